@@ -31,6 +31,11 @@ list(APPEND _names ${PORTABLE_STATIC_LIBRARIES} grpc gpr upb address_sorting car
 list(REMOVE_ITEM _names pthread dl rt m c systemd)
 list(REMOVE_DUPLICATES _names)
 set(_archives "")
+separate_arguments(_compiler UNIX_COMMAND "${CMAKE_CXX_FLAGS}")
+list(PREPEND _compiler "${CMAKE_CXX_COMPILER}")
+if(CMAKE_SYSROOT)
+  list(APPEND _compiler "--sysroot=${CMAKE_SYSROOT}")
+endif()
 foreach(_name IN LISTS _names)
   execute_process(COMMAND "${CMAKE_CXX_COMPILER}" "-print-file-name=lib${_name}.a"
                   OUTPUT_VARIABLE _path OUTPUT_STRIP_TRAILING_WHITESPACE)

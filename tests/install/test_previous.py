@@ -21,6 +21,7 @@ import pytest
 PACKAGES = pathlib.Path(os.environ["ROLLCALL_PACKAGES"])
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 PREVIOUS = SOURCE / "build" / "previous"
+ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine)
 NOW, BEFORE = PACKAGES / "tree" / "usr", PREVIOUS / "tree" / "usr"
 RELEASES = {"now": NOW, "before": BEFORE}
 HANG_AFTER = 3
@@ -211,7 +212,8 @@ def test_dpkg_exchanges_the_packages_under_a_running_job(cluster, first, then, t
     debs = {"now": PACKAGES, "before": PREVIOUS / "packages"}
 
     def install(release):
-        files = [one(debs[release], f"{package}_*.deb") for package in ("rollcall", "rollcall-agent", "rollcalld")]
+        files = [one(debs[release], f"{package}_*_{ARCHITECTURE}.deb")
+                 for package in ("rollcall", "rollcall-agent", "rollcalld")]
         done = subprocess.run(["dpkg", f"--root={root}", "--force-script-chrootless", "--force-depends",
                                "--force-downgrade", "--log=/dev/null", "--install", *files],
                               capture_output=True, text=True)

@@ -39,7 +39,7 @@ def userland(request):
             pytest.skip(f"cannot make the userland of {request.param}: {made.stdout[-300:]}")
         (folder / "made").touch()
     shutil.rmtree(folder / "opt" / "rollcall", ignore_errors=True)
-    archive, = PACKAGES.glob("*.tgz")
+    archive, = PACKAGES.glob(f"*-{os.uname().machine}.tgz")
     with tarfile.open(archive) as packed:
         packed.extractall(folder / "opt")
     next((folder / "opt").glob("rollcall-*")).rename(folder / "opt" / "rollcall")
