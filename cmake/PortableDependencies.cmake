@@ -37,7 +37,7 @@ if(CMAKE_SYSROOT)
   list(APPEND _compiler "--sysroot=${CMAKE_SYSROOT}")
 endif()
 foreach(_name IN LISTS _names)
-  execute_process(COMMAND "${CMAKE_CXX_COMPILER}" "-print-file-name=lib${_name}.a"
+  execute_process(COMMAND ${_compiler} "-print-file-name=lib${_name}.a"
                   OUTPUT_VARIABLE _path OUTPUT_STRIP_TRAILING_WHITESPACE)
   if(NOT IS_ABSOLUTE "${_path}")
     message(FATAL_ERROR "The preset portable found no lib${_name}.a:  deploy/setup.sh")
