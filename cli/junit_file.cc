@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/junit_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "agent/processes/unique_fd.h"
 #include "proto/clean_text.h"
 
 namespace rollcall {
@@ -60,21 +52,6 @@ std::string Outcome(const char* element, const std::string& type, const std::str
   return absl::StrCat("\n<", element, " type=\"", Escaped(type), "\" message=\"",
                       EscapedLines(message, kLineInAttribute), "\">", EscapedLines(text, "\n"),
                       "</", element, ">\n");
-}
-
-absl::Status Errno(const std::string& path) {
-  return absl::UnavailableError(
-      absl::StrCat("--junit: cannot write ", path, ": ", strerror(errno)));
-}
-
-absl::Status WriteInPlace(const std::string& path, const std::string& text) {
-  // A FIFO without a reader must not hold up the job.
-  const UniqueFd fd(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
-  if (!fd.valid()) return Errno(path);
-  if (write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-    return Errno(path);
-  }
-  return absl::OkStatus();
 }
 
 struct SignalName {
@@ -133,26 +110,6 @@ std::string JUnitTextOfUnended(const std::string& job) {
   return Suite(job, 0,
                Outcome("error", "not ended", "rollcall run did not come to its end", ""), false,
                true);
-}
-
-absl::Status WriteJUnitFile(const std::string& named, const std::string& text) {
-  // A link stays one, and what is no file, as /dev/stdout, is written to and never replaced.
-  char resolved[PATH_MAX];
-  const std::string path =
-      realpath(named.c_str(), resolved) != nullptr ? std::string(resolved) : named;
-  struct stat about;
-  if (stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode)) return WriteInPlace(path, text);
-  const std::string unnamed = absl::StrCat(path, ".", getpid(), ".new");
-  const UniqueFd fd(open(unnamed.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!fd.valid()) return Errno(path);
-  const ssize_t written = write(fd.get(), text.data(), text.size());
-  if (written >= 0 && written != static_cast<ssize_t>(text.size())) errno = ENOSPC;
-  if (written != static_cast<ssize_t>(text.size()) || rename(unnamed.c_str(), path.c_str()) != 0) {
-    const absl::Status failed = Errno(path);
-    unlink(unnamed.c_str());
-    return failed;
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace rollcall

@@ -4,8 +4,6 @@
 
 #include <string>
 
-#include "absl/status/status.h"
-
 namespace rollcall {
 
 // The end of a run. The file agrees with the exit code: a run that exits with 0 has passed, also
@@ -23,8 +21,5 @@ struct JUnitRun {
 std::string JUnitText(const JUnitRun& run);
 // The file while the job runs: an error, which stays if nobody writes the end.
 std::string JUnitTextOfUnended(const std::string& job);
-
-// Writes the file at once or not at all. The error says what failed and why.
-absl::Status WriteJUnitFile(const std::string& path, const std::string& text);
 
 }  // namespace rollcall

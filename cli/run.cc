@@ -27,6 +27,7 @@
 #include "cli/incident_watch.h"
 #include "cli/job_environment.h"
 #include "cli/junit_file.h"
+#include "cli/output_file.h"
 #include "cli/run_flags.h"
 #include "cli/run_services.h"
 #include "cli/running_job.h"
@@ -101,8 +102,8 @@ int Run::Go() {
 
 void Run::WriteJUnit(const std::string& text) const {
   if (flags_.junit.empty()) return;
-  const absl::Status written = WriteJUnitFile(flags_.junit, text);
-  if (!written.ok()) spdlog::error("{}", std::string(written.message()));
+  const absl::Status written = WriteOutputFile(flags_.junit, text);
+  if (!written.ok()) spdlog::error("--junit: {}", std::string(written.message()));
 }
 
 JUnitRun Run::ForJUnit(int exit_code) const {
@@ -253,9 +254,10 @@ int RunCommand(const std::vector<std::string>& arguments) {
   // The file is there from the start: a CI server that never gets it would count no test at all.
   const absl::Status begun =
       flags.junit.empty() ? absl::OkStatus()
-                          : WriteJUnitFile(flags.junit, JUnitTextOfUnended(NameOfJob(command)));
+                          : WriteOutputFile(flags.junit, JUnitTextOfUnended(NameOfJob(command)));
   if (!begun.ok()) {
-    return RefuseUsage(app, absl::StrCat(std::string(begun.message()), "; the job was not started"));
+    return RefuseUsage(app, absl::StrCat("--junit: ", std::string(begun.message()),
+                                         "; the job was not started"));
   }
   return Run(flags, command).Go();
 }

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/trace.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <iostream>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "cli/output_file.h"
 #include "cli/query.h"
 #include "daemon/server/clean_message.h"
 #include "daemon/words/rank_ranges.h"
@@ -26,37 +20,10 @@ namespace {
 constexpr size_t kMostRanks = 64;
 constexpr int kMostCalls = 1024;
 
-// Writes beside the file and renames, so that a full disk leaves no half of a trace. A place that
-// is no ordinary file (/dev/stdout, a pipe) is written to at once.
-bool WriteFile(const std::string& path, const std::string& text) {
-  struct stat place = {};
-  const bool is_file = stat(path.c_str(), &place) != 0 || S_ISREG(place.st_mode);
-  const std::string target = is_file ? absl::StrCat(path, ".", getpid(), ".tmp") : path;
-  const int flags = is_file ? O_CREAT | O_EXCL | O_NOFOLLOW : 0;
-  const int fd = open(target.c_str(), O_WRONLY | O_CLOEXEC | flags, 0666);
-  bool done = fd >= 0;
-  int problem = done ? 0 : errno;
-  for (size_t at = 0; done && at < text.size();) {
-    const ssize_t written = write(fd, text.data() + at, text.size() - at);
-    if (written < 0 && errno == EINTR) continue;
-    done = written > 0;
-    if (done) {
-      at += static_cast<size_t>(written);
-    } else {
-      problem = errno;
-    }
-  }
-  if (fd >= 0 && close(fd) != 0 && done) {
-    done = false;
-    problem = errno;
-  }
-  if (done && is_file && rename(target.c_str(), path.c_str()) != 0) {
-    done = false;
-    problem = errno;
-  }
-  if (done) return true;
-  if (is_file && fd >= 0) unlink(target.c_str());
-  std::cerr << "rollcall report: cannot write " << path << ": " << strerror(problem)
+bool WriteTrace(const std::string& path, const std::string& text) {
+  const absl::Status written = WriteOutputFile(path, text);
+  if (written.ok()) return true;
+  std::cerr << "rollcall report: " << written.message()
             << "\n  give --trace a file in a folder where you may write\n";
   return false;
 }
@@ -167,7 +134,7 @@ int WriteTrace(const TraceRequest& request, DaemonQuery* daemon, const v1::Incid
     coverage = CoverageOf(calls);
   }
   if (coverage.calls == 0) return RefuseEmptyTrace(request, named.id(), is_gone);
-  if (!WriteFile(request.path, ToTrace(calls, from_incident, shown, request.options))) return 1;
+  if (!WriteTrace(request.path, ToTrace(calls, from_incident, shown, request.options))) return 1;
   const double opened =
       shown.has_opened_at() ? static_cast<double>(shown.opened_at().seconds()) : 0;
   std::cerr << DescribeCoverage(request.path, coverage, from_incident, opened)

@@ -333,7 +333,7 @@ def test_a_pod_starts_without_the_library_if_it_cannot_be_installed(make_pod):
     (pod.folder / "rollcall-library" / "librollcall.so").mkdir()  # it cannot be replaced by a file
     installed = pod.install()
     assert installed.returncode == 0
-    assert "cannot write /rollcall/lib/librollcall.so" in installed.stderr
+    assert "cannot replace /rollcall/lib/librollcall.so: Is a directory" in installed.stderr
     done = pod.run("sh", "-c", "echo runs; cat /proc/self/maps")
     assert done.stdout.startswith("runs\n") and "librollcall" not in done.stdout
     assert done.stderr == ""

@@ -3,11 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <fstream>
-#include <sstream>
 #include <string>
 
 namespace rollcall {
@@ -25,12 +21,6 @@ JUnitRun Hung() {
   run.summary = "rank 3 is in `validate` and has not called AllReduce #8 on communicator \"dp\"";
   run.verdicts = "rollcall: rank 3 <is> late\nrollcall:   certainty: certain\n";
   return run;
-}
-
-std::string Read(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
 }
 
 TEST(JUnitFileTest, AHangIsAFailureWithTheVerdict) {
@@ -88,44 +78,6 @@ TEST(JUnitFileTest, LeavesNoSignThatXmlDoesNotAllow) {
     EXPECT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= 0x20) << static_cast<int>(c);
   }
   EXPECT_THAT(text, Not(HasSubstr("\xff")));
-}
-
-TEST(JUnitFileTest, WritesTheFileAnewAndLeavesNoOther) {
-  const std::string folder = ::testing::TempDir() + "/junit_file_test";
-  mkdir(folder.c_str(), 0700);
-  const std::string path = folder + "/junit.xml";
-  ASSERT_TRUE(WriteJUnitFile(path, JUnitTextOfUnended("train-7")).ok());
-  EXPECT_THAT(Read(path), HasSubstr("rollcall run did not come to its end"));
-  ASSERT_TRUE(WriteJUnitFile(path, JUnitText(Hung())).ok());
-  EXPECT_EQ(Read(path), JUnitText(Hung()));
-  EXPECT_EQ(remove(path.c_str()), 0);
-  EXPECT_EQ(remove(folder.c_str()), 0) << "another file is in it";
-}
-
-TEST(JUnitFileTest, AnErrorSaysWhichFileAndWhy) {
-  const absl::Status status = WriteJUnitFile("/proc/no/junit.xml", "");
-  EXPECT_EQ(status.message(), "--junit: cannot write /proc/no/junit.xml: No such file or directory");
-}
-
-TEST(JUnitFileTest, WritesThroughALinkAndIntoAFifoAndReplacesNeither) {
-  const std::string folder = ::testing::TempDir() + "/junit_links";
-  mkdir(folder.c_str(), 0700);
-  const std::string link = folder + "/link", target = folder + "/target", fifo = folder + "/fifo";
-  ASSERT_EQ(symlink("target", link.c_str()), 0);
-  std::ofstream(target) << "old";
-  ASSERT_TRUE(WriteJUnitFile(link, "new").ok());
-  std::string text;
-  std::getline(std::ifstream(target), text);
-  EXPECT_EQ(text, "new");
-  struct stat about;
-  ASSERT_EQ(lstat(link.c_str(), &about), 0);
-  EXPECT_TRUE(S_ISLNK(about.st_mode));
-  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
-  EXPECT_FALSE(WriteJUnitFile(fifo, "text").ok()) << "nobody reads, and nobody waits";
-  ASSERT_EQ(lstat(fifo.c_str(), &about), 0);
-  EXPECT_TRUE(S_ISFIFO(about.st_mode));
-  for (const std::string& path : {link, target, fifo}) unlink(path.c_str());
-  rmdir(folder.c_str());
 }
 
 }  // namespace
