@@ -12,6 +12,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "daemon/server/incident_list.h"
 #include "proto/steady_clock.h"
 
@@ -383,6 +385,13 @@ void HistoryKeeper::SaveSilence(v1::Silence silence) {
 
 void HistoryKeeper::ForgetAttempt(const JobKey& job) {
   core_->Put([job](History* history) { return history->ForgetAttempt(job); }, nullptr);
+}
+
+bool HistoryKeeper::AwaitSaved(int64_t patience_ns) {
+  // The keeper writes in order.
+  const auto saved = std::make_shared<absl::Notification>();
+  core_->Put([](History*) { return absl::OkStatus(); }, [saved] { saved->Notify(); });
+  return saved->WaitForNotificationWithTimeout(absl::Nanoseconds(patience_ns));
 }
 
 std::optional<Continuation> HistoryKeeper::ConsumeContinuation() {

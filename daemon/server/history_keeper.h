@@ -68,6 +68,10 @@ class HistoryKeeper {
   void SaveAction(ActionRow action);
   void SaveSilence(v1::Silence silence);
 
+  // Waits until all that was given to the keeper before is in the file. False: not within
+  // `patience_ns`; the keeper goes on trying.
+  bool AwaitSaved(int64_t patience_ns);
+
   // What the file had when the keeper first opened it; once, as soon as it is open.
   std::optional<Continuation> ConsumeContinuation();
 

@@ -150,6 +150,10 @@ class IncidentBook {
       ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<v1::Silence> ListSilences(const Tenants& tenants) const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // What people did outlives the daemon once they have its answer: waits until all of the above is in
+  // the history, or for two seconds if its disk is slow.
+  void AwaitSaved() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // The attempts with an open incident.
   std::set<JobKey> OpenJobs() const ABSL_LOCKS_EXCLUDED(mutex_);
   JobBrief Brief(const JobKey& job) const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What people add to the incidents of the book, and of the history.
+#include <spdlog/spdlog.h>
+
 #include "daemon/server/incident_book.h"
 #include "daemon/server/incident_list.h"
 
 namespace rollcall {
+namespace {
+
+constexpr int64_t kSaveNs = 2'000'000'000;
+
+}  // namespace
 
 absl::Status IncidentBook::Change(const std::string& id,
                                   const std::function<absl::Status(v1::Incident*)>& change) {
@@ -33,6 +40,11 @@ absl::Status IncidentBook::Change(const std::string& id,
   const absl::MutexLock lock(&mutex_);
   ++changes_;
   return status;
+}
+
+void IncidentBook::AwaitSaved() {
+  if (history_->AwaitSaved(kSaveNs)) return;
+  spdlog::warn("answered an operator before the history had saved what he did; it goes on trying");
 }
 
 }  // namespace rollcall

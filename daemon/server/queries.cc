@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/time.h"
 #include "daemon/report/stack_merge.h"
 #include "daemon/server/access.h"
 #include "daemon/server/cause_name.h"
@@ -33,6 +34,7 @@ namespace {
 // A running job without calls that has waited for this many seconds has the state "waiting".
 constexpr double kLeastWaitSeconds = 2;
 constexpr double kDaySeconds = 86'400;
+constexpr int64_t kClocksDifferNs = int64_t{60} * 1'000'000'000;  // of a browser and the daemon
 constexpr size_t kMaxNamedJobs = 20;  // in an error
 constexpr size_t kMaxComparedJobs = 500;  // with a name that is none: each costs some microseconds
 constexpr char kTwin[] =
@@ -241,9 +243,27 @@ v1::StatusResponse Queries::GetStatus(const JobSelector& selector,
   return response;
 }
 
+absl::StatusOr<v1::JobView> Queries::GetPast(const JobKey& key, int64_t at_ns) const {
+  const int64_t now_ns = parts_.timeline->Now();
+  const int64_t wall_ns = parts_.timeline->ToWallTime(now_ns);
+  if (at_ns > wall_ns + kClocksDifferNs) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"at\" is in the future: the daemon's clock says ",
+                     absl::FormatTime(absl::RFC3339_sec, absl::FromUnixNanos(wall_ns),
+                                      absl::UTCTimeZone())));
+  }
+  absl::StatusOr<v1::JobView> view = parts_.past->Find(key, at_ns);
+  if (!view.ok()) return view;
+  // Links lead to all attempts, and later ones were unknown then.
+  v1::JobStatus present;
+  AddAttempts(key, now_ns, &present);
+  view->mutable_status()->mutable_attempts()->Swap(present.mutable_attempts());
+  return view;
+}
+
 absl::StatusOr<v1::JobView> Queries::GetJob(const JobSelector& selector) const {
   const std::optional<JobKey> key = Find(selector);
-  if (key.has_value() && selector.at_ns != 0) return parts_.past->Find(*key, selector.at_ns);
+  if (key.has_value() && selector.at_ns != 0) return GetPast(*key, selector.at_ns);
   v1::StatusResponse status = GetStatus(selector, true);
   if (!key.has_value() || status.jobs().empty()) return NoSuchJob(selector);
   v1::JobView view;
@@ -367,6 +387,7 @@ absl::StatusOr<v1::Incident> Queries::ActOnIncident(const std::string& id,
     return TakeBackAcknowledgement(incident);
   });
   if (!changed.ok()) return changed;
+  parts_.incidents->AwaitSaved();
   return GetIncident(id);
 }
 
@@ -381,11 +402,15 @@ v1::ListSilencesResponse Queries::ListSilences() const {
 
 absl::StatusOr<v1::Silence> Queries::AddSilence(const v1::Silence& wanted, int64_t seconds,
                                                 const std::string& who) {
-  return parts_.incidents->AddSilence(wanted, seconds, who, tenants_);
+  const auto silence = parts_.incidents->AddSilence(wanted, seconds, who, tenants_);
+  if (silence.ok()) parts_.incidents->AwaitSaved();
+  return silence;
 }
 
 absl::StatusOr<v1::Silence> Queries::EndSilence(const std::string& id) {
-  return parts_.incidents->EndSilence(id, tenants_);
+  const auto silence = parts_.incidents->EndSilence(id, tenants_);
+  if (silence.ok()) parts_.incidents->AwaitSaved();
+  return silence;
 }
 
 absl::Status Queries::StreamStacks(const v1::TakeStacksRequest& request,

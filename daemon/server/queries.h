@@ -85,6 +85,7 @@ class Queries : public QuerySource {
   std::optional<JobKey> NewestOn(const JobKey& key, const std::string& host) const;
   void AddIncidents(const JobKey& key, v1::JobStatus* status) const;
   void AddAttempts(const JobKey& key, int64_t now_ns, v1::JobStatus* status) const;
+  absl::StatusOr<v1::JobView> GetPast(const JobKey& key, int64_t at_ns) const;
   std::string NearestJob(const JobSelector& selector) const;
   absl::Status NoSuchJob(const JobSelector& selector) const;
 

@@ -163,6 +163,16 @@ def test_the_audit_tells_of_an_action_that_was_refused_and_by_whom(start_daemon,
     assert re.search(r'audit: .*otto.*: refused: end silence, no silence "silence-1" lasts now', said)
 
 
+def test_what_the_daemon_has_answered_outlives_a_kill_in_the_next_moment(watched):
+    start, _ = watched
+    daemon = start()
+    made = [post(daemon, f"silence?job=job-{number}&for=2h")["id"] for number in range(60)]
+    post(daemon, f"silence/end?id={made.pop()}")
+    daemon = start(daemon)
+    kept = wait_for(lambda: ask(daemon, "silences").get("silences"))
+    assert sorted(one["id"] for one in kept) == sorted(made)
+
+
 def test_beyond_the_limit_of_silences_the_error_says_what_to_do(watched):
     daemon = watched[0]()
     for _ in range(500):

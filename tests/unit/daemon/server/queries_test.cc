@@ -165,5 +165,31 @@ TEST_F(QueriesTest, AJobWithoutTheCommunicatorSaysWhichIsMissing) {
       queries_->SeenBy(Tenants::Only({"team-a"}))->GetCommunicator(request).status()));
 }
 
+TEST_F(QueriesTest, AKeptStateLeadsToTheAttemptsThatCameLater) {
+  Take({"node", "train", 0});
+  JobSelector first;
+  first.job = "train";
+  first.attempt = 0;
+  const int64_t wall_ns = timeline_.ToWallTime(timeline_.Now());
+  const auto before = queries_->GetJob(first);
+  ASSERT_TRUE(before.ok());
+  past_.Add(JobKey("train", 0), wall_ns, *before);
+  Take({"node", "train", 1});
+  first.at_ns = wall_ns;
+  const auto kept = queries_->GetJob(first);
+  ASSERT_TRUE(kept.ok());
+  EXPECT_TRUE(kept->is_kept());
+  EXPECT_EQ(kept->status().attempts_size(), 1);
+}
+
+TEST_F(QueriesTest, AMomentOfTheFutureIsAnError) {
+  Take({"node", "train"});
+  JobSelector selector;
+  selector.job = "train";
+  selector.at_ns = timeline_.ToWallTime(timeline_.Now()) + int64_t{3600} * 1'000'000'000;
+  const auto view = queries_->GetJob(selector);
+  EXPECT_TRUE(absl::IsInvalidArgument(view.status())) << view.status();
+}
+
 }  // namespace
 }  // namespace rollcall
