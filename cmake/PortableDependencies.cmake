@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The libraries of the preset `portable`, all of them static: a program then runs on any Linux of its
 # processor, whatever C library is there. Debian's -dev packages have the archives; deploy/fetch_sources.sh
-# fetches the two libraries of which Debian ships none. Defines the same targets as
+# fetches the libraries of which Debian ships none. Defines the same targets as
 # RollcallDependencies.cmake.
 #
 # docs/decisions has the reasons, and what a static program cannot do: load libraries, and so ask the
@@ -45,6 +45,27 @@ foreach(_name IN LISTS _names)
   string(APPEND _archives "\n  \"${_path}\"")
 endforeach()
 
+# libpq with its own parts alone, from the sources: cmake/build_libpq.sh says why.
+set(_libpq "${CMAKE_BINARY_DIR}/libpq")
+set(_libpq_source "${_sources}/postgresql")
+set(_libpq_archives "${_libpq}/libpq.a" "${_libpq}/libpgcommon_shlib.a" "${_libpq}/libpgport_shlib.a")
+separate_arguments(_c_flags UNIX_COMMAND "${CMAKE_C_FLAGS}")
+set(_c_compiler "${CMAKE_C_COMPILER}" ${_c_flags})
+if(CMAKE_SYSROOT)
+  list(APPEND _c_compiler "--sysroot=${CMAKE_SYSROOT}")
+endif()
+add_custom_command(
+  OUTPUT ${_libpq_archives}
+  COMMAND "${CMAKE_SOURCE_DIR}/cmake/build_libpq.sh" "${_libpq_source}" "${_libpq}"
+          "${CMAKE_SYSTEM_PROCESSOR}-linux-gnu" ${_c_compiler}
+  DEPENDS "${CMAKE_SOURCE_DIR}/cmake/build_libpq.sh" "${_sources}/fetched"
+  COMMENT "libpq.a"
+  VERBATIM)
+add_custom_target(portable_libpq DEPENDS ${_libpq_archives})
+foreach(_archive IN LISTS _libpq_archives)
+  string(APPEND _archives "\n  \"${_archive}\"")
+endforeach()
+
 # One script for the linker instead of an order: each archive may need each other one.
 set(_group "${CMAKE_BINARY_DIR}/libportable.a")
 file(CONFIGURE OUTPUT "${_group}" CONTENT "/* GNU ld script */\nGROUP (@_archives@\n)\n" @ONLY)
@@ -58,6 +79,12 @@ foreach(_target
   add_library(${_target} INTERFACE IMPORTED)
   target_link_libraries(${_target} INTERFACE portable_archives)
 endforeach()
+add_library(PkgConfig::LIBPQ INTERFACE IMPORTED)
+target_include_directories(PkgConfig::LIBPQ SYSTEM INTERFACE
+  "${_libpq_source}/src/interfaces/libpq" "${_libpq_source}/src/include" "${_libpq}/src/include")
+target_link_libraries(PkgConfig::LIBPQ INTERFACE portable_archives)
+# Every program has the archives in its link.
+add_dependencies(portable_archives portable_libpq)
 # OpenSSL's macros put the names of source files into the programs: without the folder of this build.
 target_compile_options(PkgConfig::OPENSSL INTERFACE "-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=")
 add_executable(protobuf::protoc IMPORTED)

@@ -14,7 +14,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "daemon/server/history_forwarder.h"
 #include "daemon/server/incident_list.h"
+#include "daemon/store/history_spool.h"
+#include "daemon/store/postgres_database.h"
+#include "daemon/store/sqlite_history.h"
 #include "proto/steady_clock.h"
 
 namespace rollcall {
@@ -27,6 +31,11 @@ constexpr auto kReadPatience = std::chrono::seconds(2);
 constexpr auto kStartPatience = std::chrono::seconds(30);
 constexpr auto kOptionalPatience = std::chrono::seconds(5);
 constexpr size_t kMostReads = 64;  // waiting for the reading thread
+// A daemon continues from the spool if the database has not answered by then.
+constexpr std::chrono::seconds kDatabasePatience{8};
+constexpr std::chrono::seconds kLastBringing{2};
+// The spool is no archive: only what a restarted daemon needs, and the newest incidents.
+constexpr HistoryLimits kSpoolLimits = {int64_t{14} * 86400 * 1'000'000'000, int64_t{256} << 20};
 
 struct Item {
   v1::Incident incident;
@@ -43,10 +52,17 @@ struct Note {
 
 // A read of the history, for the reading thread. The caller may have stopped waiting for it.
 struct ReadTask {
-  std::function<void(const History&)> run;
+  // `note`: what the answer lacks; "": nothing. Runs again, with the spool, if a database fails.
+  std::function<absl::Status(const History&, const std::string& note)> run;
   bool is_done = false;
   bool is_dropped = false;
 };
+
+// The database and the daemon, as the spool remembers them.
+std::string KnownAs(const PostgresOptions& database) {
+  const auto shown = PostgresUrlInPublic(database.url);
+  return absl::StrCat(shown.ok() ? *shown : "", " ", database.daemon);
+}
 
 }  // namespace
 
@@ -58,7 +74,13 @@ struct HistoryKeeper::Core {
   void Write();
   void Read();
   absl::Status Open();
+  absl::Status OpenFile();
+  absl::Status OpenSpool();
+  absl::Status Restore(const History& from);
+  void AddNumbers(const std::map<JobId, int>& known);
   void Close();
+  void RunTask(ReadTask* task, const std::shared_ptr<const History>& from);
+  std::vector<v1::Incident> Unsettled(const History& from) const;
   absl::Status SaveNext();
   absl::Status SaveNextNote();
   void Put(std::function<absl::Status(History*)> write, std::function<void()> written);
@@ -71,11 +93,13 @@ struct HistoryKeeper::Core {
 
   const HistoryKeeperOptions options;
   std::shared_ptr<History> history;  // only for the writing thread; null: the file is unusable now
+  std::unique_ptr<HistoryForwarder> forwarder;  // set before the threads start; null: no database
   int64_t trimmed_ns = 0;            // only for the writing thread
 
   mutable std::mutex mutex;  // guards all below
   std::condition_variable wake_writer, wake_reader, wake_caller;
-  std::shared_ptr<History> to_read;
+  std::shared_ptr<const History> to_read;
+  std::shared_ptr<HistorySpool> spool;  // null: no database, or no file
   std::map<std::string, Item> waiting;  // newest unsaved states, by incident
   std::deque<Note> notes;
   std::optional<Continuation> continuation;
@@ -96,26 +120,76 @@ struct HistoryKeeper::Core {
 };
 
 // The writing thread calls this without the mutex.
-absl::Status HistoryKeeper::Core::Open() {
-  auto opened = History::Open(options.path, options.limits);
+absl::Status HistoryKeeper::Core::Open() { return forwarder == nullptr ? OpenFile() : OpenSpool(); }
+
+absl::Status HistoryKeeper::Core::OpenFile() {
+  auto opened = SqliteHistory::Open(options.path, options.limits);
   if (!opened.ok()) return opened.status();
   const std::shared_ptr<History> writing = *std::move(opened);
   std::shared_ptr<History> reading = writing;
   if (!options.path.empty()) {
-    auto second = History::OpenToRead(options.path);
+    auto second = SqliteHistory::OpenToRead(options.path);
     if (!second.ok()) return second.status();
     reading = *std::move(second);
   }
-  const absl::StatusOr<std::map<JobId, int>> known = writing->LastNumbers();
-  if (!known.ok()) return known.status();
-  absl::StatusOr<Continuation> loaded = writing->Load();
-  if (!loaded.ok()) return loaded.status();
+  const absl::Status status = Restore(*writing);
+  if (!status.ok()) return status;
   history = writing;
   const std::lock_guard<std::mutex> lock(mutex);
-  if (!std::exchange(has_loaded, true)) continuation = *std::move(loaded);
   to_read = std::move(reading);
-  for (const auto& [job, number] : *known) numbers[job] = std::max(numbers[job], number);
   return absl::OkStatus();
+}
+
+// What the daemon continues from comes from the database, which the spool's writes have reached by then;
+// from the spool if the database is away and has had all of it once; else from the database, later.
+absl::Status HistoryKeeper::Core::OpenSpool() {
+  auto opened = HistorySpool::Open(options.path, kSpoolLimits, {});
+  if (!opened.ok()) return opened.status();
+  const std::shared_ptr<HistorySpool> writing = *std::move(opened);
+  auto reading = SqliteHistory::OpenToRead(options.path);
+  if (!reading.ok()) return reading.status();
+  const absl::StatusOr<std::string> known = writing->KnownDatabase();
+  if (!known.ok()) return known.status();
+  bool must_load = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    must_load = !has_loaded;
+  }
+  forwarder->SetSpool(writing, must_load);
+  if (must_load) {
+    const bool is_known = *known == KnownAs(options.database);
+    const absl::Status first = forwarder->AwaitFirstAttempt(kDatabasePatience);
+    if (absl::IsUnimplemented(first) || (absl::IsFailedPrecondition(first) && !is_known)) return first;
+    std::unique_lock<std::mutex> lock(mutex);
+    if (first.ok()) wake_caller.wait_for(lock, kDatabasePatience, [this] { return has_loaded; });
+    if (!has_loaded && is_known) {
+      lock.unlock();
+      forwarder->SetSpool(writing, false);
+      const absl::Status status = Restore(*writing);
+      if (!status.ok()) return status;
+    }
+  }
+  history = writing;
+  const std::lock_guard<std::mutex> lock(mutex);
+  to_read = *std::move(reading);
+  spool = writing;
+  return absl::OkStatus();
+}
+
+absl::Status HistoryKeeper::Core::Restore(const History& from) {
+  const absl::StatusOr<std::map<JobId, int>> known = from.LastNumbers();
+  if (!known.ok()) return known.status();
+  absl::StatusOr<Continuation> loaded = from.Load();
+  if (!loaded.ok()) return loaded.status();
+  AddNumbers(*known);
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (!std::exchange(has_loaded, true)) continuation = *std::move(loaded);
+  return absl::OkStatus();
+}
+
+void HistoryKeeper::Core::AddNumbers(const std::map<JobId, int>& known) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  for (const auto& [job, number] : known) numbers[job] = std::max(numbers[job], number);
 }
 
 // The writing thread calls this without the mutex.
@@ -123,6 +197,7 @@ void HistoryKeeper::Core::Close() {
   history = nullptr;
   const std::lock_guard<std::mutex> lock(mutex);
   to_read = nullptr;
+  spool = nullptr;
 }
 
 absl::Status HistoryKeeper::Core::SaveNext() {
@@ -206,16 +281,17 @@ void HistoryKeeper::Core::Write() {
     lock.unlock();
     if (must_rename) {
       Close();
-      History::RenameDamaged(options.path);
+      SqliteHistory::RenameDamaged(options.path);
     }
     if (history != nullptr && !history->IsInPlace()) Close();
     const bool was_open = history != nullptr;
     absl::Status status = was_open ? absl::OkStatus() : Open();
     if (status.ok()) status = SaveNext();
+    if (forwarder != nullptr) forwarder->Wake();
     if (status.ok()) status = TrimIfDue();
     if (absl::IsDataLoss(status)) {
       Close();
-      History::RenameDamaged(options.path);
+      SqliteHistory::RenameDamaged(options.path);
     }
     lock.lock();
     if (notes.empty()) is_full = false;
@@ -258,14 +334,43 @@ void HistoryKeeper::Core::Read() {
     if (reads.empty()) return;
     const std::shared_ptr<ReadTask> task = reads.front();
     reads.pop_front();
-    const std::shared_ptr<History> from = to_read;
+    const std::shared_ptr<const History> from = to_read;
     if (task->is_dropped || from == nullptr) continue;
     lock.unlock();
-    task->run(*from);
+    RunTask(task.get(), from);
     lock.lock();
     task->is_done = true;
     wake_caller.notify_all();
   }
+}
+
+// The reading thread calls this without the mutex.
+void HistoryKeeper::Core::RunTask(ReadTask* task, const std::shared_ptr<const History>& from) {
+  if (forwarder == nullptr) {
+    (void)task->run(*from, "");
+    return;
+  }
+  const std::shared_ptr<const History> database = forwarder->reader();
+  if (database != nullptr) {
+    const absl::Status status = task->run(*database, "");
+    if (!absl::IsUnavailable(status)) return;
+    forwarder->DropReader(database.get());
+  }
+  (void)task->run(*from, absl::StrCat("only incidents of this daemon: the database ", forwarder->name(),
+                                      " is away"));
+}
+
+// The incidents that the spool has in a newer state than the database.
+std::vector<v1::Incident> HistoryKeeper::Core::Unsettled(const History& from) const {
+  std::shared_ptr<HistorySpool> waits;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (&from == to_read.get()) return {};
+    waits = spool;
+  }
+  if (waits == nullptr || waits->waiting().count == 0) return {};
+  auto incidents = waits->WaitingIncidents();
+  return incidents.ok() ? *std::move(incidents) : std::vector<v1::Incident>();
 }
 
 // For the reading thread: the writing thread may not have read the damaged part.
@@ -293,9 +398,33 @@ void HistoryKeeper::Core::DropOldest() {
 HistoryKeeper::HistoryKeeper(HistoryKeeperOptions options)
     : core_(std::make_shared<Core>(std::move(options))) {}
 
+void HistoryKeeper::StartForwarder() {
+  HistoryForwarderOptions options;
+  options.database = core_->options.database;
+  options.known_as = KnownAs(options.database);
+  options.limits = core_->options.limits;
+  options.first_pause_ns = core_->options.first_pause_ns;
+  options.longest_pause_ns = core_->options.longest_pause_ns / 2;
+  // The core owns the forwarder, whose thread may outlive both.
+  const std::weak_ptr<Core> weak = core_;
+  core_->forwarder = std::make_unique<HistoryForwarder>(
+      options,
+      [weak](Continuation loaded) {
+        const std::shared_ptr<Core> core = weak.lock();
+        if (core == nullptr) return;
+        const std::lock_guard<std::mutex> lock(core->mutex);
+        if (!std::exchange(core->has_loaded, true)) core->continuation = std::move(loaded);
+        core->wake_caller.notify_all();
+      },
+      [weak](const std::map<JobId, int>& known) {
+        if (const std::shared_ptr<Core> core = weak.lock()) core->AddNumbers(known);
+      });
+}
+
 HistoryKeeper::~HistoryKeeper() { Finish(std::chrono::steady_clock::now() + kLastWait); }
 
 absl::Status HistoryKeeper::Start() {
+  if (!core_->options.database.url.empty()) StartForwarder();
   writer_.Start([core = core_] { core->Write(); });
   reader_.Start([core = core_] { core->Read(); });
   absl::Status problem;
@@ -409,7 +538,8 @@ namespace {
 // Runs `run` on the reading thread. Returns false if it has not ended in time; it may still run
 // later.
 template <typename Core>
-bool RunRead(Core* core, std::function<void(const History&)> run) {
+bool RunRead(Core* core,
+             std::function<absl::Status(const History&, const std::string& note)> run) {
   const auto task = std::make_shared<ReadTask>();
   task->run = std::move(run);
   std::unique_lock<std::mutex> lock(core->mutex);
@@ -425,6 +555,26 @@ bool RunRead(Core* core, std::function<void(const History&)> run) {
 
 }  // namespace
 
+namespace {
+
+// The request's page of the history and of these incidents, whose state is newer than the history's.
+absl::StatusOr<v1::ListIncidentsResponse> ListWith(const History& history,
+                                                   const v1::ListIncidentsRequest& request,
+                                                   const std::map<std::string, v1::Incident>& newer) {
+  std::vector<std::string> ids;
+  std::vector<v1::Incident> in_memory;
+  for (const auto& [id, incident] : newer) {
+    ids.push_back(id);
+    if (IsSelected(incident, request)) in_memory.push_back(incident);
+  }
+  const Window window = WindowFor(request, static_cast<int64_t>(in_memory.size()));
+  auto listed = history.ListWithout(ids, request, window.offset, window.limit);
+  if (!listed.ok()) return listed.status();
+  return Merge(request, std::move(in_memory), window, *std::move(listed));
+}
+
+}  // namespace
+
 absl::StatusOr<v1::ListIncidentsResponse> HistoryKeeper::List(
     const v1::ListIncidentsRequest& request, const std::vector<v1::Incident>& live) const {
   std::map<std::string, v1::Incident> newer;  // than the history's, by id
@@ -433,36 +583,36 @@ absl::StatusOr<v1::ListIncidentsResponse> HistoryKeeper::List(
     for (const auto& [id, item] : core_->waiting) newer[id] = item.incident;
   }
   for (const v1::Incident& incident : live) newer[incident.id()] = incident;
-  std::vector<std::string> ids;
-  std::vector<v1::Incident> in_memory;
-  for (auto& [id, incident] : newer) {
-    ids.push_back(id);
-    if (IsSelected(incident, request)) in_memory.push_back(std::move(incident));
-  }
-  const Window window = WindowFor(request, static_cast<int64_t>(in_memory.size()));
   using Answer = absl::StatusOr<v1::ListIncidentsResponse>;
   // Shared, because the read may end after this function.
   const auto answer =
       std::make_shared<Answer>(absl::UnavailableError("the history does not respond"));
   // Has no share of the core: the core owns the task.
-  const bool came = RunRead(core_.get(), [core = core_.get(), answer, ids, request,
-                                      window](const History& history) {
-    *answer = history.ListWithout(ids, request, window.offset, window.limit);
+  const bool came = RunRead(core_.get(), [core = core_.get(), answer, request, newer](
+                                             const History& history, const std::string& note) {
+    std::map<std::string, v1::Incident> all = newer;
+    for (v1::Incident& incident : core->Unsettled(history)) {
+      all.try_emplace(incident.id(), std::move(incident));
+    }
+    *answer = ListWith(history, request, all);
+    if (answer->ok()) (*answer)->set_note(note);
     if (absl::IsDataLoss(answer->status())) core->MarkDamaged(history);
+    return answer->status();
   });
   if (!came) return absl::UnavailableError("the history does not respond");
-  if (!answer->ok()) return answer->status();
-  return Merge(request, std::move(in_memory), window, **std::move(answer));
+  return *answer;
 }
 
 absl::StatusOr<v1::ListIncidentsResponse> HistoryKeeper::Groups(
     const v1::ListIncidentsRequest& request, const std::string& without) const {
   const absl::Status silent = absl::UnavailableError("the history does not respond");
   const auto answer = std::make_shared<absl::StatusOr<v1::ListIncidentsResponse>>(silent);
-  const bool came = RunRead(core_.get(), [core = core_.get(), answer, request,
-                                          without](const History& history) {
+  const bool came = RunRead(core_.get(), [core = core_.get(), answer, request, without](
+                                             const History& history, const std::string& note) {
     *answer = history.Groups(request, without);
+    if (answer->ok()) (*answer)->set_note(note);
     if (absl::IsDataLoss(answer->status())) core->MarkDamaged(history);
+    return answer->status();
   });
   if (!came) return silent;
   return *answer;
@@ -477,9 +627,16 @@ absl::StatusOr<v1::Incident> HistoryKeeper::Get(const std::string& id) const {
   const absl::Status silent = absl::UnavailableError("the history does not respond");
   const auto answer = std::make_shared<absl::StatusOr<v1::Incident>>(silent);
   const bool came =
-      RunRead(core_.get(), [core = core_.get(), answer, id](const History& history) {
+      RunRead(core_.get(), [core = core_.get(), answer, id](const History& history,
+                                                            const std::string&) {
+        for (v1::Incident& incident : core->Unsettled(history)) {
+          if (incident.id() != id) continue;
+          *answer = std::move(incident);
+          return absl::OkStatus();
+        }
         *answer = history.Get(id);
         if (absl::IsDataLoss(answer->status())) core->MarkDamaged(history);
+        return answer->status();
       });
   if (!came) return silent;
   return *answer;
@@ -489,6 +646,17 @@ HistoryKeeper::Counts HistoryKeeper::counts() const {
   const std::lock_guard<std::mutex> lock(core_->mutex);
   Counts counts = core_->counts;
   counts.waiting = core_->waiting.size() + core_->notes.size();
+  if (core_->forwarder == nullptr) return counts;
+  const HistoryForwarder::Counts database = core_->forwarder->counts();
+  counts.has_database = true;
+  counts.is_connected = database.is_connected;
+  counts.failed += database.failed;
+  counts.lost += database.refused;
+  if (core_->spool == nullptr) return counts;
+  const HistorySpool::Waiting spooled = core_->spool->waiting();
+  counts.spooled = static_cast<uint64_t>(spooled.count);
+  counts.spooled_bytes = static_cast<uint64_t>(spooled.bytes);
+  counts.lost += static_cast<uint64_t>(spooled.lost);
   return counts;
 }
 
@@ -503,6 +671,10 @@ void HistoryKeeper::Finish(SteadyTime deadline) {
   }
   writer_.Join(deadline);
   reader_.Join(deadline);
+  if (core_->forwarder != nullptr) {
+    core_->forwarder->Finish(
+        std::min(deadline, std::chrono::steady_clock::now() + kLastBringing));
+  }
   const std::lock_guard<std::mutex> lock(core_->mutex);
   const size_t lost = core_->waiting.size();
   core_->counts.lost += lost + core_->notes.size();

@@ -8,6 +8,10 @@
 //
 // All writes reach the file in the order of the calls, except that a newer state of an incident
 // takes the place of the waiting one.
+//
+// With a database the file is its spool (daemon/store/history_spool.h): a write counts as saved once the
+// spool has it, and a third thread brings it to the database (history_forwarder.h). Lists and incidents
+// come from the database, and from the spool while that is away.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +27,7 @@
 #include "daemon/server/alert_outbox.h"
 #include "daemon/server/loose_thread.h"
 #include "daemon/store/history.h"
+#include "daemon/store/postgres_options.h"
 
 namespace rollcall {
 
@@ -30,6 +35,7 @@ struct HistoryKeeperOptions {
   std::string path;          // database file; "" keeps incidents in memory
   bool is_optional = false;  // start without the file if it is unusable, and retry
   HistoryLimits limits;
+  PostgresOptions database;  // for several daemons; without a URL the file is all
   int64_t first_pause_ns = 1'000'000'000;
   int64_t longest_pause_ns = 60'000'000'000;
   size_t most_waiting = 500;  // limit of unsaved incidents; each may have megabytes of stacks
@@ -42,6 +48,9 @@ class HistoryKeeper {
     uint64_t failed = 0;   // failed attempts to save
     uint64_t lost = 0;     // incidents, alerts, receipts and lists of hosts dropped
     uint64_t waiting = 0;  // unsaved ones now
+    // Of a database: whether there is one, whether it answers, and what of it waits in the spool.
+    bool has_database = false, is_connected = false;
+    uint64_t spooled = 0, spooled_bytes = 0;
   };
 
   explicit HistoryKeeper(HistoryKeeperOptions options);
@@ -98,6 +107,8 @@ class HistoryKeeper {
  private:
   struct Core;
   class Outbox;
+  void StartForwarder();
+
   const std::shared_ptr<Core> core_;
   LooseThread writer_, reader_;
 };

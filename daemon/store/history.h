@@ -1,31 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// All incidents of this daemon and of earlier ones, in SQLite, bounded by age and size.
+// All incidents of this daemon and of earlier ones, bounded by age and size: the interface. In SQLite
+// (sqlite_history.h), or in PostgreSQL for several daemons (postgres_history.h).
 //
-// Thread-safe. Each call may wait for the disk without a limit; threads that must not wait use
-// history_keeper.h. Errors of the file are returned or logged, and never stop the daemon: Open()
-// renames a damaged file and begins a new one. Only the owner and the group can read the file.
+// Thread-safe. Each call may wait for the disk or the server without a short limit; threads that must
+// not wait use history_keeper.h. Errors are returned or logged, and never stop the daemon:
+//   kUnavailable      it may succeed later
+//   kInvalidArgument  the store refuses this row, now and later
+//   kDataLoss         the file is damaged
 //
-// The file also has what a restarted daemon needs to continue: the alerts and to whom they were
-// delivered, the hosts of each job, and its attempts with their processes. docs/decisions/daemon.md describes its layouts.
+// The history also has what a restarted daemon needs to continue: the alerts and to whom they were
+// delivered, the hosts of each job, and its attempts with their processes. docs/decisions/daemon.md
+// describes its layouts.
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "daemon/model/attempts.h"
 #include "daemon/model/job_key.h"
 #include "rollcall/v1/query.pb.h"
-
-struct sqlite3;
 
 namespace rollcall {
 
@@ -74,86 +72,67 @@ struct ActionRow {
 
 class History {
  public:
-  // "" opens a history in memory. Returns kUnavailable, with the reason, if the file is unusable.
-  static absl::StatusOr<std::unique_ptr<History>> Open(const std::string& path,
-                                                       const HistoryLimits& limits);
-  // Opens a second connection to an open file, for List() and Get(), so that they do not wait for
-  // Save().
-  static absl::StatusOr<std::unique_ptr<History>> OpenToRead(const std::string& path);
-  // Renames a damaged file, and SQLite's files beside it. Returns false if that failed.
-  static bool RenameDamaged(const std::string& path);
-  ~History();
+  History() = default;
+  virtual ~History() = default;
   History(const History&) = delete;
   History& operator=(const History&) = delete;
 
-  // Whether the path still leads to the opened file.
-  bool IsInPlace() const;
+  // Whether the store is still the opened one: the path leads to the file, or the connection lives.
+  virtual bool IsInPlace() const = 0;
 
-  // Adds the incident, or replaces the one with its id. Returns kDataLoss if the file is damaged.
-  absl::Status Save(const v1::Incident& incident) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Adds the incident, or replaces the one with its id.
+  virtual absl::Status Save(const v1::Incident& incident) = 0;
 
   // Newest first.
   absl::StatusOr<v1::ListIncidentsResponse> List(const v1::ListIncidentsRequest& request) const;
   // Omits these ids, and uses `offset` and `limit` instead of the request's.
-  absl::StatusOr<v1::ListIncidentsResponse> ListWithout(const std::vector<std::string>& ids,
-                                                        const v1::ListIncidentsRequest& request,
-                                                        int64_t offset, int64_t limit) const
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  virtual absl::StatusOr<v1::ListIncidentsResponse> ListWithout(
+      const std::vector<std::string>& ids, const v1::ListIncidentsRequest& request, int64_t offset,
+      int64_t limit) const = 0;
 
   // Groups of the confirmed incidents that the request selects, the most frequent first. Leaves out
   // this hang (incident_groups.h); "": none. `total`: the number of all groups.
-  absl::StatusOr<v1::ListIncidentsResponse> Groups(const v1::ListIncidentsRequest& request,
-                                                   const std::string& without = "") const
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  virtual absl::StatusOr<v1::ListIncidentsResponse> Groups(const v1::ListIncidentsRequest& request,
+                                                           const std::string& without) const = 0;
+  absl::StatusOr<v1::ListIncidentsResponse> Groups(const v1::ListIncidentsRequest& request) const {
+    return Groups(request, "");
+  }
 
   // kNotFound: there is none. kDataLoss: the file is damaged.
-  absl::StatusOr<v1::Incident> Get(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
+  virtual absl::StatusOr<v1::Incident> Get(const std::string& id) const = 0;
 
   // The highest n of the ids "<job>-<n>" of each job, of all its attempts.
-  absl::StatusOr<std::map<JobId, int>> LastNumbers() const ABSL_LOCKS_EXCLUDED(mutex_);
+  virtual absl::StatusOr<std::map<JobId, int>> LastNumbers() const = 0;
 
   // Adds the alert, or replaces the one with its incident and sequence. Ignores `receivers`.
-  absl::Status SaveAlert(const AlertRow& alert) ABSL_LOCKS_EXCLUDED(mutex_);
+  virtual absl::Status SaveAlert(const AlertRow& alert) = 0;
   // Records that the alert was delivered to one receiver; for "": to all, or given up.
-  absl::Status MarkAlert(const std::string& incident, int32_t sequence,
-                         const std::string& receiver) ABSL_LOCKS_EXCLUDED(mutex_);
+  virtual absl::Status MarkAlert(const std::string& incident, int32_t sequence,
+                                 const std::string& receiver) = 0;
 
   // Records that the job has processes on these hosts.
-  absl::Status SaveHosts(const JobKey& job, const std::vector<std::string>& hosts, int64_t seen_ns)
-      ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status ForgetHosts(const JobKey& job) ABSL_LOCKS_EXCLUDED(mutex_);
+  virtual absl::Status SaveHosts(const JobKey& job, const std::vector<std::string>& hosts,
+                                 int64_t seen_ns) = 0;
+  virtual absl::Status ForgetHosts(const JobKey& job) = 0;
 
   // Records the attempts, and adds their members to those recorded before.
-  absl::Status SaveAttempts(const std::map<JobKey, AttemptFacts>& attempts, int64_t seen_ns)
-      ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status ForgetAttempt(const JobKey& job) ABSL_LOCKS_EXCLUDED(mutex_);
+  virtual absl::Status SaveAttempts(const std::map<JobKey, AttemptFacts>& attempts,
+                                    int64_t seen_ns) = 0;
+  virtual absl::Status ForgetAttempt(const JobKey& job) = 0;
 
   // Rows are kept for 180 days, or less if there are very many.
-  absl::Status SaveAction(const ActionRow& action) ABSL_LOCKS_EXCLUDED(mutex_);
+  virtual absl::Status SaveAction(const ActionRow& action) = 0;
 
   // Adds the silence, or replaces the one with its id. Kept for a month after its end.
-  absl::Status SaveSilence(const v1::Silence& silence) ABSL_LOCKS_EXCLUDED(mutex_);
+  virtual absl::Status SaveSilence(const v1::Silence& silence) = 0;
 
-  absl::StatusOr<Continuation> Load() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Where several daemons share the store: what this one wrote, and the silences of all.
+  virtual absl::StatusOr<Continuation> Load() const = 0;
 
-  // Deletes old incidents, and the oldest ones while the file is too large. Deletes alerts that no
+  // Deletes old incidents, and the oldest ones while the store is too large. Deletes alerts that no
   // daemon will need, and hosts and attempts of jobs unseen for a week. Actions, alerts, hosts and
   // attempts have each a share of the size, and lose their oldest beyond it; living attempts last.
-  absl::Status Trim(int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
-
- private:
-  History(sqlite3* db, std::string path, const HistoryLimits& limits)
-      : limits_(limits), path_(std::move(path)), db_(db) {}
-  absl::Status Prepare();
-  absl::Status CreateTables() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status TrimIncidents() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status TrimContinuation(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  const HistoryLimits limits_;
-  const std::string path_;
-  std::pair<uint64_t, uint64_t> file_;  // device and inode
-  mutable absl::Mutex mutex_;
-  sqlite3* const db_ ABSL_PT_GUARDED_BY(mutex_);
+  virtual absl::Status Trim(int64_t now_ns) = 0;
 };
 
 }  // namespace rollcall

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of the history that lets a restarted daemon continue.
-#include <sqlite3.h>
-
+#include <set>
 #include <string>
 #include <vector>
 
-#include "daemon/store/history.h"
-#include "daemon/store/sql.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "daemon/store/sql_history.h"
 #include "proto/whole_numbers.h"
 
 namespace rollcall {
@@ -15,8 +15,33 @@ namespace {
 constexpr int kMostSilencesLoaded = 1000;
 constexpr int kMostClosed = 1000;
 
-absl::Status LoadOpen(sqlite3* db, std::vector<v1::Incident>* open) {
-  Sql rows(db, "SELECT summary, stacks FROM incidents WHERE closed_ns = 0 ORDER BY opened_ns, id");
+// "INSERT ... ON CONFLICT ..." of one row, or the parts of it around the values of several.
+struct Upsert {
+  Upsert(const char* table, std::vector<std::string> key, std::vector<std::string> others,
+         const HistoryDialect& dialect, bool is_owned) {
+    if (is_owned && dialect.has_daemons) others.push_back("daemon");
+    std::vector<std::string> columns = key;
+    columns.insert(columns.end(), others.begin(), others.end());
+    head = absl::StrCat("INSERT INTO ", table, " (", absl::StrJoin(columns, ", "), ")");
+    marks = absl::StrCat(" VALUES (", absl::StrJoin(std::vector<std::string>(columns.size(), "?"), ", "),
+                         ")");
+    tail = absl::StrCat(" ON CONFLICT (", absl::StrJoin(key, ", "), ") DO ");
+    if (others.empty()) tail += "NOTHING";
+    for (size_t i = 0; i < others.size(); ++i) {
+      absl::StrAppend(&tail, i == 0 ? "UPDATE SET " : ", ", others[i], " = excluded.", others[i]);
+    }
+  }
+  std::string text() const { return head + marks + tail; }
+
+  std::string head, marks, tail;
+};
+
+}  // namespace
+
+absl::Status SqlHistory::LoadOpen(std::vector<v1::Incident>* open) const {
+  Sql rows(db_.get(), absl::StrCat("SELECT summary, stacks FROM incidents WHERE closed_ns = 0", AndMine(),
+                                   " ORDER BY opened_ns, id"));
+  BindMine(&rows);
   while (rows.Next()) {
     v1::Incident incident;
     if (!incident.ParseFromString(rows.Bytes(0)) || !incident.MergeFromString(rows.Bytes(1))) {
@@ -27,11 +52,12 @@ absl::Status LoadOpen(sqlite3* db, std::vector<v1::Incident>* open) {
   return rows.status();
 }
 
-absl::Status LoadClosed(sqlite3* db, std::vector<v1::Incident>* closed) {
-  Sql rows(db,
-           "SELECT summary FROM incidents WHERE closed_ns != 0 AND job IN (SELECT job FROM "
-           "job_hosts) ORDER BY opened_ns DESC LIMIT ?",
-           kMostClosed);
+absl::Status SqlHistory::LoadClosed(std::vector<v1::Incident>* closed) const {
+  Sql rows(db_.get(),
+           absl::StrCat("SELECT summary FROM incidents WHERE closed_ns != 0", AndMine(),
+                        " AND job IN (SELECT job FROM job_hosts) ORDER BY opened_ns DESC LIMIT ?"));
+  BindMine(&rows);
+  rows.Bind(kMostClosed);
   while (rows.Next()) {
     v1::Incident incident;
     if (!incident.ParseFromString(rows.Bytes(0)) || !incident.has_confirmed_at()) continue;
@@ -40,17 +66,24 @@ absl::Status LoadClosed(sqlite3* db, std::vector<v1::Incident>* closed) {
   return rows.status();
 }
 
-absl::Status LoadReceivers(sqlite3* db, AlertRow* alert) {
-  Sql rows(db, "SELECT receiver FROM outbox_receivers WHERE incident = ? AND sequence = ?",
-           alert->incident, alert->sequence);
-  while (rows.Next()) alert->receivers.insert(rows.Bytes(0));
-  return rows.status();
+absl::Status SqlHistory::LoadReceivers(std::vector<AlertRow>* alerts) const {
+  for (AlertRow& alert : *alerts) {
+    if (alert.sent) continue;
+    Sql rows(db_.get(), "SELECT receiver FROM outbox_receivers WHERE incident = ? AND sequence = ?",
+             alert.incident, alert.sequence);
+    while (rows.Next()) alert.receivers.insert(rows.Bytes(0));
+    if (!rows.status().ok()) return rows.status();
+  }
+  return absl::OkStatus();
 }
 
-absl::Status LoadAlerts(sqlite3* db, std::vector<AlertRow>* alerts) {
-  Sql rows(db, "SELECT incident, sequence, kind, made_ns, body, sent FROM outbox WHERE incident IN "
-               "(SELECT incident FROM outbox GROUP BY incident HAVING min(sent) = 0 OR "
-               "max(kind = 'resolved') = 0 UNION SELECT id FROM incidents WHERE closed_ns = 0) ORDER BY incident, sequence");
+absl::Status SqlHistory::LoadAlerts(std::vector<AlertRow>* alerts) const {
+  Sql rows(db_.get(),
+           absl::StrCat("SELECT incident, sequence, kind, made_ns, body, sent FROM outbox WHERE incident "
+                        "IN (SELECT incident FROM outbox GROUP BY incident HAVING min(sent) = 0 OR "
+                        "max(CASE kind WHEN 'resolved' THEN 1 ELSE 0 END) = 0 UNION SELECT id FROM "
+                        "incidents WHERE closed_ns = 0)", AndMine(), " ORDER BY incident, sequence"));
+  BindMine(&rows);
   while (rows.Next()) {
     AlertRow& alert = alerts->emplace_back();
     alert.incident = rows.Bytes(0);
@@ -60,15 +93,13 @@ absl::Status LoadAlerts(sqlite3* db, std::vector<AlertRow>* alerts) {
     alert.sent = rows.Integer(5) != 0;
     if (!alert.body.ParseFromString(rows.Bytes(4))) alerts->pop_back();
   }
-  absl::Status status = rows.status();
-  for (AlertRow& alert : *alerts) {
-    if (status.ok() && !alert.sent) status = LoadReceivers(db, &alert);
-  }
-  return status;
+  return rows.status().ok() ? LoadReceivers(alerts) : rows.status();
 }
 
-absl::Status LoadHosts(sqlite3* db, std::map<JobKey, std::set<std::string>>* hosts) {
-  Sql rows(db, "SELECT tenant, job, attempt, host FROM job_hosts");
+absl::Status SqlHistory::LoadHosts(std::map<JobKey, std::set<std::string>>* hosts) const {
+  Sql rows(db_.get(),
+           absl::StrCat("SELECT tenant, job, attempt, host FROM job_hosts WHERE 1 = 1", AndMine()));
+  BindMine(&rows);
   while (rows.Next()) {
     const JobKey key({rows.Bytes(0), rows.Bytes(1)}, static_cast<int32_t>(rows.Integer(2)));
     (*hosts)[key].insert(rows.Bytes(3));
@@ -76,16 +107,21 @@ absl::Status LoadHosts(sqlite3* db, std::map<JobKey, std::set<std::string>>* hos
   return rows.status();
 }
 
-absl::Status LoadAttempts(sqlite3* db, std::map<JobKey, AttemptFacts>* attempts) {
-  Sql rows(db, "SELECT tenant, job, attempt, world_size, restarts, launch, has_twin FROM "
-               "job_attempts");
+absl::Status SqlHistory::LoadAttempts(std::map<JobKey, AttemptFacts>* attempts) const {
+  Sql rows(db_.get(), absl::StrCat("SELECT tenant, job, attempt, world_size, restarts, launch, has_twin "
+                                   "FROM job_attempts WHERE 1 = 1", AndMine()));
+  BindMine(&rows);
   while (rows.Next()) {
     const JobKey key({rows.Bytes(0), rows.Bytes(1)}, static_cast<int32_t>(rows.Integer(2)));
     (*attempts)[key] = {static_cast<int32_t>(rows.Integer(3)), rows.Bytes(4), rows.Bytes(5),
                         rows.Integer(6) != 0, {}};
   }
   if (!rows.status().ok()) return rows.status();
-  Sql members(db, "SELECT tenant, job, attempt, host, pid, start_time, rank FROM attempt_members");
+  Sql members(db_.get(),
+              absl::StrCat("SELECT tenant, job, attempt, host, pid, start_time, rank FROM attempt_members "
+                           "WHERE (tenant, job, attempt) IN (SELECT tenant, job, attempt FROM job_attempts "
+                           "WHERE 1 = 1", AndMine(), ") ORDER BY tenant, job, attempt, host, pid, start_time"));
+  BindMine(&members);
   while (members.Next()) {
     const auto at = attempts->find(JobKey({members.Bytes(0), members.Bytes(1)},
                                           static_cast<int32_t>(members.Integer(2))));
@@ -97,20 +133,8 @@ absl::Status LoadAttempts(sqlite3* db, std::map<JobKey, AttemptFacts>* attempts)
   return members.status();
 }
 
-absl::Status SaveMembers(sqlite3* db, const JobKey& job, const AttemptFacts& facts) {
-  absl::Status status;
-  for (const auto& [process, rank] : facts.members) {
-    if (!status.ok()) break;
-    status = Sql(db, "INSERT OR REPLACE INTO attempt_members VALUES (?, ?, ?, ?, ?, ?, ?)",
-                 job.tenant, job.job, job.attempt, process.host, process.pid,
-                 static_cast<int64_t>(process.start_time), rank)
-                 .Run();
-  }
-  return status;
-}
-
-absl::Status LoadSilences(sqlite3* db, std::vector<v1::Silence>* silences) {
-  Sql rows(db, "SELECT body FROM silences ORDER BY until_ns DESC LIMIT ?");
+absl::Status SqlHistory::LoadSilences(std::vector<v1::Silence>* silences) const {
+  Sql rows(db_.get(), "SELECT body FROM silences ORDER BY until_ns DESC LIMIT ?");
   rows.Bind(kMostSilencesLoaded);
   while (rows.Next()) {
     v1::Silence silence;
@@ -119,114 +143,117 @@ absl::Status LoadSilences(sqlite3* db, std::vector<v1::Silence>* silences) {
   return rows.status();
 }
 
-// Ends a transaction: commits if all has succeeded so far.
-absl::Status End(sqlite3* db, const absl::Status& status) {
-  const absl::Status ended = Sql(db, status.ok() ? "COMMIT" : "ROLLBACK").Run();
-  if (status.ok() && !ended.ok()) (void)Sql(db, "ROLLBACK").Run();
-  return status.ok() ? ended : status;
+absl::Status SqlHistory::SaveAlert(const AlertRow& alert) {
+  const Upsert upsert("outbox", {"incident", "sequence"}, {"kind", "made_ns", "body", "sent"}, dialect_,
+                      true);
+  return InTransaction([&] {
+    Sql sql(db_.get(), upsert.text(), alert.incident, alert.sequence, alert.kind, alert.made_ns);
+    sql.BindBlob(alert.body.SerializeAsString()).Bind(alert.sent ? 1 : 0);
+    BindMine(&sql);
+    return sql.Run();
+  });
 }
 
-}  // namespace
-
-absl::Status History::SaveAlert(const AlertRow& alert) {
-  const absl::MutexLock lock(&mutex_);
-  return Sql(db_, "INSERT OR REPLACE INTO outbox VALUES (?, ?, ?, ?, ?, ?)", alert.incident,
-             alert.sequence, alert.kind, alert.made_ns)
-      .BindBlob(alert.body.SerializeAsString())
-      .Bind(alert.sent ? 1 : 0)
-      .Run();
+absl::Status SqlHistory::MarkAlert(const std::string& incident, int32_t sequence,
+                                   const std::string& receiver) {
+  return InTransaction([&] {
+    if (receiver.empty()) {
+      return Sql(db_.get(), "UPDATE outbox SET sent = 1 WHERE incident = ? AND sequence = ?", incident,
+                 sequence)
+          .Run();
+    }
+    const Upsert upsert("outbox_receivers", {"incident", "sequence", "receiver"}, {}, dialect_, false);
+    return Sql(db_.get(), upsert.text(), incident, sequence, receiver).Run();
+  });
 }
 
-absl::Status History::MarkAlert(const std::string& incident, int32_t sequence,
-                                const std::string& receiver) {
-  const absl::MutexLock lock(&mutex_);
-  if (receiver.empty()) {
-    return Sql(db_, "UPDATE outbox SET sent = 1 WHERE incident = ? AND sequence = ?", incident,
-               sequence)
-        .Run();
-  }
-  return Sql(db_, "INSERT OR IGNORE INTO outbox_receivers VALUES (?, ?, ?)", incident, sequence,
-             receiver)
-      .Run();
-}
-
-absl::Status History::SaveHosts(const JobKey& job, const std::vector<std::string>& hosts,
-                                int64_t seen_ns) {
-  const absl::MutexLock lock(&mutex_);
-  absl::Status status = Sql(db_, "BEGIN IMMEDIATE").Run();
-  if (!status.ok()) return status;
-  for (const std::string& host : hosts) {
-    if (!status.ok()) break;
-    status = Sql(db_, "INSERT OR REPLACE INTO job_hosts VALUES (?, ?, ?, ?, ?)", job.tenant,
-                 job.job, job.attempt, host, seen_ns)
-                 .Run();
-  }
-  return End(db_, status);
-}
-
-absl::Status History::SaveAttempts(const std::map<JobKey, AttemptFacts>& attempts,
+absl::Status SqlHistory::SaveHosts(const JobKey& job, const std::vector<std::string>& hosts,
                                    int64_t seen_ns) {
-  const absl::MutexLock lock(&mutex_);
-  absl::Status status = Sql(db_, "BEGIN IMMEDIATE").Run();
-  if (!status.ok()) return status;
-  for (const auto& [job, facts] : attempts) {
-    if (!status.ok()) break;
-    status = Sql(db_, "INSERT OR REPLACE INTO job_attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                 job.tenant, job.job, job.attempt, facts.world_size, facts.restarts, facts.launch,
-                 facts.has_twin ? 1 : 0, seen_ns)
-                 .Run();
-    if (status.ok()) status = SaveMembers(db_, job, facts);
+  const Upsert upsert("job_hosts", {"tenant", "job", "attempt", "host"}, {"seen_ns"}, dialect_, true);
+  std::vector<std::vector<SqlValue>> rows;
+  for (const std::string& host : std::set<std::string>(hosts.begin(), hosts.end())) {
+    rows.push_back({job.tenant, job.job, int64_t{job.attempt}, host, seen_ns});
+    if (dialect_.has_daemons) rows.back().push_back(daemon_);
   }
-  return End(db_, status);
+  return InTransaction([&] { return InsertRows(db_.get(), upsert.head, rows, upsert.tail); });
 }
 
-absl::Status History::ForgetAttempt(const JobKey& job) {
-  const absl::MutexLock lock(&mutex_);
-  absl::Status status = Sql(db_, "BEGIN IMMEDIATE").Run();
+absl::Status SqlHistory::SaveAttempt(const JobKey& job, const AttemptFacts& facts, int64_t seen_ns) {
+  const Upsert upsert("job_attempts", {"tenant", "job", "attempt"},
+                      {"world_size", "restarts", "launch", "has_twin", "seen_ns"}, dialect_, true);
+  Sql sql(db_.get(), upsert.text(), job.tenant, job.job, job.attempt, facts.world_size, facts.restarts,
+          facts.launch, facts.has_twin ? 1 : 0, seen_ns);
+  BindMine(&sql);
+  const absl::Status status = sql.Run();
   if (!status.ok()) return status;
-  for (const char* table : {"job_attempts", "attempt_members"}) {
-    if (!status.ok()) break;
-    status = Sql(db_,
-                 absl::StrCat("DELETE FROM ", table, " WHERE tenant = ? AND job = ? AND attempt = ?"),
-                 job.tenant, job.job, job.attempt)
-                 .Run();
+  const Upsert member("attempt_members", {"tenant", "job", "attempt", "host", "pid", "start_time"},
+                      {"rank"}, dialect_, false);
+  std::map<std::vector<SqlValue>, SqlValue> ranks;  // a process that comes twice has the later rank
+  for (const auto& [process, rank] : facts.members) {
+    ranks[{job.tenant, job.job, int64_t{job.attempt}, process.host, int64_t{process.pid},
+           static_cast<int64_t>(process.start_time)}] = int64_t{rank};
   }
-  return End(db_, status);
+  std::vector<std::vector<SqlValue>> rows;
+  for (const auto& [key, rank] : ranks) {
+    rows.push_back(key);
+    rows.back().push_back(rank);
+  }
+  return InsertRows(db_.get(), member.head, rows, member.tail);
 }
 
-absl::Status History::ForgetHosts(const JobKey& job) {
-  const absl::MutexLock lock(&mutex_);
-  return Sql(db_, "DELETE FROM job_hosts WHERE tenant = ? AND job = ? AND attempt = ?", job.tenant,
-             job.job, job.attempt)
+absl::Status SqlHistory::SaveAttempts(const std::map<JobKey, AttemptFacts>& attempts,
+                                      int64_t seen_ns) {
+  return InTransaction([&] {
+    absl::Status status;
+    for (const auto& [job, facts] : attempts) {
+      if (status.ok()) status = SaveAttempt(job, facts, seen_ns);
+    }
+    return status;
+  });
+}
+
+absl::Status SqlHistory::DeleteJob(const char* table, const JobKey& job) {
+  return Sql(db_.get(),
+             absl::StrCat("DELETE FROM ", table, " WHERE tenant = ? AND job = ? AND attempt = ?"),
+             job.tenant, job.job, job.attempt)
       .Run();
 }
 
-absl::StatusOr<Continuation> History::Load() const {
+absl::Status SqlHistory::ForgetAttempt(const JobKey& job) {
+  return InTransaction([&] {
+    const absl::Status status = DeleteJob("job_attempts", job);
+    return status.ok() ? DeleteJob("attempt_members", job) : status;
+  });
+}
+
+absl::Status SqlHistory::ForgetHosts(const JobKey& job) {
+  return InTransaction([&] { return DeleteJob("job_hosts", job); });
+}
+
+absl::Status SqlHistory::SaveSilence(const v1::Silence& silence) {
+  const Upsert upsert("silences", {"id"}, {"until_ns", "body"}, dialect_, false);
+  return InTransaction([&] {
+    return Sql(db_.get(), upsert.text(), silence.id(), NsOf(silence.until()))
+        .BindBlob(silence.SerializeAsString())
+        .Run();
+  });
+}
+
+absl::Status SqlHistory::SaveAction(const ActionRow& action) {
+  return InTransaction([&] { return InsertAction(action); });
+}
+
+absl::StatusOr<Continuation> SqlHistory::Load() const {
   Continuation continuation;
   const absl::MutexLock lock(&mutex_);
-  absl::Status status = LoadOpen(db_, &continuation.open);
-  if (status.ok()) status = LoadHosts(db_, &continuation.hosts);
-  if (status.ok()) status = LoadClosed(db_, &continuation.closed);
-  if (status.ok()) status = LoadAlerts(db_, &continuation.alerts);
-  if (status.ok()) status = LoadAttempts(db_, &continuation.attempts);
-  if (status.ok()) status = LoadSilences(db_, &continuation.silences);
+  absl::Status status = LoadOpen(&continuation.open);
+  if (status.ok()) status = LoadHosts(&continuation.hosts);
+  if (status.ok()) status = LoadClosed(&continuation.closed);
+  if (status.ok()) status = LoadAlerts(&continuation.alerts);
+  if (status.ok()) status = LoadAttempts(&continuation.attempts);
+  if (status.ok()) status = LoadSilences(&continuation.silences);
   if (!status.ok()) return status;
   return continuation;
-}
-
-absl::Status History::SaveSilence(const v1::Silence& silence) {
-  const absl::MutexLock lock(&mutex_);
-  return Sql(db_, "INSERT OR REPLACE INTO silences VALUES (?, ?, ?)", silence.id(),
-             NsOf(silence.until()))
-      .BindBlob(silence.SerializeAsString())
-      .Run();
-}
-
-absl::Status History::SaveAction(const ActionRow& action) {
-  const absl::MutexLock lock(&mutex_);
-  return Sql(db_, "INSERT INTO actions VALUES (?, ?, ?, ?, ?)", action.at_ns, action.who,
-             action.action, action.object, action.peer)
-      .Run();
 }
 
 }  // namespace rollcall

@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "daemon/store/history_dialect.h"
 #include "daemon/store/sql.h"
 #include "proto/whole_numbers.h"
 #include "rollcall/v1/query.pb.h"
@@ -13,30 +16,25 @@
 namespace rollcall {
 
 // The conditions of a request, and their values in order.
-struct HistoryFilter {
-  explicit HistoryFilter(const v1::ListIncidentsRequest& request) {
+class HistoryFilter {
+ public:
+  HistoryFilter(const HistoryDialect& dialect, const v1::ListIncidentsRequest& request) {
     if (!request.job().empty()) Add("job = ?", request.job());
-    // The release before layout 2 wrote no keys.
-    if (!request.tenant().empty()) {
-      Add("coalesce((SELECT tenant FROM incident_keys WHERE incident = id), 'default') = ?",
-          request.tenant());
-    }
+    if (!request.tenant().empty()) Add(absl::StrCat(dialect.tenant, " = ?"), request.tenant());
     if (!request.tenants().empty()) {
-      AddList("coalesce((SELECT tenant FROM incident_keys WHERE incident = id), 'default') IN",
+      AddList(absl::StrCat(dialect.tenant, " IN"),
               {request.tenants().begin(), request.tenants().end()});
     }
     if (request.has_attempt()) {
-      Add("coalesce((SELECT attempt FROM incident_keys WHERE incident = id), 0) = ?",
-          int64_t{request.attempt()});
+      Add(absl::StrCat(dialect.attempt, " = ?"), int64_t{request.attempt()});
     }
     if (!request.cause().empty()) Add("cause = ?", request.cause());
     if (!request.host().empty()) {
-      Add("id IN (SELECT incident FROM culprits WHERE host = ?)", request.host());
+      Add(absl::StrCat("(", dialect.incident_key, ") IN (SELECT ", dialect.culprit_key,
+                       " FROM culprits WHERE host = ?)"),
+          request.host());
     }
-    if (!request.signature().empty()) {
-      Add("id IN (SELECT incident FROM incident_signatures WHERE signature = ?)",
-          request.signature());
-    }
+    if (!request.signature().empty()) Add(dialect.has_signature, request.signature());
     if (request.has_from()) Add("opened_ns >= ?", NsOf(request.from()));
     if (request.has_until()) Add("opened_ns <= ?", NsOf(request.until()));
   }
@@ -46,46 +44,30 @@ struct HistoryFilter {
     AddList("id NOT IN", ids);
   }
 
+  // "": all rows.
+  std::string Conditions() const { return absl::StrJoin(conditions_, " AND "); }
   std::string Where() const {
-    std::string where;
-    for (const std::string& condition : conditions) {
-      where += (where.empty() ? " WHERE " : " AND ") + condition;
-    }
-    return where;
+    return conditions_.empty() ? "" : absl::StrCat(" WHERE ", Conditions());
   }
   void BindTo(Sql* sql) const {
-    for (const auto& [text, number, is_text] : values) {
-      if (is_text) {
-        sql->Bind(text);
-      } else {
-        sql->Bind(number);
-      }
-    }
+    for (const SqlValue& value : values_) sql->Bind(value);
   }
 
  private:
-  void Add(const char* condition, const std::string& value) {
-    conditions.emplace_back(condition);
-    values.push_back({value, 0, true});
-  }
-  void Add(const char* condition, int64_t value) {
-    conditions.emplace_back(condition);
-    values.push_back({"", value, false});
+  void Add(std::string condition, SqlValue value) {
+    conditions_.push_back(std::move(condition));
+    values_.push_back(std::move(value));
   }
   // `list` is not empty.
   void AddList(const std::string& condition, const std::vector<std::string>& list) {
     std::string marks = "?";
     for (size_t i = 1; i < list.size(); ++i) marks += ", ?";
-    conditions.push_back(condition + " (" + marks + ")");
-    for (const std::string& text : list) values.push_back({text, 0, true});
+    conditions_.push_back(absl::StrCat(condition, " (", marks, ")"));
+    values_.insert(values_.end(), list.begin(), list.end());
   }
-  struct Value {
-    std::string text;
-    int64_t number;
-    bool is_text;
-  };
-  std::vector<std::string> conditions;
-  std::vector<Value> values;
+
+  std::vector<std::string> conditions_;
+  std::vector<SqlValue> values_;
 };
 
 }  // namespace rollcall

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups of alike hangs in the history.
-#include <sqlite3.h>
-
 #include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/store/history.h"
 #include "daemon/store/history_filter.h"
 #include "daemon/store/incident_groups.h"
-#include "daemon/store/sql.h"
+#include "daemon/store/sql_history.h"
 #include "proto/whole_numbers.h"
 
 namespace rollcall {
@@ -19,35 +16,35 @@ constexpr int kMostNames = 8;  // hosts, ranks or jobs of a group
 // Each group costs four queries, during which the history takes no new incident.
 constexpr int kMostGroups = 50;
 
-// The selected incidents that count, as a condition on incident_signatures.
+// The selected incidents that count, as a condition on the table of signatures.
 class Chosen {
  public:
-  Chosen(const v1::ListIncidentsRequest& request, const std::string& without)
-      : filter_(request), without_(without) {
-    const std::string where = filter_.Where();
+  Chosen(const HistoryDialect& dialect, const v1::ListIncidentsRequest& request,
+         const std::string& without)
+      : dialect_(dialect), filter_(dialect, request), without_(without) {
+    const std::string conditions = filter_.Conditions();
     text_ = " WHERE confirmed = 1";
-    if (!where.empty()) absl::StrAppend(&text_, " AND s.incident IN (SELECT id FROM incidents", where, ")");
+    if (!conditions.empty()) {
+      absl::StrAppend(&text_, dialect.chosen_begin, conditions, dialect.chosen_end);
+    }
     if (!without.empty()) text_ += " AND hang != ?";
   }
   const std::string& text() const { return text_; }
+  const HistoryDialect& dialect() const { return dialect_; }
   void BindTo(Sql* sql) const {
     filter_.BindTo(sql);
     if (!without_.empty()) sql->Bind(without_);
   }
 
  private:
+  const HistoryDialect& dialect_;
   const HistoryFilter filter_;
   const std::string without_;
   std::string text_;
 };
 
-constexpr char kSignatures[] = " FROM incident_signatures AS s";
-constexpr char kCulprits[] =
-    " FROM incident_signatures AS s JOIN culprits ON culprits.incident = s.incident";
-constexpr char kJobs[] = " FROM incident_signatures AS s JOIN incidents ON id = s.incident";
-
 // Counts the hangs of the group by `column`.
-absl::Status AddNames(sqlite3* db, const Chosen& chosen, const v1::IncidentGroup& group,
+absl::Status AddNames(SqlDatabase* db, const Chosen& chosen, const v1::IncidentGroup& group,
                       const std::string& column, const char* tables, const char* condition,
                       google::protobuf::RepeatedPtrField<v1::Recurring>* names) {
   Sql rows(db, absl::StrCat("SELECT ", column, ", count(DISTINCT hang) AS n", tables, chosen.text(),
@@ -63,8 +60,8 @@ absl::Status AddNames(sqlite3* db, const Chosen& chosen, const v1::IncidentGroup
   return rows.status();
 }
 
-absl::Status AddNewest(sqlite3* db, const Chosen& chosen, v1::IncidentGroup* group) {
-  Sql row(db, absl::StrCat("SELECT id, summary", kJobs, chosen.text(),
+absl::Status AddNewest(SqlDatabase* db, const Chosen& chosen, v1::IncidentGroup* group) {
+  Sql row(db, absl::StrCat("SELECT id, summary", chosen.dialect().signed_incidents, chosen.text(),
                            " AND signature = ? AND tenant = ? ORDER BY s.opened_ns DESC LIMIT 1"));
   chosen.BindTo(&row);
   row.Bind(group->signature()).Bind(group->tenant());
@@ -77,15 +74,17 @@ absl::Status AddNewest(sqlite3* db, const Chosen& chosen, v1::IncidentGroup* gro
   return row.status();
 }
 
-absl::Status Complete(sqlite3* db, const Chosen& chosen, v1::IncidentGroup* group) {
-  absl::Status status = AddNames(db, chosen, *group, "culprits.host", kCulprits,
+absl::Status Complete(SqlDatabase* db, const Chosen& chosen, v1::IncidentGroup* group) {
+  const char* const culprits = chosen.dialect().signed_culprits;
+  absl::Status status = AddNames(db, chosen, *group, "culprits.host", culprits,
                                  " AND culprits.host != ''", group->mutable_hosts());
   if (status.ok()) {
-    status = AddNames(db, chosen, *group, "culprits.rank", kCulprits, " AND culprits.rank >= 0",
+    status = AddNames(db, chosen, *group, "culprits.rank", culprits, " AND culprits.rank >= 0",
                       group->mutable_ranks());
   }
   if (status.ok()) {
-    status = AddNames(db, chosen, *group, "incidents.job", kJobs, "", group->mutable_jobs());
+    status = AddNames(db, chosen, *group, "job", chosen.dialect().signed_incidents, "",
+                      group->mutable_jobs());
   }
   if (status.ok()) status = AddNewest(db, chosen, group);
   group->set_sentence(GroupInWords(*group));
@@ -94,21 +93,21 @@ absl::Status Complete(sqlite3* db, const Chosen& chosen, v1::IncidentGroup* grou
 
 }  // namespace
 
-absl::StatusOr<v1::ListIncidentsResponse> History::Groups(const v1::ListIncidentsRequest& request,
-                                                          const std::string& without) const {
+absl::StatusOr<v1::ListIncidentsResponse> SqlHistory::Groups(
+    const v1::ListIncidentsRequest& request, const std::string& without) const {
   const int limit = request.limit() <= 0 ? kMostGroups : std::min(request.limit(), kMostGroups);
-  const Chosen chosen(request, without);
+  const Chosen chosen(dialect_, request, without);
   const std::string grouped =
-      absl::StrCat("SELECT signature, tenant, count(DISTINCT hang) AS n, min(opened_ns) AS first, "
-                   "max(opened_ns) AS last", kSignatures, chosen.text(),
+      absl::StrCat("SELECT signature, tenant, count(DISTINCT hang) AS n, min(s.opened_ns) AS first, "
+                   "max(s.opened_ns) AS last", dialect_.signatures, chosen.text(),
                    " GROUP BY signature, tenant");
   v1::ListIncidentsResponse response;
   const absl::MutexLock lock(&mutex_);
-  Sql count(db_, absl::StrCat("SELECT count(*) FROM (", grouped, ")"));
+  Sql count(db_.get(), absl::StrCat("SELECT count(*) FROM (", grouped, ") AS g"));
   chosen.BindTo(&count);
   if (count.Next()) response.set_total(static_cast<int32_t>(count.Integer(0)));
   if (!count.status().ok()) return count.status();
-  Sql rows(db_, absl::StrCat(grouped, " ORDER BY n DESC, last DESC, signature LIMIT ? OFFSET ?"));
+  Sql rows(db_.get(), absl::StrCat(grouped, " ORDER BY n DESC, last DESC, signature LIMIT ? OFFSET ?"));
   chosen.BindTo(&rows);
   rows.Bind(limit).Bind(std::max(request.offset(), 0));
   while (rows.Next()) {
@@ -121,7 +120,7 @@ absl::StatusOr<v1::ListIncidentsResponse> History::Groups(const v1::ListIncident
   }
   absl::Status status = rows.status();
   for (v1::IncidentGroup& group : *response.mutable_groups()) {
-    if (status.ok()) status = Complete(db_, chosen, &group);
+    if (status.ok()) status = Complete(db_.get(), chosen, &group);
   }
   if (!status.ok()) return status;
   return response;

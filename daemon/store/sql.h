@@ -1,83 +1,132 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thin wrapper of SQLite: one prepared statement, which the destructor finalizes.
+// SQL on one connection to a database, without a word of which database that is.
 //
 //   absl::Status status = Sql(db, "DELETE FROM culprits WHERE incident = ?", id).Run();
+//
+// One thread at a time uses a connection.
 #pragma once
 
-#include <sqlite3.h>
-
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <variant>
+#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 
 namespace rollcall {
 
-class Sql {
- public:
-  // Binds the values to the first parameters.
-  template <typename... Values>
-  Sql(sqlite3* db, const std::string& text, const Values&... values) : db_(db) {
-    result_ = sqlite3_prepare_v2(db, text.c_str(), -1, &statement_, nullptr);
-    (Bind(values), ...);
-  }
-  ~Sql() { sqlite3_finalize(statement_); }
-  Sql(const Sql&) = delete;
-  Sql& operator=(const Sql&) = delete;
+// Bytes of any values. Texts are UTF-8.
+struct SqlBlob {
+  const std::string& bytes;
+};
 
-  // Binds the next parameter.
-  Sql& Bind(int64_t value) {
-    sqlite3_bind_int64(statement_, ++bound_, value);
-    return *this;
-  }
-  Sql& Bind(const std::string& text) {
-    sqlite3_bind_text(statement_, ++bound_, text.data(), static_cast<int>(text.size()),
-                      SQLITE_TRANSIENT);
-    return *this;
-  }
-  Sql& BindBlob(const std::string& bytes) {
-    sqlite3_bind_blob(statement_, ++bound_, bytes.data(), static_cast<int>(bytes.size()),
-                      SQLITE_TRANSIENT);
-    return *this;
-  }
+// A statement that runs with the first Next().
+class SqlStatement {
+ public:
+  virtual ~SqlStatement() = default;
+
+  // Binds the next "?" of the text.
+  virtual void Bind(int64_t value) = 0;
+  virtual void Bind(const std::string& text) = 0;
+  virtual void Bind(const SqlBlob& blob) = 0;
 
   // Returns true if there is a row, false after the last row or a failure.
-  bool Next() {
-    if (result_ != SQLITE_OK && result_ != SQLITE_ROW) return false;
-    result_ = sqlite3_step(statement_);
-    return result_ == SQLITE_ROW;
+  virtual bool Next() = 0;
+  // kDataLoss: the file is damaged. kInvalidArgument: the values are refused for good.
+  // kUnavailable: any other failure.
+  virtual absl::Status status() const = 0;
+  // Values of the current row, by column.
+  virtual int64_t Integer(int column) const = 0;
+  virtual std::string Bytes(int column) const = 0;
+  // The rows that the statement has written or deleted.
+  virtual int64_t changed() const = 0;
+};
+
+class SqlDatabase {
+ public:
+  virtual ~SqlDatabase() = default;
+  // Each value is a "?". A text with an error makes a statement that fails.
+  virtual std::unique_ptr<SqlStatement> Prepare(const std::string& text) = 0;
+  // Begins a transaction that will write.
+  virtual const char* begin() const = 0;
+  virtual bool is_connected() const = 0;
+
+ private:
+  friend class SqlTransaction;
+  int depth_ = 0;  // of transactions
+};
+
+using SqlValue = std::variant<int64_t, std::string>;
+
+// One statement, as values in the order of its text.
+class Sql {
+ public:
+  template <typename... Values>
+  Sql(SqlDatabase* db, const std::string& text, const Values&... values)
+      : statement_(db->Prepare(text)) {
+    (Bind(values), ...);
   }
+
+  Sql& Bind(int64_t value) { return statement_->Bind(value), *this; }
+  Sql& Bind(const std::string& text) { return statement_->Bind(text), *this; }
+  Sql& Bind(const SqlBlob& blob) { return statement_->Bind(blob), *this; }
+  Sql& Bind(const SqlValue& value) {
+    std::visit([this](const auto& one) { statement_->Bind(one); }, value);
+    return *this;
+  }
+  Sql& BindBlob(const std::string& bytes) { return Bind(SqlBlob{bytes}); }
+
+  bool Next() { return statement_->Next(); }
   absl::Status Run() {
     while (Next()) {
     }
     return status();
   }
-  // kDataLoss: the file is damaged. kUnavailable: any other failure.
-  absl::Status status() const {
-    if (result_ == SQLITE_OK || result_ == SQLITE_ROW || result_ == SQLITE_DONE) {
-      return absl::OkStatus();
-    }
-    const int code = result_ & 0xff;  // without the extended error code
-    if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
-      return absl::DataLossError(sqlite3_errmsg(db_));
-    }
-    return absl::UnavailableError(sqlite3_errmsg(db_));
-  }
+  absl::Status status() const { return statement_->status(); }
+  int64_t Integer(int column) const { return statement_->Integer(column); }
+  std::string Bytes(int column) const { return statement_->Bytes(column); }
+  int64_t changed() const { return statement_->changed(); }
 
-  // Values of the current row, by column.
-  int64_t Integer(int column) { return sqlite3_column_int64(statement_, column); }
-  std::string Bytes(int column) {
-    const void* data = sqlite3_column_blob(statement_, column);
-    const int size = sqlite3_column_bytes(statement_, column);
-    return data == nullptr ? "" : std::string(static_cast<const char*>(data), size_t(size));
+ private:
+  const std::unique_ptr<SqlStatement> statement_;
+};
+
+// A part of a larger transaction is no transaction of its own.
+class SqlTransaction {
+ public:
+  explicit SqlTransaction(SqlDatabase* db) : db_(db) {
+    if (db_->depth_++ == 0) begun_ = Sql(db_, db_->begin()).Run();
+  }
+  ~SqlTransaction() {
+    if (!has_ended_) (void)End(absl::UnknownError("left"));
+  }
+  SqlTransaction(const SqlTransaction&) = delete;
+  SqlTransaction& operator=(const SqlTransaction&) = delete;
+
+  const absl::Status& begun() const { return begun_; }
+
+  // Commits if all has succeeded so far. Returns the first failure.
+  absl::Status End(const absl::Status& status) {
+    has_ended_ = true;
+    if (--db_->depth_ > 0 || !begun_.ok()) return begun_.ok() ? status : begun_;
+    const absl::Status ended = Sql(db_, status.ok() ? "COMMIT" : "ROLLBACK").Run();
+    if (status.ok() && !ended.ok()) (void)Sql(db_, "ROLLBACK").Run();
+    return status.ok() ? ended : status;
   }
 
  private:
-  sqlite3* const db_;
-  sqlite3_stmt* statement_ = nullptr;
-  int bound_ = 0;
-  int result_ = SQLITE_OK;
+  SqlDatabase* const db_;
+  absl::Status begun_;
+  bool has_ended_ = false;
 };
+
+// Runs "<head> VALUES (?, ?), (?, ?) <tail>" for many rows of equal length. Two of one statement must
+// not have one key.
+absl::Status InsertRows(SqlDatabase* db, const std::string& head,
+                        const std::vector<std::vector<SqlValue>>& rows, const std::string& tail);
+
+// The first value of the first row; 0 if there is none or the statement fails.
+int64_t ReadInteger(SqlDatabase* db, const std::string& text);
 
 }  // namespace rollcall

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/store/sqlite_history.h"
 #include "small_disk.h"
 #include "eventually.h"
 #include "temporary_tree.h"
@@ -255,6 +256,23 @@ TEST_F(HistoryKeeperTest, KeepsAlertsAndHostsUntilTheDiskTakesThem) {
   EXPECT_FALSE(next.ConsumeContinuation().has_value());
 }
 
+TEST_F(HistoryKeeperTest, AwaitsWhatItWasGivenUntilItIsInTheFile) {
+  HistoryKeeper keeper(Options());
+  ASSERT_TRUE(keeper.Start().ok());
+  v1::Silence silence;
+  silence.set_id("s1");
+  silence.mutable_until()->set_seconds(int64_t{1} << 33);
+  {
+    const Lock lock(folder_ / "history.db");
+    keeper.SaveSilence(silence);
+    EXPECT_FALSE(keeper.AwaitSaved(50'000'000));
+  }
+  EXPECT_TRUE(keeper.AwaitSaved(30'000'000'000));
+  const auto history = SqliteHistory::OpenToRead(folder_ / "history.db");
+  ASSERT_TRUE(history.ok());
+  EXPECT_EQ((*history)->Load()->silences.size(), 1u);
+}
+
 TEST_F(HistoryKeeperTest, ANewerStateOfAnIncidentIsSavedBeforeAnAlertThatCameAfterTheOlder) {
   HistoryKeeper keeper(Options());
   ASSERT_TRUE(keeper.Start().ok());
@@ -264,7 +282,7 @@ TEST_F(HistoryKeeperTest, ANewerStateOfAnIncidentIsSavedBeforeAnAlertThatCameAft
     const Lock lock(folder_ / "history.db");
     keeper.Save(Incident(1, 1000, "suspected"));
     keeper.outbox()->Save(Alert("train-1"), [&] {
-      const auto history = History::OpenToRead(folder_ / "history.db");
+      const auto history = SqliteHistory::OpenToRead(folder_ / "history.db");
       if (history.ok()) state_then = (*history)->Get("train-1")->state();
       is_saved = true;
     });

@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/store/sqlite_history.h"
 #include "eventually.h"
 #include "job_builder.h"
 #include "temporary_tree.h"
@@ -98,7 +99,7 @@ int PeakMemory() {
 class IncidentBookTest : public testing::Test {
  protected:
   std::unique_ptr<History> OpenHistory() const {
-    auto history = History::Open(path_, {});
+    auto history = SqliteHistory::Open(path_, {});
     EXPECT_TRUE(history.ok()) << history.status();
     return history.ok() ? *std::move(history) : nullptr;
   }
@@ -257,7 +258,7 @@ class LateHistoryTest : public IncidentBookTest {
     // Young enough for the history to keep it.
     old.mutable_opened_at()->set_seconds(timeline_.ToWallTime(timeline_.Now()) / 1'000'000'000);
     *old.mutable_closed_at() = old.opened_at();
-    auto history = History::Open(ready_ + "/history.db", {});
+    auto history = SqliteHistory::Open(ready_ + "/history.db", {});
     EXPECT_TRUE(history.ok() && (*history)->Save(old).ok());
     return *std::move(history);
   }

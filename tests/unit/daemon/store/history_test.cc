@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The history of incidents in real files.
+// What every history promises, on a real file of SQLite and on a real server of PostgreSQL.
 #include "daemon/store/history.h"
 
 #include <gtest/gtest.h>
-#include <sqlite3.h>
-#include <sys/stat.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/store/incident_groups.h"
-#include "daemon/store/sql.h"
+#include "daemon/store/postgres_history.h"
+#include "daemon/store/sqlite_history.h"
+#include "histories.h"
+#include "postgres_server.h"
 #include "temporary_tree.h"
 
 namespace rollcall {
@@ -19,69 +19,40 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kSecond = 1'000'000'000;
-constexpr int64_t kDay = 86400 * kSecond;
+enum class Store { kSqlite, kPostgres };
 
-v1::Incident Incident(const std::string& job, int number, int64_t opened_s, const std::string& host,
-                      int rank = 3, const std::string& cause = "missing_rank") {
-  v1::Incident incident;
-  incident.set_id(absl::StrCat(job, "-", number));
-  incident.set_job(job);
-  incident.set_state("resolved");
-  incident.mutable_opened_at()->set_seconds(opened_s);
-  incident.mutable_closed_at()->set_seconds(opened_s + 60);
-  v1::Verdict* verdict = incident.add_verdicts();
-  verdict->set_cause(cause);
-  verdict->set_summary("it hung");
-  v1::Culprit* culprit = verdict->add_culprits();
-  culprit->set_host(host);
-  culprit->set_rank(rank);
-  incident.add_stacks()->set_pid(4711);
-  incident.mutable_stack_tree()->add_nodes()->set_threads(9);
-  return incident;
-}
-
-int LastNumber(const History& history, const JobId& job) {
-  const auto numbers = history.LastNumbers();
-  EXPECT_TRUE(numbers.ok()) << numbers.status();
-  const auto at = numbers->find(job);
-  return at == numbers->end() ? 0 : at->second;
-}
-
-class HistoryTest : public testing::Test {
+class HistoryTest : public testing::TestWithParam<Store> {
  protected:
-  std::unique_ptr<History> Open(const HistoryLimits& limits = {}) const {
-    auto history = History::Open(folder_ / "history.db", limits);
-    EXPECT_TRUE(history.ok()) << history.status();
-    return history.ok() ? *std::move(history) : nullptr;
+  void SetUp() override {
+    if (GetParam() == Store::kSqlite) return;
+    if (!TestServer()->problem().empty()) GTEST_SKIP() << TestServer()->problem();
   }
+
+  std::unique_ptr<History> Open(const HistoryLimits& limits = {}) const {
+    if (GetParam() == Store::kSqlite) return Opened(SqliteHistory::Open(file(), limits));
+    // A schema for each test; the path of its folder is unlike all others.
+    const std::string schema = "t" + absl::StrCat(fs::hash_value(folder_));
+    return Opened(PostgresHistory::Open({TestServer()->Url(schema), "daemon-1", {}}, limits));
+  }
+  fs::path file() const { return folder_ / "history.db"; }
 
   const TemporaryTree tree_;
   const fs::path folder_ = tree_.root();
+
+ private:
+  template <typename Opening>
+  static std::unique_ptr<History> Opened(Opening history) {
+    EXPECT_TRUE(history.ok()) << history.status();
+    return history.ok() ? *std::move(history) : nullptr;
+  }
 };
 
-std::vector<std::string> Ids(const History& history, const v1::ListIncidentsRequest& request = {}) {
-  std::vector<std::string> ids;
-  const auto list = history.List(request);
-  EXPECT_TRUE(list.ok()) << list.status();
-  for (const v1::Incident& incident : list->incidents()) ids.push_back(incident.id());
-  return ids;
-}
+INSTANTIATE_TEST_SUITE_P(Stores, HistoryTest, testing::Values(Store::kSqlite, Store::kPostgres),
+                         [](const testing::TestParamInfo<Store>& store) {
+                           return store.param == Store::kSqlite ? "Sqlite" : "Postgres";
+                         });
 
-TEST_F(HistoryTest, OthersHaveNoAccessWhateverTheUmask) {
-  const mode_t before = umask(0);
-  const auto history = Open();
-  const absl::Status added = history->Save(Incident("train", 1, 1000, "node-1"));
-  umask(before);
-  EXPECT_TRUE(added.ok()) << added;
-  for (const char* part : {"", "-wal", "-shm"}) {
-    const fs::path file = (folder_ / "history.db").string() + part;
-    ASSERT_TRUE(fs::exists(file)) << file;
-    EXPECT_EQ(static_cast<int>(fs::status(file).permissions()), 0640) << file;
-  }
-}
-
-TEST_F(HistoryTest, SurvivesARestart) {
+TEST_P(HistoryTest, SurvivesARestart) {
   ASSERT_TRUE(Open()->Save(Incident("train", 7, 1000, "node-1")).ok());
   const auto history = Open();
   const auto kept = history->Get("train-7");
@@ -94,7 +65,7 @@ TEST_F(HistoryTest, SurvivesARestart) {
   EXPECT_FALSE(history->Get("train-8").ok());
 }
 
-TEST_F(HistoryTest, ReplacesAnOlderState) {
+TEST_P(HistoryTest, ReplacesAnOlderState) {
   const auto history = Open();
   v1::Incident incident = Incident("train", 1, 1000, "node-1");
   ASSERT_TRUE(history->Save(incident).ok());
@@ -107,7 +78,7 @@ TEST_F(HistoryTest, ReplacesAnOlderState) {
   EXPECT_TRUE(Ids(*history, of_first).empty());
 }
 
-TEST_F(HistoryTest, FiltersAndPages) {
+TEST_P(HistoryTest, FiltersAndPages) {
   const auto history = Open();
   for (int i = 0; i < 10; ++i) {
     ASSERT_TRUE(history
@@ -135,7 +106,7 @@ TEST_F(HistoryTest, FiltersAndPages) {
   EXPECT_EQ(history->List(request)->incidents(0).stacks_size(), 0);
 }
 
-TEST_F(HistoryTest, DoesNotRunTextAsSql) {
+TEST_P(HistoryTest, DoesNotRunTextAsSql) {
   const auto history = Open();
   ASSERT_TRUE(history->Save(Incident("'; DROP TABLE incidents; --", 1, 1000, "\" OR 1=1")).ok());
   v1::ListIncidentsRequest request;
@@ -145,7 +116,7 @@ TEST_F(HistoryTest, DoesNotRunTextAsSql) {
   EXPECT_TRUE(Ids(*history, request).empty());
 }
 
-TEST_F(HistoryTest, ReportsRepeatedCulprits) {
+TEST_P(HistoryTest, ReportsRepeatedCulprits) {
   const auto history = Open();
   ASSERT_TRUE(history->Save(Incident("a", 1, 1000, "node-1", 3)).ok());
   ASSERT_TRUE(history->Save(Incident("a", 2, 2000, "node-1", 3)).ok());
@@ -160,7 +131,7 @@ TEST_F(HistoryTest, ReportsRepeatedCulprits) {
   EXPECT_EQ(list->repeated(1).incidents(), 2);
 }
 
-TEST_F(HistoryTest, RanksOfTwoTenantsJobsAreNotOneRank) {
+TEST_P(HistoryTest, RanksOfTwoTenantsJobsAreNotOneRank) {
   const auto history = Open();
   for (const char* tenant : {"", "team"}) {
     v1::Incident incident = Incident("a", 1, 1000, "");
@@ -179,20 +150,7 @@ TEST_F(HistoryTest, RanksOfTwoTenantsJobsAreNotOneRank) {
   EXPECT_EQ(list->repeated(0).tenant(), "team");
 }
 
-TEST_F(HistoryTest, AFileThatCannotBeReadHasNotNoIncident) {
-  const auto history = Open();
-  ASSERT_TRUE(history->Save(Incident("train", 7, 1000, "node-1")).ok());
-  EXPECT_TRUE(absl::IsNotFound(history->Get("train-8").status()));
-  sqlite3* other = nullptr;
-  ASSERT_EQ(sqlite3_open((folder_ / "history.db").c_str(), &other), SQLITE_OK);
-  EXPECT_TRUE(Sql(other, "DROP TABLE culprits").Run().ok());
-  EXPECT_FALSE(history->List({}).ok()) << "not a list without repeated culprits";
-  EXPECT_TRUE(Sql(other, "DROP TABLE incidents").Run().ok());
-  sqlite3_close(other);
-  EXPECT_FALSE(absl::IsNotFound(history->Get("train-7").status()));
-}
-
-TEST_F(HistoryTest, FiltersByTenantAndAttempt) {
+TEST_P(HistoryTest, FiltersByTenantAndAttempt) {
   const auto history = Open();
   ASSERT_TRUE(history->Save(Incident("job", 1, 1000, "node-1")).ok());
   v1::Incident other = Incident("job", 2, 2000, "node-1");
@@ -211,7 +169,7 @@ TEST_F(HistoryTest, FiltersByTenantAndAttempt) {
   EXPECT_TRUE(Ids(*history, request).empty());
 }
 
-TEST_F(HistoryTest, FindsHostsOfCulpritsThatTheIncidentDoesNotList) {
+TEST_P(HistoryTest, FindsHostsOfCulpritsThatTheIncidentDoesNotList) {
   const auto history = Open();
   for (const int number : {1, 2}) {
     v1::Incident incident = Incident("job", number, 1000 + number, "node-1");
@@ -230,7 +188,7 @@ TEST_F(HistoryTest, FindsHostsOfCulpritsThatTheIncidentDoesNotList) {
   EXPECT_EQ(times, 2);
 }
 
-TEST_F(HistoryTest, DeletesOldAndExcessIncidents) {
+TEST_P(HistoryTest, DeletesOldAndExcessIncidents) {
   HistoryLimits limits;
   limits.keep_ns = 10 * kDay;
   limits.keep_bytes = 400'000;
@@ -249,7 +207,7 @@ TEST_F(HistoryTest, DeletesOldAndExcessIncidents) {
   EXPECT_GT(Ids(*history).size(), 20u);
 }
 
-TEST_F(HistoryTest, OtherTablesLeaveRoomForIncidents) {
+TEST_P(HistoryTest, OtherTablesLeaveRoomForIncidents) {
   HistoryLimits limits;
   limits.keep_bytes = 2'000'000;
   const auto history = Open(limits);
@@ -269,29 +227,12 @@ TEST_F(HistoryTest, OtherTablesLeaveRoomForIncidents) {
   ASSERT_TRUE(kept.ok()) << kept.status();
   EXPECT_GT(kept->attempts.count(JobKey("train", 50)), 0u) << "the newest";
   EXPECT_LT(kept->attempts.size(), 10u);
-  EXPECT_LT(fs::file_size(folder_ / "history.db"), 2'000'000u);
-}
-
-// Each host of an incident's culprits is a row in a table and in an index.
-TEST_F(HistoryTest, CulpritsCountToTheSizeOfTheFile) {
-  HistoryLimits limits;
-  limits.keep_bytes = 2'000'000;
-  auto history = Open(limits);
-  for (int i = 1; i <= 20; ++i) {
-    v1::Incident incident = Incident("train", i, 20 * 86400 + i, "node-1");
-    for (int host = 0; host < 2000; ++host) {
-      incident.mutable_verdicts(0)->add_other_culprit_hosts("node-" + std::to_string(host) +
-                                                            ".cluster.example");
-    }
-    ASSERT_TRUE(history->Save(incident).ok());
+  if (GetParam() == Store::kSqlite) {
+    EXPECT_LT(fs::file_size(file()), 2'000'000u);
   }
-  ASSERT_TRUE(history->Trim(20 * kDay).ok());
-  EXPECT_TRUE(history->Get("train-20").ok());
-  history.reset();
-  EXPECT_LE(fs::file_size(folder_ / "history.db"), 2'000'000u);
 }
 
-TEST_F(HistoryTest, TheAttemptOfALivingJobStaysHoweverManyBeganLater) {
+TEST_P(HistoryTest, TheAttemptOfALivingJobStaysHoweverManyBeganLater) {
   HistoryLimits limits;
   limits.keep_bytes = 2'000'000;
   const auto history = Open(limits);
@@ -311,42 +252,7 @@ TEST_F(HistoryTest, TheAttemptOfALivingJobStaysHoweverManyBeganLater) {
   EXPECT_EQ(kept->attempts.count(JobKey("short", 20)), 0u) << "the oldest of those that have ended";
 }
 
-TEST_F(HistoryTest, RenamesADamagedFileAndBeginsANewOne) {
-  std::ofstream(folder_ / "history.db") << std::string(10'000, 'x');
-  const auto history = Open();
-  ASSERT_TRUE(history->Save(Incident("train", 1, 1000, "node-1")).ok());
-  int aside = 0;
-  for (const auto& entry : fs::directory_iterator(folder_)) {
-    aside += entry.path().string().find(".damaged-") != std::string::npos;
-  }
-  EXPECT_EQ(aside, 1);
-}
-
-TEST_F(HistoryTest, ErrorsSayWhyAFileIsUnusable) {
-  const auto history = History::Open(folder_ / "none" / "history.db", {});
-  ASSERT_FALSE(history.ok());
-  EXPECT_NE(std::string(history.status().message()).find("--history=FILE"), std::string::npos);
-}
-
-v1::Incident OpenIncident(const std::string& job, int number, int64_t opened_s = 1000) {
-  v1::Incident incident = Incident(job, number, opened_s, "node-1");
-  incident.set_state("confirmed");
-  *incident.mutable_confirmed_at() = incident.opened_at();
-  incident.clear_closed_at();
-  return incident;
-}
-
-AlertRow Alert(const std::string& incident, int32_t sequence, const std::string& kind) {
-  AlertRow alert;
-  alert.incident = incident;
-  alert.sequence = sequence;
-  alert.kind = kind;
-  alert.made_ns = 2000 * kSecond;
-  alert.body.set_id(incident);
-  return alert;
-}
-
-TEST_F(HistoryTest, KeepsOpenIncidentsOpenAcrossARestart) {
+TEST_P(HistoryTest, KeepsOpenIncidentsOpenAcrossARestart) {
   ASSERT_TRUE(Open()->Save(OpenIncident("train", 1)).ok());
   const auto history = Open();
   EXPECT_EQ(history->Get("train-1")->state(), "confirmed");
@@ -357,7 +263,7 @@ TEST_F(HistoryTest, KeepsOpenIncidentsOpenAcrossARestart) {
   EXPECT_EQ(loaded->open[0].stacks(0).pid(), 4711);
 }
 
-TEST_F(HistoryTest, KeepsAlertsAndTheReceiversThatGotThem) {
+TEST_P(HistoryTest, KeepsAlertsAndTheReceiversThatGotThem) {
   {
     const auto history = Open();
     ASSERT_TRUE(history->Save(OpenIncident("train", 1)).ok());
@@ -383,7 +289,7 @@ TEST_F(HistoryTest, KeepsAlertsAndTheReceiversThatGotThem) {
 }
 
 // The daemon ended after it saved the end of the incident and before it saved that alert.
-TEST_F(HistoryTest, LoadsTheAlertsOfAClosedIncidentThatLackItsEnd) {
+TEST_P(HistoryTest, LoadsTheAlertsOfAClosedIncidentThatLackItsEnd) {
   const auto history = Open();
   ASSERT_TRUE(history->Save(Incident("train", 1, 1000, "node-1")).ok());
   ASSERT_TRUE(history->SaveAlert(Alert("train-1", 1, "confirmed")).ok());
@@ -394,7 +300,7 @@ TEST_F(HistoryTest, LoadsTheAlertsOfAClosedIncidentThatLackItsEnd) {
   EXPECT_EQ(loaded->alerts[0].incident, "train-1");
 }
 
-TEST_F(HistoryTest, KeepsTheHostsOfEachAttemptUntilTheyAreForgotten) {
+TEST_P(HistoryTest, KeepsTheHostsOfEachAttemptUntilTheyAreForgotten) {
   JobKey second("train", 1);
   second.tenant = "team";
   {
@@ -411,7 +317,7 @@ TEST_F(HistoryTest, KeepsTheHostsOfEachAttemptUntilTheyAreForgotten) {
                                {JobKey("train"), {"a", "b", "c"}}, {second, {"d"}}}));
 }
 
-TEST_F(HistoryTest, LoadsConfirmedIncidentsThatAreClosedOnlyOfJobsThatMayReturn) {
+TEST_P(HistoryTest, LoadsConfirmedIncidentsThatAreClosedOnlyOfJobsThatMayReturn) {
   v1::Incident ended = Incident("train", 1, 1000, "node-1");
   *ended.mutable_confirmed_at() = ended.opened_at();
   v1::Incident other = ended;
@@ -428,7 +334,7 @@ TEST_F(HistoryTest, LoadsConfirmedIncidentsThatAreClosedOnlyOfJobsThatMayReturn)
   EXPECT_EQ(loaded->closed[0].id(), "train-1");
 }
 
-TEST_F(HistoryTest, NumbersIncidentsOfEachTenantSeparately) {
+TEST_P(HistoryTest, NumbersIncidentsOfEachTenantSeparately) {
   v1::Incident incident = Incident("train", 7, 1000, "node-1");
   incident.set_tenant("team");
   const auto history = Open();
@@ -437,7 +343,7 @@ TEST_F(HistoryTest, NumbersIncidentsOfEachTenantSeparately) {
   EXPECT_EQ(LastNumber(*history, {"default", "train"}), 0);
 }
 
-TEST_F(HistoryTest, DeletesAlertsThatNoDaemonNeeds) {
+TEST_P(HistoryTest, DeletesAlertsThatNoDaemonNeeds) {
   const auto history = Open();
   ASSERT_TRUE(history->Save(OpenIncident("open", 1)).ok());
   for (const char* id : {"open-1", "closed-1", "unsent-1"}) {
@@ -453,50 +359,7 @@ TEST_F(HistoryTest, DeletesAlertsThatNoDaemonNeeds) {
   EXPECT_EQ(left, (std::vector<std::string>{"open-1", "unsent-1"}));
 }
 
-// The statements by which the previous release opens and writes the file.
-constexpr const char* kPreviousRelease[] = {
-    "CREATE TABLE IF NOT EXISTS incidents (id TEXT PRIMARY KEY, job TEXT NOT NULL, number INTEGER "
-    "NOT NULL, cause TEXT NOT NULL, state TEXT NOT NULL, opened_ns INTEGER NOT NULL, closed_ns "
-    "INTEGER NOT NULL, summary BLOB NOT NULL, stacks BLOB NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS culprits (incident TEXT NOT NULL, host TEXT NOT NULL, rank INTEGER "
-    "NOT NULL, PRIMARY KEY (incident, host, rank)) WITHOUT ROWID",
-    "PRAGMA user_version = 1",
-    "UPDATE incidents SET state = 'ended', closed_ns = opened_ns WHERE closed_ns = 0",
-    "INSERT OR REPLACE INTO incidents VALUES ('train-9', 'train', 9, 'rank_died', 'resolved', 1, "
-    "2, '', '')",
-};
-
-void RunPreviousRelease(const fs::path& path) {
-  sqlite3* db = nullptr;
-  ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
-  const int64_t version = [db] {
-    Sql sql(db, "PRAGMA user_version");
-    return sql.Next() ? sql.Integer(0) : -1;
-  }();
-  EXPECT_LE(version, 1) << "the previous release refuses a later version";
-  for (const char* statement : kPreviousRelease) EXPECT_TRUE(Sql(db, statement).Run().ok());
-  sqlite3_close(db);
-}
-
-TEST_F(HistoryTest, ThePreviousReleaseCanUseTheFileAndHandItBack) {
-  ASSERT_TRUE(Open()->Save(OpenIncident("train", 1)).ok());
-  RunPreviousRelease(folder_ / "history.db");
-  const auto history = Open();
-  EXPECT_EQ(LastNumber(*history, {"default", "train"}), 9);
-  const auto loaded = history->Load();
-  ASSERT_TRUE(loaded.ok()) << loaded.status();
-  EXPECT_TRUE(loaded->open.empty()) << "the previous release has closed it";
-}
-
-TEST_F(HistoryTest, OpensAFileOfThePreviousRelease) {
-  RunPreviousRelease(folder_ / "history.db");
-  const auto history = Open();
-  ASSERT_NE(history, nullptr);
-  EXPECT_TRUE(history->SaveAlert(Alert("train-9", 1, "confirmed")).ok());
-  EXPECT_EQ(LastNumber(*history, {"default", "train"}), 9);
-}
-
-TEST_F(HistoryTest, KeepsAttemptsAndTheirMembersUntilTheyAreForgotten) {
+TEST_P(HistoryTest, KeepsAttemptsAndTheirMembersUntilTheyAreForgotten) {
   JobKey second("train", 1);
   second.tenant = "team";
   AttemptFacts facts = {8, "SLURM_RESTART_COUNT=1", "1000 node-1:29500", true, {}};
@@ -523,7 +386,7 @@ TEST_F(HistoryTest, KeepsAttemptsAndTheirMembersUntilTheyAreForgotten) {
   EXPECT_EQ(kept.members[1].rank, 1);
 }
 
-TEST_F(HistoryTest, DeletesAttemptsOfJobsThatNoDaemonHasSeenForAWeek) {
+TEST_P(HistoryTest, DeletesAttemptsOfJobsThatNoDaemonHasSeenForAWeek) {
   constexpr int64_t kDay = int64_t{86400} * 1'000'000'000;
   AttemptFacts facts;
   facts.members = {{{"a", 7, 1}, 0}};
@@ -538,25 +401,7 @@ TEST_F(HistoryTest, DeletesAttemptsOfJobsThatNoDaemonHasSeenForAWeek) {
   EXPECT_EQ(loaded->attempts.begin()->second.members.size(), 1u);
 }
 
-// An incident that is confirmed, of a call on a communicator of its own.
-v1::Incident Confirmed(int number, int64_t opened_s, const std::string& host,
-                       const std::string& communicator) {
-  v1::Incident incident = Incident("train", number, opened_s, host);
-  *incident.mutable_confirmed_at() = incident.opened_at();
-  incident.mutable_verdicts(0)->mutable_communicator()->set_id(communicator);
-  incident.mutable_verdicts(0)->mutable_call()->set_operation("AllReduce");
-  return incident;
-}
-
-v1::ListIncidentsResponse Groups(const History& history,
-                                 const v1::ListIncidentsRequest& request = {},
-                                 const std::string& without = "") {
-  const auto groups = history.Groups(request, without);
-  EXPECT_TRUE(groups.ok()) << groups.status();
-  return groups.ok() ? *groups : v1::ListIncidentsResponse();
-}
-
-TEST_F(HistoryTest, GroupsAlikeHangsAndCountsWhatComesBack) {
+TEST_P(HistoryTest, GroupsAlikeHangsAndCountsWhatComesBack) {
   const auto history = Open();
   ASSERT_TRUE(history->Save(Confirmed(1, 100, "node-17", "aa")).ok());
   ASSERT_TRUE(history->Save(Confirmed(2, 200, "node-17", "bb")).ok());
@@ -587,7 +432,7 @@ TEST_F(HistoryTest, GroupsAlikeHangsAndCountsWhatComesBack) {
   EXPECT_EQ(first.sentence(), "3 times, 2 times with a culprit on node-17");
 }
 
-TEST_F(HistoryTest, CountsOneHangOnceHoweverManyIncidentsItHad) {
+TEST_P(HistoryTest, CountsOneHangOnceHoweverManyIncidentsItHad) {
   const auto history = Open();
   for (int number = 1; number <= 3; ++number) {
     ASSERT_TRUE(history->Save(Confirmed(number, 100 * number, "node-17", "aa")).ok());
@@ -599,7 +444,7 @@ TEST_F(HistoryTest, CountsOneHangOnceHoweverManyIncidentsItHad) {
   EXPECT_TRUE(Groups(*history, {}, HangOf(Confirmed(1, 0, "", "aa"))).groups().empty());
 }
 
-TEST_F(HistoryTest, GroupsOnlyWhatTheRequestSelects) {
+TEST_P(HistoryTest, GroupsOnlyWhatTheRequestSelects) {
   const auto history = Open();
   ASSERT_TRUE(history->Save(Confirmed(1, 100, "node-17", "aa")).ok());
   ASSERT_TRUE(history->Save(Confirmed(2, 200, "node-3", "bb")).ok());
@@ -624,34 +469,13 @@ TEST_F(HistoryTest, GroupsOnlyWhatTheRequestSelects) {
   EXPECT_EQ(Groups(*history, page).total(), 2);
 }
 
-TEST_F(HistoryTest, FindsTheIncidentsOfASignature) {
+TEST_P(HistoryTest, FindsTheIncidentsOfASignature) {
   const auto history = Open();
   ASSERT_TRUE(history->Save(Confirmed(1, 100, "node-17", "aa")).ok());
   ASSERT_TRUE(history->Save(Incident("other", 1, 200, "node-17")).ok());
   v1::ListIncidentsRequest request;
   request.set_signature("missing_rank/AllReduce//");
   EXPECT_EQ(Ids(*history, request), std::vector<std::string>{"train-1"});
-}
-
-TEST_F(HistoryTest, GroupsIncidentsThatThePreviousReleaseWrote) {
-  ASSERT_TRUE(Open()->Save(Confirmed(1, 100, "node-17", "aa")).ok());
-  sqlite3* db = nullptr;
-  ASSERT_EQ(sqlite3_open((folder_ / "history.db").c_str(), &db), SQLITE_OK);
-  EXPECT_TRUE(Sql(db, "DELETE FROM incident_signatures").Run().ok());
-  sqlite3_close(db);
-  const auto history = Open();
-  ASSERT_EQ(Groups(*history).groups_size(), 1);
-  EXPECT_EQ(Groups(*history).groups(0).signature(), "missing_rank/AllReduce//");
-}
-
-TEST_F(HistoryTest, NumbersThatCannotBeReadAreAnErrorAndNotZero) {
-  const auto history = Open();
-  ASSERT_TRUE(history->Save(Incident("train", 7, 1000, "node-1")).ok());
-  sqlite3* other = nullptr;
-  ASSERT_EQ(sqlite3_open((folder_ / "history.db").c_str(), &other), SQLITE_OK);
-  EXPECT_TRUE(Sql(other, "DROP TABLE incident_keys").Run().ok());
-  sqlite3_close(other);
-  EXPECT_FALSE(history->LastNumbers().ok());
 }
 
 }  // namespace

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/server/history_forwarder.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/store/history_write.h"
+#include "daemon/store/postgres_database.h"
+#include "daemon/store/postgres_history.h"
+#include "proto/steady_clock.h"
+#include "rollcall/v1/store.pb.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int kAtOnce = 32;
+constexpr int64_t kTrimEveryNs = 3'600'000'000'000;
+// A connection that broke while nobody used it is noticed by then.
+constexpr std::chrono::seconds kLookEvery{5};
+constexpr int kShownRefusals = 10;
+
+}  // namespace
+
+// Shared with the thread, which may outlive the forwarder.
+struct HistoryForwarder::Core {
+  Core(HistoryForwarderOptions given, Loaded on_loaded, Numbers on_numbers)
+      : options(std::move(given)),
+        loaded(std::move(on_loaded)),
+        numbers(std::move(on_numbers)),
+        pause_ns(options.first_pause_ns) {
+    const auto shown = PostgresUrlInPublic(options.database.url);
+    name = shown.ok() ? *shown : "the database";
+  }
+
+  void Run();
+  absl::Status Connect();
+  absl::Status ConnectToRead();
+  absl::Status Step();
+  absl::Status Bring(HistorySpool* spool, const HistorySpool::Entry& entry);
+  absl::Status LoadIfDue(HistorySpool* spool);
+  absl::Status TrimIfDue();
+  void Note(const absl::Status& status);
+  void Disconnect();
+
+  const HistoryForwarderOptions options;
+  const Loaded loaded;
+  const Numbers numbers;
+  std::string name;
+
+  // Only for the thread.
+  std::unique_ptr<PostgresHistory> database;
+  std::mt19937 chance{std::random_device()()};
+  int64_t trimmed_ns = 0;
+  bool has_more = false;  // the last step left something
+  const HistorySpool* from_before = nullptr;
+  bool is_known = false;  // the spool knows that this database has had all of it
+
+  mutable std::mutex mutex;  // guards all below
+  mutable std::condition_variable wake, tried;
+  std::shared_ptr<HistorySpool> spool;
+  bool must_load = false;
+  bool has_tried = false;
+  absl::Status first;  // outcome of the first attempt
+  std::shared_ptr<const History> reading;
+  Counts counts;
+  bool is_logged_away = false;
+  int64_t away_since_ns = 0;
+  int64_t pause_ns;
+  int64_t next_try_ns = 0;
+  bool has_news = false;  // since the last step
+  bool finishing = false;
+};
+
+absl::Status HistoryForwarder::Core::ConnectToRead() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (reading != nullptr) return absl::OkStatus();
+  }
+  auto opened = PostgresHistory::Open(options.database, options.limits);
+  if (!opened.ok()) return opened.status();
+  const std::lock_guard<std::mutex> lock(mutex);
+  reading = *std::move(opened);
+  return absl::OkStatus();
+}
+
+absl::Status HistoryForwarder::Core::Connect() {
+  auto writing = PostgresHistory::Open(options.database, options.limits);
+  if (!writing.ok()) return writing.status();
+  const absl::StatusOr<std::map<JobId, int>> known = (*writing)->LastNumbers();
+  if (!known.ok()) return known.status();
+  numbers(*known);
+  database = *std::move(writing);
+  return ConnectToRead();
+}
+
+void HistoryForwarder::Core::Disconnect() {
+  database = nullptr;
+  const std::lock_guard<std::mutex> lock(mutex);
+  reading = nullptr;
+}
+
+absl::Status HistoryForwarder::Core::Bring(HistorySpool* from, const HistorySpool::Entry& entry) {
+  v1::HistoryWrite write;
+  const absl::Status status = write.ParseFromString(entry.write)
+                                  ? Apply(write, database.get())
+                                  : absl::InvalidArgumentError("unreadable");
+  if (!status.ok() && !absl::IsInvalidArgument(status)) return status;
+  if (!status.ok()) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (++counts.refused <= kShownRefusals) {
+      spdlog::error("{} refuses a row of the history, which is lost: {}", name, std::string(status.message()));
+    }
+  }
+  return from->Remove(entry.order);
+}
+
+// Everything of this daemon is in the database now.
+absl::Status HistoryForwarder::Core::LoadIfDue(HistorySpool* from) {
+  bool must = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    must = must_load;
+  }
+  if (!must) {
+    if (is_known) return absl::OkStatus();
+    const absl::Status status = from->SetKnownDatabase(options.known_as);
+    is_known = status.ok();
+    return absl::OkStatus();  // trouble of the spool
+  }
+  absl::StatusOr<Continuation> continuation = database->Load();
+  if (!continuation.ok()) return continuation.status();
+  loaded(*std::move(continuation));
+  const std::lock_guard<std::mutex> lock(mutex);
+  must_load = false;
+  return absl::OkStatus();
+}
+
+absl::Status HistoryForwarder::Core::TrimIfDue() {
+  const int64_t now_ns = SteadyNs();
+  if (trimmed_ns != 0 && now_ns - trimmed_ns < kTrimEveryNs) return absl::OkStatus();
+  trimmed_ns = now_ns;
+  const absl::Status status = database->Trim(WallNs(now_ns));
+  // Another daemon holds the tables, or a reader does: the next hour will do.
+  if (!status.ok() && database->IsInPlace()) {
+    spdlog::warn("cannot delete old rows of {}: {}", name, std::string(status.message()));
+    return absl::OkStatus();
+  }
+  return status;
+}
+
+absl::Status HistoryForwarder::Core::Step() {
+  std::shared_ptr<HistorySpool> from;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (from_before != spool.get()) is_known = false;
+    from_before = spool.get();
+    from = spool;
+    has_news = false;
+  }
+  has_more = false;
+  if (database == nullptr) {
+    const absl::Status status = Connect();
+    if (!status.ok()) return status;
+  }
+  if (from == nullptr) return absl::OkStatus();
+  auto entries = from->Next(kAtOnce);
+  // The spool's own trouble is that of the keeper.
+  if (!entries.ok()) return absl::OkStatus();
+  for (const HistorySpool::Entry& entry : *entries) {
+    const absl::Status status = Bring(from.get(), entry);
+    if (!status.ok()) return status;
+  }
+  has_more = !entries->empty();
+  if (has_more) return absl::OkStatus();
+  absl::Status status = database->Ping();
+  if (status.ok()) status = ConnectToRead();
+  if (status.ok()) status = LoadIfDue(from.get());
+  return status.ok() ? TrimIfDue() : status;
+}
+
+void HistoryForwarder::Core::Note(const absl::Status& status) {
+  if (!status.ok()) Disconnect();
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (!std::exchange(has_tried, true)) first = status;
+  counts.is_connected = status.ok();
+  tried.notify_all();
+  const int64_t now_ns = SteadyNs();
+  if (status.ok()) {
+    if (is_logged_away) {
+      spdlog::info("the history's database {} is back after {} s; {} writes wait for it", name,
+                   (now_ns - away_since_ns) / 1'000'000'000, spool == nullptr ? 0 : spool->waiting().count);
+    }
+    is_logged_away = false;
+    pause_ns = options.first_pause_ns;
+    next_try_ns = 0;
+    return;
+  }
+  ++counts.failed;
+  if (!is_logged_away) {
+    away_since_ns = now_ns;
+    spdlog::error("the history's database is away; what it lacks waits on this disk: {}",
+                  std::string(status.message()));
+  }
+  is_logged_away = true;
+  std::uniform_real_distribution<double> share(0.5, 1.0);
+  next_try_ns = now_ns + static_cast<int64_t>(static_cast<double>(pause_ns) * share(chance));
+  pause_ns = std::min(pause_ns * 2, options.longest_pause_ns);
+}
+
+void HistoryForwarder::Core::Run() {
+  while (true) {
+    const absl::Status status = Step();
+    Note(status);
+    std::unique_lock<std::mutex> lock(mutex);
+    if (finishing && (!status.ok() || !has_more)) break;
+    const int64_t wait_ns = next_try_ns - SteadyNs();
+    if (wait_ns > 0) {
+      wake.wait_for(lock, std::chrono::nanoseconds(wait_ns), [this] { return finishing; });
+    } else if (!has_more && !finishing) {
+      wake.wait_for(lock, kLookEvery, [this] { return finishing || has_news; });
+    }
+  }
+  Disconnect();
+}
+
+HistoryForwarder::HistoryForwarder(HistoryForwarderOptions options, Loaded loaded, Numbers numbers)
+    : core_(std::make_shared<Core>(std::move(options), std::move(loaded), std::move(numbers))) {
+  thread_.Start([core = core_] { core->Run(); });
+}
+
+HistoryForwarder::~HistoryForwarder() { Finish(std::chrono::steady_clock::now()); }
+
+std::string HistoryForwarder::name() const { return core_->name; }
+
+void HistoryForwarder::SetSpool(std::shared_ptr<HistorySpool> spool, bool must_load) {
+  const std::lock_guard<std::mutex> lock(core_->mutex);
+  core_->spool = std::move(spool);
+  core_->must_load = must_load;
+  core_->has_news = true;
+  core_->wake.notify_all();
+}
+
+void HistoryForwarder::Wake() {
+  const std::lock_guard<std::mutex> lock(core_->mutex);
+  core_->has_news = true;
+  core_->wake.notify_all();
+}
+
+absl::Status HistoryForwarder::AwaitFirstAttempt(std::chrono::nanoseconds patience) const {
+  std::unique_lock<std::mutex> lock(core_->mutex);
+  if (!core_->tried.wait_for(lock, patience, [this] { return core_->has_tried; })) {
+    return absl::UnavailableError(absl::StrCat(core_->name, " does not answer"));
+  }
+  return core_->first;
+}
+
+std::shared_ptr<const History> HistoryForwarder::reader() const {
+  const std::lock_guard<std::mutex> lock(core_->mutex);
+  return core_->reading;
+}
+
+void HistoryForwarder::DropReader(const History* failed) {
+  const std::lock_guard<std::mutex> lock(core_->mutex);
+  if (core_->reading.get() == failed) core_->reading = nullptr;
+}
+
+HistoryForwarder::Counts HistoryForwarder::counts() const {
+  const std::lock_guard<std::mutex> lock(core_->mutex);
+  return core_->counts;
+}
+
+void HistoryForwarder::Finish(SteadyTime deadline) {
+  {
+    const std::lock_guard<std::mutex> lock(core_->mutex);
+    core_->finishing = true;
+    core_->wake.notify_all();
+  }
+  thread_.Join(deadline);
+}
+
+}  // namespace rollcall

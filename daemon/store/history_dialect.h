@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pieces of SQL in which the layouts of SQLite and PostgreSQL differ. SQLite's grew table by table
+// (docs/decisions/daemon.md); PostgreSQL's has all facts of an incident in one row, and may belong to
+// several daemons.
+#pragma once
+
+namespace rollcall {
+
+struct HistoryDialect {
+  bool has_daemons;  // rows that a daemon continues carry its name, in the column `daemon`
+
+  // Of a row of `incidents`.
+  const char* tenant;
+  const char* attempt;
+  const char* has_signature;  // a condition with one value
+
+  const char* incident_key;  // columns of `incidents`
+  const char* culprit_key;   // of `culprits`, equal to those
+  const char* joined_culprit_key;  // the same beside `incidents` and what `keys_join` adds
+  const char* keys_join;     // what `tenant` of a joined row needs
+  const char* joined_tenant;
+
+  // For groups: the table s with signature, tenant, hang, confirmed and opened_ns; joined with culprits;
+  // with `job`, `id` and `summary`.
+  const char* signatures;
+  const char* signed_culprits;
+  const char* signed_incidents;
+  const char* chosen_begin;  // around the conditions of a filter
+  const char* chosen_end;
+
+  const char* action_key;  // columns
+};
+
+inline constexpr HistoryDialect kSqliteDialect = {
+    false,
+    // The release before layout 2 wrote no keys.
+    "coalesce((SELECT tenant FROM incident_keys WHERE incident = id), 'default')",
+    "coalesce((SELECT attempt FROM incident_keys WHERE incident = id), 0)",
+    "id IN (SELECT incident FROM incident_signatures WHERE signature = ?)",
+    "id",
+    "incident",
+    "culprits.incident",
+    " LEFT JOIN incident_keys ON incident_keys.incident = id",
+    "coalesce(tenant, '')",
+    " FROM incident_signatures AS s",
+    " FROM incident_signatures AS s JOIN culprits ON culprits.incident = s.incident",
+    " FROM incident_signatures AS s JOIN incidents ON id = s.incident",
+    " AND s.incident IN (SELECT id FROM incidents WHERE ",
+    ")",
+    "rowid",
+};
+
+inline constexpr HistoryDialect kPostgresDialect = {
+    true,
+    "tenant",
+    "attempt",
+    "signature = ?",
+    "id, opened_ns",
+    "incident, incident_opened_ns",
+    "culprits.incident, incident_opened_ns",
+    "",
+    "tenant",
+    " FROM incidents AS s",
+    " FROM incidents AS s JOIN culprits ON incident = id AND incident_opened_ns = opened_ns",
+    " FROM incidents AS s",
+    " AND ",
+    "",
+    "at_ns, content",
+};
+
+}  // namespace rollcall

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/store/postgres_history.h"
+
+#include <spdlog/spdlog.h>
+
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "daemon/store/postgres_database.h"
+#include "daemon/store/postgres_layout.h"
+#include "daemon/store/postgres_partitions.h"
+#include "proto/durations.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int kOldestServer = 13;
+constexpr char kNoPartition[] = "(23514)";  // the tables have no other checks
+constexpr int64_t kKeepActionsNs = 180 * 24 * 3600 * kSecond;
+constexpr const char* kOfIncidents[] = {"incidents", "culprits"};
+
+constexpr char kBytesOfIncident[] = "128 + length(summary) + length(stacks)";
+
+absl::Status CheckServer(SqlDatabase* db, int version) {
+  if (version < kOldestServer) {
+    return absl::FailedPreconditionError(absl::StrCat("the server is PostgreSQL ", version,
+                                                      "; Rollcall needs 13 or later"));
+  }
+  Sql row(db, "SHOW server_encoding");
+  if (!row.Next()) return row.status();
+  if (row.Bytes(0) == "UTF8") return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the database has the encoding ", row.Bytes(0),
+                   "; Rollcall needs UTF8:  createdb --encoding=UTF8 --template=template0 rollcall"));
+}
+
+}  // namespace
+
+PostgresHistory::PostgresHistory(std::unique_ptr<SqlDatabase> db, const HistoryLimits& limits,
+                                 std::string daemon)
+    : SqlHistory(std::move(db), kPostgresDialect, limits, std::move(daemon)) {}
+
+absl::StatusOr<std::unique_ptr<PostgresHistory>> PostgresHistory::Open(const PostgresOptions& options,
+                                                                       const HistoryLimits& limits) {
+  auto db = PostgresDatabase::Connect(options.url, options.times);
+  if (!db.ok()) return db.status();
+  absl::Status status = CheckServer(db->get(), (*db)->server_version());
+  if (status.ok()) status = UseSchema(db->get()).status();
+  if (status.ok()) status = Migrate(db->get());
+  if (!status.ok()) {
+    const auto shown = PostgresUrlInPublic(options.url);
+    return absl::Status(status.code(), absl::StrCat("cannot use ", shown.ok() ? *shown : "the database",
+                                                    ": ", status.message()));
+  }
+  return std::unique_ptr<PostgresHistory>(
+      new PostgresHistory(*std::move(db), limits, options.daemon));
+}
+
+absl::Status PostgresHistory::Ping() {
+  const absl::MutexLock lock(&mutex_);
+  return Sql(db_.get(), "SELECT 1").Run();
+}
+
+absl::Status PostgresHistory::Ensure(const std::string& table, int64_t wall_ns) {
+  const std::pair<std::string, int64_t> partition = {table, WeekOf(wall_ns)};
+  if (known_.count(partition) > 0) return absl::OkStatus();
+  const absl::Status status = EnsurePartition(db_.get(), table, partition.second);
+  if (status.ok()) known_.insert(partition);
+  return status;
+}
+
+absl::Status PostgresHistory::SaveIncident(const IncidentRow& row) {
+  SqlDatabase* const db = db_.get();
+  absl::Status status;
+  for (const char* table : kOfIncidents) {
+    if (status.ok()) status = Ensure(table, row.opened_ns);
+  }
+  if (!status.ok()) return status;
+  Sql sql(db,
+          "INSERT INTO incidents (id, opened_ns, tenant, job, attempt, number, cause, state, closed_ns, "
+          "confirmed, signature, hang, daemon, summary, stacks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+          "?, ?, ?, ?) ON CONFLICT (id, opened_ns) DO UPDATE SET tenant = excluded.tenant, job = "
+          "excluded.job, attempt = excluded.attempt, number = excluded.number, cause = excluded.cause, "
+          "state = excluded.state, closed_ns = excluded.closed_ns, confirmed = excluded.confirmed, "
+          "signature = excluded.signature, hang = excluded.hang, daemon = excluded.daemon, summary = "
+          "excluded.summary, stacks = excluded.stacks",
+          row.id, row.opened_ns, row.tenant, row.job, row.attempt, row.number, row.cause, row.state,
+          row.closed_ns, row.is_confirmed ? 1 : 0, row.signature, row.hang, daemon_);
+  status = sql.BindBlob(row.summary).BindBlob(row.stacks).Run();
+  if (status.ok()) {
+    status = Sql(db, "DELETE FROM culprits WHERE incident = ? AND incident_opened_ns = ?", row.id,
+                 row.opened_ns)
+                 .Run();
+  }
+  std::vector<std::vector<SqlValue>> culprits;
+  for (const auto& [host, rank] : row.culprits) {
+    culprits.push_back({row.id, row.opened_ns, host, int64_t{rank}});
+  }
+  if (status.ok()) status = InsertRows(db, "INSERT INTO culprits", culprits, "ON CONFLICT DO NOTHING");
+  // Another daemon has dropped the partition: the next attempt makes it.
+  if (absl::StrContains(status.message(), kNoPartition)) {
+    known_.clear();
+    return absl::UnavailableError(status.message());
+  }
+  return status;
+}
+
+absl::Status PostgresHistory::InsertAction(const ActionRow& action) {
+  const absl::Status status = Ensure("actions", action.at_ns);
+  if (!status.ok()) return status;
+  const absl::Status saved =
+      Sql(db_.get(),
+          "INSERT INTO actions (at_ns, content, who, action, object, peer, daemon) VALUES (?, md5(? || "
+          "chr(10) || ? || chr(10) || ? || chr(10) || ?), ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+          action.at_ns, action.who, action.action, action.object, action.peer, action.who, action.action,
+          action.object, action.peer, daemon_)
+          .Run();
+  if (absl::StrContains(saved.message(), kNoPartition)) {
+    known_.clear();
+    return absl::UnavailableError(saved.message());
+  }
+  return saved;
+}
+
+absl::Status PostgresHistory::DropOld(int64_t now_ns) {
+  const int64_t oldest_incident = WeekOf(now_ns - limits_.keep_ns);
+  const int64_t oldest_action = WeekOf(now_ns - kKeepActionsNs);
+  for (const char* table : {"incidents", "culprits", "actions"}) {
+    const auto partitions = ListPartitions(db_.get(), table);
+    if (!partitions.ok()) return partitions.status();
+    const int64_t oldest = std::string(table) == "actions" ? oldest_action : oldest_incident;
+    for (const Partition& partition : *partitions) {
+      if (partition.week >= oldest) break;
+      const absl::Status status = DropPartition(db_.get(), table, partition.week);
+      if (!status.ok()) return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Drops the oldest weeks, up to the last one, while all of them together are too large.
+absl::Status PostgresHistory::DropExcess(int64_t now_ns) {
+  const auto incidents = ListPartitions(db_.get(), "incidents");
+  if (!incidents.ok()) return incidents.status();
+  const auto culprits = ListPartitions(db_.get(), "culprits");
+  if (!culprits.ok()) return culprits.status();
+  std::map<int64_t, int64_t> bytes;  // by week
+  int64_t all = 0;
+  for (const auto* partitions : {&*incidents, &*culprits}) {
+    for (const Partition& partition : *partitions) {
+      bytes[partition.week] += partition.bytes;
+      all += partition.bytes;
+    }
+  }
+  const int64_t this_week = WeekOf(now_ns);
+  for (auto at = bytes.begin();
+       at != bytes.end() && all > limits_.keep_bytes && at->first < this_week;) {
+    spdlog::warn("the history drops the incidents of a week, because it is larger than --history-size: {}",
+                 PartitionName("incidents", at->first));
+    for (const char* table : kOfIncidents) {
+      const absl::Status status = DropPartition(db_.get(), table, at->first);
+      if (!status.ok()) return status;
+    }
+    all -= at->second;
+    at = bytes.erase(at);
+  }
+  return absl::OkStatus();
+}
+
+// Of what is left, the newest rows stay.
+absl::Status PostgresHistory::DeleteExcess() {
+  SqlDatabase* const db = db_.get();
+  if (ReadInteger(db, absl::StrCat("SELECT coalesce(sum(", kBytesOfIncident, "), 0) FROM incidents")) <=
+      limits_.keep_bytes) {
+    return absl::OkStatus();
+  }
+  absl::Status status =
+      Sql(db,
+          absl::StrCat("DELETE FROM incidents WHERE (id, opened_ns) IN (SELECT id, opened_ns FROM (SELECT "
+                       "id, opened_ns, sum(", kBytesOfIncident, ") OVER (ORDER BY opened_ns DESC, id ROWS "
+                       "UNBOUNDED PRECEDING) AS kept FROM incidents) AS summed WHERE kept > ?)"),
+          limits_.keep_bytes)
+          .Run();
+  if (!status.ok()) return status;
+  return Sql(db, "DELETE FROM culprits WHERE NOT EXISTS (SELECT 1 FROM incidents WHERE id = incident AND "
+                 "opened_ns = incident_opened_ns)")
+      .Run();
+}
+
+absl::Status PostgresHistory::TrimIncidents(int64_t now_ns) {
+  known_.clear();
+  absl::Status status = LockTables(db_.get());
+  if (status.ok()) status = DropOld(now_ns);
+  if (status.ok()) status = DropExcess(now_ns);
+  if (status.ok()) status = DeleteExcess();
+  // In time, so that no incident waits for it.
+  for (const char* table : {"incidents", "culprits", "actions"}) {
+    for (const int64_t ahead : {int64_t{0}, 7 * 24 * 3600 * kSecond}) {
+      if (status.ok()) status = Ensure(table, now_ns + ahead);
+    }
+  }
+  return status;
+}
+
+// The server does that by itself.
+absl::Status PostgresHistory::Vacuum() { return absl::OkStatus(); }
+
+}  // namespace rollcall

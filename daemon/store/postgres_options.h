@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// How to reach the history in PostgreSQL. Plain values.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+namespace rollcall {
+
+struct PostgresTimes {
+  std::chrono::seconds connect{5};  // for each address of the server
+  std::chrono::seconds answer{15};  // for a statement; the server itself gives up a second before
+  std::chrono::seconds lock{3};     // for a lock that another session has
+};
+
+struct PostgresOptions {
+  std::string url;     // postgresql://...; "": no such store
+  std::string daemon;  // this daemon's name, of its own among those of the database
+  PostgresTimes times;
+};
+
+}  // namespace rollcall

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// The keeper of a history in PostgreSQL, on a real server that is stopped and comes back.
+#include "daemon/server/history_forwarder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <filesystem>
+
+#include "daemon/server/history_keeper.h"
+#include "daemon/store/postgres_history.h"
+#include "eventually.h"
+#include "histories.h"
+#include "postgres_server.h"
+#include "proto/loose_threads.h"
+#include "temporary_tree.h"
+
+namespace rollcall {
+namespace {
+
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+using testing::HasSubstr;
+
+class HistoryForwarderTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!TestServer()->problem().empty()) GTEST_SKIP() << TestServer()->problem();
+  }
+
+  HistoryKeeperOptions Options(const std::string& daemon = "daemon-1") const {
+    HistoryKeeperOptions options;
+    options.path = tree_.root() + "/" + daemon + ".spool.db";
+    options.database = {TestServer()->Url(schema_), daemon, {}};
+    options.first_pause_ns = 20'000'000;
+    options.longest_pause_ns = 200'000'000;
+    options.limits.keep_ns = int64_t{1} << 61;  // the incidents are from 1970
+    return options;
+  }
+  std::unique_ptr<PostgresHistory> Database(const std::string& daemon = "daemon-1") const {
+    auto history = PostgresHistory::Open({TestServer()->Url(schema_), daemon, {}}, {});
+    EXPECT_TRUE(history.ok()) << history.status();
+    return *std::move(history);
+  }
+  static bool HasBrought(const HistoryKeeper& keeper) {
+    return keeper.counts().waiting == 0 && keeper.counts().spooled == 0 &&
+           keeper.counts().is_connected;
+  }
+  static std::vector<std::string> Ids(const HistoryKeeper& keeper, std::string* note) {
+    std::vector<std::string> ids;
+    const auto list = keeper.List({}, {});
+    EXPECT_TRUE(list.ok()) << list.status();
+    if (!list.ok()) return ids;
+    *note = list->note();
+    for (const v1::Incident& incident : list->incidents()) ids.push_back(incident.id());
+    return ids;
+  }
+
+  const TemporaryTree tree_;
+  const std::string schema_ = "t" + absl::StrCat(std::filesystem::hash_value(tree_.root()));
+};
+
+TEST_F(HistoryForwarderTest, BringsEverythingToTheDatabaseAndShowsWhatOthersWrote) {
+  ASSERT_TRUE(Database("daemon-2")->Save(Incident("other", 4, 500, "node-9")).ok());
+  HistoryKeeper keeper(Options());
+  ASSERT_TRUE(keeper.Start().ok());
+  EXPECT_EQ(keeper.LastNumber({"default", "other"}), 4);
+  keeper.Save(OpenIncident("train", 1));
+  keeper.outbox()->Save(Alert("train-1", 1, "confirmed"), nullptr);
+  keeper.SaveHosts(JobKey("train"), {"node-1"}, 5);
+  ASSERT_TRUE(Eventually([&] { return HasBrought(keeper); }));
+  std::string note;
+  EXPECT_EQ(Ids(keeper, &note), (std::vector<std::string>{"train-1", "other-4"}));
+  EXPECT_EQ(note, "");
+  const auto loaded = Database()->Load();
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->open.size(), 1u);
+  EXPECT_EQ(loaded->alerts.size(), 1u);
+  EXPECT_EQ(loaded->hosts.count(JobKey("train")), 1u);
+}
+
+TEST_F(HistoryForwarderTest, WhatIsWrittenWhileTheServerIsAwayComesWhenItIsBackAlsoAfterARestart) {
+  {
+    HistoryKeeper keeper(Options());
+    ASSERT_TRUE(keeper.Start().ok());
+    keeper.Save(OpenIncident("train", 1));
+    ASSERT_TRUE(Eventually([&] { return HasBrought(keeper); }));
+    TestServer()->Stop();
+    keeper.Save(OpenIncident("train", 2, 2000));
+    bool is_saved = false;
+    keeper.outbox()->Save(Alert("train-2", 1, "confirmed"), [&is_saved] { is_saved = true; });
+    ASSERT_TRUE(Eventually([&] { return keeper.counts().waiting == 0; }));
+    EXPECT_TRUE(is_saved) << "an alert does not wait for the database";
+    std::string note;
+    ASSERT_TRUE(Eventually([&] { return !Ids(keeper, &note).empty() && !note.empty(); }));
+    EXPECT_EQ(Ids(keeper, &note), (std::vector<std::string>{"train-2", "train-1"}));
+    EXPECT_THAT(note, HasSubstr("is away"));
+    EXPECT_FALSE(keeper.counts().is_connected);
+    EXPECT_EQ(keeper.counts().lost, 0u);
+  }
+  HistoryKeeper next(Options());
+  ASSERT_TRUE(next.Start().ok()) << "without the database";
+  const auto kept = next.ConsumeContinuation();
+  ASSERT_TRUE(kept.has_value()) << "from the spool";
+  EXPECT_EQ(kept->open.size(), 2u);
+  EXPECT_EQ(kept->alerts.size(), 1u);
+  EXPECT_EQ(next.LastNumber({"default", "train"}), 2);
+  TestServer()->Start();
+  ASSERT_TRUE(Eventually([&] { return HasBrought(next); }));
+  EXPECT_EQ(Database()->Load()->open.size(), 2u);
+  EXPECT_EQ(Database()->Load()->alerts.size(), 1u);
+}
+
+// It must not give old numbers away, or end incidents that it does not know.
+TEST_F(HistoryForwarderTest, ANewSpoolWaitsForTheDatabaseToContinue) {
+  ASSERT_TRUE(Database()->Save(OpenIncident("train", 7)).ok());
+  TestServer()->Stop();
+  HistoryKeeper keeper(Options());
+  ASSERT_TRUE(keeper.Start().ok());
+  EXPECT_FALSE(keeper.ConsumeContinuation().has_value());
+  TestServer()->Start();
+  std::optional<Continuation> kept;
+  ASSERT_TRUE(Eventually([&] { return (kept = keeper.ConsumeContinuation()).has_value(); }));
+  ASSERT_EQ(kept->open.size(), 1u);
+  EXPECT_EQ(kept->open[0].id(), "train-7");
+  EXPECT_EQ(keeper.LastNumber({"default", "train"}), 7);
+}
+
+TEST_F(HistoryForwarderTest, ARowThatTheServerRefusesForGoodHoldsBackNoOther) {
+  const HistoryKeeperOptions options = Options();
+  {
+    HistoryKeeper keeper(options);
+    ASSERT_TRUE(keeper.Start().ok());
+    ASSERT_TRUE(Eventually([&] { return HasBrought(keeper); }));
+  }
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(options.path.c_str(), &db), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(db, "INSERT INTO for_database (incident, body) VALUES ('', x'00ff')", nullptr,
+                         nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(db);
+  HistoryKeeper keeper(options);
+  ASSERT_TRUE(keeper.Start().ok());
+  keeper.Save(Incident("train", 1, 1000, "node-1"));
+  ASSERT_TRUE(Eventually([&] { return HasBrought(keeper); }));
+  EXPECT_EQ(keeper.counts().lost, 1u);
+  EXPECT_TRUE(Database()->Get("train-1").ok());
+}
+
+TEST_F(HistoryForwarderTest, ADatabaseThatIsNotThereStopsTheFirstStartOnly) {
+  HistoryKeeperOptions wrong = Options();
+  wrong.database.url = TestServer()->Url(schema_, "no_such");
+  HistoryKeeper keeper(wrong);
+  const absl::Status refused = keeper.Start();
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("createdb"));
+}
+
+TEST_F(HistoryForwarderTest, EndsInTimeWhileTheServerSaysNothing) {
+  HistoryKeeper keeper(Options());
+  ASSERT_TRUE(keeper.Start().ok());
+  ASSERT_TRUE(Eventually([&] { return HasBrought(keeper); }));
+  TestServer()->Pause();
+  keeper.Save(Incident("train", 1, 1000, "node-1"));
+  const auto begun = steady_clock::now();
+  keeper.Finish(begun + seconds(3));
+  EXPECT_LT(steady_clock::now() - begun, seconds(5));
+  TestServer()->Resume();
+  EXPECT_TRUE(Eventually([] { return live_loose_threads == 0; })) << "nothing stays behind";
+}
+
+}  // namespace
+}  // namespace rollcall
