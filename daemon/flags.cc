@@ -17,6 +17,7 @@
 #include "daemon/server/alert_routes.h"
 #include "daemon/server/duration_flag.h"
 #include "daemon/server/listen_policy.h"
+#include "daemon/store/postgres_database.h"
 #include "proto/durations.h"
 #include "security/secret_file.h"
 #include "security/watched_file.h"
@@ -158,6 +159,13 @@ void AddHistoryFlags(CLI::App* app, DaemonFlags* flags) {
   app->add_option("--history", flags->history,
                   "database file of all incidents, or none (default: --report-dir with .db added)")
       ->envname("ROLLCALL_HISTORY");
+  app->add_option("--store", flags->store,
+                  "postgresql://USER@HOST/DATABASE, for the history of several daemons; @FILE reads "
+                  "the URL from a file; a path is that of --history")
+      ->envname("ROLLCALL_STORE");
+  app->add_option("--daemon-name", flags->daemon_name,
+                  "name of this daemon among those of --store (default: the host's name)")
+      ->envname("ROLLCALL_DAEMON_NAME");
   app->add_option("--history-days", flags->history_days, "days to keep incidents in the history")
       ->envname("ROLLCALL_HISTORY_DAYS")
       ->capture_default_str()
@@ -256,6 +264,75 @@ void AddSecurityFlags(CLI::App* app, SecurityOptions* security) {
   app->add_flag("--insecure", security->is_insecure,
                 "let everybody who reaches the daemon do everything")
       ->envname("ROLLCALL_INSECURE");
+}
+
+// The URL in a file that only its owner may read; the text itself without "@".
+absl::StatusOr<std::string> ReadStoreUrl(const std::string& text) {
+  if (!absl::StartsWith(text, "@")) return text;
+  WatchedFile file(text.substr(1));
+  const auto read = file.ReadIfChanged();
+  absl::Status status = read.status();
+  if (status.ok()) status = CheckSecretFile(file, "URL");
+  if (!status.ok()) return status;
+  return std::string(absl::StripAsciiWhitespace(read->value_or("")));
+}
+
+// Everybody on this host may read command lines.
+bool IsInCommandLine(const std::string& text) {
+  std::ifstream file("/proc/self/cmdline");
+  std::ostringstream line;
+  line << file.rdbuf();
+  return absl::StrContains(line.str(), text);
+}
+
+std::string DaemonName(const std::string& name) {
+  char host[256] = {};
+  return name.empty() && gethostname(host, sizeof(host) - 1) == 0 ? std::string(host) : name;
+}
+
+absl::Status FillDatabase(const std::string& url, const DaemonFlags& flags, const std::string& beside,
+                          DaemonOptions* options) {
+  const auto shown = PostgresUrlInPublic(url);
+  if (!shown.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--store: ", shown.status().message()));
+  }
+  if (!PasswordOfPostgresUrl(url).empty() && IsInCommandLine(url)) {
+    return absl::InvalidArgumentError(
+        "--store: everybody on this host can see a password in a command line\n"
+        "  instead:  --store=@FILE  with the URL, or PGPASSFILE=FILE, or the flag in the settings' file");
+  }
+  if (!flags.history.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("--store=", *shown, " and --history=", flags.history,
+                                                   " both say where the history is: leave out one"));
+  }
+  options->database.url = url;
+  options->database.daemon = DaemonName(flags.daemon_name);
+  options->history = beside + ".spool.db";
+  options->history_is_optional = false;
+  return absl::OkStatus();
+}
+
+// Where the history is.
+absl::Status FillStore(const DaemonFlags& flags, DaemonOptions* options) {
+  const std::string beside(absl::StripSuffix(options->report_dir, "/"));
+  const auto store = ReadStoreUrl(flags.store);
+  if (!store.ok()) {
+    return absl::Status(store.status().code(), absl::StrCat("--store: ", store.status().message()));
+  }
+  if (IsPostgresUrl(*store)) return FillDatabase(*store, flags, beside, options);
+  if (absl::StrContains(*store, "://") || absl::StartsWith(flags.store, "@")) {
+    return absl::InvalidArgumentError(
+        "--store: this is no store\n  such a one:  postgresql://USER@HOST:5432/DATABASE, or a path");
+  }
+  if (!store->empty() && !flags.history.empty()) {
+    return absl::InvalidArgumentError("--store and --history both say where the history is: leave out one");
+  }
+  const std::string& file = store->empty() ? flags.history : *store;
+  options->history = file.empty() ? beside + ".db" : file;
+  if (file == "none") options->history.clear();
+  // An unusable file stops the start only if the user named it.
+  options->history_is_optional = file.empty();
+  return absl::OkStatus();
 }
 
 // The limits of what the daemon keeps.
@@ -358,11 +435,8 @@ absl::StatusOr<DaemonOptions> MakeDaemonOptions(const DaemonFlags& flags) {
     if (!token.ok()) return token.status();
     options.http_token = *std::move(token);
   }
-  const std::string beside(absl::StripSuffix(options.report_dir, "/"));
-  options.history = flags.history.empty() ? beside + ".db" : flags.history;
-  if (flags.history == "none") options.history.clear();
-  // An unusable file stops the start only if the user named it.
-  options.history_is_optional = flags.history.empty();
+  status = FillStore(flags, &options);
+  if (!status.ok()) return status;
   FillLimits(flags, &options);
   status = FillAlerts(flags, &options.alerts);
   if (!status.ok()) return status;

@@ -26,6 +26,7 @@ struct DaemonFlags {
   std::string hang_after = "60s", keep_jobs = "1h";
   std::string http_token_file;
   std::string history;
+  std::string store, daemon_name;
   int history_days = 180;
   int history_mib = 1024;
   int report_days = 180;

@@ -57,6 +57,7 @@ IncidentBookOptions BookOptions(const DaemonOptions& options) {
   book.history.path = options.history;
   book.history.is_optional = options.history_is_optional;
   book.history.limits = options.history_limits;
+  book.history.database = options.database;
   book.alerts = options.alerts;
   book.quota = options.incident_quota;
   book.log_incidents = options.log_incidents;

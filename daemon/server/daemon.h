@@ -81,6 +81,7 @@ struct DaemonOptions {
   std::string history;               // database file of all incidents; "" keeps them in memory
   bool history_is_optional = false;  // start without the history if its file is unusable, and retry
   HistoryLimits history_limits;
+  PostgresOptions database;          // the history of several daemons; `history` is its spool then
   AlertOptions alerts;
   // Decides who callers are; must outlive the daemon. nullptr: every caller is the owner.
   const Authenticator* authenticator = nullptr;

@@ -169,6 +169,11 @@ void AddDelivery(const DeliveryCounts& counts, Families* out) {
         counts.history.lost);
   now("rollcall_history_waiting", "Incidents waiting to be written to the history",
       counts.history.waiting);
+  now("rollcall_history_spooled", "Writes on this disk that the database of --store lacks",
+      counts.history.spooled);
+  now("rollcall_history_spooled_bytes", "Bytes of these writes", counts.history.spooled_bytes);
+  now("rollcall_history_database_away", "1 while the database of --store does not answer",
+      counts.history.has_database && !counts.history.is_connected ? 1 : 0);
   count("rollcall_alerts_sent_total", "Alerts delivered", counts.alerts_sent);
   count("rollcall_alert_errors_total", "Alerts lost after failed attempts, or dropped",
         counts.alerts_failed);

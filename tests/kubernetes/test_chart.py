@@ -32,7 +32,7 @@ VALUES = {
     "events": {"daemon": {"events": True}},
     "everything": {
         "image": {"repository": IMAGE, "digest": DIGEST, "pullSecrets": ["regcred"]},
-        "daemon": {"hangAfter": "2m", "extraArgs": ["--alert=slack=@/alerts/url", "--max-jobs=50"],
+        "daemon": {"hangAfter": "2m", "storeSecret": "rollcall-store", "extraArgs": ["--alert=slack=@/alerts/url", "--max-jobs=50"],
                    "extraVolumes": [{"name": "alerts", "secret": {"secretName": "alerts"}}],
                    "extraVolumeMounts": [{"name": "alerts", "mountPath": "/alerts"}],
                    "persistence": {"storageClass": "fast", "size": "100Gi"},

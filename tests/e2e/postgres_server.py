@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A PostgreSQL server of a test's own, on a port of 127.0.0.1. initdb refuses root, so under root the
+server is that of the user nobody."""
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+import pytest
+
+from conftest import AS_NOBODY, can_be_others
+
+PROGRAMS = max(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), default=None,
+               key=lambda path: int(path.parent.name))
+PASSWORD = "b52-secret"
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class PostgresServer:
+    """A server with a database and a user `rollcall`, who needs a password."""
+
+    def __init__(self):
+        if PROGRAMS is None:
+            pytest.skip("no PostgreSQL server is installed:  apt-get install postgresql")
+        if os.geteuid() == 0 and not can_be_others():
+            pytest.skip("PostgreSQL does not run as root, and this user cannot become another one")
+        self.before = AS_NOBODY if os.geteuid() == 0 else []
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="rollcall-postgres-", dir="/tmp"))
+        if self.before:
+            os.chown(self.folder, 65534, 65534)
+        self.port = free_port()
+        self.process = None
+        password = self.folder / "password"
+        password.write_text(PASSWORD)
+        password.chmod(0o644)
+        self._run("initdb", f"--pgdata={self.folder / 'data'}", "--username=rollcall", "--encoding=UTF8",
+                  "--no-locale", "--no-sync", "--auth=scram-sha-256", f"--pwfile={password}")
+        self.start()
+        self.sql("CREATE DATABASE rollcall", database="postgres")
+
+    def _run(self, program, *arguments):
+        subprocess.run([*self.before, PROGRAMS / program, *arguments], check=True, capture_output=True,
+                       cwd="/", timeout=120)
+
+    @property
+    def url(self):
+        return f"postgresql://rollcall@127.0.0.1:{self.port}/rollcall"
+
+    @property
+    def environment(self):
+        return {"PGPASSWORD": PASSWORD}
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [*self.before, PROGRAMS / "postgres", "-D", self.folder / "data", "-k", self.folder, "-p",
+             str(self.port), "-c", "listen_addresses=127.0.0.1", "-c", "shared_buffers=16MB"],
+            stdout=subprocess.DEVNULL, stderr=open(self.folder / "log", "a"), cwd="/")
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                return self.sql("SELECT 1", database="postgres")
+            except subprocess.CalledProcessError:
+                assert time.monotonic() < deadline, (self.folder / "log").read_text()
+                time.sleep(0.1)
+
+    def stop(self, how=signal.SIGINT):
+        self.process.send_signal(how)
+        self.process.wait(timeout=60)
+
+    def sql(self, text, database="rollcall"):
+        """The answer's lines, as lists of texts."""
+        done = subprocess.run(
+            [PROGRAMS / "psql", "-X", "-A", "-t", "-F", "\t", "-h", "127.0.0.1", "-p", str(self.port),
+             "-U", "rollcall", "-d", database, "-c", text],
+            check=True, capture_output=True, text=True, timeout=60, env={**os.environ, **self.environment})
+        return [line.split("\t") for line in done.stdout.splitlines()]
+
+    def incidents(self):
+        """(id, state, daemon) of every incident, oldest first."""
+        return [tuple(row) for row in
+                self.sql("SELECT id, state, daemon FROM rollcall.incidents ORDER BY opened_ns")]
+
+    def end(self):
+        if self.process is not None and self.process.poll() is None:
+            self.stop(signal.SIGQUIT)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@pytest.fixture
+def postgres():
+    server = PostgresServer()
+    yield server
+    server.end()
