@@ -80,8 +80,8 @@ foreach(_target
   target_link_libraries(${_target} INTERFACE portable_archives)
 endforeach()
 add_library(PkgConfig::LIBPQ INTERFACE IMPORTED)
-target_include_directories(PkgConfig::LIBPQ SYSTEM INTERFACE
-  "${_libpq_source}/src/interfaces/libpq" "${_libpq_source}/src/include" "${_libpq}/src/include")
+file(MAKE_DIRECTORY "${_libpq}/include")  # CMake wants it before it is filled
+target_include_directories(PkgConfig::LIBPQ SYSTEM INTERFACE "${_libpq}/include")
 target_link_libraries(PkgConfig::LIBPQ INTERFACE portable_archives)
 # Every program has the archives in its link.
 add_dependencies(portable_archives portable_libpq)

@@ -21,4 +21,6 @@ for part in common port interfaces/libpq; do
   if [ "$part" = interfaces/libpq ]; then goal=all-static-lib; fi
   make -s -C "src/$part" "$goal" >> make.log 2>&1 || { tail -n 20 make.log >&2; exit 1; }
 done
+mkdir include
+cp "$source/src/interfaces/libpq/libpq-fe.h" "$source/src/include/postgres_ext.h" src/include/pg_config_ext.h include/
 cp src/interfaces/libpq/libpq.a src/common/libpgcommon_shlib.a src/port/libpgport_shlib.a .

@@ -20,11 +20,13 @@
 namespace rollcall {
 namespace {
 
-constexpr int kAtOnce = 32;
+constexpr int kAtOnce = 64;
 constexpr int64_t kTrimEveryNs = 3'600'000'000'000;
 // A connection that broke while nobody used it is noticed by then.
 constexpr std::chrono::seconds kLookEvery{5};
 constexpr int kShownRefusals = 10;
+// Nobody waits for a list for longer than two seconds.
+constexpr std::chrono::seconds kReadWithin{4};
 
 }  // namespace
 
@@ -43,7 +45,9 @@ struct HistoryForwarder::Core {
   absl::Status Connect();
   absl::Status ConnectToRead();
   absl::Status Step();
-  absl::Status Bring(HistorySpool* spool, const HistorySpool::Entry& entry);
+  absl::Status BringTogether(const std::vector<HistorySpool::Entry>& entries);
+  absl::Status Bring(const HistorySpool::Entry& entry);
+  absl::Status BringAll(const std::vector<HistorySpool::Entry>& entries, HistorySpool* from);
   absl::Status LoadIfDue(HistorySpool* spool);
   absl::Status TrimIfDue();
   void Note(const absl::Status& status);
@@ -83,7 +87,9 @@ absl::Status HistoryForwarder::Core::ConnectToRead() {
     const std::lock_guard<std::mutex> lock(mutex);
     if (reading != nullptr) return absl::OkStatus();
   }
-  auto opened = PostgresHistory::Open(options.database, options.limits);
+  PostgresOptions to_read = options.database;
+  to_read.times.answer = std::min(to_read.times.answer, kReadWithin);
+  auto opened = PostgresHistory::Open(to_read, options.limits);
   if (!opened.ok()) return opened.status();
   const std::lock_guard<std::mutex> lock(mutex);
   reading = *std::move(opened);
@@ -106,19 +112,45 @@ void HistoryForwarder::Core::Disconnect() {
   reading = nullptr;
 }
 
-absl::Status HistoryForwarder::Core::Bring(HistorySpool* from, const HistorySpool::Entry& entry) {
+absl::Status ApplyEntry(const HistorySpool::Entry& entry, History* history) {
   v1::HistoryWrite write;
-  const absl::Status status = write.ParseFromString(entry.write)
-                                  ? Apply(write, database.get())
-                                  : absl::InvalidArgumentError("unreadable");
-  if (!status.ok() && !absl::IsInvalidArgument(status)) return status;
-  if (!status.ok()) {
-    const std::lock_guard<std::mutex> lock(mutex);
-    if (++counts.refused <= kShownRefusals) {
-      spdlog::error("{} refuses a row of the history, which is lost: {}", name, std::string(status.message()));
+  if (!write.ParseFromString(entry.write)) return absl::InvalidArgumentError("it is unreadable");
+  return Apply(write, history);
+}
+
+// Many writes in one transaction. kInvalidArgument: the database refuses one of them, and has none.
+absl::Status HistoryForwarder::Core::BringTogether(const std::vector<HistorySpool::Entry>& entries) {
+  absl::Status status = database->Begin();
+  for (const HistorySpool::Entry& entry : entries) {
+    if (status.ok()) status = ApplyEntry(entry, database.get());
+  }
+  return database->End(status);
+}
+
+absl::Status HistoryForwarder::Core::Bring(const HistorySpool::Entry& entry) {
+  const absl::Status status = ApplyEntry(entry, database.get());
+  if (!absl::IsInvalidArgument(status)) return status;
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (++counts.refused <= kShownRefusals) {
+    spdlog::error("{} refuses a row of the history, which is lost: {}", name,
+                  std::string(status.message()));
+  }
+  return absl::OkStatus();
+}
+
+// What the spool cannot remove now comes again: each write replaces a row by its key.
+absl::Status HistoryForwarder::Core::BringAll(const std::vector<HistorySpool::Entry>& entries,
+                                              HistorySpool* from) {
+  absl::Status status = BringTogether(entries);
+  if (absl::IsInvalidArgument(status)) {
+    status = absl::OkStatus();
+    for (const HistorySpool::Entry& entry : entries) {
+      if (status.ok()) status = Bring(entry);
     }
   }
-  return from->Remove(entry.order);
+  if (!status.ok()) return status;
+  has_more = from->Remove(entries).ok();
+  return absl::OkStatus();
 }
 
 // Everything of this daemon is in the database now.
@@ -173,12 +205,7 @@ absl::Status HistoryForwarder::Core::Step() {
   auto entries = from->Next(kAtOnce);
   // The spool's own trouble is that of the keeper.
   if (!entries.ok()) return absl::OkStatus();
-  for (const HistorySpool::Entry& entry : *entries) {
-    const absl::Status status = Bring(from.get(), entry);
-    if (!status.ok()) return status;
-  }
-  has_more = !entries->empty();
-  if (has_more) return absl::OkStatus();
+  if (!entries->empty()) return BringAll(*entries, from.get());
   absl::Status status = database->Ping();
   if (status.ok()) status = ConnectToRead();
   if (status.ok()) status = LoadIfDue(from.get());

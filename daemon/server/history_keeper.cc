@@ -674,6 +674,9 @@ void HistoryKeeper::Finish(SteadyTime deadline) {
   if (core_->forwarder != nullptr) {
     core_->forwarder->Finish(
         std::min(deadline, std::chrono::steady_clock::now() + kLastBringing));
+    if (const uint64_t left = counts().spooled) {
+      spdlog::info("{} writes wait in {} for the history's database", left, core_->options.path);
+    }
   }
   const std::lock_guard<std::mutex> lock(core_->mutex);
   const size_t lost = core_->waiting.size();

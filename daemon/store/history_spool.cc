@@ -80,7 +80,8 @@ absl::Status HistorySpool::Keep(const std::string& message, const std::string& r
     status = transaction->End(status);
     transaction.reset();
   }
-  Count();
+  if (!status.ok() || must_count_) Count();
+  must_count_ = false;
   return status;
 }
 
@@ -89,7 +90,9 @@ absl::Status HistorySpool::Append(const std::string& message, const std::string&
   {
     const absl::MutexLock lock(&mutex_);
     if (!replaces.empty()) {
-      status = Sql(db_.get(), "DELETE FROM for_database WHERE incident = ?", replaces).Run();
+      Sql sql(db_.get(), "DELETE FROM for_database WHERE incident = ?", replaces);
+      status = sql.Run();
+      must_count_ = sql.changed() > 0;
     }
     if (status.ok()) {
       status = Sql(db_.get(), "INSERT INTO for_database (incident, body) VALUES (?, ?)", replaces)
@@ -97,7 +100,12 @@ absl::Status HistorySpool::Append(const std::string& message, const std::string&
                    .Run();
     }
   }
-  const int64_t bytes = waiting().bytes + static_cast<int64_t>(message.size());
+  int64_t bytes = 0;
+  {
+    const absl::MutexLock counts(&counts_mutex_);
+    ++waiting_.count;
+    bytes = waiting_.bytes += static_cast<int64_t>(message.size());
+  }
   if (bytes < spool_limits_.bytes / 2) is_full_ = false;
   if (bytes <= spool_limits_.bytes) return status;
   return status.ok() ? DropOldest() : status;
@@ -109,6 +117,7 @@ absl::Status HistorySpool::DropOldest() {
                      "number LIMIT (SELECT count(*) / 10 + 1 FROM for_database))");
   const absl::Status status = sql.Run();
   if (!status.ok()) return status;
+  must_count_ = true;
   if (!is_full_) {
     spdlog::error("too much waits for the database of the history: dropped the oldest {} writes",
                   sql.changed());
@@ -177,14 +186,25 @@ absl::StatusOr<std::vector<HistorySpool::Entry>> HistorySpool::Next(int most) co
   return entries;
 }
 
-absl::Status HistorySpool::Remove(int64_t order) {
+absl::Status HistorySpool::Remove(const std::vector<Entry>& entries) {
   const absl::MutexLock whole(&spool_mutex_);
-  absl::Status status;
-  {
-    const absl::MutexLock lock(&mutex_);
-    status = Sql(db_.get(), "DELETE FROM for_database WHERE number = ?", order).Run();
+  const absl::MutexLock lock(&mutex_);
+  SqlTransaction transaction(db_.get());
+  absl::Status status = transaction.begun();
+  Waiting removed;
+  for (const Entry& entry : entries) {
+    if (!status.ok()) break;
+    Sql sql(db_.get(), "DELETE FROM for_database WHERE number = ?", entry.order);
+    status = sql.Run();
+    if (!status.ok() || sql.changed() == 0) continue;
+    ++removed.count;
+    removed.bytes += static_cast<int64_t>(entry.write.size());
   }
-  Count();
+  status = transaction.End(status);
+  if (!status.ok()) return status;
+  const absl::MutexLock counts(&counts_mutex_);
+  waiting_.count -= removed.count;
+  waiting_.bytes -= removed.bytes;
   return status;
 }
 

@@ -56,8 +56,8 @@ class HistorySpool : public SqliteHistory {
 
   // The oldest of what waits.
   absl::StatusOr<std::vector<Entry>> Next(int most) const;
-  // The database has it. Nothing happens if a newer state has taken its place.
-  absl::Status Remove(int64_t order);
+  // The database has these. Nothing happens to one whose place a newer state has taken.
+  absl::Status Remove(const std::vector<Entry>& entries);
   Waiting waiting() const;
   // The newest states of the incidents that the database lacks.
   absl::StatusOr<std::vector<v1::Incident>> WaitingIncidents() const;
@@ -86,6 +86,7 @@ class HistorySpool : public SqliteHistory {
   mutable absl::Mutex counts_mutex_;  // never held while something waits for the disk
   Waiting waiting_ ABSL_GUARDED_BY(counts_mutex_);
   bool is_full_ ABSL_GUARDED_BY(spool_mutex_) = false;  // said so
+  bool must_count_ ABSL_GUARDED_BY(spool_mutex_) = false;  // rows have gone, nobody knows how large
 };
 
 }  // namespace rollcall

@@ -62,6 +62,21 @@ absl::Status PostgresHistory::Ping() {
   return Sql(db_.get(), "SELECT 1").Run();
 }
 
+absl::Status PostgresHistory::Begin() {
+  const absl::MutexLock lock(&mutex_);
+  together_ = std::make_unique<SqlTransaction>(db_.get());
+  return together_->begun();
+}
+
+absl::Status PostgresHistory::End(const absl::Status& status) {
+  const absl::MutexLock lock(&mutex_);
+  const absl::Status ended = together_->End(status);
+  together_.reset();
+  // Partitions that the transaction made are gone with it.
+  if (!ended.ok()) known_.clear();
+  return ended;
+}
+
 absl::Status PostgresHistory::Ensure(const std::string& table, int64_t wall_ns) {
   const std::pair<std::string, int64_t> partition = {table, WeekOf(wall_ns)};
   if (known_.count(partition) > 0) return absl::OkStatus();

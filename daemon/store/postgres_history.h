@@ -33,6 +33,11 @@ class PostgresHistory : public SqlHistory {
   // Whether the server answers.
   absl::Status Ping();
 
+  // All writes between the two are one transaction, for a history that only one thread uses. End()
+  // commits if `status` is fine, and returns the first failure.
+  absl::Status Begin();
+  absl::Status End(const absl::Status& status);
+
  protected:
   absl::Status SaveIncident(const IncidentRow& row) override;
   absl::Status InsertAction(const ActionRow& action) override;
@@ -46,6 +51,7 @@ class PostgresHistory : public SqlHistory {
   absl::Status DropExcess(int64_t now_ns);
   absl::Status DeleteExcess();
 
+  std::unique_ptr<SqlTransaction> together_ ABSL_GUARDED_BY(mutex_);
   // Partitions that were there a moment ago. Another daemon may have dropped one since.
   std::set<std::pair<std::string, int64_t>> known_ ABSL_GUARDED_BY(mutex_);
 };

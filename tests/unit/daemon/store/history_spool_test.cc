@@ -57,9 +57,9 @@ TEST_F(HistorySpoolTest, ANewerStateOfAnIncidentReplacesTheOlderAndIsNotRemovedF
   const auto older = spool->Next(1);
   ASSERT_EQ(older->size(), 1u);
   ASSERT_TRUE(spool->Save(Incident("train", 1, 1000, "node-1")).ok());
-  ASSERT_TRUE(spool->Remove(older->front().order).ok()) << "the database has the older one now";
+  ASSERT_TRUE(spool->Remove(*older).ok()) << "the database has the older one now";
   EXPECT_EQ(Waiting(*spool), std::vector<std::string>{"train-1 resolved"});
-  ASSERT_TRUE(spool->Remove(spool->Next(1)->front().order).ok());
+  ASSERT_TRUE(spool->Remove(*spool->Next(1)).ok());
   EXPECT_EQ(spool->waiting().count, 0);
   EXPECT_EQ(spool->waiting().bytes, 0);
 }
