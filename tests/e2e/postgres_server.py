@@ -26,9 +26,12 @@ def free_port():
 
 
 class PostgresServer:
-    """A server with a database and a user `rollcall`, who needs a password."""
+    """A server with a database and a user `rollcall`, who needs a password.
 
-    def __init__(self):
+    disk: megabytes for the tables, on a file system of their own.
+    """
+
+    def __init__(self, disk=None):
         if PROGRAMS is None:
             pytest.skip("no PostgreSQL server is installed:  apt-get install postgresql")
         if os.geteuid() == 0 and not can_be_others():
@@ -39,6 +42,8 @@ class PostgresServer:
             os.chown(self.folder, 65534, 65534)
         self.port = free_port()
         self.process = None
+        self.disk = disk
+        self.small = self.folder / "small"
         password = self.folder / "password"
         password.write_text(PASSWORD)
         password.chmod(0o644)
@@ -46,6 +51,9 @@ class PostgresServer:
                   "--no-locale", "--no-sync", "--auth=scram-sha-256", f"--pwfile={password}")
         self.start()
         self.sql("CREATE DATABASE rollcall", database="postgres")
+        if disk:
+            self.sql(f"CREATE TABLESPACE small LOCATION '{self.small}'", database="postgres")
+            self.sql("ALTER DATABASE rollcall SET default_tablespace = small", database="postgres")
 
     def _run(self, program, *arguments):
         subprocess.run([*self.before, PROGRAMS / program, *arguments], check=True, capture_output=True,
@@ -59,9 +67,32 @@ class PostgresServer:
     def environment(self):
         return {"PGPASSWORD": PASSWORD}
 
+    def _mount(self):
+        """What comes before the server's command, so that it has the small disk."""
+        if not self.disk:
+            return []
+        self.small.mkdir(exist_ok=True)
+        mount = (f"mount --make-rprivate / && mount -t tmpfs -o size={self.disk}m,mode=700,uid=65534,gid=65534 "
+                 f"small {self.small} && exec \"$@\"")
+        command = ["unshare", "--mount", "sh", "-c", mount, "sh"]
+        tried = subprocess.run([*command, "true"], capture_output=True, text=True, check=False)
+        if tried.returncode != 0:
+            pytest.skip(f"a file system cannot be mounted here: {tried.stderr}")
+        return command
+
+    def fill_disk(self):
+        """Returns the path of what fills it; unlink() frees it."""
+        filler = pathlib.Path(f"/proc/{self.process.pid}/root{self.small}/filler")
+        with open(filler, "wb", buffering=0) as file:
+            try:
+                while file.write(bytes(4096)) == 4096:
+                    pass
+            except OSError:
+                return filler
+
     def start(self):
         self.process = subprocess.Popen(
-            [*self.before, PROGRAMS / "postgres", "-D", self.folder / "data", "-k", self.folder, "-p",
+            [*self._mount(), *self.before, PROGRAMS / "postgres", "-D", self.folder / "data", "-k", self.folder, "-p",
              str(self.port), "-c", "listen_addresses=127.0.0.1", "-c", "shared_buffers=16MB"],
             stdout=subprocess.DEVNULL, stderr=open(self.folder / "log", "a"), cwd="/")
         deadline = time.monotonic() + 60

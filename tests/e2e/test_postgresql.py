@@ -11,7 +11,7 @@ import urllib.request
 import pytest
 
 from conftest import BUILD, ROLLCALL, Service, ask, seen_by_ps, wait_for
-from postgres_server import PASSWORD, postgres  # noqa: F401 (a fixture)
+from postgres_server import PASSWORD, PostgresServer, postgres  # noqa: F401 (a fixture)
 
 
 @pytest.fixture
@@ -146,6 +146,25 @@ def test_two_daemons_that_start_at_once_share_the_database_and_each_shows_both(s
     time.sleep(5)
     states = {row[0]: row[1] for row in postgres.incidents()}
     assert states["one-1"] == "confirmed"
+
+
+def test_a_full_disk_of_the_server_is_a_database_that_is_away(start, start_job, tmp_path):
+    server, sent = PostgresServer(disk=16), tmp_path / "alerts"
+    try:
+        daemon = start(alert_to(sent), store=server.url)
+        wait_for(lambda: metric(daemon, "rollcall_history_database_away") == 0)
+        filler = server.fill_disk()
+        start_job(daemon)
+        known, = wait_for(lambda: confirmed(daemon))
+        wait_for(lambda: len(alerts_in(sent)) == 1)
+        wait_for(lambda: metric(daemon, "rollcall_history_spooled") > 0)
+        daemon.find_or_read_until("No space left on device")
+        filler.unlink()
+        wait_for(lambda: (known["id"], "confirmed", "daemon-1") in server.incidents(), 60)
+        wait_for(lambda: metric(daemon, "rollcall_history_spooled") == 0, 60)
+        assert metric(daemon, "rollcall_history_lost_total") == 0
+    finally:
+        server.end()
 
 
 def refused(*flags, environment=None):
