@@ -350,14 +350,15 @@ void HistoryKeeper::Core::RunTask(ReadTask* task, const std::shared_ptr<const Hi
     (void)task->run(*from, "");
     return;
   }
+  const char* why = " is away";
   const std::shared_ptr<const History> database = forwarder->reader();
   if (database != nullptr) {
     const absl::Status status = task->run(*database, "");
     if (!absl::IsUnavailable(status)) return;
-    forwarder->DropReader(database.get());
+    why = " did not answer in time";
+    if (!database->IsInPlace()) forwarder->DropReader(database.get());
   }
-  (void)task->run(*from, absl::StrCat("only incidents of this daemon: the database ", forwarder->name(),
-                                      " is away"));
+  (void)task->run(*from, absl::StrCat("only incidents of this daemon: the database ", forwarder->name(), why));
 }
 
 // The incidents that the spool has in a newer state than the database.

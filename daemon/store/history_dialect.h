@@ -29,6 +29,7 @@ struct HistoryDialect {
   const char* chosen_end;
 
   const char* action_key;  // columns
+  const char* numbers;     // tenant, job and highest number of each job's incidents
 };
 
 inline constexpr HistoryDialect kSqliteDialect = {
@@ -48,6 +49,8 @@ inline constexpr HistoryDialect kSqliteDialect = {
     " AND s.incident IN (SELECT id FROM incidents WHERE ",
     ")",
     "rowid",
+    "SELECT coalesce(tenant, ''), job, max(number) FROM incidents LEFT JOIN incident_keys ON "
+    "incident_keys.incident = id GROUP BY 1, 2",
 };
 
 inline constexpr HistoryDialect kPostgresDialect = {
@@ -66,6 +69,7 @@ inline constexpr HistoryDialect kPostgresDialect = {
     " AND ",
     "",
     "at_ns, content",
+    "SELECT tenant, job, number FROM job_numbers",
 };
 
 }  // namespace rollcall

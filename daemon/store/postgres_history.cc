@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <map>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -108,6 +109,14 @@ absl::Status PostgresHistory::SaveIncident(const IncidentRow& row) {
                  row.opened_ns)
                  .Run();
   }
+  if (status.ok()) {
+    status = Sql(db,
+                 "INSERT INTO job_numbers AS n VALUES (?, ?, ?, ?) ON CONFLICT (tenant, job) DO UPDATE SET "
+                 "number = greatest(n.number, excluded.number), opened_ns = greatest(n.opened_ns, "
+                 "excluded.opened_ns)",
+                 row.tenant, row.job, row.number, row.opened_ns)
+                 .Run();
+  }
   std::vector<std::vector<SqlValue>> culprits;
   for (const auto& [host, rank] : row.culprits) {
     culprits.push_back({row.id, row.opened_ns, host, int64_t{rank}});
@@ -154,50 +163,46 @@ absl::Status PostgresHistory::DropOld(int64_t now_ns) {
   return absl::OkStatus();
 }
 
-// Drops the oldest weeks, up to the last one, while all of them together are too large.
-absl::Status PostgresHistory::DropExcess(int64_t now_ns) {
-  const auto incidents = ListPartitions(db_.get(), "incidents");
-  if (!incidents.ok()) return incidents.status();
-  const auto culprits = ListPartitions(db_.get(), "culprits");
-  if (!culprits.ok()) return culprits.status();
+// Drops the oldest weeks, up to the last one, while all of them together are too large. Returns the
+// bytes that are left.
+absl::StatusOr<int64_t> PostgresHistory::DropExcess(int64_t now_ns) {
   std::map<int64_t, int64_t> bytes;  // by week
   int64_t all = 0;
-  for (const auto* partitions : {&*incidents, &*culprits}) {
+  for (const char* table : kOfIncidents) {
+    const auto partitions = ListPartitions(db_.get(), table);
+    if (!partitions.ok()) return partitions.status();
     for (const Partition& partition : *partitions) {
       bytes[partition.week] += partition.bytes;
       all += partition.bytes;
     }
   }
   const int64_t this_week = WeekOf(now_ns);
-  for (auto at = bytes.begin();
-       at != bytes.end() && all > limits_.keep_bytes && at->first < this_week;) {
+  for (const auto& [week, size] : bytes) {
+    if (all <= limits_.keep_bytes || week >= this_week) break;
     spdlog::warn("the history drops the incidents of a week, because it is larger than --history-size: {}",
-                 PartitionName("incidents", at->first));
+                 PartitionName("incidents", week));
     for (const char* table : kOfIncidents) {
-      const absl::Status status = DropPartition(db_.get(), table, at->first);
+      const absl::Status status = DropPartition(db_.get(), table, week);
       if (!status.ok()) return status;
     }
-    all -= at->second;
-    at = bytes.erase(at);
+    all -= size;
   }
-  return absl::OkStatus();
+  return all;
 }
 
-// Of what is left, the newest rows stay.
+// Of the last week the newest rows stay. The server gives no room back for deleted ones, and uses it
+// again: so their own bytes count.
 absl::Status PostgresHistory::DeleteExcess() {
   SqlDatabase* const db = db_.get();
-  if (ReadInteger(db, absl::StrCat("SELECT coalesce(sum(", kBytesOfIncident, "), 0) FROM incidents")) <=
-      limits_.keep_bytes) {
-    return absl::OkStatus();
-  }
-  absl::Status status =
-      Sql(db,
+  Sql sql(db,
           absl::StrCat("DELETE FROM incidents WHERE (id, opened_ns) IN (SELECT id, opened_ns FROM (SELECT "
                        "id, opened_ns, sum(", kBytesOfIncident, ") OVER (ORDER BY opened_ns DESC, id ROWS "
                        "UNBOUNDED PRECEDING) AS kept FROM incidents) AS summed WHERE kept > ?)"),
-          limits_.keep_bytes)
-          .Run();
-  if (!status.ok()) return status;
+          limits_.keep_bytes);
+  const absl::Status status = sql.Run();
+  if (!status.ok() || sql.changed() == 0) return status;
+  spdlog::warn("the history has deleted {} incidents of this week, which are more than --history-size",
+               sql.changed());
   return Sql(db, "DELETE FROM culprits WHERE NOT EXISTS (SELECT 1 FROM incidents WHERE id = incident AND "
                  "opened_ns = incident_opened_ns)")
       .Run();
@@ -207,8 +212,13 @@ absl::Status PostgresHistory::TrimIncidents(int64_t now_ns) {
   known_.clear();
   absl::Status status = LockTables(db_.get());
   if (status.ok()) status = DropOld(now_ns);
-  if (status.ok()) status = DropExcess(now_ns);
-  if (status.ok()) status = DeleteExcess();
+  if (status.ok()) {
+    const absl::StatusOr<int64_t> left = DropExcess(now_ns);
+    status = left.ok() && *left > limits_.keep_bytes ? DeleteExcess() : left.status();
+  }
+  if (status.ok()) {
+    status = Sql(db_.get(), "DELETE FROM job_numbers WHERE opened_ns < ?", now_ns - limits_.keep_ns).Run();
+  }
   // In time, so that no incident waits for it.
   for (const char* table : {"incidents", "culprits", "actions"}) {
     for (const int64_t ahead : {int64_t{0}, 7 * 24 * 3600 * kSecond}) {

@@ -48,7 +48,7 @@ class PostgresHistory : public SqlHistory {
   PostgresHistory(std::unique_ptr<SqlDatabase> db, const HistoryLimits& limits, std::string daemon);
   absl::Status Ensure(const std::string& table, int64_t wall_ns);
   absl::Status DropOld(int64_t now_ns);
-  absl::Status DropExcess(int64_t now_ns);
+  absl::StatusOr<int64_t> DropExcess(int64_t now_ns);
   absl::Status DeleteExcess();
 
   std::unique_ptr<SqlTransaction> together_ ABSL_GUARDED_BY(mutex_);

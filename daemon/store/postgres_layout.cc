@@ -33,7 +33,7 @@ const std::vector<const char*> kLayout1 = {
     "KEY (id, opened_ns)) PARTITION BY RANGE (opened_ns)",
     "CREATE INDEX incidents_by_time ON incidents (opened_ns DESC, id)",
     "CREATE INDEX incidents_by_job ON incidents (job, tenant, opened_ns DESC)",
-    "CREATE INDEX incidents_by_number ON incidents (tenant, job, number)",
+    "CREATE INDEX incidents_by_tenant ON incidents (tenant, opened_ns DESC)",
     "CREATE INDEX incidents_by_cause ON incidents (cause, opened_ns DESC)",
     "CREATE INDEX incidents_by_signature ON incidents (signature, tenant, opened_ns DESC)",
     "CREATE INDEX incidents_open ON incidents (daemon) WHERE closed_ns = 0",
@@ -61,6 +61,9 @@ const std::vector<const char*> kLayout1 = {
     "CREATE TABLE attempt_members (tenant text COLLATE \"C\" NOT NULL, job text COLLATE \"C\" NOT NULL, "
     "attempt bigint NOT NULL, host text COLLATE \"C\" NOT NULL, pid bigint NOT NULL, start_time bigint "
     "NOT NULL, rank bigint NOT NULL, PRIMARY KEY (tenant, job, attempt, host, pid, start_time))",
+    // A daemon reads these with each connection, however many incidents there are.
+    "CREATE TABLE job_numbers (tenant text COLLATE \"C\" NOT NULL, job text COLLATE \"C\" NOT NULL, number "
+    "bigint NOT NULL, opened_ns bigint NOT NULL, PRIMARY KEY (tenant, job))",
     "CREATE TABLE silences (id text COLLATE \"C\" PRIMARY KEY, until_ns bigint NOT NULL, body bytea NOT "
     "NULL)",
 };

@@ -170,8 +170,7 @@ absl::StatusOr<v1::Incident> SqlHistory::Get(const std::string& id) const {
 absl::StatusOr<std::map<JobId, int>> SqlHistory::LastNumbers() const {
   std::map<JobId, int> numbers;
   const absl::MutexLock lock(&mutex_);
-  Sql rows(db_.get(), absl::StrCat("SELECT ", dialect_.joined_tenant, ", job, max(number) FROM incidents",
-                                   dialect_.keys_join, " GROUP BY 1, 2"));
+  Sql rows(db_.get(), dialect_.numbers);
   while (rows.Next()) {
     const std::string tenant = rows.Bytes(0);
     int& number = numbers[{tenant.empty() ? kDefaultTenant : tenant, rows.Bytes(1)}];

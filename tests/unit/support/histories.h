@@ -35,6 +35,14 @@ inline v1::Incident Incident(const std::string& job, int number, int64_t opened_
   return incident;
 }
 
+// Text that no store can compress.
+inline std::string Noise(size_t size) {
+  std::string text;
+  uint32_t state = 1;
+  while (text.size() < size) text += static_cast<char>('0' + (state = state * 1664525 + 1013904223) / 67'108'864);
+  return text;
+}
+
 inline int LastNumber(const History& history, const JobId& job) {
   const auto numbers = history.LastNumbers();
   EXPECT_TRUE(numbers.ok()) << numbers.status();

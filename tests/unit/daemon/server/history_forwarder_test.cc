@@ -7,6 +7,8 @@
 #include <sqlite3.h>
 
 #include <filesystem>
+#include <functional>
+#include <iostream>
 
 #include "daemon/server/history_keeper.h"
 #include "daemon/store/postgres_history.h"
@@ -55,6 +57,13 @@ class HistoryForwarderTest : public testing::Test {
     *note = list->note();
     for (const v1::Incident& incident : list->incidents()) ids.push_back(incident.id());
     return ids;
+  }
+
+  static bool WithinAMinute(const std::function<bool()>& holds) {
+    for (int i = 0; i < 6; ++i) {
+      if (Eventually(holds)) return true;
+    }
+    return false;
   }
 
   const TemporaryTree tree_;
@@ -125,6 +134,60 @@ TEST_F(HistoryForwarderTest, ANewSpoolWaitsForTheDatabaseToContinue) {
   ASSERT_EQ(kept->open.size(), 1u);
   EXPECT_EQ(kept->open[0].id(), "train-7");
   EXPECT_EQ(keeper.LastNumber({"default", "train"}), 7);
+}
+
+// The database can be read and not written.
+TEST_F(HistoryForwarderTest, ListsShowTheNewerStateThatTheDatabaseLacks) {
+  HistoryKeeper keeper(Options());
+  ASSERT_TRUE(keeper.Start().ok());
+  keeper.Save(OpenIncident("train", 1));
+  ASSERT_TRUE(Eventually([&] { return HasBrought(keeper); }));
+  const auto other = PostgresDatabase::Connect(TestServer()->Url(schema_), {});
+  ASSERT_TRUE(other.ok()) << other.status();
+  SqlTransaction lock(other->get());
+  ASSERT_TRUE(Sql(other->get(), "LOCK TABLE incidents IN EXCLUSIVE MODE").Run().ok());
+  keeper.Save(Incident("train", 1, 1000, "node-1"));
+  keeper.Save(OpenIncident("train", 2, 2000));
+  ASSERT_TRUE(Eventually([&] { return keeper.counts().waiting == 0; }));
+  EXPECT_GT(keeper.counts().spooled, 0u);
+  EXPECT_EQ(keeper.Get("train-1")->state(), "resolved");
+  const auto list = keeper.List({}, {});
+  ASSERT_TRUE(list.ok()) << list.status();
+  ASSERT_EQ(list->total(), 2);
+  EXPECT_EQ(list->incidents(0).id(), "train-2");
+  EXPECT_EQ(list->incidents(1).state(), "resolved");
+  ASSERT_TRUE(lock.End(absl::OkStatus()).ok());
+  ASSERT_TRUE(Eventually([&] { return HasBrought(keeper); }));
+  EXPECT_EQ(Database()->Get("train-1")->state(), "resolved");
+}
+
+TEST_F(HistoryForwarderTest, ManyWritesWaitAndAreBroughtSoon) {
+  constexpr int kJobs = 3000, kIncidents = 100;
+  HistoryKeeper keeper(Options());
+  ASSERT_TRUE(keeper.Start().ok());
+  ASSERT_TRUE(Eventually([&] { return HasBrought(keeper); }));
+  TestServer()->Stop();
+  for (int i = 1; i <= kJobs; ++i) keeper.SaveHosts(JobKey(absl::StrCat("job-", i)), {"node-1"}, 5);
+  for (int i = 1; i <= kIncidents; ++i) {
+    v1::Incident incident = OpenIncident("train", i, 1000 + i);
+    incident.mutable_stacks(0)->set_error(std::string(20'000, 'x'));
+    keeper.Save(incident);
+  }
+  ASSERT_TRUE(WithinAMinute([&] { return keeper.counts().waiting == 0; }));
+  EXPECT_EQ(keeper.counts().spooled, uint64_t{kJobs + kIncidents});
+  EXPECT_GT(keeper.counts().spooled_bytes, uint64_t{kIncidents} * 20'000);
+  TestServer()->Start();
+  ASSERT_TRUE(Eventually([&] { return keeper.counts().is_connected; }));
+  const auto begun = steady_clock::now();
+  ASSERT_TRUE(WithinAMinute([&] { return HasBrought(keeper); }));
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(steady_clock::now() - begun);
+  std::cout << kJobs + kIncidents << " writes came to the database in " << took.count() << " ms\n";
+  const auto loaded = Database()->Load();
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->hosts.size(), size_t{kJobs});
+  EXPECT_EQ(loaded->open.size(), size_t{kIncidents});
+  EXPECT_EQ(keeper.counts().spooled_bytes, 0u);
+  EXPECT_EQ(keeper.counts().lost, 0u);
 }
 
 TEST_F(HistoryForwarderTest, ARowThatTheServerRefusesForGoodHoldsBackNoOther) {

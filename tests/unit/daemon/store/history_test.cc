@@ -196,7 +196,7 @@ TEST_P(HistoryTest, DeletesOldAndExcessIncidents) {
   ASSERT_TRUE(history->Save(Incident("old", 1, 0, "node-1")).ok());
   for (int i = 1; i <= 100; ++i) {
     v1::Incident incident = Incident("new", i, 20 * 86400 + i, "node-1");
-    incident.mutable_stacks(0)->set_error(std::string(10'000, 'x'));
+    incident.mutable_stacks(0)->set_error(Noise(10'000));
     ASSERT_TRUE(history->Save(incident).ok());
   }
   ASSERT_TRUE(history->Trim(20 * kDay + 200 * kSecond).ok());
