@@ -112,17 +112,20 @@ def prepare_files(documents, folder):
     else:
         made = render()
         write_secret(made, "rollcall-daemon-tls", folder / "tls")
-    for name in ("token", "serviceaccount", "alerts", "tokens"):
+    for name in ("token", "serviceaccount", "alerts", "tokens", "store"):
         (folder / name).mkdir()
     for path in ("token/token", "serviceaccount/token", "alerts/url"):
         (folder / path).write_text("https://hooks.example/x")
         (folder / path).chmod(0o600)
+    (folder / "store" / "url").write_text("postgresql://rollcall:secret@db-1/rollcall\n")
+    (folder / "store" / "url").chmod(0o600)
     (folder / "serviceaccount" / "ca.crt").write_bytes((folder / "tls" / "ca.crt").read_bytes())
     subprocess.run([BUILD / "bin" / "rollcall", "token", "new", f"--file={folder / 'tokens' / 'tokens'}",
                     "--name=a", "--role=viewer"], check=True, capture_output=True)
     return [("/var/run/secrets/kubernetes.io/serviceaccount", folder / "serviceaccount"),
             ("/tls/", f"{folder}/tls/"), ("/token/", f"{folder}/token/"),
             ("/tokens/", f"{folder}/tokens/"), ("/alerts/", f"{folder}/alerts/"),
+            ("/store/", f"{folder}/store/"),
             ("/var/lib/rollcall", folder / "state")]
 
 
@@ -242,7 +245,7 @@ def test_every_secret_volume_and_account_exists_or_is_the_users():
     for _, spec, container in containers(documents):
         assert spec["serviceAccountName"] in accounts
         named = {volume["secret"]["secretName"] for volume in spec["volumes"] if "secret" in volume}
-        assert named <= secrets | {"rollcall-tokens", "alerts"}
+        assert named <= secrets | {"rollcall-tokens", "alerts", "rollcall-store"}
         mounts = {mount["name"] for mount in container["volumeMounts"]}
         assert mounts == {volume["name"] for volume in spec["volumes"]}
 
