@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The history in PostgreSQL: real daemons on a real server, which is stopped, comes back, and changes."""
+import concurrent.futures
 import json
 import os
 import re
@@ -133,7 +134,10 @@ def test_connections_that_are_cut_and_a_server_that_restarts_cost_nothing(start,
 
 
 def test_two_daemons_that_start_at_once_share_the_database_and_each_shows_both(start, start_job, postgres):  # noqa: F811
-    first, second = start(name="daemon-1"), start(name="daemon-2")
+    with concurrent.futures.ThreadPoolExecutor() as pool:  # on a database without tables
+        first, second = pool.map(lambda name: start(name=name), ["daemon-1", "daemon-2"])
+    assert postgres.sql("SELECT count(*), count(DISTINCT number) FROM rollcall.layouts") == [
+        postgres.sql("SELECT max(number), max(number) FROM rollcall.layouts")[0]]
     start_job(first, name="one")
     start_job(second, name="two")
     wait_for(lambda: confirmed(first) and confirmed(second))
