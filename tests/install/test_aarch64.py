@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import tarfile
+import time
 
 import pytest
 
@@ -138,6 +139,36 @@ def test_a_program_loads_the_library(unpacked, page):
     script = "import ctypes, platform; print(platform.machine(), hasattr(ctypes.CDLL(None), 'rollcall_set_step'))"
     result = run(QEMU, "-p", page, "-L", SYSROOT, "-E", f"LD_PRELOAD={library}", PYTHON, "-c", script)
     assert (result.stdout, result.stderr) == ("aarch64 True\n", "")
+
+
+@pytest.mark.parametrize("page", PAGE_SIZES)
+def test_this_machines_own_rollcall_names_the_hang_from_the_segments_of_the_other_processor(
+        unpacked, tmp_path, page):
+    segments = tmp_path / "segments"
+    segments.mkdir(mode=0o700)
+    library = unpacked / "lib" / "rollcall"
+    ranks = []
+    try:
+        for rank in range(4):
+            command = [QEMU, "-p", page, "-L", SYSROOT, "-E", f"LD_PRELOAD={library}/librollcall.so",
+                       "-E", f"LD_LIBRARY_PATH={library}/sim", PYTHON, library / "demo" / "train.py"]
+            ranks.append(subprocess.Popen(
+                [str(word) for word in command], stdout=subprocess.DEVNULL, stderr=open(tmp_path / "errors", "a"),
+                env={**os.environ, "DEMO_ID_FILE": str(tmp_path / "id"), "DEMO_RANK": str(rank), "RANK": str(rank),
+                     "WORLD_SIZE": "4", "LOCAL_RANK": str(rank), "ROLLCALL_DIR": str(segments),
+                     "ROLLCALL_JOB": "demo"}))
+        end = time.monotonic() + 60
+        while True:
+            told = run(PACKAGES / "tree" / "usr" / "bin" / "rollcall", "analyze", segments)
+            sentence = " ".join(told.stdout.split())
+            if re.search(r"rank 3 .*has not called AllReduce #6", sentence):
+                break
+            assert time.monotonic() < end, told.stdout + told.stderr + (tmp_path / "errors").read_text()
+            time.sleep(0.5)
+    finally:
+        for process in ranks:
+            process.kill()
+            process.wait()
 
 
 def test_the_demo_names_the_rank_that_hangs(unpacked, tmp_path):
