@@ -91,11 +91,6 @@ std::string ForPagerDuty(const std::string& key,
   return DumpJson(body);
 }
 
-std::string Rfc3339(const google::protobuf::Timestamp& time) {
-  const std::string words = TimeInWords(time);  // "2026-11-20 19:30:00 UTC"
-  return words.size() < 19 ? "" : words.substr(0, 10) + "T" + words.substr(11, 8) + "Z";
-}
-
 // Alertmanager's API v2: a list of alerts. It identifies an alert by its labels, so they are those of
 // the first alert.
 std::string ForAlertmanager(const AlertValues& values,
@@ -152,6 +147,8 @@ std::string AlertBody(const AlertTarget& target, const std::string& where,
       return ForAlertmanager(values, message);
     case AlertKind::kOpsgenie:  // these have a body for each of their requests
     case AlertKind::kKubernetes:
+    case AlertKind::kCloudEvents:  // and these a type of their own
+    case AlertKind::kKafka:
     case AlertKind::kJson:
     case AlertKind::kCommand:
       break;
@@ -163,6 +160,25 @@ std::string AlertBody(const AlertTarget& target, const std::string& where,
   for (const auto& [name, value] : values) body[name] = value;
   return DumpJson(body);
 }
+
+namespace {
+
+AlertRequest OneRequest(const AlertTarget& target, const std::string& service,
+                        const std::string& where, const AlertOptions& options,
+                        const AlertMessage& message) {
+  if (target.kind == AlertKind::kCloudEvents) {
+    return CloudEventRequest(where, ValuesOf(options, message), message);
+  }
+  if (target.kind == AlertKind::kKafka) {
+    return KafkaRequest(where, ValuesOf(options, message), message);
+  }
+  AlertRequest request;
+  request.url = service.empty() ? where : service;
+  request.body = AlertBody(target, where, options, message);
+  return request;
+}
+
+}  // namespace
 
 absl::StatusOr<std::vector<AlertRequest>> AlertRequests(const AlertTarget& target,
                                                         const std::string& where,
@@ -178,10 +194,7 @@ absl::StatusOr<std::vector<AlertRequest>> AlertRequests(const AlertTarget& targe
     for (AlertRequest& request : *requests) request.ca_file = AuthorityBeside(target.where);
     return requests;
   }
-  AlertRequest request;
-  request.url = service.empty() ? where : service;
-  request.body = AlertBody(target, where, options, message);
-  return std::vector<AlertRequest>{request};
+  return std::vector<AlertRequest>{OneRequest(target, service, where, options, message)};
 }
 
 }  // namespace rollcall

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "security/http_watchdog.h"
 #include "security/url_parts.h"
+#include "security/webhook_signature.h"
 
 extern char** environ;
 
@@ -98,8 +100,18 @@ absl::Status WaitForCommand(pid_t child, Cancellation* cancellation) {
                    : absl::StrCat("the command ran longer than ", kDeliverWithin.count(), " s"));
 }
 
+// The headers of https://www.standardwebhooks.com, for receivers that verify the sender.
+void Sign(const std::string& signing_key, const std::string& id, const std::string& body,
+          httplib::Headers* headers) {
+  const int64_t now_s = time(nullptr);
+  headers->emplace("webhook-id", id);
+  headers->emplace("webhook-timestamp", absl::StrCat(now_s));
+  headers->emplace("webhook-signature", WebhookSignature(signing_key, id, now_s, body));
+}
+
 absl::Status SendRequest(const AlertRequest& request, const std::string& key,
-                         std::chrono::milliseconds within, Cancellation* cancellation) {
+                         const std::string& signing_key, std::chrono::milliseconds within,
+                         Cancellation* cancellation) {
   const auto [origin, path] = SplitUrl(request.url);
   if (!absl::StartsWith(origin, "http://") && !absl::StartsWith(origin, "https://")) {
     return absl::InvalidArgumentError("its URL does not begin with http:// or https://");
@@ -115,23 +127,23 @@ absl::Status SendRequest(const AlertRequest& request, const std::string& key,
   });
   httplib::Headers headers = {{"Idempotency-Key", ForHeader(key)}};
   if (!request.authorization.empty()) headers.emplace("Authorization", request.authorization);
-  constexpr const char* kType = "application/json";
+  if (!signing_key.empty()) Sign(signing_key, ForHeader(key), request.body, &headers);
   return ToStatus(std::string(request.method) == "PUT"
-                      ? client.Put(path, headers, request.body, kType)
-                      : client.Post(path, headers, request.body, kType),
+                      ? client.Put(path, headers, request.body, request.content_type)
+                      : client.Post(path, headers, request.body, request.content_type),
                   request.done_before);
 }
 
 }  // namespace
 
 absl::Status SendAlertRequests(const std::vector<AlertRequest>& requests, const std::string& key,
-                               Cancellation* cancellation) {
+                               const std::string& signing_key, Cancellation* cancellation) {
   const auto deadline = std::chrono::steady_clock::now() + kDeliverWithin;
   for (const AlertRequest& request : requests) {
     const auto within = std::chrono::duration_cast<std::chrono::milliseconds>(
         deadline - std::chrono::steady_clock::now());
     if (within.count() <= 0) return absl::UnavailableError("it answered too slowly");
-    const absl::Status status = SendRequest(request, key, within, cancellation);
+    const absl::Status status = SendRequest(request, key, signing_key, within, cancellation);
     const bool is_settled =
         status.ok() || (request.may_be_refused && absl::IsInvalidArgument(status));
     if (!is_settled) return status;

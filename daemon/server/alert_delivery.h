@@ -44,14 +44,16 @@ struct AlertRequest {
   bool may_be_refused = false;  // the receiver may not have it, and needs only the others
   std::string ca_file{};  // PEM of who signed the receiver's certificate; "": those of the system
   int done_before = 0;    // the status with which the receiver says that it has it already; 0: none
+  const char* content_type = "application/json";
 };
 
 // Sends the requests one after the other, until one fails.
 // kInvalidArgument: the receiver refuses this alert, so a retry does not help. Errors contain neither
 // the URL nor the header, because both are often secrets.
-// `key` goes into the header Idempotency-Key, with %XX for characters that a header cannot have.
+// `key` goes into the header Idempotency-Key, with %XX for characters that a header cannot have. With
+// a `signing_key` each request is signed (security/webhook_signature.h).
 absl::Status SendAlertRequests(const std::vector<AlertRequest>& requests, const std::string& key,
-                               Cancellation* cancellation);
+                               const std::string& signing_key, Cancellation* cancellation);
 
 // Gives `body` to the command as standard input. Kills a command that runs too long, with all its
 // children. `open_files` is the command's soft limit, for programs that loop over all descriptors

@@ -28,6 +28,12 @@ absl::StatusOr<std::vector<AlertRequest>> KubernetesRequests(const std::string& 
                                                              const AlertValues& values,
                                                              const AlertMessage& message);
 
+// The incident as a CloudEvent, and as a record of Kafka with one.
+AlertRequest CloudEventRequest(const std::string& url, const AlertValues& values,
+                               const AlertMessage& message);
+AlertRequest KafkaRequest(const std::string& url, const AlertValues& values,
+                          const AlertMessage& message);
+
 // The mail to these addresses, for `sendmail -t`. Its later mails refer to the first, so that
 // programs of mail show them as one thread. `from` may be "".
 std::string AlertMail(const std::string& to, const std::string& from, const AlertValues& values,

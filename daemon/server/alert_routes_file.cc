@@ -104,21 +104,29 @@ void CheckTarget(const AlertKindFacts& kind, const YAML::Node& node) {
   }
 }
 
+bool CanSign(AlertKind kind) {
+  return kind == AlertKind::kJson || kind == AlertKind::kCloudEvents || kind == AlertKind::kKafka;
+}
+
 AlertTarget ReadReceiver(const YAML::Node& node) {
   AlertTarget target;
   target.is_routed = true;
-  ReadKeys("a receiver", node, {"name", "kind", "target", "file", "url"},
+  ReadKeys("a receiver", node, {"name", "kind", "target", "file", "url", "sign"},
            [&target](const std::string& key, const YAML::Node& value) {
              const std::string word = ReadWord(key, value);
              if (key == "name") target.name = word;
              if (key == "target") target.where = word;
              if (key == "file") target.where = absl::StrCat("@", word);
              if (key == "url") CheckUrl(value.Mark(), target.url = word);
+             if (key == "sign") target.signing_key = word;
            });
   if (target.name.empty()) Fail(node.Mark(), "the receiver has no name:  name: on-call");
   const AlertKindFacts& kind = ReadKind(node);
   CheckTarget(kind, node);
   target.kind = kind.kind;
+  if (!target.signing_key.empty() && !CanSign(target.kind)) {
+    Fail(node["sign"].Mark(), "sign is for json, cloudevents and kafka");
+  }
   return target;
 }
 

@@ -23,6 +23,8 @@ constexpr AlertKindFacts kKinds[] = {
     {"kubernetes", AlertKind::kKubernetes, "a token of a service account", true,
      "https://kubernetes.default.svc"},
     {"email", AlertKind::kEmail, "addresses", false, ""},
+    {"cloudevents", AlertKind::kCloudEvents, "a URL that takes CloudEvents", false, ""},
+    {"kafka", AlertKind::kKafka, "the URL of a topic of Kafka's REST Proxy", false, ""},
     {"exec", AlertKind::kCommand, "a command", false, ""}};
 
 }  // namespace

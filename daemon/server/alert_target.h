@@ -18,6 +18,8 @@ enum class AlertKind {
   kAlertmanager,
   kKubernetes,
   kEmail,
+  kCloudEvents,
+  kKafka,
   kCommand
 };
 
@@ -28,6 +30,7 @@ struct AlertTarget {
   std::string where;
   std::string name{};  // in a file of routes; "": named by --alert
   std::string url{};   // of the service that `where` is a key for; "": the usual one
+  std::string signing_key{};  // path of a file with the key that signs requests; "": none
   bool is_routed = false;  // gets only what a route sends to it
 };
 

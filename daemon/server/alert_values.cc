@@ -107,6 +107,11 @@ std::string HeadlineInWords(const AlertValues& values, AlertEvent event) {
                                                 : "the job ended while it hung: ";
 }
 
+std::string Rfc3339(const google::protobuf::Timestamp& time) {
+  const std::string words = TimeInWords(time);  // "2026-11-20 19:30:00 UTC"
+  return words.size() < 19 ? "" : words.substr(0, 10) + "T" + words.substr(11, 8) + "Z";
+}
+
 std::string OneLine(const std::string& text, size_t most) {
   std::string line = CutText(text, most);
   std::replace_if(

@@ -27,6 +27,9 @@ AlertValues FactsInWords(const AlertValues& values, size_t most);
 // the first message, and of an end whether the job goes on.
 std::string HeadlineInWords(const AlertValues& values, AlertEvent event);
 
+// "2026-11-20T19:30:00Z".
+std::string Rfc3339(const google::protobuf::Timestamp& time);
+
 // The text without control characters and with at most `most` bytes.
 std::string OneLine(const std::string& text, size_t most);
 

@@ -278,7 +278,13 @@ absl::Status AlertSender::Receiver::TryOnce(const Alert& alert) {
   }
   const auto requests = AlertRequests(target, *where, options, alert.message);
   if (!requests.ok()) return requests.status();
-  return SendAlertRequests(*requests, AlertKey(alert.message), &cancellation);
+  std::string signing_key;
+  if (!target.signing_key.empty()) {
+    auto read = ReadTarget(absl::StrCat("@", target.signing_key));
+    if (!read.ok()) return read.status();
+    signing_key = *std::move(read);
+  }
+  return SendAlertRequests(*requests, AlertKey(alert.message), signing_key, &cancellation);
 }
 
 void AlertSender::Receiver::Deliver(Alert alert, bool last_chance) {

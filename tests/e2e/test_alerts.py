@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Alerts to receivers of every new kind: mail over a real SMTP server, Opsgenie and Teams against the
 contract that their makers document, and a file that says which incident goes where."""
+import base64
 import email
 import email.policy
+import hashlib
+import hmac
 import http.server
 import json
 import shutil
@@ -50,13 +53,15 @@ def mailbox(tmp_path):
 class Service:
     """An HTTP server that keeps (method, path, headers, JSON) and checks each by a function."""
 
-    def __init__(self, problem):
+    def __init__(self, problem, port=0):
         self.taken, self.problems = [], []
         service = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def take(self):
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                self.raw = self.rfile.read(int(self.headers["Content-Length"]))
+                self.headers["Raw-Body"] = base64.b64encode(self.raw).decode()
+                body = json.loads(self.raw)
                 found = problem(self.command, self.path, self.headers, body)
                 if found:
                     service.problems.append(found)
@@ -70,7 +75,7 @@ class Service:
             def log_message(self, *_):
                 pass
 
-        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self.url = f"http://127.0.0.1:{self.http.server_port}"
         threading.Thread(target=self.http.serve_forever, daemon=True).start()
 
@@ -258,3 +263,52 @@ def test_a_mistake_in_the_routes_ends_the_start_with_its_line(tmp_path):
 def test_mail_without_a_program_that_sends_it_ends_the_start(tmp_path):
     said = start_wrongly(tmp_path, "--alert=email=ops@example.com", "--alert-sendmail=/no/sendmail")
     assert "cannot run /no/sendmail" in said and "--alert-sendmail=/usr/bin/msmtp" in said
+
+
+SIGNING_KEY = base64.b64encode(b"a key of thirty-two bytes, or so").decode()
+
+
+def event_problem(_method, _path, headers, body):
+    """By https://www.standardwebhooks.com and the JSON format of CloudEvents 1.0."""
+    if headers["Content-Type"] != "application/cloudevents+json; charset=utf-8":
+        return f"headers {headers}"
+    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode()
+    digest = hmac.digest(base64.b64decode(SIGNING_KEY), signed + base64.b64decode(headers["Raw-Body"]),
+                         hashlib.sha256)
+    if headers["webhook-signature"] != f"v1,{base64.b64encode(digest).decode()}":
+        return "another signature"
+    missing = [name for name in ("specversion", "id", "source", "type") if not body.get(name)]
+    return f"no {missing}" if missing else ""
+
+
+def test_signed_events_of_an_incident_arrive_in_order_after_a_receiver_was_away(
+        start_daemon, start_job, tmp_path):
+    away = socket.socket()
+    away.bind(("127.0.0.1", 0))
+    port = away.getsockname()[1]
+    away.close()  # nobody listens
+    key = secret_file(tmp_path / "signing-key", f"whsec_{SIGNING_KEY}")
+    routes = tmp_path / "routes.yaml"
+    routes.write_text(f"""
+receivers:
+  - name: bus
+    kind: cloudevents
+    target: http://127.0.0.1:{port}/events
+    sign: {key}
+routes:
+  - to: bus
+""")
+    daemon = start_daemon(f"--alert-routes={routes}")
+    job = start_job(daemon)
+    daemon.read_until("cannot deliver the alert of a-job-1 .cloudevents, bus.")
+    job.kill()
+    service = Service(event_problem, port)
+    wait_for(lambda: len(service.taken) > 1, seconds=60)
+    service.close()
+    assert service.problems == []
+    events = [body for _, _, _, body in service.taken]
+    assert [event["type"] for event in events] == ["rollcall.incident.confirmed",
+                                                   "rollcall.incident.ended"]
+    assert [event["id"] for event in events] == ["a-job-1/1", "a-job-1/2"]
+    assert events[0]["data"]["verdicts"][0]["cause"] == "missing_rank"
+    assert SIGNING_KEY not in daemon.end()

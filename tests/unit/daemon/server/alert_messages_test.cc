@@ -113,7 +113,8 @@ TEST_P(EveryKindTest, TextsOfAJobThatAreNoUtf8MakeAMessageAllTheSame) {
 INSTANTIATE_TEST_SUITE_P(, EveryKindTest,
                          testing::Values(AlertKind::kJson, AlertKind::kSlack, AlertKind::kTeams,
                                          AlertKind::kPagerDuty, AlertKind::kOpsgenie,
-                                         AlertKind::kAlertmanager, AlertKind::kEmail),
+                                         AlertKind::kAlertmanager, AlertKind::kCloudEvents,
+                                         AlertKind::kKafka, AlertKind::kEmail),
                          [](const auto& info) { return std::string(FactsOf(info.param).name); });
 
 class CorrectionTest : public testing::TestWithParam<AlertKind> {};
@@ -132,6 +133,43 @@ TEST(CorrectionByKeyTest, NamesTheKeyOfTheFirst) {
   const json body = json::parse(WordsOf(AlertKind::kJson, Message(AlertEvent::kUpdated)));
   EXPECT_EQ(body["first"], "llm-7/1");
   EXPECT_EQ(json::parse(WordsOf(AlertKind::kJson, Message()))["first"], "");
+}
+
+// https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md
+TEST(CloudEventsTest, HasTheRequiredAttributesAndTheIncidentAsData) {
+  const AlertRequest request = Requests(AlertKind::kCloudEvents, Message())[0];
+  EXPECT_STREQ(request.content_type, "application/cloudevents+json; charset=utf-8");
+  const json event = json::parse(request.body);
+  EXPECT_EQ(event["specversion"], "1.0");
+  EXPECT_EQ(event["id"], "llm-7/1");
+  EXPECT_EQ(event["source"], "https://rollcall.example/");
+  EXPECT_EQ(event["type"], "rollcall.incident.confirmed");
+  EXPECT_EQ(event["subject"], "llm-7");
+  EXPECT_EQ(event["data"]["verdicts"][0]["culprits"][0]["host"], "node-17");
+  for (const auto& [name, value] : event.items()) {
+    if (name == "data") continue;
+    EXPECT_TRUE(value.is_string()) << name;
+    EXPECT_EQ(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789"), std::string::npos);
+  }
+}
+
+TEST(CloudEventsTest, TheTypeSaysWhetherTheJobGoesOn) {
+  AlertMessage end = Message(AlertEvent::kResolved);
+  const auto type = [](const AlertMessage& message) {
+    return json::parse(Requests(AlertKind::kCloudEvents, message)[0].body)["type"];
+  };
+  EXPECT_EQ(type(Message(AlertEvent::kUpdated)), "rollcall.incident.updated");
+  EXPECT_EQ(type(end), "rollcall.incident.resolved");
+  end.incident.set_state("ended");
+  EXPECT_EQ(type(end), "rollcall.incident.ended");
+}
+
+TEST(KafkaTest, ARecordHasTheIncidentAsKeySoThatItsEventsKeepTheirOrder) {
+  const AlertRequest request = Requests(AlertKind::kKafka, Message())[0];
+  EXPECT_STREQ(request.content_type, "application/vnd.kafka.json.v2+json");
+  const json record = json::parse(request.body)["records"][0];
+  EXPECT_EQ(record["key"], "llm-7");
+  EXPECT_EQ(record["value"]["id"], "llm-7/1");
 }
 
 TEST(TeamsTest, IsAMessageWithOneAdaptiveCard) {
