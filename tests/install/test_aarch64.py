@@ -141,16 +141,15 @@ def test_a_program_loads_the_library(unpacked, page):
     assert (result.stdout, result.stderr) == ("aarch64 True\n", "")
 
 
-@pytest.mark.parametrize("page", PAGE_SIZES)
-def test_this_machines_own_rollcall_names_the_hang_from_the_segments_of_the_other_processor(
-        unpacked, tmp_path, page):
+# With pages of 4 KiB only: qemu's of 64 KiB cannot map a shared file that ends within a page, as segments do.
+def test_this_machines_own_rollcall_names_the_hang_from_the_segments_of_the_other_processor(unpacked, tmp_path):
     segments = tmp_path / "segments"
     segments.mkdir(mode=0o700)
     library = unpacked / "lib" / "rollcall"
     ranks = []
     try:
         for rank in range(4):
-            command = [QEMU, "-p", page, "-L", SYSROOT, "-E", f"LD_PRELOAD={library}/librollcall.so",
+            command = [QEMU, "-L", SYSROOT, "-E", f"LD_PRELOAD={library}/librollcall.so",
                        "-E", f"LD_LIBRARY_PATH={library}/sim", PYTHON, library / "demo" / "train.py"]
             ranks.append(subprocess.Popen(
                 [str(word) for word in command], stdout=subprocess.DEVNULL, stderr=open(tmp_path / "errors", "a"),
