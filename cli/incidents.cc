@@ -6,14 +6,18 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "cli/commands.h"
+#include "cli/incident_counts.h"
+#include "cli/incident_export.h"
 #include "cli/query.h"
 #include "cli/usage.h"
 #include "daemon/model/job_key.h"
 #include "daemon/report/incident_words.h"
 #include "daemon/server/clean_message.h"
 #include "proto/clean_text.h"
+#include "proto/whole_numbers.h"
 
 namespace rollcall {
 namespace {
@@ -143,20 +147,58 @@ int FindJob(const v1::ListIncidentsRequest& request, DaemonQuery* query) {
   return found ? 0 : query->exit_code();
 }
 
+// Why flags do not go together; "": they do.
+std::string FindClash(const CLI::App& app, const std::string& format) {
+  const auto has = [&app](const char* flag) { return app.count(flag) > 0; };
+  if (has("--since") && has("--from")) return "--since and --from are two beginnings: give one";
+  if (has("--by")) {
+    for (const char* flag : {"--group", "--host", "--signature", "--attempt", "--offset"}) {
+      if (has(flag)) return absl::StrCat("--by counts all incidents of a time, cause, tenant and job: without ", flag);
+    }
+    if (format == "csv") return "--by prints text or json; csv is for the list of incidents";
+  }
+  if (format != "csv") return "";
+  for (const char* flag : {"--group", "--limit", "--offset"}) {
+    if (has(flag)) return absl::StrCat("--format=csv prints the whole list: without ", flag);
+  }
+  return "";
+}
+
+v1::CountIncidentsRequest CountsRequest(const std::string& by, const v1::ListIncidentsRequest& list) {
+  v1::CountIncidentsRequest request;
+  request.set_by(by);
+  request.set_job(list.job());
+  request.set_tenant(list.tenant());
+  request.set_cause(list.cause());
+  request.set_limit(list.limit());
+  if (list.has_from()) *request.mutable_from() = list.from();
+  if (list.has_until()) *request.mutable_until() = list.until();
+  return request;
+}
+
 }  // namespace
 
 int IncidentsCommand(const std::vector<std::string>& arguments) {
   QueryFlags flags;
-  std::string job, host, cause, signature, from, until;
+  std::string job, host, cause, signature, from, until, since, by;
   bool grouped = false;
   int limit = 20, offset = 0;
   CLI::App app("Lists incidents, newest first.", "rollcall incidents");
-  AddQueryFlags(&app, &flags);
+  AddQueryFlags(&app, &flags, Formats::kAlsoCsv);
   app.add_option("--host", host, "only incidents with a culprit on this host");
   AddCauseFlag(&app, &cause, "only this cause: missing_rank, rank_died, ...");
   app.add_option("--signature", signature, "only incidents of this signature, as --group prints it");
   app.add_flag("--group", grouped,
                "group hangs with the same signature: how often, which hosts, ranks and jobs");
+  app.add_option("--by", by,
+                 "count confirmed incidents by host, gpu, label:NAME, user, framework, call_site, cause, "
+                 "tenant or job: what comes back, and the time lost");
+  app.add_option("--since", since, "only incidents opened in the time up to now: 30d, 12h")
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            return SinceSeconds(text) > 0 ? "" : text + " is not a time like 30d or 12h";
+          },
+          "TIME"));
   app.add_option("--from", from,
                  "only incidents opened at or after this time: 2026-11-20 or 2026-11-20T13:00:00Z")
       ->check(CLI::Validator(CheckMoment, "TIME"));
@@ -180,6 +222,9 @@ int IncidentsCommand(const std::vector<std::string>& arguments) {
   request.set_limit(limit);
   request.set_offset(offset);
   if (!from.empty()) SetMoment(from, request.mutable_from());
+  if (!since.empty()) {
+    *request.mutable_from() = ToTimestamp(absl::ToUnixNanos(absl::Now() - absl::Seconds(SinceSeconds(since))));
+  }
   if (!until.empty()) SetMoment(until, request.mutable_until());
   if (grouped && limit > kMostGroups) {
     return RefuseUsage(app, absl::StrCat("--group prints at most ", kMostGroups,
@@ -188,8 +233,12 @@ int IncidentsCommand(const std::vector<std::string>& arguments) {
   if (!from.empty() && !until.empty() && request.from().seconds() > request.until().seconds()) {
     return RefuseUsage(app, "--until is before --from, so there is no time between them");
   }
+  const std::string clash = FindClash(app, flags.format);
+  if (!clash.empty()) return RefuseUsage(app, clash);
   v1::ListIncidentsResponse response;
   DaemonQuery query(flags.daemon);
+  if (!by.empty()) return PrintIncidentCounts(CountsRequest(by, request), flags.format, &query);
+  if (flags.format == "csv") return ExportIncidents(request, &query);
   const bool answered = query.Ask("incidents", [&](auto* stub, auto* context) {
     return stub->ListIncidents(context, request, &response);
   });

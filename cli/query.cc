@@ -7,6 +7,8 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <iostream>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/server/cause_name.h"
@@ -89,12 +91,16 @@ std::string FindChoiceOfNoJob(const char* command, const std::string& job, const
   return absl::StrCat("of which job? Give its name, too:  rollcall ", command, typed, " JOB");
 }
 
-void AddQueryFlags(CLI::App* app, QueryFlags* flags) {
+void AddQueryFlags(CLI::App* app, QueryFlags* flags, Formats formats) {
   AddDaemonFlags(app, &flags->daemon);
-  app->add_option("--format", flags->format, "output format: text or json")
+  const bool has_csv = formats == Formats::kAlsoCsv;
+  std::vector<std::string> names = {"text", "json"};
+  if (has_csv) names.push_back("csv");
+  app->add_option("--format", flags->format,
+                  has_csv ? "output format: text, json, or csv of the whole list" : "output format: text or json")
       ->envname("ROLLCALL_FORMAT")
       ->capture_default_str()
-      ->check(CLI::IsMember({"text", "json"}));
+      ->check(CLI::IsMember(names));
 }
 
 void AddJobFlags(CLI::App* app, JobFlags* flags, const char* others) {

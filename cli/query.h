@@ -49,8 +49,10 @@ struct QueryFlags {
   std::string format = "text";
 };
 
-// Adds --daemon with its flags for TLS and tokens, and --format: equal in all these commands.
-void AddQueryFlags(CLI::App* app, QueryFlags* flags);
+// Adds --daemon with its flags for TLS and tokens, and --format: equal in all these commands, but for
+// incidents, which also has csv.
+enum class Formats : uint8_t { kTextAndJson, kAlsoCsv };
+void AddQueryFlags(CLI::App* app, QueryFlags* flags, Formats formats = Formats::kTextAndJson);
 
 // The choice of a job and of one of its attempts.
 struct JobFlags {

@@ -16,6 +16,7 @@
 #include "daemon/server/address.h"
 #include "daemon/server/alert_routes.h"
 #include "daemon/server/duration_flag.h"
+#include "daemon/server/host_labels.h"
 #include "daemon/server/listen_policy.h"
 #include "daemon/store/postgres_database.h"
 #include "proto/durations.h"
@@ -175,6 +176,9 @@ void AddHistoryFlags(CLI::App* app, DaemonFlags* flags) {
       ->envname("ROLLCALL_HISTORY_SIZE")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 20));
+  app->add_option("--host-labels", flags->host_labels,
+                  "file with lines HOST NAME=VALUE...: switches and racks, to find which of them comes back")
+      ->envname("ROLLCALL_HOST_LABELS");
 }
 
 void AddAlertFlags(CLI::App* app, DaemonFlags* flags) {
@@ -365,6 +369,19 @@ absl::Status AddRoutes(const std::string& path, AlertOptions* alerts) {
   return absl::OkStatus();
 }
 
+absl::Status FillHostLabels(const DaemonFlags& flags, DaemonOptions* options) {
+  if (flags.host_labels.empty()) return absl::OkStatus();
+  const auto text = ReadText("--host-labels", flags.host_labels);
+  if (!text.ok()) return text.status();
+  auto labels = ParseHostLabels(*text);
+  if (!labels.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--host-labels: ", flags.host_labels, ": ", labels.status().message()));
+  }
+  options->host_labels = *std::move(labels);
+  return absl::OkStatus();
+}
+
 absl::Status CheckSendmail(const AlertOptions& alerts) {
   for (const AlertTarget& target : alerts.targets) {
     if (target.kind != AlertKind::kEmail) continue;
@@ -438,7 +455,8 @@ absl::StatusOr<DaemonOptions> MakeDaemonOptions(const DaemonFlags& flags) {
   status = FillStore(flags, &options);
   if (!status.ok()) return status;
   FillLimits(flags, &options);
-  status = FillAlerts(flags, &options.alerts);
+  status = FillHostLabels(flags, &options);
+  if (status.ok()) status = FillAlerts(flags, &options.alerts);
   if (!status.ok()) return status;
   return options;
 }

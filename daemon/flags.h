@@ -33,6 +33,7 @@ struct DaemonFlags {
   size_t report_count = 10'000;
   uint64_t report_mib = 10'240;
   size_t records_mib = limits::kRecordBytes >> 20;
+  std::string host_labels;
   std::vector<std::string> alerts;
   std::string alert_routes;
   std::string alert_template;

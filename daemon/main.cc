@@ -63,6 +63,7 @@ class Reloader {
     const rollcall::FlagValues values = rollcall::ValuesOf(*app);
     rollcall::LogReloaded(rollcall::ChangedFlags(values_, values), kLiveFlags);
     daemon->SetQuota(options->incident_quota);
+    daemon->SetHostLabels(options->host_labels);
     for (const std::string& name : kLiveFlags) values_[name] = values.at(name);
   }
 

@@ -42,6 +42,7 @@ inline constexpr char kGetCalls[] = "/rollcall.v1.Query/GetCalls";
 inline constexpr char kListProcesses[] = "/rollcall.v1.Query/ListProcesses";
 inline constexpr char kListIncidents[] = "/rollcall.v1.Query/ListIncidents";
 inline constexpr char kGetIncident[] = "/rollcall.v1.Query/GetIncident";
+inline constexpr char kCountIncidents[] = "/rollcall.v1.Query/CountIncidents";
 inline constexpr char kTakeStacks[] = "/rollcall.v1.Query/TakeStacks";
 
 inline constexpr char kActOnIncident[] = "/rollcall.v1.Query/ActOnIncident";
@@ -49,7 +50,7 @@ inline constexpr char kListSilences[] = "/rollcall.v1.Query/ListSilences";
 inline constexpr char kAddSilence[] = "/rollcall.v1.Query/AddSilence";
 inline constexpr char kEndSilence[] = "/rollcall.v1.Query/EndSilence";
 
-inline constexpr std::array<CallAccess, 12> kCallAccess = {{
+inline constexpr std::array<CallAccess, 13> kCallAccess = {{
     {kConnect, Role::kAgent},
     {kGetStatus, Role::kViewer, true},
     {kGetJob, Role::kViewer},
@@ -57,6 +58,7 @@ inline constexpr std::array<CallAccess, 12> kCallAccess = {{
     {kListProcesses, Role::kViewer, true},
     {kListIncidents, Role::kViewer, true},
     {kGetIncident, Role::kViewer},
+    {kCountIncidents, Role::kViewer},
     {kTakeStacks, Role::kOperator, false, "take stacks"},
     {kActOnIncident, Role::kOperator, false, "note or acknowledge"},
     {kListSilences, Role::kViewer},

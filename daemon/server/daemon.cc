@@ -60,6 +60,7 @@ IncidentBookOptions BookOptions(const DaemonOptions& options) {
   book.history.database = options.database;
   book.alerts = options.alerts;
   book.quota = options.incident_quota;
+  book.host_labels = options.host_labels;
   book.log_incidents = options.log_incidents;
   return book;
 }

@@ -90,6 +90,7 @@ struct DaemonOptions {
   std::string http_config;              // path of a web.yml; "": none
   std::vector<std::string> http_hosts;  // further names that lead to the page
   IncidentQuotaLimits incident_quota;
+  HostLabels host_labels;
   std::string default_job = "default";
   bool log_incidents = true;  // `rollcall run` prints incidents itself
   int64_t tick_ns = 100'000'000;
@@ -129,6 +130,7 @@ class Daemon : public AgentSink {
   bool IsAlive() const;
   int64_t agents() const { return agents_.agents(); }
   void SetQuota(const IncidentQuotaLimits& limits) { incidents_.SetQuota(limits); }
+  void SetHostLabels(HostLabels labels) { incidents_.SetHostLabels(std::move(labels)); }
 
   // Incidents of one job, or of all jobs for "", oldest first.
   std::vector<v1::Incident> GetIncidents(const std::string& job) const;

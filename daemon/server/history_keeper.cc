@@ -619,6 +619,21 @@ absl::StatusOr<v1::ListIncidentsResponse> HistoryKeeper::Groups(
   return *answer;
 }
 
+absl::StatusOr<v1::CountIncidentsResponse> HistoryKeeper::Count(
+    const v1::CountIncidentsRequest& request) const {
+  const absl::Status silent = absl::UnavailableError("the history does not respond");
+  const auto answer = std::make_shared<absl::StatusOr<v1::CountIncidentsResponse>>(silent);
+  const bool came = RunRead(core_.get(), [core = core_.get(), answer, request](
+                                             const History& history, const std::string& note) {
+    *answer = history.Count(request);
+    if (answer->ok()) (*answer)->set_note(note);
+    if (absl::IsDataLoss(answer->status())) core->MarkDamaged(history);
+    return answer->status();
+  });
+  if (!came) return silent;
+  return *answer;
+}
+
 absl::StatusOr<v1::Incident> HistoryKeeper::Get(const std::string& id) const {
   {
     const std::lock_guard<std::mutex> lock(core_->mutex);

@@ -95,6 +95,8 @@ class HistoryKeeper {
   // Groups of alike hangs, as History::Groups(); of what is saved. Fails as List() does.
   absl::StatusOr<v1::ListIncidentsResponse> Groups(const v1::ListIncidentsRequest& request,
                                                    const std::string& without = "") const;
+  // What comes back, as History::Count(); of what is saved. Fails as List() does.
+  absl::StatusOr<v1::CountIncidentsResponse> Count(const v1::CountIncidentsRequest& request) const;
   // kNotFound: there is no such incident. kUnavailable, kDataLoss: as List().
   absl::StatusOr<v1::Incident> Get(const std::string& id) const;
 

@@ -293,7 +293,7 @@ class HttpServer::Impl {
     const bool gzip = AcceptsGzip(request) && !made->gzip.empty();
     if (gzip) response->set_header("Content-Encoding", "gzip");
     // The response shares the cached text.
-    SetBody({made, gzip ? &made->gzip : &made->json}, kJson, response);
+    SetBody({made, gzip ? &made->gzip : &made->json}, route.content_type, response);
   }
 
   // Sends the head only. The front sends the events.

@@ -11,6 +11,7 @@
 #include "daemon/server/query_source.h"
 #include "daemon/server/silences.h"
 #include "daemon/server/stacks_audit.h"
+#include "daemon/store/incident_csv.h"
 #include "proto/clean_text.h"
 #include "proto/durations.h"
 #include "proto/utf8.h"
@@ -188,14 +189,11 @@ absl::StatusOr<std::string> Processes(QuerySource* queries, const QueryParameter
   return ToJson(queries->ListProcesses(request));
 }
 
-absl::StatusOr<std::string> Incidents(QuerySource* queries, const QueryParameters& parameters) {
+absl::StatusOr<v1::ListIncidentsRequest> IncidentsRequest(const QueryParameters& parameters) {
   v1::ListIncidentsRequest request;
   request.set_host(parameters.Get("host"));
   request.set_cause(parameters.Get("cause"));
   request.set_signature(parameters.Get("signature"));
-  const absl::StatusOr<bool> grouped = parameters.Flag("grouped");
-  if (!grouped.ok()) return grouped.status();
-  request.set_grouped(*grouped);
   int limit = 0, offset = 0;
   absl::Status status = SetJob(parameters, &request);
   status.Update(SetPage(parameters, &limit, &offset));
@@ -204,7 +202,44 @@ absl::StatusOr<std::string> Incidents(QuerySource* queries, const QueryParameter
   if (!status.ok()) return status;
   request.set_limit(limit);
   request.set_offset(offset);
-  return ToJson(queries->ListIncidents(request));
+  return request;
+}
+
+absl::StatusOr<std::string> Incidents(QuerySource* queries, const QueryParameters& parameters) {
+  absl::StatusOr<v1::ListIncidentsRequest> request = IncidentsRequest(parameters);
+  const absl::StatusOr<bool> grouped = parameters.Flag("grouped");
+  if (!request.ok()) return request.status();
+  if (!grouped.ok()) return grouped.status();
+  request->set_grouped(*grouped);
+  return ToJson(queries->ListIncidents(*request));
+}
+
+absl::StatusOr<std::string> IncidentsAsCsv(QuerySource* queries, const QueryParameters& parameters) {
+  absl::StatusOr<v1::ListIncidentsRequest> request = IncidentsRequest(parameters);
+  if (!request.ok()) return request.status();
+  request->set_rows_only(true);
+  const absl::StatusOr<v1::ListIncidentsResponse> list = queries->ListIncidents(*request);
+  if (!list.ok()) return list.status();
+  // Lines have no place for the note: a part must not look like the whole.
+  if (!list->note().empty()) return absl::UnavailableError(list->note());
+  std::string csv = IncidentCsvHeader();
+  for (const v1::Incident& incident : list->incidents()) csv += IncidentCsvLine(incident);
+  return csv;
+}
+
+absl::StatusOr<std::string> Questions(QuerySource* queries, const QueryParameters& parameters) {
+  v1::CountIncidentsRequest request;
+  request.set_by(parameters.Get("by"));
+  request.set_cause(parameters.Get("cause"));
+  request.set_tenant(parameters.Get("tenant"));
+  request.set_job(parameters.Get("job"));
+  const auto limit = parameters.Number("limit", 0);
+  absl::Status status = limit.status();
+  status.Update(SetTime(parameters, "from", [&] { return request.mutable_from(); }));
+  status.Update(SetTime(parameters, "until", [&] { return request.mutable_until(); }));
+  if (!status.ok()) return status;
+  request.set_limit(*limit);
+  return ToJson(queries->CountIncidents(request));
 }
 
 absl::StatusOr<std::string> OneIncident(QuerySource* queries, const QueryParameters& parameters) {
@@ -320,6 +355,11 @@ const std::vector<ApiRoute> kApiRoutes = {
     {"/api/v1/incidents", &Incidents, "", false,
      {"job", "tenant", "attempt", "host", "cause", "signature", "grouped", "from", "until",
       "offset", "limit"}},
+    {"/api/v1/incidents.csv", &IncidentsAsCsv, "", false,
+     {"job", "tenant", "attempt", "host", "cause", "signature", "from", "until", "offset", "limit"},
+     "", nullptr, nullptr, "text/csv; charset=utf-8"},
+    {"/api/v1/questions", &Questions, "", false,
+     {"by", "from", "until", "cause", "tenant", "job", "limit"}},
     {"/api/v1/incident", &OneIncident, "", false,
      {"id"}},
     {"/api/v1/stacks", &Stacks, "", true,

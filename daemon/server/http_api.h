@@ -46,6 +46,7 @@ struct ApiRoute {
   // Instead of `answer`, for an action that keeps the name of whoever asks for it.
   absl::StatusOr<std::string> (*act)(QuerySource* queries, const QueryParameters& parameters,
                                      const std::string& who) = nullptr;
+  const char* content_type = "application/json";
 };
 
 extern const std::vector<ApiRoute> kApiRoutes;

@@ -15,7 +15,9 @@
 #include "daemon/server/incident_actions.h"
 #include "daemon/server/incident_stacks.h"
 #include "daemon/server/stored_incident.h"
+#include "daemon/server/views/public_ranks.h"
 #include "proto/log_fields.h"
+#include "proto/whole_numbers.h"
 
 namespace rollcall {
 namespace {
@@ -34,6 +36,8 @@ void KeepTimes(const v1::Incident& known, v1::Incident* incident) {
   if (known.has_opened_at()) *incident->mutable_opened_at() = known.opened_at();
   if (known.has_confirmed_at()) *incident->mutable_confirmed_at() = known.confirmed_at();
   if (known.has_closed_at()) *incident->mutable_closed_at() = known.closed_at();
+  if (known.has_waits_since()) *incident->mutable_waits_since() = known.waits_since();
+  incident->set_ranks(known.ranks());
 }
 
 }  // namespace
@@ -43,7 +47,8 @@ IncidentBook::IncidentBook(IncidentBookOptions options, Timeline* timeline,
     : options_(std::move(options)),
       timeline_(timeline),
       counters_(counters),
-      quota_(options_.quota) {}
+      quota_(options_.quota),
+      host_labels_(options_.host_labels) {}
 
 absl::Status IncidentBook::Start() {
   history_ = std::make_unique<HistoryKeeper>(options_.history);
@@ -85,8 +90,10 @@ std::vector<StackRequest> IncidentBook::Apply(const JobState& state, std::vector
   const View view = not_seen.empty() ? View::kWhole : View::kPart;
   verdicts = Prepare(state, std::move(verdicts), not_seen, job);
   AvoidUnknownNumbers(job, now_ns);
-  for (const IncidentEvent& event :
-       job->life.Update(state, verdicts, now_ns, options_.limits, view)) {
+  const std::vector<IncidentEvent> events =
+      job->life.Update(state, verdicts, now_ns, options_.limits, view);
+  if (!events.empty()) job->ranks = std::max(job->ranks, PublicRanks(state).count());
+  for (const IncidentEvent& event : events) {
     Act(event, job);
     if (!event.take_stacks_of.empty()) {
       requests.push_back(MakeStackRequest(state, event));
@@ -147,6 +154,7 @@ void IncidentBook::Act(const IncidentEvent& event, JobIncidents* job) {
     record = &job->records.emplace_back();
   }
   Rewrite(event, record);
+  AddExtent(event, *job, record);
   ApplyQuota(event, *job, record);
   record->incident.set_abandoned(job->is_abandoned && !job->has_returned);
   SetPending(*job, *record);
@@ -194,6 +202,16 @@ void IncidentBook::Rewrite(const IncidentEvent& event, Record* record) {
   AddSites(&record->incident);
   record->dirty = true;
   record->unsaved = true;
+}
+
+// What the hang costs, and where: how many ranks, since when, and the labels of the culprits' hosts.
+void IncidentBook::AddExtent(const IncidentEvent& event, const JobIncidents& job, Record* record) {
+  v1::Incident* const incident = &record->incident;
+  incident->set_ranks(std::max(incident->ranks(), job.ranks));
+  rollcall::SetHostLabels(host_labels_, incident);
+  if (event.kind != IncidentEvent::Kind::kOpened) return;
+  const int64_t since_ns = event.incident.opened_ns - event.incident.verdicts.front().waited_ns;
+  *incident->mutable_waits_since() = ToTimestamp(timeline_->ToWallTime(since_ns));
 }
 
 // Converts the incident's times to the wall clock, for people.
@@ -266,6 +284,11 @@ void IncidentBook::AddHostFacts(const JobKey& job, const std::string& incident,
   SetPending(known->second, *record);
   ++known->second.changes;
   ++changes_;
+}
+
+void IncidentBook::SetHostLabels(HostLabels labels) {
+  const absl::MutexLock lock(&mutex_);
+  host_labels_ = std::move(labels);
 }
 
 void IncidentBook::SetQuota(const IncidentQuotaLimits& limits) {

@@ -36,6 +36,7 @@
 #include "daemon/server/awaited_stacks.h"
 #include "daemon/server/daemon_counters.h"
 #include "daemon/server/history_keeper.h"
+#include "daemon/server/host_labels.h"
 #include "daemon/server/incident_counts.h"
 #include "daemon/server/incident_quota.h"
 #include "daemon/server/job_store.h"
@@ -56,6 +57,7 @@ struct IncidentBookOptions {
   HistoryKeeperOptions history;
   AlertOptions alerts;
   IncidentQuotaLimits quota;
+  HostLabels host_labels;
   bool log_incidents = true;
 };
 
@@ -112,6 +114,8 @@ class IncidentBook {
   void SaveAction(ActionRow action);
 
   void SetQuota(const IncidentQuotaLimits& limits) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of incidents from now on.
+  void SetHostLabels(HostLabels labels) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // From now on no report waits for stacks, because no more will come.
   void BeginStop() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -130,6 +134,11 @@ class IncidentBook {
 
   // Incidents since the start, of one job or of all jobs for "", oldest first.
   std::vector<v1::Incident> All(const std::string& job) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // What comes back; of what the history has.
+  absl::StatusOr<v1::CountIncidentsResponse> CountIncidents(
+      const v1::CountIncidentsRequest& request) const {
+    return history_->Count(request);
+  }
   // Includes the history. If it is unreadable, a note in the response says so.
   absl::StatusOr<v1::ListIncidentsResponse> List(const v1::ListIncidentsRequest& request) const
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -201,6 +210,7 @@ class IncidentBook {
     std::set<uint64_t> judged_ends;     // communicators whose end was judged
     std::vector<std::string> warnings;  // sentences
     std::vector<Record> records;
+    int32_t ranks = 0;  // of the job, as far as known
     uint64_t changes = 0;
     std::map<std::string, int> by_cause;
     std::map<std::string, double> hung_seconds;  // in confirmed and closed ones, by cause
@@ -228,6 +238,8 @@ class IncidentBook {
   void Act(const IncidentEvent& event, JobIncidents* job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static Record* FindRecord(const std::string& incident, JobIncidents* job);
   void Rewrite(const IncidentEvent& event, Record* record);
+  void AddExtent(const IncidentEvent& event, const JobIncidents& job, Record* record)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ApplyQuota(const IncidentEvent& event, const JobIncidents& job, Record* record)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropOverQuota(const IncidentEvent& event, JobIncidents* job);
@@ -289,6 +301,7 @@ class IncidentBook {
   bool knows_hosts_ ABSL_GUARDED_BY(mutex_) = true;
   std::map<JobKey, JobIncidents> jobs_ ABSL_GUARDED_BY(mutex_);
   IncidentQuota quota_ ABSL_GUARDED_BY(mutex_);
+  HostLabels host_labels_ ABSL_GUARDED_BY(mutex_);
   Silences silences_ ABSL_GUARDED_BY(mutex_);
   // Incidents whose alerts a silence holds back, with the ids of the silences that have counted them
   // or need not. Some may be over, or gone.

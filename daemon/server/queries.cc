@@ -24,12 +24,19 @@
 #include "daemon/server/views/job_view.h"
 #include "daemon/server/views/processes_view.h"
 #include "daemon/server/views/status_view.h"
+#include "daemon/store/incident_facts.h"
 #include "daemon/words/rank_ranges.h"
 #include "proto/whole_numbers.h"
 #include "service/suggest.h"
 
 namespace rollcall {
 namespace {
+
+absl::Status CheckFactKind(const std::string& kind) {
+  if (IsFactKind(kind)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("\"by\" is one of ", absl::StrJoin(FactKinds(), ", "),
+                                                 " and ", kLabelKind, "NAME; not \"", kind, "\""));
+}
 
 // A running job without calls that has waited for this many seconds has the state "waiting".
 constexpr double kLeastWaitSeconds = 2;
@@ -332,6 +339,19 @@ absl::StatusOr<v1::ProcessesResponse> Queries::ListProcesses(
   return response;
 }
 
+// False: none of the asked tenants is left. To the book, an empty list would be for all tenants.
+template <typename Request>
+bool Queries::KeepOwnTenants(Request* request) const {
+  const google::protobuf::RepeatedPtrField<std::string> asked = request->tenants();
+  request->clear_tenants();
+  for (const std::string& tenant : tenants_.names()) {
+    const bool is_asked =
+        asked.empty() || std::find(asked.begin(), asked.end(), tenant) != asked.end();
+    if (is_asked) request->add_tenants(tenant);
+  }
+  return !request->tenants().empty();
+}
+
 absl::StatusOr<v1::ListIncidentsResponse> Queries::ListIncidents(
     const v1::ListIncidentsRequest& request) const {
   if (!request.cause().empty()) {
@@ -356,16 +376,15 @@ absl::StatusOr<v1::ListIncidentsResponse> Queries::ListIncidents(
   return response;
 }
 
-// False: none of the asked tenants is left. To the book, an empty list would be for all tenants.
-bool Queries::KeepOwnTenants(v1::ListIncidentsRequest* request) const {
-  const google::protobuf::RepeatedPtrField<std::string> asked = request->tenants();
-  request->clear_tenants();
-  for (const std::string& tenant : tenants_.names()) {
-    const bool is_asked =
-        asked.empty() || std::find(asked.begin(), asked.end(), tenant) != asked.end();
-    if (is_asked) request->add_tenants(tenant);
-  }
-  return !request->tenants().empty();
+absl::StatusOr<v1::CountIncidentsResponse> Queries::CountIncidents(
+    const v1::CountIncidentsRequest& request) const {
+  absl::Status status = request.cause().empty() ? absl::OkStatus() : CheckCauseName(request.cause());
+  if (status.ok()) status = CheckFactKind(request.by());
+  if (!status.ok()) return status;
+  v1::CountIncidentsRequest mine = request;
+  if (agent_.has_value()) return v1::CountIncidentsResponse();
+  if (!tenants_.AreAll() && !KeepOwnTenants(&mine)) return v1::CountIncidentsResponse();
+  return parts_.incidents->CountIncidents(mine);
 }
 
 absl::StatusOr<v1::Incident> Queries::GetIncident(const std::string& id) const {

@@ -60,6 +60,8 @@ class Queries : public QuerySource {
   absl::StatusOr<v1::ListIncidentsResponse> ListIncidents(
       const v1::ListIncidentsRequest& request) const override;
   absl::StatusOr<v1::Incident> GetIncident(const std::string& id) const override;
+  absl::StatusOr<v1::CountIncidentsResponse> CountIncidents(
+      const v1::CountIncidentsRequest& request) const override;
   absl::StatusOr<v1::Incident> ActOnIncident(const std::string& id, const std::string& action,
                                              const std::string& text,
                                              const std::string& who) override;
@@ -75,7 +77,8 @@ class Queries : public QuerySource {
 
  private:
   bool Sees(const JobKey& key) const;
-  bool KeepOwnTenants(v1::ListIncidentsRequest* request) const;
+  template <typename Request>
+  bool KeepOwnTenants(Request* request) const;
   std::optional<JobKey> Find(const JobSelector& selector) const;
   void AddJobStatus(const JobKey& key, int64_t now_ns, bool with_communicators,
                     v1::JobStatus* status) const;

@@ -32,6 +32,7 @@ bool NamesJob(const Request& request) {
   return !request.job().empty();
 }
 bool NamesJob(const v1::IncidentRequest& /*request*/) { return false; }
+bool NamesJob(const v1::CountIncidentsRequest& /*request*/) { return false; }
 bool NamesJob(const v1::ListSilencesRequest& /*request*/) { return false; }
 
 // What the request does and to what, for the audit.
@@ -91,6 +92,14 @@ class QueryService::Impl : public v1::Query::StreamedService {
       UnaryStream<v1::IncidentRequest, v1::Incident>* stream) override {
     return Answer(kGetIncident, *context, stream, [](QuerySource* queries, const auto& request) {
       return queries->GetIncident(request.id());
+    });
+  }
+
+  grpc::Status StreamedCountIncidents(
+      grpc::ServerContext* context,
+      UnaryStream<v1::CountIncidentsRequest, v1::CountIncidentsResponse>* stream) override {
+    return Answer(kCountIncidents, *context, stream, [](QuerySource* queries, const auto& request) {
+      return queries->CountIncidents(request);
     });
   }
 

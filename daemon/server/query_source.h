@@ -71,6 +71,9 @@ class QuerySource {
   virtual absl::StatusOr<v1::ListIncidentsResponse> ListIncidents(
       const v1::ListIncidentsRequest& request) const = 0;
   virtual absl::StatusOr<v1::Incident> GetIncident(const std::string& id) const = 0;
+  // What comes back. kInvalidArgument: the request names what there is not.
+  virtual absl::StatusOr<v1::CountIncidentsResponse> CountIncidents(
+      const v1::CountIncidentsRequest& request) const = 0;
 
   // Changes an incident that the caller may see: "note" adds `text`, "acknowledge", "take back" the
   // acknowledgement. `who`: the caller. kNotFound, or the errors of incident_actions.h.

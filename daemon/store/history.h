@@ -98,6 +98,10 @@ class History {
     return Groups(request, "");
   }
 
+  // The values of one kind of fact (incident_facts.h) that came back most, of confirmed incidents.
+  virtual absl::StatusOr<v1::CountIncidentsResponse> Count(
+      const v1::CountIncidentsRequest& request) const = 0;
+
   // kNotFound: there is none. kDataLoss: the file is damaged.
   virtual absl::StatusOr<v1::Incident> Get(const std::string& id) const = 0;
 
@@ -132,6 +136,7 @@ class History {
   // Deletes old incidents, and the oldest ones while the store is too large. Deletes alerts that no
   // daemon will need, and hosts and attempts of jobs unseen for a week. Actions, alerts, hosts and
   // attempts have each a share of the size, and lose their oldest beyond it; living attempts last.
+  // Also prepares what Count() answers from.
   virtual absl::Status Trim(int64_t now_ns) = 0;
 };
 

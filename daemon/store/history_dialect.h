@@ -30,6 +30,7 @@ struct HistoryDialect {
 
   const char* action_key;  // columns
   const char* numbers;     // tenant, job and highest number of each job's incidents
+  const char* begin_read;  // begins a transaction that sees one state of all tables
 };
 
 inline constexpr HistoryDialect kSqliteDialect = {
@@ -51,6 +52,7 @@ inline constexpr HistoryDialect kSqliteDialect = {
     "rowid",
     "SELECT coalesce(tenant, ''), job, max(number) FROM incidents LEFT JOIN incident_keys ON "
     "incident_keys.incident = id GROUP BY 1, 2",
+    "BEGIN",
 };
 
 inline constexpr HistoryDialect kPostgresDialect = {
@@ -70,6 +72,7 @@ inline constexpr HistoryDialect kPostgresDialect = {
     "",
     "at_ns, content",
     "SELECT tenant, job, number FROM job_numbers",
+    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
 };
 
 }  // namespace rollcall

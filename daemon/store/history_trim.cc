@@ -69,7 +69,15 @@ absl::Status SqlHistory::KeepShares() {
 
 absl::Status SqlHistory::Trim(int64_t now_ns) {
   absl::Status status = InTransaction([&] { return TrimContinuation(now_ns); });
-  if (status.ok()) status = InTransaction([&] { return TrimIncidents(now_ns); });
+  if (status.ok()) {
+    status = InTransaction([&] {
+      const int64_t oldest_ns = OldestIncident();
+      const absl::Status trimmed = TrimIncidents(now_ns);
+      return trimmed.ok() ? TrimWeeks(oldest_ns) : trimmed;
+    });
+  }
+  if (status.ok()) status = FillFacts(now_ns);
+  if (status.ok()) status = CountWeeks(now_ns);
   const absl::MutexLock lock(&mutex_);
   return status.ok() ? Vacuum() : status;
 }

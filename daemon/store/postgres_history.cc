@@ -19,7 +19,7 @@ namespace {
 constexpr int kOldestServer = 13;
 constexpr char kNoPartition[] = "(23514)";  // the tables have no other checks
 constexpr int64_t kKeepActionsNs = 180 * 24 * 3600 * kSecond;
-constexpr const char* kOfIncidents[] = {"incidents", "culprits"};
+constexpr const char* kOfIncidents[] = {"incidents", "culprits", "incident_facts"};
 
 constexpr char kBytesOfIncident[] = "128 + length(summary) + length(stacks)";
 
@@ -122,12 +122,32 @@ absl::Status PostgresHistory::SaveIncident(const IncidentRow& row) {
     culprits.push_back({row.id, row.opened_ns, host, int64_t{rank}});
   }
   if (status.ok()) status = InsertRows(db, "INSERT INTO culprits", culprits, "ON CONFLICT DO NOTHING");
+  if (status.ok()) status = ReplaceFacts(row);
   // Another daemon has dropped the partition: the next attempt makes it.
   if (absl::StrContains(status.message(), kNoPartition)) {
     known_.clear();
     return absl::UnavailableError(status.message());
   }
   return status;
+}
+
+absl::Status PostgresHistory::ReplaceFacts(const IncidentRow& row) {
+  absl::Status status = Ensure("incident_facts", row.opened_ns);
+  if (status.ok()) {
+    status = Sql(db_.get(), "DELETE FROM incident_facts WHERE opened_ns = ? AND incident = ?",
+                 row.opened_ns, row.id)
+                 .Run();
+  }
+  return status.ok() ? SaveFacts(row) : status;
+}
+
+absl::Status PostgresHistory::LockTables() { return rollcall::LockTables(db_.get()); }
+
+absl::Status PostgresHistory::LockWeeks(Others others) {
+  return Sql(db_.get(),
+             absl::StrCat("SELECT pg_advisory_xact_lock", others == Others::kMaySave ? "_shared" : "",
+                          "(hashtext('rollcall weeks'), hashtext(current_schema()))"))
+      .Run();
 }
 
 absl::Status PostgresHistory::InsertAction(const ActionRow& action) {
@@ -150,7 +170,7 @@ absl::Status PostgresHistory::InsertAction(const ActionRow& action) {
 absl::Status PostgresHistory::DropOld(int64_t now_ns) {
   const int64_t oldest_incident = WeekOf(now_ns - limits_.keep_ns);
   const int64_t oldest_action = WeekOf(now_ns - kKeepActionsNs);
-  for (const char* table : {"incidents", "culprits", "actions"}) {
+  for (const char* table : {"incidents", "culprits", "incident_facts", "actions"}) {
     const auto partitions = ListPartitions(db_.get(), table);
     if (!partitions.ok()) return partitions.status();
     const int64_t oldest = std::string(table) == "actions" ? oldest_action : oldest_incident;
@@ -203,14 +223,17 @@ absl::Status PostgresHistory::DeleteExcess() {
   if (!status.ok() || sql.changed() == 0) return status;
   spdlog::warn("the history has deleted {} incidents of this week, which are more than --history-size",
                sql.changed());
-  return Sql(db, "DELETE FROM culprits WHERE NOT EXISTS (SELECT 1 FROM incidents WHERE id = incident AND "
-                 "opened_ns = incident_opened_ns)")
-      .Run();
+  const absl::Status deleted =
+      Sql(db, "DELETE FROM culprits WHERE NOT EXISTS (SELECT 1 FROM incidents WHERE id = incident AND "
+              "opened_ns = incident_opened_ns)")
+          .Run();
+  if (!deleted.ok()) return deleted;
+  return Sql(db, "DELETE FROM incident_facts WHERE opened_ns < (SELECT min(opened_ns) FROM incidents)").Run();
 }
 
 absl::Status PostgresHistory::TrimIncidents(int64_t now_ns) {
   known_.clear();
-  absl::Status status = LockTables(db_.get());
+  absl::Status status = LockTables();
   if (status.ok()) status = DropOld(now_ns);
   if (status.ok()) {
     const absl::StatusOr<int64_t> left = DropExcess(now_ns);
@@ -220,7 +243,7 @@ absl::Status PostgresHistory::TrimIncidents(int64_t now_ns) {
     status = Sql(db_.get(), "DELETE FROM job_numbers WHERE opened_ns < ?", now_ns - limits_.keep_ns).Run();
   }
   // In time, so that no incident waits for it.
-  for (const char* table : {"incidents", "culprits", "actions"}) {
+  for (const char* table : {"incidents", "culprits", "incident_facts", "actions"}) {
     for (const int64_t ahead : {int64_t{0}, 7 * 24 * 3600 * kSecond}) {
       if (status.ok()) status = Ensure(table, now_ns + ahead);
     }

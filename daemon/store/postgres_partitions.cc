@@ -8,25 +8,9 @@
 #include "daemon/store/postgres_layout.h"
 
 namespace rollcall {
-namespace {
-
-constexpr int64_t kDayNs = int64_t{86400} * 1'000'000'000;
-constexpr int64_t kWeekNs = 7 * kDayNs;
-// 1970-01-01 was a Thursday.
-constexpr int64_t kFirstMondayNs = -3 * kDayNs;
-
-int64_t BeginOf(int64_t week) { return kFirstMondayNs + week * kWeekNs; }
-
-}  // namespace
-
-int64_t WeekOf(int64_t wall_ns) {
-  const int64_t since = wall_ns - kFirstMondayNs;
-  return since / kWeekNs - (since % kWeekNs < 0 ? 1 : 0);
-}
-
 std::string PartitionName(const std::string& table, int64_t week) {
   return absl::StrCat(table, "_",
-                      absl::FormatTime("%Y%m%d", absl::FromUnixNanos(BeginOf(week)), absl::UTCTimeZone()));
+                      absl::FormatTime("%Y%m%d", absl::FromUnixNanos(BeginOfWeek(week)), absl::UTCTimeZone()));
 }
 
 absl::Status EnsurePartition(SqlDatabase* db, const std::string& table, int64_t week) {
@@ -40,7 +24,7 @@ absl::Status EnsurePartition(SqlDatabase* db, const std::string& table, int64_t 
   status = Sql(db, absl::StrCat("CREATE TABLE ", name, " (LIKE ", table, " INCLUDING ALL)")).Run();
   if (!status.ok()) return status;
   return Sql(db, absl::StrCat("ALTER TABLE ", table, " ATTACH PARTITION ", name, " FOR VALUES FROM (",
-                              BeginOf(week), ") TO (", BeginOf(week + 1), ")"))
+                              BeginOfWeek(week), ") TO (", BeginOfWeek(week + 1), ")"))
       .Run();
 }
 

@@ -9,12 +9,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "daemon/store/history_week.h"
 #include "daemon/store/sql.h"
 
 namespace rollcall {
 
-// The number of the week that has this time.
-int64_t WeekOf(int64_t wall_ns);
 // "incidents_20261123"
 std::string PartitionName(const std::string& table, int64_t week);
 

@@ -56,6 +56,7 @@ IncidentRow ToRow(const v1::Incident& incident) {
   row.signature = SignatureOf(incident);
   row.hang = HangOf(incident);
   row.is_confirmed = incident.has_confirmed_at();
+  row.facts = FactsOf(incident);
   std::tie(row.summary, row.stacks) = Parts(incident);
   if (incident.verdicts().empty()) return row;
   row.cause = incident.verdicts(0).cause();
@@ -129,10 +130,12 @@ absl::StatusOr<v1::ListIncidentsResponse> SqlHistory::ListWithout(
   filter.Without(ids);
   v1::ListIncidentsResponse response;
   const absl::MutexLock lock(&mutex_);
-  Sql count(db_.get(), "SELECT count(*) FROM incidents" + filter.Where());
-  filter.BindTo(&count);
-  if (count.Next()) response.set_total(static_cast<int32_t>(count.Integer(0)));
-  if (!count.status().ok()) return count.status();
+  if (!request.rows_only()) {
+    Sql count(db_.get(), "SELECT count(*) FROM incidents" + filter.Where());
+    filter.BindTo(&count);
+    if (count.Next()) response.set_total(static_cast<int32_t>(count.Integer(0)));
+    if (!count.status().ok()) return count.status();
+  }
   Sql rows(db_.get(), absl::StrCat("SELECT summary, state, ",
                                    request.with_stacks() ? "stacks" : "''", " FROM incidents",
                                    filter.Where(), " ORDER BY opened_ns DESC, id LIMIT ? OFFSET ?"));
@@ -145,6 +148,7 @@ absl::StatusOr<v1::ListIncidentsResponse> SqlHistory::ListWithout(
     if (request.with_stacks()) incident->MergeFromString(rows.Bytes(2));
   }
   if (!rows.status().ok()) return rows.status();
+  if (request.rows_only()) return response;
   const absl::Status status = AddRepeated(request, &response);
   if (!status.ok()) return status;
   return response;

@@ -15,6 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "daemon/store/history.h"
 #include "daemon/store/history_dialect.h"
+#include "daemon/store/incident_facts.h"
 #include "daemon/store/sql.h"
 
 namespace rollcall {
@@ -26,6 +27,7 @@ struct IncidentRow {
   bool is_confirmed = false;
   std::string summary, stacks;                       // messages: without stacks, only the stacks
   std::set<std::pair<std::string, int32_t>> culprits;  // host and rank; rank -1: only the host
+  IncidentFacts facts;
 };
 
 IncidentRow ToRow(const v1::Incident& incident);
@@ -41,6 +43,8 @@ class SqlHistory : public History {
   using History::Groups;
   absl::StatusOr<v1::ListIncidentsResponse> Groups(const v1::ListIncidentsRequest& request,
                                                    const std::string& without) const override;
+  absl::StatusOr<v1::CountIncidentsResponse> Count(
+      const v1::CountIncidentsRequest& request) const override;
   absl::StatusOr<v1::Incident> Get(const std::string& id) const override;
   absl::StatusOr<std::map<JobId, int>> LastNumbers() const override;
   absl::Status SaveAlert(const AlertRow& alert) override;
@@ -69,6 +73,16 @@ class SqlHistory : public History {
   virtual absl::Status TrimIncidents(int64_t now_ns) = 0;
   // After a trim, outside of a transaction.
   virtual absl::Status Vacuum() = 0;
+  // Replaces the facts of a stored incident.
+  virtual absl::Status ReplaceFacts(const IncidentRow& row) = 0;
+  // These wait for other daemons until the end of the transaction: until none changes tables; until none
+  // counts weeks, or none saves incidents either.
+  virtual absl::Status LockTables() = 0;
+  enum class Others : uint8_t { kMaySave, kWait };
+  virtual absl::Status LockWeeks(Others others) = 0;
+
+  // For ReplaceFacts(): the incident has none now.
+  absl::Status SaveFacts(const IncidentRow& row);
 
   const HistoryDialect& dialect_;
   const HistoryLimits limits_;
@@ -104,6 +118,15 @@ class SqlHistory : public History {
   absl::Status DeleteJob(const char* table, const JobKey& job);
   absl::Status TrimContinuation(int64_t now_ns);
   absl::Status KeepShares();
+  absl::Status UncountWeek(int64_t opened_ns);
+  absl::Status CountWeek(int64_t week, int64_t mark);
+  absl::Status CountWeeks(int64_t now_ns);
+  absl::Status TrimWeeks(int64_t before_ns);
+  int64_t OldestIncident() const;
+  absl::Status FillWindow(int64_t floor_ns, int64_t* below_ns);
+  absl::Status FillFacts(int64_t now_ns);
+
+  bool has_looked_again_ = false;  // for incidents without facts, since this object began
 };
 
 }  // namespace rollcall

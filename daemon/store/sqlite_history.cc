@@ -23,7 +23,7 @@ namespace {
 // PRAGMA user_version: changes only when the previous release can no longer use the file.
 constexpr int kCompatibleWith = 1;
 // meta.layout: changes with each addition.
-constexpr int kLayout = 6;
+constexpr int kLayout = 7;
 // Incidents that the previous release wrote, and that Open() may index at once.
 constexpr int kMostIndexed = 10'000;
 constexpr int kBusyMs = 2000;
@@ -73,6 +73,20 @@ constexpr const char* kTables[] = {
     // Layout 6.
     "CREATE TABLE IF NOT EXISTS silences (id TEXT PRIMARY KEY, until_ns INTEGER NOT NULL, body BLOB "
     "NOT NULL) WITHOUT ROWID",
+    // Layout 7. For questions over all history: incident_facts.h, history_weeks.cc.
+    "CREATE TABLE IF NOT EXISTS incident_facts (kind TEXT NOT NULL, opened_ns INTEGER NOT NULL, value "
+    "TEXT NOT NULL, incident TEXT NOT NULL, tenant TEXT NOT NULL, cause TEXT NOT NULL, certain INTEGER "
+    "NOT NULL, lost_rank_ms INTEGER NOT NULL, PRIMARY KEY (kind, opened_ns, value, incident)) WITHOUT "
+    "ROWID",
+    "CREATE INDEX IF NOT EXISTS facts_by_incident ON incident_facts (incident)",
+    "CREATE INDEX IF NOT EXISTS facts_by_time ON incident_facts (opened_ns)",
+    "CREATE TABLE IF NOT EXISTS week_counts (week INTEGER NOT NULL, kind TEXT NOT NULL, tenant TEXT NOT "
+    "NULL, cause TEXT NOT NULL, value TEXT NOT NULL, incidents INTEGER NOT NULL, certain INTEGER NOT "
+    "NULL, lost_rank_ms INTEGER NOT NULL, last_ns INTEGER NOT NULL, PRIMARY KEY (week, kind, tenant, "
+    "cause, value)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS counted_weeks (week INTEGER PRIMARY KEY, mark INTEGER NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS facts_filled (id INTEGER PRIMARY KEY, below_ns INTEGER NOT NULL)",
+    "INSERT INTO facts_filled VALUES (1, 9223372036854775807) ON CONFLICT (id) DO NOTHING",
 };
 
 absl::Status Execute(SqlDatabase* db, const std::string& text) { return Sql(db, text).Run(); }
@@ -124,7 +138,8 @@ std::pair<uint64_t, uint64_t> FileAt(const std::string& path) {
 // What incidents take in the file, about. A row of `culprits` is in its table and in an index.
 constexpr char kBytesOfIncidents[] =
     "SELECT (SELECT coalesce(sum(128 + length(summary) + length(stacks)), 0) FROM incidents) + "
-    "(SELECT coalesce(sum(2 * (16 + length(incident) + length(host))), 0) FROM culprits)";
+    "(SELECT coalesce(sum(2 * (16 + length(incident) + length(host))), 0) FROM culprits) + "
+    "(SELECT coalesce(sum(72 + 2 * length(incident) + length(value)), 0) FROM incident_facts)";
 
 int64_t UsedBytes(SqlDatabase* db) {
   const int64_t page = std::max<int64_t>(ReadInteger(db, "PRAGMA page_size"), 1);
@@ -134,7 +149,7 @@ int64_t UsedBytes(SqlDatabase* db) {
 // The rows that belong to incidents that were deleted.
 absl::Status DeleteOrphans(SqlDatabase* db) {
   absl::Status status;
-  for (const char* table : {"culprits", "incident_keys", "incident_signatures"}) {
+  for (const char* table : {"culprits", "incident_keys", "incident_signatures", "incident_facts"}) {
     if (!status.ok()) break;
     status = Sql(db, absl::StrCat("DELETE FROM ", table,
                                   " WHERE incident NOT IN (SELECT id FROM incidents)"))
@@ -250,8 +265,19 @@ absl::Status SqliteHistory::SaveIncident(const IncidentRow& row) {
   if (!status.ok()) return status;
   std::vector<std::vector<SqlValue>> culprits;
   for (const auto& [host, rank] : row.culprits) culprits.push_back({row.id, host, int64_t{rank}});
-  return InsertRows(db, "INSERT INTO culprits", culprits, "");
+  status = InsertRows(db, "INSERT INTO culprits", culprits, "");
+  return status.ok() ? ReplaceFacts(row) : status;
 }
+
+absl::Status SqliteHistory::ReplaceFacts(const IncidentRow& row) {
+  const absl::Status status =
+      Sql(db_.get(), "DELETE FROM incident_facts WHERE incident = ?", row.id).Run();
+  return status.ok() ? SaveFacts(row) : status;
+}
+
+// One daemon has the file.
+absl::Status SqliteHistory::LockTables() { return absl::OkStatus(); }
+absl::Status SqliteHistory::LockWeeks(Others /*others*/) { return absl::OkStatus(); }
 
 absl::Status SqliteHistory::InsertAction(const ActionRow& action) {
   return Sql(db_.get(), "INSERT INTO actions VALUES (?, ?, ?, ?, ?)", action.at_ns, action.who,

@@ -39,6 +39,9 @@ class SqliteHistory : public SqlHistory {
   SqliteHistory(std::unique_ptr<SqlDatabase> db, std::string path, const HistoryLimits& limits);
   absl::Status SaveIncident(const IncidentRow& row) override;
   absl::Status InsertAction(const ActionRow& action) override;
+  absl::Status ReplaceFacts(const IncidentRow& row) override;
+  absl::Status LockTables() override;
+  absl::Status LockWeeks(Others others) override;
   absl::Status TrimIncidents(int64_t now_ns) override;
   absl::Status Vacuum() override;
 

@@ -268,7 +268,7 @@ def test_the_guide_has_the_kinds_of_alerts_and_what_a_template_fills_in():
 def test_every_address_is_documented():
     names = ("http_api", "http_routes")
     sources = "".join(read(f"daemon/server/{name}.cc") for name in names)
-    served = set(re.findall(r'"(/(?:api/v1/[\w/]+|report|metrics|healthz|login|logout))"', sources))
+    served = set(re.findall(r'"(/(?:api/v1/[\w/.]+|report|metrics|healthz|login|logout))"', sources))
     documented = {name.split()[1]
                   for row in rows(read("docs/http_api.md")) for name in code(row[0])}
     assert len(served) > 10

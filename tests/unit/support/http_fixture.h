@@ -58,6 +58,10 @@ class FakeQueries : public QuerySource {
   absl::StatusOr<v1::Incident> GetIncident(const std::string&) const override {
     return v1::Incident();
   }
+  absl::StatusOr<v1::CountIncidentsResponse> CountIncidents(
+      const v1::CountIncidentsRequest&) const override {
+    return v1::CountIncidentsResponse();
+  }
   absl::StatusOr<v1::Incident> ActOnIncident(const std::string& id, const std::string&,
                                              const std::string& text,
                                              const std::string& who) override {
