@@ -24,6 +24,8 @@ export const processesPath = (of: JobAddress, parameters: Record<string, string>
   address("processes", { ...of, ...parameters });
 export const incidentsPath = (parameters: Record<string, string>) =>
   address("incidents", parameters);
+export const questionsPath = (parameters: Record<string, string>) =>
+  address("questions", parameters);
 export const incidentPath = (id: string) => address("incident", { id });
 export const reportPath = (id: string) =>
   `report?${new URLSearchParams({ id, download: "1" }).toString()}`;

@@ -24,7 +24,7 @@ import { shortenRanks } from "./ranks";
 import { culpritRanks } from "./totals";
 
 const kLimit = 50;
-const kCauses = [
+export const kCauses = [
   "missing_rank",
   "rank_exited",
   "rank_died",
@@ -148,6 +148,10 @@ export function History() {
   return (
     <main>
       <h1>Incidents</h1>
+      <p>
+        <a href={formatAddress(["questions"])}>What comes back</a>: hosts, GPUs, call sites and causes,
+        and the time lost
+      </p>
       <form class="filters" onSubmit={(event) => event.preventDefault()}>
         <label>
           Job{" "}

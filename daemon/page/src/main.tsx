@@ -7,7 +7,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { type Address, formatAddress, titleOf, useAddress } from "./address";
 import { Communicator } from "./communicator_page";
 import { Compare } from "./compare";
-import { History } from "./history";
+import { History, kCauses } from "./history";
 import { Host } from "./host_page";
 import { Incident, IncidentView } from "./incident";
 import { Job } from "./job";
@@ -15,6 +15,7 @@ import { Jobs } from "./jobs";
 import { HasPages } from "./links";
 import { startLive, useClock, useLink } from "./live";
 import type { Incident as IncidentMessage } from "./messages";
+import { Questions } from "./questions";
 import { Rank } from "./rank_page";
 import { Insecure, Session, useVisitor } from "./session";
 import { chooseTheme, chosenTheme, startTheme, useTheme } from "./theme";
@@ -77,6 +78,7 @@ function View({ path, query }: Address) {
     return <Job key={keyOf(first, query)} name={first} />;
   if (view === "incident" && first !== undefined) return <Incident key={first} id={first} />;
   if (view === "history") return <History />;
+  if (view === "questions") return <Questions causes={kCauses} />;
   if (view === "compare" && first !== undefined && second !== undefined)
     return <Compare ids={[first, second]} />;
   if (view === undefined) return <Jobs />;
@@ -130,7 +132,7 @@ function Page() {
           </a>
           <a
             href={formatAddress(["history"])}
-            aria-current={path[0] === "history" ? "page" : undefined}
+            aria-current={["history", "questions"].includes(path[0] ?? "") ? "page" : undefined}
           >
             Incidents
           </a>

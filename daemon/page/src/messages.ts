@@ -363,6 +363,19 @@ export interface IncidentsResponse {
   note: string;
   groups: IncidentGroup[];
 }
+export interface IncidentCount {
+  value: string;
+  incidents: number;
+  certain_incidents: number;
+  lost_rank_seconds: number;
+  newest: string;
+  last?: string;
+}
+export interface QuestionsResponse {
+  counts: IncidentCount[];
+  total: number;
+  note: string;
+}
 export interface StacksResponse {
   now: string;
   stacks: ProcessStack[];
