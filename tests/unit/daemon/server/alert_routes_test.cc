@@ -145,7 +145,10 @@ INSTANTIATE_TEST_SUITE_P(
                   "line 2: the receiver needs either target (a URL) or file"},
         WrongFile{"url_of_chat",
                   "receivers:\n  - {name: a, kind: teams, file: /x, url: https://x}\nroutes: []\n",
-                  "line 2: url is for pagerduty, opsgenie and kubernetes"}),
+                  "line 2: url is for pagerduty, opsgenie and kubernetes"},
+        WrongFile{"signed_chat",
+                  "receivers:\n  - {name: a, kind: teams, file: /x, sign: /y}\nroutes: []\n",
+                  "line 2: sign is for json, cloudevents and kafka"}),
     [](const testing::TestParamInfo<WrongFile>& info) { return std::string(info.param.name); });
 
 TEST(AlertSecretTest, ASecretBelongsIntoAFileOfItsOwnAndIsInNoError) {
