@@ -536,7 +536,7 @@ def test_a_folder_that_cannot_be_written_is_named_and_nothing_is_left(tmp_path):
     in_the_way.touch()
     result = rollcall("install-library", in_the_way)
     assert result.returncode == 1
-    assert f"cannot write {in_the_way}/librollcall.so" in result.stderr
+    assert f"cannot make {in_the_way}: Not a directory" in result.stderr
     (tmp_path / "folder" / "librollcall.so").mkdir(parents=True)
     assert rollcall("install-library", tmp_path / "folder").returncode == 1
     assert [file.name for file in (tmp_path / "folder").iterdir()] == ["librollcall.so"]
@@ -573,7 +573,7 @@ def test_a_pod_starts_although_the_library_cannot_be_installed(tmp_path):
     (tmp_path / "librollcall.so").mkdir()
     result = install_for_pod(tmp_path, ROLLCALL_JOB="train")
     assert result.returncode == 0
-    assert f"cannot write {tmp_path}/librollcall.so" in result.stderr
+    assert f"cannot replace {tmp_path}/librollcall.so: Is a directory" in result.stderr
     assert (tmp_path / "ld.so.preload").read_text() == "", "the loader loads nothing"
     assert not (tmp_path / "environment").exists()
     assert install_for_pod("/proc/none").returncode == 0
