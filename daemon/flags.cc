@@ -183,9 +183,9 @@ void AddHistoryFlags(CLI::App* app, DaemonFlags* flags) {
 
 void AddAlertFlags(CLI::App* app, DaemonFlags* flags) {
   app->add_option("--alert", flags->alerts,
-                  "send confirmed hangs to KIND=TARGET: json, slack, teams or alertmanager with a "
-                  "URL, pagerduty or opsgenie with a key, kubernetes with a token, email with "
-                  "addresses, exec with a command; @FILE reads a secret target")
+                  "send confirmed hangs to KIND=TARGET: json, slack, teams, alertmanager, cloudevents "
+                  "or kafka with a URL, pagerduty or opsgenie with a key, kubernetes with a token, "
+                  "email with addresses, exec with a command; @FILE reads a secret target")
       ->envname("ROLLCALL_ALERT");
   app->add_option("--alert-routes", flags->alert_routes,
                   "file with further receivers, and which incidents go to which")
