@@ -93,7 +93,10 @@ constexpr Column kColumns[] = {
     {"summary", [](const Row& row) { return row.root.summary(); }},
 };
 
-std::string Field(const std::string& text) {
+// A spreadsheet runs a text that begins like a formula, and jobs choose some of these texts. A mark in
+// front keeps it a text (https://owasp.org/www-community/attacks/CSV_Injection).
+std::string Field(std::string text) {
+  if (!text.empty() && absl::StrContains("=+-@\t\r", text.substr(0, 1))) text.insert(0, "'");
   if (text.find_first_of("\",\r\n") == std::string::npos) return text;
   return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
 }

@@ -109,5 +109,13 @@ TEST(IncidentCsvTest, QuotesWhatWouldBreakALine) {
   EXPECT_THAT(IncidentCsvLine(incident), HasSubstr(",\"rank 3, in \"\"validate\"\"\nwaits\"\r\n"));
 }
 
+TEST(IncidentCsvTest, ATextThatASpreadsheetWouldRunStaysAText) {
+  v1::Incident incident = Confirmed(1, 1000, "node-17", "a1");
+  for (const char* text : {"=1+1", "+1", "-1", "@x", "\tx"}) {
+    incident.mutable_verdicts(0)->set_summary(text);
+    EXPECT_THAT(IncidentCsvLine(incident), testing::EndsWith(absl::StrCat(",'", text, "\r\n")));
+  }
+}
+
 }  // namespace
 }  // namespace rollcall
