@@ -149,9 +149,16 @@ def test_prolog_removes_what_somebody_else_has_put_there(shell, what):
     assert shell(f"{BOTH} {what} $f; done; prolog; {SHOW} show mine") == both() + ["mine directory 755 0"]
 
 
-def test_prolog_leaves_what_is_somebodys(shell):
-    assert shell(f"{BOTH} install -d -o {OTHER} $f; echo theirs > $f/file; done; prolog; {SHOW} cat $SHM/file") == [
-        *both(755, OTHER), "theirs"]
+def test_prolog_puts_aside_a_folder_with_somebodys_files_and_loses_none(shell):
+    script = f"{BOTH} install -d -o {OTHER} $f; echo theirs > $f/file; done; prolog; {SHOW}"
+    after = "cd /; cat /dev/shm/.*.theirs/file $SITE/.*.theirs/file; stat -c '%u %a' /dev/shm/.*.theirs $SITE/.*.theirs"
+    assert shell(script + after) == [*both()[:2], "2", "theirs", "theirs", f"{OTHER} 755", f"{OTHER} 755"]
+
+
+def test_prolog_leaves_a_folder_that_it_cannot_put_aside(shell):
+    script = f"mkdir $SHM; mount -t tmpfs -o uid={OTHER},mode=0755 tmpfs $SHM; echo theirs > $SHM/file; prolog;"
+    assert shell(f"{script} show $SHM; cat $SHM/file; ls -A /dev/shm") == [
+        f"{SHM} directory 755 {OTHER}", "theirs", f"rollcall-{USER}"]
 
 
 def test_prolog_leaves_the_users_own_folder_as_it_is(shell):
