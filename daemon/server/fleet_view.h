@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a daemon knows of the other daemons on its database. Thread-safe; nothing here waits.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/fleet/daemon_row.h"
+
+namespace rollcall {
+
+class FleetView {
+ public:
+  virtual ~FleetView() = default;
+  // The living ones, this one included.
+  virtual std::vector<DaemonRow> Daemons() const = 0;
+  // The name of this one; "": there is no fleet.
+  virtual std::string self() const = 0;
+  // The owner of the job, as far as known. Tenant "": any.
+  virtual std::optional<DaemonRow> OwnerOf(const std::string& tenant,
+                                           const std::string& job) const = 0;
+  // Whether this daemon can prove that no other has its place.
+  virtual bool HoldsLease() const = 0;
+};
+
+}  // namespace rollcall
