@@ -15,6 +15,7 @@
 #include "agent/short_columns.h"
 #include "agent/tick_pieces.h"
 #include "proto/clean_text.h"
+#include "proto/durations.h"
 #include "proto/steady_clock.h"
 #include "rollcall/v1/agent.grpc.pb.h"
 
@@ -31,7 +32,9 @@ constexpr int64_t kTrustChecksApart = 10'000'000'000;
 constexpr size_t kMessageBytes = 1 << 20;
 // A tick takes milliseconds; on a host that swaps, seconds.
 constexpr int64_t kDeadAfterNs = 30'000'000'000;
-constexpr std::chrono::seconds kStopTimeout{3};  // for the last tick
+constexpr std::chrono::seconds kStopTimeout{3};  // for the last ticks
+constexpr int64_t kCatchUpWithin = 3 * kSecond / 2;  // in the last ticks
+constexpr std::chrono::milliseconds kCatchUpPause{5};
 constexpr size_t kMostHostFactsRequests = 4;     // that wait
 
 StackServiceOptions ServiceOptionsFrom(const AgentOptions& options) {
@@ -40,6 +43,7 @@ StackServiceOptions ServiceOptionsFrom(const AgentOptions& options) {
   service.max_per_minute = options.max_stacks_per_minute;
   service.stacks_on = options.stacks_on;
   service.redactor = options.collector.redactor;
+  service.allowance = options.stack_allowance;
   return service;
 }
 
@@ -110,6 +114,9 @@ class Agent::Link {
   // The records that a whole tick needs of each communicator; 0: all.
   uint32_t whole_records() const { return whole_records_; }
   bool reads_short_columns() const { return reads_short_columns_; }
+  bool must_connect_anew() const { return must_connect_anew_; }
+  // Whether the daemon has asked for a whole tick since the last call.
+  bool TakeWishForWhole() { return wants_whole_.exchange(false); }
 
  private:
   void Read() {
@@ -117,6 +124,7 @@ class Agent::Link {
     while (stream_->Read(&message)) {
       if (message.has_welcome()) SetWelcomed(message.welcome());
       if (message.has_pace()) agent_->SetPace(message.pace().tick_ns());
+      if (message.has_owners()) FollowOwners(message.owners());
       if (message.has_take_stacks()) {
         const v1::TakeStacks& take = message.take_stacks();
         agent_->TakeIn(ToPending(number_, take.request(), take.processes()));
@@ -131,7 +139,18 @@ class Agent::Link {
     agent_->changed_.notify_all();
   }
 
+  void FollowOwners(const v1::Owners& owners) {
+    StreamWatcher* const watcher = agent_->options_.watcher.get();
+    if (watcher == nullptr) return;
+    watcher->Told(owners);
+    if (!owners.send_whole()) return;
+    wants_whole_ = true;
+    agent_->TickSoon();
+  }
+
   void SetWelcomed(const v1::Welcome& welcome) {
+    StreamWatcher* const watcher = agent_->options_.watcher.get();
+    must_connect_anew_ = watcher != nullptr && !watcher->Welcomed(welcome);
     const std::lock_guard<std::mutex> lock(agent_->mutex_);
     whole_records_ = welcome.whole_records();
     reads_short_columns_ = welcome.reads_short_columns();
@@ -144,6 +163,7 @@ class Agent::Link {
   const std::shared_ptr<grpc::ClientContext> context_;
   const std::unique_ptr<grpc::ClientReaderWriter<v1::AgentMessage, v1::DaemonMessage>> stream_;
   std::atomic<bool> broken_{false}, welcomed_{false}, reads_short_columns_{false};
+  std::atomic<bool> must_connect_anew_{false}, wants_whole_{false};
   std::atomic<uint32_t> whole_records_{0};
   std::thread reader_;
   grpc::Status status_;
@@ -170,12 +190,13 @@ void Agent::Start() {
   uplink_ = std::thread([this] { RunUplink(); });
   stacks_ = std::thread([this] { RunStacks(); });
   host_facts_ = std::thread([this] { RunHostFacts(); });
-  if (!options_.stacks_on) return;
-  const absl::Status listening = quit_answers_.Start();
-  if (!listening.ok()) {
-    spdlog::warn("cannot answer SIGQUIT of training processes: {}",
-                 std::string(listening.message()));
-  }
+  if (options_.stacks_on && options_.answers_quit) StartQuitAnswers(&quit_answers_);
+}
+
+void StartQuitAnswers(QuitAnswers* answers) {
+  const absl::Status listening = answers->Start();
+  if (listening.ok()) return;
+  spdlog::warn("cannot answer SIGQUIT of training processes: {}", std::string(listening.message()));
 }
 
 void Agent::Stop() {
@@ -191,6 +212,12 @@ void Agent::Stop() {
   if (stacks_.joinable()) stacks_.join();
   if (host_facts_.joinable()) host_facts_.join();
   quit_answers_.Stop();
+}
+
+void Agent::TickSoon() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  tick_soon_ = true;
+  changed_.notify_all();
 }
 
 bool Agent::IsAlive() const {
@@ -238,14 +265,17 @@ void Agent::RunUplink() {
       absl::StrCat(hello.hello().host(), "/", getpid(), "/", UnixNs()));
   hello.mutable_hello()->set_rollcall_version(ROLLCALL_VERSION);
   hello.mutable_hello()->set_tick_ns(options_.tick_ns);
+  hello.mutable_hello()->set_follows_owners(options_.watcher != nullptr);
   int64_t pause = kFirstPause;
   bool warned = false;
   while (true) {
     grpc::Status failure;
+    bool must_connect_anew = false;
     {
       const auto stub = v1::AgentLink::NewStub(channels_());
       Link link(this, stub.get());
       if (link.Send(hello) && AwaitWelcome(link)) TickUntilBroken(&link);
+      must_connect_anew = link.must_connect_anew();
       if (link.welcomed()) {
         pause = kFirstPause;
         warned = false;
@@ -256,6 +286,8 @@ void Agent::RunUplink() {
     }
     CloseLink();
     if (stopping()) break;
+    if (must_connect_anew) continue;
+    if (options_.watcher != nullptr) options_.watcher->Broken();
     if (!warned) WarnOfFailure(failure);
     warned = true;
     ++dropped_ticks_;
@@ -293,20 +325,31 @@ void Agent::TickUntilBroken(Link* link) {
   is_connected_ = true;
   bool whole = true;
   int64_t trusted_ns = MonotonicNs();
-  while (!link->broken() && !stopping()) {
+  while (!link->broken() && !link->must_connect_anew() && !stopping()) {
     if (options_.still_trusts && MonotonicNs() - trusted_ns >= kTrustChecksApart) {
       if (!options_.still_trusts(link->context())) return;
       trusted_ns = MonotonicNs();
     }
     const int64_t next_ns = MonotonicNs() + tick_ns_;
-    CollectAndSend(whole, link);
+    const bool is_wanted = options_.watcher != nullptr && options_.watcher->WantsWhole();
+    CollectAndSend(link->TakeWishForWhole() || is_wanted || whole, link);
     whole = false;
     SendAnswersUntil(next_ns, link);
   }
   if (stopping()) {
-    // Reports how the last processes ended. A stream without a tick so far gets a whole tick.
-    CollectAndSend(whole, link);
+    SendLastTicks(whole, link);
     link->Close();
+  }
+}
+
+// Reports how the last processes ended. A stream without a tick so far gets a whole tick. The last
+// calls of a short job may be in files that no tick has read so far.
+void Agent::SendLastTicks(bool whole, Link* link) {
+  const int64_t until_ns = MonotonicNs() + kCatchUpWithin;
+  CollectAndSend(whole, link);
+  while (collector_.IsBehind() && MonotonicNs() < until_ns) {
+    std::this_thread::sleep_for(kCatchUpPause);
+    CollectAndSend(false, link);
   }
 }
 
@@ -326,14 +369,18 @@ void Agent::CloseLink() {
   changed_.notify_all();
 }
 
-// Sends answers until the next tick is due. Sends at least one answer if one is ready.
+// Sends answers until the next tick is due or the stream is broken. Sends at least one answer if one is
+// ready.
 void Agent::SendAnswersUntil(int64_t until_ns, Link* link) {
   do {
     std::optional<v1::AgentMessage> answer;
     {
       std::unique_lock<std::mutex> lock(mutex_);
       changed_.wait_for(lock, std::chrono::nanoseconds(until_ns - MonotonicNs()),
-                        [this] { return stopping_ || answer_.has_value(); });
+                        [this, link] {
+                          return stopping_ || tick_soon_ || link->broken() || answer_.has_value();
+                        });
+      tick_soon_ = false;
       if (!answer_.has_value()) return;
       answer.swap(answer_);
       changed_.notify_all();

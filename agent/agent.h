@@ -38,6 +38,21 @@ class Status;
 
 namespace rollcall {
 
+// What one agent of several, each with a daemon of its own, tells the others about its stream, and
+// learns from them. Thread-safe.
+class StreamWatcher {
+ public:
+  virtual ~StreamWatcher() = default;
+
+  // The daemon has welcomed the stream. False: the agent shall connect anew, at once.
+  virtual bool Welcomed(const v1::Welcome& welcome) = 0;
+  virtual void Told(const v1::Owners& owners) = 0;
+  // The stream, or the try to open it, has failed. The agent tries again.
+  virtual void Broken() = 0;
+  // Before each tick: whether it must be whole.
+  virtual bool WantsWhole() = 0;
+};
+
 struct AgentOptions {
   CollectorOptions collector;
   std::string host;  // name of this host in verdicts; "": the system's host name
@@ -49,7 +64,12 @@ struct AgentOptions {
   // Processes whose stacks the agent takes for the daemon; 0: no limit.
   int64_t max_stacks_per_minute = 600;
   bool stacks_on = true;  // false: the agent takes no stacks at all
+  bool answers_quit = true;  // SIGQUIT of the processes; false: another agent of this process does
   HostFactsOptions host_facts;
+  // Of several agents in one process: what they share. nullptr: the agent is alone, and has one daemon
+  // for all jobs.
+  std::shared_ptr<StackAllowance> stack_allowance;
+  std::shared_ptr<StreamWatcher> watcher;
 };
 
 // The channel for the next try to reach the daemon. A channel of the last try would be late: gRPC looks
@@ -75,6 +95,9 @@ class Agent {
   bool IsAlive() const;
   bool is_connected() const { return is_connected_; }
 
+  // The next tick is due now.
+  void TickSoon();
+
   // Whether any watched process has created a communicator. Call it after Stop() only.
   bool seen_communicators() const { return collector_.seen_communicators(); }
 
@@ -88,6 +111,7 @@ class Agent {
   void TickUntilBroken(Link* link);
   void Collect(bool whole, v1::Tick* tick);
   void CollectAndSend(bool whole, Link* link);
+  void SendLastTicks(bool whole, Link* link);
   void SendAnswersUntil(int64_t until_ns, Link* link);
   void CloseLink();
   void SetPace(int64_t tick_ns);
@@ -113,6 +137,7 @@ class Agent {
   std::condition_variable changed_;
   bool stopping_ = false;
   bool uplink_runs_ = false;
+  bool tick_soon_ = false;
   bool cut_off_ = false;                          // streams must not block any longer
   uint64_t stream_ = 0;                           // number of the newest stream
   std::shared_ptr<grpc::ClientContext> context_;  // of the newest stream
@@ -132,5 +157,8 @@ class Agent {
   uint64_t dropped_ticks_ = 0;  // used by the uplink thread only
   std::thread uplink_, stacks_, host_facts_;
 };
+
+// Starts them, or writes to the log why not.
+void StartQuitAnswers(QuitAnswers* answers);
 
 }  // namespace rollcall

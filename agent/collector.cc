@@ -202,6 +202,7 @@ void Collector::Collect(int64_t now_ns, bool whole, v1::Tick* tick) {
     ScanHost(now_ns);
     MarkEnded(now_ns);
   }
+  whole = ChooseProcesses() || whole;
   tick->set_now_ns(now_ns);
   tick->set_whole(whole);
   tick->set_left_out_segments(CountLeftOut());
@@ -209,12 +210,37 @@ void Collector::Collect(int64_t now_ns, bool whole, v1::Tick* tick) {
   // start.
   for (const bool ended : {true, false}) {
     for (auto& [id, process] : processes_) {
-      if (process->ended != ended) continue;
+      if (process->ended != ended || !process->is_taken.value_or(true)) continue;
       const bool changed = CollectProcess(now_ns, whole, process.get(), tick->add_processes());
       if (!changed) tick->mutable_processes()->RemoveLast();
     }
   }
   if (options_.live && options_.keep_ended_ns > 0) RemoveEndedProcesses(now_ns);
+}
+
+// Whether a process has come that was another stream's, or has gone there.
+bool Collector::ChooseProcesses() {
+  if (!options_.takes) return false;
+  bool has_changed = false;
+  for (auto& [id, process] : processes_) {
+    const bool takes = options_.takes(process->identity.tenant(), process->identity.job());
+    has_changed = has_changed || process->is_taken.value_or(takes) != takes;
+    process->is_taken = takes;
+    if (takes) continue;
+    const absl::MutexLock lock(&served_mutex_);
+    served_.erase(id);
+  }
+  return has_changed;
+}
+
+bool Collector::IsBehind() const {
+  if (!new_files_.empty() || directory_stuck_since_ns_ != 0) return true;
+  for (const auto& [name, tried] : unreadable_) {
+    if (tried.again_ns != INT64_MAX && !tried.is_left_out) return true;
+  }
+  return std::any_of(segments_.begin(), segments_.end(), [this](const auto& segment) {
+    return threads_->IsRunning(FileKey(segment.first));
+  });
 }
 
 bool Collector::MustListDirectory(int64_t now_ns) {
@@ -478,7 +504,10 @@ bool Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
   process->visible = visible;
   SetOwnFacts(&process->identity);
   // Its environment may be unreadable by now.
-  if (known != processes_.end()) process->identity = known->second->identity;
+  if (known != processes_.end()) {
+    process->identity = known->second->identity;
+    process->is_taken = known->second->is_taken;
+  }
   if (options_.live && visible) {
     const OwnView view = threads_
                              ->Get<OwnView>(

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -54,6 +55,9 @@ struct CollectorOptions {
   std::string stacks_off;  // what has switched off the stacks of all processes; "": nothing
   std::shared_ptr<const Redactor> redactor = DefaultRedactor();  // for all that is reported
   int64_t scan_wait_ns = 5'000'000;  // longest time that a tick waits for a scan of the processes
+  // Whether the ticks have the processes of this job, asked for each process and tick; "": the process
+  // names none. When the answer for a process changes, the tick is whole. Empty: they have all.
+  std::function<bool(const std::string& tenant, const std::string& job)> takes;
   // Of processes that the collector knows at a time. It leaves out and counts the segments beyond
   // these limits, and takes them when there is room.
   size_t most_segments = kMostSegments;
@@ -65,8 +69,9 @@ class Collector {
   explicit Collector(CollectorOptions options);
   ~Collector();
 
-  // Returns all changes since the last call, or the complete state if `whole`. `now_ns` and all
-  // times in the tick are on the steady clock (proto/steady_clock.h); offline, on the wall clock.
+  // Returns all changes since the last call, or the complete state if `whole` or CollectorOptions::takes
+  // asks for it; the tick says which. `now_ns` and all times in the tick are on the steady clock
+  // (proto/steady_clock.h); offline, on the wall clock.
   v1::Tick Collect(int64_t now_ns, bool whole);
   // The same, into an empty tick.
   void Collect(int64_t now_ns, bool whole, v1::Tick* tick);
@@ -79,6 +84,10 @@ class Collector {
 
   // Returns the warnings since the last call: unreadable files and omitted parts.
   std::vector<std::string> TakeWarnings();
+
+  // Whether a part of what there is to report was not in the last tick, because a read took too long
+  // or the owner of a new segment is not known yet. The next tick may have it.
+  bool IsBehind() const;
 
   bool seen_communicators() const { return seen_communicators_; }
   int64_t newest_ns() const { return newest_ns_; }  // the newest timestamp in any segment
@@ -116,6 +125,7 @@ class Collector {
   void ReadLaunch(int64_t now_ns, CollectedProcess* process) const;
   void AddProcessesWithoutSegment(const ScanResult& scan);
   void MarkEnded(int64_t now_ns);
+  bool ChooseProcesses();
   bool CollectProcess(int64_t now_ns, bool whole, CollectedProcess* process,
                       v1::ProcessUpdate* update);
   void SetOwnFacts(v1::Identity* identity) const;
