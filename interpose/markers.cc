@@ -273,13 +273,11 @@ void MarkBefore(LocalComm* comm, void* stream, uint64_t collectives, uint64_t p2
     if (comm->late.marking_thread.load(std::memory_order_relaxed) != 0) {
       return SwitchMarkersOff(comm);
     }
-    if (comm->markers_unproven) return;
   }
   PlaceMarkers(comm, stream, MarkerPoint::kStarted, collectives, p2p);
 }
 
 void MarkAfter(LocalComm* comm, void* stream, uint64_t collectives, uint64_t p2p) {
-  if (comm->markers_unproven) PlaceMarkers(comm, stream, MarkerPoint::kStarted, collectives, p2p);
   PlaceMarkers(comm, stream, MarkerPoint::kFinished, collectives, p2p);
   if (!comm->markers_unproven || !HasMarkers(comm)) return;
   comm->markers_unproven = false;

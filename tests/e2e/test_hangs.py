@@ -137,6 +137,15 @@ def test_the_verdict_names_the_guilty_rank_of_a_nonblocking_communicator(run, st
         assert verdict["certainty"] == "certain", verdict["missing_evidence"]
 
 
+# Where NCCL connects at init, it launches the first call at once, and that call hangs on the GPU.
+def test_the_first_call_of_a_connected_nonblocking_communicator_can_hang(run):
+    verdict = run("non_blocking", env={"WRONG": "0", "ROLLCALL_SIM_LAZY_CONNECT": "0"}).verdict
+    assert verdict["cause"] == "missing_rank", verdict["summary"]
+    assert [c["rank"] for c in verdict["culprits"]] == [3]
+    assert sorted(verdict["waiting_ranks"]) == [0, 1, 2]
+    assert verdict["certainty"] == "certain", verdict["missing_evidence"]
+
+
 @pytest.mark.parametrize("stops, cause, operation",
                          [("init", "init_incomplete", "CommInitRankConfig"),
                           ("finalize", "teardown_hang", "CommFinalize")])

@@ -60,8 +60,11 @@ class Machine:
         self.nccl_include = self.nccl.parents[1] / "include"
         self.cudart = find_one([f"{site}/nvidia/*/lib/libcudart.so.1[0-9]"],
                                "PyTorch's libcudart.so")
+        # A wheel may have cuda_runtime_api.h without this header, which it includes.
+        header = "include/crt/host_defines.h"
         self.cuda_include = find_one(
-            [f"{self.cudart.parents[1]}/include", "/usr/local/cuda/include"], "cuda_runtime_api.h")
+            [f"{self.cudart.parents[1]}/{header}", f"/usr/local/cuda/{header}"],
+            "CUDA's crt/host_defines.h").parents[1]
         # With libraries of their own, which must not reach the job.
         needed = BUNDLE / "needed"
         launcher = self.programs / "rollcall"
