@@ -15,6 +15,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "agent/processes/pod_environment.h"
@@ -130,6 +131,35 @@ std::string ContainerInGroups(absl::string_view groups) {
   return "";
 }
 
+// Whether the text has the form of a UUID, with this character in place of "-".
+bool IsUuidWith(char dash, absl::string_view text) {
+  constexpr size_t kUuid = 36;
+  const auto is_dash = [](size_t i) { return i == 8 || i == 13 || i == 18 || i == 23; };
+  if (text.size() != kUuid) return false;
+  for (size_t i = 0; i < kUuid; ++i) {
+    const char c = text[i];
+    const bool is_digit = absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f');
+    if (is_dash(i) ? c != dash : !is_digit) return false;
+  }
+  return true;
+}
+
+// From "0::/kubepods/burstable/pod<uid>/<id>", or with "_" for "-" from
+// "0::/kubepods.slice/kubepods-burstable-pod<uid>.slice/cri-containerd-<id>.scope". The first: a pod
+// can make control groups of any name below its own. Static pods have a hash there, which the API
+// server does not know.
+std::string PodUidInGroups(absl::string_view groups) {
+  for (absl::string_view name : absl::StrSplit(groups, absl::ByAnyChar("/\n"))) {
+    const bool is_slice = absl::ConsumeSuffix(&name, ".slice");
+    const size_t at = name.rfind("pod");
+    if (at == absl::string_view::npos || (at > 0 && name[at - 1] != '-')) continue;
+    const absl::string_view uid = name.substr(at + 3);
+    if (!IsUuidWith(is_slice ? '_' : '-', uid)) continue;
+    return absl::StrReplaceAll(uid, {{"_", "-"}});
+  }
+  return "";
+}
+
 // From the files that Docker and Podman mount into each container. A host has these folders too,
 // so only the mounts over /etc count.
 std::string ContainerInMounts(absl::string_view mounts) {
@@ -159,6 +189,10 @@ void FindContainer(const Environment& environment, const std::string& proc_root,
   const bool is_pod = absl::StrContains(groups, "kubepods") ||
                       (!facts->container.empty() && environment.Has("KUBERNETES_SERVICE_HOST"));
   if (facts->pod.empty() && is_pod) facts->pod = Clean(environment.Get("HOSTNAME"));
+  facts->pod_uid = PodUidInGroups(groups);
+  // A sidecar sees the control groups of its own pod only, without the pod's name.
+  const absl::string_view told = environment.Get("POD_UID");
+  if (facts->pod_uid.empty() && IsUuidWith('-', told)) facts->pod_uid = std::string(told);
 }
 
 bool IsUuid(absl::string_view text) {

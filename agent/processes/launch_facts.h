@@ -25,6 +25,7 @@ struct LaunchFacts {
   std::string stacks_off;  // "ROLLCALL_STACKS=off" if the process has switched its stacks off
   std::string node;       // the scheduler's name of this host
   std::string pod;        // "namespace/name"
+  std::string pod_uid;    // its metadata.uid
   std::string container;  // the first 12 digits of its id
   pid_t inner_pid = 0;    // in its own pid namespace; 0: the same, or not known
   int64_t uid = -1;       // its owner, as the kernel says; -1: not known

@@ -15,6 +15,7 @@ const std::vector<TextField>& TextFields() {
       {"Culprit.phase", K::kPhase},
       {"Culprit.node", K::kHost},
       {"Culprit.pod", K::kPod},
+      {"Culprit.pod_uid", K::kDropped},
       {"Culprit.container", K::kContainer},
       {"Culprit.gpu_uuid", K::kGpu},
       {"CommunicatorRef.id", K::kPublic},

@@ -31,6 +31,7 @@ constexpr int kConflict = 409;        // there is an Event of this name: an earl
 
 struct Pod {
   std::string space, name;
+  std::string uid;  // "": not known
 };
 
 // Whether the text can be a part of the path of a request. A process names its pod itself.
@@ -69,7 +70,9 @@ std::vector<Pod> PodsOf(const v1::Incident& incident) {
     const bool is_known = std::any_of(pods.begin(), pods.end(), [&parts](const Pod& pod) {
       return pod.space == parts[0] && pod.name == parts[1];
     });
-    if (!is_known && pods.size() < kMostPods) pods.push_back({parts[0], parts[1]});
+    if (!is_known && pods.size() < kMostPods) {
+      pods.push_back({parts[0], parts[1], culprit.pod_uid()});
+    }
   }
   return pods;
 }
@@ -88,6 +91,14 @@ std::string Message(const AlertValues& values, AlertEvent event) {
   return OneLine(absl::StrCat(text, ")"), kLongestMessage);
 }
 
+// With the uid, `kubectl describe pod` lists the Event.
+Json Reference(const Pod& pod) {
+  Json reference = {
+      {"apiVersion", "v1"}, {"kind", "Pod"}, {"name", pod.name}, {"namespace", pod.space}};
+  if (!pod.uid.empty()) reference["uid"] = pod.uid;
+  return reference;
+}
+
 Json MakeEvent(const Pod& pod, const AlertValues& values, const AlertMessage& message) {
   const std::string now = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone());
   std::string beginning = pod.name.substr(0, kNameInEvent);
@@ -99,8 +110,7 @@ Json MakeEvent(const Pod& pod, const AlertValues& values, const AlertMessage& me
           {"kind", "Event"},
           {"metadata",
            {{"name", absl::StrCat(beginning, ".rollcall-", digits)}, {"namespace", pod.space}}},
-          {"involvedObject",
-           {{"apiVersion", "v1"}, {"kind", "Pod"}, {"name", pod.name}, {"namespace", pod.space}}},
+          {"involvedObject", Reference(pod)},
           {"type", message.event == AlertEvent::kResolved ? "Normal" : "Warning"},
           {"reason", Reason(message.event)},
           {"message", Message(values, message.event)},

@@ -13,6 +13,7 @@ import time
 import pytest
 from conftest import BUILD, ROLLCALL, check, find, render, write_secret
 
+POD_UID = "6f1c2a34-0b5d-4e6f-8a9b-0123456789ab"
 TOKEN = "eyJhbGciOiJSUzI1NiJ9.token-of-the-daemon.sig"
 
 
@@ -98,7 +99,7 @@ def start(tmp_path, tls):
              f"--report-dir={tmp_path / 'of-run'}", "--", BUILD / "tests" / "ranks", "-n", "4",
              "--keep-going", "--", BUILD / "tests" / "one_rank_stops_calling"],
             env={**os.environ, "ROLLCALL_JOB": "pretrain", "POD_NAME": "pretrain-0-x7k2p", "POD_NAMESPACE": "ml",
-                 "ROLLCALL_TENANT": "ml"},
+                 "POD_UID": POD_UID, "ROLLCALL_TENANT": "ml"},
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         return daemon
 
@@ -127,6 +128,7 @@ def test_the_pod_of_the_culprit_gets_an_event(start, tls):
     for version in ("1.28", "1.32", "1.36", "1.37"):
         check(event, version)
     assert event["involvedObject"]["name"] == "pretrain-0-x7k2p"
+    assert event["involvedObject"]["uid"] == POD_UID, "kubectl describe pod lists Events by it"
     assert (event["type"], event["reason"]) == ("Warning", "JobHangs")
     assert "rank 3" in event["message"] and "job pretrain" in event["message"]
     assert TOKEN not in "".join(daemon.lines)

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "temporary_tree.h"
 
 namespace rollcall {
@@ -173,6 +174,47 @@ TEST_F(LaunchFactsTest, InAContainerOfAPodTheHostNameIsThePod) {
   const LaunchFacts facts = Read({"HOSTNAME=train-0"});
   EXPECT_EQ(facts.container, "0123456789ab");
   EXPECT_EQ(facts.pod, "train-0");
+}
+
+constexpr char kPodUid[] = "6f1c2a34-0b5d-4e6f-8a9b-0123456789ab";
+
+TEST_F(LaunchFactsTest, TheControlGroupTellsThePodsUid) {
+  const std::string with_underscores = absl::StrReplaceAll(kPodUid, {{"-", "_"}});
+  for (const std::string& path : {
+           absl::StrCat("/kubepods/burstable/pod", kPodUid, "/", kContainer),
+           absl::StrCat("/kubepods/pod", kPodUid, "/", kContainer),
+           absl::StrCat("/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod",
+                        with_underscores, ".slice/cri-containerd-", kContainer, ".scope"),
+           absl::StrCat("/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod",
+                        with_underscores, ".slice/crio-", kContainer, ".scope"),
+           // An agent in a control group namespace of its own.
+           absl::StrCat("/../../kubepods-burstable-pod", with_underscores, ".slice/", kContainer),
+       }) {
+    proc_.Write("20/cgroup", absl::StrCat("0::", path, "\n"));
+    EXPECT_EQ(Read({"POD_NAME=a"}).pod_uid, kPodUid) << path;
+  }
+}
+
+TEST_F(LaunchFactsTest, AControlGroupThatThePodMadeDoesNotTellItsUid) {
+  proc_.Write("20/cgroup", absl::StrCat("0::/kubepods/pod", kPodUid, "/", kContainer,
+                                        "/pod00000000-0b5d-4e6f-8a9b-0123456789ab\n"));
+  EXPECT_EQ(Read({}).pod_uid, kPodUid);
+  EXPECT_EQ(Read({"POD_UID=00000000-0b5d-4e6f-8a9b-0123456789ab"}).pod_uid, kPodUid);
+}
+
+TEST_F(LaunchFactsTest, ThePodsUidComesFromTheEnvironmentWhereTheControlGroupIsHidden) {
+  for (const std::string& path : {
+           std::string("/"), absl::StrCat("/../cri-containerd-", kContainer, ".scope"),
+           // A static pod's hash.
+           absl::StrCat("/kubepods/burstable/pod0123456789abcdef0123456789abcdef/", kContainer),
+           // No form of a kubelet.
+           absl::StrCat("/kubepods/tripod", kPodUid), absl::StrCat("/kubepods/pod", kPodUid, "0"),
+       }) {
+    proc_.Write("20/cgroup", absl::StrCat("0::", path, "\n"));
+    EXPECT_EQ(Read({"POD_NAME=a"}).pod_uid, "") << path;
+    EXPECT_EQ(Read({absl::StrCat("POD_UID=", kPodUid)}).pod_uid, kPodUid) << path;
+  }
+  EXPECT_EQ(Read({"POD_UID=someone's"}).pod_uid, "");
 }
 
 TEST_F(LaunchFactsTest, AContainerWithoutKubernetesIsNoPod) {

@@ -362,6 +362,15 @@ TEST(KubernetesTest, EachPodOfACulpritGetsAnEventInItsNamespace) {
               AllOf(HasSubstr("rank 3 has not called AllReduce #10"), HasSubstr("job llm")));
 }
 
+TEST(KubernetesTest, TheEventCarriesTheUidOfThePodWhereItIsKnown) {
+  AlertMessage message = MessageOfPods({"ml/train-0", "ml/train-1"});
+  message.incident.mutable_verdicts(0)->mutable_culprits(1)->set_pod_uid("6f1c2a34");
+  const auto requests = Requests(AlertKind::kKubernetes, message);
+  ASSERT_EQ(requests.size(), 2u);
+  EXPECT_FALSE(json::parse(requests[0].body)["involvedObject"].contains("uid"));
+  EXPECT_EQ(json::parse(requests[1].body)["involvedObject"]["uid"], "6f1c2a34");
+}
+
 TEST(KubernetesTest, AnotherTryIsTheSameEventAndAnotherAlertANewOne) {
   const auto name = [](const AlertMessage& message) {
     return json::parse(Requests(AlertKind::kKubernetes, message).at(0).body)["metadata"]["name"];
