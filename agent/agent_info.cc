@@ -30,6 +30,16 @@ std::string NormalizeAddress(absl::string_view address) {
   return absl::StrCat("127.0.0.1:", address);
 }
 
+// Whether the lists have a daemon in common: daemons of one list know each other's jobs.
+bool HaveOneDaemon(absl::string_view some, absl::string_view others) {
+  for (const absl::string_view one : absl::StrSplit(some, ',')) {
+    for (const absl::string_view other : absl::StrSplit(others, ',')) {
+      if (NormalizeAddress(one) == NormalizeAddress(other)) return true;
+    }
+  }
+  return false;
+}
+
 // Whether only root, this user or the directory's owner can have created the file.
 bool Trusted(const std::string& directory, const struct stat& file) {
   struct stat about;
@@ -53,7 +63,7 @@ std::optional<HostAgent> ReadAgent(const std::string& directory,
   const std::vector<absl::string_view> lines =
       absl::StrSplit(absl::string_view(text, static_cast<size_t>(count)), '\n');
   if (lines.size() < 2) return std::nullopt;
-  if (NormalizeAddress(lines[0]) != NormalizeAddress(daemon_address)) return std::nullopt;
+  if (!HaveOneDaemon(lines[0], daemon_address)) return std::nullopt;
   const bool serves = lines[1] == "host" || (lines[1] == "user" && about.st_uid == geteuid());
   if (!serves) return std::nullopt;
   return HostAgent{directory, lines.size() < 3 ? "" : std::string(lines[2])};

@@ -5,7 +5,7 @@
 // The agent writes the file under a temporary name, locks it, and renames it. So a reader always
 // sees a complete file with its lock held.
 //
-// The file has three lines: the daemon's address as given to the agent; the scope of the agent,
+// The file has three lines: the daemons' addresses as given to the agent, with commas between them; the scope of the agent,
 // "host" (all processes of the host) or "user" (the processes of one user); and the name under which
 // the agent reports this host, which an older agent leaves out.
 #pragma once
@@ -52,7 +52,7 @@ struct HostAgent {
 };
 
 // Returns the first of `directories` with a running agent that serves this user's processes and
-// reports to that daemon. Trusts only files that belong to root, to this user, or to the only user
+// reports to that daemon, or to one of those if `daemon_address` names several. Trusts only files that belong to root, to this user, or to the only user
 // with write permission for the directory.
 std::optional<HostAgent> FindHostAgent(const std::string& daemon_address,
                                        const std::vector<std::string>& directories);

@@ -55,6 +55,8 @@ struct CollectedProcess {
   std::string evidence_sent;
   std::map<uint32_t, CollectedComm> comms;
 
+  std::optional<bool> is_taken;  // by CollectorOptions::takes in the last tick; nullopt: not asked so far
+
   bool ended = false;
   int64_t ended_ns = 0;
   int64_t alive_ns = 0;  // the last look that saw it alive; 0: none

@@ -6,11 +6,14 @@
 #include <time.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 
 #include "absl/strings/str_cat.h"
+#include "agent/daemon_names.h"
 #include "proto/message_limit.h"
 #include "security/connection_probe.h"
 #include "security/grpc/credentials.h"
+#include "security/server_address.h"
 #include "security/system_authorities.h"
 
 namespace rollcall {
@@ -27,11 +30,18 @@ constexpr int kFirstBackoffMs = 100;
 constexpr int kLongestBackoffMs = 2'000;
 constexpr int kConnectTimeoutMs = 5'000;
 
-grpc::ChannelArguments Arguments() {
+// Where another daemon can take over the jobs of one that is paused or lost, seconds count.
+constexpr int kQuickKeepaliveMs = 2'000;
+constexpr std::chrono::seconds kAcceptsWithin{2};  // of several daemons
+
+grpc::ChannelArguments Arguments(Keepalive keepalive) {
   grpc::ChannelArguments arguments;
+  const bool is_quick = keepalive == Keepalive::kQuick;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, is_quick ? kQuickKeepaliveMs : kKeepaliveMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                   is_quick ? kQuickKeepaliveMs : kKeepaliveTimeoutMs);
+  if (is_quick) arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstBackoffMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestBackoffMs);
   // Otherwise a new channel shares the pause of the last one before its next try.
@@ -56,13 +66,15 @@ absl::Status CheckFlags(const DaemonAddress& daemon) {
 // A channel whose calls fail with UNAVAILABLE: nobody can connect to this file.
 std::shared_ptr<grpc::Channel> BrokenChannel() {
   return grpc::CreateCustomChannel("unix:/dev/null", grpc::InsecureChannelCredentials(),
-                                   Arguments());
+                                   Arguments(Keepalive::kCalm));
 }
 
 }  // namespace
 
 void AddDaemonFlags(CLI::App* app, DaemonAddress* daemon) {
-  app->add_option("--daemon", daemon->address, "address of rollcalld, HOST:PORT or unix:PATH")
+  app->add_option("--daemon", daemon->address,
+                  "address of rollcalld, HOST:PORT or unix:PATH; of several that share a database: "
+                  "HOST:PORT,HOST:PORT")
       ->envname("ROLLCALL_DAEMON")
       ->capture_default_str();
   AddDaemonSecurityFlags(app, daemon);
@@ -91,13 +103,10 @@ void AddDaemonSecurityFlags(CLI::App* app, DaemonAddress* daemon) {
       ->envname("ROLLCALL_DAEMON_USER");
 }
 
-DaemonChannels::DaemonChannels(DaemonAddress daemon)
+DaemonChannels::DaemonChannels(DaemonAddress daemon, std::shared_ptr<Tls> tls)
     : daemon_(std::move(daemon)),
-      tls_(daemon_.tls_ca.empty()
-               ? nullptr
-               : std::make_shared<TlsFiles>(
-                     TlsPaths{daemon_.tls_cert, daemon_.tls_key, daemon_.tls_ca, daemon_.tls_crl},
-                     CertificateUse::kClient)) {}
+      addresses_(SplitDaemons(daemon_.address)),
+      tls_(std::move(tls)) {}
 
 absl::StatusOr<std::shared_ptr<DaemonChannels>> DaemonChannels::Open(DaemonAddress daemon) {
   absl::Status status = CheckFlags(daemon);
@@ -107,44 +116,96 @@ absl::StatusOr<std::shared_ptr<DaemonChannels>> DaemonChannels::Open(DaemonAddre
     if (!file.ok()) return file.status();
     daemon.tls_ca = *std::move(file);
   }
-  const std::shared_ptr<DaemonChannels> channels(new DaemonChannels(std::move(daemon)));
-  if (channels->tls_ != nullptr) status = channels->tls_->Poll(time(nullptr));
-  if (!status.ok()) return status;
-  status = CheckChannel(channels->address(), channels->Security());
+  const auto tls = std::make_shared<Tls>();
+  if (!daemon.tls_ca.empty()) {
+    tls->files = std::make_shared<TlsFiles>(
+        TlsPaths{daemon.tls_cert, daemon.tls_key, daemon.tls_ca, daemon.tls_crl},
+        CertificateUse::kClient);
+  }
+  const std::shared_ptr<DaemonChannels> channels(new DaemonChannels(std::move(daemon), tls));
+  status = channels->Poll();
+  for (const std::string& address : channels->addresses_) {
+    if (status.ok()) status = channels->Check(address);
+  }
   if (!status.ok()) return status;
   return channels;
 }
 
-ChannelSecurity DaemonChannels::Security() const {
-  return {tls_, daemon_.tls_server_name, daemon_.token_file, daemon_.user};
+std::shared_ptr<DaemonChannels> DaemonChannels::For(std::string address,
+                                                    const std::string& server_name) const {
+  DaemonAddress daemon = daemon_;
+  daemon.address = std::move(address);
+  if (daemon.tls_server_name.empty()) daemon.tls_server_name = server_name;
+  return std::shared_ptr<DaemonChannels>(new DaemonChannels(std::move(daemon), tls_));
 }
 
-std::shared_ptr<grpc::Channel> DaemonChannels::Connect() {
-  if (tls_ != nullptr) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    static_cast<void>(tls_->Poll(time(nullptr)));  // the last good files stay in use
+absl::Status DaemonChannels::Check(const std::string& address) const {
+  if (addresses_.size() > 1 && SplitServerAddress(address).is_unix) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the daemon at ", address, " is on this host: give --daemon=", address, " alone, or ",
+        "HOST:PORT for each of several daemons"));
   }
+  return CheckChannel(address, Security());
+}
+
+ChannelSecurity DaemonChannels::Security() const {
+  return {tls_->files, daemon_.tls_server_name, daemon_.token_file, daemon_.user};
+}
+
+// If it fails, the last good files stay in use.
+absl::Status DaemonChannels::Poll() const {
+  if (tls_->files == nullptr) return absl::OkStatus();
+  const std::lock_guard<std::mutex> lock(tls_->mutex);
+  return tls_->files->Poll(time(nullptr));
+}
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> DaemonChannels::ConnectTo(
+    const std::string& address, Keepalive keepalive) const {
   ChannelSecurity security = Security();
   // Without its token the call fails, and the daemon says why.
-  if (!CheckChannel(daemon_.address, security).ok()) security.token_file.clear();
-  auto channel = MakeChannel(daemon_.address, Arguments(), security);
+  if (!CheckChannel(address, security).ok()) security.token_file.clear();
+  return MakeChannel(address, Arguments(keepalive), security);
+}
+
+// A channel to this host without TLS is a connection that the daemon has accepted.
+bool DaemonChannels::Accepts(const std::string& address, grpc::Channel* channel) const {
+  if (tls_->files == nullptr && IsOnThisHost(address)) return true;
+  return channel->WaitForConnected(std::chrono::system_clock::now() + kAcceptsWithin);
+}
+
+std::shared_ptr<grpc::Channel> DaemonChannels::Connect(Keepalive keepalive) {
+  static_cast<void>(Poll());
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> first = BrokenChannel();
+  for (size_t i = 0; i < addresses_.size(); ++i) {
+    auto channel = ConnectTo(addresses_[i], keepalive);
+    const bool is_last = i + 1 == addresses_.size();
+    const bool serves = channel.ok() && (addresses_.size() == 1 ||
+                                         Accepts(addresses_[i], channel->get()));
+    if (i == 0 || serves) first = std::move(channel);
+    if (serves || is_last) break;
+  }
   const std::lock_guard<std::mutex> lock(mutex_);
-  last_ = channel.status();
-  return channel.ok() ? *std::move(channel) : BrokenChannel();
+  last_ = first.status();
+  return first.ok() ? *std::move(first) : BrokenChannel();
 }
 
 bool DaemonChannels::StillTrusts(const grpc::ClientContext& context) {
   if (daemon_.tls_crl.empty()) return true;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  static_cast<void>(tls_->Poll(time(nullptr)));  // a list that is unusable does not replace the last
-  return !tls_->Current()->revocations.IsRevoked(CertificateOfDaemon(context));
+  static_cast<void>(Poll());  // a list that is unusable does not replace the last
+  return !tls_->files->Current()->revocations.IsRevoked(CertificateOfDaemon(context));
 }
 
 std::vector<std::string> DaemonChannels::TakeWarnings() {
-  if (tls_ == nullptr) return {};
-  const std::lock_guard<std::mutex> lock(mutex_);
-  static_cast<void>(tls_->Poll(time(nullptr)));  // its messages say what is wrong
-  return tls_->TakeMessages();
+  if (tls_->files == nullptr) return {};
+  static_cast<void>(Poll());  // its messages say what is wrong
+  const std::lock_guard<std::mutex> lock(tls_->mutex);
+  return tls_->files->TakeMessages();
+}
+
+std::string DaemonChannels::ExplainFor(const std::string& address) const {
+  const std::shared_ptr<const TlsContents> contents =
+      tls_->files == nullptr ? nullptr : tls_->files->Current();
+  return ExplainFailedConnection(address, contents.get(), daemon_.tls_server_name);
 }
 
 std::string DaemonChannels::Explain(const grpc::Status& status) const {
@@ -156,10 +217,12 @@ std::string DaemonChannels::Explain(const grpc::Status& status) const {
       status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) {
     return status.error_message();
   }
-  const std::shared_ptr<const TlsContents> contents = tls_ == nullptr ? nullptr : tls_->Current();
-  const std::string reason =
-      ExplainFailedConnection(daemon_.address, contents.get(), daemon_.tls_server_name);
-  return reason.empty() ? status.error_message() : reason;
+  for (const std::string& address : addresses_) {
+    const std::string reason = ExplainFor(address);
+    if (reason.empty()) continue;
+    return addresses_.size() == 1 ? reason : absl::StrCat(address, ": ", reason);
+  }
+  return status.error_message();
 }
 
 void LogWarnings(DaemonChannels* channels) {

@@ -41,7 +41,9 @@ v1::HostFacts ToProto(const GatheredFacts& gathered) {
 HostFactsService::HostFactsService(HostFactsOptions options, IsReported is_reported)
     : options_(std::move(options)),
       is_reported_(std::move(is_reported)),
-      allowance_(options_.max_per_minute) {}
+      allowance_(options_.allowance != nullptr
+                     ? options_.allowance
+                     : std::make_shared<StackAllowance>(options_.max_per_minute)) {}
 
 v1::HostFacts HostFactsService::Take(const std::vector<ProcessId>& processes) {
   std::vector<pid_t> pids;
@@ -52,7 +54,7 @@ v1::HostFacts HostFactsService::Take(const std::vector<ProcessId>& processes) {
     return Refuse("the agent of this host watches none of these processes: it did not look");
   }
   if (!options_.is_on) return Refuse("the agent of this host runs with --host-facts=off");
-  if (!allowance_.Take(MonotonicNs())) {
+  if (!allowance_->Take(MonotonicNs())) {
     return Refuse(absl::StrCat("the agent of this host looks at most ", options_.max_per_minute,
                                " times a minute"));
   }

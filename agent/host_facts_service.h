@@ -32,6 +32,8 @@ struct HostFactsOptions {
   int64_t max_per_minute = 6;  // looks at the host; 0: no limit
   GatherOptions gather;
   std::shared_ptr<const Redactor> redactor = DefaultRedactor();
+  // Of max_per_minute, shared with other services of this agent; nullptr: its own.
+  std::shared_ptr<StackAllowance> allowance;
 };
 
 class HostFactsService {
@@ -53,7 +55,7 @@ class HostFactsService {
 
   const HostFactsOptions options_;
   const IsReported is_reported_;
-  StackAllowance allowance_;
+  const std::shared_ptr<StackAllowance> allowance_;
   SpareThreads threads_;
   // Used by the thread of Take(), or by the thread that it waits for.
   std::shared_ptr<Gatherer> gatherer_;

@@ -8,11 +8,14 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "agent/agent.h"
 #include "agent/agent_flags.h"
 #include "agent/agent_info.h"
 #include "agent/daemon_channel.h"
+#include "agent/fleet_channels.h"
 #include "agent/processes/capabilities.h"
 #include "agent/processes/this_host.h"
 #include "proto/limited_log.h"
@@ -62,16 +65,6 @@ void LogScope(const rollcall::AgentOptions& options, const std::string& daemon) 
       geteuid());
 }
 
-// What explains and checks the agent's streams, by the same files as its channels.
-void UseChannels(const std::shared_ptr<rollcall::DaemonChannels>& channels,
-                 rollcall::AgentOptions* options) {
-  options->explain = [channels](const grpc::Status& status) { return channels->Explain(status); };
-  options->still_trusts = [channels](const grpc::ClientContext& stream) {
-    rollcall::LogWarnings(channels.get());
-    return channels->StillTrusts(stream);
-  };
-}
-
 // Certificates, token and revocations are read again when they change, without a reload. No flag
 // counts before a restart: the agent would lose the segments that only it still holds open.
 void Reload(int argc, char** argv, const rollcall::FlagValues& values) {
@@ -94,16 +87,15 @@ int Serve(const sigset_t& signals, const rollcall::AgentOptions& options,
   mkdir(options.collector.directory.c_str(), 0700);
   LogScope(options, daemon);
   const auto published = Publish(options, daemon);
-  rollcall::Agent agent(options, [channels] {
-    rollcall::LogWarnings(channels.get());
-    return channels->Connect();
-  });
+  rollcall::FleetAgent agent(rollcall::MakeFleetAgentOptions(options, channels));
   agent.Start();
   rollcall::ServiceLoop loop;
   loop.reload = reload;
   loop.is_alive = [&agent] { return agent.IsAlive(); };
   loop.status = [&] {
-    return (agent.is_connected() ? "reports to " : "cannot reach ") + daemon;
+    const std::vector<std::string> connected = agent.Connected();
+    return connected.empty() ? absl::StrCat("cannot reach ", daemon)
+                             : absl::StrCat("reports to ", absl::StrJoin(connected, ", "));
   };
   rollcall::RunUntilStopped(signals, loop, manager);
   spdlog::info("stopping");
@@ -134,7 +126,6 @@ int Main(int argc, char** argv) {
     std::cout << rollcall::SayUsable("rollcall-agent", flags.service) << "\n";
     return 0;
   }
-  UseChannels(*channels, &*options);
   const auto reload = [argc, argv, values = rollcall::ValuesOf(*app)] {
     Reload(argc, argv, values);
   };

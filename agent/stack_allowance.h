@@ -2,10 +2,11 @@
 // How many stacks the agent takes: a token bucket. A daemon that asks without end cannot keep the
 // processes of this host stopped.
 //
-// Pure: the caller gives the time. Not thread-safe.
+// Pure: the caller gives the time. Thread-safe: the streams to several daemons share one.
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 
 namespace rollcall {
 
@@ -24,6 +25,7 @@ class StackAllowance {
 
   const int64_t interval_ns_;  // from one token to the next; 0: no limit
   const int64_t burst_;
+  std::mutex mutex_;  // guards the following
   int64_t tokens_;
   int64_t refilled_ns_ = 0;  // up to this time; 0: never
 };

@@ -39,7 +39,9 @@ v1::ProcessStack WithoutStacks(ProcessId process, const std::string& why) {
 StackService::StackService(StackServiceOptions options, IsReported is_reported)
     : options_(std::move(options)),
       is_reported_(std::move(is_reported)),
-      allowance_(options_.max_per_minute) {}
+      allowance_(options_.allowance != nullptr
+                     ? options_.allowance
+                     : std::make_shared<StackAllowance>(options_.max_per_minute)) {}
 
 // Why the agent takes no stacks of the process; "": it does.
 std::string StackService::WhyNot(ProcessId process) {
@@ -49,7 +51,7 @@ std::string StackService::WhyNot(ProcessId process) {
   if (!options_.stacks_on) {
     return "the agent of this host takes no stacks: it runs with --stacks=off";
   }
-  if (!allowance_.Take(MonotonicNs())) {
+  if (!allowance_->Take(MonotonicNs())) {
     return absl::StrCat("the agent of this host takes the stacks of at most ",
                         options_.max_per_minute, " processes a minute: no stacks taken; ask again "
                         "later, or start rollcall-agent with a larger --max-stacks-per-minute");

@@ -32,6 +32,8 @@ struct StackServiceOptions {
   int64_t max_per_minute = 600;  // processes; 0: no limit
   bool stacks_on = true;         // false: takes none
   std::shared_ptr<const Redactor> redactor = DefaultRedactor();
+  // Of max_per_minute, shared with other services of this agent; nullptr: its own.
+  std::shared_ptr<StackAllowance> allowance;
 };
 
 class StackService {
@@ -61,7 +63,7 @@ class StackService {
   const StackServiceOptions options_;
   const IsReported is_reported_;
   SpareThreads threads_;
-  StackAllowance allowance_;
+  const std::shared_ptr<StackAllowance> allowance_;
   // Used by the thread of Take(), or by the thread that it waits for.
   std::shared_ptr<Tools> tools_;
 

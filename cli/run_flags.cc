@@ -50,7 +50,8 @@ void DefineRunFlags(CLI::App* app, RunFlags* flags) {
                   "write the run to this file as one test case, in JUnit's XML: a hang is its failure")
       ->envname("ROLLCALL_JUNIT");
   app->add_option("--daemon", flags->daemon.address,
-                  "address of a rollcalld to use instead of the embedded one, HOST:PORT")
+                  "address of a rollcalld to use instead of the embedded one, HOST:PORT; of several "
+                  "that share a database: HOST:PORT,HOST:PORT")
       ->envname("ROLLCALL_DAEMON");
   AddDaemonSecurityFlags(app, &flags->daemon);
   app->add_flag("--insecure", flags->insecure,

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "agent/fleet_channels.h"
 #include "agent/processes/stacks_switch.h"
 #include "agent/processes/this_host.h"
 #include "cli/commands.h"
@@ -46,7 +47,7 @@ void RunServices::Start() {
   }
   if (!flags_.has_own_daemon()) return UseDaemonElsewhere();
   if (!StartDaemon()) return;
-  StartAgent([channel = daemon_->InProcessChannel()] { return channel; });
+  StartAgent();
 }
 
 bool RunServices::MakeFolder() {
@@ -74,11 +75,7 @@ void RunServices::UseDaemonElsewhere() {
                                          [channels = channels_] { return channels->Connect(); }, job_,
                                          directory_->path(), is_named ? agent->host : HostName(),
                                          flags_.report_dir);
-  if (agent.has_value()) return;
-  StartAgent([channels = channels_] {
-    LogWarnings(channels.get());
-    return channels->Connect();
-  });
+  if (!agent.has_value()) StartAgent();
 }
 
 // The host's agent that already reports this job to that daemon.
@@ -91,7 +88,7 @@ std::optional<HostAgent> RunServices::FindAgentOfHost() const {
   return agent.value_or(std::nullopt);
 }
 
-void RunServices::StartAgent(ChannelSource channels) {
+void RunServices::StartAgent() {
   absl::StatusOr<UniqueFd> served =
       GetInTime<UniqueFd>(kFolder, [folder = directory_] { return folder->LockAsServed(); });
   if (served.ok()) {
@@ -99,6 +96,17 @@ void RunServices::StartAgent(ChannelSource channels) {
   } else {
     spdlog::warn("{}", std::string(served.status().message()));
   }
+  if (channels_ == nullptr) {
+    agent_ = std::make_unique<Agent>(MakeAgentOptions(), daemon_->InProcessChannel());
+    agent_->Start();
+  } else {
+    fleet_agent_ =
+        std::make_unique<FleetAgent>(MakeFleetAgentOptions(MakeAgentOptions(), channels_));
+    fleet_agent_->Start();
+  }
+}
+
+AgentOptions RunServices::MakeAgentOptions() const {
   AgentOptions options;
   options.collector.directory = directory_->path();
   options.collector.discover_directory = directory_->path();
@@ -106,17 +114,7 @@ void RunServices::StartAgent(ChannelSource channels) {
   options.collector.redactor = flags_.redactor;
   options.host_facts.is_on = !IsStacksOff(flags_.host_facts);
   if (daemon_ != nullptr) options.max_stacks_per_minute = 0;  // it asks only for this job's
-  if (channels_ != nullptr) {
-    options.explain = [channels = channels_](const grpc::Status& status) {
-      return channels->Explain(status);
-    };
-    options.still_trusts = [channels = channels_](const grpc::ClientContext& stream) {
-      LogWarnings(channels.get());
-      return channels->StillTrusts(stream);
-    };
-  }
-  agent_ = std::make_unique<Agent>(options, std::move(channels));
-  agent_->Start();
+  return options;
 }
 
 // The folder for reports, or "" if Rollcall cannot write there. A folder that does not answer now
@@ -203,11 +201,17 @@ std::unique_ptr<LocalProgress> RunServices::WatchLocalProgress() const {
 }
 
 bool RunServices::MayGetLateVerdict() const {
-  return daemon_ == nullptr && (agent_ == nullptr || agent_->seen_communicators());
+  return daemon_ == nullptr && (fleet_agent_ == nullptr || AgentSawCommunicators());
+}
+
+bool RunServices::AgentSawCommunicators() const {
+  return (agent_ != nullptr && agent_->seen_communicators()) ||
+         (fleet_agent_ != nullptr && fleet_agent_->seen_communicators());
 }
 
 void RunServices::Stop() {
   if (agent_ != nullptr) agent_->Stop();
+  if (fleet_agent_ != nullptr) fleet_agent_->Stop();
   if (daemon_ != nullptr) daemon_->Stop();
 }
 
@@ -226,7 +230,7 @@ void RunServices::RemoveFolder() {
 }
 
 void RunServices::ExplainNoCommunicator() const {
-  if (!has_library() || (agent_ != nullptr && agent_->seen_communicators())) return;
+  if (!has_library() || AgentSawCommunicators()) return;
   struct Found {
     bool communicators = false, library = false;
   };

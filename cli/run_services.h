@@ -13,6 +13,7 @@
 
 #include "agent/agent.h"
 #include "agent/agent_info.h"
+#include "agent/fleet_agent.h"
 #include "agent/processes/unique_fd.h"
 #include "cli/incident_watch.h"
 #include "cli/job_directory.h"
@@ -56,7 +57,9 @@ class RunServices {
   std::string UsableReportDir() const;
   void UseDaemonElsewhere();
   std::optional<HostAgent> FindAgentOfHost() const;
-  void StartAgent(ChannelSource channels);
+  AgentOptions MakeAgentOptions() const;
+  void StartAgent();
+  bool AgentSawCommunicators() const;
 
   const RunFlags flags_;
   const std::string job_;
@@ -67,7 +70,8 @@ class RunServices {
   std::unique_ptr<DaemonSecurity> security_;  // of the embedded daemon
   std::unique_ptr<Daemon> daemon_;
   std::shared_ptr<DaemonChannels> channels_;  // to a daemon elsewhere
-  std::unique_ptr<Agent> agent_;
+  std::unique_ptr<Agent> agent_;             // of the embedded daemon
+  std::unique_ptr<FleetAgent> fleet_agent_;  // of daemons elsewhere
   std::unique_ptr<IncidentWatch> incidents_;
 };
 

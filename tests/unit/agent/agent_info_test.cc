@@ -109,6 +109,17 @@ TEST_F(AgentInfoTest, IgnoresAnotherUsersFileInAWorldWritableFolder) {
 }
 
 // A reader finds no agent, or one with a complete and locked file.
+// The daemons of one list know each other's jobs.
+TEST_F(AgentInfoTest, FindsAnAgentThatReportsToOneOfTheDaemons) {
+  const auto info = AgentInfo::Publish(folder_, "a:7655,localhost:7655", ServedProcesses::kHost);
+  ASSERT_TRUE(info.ok()) << info.status();
+  EXPECT_TRUE(Found("a:7655"));
+  EXPECT_TRUE(Found("127.0.0.1:7655"));
+  EXPECT_TRUE(Found("z:7655, a:7655"));
+  EXPECT_FALSE(Found("a:7656"));
+  EXPECT_FALSE(Found("z:7655"));
+}
+
 TEST_F(AgentInfoTest, NeverShowsAnIncompleteFile) {
   std::ofstream(folder_ / kAgentInfo) << "old:7655\nhost\n";  // of a killed agent
   std::atomic<bool> over{false};
