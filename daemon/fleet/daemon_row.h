@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A daemon among several on one database, as the database lists it.
+// One daemon among several on a database, as the others know it. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,13 @@
 namespace rollcall {
 
 struct DaemonRow {
-  std::string name;         // --daemon-name
-  std::string address;      // HOST:PORT for agents and the other daemons
+  std::string name;         // unique among those of the database
+  std::string address;      // HOST:PORT by which agents and other daemons reach it
   std::string page;         // URL; "": none
-  std::string incarnation;  // of its process: another one after each start
-  // Of its incarnation: the other daemons show it when they ask. Never in a log or an answer.
-  std::string secret;
-  int64_t lives_for_ns = 0;    // of its lease, by the database's clock
-  int64_t alive_since_ns = 0;  // wall clock: the first renewal of this incarnation
+  std::string incarnation;  // unlike that of any other start of a daemon
+  std::string secret;       // with which the other daemons ask it; never in a log or an answer
+  int64_t lives_for_ns = 0;    // what is left of its lease, by the database's clock
+  int64_t alive_since_ns = 0;  // wall clock of the database: since then its lease has not ended
 };
 
 }  // namespace rollcall

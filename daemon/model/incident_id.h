@@ -2,6 +2,7 @@
 // The ids of incidents: "[<tenant>:]<job>[.<attempt>]-<n>". Pure.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "daemon/model/job_key.h"
@@ -28,6 +29,31 @@ inline std::string IncidentIdPrefix(const JobKey& job) {
   const std::string tenant = job.tenant == kDefaultTenant ? "" : job.tenant + ":";
   const std::string attempt = job.attempt == 0 ? "" : "." + std::to_string(job.attempt);
   return tenant + JobInIncidentId(job.job) + attempt + "-";
+}
+
+// The job of such an id. Of any other text: a job that does not exist.
+inline JobId JobOfIncidentId(const std::string& id) {
+  std::string text = id.substr(0, id.rfind('-'));
+  JobId job;
+  const size_t colon = text.find(':');
+  if (colon != std::string::npos && (std::min(text.find_first_not_of(':', colon), text.size()) - colon) % 2 == 1) {
+    job.tenant = text.substr(0, colon);
+    text.erase(0, colon + 1);
+  }
+  // The dots before the digits at the end: an odd one belongs to the number of the attempt.
+  size_t digits = text.find_last_not_of("0123456789") + 1;
+  size_t dots = digits == 0 ? 0 : text.find_last_not_of('.', digits - 1) + 1;
+  if (digits < text.size() && (digits - dots) % 2 == 1) {
+    text.erase(digits - 1);
+    digits = text.find_last_not_of("0123456789") + 1;
+    dots = digits == 0 ? 0 : text.find_last_not_of('.', digits - 1) + 1;
+  }
+  for (size_t i = 0; i < text.size(); ++i) {
+    job.job += text[i];
+    const bool is_twice = text[i] == ':' || (i >= dots && i < digits);
+    if (is_twice) ++i;
+  }
+  return job;
 }
 
 }  // namespace rollcall

@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -25,6 +26,7 @@ constexpr int64_t kTrimEveryNs = 3'600'000'000'000;
 // A connection that broke while nobody used it is noticed by then.
 constexpr std::chrono::seconds kLookEvery{5};
 constexpr int kShownRefusals = 10;
+constexpr size_t kMostReasons = 1000;
 // Nobody waits for a list for longer than two seconds.
 constexpr std::chrono::seconds kReadWithin{4};
 
@@ -46,6 +48,7 @@ struct HistoryForwarder::Core {
   absl::Status ConnectToRead();
   absl::Status Step();
   absl::Status BringTogether(const std::vector<HistorySpool::Entry>& entries);
+  void NoteFenced(const std::string& why);
   absl::Status Bring(const HistorySpool::Entry& entry);
   absl::Status BringAll(const std::vector<HistorySpool::Entry>& entries, HistorySpool* from);
   absl::Status LoadIfDue(HistorySpool* spool);
@@ -65,6 +68,7 @@ struct HistoryForwarder::Core {
   bool has_more = false;  // the last step left something
   const HistorySpool* from_before = nullptr;
   bool is_known = false;  // the spool knows that this database has had all of it
+  std::set<std::string> fenced_reasons;  // that were logged; each names its job
 
   mutable std::mutex mutex;  // guards all below
   mutable std::condition_variable wake, tried;
@@ -118,17 +122,40 @@ absl::Status ApplyEntry(const HistorySpool::Entry& entry, History* history) {
   return Apply(write, history);
 }
 
-// Many writes in one transaction. kInvalidArgument: the database refuses one of them, and has none.
+void HistoryForwarder::Core::NoteFenced(const std::string& why) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    ++counts.fenced;
+  }
+  if (fenced_reasons.size() >= kMostReasons) fenced_reasons.clear();
+  if (!fenced_reasons.insert(why).second) return;
+  spdlog::warn("drops what this daemon still had to write about a job: {}", why);
+}
+
+// Many writes in one transaction, without those that are out of date. kInvalidArgument: the database
+// refuses one of them, and has none.
 absl::Status HistoryForwarder::Core::BringTogether(const std::vector<HistorySpool::Entry>& entries) {
+  std::vector<std::string> fenced;
   absl::Status status = database->Begin();
   for (const HistorySpool::Entry& entry : entries) {
-    if (status.ok()) status = ApplyEntry(entry, database.get());
+    if (!status.ok()) break;
+    status = ApplyEntry(entry, database.get());
+    if (!absl::IsAborted(status)) continue;
+    fenced.emplace_back(status.message());
+    status = absl::OkStatus();
   }
-  return database->End(status);
+  status = database->End(status);
+  if (!status.ok()) return status;
+  for (const std::string& why : fenced) NoteFenced(why);
+  return status;
 }
 
 absl::Status HistoryForwarder::Core::Bring(const HistorySpool::Entry& entry) {
   const absl::Status status = ApplyEntry(entry, database.get());
+  if (absl::IsAborted(status)) {
+    NoteFenced(std::string(status.message()));
+    return absl::OkStatus();
+  }
   if (!absl::IsInvalidArgument(status)) return status;
   const std::lock_guard<std::mutex> lock(mutex);
   if (++counts.refused <= kShownRefusals) {

@@ -4,7 +4,8 @@
 // While the database is away the thread tries again after growing pauses, in which chance has a part, so
 // that many daemons do not come back at once. It says once that the database is away, and once that it is
 // back. A write that the database refuses for good is logged, counted as lost and left out, so that it
-// holds back no other. Thread-safe.
+// holds back no other. So is one about a job that another daemon has had since, and that counts apart:
+// the other daemon knows better. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +35,7 @@ class HistoryForwarder {
     bool is_connected = false;
     uint64_t failed = 0;   // failed attempts to connect or to write
     uint64_t refused = 0;  // writes that the database refused for good
+    uint64_t fenced = 0;   // dropped, because another daemon has had their job since
   };
   // What the database had when the forwarder first had brought it up to date.
   using Loaded = std::function<void(Continuation)>;

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "daemon/model/incident_id.h"
 #include "daemon/server/history_forwarder.h"
 #include "daemon/server/incident_list.h"
 #include "daemon/store/history_spool.h"
@@ -37,8 +38,15 @@ constexpr std::chrono::seconds kLastBringing{2};
 // The spool is no archive: only what a restarted daemon needs, and the newest incidents.
 constexpr HistoryLimits kSpoolLimits = {int64_t{14} * 86400 * 1'000'000'000, int64_t{256} << 20};
 
+// Of the job that a write is about.
+struct Fence {
+  JobId job;
+  int64_t token = 0;
+};
+
 struct Item {
   v1::Incident incident;
+  std::optional<Fence> fence;
   uint64_t order = 0;    // among all writes
   uint64_t version = 0;  // grows with each state, to recognize a newer one
 };
@@ -48,6 +56,7 @@ struct Note {
   uint64_t order = 0;
   std::function<absl::Status(History*)> write;
   std::function<void()> written;  // may be empty
+  std::optional<Fence> fence;
 };
 
 // A read of the history, for the reading thread. The caller may have stopped waiting for it.
@@ -83,7 +92,10 @@ struct HistoryKeeper::Core {
   std::vector<v1::Incident> Unsettled(const History& from) const;
   absl::Status SaveNext();
   absl::Status SaveNextNote();
-  void Put(std::function<absl::Status(History*)> write, std::function<void()> written);
+  void Put(std::function<absl::Status(History*)> write, std::function<void()> written,
+           std::optional<Fence> fence = std::nullopt);
+  std::optional<Fence> FenceOf(const JobId& job) const;
+  absl::Status WriteFenced(const std::optional<Fence>& fence, const std::function<absl::Status()>& write);
   absl::Status TrimIfDue();
   void RecordAttempt(const absl::Status& status);
   bool HasUnsaved() const { return !waiting.empty() || !notes.empty(); }
@@ -213,7 +225,8 @@ absl::Status HistoryKeeper::Core::SaveNext() {
     }
   }
   if (item.order == 0) return SaveNextNote();
-  const absl::Status status = history->Save(item.incident);
+  const absl::Status status =
+      WriteFenced(item.fence, [&] { return history->Save(item.incident); });
   if (!status.ok()) return status;
   const std::lock_guard<std::mutex> lock(mutex);
   const auto at = waiting.find(item.incident.id());
@@ -228,7 +241,7 @@ absl::Status HistoryKeeper::Core::SaveNextNote() {
     if (notes.empty()) return absl::OkStatus();
     note = notes.front();
   }
-  const absl::Status status = note.write(history.get());
+  const absl::Status status = WriteFenced(note.fence, [&] { return note.write(history.get()); });
   if (!status.ok()) return status;
   {
     const std::lock_guard<std::mutex> lock(mutex);
@@ -239,8 +252,19 @@ absl::Status HistoryKeeper::Core::SaveNextNote() {
   return status;
 }
 
-void HistoryKeeper::Core::Put(std::function<absl::Status(History*)> write,
-                              std::function<void()> written) {
+// Without the mutex: the answer comes from another part of the daemon.
+std::optional<Fence> HistoryKeeper::Core::FenceOf(const JobId& job) const {
+  if (!options.token_of || job.job.empty()) return std::nullopt;
+  return Fence{job, options.token_of(job)};
+}
+
+absl::Status HistoryKeeper::Core::WriteFenced(const std::optional<Fence>& fence,
+                                              const std::function<absl::Status()>& write) {
+  return fence.has_value() ? history->Fenced(fence->job, fence->token, write) : write();
+}
+
+void HistoryKeeper::Core::Put(std::function<absl::Status(History*)> write, std::function<void()> written,
+                              std::optional<Fence> fence) {
   const std::lock_guard<std::mutex> lock(mutex);
   if (finishing) return;
   if (notes.size() >= options.most_notes) {
@@ -253,7 +277,7 @@ void HistoryKeeper::Core::Put(std::function<absl::Status(History*)> write,
     notes.pop_front();
     ++counts.lost;
   }
-  notes.push_back({next_order++, std::move(write), std::move(written)});
+  notes.push_back({next_order++, std::move(write), std::move(written), std::move(fence)});
   wake_writer.notify_all();
 }
 
@@ -450,13 +474,19 @@ int HistoryKeeper::LastNumber(const JobId& job) const {
   return at == core_->numbers.end() ? 0 : at->second;
 }
 
+void HistoryKeeper::RaiseNumber(const JobId& job, int number) {
+  core_->AddNumbers({{job, number}});
+}
+
 void HistoryKeeper::Save(v1::Incident incident) {
+  std::optional<Fence> fence = core_->FenceOf(ReadJobKey(incident));
   const std::lock_guard<std::mutex> lock(core_->mutex);
   if (core_->finishing) return;
   int& number = core_->numbers[ReadJobKey(incident)];
   number = std::max(number, IncidentNumber(incident));
   Item& item = core_->waiting[incident.id()];
   item.incident = std::move(incident);
+  item.fence = std::move(fence);
   item.version = core_->next_order++;
   if (item.order == 0) item.order = item.version;
   if (core_->waiting.size() > core_->options.most_waiting) core_->DropOldest();
@@ -469,12 +499,13 @@ class HistoryKeeper::Outbox : public AlertOutbox {
   explicit Outbox(std::shared_ptr<Core> core) : core_(std::move(core)) {}
 
   void Save(AlertRow alert, std::function<void()> saved) override {
+    std::optional<Fence> fence = core_->FenceOf(JobOfIncidentId(alert.incident));
     core_->Put([alert = std::move(alert)](History* history) { return history->SaveAlert(alert); },
-               std::move(saved));
+               std::move(saved), std::move(fence));
   }
   void Mark(const std::string& incident, int32_t sequence, const std::string& receiver) override {
     core_->Put([=](History* history) { return history->MarkAlert(incident, sequence, receiver); },
-               nullptr);
+               nullptr, core_->FenceOf(JobOfIncidentId(incident)));
   }
 
  private:
@@ -488,17 +519,25 @@ std::shared_ptr<AlertOutbox> HistoryKeeper::outbox() const {
 void HistoryKeeper::SaveHosts(const JobKey& job, std::vector<std::string> hosts, int64_t seen_ns) {
   core_->Put([job, hosts = std::move(hosts), seen_ns](
                  History* history) { return history->SaveHosts(job, hosts, seen_ns); },
-             nullptr);
+             nullptr, core_->FenceOf(job));
 }
 
 void HistoryKeeper::ForgetHosts(const JobKey& job) {
-  core_->Put([job](History* history) { return history->ForgetHosts(job); }, nullptr);
+  core_->Put([job](History* history) { return history->ForgetHosts(job); }, nullptr,
+             core_->FenceOf(job));
 }
 
 void HistoryKeeper::SaveAttempts(std::map<JobKey, AttemptFacts> attempts, int64_t seen_ns) {
-  core_->Put([attempts = std::move(attempts), seen_ns](
-                 History* history) { return history->SaveAttempts(attempts, seen_ns); },
-             nullptr);
+  // A write with a token is about one job.
+  std::map<JobId, std::map<JobKey, AttemptFacts>> parts;
+  for (auto& [job, facts] : attempts) {
+    parts[core_->options.token_of ? JobId(job) : JobId()][job] = std::move(facts);
+  }
+  for (auto& [job, part] : parts) {
+    core_->Put([part = std::move(part), seen_ns](
+                   History* history) { return history->SaveAttempts(part, seen_ns); },
+               nullptr, core_->FenceOf(job));
+  }
 }
 
 void HistoryKeeper::SaveAction(ActionRow action) {
@@ -514,7 +553,8 @@ void HistoryKeeper::SaveSilence(v1::Silence silence) {
 }
 
 void HistoryKeeper::ForgetAttempt(const JobKey& job) {
-  core_->Put([job](History* history) { return history->ForgetAttempt(job); }, nullptr);
+  core_->Put([job](History* history) { return history->ForgetAttempt(job); }, nullptr,
+             core_->FenceOf(job));
 }
 
 bool HistoryKeeper::AwaitSaved(int64_t patience_ns) {
@@ -634,6 +674,19 @@ absl::StatusOr<v1::CountIncidentsResponse> HistoryKeeper::Count(
   return *answer;
 }
 
+absl::StatusOr<std::vector<v1::Silence>> HistoryKeeper::ListSilences() const {
+  const absl::Status silent = absl::UnavailableError("the history does not respond");
+  const auto answer = std::make_shared<absl::StatusOr<std::vector<v1::Silence>>>(silent);
+  const bool came = RunRead(core_.get(), [core = core_.get(), answer](const History& history,
+                                                                      const std::string&) {
+    *answer = history.ListSilences();
+    if (absl::IsDataLoss(answer->status())) core->MarkDamaged(history);
+    return answer->status();
+  });
+  if (!came) return silent;
+  return *answer;
+}
+
 absl::StatusOr<v1::Incident> HistoryKeeper::Get(const std::string& id) const {
   {
     const std::lock_guard<std::mutex> lock(core_->mutex);
@@ -668,6 +721,7 @@ HistoryKeeper::Counts HistoryKeeper::counts() const {
   counts.is_connected = database.is_connected;
   counts.failed += database.failed;
   counts.lost += database.refused;
+  counts.fenced = database.fenced;
   if (core_->spool == nullptr) return counts;
   const HistorySpool::Waiting spooled = core_->spool->waiting();
   counts.spooled = static_cast<uint64_t>(spooled.count);

@@ -36,6 +36,10 @@ struct HistoryKeeperOptions {
   bool is_optional = false;  // start without the file if it is unusable, and retry
   HistoryLimits limits;
   PostgresOptions database;  // for several daemons; without a URL the file is all
+  // By which token this daemon owns the job now; 0 or less: it cannot know. Each write about a job carries
+  // the token of the moment in which the keeper got it, and the database refuses what is out of date.
+  // Quick, from any thread. Empty: no other daemon has these jobs.
+  std::function<int64_t(const JobId&)> token_of;
   int64_t first_pause_ns = 1'000'000'000;
   int64_t longest_pause_ns = 60'000'000'000;
   size_t most_waiting = 500;  // limit of unsaved incidents; each may have megabytes of stacks
@@ -51,6 +55,7 @@ class HistoryKeeper {
     // Of a database: whether there is one, whether it answers, and what of it waits in the spool.
     bool has_database = false, is_connected = false;
     uint64_t spooled = 0, spooled_bytes = 0;
+    uint64_t fenced = 0;  // writes dropped, because another daemon has had their job since
   };
 
   explicit HistoryKeeper(HistoryKeeperOptions options);
@@ -63,6 +68,8 @@ class HistoryKeeper {
 
   // The highest n of the job's ids "<job>-<n>", saved or not; 0 if there is none.
   int LastNumber(const JobId& job) const;
+  // Another daemon has given ids up to this one.
+  void RaiseNumber(const JobId& job, int number);
 
   void Save(v1::Incident incident);
 
@@ -97,6 +104,8 @@ class HistoryKeeper {
                                                    const std::string& without = "") const;
   // What comes back, as History::Count(); of what is saved. Fails as List() does.
   absl::StatusOr<v1::CountIncidentsResponse> Count(const v1::CountIncidentsRequest& request) const;
+  // As History::ListSilences(); of what is saved. Fails as List() does.
+  absl::StatusOr<std::vector<v1::Silence>> ListSilences() const;
   // kNotFound: there is no such incident. kUnavailable, kDataLoss: as List().
   absl::StatusOr<v1::Incident> Get(const std::string& id) const;
 

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -62,6 +63,7 @@ struct Continuation {
   std::map<JobKey, std::set<std::string>> hosts;
   std::map<JobKey, AttemptFacts> attempts;
   std::vector<v1::Silence> silences;  // those that ended lately as well
+  int last_number = 0;  // LoadJob() only: the highest n of the job's ids
 };
 
 // What an operator did.
@@ -129,9 +131,22 @@ class History {
 
   // Adds the silence, or replaces the one with its id. Kept for a month after its end.
   virtual absl::Status SaveSilence(const v1::Silence& silence) = 0;
+  // The silences of all daemons that share the store; those that ended lately as well.
+  virtual absl::StatusOr<std::vector<v1::Silence>> ListSilences() const = 0;
 
-  // Where several daemons share the store: what this one wrote, and the silences of all.
+  // Where several daemons share the store: of this one's jobs, and the silences of all. A job is that of
+  // its owner (daemon/fleet/fleet_store.h); without one, of the daemon that wrote.
   virtual absl::StatusOr<Continuation> Load() const = 0;
+  // Of one job with all its attempts, whichever daemon wrote it. Without silences.
+  virtual absl::StatusOr<Continuation> LoadJob(const JobId& job) const = 0;
+
+  // Runs `write`, which writes about this job and nothing else, for a daemon that owns the job by this
+  // token (0 or less: it could not ask). kAborted, and nothing is written: another daemon has had the job
+  // since. A store of one daemon takes every write. For the thread that writes.
+  virtual absl::Status Fenced(const JobId& /*job*/, int64_t /*token*/,
+                              const std::function<absl::Status()>& write) {
+    return write();
+  }
 
   // Deletes old incidents, and the oldest ones while the store is too large. Deletes alerts that no
   // daemon will need, and hosts and attempts of jobs unseen for a week. Actions, alerts, hosts and

@@ -38,10 +38,56 @@ struct Upsert {
 
 }  // namespace
 
-absl::Status SqlHistory::LoadOpen(std::vector<v1::Incident>* open) const {
-  Sql rows(db_.get(), absl::StrCat("SELECT summary, stacks FROM incidents WHERE closed_ns = 0", AndMine(),
-                                   " ORDER BY opened_ns, id"));
-  BindMine(&rows);
+class SqlHistory::Scope {
+ public:
+  // `job`: nullptr for all jobs of the daemon.
+  Scope(const HistoryDialect& dialect, const std::string& daemon, const JobId* job)
+      : dialect_(dialect), daemon_(daemon), job_(job) {}
+
+  bool is_one_job() const { return job_ != nullptr; }
+
+  // Each is a condition on rows of that table, with " AND " before it. BindTo() binds its values.
+  std::string OfIncidents() const {
+    if (job_ != nullptr) return absl::StrCat(" AND ", dialect_.tenant, " = ? AND job = ?");
+    return OfOwner("incidents");
+  }
+  // Of a table with tenant and job.
+  std::string OfJobs(const char* table) const {
+    return job_ != nullptr ? " AND tenant = ? AND job = ?" : OfOwner(table);
+  }
+  std::string OfAlerts() const {
+    if (job_ != nullptr) {
+      return absl::StrCat(" AND incident IN (SELECT id FROM incidents WHERE ", dialect_.tenant,
+                          " = ? AND job = ?)");
+    }
+    if (!dialect_.has_daemons) return "";
+    return " AND coalesce((SELECT o.daemon FROM incidents AS i JOIN owners AS o ON o.tenant = i.tenant AND "
+           "o.job = i.job WHERE i.id = outbox.incident AND o.daemon IS NOT NULL LIMIT 1), outbox.daemon) = ?";
+  }
+  void BindTo(Sql* sql) const {
+    if (job_ != nullptr) {
+      sql->Bind(job_->tenant).Bind(job_->job);
+    } else if (dialect_.has_daemons) {
+      sql->Bind(daemon_);
+    }
+  }
+
+ private:
+  std::string OfOwner(const std::string& table) const {
+    if (!dialect_.has_daemons) return "";
+    return absl::StrCat(" AND coalesce((SELECT o.daemon FROM owners AS o WHERE o.tenant = ", table,
+                        ".tenant AND o.job = ", table, ".job), ", table, ".daemon) = ?");
+  }
+
+  const HistoryDialect& dialect_;
+  const std::string& daemon_;
+  const JobId* const job_;
+};
+
+absl::Status SqlHistory::LoadOpen(const Scope& scope, std::vector<v1::Incident>* open) const {
+  Sql rows(db_.get(), absl::StrCat("SELECT summary, stacks FROM incidents WHERE closed_ns = 0",
+                                   scope.OfIncidents(), " ORDER BY opened_ns, id"));
+  scope.BindTo(&rows);
   while (rows.Next()) {
     v1::Incident incident;
     if (!incident.ParseFromString(rows.Bytes(0)) || !incident.MergeFromString(rows.Bytes(1))) {
@@ -52,11 +98,12 @@ absl::Status SqlHistory::LoadOpen(std::vector<v1::Incident>* open) const {
   return rows.status();
 }
 
-absl::Status SqlHistory::LoadClosed(std::vector<v1::Incident>* closed) const {
+absl::Status SqlHistory::LoadClosed(const Scope& scope, std::vector<v1::Incident>* closed) const {
   Sql rows(db_.get(),
-           absl::StrCat("SELECT summary FROM incidents WHERE closed_ns != 0", AndMine(),
-                        " AND job IN (SELECT job FROM job_hosts) ORDER BY opened_ns DESC LIMIT ?"));
-  BindMine(&rows);
+           absl::StrCat("SELECT summary FROM incidents WHERE closed_ns != 0", scope.OfIncidents(),
+                        scope.is_one_job() ? "" : " AND job IN (SELECT job FROM job_hosts)",
+                        " ORDER BY opened_ns DESC LIMIT ?"));
+  scope.BindTo(&rows);
   rows.Bind(kMostClosed);
   while (rows.Next()) {
     v1::Incident incident;
@@ -77,13 +124,13 @@ absl::Status SqlHistory::LoadReceivers(std::vector<AlertRow>* alerts) const {
   return absl::OkStatus();
 }
 
-absl::Status SqlHistory::LoadAlerts(std::vector<AlertRow>* alerts) const {
+absl::Status SqlHistory::LoadAlerts(const Scope& scope, std::vector<AlertRow>* alerts) const {
   Sql rows(db_.get(),
            absl::StrCat("SELECT incident, sequence, kind, made_ns, body, sent FROM outbox WHERE incident "
                         "IN (SELECT incident FROM outbox GROUP BY incident HAVING min(sent) = 0 OR "
                         "max(CASE kind WHEN 'resolved' THEN 1 ELSE 0 END) = 0 UNION SELECT id FROM "
-                        "incidents WHERE closed_ns = 0)", AndMine(), " ORDER BY incident, sequence"));
-  BindMine(&rows);
+                        "incidents WHERE closed_ns = 0)", scope.OfAlerts(), " ORDER BY incident, sequence"));
+  scope.BindTo(&rows);
   while (rows.Next()) {
     AlertRow& alert = alerts->emplace_back();
     alert.incident = rows.Bytes(0);
@@ -96,10 +143,11 @@ absl::Status SqlHistory::LoadAlerts(std::vector<AlertRow>* alerts) const {
   return rows.status().ok() ? LoadReceivers(alerts) : rows.status();
 }
 
-absl::Status SqlHistory::LoadHosts(std::map<JobKey, std::set<std::string>>* hosts) const {
-  Sql rows(db_.get(),
-           absl::StrCat("SELECT tenant, job, attempt, host FROM job_hosts WHERE 1 = 1", AndMine()));
-  BindMine(&rows);
+absl::Status SqlHistory::LoadHosts(const Scope& scope,
+                                   std::map<JobKey, std::set<std::string>>* hosts) const {
+  Sql rows(db_.get(), absl::StrCat("SELECT tenant, job, attempt, host FROM job_hosts WHERE 1 = 1",
+                                   scope.OfJobs("job_hosts")));
+  scope.BindTo(&rows);
   while (rows.Next()) {
     const JobKey key({rows.Bytes(0), rows.Bytes(1)}, static_cast<int32_t>(rows.Integer(2)));
     (*hosts)[key].insert(rows.Bytes(3));
@@ -107,10 +155,11 @@ absl::Status SqlHistory::LoadHosts(std::map<JobKey, std::set<std::string>>* host
   return rows.status();
 }
 
-absl::Status SqlHistory::LoadAttempts(std::map<JobKey, AttemptFacts>* attempts) const {
+absl::Status SqlHistory::LoadAttempts(const Scope& scope,
+                                      std::map<JobKey, AttemptFacts>* attempts) const {
   Sql rows(db_.get(), absl::StrCat("SELECT tenant, job, attempt, world_size, restarts, launch, has_twin "
-                                   "FROM job_attempts WHERE 1 = 1", AndMine()));
-  BindMine(&rows);
+                                   "FROM job_attempts WHERE 1 = 1", scope.OfJobs("job_attempts")));
+  scope.BindTo(&rows);
   while (rows.Next()) {
     const JobKey key({rows.Bytes(0), rows.Bytes(1)}, static_cast<int32_t>(rows.Integer(2)));
     (*attempts)[key] = {static_cast<int32_t>(rows.Integer(3)), rows.Bytes(4), rows.Bytes(5),
@@ -120,8 +169,9 @@ absl::Status SqlHistory::LoadAttempts(std::map<JobKey, AttemptFacts>* attempts) 
   Sql members(db_.get(),
               absl::StrCat("SELECT tenant, job, attempt, host, pid, start_time, rank FROM attempt_members "
                            "WHERE (tenant, job, attempt) IN (SELECT tenant, job, attempt FROM job_attempts "
-                           "WHERE 1 = 1", AndMine(), ") ORDER BY tenant, job, attempt, host, pid, start_time"));
-  BindMine(&members);
+                           "WHERE 1 = 1", scope.OfJobs("job_attempts"),
+                           ") ORDER BY tenant, job, attempt, host, pid, start_time"));
+  scope.BindTo(&members);
   while (members.Next()) {
     const auto at = attempts->find(JobKey({members.Bytes(0), members.Bytes(1)},
                                           static_cast<int32_t>(members.Integer(2))));
@@ -141,6 +191,14 @@ absl::Status SqlHistory::LoadSilences(std::vector<v1::Silence>* silences) const 
     if (silence.ParseFromString(rows.Bytes(0))) silences->push_back(std::move(silence));
   }
   return rows.status();
+}
+
+absl::StatusOr<std::vector<v1::Silence>> SqlHistory::ListSilences() const {
+  std::vector<v1::Silence> silences;
+  const absl::MutexLock lock(&mutex_);
+  const absl::Status status = LoadSilences(&silences);
+  if (!status.ok()) return status;
+  return silences;
 }
 
 absl::Status SqlHistory::SaveAlert(const AlertRow& alert) {
@@ -243,16 +301,32 @@ absl::Status SqlHistory::SaveAction(const ActionRow& action) {
   return InTransaction([&] { return InsertAction(action); });
 }
 
+absl::Status SqlHistory::LoadFor(const Scope& scope, Continuation* continuation) const {
+  absl::Status status = LoadOpen(scope, &continuation->open);
+  if (status.ok()) status = LoadHosts(scope, &continuation->hosts);
+  if (status.ok()) status = LoadClosed(scope, &continuation->closed);
+  if (status.ok()) status = LoadAlerts(scope, &continuation->alerts);
+  if (status.ok()) status = LoadAttempts(scope, &continuation->attempts);
+  return status;
+}
+
 absl::StatusOr<Continuation> SqlHistory::Load() const {
   Continuation continuation;
   const absl::MutexLock lock(&mutex_);
-  absl::Status status = LoadOpen(&continuation.open);
-  if (status.ok()) status = LoadHosts(&continuation.hosts);
-  if (status.ok()) status = LoadClosed(&continuation.closed);
-  if (status.ok()) status = LoadAlerts(&continuation.alerts);
-  if (status.ok()) status = LoadAttempts(&continuation.attempts);
+  absl::Status status = LoadFor(Scope(dialect_, daemon_, nullptr), &continuation);
   if (status.ok()) status = LoadSilences(&continuation.silences);
   if (!status.ok()) return status;
+  return continuation;
+}
+
+absl::StatusOr<Continuation> SqlHistory::LoadJob(const JobId& job) const {
+  Continuation continuation;
+  const absl::MutexLock lock(&mutex_);
+  const absl::Status status = LoadFor(Scope(dialect_, daemon_, &job), &continuation);
+  if (!status.ok()) return status;
+  Sql number(db_.get(), dialect_.last_number, job.tenant, job.job);
+  if (!number.Next()) return number.status();
+  continuation.last_number = static_cast<int>(number.Integer(0));
   return continuation;
 }
 

@@ -7,7 +7,8 @@
 namespace rollcall {
 
 struct HistoryDialect {
-  bool has_daemons;  // rows that a daemon continues carry its name, in the column `daemon`
+  // Rows that a daemon continues carry its name, in the column `daemon`; a row of `owners` counts more.
+  bool has_daemons;
 
   // Of a row of `incidents`.
   const char* tenant;
@@ -30,6 +31,7 @@ struct HistoryDialect {
 
   const char* action_key;  // columns
   const char* numbers;     // tenant, job and highest number of each job's incidents
+  const char* last_number;  // the highest of a tenant's job
   const char* begin_read;  // begins a transaction that sees one state of all tables
 };
 
@@ -52,6 +54,8 @@ inline constexpr HistoryDialect kSqliteDialect = {
     "rowid",
     "SELECT coalesce(tenant, ''), job, max(number) FROM incidents LEFT JOIN incident_keys ON "
     "incident_keys.incident = id GROUP BY 1, 2",
+    "SELECT coalesce(max(number), 0) FROM incidents WHERE coalesce((SELECT tenant FROM incident_keys WHERE "
+    "incident = id), 'default') = ? AND job = ?",
     "BEGIN",
 };
 
@@ -72,6 +76,7 @@ inline constexpr HistoryDialect kPostgresDialect = {
     "",
     "at_ns, content",
     "SELECT tenant, job, number FROM job_numbers",
+    "SELECT coalesce(max(number), 0) FROM job_numbers WHERE tenant = ? AND job = ?",
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
 };
 

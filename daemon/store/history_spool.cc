@@ -64,8 +64,9 @@ void HistorySpool::Count() {
 }
 
 template <typename Write>
-absl::Status HistorySpool::Keep(const std::string& message, const std::string& replaces,
+absl::Status HistorySpool::Keep(v1::HistoryWrite message, const std::string& replaces,
                                 const Write& write) {
+  if (fence_.has_value()) SetFence(fence_->first, fence_->second, &message);
   const absl::MutexLock whole(&spool_mutex_);
   std::unique_ptr<SqlTransaction> transaction;
   {
@@ -74,7 +75,7 @@ absl::Status HistorySpool::Keep(const std::string& message, const std::string& r
   }
   absl::Status status = transaction->begun();
   if (status.ok()) status = write();
-  if (status.ok()) status = Append(message, replaces);
+  if (status.ok()) status = Append(message.SerializeAsString(), replaces);
   {
     const absl::MutexLock lock(&mutex_);
     status = transaction->End(status);
@@ -128,51 +129,59 @@ absl::Status HistorySpool::DropOldest() {
   return status;
 }
 
+absl::Status HistorySpool::Fenced(const JobId& job, int64_t token,
+                                  const std::function<absl::Status()>& write) {
+  fence_.emplace(job, token);
+  const absl::Status status = write();
+  fence_.reset();
+  return status;
+}
+
 absl::Status HistorySpool::Save(const v1::Incident& incident) {
-  return Keep(WriteOfIncident(incident).SerializeAsString(), incident.id(),
+  return Keep(WriteOfIncident(incident), incident.id(),
               [&] { return SqliteHistory::Save(incident); });
 }
 
 absl::Status HistorySpool::SaveAlert(const AlertRow& alert) {
-  return Keep(WriteOfAlert(alert).SerializeAsString(), "",
+  return Keep(WriteOfAlert(alert), "",
               [&] { return SqliteHistory::SaveAlert(alert); });
 }
 
 absl::Status HistorySpool::MarkAlert(const std::string& incident, int32_t sequence,
                                      const std::string& receiver) {
-  return Keep(WriteOfAlertMark(incident, sequence, receiver).SerializeAsString(), "",
+  return Keep(WriteOfAlertMark(incident, sequence, receiver), "",
               [&] { return SqliteHistory::MarkAlert(incident, sequence, receiver); });
 }
 
 absl::Status HistorySpool::SaveHosts(const JobKey& job, const std::vector<std::string>& hosts,
                                      int64_t seen_ns) {
-  return Keep(WriteOfHosts(job, hosts, seen_ns).SerializeAsString(), "",
+  return Keep(WriteOfHosts(job, hosts, seen_ns), "",
               [&] { return SqliteHistory::SaveHosts(job, hosts, seen_ns); });
 }
 
 absl::Status HistorySpool::ForgetHosts(const JobKey& job) {
-  return Keep(WriteOfForgottenHosts(job).SerializeAsString(), "",
+  return Keep(WriteOfForgottenHosts(job), "",
               [&] { return SqliteHistory::ForgetHosts(job); });
 }
 
 absl::Status HistorySpool::SaveAttempts(const std::map<JobKey, AttemptFacts>& attempts,
                                         int64_t seen_ns) {
-  return Keep(WriteOfAttempts(attempts, seen_ns).SerializeAsString(), "",
+  return Keep(WriteOfAttempts(attempts, seen_ns), "",
               [&] { return SqliteHistory::SaveAttempts(attempts, seen_ns); });
 }
 
 absl::Status HistorySpool::ForgetAttempt(const JobKey& job) {
-  return Keep(WriteOfForgottenAttempt(job).SerializeAsString(), "",
+  return Keep(WriteOfForgottenAttempt(job), "",
               [&] { return SqliteHistory::ForgetAttempt(job); });
 }
 
 absl::Status HistorySpool::SaveAction(const ActionRow& action) {
-  return Keep(WriteOfAction(action).SerializeAsString(), "",
+  return Keep(WriteOfAction(action), "",
               [&] { return SqliteHistory::SaveAction(action); });
 }
 
 absl::Status HistorySpool::SaveSilence(const v1::Silence& silence) {
-  return Keep(WriteOfSilence(silence).SerializeAsString(), "",
+  return Keep(WriteOfSilence(silence), "",
               [&] { return SqliteHistory::SaveSilence(silence); });
 }
 

@@ -8,9 +8,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -18,6 +21,10 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "daemon/store/sqlite_history.h"
+
+namespace rollcall::v1 {
+class HistoryWrite;
+}
 
 namespace rollcall {
 
@@ -54,6 +61,10 @@ class HistorySpool : public SqliteHistory {
   absl::Status SaveAction(const ActionRow& action) override;
   absl::Status SaveSilence(const v1::Silence& silence) override;
 
+  // Writes that `write` makes carry the job and the token, for the database to check.
+  absl::Status Fenced(const JobId& job, int64_t token,
+                      const std::function<absl::Status()>& write) override;
+
   // The oldest of what waits.
   absl::StatusOr<std::vector<Entry>> Next(int most) const;
   // The database has these. Nothing happens to one whose place a newer state has taken.
@@ -74,13 +85,14 @@ class HistorySpool : public SqliteHistory {
   // Makes the write, and keeps it for the database. `replaces`: an incident's id, whose earlier states
   // nobody needs any more; "": none.
   template <typename Write>
-  absl::Status Keep(const std::string& message, const std::string& replaces, const Write& write);
+  absl::Status Keep(v1::HistoryWrite message, const std::string& replaces, const Write& write);
   absl::Status Append(const std::string& message, const std::string& replaces)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(spool_mutex_);
   absl::Status DropOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(spool_mutex_);
   void Count() ABSL_EXCLUSIVE_LOCKS_REQUIRED(spool_mutex_);
 
   const SpoolLimits spool_limits_;
+  std::optional<std::pair<JobId, int64_t>> fence_;  // of the writing thread
   // Held around a whole write. Locked before the mutex of the history.
   mutable absl::Mutex spool_mutex_;
   mutable absl::Mutex counts_mutex_;  // never held while something waits for the disk

@@ -43,6 +43,36 @@ absl::Status ApplyAttempts(const v1::HistoryWrite::Attempts& attempts, History* 
   return history->SaveAttempts(facts, attempts.seen_ns());
 }
 
+absl::Status ApplyUnfenced(const v1::HistoryWrite& write, History* history) {
+  switch (write.write_case()) {
+    case v1::HistoryWrite::kIncident:
+      return history->Save(write.incident());
+    case v1::HistoryWrite::kAlert:
+      return history->SaveAlert(AlertOf(write.alert()));
+    case v1::HistoryWrite::kAlertMark:
+      return history->MarkAlert(write.alert_mark().incident(), write.alert_mark().sequence(),
+                                write.alert_mark().receiver());
+    case v1::HistoryWrite::kHosts:
+      return history->SaveHosts(KeyOf(write.hosts().job()),
+                                {write.hosts().hosts().begin(), write.hosts().hosts().end()},
+                                write.hosts().seen_ns());
+    case v1::HistoryWrite::kForgetHosts:
+      return history->ForgetHosts(KeyOf(write.forget_hosts()));
+    case v1::HistoryWrite::kAttempts:
+      return ApplyAttempts(write.attempts(), history);
+    case v1::HistoryWrite::kForgetAttempt:
+      return history->ForgetAttempt(KeyOf(write.forget_attempt()));
+    case v1::HistoryWrite::kAction:
+      return history->SaveAction({write.action().at_ns(), write.action().who(), write.action().action(),
+                                  write.action().object(), write.action().peer()});
+    case v1::HistoryWrite::kSilence:
+      return history->SaveSilence(write.silence());
+    case v1::HistoryWrite::WRITE_NOT_SET:
+      break;
+  }
+  return absl::InvalidArgumentError("a write that this release does not know");
+}
+
 }  // namespace
 
 v1::HistoryWrite WriteOfIncident(const v1::Incident& incident) {
@@ -130,34 +160,16 @@ v1::HistoryWrite WriteOfSilence(const v1::Silence& silence) {
   return write;
 }
 
+void SetFence(const JobId& job, int64_t token, v1::HistoryWrite* write) {
+  write->mutable_job()->set_tenant(job.tenant);
+  write->mutable_job()->set_job(job.job);
+  write->set_token(token);
+}
+
 absl::Status Apply(const v1::HistoryWrite& write, History* history) {
-  switch (write.write_case()) {
-    case v1::HistoryWrite::kIncident:
-      return history->Save(write.incident());
-    case v1::HistoryWrite::kAlert:
-      return history->SaveAlert(AlertOf(write.alert()));
-    case v1::HistoryWrite::kAlertMark:
-      return history->MarkAlert(write.alert_mark().incident(), write.alert_mark().sequence(),
-                                write.alert_mark().receiver());
-    case v1::HistoryWrite::kHosts:
-      return history->SaveHosts(KeyOf(write.hosts().job()),
-                                {write.hosts().hosts().begin(), write.hosts().hosts().end()},
-                                write.hosts().seen_ns());
-    case v1::HistoryWrite::kForgetHosts:
-      return history->ForgetHosts(KeyOf(write.forget_hosts()));
-    case v1::HistoryWrite::kAttempts:
-      return ApplyAttempts(write.attempts(), history);
-    case v1::HistoryWrite::kForgetAttempt:
-      return history->ForgetAttempt(KeyOf(write.forget_attempt()));
-    case v1::HistoryWrite::kAction:
-      return history->SaveAction({write.action().at_ns(), write.action().who(), write.action().action(),
-                                  write.action().object(), write.action().peer()});
-    case v1::HistoryWrite::kSilence:
-      return history->SaveSilence(write.silence());
-    case v1::HistoryWrite::WRITE_NOT_SET:
-      break;
-  }
-  return absl::InvalidArgumentError("a write that this release does not know");
+  if (!write.has_job()) return ApplyUnfenced(write, history);
+  return history->Fenced({write.job().tenant(), write.job().job()}, write.token(),
+                         [&] { return ApplyUnfenced(write, history); });
 }
 
 }  // namespace rollcall

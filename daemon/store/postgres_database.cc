@@ -306,7 +306,7 @@ absl::Status SetTimes(SqlDatabase* db, const PostgresTimes& times) {
   for (const std::string& text :
        {absl::StrCat("SET statement_timeout = ", answer_ms),
         absl::StrCat("SET lock_timeout = ", times.lock.count() * 1000),
-        absl::StrCat("SET idle_in_transaction_session_timeout = ", 4 * answer_ms),
+        absl::StrCat("SET idle_in_transaction_session_timeout = ", times.pause.count() * 1000),
         std::string("SET client_min_messages = warning")}) {
     const absl::Status status = Sql(db, text).Run();
     if (!status.ok()) return status;

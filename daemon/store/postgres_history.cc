@@ -39,8 +39,9 @@ absl::Status CheckServer(SqlDatabase* db, int version) {
 }  // namespace
 
 PostgresHistory::PostgresHistory(std::unique_ptr<SqlDatabase> db, const HistoryLimits& limits,
-                                 std::string daemon)
-    : SqlHistory(std::move(db), kPostgresDialect, limits, std::move(daemon)) {}
+                                 const PostgresOptions& options)
+    : SqlHistory(std::move(db), kPostgresDialect, limits, options.daemon),
+      incarnation_(options.incarnation) {}
 
 absl::StatusOr<std::unique_ptr<PostgresHistory>> PostgresHistory::Open(const PostgresOptions& options,
                                                                        const HistoryLimits& limits) {
@@ -49,13 +50,14 @@ absl::StatusOr<std::unique_ptr<PostgresHistory>> PostgresHistory::Open(const Pos
   absl::Status status = CheckServer(db->get(), (*db)->server_version());
   if (status.ok()) status = UseSchema(db->get()).status();
   if (status.ok()) status = Migrate(db->get());
+  if (status.ok()) status = NoteStart(db->get(), options.incarnation);
   if (!status.ok()) {
     const auto shown = PostgresUrlInPublic(options.url);
     return absl::Status(status.code(), absl::StrCat("cannot use ", shown.ok() ? *shown : "the database",
                                                     ": ", status.message()));
   }
   return std::unique_ptr<PostgresHistory>(
-      new PostgresHistory(*std::move(db), limits, options.daemon));
+      new PostgresHistory(*std::move(db), limits, options));
 }
 
 absl::Status PostgresHistory::Ping() {
@@ -65,6 +67,7 @@ absl::Status PostgresHistory::Ping() {
 
 absl::Status PostgresHistory::Begin() {
   const absl::MutexLock lock(&mutex_);
+  checked_.clear();
   together_ = std::make_unique<SqlTransaction>(db_.get());
   return together_->begun();
 }
@@ -73,9 +76,50 @@ absl::Status PostgresHistory::End(const absl::Status& status) {
   const absl::MutexLock lock(&mutex_);
   const absl::Status ended = together_->End(status);
   together_.reset();
+  checked_.clear();
   // Partitions that the transaction made are gone with it.
   if (!ended.ok()) known_.clear();
   return ended;
+}
+
+absl::Status PostgresHistory::CheckOwner(const JobId& job, int64_t token) {
+  if (checked_.count({job, token}) > 0) return absl::OkStatus();
+  Sql row(db_.get(),
+          "SELECT coalesce(o.daemon, ''), o.token, CASE WHEN ? = '' OR o.incarnation = ? THEN 0 WHEN "
+          "(SELECT s.number FROM daemon_starts AS s WHERE s.incarnation = o.incarnation) > (SELECT s.number "
+          "FROM daemon_starts AS s WHERE s.incarnation = ?) THEN 1 ELSE 0 END FROM owners AS o WHERE "
+          "o.tenant = ? AND o.job = ? FOR SHARE OF o",
+          incarnation_, incarnation_, incarnation_, job.tenant, job.job);
+  if (!row.Next()) return row.status();
+  const std::string owner = row.Bytes(0);
+  const bool is_of_another = !owner.empty() && owner != daemon_;
+  if (token > 0 ? token < row.Integer(1) : is_of_another) {
+    return absl::AbortedError(absl::StrCat("another daemon has had the job ", ToText(job), " since",
+                                           owner.empty() ? "" : ": ", owner));
+  }
+  if (owner == daemon_ && row.Integer(2) != 0) {
+    return absl::AbortedError(absl::StrCat("a daemon that started later has this one's name, ", daemon_,
+                                           ", and the job ", ToText(job)));
+  }
+  if (together_ != nullptr) checked_.insert({job, token});
+  return absl::OkStatus();
+}
+
+absl::Status PostgresHistory::Fenced(const JobId& job, int64_t token,
+                                     const std::function<absl::Status()>& write) {
+  std::unique_ptr<SqlTransaction> transaction;
+  absl::Status status;
+  {
+    const absl::MutexLock lock(&mutex_);
+    transaction = std::make_unique<SqlTransaction>(db_.get());
+    status = transaction->begun();
+    if (status.ok()) status = CheckOwner(job, token);
+  }
+  if (status.ok()) status = write();
+  const absl::MutexLock lock(&mutex_);
+  status = transaction->End(status);
+  if (!status.ok() && together_ == nullptr) known_.clear();
+  return status;
 }
 
 absl::Status PostgresHistory::Ensure(const std::string& table, int64_t wall_ns) {

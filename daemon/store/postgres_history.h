@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -38,6 +39,10 @@ class PostgresHistory : public SqlHistory {
   absl::Status Begin();
   absl::Status End(const absl::Status& status);
 
+  // The check and the write are one transaction, and nobody takes the job in between.
+  absl::Status Fenced(const JobId& job, int64_t token,
+                      const std::function<absl::Status()>& write) override;
+
  protected:
   absl::Status SaveIncident(const IncidentRow& row) override;
   absl::Status InsertAction(const ActionRow& action) override;
@@ -48,13 +53,18 @@ class PostgresHistory : public SqlHistory {
   absl::Status Vacuum() override;
 
  private:
-  PostgresHistory(std::unique_ptr<SqlDatabase> db, const HistoryLimits& limits, std::string daemon);
+  PostgresHistory(std::unique_ptr<SqlDatabase> db, const HistoryLimits& limits,
+                  const PostgresOptions& options);
+  absl::Status CheckOwner(const JobId& job, int64_t token) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Ensure(const std::string& table, int64_t wall_ns);
   absl::Status DropOld(int64_t now_ns);
   absl::StatusOr<int64_t> DropExcess(int64_t now_ns);
   absl::Status DeleteExcess();
 
+  const std::string incarnation_;
   std::unique_ptr<SqlTransaction> together_ ABSL_GUARDED_BY(mutex_);
+  // Checked in the transaction, so nobody takes them before its end.
+  std::set<std::pair<JobId, int64_t>> checked_ ABSL_GUARDED_BY(mutex_);
   // Partitions that were there a moment ago. Another daemon may have dropped one since.
   std::set<std::pair<std::string, int64_t>> known_ ABSL_GUARDED_BY(mutex_);
 };

@@ -21,9 +21,8 @@ constexpr char kMigrationTimes[] = "SET LOCAL lock_timeout = 0";
 // change with it. Incidents, culprits and actions have a partition for each week
 // (postgres_partitions.h).
 //
-// The rows of what a daemon continues carry its name in `daemon`. The owner of a job, once there are
-// leases, belongs beside it: its fencing token is then one more column and one more condition of the
-// upserts.
+// The rows of what a daemon continues carry its name in `daemon`; the job's row in `owners` (layout 3)
+// counts more.
 const std::vector<const char*> kLayout1 = {
     "CREATE TABLE incidents (id text COLLATE \"C\" NOT NULL, opened_ns bigint NOT NULL, tenant text "
     "COLLATE \"C\" NOT NULL, job text COLLATE \"C\" NOT NULL, attempt bigint NOT NULL, number bigint NOT "
@@ -85,6 +84,22 @@ const std::vector<const char*> kLayout2 = {
     "INSERT INTO facts_filled VALUES (1, 9223372036854775807)",
 };
 
+// For several daemons: daemon/fleet/fleet_store.h. Each owner has a row in `daemons`, so that whoever takes
+// a job can lock the lease of the daemon that had it. Jobs that were given up keep their row and its token
+// for two weeks. `daemon_starts` says which of two starts of a daemon came first.
+const std::vector<const char*> kLayout3 = {
+    "CREATE TABLE daemons (name text COLLATE \"C\" PRIMARY KEY, address text NOT NULL, page text NOT NULL, "
+    "incarnation text COLLATE \"C\" NOT NULL, secret text NOT NULL, alive_since timestamptz NOT NULL, "
+    "expires_at timestamptz NOT NULL)",
+    "CREATE SEQUENCE owner_tokens",
+    "CREATE TABLE owners (tenant text COLLATE \"C\" NOT NULL, job text COLLATE \"C\" NOT NULL, daemon text "
+    "COLLATE \"C\" REFERENCES daemons (name), incarnation text COLLATE \"C\" NOT NULL, token bigint NOT "
+    "NULL, since timestamptz NOT NULL, PRIMARY KEY (tenant, job))",
+    "CREATE INDEX owners_by_daemon ON owners (daemon)",
+    "CREATE TABLE daemon_starts (incarnation text COLLATE \"C\" PRIMARY KEY, number bigint GENERATED "
+    "ALWAYS AS IDENTITY, at timestamptz NOT NULL DEFAULT clock_timestamp())",
+};
+
 struct Layout {
   // The lowest layout whose release can still use the tables after this change. Daemons of that release
   // run on while another one makes the change.
@@ -94,7 +109,7 @@ struct Layout {
 
 // Number n is at n - 1. Only additions: a statement must not hold back those who read and write for
 // longer than it takes to change the catalog.
-const Layout kLayouts[] = {{1, kLayout1}, {1, kLayout2}};
+const Layout kLayouts[] = {{1, kLayout1}, {1, kLayout2}, {1, kLayout3}};
 static_assert(std::size(kLayouts) == kPostgresLayout);
 
 std::string Quoted(absl::string_view name) {
@@ -212,6 +227,12 @@ absl::Status Migrate(SqlDatabase* db) {
   if (status.ok()) status = LockTables(db);
   if (status.ok()) status = ApplyMissing(db);
   return transaction.End(status);
+}
+
+absl::Status NoteStart(SqlDatabase* db, const std::string& incarnation) {
+  if (incarnation.empty()) return absl::OkStatus();
+  return Sql(db, "INSERT INTO daemon_starts (incarnation) VALUES (?) ON CONFLICT DO NOTHING", incarnation)
+      .Run();
 }
 
 }  // namespace rollcall

@@ -13,7 +13,7 @@
 
 namespace rollcall {
 
-inline constexpr int kPostgresLayout = 2;  // that this release knows
+inline constexpr int kPostgresLayout = 3;  // that this release knows
 
 // Takes the schema of the URL's search_path, else "rollcall", and makes it if need be. Returns its name.
 absl::StatusOr<std::string> UseSchema(SqlDatabase* db);
@@ -21,6 +21,10 @@ absl::StatusOr<std::string> UseSchema(SqlDatabase* db);
 // Creates or changes the tables. kUnimplemented: a later release has changed them so that this one
 // cannot use them; says what to do.
 absl::Status Migrate(SqlDatabase* db);
+
+// Numbers this start of a daemon after all earlier ones, with the first connection that it makes.
+// `incarnation`: "" for none.
+absl::Status NoteStart(SqlDatabase* db, const std::string& incarnation);
 
 // Waits for the other daemons that change tables of this schema, until the end of the transaction.
 absl::Status LockTables(SqlDatabase* db);

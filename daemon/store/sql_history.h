@@ -58,7 +58,9 @@ class SqlHistory : public History {
   absl::Status ForgetAttempt(const JobKey& job) override;
   absl::Status SaveAction(const ActionRow& action) override;
   absl::Status SaveSilence(const v1::Silence& silence) override;
+  absl::StatusOr<std::vector<v1::Silence>> ListSilences() const override;
   absl::StatusOr<Continuation> Load() const override;
+  absl::StatusOr<Continuation> LoadJob(const JobId& job) const override;
   absl::Status Trim(int64_t now_ns) override;
 
  protected:
@@ -99,20 +101,22 @@ class SqlHistory : public History {
     return transaction.End(transaction.begun().ok() ? write() : transaction.begun());
   }
 
-  // " AND daemon = ?", and its value, for rows that only the daemon which wrote them continues.
-  std::string AndMine() const { return dialect_.has_daemons ? " AND daemon = ?" : ""; }
+  // Which rows a Continuation has: those of a job, or of this daemon's jobs.
+  class Scope;
+  // The value of the column `daemon`.
   void BindMine(Sql* sql) const {
     if (dialect_.has_daemons) sql->Bind(daemon_);
   }
 
   absl::Status AddRepeated(const v1::ListIncidentsRequest& request,
                            v1::ListIncidentsResponse* response) const;
-  absl::Status LoadOpen(std::vector<v1::Incident>* open) const;
-  absl::Status LoadClosed(std::vector<v1::Incident>* closed) const;
+  absl::Status LoadFor(const Scope& scope, Continuation* continuation) const;
+  absl::Status LoadOpen(const Scope& scope, std::vector<v1::Incident>* open) const;
+  absl::Status LoadClosed(const Scope& scope, std::vector<v1::Incident>* closed) const;
   absl::Status LoadReceivers(std::vector<AlertRow>* alerts) const;
-  absl::Status LoadAlerts(std::vector<AlertRow>* alerts) const;
-  absl::Status LoadHosts(std::map<JobKey, std::set<std::string>>* hosts) const;
-  absl::Status LoadAttempts(std::map<JobKey, AttemptFacts>* attempts) const;
+  absl::Status LoadAlerts(const Scope& scope, std::vector<AlertRow>* alerts) const;
+  absl::Status LoadHosts(const Scope& scope, std::map<JobKey, std::set<std::string>>* hosts) const;
+  absl::Status LoadAttempts(const Scope& scope, std::map<JobKey, AttemptFacts>* attempts) const;
   absl::Status LoadSilences(std::vector<v1::Silence>* silences) const;
   absl::Status SaveAttempt(const JobKey& job, const AttemptFacts& facts, int64_t seen_ns);
   absl::Status DeleteJob(const char* table, const JobKey& job);

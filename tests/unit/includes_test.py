@@ -40,6 +40,7 @@ LAYERS = [
         "daemon/report/stacks",
         "daemon/report",
         "daemon/store",
+        "daemon/fleet",
         "daemon/server/views",
         "daemon/server",
         "daemon",

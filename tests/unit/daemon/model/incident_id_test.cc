@@ -28,7 +28,7 @@ TEST(IncidentIdTest, ANameThatLooksLikeAnAttemptOrATenantIsWrittenDifferently) {
 }
 
 // All names of up to four of these characters, of two tenants, in three attempts.
-TEST(IncidentIdTest, NoTwoAttemptsOfAnyJobsHaveTheSamePrefix) {
+TEST(IncidentIdTest, NoTwoAttemptsOfAnyJobsHaveTheSamePrefixAndItTellsTheJob) {
   const std::string characters = "a1.:-";
   std::vector<std::string> names = {""};
   for (size_t from = 0, length = 0; length < 4; ++length) {
@@ -44,6 +44,8 @@ TEST(IncidentIdTest, NoTwoAttemptsOfAnyJobsHaveTheSamePrefix) {
         const JobKey key = Key(tenant, name, attempt);
         const auto [at, is_new] = seen.emplace(IncidentIdPrefix(key), key);
         EXPECT_TRUE(is_new) << at->first << ": " << ToText(key) << ", " << ToText(at->second);
+        const JobId read = JobOfIncidentId(IncidentIdPrefix(key) + "17");
+        EXPECT_TRUE(read == key) << at->first << ": " << ToText(key) << ", " << ToText(read);
       }
     }
   }

@@ -34,14 +34,14 @@ class HistoryForwarderTest : public testing::Test {
   HistoryKeeperOptions Options(const std::string& daemon = "daemon-1") const {
     HistoryKeeperOptions options;
     options.path = tree_.root() + "/" + daemon + ".spool.db";
-    options.database = {TestServer()->Url(schema_), daemon, {}};
+    options.database = {TestServer()->Url(schema_), daemon, {}, ""};
     options.first_pause_ns = 20'000'000;
     options.longest_pause_ns = 200'000'000;
     options.limits.keep_ns = int64_t{1} << 61;  // the incidents are from 1970
     return options;
   }
   std::unique_ptr<PostgresHistory> Database(const std::string& daemon = "daemon-1") const {
-    auto history = PostgresHistory::Open({TestServer()->Url(schema_), daemon, {}}, {});
+    auto history = PostgresHistory::Open({TestServer()->Url(schema_), daemon, {}, ""}, {});
     EXPECT_TRUE(history.ok()) << history.status();
     return *std::move(history);
   }
@@ -208,6 +208,55 @@ TEST_F(HistoryForwarderTest, ARowThatTheServerRefusesForGoodHoldsBackNoOther) {
   ASSERT_TRUE(Eventually([&] { return HasBrought(keeper); }));
   EXPECT_EQ(keeper.counts().lost, 1u);
   EXPECT_TRUE(Database()->Get("train-1").ok());
+}
+
+// The daemon was cut off, and another one took its job.
+TEST_F(HistoryForwarderTest, WhatWaitedForAJobThatAnotherDaemonHasNowIsDroppedAndNothingElse) {
+  std::map<JobId, int64_t> tokens = {{{"default", "lost"}, 5}, {{"default", "kept"}, 6}};
+  HistoryKeeperOptions options = Options();
+  options.token_of = [&tokens](const JobId& job) { return tokens.at(job); };
+  HistoryKeeper keeper(options);
+  ASSERT_TRUE(keeper.Start().ok());
+  ASSERT_TRUE(Eventually([&] { return HasBrought(keeper); }));
+  {
+    const auto db = PostgresDatabase::Connect(TestServer()->Url(schema_), {});
+    ASSERT_TRUE(db.ok()) << db.status();
+    for (const char* text :
+         {"INSERT INTO daemons (name, address, page, incarnation, secret, alive_since, expires_at) VALUES "
+          "('daemon-2', 'host:1', '', 'x', '', clock_timestamp(), clock_timestamp())",
+          "INSERT INTO owners (tenant, job, daemon, incarnation, token, since) VALUES ('default', 'lost', "
+          "'daemon-2', 'x', 7, clock_timestamp())"}) {
+      const absl::Status status = Sql(db->get(), text).Run();
+      ASSERT_TRUE(status.ok()) << status;
+    }
+  }
+  TestServer()->Stop();
+  for (const char* job : {"lost", "kept"}) {
+    keeper.Save(OpenIncident(job, 1));
+    keeper.outbox()->Save(Alert(absl::StrCat(job, "-1"), 1, "confirmed"), nullptr);
+    keeper.outbox()->Mark(absl::StrCat(job, "-1"), 1, "json:1");
+    keeper.SaveHosts(JobKey(job), {"node-1"}, 5);
+  }
+  keeper.SaveAttempts({{JobKey("lost"), {}}, {JobKey("kept"), {}}, {JobKey("kept", 1), {}}}, 5);
+  keeper.ForgetHosts(JobKey("lost", 3));
+  keeper.SaveAction({5, "me", "acknowledge", "lost-1", "127.0.0.1"});
+  ASSERT_TRUE(Eventually([&] { return keeper.counts().waiting == 0; }));
+  tokens.clear();  // a write has the token of when it was made
+  TestServer()->Start();
+  ASSERT_TRUE(Eventually([&] { return HasBrought(keeper); }));
+  EXPECT_EQ(keeper.counts().fenced, 6u) << "incident, alert, mark, hosts twice, attempts";
+  EXPECT_EQ(keeper.counts().lost, 0u);
+  const auto database = Database();
+  const auto kept = database->LoadJob({"default", "kept"}), lost = database->LoadJob({"default", "lost"});
+  ASSERT_TRUE(kept.ok() && lost.ok()) << kept.status() << lost.status();
+  ASSERT_EQ(kept->alerts.size(), 1u);
+  EXPECT_EQ(kept->alerts[0].receivers, std::set<std::string>{"json:1"});
+  EXPECT_EQ(kept->open.size(), 1u);
+  EXPECT_EQ(kept->hosts.size(), 1u);
+  EXPECT_EQ(kept->attempts.size(), 2u);
+  EXPECT_TRUE(lost->open.empty() && lost->hosts.empty() && lost->attempts.empty());
+  EXPECT_TRUE(database->Get("kept-1").ok());
+  EXPECT_FALSE(database->Get("lost-1").ok());
 }
 
 TEST_F(HistoryForwarderTest, ADatabaseThatIsNotThereStopsTheFirstStartOnly) {

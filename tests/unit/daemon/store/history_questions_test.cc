@@ -43,7 +43,7 @@ class HistoryQuestionsTest : public testing::TestWithParam<Store> {
       EXPECT_TRUE(history.ok()) << history.status();
       return *std::move(history);
     }
-    auto history = PostgresHistory::Open({TestServer()->Url(schema()), "daemon-1", {}}, limits);
+    auto history = PostgresHistory::Open({TestServer()->Url(schema()), "daemon-1", {}, ""}, limits);
     EXPECT_TRUE(history.ok()) << history.status();
     return *std::move(history);
   }

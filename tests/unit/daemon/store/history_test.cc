@@ -32,7 +32,7 @@ class HistoryTest : public testing::TestWithParam<Store> {
     if (GetParam() == Store::kSqlite) return Opened(SqliteHistory::Open(file(), limits));
     // A schema for each test; the path of its folder is unlike all others.
     const std::string schema = "t" + absl::StrCat(fs::hash_value(folder_));
-    return Opened(PostgresHistory::Open({TestServer()->Url(schema), "daemon-1", {}}, limits));
+    return Opened(PostgresHistory::Open({TestServer()->Url(schema), "daemon-1", {}, ""}, limits));
   }
   fs::path file() const { return folder_ / "history.db"; }
 
@@ -332,6 +332,53 @@ TEST_P(HistoryTest, LoadsConfirmedIncidentsThatAreClosedOnlyOfJobsThatMayReturn)
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   ASSERT_EQ(loaded->closed.size(), 1u);
   EXPECT_EQ(loaded->closed[0].id(), "train-1");
+}
+
+// What a daemon needs that takes one job over.
+TEST_P(HistoryTest, LoadsOneJobWithAllItsAttempts) {
+  const auto history = Open();
+  v1::Incident ended = Incident("train", 4, 1000, "node-1");
+  *ended.mutable_confirmed_at() = ended.opened_at();
+  v1::Incident open = OpenIncident("train", 7, 2000);
+  open.set_attempt(2);
+  v1::Incident foreign = OpenIncident("train", 9, 2000);
+  foreign.set_id("lab:train-9");
+  foreign.set_tenant("lab");
+  for (const v1::Incident& incident : {ended, open, foreign, OpenIncident("other", 3, 2000)}) {
+    ASSERT_TRUE(history->Save(incident).ok());
+    ASSERT_TRUE(history->SaveAlert(Alert(incident.id(), 1, "confirmed")).ok());
+  }
+  ASSERT_TRUE(history->MarkAlert("train-7", 1, "json:1").ok());
+  JobKey second("train", 2), of_lab("train", 2);
+  of_lab.tenant = "lab";
+  AttemptFacts facts = {8, "", "1000 node-1:29500", false, {{{"a", 7, 1}, 3}}};
+  for (const JobKey& job : {JobKey("train"), second, of_lab, JobKey("other")}) {
+    ASSERT_TRUE(history->SaveHosts(job, {"a", "b"}, 5).ok());
+    ASSERT_TRUE(history->SaveAttempts({{job, facts}}, 5).ok());
+  }
+
+  const auto loaded = history->LoadJob({"default", "train"});
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  ASSERT_EQ(loaded->open.size(), 1u);
+  EXPECT_EQ(loaded->open[0].id(), "train-7");
+  EXPECT_EQ(loaded->open[0].stacks(0).pid(), 4711);
+  ASSERT_EQ(loaded->closed.size(), 1u);
+  EXPECT_EQ(loaded->closed[0].id(), "train-4");
+  ASSERT_EQ(loaded->alerts.size(), 2u) << "that of train-4 lacks its end";
+  EXPECT_EQ(loaded->alerts[1].incident, "train-7");
+  EXPECT_EQ(loaded->alerts[1].receivers, std::set<std::string>{"json:1"});
+  EXPECT_EQ(loaded->hosts, (std::map<JobKey, std::set<std::string>>{{JobKey("train"), {"a", "b"}},
+                                                                    {second, {"a", "b"}}}));
+  ASSERT_EQ(loaded->attempts.size(), 2u);
+  ASSERT_EQ(loaded->attempts.at(second).members.size(), 1u);
+  EXPECT_EQ(loaded->attempts.at(second).members[0].rank, 3);
+  EXPECT_EQ(loaded->last_number, 7);
+  EXPECT_EQ(history->LoadJob({"lab", "train"})->last_number, 9);
+
+  const auto none = history->LoadJob({"default", "unknown"});
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_TRUE(none->open.empty() && none->hosts.empty() && none->attempts.empty());
+  EXPECT_EQ(none->last_number, 0);
 }
 
 TEST_P(HistoryTest, NumbersIncidentsOfEachTenantSeparately) {

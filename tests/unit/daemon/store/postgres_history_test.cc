@@ -32,7 +32,7 @@ class PostgresHistoryTest : public testing::Test {
   }
 
   PostgresOptions Options(const std::string& daemon = "daemon-1") const {
-    return {TestServer()->Url(schema_), daemon, {}};
+    return {TestServer()->Url(schema_), daemon, {}, ""};
   }
   std::unique_ptr<PostgresHistory> Open(const HistoryLimits& limits = {},
                                         const std::string& daemon = "daemon-1") const {
@@ -90,7 +90,7 @@ TEST_F(PostgresHistoryTest, GoesOnWithALaterLayoutThatItCanUse) {
 TEST_F(PostgresHistoryTest, WithoutASearchPathTheTablesAreInTheSchemaRollcall) {
   const std::string url = TestServer()->Url("x");
   const auto history =
-      PostgresHistory::Open({url.substr(0, url.find("&options")), "daemon-1", {}}, {});
+      PostgresHistory::Open({url.substr(0, url.find("&options")), "daemon-1", {}, ""}, {});
   ASSERT_TRUE(history.ok()) << history.status();
   EXPECT_GT(ReadInteger(Connect().get(), "SELECT count(*) FROM pg_tables WHERE schemaname = 'rollcall' AND "
                                          "tablename = 'incidents'"), 0);
@@ -123,6 +123,136 @@ TEST_F(PostgresHistoryTest, WhoeverSavesAnIncidentContinuesIt) {
   EXPECT_TRUE(first->Load()->open.empty());
   EXPECT_EQ(second->Load()->open.size(), 1u);
   EXPECT_EQ(Ids(*first).size(), 1u);
+}
+
+// Says whose a job is, as daemon/fleet/ does.
+void SetOwner(SqlDatabase* db, const std::string& job, const std::string& daemon, int64_t token,
+              const std::string& incarnation = "first") {
+  absl::Status status =
+      Sql(db,
+          "INSERT INTO daemons (name, address, page, incarnation, secret, alive_since, expires_at) VALUES (?, "
+          "'host:1', '', ?, '', clock_timestamp(), clock_timestamp()) ON CONFLICT DO NOTHING",
+          daemon.empty() ? "none" : daemon, incarnation)
+          .Run();
+  ASSERT_TRUE(status.ok()) << status;
+  status = Sql(db,
+               "INSERT INTO owners (tenant, job, daemon, incarnation, token, since) VALUES ('default', ?, "
+               "nullif(?, ''), ?, ?, clock_timestamp()) ON CONFLICT (tenant, job) DO UPDATE SET daemon = "
+               "excluded.daemon, incarnation = excluded.incarnation, token = excluded.token",
+               job, daemon, incarnation, token)
+               .Run();
+  ASSERT_TRUE(status.ok()) << status;
+}
+
+TEST_F(PostgresHistoryTest, ARestartedDaemonContinuesTheJobsThatItOwnsWhoeverWroteThem) {
+  const auto first = Open({}, "daemon-1"), second = Open({}, "daemon-2");
+  for (const char* job : {"moved", "kept", "free"}) {
+    ASSERT_TRUE(first->Save(OpenIncident(job, 1)).ok());
+    ASSERT_TRUE(first->SaveAlert(Alert(absl::StrCat(job, "-1"), 1, "confirmed")).ok());
+    ASSERT_TRUE(first->SaveHosts(JobKey(job), {"node-1"}, 5).ok());
+    ASSERT_TRUE(first->SaveAttempts({{JobKey(job), {1, "", "", false, {{{"node-1", 7, 1}, 0}}}}}, 5).ok());
+  }
+  const auto db = Connect();
+  SetOwner(db.get(), "moved", "daemon-2", 2);
+  SetOwner(db.get(), "kept", "daemon-1", 3);
+  SetOwner(db.get(), "free", "", 4);
+  const auto of_first = first->Load(), of_second = second->Load();
+  ASSERT_TRUE(of_first.ok()) << of_first.status();
+  ASSERT_TRUE(of_second.ok()) << of_second.status();
+  for (const auto& [loaded, jobs] : {std::pair{&*of_first, std::set<std::string>{"kept", "free"}},
+                                     std::pair{&*of_second, std::set<std::string>{"moved"}}}) {
+    std::set<std::string> open, alerts, hosts, attempts;
+    for (const v1::Incident& incident : loaded->open) open.insert(incident.job());
+    for (const AlertRow& alert : loaded->alerts) alerts.insert(alert.incident);
+    for (const auto& [job, names] : loaded->hosts) hosts.insert(job.job);
+    for (const auto& [job, facts] : loaded->attempts) {
+      attempts.insert(job.job);
+      EXPECT_EQ(facts.members.size(), 1u) << job.job;
+    }
+    std::set<std::string> ids;
+    for (const std::string& job : jobs) ids.insert(job + "-1");
+    EXPECT_EQ(open, jobs);
+    EXPECT_EQ(alerts, ids);
+    EXPECT_EQ(hosts, jobs);
+    EXPECT_EQ(attempts, jobs);
+  }
+}
+
+absl::Status SaveFenced(PostgresHistory* history, int64_t token, const v1::Incident& incident) {
+  return history->Fenced({"default", incident.job()}, token, [&] { return history->Save(incident); });
+}
+
+TEST_F(PostgresHistoryTest, RefusesWhatADaemonWritesAboutAJobThatAnotherHasHadSince) {
+  const auto first = Open({}, "daemon-1"), second = Open({}, "daemon-2");
+  const auto db = Connect();
+  const v1::Incident before = OpenIncident("train", 1), after = Incident("train", 1, 1000, "node-2");
+  EXPECT_TRUE(SaveFenced(first.get(), 0, before).ok()) << "nobody has it yet";
+  SetOwner(db.get(), "train", "daemon-1", 5);
+  EXPECT_TRUE(SaveFenced(first.get(), 5, before).ok());
+  EXPECT_TRUE(SaveFenced(first.get(), 0, before).ok()) << "of when it could not ask";
+  EXPECT_TRUE(absl::IsAborted(SaveFenced(second.get(), 0, after)));
+  SetOwner(db.get(), "train", "daemon-2", 6);
+  EXPECT_TRUE(SaveFenced(second.get(), 6, after).ok());
+  for (const int64_t token : {5, 0, -1}) {
+    const absl::Status refused = SaveFenced(first.get(), token, before);
+    EXPECT_TRUE(absl::IsAborted(refused)) << token << ": " << refused;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("job train since: daemon-2"));
+  }
+  SetOwner(db.get(), "train", "", 6);
+  EXPECT_TRUE(absl::IsAborted(SaveFenced(first.get(), 5, before))) << "released since";
+  EXPECT_TRUE(SaveFenced(second.get(), 6, after).ok()) << "its last writes";
+  SetOwner(db.get(), "train", "daemon-1", 8);
+  EXPECT_TRUE(absl::IsAborted(SaveFenced(first.get(), 5, before))) << "what another changed in between";
+  EXPECT_EQ(first->Get("train-1")->state(), "resolved");
+}
+
+TEST_F(PostgresHistoryTest, ABatchLosesOnlyWhatIsOutOfDate) {
+  const auto history = Open();
+  SetOwner(Connect().get(), "lost", "daemon-2", 6);
+  ASSERT_TRUE(history->Begin().ok());
+  EXPECT_TRUE(SaveFenced(history.get(), 3, OpenIncident("mine", 1)).ok());
+  EXPECT_TRUE(absl::IsAborted(SaveFenced(history.get(), 5, OpenIncident("lost", 1))));
+  EXPECT_TRUE(SaveFenced(history.get(), 3, OpenIncident("mine", 2)).ok());
+  ASSERT_TRUE(history->End(absl::OkStatus()).ok());
+  EXPECT_EQ(Ids(*history), (std::vector<std::string>{"mine-1", "mine-2"}));
+}
+
+TEST_F(PostgresHistoryTest, OfTwoDaemonsOfOneNameTheLaterStartCounts) {
+  PostgresOptions earlier = Options(), later = Options();
+  earlier.incarnation = "earlier";
+  later.incarnation = "later";
+  const auto first = PostgresHistory::Open(earlier, {});
+  const auto second = PostgresHistory::Open(later, {});
+  ASSERT_TRUE(first.ok() && second.ok()) << first.status() << second.status();
+  const auto db = Connect();
+  SetOwner(db.get(), "train", "daemon-1", 5, "earlier");
+  EXPECT_TRUE(SaveFenced(second->get(), 5, OpenIncident("train", 1)).ok()) << "from its spool, before it renews";
+  SetOwner(db.get(), "train", "daemon-1", 5, "later");
+  EXPECT_TRUE(SaveFenced(second->get(), 5, OpenIncident("train", 1)).ok());
+  EXPECT_TRUE(absl::IsAborted(SaveFenced(first->get(), 5, OpenIncident("train", 1))));
+}
+
+// The check locks the owner: else another daemon could take the job, and read it, before the write is there.
+TEST_F(PostgresHistoryTest, NobodyTakesAJobInTheMiddleOfAWriteAndADaemonThatStandsStillDoesNotKeepIt) {
+  PostgresOptions options = Options();
+  options.times.pause = std::chrono::seconds(2);
+  auto history = PostgresHistory::Open(options, {});
+  ASSERT_TRUE(history.ok()) << history.status();
+  const auto db = Connect();
+  SetOwner(db.get(), "train", "daemon-1", 5);
+  ASSERT_TRUE((*history)->Begin().ok());
+  ASSERT_TRUE(SaveFenced(history->get(), 5, OpenIncident("train", 1)).ok());
+  const auto begun = std::chrono::steady_clock::now();
+  PostgresOptions patient = Options();
+  patient.times.lock = std::chrono::seconds(10);
+  const auto other = PostgresDatabase::Connect(patient.url, patient.times);
+  ASSERT_TRUE(other.ok()) << other.status();
+  SetOwner(other->get(), "train", "daemon-2", 6);
+  const auto took = std::chrono::steady_clock::now() - begun;
+  EXPECT_GT(took, std::chrono::milliseconds(1500)) << "it waited for the write";
+  EXPECT_LT(took, std::chrono::seconds(5)) << "and not for the daemon";
+  EXPECT_FALSE((*history)->End(absl::OkStatus()).ok());
+  EXPECT_TRUE(Ids(*Open()).empty());
 }
 
 TEST_F(PostgresHistoryTest, AnIdThatWasGivenTwiceKeepsBothIncidents) {
@@ -258,11 +388,11 @@ TEST(PostgresUrlTest, IsShownWithoutItsPasswordAndParameters) {
 
 TEST_F(PostgresHistoryTest, ErrorsSayWhatToTypeAndNoPassword) {
   const auto away = PostgresHistory::Open(
-      {"postgresql://rollcall:s3cret@127.0.0.1:1/rollcall", "daemon-1", {}}, {});
+      {"postgresql://rollcall:s3cret@127.0.0.1:1/rollcall", "daemon-1", {}, ""}, {});
   ASSERT_TRUE(absl::IsUnavailable(away.status())) << away.status();
   EXPECT_THAT(std::string(away.status().message()), HasSubstr("pg_isready"));
   EXPECT_THAT(std::string(away.status().message()), Not(HasSubstr("s3cret")));
-  const auto none = PostgresHistory::Open({TestServer()->Url(schema_, "no_such"), "daemon-1", {}}, {});
+  const auto none = PostgresHistory::Open({TestServer()->Url(schema_, "no_such"), "daemon-1", {}, ""}, {});
   ASSERT_TRUE(absl::IsFailedPrecondition(none.status())) << none.status();
   EXPECT_THAT(std::string(none.status().message()), HasSubstr("createdb"));
 }
