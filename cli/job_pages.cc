@@ -24,7 +24,12 @@ void Join(v1::StatusResponse page, std::set<Key>* known, v1::StatusResponse* all
     if (known->insert(KeyOf(job)).second) all->add_jobs()->Swap(&job);
   }
   page.clear_jobs();
+  std::set<std::string> silent(all->silent_daemons().begin(), all->silent_daemons().end());
+  silent.insert(page.silent_daemons().begin(), page.silent_daemons().end());
+  page.clear_silent_daemons();
   all->MergeFrom(page);
+  all->clear_silent_daemons();
+  for (const std::string& name : silent) all->add_silent_daemons(name);
 }
 
 // Each page after the first begins with the last job of the page before: if that is another job

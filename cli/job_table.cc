@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
@@ -161,11 +162,29 @@ std::string CountJobs(const v1::StatusResponse& status) {
                       "; ", CountInWords(agents, "agent", "agents"), " connected");
 }
 
+std::string SilentDaemons(const v1::StatusResponse& status) {
+  std::vector<std::string> silent;
+  for (const std::string& name : status.silent_daemons()) silent.push_back(CleanText(name));
+  if (silent.empty()) return "";
+  std::set<std::string> all(silent.begin(), silent.end());
+  for (const v1::JobStatus& job : status.jobs()) all.insert(CleanText(job.daemon()));
+  all.erase("");
+  const bool is_one = silent.size() == 1;
+  return absl::StrCat("of ", CountInWords(all.size(), "daemon", "daemons"), ", ",
+                      absl::StrJoin(silent, ", "), is_one ? " does" : " do",
+                      " not answer: jobs of ", is_one ? "it" : "them", " may be missing here");
+}
+
 std::vector<StatusLine> StatusTable(const v1::StatusResponse& status, int columns) {
   const std::string counts = CountJobs(status);
   std::vector<StatusLine> lines = {{columns == 0 ? counts : CutToWidth(counts, columns)}};
-  if (status.jobs().empty()) return lines;
-  for (StatusLine& line : JobTable(status, columns)) lines.push_back(std::move(line));
+  if (!status.jobs().empty()) {
+    for (StatusLine& line : JobTable(status, columns)) lines.push_back(std::move(line));
+  }
+  const std::string silent = SilentDaemons(status);
+  if (!silent.empty()) {
+    lines.push_back({columns == 0 ? silent : CutToWidth(silent, columns), LineStyle::kWorse});
+  }
   return lines;
 }
 

@@ -33,7 +33,10 @@ std::vector<StatusLine> JobTable(const v1::StatusResponse& status, int columns);
 // "3 jobs: 1 hung, 2 running; 12 agents connected".
 std::string CountJobs(const v1::StatusResponse& status);
 
-// CountJobs() and JobTable(), as `rollcall status` prints them.
+// Which daemons on the same database do not answer, so that their jobs may be missing; "": none.
+std::string SilentDaemons(const v1::StatusResponse& status);
+
+// CountJobs(), JobTable() and SilentDaemons(), as `rollcall status` prints them.
 std::vector<StatusLine> StatusTable(const v1::StatusResponse& status, int columns);
 
 // The number of jobs that hang now.

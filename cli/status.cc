@@ -87,6 +87,8 @@ std::vector<StatusLine> LinesOf(const StatusFlags& flags, const v1::StatusRespon
     }
   }
   if (lines.empty()) lines.push_back({CountJobs(response)});
+  const std::string silent = SilentDaemons(response);
+  if (!silent.empty()) lines.push_back({silent, LineStyle::kWorse});
   return lines;
 }
 

@@ -85,6 +85,8 @@ std::vector<StatusLine> WatchView::ListLines(int columns, int rows) const {
       {absl::StrCat("rollcall: ", CountJobs(status_)), LineStyle::kTitle},
       {absl::StrCat("Enter opens a job, s sorts (by ", NameOf(kJobOrders[order_]), "), q quits"),
        LineStyle::kSoft}};
+  const std::string silent = SilentDaemons(status_);
+  if (!silent.empty()) lines.push_back({silent, LineStyle::kWorse});
   const int selected = Selected();
   if (selected < 0) return lines;
   const std::vector<StatusLine> table = JobTable(status_, columns - 2);

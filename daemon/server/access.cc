@@ -8,8 +8,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "proto/clean_text.h"
 #include "proto/steady_clock.h"
+#include "rollcall/v1/query.pb.h"
+#include "security/digest.h"
 #include "security/grpc/credentials.h"
 #include "security/names.h"
 
@@ -62,19 +65,66 @@ std::string AdviceForHost(const Identity& identity, const std::string& host) {
   return advice;
 }
 
+// In Identity::credential, before the name of the daemon that asks.
+constexpr char kPeerCredential[] = "daemon ";
+
+// What another daemon says of its caller; nullopt: the call is not of another daemon.
+std::optional<std::string> PeerCallerIn(const grpc::ServerContextBase& context) {
+  const auto& metadata = context.client_metadata();
+  const auto found = metadata.find(kPeerCallerKey);
+  if (found == metadata.end()) return std::nullopt;
+  // Two of them are none: which one counts must not depend on who looks.
+  if (metadata.count(kPeerCallerKey) != 1) return "";
+  return std::string(found->second.data(), found->second.size());
+}
+
 }  // namespace
+
+std::string PeerOf(const Identity& identity) {
+  absl::string_view credential = identity.credential;
+  return absl::ConsumePrefix(&credential, kPeerCredential) ? std::string(credential) : "";
+}
 
 Tenants TenantsFor(const Identity& identity) {
   return identity.MaySeeAllTenants() ? Tenants::All() : Tenants::Only(identity.tenants);
 }
 
+absl::Status Access::CountWrongToken(const Presented& presented, const absl::Status& status) const {
+  if (failed_logins_->Begin(presented.peer, SteadyNs()) == 0) return status;
+  return absl::ResourceExhaustedError(
+      absl::StrCat(status.message(),
+                   ". This host has sent too many wrong tokens within a minute: wait a minute"));
+}
+
 absl::StatusOr<Identity> Access::Identify(const Presented& presented) const {
   absl::StatusOr<Identity> caller = authenticator_->Identify(presented);
   const bool is_wrong_token = absl::IsUnauthenticated(caller.status()) && !presented.bearer.empty();
-  if (!is_wrong_token || failed_logins_->Begin(presented.peer, SteadyNs()) == 0) return caller;
-  return absl::ResourceExhaustedError(
-      absl::StrCat(caller.status().message(),
-                   ". This host has sent too many wrong tokens within a minute: wait a minute"));
+  if (!is_wrong_token) return caller;
+  return CountWrongToken(presented, caller.status());
+}
+
+// `caller`: what the other daemon says of whom it asks for.
+absl::StatusOr<Identity> Access::IdentifyPeer(std::string_view method, const Presented& presented,
+                                              const std::string& caller) const {
+  if (peer_secret_.empty() || !EqualInConstantTime(presented.bearer, peer_secret_)) {
+    return CountWrongToken(
+        presented, absl::UnauthenticatedError(
+                       "this is not the secret of this daemon: it may have started again just now"));
+  }
+  v1::PeerCaller peer;
+  const std::optional<Role> role =
+      peer.ParseFromString(caller) ? ParseRole(peer.role()) : std::nullopt;
+  if (!role.has_value() || method == kConnect) {
+    return absl::UnauthenticatedError(
+        "another daemon says for whom it asks, in the service Query only: run the same release "
+        "everywhere");
+  }
+  return Identity{CleanText(peer.name()),
+                  {*role},
+                  {peer.hosts().begin(), peer.hosts().end()},
+                  {peer.tenants().begin(), peer.tenants().end()},
+                  0,
+                  absl::StrCat(kPeerCredential, CleanText(peer.daemon()))};
 }
 
 absl::StatusOr<Identity> Access::Admit(std::string_view method,
@@ -86,7 +136,10 @@ absl::StatusOr<Identity> Access::Admit(std::string_view method,
   Presented presented = PresentedBy(context);
   if (local_ && !presented.is_in_process) presented.local = local_(presented.peer);
   const bool is_owner = presented.is_in_process || authenticator_ == nullptr;
-  absl::StatusOr<Identity> caller = is_owner ? OwnerIdentity("this process") : Identify(presented);
+  const std::optional<std::string> peer = PeerCallerIn(context);
+  absl::StatusOr<Identity> caller = peer.has_value() ? IdentifyPeer(method, presented, *peer)
+                                    : is_owner       ? OwnerIdentity("this process")
+                                                     : Identify(presented);
   if (!caller.ok()) {
     refusals_->Count(kRefusedCredential, absl::StrCat(name, " by ", presented.peer, ": ",
                                                     std::string(caller.status().message())));

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decides who may make which call of the daemon's gRPC services. kCallAccess is the one table.
 //
+// Another daemon on the same database asks for its own callers: it shows this daemon's secret, which
+// only the database has besides, and says who asks, with which role and for which tenants. It may make
+// the calls of the service Query with these rights, and nothing else.
+//
 // Thread-safe. Does not block.
 #pragma once
 
@@ -39,6 +43,7 @@ inline constexpr char kConnect[] = "/rollcall.v1.AgentLink/Connect";
 inline constexpr char kGetStatus[] = "/rollcall.v1.Query/GetStatus";
 inline constexpr char kGetJob[] = "/rollcall.v1.Query/GetJob";
 inline constexpr char kGetCalls[] = "/rollcall.v1.Query/GetCalls";
+inline constexpr char kGetCommunicator[] = "/rollcall.v1.Query/GetCommunicator";
 inline constexpr char kListProcesses[] = "/rollcall.v1.Query/ListProcesses";
 inline constexpr char kListIncidents[] = "/rollcall.v1.Query/ListIncidents";
 inline constexpr char kGetIncident[] = "/rollcall.v1.Query/GetIncident";
@@ -50,11 +55,12 @@ inline constexpr char kListSilences[] = "/rollcall.v1.Query/ListSilences";
 inline constexpr char kAddSilence[] = "/rollcall.v1.Query/AddSilence";
 inline constexpr char kEndSilence[] = "/rollcall.v1.Query/EndSilence";
 
-inline constexpr std::array<CallAccess, 13> kCallAccess = {{
+inline constexpr std::array<CallAccess, 14> kCallAccess = {{
     {kConnect, Role::kAgent},
     {kGetStatus, Role::kViewer, true},
     {kGetJob, Role::kViewer},
     {kGetCalls, Role::kViewer},
+    {kGetCommunicator, Role::kViewer},
     {kListProcesses, Role::kViewer, true},
     {kListIncidents, Role::kViewer, true},
     {kGetIncident, Role::kViewer},
@@ -68,6 +74,12 @@ inline constexpr std::array<CallAccess, 13> kCallAccess = {{
 
 // What a caller may see.
 Tenants TenantsFor(const Identity& identity);
+
+// The metadata of a call in which another daemon says for whom it asks: a v1::PeerCaller.
+inline constexpr char kPeerCallerKey[] = "rollcall-peer-bin";
+
+// The name of the daemon that asks for this caller; "": the caller asks itself.
+std::string PeerOf(const Identity& identity);
 
 class Access {
  public:
@@ -83,6 +95,9 @@ class Access {
   }
   // `known` is told of the peer of each call whose caller is known, whatever the role. Likewise.
   void SetKnown(std::function<void(const std::string& peer)> known) { known_ = std::move(known); }
+
+  // What other daemons show; never "". Likewise.
+  void SetPeerSecret(std::string secret) { peer_secret_ = std::move(secret); }
 
   // `refused` is told of each action that a known caller lacks the role for. Likewise.
   void SetRefused(AuditSink refused) { refused_ = std::move(refused); }
@@ -103,6 +118,9 @@ class Access {
 
  private:
   absl::StatusOr<Identity> Identify(const Presented& presented) const;
+  absl::StatusOr<Identity> IdentifyPeer(std::string_view method, const Presented& presented,
+                                        const std::string& caller) const;
+  absl::Status CountWrongToken(const Presented& presented, const absl::Status& status) const;
 
   const Authenticator* const authenticator_;
   Refusals* const refusals_;
@@ -110,6 +128,7 @@ class Access {
   std::function<std::string(const std::string& peer)> local_;
   std::function<void(const std::string& peer)> known_;
   AuditSink refused_;
+  std::string peer_secret_;  // "": there are no other daemons
 };
 
 }  // namespace rollcall

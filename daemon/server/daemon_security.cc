@@ -88,7 +88,7 @@ std::unique_ptr<DaemonSecurity> DaemonSecurity::ForOwner() {
 
 absl::Status DaemonSecurity::OpenTls(int64_t now_s) {
   if (options_.tls.certificate.empty()) return absl::OkStatus();
-  tls_ = std::make_unique<TlsFiles>(options_.tls, CertificateUse::kServer);
+  tls_ = std::make_shared<TlsFiles>(options_.tls, CertificateUse::kServer);
   return tls_->Poll(now_s);
 }
 

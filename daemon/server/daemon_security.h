@@ -47,6 +47,7 @@ class DaemonSecurity {
   const Authenticator& authenticator() const;
   // nullptr: no TLS.
   const TlsFiles* tls() const { return tls_.get(); }
+  std::shared_ptr<const TlsFiles> shared_tls() const { return tls_; }
   // The certificate for the page; empty without TLS.
   TlsSource page_tls();
   // Whether callers of other hosts can be known.
@@ -66,7 +67,7 @@ class DaemonSecurity {
   std::shared_ptr<const TlsContext> PageContext();
 
   const SecurityOptions options_;
-  std::unique_ptr<TlsFiles> tls_;
+  std::shared_ptr<TlsFiles> tls_;
   TrustedChains chains_;
   std::unique_ptr<TokenFile> tokens_;
   std::unique_ptr<KeySource> keys_;

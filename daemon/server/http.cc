@@ -209,7 +209,7 @@ class HttpServer::Impl {
 
   // The queries as the caller of this request may make them.
   std::unique_ptr<QuerySource> Seen() const {
-    return queries_->SeenBy(TenantsFor(*HttpRouter::exchange().visitor.identity));
+    return queries_->SeenByCaller(*HttpRouter::exchange().visitor.identity);
   }
 
   uint64_t VersionOf(const HttpTopic& topic) const {

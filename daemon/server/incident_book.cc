@@ -48,7 +48,8 @@ IncidentBook::IncidentBook(IncidentBookOptions options, Timeline* timeline,
       timeline_(timeline),
       counters_(counters),
       quota_(options_.quota),
-      host_labels_(options_.host_labels) {}
+      host_labels_(options_.host_labels),
+      silences_(options_.history.database.url.empty() ? "" : options_.history.database.daemon) {}
 
 absl::Status IncidentBook::Start() {
   history_ = std::make_unique<HistoryKeeper>(options_.history);

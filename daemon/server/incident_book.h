@@ -139,8 +139,10 @@ class IncidentBook {
       const v1::CountIncidentsRequest& request) const {
     return history_->Count(request);
   }
-  // Includes the history. If it is unreadable, a note in the response says so.
-  absl::StatusOr<v1::ListIncidentsResponse> List(const v1::ListIncidentsRequest& request) const
+  // Includes the history. If it is unreadable, a note in the response says so. `newer`: incidents of
+  // other daemons, in a newer state than the history's.
+  absl::StatusOr<v1::ListIncidentsResponse> List(const v1::ListIncidentsRequest& request,
+                                                 std::vector<v1::Incident> newer = {}) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Includes the history. kNotFound says how to list the incidents.
   absl::StatusOr<v1::Incident> Get(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -158,6 +160,9 @@ class IncidentBook {
   absl::StatusOr<v1::Silence> EndSilence(const std::string& id, const Tenants& tenants)
       ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<v1::Silence> ListSilences(const Tenants& tenants) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes over what other daemons on the same database have begun or ended. Waits for the history, some
+  // seconds at most; without its answer nothing changes.
+  void RefreshSilences() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // What people did outlives the daemon once they have its answer: waits until all of the above is in
   // the history, or for two seconds if its disk is slow.
@@ -246,6 +251,7 @@ class IncidentBook {
   bool MayAlert(const JobIncidents& job, Record* record, int64_t now_ns)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsSilenced(const JobIncidents& job, Record* record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void HoldBack(const v1::Silence& silence) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendHeldBack() ABSL_LOCKS_EXCLUDED(mutex_);
   void SendUnsilenced() ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t WallNow() const;
@@ -279,7 +285,8 @@ class IncidentBook {
                               v1::Incident* incident);
   static v1::Incident AsOfNow(const JobIncidents& job, const v1::Incident& incident,
                               bool with_stacks);
-  v1::ListIncidentsResponse ListIncidents(const v1::ListIncidentsRequest& request) const
+  v1::ListIncidentsResponse ListIncidents(const v1::ListIncidentsRequest& request,
+                                          std::vector<v1::Incident> newer) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<v1::Incident> Find(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<v1::Incident> ListOpen(bool with_stacks) const ABSL_LOCKS_EXCLUDED(mutex_);

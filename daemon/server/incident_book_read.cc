@@ -5,6 +5,7 @@
 #include <google/protobuf/util/field_mask_util.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -74,6 +75,23 @@ void AddRecurrence(const HistoryKeeper& history, v1::Incident* incident) {
   group->set_sentence(RecurrenceInWords(*group, kRecurrenceDays));
 }
 
+template <typename Predicate>
+void EraseIf(std::vector<v1::Incident>* incidents, Predicate predicate) {
+  incidents->erase(std::remove_if(incidents->begin(), incidents->end(), predicate),
+                   incidents->end());
+}
+
+// Of an incident that both have, the state in `own`.
+std::vector<v1::Incident> Joined(std::vector<v1::Incident> own,
+                                 const std::vector<v1::Incident>& others) {
+  std::set<std::string> known;
+  for (const v1::Incident& incident : own) known.insert(incident.id());
+  for (const v1::Incident& other : others) {
+    if (known.insert(other.id()).second) own.push_back(other);
+  }
+  return own;
+}
+
 JobBrief::Live Summarize(const Incident& live) {
   const Verdict& root = live.verdicts.front();
   JobBrief::Live brief = {live.id, live.state == IncidentState::kConfirmed, root.summary, {}};
@@ -100,9 +118,9 @@ std::vector<v1::Incident> IncidentBook::All(const std::string& job) const {
 }
 
 absl::StatusOr<v1::ListIncidentsResponse> IncidentBook::List(
-    const v1::ListIncidentsRequest& request) const {
+    const v1::ListIncidentsRequest& request, std::vector<v1::Incident> newer) const {
   if (request.grouped()) return history_->Groups(request);
-  v1::ListIncidentsResponse response = ListIncidents(request);
+  v1::ListIncidentsResponse response = ListIncidents(request, std::move(newer));
   for (v1::Incident& incident : *response.mutable_incidents()) {
     incident.set_signature(SignatureOf(incident));
   }
@@ -110,18 +128,23 @@ absl::StatusOr<v1::ListIncidentsResponse> IncidentBook::List(
 }
 
 v1::ListIncidentsResponse IncidentBook::ListIncidents(
-    const v1::ListIncidentsRequest& request) const {
+    const v1::ListIncidentsRequest& request, std::vector<v1::Incident> newer) const {
   v1::ListIncidentsResponse response;
   if (!request.live_only()) {
-    auto listed = history_->List(request, ListOpen(request.with_stacks()));
+    auto listed = history_->List(request, Joined(ListOpen(request.with_stacks()), newer));
     if (listed.ok()) return *std::move(listed);
     response.set_note(absl::StrCat("only incidents since the daemon's start: ",
                                    std::string(listed.status().message())));
   }
   std::vector<v1::Incident> wanted = ListSelected(request);
   if (!request.live_only()) {
+    EraseIf(&newer, [&](const v1::Incident& other) { return !IsSelected(other, request); });
+    wanted = Joined(std::move(wanted), newer);
     const Window window = WindowFor(request, static_cast<int64_t>(wanted.size()));
     return Merge(request, std::move(wanted), window, std::move(response));
+  }
+  if (request.open_only()) {
+    EraseIf(&wanted, [](const v1::Incident& incident) { return incident.has_closed_at(); });
   }
   std::reverse(wanted.begin(), wanted.end());
   for (v1::Incident& incident : wanted) response.add_incidents()->Swap(&incident);

@@ -12,18 +12,33 @@ absl::StatusOr<v1::Silence> IncidentBook::AddSilence(const v1::Silence& wanted, 
       silences_.Add(wanted, seconds, who, tenants, WallNow());
   if (!silence.ok()) return silence;
   history_->SaveSilence(*silence);
+  HoldBack(*silence);
+  ++changes_;
+  return silence;
+}
+
+// The alerts of the confirmed incidents that a new silence fits.
+void IncidentBook::HoldBack(const v1::Silence& silence) {
   for (auto& [key, job] : jobs_) {
     if (!job.life.live()) continue;
     Record* record = FindRecord(job.life.live()->id, &job);
     if (record == nullptr || !record->incident.has_confirmed_at()) continue;
-    if (!Fits(*silence, record->incident)) continue;
+    if (!Fits(silence, record->incident)) continue;
     if (!IsSilenced(job, record)) continue;
     record->unsaved = true;
     SetPending(job, *record);
     ++job.changes;
   }
-  ++changes_;
-  return silence;
+}
+
+void IncidentBook::RefreshSilences() {
+  const absl::StatusOr<std::vector<v1::Silence>> stored = history_->ListSilences();
+  if (!stored.ok()) return;  // the keeper says what is wrong
+  const absl::MutexLock lock(&mutex_);
+  const Silences::Merged merged = silences_.Merge(*stored, WallNow());
+  for (const v1::Silence& ended : merged.lost_ends) history_->SaveSilence(ended);
+  for (const v1::Silence& silence : merged.begun) HoldBack(silence);
+  if (merged.has_changed) ++changes_;
 }
 
 absl::StatusOr<v1::Silence> IncidentBook::EndSilence(const std::string& id,

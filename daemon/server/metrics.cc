@@ -22,6 +22,8 @@
 namespace rollcall {
 namespace {
 
+constexpr char kEnd[] = "# EOF\n";  // of OpenMetrics
+
 using Labels = std::vector<prometheus::ClientMetric::Label>;
 
 class Families {
@@ -167,6 +169,8 @@ void AddDelivery(const DeliveryCounts& counts, Families* out) {
         counts.history.failed);
   count("rollcall_history_lost_total", "Incidents lost from the history",
         counts.history.lost);
+  count("rollcall_history_fenced_total",
+        "Writes dropped, because another daemon has had their job since", counts.history.fenced);
   now("rollcall_history_waiting", "Incidents waiting to be written to the history",
       counts.history.waiting);
   now("rollcall_history_spooled", "Writes on this disk that the database of --store lacks",
@@ -244,7 +248,13 @@ std::string ToOpenMetrics(const std::string& text) {
       absl::StrAppend(&out, line, "\n");
     }
   }
-  return out + "# EOF\n";
+  return out + kEnd;
+}
+
+std::string ToText(const Families& families, bool open_metrics) {
+  std::ostringstream text;
+  prometheus::TextSerializer().Serialize(text, families.all());
+  return open_metrics ? ToOpenMetrics(text.str()) : text.str();
 }
 
 }  // namespace
@@ -265,9 +275,25 @@ std::string MetricsText(MetricsSnapshot snapshot, bool open_metrics) {
     AddJob(job, &families);
   }
   AddDaemon(snapshot, &families);
-  std::ostringstream text;
-  prometheus::TextSerializer().Serialize(text, families.all());
-  return open_metrics ? ToOpenMetrics(text.str()) : text.str();
+  return ToText(families, open_metrics);
+}
+
+std::string WithFleetMetrics(std::string text, const FleetMetrics& fleet, bool open_metrics) {
+  const size_t silent = std::min(fleet.silent, fleet.living);
+  Families families;
+  const auto daemons = [&families](const char* state, size_t count) {
+    families.Gauge("rollcall_fleet_daemons",
+                   "Daemons on the same database, this one too: those that answer this one, and those "
+                   "that do not",
+                   {{"state", state}}, static_cast<double>(count));
+  };
+  daemons("answers", fleet.living - silent);
+  daemons("silent", silent);
+  families.Gauge("rollcall_fleet_lease_held",
+                 "1 while this daemon can prove to the others that it lives", {},
+                 fleet.holds_lease ? 1 : 0);
+  if (open_metrics && absl::EndsWith(text, kEnd)) text.resize(text.size() - (sizeof(kEnd) - 1));
+  return text + ToText(families, open_metrics);
 }
 
 }  // namespace rollcall

@@ -40,6 +40,16 @@ struct MetricsSnapshot {
   std::optional<double> certificate_days;  // until the daemon's certificate expires; none: no TLS
 };
 
+// This daemon and the others on its database.
+struct FleetMetrics {
+  size_t living = 0;  // by their leases, this one too
+  size_t silent = 0;  // of these: have not answered this daemon's last question
+  bool holds_lease = false;
+};
+
+// Adds them to the result of MetricsText().
+std::string WithFleetMetrics(std::string text, const FleetMetrics& fleet, bool open_metrics);
+
 // Call records that the library overwrote before the agent read them.
 uint64_t RecordsLost(const JobState& state);
 

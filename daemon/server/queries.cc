@@ -18,6 +18,7 @@
 #include "daemon/server/incident_actions.h"
 #include "daemon/server/incident_list.h"
 #include "daemon/server/metrics.h"
+#include "daemon/server/no_such_job.h"
 #include "daemon/server/refusals.h"
 #include "daemon/server/views/calls_view.h"
 #include "daemon/server/views/communicator_view.h"
@@ -27,7 +28,6 @@
 #include "daemon/store/incident_facts.h"
 #include "daemon/words/rank_ranges.h"
 #include "proto/whole_numbers.h"
-#include "service/suggest.h"
 
 namespace rollcall {
 namespace {
@@ -42,8 +42,6 @@ absl::Status CheckFactKind(const std::string& kind) {
 constexpr double kLeastWaitSeconds = 2;
 constexpr double kDaySeconds = 86'400;
 constexpr int64_t kClocksDifferNs = int64_t{60} * 1'000'000'000;  // of a browser and the daemon
-constexpr size_t kMaxNamedJobs = 20;  // in an error
-constexpr size_t kMaxComparedJobs = 500;  // with a name that is none: each costs some microseconds
 constexpr char kTwin[] =
     "another job with this name was alive when this one began: each is an attempt of its own";
 
@@ -99,18 +97,6 @@ std::optional<JobKey> Queries::Find(const JobSelector& selector) const {
   return key.has_value() && Sees(*key) ? key : std::nullopt;
 }
 
-// The job whose name is nearest to the one asked for; "": none is near.
-std::string Queries::NearestJob(const JobSelector& selector) const {
-  std::vector<std::string> names;
-  for (const JobKey& key : parts_.store->NewestKeys(kMaxComparedJobs, tenants_)) {
-    names.push_back(key.job);
-    // Of another tenant than the default one, the list has the name with its tenant.
-    const std::string text = ToText(static_cast<const JobId&>(key));
-    if (text != key.job) names.push_back(text);
-  }
-  return Nearest(selector.job, names);
-}
-
 absl::Status Queries::NoSuchJob(const JobSelector& selector) const {
   if (agent_.has_value()) {
     return absl::NotFoundError(
@@ -127,17 +113,11 @@ absl::Status Queries::NoSuchJob(const JobSelector& selector) const {
         "job \"", selector.job, "\" has no attempt ", *selector.attempt, "; it has ",
         attempts.size() == 1 ? "attempt " : "attempts ", RankRanges(attempts).List()));
   }
-  std::vector<std::string> jobs;
-  for (const JobKey& key : parts_.store->NewestKeys(kMaxNamedJobs, tenants_)) {
-    jobs.push_back(ToText(static_cast<const JobId&>(key)));
+  std::vector<JobId> jobs;
+  for (const JobKey& key : parts_.store->NewestKeys(kMostJobsCompared, tenants_)) {
+    jobs.push_back(static_cast<const JobId&>(key));
   }
-  const size_t all = std::max(parts_.store->CountJobs(tenants_), jobs.size());
-  const std::string nearest = NearestJob(selector);
-  return absl::NotFoundError(absl::StrCat(
-      "no job \"", selector.job, "\"; ",
-      nearest.empty() ? "" : absl::StrCat("did you mean ", nearest, "? "),
-      jobs.empty() ? "there is none" : "there is ", absl::StrJoin(jobs, ", "),
-      all == jobs.size() ? "" : absl::StrCat(", and ", all - jobs.size(), " more")));
+  return NoSuchJobAmong(jobs, parts_.store->CountJobs(tenants_), selector.job);
 }
 
 // The newest attempts: first of the jobs with an open incident, then of the others, both by name.
@@ -352,8 +332,8 @@ bool Queries::KeepOwnTenants(Request* request) const {
   return !request->tenants().empty();
 }
 
-absl::StatusOr<v1::ListIncidentsResponse> Queries::ListIncidents(
-    const v1::ListIncidentsRequest& request) const {
+absl::StatusOr<v1::ListIncidentsResponse> Queries::ListIncidentsWith(
+    const v1::ListIncidentsRequest& request, std::vector<v1::Incident> newer) const {
   if (!request.cause().empty()) {
     const absl::Status cause = CheckCauseName(request.cause());
     if (!cause.ok()) return cause;
@@ -364,7 +344,7 @@ absl::StatusOr<v1::ListIncidentsResponse> Queries::ListIncidents(
     mine.set_grouped(false);
   }
   if (!tenants_.AreAll() && !KeepOwnTenants(&mine)) return v1::ListIncidentsResponse();
-  absl::StatusOr<v1::ListIncidentsResponse> response = parts_.incidents->List(mine);
+  absl::StatusOr<v1::ListIncidentsResponse> response = parts_.incidents->List(mine, std::move(newer));
   if (!response.ok() || !agent_.has_value()) return response;
   auto& incidents = *response->mutable_incidents();
   incidents.erase(std::remove_if(incidents.begin(), incidents.end(),

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "daemon/server/agent_service.h"
 #include "daemon/server/call_rate.h"
@@ -58,7 +59,11 @@ class Queries : public QuerySource {
   absl::StatusOr<v1::ProcessesResponse> ListProcesses(
       const v1::ProcessesRequest& request) const override;
   absl::StatusOr<v1::ListIncidentsResponse> ListIncidents(
-      const v1::ListIncidentsRequest& request) const override;
+      const v1::ListIncidentsRequest& request) const override {
+    return ListIncidentsWith(request, {});
+  }
+  absl::StatusOr<v1::ListIncidentsResponse> ListIncidentsWith(
+      const v1::ListIncidentsRequest& request, std::vector<v1::Incident> newer) const override;
   absl::StatusOr<v1::Incident> GetIncident(const std::string& id) const override;
   absl::StatusOr<v1::CountIncidentsResponse> CountIncidents(
       const v1::CountIncidentsRequest& request) const override;
@@ -89,7 +94,6 @@ class Queries : public QuerySource {
   void AddIncidents(const JobKey& key, v1::JobStatus* status) const;
   void AddAttempts(const JobKey& key, int64_t now_ns, v1::JobStatus* status) const;
   absl::StatusOr<v1::JobView> GetPast(const JobKey& key, int64_t at_ns) const;
-  std::string NearestJob(const JobSelector& selector) const;
   absl::Status NoSuchJob(const JobSelector& selector) const;
 
   const Parts parts_;

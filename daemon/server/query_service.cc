@@ -49,6 +49,12 @@ std::pair<std::string, std::string> InWords(const v1::EndSilenceRequest& request
   return {"end silence", request.id()};
 }
 
+// For the audit.
+std::string WhoAsks(const Identity& caller) {
+  const std::string peer = PeerOf(caller);
+  return peer.empty() ? caller.name : absl::StrCat(caller.name, ", through the daemon ", peer);
+}
+
 template <typename Request, typename Response>
 using UnaryStream = grpc::ServerUnaryStreamer<Request, Response>;
 
@@ -75,6 +81,7 @@ class QueryService::Impl : public v1::Query::StreamedService {
                       selector.offset = static_cast<size_t>(request.offset());
                     }
                     if (request.limit() > 0) selector.most = static_cast<size_t>(request.limit());
+                    selector.host = request.host();
                     return queries->GetStatus(selector, !request.without_communicators());
                   });
   }
@@ -118,6 +125,15 @@ class QueryService::Impl : public v1::Query::StreamedService {
     return Answer(kGetCalls, *context, stream, [](QuerySource* queries, const auto& request) {
       return queries->GetCalls(request);
     });
+  }
+
+  grpc::Status StreamedGetCommunicator(
+      grpc::ServerContext* context,
+      UnaryStream<v1::CommunicatorRequest, v1::CommunicatorView>* stream) override {
+    return Answer(kGetCommunicator, *context, stream,
+                  [](QuerySource* queries, const auto& request) {
+                    return queries->GetCommunicator(request);
+                  });
   }
 
   grpc::Status StreamedListProcesses(
@@ -181,14 +197,14 @@ class QueryService::Impl : public v1::Query::StreamedService {
     if (!call.ok()) return ToGrpc(call.status());
     v1::TakeStacksRequest request;
     if (!ReadRequest(stream, &request)) return NoRequest();
-    audit_({call->caller.name, "take stacks", StacksInWords(*call->queries, request),
-            context->peer()});
+    const std::string who = WhoAsks(call->caller);
+    audit_({who, "take stacks", StacksInWords(*call->queries, request), context->peer()});
     const absl::Status status =
         call->queries->StreamStacks(request, [&](const v1::ProcessStack& stack) {
           return !context->IsCancelled() && stream->Write(stack);
         });
     if (!status.ok()) {
-      refused_({call->caller.name, "take stacks", std::string(status.message()), context->peer()});
+      refused_({who, "take stacks", std::string(status.message()), context->peer()});
     }
     return ToGrpc(status);
   }
@@ -202,10 +218,10 @@ class QueryService::Impl : public v1::Query::StreamedService {
   absl::StatusOr<Call> Begin(std::string_view method, const grpc::ServerContext& context) const {
     absl::StatusOr<Identity> caller = access_->Admit(method, context);
     if (!caller.ok()) return caller.status();
-    std::unique_ptr<QuerySource> queries = caller->Has(Role::kViewer)
-                                               ? queries_->SeenBy(TenantsFor(*caller))
-                                               : queries_->SeenByAgent(*caller);
-    return Call{*std::move(caller), std::move(queries)};
+    // Another daemon asks the rest of them itself: otherwise two daemons would ask each other forever.
+    const QuerySource* queries = PeerOf(*caller).empty() ? queries_ : queries_->own();
+    std::unique_ptr<QuerySource> seen = queries->SeenByCaller(*caller);
+    return Call{*std::move(caller), std::move(seen)};
   }
 
   // The daemon stores cleaned names, so it must clean the name in a request to find them.
@@ -246,11 +262,11 @@ class QueryService::Impl : public v1::Query::StreamedService {
     Request request;
     if (!ReadRequest(stream, &request)) return NoRequest();
     const auto [action, object] = InWords(request);
-    audit_({call->caller.name, action, object, context.peer()});
+    const std::string who = WhoAsks(call->caller);
+    audit_({who, action, object, context.peer()});
     const absl::StatusOr<Response> response = make(*call, request);
     if (!response.ok()) {
-      refused_({call->caller.name, action, std::string(response.status().message()),
-                context.peer()});
+      refused_({who, action, std::string(response.status().message()), context.peer()});
     }
     return Reply<Response>(response, stream);
   }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -55,6 +56,11 @@ class QuerySource {
   // The same for an agent: of its tenants' jobs it sees those that an agent of its hosts reports, and
   // of their incidents those that are in memory.
   virtual std::unique_ptr<QuerySource> SeenByAgent(const Identity& agent) const = 0;
+  // One of these two, by the caller's role.
+  virtual std::unique_ptr<QuerySource> SeenByCaller(const Identity& caller) const;
+
+  // The same queries, answered from what this daemon has itself, for another daemon that asks.
+  virtual const QuerySource* own() const { return this; }
 
   // Status of the selected job, or of the newest attempt of every job if the selector names none:
   // of kMaxJobsListed jobs at most.
@@ -70,6 +76,9 @@ class QuerySource {
       const v1::ProcessesRequest& request) const = 0;
   virtual absl::StatusOr<v1::ListIncidentsResponse> ListIncidents(
       const v1::ListIncidentsRequest& request) const = 0;
+  // The same, with these incidents as they are here in the place of their states in the history.
+  virtual absl::StatusOr<v1::ListIncidentsResponse> ListIncidentsWith(
+      const v1::ListIncidentsRequest& request, std::vector<v1::Incident> newer) const;
   virtual absl::StatusOr<v1::Incident> GetIncident(const std::string& id) const = 0;
   // What comes back. kInvalidArgument: the request names what there is not.
   virtual absl::StatusOr<v1::CountIncidentsResponse> CountIncidents(

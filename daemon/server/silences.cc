@@ -120,10 +120,13 @@ absl::StatusOr<v1::Silence> Silences::Add(const v1::Silence& given, int64_t seco
     return absl::FailedPreconditionError(
         absl::StrCat("there are ", kMostSilences, " silences, and there can be no more; end one first"));
   }
+  const auto id = [this](int64_t number) {
+    return absl::StrCat("silence-", number, daemon_.empty() ? "" : "-", daemon_);
+  };
   int64_t number = now_ns / kSecond;
-  while (silences_.count(absl::StrCat("silence-", number)) != 0) ++number;
+  while (silences_.count(id(number)) != 0) ++number;
   v1::Silence silence;
-  silence.set_id(absl::StrCat("silence-", number));
+  silence.set_id(id(number));
   silence.set_tenant(CleanText(wanted.tenant()));
   silence.set_job(CleanText(wanted.job()));
   silence.set_host(CleanText(wanted.host()));
@@ -142,14 +145,41 @@ absl::StatusOr<v1::Silence> Silences::End(const std::string& id, const Tenants& 
     return absl::NotFoundError(absl::StrCat("no silence \"", CleanText(id),
                                             "\" lasts now; to list them:  rollcall silence"));
   }
+  const int64_t would_end_ns = NsOf(at->second.until());
   *at->second.mutable_until() = ToTimestamp(now_ns);
   const v1::Silence ended = at->second;
   silences_.erase(at);
+  ended_[id] = {ended, would_end_ns};
   return ended;
 }
 
 void Silences::Restore(const std::vector<v1::Silence>& silences) {
   for (const v1::Silence& silence : silences) silences_.emplace(silence.id(), silence);
+}
+
+Silences::Merged Silences::Merge(const std::vector<v1::Silence>& stored, int64_t now_ns) {
+  Merged merged;
+  for (const v1::Silence& theirs : stored) {
+    const auto own = silences_.find(theirs.id());
+    if (HasEnded(theirs, now_ns)) {
+      merged.has_changed = merged.has_changed || own != silences_.end();
+      if (own != silences_.end()) silences_.erase(own);
+      continue;
+    }
+    const auto ended = ended_.find(theirs.id());
+    if (ended != ended_.end()) {
+      merged.lost_ends.push_back(ended->second.silence);
+    } else if (own == silences_.end()) {
+      silences_.emplace(theirs.id(), theirs);
+      merged.begun.push_back(theirs);
+      merged.has_changed = true;
+    } else if (own->second.incidents() < theirs.incidents()) {
+      own->second.set_incidents(theirs.incidents());
+      merged.has_changed = true;
+    }
+  }
+  DropEnded(now_ns);
+  return merged;
 }
 
 std::vector<v1::Silence*> Silences::FindAll(const v1::Incident& incident, int64_t now_ns) {
@@ -188,6 +218,9 @@ size_t Silences::Count(int64_t now_ns) const {
 void Silences::DropEnded(int64_t now_ns) {
   for (auto at = silences_.begin(); at != silences_.end();) {
     at = HasEnded(at->second, now_ns) ? silences_.erase(at) : std::next(at);
+  }
+  for (auto at = ended_.begin(); at != ended_.end();) {
+    at = at->second.would_end_ns <= now_ns ? ended_.erase(at) : std::next(at);
   }
 }
 

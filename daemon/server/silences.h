@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -32,6 +33,9 @@ std::string SilenceInWords(const std::string& tenant, const std::string& job,
 
 class Silences {
  public:
+  // `daemon`: part of the ids, where several daemons share the store; "": there is one.
+  explicit Silences(std::string daemon = "") : daemon_(std::move(daemon)) {}
+
   // Begins a silence of `seconds` for the tenant, job, host and cause of `wanted`, with its comment.
   // `tenants`: for which `who` may act. Returns it with its id and times. kInvalidArgument,
   // kOutOfRange, kPermissionDenied, kFailedPrecondition (there are kMostSilences): the message says
@@ -44,6 +48,15 @@ class Silences {
 
   // Those that an earlier daemon had.
   void Restore(const std::vector<v1::Silence>& silences);
+
+  struct Merged {
+    std::vector<v1::Silence> begun;  // that were not known here
+    bool has_changed = false;
+    // Another daemon has written these as if they lasted, and they have ended here: to be stored again.
+    std::vector<v1::Silence> lost_ends;
+  };
+  // Takes what other daemons have stored: silences that have begun, or that somebody has ended.
+  Merged Merge(const std::vector<v1::Silence>& stored, int64_t now_ns);
 
   // The silences that fit the incident; the one that ends last comes last. The next call that changes
   // something invalidates them.
@@ -58,7 +71,14 @@ class Silences {
  private:
   void DropEnded(int64_t now_ns);
 
+  const std::string daemon_;
   std::map<std::string, v1::Silence> silences_;  // by id
+  // Those that somebody has ended here, by id, until they would have ended by themselves.
+  struct EndedEarly {
+    v1::Silence silence;
+    int64_t would_end_ns = 0;
+  };
+  std::map<std::string, EndedEarly> ended_;
 };
 
 }  // namespace rollcall

@@ -32,8 +32,11 @@ std::shared_ptr<FileWatcherCertificateProvider> Watch(const TlsFiles& files) {
                                                           files.authorities_path(), kRefreshS);
 }
 
-void WatchAll(const TlsFiles& files, grpc::experimental::TlsCredentialsOptions* options) {
-  if (!files.identity_path().empty()) options->watch_identity_key_cert_pairs();
+void WatchAll(const TlsFiles& files, bool shows_certificate,
+              grpc::experimental::TlsCredentialsOptions* options) {
+  if (shows_certificate && !files.identity_path().empty()) {
+    options->watch_identity_key_cert_pairs();
+  }
   if (!files.authorities_path().empty()) options->watch_root_certs();
 }
 
@@ -95,7 +98,7 @@ std::shared_ptr<grpc::ChannelCredentials> ChannelCredentialsOf(const ChannelSecu
   if (security.tls == nullptr) return grpc::InsecureChannelCredentials();
   grpc::experimental::TlsChannelCredentialsOptions options;
   options.set_certificate_provider(Watch(*security.tls));
-  WatchAll(*security.tls, &options);
+  WatchAll(*security.tls, security.shows_certificate, &options);
   if (!security.tls->paths().revocations.empty()) {
     options.set_certificate_verifier(MakeRevocationVerifier(security.tls));
   }
@@ -107,7 +110,7 @@ std::shared_ptr<grpc::ChannelCredentials> ChannelCredentialsOf(const ChannelSecu
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const TlsFiles& files,
                                                                ClientCertificate client) {
   grpc::experimental::TlsServerCredentialsOptions options(Watch(files));
-  WatchAll(files, &options);
+  WatchAll(files, true, &options);
   if (files.authorities_path().empty()) {
     options.set_cert_request_type(GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE);
   } else {
@@ -145,7 +148,8 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const std::string& ad
   }
   if (security.tls == nullptr && is_here) {
     const absl::StatusOr<int> fd = ConnectOnThisHost(
-        address, *DaemonUser::Parse(security.daemon_user), !security.token_file.empty());
+        address, *DaemonUser::Parse(security.daemon_user),
+        security.sends_secret || !security.token_file.empty());
     if (!fd.ok()) return fd.status();
     return grpc::experimental::CreateCustomInsecureChannelWithInterceptorsFromFd(
         "localhost", *fd, arguments, std::move(factories));

@@ -38,6 +38,10 @@ struct ChannelSecurity {
   // Whom the client believes to be the daemon on this host without TLS, as DaemonUser::Parse() reads
   // it.
   std::string daemon_user;
+  // False: does not show the certificate of `tls`. A server's may not be one for clients.
+  bool shows_certificate = true;
+  // The calls carry a secret besides `token_file`.
+  bool sends_secret = false;
 };
 
 // Whether a channel can be made: the flags, and the token file. Connects to nothing.

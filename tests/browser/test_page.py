@@ -63,6 +63,27 @@ def serve_jobs(page, daemon, jobs):
     return page.get_by_role("region", name="jobs").locator("tbody tr")
 
 
+def test_jobs_of_several_daemons_name_theirs_and_a_daemon_that_does_not_answer_is_named(
+        open_page, daemon, start_job):
+    start_job(daemon)
+    page = open_page(f"{daemon.page}/#/")
+    table = page.get_by_role("region", name="jobs")
+    expect(table.locator("tbody tr")).to_have_count(1)
+    expect(table.get_by_role("columnheader", name="Daemon")).to_have_count(0)
+    status = ask(daemon, "jobs")
+    jobs = [{**status["jobs"][0], "name": name, "daemon": owner}
+            for name, owner in (("one", "east"), ("two", "west"))]
+    page.route(re.compile("/api/v1/jobs"), lambda route: route.fulfill(
+        json={**status, "jobs": jobs, "jobs_total": 2, "silent_daemons": ["north"]}))
+    page.goto(f"{daemon.page}/#/history")
+    page.goto(f"{daemon.page}/#/")
+    expect(table.get_by_role("columnheader", name="Daemon")).to_have_count(1)
+    expect(table.locator("tbody tr", has_text="two").locator("td").last).to_have_text("west")
+    expect(page.get_by_role("alert")).to_contain_text("does not answer: north")
+    page.get_by_role("searchbox").fill("west")
+    expect(table.locator("tbody tr")).to_have_count(1)
+
+
 def test_jobs_that_hang_come_first_and_the_list_is_searched_filtered_and_sorted(
         open_page, daemon, start_job):
     start_job(daemon)

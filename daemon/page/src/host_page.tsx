@@ -6,7 +6,7 @@ import { incidentsPath, jobsPath, type JobAddress } from "./api";
 import { count, plural } from "./format";
 import { HostFactsTable } from "./hosts";
 import { IncidentTable } from "./incident_table";
-import { endedHung } from "./jobs";
+import { endedHung, SilentDaemons } from "./jobs";
 import { HostLink, Sentence } from "./links";
 import { useLive } from "./live";
 import type { Incident, IncidentsResponse, JobStatus, StatusResponse } from "./messages";
@@ -96,6 +96,7 @@ function Jobs({ host }: { host: string }) {
   return (
     <>
       <Stale live={live} />
+      <SilentDaemons names={live.value.silent_daemons} />
       {jobs.length === 0 && (
         <p class="soft">The daemon knows no job with a process on this host.</p>
       )}

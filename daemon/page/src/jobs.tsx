@@ -60,7 +60,14 @@ const orders: Record<string, Order> = {
 
 // Whether all words occur in what the row shows, or in the names of the hosts.
 function matches(job: JobStatus, words: string[]): boolean {
-  const text = [job.tenant, job.name, job.summary, job.last_incident?.cause, ...job.hosts]
+  const text = [
+    job.tenant,
+    job.name,
+    job.summary,
+    job.last_incident?.cause,
+    job.daemon,
+    ...job.hosts,
+  ]
     .join(" ")
     .toLowerCase();
   return words.every((word) => text.includes(word));
@@ -96,7 +103,8 @@ function Problem({ job }: { job: JobStatus }) {
   );
 }
 
-function Row({ job, now }: { job: JobStatus; now: number }) {
+// `daemon`: whether to name the daemon that has the job.
+function Row({ job, now, daemon }: { job: JobStatus; now: number; daemon: boolean }) {
   const began = since(job);
   return (
     <tr>
@@ -127,6 +135,7 @@ function Row({ job, now }: { job: JobStatus; now: number }) {
       <td class="number" data-label="calls/s per rank">
         {job.state === "ended" ? "" : job.calls_per_second.toFixed(1)}
       </td>
+      {daemon && <td data-label="daemon">{job.daemon}</td>}
     </tr>
   );
 }
@@ -211,6 +220,19 @@ function choose(jobs: JobStatus[], query: URLSearchParams): JobStatus[] {
     .sort(orders[query.get("sort") ?? ""] ?? byUrgency);
 }
 
+// Of several daemons on one database.
+export function SilentDaemons({ names }: { names: string[] }) {
+  if (names.length === 0) return null;
+  const several = names.length > 1;
+  return (
+    <p class="problem" role="alert">
+      {several ? "These daemons do" : "This daemon does"} not answer: {names.join(", ")}.{" "}
+      {several ? "Their" : "Its"} jobs are missing here until{" "}
+      {several ? "they answer or others have" : "it answers or another has"} taken them over.
+    </p>
+  );
+}
+
 // "2 hung, 7 running"
 function counts(jobs: JobStatus[]): string {
   return states
@@ -253,10 +275,13 @@ export function Jobs() {
     ["Hosts", "number"],
     [sorter("calls", "Calls/s per rank"), "number"],
   ];
+  const several = all.some((job) => job.daemon !== "");
+  if (several) columns.push(["Daemon"]);
   return (
     <main>
       <h1>Jobs</h1>
       <Stale live={live} />
+      <SilentDaemons names={live.value.silent_daemons} />
       <p class="soft">
         {all.length > 0 && `${counts(all)}; `}
         {plural(live.value.agents, "agent")} connected, release {live.value.rollcall_version}
@@ -283,6 +308,7 @@ export function Jobs() {
                 key={`${job.tenant}/${job.name}`}
                 job={job}
                 now={Date.parse(live.value!.now ?? "")}
+                daemon={several}
               />
             ))}
           </Table>

@@ -254,6 +254,7 @@ export interface JobStatus {
   attempt: number;
   attempts: AttemptStatus[];
   ended_at?: string;
+  daemon: string;
 }
 export interface StatusResponse {
   rollcall_version: string;
@@ -261,6 +262,7 @@ export interface StatusResponse {
   jobs: JobStatus[];
   agents: number;
   jobs_total: number;
+  silent_daemons: string[];
 }
 export interface RankMap {
   name: string;

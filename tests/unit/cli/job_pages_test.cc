@@ -25,6 +25,7 @@ class Jobs {
     if (questions_ == fails_at_) return false;
     response->set_rollcall_version("1");
     response->set_jobs_total(count_);
+    response->add_silent_daemons("b");
     const int end = std::min(request.offset() + std::min(most_, request.limit()), count_);
     for (int i = request.offset(); i < end; ++i) {
       response->add_jobs()->set_name(absl::StrCat("job-", i));
@@ -58,6 +59,7 @@ TEST(FetchJobsTest, JoinsAllPages) {
   EXPECT_EQ(all.jobs(1233).name(), "job-1233");
   EXPECT_EQ(all.jobs_total(), 1234);
   EXPECT_EQ(all.rollcall_version(), "1");
+  EXPECT_EQ(all.silent_daemons_size(), 1);
   EXPECT_EQ(jobs.questions(), 7);
 }
 

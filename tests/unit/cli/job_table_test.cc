@@ -64,6 +64,19 @@ TEST(JobTableTest, ListsTheLongestHangFirstAndEndedJobsLast) {
   EXPECT_EQ(CountHung(status), 2);
 }
 
+TEST(JobTableTest, SaysAtTheEndWhichDaemonsDoNotAnswer) {
+  v1::StatusResponse status = SomeJobs();
+  EXPECT_EQ(SilentDaemons(status), "");
+  for (v1::JobStatus& job : *status.mutable_jobs()) job.set_daemon("a");
+  status.add_silent_daemons("b");
+  EXPECT_EQ(StatusTable(status, 0).back().text,
+            "of 2 daemons, b does not answer: jobs of it may be missing here");
+  status.add_silent_daemons("c");
+  status.clear_jobs();
+  EXPECT_EQ(StatusTable(status, 0).back().text,
+            "of 2 daemons, b, c do not answer: jobs of them may be missing here");
+}
+
 TEST(JobTableTest, SortsByName) {
   v1::StatusResponse status = SomeJobs();
   SortJobs(JobOrder::kName, &status);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <time.h>
 
 #include <filesystem>
 #include <fstream>
@@ -508,6 +509,30 @@ TEST_F(IncidentBookTest, ASilenceHoldsBackTheAlertUntilItEnds) {
   EXPECT_FALSE(book->All("train")[0].has_silenced());
   book->Publish();
   EXPECT_EQ(CountAlerts(*book), 1u) << "once";
+}
+
+// Another daemon is whoever writes into the same store.
+TEST_F(IncidentBookTest, ASilenceOfAnotherDaemonHoldsBackTheAlertUntilSomebodyEndsIt) {
+  const auto book = Begin();
+  book->RefreshSilences();
+  v1::Silence silence = OfAllJobs();
+  silence.set_id("silence-1-other");
+  silence.set_who("bob");
+  silence.mutable_until()->set_seconds(time(nullptr) + 3600);
+  ASSERT_TRUE(OpenHistory()->SaveSilence(silence).ok());
+  book->RefreshSilences();
+  ASSERT_EQ(book->ListSilences(Tenants::All()).size(), 1u);
+  Apply(Hang(), book.get());
+  book->Publish();
+  EXPECT_EQ(CountAlerts(*book), 0u);
+  EXPECT_EQ(book->All("train")[0].silenced().who(), "bob");
+  silence.mutable_until()->set_seconds(time(nullptr) - 1);
+  ASSERT_TRUE(book->AddSilence(OfAllJobs(), 3600, "ada", Tenants::All()).ok());
+  book->AwaitSaved();  // what it counted on bob's silence, too
+  ASSERT_TRUE(OpenHistory()->SaveSilence(silence).ok());
+  book->RefreshSilences();
+  ASSERT_EQ(book->ListSilences(Tenants::All()).size(), 1u);
+  EXPECT_EQ(book->ListSilences(Tenants::All())[0].who(), "ada");
 }
 
 TEST_F(IncidentBookTest, AHangThatIsOverBeforeItsSilenceEndsIsNeverAnnounced) {

@@ -155,5 +155,36 @@ TEST(SilencesTest, ARestartedDaemonHasThoseOfTheEarlierOne) {
   EXPECT_EQ(silences.Count(kNow), 2u) << "a new id";
 }
 
+TEST(SilencesTest, WhatOneDaemonBeginsOrEndsTheOthersTakeOver) {
+  Silences here("a"), there("b");
+  const auto silence = Add(For("llm-*"), &here);
+  ASSERT_TRUE(silence.ok());
+  EXPECT_EQ(silence->id(), "silence-1700000000-a") << "no two daemons choose the same";
+  const Silences::Merged first = there.Merge({*silence}, kNow);
+  ASSERT_EQ(first.begun.size(), 1u);
+  EXPECT_TRUE(first.has_changed);
+  EXPECT_NE(there.Find(Hang(), kNow), nullptr);
+  EXPECT_FALSE(there.Merge({*silence}, kNow).has_changed);
+  v1::Silence counted = *silence;
+  counted.set_incidents(3);
+  EXPECT_TRUE(there.Merge({counted}, kNow).has_changed);
+  EXPECT_EQ(there.Find(Hang(), kNow)->incidents(), 3);
+  const auto ended = there.End(silence->id(), Tenants::All(), kNow + kSecondNs);
+  ASSERT_TRUE(ended.ok());
+  EXPECT_TRUE(here.Merge({*ended}, kNow + 2 * kSecondNs).has_changed);
+  EXPECT_EQ(here.Find(Hang(), kNow + 2 * kSecondNs), nullptr);
+}
+
+TEST(SilencesTest, AnEndIsNotLostToADaemonThatHasNotHeardOfIt) {
+  Silences silences;
+  const auto silence = Add(For("llm-*"), &silences);
+  ASSERT_TRUE(silence.ok());
+  ASSERT_TRUE(silences.End(silence->id(), Tenants::All(), kNow + kSecondNs).ok());
+  const Silences::Merged merged = silences.Merge({*silence}, kNow + 2 * kSecondNs);
+  EXPECT_EQ(silences.Find(Hang(), kNow + 2 * kSecondNs), nullptr);
+  ASSERT_EQ(merged.lost_ends.size(), 1u);
+  EXPECT_EQ(merged.lost_ends[0].until().seconds(), 1'700'000'001);
+}
+
 }  // namespace
 }  // namespace rollcall
