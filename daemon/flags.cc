@@ -167,6 +167,10 @@ void AddHistoryFlags(CLI::App* app, DaemonFlags* flags) {
   app->add_option("--daemon-name", flags->daemon_name,
                   "name of this daemon among those of --store (default: the host's name)")
       ->envname("ROLLCALL_DAEMON_NAME");
+  app->add_option("--advertise", flags->options.advertise,
+                  "HOST:PORT by which agents and the other daemons of --store reach this one (default: "
+                  "--listen, with the host's name for 0.0.0.0)")
+      ->envname("ROLLCALL_ADVERTISE");
   app->add_option("--history-days", flags->history_days, "days to keep incidents in the history")
       ->envname("ROLLCALL_HISTORY_DAYS")
       ->capture_default_str()

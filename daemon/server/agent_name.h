@@ -16,6 +16,7 @@ struct AgentName {
   int64_t tick_ns = 0;      // interval between ticks, as the agent reports it; 0: not reported
   // The agent runs inside this process, so no other process can use its name.
   bool is_trusted = false;
+  bool follows_owners = false;  // v1::Hello
   std::vector<std::string> tenants = {kAll};  // that it may write: those of its credential
 };
 

@@ -25,6 +25,7 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kMaxWaiting = 1000;
+constexpr int64_t kAskAgainNs = 500'000'000;  // whether the alert may go out
 // An update that is about to go out is not replaced.
 constexpr int64_t kReplaceUntilNs = 100'000'000;
 
@@ -133,6 +134,10 @@ struct AlertSender::Receiver {
   void Settle(const Alert& alert);
   void Run();
   bool Has(const std::string& incident, int32_t sequence);
+  void DropJob(const JobId& job);
+  bool MaySend(const Alert& alert) const {
+    return options.may_send == nullptr || options.may_send(alert.message.incident);
+  }
   std::deque<Alert>::iterator NextDue();
   void Deliver(Alert alert, bool last_chance);
   absl::Status TryOnce(const Alert& alert);
@@ -148,6 +153,7 @@ struct AlertSender::Receiver {
   std::deque<Alert> alerts;
   bool finishing = false;
   bool is_busy = false;  // delivering one more alert
+  JobId busy_with;       // its job
   bool dropped = false;  // the queue was full since it was last empty
   uint64_t sent = 0, failed = 0;
 };
@@ -250,10 +256,19 @@ void AlertSender::Receiver::Run() {
       wake.wait_for(lock, std::chrono::nanoseconds(wait_ns));
       continue;
     }
+    if (!MaySend(*due)) {
+      if (finishing) {  // the job's daemon sends it
+        alerts.erase(due);
+      } else {
+        due->next_try_ns = SteadyNs() + kAskAgainNs;
+      }
+      continue;
+    }
     Alert alert = std::move(*due);
     alerts.erase(due);
     const bool last_chance = finishing;
     is_busy = true;
+    busy_with = ReadJobKey(alert.message.incident);
     lock.unlock();
     if (alert.is_held) {
       spdlog::warn("sends the alert {} before it is saved: the history does not respond; a "
@@ -265,6 +280,14 @@ void AlertSender::Receiver::Run() {
     lock.lock();
     is_busy = false;
   }
+}
+
+void AlertSender::Receiver::DropJob(const JobId& job) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto is_of_job = [&job](const Alert& alert) {
+    return static_cast<const JobId&>(ReadJobKey(alert.message.incident)) == job;
+  };
+  alerts.erase(std::remove_if(alerts.begin(), alerts.end(), is_of_job), alerts.end());
 }
 
 absl::Status AlertSender::Receiver::TryOnce(const Alert& alert) {
@@ -344,6 +367,7 @@ void AlertSender::Send(const v1::Incident& incident, AlertEvent event) {
   head.clear_host_facts();
   if (is_first && announced_.size() >= options_.most_announced) ForgetOne();
   Announced& announced = announced_[incident.id()];
+  announced.job = ReadJobKey(incident);
   std::set<std::string> to = Addressees(head, event, announced);
   if (!to.empty()) {
     Announce(head, event, std::move(to), &announced);
@@ -489,6 +513,7 @@ void AlertSender::Restore(const std::vector<AlertRow>& rows) {
 // Requires the mutex.
 void AlertSender::Continue(const AlertRow& row, int64_t ago_ns) {
   Announced& announced = announced_[row.incident];
+  announced.job = ReadJobKey(row.body);
   const AlertEvent event = FindEvent(row.kind);
   if (announced.newest.sequence == 0) {
     announced.first_cause = RootCause(row.body);
@@ -511,6 +536,21 @@ void AlertSender::Continue(const AlertRow& row, int64_t ago_ns) {
   if (!row.sent && is_late && outbox_ != nullptr) outbox_->Mark(row.incident, row.sequence, "");
   announced.newest.receivers.clear();
   if (announced.is_over) DropBody(&announced);
+}
+
+void AlertSender::DropJob(const JobId& job) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (auto at = announced_.begin(); at != announced_.end();) {
+    at = at->second.job == job ? announced_.erase(at) : std::next(at);
+  }
+  for (const Worker& worker : workers_) worker.receiver->DropJob(job);
+}
+
+bool AlertSender::IsDelivering(const JobId& job) const {
+  return std::any_of(workers_.begin(), workers_.end(), [&job](const Worker& worker) {
+    const std::lock_guard<std::mutex> lock(worker.receiver->mutex);
+    return worker.receiver->is_busy && worker.receiver->busy_with == job;
+  });
 }
 
 void AlertSender::SaveAgain() {

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -44,6 +45,9 @@ struct AlertOptions {
   // Incidents that the sender remembers, so that it announces each one once.
   size_t most_announced = 10'000;
   std::chrono::seconds finish_within{11};
+  // Asked before each try to deliver an alert; false: another daemon may have its job, so the alert waits.
+  // Empty: always.
+  std::function<bool(const v1::Incident&)> may_send;
   uint64_t open_files = 0;  // soft limit for commands; 0: the limit of this process
 };
 
@@ -90,6 +94,11 @@ class AlertSender {
   // was not announced. A receiver that got the first alert of an incident gets all that follow.
   void Send(const v1::Incident& incident, AlertEvent event);
 
+  // Another daemon has the job: drops its alerts, and what was announced of it.
+  void DropJob(const JobId& job);
+  // Whether an alert of the job is on its way to a receiver at this moment.
+  bool IsDelivering(const JobId& job) const;
+
   // Saves all alerts again, for a new file.
   void SaveAgain();
 
@@ -117,6 +126,7 @@ class AlertSender {
 
   // What was announced of one incident.
   struct Announced {
+    JobId job;
     std::string first_cause;
     std::string signature;  // of the newest alert: what makes an update one
     AlertRow newest;        // without its body once the incident is over; of sequence 0: none yet

@@ -49,7 +49,24 @@ int CountWorkers() {
   return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 2u, 64u));
 }
 
-IncidentBookOptions BookOptions(const DaemonOptions& options) {
+// So that the daemons of one database know each other. An embedded daemon has no address.
+std::unique_ptr<Fleet> MakeFleet(const DaemonOptions& options) {
+  if (options.database.url.empty() || options.listen.empty()) return nullptr;
+  FleetOptions fleet;
+  fleet.database = options.database;
+  fleet.limits = options.history_limits;
+  return std::make_unique<Fleet>(std::move(fleet));
+}
+
+std::unique_ptr<FleetQueries> MakeFleetQueries(const DaemonOptions& options, Fleet* fleet,
+                                               Queries* own) {
+  if (fleet == nullptr) return nullptr;
+  PeerOptions peers;
+  if (options.security != nullptr) peers.tls = options.security->shared_tls();
+  return std::make_unique<FleetQueries>(own, fleet, std::move(peers));
+}
+
+IncidentBookOptions BookOptions(const DaemonOptions& options, const Fleet* fleet) {
   IncidentBookOptions book;
   book.limits = options.limits;
   book.report_dir = options.report_dir;
@@ -62,6 +79,10 @@ IncidentBookOptions BookOptions(const DaemonOptions& options) {
   book.quota = options.incident_quota;
   book.host_labels = options.host_labels;
   book.log_incidents = options.log_incidents;
+  book.ownership = fleet;
+  if (fleet != nullptr) {
+    book.history.token_of = [fleet](const JobId& job) { return fleet->TokenOf(job); };
+  }
   return book;
 }
 
@@ -79,23 +100,26 @@ Limits LimitsFor(int64_t hang_after_ns) {
 
 Daemon::Daemon(DaemonOptions options)
     : options_(std::move(options)),
+      fleet_(MakeFleet(options_)),
       store_(options_.default_job, options_.job_limits, &counters_),
       access_(options_.authenticator, &refusals_, &failed_logins_),
       agents_(this, &counters_, &access_, options_.stream_limits),
-      incidents_(BookOptions(options_), &timeline_, &counters_),
+      incidents_(BookOptions(options_, fleet_.get()), &timeline_, &counters_),
       stacks_([this](const std::string& agent,
                      const v1::DaemonMessage& message) { return agents_.Send(agent, message); },
               &store_, &incidents_, &timeline_, &counters_),
       host_facts_([this](const std::string& agent,
                          const v1::DaemonMessage& message) { return agents_.Send(agent, message); },
                   &store_, &incidents_, &counters_, &timeline_),
-      runners_({&store_, &incidents_, &stacks_, &rates_, &counters_, &timeline_, &host_facts_},
+      runners_({&store_, &incidents_, &stacks_, &rates_, &counters_, &timeline_, &host_facts_,
+                fleet_.get()},
                {options_.limits, options_.tick_ns, options_.keep_ended_ns}, CountWorkers()),
       queries_({&store_, &incidents_, &stacks_, &agents_, &rates_, &past_views_, &counters_, &timeline_,
                 &refusals_, options_.security}),
+      fleet_queries_(MakeFleetQueries(options_, fleet_.get(), &queries_)),
       past_views_keeper_(&queries_, &store_, &timeline_, &past_views_),
       query_service_(
-          &queries_, &access_, [this](const AuditEntry& event) { Audit(event); },
+          all_queries(), &access_, [this](const AuditEntry& event) { Audit(event); },
           [this](const AuditEntry& event) { AuditRefusal(event); }),
       unknown_calls_(&access_),
       lateness_(options_.silent_after_ns),
@@ -112,6 +136,8 @@ absl::Status Daemon::Start() {
   if (status.ok()) {
     store_.ExpectHosts(incidents_.CountKnownHosts());
     store_.RestoreAttempts(incidents_.ConsumeAttempts());
+    store_.SetOwnership(fleet_.get());
+    if (fleet_ != nullptr) access_.SetPeerSecret(fleet_->secret());
     access_.SetRefused([this](const AuditEntry& event) { AuditRefusal(event); });
     access_.SetLocal([this](const std::string& peer) { return server_.LocalAddressOf(peer); });
     access_.SetKnown([this](const std::string& peer) { server_.Admit(peer); });
@@ -128,8 +154,10 @@ absl::Status Daemon::Start() {
     Stop();
     return status;
   }
+  StartFleet();
   thread_ = std::thread([this] { Run(); });
   views_thread_ = std::thread([this] { past_views_keeper_.Run(&stop_); });
+  if (!options_.database.url.empty()) silences_thread_ = std::thread([this] { KeepSilences(); });
   return status;
 }
 
@@ -165,7 +193,7 @@ absl::Status Daemon::StartHttp() {
     return std::string(server_.IsStarved() ? "agents cannot connect: no file descriptor is free"
                                            : "");
   };
-  http_ = std::make_unique<HttpServer>(&queries_, std::move(http));
+  http_ = std::make_unique<HttpServer>(all_queries(), std::move(http));
   absl::Status status = http_->Start(options_.http);
   if (!status.ok()) http_.reset();
   return status;
@@ -174,10 +202,14 @@ absl::Status Daemon::StartHttp() {
 void Daemon::Stop() {
   incidents_.BeginStop();
   stop_.Stop();
+  if (fleet_queries_ != nullptr) fleet_queries_->Close();
   const SteadyTime begun = std::chrono::steady_clock::now();
   if (thread_.joinable()) thread_.join();
   if (views_thread_.joinable()) views_thread_.join();
+  if (silences_thread_.joinable()) silences_thread_.join();
   incidents_.Finish(begun);
+  // What it knew is in the database: another daemon may take its jobs.
+  if (fleet_ != nullptr) fleet_->Stop();
   runners_.Stop();
   stacks_.Close();  // a query that waits for stacks would delay the servers' stop
   if (http_ != nullptr) http_->Stop();
@@ -310,6 +342,7 @@ void Daemon::OnTick(const AgentName& agent, std::shared_ptr<const v1::Tick> tick
   JobStore::Routed routed = store_.Route(agent, *tick, timeline_.Now());
   CountLeftOut(routed.origin, *tick);
   if (routed.must_restart) agents_.Restart(agent.id);
+  if (!routed.not_owned.empty()) SeekOwners(agent, routed);
   const AgentBook::Origin origin = routed.origin;
   const bool is_whole = tick->whole();
   SendPace(agent, origin);
@@ -353,6 +386,12 @@ bool Daemon::Welcome(const std::string& agent) {
   message.mutable_welcome()->set_rollcall_version(ROLLCALL_VERSION);
   message.mutable_welcome()->set_whole_records(store_.RecordsInWholeTicks());
   message.mutable_welcome()->set_reads_short_columns(true);
+  if (fleet_ != nullptr) {
+    message.mutable_welcome()->set_address(Address());
+    for (const DaemonRow& daemon : fleet_->Daemons()) {
+      message.mutable_welcome()->add_daemons(daemon.address);
+    }
+  }
   if (!agents_.Send(agent, message)) return false;
   store_.agents()->Welcomed(agent, timeline_.Now());
   return true;

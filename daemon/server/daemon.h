@@ -36,6 +36,8 @@
 #include "daemon/server/call_rate.h"
 #include "daemon/server/daemon_counters.h"
 #include "daemon/server/first_ticks.h"
+#include "daemon/server/fleet.h"
+#include "daemon/server/fleet_queries.h"
 #include "daemon/server/grpc_server.h"
 #include "daemon/server/history_keeper.h"
 #include "daemon/server/host_facts_desk.h"
@@ -82,6 +84,9 @@ struct DaemonOptions {
   bool history_is_optional = false;  // start without the history if its file is unusable, and retry
   HistoryLimits history_limits;
   PostgresOptions database;          // the history of several daemons; `history` is its spool then
+  // HOST:PORT by which agents and the other daemons of `database` reach this one; "": `listen`, or this
+  // host's name.
+  std::string advertise;
   AlertOptions alerts;
   // Decides who callers are; must outlive the daemon. nullptr: every caller is the owner.
   const Authenticator* authenticator = nullptr;
@@ -134,7 +139,8 @@ class Daemon : public AgentSink {
 
   // Incidents of one job, or of all jobs for "", oldest first.
   std::vector<v1::Incident> GetIncidents(const std::string& job) const;
-  const QuerySource& queries() const { return queries_; }
+  // Of all daemons on the same database.
+  const QuerySource& queries() const { return *all_queries(); }
 
   void OnTick(const AgentName& agent, std::shared_ptr<const v1::Tick> tick,
               std::function<void()> applied) override;
@@ -158,11 +164,21 @@ class Daemon : public AgentSink {
   void CountLeftOut(const AgentBook::Origin& origin, const v1::Tick& tick);
   void EndTurn(const std::string& agent) ABSL_LOCKS_EXCLUDED(turns_mutex_);
   void BeginTurns() ABSL_LOCKS_EXCLUDED(turns_mutex_);
+  const QuerySource* all_queries() const;
+  QuerySource* all_queries();
+  std::string Address() const;
+  void StartFleet();
+  void SeekOwners(const AgentName& agent, const JobStore::Routed& routed);
+  void TellOwner(const Fleet::Report& report, const std::string& owner);
+  void Adopt(const JobId& job, Continuation from_earlier);
+  void Release(const JobId& job, const std::vector<std::string>& agents);
+  void KeepSilences();
   bool Welcome(const std::string& agent);
 
   const DaemonOptions options_;
   Timeline timeline_;
   DaemonCounters counters_;
+  const std::unique_ptr<Fleet> fleet_;  // nullptr: this daemon shares its database with no other
   CallRates rates_;
   JobStore store_;
   Refusals refusals_;
@@ -176,6 +192,7 @@ class Daemon : public AgentSink {
   JobRunners runners_;
   PastViews past_views_;
   Queries queries_;
+  const std::unique_ptr<FleetQueries> fleet_queries_;  // nullptr: without a fleet
   PastViewsKeeper past_views_keeper_;
   QueryService query_service_;
   UnknownCalls unknown_calls_;
@@ -194,6 +211,7 @@ class Daemon : public AgentSink {
   std::atomic<uint64_t> ticks_{0};                       // applied since the pace was updated
   std::thread thread_;
   std::thread views_thread_;  // of past_views_keeper_
+  std::thread silences_thread_;  // takes over the silences of other daemons
 };
 
 }  // namespace rollcall

@@ -61,7 +61,13 @@ absl::Status IncidentBook::Start() {
   reports.continues_reports = !options_.history.path.empty();
   reports_ = std::make_unique<ReportQueue>(reports);
   const bool is_kept = !options_.history.path.empty();
-  alerts_ = std::make_unique<AlertSender>(options_.alerts, is_kept ? history_->outbox() : nullptr,
+  AlertOptions alerts = options_.alerts;
+  if (options_.ownership != nullptr) {
+    alerts.may_send = [ownership = options_.ownership](const v1::Incident& incident) {
+      return ownership->MayAlert(ReadJobKey(incident));
+    };
+  }
+  alerts_ = std::make_unique<AlertSender>(std::move(alerts), is_kept ? history_->outbox() : nullptr,
                                           counters_);
   {
     const absl::MutexLock lock(&mutex_);
@@ -248,6 +254,28 @@ void IncidentBook::Forget(const JobKey& job, int64_t now_ns) {
   awaited_.erase(job);
   history_->ForgetHosts(job);
   ++changes_;
+}
+
+void IncidentBook::Release(const JobId& job) {
+  const absl::MutexLock lock(&mutex_);
+  for (auto at = jobs_.lower_bound(JobKey(job, INT32_MIN));
+       at != jobs_.end() && static_cast<const JobId&>(at->first) == job;) {
+    awaited_.erase(at->first);
+    at = jobs_.erase(at);
+    ++changes_;
+  }
+  alerts_->DropJob(job);
+}
+
+bool IncidentBook::HasJob(const JobId& job) const {
+  const absl::MutexLock lock(&mutex_);
+  const auto at = jobs_.lower_bound(JobKey(job, INT32_MIN));
+  return at != jobs_.end() && static_cast<const JobId&>(at->first) == job;
+}
+
+bool IncidentBook::IsSettled(const JobId& job) const {
+  const HistoryKeeper::Counts counts = history_->counts();
+  return counts.waiting == 0 && counts.spooled == 0 && !alerts_->IsDelivering(job);
 }
 
 std::optional<Motion> IncidentBook::AddStack(const StackResult& result) {

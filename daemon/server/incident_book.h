@@ -41,6 +41,7 @@
 #include "daemon/server/incident_quota.h"
 #include "daemon/server/job_store.h"
 #include "daemon/server/known_hosts.h"
+#include "daemon/server/ownership.h"
 #include "daemon/server/report_queue.h"
 #include "daemon/server/silences.h"
 #include "daemon/server/stack_request.h"
@@ -59,6 +60,7 @@ struct IncidentBookOptions {
   IncidentQuotaLimits quota;
   HostLabels host_labels;
   bool log_incidents = true;
+  const JobOwnership* ownership = nullptr;  // outlives the book; nullptr: all jobs are this daemon's
 };
 
 // How long a restarted daemon waits for a job's hosts, and for a job with an open incident.
@@ -101,6 +103,14 @@ class IncidentBook {
   // Removes the job's incidents from memory. The history keeps them. Ends a live incident: no agent
   // has reported its job for long. The next Publish() writes the end to the reports.
   void Forget(const JobKey& job, int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes over a job from another daemon, with what that one has stored. It goes on as after a restart.
+  void Adopt(const JobId& job, Continuation from_earlier) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Another daemon has the job: removes all of it from memory. Nothing ends, and no alert goes out.
+  void Release(const JobId& job) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether an incident of the job is in memory.
+  bool HasJob(const JobId& job) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether nothing of the job waits for the history or for receivers of alerts.
+  bool IsSettled(const JobId& job) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Passes changes to the writers of reports and history, and records the reports that were
   // written.
   void Publish() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -207,6 +217,7 @@ class IncidentBook {
     const JobKey key;
     IncidentLife life;
     KnownHosts hosts;
+    int64_t restored_ns = 0;     // when the daemon took it from the history
     bool has_returned = false;   // diagnosed by this daemon
     bool is_end_judged = false;  // an earlier daemon reported the end of the job
     bool is_abandoned = false;   // no agent has reported it for long
@@ -222,6 +233,7 @@ class IncidentBook {
   };
 
   void Restore() ABSL_LOCKS_EXCLUDED(mutex_);
+  void RestoreJobs(Continuation* stored, int64_t restored_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RestoreIncident(v1::Incident incident, int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndAbandoned() ABSL_LOCKS_EXCLUDED(mutex_);
   void Abandon(JobIncidents* job, int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The incident book across restarts: what it takes from the history, and what it leaves there.
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -31,8 +32,25 @@ void IncidentBook::Restore() {
   knows_hosts_ = true;
   attempts_ = std::move(stored->attempts);
   for (auto& [key, job] : jobs_) job.life.RaiseCount(history_->LastNumber(key));
+  RestoreJobs(&*stored, started_ns_);
+}
+
+void IncidentBook::Adopt(const JobId& job, Continuation from_earlier) {
+  history_->RaiseNumber(job, from_earlier.last_number);
+  alerts_->Restore(from_earlier.alerts);
+  const absl::MutexLock lock(&mutex_);
+  for (auto at = jobs_.lower_bound(JobKey(job, INT32_MIN));
+       at != jobs_.end() && static_cast<const JobId&>(at->first) == job; ++at) {
+    at->second.life.RaiseCount(from_earlier.last_number);
+  }
+  RestoreJobs(&from_earlier, timeline_->Now());
+}
+
+// `restored_ns`: from when on the jobs have time to come back.
+void IncidentBook::RestoreJobs(Continuation* stored, int64_t restored_ns) {
   for (auto& [key, hosts] : stored->hosts) {
     JobIncidents* job = Open(key);
+    job->restored_ns = restored_ns;
     job->hosts.Restore(hosts);
     if (!job->has_returned) awaited_.insert(key);
   }
@@ -46,6 +64,9 @@ void IncidentBook::Restore() {
                                  incident.state() == IncidentStateName(IncidentState::kEnded);
   }
   const int64_t now_ns = timeline_->Now();
+  for (const v1::Incident& incident : stored->open) {
+    Open(ReadJobKey(incident))->restored_ns = restored_ns;
+  }
   // The newest first: only one incident of a job is live.
   for (auto at = stored->open.rbegin(); at != stored->open.rend(); ++at) {
     RestoreIncident(std::move(*at), now_ns);
@@ -78,10 +99,13 @@ void IncidentBook::RestoreIncident(v1::Incident incident, int64_t now_ns) {
 void IncidentBook::EndAbandoned() {
   const int64_t now_ns = timeline_->Now();
   const absl::MutexLock lock(&mutex_);
-  if (now_ns - started_ns_ < kJobReturnsWithinNs) return;
   for (auto at = awaited_.begin(); at != awaited_.end();) {
     JobIncidents& job = jobs_.at(*at);
-    const bool is_done = job.is_abandoned && now_ns - started_ns_ >= 2 * kJobReturnsWithinNs;
+    if (now_ns - job.restored_ns < kJobReturnsWithinNs) {
+      ++at;
+      continue;
+    }
+    const bool is_done = job.is_abandoned && now_ns - job.restored_ns >= 2 * kJobReturnsWithinNs;
     if (!job.is_abandoned) {
       Abandon(&job, now_ns);
       // After the alert: a daemon that continues here looks for it only where it knows the hosts.
@@ -106,7 +130,8 @@ void IncidentBook::Abandon(JobIncidents* job, int64_t now_ns) {
 }
 
 bool IncidentBook::AwaitsHosts(const JobIncidents& job, int64_t now_ns) const {
-  return (!knows_hosts_ || !job.hosts.missing().empty()) && now_ns - started_ns_ < kReturnWithinNs;
+  const int64_t since_ns = std::max(started_ns_, job.restored_ns);
+  return (!knows_hosts_ || !job.hosts.missing().empty()) && now_ns - since_ns < kReturnWithinNs;
 }
 
 // What a diagnosis cannot see of its job, in words; "": it sees all. Without a history nobody knows

@@ -103,6 +103,7 @@ bool JobRunner::IsUnchanged(uint64_t version, int64_t now_ns) const {
 
 void JobRunner::Diagnose(int64_t now_ns) {
   const int64_t begun_ns = SteadyNs();
+  if (parts_.ownership != nullptr && !parts_.ownership->Owns(key_)) return Release();
   // Newer attempts took its room, whether its processes had ended or not.
   if (!parts_.store->Has(key_)) return Forget(now_ns);
   parts_.store->UpdateHeard(key_, parts_.timeline->counts_from_ns());
@@ -159,6 +160,16 @@ JobRunner::Wanted JobRunner::Judge(const JobState& state, int64_t now_ns, int64_
 void JobRunner::Forget(int64_t now_ns) {
   if (!parts_.store->Forget(key_)) return;
   parts_.incidents->Forget(key_, now_ns);
+  BeginAnew();
+}
+
+void JobRunner::Release() {
+  if (parts_.store->Has(key_) && !parts_.store->Forget(key_)) return;
+  parts_.incidents->Release(key_);
+  BeginAnew();
+}
+
+void JobRunner::BeginAnew() {
   parts_.rates->Forget(key_);
   diagnoser_ = Diagnoser();
   start_ = StartWatch();

@@ -64,6 +64,7 @@ class JobRunner : public WorkerPool::Task {
     DaemonCounters* counters;
     Timeline* timeline;
     HostFactsDesk* host_facts = nullptr;  // nullptr: nobody asks for facts about hosts
+    const JobOwnership* ownership = nullptr;  // nullptr: all jobs are this daemon's
   };
   struct Options {
     Limits limits;
@@ -107,6 +108,9 @@ class JobRunner : public WorkerPool::Task {
   // `began_ns`: when the job began.
   Wanted Judge(const JobState& state, int64_t now_ns, int64_t began_ns);
   void Forget(int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Another daemon has the job.
+  void Release() ABSL_LOCKS_EXCLUDED(mutex_);
+  void BeginAnew() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const JobKey key_;
   const Parts parts_;

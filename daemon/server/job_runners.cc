@@ -37,6 +37,21 @@ JobRunners::RunnerPtr JobRunners::FindOrAdd(const JobKey& key) {
   return runner;
 }
 
+void JobRunners::Wake(const std::vector<JobKey>& keys) {
+  std::vector<RunnerPtr> runners;
+  {
+    const absl::MutexLock lock(&mutex_);
+    for (const JobKey& key : keys) {
+      const auto at = runners_.find(key);
+      if (at != runners_.end()) runners.push_back(at->second);
+    }
+  }
+  for (const RunnerPtr& runner : runners) {
+    runner->DiagnoseNext();
+    pool_.Wake(runner);
+  }
+}
+
 std::vector<JobRunners::RunnerPtr> JobRunners::All() const {
   const absl::MutexLock lock(&mutex_);
   std::vector<RunnerPtr> all;

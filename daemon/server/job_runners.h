@@ -27,6 +27,8 @@ class JobRunners {
 
   // Brings the tick to the jobs that it concerns.
   void Post(const std::shared_ptr<TickInTransit>& tick) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Lets the runners of these jobs look at them soon.
+  void Wake(const std::vector<JobKey>& keys) ABSL_LOCKS_EXCLUDED(mutex_);
   // Lets a worker show that it works; does not wait for it.
   void Pulse() { pool_.Wake(pulse_); }
   // When a worker did so last, on the steady clock; first the time of the construction.

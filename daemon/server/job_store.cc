@@ -93,7 +93,7 @@ JobStore::Routed JobStore::Route(const AgentName& name, const v1::Tick& tick, in
   for (const int i : OrderOfUpdates(tick)) {
     const v1::ProcessUpdate& update = tick.processes(i);
     JobKey key;
-    std::shared_ptr<Job> job = RouteUpdate(name, routed.origin, update, &key, &routed.must_restart);
+    std::shared_ptr<Job> job = RouteUpdate(name, routed.origin, update, &key, &routed);
     // Without an identity it is not known yet; its identity comes with the next whole tick.
     if (job == nullptr) continue;
     if (routed.parts.empty() || routed.parts.back().job != job) {
@@ -104,11 +104,11 @@ JobStore::Routed JobStore::Route(const AgentName& name, const v1::Tick& tick, in
   return routed;
 }
 
-// `must_restart`: set where the store would accept the agent's report if it began with an identity.
+// Sets `must_restart` where the store would accept the agent's report if it began with an identity.
 std::shared_ptr<JobStore::Job> JobStore::RouteUpdate(const AgentName& agent,
                                                      const AgentBook::Origin& origin,
                                                      const v1::ProcessUpdate& update, JobKey* key,
-                                                     bool* must_restart) {
+                                                     Routed* routed) {
   const ProcessKey process = {agent.host, update.pid(), update.start_time()};
   auto known = owned_.find(process);
   if (update.has_identity() && known == owned_.end()) {
@@ -118,6 +118,11 @@ std::shared_ptr<JobStore::Job> JobStore::RouteUpdate(const AgentName& agent,
     }
     const std::optional<JobId> name = NameOf(update.identity(), agent);
     if (!name.has_value()) return nullptr;
+    if (ownership_ != nullptr && !ownership_->Owns(*name)) {
+      routed->not_owned.emplace(
+          *name, std::make_pair(update.identity().tenant(), update.identity().job()));
+      return nullptr;
+    }
     const std::optional<JobKey> placed = Place(process, *name, update.identity(), origin);
     if (!placed.has_value()) return nullptr;
     known = owned_.emplace(process, Owned{*placed, origin.agent}).first;
@@ -133,7 +138,7 @@ std::shared_ptr<JobStore::Job> JobStore::RouteUpdate(const AgentName& agent,
     return nullptr;
   }
   if (!MayReport(origin.agent, update.has_identity(), &known->second)) {
-    *must_restart = *must_restart || agents_.IsFree(known->second.agent);
+    routed->must_restart = routed->must_restart || agents_.IsFree(known->second.agent);
     return nullptr;
   }
   *key = known->second.job;
@@ -412,6 +417,28 @@ size_t JobStore::CountJobs(const Tenants& tenants) const {
   return static_cast<size_t>(
       std::count_if(families_.begin(), families_.end(),
                     [&tenants](const auto& entry) { return tenants.Has(entry.first.tenant); }));
+}
+
+std::vector<JobKey> JobStore::KeysOf(const JobId& name) const {
+  const absl::MutexLock lock(&mutex_);
+  std::vector<JobKey> keys;
+  const auto family = families_.find(name);
+  if (family == families_.end()) return keys;
+  for (const auto& [attempt, job] : family->second.jobs) keys.emplace_back(name, attempt);
+  return keys;
+}
+
+std::vector<std::string> JobStore::AgentsOf(const JobId& name) const {
+  std::set<std::string> ids;
+  for (const JobKey& key : KeysOf(name)) {
+    const std::shared_ptr<Job> job = FindJob(key);
+    if (job == nullptr) continue;
+    const absl::MutexLock lock(&job->agents_mutex);
+    for (const AgentBook::AgentPtr& agent : job->agents) {
+      if (agent != nullptr) ids.insert(AgentBook::Name(agent).id);
+    }
+  }
+  return {ids.begin(), ids.end()};
 }
 
 std::vector<JobKey> JobStore::AllKeys(const std::string& job) const {

@@ -27,6 +27,7 @@
 #include "daemon/model/job_model.h"
 #include "daemon/model/tenants.h"
 #include "daemon/server/agent_book.h"
+#include "daemon/server/ownership.h"
 
 namespace rollcall {
 
@@ -66,6 +67,9 @@ class JobStore {
     AgentBook::Origin origin;
     std::vector<Part> parts;
     bool must_restart = false;  // the agent must connect again and send everything
+    // Jobs that this daemon does not own: their processes were left out. By name, with the tenant and
+    // job as the agent reports them.
+    std::map<JobId, std::pair<std::string, std::string>> not_owned;
   };
 
   // One attempt of a job, as a list shows it.
@@ -82,6 +86,10 @@ class JobStore {
         most_(most),
         counters_(counters),
         fleet_(std::make_shared<FleetBudget>(most.record_bytes)) {}
+
+  // Leaves out the jobs that are not owned; outlives the store. nullptr: takes all. Before the first
+  // tick.
+  void SetOwnership(const JobOwnership* ownership) { ownership_ = ownership; }
 
   AgentBook* agents() { return &agents_; }
 
@@ -137,6 +145,10 @@ class JobStore {
   size_t CountJobs(const Tenants& tenants = Tenants::All()) const ABSL_LOCKS_EXCLUDED(mutex_);
   // All attempts of all jobs with this name, of any tenant.
   std::vector<JobKey> AllKeys(const std::string& job) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The ids of the agents that report the job.
+  std::vector<std::string> AgentsOf(const JobId& name) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // All attempts of one job.
+  std::vector<JobKey> KeysOf(const JobId& name) const ABSL_LOCKS_EXCLUDED(mutex_);
   // All attempts of one job, newest first.
   std::vector<AttemptRef> AttemptsFor(const JobId& name) const ABSL_LOCKS_EXCLUDED(mutex_);
   // The job of that name: the tenant's; for "" the default tenant's, else the first of any
@@ -176,8 +188,7 @@ class JobStore {
   };
 
   std::shared_ptr<Job> RouteUpdate(const AgentName& agent, const AgentBook::Origin& origin,
-                                   const v1::ProcessUpdate& update, JobKey* key,
-                                   bool* must_restart) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+                                   const v1::ProcessUpdate& update, JobKey* key, Routed* routed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<JobId> NameOf(const v1::Identity& identity, const AgentName& agent);
   std::optional<JobKey> Place(const ProcessKey& process, const JobId& name,
                               const v1::Identity& identity, const AgentBook::Origin& origin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -201,6 +212,7 @@ class JobStore {
   const JobStoreLimits most_;
   DaemonCounters* const counters_;
   const std::shared_ptr<FleetBudget> fleet_;
+  const JobOwnership* ownership_ = nullptr;
   AgentBook agents_;
   size_t expected_hosts_ = 0;
   std::atomic<uint64_t> changes_{0};

@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/server/fleet.h"
+
+#include <spdlog/spdlog.h>
+#include <time.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "daemon/store/postgres_history.h"
+#include "proto/durations.h"
+#include "proto/rendezvous.h"
+#include "security/digest.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int64_t kStepNs = 100'000'000;
+constexpr int64_t kAskAgainNs = kSecond;          // who owns a job of another daemon
+constexpr int64_t kTryAgainNs = kSecond / 2;      // to renew, while the database does not answer
+constexpr int64_t kOwnersEveryNs = 2 * kSecond;
+constexpr int64_t kShareEveryNs = 5 * kSecond;
+constexpr size_t kMostAtOnce = 1000;              // jobs in one statement
+constexpr size_t kMostLoads = 50;                 // in one step, so that the lease is renewed in time
+constexpr size_t kMostHandOvers = 50;             // in one look
+constexpr int64_t kLeavesWithinNs = 8 * kSecond;  // whatever still waits
+constexpr size_t kMostWaiting = 100'000;          // agents of one job
+
+// Counts while the host is suspended, as the database's clock does.
+int64_t BootNs() {
+  timespec time = {};
+  clock_gettime(CLOCK_BOOTTIME, &time);
+  return int64_t{time.tv_sec} * kSecond + time.tv_nsec;
+}
+
+DaemonRow NewRow(const std::string& name) {
+  DaemonRow row;
+  row.name = name;
+  row.incarnation = absl::BytesToHexString(RandomBytes(16).value_or(""));
+  row.secret = absl::BytesToHexString(RandomBytes(32).value_or(""));
+  return row;
+}
+
+}  // namespace
+
+Fleet::Fleet(FleetOptions options)
+    : options_(std::move(options)),
+      self_(NewRow(options_.database.daemon)),
+      store_(FleetStore::Make(options_.database)),
+      lease_(options_.lease_ns, options_.margin_ns) {}
+
+Fleet::~Fleet() { Stop(); }
+
+void Fleet::Start(const std::string& address, const std::string& page, Hooks hooks) {
+  self_.address = address;
+  self_.page = page;
+  hooks_ = std::move(hooks);
+  thread_ = std::thread([this] { Run(); });
+}
+
+void Fleet::Stop() {
+  if (!thread_.joinable()) return;
+  stop_.Stop();
+  thread_.join();
+}
+
+void Fleet::Run() {
+  do {
+    Step();
+  } while (!stop_.SleepFor(kStepNs));
+  {
+    const absl::MutexLock lock(&mutex_);
+    lease_.Ended();
+    jobs_.clear();
+  }
+  const absl::Status left = store_->Leave(self_);
+  if (!left.ok()) {
+    spdlog::warn("the other daemons take this daemon's jobs in {} s: {}",
+                 options_.lease_ns / kSecond, std::string(left.message()));
+  }
+}
+
+void Fleet::Step() {
+  if (BootNs() >= renew_ns_) Renew();
+  Claim();
+  AdoptClaimed();
+  FinishHandOvers();
+  if (BootNs() >= owners_ns_) RefreshOwners();
+  if (BootNs() >= share_ns_) {
+    share_ns_ = BootNs() + kShareEveryNs;
+    ReleaseUnused();
+    BeginHandOvers();
+  }
+}
+
+void Fleet::Renew() {
+  const int64_t asked_ns = BootNs();
+  auto rows = store_->Renew(self_, options_.lease_ns);
+  std::map<JobId, int64_t> mine;
+  absl::Status status = rows.status();
+  if (status.ok()) {
+    auto owned = store_->Owned(self_);
+    status = owned.status();
+    if (status.ok()) mine = *std::move(owned);
+  }
+  if (!status.ok()) {
+    renew_ns_ = BootNs() + kTryAgainNs;
+    const std::string problem(status.message());
+    if (problem != problem_) spdlog::error("cannot renew this daemon's lease: {}", problem);
+    problem_ = problem;
+    const absl::MutexLock lock(&mutex_);
+    if (away_since_ns_ == 0) away_since_ns_ = asked_ns;
+    return;
+  }
+  renew_ns_ = asked_ns + options_.renew_every_ns;
+  if (!problem_.empty()) spdlog::info("this daemon has its lease again");
+  problem_.clear();
+  // Before the lease counts: another daemon may have taken jobs while this one stood still.
+  Compare(mine);
+  const absl::MutexLock lock(&mutex_);
+  away_since_ns_ = 0;
+  lease_.Renewed(asked_ns);
+  daemons_ = *std::move(rows);
+  is_alone_ = daemons_.size() == 1;
+  std::map<std::string, int64_t> seen;
+  for (const DaemonRow& daemon : daemons_) {
+    const auto at = seen_.find(daemon.incarnation);
+    seen[daemon.incarnation] = at == seen_.end() ? asked_ns : at->second;
+  }
+  seen_ = std::move(seen);
+}
+
+// Drops the jobs that another daemon has taken.
+void Fleet::Compare(const std::map<JobId, int64_t>& mine) {
+  std::vector<JobId> lost;
+  {
+    const absl::MutexLock lock(&mutex_);
+    for (auto& [id, job] : jobs_) {
+      const bool is_held = job.state == State::kOwned || job.state == State::kClaimed ||
+                           job.state == State::kLeaving;
+      if (!is_held) continue;
+      const auto at = mine.find(id);
+      if (at == mine.end() || at->second != job.token) lost.push_back(id);
+    }
+    // The jobs of this daemon before it started again: the history brings what it knew.
+    for (const auto& [id, token] : mine) {
+      if (has_compared_) break;
+      Job& job = jobs_[id];
+      job.state = State::kOwned;
+      job.token = token;
+    }
+    has_compared_ = true;
+  }
+  for (const JobId& id : lost) Lose(id);
+}
+
+void Fleet::Lose(const JobId& id) {
+  spdlog::info("another daemon has the job {} now", ToText(id));
+  const std::vector<std::string> agents = hooks_.agents(id);
+  {
+    const absl::MutexLock lock(&mutex_);
+    SetOthers("", &jobs_[id]);
+  }
+  hooks_.release(id, agents);
+}
+
+// The job keeps its token, so that the database refuses what this daemon still writes about it.
+void Fleet::SetOthers(const std::string& owner, Job* job) {
+  const int64_t token = job->token;
+  *job = Job();
+  job->token = token;
+  job->state = State::kOthers;
+  job->owner = owner;
+  job->asked_ns = owner.empty() ? 0 : BootNs();
+}
+
+bool Fleet::IsAway() const {
+  return away_since_ns_ != 0 && BootNs() - away_since_ns_ >= options_.patience_ns;
+}
+
+void Fleet::Claim() {
+  std::vector<JobId> wanted;
+  {
+    const absl::MutexLock lock(&mutex_);
+    const bool holds_lease = lease_.IsHeld(BootNs());
+    for (const auto& [id, job] : jobs_) {
+      const bool is_wanted = (job.state == State::kSought && !job.waiting.empty()) ||
+                             job.state == State::kProvisional;
+      if (holds_lease && is_wanted && wanted.size() < kMostAtOnce) wanted.push_back(id);
+    }
+  }
+  if (wanted.empty()) return TakeProvisional();
+  const auto rows = store_->Claim(self_, wanted);
+  if (!rows.ok()) return;  // Renew() says why
+  std::vector<JobId> lost;
+  for (const auto& [id, row] : *rows) {
+    std::vector<Report> waiting;
+    {
+      const absl::MutexLock lock(&mutex_);
+      Job& job = jobs_[id];
+      if (job.state == State::kProvisional && !row.is_mine) {
+        lost.push_back(id);
+        continue;
+      }
+      if (row.is_mine) {
+        job.is_judged = job.state == State::kProvisional;
+        job.state = State::kClaimed;
+        job.token = row.token;
+        continue;
+      }
+      job.state = State::kOthers;
+      job.owner = row.address;
+      job.asked_ns = BootNs();
+      for (auto& [agent, report] : job.waiting) waiting.push_back(std::move(report));
+      job.waiting.clear();
+    }
+    Answer(row.address, waiting);
+  }
+  for (const JobId& id : lost) Lose(id);
+}
+
+// Somebody must look at these jobs, although nobody can say whose they are.
+void Fleet::TakeProvisional() {
+  std::map<JobId, std::vector<Report>> taken;
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (!IsAway()) return;
+    for (auto& [id, job] : jobs_) {
+      if (job.state != State::kSought || job.waiting.empty()) continue;
+      job.state = State::kProvisional;
+      for (auto& [agent, report] : job.waiting) taken[id].push_back(std::move(report));
+      job.waiting.clear();
+    }
+  }
+  for (const auto& [id, waiting] : taken) Answer("", waiting);
+}
+
+void Fleet::AdoptClaimed() {
+  std::vector<JobId> claimed;
+  {
+    const absl::MutexLock lock(&mutex_);
+    for (const auto& [id, job] : jobs_) {
+      if (job.state == State::kClaimed && claimed.size() < kMostLoads) claimed.push_back(id);
+    }
+  }
+  for (const JobId& id : claimed) {
+    auto earlier = Load(id);
+    if (!earlier.ok()) {
+      spdlog::warn("cannot read what is known of the job {}, and tries again: {}", ToText(id),
+                   std::string(earlier.status().message()));
+      return;
+    }
+    hooks_.adopt(id, *std::move(earlier));
+    std::vector<Report> waiting;
+    {
+      const absl::MutexLock lock(&mutex_);
+      Job& job = jobs_[id];
+      job.state = State::kOwned;
+      for (auto& [agent, report] : job.waiting) waiting.push_back(std::move(report));
+      job.waiting.clear();
+    }
+    Answer("", waiting);
+    if (BootNs() >= renew_ns_) return;
+  }
+}
+
+absl::StatusOr<Continuation> Fleet::Load(const JobId& job) {
+  if (history_ == nullptr) {
+    auto opened = PostgresHistory::Open(options_.database, options_.limits);
+    if (!opened.ok()) return opened.status();
+    history_ = *std::move(opened);
+  }
+  auto loaded = history_->LoadJob(job);
+  if (!loaded.ok()) history_ = nullptr;
+  return loaded;
+}
+
+void Fleet::Answer(const std::string& owner, const std::vector<Report>& waiting) {
+  for (const Report& report : waiting) hooks_.tell(report, owner);
+}
+
+void Fleet::RefreshOwners() {
+  owners_ns_ = BootNs() + kOwnersEveryNs;
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (away_since_ns_ != 0) return;
+  }
+  auto owners = store_->Owners();
+  if (!owners.ok()) return;
+  const absl::MutexLock lock(&mutex_);
+  owners_ = *std::move(owners);
+}
+
+// Jobs that ended long ago, and those of others that no agent asks for.
+void Fleet::ReleaseUnused() {
+  std::vector<JobId> owned, unused;
+  {
+    const absl::MutexLock lock(&mutex_);
+    for (auto at = jobs_.begin(); at != jobs_.end();) {
+      const Job& job = at->second;
+      const bool is_stale = job.state == State::kOthers && job.waiting.empty() &&
+                            BootNs() - job.asked_ns > 60 * kSecond;
+      if (job.state == State::kOwned) owned.push_back(at->first);
+      at = is_stale ? jobs_.erase(at) : std::next(at);
+    }
+  }
+  for (const JobId& id : owned) {
+    if (!hooks_.has(id)) unused.push_back(id);
+  }
+  // A job of which nothing has come yet since its claim looks the same: it must do so twice.
+  std::vector<JobId> released;
+  std::set_intersection(unused.begin(), unused.end(), unused_.begin(), unused_.end(),
+                        std::back_inserter(released));
+  unused_ = std::move(unused);
+  if (released.empty() || !store_->Release(self_, released).ok()) return;
+  const absl::MutexLock lock(&mutex_);
+  for (const JobId& id : released) jobs_.erase(id);
+}
+
+// Daemons that have come take their share.
+void Fleet::BeginHandOvers() {
+  for (const JobId& id : ToHandOver()) {
+    std::vector<std::string> agents = hooks_.agents(id);
+    const absl::MutexLock lock(&mutex_);
+    Job& job = jobs_[id];
+    if (job.state != State::kOwned) continue;
+    job.state = State::kLeaving;
+    job.since_ns = BootNs();
+    job.agents = std::move(agents);
+  }
+}
+
+std::vector<JobId> Fleet::ToHandOver() const {
+  std::vector<JobId> result;
+  const absl::MutexLock lock(&mutex_);
+  const int64_t now_ns = BootNs();
+  if (!lease_.IsHeld(now_ns)) return result;
+  std::vector<std::string> addresses = {self_.address};
+  for (const DaemonRow& daemon : daemons_) {
+    const bool is_settled = now_ns - seen_.at(daemon.incarnation) >= options_.settled_after_ns;
+    if (is_settled && daemon.address != self_.address) addresses.push_back(daemon.address);
+  }
+  for (const auto& [id, job] : jobs_) {
+    if (job.state != State::kOwned || result.size() >= kMostHandOvers) continue;
+    if (PreferredDaemon(addresses, id.tenant, id.job) != 0) result.push_back(id);
+  }
+  return result;
+}
+
+void Fleet::FinishHandOvers() {
+  struct Leaving {
+    int64_t token, since_ns;
+    DaemonRow to;
+    std::vector<std::string> agents;
+  };
+  std::map<JobId, Leaving> leaving;
+  {
+    const absl::MutexLock lock(&mutex_);
+    std::vector<std::string> addresses;
+    for (const DaemonRow& daemon : daemons_) addresses.push_back(daemon.address);
+    for (auto& [id, job] : jobs_) {
+      if (job.state != State::kLeaving || addresses.empty()) continue;
+      const DaemonRow& to = daemons_[PreferredDaemon(addresses, id.tenant, id.job)];
+      if (to.address == self_.address) {
+        job.state = State::kOwned;  // the other daemon has gone
+      } else {
+        leaving.emplace(id, Leaving{job.token, job.since_ns, to, job.agents});
+      }
+    }
+  }
+  for (const auto& [id, job] : leaving) {
+    if (!hooks_.is_settled(id) && BootNs() - job.since_ns < kLeavesWithinNs) continue;
+    const absl::Status given = store_->HandOver(self_, id, job.token, job.to);
+    if (!given.ok()) continue;  // Renew() finds out whose it is
+    spdlog::info("the daemon {} takes its share: the job {}", job.to.name, ToText(id));
+    {
+      const absl::MutexLock lock(&mutex_);
+      SetOthers(job.to.address, &jobs_[id]);
+    }
+    hooks_.release(id, job.agents);
+  }
+}
+
+void Fleet::Seek(const Report& report) {
+  std::string owner;
+  {
+    const absl::MutexLock lock(&mutex_);
+    Job& job = jobs_[report.job];
+    const bool is_known = job.state == State::kOthers && BootNs() - job.asked_ns < kAskAgainNs &&
+                          !job.owner.empty();
+    if (is_known) {
+      owner = job.owner;
+    } else if (job.state != State::kOwned && job.state != State::kProvisional) {
+      if (job.state == State::kOthers) job.state = State::kSought;
+      if (job.waiting.size() < kMostWaiting) job.waiting[report.agent] = report;
+      return;
+    }
+  }
+  hooks_.tell(report, owner);
+}
+
+bool Fleet::Owns(const JobId& job) const {
+  const absl::MutexLock lock(&mutex_);
+  const auto at = jobs_.find(job);
+  if (at == jobs_.end()) return false;
+  const State state = at->second.state;
+  return state == State::kOwned || state == State::kProvisional ||
+         (state == State::kClaimed && at->second.is_judged);
+}
+
+bool Fleet::MayAlert(const JobId& job) const {
+  const absl::MutexLock lock(&mutex_);
+  const auto at = jobs_.find(job);
+  if (at == jobs_.end()) return false;
+  const State state = at->second.state;
+  if (away_since_ns_ != 0 && is_alone_) {
+    return state == State::kOwned || state == State::kProvisional;
+  }
+  return state == State::kOwned && lease_.IsHeld(BootNs());
+}
+
+int64_t Fleet::TokenOf(const JobId& job) const {
+  const absl::MutexLock lock(&mutex_);
+  const auto at = jobs_.find(job);
+  return at == jobs_.end() ? 0 : at->second.token;
+}
+
+std::vector<DaemonRow> Fleet::Daemons() const {
+  const absl::MutexLock lock(&mutex_);
+  return daemons_;
+}
+
+bool Fleet::HoldsLease() const {
+  const absl::MutexLock lock(&mutex_);
+  return lease_.IsHeld(BootNs());
+}
+
+std::optional<DaemonRow> Fleet::OwnerOf(const std::string& tenant, const std::string& job) const {
+  const absl::MutexLock lock(&mutex_);
+  const auto found = std::find_if(owners_.begin(), owners_.end(), [&](const auto& entry) {
+    return entry.first.job == job && (tenant.empty() || entry.first.tenant == tenant);
+  });
+  if (found == owners_.end()) return std::nullopt;
+  const auto row = std::find_if(daemons_.begin(), daemons_.end(), [&](const DaemonRow& daemon) {
+    return daemon.name == found->second.daemon;
+  });
+  if (row == daemons_.end()) return std::nullopt;
+  return *row;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// This daemon among several on one database: its lease, the jobs that it owns, and where the others are.
+//
+// A job has one owner. The daemon claims a job when an agent reports it; it takes the job's ticks once it
+// has the job and knows what an earlier owner has found out. A job of another daemon is redirected. A
+// daemon that has lost a job, because it stood still or was cut off, drops it without an alert.
+//
+// While the database does not answer, the daemon keeps its jobs, and takes new ones for the time being:
+// it detects. Its alerts go out if no other daemon was there at the last renewal; else they wait until it
+// can prove that no other daemon has the job.
+//
+// Owns one thread, which waits for the database. All other calls are quick, from any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "daemon/fleet/daemon_row.h"
+#include "daemon/fleet/fleet_store.h"
+#include "daemon/fleet/lease.h"
+#include "daemon/server/fleet_view.h"
+#include "daemon/server/ownership.h"
+#include "daemon/server/stop_signal.h"
+#include "daemon/store/history.h"
+#include "daemon/store/postgres_options.h"
+
+namespace rollcall {
+
+struct FleetOptions {
+  PostgresOptions database;
+  HistoryLimits limits;
+  int64_t lease_ns = 6'000'000'000;
+  int64_t margin_ns = 1'000'000'000;   // for clocks that go at different speeds
+  int64_t renew_every_ns = 2'000'000'000;
+  // The database must have been silent for this long before the daemon takes jobs without it.
+  int64_t patience_ns = 3'000'000'000;
+  // How long a daemon must be there before others give it its share of jobs.
+  int64_t settled_after_ns = 30'000'000'000;
+};
+
+class Fleet : public JobOwnership, public FleetView {
+ public:
+  // An agent's report of a job that this daemon does not own.
+  struct Report {
+    JobId job;
+    std::string agent;           // its id
+    bool follows_owners = true;  // else it has one daemon for all jobs
+    std::string tenant, name;    // as it reports the job
+  };
+
+  // What the thread asks of the daemon. None may wait for long.
+  struct Hooks {
+    // Before Owns() becomes true.
+    std::function<void(const JobId& job, Continuation from_earlier)> adopt;
+    // The ids of the agents that report the job.
+    std::function<std::vector<std::string>(const JobId& job)> agents;
+    // After Owns() has become false. These agents must report the job again.
+    std::function<void(const JobId& job, const std::vector<std::string>& agents)> release;
+    // Answers a report. `owner`: address of the daemon that has the job; "": this one.
+    std::function<void(const Report& report, const std::string& owner)> tell;
+    // Whether the daemon still has something of the job.
+    std::function<bool(const JobId& job)> has;
+    // Whether nothing about the job is on its way, neither to the database nor to a receiver of alerts.
+    std::function<bool(const JobId& job)> is_settled;
+  };
+
+  explicit Fleet(FleetOptions options);
+  ~Fleet() override;
+  Fleet(const Fleet&) = delete;
+  Fleet& operator=(const Fleet&) = delete;
+
+  // `address`: HOST:PORT by which agents and other daemons reach this one. `page`: its URL; "": none.
+  void Start(const std::string& address, const std::string& page, Hooks hooks);
+  // Gives up the lease, so that other daemons take the jobs at once.
+  void Stop();
+
+  // The answer comes by Hooks::tell, perhaps at once.
+  void Seek(const Report& report) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  bool Owns(const JobId& job) const override ABSL_LOCKS_EXCLUDED(mutex_);
+  bool MayAlert(const JobId& job) const override ABSL_LOCKS_EXCLUDED(mutex_);
+  int64_t TokenOf(const JobId& job) const override ABSL_LOCKS_EXCLUDED(mutex_);
+
+  std::vector<DaemonRow> Daemons() const override ABSL_LOCKS_EXCLUDED(mutex_);
+  std::string self() const override { return self_.name; }
+  std::optional<DaemonRow> OwnerOf(const std::string& tenant, const std::string& job) const override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  bool HoldsLease() const override ABSL_LOCKS_EXCLUDED(mutex_);
+  const std::string& secret() const { return self_.secret; }
+
+ private:
+  enum class State : uint8_t {
+    kSought,       // an agent waits for the answer
+    kOthers,       // another daemon has it, or nobody knows
+    kClaimed,      // this daemon has it, and does not know what an earlier owner found out
+    kOwned,
+    kProvisional,  // taken without the database; then kClaimed
+    kLeaving,      // its new owner gets it once all that was written is in the database
+  };
+  struct Job {
+    State state = State::kSought;
+    int64_t token = 0;         // of the last ownership; 0: it had none
+    bool is_judged = false;    // kClaimed: was kProvisional before
+    std::string owner;         // address, for kOthers
+    int64_t asked_ns = 0;      // when the database last said so
+    int64_t since_ns = 0;      // of kLeaving
+    std::map<std::string, Report> waiting;  // by agent
+    std::vector<std::string> agents;  // for kLeaving: that report it
+  };
+
+  void Run();
+  void Step();
+  void Renew();
+  void Compare(const std::map<JobId, int64_t>& mine);
+  void Claim();
+  void TakeProvisional();
+  void AdoptClaimed();
+  absl::StatusOr<Continuation> Load(const JobId& job);
+  void RefreshOwners();
+  void ReleaseUnused();
+  void BeginHandOvers();
+  void FinishHandOvers();
+  void Answer(const std::string& owner, const std::vector<Report>& waiting);
+  void Lose(const JobId& job);
+  std::vector<JobId> ToHandOver() const;
+  static void SetOthers(const std::string& owner, Job* job);
+  bool IsAway() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+
+  const FleetOptions options_;
+  DaemonRow self_;
+  Hooks hooks_;
+  StopSignal stop_;
+  std::thread thread_;
+
+  // Of the thread.
+  std::unique_ptr<FleetStore> store_;
+  std::unique_ptr<History> history_;
+  int64_t renew_ns_ = 0, owners_ns_ = 0, share_ns_ = 0;
+  bool has_compared_ = false;
+  std::vector<JobId> unused_;  // owned jobs of which the daemon had nothing at the last look
+  std::string problem_;  // that was logged last
+
+  mutable absl::Mutex mutex_;  // taken last
+  Lease lease_ ABSL_GUARDED_BY(mutex_);
+  int64_t away_since_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: the database answers
+  bool is_alone_ ABSL_GUARDED_BY(mutex_) = false;      // no other daemon at the last renewal
+  std::map<JobId, Job> jobs_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, int64_t> seen_ ABSL_GUARDED_BY(mutex_);  // since when, by incarnation
+  std::vector<DaemonRow> daemons_ ABSL_GUARDED_BY(mutex_);
+  std::map<JobId, OwnerRow> owners_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace rollcall

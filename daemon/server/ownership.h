@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which jobs this daemon has, where several share a database. Thread-safe; no call waits, and the
+// mutex behind them comes after all others.
+#pragma once
+
+#include <cstdint>
+
+#include "daemon/model/job_key.h"
+
+namespace rollcall {
+
+class JobOwnership {
+ public:
+  virtual ~JobOwnership() = default;
+
+  // Whether this daemon takes the job's ticks and judges it.
+  virtual bool Owns(const JobId& job) const = 0;
+  // Whether its alerts may go out now: no other daemon can have the job at this moment.
+  virtual bool MayAlert(const JobId& job) const = 0;
+  // Of the ownership, for writes about the job: of the last one, if another daemon has the job now, so that
+  // the database refuses the writes. 0: this daemon never had it.
+  virtual int64_t TokenOf(const JobId& job) const = 0;
+};
+
+}  // namespace rollcall
