@@ -170,7 +170,14 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> DaemonChannels::ConnectTo(
 // A channel to this host without TLS is a connection that the daemon has accepted.
 bool DaemonChannels::Accepts(const std::string& address, grpc::Channel* channel) const {
   if (tls_->files == nullptr && IsOnThisHost(address)) return true;
-  return channel->WaitForConnected(std::chrono::system_clock::now() + kAcceptsWithin);
+  const auto until = std::chrono::system_clock::now() + kAcceptsWithin;
+  grpc_connectivity_state state = channel->GetState(/*try_to_connect=*/true);
+  while (state != GRPC_CHANNEL_READY) {
+    if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) return false;
+    if (!channel->WaitForStateChange(state, until)) return false;
+    state = channel->GetState(/*try_to_connect=*/true);
+  }
+  return true;
 }
 
 std::shared_ptr<grpc::Channel> DaemonChannels::Connect(Keepalive keepalive) {
