@@ -111,6 +111,7 @@ class OneDaemon {
                                                       &timeline_, &refusals_, nullptr});
     PeerOptions peers;
     peers.tls = tls;
+    peers.list_patience_ns = peers.patience_ns = 20'000'000'000;  // on a busy machine
     fleet = std::make_unique<FleetQueries>(local_.get(), &view, peers);
     const auto keep = [this](const AuditEntry& entry) {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -184,7 +185,7 @@ class OneDaemon {
     return grpc::CreateChannel(absl::StrCat("127.0.0.1:", server_.port()),
                                grpc::InsecureChannelCredentials());
   }
-  const Queries& local() const { return *local_; }
+  Queries& local() const { return *local_; }
 
   ViewOfTown view;
   std::unique_ptr<FleetQueries> fleet;
@@ -306,6 +307,22 @@ TEST_F(FleetQueriesTest, APageIsAPartOfTheWholeListWithItsCommunicators) {
   EXPECT_THAT(NamesIn(a_.fleet->GetStatus(page, false)), ElementsAre("6 at b"));
   page.offset = 7;
   EXPECT_THAT(NamesIn(a_.fleet->GetStatus(page, true)), IsEmpty());
+}
+
+TEST_F(FleetQueriesTest, AListMayBeLongerThanTheAnswersOfEachDaemon) {
+  constexpr int kJobs = 1200;
+  for (int i = 0; i < kJobs; ++i) b_.Report(absl::StrCat("b-", 10'000 + i));
+  for (const char* job : {"a-1", "c-1"}) a_.Report(job);
+  JobSelector page;
+  page.offset = kJobs - 1;
+  page.most = 10;
+  const v1::StatusResponse status = a_.fleet->GetStatus(page, true);
+  EXPECT_THAT(NamesIn(status), ElementsAre("b-11198 at b", "b-11199 at b", "c-1 at a"));
+  EXPECT_EQ(status.jobs(0).communicators_size(), 1);
+  EXPECT_EQ(status.jobs_total(), kJobs + 2);
+  page.offset = 0;
+  page.most = kJobs;
+  EXPECT_EQ(a_.fleet->GetStatus(page, false).jobs_size(), static_cast<int>(kMaxJobsListed));
 }
 
 TEST_F(FleetQueriesTest, AHostHasItsJobsOfAllDaemons) {
@@ -469,12 +486,13 @@ TEST_F(FleetQueriesTest, DaemonsThatDoNotAnswerAreNamedInTime) {
     dead.address = "127.0.0.1:1";  // nobody listens
     town_.daemons.push_back(dead);
   }
+  const FleetQueries queries(&a_.local(), &a_.view, PeerOptions());
   const auto begun = std::chrono::steady_clock::now();
-  const v1::StatusResponse status = a_.fleet->GetStatus({}, true);
+  const v1::StatusResponse status = queries.GetStatus({}, true);
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::milliseconds(1500));
   EXPECT_THAT(NamesIn(status), ElementsAre("1 at a", "3 at c"));
   EXPECT_THAT(SilentIn(status), ElementsAre("b", "d"));
-  EXPECT_THAT(std::string(a_.fleet->GetJob(Named("2")).status().message()),
+  EXPECT_THAT(std::string(queries.GetJob(Named("2")).status().message()),
               HasSubstr("without the jobs of b, d, which does not answer"));
 }
 
