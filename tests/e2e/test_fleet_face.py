@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whichever of several daemons somebody asks shows the jobs of all, and acts for all."""
+import json
 import signal
 import subprocess
 import time
 
-from conftest import ROLLCALL, ask, wait_for
+from conftest import BUILD, ROLLCALL, VICTIMS, Service, ask, new_token, page, wait_for
 from postgres_server import postgres  # noqa: F401 (a fixture)
 from test_fleet import confirmed, fleet, jobs_of  # noqa: F401 (a fixture)
 
@@ -26,10 +27,12 @@ def test_every_daemon_shows_all_jobs_and_what_there_is_about_each(fleet, start_j
     wait_for(lambda: all(fleet.owner(name) for name in names))
     for daemon in fleet.daemons.values():
         wait_for(lambda: jobs_of(daemon) == {name: "hung" for name in names}, 40)
-        jobs = ask(daemon, "jobs")
+        # On a busy machine a daemon may once take longer than the second that the others wait.
+        jobs = wait_for(lambda: next((said for said in [ask(daemon, "jobs")]
+                                      if said["silent_daemons"] == []), None))
         assert {job["name"]: job["daemon"] for job in jobs["jobs"]} == {
             name: fleet.owner(name) for name in names}
-        assert jobs["jobs_total"] == 3 and jobs["silent_daemons"] == []
+        assert jobs["jobs_total"] == 3
         for name in names:
             view = ask(daemon, f"job?job={name}")
             assert view["status"]["daemon"] == fleet.owner(name)
@@ -73,3 +76,55 @@ def test_a_daemon_that_stands_still_is_named_in_time(fleet, start_job):  # noqa:
     assert f"{owner.name} does not answer" in rollcall(asked, "status")
     # Another daemon takes its job, and then nobody misses it.
     wait_for(lambda: ask(asked, "jobs")["silent_daemons"] == [] and "a-job" in jobs_of(asked), 30)
+
+
+def start_with_tls(name, folder, pki, postgres):  # noqa: F811
+    """A daemon with certificates and tokens."""
+    daemon = Service([BUILD / "bin" / "rollcalld", "--listen=127.0.0.1:0", "--http=127.0.0.1:0",
+                      "--hang-after=3s", f"--report-dir={folder / name}", f"--store={postgres.url}",
+                      f"--daemon-name={name}", f"--token-file={folder / 'tokens'}",
+                      f"--tls-cert={pki / 'daemon.crt'}", f"--tls-key={pki / 'daemon.key'}",
+                      f"--tls-client-ca={pki / 'ca.crt'}"], env=postgres.environment)
+    daemon.address, daemon.page_port = daemon.read_until(
+        r"agents on (127\.0\.0\.1:\d+), pages on https://127\.0\.0\.1:(\d+)/").groups()
+    return daemon
+
+
+def test_role_and_tenants_of_a_caller_hold_at_the_other_daemon_and_no_secret_shows(
+        tmp_path, postgres, pki):  # noqa: F811
+    headers = {}
+    for tenant in ("alpha", "beta"):
+        token, _ = new_token(tmp_path, tenant, "--role=viewer", f"--tenant={tenant}")
+        headers[tenant] = {"Authorization": f"Bearer {token}"}
+    daemons = [start_with_tls(name, tmp_path, pki, postgres) for name in ("east", "west")]
+    jobs = [Service([ROLLCALL, "run", "--sim", f"--tls-ca={pki / 'ca.crt'}", "--hang-after=3s",
+                     f"--daemon={','.join(daemon.address for daemon in daemons)}",
+                     f"--report-dir={tmp_path / 'here'}", "--", VICTIMS / "ranks", "-n", "2",
+                     "--keep-going", "--", VICTIMS / "one_rank_stops_calling"],
+                    env={"ROLLCALL_JOB": f"{tenant}-job", "ROLLCALL_TENANT": tenant})
+            for tenant in ("alpha", "beta")]
+    seen, secrets = "", []
+
+    def listed(daemon):
+        _, text = page(daemon, "/api/v1/jobs", headers["alpha"])
+        return [job["name"] for job in json.loads(text)["jobs"] if job["state"] == "hung"]
+
+    try:
+        for daemon in daemons:
+            wait_for(lambda: listed(daemon) == ["alpha-job"], 60)
+            for path in ("jobs", "incidents", "job?job=alpha-job"):
+                status, text = page(daemon, f"/api/v1/{path}", headers["alpha"])
+                assert status == 200 and "beta" not in text, text
+                seen += text
+            status, text = page(daemon, "/api/v1/job?job=beta-job&tenant=beta", headers["alpha"])
+            assert status == 404 and "beta/" not in text, text
+            assert page(daemon, "/api/v1/job?job=beta-job", headers["beta"])[0] == 200
+            status, _ = page(daemon, "/api/v1/stacks?job=alpha-job&ranks=0", headers["alpha"], data=b"")
+            assert status == 403
+        secrets = [row[0] for row in postgres.sql("SELECT secret FROM rollcall.daemons")]
+        assert len(secrets) == 2 and all(len(secret) > 20 for secret in secrets)
+    finally:
+        for job in jobs:
+            job.kill()
+        said = "".join(daemon.end() for daemon in daemons)
+    assert not [secret for secret in secrets if secret in said + seen]
