@@ -10,7 +10,9 @@
 //     the daemon stood still, others may have taken jobs. It acts for a job only if the last Owned() has
 //     it, or a Claim() since.
 //   - Before it sends HandOver(), Release() or Leave() it stops acting: the answer may be lost.
-//   - A request whose answer is lost may still take effect later. The next Owned() tells.
+//   - A Renew() or Claim() whose answer is lost may still take effect later: the next Owned() tells. A
+//     HandOver() or Release() whose answer is lost takes no effect any more once Owned() or Claim() has
+//     answered.
 //
 // Blocking, for about 2 s for each statement and 4 s to connect; for one thread. Opens its connection on
 // demand, and another one after an error: each call may fail with kUnavailable, and the next may succeed.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -74,8 +75,13 @@ class PostgresFleet : public FleetStore {
   absl::Status ClaimFree(const DaemonRow& self, const std::vector<JobId>& jobs);
   absl::Status ReadOwners(const DaemonRow& self, const std::vector<JobId>& jobs,
                           std::map<JobId, OwnerRow>* owners);
+  absl::Status GiveUp(const DaemonRow& self, const std::vector<JobId>& jobs,
+                      const std::function<absl::Status(int64_t now_us)>& run);
+  absl::Status Settle(const DaemonRow& self);
 
   PostgresOptions options_;
+  // Which self may have given up: the answer did not come.
+  std::set<JobId> unsettled_;
   std::unique_ptr<PostgresDatabase> db_;
   bool has_row_ = false;  // this start of the daemon had the row of its name
 };
@@ -233,8 +239,9 @@ absl::StatusOr<std::map<JobId, OwnerRow>> PostgresFleet::Claim(const DaemonRow& 
   if (jobs.empty()) return owners;
   const absl::Status status = Try(self, [&] {
     owners.clear();
-    const absl::Status claimed = ClaimFree(self, jobs);
-    return claimed.ok() ? ReadOwners(self, jobs, &owners) : claimed;
+    absl::Status done = Settle(self);
+    if (done.ok()) done = ClaimFree(self, jobs);
+    return done.ok() ? ReadOwners(self, jobs, &owners) : done;
   });
   if (!status.ok()) return status;
   return owners;
@@ -244,6 +251,8 @@ absl::StatusOr<std::map<JobId, int64_t>> PostgresFleet::Owned(const DaemonRow& s
   std::map<JobId, int64_t> owned;
   const absl::Status status = Try(self, [&] {
     owned.clear();
+    const absl::Status settled = Settle(self);
+    if (!settled.ok()) return settled;
     Sql rows(db_.get(), "SELECT tenant, job, token FROM owners WHERE daemon = ? AND incarnation = ?",
              self.name, self.incarnation);
     while (rows.Next()) owned[{rows.Bytes(0), rows.Bytes(1)}] = rows.Integer(2);
@@ -270,15 +279,47 @@ absl::StatusOr<std::map<JobId, OwnerRow>> PostgresFleet::Owners() {
   return owners;
 }
 
+// A request that gives a job up may take effect long after its sender has stopped waiting for it: by then
+// self may have asked what it owns, and be at work for the job again. So such a request counts only for
+// what was owned before it was sent, and Settle() makes self's ownership newer than that.
+constexpr char kNowUs[] = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+constexpr char kOwnedBefore[] = "(extract(epoch FROM o.since) * 1000000)::bigint <= ?";
+
+absl::Status PostgresFleet::GiveUp(const DaemonRow& self, const std::vector<JobId>& jobs,
+                                   const std::function<absl::Status(int64_t now_us)>& run) {
+  const absl::Status status = Try(self, [&] {
+    Sql now(db_.get(), kNowUs);
+    if (!now.Next()) return now.status();
+    const absl::Status given = run(now.Integer(0));
+    if (absl::IsUnavailable(given)) unsettled_.insert(jobs.begin(), jobs.end());
+    return given;
+  });
+  return status;
+}
+
+absl::Status PostgresFleet::Settle(const DaemonRow& self) {
+  if (unsettled_.empty()) return absl::OkStatus();
+  const std::vector<JobId> jobs(unsettled_.begin(), unsettled_.end());
+  const absl::Status status =
+      Sql(db_.get(),
+          absl::StrCat("WITH ", kWanted, " UPDATE owners AS o SET since = clock_timestamp() FROM wanted AS w "
+                       "WHERE o.tenant = w.tenant AND o.job = w.job AND o.daemon = ? AND o.incarnation = ?"),
+          TenantsOf(jobs), JobsOf(jobs), self.name, self.incarnation)
+          .Run();
+  if (status.ok()) unsettled_.clear();
+  return status;
+}
+
 absl::Status PostgresFleet::HandOver(const DaemonRow& self, const JobId& job, int64_t token,
                                      const DaemonRow& to) {
-  return Try(self, [&] {
+  return GiveUp(self, {job}, [&](int64_t now_us) {
     Sql sql(db_.get(),
-            absl::StrCat("UPDATE owners SET daemon = ?, incarnation = ?, token = nextval('owner_tokens'), "
-                         "since = clock_timestamp() WHERE tenant = ? AND job = ? AND daemon = ? AND "
-                         "incarnation = ? AND token = ? AND EXISTS (SELECT 1 FROM daemons AS d WHERE d.name "
-                         "= ? AND d.incarnation = ? AND ", kLives, ")"),
-            to.name, to.incarnation, job.tenant, job.job, self.name, self.incarnation, token, to.name,
+            absl::StrCat("UPDATE owners AS o SET daemon = ?, incarnation = ?, token = "
+                         "nextval('owner_tokens'), since = clock_timestamp() WHERE tenant = ? AND job = ? AND "
+                         "daemon = ? AND incarnation = ? AND token = ? AND ", kOwnedBefore,
+                         " AND EXISTS (SELECT 1 FROM daemons AS d WHERE d.name = ? AND d.incarnation = ? AND ",
+                         kLives, ")"),
+            to.name, to.incarnation, job.tenant, job.job, self.name, self.incarnation, token, now_us, to.name,
             to.incarnation);
     const absl::Status status = sql.Run();
     if (!status.ok() || sql.changed() > 0) return status;
@@ -290,12 +331,12 @@ absl::Status PostgresFleet::HandOver(const DaemonRow& self, const JobId& job, in
 
 absl::Status PostgresFleet::Release(const DaemonRow& self, const std::vector<JobId>& jobs) {
   if (jobs.empty()) return absl::OkStatus();
-  return Try(self, [&] {
+  return GiveUp(self, jobs, [&](int64_t now_us) {
     return Sql(db_.get(),
                absl::StrCat("WITH ", kWanted, " UPDATE owners AS o SET daemon = NULL, since = "
                             "clock_timestamp() FROM wanted AS w WHERE o.tenant = w.tenant AND o.job = w.job "
-                            "AND o.daemon = ? AND o.incarnation = ?"),
-               TenantsOf(jobs), JobsOf(jobs), self.name, self.incarnation)
+                            "AND o.daemon = ? AND o.incarnation = ? AND ", kOwnedBefore),
+               TenantsOf(jobs), JobsOf(jobs), self.name, self.incarnation, now_us)
         .Run();
   });
 }
