@@ -31,7 +31,8 @@ constexpr int kLongestBackoffMs = 2'000;
 constexpr int kConnectTimeoutMs = 5'000;
 
 // Where another daemon can take over the jobs of one that is paused or lost, seconds count.
-constexpr int kQuickKeepaliveMs = 2'000;
+constexpr int kQuickKeepaliveMs = 1'500;
+constexpr int kQuickKeepaliveTimeoutMs = 2'000;
 constexpr std::chrono::seconds kAcceptsWithin{2};  // of several daemons
 
 grpc::ChannelArguments Arguments(Keepalive keepalive) {
@@ -40,7 +41,7 @@ grpc::ChannelArguments Arguments(Keepalive keepalive) {
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, is_quick ? kQuickKeepaliveMs : kKeepaliveMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
-                   is_quick ? kQuickKeepaliveMs : kKeepaliveTimeoutMs);
+                   is_quick ? kQuickKeepaliveTimeoutMs : kKeepaliveTimeoutMs);
   if (is_quick) arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstBackoffMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestBackoffMs);

@@ -43,7 +43,7 @@ void AddDaemonSecurityFlags(CLI::App* app, DaemonAddress* daemon);
 // How soon a connection notices that its daemon, or the way to it, is lost.
 enum class Keepalive : uint8_t {
   kCalm,   // after three minutes
-  kQuick,  // after four seconds: another daemon can take over. Only for daemons that permit it
+  kQuick,  // within five seconds: another daemon can take over. Only for daemons that permit it
 };
 
 // Thread-safe.

@@ -46,7 +46,7 @@ void SetLimits(grpc::ServerBuilder* builder) {
   // ticks show much earlier that an agent is silent.
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 120'000);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 60'000);
-  // Agents that can go to another daemon ask every two seconds whether this one is there.
+  // Agents that can go to another daemon ask every 1.5 seconds whether this one is there.
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1'000);
 }
 

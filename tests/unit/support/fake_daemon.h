@@ -20,8 +20,10 @@ namespace rollcall {
 
 class FakeDaemon : public v1::AgentLink::Service {
  public:
-  explicit FakeDaemon(std::string host = "127.0.0.1", int port = 0)
-      : host_(std::move(host)), port_(port) {
+  explicit FakeDaemon(
+      std::string host = "127.0.0.1", int port = 0,
+      std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials())
+      : host_(std::move(host)), port_(port), credentials_(std::move(credentials)) {
     Start();
   }
   ~FakeDaemon() override { Kill(); }
@@ -43,7 +45,7 @@ class FakeDaemon : public v1::AgentLink::Service {
 
   void Start() {
     grpc::ServerBuilder builder;
-    builder.AddListeningPort(address(), grpc::InsecureServerCredentials(), &port_);
+    builder.AddListeningPort(address(), credentials_, &port_);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
@@ -139,6 +141,7 @@ class FakeDaemon : public v1::AgentLink::Service {
 
   const std::string host_;
   int port_;
+  const std::shared_ptr<grpc::ServerCredentials> credentials_;
   std::unique_ptr<grpc::Server> server_;
 
   mutable std::mutex mutex_;  // guards the following
