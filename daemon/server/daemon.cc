@@ -55,6 +55,7 @@ std::unique_ptr<Fleet> MakeFleet(const DaemonOptions& options) {
   FleetOptions fleet;
   fleet.database = options.database;
   fleet.limits = options.history_limits;
+  fleet.alone_file = options.history + ".alone";
   return std::make_unique<Fleet>(std::move(fleet));
 }
 
@@ -294,6 +295,7 @@ void Daemon::MarkSilentAgents(int64_t now_ns) {
       store_.agents()->MarkSilent(now_ns, options_.silent_after_ns + lateness_.Total());
   const uint64_t forgotten = store_.agents()->TakeForgotten();
   if (forgotten != 0) counters_.CountDropped(Dropped::kHosts, forgotten);
+  if (fleet_ != nullptr && !silent.empty()) LeaveOutIdle(&silent);
   if (silent.empty()) return;
   const size_t count = silent.size();
   if (count > kMaxNamedHosts) {

@@ -166,6 +166,7 @@ class Daemon : public AgentSink {
   void BeginTurns() ABSL_LOCKS_EXCLUDED(turns_mutex_);
   const QuerySource* all_queries() const;
   QuerySource* all_queries();
+  void LeaveOutIdle(std::vector<std::string>* hosts) const;
   std::string Address() const;
   void StartFleet();
   void SeekOwners(const AgentName& agent, const JobStore::Routed& routed);

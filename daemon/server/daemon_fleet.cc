@@ -3,6 +3,8 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +34,13 @@ const QuerySource* Daemon::all_queries() const {
 
 QuerySource* Daemon::all_queries() {
   return fleet_queries_ != nullptr ? static_cast<QuerySource*>(fleet_queries_.get()) : &queries_;
+}
+
+// An agent leaves a daemon that has none of its host's jobs.
+void Daemon::LeaveOutIdle(std::vector<std::string>* hosts) const {
+  const std::set<std::string> with_processes = store_.HostsWithProcesses();
+  const auto is_idle = [&](const std::string& host) { return with_processes.count(host) == 0; };
+  hosts->erase(std::remove_if(hosts->begin(), hosts->end(), is_idle), hosts->end());
 }
 
 std::string Daemon::Address() const {

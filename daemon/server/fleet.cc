@@ -5,17 +5,21 @@
 #include <time.h>
 
 #include <algorithm>
+#include <fstream>
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 #include "daemon/store/postgres_history.h"
 #include "proto/durations.h"
 #include "proto/rendezvous.h"
+#include "security/atomic_file.h"
 #include "security/digest.h"
 
 namespace rollcall {
 namespace {
 
+constexpr char kAlone[] = "alone";
 constexpr int64_t kStepNs = 100'000'000;
 constexpr int64_t kAskAgainNs = kSecond;          // who owns a job of another daemon
 constexpr int64_t kTryAgainNs = kSecond / 2;      // to renew, while the database does not answer
@@ -48,7 +52,10 @@ Fleet::Fleet(FleetOptions options)
     : options_(std::move(options)),
       self_(NewRow(options_.database.daemon)),
       store_(FleetStore::Make(options_.database)),
-      lease_(options_.lease_ns, options_.margin_ns) {}
+      lease_(options_.lease_ns, options_.margin_ns),
+      is_alone_(ReadAlone()) {
+  is_alone_on_disk_ = is_alone_;
+}
 
 Fleet::~Fleet() { Stop(); }
 
@@ -106,29 +113,56 @@ void Fleet::Renew() {
   }
   if (!status.ok()) {
     renew_ns_ = BootNs() + kTryAgainNs;
-    const std::string problem(status.message());
-    if (problem != problem_) spdlog::error("cannot renew this daemon's lease: {}", problem);
-    problem_ = problem;
-    const absl::MutexLock lock(&mutex_);
-    if (away_since_ns_ == 0) away_since_ns_ = asked_ns;
-    return;
+    return NoteAway(status);
   }
   renew_ns_ = asked_ns + options_.renew_every_ns;
-  if (!problem_.empty()) spdlog::info("this daemon has its lease again");
-  problem_.clear();
   // Before the lease counts: another daemon may have taken jobs while this one stood still.
   Compare(mine);
+  if (claim_ns_ == 0 && has_loaded_) NoteBack();
+  const bool is_alone = rows->size() == 1;
+  if (is_alone != is_alone_on_disk_) WriteAlone(is_alone);
   const absl::MutexLock lock(&mutex_);
-  away_since_ns_ = 0;
   lease_.Renewed(asked_ns);
   daemons_ = *std::move(rows);
-  is_alone_ = daemons_.size() == 1;
+  is_alone_ = is_alone;
   std::map<std::string, int64_t> seen;
   for (const DaemonRow& daemon : daemons_) {
     const auto at = seen_.find(daemon.incarnation);
     seen[daemon.incarnation] = at == seen_.end() ? asked_ns : at->second;
   }
   seen_ = std::move(seen);
+}
+
+// The database does not answer, or takes nothing: a full disk is known by the first claim.
+void Fleet::NoteAway(const absl::Status& status) {
+  const std::string problem(status.message());
+  if (problem != problem_) {
+    spdlog::error("cannot agree with the other daemons on who has which job: {}", problem);
+  }
+  problem_ = problem;
+  const absl::MutexLock lock(&mutex_);
+  if (away_since_ns_ == 0) away_since_ns_ = BootNs();
+}
+
+void Fleet::NoteBack() {
+  if (!problem_.empty()) spdlog::info("the daemons agree again on who has which job");
+  problem_.clear();
+  const absl::MutexLock lock(&mutex_);
+  away_since_ns_ = 0;
+}
+
+// For a start while the database does not answer. Without the file this is the first start.
+bool Fleet::ReadAlone() const {
+  std::ifstream file(options_.alone_file);
+  std::string word;
+  return !(file >> word) || word == kAlone;
+}
+
+void Fleet::WriteAlone(bool is_alone) {
+  if (options_.alone_file.empty()) return;
+  const absl::Status written = WriteAtomically(
+      options_.alone_file, absl::StrCat(is_alone ? kAlone : "one of several", "\n"), 0600);
+  if (written.ok()) is_alone_on_disk_ = is_alone;
 }
 
 // Drops the jobs that another daemon has taken.
@@ -180,6 +214,7 @@ bool Fleet::IsAway() const {
 }
 
 void Fleet::Claim() {
+  if (BootNs() < claim_ns_) return TakeProvisional();  // a moment ago the database took nothing
   std::vector<JobId> wanted;
   {
     const absl::MutexLock lock(&mutex_);
@@ -190,9 +225,17 @@ void Fleet::Claim() {
       if (holds_lease && is_wanted && wanted.size() < kMostAtOnce) wanted.push_back(id);
     }
   }
-  if (wanted.empty()) return TakeProvisional();
+  if (wanted.empty()) {
+    claim_ns_ = 0;
+    return TakeProvisional();
+  }
   const auto rows = store_->Claim(self_, wanted);
-  if (!rows.ok()) return;  // Renew() says why
+  if (!rows.ok()) {
+    NoteAway(rows.status());
+    claim_ns_ = BootNs() + kTryAgainNs;
+    return;
+  }
+  claim_ns_ = 0;
   std::vector<JobId> lost;
   for (const auto& [id, row] : *rows) {
     std::vector<Report> waiting;
@@ -227,7 +270,8 @@ void Fleet::TakeProvisional() {
     const absl::MutexLock lock(&mutex_);
     if (!IsAway()) return;
     for (auto& [id, job] : jobs_) {
-      if (job.state != State::kSought || job.waiting.empty()) continue;
+      const bool is_sought = job.state == State::kSought && !job.waiting.empty();
+      if (!is_sought && job.state != State::kClaimed) continue;
       job.state = State::kProvisional;
       for (auto& [agent, report] : job.waiting) taken[id].push_back(std::move(report));
       job.waiting.clear();
@@ -246,11 +290,8 @@ void Fleet::AdoptClaimed() {
   }
   for (const JobId& id : claimed) {
     auto earlier = Load(id);
-    if (!earlier.ok()) {
-      spdlog::warn("cannot read what is known of the job {}, and tries again: {}", ToText(id),
-                   std::string(earlier.status().message()));
-      return;
-    }
+    has_loaded_ = earlier.ok();
+    if (!has_loaded_) return NoteAway(earlier.status());
     hooks_.adopt(id, *std::move(earlier));
     std::vector<Report> waiting;
     {
@@ -414,10 +455,9 @@ bool Fleet::MayAlert(const JobId& job) const {
   const auto at = jobs_.find(job);
   if (at == jobs_.end()) return false;
   const State state = at->second.state;
-  if (away_since_ns_ != 0 && is_alone_) {
-    return state == State::kOwned || state == State::kProvisional;
-  }
-  return state == State::kOwned && lease_.IsHeld(BootNs());
+  const bool may_alone = is_alone_ && (state == State::kOwned || state == State::kProvisional);
+  if (may_alone && away_since_ns_ != 0) return true;
+  return (may_alone || state == State::kOwned) && lease_.IsHeld(BootNs());
 }
 
 int64_t Fleet::TokenOf(const JobId& job) const {

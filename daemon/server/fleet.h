@@ -46,6 +46,7 @@ struct FleetOptions {
   int64_t patience_ns = 3'000'000'000;
   // How long a daemon must be there before others give it its share of jobs.
   int64_t settled_after_ns = 30'000'000'000;
+  std::string alone_file;  // remembers whether there were other daemons; "": nothing does
 };
 
 class Fleet : public JobOwnership, public FleetView {
@@ -121,6 +122,10 @@ class Fleet : public JobOwnership, public FleetView {
   void Run();
   void Step();
   void Renew();
+  void NoteAway(const absl::Status& status);
+  void NoteBack();
+  bool ReadAlone() const;
+  void WriteAlone(bool is_alone);
   void Compare(const std::map<JobId, int64_t>& mine);
   void Claim();
   void TakeProvisional();
@@ -146,6 +151,9 @@ class Fleet : public JobOwnership, public FleetView {
   std::unique_ptr<FleetStore> store_;
   std::unique_ptr<History> history_;
   int64_t renew_ns_ = 0, owners_ns_ = 0, share_ns_ = 0;
+  int64_t claim_ns_ = 0;  // when to claim again, after a failure; 0: the last claim succeeded
+  bool has_loaded_ = true;  // what is known of the last claimed job
+  bool is_alone_on_disk_ = false;
   bool has_compared_ = false;
   std::vector<JobId> unused_;  // owned jobs of which the daemon had nothing at the last look
   std::string problem_;  // that was logged last

@@ -428,6 +428,13 @@ std::vector<JobKey> JobStore::KeysOf(const JobId& name) const {
   return keys;
 }
 
+std::set<std::string> JobStore::HostsWithProcesses() const {
+  const absl::MutexLock lock(&mutex_);
+  std::set<std::string> hosts;
+  for (const auto& [process, owned] : owned_) hosts.insert(process.host);
+  return hosts;
+}
+
 std::vector<std::string> JobStore::AgentsOf(const JobId& name) const {
   std::set<std::string> ids;
   for (const JobKey& key : KeysOf(name)) {

@@ -145,6 +145,8 @@ class JobStore {
   size_t CountJobs(const Tenants& tenants = Tenants::All()) const ABSL_LOCKS_EXCLUDED(mutex_);
   // All attempts of all jobs with this name, of any tenant.
   std::vector<JobKey> AllKeys(const std::string& job) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Hosts with a process of any job. Looks at all processes.
+  std::set<std::string> HostsWithProcesses() const ABSL_LOCKS_EXCLUDED(mutex_);
   // The ids of the agents that report the job.
   std::vector<std::string> AgentsOf(const JobId& name) const ABSL_LOCKS_EXCLUDED(mutex_);
   // All attempts of one job.

@@ -172,18 +172,22 @@ def test_every_daemon_shows_the_jobs_and_incidents_of_all(fleet, start_job):
 
 
 def test_a_daemon_that_comes_takes_its_share_and_no_incident_ends(fleet, start_job):
+    names = []
+    while "daemon-3" not in [fleet.owner(name) for name in names]:
+        assert len(names) < 12, "a dozen jobs, and none prefers this daemon"
+        names.append(f"job-{len(names)}")
+        start_job(fleet, name=names[-1])
+        wait_for(lambda: fleet.owner(names[-1]))
+    theirs = [name for name in names if fleet.owner(name) == "daemon-3"]
+    ids = {i["id"] for i in wait_for(lambda: len(confirmed(fleet.daemons["daemon-1"])) == len(names) and
+                                     confirmed(fleet.daemons["daemon-1"]), 60)}
     gone = fleet.daemons.pop("daemon-3")
     gone.kill()
-    names = [f"job-{i}" for i in range(6)]
-    for name in names:
-        start_job(fleet, name=name)
-    wait_for(lambda: all(fleet.owner(name) for name in names))
-    ids = {i["id"] for i in wait_for(lambda: len(confirmed(fleet.living()[0])) == 6 and
-                                     confirmed(fleet.living()[0]), 60)}
+    wait_for(lambda: all(fleet.owner(name) != "daemon-3" for name in theirs))
     fleet.start("daemon-3", listen=gone.address)
-    wait_for(lambda: "daemon-3" in [fleet.owner(name) for name in names], 90)
-    moved = [name for name in names if fleet.owner(name) == "daemon-3"]
-    wait_for(lambda: all(jobs_of(fleet.daemons["daemon-3"]).get(name) == "hung" for name in moved), 60)
+    wait_for(lambda: all(fleet.owner(name) == "daemon-3" for name in theirs), 90)
+    assert [name for name in names if fleet.owner(name) == "daemon-3"] == theirs, "it moves only its share"
+    wait_for(lambda: all(jobs_of(fleet.daemons["daemon-3"]).get(name) == "hung" for name in names), 60)
     time.sleep(5)
     assert {i["id"] for i in confirmed(fleet.daemons["daemon-3"])} == ids
     assert len(fleet.alerts()) == len(names)

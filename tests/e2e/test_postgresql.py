@@ -112,7 +112,7 @@ def test_a_daemon_whose_database_is_away_detects_alerts_and_loses_nothing(start,
     postgres.start()
     wait_for(lambda: (known["id"], "confirmed", "daemon-1") in postgres.incidents(), 60)
     wait_for(lambda: metric(daemon, "rollcall_history_spooled") == 0, 60)
-    assert listed(daemon)["note"] == ""
+    wait_for(lambda: listed(daemon)["note"] == "")
     assert [i["id"] for i in listed(daemon)["incidents"]] == [known["id"]]
     assert postgres.sql("SELECT sent FROM rollcall.outbox") == [["1"]]
 
