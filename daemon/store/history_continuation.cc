@@ -2,6 +2,7 @@
 // The part of the history that lets a restarted daemon continue.
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -35,6 +36,22 @@ struct Upsert {
 
   std::string head, marks, tail;
 };
+
+// Removes the alerts of incidents that are closed, and whose end every receiver knows.
+void DropSettled(Continuation* continuation) {
+  std::set<std::string> ended, unsettled;
+  for (const AlertRow& alert : continuation->alerts) {
+    if (alert.kind == "resolved") ended.insert(alert.incident);
+    if (!alert.sent) unsettled.insert(alert.incident);
+  }
+  for (const v1::Incident& incident : continuation->open) unsettled.insert(incident.id());
+  std::vector<AlertRow> kept;
+  for (AlertRow& alert : continuation->alerts) {
+    const bool is_settled = ended.count(alert.incident) > 0 && unsettled.count(alert.incident) == 0;
+    if (!is_settled) kept.push_back(std::move(alert));
+  }
+  continuation->alerts = std::move(kept);
+}
 
 }  // namespace
 
@@ -124,12 +141,17 @@ absl::Status SqlHistory::LoadReceivers(std::vector<AlertRow>* alerts) const {
   return absl::OkStatus();
 }
 
-absl::Status SqlHistory::LoadAlerts(const Scope& scope, std::vector<AlertRow>* alerts) const {
+absl::Status SqlHistory::LoadAlerts(const Scope& scope, Continuation* continuation) const {
+  std::vector<AlertRow>* const alerts = &continuation->alerts;
+  // Of one job all are few. To choose among all alerts for each of many jobs would take longer.
+  const char* const chosen =
+      scope.is_one_job() ? "1 = 1"
+                         : "incident IN (SELECT incident FROM outbox GROUP BY incident HAVING min(sent) = 0 OR "
+                           "max(CASE kind WHEN 'resolved' THEN 1 ELSE 0 END) = 0 UNION SELECT id FROM "
+                           "incidents WHERE closed_ns = 0)";
   Sql rows(db_.get(),
-           absl::StrCat("SELECT incident, sequence, kind, made_ns, body, sent FROM outbox WHERE incident "
-                        "IN (SELECT incident FROM outbox GROUP BY incident HAVING min(sent) = 0 OR "
-                        "max(CASE kind WHEN 'resolved' THEN 1 ELSE 0 END) = 0 UNION SELECT id FROM "
-                        "incidents WHERE closed_ns = 0)", scope.OfAlerts(), " ORDER BY incident, sequence"));
+           absl::StrCat("SELECT incident, sequence, kind, made_ns, body, sent FROM outbox WHERE ", chosen,
+                        scope.OfAlerts(), " ORDER BY incident, sequence"));
   scope.BindTo(&rows);
   while (rows.Next()) {
     AlertRow& alert = alerts->emplace_back();
@@ -140,6 +162,7 @@ absl::Status SqlHistory::LoadAlerts(const Scope& scope, std::vector<AlertRow>* a
     alert.sent = rows.Integer(5) != 0;
     if (!alert.body.ParseFromString(rows.Bytes(4))) alerts->pop_back();
   }
+  if (scope.is_one_job()) DropSettled(continuation);
   return rows.status().ok() ? LoadReceivers(alerts) : rows.status();
 }
 
@@ -305,7 +328,7 @@ absl::Status SqlHistory::LoadFor(const Scope& scope, Continuation* continuation)
   absl::Status status = LoadOpen(scope, &continuation->open);
   if (status.ok()) status = LoadHosts(scope, &continuation->hosts);
   if (status.ok()) status = LoadClosed(scope, &continuation->closed);
-  if (status.ok()) status = LoadAlerts(scope, &continuation->alerts);
+  if (status.ok()) status = LoadAlerts(scope, continuation);
   if (status.ok()) status = LoadAttempts(scope, &continuation->attempts);
   return status;
 }

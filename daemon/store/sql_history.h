@@ -114,7 +114,7 @@ class SqlHistory : public History {
   absl::Status LoadOpen(const Scope& scope, std::vector<v1::Incident>* open) const;
   absl::Status LoadClosed(const Scope& scope, std::vector<v1::Incident>* closed) const;
   absl::Status LoadReceivers(std::vector<AlertRow>* alerts) const;
-  absl::Status LoadAlerts(const Scope& scope, std::vector<AlertRow>* alerts) const;
+  absl::Status LoadAlerts(const Scope& scope, Continuation* continuation) const;
   absl::Status LoadHosts(const Scope& scope, std::map<JobKey, std::set<std::string>>* hosts) const;
   absl::Status LoadAttempts(const Scope& scope, std::map<JobKey, AttemptFacts>* attempts) const;
   absl::Status LoadSilences(std::vector<v1::Silence>* silences) const;

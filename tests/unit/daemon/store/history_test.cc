@@ -349,6 +349,12 @@ TEST_P(HistoryTest, LoadsOneJobWithAllItsAttempts) {
     ASSERT_TRUE(history->SaveAlert(Alert(incident.id(), 1, "confirmed")).ok());
   }
   ASSERT_TRUE(history->MarkAlert("train-7", 1, "json:1").ok());
+  ASSERT_TRUE(history->Save(Incident("train", 2, 500, "node-1")).ok());
+  for (const int sequence : {1, 2}) {
+    const AlertRow settled = Alert("train-2", sequence, sequence == 1 ? "confirmed" : "resolved");
+    ASSERT_TRUE(history->SaveAlert(settled).ok());
+    ASSERT_TRUE(history->MarkAlert("train-2", sequence, "").ok());
+  }
   JobKey second("train", 2), of_lab("train", 2);
   of_lab.tenant = "lab";
   AttemptFacts facts = {8, "", "1000 node-1:29500", false, {{{"a", 7, 1}, 3}}};
@@ -364,7 +370,7 @@ TEST_P(HistoryTest, LoadsOneJobWithAllItsAttempts) {
   EXPECT_EQ(loaded->open[0].stacks(0).pid(), 4711);
   ASSERT_EQ(loaded->closed.size(), 1u);
   EXPECT_EQ(loaded->closed[0].id(), "train-4");
-  ASSERT_EQ(loaded->alerts.size(), 2u) << "that of train-4 lacks its end";
+  ASSERT_EQ(loaded->alerts.size(), 2u) << "that of train-4 lacks its end, train-2 is settled";
   EXPECT_EQ(loaded->alerts[1].incident, "train-7");
   EXPECT_EQ(loaded->alerts[1].receivers, std::set<std::string>{"json:1"});
   EXPECT_EQ(loaded->hosts, (std::map<JobKey, std::set<std::string>>{{JobKey("train"), {"a", "b"}},
