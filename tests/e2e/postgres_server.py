@@ -29,9 +29,10 @@ class PostgresServer:
     """A server with a database and a user `rollcall`, who needs a password.
 
     disk: megabytes for the tables, on a file system of their own.
+    primary: another server, which this one follows until it is promoted.
     """
 
-    def __init__(self, disk=None):
+    def __init__(self, disk=None, primary=None):
         if PROGRAMS is None:
             pytest.skip("no PostgreSQL server is installed:  apt-get install postgresql")
         if os.geteuid() == 0 and not can_be_others():
@@ -44,6 +45,12 @@ class PostgresServer:
         self.process = None
         self.disk = disk
         self.small = self.folder / "small"
+        if primary is not None:
+            self._run("pg_basebackup", f"--dbname=postgresql://rollcall@127.0.0.1:{primary.port}/",
+                      f"--pgdata={self.folder / 'data'}", "--write-recovery-conf", "--checkpoint=fast",
+                      "--no-sync", env={**os.environ, **self.environment})
+            self.start()
+            return
         password = self.folder / "password"
         password.write_text(PASSWORD)
         password.chmod(0o644)
@@ -55,9 +62,9 @@ class PostgresServer:
             self.sql(f"CREATE TABLESPACE small LOCATION '{self.small}'", database="postgres")
             self.sql("ALTER DATABASE rollcall SET default_tablespace = small", database="postgres")
 
-    def _run(self, program, *arguments):
+    def _run(self, program, *arguments, env=None):
         subprocess.run([*self.before, PROGRAMS / program, *arguments], check=True, capture_output=True,
-                       cwd="/", timeout=120)
+                       cwd="/", timeout=120, env=env)
 
     @property
     def url(self):
@@ -106,6 +113,18 @@ class PostgresServer:
     def stop(self, how=signal.SIGINT):
         self.process.send_signal(how)
         self.process.wait(timeout=60)
+
+    def wait_for_standby(self):
+        """A commit waits for the standby from now on, so that nothing is lost with this server."""
+        self.sql("ALTER SYSTEM SET synchronous_standby_names = '*'", database="postgres")
+        self.sql("SELECT pg_reload_conf()", database="postgres")
+        deadline = time.monotonic() + 30
+        while self.sql("SELECT sync_state FROM pg_stat_replication", database="postgres") != [["sync"]]:
+            assert time.monotonic() < deadline, (self.folder / "log").read_text()
+            time.sleep(0.1)
+
+    def promote(self):
+        assert self.sql("SELECT pg_promote()", database="postgres") == [["t"]]
 
     def sql(self, text, database="rollcall"):
         """The answer's lines, as lists of texts."""
