@@ -6,6 +6,9 @@
 #
 #   deploy/try.sh            a small C++ job whose rank 3 stops calling
 #   deploy/try.sh --torch    a PyTorch DDP job whose rank 3 has fewer batches
+#   deploy/try.sh --fleet    three daemons on a PostgreSQL server, ten agents and a job of
+#                            ten ranks; kills the daemon that owns the job, and shows that
+#                            the incident lives on (deploy/try_fleet.sh)
 #
 # Exit 0: the verdict was right. Exit 1: the verdict was wrong, or a step failed;
 # the last lines give the reason.
@@ -23,7 +26,8 @@ job=example
 for argument in "$@"; do
   case $argument in
     --torch) job=torch ;;
-    *) fail "deploy/try.sh: unknown argument $argument" "deploy/try.sh [--torch]" ;;
+    --fleet) job=fleet ;;
+    *) fail "deploy/try.sh: unknown argument $argument" "deploy/try.sh [--torch|--fleet]" ;;
   esac
 done
 
@@ -46,6 +50,7 @@ step "configuring $build"
 configure release
 step "building (this takes most of the time)"
 quietly build-try.log cmake --build --preset release --target "${targets[@]}"
+if [ "$job" = fleet ]; then exec deploy/try_fleet.sh; fi
 
 reports=$(mktemp -d "$root/build/try-$job-XXXXXX")
 run=("$build/bin/rollcall" run --sim "--hang-after=$hang_after" --on-hang=abort
