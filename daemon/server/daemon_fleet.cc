@@ -66,6 +66,9 @@ void Daemon::StartFleet() {
   hooks.has = [this](const JobId& job) {
     return incidents_.HasJob(job) || !store_.KeysOf(job).empty();
   };
+  hooks.with_database = [this](const std::vector<DaemonRow>& daemons) {
+    return fleet_queries_->WithDatabase(daemons);
+  };
   hooks.is_settled = [this](const JobId& job) { return incidents_.IsSettled(job); };
   const std::string page = http_ == nullptr ? "" : page_url();
   fleet_->Start(Address(), options_.alerts.page.empty() ? page : options_.alerts.page,
@@ -102,6 +105,8 @@ void Daemon::KeepSilences() {
 void Daemon::Adopt(const JobId& job, Continuation from_earlier) {
   store_.RestoreAttempts(from_earlier.attempts);
   incidents_.Adopt(job, std::move(from_earlier));
+  // It may have ended already, so that nothing else leads to a look at its incident.
+  if (fleet_->Owns(job)) runners_.Wake(store_.KeysOf(job));
 }
 
 void Daemon::Release(const JobId& job, const std::vector<std::string>& agents) {

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <utility>
 
@@ -25,11 +26,13 @@ constexpr int64_t kAskAgainNs = kSecond;          // who owns a job of another d
 constexpr int64_t kTryAgainNs = kSecond / 2;      // to renew, while the database does not answer
 constexpr int64_t kOwnersEveryNs = 2 * kSecond;
 constexpr int64_t kShareEveryNs = 5 * kSecond;
+constexpr int64_t kGiveWayEveryNs = kSecond;      // a look for daemons that reach the database
 constexpr size_t kMostAtOnce = 1000;              // jobs in one statement
 constexpr size_t kMostLoads = 50;                 // in one step, so that the lease is renewed in time
 constexpr size_t kMostHandOvers = 50;             // in one look
 constexpr int64_t kLeavesWithinNs = 8 * kSecond;  // whatever still waits
 constexpr size_t kMostWaiting = 100'000;          // agents of one job
+constexpr std::chrono::seconds kMostWait{3};      // for the database: meanwhile no lease is renewed
 
 // Counts while the host is suspended, as the database's clock does.
 int64_t BootNs() {
@@ -90,6 +93,7 @@ void Fleet::Run() {
 
 void Fleet::Step() {
   if (BootNs() >= renew_ns_) Renew();
+  GiveWay();
   Claim();
   AdoptClaimed();
   FinishHandOvers();
@@ -217,6 +221,51 @@ void Fleet::Claim() {
   if (BootNs() < claim_ns_) return TakeProvisional();  // a moment ago the database took nothing
   std::vector<JobId> wanted;
   {
+// The database answers others, and not this daemon, which may not alert any more: the jobs go to them.
+void Fleet::GiveWay() {
+  const int64_t now_ns = BootNs();
+  std::vector<DaemonRow> others;
+  {
+    const absl::MutexLock lock(&mutex_);
+    const bool is_over = now_ns >= lease_.HeldUntil() + options_.margin_ns;  // there, too
+    if (away_since_ns_ == 0 || is_alone_ || !is_over || now_ns < give_way_ns_) return;
+    std::copy_if(daemons_.begin(), daemons_.end(), std::back_inserter(others),
+                 [&](const DaemonRow& daemon) { return daemon.name != self_.name; });
+  }
+  give_way_ns_ = now_ns + kGiveWayEveryNs;
+  if (!others.empty()) others = hooks_.with_database(others);
+  if (others.empty()) return;
+  std::vector<JobId> given;
+  {
+    const absl::MutexLock lock(&mutex_);
+    for (const auto& [id, job] : jobs_) {
+      if (job.state != State::kOthers) given.push_back(id);
+    }
+  }
+  for (const JobId& id : given) GiveTo(others, id);
+}
+
+void Fleet::GiveTo(const std::vector<DaemonRow>& others, const JobId& id) {
+  std::vector<std::string> addresses;
+  for (const DaemonRow& daemon : others) addresses.push_back(daemon.address);
+  const DaemonRow& to = others[PreferredDaemon(addresses, id.tenant, id.job)];
+  const std::vector<std::string> agents = hooks_.agents(id);
+  std::vector<Report> waiting;
+  bool was_sought = false;
+  {
+    const absl::MutexLock lock(&mutex_);
+    Job& job = jobs_[id];
+    was_sought = job.state == State::kSought;
+    for (auto& [agent, report] : job.waiting) waiting.push_back(std::move(report));
+    SetOthers(to.address, &job);
+  }
+  Answer(to.address, waiting);
+  if (was_sought) return;
+  spdlog::warn("the database answers the daemon {}, and not this one: {} takes the job {}", to.name,
+               to.name, ToText(id));
+  hooks_.release(id, agents);
+}
+
     const absl::MutexLock lock(&mutex_);
     const bool holds_lease = lease_.IsHeld(BootNs());
     for (const auto& [id, job] : jobs_) {
@@ -308,7 +357,10 @@ void Fleet::AdoptClaimed() {
 
 absl::StatusOr<Continuation> Fleet::Load(const JobId& job) {
   if (history_ == nullptr) {
-    auto opened = PostgresHistory::Open(options_.database, options_.limits);
+    PostgresOptions database = options_.database;
+    database.times.connect = std::min(database.times.connect, kMostWait);
+    database.times.answer = std::min(database.times.answer, kMostWait);
+    auto opened = PostgresHistory::Open(database, options_.limits);
     if (!opened.ok()) return opened.status();
     history_ = *std::move(opened);
   }

@@ -7,7 +7,8 @@
 //
 // While the database does not answer, the daemon keeps its jobs, and takes new ones for the time being:
 // it detects. Its alerts go out if no other daemon was there at the last renewal; else they wait until it
-// can prove that no other daemon has the job.
+// can prove that no other daemon has the job. If another one still reaches the database, the jobs go there
+// as soon as this daemon's lease is over.
 //
 // Owns one thread, which waits for the database. All other calls are quick, from any thread.
 #pragma once
@@ -59,7 +60,7 @@ class Fleet : public JobOwnership, public FleetView {
     std::string tenant, name;    // as it reports the job
   };
 
-  // What the thread asks of the daemon. None may wait for long.
+  // What the thread asks of the daemon. None but with_database may wait for long.
   struct Hooks {
     // Before Owns() becomes true.
     std::function<void(const JobId& job, Continuation from_earlier)> adopt;
@@ -71,6 +72,8 @@ class Fleet : public JobOwnership, public FleetView {
     std::function<void(const Report& report, const std::string& owner)> tell;
     // Whether the daemon still has something of the job.
     std::function<bool(const JobId& job)> has;
+    // Those of these daemons that the database answers. May wait for a second.
+    std::function<std::vector<DaemonRow>(const std::vector<DaemonRow>& daemons)> with_database;
     // Whether nothing about the job is on its way, neither to the database nor to a receiver of alerts.
     std::function<bool(const JobId& job)> is_settled;
   };
@@ -128,6 +131,8 @@ class Fleet : public JobOwnership, public FleetView {
   void WriteAlone(bool is_alone);
   void Compare(const std::map<JobId, int64_t>& mine);
   void Claim();
+  void GiveWay();
+  void GiveTo(const std::vector<DaemonRow>& others, const JobId& job);
   void TakeProvisional();
   void AdoptClaimed();
   absl::StatusOr<Continuation> Load(const JobId& job);
@@ -150,7 +155,7 @@ class Fleet : public JobOwnership, public FleetView {
   // Of the thread.
   std::unique_ptr<FleetStore> store_;
   std::unique_ptr<History> history_;
-  int64_t renew_ns_ = 0, owners_ns_ = 0, share_ns_ = 0;
+  int64_t renew_ns_ = 0, owners_ns_ = 0, share_ns_ = 0, give_way_ns_ = 0;
   int64_t claim_ns_ = 0;  // when to claim again, after a failure; 0: the last claim succeeded
   bool has_loaded_ = true;  // what is known of the last claimed job
   bool is_alone_on_disk_ = false;

@@ -56,6 +56,18 @@ std::vector<v1::Incident> FleetQueries::AskForIncidents(const v1::ListIncidentsR
   return incidents;
 }
 
+std::vector<DaemonRow> FleetQueries::WithDatabase(const std::vector<DaemonRow>& daemons) const {
+  v1::ListIncidentsRequest newest;  // the answer has a note unless it is that of the database
+  newest.set_limit(1);
+  newest.set_rows_only(true);
+  const auto answers = AskEach(daemons, newest);
+  std::vector<DaemonRow> result;
+  for (size_t i = 0; i < daemons.size(); ++i) {
+    if (answers[i].ok() && answers[i]->note().empty()) result.push_back(daemons[i]);
+  }
+  return result;
+}
+
 absl::StatusOr<v1::ListIncidentsResponse> FleetQueries::ListIncidents(
     const v1::ListIncidentsRequest& request) const {
   if (request.grouped() && !IsAgent()) return local_->ListIncidents(request);
