@@ -144,6 +144,11 @@ class ChaosFleet:
         rows = self.server.sql(f"SELECT daemon FROM rollcall.owners WHERE job = '{job}' AND daemon IS NOT NULL")
         return self.daemons[rows[0][0]] if rows else None
 
+    def has_owner(self, job):
+        """Whether a daemon has the job that holds its lease and knows its ranks."""
+        owner = self.owner(job.name)
+        return owner is not None and owner.holds_lease() and owner.counts_ranks(job.name) == job.ranks
+
     def alerts(self, job=None, status=None):
         """(time, key, body), as they came."""
         return [(when, key, body) for when, key, body in list(self.receiver.taken)

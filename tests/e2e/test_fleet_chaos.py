@@ -104,13 +104,6 @@ class Slot:
         except Exception as error:  # the test reports it
             self.problem = error
 
-    def _has_owner(self, job):
-        """Whether a daemon has it that holds its lease, and knows its ranks."""
-        def has_owner():
-            owner = self.fleet.owner(job.name)
-            return owner is not None and owner.holds_lease() and owner.counts_ranks(job.name) == job.ranks
-        return has_owner
-
     def _run_job(self):
         number = self.number + SLOTS * len(self.jobs)
         job = ChaosJob(self.fleet, f"job-{number}", ranks=self.random.choice([2, 3]))
@@ -126,7 +119,7 @@ class Slot:
             time.sleep(self.random.uniform(0, 40) if IS_LONG else max(0, 32 - 4 * self.number))
             # If nobody owned the job at its end, its incident would end ten minutes later.
             with self.disturber.turn:
-                wait_for(self._has_owner(job), ALERT_WITHIN)
+                wait_for(lambda: self.fleet.has_owner(job), ALERT_WITHIN)
                 job.cancel()
                 wait_for(lambda: self.fleet.alerts(job.name, "resolved"), ALERT_WITHIN)
         finally:

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Daemons that are cut off from the database, alone or together: who may alert, and for how long nobody can."""
+import threading
+import time
+
+from conftest import wait_for
+from fleet_chaos import ChaosJob, fleet, judge, read_incidents  # noqa: F401 (a fixture)
+from postgres_server import postgres  # noqa: F401 (a fixture)
+
+LEASE = 6  # seconds
+
+
+class AlertersWatch:
+    """Which daemons could alert for a job at each moment: the owner by the database that holds its lease by its
+    own word. samples: (time, owner, whether it holds its lease, names of all that hold one)."""
+
+    def __init__(self, fleet, job):
+        self.fleet, self.job, self.samples, self.is_over = fleet, job, [], False
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _run(self):
+        while not self.is_over:
+            owner = self.fleet.owner(self.job)
+            is_held = owner is not None and owner.holds_lease()
+            self.samples.append((time.monotonic(), owner.name if owner else None, is_held))
+            time.sleep(0.05)
+
+    def end(self):
+        self.is_over = True
+        self.thread.join()
+
+    def longest_gap(self):
+        """Seconds without a daemon that could alert, and the longest time between two looks."""
+        longest, since = 0.0, None
+        for when, _, is_held in self.samples:
+            since = None if is_held else since or when
+            longest = max(longest, when - since if since else 0.0)
+        times = [when for when, _, _ in self.samples]
+        return longest, max(later - earlier for earlier, later in zip(times, times[1:]))
+
+    def owners(self):
+        """One after the other."""
+        names = [name for _, name, _ in self.samples]
+        return [name for i, name in enumerate(names) if i == 0 or names[i - 1] != name]
+
+
+def test_a_daemon_that_loses_the_database_alone_gives_way_to_another(fleet, capsys):  # noqa: F811
+    job = ChaosJob(fleet, "a-job")
+    watch = None
+    try:
+        wait_for(lambda: (job.folder / "gaps.0").exists(), 60)
+        owner = wait_for(lambda: fleet.owner("a-job"))
+        wait_for(lambda: fleet.has_owner(job))
+        watch = AlertersWatch(fleet, "a-job")
+        time.sleep(1)
+        owner.link.stalls = True
+        cut_at = time.monotonic()
+        wait_for(lambda: not owner.holds_lease(), LEASE + 2)
+        without_lease = time.monotonic() - cut_at
+        job.hang(1)  # while nobody may alert
+        wait_for(lambda: fleet.owner("a-job") is not owner, 30)
+        taken = time.monotonic() - cut_at
+        wait_for(lambda: fleet.alerts("a-job", "firing"), 60)
+        heir = fleet.owner("a-job")
+        owner.link.stalls = False
+        assert owner.says(f"{heir.name} takes the job a-job")
+        time.sleep(6)
+        watch.end()
+        job.cancel()
+        wait_for(lambda: fleet.alerts("a-job", "resolved"), 60)
+        wait_for(lambda: read_incidents(fleet.server)["a-job"][0][1] == "ended")
+        counts = judge([job], read_incidents(fleet.server), fleet.alerts(), [])
+        gap, between_looks = watch.longest_gap()
+        with capsys.disabled():
+            print(f"\n{counts}\nno lease {without_lease:.1f} s after the cut, another owner after {taken:.1f} s; "
+                  f"nobody could alert for {gap:.1f} s, seen every {between_looks:.1f} s at least")
+        assert not counts.problems, counts.problems
+        assert watch.owners() == [owner.name, heir.name]
+        assert taken >= without_lease
+        assert gap <= 10 + between_looks
+    finally:
+        if watch is not None:
+            watch.end()
+        job.cancel()
+
+
+def test_a_link_that_loses_a_third_of_its_packets_costs_no_incident_and_no_second_alert(fleet, capsys):  # noqa: F811
+    for daemon in fleet.daemons.values():
+        daemon.link.loss = 0.3
+    jobs = []
+    try:
+        for number in range(3):
+            jobs.append(ChaosJob(fleet, f"job-{number}"))
+        for job in jobs:
+            wait_for(lambda: (job.folder / "gaps.0").exists(), 60)
+            job.hang(0)
+        for job in jobs:
+            wait_for(lambda: fleet.alerts(job.name, "firing"), 90)
+        time.sleep(8)
+        for daemon in fleet.daemons.values():
+            daemon.link.loss = 0.0
+        for job in jobs:
+            wait_for(lambda: fleet.has_owner(job), 60)
+            job.cancel()
+        for job in jobs:
+            wait_for(lambda: fleet.alerts(job.name, "resolved"), 90)
+        wait_for(lambda: all(rows[0][1] == "ended" for rows in read_incidents(fleet.server).values()), 60)
+        # A request that took too long may have repeated an alert.
+        counts = judge(jobs, read_incidents(fleet.server), fleet.alerts(), [time.monotonic()])
+        with capsys.disabled():
+            print(f"\n{counts}")
+        assert not counts.problems, counts.problems
+    finally:
+        for job in jobs:
+            job.cancel()
