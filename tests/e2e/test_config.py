@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Flags of daemon and agent from a file, checked, and read again while they run."""
+import os
 import pathlib
 import re
 import signal
@@ -138,3 +139,40 @@ def test_each_program_says_its_version_and_commit(program):
     said = subprocess.run([BUILD / "bin" / program, "--version"], capture_output=True, text=True,
                           timeout=30, check=True).stdout
     assert re.fullmatch(program + r" \d+\.\d+\.\d+( \(commit [0-9a-f]{12}(\+dirty)?\))?\n", said)
+
+
+# --- docs/install.md, Three daemons.
+
+def example(name):
+    """The file of flags that docs/install.md shows under this name."""
+    text = (ROOT / "docs" / "install.md").read_text()
+    return re.search(rf"<!-- checked: fleet {name} -->\n```yaml\n(.*?)```", text, re.DOTALL)[1]
+
+
+def in_folder(text, pki, tmp_path):
+    """The text with files that exist."""
+    url = tmp_path / "store-url"
+    url.write_text("postgresql://rollcall:PASSWORD@db-1.example/rollcall\n")
+    url.chmod(0o600)
+    text = text.replace("/etc/rollcall/store-url", str(url)).replace("/etc/rollcall/pki/", f"{pki}/")
+    return text.replace("agent.crt", "node-1.crt").replace("agent.key", "node-1.key")
+
+
+def test_the_files_of_three_daemons_in_the_docs_are_usable(pki, tmp_path):
+    for program, name in (("rollcalld", "daemon.yaml"), ("rollcall-agent", "agent.yaml")):
+        text = in_folder(example(name), pki, tmp_path)
+        result, file = check(program, text, tmp_path)
+        assert (result.returncode, result.stderr) == (0, "")
+        assert result.stdout == f"{program}: the flags are usable, with {file}\n"
+        wrong, _ = check(program, text + "advertize: here\n", tmp_path)
+        assert wrong.returncode == 2
+
+
+def test_an_agent_takes_three_daemons_from_its_environment(tmp_path):
+    addresses = re.search(r"^daemon: (.*)", example("agent.yaml"), re.MULTILINE)[1]
+    assert addresses.count(",") == 2
+    for value, code in ((addresses, 0), (addresses.removesuffix(":7655"), 2), (addresses + ",unix:/run/d", 2)):
+        done = subprocess.run([BUILD / "bin" / "rollcall-agent", "--config=none", "--check-config"],
+                              env={**os.environ, "ROLLCALL_DAEMON": value}, capture_output=True, text=True,
+                              timeout=30, check=False)
+        assert done.returncode == code, (value, done.stderr)

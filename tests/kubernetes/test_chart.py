@@ -30,6 +30,11 @@ VALUES = {
     "existing_certificates": {"tls": {"mode": "existing", "existing": {
         "daemonSecret": "d", "webhookSecret": "w", "webhookCaBundle": "Q0E="}}},
     "events": {"daemon": {"events": True}},
+    "several": {"daemon": {"replicas": 3, "storeSecret": "rollcall-store"}},
+    "several_with_cert_manager": {
+        "daemon": {"replicas": 5, "storeSecret": "rollcall-store", "persistence": {"enabled": False},
+                   "affinity": {"nodeAffinity": {}}},
+        "tls": {"mode": "cert-manager", "certManager": {"issuerRef": {"name": "ca"}}}},
     "everything": {
         "image": {"repository": IMAGE, "digest": DIGEST, "pullSecrets": ["regcred"]},
         "daemon": {"hangAfter": "2m", "storeSecret": "rollcall-store", "extraArgs": ["--alert=slack=@/alerts/url", "--max-jobs=50"],
@@ -132,7 +137,7 @@ def prepare_files(documents, folder):
 def with_files(argument, files):
     for inside, here in files:
         argument = argument.replace(f"={inside}", f"={here}").replace(f"@{inside}", f"@{here}")
-    return argument.replace("$(NODE_NAME)", "node-7")
+    return argument.replace("$(NODE_NAME)", "node-7").replace("$(POD_NAME)", "rollcall-daemon-0")
 
 
 @pytest.mark.parametrize("name", VALUES)
@@ -225,29 +230,34 @@ def test_the_webhook_never_stands_in_the_way():
                               "resources": ["pods"], "scope": "Namespaced"}]
 
 
-def test_every_selector_finds_the_pods_of_its_part_only():
-    documents = render(VALUES["everything"])
+@pytest.mark.parametrize("name", ["everything", "several"])
+def test_every_selector_finds_the_pods_of_its_part_only(name):
+    documents = render(VALUES[name])
     pods = {d["metadata"]["name"]: d["spec"]["template"]["metadata"]["labels"]
-            for d in documents if d["kind"] in ("Deployment", "DaemonSet")}
+            for d in documents if d["kind"] in ("Deployment", "DaemonSet", "StatefulSet")}
     for document in documents:
         selector = document.get("spec", {}).get("selector") or document.get("spec", {}).get("podSelector")
         if not selector:
             continue
         wanted = selector.get("matchLabels", selector).items()
         found = [name for name, labels in pods.items() if wanted <= labels.items()]
-        assert found == [document["metadata"]["name"]], document["kind"]
+        # The Service rollcall-daemons is that of the pods of rollcall-daemon.
+        assert found == [document["metadata"]["name"].replace("-daemons", "-daemon")], document["kind"]
 
 
-def test_every_secret_volume_and_account_exists_or_is_the_users():
-    documents = render(VALUES["everything"])
+@pytest.mark.parametrize("name", ["everything", "several"])
+def test_every_secret_volume_and_account_exists_or_is_the_users(name):
+    documents = render(VALUES[name])
     secrets = {d["metadata"]["name"] for d in documents if d["kind"] == "Secret"}
     accounts = {d["metadata"]["name"] for d in documents if d["kind"] == "ServiceAccount"}
-    for _, spec, container in containers(documents):
+    for document, spec, container in containers(documents):
         assert spec["serviceAccountName"] in accounts
         named = {volume["secret"]["secretName"] for volume in spec["volumes"] if "secret" in volume}
         assert named <= secrets | {"rollcall-tokens", "alerts", "rollcall-store"}
         mounts = {mount["name"] for mount in container["volumeMounts"]}
-        assert mounts == {volume["name"] for volume in spec["volumes"]}
+        templates = document["spec"].get("volumeClaimTemplates", [])
+        assert mounts == {volume["name"] for volume in spec["volumes"]} | {
+            template["metadata"]["name"] for template in templates}
 
 
 def test_grants_name_the_accounts_of_the_chart():
@@ -294,6 +304,12 @@ def test_tokens_of_old_clusters_name_no_node_and_the_notes_say_so():
     ({"injection": {"mode": "always"}}, "injection/mode"),
     ({"access": {"viewers": ["ci"]}}, "access/viewers/0"),
     ({"daemon": {"extraArgs": ["hang-after=3s"]}}, "extraArgs/0"),
+    ({"daemon": {"replicas": 3}},
+     "name it:  --set daemon.storeSecret=rollcall-store"),
+    ({"daemon": {"replicas": 2, "storeSecret": "s", "persistence": {"existingClaim": "c"}}},
+     "leave it out, and say of which class the volumes are:  --set daemon.persistence.existingClaim= "),
+    ({"daemon": {"replicas": 0}}, "daemon/replicas"),
+    ({"agent": {"daemon": "a:7655,b"}}, "agent/daemon"),
 ])
 def test_wrong_values_are_refused_with_the_reason(values, why):
     done = template(values)
@@ -318,7 +334,7 @@ def test_no_name_of_a_service_is_too_long(name):
 
 
 def test_agents_of_a_daemon_elsewhere_know_its_authority():
-    for daemon in ("rollcall.example:7655", "[::1]:7655", "10.0.0.1:7655"):
+    for daemon in ("rollcall.example:7655", "[::1]:7655", "10.0.0.1:7655", "a.example:7655,[::1]:7655"):
         documents = render({"daemon": {"enabled": False}, "injection": {"mode": "none"},
                             "agent": {"daemon": daemon, "caSecret": "rollcall-ca"}})
         spec = find(documents, "DaemonSet")["spec"]["template"]["spec"]
@@ -371,6 +387,63 @@ def test_the_chart_has_the_version_of_the_project():
     version = re.search(r"project\(rollcall VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     assert (chart["version"], chart["appVersion"]) == (version, version)
+
+
+# --- Several daemons.
+
+def test_one_replica_is_the_daemon_as_without_the_value():
+    for daemon in ({}, {"storeSecret": "s"}):
+        values = {"tls": VALUES["existing_certificates"]["tls"]}  # the chart's own differ in each rendering
+        assert (template({**values, "daemon": {**daemon, "replicas": 1}}).stdout
+                == template({**values, "daemon": daemon}).stdout != "")
+
+
+def test_several_daemons_have_names_that_last_and_find_each_other():
+    documents = render(VALUES["several"], name="prod", namespace="watch")
+    daemons = find(documents, "StatefulSet", "prod-rollcall-daemon")["spec"]
+    assert daemons["replicas"] == 3 and daemons["serviceName"] == "prod-rollcall-daemons"
+    container, = daemons["template"]["spec"]["containers"]
+    assert {"--daemon-name=watch/$(POD_NAME)", "--store=@/store/url", "--tls-client-ca=/tls/ca.crt",
+            "--advertise=$(POD_NAME).prod-rollcall-daemons.watch.svc:7655"} <= set(container["args"])
+    assert container["env"] == [
+        {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
+    names = find(documents, "Service", "prod-rollcall-daemons")["spec"]
+    assert names["clusterIP"] == "None" and names["publishNotReadyAddresses"] is True
+    agent, = find(documents, "DaemonSet")["spec"]["template"]["spec"]["containers"]
+    assert "--daemon=prod-rollcall-daemons.watch.svc:7655" in agent["args"]
+    ingress = find(documents, "NetworkPolicy", "prod-rollcall-daemon")["spec"]["ingress"][0]
+    assert [peer["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for peer in ingress["from"]] == [
+        "agent", "daemon"]
+
+
+def test_several_daemons_go_one_at_a_time_and_each_keeps_what_the_database_has_not():
+    documents = render(VALUES["several"])
+    daemons = find(documents, "StatefulSet")["spec"]
+    assert daemons["updateStrategy"] == {"type": "RollingUpdate"} and daemons["minReadySeconds"] > 0
+    claim, = daemons["volumeClaimTemplates"]
+    assert claim["metadata"]["name"] == "state"
+    assert find(documents, "PodDisruptionBudget", "rollcall-daemon")["spec"]["maxUnavailable"] == 1
+    assert not any(d["kind"] == "PersistentVolumeClaim" for d in documents)
+    term, = daemons["template"]["spec"]["affinity"]["podAntiAffinity"][
+        "preferredDuringSchedulingIgnoredDuringExecution"]
+    assert term["podAffinityTerm"]["labelSelector"]["matchLabels"] == daemons["selector"]["matchLabels"]
+    theirs = find(render(VALUES["several_with_cert_manager"]), "StatefulSet")["spec"]
+    assert theirs["template"]["spec"]["affinity"] == {"nodeAffinity": {}}, "the user's counts"
+    assert "volumeClaimTemplates" not in theirs
+    assert {"name": "state", "emptyDir": {}} in theirs["template"]["spec"]["volumes"]
+
+
+def test_the_certificate_of_several_daemons_holds_the_name_of_each(tmp_path):
+    # Another secret than that of one daemon, which an upgrade would keep, without these names.
+    folder = write_secret(render(VALUES["several"]), "rollcall-daemons-tls", tmp_path)
+    for host in ("rollcall-daemon-2.rollcall-daemons.rollcall.svc", "rollcall-daemons.rollcall.svc",
+                 "rollcall-daemon.rollcall.svc", "localhost"):
+        done = subprocess.run(["openssl", "verify", "-CAfile", folder / "ca.crt", "-purpose", "sslserver",
+                               "-verify_hostname", host, folder / "tls.crt"], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    names = find(render(VALUES["several_with_cert_manager"]), "Certificate", "rollcall-daemon")["spec"]
+    assert names["secretName"] == "rollcall-daemons-tls"
+    assert "*.rollcall-daemons.rollcall.svc" in names["dnsNames"]
 
 
 # --- Kinds of other projects.

@@ -56,9 +56,26 @@ capabilities: {drop: [ALL]}
 seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 
+{{/* Not empty: several daemons share a database. */}}
+{{- define "rollcall.several" -}}
+{{- $daemon := .Values.daemon -}}
+{{- if and $daemon.enabled (gt (int $daemon.replicas) 1) -}}
+{{- if not $daemon.storeSecret -}}
+{{- fail (printf "daemon.replicas is %d, and several daemons need a PostgreSQL database that they share: make a secret whose file \"url\" is postgresql://USER:PASSWORD@HOST/DATABASE (kubectl --namespace %s create secret generic rollcall-store --from-file=url=FILE) and name it:  --set daemon.storeSecret=rollcall-store" (int $daemon.replicas) .Release.Namespace) -}}
+{{- end -}}
+{{- if and $daemon.persistence.enabled $daemon.persistence.existingClaim -}}
+{{- fail "daemon.persistence.existingClaim is one volume, and each of several daemons needs its own: leave it out, and say of which class the volumes are:  --set daemon.persistence.existingClaim= --set daemon.persistence.storageClass=CLASS" -}}
+{{- end -}}
+yes
+{{- end -}}
+{{- end -}}
+
 {{- define "rollcall.daemonSecret" -}}
 {{- if eq .Values.tls.mode "existing" -}}
 {{ required "tls.existing.daemonSecret is missing: the secret with tls.crt, tls.key and ca.crt" .Values.tls.existing.daemonSecret }}
+{{- else if include "rollcall.several" . -}}
+{{- /* Another one: an upgrade keeps a secret, and that of one daemon lacks the names of several. */ -}}
+{{ include "rollcall.name" . }}-daemons-tls
 {{- else -}}{{ include "rollcall.name" . }}-daemon-tls{{- end -}}
 {{- end -}}
 
@@ -72,6 +89,11 @@ seccompProfile: {type: RuntimeDefault}
 {{- define "rollcall.daemonNames" -}}
 {{- $name := printf "%s-daemon" (include "rollcall.name" .) -}}
 {{ printf "%s.%s.svc,%s.%s.svc.cluster.local,%s,localhost" $name .Release.Namespace $name .Release.Namespace $name }}
+{{- if include "rollcall.several" . -}}
+{{- range list "" "*." -}}
+{{ printf ",%s%ss.%s.svc,%s%ss.%s.svc.cluster.local" . $name $.Release.Namespace . $name $.Release.Namespace }}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "rollcall.webhookNames" -}}
