@@ -15,8 +15,8 @@ constexpr int64_t kFirstPauseTo = 300 * kMillisecond;
 constexpr int64_t kLongestPause = 5 * kSecond;
 constexpr int64_t kLatestArrival = 2 * kSecond;
 
-const std::string& DaemonOf(const LoadOptions& options, int host) {
-  return options.daemons[static_cast<size_t>(host) % options.daemons.size()];
+const std::string& DaemonOf(const LoadOptions& options, size_t index) {
+  return options.daemons[index % options.daemons.size()];
 }
 
 bool IsLate(const LoadOptions& options, int host) {
@@ -29,7 +29,8 @@ bool IsLate(const LoadOptions& options, int host) {
 
 Host::Host(const FleetPlan* plan, int index, const Tools& tools)
     : plan_(plan),
-      daemon_(DaemonOf(plan->options(), index)),
+      daemon_index_(static_cast<size_t>(index)),
+      daemon_(DaemonOf(plan->options(), daemon_index_)),
       tools_(tools),
       is_late_(IsLate(plan->options(), index)),
       random_(plan->options().seed + static_cast<uint64_t>(index)),
@@ -60,7 +61,7 @@ void Host::OnTimer(int64_t due_ns, int64_t now_ns) {
     tick_owed_ = true;
     return;
   }
-  if (!travelling_.has_value()) return SendTick(now_ns, false);
+  if (!travelling_.has_value()) return SendTick(now_ns, std::exchange(whole_asked_, false));
   WriteTick(*travelling_);
   travelling_.reset();
   WakeForNextTick(now_ns);
@@ -98,9 +99,23 @@ void Host::OnMessage(const v1::DaemonMessage& message) {
     case v1::DaemonMessage::kPace:
       tick_ns_ = std::max(ToNs(plan_->options().tick), message.pace().tick_ns());
       break;
+    case v1::DaemonMessage::kOwners:
+      ObeyOwners(message.owners());
+      break;
     case v1::DaemonMessage::kGatherHostFacts:  // as an agent that does not know the request
     case v1::DaemonMessage::BODY_NOT_SET:
       break;
+  }
+}
+
+// A host runs one job, so it reports to the job's owner alone.
+void Host::ObeyOwners(const v1::Owners& owners) {
+  whole_asked_ |= owners.send_whole();
+  for (const v1::Owners::Job& job : owners.jobs()) {
+    if (job.daemon().empty() || job.daemon() == daemon_) continue;
+    daemon_ = job.daemon();
+    cut_itself_ = true;
+    stream_->Cancel();
   }
 }
 
@@ -186,7 +201,9 @@ void Host::OnClosed(const grpc::Status& status) {
   stream_.reset();
   answers_.clear();
   travelling_.reset();
-  tick_owed_ = welcomed_ = is_back_ = cut_itself_ = false;
+  // The owner does not answer: any other daemon knows who has the job now.
+  if (!welcomed_) daemon_ = DaemonOf(plan_->options(), ++daemon_index_);
+  tick_owed_ = welcomed_ = is_back_ = cut_itself_ = whole_asked_ = false;
   if (!stopping_) WakeAt(now_ns + NextPause());
   LeaveRamp();
 }

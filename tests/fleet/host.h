@@ -60,11 +60,13 @@ class Host : public StreamOwner {
   void SendTick(int64_t now_ns, bool whole);
   void WriteTick(const v1::AgentMessage& message);
   void QueueStacks(const v1::TakeStacks& request);
+  void ObeyOwners(const v1::Owners& owners);
   void CheckBack();
   int64_t NextPause();
 
   const FleetPlan* const plan_;
-  const std::string daemon_;
+  size_t daemon_index_;  // of the daemons it knows, while it has no owner of its job
+  std::string daemon_;
   const Tools tools_;
   const bool is_late_;
   Random random_;
@@ -74,6 +76,7 @@ class Host : public StreamOwner {
   int64_t tick_ns_;
   int64_t wake_ns_ = 0;
   int64_t due_ns_ = 0;  // the tick that is due next, or is due and not sent
+  bool whole_asked_ = false;  // the next tick is a whole one
   bool tick_owed_ = false;  // it is due, and the stream cannot take it yet
   std::optional<v1::AgentMessage> travelling_;  // a tick that was made and arrives late
   std::deque<v1::AgentMessage> answers_;

@@ -98,6 +98,7 @@ void HostReport::FillHello(int64_t tick_ns, v1::Hello* hello) const {
   hello->set_agent_id(absl::StrCat("fleet-", getpid(), "-", host_));
   hello->set_rollcall_version(ROLLCALL_VERSION);
   hello->set_tick_ns(tick_ns);
+  hello->set_follows_owners(true);
 }
 
 void HostReport::FillTick(int64_t now_ns, bool whole, v1::Tick* tick) {
