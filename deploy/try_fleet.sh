@@ -70,7 +70,8 @@ declare -A daemon_pid daemon_address
 declare -A log_of  # of each pid that must live
 host_pids=() program_pids=()
 server_pid=
-folder=$(mktemp -d /tmp/rollcall-fleet-XXXXXX)  # short: the path of a socket has 107 characters
+# For the sockets, whose paths have 107 characters at most, and the database.
+folder=$(mktemp -d "${TMPDIR:-/tmp}/rollcall-fleet-XXXXXX")
 mkdir -p "$root/build"
 logs=$(mktemp -d "$root/build/try-fleet-XXXXXX")
 
@@ -252,6 +253,7 @@ if [ -n "$is_inside" ]; then
 else
   where="each with a name and a folder of its own ($why)"
 fi
+step "logs and reports:  $logs"
 step "starting PostgreSQL, three daemons, and $agents agents, $where"
 start_postgres
 # The first one makes the tables.
@@ -292,4 +294,3 @@ alerts=$(count_alerts)
 [ "$alerts" = 1 ] || give_up "$alerts alerts came, not one; they are in $logs/alerts"
 says "$owner" || give_up "the incident $incident has changed: $(ask "$owner" incidents id state)"
 step "the incident lives on: $incident, now of $owner, with one alert"
-step "logs and reports:  $logs"

@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 
 import pytest
 
@@ -20,10 +21,6 @@ pytestmark = pytest.mark.skipif(PROGRAMS is None,
                                 reason="no PostgreSQL server is installed:  apt-get install postgresql")
 
 
-def folders():
-    return {*pathlib.Path("/tmp").glob("rollcall-fleet-*"), *(ROOT / "build").glob("try-fleet-*")}
-
-
 def programs_with(word):
     """The pids of processes that have this word in their command line."""
     found = []
@@ -36,57 +33,73 @@ def programs_with(word):
     return found
 
 
+class Try:
+    """The script, with a folder of its own for temporary files."""
+
+    def __init__(self, *flags):
+        # Short, as it is to hold sockets, and open to the user of the database.
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="try-", dir="/tmp"))
+        self.folder.chmod(0o755)
+        self.process = subprocess.Popen(
+            ["bash", SCRIPT, f"--build={BUILD}", f"--agents={AGENTS}", *flags], text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            env={**os.environ, "TMPDIR": str(self.folder)}, start_new_session=True)
+        self.said, self.logs = "", None
+        for line in self.process.stdout:
+            self.said += line
+            if found := re.search(r"logs and reports: +(/\S+)", line):
+                self.logs = pathlib.Path(found[1])
+                return
+
+    def finish(self):
+        """Its exit code."""
+        self.said += self.process.communicate(timeout=600)[0]
+        return self.process.returncode
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+            self.process.communicate(timeout=60)
+        shutil.rmtree(self.folder)
+        if self.logs:
+            shutil.rmtree(self.logs)
+
+
 @pytest.fixture
-def logs():
-    """The folder of logs of the script that the test runs, which the test deletes."""
-    before, mine = folders(), []
+def start():
+    tries = []
 
-    def find():
-        mine.extend(path for path in folders() - before if path not in mine)
-        return next((path for path in mine if path.parent.name == "build"), None)
+    def start_one(*flags):
+        tries.append(Try(*flags))
+        assert tries[-1].logs, tries[-1].said
+        return tries[-1]
 
-    yield find
-    find()
-    for folder in mine:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def command(*flags):
-    return ["bash", SCRIPT, f"--build={BUILD}", f"--agents={AGENTS}", *flags]
+    yield start_one
+    for one in tries:
+        one.end()
 
 
 @pytest.mark.parametrize("flags", [[], ["--without-namespaces"]], ids=["hosts", "folders"])
-def test_the_incident_outlives_its_daemon_and_nothing_stays_behind(flags, logs):
-    done = subprocess.run(command(*flags), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=600, check=False)
-    said = done.stdout + done.stderr
-    assert done.returncode == 0, said
-    killed = re.search(r"killing (daemon-\d) \(kill -9", said)[1]
-    heir = re.search(r"(daemon-\d) has taken the job (\d+\.\d) s after the kill", said)[1]
+def test_the_incident_outlives_its_daemon_and_nothing_stays_behind(flags, start):
+    script = start(*flags)
+    assert script.finish() == 0, script.said
+    killed = re.search(r"killing (daemon-\d) \(kill -9", script.said)[1]
+    heir = re.search(r"(daemon-\d) has taken the job (\d+\.\d) s after the kill", script.said)[1]
     assert heir != killed
-    assert re.search(rf"the incident lives on: train-1, now of {heir}, with one alert", said)
-    assert f"rank {AGENTS - 1} " in said
-    folder = re.search(r"logs and reports: +(/\S+)", said)[1]
-    assert folder == str(logs())
-    assert programs_with(folder) == []
+    assert f"the incident lives on: train-1, now of {heir}, with one alert" in script.said
+    assert f"rank {AGENTS - 1} " in script.said
+    assert programs_with(str(script.logs)) == programs_with(str(script.folder)) == []
+    assert list(script.folder.iterdir()) == []
 
 
-def test_a_signal_ends_all_that_it_has_started(logs):
-    # Jobs that a shell starts in the background ignore SIGINT; Python's children do not.
-    script = subprocess.Popen(command(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL, start_new_session=True)
-    try:
-        folder = wait_for(logs)
-        wait_for(lambda: (folder / "rank-0.log").exists(), 120)
-        assert programs_with(str(folder))
-        os.killpg(script.pid, signal.SIGINT)  # as Ctrl-C
-        assert script.wait(timeout=60) == 130
-        assert programs_with(str(folder)) == []
-        assert not [path for path in folders() if path.parent.name == "tmp"]
-    finally:
-        if script.poll() is None:
-            script.terminate()
-            script.wait(timeout=60)
+def test_a_signal_ends_all_that_it_has_started(start):
+    script = start()
+    wait_for(lambda: (script.logs / "rank-0.log").exists(), 120)
+    assert programs_with(str(script.logs)) and programs_with(str(script.folder))
+    os.killpg(script.process.pid, signal.SIGINT)  # as Ctrl-C
+    assert script.finish() == 130
+    assert programs_with(str(script.logs)) == programs_with(str(script.folder)) == []
+    assert list(script.folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("flag, why", [
