@@ -125,7 +125,10 @@ class ChaosFleet:
             self.daemons[name] = Daemon(name, folder, link, [
                 BUILD / "bin" / "rollcalld", f"--hang-after={HANG_AFTER}s", f"--store={url}", alert],
                 server.environment)
-        wait_for(lambda: all(daemon.holds_lease() for daemon in self.daemons.values()), 60)
+        # A daemon that knows no other one alerts also without the database.
+        know_all = f'rollcall_fleet_daemons{{state="answers"}} {count}'
+        wait_for(lambda: all(daemon.holds_lease() and know_all in (daemon.try_metrics() or "")
+                             for daemon in self.daemons.values()), 60)
 
     @property
     def address(self):
