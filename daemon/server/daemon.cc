@@ -82,6 +82,7 @@ IncidentBookOptions BookOptions(const DaemonOptions& options, const Fleet* fleet
   book.log_incidents = options.log_incidents;
   book.ownership = fleet;
   if (fleet != nullptr) {
+    book.history.database.incarnation = fleet->incarnation();
     book.history.token_of = [fleet](const JobId& job) { return fleet->TokenOf(job); };
   }
   return book;

@@ -198,7 +198,11 @@ void Fleet::Lose(const JobId& id) {
   const std::vector<std::string> agents = hooks_.agents(id);
   {
     const absl::MutexLock lock(&mutex_);
-    SetOthers("", &jobs_[id]);
+    Job& job = jobs_[id];
+    std::map<std::string, Report> waiting = std::move(job.waiting);
+    SetOthers("", &job);
+    if (!waiting.empty()) job.state = State::kSought;
+    job.waiting = std::move(waiting);
   }
   hooks_.release(id, agents);
 }
@@ -217,10 +221,6 @@ bool Fleet::IsAway() const {
   return away_since_ns_ != 0 && BootNs() - away_since_ns_ >= options_.patience_ns;
 }
 
-void Fleet::Claim() {
-  if (BootNs() < claim_ns_) return TakeProvisional();  // a moment ago the database took nothing
-  std::vector<JobId> wanted;
-  {
 // The database answers others, and not this daemon, which may not alert any more: the jobs go to them.
 void Fleet::GiveWay() {
   const int64_t now_ns = BootNs();
@@ -266,6 +266,10 @@ void Fleet::GiveTo(const std::vector<DaemonRow>& others, const JobId& id) {
   hooks_.release(id, agents);
 }
 
+void Fleet::Claim() {
+  if (BootNs() < claim_ns_) return TakeProvisional();  // a moment ago the database took nothing
+  std::vector<JobId> wanted;
+  {
     const absl::MutexLock lock(&mutex_);
     const bool holds_lease = lease_.IsHeld(BootNs());
     for (const auto& [id, job] : jobs_) {
@@ -441,6 +445,16 @@ std::vector<JobId> Fleet::ToHandOver() const {
   return result;
 }
 
+// The daemon that should get the job has gone. What this one knew of the job is in the database.
+void Fleet::Stay(const JobId& id, const std::vector<std::string>& agents) {
+  {
+    const absl::MutexLock lock(&mutex_);
+    jobs_[id].state = State::kClaimed;
+    jobs_[id].is_judged = false;
+  }
+  hooks_.release(id, agents);
+}
+
 void Fleet::FinishHandOvers() {
   struct Leaving {
     int64_t token, since_ns;
@@ -455,22 +469,25 @@ void Fleet::FinishHandOvers() {
     for (auto& [id, job] : jobs_) {
       if (job.state != State::kLeaving || addresses.empty()) continue;
       const DaemonRow& to = daemons_[PreferredDaemon(addresses, id.tenant, id.job)];
-      if (to.address == self_.address) {
-        job.state = State::kOwned;  // the other daemon has gone
-      } else {
-        leaving.emplace(id, Leaving{job.token, job.since_ns, to, job.agents});
-      }
+      leaving.emplace(id, Leaving{job.token, job.since_ns, to, job.agents});
     }
   }
   for (const auto& [id, job] : leaving) {
     if (!hooks_.is_settled(id) && BootNs() - job.since_ns < kLeavesWithinNs) continue;
+    if (job.to.address == self_.address) {
+      Stay(id, job.agents);
+      continue;
+    }
     const absl::Status given = store_->HandOver(self_, id, job.token, job.to);
     if (!given.ok()) continue;  // Renew() finds out whose it is
     spdlog::info("the daemon {} takes its share: the job {}", job.to.name, ToText(id));
+    std::vector<Report> waiting;
     {
       const absl::MutexLock lock(&mutex_);
+      for (auto& [agent, report] : jobs_[id].waiting) waiting.push_back(std::move(report));
       SetOthers(job.to.address, &jobs_[id]);
     }
+    Answer(job.to.address, waiting);
     hooks_.release(id, job.agents);
   }
 }

@@ -101,6 +101,7 @@ class Fleet : public JobOwnership, public FleetView {
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool HoldsLease() const override ABSL_LOCKS_EXCLUDED(mutex_);
   const std::string& secret() const { return self_.secret; }
+  const std::string& incarnation() const { return self_.incarnation; }
 
  private:
   enum class State : uint8_t {
@@ -130,9 +131,9 @@ class Fleet : public JobOwnership, public FleetView {
   bool ReadAlone() const;
   void WriteAlone(bool is_alone);
   void Compare(const std::map<JobId, int64_t>& mine);
-  void Claim();
   void GiveWay();
   void GiveTo(const std::vector<DaemonRow>& others, const JobId& job);
+  void Claim();
   void TakeProvisional();
   void AdoptClaimed();
   absl::StatusOr<Continuation> Load(const JobId& job);
@@ -140,6 +141,7 @@ class Fleet : public JobOwnership, public FleetView {
   void ReleaseUnused();
   void BeginHandOvers();
   void FinishHandOvers();
+  void Stay(const JobId& job, const std::vector<std::string>& agents);
   void Answer(const std::string& owner, const std::vector<Report>& waiting);
   void Lose(const JobId& job);
   std::vector<JobId> ToHandOver() const;
