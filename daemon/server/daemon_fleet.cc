@@ -69,6 +69,8 @@ void Daemon::StartFleet() {
   hooks.with_database = [this](const std::vector<DaemonRow>& daemons) {
     return fleet_queries_->WithDatabase(daemons);
   };
+  hooks.take_unknown = [this](const JobId& job) { incidents_.AvoidNumbersOfOthers(job); };
+  hooks.has_backlog = [this] { return incidents_.HasBacklog(); };
   hooks.is_settled = [this](const JobId& job) { return incidents_.IsSettled(job); };
   const std::string page = http_ == nullptr ? "" : page_url();
   fleet_->Start(Address(), options_.alerts.page.empty() ? page : options_.alerts.page,

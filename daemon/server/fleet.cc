@@ -319,18 +319,24 @@ void Fleet::Claim() {
 // Somebody must look at these jobs, although nobody can say whose they are.
 void Fleet::TakeProvisional() {
   std::map<JobId, std::vector<Report>> taken;
+  bool is_alone = false;
   {
     const absl::MutexLock lock(&mutex_);
     if (!IsAway()) return;
+    is_alone = is_alone_;
     for (auto& [id, job] : jobs_) {
       const bool is_sought = job.state == State::kSought && !job.waiting.empty();
       if (!is_sought && job.state != State::kClaimed) continue;
       job.state = State::kProvisional;
+      taken[id];
       for (auto& [agent, report] : job.waiting) taken[id].push_back(std::move(report));
       job.waiting.clear();
     }
   }
-  for (const auto& [id, waiting] : taken) Answer("", waiting);
+  for (const auto& [id, waiting] : taken) {
+    if (!is_alone) hooks_.take_unknown(id);
+    Answer("", waiting);
+  }
 }
 
 void Fleet::AdoptClaimed() {
@@ -417,6 +423,7 @@ void Fleet::ReleaseUnused() {
 
 // Daemons that have come take their share.
 void Fleet::BeginHandOvers() {
+  if (hooks_.has_backlog()) return;
   for (const JobId& id : ToHandOver()) {
     std::vector<std::string> agents = hooks_.agents(id);
     const absl::MutexLock lock(&mutex_);

@@ -74,6 +74,10 @@ class Fleet : public JobOwnership, public FleetView {
     std::function<bool(const JobId& job)> has;
     // Those of these daemons that the database answers. May wait for a second.
     std::function<std::vector<DaemonRow>(const std::vector<DaemonRow>& daemons)> with_database;
+    // The daemon has taken the job without the database: it cannot know the numbers of its incidents.
+    std::function<void(const JobId& job)> take_unknown;
+    // Whether so much waits for the database that a hand-over would take long.
+    std::function<bool()> has_backlog;
     // Whether nothing about the job is on its way, neither to the database nor to a receiver of alerts.
     std::function<bool(const JobId& job)> is_settled;
   };

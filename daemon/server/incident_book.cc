@@ -22,6 +22,7 @@
 namespace rollcall {
 namespace {
 
+constexpr uint64_t kBacklog = 200;        // writes: they take a second at most
 constexpr size_t kIncidentsKept = 100;  // of one job
 // Shares of the time that the daemon has to stop. The rest is for gRPC and HTTP.
 // The history comes last, because it records which alerts were delivered.
@@ -271,6 +272,11 @@ bool IncidentBook::HasJob(const JobId& job) const {
   const absl::MutexLock lock(&mutex_);
   const auto at = jobs_.lower_bound(JobKey(job, INT32_MIN));
   return at != jobs_.end() && static_cast<const JobId&>(at->first) == job;
+}
+
+bool IncidentBook::HasBacklog() const {
+  const HistoryKeeper::Counts counts = history_->counts();
+  return counts.waiting + counts.spooled > kBacklog;
 }
 
 bool IncidentBook::IsSettled(const JobId& job) const {

@@ -107,6 +107,10 @@ class IncidentBook {
   void Adopt(const JobId& job, Continuation from_earlier) ABSL_LOCKS_EXCLUDED(mutex_);
   // Another daemon has the job: removes all of it from memory. Nothing ends, and no alert goes out.
   void Release(const JobId& job) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes the job although nobody can say which numbers its incidents have: uses the time instead.
+  void AvoidNumbersOfOthers(const JobId& job) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether many writes wait for the history or its database.
+  bool HasBacklog() const;
   // Whether an incident of the job is in memory.
   bool HasJob(const JobId& job) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether nothing of the job waits for the history or for receivers of alerts.

@@ -46,6 +46,16 @@ void IncidentBook::Adopt(const JobId& job, Continuation from_earlier) {
   RestoreJobs(&from_earlier, timeline_->Now());
 }
 
+void IncidentBook::AvoidNumbersOfOthers(const JobId& job) {
+  const auto number = static_cast<int>(WallNow() / kSecond);
+  history_->RaiseNumber(job, number);
+  const absl::MutexLock lock(&mutex_);
+  for (auto at = jobs_.lower_bound(JobKey(job, INT32_MIN));
+       at != jobs_.end() && static_cast<const JobId&>(at->first) == job; ++at) {
+    at->second.life.RaiseCount(number);
+  }
+}
+
 // `restored_ns`: from when on the jobs have time to come back.
 void IncidentBook::RestoreJobs(Continuation* stored, int64_t restored_ns) {
   for (auto& [key, hosts] : stored->hosts) {
