@@ -172,6 +172,7 @@ void Fleet::WriteAlone(bool is_alone) {
 // Drops the jobs that another daemon has taken.
 void Fleet::Compare(const std::map<JobId, int64_t>& mine) {
   std::vector<JobId> lost;
+  std::vector<Report> waiting;  // agents that came before the first answer of the database
   {
     const absl::MutexLock lock(&mutex_);
     for (auto& [id, job] : jobs_) {
@@ -187,9 +188,12 @@ void Fleet::Compare(const std::map<JobId, int64_t>& mine) {
       Job& job = jobs_[id];
       job.state = State::kOwned;
       job.token = token;
+      for (auto& [agent, report] : job.waiting) waiting.push_back(std::move(report));
+      job.waiting.clear();
     }
     has_compared_ = true;
   }
+  Answer("", waiting);
   for (const JobId& id : lost) Lose(id);
 }
 
