@@ -68,11 +68,13 @@ TEST_F(OutputFileTest, APipeTakesATextThatIsLongerThanItself) {
   const int reader = open(fifo.c_str(), O_RDONLY | O_NONBLOCK);
   ASSERT_EQ(fcntl(reader, F_SETFL, 0), 0);
   size_t taken = 0;
+  const std::string text(1 << 20, 'x');
   std::thread slow([&] {
     char some[4096];
-    for (ssize_t size; (size = read(reader, some, sizeof some)) > 0;) taken += size_t(size);
+    ssize_t size = 0;
+    // Before the writer opens the pipe, a read finds its end.
+    while (taken < text.size() && (size = read(reader, some, sizeof some)) >= 0) taken += size_t(size);
   });
-  const std::string text(1 << 20, 'x');
   EXPECT_TRUE(WriteOutputFile(fifo, text).ok());
   slow.join();
   EXPECT_EQ(taken, text.size());
