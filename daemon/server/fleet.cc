@@ -25,7 +25,6 @@ constexpr int64_t kStepNs = 100'000'000;
 constexpr int64_t kAskAgainNs = kSecond;          // who owns a job of another daemon
 constexpr int64_t kTryAgainNs = kSecond / 2;      // to renew, while the database does not answer
 constexpr int64_t kOwnersEveryNs = 2 * kSecond;
-constexpr int64_t kShareEveryNs = 5 * kSecond;
 constexpr int64_t kGiveWayEveryNs = kSecond;      // a look for daemons that reach the database
 constexpr size_t kMostAtOnce = 1000;              // jobs in one statement
 constexpr size_t kMostLoads = 50;                 // in one step, so that the lease is renewed in time
@@ -52,9 +51,14 @@ DaemonRow NewRow(const std::string& name) {
 }  // namespace
 
 Fleet::Fleet(FleetOptions options)
+    : Fleet(options, FleetStore::Make(options.database),
+            [this](const JobId& job) { return LoadFromDatabase(job); }) {}
+
+Fleet::Fleet(FleetOptions options, std::unique_ptr<FleetStore> store, Load load)
     : options_(std::move(options)),
       self_(NewRow(options_.database.daemon)),
-      store_(FleetStore::Make(options_.database)),
+      store_(std::move(store)),
+      load_(std::move(load)),
       lease_(options_.lease_ns, options_.margin_ns),
       is_alone_(ReadAlone()) {
   is_alone_on_disk_ = is_alone_;
@@ -62,10 +66,14 @@ Fleet::Fleet(FleetOptions options)
 
 Fleet::~Fleet() { Stop(); }
 
-void Fleet::Start(const std::string& address, const std::string& page, Hooks hooks) {
+void Fleet::Prepare(const std::string& address, const std::string& page, Hooks hooks) {
   self_.address = address;
   self_.page = page;
   hooks_ = std::move(hooks);
+}
+
+void Fleet::Start(const std::string& address, const std::string& page, Hooks hooks) {
+  Prepare(address, page, std::move(hooks));
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -99,7 +107,7 @@ void Fleet::Step() {
   FinishHandOvers();
   if (BootNs() >= owners_ns_) RefreshOwners();
   if (BootNs() >= share_ns_) {
-    share_ns_ = BootNs() + kShareEveryNs;
+    share_ns_ = BootNs() + options_.share_every_ns;
     ReleaseUnused();
     BeginHandOvers();
   }
@@ -218,7 +226,7 @@ void Fleet::SetOthers(const std::string& owner, Job* job) {
   job->token = token;
   job->state = State::kOthers;
   job->owner = owner;
-  job->asked_ns = owner.empty() ? 0 : BootNs();
+  job->asked_ns = BootNs();
 }
 
 bool Fleet::IsAway() const {
@@ -352,7 +360,7 @@ void Fleet::AdoptClaimed() {
     }
   }
   for (const JobId& id : claimed) {
-    auto earlier = Load(id);
+    auto earlier = load_(id);
     has_loaded_ = earlier.ok();
     if (!has_loaded_) return NoteAway(earlier.status());
     hooks_.adopt(id, *std::move(earlier));
@@ -369,7 +377,7 @@ void Fleet::AdoptClaimed() {
   }
 }
 
-absl::StatusOr<Continuation> Fleet::Load(const JobId& job) {
+absl::StatusOr<Continuation> Fleet::LoadFromDatabase(const JobId& job) {
   if (history_ == nullptr) {
     PostgresOptions database = options_.database;
     database.times.connect = std::min(database.times.connect, kMostWait);

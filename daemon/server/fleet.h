@@ -47,6 +47,7 @@ struct FleetOptions {
   int64_t patience_ns = 3'000'000'000;
   // How long a daemon must be there before others give it its share of jobs.
   int64_t settled_after_ns = 30'000'000'000;
+  int64_t share_every_ns = 5'000'000'000;  // from one look for jobs to hand over to the next
   std::string alone_file;  // remembers whether there were other daemons; "": nothing does
 };
 
@@ -82,13 +83,20 @@ class Fleet : public JobOwnership, public FleetView {
     std::function<bool(const JobId& job)> is_settled;
   };
 
+  using Load = std::function<absl::StatusOr<Continuation>(const JobId& job)>;
+
   explicit Fleet(FleetOptions options);
+  // With another store, and another source of what earlier owners knew.
+  Fleet(FleetOptions options, std::unique_ptr<FleetStore> store, Load load);
   ~Fleet() override;
   Fleet(const Fleet&) = delete;
   Fleet& operator=(const Fleet&) = delete;
 
   // `address`: HOST:PORT by which agents and other daemons reach this one. `page`: its URL; "": none.
   void Start(const std::string& address, const std::string& page, Hooks hooks);
+  // What Start() does before its thread begins, and what the thread does ten times a second: for tests.
+  void Prepare(const std::string& address, const std::string& page, Hooks hooks);
+  void Step();
   // Gives up the lease, so that other daemons take the jobs at once.
   void Stop();
 
@@ -128,7 +136,6 @@ class Fleet : public JobOwnership, public FleetView {
   };
 
   void Run();
-  void Step();
   void Renew();
   void NoteAway(const absl::Status& status);
   void NoteBack();
@@ -140,7 +147,7 @@ class Fleet : public JobOwnership, public FleetView {
   void Claim();
   void TakeProvisional();
   void AdoptClaimed();
-  absl::StatusOr<Continuation> Load(const JobId& job);
+  absl::StatusOr<Continuation> LoadFromDatabase(const JobId& job);
   void RefreshOwners();
   void ReleaseUnused();
   void BeginHandOvers();
@@ -159,7 +166,8 @@ class Fleet : public JobOwnership, public FleetView {
   std::thread thread_;
 
   // Of the thread.
-  std::unique_ptr<FleetStore> store_;
+  const std::unique_ptr<FleetStore> store_;
+  const Load load_;
   std::unique_ptr<History> history_;
   int64_t renew_ns_ = 0, owners_ns_ = 0, share_ns_ = 0, give_way_ns_ = 0;
   int64_t claim_ns_ = 0;  // when to claim again, after a failure; 0: the last claim succeeded

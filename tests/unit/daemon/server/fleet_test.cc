@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whose the jobs are, by what a store says that the test writes. tests/e2e/test_fleet.py has real ones.
+#include "daemon/server/fleet.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "proto/rendezvous.h"
+
+namespace rollcall {
+namespace {
+
+constexpr char kHere[] = "here:1", kThere[] = "there:1";
+
+// What the database says. The test keeps it.
+struct Database {
+  std::vector<DaemonRow> others;
+  std::map<JobId, int64_t> mine;
+  std::map<JobId, OwnerRow> theirs;
+  absl::Status away;         // an error: it does not answer
+  absl::Status takes_no;     // an error: it takes no claims
+  int64_t next_token = 1;
+};
+
+class FakeStore : public FleetStore {
+ public:
+  explicit FakeStore(Database* database) : database_(database) {}
+
+  absl::StatusOr<std::vector<DaemonRow>> Renew(const DaemonRow& self, int64_t) override {
+    if (!database_->away.ok()) return database_->away;
+    std::vector<DaemonRow> rows = database_->others;
+    rows.push_back(self);
+    return rows;
+  }
+  absl::StatusOr<std::map<JobId, OwnerRow>> Claim(const DaemonRow&,
+                                                  const std::vector<JobId>& jobs) override {
+    if (!database_->takes_no.ok()) return database_->takes_no;
+    std::map<JobId, OwnerRow> owners;
+    for (const JobId& job : jobs) {
+      const auto theirs = database_->theirs.find(job);
+      if (theirs != database_->theirs.end()) {
+        owners[job] = theirs->second;
+        continue;
+      }
+      const int64_t token = database_->mine.emplace(job, database_->next_token++).first->second;
+      owners[job] = {"here", kHere, token, true, 1};
+    }
+    return owners;
+  }
+  absl::StatusOr<std::map<JobId, int64_t>> Owned(const DaemonRow&) override {
+    return database_->mine;
+  }
+  absl::StatusOr<std::map<JobId, OwnerRow>> Owners() override { return database_->theirs; }
+  absl::Status HandOver(const DaemonRow&, const JobId& job, int64_t, const DaemonRow& to) override {
+    database_->mine.erase(job);
+    database_->theirs[job] = {to.name, to.address, database_->next_token++, false, 1};
+    return absl::OkStatus();
+  }
+  absl::Status Release(const DaemonRow&, const std::vector<JobId>&) override {
+    return absl::OkStatus();
+  }
+  absl::Status Leave(const DaemonRow&) override { return absl::OkStatus(); }
+
+ private:
+  Database* const database_;
+};
+
+class FleetTest : public testing::Test {
+ protected:
+  // A daemon that looks at the database with each step.
+  std::unique_ptr<Fleet> MakeFleet(int64_t patience_ns = 0) {
+    FleetOptions options;
+    options.database.daemon = "here";
+    options.renew_every_ns = 0;
+    options.patience_ns = patience_ns;
+    options.settled_after_ns = 0;
+    options.share_every_ns = 0;
+    auto fleet = std::make_unique<Fleet>(options, std::make_unique<FakeStore>(&database_),
+                                         [this](const JobId&) -> absl::StatusOr<Continuation> {
+                                           if (!load_.ok()) return load_;
+                                           return Continuation();
+                                         });
+    Fleet::Hooks hooks;
+    hooks.adopt = [this](const JobId& job, Continuation) { Say(absl::StrCat("adopts ", job.job)); };
+    hooks.agents = [](const JobId&) { return std::vector<std::string>{"agent"}; };
+    hooks.release = [this](const JobId& job, const std::vector<std::string>& agents) {
+      Say(absl::StrCat("releases ", job.job, " of ", agents.size()));
+    };
+    hooks.tell = [this](const Fleet::Report& report, const std::string& owner) {
+      Say(absl::StrCat("tells ", report.agent, ": ", owner.empty() ? "mine" : owner));
+    };
+    hooks.has = [](const JobId&) { return true; };
+    hooks.with_database = [](const std::vector<DaemonRow>&) { return std::vector<DaemonRow>(); };
+    hooks.take_unknown = [this](const JobId& job) { Say(absl::StrCat("numbers of ", job.job)); };
+    hooks.has_backlog = [] { return false; };
+    hooks.is_settled = [](const JobId&) { return true; };
+    fleet->Prepare(kHere, "", std::move(hooks));
+    return fleet;
+  }
+
+  void Say(std::string what) { said_.push_back(std::move(what)); }
+  std::vector<std::string> TakeSaid() { return std::exchange(said_, {}); }
+
+  static Fleet::Report ReportBy(const std::string& agent) {
+    return {kJob, agent, true, "", kJob.job};
+  }
+  void AddOther() { database_.others.push_back({"there", kThere, "", "i", "s", 1, 0}); }
+
+  inline static const JobId kJob = {kDefaultTenant, "job"};
+  Database database_;
+  absl::Status load_;
+  std::vector<std::string> said_;
+};
+
+using Said = std::vector<std::string>;
+
+TEST_F(FleetTest, OwnsAJobOnceItKnowsWhatAnEarlierOwnerDid) {
+  const auto fleet = MakeFleet(/*patience_ns=*/INT64_MAX);
+  fleet->Step();
+  fleet->Seek(ReportBy("a"));
+  fleet->Seek(ReportBy("b"));
+  EXPECT_FALSE(fleet->Owns(kJob));
+  load_ = absl::UnavailableError("away");
+  fleet->Step();
+  EXPECT_FALSE(fleet->Owns(kJob));
+  EXPECT_EQ(TakeSaid(), Said{});
+  load_ = absl::OkStatus();
+  fleet->Step();
+  EXPECT_TRUE(fleet->Owns(kJob));
+  EXPECT_TRUE(fleet->MayAlert(kJob));
+  EXPECT_EQ(fleet->TokenOf(kJob), 1);
+  EXPECT_EQ(TakeSaid(), (Said{"adopts job", "tells a: mine", "tells b: mine"}));
+}
+
+TEST_F(FleetTest, NamesTheOwnerOfAnotherDaemonsJob) {
+  database_.theirs[kJob] = {"there", kThere, 7, false, 1};
+  const auto fleet = MakeFleet();
+  fleet->Step();
+  fleet->Seek(ReportBy("a"));
+  fleet->Step();
+  EXPECT_FALSE(fleet->Owns(kJob));
+  EXPECT_FALSE(fleet->MayAlert(kJob));
+  EXPECT_EQ(TakeSaid(), (Said{"tells a: there:1"}));
+  fleet->Seek(ReportBy("b"));  // known by now
+  EXPECT_EQ(TakeSaid(), (Said{"tells b: there:1"}));
+}
+
+// A restarted daemon: its agents are back before the database has answered.
+TEST_F(FleetTest, AnswersAgentsThatReportItsOldJobsBeforeItKnowsThem) {
+  database_.mine[kJob] = 5;
+  const auto fleet = MakeFleet();
+  fleet->Seek(ReportBy("a"));
+  fleet->Step();
+  EXPECT_TRUE(fleet->Owns(kJob));
+  EXPECT_EQ(fleet->TokenOf(kJob), 5);
+  EXPECT_EQ(TakeSaid(), (Said{"tells a: mine"}));
+}
+
+TEST_F(FleetTest, DropsAJobThatAnotherDaemonHasTakenAndKeepsItsOldToken) {
+  database_.mine[kJob] = 5;
+  const auto fleet = MakeFleet();
+  fleet->Step();
+  database_.mine.clear();
+  database_.theirs[kJob] = {"there", kThere, 6, false, 1};
+  fleet->Step();
+  EXPECT_FALSE(fleet->Owns(kJob));
+  EXPECT_FALSE(fleet->MayAlert(kJob));
+  EXPECT_EQ(fleet->TokenOf(kJob), 5) << "so that the database refuses its writes";
+  EXPECT_EQ(TakeSaid(), (Said{"releases job of 1"}));
+}
+
+TEST_F(FleetTest, AloneItTakesJobsAndAlertsWhileTheDatabaseIsAway) {
+  const auto fleet = MakeFleet();
+  fleet->Step();
+  database_.away = absl::UnavailableError("away");
+  fleet->Seek(ReportBy("a"));
+  database_.takes_no = database_.away;
+  fleet->Step();
+  fleet->Step();
+  EXPECT_TRUE(fleet->Owns(kJob));
+  EXPECT_TRUE(fleet->MayAlert(kJob));
+  EXPECT_EQ(TakeSaid(), (Said{"tells a: mine"}));
+}
+
+TEST_F(FleetTest, OneOfSeveralTakesJobsAndDoesNotAlertWhileTheDatabaseIsAway) {
+  AddOther();
+  const auto fleet = MakeFleet();
+  fleet->Step();
+  database_.away = database_.takes_no = absl::UnavailableError("away");
+  fleet->Seek(ReportBy("a"));
+  fleet->Step();
+  fleet->Step();
+  EXPECT_TRUE(fleet->Owns(kJob));
+  EXPECT_FALSE(fleet->MayAlert(kJob));
+  EXPECT_EQ(TakeSaid(), (Said{"numbers of job", "tells a: mine"}));
+}
+
+TEST_F(FleetTest, GoesOnJudgingAJobThatItClaimsAfterwards) {
+  const auto fleet = MakeFleet();
+  fleet->Step();
+  database_.away = database_.takes_no = absl::UnavailableError("away");
+  fleet->Seek(ReportBy("a"));
+  fleet->Step();
+  fleet->Step();
+  load_ = absl::UnavailableError("not yet");
+  database_.away = database_.takes_no = absl::OkStatus();
+  for (int i = 0; i < 3; ++i) {
+    fleet->Step();
+    EXPECT_TRUE(fleet->Owns(kJob)) << i;
+  }
+}
+
+// A job that prefers this daemon (0), or the other one (1).
+JobId JobFor(size_t daemon) {
+  for (int i = 0;; ++i) {
+    const JobId job = {kDefaultTenant, absl::StrCat("job-", i)};
+    if (PreferredDaemon({kHere, kThere}, job.tenant, job.job) == daemon) return job;
+  }
+}
+
+TEST_F(FleetTest, GivesADaemonThatComesItsShareOnly) {
+  const JobId own = JobFor(0), theirs = JobFor(1);
+  database_.mine = {{own, 5}, {theirs, 6}};
+  const auto fleet = MakeFleet();
+  fleet->Step();
+  AddOther();
+  fleet->Step();
+  EXPECT_FALSE(fleet->Owns(theirs));
+  EXPECT_EQ(fleet->TokenOf(theirs), 6) << "what it still writes counts until the other one has the job";
+  EXPECT_EQ(TakeSaid(), Said{});
+  fleet->Step();
+  EXPECT_EQ(database_.theirs.count(theirs), 1u);
+  EXPECT_EQ(TakeSaid(), (Said{absl::StrCat("releases ", theirs.job, " of 1")}));
+  EXPECT_TRUE(fleet->Owns(own));
+}
+
+TEST_F(FleetTest, KeepsAJobWhoseNextDaemonHasGoneAndLoadsItAgain) {
+  const JobId theirs = JobFor(1);
+  database_.mine[theirs] = 6;
+  const auto fleet = MakeFleet();
+  fleet->Step();
+  AddOther();
+  fleet->Step();
+  database_.others.clear();
+  fleet->Step();
+  EXPECT_FALSE(fleet->Owns(theirs));
+  fleet->Step();
+  EXPECT_TRUE(fleet->Owns(theirs));
+  EXPECT_EQ(TakeSaid(), (Said{absl::StrCat("releases ", theirs.job, " of 1"),
+                              absl::StrCat("adopts ", theirs.job)}));
+}
+
+}  // namespace
+}  // namespace rollcall
