@@ -5,8 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
-#include "daemon/report/stack_merge.h"
 #include "daemon/server/access.h"
 #include "daemon/server/metrics.h"
 #include "daemon/server/no_such_job.h"
@@ -295,20 +293,6 @@ absl::Status FleetQueries::StreamStacks(
         if (status.ok() || !has_begun) return status;
         return absl::AbortedError(status.message());
       });
-}
-
-absl::StatusOr<v1::StacksResponse> FleetQueries::GetStacks(const v1::TakeStacksRequest& request) {
-  v1::StacksResponse response;
-  *response.mutable_now() = ToTimestamp(absl::GetCurrentTimeNanos());
-  StackTree tree;
-  const absl::Status status = StreamStacks(request, [&](const v1::ProcessStack& stack) {
-    AddToTree(stack, stack.rank(), &tree);
-    *response.add_stacks() = stack;
-    return true;
-  });
-  if (!status.ok()) return status;
-  *response.mutable_tree() = ToProto(tree);
-  return response;
 }
 
 // A running job changes with every tick of its agents, so asking its owner for a version would nearly

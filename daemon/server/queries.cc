@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
-#include "daemon/report/stack_merge.h"
 #include "daemon/server/access.h"
 #include "daemon/server/cause_name.h"
 #include "daemon/server/daemon_security.h"
@@ -417,20 +416,6 @@ absl::Status Queries::StreamStacks(const v1::TakeStacksRequest& request,
   const std::optional<JobKey> key = Find(SelectorIn(request));
   if (!key.has_value()) return NoSuchJob(SelectorIn(request));
   return parts_.stacks->Stream(*key, request, on_stack);
-}
-
-absl::StatusOr<v1::StacksResponse> Queries::GetStacks(const v1::TakeStacksRequest& request) {
-  v1::StacksResponse response;
-  *response.mutable_now() = ToTimestamp(parts_.timeline->ToWallTime(parts_.timeline->Now()));
-  StackTree tree;
-  const absl::Status status = StreamStacks(request, [&](const v1::ProcessStack& stack) {
-    AddToTree(stack, stack.rank(), &tree);
-    *response.add_stacks() = stack;
-    return true;
-  });
-  if (!status.ok()) return status;
-  *response.mutable_tree() = ToProto(tree);
-  return response;
 }
 
 // Other tenants' jobs must not show by their changes either.

@@ -76,7 +76,6 @@ class Queries : public QuerySource {
   absl::StatusOr<v1::Silence> EndSilence(const std::string& id) override;
   absl::Status StreamStacks(const v1::TakeStacksRequest& request,
                             const std::function<bool(const v1::ProcessStack&)>& on_stack) override;
-  absl::StatusOr<v1::StacksResponse> GetStacks(const v1::TakeStacksRequest& request) override;
   uint64_t Version(const std::string& job) const override;
   std::string GetMetrics(bool open_metrics, const HttpFront::Counts& http) const override;
 

@@ -104,7 +104,7 @@ class QuerySource {
       const v1::TakeStacksRequest& request,
       const std::function<bool(const v1::ProcessStack&)>& on_stack) = 0;
   // Takes the same stacks, and merges them.
-  virtual absl::StatusOr<v1::StacksResponse> GetStacks(const v1::TakeStacksRequest& request) = 0;
+  virtual absl::StatusOr<v1::StacksResponse> GetStacks(const v1::TakeStacksRequest& request);
 
   // Changes when any other result changes, except for times. "" is for all jobs that the caller may
   // see.
