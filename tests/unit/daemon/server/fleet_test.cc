@@ -77,6 +77,7 @@ class FleetTest : public testing::Test {
   std::unique_ptr<Fleet> MakeFleet(int64_t patience_ns = 0) {
     FleetOptions options;
     options.database.daemon = "here";
+    if (is_lease_over_) options.lease_ns = options.margin_ns;
     options.renew_every_ns = 0;
     options.patience_ns = patience_ns;
     options.settled_after_ns = 0;
@@ -115,6 +116,7 @@ class FleetTest : public testing::Test {
   inline static const JobId kJob = {kDefaultTenant, "job"};
   Database database_;
   absl::Status load_;
+  bool is_lease_over_ = false;  // as soon as it is renewed
   std::vector<std::string> said_;
 };
 
@@ -175,6 +177,16 @@ TEST_F(FleetTest, DropsAJobThatAnotherDaemonHasTakenAndKeepsItsOldToken) {
   EXPECT_EQ(TakeSaid(), (Said{"releases job of 1"}));
 }
 
+TEST_F(FleetTest, DoesNotAlertForItsJobsOnceItsLeaseIsOver) {
+  is_lease_over_ = true;
+  database_.mine[kJob] = 5;
+  const auto fleet = MakeFleet();
+  fleet->Step();
+  EXPECT_TRUE(fleet->Owns(kJob));
+  EXPECT_FALSE(fleet->HoldsLease());
+  EXPECT_FALSE(fleet->MayAlert(kJob));
+}
+
 TEST_F(FleetTest, AloneItTakesJobsAndAlertsWhileTheDatabaseIsAway) {
   const auto fleet = MakeFleet();
   fleet->Step();
@@ -233,10 +245,12 @@ TEST_F(FleetTest, GivesADaemonThatComesItsShareOnly) {
   fleet->Step();
   EXPECT_FALSE(fleet->Owns(theirs));
   EXPECT_EQ(fleet->TokenOf(theirs), 6) << "what it still writes counts until the other one has the job";
+  fleet->Seek({theirs, "late", true, "", theirs.job});
   EXPECT_EQ(TakeSaid(), Said{});
   fleet->Step();
   EXPECT_EQ(database_.theirs.count(theirs), 1u);
-  EXPECT_EQ(TakeSaid(), (Said{absl::StrCat("releases ", theirs.job, " of 1")}));
+  EXPECT_EQ(TakeSaid(),
+            (Said{"tells late: there:1", absl::StrCat("releases ", theirs.job, " of 1")}));
   EXPECT_TRUE(fleet->Owns(own));
 }
 
