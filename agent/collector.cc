@@ -210,7 +210,7 @@ void Collector::Collect(int64_t now_ns, bool whole, v1::Tick* tick) {
   // start.
   for (const bool ended : {true, false}) {
     for (auto& [id, process] : processes_) {
-      if (process->ended != ended || !process->is_taken.value_or(true)) continue;
+      if (process->ended != ended || process->turn == uint64_t{0}) continue;
       const bool changed = CollectProcess(now_ns, whole, process.get(), tick->add_processes());
       if (!changed) tick->mutable_processes()->RemoveLast();
     }
@@ -218,15 +218,15 @@ void Collector::Collect(int64_t now_ns, bool whole, v1::Tick* tick) {
   if (options_.live && options_.keep_ended_ns > 0) RemoveEndedProcesses(now_ns);
 }
 
-// Whether a process has come that was another stream's, or has gone there.
+// Whether a process has come that was another stream's, has gone there, or both.
 bool Collector::ChooseProcesses() {
   if (!options_.takes) return false;
   bool has_changed = false;
   for (auto& [id, process] : processes_) {
-    const bool takes = options_.takes(process->identity.tenant(), process->identity.job());
-    has_changed = has_changed || process->is_taken.value_or(takes) != takes;
-    process->is_taken = takes;
-    if (takes) continue;
+    const uint64_t turn = options_.takes(process->identity.tenant(), process->identity.job());
+    has_changed = has_changed || process->turn.value_or(turn) != turn;
+    process->turn = turn;
+    if (turn != 0) continue;
     const absl::MutexLock lock(&served_mutex_);
     served_.erase(id);
   }
@@ -506,7 +506,7 @@ bool Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
   // Its environment may be unreadable by now.
   if (known != processes_.end()) {
     process->identity = known->second->identity;
-    process->is_taken = known->second->is_taken;
+    process->turn = known->second->turn;
   }
   if (options_.live && visible) {
     const OwnView view = threads_

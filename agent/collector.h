@@ -55,9 +55,9 @@ struct CollectorOptions {
   std::string stacks_off;  // what has switched off the stacks of all processes; "": nothing
   std::shared_ptr<const Redactor> redactor = DefaultRedactor();  // for all that is reported
   int64_t scan_wait_ns = 5'000'000;  // longest time that a tick waits for a scan of the processes
-  // Whether the ticks have the processes of this job, asked for each process and tick; "": the process
-  // names none. When the answer for a process changes, the tick is whole. Empty: they have all.
-  std::function<bool(const std::string& tenant, const std::string& job)> takes;
+  // Not 0: the ticks have the processes of this job, asked for each process and tick; "": the process names
+  // none. When the number for a process changes, the tick is whole. Empty: they have all.
+  std::function<uint64_t(const std::string& tenant, const std::string& job)> takes;
   // Of processes that the collector knows at a time. It leaves out and counts the segments beyond
   // these limits, and takes them when there is room.
   size_t most_segments = kMostSegments;

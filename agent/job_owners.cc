@@ -40,6 +40,7 @@ void JobOwners::SetGiven(std::vector<std::string> given) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (given.empty() || given == given_ || is_frozen_) return;
     given_ = std::move(given);
+    CountTurns();
   }
   Change();
 }
@@ -60,6 +61,7 @@ void JobOwners::Welcomed(const std::string& stream, const std::string& address,
     at->second.since_ns = now_ns;
     UseDaemons(daemons);
     was_welcome_ = true;
+    CountTurns();
   }
   Change();
 }
@@ -68,6 +70,7 @@ void JobOwners::SetDaemons(const std::vector<std::string>& daemons) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (is_frozen_ || !UseDaemons(daemons)) return;
+    CountTurns();
   }
   Change();
 }
@@ -104,6 +107,7 @@ void JobOwners::Told(const std::string& stream, const std::string& tenant, const
     if (about.told == owner && about.told_by == stream) return;
     about.told = owner;
     about.told_by = stream;
+    CountTurn(at->first, &about);
   }
   Change();
 }
@@ -115,6 +119,7 @@ void JobOwners::Broken(const std::string& stream, int64_t now_ns) {
     if (at == streams_.end() || is_frozen_ || at->second.state == State::kAway) return;
     at->second.state = at->second.state == State::kHere ? State::kBroken : State::kAway;
     at->second.since_ns = now_ns;
+    CountTurns();
   }
   Change();
 }
@@ -123,6 +128,7 @@ void JobOwners::Closed(const std::string& stream) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (streams_.erase(stream) == 0) return;
+    CountTurns();
   }
   Change();
 }
@@ -148,6 +154,7 @@ int64_t JobOwners::Expire(int64_t now_ns) {
     for (auto& [address, stream] : streams_) {
       has_changed = Expired(&stream, now_ns, &next_ns) || has_changed;
     }
+    CountTurns();
     for (auto at = jobs_.begin(); at != jobs_.end();) {
       at = now_ns - at->second.seen_ns > kJobStays ? jobs_.erase(at) : std::next(at);
     }
@@ -228,21 +235,34 @@ std::string JobOwners::FindOwner(const Key& key, const Job* job) const {
   return Preferred(Living(), key.first, key.second);
 }
 
-bool JobOwners::Takes(const std::string& stream, const std::string& tenant, const std::string& job,
-                      int64_t now_ns) {
-  bool takes = false, is_new = false;
+void JobOwners::CountTurn(const Key& key, Job* job) {
+  std::string owner = FindOwner(key, job);
+  if (owner == job->owner) return;
+  job->owner = std::move(owner);
+  ++job->turn;
+}
+
+void JobOwners::CountTurns() {
+  for (auto& [key, job] : jobs_) CountTurn(key, &job);
+}
+
+uint64_t JobOwners::Takes(const std::string& stream, const std::string& tenant, const std::string& job,
+                          int64_t now_ns) {
+  uint64_t turn = 0;
+  bool is_new = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const Key key = KeyOf(tenant, job);
     const auto [at, added] = jobs_.try_emplace(key);
     is_new = added;
     at->second.seen_ns = now_ns;
-    const std::string owner = FindOwner(key, &at->second);
+    CountTurn(key, &at->second);
+    const std::string& owner = at->second.owner;
     const std::string* taking = owner == DaemonOf(stream) ? StreamTo(owner) : nullptr;
-    takes = taking != nullptr && *taking == stream;
+    if (taking != nullptr && *taking == stream) turn = at->second.turn;
   }
   if (is_new) Change();
-  return takes;
+  return turn;
 }
 
 std::string JobOwners::Owner(const std::string& tenant, const std::string& job) const {

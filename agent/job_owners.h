@@ -59,9 +59,11 @@ class JobOwners {
   void Freeze();
 
   // What follows.
-  // Whether the stream has the processes of the job, which is on this host. "": the process names none.
-  bool Takes(const std::string& stream, const std::string& tenant, const std::string& job,
-             int64_t now_ns);
+  // 0: the stream does not have the processes of the job, which is on this host. Else it has them, and
+  // must report them anew if the number is not that of the last time: the job was another stream's
+  // meanwhile. Job "": the process names none.
+  uint64_t Takes(const std::string& stream, const std::string& tenant, const std::string& job,
+                 int64_t now_ns);
   std::string Owner(const std::string& tenant, const std::string& job) const;
   std::string Home() const;  // the daemon of this host if it has no job
   // The streams that the agent should have: to the owners of the jobs on this host, and to those that
@@ -88,6 +90,8 @@ class JobOwners {
     int64_t seen_ns = 0;
     std::string told;     // the owner; "": no daemon has said
     std::string told_by;  // stream
+    std::string owner;    // by all that is known
+    uint64_t turn = 0;    // ascends when the owner changes
   };
 
   static Key KeyOf(const std::string& tenant, const std::string& job);
@@ -99,6 +103,8 @@ class JobOwners {
   std::vector<std::string> Living() const;
   std::string FindOwner(const Key& key, const Job* job) const;
   std::string FindHome() const;
+  void CountTurn(const Key& key, Job* job);
+  void CountTurns();
   bool UseDaemons(const std::vector<std::string>& daemons);
   void AddStreamTo(const std::string& daemon, std::set<std::string>* streams) const;
   void Change();

@@ -18,7 +18,7 @@ class CollectorTakesTest : public CollectorTest {
     CollectorOptions options = Options();
     options.takes = [this](const std::string& tenant, const std::string& job) {
       ++asked_;
-      return taken_.count(tenant + job) != 0;
+      return taken_.count(tenant + job) != 0 ? turn_ : 0;
     };
     return options;
   }
@@ -30,6 +30,7 @@ class CollectorTakesTest : public CollectorTest {
   }
 
   std::set<std::string> taken_;
+  uint64_t turn_ = 1;
   int asked_ = 0;
 };
 
@@ -66,6 +67,20 @@ TEST_F(CollectorTakesTest, SendsTheWholeStateWhenAJobComes) {
     EXPECT_EQ(process.communicators_size(), 1);
     EXPECT_EQ(process.communicators(0).records().position_size(), 1);
   }
+  EXPECT_FALSE(collector.Collect(4, false).whole());
+}
+
+// It went to another stream and came back between two ticks.
+TEST_F(CollectorTakesTest, SendsTheWholeStateWhenAJobHasBeenElsewhere) {
+  const Child train;
+  AddProcess(train, "train");
+  Collector collector(OptionsWithJobs());
+  collector.Collect(1, true);
+  EXPECT_FALSE(collector.Collect(2, false).whole());
+  ++turn_;
+  const v1::Tick tick = collector.Collect(3, false);
+  EXPECT_TRUE(tick.whole());
+  EXPECT_EQ(Only(tick).identity().job(), "train");
   EXPECT_FALSE(collector.Collect(4, false).whole());
 }
 

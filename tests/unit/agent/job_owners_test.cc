@@ -46,7 +46,8 @@ class JobOwnersTest : public testing::Test {
   void OpenAll() {
     for (const std::string& daemon : kAll) Open(daemon);
   }
-  bool Takes(const std::string& stream, const std::string& job) {
+  bool Takes(const std::string& stream, const std::string& job) { return Turn(stream, job) != 0; }
+  uint64_t Turn(const std::string& stream, const std::string& job) {
     return owners_.Takes(stream, "", job, now_);
   }
   // Its stream breaks, and the next try fails.
@@ -121,6 +122,21 @@ TEST_F(JobOwnersTest, MovesOnlyTheJobThatADaemonGivesToAnother) {
   EXPECT_FALSE(Takes(kA, moved));
   EXPECT_TRUE(Takes(kA, stays));
   EXPECT_EQ(owners_.Needed(now_), (Streams{kA, kC}));
+}
+
+// Nothing was sent meanwhile, so the stream itself has not noticed.
+TEST_F(JobOwnersTest, AStreamReportsAJobAnewThatAnotherDaemonHadMeanwhile) {
+  OpenAll();
+  const std::string job = JobFor(kA);
+  const uint64_t first = Turn(kA, job);
+  EXPECT_EQ(Turn(kA, job), first);
+  owners_.Told(kA, "", job, kC);
+  owners_.Told(kC, "", job, kA);
+  const uint64_t second = Turn(kA, job);
+  EXPECT_NE(second, first);
+  EXPECT_NE(second, 0u);
+  owners_.Told(kA, "", job, "");
+  EXPECT_EQ(Turn(kA, job), second) << "it stays";
 }
 
 TEST_F(JobOwnersTest, LeavesAJobWithTheDaemonThatSaysItOwnsIt) {
@@ -311,10 +327,10 @@ TEST_F(JobOwnersTest, LeavesEverythingWithTheOnlyDaemon) {
   JobOwners one("node-1", {kA});
   one.Opened(kA, now_);
   one.Welcomed(kA, "", {}, true, now_);
-  EXPECT_TRUE(one.Takes(kA, "", "train", now_));
+  EXPECT_NE(one.Takes(kA, "", "train", now_), 0u);
   one.Broken(kA, now_);
   one.Broken(kA, now_);
-  EXPECT_TRUE(one.Takes(kA, "", "train", now_));
+  EXPECT_NE(one.Takes(kA, "", "train", now_), 0u);
   EXPECT_EQ(one.Needed(now_), Streams{kA});
 }
 
