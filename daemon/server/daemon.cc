@@ -84,6 +84,7 @@ IncidentBookOptions BookOptions(const DaemonOptions& options, const Fleet* fleet
   if (fleet != nullptr) {
     book.history.database.incarnation = fleet->incarnation();
     book.history.token_of = [fleet](const JobId& job) { return fleet->TokenOf(job); };
+    book.history.is_unproven = [fleet](const JobId& job) { return fleet->IsUnproven(job); };
   }
   return book;
 }

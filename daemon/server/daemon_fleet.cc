@@ -56,6 +56,7 @@ void Daemon::StartFleet() {
   hooks.adopt = [this](const JobId& job, Continuation from_earlier) {
     Adopt(job, std::move(from_earlier));
   };
+  hooks.prove = [this](const JobId& job) { incidents_.StoreProven(job); };
   hooks.agents = [this](const JobId& job) { return store_.AgentsOf(job); };
   hooks.release = [this](const JobId& job, const std::vector<std::string>& agents) {
     Release(job, agents);
@@ -71,7 +72,8 @@ void Daemon::StartFleet() {
   };
   hooks.take_unknown = [this](const JobId& job) { incidents_.AvoidNumbersOfOthers(job); };
   hooks.has_backlog = [this] { return incidents_.HasBacklog(); };
-  hooks.is_settled = [this](const JobId& job) { return incidents_.IsSettled(job); };
+  hooks.written = [this] { return incidents_.StoredBarrier(); };
+  hooks.is_alerting = [this](const JobId& job) { return incidents_.IsAlerting(job); };
   const std::string page = http_ == nullptr ? "" : page_url();
   fleet_->Start(Address(), options_.alerts.page.empty() ? page : options_.alerts.page,
                 std::move(hooks));

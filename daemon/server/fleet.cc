@@ -29,7 +29,8 @@ constexpr int64_t kGiveWayEveryNs = kSecond;      // a look for daemons that rea
 constexpr size_t kMostAtOnce = 1000;              // jobs in one statement
 constexpr size_t kMostLoads = 50;                 // in one step, so that the lease is renewed in time
 constexpr size_t kMostHandOvers = 50;             // in one look
-constexpr int64_t kLeavesWithinNs = 8 * kSecond;  // whatever still waits
+constexpr int64_t kAlertsWithinNs = 8 * kSecond;  // of a job that leaves
+constexpr int64_t kWritesWithinNs = 3 * kSecond;  // of a job that comes back
 constexpr size_t kMostWaiting = 100'000;          // agents of one job
 constexpr std::chrono::seconds kMostWait{3};      // for the database: meanwhile no lease is renewed
 
@@ -130,7 +131,7 @@ void Fleet::Renew() {
   renew_ns_ = asked_ns + options_.renew_every_ns;
   // Before the lease counts: another daemon may have taken jobs while this one stood still.
   Compare(mine);
-  if (claim_ns_ == 0 && has_loaded_) NoteBack();
+  if (claim_ns_ == 0 && (has_loaded_ || !HasUnloaded())) NoteBack();
   const bool is_alone = rows->size() == 1;
   if (is_alone != is_alone_on_disk_) WriteAlone(is_alone);
   const absl::MutexLock lock(&mutex_);
@@ -217,6 +218,7 @@ void Fleet::Lose(const JobId& id) {
     job.waiting = std::move(waiting);
   }
   hooks_.release(id, agents);
+  AwaitWrites(id);
 }
 
 // The job keeps its token, so that the database refuses what this daemon still writes about it.
@@ -227,6 +229,14 @@ void Fleet::SetOthers(const std::string& owner, Job* job) {
   job->state = State::kOthers;
   job->owner = owner;
   job->asked_ns = BootNs();
+}
+
+// Of a job that this daemon had. Without the mutex: the hook asks for the token of the job.
+void Fleet::AwaitWrites(const JobId& id) {
+  std::function<bool()> written = hooks_.written();
+  const absl::MutexLock lock(&mutex_);
+  Job& job = jobs_[id];
+  if (job.token != 0) job.written = std::move(written);
 }
 
 bool Fleet::IsAway() const {
@@ -276,6 +286,7 @@ void Fleet::GiveTo(const std::vector<DaemonRow>& others, const JobId& id) {
   spdlog::warn("the database answers the daemon {}, and not this one: {} takes the job {}", to.name,
                to.name, ToText(id));
   hooks_.release(id, agents);
+  AwaitWrites(id);
 }
 
 void Fleet::Claim() {
@@ -314,6 +325,7 @@ void Fleet::Claim() {
       if (row.is_mine) {
         job.is_judged = job.state == State::kProvisional;
         job.state = State::kClaimed;
+        job.since_ns = BootNs();
         job.token = row.token;
         continue;
       }
@@ -326,6 +338,15 @@ void Fleet::Claim() {
     Answer(row.address, waiting);
   }
   for (const JobId& id : lost) Lose(id);
+}
+
+// Whether the daemon has jobs about which it does not know what an earlier owner found out.
+bool Fleet::HasUnloaded() const {
+  const absl::MutexLock lock(&mutex_);
+  return std::any_of(jobs_.begin(), jobs_.end(), [](const auto& entry) {
+    const State state = entry.second.state;
+    return state == State::kClaimed || state == State::kProvisional;
+  });
 }
 
 // Somebody must look at these jobs, although nobody can say whose they are.
@@ -351,15 +372,38 @@ void Fleet::TakeProvisional() {
   }
 }
 
-void Fleet::AdoptClaimed() {
-  std::vector<JobId> claimed;
+// The claimed jobs about which the database knows all that this daemon found out when it had them before.
+std::vector<JobId> Fleet::Loadable() {
+  struct Claimed {
+    std::function<bool()> written;
+    int64_t since_ns;
+  };
+  std::map<JobId, Claimed> claimed;
   {
     const absl::MutexLock lock(&mutex_);
     for (const auto& [id, job] : jobs_) {
-      if (job.state == State::kClaimed && claimed.size() < kMostLoads) claimed.push_back(id);
+      if (job.state == State::kClaimed) claimed[id] = {job.written, job.since_ns};
     }
   }
-  for (const JobId& id : claimed) {
+  std::vector<JobId> result;
+  bool is_late = false;
+  for (const auto& [id, job] : claimed) {
+    if (result.size() >= kMostLoads) break;
+    if (!job.written || job.written()) {
+      result.push_back(id);
+    } else {
+      is_late = is_late || BootNs() - job.since_ns >= kWritesWithinNs;
+    }
+  }
+  if (is_late) {
+    has_loaded_ = false;
+    NoteAway(absl::UnavailableError("what this daemon has to write does not reach the database"));
+  }
+  return result;
+}
+
+void Fleet::AdoptClaimed() {
+  for (const JobId& id : Loadable()) {
     auto earlier = load_(id);
     has_loaded_ = earlier.ok();
     if (!has_loaded_) return NoteAway(earlier.status());
@@ -369,9 +413,11 @@ void Fleet::AdoptClaimed() {
       const absl::MutexLock lock(&mutex_);
       Job& job = jobs_[id];
       job.state = State::kOwned;
+      job.written = nullptr;
       for (auto& [agent, report] : job.waiting) waiting.push_back(std::move(report));
       job.waiting.clear();
     }
+    hooks_.prove(id);
     Answer("", waiting);
     if (BootNs() >= renew_ns_) return;
   }
@@ -409,25 +455,26 @@ void Fleet::RefreshOwners() {
 
 // Jobs that ended long ago, and those of others that no agent asks for.
 void Fleet::ReleaseUnused() {
-  std::vector<JobId> owned, unused;
+  std::vector<JobId> owned, released;
   {
     const absl::MutexLock lock(&mutex_);
     for (auto at = jobs_.begin(); at != jobs_.end();) {
       const Job& job = at->second;
       const bool is_stale = job.state == State::kOthers && job.waiting.empty() &&
-                            BootNs() - job.asked_ns > 60 * kSecond;
+                            BootNs() - job.asked_ns > 60 * kSecond &&
+                            (!job.written || job.written());
       if (job.state == State::kOwned) owned.push_back(at->first);
       at = is_stale ? jobs_.erase(at) : std::next(at);
     }
   }
-  for (const JobId& id : owned) {
-    if (!hooks_.has(id)) unused.push_back(id);
-  }
   // A job of which nothing has come yet since its claim looks the same: it must do so twice.
-  std::vector<JobId> released;
-  std::set_intersection(unused.begin(), unused.end(), unused_.begin(), unused_.end(),
-                        std::back_inserter(released));
-  unused_ = std::move(unused);
+  auto before = std::exchange(unused_, {});
+  for (const JobId& id : owned) {
+    if (hooks_.has(id)) continue;
+    const auto at = before.find(id);
+    unused_[id] = at == before.end() ? hooks_.written() : std::move(at->second);
+    if (at != before.end() && unused_[id]()) released.push_back(id);
+  }
   if (released.empty() || !store_->Release(self_, released).ok()) return;
   const absl::MutexLock lock(&mutex_);
   for (const JobId& id : released) jobs_.erase(id);
@@ -438,12 +485,15 @@ void Fleet::BeginHandOvers() {
   if (hooks_.has_backlog()) return;
   for (const JobId& id : ToHandOver()) {
     std::vector<std::string> agents = hooks_.agents(id);
-    const absl::MutexLock lock(&mutex_);
-    Job& job = jobs_[id];
-    if (job.state != State::kOwned) continue;
-    job.state = State::kLeaving;
-    job.since_ns = BootNs();
-    job.agents = std::move(agents);
+    {
+      const absl::MutexLock lock(&mutex_);
+      Job& job = jobs_[id];
+      if (job.state != State::kOwned) continue;
+      job.state = State::kLeaving;
+      job.since_ns = BootNs();
+      job.agents = std::move(agents);
+    }
+    AwaitWrites(id);
   }
 }
 
@@ -468,8 +518,10 @@ std::vector<JobId> Fleet::ToHandOver() const {
 void Fleet::Stay(const JobId& id, const std::vector<std::string>& agents) {
   {
     const absl::MutexLock lock(&mutex_);
-    jobs_[id].state = State::kClaimed;
-    jobs_[id].is_judged = false;
+    Job& job = jobs_[id];
+    job.state = State::kClaimed;
+    job.is_judged = false;
+    job.since_ns = BootNs();
   }
   hooks_.release(id, agents);
 }
@@ -479,6 +531,7 @@ void Fleet::FinishHandOvers() {
     int64_t token, since_ns;
     DaemonRow to;
     std::vector<std::string> agents;
+    std::function<bool()> written;
   };
   std::map<JobId, Leaving> leaving;
   {
@@ -488,11 +541,13 @@ void Fleet::FinishHandOvers() {
     for (auto& [id, job] : jobs_) {
       if (job.state != State::kLeaving || addresses.empty()) continue;
       const DaemonRow& to = daemons_[PreferredDaemon(addresses, id.tenant, id.job)];
-      leaving.emplace(id, Leaving{job.token, job.since_ns, to, job.agents});
+      leaving.emplace(id, Leaving{job.token, job.since_ns, to, job.agents, job.written});
     }
   }
   for (const auto& [id, job] : leaving) {
-    if (!hooks_.is_settled(id) && BootNs() - job.since_ns < kLeavesWithinNs) continue;
+    const bool is_late = BootNs() - job.since_ns >= kAlertsWithinNs;
+    const bool is_written = !job.written || job.written();
+    if (!is_written || (hooks_.is_alerting(id) && !is_late)) continue;
     if (job.to.address == self_.address) {
       Stay(id, job.agents);
       continue;
@@ -548,6 +603,13 @@ bool Fleet::MayAlert(const JobId& job) const {
   return (may_alone || state == State::kOwned) && lease_.IsHeld(BootNs());
 }
 
+bool Fleet::IsUnproven(const JobId& job) const {
+  const absl::MutexLock lock(&mutex_);
+  const auto at = jobs_.find(job);
+  if (at == jobs_.end() || is_alone_) return false;
+  return at->second.state == State::kProvisional || at->second.state == State::kClaimed;
+}
+
 int64_t Fleet::TokenOf(const JobId& job) const {
   const absl::MutexLock lock(&mutex_);
   const auto at = jobs_.find(job);
@@ -562,6 +624,18 @@ std::vector<DaemonRow> Fleet::Daemons() const {
 bool Fleet::HoldsLease() const {
   const absl::MutexLock lock(&mutex_);
   return lease_.IsHeld(BootNs());
+}
+
+FleetJobs Fleet::CountJobs() const {
+  FleetJobs count;
+  const absl::MutexLock lock(&mutex_);
+  for (const auto& [id, job] : jobs_) {
+    if (job.state == State::kOwned) ++count.owned;
+    if (job.state == State::kProvisional || job.state == State::kClaimed) ++count.unproven;
+    if (job.state == State::kLeaving) ++count.leaving;
+    if (job.state == State::kSought) ++count.sought;
+  }
+  return count;
 }
 
 std::optional<DaemonRow> Fleet::OwnerOf(const std::string& tenant, const std::string& job) const {

@@ -65,6 +65,8 @@ class Fleet : public JobOwnership, public FleetView {
   struct Hooks {
     // Before Owns() becomes true.
     std::function<void(const JobId& job, Continuation from_earlier)> adopt;
+    // After IsUnproven() has become false, because the job is this daemon's.
+    std::function<void(const JobId& job)> prove;
     // The ids of the agents that report the job.
     std::function<std::vector<std::string>(const JobId& job)> agents;
     // After Owns() has become false. These agents must report the job again.
@@ -79,8 +81,10 @@ class Fleet : public JobOwnership, public FleetView {
     std::function<void(const JobId& job)> take_unknown;
     // Whether so much waits for the database that a hand-over would take long.
     std::function<bool()> has_backlog;
-    // Whether nothing about the job is on its way, neither to the database nor to a receiver of alerts.
-    std::function<bool(const JobId& job)> is_settled;
+    // Returns a function that tells whether all that was written before this call is in the database.
+    std::function<std::function<bool()>()> written;
+    // Whether an alert of the job is on its way to a receiver.
+    std::function<bool(const JobId& job)> is_alerting;
   };
 
   using Load = std::function<absl::StatusOr<Continuation>(const JobId& job)>;
@@ -106,12 +110,14 @@ class Fleet : public JobOwnership, public FleetView {
   bool Owns(const JobId& job) const override ABSL_LOCKS_EXCLUDED(mutex_);
   bool MayAlert(const JobId& job) const override ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t TokenOf(const JobId& job) const override ABSL_LOCKS_EXCLUDED(mutex_);
+  bool IsUnproven(const JobId& job) const override ABSL_LOCKS_EXCLUDED(mutex_);
 
   std::vector<DaemonRow> Daemons() const override ABSL_LOCKS_EXCLUDED(mutex_);
   std::string self() const override { return self_.name; }
   std::optional<DaemonRow> OwnerOf(const std::string& tenant, const std::string& job) const override
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool HoldsLease() const override ABSL_LOCKS_EXCLUDED(mutex_);
+  FleetJobs CountJobs() const override ABSL_LOCKS_EXCLUDED(mutex_);
   const std::string& secret() const { return self_.secret; }
   const std::string& incarnation() const { return self_.incarnation; }
 
@@ -130,7 +136,9 @@ class Fleet : public JobOwnership, public FleetView {
     bool is_judged = false;    // kClaimed: was kProvisional before
     std::string owner;         // address, for kOthers
     int64_t asked_ns = 0;      // when the database last said so
-    int64_t since_ns = 0;      // of kLeaving
+    int64_t since_ns = 0;      // of kLeaving and kClaimed
+    // Whether all is in the database that this daemon wrote while it had the job. Empty: it never had it.
+    std::function<bool()> written;
     std::map<std::string, Report> waiting;  // by agent
     std::vector<std::string> agents;  // for kLeaving: that report it
   };
@@ -145,7 +153,9 @@ class Fleet : public JobOwnership, public FleetView {
   void GiveWay();
   void GiveTo(const std::vector<DaemonRow>& others, const JobId& job);
   void Claim();
+  bool HasUnloaded() const;
   void TakeProvisional();
+  std::vector<JobId> Loadable();
   void AdoptClaimed();
   absl::StatusOr<Continuation> LoadFromDatabase(const JobId& job);
   void RefreshOwners();
@@ -157,6 +167,7 @@ class Fleet : public JobOwnership, public FleetView {
   void Lose(const JobId& job);
   std::vector<JobId> ToHandOver() const;
   static void SetOthers(const std::string& owner, Job* job);
+  void AwaitWrites(const JobId& id);
   bool IsAway() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   const FleetOptions options_;
@@ -174,7 +185,8 @@ class Fleet : public JobOwnership, public FleetView {
   bool has_loaded_ = true;  // what is known of the last claimed job
   bool is_alone_on_disk_ = false;
   bool has_compared_ = false;
-  std::vector<JobId> unused_;  // owned jobs of which the daemon had nothing at the last look
+  // Owned jobs of which the daemon had nothing at the last look, and whether all about them is written.
+  std::map<JobId, std::function<bool()>> unused_;
   std::string problem_;  // that was logged last
 
   mutable absl::Mutex mutex_;  // taken last

@@ -312,6 +312,7 @@ std::string FleetQueries::GetMetrics(bool open_metrics, const HttpFront::Counts&
   }
   fleet.living = fleet_->Daemons().size();
   fleet.holds_lease = fleet_->HoldsLease();
+  fleet.jobs = fleet_->CountJobs();
   return WithFleetMetrics(local_->GetMetrics(open_metrics, http), fleet, open_metrics);
 }
 

@@ -32,9 +32,11 @@ constexpr auto kReadPatience = std::chrono::seconds(2);
 constexpr auto kStartPatience = std::chrono::seconds(30);
 constexpr auto kOptionalPatience = std::chrono::seconds(5);
 constexpr size_t kMostReads = 64;  // waiting for the reading thread
+constexpr size_t kMostHeld = 1000;  // alerts, receipts and lists of hosts of one job
 // A daemon continues from the spool if the database has not answered by then.
 constexpr std::chrono::seconds kDatabasePatience{8};
 constexpr std::chrono::seconds kLastBringing{2};
+constexpr int64_t kTryDatabaseWithin = 4'000'000'000;
 // The spool is no archive: only what a restarted daemon needs, and the newest incidents.
 constexpr HistoryLimits kSpoolLimits = {int64_t{14} * 86400 * 1'000'000'000, int64_t{256} << 20};
 
@@ -57,6 +59,12 @@ struct Note {
   std::function<absl::Status(History*)> write;
   std::function<void()> written;  // may be empty
   std::optional<Fence> fence;
+};
+
+// Writes about a job that another daemon may have.
+struct Held {
+  std::map<std::string, v1::Incident> incidents;  // newest states
+  std::deque<Note> notes;
 };
 
 // A read of the history, for the reading thread. The caller may have stopped waiting for it.
@@ -93,8 +101,12 @@ struct HistoryKeeper::Core {
   absl::Status SaveNext();
   absl::Status SaveNextNote();
   void Put(std::function<absl::Status(History*)> write, std::function<void()> written,
-           std::optional<Fence> fence = std::nullopt);
+           const JobId& job = {});
+  void Append(Note note);
+  void Keep(v1::Incident incident);
   std::optional<Fence> FenceOf(const JobId& job) const;
+  bool IsHeld(const JobId& job) const { return options.is_unproven && options.is_unproven(job); }
+  bool HasWritten(uint64_t order) const;
   absl::Status WriteFenced(const std::optional<Fence>& fence, const std::function<absl::Status()>& write);
   absl::Status TrimIfDue();
   void RecordAttempt(const absl::Status& status);
@@ -114,6 +126,7 @@ struct HistoryKeeper::Core {
   std::shared_ptr<HistorySpool> spool;  // null: no database, or no file
   std::map<std::string, Item> waiting;  // newest unsaved states, by incident
   std::deque<Note> notes;
+  std::map<JobId, Held> held;
   std::optional<Continuation> continuation;
   bool has_loaded = false;       // the first file was opened
   std::map<JobId, int> numbers;  // highest incident number, by job
@@ -252,7 +265,7 @@ absl::Status HistoryKeeper::Core::SaveNextNote() {
   return status;
 }
 
-// Without the mutex: the answer comes from another part of the daemon.
+// For the moment in which the keeper gets a write.
 std::optional<Fence> HistoryKeeper::Core::FenceOf(const JobId& job) const {
   if (!options.token_of || job.job.empty()) return std::nullopt;
   return Fence{job, options.token_of(job)};
@@ -264,9 +277,23 @@ absl::Status HistoryKeeper::Core::WriteFenced(const std::optional<Fence>& fence,
 }
 
 void HistoryKeeper::Core::Put(std::function<absl::Status(History*)> write, std::function<void()> written,
-                              std::optional<Fence> fence) {
+                              const JobId& job) {
   const std::lock_guard<std::mutex> lock(mutex);
   if (finishing) return;
+  Note note;
+  note.write = std::move(write);
+  note.written = std::move(written);
+  if (job.job.empty() || !IsHeld(job)) {
+    note.fence = FenceOf(job);
+    return Append(std::move(note));
+  }
+  std::deque<Note>& waits = held[job].notes;
+  if (waits.size() >= kMostHeld) waits.pop_front();
+  waits.push_back(std::move(note));
+}
+
+// Requires the mutex.
+void HistoryKeeper::Core::Append(Note note) {
   if (notes.size() >= options.most_notes) {
     if (!is_full) {
       spdlog::error("dropped the oldest of {} unsaved alerts and hosts: a restarted daemon may "
@@ -277,8 +304,28 @@ void HistoryKeeper::Core::Put(std::function<absl::Status(History*)> write, std::
     notes.pop_front();
     ++counts.lost;
   }
-  notes.push_back({next_order++, std::move(write), std::move(written), std::move(fence)});
+  note.order = next_order++;
+  notes.push_back(std::move(note));
   wake_writer.notify_all();
+}
+
+// Requires the mutex.
+void HistoryKeeper::Core::Keep(v1::Incident incident) {
+  Item& item = waiting[incident.id()];
+  item.fence = FenceOf(ReadJobKey(incident));
+  item.incident = std::move(incident);
+  item.version = next_order++;
+  if (item.order == 0) item.order = item.version;
+  if (waiting.size() > options.most_waiting) DropOldest();
+  wake_writer.notify_all();
+}
+
+bool HistoryKeeper::Core::HasWritten(uint64_t order) const {
+  const std::lock_guard<std::mutex> lock(mutex);
+  const bool has_notes = notes.empty() || notes.front().order >= order;
+  return has_notes && std::all_of(waiting.begin(), waiting.end(), [order](const auto& entry) {
+           return entry.second.order >= order;
+         });
 }
 
 absl::Status HistoryKeeper::Core::TrimIfDue() {
@@ -429,7 +476,7 @@ void HistoryKeeper::StartForwarder() {
   options.known_as = KnownAs(options.database);
   options.limits = core_->options.limits;
   options.first_pause_ns = core_->options.first_pause_ns;
-  options.longest_pause_ns = core_->options.longest_pause_ns / 2;
+  options.longest_pause_ns = std::min(core_->options.longest_pause_ns / 2, kTryDatabaseWithin);
   // The core owns the forwarder, whose thread may outlive both.
   const std::weak_ptr<Core> weak = core_;
   core_->forwarder = std::make_unique<HistoryForwarder>(
@@ -479,18 +526,57 @@ void HistoryKeeper::RaiseNumber(const JobId& job, int number) {
 }
 
 void HistoryKeeper::Save(v1::Incident incident) {
-  std::optional<Fence> fence = core_->FenceOf(ReadJobKey(incident));
   const std::lock_guard<std::mutex> lock(core_->mutex);
   if (core_->finishing) return;
-  int& number = core_->numbers[ReadJobKey(incident)];
+  const JobId job = ReadJobKey(incident);
+  int& number = core_->numbers[job];
   number = std::max(number, IncidentNumber(incident));
-  Item& item = core_->waiting[incident.id()];
-  item.incident = std::move(incident);
-  item.fence = std::move(fence);
-  item.version = core_->next_order++;
-  if (item.order == 0) item.order = item.version;
-  if (core_->waiting.size() > core_->options.most_waiting) core_->DropOldest();
-  core_->wake_writer.notify_all();
+  if (!core_->IsHeld(job)) return core_->Keep(std::move(incident));
+  std::string id = incident.id();
+  core_->held[job].incidents[std::move(id)] = std::move(incident);
+}
+
+void HistoryKeeper::ReleaseHeld(const JobId& job) {
+  const std::lock_guard<std::mutex> lock(core_->mutex);
+  auto held = core_->held.extract(job);
+  if (held.empty() || core_->finishing) return;
+  // An alert is about an incident, and comes after it.
+  for (auto& [id, incident] : held.mapped().incidents) core_->Keep(std::move(incident));
+  for (Note& note : held.mapped().notes) {
+    note.fence = core_->FenceOf(job);
+    core_->Append(std::move(note));
+  }
+}
+
+void HistoryKeeper::DropHeld(const JobId& job) {
+  const std::lock_guard<std::mutex> lock(core_->mutex);
+  core_->held.erase(job);
+}
+
+std::function<bool()> HistoryKeeper::Barrier() const {
+  struct Marks {
+    uint64_t order = 0;
+    std::shared_ptr<HistorySpool> spool;  // nullptr: the writing thread still has some of it
+    int64_t place = 0;
+  };
+  const auto marks = std::make_shared<Marks>();
+  const std::lock_guard<std::mutex> lock(core_->mutex);
+  marks->order = core_->next_order;
+  return [core = core_, marks] {
+    if (!core->HasWritten(marks->order)) return false;
+    std::shared_ptr<HistorySpool> spool;
+    {
+      const std::lock_guard<std::mutex> lock(core->mutex);
+      spool = core->spool;
+    }
+    if (spool == nullptr) return core->forwarder == nullptr;
+    if (marks->spool == nullptr) {
+      marks->spool = spool;
+      marks->place = spool->NewestPlace();
+    }
+    // If somebody has removed the file, what waited there is lost.
+    return spool != marks->spool || spool->HasBrought(marks->place);
+  };
 }
 
 // Shares the core, because alerts may be delivered after the keeper has ended.
@@ -499,13 +585,13 @@ class HistoryKeeper::Outbox : public AlertOutbox {
   explicit Outbox(std::shared_ptr<Core> core) : core_(std::move(core)) {}
 
   void Save(AlertRow alert, std::function<void()> saved) override {
-    std::optional<Fence> fence = core_->FenceOf(JobOfIncidentId(alert.incident));
+    const JobId job = JobOfIncidentId(alert.incident);
     core_->Put([alert = std::move(alert)](History* history) { return history->SaveAlert(alert); },
-               std::move(saved), std::move(fence));
+               std::move(saved), job);
   }
   void Mark(const std::string& incident, int32_t sequence, const std::string& receiver) override {
     core_->Put([=](History* history) { return history->MarkAlert(incident, sequence, receiver); },
-               nullptr, core_->FenceOf(JobOfIncidentId(incident)));
+               nullptr, JobOfIncidentId(incident));
   }
 
  private:
@@ -519,12 +605,11 @@ std::shared_ptr<AlertOutbox> HistoryKeeper::outbox() const {
 void HistoryKeeper::SaveHosts(const JobKey& job, std::vector<std::string> hosts, int64_t seen_ns) {
   core_->Put([job, hosts = std::move(hosts), seen_ns](
                  History* history) { return history->SaveHosts(job, hosts, seen_ns); },
-             nullptr, core_->FenceOf(job));
+             nullptr, job);
 }
 
 void HistoryKeeper::ForgetHosts(const JobKey& job) {
-  core_->Put([job](History* history) { return history->ForgetHosts(job); }, nullptr,
-             core_->FenceOf(job));
+  core_->Put([job](History* history) { return history->ForgetHosts(job); }, nullptr, job);
 }
 
 void HistoryKeeper::SaveAttempts(std::map<JobKey, AttemptFacts> attempts, int64_t seen_ns) {
@@ -536,7 +621,7 @@ void HistoryKeeper::SaveAttempts(std::map<JobKey, AttemptFacts> attempts, int64_
   for (auto& [job, part] : parts) {
     core_->Put([part = std::move(part), seen_ns](
                    History* history) { return history->SaveAttempts(part, seen_ns); },
-               nullptr, core_->FenceOf(job));
+               nullptr, job);
   }
 }
 
@@ -553,8 +638,7 @@ void HistoryKeeper::SaveSilence(v1::Silence silence) {
 }
 
 void HistoryKeeper::ForgetAttempt(const JobKey& job) {
-  core_->Put([job](History* history) { return history->ForgetAttempt(job); }, nullptr,
-             core_->FenceOf(job));
+  core_->Put([job](History* history) { return history->ForgetAttempt(job); }, nullptr, job);
 }
 
 bool HistoryKeeper::AwaitSaved(int64_t patience_ns) {

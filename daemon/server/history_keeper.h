@@ -40,6 +40,9 @@ struct HistoryKeeperOptions {
   // the token of the moment in which the keeper got it, and the database refuses what is out of date.
   // Quick, from any thread. Empty: no other daemon has these jobs.
   std::function<int64_t(const JobId&)> token_of;
+  // Whether another daemon may have the job, for all this one knows. Then its writes wait in memory until
+  // ReleaseHeld() or DropHeld(). Quick, from any thread. Empty: never.
+  std::function<bool(const JobId&)> is_unproven;
   int64_t first_pause_ns = 1'000'000'000;
   int64_t longest_pause_ns = 60'000'000'000;
   size_t most_waiting = 500;  // limit of unsaved incidents; each may have megabytes of stacks
@@ -87,6 +90,14 @@ class HistoryKeeper {
   // Waits until all that was given to the keeper before is in the file. False: not within
   // `patience_ns`; the keeper goes on trying.
   bool AwaitSaved(int64_t patience_ns);
+
+  // It is proven now that this daemon has the job, or that what it found out does not count.
+  void ReleaseHeld(const JobId& job);
+  void DropHeld(const JobId& job);
+
+  // Returns a function that tells whether all that was given to the keeper before this call is in the
+  // database. Neither waits.
+  std::function<bool()> Barrier() const;
 
   // What the file had when the keeper first opened it; once, as soon as it is open.
   std::optional<Continuation> ConsumeContinuation();

@@ -259,6 +259,10 @@ void IncidentBook::Forget(const JobKey& job, int64_t now_ns) {
 
 void IncidentBook::Release(const JobId& job) {
   const absl::MutexLock lock(&mutex_);
+  Drop(job);
+}
+
+void IncidentBook::Drop(const JobId& job) {
   for (auto at = jobs_.lower_bound(JobKey(job, INT32_MIN));
        at != jobs_.end() && static_cast<const JobId&>(at->first) == job;) {
     awaited_.erase(at->first);
@@ -266,6 +270,7 @@ void IncidentBook::Release(const JobId& job) {
     ++changes_;
   }
   alerts_->DropJob(job);
+  history_->DropHeld(job);
 }
 
 bool IncidentBook::HasJob(const JobId& job) const {
@@ -279,10 +284,9 @@ bool IncidentBook::HasBacklog() const {
   return counts.waiting + counts.spooled > kBacklog;
 }
 
-bool IncidentBook::IsSettled(const JobId& job) const {
-  const HistoryKeeper::Counts counts = history_->counts();
-  return counts.waiting == 0 && counts.spooled == 0 && !alerts_->IsDelivering(job);
-}
+std::function<bool()> IncidentBook::StoredBarrier() const { return history_->Barrier(); }
+
+bool IncidentBook::IsAlerting(const JobId& job) const { return alerts_->IsDelivering(job); }
 
 std::optional<Motion> IncidentBook::AddStack(const StackResult& result) {
   const absl::MutexLock lock(&mutex_);

@@ -104,7 +104,11 @@ class IncidentBook {
   // has reported its job for long. The next Publish() writes the end to the reports.
   void Forget(const JobKey& job, int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes over a job from another daemon, with what that one has stored. It goes on as after a restart.
+  // An incident of this daemon that nobody knows of, because the job was unproven, gives way to the stored
+  // one: both are about the same hang.
   void Adopt(const JobId& job, Continuation from_earlier) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The job is proven to be this daemon's: what it found out before may be stored.
+  void StoreProven(const JobId& job);
   // Another daemon has the job: removes all of it from memory. Nothing ends, and no alert goes out.
   void Release(const JobId& job) ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes the job although nobody can say which numbers its incidents have: uses the time instead.
@@ -113,8 +117,10 @@ class IncidentBook {
   bool HasBacklog() const;
   // Whether an incident of the job is in memory.
   bool HasJob(const JobId& job) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether nothing of the job waits for the history or for receivers of alerts.
-  bool IsSettled(const JobId& job) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // As HistoryKeeper::Barrier(): whether all that was stored before this call is in the database.
+  std::function<bool()> StoredBarrier() const;
+  // Whether an alert of the job is on its way to a receiver.
+  bool IsAlerting(const JobId& job) const;
   // Passes changes to the writers of reports and history, and records the reports that were
   // written.
   void Publish() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -237,6 +243,7 @@ class IncidentBook {
   };
 
   void Restore() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Drop(const JobId& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RestoreJobs(Continuation* stored, int64_t restored_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RestoreIncident(v1::Incident incident, int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndAbandoned() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -37,14 +37,18 @@ void IncidentBook::Restore() {
 
 void IncidentBook::Adopt(const JobId& job, Continuation from_earlier) {
   history_->RaiseNumber(job, from_earlier.last_number);
-  alerts_->Restore(from_earlier.alerts);
   const absl::MutexLock lock(&mutex_);
+  const bool is_unproven = options_.ownership != nullptr && options_.ownership->IsUnproven(job);
+  if (is_unproven && !from_earlier.open.empty()) Drop(job);
+  alerts_->Restore(from_earlier.alerts);
   for (auto at = jobs_.lower_bound(JobKey(job, INT32_MIN));
        at != jobs_.end() && static_cast<const JobId&>(at->first) == job; ++at) {
     at->second.life.RaiseCount(from_earlier.last_number);
   }
   RestoreJobs(&from_earlier, timeline_->Now());
 }
+
+void IncidentBook::StoreProven(const JobId& job) { history_->ReleaseHeld(job); }
 
 void IncidentBook::AvoidNumbersOfOthers(const JobId& job) {
   const auto number = static_cast<int>(WallNow() / kSecond);

@@ -13,6 +13,7 @@
 
 #include "daemon/model/job_state.h"
 #include "daemon/server/daemon_counters.h"
+#include "daemon/server/fleet_view.h"
 #include "daemon/server/http_front.h"
 #include "daemon/server/incident_counts.h"
 #include "rollcall/v1/query.pb.h"
@@ -45,6 +46,7 @@ struct FleetMetrics {
   size_t living = 0;  // by their leases, this one too
   size_t silent = 0;  // of these: have not answered this daemon's last question
   bool holds_lease = false;
+  FleetJobs jobs;
 };
 
 // Adds them to the result of MetricsText().

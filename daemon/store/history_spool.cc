@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -56,11 +57,13 @@ absl::Status HistorySpool::PrepareSpool() {
 
 void HistorySpool::Count() {
   const absl::MutexLock lock(&mutex_);
-  Sql row(db_.get(), "SELECT count(*), coalesce(sum(length(body)), 0) FROM for_database");
+  Sql row(db_.get(), "SELECT count(*), coalesce(sum(length(body)), 0), coalesce(max(number), 0) FROM "
+                     "for_database");
   if (!row.Next()) return;
   const absl::MutexLock counts(&counts_mutex_);
   waiting_.count = row.Integer(0);
   waiting_.bytes = row.Integer(1);
+  newest_ = std::max(newest_, row.Integer(2));
 }
 
 template <typename Write>
@@ -88,6 +91,7 @@ absl::Status HistorySpool::Keep(v1::HistoryWrite message, const std::string& rep
 
 absl::Status HistorySpool::Append(const std::string& message, const std::string& replaces) {
   absl::Status status;
+  int64_t place = 0;
   {
     const absl::MutexLock lock(&mutex_);
     if (!replaces.empty()) {
@@ -96,15 +100,17 @@ absl::Status HistorySpool::Append(const std::string& message, const std::string&
       must_count_ = sql.changed() > 0;
     }
     if (status.ok()) {
-      status = Sql(db_.get(), "INSERT INTO for_database (incident, body) VALUES (?, ?)", replaces)
-                   .BindBlob(message)
-                   .Run();
+      Sql sql(db_.get(), "INSERT INTO for_database (incident, body) VALUES (?, ?) RETURNING number",
+              replaces);
+      if (sql.BindBlob(message).Next()) place = sql.Integer(0);
+      status = sql.Run();
     }
   }
   int64_t bytes = 0;
   {
     const absl::MutexLock counts(&counts_mutex_);
     ++waiting_.count;
+    newest_ = std::max(newest_, place);
     bytes = waiting_.bytes += static_cast<int64_t>(message.size());
   }
   if (bytes < spool_limits_.bytes / 2) is_full_ = false;
@@ -214,12 +220,25 @@ absl::Status HistorySpool::Remove(const std::vector<Entry>& entries) {
   const absl::MutexLock counts(&counts_mutex_);
   waiting_.count -= removed.count;
   waiting_.bytes -= removed.bytes;
+  for (const Entry& entry : entries) brought_ = std::max(brought_, entry.order);
   return status;
 }
 
 HistorySpool::Waiting HistorySpool::waiting() const {
   const absl::MutexLock lock(&counts_mutex_);
   return waiting_;
+}
+
+int64_t HistorySpool::NewestPlace() const {
+  const absl::MutexLock lock(&counts_mutex_);
+  return newest_;
+}
+
+// A newer state of an incident has a later place, and too much that waits loses its oldest part: then a
+// place may go without having been brought.
+bool HistorySpool::HasBrought(int64_t place) const {
+  const absl::MutexLock lock(&counts_mutex_);
+  return brought_ >= place || waiting_.count == 0;
 }
 
 absl::StatusOr<std::vector<v1::Incident>> HistorySpool::WaitingIncidents() const {

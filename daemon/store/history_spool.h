@@ -70,6 +70,10 @@ class HistorySpool : public SqliteHistory {
   // The database has these. Nothing happens to one whose place a newer state has taken.
   absl::Status Remove(const std::vector<Entry>& entries);
   Waiting waiting() const;
+  // The place of the last write so far, and whether the database has all up to a place. Neither waits for
+  // the disk.
+  int64_t NewestPlace() const;
+  bool HasBrought(int64_t place) const;
   // The newest states of the incidents that the database lacks.
   absl::StatusOr<std::vector<v1::Incident>> WaitingIncidents() const;
 
@@ -97,6 +101,8 @@ class HistorySpool : public SqliteHistory {
   mutable absl::Mutex spool_mutex_;
   mutable absl::Mutex counts_mutex_;  // never held while something waits for the disk
   Waiting waiting_ ABSL_GUARDED_BY(counts_mutex_);
+  int64_t newest_ ABSL_GUARDED_BY(counts_mutex_) = 0;
+  int64_t brought_ ABSL_GUARDED_BY(counts_mutex_) = 0;  // all up to this place
   bool is_full_ ABSL_GUARDED_BY(spool_mutex_) = false;  // said so
   bool must_count_ ABSL_GUARDED_BY(spool_mutex_) = false;  // rows have gone, nobody knows how large
 };

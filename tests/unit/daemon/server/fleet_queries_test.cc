@@ -72,6 +72,7 @@ class ViewOfTown : public FleetView {
     return std::nullopt;
   }
   bool HoldsLease() const override { return true; }
+  FleetJobs CountJobs() const override { return {3, 2, 1, 4}; }
 
   mutable std::atomic<int> asked{0};
 
@@ -580,6 +581,8 @@ TEST_F(FleetQueriesTest, TheMetricsAreOfThisDaemonsJobsAndCountTheOthers) {
   EXPECT_THAT(text, HasSubstr("rollcall_fleet_daemons{state=\"answers\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("rollcall_fleet_daemons{state=\"silent\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("rollcall_fleet_lease_held 1\n"));
+  EXPECT_THAT(text, HasSubstr("rollcall_fleet_jobs{state=\"owned\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr("rollcall_fleet_jobs{state=\"sought\"} 4\n"));
   EXPECT_EQ(text.find("# EOF"), text.size() - std::string("# EOF\n").size());
 }
 

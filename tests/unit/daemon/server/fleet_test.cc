@@ -62,7 +62,8 @@ class FakeStore : public FleetStore {
     database_->theirs[job] = {to.name, to.address, database_->next_token++, false, 1};
     return absl::OkStatus();
   }
-  absl::Status Release(const DaemonRow&, const std::vector<JobId>&) override {
+  absl::Status Release(const DaemonRow&, const std::vector<JobId>& jobs) override {
+    for (const JobId& job : jobs) database_->mine.erase(job);
     return absl::OkStatus();
   }
   absl::Status Leave(const DaemonRow&) override { return absl::OkStatus(); }
@@ -96,11 +97,13 @@ class FleetTest : public testing::Test {
     hooks.tell = [this](const Fleet::Report& report, const std::string& owner) {
       Say(absl::StrCat("tells ", report.agent, ": ", owner.empty() ? "mine" : owner));
     };
-    hooks.has = [](const JobId&) { return true; };
+    hooks.has = [this](const JobId&) { return has_; };
     hooks.with_database = [](const std::vector<DaemonRow>&) { return std::vector<DaemonRow>(); };
     hooks.take_unknown = [this](const JobId& job) { Say(absl::StrCat("numbers of ", job.job)); };
     hooks.has_backlog = [] { return false; };
-    hooks.is_settled = [](const JobId&) { return true; };
+    hooks.prove = [this](const JobId& job) { Say(absl::StrCat("proves ", job.job)); };
+    hooks.written = [this] { return [this] { return is_written_; }; };
+    hooks.is_alerting = [](const JobId&) { return false; };
     fleet->Prepare(kHere, "", std::move(hooks));
     return fleet;
   }
@@ -117,6 +120,8 @@ class FleetTest : public testing::Test {
   Database database_;
   absl::Status load_;
   bool is_lease_over_ = false;  // as soon as it is renewed
+  bool has_ = true;             // anything of the job
+  bool is_written_ = true;      // all that the daemon had to write
   std::vector<std::string> said_;
 };
 
@@ -137,7 +142,7 @@ TEST_F(FleetTest, OwnsAJobOnceItKnowsWhatAnEarlierOwnerDid) {
   EXPECT_TRUE(fleet->Owns(kJob));
   EXPECT_TRUE(fleet->MayAlert(kJob));
   EXPECT_EQ(fleet->TokenOf(kJob), 1);
-  EXPECT_EQ(TakeSaid(), (Said{"adopts job", "tells a: mine", "tells b: mine"}));
+  EXPECT_EQ(TakeSaid(), (Said{"adopts job", "proves job", "tells a: mine", "tells b: mine"}));
 }
 
 TEST_F(FleetTest, NamesTheOwnerOfAnotherDaemonsJob) {
@@ -267,7 +272,72 @@ TEST_F(FleetTest, KeepsAJobWhoseNextDaemonHasGoneAndLoadsItAgain) {
   fleet->Step();
   EXPECT_TRUE(fleet->Owns(theirs));
   EXPECT_EQ(TakeSaid(), (Said{absl::StrCat("releases ", theirs.job, " of 1"),
-                              absl::StrCat("adopts ", theirs.job)}));
+                              absl::StrCat("adopts ", theirs.job),
+                              absl::StrCat("proves ", theirs.job)}));
+}
+
+// What the daemon found out about the job is not all in the database: nobody would know of it.
+TEST_F(FleetTest, HandsAJobOverOnceAllAboutItIsWritten) {
+  const JobId theirs = JobFor(1);
+  database_.mine[theirs] = 6;
+  const auto fleet = MakeFleet();
+  fleet->Step();
+  AddOther();
+  is_written_ = false;
+  for (int i = 0; i < 3; ++i) fleet->Step();
+  EXPECT_EQ(database_.theirs.count(theirs), 0u);
+  EXPECT_FALSE(fleet->IsUnproven(theirs));
+  is_written_ = true;
+  fleet->Step();
+  EXPECT_EQ(database_.theirs.count(theirs), 1u);
+}
+
+// It gave the job away, nobody took it, and the database lacks what it wrote about it.
+TEST_F(FleetTest, TakesAJobBackOnceItsOwnWritesAboutItCanBeLoaded) {
+  const JobId theirs = JobFor(1);
+  database_.mine[theirs] = 6;
+  const auto fleet = MakeFleet(/*patience_ns=*/INT64_MAX);
+  fleet->Step();
+  AddOther();
+  fleet->Step();  // prepares to hand it over
+  is_written_ = false;
+  database_.others.clear();
+  fleet->Step();  // stays, for want of another daemon
+  fleet->Step();
+  EXPECT_FALSE(fleet->Owns(theirs));
+  is_written_ = true;
+  fleet->Step();
+  fleet->Step();
+  EXPECT_TRUE(fleet->Owns(theirs));
+}
+
+TEST_F(FleetTest, ReleasesAnEndedJobOnceItsEndIsWritten) {
+  database_.mine[kJob] = 5;
+  const auto fleet = MakeFleet();
+  has_ = is_written_ = false;
+  for (int i = 0; i < 4; ++i) fleet->Step();
+  EXPECT_EQ(database_.mine.count(kJob), 1u);
+  is_written_ = true;
+  fleet->Step();
+  EXPECT_EQ(database_.mine.count(kJob), 0u);
+}
+
+TEST_F(FleetTest, AProvisionalJobIsUnprovenUntilItIsAdopted) {
+  AddOther();
+  const auto fleet = MakeFleet();
+  fleet->Step();
+  fleet->Seek(ReportBy("a"));
+  load_ = absl::UnavailableError("away");
+  for (int i = 0; i < 4; ++i) {
+    fleet->Step();
+    EXPECT_TRUE(fleet->IsUnproven(kJob)) << i;
+  }
+  EXPECT_TRUE(fleet->Owns(kJob));
+  load_ = absl::OkStatus();
+  TakeSaid();
+  for (int i = 0; i < 2 && fleet->IsUnproven(kJob); ++i) fleet->Step();
+  EXPECT_FALSE(fleet->IsUnproven(kJob));
+  EXPECT_EQ(TakeSaid(), (Said{"adopts job", "proves job"}));
 }
 
 }  // namespace
