@@ -70,6 +70,12 @@ class FleetStore {
   virtual absl::Status HandOver(const DaemonRow& self, const JobId& job, int64_t token,
                                 const DaemonRow& to) = 0;
 
+  // Agents ask `self` for these jobs, because they cannot reach the owner.
+  virtual absl::Status Want(const DaemonRow& self, const std::vector<JobId>& jobs) = 0;
+
+  // The jobs of `self`, of this start, that another daemon has wanted in the last five seconds: its name.
+  virtual absl::StatusOr<std::map<JobId, std::string>> Wanted(const DaemonRow& self) = 0;
+
   // Nobody reports these jobs any more: whichever of them are self's are nobody's now.
   virtual absl::Status Release(const DaemonRow& self, const std::vector<JobId>& jobs) = 0;
 

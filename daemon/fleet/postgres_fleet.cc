@@ -63,6 +63,8 @@ class PostgresFleet : public FleetStore {
   absl::StatusOr<std::map<JobId, OwnerRow>> Owners() override;
   absl::Status HandOver(const DaemonRow& self, const JobId& job, int64_t token,
                         const DaemonRow& to) override;
+  absl::Status Want(const DaemonRow& self, const std::vector<JobId>& jobs) override;
+  absl::StatusOr<std::map<JobId, std::string>> Wanted(const DaemonRow& self) override;
   absl::Status Release(const DaemonRow& self, const std::vector<JobId>& jobs) override;
   absl::Status Leave(const DaemonRow& self) override;
 
@@ -327,6 +329,31 @@ absl::Status PostgresFleet::HandOver(const DaemonRow& self, const JobId& job, in
                                            ": this daemon does not have it any more, or the other one does "
                                            "not live"));
   });
+}
+
+absl::Status PostgresFleet::Want(const DaemonRow& self, const std::vector<JobId>& jobs) {
+  return Try(self, [&] {
+    return Sql(db_.get(),
+               absl::StrCat("WITH ", kWanted, " UPDATE owners AS o SET wanted_by = ?, wanted_at = "
+                            "clock_timestamp() FROM wanted AS w WHERE o.tenant = w.tenant AND o.job = w.job "
+                            "AND o.daemon <> ?"),
+               TenantsOf(jobs), JobsOf(jobs), self.name, self.name)
+        .Run();
+  });
+}
+
+absl::StatusOr<std::map<JobId, std::string>> PostgresFleet::Wanted(const DaemonRow& self) {
+  std::map<JobId, std::string> wanted;
+  const absl::Status status = Try(self, [&] {
+    wanted.clear();
+    Sql rows(db_.get(), "SELECT tenant, job, wanted_by FROM owners WHERE daemon = ? AND incarnation = ? AND "
+                        "wanted_by <> daemon AND wanted_at > clock_timestamp() - interval '5 seconds'",
+             self.name, self.incarnation);
+    while (rows.Next()) wanted[{rows.Bytes(0), rows.Bytes(1)}] = rows.Bytes(2);
+    return rows.status();
+  });
+  if (!status.ok()) return status;
+  return wanted;
 }
 
 absl::Status PostgresFleet::Release(const DaemonRow& self, const std::vector<JobId>& jobs) {

@@ -22,10 +22,10 @@ namespace {
 
 constexpr char kAlone[] = "alone";
 constexpr int64_t kStepNs = 100'000'000;
-constexpr int64_t kAskAgainNs = kSecond;          // who owns a job of another daemon
 constexpr int64_t kTryAgainNs = kSecond / 2;      // to renew, while the database does not answer
-constexpr int64_t kOwnersEveryNs = 2 * kSecond;
 constexpr int64_t kGiveWayEveryNs = kSecond;      // a look for daemons that reach the database
+constexpr int64_t kAskPauseNs = 5 * kSecond / 2;  // agents ask every second
+constexpr int64_t kStaysNs = 3600 * kSecond;      // a job that came from a daemon that agents do not reach
 constexpr size_t kMostAtOnce = 1000;              // jobs in one statement
 constexpr size_t kMostLoads = 50;                 // in one step, so that the lease is renewed in time
 constexpr size_t kMostHandOvers = 50;             // in one look
@@ -106,7 +106,11 @@ void Fleet::Step() {
   Claim();
   AdoptClaimed();
   FinishHandOvers();
-  if (BootNs() >= owners_ns_) RefreshOwners();
+  if (BootNs() >= want_ns_) WantUnreached();
+  if (BootNs() >= owners_ns_) {
+    RefreshOwners();
+    YieldUnreached();
+  }
   if (BootNs() >= share_ns_) {
     share_ns_ = BootNs() + options_.share_every_ns;
     ReleaseUnused();
@@ -326,6 +330,9 @@ void Fleet::Claim() {
         job.is_judged = job.state == State::kProvisional;
         job.state = State::kClaimed;
         job.since_ns = BootNs();
+        if (job.asked_from_ns != 0 && job.since_ns - job.asked_from_ns >= options_.want_after_ns) {
+          job.stays_until_ns = job.since_ns + kStaysNs;
+        }
         job.token = row.token;
         continue;
       }
@@ -442,7 +449,7 @@ void Fleet::Answer(const std::string& owner, const std::vector<Report>& waiting)
 }
 
 void Fleet::RefreshOwners() {
-  owners_ns_ = BootNs() + kOwnersEveryNs;
+  owners_ns_ = BootNs() + options_.owners_every_ns;
   {
     const absl::MutexLock lock(&mutex_);
     if (away_since_ns_ != 0) return;
@@ -451,6 +458,39 @@ void Fleet::RefreshOwners() {
   if (!owners.ok()) return;
   const absl::MutexLock lock(&mutex_);
   owners_ = *std::move(owners);
+}
+
+// Agents keep asking for them here, and their owner lives: they cannot reach it.
+void Fleet::WantUnreached() {
+  want_ns_ = BootNs() + std::min(kSecond, options_.want_after_ns);
+  std::vector<JobId> wanted;
+  {
+    const absl::MutexLock lock(&mutex_);
+    const int64_t now_ns = BootNs();
+    for (const auto& [id, job] : jobs_) {
+      const bool is_others = job.state == State::kOthers || job.state == State::kSought;
+      const bool is_asked = job.asked_from_ns != 0 && now_ns - job.asked_last_ns < kAskPauseNs &&
+                            now_ns - job.asked_from_ns >= options_.want_after_ns;
+      if (is_others && is_asked && wanted.size() < kMostAtOnce) wanted.push_back(id);
+    }
+    if (wanted.empty() || away_since_ns_ != 0) return;
+  }
+  const absl::Status status = store_->Want(self_, wanted);
+  if (!status.ok()) NoteAway(status);
+}
+
+void Fleet::YieldUnreached() {
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (away_since_ns_ != 0) return;
+  }
+  const auto wanted = store_->Wanted(self_);
+  if (!wanted.ok()) return;
+  for (const auto& [id, by] : *wanted) {
+    if (hooks_.is_reached(id)) continue;
+    spdlog::warn("no agent of the job {} reaches this daemon, and they reach {}: it takes the job", ToText(id), by);
+    BeginLeaving(id, by);
+  }
 }
 
 // Jobs that ended long ago, and those of others that no agent asks for.
@@ -483,18 +523,21 @@ void Fleet::ReleaseUnused() {
 // Daemons that have come take their share.
 void Fleet::BeginHandOvers() {
   if (hooks_.has_backlog()) return;
-  for (const JobId& id : ToHandOver()) {
-    std::vector<std::string> agents = hooks_.agents(id);
-    {
-      const absl::MutexLock lock(&mutex_);
-      Job& job = jobs_[id];
-      if (job.state != State::kOwned) continue;
-      job.state = State::kLeaving;
-      job.since_ns = BootNs();
-      job.agents = std::move(agents);
-    }
-    AwaitWrites(id);
+  for (const JobId& id : ToHandOver()) BeginLeaving(id, "");
+}
+
+void Fleet::BeginLeaving(const JobId& id, const std::string& to) {
+  std::vector<std::string> agents = hooks_.agents(id);
+  {
+    const absl::MutexLock lock(&mutex_);
+    Job& job = jobs_[id];
+    if (job.state != State::kOwned) return;
+    job.state = State::kLeaving;
+    job.since_ns = BootNs();
+    job.agents = std::move(agents);
+    job.to = to;
   }
+  AwaitWrites(id);
 }
 
 std::vector<JobId> Fleet::ToHandOver() const {
@@ -509,6 +552,7 @@ std::vector<JobId> Fleet::ToHandOver() const {
   }
   for (const auto& [id, job] : jobs_) {
     if (job.state != State::kOwned || result.size() >= kMostHandOvers) continue;
+    if (now_ns < job.stays_until_ns) continue;
     if (PreferredDaemon(addresses, id.tenant, id.job) != 0) result.push_back(id);
   }
   return result;
@@ -540,7 +584,12 @@ void Fleet::FinishHandOvers() {
     for (const DaemonRow& daemon : daemons_) addresses.push_back(daemon.address);
     for (auto& [id, job] : jobs_) {
       if (job.state != State::kLeaving || addresses.empty()) continue;
-      const DaemonRow& to = daemons_[PreferredDaemon(addresses, id.tenant, id.job)];
+      const auto named = std::find_if(daemons_.begin(), daemons_.end(), [&name = job.to](const DaemonRow& daemon) {
+        return daemon.name == name;
+      });
+      const DaemonRow& to = named != daemons_.end()
+                                ? *named
+                                : daemons_[PreferredDaemon(addresses, id.tenant, id.job)];
       leaving.emplace(id, Leaving{job.token, job.since_ns, to, job.agents, job.written});
     }
   }
@@ -566,12 +615,19 @@ void Fleet::FinishHandOvers() {
   }
 }
 
+void Fleet::NoteAsked(Job* job) {
+  const int64_t now_ns = BootNs();
+  if (now_ns - job->asked_last_ns >= kAskPauseNs) job->asked_from_ns = now_ns;
+  job->asked_last_ns = now_ns;
+}
+
 void Fleet::Seek(const Report& report) {
   std::string owner;
   {
     const absl::MutexLock lock(&mutex_);
     Job& job = jobs_[report.job];
-    const bool is_known = job.state == State::kOthers && BootNs() - job.asked_ns < kAskAgainNs &&
+    if (job.state == State::kOthers) NoteAsked(&job);
+    const bool is_known = job.state == State::kOthers && BootNs() - job.asked_ns < options_.ask_again_ns &&
                           !job.owner.empty();
     if (is_known) {
       owner = job.owner;

@@ -8,7 +8,8 @@
 // While the database does not answer, the daemon keeps its jobs, and takes new ones for the time being:
 // it detects. Its alerts go out if no other daemon was there at the last renewal; else they wait until it
 // can prove that no other daemon has the job. If another one still reaches the database, the jobs go there
-// as soon as this daemon's lease is over.
+// as soon as this daemon's lease is over. A job whose agents reach another daemon, and not this one, goes
+// there, too.
 //
 // Owns one thread, which waits for the database. All other calls are quick, from any thread.
 #pragma once
@@ -48,6 +49,10 @@ struct FleetOptions {
   // How long a daemon must be there before others give it its share of jobs.
   int64_t settled_after_ns = 30'000'000'000;
   int64_t share_every_ns = 5'000'000'000;  // from one look for jobs to hand over to the next
+  int64_t ask_again_ns = 1'000'000'000;     // who owns a job of another daemon
+  int64_t owners_every_ns = 2'000'000'000;  // from one look at the owners of all jobs to the next
+  // Agents must ask for a job of another daemon for so long before this one asks that daemon for it.
+  int64_t want_after_ns = 4'000'000'000;
   std::string alone_file;  // remembers whether there were other daemons; "": nothing does
 };
 
@@ -83,6 +88,8 @@ class Fleet : public JobOwnership, public FleetView {
     std::function<bool()> has_backlog;
     // Returns a function that tells whether all that was written before this call is in the database.
     std::function<std::function<bool()>()> written;
+    // Whether an agent that reports the job is connected.
+    std::function<bool(const JobId& job)> is_reached;
     // Whether an alert of the job is on its way to a receiver.
     std::function<bool(const JobId& job)> is_alerting;
   };
@@ -139,6 +146,9 @@ class Fleet : public JobOwnership, public FleetView {
     int64_t since_ns = 0;      // of kLeaving and kClaimed
     // Whether all is in the database that this daemon wrote while it had the job. Empty: it never had it.
     std::function<bool()> written;
+    int64_t asked_from_ns = 0, asked_last_ns = 0;  // by agents, without a pause, while another daemon has it
+    int64_t stays_until_ns = 0;  // kOwned: it came because its agents did not reach the daemon it prefers
+    std::string to;              // of kLeaving: to this daemon; "": to the one that it prefers
     std::map<std::string, Report> waiting;  // by agent
     std::vector<std::string> agents;  // for kLeaving: that report it
   };
@@ -159,6 +169,10 @@ class Fleet : public JobOwnership, public FleetView {
   void AdoptClaimed();
   absl::StatusOr<Continuation> LoadFromDatabase(const JobId& job);
   void RefreshOwners();
+  static void NoteAsked(Job* job);
+  void WantUnreached();
+  void YieldUnreached();
+  void BeginLeaving(const JobId& job, const std::string& to);
   void ReleaseUnused();
   void BeginHandOvers();
   void FinishHandOvers();
@@ -180,7 +194,7 @@ class Fleet : public JobOwnership, public FleetView {
   const std::unique_ptr<FleetStore> store_;
   const Load load_;
   std::unique_ptr<History> history_;
-  int64_t renew_ns_ = 0, owners_ns_ = 0, share_ns_ = 0, give_way_ns_ = 0;
+  int64_t renew_ns_ = 0, owners_ns_ = 0, share_ns_ = 0, give_way_ns_ = 0, want_ns_ = 0;
   int64_t claim_ns_ = 0;  // when to claim again, after a failure; 0: the last claim succeeded
   bool has_loaded_ = true;  // what is known of the last claimed job
   bool is_alone_on_disk_ = false;

@@ -262,6 +262,11 @@ void IncidentBook::Release(const JobId& job) {
   Drop(job);
 }
 
+void IncidentBook::ReleaseUnowned(const JobId& job) {
+  const absl::MutexLock lock(&mutex_);
+  if (adopted_.count(job) == 0 && !options_.ownership->Owns(job)) Drop(job);
+}
+
 void IncidentBook::Drop(const JobId& job) {
   for (auto at = jobs_.lower_bound(JobKey(job, INT32_MIN));
        at != jobs_.end() && static_cast<const JobId&>(at->first) == job;) {

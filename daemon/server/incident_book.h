@@ -108,9 +108,11 @@ class IncidentBook {
   // one: both are about the same hang.
   void Adopt(const JobId& job, Continuation from_earlier) ABSL_LOCKS_EXCLUDED(mutex_);
   // The job is proven to be this daemon's: what it found out before may be stored.
-  void StoreProven(const JobId& job);
+  void StoreProven(const JobId& job) ABSL_LOCKS_EXCLUDED(mutex_);
   // Another daemon has the job: removes all of it from memory. Nothing ends, and no alert goes out.
   void Release(const JobId& job) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same, unless the job has come back meanwhile: for a thread that finds out late.
+  void ReleaseUnowned(const JobId& job) ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes the job although nobody can say which numbers its incidents have: uses the time instead.
   void AvoidNumbersOfOthers(const JobId& job) ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether many writes wait for the history or its database.
@@ -344,6 +346,7 @@ class IncidentBook {
   std::vector<Draft> last_drafts_ ABSL_GUARDED_BY(mutex_);
   // Restored jobs that this daemon has not diagnosed yet.
   std::set<JobKey> awaited_ ABSL_GUARDED_BY(mutex_);
+  std::set<JobId> adopted_ ABSL_GUARDED_BY(mutex_);  // by Adopt(), and not yet this daemon's
   std::map<JobKey, AttemptFacts> attempts_ ABSL_GUARDED_BY(mutex_);  // restored
   bool must_save_attempts_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;  // counts changes of incidents, and forgotten jobs

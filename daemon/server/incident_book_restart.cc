@@ -38,8 +38,11 @@ void IncidentBook::Restore() {
 void IncidentBook::Adopt(const JobId& job, Continuation from_earlier) {
   history_->RaiseNumber(job, from_earlier.last_number);
   const absl::MutexLock lock(&mutex_);
+  const bool is_judged = options_.ownership == nullptr || options_.ownership->Owns(job);
   const bool is_unproven = options_.ownership != nullptr && options_.ownership->IsUnproven(job);
-  if (is_unproven && !from_earlier.open.empty()) Drop(job);
+  // A diagnosis that was under way when the job went may have left something here, too.
+  if (!is_judged || (is_unproven && !from_earlier.open.empty())) Drop(job);
+  adopted_.insert(job);
   alerts_->Restore(from_earlier.alerts);
   for (auto at = jobs_.lower_bound(JobKey(job, INT32_MIN));
        at != jobs_.end() && static_cast<const JobId&>(at->first) == job; ++at) {
@@ -48,7 +51,13 @@ void IncidentBook::Adopt(const JobId& job, Continuation from_earlier) {
   RestoreJobs(&from_earlier, timeline_->Now());
 }
 
-void IncidentBook::StoreProven(const JobId& job) { history_->ReleaseHeld(job); }
+void IncidentBook::StoreProven(const JobId& job) {
+  {
+    const absl::MutexLock lock(&mutex_);
+    adopted_.erase(job);
+  }
+  history_->ReleaseHeld(job);
+}
 
 void IncidentBook::AvoidNumbersOfOthers(const JobId& job) {
   const auto number = static_cast<int>(WallNow() / kSecond);

@@ -165,7 +165,7 @@ void JobRunner::Forget(int64_t now_ns) {
 
 void JobRunner::Release() {
   if (parts_.store->Has(key_) && !parts_.store->Forget(key_)) return;
-  parts_.incidents->Release(key_);
+  parts_.incidents->ReleaseUnowned(key_);
   BeginAnew();
 }
 

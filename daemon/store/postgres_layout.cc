@@ -100,6 +100,11 @@ const std::vector<const char*> kLayout3 = {
     "ALWAYS AS IDENTITY, at timestamptz NOT NULL DEFAULT clock_timestamp())",
 };
 
+// Which daemon agents ask for a job whose owner they cannot reach.
+const std::vector<const char*> kLayout4 = {
+    "ALTER TABLE owners ADD COLUMN wanted_by text, ADD COLUMN wanted_at timestamptz",
+};
+
 struct Layout {
   // The lowest layout whose release can still use the tables after this change. Daemons of that release
   // run on while another one makes the change.
@@ -109,7 +114,7 @@ struct Layout {
 
 // Number n is at n - 1. Only additions: a statement must not hold back those who read and write for
 // longer than it takes to change the catalog.
-const Layout kLayouts[] = {{1, kLayout1}, {1, kLayout2}, {1, kLayout3}};
+const Layout kLayouts[] = {{1, kLayout1}, {1, kLayout2}, {1, kLayout3}, {1, kLayout4}};
 static_assert(std::size(kLayouts) == kPostgresLayout);
 
 std::string Quoted(absl::string_view name) {
@@ -191,6 +196,7 @@ absl::Status CreateSchema(SqlDatabase* db, const std::string& schema) {
   // The server asks for the right to create schemas even if this one is there.
   if (IsThere(db, "SELECT 1 FROM pg_namespace WHERE nspname = ?", schema)) return absl::OkStatus();
   const absl::Status made = Sql(db, absl::StrCat("CREATE SCHEMA IF NOT EXISTS ", Quoted(schema))).Run();
+  if (absl::IsUnavailable(made)) return made;
   // Another daemon may have made it at this moment.
   if (made.ok() || IsThere(db, "SELECT 1 FROM pg_namespace WHERE nspname = ?", schema)) {
     return absl::OkStatus();

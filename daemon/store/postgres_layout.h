@@ -13,7 +13,7 @@
 
 namespace rollcall {
 
-inline constexpr int kPostgresLayout = 3;  // that this release knows
+inline constexpr int kPostgresLayout = 4;  // that this release knows
 
 // Takes the schema of the URL's search_path, else "rollcall", and makes it if need be. Returns its name.
 absl::StatusOr<std::string> UseSchema(SqlDatabase* db);

@@ -46,15 +46,20 @@ class Link(Proxy):
 
 
 class Daemon:
-    """One address, at which a daemon can be started again. What it says goes to a file."""
+    """One address, at which a daemon can be started again. What it says goes to a file. `front`: a link by
+    which agents and other daemons reach it, or None."""
 
-    def __init__(self, name, folder, link, command, env):
+    def __init__(self, name, folder, link, command, env, has_front=False):
         self.name, self.link, self.env = name, link, {**os.environ, **env}
         self.log = folder / f"{name}.log"
-        self.address, self.page = (f"127.0.0.1:{free_port()}" for _ in range(2))
-        self.page = f"http://{self.page}"
-        self.command = [*command, f"--listen={self.address}", f"--http={self.page[7:]}",
-                        f"--daemon-name={name}", f"--report-dir={folder / name}"]
+        listen, self.page = free_port(), f"http://127.0.0.1:{free_port()}"
+        self.address, self.front = f"127.0.0.1:{listen}", None
+        if has_front:
+            port = free_port()
+            self.front = Proxy(("127.0.0.1", port), ("127.0.0.1", listen))
+            self.address = f"127.0.0.1:{port}"
+        self.command = [*command, f"--listen=127.0.0.1:{listen}", f"--advertise={self.address}",
+                        f"--http={self.page[7:]}", f"--daemon-name={name}", f"--report-dir={folder / name}"]
         self.process = None
         self.start()
 
@@ -81,6 +86,8 @@ class Daemon:
             self.process.send_signal(signal.SIGCONT)
             self.process.kill()
         self.process.wait()
+        if self.front is not None:
+            self.front.close()
 
     def says(self, words):
         return words in self.log.read_text()
@@ -110,7 +117,7 @@ class Daemon:
 class ChaosFleet:
     """url: how a daemon reaches the database at the port of its link; None: directly, by direct_url."""
 
-    def __init__(self, folder, server, count=3, direct_url=None):
+    def __init__(self, folder, server, count=3, direct_url=None, have_fronts=False):
         self.folder, self.server = folder, server
         self.receiver = Receiver(("127.0.0.1", 0))
         alert = f"--alert=json=http://127.0.0.1:{self.receiver.server.server_address[1]}/"
@@ -124,7 +131,7 @@ class ChaosFleet:
             name = f"daemon-{number}"
             self.daemons[name] = Daemon(name, folder, link, [
                 BUILD / "bin" / "rollcalld", f"--hang-after={HANG_AFTER}s", f"--store={url}", alert],
-                server.environment)
+                server.environment, have_fronts)
         # A daemon that knows no other one alerts also without the database.
         know_all = f'rollcall_fleet_daemons{{state="answers"}} {count}'
         wait_for(lambda: all(daemon.holds_lease() and know_all in (daemon.try_metrics() or "")

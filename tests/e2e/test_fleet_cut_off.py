@@ -4,7 +4,7 @@ import threading
 import time
 
 from conftest import wait_for
-from fleet_chaos import ChaosJob, fleet, judge, read_incidents, tell_story  # noqa: F401 (a fixture)
+from fleet_chaos import ChaosFleet, ChaosJob, fleet, judge, read_incidents, tell_story  # noqa: F401 (a fixture)
 from postgres_server import postgres  # noqa: F401 (a fixture)
 
 LEASE = 6  # seconds
@@ -83,6 +83,38 @@ def test_a_daemon_that_loses_the_database_alone_gives_way_to_another(fleet, caps
         if watch is not None:
             watch.end()
         job.cancel()
+
+
+def test_a_daemon_that_no_agent_reaches_gives_its_jobs_to_one_that_they_reach(tmp_path, postgres, capsys):  # noqa: F811
+    fleet = ChaosFleet(tmp_path, postgres, have_fronts=True)  # noqa: F811
+    job = ChaosJob(fleet, "a-job")
+    try:
+        wait_for(lambda: fleet.has_owner(job), 60)
+        owner = fleet.owner("a-job")
+        owner.front.stalls = True  # the database still answers it
+        cut_at = time.monotonic()
+        job.hang(1)
+        wait_for(lambda: fleet.owner("a-job") is not owner, 60)
+        taken = time.monotonic() - cut_at
+        wait_for(lambda: fleet.alerts("a-job", "firing"), 60)
+        heir = fleet.owner("a-job")
+        assert owner.says(f"no agent of the job a-job reaches this daemon, and they reach {heir.name}")
+        assert owner.holds_lease()
+        owner.front.stalls = False
+        wait_for(lambda: owner.counts_ranks("a-job") == 2)
+        time.sleep(12)  # it could have the job again
+        assert fleet.owner("a-job") is heir
+        job.cancel()
+        wait_for(lambda: fleet.alerts("a-job", "resolved"), 60)
+        wait_for(lambda: read_incidents(fleet.server)["a-job"][0][1] == "ended")
+        # The owner may have seen the hang before it lost its agents.
+        counts = judge([job], read_incidents(fleet.server), fleet.alerts(), [cut_at])
+        with capsys.disabled():
+            print(f"\n{counts}\nanother owner {taken:.1f} s after the cut")
+        assert not counts.problems, counts.problems
+    finally:
+        job.cancel()
+        fleet.end()
 
 
 def test_links_that_lose_a_third_of_their_packets_cost_no_incident_and_no_other_alert(fleet, capsys):  # noqa: F811

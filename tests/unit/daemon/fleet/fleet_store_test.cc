@@ -123,6 +123,28 @@ TEST_F(FleetStoreTest, AJobHasOneOwnerAndTheOthersHearOfIt) {
   EXPECT_EQ(two->Owners()->at(kTrain).daemon, "d1");
 }
 
+TEST_F(FleetStoreTest, AnOwnerLearnsWhichOfItsJobsAnotherDaemonWants) {
+  const auto one = Make(), two = Make();
+  Renew(one.get(), Row("d1"));
+  Renew(two.get(), Row("d2"));
+  const JobId other = {"default", "other"};
+  ClaimOne(one.get(), Row("d1"));
+  ClaimOne(one.get(), Row("d1"), other);
+  EXPECT_TRUE(one->Wanted(Row("d1"))->empty());
+  ASSERT_TRUE(two->Want(Row("d2"), {kTrain, {"default", "nobody's"}}).ok());
+  EXPECT_EQ(*one->Wanted(Row("d1")), (std::map<JobId, std::string>{{kTrain, "d2"}}));
+  ASSERT_TRUE(one->HandOver(Row("d1"), kTrain, one->Owned(Row("d1"))->at(kTrain),
+                            two->Renew(Row("d2"), kLease)->at(1))
+                  .ok());
+  EXPECT_TRUE(one->Wanted(Row("d1"))->empty());
+  EXPECT_TRUE(two->Wanted(Row("d2"))->empty()) << "it has what it wanted";
+  ASSERT_TRUE(two->Want(Row("d2"), {other}).ok());
+  const absl::Status aged =
+      Sql(Connect().get(), "UPDATE owners SET wanted_at = wanted_at - interval '6 seconds'").Run();
+  ASSERT_TRUE(aged.ok()) << aged;
+  EXPECT_TRUE(one->Wanted(Row("d1"))->empty()) << "agents have stopped asking";
+}
+
 TEST_F(FleetStoreTest, ManyJobsAreOneStatementWhateverTheirNames) {
   const auto store = Make();
   Renew(store.get(), Row("d1"));

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,8 @@ struct Database {
   absl::Status away;         // an error: it does not answer
   absl::Status takes_no;     // an error: it takes no claims
   int64_t next_token = 1;
+  std::set<JobId> wanted_here;                 // of other daemons
+  std::map<JobId, std::string> wanted_there;  // of this one, by daemon
 };
 
 class FakeStore : public FleetStore {
@@ -62,6 +65,13 @@ class FakeStore : public FleetStore {
     database_->theirs[job] = {to.name, to.address, database_->next_token++, false, 1};
     return absl::OkStatus();
   }
+  absl::Status Want(const DaemonRow&, const std::vector<JobId>& jobs) override {
+    for (const JobId& job : jobs) database_->wanted_here.insert(job);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::map<JobId, std::string>> Wanted(const DaemonRow&) override {
+    return database_->wanted_there;
+  }
   absl::Status Release(const DaemonRow&, const std::vector<JobId>& jobs) override {
     for (const JobId& job : jobs) database_->mine.erase(job);
     return absl::OkStatus();
@@ -82,7 +92,8 @@ class FleetTest : public testing::Test {
     options.renew_every_ns = 0;
     options.patience_ns = patience_ns;
     options.settled_after_ns = 0;
-    options.share_every_ns = 0;
+    options.ask_again_ns = ask_again_ns_;
+    options.share_every_ns = options.owners_every_ns = options.want_after_ns = 0;
     auto fleet = std::make_unique<Fleet>(options, std::make_unique<FakeStore>(&database_),
                                          [this](const JobId&) -> absl::StatusOr<Continuation> {
                                            if (!load_.ok()) return load_;
@@ -103,6 +114,7 @@ class FleetTest : public testing::Test {
     hooks.has_backlog = [] { return false; };
     hooks.prove = [this](const JobId& job) { Say(absl::StrCat("proves ", job.job)); };
     hooks.written = [this] { return [this] { return is_written_; }; };
+    hooks.is_reached = [this](const JobId&) { return is_reached_; };
     hooks.is_alerting = [](const JobId&) { return false; };
     fleet->Prepare(kHere, "", std::move(hooks));
     return fleet;
@@ -119,8 +131,10 @@ class FleetTest : public testing::Test {
   inline static const JobId kJob = {kDefaultTenant, "job"};
   Database database_;
   absl::Status load_;
+  int64_t ask_again_ns_ = 1'000'000'000;
   bool is_lease_over_ = false;  // as soon as it is renewed
   bool has_ = true;             // anything of the job
+  bool is_reached_ = true;      // by agents of the job
   bool is_written_ = true;      // all that the daemon had to write
   std::vector<std::string> said_;
 };
@@ -274,6 +288,42 @@ TEST_F(FleetTest, KeepsAJobWhoseNextDaemonHasGoneAndLoadsItAgain) {
   EXPECT_EQ(TakeSaid(), (Said{absl::StrCat("releases ", theirs.job, " of 1"),
                               absl::StrCat("adopts ", theirs.job),
                               absl::StrCat("proves ", theirs.job)}));
+}
+
+// The daemon is cut off from the hosts, and not from the database.
+TEST_F(FleetTest, GivesAJobToTheDaemonThatItsAgentsReachIfTheyDoNotReachThisOne) {
+  const JobId own = JobFor(0);
+  database_.mine[own] = 5;
+  const auto fleet = MakeFleet();
+  AddOther();
+  fleet->Step();
+  database_.wanted_there[own] = "there";
+  for (int i = 0; i < 3; ++i) fleet->Step();
+  EXPECT_TRUE(fleet->Owns(own)) << "an agent is connected";
+  is_reached_ = false;
+  for (int i = 0; i < 3; ++i) fleet->Step();
+  EXPECT_FALSE(fleet->Owns(own));
+  EXPECT_EQ(database_.theirs[own].daemon, "there");
+}
+
+TEST_F(FleetTest, WantsAJobForWhichAgentsKeepAskingAndKeepsItOnceItIsHere) {
+  const JobId theirs = JobFor(1);
+  ask_again_ns_ = 0;
+  AddOther();
+  database_.theirs[theirs] = {"there", kThere, 7, false, 1};
+  const auto fleet = MakeFleet();
+  fleet->Step();
+  fleet->Seek({theirs, "a", true, "", theirs.job});
+  fleet->Step();
+  EXPECT_TRUE(database_.wanted_here.empty()) << "a first report is no reason";
+  fleet->Seek({theirs, "a", true, "", theirs.job});
+  fleet->Step();
+  EXPECT_EQ(database_.wanted_here, std::set<JobId>{theirs});
+  database_.theirs.clear();  // the other one gives it up
+  database_.mine[theirs] = 8;
+  fleet->Seek({theirs, "a", true, "", theirs.job});
+  for (int i = 0; i < 3; ++i) fleet->Step();
+  EXPECT_TRUE(fleet->Owns(theirs)) << "though it prefers the other daemon";
 }
 
 // What the daemon found out about the job is not all in the database: nobody would know of it.
