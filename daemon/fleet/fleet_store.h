@@ -38,6 +38,7 @@ struct OwnerRow {
   int64_t token = 0;
   bool is_mine = false;      // the asking daemon's, of this start
   int64_t lives_for_ns = 0;  // what is left of the owner's lease
+  bool is_wanted = false;    // it has the job because its agents did not reach the owner before
 };
 
 class FleetStore {
@@ -74,6 +75,7 @@ class FleetStore {
   virtual absl::Status Want(const DaemonRow& self, const std::vector<JobId>& jobs) = 0;
 
   // The jobs of `self`, of this start, that another daemon has wanted in the last five seconds: its name.
+  // Not those that it wanted before `self` was there or had them, and for the four seconds after.
   virtual absl::StatusOr<std::map<JobId, std::string>> Wanted(const DaemonRow& self) = 0;
 
   // Nobody reports these jobs any more: whichever of them are self's are nobody's now.

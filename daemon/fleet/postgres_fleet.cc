@@ -213,7 +213,8 @@ absl::Status PostgresFleet::ClaimFree(const DaemonRow& self, const std::vector<J
                  "(SELECT count(*) FROM ended) >= 0 ON CONFLICT (tenant, job) DO UPDATE SET daemon = "
                  "excluded.daemon, incarnation = excluded.incarnation, token = CASE WHEN o.daemon = "
                  "excluded.daemon THEN o.token ELSE nextval('owner_tokens') END, since = CASE WHEN o.daemon = "
-                 "excluded.daemon THEN o.since ELSE clock_timestamp() END WHERE o.daemon IS NULL OR o.daemon = "
+                 "excluded.daemon THEN o.since ELSE clock_timestamp() END, wanted_by = CASE WHEN o.daemon = "
+                 "excluded.daemon THEN o.wanted_by END WHERE o.daemon IS NULL OR o.daemon = "
                  "excluded.daemon OR o.daemon IN (SELECT name FROM ended)"),
              TenantsOf(jobs), JobsOf(jobs), self.name, self.incarnation, self.name, self.incarnation,
              self.name, self.incarnation)
@@ -224,13 +225,15 @@ absl::Status PostgresFleet::ReadOwners(const DaemonRow& self, const std::vector<
                                        std::map<JobId, OwnerRow>* owners) {
   Sql rows(db_.get(),
            absl::StrCat("WITH ", kWanted, " SELECT w.n, o.daemon, d.address, o.token, CASE WHEN o.daemon = ? "
-                        "AND o.incarnation = ? THEN 1 ELSE 0 END, ", kLivesForNs, " FROM wanted AS w JOIN "
+                        "AND o.incarnation = ? THEN 1 ELSE 0 END, ", kLivesForNs, ", CASE WHEN "
+                        "o.wanted_by = o.daemon THEN 1 ELSE 0 END FROM wanted AS w JOIN "
                         "owners AS o USING (tenant, job) JOIN daemons AS d ON d.name = o.daemon WHERE ",
                         kLives),
            TenantsOf(jobs), JobsOf(jobs), self.name, self.incarnation);
   while (rows.Next()) {
     (*owners)[jobs[static_cast<size_t>(rows.Integer(0) - 1)]] = {rows.Bytes(1), rows.Bytes(2), rows.Integer(3),
-                                                                 rows.Integer(4) != 0, rows.Integer(5)};
+                                                                 rows.Integer(4) != 0, rows.Integer(5),
+                                                                 rows.Integer(6) != 0};
   }
   return rows.status();
 }
@@ -346,8 +349,10 @@ absl::StatusOr<std::map<JobId, std::string>> PostgresFleet::Wanted(const DaemonR
   std::map<JobId, std::string> wanted;
   const absl::Status status = Try(self, [&] {
     wanted.clear();
-    Sql rows(db_.get(), "SELECT tenant, job, wanted_by FROM owners WHERE daemon = ? AND incarnation = ? AND "
-                        "wanted_by <> daemon AND wanted_at > clock_timestamp() - interval '5 seconds'",
+    Sql rows(db_.get(), "SELECT o.tenant, o.job, o.wanted_by FROM owners AS o JOIN daemons AS d ON d.name = "
+                        "o.daemon WHERE o.daemon = ? AND o.incarnation = ? AND o.wanted_by <> o.daemon AND "
+                        "o.wanted_at > clock_timestamp() - interval '5 seconds' AND o.wanted_at > "
+                        "greatest(o.since, d.alive_since) + interval '4 seconds'",
              self.name, self.incarnation);
     while (rows.Next()) wanted[{rows.Bytes(0), rows.Bytes(1)}] = rows.Bytes(2);
     return rows.status();

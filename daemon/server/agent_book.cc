@@ -248,6 +248,11 @@ bool AgentBook::IsFree(const AgentPtr& owner) const {
   return owner == nullptr || owner->streams <= 0 || owner->heard.silent;
 }
 
+bool AgentBook::IsHeard(const AgentPtr& agent) const {
+  const absl::MutexLock lock(&mutex_);
+  return agent->streams > 0 && !agent->heard.stale;
+}
+
 void AgentBook::SetRefused(const AgentPtr& agent) {
   const absl::MutexLock lock(&mutex_);
   refused_[agent->name.host].insert(agent->name.id);

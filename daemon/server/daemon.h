@@ -174,7 +174,6 @@ class Daemon : public AgentSink {
   void Adopt(const JobId& job, Continuation from_earlier);
   void Release(const JobId& job, const std::vector<std::string>& agents);
   void KeepSilences();
-  bool IsReached(const JobId& job);
   bool Welcome(const std::string& agent);
 
   const DaemonOptions options_;

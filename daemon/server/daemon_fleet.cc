@@ -73,7 +73,7 @@ void Daemon::StartFleet() {
   hooks.take_unknown = [this](const JobId& job) { incidents_.AvoidNumbersOfOthers(job); };
   hooks.has_backlog = [this] { return incidents_.HasBacklog(); };
   hooks.written = [this] { return incidents_.StoredBarrier(); };
-  hooks.is_reached = [this](const JobId& job) { return IsReached(job); };
+  hooks.is_reached = [this](const JobId& job) { return store_.IsHeard(job); };
   hooks.is_alerting = [this](const JobId& job) { return incidents_.IsAlerting(job); };
   const std::string page = http_ == nullptr ? "" : page_url();
   fleet_->Start(Address(), options_.alerts.page.empty() ? page : options_.alerts.page,
@@ -101,13 +101,6 @@ void Daemon::TellOwner(const Fleet::Report& report, const std::string& owner) {
     spdlog::warn("an agent of an older release reports the job {} here, but {} has the job: upgrade the "
                  "agent, or let it report to that daemon", ToText(report.job), owner);
   }
-}
-
-bool Daemon::IsReached(const JobId& job) {
-  const std::vector<std::string> agents = store_.AgentsOf(job);
-  return std::any_of(agents.begin(), agents.end(), [this](const std::string& agent) {
-    return store_.agents()->IsConnected(agent);
-  });
 }
 
 void Daemon::KeepSilences() {

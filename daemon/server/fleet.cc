@@ -22,15 +22,16 @@ namespace {
 
 constexpr char kAlone[] = "alone";
 constexpr int64_t kStepNs = 100'000'000;
-constexpr int64_t kTryAgainNs = kSecond / 2;      // to renew, while the database does not answer
 constexpr int64_t kGiveWayEveryNs = kSecond;      // a look for daemons that reach the database
 constexpr int64_t kAskPauseNs = 5 * kSecond / 2;  // agents ask every second
 constexpr int64_t kStaysNs = 3600 * kSecond;      // a job that came from a daemon that agents do not reach
+constexpr int64_t kShareAgainNs = 60 * kSecond;   // after a hand-over that was given up
+constexpr int64_t kForgetOthersNs = 60 * kSecond;
 constexpr size_t kMostAtOnce = 1000;              // jobs in one statement
 constexpr size_t kMostLoads = 50;                 // in one step, so that the lease is renewed in time
 constexpr size_t kMostHandOvers = 50;             // in one look
 constexpr int64_t kAlertsWithinNs = 8 * kSecond;  // of a job that leaves
-constexpr int64_t kWritesWithinNs = 3 * kSecond;  // of a job that comes back
+constexpr int64_t kWritesWithinNs = 3 * kSecond;  // of a job that comes back, or leaves
 constexpr size_t kMostWaiting = 100'000;          // agents of one job
 constexpr std::chrono::seconds kMostWait{3};      // for the database: meanwhile no lease is renewed
 
@@ -129,10 +130,12 @@ void Fleet::Renew() {
     if (status.ok()) mine = *std::move(owned);
   }
   if (!status.ok()) {
-    renew_ns_ = BootNs() + kTryAgainNs;
+    renew_ns_ = BootNs() + options_.try_again_ns;
+    SetCutOff(true);
     return NoteAway(status);
   }
   renew_ns_ = asked_ns + options_.renew_every_ns;
+  SetCutOff(false);
   // Before the lease counts: another daemon may have taken jobs while this one stood still.
   Compare(mine);
   if (claim_ns_ == 0 && (has_loaded_ || !HasUnloaded())) NoteBack();
@@ -148,6 +151,11 @@ void Fleet::Renew() {
     seen[daemon.incarnation] = at == seen_.end() ? asked_ns : at->second;
   }
   seen_ = std::move(seen);
+}
+
+void Fleet::SetCutOff(bool is_cut_off) {
+  const absl::MutexLock lock(&mutex_);
+  is_cut_off_ = is_cut_off;
 }
 
 // The database does not answer, or takes nothing: a full disk is known by the first claim.
@@ -199,8 +207,14 @@ void Fleet::Compare(const std::map<JobId, int64_t>& mine) {
     for (const auto& [id, token] : mine) {
       if (has_compared_) break;
       Job& job = jobs_[id];
-      job.state = State::kOwned;
       job.token = token;
+      if (job.state == State::kProvisional) {  // what it found out waits to be proven
+        job.state = State::kClaimed;
+        job.is_judged = true;
+        job.since_ns = BootNs();
+        continue;
+      }
+      job.state = State::kOwned;
       for (auto& [agent, report] : job.waiting) waiting.push_back(std::move(report));
       job.waiting.clear();
     }
@@ -212,7 +226,7 @@ void Fleet::Compare(const std::map<JobId, int64_t>& mine) {
 
 void Fleet::Lose(const JobId& id) {
   spdlog::info("another daemon has the job {} now", ToText(id));
-  const std::vector<std::string> agents = hooks_.agents(id);
+  std::vector<std::string> agents = hooks_.agents(id);
   {
     const absl::MutexLock lock(&mutex_);
     Job& job = jobs_[id];
@@ -221,6 +235,7 @@ void Fleet::Lose(const JobId& id) {
     if (!waiting.empty()) job.state = State::kSought;
     job.waiting = std::move(waiting);
   }
+  AddAgents(id, &agents);
   hooks_.release(id, agents);
   AwaitWrites(id);
 }
@@ -228,8 +243,10 @@ void Fleet::Lose(const JobId& id) {
 // The job keeps its token, so that the database refuses what this daemon still writes about it.
 void Fleet::SetOthers(const std::string& owner, Job* job) {
   const int64_t token = job->token;
+  std::function<bool()> written = std::move(job->written);
   *job = Job();
   job->token = token;
+  job->written = std::move(written);
   job->state = State::kOthers;
   job->owner = owner;
   job->asked_ns = BootNs();
@@ -239,8 +256,16 @@ void Fleet::SetOthers(const std::string& owner, Job* job) {
 void Fleet::AwaitWrites(const JobId& id) {
   std::function<bool()> written = hooks_.written();
   const absl::MutexLock lock(&mutex_);
-  Job& job = jobs_[id];
-  if (job.token != 0) job.written = std::move(written);
+  jobs_[id].written = std::move(written);
+}
+
+// After the job's state has changed: some may have begun to report it just before.
+void Fleet::AddAgents(const JobId& id, std::vector<std::string>* agents) const {
+  for (std::string& agent : hooks_.agents(id)) {
+    if (std::find(agents->begin(), agents->end(), agent) == agents->end()) {
+      agents->push_back(std::move(agent));
+    }
+  }
 }
 
 bool Fleet::IsAway() const {
@@ -275,7 +300,7 @@ void Fleet::GiveTo(const std::vector<DaemonRow>& others, const JobId& id) {
   std::vector<std::string> addresses;
   for (const DaemonRow& daemon : others) addresses.push_back(daemon.address);
   const DaemonRow& to = others[PreferredDaemon(addresses, id.tenant, id.job)];
-  const std::vector<std::string> agents = hooks_.agents(id);
+  std::vector<std::string> agents = hooks_.agents(id);
   std::vector<Report> waiting;
   bool was_sought = false;
   {
@@ -289,6 +314,7 @@ void Fleet::GiveTo(const std::vector<DaemonRow>& others, const JobId& id) {
   if (was_sought) return;
   spdlog::warn("the database answers the daemon {}, and not this one: {} takes the job {}", to.name,
                to.name, ToText(id));
+  AddAgents(id, &agents);
   hooks_.release(id, agents);
   AwaitWrites(id);
 }
@@ -312,11 +338,11 @@ void Fleet::Claim() {
   const auto rows = store_->Claim(self_, wanted);
   if (!rows.ok()) {
     NoteAway(rows.status());
-    claim_ns_ = BootNs() + kTryAgainNs;
+    claim_ns_ = BootNs() + options_.try_again_ns;
     return;
   }
   claim_ns_ = 0;
-  std::vector<JobId> lost;
+  std::vector<JobId> lost, proven;
   for (const auto& [id, row] : *rows) {
     std::vector<Report> waiting;
     {
@@ -328,11 +354,10 @@ void Fleet::Claim() {
       }
       if (row.is_mine) {
         job.is_judged = job.state == State::kProvisional;
+        if (job.is_judged) proven.push_back(id);
         job.state = State::kClaimed;
         job.since_ns = BootNs();
-        if (job.asked_from_ns != 0 && job.since_ns - job.asked_from_ns >= options_.want_after_ns) {
-          job.stays_until_ns = job.since_ns + kStaysNs;
-        }
+        if (row.is_wanted) job.stays_until_ns = job.since_ns + kStaysNs;
         job.token = row.token;
         continue;
       }
@@ -345,6 +370,7 @@ void Fleet::Claim() {
     Answer(row.address, waiting);
   }
   for (const JobId& id : lost) Lose(id);
+  for (const JobId& id : proven) AwaitWrites(id);  // a daemon that was alone has written
 }
 
 // Whether the daemon has jobs about which it does not know what an earlier owner found out.
@@ -484,27 +510,27 @@ void Fleet::YieldUnreached() {
     const absl::MutexLock lock(&mutex_);
     if (away_since_ns_ != 0) return;
   }
+  if (hooks_.has_backlog()) return;
   const auto wanted = store_->Wanted(self_);
   if (!wanted.ok()) return;
+  size_t begun = 0;
   for (const auto& [id, by] : *wanted) {
+    if (begun >= kMostHandOvers) break;
     if (hooks_.is_reached(id)) continue;
+    ++begun;
     spdlog::warn("no agent of the job {} reaches this daemon, and they reach {}: it takes the job", ToText(id), by);
     BeginLeaving(id, by);
   }
 }
 
-// Jobs that ended long ago, and those of others that no agent asks for.
+// Jobs that ended long ago.
 void Fleet::ReleaseUnused() {
+  ForgetOthers();
   std::vector<JobId> owned, released;
   {
     const absl::MutexLock lock(&mutex_);
-    for (auto at = jobs_.begin(); at != jobs_.end();) {
-      const Job& job = at->second;
-      const bool is_stale = job.state == State::kOthers && job.waiting.empty() &&
-                            BootNs() - job.asked_ns > 60 * kSecond &&
-                            (!job.written || job.written());
-      if (job.state == State::kOwned) owned.push_back(at->first);
-      at = is_stale ? jobs_.erase(at) : std::next(at);
+    for (const auto& [id, job] : jobs_) {
+      if (job.state == State::kOwned) owned.push_back(id);
     }
   }
   // A job of which nothing has come yet since its claim looks the same: it must do so twice.
@@ -516,8 +542,36 @@ void Fleet::ReleaseUnused() {
     if (at != before.end() && unused_[id]()) released.push_back(id);
   }
   if (released.empty() || !store_->Release(self_, released).ok()) return;
-  const absl::MutexLock lock(&mutex_);
-  for (const JobId& id : released) jobs_.erase(id);
+  for (const JobId& id : released) {
+    {
+      const absl::MutexLock lock(&mutex_);
+      jobs_.erase(id);
+    }
+    // It may have come back at this moment.
+    if (hooks_.has(id)) hooks_.release(id, hooks_.agents(id));
+  }
+}
+
+bool Fleet::IsForgotten(const Job& job) {
+  return job.state == State::kOthers && job.waiting.empty() &&
+         BootNs() - job.asked_ns > kForgetOthersNs;
+}
+
+// Jobs of other daemons that no agent asks for.
+void Fleet::ForgetOthers() {
+  std::map<JobId, std::function<bool()>> stale;
+  {
+    const absl::MutexLock lock(&mutex_);
+    for (const auto& [id, job] : jobs_) {
+      if (IsForgotten(job)) stale[id] = job.written;
+    }
+  }
+  for (const auto& [id, written] : stale) {
+    if (written && !written()) continue;
+    const absl::MutexLock lock(&mutex_);
+    const auto at = jobs_.find(id);
+    if (at != jobs_.end() && IsForgotten(at->second)) jobs_.erase(at);
+  }
 }
 
 // Daemons that have come take their share.
@@ -534,8 +588,12 @@ void Fleet::BeginLeaving(const JobId& id, const std::string& to) {
     if (job.state != State::kOwned) return;
     job.state = State::kLeaving;
     job.since_ns = BootNs();
-    job.agents = std::move(agents);
     job.to = to;
+  }
+  AddAgents(id, &agents);
+  {
+    const absl::MutexLock lock(&mutex_);
+    jobs_[id].agents = std::move(agents);
   }
   AwaitWrites(id);
 }
@@ -558,7 +616,8 @@ std::vector<JobId> Fleet::ToHandOver() const {
   return result;
 }
 
-// The daemon that should get the job has gone. What this one knew of the job is in the database.
+// The daemon that should get the job has gone, or the database is too slow. What this one knew of the job
+// comes from the database.
 void Fleet::Stay(const JobId& id, const std::vector<std::string>& agents) {
   {
     const absl::MutexLock lock(&mutex_);
@@ -578,8 +637,10 @@ void Fleet::FinishHandOvers() {
     std::function<bool()> written;
   };
   std::map<JobId, Leaving> leaving;
+  bool is_away = false;
   {
     const absl::MutexLock lock(&mutex_);
+    is_away = away_since_ns_ != 0;
     std::vector<std::string> addresses;
     for (const DaemonRow& daemon : daemons_) addresses.push_back(daemon.address);
     for (auto& [id, job] : jobs_) {
@@ -594,14 +655,17 @@ void Fleet::FinishHandOvers() {
     }
   }
   for (const auto& [id, job] : leaving) {
-    const bool is_late = BootNs() - job.since_ns >= kAlertsWithinNs;
+    const int64_t age_ns = BootNs() - job.since_ns;
     const bool is_written = !job.written || job.written();
-    if (!is_written || (hooks_.is_alerting(id) && !is_late)) continue;
-    if (job.to.address == self_.address) {
+    const bool gives_up = (!is_written || is_away) && age_ns >= kWritesWithinNs;
+    if (gives_up) share_ns_ = BootNs() + kShareAgainNs;
+    if (!gives_up && (!is_written || (hooks_.is_alerting(id) && age_ns < kAlertsWithinNs))) continue;
+    if (gives_up || job.to.address == self_.address) {
       Stay(id, job.agents);
       continue;
     }
     const absl::Status given = store_->HandOver(self_, id, job.token, job.to);
+    if (absl::IsUnavailable(given)) return;
     if (!given.ok()) continue;  // Renew() finds out whose it is
     spdlog::info("the daemon {} takes its share: the job {}", job.to.name, ToText(id));
     std::vector<Report> waiting;
@@ -612,6 +676,7 @@ void Fleet::FinishHandOvers() {
     }
     Answer(job.to.address, waiting);
     hooks_.release(id, job.agents);
+    if (BootNs() >= renew_ns_) return;
   }
 }
 
@@ -655,7 +720,7 @@ bool Fleet::MayAlert(const JobId& job) const {
   if (at == jobs_.end()) return false;
   const State state = at->second.state;
   const bool may_alone = is_alone_ && (state == State::kOwned || state == State::kProvisional);
-  if (may_alone && away_since_ns_ != 0) return true;
+  if (may_alone && is_cut_off_) return true;
   return (may_alone || state == State::kOwned) && lease_.IsHeld(BootNs());
 }
 

@@ -44,6 +44,7 @@ struct FleetOptions {
   int64_t lease_ns = 6'000'000'000;
   int64_t margin_ns = 1'000'000'000;   // for clocks that go at different speeds
   int64_t renew_every_ns = 2'000'000'000;
+  int64_t try_again_ns = 500'000'000;  // to renew or to claim, while the database does not answer
   // The database must have been silent for this long before the daemon takes jobs without it.
   int64_t patience_ns = 3'000'000'000;
   // How long a daemon must be there before others give it its share of jobs.
@@ -88,7 +89,7 @@ class Fleet : public JobOwnership, public FleetView {
     std::function<bool()> has_backlog;
     // Returns a function that tells whether all that was written before this call is in the database.
     std::function<std::function<bool()>()> written;
-    // Whether an agent that reports the job is connected.
+    // Whether ticks come from an agent that reports the job.
     std::function<bool(const JobId& job)> is_reached;
     // Whether an alert of the job is on its way to a receiver.
     std::function<bool(const JobId& job)> is_alerting;
@@ -155,6 +156,7 @@ class Fleet : public JobOwnership, public FleetView {
 
   void Run();
   void Renew();
+  void SetCutOff(bool is_cut_off) ABSL_LOCKS_EXCLUDED(mutex_);
   void NoteAway(const absl::Status& status);
   void NoteBack();
   bool ReadAlone() const;
@@ -174,6 +176,8 @@ class Fleet : public JobOwnership, public FleetView {
   void YieldUnreached();
   void BeginLeaving(const JobId& job, const std::string& to);
   void ReleaseUnused();
+  static bool IsForgotten(const Job& job);
+  void ForgetOthers();
   void BeginHandOvers();
   void FinishHandOvers();
   void Stay(const JobId& job, const std::vector<std::string>& agents);
@@ -182,6 +186,7 @@ class Fleet : public JobOwnership, public FleetView {
   std::vector<JobId> ToHandOver() const;
   static void SetOthers(const std::string& owner, Job* job);
   void AwaitWrites(const JobId& id);
+  void AddAgents(const JobId& id, std::vector<std::string>* agents) const;
   bool IsAway() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   const FleetOptions options_;
@@ -207,6 +212,7 @@ class Fleet : public JobOwnership, public FleetView {
   Lease lease_ ABSL_GUARDED_BY(mutex_);
   int64_t away_since_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: the database answers
   bool is_alone_ ABSL_GUARDED_BY(mutex_) = false;      // no other daemon at the last renewal
+  bool is_cut_off_ ABSL_GUARDED_BY(mutex_) = false;    // the last renewal failed
   std::map<JobId, Job> jobs_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, int64_t> seen_ ABSL_GUARDED_BY(mutex_);  // since when, by incarnation
   std::vector<DaemonRow> daemons_ ABSL_GUARDED_BY(mutex_);

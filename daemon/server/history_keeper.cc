@@ -33,6 +33,7 @@ constexpr auto kStartPatience = std::chrono::seconds(30);
 constexpr auto kOptionalPatience = std::chrono::seconds(5);
 constexpr size_t kMostReads = 64;  // waiting for the reading thread
 constexpr size_t kMostHeld = 1000;  // alerts, receipts and lists of hosts of one job
+constexpr size_t kMostHeldIncidents = 20;  // of one job
 // A daemon continues from the spool if the database has not answered by then.
 constexpr std::chrono::seconds kDatabasePatience{8};
 constexpr std::chrono::seconds kLastBringing{2};
@@ -105,7 +106,10 @@ struct HistoryKeeper::Core {
   void Append(Note note);
   void Keep(v1::Incident incident);
   std::optional<Fence> FenceOf(const JobId& job) const;
-  bool IsHeld(const JobId& job) const { return options.is_unproven && options.is_unproven(job); }
+  // Writes about a job come in order: none overtakes those that are held.
+  bool IsHeld(const JobId& job) const {
+    return held.count(job) > 0 || (options.is_unproven && options.is_unproven(job));
+  }
   bool HasWritten(uint64_t order) const;
   absl::Status WriteFenced(const std::optional<Fence>& fence, const std::function<absl::Status()>& write);
   absl::Status TrimIfDue();
@@ -532,8 +536,10 @@ void HistoryKeeper::Save(v1::Incident incident) {
   int& number = core_->numbers[job];
   number = std::max(number, IncidentNumber(incident));
   if (!core_->IsHeld(job)) return core_->Keep(std::move(incident));
+  std::map<std::string, v1::Incident>& held = core_->held[job].incidents;
   std::string id = incident.id();
-  core_->held[job].incidents[std::move(id)] = std::move(incident);
+  if (held.size() >= kMostHeldIncidents && held.count(id) == 0) return;
+  held[std::move(id)] = std::move(incident);
 }
 
 void HistoryKeeper::ReleaseHeld(const JobId& job) {

@@ -41,7 +41,10 @@ void IncidentBook::Adopt(const JobId& job, Continuation from_earlier) {
   const bool is_judged = options_.ownership == nullptr || options_.ownership->Owns(job);
   const bool is_unproven = options_.ownership != nullptr && options_.ownership->IsUnproven(job);
   // A diagnosis that was under way when the job went may have left something here, too.
-  if (!is_judged || (is_unproven && !from_earlier.open.empty())) Drop(job);
+  if (!is_judged || (is_unproven && !from_earlier.open.empty())) {
+    Drop(job);
+    must_save_attempts_ = true;  // these were held, too
+  }
   adopted_.insert(job);
   alerts_->Restore(from_earlier.alerts);
   for (auto at = jobs_.lower_bound(JobKey(job, INT32_MIN));

@@ -435,14 +435,37 @@ std::set<std::string> JobStore::HostsWithProcesses() const {
   return hosts;
 }
 
-std::vector<std::string> JobStore::AgentsOf(const JobId& name) const {
-  std::set<std::string> ids;
+std::vector<AgentBook::AgentPtr> JobStore::BookedAgentsOf(const JobId& name) const {
+  std::vector<AgentBook::AgentPtr> agents;
   for (const JobKey& key : KeysOf(name)) {
     const std::shared_ptr<Job> job = FindJob(key);
     if (job == nullptr) continue;
     const absl::MutexLock lock(&job->agents_mutex);
-    for (const AgentBook::AgentPtr& agent : job->agents) {
-      if (agent != nullptr) ids.insert(AgentBook::Name(agent).id);
+    std::copy_if(job->agents.begin(), job->agents.end(), std::back_inserter(agents),
+                 [](const AgentBook::AgentPtr& agent) { return agent != nullptr; });
+  }
+  return agents;
+}
+
+bool JobStore::IsHeard(const JobId& name) const {
+  const std::vector<AgentBook::AgentPtr> agents = BookedAgentsOf(name);
+  return std::any_of(agents.begin(), agents.end(),
+                     [this](const AgentBook::AgentPtr& agent) { return agents_.IsHeard(agent); });
+}
+
+std::vector<std::string> JobStore::AgentsOf(const JobId& name) const {
+  std::set<std::string> ids;
+  for (const AgentBook::AgentPtr& agent : BookedAgentsOf(name)) ids.insert(AgentBook::Name(agent).id);
+  // Those whose first ticks wait to be applied.
+  const absl::MutexLock lock(&mutex_);
+  const auto family = families_.find(name);
+  if (family == families_.end()) return {ids.begin(), ids.end()};
+  for (const auto& [attempt, job] : family->second.jobs) {
+    for (const ProcessKey& process : job->owned) {
+      const auto at = owned_.find(process);
+      if (at != owned_.end() && at->second.agent != nullptr) {
+        ids.insert(AgentBook::Name(at->second.agent).id);
+      }
     }
   }
   return {ids.begin(), ids.end()};
@@ -521,6 +544,8 @@ bool JobStore::Forget(const JobKey& key) {
   // Only under this mutex the job gets another owner, so nobody else has it now.
   if (job != family->second.jobs.end() && job->second.use_count() > 1) return false;
   ForgetLocked(key);
+  // The next owner continues from what is stored about it.
+  if (ownership_ != nullptr && !ownership_->Owns(key)) attempt_changes_.forgotten.erase(key);
   if (!family->second.jobs.empty()) return true;
   families_.erase(family);
   const auto names = names_.find(key.job);

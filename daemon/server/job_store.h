@@ -147,6 +147,8 @@ class JobStore {
   std::vector<JobKey> AllKeys(const std::string& job) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Hosts with a process of any job. Looks at all processes.
   std::set<std::string> HostsWithProcesses() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether one of the job's agents is heard.
+  bool IsHeard(const JobId& name) const ABSL_LOCKS_EXCLUDED(mutex_);
   // The ids of the agents that report the job.
   std::vector<std::string> AgentsOf(const JobId& name) const ABSL_LOCKS_EXCLUDED(mutex_);
   // All attempts of one job.
@@ -209,6 +211,7 @@ class JobStore {
                    const AgentBook::Origin& origin, int32_t agent, Job* job);
   int32_t AddAgent(const AgentBook::AgentPtr& agent, Job* job);
   std::shared_ptr<Job> FindJob(const JobKey& key) const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<AgentBook::AgentPtr> BookedAgentsOf(const JobId& name) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string default_job_;
   const JobStoreLimits most_;

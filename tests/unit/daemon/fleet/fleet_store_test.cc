@@ -69,6 +69,15 @@ class FleetStoreTest : public testing::Test {
             .Run();
     EXPECT_TRUE(status.ok()) << status;
   }
+  // As if so much time had passed since jobs came to their daemons, and were wanted.
+  void MakeOlder(const std::string& interval) const {
+    const auto db = Connect();
+    for (const char* text : {"UPDATE owners SET since = since - ?::interval, wanted_at = wanted_at - ?::interval",
+                             "UPDATE daemons SET alive_since = alive_since - ?::interval WHERE ? <> ''"}) {
+      const absl::Status status = Sql(db.get(), text, interval, interval).Run();
+      EXPECT_TRUE(status.ok()) << status;
+    }
+  }
   static void Renew(FleetStore* store, const DaemonRow& row, int64_t lease_ns = kLease) {
     const auto daemons = store->Renew(row, lease_ns);
     EXPECT_TRUE(daemons.ok()) << daemons.status();
@@ -130,18 +139,20 @@ TEST_F(FleetStoreTest, AnOwnerLearnsWhichOfItsJobsAnotherDaemonWants) {
   const JobId other = {"default", "other"};
   ClaimOne(one.get(), Row("d1"));
   ClaimOne(one.get(), Row("d1"), other);
-  EXPECT_TRUE(one->Wanted(Row("d1"))->empty());
   ASSERT_TRUE(two->Want(Row("d2"), {kTrain, {"default", "nobody's"}}).ok());
+  EXPECT_TRUE(one->Wanted(Row("d1"))->empty()) << "it has it since a moment";
+  MakeOlder("5 seconds");
+  ASSERT_TRUE(two->Want(Row("d2"), {kTrain}).ok());
   EXPECT_EQ(*one->Wanted(Row("d1")), (std::map<JobId, std::string>{{kTrain, "d2"}}));
   ASSERT_TRUE(one->HandOver(Row("d1"), kTrain, one->Owned(Row("d1"))->at(kTrain),
                             two->Renew(Row("d2"), kLease)->at(1))
                   .ok());
-  EXPECT_TRUE(one->Wanted(Row("d1"))->empty());
   EXPECT_TRUE(two->Wanted(Row("d2"))->empty()) << "it has what it wanted";
+  EXPECT_TRUE(ClaimOne(two.get(), Row("d2")).is_wanted);
+  Age("d2", kLease);
+  EXPECT_FALSE(ClaimOne(one.get(), Row("d1")).is_wanted) << "its owner has died";
   ASSERT_TRUE(two->Want(Row("d2"), {other}).ok());
-  const absl::Status aged =
-      Sql(Connect().get(), "UPDATE owners SET wanted_at = wanted_at - interval '6 seconds'").Run();
-  ASSERT_TRUE(aged.ok()) << aged;
+  MakeOlder("6 seconds");
   EXPECT_TRUE(one->Wanted(Row("d1"))->empty()) << "agents have stopped asking";
 }
 

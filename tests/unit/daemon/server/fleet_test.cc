@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <map>
 #include <memory>
 #include <set>
@@ -29,6 +30,7 @@ struct Database {
   int64_t next_token = 1;
   std::set<JobId> wanted_here;                 // of other daemons
   std::map<JobId, std::string> wanted_there;  // of this one, by daemon
+  bool is_wanted = false;                      // whatever this daemon claims
 };
 
 class FakeStore : public FleetStore {
@@ -52,7 +54,7 @@ class FakeStore : public FleetStore {
         continue;
       }
       const int64_t token = database_->mine.emplace(job, database_->next_token++).first->second;
-      owners[job] = {"here", kHere, token, true, 1};
+      owners[job] = {"here", kHere, token, true, 1, database_->is_wanted};
     }
     return owners;
   }
@@ -85,14 +87,16 @@ class FakeStore : public FleetStore {
 class FleetTest : public testing::Test {
  protected:
   // A daemon that looks at the database with each step.
-  std::unique_ptr<Fleet> MakeFleet(int64_t patience_ns = 0) {
+  std::unique_ptr<Fleet> MakeFleet(int64_t patience_ns = 0, const std::string& alone_file = "") {
     FleetOptions options;
+    options.alone_file = alone_file;
     options.database.daemon = "here";
     if (is_lease_over_) options.lease_ns = options.margin_ns;
     options.renew_every_ns = 0;
     options.patience_ns = patience_ns;
     options.settled_after_ns = 0;
     options.ask_again_ns = ask_again_ns_;
+    options.try_again_ns = try_again_ns_;
     options.share_every_ns = options.owners_every_ns = options.want_after_ns = 0;
     auto fleet = std::make_unique<Fleet>(options, std::make_unique<FakeStore>(&database_),
                                          [this](const JobId&) -> absl::StatusOr<Continuation> {
@@ -132,6 +136,7 @@ class FleetTest : public testing::Test {
   Database database_;
   absl::Status load_;
   int64_t ask_again_ns_ = 1'000'000'000;
+  int64_t try_again_ns_ = 500'000'000;
   bool is_lease_over_ = false;  // as soon as it is renewed
   bool has_ = true;             // anything of the job
   bool is_reached_ = true;      // by agents of the job
@@ -321,6 +326,7 @@ TEST_F(FleetTest, WantsAJobForWhichAgentsKeepAskingAndKeepsItOnceItIsHere) {
   EXPECT_EQ(database_.wanted_here, std::set<JobId>{theirs});
   database_.theirs.clear();  // the other one gives it up
   database_.mine[theirs] = 8;
+  database_.is_wanted = true;
   fleet->Seek({theirs, "a", true, "", theirs.job});
   for (int i = 0; i < 3; ++i) fleet->Step();
   EXPECT_TRUE(fleet->Owns(theirs)) << "though it prefers the other daemon";
@@ -370,6 +376,28 @@ TEST_F(FleetTest, ReleasesAnEndedJobOnceItsEndIsWritten) {
   is_written_ = true;
   fleet->Step();
   EXPECT_EQ(database_.mine.count(kJob), 0u);
+}
+
+TEST_F(FleetTest, AJobThatARestartedDaemonTookWithoutTheDatabaseIsProvenLater) {
+  AddOther();
+  database_.mine[kJob] = 5;
+  database_.away = database_.takes_no = absl::UnavailableError("away");
+  const std::string alone_file = testing::TempDir() + "/alone";
+  std::ofstream(alone_file) << "one of several\n";
+  try_again_ns_ = 0;
+  const auto fleet = MakeFleet(/*patience_ns=*/0, alone_file);
+  fleet->Seek(ReportBy("a"));
+  fleet->Step();
+  fleet->Step();
+  EXPECT_TRUE(fleet->Owns(kJob));
+  EXPECT_TRUE(fleet->IsUnproven(kJob));
+  TakeSaid();
+  database_.away = database_.takes_no = absl::OkStatus();
+  fleet->Step();
+  EXPECT_TRUE(fleet->Owns(kJob));
+  EXPECT_FALSE(fleet->IsUnproven(kJob));
+  EXPECT_EQ(fleet->TokenOf(kJob), 5);
+  EXPECT_EQ(TakeSaid(), (Said{"adopts job", "proves job"}));
 }
 
 TEST_F(FleetTest, AProvisionalJobIsUnprovenUntilItIsAdopted) {
