@@ -379,25 +379,26 @@ TEST_F(FleetTest, ReleasesAnEndedJobOnceItsEndIsWritten) {
 }
 
 TEST_F(FleetTest, AJobThatARestartedDaemonTookWithoutTheDatabaseIsProvenLater) {
+  const JobId own = JobFor(0);
   AddOther();
-  database_.mine[kJob] = 5;
+  database_.mine[own] = 5;
   database_.away = database_.takes_no = absl::UnavailableError("away");
   const std::string alone_file = testing::TempDir() + "/alone";
   std::ofstream(alone_file) << "one of several\n";
   try_again_ns_ = 0;
   const auto fleet = MakeFleet(/*patience_ns=*/0, alone_file);
-  fleet->Seek(ReportBy("a"));
+  fleet->Seek({own, "a", true, "", own.job});
   fleet->Step();
   fleet->Step();
-  EXPECT_TRUE(fleet->Owns(kJob));
-  EXPECT_TRUE(fleet->IsUnproven(kJob));
+  EXPECT_TRUE(fleet->Owns(own));
+  EXPECT_TRUE(fleet->IsUnproven(own));
   TakeSaid();
   database_.away = database_.takes_no = absl::OkStatus();
   fleet->Step();
-  EXPECT_TRUE(fleet->Owns(kJob));
-  EXPECT_FALSE(fleet->IsUnproven(kJob));
-  EXPECT_EQ(fleet->TokenOf(kJob), 5);
-  EXPECT_EQ(TakeSaid(), (Said{"adopts job", "proves job"}));
+  EXPECT_TRUE(fleet->Owns(own));
+  EXPECT_FALSE(fleet->IsUnproven(own));
+  EXPECT_EQ(fleet->TokenOf(own), 5);
+  EXPECT_EQ(TakeSaid(), (Said{absl::StrCat("adopts ", own.job), absl::StrCat("proves ", own.job)}));
 }
 
 TEST_F(FleetTest, AProvisionalJobIsUnprovenUntilItIsAdopted) {
