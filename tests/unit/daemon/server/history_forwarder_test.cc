@@ -259,6 +259,55 @@ TEST_F(HistoryForwarderTest, WhatWaitedForAJobThatAnotherDaemonHasNowIsDroppedAn
   EXPECT_FALSE(database->Get("lost-1").ok());
 }
 
+// Another daemon may have the job: what this one finds out counts if the job proves to be its own.
+TEST_F(HistoryForwarderTest, WritesAboutAnUnprovenJobWaitUntilTheyAreReleasedAndComeInOrder) {
+  bool is_unproven = true;
+  HistoryKeeperOptions options = Options();
+  options.token_of = [](const JobId&) { return 0; };
+  options.is_unproven = [&is_unproven](const JobId& job) { return is_unproven && job.job != "own"; };
+  HistoryKeeper keeper(options);
+  ASSERT_TRUE(keeper.Start().ok());
+  const JobId job = {"default", "ours"};
+  bool is_alert_saved = false;
+  keeper.Save(OpenIncident("ours", 1));
+  keeper.outbox()->Save(Alert("ours-1", 1, "confirmed"), [&is_alert_saved] { is_alert_saved = true; });
+  keeper.Save(OpenIncident("theirs", 1));
+  keeper.Save(OpenIncident("own", 1));
+  ASSERT_TRUE(Eventually([&] { return HasBrought(keeper); }));
+  EXPECT_TRUE(Database()->Get("own-1").ok());
+  EXPECT_FALSE(Database()->Get("ours-1").ok());
+  EXPECT_FALSE(is_alert_saved) << "nobody may hear of it";
+  is_unproven = false;
+  keeper.Save(Incident("ours", 1, 1000, "node-1"));  // it ends before those before are released
+  keeper.ReleaseHeld(job);
+  keeper.DropHeld({"default", "theirs"});
+  keeper.ReleaseHeld({"default", "theirs"});
+  ASSERT_TRUE(Eventually([&] { return is_alert_saved && HasBrought(keeper); }));
+  const auto kept = Database()->Get("ours-1");
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_TRUE(kept->has_closed_at());
+  EXPECT_EQ(Database()->LoadJob(job)->alerts.size(), 1u);
+  EXPECT_FALSE(Database()->Get("theirs-1").ok());
+}
+
+TEST_F(HistoryForwarderTest, ABarrierIsForTheWritesBeforeItAndWaitsForTheDatabase) {
+  HistoryKeeper keeper(Options());
+  ASSERT_TRUE(keeper.Start().ok());
+  ASSERT_TRUE(Eventually([&] { return HasBrought(keeper); }));
+  EXPECT_TRUE(Eventually(keeper.Barrier()));
+  TestServer()->Stop();
+  keeper.Save(OpenIncident("train", 1));
+  const std::function<bool()> before = keeper.Barrier();
+  ASSERT_TRUE(Eventually([&] { return keeper.counts().waiting == 0; }));
+  EXPECT_FALSE(before()) << "it waits on this disk";
+  keeper.SaveHosts(JobKey("train"), {"node-1"}, 5);
+  TestServer()->Start();
+  ASSERT_TRUE(WithinAMinute(before));
+  EXPECT_TRUE(Database()->Get("train-1").ok());
+  EXPECT_TRUE(Eventually(keeper.Barrier()));
+  EXPECT_EQ(Database()->LoadJob({"default", "train"})->hosts.size(), 1u);
+}
+
 TEST_F(HistoryForwarderTest, ADatabaseThatIsNotThereStopsTheFirstStartOnly) {
   HistoryKeeperOptions wrong = Options();
   wrong.database.url = TestServer()->Url(schema_, "no_such");

@@ -97,6 +97,17 @@ int PeakMemory() {
   return (forget << 5 << std::flush) ? kib / 1024 : 0;
 }
 
+// Whose the job is, as the test says.
+class OwnershipOfTest : public JobOwnership {
+ public:
+  bool Owns(const JobId&) const override { return owns; }
+  bool MayAlert(const JobId&) const override { return owns && !is_unproven; }
+  int64_t TokenOf(const JobId&) const override { return 1; }
+  bool IsUnproven(const JobId&) const override { return is_unproven; }
+
+  bool owns = true, is_unproven = false;
+};
+
 class IncidentBookTest : public testing::Test {
  protected:
   std::unique_ptr<History> OpenHistory() const {
@@ -114,6 +125,8 @@ class IncidentBookTest : public testing::Test {
     }
     options.quota = quota_;
     options.log_incidents = false;
+    options.ownership = &ownership_;
+    options.history.is_unproven = [this](const JobId& job) { return ownership_.IsUnproven(job); };
     auto book = std::make_unique<IncidentBook>(options, &timeline_, &counters_);
     EXPECT_TRUE(book->Start().ok());
     return book;
@@ -150,6 +163,7 @@ class IncidentBookTest : public testing::Test {
   std::string report_dir_;
   std::string alert_command_ = "cat > /dev/null";
   IncidentQuotaLimits quota_;
+  OwnershipOfTest ownership_;
   DaemonCounters counters_;
   Timeline timeline_;
   int64_t flap_ns_ = timeline_.Now();
@@ -167,6 +181,58 @@ TEST_F(IncidentBookTest, AConfirmedHangIsAnnouncedOnceAcrossRestarts) {
   EXPECT_EQ(CountAlerts(*book), 0u);
   ASSERT_EQ(book->All("train").size(), 1u);
   EXPECT_EQ(book->All("train")[0].id(), "train-1");
+}
+
+// It took the job while the database was away, and found the hang that the owner had announced.
+TEST_F(IncidentBookTest, AnIncidentOfAnUnprovenJobGivesWayToTheStoredOne) {
+  ownership_.is_unproven = true;
+  const auto book = Begin();
+  book->AvoidNumbersOfOthers(JobKey("train"));
+  Apply(Hang(), book.get());
+  ASSERT_EQ(book->All("train").size(), 1u);
+  EXPECT_NE(book->All("train")[0].id(), "train-1");
+  Continuation stored;
+  stored.last_number = 1;
+  stored.open.push_back(Confirmed());
+  stored.alerts.push_back(SentAlert(1, "confirmed"));
+  book->Adopt(JobKey("train"), std::move(stored));
+  ownership_.is_unproven = false;
+  book->StoreProven(JobKey("train"));
+  Apply(Hang(), book.get());
+  ASSERT_EQ(book->All("train").size(), 1u);
+  EXPECT_EQ(book->All("train")[0].id(), "train-1");
+  EXPECT_EQ(CountAlerts(*book), 0u) << "the owner has announced it";
+}
+
+TEST_F(IncidentBookTest, AnIncidentOfAnUnprovenJobStaysIfNobodyStoredAnother) {
+  ownership_.is_unproven = true;
+  const auto book = Begin();
+  Apply(Hang(), book.get());
+  EXPECT_EQ(LastStored(), 0) << "nobody may hear of it";
+  book->Adopt(JobKey("train"), {});
+  ownership_.is_unproven = false;
+  book->StoreProven(JobKey("train"));
+  EXPECT_TRUE(Sends(1, *book));
+  EXPECT_EQ(LastStored(), 1);
+}
+
+// A thread that saw the job go runs when it is back.
+TEST_F(IncidentBookTest, ALateReleaseDropsNothingOfAJobThatHasComeBack) {
+  const auto book = Begin();
+  ownership_.owns = false;
+  Continuation stored;
+  stored.last_number = 1;
+  stored.open.push_back(Confirmed());
+  book->Adopt(JobKey("train"), std::move(stored));
+  book->ReleaseUnowned(JobKey("train"));
+  EXPECT_EQ(book->All("train").size(), 1u);
+  ownership_.owns = true;
+  book->StoreProven(JobKey("train"));
+  book->ReleaseUnowned(JobKey("train"));
+  EXPECT_EQ(book->All("train").size(), 1u);
+  ownership_.owns = false;
+  book->ReleaseUnowned(JobKey("train"));
+  EXPECT_TRUE(book->All("train").empty());
 }
 
 // The daemon was killed after it saved the incident and before it saved the alert.
