@@ -26,6 +26,7 @@ constexpr uint32_t kProtocol = 1;
 constexpr int64_t kFirstPause = 200'000'000;
 // With the jitter three seconds: an agent is back within five seconds after its daemon.
 constexpr int64_t kLongestPause = 2'000'000'000;
+constexpr int64_t kHasWorkedNs = 5'000'000'000;   // a stream that lasted so long
 constexpr int64_t kLongestTick = 60'000'000'000;  // that a daemon may ask for
 constexpr char kDistrusted[] = "the daemon's certificate has been revoked";
 constexpr int64_t kTrustChecksApart = 10'000'000'000;
@@ -270,7 +271,8 @@ void Agent::RunUplink() {
   bool warned = false;
   while (true) {
     grpc::Status failure;
-    bool must_connect_anew = false;
+    bool must_connect_anew = false, has_worked = false;
+    const int64_t begun_ns = MonotonicNs();
     {
       const auto stub = v1::AgentLink::NewStub(channels_());
       Link link(this, stub.get());
@@ -279,6 +281,7 @@ void Agent::RunUplink() {
       if (link.welcomed()) {
         pause = kFirstPause;
         warned = false;
+        has_worked = MonotonicNs() - begun_ns >= kHasWorkedNs;
       }
       if (link.broken()) failure = link.Finish();
       // Explaining it connects once more, and sees why.
@@ -288,8 +291,9 @@ void Agent::RunUplink() {
     if (stopping()) break;
     if (must_connect_anew) continue;
     if (options_.watcher != nullptr) options_.watcher->Broken();
-    if (!warned) WarnOfFailure(failure);
-    warned = true;
+    // A daemon ends the stream when a job goes to another daemon. If it is away, the next try says so.
+    if (!warned && !has_worked) WarnOfFailure(failure);
+    warned = !has_worked;
     ++dropped_ticks_;
     // Random jitter spreads out the reconnections of a thousand agents.
     Sleep(pause + MonotonicNs() % (pause / 2));

@@ -301,13 +301,16 @@ bool IsRefused(PGconn* connection) {
   return absl::StrContains(said, "FATAL:") && !IsRefusedForNow(said);
 }
 
+// All statements are short: to compile one takes longer than to run it.
+constexpr char kNoCompiling[] = "SET jit = off";
+
 absl::Status SetTimes(SqlDatabase* db, const PostgresTimes& times) {
   const int64_t answer_ms = (times.answer.count() - 1) * 1000;
   for (const std::string& text :
        {absl::StrCat("SET statement_timeout = ", answer_ms),
         absl::StrCat("SET lock_timeout = ", times.lock.count() * 1000),
         absl::StrCat("SET idle_in_transaction_session_timeout = ", times.pause.count() * 1000),
-        std::string("SET client_min_messages = warning")}) {
+        std::string("SET client_min_messages = warning"), std::string(kNoCompiling)}) {
     const absl::Status status = Sql(db, text).Run();
     if (!status.ok()) return status;
   }

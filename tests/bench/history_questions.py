@@ -283,7 +283,7 @@ def measure(server, daemon, now):
         for by, filters in [(kind, {}) for kind in ("host", "gpu", "label:switch", "user", "framework",
                                                     "call_site", "cause", "tenant", "job")] + [
                 ("host", {"tenant": "team-0"}), ("gpu", {"tenant": "team-0"}),
-                ("host", {"tenant": "team-0", "job": "job-0"})]:
+                ("host", {"tenant": "team-0", "job": "job-0"}), ("gpu", {"job": "job-0"})]:
             place = (server.folder / "log").stat().st_size
             times = []
             for number in range(ROUNDS):

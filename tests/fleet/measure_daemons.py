@@ -4,16 +4,19 @@
 
     tests/fleet/measure_daemons.py [BUILD_DIR] [--daemons=1,2,3] [--jobs=100] [--ranks=100] [--seconds=85]
 
-The machine runs the load and PostgreSQL as well. Some jobs hang: each must have one incident.
+The machine runs the load and PostgreSQL as well. Some jobs hang: each must have one incident. At the end one
+of several daemons is killed, and the others take its jobs.
 """
 import argparse
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 HERE = pathlib.Path(__file__).parent
 sys.path[:0] = [str(HERE.parent / "e2e")]
@@ -51,7 +54,8 @@ def measure(options, count, folder):
             daemon = Service([options.build / "bin" / "rollcalld", "--listen=127.0.0.1:0", "--http=127.0.0.1:0",
                               f"--hang-after={HANG_AFTER}s", f"--report-dir={folder}/{number}",
                               f"--store={server.url}", f"--daemon-name=daemon-{number}"], env=server.environment)
-            daemon.address = daemon.read_until(r"agents on (127\.0\.0\.1:\d+), pages")[1]
+            said = daemon.read_until(r"agents on (127\.0\.0\.1:\d+), pages on (http://127\.0\.0\.1:\d+)/")
+            daemon.address, daemon.page = said.groups()
             subprocess.Popen(["cat"], stdin=daemon.process.stderr, stdout=open(f"{folder}/log-{number}", "wb"))
             daemons.append(daemon)
         return load(options, server, daemons)
@@ -59,6 +63,24 @@ def measure(options, count, folder):
         for daemon in daemons:
             daemon.kill()
         server.end()
+
+
+def jobs_of(daemon):
+    """That the daemon owns, by itself."""
+    with urllib.request.urlopen(f"{daemon.page}/metrics", timeout=10) as answer:
+        return int(re.search(r'^rollcall_fleet_jobs{state="owned"} (\d+)', answer.read().decode(), re.M)[1])
+
+
+def kill_one(daemons):
+    """Seconds until the others have all jobs, and know what was known of them."""
+    jobs = sum(jobs_of(daemon) for daemon in daemons)
+    daemons[0].process.kill()
+    began = time.monotonic()
+    while sum(jobs_of(daemon) for daemon in daemons[1:]) < jobs:
+        if time.monotonic() - began > 60:
+            return float("inf")
+        time.sleep(0.1)
+    return time.monotonic() - began
 
 
 def load(options, server, daemons):
@@ -75,14 +97,18 @@ def load(options, server, daemons):
     cores = [(cpu_seconds(p) - before) / lasted
              for p, before in zip((*[d.process for d in daemons], server.process), spent)]
     owned = dict(server.sql("SELECT daemon, count(*) FROM rollcall.owners GROUP BY daemon"))
+    time.sleep(HANG_AFTER + 8)
+    resident = " ".join(f"{rss_mib(d.process):.0f}" for d in daemons)
+    taken_after = kill_one(daemons) if len(daemons) > 1 else None
     said = json.loads(running.communicate(timeout=options.seconds)[0])
     rows = server.sql("SELECT job, confirmed_ns FROM (SELECT job, opened_ns AS confirmed_ns FROM "
                       "rollcall.incidents WHERE confirmed <> 0) AS confirmed")
     hung = {hang["job"] for hang in said["hangs"]}
     return {"daemons": len(daemons), "hosts": said["hosts"], "ranks": options.jobs * options.ranks,
             "daemon cores": " ".join(f"{c:.2f}" for c in cores[:-1]), "PostgreSQL cores": f"{cores[-1]:.2f}",
-            "RSS MiB": " ".join(f"{rss_mib(d.process):.0f}" for d in daemons),
+            "RSS MiB": resident,
             "jobs of each": " ".join(owned.get(f"daemon-{i + 1}", "0") for i in range(len(daemons))),
+            "jobs of the killed one elsewhere after": f"{taken_after:.1f} s" if taken_after else "-",
             "load cores": f"{said['cpu_seconds'] / options.seconds:.2f}",
             "hung": len(hung), "their incidents": len([r for r in rows if r[0] in hung]),
             "false incidents": len([r for r in rows if r[0] not in hung]),
@@ -101,7 +127,7 @@ def main():
     for count in options.daemons.split(","):
         with tempfile.TemporaryDirectory() as folder:
             for name, value in measure(options, int(count), folder).items():
-                print(f"{name:>18}  {value}")
+                print(f"{name:>39}  {value}")
         print(flush=True)
 
 
