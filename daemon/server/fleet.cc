@@ -2,7 +2,6 @@
 #include "daemon/server/fleet.h"
 
 #include <spdlog/spdlog.h>
-#include <time.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,6 +10,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "daemon/fleet/boot_clock.h"
 #include "daemon/store/postgres_history.h"
 #include "proto/durations.h"
 #include "proto/rendezvous.h"
@@ -23,24 +23,11 @@ namespace {
 constexpr char kAlone[] = "alone";
 constexpr int64_t kStepNs = 100'000'000;
 constexpr int64_t kGiveWayEveryNs = kSecond;      // a look for daemons that reach the database
-constexpr int64_t kAskPauseNs = 5 * kSecond / 2;  // agents ask every second
 constexpr int64_t kStaysNs = 3600 * kSecond;      // a job that came from a daemon that agents do not reach
-constexpr int64_t kShareAgainNs = 60 * kSecond;   // after a hand-over that was given up
-constexpr int64_t kForgetOthersNs = 60 * kSecond;
 constexpr size_t kMostAtOnce = 1000;              // jobs in one statement
 constexpr size_t kMostLoads = 50;                 // in one step, so that the lease is renewed in time
-constexpr size_t kMostHandOvers = 50;             // in one look
-constexpr int64_t kAlertsWithinNs = 8 * kSecond;  // of a job that leaves
-constexpr int64_t kWritesWithinNs = 3 * kSecond;  // of a job that comes back, or leaves
 constexpr size_t kMostWaiting = 100'000;          // agents of one job
 constexpr std::chrono::seconds kMostWait{3};      // for the database: meanwhile no lease is renewed
-
-// Counts while the host is suspended, as the database's clock does.
-int64_t BootNs() {
-  timespec time = {};
-  clock_gettime(CLOCK_BOOTTIME, &time);
-  return int64_t{time.tv_sec} * kSecond + time.tv_nsec;
-}
 
 DaemonRow NewRow(const std::string& name) {
   DaemonRow row;
@@ -406,7 +393,7 @@ void Fleet::TakeProvisional() {
 }
 
 // The claimed jobs about which the database knows all that this daemon found out when it had them before.
-std::vector<JobId> Fleet::Loadable() {
+std::vector<JobId> Fleet::Loadable(bool* is_late) {
   struct Claimed {
     std::function<bool()> written;
     int64_t since_ns;
@@ -419,27 +406,28 @@ std::vector<JobId> Fleet::Loadable() {
     }
   }
   std::vector<JobId> result;
-  bool is_late = false;
   for (const auto& [id, job] : claimed) {
     if (result.size() >= kMostLoads) break;
     if (!job.written || job.written()) {
       result.push_back(id);
     } else {
-      is_late = is_late || BootNs() - job.since_ns >= kWritesWithinNs;
+      *is_late = *is_late || BootNs() - job.since_ns >= options_.writes_within_ns;
     }
-  }
-  if (is_late) {
-    has_loaded_ = false;
-    NoteAway(absl::UnavailableError("what this daemon has to write does not reach the database"));
   }
   return result;
 }
 
 void Fleet::AdoptClaimed() {
-  for (const JobId& id : Loadable()) {
+  bool is_late = false;
+  const std::vector<JobId> loadable = Loadable(&is_late);
+  if (is_late) {
+    has_loaded_ = false;
+    NoteAway(absl::UnavailableError("what this daemon has to write does not reach the database"));
+  }
+  for (const JobId& id : loadable) {
     auto earlier = load_(id);
-    has_loaded_ = earlier.ok();
-    if (!has_loaded_) return NoteAway(earlier.status());
+    has_loaded_ = earlier.ok() && !is_late;
+    if (!earlier.ok()) return NoteAway(earlier.status());
     hooks_.adopt(id, *std::move(earlier));
     std::vector<Report> waiting;
     {
@@ -486,43 +474,6 @@ void Fleet::RefreshOwners() {
   owners_ = *std::move(owners);
 }
 
-// Agents keep asking for them here, and their owner lives: they cannot reach it.
-void Fleet::WantUnreached() {
-  want_ns_ = BootNs() + std::min(kSecond, options_.want_after_ns);
-  std::vector<JobId> wanted;
-  {
-    const absl::MutexLock lock(&mutex_);
-    const int64_t now_ns = BootNs();
-    for (const auto& [id, job] : jobs_) {
-      const bool is_others = job.state == State::kOthers || job.state == State::kSought;
-      const bool is_asked = job.asked_from_ns != 0 && now_ns - job.asked_last_ns < kAskPauseNs &&
-                            now_ns - job.asked_from_ns >= options_.want_after_ns;
-      if (is_others && is_asked && wanted.size() < kMostAtOnce) wanted.push_back(id);
-    }
-    if (wanted.empty() || away_since_ns_ != 0) return;
-  }
-  const absl::Status status = store_->Want(self_, wanted);
-  if (!status.ok()) NoteAway(status);
-}
-
-void Fleet::YieldUnreached() {
-  {
-    const absl::MutexLock lock(&mutex_);
-    if (away_since_ns_ != 0) return;
-  }
-  if (hooks_.has_backlog()) return;
-  const auto wanted = store_->Wanted(self_);
-  if (!wanted.ok()) return;
-  size_t begun = 0;
-  for (const auto& [id, by] : *wanted) {
-    if (begun >= kMostHandOvers) break;
-    if (hooks_.is_reached(id)) continue;
-    ++begun;
-    spdlog::warn("no agent of the job {} reaches this daemon, and they reach {}: it takes the job", ToText(id), by);
-    BeginLeaving(id, by);
-  }
-}
-
 // Jobs that ended long ago.
 void Fleet::ReleaseUnused() {
   ForgetOthers();
@@ -552,9 +503,9 @@ void Fleet::ReleaseUnused() {
   }
 }
 
-bool Fleet::IsForgotten(const Job& job) {
+bool Fleet::IsForgotten(const Job& job) const {
   return job.state == State::kOthers && job.waiting.empty() &&
-         BootNs() - job.asked_ns > kForgetOthersNs;
+         BootNs() - job.asked_ns > options_.forget_others_ns;
 }
 
 // Jobs of other daemons that no agent asks for.
@@ -572,118 +523,6 @@ void Fleet::ForgetOthers() {
     const auto at = jobs_.find(id);
     if (at != jobs_.end() && IsForgotten(at->second)) jobs_.erase(at);
   }
-}
-
-// Daemons that have come take their share.
-void Fleet::BeginHandOvers() {
-  if (hooks_.has_backlog()) return;
-  for (const JobId& id : ToHandOver()) BeginLeaving(id, "");
-}
-
-void Fleet::BeginLeaving(const JobId& id, const std::string& to) {
-  std::vector<std::string> agents = hooks_.agents(id);
-  {
-    const absl::MutexLock lock(&mutex_);
-    Job& job = jobs_[id];
-    if (job.state != State::kOwned) return;
-    job.state = State::kLeaving;
-    job.since_ns = BootNs();
-    job.to = to;
-  }
-  AddAgents(id, &agents);
-  {
-    const absl::MutexLock lock(&mutex_);
-    jobs_[id].agents = std::move(agents);
-  }
-  AwaitWrites(id);
-}
-
-std::vector<JobId> Fleet::ToHandOver() const {
-  std::vector<JobId> result;
-  const absl::MutexLock lock(&mutex_);
-  const int64_t now_ns = BootNs();
-  if (!lease_.IsHeld(now_ns)) return result;
-  std::vector<std::string> addresses = {self_.address};
-  for (const DaemonRow& daemon : daemons_) {
-    const bool is_settled = now_ns - seen_.at(daemon.incarnation) >= options_.settled_after_ns;
-    if (is_settled && daemon.address != self_.address) addresses.push_back(daemon.address);
-  }
-  for (const auto& [id, job] : jobs_) {
-    if (job.state != State::kOwned || result.size() >= kMostHandOvers) continue;
-    if (now_ns < job.stays_until_ns) continue;
-    if (PreferredDaemon(addresses, id.tenant, id.job) != 0) result.push_back(id);
-  }
-  return result;
-}
-
-// The daemon that should get the job has gone, or the database is too slow. What this one knew of the job
-// comes from the database.
-void Fleet::Stay(const JobId& id, const std::vector<std::string>& agents) {
-  {
-    const absl::MutexLock lock(&mutex_);
-    Job& job = jobs_[id];
-    job.state = State::kClaimed;
-    job.is_judged = false;
-    job.since_ns = BootNs();
-  }
-  hooks_.release(id, agents);
-}
-
-void Fleet::FinishHandOvers() {
-  struct Leaving {
-    int64_t token, since_ns;
-    DaemonRow to;
-    std::vector<std::string> agents;
-    std::function<bool()> written;
-  };
-  std::map<JobId, Leaving> leaving;
-  bool is_away = false;
-  {
-    const absl::MutexLock lock(&mutex_);
-    is_away = away_since_ns_ != 0;
-    std::vector<std::string> addresses;
-    for (const DaemonRow& daemon : daemons_) addresses.push_back(daemon.address);
-    for (auto& [id, job] : jobs_) {
-      if (job.state != State::kLeaving || addresses.empty()) continue;
-      const auto named = std::find_if(daemons_.begin(), daemons_.end(), [&name = job.to](const DaemonRow& daemon) {
-        return daemon.name == name;
-      });
-      const DaemonRow& to = named != daemons_.end()
-                                ? *named
-                                : daemons_[PreferredDaemon(addresses, id.tenant, id.job)];
-      leaving.emplace(id, Leaving{job.token, job.since_ns, to, job.agents, job.written});
-    }
-  }
-  for (const auto& [id, job] : leaving) {
-    const int64_t age_ns = BootNs() - job.since_ns;
-    const bool is_written = !job.written || job.written();
-    const bool gives_up = (!is_written || is_away) && age_ns >= kWritesWithinNs;
-    if (gives_up) share_ns_ = BootNs() + kShareAgainNs;
-    if (!gives_up && (!is_written || (hooks_.is_alerting(id) && age_ns < kAlertsWithinNs))) continue;
-    if (gives_up || job.to.address == self_.address) {
-      Stay(id, job.agents);
-      continue;
-    }
-    const absl::Status given = store_->HandOver(self_, id, job.token, job.to);
-    if (absl::IsUnavailable(given)) return;
-    if (!given.ok()) continue;  // Renew() finds out whose it is
-    spdlog::info("the daemon {} takes its share: the job {}", job.to.name, ToText(id));
-    std::vector<Report> waiting;
-    {
-      const absl::MutexLock lock(&mutex_);
-      for (auto& [agent, report] : jobs_[id].waiting) waiting.push_back(std::move(report));
-      SetOthers(job.to.address, &jobs_[id]);
-    }
-    Answer(job.to.address, waiting);
-    hooks_.release(id, job.agents);
-    if (BootNs() >= renew_ns_) return;
-  }
-}
-
-void Fleet::NoteAsked(Job* job) {
-  const int64_t now_ns = BootNs();
-  if (now_ns - job->asked_last_ns >= kAskPauseNs) job->asked_from_ns = now_ns;
-  job->asked_last_ns = now_ns;
 }
 
 void Fleet::Seek(const Report& report) {

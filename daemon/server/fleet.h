@@ -50,6 +50,8 @@ struct FleetOptions {
   // How long a daemon must be there before others give it its share of jobs.
   int64_t settled_after_ns = 30'000'000'000;
   int64_t share_every_ns = 5'000'000'000;  // from one look for jobs to hand over to the next
+  int64_t writes_within_ns = 3'000'000'000;   // of a job that comes back, or leaves
+  int64_t forget_others_ns = 60'000'000'000;  // jobs of other daemons, for which no agent asks
   int64_t ask_again_ns = 1'000'000'000;     // who owns a job of another daemon
   int64_t owners_every_ns = 2'000'000'000;  // from one look at the owners of all jobs to the next
   // Agents must ask for a job of another daemon for so long before this one asks that daemon for it.
@@ -167,7 +169,7 @@ class Fleet : public JobOwnership, public FleetView {
   void Claim();
   bool HasUnloaded() const;
   void TakeProvisional();
-  std::vector<JobId> Loadable();
+  std::vector<JobId> Loadable(bool* is_late);
   void AdoptClaimed();
   absl::StatusOr<Continuation> LoadFromDatabase(const JobId& job);
   void RefreshOwners();
@@ -176,7 +178,7 @@ class Fleet : public JobOwnership, public FleetView {
   void YieldUnreached();
   void BeginLeaving(const JobId& job, const std::string& to);
   void ReleaseUnused();
-  static bool IsForgotten(const Job& job);
+  bool IsForgotten(const Job& job) const;
   void ForgetOthers();
   void BeginHandOvers();
   void FinishHandOvers();

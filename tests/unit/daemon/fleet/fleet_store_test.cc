@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/fleet/boot_clock.h"
 #include "daemon/fleet/lease.h"
 #include "daemon/store/postgres_layout.h"
 #include "histories.h"
@@ -30,12 +31,6 @@ using testing::HasSubstr;
 
 constexpr int64_t kLease = 6 * kSecond;
 const JobId kTrain = {"default", "train"};
-
-int64_t BootNs() {
-  timespec time = {};
-  clock_gettime(CLOCK_BOOTTIME, &time);
-  return int64_t{time.tv_sec} * kSecond + time.tv_nsec;
-}
 
 DaemonRow Row(const std::string& name, const std::string& incarnation = "") {
   DaemonRow row;

@@ -96,6 +96,8 @@ class FleetTest : public testing::Test {
     options.patience_ns = patience_ns;
     options.settled_after_ns = 0;
     options.ask_again_ns = ask_again_ns_;
+    options.writes_within_ns = writes_within_ns_;
+    options.forget_others_ns = forget_others_ns_;
     options.try_again_ns = try_again_ns_;
     options.share_every_ns = options.owners_every_ns = options.want_after_ns = 0;
     auto fleet = std::make_unique<Fleet>(options, std::make_unique<FakeStore>(&database_),
@@ -117,7 +119,11 @@ class FleetTest : public testing::Test {
     hooks.take_unknown = [this](const JobId& job) { Say(absl::StrCat("numbers of ", job.job)); };
     hooks.has_backlog = [] { return false; };
     hooks.prove = [this](const JobId& job) { Say(absl::StrCat("proves ", job.job)); };
-    hooks.written = [this] { return [this] { return is_written_; }; };
+    // Asks whose a job is, as the history does: the fleet must not hold its mutex meanwhile.
+    hooks.written = [this, asked = fleet.get()] {
+      asked->TokenOf(kJob);
+      return [this, asked] { return asked->TokenOf(kJob) >= 0 && is_written_; };
+    };
     hooks.is_reached = [this](const JobId&) { return is_reached_; };
     hooks.is_alerting = [](const JobId&) { return false; };
     fleet->Prepare(kHere, "", std::move(hooks));
@@ -137,6 +143,8 @@ class FleetTest : public testing::Test {
   absl::Status load_;
   int64_t ask_again_ns_ = 1'000'000'000;
   int64_t try_again_ns_ = 500'000'000;
+  int64_t writes_within_ns_ = 3'000'000'000;
+  int64_t forget_others_ns_ = 60'000'000'000;
   bool is_lease_over_ = false;  // as soon as it is renewed
   bool has_ = true;             // anything of the job
   bool is_reached_ = true;      // by agents of the job
@@ -346,6 +354,36 @@ TEST_F(FleetTest, HandsAJobOverOnceAllAboutItIsWritten) {
   is_written_ = true;
   fleet->Step();
   EXPECT_EQ(database_.theirs.count(theirs), 1u);
+}
+
+// Nobody would watch the job until the database takes the writes.
+TEST_F(FleetTest, GivesAHandOverUpAndWatchesTheJobIfItsWritesDoNotReachTheDatabase) {
+  const JobId theirs = JobFor(1);
+  writes_within_ns_ = 0;
+  database_.mine[theirs] = 6;
+  const auto fleet = MakeFleet();
+  fleet->Step();
+  AddOther();
+  is_written_ = false;
+  for (int i = 0; i < 6; ++i) fleet->Step();
+  EXPECT_TRUE(fleet->Owns(theirs));
+  EXPECT_TRUE(fleet->IsUnproven(theirs)) << "it lacks what is not written";
+  EXPECT_EQ(database_.theirs.count(theirs), 0u);
+}
+
+TEST_F(FleetTest, ForgetsAJobOfAnotherDaemonOnceAllAboutItIsWritten) {
+  forget_others_ns_ = -1;
+  database_.mine[kJob] = 5;
+  const auto fleet = MakeFleet();
+  fleet->Step();
+  is_written_ = false;
+  database_.mine.clear();
+  database_.theirs[kJob] = {"there", kThere, 6, false, 1};
+  for (int i = 0; i < 3; ++i) fleet->Step();
+  EXPECT_EQ(fleet->TokenOf(kJob), 5) << "what waits has this token";
+  is_written_ = true;
+  fleet->Step();
+  EXPECT_EQ(fleet->TokenOf(kJob), 0);
 }
 
 // It gave the job away, nobody took it, and the database lacks what it wrote about it.
