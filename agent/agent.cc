@@ -69,6 +69,12 @@ PendingRequest ToPending(uint64_t stream, uint64_t number,
   return request;
 }
 
+// No later try helps, unless somebody changes a certificate, a token or a grant.
+bool IsRefusal(const grpc::Status& failure) {
+  return failure.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
+         failure.error_code() == grpc::StatusCode::PERMISSION_DENIED;
+}
+
 }  // namespace
 
 // One stream to the daemon. A reader thread reads it; only the uplink thread writes it. Every call
@@ -268,7 +274,7 @@ void Agent::RunUplink() {
   hello.mutable_hello()->set_tick_ns(options_.tick_ns);
   hello.mutable_hello()->set_follows_owners(options_.watcher != nullptr);
   int64_t pause = kFirstPause;
-  bool warned = false;
+  enum class Said { kNothing, kAway, kRefused } said = Said::kNothing;  // in the last warning
   while (true) {
     grpc::Status failure;
     bool must_connect_anew = false, has_worked = false;
@@ -280,7 +286,7 @@ void Agent::RunUplink() {
       must_connect_anew = link.must_connect_anew();
       if (link.welcomed()) {
         pause = kFirstPause;
-        warned = false;
+        said = Said::kNothing;
         has_worked = MonotonicNs() - begun_ns >= kHasWorkedNs;
       }
       if (link.broken()) failure = link.Finish();
@@ -292,8 +298,9 @@ void Agent::RunUplink() {
     if (must_connect_anew) continue;
     if (options_.watcher != nullptr) options_.watcher->Broken();
     // A daemon ends the stream when a job goes to another daemon. If it is away, the next try says so.
-    if (!warned && !has_worked) WarnOfFailure(failure);
-    warned = !has_worked;
+    const Said now = IsRefusal(failure) ? Said::kRefused : has_worked ? Said::kNothing : Said::kAway;
+    if (now != Said::kNothing && now != said) WarnOfFailure(failure);
+    said = now;
     ++dropped_ticks_;
     // Random jitter spreads out the reconnections of a thousand agents.
     Sleep(pause + MonotonicNs() % (pause / 2));
@@ -307,11 +314,9 @@ void Agent::RunUplink() {
 void Agent::WarnOfFailure(const grpc::Status& failure) const {
   const std::string reason =
       options_.explain ? options_.explain(failure) : failure.error_message();
-  const bool is_refused = failure.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
-                          failure.error_code() == grpc::StatusCode::PERMISSION_DENIED;
   spdlog::warn("{}{}{}",
-               is_refused ? "the daemon refuses this agent; retrying until it admits it"
-                          : "cannot reach the daemon; retrying until it answers",
+               IsRefusal(failure) ? "the daemon refuses this agent; retrying until it admits it"
+                                  : "cannot reach the daemon; retrying until it answers",
                reason.empty() ? "" : ": ", CleanText(reason));
 }
 

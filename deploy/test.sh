@@ -132,6 +132,10 @@ ctest=(ctest --preset "$preset" --no-tests=error)
 if has_pytest_plugin pytest_rerunfailures; then
   export PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} --reruns=1 -rR"
 fi
+# A test that hangs fails and says where. The limit is for each try, so it does not cover fixtures.
+if has_pytest_plugin pytest_timeout; then
+  export PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} --timeout=400 --override-ini=timeout_func_only=true"
+fi
 step "unit tests"
 run_tests "unit-$preset" "${ctest[@]}" --repeat until-pass:2 -LE 'e2e|torch' -j 2 \
   --output-junit "$logs/unit-$preset.xml"

@@ -19,9 +19,10 @@ class Proxy:
         self.cut_bytes = 0   # that a cut left out
         self.loop = asyncio.new_event_loop()
         up = threading.Event()
-        self.thread = threading.Thread(target=self._run, args=(up,))
+        self.thread = threading.Thread(target=self._run, args=(up,), daemon=True)
         self.thread.start()
-        up.wait()
+        if not up.wait(10):
+            raise OSError(f"cannot listen on {listen}")
 
     def close(self):
         self.loop.call_soon_threadsafe(self.loop.stop)

@@ -24,7 +24,7 @@ class Receiver:
                 pass
 
         self.server = http.server.ThreadingHTTPServer(address, Handler)
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.1,))
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.1,), daemon=True)
         self.thread.start()
 
     def close(self):

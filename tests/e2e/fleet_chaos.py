@@ -132,10 +132,17 @@ class ChaosFleet:
             self.daemons[name] = Daemon(name, folder, link, [
                 BUILD / "bin" / "rollcalld", f"--hang-after={HANG_AFTER}s", f"--store={url}", alert],
                 server.environment, have_fronts)
+        try:
+            wait_for(self._is_ready, 60)
+        except AssertionError:
+            self.end()
+            raise
+
+    def _is_ready(self):
         # A daemon that knows no other one alerts also without the database.
-        know_all = f'rollcall_fleet_daemons{{state="answers"}} {count}'
-        wait_for(lambda: all(daemon.holds_lease() and know_all in (daemon.try_metrics() or "")
-                             for daemon in self.daemons.values()), 60)
+        know_all = f'rollcall_fleet_daemons{{state="answers"}} {len(self.daemons)}'
+        return all(daemon.holds_lease() and know_all in (daemon.try_metrics() or "")
+                   for daemon in self.daemons.values())
 
     @property
     def address(self):

@@ -87,7 +87,7 @@ def test_the_example_of_the_package_is_usable(program, tmp_path):
 def test_a_wrong_file_stops_the_start_with_another_code_than_a_failure(start):
     wrong = start("max-jobs: none\n")
     assert wrong.process.wait(timeout=20) == 2
-    assert f"{wrong.file}:3: max-jobs: " in wrong.process.stderr.read()
+    assert f"{wrong.file}:3: max-jobs: " in wrong.read_rest()
 
 
 def test_a_reload_says_what_counts_now_and_what_only_after_a_restart(start):

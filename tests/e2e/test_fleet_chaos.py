@@ -94,7 +94,7 @@ class Slot:
         self.fleet, self.disturber, self.number, self.ends_at = fleet, disturber, number, ends_at
         self.random = random.Random(SEED * 1000 + number)
         self.jobs, self.problem = [], None
-        self.thread = threading.Thread(target=self._run)
+        self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
     def _run(self):

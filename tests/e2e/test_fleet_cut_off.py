@@ -16,7 +16,7 @@ class AlertersWatch:
 
     def __init__(self, fleet, job):
         self.fleet, self.job, self.samples, self.is_over = fleet, job, [], False
-        self.thread = threading.Thread(target=self._run)
+        self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
     def _run(self):

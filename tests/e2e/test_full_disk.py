@@ -94,7 +94,7 @@ def test_a_daemon_that_stops_on_a_full_disk_lists_what_it_lost(disk, daemon_on, 
     begun = time.monotonic()
     daemon_on.kill()
     assert time.monotonic() - begun < 15
-    said = daemon_on.process.stderr.read()
+    said = daemon_on.read_rest()
     assert "cannot write the report" in said and "No space left on device" in said
 
 

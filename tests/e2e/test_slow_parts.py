@@ -115,7 +115,7 @@ def test_a_daemon_stops_in_time_whatever_hangs(tmp_path, start_daemon, start_job
     daemon.process.send_signal(signal.SIGTERM)
     daemon.process.wait(timeout=20)
     assert time.monotonic() - begun < 15
-    said = daemon.process.stderr.read()
+    said = daemon.read_rest()
     assert "(json): the receiver does not respond" in said
     assert "in the history" in said and "cannot save" in said
 

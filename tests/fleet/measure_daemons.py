@@ -56,7 +56,6 @@ def measure(options, count, folder):
                               f"--store={server.url}", f"--daemon-name=daemon-{number}"], env=server.environment)
             said = daemon.read_until(r"agents on (127\.0\.0\.1:\d+), pages on (http://127\.0\.0\.1:\d+)/")
             daemon.address, daemon.page = said.groups()
-            subprocess.Popen(["cat"], stdin=daemon.process.stderr, stdout=open(f"{folder}/log-{number}", "wb"))
             daemons.append(daemon)
         return load(options, server, daemons)
     finally:
