@@ -29,6 +29,10 @@ constexpr AlertKindFacts kKinds[] = {
 
 }  // namespace
 
+bool TakesAnnotations(AlertKind kind) {
+  return kind == AlertKind::kCloudEvents || kind == AlertKind::kKafka;
+}
+
 const AlertKindFacts& FactsOf(AlertKind kind) {
   for (const AlertKindFacts& known : kKinds) {
     if (known.kind == kind) return known;

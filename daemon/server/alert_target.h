@@ -44,6 +44,9 @@ struct AlertKindFacts {
 };
 
 const AlertKindFacts& FactsOf(AlertKind kind);
+// Whether receivers of this kind learn of each note and acknowledgement: programs do, people would be
+// disturbed by what one of them did.
+bool TakesAnnotations(AlertKind kind);
 // nullptr: no kind has this name.
 const AlertKindFacts* FindAlertKind(const std::string& name);
 // "json (a URL), slack (a URL of a hook), ...".

@@ -26,6 +26,8 @@ const char* Status(AlertEvent event) {
       return "firing";
     case AlertEvent::kUpdated:
       return "updated";
+    case AlertEvent::kAnnotated:
+      return "annotated";
     case AlertEvent::kResolved:
       return "resolved";
   }
@@ -95,6 +97,7 @@ AlertValues FactsInWords(const AlertValues& values, size_t most) {
 std::string HeadlineInWords(const AlertValues& values, AlertEvent event) {
   switch (event) {
     case AlertEvent::kConfirmed:
+    case AlertEvent::kAnnotated:
       return "";
     case AlertEvent::kUpdated:
       return absl::StrCat("correction of the first message about ", ValueOf(values, "incident"),

@@ -35,6 +35,7 @@ struct EventName {
 };
 constexpr EventName kEvents[] = {{"confirmed", AlertEvent::kConfirmed},
                                  {"updated", AlertEvent::kUpdated},
+                                 {"annotated", AlertEvent::kAnnotated},
                                  {"resolved", AlertEvent::kResolved}};
 
 const char* AlertEventName(AlertEvent event) {
@@ -381,6 +382,14 @@ void AlertSender::Send(const v1::Incident& incident, AlertEvent event) {
 std::set<std::string> AlertSender::Addressees(const v1::Incident& head, AlertEvent event,
                                               const Announced& announced) const {
   std::set<std::string> to;
+  if (event == AlertEvent::kAnnotated) {
+    for (const Worker& worker : workers_) {
+      const Receiver& receiver = *worker.receiver;
+      const bool was_told = announced.told.count(receiver.id) > 0;
+      if (was_told && TakesAnnotations(receiver.target.kind)) to.insert(receiver.id);
+    }
+    return to;
+  }
   if (event == AlertEvent::kResolved || announced.signature != Signature(head)) {
     for (const auto& [receiver, sequence] : announced.told) to.insert(receiver);
   }
@@ -448,8 +457,11 @@ void AlertSender::Announce(const v1::Incident& head, AlertEvent event, std::set<
   if (replaces) {
     to.insert(announced->addressed.begin(), announced->addressed.end());
   } else {
-    announced->due_ns =
-        may_wait ? std::max(now_ns, announced->due_ns + options_.updates_apart_ns) : now_ns;
+    // An annotation waits only for the alerts before it, and delays none.
+    if (event != AlertEvent::kAnnotated) {
+      announced->due_ns =
+          may_wait ? std::max(now_ns, announced->due_ns + options_.updates_apart_ns) : now_ns;
+    }
     ++row.sequence;
   }
   Address(std::move(to), announced);

@@ -51,7 +51,12 @@ struct AlertOptions {
   uint64_t open_files = 0;  // soft limit for commands; 0: the limit of this process
 };
 
-enum class AlertEvent { kConfirmed, kUpdated, kResolved };
+enum class AlertEvent {
+  kConfirmed,
+  kUpdated,
+  kAnnotated,  // a person has acted: only for receivers that are programs (TakesAnnotations())
+  kResolved
+};
 
 struct AlertMessage {
   v1::Incident incident;  // without stacks
@@ -90,8 +95,8 @@ class AlertSender {
   void Restore(const std::vector<AlertRow>& rows);
 
   // Ignores an event that was announced, an update that changes neither the root cause nor its
-  // culprits nor who gets alerts of the incident, and all but the first event of an incident that
-  // was not announced. A receiver that got the first alert of an incident gets all that follow.
+  // culprits nor who gets alerts of the incident, all but the first event of an incident that was not
+  // announced, and all that follows its end. A receiver that got the first alert of an incident gets all that follow.
   void Send(const v1::Incident& incident, AlertEvent event);
 
   // Another daemon has the job: drops its alerts, and what was announced of it.

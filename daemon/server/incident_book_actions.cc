@@ -28,6 +28,7 @@ absl::Status IncidentBook::Change(const std::string& id,
       SetPending(job, *record);
       ++job.changes;
       ++changes_;
+      alerts_->Send(record->incident, AlertEvent::kAnnotated);
       return status;
     }
   }

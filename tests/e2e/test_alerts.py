@@ -300,15 +300,21 @@ routes:
 """)
     daemon = start_daemon(f"--alert-routes={routes}")
     job = start_job(daemon)
-    daemon.read_until("cannot deliver the alert of a-job-1 .cloudevents, bus.")
+    incident = daemon.read_until(r"cannot deliver the alert of (a-job-\d+) .cloudevents, bus.")[1]
+    for action in (f"acknowledge?id={incident}", f"note?id={incident}&text=link+on+node-1"):
+        urllib.request.urlopen(urllib.request.Request(f"{daemon.page}/api/v1/incident/{action}", method="POST",
+                                                      headers={"X-Rollcall": "1"}), timeout=10).close()
     job.kill()
     service = Service(event_problem, port)
-    wait_for(lambda: len(service.taken) > 1, seconds=60)
+    wait_for(lambda: len(service.taken) > 3, seconds=60)
     service.close()
     assert service.problems == []
     events = [body for _, _, _, body in service.taken]
-    assert [event["type"] for event in events] == ["rollcall.incident.confirmed",
-                                                   "rollcall.incident.ended"]
-    assert [event["id"] for event in events] == ["a-job-1/1", "a-job-1/2"]
+    assert [event["type"] for event in events] == [
+        "rollcall.incident.confirmed", "rollcall.incident.annotated", "rollcall.incident.annotated",
+        "rollcall.incident.ended"]
+    assert [event["id"] for event in events] == [f"{incident}/{number}" for number in (1, 2, 3, 4)]
+    assert events[1]["data"]["acknowledged"]["who"] and "notes" not in events[1]["data"]
+    assert events[2]["data"]["notes"][0]["text"] == "link on node-1"
     assert events[0]["data"]["verdicts"][0]["cause"] == "missing_rank"
     assert SIGNING_KEY not in daemon.end()

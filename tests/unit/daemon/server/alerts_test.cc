@@ -596,6 +596,65 @@ TEST(AlertRoutingTest, ARestartedDaemonSendsWhatIsUnsentOnlyWhereItBelongs) {
   EXPECT_TRUE(pager.bodies().empty());
 }
 
+// A chat and a bus that get everything.
+AlertOptions ToChatAndBus(const Receiver& chat, const Receiver& bus) {
+  AlertOptions options = To(AlertKind::kJson, chat.url());
+  options.targets.push_back({AlertKind::kCloudEvents, bus.url()});
+  return options;
+}
+
+TEST(AlertAnnotationTest, ANoteIsAnEventOfItsOwnForABusAndNoMessageForPeople) {
+  Receiver chat(0), bus(0);
+  AlertSender sender(ToChatAndBus(chat, bus));
+  sender.Send(Incident(), AlertEvent::kConfirmed);
+  sender.Send(Incident(), AlertEvent::kAnnotated);
+  sender.Send(Incident(), AlertEvent::kAnnotated);
+  sender.Send(Incident(), AlertEvent::kResolved);
+  sender.Send(Incident(), AlertEvent::kAnnotated);
+  ASSERT_TRUE(Eventually([&] { return sender.sent() == 6; }));
+  EXPECT_EQ(chat.keys(), (std::vector<std::string>{"job-1/1", "job-1/4"}));
+  EXPECT_EQ(bus.keys(), (std::vector<std::string>{"job-1/1", "job-1/2", "job-1/3", "job-1/4"}));
+  EXPECT_THAT(bus.bodies()[1], HasSubstr(R"("type":"rollcall.incident.annotated")"));
+  EXPECT_EQ(sender.waiting(), 0u);
+}
+
+TEST(AlertAnnotationTest, ANoteDelaysNoCorrection) {
+  Receiver chat(0), bus(0);
+  AlertOptions options = ToChatAndBus(chat, bus);
+  options.updates_apart_ns = 100'000'000;
+  AlertSender sender(options);
+  sender.Send(Incident(), AlertEvent::kConfirmed);
+  sender.Send(WithCulprit(7), AlertEvent::kUpdated);
+  sender.Send(WithCulprit(7), AlertEvent::kAnnotated);
+  ASSERT_TRUE(Eventually([&] { return sender.sent() == 5; }));
+  EXPECT_EQ(chat.keys(), (std::vector<std::string>{"job-1/1", "job-1/2"}));
+  EXPECT_EQ(bus.keys(), (std::vector<std::string>{"job-1/1", "job-1/2", "job-1/3"}));
+}
+
+TEST(AlertAnnotationTest, ARestartedDaemonSendsAnUnsentNoteToTheBusAloneAndGoesOn) {
+  Receiver chat(0), bus(0);
+  const AlertOptions options = ToChatAndBus(chat, bus);
+  const auto outbox = std::make_shared<FakeOutbox>();
+  {
+    AlertSender sender(options, outbox);
+    sender.Send(Incident(), AlertEvent::kConfirmed);
+    ASSERT_TRUE(Eventually([&] { return sender.sent() == 2; }));
+  }
+  std::vector<AlertRow> rows = outbox->rows();
+  rows.push_back(rows[0]);
+  rows[1].sequence = 2;
+  rows[1].kind = "annotated";
+  rows[1].sent = false;
+  rows[1].receivers.clear();
+  AlertSender sender(options, outbox);
+  sender.Restore(rows);
+  sender.Send(Incident(), AlertEvent::kUpdated);  // nothing has changed
+  sender.Send(Incident(), AlertEvent::kResolved);
+  ASSERT_TRUE(Eventually([&] { return sender.sent() == 3; }));
+  EXPECT_EQ(chat.keys(), (std::vector<std::string>{"job-1/1", "job-1/3"}));
+  EXPECT_EQ(bus.keys(), (std::vector<std::string>{"job-1/1", "job-1/2", "job-1/3"}));
+}
+
 TEST(AlertSenderTest, NeverLogsTheAddress) {
   testing::internal::CaptureStderr();
   testing::internal::CaptureStdout();
