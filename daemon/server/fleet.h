@@ -55,7 +55,7 @@ struct FleetOptions {
   int64_t ask_again_ns = 1'000'000'000;     // who owns a job of another daemon
   int64_t owners_every_ns = 2'000'000'000;  // from one look at the owners of all jobs to the next
   // Agents must ask for a job of another daemon for so long before this one asks that daemon for it.
-  int64_t want_after_ns = 4'000'000'000;
+  int64_t want_after_ns = 2'000'000'000;
   std::string alone_file;  // remembers whether there were other daemons; "": nothing does
 };
 
