@@ -14,8 +14,9 @@ import pytest
 
 from conftest import AS_NOBODY, can_be_others
 
-PROGRAMS = max(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), default=None,
-               key=lambda path: int(path.parent.name))
+PROGRAMS = (pathlib.Path(os.environ["ROLLCALL_POSTGRES"]) if "ROLLCALL_POSTGRES" in os.environ else
+            max(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), default=None,
+                key=lambda path: int(path.parent.name)))
 PASSWORD = "b52-secret"
 
 

@@ -24,8 +24,10 @@ namespace rollcall {
 
 class PostgresServer {
  public:
-  // The newest one that Debian's packages have installed. "": there is none.
+  // $ROLLCALL_POSTGRES (tests/fleet/postgres_of.sh), or the newest one that Debian's packages have
+  // installed. "": there is none.
   static std::string FindPrograms() {
+    if (const char* const chosen = getenv("ROLLCALL_POSTGRES")) return chosen;
     std::string newest;
     std::error_code none;
     for (const auto& version : std::filesystem::directory_iterator("/usr/lib/postgresql", none)) {
