@@ -277,21 +277,21 @@ void Agent::RunUplink() {
   enum class Said { kNothing, kAway, kRefused } said = Said::kNothing;  // in the last warning
   while (true) {
     grpc::Status failure;
-    bool must_connect_anew = false, has_worked = false;
+    bool must_connect_anew = false, has_worked = false, trusts = true;
     const int64_t begun_ns = MonotonicNs();
     {
       const auto stub = v1::AgentLink::NewStub(channels_());
       Link link(this, stub.get());
-      if (link.Send(hello) && AwaitWelcome(link)) TickUntilBroken(&link);
+      if (link.Send(hello) && AwaitWelcome(link)) trusts = TickUntilBroken(&link);
       must_connect_anew = link.must_connect_anew();
       if (link.welcomed()) {
         pause = kFirstPause;
         said = Said::kNothing;
         has_worked = MonotonicNs() - begun_ns >= kHasWorkedNs;
       }
-      if (link.broken()) failure = link.Finish();
       // Explaining it connects once more, and sees why.
-      if (!link.broken() && !stopping()) failure = {grpc::StatusCode::UNAVAILABLE, kDistrusted};
+      if (!trusts) failure = {grpc::StatusCode::UNAVAILABLE, kDistrusted};
+      if (trusts && !must_connect_anew && !stopping()) failure = link.Finish();
     }
     CloseLink();
     if (stopping()) break;
@@ -328,7 +328,8 @@ bool Agent::AwaitWelcome(const Link& link) {
   return !link.broken();
 }
 
-void Agent::TickUntilBroken(Link* link) {
+// False: the stream is whole, and its daemon is no longer to be trusted.
+bool Agent::TickUntilBroken(Link* link) {
   collector_.SetWholeRecords(link->whole_records());
   tick_ns_ = options_.tick_ns;  // until the daemon asks for another pace
   is_connected_ = true;
@@ -336,7 +337,7 @@ void Agent::TickUntilBroken(Link* link) {
   int64_t trusted_ns = MonotonicNs();
   while (!link->broken() && !link->must_connect_anew() && !stopping()) {
     if (options_.still_trusts && MonotonicNs() - trusted_ns >= kTrustChecksApart) {
-      if (!options_.still_trusts(link->context())) return;
+      if (!options_.still_trusts(link->context())) return false;
       trusted_ns = MonotonicNs();
     }
     const int64_t next_ns = MonotonicNs() + tick_ns_;
@@ -349,6 +350,7 @@ void Agent::TickUntilBroken(Link* link) {
     SendLastTicks(whole, link);
     link->Close();
   }
+  return true;
 }
 
 // Reports how the last processes ended. A stream without a tick so far gets a whole tick. The last

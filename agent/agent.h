@@ -108,7 +108,7 @@ class Agent {
   bool AwaitWelcome(const Link& link);
   void WarnOfFailure(const grpc::Status& failure) const;
   // Or until the daemon may not be believed any more.
-  void TickUntilBroken(Link* link);
+  bool TickUntilBroken(Link* link);
   void Collect(bool whole, v1::Tick* tick);
   void CollectAndSend(bool whole, Link* link);
   void SendLastTicks(bool whole, Link* link);

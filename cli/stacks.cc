@@ -249,8 +249,9 @@ int StacksOfJob(const Flags& flags) {
   if (!status.ok() && processes == 0 && !wants_part) {
     const std::vector<pid_t> here = ProcessesOfJob(flags.names.front());
     if (!here.empty()) {
-      std::cerr << "rollcall: no daemon at " << flags.daemon.address << " has job " << flags.names.front()
-                << ": printing only the job's processes on this host\n";
+      std::cerr << "rollcall: no stacks of job " << flags.names.front() << " from the daemon at "
+                << flags.daemon.address << ": " << (*channels)->Explain(status)
+                << "\nrollcall: printing only the job's processes on this host\n";
       Flags local = flags;
       local.merge = !flags.each;
       return StacksOfProcesses(local, here);

@@ -314,7 +314,7 @@ routes:
         "rollcall.incident.confirmed", "rollcall.incident.annotated", "rollcall.incident.annotated",
         "rollcall.incident.ended"]
     assert [event["id"] for event in events] == [f"{incident}/{number}" for number in (1, 2, 3, 4)]
-    assert events[1]["data"]["acknowledged"]["who"] and "notes" not in events[1]["data"]
+    assert events[1]["data"]["acknowledged"]["who"] and events[1]["data"]["notes"] == []
     assert events[2]["data"]["notes"][0]["text"] == "link on node-1"
     assert events[0]["data"]["verdicts"][0]["cause"] == "missing_rank"
     assert SIGNING_KEY not in daemon.end()
