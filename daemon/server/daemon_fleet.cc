@@ -74,6 +74,7 @@ void Daemon::StartFleet() {
   hooks.has_backlog = [this] { return incidents_.HasBacklog(); };
   hooks.written = [this] { return incidents_.StoredBarrier(); };
   hooks.is_reached = [this](const JobId& job) { return store_.IsHeard(job); };
+  hooks.drop = [this](Dropped what) { counters_.CountDropped(what, 1); };
   hooks.is_alerting = [this](const JobId& job) { return incidents_.IsAlerting(job); };
   const std::string page = http_ == nullptr ? "" : page_url();
   fleet_->Start(Address(), options_.alerts.page.empty() ? page : options_.alerts.page,

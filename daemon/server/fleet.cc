@@ -529,6 +529,9 @@ void Fleet::Seek(const Report& report) {
   std::string owner;
   {
     const absl::MutexLock lock(&mutex_);
+    if (jobs_.size() >= options_.most_jobs && jobs_.count(report.job) == 0) {
+      return hooks_.drop(Dropped::kJobs);
+    }
     Job& job = jobs_[report.job];
     if (job.state == State::kOthers) NoteAsked(&job);
     const bool is_known = job.state == State::kOthers && BootNs() - job.asked_ns < options_.ask_again_ns &&
@@ -537,7 +540,8 @@ void Fleet::Seek(const Report& report) {
       owner = job.owner;
     } else if (job.state != State::kOwned && job.state != State::kProvisional) {
       if (job.state == State::kOthers) job.state = State::kSought;
-      if (job.waiting.size() < kMostWaiting) job.waiting[report.agent] = report;
+      if (job.waiting.size() >= kMostWaiting) return hooks_.drop(Dropped::kAgents);
+      job.waiting[report.agent] = report;
       return;
     }
   }

@@ -30,6 +30,7 @@
 #include "daemon/fleet/daemon_row.h"
 #include "daemon/fleet/fleet_store.h"
 #include "daemon/fleet/lease.h"
+#include "daemon/model/client_limits.h"
 #include "daemon/server/fleet_view.h"
 #include "daemon/server/ownership.h"
 #include "daemon/server/stop_signal.h"
@@ -56,6 +57,7 @@ struct FleetOptions {
   int64_t owners_every_ns = 2'000'000'000;  // from one look at the owners of all jobs to the next
   // Agents must ask for a job of another daemon for so long before this one asks that daemon for it.
   int64_t want_after_ns = 2'000'000'000;
+  size_t most_jobs = 100'000;  // that agents have reported here, also those of other daemons
   std::string alone_file;  // remembers whether there were other daemons; "": nothing does
 };
 
@@ -95,6 +97,8 @@ class Fleet : public JobOwnership, public FleetView {
     std::function<bool(const JobId& job)> is_reached;
     // Whether an alert of the job is on its way to a receiver.
     std::function<bool(const JobId& job)> is_alerting;
+    // A report was beyond a limit. Its agent gets no answer, and reports again when it connects again.
+    std::function<void(Dropped what)> drop;
   };
 
   using Load = std::function<absl::StatusOr<Continuation>(const JobId& job)>;

@@ -90,6 +90,7 @@ class FleetTest : public testing::Test {
   std::unique_ptr<Fleet> MakeFleet(int64_t patience_ns = 0, const std::string& alone_file = "") {
     FleetOptions options;
     options.alone_file = alone_file;
+    options.most_jobs = 3;
     options.database.daemon = "here";
     if (is_lease_over_) options.lease_ns = options.margin_ns;
     options.renew_every_ns = 0;
@@ -126,6 +127,7 @@ class FleetTest : public testing::Test {
     };
     hooks.is_reached = [this](const JobId&) { return is_reached_; };
     hooks.is_alerting = [](const JobId&) { return false; };
+    hooks.drop = [this](Dropped) { Say("drops"); };
     fleet->Prepare(kHere, "", std::move(hooks));
     return fleet;
   }
@@ -183,6 +185,17 @@ TEST_F(FleetTest, NamesTheOwnerOfAnotherDaemonsJob) {
   EXPECT_EQ(TakeSaid(), (Said{"tells a: there:1"}));
   fleet->Seek(ReportBy("b"));  // known by now
   EXPECT_EQ(TakeSaid(), (Said{"tells b: there:1"}));
+}
+
+TEST_F(FleetTest, IgnoresFurtherJobsBeyondItsLimitAndCountsThem) {
+  const auto fleet = MakeFleet();
+  for (const char* name : {"one", "two", "three", "four", "one"}) {
+    fleet->Seek({{kDefaultTenant, name}, "a", true, "", name});
+  }
+  EXPECT_EQ(TakeSaid(), Said{"drops"});
+  fleet->Step();
+  EXPECT_EQ(database_.mine.count({kDefaultTenant, "three"}), 1u);
+  EXPECT_EQ(database_.mine.size(), 3u);
 }
 
 // A restarted daemon: its agents are back before the database has answered.
