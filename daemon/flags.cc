@@ -161,8 +161,8 @@ void AddHistoryFlags(CLI::App* app, DaemonFlags* flags) {
                   "database file of all incidents, or none (default: --report-dir with .db added)")
       ->envname("ROLLCALL_HISTORY");
   app->add_option("--store", flags->store,
-                  "postgresql://USER@HOST/DATABASE, for the history of several daemons; @FILE reads "
-                  "the URL from a file; a path is that of --history")
+                  "postgresql://USER@HOST/DATABASE that several daemons share: history, and who has "
+                  "which job; @FILE reads the URL from a file; a path is that of --history")
       ->envname("ROLLCALL_STORE");
   app->add_option("--daemon-name", flags->daemon_name,
                   "name of this daemon among those of --store (default: the host's name)")

@@ -7,10 +7,12 @@ import signal
 import subprocess
 
 import pytest
-from conftest import BUILD, Service
+from conftest import (AS_NOBODY, BUILD, Service, let_everybody_pass_to, needs_another_user,
+                      usable_by_all)
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = ("rollcalld", "rollcall-agent")
+GROUP = 4321  # no entry in /etc/group is needed
 
 
 def check(program, text, tmp_path, *flags):
@@ -146,24 +148,36 @@ def test_each_program_says_its_version_and_commit(program):
 def example(name):
     """The file of flags that docs/install.md shows under this name."""
     text = (ROOT / "docs" / "install.md").read_text()
-    return re.search(rf"<!-- checked: fleet {name} -->\n```yaml\n(.*?)```", text, re.DOTALL)[1]
+    return re.search(rf"<!-- checked: fleet {name} -->\n```(?:yaml)?\n(.*?)```", text, re.DOTALL)[1]
 
 
-def in_folder(text, pki, tmp_path):
-    """The text with files that exist."""
-    url = tmp_path / "store-url"
-    url.write_text("postgresql://rollcall:PASSWORD@db-1.example/rollcall\n")
-    url.chmod(0o600)
-    text = text.replace("/etc/rollcall/store-url", str(url)).replace("/etc/rollcall/pki/", f"{pki}/")
-    return text.replace("agent.crt", "node-1.crt").replace("agent.key", "node-1.key")
+def type_commands(name, folder, etc):
+    """What docs/install.md says, with `etc` for /etc/rollcall, and GROUP."""
+    lines = [line for line in example(name).splitlines() if not line.startswith(("groupadd", "systemctl"))]
+    text = "\n".join(lines).replace("/etc/rollcall", str(etc)).replace("-g rollcall-tls", f"-g {GROUP}")
+    subprocess.run(["bash", "-euc", text], cwd=folder, check=True, capture_output=True, timeout=60,
+                   env={**os.environ, "PATH": f"{BUILD / 'bin'}:{os.environ['PATH']}"})
 
 
-def test_the_files_of_three_daemons_in_the_docs_are_usable(pki, tmp_path):
-    for program, name in (("rollcalld", "daemon.yaml"), ("rollcall-agent", "agent.yaml")):
-        text = in_folder(example(name), pki, tmp_path)
-        result, file = check(program, text, tmp_path)
-        assert (result.returncode, result.stderr) == (0, "")
-        assert result.stdout == f"{program}: the flags are usable, with {file}\n"
+@needs_another_user
+def test_the_recipe_of_three_daemons_in_the_docs_gives_each_service_what_it_can_read(tmp_path):
+    etc, pki = tmp_path / "etc", tmp_path / "rollcall-pki"
+    etc.mkdir()
+    type_commands("authority", tmp_path, etc)
+    (pki / "store-url").write_text("postgresql://rollcall:PASSWORD@db-1.example/rollcall\n")
+    type_commands("daemon", pki, etc)
+    type_commands("agent", pki, etc)
+    let_everybody_pass_to(etc / "daemon.key")
+    daemons_user = ["setpriv", "--reuid=65534", "--regid=65534", f"--groups={GROUP}"]
+    for program, name, before in (("rollcalld", "daemon.yaml", daemons_user), ("rollcall-agent", "agent.yaml", [])):
+        text = example(name).replace("/etc/rollcall", str(etc))
+        (etc / name).write_text(text)
+        copy = usable_by_all(program)
+        done = [subprocess.run([*user, copy, f"--config={etc / name}", "--check-config"], capture_output=True,
+                               text=True, timeout=60, check=False) for user in (before, AS_NOBODY)]
+        os.unlink(copy)
+        assert (done[0].returncode, done[0].stderr) == (0, "")
+        assert done[1].returncode == 2 and "ermission denied" in done[1].stderr, done[1]
         wrong, _ = check(program, text + "advertize: here\n", tmp_path)
         assert wrong.returncode == 2
 
