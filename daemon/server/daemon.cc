@@ -289,7 +289,7 @@ void Daemon::AuditRefusal(const AuditEntry& event) {
 void Daemon::Publish() {
   incidents_.Publish();
   store_.RestoreAttempts(incidents_.ConsumeAttempts());
-  incidents_.SaveAttempts(store_.TakeAttemptChanges(incidents_.ConsumeMustSaveAttempts()));
+  incidents_.SaveAttempts(store_.TakeAttemptChanges(incidents_.ConsumeAttemptsToSave()));
 }
 
 void Daemon::MarkSilentAgents(int64_t now_ns) {

@@ -129,8 +129,9 @@ class IncidentBook {
 
   // The attempts that an earlier daemon recorded; once, as soon as the history is open.
   std::map<JobKey, AttemptFacts> ConsumeAttempts() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns true once after a new file replaced the history: SaveAttempts() must get all attempts.
-  bool ConsumeMustSaveAttempts() ABSL_LOCKS_EXCLUDED(mutex_);
+  // SaveAttempts() must get these: all once after a new file replaced the history, and those of a job that
+  // was adopted.
+  AttemptsToSave ConsumeAttemptsToSave() ABSL_LOCKS_EXCLUDED(mutex_);
   void SaveAttempts(AttemptChanges changes);
   // For the history only.
   void SaveAction(ActionRow action);
@@ -348,7 +349,7 @@ class IncidentBook {
   std::set<JobKey> awaited_ ABSL_GUARDED_BY(mutex_);
   std::set<JobId> adopted_ ABSL_GUARDED_BY(mutex_);  // by Adopt(), and not yet this daemon's
   std::map<JobKey, AttemptFacts> attempts_ ABSL_GUARDED_BY(mutex_);  // restored
-  bool must_save_attempts_ ABSL_GUARDED_BY(mutex_) = false;
+  AttemptsToSave attempts_to_save_ ABSL_GUARDED_BY(mutex_);
   uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;  // counts changes of incidents, and forgotten jobs
 };
 

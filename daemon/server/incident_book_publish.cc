@@ -141,7 +141,7 @@ void IncidentBook::SetPending(const JobIncidents& job, const Record& record) {
 
 // A new file replaced the history.
 void IncidentBook::SetAllUnsaved() {
-  must_save_attempts_ = true;
+  attempts_to_save_.all = true;
   for (v1::Silence& silence : silences_.List(Tenants::All(), WallNow())) {
     history_->SaveSilence(std::move(silence));
   }

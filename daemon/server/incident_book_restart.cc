@@ -43,7 +43,7 @@ void IncidentBook::Adopt(const JobId& job, Continuation from_earlier) {
   // A diagnosis that was under way when the job went may have left something here, too.
   if (!is_judged || (is_unproven && !from_earlier.open.empty())) {
     Drop(job);
-    must_save_attempts_ = true;  // these were held, too
+    attempts_to_save_.jobs.insert(job);  // these were held, too
   }
   adopted_.insert(job);
   alerts_->Restore(from_earlier.alerts);
@@ -196,9 +196,9 @@ std::map<JobKey, AttemptFacts> IncidentBook::ConsumeAttempts() {
   return std::exchange(attempts_, {});
 }
 
-bool IncidentBook::ConsumeMustSaveAttempts() {
+AttemptsToSave IncidentBook::ConsumeAttemptsToSave() {
   const absl::MutexLock lock(&mutex_);
-  return std::exchange(must_save_attempts_, false);
+  return std::exchange(attempts_to_save_, {});
 }
 
 void IncidentBook::SaveAttempts(AttemptChanges changes) {

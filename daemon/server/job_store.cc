@@ -162,16 +162,19 @@ void JobStore::RestoreAttempts(const std::map<JobKey, AttemptFacts>& attempts) {
   }
 }
 
-AttemptChanges JobStore::TakeAttemptChanges(bool all) {
+AttemptChanges JobStore::TakeAttemptChanges(const AttemptsToSave& whole) {
   const absl::MutexLock lock(&mutex_);
   AttemptChanges changes = std::exchange(attempt_changes_, {});
-  if (!all) return changes;
-  changes.changed.clear();
   const auto add = [&changes](const JobId& name, const Attempts& attempts) {
     for (auto& [number, facts] : attempts.AllFacts()) {
-      changes.changed.emplace(JobKey(name, number), facts);
+      changes.changed.insert_or_assign(JobKey(name, number), facts);
     }
   };
+  for (const JobId& name : whole.jobs) {
+    const auto family = families_.find(name);
+    if (family != families_.end()) add(name, family->second.attempts);
+  }
+  if (!whole.all) return changes;
   for (const auto& [name, attempts] : restored_) add(name, attempts);
   for (const auto& [name, family] : families_) add(name, family.attempts);
   return changes;

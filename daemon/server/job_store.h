@@ -52,6 +52,12 @@ struct AttemptChanges {
   std::map<JobKey, AttemptFacts> changed;  // with their new members
 };
 
+// Attempts of which the history may lack even what has not changed.
+struct AttemptsToSave {
+  bool all = false;
+  std::set<JobId> jobs;
+};
+
 class JobStore {
  public:
   struct Job;
@@ -98,8 +104,8 @@ class JobStore {
   // The attempts that an earlier daemon recorded. Jobs that have already come are left as they are.
   void RestoreAttempts(const std::map<JobKey, AttemptFacts>& attempts)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // What has changed since the last call. `all`: what is known now.
-  AttemptChanges TakeAttemptChanges(bool all) ABSL_LOCKS_EXCLUDED(mutex_);
+  // What has changed since the last call, and all that is known now of these.
+  AttemptChanges TakeAttemptChanges(const AttemptsToSave& whole) ABSL_LOCKS_EXCLUDED(mutex_);
   // The newest records of a communicator that a whole tick should have: the store would drop more.
   uint32_t RecordsInWholeTicks() const;
 

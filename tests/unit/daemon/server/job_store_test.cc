@@ -824,27 +824,41 @@ TEST(JobStoreTest, ARestartedStoreContinuesTheAttempts) {
   JobStore before("unnamed");
   before.Apply("node", MakeStart(100), 0);
   before.Apply("node", MakeStart(200), 0);
-  const AttemptChanges changes = before.TakeAttemptChanges(false);
+  const AttemptChanges changes = before.TakeAttemptChanges({});
   ASSERT_EQ(changes.changed.size(), 2u);
   EXPECT_EQ(changes.changed.at(JobKey("job", 1)).members.size(), 4u);
-  EXPECT_TRUE(before.TakeAttemptChanges(false).changed.empty()) << "nothing has changed since";
-  EXPECT_EQ(before.TakeAttemptChanges(true).changed.size(), 2u);
+  EXPECT_TRUE(before.TakeAttemptChanges({}).changed.empty()) << "nothing has changed since";
+  EXPECT_EQ(before.TakeAttemptChanges({true, {}}).changed.size(), 2u);
 
   JobStore after("unnamed");
   after.RestoreAttempts(changes.changed);
   EXPECT_EQ(after.CountJobs(), 0u) << "its processes have not returned";
   after.Apply("node", MakeStart(200), 0);
   EXPECT_EQ(after.Keys(), std::vector<JobKey>({JobKey("job", 1)}));
-  EXPECT_TRUE(after.TakeAttemptChanges(false).changed.empty()) << "they are recorded";
+  EXPECT_TRUE(after.TakeAttemptChanges({}).changed.empty()) << "they are recorded";
   after.Apply("node", MakeStart(300), 0);
   EXPECT_EQ(after.Keys(), std::vector<JobKey>({JobKey("job", 1), JobKey("job", 2)}));
+}
+
+TEST(JobStoreTest, TheHistoryGetsAnAdoptedJobAnewAndNoOtherOne) {
+  JobStore store("unnamed");
+  store.Apply("node", MakeStart(100), 0);
+  v1::Tick other = MakeStart(200);
+  for (v1::ProcessUpdate& process : *other.mutable_processes()) {
+    process.mutable_identity()->set_job("other");
+  }
+  store.Apply("elsewhere", other, 0);
+  ASSERT_EQ(store.TakeAttemptChanges({}).changed.size(), 2u);
+  const AttemptChanges changes = store.TakeAttemptChanges({false, {JobKey("other", 0), JobKey("gone", 0)}});
+  ASSERT_EQ(changes.changed.size(), 1u);
+  EXPECT_EQ(changes.changed.at(JobKey("other", 0)).members.size(), 4u);
 }
 
 TEST(JobStoreTest, AForgottenAttemptIsForgottenInTheHistory) {
   JobStore store("unnamed");
   store.Apply("node", MakeStart(100), 0);
   store.Forget(kJob);
-  const AttemptChanges changes = store.TakeAttemptChanges(false);
+  const AttemptChanges changes = store.TakeAttemptChanges({});
   EXPECT_TRUE(changes.changed.empty());
   EXPECT_EQ(changes.forgotten.count(kJob), 1u);
 }
@@ -855,7 +869,7 @@ TEST(JobStoreTest, AttemptsThatAreRestoredLateLeaveAJobThatHasCome) {
   before.Apply("node", MakeStart(200), 0);
   JobStore late("unnamed");
   late.Apply("node", MakeStart(200), 0);
-  late.RestoreAttempts(before.TakeAttemptChanges(false).changed);
+  late.RestoreAttempts(before.TakeAttemptChanges({}).changed);
   late.Apply("node", MakeStart(200), 0);
   EXPECT_EQ(late.Keys(), std::vector<JobKey>({JobKey("job", 0)}));
 }
