@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/model/job_key.h"
+#include "proto/rendezvous.h"
 #include "proto/steady_clock.h"
 
 namespace rollcall::fleet {
@@ -19,6 +21,12 @@ const std::string& DaemonOf(const LoadOptions& options, size_t index) {
   return options.daemons[index % options.daemons.size()];
 }
 
+// As an agent does, whose host has this job.
+size_t FirstDaemon(const FleetPlan& plan, int host) {
+  const std::string job = plan.ScriptOf(plan.SeatOf(host).lane, 0).plan().name;
+  return PreferredDaemon(plan.options().daemons, kDefaultTenant, job);
+}
+
 bool IsLate(const LoadOptions& options, int host) {
   constexpr uint64_t kParts = 1'000'000;
   const uint64_t part = Scramble(options.seed ^ Scramble(static_cast<uint64_t>(host))) % kParts;
@@ -29,7 +37,7 @@ bool IsLate(const LoadOptions& options, int host) {
 
 Host::Host(const FleetPlan* plan, int index, const Tools& tools)
     : plan_(plan),
-      daemon_index_(static_cast<size_t>(index)),
+      daemon_index_(FirstDaemon(*plan, index)),
       daemon_(DaemonOf(plan->options(), daemon_index_)),
       tools_(tools),
       is_late_(IsLate(plan->options(), index)),

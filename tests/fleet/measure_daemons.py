@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints what one, two and three daemons on one PostgreSQL cost under the same load.
 
-    tests/fleet/measure_daemons.py [BUILD_DIR] [--daemons=1,2,3] [--jobs=100] [--ranks=100] [--seconds=85]
+    tests/fleet/measure_daemons.py [BUILD_DIR] [--daemons=1,2,3] [--jobs=100] [--ranks=100] [--seconds=85] [--start-within=5]
 
 The machine runs the load and PostgreSQL as well. Some jobs hang: each must have one incident. At the end one
 of several daemons is killed, and the others take its jobs.
@@ -64,10 +64,24 @@ def measure(options, count, folder):
         server.end()
 
 
+def metric(daemon, name):
+    with urllib.request.urlopen(f"{daemon.page}/metrics", timeout=10) as answer:
+        return int(re.search(rf"^{re.escape(name)} (\d+)", answer.read().decode(), re.M)[1])
+
+
 def jobs_of(daemon):
     """That the daemon owns, by itself."""
-    with urllib.request.urlopen(f"{daemon.page}/metrics", timeout=10) as answer:
-        return int(re.search(r'^rollcall_fleet_jobs{state="owned"} (\d+)', answer.read().decode(), re.M)[1])
+    return metric(daemon, 'rollcall_fleet_jobs{state="owned"}')
+
+
+def watch_writes(daemons, until):
+    """Of each daemon the most that waited for the database at the looks, and its last sum."""
+    most, last = [0] * len(daemons), 0
+    while time.monotonic() < until:
+        waits = [metric(daemon, "rollcall_history_spooled") for daemon in daemons]
+        most, last = [max(pair) for pair in zip(most, waits)], sum(waits)
+        time.sleep(1)
+    return most, last
 
 
 def kill_one(daemons):
@@ -87,11 +101,13 @@ def load(options, server, daemons):
     running = subprocess.Popen(
         [options.build / "tests" / "fleet_load", "--daemon=" + ",".join(d.address for d in daemons),
          f"--jobs={options.jobs}", f"--ranks={options.ranks}", f"--seconds={options.seconds}",
-         "--start-within=5", f"--hang-at={hang_at}", f"--hang-jobs={HANG_JOBS}"],
+         f"--threads={max(2, os.cpu_count() // 2)}",
+         f"--start-within={options.start_within}", f"--hang-at={hang_at}", f"--hang-jobs={HANG_JOBS}"],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    time.sleep(20)
+    settled = options.start_within + 15
+    most_waited, _ = watch_writes(daemons, time.monotonic() + settled)
     began, spent = time.monotonic(), [cpu_seconds(p) for p in (*[d.process for d in daemons], server.process)]
-    time.sleep(hang_at - 22)
+    _, still_waits = watch_writes(daemons, began + hang_at - settled - 2)
     lasted = time.monotonic() - began
     cores = [(cpu_seconds(p) - before) / lasted
              for p, before in zip((*[d.process for d in daemons], server.process), spent)]
@@ -106,6 +122,8 @@ def load(options, server, daemons):
     return {"daemons": len(daemons), "hosts": said["hosts"], "ranks": options.jobs * options.ranks,
             "daemon cores": " ".join(f"{c:.2f}" for c in cores[:-1]), "PostgreSQL cores": f"{cores[-1]:.2f}",
             "RSS MiB": resident,
+            "most that waited for PostgreSQL": " ".join(map(str, most_waited)),
+            "that waited before the hangs": still_waits,
             "jobs of each": " ".join(owned.get(f"daemon-{i + 1}", "0") for i in range(len(daemons))),
             "jobs of the killed one elsewhere after": f"{taken_after:.1f} s" if taken_after else "-",
             "load cores": f"{said['cpu_seconds'] / options.seconds:.2f}",
@@ -121,7 +139,8 @@ def main():
     parser.add_argument("--daemons", default="1,2,3")
     parser.add_argument("--jobs", type=int, default=100)
     parser.add_argument("--ranks", type=int, default=100, help="of each job")
-    parser.add_argument("--seconds", type=float, default=85)
+    parser.add_argument("--seconds", type=float, default=85, help="at least 60 more than --start-within")
+    parser.add_argument("--start-within", type=float, default=5, help="seconds until all hosts report")
     options = parser.parse_args()
     for count in options.daemons.split(","):
         with tempfile.TemporaryDirectory() as folder:
