@@ -8,8 +8,8 @@
 #   deploy/package.sh wheel image       only these
 #   deploy/package.sh --arch=aarch64    only those for this processor
 #
-# Without --arch the packages are for this machine's processor. --arch=aarch64 on x86-64 compiles with the
-# libraries that deploy/setup_install.sh fetches, and does not link yet: docs/install.md says why.
+# Without --arch the packages are for this machine's processor, and on x86-64 also for aarch64, for which
+# deploy/setup_install.sh fetches the libraries; it says so where it cannot.
 #
 # The same commit gives the same bytes from the same packages of Debian, and no program names the folder. Exit 0: the
 # packages are there. Exit 1: a step failed; one message gives the reason.
@@ -42,7 +42,11 @@ deploy/setup.sh
 deploy/setup_install.sh
 venv=build/package-venv
 
-[ ${#processors[@]} -gt 0 ] || processors=("$here")
+if [ ${#processors[@]} = 0 ]; then
+  processors=("$here")
+  # setup_install.sh has said why, if they are not there.
+  if [ "$here" = x86_64 ] && [ -f build/arm64/fetched ]; then processors+=(aarch64); fi
+fi
 
 # select_processor PROCESSOR: sets the variables below; fails for one that this machine cannot build for.
 preset= tree= architecture= emulator=

@@ -45,7 +45,7 @@ def packages():
     if os.uname().machine == "aarch64":
         pytest.skip("the other tests run the packages of this machine's own processor")
     if not list(PACKAGES.glob("*aarch64*")):
-        pytest.skip("there are no packages for aarch64; to have them:  deploy/fetch_arm64.sh && deploy/package.sh --arch=aarch64")
+        pytest.skip("there are no packages for aarch64; to have them:  deploy/fetch_arm64.sh && deploy/package.sh")
     if shutil.which(QEMU) is None:
         pytest.skip(f"there is no {QEMU}; to have it:  apt-get install qemu-user")
 
