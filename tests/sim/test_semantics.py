@@ -44,11 +44,19 @@ class Job:
         return self
 
     def __exit__(self, *_):
-        try:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+        self._signal_all(signal.SIGKILL)
         self.process.wait()
+        deadline = time.monotonic() + 5  # the ranks are dying, and hold their memory until then
+        while self._signal_all(0) and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    def _signal_all(self, number):
+        """False: no process of the job is left."""
+        try:
+            os.killpg(self.process.pid, number)
+        except ProcessLookupError:
+            return False
+        return True
 
     def wait_for(self, what, ranks):
         expected = {f"rank {rank}: {what}" for rank in ranks}
