@@ -183,18 +183,32 @@ bool DaemonChannels::Accepts(const std::string& address, grpc::Channel* channel)
 
 std::shared_ptr<grpc::Channel> DaemonChannels::Connect(Keepalive keepalive) {
   static_cast<void>(Poll());
+  size_t begin = 0;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    begin = begin_;
+  }
   absl::StatusOr<std::shared_ptr<grpc::Channel>> first = BrokenChannel();
+  size_t used = begin;
   for (size_t i = 0; i < addresses_.size(); ++i) {
-    auto channel = ConnectTo(addresses_[i], keepalive);
+    const size_t index = (begin + i) % addresses_.size();
+    auto channel = ConnectTo(addresses_[index], keepalive);
     const bool is_last = i + 1 == addresses_.size();
     const bool serves = channel.ok() && (addresses_.size() == 1 ||
-                                         Accepts(addresses_[i], channel->get()));
+                                         Accepts(addresses_[index], channel->get()));
     if (i == 0 || serves) first = std::move(channel);
+    if (serves) used = index;
     if (serves || is_last) break;
   }
   const std::lock_guard<std::mutex> lock(mutex_);
+  used_ = used;
   last_ = first.status();
   return first.ok() ? *std::move(first) : BrokenChannel();
+}
+
+void DaemonChannels::TryAnother() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  begin_ = (used_ + 1) % addresses_.size();
 }
 
 bool DaemonChannels::StillTrusts(const grpc::ClientContext& context) {

@@ -63,6 +63,9 @@ class DaemonChannels {
   //
   // Of several daemons, to the first that accepts a connection; waits two seconds for each.
   std::shared_ptr<grpc::Channel> Connect(Keepalive keepalive = Keepalive::kCalm);
+  // The daemon of the last channel accepts connections and does not answer: the next Connect() begins with
+  // the one after it.
+  void TryAnother();
 
   // Whether the daemon of this stream, which must have answered, has still a certificate that nobody has
   // revoked, by the list as it is now.
@@ -76,6 +79,7 @@ class DaemonChannels {
   // seconds.
   std::string Explain(const grpc::Status& status) const;
   const std::string& address() const { return daemon_.address; }  // as given: of all daemons
+  size_t count() const { return addresses_.size(); }
 
  private:
   // Shared by the channels to several daemons.
@@ -98,6 +102,7 @@ class DaemonChannels {
   const std::shared_ptr<Tls> tls_;
   mutable std::mutex mutex_;  // guards the following
   absl::Status last_;         // of the last Connect()
+  size_t begin_ = 0, used_ = 0;  // indexes of `addresses_`: for the next Connect(), of the last one
 };
 
 // Writes what TakeWarnings() returns to the log.

@@ -9,6 +9,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "agent/daemon_names.h"
 #include "agent/processes/monotonic_clock.h"
 #include "cli/own_attempts.h"
 #include "daemon/report/incident_words.h"
@@ -80,6 +81,7 @@ class RemoteWatch : public IncidentWatch {
               const std::string& host, const std::string& report_dir)
       : IncidentWatch(true),
         address_(std::move(address)),
+        daemons_(SplitDaemons(address_).size()),
         connect_(std::move(connect)),
         stub_(v1::Query::NewStub(connect_())),
         job_(std::move(job)),
@@ -150,13 +152,17 @@ class RemoteWatch : public IncidentWatch {
     is_cut_ = is_away && has_answered_;
     has_answered_ = !is_away;
     if (!status.ok()) {
-      if (!is_cut_ && said_.insert(status.error_code()).second) SayProblem(status);
-      if (is_away) {
+      // Of several daemons each one knows all incidents.
+      const bool is_worth_a_warning = !is_cut_ && ++failures_ >= daemons_;
+      if (is_worth_a_warning && said_.insert(status.error_code()).second) SayProblem(status);
+      const bool is_late = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+      if (is_away || (is_late && daemons_ > 1)) {
         stub_ = v1::Query::NewStub(connect_());
         own_.UseStub(stub_.get());
       }
       return std::nullopt;
     }
+    failures_ = 0;
     CleanStrings(&response);
     // The answer is newest first.
     std::vector<v1::Incident> incidents(response.incidents().rbegin(), response.incidents().rend());
@@ -207,6 +213,7 @@ class RemoteWatch : public IncidentWatch {
   }
 
   const std::string address_;
+  const size_t daemons_;  // in it
   const Connect connect_;
   std::unique_ptr<v1::Query::Stub> stub_;
   const std::string job_;
@@ -216,7 +223,8 @@ class RemoteWatch : public IncidentWatch {
   std::map<std::string, ReportQueue::Result> written_;  // by the id of the incident
   std::vector<v1::Incident> newest_;                     // of the last answer
   int64_t next_ns_ = 0;                                  // of the next question, monotonic
-  std::set<int> said_;  // codes of problems
+  std::set<int> said_;    // codes of problems
+  size_t failures_ = 0;  // since the last answer
   bool has_answered_ = false;  // the daemon, the newest question
   bool is_cut_ = false;        // the daemon closed the connection at the newest question
   bool first_ = true;

@@ -19,6 +19,11 @@ namespace {
 
 constexpr auto kPatience = std::chrono::seconds(5);
 
+bool IsAway(const grpc::Status& status) {
+  return status.error_code() == grpc::StatusCode::UNAVAILABLE ||
+         status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+}
+
 }  // namespace
 
 DaemonQuery::DaemonQuery(const DaemonAddress& daemon) {
@@ -41,8 +46,12 @@ grpc::Status DaemonQuery::Try(const Call& call) {
   if (stub_ == nullptr) Connect();
   const bool had_answered = has_answered_;
   grpc::Status status = TryOnce(call);
-  if (status.error_code() != grpc::StatusCode::UNAVAILABLE) return status;
-  if (had_answered) {  // the daemon may have been started again
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE && had_answered) {
+    Connect();  // the daemon may have been started again
+    status = TryOnce(call);
+  }
+  for (size_t others = channels_->count() - 1; others > 0 && IsAway(status); --others) {
+    channels_->TryAnother();
     Connect();
     status = TryOnce(call);
   }
@@ -63,8 +72,7 @@ bool DaemonQuery::Ask(const char* command, const Call& call) {
   const grpc::Status status = Try(call);
   if (status.ok()) return true;
   exit_code_ = IsBadUsage(status) ? kExitBadUsage : 1;
-  if (status.error_code() == grpc::StatusCode::UNAVAILABLE ||
-      status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+  if (IsAway(status)) {
     std::cerr << "rollcall: cannot reach the daemon at " << channels_->address() << ": "
               << channels_->Explain(status)
               << "\n  is it running?    pgrep -a rollcalld      (on that host)"

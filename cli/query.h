@@ -22,7 +22,8 @@ class DaemonQuery {
   // Ends the program's work with an error where the flags are wrong: Ask() returns false.
   explicit DaemonQuery(const DaemonAddress& daemon);
 
-  // Asks the daemon and waits at most five seconds. False: this function has printed the error.
+  // Asks the daemon, or one of several, and waits at most five seconds for each. False: this function has
+  // printed the error.
   // `command` is the subcommand that the error suggests.
   using Call = std::function<grpc::Status(v1::Query::Stub*, grpc::ClientContext*)>;
   bool Ask(const char* command, const Call& call);

@@ -71,8 +71,11 @@ void RunServices::UseDaemonElsewhere() {
   channels_ = *channels;
   const std::optional<HostAgent> agent = FindAgentOfHost();
   const bool is_named = agent.has_value() && !agent->host.empty();
-  incidents_ = IncidentWatch::OfDaemonAt(flags_.daemon.address,
-                                         [channels = channels_] { return channels->Connect(); }, job_,
+  const auto connect = [channels = channels_, is_first = true]() mutable {
+    if (!std::exchange(is_first, false)) channels->TryAnother();
+    return channels->Connect();
+  };
+  incidents_ = IncidentWatch::OfDaemonAt(flags_.daemon.address, connect, job_,
                                          directory_->path(), is_named ? agent->host : HostName(),
                                          flags_.report_dir);
   if (!agent.has_value()) StartAgent();

@@ -78,6 +78,22 @@ def test_a_daemon_that_stands_still_is_named_in_time(fleet, start_job):  # noqa:
     wait_for(lambda: ask(asked, "jobs")["silent_daemons"] == [] and "a-job" in jobs_of(asked), 30)
 
 
+def test_the_command_line_asks_another_daemon_if_one_stands_still_or_is_gone(fleet, start_job):  # noqa: F811
+    start_job(fleet, name="a-job")
+    owner = fleet.owning("a-job")
+    still, last = others(fleet, owner)
+    still.process.send_signal(signal.SIGSTOP)
+    both = f"--daemon={still.address},{last.address}"
+    try:
+        asked = subprocess.run([ROLLCALL, "status", both], capture_output=True, text=True, timeout=30, check=False)
+    finally:
+        still.process.send_signal(signal.SIGCONT)
+    assert asked.returncode == 0 and "a-job" in asked.stdout, asked.stderr
+    still.kill(signal.SIGKILL)
+    assert "a-job" in subprocess.run([ROLLCALL, "status", both], capture_output=True, text=True, timeout=30,
+                                     check=True).stdout
+
+
 def start_with_tls(name, folder, pki, postgres):  # noqa: F811
     """A daemon with certificates and tokens."""
     daemon = Service([BUILD / "bin" / "rollcalld", "--listen=127.0.0.1:0", "--http=127.0.0.1:0",
