@@ -27,10 +27,10 @@ std::optional<std::string> DecodePercent(absl::string_view text) {
       continue;
     }
     const absl::string_view digits = text.substr(i + 1, 2);
-    if (digits.size() != 2 || !std::all_of(digits.begin(), digits.end(), absl::ascii_isxdigit)) {
-      return std::nullopt;
-    }
-    decoded += absl::HexStringToBytes(digits);
+    const bool are_two = digits.size() == 2 && std::all_of(digits.begin(), digits.end(), absl::ascii_isxdigit);
+    uint32_t byte = 0;
+    if (!are_two || !absl::SimpleHexAtoi(digits, &byte)) return std::nullopt;
+    decoded += static_cast<char>(byte);
     i += 2;
   }
   return decoded;

@@ -76,7 +76,7 @@ programs=(rollcall rollcalld rollcall-agent rollcall-probe)
 targets=()
 [ -n "$tests" ] || targets=(--target "${programs[@]}" rollcall_library)
 begun=$SECONDS
-quietly debian13-build.log inside cmake --build /build "${targets[@]}"
+quietly debian13-build.log inside cmake --build /build "${targets[@]}" -- -k 0
 step "Debian 13: built in $((SECONDS - begun)) s"
 for program in rollcall rollcalld rollcall-agent; do inside "/build/bin/$program" --version; done
 [ -n "$tests" ] || exit 0
