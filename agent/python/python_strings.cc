@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/python/python_strings.h"
 
+#include <cstdint>
 #include <cstring>
 
 namespace rollcall {

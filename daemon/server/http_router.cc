@@ -49,6 +49,22 @@ std::string StreamHead(const std::string& head) {
                                     {"Connection: Keep-Alive\r\n", ""}});
 }
 
+using SetUp = std::function<void(httplib::Request&)>;
+
+// Serves one request. Newer releases of cpp-httplib also want to know the addresses of both ends.
+[[maybe_unused]] bool Serve(bool (httplib::Server::*serve)(httplib::Stream&, bool, bool&, const SetUp&),
+                            httplib::Server* server, httplib::Stream* stream, bool* close,
+                            const SetUp& set_up) {
+  return (server->*serve)(*stream, false, *close, set_up);
+}
+[[maybe_unused]] bool Serve(bool (httplib::Server::*serve)(httplib::Stream&, const std::string&, int,
+                                                           const std::string&, int, bool, bool&,
+                                                           const SetUp&),
+                            httplib::Server* server, httplib::Stream* stream, bool* close,
+                            const SetUp& set_up) {
+  return (server->*serve)(*stream, "", 0, "", 0, false, *close, set_up);
+}
+
 }  // namespace
 
 HttpExchange& HttpRouter::exchange() { return *current; }
@@ -61,10 +77,11 @@ HttpReply HttpRouter::Answer(const std::string& request, const HttpCaller& calle
   current = &exchange;
   HttpReply reply;
   bool close = false, wants_events = false;
-  const bool ok = process_request(stream, false, close, [&](const httplib::Request& parsed) {
+  const auto look = [&](const httplib::Request& parsed) {
     wants_events = parsed.method == "GET" && parsed.path == kHttpEvents;
     reply.topic.job = parsed.get_param_value("job");
-  });
+  };
+  const bool ok = Serve(&HttpRouter::process_request, this, &stream, &close, look);
   current = nullptr;
   reply.bytes = stream.ReleaseResponse();
   reply.close = close || !ok;
