@@ -470,7 +470,8 @@ void AlertSender::Announce(const v1::Incident& head, AlertEvent event, std::set<
   row.made_ns = absl::GetCurrentTimeNanos();
   row.body = head;
   row.sent = false;
-  announced->signature = Signature(head);
+  // People have not heard of what has changed by a note.
+  if (event != AlertEvent::kAnnotated) announced->signature = Signature(head);
   announced->is_over = event == AlertEvent::kResolved;
   Post(row, outbox_ != nullptr, announced);
   if (outbox_ != nullptr) Save(row);

@@ -4,6 +4,7 @@
 // a training step does.
 //
 // Each second rank 0 prints the time (CLOCK_MONOTONIC, seconds) and the number of calls so far.
+#include <stdint.h>
 #include <time.h>
 
 #include "tests/support/job.h"

@@ -631,6 +631,19 @@ TEST(AlertAnnotationTest, ANoteDelaysNoCorrection) {
   EXPECT_EQ(bus.keys(), (std::vector<std::string>{"job-1/1", "job-1/2", "job-1/3"}));
 }
 
+// A silence holds the correction back, and ends after the note.
+TEST(AlertAnnotationTest, ACorrectionThatANoteAlreadyShowsGoesOutAllTheSame) {
+  Receiver chat(0), bus(0);
+  AlertOptions options = ToChatAndBus(chat, bus);
+  options.updates_apart_ns = 0;
+  AlertSender sender(options);
+  sender.Send(Incident(), AlertEvent::kConfirmed);
+  sender.Send(WithCulprit(7), AlertEvent::kAnnotated);
+  sender.Send(WithCulprit(7), AlertEvent::kUpdated);
+  ASSERT_TRUE(Eventually([&] { return sender.sent() == 5; }));
+  EXPECT_EQ(chat.keys(), (std::vector<std::string>{"job-1/1", "job-1/3"}));
+}
+
 TEST(AlertAnnotationTest, ARestartedDaemonSendsAnUnsentNoteToTheBusAloneAndGoesOn) {
   Receiver chat(0), bus(0);
   const AlertOptions options = ToChatAndBus(chat, bus);
