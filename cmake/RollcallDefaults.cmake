@@ -8,8 +8,8 @@ set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_C_STANDARD 11)
 if(ROLLCALL_PORTABLE)
-  # What is not shared is not position-independent: on aarch64 such code reaches only 32 KiB of addresses
-  # of symbols (the GOT of -fpic, with which Debian's libc.a is compiled), and rollcalld has more.
+  # Programs are not position-independent. Position-independent code finds symbols through a table of
+  # addresses (GOT). Debian's libc.a for aarch64 (-fpic) reaches only 32 KiB of it, and rollcalld has more.
   add_compile_options($<$<NOT:$<BOOL:$<TARGET_PROPERTY:POSITION_INDEPENDENT_CODE>>>:-fno-pie>)
 else()
   set(CMAKE_POSITION_INDEPENDENT_CODE ON)

@@ -539,7 +539,10 @@ void AlertSender::Continue(const AlertRow& row, int64_t ago_ns) {
   }
   std::set<std::string> to = Addressees(row.body, event, announced);
   to.insert(row.receivers.begin(), row.receivers.end());
-  announced.signature = Signature(row.body);
+  // As in Announce(): what a note shows is no news for people. They know the alert before it.
+  if (event != AlertEvent::kAnnotated || announced.newest.sequence == 0) {
+    announced.signature = Signature(row.body);
+  }
   announced.newest = row;
   Address(std::move(to), &announced);
   announced.is_over = event == AlertEvent::kResolved;

@@ -525,13 +525,16 @@ void Fleet::ForgetOthers() {
   }
 }
 
+bool Fleet::HasRoomFor(const JobId& job) const {
+  const absl::MutexLock lock(&mutex_);
+  return jobs_.size() < options_.most_jobs || jobs_.count(job) > 0;
+}
+
 void Fleet::Seek(const Report& report) {
+  if (!HasRoomFor(report.job)) return hooks_.drop(Dropped::kJobs);
   std::string owner;
   {
     const absl::MutexLock lock(&mutex_);
-    if (jobs_.size() >= options_.most_jobs && jobs_.count(report.job) == 0) {
-      return hooks_.drop(Dropped::kJobs);
-    }
     Job& job = jobs_[report.job];
     if (job.state == State::kOthers) NoteAsked(&job);
     const bool is_known = job.state == State::kOthers && BootNs() - job.asked_ns < options_.ask_again_ns &&
@@ -540,8 +543,7 @@ void Fleet::Seek(const Report& report) {
       owner = job.owner;
     } else if (job.state != State::kOwned && job.state != State::kProvisional) {
       if (job.state == State::kOthers) job.state = State::kSought;
-      if (job.waiting.size() >= kMostWaiting) return hooks_.drop(Dropped::kAgents);
-      job.waiting[report.agent] = report;
+      if (job.waiting.size() < kMostWaiting) job.waiting[report.agent] = report;
       return;
     }
   }

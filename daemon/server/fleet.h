@@ -97,7 +97,7 @@ class Fleet : public JobOwnership, public FleetView {
     std::function<bool(const JobId& job)> is_reached;
     // Whether an alert of the job is on its way to a receiver.
     std::function<bool(const JobId& job)> is_alerting;
-    // A report was beyond a limit. Its agent gets no answer, and reports again when it connects again.
+    // A report was beyond a limit: its agent gets no answer.
     std::function<void(Dropped what)> drop;
   };
 
@@ -192,6 +192,7 @@ class Fleet : public JobOwnership, public FleetView {
   std::vector<JobId> ToHandOver() const;
   static void SetOthers(const std::string& owner, Job* job);
   void AwaitWrites(const JobId& id);
+  bool HasRoomFor(const JobId& job) const ABSL_LOCKS_EXCLUDED(mutex_);
   void AddAgents(const JobId& id, std::vector<std::string>* agents) const;
   bool IsAway() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 

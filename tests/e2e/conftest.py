@@ -81,8 +81,10 @@ def read_until(process, words, seconds=90):
 def ended_after(process, seconds):
     timer = threading.Timer(seconds, process.kill)
     timer.start()
-    yield
-    timer.cancel()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 class Lines:
