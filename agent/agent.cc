@@ -132,6 +132,9 @@ class Agent::Link {
       if (message.has_welcome()) SetWelcomed(message.welcome());
       if (message.has_pace()) agent_->SetPace(message.pace().tick_ns());
       if (message.has_owners()) FollowOwners(message.owners());
+      if (message.has_host_hangs() && agent_->options_.host_hangs != nullptr) {
+        agent_->options_.host_hangs->Set(agent_, message.host_hangs());
+      }
       if (message.has_take_stacks()) {
         const v1::TakeStacks& take = message.take_stacks();
         agent_->TakeIn(ToPending(number_, take.request(), take.processes()));
@@ -273,6 +276,7 @@ void Agent::RunUplink() {
   hello.mutable_hello()->set_rollcall_version(ROLLCALL_VERSION);
   hello.mutable_hello()->set_tick_ns(options_.tick_ns);
   hello.mutable_hello()->set_follows_owners(options_.watcher != nullptr);
+  hello.mutable_hello()->set_wants_host_hangs(options_.host_hangs != nullptr);
   int64_t pause = kFirstPause;
   enum class Said { kNothing, kAway, kRefused } said = Said::kNothing;  // in the last warning
   while (true) {
@@ -372,6 +376,7 @@ void Agent::SetPace(int64_t tick_ns) {
 // daemon, which may ask only for what this agent reports to it.
 void Agent::CloseLink() {
   is_connected_ = false;
+  if (options_.host_hangs != nullptr) options_.host_hangs->Drop(this);
   collector_.ForgetReported();
   const std::lock_guard<std::mutex> lock(mutex_);
   answer_.reset();

@@ -25,6 +25,7 @@
 
 #include "agent/collector.h"
 #include "agent/host_facts_service.h"
+#include "agent/host_hangs_sink.h"
 #include "agent/stack_queue.h"
 #include "agent/stack_service.h"
 #include "agent/stacks/quit_answers.h"
@@ -70,6 +71,8 @@ struct AgentOptions {
   // for all jobs.
   std::shared_ptr<StackAllowance> stack_allowance;
   std::shared_ptr<StreamWatcher> watcher;
+  // Learns which hangs the daemon blames this host for. nullptr: the daemon is not asked.
+  std::shared_ptr<HostHangsSink> host_hangs;
 };
 
 // The channel for the next try to reach the daemon. A channel of the last try would be late: gRPC looks

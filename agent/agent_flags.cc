@@ -33,6 +33,10 @@ std::string CheckTenant(const std::string& name) {
          "\"-\"";
 }
 
+std::string CheckAbsolute(const std::string& path) {
+  return path.empty() || path.front() == '/' ? "" : "\"" + path + "\" does not begin with /";
+}
+
 void AddServedFlags(CLI::App* app, AgentFlags* flags) {
   app->add_option("--dir", flags->options.collector.directory,
                   "folder in which the library creates its segments")
@@ -84,6 +88,20 @@ void AddEvidenceFlags(CLI::App* app, AgentFlags* flags) {
   AddRedactFlag(app, &flags->redact);
 }
 
+void AddNvSentinelFlags(CLI::App* app, AgentFlags* flags) {
+  app->add_option("--nvsentinel", flags->nvsentinel,
+                  "Unix socket of NVSentinel's platform connector, to which hangs that the daemon "
+                  "blames this host for are reported (usually /var/run/nvsentinel/nvsentinel.sock)")
+      ->envname("ROLLCALL_NVSENTINEL")
+      ->check(CLI::Validator(CheckAbsolute, "PATH"));
+  app->add_option("--nvsentinel-may", flags->nvsentinel_may,
+                  "store: NVSentinel keeps these reports and changes nothing; remediate: it may mark "
+                  "the node, and its rules may act")
+      ->envname("ROLLCALL_NVSENTINEL_MAY")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"store", "remediate"}));
+}
+
 }  // namespace
 
 std::string DefaultSegmentDirectory() { return absl::StrCat("/dev/shm/rollcall-", geteuid()); }
@@ -101,6 +119,7 @@ std::unique_ptr<CLI::App> MakeAgentApp(AgentFlags* flags) {
   AddDaemonFlags(app.get(), &flags->daemon);
   AddServedFlags(app.get(), flags);
   AddEvidenceFlags(app.get(), flags);
+  AddNvSentinelFlags(app.get(), flags);
   return app;
 }
 

@@ -26,6 +26,7 @@ struct AgentFlags {
   double keep_ended_seconds = 3600;
   std::string scope = "host", stacks = "on", host_facts = "on";
   std::vector<std::string> redact;
+  std::string nvsentinel, nvsentinel_may = "store";
 };
 
 // The folder of segments of this user, without --dir.

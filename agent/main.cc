@@ -16,6 +16,7 @@
 #include "agent/agent_info.h"
 #include "agent/daemon_channel.h"
 #include "agent/fleet_channels.h"
+#include "agent/nvsentinel.h"
 #include "agent/processes/capabilities.h"
 #include "agent/processes/this_host.h"
 #include "proto/limited_log.h"
@@ -79,6 +80,16 @@ void Reload(int argc, char** argv, const rollcall::FlagValues& values) {
   }
 }
 
+// nullptr: it is not wanted.
+std::shared_ptr<rollcall::NvSentinel> StartNvSentinel(const rollcall::AgentFlags& flags) {
+  if (flags.nvsentinel.empty()) return nullptr;
+  rollcall::NvSentinelOptions options;
+  options.socket = flags.nvsentinel;
+  options.host = flags.options.host.empty() ? rollcall::HostName() : flags.options.host;
+  options.may_remediate = flags.nvsentinel_may == "remediate";
+  return std::make_shared<rollcall::NvSentinel>(options);
+}
+
 int Serve(const sigset_t& signals, const rollcall::AgentOptions& options,
           const std::shared_ptr<rollcall::DaemonChannels>& channels,
           const std::function<void()>& reload, rollcall::ServiceManager* manager) {
@@ -129,6 +140,7 @@ int Main(int argc, char** argv) {
   const auto reload = [argc, argv, values = rollcall::ValuesOf(*app)] {
     Reload(argc, argv, values);
   };
+  options->host_hangs = StartNvSentinel(flags);
   return Serve(signals, *options, *channels, reload, &manager);
 }
 

@@ -80,6 +80,28 @@ install_packages() {
     fail "apt-get could not install the packages; as root, type:" "$by_hand"
 }
 
+# download_sources LOG FOLDER NAME...: fetches Debian's source packages of this release into the folder, by
+# Debian's signed index. Changes no setting of the system.
+download_sources() {
+  local log=$root/build/logs/$1 folder=$2 release mirror apt
+  shift 2
+  release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+  # The mirror of this system, so that a site's own mirror is used.
+  mirror=$(grep -rhoE 'https?://[^ ]+/debian/?( |$)' /etc/apt/sources.list /etc/apt/sources.list.d 2> /dev/null |
+    head -n 1 | tr -d ' ' || true)
+  [ -n "$mirror" ] ||
+    fail "apt's settings name no mirror of Debian, from which the sources of $* come" \
+      "add one to /etc/apt/sources.list"
+  apt=$folder/apt
+  mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$root/build/logs"
+  echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $release main" > "$apt/sources.list"
+  local get=(apt-get -q -o "Dir::Etc::SourceList=$apt/sources.list" -o Dir::Etc::SourceParts=/dev/null
+             -o "Dir::State::Lists=$apt/lists" -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=root)
+  (cd "$folder" && "${get[@]}" update && "${get[@]}" source --download-only "$@") > "$log" 2>&1 ||
+    fail "cannot fetch the sources of $* ($log)" "check the network, then:  $0"
+  rm -rf "$apt"
+}
+
 # Prints the Python that makes virtual environments: $PYTHON, else the system's. The first Python on
 # the path may be a version manager's shell script.
 system_python() {

@@ -30,27 +30,12 @@ command -v dpkg-source > /dev/null && [ -n "$release" ] ||
     "build without the preset portable"
 [ -n "$(source_of postgresql)" ] || fail "libpq-dev is not installed" "deploy/setup.sh"
 rm -rf "$sources"
-mkdir -p "$sources/apt/lists/partial" "$sources/apt/cache/archives/partial"
-# The mirror of this system, so that a site's own mirror is used.
-mirror=$(grep -rhoE 'https?://[^ ]+/debian/?( |$)' /etc/apt/sources.list /etc/apt/sources.list.d 2> /dev/null |
-  head -n 1 | tr -d ' ' || true)
-[ -n "$mirror" ] ||
-  fail "apt's settings name no mirror of Debian, from which the sources of ${packages[*]} come" \
-    "add one to /etc/apt/sources.list"
-echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $release main" \
-  > "$sources/apt/sources.list"
-apt=(apt-get -q -o "Dir::Etc::SourceList=$sources/apt/sources.list" -o Dir::Etc::SourceParts=/dev/null
-     -o "Dir::State::Lists=$sources/apt/lists" -o "Dir::Cache=$sources/apt/cache" -o APT::Sandbox::User=root)
-mkdir -p "$root/build/logs"
-(cd "$sources" && "${apt[@]}" update && "${apt[@]}" source --download-only "${names[@]}") \
-  > "$root/build/logs/fetch-sources.log" 2>&1 ||
-  fail "cannot fetch the sources of ${packages[*]} (build/logs/fetch-sources.log)" \
-    "check the network, then:  deploy/fetch_sources.sh"
+mkdir -p "$sources"
+download_sources fetch-sources.log "$sources" "${names[@]}"
 for package in "${packages[@]}"; do
   # apt-get has checked the checksums by the signed index.
   dpkg-source --no-check -x "$sources/$(source_of "$package")"_*.dsc "$sources/$package" \
     >> "$root/build/logs/fetch-sources.log" 2>&1 ||
     fail "cannot unpack the source of $package (build/logs/fetch-sources.log)" "rm -r build/sources, and try again"
 done
-rm -rf "$sources/apt"
 echo "$wanted" > "$stamp"

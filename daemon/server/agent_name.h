@@ -17,6 +17,7 @@ struct AgentName {
   // The agent runs inside this process, so no other process can use its name.
   bool is_trusted = false;
   bool follows_owners = false;  // v1::Hello
+  bool wants_host_hangs = false;  // v1::Hello
   std::vector<std::string> tenants = {kAll};  // that it may write: those of its credential
 };
 

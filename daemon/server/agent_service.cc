@@ -330,6 +330,7 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
     name.host = impl_->LimitText(hello.host(), limits::kName);
     name.tick_ns = hello.tick_ns();
     name.follows_owners = hello.follows_owners();
+    name.wants_host_hangs = hello.wants_host_hangs();
     name.tenants = caller_.tenants;
     // Every connection over a socket has a transport type, even an insecure one.
     name.is_trusted =

@@ -114,6 +114,8 @@ Daemon::Daemon(DaemonOptions options)
       host_facts_([this](const std::string& agent,
                          const v1::DaemonMessage& message) { return agents_.Send(agent, message); },
                   &store_, &incidents_, &counters_, &timeline_),
+      host_hangs_([this](const std::string& agent,
+                         const v1::DaemonMessage& message) { return agents_.Send(agent, message); }),
       runners_({&store_, &incidents_, &stacks_, &rates_, &counters_, &timeline_, &host_facts_,
                 fleet_.get()},
                {options_.limits, options_.tick_ns, options_.keep_ended_ns}, CountWorkers()),
@@ -288,8 +290,16 @@ void Daemon::AuditRefusal(const AuditEntry& event) {
 
 void Daemon::Publish() {
   incidents_.Publish();
+  TellHostHangs();
   store_.RestoreAttempts(incidents_.ConsumeAttempts());
   incidents_.SaveAttempts(store_.TakeAttemptChanges(incidents_.ConsumeAttemptsToSave()));
+}
+
+void Daemon::TellHostHangs() {
+  const uint64_t changes = incidents_.Changes();
+  if (changes == told_changes_ || !host_hangs_.HasAgents()) return;
+  told_changes_ = changes;
+  host_hangs_.Update(incidents_.Open());
 }
 
 void Daemon::MarkSilentAgents(int64_t now_ns) {
@@ -398,6 +408,7 @@ bool Daemon::Welcome(const std::string& agent) {
   }
   if (!agents_.Send(agent, message)) return false;
   store_.agents()->Welcomed(agent, timeline_.Now());
+  host_hangs_.Welcomed(agent);
   return true;
 }
 
@@ -412,6 +423,7 @@ void Daemon::OnHostFacts(const AgentName& agent, const v1::HostFactsReply& reply
 void Daemon::OnConnected(const AgentName& agent) {
   spdlog::debug("the agent of {} connected", agent.host);
   store_.agents()->Connected(agent);
+  host_hangs_.Connected(agent);
   {
     const absl::MutexLock lock(&turns_mutex_);
     turns_.Add(agent.id);
@@ -422,15 +434,18 @@ void Daemon::OnConnected(const AgentName& agent) {
 void Daemon::OnDisconnected(const AgentName& agent) {
   spdlog::debug("the agent of {} disconnected", agent.host);
   for (const std::string& refused : store_.agents()->Disconnected(agent)) agents_.Restart(refused);
+  bool is_gone = false;
   {
     const absl::MutexLock lock(&turns_mutex_);
     // Under the mutex: a new stream of the agent may be about to ask for a turn.
-    if (store_.agents()->IsConnected(agent.id)) {
-      turns_.Done(agent.id);
-    } else {
+    is_gone = !store_.agents()->IsConnected(agent.id);
+    if (is_gone) {
       turns_.Gone(agent.id);
+    } else {
+      turns_.Done(agent.id);
     }
   }
+  if (is_gone) host_hangs_.Disconnected(agent.id);
   BeginTurns();
 }
 

@@ -7,6 +7,7 @@
 //                                               ->  incident_book   incidents, reports, alerts
 //   stack_desk       sends stack requests to agents
 //   host_facts_desk  asks agents for facts about their hosts
+//   host_hangs_desk  tells agents what their hosts are blamed for
 //   queries          answers people             <-  query_service (gRPC), http
 //
 // Runs inside rollcalld, and inside `rollcall run`. The owner starts and stops it from one thread;
@@ -41,6 +42,7 @@
 #include "daemon/server/grpc_server.h"
 #include "daemon/server/history_keeper.h"
 #include "daemon/server/host_facts_desk.h"
+#include "daemon/server/host_hangs_desk.h"
 #include "daemon/server/incident_book.h"
 #include "daemon/server/job_runners.h"
 #include "daemon/server/job_store.h"
@@ -156,6 +158,7 @@ class Daemon : public AgentSink {
   std::shared_ptr<grpc::ServerCredentials> Credentials() const;
   absl::Status StartHttp();
   void Publish();
+  void TellHostHangs();
   void Audit(const AuditEntry& event);
   void AuditRefusal(const AuditEntry& event);
   void MarkSilentAgents(int64_t now_ns);
@@ -190,6 +193,7 @@ class Daemon : public AgentSink {
   IncidentBook incidents_;
   StackDesk stacks_;
   HostFactsDesk host_facts_;
+  HostHangsDesk host_hangs_;
   JobRunners runners_;
   PastViews past_views_;
   Queries queries_;
@@ -206,6 +210,7 @@ class Daemon : public AgentSink {
   OwnLateness lateness_;
   TickPace pace_;
   int64_t pace_updated_ns_ = 0, callers_checked_ns_ = 0;
+  uint64_t told_changes_ = 0;  // of incidents, when host_hangs_ was updated
   double cpu_seconds_ = 0;  // when the pace was updated
   std::atomic<int64_t> tick_ns_{TickPace::kShortestNs};  // the pace
   std::atomic<int64_t> ran_ns_{SteadyNs()};              // when the thread did something last

@@ -191,6 +191,8 @@ class IncidentBook {
   // the history, or for two seconds if its disk is slow.
   void AwaitSaved() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The open incidents of all jobs, without stacks.
+  std::vector<v1::Incident> Open() const ABSL_LOCKS_EXCLUDED(mutex_) { return ListOpen(false); }
   // The attempts with an open incident.
   std::set<JobKey> OpenJobs() const ABSL_LOCKS_EXCLUDED(mutex_);
   JobBrief Brief(const JobKey& job) const ABSL_LOCKS_EXCLUDED(mutex_);

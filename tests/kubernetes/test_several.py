@@ -7,10 +7,10 @@ import re
 import shutil
 import subprocess
 import tempfile
-import time
 
 import pytest
 from conftest import BUILD, ROLLCALL, find, render, write_secret
+from network import Network, can_be_alone, wait_for
 
 POSTGRES = max(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), default=None,
                key=lambda path: int(path.parent.name))
@@ -19,46 +19,19 @@ VALUES = {"daemon": {"replicas": 3, "storeSecret": "rollcall-store", "hangAfter"
 # What the DNS of a cluster says of the StatefulSet and its Service.
 NAMES = "".join(f"127.0.0.{i + 1} rollcall-daemon-{i}.rollcall-daemons.rollcall.svc rollcall-daemons.rollcall.svc\n"
                 for i in range(3))
-ALONE = ["unshare", "--net", "--mount"]
-
-
-def can_be_alone():
-    return os.geteuid() == 0 and subprocess.run(
-        [*ALONE, "sh", "-c", "ip link set lo up && mount --bind /etc/hosts /etc/hosts"],
-        capture_output=True).returncode == 0
-
-
 pytestmark = [
     pytest.mark.skipif(POSTGRES is None, reason="no PostgreSQL server is installed:  apt-get install postgresql"),
     pytest.mark.skipif(not can_be_alone(), reason="needs root, and network and mount namespaces")]
 
 
-class Cluster:
-    """A network with the names of the cluster, and the programs in it."""
+class Cluster(Network):
+    """The network, with PostgreSQL."""
 
     def __init__(self, folder):
-        self.folder, self.processes = folder, []
-        hosts = folder / "hosts"
-        hosts.write_text(NAMES)
-        self.holder = self.start("holder", *ALONE, "sh", "-c",
-                                 'ip link set lo up && mount --bind "$1" /etc/hosts && exec sleep 1000', "sh", hosts)
+        super().__init__(folder, NAMES)
         # Short, because it holds a socket; of the server's user, who is not root.
         self.database = pathlib.Path(tempfile.mkdtemp(prefix="rollcall-several-", dir="/tmp"))
         self.database.chmod(0o777)
-        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("ROLLCALL")}
-
-    def start(self, name, *command, env=None):
-        log = open(self.folder / f"{name}.log", "w")
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env, cwd="/")
-        self.processes.append(process)
-        return process
-
-    def inside(self, *command):
-        return ["nsenter", f"--target={self.holder.pid}", "--net", "--mount", "--", *map(str, command)]
-
-    def run(self, *command):
-        return subprocess.run(self.inside(*command), capture_output=True, text=True, timeout=60,
-                              env=self.environment, check=False)
 
     def start_postgres(self):
         user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
@@ -77,18 +50,8 @@ class Cluster:
                                "-c", text], capture_output=True, timeout=60, check=False).returncode == 0
 
     def end(self):
-        for process in reversed(self.processes):
-            process.terminate()
-            process.wait(timeout=60)
+        super().end()
         shutil.rmtree(self.database, ignore_errors=True)
-
-
-def wait_for(condition, seconds=90):
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"the condition was not met within {seconds} s"
-        time.sleep(0.2)
-    return found
 
 
 @pytest.fixture

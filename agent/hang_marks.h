@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a system that watches this host's health has been told of hangs, and what it must be told next.
+// Each daemon says all that it blames this host for; the system wants to hear of each change.
+//
+// A hang that no daemon names any longer stays for a minute: a daemon that restarts, or hands a job to
+// another one, names none for a while.
+//
+// Pure: the caller gives the time and reports what came of each step. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "rollcall/v1/agent.pb.h"
+
+namespace rollcall {
+
+class HangMarks {
+ public:
+  static constexpr int64_t kStaysNs = 60'000'000'000;
+  static constexpr int64_t kRetryAfterNs = 5'000'000'000;
+
+  using Hang = v1::HostHangs::Hang;
+
+  struct Step {
+    enum class Kind : uint8_t {
+      kRaise,    // the hang began, or its certainty has changed
+      kClear,    // it is over
+      kClearAll  // nothing hangs here: an earlier run of the agent may have said otherwise
+    };
+    Kind kind = Kind::kRaise;
+    Hang hang;  // not for kClearAll
+  };
+
+  // All that the source, a stream to a daemon, blames this host for.
+  void Set(const void* source, const v1::HostHangs& hangs, int64_t now_ns);
+  void Drop(const void* source);  // the stream is over
+
+  // The step that is due; nullopt: none now. Call it every second, and Done() after each step.
+  std::optional<Step> Next(int64_t now_ns);
+  // False: the system did not take it, so it comes again later.
+  void Done(const Step& step, bool is_taken, int64_t now_ns);
+
+  // Only a certain verdict marks the host. A likely one is news for people.
+  static bool IsCertain(const Hang& hang) { return hang.certainty() == "certain"; }
+
+ private:
+  std::map<std::string, Hang> Wanted() const;
+  static std::optional<Step> Correct(const Hang& wanted, const Hang* told);
+
+  std::map<const void*, v1::HostHangs> sources_;
+  std::map<std::string, Hang> told_;       // by incident
+  std::map<std::string, int64_t> named_;   // of those, when a daemon named them last
+  std::optional<int64_t> first_ns_;        // when a daemon said something first
+  bool has_swept_ = false;                 // what an earlier run has said is cleared
+  int64_t not_before_ns_ = 0;              // the next step
+};
+
+}  // namespace rollcall

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A network of its own with names of its own, as a cluster has them, and the programs in it."""
+import os
+import subprocess
+import time
+
+ALONE = ["unshare", "--net", "--mount"]
+
+
+def can_be_alone():
+    return os.geteuid() == 0 and subprocess.run(
+        [*ALONE, "sh", "-c", "ip link set lo up && mount --bind /etc/hosts /etc/hosts"],
+        capture_output=True).returncode == 0
+
+
+def wait_for(condition, seconds=90):
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"the condition was not met within {seconds} s"
+        time.sleep(0.2)
+    return found
+
+
+class Network:
+    """`names`: lines of /etc/hosts. `addresses`: a range whose addresses all are this host's, as
+    10.96.0.0/16; else only those of the loopback are."""
+
+    def __init__(self, folder, names, addresses=""):
+        self.folder, self.processes = folder, []
+        hosts = folder / "hosts"
+        hosts.write_text(names)
+        more = f"ip route add local {addresses} dev lo && " if addresses else ""
+        self.holder = self.start("holder", *ALONE, "sh", "-c",
+                                 f'ip link set lo up && {more}mount --bind "$1" /etc/hosts && exec sleep 2000',
+                                 "sh", hosts)
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("ROLLCALL")}
+        wait_for(lambda: self.run("cmp", hosts, "/etc/hosts").returncode == 0)
+
+    def start(self, name, *command, env=None):
+        log = open(self.folder / f"{name}.log", "w")
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env, cwd="/")
+        self.processes.append(process)
+        return process
+
+    def inside(self, *command):
+        return ["nsenter", f"--target={self.holder.pid}", "--net", "--mount", "--", *map(str, command)]
+
+    def run(self, *command, **options):
+        return subprocess.run(self.inside(*command), capture_output=True, text=True, timeout=120,
+                              env=self.environment, check=False, cwd="/", **options)
+
+    def end(self):
+        for process in reversed(self.processes):
+            process.terminate()
+            process.wait(timeout=60)
