@@ -30,6 +30,7 @@ VALUES = {
     "existing_certificates": {"tls": {"mode": "existing", "existing": {
         "daemonSecret": "d", "webhookSecret": "w", "webhookCaBundle": "Q0E="}}},
     "events": {"daemon": {"events": True}},
+    "nvsentinel": {"agent": {"nvsentinel": {"enabled": True, "mayRemediate": True, "folder": "/run/x"}}},
     "several": {"daemon": {"replicas": 3, "storeSecret": "rollcall-store"}},
     "several_with_cert_manager": {
         "daemon": {"replicas": 5, "storeSecret": "rollcall-store", "persistence": {"enabled": False},
@@ -196,6 +197,14 @@ def test_the_agent_has_two_capabilities_and_no_more():
         "capabilities": {"drop": ["ALL"], "add": ["SYS_PTRACE", "DAC_READ_SEARCH"]},
         "seccompProfile": {"type": "RuntimeDefault"}}
     assert not any("hostPath" in volume for volume in spec["volumes"])
+
+
+def test_nvsentinels_socket_is_the_only_thing_of_the_node_that_the_agent_gets():
+    spec = find(render(VALUES["nvsentinel"]), "DaemonSet")["spec"]["template"]["spec"]
+    assert [volume for volume in spec["volumes"] if "hostPath" in volume] == [
+        {"name": "nvsentinel", "hostPath": {"path": "/run/x", "type": "DirectoryOrCreate"}}]
+    assert {"name": "nvsentinel", "mountPath": "/nvsentinel", "readOnly": True} in spec["containers"][0]["volumeMounts"]
+    assert {"--nvsentinel=/nvsentinel/nvsentinel.sock", "--nvsentinel-may=remediate"} <= {*spec["containers"][0]["args"]}
 
 
 @pytest.mark.parametrize("version", VERSIONS)
