@@ -19,6 +19,7 @@
 #include "security/grpc/quiet_log.h"
 #include "service/suggest.h"
 #include "service/version.h"
+#include "service/wrong_variables.h"
 
 namespace rollcall {
 namespace {
@@ -136,6 +137,7 @@ bool ParseFlags(CLI::App* app, const std::vector<std::string>& arguments, int* e
   try {
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
     app->parse(reversed);
+    RefuseWrongVariables(app);
     const std::string problem = FindNoText(*app);
     if (problem.empty()) return true;
     *exit_code = RefuseUsage(*app, problem);

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "interpose/environment.h"
 #include "interpose/keep_errno.h"
 #include "interpose/keep_loaded.h"
 #include "interpose/python_files.h"
@@ -210,7 +211,7 @@ bool FindLayout(const SafeMemory& memory) {
   if (version == nullptr) return false;
   const char* text = version();  // "3.11.2 (main, ...)"
   if (strncmp(text, "3.", 2) != 0) return false;
-  const PythonLayout* known = FindPythonLayout(static_cast<int>(strtol(text + 2, nullptr, 10)));
+  const PythonLayout* known = FindPythonLayout(static_cast<int>(LeadingNumber(text + 2)));
   if (known == nullptr) return false;
   layout = *known;
   return true;

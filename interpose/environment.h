@@ -104,6 +104,16 @@ inline int ParsePlaceNumber(const char* text) {
   return value;
 }
 
+// The number that the text begins with, after blanks; 0: none. Not strtoull(): built with glibc 2.38 or newer,
+// the library would call a variant of it that neither an older glibc nor musl has, and no program of theirs would
+// start with the library.
+inline uint64_t LeadingNumber(const char* text) {
+  while (*text == ' ') ++text;
+  uint64_t value = 0;
+  for (; *text >= '0' && *text <= '9'; ++text) value = value * 10 + static_cast<uint64_t>(*text - '0');
+  return value;
+}
+
 // The place among the ranks of all replica groups of a rank that torchrun has started for one of them.
 // Impossible numbers change nothing.
 inline Place AmongReplicas(Place place, int replica, int replicas) {

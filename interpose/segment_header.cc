@@ -66,7 +66,7 @@ uint64_t OwnStartTime() {
   const char* at = strrchr(text, ')');
   if (at == nullptr) return 0;
   for (int field = 2; field < 22 && at != nullptr; ++field) at = strchr(at + 1, ' ');
-  return at == nullptr ? 0 : strtoull(at, nullptr, 10);
+  return at == nullptr ? 0 : LeadingNumber(at);
 }
 
 segment::ClockSource ChooseClock() {

@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "service/settings_file.h"
 #include "service/suggest.h"
+#include "service/wrong_variables.h"
 
 namespace rollcall {
 namespace {
@@ -170,6 +171,7 @@ std::optional<int> ParseServiceFlags(int argc, const char* const* argv, CLI::App
                                      const ServiceFlags& flags) {
   try {
     app->parse(argc, argv);
+    RefuseWrongVariables(app);
   } catch (const CLI::ParseError& error) {
     return app->exit(error);
   }
@@ -183,6 +185,7 @@ absl::Status ParseServiceFlagsAgain(int argc, const char* const* argv, CLI::App*
                                     const ServiceFlags& flags) {
   try {
     app->parse(argc, argv);
+    RefuseWrongVariables(app);
   } catch (const CLI::ParseError& error) {
     return absl::InvalidArgumentError(error.what());
   }

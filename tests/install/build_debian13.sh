@@ -43,6 +43,7 @@ fi
 # inside COMMAND...: runs it in the userland, where /source is this folder, which it cannot change.
 inside() {
   unshare --mount --pid --fork --kill-child bash -ec '
+    mount --bind "$0" "$0"  # so that programs in it may change the mounts of their root
     mount -t proc proc "$0/proc"
     mkdir -p "$0/source" "$0/build" "$0/dev/shm"
     mount -t tmpfs tmpfs "$0/dev/shm"

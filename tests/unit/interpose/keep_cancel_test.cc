@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interpose/keep_cancel.h"
 
+#include <gnu/libc-version.h>
 #include <gtest/gtest.h>
+#include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -23,6 +25,12 @@ void InstallTheHandler() {
   pthread_join(thread, nullptr);
 }
 
+int GlibcMinor() {
+  int major = 0, minor = 0;
+  sscanf(gnu_get_libc_version(), "%d.%d", &major, &minor);
+  return minor;
+}
+
 struct Reached {
   bool end_of_scope = false;
   bool after_scope = false;
@@ -41,6 +49,8 @@ void* IsCancelledWithinAScope(void* reached) {
 }
 
 TEST(KeepCancelTest, ASignalThatArrivesLateCancelsTheThreadAfterTheScope) {
+  // https://sourceware.org/git/?p=glibc.git, nptl/pthread_cancel.c, sigcancel_handler
+  if (GlibcMinor() >= 41) GTEST_SKIP() << "this glibc cancels by a flag: a late signal alone does nothing";
   InstallTheHandler();
   pthread_t thread;
   Reached reached;

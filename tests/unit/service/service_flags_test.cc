@@ -7,6 +7,9 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <string>
+
+#include "absl/strings/str_replace.h"
 
 namespace rollcall {
 namespace {
@@ -77,8 +80,11 @@ TEST(ServiceFlagsTest, CommandLineComesBeforeEnvironmentBeforeFileBeforeDefault)
 TEST(ServiceFlagsTest, EachErrorHasFileAndLineAndSaysWhatToDo) {
   Program program;
   ASSERT_TRUE(program.Parse({}).ok());
-  EXPECT_EQ(program.Apply("max-job: 3\nmax-jobs: many\ninsecure: perhaps\nlisten: [a]\n"
-                          "config: b\nxylophone: c\nkeep: long\n"),
+  std::string errors = program.Apply("max-job: 3\nmax-jobs: many\ninsecure: perhaps\nlisten: [a]\n"
+                                     "config: b\nxylophone: c\nkeep: long\n");
+  // In the words of newer CLI11.
+  absl::StrReplaceAll({{"[1 - 100]", "1 to 100"}}, &errors);
+  EXPECT_EQ(errors,
             "a.yaml:1: there is no flag \"max-job\"; did you mean \"max-jobs\"?\n"
             "a.yaml:2: max-jobs: Value many not in range 1 to 100\n"
             "a.yaml:3: insecure is true or false, and not \"perhaps\"\n"

@@ -60,10 +60,15 @@ int Rounds(int otherwise) {
 }
 
 // The C library may make the system call in internal functions without names.
+// From 2.41 on, glibc's functions that may block call the kernel through three of its own.
+bool IsWayIntoKernel(const Frame& frame) {
+  return frame.function.find("syscall_cancel") != std::string::npos;
+}
+
 bool BeginsIn(const ThreadStack& thread, const std::string& function) {
   for (const Frame& frame : thread.frames) {
     if (frame.function.find(function) != std::string::npos) return !frame.python;
-    if (!frame.function.empty()) return false;
+    if (!frame.function.empty() && !IsWayIntoKernel(frame)) return false;
   }
   return false;
 }

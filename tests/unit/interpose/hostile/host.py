@@ -52,7 +52,10 @@ def forks_in_threads():
 
 
 def subinterpreters():
-    import _xxsubinterpreters as interpreters
+    try:
+        import _interpreters as interpreters  # since Python 3.13
+    except ImportError:
+        import _xxsubinterpreters as interpreters
     work()
     for _ in range(3):
         one = interpreters.create()
