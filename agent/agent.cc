@@ -133,7 +133,7 @@ class Agent::Link {
       if (message.has_pace()) agent_->SetPace(message.pace().tick_ns());
       if (message.has_owners()) FollowOwners(message.owners());
       if (message.has_host_hangs() && agent_->options_.host_hangs != nullptr) {
-        agent_->options_.host_hangs->Set(agent_, message.host_hangs());
+        agent_->TakeInHostHangs(message.host_hangs());
       }
       if (message.has_take_stacks()) {
         const v1::TakeStacks& take = message.take_stacks();
@@ -348,6 +348,7 @@ bool Agent::TickUntilBroken(Link* link) {
     const bool is_wanted = options_.watcher != nullptr && options_.watcher->WantsWhole();
     CollectAndSend(link->TakeWishForWhole() || is_wanted || whole, link);
     whole = false;
+    PassOnHostHangs();
     SendAnswersUntil(next_ns, link);
   }
   if (stopping()) {
@@ -382,6 +383,7 @@ void Agent::CloseLink() {
   answer_.reset();
   stack_requests_.Clear();
   host_facts_requests_.clear();
+  host_hangs_.reset();
   changed_.notify_all();
 }
 
@@ -491,6 +493,31 @@ void Agent::TakeInHostFacts(PendingRequest request) {
   *answer.mutable_host_facts()->mutable_facts() =
       host_facts_service_.Refuse("the agent of this host has too many requests for facts");
   HandOver(request.stream, std::move(answer));
+}
+
+void Agent::TakeInHostHangs(const v1::HostHangs& hangs) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  host_hangs_ = hangs;
+}
+
+// A hang counts only while this agent reports one of its culprits itself: else an agent that may speak for every
+// host could have this one marked.
+void Agent::PassOnHostHangs() {
+  if (options_.host_hangs == nullptr || MonotonicNs() - passed_on_ns_ < kSecond) return;
+  passed_on_ns_ = MonotonicNs();
+  std::optional<v1::HostHangs> told;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    told = host_hangs_;
+  }
+  if (!told.has_value()) return;
+  v1::HostHangs own;
+  for (const v1::HostHangs::Hang& hang : told->hangs()) {
+    const bool is_own = std::any_of(hang.pids().begin(), hang.pids().end(),
+                                    [this](int32_t pid) { return collector_.ServesPid(pid); });
+    if (is_own) *own.add_hangs() = hang;
+  }
+  options_.host_hangs->Set(this, own);
 }
 
 void Agent::RunHostFacts() {

@@ -124,6 +124,8 @@ class Agent {
   void Answer(const PendingRequest& request);
   void TakeIn(PendingRequest request);
   void TakeInHostFacts(PendingRequest request);
+  void TakeInHostHangs(const v1::HostHangs& hangs);
+  void PassOnHostHangs();
   bool HandOver(const PendingRequest& request, ProcessId process, v1::ProcessStack stack);
   bool HandOver(uint64_t stream, v1::AgentMessage answer);
   uint64_t StreamNumber();
@@ -146,6 +148,7 @@ class Agent {
   std::shared_ptr<grpc::ClientContext> context_;  // of the newest stream
   StackQueue stack_requests_;
   std::deque<PendingRequest> host_facts_requests_;
+  std::optional<v1::HostHangs> host_hangs_;  // as the daemon of the newest stream said last
   std::optional<v1::AgentMessage> answer_;  // the uplink sends it next
 
   std::atomic<int64_t> collects_since_ns_{0};  // 0: it does not collect now
@@ -157,7 +160,8 @@ class Agent {
 
   QuitAnswers quit_answers_;
 
-  uint64_t dropped_ticks_ = 0;  // used by the uplink thread only
+  uint64_t dropped_ticks_ = 0;  // used by the uplink thread only, like the next
+  int64_t passed_on_ns_ = 0;    // when host_hangs_ was passed on
   std::thread uplink_, stacks_, host_facts_;
 };
 

@@ -95,8 +95,8 @@ void AddNvSentinelFlags(CLI::App* app, AgentFlags* flags) {
       ->envname("ROLLCALL_NVSENTINEL")
       ->check(CLI::Validator(CheckAbsolute, "PATH"));
   app->add_option("--nvsentinel-may", flags->nvsentinel_may,
-                  "store: NVSentinel keeps these reports and changes nothing; remediate: it may mark "
-                  "the node, and its rules may act")
+                  "store: NVSentinel keeps these reports and changes nothing; remediate: it may mark a "
+                  "node whose hardware shows an error, and its rules may act")
       ->envname("ROLLCALL_NVSENTINEL_MAY")
       ->capture_default_str()
       ->check(CLI::IsMember({"store", "remediate"}));

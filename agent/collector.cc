@@ -184,6 +184,12 @@ bool Collector::Serves(ProcessId process) const {
   return served_.count(process) != 0;
 }
 
+bool Collector::ServesPid(pid_t pid) const {
+  const absl::MutexLock lock(&served_mutex_);
+  const auto at = served_.lower_bound({pid, 0});
+  return at != served_.end() && at->pid == pid;
+}
+
 void Collector::ForgetReported() {
   const absl::MutexLock lock(&served_mutex_);
   served_.clear();

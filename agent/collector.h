@@ -95,6 +95,7 @@ class Collector {
   // Whether a tick since ForgetReported() has named the process and this agent's /proc shows it.
   // Thread-safe.
   bool Serves(ProcessId process) const;
+  bool ServesPid(pid_t pid) const;  // a process with this pid
   // Before ticks for another stream, which begin with a whole one. Thread-safe.
   void ForgetReported();
 

@@ -26,7 +26,7 @@ class HangMarks {
 
   struct Step {
     enum class Kind : uint8_t {
-      kRaise,    // the hang began, or its certainty has changed
+      kRaise,    // the hang began, or the host's hardware now shows an error
       kClear,    // it is over
       kClearAll  // nothing hangs here: an earlier run of the agent may have said otherwise
     };
@@ -38,24 +38,29 @@ class HangMarks {
   void Set(const void* source, const v1::HostHangs& hangs, int64_t now_ns);
   void Drop(const void* source);  // the stream is over
 
-  // The step that is due; nullopt: none now. Call it every second, and Done() after each step.
+  // The step that is due; nullopt: none now. Call it every second, and Done() after each step: the system may have
+  // taken it even if the answer was lost, so until Done() it counts as taken.
   std::optional<Step> Next(int64_t now_ns);
-  // False: the system did not take it, so it comes again later.
   void Done(const Step& step, bool is_taken, int64_t now_ns);
 
-  // Only a certain verdict marks the host. A likely one is news for people.
-  static bool IsCertain(const Hang& hang) { return hang.certainty() == "certain"; }
-
  private:
-  std::map<std::string, Hang> Wanted() const;
-  static std::optional<Step> Correct(const Hang& wanted, const Hang* told);
+  struct Mark {
+    Hang hang;                  // as it was told last
+    bool is_known = false;      // the system has said that it took it
+    int64_t named_ns = 0;       // when a daemon named it last
+    int64_t not_before_ns = 0;  // the next step
+  };
+
+  void TakeIn(int64_t now_ns);
+  std::optional<Step> NextClear(int64_t now_ns) const;
+  std::optional<Step> NextRaise(int64_t now_ns);
 
   std::map<const void*, v1::HostHangs> sources_;
-  std::map<std::string, Hang> told_;       // by incident
-  std::map<std::string, int64_t> named_;   // of those, when a daemon named them last
-  std::optional<int64_t> first_ns_;        // when a daemon said something first
-  bool has_swept_ = false;                 // what an earlier run has said is cleared
-  int64_t not_before_ns_ = 0;              // the next step
+  std::map<std::string, Mark> marks_;     // by incident
+  std::map<std::string, Hang> wanted_;    // by incident, of all sources
+  std::optional<int64_t> first_ns_;       // when a daemon said something first
+  bool has_swept_ = false;                // what an earlier run has said is cleared
+  int64_t sweep_not_before_ns_ = 0;
 };
 
 }  // namespace rollcall

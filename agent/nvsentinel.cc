@@ -15,6 +15,7 @@
 #include "nvsentinel/health_event.grpc.pb.h"
 #include "proto/clean_text.h"
 #include "proto/steady_clock.h"
+#include "security/digest.h"
 
 namespace rollcall {
 namespace {
@@ -22,6 +23,7 @@ namespace {
 constexpr uint32_t kVersion = 1;
 constexpr char kMonitor[] = "rollcall";
 constexpr char kCheck[] = "RollcallTrainingHang";  // the type of the node's condition
+constexpr size_t kEntityDigits = 16;
 constexpr std::chrono::seconds kLookEvery{1};
 constexpr std::chrono::seconds kAnswersWithin{10};
 
@@ -31,23 +33,27 @@ std::string Plain(const std::string& text) {
   return plain;
 }
 
-// The same words as long as the certainty is the same: NVSentinel adds a new text to the old one.
+// NVSentinel separates entities by blanks, and an id has the job's name in it.
+std::string EntityOf(const HangMarks::Hang& hang) {
+  return Sha256Hex(hang.incident()).substr(0, kEntityDigits);
+}
+
+// NVSentinel adds a new text to the old one, so this has nothing that changes while the hang lasts.
 std::string Message(const HangMarks::Hang& hang) {
-  return Plain(absl::StrCat("job ", hang.job(), " hangs, and Rollcall blames this node (",
-                            hang.cause(), ", ", hang.certainty(), "): rollcall incident ",
-                            hang.incident()));
+  return Plain(absl::StrCat("job ", hang.job(), " hangs, and Rollcall blames this node",
+                            hang.is_broken() ? ", whose hardware shows an error" : "",
+                            ": rollcall incident ", hang.incident()));
 }
 
 void Describe(const HangMarks::Hang& hang, datamodels::HealthEvent* event) {
-  event->set_isfatal(HangMarks::IsCertain(hang));
+  event->set_isfatal(hang.is_broken());
   event->set_message(Message(hang));
   if (event->isfatal()) event->set_recommendedaction(datamodels::CONTACT_SUPPORT);
   event->add_errorcode(hang.cause());
   auto& metadata = *event->mutable_metadata();
-  metadata["incident"] = hang.incident();
+  metadata["incident"] = CleanText(hang.incident());
   metadata["job"] = CleanText(hang.job());
   metadata["tenant"] = CleanText(hang.tenant());
-  metadata["certainty"] = hang.certainty();
   metadata["summary"] = CleanText(hang.summary());
   for (const std::string& gpu : hang.gpus()) {
     absl::StrAppend(&metadata["gpus"], metadata["gpus"].empty() ? "" : " ", CleanText(gpu));
@@ -75,12 +81,13 @@ datamodels::HealthEvent HealthEventFor(const HangMarks::Step& step, const NvSent
     event.set_message("no hang is blamed on this node");
   }
   if (step.kind == HangMarks::Step::Kind::kClear) {
-    event.set_message(absl::StrCat("incident ", step.hang.incident(), " is over, or blames another"));
+    event.set_message(Plain(
+        absl::StrCat("incident ", step.hang.incident(), " is over, or no longer blames this node")));
   }
   if (step.kind != HangMarks::Step::Kind::kClearAll) {
     datamodels::Entity* entity = event.add_entitiesimpacted();
     entity->set_entitytype("INCIDENT");
-    entity->set_entityvalue(step.hang.incident());
+    entity->set_entityvalue(EntityOf(step.hang));
   }
   return event;
 }
@@ -132,9 +139,9 @@ bool NvSentinel::Send(const HangMarks::Step& step) {
     return true;
   }
   if (failures_.Count(MonotonicNs()).has_value()) {
-    spdlog::warn("cannot tell NVSentinel of a hang, and tries again: {} ({}); does its platform "
-                 "connector run on this host?",
-                 CleanText(status.error_message()), options_.socket);
+    spdlog::warn("cannot reach NVSentinel at {}: {}; trying again. Does its platform connector run on "
+                 "this host, and may this user write to the socket?",
+                 options_.socket, CleanText(status.error_message()));
   }
   return false;
 }

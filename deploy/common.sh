@@ -86,6 +86,7 @@ download_sources() {
   local log=$root/build/logs/$1 folder=$2 release mirror apt
   shift 2
   release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+  [ -n "$release" ] || fail "the sources of $* come from a release of Debian, and this system names none"
   # The mirror of this system, so that a site's own mirror is used.
   mirror=$(grep -rhoE 'https?://[^ ]+/debian/?( |$)' /etc/apt/sources.list /etc/apt/sources.list.d 2> /dev/null |
     head -n 1 | tr -d ' ' || true)

@@ -22,7 +22,7 @@ for package in "${packages[@]}"; do names+=("$(source_of "$package")"); done
 sources=$root/build/sources
 stamp=$sources/fetched
 release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
-wanted=$(cat "${BASH_SOURCE[0]}" <(echo "$release" "${names[@]}") | sha256sum)
+wanted=$(cat deploy/fetch_sources.sh deploy/common.sh <(echo "$release" "${names[@]}") | sha256sum)
 if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then exit 0; fi
 
 command -v dpkg-source > /dev/null && [ -n "$release" ] ||

@@ -47,12 +47,6 @@ constexpr bool IsContradiction(Cause cause) {
   return cause == Cause::kOperationMismatch || cause == Cause::kArgumentMismatch;
 }
 
-// Speaks against the culprits' host and not against the program. Most causes are mistakes of a program.
-constexpr bool SpeaksAgainstHost(Cause cause) {
-  return cause == Cause::kHostLost || cause == Cause::kBlockedBeforeStart ||
-         cause == Cause::kStalledInFlight;
-}
-
 // A warning: nothing hangs. The screen shows it; it never opens an incident.
 constexpr bool IsWarning(Cause cause) { return cause == Cause::kStraggler; }
 

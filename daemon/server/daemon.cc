@@ -296,10 +296,10 @@ void Daemon::Publish() {
 }
 
 void Daemon::TellHostHangs() {
-  const uint64_t changes = incidents_.Changes();
-  if (changes == told_changes_ || !host_hangs_.HasAgents()) return;
-  told_changes_ = changes;
-  host_hangs_.Update(incidents_.Open());
+  const int64_t now_ns = timeline_.Now();
+  if (now_ns - told_hangs_ns_ < kSecond || !host_hangs_.HasAgents()) return;
+  told_hangs_ns_ = now_ns;
+  host_hangs_.Update(incidents_.BlamedHosts());
 }
 
 void Daemon::MarkSilentAgents(int64_t now_ns) {
@@ -408,7 +408,6 @@ bool Daemon::Welcome(const std::string& agent) {
   }
   if (!agents_.Send(agent, message)) return false;
   store_.agents()->Welcomed(agent, timeline_.Now());
-  host_hangs_.Welcomed(agent);
   return true;
 }
 
@@ -434,18 +433,16 @@ void Daemon::OnConnected(const AgentName& agent) {
 void Daemon::OnDisconnected(const AgentName& agent) {
   spdlog::debug("the agent of {} disconnected", agent.host);
   for (const std::string& refused : store_.agents()->Disconnected(agent)) agents_.Restart(refused);
-  bool is_gone = false;
+  host_hangs_.Disconnected(agent);
   {
     const absl::MutexLock lock(&turns_mutex_);
     // Under the mutex: a new stream of the agent may be about to ask for a turn.
-    is_gone = !store_.agents()->IsConnected(agent.id);
-    if (is_gone) {
-      turns_.Gone(agent.id);
-    } else {
+    if (store_.agents()->IsConnected(agent.id)) {
       turns_.Done(agent.id);
+    } else {
+      turns_.Gone(agent.id);
     }
   }
-  if (is_gone) host_hangs_.Disconnected(agent.id);
   BeginTurns();
 }
 

@@ -210,7 +210,7 @@ class Daemon : public AgentSink {
   OwnLateness lateness_;
   TickPace pace_;
   int64_t pace_updated_ns_ = 0, callers_checked_ns_ = 0;
-  uint64_t told_changes_ = 0;  // of incidents, when host_hangs_ was updated
+  int64_t told_hangs_ns_ = 0;  // when host_hangs_ was updated
   double cpu_seconds_ = 0;  // when the pace was updated
   std::atomic<int64_t> tick_ns_{TickPace::kShortestNs};  // the pace
   std::atomic<int64_t> ran_ns_{SteadyNs()};              // when the thread did something last

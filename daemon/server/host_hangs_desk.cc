@@ -1,27 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/server/host_hangs_desk.h"
 
-#include <google/protobuf/util/message_differencer.h>
+#include <algorithm>
 
-#include "daemon/server/host_hangs.h"
+#include "daemon/server/tenant_of.h"
 
 namespace rollcall {
 
 void HostHangsDesk::Connected(const AgentName& agent) {
   if (!agent.wants_host_hangs) return;
   const absl::MutexLock lock(&mutex_);
-  agents_[agent.id] = agent.host;
+  Agent& known = agents_[agent.id];
+  known.name = agent;
+  ++known.streams;
+  known.told.reset();
 }
 
-void HostHangsDesk::Disconnected(const std::string& agent) {
+void HostHangsDesk::Disconnected(const AgentName& agent) {
   const absl::MutexLock lock(&mutex_);
-  agents_.erase(agent);
-}
-
-void HostHangsDesk::Welcomed(const std::string& agent) {
-  const absl::MutexLock lock(&mutex_);
-  const auto at = agents_.find(agent);
-  if (at != agents_.end()) Tell(agent, at->second);
+  const auto at = agents_.find(agent.id);
+  if (at != agents_.end() && --at->second.streams == 0) agents_.erase(at);
 }
 
 bool HostHangsDesk::HasAgents() const {
@@ -29,27 +27,30 @@ bool HostHangsDesk::HasAgents() const {
   return !agents_.empty();
 }
 
-void HostHangsDesk::Update(const std::vector<v1::Incident>& open) {
-  std::map<std::string, v1::HostHangs> hangs = HangsByHost(open);
-  const absl::MutexLock lock(&mutex_);
-  hangs_.swap(hangs);
-  const auto of = [](const std::map<std::string, v1::HostHangs>& all, const std::string& host) {
-    const auto at = all.find(host);
-    return at == all.end() ? v1::HostHangs() : at->second;
-  };
-  for (const auto& [agent, host] : agents_) {
-    const bool is_same =
-        google::protobuf::util::MessageDifferencer::Equals(of(hangs, host), of(hangs_, host));
-    if (!is_same) Tell(agent, host);
+// Of too many, those with broken hardware.
+v1::HostHangs HostHangsDesk::HangsFor(const Agent& agent, const HangsByHost& hangs) {
+  v1::HostHangs wanted;
+  const auto of_host = hangs.find(agent.name.host);
+  if (of_host == hangs.end()) return wanted;
+  for (const bool is_broken : {true, false}) {
+    for (const v1::HostHangs::Hang& hang : of_host->second) {
+      if (hang.is_broken() != is_broken || !MayWrite(hang.tenant(), agent.name.tenants)) continue;
+      if (static_cast<size_t>(wanted.hangs_size()) < kMostOfHost) *wanted.add_hangs() = hang;
+    }
   }
+  return wanted;
 }
 
-// An agent that does not read loses its stream, and is told all after the next welcome.
-void HostHangsDesk::Tell(const std::string& agent, const std::string& host) {
-  v1::DaemonMessage message;
-  const auto at = hangs_.find(host);
-  *message.mutable_host_hangs() = at == hangs_.end() ? v1::HostHangs() : at->second;
-  send_(agent, message);
+// An agent that does not read loses its stream, and is told all on the next one.
+void HostHangsDesk::Update(const HangsByHost& hangs) {
+  const absl::MutexLock lock(&mutex_);
+  for (auto& [id, agent] : agents_) {
+    v1::DaemonMessage message;
+    *message.mutable_host_hangs() = HangsFor(agent, hangs);
+    std::string text = message.host_hangs().SerializeAsString();
+    if (agent.told == text) continue;
+    if (send_(id, message)) agent.told = std::move(text);
+  }
 }
 
 }  // namespace rollcall

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells agents which hangs the daemon blames their hosts for, if they want to know.
+// Tells agents which hangs the daemon blames their hosts for, if they want to know, and if their tenants may.
 //
-// Thread-safe. Its mutex comes last in the lock order; it sends with no mutex held, but its own, which
-// keeps the messages of an agent in order.
+// Thread-safe. The mutex comes before that of AgentService, under which it sends.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,36 +15,43 @@
 #include "absl/synchronization/mutex.h"
 #include "daemon/server/agent_name.h"
 #include "rollcall/v1/agent.pb.h"
-#include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {
+
+// By host: the newest hangs last.
+using HangsByHost = std::map<std::string, std::vector<v1::HostHangs::Hang>>;
 
 class HostHangsDesk {
  public:
   // Sends a message to the agent with this id. Returns false if that agent is not connected.
   using Send = std::function<bool(const std::string& agent, const v1::DaemonMessage& message)>;
 
+  static constexpr size_t kMostOfHost = 64;
+
   explicit HostHangsDesk(Send send) : send_(std::move(send)) {}
 
+  // For each stream of the agent. A new stream is told all by the next Update().
   void Connected(const AgentName& agent) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Its last stream has ended.
-  void Disconnected(const std::string& agent) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The agent gets all that its host is blamed for, also if that is nothing: what it had been told by an
-  // earlier stream is no longer true.
-  void Welcomed(const std::string& agent) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Disconnected(const AgentName& agent) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Whether Update() is worth its while.
   bool HasAgents() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // `open`: all open incidents. The agents of hosts for which something has changed get a message.
-  void Update(const std::vector<v1::Incident>& open) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Call it every second. Agents for which something has changed get a message with all that their hosts are
+  // blamed for; a new stream also gets that there is nothing.
+  void Update(const HangsByHost& hangs) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  void Tell(const std::string& agent, const std::string& host) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  struct Agent {
+    AgentName name;
+    int streams = 0;
+    std::optional<std::string> told;  // the last message, serialized; nullopt: its stream is new
+  };
+
+  static v1::HostHangs HangsFor(const Agent& agent, const HangsByHost& hangs);
 
   const Send send_;
   mutable absl::Mutex mutex_;
-  std::map<std::string, std::string> agents_ ABSL_GUARDED_BY(mutex_);  // ids, and their hosts
-  std::map<std::string, v1::HostHangs> hangs_ ABSL_GUARDED_BY(mutex_);  // by host
+  std::map<std::string, Agent> agents_ ABSL_GUARDED_BY(mutex_);  // by id; those that want to know
 };
 
 }  // namespace rollcall

@@ -36,6 +36,7 @@
 #include "daemon/server/awaited_stacks.h"
 #include "daemon/server/daemon_counters.h"
 #include "daemon/server/history_keeper.h"
+#include "daemon/server/host_hangs_desk.h"
 #include "daemon/server/host_labels.h"
 #include "daemon/server/incident_counts.h"
 #include "daemon/server/incident_quota.h"
@@ -191,8 +192,9 @@ class IncidentBook {
   // the history, or for two seconds if its disk is slow.
   void AwaitSaved() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The open incidents of all jobs, without stacks.
-  std::vector<v1::Incident> Open() const ABSL_LOCKS_EXCLUDED(mutex_) { return ListOpen(false); }
+  // The confirmed hangs for which hosts are blamed (BlameHost()), by host: those about which this daemon may
+  // alert, and whose jobs it has diagnosed itself.
+  HangsByHost BlamedHosts() const ABSL_LOCKS_EXCLUDED(mutex_);
   // The attempts with an open incident.
   std::set<JobKey> OpenJobs() const ABSL_LOCKS_EXCLUDED(mutex_);
   JobBrief Brief(const JobKey& job) const ABSL_LOCKS_EXCLUDED(mutex_);

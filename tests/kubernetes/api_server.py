@@ -52,10 +52,11 @@ class ApiServer(Network):
     def __init__(self, folder):
         super().__init__(folder, NAMES, SERVICES)
         self.environment = {**self.environment, "KUBECONFIG": str(folder / "access"), "HOME": str(folder)}
-        self._start_server()
-        self._write_access()
 
     def await_ready(self):
+        self.await_names()
+        self._start_server()
+        self._write_access()
         wait_for(lambda: self.kubectl("get", "--raw", "/readyz").stdout == "ok")
         self._start_controllers()
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds the API server and the controllers of Kubernetes into build/api-server, for test_api_server.py. No
 # package of Debian 12 holds the programs, but its source package does. Takes about ten minutes on two cores.
-# Installs packages, so it needs root.
+# Installs packages, so it needs root; on a machine with systemd the package etcd-server starts its service.
 #
 # Exit 0: they are there. Exit 1: they are not; one message gives the reason.
 set -euo pipefail
@@ -15,6 +15,8 @@ target=$root/build/api-server
 tree=$target/go/src/k8s.io/kubernetes
 if [ -x "$target/${programs[0]}" ] && [ -x "$target/${programs[1]}" ] && command -v etcd > /dev/null; then exit 0; fi
 
+[ "$(. /etc/os-release && echo "$VERSION_CODENAME")" = bookworm ] ||
+  fail "only Debian 12's source package of Kubernetes has an API server, and this is another system"
 update_lists
 quietly api-server-packages.log as_root apt-get install -y --no-install-recommends \
   "${packages[@]}" || fail "cannot install the compiler" "apt-get install ${packages[*]}"

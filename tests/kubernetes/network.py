@@ -34,7 +34,10 @@ class Network:
                                  f'ip link set lo up && {more}mount --bind "$1" /etc/hosts && exec sleep 2000',
                                  "sh", hosts)
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("ROLLCALL")}
-        wait_for(lambda: self.run("cmp", hosts, "/etc/hosts").returncode == 0)
+
+    def await_names(self):
+        """Before anything else."""
+        wait_for(lambda: self.run("cmp", self.folder / "hosts", "/etc/hosts").returncode == 0)
 
     def start(self, name, *command, env=None):
         log = open(self.folder / f"{name}.log", "w")
@@ -52,4 +55,8 @@ class Network:
     def end(self):
         for process in reversed(self.processes):
             process.terminate()
-            process.wait(timeout=60)
+            try:
+                process.wait(timeout=60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(timeout=60)

@@ -98,14 +98,15 @@ def test_an_upgrade_keeps_the_certificates_and_an_uninstall_leaves_nothing_but_t
     hook = server.get("mutatingwebhookconfiguration", configuration)["webhooks"][0]
     assert hook["clientConfig"]["caBundle"] == bundle == before[names[1]]["ca.crt"]
     assert "--hang-after=2m" in json.dumps(server.get("deployment", "second-rollcall-daemon", "second"))
-    done = server.helm("uninstall", *common)
-    assert done.returncode == 0, done.stderr
     kinds = ("all,configmaps,secrets,serviceaccounts,networkpolicies,poddisruptionbudgets,persistentvolumeclaims,"
              "clusterroles,clusterrolebindings,mutatingwebhookconfigurations")
     def left():
         return [(thing["kind"], thing["metadata"]["name"]) for thing in server.list(
             kinds, "--all-namespaces", "--selector=app.kubernetes.io/instance=second")]
 
+    assert len(left()) > 15
+    done = server.helm("uninstall", *common)
+    assert done.returncode == 0, done.stderr
     wait_for(lambda: left() == [("PersistentVolumeClaim", "second-rollcall-daemon")])
 
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hang that the daemon blames a node for reaches NVSentinel on that node: real daemon, agent and hang,
-and a server of NVSentinel's service PlatformConnector on a Unix socket."""
+"""A hang that the daemon blames a node for reaches NVSentinel on that node: real daemon, agents and hang,
+and servers of NVSentinel's service PlatformConnector on Unix sockets."""
 import concurrent.futures
+import contextlib
 import os
 import re
+import signal
 import subprocess
 import threading
 import time
@@ -44,7 +46,7 @@ def start():
 
     def run(*command, **environment):
         process = subprocess.Popen([*map(str, command)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                                   env={**os.environ, **environment})
+                                   env={**os.environ, **environment}, start_new_session=True)
         process.lines = []
         threading.Thread(target=lambda: process.lines.extend(process.stderr), daemon=True).start()
         running.append(process)
@@ -52,51 +54,78 @@ def start():
 
     yield run
     for process in reversed(running):
-        process.terminate()
-        try:
-            process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(timeout=20)
+        end(process)
 
 
-class Node:
-    """A daemon, the agent of node-7 that tells NVSentinel, and the hanging job `program`."""
+def end(process):
+    """With its children, which may be frozen."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait(timeout=20)
 
-    def __init__(self, start, folder, program, *flags):
-        self.connector = Connector(folder / "nvsentinel.sock")
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def make_host(root, is_broken):
+    """The files of a node as its kernel writes them: with or without a link that went down."""
+    write(root / "sys/class/infiniband/mlx5_2/ports/1/state", "1: DOWN\n" if is_broken else "4: ACTIVE\n")
+    (root / "sys/class/infiniband/mlx5_2/device").symlink_to("../../../devices/0000:98:00.0")
+    now_us = int(time.clock_gettime(time.CLOCK_MONOTONIC_RAW) * 1e6)
+    write(root / "dev/kmsg", f"3,2,{now_us},-;mlx5_core 0000:98:00.0 ens3: Link down\n" if is_broken else "")
+
+
+class Cluster:
+    """A daemon, and a hanging job whose even ranks are on node-0 and whose odd ranks are on node-1."""
+
+    def __init__(self, start, folder, program, *flags, is_broken=False):
         self.reports = folder / "reports"
         daemon = start(BUILD / "bin" / "rollcalld", "--config=none", "--listen=127.0.0.1:0", "--http=127.0.0.1:0",
                        "--hang-after=3s", f"--report-dir={self.reports}")
         address = wait_for(lambda: re.search(r"agents on (127\.0\.0\.1:\d+)", "".join(daemon.lines)))[1]
-        segments = folder / "segments"
-        segments.mkdir(mode=0o700)
-        start(BUILD / "bin" / "rollcall-agent", "--config=none", f"--daemon={address}", f"--dir={segments}",
-              "--scope=directory", "--host=node-7", f"--nvsentinel={folder / 'nvsentinel.sock'}", *flags)
-        self.job = start(BUILD / "tests" / "ranks", "-n", "4", "--keep-going", "--", BUILD / "tests" / program,
-                         LD_PRELOAD=str(BUILD / "lib" / "librollcall.so"), LD_LIBRARY_PATH=str(BUILD / "sim"),
-                         ROLLCALL_DIR=str(segments), ROLLCALL_JOB="pretrain")
+        self.connectors = []
+        for node in (0, 1):
+            (folder / f"segments-{node}").mkdir(mode=0o700)
+            make_host(folder / f"host-{node}", is_broken and node == 1)
+            socket = folder / f"nvsentinel-{node}.sock"
+            self.connectors.append(Connector(socket))
+            start(BUILD / "bin" / "rollcall-agent", "--config=none", f"--daemon={address}",
+                  f"--dir={folder}/segments-{node}", "--scope=directory", f"--host=node-{node}",
+                  f"--host-root={folder}/host-{node}", f"--nvsentinel={socket}", *flags)
+        self.job = start(BUILD / "tests" / "ranks", "-n", "4", "--keep-going", "--", "sh", "-c",
+                         f"export ROLLCALL_DIR={folder}/segments-$((RANK % 2)) "
+                         f"LD_PRELOAD={BUILD / 'lib' / 'librollcall.so'}; exec {BUILD / 'tests' / program}",
+                         LD_LIBRARY_PATH=str(BUILD / "sim"), ROLLCALL_JOB="pretrain")
 
 
-def test_nvsentinel_learns_of_a_hang_for_which_its_node_is_blamed_and_of_its_end(start, tmp_path):
-    node = Node(start, tmp_path, "one_gpu_is_busy", "--nvsentinel-may=remediate")
-    told = node.connector.told
-    wait_for(lambda: any("isFatal: true" in event for event in told))
-    mark = told[-1]
-    for part in ('agent: "rollcall"', 'checkName: "RollcallTrainingHang"', 'nodeName: "node-7"',
+def test_a_node_with_broken_hardware_is_marked_until_the_hang_is_over(start, tmp_path):
+    cluster = Cluster(start, tmp_path, "one_rank_freezes_in_a_call", "--nvsentinel-may=remediate", is_broken=True)
+    healthy, broken = (connector.told for connector in cluster.connectors)
+    mark, = wait_for(lambda: [event for event in broken if "isFatal: true" in event])
+    for part in ('agent: "rollcall"', 'checkName: "RollcallTrainingHang"', 'nodeName: "node-1"',
                  "processingStrategy: EXECUTE_REMEDIATION", "recommendedAction: CONTACT_SUPPORT",
-                 'errorCode: "blocked_before_start"'):
+                 'errorCode: "stalled_in_flight"'):
         assert part in mark, mark
-    incident = re.search(r'entityValue: "(.+)"', mark)[1]
-    before = len(told)
-    node.job.terminate()
-    wait_for(lambda: len(told) > before, 120)
-    end = told[before]
-    assert "isHealthy: true" in end and f'entityValue: "{incident}"' in end and "isFatal" not in end
+    before = len(broken)
+    end(cluster.job)
+    wait_for(lambda: len(broken) > before, 120)
+    end = broken[before]
+    entity = re.search(r"entityValue: .+", mark)[0]
+    assert "isHealthy: true" in end and entity in end and "isFatal" not in end
+    assert all("isHealthy: true" in event for event in healthy)
+
+
+def test_a_node_without_an_error_of_its_hardware_is_not_marked(start, tmp_path):
+    told = Cluster(start, tmp_path, "one_gpu_is_busy").connectors[0].told
+    event, = wait_for(lambda: [event for event in told if "isHealthy: true" not in event])
+    assert 'errorCode: "blocked_before_start"' in event and "isFatal" not in event
+    assert "processingStrategy: STORE_ONLY" in event
 
 
 def test_a_mistake_of_the_program_is_no_news_for_nvsentinel(start, tmp_path):
-    node = Node(start, tmp_path, "one_rank_stops_calling")
-    wait_for(lambda: list(node.reports.glob("*/incident.json")))
+    cluster = Cluster(start, tmp_path, "one_rank_stops_calling")
+    wait_for(lambda: list(cluster.reports.glob("*/incident.json")))
     time.sleep(3)
-    assert node.connector.told == []
+    assert [connector.told for connector in cluster.connectors] == [[], []]

@@ -57,8 +57,11 @@ class Cluster(Network):
 @pytest.fixture
 def cluster(tmp_path):
     made = Cluster(tmp_path)
-    yield made
-    made.end()
+    try:
+        made.await_names()
+        yield made
+    finally:
+        made.end()
 
 
 def make_token(folder, role, *flags):

@@ -14,13 +14,14 @@ using Kind = HangMarks::Step::Kind;
 
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int kDaemonA = 0, kDaemonB = 0;
+constexpr bool kBroken = true, kOtherwise = false;
 
-v1::HostHangs Hangs(const std::vector<std::pair<std::string, std::string>>& incidents) {
+v1::HostHangs Hangs(const std::vector<std::pair<std::string, bool>>& incidents) {
   v1::HostHangs hangs;
-  for (const auto& [incident, certainty] : incidents) {
+  for (const auto& [incident, is_broken] : incidents) {
     v1::HostHangs::Hang* hang = hangs.add_hangs();
     hang->set_incident(incident);
-    hang->set_certainty(certainty);
+    hang->set_is_broken(is_broken);
   }
   return hangs;
 }
@@ -52,16 +53,16 @@ using Expected = std::vector<std::pair<Kind, std::string>>;
 TEST_F(HangMarksTest, SaysNothingBeforeADaemonDoes) { Pass(200); }
 
 TEST_F(HangMarksTest, RaisesAHangOnce) {
-  marks_.Set(&kDaemonA, Hangs({{"a", "certain"}}), now_);
+  marks_.Set(&kDaemonA, Hangs({{"a", kBroken}}), now_);
   EXPECT_EQ(Steps(), (Expected{{Kind::kRaise, "a"}}));
-  marks_.Set(&kDaemonA, Hangs({{"a", "certain"}}), now_);
+  marks_.Set(&kDaemonA, Hangs({{"a", kBroken}}), now_);
   Pass(200);
 }
 
 TEST_F(HangMarksTest, ClearsAHangThatIsOverAfterAMinute) {
-  marks_.Set(&kDaemonA, Hangs({{"a", "certain"}, {"b", "certain"}}), now_);
+  marks_.Set(&kDaemonA, Hangs({{"a", kBroken}, {"b", kBroken}}), now_);
   EXPECT_EQ(Steps().size(), 2u);
-  marks_.Set(&kDaemonA, Hangs({{"b", "certain"}}), now_);
+  marks_.Set(&kDaemonA, Hangs({{"b", kBroken}}), now_);
   Pass(59);
   now_ += kSecond;
   EXPECT_EQ(Steps(), (Expected{{Kind::kClear, "a"}}));
@@ -69,26 +70,26 @@ TEST_F(HangMarksTest, ClearsAHangThatIsOverAfterAMinute) {
 }
 
 TEST_F(HangMarksTest, KeepsAHangWhoseDaemonRestarts) {
-  marks_.Set(&kDaemonA, Hangs({{"a", "certain"}}), now_);
+  marks_.Set(&kDaemonA, Hangs({{"a", kBroken}}), now_);
   EXPECT_EQ(Steps().size(), 1u);
   marks_.Drop(&kDaemonA);
   Pass(30);
   marks_.Set(&kDaemonA, Hangs({}), now_);
   Pass(20);
-  marks_.Set(&kDaemonA, Hangs({{"a", "certain"}}), now_);
+  marks_.Set(&kDaemonA, Hangs({{"a", kBroken}}), now_);
   Pass(200);
 }
 
 TEST_F(HangMarksTest, KeepsAHangThatGoesToAnotherDaemon) {
-  marks_.Set(&kDaemonA, Hangs({{"a", "certain"}}), now_);
+  marks_.Set(&kDaemonA, Hangs({{"a", kBroken}}), now_);
   EXPECT_EQ(Steps().size(), 1u);
-  marks_.Set(&kDaemonB, Hangs({{"a", "certain"}}), now_);
+  marks_.Set(&kDaemonB, Hangs({{"a", kBroken}}), now_);
   marks_.Drop(&kDaemonA);
   Pass(200);
 }
 
 TEST_F(HangMarksTest, ClearsWhatItSaidWhenADaemonIsGoneForGood) {
-  marks_.Set(&kDaemonA, Hangs({{"a", "certain"}}), now_);
+  marks_.Set(&kDaemonA, Hangs({{"a", kBroken}}), now_);
   EXPECT_EQ(Steps().size(), 1u);
   marks_.Drop(&kDaemonA);
   Pass(59);
@@ -106,27 +107,22 @@ TEST_F(HangMarksTest, ClearsOnceWhatAnEarlierRunMayHaveSaid) {
 }
 
 TEST_F(HangMarksTest, ClearsNothingOfAnEarlierRunWhileAHangLasts) {
-  marks_.Set(&kDaemonA, Hangs({{"a", "certain"}}), now_);
+  marks_.Set(&kDaemonA, Hangs({{"a", kBroken}}), now_);
   EXPECT_EQ(Steps(), (Expected{{Kind::kRaise, "a"}}));
   Pass(200);
 }
 
-TEST_F(HangMarksTest, RaisesAgainWhatBecomesCertain) {
-  marks_.Set(&kDaemonA, Hangs({{"a", "likely"}}), now_);
+TEST_F(HangMarksTest, RaisesAgainWhenTheHardwareShowsAnErrorAndTakesThatNotBack) {
+  marks_.Set(&kDaemonA, Hangs({{"a", kOtherwise}}), now_);
   EXPECT_EQ(Steps(), (Expected{{Kind::kRaise, "a"}}));
-  marks_.Set(&kDaemonA, Hangs({{"a", "certain"}}), now_);
+  marks_.Set(&kDaemonA, Hangs({{"a", kBroken}}), now_);
   EXPECT_EQ(Steps(), (Expected{{Kind::kRaise, "a"}}));
-}
-
-TEST_F(HangMarksTest, TakesAMarkBackAtOnceThatIsNoLongerCertain) {
-  marks_.Set(&kDaemonA, Hangs({{"a", "certain"}}), now_);
-  EXPECT_EQ(Steps().size(), 1u);
-  marks_.Set(&kDaemonA, Hangs({{"a", "likely"}}), now_);
-  EXPECT_EQ(Steps(), (Expected{{Kind::kClear, "a"}, {Kind::kRaise, "a"}}));
+  marks_.Set(&kDaemonA, Hangs({{"a", kOtherwise}}), now_);
+  Pass(200);
 }
 
 TEST_F(HangMarksTest, TriesAgainWhatWasNotTaken) {
-  marks_.Set(&kDaemonA, Hangs({{"a", "certain"}}), now_);
+  marks_.Set(&kDaemonA, Hangs({{"a", kBroken}}), now_);
   const auto step = marks_.Next(now_);
   ASSERT_TRUE(step.has_value());
   marks_.Done(*step, false, now_);
@@ -135,11 +131,46 @@ TEST_F(HangMarksTest, TriesAgainWhatWasNotTaken) {
   EXPECT_EQ(Steps(), (Expected{{Kind::kRaise, "a"}}));
 }
 
-TEST_F(HangMarksTest, RaisesNothingThatEndedWhileItWasNotTaken) {
-  marks_.Set(&kDaemonA, Hangs({{"a", "certain"}}), now_);
+TEST_F(HangMarksTest, ClearsWhatMayHaveBeenTakenThoughTheAnswerWasLost) {
+  marks_.Set(&kDaemonA, Hangs({{"a", kBroken}}), now_);
   marks_.Done(*marks_.Next(now_), false, now_);
   marks_.Set(&kDaemonA, Hangs({}), now_);
   Pass(59);
+  now_ += kSecond;
+  EXPECT_EQ(Steps(), (Expected{{Kind::kClear, "a"}, {Kind::kClearAll, ""}}));
+}
+
+TEST_F(HangMarksTest, ARaiseThatIsRefusedForGoodHoldsUpNoOther) {
+  marks_.Set(&kDaemonA, Hangs({{"a", kBroken}, {"b", kBroken}, {"c", kBroken}}), now_);
+  const auto refused = marks_.Next(now_);
+  ASSERT_EQ(refused->hang.incident(), "a");
+  marks_.Done(*refused, false, now_);
+  EXPECT_EQ(Steps(), (Expected{{Kind::kRaise, "b"}, {Kind::kRaise, "c"}}));
+  marks_.Set(&kDaemonA, Hangs({{"a", kBroken}, {"c", kBroken}}), now_);
+  for (int i = 0; i < 12; ++i) {
+    now_ += 5 * kSecond;
+    const auto step = marks_.Next(now_);
+    ASSERT_TRUE(step.has_value());
+    if (step->kind == Kind::kClear) {
+      EXPECT_EQ(step->hang.incident(), "b");
+      return;
+    }
+    marks_.Done(*step, false, now_);
+  }
+  FAIL() << "b was not cleared";
+}
+
+TEST_F(HangMarksTest, RaisesAgainWhatComesBackAfterAClearThatMayHaveBeenTaken) {
+  marks_.Set(&kDaemonA, Hangs({{"a", kBroken}}), now_);
+  Steps();
+  marks_.Set(&kDaemonA, Hangs({}), now_);
+  Pass(59);
+  now_ += kSecond;
+  marks_.Done(*marks_.Next(now_), false, now_);
+  marks_.Set(&kDaemonA, Hangs({{"a", kBroken}}), now_);
+  Pass(4);
+  now_ += kSecond;
+  EXPECT_EQ(Steps(), (Expected{{Kind::kRaise, "a"}}));
 }
 
 }  // namespace

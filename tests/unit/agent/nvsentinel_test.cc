@@ -4,15 +4,23 @@
 
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "eventually.h"
 #include "nvsentinel/health_event.grpc.pb.h"
+#include "proto/durations.h"
+#include "proto/steady_clock.h"
 #include "temporary_tree.h"
 
 namespace rollcall {
@@ -53,38 +61,36 @@ v1::HostHangs OneHang() {
   hang->set_tenant("ml");
   hang->set_job("pretrain");
   hang->set_cause("stalled_in_flight");
-  hang->set_certainty("certain");
+  hang->set_is_broken(true);
   hang->set_summary("rank 3 does not end AllReduce");
   hang->add_gpus("GPU-1");
   hang->add_gpus("GPU-2");
   return hangs;
 }
 
-datamodels::HealthEvent EventFor(Kind kind, const std::string& certainty = "certain",
-                                 bool may_remediate = false) {
+datamodels::HealthEvent EventFor(Kind kind, bool is_broken = true, bool may_remediate = false) {
   HangMarks::Step step{kind, OneHang().hangs(0)};
-  step.hang.set_certainty(certainty);
+  step.hang.set_is_broken(is_broken);
   return HealthEventFor(step, {"", "node-7", may_remediate}, 1'790'000'000'500'000'000);
 }
 
-TEST(HealthEventTest, MarksTheNodeForACertainVerdict) {
+TEST(HealthEventTest, MarksANodeWhoseHardwareShowsAnError) {
   const datamodels::HealthEvent event = EventFor(Kind::kRaise);
   EXPECT_FALSE(event.ishealthy());
   EXPECT_TRUE(event.isfatal());
   EXPECT_EQ(event.nodename(), "node-7");
   EXPECT_EQ(event.agent(), "rollcall");
   EXPECT_EQ(event.checkname(), "RollcallTrainingHang");
-  EXPECT_EQ(event.message(), "job pretrain hangs, and Rollcall blames this node (stalled_in_flight, "
-                             "certain): rollcall incident pretrain-1-7");
-  ASSERT_EQ(event.entitiesimpacted_size(), 1);
-  EXPECT_EQ(event.entitiesimpacted(0).entityvalue(), "pretrain-1-7");
+  EXPECT_EQ(event.message(), "job pretrain hangs, and Rollcall blames this node, whose hardware shows "
+                             "an error: rollcall incident pretrain-1-7");
+  EXPECT_EQ(event.entitiesimpacted_size(), 1);
   EXPECT_EQ(event.metadata().at("gpus"), "GPU-1 GPU-2");
   EXPECT_EQ(event.generatedtimestamp().seconds(), 1'790'000'000);
   EXPECT_EQ(event.recommendedaction(), datamodels::CONTACT_SUPPORT) << "nothing resets by itself";
 }
 
-TEST(HealthEventTest, MarksNothingForALikelyVerdict) {
-  const datamodels::HealthEvent event = EventFor(Kind::kRaise, "likely");
+TEST(HealthEventTest, MarksNoNodeWhoseProgramMayBeAtFault) {
+  const datamodels::HealthEvent event = EventFor(Kind::kRaise, false);
   EXPECT_FALSE(event.ishealthy());
   EXPECT_FALSE(event.isfatal());
   EXPECT_EQ(event.recommendedaction(), datamodels::NONE);
@@ -92,7 +98,7 @@ TEST(HealthEventTest, MarksNothingForALikelyVerdict) {
 
 TEST(HealthEventTest, IsStoredOnlyUnlessAnOperatorPermitsMore) {
   EXPECT_EQ(EventFor(Kind::kRaise).processingstrategy(), datamodels::STORE_ONLY);
-  EXPECT_EQ(EventFor(Kind::kRaise, "certain", true).processingstrategy(),
+  EXPECT_EQ(EventFor(Kind::kRaise, true, true).processingstrategy(),
             datamodels::EXECUTE_REMEDIATION);
   EXPECT_EQ(EventFor(Kind::kClear).processingstrategy(), datamodels::STORE_ONLY);
 }
@@ -102,7 +108,8 @@ TEST(HealthEventTest, ClearsItsIncidentAlone) {
   EXPECT_TRUE(event.ishealthy());
   EXPECT_FALSE(event.isfatal());
   ASSERT_EQ(event.entitiesimpacted_size(), 1);
-  EXPECT_EQ(event.entitiesimpacted(0).entityvalue(), "pretrain-1-7");
+  EXPECT_EQ(event.entitiesimpacted(0).entityvalue(),
+            EventFor(Kind::kRaise).entitiesimpacted(0).entityvalue());
 }
 
 TEST(HealthEventTest, ClearsAllWithoutAnEntity) {
@@ -111,11 +118,13 @@ TEST(HealthEventTest, ClearsAllWithoutAnEntity) {
   EXPECT_TRUE(event.entitiesimpacted().empty());
 }
 
-TEST(HealthEventTest, AJobsNameCannotSplitTheConditionsMessage) {
+TEST(HealthEventTest, AJobsNameCannotSplitWhatNvSentinelWrites) {
   HangMarks::Step step{Kind::kRaise, OneHang().hangs(0)};
   step.hang.set_job("a;\nINCIDENT:b");
-  EXPECT_EQ(HealthEventFor(step, {"", "node-7", false}, 0).message().find_first_of(";\n"),
-            std::string::npos);
+  step.hang.set_incident("a;\nINCIDENT:b-1-7");
+  const datamodels::HealthEvent event = HealthEventFor(step, {"", "node-7", false}, 0);
+  EXPECT_EQ(event.message().find_first_of(";\n"), std::string::npos);
+  EXPECT_EQ(event.entitiesimpacted(0).entityvalue().find_first_of("; :\n"), std::string::npos);
 }
 
 class NvSentinelTest : public testing::Test {
@@ -135,14 +144,31 @@ TEST_F(NvSentinelTest, TellsOfAHang) {
 TEST_F(NvSentinelTest, TellsLaterIfNvSentinelIsAway) {
   NvSentinel sentinel({socket_, "node-7", false});
   sentinel.Set(this, OneHang());
+  std::this_thread::sleep_for(std::chrono::seconds(1));  // the first try has failed: nobody listens
+  const int64_t begun_ns = SteadyNs();
   Connector connector(socket_);
   ASSERT_TRUE(Eventually([&] { return !connector.events().empty(); }));
+  EXPECT_GT(SteadyNs() - begun_ns, kSecond) << "the first try was not the one that came through";
   EXPECT_EQ(connector.events().size(), 1u);
 }
 
-TEST_F(NvSentinelTest, EndsAtOnceWhileNvSentinelIsAway) {
-  NvSentinel sentinel({socket_, "node-7", false});
-  sentinel.Set(this, OneHang());
+// The connection is accepted by the kernel, and nobody answers.
+TEST_F(NvSentinelTest, EndsAtOnceWhileACallWaitsForNvSentinel) {
+  const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  absl::SNPrintF(address.sun_path, sizeof(address.sun_path), "%s", socket_);
+  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  ASSERT_EQ(listen(listener, 1), 0);
+  int64_t begun_ns = 0;
+  {
+    NvSentinel sentinel({socket_, "node-7", false});
+    sentinel.Set(this, OneHang());
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    begun_ns = SteadyNs();
+  }
+  EXPECT_LT(SteadyNs() - begun_ns, 5 * kSecond);
+  close(listener);
 }
 
 }  // namespace
