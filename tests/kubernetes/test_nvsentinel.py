@@ -54,10 +54,10 @@ def start():
 
     yield run
     for process in reversed(running):
-        end(process)
+        kill(process)
 
 
-def end(process):
+def kill(process):
     """With its children, which may be frozen."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -109,7 +109,7 @@ def test_a_node_with_broken_hardware_is_marked_until_the_hang_is_over(start, tmp
                  'errorCode: "stalled_in_flight"'):
         assert part in mark, mark
     before = len(broken)
-    end(cluster.job)
+    kill(cluster.job)
     wait_for(lambda: len(broken) > before, 120)
     end = broken[before]
     entity = re.search(r"entityValue: .+", mark)[0]
