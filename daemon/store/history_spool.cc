@@ -89,17 +89,21 @@ absl::Status HistorySpool::Keep(v1::HistoryWrite message, const std::string& rep
   return status;
 }
 
+// A newer state of an incident takes the place of the older one that waits, so that all up to a place is in the
+// database once the place is brought.
 absl::Status HistorySpool::Append(const std::string& message, const std::string& replaces) {
   absl::Status status;
   int64_t place = 0;
+  bool is_replaced = false;
   {
     const absl::MutexLock lock(&mutex_);
     if (!replaces.empty()) {
-      Sql sql(db_.get(), "DELETE FROM for_database WHERE incident = ?", replaces);
-      status = sql.Run();
-      must_count_ = sql.changed() > 0;
+      Sql sql(db_.get(), "UPDATE for_database SET body = ?2 WHERE incident = ?1", replaces);
+      status = sql.BindBlob(message).Run();
+      is_replaced = sql.changed() > 0;
+      must_count_ = must_count_ || is_replaced;
     }
-    if (status.ok()) {
+    if (status.ok() && !is_replaced) {
       Sql sql(db_.get(), "INSERT INTO for_database (incident, body) VALUES (?, ?) RETURNING number",
               replaces);
       if (sql.BindBlob(message).Next()) place = sql.Integer(0);
@@ -109,7 +113,7 @@ absl::Status HistorySpool::Append(const std::string& message, const std::string&
   int64_t bytes = 0;
   {
     const absl::MutexLock counts(&counts_mutex_);
-    ++waiting_.count;
+    if (!is_replaced) ++waiting_.count;
     newest_ = std::max(newest_, place);
     bytes = waiting_.bytes += static_cast<int64_t>(message.size());
   }
@@ -209,18 +213,20 @@ absl::Status HistorySpool::Remove(const std::vector<Entry>& entries) {
   Waiting removed;
   for (const Entry& entry : entries) {
     if (!status.ok()) break;
-    Sql sql(db_.get(), "DELETE FROM for_database WHERE number = ?", entry.order);
-    status = sql.Run();
+    Sql sql(db_.get(), "DELETE FROM for_database WHERE number = ? AND body = ?", entry.order);
+    status = sql.BindBlob(entry.write).Run();
     if (!status.ok() || sql.changed() == 0) continue;
     ++removed.count;
     removed.bytes += static_cast<int64_t>(entry.write.size());
   }
   status = transaction.End(status);
   if (!status.ok()) return status;
+  Sql oldest(db_.get(), "SELECT min(number) FROM for_database");
+  const int64_t waits_from = oldest.Next() ? oldest.Integer(0) : 0;
   const absl::MutexLock counts(&counts_mutex_);
   waiting_.count -= removed.count;
   waiting_.bytes -= removed.bytes;
-  for (const Entry& entry : entries) brought_ = std::max(brought_, entry.order);
+  brought_ = waits_from == 0 ? newest_ : waits_from - 1;
   return status;
 }
 
@@ -234,8 +240,7 @@ int64_t HistorySpool::NewestPlace() const {
   return newest_;
 }
 
-// A newer state of an incident has a later place, and too much that waits loses its oldest part: then a
-// place may go without having been brought.
+// Too much that waits loses its oldest part: then a place may go without having been brought.
 bool HistorySpool::HasBrought(int64_t place) const {
   const absl::MutexLock lock(&counts_mutex_);
   return brought_ >= place || waiting_.count == 0;

@@ -64,6 +64,26 @@ TEST_F(HistorySpoolTest, ANewerStateOfAnIncidentReplacesTheOlderAndIsNotRemovedF
   EXPECT_EQ(spool->waiting().bytes, 0);
 }
 
+TEST_F(HistorySpoolTest, APlaceIsNotBroughtWhileANewerStateOfAnIncidentBeforeItWaits) {
+  const auto spool = Open();
+  ASSERT_TRUE(spool->Save(OpenIncident("train", 1)).ok());
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(spool->MarkAlert("train-1", i, "json:1").ok());
+  const int64_t place = spool->NewestPlace();
+  const auto on_its_way = spool->Next(3);
+  ASSERT_TRUE(spool->Save(Incident("train", 1, 1000, "node-1")).ok());
+  ASSERT_TRUE(spool->Remove(*on_its_way).ok());
+  int steps = 0;
+  for (; !spool->HasBrought(place); ++steps) {
+    ASSERT_LT(steps, 10);
+    ASSERT_TRUE(spool->Remove(*spool->Next(1)).ok());
+  }
+  EXPECT_GT(steps, 0);
+  EXPECT_TRUE(spool->WaitingIncidents()->empty());
+  ASSERT_TRUE(spool->Save(OpenIncident("train", 2)).ok());
+  EXPECT_TRUE(spool->HasBrought(place));
+  EXPECT_FALSE(spool->HasBrought(spool->NewestPlace()));
+}
+
 TEST_F(HistorySpoolTest, WhatIsTooMuchLosesItsOldestAndCountsThem) {
   SpoolLimits limits;
   limits.bytes = 200'000;
