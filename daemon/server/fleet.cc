@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/fleet/boot_clock.h"
 #include "daemon/store/postgres_history.h"
+#include "proto/clean_text.h"
 #include "proto/durations.h"
 #include "proto/rendezvous.h"
 #include "security/atomic_file.h"
@@ -25,6 +26,7 @@ constexpr int64_t kStepNs = 100'000'000;
 constexpr int64_t kGiveWayEveryNs = kSecond;      // a look for daemons that reach the database
 constexpr int64_t kStaysNs = 3600 * kSecond;      // a job that came from a daemon that agents do not reach
 constexpr size_t kMostAtOnce = 1000;              // jobs in one statement
+constexpr int kMostReads = 10;                    // of one job, at most one in each step
 constexpr size_t kMostLoads = 50;                 // in one step, so that the lease is renewed in time
 constexpr size_t kMostWaiting = 100'000;          // agents of one job
 constexpr std::chrono::seconds kMostWait{3};      // for the database: meanwhile no lease is renewed
@@ -426,8 +428,14 @@ void Fleet::AdoptClaimed() {
   }
   for (const JobId& id : loadable) {
     auto earlier = load_(id);
+    if (absl::IsDataLoss(earlier.status())) {
+      if (!GivesUpReading(id, earlier.status())) continue;
+      hooks_.take_unknown(id);
+      earlier = Continuation();
+    }
     has_loaded_ = earlier.ok() && !is_late;
     if (!earlier.ok()) return NoteAway(earlier.status());
+    unreadable_.erase(id);
     hooks_.adopt(id, *std::move(earlier));
     std::vector<Report> waiting;
     {
@@ -444,6 +452,17 @@ void Fleet::AdoptClaimed() {
   }
 }
 
+// The database answers, but not this question. The other jobs must not wait for it, and this one not for ever.
+bool Fleet::GivesUpReading(const JobId& job, const absl::Status& status) {
+  const int tries = ++unreadable_[job];
+  if (tries == 1 || tries == kMostReads) {
+    spdlog::error("cannot read from the database what is known of job {}: {}{}", CleanText(job.job),
+                  std::string(status.message()),
+                  tries == 1 ? "; trying again" : "; goes on without it");
+  }
+  return tries >= kMostReads;
+}
+
 absl::StatusOr<Continuation> Fleet::LoadFromDatabase(const JobId& job) {
   if (history_ == nullptr) {
     PostgresOptions database = options_.database;
@@ -454,8 +473,10 @@ absl::StatusOr<Continuation> Fleet::LoadFromDatabase(const JobId& job) {
     history_ = *std::move(opened);
   }
   auto loaded = history_->LoadJob(job);
-  if (!loaded.ok()) history_ = nullptr;
-  return loaded;
+  if (loaded.ok()) return loaded;
+  const bool answers = history_->Ping().ok();
+  history_ = nullptr;
+  return answers ? absl::DataLossError(loaded.status().message()) : loaded.status();
 }
 
 void Fleet::Answer(const std::string& owner, const std::vector<Report>& waiting) {

@@ -102,8 +102,11 @@ class FleetTest : public testing::Test {
     options.try_again_ns = try_again_ns_;
     options.share_every_ns = options.owners_every_ns = options.want_after_ns = 0;
     auto fleet = std::make_unique<Fleet>(options, std::make_unique<FakeStore>(&database_),
-                                         [this](const JobId&) -> absl::StatusOr<Continuation> {
+                                         [this](const JobId& job) -> absl::StatusOr<Continuation> {
                                            if (!load_.ok()) return load_;
+                                           if (unreadable_.count(job.job) != 0) {
+                                             return absl::DataLossError("no answer");
+                                           }
                                            return Continuation();
                                          });
     Fleet::Hooks hooks;
@@ -143,6 +146,7 @@ class FleetTest : public testing::Test {
   inline static const JobId kJob = {kDefaultTenant, "job"};
   Database database_;
   absl::Status load_;
+  std::set<std::string> unreadable_;  // jobs
   int64_t ask_again_ns_ = 1'000'000'000;
   int64_t try_again_ns_ = 500'000'000;
   int64_t writes_within_ns_ = 3'000'000'000;
@@ -468,6 +472,22 @@ TEST_F(FleetTest, AProvisionalJobIsUnprovenUntilItIsAdopted) {
   for (int i = 0; i < 2 && fleet->IsUnproven(kJob); ++i) fleet->Step();
   EXPECT_FALSE(fleet->IsUnproven(kJob));
   EXPECT_EQ(TakeSaid(), (Said{"adopts job", "proves job"}));
+}
+
+TEST_F(FleetTest, AJobThatCannotBeReadHoldsUpNoOtherAndIsTakenInTheEnd) {
+  unreadable_ = {"job"};
+  const auto fleet = MakeFleet();
+  fleet->Step();
+  fleet->Seek(ReportBy("a"));
+  fleet->Seek({{kDefaultTenant, "other"}, "a", true, "", "other"});
+  for (int i = 0; i < 2; ++i) fleet->Step();
+  EXPECT_EQ(TakeSaid(), (Said{"adopts other", "proves other", "tells a: mine"}));
+  Said said;
+  for (int i = 0; i < 20 && said.empty(); ++i) {
+    fleet->Step();
+    said = TakeSaid();
+  }
+  EXPECT_EQ(said, (Said{"numbers of job", "adopts job", "proves job", "tells a: mine"}));
 }
 
 }  // namespace
