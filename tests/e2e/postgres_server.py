@@ -111,6 +111,26 @@ class PostgresServer:
                 assert time.monotonic() < deadline, (self.folder / "log").read_text()
                 time.sleep(0.1)
 
+    def require_tls(self):
+        """From now on it takes connections with TLS only. Returns the file of its authority, which signed its
+        certificate, and one of another authority."""
+        files = {name: self.folder / f"{name}.crt" for name in ("server", "other")}
+        for name, file in files.items():
+            self._run_openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                              "-days", "2", "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1",
+                              "-keyout", file.with_suffix(".key"), "-out", file)
+        for setting, value in (("ssl_cert_file", files["server"]),
+                               ("ssl_key_file", files["server"].with_suffix(".key")), ("ssl", "on")):
+            self.sql(f"ALTER SYSTEM SET {setting} = '{value}'", database="postgres")
+        access = self.folder / "data" / "pg_hba.conf"
+        access.write_text(access.read_text().replace("\nhost ", "\nhostssl "))
+        self.stop()
+        self.start()
+        return files["server"], files["other"]
+
+    def _run_openssl(self, *arguments):
+        subprocess.run([*self.before, "openssl", *arguments], check=True, capture_output=True, cwd="/", timeout=60)
+
     def stop(self, how=signal.SIGINT):
         self.process.send_signal(how)
         self.process.wait(timeout=60)

@@ -59,6 +59,19 @@ def alert_to(file):
     return f"--alert=exec=cat >> {file}; echo >> {file}"
 
 
+def test_the_daemon_reaches_a_database_that_wants_tls_and_knows_a_wrong_certificate(start, start_job, postgres):  # noqa: F811
+    authority, other = postgres.require_tls()
+    daemon = start(store=f"{postgres.url}?sslmode=verify-full&sslrootcert={authority}")
+    start_job(daemon)
+    known, = wait_for(lambda: confirmed(daemon))
+    wait_for(lambda: (known["id"], "confirmed", "daemon-1") in postgres.incidents())
+    assert postgres.sql("SELECT DISTINCT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) "
+                        "WHERE datname = 'rollcall'") == [["t"]]
+    daemon.kill()
+    distrusts = start(store=f"{postgres.url}?sslmode=verify-full&sslrootcert={other}", name="daemon-2")
+    distrusts.find_or_read_until("certificate verify failed")
+
+
 def test_a_hang_is_in_the_database_and_the_next_daemon_continues_it(start, start_job, postgres,  # noqa: F811
                                                                    tmp_path):
     sent = tmp_path / "alerts"
