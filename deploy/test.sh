@@ -146,11 +146,11 @@ fi
 optional_tests browser "browser tests"
 optional_tests site "the site of the docs"
 
-# Jobs that hang wait most of the time, so two tests run at once.
+# Jobs that hang wait most of the time, so four tests run at once on two processors.
 step "end-to-end tests"
-two_at_once=
-if has_pytest_plugin xdist; then two_at_once="-n 2"; fi
-PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} $two_at_once" \
+at_once=
+if has_pytest_plugin xdist; then at_once="-n $((2 * $(nproc) < 8 ? 2 * $(nproc) : 8)) --dist=loadgroup"; fi
+PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} $at_once" \
   run_tests "e2e-$preset" "${ctest[@]}" -L e2e --output-junit "$logs/e2e-$preset.xml"
 PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} -n 2" optional_tests torch "PyTorch tests"
 # After the PyTorch tests: one of the packages uses their torch.
@@ -164,8 +164,8 @@ else
 fi
 if [ -n "$portable" ]; then
   step "end-to-end tests of the programs in the packages"
-  # shellcheck disable=SC2086  # two words
-  run_tests "portable-$preset" tests/install/portable_suite.sh "$build" $two_at_once \
+  # shellcheck disable=SC2086  # some words
+  run_tests "portable-$preset" tests/install/portable_suite.sh "$build" $at_once \
     --junitxml="$logs/portable-$preset.xml"
 else
   step "LEFT OUT without --portable: the end-to-end tests of the programs in the packages"

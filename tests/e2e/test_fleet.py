@@ -46,6 +46,12 @@ class Fleet:
             return []
         return [json.loads(line) for line in self.alerts_file.read_text().splitlines() if line.strip()]
 
+    def is_settled(self, names):
+        """No job moves for longer than the daemons wait before they look which jobs prefer another one."""
+        before = [self.owner(name) for name in names]
+        time.sleep(7)
+        return all(before) and [self.owner(name) for name in names] == before
+
     def owner(self, job):
         rows = self.postgres.sql(f"SELECT daemon FROM rollcall.owners WHERE job = '{job}'")
         return rows[0][0] if rows else None
@@ -178,6 +184,7 @@ def test_a_daemon_that_comes_takes_its_share_and_no_incident_ends(fleet, start_j
         names.append(f"job-{len(names)}")
         start_job(fleet, name=names[-1])
         wait_for(lambda: fleet.owner(names[-1]))
+    wait_for(lambda: fleet.is_settled(names))
     theirs = [name for name in names if fleet.owner(name) == "daemon-3"]
     ids = {i["id"] for i in wait_for(lambda: len(confirmed(fleet.daemons["daemon-1"])) == len(names) and
                                      confirmed(fleet.daemons["daemon-1"]), 60)}
