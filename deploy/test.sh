@@ -137,7 +137,7 @@ if has_pytest_plugin pytest_timeout; then
   export PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} --timeout=400 --override-ini=timeout_func_only=true"
 fi
 step "unit tests"
-run_tests "unit-$preset" "${ctest[@]}" --repeat until-pass:2 -LE 'e2e|torch' -j 2 \
+run_tests "unit-$preset" "${ctest[@]}" --repeat until-pass:2 -LE 'e2e|torch' -j $((2 * $(nproc))) \
   --output-junit "$logs/unit-$preset.xml"
 if [ -n "$quick" ]; then
   step "LEFT OUT by --quick: browser tests, the site of the docs, end-to-end tests, PyTorch tests, packages"
