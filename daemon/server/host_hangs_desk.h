@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tells agents which hangs the daemon blames their hosts for, if they want to know, and if their tenants may.
 //
-// Thread-safe. The mutex comes before that of AgentService, under which it sends.
+// Thread-safe. It sends with its mutex held, which comes before those of AgentService.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 
 namespace rollcall {
 
-// By host: the newest hangs last.
+// The hangs that each host is blamed for, by its name.
 using HangsByHost = std::map<std::string, std::vector<v1::HostHangs::Hang>>;
 
 class HostHangsDesk {
