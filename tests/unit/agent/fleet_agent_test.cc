@@ -7,7 +7,12 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_join.h"
 #include "agent/fleet_channels.h"
@@ -32,6 +37,41 @@ std::string JobFor(const std::string& daemon, const std::vector<std::string>& am
   }
 }
 
+// Remembers what the agent passes on.
+class Sink : public HostHangsSink {
+ public:
+  void Set(const void* source, const v1::HostHangs& hangs) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::set<std::string>& incidents = incidents_[source];
+    incidents.clear();
+    for (const auto& hang : hangs.hangs()) incidents.insert(hang.incident());
+  }
+  void Drop(const void* source) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    incidents_.erase(source);
+  }
+  // Of all streams.
+  std::set<std::string> incidents() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::set<std::string> all;
+    for (const auto& [source, incidents] : incidents_) all.insert(incidents.begin(), incidents.end());
+    return all;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<const void*, std::set<std::string>> incidents_;
+};
+
+v1::HostHangs Hangs(const std::vector<std::pair<std::string, pid_t>>& incidents) {
+  v1::HostHangs hangs;
+  for (const auto& [incident, pid] : incidents) {
+    hangs.add_hangs()->set_incident(incident);
+    hangs.mutable_hangs()->rbegin()->add_pids(pid);
+  }
+  return hangs;
+}
+
 class FleetAgentTest : public CollectorTest {
  protected:
   // A process with a segment of the job.
@@ -54,6 +94,7 @@ class FleetAgentTest : public CollectorTest {
     agent.collector = Options();
     agent.host = "node-1";
     agent.tick_ns = 50'000'000;
+    agent.host_hangs = sink_;
     FleetAgentOptions options = MakeFleetAgentOptions(agent, *channels, resolve);
     options.keep_unneeded_ns = keep_unneeded_ns;
     agent_ = std::make_unique<FleetAgent>(options);
@@ -68,7 +109,38 @@ class FleetAgentTest : public CollectorTest {
   std::string tls_ca_;  // file; "": no TLS
   std::vector<std::unique_ptr<Child>> children_;
   std::unique_ptr<FleetAgent> agent_;
+  std::shared_ptr<Sink> sink_;  // nullptr: it wants to hear of no hangs
 };
+
+// Else an agent that may speak for every host could have this one marked.
+TEST_F(FleetAgentTest, PassesOnOnlyHangsOfProcessesThatItReportsItself) {
+  FakeDaemon daemon;
+  AddProcess("train");
+  daemon.SayHangs(Hangs({{"forged", getpid()}, {"own", children_.back()->pid()}}));
+  sink_ = std::make_shared<Sink>();
+  StartAgent(daemon.address());
+  ASSERT_TRUE(Eventually([&] { return !sink_->incidents().empty(); }));
+  EXPECT_EQ(sink_->incidents(), std::set<std::string>{"own"});
+}
+
+TEST_F(FleetAgentTest, WithdrawsWhatADaemonSaidWhenItsStreamEnds) {
+  FakeDaemon daemon;
+  AddProcess("train");
+  daemon.SayHangs(Hangs({{"own", children_.back()->pid()}}));
+  sink_ = std::make_shared<Sink>();
+  StartAgent(daemon.address());
+  ASSERT_TRUE(Eventually([&] { return !sink_->incidents().empty(); }));
+  daemon.Kill();
+  EXPECT_TRUE(Eventually([&] { return sink_->incidents().empty(); }));
+}
+
+TEST_F(FleetAgentTest, AsksForHangsOnlyIfSomebodyWantsToKnow) {
+  FakeDaemon daemon;
+  AddProcess("train");
+  StartAgent(daemon.address());
+  ASSERT_TRUE(Eventually([&] { return daemon.ticks() > 0; }));
+  EXPECT_FALSE(daemon.hello().wants_host_hangs());
+}
 
 // Three daemons that name each other.
 class ThreeDaemonsTest : public FleetAgentTest {

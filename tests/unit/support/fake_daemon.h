@@ -43,6 +43,12 @@ class FakeDaemon : public v1::AgentLink::Service {
     owners_[job] = owner;
   }
 
+  // What it says of the agent's host after each welcome.
+  void SayHangs(v1::HostHangs hangs) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    hangs_ = std::move(hangs);
+  }
+
   void Start() {
     grpc::ServerBuilder builder;
     builder.AddListeningPort(address(), credentials_, &port_);
@@ -94,15 +100,17 @@ class FakeDaemon : public v1::AgentLink::Service {
   grpc::Status Connect(grpc::ServerContext* /*context*/, Stream* stream) override {
     v1::AgentMessage message;
     if (!stream->Read(&message)) return grpc::Status::OK;
-    v1::DaemonMessage welcome;
+    v1::DaemonMessage welcome, hangs;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       hello_ = message.hello();
       welcome.mutable_welcome()->set_address(own_);
       for (const std::string& daemon : daemons_) welcome.mutable_welcome()->add_daemons(daemon);
+      *hangs.mutable_host_hangs() = hangs_;
       streams_[stream];
     }
     stream->Write(welcome);
+    if (message.hello().wants_host_hangs()) stream->Write(hangs);
     while (stream->Read(&message)) {
       v1::DaemonMessage answer;
       if (TakeIn(stream, message.tick(), answer.mutable_owners())) stream->Write(answer);
@@ -151,6 +159,7 @@ class FakeDaemon : public v1::AgentLink::Service {
   std::map<Stream*, std::set<std::string>> streams_;
   std::map<Stream*, std::map<std::pair<int32_t, uint64_t>, std::string>> names_;
   std::set<std::string> ended_;
+  v1::HostHangs hangs_;
   v1::Hello hello_;
   int ticks_ = 0, whole_ticks_ = 0;
 };
