@@ -452,7 +452,7 @@ void Fleet::AdoptClaimed() {
   }
 }
 
-// The database answers, but not this question. The other jobs must not wait for it, and this one not for ever.
+// What the database has of this job is unusable. The other jobs must not wait for it, and this one not for ever.
 bool Fleet::GivesUpReading(const JobId& job, const absl::Status& status) {
   const int tries = ++unreadable_[job];
   if (tries == 1 || tries == kMostReads) {
@@ -474,9 +474,10 @@ absl::StatusOr<Continuation> Fleet::LoadFromDatabase(const JobId& job) {
   }
   auto loaded = history_->LoadJob(job);
   if (loaded.ok()) return loaded;
-  const bool answers = history_->Ping().ok();
   history_ = nullptr;
-  return answers ? absl::DataLossError(loaded.status().message()) : loaded.status();
+  // An error of another kind passes: a slow database has the data, and the job must wait for them.
+  if (absl::IsInvalidArgument(loaded.status())) return absl::DataLossError(loaded.status().message());
+  return loaded.status();
 }
 
 void Fleet::Answer(const std::string& owner, const std::vector<Report>& waiting) {

@@ -39,8 +39,6 @@
 
 namespace rollcall {
 
-class PostgresHistory;
-
 struct FleetOptions {
   PostgresOptions database;
   HistoryLimits limits;
@@ -208,11 +206,11 @@ class Fleet : public JobOwnership, public FleetView {
   // Of the thread.
   const std::unique_ptr<FleetStore> store_;
   const Load load_;
-  std::unique_ptr<PostgresHistory> history_;
+  std::unique_ptr<History> history_;
   int64_t renew_ns_ = 0, owners_ns_ = 0, share_ns_ = 0, give_way_ns_ = 0, want_ns_ = 0;
   int64_t claim_ns_ = 0;  // when to claim again, after a failure; 0: the last claim succeeded
   bool has_loaded_ = true;  // what is known of the last claimed job
-  std::map<JobId, int> unreadable_;  // claimed jobs, and how often the database did not say what is known
+  std::map<JobId, int> unreadable_;  // claimed jobs, and how often what is known of them was unusable
   bool is_alone_on_disk_ = false;
   bool has_compared_ = false;
   // Owned jobs of which the daemon had nothing at the last look, and whether all about them is written.
