@@ -2,15 +2,15 @@
 #include "daemon/diagnosis/host_blame.h"
 
 #include <algorithm>
-
-#include "absl/strings/string_view.h"
-#include "daemon/diagnosis/host_fact_rules.h"
+#include <iterator>
 
 namespace rollcall {
 namespace {
 
-// The advice (host_advice.cc) for a broken part.
-constexpr absl::string_view kBroken[] = {"gpu-fault", "hardware-error", "check-link", "disk-error"};
+// What no program causes, and no busy network. A program causes some Xids, and retransmissions are usual.
+constexpr HostFactKind kBroken[] = {HostFactKind::kLinkDown, HostFactKind::kIbPort,
+                                    HostFactKind::kNicError, HostFactKind::kGpuLost,
+                                    HostFactKind::kGpuEcc};
 
 // "": none, or several.
 std::string OnlyHost(const Verdict& verdict) {
@@ -24,9 +24,8 @@ std::string OnlyHost(const Verdict& verdict) {
 bool ShowsBrokenPart(const Verdict& verdict, const std::string& host) {
   return std::any_of(verdict.host_evidence.begin(), verdict.host_evidence.end(),
                      [&](const HostEvidence& evidence) {
-                       const HostFactRule& rule = RuleOf(evidence.kind);
-                       return evidence.host == host && rule.weight != HostSignWeight::kContext &&
-                              std::find(std::begin(kBroken), std::end(kBroken), rule.advice) !=
+                       return evidence.host == host &&
+                              std::find(std::begin(kBroken), std::end(kBroken), evidence.kind) !=
                                   std::end(kBroken);
                      });
 }
