@@ -365,6 +365,7 @@ def barrier_holds_until_the_last_rank_comes(rank):
     hold_back(rank, "barrier")
     if rank == 0:
         store().set("barrier:last", "1")
+        store().get("barrier:last")  # set() does not wait for the store
     dist.barrier()
     assert store().check(["barrier:last"])
 

@@ -79,6 +79,7 @@ class Session:
         environment = dict(os.environ, PYTHONPATH=str(PYTHON), PYTHONDONTWRITEBYTECODE="1",
                            PATH=f"{BUILD}/bin:{os.environ['PATH']}")
         environment.update(env or {})
+        environment.pop("PYTEST_ADDOPTS", None)  # of the outer pytest: a second try has an incident of its own
         begin = time.monotonic()
         self.done = subprocess.run(
             [sys.executable, "-m", "pytest", "-p", "rollcall.pytest_plugin", "-p", "no:cacheprovider",
