@@ -152,7 +152,8 @@ at_once=
 if has_pytest_plugin xdist; then at_once="-n $((2 * $(nproc) < 8 ? 2 * $(nproc) : 8)) --dist=loadgroup"; fi
 PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} $at_once" \
   run_tests "e2e-$preset" "${ctest[@]}" -L e2e --output-junit "$logs/e2e-$preset.xml"
-PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} -n 2" optional_tests torch "PyTorch tests"
+# These load PyTorch most of the time.
+PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} -n $(($(nproc) < 8 ? $(nproc) + 1 : 8))" optional_tests torch "PyTorch tests"
 # After the PyTorch tests: one of the packages uses their torch.
 optional_tests packages "packages of PyPI that load NCCL"
 optional_tests kubernetes "Kubernetes"

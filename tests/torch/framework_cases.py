@@ -8,14 +8,12 @@ import dataclasses
 import functools
 import os
 import re
-import subprocess
 import sys
-import time
 
+from fork_server import ForkServer
 from hang_cases import BUILD, HERE, Hang, Run
 
 FOLDER = HERE / "frameworks"
-LAUNCH = FOLDER / "launch.py"
 # Accelerate, Transformers and others are in an environment of their own, over the one of PyTorch.
 PYTHON = HERE.parent.parent / "build" / "frameworks-venv" / "bin" / "python"
 
@@ -68,29 +66,15 @@ def wanted_modules(programs):
                            and name.split(".")[0] not in sys.stdlib_module_names))
 
 
-class Server:
-    """The process of launch.py from which all ranks are forked."""
+class Server(ForkServer):
+    """The process from which all ranks of these programs are forked."""
 
     def __init__(self, folder, programs):
-        self.socket = folder / "socket"
         environment = dict(os.environ, LD_PRELOAD=str(BUILD / "lib" / "librollcall.so"),
                            DS_ACCELERATOR="cpu", ACCELERATE_USE_CPU="true",
                            PYTHONPATH=str(HERE.parent.parent / "python"))
-        self.output = open(folder / "server", "w+")
-        self.process = subprocess.Popen(
-            [PYTHON if PYTHON.exists() else sys.executable, LAUNCH, "--serve", self.socket,
-             wanted_modules(programs)],
-            env=environment, stdin=subprocess.DEVNULL, stdout=self.output, stderr=self.output)
-        while not self.socket.exists():
-            if self.process.poll() is not None:
-                self.output.seek(0)
-                raise RuntimeError(self.output.read())
-            time.sleep(0.1)
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait()
-        self.output.close()
+        super().__init__(folder, wanted_modules(programs), environment,
+                         PYTHON if PYTHON.exists() else sys.executable)
 
 
 class FrameworkRun(Run):
@@ -106,7 +90,7 @@ class FrameworkRun(Run):
         at = self.command.index("--") + 1
         self.command[at:] = (
             [str(PYTHON), *script, "--ranks", str(ranks)] if starts_its_ranks(program) else
-            [sys.executable, str(LAUNCH), str(server.socket), str(ranks), *script])
+            [*server.launcher(ranks), *script])
 
 
 @functools.cache

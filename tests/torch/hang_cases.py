@@ -64,7 +64,8 @@ class Run:
     """A job under `rollcall run`, in a folder of its own."""
 
     def __init__(self, hang, work, ranks=4, fixed=False, hang_after="5s", on_hang="abort",
-                 rollcall=True, env=None):
+                 rollcall=True, env=None, forks=None):
+        """forks: a ForkServer that starts the ranks in the place of torchrun."""
         self.hang, self.work, self.ranks = hang, pathlib.Path(work), ranks
         self.reports = self.work / "reports"
         self.output_file = self.work / "output"
@@ -73,8 +74,11 @@ class Run:
         real = BACKEND == "nccl"
         if real:
             script = ["--no-python", *WITH_OWN_HOST_ID, sys.executable, *script]
-        self.job = [sys.executable, "-m", "torch.distributed.run", "--standalone",
-                    "--nproc-per-node", str(ranks), *script, "--backend", BACKEND]
+        launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone",
+                    "--nproc-per-node", str(ranks)]
+        if forks is not None:
+            launcher = forks.launcher(ranks)
+        self.job = [*launcher, *script, "--backend", BACKEND]
         self.command = self.job
         if rollcall:
             self.command = [str(BUILD / "bin" / "rollcall"), "run", *([] if real else ["--sim"]),
@@ -82,6 +86,8 @@ class Run:
                             f"--report-dir={self.reports}", "--", *self.job]
         self.env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
         self.env.update(ONE_GPU if real else {})
+        if forks is not None:
+            self.env["OMP_NUM_THREADS"] = "1"  # as torchrun sets it
         self.env.update(env or {})
 
     def go(self, limit=LIMIT_SECONDS):

@@ -47,12 +47,13 @@ def test_the_tensors_shapes_are_told(tmp_path):
 
 
 @pytest.mark.parametrize("hang", HANGS, ids=lambda hang: hang.name)
-def test_fixed_it_is_healthy_and_computes_the_same(hang, tmp_path):
+def test_fixed_it_is_healthy_and_computes_the_same(hang, forks, tmp_path):
     losses = []
     for rollcall in (False, True):
         work = tmp_path / str(rollcall)
         work.mkdir()
-        run = Run(hang, work, fixed=True, hang_after="10s", rollcall=rollcall).go()
+        run = Run(hang, work, fixed=True, hang_after="10s", rollcall=rollcall,
+                  forks=None if rollcall else forks).go()
         assert run.exit_code == 0, run.output
         losses += re.findall(r"final loss (\S+)", run.output)
         assert run.said == [] and run.incidents == []

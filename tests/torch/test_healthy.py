@@ -12,11 +12,13 @@ sys.path.insert(0, str(HERE / "healthy"))
 from jobs import JOBS  # noqa: E402
 
 
-def run(name, work, rollcall, flags=(), limit=150):
+def run(name, work, rollcall, forks, flags=(), limit=150):
     work.mkdir()
     job = Hang(name, "healthy/jobs.py", "", None, "", "", "",
                flags=(name, "--state", "{work}", *flags))
-    run = Run(job, work, hang_after="10s", rollcall=rollcall)
+    # Only torchrun starts a job anew.
+    is_forked = not rollcall and name != "elastic_restart"
+    run = Run(job, work, hang_after="10s", rollcall=rollcall, forks=forks if is_forked else None)
     if name == "elastic_restart":
         at = run.command.index("--standalone")
         run.command.insert(at, "--max-restarts=1")
@@ -24,12 +26,12 @@ def run(name, work, rollcall, flags=(), limit=150):
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_it_ends_as_without_rollcall(name, tmp_path):
+def test_it_ends_as_without_rollcall(name, forks, tmp_path):
     losses = []
     for rollcall in (False, True):
         # Rank 0's long pause is for the watcher; without one it need not be long.
         flags = ("--idle", "60" if rollcall else "1") if "long" in name else ()
-        ended = run(name, tmp_path / str(rollcall), rollcall, flags)
+        ended = run(name, tmp_path / str(rollcall), rollcall, forks, flags)
         assert ended.exit_code == 0, ended.output
         losses += re.findall(r"final loss (\S+)", ended.output)
     assert len(losses) == 2 and losses[0] == losses[1]
