@@ -49,6 +49,7 @@ struct HistoryKeeperOptions {
   size_t most_notes = 20'000;  // limit of unsaved alerts, receipts and lists of hosts
 };
 
+// Parts: history_keeper_writes.cc, history_keeper_reads.cc; its threads: history_keeper_core.cc.
 class HistoryKeeper {
  public:
   struct Counts {
