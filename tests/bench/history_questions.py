@@ -6,7 +6,7 @@
 
 Starts a PostgreSQL server of its own in a folder, fills it with this many incidents of the last 26 weeks
 (2,000 hosts, 16,000 GPUs, 20 tenants, 3,000 jobs, 12 causes), lets the daemon count the weeks, and asks by
-HTTP what the page asks. Ten million need about 45 GB of disk and an hour. Needs postgresql (Debian).
+HTTP what the page asks. Ten million need about 35 GB of disk and half an hour. Needs postgresql (Debian).
 Ends with 1 if a question takes longer than a second, or reads a whole table.
 """
 import argparse
