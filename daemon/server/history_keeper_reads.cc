@@ -21,21 +21,25 @@ namespace {
 constexpr auto kReadPatience = std::chrono::seconds(2);
 constexpr size_t kMostReads = 64;  // waiting for the reading thread
 
-// Runs `run` on the reading thread. Returns false if it has not ended in time; it may still run
-// later.
+// Runs `run` on the reading thread. Returns kUnavailable if it has not ended in time; it may still run later.
 template <typename Core>
-bool RunRead(Core* core, std::function<absl::Status(const History&, const std::string& note)> run) {
+absl::Status RunRead(Core* core,
+                     std::function<absl::Status(const History&, const std::string& note)> run) {
   const auto task = std::make_shared<typename Core::ReadTask>();
   task->run = std::move(run);
   std::unique_lock<std::mutex> lock(core->mutex);
-  if (core->to_read == nullptr || core->finishing || core->reads.size() >= kMostReads) {
-    return false;
+  if (core->to_read == nullptr || core->finishing) {
+    return absl::UnavailableError("the history cannot be read now");
+  }
+  if (core->reads.size() >= kMostReads) {
+    return absl::UnavailableError("the history has too many questions to answer; ask again later");
   }
   core->reads.push_back(task);
   core->wake_reader.notify_all();
   core->wake_caller.wait_for(lock, kReadPatience, [&] { return task->is_done; });
   task->is_dropped = !task->is_done;
-  return task->is_done;
+  return task->is_done ? absl::OkStatus()
+                       : absl::UnavailableError("the history has not answered within 2 s");
 }
 
 // What `ask` returns on the reading thread. It may still run after the return, so it owns what it uses; it has
@@ -43,16 +47,14 @@ bool RunRead(Core* core, std::function<absl::Status(const History&, const std::s
 template <typename T, typename Core>
 absl::StatusOr<T> Ask(Core* core,
                       std::function<absl::StatusOr<T>(const History&, const std::string& note)> ask) {
-  const absl::Status silent = absl::UnavailableError(
-      "the history has not answered within 2 s; it answers sooner about a shorter time");
-  const auto answer = std::make_shared<absl::StatusOr<T>>(silent);
-  const bool came = RunRead(
+  const auto answer = std::make_shared<absl::StatusOr<T>>();
+  const absl::Status came = RunRead(
       core, [core, answer, ask = std::move(ask)](const History& history, const std::string& note) {
         *answer = ask(history, note);
         if (absl::IsDataLoss(answer->status())) core->MarkDamaged(history);
         return answer->status();
       });
-  if (!came) return silent;
+  if (!came.ok()) return came;
   return *answer;
 }
 

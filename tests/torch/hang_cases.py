@@ -2,7 +2,8 @@
 """The hangs of tests/torch/, the way to cause each, and the expected verdict.
 
 One table for the tests, the measurements and the tutorial. Each script is run as
-its author would: torchrun --nproc-per-node N SCRIPT; Rollcall is only around it.
+its author would: torchrun --nproc-per-node N SCRIPT; Rollcall is only around it. A run without
+Rollcall, for a result to compare with, may fork its ranks instead.
 """
 
 import contextlib
@@ -74,11 +75,9 @@ class Run:
         real = BACKEND == "nccl"
         if real:
             script = ["--no-python", *WITH_OWN_HOST_ID, sys.executable, *script]
-        launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone",
+        torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone",
                     "--nproc-per-node", str(ranks)]
-        if forks is not None:
-            launcher = forks.launcher(ranks)
-        self.job = [*launcher, *script, "--backend", BACKEND]
+        self.job = [*(torchrun if forks is None else forks.launcher(ranks)), *script, "--backend", BACKEND]
         self.command = self.job
         if rollcall:
             self.command = [str(BUILD / "bin" / "rollcall"), "run", *([] if real else ["--sim"]),
