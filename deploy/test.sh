@@ -103,6 +103,11 @@ run_tests() {
 
 has_pytest_plugin() { "$(python_with_pytest)" -c "import $1" 2> /dev/null; }
 
+# at_once NUMBER: the options with which pytest runs so many tests at once, 12 at most. None without pytest-xdist.
+at_once() {
+  if has_pytest_plugin xdist; then echo "-n $(($1 < 12 ? $1 : 12)) --dist=loadgroup"; fi
+}
+
 # optional_tests NAME TITLE: runs tests/NAME/run.sh if deploy/setup_NAME.sh succeeds, and it is not
 # too late to begin. Otherwise prints the reason.
 optional_tests() {
@@ -143,20 +148,20 @@ if [ -n "$quick" ]; then
   step "LEFT OUT by --quick: browser tests, the site of the docs, end-to-end tests, PyTorch tests, packages"
   finish
 fi
-optional_tests browser "browser tests"
+# Browsers load pages, and PyTorch loads itself, so a third test finds room on two processors.
+some_at_once=$(at_once $(($(nproc) + 1)))
+# Jobs that hang wait most of the time.
+many_at_once=$(at_once $((3 * $(nproc))))
+PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} $some_at_once" optional_tests browser "browser tests"
 optional_tests site "the site of the docs"
-
-# Jobs that hang wait most of the time, so four tests run at once on two processors.
 step "end-to-end tests"
-at_once=
-if has_pytest_plugin xdist; then at_once="-n $((2 * $(nproc) < 8 ? 2 * $(nproc) : 8)) --dist=loadgroup"; fi
-PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} $at_once" \
+PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} $many_at_once" \
   run_tests "e2e-$preset" "${ctest[@]}" -L e2e --output-junit "$logs/e2e-$preset.xml"
-# These load PyTorch most of the time.
-PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} -n $(($(nproc) < 8 ? $(nproc) + 1 : 8))" optional_tests torch "PyTorch tests"
+PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} $some_at_once" optional_tests torch "PyTorch tests"
 # After the PyTorch tests: one of the packages uses their torch.
 optional_tests packages "packages of PyPI that load NCCL"
-optional_tests kubernetes "Kubernetes"
+# Each file has an API server or a network of its own.
+PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} -n $(($(nproc) + 1)) --dist=loadfile" optional_tests kubernetes "Kubernetes"
 optional_tests slurm "Slurm"
 if [ -n "$packages" ]; then
   optional_tests install "building packages, and their tests"
@@ -166,7 +171,7 @@ fi
 if [ -n "$portable" ]; then
   step "end-to-end tests of the programs in the packages"
   # shellcheck disable=SC2086  # some words
-  run_tests "portable-$preset" tests/install/portable_suite.sh "$build" $at_once \
+  run_tests "portable-$preset" tests/install/portable_suite.sh "$build" $many_at_once \
     --junitxml="$logs/portable-$preset.xml"
 else
   step "LEFT OUT without --portable: the end-to-end tests of the programs in the packages"

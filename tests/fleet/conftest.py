@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The short form runs tests marked `short`; ROLLCALL_FLEET_LONG=1 runs all, at full size."""
+import concurrent.futures
 import os
 import pathlib
 
@@ -38,3 +39,15 @@ def run(tmp_path_factory):
         return outcome
 
     return run_form
+
+
+@pytest.fixture(scope="module")
+def run_beside(run):
+    """run_beside({"short": Case, "long": Case}, ...) -> list of Outcomes. The short forms run at once:
+    for cases that mostly wait."""
+
+    def run_forms(*forms):
+        with concurrent.futures.ThreadPoolExecutor(1 if fleet_case.LONG else len(forms)) as pool:
+            return list(pool.map(lambda form: run(**form), forms))
+
+    return run_forms

@@ -162,24 +162,16 @@ def test_the_hang_of_a_giant_job_is_confirmed_in_time(giant):
 
 
 # --- The daemon is stopped (SIGSTOP) while the jobs run on.
-@pytest.fixture(scope="module")
-def held(run):
-    hold = lambda daemon, load: daemon.hold(HELD_FOR)
-    return run(
-        short=Case("held daemon", 15.5, jobs=16, ranks=256, hang_after=HANG_AFTER,
-                   actions=((2, hold),)),
-        long=Case("held daemon", 150, jobs=100, ranks=1000, start_within=15,
-                  hang_after=10, actions=((60, hold),)))
+def hold(daemon, load):
+    daemon.hold(HELD_FOR)
 
 
-@pytest.mark.short
-def test_a_daemon_that_was_held_accuses_nobody(held):
-    assert held.confirmed == [], held.false_incidents()
-    assert "host_lost" not in {i["verdicts"][0]["cause"] for i in held.incidents}
-
-
-def test_a_daemon_that_was_held_keeps_its_streams(held):
-    assert held.load["streams_closed_by_daemon"] == 0, held.load["reasons"]
+HELD = {
+    "short": Case("held daemon", 15.5, jobs=16, ranks=256, hang_after=HANG_AFTER,
+                  actions=((2, hold),)),
+    "long": Case("held daemon", 150, jobs=100, ranks=1000, start_within=15, hang_after=10,
+                 actions=((60, hold),)),
+}
 
 
 # --- All hosts stop at once (a switch fails), and the daemon is stopped and started meanwhile.
@@ -191,13 +183,37 @@ def lose_hosts_and_restart(daemon, load):
     load.send_signal(signal.SIGCONT)
 
 
+LOST = {
+    "short": Case("lost hosts", 21, jobs=8, ranks=32, hang_after=HANG_AFTER,
+                  actions=((2, lose_hosts_and_restart),)),
+    "long": Case("lost hosts", 180, jobs=100, ranks=1000, start_within=15, hang_after=10,
+                 actions=((60, lose_hosts_and_restart),)),
+}
+
+
 @pytest.fixture(scope="module")
-def lost(run):
-    return run(
-        short=Case("lost hosts", 21, jobs=8, ranks=32, hang_after=HANG_AFTER,
-                   actions=((2, lose_hosts_and_restart),)),
-        long=Case("lost hosts", 180, jobs=100, ranks=1000, start_within=15, hang_after=10,
-                  actions=((60, lose_hosts_and_restart),)))
+def held_and_lost(run_beside):
+    return run_beside(HELD, LOST)
+
+
+@pytest.fixture
+def held(held_and_lost):
+    return held_and_lost[0]
+
+
+@pytest.fixture
+def lost(held_and_lost):
+    return held_and_lost[1]
+
+
+@pytest.mark.short
+def test_a_daemon_that_was_held_accuses_nobody(held):
+    assert held.confirmed == [], held.false_incidents()
+    assert "host_lost" not in {i["verdicts"][0]["cause"] for i in held.incidents}
+
+
+def test_a_daemon_that_was_held_keeps_its_streams(held):
+    assert held.load["streams_closed_by_daemon"] == 0, held.load["reasons"]
 
 
 @pytest.mark.short

@@ -85,8 +85,12 @@ TEST_F(DaemonTest, AnAgentInTheSameProcessConnects) {
   ASSERT_TRUE(daemon.Start().ok());
   Agent agent(AgentFor(folder), daemon.InProcessChannel());
   agent.Start();
-  EXPECT_TRUE(Eventually([&] { return daemon.queries().GetStatus({}, true).jobs_size() == 1; }));
-  EXPECT_EQ(daemon.queries().GetStatus({}, true).jobs(0).communicators(0).members(), 3);
+  // A job is there a moment before its communicators.
+  EXPECT_TRUE(Eventually([&] {
+    const v1::StatusResponse status = daemon.queries().GetStatus({}, true);
+    return status.jobs_size() == 1 && status.jobs(0).communicators_size() == 1 &&
+           status.jobs(0).communicators(0).members() == 3;
+  }));
   agent.Stop();
   daemon.Stop();
 }
@@ -199,8 +203,12 @@ TEST_F(DaemonTest, ARestartedDaemonHasTheWholeStateAgain) {
   options.listen = absl::StrCat("127.0.0.1:", port);
   daemon = std::make_unique<Daemon>(options);
   ASSERT_TRUE(daemon->Start().ok());
-  ASSERT_TRUE(Eventually([&] { return daemon->queries().GetStatus({}, true).jobs_size() == 1; }));
-  EXPECT_EQ(daemon->queries().GetStatus({}, true).jobs(0).communicators(0).position_max(), 3);
+  // A job is there a moment before its communicators.
+  EXPECT_TRUE(Eventually([&] {
+    const v1::StatusResponse status = daemon->queries().GetStatus({}, true);
+    return status.jobs_size() == 1 && status.jobs(0).communicators_size() == 1 &&
+           status.jobs(0).communicators(0).position_max() == 3;
+  }));
   agent.Stop();
 }
 
