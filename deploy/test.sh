@@ -148,16 +148,15 @@ if [ -n "$quick" ]; then
   step "LEFT OUT by --quick: browser tests, the site of the docs, end-to-end tests, PyTorch tests, packages"
   finish
 fi
-# Browsers load pages, and PyTorch loads itself, so a third test finds room on two processors.
-some_at_once=$(at_once $(($(nproc) + 1)))
-# Jobs that hang wait most of the time.
-many_at_once=$(at_once $((3 * $(nproc))))
-PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} $some_at_once" optional_tests browser "browser tests"
+# Browsers wait for pages most of the time, and jobs that hang do so, too.
+PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} $(at_once $((2 * $(nproc))))" optional_tests browser "browser tests"
 optional_tests site "the site of the docs"
 step "end-to-end tests"
+many_at_once=$(at_once $((3 * $(nproc))))
 PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} $many_at_once" \
   run_tests "e2e-$preset" "${ctest[@]}" -L e2e --output-junit "$logs/e2e-$preset.xml"
-PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} $some_at_once" optional_tests torch "PyTorch tests"
+# These load PyTorch most of the time.
+PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} $(at_once "$(nproc)")" optional_tests torch "PyTorch tests"
 # After the PyTorch tests: one of the packages uses their torch.
 optional_tests packages "packages of PyPI that load NCCL"
 # Each file has an API server or a network of its own.

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Agents are back soon after their network, before they count as silent."""
+import concurrent.futures
+import contextlib
 import re
 import time
 import urllib.request
@@ -8,7 +10,6 @@ import pytest
 from cluster import Agent, Daemon, Disk, wait_for
 from proxy import Proxy
 
-ADDRESS = "127.19.1.1"
 AGENTS = 8
 BACK_SECONDS = 5
 OUTAGE_SECONDS = 4  # in which the pauses between two tries have grown
@@ -22,18 +23,20 @@ def count_connected(daemon):
     return int(re.search(r"^rollcall_agents_connected (\d+)", metrics, re.MULTILINE).group(1))
 
 
-@pytest.fixture
-def network(tmp_path):
-    """A daemon, and the proxies of its agents."""
-    disk = Disk(tmp_path / "disk")
-    daemon = Daemon(tmp_path, ADDRESS, disk, 60, f"http://{ADDRESS}:1/")
-    proxies = [Proxy((ADDRESS, 9500 + n), (ADDRESS, Daemon.PORT)) for n in range(AGENTS)]
-    agents = [Agent(tmp_path, f"node-{n}", f"{ADDRESS}:{9500 + n}") for n in range(AGENTS)]
-    yield daemon, agents, proxies
-    for program in [*agents, daemon, disk]:
-        program.end()
-    for proxy in proxies:
-        proxy.close()
+@contextlib.contextmanager
+def network(folder, address):
+    """A daemon at this address, and its agents with the proxies between."""
+    disk = Disk(folder / "disk")
+    daemon = Daemon(folder, address, disk, 60, f"http://{address}:1/")
+    proxies = [Proxy((address, 9500 + n), (address, Daemon.PORT)) for n in range(AGENTS)]
+    agents = [Agent(folder, f"node-{n}", f"{address}:{9500 + n}") for n in range(AGENTS)]
+    try:
+        yield daemon, agents, proxies
+    finally:
+        for program in [*agents, daemon, disk]:
+            program.end()
+        for proxy in proxies:
+            proxy.close()
 
 
 def are_back(daemon):
@@ -45,27 +48,37 @@ def set_network(proxies, works):
         proxy.drops = not works
 
 
-def test_agents_are_back_within_five_seconds_after_the_network(network):
-    daemon, _, proxies = network
-    wait_for("all agents connect", 20, lambda: are_back(daemon))
-    set_network(proxies, works=False)
-    wait_for("no agent is connected", 5, lambda: count_connected(daemon) == 0)
-    time.sleep(OUTAGE_SECONDS)
-    set_network(proxies, works=True)
-    wait_for("all agents are back", BACK_SECONDS, lambda: are_back(daemon))
+def step_clocks(agents, seconds):
+    for agent in agents:
+        agent.clock.step(seconds)
+    time.sleep(1)
 
 
-def test_agents_are_back_though_somebody_sets_their_clocks_back(network):
-    daemon, agents, proxies = network
-    wait_for("all agents connect", 20, lambda: are_back(daemon))
-    for agent in agents:
-        agent.clock.step(90)
-    time.sleep(1)
-    set_network(proxies, works=False)
-    wait_for("no agent is connected", 5, lambda: count_connected(daemon) == 0)
-    time.sleep(OUTAGE_SECONDS)
-    for agent in agents:
-        agent.clock.step(0)
-    time.sleep(1)
-    set_network(proxies, works=True)
-    wait_for("all agents are back", BACK_SECONDS, lambda: are_back(daemon))
+def lose_network(folder, address, ahead):
+    """Raises an error unless all agents are back in time. Somebody sets their clocks back during the
+    outage by so many seconds, which they were ahead before."""
+    with network(folder, address) as (daemon, agents, proxies):
+        wait_for("all agents connect", 20, lambda: are_back(daemon))
+        step_clocks(agents, ahead)
+        set_network(proxies, works=False)
+        wait_for("no agent is connected", 5, lambda: count_connected(daemon) == 0)
+        time.sleep(OUTAGE_SECONDS)
+        step_clocks(agents, 0)
+        set_network(proxies, works=True)
+        wait_for("all agents are back", BACK_SECONDS, lambda: are_back(daemon))
+
+
+@pytest.fixture(scope="module")
+def outages(tmp_path_factory):
+    """A future for each outage, by the seconds of lose_network(). They pass at once."""
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        yield {ahead: pool.submit(lose_network, tmp_path_factory.mktemp("network"), address, ahead)
+               for ahead, address in ((0, "127.19.1.1"), (90, "127.19.1.2"))}
+
+
+def test_agents_are_back_within_five_seconds_after_the_network(outages):
+    outages[0].result()
+
+
+def test_agents_are_back_though_somebody_sets_their_clocks_back(outages):
+    outages[90].result()

@@ -45,35 +45,6 @@ def test_a_full_fleet_costs_one_and_a_half_cores_and_two_gibibytes(full_fleet):
     assert full_fleet.rss_mib <= 2048
 
 
-# --- The daemon is killed while a confirmed hang is open, and started again.
-@pytest.fixture(scope="module")
-def restarted(run):
-    kill = lambda daemon, load: daemon.kill_and_restart()
-    return run(
-        short=Case("restart", 10, jobs=16, ranks=256, hang_after=HANG_AFTER, flags=hang(1.5),
-                   actions=((6.5, kill),)),
-        long=Case("restart", 360, jobs=100, ranks=1000, start_within=15, hang_after=HANG_AFTER,
-                  flags=hang(60), actions=((180, kill),)))
-
-
-@pytest.mark.short
-def test_all_hosts_come_back_within_15_seconds_of_a_restart(restarted):
-    assert restarted.load["connected_at_end"] == restarted.load["hosts"]
-    assert restarted.load["outage_seconds_max"] <= 15
-
-
-@pytest.mark.short
-def test_a_restart_causes_no_false_incident(restarted):
-    assert restarted.false_incidents() == []
-
-
-@pytest.mark.short
-def test_a_hang_keeps_its_incident_id_over_a_restart(restarted):
-    assert max(restarted.confirm_delays().values()) <= CONFIRM_WITHIN, "before the restart"
-    assert len(restarted.confirmed) == 1, [i["id"] for i in restarted.confirmed]
-    assert restarted.confirmed[0]["state"] == "confirmed"
-
-
 # --- 1,000 jobs of 64 ranks; 20 of them hang within one second.
 @pytest.fixture(scope="module")
 def many_jobs(run):
@@ -161,6 +132,19 @@ def test_the_hang_of_a_giant_job_is_confirmed_in_time(giant):
     assert giant.false_incidents() == []
 
 
+# --- The daemon is killed while a confirmed hang is open, and started again.
+def kill_and_restart(daemon, load):
+    daemon.kill_and_restart()
+
+
+RESTARTED = {
+    "short": Case("restart", 10, jobs=16, ranks=256, hang_after=HANG_AFTER, flags=hang(1.5),
+                  actions=((6.5, kill_and_restart),)),
+    "long": Case("restart", 360, jobs=100, ranks=1000, start_within=15, hang_after=HANG_AFTER,
+                 flags=hang(60), actions=((180, kill_and_restart),)),
+}
+
+
 # --- The daemon is stopped (SIGSTOP) while the jobs run on.
 def hold(daemon, load):
     daemon.hold(HELD_FOR)
@@ -192,18 +176,42 @@ LOST = {
 
 
 @pytest.fixture(scope="module")
-def held_and_lost(run_beside):
-    return run_beside(HELD, LOST)
+def interrupted(run_beside):
+    """The outcomes of the three cases above."""
+    return run_beside(RESTARTED, HELD, LOST)
 
 
 @pytest.fixture
-def held(held_and_lost):
-    return held_and_lost[0]
+def restarted(interrupted):
+    return interrupted[0]
 
 
 @pytest.fixture
-def lost(held_and_lost):
-    return held_and_lost[1]
+def held(interrupted):
+    return interrupted[1]
+
+
+@pytest.fixture
+def lost(interrupted):
+    return interrupted[2]
+
+
+@pytest.mark.short
+def test_all_hosts_come_back_within_15_seconds_of_a_restart(restarted):
+    assert restarted.load["connected_at_end"] == restarted.load["hosts"]
+    assert restarted.load["outage_seconds_max"] <= 15
+
+
+@pytest.mark.short
+def test_a_restart_causes_no_false_incident(restarted):
+    assert restarted.false_incidents() == []
+
+
+@pytest.mark.short
+def test_a_hang_keeps_its_incident_id_over_a_restart(restarted):
+    assert max(restarted.confirm_delays().values()) <= CONFIRM_WITHIN, "before the restart"
+    assert len(restarted.confirmed) == 1, [i["id"] for i in restarted.confirmed]
+    assert restarted.confirmed[0]["state"] == "confirmed"
 
 
 @pytest.mark.short
