@@ -7,8 +7,8 @@
 #   deploy/test.sh --quick           unit tests only: about five minutes when all is built
 #   deploy/test.sh --packages        also builds static programs and packages, and installs them
 #   deploy/test.sh --portable        and runs the end-to-end tests with the programs of the packages, too
-#   deploy/test.sh --begin-within=MINUTES   leaves out, aloud, optional parts that would begin
-#                                    later: for a time limit on a slow machine
+#   deploy/test.sh --end-within=MINUTES   leaves out, aloud, optional parts that might end later:
+#                                    for a time limit on a slow machine
 #   deploy/test.sh --preset asan     with AddressSanitizer; also debug, tsan
 #
 # Prints the output of failed tests only. A test that fails runs once more; if it
@@ -30,36 +30,37 @@ while [ $# -gt 0 ]; do
     --quick) quick=yes; shift ;;
     --packages) packages=yes; shift ;;
     --portable) packages=yes; portable=yes; shift ;;
-    --begin-within=*)
+    --end-within=*)
       within=${1#*=}
-      [[ $within =~ ^[0-9]+$ ]] || fail "deploy/test.sh: --begin-within takes minutes, not '$within'" "deploy/test.sh --begin-within=45"
+      [[ $within =~ ^[0-9]+$ ]] || fail "deploy/test.sh: --end-within takes minutes, not '$within'" "deploy/test.sh --end-within=85"
       shift ;;
-    *) fail "deploy/test.sh: unknown argument $1" "deploy/test.sh [--preset NAME] [--quick] [--packages] [--portable] [--begin-within=MINUTES]" ;;
+    *) fail "deploy/test.sh: unknown argument $1" "deploy/test.sh [--preset NAME] [--quick] [--packages] [--portable] [--end-within=MINUTES]" ;;
   esac
 done
 build=build/$preset
 logs=$root/build/logs
-passed=0
-failed=0
+totals=$logs/totals  # a line for each part: how many tests passed, and how many failed
 
 # Says when each step began: a run that a time limit ends must tell which step took the time.
 step() { printf '== %s (after %d min)\n' "$*" "$((SECONDS / 60))"; }
 
+add_to_totals() { echo "$1 $2" >> "$totals"; }
+
 finish() {
   step "done"
-  printf '%d passed, %d failed\n' "$passed" "$failed"
-  [ "$failed" = 0 ]
+  awk '{ passed += $1; failed += $2 } END { printf "%d passed, %d failed\n", passed, failed; exit failed > 0 }' "$totals"
   exit
 }
 
 # Runs a step that the tests need, and ends the script if the step fails.
 must() {
   if "$@"; then return 0; fi
-  failed=$((failed + 1))
+  add_to_totals 0 1
   finish
 }
 
-# count FILE: adds the results in a JUnit file to the totals, and prints them.
+# count FILE CODE: adds the results in a JUnit file to the totals, and prints them. CODE: with which the
+# command ended. If that failed, and no test did, it crashed, or found no test.
 count() {
   local good bad skipped
   read -r good bad skipped < <(python3 - "$1" <<'PY'
@@ -75,8 +76,8 @@ bad = sum(has(case, "failure", "error") for case in cases)
 print(len(cases) - bad - skipped, bad, skipped)
 PY
   )
-  passed=$((passed + good))
-  failed=$((failed + bad))
+  [ "$2" = 0 ] || [ "$bad" != 0 ] || bad=1
+  add_to_totals "$good" "$bad"
   printf '   %d passed, %d failed' "$good" "$bad"
   [ "$skipped" = 0 ] || printf ', %d skipped' "$skipped"
   printf '\n'
@@ -91,14 +92,12 @@ second_tries() {
 
 # run_tests NAME COMMAND...: the command writes build/logs/NAME.xml.
 run_tests() {
-  local name=$1 before=$failed code=0
+  local name=$1 code=0
   shift
   rm -f "$logs/$name.xml" "$build/Testing/Temporary/LastTest.log"
   quietly "$name.log" "$@" || code=$?
-  count "$logs/$name.xml"
+  count "$logs/$name.xml" "$code"
   second_tries "$logs/$name.log" "$build/Testing/Temporary/LastTest.log"
-  # The command failed without a failed test: it crashed, or found no test.
-  if [ "$code" != 0 ] && [ "$failed" = "$before" ]; then failed=$((failed + 1)); fi
 }
 
 has_pytest_plugin() { "$(python_with_pytest)" -c "import $1" 2> /dev/null; }
@@ -108,12 +107,12 @@ at_once() {
   if has_pytest_plugin xdist; then echo "-n $(($1 < 12 ? $1 : 12)) --dist=loadgroup"; fi
 }
 
-# optional_tests NAME TITLE: runs tests/NAME/run.sh if deploy/setup_NAME.sh succeeds, and it is not
-# too late to begin. Otherwise prints the reason.
+# optional_tests NAME MINUTES TITLE: runs tests/NAME/run.sh if deploy/setup_NAME.sh succeeds, and there is
+# time: so many minutes on a slow machine. Otherwise prints the reason.
 optional_tests() {
-  local name=$1 title=$2
-  if [ -n "$within" ] && [ "$SECONDS" -ge "$((within * 60))" ]; then
-    step "$title LEFT OUT: more than $within min have passed; to run them:  tests/$name/run.sh $build"
+  local name=$1 minutes=$2 title=$3
+  if [ -n "$within" ] && [ "$((SECONDS / 60 + minutes))" -ge "$within" ]; then
+    step "$title LEFT OUT: may take $minutes min, to later than $within; to run them:  tests/$name/run.sh $build"
   elif deploy/setup_"$name".sh < /dev/null > "$logs/setup-$name.log" 2>&1; then
     step "$title"
     run_tests "$name-$preset" tests/"$name"/run.sh "$build" --junitxml="$logs/$name-$preset.xml"
@@ -124,6 +123,7 @@ optional_tests() {
 }
 
 mkdir -p "$logs"
+: > "$totals"
 must deploy/setup.sh
 step "configuring $build"
 must configure "$preset"
@@ -149,21 +149,29 @@ if [ -n "$quick" ]; then
   finish
 fi
 # Browsers wait for pages most of the time, and jobs that hang do so, too.
-PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} $(at_once $((2 * $(nproc))))" optional_tests browser "browser tests"
-optional_tests site "the site of the docs"
+PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} $(at_once $((2 * $(nproc))))" optional_tests browser 8 "browser tests"
+optional_tests site 2 "the site of the docs"
 step "end-to-end tests"
 many_at_once=$(at_once $((3 * $(nproc))))
 PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} $many_at_once" \
   run_tests "e2e-$preset" "${ctest[@]}" -L e2e --output-junit "$logs/e2e-$preset.xml"
 # These load PyTorch most of the time.
-PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} $(at_once "$(nproc)")" optional_tests torch "PyTorch tests"
+PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} $(at_once "$(nproc)")" optional_tests torch 22 "PyTorch tests"
+# Beside the next two, because it waits most of the time. A group of its own (-m) ends with this script.
+set -m
+optional_tests slurm 6 "Slurm" > "$logs/slurm-part.log" 2>&1 &
+slurm=$!
+set +m
+trap 'kill -- "-$slurm" 2> /dev/null || true' EXIT
 # After the PyTorch tests: one of the packages uses their torch.
-optional_tests packages "packages of PyPI that load NCCL"
+optional_tests packages 4 "packages of PyPI that load NCCL"
 # Each file has an API server or a network of its own.
-PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} -n $(($(nproc) + 1)) --dist=loadfile" optional_tests kubernetes "Kubernetes"
-optional_tests slurm "Slurm"
+PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} -n $(($(nproc) + 1)) --dist=loadfile" optional_tests kubernetes 6 "Kubernetes"
+wait "$slurm" || add_to_totals 0 1
+trap - EXIT
+cat "$logs/slurm-part.log"
 if [ -n "$packages" ]; then
-  optional_tests install "building packages, and their tests"
+  optional_tests install 40 "building packages, and their tests"
 else
   step "LEFT OUT without --packages: wheel, deb, rpm, tgz and container image"
 fi
