@@ -41,10 +41,13 @@ def go(mpi, tmp_path):
              what],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env=ENVIRONMENT)
-        begin = read_until(job, until) if until else ""
-        if until:
-            job.terminate()
-        out, err = job.communicate(timeout=60)
+        try:
+            begin = read_until(job, until) if until else ""
+            if until:
+                job.terminate()
+            out, err = job.communicate(timeout=60)
+        finally:
+            job.terminate()  # a job that goes on would take processors and /dev/shm from all others
         print(out, begin, err)
         incidents = [json.loads(file.read_text()) for file in reports.glob("*/incident.json")]
         return job.returncode, out + begin + err, [i["verdicts"][0] for i in incidents]
