@@ -19,7 +19,9 @@ git cat-file -e "$commit^{commit}" 2> /dev/null ||
 
 rm -rf "$previous"
 source=$previous/source
-mkdir -p "$source/build/headers" "$source/build/sources"
+mkdir -p "$source/build/headers"
+# A copy: that commit may want others, and then replaces the folder.
+[ ! -d build/sources ] || cp -r build/sources "$source/build/"
 git archive "$commit" | tar -x -C "$source"
 # Nothing has been released yet: both have the same number, and an upgrade needs a smaller one.
 sed -i 's/^version=.*/version=0.0.9/' "$source/deploy/package.sh"
@@ -30,7 +32,6 @@ in_this_folder() {
   # shellcheck disable=SC2016  # the inner shell's
   as_root unshare --mount bash -ec '
     mount --bind "$0/build/headers" "$1/build/headers"
-    mount --bind "$0/build/sources" "$1/build/sources"
     mount --rbind "$1" "$0"
     cd "$0"
     cmake --preset portable
@@ -39,7 +40,7 @@ in_this_folder() {
 }
 
 in_its_own_folder() {
-  cp -r "$root/build/headers" "$root/build/sources" "$source/build/"
+  cp -r "$root/build/headers" "$source/build/"
   (cd "$source" && deploy/package.sh deb)
 }
 
