@@ -7,7 +7,7 @@
 #   deploy/test.sh --quick           unit tests only: about five minutes when all is built
 #   deploy/test.sh --packages        also builds static programs and packages, and installs them
 #   deploy/test.sh --portable        and runs the end-to-end tests with the programs of the packages, too
-#   deploy/test.sh --end-within=MINUTES   leaves out, aloud, optional parts that might end later:
+#   deploy/test.sh --end-within=MINUTES   says and leaves out which optional parts may end later:
 #                                    for a time limit on a slow machine
 #   deploy/test.sh --preset asan     with AddressSanitizer; also debug, tsan
 #
@@ -112,7 +112,7 @@ at_once() {
 optional_tests() {
   local name=$1 minutes=$2 title=$3
   if [ -n "$within" ] && [ "$((SECONDS / 60 + minutes))" -ge "$within" ]; then
-    step "$title LEFT OUT: may take $minutes min, to later than $within; to run them:  tests/$name/run.sh $build"
+    step "$title LEFT OUT: it may take $minutes min, and so end after minute $within; to run it:  tests/$name/run.sh $build"
   elif deploy/setup_"$name".sh < /dev/null > "$logs/setup-$name.log" 2>&1; then
     step "$title"
     run_tests "$name-$preset" tests/"$name"/run.sh "$build" --junitxml="$logs/$name-$preset.xml"
@@ -166,7 +166,7 @@ trap 'kill -- "-$slurm" 2> /dev/null || true' EXIT
 # After the PyTorch tests: one of the packages uses their torch.
 optional_tests packages 4 "packages of PyPI that load NCCL"
 # Each file has an API server or a network of its own.
-PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} -n $(($(nproc) + 1)) --dist=loadfile" optional_tests kubernetes 6 "Kubernetes"
+PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} $(at_once $(($(nproc) + 1))) --dist=loadfile" optional_tests kubernetes 6 "Kubernetes"
 wait "$slurm" || add_to_totals 0 1
 trap - EXIT
 cat "$logs/slurm-part.log"

@@ -20,13 +20,17 @@
 namespace rollcall {
 namespace {
 
-// An earlier daemon may have known hosts that this one has not heard yet.
-TEST_F(IncidentBookTest, NothingIsConfirmedAtFirstWhereTheHistoryIsNotReadable) {
+IncidentBookOptions WithUnreadableHistory(const std::string& folder) {
   IncidentBookOptions options;
-  options.history.path = tree_.root() + "/missing/history.db";
+  options.history.path = folder + "/missing/history.db";
   options.history.is_optional = true;
   options.log_incidents = false;
-  IncidentBook book(options, &timeline_);
+  return options;
+}
+
+// An earlier daemon may have known hosts that this one has not heard yet.
+TEST_F(IncidentBookTest, NothingIsConfirmedAtFirstWhereTheHistoryIsNotReadable) {
+  IncidentBook book(WithUnreadableHistory(tree_.root()), &timeline_);
   ASSERT_TRUE(book.Start().ok());
   Apply(Hang(), &book);
   EXPECT_TRUE(book.All("train").empty());
@@ -119,11 +123,7 @@ TEST_F(LateHistoryTest, HostsOfAJobThatHasReturnedAreAwaited) {
 
 // Otherwise the new incident would replace an earlier one in the history.
 TEST_F(IncidentBookTest, AnIncidentHasANumberOfItsOwnWhileTheHistoryIsNotReadable) {
-  IncidentBookOptions options;
-  options.history.path = tree_.root() + "/missing/history.db";
-  options.history.is_optional = true;
-  options.log_incidents = false;
-  IncidentBook book(options, &timeline_);
+  IncidentBook book(WithUnreadableHistory(tree_.root()), &timeline_);
   ASSERT_TRUE(book.Start().ok());
   const int64_t now_ns = timeline_.Now() + kReturnWithinNs;
   book.Apply(RunningJob(), Hang(), now_ns);
