@@ -91,42 +91,70 @@ uint64_t OwnPidNamespace() {
   return stat("/proc/self/ns/pid", &about) == 0 ? about.st_ino : 0;
 }
 
-absl::string_view BootIdIn(const segment::SegmentHeader& header) {
-  return {header.boot_id, strnlen(header.boot_id, sizeof(header.boot_id))};
-}
-
 bool IsSegment(const std::string& name) { return absl::EndsWith(name, ".seg"); }
+
+// A copy of a segment's header.
+class HeaderCopy {
+ public:
+  explicit HeaderCopy(int fd)
+      : complete_(pread(fd, bytes_, sizeof(bytes_), 0) == static_cast<ssize_t>(sizeof(bytes_)) &&
+                  get()->magic.load(std::memory_order_relaxed) == segment::kMagic) {}
+
+  // False: the process ended before the segment was complete.
+  bool complete() const { return complete_; }
+
+  bool IsOfThisBoot() const {
+    return absl::string_view(get()->boot_id, strnlen(get()->boot_id, sizeof(get()->boot_id))) ==
+           OwnBootId();
+  }
+
+  const segment::SegmentHeader* get() const {
+    return reinterpret_cast<const segment::SegmentHeader*>(bytes_);
+  }
+
+ private:
+  alignas(segment::SegmentHeader) unsigned char bytes_[sizeof(segment::SegmentHeader)];
+  const bool complete_;
+};
 
 // Whether a process may still write this segment. An old library holds no lock. Then /proc decides,
 // if the process lives in this pid namespace.
 bool MayBeInUse(int fd) {
   if (QueryLock(fd) == HeldLock::kHeld) return true;
-  alignas(segment::SegmentHeader) unsigned char bytes[sizeof(segment::SegmentHeader)];
-  const auto* header = reinterpret_cast<const segment::SegmentHeader*>(bytes);
-  if (pread(fd, bytes, sizeof(bytes), 0) != static_cast<ssize_t>(sizeof(bytes)) ||
-      header->magic.load(std::memory_order_relaxed) != segment::kMagic) {
-    return false;  // the process ended before the segment was complete
-  }
-  if (BootIdIn(*header) != OwnBootId()) return true;  // a rank on another host holds its lock there
-  if (header->life_lock.load(std::memory_order_relaxed) != 0) return false;
-  if (header->pid_namespace != 0 && header->pid_namespace != OwnPidNamespace()) return true;
-  return ReadStartTime(header->pid) == header->start_time;
+  const HeaderCopy header(fd);
+  if (!header.complete()) return false;
+  if (!header.IsOfThisBoot()) return true;  // a rank on another host holds its lock there
+  if (header.get()->life_lock.load(std::memory_order_relaxed) != 0) return false;
+  const uint64_t pid_namespace = header.get()->pid_namespace;
+  if (pid_namespace != 0 && pid_namespace != OwnPidNamespace()) return true;
+  return ReadStartTime(header.get()->pid) == header.get()->start_time;
 }
 
-bool AnyMayBeInUse(int folder) {
+// Whether the folder has a segment for which this is true.
+bool AnySegment(int folder, bool (*is_such)(int fd)) {
   for (const std::string& name : NamesIn(folder)) {
     if (!IsSegment(name)) continue;
     const UniqueFd segment = OpenOwn(folder, name.c_str());
-    if (segment.valid() && MayBeInUse(segment.get())) return true;
+    if (segment.valid() && is_such(segment.get())) return true;
   }
   return false;
+}
+
+bool AnyMayBeInUse(int folder) { return AnySegment(folder, MayBeInUse); }
+
+bool AnyIsOfThisBoot(int folder) {
+  return AnySegment(folder, [](int fd) {
+    const HeaderCopy header(fd);
+    return header.complete() && header.IsOfThisBoot();
+  });
 }
 
 bool IsOurFile(const std::string& name) {
   const bool socket = absl::StartsWith(name, segment::kRequesterSocketPrefix) &&
                       absl::EndsWith(name, segment::kSocketSuffix);
   return IsSegment(name) || socket || name == segment::kAgentSocket || name == kAgentInfo ||
-         name == "loaded" || name == kIncidentFile || absl::StartsWith(name, kLinkerPrefix) || name == kRunLock || name == kOwnerFile;
+         name == "loaded" || name == kIncidentFile || absl::StartsWith(name, kLinkerPrefix) ||
+         name == kRunLock || name == kOwnerFile;
 }
 
 // Removes the files of runs, jobs and agents, and the folder if no other file is in it.
@@ -155,10 +183,14 @@ UniqueFd OpenFolder(const std::string& path) {
   return ours ? std::move(fd) : UniqueFd();
 }
 
+// Also true for a folder without an owner in which processes under this kernel have written. A run
+// can remove the folder of a killed run whose ranks have yet to start: they make it again.
 bool IsLeftOver(int folder) {
   const UniqueFd owner = OpenOwn(folder, kOwnerFile);
-  return owner.valid() && IsOfThisBoot(owner.get()) && !SomebodyHoldsLock(owner.get()) &&
-         !AnyMayBeInUse(folder);
+  const bool is_abandoned = owner.valid()
+                                ? IsOfThisBoot(owner.get()) && !SomebodyHoldsLock(owner.get())
+                                : AnyIsOfThisBoot(folder);
+  return is_abandoned && !AnyMayBeInUse(folder);
 }
 
 void RemoveLeftOvers(const std::string& base) {

@@ -181,7 +181,8 @@ def test_an_ignored_signal_does_not_end_the_job():
     assert job.returncode == 7
 
 
-def test_the_job_goes_on_when_rollcall_is_killed(tmp_path):
+@pytest.mark.parametrize("another_run_starts_before_the_ranks", [False, True])
+def test_the_job_goes_on_when_rollcall_is_killed(tmp_path, another_run_starts_before_the_ranks):
     begun, killed, done = tmp_path / "begun", tmp_path / "killed", tmp_path / "done"
     job = subprocess.Popen([ROLLCALL, "run", "--sim", "--", "sh", "-c",
                             f"touch {begun}; until [ -e {killed} ]; do sleep 0.05; done; "
@@ -190,6 +191,8 @@ def test_the_job_goes_on_when_rollcall_is_killed(tmp_path):
     wait_for(begun.exists)
     job.kill()
     job.wait()
+    if another_run_starts_before_the_ranks:
+        rollcall("run", "--", "true")
     killed.touch()
     wait_for(done.exists)
     assert folders(job) != []
