@@ -63,7 +63,7 @@ int64_t SinceSeconds(const std::string& text) {
 int PrintIncidentCounts(const v1::CountIncidentsRequest& request, const std::string& format,
                         DaemonQuery* query) {
   v1::CountIncidentsResponse response;
-  const bool answered = query->Ask("incidents", [&](auto* stub, auto* context) {
+  const bool answered = query->AskPatiently("incidents", [&](auto* stub, auto* context) {
     return stub->CountIncidents(context, request, &response);
   });
   if (!answered) return query->exit_code();

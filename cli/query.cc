@@ -8,6 +8,7 @@
 #include <chrono>
 #include <iostream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,8 @@ namespace rollcall {
 namespace {
 
 constexpr auto kPatience = std::chrono::seconds(5);
+constexpr auto kLongPatience = std::chrono::minutes(2);
+constexpr auto kPause = std::chrono::milliseconds(500);
 
 bool IsAway(const grpc::Status& status) {
   return status.error_code() == grpc::StatusCode::UNAVAILABLE ||
@@ -69,7 +72,22 @@ grpc::Status DaemonQuery::TryOnce(const Call& call) {
 }
 
 bool DaemonQuery::Ask(const char* command, const Call& call) {
-  const grpc::Status status = Try(call);
+  return Judge(command, Try(call));
+}
+
+bool DaemonQuery::AskPatiently(const char* command, const Call& call) {
+  const auto deadline = std::chrono::steady_clock::now() + kLongPatience;
+  grpc::Status status = Try(call);
+  while (status.error_code() == grpc::StatusCode::ABORTED &&
+         std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(kPause);
+    status = Try(call);
+  }
+  return Judge(command, status);
+}
+
+// Prints what is wrong.
+bool DaemonQuery::Judge(const char* command, const grpc::Status& status) {
   if (status.ok()) return true;
   exit_code_ = IsBadUsage(status) ? kExitBadUsage : 1;
   if (IsAway(status)) {

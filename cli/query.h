@@ -27,6 +27,9 @@ class DaemonQuery {
   // `command` is the subcommand that the error suggests.
   using Call = std::function<grpc::Status(v1::Query::Stub*, grpc::ClientContext*)>;
   bool Ask(const char* command, const Call& call);
+  // As Ask(), and asks again while the daemon says that it still works on the answer (ABORTED), for two
+  // minutes at most.
+  bool AskPatiently(const char* command, const Call& call);
   // Of a command whose Ask() has returned false: kExitBadUsage if the daemon, or this program,
   // calls the words of the command line wrong.
   int exit_code() const { return exit_code_; }
@@ -37,6 +40,7 @@ class DaemonQuery {
   // With a new channel.
   void Connect();
   grpc::Status TryOnce(const Call& call);
+  bool Judge(const char* command, const grpc::Status& status);
 
   absl::Status flags_;
   std::shared_ptr<DaemonChannels> channels_;

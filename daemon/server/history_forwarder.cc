@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -29,6 +30,8 @@ constexpr int kShownRefusals = 10;
 constexpr size_t kMostReasons = 1000;
 // Nobody waits for a list for longer than two seconds.
 constexpr std::chrono::seconds kReadWithin{4};
+// A question over half a year of one job can read many thousand rows from a cold disk.
+constexpr int kTimesForQuestions = 4;
 
 }  // namespace
 
@@ -46,6 +49,7 @@ struct HistoryForwarder::Core {
   void Run();
   absl::Status Connect();
   absl::Status ConnectToRead();
+  absl::Status ConnectToRead(Use use);
   absl::Status Step();
   absl::Status BringTogether(const std::vector<HistorySpool::Entry>& entries);
   void NoteFenced(const std::string& why);
@@ -76,7 +80,7 @@ struct HistoryForwarder::Core {
   bool must_load = false;
   bool has_tried = false;
   absl::Status first;  // outcome of the first attempt
-  std::shared_ptr<const History> reading;
+  std::array<std::shared_ptr<const History>, 2> reading;  // by Use
   Counts counts;
   bool is_logged_away = false;
   int64_t away_since_ns = 0;
@@ -87,16 +91,23 @@ struct HistoryForwarder::Core {
 };
 
 absl::Status HistoryForwarder::Core::ConnectToRead() {
+  const absl::Status status = ConnectToRead(Use::kLists);
+  return status.ok() ? ConnectToRead(Use::kQuestions) : status;
+}
+
+absl::Status HistoryForwarder::Core::ConnectToRead(Use use) {
+  std::shared_ptr<const History>& connection = reading.at(static_cast<size_t>(use));
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    if (reading != nullptr) return absl::OkStatus();
+    if (connection != nullptr) return absl::OkStatus();
   }
   PostgresOptions to_read = options.database;
-  to_read.times.answer = std::min(to_read.times.answer, kReadWithin);
+  to_read.times.answer = use == Use::kLists ? std::min(to_read.times.answer, kReadWithin)
+                                            : to_read.times.answer * kTimesForQuestions;
   auto opened = PostgresHistory::Open(to_read, options.limits);
   if (!opened.ok()) return opened.status();
   const std::lock_guard<std::mutex> lock(mutex);
-  reading = *std::move(opened);
+  connection = *std::move(opened);
   return absl::OkStatus();
 }
 
@@ -113,7 +124,7 @@ absl::Status HistoryForwarder::Core::Connect() {
 void HistoryForwarder::Core::Disconnect() {
   database = nullptr;
   const std::lock_guard<std::mutex> lock(mutex);
-  reading = nullptr;
+  reading = {};
 }
 
 absl::Status ApplyEntry(const HistorySpool::Entry& entry, History* history) {
@@ -315,14 +326,16 @@ absl::Status HistoryForwarder::AwaitFirstAttempt(std::chrono::nanoseconds patien
   return core_->first;
 }
 
-std::shared_ptr<const History> HistoryForwarder::reader() const {
+std::shared_ptr<const History> HistoryForwarder::reader(Use use) const {
   const std::lock_guard<std::mutex> lock(core_->mutex);
-  return core_->reading;
+  return core_->reading.at(static_cast<size_t>(use));
 }
 
 void HistoryForwarder::DropReader(const History* failed) {
   const std::lock_guard<std::mutex> lock(core_->mutex);
-  if (core_->reading.get() == failed) core_->reading = nullptr;
+  for (std::shared_ptr<const History>& reading : core_->reading) {
+    if (reading.get() == failed) reading = nullptr;
+  }
 }
 
 HistoryForwarder::Counts HistoryForwarder::counts() const {

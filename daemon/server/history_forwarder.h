@@ -59,8 +59,10 @@ class HistoryForwarder {
   // The outcome of the first attempt, or kUnavailable after this time.
   absl::Status AwaitFirstAttempt(std::chrono::nanoseconds patience) const;
 
-  // A connection for reading. nullptr: the database is away.
-  std::shared_ptr<const History> reader() const;
+  // What a connection for reading is for. That for questions gives the server more time.
+  enum class Use : uint8_t { kLists, kQuestions };
+  // nullptr: the database is away.
+  std::shared_ptr<const History> reader(Use use) const;
   // A read failed: nobody gets this connection again.
   void DropReader(const History* failed);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the history on two threads, one that writes and one that reads. No other thread waits for
-// SQLite or the disk beyond a time limit.
+// Keeps the history on three threads: one writes, one reads incidents, and one answers questions over all
+// of it, which can take long. No other thread waits for SQLite or the disk beyond a time limit.
 //
 // Only the newest state of each incident waits. The keeper retries a failed save (a full disk, a
 // locked or missing file) after 1 s, then after growing pauses, until it succeeds. It renames a
@@ -10,7 +10,7 @@
 // takes the place of the waiting one.
 //
 // With a database the file is its spool (daemon/store/history_spool.h): a write counts as saved once the
-// spool has it, and a third thread brings it to the database (history_forwarder.h). Lists and incidents
+// spool has it, and another thread brings it to the database (history_forwarder.h). Lists and incidents
 // come from the database, and from the spool while that is away.
 #pragma once
 
@@ -114,7 +114,9 @@ class HistoryKeeper {
   // Groups of alike hangs, as History::Groups(); of what is saved. Fails as List() does.
   absl::StatusOr<v1::ListIncidentsResponse> Groups(const v1::ListIncidentsRequest& request,
                                                    const std::string& without = "") const;
-  // What comes back, as History::Count(); of what is saved. Fails as List() does.
+  // What comes back, as History::Count(); of what is saved. kAborted: the answer needs longer than the
+  // caller may wait; the keeper goes on, and the caller may ask again. kUnavailable: the history is unreadable,
+  // or too many questions wait.
   absl::StatusOr<v1::CountIncidentsResponse> Count(const v1::CountIncidentsRequest& request) const;
   // As History::ListSilences(); of what is saved. Fails as List() does.
   absl::StatusOr<std::vector<v1::Silence>> ListSilences() const;
@@ -133,7 +135,7 @@ class HistoryKeeper {
   void StartForwarder();
 
   const std::shared_ptr<Core> core_;
-  LooseThread writer_, reader_;
+  LooseThread writer_, reader_, questioned_;
 };
 
 }  // namespace rollcall

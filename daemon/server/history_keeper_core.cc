@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two threads of the keeper of the history: one writes, one reads.
+// The threads of the keeper of the history: one writes, one reads, one answers questions over all of it.
 #include "daemon/server/history_keeper_core.h"
 
 #include <spdlog/spdlog.h>
@@ -38,17 +38,21 @@ absl::Status HistoryKeeper::Core::OpenFile() {
   auto opened = SqliteHistory::Open(options.path, options.limits);
   if (!opened.ok()) return opened.status();
   const std::shared_ptr<History> writing = *std::move(opened);
-  std::shared_ptr<History> reading = writing;
+  std::shared_ptr<History> reading = writing, questioned = writing;
   if (!options.path.empty()) {
     auto second = SqliteHistory::OpenToRead(options.path);
     if (!second.ok()) return second.status();
+    auto third = SqliteHistory::OpenToRead(options.path);
+    if (!third.ok()) return third.status();
     reading = *std::move(second);
+    questioned = *std::move(third);
   }
   const absl::Status status = Restore(*writing);
   if (!status.ok()) return status;
   history = writing;
   const std::lock_guard<std::mutex> lock(mutex);
   to_read = std::move(reading);
+  to_question = std::move(questioned);
   return absl::OkStatus();
 }
 
@@ -60,6 +64,8 @@ absl::Status HistoryKeeper::Core::OpenSpool() {
   const std::shared_ptr<HistorySpool> writing = *std::move(opened);
   auto reading = SqliteHistory::OpenToRead(options.path);
   if (!reading.ok()) return reading.status();
+  auto questioned = SqliteHistory::OpenToRead(options.path);
+  if (!questioned.ok()) return questioned.status();
   const absl::StatusOr<std::string> known = writing->KnownDatabase();
   if (!known.ok()) return known.status();
   bool must_load = false;
@@ -84,6 +90,7 @@ absl::Status HistoryKeeper::Core::OpenSpool() {
   history = writing;
   const std::lock_guard<std::mutex> lock(mutex);
   to_read = *std::move(reading);
+  to_question = *std::move(questioned);
   spool = writing;
   return absl::OkStatus();
 }
@@ -109,6 +116,7 @@ void HistoryKeeper::Core::Close() {
   history = nullptr;
   const std::lock_guard<std::mutex> lock(mutex);
   to_read = nullptr;
+  to_question = nullptr;
   spool = nullptr;
 }
 
@@ -295,28 +303,49 @@ void HistoryKeeper::Core::Read() {
     const std::shared_ptr<const History> from = to_read;
     if (task->is_dropped || from == nullptr) continue;
     lock.unlock();
-    RunTask(task.get(), from);
+    RunRead(task->run, from, HistoryForwarder::Use::kLists);
     lock.lock();
     task->is_done = true;
     wake_caller.notify_all();
   }
 }
 
-// The reading thread calls this without the mutex.
-void HistoryKeeper::Core::RunTask(ReadTask* task, const std::shared_ptr<const History>& from) {
+// The thread of the questions calls this without the mutex.
+QuestionDesk::Answer HistoryKeeper::Core::Count(const v1::CountIncidentsRequest& request) {
+  std::shared_ptr<const History> from;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    from = to_question;
+  }
+  if (from == nullptr) return absl::UnavailableError("the history cannot be read now");
+  QuestionDesk::Answer answer;
+  RunRead(
+      [&](const History& history, const std::string& note) {
+        answer = history.Count(request);
+        if (answer.ok()) answer->set_note(note);
+        if (absl::IsDataLoss(answer.status())) MarkDamaged(history);
+        return answer.status();
+      },
+      from, HistoryForwarder::Use::kQuestions);
+  return answer;
+}
+
+// The threads that read call this without the mutex.
+void HistoryKeeper::Core::RunRead(const ReadTask::Run& run, const std::shared_ptr<const History>& from,
+                                  HistoryForwarder::Use use) {
   if (forwarder == nullptr) {
-    (void)task->run(*from, "");
+    (void)run(*from, "");
     return;
   }
   const char* why = " is away";
-  const std::shared_ptr<const History> database = forwarder->reader();
+  const std::shared_ptr<const History> database = forwarder->reader(use);
   if (database != nullptr) {
-    const absl::Status status = task->run(*database, "");
+    const absl::Status status = run(*database, "");
     if (!absl::IsUnavailable(status)) return;
     why = " did not answer in time";
     if (!database->IsInPlace()) forwarder->DropReader(database.get());
   }
-  (void)task->run(*from, absl::StrCat("only incidents of this daemon: the database ", forwarder->name(), why));
+  (void)run(*from, absl::StrCat("only incidents of this daemon: the database ", forwarder->name(), why));
 }
 
 // The incidents that the spool has in a newer state than the database.
@@ -324,7 +353,7 @@ std::vector<v1::Incident> HistoryKeeper::Core::Unsettled(const History& from) co
   std::shared_ptr<HistorySpool> waits;
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    if (&from == to_read.get()) return {};
+    if (IsOfFile(from)) return {};
     waits = spool;
   }
   if (waits == nullptr || waits->waiting().count == 0) return {};
@@ -332,10 +361,10 @@ std::vector<v1::Incident> HistoryKeeper::Core::Unsettled(const History& from) co
   return incidents.ok() ? *std::move(incidents) : std::vector<v1::Incident>();
 }
 
-// For the reading thread: the writing thread may not have read the damaged part.
+// For the threads that read: the writing thread may not have read the damaged part.
 void HistoryKeeper::Core::MarkDamaged(const History& read) {
   const std::lock_guard<std::mutex> lock(mutex);
-  if (to_read.get() != &read) return;  // the writing thread has already renamed that file
+  if (!IsOfFile(read)) return;  // the writing thread has already renamed that file
   is_damaged = true;
   wake_writer.notify_all();
 }

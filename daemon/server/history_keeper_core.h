@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "daemon/server/history_forwarder.h"
 #include "daemon/server/history_keeper.h"
+#include "daemon/server/question_desk.h"
 #include "daemon/store/history.h"
 #include "daemon/store/history_spool.h"
 
@@ -56,7 +57,8 @@ struct HistoryKeeper::Core {
   // A read of the history, for the reading thread. The caller may have stopped waiting for it.
   struct ReadTask {
     // `note`: what the answer lacks; "": nothing. Runs again, with the spool, if a database fails.
-    std::function<absl::Status(const History&, const std::string& note)> run;
+    using Run = std::function<absl::Status(const History&, const std::string& note)>;
+    Run run;
     bool is_done = false;
     bool is_dropped = false;
   };
@@ -72,7 +74,9 @@ struct HistoryKeeper::Core {
   absl::Status Restore(const History& from);
   void AddNumbers(const std::map<JobId, int>& known);
   void Close();
-  void RunTask(ReadTask* task, const std::shared_ptr<const History>& from);
+  QuestionDesk::Answer Count(const v1::CountIncidentsRequest& request);
+  void RunRead(const ReadTask::Run& run, const std::shared_ptr<const History>& from,
+               HistoryForwarder::Use use);
   std::vector<v1::Incident> Unsettled(const History& from) const;
   absl::Status SaveNext();
   absl::Status SaveNextNote();
@@ -91,17 +95,19 @@ struct HistoryKeeper::Core {
   void RecordAttempt(const absl::Status& status);
   bool HasUnsaved() const { return !waiting.empty() || !notes.empty(); }
   bool HasWork() const { return HasUnsaved() || history == nullptr || is_damaged; }
+  bool IsOfFile(const History& read) const { return &read == to_read.get() || &read == to_question.get(); }
   void MarkDamaged(const History& read);
   void DropOldest();
 
   const HistoryKeeperOptions options;
   std::shared_ptr<History> history;  // only for the writing thread; null: the file is unusable now
   std::unique_ptr<HistoryForwarder> forwarder;  // set before the threads start; null: no database
+  QuestionDesk questions;
   int64_t trimmed_ns = 0;            // only for the writing thread
 
   mutable std::mutex mutex;  // guards all below
   std::condition_variable wake_writer, wake_reader, wake_caller;
-  std::shared_ptr<const History> to_read;
+  std::shared_ptr<const History> to_read, to_question;  // of the file; null: it is unusable now
   std::shared_ptr<HistorySpool> spool;  // null: no database, or no file
   std::map<std::string, Item> waiting;  // newest unsaved states, by incident
   std::deque<Note> notes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What callers ask the keeper of the history. The reading thread answers; callers wait for a time.
+// What callers ask the keeper of the history. The threads that read answer; callers wait for a time.
 #include <chrono>
 #include <functional>
 #include <map>
@@ -111,10 +111,7 @@ absl::StatusOr<v1::ListIncidentsResponse> HistoryKeeper::Groups(
 
 absl::StatusOr<v1::CountIncidentsResponse> HistoryKeeper::Count(
     const v1::CountIncidentsRequest& request) const {
-  return Ask<v1::CountIncidentsResponse>(
-      core_.get(), [request](const History& history, const std::string& note) {
-        return WithNote(history.Count(request), note);
-      });
+  return core_->questions.Ask(request, kReadPatience);
 }
 
 absl::StatusOr<std::vector<v1::Silence>> HistoryKeeper::ListSilences() const {

@@ -18,6 +18,8 @@ namespace rollcall {
 namespace {
 
 constexpr std::chrono::seconds kLastWait{1};
+// A question that takes longer has no use for anybody.
+constexpr std::chrono::milliseconds kLastQuestion{100};
 // A busy disk takes its time to make a new file. A daemon that may start without the file starts soon.
 constexpr auto kStartPatience = std::chrono::seconds(30);
 constexpr auto kOptionalPatience = std::chrono::seconds(5);
@@ -59,6 +61,9 @@ absl::Status HistoryKeeper::Start() {
   if (!core_->options.database.url.empty()) StartForwarder();
   writer_.Start([core = core_] { core->Write(); });
   reader_.Start([core = core_] { core->Read(); });
+  questioned_.Start([core = core_] {
+    core->questions.Run([&](const v1::CountIncidentsRequest& request) { return core->Count(request); });
+  });
   absl::Status problem;
   {
     std::unique_lock<std::mutex> lock(core_->mutex);
@@ -248,8 +253,10 @@ void HistoryKeeper::Finish(SteadyTime deadline) {
     core_->wake_writer.notify_all();
     core_->wake_reader.notify_all();
   }
+  core_->questions.End();
   writer_.Join(deadline);
   reader_.Join(deadline);
+  questioned_.Join(std::min(deadline, std::chrono::steady_clock::now() + kLastQuestion));
   if (core_->forwarder != nullptr) {
     core_->forwarder->Finish(
         std::min(deadline, std::chrono::steady_clock::now() + kLastBringing));

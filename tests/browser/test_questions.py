@@ -51,3 +51,21 @@ def test_what_comes_back_fits_on_a_phone_in_the_dark(open_page, daemon, start_jo
     expect(page.get_by_role("link", name="1", exact=True)).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert_accessible(page)
+
+
+def test_the_page_waits_for_an_answer_on_which_the_daemon_still_works(open_page, daemon, start_job):
+    page = open_questions(open_page, daemon, start_job)
+    asked = []
+
+    def answer(route):
+        asked.append(route.request.url)
+        if len(asked) < 3:
+            route.fulfill(status=503, headers={"Retry-After": "1"}, body="the history still works on this question")
+        else:
+            route.continue_()
+
+    page.route(re.compile("/api/v1/questions"), answer)
+    page.goto(f"{daemon.page}/#/questions?by=cause")
+    expect(page.get_by_role("row", name=re.compile("missing_rank"))).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    assert len(asked) == 3

@@ -22,19 +22,24 @@ from postgres_server import postgres  # noqa: F401 (a fixture)
 DASHBOARD = pathlib.Path(__file__).parent.parent.parent / "deploy" / "grafana" / "rollcall_history.json"
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def kept(request, tmp_path):
-    """A daemon, with its database if it has one."""
-    server = request.getfixturevalue("postgres") if request.param == "postgresql" else None
-    labels = tmp_path / "labels"
+def start_daemon(folder, server=None, store=""):
+    labels = folder / "labels"
     labels.write_text(f"{os.uname().nodename} switch=leaf-3 rack=r12\n")
     service = Service([BUILD / "bin" / "rollcalld", "--listen=127.0.0.1:0", "--http=127.0.0.1:0",
-                       "--hang-after=3s", f"--report-dir={tmp_path / 'reports'}", f"--host-labels={labels}",
-                       *([f"--store={server.url}"] if server else [])],
+                       "--hang-after=3s", f"--report-dir={folder / 'reports'}", f"--host-labels={labels}",
+                       *([f"--store={store or server.url}"] if server else [])],
                       env=server.environment if server else {})
     said = service.read_until(r"agents on (127\.0\.0\.1:\d+), pages on (http://127\.0\.0\.1:\d+)/")
     service.address, service.page = said.groups()
     service.server, service.labels = server, labels
+    return service
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def kept(request, tmp_path):
+    """A daemon, with its database if it has one."""
+    server = request.getfixturevalue("postgres") if request.param == "postgresql" else None
+    service = start_daemon(tmp_path, server)
     yield service
     if service.process.poll() is None:
         service.kill()
@@ -100,6 +105,39 @@ def test_a_file_of_labels_that_cannot_be_read_stops_the_start_and_names_the_line
                           text=True, check=False, timeout=30)
     assert done.returncode == 1, done.stderr
     assert 'line 2: "b" is no NAME=VALUE' in done.stderr
+
+
+def slow_down(server, seconds):
+    """Each row of facts that the user `keeper` reads takes so long."""
+    server.sql(f"""
+        CREATE FUNCTION public.slow() RETURNS boolean LANGUAGE plpgsql AS
+            'BEGIN PERFORM pg_sleep({seconds}); RETURN true; END';
+        ALTER TABLE rollcall.incident_facts ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+        CREATE POLICY reads ON rollcall.incident_facts FOR SELECT USING (public.slow());
+        CREATE POLICY inserts ON rollcall.incident_facts FOR INSERT WITH CHECK (true);
+        CREATE POLICY updates ON rollcall.incident_facts FOR UPDATE USING (true);
+        CREATE POLICY deletes ON rollcall.incident_facts FOR DELETE USING (true)""")
+
+
+def test_a_slow_question_holds_up_no_list_and_is_answered_to_who_asks_again(postgres, start_job, tmp_path):  # noqa: F811
+    postgres.sql(f"CREATE ROLE keeper LOGIN PASSWORD '{postgres.environment['PGPASSWORD']}'; "
+                 "GRANT CREATE ON DATABASE rollcall TO keeper")
+    daemon = start_daemon(tmp_path, postgres, postgres.url.replace("//rollcall@", "//keeper@"))
+    try:
+        start_job(daemon)
+        wait_for(lambda: counted(daemon, "cause"))
+        slow_down(postgres, 3)
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            counted(daemon, "host")
+        assert (refused.value.code, refused.value.headers["Retry-After"]) == (503, "1")
+        assert b"ask again for its answer" in refused.value.read()
+        assert [one["job"] for one in ask(daemon, "incidents")["incidents"]] == ["a-job"]
+        by_host = rollcall(daemon, "incidents", "--by=host", "--format=json")
+        assert by_host.returncode == 0, by_host.stderr
+        one, = json.loads(by_host.stdout)["counts"]
+        assert (one["value"], one["incidents"]) == (os.uname().nodename, 1)
+    finally:
+        daemon.kill()
 
 
 def test_a_question_that_cannot_be_asked_says_which_there_are(kept):

@@ -6,6 +6,7 @@ import { checkSession, goToLogin } from "./session";
 
 const kLeastApartMs = 500;
 const kRefreshMs = 2_000; // waits grow without an event
+const kAskAgainMs = 1_000;
 const kSilenceMs = 12_000; // the daemon sends an event or a comment every 5 s
 
 export interface Link {
@@ -104,7 +105,7 @@ export function useLive<T>(path: string, follow = true): Live<T> {
     const own = (old: typeof stored) => (old.path === path ? old : { ...empty, path });
     const refresh = async (): Promise<void> => {
       timer = undefined;
-      if (document.hidden && last !== 0) return;
+      if (follow && document.hidden && last !== 0) return;
       if (fetching) {
         again = true;
         return;
@@ -124,6 +125,9 @@ export function useLive<T>(path: string, follow = true): Live<T> {
           setStored((old) => ({ ...own(old), problem: "", at: Date.now() }));
         } else if (response.status === 401) {
           goToLogin();
+        } else if (response.headers.has("Retry-After")) {
+          // The daemon still works on the answer.
+          if (!ended) timer ??= setTimeout(() => void refresh(), kAskAgainMs);
         } else {
           const problem = (await response.text()).trim();
           const gone = response.status === 404;
@@ -148,6 +152,7 @@ export function useLive<T>(path: string, follow = true): Live<T> {
     if (!follow)
       return () => {
         ended = true;
+        if (timer !== undefined) clearTimeout(timer);
       };
     changeListeners.add(soon);
     const anyway = setInterval(soon, kRefreshMs);

@@ -136,6 +136,32 @@ TEST_F(HistoryForwarderTest, ANewSpoolWaitsForTheDatabaseToContinue) {
   EXPECT_EQ(keeper.LastNumber({"default", "train"}), 7);
 }
 
+TEST_F(HistoryForwarderTest, ASlowQuestionHoldsUpNoListAndItsAnswerComesLater) {
+  ASSERT_TRUE(Database()->Save(Confirmed(4, 500, "node-9", "5")).ok());
+  HistoryKeeperOptions options = Options();
+  options.database.times.lock = seconds(50);
+  HistoryKeeper keeper(options);
+  ASSERT_TRUE(keeper.Start().ok());
+  ASSERT_TRUE(Eventually([&] { return HasBrought(keeper); }));
+  v1::CountIncidentsRequest request;
+  request.set_by("host");
+  {
+    auto other = PostgresDatabase::Connect(TestServer()->Url(schema_), {});
+    ASSERT_TRUE(other.ok()) << other.status();
+    ASSERT_TRUE(Sql(other->get(), "BEGIN").Run().ok());
+    ASSERT_TRUE(Sql(other->get(), "LOCK TABLE incident_facts IN ACCESS EXCLUSIVE MODE").Run().ok());
+    EXPECT_TRUE(absl::IsAborted(keeper.Count(request).status()));
+    std::string note;
+    EXPECT_EQ(Ids(keeper, &note), (std::vector<std::string>{"train-4"}));
+    EXPECT_EQ(note, "");
+  }
+  const auto answer = keeper.Count(request);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->note(), "");
+  ASSERT_EQ(answer->counts_size(), 1);
+  EXPECT_EQ(answer->counts(0).value(), "node-9");
+}
+
 // The database can be read and not written.
 TEST_F(HistoryForwarderTest, ListsShowTheNewerStateThatTheDatabaseLacks) {
   HistoryKeeper keeper(Options());
