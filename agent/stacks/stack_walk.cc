@@ -65,7 +65,7 @@ bool StackWalk::AddFrame() {
 bool StackWalk::Step() {
   const uint64_t ip = InstructionAddress();
   const uint64_t sp = Register(UNW_REG_SP);
-  if (interrupted_ && !source_.IsCode(ip)) return StepFromInvalidCall();
+  if (!source_.IsCode(ip)) return StepFromNoCode();
   const uint64_t start = is_trial_ && !interrupted_ && !in_signal_frame_ ? FunctionStart() : 0;
   source_.lacks = {};
   const int result = unw_step(&cursor_);
@@ -112,12 +112,12 @@ bool StackWalk::IsStartOfStack() {
 }
 
 // Steps out of a call through an invalid pointer: no code ran there, so the return address is on
-// top.
-bool StackWalk::StepFromInvalidCall() {
+// top. An outer frame without code comes from a wrong guess of the search, or a damaged stack.
+bool StackWalk::StepFromNoCode() {
 #if defined(__x86_64__)
   const uint64_t sp = Register(UNW_REG_SP);
   uint64_t caller = 0;
-  if (source_.ReadWord(sp, &caller) && source_.IsCode(caller)) {
+  if (interrupted_ && source_.ReadWord(sp, &caller) && source_.IsCode(caller)) {
     stack_.note = "a frame has no code: a call through an invalid pointer";
     source_.registers.Move(caller - 1, sp + kWordBytes, FramePointer());
     at_call_ = true;

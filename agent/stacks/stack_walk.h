@@ -69,7 +69,7 @@ class StackWalk {
 
   bool Step();
   bool StepOtherwise();
-  bool StepFromInvalidCall();
+  bool StepFromNoCode();
   bool IsStartOfStack();
   bool StepFromStart();
   bool StepBySignalFrame();

@@ -154,6 +154,11 @@ TEST_F(HardFramesTest, FindsTheCallerOfAssemblyThatOverwritesItsFramePointer) {
               {kWaits, "assembly_call", "victim::CallAssemblyFromAnySize()"});
 }
 
+TEST_F(HardFramesTest, TakesNoOldWordsThatLeadToNoCodeForTheCaller) {
+  ExpectWhole(StackOf("assembly old"),
+              {kWaits, "assembly_call", "victim::CallAssemblyAmongOldWords()"});
+}
+
 TEST_F(HardFramesTest, NamesTheCallerIfTheCallIsItsLastInstruction) {
   ExpectWhole(StackOf("assembly good"),
               {kWaits, "assembly_call_for_good", "victim::CallAssemblyForGood()"});

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -177,6 +178,29 @@ NOINLINE void CallAssemblyFromAnySize() {
   sink = room[0];
 }
 
+void* old_return_address;
+
+NOINLINE void KeepReturnAddress() { old_return_address = __builtin_return_address(0); }
+
+NOINLINE void LargeFrame() {
+  volatile char wide[256];
+  wide[0] = 1;
+  KeepReturnAddress();
+  sink = wide[0];
+}
+
+// As CallAssemblyFromAnySize(), on a stack whose old words lead from LargeFrame() to an address without code.
+NOINLINE void CallAssemblyAmongOldWords() {
+  LargeFrame();
+  volatile uintptr_t* room = static_cast<volatile uintptr_t*>(alloca(rooms));
+  for (int i = 0; i < 16; ++i) {
+    room[i] = i >= 3 && i % 2 == 1 ? reinterpret_cast<uintptr_t>(old_return_address) : 0;
+  }
+  for (int i = 16; i < static_cast<int>(rooms / sizeof(*room)); ++i) room[i] = 1;
+  assembly_call(WaitInFutex);
+  sink = static_cast<char>(room[0]);
+}
+
 // The call is the last instruction of the function.
 NOINLINE void CallAssemblyForGood() { assembly_call_for_good(WaitInFutex); }
 
@@ -235,6 +259,7 @@ const Role kRoles[] = {
     {"assembly", CallAssembly},
     {"assembly ptr", CallAssemblyByPointer},
     {"assembly framed", CallAssemblyFromAnySize},
+    {"assembly old", CallAssemblyAmongOldWords},
     {"assembly good", CallAssemblyForGood},
     {"generated", CallGenerated},
     {"generated bare", CallGeneratedWithoutFramePointer},
