@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -32,6 +33,7 @@ constexpr char kOwnerFile[] = "run.owner";
 constexpr char kOwnerLine[] = "This folder belongs to a `rollcall run`, which removes it.";
 constexpr size_t kMostOwnerBytes = 1024;
 constexpr int kMostNames = 100;
+constexpr time_t kMadeWithinS = 60;  // a process completes its segment in less time
 
 std::string BaseDirectory() {
   const char* given = getenv("ROLLCALL_DIR");
@@ -100,7 +102,7 @@ class HeaderCopy {
       : complete_(pread(fd, bytes_, sizeof(bytes_), 0) == static_cast<ssize_t>(sizeof(bytes_)) &&
                   get()->magic.load(std::memory_order_relaxed) == segment::kMagic) {}
 
-  // False: the process ended before the segment was complete.
+  // False: the process makes the segment, or ended before the segment was complete.
   bool complete() const { return complete_; }
 
   bool IsOfThisBoot() const {
@@ -143,9 +145,18 @@ bool AnySegment(int folder, bool (*is_such)(int fd)) {
 bool AnyMayBeInUse(int folder) { return AnySegment(folder, MayBeInUse); }
 
 bool AnyIsOfThisBoot(int folder) {
-  return AnySegment(folder, [](int fd) {
+  return !OwnBootId().empty() && AnySegment(folder, [](int fd) {
     const HeaderCopy header(fd);
     return header.complete() && header.IsOfThisBoot();
+  });
+}
+
+// A process has no lock on its segment at first.
+bool AnyIsInTheMaking(int folder) {
+  return AnySegment(folder, [](int fd) {
+    struct stat about;
+    return !HeaderCopy(fd).complete() && fstat(fd, &about) == 0 &&
+           time(nullptr) - about.st_mtime < kMadeWithinS;
   });
 }
 
@@ -183,14 +194,14 @@ UniqueFd OpenFolder(const std::string& path) {
   return ours ? std::move(fd) : UniqueFd();
 }
 
-// Also true for a folder without an owner in which processes under this kernel have written. A run
-// can remove the folder of a killed run whose ranks have yet to start: they make it again.
+// Of a folder without an owner, segments of processes under this kernel say so. A run can remove the
+// folder of a killed run whose ranks have yet to start: they make it again.
 bool IsLeftOver(int folder) {
   const UniqueFd owner = OpenOwn(folder, kOwnerFile);
   const bool is_abandoned = owner.valid()
                                 ? IsOfThisBoot(owner.get()) && !SomebodyHoldsLock(owner.get())
                                 : AnyIsOfThisBoot(folder);
-  return is_abandoned && !AnyMayBeInUse(folder);
+  return is_abandoned && !AnyMayBeInUse(folder) && !AnyIsInTheMaking(folder);
 }
 
 void RemoveLeftOvers(const std::string& base) {

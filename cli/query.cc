@@ -67,7 +67,7 @@ grpc::Status DaemonQuery::TryOnce(const Call& call) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kPatience);
   const grpc::Status status = call(stub_.get(), &context);
-  has_answered_ = has_answered_ || status.ok();
+  has_answered_ = has_answered_ || !IsAway(status);
   return status;
 }
 

@@ -72,6 +72,7 @@ struct HistoryForwarder::Core {
   bool has_more = false;  // the last step left something
   const HistorySpool* from_before = nullptr;
   bool is_known = false;  // the spool knows that this database has had all of it
+  bool is_logged_without_questions = false;
   std::set<std::string> fenced_reasons;  // that were logged; each names its job
 
   mutable std::mutex mutex;  // guards all below
@@ -90,9 +91,16 @@ struct HistoryForwarder::Core {
   bool finishing = false;
 };
 
+// A server that has no room for the connection of questions still takes writes and shows lists.
 absl::Status HistoryForwarder::Core::ConnectToRead() {
   const absl::Status status = ConnectToRead(Use::kLists);
-  return status.ok() ? ConnectToRead(Use::kQuestions) : status;
+  if (!status.ok()) return status;
+  const absl::Status of_questions = ConnectToRead(Use::kQuestions);
+  if (!of_questions.ok() && !std::exchange(is_logged_without_questions, true)) {
+    spdlog::warn("questions over all history get incidents of this daemon only: {} refuses a connection for them: {}",
+                 name, std::string(of_questions.message()));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status HistoryForwarder::Core::ConnectToRead(Use use) {

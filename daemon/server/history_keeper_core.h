@@ -125,7 +125,7 @@ struct HistoryKeeper::Core {
   bool is_recreated = false;  // a new file was created since ConsumeRecreated()
   bool is_full = false;     // dropped a note since all were saved
   bool is_logged = false;        // that the history cannot be written
-  bool is_damaged = false;  // the reading thread found the file damaged
+  bool is_damaged = false;  // a thread that reads found the file damaged
   bool finishing = false;
 };
 

@@ -282,9 +282,11 @@ class HttpServer::Impl {
     const auto answer = answers_.Get(key, queries_->Version(parameters.Get(route.job_parameter)),
                                      SteadyNs(),
                                      [&] { return route.answer(Seen().get(), parameters); });
-    // The daemon goes on with what takes longer.
-    const bool come_again = absl::IsAborted(answer.status()) && !route.changes_anything;
-    if (come_again) response->set_header("Retry-After", "1");
+    // The daemon goes on with what takes longer. Others, such as proxies, send Retry-After as well.
+    if (absl::IsAborted(answer.status()) && !route.changes_anything) {
+      response->set_header("Retry-After", "1");
+      response->set_header("X-Rollcall-Working", "1");
+    }
     if (!answer.ok()) return Refuse(answer.status(), response);
     const AnswerCache::Answer& made = *answer;
     response->set_header("ETag", made->etag);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/server/question_desk.h"
 
+#include <iterator>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -9,7 +10,11 @@ namespace rollcall {
 namespace {
 
 constexpr int64_t kKeptNs = 60'000'000'000;
-constexpr size_t kMostKnown = 32;  // open, or answered while nobody waited
+constexpr int64_t kWantedNs = 10'000'000'000;  // who wants an answer asks again within this time
+constexpr size_t kMostOpen = 16;
+constexpr size_t kMostKnown = 64;  // with those that are answered
+
+absl::Status HasEnded() { return absl::UnavailableError("the history cannot be read now"); }
 
 }  // namespace
 
@@ -17,12 +22,14 @@ QuestionDesk::Answer QuestionDesk::Ask(const v1::CountIncidentsRequest& request,
                                        std::chrono::nanoseconds patience) {
   std::string key = request.SerializeAsString();
   std::unique_lock<std::mutex> lock(mutex_);
-  if (has_ended_) return absl::UnavailableError("the history cannot be read now");
-  DropOld();
+  if (has_ended_) return HasEnded();
+  const int64_t now_ns = now_ns_();
+  DropOld(now_ns);
   auto at = known_.find(key);
   if (at == known_.end()) {
-    if (known_.size() >= kMostKnown) {
-      return absl::UnavailableError("the history has too many questions to answer; ask again later");
+    if (open_.size() >= kMostOpen || known_.size() >= kMostKnown) {
+      return absl::ResourceExhaustedError(
+          "the history has too many questions to answer; ask again later");
     }
     auto added = std::make_shared<Question>();
     added->request = request;
@@ -31,16 +38,21 @@ QuestionDesk::Answer QuestionDesk::Ask(const v1::CountIncidentsRequest& request,
     wake_.notify_one();
   }
   const QuestionPtr question = at->second;
-  ++question->callers;
-  answered_.wait_for(lock, patience, [&] { return question->answer.has_value() || has_ended_; });
-  --question->callers;
-  if (question->answer.has_value()) return *question->answer;
+  question->asked_ns = now_ns;
+  if (question->answer.has_value()) return Give(at);
+  if (!question->is_put_off) {
+    ++question->callers;
+    answered_.wait_for(lock, patience, [&] { return question->answer.has_value() || has_ended_; });
+    --question->callers;
+    if (question->answer.has_value()) return *question->answer;
+    if (has_ended_) return HasEnded();
+    question->is_put_off = true;
+  }
   return absl::AbortedError("the history still works on this question; ask again for its answer");
 }
 
 // Requires the mutex.
-void QuestionDesk::DropOld() {
-  const int64_t now_ns = now_ns_();
+void QuestionDesk::DropOld(int64_t now_ns) {
   for (auto at = known_.begin(); at != known_.end();) {
     const Question& question = *at->second;
     const bool is_old = question.answer.has_value() && now_ns - question.answered_ns >= kKeptNs;
@@ -48,13 +60,18 @@ void QuestionDesk::DropOld() {
   }
 }
 
-// Requires the mutex. An answer that somebody has waited for is not kept: the next question may have
-// another one.
-void QuestionDesk::Answered(const QuestionPtr& question, Answer answer) {
-  question->answer = std::move(answer);
+// Requires the mutex. Of an error, or an answer that lacks something, the next caller wants a better one.
+QuestionDesk::Answer QuestionDesk::Give(Known::iterator at) {
+  Answer answer = *at->second->answer;
+  if (!answer.ok() || !answer->note().empty()) known_.erase(at);
+  return answer;
+}
+
+// Requires the mutex. Only a caller that was told so asks again; for others the next question may have
+// another answer.
+void QuestionDesk::KeepIfWanted(const QuestionPtr& question) {
   question->answered_ns = now_ns_();
-  if (question->callers > 0) known_.erase(question->request.SerializeAsString());
-  answered_.notify_all();
+  if (!question->is_put_off) known_.erase(question->request.SerializeAsString());
 }
 
 void QuestionDesk::Run(const Work& work) {
@@ -64,10 +81,16 @@ void QuestionDesk::Run(const Work& work) {
     if (has_ended_) return;
     const QuestionPtr question = open_.front();
     open_.pop_front();
+    if (question->callers == 0 && now_ns_() - question->asked_ns >= kWantedNs) {
+      known_.erase(question->request.SerializeAsString());
+      continue;
+    }
     lock.unlock();
     Answer answer = work(question->request);
     lock.lock();
-    Answered(question, std::move(answer));
+    question->answer = std::move(answer);
+    KeepIfWanted(question);
+    answered_.notify_all();
   }
 }
 

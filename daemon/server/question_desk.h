@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers questions over all history, one after the other, on a thread of its own. A question can take
 // longer than its caller waits: the desk goes on, and keeps the answer for a minute, for the caller that
-// asks again. It works on the same question once, however many ask it. Thread-safe.
+// asks again. It works on the same question once, however many ask it, and drops one that nobody has
+// asked for ten seconds when its turn comes. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -30,8 +31,9 @@ class QuestionDesk {
   QuestionDesk(const QuestionDesk&) = delete;
   QuestionDesk& operator=(const QuestionDesk&) = delete;
 
-  // Waits at most `patience`. kAborted: the desk goes on, and the caller may ask again. kUnavailable:
-  // too many questions wait, or the desk has ended.
+  // Waits at most `patience`, and not at all for a question that was put off before. kAborted: the desk
+  // goes on, and the caller may ask again. kResourceExhausted: too many questions wait. kUnavailable: the
+  // desk has ended.
   Answer Ask(const v1::CountIncidentsRequest& request, std::chrono::nanoseconds patience);
 
   // Answers questions by `work` until End(). For one thread.
@@ -41,20 +43,24 @@ class QuestionDesk {
  private:
   struct Question {
     v1::CountIncidentsRequest request;
-    int callers = 0;  // that wait now
+    bool is_put_off = false;  // a caller was told to ask again
+    int callers = 0;          // that wait now
+    int64_t asked_ns = 0;     // the last time
     std::optional<Answer> answer;
     int64_t answered_ns = 0;
   };
   using QuestionPtr = std::shared_ptr<Question>;
+  using Known = std::map<std::string, QuestionPtr>;
 
-  void DropOld();
-  void Answered(const QuestionPtr& question, Answer answer);
+  void DropOld(int64_t now_ns);
+  Answer Give(Known::iterator at);
+  void KeepIfWanted(const QuestionPtr& question);
 
   const std::function<int64_t()> now_ns_;
   std::mutex mutex_;  // guards all below
   std::condition_variable wake_, answered_;
-  std::map<std::string, QuestionPtr> known_;  // by the bytes of the request
-  std::deque<QuestionPtr> open_;              // none has begun
+  Known known_;                   // by the bytes of the request
+  std::deque<QuestionPtr> open_;  // none has begun
   bool has_ended_ = false;
 };
 

@@ -301,7 +301,7 @@ bool IsRefused(PGconn* connection) {
   return absl::StrContains(said, "FATAL:") && !IsRefusedForNow(said);
 }
 
-// All statements are short: to compile one takes longer than to run it.
+// Short statements take longer to compile than to run, and long ones wait for the disk.
 constexpr char kNoCompiling[] = "SET jit = off";
 
 absl::Status SetTimes(SqlDatabase* db, const PostgresTimes& times) {

@@ -60,7 +60,7 @@ def test_the_page_waits_for_an_answer_on_which_the_daemon_still_works(open_page,
     def answer(route):
         asked.append(route.request.url)
         if len(asked) < 3:
-            route.fulfill(status=503, headers={"Retry-After": "1"}, body="the history still works on this question")
+            route.fulfill(status=503, headers={"X-Rollcall-Working": "1"}, body="the history still works on this question")
         else:
             route.continue_()
 
@@ -69,3 +69,11 @@ def test_the_page_waits_for_an_answer_on_which_the_daemon_still_works(open_page,
     expect(page.get_by_role("row", name=re.compile("missing_rank"))).to_be_visible()
     expect(page.get_by_role("alert")).to_have_count(0)
     assert len(asked) == 3
+
+
+def test_the_page_shows_why_a_question_is_refused(open_page, daemon, start_job):
+    page = open_questions(open_page, daemon, start_job)
+    page.route(re.compile("/api/v1/questions"), lambda route: route.fulfill(
+        status=503, headers={"Retry-After": "5"}, body="too many connections"))
+    page.goto(f"{daemon.page}/#/questions?by=cause")
+    expect(page.get_by_role("alert")).to_have_text("too many connections")

@@ -81,12 +81,21 @@ def kill_with_ranks(job, folder):
     kill_all(ranks)
 
 
-def test_a_folder_of_another_host_stays_even_if_unlocked(tmp_path, other_host):
+def forget_owner(folder):
+    """As if ranks had made the folder again, after another run had removed it."""
+    for owner in folder.glob("run-*/run.owner"):
+        owner.unlink()
+
+
+@pytest.mark.parametrize("has_owner", [True, False])
+def test_a_folder_of_another_host_stays_even_if_unlocked(tmp_path, other_host, has_owner):
     folder = tmp_path / "shared"
     job = start(folder, VICTIMS / "ranks", "-n", "2", "--", VICTIMS / "one_rank_stops_calling",
                 prefix=other_host)
     wait_for(lambda: len(segments(folder)) == 2)
     kill_with_ranks(job, folder)
+    if not has_owner:
+        forget_owner(folder)
     start(folder, "true").communicate(timeout=30)
     assert len(segments(folder)) == 2
     start(folder, "true", prefix=other_host).communicate(timeout=30)
@@ -140,15 +149,23 @@ def test_run_does_not_follow_a_link_to_a_folder(tmp_path):
     assert (elsewhere / "1-2.seg").exists()
 
 
-def test_the_next_run_removes_the_folder_of_a_killed_run(tmp_path):
+@pytest.mark.parametrize("has_owner", [True, False])
+def test_the_next_run_removes_the_folder_of_a_killed_run(tmp_path, has_owner):
     job = start(tmp_path, VICTIMS / "ranks", "-n", "2", "--", VICTIMS / "one_rank_stops_calling")
     wait_for(lambda: len(segments(tmp_path)) == 2)
     ranks = ranks_in(tmp_path)
     job.kill()
     job.wait()
+    if not has_owner:
+        forget_owner(tmp_path)
     start(tmp_path, "true").communicate(timeout=30)
     assert len(segments(tmp_path)) == 2, "its ranks live on and write there"
     kill_all(ranks)
+    new = segments(tmp_path)[0].with_name("1-1.seg")
+    new.touch()
+    start(tmp_path, "true").communicate(timeout=30)
+    assert len(segments(tmp_path)) == 3, "a process may be making its segment"
+    os.utime(new, (0, new.stat().st_mtime - 60))
     start(tmp_path, "true").communicate(timeout=30)
     assert list(tmp_path.glob("run-*")) == []
 

@@ -193,6 +193,7 @@ def test_the_job_goes_on_when_rollcall_is_killed(tmp_path, another_run_starts_be
     job.wait()
     if another_run_starts_before_the_ranks:
         rollcall("run", "--", "true")
+        assert folders(job) == []
     killed.touch()
     wait_for(done.exists)
     assert folders(job) != []

@@ -103,6 +103,9 @@ export function useLive<T>(path: string, follow = true): Live<T> {
     let etag = "";
     // What is stored of this path; what is stored may be of the path before.
     const own = (old: typeof stored) => (old.path === path ? old : { ...empty, path });
+    const askAgain = (): void => {
+      if (!ended) timer ??= setTimeout(() => void refresh(), kAskAgainMs);
+    };
     const refresh = async (): Promise<void> => {
       timer = undefined;
       if (follow && document.hidden && last !== 0) return;
@@ -125,9 +128,8 @@ export function useLive<T>(path: string, follow = true): Live<T> {
           setStored((old) => ({ ...own(old), problem: "", at: Date.now() }));
         } else if (response.status === 401) {
           goToLogin();
-        } else if (response.headers.has("Retry-After")) {
-          // The daemon still works on the answer.
-          if (!ended) timer ??= setTimeout(() => void refresh(), kAskAgainMs);
+        } else if (response.headers.has("X-Rollcall-Working")) {
+          askAgain();
         } else {
           const problem = (await response.text()).trim();
           const gone = response.status === 404;
@@ -137,6 +139,7 @@ export function useLive<T>(path: string, follow = true): Live<T> {
         if (link.state !== "live" && link.heardAt !== 0) setLink({ ...link, heardAt: Date.now() });
       } catch {
         if (!ended) setStored((old) => ({ ...own(old), problem: "the daemon does not respond" }));
+        if (!follow) askAgain();
       } finally {
         fetching = false;
         if (again && !ended) {
