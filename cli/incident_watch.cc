@@ -16,6 +16,7 @@
 #include "daemon/report/report_text.h"
 #include "daemon/server/clean_message.h"
 #include "daemon/server/daemon.h"
+#include "daemon/server/incident_stacks.h"
 #include "daemon/server/report_queue.h"
 #include "daemon/store/history.h"
 #include "proto/whole_numbers.h"
@@ -31,6 +32,7 @@ constexpr int64_t kAskEveryNs = 300'000'000;
 constexpr std::chrono::seconds kAnswersWithin{1};
 constexpr std::chrono::seconds kLastAnswersWithin{2};
 constexpr std::chrono::milliseconds kIncidentsWithin{500};  // the first question
+constexpr int64_t kMergedWithinNs = 2'000'000'000;  // the daemon merges what it has as soon as it can
 constexpr int64_t kWithoutReportNs = 3'000'000'000;  // then prints why there is no report
 constexpr std::chrono::seconds kLastReportsWithin{6};
 
@@ -99,10 +101,12 @@ class RemoteWatch : public IncidentWatch {
     if (!incidents.has_value() && last && is_cut_) incidents = Ask(now + 2 * kIncidentsWithin);
     if (incidents.has_value()) {
       DropOthers(last, deadline, &*incidents);
-      for (const v1::Incident& incident : *incidents) WriteHere(incident);
       newest_ = *incidents;
     } else if (last) {
       incidents = newest_;  // may hold confirmed incidents that waited for their reports
+    }
+    if (incidents.has_value()) {
+      for (const v1::Incident& incident : *incidents) WriteHere(incident, last);
     }
     if (last) reports_here_.Finish(std::chrono::steady_clock::now() + kLastReportsWithin);
     for (ReportQueue::Result& written : reports_here_.DrainResults()) {
@@ -192,9 +196,20 @@ class RemoteWatch : public IncidentWatch {
                  status.error_message());
   }
 
-  void WriteHere(const v1::Incident& incident) {
-    if (!incident.has_confirmed_at() || !put_.insert(incident.id()).second) return;
-    reports_here_.Put(incident, "");
+  // Waits a little for the stacks that the daemon has merged for its own report: they show all ranks,
+  // and the message has the stacks of some.
+  void WriteHere(const v1::Incident& incident, bool last) {
+    if (!incident.has_confirmed_at() || put_.count(incident.id()) > 0) return;
+    const bool is_merged = !incident.stack_tree().nodes().empty();
+    const int64_t now_ns = MonotonicNs();
+    const int64_t since_ns = waits_since_ns_.try_emplace(incident.id(), now_ns).first->second;
+    if (!is_merged && !last && now_ns - since_ns < kMergedWithinNs) return;
+    put_.insert(incident.id());
+    v1::Incident whole = incident;
+    if (!is_merged && !whole.stacks().empty()) {
+      *whole.mutable_stack_tree() = MergedStacks(whole, StackTree());
+    }
+    reports_here_.Put(std::move(whole), "");
   }
 
   // Sets the path to the report that this process wrote. If it could not write the report, sets the
@@ -219,6 +234,7 @@ class RemoteWatch : public IncidentWatch {
   const std::string job_;
   OwnAttempts own_;
   ReportQueue reports_here_;
+  std::map<std::string, int64_t> waits_since_ns_;        // for merged stacks, by the id of the incident
   std::set<std::string> put_;                            // ids of incidents
   std::map<std::string, ReportQueue::Result> written_;  // by the id of the incident
   std::vector<v1::Incident> newest_;                     // of the last answer
