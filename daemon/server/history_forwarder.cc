@@ -97,8 +97,8 @@ absl::Status HistoryForwarder::Core::ConnectToRead() {
   if (!status.ok()) return status;
   const absl::Status of_questions = ConnectToRead(Use::kQuestions);
   if (!of_questions.ok() && !std::exchange(is_logged_without_questions, true)) {
-    spdlog::warn("questions over all history get incidents of this daemon only: {} refuses a connection for them: {}",
-                 name, std::string(of_questions.message()));
+    spdlog::warn("questions over all history count incidents of this daemon only: {}",
+                 std::string(of_questions.message()));
   }
   return absl::OkStatus();
 }

@@ -159,7 +159,7 @@ class Daemon:
                 with urllib.request.urlopen(f"{self.page}/api/v1/{path}?{query}", timeout=60) as answer:
                     return json.load(answer)
             except urllib.error.HTTPError as refused:
-                if "Retry-After" not in refused.headers:
+                if "X-Rollcall-Working" not in refused.headers:
                     raise
             time.sleep(0.05)
 

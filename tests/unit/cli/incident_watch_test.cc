@@ -5,7 +5,12 @@
 #include <google/protobuf/util/json_util.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -13,13 +18,14 @@
 #include <mutex>
 #include <string>
 
+#include "eventually.h"
 #include "rollcall/v1/query.grpc.pb.h"
 #include "temporary_tree.h"
 
 namespace rollcall {
 namespace {
 
-// A daemon with one incident, of the job "train".
+// A daemon with one incident of the job "train", which has one process.
 class FakeDaemon : public v1::Query::Service {
  public:
   grpc::Status ListIncidents(grpc::ServerContext* /*context*/, const v1::ListIncidentsRequest* /*request*/,
@@ -29,10 +35,23 @@ class FakeDaemon : public v1::Query::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status GetStatus(grpc::ServerContext* /*context*/, const v1::StatusRequest* /*request*/,
+                         v1::StatusResponse* /*response*/) override {
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ListProcesses(grpc::ServerContext* /*context*/, const v1::ProcessesRequest* /*request*/,
+                             v1::ProcessesResponse* response) override {
+    response->add_processes()->set_pid(process);
+    return grpc::Status::OK;
+  }
+
   void Set(v1::Incident incident) {
     const std::lock_guard<std::mutex> lock(mutex_);
     incident_ = std::move(incident);
   }
+
+  std::atomic<pid_t> process{0};
 
  private:
   std::mutex mutex_;
@@ -76,6 +95,21 @@ class IncidentWatchTest : public testing::Test {
     watch_ = IncidentWatch::OfDaemonAt(
         "127.0.0.1:1", [this] { return server_->InProcessChannel(grpc::ChannelArguments()); }, "train",
         folder_.root(), "node-1", reports());
+    StartProcess();
+  }
+
+  void TearDown() override {
+    kill(daemon_.process, SIGKILL);
+    waitpid(daemon_.process, nullptr, 0);
+  }
+
+  // Gives the job a process of this run.
+  void StartProcess() {
+    char program[] = "/bin/sleep", seconds[] = "1000";
+    char* arguments[] = {program, seconds, nullptr};
+    pid_t pid = 0;
+    ASSERT_EQ(posix_spawn(&pid, program, nullptr, nullptr, arguments, environ), 0);
+    daemon_.process = pid;
   }
 
   std::string reports() const { return folder_.root() + "/reports"; }
@@ -106,6 +140,26 @@ TEST_F(IncidentWatchTest, TheReportHasTheStacksThatTheDaemonHasMerged) {
   watch_->Look(true);
   ASSERT_EQ(Report().stack_tree().nodes_size(), 1);
   EXPECT_EQ(Report().stack_tree().nodes(0).rank_count(), 64);
+}
+
+TEST_F(IncidentWatchTest, TheReportWaitsForTheStacksThatTheDaemonMerges) {
+  daemon_.Set(WithStacks());
+  watch_->Look();
+  daemon_.Set(WithMergedStacks());
+  ASSERT_TRUE(Eventually([this] {
+    watch_->Look();
+    return !Written().empty();
+  }));
+  EXPECT_EQ(Report().stack_tree().nodes(0).rank_count(), 64);
+}
+
+TEST_F(IncidentWatchTest, TheReportWaitsForMergedStacksForALittleOnly) {
+  daemon_.Set(WithStacks());
+  ASSERT_TRUE(Eventually([this] {
+    watch_->Look();
+    return !Written().empty();
+  }));
+  EXPECT_EQ(Report().stack_tree().nodes(0).rank_count(), 2);
 }
 
 TEST_F(IncidentWatchTest, TheReportOfAJobThatEndsHasItsStacksMerged) {

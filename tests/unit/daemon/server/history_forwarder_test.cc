@@ -162,6 +162,28 @@ TEST_F(HistoryForwarderTest, ASlowQuestionHoldsUpNoListAndItsAnswerComesLater) {
   EXPECT_EQ(answer->counts(0).value(), "node-9");
 }
 
+TEST_F(HistoryForwarderTest, AServerWithoutRoomForQuestionsStillTakesWritesAndShowsLists) {
+  auto database = PostgresDatabase::Connect(TestServer()->Url(schema_), {});
+  ASSERT_TRUE(database.ok()) << database.status();
+  const std::string role = schema_ + "_few";
+  ASSERT_TRUE(Sql(database->get(), "CREATE ROLE " + role + " LOGIN CONNECTION LIMIT 2").Run().ok());
+  ASSERT_TRUE(Sql(database->get(), "GRANT CREATE ON DATABASE postgres TO " + role).Run().ok());
+  HistoryKeeperOptions options = Options();
+  options.database.url.replace(options.database.url.find("rollcall@"), 8, role);
+  HistoryKeeper keeper(options);
+  ASSERT_TRUE(keeper.Start().ok());
+  keeper.Save(OpenIncident("train", 1));
+  ASSERT_TRUE(Eventually([&] { return HasBrought(keeper); }));
+  std::string note;
+  EXPECT_EQ(Ids(keeper, &note), (std::vector<std::string>{"train-1"}));
+  EXPECT_EQ(note, "");
+  v1::CountIncidentsRequest request;
+  request.set_by("host");
+  const auto answer = keeper.Count(request);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_THAT(answer->note(), HasSubstr("only incidents of this daemon"));
+}
+
 // The database can be read and not written.
 TEST_F(HistoryForwarderTest, ListsShowTheNewerStateThatTheDatabaseLacks) {
   HistoryKeeper keeper(Options());

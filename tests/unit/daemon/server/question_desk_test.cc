@@ -22,7 +22,7 @@ v1::CountIncidentsRequest By(const std::string& kind) {
   return request;
 }
 
-// A desk with a thread that answers how many questions it has worked on. Questions by "slow" wait for `go_on`.
+// A desk with a thread that answers how many questions it has worked on. A question by "slow" waits for GoOn().
 class QuestionDeskTest : public testing::Test {
  protected:
   void TearDown() override {
