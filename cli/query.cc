@@ -86,7 +86,7 @@ bool DaemonQuery::AskPatiently(const char* command, const Call& call) {
   return Judge(command, status);
 }
 
-// Prints what is wrong.
+// True: the answer has come. False: this function has printed what is wrong, and the exit code says it too.
 bool DaemonQuery::Judge(const char* command, const grpc::Status& status) {
   if (status.ok()) return true;
   exit_code_ = IsBadUsage(status) ? kExitBadUsage : 1;

@@ -115,8 +115,8 @@ class HistoryKeeper {
   absl::StatusOr<v1::ListIncidentsResponse> Groups(const v1::ListIncidentsRequest& request,
                                                    const std::string& without = "") const;
   // What comes back, as History::Count(); of what is saved. kAborted: the answer needs longer than the
-  // caller may wait; the keeper goes on, and the caller may ask again. kUnavailable: the history is unreadable,
-  // or too many questions wait.
+  // caller may wait; the keeper goes on, and the caller may ask again. kResourceExhausted: too many questions
+  // wait. kUnavailable: the history cannot be read.
   absl::StatusOr<v1::CountIncidentsResponse> Count(const v1::CountIncidentsRequest& request) const;
   // As History::ListSilences(); of what is saved. Fails as List() does.
   absl::StatusOr<std::vector<v1::Silence>> ListSilences() const;
@@ -135,7 +135,7 @@ class HistoryKeeper {
   void StartForwarder();
 
   const std::shared_ptr<Core> core_;
-  LooseThread writer_, reader_, questioned_;
+  LooseThread writer_, reader_, questions_;
 };
 
 }  // namespace rollcall

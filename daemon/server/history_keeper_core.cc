@@ -38,21 +38,21 @@ absl::Status HistoryKeeper::Core::OpenFile() {
   auto opened = SqliteHistory::Open(options.path, options.limits);
   if (!opened.ok()) return opened.status();
   const std::shared_ptr<History> writing = *std::move(opened);
-  std::shared_ptr<History> reading = writing, questioned = writing;
+  std::shared_ptr<History> reading = writing, of_questions = writing;
   if (!options.path.empty()) {
     auto second = SqliteHistory::OpenToRead(options.path);
     if (!second.ok()) return second.status();
     auto third = SqliteHistory::OpenToRead(options.path);
     if (!third.ok()) return third.status();
     reading = *std::move(second);
-    questioned = *std::move(third);
+    of_questions = *std::move(third);
   }
   const absl::Status status = Restore(*writing);
   if (!status.ok()) return status;
   history = writing;
   const std::lock_guard<std::mutex> lock(mutex);
   to_read = std::move(reading);
-  to_question = std::move(questioned);
+  for_questions = std::move(of_questions);
   return absl::OkStatus();
 }
 
@@ -64,8 +64,8 @@ absl::Status HistoryKeeper::Core::OpenSpool() {
   const std::shared_ptr<HistorySpool> writing = *std::move(opened);
   auto reading = SqliteHistory::OpenToRead(options.path);
   if (!reading.ok()) return reading.status();
-  auto questioned = SqliteHistory::OpenToRead(options.path);
-  if (!questioned.ok()) return questioned.status();
+  auto of_questions = SqliteHistory::OpenToRead(options.path);
+  if (!of_questions.ok()) return of_questions.status();
   const absl::StatusOr<std::string> known = writing->KnownDatabase();
   if (!known.ok()) return known.status();
   bool must_load = false;
@@ -90,7 +90,7 @@ absl::Status HistoryKeeper::Core::OpenSpool() {
   history = writing;
   const std::lock_guard<std::mutex> lock(mutex);
   to_read = *std::move(reading);
-  to_question = *std::move(questioned);
+  for_questions = *std::move(of_questions);
   spool = writing;
   return absl::OkStatus();
 }
@@ -116,7 +116,7 @@ void HistoryKeeper::Core::Close() {
   history = nullptr;
   const std::lock_guard<std::mutex> lock(mutex);
   to_read = nullptr;
-  to_question = nullptr;
+  for_questions = nullptr;
   spool = nullptr;
 }
 
@@ -315,7 +315,7 @@ QuestionDesk::Answer HistoryKeeper::Core::Count(const v1::CountIncidentsRequest&
   std::shared_ptr<const History> from;
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    from = to_question;
+    from = for_questions;
   }
   if (from == nullptr) return absl::UnavailableError("the history cannot be read now");
   QuestionDesk::Answer answer;

@@ -95,7 +95,7 @@ struct HistoryKeeper::Core {
   void RecordAttempt(const absl::Status& status);
   bool HasUnsaved() const { return !waiting.empty() || !notes.empty(); }
   bool HasWork() const { return HasUnsaved() || history == nullptr || is_damaged; }
-  bool IsOfFile(const History& read) const { return &read == to_read.get() || &read == to_question.get(); }
+  bool IsOfFile(const History& read) const { return &read == to_read.get() || &read == for_questions.get(); }
   void MarkDamaged(const History& read);
   void DropOldest();
 
@@ -107,7 +107,7 @@ struct HistoryKeeper::Core {
 
   mutable std::mutex mutex;  // guards all below
   std::condition_variable wake_writer, wake_reader, wake_caller;
-  std::shared_ptr<const History> to_read, to_question;  // of the file; null: it is unusable now
+  std::shared_ptr<const History> to_read, for_questions;  // of the file; null: it is unusable now
   std::shared_ptr<HistorySpool> spool;  // null: no database, or no file
   std::map<std::string, Item> waiting;  // newest unsaved states, by incident
   std::deque<Note> notes;

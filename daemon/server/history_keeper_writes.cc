@@ -18,7 +18,7 @@ namespace rollcall {
 namespace {
 
 constexpr std::chrono::seconds kLastWait{1};
-// A question that takes longer has no use for anybody.
+// Nobody waits for the answer to a question that takes longer.
 constexpr std::chrono::milliseconds kLastQuestion{100};
 // A busy disk takes its time to make a new file. A daemon that may start without the file starts soon.
 constexpr auto kStartPatience = std::chrono::seconds(30);
@@ -61,7 +61,7 @@ absl::Status HistoryKeeper::Start() {
   if (!core_->options.database.url.empty()) StartForwarder();
   writer_.Start([core = core_] { core->Write(); });
   reader_.Start([core = core_] { core->Read(); });
-  questioned_.Start([core = core_] {
+  questions_.Start([core = core_] {
     core->questions.Run([&](const v1::CountIncidentsRequest& request) { return core->Count(request); });
   });
   absl::Status problem;
@@ -256,7 +256,7 @@ void HistoryKeeper::Finish(SteadyTime deadline) {
   core_->questions.End();
   writer_.Join(deadline);
   reader_.Join(deadline);
-  questioned_.Join(std::min(deadline, std::chrono::steady_clock::now() + kLastQuestion));
+  questions_.Join(std::min(deadline, std::chrono::steady_clock::now() + kLastQuestion));
   if (core_->forwarder != nullptr) {
     core_->forwarder->Finish(
         std::min(deadline, std::chrono::steady_clock::now() + kLastBringing));
