@@ -173,7 +173,7 @@ start_daemon() {
   program_pids+=("$started")
 }
 
-is_up() { grep -q 'agents on ' "$logs/$1.log"; }
+is_up() { grep -qs 'agents on ' "$logs/$1.log"; }
 learn_address() { daemon_address[$1]=$(sed -nE 's/.*agents on ([0-9.]+:[0-9]+).*/\1/p' "$logs/$1.log" | head -n 1); }
 all_are_alive() { [ "$(ask_database "SELECT count(*) FROM rollcall.daemons WHERE expires_at > now()")" = 3 ]; }
 
@@ -197,7 +197,7 @@ make_host() {
   start "node-$1" unshare --pid --net --uts --mount --fork --mount-proc --kill-child -- \
     sh -c 'hostname "$1" && echo up && exec sleep infinity' sh "node-$1"
   host_pids+=("$started")
-  wait_until "node-$1 is up" grep -q up "$logs/node-$1.log"
+  wait_until "node-$1 is up" grep -qs up "$logs/node-$1.log"
   ip link add "to-node-$1" type veth peer name eth0 netns "$(first_process "$1")"
   ip address add "10.77.$1.1/30" dev "to-node-$1"
   ip link set "to-node-$1" up
