@@ -25,14 +25,23 @@ assert nccl.ncclGetUniqueId(ctypes.byref(unique)) == 0
 assert nccl.ncclCommInitRank(ctypes.byref(comm), 1, unique, 0) == 0
 lock = threading.Lock()
 lock.acquire()
-def wait_for_lock(): lock.acquire()
-def sleep_long(): time.sleep(100000)
+entered = threading.Semaphore(0)
+def wait_for_lock():
+    entered.release()
+    lock.acquire()
+def sleep_long():
+    entered.release()
+    time.sleep(100000)
 for target in (wait_for_lock, sleep_long):
     threading.Thread(target=target, daemon=True).start()
+    entered.acquire()
 after()
-print('ready', flush=True)
-def wait_for_input(): return sys.stdin.buffer.raw.read(1)
-while wait_for_input(): print('alive', flush=True)
+# Says it from the inside: a test looks for this function in the stack from then on.
+def wait_for_input(said):
+    print(said, flush=True)
+    return sys.stdin.buffer.raw.read(1)
+said = 'ready'
+while wait_for_input(said): said = 'alive'
 """
 
 
