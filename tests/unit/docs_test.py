@@ -332,6 +332,23 @@ def test_the_page_of_the_segment_has_the_layout_of_the_source():
 
 # Links, and names of files.
 
+TOPS = ("interpose", "proto", "security", "service", "agent", "daemon", "webhook", "cli", "python", "tests", "deploy",
+        "docs", "cmake")
+
+
+def test_the_readme_says_what_is_in_each_folder():
+    named = re.findall(r"^\| `(\w+)/` \|", read("README.md"), re.MULTILINE)
+    assert set(named) == set(TOPS) - {"cmake"}
+
+
+def test_the_architecture_names_each_folder_with_a_rule_of_its_own():
+    page = read("docs/architecture.md")
+    folders = {str(path.parent.relative_to(ROOT)) for top in TOPS[:TOPS.index("tests")]
+               for path in (ROOT / top).rglob("*.h")}
+    assert {folder for folder in folders if f"`{folder}/`" not in page} == set()
+    assert "daemon/fleet" in folders and len(folders) > 20
+
+
 def pages():
     return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")),
             *sorted((ROOT / "tests").rglob("README.md"))]
@@ -357,8 +374,7 @@ def test_links_lead_somewhere(page):
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_files_of_the_project_that_a_page_names_are_there(page):
-    tops = "interpose|proto|agent|daemon|cli|tests|deploy|docs|cmake"
-    names = re.findall(rf"`((?:{tops})/[\w./-]*)`", page.read_text())
+    names = re.findall(rf"`((?:{'|'.join(TOPS)})/[\w./-]*)`", page.read_text())
     missing = [name for name in names
                if not (ROOT / name).exists() and "NAME" not in name]
     assert missing == []
@@ -366,7 +382,7 @@ def test_files_of_the_project_that_a_page_names_are_there(page):
 
 def test_comments_name_pages_that_are_there():
     missing = set()
-    for top in ("interpose", "proto", "agent", "daemon", "cli", "tests", "deploy", "cmake"):
+    for top in TOPS:
         for path in (ROOT / top).rglob("*"):
             if path.suffix in (".cc", ".h", ".cmake", ".txt", ".py", ".sh", ".ts", ".tsx",
                                ".proto"):
