@@ -18,6 +18,9 @@ constexpr int64_t kPortionsApartNs = kSecond;
 // A verdict may be absent from one diagnosis only, because an agent reconnects or because
 // the snapshot lies between two messages. The incident stays open for this time.
 constexpr int64_t kResolveAfterNs = kSecond;
+// Most ranks make a call within moments of each other: an incident is confirmed with the majority that they
+// decide, if they come within this time. A job that is ended at the confirmation gets no better verdict.
+constexpr int64_t kOthersComeWithinNs = kSecond;
 constexpr size_t kWaitingStacks = 4;
 // Processes. The stacks of a portion take about 20 MB, from a few dozen hosts.
 constexpr size_t kPortion = 256;
@@ -155,7 +158,7 @@ std::vector<IncidentEvent> IncidentLife::Update(const JobState& state,
   if (!live_) return events;
 
   const bool may_confirm = live_->state == IncidentState::kSuspected && !live_->is_stored;
-  if (may_confirm && IsDue(limits)) Confirm(state, now_ns, &events);
+  if (may_confirm && IsDue(state, now_ns, limits)) Confirm(state, now_ns, &events);
   CloseIfOver(state, now_ns, &events);
   return events;
 }
@@ -232,13 +235,20 @@ bool IncidentLife::Holds(const JobState& state, const std::vector<Verdict>& verd
   });
 }
 
-bool IncidentLife::IsDue(const Limits& limits) const {
+// A rank that has ended may be the beginning of the end of the job, after which nobody comes.
+bool IncidentLife::AwaitsOtherRanks(const JobState& state, const Verdict& verdict,
+                                    int64_t now_ns) const {
+  return verdict.may_turn && now_ns - live_->opened_ns < kOthersComeWithinNs &&
+         CountEndedRanks(state) == 0;
+}
+
+bool IncidentLife::IsDue(const JobState& state, int64_t now_ns, const Limits& limits) const {
   bool first_wait = true;
   for (const Verdict& v : live_->verdicts) {
     if (v.unsettled) continue;
     if (v.at_once) return true;
     if (IsContradiction(v.cause)) {
-      if (IsNews(v)) return true;
+      if (IsNews(v) && !AwaitsOtherRanks(state, v, now_ns)) return true;
       continue;
     }
     const int64_t limit = IsForGood(v.cause)

@@ -96,7 +96,8 @@ class IncidentLife {
   bool IsStored(const Verdict& verdict) const;
   bool IsNews(const Verdict& verdict) const;
   bool Holds(const JobState& state, const std::vector<Verdict>& verdicts) const;
-  bool IsDue(const Limits& limits) const;
+  bool IsDue(const JobState& state, int64_t now_ns, const Limits& limits) const;
+  bool AwaitsOtherRanks(const JobState& state, const Verdict& verdict, int64_t now_ns) const;
   bool IsBeingTornDown(const JobState& state) const;
   void AddEndedBefore(const JobState& state);
   bool InvolvedHaveEnded(const JobState& state) const;

@@ -179,6 +179,8 @@ struct Verdict {
   int64_t evidence_age_ns = 0;
   bool stale = false;      // a report is older than three ticks; a newer one may still arrive
   bool unsettled = false;  // it rests on an agent that has sent too few ticks, or on a mixed state
+  // Contradictions: ranks that have not made the call yet can still decide which side is the majority.
+  bool may_turn = false;
   // The verdict needs no long wait: the culprits have failed and cannot enter the call.
   bool at_once = false;
   bool is_consequence = false;  // another verdict explains this one

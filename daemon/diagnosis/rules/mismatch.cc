@@ -32,7 +32,7 @@ Cause MismatchCause(const Divergence& divergence) {
   return IsLost(divergence) ? Cause::kOperationMismatch : Cause::kArgumentMismatch;
 }
 
-// True if the ranks that have not entered the call yet can change the majority.
+// False if the first side has the majority whatever the ranks call that have not entered the call yet.
 bool CanTurn(const Divergence& divergence) {
   return divergence.sides[0].ranks.size() <=
          divergence.sides[1].ranks.size() + divergence.undecided;
@@ -160,6 +160,7 @@ Verdict MakeVerdict(const JobState& job, const Communicator& comm, const Diverge
   verdict.position_end = divergence.position_end;
   verdict.call = divergence.sides[0].call;
   verdict.mismatched_fields = MismatchedFields(divergence, verdict.cause);
+  verdict.may_turn = divergence.undecided != 0 && CanTurn(divergence);
   verdict.since_ns = DivergenceTime(divergence);
   AddCulprits(job, comm, divergence, &verdict);
   AddWaiters(job, comm, IsTie(divergence), &verdict);

@@ -32,6 +32,17 @@ class IncidentsTest : public testing::Test {
     return kinds;
   }
 
+  // Without the events that ask for more stacks.
+  Kinds LookPastStacks(double at) {
+    Kinds kinds = Look(at);
+    kinds.erase(std::remove_if(kinds.begin(), kinds.end(),
+                               [](Kind kind) {
+                                 return kind == Kind::kTakeStacksAgain || kind == Kind::kTakeStacksOfRest;
+                               }),
+                kinds.end());
+    return kinds;
+  }
+
   void RanksWait(double at) {
     job_.Finish(24);
     job_.Enter({0, 1, 2}, At(at));
@@ -76,11 +87,11 @@ TEST_F(IncidentsTest, SamplesRanksThatBeginToWaitLater) {
   job_.Finish(24);
   job_.Enter({3}, At(10), Broadcast());
   job_.Enter({0, 1}, At(10));
-  EXPECT_EQ(Look(10.2), (Kinds{Kind::kOpened, Kind::kConfirmed}));
+  EXPECT_EQ(Look(10.2), Kinds{Kind::kOpened});
   EXPECT_EQ(events_[0].take_stacks_of, (std::vector<int32_t>{3, 0, 1}));
   job_.Enter({2}, At(10.3));
-  EXPECT_EQ(Look(10.4).back(), Kind::kUpdated);
-  EXPECT_EQ(events_.back().take_stacks_of, (std::vector<int32_t>{2}));
+  EXPECT_EQ(LookPastStacks(10.4), (Kinds{Kind::kUpdated, Kind::kConfirmed}));
+  EXPECT_EQ(events_[events_.size() - 2].take_stacks_of, (std::vector<int32_t>{2}));
 }
 
 TEST_F(IncidentsTest, AnExceptionAfterWhichARankMakesCallsIsNoFailure) {
@@ -213,6 +224,39 @@ TEST_F(IncidentsTest, ConfirmsAContradictionAtOnceAndReportsItOnce) {
   job_.Finish(600);
   job_.LoseRecordsBefore(100);  // now only checkpoints show the divergence
   EXPECT_EQ(Look(7), Kinds());
+}
+
+TEST_F(IncidentsTest, AContradictionIsConfirmedWithTheMajorityOfRanksThatComeAMomentLater) {
+  job_.Finish(3);
+  job_.Finish({0}, 1, AllReduce(7), At(1));
+  job_.Finish({1}, 1, AllReduce(), At(1));
+  EXPECT_EQ(Look(1.1), Kinds{Kind::kOpened});
+  job_.Finish({2}, 1, AllReduce(), At(1.2));
+  EXPECT_EQ(LookPastStacks(1.3), Kinds{Kind::kUpdated}) << "two against one, and one may follow either";
+  job_.Finish({3}, 1, AllReduce(), At(1.4));
+  EXPECT_EQ(LookPastStacks(1.5), (Kinds{Kind::kUpdated, Kind::kConfirmed}));
+  const Verdict& verdict = events_.back().incident.verdicts[0];
+  EXPECT_EQ(CulpritRanks(verdict.culprits), (std::vector<int32_t>{0}));
+  EXPECT_EQ(verdict.certainty, Certainty::kCertain);
+}
+
+TEST_F(IncidentsTest, AContradictionWaitsOneSecondForOtherRanks) {
+  job_.Finish(3);
+  job_.Finish({0, 1}, 1, AllReduce(), At(1));
+  job_.Finish({2}, 1, AllReduce(7), At(1));
+  EXPECT_EQ(Look(1.1), Kinds{Kind::kOpened});
+  EXPECT_EQ(LookPastStacks(2), Kinds());
+  EXPECT_EQ(LookPastStacks(2.1), Kinds{Kind::kConfirmed});
+  EXPECT_EQ(events_.back().incident.verdicts[0].certainty, Certainty::kLikely);
+}
+
+TEST_F(IncidentsTest, AContradictionDoesNotWaitForOtherRanksOnceOneHasEnded) {
+  job_.Finish(3);
+  job_.Finish({0, 1}, 1, AllReduce(), At(1));
+  job_.Finish({2}, 1, AllReduce(7), At(1));
+  EXPECT_EQ(Look(1.1), Kinds{Kind::kOpened});
+  job_.Die(0, At(1.2), 15);
+  EXPECT_EQ(Look(1.3).back(), Kind::kConfirmed);
 }
 
 TEST_F(IncidentsTest, ReportsAHangAfterAReportedContradiction) {
