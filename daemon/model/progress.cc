@@ -182,10 +182,14 @@ int64_t CountsFrom(const JobState& job, int32_t process) {
                           : std::max(job.counts_from_ns, agent->counts_from_ns);
 }
 
-bool IsFresh(const JobState& job, int32_t process) {
+bool IsReported(const JobState& job, int32_t process) {
   const Process* known = FindProcess(job, process);
   if (known == nullptr || !IsHeard(job, process)) return false;
   return job.offline || known->liveness != Liveness::kUnknown;
+}
+
+bool IsFresh(const JobState& job, int32_t process) {
+  return IsReported(job, process) && (job.offline || FindProcess(job, process)->has_segment);
 }
 
 bool InRange(const Communicator& comm, int32_t rank) {

@@ -76,8 +76,12 @@ bool IsStale(const JobState& job, int32_t process);
 // or it has ended.
 bool IsHeard(const JobState& job, int32_t process);
 
-// False if the data on the process may be out of date, or if no agent has reported whether
-// it lives.
+// False if no agent reports on the process, or none has reported whether it lives.
+bool IsReported(const JobState& job, int32_t process);
+
+// Of a member of a communicator. False if its calls may be out of date: it is not reported, or the agent
+// of its host was restarted and has not found its segment yet, so that its calls are those of the agent
+// before.
 bool IsFresh(const JobState& job, int32_t process);
 
 // The waits of the process count from this time on.

@@ -212,6 +212,11 @@ void WeighAge(const JobState& job, int64_t now_ns, const Limits& limits, Verdict
     verdict->missing_evidence.push_back(
         "ranks have just finished a call: reports on the others may be on their way");
   }
+  if (verdict->unsettled && RestsOnWait(*verdict) && verdict->certainty == Certainty::kCertain) {
+    verdict->certainty = Certainty::kLikely;
+    verdict->missing_evidence.push_back(
+        "an agent has just begun: its reports on other calls and ranks may be on their way");
+  }
   for (const Culprit& culprit : verdict->culprits) {
     verdict->counts_from_ns = std::max(verdict->counts_from_ns, CountsFrom(job, culprit.process));
     if (IsStale(job, culprit.process)) verdict->at_once = false;

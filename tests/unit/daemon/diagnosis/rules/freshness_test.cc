@@ -283,6 +283,40 @@ TEST_F(FreshnessTest, AWaitInASingleMessageBlamesNoRank) {
   for (const Verdict& verdict : Diagnosed(100)) ADD_FAILURE() << verdict.summary;
 }
 
+TEST_F(FreshnessTest, AWaitForRanksOfANewAgentIsNotCertain) {
+  job_.Enter({0, 1, 2}, At(10));
+  job_.state.agents[kB].is_settled = false;
+  EXPECT_EQ(Diagnosed(30)[0].certainty, Certainty::kLikely);
+  job_.state.agents[kB].is_settled = true;
+  EXPECT_EQ(Diagnosed(30)[0].certainty, Certainty::kCertain);
+}
+
+// The agent of host b was restarted, and reports a process before it has found its segment: the daemon has
+// the calls that the agent before had reported.
+TEST_F(FreshnessTest, ARankWhoseSegmentIsNotFoundYetIsNotBlamedBesideAnotherAbsentRank) {
+  job_.Enter({0, 1}, At(10));
+  job_.process(2).has_segment = false;
+  std::vector<Verdict> verdicts = Diagnosed(70);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(CulpritRanks(verdicts[0].culprits), Ranks{3});
+  job_.process(3).has_segment = false;
+  verdicts = Diagnosed(70);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(CulpritRanks(verdicts[0].culprits), (Ranks{2, 3}));
+  EXPECT_EQ(verdicts[0].certainty, Certainty::kPossible);
+  ASSERT_FALSE(verdicts[0].missing_evidence.empty());
+  EXPECT_EQ(verdicts[0].missing_evidence[0],
+            "the newest report on ranks 2-3 is old, and may miss calls made since");
+}
+
+TEST_F(FreshnessTest, TheWaitOfARankWhoseSegmentIsNotFoundYetIsNotCertain) {
+  job_.Enter({2}, At(10));
+  job_.process(2).has_segment = false;
+  const std::vector<Verdict> verdicts = Diagnosed(70);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_NE(verdicts[0].certainty, Certainty::kCertain);
+}
+
 // The daemon has asked the agents for seldom ticks: nobody is stale. The job is healthy.
 TEST_F(FreshnessTest, AWaitThatTheReportsDoNotShowToBeLongIsNotCertain) {
   job_.Enter({0, 1}, At(10));
