@@ -55,6 +55,12 @@ bool CanWait(const JobState& job, const Member& member) {
   return member.state == MemberState::kReady || member.state == MemberState::kFinalizing;
 }
 
+// True if the newest report has the process without the calls that an earlier one had.
+bool LacksCalls(const JobState& job, int32_t process) {
+  const Process& known = *FindProcess(job, process);
+  return known.has_met && !known.has_segment && !job.offline;
+}
+
 }  // namespace
 
 int64_t GpuWaitSince(const Process& process) {
@@ -167,7 +173,8 @@ const AgentState* FindAgent(const JobState& job, int32_t process) {
 
 bool IsStale(const JobState& job, int32_t process) {
   const AgentState* agent = FindAgent(job, process);
-  if (agent == nullptr || !agent->stale || agent->silent) return false;
+  if (agent == nullptr || agent->silent) return false;
+  if (!agent->stale && !LacksCalls(job, process)) return false;
   return HowProcessEnded(job, process) == Gone::kNo;
 }
 
@@ -182,14 +189,10 @@ int64_t CountsFrom(const JobState& job, int32_t process) {
                           : std::max(job.counts_from_ns, agent->counts_from_ns);
 }
 
-bool IsReported(const JobState& job, int32_t process) {
+bool IsFresh(const JobState& job, int32_t process) {
   const Process* known = FindProcess(job, process);
   if (known == nullptr || !IsHeard(job, process)) return false;
   return job.offline || known->liveness != Liveness::kUnknown;
-}
-
-bool IsFresh(const JobState& job, int32_t process) {
-  return IsReported(job, process) && (job.offline || FindProcess(job, process)->has_segment);
 }
 
 bool InRange(const Communicator& comm, int32_t rank) {

@@ -69,19 +69,16 @@ int64_t GoneSince(const JobState& job, const Member& member);
 const AgentState* FindAgent(const JobState& job, int32_t process);
 
 // True if the process has not ended, as far as its agent has reported, and ticks of the
-// agent are missing.
+// agent are missing; or if the agent was restarted and has not found the segment of the process
+// yet, so that the newest calls are those that the agent before has reported.
 bool IsStale(const JobState& job, int32_t process);
 
 // True if reports on the process arrive, or none are needed: its data comes from a file,
 // or it has ended.
 bool IsHeard(const JobState& job, int32_t process);
 
-// False if no agent reports on the process, or none has reported whether it lives.
-bool IsReported(const JobState& job, int32_t process);
-
-// Of a member of a communicator. False if its calls may be out of date: it is not reported, or the agent
-// of its host was restarted and has not found its segment yet, so that its calls are those of the agent
-// before.
+// False if the data on the process may be out of date, or if no agent has reported whether
+// it lives.
 bool IsFresh(const JobState& job, int32_t process);
 
 // The waits of the process count from this time on.

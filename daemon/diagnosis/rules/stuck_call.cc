@@ -176,10 +176,9 @@ Absent MakeAbsent(const JobState& job, int32_t rank, const Member& member, Lack 
   if (absent.gone != Gone::kNo) absent.gone_since_ns = GoneSince(job, member);
   const Process* process = FindProcess(job, member.process);
   absent.silent = process != nullptr && process->liveness == Liveness::kSilent;
+  absent.stale = IsStale(job, member.process);
   const bool ended = HowProcessEnded(job, member.process) != Gone::kNo;
-  const bool is_fresh = ended || IsFresh(job, member.process);
-  absent.stale = IsStale(job, member.process) || (IsReported(job, member.process) && !is_fresh);
-  if (!is_fresh) absent.at_most = Certainty::kPossible;
+  if (!ended && !IsFresh(job, member.process)) absent.at_most = Certainty::kPossible;
   return absent;
 }
 

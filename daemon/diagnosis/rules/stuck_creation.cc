@@ -131,7 +131,7 @@ void AddNeverJoined(const JobState& job, const Communicator& comm, int32_t size,
       absent.gone_since_ns = process.ended_ns;
       absent.silent = process.liveness == Liveness::kSilent;
       absent.stale = IsStale(job, index);
-      if (absent.gone == Gone::kNo && !IsReported(job, index)) {
+      if (absent.gone == Gone::kNo && !IsFresh(job, index)) {
         absent.at_most = Certainty::kPossible;
       }
     }

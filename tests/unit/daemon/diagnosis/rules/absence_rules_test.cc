@@ -674,6 +674,20 @@ TEST(InitIncompleteTest, PrefersTheRankToItsWorkers) {
   EXPECT_EQ(verdicts[0].culprits[0].pid, 4001);
 }
 
+TEST(InitIncompleteTest, ARankWhoseRestartedAgentHasNotFoundItsSegmentMayHaveJoined) {
+  JobBuilder job = Initializing(2, {0}, 10);
+  job.state.agents.emplace_back().heard_ns = At(70);
+  job.state.processes[1].agent = 0;
+  job.state.processes[1].has_met = true;
+  std::vector<Verdict> verdicts = RootVerdicts(Cause::kInitIncomplete, job.state, At(70));
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].certainty, Certainty::kCertain);
+  job.state.processes[1].has_segment = false;
+  verdicts = RootVerdicts(Cause::kInitIncomplete, job.state, At(70));
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].certainty, Certainty::kPossible);
+}
+
 TEST(InitIncompleteTest, NamesTheCallThatTheAbsentRankIsInside) {
   JobBuilder job = Initializing(2, {0}, 10);
   job.state.processes[1].blocked = {{1, Op::kAllReduce, 77, At(5)}};

@@ -53,6 +53,12 @@ class FreshnessTest : public testing::Test {
     held_[agent] = 0;
   }
 
+  // A restarted agent reports the process without its calls.
+  void LoseSegment(int rank) {
+    job_.process(rank).has_met = true;
+    job_.process(rank).has_segment = false;
+  }
+
   std::vector<Verdict> Diagnosed(double at) {
     for (size_t i = 0; i < job_.state.agents.size(); ++i) {
       job_.state.agents[i].heard_ns = held_[i] != 0 ? held_[i] : At(at);
@@ -295,11 +301,11 @@ TEST_F(FreshnessTest, AWaitForRanksOfANewAgentIsNotCertain) {
 // the calls that the agent before had reported.
 TEST_F(FreshnessTest, ARankWhoseSegmentIsNotFoundYetIsNotBlamedBesideAnotherAbsentRank) {
   job_.Enter({0, 1}, At(10));
-  job_.process(2).has_segment = false;
+  LoseSegment(2);
   std::vector<Verdict> verdicts = Diagnosed(70);
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(CulpritRanks(verdicts[0].culprits), Ranks{3});
-  job_.process(3).has_segment = false;
+  LoseSegment(3);
   verdicts = Diagnosed(70);
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(CulpritRanks(verdicts[0].culprits), (Ranks{2, 3}));
@@ -311,7 +317,7 @@ TEST_F(FreshnessTest, ARankWhoseSegmentIsNotFoundYetIsNotBlamedBesideAnotherAbse
 
 TEST_F(FreshnessTest, TheWaitOfARankWhoseSegmentIsNotFoundYetIsNotCertain) {
   job_.Enter({2}, At(10));
-  job_.process(2).has_segment = false;
+  LoseSegment(2);
   const std::vector<Verdict> verdicts = Diagnosed(70);
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_NE(verdicts[0].certainty, Certainty::kCertain);
