@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/processes/stacks_switch.h"
 #include "agent/redact_flag.h"
-#include "security/names.h"
+#include "base/names.h"
 #include "service/version.h"
 
 namespace rollcall {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/agent.h"
-#include "agent/daemon_channel.h"
+#include "agent/link/agent.h"
+#include "agent/link/daemon_channel.h"
 #include "service/service_flags.h"
 
 namespace CLI {

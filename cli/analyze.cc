@@ -16,7 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "agent/collector.h"
+#include "agent/collector/collector.h"
 #include "agent/redact_flag.h"
 #include "cli/analyze_inputs.h"
 #include "cli/commands.h"
@@ -31,7 +31,7 @@
 #include "daemon/report/json.h"
 #include "daemon/report/report_text.h"
 #include "daemon/report/state_table.h"
-#include "daemon/server/job_store.h"
+#include "daemon/jobs/job_store.h"
 #include "daemon/words/evidence.h"
 
 namespace rollcall {

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
-#include "agent/collector.h"
+#include "agent/collector/collector.h"
 #include "cli/flight_recorder/dump.h"
 #include "cli/ras_output.h"
 

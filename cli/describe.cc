@@ -9,7 +9,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "daemon/server/cause_name.h"
+#include "daemon/model/cause_name.h"
 
 namespace rollcall {
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "daemon/report/wrap.h"
-#include "proto/clean_text.h"
+#include "base/clean_text.h"
 
 namespace rollcall {
 namespace {

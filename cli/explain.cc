@@ -19,7 +19,7 @@
 #include "cli/explained_lines.h"
 #include "cli/terminal.h"
 #include "daemon/report/wrap.h"
-#include "proto/clean_text.h"
+#include "base/clean_text.h"
 
 namespace rollcall {
 namespace {

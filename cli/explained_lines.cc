@@ -5,7 +5,7 @@
 #include <limits>
 #include <string_view>
 
-#include "proto/clean_text.h"
+#include "base/clean_text.h"
 
 namespace rollcall {
 namespace {

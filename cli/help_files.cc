@@ -10,7 +10,7 @@
 #include "cli/describe.h"
 #include "cli/query.h"
 #include "cli/usage.h"
-#include "proto/clean_text.h"
+#include "base/clean_text.h"
 
 namespace rollcall {
 namespace {

@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/server/loose_thread.h"
+#include "base/loose_thread.h"
 
 namespace rollcall {
 namespace {

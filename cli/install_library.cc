@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "cli/commands.h"
 #include "interpose/environment.h"
-#include "security/atomic_file.h"
+#include "base/atomic_file.h"
 
 namespace rollcall {
 namespace {

@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "daemon/words/terms.h"
-#include "proto/clean_text.h"
+#include "base/clean_text.h"
 
 namespace rollcall {
 namespace {

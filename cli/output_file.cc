@@ -9,9 +9,9 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
-#include "agent/processes/unique_fd.h"
-#include "security/atomic_file.h"
-#include "security/write_all.h"
+#include "base/unique_fd.h"
+#include "base/atomic_file.h"
+#include "base/write_all.h"
 
 namespace rollcall {
 namespace {

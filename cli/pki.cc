@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // rollcall pki: an authority of one's own, and certificates for daemons, agents and people.
-#include "security/pki.h"
+#include "security/pki/pki.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cli/commands.h"
-#include "security/certificate.h"
+#include "security/certificates/certificate.h"
 
 namespace rollcall {
 namespace {

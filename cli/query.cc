@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/server/cause_name.h"
-#include "proto/clean_text.h"
+#include "daemon/model/cause_name.h"
+#include "base/clean_text.h"
 
 namespace rollcall {
 namespace {

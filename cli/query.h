@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "agent/daemon_channel.h"
+#include "agent/link/daemon_channel.h"
 #include "cli/commands.h"
 #include "rollcall/v1/query.grpc.pb.h"
 

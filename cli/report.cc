@@ -20,7 +20,7 @@
 #include "daemon/report/report_text.h"
 #include "daemon/report/stacks_text.h"
 #include "daemon/report/writer.h"
-#include "daemon/server/clean_message.h"
+#include "daemon/access/clean_message.h"
 
 namespace rollcall {
 namespace {

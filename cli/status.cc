@@ -10,7 +10,7 @@
 #include "cli/status_lines.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
-#include "daemon/server/clean_message.h"
+#include "daemon/access/clean_message.h"
 
 namespace rollcall {
 namespace {

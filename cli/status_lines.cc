@@ -9,7 +9,7 @@
 #include "daemon/model/job_key.h"
 #include "daemon/report/incident_words.h"
 #include "daemon/words/terms.h"
-#include "proto/clean_text.h"
+#include "base/clean_text.h"
 
 namespace rollcall {
 namespace {

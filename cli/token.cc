@@ -13,12 +13,12 @@
 #include "absl/time/time.h"
 #include "cli/commands.h"
 #include "cli/usage.h"
-#include "security/digest.h"
-#include "security/edit_file.h"
-#include "security/names.h"
+#include "base/digest/digest.h"
+#include "base/edit_file.h"
+#include "base/names.h"
 #include "security/token_edit.h"
 #include "security/token_list.h"
-#include "security/watched_file.h"
+#include "base/watched_file.h"
 
 namespace rollcall {
 namespace {

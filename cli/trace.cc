@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "cli/output_file.h"
 #include "cli/query.h"
-#include "daemon/server/clean_message.h"
+#include "daemon/access/clean_message.h"
 #include "daemon/words/rank_ranges.h"
 #include "rollcall/v1/query.pb.h"
 

@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "cli/commands.h"
 #include "cli/describe.h"
-#include "proto/clean_text.h"
-#include "proto/utf8.h"
+#include "base/clean_text.h"
+#include "base/utf8.h"
 
 namespace rollcall {
 namespace {

@@ -14,7 +14,7 @@
 #include "cli/terminal.h"
 #include "cli/usage.h"
 #include "cli/watch_view.h"
-#include "daemon/server/clean_message.h"
+#include "daemon/access/clean_message.h"
 
 namespace rollcall {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/commands.h"
-#include "security/names.h"
+#include "base/names.h"
 #include "webhook/webhook_server.h"
 
 namespace rollcall {

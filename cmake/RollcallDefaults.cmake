@@ -65,6 +65,25 @@ if(ROLLCALL_SANITIZE)
   target_link_options(rollcall_sanitize INTERFACE -fsanitize=${ROLLCALL_SANITIZE})
 endif()
 
+# rollcall_library(NAME [SOURCES FILE...] [DEPS LIBRARY...]): the code of a folder. Gives include path,
+# version and sanitizers. DEPS: what the folder's headers and sources include, but for what another of
+# the DEPS includes. Which folder may include which is the order of add_subdirectory();
+# tests/unit/includes_test.py holds it.
+function(rollcall_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPS")
+  if(NOT arg_SOURCES)  # headers only
+    add_library(${name} INTERFACE)
+    target_include_directories(${name} INTERFACE "${ROLLCALL_ROOT}")
+    target_link_libraries(${name} INTERFACE ${arg_DEPS})
+    return()
+  endif()
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_include_directories(${name} PUBLIC "${ROLLCALL_ROOT}")
+  target_compile_definitions(${name} PRIVATE ROLLCALL_VERSION="${PROJECT_VERSION}")
+  # Sanitizers also for users: headers of Abseil's containers differ with them.
+  target_link_libraries(${name} PUBLIC ${arg_DEPS} rollcall_sanitize)
+endfunction()
+
 # Programs that look for inputs (tests/fuzz/). All code under test counts its edges; with a sanitizer it
 # also shows libFuzzer what it compares, which costs more than the code itself.
 option(ROLLCALL_FUZZ "Build the fuzz targets as programs; needs clang" OFF)

@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "daemon/server/daemon.h"
-#include "daemon/server/daemon_security.h"
+#include "daemon/daemon.h"
+#include "daemon/access/daemon_security.h"
 #include "service/service_flags.h"
 
 namespace CLI {

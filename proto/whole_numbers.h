@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "proto/durations.h"
+#include "base/durations.h"
 
 namespace rollcall {
 

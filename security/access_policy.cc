@@ -9,7 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "security/certificate.h"
+#include "security/certificates/certificate.h"
 #include "security/loopback_peer.h"
 #include "security/token_list.h"
 

@@ -23,7 +23,7 @@
 #include "security/authenticator.h"
 #include "security/certificate_identity.h"
 #include "security/identity.h"
-#include "security/peer_address.h"
+#include "base/peer_address.h"
 #include "security/token_file.h"
 
 namespace rollcall {

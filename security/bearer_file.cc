@@ -7,7 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "security/secret_file.h"
+#include "base/secret_file.h"
 
 namespace rollcall {
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "security/watched_file.h"
+#include "base/watched_file.h"
 
 namespace rollcall {
 

@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "security/names.h"
+#include "base/names.h"
 
 namespace rollcall {
 namespace {

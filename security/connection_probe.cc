@@ -16,10 +16,10 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "security/certificate.h"
-#include "security/openssl_types.h"
-#include "security/pem.h"
-#include "security/server_address.h"
+#include "security/certificates/certificate.h"
+#include "security/certificates/openssl_types.h"
+#include "security/certificates/pem.h"
+#include "base/server_address.h"
 
 namespace rollcall {
 namespace {

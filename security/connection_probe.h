@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "security/tls_files.h"
+#include "security/certificates/tls_files.h"
 
 namespace rollcall {
 

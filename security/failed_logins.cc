@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "security/peer_address.h"
+#include "base/peer_address.h"
 
 namespace rollcall {
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "security/names.h"
+#include "base/names.h"
 
 namespace rollcall {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
-#include "security/names.h"
+#include "base/names.h"
 
 namespace rollcall {
 namespace {

@@ -20,7 +20,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "security/loopback_peer.h"
-#include "security/server_address.h"
+#include "base/server_address.h"
 
 namespace rollcall {
 namespace {

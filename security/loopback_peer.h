@@ -10,7 +10,7 @@
 
 #include <optional>
 
-#include "security/peer_address.h"
+#include "base/peer_address.h"
 
 namespace rollcall {
 

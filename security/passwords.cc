@@ -10,7 +10,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "security/digest.h"
+#include "base/digest/digest.h"
 
 namespace rollcall {
 namespace {

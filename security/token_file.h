@@ -17,7 +17,7 @@
 #include "absl/synchronization/mutex.h"
 #include "security/identity.h"
 #include "security/token_list.h"
-#include "security/watched_file.h"
+#include "base/watched_file.h"
 
 namespace rollcall {
 

@@ -14,8 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
-#include "security/digest.h"
-#include "security/names.h"
+#include "base/digest/digest.h"
+#include "base/names.h"
 
 namespace rollcall {
 namespace {

@@ -2,7 +2,7 @@
 #include "security/web_config_file.h"
 
 #include "absl/strings/str_cat.h"
-#include "security/secret_file.h"
+#include "base/secret_file.h"
 
 namespace rollcall {
 namespace {

@@ -13,8 +13,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "security/passwords.h"
-#include "security/tls_context.h"
-#include "security/watched_file.h"
+#include "security/certificates/tls_context.h"
+#include "base/watched_file.h"
 #include "security/web_config.h"
 
 namespace rollcall {

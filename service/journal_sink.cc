@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "proto/log_fields.h"
+#include "base/log/log_fields.h"
 
 namespace rollcall {
 namespace {

@@ -12,7 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "proto/durations.h"
+#include "base/durations.h"
 
 namespace rollcall {
 namespace {

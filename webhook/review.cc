@@ -6,7 +6,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "proto/clean_text.h"
+#include "base/clean_text.h"
 #include "webhook/json_limits.h"
 #include "webhook/pod_json.h"
 

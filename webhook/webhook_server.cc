@@ -13,9 +13,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "daemon/server/http_front.h"
-#include "daemon/server/listen_sockets.h"
-#include "security/tls_context.h"
+#include "net/http_front.h"
+#include "net/listen_sockets.h"
+#include "security/certificates/tls_context.h"
 #include "webhook/review.h"
 
 namespace rollcall {

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "security/tls_files.h"
+#include "security/certificates/tls_files.h"
 #include "webhook/inject.h"
 
 namespace rollcall {

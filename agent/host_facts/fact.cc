@@ -6,7 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "proto/clean_text.h"
+#include "base/clean_text.h"
 
 namespace rollcall {
 namespace {

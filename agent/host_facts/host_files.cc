@@ -12,7 +12,7 @@
 #include <cstdlib>
 
 #include "absl/strings/ascii.h"
-#include "agent/processes/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace rollcall {
 namespace {

@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "agent/host_facts/kernel_log.h"
 #include "agent/host_facts/probes.h"
-#include "agent/processes/monotonic_clock.h"
-#include "agent/processes/unique_fd.h"
+#include "base/monotonic_clock.h"
+#include "base/unique_fd.h"
 
 namespace rollcall {
 namespace {

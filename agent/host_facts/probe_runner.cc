@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "agent/processes/monotonic_clock.h"
+#include "base/monotonic_clock.h"
 #include "agent/processes/pidfd.h"
 
 namespace rollcall {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "agent/host_facts/fact.h"
-#include "agent/processes/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace rollcall {
 

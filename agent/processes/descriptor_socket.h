@@ -11,7 +11,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "agent/processes/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace rollcall {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "agent/processes/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace rollcall {
 

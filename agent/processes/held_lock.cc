@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
-#include "agent/processes/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace rollcall {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "agent/processes/proc_files.h"
 #include "agent/processes/proc_stat.h"
-#include "proto/steady_clock.h"
+#include "base/steady_clock.h"
 
 namespace rollcall {
 namespace {

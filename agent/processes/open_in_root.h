@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "agent/processes/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace rollcall {
 

@@ -13,7 +13,7 @@
 #include "agent/processes/open_in_root.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/rank_environment.h"
-#include "agent/processes/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace rollcall {
 namespace {

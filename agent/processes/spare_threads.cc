@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "proto/loose_threads.h"
+#include "base/loose_threads.h"
 
 namespace rollcall {
 namespace {

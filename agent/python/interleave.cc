@@ -5,8 +5,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "interpose/python_layout.h"
-#include "interpose/python_lines.h"
+#include "interpose/python/python_layout.h"
+#include "interpose/python/python_lines.h"
 
 namespace rollcall {
 namespace {

@@ -11,7 +11,7 @@
 #include "agent/processes/process_memory.h"
 #include "agent/processes/stack_sample.h"
 #include "agent/symbols/module_files.h"
-#include "interpose/python_layout.h"
+#include "interpose/python/python_layout.h"
 
 namespace rollcall {
 

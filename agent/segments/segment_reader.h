@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "agent/processes/unique_fd.h"
+#include "base/unique_fd.h"
 #include "agent/segments/segment_owner.h"
 #include "agent/segments/tick_clock.h"
 #include "interpose/segment.h"

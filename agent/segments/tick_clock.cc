@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "interpose/clock.h"
-#include "proto/steady_clock.h"
+#include "base/steady_clock.h"
 
 namespace rollcall {
 namespace {

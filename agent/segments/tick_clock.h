@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts the clock ticks in a segment to times: on the steady clock (proto/steady_clock.h) for a
+// Converts the clock ticks in a segment to times: on the steady clock (base/steady_clock.h) for a
 // process of this host, on the wall clock for a file that is read later.
 //
 // A tick count keeps its time from one sample to the next. Otherwise every communicator would

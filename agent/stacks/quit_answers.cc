@@ -9,7 +9,7 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
-#include "agent/processes/monotonic_clock.h"
+#include "base/monotonic_clock.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/rank_environment.h"
 #include "agent/stacks/any_stack_taker.h"

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "agent/processes/monotonic_clock.h"
+#include "base/monotonic_clock.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/trace_refused.h"
 #include "agent/processes/wait_channels.h"

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "agent/processes/monotonic_clock.h"
+#include "base/monotonic_clock.h"
 #include "agent/processes/proc_stat.h"
 #include "agent/processes/process_memory.h"
 #include "agent/processes/wait_channels.h"

@@ -12,7 +12,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "agent/processes/monotonic_clock.h"
+#include "base/monotonic_clock.h"
 
 namespace rollcall {
 namespace {

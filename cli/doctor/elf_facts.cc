@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "agent/processes/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace rollcall::doctor {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "cli/doctor/probe_daemon.h"
 #include "cli/doctor/probes.h"
-#include "daemon/server/loose_thread.h"
+#include "base/loose_thread.h"
 
 namespace rollcall::doctor {
 namespace {

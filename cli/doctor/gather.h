@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/daemon_channel.h"
+#include "agent/link/daemon_channel.h"
 #include "cli/doctor/facts.h"
 
 namespace rollcall::doctor {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "cli/doctor/checks.h"
-#include "proto/durations.h"
+#include "base/durations.h"
 
 namespace rollcall::doctor {
 namespace {

@@ -10,12 +10,12 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "agent/agent_info.h"
+#include "agent/link/agent_info.h"
 #include "agent/processes/capabilities.h"
-#include "proto/clean_text.h"
+#include "base/clean_text.h"
 #include "proto/whole_numbers.h"
 #include "rollcall/v1/query.grpc.pb.h"
-#include "security/certificate.h"
+#include "security/certificates/certificate.h"
 #include "security/grpc/credentials.h"
 
 namespace rollcall::doctor {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "agent/daemon_channel.h"
+#include "agent/link/daemon_channel.h"
 #include "cli/doctor/facts.h"
 
 namespace rollcall::doctor {

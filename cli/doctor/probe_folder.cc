@@ -10,7 +10,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
-#include "agent/processes/unique_fd.h"
+#include "base/unique_fd.h"
 #include "cli/doctor/probes.h"
 #include "interpose/measure_room.h"
 

@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "agent/processes/unique_fd.h"
+#include "base/unique_fd.h"
 #include "cli/doctor/elf_facts.h"
 #include "cli/doctor/probes.h"
 

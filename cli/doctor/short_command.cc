@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "agent/processes/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace rollcall::doctor {
 namespace {

@@ -12,16 +12,16 @@
 #include "daemon/diagnosis/host_evidence.h"
 #include "daemon/diagnosis/learned_step.h"
 #include "daemon/diagnosis/losses.h"
-#include "daemon/diagnosis/rules/divergence.h"
-#include "daemon/diagnosis/rules/freshness.h"
-#include "daemon/diagnosis/rules/rules.h"
-#include "daemon/diagnosis/rules/wait_graph.h"
+#include "daemon/rules/divergence.h"
+#include "daemon/rules/freshness.h"
+#include "daemon/rules/rules.h"
+#include "daemon/rules/wait_graph.h"
 #include "daemon/diagnosis/steps.h"
 #include "daemon/diagnosis/summary.h"
 #include "daemon/diagnosis/verdict_places.h"
 #include "daemon/diagnosis/verdict_sites.h"
 #include "daemon/words/terms.h"
-#include "proto/durations.h"
+#include "base/durations.h"
 
 namespace rollcall {
 namespace {

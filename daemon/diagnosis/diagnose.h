@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/container/btree_map.h"
-#include "daemon/diagnosis/rules/stuck_call.h"
+#include "daemon/rules/stuck_call.h"
 #include "daemon/model/job_state.h"
 #include "daemon/model/verdict.h"
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <tuple>
 
-#include "daemon/diagnosis/rules/divergence.h"
+#include "daemon/rules/divergence.h"
 #include "daemon/model/progress.h"
 
 namespace rollcall {

@@ -13,7 +13,7 @@
 #include "daemon/words/evidence.h"
 #include "daemon/words/host_fact_words.h"
 #include "daemon/words/terms.h"
-#include "proto/durations.h"
+#include "base/durations.h"
 
 namespace rollcall {
 namespace {

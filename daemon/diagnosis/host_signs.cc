@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "proto/durations.h"
+#include "base/durations.h"
 
 namespace rollcall {
 namespace {

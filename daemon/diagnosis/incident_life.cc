@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/diagnosis/incident_ranks.h"
-#include "daemon/diagnosis/rules/freshness.h"
+#include "daemon/rules/freshness.h"
 #include "daemon/model/incident_id.h"
 #include "daemon/model/progress.h"
-#include "proto/durations.h"
+#include "base/durations.h"
 
 namespace rollcall {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/diagnosis/rules/habit.h"
-#include "daemon/diagnosis/rules/past_calls.h"
+#include "daemon/rules/habit.h"
+#include "daemon/rules/past_calls.h"
 #include "daemon/model/first_calls.h"
 #include "daemon/model/progress.h"
 

@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "daemon/diagnosis/verdict_sites.h"
-#include "daemon/model/cut_text.h"
+#include "base/cut_text.h"
 #include "daemon/words/places.h"
 #include "daemon/words/sentence_parts.h"
 #include "daemon/words/sentences.h"

@@ -28,7 +28,7 @@
 #include "absl/status/statusor.h"
 #include "daemon/fleet/daemon_row.h"
 #include "daemon/model/job_key.h"
-#include "daemon/store/postgres_options.h"
+#include "daemon/history/postgres_options.h"
 
 namespace rollcall {
 

@@ -11,9 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "daemon/fleet/fleet_store.h"
-#include "daemon/store/postgres_database.h"
-#include "daemon/store/postgres_layout.h"
-#include "daemon/store/sql.h"
+#include "daemon/history/postgres_database.h"
+#include "daemon/history/postgres_layout.h"
+#include "daemon/history/sql.h"
 
 namespace rollcall {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "daemon/model/cut_text.h"
+#include "base/cut_text.h"
 #include "daemon/model/job_model.h"
 #include "daemon/model/process_texts.h"
 #include "daemon/model/progress.h"

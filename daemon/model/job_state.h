@@ -3,7 +3,7 @@
 // else. JobModel builds it from the reports of the agents.
 //
 // Times are nanoseconds since the Unix epoch: by the clock of the reader for live hosts
-// (HostClocks, daemon/server/timeline.h), else by the clock of the host that recorded
+// (HostClocks, daemon/jobs/timeline.h), else by the clock of the host that recorded
 // them. 0 means "never" or "not known".
 #pragma once
 

@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/diagnosis/host_fact_rules.h"
-#include "daemon/model/cut_text.h"
+#include "base/cut_text.h"
 #include "daemon/words/host_fact_words.h"
 #include "daemon/words/terms.h"
-#include "proto/durations.h"
+#include "base/durations.h"
 #include "proto/whole_numbers.h"
 
 namespace rollcall {

@@ -12,8 +12,8 @@
 #include "daemon/words/alignment.h"
 #include "daemon/words/rank_ranges.h"
 #include "daemon/words/terms.h"
-#include "proto/clean_text.h"
-#include "proto/durations.h"
+#include "base/clean_text.h"
+#include "base/durations.h"
 #include "proto/whole_numbers.h"
 
 namespace rollcall {

@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "daemon/words/process_roles.h"
-#include "interpose/python_files.h"
+#include "interpose/python/python_files.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {

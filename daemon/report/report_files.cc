@@ -16,8 +16,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "proto/open_file.h"
-#include "security/write_all.h"
+#include "base/open_file.h"
+#include "base/write_all.h"
 
 namespace rollcall {
 namespace {

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "daemon/report/escape.h"
-#include "daemon/model/cut_text.h"
+#include "base/cut_text.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "proto/clean_text.h"
+#include "base/clean_text.h"
 
 namespace rollcall {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "daemon/model/cut_text.h"
+#include "base/cut_text.h"
 #include "daemon/words/places.h"
 #include "daemon/words/rank_ranges.h"
 #include "daemon/words/terms.h"

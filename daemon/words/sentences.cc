@@ -7,7 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "daemon/model/cut_text.h"
+#include "base/cut_text.h"
 #include "daemon/words/mismatch_sentences.h"
 #include "daemon/words/rank_ranges.h"
 #include "daemon/words/sentence_parts.h"

@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "daemon/model/cut_text.h"
+#include "base/cut_text.h"
 #include "daemon/words/rank_ranges.h"
-#include "proto/durations.h"
+#include "base/durations.h"
 
 namespace rollcall {
 namespace {

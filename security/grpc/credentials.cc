@@ -16,7 +16,7 @@
 #include "security/grpc/bearer_interceptor.h"
 #include "security/grpc/revocation_verifier.h"
 #include "security/local_connection.h"
-#include "security/server_address.h"
+#include "base/server_address.h"
 
 namespace rollcall {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "security/authenticator.h"
-#include "security/tls_files.h"
+#include "security/certificates/tls_files.h"
 
 namespace rollcall {
 

@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "security/tls_files.h"
+#include "security/certificates/tls_files.h"
 
 namespace rollcall {
 

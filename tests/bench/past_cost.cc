@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/diagnosis/rules/habit.h"
+#include "daemon/rules/habit.h"
 
 namespace rollcall {
 namespace {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <map>
 
-#include "daemon/diagnosis/rules/divergence.h"
+#include "daemon/rules/divergence.h"
 
 namespace rollcall::corpus {
 namespace {

@@ -6,7 +6,7 @@
 #include <map>
 #include <tuple>
 
-#include "daemon/diagnosis/rules/divergence.h"
+#include "daemon/rules/divergence.h"
 
 namespace rollcall::corpus {
 namespace {

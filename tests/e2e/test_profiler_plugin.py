@@ -12,7 +12,7 @@ ABI = pathlib.Path(__file__).parents[2] / "interpose" / "profiler_abi.h"
 
 # Counts the events, and prints the counts when a communicator ends.
 OTHERS_PLUGIN = r"""
-#include "interpose/profiler_abi.h"
+#include "interpose/calls/profiler_abi.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/model/job_key.h"
-#include "proto/rendezvous.h"
-#include "proto/steady_clock.h"
+#include "base/rendezvous.h"
+#include "base/steady_clock.h"
 
 namespace rollcall::fleet {
 namespace {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
-#include "proto/steady_clock.h"
+#include "base/steady_clock.h"
 #include "tests/fleet/credentials.h"
 #include "tests/fleet/fleet_plan.h"
 #include "tests/fleet/load_options.h"

@@ -7,7 +7,7 @@
 namespace rollcall::fleet {
 namespace {
 
-// The rest is what an agent sets (agent/daemon_channel.cc).
+// The rest is what an agent sets (agent/link/daemon_channel.cc).
 std::shared_ptr<grpc::Channel> ConnectAlone(
     const std::string& daemon, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
   grpc::ChannelArguments arguments;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "proto/steady_clock.h"
+#include "base/steady_clock.h"
 
 namespace rollcall::fleet {
 namespace {

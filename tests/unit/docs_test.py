@@ -196,7 +196,7 @@ def test_the_guide_has_the_variables_of_launchers_in_their_order():
 def metrics():
     """Name, kind and help of each, in the order of the source."""
     found = re.findall(r'\b(Gauge|Counter|count|now)\(\s*"(\w+)",\s*((?:"[^"]*"\s*)+)',
-                       read("daemon/server/metrics.cc"))
+                       read("daemon/queries/metrics.cc"))
     kinds = {"Gauge": "gauge", "now": "gauge", "Counter": "counter", "count": "counter"}
     return [(name, kinds[kind], "".join(re.findall(r'"([^"]*)"', words)))
             for kind, name, words in found]
@@ -205,7 +205,7 @@ def metrics():
 def test_the_guide_has_every_metric():
     every = metrics()
     names = {name for name, _, _ in every}
-    source = read("daemon/server/metrics.cc")
+    source = read("daemon/queries/metrics.cc")
     assert names == set(re.findall(r'"((?:rollcall|process)_\w+)"', source))
     table = "| metric | kind | |\n|---|---|---|\n" + "".join(
         f"| `{name}` | {kind} | {words} |\n" for name, kind, words in every)
@@ -249,7 +249,7 @@ def test_rules_and_dashboard_name_a_job_by_tenant_and_attempt(name):
 
 
 def test_the_rules_know_how_many_jobs_have_series():
-    limit = re.search(r"kMaxJobsMeasured = (\d+);", read("daemon/server/metrics.h"))[1]
+    limit = re.search(r"kMaxJobsMeasured = (\d+);", read("daemon/queries/metrics.h"))[1]
     assert f"expr: rollcall_jobs > {limit}\n" in read(RULES)
     assert f"metrics of {limit} only" in read(RULES)
 
@@ -258,12 +258,12 @@ def test_the_rules_know_how_many_jobs_have_series():
 
 def test_the_guide_has_the_kinds_of_alerts_and_what_a_template_fills_in():
     text = OPERATING.read_text()
-    kinds = re.findall(r'\{"(\w+)", AlertKind::', read("daemon/server/alert_target.cc"))
+    kinds = re.findall(r'\{"(\w+)", AlertKind::', read("daemon/alerts/alert_target.cc"))
     receivers = text[text.index("| `--alert=` |"):text.index("### Which alert goes where")]
     assert len(kinds) > 3
     assert sorted(code(row[0])[0].split("=")[0] for row in rows(receivers)
                   if "=" in code(row[0])[0] and not code(row[0])[0].startswith("--")) == sorted(kinds)
-    values = re.search(r"return \{(\{\"status\".*?)\};\n\}", read("daemon/server/alert_values.cc"),
+    values = re.search(r"return \{(\{\"status\".*?)\};\n\}", read("daemon/alerts/alert_values.cc"),
                        re.S)[1]
     names = re.findall(r'\{"(\w+)", ', values)
     assert len(names) > 8

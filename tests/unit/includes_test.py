@@ -9,59 +9,35 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 
-# Each folder may include itself and the folders above it in its list.
-LAYERS = [
-    ["interpose"],
-    [
-        "interpose",
-        "proto",
-        "security",
-        "security/grpc",
-        "service",
-        "agent/processes",
-        "agent/segments",
-        "agent/symbols",
-        "agent/python",
-        "agent/stacks",
-        "agent/host_facts",
-        "agent",
-    ],
-    [
-        "interpose",
-        "proto",
-        "security",
-        "security/grpc",
-        "service",
-        "daemon/model",
-        "daemon/words",
-        "daemon/diagnosis/rules",
-        "daemon/diagnosis",
-        "daemon/page",
-        "daemon/report/stacks",
-        "daemon/report",
-        "daemon/store",
-        "daemon/fleet",
-        "daemon/server/views",
-        "daemon/server",
-        "daemon",
-        "webhook",
-    ],
-]
-LAST = ["cli/flight_recorder", "cli/doctor", "cli"]  # may include everything above
+# Folders on one level that do not know each other.
+APART = [("agent", "daemon"), ("agent", "webhook"), ("daemon", "webhook")]
+
+
+def folders_in_order(folder=""):
+    """The folders as the build names them: each may include only itself and those before it."""
+    order = []
+    for line in (ROOT / folder / "CMakeLists.txt").read_text().splitlines():
+        below = re.match(r" *add_subdirectory\((\w+)\)", line)
+        if below and below.group(1) != "tests":
+            order += folders_in_order(f"{folder}/{below.group(1)}".lstrip("/"))
+        elif re.match(r" *(rollcall_library|add_library|target_sources)\(", line) and folder not in order:
+            order.append(folder)
+    return order
+
+
+ORDER = list(dict.fromkeys(folders_in_order()))
 
 
 def allowed(folder):
-    for layer in LAYERS:
-        if folder in layer:
-            return set(layer[: layer.index(folder) + 1])
-    everything = {name for layer in LAYERS for name in layer}
-    return everything | set(LAST[: LAST.index(folder) + 1])
+    before = set(ORDER[: ORDER.index(folder) + 1])
+    top = folder.split("/")[0]
+    strangers = {name for pair in APART if top in pair for name in pair} - {top}
+    return {name for name in before if name.split("/")[0] not in strangers}
 
 
 def sources():
-    folders = {name for layer in LAYERS for name in layer} | set(LAST)
-    for folder in sorted(folders):
-        for path in sorted((ROOT / folder).glob("*.[ch]*")):
+    for folder in ORDER:
+        for path in sorted((ROOT / folder).iterdir()):
             if path.suffix in (".cc", ".h"):
                 yield folder, path
 
@@ -75,7 +51,7 @@ def test_every_source_lies_in_a_folder_with_a_rule():
     known = {path for _, path in sources()}
     found = {
         path
-        for top in ("interpose", "proto", "security", "service", "agent", "daemon", "webhook", "cli")
+        for top in {folder.split("/")[0] for folder in ORDER}
         for path in (ROOT / top).rglob("*")
         if path.suffix in (".cc", ".h")
     }
@@ -93,8 +69,15 @@ def test_no_folder_includes_a_folder_below_it():
     assert wrong == []
 
 
-PURE = ["daemon/model", "daemon/words", "daemon/diagnosis/rules", "daemon/diagnosis",
-        "daemon/report/stacks"]
+MOST_FILES = 60
+
+
+def test_no_folder_holds_more_than_about_sixty_files():
+    sizes = {folder: sum(1 for path in (ROOT / folder).iterdir() if path.is_file()) for folder in ORDER}
+    assert {folder: size for folder, size in sizes.items() if size > MOST_FILES} == {}
+
+
+PURE = ["daemon/model", "daemon/words", "daemon/rules", "daemon/diagnosis", "daemon/report/stacks"]
 IMPURE = re.compile(r'^#include [<"](grpc|google/protobuf|rollcall/v1|spdlog|sqlite3|httplib|unistd'
                     r'|sys/|fcntl|thread|mutex|fstream|chrono|absl/time)', re.MULTILINE)
 

@@ -190,7 +190,7 @@ def move_links(words):
 # Metrics.
 
 def metrics_page():
-    text = ("# Metrics\n\n" + HOW.format("`daemon/server/metrics.cc`") +
+    text = ("# Metrics\n\n" + HOW.format("`daemon/queries/metrics.cc`") +
             "\nThe daemon serves them at `/metrics` of its page "
             "([operating.md](../operating.md#metrics)).\n\n")
     groups = {}
@@ -231,11 +231,11 @@ def addresses():
     """Method, path and role of each address that scripts use."""
     roles = {"kAnybody": "everybody", "Role::kViewer": "viewer", "Role::kOperator": "operator"}
     found = [(method, path, roles[role]) for method, path, role in
-             re.findall(r'\{"(GET|POST)", "([^"]+)", ([\w:]+)', read("daemon/server/http_routes.cc"))]
+             re.findall(r'\{"(GET|POST)", "([^"]+)", ([\w:]+)', read("daemon/web/http_routes.cc"))]
     found += [("POST" if changes == "true" else "GET", path,
                "operator" if changes == "true" else "viewer") for path, changes in
               re.findall(r'\{"(/api/v1/[\w/]+)", (?:&\w+|nullptr), "\w*", (true|false)',
-                         read("daemon/server/http_api.cc"))]
+                         read("daemon/web/http_api.cc"))]
     names = {name.split()[1]: row[2] for row in rows(read("docs/http_api.md"))
              for name in code(row[0]) if name.startswith(("GET", "POST")) and len(row) > 2}
     return [(f"`{method} {path}`", role, message_of(names[path]))

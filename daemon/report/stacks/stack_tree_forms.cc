@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "daemon/model/cut_text.h"
+#include "base/cut_text.h"
 #include "daemon/report/stacks/stack_tree.h"
 
 namespace rollcall {

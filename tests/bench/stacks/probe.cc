@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "agent/processes/monotonic_clock.h"
+#include "base/monotonic_clock.h"
 #include "agent/stacks/ptrace_stack_taker.h"
 #include "agent/stacks/signal_stack_taker.h"
 #include "agent/stacks/stack_reader.h"

@@ -5,7 +5,7 @@
 
 #include "fuzz_input.h"
 #include "fuzz_target.h"
-#include "interpose/python_layout.h"
+#include "interpose/python/python_layout.h"
 #include "python_memory.h"
 #include "seeds.h"
 #include "segment_builder.h"

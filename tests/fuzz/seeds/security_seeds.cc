@@ -3,10 +3,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "fuzz_input.h"
-#include "security/certificate_authority.h"
-#include "security/digest.h"
+#include "security/certificates/certificate_authority.h"
+#include "base/digest/digest.h"
 #include "seeds.h"
-#include "tests/unit/security/test_keys.h"
+#include "tests/unit/support/test_keys.h"
 
 namespace rollcall {
 namespace fuzz {

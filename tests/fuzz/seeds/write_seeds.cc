@@ -6,7 +6,7 @@
 #include <iostream>
 #include <iterator>
 
-#include "security/digest.h"
+#include "base/digest/digest.h"
 #include "seeds.h"
 
 namespace fs = std::filesystem;

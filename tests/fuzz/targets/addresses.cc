@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Short texts of strangers: addresses, names of hosts and tenants, base64url.
 #include "fuzz_target.h"
-#include "security/digest.h"
-#include "security/names.h"
-#include "security/peer_address.h"
-#include "security/pki_names.h"
-#include "security/server_address.h"
+#include "base/digest/digest.h"
+#include "base/names.h"
+#include "base/peer_address.h"
+#include "security/pki/pki_names.h"
+#include "base/server_address.h"
 #include "security/token_list.h"
 
 namespace rollcall {

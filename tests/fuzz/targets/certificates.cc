@@ -4,11 +4,11 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "fuzz_target.h"
-#include "security/certificate.h"
-#include "security/certificate_authority.h"
+#include "security/certificates/certificate.h"
+#include "security/certificates/certificate_authority.h"
 #include "security/certificate_identity.h"
-#include "security/revocation.h"
-#include "security/tls_context.h"
+#include "security/certificates/revocation.h"
+#include "security/certificates/tls_context.h"
 
 namespace rollcall {
 namespace fuzz {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "daemon/server/http_request.h"
+#include "net/http_request.h"
 #include "fuzz_target.h"
 #include "http_fixture.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the page reads of a request before a library parses it: its end in the bytes of a connection,
 // and the host that it names.
-#include "daemon/server/http_request.h"
-#include "daemon/server/http_site.h"
+#include "net/http_request.h"
+#include "daemon/web/http_site.h"
 #include "fuzz_target.h"
 
 namespace rollcall {

@@ -7,9 +7,9 @@
 #include "fuzz_target.h"
 #include "security/certificate_identity.h"
 #include "security/grants.h"
-#include "security/json_web_token.h"
-#include "security/names.h"
-#include "security/pki_names.h"
+#include "security/jwt/json_web_token.h"
+#include "base/names.h"
+#include "security/pki/pki_names.h"
 
 namespace rollcall {
 namespace fuzz {

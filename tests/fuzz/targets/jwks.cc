@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON Web Key Sets.
 #include "fuzz_target.h"
-#include "security/key_set.h"
+#include "security/jwt/key_set.h"
 
 namespace rollcall {
 namespace fuzz {

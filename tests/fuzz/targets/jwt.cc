@@ -6,8 +6,8 @@
 #include <openssl/evp.h>
 
 #include "fuzz_target.h"
-#include "security/digest.h"
-#include "security/json_web_token.h"
+#include "base/digest/digest.h"
+#include "security/jwt/json_web_token.h"
 
 namespace rollcall {
 namespace fuzz {

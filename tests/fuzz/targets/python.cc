@@ -7,7 +7,7 @@
 #include "agent/python/interleave.h"
 #include "agent/python/sampler.h"
 #include "fuzz_target.h"
-#include "interpose/python_layout.h"
+#include "interpose/python/python_layout.h"
 #include "python_memory.h"
 
 namespace rollcall {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/comm_update.h"
+#include "agent/collector/comm_update.h"
 #include "agent/processes/this_host.h"
 #include "agent/segments/segment_reader.h"
 #include "fuzz_target.h"

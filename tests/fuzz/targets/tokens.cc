@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Token files: reading them, and adding and removing an entry.
 #include "fuzz_target.h"
-#include "security/names.h"
+#include "base/names.h"
 #include "security/token_edit.h"
 #include "security/token_list.h"
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/stacks/stack_reader.h"
-#include "agent/stacks_proto.h"
+#include "agent/link/stacks_proto.h"
 #include "fuzz_target.h"
 #include "memory_file.h"
 #include "unwind_places.h"

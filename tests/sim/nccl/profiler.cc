@@ -8,7 +8,7 @@
 #include <mutex>
 #include <string>
 
-#include "interpose/profiler_abi.h"
+#include "interpose/calls/profiler_abi.h"
 
 namespace rollcall::sim {
 namespace {

@@ -7,8 +7,8 @@
 
 #include <set>
 
-#include "security/digest.h"
-#include "security/edit_file.h"
+#include "base/digest/digest.h"
+#include "base/edit_file.h"
 #include "security/token_edit.h"
 #include "temporary_tree.h"
 #include "test_certificates.h"

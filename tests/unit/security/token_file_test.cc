@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "security/digest.h"
-#include "security/edit_file.h"
+#include "base/digest/digest.h"
+#include "base/edit_file.h"
 #include "security/token_edit.h"
 #include "temporary_tree.h"
 

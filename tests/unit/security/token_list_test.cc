@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "security/digest.h"
+#include "base/digest/digest.h"
 
 namespace rollcall {
 namespace {

@@ -14,8 +14,8 @@
 
 #include <sstream>
 
-#include "proto/limited_log.h"
-#include "proto/log_fields.h"
+#include "base/log/limited_log.h"
+#include "base/log/log_fields.h"
 
 namespace rollcall {
 namespace {

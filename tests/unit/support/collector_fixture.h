@@ -14,7 +14,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "agent/collector.h"
+#include "agent/collector/collector.h"
 #include "agent/processes/held_lock.h"
 #include "agent/processes/proc_stat.h"
 #include "segment_builder.h"

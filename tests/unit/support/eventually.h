@@ -6,7 +6,7 @@
 #include <functional>
 #include <thread>
 
-#include "proto/loose_threads.h"
+#include "base/loose_threads.h"
 
 namespace rollcall {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/store/history.h"
-#include "proto/durations.h"
+#include "daemon/history/history.h"
+#include "base/durations.h"
 
 namespace rollcall {
 

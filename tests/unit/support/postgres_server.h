@@ -18,7 +18,7 @@
 #include <system_error>
 #include <vector>
 
-#include "daemon/store/postgres_database.h"
+#include "daemon/history/postgres_database.h"
 
 namespace rollcall {
 

@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <functional>
 
-#include "agent/processes/monotonic_clock.h"
+#include "base/monotonic_clock.h"
 #include "agent/processes/proc_stat.h"
 
 namespace rollcall {

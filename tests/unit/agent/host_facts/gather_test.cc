@@ -13,7 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/host_facts/probes.h"
-#include "agent/processes/monotonic_clock.h"
+#include "base/monotonic_clock.h"
 #include "agent/processes/proc_stat.h"
 #include "eventually.h"
 #include "file_server.h"

@@ -13,8 +13,8 @@
 #include "agent/python/interleave.h"
 #include "agent/python/sampler.h"
 #include "agent/python/python_strings.h"
-#include "interpose/python_layout.h"
-#include "interpose/python_lines.h"
+#include "interpose/python/python_layout.h"
+#include "interpose/python/python_lines.h"
 
 namespace rollcall {
 namespace {

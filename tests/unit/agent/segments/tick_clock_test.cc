@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "interpose/clock.h"
-#include "proto/steady_clock.h"
+#include "base/steady_clock.h"
 
 namespace rollcall {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "daemon/diagnosis/diagnose.h"
 #include "daemon/diagnosis/incident_life.h"
-#include "daemon/diagnosis/rules/stuck_call.h"
+#include "daemon/rules/stuck_call.h"
 #include "daemon/words/sentences.h"
 #include "job_builder.h"
 #include "large_job.h"

@@ -17,9 +17,9 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/fleet/boot_clock.h"
+#include "base/boot_clock.h"
 #include "daemon/fleet/lease.h"
-#include "daemon/store/postgres_layout.h"
+#include "daemon/history/postgres_layout.h"
 #include "histories.h"
 #include "postgres_server.h"
 #include "temporary_tree.h"

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "proto/durations.h"
+#include "base/durations.h"
 
 namespace rollcall {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <limits>
 
-#include "proto/durations.h"
+#include "base/durations.h"
 
 namespace rollcall {
 namespace {

@@ -10,9 +10,9 @@
 
 #include "echo_server.h"
 #include "security/connection_probe.h"
-#include "security/openssl_types.h"
+#include "security/certificates/openssl_types.h"
 #include "temporary_tree.h"
-#include "../test_chain.h"
+#include "test_chain.h"
 
 namespace rollcall {
 namespace {

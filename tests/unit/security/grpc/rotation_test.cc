@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "echo_server.h"
-#include "security/certificate.h"
-#include "security/openssl_types.h"
-#include "security/pem.h"
+#include "security/certificates/certificate.h"
+#include "security/certificates/openssl_types.h"
+#include "security/certificates/pem.h"
 #include "temporary_tree.h"
-#include "../test_certificates.h"
+#include "test_certificates.h"
 
 namespace rollcall {
 namespace {

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/collector/host_scan.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "agent/processes/held_lock.h"
+#include "agent/processes/pod_environment.h"
+#include "agent/processes/proc_files.h"
+#include "agent/processes/proc_maps.h"
+#include "agent/processes/proc_stat.h"
+#include "agent/processes/process_namespaces.h"
+#include "agent/processes/this_host.h"
+#include "agent/segments/shared_reader.h"
+#include "interpose/segment.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kMaxMapsBytes = 64 << 20;
+constexpr char kScan[] = "scan";
+constexpr int kReportStuckAfterScans = 3;
+constexpr size_t kStatsTogether = 64;
+// Scans between two reads of an old process.
+constexpr uint64_t kRescanAfter = 10;
+
+absl::string_view BaseName(absl::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+std::string ParentFolder(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+// The result of reading one process. A spare thread fills it and may block forever.
+struct ProcessView {
+  std::optional<DiscoveredProcess> launched;
+  bool preloaded = false;
+  std::optional<ProcMap> segment;
+  pid_t own_pid = 0;
+  uint64_t pid_namespace = 0;
+  std::shared_ptr<SegmentReader> reader;
+  SegmentClaim claim;
+  std::string run_folder;  // of the `rollcall run` that serves it; "": none
+  std::string error;       // the reason why the segment could not be opened
+};
+
+bool IsMapped(int fd, const ProcMap& map) {
+  struct stat about;
+  if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode) || about.st_ino != map.inode) return false;
+  struct statfs system;
+  // On btrfs, /proc/PID/maps and stat() report different devices.
+  return about.st_dev == map.device ||
+         (fstatfs(fd, &system) == 0 && system.f_type == BTRFS_SUPER_MAGIC);
+}
+
+// Opens the mapped file: by its path in the process's own root, by the mapping itself (map_files,
+// which needs CAP_CHECKPOINT_RESTORE), or by the same path in the agent's root (for a process in a
+// chroot).
+UniqueFd OpenMapped(const std::string& proc_root, pid_t pid, const ProcMap& map) {
+  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+  const auto open_if_same = [&map](const std::string& path, int flags) {
+    UniqueFd fd(open(path.c_str(), flags));
+    return fd.valid() && IsMapped(fd.get(), map) ? std::move(fd) : UniqueFd();
+  };
+  UniqueFd fd = open_if_same(absl::StrCat(ProcPath(proc_root, pid, "root"), map.path),
+                             kFlags | O_NOFOLLOW);
+  const int error = errno;
+  if (fd.valid()) return fd;
+  const std::string mapping = absl::StrFormat("map_files/%x-%x", map.start, map.end);
+  fd = open_if_same(ProcPath(proc_root, pid, mapping), kFlags);
+  if (fd.valid()) return fd;
+  fd = open_if_same(map.path, kFlags | O_NOFOLLOW);
+  errno = error;
+  return fd;
+}
+
+void OpenSegment(const std::string& proc_root, pid_t pid,
+                 const std::shared_ptr<SpareThreads>& threads, ProcessView* view) {
+  const ProcMap& map = *view->segment;
+  UniqueFd fd = OpenMapped(proc_root, pid, map);
+  if (!fd.valid()) {
+    view->error = absl::StrCat("process ", pid, ": its segment ", map.path, " cannot be opened: ",
+                               map.deleted ? "it was deleted" : strerror(errno));
+    return;
+  }
+  auto reader = SegmentReader::FromDescriptor(map.path, std::move(fd));
+  absl::StatusOr<SegmentClaim> claim =
+      reader.ok() ? (*reader)->Claim() : absl::StatusOr<SegmentClaim>(reader.status());
+  if (!claim.ok()) {
+    view->error = absl::StrCat("process ", pid, ": skipped: ", claim.status().message());
+    return;
+  }
+  view->reader = ShareReader(*std::move(reader), threads);
+  view->claim = *claim;
+}
+
+// Sets `run_folder` if a `rollcall run` serves the process. The agent of the host then skips it.
+void FindRunFolder(const ScanOptions& options, pid_t pid, const std::string& folder,
+                   ProcessView* view) {
+  if (!options.whole_host || folder.empty()) return;
+  const std::string path = absl::StrCat(ProcPath(options.proc_root, pid, "root"), folder);
+  if (ServedByRun(path)) view->run_folder = path;
+}
+
+void ReadMaps(const ScanOptions& options, pid_t pid,
+              const std::shared_ptr<SpareThreads>& threads, ProcessView* view) {
+  const auto text = ReadProcFile(ProcPath(options.proc_root, pid, "maps"), kMaxMapsBytes);
+  if (!text.ok()) return;
+  for (ProcMap& map : ParseProcMaps(*text)) {
+    const absl::string_view name = BaseName(map.path);
+    if (name == "librollcall.so") view->preloaded = true;
+    if (map.offset == 0 && map.inode != 0 && IsSegmentName(std::string(name))) {
+      view->segment = std::move(map);
+    }
+  }
+  view->error.clear();
+  if (!view->segment.has_value()) return;
+  view->own_pid = ReadOwnPid(options.proc_root, pid);
+  view->pid_namespace = ReadPidNamespace(options.proc_root, pid);
+  if (!options.whole_host) return;
+  FindRunFolder(options, pid, ParentFolder(view->segment->path), view);
+  if (view->run_folder.empty()) OpenSegment(options.proc_root, pid, threads, view);
+}
+
+void ReadEnviron(const ScanOptions& options, const ProcStat& stat, ProcessView* view) {
+  const auto environ =
+      ReadProcFile(ProcPath(options.proc_root, stat.pid, "environ"), kMaxEnvironBytes);
+  if (!environ.ok()) return;
+  const std::string block = WithPodVariables(*environ, options.proc_root, stat.pid);
+  view->launched = DiscoverIn(block, stat, options.discover_directory);
+  if (!view->launched.has_value()) return;
+  view->preloaded = true;
+  if (view->launched->rank.coordinates.rank >= 0) {
+    view->launched->launch =
+        ReadLaunchFacts(options.proc_root, stat.pid, HostName()).value_or(LaunchFacts());
+  }
+  FindRunFolder(options, stat.pid, view->launched->directory, view);
+}
+
+// The stat fields of many processes. A spare thread fills `stats` in order and may block forever.
+struct Stats {
+  explicit Stats(std::vector<pid_t> wanted) : pids(std::move(wanted)), stats(pids.size()) {}
+
+  const std::vector<pid_t> pids;
+  std::vector<std::optional<ProcStat>> stats;  // valid below index `done`
+  std::atomic<size_t> done{0};
+  std::atomic<bool> abandoned{false};
+  std::atomic<bool> returned{false};  // the spare thread has finished
+};
+
+void ReadStats(const std::string& proc_root, Stats* stats) {
+  for (size_t i = 0; i < stats->pids.size() && !stats->abandoned; ++i) {
+    auto stat = ReadProcStat(proc_root, stats->pids[i]);
+    if (stats->abandoned) break;
+    if (stat.ok()) stats->stats[i] = *std::move(stat);
+    stats->done = i + 1;
+  }
+  stats->returned = true;
+}
+
+}  // namespace
+
+std::vector<SegmentMapper> ScanResult::FindMappers(uint64_t device, uint64_t inode) const {
+  std::vector<SegmentMapper> mappers;
+  for (const MappedSegment& segment : segments) {
+    const bool same_file = segment.reader != nullptr ? segment.reader->IsFile(device, inode)
+                                                     : segment.inode == inode;
+    if (same_file) mappers.push_back(segment.mapper);
+  }
+  return mappers;
+}
+
+// Runs the scans, one at a time, and keeps the result of each process between them. A scan
+// publishes its result when it is complete.
+class HostScan::Scanner {
+ public:
+  Scanner(ScanOptions options, std::shared_ptr<SpareThreads> threads)
+      : options_(std::move(options)), threads_(std::move(threads)) {}
+
+  void Scan(uint64_t number, MapsToRead maps);
+
+  std::shared_ptr<const ScanResult> newest() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return newest_;
+  }
+
+ private:
+  struct KnownProcess {
+    ProcStat stat;
+    uint64_t inode = 0;        // of its folder in /proc
+    uint64_t first_in = 0;     // number of the first scan that found it
+    bool served = false;       // may be a process of a job
+    bool was_read = false;     // the view is of this program
+    bool with_maps = false;
+    uint64_t maps_bytes = 0;   // its virtual memory at the last read of its maps
+    bool stuck = false;
+    bool failed_before = false;  // the last scan could not open its segment
+    ProcessView view;
+  };
+
+  bool MayBeOfJob(const KnownProcess& known) const;
+  bool IsTurn(pid_t pid) const;
+  bool MustReadStat(const KnownProcess& known) const;
+  std::vector<ProcStat> ReadStatsInTime(std::vector<pid_t> pids);
+  void ReportStuck(pid_t pid, const std::string& name);
+  bool IsServed(const ProcStat& stat) const;
+  bool MustRead(const ProcStat& stat, const KnownProcess& known) const;
+  bool MustReadMaps(const ProcStat& stat, const KnownProcess& known) const;
+  void Read(const ProcStat& stat, KnownProcess* known);
+  void Report(KnownProcess* known);
+
+  const ScanOptions options_;
+  const std::shared_ptr<SpareThreads> threads_;
+  std::map<pid_t, KnownProcess> known_;
+  std::map<pid_t, std::shared_ptr<Stats>> stuck_;  // reads of stat that are still blocked
+  std::map<pid_t, int> scans_stuck_;               // consecutive scans
+  std::shared_ptr<ScanResult> result_;             // of the running scan
+  MapsToRead maps_ = MapsToRead::kNone;            // likewise
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<const ScanResult> newest_;
+};
+
+bool HostScan::Scanner::IsServed(const ProcStat& stat) const {
+  if (stat.is_kernel_thread || stat.state == 'Z' || stat.state == 'X') return false;
+  if (options_.whole_host) return true;
+  struct stat directory;
+  const std::string path = absl::StrCat(options_.proc_root, "/", stat.pid);
+  return ::stat(path.c_str(), &directory) == 0 && directory.st_uid == options_.uid;
+}
+
+bool HostScan::Scanner::MayBeOfJob(const KnownProcess& known) const {
+  return known.stuck || known.view.launched.has_value() || known.view.preloaded ||
+         known.view.segment.has_value() || !known.view.run_folder.empty();
+}
+
+// Spreads the reads of old processes over the scans.
+bool HostScan::Scanner::IsTurn(pid_t pid) const {
+  return (result_->number + static_cast<uint64_t>(pid)) % kRescanAfter == 0;
+}
+
+bool HostScan::Scanner::MustReadStat(const KnownProcess& known) const {
+  if (known.stat.is_kernel_thread) return false;
+  if (maps_ == MapsToRead::kAll) return true;
+  if (known.served && maps_ == MapsToRead::kChanged && !known.with_maps) return true;
+  // A young process often executes another program.
+  return MayBeOfJob(known) || result_->number - known.first_in < kRescanAfter ||
+         IsTurn(known.stat.pid);
+}
+
+bool HostScan::Scanner::MustRead(const ProcStat& stat, const KnownProcess& known) const {
+  if (!known.was_read || known.stuck || !known.view.run_folder.empty()) return true;
+  return known.stat.program != stat.program || MustReadMaps(stat, known);
+}
+
+// The maps of a process of PyTorch have thousands of lines, and its data loaders have the library
+// too.
+bool HostScan::Scanner::MustReadMaps(const ProcStat& stat, const KnownProcess& known) const {
+  if (maps_ == MapsToRead::kNone) return false;
+  if (known.view.segment.has_value()) return !known.view.error.empty();
+  if (!known.with_maps || IsTurn(stat.pid)) return true;
+  if (!known.view.preloaded) return false;
+  return maps_ == MapsToRead::kAll ||
+         stat.virtual_bytes >= known.maps_bytes + segment::kMappedBytes;
+}
+
+void HostScan::Scanner::Read(const ProcStat& stat, KnownProcess* known) {
+  const bool again = known->was_read && known->stat.program == stat.program && !known->stuck;
+  const bool with_maps = maps_ != MapsToRead::kNone;
+  auto view = std::make_shared<ProcessView>(again ? known->view : ProcessView());
+  const auto read = [options = options_, threads = threads_, stat, with_maps, again, view] {
+    const bool of_run = !view->run_folder.empty();
+    if (of_run && ServedByRun(view->run_folder)) return;
+    if (of_run || !again) {
+      *view = ProcessView();
+      ReadEnviron(options, stat, view.get());
+    }
+    if (with_maps) ReadMaps(options, stat.pid, threads, view.get());
+  };
+  known->was_read = true;
+  known->with_maps = with_maps;
+  known->maps_bytes = stat.virtual_bytes;
+  known->stuck = !threads_->Run(absl::StrCat("memory of ", stat.pid), read,
+                                options_.read_timeout_ns);
+  if (!known->stuck) known->view = *view;
+}
+
+// Waits for several scans before it warns: on an overloaded host any read may time out.
+void HostScan::Scanner::ReportStuck(pid_t pid, const std::string& name) {
+  if (++scans_stuck_[pid] < kReportStuckAfterScans) return;
+  result_->warnings.push_back(
+      absl::StrCat("process ", pid, name.empty() ? "" : " (", name, name.empty() ? "" : ")",
+                   ": reads of its /proc files time out; left out until they succeed"));
+}
+
+// Reads the processes in batches: one thread switch for each of thousands would cost more. After a
+// read that blocks, the rest of the batch continues on another thread.
+std::vector<ProcStat> HostScan::Scanner::ReadStatsInTime(std::vector<pid_t> left) {
+  const auto is_stuck = [this](pid_t pid) {
+    const auto stuck = stuck_.find(pid);
+    if (stuck == stuck_.end()) return false;
+    if (!stuck->second->returned) {
+      ReportStuck(pid, "");
+      return true;
+    }
+    stuck_.erase(stuck);
+    return false;
+  };
+  left.erase(std::remove_if(left.begin(), left.end(), is_stuck), left.end());
+  std::vector<ProcStat> all;
+  for (size_t at = 0; at < left.size();) {
+    const auto first = left.begin() + static_cast<ptrdiff_t>(at);
+    const size_t count = std::min(kStatsTogether, left.size() - at);
+    const auto stats =
+        std::make_shared<Stats>(std::vector<pid_t>(first, first + static_cast<ptrdiff_t>(count)));
+    const std::string key = absl::StrCat("stats ", result_->number, " ", at);
+    const auto read = [root = options_.proc_root, stats] { ReadStats(root, stats.get()); };
+    threads_->Run(key, read, options_.read_timeout_ns);
+    stats->abandoned = true;
+    const size_t done = stats->done;
+    for (size_t i = 0; i < done; ++i) {
+      if (stats->stats[i].has_value()) all.push_back(*stats->stats[i]);
+    }
+    at += done;
+    if (done == count) continue;
+    stuck_[left[at]] = stats;
+    ReportStuck(left[at], "");
+    ++at;
+  }
+  return all;
+}
+
+void HostScan::Scanner::Report(KnownProcess* known) {
+  const ProcStat& stat = known->stat;
+  const std::string name = Printable(stat.name.c_str(), stat.name.size());
+  if (known->stuck) return ReportStuck(stat.pid, name);
+  scans_stuck_.erase(stat.pid);
+  const ProcessView& view = known->view;
+  if (!view.run_folder.empty()) return;
+  // Report an error in the second scan only: a new segment may be incomplete in the first.
+  if (!view.error.empty() && known->failed_before) result_->warnings.push_back(view.error);
+  known->failed_before = !view.error.empty();
+  if (view.launched.has_value()) {
+    DiscoveredProcess launched = *view.launched;
+    launched.ppid = stat.ppid;
+    launched.name = stat.name;
+    result_->launched.push_back(std::move(launched));
+  }
+  if (!view.segment.has_value()) return;
+  MappedSegment segment;
+  segment.mapper.process = {stat.pid, stat.start_time};
+  segment.mapper.own_pid = view.own_pid;
+  segment.mapper.pid_namespace = view.pid_namespace;
+  segment.device = view.segment->device;
+  segment.inode = view.segment->inode;
+  segment.reader = view.reader;
+  segment.claim = view.claim;
+  result_->segments.push_back(std::move(segment));
+}
+
+void HostScan::Scanner::Scan(uint64_t number, MapsToRead maps) {
+  result_ = std::make_shared<ScanResult>();
+  result_->number = number;
+  maps_ = maps;
+  const std::map<pid_t, uint64_t> inodes =
+      ListNumbersWithInodes(options_.proc_root).value_or(std::map<pid_t, uint64_t>());
+  std::map<pid_t, KnownProcess> still_there;
+  std::vector<pid_t> due;
+  for (const auto& [pid, inode] : inodes) {
+    const auto before = known_.find(pid);
+    if (before == known_.end() || before->second.inode != inode || MustReadStat(before->second)) {
+      due.push_back(pid);
+    } else {
+      still_there.insert(known_.extract(before));
+    }
+  }
+  for (const ProcStat& stat : ReadStatsInTime(std::move(due))) {
+    KnownProcess& known = still_there[stat.pid];
+    const auto before = known_.find(stat.pid);
+    if (before != known_.end() && before->second.stat.start_time == stat.start_time) {
+      known = std::move(before->second);
+    } else {
+      known.first_in = number;
+    }
+    known.inode = inodes.at(stat.pid);
+    known.served = IsServed(stat);
+    if (known.served && MustRead(stat, known)) Read(stat, &known);
+    known.stat = stat;
+    if (known.served) Report(&known);
+  }
+  known_ = std::move(still_there);
+  MarkMainProcesses(&result_->launched);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  newest_ = std::move(result_);
+}
+
+HostScan::HostScan(ScanOptions options, std::shared_ptr<SpareThreads> threads)
+    : threads_(threads), scanner_(std::make_shared<Scanner>(std::move(options), threads)) {}
+
+HostScan::~HostScan() = default;
+
+void HostScan::Poll(int64_t now_ns, int64_t every_ns, MapsToRead maps, int64_t wait_ns) {
+  if (threads_->IsRunning(kScan)) return;
+  if (begun_ != 0 && now_ns - begun_ns_ < every_ns) return;
+  ++begun_;
+  begun_ns_ = now_ns;
+  threads_->Run(
+      kScan, [scanner = scanner_, number = begun_, maps] { scanner->Scan(number, maps); }, wait_ns);
+}
+
+std::shared_ptr<const ScanResult> HostScan::newest() const { return scanner_->newest(); }
+
+}  // namespace rollcall

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/collector/redact_update.h"
+
+#include <string>
+
+namespace rollcall {
+namespace {
+
+void Redact(const Redactor& redactor, std::string* text) {
+  if (!text->empty()) *text = redactor.Redact(*text);
+}
+
+}  // namespace
+
+void Redact(const Redactor& redactor, v1::ProcessUpdate* update) {
+  if (update->has_identity()) {
+    v1::Identity* identity = update->mutable_identity();
+    Redact(redactor, identity->mutable_command());
+#define PROCESS_DETAIL(name) Redact(redactor, identity->mutable_##name());
+#include "proto/facts.def"
+  }
+  if (!update->has_evidence()) return;
+  Redact(redactor, update->mutable_evidence()->mutable_error());
+  Redact(redactor, update->mutable_evidence()->mutable_phase());
+}
+
+void Redact(const Redactor& redactor, v1::ProcessStack* stack) {
+  for (v1::ThreadStack& thread : *stack->mutable_threads()) {
+    Redact(redactor, thread.mutable_name());
+  }
+}
+
+void Redact(const Redactor& redactor, v1::HostFacts* facts) {
+  for (v1::HostFact& fact : *facts->mutable_facts()) {
+    Redact(redactor, fact.mutable_subject());
+    Redact(redactor, fact.mutable_text());
+  }
+  for (v1::HostProbe& probe : *facts->mutable_probes()) Redact(redactor, probe.mutable_note());
+}
+
+}  // namespace rollcall

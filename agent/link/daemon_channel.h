@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// The connection of an agent, or of the command line, to a daemon: address, TLS and token.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "security/certificates/tls_files.h"
+
+namespace CLI {
+class App;
+}
+namespace grpc {
+class Channel;
+class ClientContext;
+class Status;
+}  // namespace grpc
+
+namespace rollcall {
+
+struct ChannelSecurity;
+
+struct DaemonAddress {
+  // HOST:PORT or unix:PATH; several daemons of one database as HOST:PORT,HOST:PORT.
+  std::string address = "127.0.0.1:7655";
+  // Files; without `tls_ca` there is no TLS. `tls_ca` may be kSystemAuthorities.
+  std::string tls_ca, tls_cert, tls_key;
+  std::string tls_crl;                    // of the authorities in `tls_ca`; "": none
+  std::string tls_server_name;            // "": the host in `address`
+  std::string token_file;
+  std::string user;  // --daemon-user
+};
+
+// Adds --daemon, which `rollcall run` explains in its own words, and the flags of the other members.
+void AddDaemonFlags(CLI::App* app, DaemonAddress* daemon);
+void AddDaemonSecurityFlags(CLI::App* app, DaemonAddress* daemon);
+
+// How soon a connection notices that its daemon, or the way to it, is lost.
+enum class Keepalive : uint8_t {
+  kCalm,   // after three minutes
+  kQuick,  // within five seconds: another daemon can take over. Only for daemons that permit it
+};
+
+// Thread-safe.
+class DaemonChannels {
+ public:
+  // Reads the files. An error says which flag is wrong, and what to type.
+  static absl::StatusOr<std::shared_ptr<DaemonChannels>> Open(DaemonAddress daemon);
+  // To the one daemon at this address, by the same files. Its certificate must hold `server_name`; "":
+  // that of --tls-server-name, or else the host of the address. The address may be wrong: then all calls
+  // fail and say so.
+  std::shared_ptr<DaemonChannels> For(std::string address, const std::string& server_name) const;
+
+  // A new channel, with the files as they are now; with the last good ones if they are unusable. If the
+  // daemon on this host cannot be reached, or is somebody else's, all calls of the channel fail with
+  // UNAVAILABLE. A channel that has failed so may never work again: connect anew. A keepalive detects a
+  // lost daemon host. Until then the connection stays open, even while the daemon does not answer.
+  //
+  // Of several daemons, to the first that accepts a connection; waits two seconds for each.
+  std::shared_ptr<grpc::Channel> Connect(Keepalive keepalive = Keepalive::kCalm);
+  // The daemon of the last channel accepts connections and does not answer: the next Connect() begins with
+  // the one after it.
+  void TryAnother();
+
+  // Whether the daemon of this stream, which must have answered, has still a certificate that nobody has
+  // revoked, by the list as it is now.
+  bool StillTrusts(const grpc::ClientContext& context);
+
+  // Warnings for the log about the files of TLS as they are now, since the last call: what cannot be
+  // used, what expires soon. Each is repeated after an hour.
+  std::vector<std::string> TakeWarnings();
+
+  // Why a call has failed, for people: the status, and what TLS says. May connect once, and wait for
+  // seconds.
+  std::string Explain(const grpc::Status& status) const;
+  const std::string& address() const { return daemon_.address; }  // as given: of all daemons
+  size_t count() const { return addresses_.size(); }
+
+ private:
+  // Shared by the channels to several daemons.
+  struct Tls {
+    std::shared_ptr<TlsFiles> files;  // nullptr: none
+    std::mutex mutex;                 // for TlsFiles::Poll()
+  };
+
+  DaemonChannels(DaemonAddress daemon, std::shared_ptr<Tls> tls);
+  ChannelSecurity Security() const;
+  absl::Status Check(const std::string& address) const;
+  absl::Status Poll() const;
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> ConnectTo(const std::string& address,
+                                                           Keepalive keepalive) const;
+  bool Accepts(const std::string& address, grpc::Channel* channel) const;
+  std::string ExplainFor(const std::string& address) const;
+
+  const DaemonAddress daemon_;
+  const std::vector<std::string> addresses_;  // of `daemon_`
+  const std::shared_ptr<Tls> tls_;
+  mutable std::mutex mutex_;  // guards the following
+  absl::Status last_;         // of the last Connect()
+  size_t begin_ = 0, used_ = 0;  // indexes of `addresses_`: for the next Connect(), of the last one
+};
+
+// Writes what TakeWarnings() returns to the log.
+void LogWarnings(DaemonChannels* channels);
+
+}  // namespace rollcall

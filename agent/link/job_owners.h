@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which of several daemons this host's agent reports each job to.
+//
+// Each job has one owner among the daemons of a database, and the agent follows what they say about
+// it (v1.Owners). For a job of which no daemon has said anything, and for one whose owner is away, the
+// agent asks the daemon that the job prefers (base/rendezvous.h) among those that are not away. A host
+// without jobs has a daemon that it prefers, too, so that one daemon always sees the host.
+//
+// A stream is named by the address that the agent connects to. Its daemon may call itself by another
+// one, which is the one that counts here: an address of a name in DNS, or of a load balancer.
+//
+// Decides only: it connects to nothing, and the caller gives the time, in nanoseconds of one clock
+// that only ascends. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rollcall {
+
+class JobOwners {
+ public:
+  // A daemon is away if it has not welcomed a new stream within this time,
+  static constexpr int64_t kWelcomeWithin = 3'000'000'000;
+  // or if its stream broke, and the agent isn't welcome again after this time or fails before.
+  static constexpr int64_t kBackWithin = 1'000'000'000;
+  // A job is on this host for so long after a tick has looked at it. Ticks may be a minute apart.
+  static constexpr int64_t kJobStays = 65'000'000'000;
+  static constexpr size_t kMostDaemons = 64;  // that a daemon may name
+
+  // `host`: name of this host. `given`: the addresses that the agent begins with, at least one.
+  // `changed`: called from any function here, by its thread, after a change of what follows from it.
+  JobOwners(std::string host, std::vector<std::string> given, std::function<void()> changed = {});
+
+  // What the agent learns.
+  void SetGiven(std::vector<std::string> given);
+  void Opened(const std::string& stream, int64_t now_ns);
+  // The daemon of the stream calls itself `address` and names all daemons, itself included; both are
+  // empty if it is alone. `stays`: the agent goes on with the stream.
+  void Welcomed(const std::string& stream, const std::string& address,
+                const std::vector<std::string>& daemons, bool stays, int64_t now_ns);
+  void SetDaemons(const std::vector<std::string>& daemons);
+  // `daemon`: the owner; "": the daemon of the stream. Only for jobs that are on this host.
+  void Told(const std::string& stream, const std::string& tenant, const std::string& job,
+            const std::string& daemon);
+  void Broken(const std::string& stream, int64_t now_ns);
+  void Closed(const std::string& stream);
+  // Looks which daemons have become away by now. Returns the time of the next look; INT64_MAX: none
+  // is due.
+  int64_t Expire(int64_t now_ns);
+  // From now on only jobs are new: for the last ticks.
+  void Freeze();
+
+  // What follows.
+  // 0: the stream does not have the processes of the job, which is on this host. Else it has them, and
+  // must report them anew if the number is not that of the last time: the job was another stream's
+  // meanwhile. Job "": the process names none.
+  uint64_t Takes(const std::string& stream, const std::string& tenant, const std::string& job,
+                 int64_t now_ns);
+  std::string Owner(const std::string& tenant, const std::string& job) const;
+  std::string Home() const;  // the daemon of this host if it has no job
+  // The streams that the agent should have: to the owners of the jobs on this host, and to those that
+  // would be if they were not away.
+  std::set<std::string> Needed(int64_t now_ns) const;
+  // The streams to the owners only.
+  std::set<std::string> Taking(int64_t now_ns) const;
+  // Whether the daemon of the stream has refused a job for the sake of an owner that is away. It gets
+  // the job when the owner's lease is over, if the agent asks again.
+  bool MustAskAgain(const std::string& stream, int64_t now_ns) const;
+  // Whether a daemon has named this address as one of several.
+  bool IsInFleet(const std::string& address) const;
+  uint64_t version() const { return version_; }  // of all this; ascends
+
+ private:
+  using Key = std::pair<std::string, std::string>;  // tenant and job
+  enum class State : uint8_t { kHere, kBroken, kOpening, kAway };  // the better first
+  struct Stream {
+    State state = State::kOpening;
+    int64_t since_ns = 0;
+    std::string daemon;  // what it calls itself
+  };
+  struct Job {
+    int64_t seen_ns = 0;
+    std::string told;     // the owner; "": no daemon has said
+    std::string told_by;  // stream
+    std::string owner;    // by all that is known
+    uint64_t turn = 0;    // ascends when the owner changes
+  };
+
+  static Key KeyOf(const std::string& tenant, const std::string& job);
+  bool IsUsable(const std::string& address) const;
+  const std::string& DaemonOf(const std::string& stream) const;
+  const std::string* StreamTo(const std::string& daemon) const;
+  bool IsAway(const std::string& daemon) const;
+  std::vector<std::string> All() const;
+  std::vector<std::string> Living() const;
+  std::string FindOwner(const Key& key, const Job* job) const;
+  std::string FindHome() const;
+  void CountTurn(const Key& key, Job* job);
+  void CountTurns();
+  bool UseDaemons(const std::vector<std::string>& daemons);
+  void AddStreamTo(const std::string& daemon, std::set<std::string>* streams) const;
+  void Change();
+  bool Expired(Stream* stream, int64_t now_ns, int64_t* next_ns) const;
+
+  const std::string host_;
+  const std::function<void()> changed_;
+  std::atomic<uint64_t> version_{1};
+
+  mutable std::mutex mutex_;  // guards the following
+  std::vector<std::string> given_;
+  std::vector<std::string> daemons_;  // that a daemon has named; empty: none has
+  std::map<std::string, Stream> streams_;
+  std::map<Key, Job> jobs_;
+  bool was_welcome_ = false;  // on any stream
+  bool is_frozen_ = false;
+};
+
+}  // namespace rollcall

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tells NVSentinel on this host which hangs the daemons blame the host for, as one of its health
+// monitors. NVSentinel makes them conditions of the node, or Events; its rules decide what follows.
+//
+// Owns a thread, the only one that waits for NVSentinel. While NVSentinel is away, the thread tries
+// again every five seconds.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "agent/collector/hang_marks.h"
+#include "agent/link/host_hangs_sink.h"
+#include "agent/link/refusal_log.h"
+
+namespace datamodels {
+class HealthEvent;
+}
+namespace grpc {
+class ClientContext;
+class Status;
+}
+
+namespace rollcall {
+
+struct NvSentinelOptions {
+  std::string socket;  // path of the platform connector's Unix socket
+  std::string host;    // the node's name in Kubernetes
+  // NVSentinel's rules may act on the events. False: it stores them only.
+  bool may_remediate = false;
+};
+
+// The event for a step. Only broken hardware is fatal. Jobs and programs have any names: in the message their
+// texts are cleaned and without ";", at which NVSentinel splits the message of a condition.
+datamodels::HealthEvent HealthEventFor(const HangMarks::Step& step, const NvSentinelOptions& options,
+                                       int64_t unix_ns);
+
+class NvSentinel : public HostHangsSink {
+ public:
+  explicit NvSentinel(NvSentinelOptions options);
+  ~NvSentinel() override;  // ends a call that waits
+
+  void Set(const void* source, const v1::HostHangs& hangs) override;
+  void Drop(const void* source) override;
+
+ private:
+  void Run();
+  bool Send(const HangMarks::Step& step);
+  grpc::Status Call(const datamodels::HealthEvent& event);
+
+  const NvSentinelOptions options_;
+  // Standard types, because absl's timed waits use the wall clock, which can be set back. The mutex
+  // guards the members down to the next blank line.
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  HangMarks marks_;
+  std::shared_ptr<grpc::ClientContext> context_;  // of the call that waits
+
+  RefusalLog failures_;  // used by the thread only
+  std::thread thread_;
+};
+
+}  // namespace rollcall

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/link/stack_service.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/monotonic_clock.h"
+#include "agent/processes/proc_files.h"
+#include "agent/processes/proc_stat.h"
+#include "agent/collector/redact_update.h"
+#include "agent/link/stacks_proto.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int64_t kReadTimeout = 1'000'000'000;    // for reading a process in /proc
+constexpr int64_t kStackTimeout = 60'000'000'000;  // for its stacks, symbols included
+constexpr size_t kMaxMapsBytes = 64 << 20;
+
+// Reads stat and maps, which stack taking needs, so that a process whose /proc files block is
+// detected here within kReadTimeout.
+bool IsAlive(const std::string& proc_root, ProcessId process) {
+  const auto stat = ReadProcStat(proc_root, process.pid);
+  static_cast<void>(ReadProcFile(ProcPath(proc_root, process.pid, "maps"), kMaxMapsBytes));
+  return stat.ok() && stat->start_time == process.start_time;
+}
+
+v1::ProcessStack WithoutStacks(ProcessId process, const std::string& why) {
+  v1::ProcessStack none;
+  none.set_pid(process.pid);
+  none.set_error(why);
+  return none;
+}
+
+}  // namespace
+
+StackService::StackService(StackServiceOptions options, IsReported is_reported)
+    : options_(std::move(options)),
+      is_reported_(std::move(is_reported)),
+      allowance_(options_.allowance != nullptr
+                     ? options_.allowance
+                     : std::make_shared<StackAllowance>(options_.max_per_minute)) {}
+
+// Why the agent takes no stacks of the process; "": it does.
+std::string StackService::WhyNot(ProcessId process) {
+  if (!is_reported_(process)) {
+    return "the agent of this host does not watch this process: no stacks taken";
+  }
+  if (!options_.stacks_on) {
+    return "the agent of this host takes no stacks: it runs with --stacks=off";
+  }
+  if (!allowance_->Take(MonotonicNs())) {
+    return absl::StrCat("the agent of this host takes the stacks of at most ",
+                        options_.max_per_minute, " processes a minute: no stacks taken; ask again "
+                        "later, or start rollcall-agent with a larger --max-stacks-per-minute");
+  }
+  return "";
+}
+
+v1::ProcessStack StackService::Take(ProcessId process) {
+  const std::string why_not = WhyNot(process);
+  return why_not.empty() ? TakeFrom(process) : Refuse(process, why_not);
+}
+
+v1::ProcessStack StackService::Refuse(ProcessId process, const std::string& why) {
+  const absl::MutexLock lock(&mutex_);
+  const auto refused = refusals_.Count(MonotonicNs());
+  if (refused.has_value()) {
+    spdlog::warn("refused to take stacks for the daemon; refusals since the start: {}; the last: "
+                 "process {}: {}",
+                 *refused, process.pid, why);
+  }
+  return WithoutStacks(process, why);
+}
+
+v1::ProcessStack StackService::TakeFrom(ProcessId process) {
+  const std::string& proc_root = options_.proc_root;
+  const std::string key = absl::StrCat(process.pid);
+  const auto is_there = threads_.Get<bool>(
+      key, [proc_root, process] { return IsAlive(proc_root, process); }, kReadTimeout);
+  if (!is_there.has_value()) {
+    return WithoutStacks(process, "reading the process in /proc timed out: no stacks taken");
+  }
+  if (!*is_there) return WithoutStacks(process, "the process has ended");
+  if (tools_ == nullptr) tools_ = std::make_shared<Tools>(proc_root);
+  auto stack = std::make_shared<v1::ProcessStack>();
+  const auto take = [tools = tools_, pid = process.pid, stack] {
+    *stack = ToProto(tools->reader.TakeAndUnwind(&tools->taker, pid, TakeLimits()));
+  };
+  if (threads_.Run(key, take, kStackTimeout)) {
+    Redact(*options_.redactor, stack.get());
+    return std::move(*stack);
+  }
+  tools_ = nullptr;  // the blocked thread still uses them
+  return WithoutStacks(process, "taking the stacks timed out");
+}
+
+}  // namespace rollcall

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers the daemon's requests for stacks, one process at a time. The daemon names processes and
+// nothing else: the agent decides whether it takes their stacks, and how.
+//
+// The agent takes the stacks of a process if it has reported the process on the stream that asks, if
+// nobody has switched its stacks off, and if the limit per minute permits it. An answer without
+// stacks says why in ProcessStack::error.
+//
+// Take() blocks up to a minute and belongs to one thread. Refuse() and Cancel() are thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "agent/processes/process_id.h"
+#include "agent/processes/spare_threads.h"
+#include "agent/link/refusal_log.h"
+#include "agent/link/stack_allowance.h"
+#include "agent/stacks/any_stack_taker.h"
+#include "agent/stacks/stack_reader.h"
+#include "rollcall/v1/agent.pb.h"
+#include "security/redact.h"
+
+namespace rollcall {
+
+struct StackServiceOptions {
+  std::string proc_root = "/proc";
+  int64_t max_per_minute = 600;  // processes; 0: no limit
+  bool stacks_on = true;         // false: takes none
+  std::shared_ptr<const Redactor> redactor = DefaultRedactor();
+  // Of max_per_minute, shared with other services of this agent; nullptr: its own.
+  std::shared_ptr<StackAllowance> allowance;
+};
+
+class StackService {
+ public:
+  using IsReported = std::function<bool(ProcessId)>;
+
+  // `is_reported`: thread-safe; whether the agent has reported this process to the daemon that asks.
+  StackService(StackServiceOptions options, IsReported is_reported);
+
+  v1::ProcessStack Take(ProcessId process);
+  // An answer without stacks, counted and logged.
+  v1::ProcessStack Refuse(ProcessId process, const std::string& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends a Take() that waits.
+  void Cancel() { threads_.Cancel(); }
+
+ private:
+  // One thread at a time uses these. That thread may block forever.
+  struct Tools {
+    explicit Tools(const std::string& proc_root) : reader(proc_root), taker(proc_root) {}
+    StackReader reader;
+    AnyStackTaker taker;
+  };
+
+  std::string WhyNot(ProcessId process);
+  v1::ProcessStack TakeFrom(ProcessId process);
+
+  const StackServiceOptions options_;
+  const IsReported is_reported_;
+  SpareThreads threads_;
+  const std::shared_ptr<StackAllowance> allowance_;
+  // Used by the thread of Take(), or by the thread that it waits for.
+  std::shared_ptr<Tools> tools_;
+
+  absl::Mutex mutex_;
+  RefusalLog refusals_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace rollcall

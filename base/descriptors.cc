@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/descriptors.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace rollcall {
+namespace {
+
+constexpr rlim_t kMostNeeded = 1 << 20;  // some systems allow a thousand times as many
+
+}  // namespace
+
+rlim_t RaiseDescriptorLimit() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  const rlim_t before = limit.rlim_cur;
+  limit.rlim_cur = std::max(before, std::min(limit.rlim_max, kMostNeeded));
+  // If this fails, the daemon serves fewer connections.
+  (void)setrlimit(RLIMIT_NOFILE, &limit);
+  return before;
+}
+
+void SpareDescriptors::Release() {
+  for (const int fd : held_) close(fd);
+  held_.clear();
+}
+
+void SpareDescriptors::Take() {
+  while (held_.size() < count_) {
+    const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return;
+    held_.push_back(fd);
+  }
+}
+
+}  // namespace rollcall

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/secret_file.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace rollcall {
+namespace {
+
+constexpr mode_t kOthers = S_IROTH | S_IWOTH;
+constexpr mode_t kGroup = S_IRGRP | S_IWGRP;
+
+// Kubernetes mounts secrets so that a new version appears at once: each file is a link to ..data/FILE.
+bool IsInVolumeOfKubernetes(const std::string& path) {
+  char target[16] = {};
+  return readlink(path.c_str(), target, sizeof(target) - 1) > 0 &&
+         absl::StartsWith(target, "..data/");
+}
+
+absl::Status Refuse(const WatchedFile& file, absl::string_view secret, absl::string_view who,
+                    absl::string_view others) {
+  return absl::InvalidArgumentError(absl::StrCat(who, " can read the ", secret, " in ", file.path(),
+                                                 "; type: chmod ", others, "-rwx ", file.path()));
+}
+
+}  // namespace
+
+absl::Status CheckSecretFile(const WatchedFile& file, absl::string_view secret) {
+  const mode_t group = file.mode() & kGroup;
+  const bool is_for_group = group == S_IRGRP && file.owner() == 0;
+  const bool is_open = (file.mode() & kOthers) != 0;
+  if ((!is_open && (group == 0 || is_for_group)) || IsInVolumeOfKubernetes(file.path())) {
+    return absl::OkStatus();
+  }
+  return is_open ? Refuse(file, secret, "every user of this host", "go")
+                 : Refuse(file, secret, "a group of users", "g");
+}
+
+}  // namespace rollcall

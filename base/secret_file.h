@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who may read a file that holds a secret: a private key, or a token. One rule for all such files, of
+// the daemon and of its clients.
+//
+//   the owner       always
+//   the group       if the file belongs to root: ssl-cert of Debian, fsGroup of Kubernetes
+//   everybody else  never
+//
+// A volume of Kubernetes is an exception: only the pod sees it, and its files are readable for all
+// unless somebody says otherwise.
+#pragma once
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "base/watched_file.h"
+
+namespace rollcall {
+
+// Of the file as it was when its content was read. `secret`: "key" or "token". An error says who can
+// read or write it, and what to type.
+absl::Status CheckSecretFile(const WatchedFile& file, absl::string_view secret);
+
+}  // namespace rollcall

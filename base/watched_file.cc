@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/watched_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <functional>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace rollcall {
+namespace {
+
+// Longer than a tick of the kernel's clock, which stamps files (at most 10 ms).
+constexpr int64_t kYoungNs = 50'000'000;
+
+int64_t Nanoseconds(const timespec& time) {
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+bool IsYoung(int64_t modified_ns) {
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return std::llabs(Nanoseconds(now) - modified_ns) < kYoungNs;
+}
+
+absl::Status CannotRead(const std::string& path, int error) {
+  return absl::ErrnoToStatus(error, absl::StrCat("cannot read ", path));
+}
+
+absl::StatusOr<std::string> ReadAll(const std::string& path, int fd) {
+  std::string content;
+  char piece[16384];
+  while (true) {
+    const ssize_t got = read(fd, piece, sizeof(piece));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return CannotRead(path, errno);
+    if (got == 0) return content;
+    content.append(piece, static_cast<size_t>(got));
+    if (content.size() > WatchedFile::kMaxBytes) {
+      return absl::InvalidArgumentError(absl::StrCat(path, " is larger than 1 MiB"));
+    }
+  }
+}
+
+}  // namespace
+
+WatchedFile::WatchedFile(std::string path) : path_(std::move(path)) {}
+
+bool WatchedFile::Version::operator==(const Version& other) const {
+  return device == other.device && inode == other.inode && size == other.size &&
+         modified_ns == other.modified_ns && changed_ns == other.changed_ns;
+}
+
+WatchedFile::Version WatchedFile::VersionOf(const struct ::stat& facts) {
+  return {facts.st_dev, facts.st_ino, facts.st_size, Nanoseconds(facts.st_mtim),
+          Nanoseconds(facts.st_ctim)};
+}
+
+absl::StatusOr<std::optional<std::string>> WatchedFile::ReadIfChanged() {
+  struct stat facts;
+  if (stat(path_.c_str(), &facts) != 0) return CannotRead(path_, errno);
+  if (!S_ISREG(facts.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(path_, " is not a regular file"));
+  }
+  if (version_ == VersionOf(facts) && !young_hash_.has_value()) return std::nullopt;
+
+  const int fd = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) return CannotRead(path_, errno);
+  const absl::Cleanup close_file = [fd] { close(fd); };
+  if (fstat(fd, &facts) != 0) return CannotRead(path_, errno);
+  if (!S_ISREG(facts.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(path_, " is not a regular file"));
+  }
+  const Version before = VersionOf(facts);
+  absl::StatusOr<std::string> content = ReadAll(path_, fd);
+  if (!content.ok()) return content.status();
+  if (fstat(fd, &facts) != 0) return CannotRead(path_, errno);
+  if (!(VersionOf(facts) == before)) {
+    return absl::UnavailableError(absl::StrCat(path_, " changes while it is read"));
+  }
+  const size_t hash = std::hash<std::string>()(*content);
+  const bool same = young_hash_ == hash && version_ == before;
+  version_ = before;
+  mode_ = facts.st_mode & 07777;
+  owner_ = facts.st_uid;
+  young_hash_.reset();
+  if (IsYoung(before.modified_ns)) young_hash_ = hash;
+  if (same) return std::nullopt;
+  return std::optional<std::string>(*std::move(content));
+}
+
+}  // namespace rollcall

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/run/run_services.h"
+
+#include <grpcpp/grpcpp.h>
+#include <spdlog/spdlog.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "agent/link/fleet_channels.h"
+#include "agent/processes/stacks_switch.h"
+#include "agent/processes/this_host.h"
+#include "cli/commands.h"
+#include "cli/in_time.h"
+#include "cli/run/job_environment.h"
+#include "daemon/report/writer.h"
+#include "net/listen_policy.h"
+#include "base/durations.h"
+#include "base/server_address.h"
+
+namespace rollcall {
+namespace {
+
+// Segments of ended ranks take memory from a restarted job. After this time the daemon has their
+// contents.
+constexpr int64_t kKeepEndedNs = 5 * kSecond;
+constexpr char kFolder[] = "the folder of the segments (ROLLCALL_DIR)";
+
+}  // namespace
+
+RunServices::RunServices(const RunFlags& flags, std::string job)
+    : flags_(flags), job_(std::move(job)) {}
+
+void RunServices::Start() {
+  library_ = FindLibrary();
+  if (library_.empty()) {
+    spdlog::error(
+        "cannot find librollcall.so in ../lib of this program's folder; the job runs without "
+        "Rollcall\n  build or install it:  cmake --build --preset release");
+    return;
+  }
+  if (!MakeFolder()) {
+    library_.clear();
+    return;
+  }
+  if (!flags_.has_own_daemon()) return UseDaemonElsewhere();
+  if (!StartDaemon()) return;
+  StartAgent();
+}
+
+bool RunServices::MakeFolder() {
+  const auto directory = std::make_shared<JobDirectory>();
+  const absl::Status made = UseInTime(kFolder, [directory] { return directory->Make(); });
+  if (made.ok()) {
+    directory_ = directory;
+  } else {
+    spdlog::error("the job runs without Rollcall: {}", std::string(made.message()));
+  }
+  return made.ok();
+}
+
+void RunServices::UseDaemonElsewhere() {
+  static_cast<void>(UsableReportDir());  // says what is wrong with it
+  const auto channels = DaemonChannels::Open(flags_.daemon);
+  if (!channels.ok()) {
+    spdlog::error("{}; the job runs without Rollcall", std::string(channels.status().message()));
+    return;
+  }
+  channels_ = *channels;
+  const std::optional<HostAgent> agent = FindAgentOfHost();
+  const bool is_named = agent.has_value() && !agent->host.empty();
+  const auto connect = [channels = channels_, is_first = true]() mutable {
+    if (!std::exchange(is_first, false)) channels->TryAnother();
+    return channels->Connect();
+  };
+  incidents_ = IncidentWatch::OfDaemonAt(flags_.daemon.address, connect, job_,
+                                         directory_->path(), is_named ? agent->host : HostName(),
+                                         flags_.report_dir);
+  if (!agent.has_value()) StartAgent();
+}
+
+// The host's agent that already reports this job to that daemon.
+std::optional<HostAgent> RunServices::FindAgentOfHost() const {
+  using Answer = absl::StatusOr<std::optional<HostAgent>>;
+  const Answer agent = GetInTime<std::optional<HostAgent>>(
+      kFolder, [address = flags_.daemon.address, base = directory_->base()]() -> Answer {
+        return FindHostAgent(address, {kHostAgentDirectory, base});
+      });
+  return agent.value_or(std::nullopt);
+}
+
+void RunServices::StartAgent() {
+  absl::StatusOr<UniqueFd> served =
+      GetInTime<UniqueFd>(kFolder, [folder = directory_] { return folder->LockAsServed(); });
+  if (served.ok()) {
+    served_ = *std::move(served);
+  } else {
+    spdlog::warn("{}", std::string(served.status().message()));
+  }
+  if (channels_ == nullptr) {
+    agent_ = std::make_unique<Agent>(MakeAgentOptions(), daemon_->InProcessChannel());
+    agent_->Start();
+  } else {
+    fleet_agent_ =
+        std::make_unique<FleetAgent>(MakeFleetAgentOptions(MakeAgentOptions(), channels_));
+    fleet_agent_->Start();
+  }
+}
+
+AgentOptions RunServices::MakeAgentOptions() const {
+  AgentOptions options;
+  options.collector.directory = directory_->path();
+  options.collector.discover_directory = directory_->path();
+  options.collector.keep_ended_ns = kKeepEndedNs;
+  options.collector.redactor = flags_.redactor;
+  options.host_facts.is_on = !IsStacksOff(flags_.host_facts);
+  if (daemon_ != nullptr) options.max_stacks_per_minute = 0;  // it asks only for this job's
+  return options;
+}
+
+// The folder for reports, or "" if Rollcall cannot write there. A folder that does not answer now
+// may answer when there is a report to write.
+std::string RunServices::UsableReportDir() const {
+  const absl::Status writable =
+      UseInTime(absl::StrCat("the report folder ", flags_.report_dir),
+                [folder = flags_.report_dir] { return CheckReportDir(folder); });
+  if (writable.ok()) return flags_.report_dir;
+  if (absl::IsDeadlineExceeded(writable)) {
+    spdlog::error("{}; the job still runs", std::string(writable.message()));
+    return flags_.report_dir;
+  }
+  spdlog::error("{}; the report will be printed here instead", std::string(writable.message()));
+  return "";
+}
+
+// Returns false if there is no daemon.
+bool RunServices::StartDaemon() {
+  DaemonOptions options;
+  options.limits = LimitsFor(flags_.HangAfterNs());
+  options.default_job = job_;
+  options.log_incidents = false;
+  options.http = flags_.http == "none" ? "" : flags_.http;
+  options.report_dir = UsableReportDir();
+  const ListenGuards guards = {false, true, flags_.insecure, /*offers_tls=*/false};
+  const absl::Status open = CheckListen("--http", options.http, guards);
+  if (!open.ok()) {
+    spdlog::error("{}\n  the job runs without the page", std::string(open.message()));
+    options.http.clear();
+  }
+  security_ = DaemonSecurity::ForOwner();
+  options.authenticator = &security_->authenticator();
+  options.http_token = MakePageToken();
+  options.http_token_is_optional = true;
+  if (!StartDaemonWith(options)) return false;
+  WarnOfOpenPage();
+  incidents_ = IncidentWatch::OfDaemon(daemon_.get(), job_, !options.report_dir.empty());
+  if (!daemon_->http_address().empty() && isatty(STDERR_FILENO)) {
+    spdlog::info("live page: http://{}/?token={}", daemon_->http_address(), options.http_token);
+  }
+  return true;
+}
+
+void RunServices::WarnOfOpenPage() const {
+  const std::string page = daemon_->http_address();
+  if (!flags_.insecure || page.empty() || IsOnThisHost(page)) return;
+  spdlog::warn("--insecure: the page on {} has no TLS; whoever can read this network's traffic gets "
+               "its token, and may then read this job and take its stacks",
+               page);
+}
+
+bool RunServices::StartDaemonWith(const DaemonOptions& options) {
+  daemon_ = std::make_unique<Daemon>(options);
+  absl::Status started = daemon_->Start();
+  if (!started.ok() && !options.http.empty()) {
+    spdlog::error("{}\n  the job runs without the page", std::string(started.message()));
+    DaemonOptions without_page = options;
+    without_page.http.clear();
+    daemon_ = std::make_unique<Daemon>(without_page);
+    started = daemon_->Start();
+  }
+  if (started.ok()) return true;
+  spdlog::error("{}; the job runs without Rollcall", std::string(started.message()));
+  daemon_.reset();
+  return false;
+}
+
+std::map<std::string, std::string> RunServices::EnvironmentOfJob() const {
+  if (!has_library()) return {};
+  // The library comes after the libraries that the job preloads itself. Sanitizers must come
+  // first. NCCL wrappers of another tool would get no calls if Rollcall's came before them.
+  std::map<std::string, std::string> changes = {
+      {"LD_PRELOAD", Appended("LD_PRELOAD", library_, ':')},
+      {"ROLLCALL_DIR", directory_->path()},
+      {"ROLLCALL_LOADED", directory_->loaded_file()},
+      {"ROLLCALL_JOB", job_}};
+  if (getenv("ROLLCALL_TENSOR_SHAPES") == nullptr) changes["ROLLCALL_TENSOR_SHAPES"] = "1";
+  return changes;
+}
+
+std::unique_ptr<LocalProgress> RunServices::WatchLocalProgress() const {
+  return channels_ == nullptr ? nullptr : std::make_unique<LocalProgress>(directory_->path());
+}
+
+bool RunServices::MayGetLateVerdict() const {
+  return daemon_ == nullptr && (fleet_agent_ == nullptr || AgentSawCommunicators());
+}
+
+bool RunServices::AgentSawCommunicators() const {
+  return (agent_ != nullptr && agent_->seen_communicators()) ||
+         (fleet_agent_ != nullptr && fleet_agent_->seen_communicators());
+}
+
+void RunServices::Stop() {
+  if (agent_ != nullptr) agent_->Stop();
+  if (fleet_agent_ != nullptr) fleet_agent_->Stop();
+  if (daemon_ != nullptr) daemon_->Stop();
+}
+
+void RunServices::RemoveFolder() {
+  const std::string path = directory_->path();
+  const auto served = std::make_shared<UniqueFd>(std::move(served_));
+  const absl::Status removed =
+      UseInTime("the folder of the segments", [directory = directory_, served] {
+        *served = UniqueFd();
+        directory->Remove();
+        return absl::OkStatus();
+      });
+  if (!removed.ok()) {
+    spdlog::warn("{}: {} stays; the next run removes it", std::string(removed.message()), path);
+  }
+}
+
+void RunServices::ExplainNoCommunicator() const {
+  if (!has_library() || AgentSawCommunicators()) return;
+  struct Found {
+    bool communicators = false, library = false;
+  };
+  const auto found = GetInTime<Found>(
+      directory_->path(), [directory = directory_]() -> absl::StatusOr<Found> {
+        // An agent that never reached its daemon has not read the segments.
+        CollectorOptions options;
+        options.directory = directory->path();
+        options.live = false;
+        Collector collector(options);
+        collector.Collect(0, true);
+        return Found{collector.seen_communicators(), directory->loaded()};
+      });
+  if (!found.ok() || found->communicators) return;
+  if (found->library) {
+    spdlog::info(
+        "the job loaded the library but created no NCCL communicator: nothing to watch (the "
+        "backend \"gloo\" makes no NCCL calls)");
+  } else {
+    spdlog::info(
+        "the job did not load the library (static or setuid program, or cleared LD_PRELOAD): "
+        "Rollcall recorded nothing");
+  }
+}
+
+}  // namespace rollcall

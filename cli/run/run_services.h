@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `rollcall run` runs beside the job: the folder of the segments, the daemon inside this
+// process or the link to another one, the agent, and the watch on incidents.
+//
+// Nothing here fails the job. Each part that does not start prints why, and the job runs without
+// it. A thread that waits for a folder without an answer is left behind.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "agent/link/agent.h"
+#include "agent/link/agent_info.h"
+#include "agent/link/fleet_agent.h"
+#include "base/unique_fd.h"
+#include "cli/run/incident_watch.h"
+#include "cli/run/job_directory.h"
+#include "cli/run/local_progress.h"
+#include "cli/run/run_flags.h"
+#include "daemon/daemon.h"
+#include "daemon/access/daemon_security.h"
+
+namespace rollcall {
+
+class RunServices {
+ public:
+  RunServices(const RunFlags& flags, std::string job);
+
+  void Start();
+  // Ends agent and daemon, with their last tick and diagnosis.
+  void Stop();
+  // Removes the folder of the segments. Afterwards the functions below are of no use.
+  void RemoveFolder();
+
+  // What the job's processes need in their environment.
+  std::map<std::string, std::string> EnvironmentOfJob() const;
+
+  // The folder of the segments; "": there is none.
+  const std::string& folder() const { return directory_->path(); }
+  bool has_library() const { return !library_.empty(); }
+  IncidentWatch* incidents() { return incidents_.get(); }  // nullptr: no daemon
+  // A check of the ranks on this host; nullptr: the daemon is inside this process, or there is
+  // none.
+  std::unique_ptr<LocalProgress> WatchLocalProgress() const;
+  // A daemon on the network judges the agent's last tick after the agent has sent it.
+  bool MayGetLateVerdict() const;
+  // Prints why Rollcall saw no communicator, if it saw none.
+  void ExplainNoCommunicator() const;
+
+ private:
+  bool MakeFolder();
+  bool StartDaemon();
+  bool StartDaemonWith(const DaemonOptions& options);
+  void WarnOfOpenPage() const;  // of --insecure
+  std::string UsableReportDir() const;
+  void UseDaemonElsewhere();
+  std::optional<HostAgent> FindAgentOfHost() const;
+  AgentOptions MakeAgentOptions() const;
+  void StartAgent();
+  bool AgentSawCommunicators() const;
+
+  const RunFlags flags_;
+  const std::string job_;
+  // Shared with threads that wait for a folder without an answer.
+  std::shared_ptr<JobDirectory> directory_ = std::make_shared<JobDirectory>();
+  UniqueFd served_;      // see JobDirectory::LockAsServed()
+  std::string library_;  // "": the job runs without Rollcall
+  std::unique_ptr<DaemonSecurity> security_;  // of the embedded daemon
+  std::unique_ptr<Daemon> daemon_;
+  std::shared_ptr<DaemonChannels> channels_;  // to a daemon elsewhere
+  std::unique_ptr<Agent> agent_;             // of the embedded daemon
+  std::unique_ptr<FleetAgent> fleet_agent_;  // of daemons elsewhere
+  std::unique_ptr<IncidentWatch> incidents_;
+};
+
+}  // namespace rollcall

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/run/stderr_queue.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <spdlog/sinks/base_sink.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <string_view>
+#include <utility>
+
+#include "cli/commands.h"
+#include "base/log/limited_log.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kMostBytes = size_t{1} << 20;
+
+// May block for ever. Gives up if stderr is closed.
+void WriteAll(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+    if (written >= 0) {
+      text.remove_prefix(static_cast<size_t>(written));
+    } else if (errno == EAGAIN) {
+      pollfd room = {STDERR_FILENO, POLLOUT, 0};
+      poll(&room, 1, -1);
+    } else if (errno != EINTR) {
+      return;
+    }
+  }
+}
+
+class QueueSink : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit QueueSink(std::shared_ptr<StderrQueue> queue) : queue_(std::move(queue)) {}
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    queue_->Write(std::string(line.data(), line.size()));
+  }
+  void flush_() override {}
+
+ private:
+  const std::shared_ptr<StderrQueue> queue_;
+};
+
+}  // namespace
+
+StderrQueue::StderrQueue() {
+  thread_.Start([state = state_] { Run(state); });
+}
+
+StderrQueue::~StderrQueue() {
+  {
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    state_->ending = true;
+    state_->changed.notify_all();
+  }
+  constexpr std::chrono::seconds kLastWrite{1};
+  thread_.Join(std::chrono::steady_clock::now() + kLastWrite);
+}
+
+void StderrQueue::Run(const std::shared_ptr<State>& state) {
+  std::unique_lock<std::mutex> lock(state->mutex);
+  while (true) {
+    state->changed.wait(lock, [&] { return state->ending || !state->waiting.empty(); });
+    if (state->ending) return;
+    const std::string text = std::exchange(state->waiting, "");
+    state->writes = true;
+    lock.unlock();
+    WriteAll(text);
+    lock.lock();
+    state->writes = false;
+    state->changed.notify_all();
+  }
+}
+
+void StderrQueue::Write(const std::string& text) {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  if (state_->waiting.size() >= kMostBytes) return;
+  state_->waiting += text;
+  state_->changed.notify_all();
+}
+
+bool StderrQueue::Flush(SteadyTime deadline) {
+  std::unique_lock<std::mutex> lock(state_->mutex);
+  return state_->changed.wait_until(lock, deadline,
+                                    [this] { return state_->waiting.empty() && !state_->writes; });
+}
+
+void LogTo(std::shared_ptr<StderrQueue> queue) {
+  LogWithLimits("rollcall", std::make_shared<QueueSink>(std::move(queue)));
+  spdlog::set_pattern(kLogPattern);
+}
+
+}  // namespace rollcall

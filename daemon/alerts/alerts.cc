@@ -1,0 +1,651 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/alerts/alerts.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
+#include "daemon/alerts/alert_delivery.h"
+#include "base/steady_clock.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kMaxWaiting = 1000;
+constexpr int64_t kAskAgainNs = 500'000'000;  // whether the alert may go out
+// An update that is about to go out is not replaced.
+constexpr int64_t kReplaceUntilNs = 100'000'000;
+
+struct EventName {
+  const char* name;
+  AlertEvent event;
+};
+constexpr EventName kEvents[] = {{"confirmed", AlertEvent::kConfirmed},
+                                 {"updated", AlertEvent::kUpdated},
+                                 {"annotated", AlertEvent::kAnnotated},
+                                 {"resolved", AlertEvent::kResolved}};
+
+const char* AlertEventName(AlertEvent event) {
+  for (const EventName& known : kEvents) {
+    if (known.event == event) return known.name;
+  }
+  return "";
+}
+
+AlertEvent FindEvent(const std::string& name) {
+  for (const EventName& known : kEvents) {
+    if (known.name == name) return known.event;
+  }
+  return AlertEvent::kConfirmed;
+}
+
+std::string RootCause(const v1::Incident& incident) {
+  return incident.verdicts().empty() ? "" : incident.verdicts(0).cause();
+}
+
+// The root cause and its culprits, in an order of their own.
+std::string Signature(const v1::Incident& incident) {
+  if (incident.verdicts().empty()) return "";
+  std::vector<std::string> culprits;
+  for (const v1::Culprit& culprit : incident.verdicts(0).culprits()) {
+    culprits.push_back(absl::StrCat(culprit.rank(), "@", culprit.host()));
+  }
+  std::sort(culprits.begin(), culprits.end());
+  // The list of culprits has a limit, the ranges have none.
+  return absl::StrCat(RootCause(incident), " ", absl::StrJoin(culprits, " "), " ",
+                      incident.verdicts(0).culprit_ranks());
+}
+
+absl::StatusOr<std::string> ReadTarget(const std::string& where) {
+  if (where.empty() || where[0] != '@') return where;
+  std::ifstream file(where.substr(1));
+  std::string text;
+  if (!std::getline(file, text)) {
+    return absl::NotFoundError(absl::StrCat("cannot read ", where.substr(1)));
+  }
+  return std::string(absl::StripAsciiWhitespace(text));
+}
+
+std::string Quoted(const std::string& word) {
+  return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", R"('\'')"}}), "'");
+}
+
+// The shell reads the file of a command itself: every user of the host can see its arguments.
+std::string CommandIn(const std::string& where) {
+  if (where[0] != '@') return where;
+  const std::string path = where.substr(1);
+  const bool is_bare = path.find('/') == std::string::npos;  // the shell would search PATH for it
+  return absl::StrCat(". ", Quoted(absl::StrCat(is_bare ? "./" : "", path)));
+}
+
+// -t: the addresses are in the mail, where no other user of the host sees them. -i: a line with a
+// dot does not end the mail.
+std::string MailCommand(const std::string& sendmail) {
+  return absl::StrCat(Quoted(sendmail), " -t -i");
+}
+
+}  // namespace
+
+std::string AlertKey(const AlertMessage& message) {
+  return absl::StrCat(message.incident.id(), "/", message.sequence);
+}
+
+// One receiver: its queue of alerts, and the body of the thread that delivers them. That thread
+// shares the receiver, because it may outlive the sender.
+struct AlertSender::Receiver {
+  Receiver(AlertTarget to, AlertOptions given, std::shared_ptr<AlertOutbox> keeper)
+      : target(std::move(to)),
+        options(std::move(given)),
+        id(ReceiverId(target)),
+        outbox(std::move(keeper)) {}
+
+  struct Alert {
+    AlertMessage message;
+    // Receivers that need the alert; the last of them ends it.
+    std::shared_ptr<std::atomic<int>> open_receivers;
+    // Of the end of an incident, for a new outbox while a receiver needs the alert; else nullptr.
+    std::shared_ptr<const v1::Incident> body;
+    int64_t due_ns = 0;     // not before this time
+    bool is_held = false;   // waits for the outbox
+    bool IsSame(const std::string& incident, int32_t sequence) const {
+      return message.incident.id() == incident && message.sequence == sequence;
+    }
+    int64_t first_try_ns = 0;  // 0: not tried yet
+    int64_t next_try_ns = 0;
+    int64_t pause_ns = 0;
+    bool said = false;  // that delivery failed
+  };
+
+  void Put(Alert alert);
+  void Release(const std::string& incident, int32_t sequence);
+  void DropUpdates(const std::string& incident);
+  void Settle(const Alert& alert);
+  void Run();
+  bool Has(const std::string& incident, int32_t sequence);
+  void DropJob(const JobId& job);
+  bool MaySend(const Alert& alert) const {
+    return options.may_send == nullptr || options.may_send(alert.message.incident);
+  }
+  std::deque<Alert>::iterator NextDue();
+  void Deliver(Alert alert, bool last_chance);
+  absl::Status TryOnce(const Alert& alert);
+
+  const AlertTarget target;
+  const AlertOptions options;
+  const std::string id;
+  const std::shared_ptr<AlertOutbox> outbox;  // may be nullptr
+  Cancellation cancellation;
+
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::deque<Alert> alerts;
+  bool finishing = false;
+  bool is_busy = false;  // delivering one more alert
+  JobId busy_with;       // its job
+  bool dropped = false;  // the queue was full since it was last empty
+  uint64_t sent = 0, failed = 0;
+};
+
+void AlertSender::Receiver::Put(Alert alert) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto older = std::find_if(alerts.begin(), alerts.end(), [&alert](const Alert& other) {
+    return other.IsSame(alert.message.incident.id(), alert.message.sequence);
+  });
+  if (older != alerts.end()) {
+    older->message = std::move(alert.message);
+    older->open_receivers = std::move(alert.open_receivers);  // it may have more receivers now
+    wake.notify_all();
+    return;
+  }
+  if (alert.message.event == AlertEvent::kResolved) DropUpdates(alert.message.incident.id());
+  if (alerts.size() >= kMaxWaiting) {
+    if (!dropped) {
+      spdlog::error("dropped the oldest alert for {}: {} alerts wait; check that the receiver "
+                    "responds",
+                    ReceiverInWords(target), alerts.size());
+    }
+    dropped = true;
+    Settle(alerts.front());
+    alerts.pop_front();
+    ++failed;
+  }
+  alert.pause_ns = options.first_pause_ns;
+  alert.next_try_ns = alert.due_ns;
+  if (alert.is_held) {
+    alert.next_try_ns = std::max(alert.due_ns, SteadyNs() + options.save_within_ns);
+  }
+  alerts.push_back(std::move(alert));
+  wake.notify_all();
+}
+
+// The end of an incident makes its waiting updates superfluous. Requires the mutex.
+void AlertSender::Receiver::DropUpdates(const std::string& incident) {
+  for (auto at = alerts.begin(); at != alerts.end();) {
+    const AlertMessage& message = at->message;
+    const bool is_update = message.event == AlertEvent::kUpdated && message.incident.id() == incident;
+    if (is_update) Settle(*at);
+    at = is_update ? alerts.erase(at) : std::next(at);
+  }
+}
+
+// The disk has the alert.
+void AlertSender::Receiver::Release(const std::string& incident, int32_t sequence) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  for (Alert& alert : alerts) {
+    if (!alert.is_held || !alert.IsSame(incident, sequence)) continue;
+    alert.is_held = false;
+    alert.next_try_ns = alert.due_ns;
+    wake.notify_all();
+  }
+}
+
+bool AlertSender::Receiver::Has(const std::string& incident, int32_t sequence) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return std::any_of(alerts.begin(), alerts.end(), [&](const Alert& alert) {
+    return alert.IsSame(incident, sequence);
+  });
+}
+
+// The alert is delivered, given up or superfluous.
+void AlertSender::Receiver::Settle(const Alert& alert) {
+  if (outbox == nullptr) return;
+  const std::string& incident = alert.message.incident.id();
+  const bool is_last = alert.open_receivers->fetch_sub(1) == 1;
+  outbox->Mark(incident, alert.message.sequence, is_last ? "" : id);
+}
+
+// The next alert to try; alerts.end() if none waits. The later alerts of an incident wait until the
+// earlier ones are delivered or given up.
+std::deque<AlertSender::Receiver::Alert>::iterator AlertSender::Receiver::NextDue() {
+  auto next = alerts.end();
+  for (auto at = alerts.begin(); at != alerts.end(); ++at) {
+    const bool waits =
+        std::any_of(alerts.begin(), alerts.end(), [&at](const Alert& other) {
+          return other.message.sequence < at->message.sequence &&
+                 other.message.incident.id() == at->message.incident.id();
+        });
+    if (!waits && (next == alerts.end() || at->next_try_ns < next->next_try_ns)) next = at;
+  }
+  return next;
+}
+
+void AlertSender::Receiver::Run() {
+  std::unique_lock<std::mutex> lock(mutex);
+  while (true) {
+    const auto due = NextDue();
+    if (due == alerts.end()) {
+      dropped = false;
+      if (finishing) return;
+      wake.wait(lock);
+      continue;
+    }
+    const int64_t wait_ns = due->next_try_ns - SteadyNs();
+    if (wait_ns > 0 && !finishing) {
+      wake.wait_for(lock, std::chrono::nanoseconds(wait_ns));
+      continue;
+    }
+    if (!MaySend(*due)) {
+      if (finishing) {  // the job's daemon sends it
+        alerts.erase(due);
+      } else {
+        due->next_try_ns = SteadyNs() + kAskAgainNs;
+      }
+      continue;
+    }
+    Alert alert = std::move(*due);
+    alerts.erase(due);
+    const bool last_chance = finishing;
+    is_busy = true;
+    busy_with = ReadJobKey(alert.message.incident);
+    lock.unlock();
+    if (alert.is_held) {
+      spdlog::warn("sends the alert {} before it is saved: the history does not respond; a "
+                   "restarted daemon may send it again",
+                   AlertKey(alert.message));
+      alert.is_held = false;
+    }
+    Deliver(std::move(alert), last_chance);
+    lock.lock();
+    is_busy = false;
+  }
+}
+
+void AlertSender::Receiver::DropJob(const JobId& job) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto is_of_job = [&job](const Alert& alert) {
+    return static_cast<const JobId&>(ReadJobKey(alert.message.incident)) == job;
+  };
+  alerts.erase(std::remove_if(alerts.begin(), alerts.end(), is_of_job), alerts.end());
+}
+
+absl::Status AlertSender::Receiver::TryOnce(const Alert& alert) {
+  const auto where = ReadTarget(target.where);
+  if (!where.ok()) return where.status();
+  if (target.kind == AlertKind::kCommand || target.kind == AlertKind::kEmail) {
+    const std::string body = AlertBody(target, *where, options, alert.message);
+    const std::string command = target.kind == AlertKind::kEmail ? MailCommand(options.sendmail)
+                                                                 : CommandIn(target.where);
+    return RunAlertCommand(command, body, options.open_files, &cancellation);
+  }
+  const auto requests = AlertRequests(target, *where, options, alert.message);
+  if (!requests.ok()) return requests.status();
+  std::string signing_key;
+  if (!target.signing_key.empty()) {
+    auto read = ReadTarget(absl::StrCat("@", target.signing_key));
+    if (!read.ok()) return read.status();
+    signing_key = *std::move(read);
+  }
+  return SendAlertRequests(*requests, AlertKey(alert.message), signing_key, &cancellation);
+}
+
+void AlertSender::Receiver::Deliver(Alert alert, bool last_chance) {
+  const int64_t now_ns = SteadyNs();
+  if (alert.first_try_ns == 0) alert.first_try_ns = now_ns;
+  const absl::Status status = TryOnce(alert);
+  const bool give_up = last_chance || absl::IsInvalidArgument(status) ||
+                       now_ns - alert.first_try_ns > options.give_up_after_ns;
+  if (!status.ok() && (give_up || !alert.said)) {
+    spdlog::warn("cannot deliver the alert of {} ({}): {}; {}", alert.message.incident.id(),
+                 ReceiverInWords(target), std::string(status.message()),
+                 !give_up                          ? "trying again later"
+                 : last_chance && outbox != nullptr ? "the next daemon tries again"
+                                                    : "given up");
+    alert.said = true;
+  }
+  // A restarted daemon tries again what only failed in the end.
+  if (status.ok() || (give_up && (!last_chance || absl::IsInvalidArgument(status)))) Settle(alert);
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (status.ok()) {
+    ++sent;
+  } else if (give_up) {
+    ++failed;
+  } else {
+    alert.next_try_ns = SteadyNs() + alert.pause_ns;
+    alert.pause_ns = std::min(alert.pause_ns * 2, options.longest_pause_ns);
+    alerts.push_back(std::move(alert));
+  }
+}
+
+AlertSender::AlertSender(AlertOptions options, std::shared_ptr<AlertOutbox> outbox,
+                         DaemonCounters* counters)
+    : options_(std::move(options)), outbox_(std::move(outbox)), counters_(counters) {
+  for (const AlertTarget& target : options_.targets) {
+    Worker& worker = workers_.emplace_back();
+    worker.receiver = std::make_shared<Receiver>(target, options_, outbox_);
+    worker.thread = std::make_unique<LooseThread>();
+    worker.thread->Start([receiver = worker.receiver] { receiver->Run(); });
+  }
+}
+
+AlertSender::~AlertSender() {
+  Finish(std::chrono::steady_clock::now() + options_.finish_within);
+}
+
+void AlertSender::Send(const v1::Incident& incident, AlertEvent event) {
+  if (workers_.empty()) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto known = announced_.find(incident.id());
+  const bool is_first = known == announced_.end();
+  // Only a receiver that got the beginning of an incident needs its changes and its end.
+  if (is_first != (event == AlertEvent::kConfirmed)) return;
+  if (!is_first && known->second.is_over) return;
+  v1::Incident head = incident;
+  head.clear_stacks();
+  head.clear_stack_tree();
+  head.clear_host_facts();
+  if (is_first && announced_.size() >= options_.most_announced) ForgetOne();
+  Announced& announced = announced_[incident.id()];
+  announced.job = ReadJobKey(incident);
+  std::set<std::string> to = Addressees(head, event, announced);
+  if (!to.empty()) {
+    Announce(head, event, std::move(to), &announced);
+  } else if (event == AlertEvent::kResolved) {
+    announced_.erase(incident.id());  // no receiver knows of it
+  }
+}
+
+// Who gets the next alert of the incident. Those who were told get the end and each correction; the
+// others get their first alert as soon as a route fits. Requires the mutex.
+std::set<std::string> AlertSender::Addressees(const v1::Incident& head, AlertEvent event,
+                                              const Announced& announced) const {
+  std::set<std::string> to;
+  if (event == AlertEvent::kAnnotated) {
+    for (const Worker& worker : workers_) {
+      const Receiver& receiver = *worker.receiver;
+      const bool was_told = announced.told.count(receiver.id) > 0;
+      if (was_told && TakesAnnotations(receiver.target.kind)) to.insert(receiver.id);
+    }
+    return to;
+  }
+  if (event == AlertEvent::kResolved || announced.signature != Signature(head)) {
+    for (const auto& [receiver, sequence] : announced.told) to.insert(receiver);
+  }
+  if (event == AlertEvent::kResolved) return to;
+  const std::vector<size_t> routed = RoutedReceivers(options_.routes, head);
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    const Receiver& receiver = *workers_[i].receiver;
+    const bool is_routed = std::binary_search(routed.begin(), routed.end(), i);
+    const bool is_meant = is_routed || !receiver.target.is_routed;
+    if (is_meant && announced.told.count(receiver.id) == 0) to.insert(receiver.id);
+  }
+  return to;
+}
+
+// The newest alert goes to these.
+void AlertSender::Address(std::set<std::string> to, Announced* announced) {
+  for (const std::string& receiver : to) {
+    announced->told.emplace(receiver, announced->newest.sequence);
+  }
+  announced->addressed = std::move(to);
+}
+
+// The oldest of those whose end nobody wants: the receivers still want the end of the others.
+// Requires the mutex.
+void AlertSender::ForgetOne() {
+  const auto is_wanted = [](const Announced& announced) {
+    return !announced.is_over && !announced.told.empty();
+  };
+  const auto least = std::min_element(
+      announced_.begin(), announced_.end(), [&is_wanted](const auto& a, const auto& b) {
+        return std::make_pair(is_wanted(a.second), a.second.newest.made_ns) <
+               std::make_pair(is_wanted(b.second), b.second.newest.made_ns);
+      });
+  if (least == announced_.end()) return;
+  if (is_wanted(least->second)) {
+    spdlog::error("no alert will say when {} ends: {} incidents last", least->first,
+                  announced_.size());
+    if (counters_ != nullptr) counters_->CountDropped(Dropped::kAlerts, 1);
+  }
+  announced_.erase(least);
+}
+
+// Nothing more will be announced of the incident.
+void AlertSender::DropBody(Announced* announced) {
+  announced->newest.body = v1::Incident();
+  announced->signature = std::string();
+}
+
+// Requires the mutex.
+void AlertSender::Announce(const v1::Incident& head, AlertEvent event, std::set<std::string> to,
+                           Announced* announced) {
+  const int64_t now_ns = SteadyNs();
+  AlertRow& row = announced->newest;
+  if (row.sequence == 0) {
+    event = AlertEvent::kConfirmed;
+    announced->first_cause = RootCause(head);
+  }
+  // Whoever gets the first alert need not wait.
+  const bool may_wait = event == AlertEvent::kUpdated &&
+                        std::all_of(to.begin(), to.end(), [announced](const std::string& receiver) {
+                          return announced->told.count(receiver) > 0;
+                        });
+  const bool replaces = may_wait && FindEvent(row.kind) == AlertEvent::kUpdated &&
+                        now_ns < announced->due_ns - kReplaceUntilNs;
+  if (replaces) {
+    to.insert(announced->addressed.begin(), announced->addressed.end());
+  } else {
+    // An annotation waits only for the alerts before it, and delays none.
+    if (event != AlertEvent::kAnnotated) {
+      announced->due_ns =
+          may_wait ? std::max(now_ns, announced->due_ns + options_.updates_apart_ns) : now_ns;
+    }
+    ++row.sequence;
+  }
+  Address(std::move(to), announced);
+  row.incident = head.id();
+  row.kind = AlertEventName(event);
+  row.made_ns = absl::GetCurrentTimeNanos();
+  row.body = head;
+  row.sent = false;
+  // People have not heard of what has changed by a note.
+  if (event != AlertEvent::kAnnotated) announced->signature = Signature(head);
+  announced->is_over = event == AlertEvent::kResolved;
+  Post(row, outbox_ != nullptr, announced);
+  if (outbox_ != nullptr) Save(row);
+  if (announced->is_over) DropBody(announced);
+}
+
+// Gives the alert to the receivers that lack it.
+void AlertSender::Post(const AlertRow& row, bool hold, Announced* announced) {
+  Receiver::Alert alert;
+  alert.message = {row.body, FindEvent(row.kind), row.sequence, announced->first_cause};
+  alert.due_ns = announced->due_ns;
+  if (announced->is_over && outbox_ != nullptr) {
+    alert.body = std::make_shared<const v1::Incident>(row.body);
+    announced->last_body = alert.body;
+  }
+  alert.is_held = hold;
+  std::vector<Receiver*> missing;
+  for (const Worker& worker : workers_) {
+    const std::string& id = worker.receiver->id;
+    const bool lacks_it = announced->addressed.count(id) > 0 && row.receivers.count(id) == 0;
+    if (lacks_it) missing.push_back(worker.receiver.get());
+  }
+  alert.open_receivers = std::make_shared<std::atomic<int>>(static_cast<int>(missing.size()));
+  const AlertEvent event = alert.message.event;
+  for (Receiver* receiver : missing) {
+    const int32_t first = announced->told[receiver->id];
+    alert.message.first_sequence = first;
+    alert.message.event = first == row.sequence ? AlertEvent::kConfirmed : event;
+    receiver->Put(alert);
+  }
+  if (missing.empty() && outbox_ != nullptr) outbox_->Mark(row.incident, row.sequence, "");
+}
+
+void AlertSender::Save(const AlertRow& row) {
+  std::vector<std::weak_ptr<Receiver>> receivers;
+  for (const Worker& worker : workers_) receivers.push_back(worker.receiver);
+  outbox_->Save(row, [receivers, incident = row.incident, sequence = row.sequence] {
+    for (const std::weak_ptr<Receiver>& weak : receivers) {
+      if (const auto receiver = weak.lock()) receiver->Release(incident, sequence);
+    }
+  });
+}
+
+void AlertSender::Restore(const std::vector<AlertRow>& rows) {
+  if (workers_.empty()) return;
+  const int64_t ago_ns = absl::GetCurrentTimeNanos() - SteadyNs();  // wall to steady clock
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const AlertRow& row : rows) Continue(row, ago_ns);
+}
+
+// The next alert of its incident, from an earlier daemon. The same routes give the same receivers.
+// Requires the mutex.
+void AlertSender::Continue(const AlertRow& row, int64_t ago_ns) {
+  Announced& announced = announced_[row.incident];
+  announced.job = ReadJobKey(row.body);
+  const AlertEvent event = FindEvent(row.kind);
+  if (announced.newest.sequence == 0) {
+    announced.first_cause = RootCause(row.body);
+    if (event != AlertEvent::kConfirmed) {  // the earlier alerts were in another file
+      for (const std::string& receiver :
+           Addressees(row.body, AlertEvent::kConfirmed, announced)) {
+        announced.told.emplace(receiver, 1);
+      }
+    }
+  }
+  std::set<std::string> to = Addressees(row.body, event, announced);
+  to.insert(row.receivers.begin(), row.receivers.end());
+  // As in Announce(): what a note shows is no news for people. They know the alert before it.
+  if (event != AlertEvent::kAnnotated || announced.newest.sequence == 0) {
+    announced.signature = Signature(row.body);
+  }
+  announced.newest = row;
+  Address(std::move(to), &announced);
+  announced.is_over = event == AlertEvent::kResolved;
+  announced.due_ns = std::min(row.made_ns - ago_ns, SteadyNs());
+  const bool is_late = SteadyNs() - announced.due_ns > options_.give_up_after_ns;
+  if (!row.sent && !is_late) Post(row, false, &announced);
+  if (!row.sent && is_late && outbox_ != nullptr) outbox_->Mark(row.incident, row.sequence, "");
+  announced.newest.receivers.clear();
+  if (announced.is_over) DropBody(&announced);
+}
+
+void AlertSender::DropJob(const JobId& job) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (auto at = announced_.begin(); at != announced_.end();) {
+    at = at->second.job == job ? announced_.erase(at) : std::next(at);
+  }
+  for (const Worker& worker : workers_) worker.receiver->DropJob(job);
+}
+
+bool AlertSender::IsDelivering(const JobId& job) const {
+  return std::any_of(workers_.begin(), workers_.end(), [&job](const Worker& worker) {
+    const std::lock_guard<std::mutex> lock(worker.receiver->mutex);
+    return worker.receiver->is_busy && worker.receiver->busy_with == job;
+  });
+}
+
+void AlertSender::SaveAgain() {
+  if (outbox_ == nullptr) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [incident, announced] : announced_) {
+    AlertRow row = announced.newest;
+    if (row.sequence == 0) continue;  // no receiver knows of it
+    if (announced.is_over) {
+      const std::shared_ptr<const v1::Incident> body = announced.last_body.lock();
+      if (body == nullptr) continue;  // all receivers have it
+      row.body = *body;
+    }
+    row.sent = !announced.is_over && !IsWaiting(row);
+    Save(row);
+  }
+}
+
+bool AlertSender::IsWaiting(const AlertRow& row) const {
+  return std::any_of(workers_.begin(), workers_.end(), [&row](const Worker& worker) {
+    return worker.receiver->Has(row.incident, row.sequence);
+  });
+}
+
+void AlertSender::BeginFinish() {
+  for (const Worker& worker : workers_) {
+    const std::lock_guard<std::mutex> lock(worker.receiver->mutex);
+    worker.receiver->finishing = true;
+    worker.receiver->wake.notify_all();
+  }
+}
+
+void AlertSender::Finish(SteadyTime deadline) {
+  BeginFinish();
+  // A cancelled delivery ends soon, unless it waits for a name server.
+  constexpr auto kCancelledWithin = std::chrono::milliseconds(300);
+  for (const Worker& worker : workers_) {
+    if (worker.thread->EndsBy(deadline - kCancelledWithin)) continue;
+    const std::lock_guard<std::mutex> lock(worker.receiver->mutex);
+    const size_t open = worker.receiver->alerts.size() + worker.receiver->is_busy;
+    worker.receiver->failed += worker.receiver->alerts.size();
+    worker.receiver->alerts.clear();
+    spdlog::error("cannot deliver {} ({}): the receiver does not respond",
+                  open == 1 ? "1 alert" : absl::StrCat(open, " alerts"),
+                  ReceiverInWords(worker.receiver->target));
+    worker.receiver->cancellation.Cancel();
+  }
+  for (const Worker& worker : workers_) worker.thread->Join(deadline);
+}
+
+template <typename Value>
+uint64_t AlertSender::Sum(Value value) const {
+  uint64_t sum = 0;
+  for (const Worker& worker : workers_) {
+    const std::lock_guard<std::mutex> lock(worker.receiver->mutex);
+    sum += value(*worker.receiver);
+  }
+  return sum;
+}
+
+uint64_t AlertSender::sent() const {
+  return Sum([](const Receiver& receiver) { return receiver.sent; });
+}
+
+uint64_t AlertSender::failed() const {
+  return Sum([](const Receiver& receiver) { return receiver.failed; });
+}
+
+size_t AlertSender::texts() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return static_cast<size_t>(
+      std::count_if(announced_.begin(), announced_.end(), [](const auto& entry) {
+        const Announced& announced = entry.second;
+        return announced.newest.body.ByteSizeLong() > 0 || !announced.last_body.expired();
+      }));
+}
+
+uint64_t AlertSender::waiting() const {
+  return Sum([](const Receiver& receiver) { return receiver.alerts.size() + receiver.is_busy; });
+}
+
+}  // namespace rollcall

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of the history that lets a restarted daemon continue.
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "daemon/history/sql_history.h"
+#include "proto/whole_numbers.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int kMostSilencesLoaded = 1000;
+constexpr int kMostClosed = 1000;
+
+// "INSERT ... ON CONFLICT ..." of one row, or the parts of it around the values of several.
+struct Upsert {
+  Upsert(const char* table, std::vector<std::string> key, std::vector<std::string> others,
+         const HistoryDialect& dialect, bool is_owned) {
+    if (is_owned && dialect.has_daemons) others.push_back("daemon");
+    std::vector<std::string> columns = key;
+    columns.insert(columns.end(), others.begin(), others.end());
+    head = absl::StrCat("INSERT INTO ", table, " (", absl::StrJoin(columns, ", "), ")");
+    marks = absl::StrCat(" VALUES (", absl::StrJoin(std::vector<std::string>(columns.size(), "?"), ", "),
+                         ")");
+    tail = absl::StrCat(" ON CONFLICT (", absl::StrJoin(key, ", "), ") DO ");
+    if (others.empty()) tail += "NOTHING";
+    for (size_t i = 0; i < others.size(); ++i) {
+      absl::StrAppend(&tail, i == 0 ? "UPDATE SET " : ", ", others[i], " = excluded.", others[i]);
+    }
+  }
+  std::string text() const { return head + marks + tail; }
+
+  std::string head, marks, tail;
+};
+
+// Removes the alerts of incidents that are closed, and whose end every receiver knows.
+void DropSettled(Continuation* continuation) {
+  std::set<std::string> ended, unsettled;
+  for (const AlertRow& alert : continuation->alerts) {
+    if (alert.kind == "resolved") ended.insert(alert.incident);
+    if (!alert.sent) unsettled.insert(alert.incident);
+  }
+  for (const v1::Incident& incident : continuation->open) unsettled.insert(incident.id());
+  std::vector<AlertRow> kept;
+  for (AlertRow& alert : continuation->alerts) {
+    const bool is_settled = ended.count(alert.incident) > 0 && unsettled.count(alert.incident) == 0;
+    if (!is_settled) kept.push_back(std::move(alert));
+  }
+  continuation->alerts = std::move(kept);
+}
+
+}  // namespace
+
+class SqlHistory::Scope {
+ public:
+  // `job`: nullptr for all jobs of the daemon.
+  Scope(const HistoryDialect& dialect, const std::string& daemon, const JobId* job)
+      : dialect_(dialect), daemon_(daemon), job_(job) {}
+
+  bool is_one_job() const { return job_ != nullptr; }
+
+  // Each is a condition on rows of that table, with " AND " before it. BindTo() binds its values.
+  std::string OfIncidents() const {
+    if (job_ != nullptr) return absl::StrCat(" AND ", dialect_.tenant, " = ? AND job = ?");
+    return OfOwner("incidents");
+  }
+  // Of a table with tenant and job.
+  std::string OfJobs(const char* table) const {
+    return job_ != nullptr ? " AND tenant = ? AND job = ?" : OfOwner(table);
+  }
+  std::string OfAlerts() const {
+    if (job_ != nullptr) {
+      return absl::StrCat(" AND incident IN (SELECT id FROM incidents WHERE ", dialect_.tenant,
+                          " = ? AND job = ?)");
+    }
+    if (!dialect_.has_daemons) return "";
+    return " AND coalesce((SELECT o.daemon FROM incidents AS i JOIN owners AS o ON o.tenant = i.tenant AND "
+           "o.job = i.job WHERE i.id = outbox.incident AND o.daemon IS NOT NULL LIMIT 1), outbox.daemon) = ?";
+  }
+  void BindTo(Sql* sql) const {
+    if (job_ != nullptr) {
+      sql->Bind(job_->tenant).Bind(job_->job);
+    } else if (dialect_.has_daemons) {
+      sql->Bind(daemon_);
+    }
+  }
+
+ private:
+  std::string OfOwner(const std::string& table) const {
+    if (!dialect_.has_daemons) return "";
+    return absl::StrCat(" AND coalesce((SELECT o.daemon FROM owners AS o WHERE o.tenant = ", table,
+                        ".tenant AND o.job = ", table, ".job), ", table, ".daemon) = ?");
+  }
+
+  const HistoryDialect& dialect_;
+  const std::string& daemon_;
+  const JobId* const job_;
+};
+
+absl::Status SqlHistory::LoadOpen(const Scope& scope, std::vector<v1::Incident>* open) const {
+  Sql rows(db_.get(), absl::StrCat("SELECT summary, stacks FROM incidents WHERE closed_ns = 0",
+                                   scope.OfIncidents(), " ORDER BY opened_ns, id"));
+  scope.BindTo(&rows);
+  while (rows.Next()) {
+    v1::Incident incident;
+    if (!incident.ParseFromString(rows.Bytes(0)) || !incident.MergeFromString(rows.Bytes(1))) {
+      continue;
+    }
+    open->push_back(std::move(incident));
+  }
+  return rows.status();
+}
+
+absl::Status SqlHistory::LoadClosed(const Scope& scope, std::vector<v1::Incident>* closed) const {
+  Sql rows(db_.get(),
+           absl::StrCat("SELECT summary FROM incidents WHERE closed_ns != 0", scope.OfIncidents(),
+                        scope.is_one_job() ? "" : " AND job IN (SELECT job FROM job_hosts)",
+                        " ORDER BY opened_ns DESC LIMIT ?"));
+  scope.BindTo(&rows);
+  rows.Bind(kMostClosed);
+  while (rows.Next()) {
+    v1::Incident incident;
+    if (!incident.ParseFromString(rows.Bytes(0)) || !incident.has_confirmed_at()) continue;
+    closed->push_back(std::move(incident));
+  }
+  return rows.status();
+}
+
+absl::Status SqlHistory::LoadReceivers(std::vector<AlertRow>* alerts) const {
+  for (AlertRow& alert : *alerts) {
+    if (alert.sent) continue;
+    Sql rows(db_.get(), "SELECT receiver FROM outbox_receivers WHERE incident = ? AND sequence = ?",
+             alert.incident, alert.sequence);
+    while (rows.Next()) alert.receivers.insert(rows.Bytes(0));
+    if (!rows.status().ok()) return rows.status();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SqlHistory::LoadAlerts(const Scope& scope, Continuation* continuation) const {
+  std::vector<AlertRow>* const alerts = &continuation->alerts;
+  // Of one job all are few. To choose among all alerts for each of many jobs would take longer.
+  const char* const chosen =
+      scope.is_one_job() ? "1 = 1"
+                         : "incident IN (SELECT incident FROM outbox GROUP BY incident HAVING min(sent) = 0 OR "
+                           "max(CASE kind WHEN 'resolved' THEN 1 ELSE 0 END) = 0 UNION SELECT id FROM "
+                           "incidents WHERE closed_ns = 0)";
+  Sql rows(db_.get(),
+           absl::StrCat("SELECT incident, sequence, kind, made_ns, body, sent FROM outbox WHERE ", chosen,
+                        scope.OfAlerts(), " ORDER BY incident, sequence"));
+  scope.BindTo(&rows);
+  while (rows.Next()) {
+    AlertRow& alert = alerts->emplace_back();
+    alert.incident = rows.Bytes(0);
+    alert.sequence = static_cast<int32_t>(rows.Integer(1));
+    alert.kind = rows.Bytes(2);
+    alert.made_ns = rows.Integer(3);
+    alert.sent = rows.Integer(5) != 0;
+    if (!alert.body.ParseFromString(rows.Bytes(4))) alerts->pop_back();
+  }
+  if (scope.is_one_job()) DropSettled(continuation);
+  return rows.status().ok() ? LoadReceivers(alerts) : rows.status();
+}
+
+absl::Status SqlHistory::LoadHosts(const Scope& scope,
+                                   std::map<JobKey, std::set<std::string>>* hosts) const {
+  Sql rows(db_.get(), absl::StrCat("SELECT tenant, job, attempt, host FROM job_hosts WHERE 1 = 1",
+                                   scope.OfJobs("job_hosts")));
+  scope.BindTo(&rows);
+  while (rows.Next()) {
+    const JobKey key({rows.Bytes(0), rows.Bytes(1)}, static_cast<int32_t>(rows.Integer(2)));
+    (*hosts)[key].insert(rows.Bytes(3));
+  }
+  return rows.status();
+}
+
+absl::Status SqlHistory::LoadAttempts(const Scope& scope,
+                                      std::map<JobKey, AttemptFacts>* attempts) const {
+  Sql rows(db_.get(), absl::StrCat("SELECT tenant, job, attempt, world_size, restarts, launch, has_twin "
+                                   "FROM job_attempts WHERE 1 = 1", scope.OfJobs("job_attempts")));
+  scope.BindTo(&rows);
+  while (rows.Next()) {
+    const JobKey key({rows.Bytes(0), rows.Bytes(1)}, static_cast<int32_t>(rows.Integer(2)));
+    (*attempts)[key] = {static_cast<int32_t>(rows.Integer(3)), rows.Bytes(4), rows.Bytes(5),
+                        rows.Integer(6) != 0, {}};
+  }
+  if (!rows.status().ok()) return rows.status();
+  Sql members(db_.get(),
+              absl::StrCat("SELECT tenant, job, attempt, host, pid, start_time, rank FROM attempt_members "
+                           "WHERE (tenant, job, attempt) IN (SELECT tenant, job, attempt FROM job_attempts "
+                           "WHERE 1 = 1", scope.OfJobs("job_attempts"),
+                           ") ORDER BY tenant, job, attempt, host, pid, start_time"));
+  scope.BindTo(&members);
+  while (members.Next()) {
+    const auto at = attempts->find(JobKey({members.Bytes(0), members.Bytes(1)},
+                                          static_cast<int32_t>(members.Integer(2))));
+    if (at == attempts->end()) continue;
+    at->second.members.push_back({{members.Bytes(3), static_cast<int32_t>(members.Integer(4)),
+                                   static_cast<uint64_t>(members.Integer(5))},
+                                  static_cast<int32_t>(members.Integer(6))});
+  }
+  return members.status();
+}
+
+absl::Status SqlHistory::LoadSilences(std::vector<v1::Silence>* silences) const {
+  Sql rows(db_.get(), "SELECT body FROM silences ORDER BY until_ns DESC LIMIT ?");
+  rows.Bind(kMostSilencesLoaded);
+  while (rows.Next()) {
+    v1::Silence silence;
+    if (silence.ParseFromString(rows.Bytes(0))) silences->push_back(std::move(silence));
+  }
+  return rows.status();
+}
+
+absl::StatusOr<std::vector<v1::Silence>> SqlHistory::ListSilences() const {
+  std::vector<v1::Silence> silences;
+  const absl::MutexLock lock(&mutex_);
+  const absl::Status status = LoadSilences(&silences);
+  if (!status.ok()) return status;
+  return silences;
+}
+
+absl::Status SqlHistory::SaveAlert(const AlertRow& alert) {
+  const Upsert upsert("outbox", {"incident", "sequence"}, {"kind", "made_ns", "body", "sent"}, dialect_,
+                      true);
+  return InTransaction([&] {
+    Sql sql(db_.get(), upsert.text(), alert.incident, alert.sequence, alert.kind, alert.made_ns);
+    sql.BindBlob(alert.body.SerializeAsString()).Bind(alert.sent ? 1 : 0);
+    BindMine(&sql);
+    return sql.Run();
+  });
+}
+
+absl::Status SqlHistory::MarkAlert(const std::string& incident, int32_t sequence,
+                                   const std::string& receiver) {
+  return InTransaction([&] {
+    if (receiver.empty()) {
+      return Sql(db_.get(), "UPDATE outbox SET sent = 1 WHERE incident = ? AND sequence = ?", incident,
+                 sequence)
+          .Run();
+    }
+    const Upsert upsert("outbox_receivers", {"incident", "sequence", "receiver"}, {}, dialect_, false);
+    return Sql(db_.get(), upsert.text(), incident, sequence, receiver).Run();
+  });
+}
+
+absl::Status SqlHistory::SaveHosts(const JobKey& job, const std::vector<std::string>& hosts,
+                                   int64_t seen_ns) {
+  const Upsert upsert("job_hosts", {"tenant", "job", "attempt", "host"}, {"seen_ns"}, dialect_, true);
+  std::vector<std::vector<SqlValue>> rows;
+  for (const std::string& host : std::set<std::string>(hosts.begin(), hosts.end())) {
+    rows.push_back({job.tenant, job.job, int64_t{job.attempt}, host, seen_ns});
+    if (dialect_.has_daemons) rows.back().push_back(daemon_);
+  }
+  return InTransaction([&] { return InsertRows(db_.get(), upsert.head, rows, upsert.tail); });
+}
+
+absl::Status SqlHistory::SaveAttempt(const JobKey& job, const AttemptFacts& facts, int64_t seen_ns) {
+  const Upsert upsert("job_attempts", {"tenant", "job", "attempt"},
+                      {"world_size", "restarts", "launch", "has_twin", "seen_ns"}, dialect_, true);
+  Sql sql(db_.get(), upsert.text(), job.tenant, job.job, job.attempt, facts.world_size, facts.restarts,
+          facts.launch, facts.has_twin ? 1 : 0, seen_ns);
+  BindMine(&sql);
+  const absl::Status status = sql.Run();
+  if (!status.ok()) return status;
+  const Upsert member("attempt_members", {"tenant", "job", "attempt", "host", "pid", "start_time"},
+                      {"rank"}, dialect_, false);
+  std::map<std::vector<SqlValue>, SqlValue> ranks;  // a process that comes twice has the later rank
+  for (const auto& [process, rank] : facts.members) {
+    ranks[{job.tenant, job.job, int64_t{job.attempt}, process.host, int64_t{process.pid},
+           static_cast<int64_t>(process.start_time)}] = int64_t{rank};
+  }
+  std::vector<std::vector<SqlValue>> rows;
+  for (const auto& [key, rank] : ranks) {
+    rows.push_back(key);
+    rows.back().push_back(rank);
+  }
+  return InsertRows(db_.get(), member.head, rows, member.tail);
+}
+
+absl::Status SqlHistory::SaveAttempts(const std::map<JobKey, AttemptFacts>& attempts,
+                                      int64_t seen_ns) {
+  return InTransaction([&] {
+    absl::Status status;
+    for (const auto& [job, facts] : attempts) {
+      if (status.ok()) status = SaveAttempt(job, facts, seen_ns);
+    }
+    return status;
+  });
+}
+
+absl::Status SqlHistory::DeleteJob(const char* table, const JobKey& job) {
+  return Sql(db_.get(),
+             absl::StrCat("DELETE FROM ", table, " WHERE tenant = ? AND job = ? AND attempt = ?"),
+             job.tenant, job.job, job.attempt)
+      .Run();
+}
+
+absl::Status SqlHistory::ForgetAttempt(const JobKey& job) {
+  return InTransaction([&] {
+    const absl::Status status = DeleteJob("job_attempts", job);
+    return status.ok() ? DeleteJob("attempt_members", job) : status;
+  });
+}
+
+absl::Status SqlHistory::ForgetHosts(const JobKey& job) {
+  return InTransaction([&] { return DeleteJob("job_hosts", job); });
+}
+
+absl::Status SqlHistory::SaveSilence(const v1::Silence& silence) {
+  const Upsert upsert("silences", {"id"}, {"until_ns", "body"}, dialect_, false);
+  return InTransaction([&] {
+    return Sql(db_.get(), upsert.text(), silence.id(), NsOf(silence.until()))
+        .BindBlob(silence.SerializeAsString())
+        .Run();
+  });
+}
+
+absl::Status SqlHistory::SaveAction(const ActionRow& action) {
+  return InTransaction([&] { return InsertAction(action); });
+}
+
+absl::Status SqlHistory::LoadFor(const Scope& scope, Continuation* continuation) const {
+  absl::Status status = LoadOpen(scope, &continuation->open);
+  if (status.ok()) status = LoadHosts(scope, &continuation->hosts);
+  if (status.ok()) status = LoadClosed(scope, &continuation->closed);
+  if (status.ok()) status = LoadAlerts(scope, continuation);
+  if (status.ok()) status = LoadAttempts(scope, &continuation->attempts);
+  return status;
+}
+
+absl::StatusOr<Continuation> SqlHistory::Load() const {
+  Continuation continuation;
+  const absl::MutexLock lock(&mutex_);
+  absl::Status status = LoadFor(Scope(dialect_, daemon_, nullptr), &continuation);
+  if (status.ok()) status = LoadSilences(&continuation.silences);
+  if (!status.ok()) return status;
+  return continuation;
+}
+
+absl::StatusOr<Continuation> SqlHistory::LoadJob(const JobId& job) const {
+  Continuation continuation;
+  const absl::MutexLock lock(&mutex_);
+  const absl::Status status = LoadFor(Scope(dialect_, daemon_, &job), &continuation);
+  if (!status.ok()) return status;
+  Sql number(db_.get(), dialect_.last_number, job.tenant, job.job);
+  if (!number.Next()) return number.status();
+  continuation.last_number = static_cast<int>(number.Integer(0));
+  return continuation;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Brings what waits in the spool (history_spool.h) to the database, in order, on a thread of its own.
+//
+// While the database is away the thread tries again after growing pauses, in which chance has a part, so
+// that many daemons do not come back at once. It says once that the database is away, and once that it is
+// back. A write that the database refuses for good is logged, counted as lost and left out, so that it
+// holds back no other. So is one about a job that another daemon has had since, and that counts apart:
+// the other daemon knows better. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "base/loose_thread.h"
+#include "daemon/history/history_spool.h"
+#include "daemon/history/postgres_options.h"
+
+namespace rollcall {
+
+struct HistoryForwarderOptions {
+  PostgresOptions database;
+  std::string known_as;  // the database and this daemon, as the spool remembers them
+  HistoryLimits limits;
+  int64_t first_pause_ns = 1'000'000'000;
+  int64_t longest_pause_ns = 30'000'000'000;
+};
+
+class HistoryForwarder {
+ public:
+  struct Counts {
+    bool is_connected = false;
+    uint64_t failed = 0;   // failed attempts to connect or to write
+    uint64_t refused = 0;  // writes that the database refused for good
+    uint64_t fenced = 0;   // dropped, because another daemon has had their job since
+  };
+  // What the database had when the forwarder first had brought it up to date.
+  using Loaded = std::function<void(Continuation)>;
+  using Numbers = std::function<void(const std::map<JobId, int>&)>;
+
+  // The callbacks run on the forwarder's thread, `numbers` with each new connection.
+  HistoryForwarder(HistoryForwarderOptions options, Loaded loaded, Numbers numbers);
+  ~HistoryForwarder();
+  HistoryForwarder(const HistoryForwarder&) = delete;
+  HistoryForwarder& operator=(const HistoryForwarder&) = delete;
+
+  // For messages, without a password.
+  std::string name() const;
+
+  // From now on brings the writes of this spool. `must_load`: call `loaded` as soon as the database has
+  // all of them.
+  void SetSpool(std::shared_ptr<HistorySpool> spool, bool must_load);
+  // The spool has something new.
+  void Wake();
+
+  // The outcome of the first attempt, or kUnavailable after this time.
+  absl::Status AwaitFirstAttempt(std::chrono::nanoseconds patience) const;
+
+  // What a connection for reading is for. That for questions gives the server more time.
+  enum class Use : uint8_t { kLists, kQuestions };
+  // nullptr: the database is away.
+  std::shared_ptr<const History> reader(Use use) const;
+  // A read failed: nobody gets this connection again.
+  void DropReader(const History* failed);
+
+  Counts counts() const;
+
+  // Brings what it can until then, and ends. The rest stays in the spool.
+  void Finish(SteadyTime deadline);
+
+ private:
+  struct Core;
+  const std::shared_ptr<Core> core_;
+  LooseThread thread_;
+};
+
+}  // namespace rollcall

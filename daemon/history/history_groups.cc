@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups of alike hangs in the history.
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/history/history_filter.h"
+#include "daemon/history/incident_groups.h"
+#include "daemon/history/sql_history.h"
+#include "proto/whole_numbers.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int kMostNames = 8;  // hosts, ranks or jobs of a group
+// Each group costs four queries, during which the history takes no new incident.
+constexpr int kMostGroups = 50;
+
+// The selected incidents that count, as a condition on the table of signatures.
+class Chosen {
+ public:
+  Chosen(const HistoryDialect& dialect, const v1::ListIncidentsRequest& request,
+         const std::string& without)
+      : dialect_(dialect), filter_(dialect, request), without_(without) {
+    const std::string conditions = filter_.Conditions();
+    text_ = " WHERE confirmed = 1";
+    if (!conditions.empty()) {
+      absl::StrAppend(&text_, dialect.chosen_begin, conditions, dialect.chosen_end);
+    }
+    if (!without.empty()) text_ += " AND hang != ?";
+  }
+  const std::string& text() const { return text_; }
+  const HistoryDialect& dialect() const { return dialect_; }
+  void BindTo(Sql* sql) const {
+    filter_.BindTo(sql);
+    if (!without_.empty()) sql->Bind(without_);
+  }
+
+ private:
+  const HistoryDialect& dialect_;
+  const HistoryFilter filter_;
+  const std::string without_;
+  std::string text_;
+};
+
+// Counts the hangs of the group by `column`.
+absl::Status AddNames(SqlDatabase* db, const Chosen& chosen, const v1::IncidentGroup& group,
+                      const std::string& column, const char* tables, const char* condition,
+                      google::protobuf::RepeatedPtrField<v1::Recurring>* names) {
+  Sql rows(db, absl::StrCat("SELECT ", column, ", count(DISTINCT hang) AS n", tables, chosen.text(),
+                            " AND signature = ? AND tenant = ?", condition, " GROUP BY ", column,
+                            " ORDER BY n DESC, ", column, " LIMIT ?"));
+  chosen.BindTo(&rows);
+  rows.Bind(group.signature()).Bind(group.tenant()).Bind(kMostNames);
+  while (rows.Next()) {
+    v1::Recurring* name = names->Add();
+    name->set_name(rows.Bytes(0));
+    name->set_hangs(static_cast<int32_t>(rows.Integer(1)));
+  }
+  return rows.status();
+}
+
+absl::Status AddNewest(SqlDatabase* db, const Chosen& chosen, v1::IncidentGroup* group) {
+  Sql row(db, absl::StrCat("SELECT id, summary", chosen.dialect().signed_incidents, chosen.text(),
+                           " AND signature = ? AND tenant = ? ORDER BY s.opened_ns DESC LIMIT 1"));
+  chosen.BindTo(&row);
+  row.Bind(group->signature()).Bind(group->tenant());
+  if (!row.Next()) return row.status();
+  group->set_newest(row.Bytes(0));
+  v1::Incident incident;
+  if (incident.ParseFromString(row.Bytes(1)) && !incident.verdicts().empty()) {
+    group->set_summary(incident.verdicts(0).summary());
+  }
+  return row.status();
+}
+
+absl::Status Complete(SqlDatabase* db, const Chosen& chosen, v1::IncidentGroup* group) {
+  const char* const culprits = chosen.dialect().signed_culprits;
+  absl::Status status = AddNames(db, chosen, *group, "culprits.host", culprits,
+                                 " AND culprits.host != ''", group->mutable_hosts());
+  if (status.ok()) {
+    status = AddNames(db, chosen, *group, "culprits.rank", culprits, " AND culprits.rank >= 0",
+                      group->mutable_ranks());
+  }
+  if (status.ok()) {
+    status = AddNames(db, chosen, *group, "job", chosen.dialect().signed_incidents, "",
+                      group->mutable_jobs());
+  }
+  if (status.ok()) status = AddNewest(db, chosen, group);
+  group->set_sentence(GroupInWords(*group));
+  return status;
+}
+
+}  // namespace
+
+absl::StatusOr<v1::ListIncidentsResponse> SqlHistory::Groups(
+    const v1::ListIncidentsRequest& request, const std::string& without) const {
+  const int limit = request.limit() <= 0 ? kMostGroups : std::min(request.limit(), kMostGroups);
+  const Chosen chosen(dialect_, request, without);
+  const std::string grouped =
+      absl::StrCat("SELECT signature, tenant, count(DISTINCT hang) AS n, min(s.opened_ns) AS first, "
+                   "max(s.opened_ns) AS last", dialect_.signatures, chosen.text(),
+                   " GROUP BY signature, tenant");
+  v1::ListIncidentsResponse response;
+  const absl::MutexLock lock(&mutex_);
+  Sql count(db_.get(), absl::StrCat("SELECT count(*) FROM (", grouped, ") AS g"));
+  chosen.BindTo(&count);
+  if (count.Next()) response.set_total(static_cast<int32_t>(count.Integer(0)));
+  if (!count.status().ok()) return count.status();
+  Sql rows(db_.get(), absl::StrCat(grouped, " ORDER BY n DESC, last DESC, signature LIMIT ? OFFSET ?"));
+  chosen.BindTo(&rows);
+  rows.Bind(limit).Bind(std::max(request.offset(), 0));
+  while (rows.Next()) {
+    v1::IncidentGroup* group = response.add_groups();
+    group->set_signature(rows.Bytes(0));
+    group->set_tenant(rows.Bytes(1));
+    group->set_hangs(static_cast<int32_t>(rows.Integer(2)));
+    *group->mutable_first() = ToTimestamp(rows.Integer(3));
+    *group->mutable_last() = ToTimestamp(rows.Integer(4));
+  }
+  absl::Status status = rows.status();
+  for (v1::IncidentGroup& group : *response.mutable_groups()) {
+    if (status.ok()) status = Complete(db_.get(), chosen, &group);
+  }
+  if (!status.ok()) return status;
+  return response;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps the history on three threads: one writes, one reads incidents, and one answers questions over all
+// of it, which can take long. No other thread waits for SQLite or the disk beyond a time limit.
+//
+// Only the newest state of each incident waits. The keeper retries a failed save (a full disk, a
+// locked or missing file) after 1 s, then after growing pauses, until it succeeds. It renames a
+// damaged file and begins a new one; if the file is removed it begins a new one, too. Thread-safe.
+//
+// All writes reach the file in the order of the calls, except that a newer state of an incident
+// takes the place of the waiting one.
+//
+// With a database the file is its spool (daemon/history/history_spool.h): a write counts as saved once the
+// spool has it, and another thread brings it to the database (history_forwarder.h). Lists and incidents
+// come from the database, and from the spool while that is away.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "daemon/history/alert_outbox.h"
+#include "base/loose_thread.h"
+#include "daemon/history/history.h"
+#include "daemon/history/postgres_options.h"
+
+namespace rollcall {
+
+struct HistoryKeeperOptions {
+  std::string path;          // database file; "" keeps incidents in memory
+  bool is_optional = false;  // start without the file if it is unusable, and retry
+  HistoryLimits limits;
+  PostgresOptions database;  // for several daemons; without a URL the file is all
+  // By which token this daemon owns the job now; 0 or less: it cannot know. Each write about a job carries
+  // the token of the moment in which the keeper got it, and the database refuses what is out of date.
+  // Quick, from any thread. Empty: no other daemon has these jobs.
+  std::function<int64_t(const JobId&)> token_of;
+  // Whether another daemon may have the job, for all this one knows. Then its writes wait in memory until
+  // ReleaseHeld() or DropHeld(). Quick, from any thread. Empty: never.
+  std::function<bool(const JobId&)> is_unproven;
+  int64_t first_pause_ns = 1'000'000'000;
+  int64_t longest_pause_ns = 60'000'000'000;
+  size_t most_waiting = 500;  // limit of unsaved incidents; each may have megabytes of stacks
+  size_t most_notes = 20'000;  // limit of unsaved alerts, receipts and lists of hosts
+};
+
+// Parts: history_keeper_writes.cc, history_keeper_reads.cc; its threads: history_keeper_core.cc.
+class HistoryKeeper {
+ public:
+  struct Counts {
+    uint64_t failed = 0;   // failed attempts to save
+    uint64_t lost = 0;     // incidents, alerts, receipts and lists of hosts dropped
+    uint64_t waiting = 0;  // unsaved ones now
+    // Of a database: whether there is one, whether it answers, and what of it waits in the spool.
+    bool has_database = false, is_connected = false;
+    uint64_t spooled = 0, spooled_bytes = 0;
+    uint64_t fenced = 0;  // writes dropped, because another daemon has had their job since
+  };
+
+  explicit HistoryKeeper(HistoryKeeperOptions options);
+  ~HistoryKeeper();
+  HistoryKeeper(const HistoryKeeper&) = delete;
+  HistoryKeeper& operator=(const HistoryKeeper&) = delete;
+
+  // Returns kUnavailable, with the reason, if the file is unusable and not optional.
+  absl::Status Start();
+
+  // The highest n of the job's ids "<job>-<n>", saved or not; 0 if there is none.
+  int LastNumber(const JobId& job) const;
+  // Another daemon has given ids up to this one.
+  void RaiseNumber(const JobId& job, int number);
+
+  void Save(v1::Incident incident);
+
+  // The part that keeps alerts; usable after the keeper has ended, without effect.
+  std::shared_ptr<AlertOutbox> outbox() const;
+
+  // `seen_ns`: wall clock.
+  void SaveHosts(const JobKey& job, std::vector<std::string> hosts, int64_t seen_ns);
+  void ForgetHosts(const JobKey& job);
+  void SaveAttempts(std::map<JobKey, AttemptFacts> attempts, int64_t seen_ns);
+  void ForgetAttempt(const JobKey& job);
+  void SaveAction(ActionRow action);
+  void SaveSilence(v1::Silence silence);
+
+  // Waits until all that was given to the keeper before is in the file. False: not within
+  // `patience_ns`; the keeper goes on trying.
+  bool AwaitSaved(int64_t patience_ns);
+
+  // It is proven now that this daemon has the job, or that what it found out does not count.
+  void ReleaseHeld(const JobId& job);
+  void DropHeld(const JobId& job);
+
+  // Returns a function that tells whether all that was given to the keeper before this call is in the
+  // database. Neither waits.
+  std::function<bool()> Barrier() const;
+
+  // What the file had when the keeper first opened it; once, as soon as it is open.
+  std::optional<Continuation> ConsumeContinuation();
+
+  // Returns true once after a new file replaced an old one. The caller should then save its
+  // incidents, alerts, hosts and attempts again.
+  bool ConsumeRecreated();
+
+  // Newest first. `live` are incidents whose state the caller has newer than the history. Returns
+  // kUnavailable if the history is unreadable or does not respond in time.
+  absl::StatusOr<v1::ListIncidentsResponse> List(const v1::ListIncidentsRequest& request,
+                                                 const std::vector<v1::Incident>& live) const;
+  // Groups of alike hangs, as History::Groups(); of what is saved. Fails as List() does.
+  absl::StatusOr<v1::ListIncidentsResponse> Groups(const v1::ListIncidentsRequest& request,
+                                                   const std::string& without = "") const;
+  // What comes back, as History::Count(); of what is saved. kAborted: the answer needs longer than the
+  // caller may wait; the keeper goes on, and the caller may ask again. kResourceExhausted: too many questions
+  // wait. kUnavailable: the history cannot be read.
+  absl::StatusOr<v1::CountIncidentsResponse> Count(const v1::CountIncidentsRequest& request) const;
+  // As History::ListSilences(); of what is saved. Fails as List() does.
+  absl::StatusOr<std::vector<v1::Silence>> ListSilences() const;
+  // kNotFound: there is no such incident. kUnavailable, kDataLoss: as List().
+  absl::StatusOr<v1::Incident> Get(const std::string& id) const;
+
+  Counts counts() const;
+
+  // Saves the waiting incidents and ends the threads. Incidents that are unsaved at `deadline` are
+  // lost and logged.
+  void Finish(SteadyTime deadline);
+
+ private:
+  struct Core;
+  class Outbox;
+  void StartForwarder();
+
+  const std::shared_ptr<Core> core_;
+  LooseThread writer_, reader_, questions_;
+};
+
+}  // namespace rollcall

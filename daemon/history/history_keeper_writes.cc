@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// The start and end of the keeper of the history, and what callers give to it. Reads are in history_keeper_reads.cc.
+#include "daemon/history/history_keeper.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+#include "daemon/model/incident_id.h"
+#include "daemon/history/history_keeper_core.h"
+
+namespace rollcall {
+namespace {
+
+constexpr std::chrono::seconds kLastWait{1};
+// Nobody waits for the answer to a question that takes longer.
+constexpr std::chrono::milliseconds kLastQuestion{100};
+// A busy disk takes its time to make a new file. A daemon that may start without the file starts soon.
+constexpr auto kStartPatience = std::chrono::seconds(30);
+constexpr auto kOptionalPatience = std::chrono::seconds(5);
+constexpr size_t kMostHeldIncidents = 20;  // of one job
+constexpr std::chrono::seconds kLastBringing{2};
+constexpr int64_t kTryDatabaseWithin = 4'000'000'000;
+
+}  // namespace
+
+HistoryKeeper::HistoryKeeper(HistoryKeeperOptions options)
+    : core_(std::make_shared<Core>(std::move(options))) {}
+
+void HistoryKeeper::StartForwarder() {
+  HistoryForwarderOptions options;
+  options.database = core_->options.database;
+  options.known_as = KnownAs(options.database);
+  options.limits = core_->options.limits;
+  options.first_pause_ns = core_->options.first_pause_ns;
+  options.longest_pause_ns = std::min(core_->options.longest_pause_ns / 2, kTryDatabaseWithin);
+  // The core owns the forwarder, whose thread may outlive both.
+  const std::weak_ptr<Core> weak = core_;
+  core_->forwarder = std::make_unique<HistoryForwarder>(
+      options,
+      [weak](Continuation loaded) {
+        const std::shared_ptr<Core> core = weak.lock();
+        if (core == nullptr) return;
+        const std::lock_guard<std::mutex> lock(core->mutex);
+        if (!std::exchange(core->has_loaded, true)) core->continuation = std::move(loaded);
+        core->wake_caller.notify_all();
+      },
+      [weak](const std::map<JobId, int>& known) {
+        if (const std::shared_ptr<Core> core = weak.lock()) core->AddNumbers(known);
+      });
+}
+
+HistoryKeeper::~HistoryKeeper() { Finish(std::chrono::steady_clock::now() + kLastWait); }
+
+absl::Status HistoryKeeper::Start() {
+  if (!core_->options.database.url.empty()) StartForwarder();
+  writer_.Start([core = core_] { core->Write(); });
+  reader_.Start([core = core_] { core->Read(); });
+  questions_.Start([core = core_] {
+    core->questions.Run([&](const v1::CountIncidentsRequest& request) { return core->Count(request); });
+  });
+  absl::Status problem;
+  {
+    std::unique_lock<std::mutex> lock(core_->mutex);
+    const bool answered = core_->wake_caller.wait_for(
+        lock, core_->options.is_optional ? kOptionalPatience : kStartPatience,
+        [this] { return core_->has_tried; });
+    problem = answered ? core_->problem
+                       : absl::UnavailableError(absl::StrCat(
+                             "the history ", core_->options.path, " cannot be used: its disk does "
+                             "not respond\n  another one?  --history=FILE"));
+  }
+  if (problem.ok() || core_->options.is_optional) return absl::OkStatus();
+  Finish(std::chrono::steady_clock::now() + std::chrono::seconds(1));
+  return problem;
+}
+
+int HistoryKeeper::LastNumber(const JobId& job) const {
+  const std::lock_guard<std::mutex> lock(core_->mutex);
+  const auto at = core_->numbers.find(job);
+  return at == core_->numbers.end() ? 0 : at->second;
+}
+
+void HistoryKeeper::RaiseNumber(const JobId& job, int number) {
+  core_->AddNumbers({{job, number}});
+}
+
+void HistoryKeeper::Save(v1::Incident incident) {
+  const std::lock_guard<std::mutex> lock(core_->mutex);
+  if (core_->finishing) return;
+  const JobId job = ReadJobKey(incident);
+  int& number = core_->numbers[job];
+  number = std::max(number, IncidentNumber(incident));
+  if (!core_->IsHeld(job)) return core_->Keep(std::move(incident));
+  std::map<std::string, v1::Incident>& held = core_->held[job].incidents;
+  std::string id = incident.id();
+  if (held.size() >= kMostHeldIncidents && held.count(id) == 0) return;
+  held[std::move(id)] = std::move(incident);
+}
+
+void HistoryKeeper::ReleaseHeld(const JobId& job) {
+  const std::lock_guard<std::mutex> lock(core_->mutex);
+  auto held = core_->held.extract(job);
+  if (held.empty() || core_->finishing) return;
+  // An alert is about an incident, and comes after it.
+  for (auto& [id, incident] : held.mapped().incidents) core_->Keep(std::move(incident));
+  for (Core::Note& note : held.mapped().notes) {
+    note.fence = core_->FenceOf(job);
+    core_->Append(std::move(note));
+  }
+}
+
+void HistoryKeeper::DropHeld(const JobId& job) {
+  const std::lock_guard<std::mutex> lock(core_->mutex);
+  core_->held.erase(job);
+}
+
+std::function<bool()> HistoryKeeper::Barrier() const {
+  struct Marks {
+    uint64_t order = 0;
+    std::shared_ptr<HistorySpool> spool;  // nullptr: the writing thread still has some of it
+    int64_t place = 0;
+  };
+  const auto marks = std::make_shared<Marks>();
+  const std::lock_guard<std::mutex> lock(core_->mutex);
+  marks->order = core_->next_order;
+  return [core = core_, marks] {
+    if (!core->HasWritten(marks->order)) return false;
+    std::shared_ptr<HistorySpool> spool;
+    {
+      const std::lock_guard<std::mutex> lock(core->mutex);
+      spool = core->spool;
+    }
+    if (spool == nullptr) return core->forwarder == nullptr;
+    if (marks->spool == nullptr) {
+      marks->spool = spool;
+      marks->place = spool->NewestPlace();
+    }
+    // If somebody has removed the file, what waited there is lost.
+    return spool != marks->spool || spool->HasBrought(marks->place);
+  };
+}
+
+// Shares the core, because alerts may be delivered after the keeper has ended.
+class HistoryKeeper::Outbox : public AlertOutbox {
+ public:
+  explicit Outbox(std::shared_ptr<Core> core) : core_(std::move(core)) {}
+
+  void Save(AlertRow alert, std::function<void()> saved) override {
+    const JobId job = JobOfIncidentId(alert.incident);
+    core_->Put([alert = std::move(alert)](History* history) { return history->SaveAlert(alert); },
+               std::move(saved), job);
+  }
+  void Mark(const std::string& incident, int32_t sequence, const std::string& receiver) override {
+    core_->Put([=](History* history) { return history->MarkAlert(incident, sequence, receiver); },
+               nullptr, JobOfIncidentId(incident));
+  }
+
+ private:
+  const std::shared_ptr<Core> core_;
+};
+
+std::shared_ptr<AlertOutbox> HistoryKeeper::outbox() const {
+  return std::make_shared<Outbox>(core_);
+}
+
+void HistoryKeeper::SaveHosts(const JobKey& job, std::vector<std::string> hosts, int64_t seen_ns) {
+  core_->Put([job, hosts = std::move(hosts), seen_ns](
+                 History* history) { return history->SaveHosts(job, hosts, seen_ns); },
+             nullptr, job);
+}
+
+void HistoryKeeper::ForgetHosts(const JobKey& job) {
+  core_->Put([job](History* history) { return history->ForgetHosts(job); }, nullptr, job);
+}
+
+void HistoryKeeper::SaveAttempts(std::map<JobKey, AttemptFacts> attempts, int64_t seen_ns) {
+  // A write with a token is about one job.
+  std::map<JobId, std::map<JobKey, AttemptFacts>> parts;
+  for (auto& [job, facts] : attempts) {
+    parts[core_->options.token_of ? JobId(job) : JobId()][job] = std::move(facts);
+  }
+  for (auto& [job, part] : parts) {
+    core_->Put([part = std::move(part), seen_ns](
+                   History* history) { return history->SaveAttempts(part, seen_ns); },
+               nullptr, job);
+  }
+}
+
+void HistoryKeeper::SaveAction(ActionRow action) {
+  core_->Put([action = std::move(action)](
+                 History* history) { return history->SaveAction(action); },
+             nullptr);
+}
+
+void HistoryKeeper::SaveSilence(v1::Silence silence) {
+  core_->Put([silence = std::move(silence)](
+                 History* history) { return history->SaveSilence(silence); },
+             nullptr);
+}
+
+void HistoryKeeper::ForgetAttempt(const JobKey& job) {
+  core_->Put([job](History* history) { return history->ForgetAttempt(job); }, nullptr, job);
+}
+
+bool HistoryKeeper::AwaitSaved(int64_t patience_ns) {
+  // The keeper writes in order.
+  const auto saved = std::make_shared<absl::Notification>();
+  core_->Put([](History*) { return absl::OkStatus(); }, [saved] { saved->Notify(); });
+  return saved->WaitForNotificationWithTimeout(absl::Nanoseconds(patience_ns));
+}
+
+std::optional<Continuation> HistoryKeeper::ConsumeContinuation() {
+  const std::lock_guard<std::mutex> lock(core_->mutex);
+  return std::exchange(core_->continuation, std::nullopt);
+}
+
+bool HistoryKeeper::ConsumeRecreated() {
+  const std::lock_guard<std::mutex> lock(core_->mutex);
+  return std::exchange(core_->is_recreated, false);
+}
+
+HistoryKeeper::Counts HistoryKeeper::counts() const {
+  const std::lock_guard<std::mutex> lock(core_->mutex);
+  Counts counts = core_->counts;
+  counts.waiting = core_->waiting.size() + core_->notes.size();
+  if (core_->forwarder == nullptr) return counts;
+  const HistoryForwarder::Counts database = core_->forwarder->counts();
+  counts.has_database = true;
+  counts.is_connected = database.is_connected;
+  counts.failed += database.failed;
+  counts.lost += database.refused;
+  counts.fenced = database.fenced;
+  if (core_->spool == nullptr) return counts;
+  const HistorySpool::Waiting spooled = core_->spool->waiting();
+  counts.spooled = static_cast<uint64_t>(spooled.count);
+  counts.spooled_bytes = static_cast<uint64_t>(spooled.bytes);
+  counts.lost += static_cast<uint64_t>(spooled.lost);
+  return counts;
+}
+
+void HistoryKeeper::Finish(SteadyTime deadline) {
+  {
+    const std::lock_guard<std::mutex> lock(core_->mutex);
+    if (core_->finishing) return;
+    core_->finishing = true;
+    core_->problem = absl::OkStatus();  // one more try
+    core_->wake_writer.notify_all();
+    core_->wake_reader.notify_all();
+  }
+  core_->questions.End();
+  writer_.Join(deadline);
+  reader_.Join(deadline);
+  questions_.Join(std::min(deadline, std::chrono::steady_clock::now() + kLastQuestion));
+  if (core_->forwarder != nullptr) {
+    core_->forwarder->Finish(
+        std::min(deadline, std::chrono::steady_clock::now() + kLastBringing));
+    if (const uint64_t left = counts().spooled) {
+      spdlog::info("{} writes wait in {} for the history's database", left, core_->options.path);
+    }
+  }
+  const std::lock_guard<std::mutex> lock(core_->mutex);
+  const size_t lost = core_->waiting.size();
+  core_->counts.lost += lost + core_->notes.size();
+  if (lost == 0 && core_->notes.empty()) return;
+  spdlog::error("cannot save {} and {} of alerts and hosts in the history {}: {}",
+                lost == 1 ? "1 incident" : absl::StrCat(lost, " incidents"),
+                core_->notes.size() == 1 ? "1 fact" : absl::StrCat(core_->notes.size(), " facts"),
+                core_->options.path,
+                core_->problem.ok() ? "its disk does not respond"
+                                    : std::string(core_->problem.message()));
+}
+
+}  // namespace rollcall

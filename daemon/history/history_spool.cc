@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/history/history_spool.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/history/history_write.h"
+#include "rollcall/v1/store.pb.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int kMostIncidentsShown = 500;
+
+constexpr const char* kTables[] = {
+    // AUTOINCREMENT: no number comes twice, so that Remove() never removes another write.
+    "CREATE TABLE IF NOT EXISTS for_database (number INTEGER PRIMARY KEY AUTOINCREMENT, incident TEXT NOT "
+    "NULL, body BLOB NOT NULL)",
+    "CREATE INDEX IF NOT EXISTS for_database_by_incident ON for_database (incident)",
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<HistorySpool>> HistorySpool::Open(const std::string& path,
+                                                                 const HistoryLimits& limits,
+                                                                 const SpoolLimits& spool) {
+  auto opened = OpenAs(path, [&](std::unique_ptr<SqlDatabase> db) {
+    return std::unique_ptr<SqliteHistory>(new HistorySpool(std::move(db), path, limits, spool));
+  });
+  if (!opened.ok()) {
+    const std::string message(opened.status().message());
+    return absl::UnavailableError(absl::StrCat(
+        message.substr(0, message.find('\n')),
+        "\n  it keeps what waits for the database, beside --report-dir: is that folder writable?"));
+  }
+  std::unique_ptr<HistorySpool> history(static_cast<HistorySpool*>(opened->release()));
+  const absl::Status status = history->PrepareSpool();
+  if (!status.ok()) return status;
+  return history;
+}
+
+absl::Status HistorySpool::PrepareSpool() {
+  const absl::MutexLock whole(&spool_mutex_);
+  {
+    const absl::MutexLock lock(&mutex_);
+    for (const char* table : kTables) {
+      const absl::Status status = Sql(db_.get(), table).Run();
+      if (!status.ok()) return status;
+    }
+  }
+  Count();
+  return absl::OkStatus();
+}
+
+void HistorySpool::Count() {
+  const absl::MutexLock lock(&mutex_);
+  Sql row(db_.get(), "SELECT count(*), coalesce(sum(length(body)), 0), coalesce(max(number), 0) FROM "
+                     "for_database");
+  if (!row.Next()) return;
+  const absl::MutexLock counts(&counts_mutex_);
+  waiting_.count = row.Integer(0);
+  waiting_.bytes = row.Integer(1);
+  newest_ = std::max(newest_, row.Integer(2));
+}
+
+template <typename Write>
+absl::Status HistorySpool::Keep(v1::HistoryWrite message, const std::string& replaces,
+                                const Write& write) {
+  if (fence_.has_value()) SetFence(fence_->first, fence_->second, &message);
+  const absl::MutexLock whole(&spool_mutex_);
+  std::unique_ptr<SqlTransaction> transaction;
+  {
+    const absl::MutexLock lock(&mutex_);
+    transaction = std::make_unique<SqlTransaction>(db_.get());
+  }
+  absl::Status status = transaction->begun();
+  if (status.ok()) status = write();
+  if (status.ok()) status = Append(message.SerializeAsString(), replaces);
+  {
+    const absl::MutexLock lock(&mutex_);
+    status = transaction->End(status);
+    transaction.reset();
+  }
+  if (!status.ok() || must_count_) Count();
+  must_count_ = false;
+  return status;
+}
+
+// A newer state of an incident takes the place of the older one that waits, so that all up to a place is in the
+// database once the place is brought.
+absl::Status HistorySpool::Append(const std::string& message, const std::string& replaces) {
+  absl::Status status;
+  int64_t place = 0;
+  bool is_replaced = false;
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (!replaces.empty()) {
+      Sql sql(db_.get(), "UPDATE for_database SET body = ?2 WHERE incident = ?1", replaces);
+      status = sql.BindBlob(message).Run();
+      is_replaced = sql.changed() > 0;
+      must_count_ = must_count_ || is_replaced;
+    }
+    if (status.ok() && !is_replaced) {
+      Sql sql(db_.get(), "INSERT INTO for_database (incident, body) VALUES (?, ?) RETURNING number",
+              replaces);
+      if (sql.BindBlob(message).Next()) place = sql.Integer(0);
+      status = sql.Run();
+    }
+  }
+  int64_t bytes = 0;
+  {
+    const absl::MutexLock counts(&counts_mutex_);
+    if (!is_replaced) ++waiting_.count;
+    newest_ = std::max(newest_, place);
+    bytes = waiting_.bytes += static_cast<int64_t>(message.size());
+  }
+  if (bytes < spool_limits_.bytes / 2) is_full_ = false;
+  if (bytes <= spool_limits_.bytes) return status;
+  return status.ok() ? DropOldest() : status;
+}
+
+absl::Status HistorySpool::DropOldest() {
+  const absl::MutexLock lock(&mutex_);
+  Sql sql(db_.get(), "DELETE FROM for_database WHERE number IN (SELECT number FROM for_database ORDER BY "
+                     "number LIMIT (SELECT count(*) / 10 + 1 FROM for_database))");
+  const absl::Status status = sql.Run();
+  if (!status.ok()) return status;
+  must_count_ = true;
+  if (!is_full_) {
+    spdlog::error("too much waits for the database of the history: dropped the oldest {} writes",
+                  sql.changed());
+  }
+  is_full_ = true;
+  const absl::MutexLock counts(&counts_mutex_);
+  waiting_.lost += sql.changed();
+  return status;
+}
+
+absl::Status HistorySpool::Fenced(const JobId& job, int64_t token,
+                                  const std::function<absl::Status()>& write) {
+  fence_.emplace(job, token);
+  const absl::Status status = write();
+  fence_.reset();
+  return status;
+}
+
+absl::Status HistorySpool::Save(const v1::Incident& incident) {
+  return Keep(WriteOfIncident(incident), incident.id(),
+              [&] { return SqliteHistory::Save(incident); });
+}
+
+absl::Status HistorySpool::SaveAlert(const AlertRow& alert) {
+  return Keep(WriteOfAlert(alert), "",
+              [&] { return SqliteHistory::SaveAlert(alert); });
+}
+
+absl::Status HistorySpool::MarkAlert(const std::string& incident, int32_t sequence,
+                                     const std::string& receiver) {
+  return Keep(WriteOfAlertMark(incident, sequence, receiver), "",
+              [&] { return SqliteHistory::MarkAlert(incident, sequence, receiver); });
+}
+
+absl::Status HistorySpool::SaveHosts(const JobKey& job, const std::vector<std::string>& hosts,
+                                     int64_t seen_ns) {
+  return Keep(WriteOfHosts(job, hosts, seen_ns), "",
+              [&] { return SqliteHistory::SaveHosts(job, hosts, seen_ns); });
+}
+
+absl::Status HistorySpool::ForgetHosts(const JobKey& job) {
+  return Keep(WriteOfForgottenHosts(job), "",
+              [&] { return SqliteHistory::ForgetHosts(job); });
+}
+
+absl::Status HistorySpool::SaveAttempts(const std::map<JobKey, AttemptFacts>& attempts,
+                                        int64_t seen_ns) {
+  return Keep(WriteOfAttempts(attempts, seen_ns), "",
+              [&] { return SqliteHistory::SaveAttempts(attempts, seen_ns); });
+}
+
+absl::Status HistorySpool::ForgetAttempt(const JobKey& job) {
+  return Keep(WriteOfForgottenAttempt(job), "",
+              [&] { return SqliteHistory::ForgetAttempt(job); });
+}
+
+absl::Status HistorySpool::SaveAction(const ActionRow& action) {
+  return Keep(WriteOfAction(action), "",
+              [&] { return SqliteHistory::SaveAction(action); });
+}
+
+absl::Status HistorySpool::SaveSilence(const v1::Silence& silence) {
+  return Keep(WriteOfSilence(silence), "",
+              [&] { return SqliteHistory::SaveSilence(silence); });
+}
+
+absl::StatusOr<std::vector<HistorySpool::Entry>> HistorySpool::Next(int most) const {
+  const absl::MutexLock whole(&spool_mutex_);
+  const absl::MutexLock lock(&mutex_);
+  std::vector<Entry> entries;
+  Sql rows(db_.get(), "SELECT number, body FROM for_database ORDER BY number LIMIT ?", most);
+  while (rows.Next()) entries.push_back({rows.Integer(0), rows.Bytes(1)});
+  if (!rows.status().ok()) return rows.status();
+  return entries;
+}
+
+absl::Status HistorySpool::Remove(const std::vector<Entry>& entries) {
+  const absl::MutexLock whole(&spool_mutex_);
+  const absl::MutexLock lock(&mutex_);
+  SqlTransaction transaction(db_.get());
+  absl::Status status = transaction.begun();
+  Waiting removed;
+  for (const Entry& entry : entries) {
+    if (!status.ok()) break;
+    Sql sql(db_.get(), "DELETE FROM for_database WHERE number = ? AND body = ?", entry.order);
+    status = sql.BindBlob(entry.write).Run();
+    if (!status.ok() || sql.changed() == 0) continue;
+    ++removed.count;
+    removed.bytes += static_cast<int64_t>(entry.write.size());
+  }
+  status = transaction.End(status);
+  if (!status.ok()) return status;
+  Sql oldest(db_.get(), "SELECT min(number) FROM for_database");
+  const int64_t waits_from = oldest.Next() ? oldest.Integer(0) : 0;
+  const absl::MutexLock counts(&counts_mutex_);
+  waiting_.count -= removed.count;
+  waiting_.bytes -= removed.bytes;
+  brought_ = waits_from == 0 ? newest_ : waits_from - 1;
+  return status;
+}
+
+HistorySpool::Waiting HistorySpool::waiting() const {
+  const absl::MutexLock lock(&counts_mutex_);
+  return waiting_;
+}
+
+int64_t HistorySpool::NewestPlace() const {
+  const absl::MutexLock lock(&counts_mutex_);
+  return newest_;
+}
+
+// Too much that waits loses its oldest part: then a place may go without having been brought.
+bool HistorySpool::HasBrought(int64_t place) const {
+  const absl::MutexLock lock(&counts_mutex_);
+  return brought_ >= place || waiting_.count == 0;
+}
+
+absl::StatusOr<std::vector<v1::Incident>> HistorySpool::WaitingIncidents() const {
+  const absl::MutexLock whole(&spool_mutex_);
+  const absl::MutexLock lock(&mutex_);
+  std::vector<v1::Incident> incidents;
+  Sql rows(db_.get(), "SELECT body FROM for_database WHERE incident != '' ORDER BY number DESC LIMIT ?",
+           kMostIncidentsShown);
+  while (rows.Next()) {
+    v1::HistoryWrite write;
+    if (write.ParseFromString(rows.Bytes(0))) incidents.push_back(write.incident());
+  }
+  if (!rows.status().ok()) return rows.status();
+  return incidents;
+}
+
+absl::StatusOr<std::string> HistorySpool::KnownDatabase() const {
+  const absl::MutexLock lock(&mutex_);
+  Sql row(db_.get(), "SELECT value FROM meta WHERE name = 'database'");
+  if (row.Next()) return row.Bytes(0);
+  if (!row.status().ok()) return row.status();
+  return "";
+}
+
+absl::Status HistorySpool::SetKnownDatabase(const std::string& name) {
+  const absl::MutexLock whole(&spool_mutex_);
+  const absl::MutexLock lock(&mutex_);
+  return Sql(db_.get(), "INSERT OR REPLACE INTO meta VALUES ('database', ?)", name).Run();
+}
+
+}  // namespace rollcall

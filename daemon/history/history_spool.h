@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// The history of one daemon on its own disk, beside a database that gets every write of it later, in the
+// same order. It survives kill -9, and it is what the daemon continues from, and shows, while the database
+// is away.
+//
+// A file of SQLite as any other history, with one more table: what the database lacks. Each write is a
+// part of the transaction that changes the history, so there is never one without the other. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "daemon/history/sqlite_history.h"
+
+namespace rollcall::v1 {
+class HistoryWrite;
+}
+
+namespace rollcall {
+
+struct SpoolLimits {
+  int64_t bytes = int64_t{512} << 20;  // of what waits; beyond it the oldest is lost
+};
+
+class HistorySpool : public SqliteHistory {
+ public:
+  struct Waiting {
+    int64_t count = 0;
+    int64_t bytes = 0;
+    int64_t lost = 0;  // dropped since the start, because too much waited
+  };
+  struct Entry {
+    int64_t order = 0;
+    std::string write;  // a v1::HistoryWrite
+  };
+
+  static absl::StatusOr<std::unique_ptr<HistorySpool>> Open(const std::string& path,
+                                                            const HistoryLimits& limits,
+                                                            const SpoolLimits& spool);
+
+  absl::Status Save(const v1::Incident& incident) override;
+  absl::Status SaveAlert(const AlertRow& alert) override;
+  absl::Status MarkAlert(const std::string& incident, int32_t sequence,
+                         const std::string& receiver) override;
+  absl::Status SaveHosts(const JobKey& job, const std::vector<std::string>& hosts,
+                         int64_t seen_ns) override;
+  absl::Status ForgetHosts(const JobKey& job) override;
+  absl::Status SaveAttempts(const std::map<JobKey, AttemptFacts>& attempts,
+                            int64_t seen_ns) override;
+  absl::Status ForgetAttempt(const JobKey& job) override;
+  absl::Status SaveAction(const ActionRow& action) override;
+  absl::Status SaveSilence(const v1::Silence& silence) override;
+
+  // Writes that `write` makes carry the job and the token, for the database to check.
+  absl::Status Fenced(const JobId& job, int64_t token,
+                      const std::function<absl::Status()>& write) override;
+
+  // The oldest of what waits.
+  absl::StatusOr<std::vector<Entry>> Next(int most) const;
+  // The database has these. Nothing happens to one whose place a newer state has taken.
+  absl::Status Remove(const std::vector<Entry>& entries);
+  Waiting waiting() const;
+  // The place of the last write so far, and whether the database has all up to a place. Neither waits for
+  // the disk.
+  int64_t NewestPlace() const;
+  bool HasBrought(int64_t place) const;
+  // The newest states of the incidents that the database lacks.
+  absl::StatusOr<std::vector<v1::Incident>> WaitingIncidents() const;
+
+  // Which database has had all of this history once: as the daemon named it. "": none.
+  absl::StatusOr<std::string> KnownDatabase() const;
+  absl::Status SetKnownDatabase(const std::string& name);
+
+ private:
+  HistorySpool(std::unique_ptr<SqlDatabase> db, std::string path, const HistoryLimits& limits,
+               const SpoolLimits& spool)
+      : SqliteHistory(std::move(db), std::move(path), limits), spool_limits_(spool) {}
+  absl::Status PrepareSpool();
+  // Makes the write, and keeps it for the database. `replaces`: an incident's id, whose earlier states
+  // nobody needs any more; "": none.
+  template <typename Write>
+  absl::Status Keep(v1::HistoryWrite message, const std::string& replaces, const Write& write);
+  absl::Status Append(const std::string& message, const std::string& replaces)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(spool_mutex_);
+  absl::Status DropOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(spool_mutex_);
+  void Count() ABSL_EXCLUSIVE_LOCKS_REQUIRED(spool_mutex_);
+
+  const SpoolLimits spool_limits_;
+  std::optional<std::pair<JobId, int64_t>> fence_;  // of the writing thread
+  // Held around a whole write. Locked before the mutex of the history.
+  mutable absl::Mutex spool_mutex_;
+  mutable absl::Mutex counts_mutex_;  // never held while something waits for the disk
+  Waiting waiting_ ABSL_GUARDED_BY(counts_mutex_);
+  int64_t newest_ ABSL_GUARDED_BY(counts_mutex_) = 0;
+  int64_t brought_ ABSL_GUARDED_BY(counts_mutex_) = 0;  // all up to this place
+  bool is_full_ ABSL_GUARDED_BY(spool_mutex_) = false;  // said so
+  bool must_count_ ABSL_GUARDED_BY(spool_mutex_) = false;  // rows have gone, nobody knows how large
+};
+
+}  // namespace rollcall

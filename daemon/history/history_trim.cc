@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the history deletes, so that it keeps to its size and nothing stays for ever. Incidents are the
+// part of each store.
+#include <spdlog/spdlog.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/history/sql_history.h"
+#include "base/durations.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int64_t kHour = 3600 * kSecond;
+constexpr int64_t kKeepHostsNs = 7 * 24 * kHour;
+constexpr int64_t kKeepActionsNs = 180 * 24 * kHour;
+constexpr int64_t kKeepSilencesNs = 30 * 24 * kHour;  // after their end
+constexpr int64_t kKeepSentNs = kHour;   // a receiver may ask who sent it
+constexpr int64_t kKeepUnsentNs = 24 * kHour;
+
+// A table that may take a part of the file.
+struct Share {
+  const char* table;
+  const char* key;    // columns; nullptr: those of the dialect
+  const char* bytes;  // of a row, about
+  const char* order;  // the last rows in this order are deleted
+  int64_t parts;      // of the file's size: one in so many
+};
+
+// A half of the file in all.
+constexpr Share kShares[] = {
+    {"actions", nullptr, "64 + length(who) + length(action) + length(object) + length(peer)",
+     "at_ns DESC", 8},
+    // Those of open incidents come first: without them an alert would be sent again.
+    {"outbox", "incident, sequence", "64 + length(incident) + length(body)",
+     "incident NOT IN (SELECT id FROM incidents WHERE closed_ns = 0), sent, made_ns DESC", 16},
+    {"job_attempts", "tenant, job, attempt",
+     "64 + length(restarts) + length(launch) + (SELECT coalesce(sum(96 + length(host)), 0) FROM "
+     "attempt_members AS m WHERE m.tenant = job_attempts.tenant AND m.job = job_attempts.job AND "
+     "m.attempt = job_attempts.attempt)",
+     // The attempt of a job that lives may have begun long ago. Only the hosts of such a job are
+     // recorded again and again.
+     "(tenant, job, attempt) NOT IN (SELECT tenant, job, attempt FROM job_hosts), seen_ns DESC", 4},
+    {"job_hosts", "tenant, job, attempt, host", "32 + length(tenant) + length(job) + length(host)",
+     "seen_ns DESC", 16},
+};
+
+}  // namespace
+
+absl::Status SqlHistory::KeepShares() {
+  for (const Share& share : kShares) {
+    const char* const key = share.key == nullptr ? dialect_.action_key : share.key;
+    Sql sql(db_.get(),
+            absl::StrCat("DELETE FROM ", share.table, " WHERE (", key, ") IN (SELECT ", key,
+                         " FROM (SELECT ", key, ", sum(", share.bytes, ") OVER (ORDER BY ", share.order,
+                         " ROWS UNBOUNDED PRECEDING) AS kept FROM ", share.table,
+                         ") AS summed WHERE kept > ?)"),
+            limits_.keep_bytes / share.parts);
+    const absl::Status status = sql.Run();
+    if (!status.ok()) return status;
+    if (sql.changed() == 0) continue;
+    spdlog::warn("the history has deleted {} rows of its table {}, which had more than its part of "
+                 "the file: see --history-size",
+                 sql.changed(), share.table);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SqlHistory::Trim(int64_t now_ns) {
+  absl::Status status = InTransaction([&] { return TrimContinuation(now_ns); });
+  if (status.ok()) {
+    status = InTransaction([&] {
+      const int64_t oldest_ns = OldestIncident();
+      const absl::Status trimmed = TrimIncidents(now_ns);
+      return trimmed.ok() ? TrimWeeks(oldest_ns) : trimmed;
+    });
+  }
+  if (status.ok()) status = FillFacts(now_ns);
+  if (status.ok()) status = CountWeeks(now_ns);
+  const absl::MutexLock lock(&mutex_);
+  return status.ok() ? Vacuum() : status;
+}
+
+absl::Status SqlHistory::TrimContinuation(int64_t now_ns) {
+  absl::Status status =
+      Sql(db_.get(), "DELETE FROM job_hosts WHERE seen_ns < ?", now_ns - kKeepHostsNs).Run();
+  if (status.ok()) {
+    status = Sql(db_.get(),
+                 "DELETE FROM outbox WHERE incident NOT IN (SELECT id FROM incidents WHERE "
+                 "closed_ns = 0) AND made_ns < CASE sent WHEN 1 THEN ? ELSE ? END",
+                 now_ns - kKeepSentNs, now_ns - kKeepUnsentNs)
+                 .Run();
+  }
+  if (status.ok()) {
+    status = Sql(db_.get(), "DELETE FROM outbox_receivers WHERE (incident, sequence) NOT IN (SELECT "
+                      "incident, sequence FROM outbox WHERE sent = 0)")
+                 .Run();
+  }
+  // The hosts of a living job are recorded again and again.
+  if (status.ok()) {
+    status = Sql(db_.get(), "DELETE FROM job_attempts WHERE seen_ns < ? AND (tenant, job, attempt) NOT "
+                      "IN (SELECT tenant, job, attempt FROM job_hosts)",
+                 now_ns - kKeepHostsNs)
+                 .Run();
+  }
+  if (status.ok()) {
+    status = Sql(db_.get(), "DELETE FROM actions WHERE at_ns < ?", now_ns - kKeepActionsNs).Run();
+  }
+  if (status.ok()) {
+    status = Sql(db_.get(), "DELETE FROM silences WHERE until_ns < ?", now_ns - kKeepSilencesNs).Run();
+  }
+  if (status.ok()) status = KeepShares();
+  if (status.ok()) {
+    status = Sql(db_.get(), "DELETE FROM attempt_members WHERE (tenant, job, attempt) NOT IN (SELECT "
+                      "tenant, job, attempt FROM job_attempts)")
+                 .Run();
+  }
+  return status;
+}
+
+}  // namespace rollcall

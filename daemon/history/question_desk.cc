@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/history/question_desk.h"
+
+#include <iterator>
+#include <utility>
+
+#include "absl/status/status.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int64_t kKeptNs = 60'000'000'000;
+constexpr int64_t kWantedNs = 10'000'000'000;  // who wants an answer asks again within this time
+constexpr size_t kMostOpen = 16;
+constexpr size_t kMostKnown = 64;  // with those that are answered
+
+absl::Status HasEnded() { return absl::UnavailableError("the history cannot be read now"); }
+
+}  // namespace
+
+QuestionDesk::Answer QuestionDesk::Ask(const v1::CountIncidentsRequest& request,
+                                       std::chrono::nanoseconds patience) {
+  std::string key = request.SerializeAsString();
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (has_ended_) return HasEnded();
+  const int64_t now_ns = now_ns_();
+  DropOld(now_ns);
+  auto at = known_.find(key);
+  if (at == known_.end()) {
+    if (open_.size() >= kMostOpen || known_.size() >= kMostKnown) {
+      return absl::ResourceExhaustedError(
+          "the history has too many questions to answer; ask again later");
+    }
+    auto added = std::make_shared<Question>();
+    added->request = request;
+    at = known_.emplace(std::move(key), added).first;
+    open_.push_back(std::move(added));
+    wake_.notify_one();
+  }
+  const QuestionPtr question = at->second;
+  question->asked_ns = now_ns;
+  if (question->answer.has_value()) return Give(at);
+  if (!question->is_put_off) {
+    ++question->callers;
+    answered_.wait_for(lock, patience, [&] { return question->answer.has_value() || has_ended_; });
+    --question->callers;
+    if (question->answer.has_value()) return *question->answer;
+    if (has_ended_) return HasEnded();
+    question->is_put_off = true;
+  }
+  return absl::AbortedError("the history still works on this question; ask again for its answer");
+}
+
+// Requires the mutex.
+void QuestionDesk::DropOld(int64_t now_ns) {
+  for (auto at = known_.begin(); at != known_.end();) {
+    const Question& question = *at->second;
+    const bool is_old = question.answer.has_value() && now_ns - question.answered_ns >= kKeptNs;
+    at = is_old ? known_.erase(at) : std::next(at);
+  }
+}
+
+// Requires the mutex. Of an error, or an answer that lacks something, the next caller wants a better one.
+QuestionDesk::Answer QuestionDesk::Give(Known::iterator at) {
+  Answer answer = *at->second->answer;
+  if (!answer.ok() || !answer->note().empty()) known_.erase(at);
+  return answer;
+}
+
+// Requires the mutex. Only a caller that was told so asks again; for others the next question may have
+// another answer.
+void QuestionDesk::KeepIfWanted(const QuestionPtr& question) {
+  question->answered_ns = now_ns_();
+  if (!question->is_put_off) known_.erase(question->request.SerializeAsString());
+}
+
+void QuestionDesk::Run(const Work& work) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (true) {
+    wake_.wait(lock, [this] { return has_ended_ || !open_.empty(); });
+    if (has_ended_) return;
+    const QuestionPtr question = open_.front();
+    open_.pop_front();
+    if (question->callers == 0 && now_ns_() - question->asked_ns >= kWantedNs) {
+      known_.erase(question->request.SerializeAsString());
+      continue;
+    }
+    lock.unlock();
+    Answer answer = work(question->request);
+    lock.lock();
+    question->answer = std::move(answer);
+    KeepIfWanted(question);
+    answered_.notify_all();
+  }
+}
+
+void QuestionDesk::End() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  has_ended_ = true;
+  wake_.notify_all();
+  answered_.notify_all();
+}
+
+}  // namespace rollcall

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers questions over all history, one after the other, on a thread of its own. A question can take
+// longer than its caller waits: the desk goes on, and keeps the answer for a minute, for the caller that
+// asks again. It works on the same question once, however many ask it, and drops one that nobody has
+// asked for ten seconds when its turn comes. Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/steady_clock.h"
+#include "rollcall/v1/query.pb.h"
+
+namespace rollcall {
+
+class QuestionDesk {
+ public:
+  using Answer = absl::StatusOr<v1::CountIncidentsResponse>;
+  using Work = std::function<Answer(const v1::CountIncidentsRequest&)>;
+
+  explicit QuestionDesk(std::function<int64_t()> now_ns = SteadyNs) : now_ns_(std::move(now_ns)) {}
+  QuestionDesk(const QuestionDesk&) = delete;
+  QuestionDesk& operator=(const QuestionDesk&) = delete;
+
+  // Waits at most `patience`, and not at all for a question that was put off before. kAborted: the desk
+  // goes on, and the caller may ask again. kResourceExhausted: too many questions wait. kUnavailable: the
+  // desk has ended.
+  Answer Ask(const v1::CountIncidentsRequest& request, std::chrono::nanoseconds patience);
+
+  // Answers questions by `work` until End(). For one thread.
+  void Run(const Work& work);
+  void End();
+
+ private:
+  struct Question {
+    v1::CountIncidentsRequest request;
+    bool is_put_off = false;  // a caller was told to ask again
+    int callers = 0;          // that wait now
+    int64_t asked_ns = 0;     // the last time
+    std::optional<Answer> answer;
+    int64_t answered_ns = 0;
+  };
+  using QuestionPtr = std::shared_ptr<Question>;
+  using Known = std::map<std::string, QuestionPtr>;
+
+  void DropOld(int64_t now_ns);
+  Answer Give(Known::iterator at);
+  void KeepIfWanted(const QuestionPtr& question);
+
+  const std::function<int64_t()> now_ns_;
+  std::mutex mutex_;  // guards all below
+  std::condition_variable wake_, answered_;
+  Known known_;                   // by the bytes of the request
+  std::deque<QuestionPtr> open_;  // none has begun
+  bool has_ended_ = false;
+};
+
+}  // namespace rollcall

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the histories in SQLite and PostgreSQL have in common: all queries, and the tables of what a
+// restarted daemon needs. A subclass brings the connection, the layout, and the rows of incidents.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "daemon/history/history.h"
+#include "daemon/history/history_dialect.h"
+#include "daemon/history/incident_facts.h"
+#include "daemon/history/sql.h"
+
+namespace rollcall {
+
+// An incident as columns.
+struct IncidentRow {
+  std::string id, job, tenant, cause, state, signature, hang;
+  int64_t number = 0, attempt = 0, opened_ns = 0, closed_ns = 0;  // 0: not closed
+  bool is_confirmed = false;
+  std::string summary, stacks;                       // messages: without stacks, only the stacks
+  std::set<std::pair<std::string, int32_t>> culprits;  // host and rank; rank -1: only the host
+  IncidentFacts facts;
+};
+
+IncidentRow ToRow(const v1::Incident& incident);
+
+class SqlHistory : public History {
+ public:
+  bool IsInPlace() const override;
+  absl::Status Save(const v1::Incident& incident) override;
+  absl::StatusOr<v1::ListIncidentsResponse> ListWithout(const std::vector<std::string>& ids,
+                                                        const v1::ListIncidentsRequest& request,
+                                                        int64_t offset,
+                                                        int64_t limit) const override;
+  using History::Groups;
+  absl::StatusOr<v1::ListIncidentsResponse> Groups(const v1::ListIncidentsRequest& request,
+                                                   const std::string& without) const override;
+  absl::StatusOr<v1::CountIncidentsResponse> Count(
+      const v1::CountIncidentsRequest& request) const override;
+  absl::StatusOr<v1::Incident> Get(const std::string& id) const override;
+  absl::StatusOr<std::map<JobId, int>> LastNumbers() const override;
+  absl::Status SaveAlert(const AlertRow& alert) override;
+  absl::Status MarkAlert(const std::string& incident, int32_t sequence,
+                         const std::string& receiver) override;
+  absl::Status SaveHosts(const JobKey& job, const std::vector<std::string>& hosts,
+                         int64_t seen_ns) override;
+  absl::Status ForgetHosts(const JobKey& job) override;
+  absl::Status SaveAttempts(const std::map<JobKey, AttemptFacts>& attempts,
+                            int64_t seen_ns) override;
+  absl::Status ForgetAttempt(const JobKey& job) override;
+  absl::Status SaveAction(const ActionRow& action) override;
+  absl::Status SaveSilence(const v1::Silence& silence) override;
+  absl::StatusOr<std::vector<v1::Silence>> ListSilences() const override;
+  absl::StatusOr<Continuation> Load() const override;
+  absl::StatusOr<Continuation> LoadJob(const JobId& job) const override;
+  absl::Status Trim(int64_t now_ns) override;
+
+ protected:
+  // `daemon`: its name in rows; "" where the layout has no such column.
+  SqlHistory(std::unique_ptr<SqlDatabase> db, const HistoryDialect& dialect,
+             const HistoryLimits& limits, std::string daemon);
+
+  // These run inside a transaction, with the mutex.
+  virtual absl::Status SaveIncident(const IncidentRow& row) = 0;
+  virtual absl::Status InsertAction(const ActionRow& action) = 0;
+  // Deletes the incidents that are too old, or too many.
+  virtual absl::Status TrimIncidents(int64_t now_ns) = 0;
+  // After a trim, outside of a transaction.
+  virtual absl::Status Vacuum() = 0;
+  // Replaces the facts of a stored incident.
+  virtual absl::Status ReplaceFacts(const IncidentRow& row) = 0;
+  // These wait for other daemons until the end of the transaction: until none changes tables; until none
+  // counts weeks, or none saves incidents either.
+  virtual absl::Status LockTables() = 0;
+  enum class Others : uint8_t { kMaySave, kWait };
+  virtual absl::Status LockWeeks(Others others) = 0;
+
+  // For ReplaceFacts(): the incident has none now.
+  absl::Status SaveFacts(const IncidentRow& row);
+
+  const HistoryDialect& dialect_;
+  const HistoryLimits limits_;
+  const std::string daemon_;
+  mutable absl::Mutex mutex_;
+  const std::unique_ptr<SqlDatabase> db_ ABSL_PT_GUARDED_BY(mutex_);
+
+ private:
+  // Runs all of `write` or nothing.
+  template <typename Write>
+  absl::Status InTransaction(const Write& write) {
+    const absl::MutexLock lock(&mutex_);
+    SqlTransaction transaction(db_.get());
+    return transaction.End(transaction.begun().ok() ? write() : transaction.begun());
+  }
+
+  // Which rows a Continuation has: those of a job, or of this daemon's jobs.
+  class Scope;
+  // The value of the column `daemon`.
+  void BindMine(Sql* sql) const {
+    if (dialect_.has_daemons) sql->Bind(daemon_);
+  }
+
+  absl::Status AddRepeated(const v1::ListIncidentsRequest& request,
+                           v1::ListIncidentsResponse* response) const;
+  absl::Status LoadFor(const Scope& scope, Continuation* continuation) const;
+  absl::Status LoadOpen(const Scope& scope, std::vector<v1::Incident>* open) const;
+  absl::Status LoadClosed(const Scope& scope, std::vector<v1::Incident>* closed) const;
+  absl::Status LoadReceivers(std::vector<AlertRow>* alerts) const;
+  absl::Status LoadAlerts(const Scope& scope, Continuation* continuation) const;
+  absl::Status LoadHosts(const Scope& scope, std::map<JobKey, std::set<std::string>>* hosts) const;
+  absl::Status LoadAttempts(const Scope& scope, std::map<JobKey, AttemptFacts>* attempts) const;
+  absl::Status LoadSilences(std::vector<v1::Silence>* silences) const;
+  absl::Status SaveAttempt(const JobKey& job, const AttemptFacts& facts, int64_t seen_ns);
+  absl::Status DeleteJob(const char* table, const JobKey& job);
+  absl::Status TrimContinuation(int64_t now_ns);
+  absl::Status KeepShares();
+  absl::Status UncountWeek(int64_t opened_ns);
+  absl::Status CountWeek(int64_t week, int64_t mark);
+  absl::Status CountWeeks(int64_t now_ns);
+  absl::Status TrimWeeks(int64_t before_ns);
+  int64_t OldestIncident() const;
+  absl::Status FillWindow(int64_t floor_ns, int64_t* below_ns);
+  absl::Status FillFacts(int64_t now_ns);
+
+  bool has_looked_again_ = false;  // for incidents without facts, since this object began
+};
+
+}  // namespace rollcall

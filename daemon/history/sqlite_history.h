@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The history in a file of SQLite: the store of one daemon.
+//
+// Open() renames a damaged file and begins a new one. Only the owner and the group can read the file.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "daemon/history/sql_history.h"
+
+namespace rollcall {
+
+class SqliteHistory : public SqlHistory {
+ public:
+  // "" opens a history in memory. Returns kUnavailable, with the reason, if the file is unusable.
+  static absl::StatusOr<std::unique_ptr<SqliteHistory>> Open(const std::string& path,
+                                                             const HistoryLimits& limits);
+  // Opens a second connection to an open file, for List() and Get(), so that they do not wait for
+  // Save().
+  static absl::StatusOr<std::unique_ptr<SqliteHistory>> OpenToRead(const std::string& path);
+  // Renames a damaged file, and SQLite's files beside it. Returns false if that failed.
+  static bool RenameDamaged(const std::string& path);
+
+  // Whether the path still leads to the opened file.
+  bool IsInPlace() const override;
+
+ protected:
+  using Make = std::function<std::unique_ptr<SqliteHistory>(std::unique_ptr<SqlDatabase>)>;
+  // Open() of a subclass, which `make` makes.
+  static absl::StatusOr<std::unique_ptr<SqliteHistory>> OpenAs(const std::string& path,
+                                                               const Make& make);
+
+  SqliteHistory(std::unique_ptr<SqlDatabase> db, std::string path, const HistoryLimits& limits);
+  absl::Status SaveIncident(const IncidentRow& row) override;
+  absl::Status InsertAction(const ActionRow& action) override;
+  absl::Status ReplaceFacts(const IncidentRow& row) override;
+  absl::Status LockTables() override;
+  absl::Status LockWeeks(Others others) override;
+  absl::Status TrimIncidents(int64_t now_ns) override;
+  absl::Status Vacuum() override;
+
+ private:
+  absl::Status Prepare();
+  absl::Status CreateTables();
+
+  const std::string path_;
+  std::pair<uint64_t, uint64_t> file_;  // device and inode
+};
+
+}  // namespace rollcall

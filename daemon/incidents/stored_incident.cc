@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/incidents/stored_incident.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "daemon/history/history.h"
+#include "proto/whole_numbers.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kMaxNamedHosts = 5;
+constexpr Cause kCauses[] = {
+#define X(name, text) Cause::name,
+    ROLLCALL_CAUSES(X)
+#undef X
+};
+
+Cause FindCause(const std::string& name) {
+  const auto found = std::find_if(std::begin(kCauses), std::end(kCauses),
+                                  [&name](Cause cause) { return name == CauseName(cause); });
+  return found == std::end(kCauses) ? Cause::kMissingRank : *found;
+}
+
+Certainty FindCertainty(const std::string& name) {
+  for (const Certainty certainty : {Certainty::kCertain, Certainty::kLikely}) {
+    if (name == CertaintyName(certainty)) return certainty;
+  }
+  return Certainty::kPossible;
+}
+
+Culprit FromStored(const v1::Culprit& stored) {
+  Culprit culprit;
+  culprit.rank = stored.rank();
+  culprit.host = stored.host();
+  culprit.pid = stored.pid();
+  culprit.device = stored.device();
+  return culprit;
+}
+
+Verdict FromStored(const v1::Verdict& stored) {
+  Verdict verdict;
+  verdict.cause = FindCause(stored.cause());
+  verdict.certainty = FindCertainty(stored.certainty());
+  for (const v1::Culprit& culprit : stored.culprits()) {
+    verdict.culprits.push_back(FromStored(culprit));
+  }
+  verdict.waiting_ranks.assign(stored.waiting_ranks().begin(), stored.waiting_ranks().end());
+  verdict.communicator = std::strtoull(stored.communicator().id().c_str(), nullptr, 16);
+  verdict.communicator_name = stored.communicator().name();
+  verdict.communicator_size = stored.communicator().size();
+  verdict.position = static_cast<uint64_t>(std::max<int64_t>(WholeNumber(stored.call().position()), 0));
+  verdict.is_consequence = stored.is_consequence();
+  verdict.late = stored.late();
+  verdict.summary = stored.summary();
+  return verdict;
+}
+
+IncidentState FindState(const v1::Incident& incident) {
+  for (const IncidentState state :
+       {IncidentState::kConfirmed, IncidentState::kResolved, IncidentState::kEnded}) {
+    if (incident.state() == IncidentStateName(state)) return state;
+  }
+  return IncidentState::kSuspected;
+}
+
+}  // namespace
+
+Incident FromStored(const v1::Incident& stored) {
+  Incident incident;
+  incident.id = stored.id();
+  incident.job = ReadJobKey(stored);
+  incident.state = FindState(stored);
+  incident.opened_ns = NsOf(stored.opened_at());
+  incident.confirmed_ns = NsOf(stored.confirmed_at());
+  incident.closed_ns = NsOf(stored.closed_at());
+  for (const v1::Verdict& verdict : stored.verdicts()) {
+    incident.verdicts.push_back(FromStored(verdict));
+  }
+  incident.ended_ranks = static_cast<size_t>(std::max(stored.ended_ranks(), 0));
+  return incident;
+}
+
+std::string MissingHostsInWords(const std::set<std::string>& hosts) {
+  const size_t named = std::min(hosts.size(), kMaxNamedHosts);
+  const std::vector<std::string> names(hosts.begin(), std::next(hosts.begin(), long(named)));
+  if (hosts.size() == 1) {
+    return absl::StrCat(names[0], " has not reported since the daemon was restarted");
+  }
+  return absl::StrCat(hosts.size(), " hosts have not reported since the daemon was restarted",
+                      named < hosts.size() ? ", among them " : ": ", absl::StrJoin(names, ", "));
+}
+
+std::string UnreportedRanksInWords(const RankCount& ranks) {
+  return absl::StrCat("the daemon was started after the job, and of ", ranks.all, " ranks ",
+                      ranks.unreported, ranks.unreported == 1 ? " has" : " have",
+                      " not been reported since");
+}
+
+void Weaken(const std::string& line, std::vector<Verdict>* verdicts) {
+  for (Verdict& verdict : *verdicts) {
+    verdict.certainty = std::min(verdict.certainty, Certainty::kLikely);
+    verdict.missing_evidence.push_back(line);
+  }
+}
+
+void Weaken(const std::string& line, v1::Incident* incident) {
+  for (v1::Verdict& verdict : *incident->mutable_verdicts()) {
+    if (verdict.certainty() == CertaintyName(Certainty::kCertain)) {
+      verdict.set_certainty(CertaintyName(Certainty::kLikely));
+    }
+    const auto& lines = verdict.missing_evidence();
+    if (std::find(lines.begin(), lines.end(), line) == lines.end()) {
+      verdict.add_missing_evidence(line);
+    }
+  }
+}
+
+}  // namespace rollcall

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/jobs/daemon_counters.h"
+
+#include <spdlog/spdlog.h>
+
+#include "base/durations.h"
+#include "base/steady_clock.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int64_t kLogEveryNs = 60 * kSecond;
+
+}  // namespace
+
+void DaemonCounters::AddTick(double seconds) {
+  const absl::MutexLock lock(&mutex_);
+  ++values_.ticks;
+  values_.tick_seconds += seconds;
+}
+
+void DaemonCounters::CountBrokenStreams(uint64_t count) {
+  const absl::MutexLock lock(&mutex_);
+  values_.broken_agent_streams += count;
+}
+
+void DaemonCounters::CountDropped(Dropped what, uint64_t count) {
+  const auto kind = static_cast<size_t>(what);
+  uint64_t total = 0;
+  {
+    const absl::MutexLock lock(&mutex_);
+    total = values_.dropped[kind] += count;
+    const int64_t now_ns = SteadyNs();
+    if (logged_ns_[kind] != 0 && now_ns - logged_ns_[kind] < kLogEveryNs) return;
+    logged_ns_[kind] = now_ns;
+  }
+  if (what == Dropped::kTenants) {
+    spdlog::warn("dropped processes of tenants that their agent may not write ({} since the start): "
+                 "see ROLLCALL_TENANT in docs/operating.md", total);
+    return;
+  }
+  spdlog::warn("dropped {} that exceed a limit ({} since the start): see \"Limits\" in "
+               "docs/operating.md",
+               DroppedName(what), total);
+}
+
+void DaemonCounters::CountDropped(const DroppedCounts& counts) {
+  for (size_t kind = 0; kind < counts.size(); ++kind) {
+    if (counts[kind] != 0) CountDropped(static_cast<Dropped>(kind), counts[kind]);
+  }
+}
+
+DaemonCounters::Values DaemonCounters::Get() const {
+  const absl::MutexLock lock(&mutex_);
+  return values_;
+}
+
+}  // namespace rollcall

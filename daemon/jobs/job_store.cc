@@ -1,0 +1,574 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/jobs/job_store.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "base/cut_text.h"
+#include "daemon/jobs/daemon_counters.h"
+#include "daemon/access/tenant_of.h"
+#include "daemon/jobs/tick_facts.h"
+#include "rollcall/v1/agent.pb.h"
+
+namespace rollcall {
+
+struct JobStore::Job {
+  Job(JobKey key, std::shared_ptr<FleetBudget> fleet) : model(std::move(key), std::move(fleet)) {}
+
+  std::vector<ProcessKey> owned;     // its keys in JobStore::owned_, guarded by the store's mutex
+  std::atomic<uint64_t> version{0};  // of the model
+  std::atomic<int64_t> began_ns{INT64_MAX};  // as BeganNs(), written under the store's mutex
+  absl::Mutex mutex;
+  JobModel model ABSL_GUARDED_BY(mutex);
+  ShapeShare shapes ABSL_GUARDED_BY(mutex);
+  // As in the model's state. Changed under both mutexes, so each of them suffices to read.
+  std::vector<AgentBook::AgentPtr> agents;
+  absl::Mutex agents_mutex ABSL_ACQUIRED_AFTER(mutex);  // held shortly: no diagnosis holds it
+  // When each of them made its newest tick for this job, by its own clock.
+  std::vector<int64_t> made_ns ABSL_GUARDED_BY(mutex);
+};
+
+namespace {
+
+constexpr size_t kRanksOfHost = 8;  // a guess
+constexpr size_t kLeastInWholeTicks = 64;
+
+bool HasEnded(const v1::Evidence& evidence) {
+  return evidence.liveness() == v1::Evidence::EXITED || evidence.liveness() == v1::Evidence::DIED ||
+         evidence.liveness() == v1::Evidence::ENDED;
+}
+
+// The updates of a tick, by their index: first those of ended processes, in the order of the ends.
+// So a process finds that the former holder of its rank has ended.
+std::vector<int> OrderOfUpdates(const v1::Tick& tick) {
+  std::vector<int> order(static_cast<size_t>(tick.processes_size()));
+  std::iota(order.begin(), order.end(), 0);
+  const auto has_ended = [&tick](int i) { return HasEnded(tick.processes(i).evidence()); };
+  if (std::none_of(order.begin(), order.end(), has_ended)) return order;  // the usual case
+  const auto living = std::stable_partition(order.begin(), order.end(), has_ended);
+  std::stable_sort(order.begin(), living, [&tick](int a, int b) {
+    return tick.processes(a).evidence().ended_ns() < tick.processes(b).evidence().ended_ns();
+  });
+  return order;
+}
+
+// A time of the agent on the daemon's clock; `unknown_ns` for 0.
+int64_t OnDaemonClock(int64_t time_ns, const AgentBook::Origin& origin, int64_t unknown_ns) {
+  return time_ns == 0 ? unknown_ns : time_ns + origin.offset_ns;
+}
+
+}  // namespace
+
+void JobStore::Count(Dropped what) {
+  if (counters_ != nullptr) counters_->CountDropped(what, 1);
+}
+
+std::string JobStore::LimitText(const std::string& text, size_t most) {
+  if (text.size() > most) Count(Dropped::kTexts);
+  return CutText(text, most);
+}
+
+// After a change of the job's model, under the job's mutex.
+void JobStore::Changed(Job* job) {
+  job->mutex.AssertHeld();
+  const uint64_t version = job->model.version();
+  if (job->version.exchange(version) != version) ++changes_;
+  if (counters_ != nullptr) counters_->CountDropped(job->model.TakeDropped());
+}
+
+uint32_t JobStore::RecordsInWholeTicks() const {
+  const size_t members = std::max({fleet_->members(), expected_hosts_ * kRanksOfHost, size_t{1}});
+  const size_t kept = most_.record_bytes / JobModel::kBytesOfRecord / members;
+  return static_cast<uint32_t>(std::clamp(kept, kLeastInWholeTicks, JobModel::kMostRecords));
+}
+
+JobStore::Routed JobStore::Route(const AgentName& name, const v1::Tick& tick, int64_t came_ns) {
+  Routed routed;
+  routed.host = name.host;
+  routed.origin.now_ns = tick.now_ns();
+  if (came_ns != 0) routed.origin = agents_.RecordTick(name, tick.now_ns(), came_ns);
+  if (routed.origin.is_outdated) return routed;
+  const absl::MutexLock lock(&mutex_);
+  for (const int i : OrderOfUpdates(tick)) {
+    const v1::ProcessUpdate& update = tick.processes(i);
+    JobKey key;
+    std::shared_ptr<Job> job = RouteUpdate(name, routed.origin, update, &key, &routed);
+    // Without an identity it is not known yet; its identity comes with the next whole tick.
+    if (job == nullptr) continue;
+    if (routed.parts.empty() || routed.parts.back().job != job) {
+      routed.parts.push_back({std::move(key), std::move(job), {}});
+    }
+    routed.parts.back().updates.push_back(i);
+  }
+  return routed;
+}
+
+// Sets `must_restart` where the store would accept the agent's report if it began with an identity.
+std::shared_ptr<JobStore::Job> JobStore::RouteUpdate(const AgentName& agent,
+                                                     const AgentBook::Origin& origin,
+                                                     const v1::ProcessUpdate& update, JobKey* key,
+                                                     Routed* routed) {
+  const ProcessKey process = {agent.host, update.pid(), update.start_time()};
+  auto known = owned_.find(process);
+  if (update.has_identity() && known == owned_.end()) {
+    if (owned_.size() >= most_.processes) {
+      Count(Dropped::kProcesses);
+      return nullptr;
+    }
+    const std::optional<JobId> name = NameOf(update.identity(), agent);
+    if (!name.has_value()) return nullptr;
+    if (ownership_ != nullptr && !ownership_->Owns(*name)) {
+      routed->not_owned.emplace(
+          *name, std::make_pair(update.identity().tenant(), update.identity().job()));
+      return nullptr;
+    }
+    const std::optional<JobKey> placed = Place(process, *name, update.identity(), origin);
+    if (!placed.has_value()) return nullptr;
+    known = owned_.emplace(process, Owned{*placed, origin.agent}).first;
+    Job& job = *families_[*placed].jobs[placed->attempt];
+    job.owned.push_back(process);
+    job.began_ns = std::min(job.began_ns.load(),
+                            OnDaemonClock(update.identity().started_ns(), origin, 0));
+  }
+  if (known == owned_.end()) return nullptr;
+  // An agent of another tenant on this host, or a stream with another credential.
+  if (!MayWrite(known->second.job.tenant, agent.tenants)) {
+    Count(Dropped::kTenants);
+    return nullptr;
+  }
+  if (!MayReport(origin.agent, update.has_identity(), &known->second)) {
+    routed->must_restart = routed->must_restart || agents_.IsFree(known->second.agent);
+    return nullptr;
+  }
+  *key = known->second.job;
+  Family& family = families_[*key];
+  if (update.has_identity() && update.identity().has_segment() &&
+      family.attempts.SetUsesNccl(process)) {
+    RecordMember(*key, process, update.identity().global_rank());
+  }
+  if (update.has_evidence() && HasEnded(update.evidence())) {
+    const v1::Evidence& end = update.evidence();
+    family.attempts.SetEnded(process, OnDaemonClock(end.ended_after_ns(), origin, 0),
+                             OnDaemonClock(end.ended_ns(), origin, origin.now_ns));
+  }
+  return family.jobs[key->attempt];
+}
+
+void JobStore::RestoreAttempts(const std::map<JobKey, AttemptFacts>& attempts) {
+  const absl::MutexLock lock(&mutex_);
+  for (const auto& [key, facts] : attempts) {
+    if (families_.count(key) == 0) restored_[key].Restore(key.attempt, facts);
+  }
+}
+
+AttemptChanges JobStore::TakeAttemptChanges(const AttemptsToSave& whole) {
+  const absl::MutexLock lock(&mutex_);
+  AttemptChanges changes = std::exchange(attempt_changes_, {});
+  const auto add = [&changes](const JobId& name, const Attempts& attempts) {
+    for (auto& [number, facts] : attempts.AllFacts()) {
+      changes.changed.insert_or_assign(JobKey(name, number), facts);
+    }
+  };
+  for (const JobId& name : whole.jobs) {
+    const auto family = families_.find(name);
+    if (family != families_.end()) add(name, family->second.attempts);
+  }
+  if (!whole.all) return changes;
+  for (const auto& [name, attempts] : restored_) add(name, attempts);
+  for (const auto& [name, family] : families_) add(name, family.attempts);
+  return changes;
+}
+
+// A process that uses NCCL, for a restarted daemon.
+void JobStore::RecordMember(const JobKey& key, const ProcessKey& process, int32_t rank) {
+  AttemptFacts& changed = attempt_changes_.changed[key];
+  std::vector<AttemptFacts::Member> members = std::move(changed.members);
+  members.push_back({process, rank});
+  changed = families_[key].attempts.FactsOf(key.attempt);
+  changed.members = std::move(members);
+}
+
+JobStore::Family* JobStore::FindOrAddFamily(const JobId& name) {
+  const auto [family, is_new] = families_.try_emplace(name);
+  names_[name.job].insert(name);
+  auto restored = restored_.extract(name);
+  if (is_new && !restored.empty()) family->second.attempts = std::move(restored.mapped());
+  return &family->second;
+}
+
+// Whether a process of this job may begin an attempt.
+bool JobStore::HasRoom(const JobId& name) {
+  if (jobs_ < most_.jobs || families_.count(name) != 0) return true;
+  Count(Dropped::kJobs);
+  return false;
+}
+
+// Forgets the oldest attempts of the job but for this number.
+void JobStore::Evict(const JobId& name, size_t attempts) {
+  const auto family = families_.find(name);
+  while (family->second.jobs.size() > attempts) {
+    Count(Dropped::kAttempts);
+    ForgetLocked(JobKey(name, family->second.jobs.begin()->first));
+  }
+}
+
+// nullopt: the process claims a tenant that its agent may not write.
+std::optional<JobId> JobStore::NameOf(const v1::Identity& identity, const AgentName& agent) {
+  const std::optional<std::string> tenant = TenantOf(identity.tenant(), agent.tenants);
+  if (!tenant.has_value()) {
+    Count(Dropped::kTenants);
+    return std::nullopt;
+  }
+  JobId name;
+  name.tenant = *tenant;
+  name.job = LimitText(identity.job().empty() ? default_job_ : identity.job(), limits::kName);
+  return name;
+}
+
+// nullopt: there are too many jobs; or it is too early, and the agent sends the identity again when
+// the process uses NCCL.
+std::optional<JobKey> JobStore::Place(const ProcessKey& process, const JobId& name,
+                                      const v1::Identity& identity,
+                                      const AgentBook::Origin& origin) {
+  if (!HasRoom(name)) return std::nullopt;
+  ProcessStart start;
+  start.process = process;
+  start.rank = identity.global_rank();
+  start.world_size = identity.world_size();
+  start.uses_nccl = identity.has_segment();
+  start.started_ns = OnDaemonClock(identity.started_ns(), origin, origin.now_ns);
+  start.attempt = identity.has_attempt() ? identity.attempt() : -1;
+  start.restarts = LimitText(identity.restarts(), limits::kCommand);
+  start.launch = LimitText(identity.launch(), limits::kCommand);
+  start.may_rejoin = identity.may_rejoin();
+  Family& family = *FindOrAddFamily(name);
+  if (family.attempts.IsTooEarly(start)) return std::nullopt;
+  const bool is_recorded = family.attempts.IsPlaced(process);
+  const JobKey key(name, family.attempts.Place(start));
+  if (start.uses_nccl && !is_recorded) RecordMember(key, process, start.rank);
+  std::shared_ptr<Job>& job = family.jobs[key.attempt];
+  if (job != nullptr) return key;
+  job = std::make_shared<Job>(key, fleet_);
+  ++jobs_;
+  ++changes_;
+  // A job that begins again and again keeps its newest attempts; beyond the limit of jobs, two.
+  Evict(name, jobs_ > most_.jobs ? 2 : limits::kAttemptsOfJob);
+  if (family.jobs.count(key.attempt) == 0) return std::nullopt;
+  return key;
+}
+
+// The agent that reports a process first speaks for it, until that agent is gone or silent.
+bool JobStore::MayReport(const AgentBook::AgentPtr& agent, bool with_identity, Owned* owned) {
+  if (agent == nullptr || owned->agent == agent) return true;
+  const bool may = with_identity && agents_.IsFree(owned->agent);
+  if (may) {
+    owned->agent = agent;
+  } else {
+    agents_.SetRefused(agent);
+  }
+  return may;
+}
+
+void JobStore::Apply(const v1::Tick& tick, const Routed& routed, const Part& part) {
+  const absl::MutexLock lock(&part.job->mutex);
+  const int32_t agent = AddAgent(routed.origin.agent, part.job.get());
+  if (agent >= 0) {
+    // Two streams of one agent may post their ticks in another order than Route() has seen them.
+    int64_t& made_ns = part.job->made_ns[static_cast<size_t>(agent)];
+    if (tick.now_ns() < made_ns) return;
+    made_ns = tick.now_ns();
+  }
+  for (const int i : part.updates) {
+    const v1::ProcessUpdate& update = tick.processes(i);
+    const ProcessKey process = {routed.host, update.pid(), update.start_time()};
+    ApplyUpdate(process, update, routed.origin, agent, part.job.get());
+  }
+  Changed(part.job.get());
+}
+
+bool JobStore::Apply(const AgentName& name, const v1::Tick& tick, int64_t came_ns) {
+  const Routed routed = Route(name, tick, came_ns);
+  for (const Part& part : routed.parts) Apply(tick, routed, part);
+  agents_.Applied(routed.origin);
+  return !routed.must_restart;
+}
+
+void JobStore::ApplyUpdate(const ProcessKey& key, const v1::ProcessUpdate& update,
+                           const AgentBook::Origin& origin, int32_t agent, Job* job) {
+  job->mutex.AssertHeld();
+  const int64_t offset_ns = origin.offset_ns;
+  const int32_t process = job->model.AddProcess(key.host, key.pid, key.start_time);
+  if (process < 0) return;  // one too many
+  job->model.SetAgent(process, agent);
+  if (update.has_identity()) job->model.SetIdentity(process, ToIdentity(update.identity()));
+  DroppedCounts dropped = {};
+  if (update.has_evidence()) {
+    job->model.SetEvidence(process, ToEvidence(update.evidence(), offset_ns, &dropped));
+  }
+  if (!update.sites().empty()) {
+    job->model.AddSites(process, update.first_site(), ToSites(update, &dropped));
+  }
+  for (const v1::CommUpdate& comm : update.communicators()) {
+    job->model.SetProgress(process, ToProgress(comm, offset_ns, &job->shapes, &dropped),
+                           origin.now_ns);
+  }
+  dropped[static_cast<size_t>(Dropped::kShapes)] += std::exchange(job->shapes.dropped, 0);
+  if (counters_ != nullptr) counters_->CountDropped(dropped);
+}
+
+// Index of the agent in the job; -1: the tick was read from files, or the agent is one too many.
+int32_t JobStore::AddAgent(const AgentBook::AgentPtr& agent, Job* job) {
+  job->mutex.AssertHeld();
+  if (agent == nullptr) return -1;
+  const AgentName& name = AgentBook::Name(agent);
+  const int32_t index = job->model.AddAgent(name.id, name.host);
+  if (index < 0) return index;
+  const auto at = static_cast<size_t>(index);
+  if (at == job->agents.size()) job->made_ns.push_back(0);
+  if (at == job->agents.size() || job->agents[at] != agent) {
+    {
+      const absl::MutexLock lock(&job->agents_mutex);
+      job->agents.resize(std::max(job->agents.size(), at + 1));
+      job->agents[at] = agent;
+    }
+    job->made_ns[at] = 0;
+    job->model.SetAgentHeard(index, agents_.Heard({agent}).front());
+  }
+  return index;
+}
+
+void JobStore::UpdateHeard(const JobKey& key, int64_t counts_from_ns) {
+  const std::shared_ptr<Job> known = FindJob(key);
+  if (known == nullptr) return;
+  const absl::MutexLock lock(&known->mutex);
+  known->model.CountFrom(counts_from_ns);
+  const std::vector<AgentHeard> heard = agents_.Heard(known->agents);
+  for (size_t i = 0; i < heard.size(); ++i) {
+    known->model.SetAgentHeard(static_cast<int32_t>(i), heard[i]);
+  }
+  known->model.TrimRecords();
+  Changed(known.get());
+}
+
+void JobStore::SetUrgent(const std::set<JobKey>& jobs, size_t most_agents) {
+  std::vector<std::vector<AgentBook::AgentPtr>> agents;
+  for (const JobKey& key : jobs) {
+    const std::shared_ptr<Job> known = FindJob(key);
+    if (known == nullptr) continue;
+    // A diagnosis may hold the job's own mutex for long.
+    const absl::MutexLock lock(&known->agents_mutex);
+    agents.push_back(known->agents);
+  }
+  std::sort(agents.begin(), agents.end(),
+            [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  std::vector<AgentBook::AgentPtr> urgent;
+  for (const auto& of_job : agents) {
+    if (urgent.size() + of_job.size() > most_agents) break;
+    urgent.insert(urgent.end(), of_job.begin(), of_job.end());
+  }
+  agents_.SetUrgent(std::move(urgent));
+}
+
+void JobStore::SetStacks(const JobKey& key, int32_t process, const StackFacts& facts) {
+  const std::shared_ptr<Job> known = FindJob(key);
+  if (known == nullptr) return;
+  const absl::MutexLock lock(&known->mutex);
+  known->model.SetStacks(process, facts);
+  Changed(known.get());
+}
+
+void JobStore::SetHostFacts(const JobKey& key, const std::string& host, HostFacts facts) {
+  const std::shared_ptr<Job> known = FindJob(key);
+  if (known == nullptr) return;
+  const absl::MutexLock lock(&known->mutex);
+  known->model.SetHostFacts(host, std::move(facts));
+  Changed(known.get());
+}
+
+std::shared_ptr<JobStore::Job> JobStore::FindJob(const JobKey& key) const {
+  const absl::MutexLock lock(&mutex_);
+  const auto family = families_.find(key);
+  if (family == families_.end()) return nullptr;
+  const auto at = family->second.jobs.find(key.attempt);
+  return at == family->second.jobs.end() ? nullptr : at->second;
+}
+
+std::vector<JobKey> JobStore::Keys() const {
+  const absl::MutexLock lock(&mutex_);
+  std::vector<JobKey> keys;
+  for (const auto& [name, family] : families_) {
+    for (const auto& [attempt, job] : family.jobs) keys.emplace_back(name, attempt);
+  }
+  return keys;
+}
+
+std::vector<JobKey> JobStore::NewestKeys(size_t most, const Tenants& tenants) const {
+  const absl::MutexLock lock(&mutex_);
+  std::vector<JobKey> keys;
+  for (const auto& [name, family] : families_) {
+    if (keys.size() == most) break;
+    if (family.jobs.empty() || !tenants.Has(name.tenant)) continue;
+    keys.emplace_back(name, family.jobs.rbegin()->first);
+  }
+  return keys;
+}
+
+size_t JobStore::CountJobs(const Tenants& tenants) const {
+  const absl::MutexLock lock(&mutex_);
+  if (tenants.AreAll()) return families_.size();
+  return static_cast<size_t>(
+      std::count_if(families_.begin(), families_.end(),
+                    [&tenants](const auto& entry) { return tenants.Has(entry.first.tenant); }));
+}
+
+std::vector<JobKey> JobStore::KeysOf(const JobId& name) const {
+  const absl::MutexLock lock(&mutex_);
+  std::vector<JobKey> keys;
+  const auto family = families_.find(name);
+  if (family == families_.end()) return keys;
+  for (const auto& [attempt, job] : family->second.jobs) keys.emplace_back(name, attempt);
+  return keys;
+}
+
+std::set<std::string> JobStore::HostsWithProcesses() const {
+  const absl::MutexLock lock(&mutex_);
+  std::set<std::string> hosts;
+  for (const auto& [process, owned] : owned_) hosts.insert(process.host);
+  return hosts;
+}
+
+std::vector<AgentBook::AgentPtr> JobStore::BookedAgentsOf(const JobId& name) const {
+  std::vector<AgentBook::AgentPtr> agents;
+  for (const JobKey& key : KeysOf(name)) {
+    const std::shared_ptr<Job> job = FindJob(key);
+    if (job == nullptr) continue;
+    const absl::MutexLock lock(&job->agents_mutex);
+    std::copy_if(job->agents.begin(), job->agents.end(), std::back_inserter(agents),
+                 [](const AgentBook::AgentPtr& agent) { return agent != nullptr; });
+  }
+  return agents;
+}
+
+bool JobStore::IsHeard(const JobId& name) const {
+  const std::vector<AgentBook::AgentPtr> agents = BookedAgentsOf(name);
+  return std::any_of(agents.begin(), agents.end(),
+                     [this](const AgentBook::AgentPtr& agent) { return agents_.IsHeard(agent); });
+}
+
+std::vector<std::string> JobStore::AgentsOf(const JobId& name) const {
+  std::set<std::string> ids;
+  for (const AgentBook::AgentPtr& agent : BookedAgentsOf(name)) ids.insert(AgentBook::Name(agent).id);
+  // Those whose first ticks wait to be applied.
+  const absl::MutexLock lock(&mutex_);
+  const auto family = families_.find(name);
+  if (family == families_.end()) return {ids.begin(), ids.end()};
+  for (const auto& [attempt, job] : family->second.jobs) {
+    for (const ProcessKey& process : job->owned) {
+      const auto at = owned_.find(process);
+      if (at != owned_.end() && at->second.agent != nullptr) {
+        ids.insert(AgentBook::Name(at->second.agent).id);
+      }
+    }
+  }
+  return {ids.begin(), ids.end()};
+}
+
+std::vector<JobKey> JobStore::AllKeys(const std::string& job) const {
+  const absl::MutexLock lock(&mutex_);
+  std::vector<JobKey> keys;
+  const auto names = names_.find(job);
+  if (names == names_.end()) return keys;
+  for (const JobId& name : names->second) {
+    for (const auto& [attempt, known] : families_.at(name).jobs) keys.emplace_back(name, attempt);
+  }
+  return keys;
+}
+
+std::vector<JobStore::AttemptRef> JobStore::AttemptsFor(const JobId& name) const {
+  const absl::MutexLock lock(&mutex_);
+  std::vector<AttemptRef> all;
+  const auto family = families_.find(name);
+  if (family == families_.end()) return all;
+  for (auto at = family->second.jobs.rbegin(); at != family->second.jobs.rend(); ++at) {
+    all.push_back({JobKey(name, at->first), family->second.attempts.HasTwin(at->first)});
+  }
+  return all;
+}
+
+std::optional<JobKey> JobStore::Find(const std::string& tenant, const std::string& job,
+                                     std::optional<int32_t> attempt,
+                                     const Tenants& tenants) const {
+  const absl::MutexLock lock(&mutex_);
+  const auto names = names_.find(job);
+  if (names == names_.end()) return std::nullopt;
+  std::optional<JobKey> found;
+  for (const JobId& name : names->second) {
+    const Family& family = families_.at(name);
+    if ((!tenant.empty() && name.tenant != tenant) || family.jobs.empty()) continue;
+    if (!tenants.Has(name.tenant)) continue;
+    const int32_t wanted = attempt.value_or(family.jobs.rbegin()->first);
+    if (family.jobs.count(wanted) == 0) continue;
+    if (!found.has_value() || name.tenant == kDefaultTenant) found = JobKey(name, wanted);
+  }
+  return found;
+}
+
+int64_t JobStore::BeganNs(const JobKey& key) const {
+  const std::shared_ptr<Job> known = FindJob(key);
+  return known == nullptr ? 0 : known->began_ns.load();
+}
+
+bool JobStore::Has(const JobKey& key) const { return FindJob(key) != nullptr; }
+
+JobState JobStore::Get(const JobKey& key) const {
+  JobState copy;
+  Read(key, [&copy](const JobState& state) { copy = state; });
+  return copy;
+}
+
+void JobStore::Read(const JobKey& key, const std::function<void(const JobState&)>& reader) const {
+  const std::shared_ptr<Job> known = FindJob(key);
+  if (known == nullptr) return;
+  const absl::MutexLock lock(&known->mutex);
+  reader(known->model.state());
+}
+
+uint64_t JobStore::Version(const JobKey& key) const {
+  const std::shared_ptr<Job> known = FindJob(key);
+  return known == nullptr ? 0 : known->version.load();
+}
+
+bool JobStore::Forget(const JobKey& key) {
+  const absl::MutexLock lock(&mutex_);
+  const auto family = families_.find(key);
+  if (family == families_.end()) return true;
+  const auto job = family->second.jobs.find(key.attempt);
+  // Only under this mutex the job gets another owner, so nobody else has it now.
+  if (job != family->second.jobs.end() && job->second.use_count() > 1) return false;
+  ForgetLocked(key);
+  // The next owner continues from what is stored about it.
+  if (ownership_ != nullptr && !ownership_->Owns(key)) attempt_changes_.forgotten.erase(key);
+  if (!family->second.jobs.empty()) return true;
+  families_.erase(family);
+  const auto names = names_.find(key.job);
+  names->second.erase(key);
+  if (names->second.empty()) names_.erase(names);
+  return true;
+}
+
+void JobStore::ForgetLocked(const JobKey& key) {
+  const auto family = families_.find(key);
+  if (family == families_.end()) return;
+  const auto at = family->second.jobs.find(key.attempt);
+  if (at == family->second.jobs.end()) return;
+  for (const ProcessKey& process : at->second->owned) owned_.erase(process);
+  family->second.jobs.erase(at);
+  family->second.attempts.Forget(key.attempt);
+  attempt_changes_.changed.erase(key);
+  attempt_changes_.forgotten.insert(key);
+  --jobs_;
+  ++changes_;
+}
+
+}  // namespace rollcall

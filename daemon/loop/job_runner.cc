@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/loop/job_runner.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "daemon/report/public_ranks.h"
+#include "daemon/report/status_view.h"
+#include "base/steady_clock.h"
+
+namespace rollcall {
+namespace {
+
+// For one turn on a worker; then the other jobs have theirs.
+constexpr int64_t kApplyWithinNs = 20'000'000;
+// A diagnosis that takes long leaves most of the worker's time to the ticks.
+constexpr int64_t kPauseTimesCost = 4;
+
+bool IsSilent(const Process& process) { return process.liveness == Liveness::kSilent; }
+
+// A lost host never reports the end of its processes.
+bool AllEndedOrSilent(const JobState& state) {
+  return std::all_of(
+      state.processes.begin(), state.processes.end(),
+      [](const Process& process) { return HasEnded(process) || IsSilent(process); });
+}
+
+}  // namespace
+
+bool JobRunner::Post(std::shared_ptr<TickInTransit> tick, size_t part) {
+  const absl::MutexLock lock(&mutex_);
+  if (is_over_) return false;
+  mail_.push_back({std::move(tick), part});
+  return true;
+}
+
+void JobRunner::DiagnoseNext() {
+  const absl::MutexLock lock(&mutex_);
+  diagnose_next_ = true;
+}
+
+bool JobRunner::IsIdle() const {
+  const absl::MutexLock lock(&mutex_);
+  return mail_.empty() && !is_running_ && !diagnose_next_;
+}
+
+bool JobRunner::is_over() const {
+  const absl::MutexLock lock(&mutex_);
+  return is_over_;
+}
+
+int64_t JobRunner::Run() {
+  {
+    const absl::MutexLock lock(&mutex_);
+    is_running_ = true;
+  }
+  const bool has_more = ApplyMail();
+  const int64_t now_ns = parts_.timeline->Now();
+  if (IsDiagnosisDue(now_ns)) Diagnose(now_ns);
+  const int64_t wake_ns = NextWakeNs();
+  const absl::MutexLock lock(&mutex_);
+  is_running_ = false;
+  if (is_over_) return WorkerPool::kNever;
+  if (has_more || !mail_.empty() || diagnose_next_) return WorkerPool::kAtOnce;
+  return SteadyNs() + std::max<int64_t>(wake_ns - parts_.timeline->Now(), 0);
+}
+
+// True: there is more.
+bool JobRunner::ApplyMail() {
+  const int64_t until_ns = SteadyNs() + kApplyWithinNs;
+  do {
+    Mail mail;
+    {
+      const absl::MutexLock lock(&mutex_);
+      if (mail_.empty()) return false;
+      mail = std::move(mail_.front());
+      mail_.pop_front();
+    }
+    const JobStore::Routed& routed = mail.tick->routed();
+    parts_.store->Apply(mail.tick->tick(), routed, routed.parts[mail.part]);
+  } while (SteadyNs() < until_ns);
+  return true;
+}
+
+bool JobRunner::IsDiagnosisDue(int64_t now_ns) {
+  const absl::MutexLock lock(&mutex_);
+  return std::exchange(diagnose_next_, false) || now_ns >= next_ns_;
+}
+
+// A job whose processes have all ended rests until it is forgotten, unless a tick changes it. An
+// agent that was silent may return without a change.
+int64_t JobRunner::NextWakeNs() const {
+  const bool rests = ended_ns_ != 0 && !is_any_silent_ && parts_.store->Version(key_) == version_ &&
+                     !parts_.incidents->NeedsDiagnosis(key_);
+  return rests ? std::max(next_ns_, ended_ns_ + options_.keep_ended_ns) : next_ns_;
+}
+
+// Another diagnosis would find what the last one found.
+bool JobRunner::IsUnchanged(uint64_t version, int64_t now_ns) const {
+  return version == version_ && now_ns < diagnoser_.NextDueNs() && now_ns < start_.NextDueNs() &&
+         !parts_.rates->IsDue(key_, now_ns) && !parts_.incidents->NeedsDiagnosis(key_);
+}
+
+void JobRunner::Diagnose(int64_t now_ns) {
+  const int64_t begun_ns = SteadyNs();
+  if (parts_.ownership != nullptr && !parts_.ownership->Owns(key_)) return Release();
+  // Newer attempts took its room, whether its processes had ended or not.
+  if (!parts_.store->Has(key_)) return Forget(now_ns);
+  parts_.store->UpdateHeard(key_, parts_.timeline->counts_from_ns());
+  const uint64_t version = parts_.store->Version(key_);
+  next_ns_ = now_ns + options_.interval_ns;
+  if (ended_ns_ != 0 && version == version_) {
+    // No report closes the incident of a job whose hosts are lost.
+    const bool is_needed = parts_.incidents->NeedsDiagnosis(key_);
+    if ((is_any_silent_ || !is_needed) && now_ns - ended_ns_ >= options_.keep_ended_ns) {
+      return Forget(now_ns);
+    }
+    if (!is_needed) return;
+  }
+  if (IsUnchanged(version, now_ns)) return;
+  Wanted wanted;
+  const int64_t began_ns = parts_.store->BeganNs(key_);
+  parts_.store->Read(key_, [&](const JobState& state) { wanted = Judge(state, now_ns, began_ns); });
+  version_ = version;
+  for (const StackRequest& request : wanted.stacks) parts_.stacks->Request(request);
+  if (parts_.host_facts != nullptr) parts_.host_facts->Request(wanted.host_facts);
+  const int64_t cost_ns = SteadyNs() - begun_ns;
+  parts_.counters->AddTick(static_cast<double>(cost_ns) / 1e9);
+  next_ns_ = now_ns + std::max(options_.interval_ns, kPauseTimesCost * cost_ns);
+}
+
+// A look at the hosts of a suspected hang.
+HostFactsRequest JobRunner::NextHostFacts(const JobState& state,
+                                          const std::vector<int32_t>& involved) {
+  if (involved.empty()) return {};
+  const JobBrief brief = parts_.incidents->Brief(key_);
+  return host_facts_.Next(state, brief.live ? brief.live->id : "", involved);
+}
+
+JobRunner::Wanted JobRunner::Judge(const JobState& state, int64_t now_ns, int64_t began_ns) {
+  std::vector<Verdict> verdicts = diagnoser_.Run(state, now_ns, options_.limits);
+  if (parts_.rates->IsDue(key_, now_ns)) {
+    parts_.rates->Count(key_, now_ns, CallsEntered(state), PublicRanks(state).count());
+  }
+  const std::vector<int32_t> at_start = start_.Next(state, now_ns, options_.limits);
+  const std::vector<int32_t> involved = InvolvedProcesses(verdicts);
+  Wanted wanted;
+  wanted.stacks = parts_.incidents->Apply(state, std::move(verdicts), now_ns, began_ns);
+  wanted.host_facts = NextHostFacts(state, involved);
+  if (!at_start.empty()) wanted.stacks.push_back(MakeStackRequest(state, at_start));
+  is_any_silent_ = std::any_of(state.processes.begin(), state.processes.end(), IsSilent);
+  if (!AllEndedOrSilent(state)) {
+    ended_ns_ = 0;
+  } else if (ended_ns_ == 0) {
+    ended_ns_ = now_ns;
+  }
+  return wanted;
+}
+
+void JobRunner::Forget(int64_t now_ns) {
+  if (!parts_.store->Forget(key_)) return;
+  parts_.incidents->Forget(key_, now_ns);
+  BeginAnew();
+}
+
+void JobRunner::Release() {
+  if (parts_.store->Has(key_) && !parts_.store->Forget(key_)) return;
+  parts_.incidents->ReleaseUnowned(key_);
+  BeginAnew();
+}
+
+void JobRunner::BeginAnew() {
+  parts_.rates->Forget(key_);
+  diagnoser_ = Diagnoser();
+  start_ = StartWatch();
+  host_facts_ = HostFactsWatch();
+  ended_ns_ = 0;
+  version_ = 0;
+  const absl::MutexLock lock(&mutex_);
+  // The store may have begun another job of this key meanwhile.
+  is_over_ = mail_.empty();
+}
+
+}  // namespace rollcall

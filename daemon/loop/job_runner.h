@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of one job in the daemon: applies its ticks, diagnoses it, gives what was found to the
+// incident book, and requests the stacks that an incident needs.
+//
+// Each job has a mailbox of ticks that have come and are not applied. A worker empties the mailbox,
+// then diagnoses if that is due and something has changed. One worker at a time runs a job, so a
+// huge job occupies one worker and delays no other job.
+//
+// The mailbox is bounded without a limit of its own: an agent's stream is read again only after its
+// tick was applied, so it holds one message for each stream at most.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "daemon/diagnosis/diagnose.h"
+#include "daemon/jobs/call_rate.h"
+#include "daemon/jobs/daemon_counters.h"
+#include "daemon/loop/host_facts_desk.h"
+#include "daemon/loop/host_facts_watch.h"
+#include "daemon/incidents/incident_book.h"
+#include "daemon/jobs/job_store.h"
+#include "daemon/loop/stack_desk.h"
+#include "daemon/loop/start_watch.h"
+#include "daemon/jobs/timeline.h"
+#include "base/worker_pool.h"
+
+namespace rollcall {
+
+// A tick on its way to the jobs that it concerns. The last of them to let go of it ends its way.
+class TickInTransit {
+ public:
+  // `applied` is called once, on any thread.
+  TickInTransit(std::shared_ptr<const v1::Tick> tick, JobStore::Routed routed,
+                std::function<void()> applied)
+      : tick_(std::move(tick)), routed_(std::move(routed)), applied_(std::move(applied)) {}
+  ~TickInTransit() { applied_(); }
+  TickInTransit(const TickInTransit&) = delete;
+  TickInTransit& operator=(const TickInTransit&) = delete;
+
+  const v1::Tick& tick() const { return *tick_; }
+  const JobStore::Routed& routed() const { return routed_; }
+
+ private:
+  const std::shared_ptr<const v1::Tick> tick_;
+  const JobStore::Routed routed_;
+  const std::function<void()> applied_;
+};
+
+class JobRunner : public WorkerPool::Task {
+ public:
+  // All outlive this object.
+  struct Parts {
+    JobStore* store;
+    IncidentBook* incidents;
+    StackDesk* stacks;
+    CallRates* rates;
+    DaemonCounters* counters;
+    Timeline* timeline;
+    HostFactsDesk* host_facts = nullptr;  // nullptr: nobody asks for facts about hosts
+    const JobOwnership* ownership = nullptr;  // nullptr: all jobs are this daemon's
+  };
+  struct Options {
+    Limits limits;
+    int64_t interval_ns = 100'000'000;  // between two diagnoses
+    // The job is forgotten when its processes have ended, or were silent, for that long.
+    int64_t keep_ended_ns = 0;
+  };
+
+  JobRunner(JobKey key, Parts parts, const Options& options)
+      : key_(std::move(key)), parts_(parts), options_(options) {}
+
+  // `part`: index into the tick's Routed::parts. Returns false, and takes nothing, once is_over().
+  bool Post(std::shared_ptr<TickInTransit> tick, size_t part) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The next run diagnoses what has changed, whatever the time is.
+  void DiagnoseNext() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether all that was posted is applied and all that DiagnoseNext() wants is done.
+  bool IsIdle() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  int64_t Run() override ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The job has ended long ago, and was forgotten.
+  bool is_over() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Mail {
+    std::shared_ptr<TickInTransit> tick;
+    size_t part = 0;
+  };
+
+  bool ApplyMail() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool IsDiagnosisDue(int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
+  int64_t NextWakeNs() const;
+  bool IsUnchanged(uint64_t version, int64_t now_ns) const;
+  void Diagnose(int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
+  HostFactsRequest NextHostFacts(const JobState& state, const std::vector<int32_t>& involved);
+  // What an incident needs of agents.
+  struct Wanted {
+    std::vector<StackRequest> stacks;
+    HostFactsRequest host_facts;
+  };
+  // `began_ns`: when the job began.
+  Wanted Judge(const JobState& state, int64_t now_ns, int64_t began_ns);
+  void Forget(int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Another daemon has the job.
+  void Release() ABSL_LOCKS_EXCLUDED(mutex_);
+  void BeginAnew() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const JobKey key_;
+  const Parts parts_;
+  const Options options_;
+
+  // Of the worker that runs it.
+  Diagnoser diagnoser_;
+  StartWatch start_;
+  HostFactsWatch host_facts_;
+  int64_t ended_ns_ = 0;  // when all its processes had ended or were silent; 0: they are not
+  bool is_any_silent_ = false;
+  uint64_t version_ = 0;  // of the state that was diagnosed last
+  int64_t next_ns_ = 0;   // when the next diagnosis is due
+
+  mutable absl::Mutex mutex_;  // taken last
+  std::deque<Mail> mail_ ABSL_GUARDED_BY(mutex_);
+  bool is_running_ ABSL_GUARDED_BY(mutex_) = false;
+  bool diagnose_next_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_over_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace rollcall

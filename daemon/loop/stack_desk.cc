@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/loop/stack_desk.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "daemon/report/program_line.h"
+#include "daemon/agents/stack_motion.h"
+#include "daemon/loop/start_watch.h"
+#include "rollcall/v1/agent.pb.h"
+#include "rollcall/v1/query.pb.h"
+
+namespace rollcall {
+namespace {
+
+constexpr std::chrono::seconds kReplyTimeout{15};  // for people
+constexpr char kNotConnected[] = "the agent of its host is not connected";
+
+// By agent id.
+std::map<std::string, v1::DaemonMessage> MessagesFor(uint64_t number, const StackRequest& request) {
+  std::map<std::string, v1::DaemonMessage> messages;
+  for (const RequestedProcess& process : request.processes) {
+    v1::TakeStacks* take = messages[process.agent].mutable_take_stacks();
+    take->set_request(number);
+    v1::ProcessRef* wanted = take->add_processes();
+    wanted->set_pid(process.pid);
+    wanted->set_start_time(process.start_time);
+  }
+  return messages;
+}
+
+}  // namespace
+
+StackDesk::StackDesk(Send send, JobStore* store, IncidentBook* incidents, Timeline* timeline,
+                     DaemonCounters* counters)
+    : send_(std::move(send)),
+      store_(store),
+      incidents_(incidents),
+      timeline_(timeline),
+      counters_(counters) {}
+
+void StackDesk::Request(const StackRequest& request) {
+  const StackRequests::Opened opened = requests_.Open(request);
+  if (opened.has_removed && counters_ != nullptr) counters_->CountDropped(Dropped::kStacks, 1);
+  SendToAgents(opened.number, request);
+}
+
+void StackDesk::SendToAgents(uint64_t number, const StackRequest& request) {
+  std::set<std::string> unreachable;
+  for (const auto& [agent, message] : MessagesFor(number, request)) {
+    if (!send_(agent, message)) unreachable.insert(agent);
+  }
+  if (unreachable.empty()) return;
+  for (const StackResult& result : requests_.Fail(number, unreachable, kNotConnected)) {
+    Deliver(result);
+  }
+}
+
+// Passes the result to the incident that requested it, if any, and to the job's state.
+void StackDesk::Deliver(const StackResult& result) {
+  Motion motion = Motion::kUnknown;
+  if (!result.incident.empty()) {
+    const auto judged = incidents_->AddStack(result);
+    if (!judged.has_value()) return;
+    motion = *judged;
+  }
+  if (!result.is_reply) return;
+  store_->SetStacks(
+      result.job, result.process,
+      {motion, FunctionNames(result.stack), FindPlace(result.stack), WaitsForOthers(result.stack),
+       timeline_->Now()});
+}
+
+absl::Status StackDesk::Stream(const JobKey& job, const v1::TakeStacksRequest& request,
+                               const std::function<bool(const v1::ProcessStack&)>& on_stack) {
+  StackRequest wanted;
+  store_->Read(job,
+               [&](const JobState& state) { wanted = MakeStackRequest(state, request); });
+  if (wanted.processes.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat("job ", ToText(job), " has no living process of these ranks and hosts"));
+  }
+  const uint64_t number = requests_.OpenForReader(wanted);
+  SendToAgents(number, wanted);
+  const StackRequests::Deadline deadline = std::chrono::steady_clock::now() + kReplyTimeout;
+  while (const auto stack = requests_.Next(number, deadline)) {
+    if (on_stack(*stack)) continue;
+    requests_.Drop(number);
+    break;
+  }
+  return absl::OkStatus();
+}
+
+void StackDesk::OnStackReply(const AgentName& agent, const v1::StackReply& reply) {
+  const auto result = requests_.AddReply(reply.request(), agent, reply.stack());
+  if (result.has_value()) Deliver(*result);
+}
+
+}  // namespace rollcall

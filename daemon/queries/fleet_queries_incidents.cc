@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Incidents and silences of all daemons on one database.
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "daemon/queries/fleet_queries.h"
+#include "daemon/history/incident_list.h"
+#include "daemon/history/history.h"
+
+namespace rollcall {
+namespace {
+
+v1::IncidentRequest WithId(const std::string& id) {
+  v1::IncidentRequest request;
+  request.set_id(id);
+  return request;
+}
+
+// Adds to `response` what it lacks, newest first.
+void AddLive(std::vector<v1::Incident> others, v1::ListIncidentsResponse* response) {
+  std::vector<v1::Incident> all;
+  std::set<std::string> known;
+  for (v1::Incident& own : *response->mutable_incidents()) others.push_back(std::move(own));
+  // What this daemon has comes last, and counts first.
+  for (auto at = others.rbegin(); at != others.rend(); ++at) {
+    if (known.insert(at->id()).second) all.push_back(std::move(*at));
+  }
+  std::sort(all.begin(), all.end(), &ComesBefore);
+  response->clear_incidents();
+  for (v1::Incident& incident : all) *response->add_incidents() = std::move(incident);
+  response->set_total(response->incidents_size());
+}
+
+}  // namespace
+
+// What the others have in memory and `request` selects. `silent`: those that do not answer.
+std::vector<v1::Incident> FleetQueries::AskForIncidents(const v1::ListIncidentsRequest& request,
+                                                        std::vector<std::string>* silent) const {
+  const std::vector<DaemonRow> others = peers_->Others();
+  auto answers = AskEach(others, request);
+  std::vector<v1::Incident> incidents;
+  for (size_t i = 0; i < others.size(); ++i) {
+    if (!answers[i].ok()) {
+      silent->push_back(others[i].name);
+      continue;
+    }
+    for (v1::Incident& incident : *answers[i]->mutable_incidents()) {
+      incidents.push_back(std::move(incident));
+    }
+  }
+  return incidents;
+}
+
+std::vector<DaemonRow> FleetQueries::WithDatabase(const std::vector<DaemonRow>& daemons) const {
+  v1::ListIncidentsRequest newest;  // the answer has a note unless it is that of the database
+  newest.set_limit(1);
+  newest.set_rows_only(true);
+  const auto answers = AskEach(daemons, newest);
+  std::vector<DaemonRow> result;
+  for (size_t i = 0; i < daemons.size(); ++i) {
+    if (answers[i].ok() && answers[i]->note().empty()) result.push_back(daemons[i]);
+  }
+  return result;
+}
+
+absl::StatusOr<v1::ListIncidentsResponse> FleetQueries::ListIncidents(
+    const v1::ListIncidentsRequest& request) const {
+  if (request.grouped() && !IsAgent()) return local_->ListIncidents(request);
+  std::vector<std::string> silent;
+  if (request.live_only() || IsAgent()) {
+    absl::StatusOr<v1::ListIncidentsResponse> response = local_->ListIncidents(request);
+    if (!response.ok()) return response;
+    AddLive(AskForIncidents(request, &silent), &*response);
+    if (!silent.empty()) {
+      response->set_note(absl::StrCat(response->note(), response->note().empty() ? "" : "; ",
+                                      "without the incidents of ", absl::StrJoin(silent, ", "),
+                                      ", which does not answer"));
+    }
+    return response;
+  }
+  // All that are open: the request may select the state in the history, and not the newest one. The
+  // history has those of a silent daemon, as they were some seconds ago.
+  v1::ListIncidentsRequest open;
+  open.set_live_only(true);
+  open.set_open_only(true);
+  open.set_with_stacks(request.with_stacks());
+  return local_->ListIncidentsWith(request, AskForIncidents(open, &silent));
+}
+
+absl::StatusOr<v1::Incident> FleetQueries::GetIncident(const std::string& id) const {
+  absl::StatusOr<v1::Incident> own = local_->GetIncident(id);
+  if (own.ok()) {
+    if (own->has_closed_at()) return own;
+    const JobKey job = ReadJobKey(*own);
+    const std::optional<DaemonRow> owner = OtherOwnerOf(job.tenant, job.job);
+    if (!owner.has_value()) return own;
+    auto newest = peers_->Ask(AskOf(*owner, peers_->options().patience_ns), WithId(id));
+    return newest.ok() ? newest : own;
+  }
+  // Not in the history yet.
+  for (auto& answer : AskEach(peers_->Others(), WithId(id))) {
+    if (answer.ok()) return std::move(answer);
+  }
+  return own;
+}
+
+// The owner of its job has the incident in memory: what another daemon writes, it would overwrite.
+absl::StatusOr<v1::Incident> FleetQueries::ActOnIncident(const std::string& id,
+                                                         const std::string& action,
+                                                         const std::string& text,
+                                                         const std::string& who) {
+  const absl::StatusOr<v1::Incident> seen = GetIncident(id);
+  if (!seen.ok()) return seen;
+  const JobKey job = ReadJobKey(*seen);
+  const std::optional<DaemonRow> owner = OtherOwnerOf(job.tenant, job.job);
+  if (!owner.has_value()) return local_->ActOnIncident(id, action, text, who);
+  PeerAsk ask = AskOf(*owner, peers_->options().patience_ns);
+  ask.caller.set_name(who);
+  ask.caller.set_role(std::string(RoleName(Role::kOperator)));
+  ask.is_action = true;
+  v1::IncidentActionRequest request;
+  request.set_id(id);
+  request.set_action(action);
+  request.set_text(text);
+  return peers_->Ask(ask, request);
+}
+
+absl::StatusOr<v1::CountIncidentsResponse> FleetQueries::CountIncidents(
+    const v1::CountIncidentsRequest& request) const {
+  return local_->CountIncidents(request);
+}
+
+// All daemons have them, some seconds after one has.
+v1::ListSilencesResponse FleetQueries::ListSilences() const { return local_->ListSilences(); }
+
+absl::StatusOr<v1::Silence> FleetQueries::AddSilence(const v1::Silence& wanted, int64_t seconds,
+                                                     const std::string& who) {
+  return local_->AddSilence(wanted, seconds, who);
+}
+
+absl::StatusOr<v1::Silence> FleetQueries::EndSilence(const std::string& id) {
+  return local_->EndSilence(id);
+}
+
+}  // namespace rollcall

@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/queries/queries.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "daemon/access/access.h"
+#include "daemon/model/cause_name.h"
+#include "daemon/access/daemon_security.h"
+#include "daemon/incidents/incident_actions.h"
+#include "daemon/history/incident_list.h"
+#include "daemon/queries/metrics.h"
+#include "daemon/queries/no_such_job.h"
+#include "daemon/access/refusals.h"
+#include "daemon/report/calls_view.h"
+#include "daemon/report/communicator_view.h"
+#include "daemon/report/job_view.h"
+#include "daemon/report/processes_view.h"
+#include "daemon/report/status_view.h"
+#include "daemon/history/incident_facts.h"
+#include "daemon/words/rank_ranges.h"
+#include "proto/whole_numbers.h"
+
+namespace rollcall {
+namespace {
+
+absl::Status CheckFactKind(const std::string& kind) {
+  if (IsFactKind(kind)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("\"by\" is one of ", absl::StrJoin(FactKinds(), ", "),
+                                                 " and ", kLabelKind, "NAME; not \"", kind, "\""));
+}
+
+// A running job without calls that has waited for this many seconds has the state "waiting".
+constexpr double kLeastWaitSeconds = 2;
+constexpr double kDaySeconds = 86'400;
+constexpr int64_t kClocksDifferNs = int64_t{60} * 1'000'000'000;  // of a browser and the daemon
+constexpr char kTwin[] =
+    "another job with this name was alive when this one began: each is an attempt of its own";
+
+// These two move the times of calls to the wall clock.
+void MoveCalls(int64_t by_ns, v1::CommunicatorCalls* calls) {
+  const double seconds = static_cast<double>(by_ns) / 1e9;
+  for (v1::CallSpan& span : *calls->mutable_calls()) {
+    span.set_entered_seconds(span.entered_seconds() + seconds);
+    if (span.returned_seconds() == 0) continue;
+    span.set_returned_seconds(span.returned_seconds() + seconds);
+  }
+}
+
+void MoveCalls(int64_t by_ns, v1::CallsResponse* response) {
+  for (v1::RankCalls& rank : *response->mutable_ranks()) {
+    for (v1::CommunicatorCalls& calls : *rank.mutable_communicators()) MoveCalls(by_ns, &calls);
+  }
+}
+
+bool Waits(const v1::JobStatus& status) {
+  return status.state() == "running" && status.calls_per_second() == 0 &&
+         std::any_of(status.communicators().begin(), status.communicators().end(),
+                     [](const v1::CommunicatorStatus& comm) {
+                       return comm.waited_seconds() >= kLeastWaitSeconds;
+                     });
+}
+
+}  // namespace
+
+std::unique_ptr<QuerySource> Queries::SeenBy(Tenants tenants) const {
+  return std::make_unique<Queries>(parts_, std::move(tenants));
+}
+
+std::unique_ptr<QuerySource> Queries::SeenByAgent(const Identity& agent) const {
+  return std::make_unique<Queries>(parts_, TenantsFor(agent), agent);
+}
+
+bool Queries::Sees(const JobKey& key) const {
+  if (!tenants_.Has(key.tenant)) return false;
+  if (!agent_.has_value()) return true;
+  bool is_of_its_hosts = false;
+  parts_.store->Read(key, [&](const JobState& state) {
+    is_of_its_hosts =
+        std::any_of(state.agents.begin(), state.agents.end(),
+                    [this](const AgentState& one) { return agent_->MaySpeakFor(one.host); });
+  });
+  return is_of_its_hosts;
+}
+
+std::optional<JobKey> Queries::Find(const JobSelector& selector) const {
+  const std::optional<JobKey> key =
+      parts_.store->Find(selector.tenant, selector.job, selector.attempt, tenants_);
+  return key.has_value() && Sees(*key) ? key : std::nullopt;
+}
+
+absl::Status Queries::NoSuchJob(const JobSelector& selector) const {
+  if (agent_.has_value()) {
+    return absl::NotFoundError(
+        absl::StrCat("no job \"", selector.job, "\" on the hosts of ", agent_->name));
+  }
+  const std::optional<JobKey> newest =
+      parts_.store->Find(selector.tenant, selector.job, std::nullopt, tenants_);
+  if (selector.attempt.has_value() && newest.has_value()) {
+    std::vector<int32_t> attempts;
+    for (const JobStore::AttemptRef& known : parts_.store->AttemptsFor(*newest)) {
+      attempts.push_back(known.key.attempt);
+    }
+    return absl::NotFoundError(absl::StrCat(
+        "job \"", selector.job, "\" has no attempt ", *selector.attempt, "; it has ",
+        attempts.size() == 1 ? "attempt " : "attempts ", RankRanges(attempts).List()));
+  }
+  std::vector<JobId> jobs;
+  for (const JobKey& key : parts_.store->NewestKeys(kMostJobsCompared, tenants_)) {
+    jobs.push_back(static_cast<const JobId&>(key));
+  }
+  return NoSuchJobAmong(jobs, parts_.store->CountJobs(tenants_), selector.job);
+}
+
+// The newest attempts: first of the jobs with an open incident, then of the others, both by name.
+std::vector<JobKey> Queries::JobsInOrder() const {
+  std::vector<JobKey> keys = parts_.store->NewestKeys(SIZE_MAX, tenants_);
+  const std::set<JobKey> open = parts_.incidents->OpenJobs();
+  std::stable_partition(keys.begin(), keys.end(),
+                        [&open](const JobKey& key) { return open.count(key) != 0; });
+  return keys;
+}
+
+bool Queries::RunsOn(const JobKey& key, const std::string& host) const {
+  bool runs = false;
+  parts_.store->Read(key, [&](const JobState& state) {
+    runs = std::any_of(state.processes.begin(), state.processes.end(),
+                       [&host](const Process& process) { return process.host == host; });
+  });
+  return runs;
+}
+
+// The newest attempt of the job that has had a process on the host.
+std::optional<JobKey> Queries::NewestOn(const JobKey& key, const std::string& host) const {
+  for (const JobStore::AttemptRef& attempt : parts_.store->AttemptsFor(key)) {
+    if (RunsOn(attempt.key, host)) return attempt.key;
+  }
+  return std::nullopt;
+}
+
+// The part of the list that the selector asks for. Sets the number of jobs in the whole list.
+std::vector<JobKey> Queries::ListJobs(const JobSelector& selector, size_t* total) const {
+  std::vector<JobKey> keys;
+  for (const JobKey& key : JobsInOrder()) {
+    if (selector.host.empty()) {
+      keys.push_back(key);
+    } else if (const std::optional<JobKey> attempt = NewestOn(key, selector.host)) {
+      keys.push_back(*attempt);
+    }
+  }
+  *total = keys.size();
+  keys.erase(keys.begin(),
+             keys.begin() + static_cast<ptrdiff_t>(std::min(selector.offset, keys.size())));
+  if (keys.size() > selector.most) keys.resize(selector.most);
+  return keys;
+}
+
+void Queries::AddIncidents(const JobKey& key, v1::JobStatus* status) const {
+  JobBrief brief = parts_.incidents->Brief(key);
+  for (std::string& warning : brief.warnings) status->add_warnings(std::move(warning));
+  if (brief.last.has_value()) status->mutable_last_incident()->Swap(&*brief.last);
+  if (!brief.live.has_value()) return;
+  status->set_state(brief.live->is_confirmed ? "hung" : "suspected");
+  status->set_summary(brief.live->summary);
+}
+
+void Queries::AddAttempts(const JobKey& key, int64_t now_ns, v1::JobStatus* status) const {
+  for (const JobStore::AttemptRef& other : parts_.store->AttemptsFor(key)) {
+    if (other.key == key) {
+      if (other.has_twin) status->add_warnings(kTwin);
+      continue;
+    }
+    if (!Sees(other.key)) continue;
+    v1::JobStatus whole;
+    AddJobStatus(other.key, now_ns, false, &whole);
+    v1::AttemptStatus* attempt = status->add_attempts();
+    attempt->set_attempt(other.key.attempt);
+    attempt->set_state(whole.state());
+    attempt->set_processes(whole.processes());
+    attempt->set_processes_alive(whole.processes_alive());
+    attempt->set_since(whole.since());
+    attempt->set_processes_died(whole.processes_died());
+    if (whole.has_ended_at()) *attempt->mutable_ended_at() = whole.ended_at();
+    if (!whole.has_last_incident()) continue;
+    attempt->mutable_last_incident()->Swap(whole.mutable_last_incident());
+  }
+}
+
+void Queries::AddJobStatus(const JobKey& key, int64_t now_ns, bool with_communicators,
+                           v1::JobStatus* status) const {
+  parts_.store->Read(key, [&](const JobState& state) {
+    FillJobStatus(state, now_ns, with_communicators, status,
+                  parts_.timeline->ToWallTime(now_ns) - now_ns);
+  });
+  status->set_calls_per_second(parts_.rates->Now(key));
+  AddIncidents(key, status);
+  if (Waits(*status)) status->set_state("waiting");
+}
+
+v1::StatusResponse Queries::GetStatus(const JobSelector& selector,
+                                      bool with_communicators) const {
+  v1::StatusResponse response;
+  response.set_rollcall_version(ROLLCALL_VERSION);
+  const int64_t now_ns = parts_.timeline->Now();
+  *response.mutable_now() = ToTimestamp(parts_.timeline->ToWallTime(now_ns));
+  response.set_agents(parts_.agents->agents());
+  std::vector<JobKey> keys;
+  if (selector.job.empty() && !agent_.has_value()) {
+    JobSelector page = selector;
+    page.most = std::min(selector.most, kMaxJobsListed);
+    size_t total = 0;
+    keys = ListJobs(page, &total);
+    response.set_jobs_total(static_cast<int32_t>(total));
+  } else if (const std::optional<JobKey> key = Find(selector)) {
+    keys.push_back(*key);
+  }
+  for (const JobKey& key : keys) {
+    v1::JobStatus* status = response.add_jobs();
+    AddJobStatus(key, now_ns, with_communicators, status);
+    AddAttempts(key, now_ns, status);
+  }
+  return response;
+}
+
+absl::StatusOr<v1::JobView> Queries::GetPast(const JobKey& key, int64_t at_ns) const {
+  const int64_t now_ns = parts_.timeline->Now();
+  const int64_t wall_ns = parts_.timeline->ToWallTime(now_ns);
+  if (at_ns > wall_ns + kClocksDifferNs) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"at\" is in the future: the daemon's clock says ",
+                     absl::FormatTime(absl::RFC3339_sec, absl::FromUnixNanos(wall_ns),
+                                      absl::UTCTimeZone())));
+  }
+  absl::StatusOr<v1::JobView> view = parts_.past->Find(key, at_ns);
+  if (!view.ok()) return view;
+  // Links lead to all attempts, and later ones were unknown then.
+  v1::JobStatus present;
+  AddAttempts(key, now_ns, &present);
+  view->mutable_status()->mutable_attempts()->Swap(present.mutable_attempts());
+  return view;
+}
+
+absl::StatusOr<v1::JobView> Queries::GetJob(const JobSelector& selector) const {
+  const std::optional<JobKey> key = Find(selector);
+  if (key.has_value() && selector.at_ns != 0) return GetPast(*key, selector.at_ns);
+  v1::StatusResponse status = GetStatus(selector, true);
+  if (!key.has_value() || status.jobs().empty()) return NoSuchJob(selector);
+  v1::JobView view;
+  *view.mutable_now() = status.now();
+  view.mutable_status()->Swap(status.mutable_jobs(0));
+  KeepWorstCommunicators(kMaxCommunicatorsShown, view.mutable_status());
+  parts_.store->Read(*key, [&](const JobState& state) { FillRankMaps(state, &view); });
+  const std::optional<int64_t> kept_from_ns = parts_.past->Oldest(*key);
+  if (kept_from_ns.has_value()) *view.mutable_kept_from() = ToTimestamp(*kept_from_ns);
+  const CallRate rate = parts_.rates->Get(*key);
+  for (const double calls : rate.history()) view.add_calls_per_second(calls);
+  const JobBrief brief = parts_.incidents->Brief(*key);
+  if (!brief.live.has_value()) return view;
+  view.set_incident(brief.live->id);
+  for (const int32_t rank : brief.live->culprits) view.add_culprits(rank);
+  return view;
+}
+
+absl::StatusOr<v1::CallsResponse> Queries::GetCalls(const v1::CallsRequest& request) const {
+  v1::CallsResponse response;
+  const int64_t now_ns = parts_.timeline->Now();
+  const int64_t wall_ns = parts_.timeline->ToWallTime(now_ns);
+  *response.mutable_now() = ToTimestamp(wall_ns);
+  const std::vector<int32_t> ranks(request.ranks().begin(), request.ranks().end());
+  const int limit = request.limit() <= 0 ? kUsualCalls : request.limit();
+  const std::optional<JobKey> key = Find(SelectorIn(request));
+  if (!key.has_value()) return NoSuchJob(SelectorIn(request));
+  parts_.store->Read(*key, [&](const JobState& state) {
+    FillCalls(state, ranks, limit, &response);
+  });
+  MoveCalls(wall_ns - now_ns, &response);
+  return response;
+}
+
+absl::StatusOr<v1::CommunicatorView> Queries::GetCommunicator(
+    const v1::CommunicatorRequest& request) const {
+  v1::CommunicatorView view;
+  const int64_t now_ns = parts_.timeline->Now();
+  const int64_t wall_ns = parts_.timeline->ToWallTime(now_ns);
+  *view.mutable_now() = ToTimestamp(wall_ns);
+  const std::optional<JobKey> key = Find(SelectorIn(request));
+  if (!key.has_value()) return NoSuchJob(SelectorIn(request));
+  bool found = false;
+  parts_.store->Read(*key, [&](const JobState& state) {
+    found = FillCommunicatorView(state, now_ns, request, &view);
+  });
+  if (!found) {
+    return absl::NotFoundError(absl::StrCat("attempt ", key->attempt, " of job \"", request.job(),
+                                            "\" has no communicator with the id \"",
+                                            request.id(), "\"; its page lists those it has"));
+  }
+  for (v1::MemberView& member : *view.mutable_members()) {
+    MoveCalls(wall_ns - now_ns, member.mutable_calls());
+  }
+  return view;
+}
+
+absl::StatusOr<v1::ProcessesResponse> Queries::ListProcesses(
+    const v1::ProcessesRequest& request) const {
+  v1::ProcessesResponse response;
+  const std::optional<JobKey> key = Find(SelectorIn(request));
+  if (!key.has_value()) return NoSuchJob(SelectorIn(request));
+  parts_.store->Read(*key, [&](const JobState& state) {
+    FillProcesses(state, parts_.timeline->Now(), request, &response);
+  });
+  return response;
+}
+
+// False: none of the asked tenants is left. To the book, an empty list would be for all tenants.
+template <typename Request>
+bool Queries::KeepOwnTenants(Request* request) const {
+  const google::protobuf::RepeatedPtrField<std::string> asked = request->tenants();
+  request->clear_tenants();
+  for (const std::string& tenant : tenants_.names()) {
+    const bool is_asked =
+        asked.empty() || std::find(asked.begin(), asked.end(), tenant) != asked.end();
+    if (is_asked) request->add_tenants(tenant);
+  }
+  return !request->tenants().empty();
+}
+
+absl::StatusOr<v1::ListIncidentsResponse> Queries::ListIncidentsWith(
+    const v1::ListIncidentsRequest& request, std::vector<v1::Incident> newer) const {
+  if (!request.cause().empty()) {
+    const absl::Status cause = CheckCauseName(request.cause());
+    if (!cause.ok()) return cause;
+  }
+  v1::ListIncidentsRequest mine = request;
+  if (agent_.has_value()) {
+    mine.set_live_only(true);
+    mine.set_grouped(false);
+  }
+  if (!tenants_.AreAll() && !KeepOwnTenants(&mine)) return v1::ListIncidentsResponse();
+  absl::StatusOr<v1::ListIncidentsResponse> response = parts_.incidents->List(mine, std::move(newer));
+  if (!response.ok() || !agent_.has_value()) return response;
+  auto& incidents = *response->mutable_incidents();
+  incidents.erase(std::remove_if(incidents.begin(), incidents.end(),
+                                 [this](const v1::Incident& one) {
+                                   return !Sees(ReadJobKey(one));
+                                 }),
+                  incidents.end());
+  response->set_total(incidents.size());
+  return response;
+}
+
+absl::StatusOr<v1::CountIncidentsResponse> Queries::CountIncidents(
+    const v1::CountIncidentsRequest& request) const {
+  absl::Status status = request.cause().empty() ? absl::OkStatus() : CheckCauseName(request.cause());
+  if (status.ok()) status = CheckFactKind(request.by());
+  if (!status.ok()) return status;
+  v1::CountIncidentsRequest mine = request;
+  if (agent_.has_value()) return v1::CountIncidentsResponse();
+  if (!tenants_.AreAll() && !KeepOwnTenants(&mine)) return v1::CountIncidentsResponse();
+  return parts_.incidents->CountIncidents(mine);
+}
+
+absl::StatusOr<v1::Incident> Queries::GetIncident(const std::string& id) const {
+  absl::StatusOr<v1::Incident> incident = parts_.incidents->Get(id);
+  if (!incident.ok() || tenants_.Has(ReadJobKey(*incident).tenant)) return incident;
+  return NoSuchIncident(id);
+}
+
+absl::StatusOr<v1::Incident> Queries::ActOnIncident(const std::string& id,
+                                                    const std::string& action,
+                                                    const std::string& text,
+                                                    const std::string& who) {
+  const absl::StatusOr<v1::Incident> seen = GetIncident(id);
+  if (!seen.ok()) return seen;
+  const int64_t now_ns = parts_.timeline->ToWallTime(parts_.timeline->Now());
+  const absl::Status changed = parts_.incidents->Change(id, [&](v1::Incident* incident) {
+    if (action == "note") return AddNote(who, text, now_ns, incident);
+    if (action == "acknowledge") return Acknowledge(who, now_ns, incident);
+    return TakeBackAcknowledgement(incident);
+  });
+  if (!changed.ok()) return changed;
+  parts_.incidents->AwaitSaved();
+  return GetIncident(id);
+}
+
+v1::ListSilencesResponse Queries::ListSilences() const {
+  v1::ListSilencesResponse response;
+  *response.mutable_now() = ToTimestamp(parts_.timeline->ToWallTime(parts_.timeline->Now()));
+  for (v1::Silence& silence : parts_.incidents->ListSilences(tenants_)) {
+    *response.add_silences() = std::move(silence);
+  }
+  return response;
+}
+
+absl::StatusOr<v1::Silence> Queries::AddSilence(const v1::Silence& wanted, int64_t seconds,
+                                                const std::string& who) {
+  const auto silence = parts_.incidents->AddSilence(wanted, seconds, who, tenants_);
+  if (silence.ok()) parts_.incidents->AwaitSaved();
+  return silence;
+}
+
+absl::StatusOr<v1::Silence> Queries::EndSilence(const std::string& id) {
+  const auto silence = parts_.incidents->EndSilence(id, tenants_);
+  if (silence.ok()) parts_.incidents->AwaitSaved();
+  return silence;
+}
+
+absl::Status Queries::StreamStacks(const v1::TakeStacksRequest& request,
+                                   const std::function<bool(const v1::ProcessStack&)>& on_stack) {
+  const std::optional<JobKey> key = Find(SelectorIn(request));
+  if (!key.has_value()) return NoSuchJob(SelectorIn(request));
+  return parts_.stacks->Stream(*key, request, on_stack);
+}
+
+// Other tenants' jobs must not show by their changes either.
+uint64_t Queries::Version(const std::string& job) const {
+  if (job.empty() && tenants_.AreAll()) {
+    return parts_.store->Changes() + parts_.incidents->Changes() +
+           static_cast<uint64_t>(parts_.agents->agents());
+  }
+  const std::vector<JobKey> keys = job.empty() ? parts_.store->NewestKeys(SIZE_MAX, tenants_)
+                                               : parts_.store->AllKeys(job);
+  uint64_t version = 0;
+  for (const JobKey& key : keys) {
+    if (!tenants_.Has(key.tenant)) continue;
+    version += 1 + parts_.store->Version(key) + parts_.incidents->Changes(key);
+  }
+  return version;
+}
+
+std::string Queries::GetMetrics(bool open_metrics, const HttpFront::Counts& http) const {
+  MetricsSnapshot snapshot;
+  snapshot.version = ROLLCALL_VERSION;
+  snapshot.http = http;
+  snapshot.agents = parts_.agents->agents();
+  snapshot.deliveries = parts_.incidents->CountDeliveries();
+  snapshot.daemon = parts_.counters->Get();
+  snapshot.refused = parts_.refusals->Get();
+  if (parts_.security != nullptr && parts_.security->tls() != nullptr) {
+    snapshot.certificate_days =
+        static_cast<double>(parts_.security->tls()->expires_s() - time(nullptr)) / kDaySeconds;
+  }
+  const int64_t now_ns = parts_.timeline->Now();
+  snapshot.jobs_total = parts_.store->CountJobs(tenants_);
+  JobSelector measured;
+  measured.most = kMaxJobsMeasured;
+  size_t listed = 0;
+  for (const JobKey& key : ListJobs(measured, &listed)) {
+    JobMetrics& metrics = snapshot.jobs.emplace_back();
+    AddJobStatus(key, now_ns, true, &metrics.status);
+    metrics.incidents = parts_.incidents->CountIncidents(key, now_ns);
+    parts_.store->Read(key, [&](const JobState& state) {
+      metrics.records_lost = RecordsLost(state);
+    });
+  }
+  return MetricsText(snapshot, open_metrics);
+}
+
+}  // namespace rollcall

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers the queries of people and scripts, from the job store, the incident book and the stack
+// desk.
+//
+// Any thread may call it. Owns nothing and has no mutex. It takes the mutexes of its parts one
+// after another, so an answer may combine the states of two moments.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/agents/agent_service.h"
+#include "daemon/jobs/call_rate.h"
+#include "daemon/jobs/daemon_counters.h"
+#include "daemon/incidents/incident_book.h"
+#include "daemon/jobs/job_store.h"
+#include "daemon/queries/past_views.h"
+#include "daemon/queries/query_source.h"
+#include "daemon/loop/stack_desk.h"
+#include "daemon/jobs/timeline.h"
+
+namespace rollcall {
+
+class DaemonSecurity;
+class Refusals;
+
+class Queries : public QuerySource {
+ public:
+  // All must outlive this object.
+  struct Parts {
+    const JobStore* store;
+    IncidentBook* incidents;
+    StackDesk* stacks;
+    const AgentService* agents;
+    const CallRates* rates;
+    const PastViews* past;
+    const DaemonCounters* counters;
+    Timeline* timeline;
+    const Refusals* refusals;
+    const DaemonSecurity* security;  // nullptr: none
+  };
+
+  // `agent`: as in QuerySource::SeenByAgent().
+  explicit Queries(Parts parts, Tenants tenants = Tenants::All(),
+                   std::optional<Identity> agent = std::nullopt)
+      : parts_(parts), tenants_(std::move(tenants)), agent_(std::move(agent)) {}
+
+  std::unique_ptr<QuerySource> SeenBy(Tenants tenants) const override;
+  std::unique_ptr<QuerySource> SeenByAgent(const Identity& agent) const override;
+
+  v1::StatusResponse GetStatus(const JobSelector& selector,
+                               bool with_communicators) const override;
+  absl::StatusOr<v1::JobView> GetJob(const JobSelector& selector) const override;
+  absl::StatusOr<v1::CallsResponse> GetCalls(const v1::CallsRequest& request) const override;
+  absl::StatusOr<v1::CommunicatorView> GetCommunicator(
+      const v1::CommunicatorRequest& request) const override;
+  absl::StatusOr<v1::ProcessesResponse> ListProcesses(
+      const v1::ProcessesRequest& request) const override;
+  absl::StatusOr<v1::ListIncidentsResponse> ListIncidents(
+      const v1::ListIncidentsRequest& request) const override {
+    return ListIncidentsWith(request, {});
+  }
+  absl::StatusOr<v1::ListIncidentsResponse> ListIncidentsWith(
+      const v1::ListIncidentsRequest& request, std::vector<v1::Incident> newer) const override;
+  absl::StatusOr<v1::Incident> GetIncident(const std::string& id) const override;
+  absl::StatusOr<v1::CountIncidentsResponse> CountIncidents(
+      const v1::CountIncidentsRequest& request) const override;
+  absl::StatusOr<v1::Incident> ActOnIncident(const std::string& id, const std::string& action,
+                                             const std::string& text,
+                                             const std::string& who) override;
+  v1::ListSilencesResponse ListSilences() const override;
+  absl::StatusOr<v1::Silence> AddSilence(const v1::Silence& wanted, int64_t seconds,
+                                         const std::string& who) override;
+  absl::StatusOr<v1::Silence> EndSilence(const std::string& id) override;
+  absl::Status StreamStacks(const v1::TakeStacksRequest& request,
+                            const std::function<bool(const v1::ProcessStack&)>& on_stack) override;
+  uint64_t Version(const std::string& job) const override;
+  std::string GetMetrics(bool open_metrics, const HttpFront::Counts& http) const override;
+
+ private:
+  bool Sees(const JobKey& key) const;
+  template <typename Request>
+  bool KeepOwnTenants(Request* request) const;
+  std::optional<JobKey> Find(const JobSelector& selector) const;
+  void AddJobStatus(const JobKey& key, int64_t now_ns, bool with_communicators,
+                    v1::JobStatus* status) const;
+  std::vector<JobKey> JobsInOrder() const;
+  std::vector<JobKey> ListJobs(const JobSelector& selector, size_t* total) const;
+  bool RunsOn(const JobKey& key, const std::string& host) const;
+  std::optional<JobKey> NewestOn(const JobKey& key, const std::string& host) const;
+  void AddIncidents(const JobKey& key, v1::JobStatus* status) const;
+  void AddAttempts(const JobKey& key, int64_t now_ns, v1::JobStatus* status) const;
+  absl::StatusOr<v1::JobView> GetPast(const JobKey& key, int64_t at_ns) const;
+  absl::Status NoSuchJob(const JobSelector& selector) const;
+
+  const Parts parts_;
+  const Tenants tenants_;
+  const std::optional<Identity> agent_;  // that asks; nullopt: a viewer
+};
+
+}  // namespace rollcall

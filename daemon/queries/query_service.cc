@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/queries/query_service.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/access/access.h"
+#include "daemon/access/clean_message.h"
+#include "net/grpc_status.h"
+#include "daemon/queries/query_source.h"
+#include "daemon/incidents/silences.h"
+#include "daemon/queries/stacks_audit.h"
+#include "proto/whole_numbers.h"
+#include "rollcall/v1/query.grpc.pb.h"
+
+namespace rollcall {
+namespace {
+
+const std::set<std::string> kIncidentActions = {"note", "acknowledge", "take back"};
+
+grpc::Status NoRequest() {
+  return {grpc::StatusCode::INVALID_ARGUMENT, "this call has no request that the daemon can read"};
+}
+
+template <typename Request>
+bool NamesJob(const Request& request) {
+  return !request.job().empty();
+}
+bool NamesJob(const v1::IncidentRequest& /*request*/) { return false; }
+bool NamesJob(const v1::CountIncidentsRequest& /*request*/) { return false; }
+bool NamesJob(const v1::ListSilencesRequest& /*request*/) { return false; }
+
+// What the request does and to what, for the audit.
+std::pair<std::string, std::string> InWords(const v1::IncidentActionRequest& request) {
+  const char* const separator = request.text().empty() ? "" : ": ";
+  return {request.action(), absl::StrCat("incident ", request.id(), separator, request.text())};
+}
+std::pair<std::string, std::string> InWords(const v1::AddSilenceRequest& request) {
+  const v1::Silence& silence = request.silence();
+  return {"silence", SilenceInWords(silence.tenant(), silence.job(), silence.host(),
+                                    silence.cause(), absl::StrCat(request.seconds(), "s"))};
+}
+std::pair<std::string, std::string> InWords(const v1::EndSilenceRequest& request) {
+  return {"end silence", request.id()};
+}
+
+// For the audit.
+std::string WhoAsks(const Identity& caller) {
+  const std::string peer = PeerOf(caller);
+  return peer.empty() ? caller.name : absl::StrCat(caller.name, ", through the daemon ", peer);
+}
+
+template <typename Request, typename Response>
+using UnaryStream = grpc::ServerUnaryStreamer<Request, Response>;
+
+}  // namespace
+
+// Its calls are what gRPC calls streamed, although each has one request: otherwise gRPC reads the
+// request, of up to kMaxMessageBytes, before anybody can refuse the caller.
+class QueryService::Impl : public v1::Query::StreamedService {
+ public:
+  Impl(QuerySource* queries, const Access* access, AuditSink audit, AuditSink refused)
+      : queries_(queries),
+        access_(access),
+        audit_(std::move(audit)),
+        refused_(std::move(refused)) {}
+
+  grpc::Status StreamedGetStatus(
+      grpc::ServerContext* context,
+      UnaryStream<v1::StatusRequest, v1::StatusResponse>* stream) override {
+    return Answer(kGetStatus, *context, stream,
+                  [](QuerySource* queries,
+                     const v1::StatusRequest& request) -> absl::StatusOr<v1::StatusResponse> {
+                    JobSelector selector = SelectorIn(request);
+                    if (request.offset() > 0) {
+                      selector.offset = static_cast<size_t>(request.offset());
+                    }
+                    if (request.limit() > 0) selector.most = static_cast<size_t>(request.limit());
+                    selector.host = request.host();
+                    return queries->GetStatus(selector, !request.without_communicators());
+                  });
+  }
+
+  grpc::Status StreamedListIncidents(
+      grpc::ServerContext* context,
+      UnaryStream<v1::ListIncidentsRequest, v1::ListIncidentsResponse>* stream) override {
+    return Answer(kListIncidents, *context, stream, [](QuerySource* queries, const auto& request) {
+      return queries->ListIncidents(request);
+    });
+  }
+
+  grpc::Status StreamedGetIncident(
+      grpc::ServerContext* context,
+      UnaryStream<v1::IncidentRequest, v1::Incident>* stream) override {
+    return Answer(kGetIncident, *context, stream, [](QuerySource* queries, const auto& request) {
+      return queries->GetIncident(request.id());
+    });
+  }
+
+  grpc::Status StreamedCountIncidents(
+      grpc::ServerContext* context,
+      UnaryStream<v1::CountIncidentsRequest, v1::CountIncidentsResponse>* stream) override {
+    return Answer(kCountIncidents, *context, stream, [](QuerySource* queries, const auto& request) {
+      return queries->CountIncidents(request);
+    });
+  }
+
+  grpc::Status StreamedGetJob(grpc::ServerContext* context,
+                              UnaryStream<v1::JobRequest, v1::JobView>* stream) override {
+    return Answer(kGetJob, *context, stream, [](QuerySource* queries, const auto& request) {
+      JobSelector selector = SelectorIn(request);
+      if (request.has_at()) selector.at_ns = NsOf(request.at());
+      return queries->GetJob(selector);
+    });
+  }
+
+  grpc::Status StreamedGetCalls(
+      grpc::ServerContext* context,
+      UnaryStream<v1::CallsRequest, v1::CallsResponse>* stream) override {
+    return Answer(kGetCalls, *context, stream, [](QuerySource* queries, const auto& request) {
+      return queries->GetCalls(request);
+    });
+  }
+
+  grpc::Status StreamedGetCommunicator(
+      grpc::ServerContext* context,
+      UnaryStream<v1::CommunicatorRequest, v1::CommunicatorView>* stream) override {
+    return Answer(kGetCommunicator, *context, stream,
+                  [](QuerySource* queries, const auto& request) {
+                    return queries->GetCommunicator(request);
+                  });
+  }
+
+  grpc::Status StreamedListProcesses(
+      grpc::ServerContext* context,
+      UnaryStream<v1::ProcessesRequest, v1::ProcessesResponse>* stream) override {
+    return Answer(kListProcesses, *context, stream, [](QuerySource* queries, const auto& request) {
+      return queries->ListProcesses(request);
+    });
+  }
+
+  grpc::Status StreamedListSilences(
+      grpc::ServerContext* context,
+      UnaryStream<v1::ListSilencesRequest, v1::ListSilencesResponse>* stream) override {
+    return Answer(kListSilences, *context, stream,
+                  [](QuerySource* queries, const auto& /*request*/)
+                      -> absl::StatusOr<v1::ListSilencesResponse> {
+                    return queries->ListSilences();
+                  });
+  }
+
+  grpc::Status StreamedActOnIncident(
+      grpc::ServerContext* context,
+      UnaryStream<v1::IncidentActionRequest, v1::Incident>* stream) override {
+    return Act(kActOnIncident, *context, stream,
+               [](const Call& call, const v1::IncidentActionRequest& request)
+                   -> absl::StatusOr<v1::Incident> {
+                 if (kIncidentActions.count(request.action()) == 0) {
+                   return absl::InvalidArgumentError(
+                       absl::StrCat("an action is note, acknowledge or take back; not \"",
+                                    request.action(), "\""));
+                 }
+                 absl::StatusOr<v1::Incident> incident = call.queries->ActOnIncident(
+                     request.id(), request.action(), request.text(), call.caller.name);
+                 if (!incident.ok()) return incident;
+                 incident->clear_stacks();
+                 incident->clear_stack_tree();
+                 return incident;
+               });
+  }
+
+  grpc::Status StreamedAddSilence(
+      grpc::ServerContext* context,
+      UnaryStream<v1::AddSilenceRequest, v1::Silence>* stream) override {
+    return Act(kAddSilence, *context, stream, [](const Call& call, const auto& request) {
+      return call.queries->AddSilence(request.silence(), request.seconds(), call.caller.name);
+    });
+  }
+
+  grpc::Status StreamedEndSilence(
+      grpc::ServerContext* context,
+      UnaryStream<v1::EndSilenceRequest, v1::Silence>* stream) override {
+    return Act(kEndSilence, *context, stream, [](const Call& call, const auto& request) {
+      return call.queries->EndSilence(request.id());
+    });
+  }
+
+  grpc::Status StreamedTakeStacks(
+      grpc::ServerContext* context,
+      grpc::ServerSplitStreamer<v1::TakeStacksRequest, v1::ProcessStack>* stream) override {
+    const absl::StatusOr<Call> call = Begin(kTakeStacks, *context);
+    if (!call.ok()) return ToGrpc(call.status());
+    v1::TakeStacksRequest request;
+    if (!ReadRequest(stream, &request)) return NoRequest();
+    const std::string who = WhoAsks(call->caller);
+    audit_({who, "take stacks", StacksInWords(*call->queries, request), context->peer()});
+    const absl::Status status =
+        call->queries->StreamStacks(request, [&](const v1::ProcessStack& stack) {
+          return !context->IsCancelled() && stream->Write(stack);
+        });
+    if (!status.ok()) {
+      refused_({who, "take stacks", std::string(status.message()), context->peer()});
+    }
+    return ToGrpc(status);
+  }
+
+ private:
+  struct Call {
+    Identity caller;
+    std::unique_ptr<QuerySource> queries;  // as the caller may see them
+  };
+
+  absl::StatusOr<Call> Begin(std::string_view method, const grpc::ServerContext& context) const {
+    absl::StatusOr<Identity> caller = access_->Admit(method, context);
+    if (!caller.ok()) return caller.status();
+    // Another daemon asks the rest of them itself: otherwise two daemons would ask each other forever.
+    const QuerySource* queries = PeerOf(*caller).empty() ? queries_ : queries_->own();
+    std::unique_ptr<QuerySource> seen = queries->SeenByCaller(*caller);
+    return Call{*std::move(caller), std::move(seen)};
+  }
+
+  // The daemon stores cleaned names, so it must clean the name in a request to find them.
+  template <typename Stream, typename Request>
+  static bool ReadRequest(Stream* stream, Request* request) {
+    if (!stream->Read(request)) return false;
+    CleanStrings(request);
+    return true;
+  }
+
+  template <typename Response, typename Stream>
+  static grpc::Status Reply(const absl::StatusOr<Response>& response, Stream* stream) {
+    if (!response.ok()) return ToGrpc(response.status());
+    stream->Write(*response);
+    return grpc::Status::OK;
+  }
+
+  template <typename Request, typename Response, typename Make>
+  grpc::Status Answer(std::string_view method, const grpc::ServerContext& context,
+                      UnaryStream<Request, Response>* stream, const Make& make) const {
+    const absl::StatusOr<Call> call = Begin(method, context);
+    if (!call.ok()) return ToGrpc(call.status());
+    Request request;
+    if (!ReadRequest(stream, &request)) return NoRequest();
+    if (!call->caller.Has(Role::kViewer) && !NamesJob(request)) {
+      return ToGrpc(access_->RefuseRole(call->caller, "a list of all jobs", Role::kViewer,
+                                        context.peer()));
+    }
+    return Reply<Response>(make(call->queries.get(), request), stream);
+  }
+
+  // For a call that changes something. The audit tells of it, also if it fails.
+  template <typename Request, typename Response, typename Make>
+  grpc::Status Act(std::string_view method, const grpc::ServerContext& context,
+                   UnaryStream<Request, Response>* stream, const Make& make) const {
+    const absl::StatusOr<Call> call = Begin(method, context);
+    if (!call.ok()) return ToGrpc(call.status());
+    Request request;
+    if (!ReadRequest(stream, &request)) return NoRequest();
+    const auto [action, object] = InWords(request);
+    const std::string who = WhoAsks(call->caller);
+    audit_({who, action, object, context.peer()});
+    const absl::StatusOr<Response> response = make(*call, request);
+    if (!response.ok()) {
+      refused_({who, action, std::string(response.status().message()), context.peer()});
+    }
+    return Reply<Response>(response, stream);
+  }
+
+  QuerySource* const queries_;
+  const Access* const access_;
+  const AuditSink audit_;
+  const AuditSink refused_;
+};
+
+QueryService::QueryService(QuerySource* queries, const Access* access, AuditSink audit,
+                           AuditSink refused)
+    : impl_(std::make_unique<Impl>(queries, access, std::move(audit), std::move(refused))) {}
+QueryService::~QueryService() = default;
+grpc::Service* QueryService::service() { return impl_.get(); }
+
+}  // namespace rollcall

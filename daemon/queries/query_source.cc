@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/queries/query_source.h"
+
+#include "daemon/report/stack_merge.h"
+#include "daemon/access/access.h"
+#include "base/steady_clock.h"
+#include "proto/whole_numbers.h"
+
+namespace rollcall {
+
+std::unique_ptr<QuerySource> QuerySource::SeenByCaller(const Identity& caller) const {
+  return caller.Has(Role::kViewer) ? SeenBy(TenantsFor(caller)) : SeenByAgent(caller);
+}
+
+absl::StatusOr<v1::ListIncidentsResponse> QuerySource::ListIncidentsWith(
+    const v1::ListIncidentsRequest& request, std::vector<v1::Incident> /*newer*/) const {
+  return ListIncidents(request);
+}
+
+absl::StatusOr<v1::StacksResponse> QuerySource::GetStacks(const v1::TakeStacksRequest& request) {
+  v1::StacksResponse response;
+  *response.mutable_now() = ToTimestamp(WallNs(SteadyNs()));
+  StackTree tree;
+  const absl::Status status = StreamStacks(request, [&](const v1::ProcessStack& stack) {
+    AddToTree(stack, stack.rank(), &tree);
+    *response.add_stacks() = stack;
+    return true;
+  });
+  if (!status.ok()) return status;
+  *response.mutable_tree() = ToProto(tree);
+  return response;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The queries of people and scripts, for all front ends: the HTTP server, its JSON API and the gRPC
+// service. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "daemon/model/tenants.h"
+#include "net/http_front.h"
+#include "rollcall/v1/incident.pb.h"
+#include "rollcall/v1/query.pb.h"
+#include "security/identity.h"
+
+namespace rollcall {
+
+// In one answer. An answer of this size takes a second to make and a browser some to show.
+inline constexpr size_t kMaxJobsListed = 1000;
+
+// How a person names a job.
+struct JobSelector {
+  std::string job;
+  std::string tenant;              // "": any
+  std::optional<int32_t> attempt;  // none: the newest
+  // Only jobs with a process on this host: of each the newest attempt that has one. "": all.
+  std::string host = {};
+  // For GetJob(): the newest state at this time or before, on the wall clock; 0: now.
+  int64_t at_ns = 0;
+  // Of a list of all jobs, which is in the order of their names.
+  size_t offset = 0;
+  size_t most = kMaxJobsListed;
+};
+
+template <typename Request>
+JobSelector SelectorIn(const Request& request) {
+  JobSelector selector;
+  selector.job = request.job();
+  selector.tenant = request.tenant();
+  if (request.has_attempt()) selector.attempt = request.attempt();
+  return selector;
+}
+
+class QuerySource {
+ public:
+  virtual ~QuerySource() = default;
+
+  // The same queries for a caller who sees only these tenants: jobs of others do not exist for it.
+  // This object must outlive the result.
+  virtual std::unique_ptr<QuerySource> SeenBy(Tenants tenants) const = 0;
+  // The same for an agent: of its tenants' jobs it sees those that an agent of its hosts reports, and
+  // of their incidents those that are in memory.
+  virtual std::unique_ptr<QuerySource> SeenByAgent(const Identity& agent) const = 0;
+  // One of these two, by the caller's role.
+  virtual std::unique_ptr<QuerySource> SeenByCaller(const Identity& caller) const;
+
+  // The same queries, answered from what this daemon has itself, for another daemon that asks.
+  virtual const QuerySource* own() const { return this; }
+
+  // Status of the selected job, or of the newest attempt of every job if the selector names none:
+  // of kMaxJobsListed jobs at most.
+  virtual v1::StatusResponse GetStatus(const JobSelector& selector,
+                                       bool with_communicators) const = 0;
+
+  // Returns kNotFound if there is no such job or incident; the error lists what there is.
+  virtual absl::StatusOr<v1::JobView> GetJob(const JobSelector& selector) const = 0;
+  virtual absl::StatusOr<v1::CallsResponse> GetCalls(const v1::CallsRequest& request) const = 0;
+  virtual absl::StatusOr<v1::CommunicatorView> GetCommunicator(
+      const v1::CommunicatorRequest& request) const = 0;
+  virtual absl::StatusOr<v1::ProcessesResponse> ListProcesses(
+      const v1::ProcessesRequest& request) const = 0;
+  virtual absl::StatusOr<v1::ListIncidentsResponse> ListIncidents(
+      const v1::ListIncidentsRequest& request) const = 0;
+  // The same, with these incidents as they are here in the place of their states in the history.
+  virtual absl::StatusOr<v1::ListIncidentsResponse> ListIncidentsWith(
+      const v1::ListIncidentsRequest& request, std::vector<v1::Incident> newer) const;
+  virtual absl::StatusOr<v1::Incident> GetIncident(const std::string& id) const = 0;
+  // What comes back. kInvalidArgument: the request names what there is not.
+  virtual absl::StatusOr<v1::CountIncidentsResponse> CountIncidents(
+      const v1::CountIncidentsRequest& request) const = 0;
+
+  // Changes an incident that the caller may see: "note" adds `text`, "acknowledge", "take back" the
+  // acknowledgement. `who`: the caller. kNotFound, or the errors of incident_actions.h.
+  virtual absl::StatusOr<v1::Incident> ActOnIncident(const std::string& id,
+                                                     const std::string& action,
+                                                     const std::string& text,
+                                                     const std::string& who) = 0;
+
+  // Alerts that people do not want for a time (silences.h): those that the caller may see. Errors of
+  // Silences.
+  virtual v1::ListSilencesResponse ListSilences() const = 0;
+  virtual absl::StatusOr<v1::Silence> AddSilence(const v1::Silence& wanted, int64_t seconds,
+                                                 const std::string& who) = 0;
+  virtual absl::StatusOr<v1::Silence> EndSilence(const std::string& id) = 0;
+
+  // Takes the stacks of these processes now. Calls `on_stack` with each as it comes; ends early
+  // when it returns false. Returns kNotFound as above. Takes seconds.
+  virtual absl::Status StreamStacks(
+      const v1::TakeStacksRequest& request,
+      const std::function<bool(const v1::ProcessStack&)>& on_stack) = 0;
+  // Takes the same stacks, and merges them.
+  virtual absl::StatusOr<v1::StacksResponse> GetStacks(const v1::TakeStacksRequest& request);
+
+  // Changes when any other result changes, except for times. "" is for all jobs that the caller may
+  // see.
+  virtual uint64_t Version(const std::string& job) const = 0;
+
+  // Returns the metrics in the text format of Prometheus, or OpenMetrics. `http` are the counts of
+  // the calling server.
+  virtual std::string GetMetrics(bool open_metrics, const HttpFront::Counts& http) const = 0;
+};
+
+}  // namespace rollcall

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/rules/claimed_sizes.h"
+
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "daemon/rules/stuck_call.h"
+#include "daemon/model/client_limits.h"
+#include "daemon/words/terms.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kNamedSizes = 3;
+
+// By rank, those with a size other than that of the communicator.
+std::map<int32_t, int32_t> OtherSizes(const Communicator& comm) {
+  std::map<int32_t, int32_t> sizes;
+  for (const ClaimedSize& claim : comm.claims) sizes[claim.rank] = claim.size;
+  return sizes;
+}
+
+}  // namespace
+
+SizeDispute JudgeClaimedSizes(const Communicator& comm) {
+  SizeDispute dispute;
+  // The sizes of the ranks beyond the limit are not known.
+  if (comm.claims.empty() || comm.claims.size() >= limits::kClaimedSizes) return dispute;
+  const std::map<int32_t, int32_t> others = OtherSizes(comm);
+  const auto size_of = [&](int32_t rank) {
+    const auto other = others.find(rank);
+    return other == others.end() ? comm.size : other->second;
+  };
+  std::map<int32_t, size_t> ranks;  // by the size that they claim
+  for (const auto& [rank, member] : comm.members) ++ranks[size_of(rank)];
+  const auto most = std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
+    return a.second < b.second;
+  });
+  // Ranks that are still on their way may agree with the others.
+  if (2 * most->second <= static_cast<size_t>(std::max(ranks.rbegin()->first, 0))) return dispute;
+  dispute.size = most->first;
+  for (const auto& [rank, member] : comm.members) {
+    const int32_t size = size_of(rank);
+    if (size != dispute.size) dispute.wrong.push_back({rank, size});
+  }
+  return dispute;
+}
+
+std::string DisputeInWords(const JobState& job, const Communicator& comm,
+                           const SizeDispute& dispute) {
+  std::map<int32_t, std::vector<int32_t>> by_size;
+  for (const ClaimedSize& claim : dispute.wrong) {
+    const Member* member = FindMember(comm, claim.rank);
+    by_size[claim.size].push_back(
+        PublicRank(job, member == nullptr ? -1 : member->process, claim.rank));
+  }
+  std::vector<std::string> parts;
+  for (const auto& [size, ranks] : by_size) {
+    if (parts.size() == kNamedSizes) break;
+    parts.push_back(absl::StrCat(RanksInWords(ranks), " passed ", size));
+  }
+  return absl::StrCat(absl::StrJoin(parts, ", "), ", the others ", dispute.size);
+}
+
+}  // namespace rollcall

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// JudgeCycleByMajority(): several ranks wait for ends of sends and receives that nobody has issued. One
+// rank that is wrong explains all of them if it alone sends to (or receives from) ranks that wait
+// together in a collective, if it has left its peers for a collective, or if it stands between two
+// peers, of which one sends it more and the other one expects more from it than it handles.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/rules/blame.h"
+#include "daemon/rules/p2p_pairs.h"
+#include "daemon/rules/rules.h"
+#include "daemon/model/progress.h"
+#include "daemon/words/terms.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kMostCalls = 256;  // of a cycle
+constexpr size_t kMostPairs = 4096;
+constexpr size_t kLeastPeers = 2;
+constexpr size_t kNamedPeers = 4;
+
+// The ranks that wait for ends which one process has not issued.
+struct Lackers {
+  std::map<int32_t, Op> calls;  // process -> the send or receive with that process in which it waits
+  const P2pPair* earliest = nullptr;
+};
+
+// The waiting rank's send to or receive from the absent one: the first that its GPU has not finished;
+// without markers the newest.
+Op OpTowards(const P2pPair& pair) {
+  const Member* member = FindMember(*pair.call->communicator, pair.waiter.rank);
+  if (member == nullptr) return Op::kNone;
+  const uint64_t open = member->p2p_entered - std::min(member->p2p_entered, member->p2p_finished);
+  uint64_t after = 0;  // number of sends and receives from this record on
+  Op op = Op::kNone;
+  for (size_t i = member->records.size(); i-- > 0;) {
+    const CallRecord& record = member->records[i];
+    if (OpKind(record.args.op) != CallKind::kP2p || !Happens(record)) continue;
+    if (member->has_markers ? ++after > open : op != Op::kNone) break;
+    if (record.args.peer == pair.absent.rank) op = record.args.op;
+  }
+  return op;
+}
+
+std::map<int32_t, Lackers> FindLackers(const std::vector<P2pPair>& pairs) {
+  std::map<int32_t, Lackers> by_absent;
+  for (const P2pPair& pair : pairs) {
+    Lackers& lackers = by_absent[pair.absent.process];
+    lackers.calls.emplace(pair.waiter.process, OpTowards(pair));
+    const bool is_earlier = lackers.earliest == nullptr ||
+                            pair.waiter.wait.since_ns < lackers.earliest->waiter.wait.since_ns;
+    if (is_earlier) lackers.earliest = &pair;
+  }
+  return by_absent;
+}
+
+bool WaitsInP2p(const StuckCalls& calls, int32_t process) {
+  return std::any_of(calls.begin(), calls.end(), [&](const StuckCall* call) {
+    return call->kind == StuckCall::Kind::kP2p && WaitsIn(*call, process);
+  });
+}
+
+// True if one peer sends to the rank, another one receives from it, and the rank waits for one of them:
+// it stands between two peers that agree on what flows through it. Where all peers send first, or all
+// receive first, every rank is as wrong as the others.
+bool StandsBetween(const StuckCalls& calls, const Lackers& lackers, int32_t process) {
+  const auto any = [&](bool sends) {
+    return std::any_of(lackers.calls.begin(), lackers.calls.end(), [sends](const auto& lacker) {
+      return lacker.second != Op::kNone && IsSendSide(lacker.second) == sends;
+    });
+  };
+  const auto is_lacker = [&](const Absent& a) { return lackers.calls.count(a.process) != 0; };
+  const bool is_mutual = std::any_of(calls.begin(), calls.end(), [&](const StuckCall* call) {
+    return call->kind == StuckCall::Kind::kP2p && WaitsIn(*call, process) &&
+           std::any_of(call->absents.begin(), call->absents.end(), is_lacker);
+  });
+  return any(true) && any(false) && is_mutual;
+}
+
+// The one process for which several ranks wait, if it explains their waits; -1: none.
+int32_t FindLacked(const StuckCalls& calls, const std::map<int32_t, Lackers>& by_absent) {
+  int32_t lacked = -1;
+  for (const auto& [process, lackers] : by_absent) {
+    if (lackers.calls.size() < kLeastPeers) continue;
+    if (WaitsInP2p(calls, process) && !StandsBetween(calls, lackers, process)) continue;
+    if (lacked >= 0) return -1;
+    lacked = process;
+  }
+  return lacked;
+}
+
+// True if all peers of the call wait in one collective, which lacks the rank that waits in the call.
+bool IsAlone(const StuckCalls& calls, const std::vector<size_t>& cycle, const StuckCall& p2p) {
+  if (p2p.waiters.size() != 1 || p2p.absents.size() < kLeastPeers) return false;
+  const int32_t process = p2p.waiters.front().process;
+  return std::any_of(cycle.begin(), cycle.end(), [&](size_t i) {
+    const StuckCall& call = *calls[i];
+    if (call.kind != StuckCall::Kind::kCollective) return false;
+    const bool lacks = std::any_of(call.absents.begin(), call.absents.end(),
+                                   [&](const Absent& a) { return a.process == process; });
+    if (!lacks) return false;
+    std::set<int32_t> together;
+    for (const Waiter& waiter : call.waiters) together.insert(waiter.process);
+    return std::all_of(p2p.absents.begin(), p2p.absents.end(), [&](const Absent& absent) {
+      return absent.lack == Lack::kNotEntered && together.count(absent.process) != 0;
+    });
+  });
+}
+
+void AddReason(const std::string& reason, int32_t rank, Verdict* verdict) {
+  verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
+  verdict->evidence.push_back(reason);
+  verdict->missing_evidence.push_back(
+      absl::StrCat("which ranks are wrong: that ", RanksInWords({rank}),
+                   " is, explains what the others wait for"));
+}
+
+std::vector<int32_t> PublicRanksOf(const JobState& job, const Lackers& lackers) {
+  std::vector<int32_t> ranks;
+  for (const auto& [process, op] : lackers.calls) {
+    ranks.push_back(PublicRank(job, process, -1));
+    if (ranks.size() == kNamedPeers) break;
+  }
+  return ranks;
+}
+
+// One rank sends to, or receives from, ranks that wait together elsewhere.
+std::optional<Verdict> JudgeLoneRank(const JobState& job, const StuckCalls& calls,
+                                     const std::vector<size_t>& cycle, int64_t now_ns,
+                                     const Limits& limits) {
+  const auto alone = std::find_if(cycle.begin(), cycle.end(), [&](size_t i) {
+    return calls[i]->kind == StuckCall::Kind::kP2p && IsAlone(calls, cycle, *calls[i]);
+  });
+  if (alone == cycle.end()) return std::nullopt;
+  const StuckCall& call = *calls[*alone];
+  const P2pPair pair = {&call, call.waiters.front(), call.absents.front()};
+  auto verdict = BlameWaiter(job, pair, call.call, calls, cycle, now_ns, limits);
+  if (!verdict) return verdict;
+  const int32_t rank = PublicRank(job, pair.waiter.process, pair.waiter.rank);
+  AddReason(absl::StrCat(RanksInWords({rank}), " alone has issued ", OpInWords(call.call.op),
+                         "; its ", call.absents.size(), " peers wait together in another call"),
+            rank, &*verdict);
+  return verdict;
+}
+
+// Several ranks wait for one.
+std::optional<Verdict> JudgeLackedRank(const JobState& job, const StuckCalls& calls,
+                                       const std::vector<size_t>& cycle, int64_t now_ns,
+                                       const Limits& limits) {
+  std::vector<size_t> all(calls.size());
+  for (size_t i = 0; i < all.size(); ++i) all[i] = i;
+  const std::vector<P2pPair> pairs = FindPairs(calls, all, kMostPairs);
+  if (pairs.size() == kMostPairs) return std::nullopt;
+  const std::map<int32_t, Lackers> by_absent = FindLackers(pairs);
+  const int32_t lacked = FindLacked(calls, by_absent);
+  const bool is_party = std::any_of(cycle.begin(), cycle.end(),
+                                    [&](size_t i) { return WaitsIn(*calls[i], lacked); });
+  if (lacked < 0 || !is_party) return std::nullopt;
+  const P2pPair& pair = *by_absent.at(lacked).earliest;
+  auto verdict = JudgeUnmatchedP2p({job, *pair.call, {pair.absent}, now_ns, limits});
+  if (!verdict) return verdict;
+  AddWaitersOf(job, calls, cycle, &*verdict);
+  const int32_t rank = PublicRank(job, lacked, pair.absent.rank);
+  AddReason(absl::StrCat(RanksInWords(PublicRanksOf(job, by_absent.at(lacked))),
+                         " wait for sends or receives of ", RanksInWords({rank}),
+                         ", which it has not issued"),
+            rank, &*verdict);
+  return verdict;
+}
+
+}  // namespace
+
+std::optional<Verdict> JudgeCycleByMajority(const JobState& job, const StuckCalls& calls,
+                                            const std::vector<size_t>& cycle, int64_t now_ns,
+                                            const Limits& limits) {
+  if (cycle.size() > kMostCalls) return std::nullopt;
+  auto verdict = JudgeLoneRank(job, calls, cycle, now_ns, limits);
+  return verdict ? verdict : JudgeLackedRank(job, calls, cycle, now_ns, limits);
+}
+
+}  // namespace rollcall

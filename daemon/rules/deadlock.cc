@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "daemon/rules/rules.h"
+#include "daemon/words/evidence.h"
+#include "daemon/words/sentences.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kMostEdges = 16;  // of the cycle, in the verdict
+
+struct Party {
+  const Communicator* communicator = nullptr;
+  int32_t rank = -1;
+};
+
+// The processes of the cycle: each one waits, and another one waits for it.
+std::map<int32_t, Party> FindParties(const StuckCalls& calls, const std::vector<size_t>& cycle) {
+  std::set<int32_t> waiting;
+  for (const size_t i : cycle) {
+    for (const Waiter& w : calls[i]->waiters) waiting.insert(w.process);
+  }
+  std::map<int32_t, Party> parties;
+  for (const size_t i : cycle) {
+    for (const Absent& a : calls[i]->absents) {
+      if (waiting.count(a.process) == 0) continue;
+      parties.insert({a.process, {calls[i]->communicator, a.rank}});
+    }
+  }
+  return parties;
+}
+
+template <typename Members>
+std::vector<int32_t> PartiesAmong(const JobState& job, const Members& members,
+                                  const std::map<int32_t, Party>& parties) {
+  std::vector<int32_t> ranks;
+  for (const auto& m : members) {
+    if (parties.count(m.process) != 0) ranks.push_back(PublicRank(job, m.process, m.rank));
+  }
+  return ranks;
+}
+
+WaitEdge MakeCycleEdge(const JobState& job, const StuckCall& call,
+                const std::map<int32_t, Party>& parties) {
+  WaitEdge edge = MakeEdge(job, call);
+  edge.from = PartiesAmong(job, call.waiters, parties);
+  for (const int32_t rank : PartiesAmong(job, call.absents, parties)) {
+    edge.to.push_back({rank, rank});
+  }
+  return edge;
+}
+
+size_t Earliest(const StuckCalls& calls, const std::vector<size_t>& cycle) {
+  return *std::min_element(cycle.begin(), cycle.end(), [&](size_t a, size_t b) {
+    return std::make_tuple(calls[a]->since_ns, calls[a]->communicator->id, calls[a]->position) <
+           std::make_tuple(calls[b]->since_ns, calls[b]->communicator->id, calls[b]->position);
+  });
+}
+
+// Whether nobody has issued the other end of a send or receive. If it would never have come, the ranks
+// of the cycle are its victims, and no order of calls is wrong.
+bool LacksAnEnd(const StuckCall& call) {
+  return call.kind == StuckCall::Kind::kP2p &&
+         std::any_of(call.absents.begin(), call.absents.end(),
+                     [](const Absent& a) { return a.lack == Lack::kNotEntered; });
+}
+
+// The certainty of a cycle is that of its least certain edge.
+Certainty CycleCertainty(const StuckCalls& calls, const std::vector<size_t>& cycle,
+                      const std::map<int32_t, Party>& parties) {
+  Certainty certainty = Certainty::kCertain;
+  for (const size_t i : cycle) {
+    Proof weakest = Proof::kShown;
+    for (const Waiter& w : calls[i]->waiters) {
+      if (parties.count(w.process) != 0) weakest = std::min(weakest, w.wait.proof);
+    }
+    if (weakest == Proof::kInferred || LacksAnEnd(*calls[i])) {
+      certainty = std::min(certainty, Certainty::kLikely);
+    }
+    if (weakest == Proof::kIndirect) certainty = Certainty::kPossible;
+    for (const Absent& a : calls[i]->absents) certainty = std::min(certainty, a.at_most);
+  }
+  return certainty;
+}
+
+// By process: the number of ranks inside its call. A rank that is alone in its call is more
+// likely wrong.
+std::map<int32_t, size_t> CountCallers(const StuckCalls& calls, const std::vector<size_t>& cycle) {
+  std::map<int32_t, size_t> callers;
+  for (const size_t i : cycle) {
+    for (const Waiter& w : calls[i]->waiters) {
+      callers[w.process] = std::max(callers[w.process], calls[i]->waiters.size());
+    }
+  }
+  return callers;
+}
+
+void AddCulprits(const JobState& job, const std::map<int32_t, Party>& parties,
+                 std::map<int32_t, size_t> callers, Verdict* verdict) {
+  for (const auto& [process, party] : parties) {
+    verdict->culprits.push_back(
+        MakeCulprit(job, process, party.rank, FindMember(*party.communicator, party.rank)));
+  }
+  std::stable_sort(verdict->culprits.begin(), verdict->culprits.end(),
+                   [&](const Culprit& a, const Culprit& b) {
+                     return std::make_pair(callers[a.process], a.rank) <
+                            std::make_pair(callers[b.process], b.rank);
+                   });
+}
+
+}  // namespace
+
+std::optional<Verdict> JudgeDeadlock(const JobState& job, const StuckCalls& calls,
+                                     const std::vector<size_t>& cycle, int64_t now_ns,
+                                     const Limits& limits) {
+  const Suspicion first{job, *calls[Earliest(calls, cycle)], {}, now_ns, limits};
+  std::optional<Verdict> verdict = Describe(first, Cause::kDeadlock, limits.suspect_after_ns);
+  if (!verdict) return verdict;
+  const std::map<int32_t, Party> parties = FindParties(calls, cycle);
+  verdict->certainty = CycleCertainty(calls, cycle, parties);
+  AddCulprits(job, parties, CountCallers(calls, cycle), &*verdict);
+  verdict->evidence.clear();
+  bool lacks_an_end = false;
+  std::set<int32_t> waiting(verdict->waiting_processes.begin(), verdict->waiting_processes.end());
+  for (const size_t i : cycle) {
+    if (calls[i]->absents.empty()) continue;
+    lacks_an_end = lacks_an_end || LacksAnEnd(*calls[i]);
+    if (verdict->chain.size() < kMostEdges) {
+      verdict->chain.push_back(MakeCycleEdge(job, *calls[i], parties));
+    }
+    for (const Waiter& w : calls[i]->waiters) {
+      if (!waiting.insert(w.process).second) continue;
+      verdict->waiting_processes.push_back(w.process);
+      verdict->waiting_ranks.push_back(PublicRank(job, w.process, w.rank));
+    }
+  }
+  TellApart(&verdict->chain);
+  for (const WaitEdge& edge : verdict->chain) verdict->evidence.push_back(EdgeInWords(edge));
+  if (lacks_an_end) {
+    verdict->missing_evidence.push_back(
+        "whether the other end of each send and receive would have come: nobody has issued it");
+  }
+  return verdict;
+}
+
+}  // namespace rollcall

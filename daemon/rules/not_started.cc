@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// JudgeStart(): a job in which no rank has made an NCCL call because some ranks wait for others
+// earlier: in init_process_group(), or in a barrier of torch's store. Only stacks show this.
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "daemon/rules/rules.h"
+#include "daemon/model/progress.h"
+#include "daemon/words/evidence.h"
+#include "daemon/words/rank_ranges.h"
+#include "daemon/words/terms.h"
+#include "base/durations.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kDescribedCulprits = 8;
+constexpr int64_t kLongestPauseNs = 5 * kSecond;  // between two rounds of samples
+constexpr int64_t kOnTheWayNs = 3 * kSecond;      // from the due time of a sample to its arrival
+
+bool HasEnded(const JobState& job, int32_t process) {
+  return HowProcessEnded(job, process) != Gone::kNo;
+}
+
+// True if the stacks show threads or calls of NCCL: "ncclProxyService", "pncclAllReduce".
+bool IsInsideNccl(const Process& process) {
+  const std::string words = absl::StrCat(" ", process.stack_words);
+  return absl::StrContains(words, " nccl") || absl::StrContains(words, " pnccl");
+}
+
+// True if process `a` represents its rank better than `b`. Launchers and data-loader workers
+// inherit a rank, and an earlier attempt had the same ranks.
+bool IsBetterCandidate(const JobState& job, int32_t a, int32_t b) {
+  const auto key = [&](int32_t process) {
+    const Process& known = job.processes[static_cast<size_t>(process)];
+    const auto since = static_cast<int64_t>(known.start_time);
+    const bool ended = HasEnded(job, process);
+    // The first of the live processes, else the last of the ended ones.
+    return std::make_tuple(ended, known.waits_outside_since_ns == 0, ended ? -since : since);
+  };
+  return key(a) < key(b);
+}
+
+struct Start {
+  std::map<int32_t, int32_t> processes;  // by rank: the process that represents it
+  std::vector<int32_t> waiting, absent;  // processes
+  int32_t world_size = 0;
+  int64_t since_ns = 0;
+  int64_t seen_ns = 0;  // time of the oldest sample
+  int64_t counts_from_ns = 0;
+};
+
+void AddWaiting(const JobState& job, int32_t index, Start* start) {
+  const Process& process = job.processes[static_cast<size_t>(index)];
+  start->waiting.push_back(index);
+  const int64_t from_ns = CountsFrom(job, index);
+  const bool is_first = start->since_ns == 0;
+  if (is_first || process.waits_outside_since_ns < start->since_ns) {
+    start->since_ns = process.waits_outside_since_ns;
+  }
+  start->counts_from_ns = is_first ? from_ns : std::min(start->counts_from_ns, from_ns);
+}
+
+Start FindStart(const JobState& job, int64_t now_ns) {
+  Start start;
+  start.seen_ns = now_ns;
+  for (size_t i = 0; i < job.processes.size(); ++i) {
+    const Process& process = job.processes[i];
+    if (process.global_rank < 0) continue;
+    start.world_size = std::max(start.world_size, process.world_size);
+    const auto index = static_cast<int32_t>(i);
+    const auto [at, is_new] = start.processes.emplace(process.global_rank, index);
+    if (!is_new && IsBetterCandidate(job, index, at->second)) at->second = index;
+  }
+  for (const auto& [rank, index] : start.processes) {
+    const Process& process = job.processes[static_cast<size_t>(index)];
+    if (process.stacks_ns != 0 && !HasEnded(job, index)) {
+      start.seen_ns = std::min(start.seen_ns, process.stacks_ns);
+    }
+    if (process.waits_outside_since_ns == 0 || HasEnded(job, index)) {
+      start.absent.push_back(index);
+    } else {
+      AddWaiting(job, index, &start);
+    }
+  }
+  return start;
+}
+
+// True if every process has ended or has two samples and fresh reports. Any other process may
+// do something else by now.
+bool AllAreKnown(const JobState& job, const Start& start, int64_t oldest_ns) {
+  return std::all_of(start.processes.begin(), start.processes.end(), [&](const auto& entry) {
+    const Process& process = job.processes[static_cast<size_t>(entry.second)];
+    if (HasEnded(job, entry.second)) return true;
+    if (process.waits_outside_since_ns == 0 && process.stack_words.empty()) return false;
+    if (process.stacks_ns == 0) return true;
+    return process.stacks_ns >= oldest_ns && process.stacks_ns > process.waits_outside_since_ns &&
+           IsHeard(job, entry.second);
+  });
+}
+
+// The ranks of the world that no process represents, in order.
+std::vector<RankRange> FindUnseen(const Start& start) {
+  const int32_t end = std::min(start.world_size, kMaxRanks);
+  std::vector<RankRange> unseen;
+  int32_t next = 0;
+  for (auto at = start.processes.begin(); at != start.processes.end() && at->first < end; ++at) {
+    if (at->first > next) unseen.push_back({next, at->first - 1});
+    next = at->first + 1;
+  }
+  if (next < end) unseen.push_back({next, end - 1});
+  return unseen;
+}
+
+void AddCulprits(const JobState& job, const Start& start, int64_t now_ns, Verdict* verdict) {
+  std::vector<int32_t> rest;
+  for (const int32_t process : start.absent) {
+    const Process& known = job.processes[process];
+    verdict->culprits.push_back(MakeCulprit(job, process, known.global_rank, nullptr));
+    if (verdict->culprits.size() > kDescribedCulprits) {
+      rest.push_back(known.global_rank);
+      continue;
+    }
+    absl::StrAppend(&verdict->stack_words, known.stack_words, " ");
+    const bool ended = HowProcessEnded(job, process) != Gone::kNo;
+    const std::string doing =
+        ended ? DescribeEnding(job, process, nullptr) : DescribeActivity(job, process, now_ns);
+    if (doing.empty()) continue;
+    verdict->evidence.push_back(absl::StrCat("rank ", known.global_rank, ": ", doing));
+  }
+  if (!rest.empty()) {
+    verdict->evidence.push_back(absl::StrCat("and ", rest.size(), " more: ", RanksInWords(rest)));
+  }
+  const std::vector<RankRange> unseen = FindUnseen(start);
+  if (unseen.empty()) return;
+  verdict->missing_evidence.push_back(
+      absl::StrCat("no agent reports a process of ", RankRanges(unseen).InWords()));
+  for (const RankRange& ranks : unseen) {
+    verdict->culprits.push_back(MakeCulprit(job, -1, ranks.first, nullptr));
+    verdict->culprits.back().ranks = ranks.last - ranks.first + 1;
+  }
+}
+
+}  // namespace
+
+bool HasStarted(const JobState& job) {
+  if (!job.communicators.empty()) return true;
+  return std::any_of(job.processes.begin(), job.processes.end(), [](const Process& process) {
+    if (HasEnded(process)) return false;
+    // Without room in the folder of the segments the library records nothing.
+    return process.has_met || process.has_segment || IsInsideNccl(process);
+  });
+}
+
+int64_t StartRoundNs(size_t ranks, const Limits& limits) {
+  const auto portions = static_cast<int64_t>((ranks + kStartPortion - 1) / kStartPortion);
+  return portions * kSecond + std::clamp(limits.suspect_after_ns, kSecond, kLongestPauseNs);
+}
+
+std::optional<Verdict> JudgeStart(const JobState& job, int64_t now_ns, const Limits& limits) {
+  if (job.offline || HasStarted(job)) return std::nullopt;
+  const Start start = FindStart(job, now_ns);
+  const int64_t oldest_ns = now_ns - 2 * StartRoundNs(job.processes.size(), limits) - kOnTheWayNs;
+  if (start.waiting.empty() || start.seen_ns - start.since_ns < limits.suspect_after_ns ||
+      !AllAreKnown(job, start, oldest_ns)) {
+    return std::nullopt;
+  }
+  Verdict verdict;
+  verdict.cause = Cause::kInitIncomplete;
+  verdict.certainty = Certainty::kLikely;
+  verdict.communicator_size = start.world_size;
+  verdict.since_ns = start.since_ns;
+  verdict.counts_from_ns = start.counts_from_ns;
+  // The length of the wait that the stacks show.
+  verdict.waited_ns = start.seen_ns - start.since_ns;
+  verdict.evidence_age_ns = now_ns - start.seen_ns;
+  for (const int32_t process : start.waiting) {
+    verdict.waiting_ranks.push_back(job.processes[process].global_rank);
+    verdict.waiting_processes.push_back(process);
+  }
+  verdict.evidence.push_back(
+      absl::StrCat(RanksInWords(verdict.waiting_ranks),
+                   ": waiting for the others outside NCCL, shown by their stacks"));
+  AddCulprits(job, start, now_ns, &verdict);
+  if (verdict.culprits.empty()) return std::nullopt;
+  verdict.missing_evidence.push_back(
+      "no rank has made an NCCL call yet: the verdict rests on samples of the stacks");
+  return verdict;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/rules/rank_map.h"
+
+#include <algorithm>
+#include <iterator>
+#include <tuple>
+
+#include "daemon/model/progress.h"
+
+namespace rollcall {
+namespace {
+
+using RankMap = std::map<int32_t, int32_t>;
+
+// The global ranks of the communicator's members, in order.
+std::vector<int32_t> TakenRanks(const JobState& job, const Communicator& comm) {
+  std::vector<int32_t> taken;
+  taken.reserve(comm.members.size());
+  for (const auto& [rank, member] : comm.members) {
+    taken.push_back(PublicRank(job, member.process, -1));
+  }
+  std::sort(taken.begin(), taken.end());
+  return taken;
+}
+
+bool Contains(const std::vector<int32_t>& in_order, int32_t value) {
+  return std::binary_search(in_order.begin(), in_order.end(), value);
+}
+
+RankMap BySeats(const JobState& job, const Communicator& comm, const RankRanges& ranks) {
+  RankMap result;
+  for (size_t seat = 0; seat < comm.seats.size(); ++seat) {
+    const auto rank = static_cast<int32_t>(seat);
+    const int32_t process = comm.seats[seat];
+    if (ranks.Contains(rank) && FindProcess(job, process) != nullptr) result[rank] = process;
+  }
+  return result;
+}
+
+// A split lists its members by the ranks of the parent communicator.
+RankMap ByParent(const JobState& job, const Communicator& comm, const RankRanges& ranks) {
+  RankMap result;
+  const auto parent = job.communicators.find(comm.parent);
+  if (comm.parent == 0 || parent == job.communicators.end()) return result;
+  if (parent->second.size != comm.size) return result;
+  for (const auto& [rank, member] : parent->second.members) {
+    if (!ranks.Contains(rank)) continue;
+    if (FindProcess(job, member.process) != nullptr) result[rank] = member.process;
+  }
+  return result;
+}
+
+// True if process `a` represents its rank better than `b`. Launchers, wrappers and data-loader
+// workers inherit the environment of the rank and the library. So the best process is one that
+// uses NCCL, else one that is alive, else the first.
+bool IsBetter(const Process& a, const Process& b) {
+  const auto key = [](const Process& p) {
+    return std::make_tuple(!p.has_segment, HasEnded(p), p.start_time, p.pid);
+  };
+  return key(a) < key(b);
+}
+
+// The world size of the known members; -1: unknown.
+int32_t WorldSize(const JobState& job, const Communicator& comm) {
+  int32_t world_size = -1;
+  for (const auto& [rank, member] : comm.members) {
+    const Process* process = FindProcess(job, member.process);
+    if (process != nullptr && process->global_rank >= 0) {
+      world_size = std::max(world_size, process->world_size);
+    }
+  }
+  return world_size;
+}
+
+bool RanksAreGlobal(const JobState& job, const Communicator& comm) {
+  return std::all_of(comm.members.begin(), comm.members.end(), [&](const auto& entry) {
+    return PublicRank(job, entry.second.process, entry.first) == entry.first;
+  });
+}
+
+// If as many processes remain as ranks are missing, assigns them in rank order.
+RankMap Pair(const RankRanges& ranks, const std::vector<int32_t>& processes) {
+  RankMap result;
+  if (ranks.size() != processes.size()) return result;
+  const std::vector<int32_t> in_order = ranks.First(processes.size());
+  for (size_t i = 0; i < in_order.size(); ++i) result[in_order[i]] = processes[i];
+  return result;
+}
+
+// Those of `processes` that are no members.
+std::vector<int32_t> Outside(const Communicator& comm, const std::vector<int32_t>& processes) {
+  std::vector<int32_t> inside;
+  for (const auto& [rank, member] : comm.members) inside.push_back(member.process);
+  std::sort(inside.begin(), inside.end());
+  std::vector<int32_t> outside;
+  std::copy_if(processes.begin(), processes.end(), std::back_inserter(outside),
+               [&inside](int32_t process) { return !Contains(inside, process); });
+  return outside;
+}
+
+// Communicators of one kind (for example the pipeline communicators of a job) have the same
+// pattern of ranks. A complete communicator of the same kind shows the missing ranks of this
+// one: every rank has the same distance to its counterpart.
+constexpr size_t kMostSiblings = 64;
+
+std::optional<int32_t> DistanceTo(const JobState& job, const Communicator& comm,
+                                  const Communicator& sibling) {
+  std::optional<int32_t> distance;
+  for (const auto& [rank, member] : comm.members) {
+    const auto other = sibling.members.find(rank);
+    if (other == sibling.members.end()) return std::nullopt;
+    const int32_t here = PublicRank(job, member.process, -1);
+    const int32_t there = PublicRank(job, other->second.process, -1);
+    if (here < 0 || there < 0 || (distance && *distance != here - there)) return std::nullopt;
+    distance = here - there;
+  }
+  return distance;
+}
+
+bool IsSilent(const Process& process) { return process.liveness == Liveness::kSilent; }
+
+}  // namespace
+
+const RankFinder::RankMap& RankFinder::BestByGlobalRank(int32_t world_size) {
+  if (!best_) {
+    best_.emplace();
+    for (size_t i = 0; i < job_.processes.size(); ++i) {
+      const Process& process = job_.processes[i];
+      if (process.global_rank < 0) continue;
+      const auto index = static_cast<int32_t>(i);
+      const auto [it, is_new] =
+          (*best_)[process.world_size].emplace(process.global_rank, index);
+      if (!is_new && IsBetter(process, job_.processes[static_cast<size_t>(it->second)])) {
+        it->second = index;
+      }
+    }
+  }
+  return (*best_)[world_size];
+}
+
+const std::vector<int32_t>& RankFinder::WithoutRank() {
+  if (!without_rank_) {
+    without_rank_.emplace();
+    for (size_t i = 0; i < job_.processes.size(); ++i) {
+      if (job_.processes[i].global_rank < 0) without_rank_->push_back(static_cast<int32_t>(i));
+    }
+  }
+  return *without_rank_;
+}
+
+bool RankFinder::IsAnySilent() {
+  if (!is_any_silent_) {
+    is_any_silent_ = std::any_of(job_.processes.begin(), job_.processes.end(), IsSilent);
+  }
+  return *is_any_silent_;
+}
+
+// Processes that are members of a communicator of the same kind. Each process is in only one.
+const std::set<int32_t>& RankFinder::PlacedInKind(const Communicator& comm) {
+  const auto [at, is_new] = placed_.try_emplace({comm.name, comm.size});
+  if (!is_new || comm.name.empty()) return at->second;
+  for (const auto& [id, sibling] : job_.communicators) {
+    if (sibling.name != comm.name || sibling.size != comm.size) continue;
+    for (const auto& [rank, member] : sibling.members) at->second.insert(member.process);
+  }
+  return at->second;
+}
+
+// For a communicator that spans the world: takes the process with the same global rank if
+// ranks are global. Otherwise takes the remaining processes, if the whole world is known.
+RankFinder::RankMap RankFinder::ByWorld(const Communicator& comm, const RankRanges& ranks,
+                                        int32_t world_size) {
+  const std::vector<int32_t> taken = TakenRanks(job_, comm);
+  const bool ranks_are_global = RanksAreGlobal(job_, comm);
+  RankMap result;
+  std::vector<int32_t> remaining;
+  for (const auto& [rank, process] : BestByGlobalRank(world_size)) {
+    if (Contains(taken, rank)) continue;
+    remaining.push_back(process);
+    if (ranks_are_global && ranks.Contains(rank)) result[rank] = process;
+  }
+  if (ranks_are_global) return result;
+  if (remaining.size() + comm.members.size() != static_cast<size_t>(world_size)) return {};
+  return Pair(ranks, remaining);
+}
+
+RankFinder::RankMap RankFinder::BySiblings(const Communicator& comm, const RankRanges& ranks,
+                                           int32_t world_size) {
+  std::map<int32_t, std::set<int32_t>> expected;  // by rank: global ranks
+  size_t searched = 0;
+  for (const auto& [id, sibling] : job_.communicators) {
+    const bool alike = id != comm.id && sibling.size == comm.size && sibling.name == comm.name &&
+                       sibling.members.size() == static_cast<size_t>(sibling.size);
+    if (!alike) continue;
+    if (++searched > kMostSiblings) break;
+    const std::optional<int32_t> distance = DistanceTo(job_, comm, sibling);
+    if (!distance) continue;
+    for (const auto& [rank, there] : sibling.members) {
+      if (!ranks.Contains(rank)) continue;
+      expected[rank].insert(PublicRank(job_, there.process, -1) + *distance);
+    }
+  }
+  if (expected.empty()) return {};
+  const std::vector<int32_t> taken = TakenRanks(job_, comm);
+  const RankMap& best = BestByGlobalRank(world_size);
+  RankMap result;
+  for (const auto& [rank, global] : expected) {
+    for (const int32_t one : global) {
+      const auto who = best.find(one);
+      if (who == best.end() || Contains(taken, one)) continue;
+      if (!result.emplace(rank, who->second).second) return {};  // siblings contradict each other
+    }
+  }
+  return result;
+}
+
+// If all candidates are silent, the rank is one of them.
+RankFinder::RankMap RankFinder::BySilence(const Communicator& comm, const RankRanges& ranks,
+                                          int32_t world_size) {
+  if (!IsAnySilent()) return {};
+  const std::vector<int32_t> taken = TakenRanks(job_, comm);
+  const std::set<int32_t>& placed = PlacedInKind(comm);
+  std::vector<int32_t> silent;
+  for (const auto& [rank, process] : BestByGlobalRank(world_size)) {
+    if (Contains(taken, rank) || placed.count(process) != 0) continue;
+    if (!IsSilent(job_.processes[static_cast<size_t>(process)])) return {};
+    silent.push_back(process);
+  }
+  RankMap result;
+  if (silent.size() < ranks.size()) return result;
+  const std::vector<int32_t> in_order = ranks.First(silent.size());
+  for (size_t i = 0; i < in_order.size(); ++i) result[in_order[i]] = silent[i];
+  return result;
+}
+
+RankProcesses RankFinder::Find(const Communicator& comm, const std::vector<RankRange>& wanted) {
+  const RankRanges ranks(wanted);
+  RankProcesses result;
+  result.processes = BySeats(job_, comm, ranks);
+  if (result.processes.empty()) result.processes = ByParent(job_, comm, ranks);
+  if (!result.processes.empty() || ranks.empty()) return result;
+
+  const int32_t world_size = WorldSize(job_, comm);
+  if (world_size < 0) return {Pair(ranks, Outside(comm, WithoutRank())), true};
+  if (world_size == comm.size) {
+    result.processes = ByWorld(comm, ranks, world_size);
+    if (!result.processes.empty()) return result;
+  }
+  result.guessed = true;
+  result.processes = BySiblings(comm, ranks, world_size);
+  if (result.processes.empty()) result.processes = BySilence(comm, ranks, world_size);
+  return result;
+}
+
+std::vector<UnknownMember> SplitByProcess(const std::vector<RankRange>& ranks,
+                                          const std::map<int32_t, int32_t>& processes) {
+  std::vector<UnknownMember> all;
+  for (const RankRange& range : ranks) {
+    int32_t next = range.first;
+    for (auto at = processes.lower_bound(range.first);
+         at != processes.end() && at->first <= range.last; ++at) {
+      if (at->first > next) all.push_back({{next, at->first - 1}, -1});
+      all.push_back({{at->first, at->first}, at->second});
+      next = at->first + 1;
+    }
+    if (next <= range.last) all.push_back({{next, range.last}, -1});
+  }
+  return all;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds the calls that ranks wait in: the input of the rules. Searches each communicator
+// separately and uses no clock. Later steps decide how long a wait may last and which
+// absent ranks are excused because they wait elsewhere (wait_graph.h, rules.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "daemon/rules/rank_map.h"
+#include "daemon/model/job_state.h"
+#include "daemon/model/progress.h"
+#include "daemon/model/verdict.h"
+
+namespace rollcall {
+
+// The reason why other ranks wait for a rank.
+enum class Lack : uint8_t {
+  kNotEntered,  // it has not entered the call
+  kNotStarted,  // it has entered the call, but its GPU has not started it
+  kNotMatched,  // p2p: it has issued the other end behind an operation that it still waits in
+  kGone,        // it has entered the call, but its process ended before the call
+  kUnheard,     // no report on it has arrived
+};
+
+struct Absent {
+  int32_t rank = -1;     // in the communicator
+  // More than 1: stands for this many neighbours from `rank` on, on none of which there is a report,
+  // and none with a known process.
+  int32_t ranks = 1;
+  int32_t process = -1;  // -1: not known
+  Lack lack = Lack::kNotEntered;
+  Gone gone = Gone::kNo;
+  bool failed = false;  // an exception has ended it
+  bool silent = false;  // its agent no longer reports
+  bool stale = false;   // ticks of its agent are missing: it may have entered the call since
+  int64_t gone_since_ns = 0;
+  // The highest certainty that the others wait for this rank.
+  Certainty at_most = Certainty::kCertain;
+};
+
+// A member on which NCCL has reported an error.
+struct Errored {
+  int32_t rank = -1;
+  int32_t process = -1;
+  int32_t code = 0;  // ncclResult_t
+};
+
+struct StuckCall {
+  enum class Kind : uint8_t { kCollective, kCreation, kP2p, kTeardown };
+  Kind kind = Kind::kCollective;
+  const Communicator* communicator = nullptr;
+  uint64_t position = 0;  // p2p: collectives entered before it
+  CallArgs call;          // also a creating call or a teardown; op kNone: its record is lost
+  std::vector<Waiter> waiters;
+  // Empty: all ranks are inside the call, but it does not end.
+  std::vector<Absent> absents;
+  std::vector<Errored> errored;
+  std::vector<int32_t> concurrent;  // ranks of which two threads were inside calls at once
+  // P2p: both ends exist, but their sizes differ. Then the call and rank of the other end.
+  bool size_differs = false;
+  bool is_pair_guessed = false;  // records of an end are lost: these may be two ends that never meet
+  CallArgs other_end;
+  int32_t other_rank = -1;
+  std::vector<std::string> evidence;
+  std::vector<std::string> missing_evidence;
+
+  // When the first rank began to wait; if all ranks have entered the call, when the last did.
+  int64_t since_ns = 0;
+};
+
+using StuckCalls = std::vector<const StuckCall*>;
+
+// All stuck calls of one communicator. `finder`: for all communicators of this state of the job.
+std::vector<StuckCall> FindStuckCalls(const JobState& job, const Communicator& comm,
+                                      RankFinder* finder);
+
+// The result of one pass over the members. Most communicators need no second pass.
+struct MemberSummary {
+  bool has_formed = false;
+  bool uses_p2p = false;
+  bool may_tear_down = false;
+  bool may_have_errors = false;
+  bool may_be_used_concurrently = false;
+  // The least number of calls that a rank has entered, over the ranks with fresh reports whose
+  // creation has not failed. If all of these wait in a call that ranks with old reports had not
+  // entered by then: the position of that call.
+  uint64_t least_entered = UINT64_MAX;
+  std::vector<Waiter> waiters;  // in collectives
+};
+
+// The parts of FindStuckCalls(), one for each kind of call.
+void FindStuckCollectives(const JobState& job, const Communicator& comm,
+                          const MemberSummary& summary, RankFinder* finder,
+                          std::vector<StuckCall>* calls);
+void FindStuckCreation(const JobState& job, const Communicator& comm, RankFinder* finder,
+                       std::vector<StuckCall>* calls);
+void FindStuckP2p(const JobState& job, const Communicator& comm, RankFinder* finder,
+                  std::vector<StuckCall>* calls);
+void FindStuckTeardown(const JobState& job, const Communicator& comm,
+                       std::vector<StuckCall>* calls);
+
+// An absent rank with the known facts of its process.
+Absent MakeAbsent(const JobState& job, int32_t rank, const Member& member, Lack lack);
+
+// An absent rank, or neighbours, without any report on the communicator. The data is missing, but
+// the rank may have made the call: the verdict on it is at most `possible`.
+Absent MakeUnheard(const JobState& job, const UnknownMember& unknown);
+
+// The arguments of the call at `position`, from the first rank that still has its record.
+CallArgs CallAt(const Communicator& comm, uint64_t position);
+
+// The member with this rank; nullptr if there is no report on it.
+const Member* FindMember(const Communicator& comm, int32_t rank);
+
+}  // namespace rollcall

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decides ties by the ranks' own pasts: where no majority decides, the side that breaks its own
+// habit is the culprit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "daemon/rules/habit.h"
+#include "daemon/model/job_state.h"
+
+namespace rollcall {
+
+struct TieDecision {
+  size_t kept = 0;    // index of the side that keeps its habit
+  Habit habit;        // that all other sides break
+  CallArgs expected;  // the call of that habit
+};
+
+// `sides`: ranks that made the same call at this position, which differs from side to side. None
+// unless one side keeps its habit and all others break theirs.
+std::optional<TieDecision> DecideTie(const Communicator& comm,
+                                     const std::vector<const std::vector<int32_t>*>& sides,
+                                     uint64_t position);
+
+}  // namespace rollcall

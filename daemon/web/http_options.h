@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the page is served, and to whom.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/model/client_limits.h"
+#include "daemon/access/audit.h"
+#include "security/authenticator.h"
+#include "security/failed_logins.h"
+#include "security/certificates/tls_context.h"
+
+namespace rollcall {
+
+struct HttpServerOptions {
+  int connections = 256;  // limit of simultaneous ones
+  // A token that makes its holder the owner, as in the address that `rollcall run` prints; "":
+  // none.
+  std::string token;
+  // Finds out who callers are; must outlive the server. nullptr: holders of `token` are owners, and
+  // everybody is, if there is no token and no user in `web_config`.
+  const Authenticator* authenticator = nullptr;
+  // Counts failed logins, also those by gRPC; must outlive the server. nullptr: the page's own.
+  FailedLogins* failed_logins = nullptr;
+  TlsSource tls;           // empty: plain, unless `web_config` has TLS
+  std::string web_config;  // path of a web.yml; "": none
+  // More names by which browsers may ask for the page. They may always use the host of the listen
+  // address, a name in the certificate, and, unless the page listens on loopback, the host's name.
+  std::vector<std::string> hosts;
+  // The page's address as people type it, where that is the address of a proxy; "": there is none.
+  // If it begins with https, browsers speak TLS to the proxy, and the login's cookie is "Secure".
+  std::string page_url;
+  bool is_insecure = false;  // of --insecure: the page warns its viewers
+  AuditSink audit;  // thread-safe; may be empty
+  AuditSink refused_action;  // an action of somebody whom the page knows; likewise
+  // Told of each refusal by its reason ("host", "origin", "nobody", "credential", "guessing",
+  // "role"), for a metric; thread-safe; may be empty.
+  std::function<void(std::string_view reason)> refused;
+  // Told of each thing that exceeds a limit; thread-safe; may be empty.
+  std::function<void(Dropped what)> dropped;
+  // Why the daemon is not healthy; "": it is. Does not block; may be empty.
+  std::function<std::string()> problem;
+};
+
+}  // namespace rollcall

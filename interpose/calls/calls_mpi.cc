@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The wrappers of MPI's collectives. The real functions are those of MPI's profiling interface
+// (PMPI_X).
+#include "interpose/record/blocked_threads.h"
+#include "interpose/record/call_record.h"
+#include "interpose/calls/mpi_requests.h"
+#include "interpose/real.h"
+
+namespace rollcall {
+namespace {
+
+// Records a collective around the real function. `request` is that of a nonblocking collective,
+// nullptr for a blocking one.
+template <typename Function, typename... Args>
+int ObserveMpi(Function* real, Op op, int32_t root, uint64_t bytes, const void* caller,
+               MpiWord handle, const MpiWord* request, Args... args) {
+  if (real == nullptr) return kMpiFailed;
+  ThreadState* thread = &this_thread;
+  LocalComm* comm = FindMpiComm(thread, handle);
+  if (comm == nullptr) return real(args...);
+  const InsideCall inside(thread);
+  ClaimedEntry(thread);
+  const uint64_t now = Now();
+  const CallInfo info = {op, kNoDtype, kNoReduction, root, bytes, nullptr};
+  BeginMpiPosition(comm);
+  const OpenRecord open = BeginRecord(thread, comm, info, now, caller, false);
+  const uint64_t entered = Get(comm->entry->entered);
+  const Blocked blocked(thread, op, comm, reinterpret_cast<const void*>(entered), now);
+  const int result = real(args...);
+  open.record->result.store(result == 0 ? ncclSuccess : ncclSystemError, std::memory_order_relaxed);
+  open.record->returned.store(Now(), std::memory_order_release);
+  if (result != 0) {
+    RevertPosition(comm, open);
+  } else if (request != nullptr) {
+    RecordRequest(comm, entered - 1, HandleAt(request));
+  }
+  EndMpiPosition(comm);
+  return result;
+}
+
+}  // namespace
+}  // namespace rollcall
+
+using rollcall::MessageBytes;
+using rollcall::kNoPeer;
+using rollcall::ObserveMpi;
+using rollcall::Op;
+
+#define COLLECTIVE(symbol, twin, root, bytes, parameters, arguments)                              \
+  extern "C" ROLLCALL_EXPORT int symbol(parameters) {                                             \
+    return ObserveMpi(ROLLCALL_REAL(symbol), Op::k##symbol, root, bytes,                          \
+                      __builtin_return_address(0), comm, nullptr, arguments);                     \
+  }                                                                                               \
+  extern "C" ROLLCALL_EXPORT int twin(parameters, MpiWord* request) {                             \
+    return ObserveMpi(ROLLCALL_REAL(twin), Op::k##twin, root, bytes, __builtin_return_address(0), \
+                      comm, request, arguments, request);                                         \
+  }
+#include "interpose/mpi_collectives.def"

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/http_connections.h"
+
+#include <utility>
+
+namespace rollcall {
+
+HttpConnection* HttpConnections::Add(HttpConnection connection) {
+  connection.id = next_id_++;
+  const int fd = connection.fd;
+  return &(all_[fd] = std::move(connection));
+}
+
+HttpConnection* HttpConnections::Find(int fd) {
+  const auto at = all_.find(fd);
+  return at == all_.end() ? nullptr : &at->second;
+}
+
+HttpConnection* HttpConnections::Find(int fd, uint64_t id) {
+  HttpConnection* connection = Find(fd);
+  return connection == nullptr || connection->id != id ? nullptr : connection;
+}
+
+HttpConnection* HttpConnections::FindReplaceable(int64_t now_ns) {
+  HttpConnection* oldest = nullptr;
+  for (auto& [fd, connection] : all_) {
+    const bool is_older = oldest == nullptr || connection.since_ns < oldest->since_ns;
+    if (is_older && IsReplaceable(connection, now_ns)) oldest = &connection;
+  }
+  return oldest;
+}
+
+HttpConnection* HttpConnections::FindStalledBody(int64_t now_ns) {
+  for (auto& [fd, connection] : all_) {
+    if (IsStalledBody(connection, now_ns)) return &connection;
+  }
+  return nullptr;
+}
+
+std::vector<HttpConnection*> HttpConnections::FindLate(const HttpLimits& limits, int64_t now_ns) {
+  std::vector<HttpConnection*> late;
+  for (auto& [fd, connection] : all_) {
+    if (IsLate(connection, limits, now_ns)) late.push_back(&connection);
+  }
+  return late;
+}
+
+}  // namespace rollcall

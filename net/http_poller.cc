@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/http_poller.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+namespace rollcall {
+namespace {
+
+constexpr int kEventsAtOnce = 64;
+
+}  // namespace
+
+HttpPoller::HttpPoller()
+    : epoll_(epoll_create1(EPOLL_CLOEXEC)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (is_open()) Add(wake_, EPOLLIN);
+}
+
+HttpPoller::~HttpPoller() {
+  for (const int fd : {epoll_, wake_}) {
+    if (fd >= 0) close(fd);
+  }
+}
+
+std::vector<HttpPoller::Ready> HttpPoller::Wait(int timeout_ms) {
+  epoll_event events[kEventsAtOnce];
+  const int count = epoll_wait(epoll_, events, kEventsAtOnce, timeout_ms);
+  std::vector<Ready> ready;
+  for (int i = 0; i < count; ++i) {
+    if (events[i].data.fd != wake_) {
+      ready.push_back({events[i].data.fd, events[i].events});
+      continue;
+    }
+    uint64_t ignored;
+    while (read(wake_, &ignored, sizeof(ignored)) > 0) {
+    }
+  }
+  return ready;
+}
+
+void HttpPoller::Wake() {
+  const uint64_t one = 1;
+  (void)!write(wake_, &one, sizeof(one));
+}
+
+void HttpPoller::Control(int operation, int fd, uint32_t events) {
+  epoll_event event = {};
+  event.events = events;
+  event.data.fd = fd;
+  epoll_ctl(epoll_, operation, fd, &event);
+}
+
+}  // namespace rollcall

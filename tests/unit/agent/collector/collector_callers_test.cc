@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls of ended threads, which a collector does not report.
+#include "agent/collector/collector.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "collector_fixture.h"
+#include "interpose/clock.h"
+#include "base/durations.h"
+#include "base/steady_clock.h"
+
+namespace rollcall {
+namespace {
+
+// A thread that is cancelled inside a call leaves its entry in the segment unchanged.
+class CallerTest : public CollectorTest {
+ protected:
+  void SetBlocked(uint32_t slot, pid_t thread, int64_t for_ns) {
+    segment_.blocked(slot)->tid = static_cast<uint32_t>(thread);
+    segment_.blocked(slot)->op = static_cast<uint32_t>(Op::kAllReduce);
+    segment_.blocked(slot)->comm = 0;
+    segment_.blocked(slot)->since = ClockNs(CLOCK_MONOTONIC) - static_cast<uint64_t>(for_ns);
+  }
+  // Collects a tick `later_ns` from now.
+  static v1::ProcessUpdate CollectLater(Collector* collector, int64_t later_ns) {
+    return Only(collector->Collect(SteadyNs() + later_ns, true));
+  }
+};
+
+TEST_F(CallerTest, LeavesOutTheCallOfAnEndedThread) {
+  const Child child;
+  segment_.AddAllReduce(segment_.AddComm(5, 0, 2), 5000);
+  segment_.entry(0)->returned = 0;
+  SetBlocked(0, getpid(), 0);
+  WriteSegment(child, &segment_);
+  Collector collector(Options());
+  EXPECT_EQ(CollectLater(&collector, 0).evidence().blocked_size(), 1) << "not checked yet";
+  const v1::ProcessUpdate later = CollectLater(&collector, 3 * kSecond);
+  EXPECT_EQ(later.evidence().blocked_size(), 0);
+  EXPECT_EQ(later.communicators(0).host_blocked_since_ns(), 0);
+  SetBlocked(1, child.pid(), 0);
+  segment_.Write(SegmentPath(&segment_));
+  EXPECT_EQ(CollectLater(&collector, 9 * kSecond).evidence().blocked_size(), 1) << "alive";
+}
+
+TEST_F(CallerTest, LeavesOutACallFromBeforeTheThreadWithThisTidStarted) {
+  const Child child;
+  segment_.AddAllReduce(segment_.AddComm(5, 0, 2), 5000);
+  SetBlocked(0, child.pid(), 60 * kSecond);
+  WriteSegment(child, &segment_);
+  Collector collector(Options());
+  EXPECT_EQ(CollectLater(&collector, 0).evidence().blocked_size(), 0);
+}
+
+TEST_F(CallerTest, ReportsCallsOfAProcessThatProcDoesNotShow) {
+  const Child child;
+  segment_.AddAllReduce(segment_.AddComm(5, 0, 2), 5000);
+  SetBlocked(0, getpid(), 60 * kSecond);
+  segment_.BelongTo(getpid(), 88);
+  segment_.header()->pid_namespace = 12;
+  segment_.header()->life_lock = 1;
+  segment_.Write(SegmentPath(&segment_));
+  LifeLock lock(SegmentPath(&segment_));
+  Collector collector(Options());
+  EXPECT_EQ(CollectLater(&collector, 0).evidence().blocked_size(), 1);
+}
+
+}  // namespace
+}  // namespace rollcall

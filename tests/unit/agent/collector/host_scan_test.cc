@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scans a made-up /proc.
+#include "agent/collector/host_scan.h"
+
+#include <gtest/gtest.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "base/unique_fd.h"
+#include "interpose/segment.h"
+
+#include "temporary_tree.h"
+
+namespace rollcall {
+namespace {
+
+class HostScanTest : public ::testing::Test {
+ protected:
+  HostScanTest() { options_.uid = getuid(); }
+
+  void AddRank(pid_t pid, int rank) {
+    const std::string directory = std::to_string(pid);
+    const std::string fields = " (python3) S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 ";
+    proc_.Write(directory + "/stat",
+                directory + fields + std::to_string(pid * 10) + " 0\n");
+    const std::string rank_variable = "RANK=" + std::to_string(rank);
+    proc_.Write(directory + "/environ",
+                rank_variable + '\0' + "LD_PRELOAD=/usr/lib/librollcall.so" + '\0');
+  }
+
+  void AddProcess(pid_t pid, const std::string& environ, uint64_t program,
+                  uint64_t virtual_bytes = 0) {
+    const std::string directory = std::to_string(pid);
+    proc_.Write(directory + "/stat",
+                absl::StrCat(pid, " (bash) S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 200 ",
+                             virtual_bytes, " 0 0 ", program, " 0 0\n"));
+    proc_.Write(directory + "/environ", environ);
+  }
+
+  std::vector<DiscoveredProcess> Scan() {
+    const auto result = ScanAgain();
+    return result == nullptr ? std::vector<DiscoveredProcess>() : result->launched;
+  }
+
+  std::shared_ptr<const ScanResult> ScanAgain(MapsToRead maps = MapsToRead::kNone) {
+    options_.proc_root = proc_root_.empty() ? proc_.root() : proc_root_;
+    if (scan_ == nullptr) {
+      scan_ = std::make_unique<HostScan>(options_, std::make_shared<SpareThreads>());
+    }
+    scan_->Poll(++now_ns_, /*every_ns=*/0, maps, /*wait_ns=*/30'000'000'000);
+    return scan_->newest();
+  }
+
+  // Returns the number of times that `scans` scans open the file.
+  int CountOpens(const std::string& file, int scans, MapsToRead maps) {
+    const UniqueFd watch(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+    EXPECT_GE(inotify_add_watch(watch.get(), (proc_.root() + "/" + file).c_str(), IN_OPEN), 0);
+    int opens = 0;
+    for (int i = 0; i < scans; ++i) {
+      ScanAgain(maps);
+      inotify_event event;  // of a file, so without a name
+      while (read(watch.get(), &event, sizeof(event)) == sizeof(event)) ++opens;
+    }
+    return opens;
+  }
+
+  TemporaryTree proc_;
+  std::string proc_root_;
+  ScanOptions options_;
+  std::unique_ptr<HostScan> scan_;
+  int64_t now_ns_ = 0;
+};
+
+constexpr int kUntilOld = 20;     // scans
+constexpr int kInTurn = 10;       // the scans that together read each old process
+const std::string kRankEnviron = std::string("RANK=3") + '\0' +
+                                 "LD_PRELOAD=/usr/lib/librollcall.so" + '\0';
+constexpr char kSegmentMap[] =
+    "7f0000000000-7f0000100000 rw-s 00000000 00:01 1234 /dev/shm/jobs/20-200.seg\n";
+
+TEST_F(HostScanTest, FindsTheRanksOfThisUser) {
+  AddRank(20, 3);
+  const auto found = Scan();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].process, (ProcessId{20, 200}));
+  EXPECT_EQ(found[0].rank.coordinates.rank, 3);
+  EXPECT_TRUE(found[0].is_main);
+}
+
+TEST_F(HostScanTest, SkipsProcessesOfOtherUsers) {
+  AddRank(20, 3);
+  options_.uid = getuid() + 1;
+  EXPECT_TRUE(Scan().empty());
+}
+
+TEST_F(HostScanTest, ReadsAnOldProcessInEveryTenthScan) {
+  AddProcess(20, "HOME=/", /*program=*/1);
+  for (int i = 0; i < kUntilOld; ++i) ScanAgain();
+  EXPECT_EQ(CountOpens("20/stat", kInTurn, MapsToRead::kNone), 1);
+  EXPECT_EQ(CountOpens("20/stat", kInTurn, MapsToRead::kAll), kInTurn);
+}
+
+TEST_F(HostScanTest, ReadsARankInEveryScan) {
+  AddRank(20, 3);
+  for (int i = 0; i < kUntilOld; ++i) ScanAgain();
+  EXPECT_EQ(CountOpens("20/stat", kInTurn, MapsToRead::kNone), kInTurn);
+}
+
+TEST_F(HostScanTest, FindsTheRankThatAnOldProcessBecomes) {
+  AddProcess(20, "HOME=/", /*program=*/1);
+  for (int i = 0; i < kUntilOld; ++i) EXPECT_TRUE(Scan().empty());
+  AddProcess(20, kRankEnviron, /*program=*/2);
+  std::vector<DiscoveredProcess> found;
+  for (int i = 0; i < kInTurn && found.empty(); ++i) found = Scan();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].rank.coordinates.rank, 3);
+}
+
+TEST_F(HostScanTest, FindsANewProcessWithTheNumberOfAnOldOneAtOnce) {
+  AddProcess(20, "HOME=/", /*program=*/1);
+  for (int i = 0; i < kUntilOld; ++i) EXPECT_TRUE(Scan().empty());
+  std::filesystem::rename(proc_.root() + "/20", proc_.root() + "/ended");  // keeps its inode
+  AddProcess(20, kRankEnviron, /*program=*/2);
+  EXPECT_EQ(Scan().size(), 1u);
+}
+
+TEST_F(HostScanTest, ReadsTheMapsOfARankWhenItHasMappedAsMuchAsASegment) {
+  constexpr uint64_t kBytes = 1 << 30;
+  AddProcess(20, kRankEnviron, /*program=*/1, kBytes);
+  proc_.Write("20/maps", "");
+  for (int i = 0; i < kUntilOld; ++i) ScanAgain(MapsToRead::kChanged);
+  EXPECT_EQ(CountOpens("20/maps", kInTurn, MapsToRead::kChanged), 1);
+  EXPECT_EQ(CountOpens("20/maps", kInTurn, MapsToRead::kAll), kInTurn);
+  proc_.Write("20/maps", kSegmentMap);
+  AddProcess(20, kRankEnviron, /*program=*/1, kBytes + segment::kMappedBytes);
+  EXPECT_EQ(ScanAgain(MapsToRead::kChanged)->segments.size(), 1u);
+}
+
+TEST_F(HostScanTest, FindsNothingWithoutProc) {
+  AddRank(20, 3);
+  proc_root_ = proc_.root() + "/none";
+  EXPECT_TRUE(Scan().empty());
+}
+
+}  // namespace
+}  // namespace rollcall

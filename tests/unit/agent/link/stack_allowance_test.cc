@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/link/stack_allowance.h"
+
+#include <gtest/gtest.h>
+
+namespace rollcall {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kStart = 1'000 * kSecond;
+
+// How many of `asked` processes the allowance permits at that time.
+int64_t TakeAt(int64_t now_ns, int64_t asked, StackAllowance* allowance) {
+  int64_t taken = 0;
+  for (int64_t i = 0; i < asked; ++i) taken += allowance->Take(now_ns) ? 1 : 0;
+  return taken;
+}
+
+TEST(StackAllowanceTest, PermitsABurstAtOnceAndNoMore) {
+  StackAllowance allowance(600);
+  EXPECT_EQ(TakeAt(kStart, 1000, &allowance), StackAllowance::kBurst);
+  EXPECT_EQ(TakeAt(kStart, 1000, &allowance), 0);
+}
+
+TEST(StackAllowanceTest, PermitsTheRateAfterTheBurst) {
+  StackAllowance allowance(600);
+  TakeAt(kStart, 1000, &allowance);
+  int64_t taken = 0;
+  for (int64_t second = 1; second <= 60; ++second) {
+    taken += TakeAt(kStart + second * kSecond, 1000, &allowance);
+  }
+  EXPECT_EQ(taken, 600);
+}
+
+TEST(StackAllowanceTest, FractionsOfAnIntervalAddUp) {
+  StackAllowance allowance(600);  // one in 100 ms
+  TakeAt(kStart, 1000, &allowance);
+  int64_t taken = 0;
+  for (int64_t step = 1; step <= 40; ++step) {
+    taken += TakeAt(kStart + step * 30'000'000, 1000, &allowance);
+  }
+  EXPECT_EQ(taken, 12);
+}
+
+TEST(StackAllowanceTest, ACalmDaySavesOneBurstOnly) {
+  StackAllowance allowance(600);
+  TakeAt(kStart, 1000, &allowance);
+  EXPECT_EQ(TakeAt(kStart + 86'400 * kSecond, 1000, &allowance), StackAllowance::kBurst);
+  EXPECT_EQ(TakeAt(kStart + 86'400 * kSecond, 1000, &allowance), 0);
+}
+
+TEST(StackAllowanceTest, ASmallRateHasASmallBurst) {
+  StackAllowance allowance(2);
+  EXPECT_EQ(TakeAt(kStart, 1000, &allowance), 2);
+  EXPECT_EQ(TakeAt(kStart + 29 * kSecond, 1000, &allowance), 0);
+  EXPECT_EQ(TakeAt(kStart + 30 * kSecond, 1000, &allowance), 1);
+}
+
+TEST(StackAllowanceTest, ZeroIsNoLimit) {
+  StackAllowance allowance(0);
+  EXPECT_EQ(TakeAt(kStart, 100'000, &allowance), 100'000);
+}
+
+}  // namespace
+}  // namespace rollcall

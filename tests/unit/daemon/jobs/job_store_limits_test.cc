@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// What exceeds a limit is left out and counted.
+#include "daemon/jobs/job_store.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/model/client_limits.h"
+#include "daemon/jobs/daemon_counters.h"
+#include "interpose/segment.h"
+#include "job_store_ticks.h"
+#include "rollcall/v1/agent.pb.h"
+
+namespace rollcall {
+namespace {
+
+uint64_t CountDropped(const DaemonCounters& counters, Dropped what) {
+  return counters.Get().dropped[static_cast<size_t>(what)];
+}
+
+TEST(JobStoreLimitsTest, IgnoresAndCountsJobsBeyondTheLimit) {
+  DaemonCounters counters;
+  JobStoreLimits most;
+  most.jobs = 3;
+  JobStore store("unnamed", most, &counters);
+  for (int i = 0; i < 5; ++i) store.Apply("node", MakeTick(i, "job-" + std::to_string(i)), 1);
+  EXPECT_EQ(store.CountJobs(), 3u);
+  EXPECT_EQ(CountDropped(counters, Dropped::kJobs), 2u);
+  store.Forget(JobKey("job-1"));
+  store.Apply("node", MakeTick(9, "job-9"), 2);
+  EXPECT_EQ(store.CountJobs(), 3u);
+  EXPECT_TRUE(store.Find("", "job-9", std::nullopt).has_value());
+  EXPECT_FALSE(store.Find("", "job-1", std::nullopt).has_value());
+}
+
+TEST(JobStoreLimitsTest, AJobThatIsKnownBeginsAgainBeyondTheLimit) {
+  DaemonCounters counters;
+  JobStoreLimits most;
+  most.jobs = 2;
+  JobStore store("unnamed", most, &counters);
+  store.Apply("node", MakeTick(1, "other"), 1);
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    v1::Tick tick = MakeTick(100 + attempt);
+    tick.mutable_processes(0)->mutable_identity()->set_attempt(attempt);
+    tick.mutable_processes(0)->mutable_identity()->set_restarts("TORCHELASTIC_RESTART_COUNT=" +
+                                                                std::to_string(attempt));
+    store.Apply("node", tick, 2 + attempt);
+  }
+  EXPECT_EQ(store.Find("", "job", std::nullopt)->attempt, 4);
+  EXPECT_EQ(store.AllKeys("job").size(), 2u);
+  EXPECT_EQ(CountDropped(counters, Dropped::kAttempts), 3u);
+}
+
+TEST(JobStoreLimitsTest, IgnoresAndCountsProcessesBeyondTheLimit) {
+  DaemonCounters counters;
+  JobStoreLimits most;
+  most.processes = 3;
+  JobStore store("unnamed", most, &counters);
+  for (int pid = 0; pid < 5; ++pid) store.Apply("node", MakeTick(pid), 1);
+  EXPECT_EQ(store.Get(kJob).processes.size(), 3u);
+  EXPECT_EQ(CountDropped(counters, Dropped::kProcesses), 2u);
+  store.Forget(kJob);
+  store.Apply("node", MakeTick(9, "later"), 2);
+  EXPECT_EQ(store.Get(JobKey("later")).processes.size(), 1u);
+}
+
+TEST(JobStoreLimitsTest, CutsLongNamesAndCountsWhatAJobDropped) {
+  DaemonCounters counters;
+  JobStore store("unnamed", {}, &counters);
+  v1::Tick tick = MakeTick(1, std::string(1000, 'j'));
+  tick.mutable_processes(0)->mutable_evidence()->set_error(std::string(100'000, 'e'));
+  v1::Identity* identity = tick.mutable_processes(0)->mutable_identity();
+  identity->set_launch(std::string(100'000, 'l'));
+  identity->set_restarts(std::string(100'000, 'r'));
+  identity->set_pod(std::string(100'000, 'p'));
+  store.Apply("node", tick, 1);
+  const JobKey key(std::string(limits::kName, 'j'));
+  EXPECT_EQ(store.Get(key).processes.at(0).error.size(), limits::kError);
+  EXPECT_EQ(store.Get(key).processes.at(0).pod.size(), limits::kCommand);
+  EXPECT_EQ(CountDropped(counters, Dropped::kTexts), 5u);
+}
+
+// As many rows as a ring holds, as an agent sends them that has just read a segment.
+TEST(JobStoreLimitsTest, KeepsAWholeRing) {
+  DaemonCounters counters;
+  JobStore store("unnamed", {}, &counters);
+  v1::Tick tick = MakeTick(7);
+  AddRecords(AddComm(&tick, 5, 1, 4), 40, segment::kRingCapacity);
+  store.Apply("node", tick, 0);
+  const JobState state = store.Get(kJob);
+  ASSERT_EQ(OnlyMember(state).records.size(), segment::kRingCapacity);
+  EXPECT_EQ(OnlyMember(state).records.front().index, 40u);
+  EXPECT_EQ(CountDropped(counters, Dropped::kRecords), 0u);
+}
+
+TEST(JobStoreLimitsTest, KeepsTheNewestRowsThatARingHoldsAndCountsTheOthers) {
+  DaemonCounters counters;
+  JobStore store("unnamed", {}, &counters);
+  v1::Tick tick = MakeTick(7);
+  AddRecords(AddComm(&tick, 5, 1, 4), 40, segment::kRingCapacity + 100);
+  store.Apply("node", tick, 0);
+  const JobState state = store.Get(kJob);
+  const auto& records = OnlyMember(state).records;
+  ASSERT_EQ(records.size(), segment::kRingCapacity);
+  EXPECT_EQ(records.front().index, 140u);
+  EXPECT_EQ(records.front().position, 140u);
+  EXPECT_EQ(records.front().entered_ns, 101 * 100);  // the times of the rows before count
+  EXPECT_EQ(CountDropped(counters, Dropped::kRecords), 100u);
+}
+
+TEST(JobStoreLimitsTest, KeepsTheNewestCheckpointsAndLaunchesAndCountsTheOthers) {
+  DaemonCounters counters;
+  JobStore store("unnamed", {}, &counters);
+  v1::Tick tick = MakeTick(7);
+  v1::CommUpdate* comm = AddComm(&tick, 5, 1, 4);
+  AddRecords(comm, 0, 64);  // a member without records keeps no checkpoints
+  for (uint64_t i = 1; i <= segment::kCheckpointCapacity + 7; ++i) {
+    comm->add_checkpoint_positions(i);
+    comm->add_checkpoint_signatures(i);
+  }
+  for (uint32_t i = 0; i < limits::kGraphLaunches + 3; ++i) {
+    comm->add_graph_launches()->set_graph(i + 1);
+  }
+  for (uint64_t i = 1; i <= limits::kGrownIdsOfUpdate + 2; ++i) {
+    v1::GrownId* grown = comm->add_grown();
+    grown->set_unique_id(1000 + i);
+    grown->set_id(2000 + i);
+  }
+  store.Apply("node", tick, 0);
+  const JobState state = store.Get(kJob);
+  const Member& member = OnlyMember(state);
+  ASSERT_EQ(member.checkpoints.size(), segment::kCheckpointCapacity);
+  EXPECT_EQ(member.checkpoints.front().position, 8u);
+  ASSERT_EQ(member.graph_launches.size(), limits::kGraphLaunches);
+  EXPECT_EQ(member.graph_launches.begin()->graph, 4u);
+  EXPECT_EQ(CountDropped(counters, Dropped::kRecords), 7u);
+  EXPECT_EQ(CountDropped(counters, Dropped::kGraphLaunches), 3u);
+  EXPECT_EQ(CountDropped(counters, Dropped::kIds), 2u);
+}
+
+// A job that has another shape in each call, beside a job with one.
+TEST(JobStoreLimitsTest, AJobWithTooManyShapesLeavesRoomForOthers) {
+  constexpr int kMore = 5;
+  DaemonCounters counters;
+  JobStore store("unnamed", {}, &counters);
+  constexpr int kRows = 512;
+  const int shapes = static_cast<int>(limits::kShapesOfJob) + kMore;
+  for (int first = 0; first < shapes; first += kRows) {
+    v1::Tick tick = MakeTick(7);
+    v1::CommUpdate* comm = AddComm(&tick, 5, 0, 1);
+    const int rows = std::min(kRows, shapes - first);
+    AddRecords(comm, static_cast<uint64_t>(first), rows);
+    for (int i = first; i < first + rows; ++i) {
+      comm->mutable_records()->add_shape("[3, 7, " + std::to_string(i) + "]");
+    }
+    store.Apply("node", tick, 1 + first);
+  }
+  EXPECT_EQ(CountDropped(counters, Dropped::kShapes), static_cast<uint64_t>(kMore));
+  v1::Tick tick = MakeTick(8, "other");
+  v1::CommUpdate* comm = AddComm(&tick, 6, 0, 1);
+  AddRecords(comm, 0, 2);
+  comm->mutable_records()->add_shape("[3, 7, other]");
+  comm->mutable_records()->add_shape(std::string(limits::kShape + 1, '1'));
+  store.Apply("node", tick, 1 + shapes);
+  const JobState state = store.Get(JobKey("other"));
+  ASSERT_NE(OnlyMember(state).records.front().args.shape, nullptr);
+  EXPECT_EQ(*OnlyMember(state).records.front().args.shape, "[3, 7, other]");
+  EXPECT_EQ(CountDropped(counters, Dropped::kShapes), uint64_t{kMore} + 1) << "one is too long";
+}
+
+TEST(JobStoreLimitsTest, CountsTheCallSitesOfAMessageBeyondTheLimit) {
+  DaemonCounters counters;
+  JobStore store("unnamed", {}, &counters);
+  v1::Tick tick = MakeTick(7);
+  for (size_t i = 0; i < limits::kSites + 6; ++i) tick.mutable_processes(0)->add_sites("a.py:1");
+  store.Apply("node", tick, 1);
+  EXPECT_EQ(store.Get(kJob).processes.at(0).sites.size(), limits::kSites);
+  EXPECT_EQ(CountDropped(counters, Dropped::kSites), 6u);
+}
+
+TEST(JobStoreLimitsTest, CountsEachBlockedCallBeyondTheLimit) {
+  DaemonCounters counters;
+  JobStore store("unnamed", {}, &counters);
+  v1::Tick tick = MakeTick(7);
+  v1::Evidence* evidence = tick.mutable_processes(0)->mutable_evidence();
+  for (uint32_t i = 0; i < limits::kBlockedCalls + 5; ++i) evidence->add_blocked()->set_thread(i);
+  store.Apply("node", tick, 0);
+  EXPECT_EQ(store.Get(kJob).processes.at(0).blocked.size(), limits::kBlockedCalls);
+  EXPECT_EQ(CountDropped(counters, Dropped::kBlockedCalls), 5u);
+}
+
+TEST(JobStoreLimitsTest, TheCounterOfChangesRisesOnlyWithAChange) {
+  JobStore store("unnamed");
+  const uint64_t empty = store.Changes();
+  store.Apply("node", MakeTick(1), 1);
+  const uint64_t one = store.Changes();
+  EXPECT_GT(one, empty);
+  EXPECT_EQ(store.Version(kJob), store.Version(kJob));
+  store.UpdateHeard(kJob, 0);
+  EXPECT_EQ(store.Changes(), one);
+  store.Apply("node", MakeTick(2, "other"), 1);
+  EXPECT_GT(store.Changes(), one);
+  const uint64_t two = store.Changes();
+  store.Forget(kJob);
+  EXPECT_GT(store.Changes(), two);
+}
+
+TEST(JobStoreLimitsTest, ListsAPartOfTheJobs) {
+  JobStore store("unnamed");
+  for (int i = 0; i < 9; ++i) store.Apply("node", MakeTick(i, "job-" + std::to_string(i)), 1);
+  const std::vector<JobKey> keys = store.NewestKeys(3);
+  ASSERT_EQ(keys.size(), 3u);
+  EXPECT_EQ(keys[0].job, "job-0");
+  EXPECT_EQ(store.NewestKeys().size(), 9u);
+}
+
+}  // namespace
+}  // namespace rollcall
