@@ -11,14 +11,11 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "base/cannot.h"
 #include "base/write_all.h"
 
 namespace rollcall {
 namespace {
-
-absl::Status Cannot(absl::string_view what, const std::string& path) {
-  return absl::ErrnoToStatus(errno, absl::StrCat("cannot ", what, " ", path));
-}
 
 // Otherwise a crash may undo the renaming. The new content is in place whether or not this works,
 // so a failure is none of the caller's.

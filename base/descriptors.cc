@@ -23,6 +23,11 @@ rlim_t RaiseDescriptorLimit() {
   return before;
 }
 
+size_t DescriptorLimit() {
+  rlimit limit = {};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
+}
+
 void SpareDescriptors::Release() {
   for (const int fd : held_) close(fd);
   held_.clear();

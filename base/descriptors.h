@@ -14,6 +14,9 @@ namespace rollcall {
 // from before.
 rlim_t RaiseDescriptorLimit();
 
+// How many files this process may have open.
+size_t DescriptorLimit();
+
 // Holds some descriptors that the owner can release when none is free. Not thread-safe.
 class SpareDescriptors {
  public:

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/cannot.h"
 #include "base/open_file.h"
 #include "base/atomic_file.h"
 #include "base/watched_file.h"
@@ -25,10 +26,6 @@ namespace {
 constexpr int kTries = 250;
 constexpr absl::Duration kPause = absl::Milliseconds(20);
 constexpr mode_t kOwnersOnly = 0600;
-
-absl::Status Cannot(absl::string_view what, const std::string& path) {
-  return absl::ErrnoToStatus(errno, absl::StrCat("cannot ", what, " ", path));
-}
 
 std::string FollowLinks(const std::string& path) {
   char* resolved = realpath(path.c_str(), nullptr);

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -19,6 +20,10 @@
 namespace rollcall {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
+
+inline SteadyTime After(int64_t ns) {
+  return std::chrono::steady_clock::now() + std::chrono::nanoseconds(ns);
+}
 
 class LooseThread {
  public:

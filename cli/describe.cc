@@ -86,7 +86,7 @@ std::string Roff(const std::string& text) {
   return absl::StartsWith(out, ".") || absl::StartsWith(out, "'") ? "\\&" + out : out;
 }
 
-void AddFlags(const CommandHelp& command, std::string* page) {
+void AddDescribedFlags(const CommandHelp& command, std::string* page) {
   bool titled = false;
   for (const FlagHelp& flag : command.flags) {
     if (!titled) *page += ".SH OPTIONS\n";
@@ -303,7 +303,7 @@ std::string CommandManPage(const CommandHelp& command, const std::string& versio
   }
   if (command.name == "run") page += " \\-\\- \\fICMD\\fR...";
   page += "\n";
-  AddFlags(command, &page);
+  AddDescribedFlags(command, &page);
   return page + ".SH SEE ALSO\nrollcall(1)\n";
 }
 

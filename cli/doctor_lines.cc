@@ -37,7 +37,7 @@ Look LookOf(State state) {
   return {"-", LineStyle::kSoft};
 }
 
-void AddWrapped(const std::string& first, const std::string& text, LineStyle style,
+void AddWrappedAdvice(const std::string& first, const std::string& text, LineStyle style,
                 std::vector<StatusLine>* lines) {
   std::istringstream wrapped(Wrap(first, kIndent, text));
   for (std::string line; std::getline(wrapped, line);) lines->push_back({line, style});
@@ -45,10 +45,10 @@ void AddWrapped(const std::string& first, const std::string& text, LineStyle sty
 
 void AddFinding(const Finding& finding, std::vector<StatusLine>* lines) {
   const Look look = LookOf(finding.judgement.state);
-  AddWrapped(absl::StrFormat("%-9s%-17s", look.word, finding.id), finding.judgement.what,
+  AddWrappedAdvice(absl::StrFormat("%-9s%-17s", look.word, finding.id), finding.judgement.what,
              look.style, lines);
   if (finding.judgement.next.empty()) return;
-  AddWrapped(absl::StrCat(kIndent, "type:  "), finding.judgement.next, LineStyle::kPlain, lines);
+  AddWrappedAdvice(absl::StrCat(kIndent, "type:  "), finding.judgement.next, LineStyle::kPlain, lines);
 }
 
 long Count(const std::vector<Finding>& findings, State state) {

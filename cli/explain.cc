@@ -91,7 +91,7 @@ void AddParagraph(const char* title, const char* text, std::vector<StatusLine>* 
   for (std::string line; std::getline(wrapped, line);) lines->push_back({line});
 }
 
-std::vector<StatusLine> LinesOf(const std::vector<ExplainedLine>& found) {
+std::vector<StatusLine> LinesOfLog(const std::vector<ExplainedLine>& found) {
   std::vector<StatusLine> lines;
   for (const ExplainedLine& one : found) {
     if (!lines.empty()) lines.push_back({});
@@ -143,7 +143,7 @@ int ExplainCommand(const std::vector<std::string>& arguments) {
   if (format == "json") {
     PrintAsJson(found);
   } else {
-    PrintLines(LinesOf(found));
+    PrintLines(LinesOfLog(found));
   }
   if (!found.empty()) return 0;
   std::cerr << "rollcall explain: no line that Rollcall knows (docs/log_lines.md lists them)\n"

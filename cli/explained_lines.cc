@@ -10,7 +10,7 @@
 namespace rollcall {
 namespace {
 
-constexpr size_t kLongestLine = size_t{64} << 10;  // FindExplanation() looks no further
+constexpr size_t kLongestLogLine = size_t{64} << 10;  // FindExplanation() looks no further
 
 std::string Shown(std::string_view line) {
   const size_t first = std::min(line.find_first_not_of(" \t"), line.size());
@@ -21,7 +21,7 @@ std::string Shown(std::string_view line) {
 
 std::vector<ExplainedLine> ExplainLines(std::istream& log) {
   std::vector<ExplainedLine> found;
-  std::vector<char> buffer(kLongestLine + 1);
+  std::vector<char> buffer(kLongestLogLine + 1);
   for (uint64_t number = 1; log.good(); ++number) {
     log.getline(buffer.data(), static_cast<std::streamsize>(buffer.size()));
     const std::string_view line(buffer.data());

@@ -19,7 +19,7 @@ enum class Pages { kWhole, kMoved, kNoAnswer };
 Key KeyOf(const v1::JobStatus& job) { return {job.tenant(), job.name(), job.attempt()}; }
 
 // Adds the jobs that `*all` lacks, and the rest of the answer.
-void Join(v1::StatusResponse page, std::set<Key>* known, v1::StatusResponse* all) {
+void JoinPages(v1::StatusResponse page, std::set<Key>* known, v1::StatusResponse* all) {
   for (v1::JobStatus& job : *page.mutable_jobs()) {
     if (known->insert(KeyOf(job)).second) all->add_jobs()->Swap(&job);
   }
@@ -50,7 +50,7 @@ Pages ReadPages(v1::StatusRequest request, const AskStatus& ask, bool goes_on,
     end = request.offset() + page.jobs_size();
     const int total = page.jobs_total();
     if (!page.jobs().empty()) last = KeyOf(*page.jobs().rbegin());
-    Join(std::move(page), &known, all);
+    JoinPages(std::move(page), &known, all);
     if (end <= before || end >= total) return Pages::kWhole;
   }
 }

@@ -30,7 +30,7 @@ struct PkiFlags {
   bool all = false;
 };
 
-int Fail(const absl::Status& status) {
+int FailPki(const absl::Status& status) {
   std::cerr << "rollcall: " << status.message() << "\n";
   return status.code() == absl::StatusCode::kInvalidArgument ? kExitBadUsage : 1;
 }
@@ -62,7 +62,7 @@ int Init(const PkiFlags& flags, int64_t now_s) {
   constexpr int kUsualDays = 3650;
   const absl::StatusOr<int64_t> until_s =
       InitPki(flags.folder, flags.domain, flags.days.value_or(kUsualDays), now_s);
-  if (!until_s.ok()) return Fail(until_s.status());
+  if (!until_s.ok()) return FailPki(until_s.status());
   std::cout << "made the authority " << flags.folder << "/ca.crt, valid until " << DateOf(*until_s)
             << ". Whoever has " << flags.folder << "/ca.key can pass for anybody.\n"
             << "next:  rollcall pki issue " << flags.folder << " --role=daemon --host=NAME\n"
@@ -74,12 +74,12 @@ int Init(const PkiFlags& flags, int64_t now_s) {
 int Issue(const PkiFlags& flags, int64_t now_s) {
   PkiRequest request = flags.request;
   if (request.role.empty()) {
-    return Fail(absl::InvalidArgumentError(
+    return FailPki(absl::InvalidArgumentError(
         "pki issue needs --role=agent, --role=daemon, --role=operator or --role=viewer"));
   }
   request.days = flags.days.value_or(request.days);
   const absl::StatusOr<PkiEntry> entry = IssueInPki(flags.folder, request, now_s);
-  if (!entry.ok()) return Fail(entry.status());
+  if (!entry.ok()) return FailPki(entry.status());
   PrintIssued(flags.folder, *entry, "made");
   return 0;
 }
@@ -92,7 +92,7 @@ int SayProblems(const PkiList& list) {
 
 int RenewAll(const PkiFlags& flags, int64_t now_s) {
   const absl::StatusOr<PkiList> list = ListPki(flags.folder, now_s);
-  if (!list.ok()) return Fail(list.status());
+  if (!list.ok()) return FailPki(list.status());
   int renewed = 0, exit_code = SayProblems(*list);
   for (const PkiEntry& entry : list->entries) {
     if (entry.state == PkiState::kRevoked || entry.expires_s > now_s + flags.within_days * kDayS) {
@@ -100,7 +100,7 @@ int RenewAll(const PkiFlags& flags, int64_t now_s) {
     }
     const absl::StatusOr<PkiEntry> fresh = RenewInPki(flags.folder, entry.name, flags.days.value_or(0), now_s);
     if (!fresh.ok()) {
-      exit_code = Fail(fresh.status());
+      exit_code = FailPki(fresh.status());
       continue;
     }
     std::cout << "renewed " << fresh->name << ", valid until " << DateOf(fresh->expires_s) << "\n";
@@ -114,14 +114,14 @@ int RenewAll(const PkiFlags& flags, int64_t now_s) {
 int Renew(const PkiFlags& flags, int64_t now_s) {
   if (flags.all) return RenewAll(flags, now_s);
   const absl::StatusOr<PkiEntry> entry = RenewInPki(flags.folder, flags.name, flags.days.value_or(0), now_s);
-  if (!entry.ok()) return Fail(entry.status());
+  if (!entry.ok()) return FailPki(entry.status());
   PrintIssued(flags.folder, *entry, "renewed");
   return 0;
 }
 
-int Revoke(const PkiFlags& flags, int64_t now_s) {
+int RevokeCertificate(const PkiFlags& flags, int64_t now_s) {
   const absl::StatusOr<int> count = RevokeInPki(flags.folder, flags.name, now_s);
-  if (!count.ok()) return Fail(count.status());
+  if (!count.ok()) return FailPki(count.status());
   std::cout << "revoked " << *count << " certificate" << (*count == 1 ? "" : "s") << " of "
             << flags.name << " in " << flags.folder << "/ca.crl\n"
             << "rollcalld reads the list again by itself, if it runs with --tls-crl="
@@ -129,9 +129,9 @@ int Revoke(const PkiFlags& flags, int64_t now_s) {
   return 0;
 }
 
-int List(const PkiFlags& flags, int64_t now_s) {
+int ListCertificates(const PkiFlags& flags, int64_t now_s) {
   const absl::StatusOr<PkiList> list = ListPki(flags.folder, now_s);
-  if (!list.ok()) return Fail(list.status());
+  if (!list.ok()) return FailPki(list.status());
   for (const PkiEntry& entry : list->entries) {
     const char* state = entry.state == PkiState::kRevoked   ? "revoked"
                         : entry.state == PkiState::kExpired ? "expired"
@@ -156,13 +156,13 @@ const std::vector<Action>& Actions() {
       {"init", false, {"--domain", "--days"}, &Init},
       {"issue", false, {"--role", "--host", "--tenant", "--name", "--days"}, &Issue},
       {"renew", true, {"--all", "--within", "--days"}, &Renew},
-      {"revoke", true, {}, &Revoke},
-      {"list", false, {}, &List},
+      {"revoke", true, {}, &RevokeCertificate},
+      {"list", false, {}, &ListCertificates},
   };
   return actions;
 }
 
-void AddFlags(CLI::App* app, PkiFlags* flags) {
+void AddPkiFlags(CLI::App* app, PkiFlags* flags) {
   std::vector<std::string> names;
   for (const Action& action : Actions()) names.push_back(action.name);
   app->add_option("ACTION", flags->action, "init, issue, renew, revoke or list")
@@ -224,13 +224,13 @@ int PkiCommand(const std::vector<std::string>& arguments) {
   PkiFlags flags;
   CLI::App app("Makes certificates for daemons, agents and people, without another authority.",
                "rollcall pki");
-  AddFlags(&app, &flags);
+  AddPkiFlags(&app, &flags);
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
   while (flags.folder.size() > 1 && flags.folder.back() == '/') flags.folder.pop_back();
   for (const Action& action : Actions()) {
     if (flags.action != action.name) continue;
-    if (absl::Status status = CheckUsage(app, action, flags); !status.ok()) return Fail(status);
+    if (absl::Status status = CheckUsage(app, action, flags); !status.ok()) return FailPki(status);
     return action.run(flags, std::time(nullptr));
   }
   return kExitBadUsage;

@@ -18,7 +18,7 @@
 namespace rollcall {
 namespace {
 
-constexpr auto kPatience = std::chrono::seconds(5);
+constexpr auto kQueryPatience = std::chrono::seconds(5);
 constexpr auto kLongPatience = std::chrono::minutes(2);
 constexpr auto kPause = std::chrono::milliseconds(500);
 
@@ -65,7 +65,7 @@ grpc::Status DaemonQuery::Try(const Call& call) {
 
 grpc::Status DaemonQuery::TryOnce(const Call& call) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  context.set_deadline(std::chrono::system_clock::now() + kQueryPatience);
   const grpc::Status status = call(stub_.get(), &context);
   has_answered_ = has_answered_ || !IsAway(status);
   return status;

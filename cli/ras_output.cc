@@ -21,7 +21,7 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kMostFindings = 1024;
-constexpr size_t kMostRanks = 1 << 16;  // of a finding
+constexpr size_t kMostRasRanks = 1 << 16;  // of a finding
 constexpr size_t kNamed = 8;            // in a line of words
 
 using Words = std::vector<std::string>;
@@ -101,7 +101,7 @@ std::optional<RasFinding> ReadHeading(const Words& words) {
 void AddRank(const RasRank& rank, RasFinding* finding) {
   std::vector<RasRank>* ranks =
       finding->counts.empty() ? &finding->lost : &finding->counts.back().named;
-  if (ranks->size() < kMostRanks) ranks->push_back(rank);
+  if (ranks->size() < kMostRasRanks) ranks->push_back(rank);
 }
 
 // The operation of "Communicator ranks have different AllReduce operation counts": "" for "collective",
@@ -175,7 +175,7 @@ std::map<int32_t, uint64_t> CountsByRank(const RasFinding& finding) {
       unnamed = &count;
     }
   }
-  if (size > kMostRanks) return {};
+  if (size > kMostRasRanks) return {};
   for (int32_t rank = 0; unnamed != nullptr && rank < static_cast<int32_t>(size); ++rank) {
     counts.emplace(rank, unnamed->operations);
   }

@@ -72,7 +72,7 @@ bool WriteMap(const std::string& path, const Pseudonyms& names) {
   return false;
 }
 
-void Print(const std::string& format, const v1::Incident& incident) {
+void PrintReport(const std::string& format, const v1::Incident& incident) {
   if (format == "json") {
     std::cout << ToJson(incident).value_or("{}") << "\n";
   } else if (format == "html") {
@@ -145,7 +145,7 @@ int ReportCommand(const std::vector<std::string>& arguments) {
     if (traced != 0 || flags.folder.empty()) return traced;
   }
   if (!flags.folder.empty()) return WriteFolder(flags, incident);
-  Print(flags.query.format, incident);
+  PrintReport(flags.query.format, incident);
   return 0;
 }
 

@@ -144,7 +144,7 @@ struct Flags {
   std::vector<std::string> names;
 };
 
-void AddFlags(CLI::App* app, Flags* flags) {
+void AddStacksFlags(CLI::App* app, Flags* flags) {
   app->add_option("--format", flags->format,
                   "output format: text; or one merged tree: json, folded (for flame graphs), dot")
       ->envname("ROLLCALL_FORMAT")
@@ -273,7 +273,7 @@ int StacksOfJob(const Flags& flags) {
 int StacksCommand(const std::vector<std::string>& arguments) {
   Flags flags;
   CLI::App app("Prints the stacks of processes. The processes keep running.", "rollcall stacks");
-  AddFlags(&app, &flags);
+  AddStacksFlags(&app, &flags);
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
   if (flags.each && flags.format != "text") {

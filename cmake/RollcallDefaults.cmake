@@ -65,6 +65,10 @@ if(ROLLCALL_SANITIZE)
   target_link_options(rollcall_sanitize INTERFACE -fsanitize=${ROLLCALL_SANITIZE})
 endif()
 
+# Most of the compiler's time goes into headers and templates that the files of a folder share, so it
+# gets up to 16 files at once. OFF: each file alone, for tools that read compile_commands.json.
+option(ROLLCALL_UNITY "Compile the files of a folder together" ON)
+
 # rollcall_library(NAME [SOURCES FILE...] [DEPS LIBRARY...]): the code of a folder. Gives include path,
 # version and sanitizers. DEPS: what the folder's headers and sources include, but for what another of
 # the DEPS includes. Which folder may include which is the order of add_subdirectory();
@@ -80,6 +84,7 @@ function(rollcall_library name)
   add_library(${name} STATIC ${arg_SOURCES})
   target_include_directories(${name} PUBLIC "${ROLLCALL_ROOT}")
   target_compile_definitions(${name} PRIVATE ROLLCALL_VERSION="${PROJECT_VERSION}")
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${ROLLCALL_UNITY} UNITY_BUILD_BATCH_SIZE 16)
   # Sanitizers also for users: headers of Abseil's containers differ with them.
   target_link_libraries(${name} PUBLIC ${arg_DEPS} rollcall_sanitize)
 endfunction()

@@ -14,6 +14,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/descriptors.h"
 #include "net/http_connection.h"
 #include "base/durations.h"
 #include "base/steady_clock.h"
@@ -36,11 +37,6 @@ constexpr int kMostAtOnce = 256;  // connections, before others have their turn
 uint64_t InodeOf(int fd) {
   struct stat file = {};
   return fstat(fd, &file) == 0 && S_ISSOCK(file.st_mode) ? file.st_ino : 0;
-}
-
-size_t DescriptorLimit() {
-  rlimit limit = {};
-  return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
 }
 
 // Descriptors for the page, reports and the history.

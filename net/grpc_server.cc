@@ -8,6 +8,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/descriptors.h"
 #include "net/grpc_acceptor.h"
 #include "net/listen_sockets.h"
 #include "proto/message_limit.h"
@@ -28,11 +29,6 @@ constexpr int kReadBytes = 8 << 10;
 constexpr int kHandshakeMs = 20'000;
 
 using ExternalConnection = grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters;
-
-size_t DescriptorLimit() {
-  rlimit limit = {};
-  return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
-}
 
 void SetLimits(grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(kMaxMessageBytes);

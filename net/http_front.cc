@@ -26,7 +26,7 @@
 namespace rollcall {
 namespace {
 
-constexpr int kSweepMs = 200;
+constexpr int kSweepConnectionsMs = 200;
 constexpr size_t kReadAtOnce = 16 << 10;
 // Bytes; a viewer that is further behind is disconnected.
 constexpr size_t kMostUnsentEvents = 64 << 10;
@@ -129,7 +129,7 @@ void HttpFront::Impl::Stop() {
 
 void HttpFront::Impl::Serve() {
   while (true) {
-    const std::vector<HttpPoller::Ready> all = poller_.Wait(kSweepMs);
+    const std::vector<HttpPoller::Ready> all = poller_.Wait(kSweepConnectionsMs);
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (stopping_) return;
@@ -386,7 +386,7 @@ void HttpFront::Impl::Apply(HttpWorkers::Finished finished) {
 
 void HttpFront::Impl::Sweep() {
   const int64_t now_ns = SteadyNs();
-  if (now_ns - swept_ns_ < int64_t{kSweepMs} * 1'000'000) return;
+  if (now_ns - swept_ns_ < int64_t{kSweepConnectionsMs} * 1'000'000) return;
   swept_ns_ = now_ns;
   listener_.Resume();
   for (HttpConnection* connection : connections_.FindLate(limits_, now_ns)) {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr unsigned char kTlsHandshake = 22;  // type of the first record of TLS
 // As much as one record of TLS holds.
-constexpr size_t kMostAtOnce = 16 << 10;
+constexpr size_t kMostBytesAtOnce = 16 << 10;
 
 // The state after a system call that failed.
 IoState Failed(IoState otherwise) {
@@ -94,7 +94,7 @@ class TlsTransport : public HttpTransport {
       has_tls_ = true;
     }
     ERR_clear_error();
-    const int count = SSL_read(ssl_, bytes, static_cast<int>(std::min(size, kMostAtOnce)));
+    const int count = SSL_read(ssl_, bytes, static_cast<int>(std::min(size, kMostBytesAtOnce)));
     if (!is_admitted_ && SSL_is_init_finished(ssl_) != 0) {
       is_admitted_ = context_->Admits(SSL_get0_peer_certificate(ssl_));
       if (!is_admitted_) return {IoState::kEnded};
@@ -103,7 +103,7 @@ class TlsTransport : public HttpTransport {
   }
   IoResult Write(const char* bytes, size_t size) override {
     ERR_clear_error();
-    return Result(SSL_write(ssl_, bytes, static_cast<int>(std::min(size, kMostAtOnce))));
+    return Result(SSL_write(ssl_, bytes, static_cast<int>(std::min(size, kMostBytesAtOnce))));
   }
   bool HasPending() const override { return SSL_pending(ssl_) > 0; }
   void SayEnd() override {

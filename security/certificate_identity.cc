@@ -16,7 +16,7 @@
 namespace rollcall {
 namespace {
 
-constexpr char kForm[] =
+constexpr char kIdentityForm[] =
     "spiffe://DOMAIN/rollcall/ROLE[/host/HOST]...[/tenant/TENANT]...[/all-tenants]";
 constexpr size_t kLongestUri = 2048;  // as the SPIFFE standard says
 constexpr size_t kMostNames = 256;
@@ -24,7 +24,7 @@ constexpr size_t kMostNames = 256;
 absl::Status Malformed(absl::string_view uri, absl::string_view why) {
   return absl::UnauthenticatedError(
       absl::StrCat("the certificate's name ", absl::CHexEscape(uri.substr(0, kLongestUri)),
-                   " gives no role: ", why, "; the form is ", kForm));
+                   " gives no role: ", why, "; the form is ", kIdentityForm));
 }
 
 // A URI of Rollcall's: its path begins with /rollcall.

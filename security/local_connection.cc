@@ -25,7 +25,7 @@
 namespace rollcall {
 namespace {
 
-constexpr int kPatienceMs = 1'000;
+constexpr int kLocalPatienceMs = 1'000;
 constexpr int kStepMs = 5;
 
 std::optional<uid_t> FindUser(const std::string& name) {
@@ -113,7 +113,7 @@ LoopbackPeer TcpPeer(int fd) {
   const std::optional<PeerAddress> here = ToAddress(own), there = ToAddress(other);
   if (!here.has_value() || !there.has_value()) return {};
   LoopbackPeer peer = FindLoopbackPeer(*there, *here);
-  for (int waited = 0; peer.state == LoopbackPeer::State::kNobody && waited < kPatienceMs;
+  for (int waited = 0; peer.state == LoopbackPeer::State::kNobody && waited < kLocalPatienceMs;
        waited += kStepMs) {
     poll(nullptr, 0, kStepMs);
     peer = FindLoopbackPeer(*there, *here);
@@ -129,7 +129,7 @@ absl::StatusOr<int> Dial(const sockaddr* address, socklen_t size, const std::str
   if (error == EINPROGRESS) {
     pollfd wait = {fd, POLLOUT, 0};
     socklen_t length = sizeof(error);
-    if (poll(&wait, 1, kPatienceMs) != 1) error = ETIMEDOUT;
+    if (poll(&wait, 1, kLocalPatienceMs) != 1) error = ETIMEDOUT;
     else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
   }
   if (error == 0) return fd;

@@ -48,7 +48,7 @@ std::string HideMatches(const RE2& pattern, absl::string_view text) {
   return out;
 }
 
-absl::Status Wrong(const std::string& pattern, const std::string& why) {
+absl::Status WrongPattern(const std::string& pattern, const std::string& why) {
   return absl::InvalidArgumentError(
       absl::StrCat("--redact=", pattern, ": ", why,
                    "; give an expression of RE2, for instance --redact='ticket-([0-9]+)'"));
@@ -88,7 +88,7 @@ absl::StatusOr<std::shared_ptr<const Redactor>> Redactor::Create(
   for (const std::string& pattern : patterns) {
     if (pattern == kNoDefaultPatterns) continue;
     const std::string wrong = made->Add(pattern);
-    if (!wrong.empty()) return Wrong(pattern, wrong);
+    if (!wrong.empty()) return WrongPattern(pattern, wrong);
   }
   if (!made->all.empty() && !made->any.Compile()) {
     return absl::InvalidArgumentError(

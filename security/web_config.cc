@@ -19,7 +19,7 @@ struct Key {
   absl::Status (*read)(const YAML::Node& value, const std::string& folder, WebConfig* config);
 };
 
-absl::Status Wrong(const std::string& text) { return absl::InvalidArgumentError(text); }
+absl::Status WrongConfig(const std::string& text) { return absl::InvalidArgumentError(text); }
 
 std::string PathIn(const std::string& folder, const std::string& path) {
   return path.empty() || path[0] == '/' || folder.empty() ? path : folder + "/" + path;
@@ -32,7 +32,7 @@ absl::Status ReadClientAuth(const std::string& type, WebConfig* config) {
   if (type == "VerifyClientCertIfGiven") return absl::OkStatus();
   config->requires_client_certificate = true;
   if (type == "RequireAndVerifyClientCert") return absl::OkStatus();
-  return Wrong(absl::StrCat("client_auth_type: ", type,
+  return WrongConfig(absl::StrCat("client_auth_type: ", type,
                             " is not supported; there are NoClientCert, VerifyClientCertIfGiven "
                             "and RequireAndVerifyClientCert"));
 }
@@ -40,7 +40,7 @@ absl::Status ReadClientAuth(const std::string& type, WebConfig* config) {
 absl::Status ReadVersion(const std::string& version, WebConfig* config) {
   config->needs_tls13 = version == "TLS13";
   if (version == "TLS13" || version == "TLS12") return absl::OkStatus();
-  return Wrong(absl::StrCat("min_version: ", version, " is not supported; TLS12 or TLS13"));
+  return WrongConfig(absl::StrCat("min_version: ", version, " is not supported; TLS12 or TLS13"));
 }
 
 absl::Status ReadUsers(const YAML::Node& users, WebConfig* config) {
@@ -49,7 +49,7 @@ absl::Status ReadUsers(const YAML::Node& users, WebConfig* config) {
     const auto hash = user.second.as<std::string>();
     const absl::Status status = CheckPasswordHash(hash);
     if (!status.ok()) {
-      return Wrong(absl::StrCat("user ", name, ": ", std::string(status.message())));
+      return WrongConfig(absl::StrCat("user ", name, ": ", std::string(status.message())));
     }
     config->users[name] = hash;
   }
@@ -66,12 +66,12 @@ absl::Status ReadHeaders(const YAML::Node& headers, WebConfig* config) {
     const auto name = header.first.as<std::string>();
     const auto value = header.second.as<std::string>();
     if (std::find(kHeaders.begin(), kHeaders.end(), name) == kHeaders.end()) {
-      return Wrong(absl::StrCat("headers: ", name, " cannot be set; there are ",
+      return WrongConfig(absl::StrCat("headers: ", name, " cannot be set; there are ",
                                 absl::StrJoin(kHeaders, ", ")));
     }
     const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
     if (std::any_of(value.begin(), value.end(), is_control)) {
-      return Wrong(absl::StrCat("headers: the value of ", name, " is not one line"));
+      return WrongConfig(absl::StrCat("headers: the value of ", name, " is not one line"));
     }
     config->headers.emplace_back(name, value);
   }
@@ -123,18 +123,18 @@ const std::vector<Key> kHttpKeys = {
 absl::Status ReadSection(const std::string& section, const YAML::Node& node,
                          const std::vector<Key>& keys, const std::string& folder,
                          WebConfig* config) {
-  if (!node.IsMap()) return Wrong(absl::StrCat(section, " has no keys"));
+  if (!node.IsMap()) return WrongConfig(absl::StrCat(section, " has no keys"));
   for (const auto& entry : node) {
     const auto name = entry.first.as<std::string>();
     const auto key = std::find_if(keys.begin(), keys.end(),
                                   [&name](const Key& known) { return name == known.name; });
     if (key == keys.end()) {
       const auto format = [](std::string* out, const Key& known) { out->append(known.name); };
-      return Wrong(absl::StrCat(section, ": the key ", name, " is not supported; there are ",
+      return WrongConfig(absl::StrCat(section, ": the key ", name, " is not supported; there are ",
                                 absl::StrJoin(keys, ", ", format)));
     }
     const absl::Status status = key->read(entry.second, folder, config);
-    if (!status.ok()) return Wrong(absl::StrCat(section, ": ", std::string(status.message())));
+    if (!status.ok()) return WrongConfig(absl::StrCat(section, ": ", std::string(status.message())));
   }
   return absl::OkStatus();
 }
@@ -142,14 +142,14 @@ absl::Status ReadSection(const std::string& section, const YAML::Node& node,
 absl::Status CheckTls(const WebConfig& config) {
   if (!config.has_tls) return absl::OkStatus();
   if (config.cert_file.empty() || config.key_file.empty()) {
-    return Wrong("tls_server_config needs cert_file and key_file");
+    return WrongConfig("tls_server_config needs cert_file and key_file");
   }
   if (config.asks_for_client_certificate && config.client_ca_file.empty()) {
-    return Wrong("tls_server_config: this client_auth_type needs client_ca_file");
+    return WrongConfig("tls_server_config: this client_auth_type needs client_ca_file");
   }
   if (!config.asks_for_client_certificate &&
       !(config.client_ca_file.empty() && config.client_sans.empty())) {
-    return Wrong("tls_server_config: client_ca_file and client_allowed_sans need "
+    return WrongConfig("tls_server_config: client_ca_file and client_allowed_sans need "
                  "client_auth_type: RequireAndVerifyClientCert");
   }
   return absl::OkStatus();
@@ -157,7 +157,7 @@ absl::Status CheckTls(const WebConfig& config) {
 
 absl::Status Read(const YAML::Node& root, const std::string& folder, WebConfig* config) {
   if (root.IsNull()) return absl::OkStatus();
-  if (!root.IsMap()) return Wrong("not a list of keys");
+  if (!root.IsMap()) return WrongConfig("not a list of keys");
   for (const auto& entry : root) {
     const auto name = entry.first.as<std::string>();
     absl::Status status;
@@ -169,7 +169,7 @@ absl::Status Read(const YAML::Node& root, const std::string& folder, WebConfig* 
     } else if (name == "basic_auth_users") {
       status = ReadUsers(entry.second, config);
     } else {
-      status = Wrong(absl::StrCat("the key ", name, " is not supported; there are "
+      status = WrongConfig(absl::StrCat("the key ", name, " is not supported; there are "
                                   "tls_server_config, basic_auth_users and http_server_config"));
     }
     if (!status.ok()) return status;
@@ -186,7 +186,7 @@ absl::StatusOr<WebConfig> ParseWebConfig(const std::string& text, const std::str
     if (!status.ok()) return status;
     return config;
   } catch (const YAML::Exception& problem) {
-    return Wrong(absl::StrCat("not YAML of the expected form: ", problem.what()));
+    return WrongConfig(absl::StrCat("not YAML of the expected form: ", problem.what()));
   }
 }
 

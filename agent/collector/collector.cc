@@ -22,7 +22,6 @@
 namespace rollcall {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kDiscoverEvery = 2 * kSecond;
 constexpr int64_t kScanHostEvery = kSecond;
 constexpr int64_t kFirstScanWait = kSecond;
@@ -131,6 +130,7 @@ void SetLaunch(const LaunchFacts& facts, v1::Identity* identity) {
   if (!facts.stacks_off.empty()) identity->set_stacks_off(facts.stacks_off);
 #define PROCESS_PLACE(name) identity->set_##name(facts.name);
 #define PROCESS_DETAIL(name) identity->set_##name(facts.name);
+#include "base/durations.h"
 #include "proto/facts.def"
 }
 

@@ -15,7 +15,6 @@
 namespace rollcall {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kReadProcEvery = kSecond;
 constexpr int64_t kReadTimeout = kSecond / 20;
 // For calls that last longer, the collector checks that the calling thread still exists. If the
@@ -114,6 +113,7 @@ void Collector::SetIdentity(const SegmentSnapshot& snapshot, CollectedProcess* p
   process->identity.set_world_size(snapshot.world_size);
   process->identity.set_local_rank(snapshot.local_rank);
 #define PROCESS_TEXT(name) process->identity.set_##name(snapshot.name);
+#include "base/durations.h"
 #include "proto/facts.def"
   process->identity.set_has_segment(true);
   if (!options_.live) process->identity.set_host(snapshot.host);

@@ -53,13 +53,13 @@ bool IsFrozen(const HostFiles& files, const Groups& groups) {
   return state.has_value() && *state != "THAWED";
 }
 
-struct Sample {
+struct GroupSample {
   int64_t throttled_ms = 0;
   int64_t memory_max = 0;
 };
 
-Sample Read(const HostFiles& files, const Groups& groups) {
-  Sample sample;
+GroupSample Read(const HostFiles& files, const Groups& groups) {
+  GroupSample sample;
   constexpr int64_t kUsOfMs = 1000, kNsOfMs = 1'000'000;
   if (!groups.unified.empty()) {
     sample.throttled_ms =
@@ -87,7 +87,7 @@ ProbeResult ProbeCgroups(const ProbeInput& input) {
     result.note = absl::StrCat("nothing is mounted at ", kRoot);
     return result;
   }
-  std::map<pid_t, std::pair<Groups, Sample>> before;
+  std::map<pid_t, std::pair<Groups, GroupSample>> before;
   for (const pid_t pid : input.pids) {
     const Groups groups = GroupsOf(files, pid);
     before[pid] = {groups, Read(files, groups)};
@@ -96,7 +96,7 @@ ProbeResult ProbeCgroups(const ProbeInput& input) {
   for (const auto& [pid, seen] : before) {
     const auto& [groups, sample] = seen;
     if (IsFrozen(files, groups)) Add(HostFactKind::kCgroupFrozen, pid, 1, &result.facts);
-    const Sample now = Read(files, groups);
+    const GroupSample now = Read(files, groups);
     Add(HostFactKind::kCgroupThrottled, pid, now.throttled_ms - sample.throttled_ms, &result.facts);
     Add(HostFactKind::kCgroupMemory, pid, now.memory_max - sample.memory_max, &result.facts);
     if (groups.unified.empty()) continue;

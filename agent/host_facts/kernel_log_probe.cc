@@ -17,14 +17,14 @@ namespace rollcall {
 namespace {
 
 constexpr char kLog[] = "/dev/kmsg";
-constexpr size_t kMostBytes = 16 << 20;
+constexpr size_t kMostLogBytes = 16 << 20;
 constexpr size_t kLongestRecord = 8192;  // as the kernel makes them
 
 // The whole log. Each read() of the device gives one record; a file gives as much as fits.
 std::string ReadAll(int log) {
   std::string text;
   char buffer[kLongestRecord];
-  while (text.size() < kMostBytes) {
+  while (text.size() < kMostLogBytes) {
     const ssize_t size = read(log, buffer, sizeof(buffer));
     if (size > 0) {
       text.append(buffer, static_cast<size_t>(size));

@@ -17,7 +17,7 @@ constexpr const char* kLost[] = {"rx_errors", "rx_crc_errors", "rx_missed_errors
                                  "tx_errors", "tx_dropped",    "tx_carrier_errors"};
 constexpr char kTcp[] = "tcp";
 
-Samples Sample(const HostFiles& files, const std::vector<std::string>& interfaces) {
+Samples NetworkSample(const HostFiles& files, const std::vector<std::string>& interfaces) {
   Samples samples;
   for (const std::string& name : interfaces) {
     for (const char* counter : kLost) {
@@ -61,10 +61,10 @@ void AddLinks(const HostFiles& files, const std::vector<std::string>& interfaces
 ProbeResult ProbeNetwork(const ProbeInput& input) {
   ProbeResult result;
   const std::vector<std::string> interfaces = PhysicalInterfaces(input.files);
-  Samples before = Sample(input.files, interfaces);
+  Samples before = NetworkSample(input.files, interfaces);
   before[{"", kTcp}] = TcpRetransmits(input.files);
   input.pause(input.interval_ns);
-  Samples after = Sample(input.files, interfaces);
+  Samples after = NetworkSample(input.files, interfaces);
   after[{"", kTcp}] = TcpRetransmits(input.files);
   for (const auto& [subject, growth] : GrowthBetween(before, after)) {
     const HostFactKind kind =

@@ -24,7 +24,7 @@ constexpr uint32_t kVersion = 1;
 constexpr char kMonitor[] = "rollcall";
 constexpr char kCheck[] = "RollcallTrainingHang";  // the type of the node's condition
 constexpr size_t kEntityDigits = 16;
-constexpr std::chrono::seconds kLookEvery{1};
+constexpr std::chrono::seconds kLookForHangsEvery{1};
 constexpr std::chrono::seconds kAnswersWithin{10};
 
 std::string Plain(const std::string& text) {
@@ -121,7 +121,7 @@ void NvSentinel::Run() {
   while (!stopping_) {
     const std::optional<HangMarks::Step> step = marks_.Next(MonotonicNs());
     if (!step.has_value()) {
-      changed_.wait_for(lock, kLookEvery);
+      changed_.wait_for(lock, kLookForHangsEvery);
       continue;
     }
     lock.unlock();

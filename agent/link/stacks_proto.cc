@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/segments/segment_reader.h"
+#include "base/durations.h"
 #include "proto/whole_numbers.h"
 
 namespace rollcall {
@@ -43,7 +44,6 @@ const char* PythonLockName(PythonLock lock) {
 }  // namespace
 
 v1::ProcessStack ToProto(const ProcessStack& stack) {
-  constexpr int64_t kSecond = 1'000'000'000;
   v1::ProcessStack out;
   out.set_pid(stack.pid);
   *out.mutable_taken_at() = ToTimestamp(stack.taken_unix_ns);

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "base/durations.h"
 #include "base/monotonic_clock.h"
 #include "interpose/clock.h"
 #include "base/steady_clock.h"
@@ -14,7 +15,6 @@
 namespace rollcall {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kPauseTicks = 10;
 constexpr int64_t kShortestPause = 2 * kSecond;
 // CLOCK_BOOTTIME and CLOCK_MONOTONIC differ only by the time of suspends. A smaller difference is

@@ -13,8 +13,6 @@ namespace {
 
 using Starts = std::map<pid_t, uint64_t>;
 
-bool IsDead(char state) { return state == 'Z' || state == 'X'; }
-
 std::optional<Starts> FindByNumber(const std::string& tasks, const std::vector<pid_t>& tids) {
   Starts starts;
   for (const pid_t tid : tids) {

@@ -62,4 +62,7 @@ absl::StatusOr<ProcThread> ReadProcThread(const std::string& proc_root, pid_t pi
 absl::StatusOr<ProcThreads> ReadProcThreads(const std::string& proc_root, pid_t pid,
                                             size_t max_threads = kMaxThreadsRead);
 
+// Whether a process or thread in this state has ended.
+inline bool IsDead(char state) { return state == 'Z' || state == 'X'; }
+
 }  // namespace rollcall

@@ -17,8 +17,6 @@ namespace {
 constexpr int64_t kReadTimeout = 50'000'000;
 constexpr int kMaxEndReads = 20;  // then the watch reports the end without an exit status
 
-bool IsDead(char state) { return state == 'Z' || state == 'X'; }
-
 // A main thread that has ended is a zombie while other threads still run.
 bool AnyThreadLives(const std::string& proc_root, pid_t pid) {
   const auto tids = ListNumbers(ProcPath(proc_root, pid, "task"));

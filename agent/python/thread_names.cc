@@ -6,10 +6,10 @@
 namespace rollcall {
 namespace {
 
-constexpr size_t kMaxName = 128;
+constexpr size_t kLongestThreadName = 128;
 constexpr uint64_t kMaxKeys = 64;  // read per table: Thread sets _name among its first dozen keys
 constexpr size_t kMaxKnownKeys = 256;
-constexpr uint64_t kReferenceMask = ~uint64_t{7};
+constexpr uint64_t kValueMask = ~uint64_t{7};
 constexpr const char* kAttribute = "_name";
 
 // Measured with offsetof(). The same in 3.8 to 3.14, except where a comment gives versions.
@@ -46,13 +46,13 @@ uint32_t OldIndexBytes(uint64_t size) {
 std::string PythonThreadNames::ReadName(uint64_t thread) {
   std::string name;
   const uint64_t string = FindName(thread);
-  if (string != 0) objects_->ReadString(string, kMaxName, &name);
+  if (string != 0) objects_->ReadString(string, kLongestThreadName, &name);
   return name;
 }
 
 uint64_t PythonThreadNames::ReadReference(uint64_t address) {
   uint64_t value = 0;
-  return objects_->ReadPointer(address, &value) ? value & kReferenceMask : 0;
+  return objects_->ReadPointer(address, &value) ? value & kValueMask : 0;
 }
 
 // Returns the address of the name, a string object; 0: not found.
@@ -109,7 +109,7 @@ const PythonThreadNames::KeySlot* PythonThreadNames::FindKey(uint64_t keys_addre
     const uint64_t entry = keys.entries + i * keys.entry_bytes;
     std::string text;
     const uint64_t key = ReadReference(entry + keys.key);
-    if (key == 0 || !objects_->ReadString(key, kMaxName, &text) || text != kAttribute) continue;
+    if (key == 0 || !objects_->ReadString(key, kLongestThreadName, &text) || text != kAttribute) continue;
     if (key_slots_.size() >= kMaxKnownKeys) key_slots_.clear();
     return &(key_slots_[keys_address] = {i, entry + keys.key + kWordBytes});
   }

@@ -4,11 +4,11 @@
 #include <algorithm>
 
 #include "agent/stacks/call_instructions.h"
+#include "agent/stacks/word.h"
 
 namespace rollcall {
 namespace {
 
-constexpr uint64_t kWordBytes = sizeof(uint64_t);
 constexpr size_t kPrologueBytes = 96;
 // How far back the search looks for the start of a function. If the start is not known, a call to
 // an address this near before the function's instruction counts as a call to the function, unless

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/stacks/signal_context.h"
 
+#include "agent/stacks/word.h"
+
 #include <signal.h>
 #include <ucontext.h>
 
@@ -11,7 +13,6 @@
 namespace rollcall {
 namespace {
 
-constexpr size_t kWordBytes = sizeof(uint64_t);
 constexpr size_t kAltStackOffset = offsetof(ucontext_t, uc_stack);
 constexpr size_t kMachineOffset = offsetof(ucontext_t, uc_mcontext);
 

@@ -5,11 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/stacks/signal_context.h"
+#include "agent/stacks/word.h"
 
 namespace rollcall {
 namespace {
 
-constexpr size_t kWordBytes = sizeof(unw_word_t);
 // How much of the stack the search for the caller of one frame reads.
 constexpr uint64_t kSearchedBytes = 128 << 10;
 

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "agent/stacks/stack_walk.h"
+#include "agent/stacks/word.h"
 
 namespace rollcall {
 namespace {
 
-constexpr uint64_t kWordBytes = sizeof(uint64_t);
 constexpr size_t kTrialFrames = 512;
 // A trial of so many frames counts even if it does not reach the outermost frame.
 constexpr size_t kEnoughFrames = 4;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "agent/stacks/call_instructions.h"
+#include "agent/stacks/word.h"
 
 // libunwind exports it for remote unwinders (perf uses it), but declares it in no header.
 extern "C" int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t, unw_word_t, unw_dyn_info_t*,
@@ -13,7 +14,6 @@ extern "C" int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t, unw_word_t, 
 namespace rollcall {
 namespace {
 
-constexpr size_t kWordBytes = sizeof(unw_word_t);
 // One entry of the binary search table of .eh_frame_hdr. libunwind counts the table in words.
 constexpr size_t kTableEntryBytes = 8;
 // The budget: half a second for a hostile process of one thread, ten for one of a thousand.

@@ -19,7 +19,7 @@ bool IsRefused(const TracingFacts& tracing) { return tracing.of_child == Attempt
 
 // TraceRefusedMessage() gives the reason in its first line, after the process, and then what to
 // type.
-std::string ReasonOf(const TracingFacts& tracing) {
+std::string TracingReasonOf(const TracingFacts& tracing) {
   std::string line = tracing.reason.substr(0, tracing.reason.find('\n'));
   const size_t colon = line.find(": ");
   return colon == std::string::npos ? line : line.substr(colon + 2);
@@ -42,7 +42,7 @@ Judgement JudgeTracing(const Facts& facts) {
   }
   if (IsRefused(tracing)) {
     return {State::kProblem,
-            absl::StrCat("no process may be traced: ", ReasonOf(tracing),
+            absl::StrCat("no process may be traced: ", TracingReasonOf(tracing),
                          ". Stacks come from inside then, without Python's frames"),
             AdviceOf(tracing)};
   }
@@ -51,7 +51,7 @@ Judgement JudgeTracing(const Facts& facts) {
             absl::StrCat(
                 "`rollcall run` may trace its own job; an agent of this user may not trace a job "
                 "that it did not start: ",
-                ReasonOf(tracing)),
+                TracingReasonOf(tracing)),
             AdviceOf(tracing)};
   }
   return {State::kOk, "stacks of this user's processes can be taken from outside", ""};

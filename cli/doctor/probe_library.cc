@@ -19,7 +19,7 @@ extern char** environ;
 namespace rollcall::doctor {
 namespace {
 
-constexpr std::chrono::seconds kPatience{4};
+constexpr std::chrono::seconds kLibraryPatience{4};
 constexpr const char* kSmallPrograms[] = {"/bin/true", "/usr/bin/true"};
 
 // A file with an old time, which the library updates when it is loaded.
@@ -102,7 +102,7 @@ LibraryFacts ProbeLibrary(const std::string& path, const Environment& environmen
   if (program.empty() || !mark.is_usable()) return facts;
   facts.is_musl = absl::StrContains(tried.interpreter, "ld-musl");
   const ShortResult result =
-      RunShortly({program}, TrialEnvironment(environment, path, mark.path()), kPatience);
+      RunShortly({program}, TrialEnvironment(environment, path, mark.path()), kLibraryPatience);
   facts.load = result.attempt;
   if (result.attempt == Attempt::kWorked && !mark.IsTouched()) facts.load = Attempt::kFailed;
   facts.said = ReasonIn(result.err);

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr uintmax_t kMostBytes = uintmax_t{256} << 20;  // of a file
 constexpr size_t kMostFiles = 200'000;
-constexpr size_t kMostWarnings = 100;
+constexpr size_t kMostFileWarnings = 100;
 
 // The file's name without an extension: "_host07_40" for "_host07_40.json".
 std::string NameOf(const fs::path& path) {
@@ -174,7 +174,7 @@ class Files {
 }  // namespace
 
 void AddWarning(const std::string& warning, std::vector<std::string>* warnings) {
-  if (warnings->size() < kMostWarnings) warnings->push_back(warning);
+  if (warnings->size() < kMostFileWarnings) warnings->push_back(warning);
 }
 
 absl::StatusOr<DumpFiles> ReadDumps(const std::vector<std::string>& paths,

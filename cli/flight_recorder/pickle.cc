@@ -15,7 +15,7 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kMostNodes = 20'000'000;
-constexpr int kMostDepth = 32;
+constexpr int kMostPickleDepth = 32;
 constexpr uint32_t kMark = UINT32_MAX;  // an entry of the stack
 
 // What the result may hold; a repeated value counts each time. PyTorch repeats frames and names by
@@ -340,7 +340,7 @@ class Reader {
   }
 
   bool Spend(int depth, const std::string& text, Budget* left) {
-    if (depth > kMostDepth) {
+    if (depth > kMostPickleDepth) {
       Wrong("values are nested too deeply");
     } else if (left->values == 0) {
       Wrong("more values than the limit for a dump");
@@ -354,7 +354,7 @@ class Reader {
     return false;
   }
 
-  // kMostDepth limits the recursion. A value that contains itself exceeds this depth.
+  // kMostPickleDepth limits the recursion. A value that contains itself exceeds this depth.
   bool Build(uint32_t index, int depth, Budget* left, json* out) {
     const Node& node = nodes_[index];
     if (!Spend(depth, node.text, left)) return false;

@@ -13,7 +13,7 @@
 namespace rollcall {
 namespace {
 
-void Print(const v1::Incident& incident) {
+void PrintAcknowledged(const v1::Incident& incident) {
   std::cout << incident.id() << ": "
             << (incident.verdicts().empty() ? incident.state() : incident.verdicts(0).summary())
             << "\n";
@@ -37,7 +37,7 @@ int Act(const char* command, const QueryFlags& flags, const v1::IncidentActionRe
   if (flags.format == "json") {
     PrintJson(incident);
   } else {
-    Print(incident);
+    PrintAcknowledged(incident);
   }
   return 0;
 }

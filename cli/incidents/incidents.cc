@@ -98,7 +98,7 @@ void PrintGroups(const v1::ListIncidentsRequest& request,
   }
 }
 
-void Print(const v1::ListIncidentsRequest& request, const v1::ListIncidentsResponse& response) {
+void PrintIncidents(const v1::ListIncidentsRequest& request, const v1::ListIncidentsResponse& response) {
   for (const v1::Incident& incident : response.incidents()) {
     const v1::Verdict verdict = incident.verdicts().empty() ? v1::Verdict() : incident.verdicts(0);
     std::cout << absl::StrFormat("%s  %-10s %-20s %s\n    %s\n",
@@ -253,7 +253,7 @@ int IncidentsCommand(const std::vector<std::string>& arguments) {
   } else if (grouped) {
     PrintGroups(request, response);
   } else {
-    Print(request, response);
+    PrintIncidents(request, response);
   }
   return 0;
 }

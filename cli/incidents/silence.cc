@@ -58,10 +58,10 @@ std::string InWords(const v1::Silence& silence) {
                       " so far");
 }
 
-void Print(const v1::Silence& silence) { std::cout << InWords(silence) << "\n"; }
+void PrintSilence(const v1::Silence& silence) { std::cout << InWords(silence) << "\n"; }
 
-void Print(const v1::ListSilencesResponse& response) {
-  for (const v1::Silence& silence : response.silences()) Print(silence);
+void PrintSilence(const v1::ListSilencesResponse& response) {
+  for (const v1::Silence& silence : response.silences()) PrintSilence(silence);
   if (response.silences().empty()) std::cout << "no silences\n";
 }
 
@@ -78,7 +78,7 @@ int AskAndPrint(const QueryFlags& flags, const Call& call) {
   if (flags.format == "json") {
     PrintJson(response);
   } else {
-    Print(response);
+    PrintSilence(response);
   }
   return 0;
 }

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kGrace = 5 * kSecond;            // from SIGTERM to SIGKILL
 constexpr int64_t kRanksEndWithinNs = 2 * kSecond;  // after the end of a command that failed
-constexpr useconds_t kLookAgainUs = 20'000;
+constexpr useconds_t kLookForEndUs = 20'000;
 
 }  // namespace
 
@@ -107,11 +107,11 @@ void RunningJob::EndLingering() {
   SignalAll(Descendants(), SIGTERM);
   const int64_t until = MonotonicNs() + kGrace;
   while (!Descendants().empty() && MonotonicNs() < until) {
-    usleep(kLookAgainUs);
+    usleep(kLookForEndUs);
     Reap();
   }
   SignalAll(Descendants(), SIGKILL);
-  usleep(kLookAgainUs);
+  usleep(kLookForEndUs);
   Reap();
 }
 
@@ -121,7 +121,7 @@ void RunningJob::EndLingering() {
 void RunningJob::AwaitRanks() {
   const int64_t until_ns = MonotonicNs() + kRanksEndWithinNs;
   while (!Descendants().empty() && MonotonicNs() < until_ns) {
-    usleep(kLookAgainUs);
+    usleep(kLookForEndUs);
     Reap();
   }
 }

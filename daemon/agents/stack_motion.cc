@@ -15,7 +15,7 @@ namespace {
 // In seconds. A process that polls uses little CPU time, a process that works uses most of the
 // interval.
 constexpr double kLeastSpinning = 0.05;
-constexpr size_t kMostNames = 400;
+constexpr size_t kMostMovedNames = 400;
 
 std::string ListFrames(const v1::ThreadStack& thread) {
   std::string frames;
@@ -75,7 +75,7 @@ std::string FunctionNames(const v1::ProcessStack& stack) {
   std::set<std::string> names;
   for (const v1::ThreadStack& thread : stack.threads()) {
     for (const v1::Frame& frame : thread.frames()) {
-      if (!frame.function().empty() && names.size() < kMostNames) names.insert(frame.function());
+      if (!frame.function().empty() && names.size() < kMostMovedNames) names.insert(frame.function());
     }
   }
   std::string text;

@@ -12,8 +12,8 @@
 namespace rollcall {
 namespace {
 
-constexpr size_t kLongestFact = 500;
-constexpr size_t kLongestText = 3000;
+constexpr size_t kLongestMailFact = 500;
+constexpr size_t kLongestMailText = 3000;
 constexpr size_t kLongestSubject = 200;
 constexpr size_t kBytesOfWord = 45;  // an encoded word has at most 75 characters
 constexpr size_t kLineOfBody = 76;
@@ -61,14 +61,14 @@ std::string Subject(const AlertValues& values, const AlertMessage& message) {
 std::string Text(const AlertValues& values, AlertEvent event) {
   std::string text = absl::StrCat(
       OneLine(absl::StrCat(HeadlineInWords(values, event), ValueOf(values, "summary")),
-              kLongestText),
+              kLongestMailText),
       "\n\n");
-  for (const auto& [title, value] : FactsInWords(values, kLongestFact)) {
+  for (const auto& [title, value] : FactsInWords(values, kLongestMailFact)) {
     absl::StrAppend(&text, title, ": ", value, "\n");
   }
   for (const auto& [title, name] : {std::pair("Advice", "advice"), std::pair("Incident", "link"),
                                     std::pair("Report", "report")}) {
-    const std::string value = OneLine(ValueOf(values, name), kLongestText);
+    const std::string value = OneLine(ValueOf(values, name), kLongestMailText);
     if (!value.empty()) absl::StrAppend(&text, "\n", title, ": ", value, "\n");
   }
   return text;

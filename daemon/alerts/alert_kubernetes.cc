@@ -23,7 +23,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kMostPods = 8;
-constexpr size_t kLongestMessage = 1000;
+constexpr size_t kLongestEventMessage = 1000;
 constexpr size_t kLongestNamespace = 63;
 constexpr size_t kLongestName = 253;
 constexpr size_t kNameInEvent = 200;  // of a pod, before the digits
@@ -82,13 +82,13 @@ const char* Reason(AlertEvent event) {
   return event == AlertEvent::kUpdated ? "JobHangCorrected" : "JobHangs";
 }
 
-std::string Message(const AlertValues& values, AlertEvent event) {
+std::string EventMessage(const AlertValues& values, AlertEvent event) {
   std::string text =
       absl::StrCat(HeadlineInWords(values, event), ValueOf(values, "summary"), " (job ",
                    ValueOf(values, "job"), ", incident ", ValueOf(values, "incident"));
   const std::string link = ValueOf(values, "link");
   if (!link.empty()) absl::StrAppend(&text, ", ", link);
-  return OneLine(absl::StrCat(text, ")"), kLongestMessage);
+  return OneLine(absl::StrCat(text, ")"), kLongestEventMessage);
 }
 
 // With the uid, `kubectl describe pod` lists the Event.
@@ -113,7 +113,7 @@ Json MakeEvent(const Pod& pod, const AlertValues& values, const AlertMessage& me
           {"involvedObject", Reference(pod)},
           {"type", message.event == AlertEvent::kResolved ? "Normal" : "Warning"},
           {"reason", Reason(message.event)},
-          {"message", Message(values, message.event)},
+          {"message", EventMessage(values, message.event)},
           {"source", {{"component", "rollcall"}}},
           {"firstTimestamp", now},
           {"lastTimestamp", now},

@@ -7,7 +7,7 @@ namespace rollcall {
 namespace {
 
 // From this position on the job is in its training loop.
-constexpr uint64_t kLoopCalls = 5;
+constexpr uint64_t kDepartureLoopCalls = 5;
 
 // A step of training: forward and backward pass, the optimizer, the schedule of a pipeline.
 constexpr AdviceWords kStep = {"_call_impl ",    ".backward ",    "Engine::execute",
@@ -98,7 +98,7 @@ bool Validates(const Verdict& v) {
 
 bool LeftTheLoop(const Verdict& v) {
   if (!DepartsAnyhow(v) || !PlacesAreKnown(v)) return false;
-  if (!Is(v, Cause::kUnmatchedP2p) && v.position < kLoopCalls) return false;
+  if (!Is(v, Cause::kUnmatchedP2p) && v.position < kDepartureLoopCalls) return false;
   if (CulpritLeftAFrameworksLoop(v)) return true;
   if (IsNamed(v)) return false;
   const bool waiter_is_in_loop =

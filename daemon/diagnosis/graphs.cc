@@ -13,7 +13,7 @@
 namespace rollcall {
 namespace {
 
-constexpr size_t kMostCalls = 8;  // captured ones to name
+constexpr size_t kMostGraphCalls = 8;  // captured ones to name
 
 GraphCall FindGraphCall(const Member& member, const CallRecord& record) {
   for (const GraphLaunch& launch : member.graph_launches) {
@@ -69,7 +69,7 @@ void AddCaptured(const Communicator& comm, Verdict* verdict) {
   verdict->captured = verdict->captured || !ranks.empty();
   size_t lines = 0;
   for (const auto& [call, those] : ranks) {
-    if (lines++ == kMostCalls) break;
+    if (lines++ == kMostGraphCalls) break;
     verdict->evidence.push_back(
         absl::StrCat(RanksInWords(those), PluralForm(those.size(), " has", " have"), " captured ",
                      call, " into a CUDA graph: the call runs only when the program launches ",

@@ -46,7 +46,7 @@ bool IsAboutCulprits(const Verdict& v) {
   }
 }
 
-std::set<int32_t> CulpritProcesses(const Verdict& v) {
+std::set<int32_t> CulpritProcessSet(const Verdict& v) {
   std::set<int32_t> processes;
   for (const Culprit& culprit : v.culprits) processes.insert(culprit.process);
   return processes;
@@ -59,7 +59,7 @@ bool ConcernsAny(const HostSign& sign, const std::set<int32_t>& processes) {
 
 std::vector<const HostSign*> RelevantSigns(const HostSigns& found, const Verdict& v) {
   std::vector<const HostSign*> relevant;
-  const std::set<int32_t> culprits = CulpritProcesses(v);
+  const std::set<int32_t> culprits = CulpritProcessSet(v);
   for (const HostSign& sign : found.signs) {
     if (IsBeneath(v) || ConcernsAny(sign, culprits)) relevant.push_back(&sign);
   }

@@ -14,7 +14,7 @@
 namespace rollcall {
 namespace {
 
-using Processes = std::set<int32_t>;  // indices into JobState::processes
+using ProcessSet = std::set<int32_t>;  // indices into JobState::processes
 
 constexpr int32_t kSignalled = 128;  // exit code of a program that a signal ended: 128 + signal
 
@@ -74,8 +74,8 @@ JobState Fallen(const JobState& job, std::set<uint64_t>* judged) {
 
 // The members of the communicators, and the ranks that ended before they joined one. Skips
 // ranks that ended before the creation of all of them: they belong to an earlier attempt.
-Processes Members(const JobState& job) {
-  Processes members;
+ProcessSet Members(const JobState& job) {
+  ProcessSet members;
   int64_t made_ns = INT64_MAX;
   for (const auto& [id, comm] : job.communicators) {
     for (const auto& [rank, member] : comm.members) {
@@ -92,21 +92,21 @@ Processes Members(const JobState& job) {
   return members;
 }
 
-struct Failure {
-  Processes first;    // the processes that failed before any other process ended
-  Processes excused;  // killed at the same time, probably by the launcher
-  Processes rivals;   // may have ended or failed before `first`
+struct FallenProcesses {
+  ProcessSet first;    // the processes that failed before any other process ended
+  ProcessSet excused;  // killed at the same time, probably by the launcher
+  ProcessSet rivals;   // may have ended or failed before `first`
 };
 
 // Launchers kill the remaining ranks (MPICH's does), so a rank that ended in another way ended
 // first. The launcher may need longer than the agent needs between two reports, so the ranks that
 // were killed later count, too. If only a minority was killed, the reason may be lack of memory, and
 // the failures of the other ranks may be its effect.
-void ExcuseKilled(const JobState& job, const Processes& members, Failure* failure) {
+void ExcuseKilled(const JobState& job, const ProcessSet& members, FallenProcesses* failure) {
   const auto was_killed = [&](int32_t process) { return WasKilled(job.processes[process]); };
   const auto killed =
       static_cast<size_t>(std::count_if(members.begin(), members.end(), was_killed));
-  const Processes& first = failure->first;
+  const ProcessSet& first = failure->first;
   if (2 * killed <= members.size() || std::all_of(first.begin(), first.end(), was_killed)) return;
   for (const int32_t process : first) {
     if (was_killed(process)) failure->excused.insert(process);
@@ -116,9 +116,9 @@ void ExcuseKilled(const JobState& job, const Processes& members, Failure* failur
 
 // The processes that may have ended or failed before `first`: agents of several hosts look at their
 // processes at different times. A process that the launcher ended, as its agent saw later, is none.
-Processes FindRivals(const JobState& job, const Processes& members, const Processes& first,
+ProcessSet FindRivals(const JobState& job, const ProcessSet& members, const ProcessSet& first,
                      int64_t first_failure) {
-  Processes rivals;
+  ProcessSet rivals;
   for (const int32_t process : members) {
     const Process& known = job.processes[process];
     const bool was_seen_before = known.ended_ns < first_failure;
@@ -132,7 +132,7 @@ Processes FindRivals(const JobState& job, const Processes& members, const Proces
 
 // If several processes ended between the same two looks of their agents, takes those with an
 // exception or a signal of their own.
-Failure FindFailure(const JobState& job, const Processes& members) {
+FallenProcesses FindFailure(const JobState& job, const ProcessSet& members) {
   int64_t first_end = INT64_MAX, first_failure = INT64_MAX;
   for (const int32_t process : members) {
     first_end = std::min(first_end, job.processes[process].ended_ns);
@@ -142,7 +142,7 @@ Failure FindFailure(const JobState& job, const Processes& members) {
     if (!HasFailed(known) || EarliestFailure(known) > first_end) continue;
     first_failure = std::min(first_failure, FailedAt(known));
   }
-  Failure failure;
+  FallenProcesses failure;
   for (const int32_t process : members) {
     const Process& known = job.processes[process];
     if (HasFailed(known) && FailedAt(known) == first_failure) failure.first.insert(process);
@@ -154,7 +154,7 @@ Failure FindFailure(const JobState& job, const Processes& members) {
   return failure;
 }
 
-int64_t NextEnd(const JobState& job, const Processes& members, const Processes& first) {
+int64_t NextEnd(const JobState& job, const ProcessSet& members, const ProcessSet& first) {
   int64_t next = INT64_MAX;
   for (const int32_t process : members) {
     if (first.count(process) == 0) next = std::min(next, job.processes[process].ended_ns);
@@ -162,7 +162,7 @@ int64_t NextEnd(const JobState& job, const Processes& members, const Processes& 
   return next;
 }
 
-void Revive(const Processes& members, const Processes& first, JobState* job) {
+void Revive(const ProcessSet& members, const ProcessSet& first, JobState* job) {
   for (const int32_t process : members) {
     if (first.count(process) != 0) continue;
     Process& known = job->processes[process];
@@ -175,13 +175,13 @@ void Revive(const Processes& members, const Processes& first, JobState* job) {
   }
 }
 
-bool BlamesOnly(const Verdict& verdict, const Processes& processes) {
+bool BlamesOnly(const Verdict& verdict, const ProcessSet& processes) {
   return !verdict.culprits.empty() &&
          std::all_of(verdict.culprits.begin(), verdict.culprits.end(),
                      [&](const Culprit& c) { return processes.count(c.process) != 0; });
 }
 
-std::vector<int32_t> GlobalRanks(const JobState& job, const Processes& processes) {
+std::vector<int32_t> GlobalRanks(const JobState& job, const ProcessSet& processes) {
   std::vector<int32_t> ranks;
   for (const int32_t process : processes) {
     if (job.processes[process].global_rank >= 0) {
@@ -192,7 +192,7 @@ std::vector<int32_t> GlobalRanks(const JobState& job, const Processes& processes
 }
 
 // The ranks that failed first, and the time until the next rank ended.
-std::string Order(const JobState& job, const Processes& first, int64_t next_ns) {
+std::string Order(const JobState& job, const ProcessSet& first, int64_t next_ns) {
   const std::vector<int32_t> ranks = GlobalRanks(job, first);
   const int64_t apart = next_ns - FailedAt(job.processes[*first.begin()]);
   return absl::StrCat(ranks.empty() ? "the culprit" : RanksInWords(ranks), " failed first, ",
@@ -201,7 +201,7 @@ std::string Order(const JobState& job, const Processes& first, int64_t next_ns) 
 }
 
 // Agents look at their processes at different times, up to two seconds apart.
-void AddRivals(const JobState& job, const Processes& rivals, Verdict* verdict) {
+void AddRivals(const JobState& job, const ProcessSet& rivals, Verdict* verdict) {
   if (rivals.empty()) return;
   verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
   const std::vector<int32_t> ranks = GlobalRanks(job, rivals);
@@ -211,7 +211,7 @@ void AddRivals(const JobState& job, const Processes& rivals, Verdict* verdict) {
 }
 
 // The excused ranks ended in the same report, so it is unknown which rank ended first.
-void AddExcused(const JobState& job, const Processes& excused, Verdict* verdict) {
+void AddExcused(const JobState& job, const ProcessSet& excused, Verdict* verdict) {
   if (excused.empty()) return;
   verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
   const std::vector<int32_t> ranks = GlobalRanks(job, excused);
@@ -226,10 +226,10 @@ void AddExcused(const JobState& job, const Processes& excused, Verdict* verdict)
 
 std::vector<Verdict> JudgeTheEnd(const JobState& job, std::set<uint64_t>* judged) {
   JobState fallen = Fallen(job, judged);
-  const Processes members = Members(fallen);
+  const ProcessSet members = Members(fallen);
   if (members.size() < 2 || members.count(-1) != 0) return {};
-  const Failure failure = FindFailure(fallen, members);
-  const Processes& first = failure.first;
+  const FallenProcesses failure = FindFailure(fallen, members);
+  const ProcessSet& first = failure.first;
   if (first.empty()) return {};
   const int64_t next_ns = NextEnd(fallen, members, first);
   Revive(members, first, &fallen);

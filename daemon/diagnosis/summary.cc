@@ -20,7 +20,7 @@
 namespace rollcall {
 namespace {
 
-constexpr size_t kMostLines = 2;      // of culprits
+constexpr size_t kMostSummaryLines = 2;      // of culprits
 constexpr size_t kMostLookedAt = 64;  // culprits, for their lines
 constexpr size_t kLongestLead = kLongestSentence / 2;
 constexpr size_t kNamedEdges = 3;  // of a cycle
@@ -93,7 +93,7 @@ std::vector<Line> Lines(const Verdict& v) {
 std::string LinesInWords(const Verdict& v) {
   std::string text;
   const std::vector<Line> lines = Lines(v);
-  for (size_t i = 0; i < std::min(kMostLines, lines.size()); ++i) {
+  for (size_t i = 0; i < std::min(kMostSummaryLines, lines.size()); ++i) {
     const Line& line = lines[i];
     const std::string words = absl::StrCat(
         RanksInWords(line.ranks), PluralForm(line.ranks.size(), line.one, line.many), line.words);

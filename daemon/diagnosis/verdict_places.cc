@@ -14,7 +14,7 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kMostPlaces = 64;
-constexpr size_t kMostLookedAt = 64;  // waiting ranks, for one with stacks
+constexpr size_t kMostPlacedRanks = 64;  // waiting ranks, for one with stacks
 constexpr size_t kDescribedPlaces = 8;
 
 // Stacks of before the wait prove nothing, and a process that has ended stands nowhere.
@@ -48,7 +48,7 @@ void AddPlaces(const JobState& job, Verdict* verdict) {
   }
   if (!any) verdict->places.clear();
   const std::vector<int32_t>& waiting = verdict->waiting_processes;
-  for (size_t i = 0; i < std::min(waiting.size(), kMostLookedAt); ++i) {
+  for (size_t i = 0; i < std::min(waiting.size(), kMostPlacedRanks); ++i) {
     const StackPlace* place = FindFreshPlace(job, waiting[i], *verdict);
     if (place == nullptr || place->functions.empty()) continue;
     verdict->waiting_place = *place;

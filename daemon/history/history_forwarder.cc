@@ -23,7 +23,7 @@ namespace rollcall {
 namespace {
 
 constexpr int kAtOnce = 64;
-constexpr int64_t kTrimEveryNs = 3'600'000'000'000;
+constexpr int64_t kTrimSpoolEveryNs = 3'600'000'000'000;
 // A connection that broke while nobody used it is noticed by then.
 constexpr std::chrono::seconds kLookEvery{5};
 constexpr int kShownRefusals = 10;
@@ -222,7 +222,7 @@ absl::Status HistoryForwarder::Core::LoadIfDue(HistorySpool* from) {
 
 absl::Status HistoryForwarder::Core::TrimIfDue() {
   const int64_t now_ns = SteadyNs();
-  if (trimmed_ns != 0 && now_ns - trimmed_ns < kTrimEveryNs) return absl::OkStatus();
+  if (trimmed_ns != 0 && now_ns - trimmed_ns < kTrimSpoolEveryNs) return absl::OkStatus();
   trimmed_ns = now_ns;
   const absl::Status status = database->Trim(WallNs(now_ns));
   // Another daemon holds the tables, or a reader does: the next hour will do.

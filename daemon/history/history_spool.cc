@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kMostIncidentsShown = 500;
 
-constexpr const char* kTables[] = {
+constexpr const char* kSpoolTables[] = {
     // AUTOINCREMENT: no number comes twice, so that Remove() never removes another write.
     "CREATE TABLE IF NOT EXISTS for_database (number INTEGER PRIMARY KEY AUTOINCREMENT, incident TEXT NOT "
     "NULL, body BLOB NOT NULL)",
@@ -46,7 +46,7 @@ absl::Status HistorySpool::PrepareSpool() {
   const absl::MutexLock whole(&spool_mutex_);
   {
     const absl::MutexLock lock(&mutex_);
-    for (const char* table : kTables) {
+    for (const char* table : kSpoolTables) {
       const absl::Status status = Sql(db_.get(), table).Run();
       if (!status.ok()) return status;
     }

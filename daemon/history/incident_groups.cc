@@ -18,12 +18,12 @@ constexpr size_t kMaxPart = 120;  // bytes of a part of a signature
 constexpr absl::string_view kIn = " in ";
 constexpr absl::string_view kRanksFollow = " ranks: ";  // of a communicator named by its ranks
 
-std::string Cut(absl::string_view text) { return std::string(text.substr(0, kMaxPart)); }
+std::string CutPart(absl::string_view text) { return std::string(text.substr(0, kMaxPart)); }
 
 // "pp_3" and "pp_11" are communicators of one kind: "pp_#".
 std::string NameWithoutNumbers(absl::string_view name) {
   const size_t list = name.find(kRanksFollow);
-  if (list != absl::string_view::npos) return Cut(name.substr(0, list + kRanksFollow.size() - 2));
+  if (list != absl::string_view::npos) return CutPart(name.substr(0, list + kRanksFollow.size() - 2));
   std::string plain;
   for (const char c : name) {
     if (!absl::ascii_isdigit(static_cast<unsigned char>(c))) {
@@ -32,7 +32,7 @@ std::string NameWithoutNumbers(absl::string_view name) {
       plain += '#';
     }
   }
-  return Cut(plain);
+  return CutPart(plain);
 }
 
 // "train.py:validate" for "/x/train.py:57 in validate": the line moves with every change above it.
@@ -47,8 +47,8 @@ std::string PlaceWithoutLine(absl::string_view site) {
   const bool has_line = colon != absl::string_view::npos &&
                         file.find_first_not_of("0123456789", colon + 1) == absl::string_view::npos;
   if (has_line) file = file.substr(0, colon);
-  if (function.empty()) return Cut(file);
-  return Cut(absl::StrCat(file, ":", function));
+  if (function.empty()) return CutPart(file);
+  return CutPart(absl::StrCat(file, ":", function));
 }
 
 // Where most culprits are; "" if that is not known.
@@ -112,7 +112,7 @@ std::string WhatComesBack(const v1::IncidentGroup& group) {
 std::string SignatureOf(const v1::Incident& incident) {
   if (incident.verdicts().empty()) return "";
   const v1::Verdict& root = incident.verdicts(0);
-  return absl::StrCat(root.cause(), "/", Cut(root.call().operation()), "/",
+  return absl::StrCat(root.cause(), "/", CutPart(root.call().operation()), "/",
                       NameWithoutNumbers(root.communicator().name()), "/", PlaceOf(root));
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kOldestServer = 13;
 constexpr char kNoPartition[] = "(23514)";  // the tables have no other checks
-constexpr int64_t kKeepActionsNs = 180 * 24 * 3600 * kSecond;
+constexpr int64_t kKeepActionRowsNs = 180 * 24 * 3600 * kSecond;
 constexpr const char* kOfIncidents[] = {"incidents", "culprits", "incident_facts"};
 
 constexpr char kBytesOfIncident[] = "128 + length(summary) + length(stacks)";
@@ -213,7 +213,7 @@ absl::Status PostgresHistory::InsertAction(const ActionRow& action) {
 
 absl::Status PostgresHistory::DropOld(int64_t now_ns) {
   const int64_t oldest_incident = WeekOf(now_ns - limits_.keep_ns);
-  const int64_t oldest_action = WeekOf(now_ns - kKeepActionsNs);
+  const int64_t oldest_action = WeekOf(now_ns - kKeepActionRowsNs);
   for (const char* table : {"incidents", "culprits", "incident_facts", "actions"}) {
     const auto partitions = ListPartitions(db_.get(), table);
     if (!partitions.ok()) return partitions.status();

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kRowsAtOnce = 500;
 
-std::string Marks(size_t columns) {
+std::string RowMarks(size_t columns) {
   std::string marks = "(?";
   for (size_t i = 1; i < columns; ++i) marks += ", ?";
   return marks + ")";
@@ -22,7 +22,7 @@ absl::Status InsertRows(SqlDatabase* db, const std::string& head,
                         const std::vector<std::vector<SqlValue>>& rows, const std::string& tail) {
   for (size_t from = 0; from < rows.size(); from += kRowsAtOnce) {
     const size_t until = std::min(rows.size(), from + kRowsAtOnce);
-    const std::string marks = Marks(rows[from].size());
+    const std::string marks = RowMarks(rows[from].size());
     std::string text = absl::StrCat(head, " VALUES ", marks);
     for (size_t i = from + 1; i < until; ++i) absl::StrAppend(&text, ", ", marks);
     Sql sql(db, absl::StrCat(text, tail.empty() ? "" : " ", tail));

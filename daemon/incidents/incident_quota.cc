@@ -8,7 +8,7 @@
 namespace rollcall {
 namespace {
 
-v1::Incident WithoutStacks(v1::Incident incident) {
+v1::Incident WithoutLargeParts(v1::Incident incident) {
   incident.clear_stacks();
   incident.clear_stack_tree();
   incident.clear_host_facts();
@@ -49,7 +49,7 @@ bool IncidentQuota::MayAlert(const JobId& job, const v1::Incident& incident, int
     return true;
   }
   ++known->held;
-  known->newest = WithoutStacks(incident);
+  known->newest = WithoutLargeParts(incident);
   known->newest_ns = now_ns;
   return false;
 }
@@ -57,7 +57,7 @@ bool IncidentQuota::MayAlert(const JobId& job, const v1::Incident& incident, int
 void IncidentQuota::Update(const JobId& job, const v1::Incident& incident) {
   const auto known = jobs_.find(job);
   if (known == jobs_.end() || known->second.held == 0) return;
-  if (known->second.newest.id() == incident.id()) known->second.newest = WithoutStacks(incident);
+  if (known->second.newest.id() == incident.id()) known->second.newest = WithoutLargeParts(incident);
 }
 
 bool IncidentQuota::IsDue(const Job& job, int64_t now_ns) const {

@@ -93,6 +93,9 @@ std::vector<RankRange> UnknownRanks(const Communicator& comm);
 // When the host began to wait for the GPU, on any stream; 0: it does not wait.
 int64_t GpuWaitSince(const Process& process);
 
+// Whether nothing has been heard of the process for a time.
+inline bool IsSilent(const Process& process) { return process.liveness == Liveness::kSilent; }
+
 // The rank's wait in a collective of `comm`. None for a rank that is gone and for a
 // rank that waits only for a send or receive.
 std::optional<Wait> FindWait(const JobState& job, const Communicator& comm, const Member& member);

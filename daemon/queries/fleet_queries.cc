@@ -35,10 +35,6 @@ bool Has(const QuerySource& queries, const JobSelector& job) {
   return !queries.GetStatus(job, false).jobs().empty();
 }
 
-SteadyTime After(int64_t ns) {
-  return std::chrono::steady_clock::now() + std::chrono::nanoseconds(ns);
-}
-
 v1::PeerCaller CallerOf(const std::string& name, Role role, const Tenants& tenants) {
   v1::PeerCaller caller;
   caller.set_name(name);

@@ -19,10 +19,6 @@ namespace {
 using Page = absl::StatusOr<v1::StatusResponse>;
 using AskPage = std::function<Page(const v1::StatusRequest&)>;
 
-SteadyTime After(int64_t ns) {
-  return std::chrono::steady_clock::now() + std::chrono::nanoseconds(ns);
-}
-
 // The first `wanted` jobs of a list.
 Page AskPages(const AskPage& ask, v1::StatusRequest request, size_t wanted) {
   v1::StatusResponse all;

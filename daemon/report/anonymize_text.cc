@@ -11,14 +11,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/base_name.h"
 #include "daemon/model/job_key.h"
 #include "daemon/words/communicator_names.h"
 #include "daemon/words/host_fact_words.h"
 
 namespace rollcall {
 namespace {
-
-std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 // ".py" of "train.py"; "" without a usual suffix.
 std::string SuffixOf(const std::string& path) {
@@ -138,7 +137,7 @@ std::string TextAnonymizer::Host(const std::string& host) {
 
 std::string TextAnonymizer::File(const std::string& path) {
   if (path.empty() || IsNoFile(path)) return path;
-  const std::string base = BaseName(path);
+  const std::string base(BaseName(path));
   if (IsLibrary(path)) {
     libraries_.insert(base);
     names_->AddAlias(path, base);

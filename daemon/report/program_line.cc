@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "base/base_name.h"
 #include "daemon/words/process_roles.h"
 #include "interpose/python/python_files.h"
 #include "rollcall/v1/incident.pb.h"
@@ -29,8 +30,6 @@ bool ContainsAny(absl::string_view text, Words words) {
   return std::any_of(words.begin(), words.end(),
                      [&](absl::string_view word) { return absl::StrContains(text, word); });
 }
-
-absl::string_view BaseName(absl::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 bool IsLibraryModule(absl::string_view path) {
   if (StartsWithAny(path, {"/usr/lib", "/lib", "/usr/local/lib", "/usr/local/cuda", "/usr/libexec",

@@ -10,14 +10,14 @@
 namespace rollcall {
 namespace {
 
-void AddFacts(const Facts& facts, std::string* text) {
+void AddFactLines(const Facts& facts, std::string* text) {
   for (const auto& [name, value] : facts) {
     *text += Wrap(absl::StrFormat("  %-13s ", name), std::string(16, ' '), value);
   }
 }
 
 template <typename Lines>
-void AddList(const std::string& title, const Lines& lines, std::string* text) {
+void AddListLines(const std::string& title, const Lines& lines, std::string* text) {
   if (lines.empty()) return;
   *text += absl::StrCat("\n", title, "\n");
   for (const auto& line : lines) *text += Wrap("  - ", "    ", line);
@@ -29,24 +29,24 @@ void AddTable(const std::string& title, const std::vector<std::string>& lines, s
   for (const std::string& line : lines) *text += "  " + line.substr(0, kTextColumns - 2) + "\n";
 }
 
-void AddVerdict(const v1::Verdict& verdict, bool is_first, std::string* text) {
+void AddVerdictLines(const v1::Verdict& verdict, bool is_first, std::string* text) {
   if (!is_first) {
     *text += absl::StrCat("\n", std::string(72, '-'), "\n",
                           verdict.is_consequence() ? "A consequence\n\n" : "Also found\n\n");
     *text += Wrap("", "", verdict.summary());
     *text += "\n";
   }
-  AddFacts(VerdictFacts(verdict), text);
-  AddList("Culprits", CulpritLines(verdict), text);
+  AddFactLines(VerdictFacts(verdict), text);
+  AddListLines("Culprits", CulpritLines(verdict), text);
   AddTable("Calls of the others and of the culprits", HistoryLines(verdict), text);
-  AddList("Who waits for whom", ChainLines(verdict), text);
+  AddListLines("Who waits for whom", ChainLines(verdict), text);
   std::vector<std::string> advice;
   for (const v1::Advice& a : verdict.advice()) {
     advice.push_back(absl::StrCat(a.id(), ": ", a.text()));
   }
-  AddList("What to do", advice, text);
-  AddList("Evidence", verdict.evidence(), text);
-  AddList("Missing evidence", verdict.missing_evidence(), text);
+  AddListLines("What to do", advice, text);
+  AddListLines("Evidence", verdict.evidence(), text);
+  AddListLines("Missing evidence", verdict.missing_evidence(), text);
 }
 
 }  // namespace
@@ -54,13 +54,13 @@ void AddVerdict(const v1::Verdict& verdict, bool is_first, std::string* text) {
 std::string ToText(const v1::Incident& incident) {
   std::string text = Wrap("", "", Headline(incident));
   text += "\n";
-  AddFacts(IncidentFacts(incident), &text);
+  AddFactLines(IncidentFacts(incident), &text);
   bool is_first = true;
   for (const v1::Verdict& verdict : incident.verdicts()) {
-    AddVerdict(verdict, is_first, &text);
+    AddVerdictLines(verdict, is_first, &text);
     is_first = false;
   }
-  AddList("What the hosts show", HostFactLines(incident), &text);
+  AddListLines("What the hosts show", HostFactLines(incident), &text);
   if (!incident.stacks().empty()) {
     text += absl::StrCat("\nStacks of ", incident.stacks_size(),
                          incident.stacks_size() == 1 ? " process" : " processes",

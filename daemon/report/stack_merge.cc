@@ -5,17 +5,16 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/base_name.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {
 namespace {
 
-std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
 }  // namespace
 
 std::string FrameLabel(const v1::Frame& frame) {
-  if (frame.function().empty()) return BaseName(frame.address());
+  if (frame.function().empty()) return std::string(BaseName(frame.address()));
   if (!frame.python()) return frame.function();
   std::string label = absl::StrCat(frame.function(), " ", BaseName(frame.file()));
   if (frame.line() > 0) absl::StrAppend(&label, ":", frame.line());

@@ -21,7 +21,7 @@ constexpr double kRow = 18;
 constexpr double kNarrowest = 3;    // smaller boxes are omitted
 constexpr double kCharacter = 6.7;  // approximate width of a character
 constexpr size_t kMostBoxes = 3000;
-constexpr int kMostRows = 100;
+constexpr int kMostPictureRows = 100;
 
 struct Box {
   int node = 0;
@@ -58,7 +58,7 @@ std::vector<Box> LayOut(const v1::StackTree& tree) {
     double left = box.left;
     for (const int child : below) {
       const double width = box.width * Weight(tree, child) / all;
-      if (width >= kNarrowest && box.row + 1 < kMostRows) {
+      if (width >= kNarrowest && box.row + 1 < kMostPictureRows) {
         way.push_back({child, box.row + 1, left, width});
       }
       left += width;

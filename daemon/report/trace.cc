@@ -25,7 +25,7 @@ using Json = nlohmann::ordered_json;
 // Above all ranks, so that the incident has a process of its own.
 constexpr int32_t kIncidentPid = 1'000'000'000;
 
-double Seconds(const google::protobuf::Timestamp& time) {
+double TraceSeconds(const google::protobuf::Timestamp& time) {
   return static_cast<double>(time.seconds()) + time.nanos() / 1e9;
 }
 
@@ -61,7 +61,7 @@ bool IsPointToPoint(const std::string& operation) {
   return names.count(operation) > 0;
 }
 
-std::string NameOf(const v1::Call& call) {
+std::string TraceNameOf(const v1::Call& call) {
   const std::string operation = call.operation().empty() ? "a call" : call.operation();
   if (IsPointToPoint(operation)) {
     return call.root() < 0 ? operation : absl::StrCat(operation, " peer ", call.root());
@@ -121,14 +121,14 @@ class TraceWriter {
  private:
   double FirstMoment() const {
     double first = coverage_.from_seconds;
-    if (incident_.has_opened_at()) first = std::min(first, Seconds(incident_.opened_at()));
+    if (incident_.has_opened_at()) first = std::min(first, TraceSeconds(incident_.opened_at()));
     return first;
   }
 
   // Until when calls that have not ended are drawn.
   double EndMoment() const {
     const double end =
-        incident_.has_closed_at() ? Seconds(incident_.closed_at()) : Seconds(calls_.now());
+        incident_.has_closed_at() ? TraceSeconds(incident_.closed_at()) : TraceSeconds(calls_.now());
     return std::max(end, coverage_.until_seconds);
   }
 
@@ -150,9 +150,9 @@ class TraceWriter {
     AddName("thread_name", kIncidentPid, 1, "name", "life of the incident");
     const auto mark = [this](const char* name, bool known, const auto& time) {
       if (!known) return;
-      Json event = Event("i", name, kIncidentPid, 1, Seconds(time));
+      Json event = Event("i", name, kIncidentPid, 1, TraceSeconds(time));
       event["s"] = "g";
-      event["args"] = {{"at", InRfc3339(Seconds(time))}};
+      event["args"] = {{"at", InRfc3339(TraceSeconds(time))}};
       if (incident_.verdicts_size() > 0) event["args"]["summary"] = incident_.verdicts(0).summary();
       events_.push_back(std::move(event));
     };
@@ -174,7 +174,7 @@ class TraceWriter {
       for (const auto& lane : DealOut(comm)) {
         ++tid;
         AddName("thread_name", rank.rank(), tid, "name",
-                absl::StrCat(NameOf(comm.communicator()), is_first ? "" : ", at the same time"));
+                absl::StrCat(TraceNameOf(comm.communicator()), is_first ? "" : ", at the same time"));
         AddName("thread_sort_index", rank.rank(), tid, "sort_index", tid);
         for (const v1::CallSpan* span : lane) WriteCall(rank.rank(), tid, comm, *span);
         is_first = false;
@@ -190,15 +190,15 @@ class TraceWriter {
     return label;
   }
 
-  std::string NameOf(const v1::CommunicatorRef& comm) const {
+  std::string TraceNameOf(const v1::CommunicatorRef& comm) const {
     if (options_.with_names && !comm.name().empty()) return comm.name();
     return comm.id().substr(0, 8);
   }
-  std::string NameOf(const v1::Call& call) const { return rollcall::NameOf(call); }
+  std::string TraceNameOf(const v1::Call& call) const { return rollcall::NameOf(call); }
 
   void WriteCall(int32_t rank, int tid, const v1::CommunicatorCalls& comm,
                  const v1::CallSpan& span) {
-    const std::string name = NameOf(span.call());
+    const std::string name = TraceNameOf(span.call());
     const Json args = ArgsOf(rank, comm, span);
     Json event = Event(IsOpen(span) ? "B" : "X", name, rank, tid, span.entered_seconds());
     event["args"] = args;
@@ -217,7 +217,7 @@ class TraceWriter {
 
   Json ArgsOf(int32_t rank, const v1::CommunicatorCalls& comm, const v1::CallSpan& span) const {
     const v1::Call& call = span.call();
-    Json args = {{"communicator", NameOf(comm.communicator())},
+    Json args = {{"communicator", TraceNameOf(comm.communicator())},
                  {"communicator_id", comm.communicator().id()},
                  {"communicator_size", comm.communicator().size()},
                  {"position", static_cast<int64_t>(call.position())},
@@ -271,7 +271,7 @@ class TraceWriter {
                  {"ts_begins_at", InRfc3339(base_seconds_)}};
     data["incident"] = incident_.id();
     data["incident_state"] = incident_.state();
-    if (incident_.has_opened_at()) data["opened_at"] = InRfc3339(Seconds(incident_.opened_at()));
+    if (incident_.has_opened_at()) data["opened_at"] = InRfc3339(TraceSeconds(incident_.opened_at()));
     if (incident_.verdicts_size() == 0) return data;
     const v1::Verdict& verdict = incident_.verdicts(0);
     data["cause"] = verdict.cause();
@@ -323,7 +323,7 @@ v1::CallsResponse WaitsOf(const v1::Incident& incident) {
       v1::CallSpan* span = calls->add_calls();
       *span->mutable_call() = verdict.call();
       span->mutable_call()->clear_code();  // of another rank, perhaps
-      span->set_entered_seconds(Seconds(incident.opened_at()));
+      span->set_entered_seconds(TraceSeconds(incident.opened_at()));
       span->set_waits(true);
     }
   }

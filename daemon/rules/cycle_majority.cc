@@ -19,7 +19,7 @@
 namespace rollcall {
 namespace {
 
-constexpr size_t kMostCalls = 256;  // of a cycle
+constexpr size_t kMostCycleCalls = 256;  // of a cycle
 constexpr size_t kMostPairs = 4096;
 constexpr size_t kLeastPeers = 2;
 constexpr size_t kNamedPeers = 4;
@@ -178,7 +178,7 @@ std::optional<Verdict> JudgeLackedRank(const JobState& job, const StuckCalls& ca
 std::optional<Verdict> JudgeCycleByMajority(const JobState& job, const StuckCalls& calls,
                                             const std::vector<size_t>& cycle, int64_t now_ns,
                                             const Limits& limits) {
-  if (cycle.size() > kMostCalls) return std::nullopt;
+  if (cycle.size() > kMostCycleCalls) return std::nullopt;
   auto verdict = JudgeLoneRank(job, calls, cycle, now_ns, limits);
   return verdict ? verdict : JudgeLackedRank(job, calls, cycle, now_ns, limits);
 }

@@ -23,7 +23,7 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kHorizon = 128;  // newest calls of a rank in which to look for a slip
-constexpr size_t kMostPairs = 8;
+constexpr size_t kMostCyclePairs = 8;
 
 // True if older calls are lost, and the slip is a call of which the rest shows no other one: then it
 // may be an old custom.
@@ -79,7 +79,7 @@ std::optional<Verdict> JudgeCycleByPast(const JobState& job, const StuckCalls& c
                                         const std::vector<size_t>& cycle, int64_t now_ns,
                                         const Limits& limits) {
   Pasts pasts(CommunicatorsOf(calls, cycle));
-  for (const P2pPair& pair : FindPairs(calls, cycle, kMostPairs)) {
+  for (const P2pPair& pair : FindPairs(calls, cycle, kMostCyclePairs)) {
     const Waiter& waiter = pair.waiter;
     const Absent& absent = pair.absent;
     const Communicator* comm = pair.call->communicator;

@@ -99,7 +99,7 @@ std::map<int32_t, size_t> CountCallers(const StuckCalls& calls, const std::vecto
   return callers;
 }
 
-void AddCulprits(const JobState& job, const std::map<int32_t, Party>& parties,
+void AddCycleMembers(const JobState& job, const std::map<int32_t, Party>& parties,
                  std::map<int32_t, size_t> callers, Verdict* verdict) {
   for (const auto& [process, party] : parties) {
     verdict->culprits.push_back(
@@ -122,7 +122,7 @@ std::optional<Verdict> JudgeDeadlock(const JobState& job, const StuckCalls& call
   if (!verdict) return verdict;
   const std::map<int32_t, Party> parties = FindParties(calls, cycle);
   verdict->certainty = CycleCertainty(calls, cycle, parties);
-  AddCulprits(job, parties, CountCallers(calls, cycle), &*verdict);
+  AddCycleMembers(job, parties, CountCallers(calls, cycle), &*verdict);
   verdict->evidence.clear();
   bool lacks_an_end = false;
   std::set<int32_t> waiting(verdict->waiting_processes.begin(), verdict->waiting_processes.end());

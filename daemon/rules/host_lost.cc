@@ -3,6 +3,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/model/progress.h"
 #include "daemon/rules/heard_hosts.h"
 #include "daemon/rules/rules.h"
 #include "daemon/words/evidence.h"
@@ -10,8 +11,6 @@
 
 namespace rollcall {
 namespace {
-
-bool IsSilent(const Process& process) { return process.liveness == Liveness::kSilent; }
 
 // Adds the other ranks of the lost hosts, whatever their position.
 void AddRanksOfHosts(const JobState& job, const std::set<std::string>& hosts, Verdict* verdict) {

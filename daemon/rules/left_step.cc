@@ -18,8 +18,8 @@
 namespace rollcall {
 namespace {
 
-constexpr size_t kMostParties = 64;
-constexpr size_t kMostPairs = 256;
+constexpr size_t kMostStepParties = 64;
+constexpr size_t kMostStepPairs = 256;
 
 // How a rank's newest call fits its past.
 struct Standing {
@@ -29,7 +29,7 @@ struct Standing {
 };
 
 // If older calls are lost, and the rest shows no such call, it may be an old custom.
-bool MayBeOlder(const Past& past, const std::vector<CallToken>& tokens) {
+bool StepMayBeOlder(const Past& past, const std::vector<CallToken>& tokens) {
   return !past.is_whole && std::count(tokens.begin(), tokens.end(), tokens.back()) == 1;
 }
 
@@ -44,7 +44,7 @@ Standing StandingOf(const Past& past) {
     standing.habit = judged.habit;
     standing.made = past.calls.back().record->args;
     standing.expected = past.calls[past.calls.size() - 1 - judged.habit.period].record->args;
-    if (judged.conduct == Conduct::kBroken && MayBeOlder(past, tokens)) {
+    if (judged.conduct == Conduct::kBroken && StepMayBeOlder(past, tokens)) {
       standing.conduct = Conduct::kUnknown;
     }
     break;
@@ -60,7 +60,7 @@ Standings FindStandings(const StuckCalls& calls, const std::vector<size_t>& cycl
     for (const Waiter& waiter : calls[i]->waiters) parties.insert(waiter.process);
   }
   Standings standings;
-  if (parties.size() > kMostParties) return standings;
+  if (parties.size() > kMostStepParties) return standings;
   Pasts pasts(CommunicatorsOf(calls, cycle));
   for (const int32_t process : parties) standings[process] = StandingOf(pasts.Of(process));
   return standings;
@@ -84,7 +84,7 @@ int32_t FindLeaver(const Standings& standings) {
 std::optional<Verdict> JudgeLeftStep(const JobState& job, const StuckCalls& calls,
                                      const std::vector<size_t>& cycle, int64_t now_ns,
                                      const Limits& limits) {
-  const std::vector<P2pPair> pairs = FindPairs(calls, cycle, kMostPairs);
+  const std::vector<P2pPair> pairs = FindPairs(calls, cycle, kMostStepPairs);
   if (pairs.empty()) return std::nullopt;
   const Standings standings = FindStandings(calls, cycle);
   const int32_t leaver = FindLeaver(standings);

@@ -57,7 +57,7 @@ std::vector<std::string> MismatchedFields(const Divergence& divergence, Cause ca
   return {differing.begin(), differing.end()};
 }
 
-void AddCulprits(const JobState& job, const Communicator& comm, const Divergence& divergence,
+void AddMinority(const JobState& job, const Communicator& comm, const Divergence& divergence,
                  Verdict* verdict) {
   for (size_t i = IsTie(divergence) ? 0 : 1; i < divergence.sides.size(); ++i) {
     for (const int32_t rank : divergence.sides[i].ranks) {
@@ -78,7 +78,7 @@ std::vector<int32_t> PublicRanks(const JobState& job, const Communicator& comm,
   return result;
 }
 
-void AddPast(const JobState& job, const Communicator& comm, const Divergence& divergence,
+void AddMismatchPast(const JobState& job, const Communicator& comm, const Divergence& divergence,
              Verdict* verdict) {
   for (size_t i = 1; i < std::min(divergence.sides.size(), kDescribedSides); ++i) {
     const Side& side = divergence.sides[i];
@@ -110,7 +110,7 @@ void AddEvidence(const JobState& job, const Communicator& comm, const Divergence
                      " are lost on some ranks: the calls may differ earlier"));
   }
   if (divergence.decided_by_past) {
-    AddPast(job, comm, divergence, verdict);
+    AddMismatchPast(job, comm, divergence, verdict);
   } else if (IsTie(divergence)) {
     verdict->missing_evidence.push_back("no side has a majority: either side may be wrong");
   } else if (CanTurn(divergence)) {
@@ -162,7 +162,7 @@ Verdict MakeVerdict(const JobState& job, const Communicator& comm, const Diverge
   verdict.mismatched_fields = MismatchedFields(divergence, verdict.cause);
   verdict.may_turn = divergence.undecided != 0 && CanTurn(divergence);
   verdict.since_ns = DivergenceTime(divergence);
-  AddCulprits(job, comm, divergence, &verdict);
+  AddMinority(job, comm, divergence, &verdict);
   AddWaiters(job, comm, IsTie(divergence), &verdict);
   AddEvidence(job, comm, divergence, &verdict);
   AddHistories(divergence, &verdict);

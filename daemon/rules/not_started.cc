@@ -17,7 +17,7 @@
 namespace rollcall {
 namespace {
 
-constexpr size_t kDescribedCulprits = 8;
+constexpr size_t kDescribedNotStarted = 8;
 constexpr int64_t kLongestPauseNs = 5 * kSecond;  // between two rounds of samples
 constexpr int64_t kOnTheWayNs = 3 * kSecond;      // from the due time of a sample to its arrival
 
@@ -115,12 +115,12 @@ std::vector<RankRange> FindUnseen(const Start& start) {
   return unseen;
 }
 
-void AddCulprits(const JobState& job, const Start& start, int64_t now_ns, Verdict* verdict) {
+void AddNotStarted(const JobState& job, const Start& start, int64_t now_ns, Verdict* verdict) {
   std::vector<int32_t> rest;
   for (const int32_t process : start.absent) {
     const Process& known = job.processes[process];
     verdict->culprits.push_back(MakeCulprit(job, process, known.global_rank, nullptr));
-    if (verdict->culprits.size() > kDescribedCulprits) {
+    if (verdict->culprits.size() > kDescribedNotStarted) {
       rest.push_back(known.global_rank);
       continue;
     }
@@ -184,7 +184,7 @@ std::optional<Verdict> JudgeStart(const JobState& job, int64_t now_ns, const Lim
   verdict.evidence.push_back(
       absl::StrCat(RanksInWords(verdict.waiting_ranks),
                    ": waiting for the others outside NCCL, shown by their stacks"));
-  AddCulprits(job, start, now_ns, &verdict);
+  AddNotStarted(job, start, now_ns, &verdict);
   if (verdict.culprits.empty()) return std::nullopt;
   verdict.missing_evidence.push_back(
       "no rank has made an NCCL call yet: the verdict rests on samples of the stacks");

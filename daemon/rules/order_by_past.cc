@@ -21,11 +21,11 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kMostParties = 64;
-constexpr size_t kMostCalls = 32;  // to judge a rank by
+constexpr size_t kMostOrderedCalls = 32;  // to judge a rank by
 constexpr size_t kDescribedRanks = 8;
 
 // How a rank's calls fit its past.
-struct Standing {
+struct OrderStanding {
   Conduct conduct = Conduct::kUnknown;
   Habit habit;
   PastCall expected, made;  // kBroken
@@ -38,8 +38,8 @@ bool MayBeOlder(const Past& past, const std::vector<CallToken>& tokens, size_t a
 }
 
 // Broken by the first call that breaks the habit; kept if every call keeps it.
-Standing JudgeTokens(const Past& past, const std::vector<CallToken>& tokens, JudgedCalls calls) {
-  Standing standing;
+OrderStanding JudgeTokens(const Past& past, const std::vector<CallToken>& tokens, JudgedCalls calls) {
+  OrderStanding standing;
   for (size_t at = calls.begin; at < calls.end; ++at) {
     const Judged judged = JudgeCall(tokens, at);
     standing.conduct = judged.conduct;
@@ -55,10 +55,10 @@ Standing JudgeTokens(const Past& past, const std::vector<CallToken>& tokens, Jud
 }
 
 // Where lengths change from step to step, the operations alone may have a habit.
-Standing StandingIn(const Past& past, JudgedCalls calls) {
+OrderStanding StandingIn(const Past& past, JudgedCalls calls) {
   const size_t end = std::min(calls.end, past.calls.size());
-  if (calls.begin >= end || end - calls.begin > kMostCalls) return {};
-  const Standing standing = JudgeTokens(past, TokensOf(past, true), {calls.begin, end});
+  if (calls.begin >= end || end - calls.begin > kMostOrderedCalls) return {};
+  const OrderStanding standing = JudgeTokens(past, TokensOf(past, true), {calls.begin, end});
   if (standing.habit.period != 0) return standing;
   return JudgeTokens(past, TokensOf(past, false), {calls.begin, end});
 }
@@ -72,17 +72,17 @@ std::string InWords(const Verdict& verdict, const PastCall& call) {
   return absl::StrCat(CallInWords(call.record->args), " on ", CommunicatorInWords(id, name));
 }
 
-using Standings = std::map<int32_t, Standing>;  // by process; kBroken and kKept
+using OrderStandings = std::map<int32_t, OrderStanding>;  // by process; kBroken and kKept
 
 // None if some rank's conduct is not known.
-std::optional<Standings> FindStandings(Pasts* pasts, const ChooseCalls& choose,
+std::optional<OrderStandings> FindOrderStandings(Pasts* pasts, const ChooseCalls& choose,
                                        const std::vector<Culprit>& parties) {
   if (parties.size() > kMostParties) return std::nullopt;
-  Standings standings;
+  OrderStandings standings;
   for (const Culprit& party : parties) {
     if (standings.count(party.process) != 0) continue;
     const Past& past = pasts->Of(party.process);
-    const Standing standing = StandingIn(past, choose(past, party.process));
+    const OrderStanding standing = StandingIn(past, choose(past, party.process));
     if (standing.conduct == Conduct::kUnknown) return std::nullopt;
     standings.emplace(party.process, standing);
   }
@@ -100,10 +100,10 @@ void DropWaiting(const std::set<int32_t>& processes, Verdict* verdict) {
   verdict->waiting_ranks.resize(kept);
 }
 
-void AddPast(const Standings& standings, Verdict* verdict) {
+void AddOrderPast(const OrderStandings& standings, Verdict* verdict) {
   for (size_t i = 0; i < std::min(verdict->culprits.size(), kDescribedRanks); ++i) {
     const Culprit& culprit = verdict->culprits[i];
-    const Standing& standing = standings.at(culprit.process);
+    const OrderStanding& standing = standings.at(culprit.process);
     verdict->evidence.push_back(BrokenHabitInWords(
         {culprit.rank}, InWords(*verdict, standing.expected), InWords(*verdict, standing.made),
         standing.habit.period, standing.habit.steps()));
@@ -168,7 +168,7 @@ bool KeepDeparted(const JobState& job, Pasts* pasts, const ChooseCalls& choose, 
     return FindProcess(job, party.process) != nullptr && IsHeard(job, party.process);
   });
   if (!are_heard) return false;
-  const std::optional<Standings> standings = FindStandings(pasts, choose, parties);
+  const std::optional<OrderStandings> standings = FindOrderStandings(pasts, choose, parties);
   if (!standings) return false;
   std::set<int32_t> broken;
   for (const auto& [process, standing] : *standings) {
@@ -182,7 +182,7 @@ bool KeepDeparted(const JobState& job, Pasts* pasts, const ChooseCalls& choose, 
   DropWaiting(broken, verdict);
   verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
   verdict->divergence = DivergenceKind::kSwapped;
-  AddPast(*standings, verdict);
+  AddOrderPast(*standings, verdict);
   return true;
 }
 

@@ -54,7 +54,7 @@ WaitEdge MakeOrderEdge(const JobState& job, const StuckCall& call, const std::ve
   return edge;
 }
 
-void AddWaiters(const JobState& job, const StuckCall& call, Verdict* verdict) {
+void AddInversionWaiters(const JobState& job, const StuckCall& call, Verdict* verdict) {
   std::set<int32_t> known(verdict->waiting_processes.begin(), verdict->waiting_processes.end());
   for (const Waiter& w : call.waiters) {
     if (!known.insert(w.process).second) continue;
@@ -63,10 +63,10 @@ void AddWaiters(const JobState& job, const StuckCall& call, Verdict* verdict) {
   }
 }
 
-Verdict MakeVerdict(const JobState& job, const StuckCall& a, const StuckCall& b,
+Verdict MakeInversionVerdict(const JobState& job, const StuckCall& a, const StuckCall& b,
                     const Orders& orders, Verdict verdict) {
   verdict.certainty = std::min(Certainty::kLikely, verdict.certainty);
-  AddWaiters(job, b, &verdict);
+  AddInversionWaiters(job, b, &verdict);
   for (const auto* side : {&orders.b_first, &orders.a_first}) {
     for (const int32_t process : *side) {
       verdict.culprits.push_back(MakeCulprit(job, process, -1, nullptr));
@@ -95,7 +95,7 @@ bool IsCall(const PastCall& past, const StuckCall& call) {
 }
 
 // The ranks whose order is not that of their earlier steps are the culprits, if that shows it.
-void DecideByPast(const JobState& job, const StuckCall& a, const StuckCall& b, Verdict* verdict) {
+void DecideOrderByPast(const JobState& job, const StuckCall& a, const StuckCall& b, Verdict* verdict) {
   const auto choose = [&](const Past& past, int32_t) {
     JudgedCalls judged;
     size_t found = 0;
@@ -130,8 +130,8 @@ std::optional<Verdict> JudgeOrderInversion(const JobState& job, const StuckCalls
       std::optional<Verdict> verdict = Describe(s, Cause::kDeadlock, limits.suspect_after_ns);
       if (!verdict) continue;
       verdict->certainty = CertaintyOfWaits(a.waiters);
-      Verdict inversion = MakeVerdict(job, a, *stalled[k], orders, *std::move(verdict));
-      DecideByPast(job, a, *stalled[k], &inversion);
+      Verdict inversion = MakeInversionVerdict(job, a, *stalled[k], orders, *std::move(verdict));
+      DecideOrderByPast(job, a, *stalled[k], &inversion);
       return inversion;
     }
   }

@@ -117,8 +117,6 @@ std::optional<int32_t> DistanceTo(const JobState& job, const Communicator& comm,
   return distance;
 }
 
-bool IsSilent(const Process& process) { return process.liveness == Liveness::kSilent; }
-
 }  // namespace
 
 const RankFinder::RankMap& RankFinder::BestByGlobalRank(int32_t world_size) {

@@ -42,7 +42,7 @@ std::string HostName(const JobState& job, int32_t process) {
 }
 
 // CommDestroy and CommAbort synchronize the ranks of one host, CommFinalize all ranks.
-void AddAbsents(const JobState& job, const Communicator& comm, const std::set<std::string>& hosts,
+void AddTeardownAbsents(const JobState& job, const Communicator& comm, const std::set<std::string>& hosts,
                 StuckCall* call) {
   for (const auto& [rank, member] : comm.members) {
     if (!InRange(comm, rank) || HasTornDown(member)) continue;
@@ -76,7 +76,7 @@ void FindStuckTeardown(const JobState& job, const Communicator& comm,
     hosts.insert(HostName(job, member.process));
   }
   if (call.waiters.empty()) return;
-  AddAbsents(job, comm, hosts, &call);
+  AddTeardownAbsents(job, comm, hosts, &call);
   calls->push_back(std::move(call));
 }
 

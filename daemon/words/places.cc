@@ -19,19 +19,19 @@ namespace {
 constexpr size_t kMostLines = 2;     // of culprits, in a sentence
 constexpr size_t kMostLetters = 60;  // of a name in a sentence
 
-struct Line {
+struct PlaceLine {
   std::string words;
   std::vector<int32_t> ranks;
 };
 
 // Ranks by the words for their lines, in the order of the culprits.
-std::vector<Line> Lines(const Verdict& verdict) {
-  std::vector<Line> lines;
+std::vector<PlaceLine> Lines(const Verdict& verdict) {
+  std::vector<PlaceLine> lines;
   for (size_t i = 0; i < std::min(verdict.places.size(), verdict.culprits.size()); ++i) {
     std::string words = PlaceInWords(verdict.places[i]);
     if (words.empty()) continue;
     auto line = std::find_if(lines.begin(), lines.end(),
-                             [&](const Line& known) { return known.words == words; });
+                             [&](const PlaceLine& known) { return known.words == words; });
     if (line == lines.end()) line = lines.insert(lines.end(), {std::move(words), {}});
     line->ranks.push_back(verdict.culprits[i].rank);
   }
@@ -75,7 +75,7 @@ std::string PlaceInWords(const StackPlace& place) {
 }
 
 std::string DepartureInWords(const Verdict& verdict) {
-  const std::vector<Line> lines = Lines(verdict);
+  const std::vector<PlaceLine> lines = Lines(verdict);
   if (lines.size() != 1 || verdict.waiting_place.at.empty()) return "";
   const StackPlace& place = *std::find_if(verdict.places.begin(), verdict.places.end(),
                                           [](const StackPlace& p) { return !p.at.empty(); });
@@ -92,7 +92,7 @@ std::string DepartureInWords(const Verdict& verdict) {
 }
 
 std::string BeginWithPlaces(const Verdict& verdict, const std::string& who) {
-  const std::vector<Line> lines = Lines(verdict);
+  const std::vector<PlaceLine> lines = Lines(verdict);
   if (lines.empty()) return who;
   const size_t all = CountCulprits(verdict.culprits);
   if (lines.size() == 1 && lines[0].ranks.size() == all) {

@@ -73,7 +73,7 @@ bool AddGeneralName(GENERAL_NAMES* names, int type, const std::string& value) {
 }
 
 // Not by AddExtension(): a comma in a name would begin another name.
-bool AddAlternativeNames(X509* certificate, const CertificateRequest& request) {
+bool AddIssuedNames(X509* certificate, const CertificateRequest& request) {
   const OpenSslPointer<GENERAL_NAMES, &GENERAL_NAMES_free> names(GENERAL_NAMES_new());
   bool ok = true;
   for (const std::string& uri : request.uris) ok &= AddGeneralName(names.get(), GEN_URI, uri);
@@ -161,7 +161,7 @@ absl::StatusOr<KeyAndCertificate> MakeAuthority(const std::string& common_name,
       !AddExtension(own, own, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") ||
       !AddExtension(own, own, NID_key_usage, "critical,keyCertSign,cRLSign") ||
       !AddExtension(own, own, NID_subject_key_identifier, "hash") ||
-      !AddAlternativeNames(own, names) || X509_sign(own, key.get(), EVP_sha256()) == 0) {
+      !AddIssuedNames(own, names) || X509_sign(own, key.get(), EVP_sha256()) == 0) {
     return Failed("an authority");
   }
   return KeyAndCertificate{WritePem(own), WritePem(key.get())};
@@ -184,7 +184,7 @@ absl::StatusOr<KeyAndCertificate> IssueCertificate(const KeyAndCertificate& auth
                     request.is_server ? "serverAuth,clientAuth" : "clientAuth") ||
       !AddExtension(own, issuer, NID_subject_key_identifier, "hash") ||
       !AddExtension(own, issuer, NID_authority_key_identifier, "keyid:always") ||
-      !AddAlternativeNames(own, request) || X509_sign(own, signer->key.get(), EVP_sha256()) == 0) {
+      !AddIssuedNames(own, request) || X509_sign(own, signer->key.get(), EVP_sha256()) == 0) {
     return Failed("a certificate");
   }
   return KeyAndCertificate{WritePem(own), WritePem(key.get())};
