@@ -85,6 +85,10 @@ function(rollcall_library name)
   target_include_directories(${name} PUBLIC "${ROLLCALL_ROOT}")
   target_compile_definitions(${name} PRIVATE ROLLCALL_VERSION="${PROJECT_VERSION}")
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${ROLLCALL_UNITY} UNITY_BUILD_BATCH_SIZE 16)
+  if(ROLLCALL_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # g++ takes each file but the first for a header, where such a type would be an error.
+    target_compile_options(${name} PRIVATE -Wno-subobject-linkage)
+  endif()
   # Sanitizers also for users: headers of Abseil's containers differ with them.
   target_link_libraries(${name} PUBLIC ${arg_DEPS} rollcall_sanitize)
 endfunction()

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/grpc_acceptor.h"
 
-#include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -19,6 +18,7 @@
 #include "base/durations.h"
 #include "base/steady_clock.h"
 #include "security/failed_logins.h"
+#include "security/http_watchdog.h"
 #include "security/loopback_peer.h"
 #include "base/peer_address.h"
 
@@ -42,11 +42,7 @@ uint64_t InodeOf(int fd) {
 // Descriptors for the page, reports and the history.
 size_t ReserveOf(size_t descriptors) { return std::clamp<size_t>(descriptors / 8, 16, 512); }
 
-bool HasSentBytes(int fd) {
-  tcp_info info = {};
-  socklen_t size = sizeof(info);
-  return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && info.tcpi_bytes_received > 0;
-}
+bool HasSentBytes(int fd) { return ReceivedBytes(fd) > 0; }
 
 }  // namespace
 

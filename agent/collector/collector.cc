@@ -18,6 +18,7 @@
 #include "agent/processes/process_namespaces.h"
 #include "agent/processes/this_host.h"
 #include "agent/segments/shared_reader.h"
+#include "base/durations.h"
 
 namespace rollcall {
 namespace {
@@ -130,7 +131,6 @@ void SetLaunch(const LaunchFacts& facts, v1::Identity* identity) {
   if (!facts.stacks_off.empty()) identity->set_stacks_off(facts.stacks_off);
 #define PROCESS_PLACE(name) identity->set_##name(facts.name);
 #define PROCESS_DETAIL(name) identity->set_##name(facts.name);
-#include "base/durations.h"
 #include "proto/facts.def"
 }
 

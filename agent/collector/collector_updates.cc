@@ -11,6 +11,7 @@
 #include "agent/processes/proc_stat.h"
 #include "agent/processes/process_namespaces.h"
 #include "agent/collector/redact_update.h"
+#include "base/durations.h"
 
 namespace rollcall {
 namespace {
@@ -113,7 +114,6 @@ void Collector::SetIdentity(const SegmentSnapshot& snapshot, CollectedProcess* p
   process->identity.set_world_size(snapshot.world_size);
   process->identity.set_local_rank(snapshot.local_rank);
 #define PROCESS_TEXT(name) process->identity.set_##name(snapshot.name);
-#include "base/durations.h"
 #include "proto/facts.def"
   process->identity.set_has_segment(true);
   if (!options_.live) process->identity.set_host(snapshot.host);
