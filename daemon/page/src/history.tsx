@@ -8,7 +8,7 @@ import { plural, seconds } from "./format";
 import { CulpritHosts, HostLink, RankLink, RankLinks, Sentence } from "./links";
 import { Groups } from "./incident_groups";
 import { useLive } from "./live";
-import type { Incident, IncidentsResponse } from "./messages";
+import type { Incident, ListIncidentsResponse } from "./messages";
 import {
   type Column,
   IncidentLink,
@@ -136,7 +136,7 @@ export function History() {
     offset: String(offset),
     limit: String(kLimit),
   };
-  const live = useLive<IncidentsResponse>(grouped ? "" : incidentsPath(filters));
+  const live = useLive<ListIncidentsResponse>(grouped ? "" : incidentsPath(filters));
   const turnTo = (next: number) => setParameters({ offset: next === 0 ? "" : String(next) });
   const choose = (id: string) =>
     setChosen((old) =>
@@ -235,7 +235,7 @@ export function History() {
                   ) : (
                     <li key={JSON.stringify([one.tenant, one.job, one.rank])}>
                       <RankLink
-                        job={{ job: one.job, tenant: one.tenant ?? "", attempt: "" }}
+                        job={{ job: one.job, tenant: one.tenant, attempt: "" }}
                         rank={one.rank}
                       >
                         Rank {one.rank}

@@ -9,7 +9,7 @@ import { IncidentTable } from "./incident_table";
 import { endedHung, SilentDaemons } from "./jobs";
 import { HostLink, Sentence } from "./links";
 import { useLive } from "./live";
-import type { Incident, IncidentsResponse, JobStatus, StatusResponse } from "./messages";
+import type { Incident, ListIncidentsResponse, JobStatus, StatusResponse } from "./messages";
 import { JobLink, Pager, Section, Stale, State, Time, Waiting } from "./parts";
 import { Processes } from "./processes";
 
@@ -28,8 +28,8 @@ function Record({
   all,
 }: {
   host: string;
-  own: IncidentsResponse;
-  all: IncidentsResponse;
+  own: ListIncidentsResponse;
+  all: ListIncidentsResponse;
 }) {
   const others = all.repeated.filter((one) => one.host !== "" && one.host !== host).slice(0, 3);
   if (own.total === 0)
@@ -118,10 +118,10 @@ function Jobs({ host }: { host: string }) {
 export function Host({ host }: { host: string }) {
   const { query } = useAddress();
   const offset = Number(query.get("offset")) || 0;
-  const own = useLive<IncidentsResponse>(
+  const own = useLive<ListIncidentsResponse>(
     incidentsPath({ host, offset: String(offset), limit: String(kLimit) }),
   );
-  const all = useLive<IncidentsResponse>(incidentsPath({ limit: "1" }));
+  const all = useLive<ListIncidentsResponse>(incidentsPath({ limit: "1" }));
   const facts = lastWithFacts(host, own.value?.incidents ?? []);
   return (
     <main>

@@ -5,7 +5,7 @@ import { useMemo, useState } from "preact/hooks";
 import type { JobAddress } from "./api";
 import { plural } from "./format";
 import { RankLinks } from "./links";
-import type { StackNode, StackTree } from "./messages";
+import type { StackTree, StackTree_Node as StackNode } from "./messages";
 import { useWidth } from "./parts";
 import { shortenRanks } from "./ranks";
 

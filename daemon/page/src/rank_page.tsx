@@ -17,7 +17,7 @@ import type {
   CallsResponse,
   CommunicatorCalls,
   Incident,
-  IncidentsResponse,
+  ListIncidentsResponse,
   ProcessesResponse,
   ProcessStatus,
 } from "./messages";
@@ -180,7 +180,7 @@ function StacksThen({ job, id, rank }: { job: JobAddress; id: string; rank: numb
   );
 }
 
-function Incidents({ rank, list }: { rank: number; list: IncidentsResponse }) {
+function Incidents({ rank, list }: { rank: number; list: ListIncidentsResponse }) {
   const own = list.incidents.filter((one) => {
     const verdict = one.verdicts[0];
     return verdict !== undefined && hasRank(culpritRanks(verdict).ranks, rank);
@@ -223,7 +223,7 @@ export function Rank({ name, rank }: { name: string; rank: number }) {
   const ranks = String(rank);
   const processes = useLive<ProcessesResponse>(processesPath(job, { ranks: `${Math.max(rank - 1, 0)}-${rank + 1}`, limit: "60" }));
   const calls = useLive<CallsResponse>(callsPath(job, ranks, kCallsRead));
-  const incidents = useLive<IncidentsResponse>(
+  const incidents = useLive<ListIncidentsResponse>(
     incidentsPath({ job: name, tenant: job.tenant, limit: String(kMostIncidents) }),
   );
   const heading = (
