@@ -5,8 +5,8 @@ import { useState } from "preact/hooks";
 import { formatAddress, setParameters, useAddress } from "./address";
 import { incidentsPath } from "./api";
 import { plural, seconds } from "./format";
-import { CulpritHosts, HostLink, RankLink, RankLinks, Sentence } from "./links";
 import { Groups } from "./incident_groups";
+import { CulpritHosts, HostLink, RankLink, RankLinks, Sentence } from "./links";
 import { useLive } from "./live";
 import type { Incident, ListIncidentsResponse } from "./messages";
 import {
@@ -149,8 +149,8 @@ export function History() {
     <main>
       <h1>Incidents</h1>
       <p>
-        <a href={formatAddress(["questions"])}>What comes back</a>: hosts, GPUs, call sites and causes,
-        and the time lost
+        <a href={formatAddress(["questions"])}>What comes back</a>: hosts, GPUs, call sites and
+        causes, and the time lost
       </p>
       <form class="filters" onSubmit={(event) => event.preventDefault()}>
         <label>
@@ -206,7 +206,7 @@ export function History() {
           Group alike hangs
         </label>
         {filter("signature") !== "" && (
-          <button onClick={() => setParameters({ signature: "", offset: "" })}>
+          <button type="button" onClick={() => setParameters({ signature: "", offset: "" })}>
             Only {filter("signature")} ×
           </button>
         )}
@@ -230,7 +230,8 @@ export function History() {
                 {value.repeated.map((one) =>
                   one.host !== "" ? (
                     <li key={one.host}>
-                      Host <HostLink host={one.host} /> was at fault in {plural(one.incidents, "incident")}
+                      Host <HostLink host={one.host} /> was at fault in{" "}
+                      {plural(one.incidents, "incident")}
                     </li>
                   ) : (
                     <li key={JSON.stringify([one.tenant, one.job, one.rank])}>
@@ -268,15 +269,9 @@ export function History() {
                   onChoose={() => choose(incident.id)}
                 />
               ))}
-            
             </Table>
           )}
-          <Pager
-            offset={offset}
-            limit={kLimit}
-            total={value.total}
-            onChange={turnTo}
-          />
+          <Pager offset={offset} limit={kLimit} total={value.total} onChange={turnTo} />
         </>
       )}
     </main>

@@ -4,9 +4,9 @@
 import { formatAddress, setParameters, useAddress } from "./address";
 import { questionsPath } from "./api";
 import { count, plural } from "./format";
-import { useLive } from "./live";
 import { HostLink } from "./links";
-import type { IncidentCount, CountIncidentsResponse } from "./messages";
+import { useLive } from "./live";
+import type { CountIncidentsResponse, IncidentCount } from "./messages";
 import { type Column, IncidentLink, Stale, Table, Time, Waiting } from "./parts";
 
 const kDayMs = 86_400_000;
