@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bundles src/ and writes the compressed files as a C++ array:  node build.mjs BUILD_FOLDER
 // Uses the modules in BUILD_FOLDER/node_modules.
+
+import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { readFileSync, writeFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 
 const source = dirname(fileURLToPath(import.meta.url));

@@ -25,7 +25,7 @@ export function parseAddress(hash: string): Address {
 export function formatAddress(path: string[], query: Record<string, string> = {}): string {
   const given = Object.entries(query).filter(([, value]) => value !== "");
   const text = new URLSearchParams(given).toString();
-  return "#/" + path.map(encodeURIComponent).join("/") + (text === "" ? "" : "?" + text);
+  return `#/${path.map(encodeURIComponent).join("/")}${text === "" ? "" : `?${text}`}`;
 }
 
 // The words of a view for the browser's tab and its history.

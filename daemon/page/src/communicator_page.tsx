@@ -10,7 +10,7 @@ import { useLive } from "./live";
 import type {
   CommunicatorStatus,
   CommunicatorView,
-  IncidentsResponse,
+  ListIncidentsResponse,
   MemberView,
 } from "./messages";
 import { type Column, Facts, Pager, Section, Stale, Table, Waiting } from "./parts";
@@ -32,7 +32,7 @@ const columns: Column[] = [
 ];
 
 function Row({ job, member }: { job: JobAddress; member: MemberView }) {
-  const calls = member.calls!;
+  const calls = member.calls;
   const newest = calls.calls[calls.calls.length - 1];
   return (
     <tr class={calls.state === "w" ? "waits" : ""}>
@@ -86,7 +86,7 @@ function State({ job, status }: { job: JobAddress; status: CommunicatorStatus })
 }
 
 function Incidents({ job, id }: { job: JobAddress; id: string }) {
-  const live = useLive<IncidentsResponse>(
+  const live = useLive<ListIncidentsResponse>(
     incidentsPath({ ...job, limit: String(kMostIncidents) }),
   );
   if (live.value === undefined) return <Waiting live={live} what="incidents" />;
@@ -149,7 +149,7 @@ export function Communicator({ name, id }: { name: string; id: string }) {
       <Section title="Ranks">
         <Table label="ranks" kind="stacked" columns={columns}>
           {view.members.map((member) => (
-            <Row key={member.calls?.rank_in_communicator} job={job} member={member} />
+            <Row key={member.calls.rank_in_communicator} job={job} member={member} />
           ))}
         </Table>
         <Pager

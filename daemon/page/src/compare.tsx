@@ -118,9 +118,7 @@ function StacksOf({ incident }: { incident: Incident }) {
         <Stack key={index} stack={stack} job={job} isOpen={index === 0} />
       ))}
       {culprits.length > kMostStacks && (
-        <p class="soft">
-          {count(culprits.length - kMostStacks)} more on the page of the incident.
-        </p>
+        <p class="soft">{count(culprits.length - kMostStacks)} more on the page of the incident.</p>
       )}
     </>
   );

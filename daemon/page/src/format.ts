@@ -96,6 +96,6 @@ export function versions(list: VersionInUse[]): string {
     .join(", ");
 }
 
-export function plural(n: number, one: string, many = one + "s"): string {
+export function plural(n: number, one: string, many = `${one}s`): string {
   return `${count(n)} ${n === 1 ? one : many}`;
 }

@@ -32,7 +32,9 @@ export function useGrowing(total: number) {
   const below = isWhole ? null : (
     <p class="soft" ref={end}>
       {count(most)} of {count(total)}; more follow as you scroll.{" "}
-      <button onClick={() => setMost(Infinity)}>Show all</button>
+      <button type="button" onClick={() => setMost(Infinity)}>
+        Show all
+      </button>
     </p>
   );
   return { most, below };

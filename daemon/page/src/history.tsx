@@ -5,10 +5,10 @@ import { useState } from "preact/hooks";
 import { formatAddress, setParameters, useAddress } from "./address";
 import { incidentsPath } from "./api";
 import { plural, seconds } from "./format";
-import { CulpritHosts, HostLink, RankLink, RankLinks, Sentence } from "./links";
 import { Groups } from "./incident_groups";
+import { CulpritHosts, HostLink, RankLink, RankLinks, Sentence } from "./links";
 import { useLive } from "./live";
-import type { Incident, IncidentsResponse } from "./messages";
+import type { Incident, ListIncidentsResponse } from "./messages";
 import {
   type Column,
   IncidentLink,
@@ -136,7 +136,7 @@ export function History() {
     offset: String(offset),
     limit: String(kLimit),
   };
-  const live = useLive<IncidentsResponse>(grouped ? "" : incidentsPath(filters));
+  const live = useLive<ListIncidentsResponse>(grouped ? "" : incidentsPath(filters));
   const turnTo = (next: number) => setParameters({ offset: next === 0 ? "" : String(next) });
   const choose = (id: string) =>
     setChosen((old) =>
@@ -149,8 +149,8 @@ export function History() {
     <main>
       <h1>Incidents</h1>
       <p>
-        <a href={formatAddress(["questions"])}>What comes back</a>: hosts, GPUs, call sites and causes,
-        and the time lost
+        <a href={formatAddress(["questions"])}>What comes back</a>: hosts, GPUs, call sites and
+        causes, and the time lost
       </p>
       <form class="filters" onSubmit={(event) => event.preventDefault()}>
         <label>
@@ -206,7 +206,7 @@ export function History() {
           Group alike hangs
         </label>
         {filter("signature") !== "" && (
-          <button onClick={() => setParameters({ signature: "", offset: "" })}>
+          <button type="button" onClick={() => setParameters({ signature: "", offset: "" })}>
             Only {filter("signature")} ×
           </button>
         )}
@@ -230,12 +230,13 @@ export function History() {
                 {value.repeated.map((one) =>
                   one.host !== "" ? (
                     <li key={one.host}>
-                      Host <HostLink host={one.host} /> was at fault in {plural(one.incidents, "incident")}
+                      Host <HostLink host={one.host} /> was at fault in{" "}
+                      {plural(one.incidents, "incident")}
                     </li>
                   ) : (
                     <li key={JSON.stringify([one.tenant, one.job, one.rank])}>
                       <RankLink
-                        job={{ job: one.job, tenant: one.tenant ?? "", attempt: "" }}
+                        job={{ job: one.job, tenant: one.tenant, attempt: "" }}
                         rank={one.rank}
                       >
                         Rank {one.rank}
@@ -268,15 +269,9 @@ export function History() {
                   onChoose={() => choose(incident.id)}
                 />
               ))}
-            
             </Table>
           )}
-          <Pager
-            offset={offset}
-            limit={kLimit}
-            total={value.total}
-            onChange={turnTo}
-          />
+          <Pager offset={offset} limit={kLimit} total={value.total} onChange={turnTo} />
         </>
       )}
     </main>

@@ -2,14 +2,14 @@
 // One host: the jobs that have had processes on it, whether culprits of hangs are on it more often
 // than on others, and what it showed when its agent looked at it.
 import { setParameters, useAddress } from "./address";
-import { incidentsPath, jobsPath, type JobAddress } from "./api";
+import { incidentsPath, type JobAddress, jobsPath } from "./api";
 import { count, plural } from "./format";
 import { HostFactsTable } from "./hosts";
 import { IncidentTable } from "./incident_table";
 import { endedHung, SilentDaemons } from "./jobs";
 import { HostLink, Sentence } from "./links";
 import { useLive } from "./live";
-import type { Incident, IncidentsResponse, JobStatus, StatusResponse } from "./messages";
+import type { Incident, JobStatus, ListIncidentsResponse, StatusResponse } from "./messages";
 import { JobLink, Pager, Section, Stale, State, Time, Waiting } from "./parts";
 import { Processes } from "./processes";
 
@@ -28,15 +28,16 @@ function Record({
   all,
 }: {
   host: string;
-  own: IncidentsResponse;
-  all: IncidentsResponse;
+  own: ListIncidentsResponse;
+  all: ListIncidentsResponse;
 }) {
   const others = all.repeated.filter((one) => one.host !== "" && one.host !== host).slice(0, 3);
   if (own.total === 0)
     return (
       <p class="sentence sentence-running">
-        No culprit of {all.total === 1 ? "the one incident" : `all ${plural(all.total, "incident")}`}{" "}
-        was on this host.
+        No culprit of{" "}
+        {all.total === 1 ? "the one incident" : `all ${plural(all.total, "incident")}`} was on this
+        host.
       </p>
     );
   const jobs = new Set(own.incidents.map((one) => JSON.stringify([one.tenant, one.job]))).size;
@@ -109,7 +110,9 @@ function Jobs({ host }: { host: string }) {
         />
       ))}
       {live.value.jobs_total > jobs.length && (
-        <p class="soft">The first {jobs.length} of {count(live.value.jobs_total)} jobs.</p>
+        <p class="soft">
+          The first {jobs.length} of {count(live.value.jobs_total)} jobs.
+        </p>
       )}
     </>
   );
@@ -118,10 +121,10 @@ function Jobs({ host }: { host: string }) {
 export function Host({ host }: { host: string }) {
   const { query } = useAddress();
   const offset = Number(query.get("offset")) || 0;
-  const own = useLive<IncidentsResponse>(
+  const own = useLive<ListIncidentsResponse>(
     incidentsPath({ host, offset: String(offset), limit: String(kLimit) }),
   );
-  const all = useLive<IncidentsResponse>(incidentsPath({ limit: "1" }));
+  const all = useLive<ListIncidentsResponse>(incidentsPath({ limit: "1" }));
   const facts = lastWithFacts(host, own.value?.incidents ?? []);
   return (
     <main>

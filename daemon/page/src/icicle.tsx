@@ -5,7 +5,7 @@ import { useMemo, useState } from "preact/hooks";
 import type { JobAddress } from "./api";
 import { plural } from "./format";
 import { RankLinks } from "./links";
-import type { StackNode, StackTree } from "./messages";
+import type { StackTree_Node as StackNode, StackTree } from "./messages";
 import { useWidth } from "./parts";
 import { shortenRanks } from "./ranks";
 
@@ -175,7 +175,11 @@ export function Icicle({ job, tree }: { job: JobAddress; tree: StackTree }) {
             Only differences
           </label>
         )}
-        {at !== 0 && <button onClick={() => setRoot(0)}>Show all</button>}
+        {at !== 0 && (
+          <button type="button" onClick={() => setRoot(0)}>
+            Show all
+          </button>
+        )}
         <span>
           <span class="swatch" style={{ background: "var(--stack-few)" }} aria-hidden="true" /> Few
           ranks

@@ -48,7 +48,9 @@ function Actions({ incident }: { incident: Message }) {
   };
   return (
     <p class="actions">
-      <button onClick={() => void copy()}>Copy as text</button>
+      <button type="button" onClick={() => void copy()}>
+        Copy as text
+      </button>
       <a class="button" href={reportPath(incident.id)} download>
         Download the report
       </a>

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import type { Incident } from "./messages";
 import { Section, Time } from "./parts";
 import { useMayAct } from "./session";
-import { Problem, SilenceLikeThis, Silenced, useAction } from "./silences";
+import { Problem, Silenced, SilenceLikeThis, useAction } from "./silences";
 
 const kMostNotes = 20;
 const kMostCharacters = 500; // of the 2,000 bytes that a note may have
@@ -32,8 +32,12 @@ export function PeoplesWords({ incident }: { incident: Incident }) {
         )}
         {mayAct && (
           <button
+            type="button"
             onClick={() =>
-              void act("incident/acknowledge", taken === undefined ? { id } : { id, take_back: "1" })
+              void act(
+                "incident/acknowledge",
+                taken === undefined ? { id } : { id, take_back: "1" },
+              )
             }
           >
             {taken === undefined ? "Acknowledge" : "Take back"}
@@ -63,7 +67,7 @@ export function PeoplesWords({ incident }: { incident: Incident }) {
               onInput={(event) => setText(event.currentTarget.value)}
             />
           </label>
-          <button>Add</button>
+          <button type="submit">Add</button>
         </form>
       )}
       <SilenceLikeThis incident={incident} />

@@ -3,7 +3,7 @@
 import { formatAddress } from "./address";
 import { incidentsPath } from "./api";
 import { useLive } from "./live";
-import type { IncidentGroup, IncidentsResponse, Recurring } from "./messages";
+import type { IncidentGroup, ListIncidentsResponse, Recurring } from "./messages";
 import { type Column, IncidentLink, Pager, Stale, Table, Time, Waiting } from "./parts";
 
 const columns: Column[] = [
@@ -60,7 +60,7 @@ export function Groups({
   limit: number;
   onPage: (offset: number) => void;
 }) {
-  const live = useLive<IncidentsResponse>(incidentsPath({ ...filters, grouped: "1" }));
+  const live = useLive<ListIncidentsResponse>(incidentsPath({ ...filters, grouped: "1" }));
   const value = live.value;
   if (value === undefined) return <Waiting live={live} what="incidents" />;
   return (

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The incidents of one rank, communicator or host, newest first.
-import type { Incident } from "./messages";
+
 import { CulpritHosts, RankSetLinks, Sentence } from "./links";
+import type { Incident } from "./messages";
 import { type Column, IncidentLink, JobLink, State, Table, Time } from "./parts";
 import { culpritRanks } from "./totals";
 
@@ -9,13 +10,7 @@ function addressOf(incident: Incident) {
   return { job: incident.job, tenant: incident.tenant, attempt: String(incident.attempt) };
 }
 
-export function IncidentTable({
-  incidents,
-  withJob,
-}: {
-  incidents: Incident[];
-  withJob: boolean;
-}) {
+export function IncidentTable({ incidents, withJob }: { incidents: Incident[]; withJob: boolean }) {
   const columns: Column[] = [
     ["Incident"],
     ["State"],

@@ -4,18 +4,12 @@ import { useMemo, useState } from "preact/hooks";
 import { formatAddress, setParameters, useAddress } from "./address";
 import { type JobAddress, jobPath } from "./api";
 import { call, count, plural, seconds } from "./format";
-import {
-  CommunicatorLink,
-  HostLinks,
-  RankLinks,
-  RankPages,
-  Sentence as Summary,
-} from "./links";
+import { endedHung } from "./jobs";
+import { CommunicatorLink, HostLinks, RankLinks, RankPages, Sentence as Summary } from "./links";
 import { useLive } from "./live";
 import { Matrix } from "./matrix";
-import { Moment, NoMoment, PastNotice } from "./moment";
-import { endedHung } from "./jobs";
 import type { AttemptStatus, CommunicatorStatus, JobStatus, JobView } from "./messages";
+import { Moment, NoMoment, PastNotice } from "./moment";
 import { type Column, IncidentLink, Section, Stale, State, Table, Time, Waiting } from "./parts";
 import { Processes } from "./processes";
 import { formatRanks, parseRanks } from "./ranks";
@@ -41,8 +35,7 @@ function Sentence({ address, view }: { address: JobAddress; view: JobView }) {
   if (endedHung(job)) {
     return (
       <p class="sentence sentence-hung" role="status">
-        The job ended while it hung:{" "}
-        <Summary job={address} text={job.last_incident!.summary} />{" "}
+        The job ended while it hung: <Summary job={address} text={job.last_incident!.summary} />{" "}
         <IncidentLink id={job.last_incident!.id}>the incident</IncidentLink>
       </p>
     );
@@ -56,8 +49,8 @@ function Sentence({ address, view }: { address: JobAddress; view: JobView }) {
         <CommunicatorLink job={address} id={longest.id}>
           {longest.name || longest.id}
         </CommunicatorLink>{" "}
-        in {longest.operation || "a call"} for{" "}
-        {seconds(longest.waited_seconds)}; this is not a hang yet.
+        in {longest.operation || "a call"} for {seconds(longest.waited_seconds)}; this is not a hang
+        yet.
       </p>
     );
   }
@@ -117,7 +110,9 @@ function Attempts({ job }: { job: JobStatus }) {
       ))}
       {shown.length < job.attempts.length && (
         <li>
-          <button onClick={() => setAll(true)}>Show {job.attempts.length}</button>
+          <button type="button" onClick={() => setAll(true)}>
+            Show {job.attempts.length}
+          </button>
         </li>
       )}
     </ul>
@@ -222,7 +217,9 @@ function Communicators({
       </Table>
       {shown.length < list.length && (
         <p>
-          <button onClick={() => setAll(true)}>Show {list.length}</button>
+          <button type="button" onClick={() => setAll(true)}>
+            Show {list.length}
+          </button>
         </p>
       )}
       {total > shown.length && (
@@ -338,11 +335,7 @@ export function Job({ name }: { name: string }) {
         </Section>
       )}
       <Section title="Communicators">
-        <Communicators
-          job={address}
-          list={job.communicators}
-          total={job.communicators_total}
-        />
+        <Communicators job={address} list={job.communicators} total={job.communicators_total} />
       </Section>
       <Section title="Processes">
         <Processes job={address} />

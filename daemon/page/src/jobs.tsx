@@ -144,6 +144,7 @@ function Row({ job, now, daemon }: { job: JobStatus; now: number; daemon: boolea
 function Sorter({ by, chosen, children }: { by: string; chosen: string; children: string }) {
   return (
     <button
+      type="button"
       class="sorter"
       aria-pressed={by === chosen}
       title={`Sort by ${children.toLowerCase()}`}
@@ -207,7 +208,10 @@ function Filters({ jobs, query }: { jobs: JobStatus[]; query: URLSearchParams })
 }
 
 function choose(jobs: JobStatus[], query: URLSearchParams): JobStatus[] {
-  const words = (query.get("q") ?? "").toLowerCase().split(/\s+/).filter((word) => word !== "");
+  const words = (query.get("q") ?? "")
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== "");
   const state = query.get("state") ?? "";
   const tenant = query.get("tenant") ?? "";
   return jobs
@@ -246,10 +250,7 @@ export function Jobs() {
   const { query } = useAddress();
   const offset = Number(query.get("offset")) || 0;
   const live = useLive<StatusResponse>(jobsPath(offset, kLimit));
-  const jobs = useMemo(
-    () => choose(live.value?.jobs ?? [], query),
-    [live.value, query.toString()],
-  );
+  const jobs = useMemo(() => choose(live.value?.jobs ?? [], query), [live.value, query.toString()]);
   const { most, below } = useGrowing(jobs.length);
   if (live.value === undefined)
     return (

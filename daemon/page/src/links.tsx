@@ -26,7 +26,7 @@ export const communicatorAddress = (job: JobAddress, id: string) =>
 export const hostAddress = (host: string) => formatAddress(["host", host]);
 
 function Link({ to, children }: { to: string; children: ComponentChildren }) {
-  return useContext(HasPages) ? <a href={to}>{children}</a> : <>{children}</>;
+  return useContext(HasPages) ? <a href={to}>{children}</a> : children;
 }
 
 export function RankLink({
@@ -79,9 +79,11 @@ export function RankLinks({ job, ranks }: { job: JobAddress; ranks: string }) {
   if (ranks.startsWith("-")) return <>{ranks}</>;
   return (
     <>
-      {ranks.split(/(\d+)/).map((part, index) =>
-        /^\d/.test(part) ? <RankLink key={index} job={job} rank={Number(part)} /> : part,
-      )}
+      {ranks
+        .split(/(\d+)/)
+        .map((part, index) =>
+          /^\d/.test(part) ? <RankLink key={index} job={job} rank={Number(part)} /> : part,
+        )}
     </>
   );
 }

@@ -46,7 +46,7 @@ function connect(): void {
     source?.close();
     setLink({ state: "lost", heardAt: link.heardAt });
     void checkSession();
-    retry ??= setTimeout(connect, pause);
+    if (retry === undefined) retry = setTimeout(connect, pause);
     pause = Math.min(pause * 2, 15_000);
   });
 }

@@ -3,8 +3,8 @@
 // host if there are too many ranks or the reader chooses so. Each map is one canvas, so that the
 // page does not grow with the job. Below each map, the same data is in words.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { colors, prepare } from "./canvas";
 import type { JobAddress } from "./api";
+import { colors, prepare } from "./canvas";
 import { count, plural } from "./format";
 import { RankSetLinks, rankAddress } from "./links";
 import type { HostRun, JobView, RankMap } from "./messages";
@@ -176,7 +176,10 @@ function RankMapView({
   const select = (index: number): void => {
     const cell = cells[index];
     setCursor(index);
-    if (cell === undefined) return setHint("");
+    if (cell === undefined) {
+      setHint("");
+      return;
+    }
     const who =
       cell.ranks === 1
         ? `rank ${cell.first}`
@@ -202,7 +205,10 @@ function RankMapView({
       ArrowDown: layout.columns,
       ArrowUp: -layout.columns,
     };
-    if (event.key === "Enter" && cells[cursor] !== undefined) return onChoose(cells[cursor]!);
+    if (event.key === "Enter" && cells[cursor] !== undefined) {
+      onChoose(cells[cursor]!);
+      return;
+    }
     if (event.key === "o" && cells[cursor] !== undefined) {
       location.hash = rankAddress(job, cells[cursor]!.first);
       return;
@@ -212,7 +218,10 @@ function RankMapView({
       const way = event.key === "n" ? 1 : -1;
       for (let i = 1; i <= cells.length; ++i) {
         const at = (cursor + way * i + 2 * cells.length) % cells.length;
-        if (severity(cells[at]!.state) > severity("w")) return select(at);
+        if (severity(cells[at]!.state) > severity("w")) {
+          select(at);
+          return;
+        }
       }
       return;
     }

@@ -42,7 +42,11 @@ export function Moment({ view, at }: { view: JobView; at: string }) {
         />
       </label>{" "}
       <output>{words}</output>{" "}
-      {at !== "" && <button onClick={() => setParameters({ at: "" })}>Back to now</button>}
+      {at !== "" && (
+        <button type="button" onClick={() => setParameters({ at: "" })}>
+          Back to now
+        </button>
+      )}
     </div>
   );
 }
@@ -59,9 +63,13 @@ export function NoMoment({ problem }: { problem: string }) {
       </p>
       <p>
         {oldest !== undefined && (
-          <button onClick={() => setParameters({ at: oldest })}>Show {words(oldest)}</button>
+          <button type="button" onClick={() => setParameters({ at: oldest })}>
+            Show {words(oldest)}
+          </button>
         )}{" "}
-        <button onClick={() => setParameters({ at: "" })}>Back to now</button>
+        <button type="button" onClick={() => setParameters({ at: "" })}>
+          Back to now
+        </button>
       </p>
     </>
   );
@@ -72,8 +80,8 @@ export function PastNotice({ view }: { view: JobView }) {
   if (!view.is_kept) return null;
   return (
     <p class="past" role="status">
-      This is the state of {timeOfDay(Math.floor(Date.parse(view.now) / 1000), 1, "local")}. Processes and the last calls are
-      of now.
+      This is the state of {timeOfDay(Math.floor(Date.parse(view.now) / 1000), 1, "local")}.
+      Processes and the last calls are of now.
     </p>
   );
 }

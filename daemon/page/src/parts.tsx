@@ -175,13 +175,21 @@ export function Pager({
   if (total <= limit && offset === 0) return null;
   return (
     <p class="pager">
-      <button disabled={offset === 0} onClick={() => onChange(Math.max(0, offset - limit))}>
+      <button
+        type="button"
+        disabled={offset === 0}
+        onClick={() => onChange(Math.max(0, offset - limit))}
+      >
         Previous
       </button>
       <span>
         {count(offset + 1)} to {count(Math.min(offset + limit, total))} of {count(total)}
       </span>
-      <button disabled={offset + limit >= total} onClick={() => onChange(offset + limit)}>
+      <button
+        type="button"
+        disabled={offset + limit >= total}
+        onClick={() => onChange(offset + limit)}
+      >
         Next
       </button>
     </p>

@@ -29,7 +29,8 @@ export function Processes({ job, host: given }: { job: JobAddress; host?: string
   const live = useLive<ProcessesResponse>(
     processesPath(job, { host, offset: String(offset), limit: String(kLimit) }),
   );
-  if (live.value === undefined && host === (given ?? "")) return <Waiting live={live} what="processes" />;
+  if (live.value === undefined && host === (given ?? ""))
+    return <Waiting live={live} what="processes" />;
   const list = live.value?.processes ?? [];
   const hasPlaces = list.some((process) => place(process) !== "");
   const columns: Column[] = [
@@ -94,7 +95,6 @@ export function Processes({ job, host: given }: { job: JobAddress; host?: string
             <td class="command">{process.command}</td>
           </tr>
         ))}
-      
       </Table>
       <Pager offset={offset} limit={kLimit} total={live.value?.total ?? 0} onChange={setOffset} />
     </>

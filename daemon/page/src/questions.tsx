@@ -4,9 +4,9 @@
 import { formatAddress, setParameters, useAddress } from "./address";
 import { questionsPath } from "./api";
 import { count, plural } from "./format";
-import { useLive } from "./live";
 import { HostLink } from "./links";
-import type { IncidentCount, QuestionsResponse } from "./messages";
+import { useLive } from "./live";
+import type { CountIncidentsResponse, IncidentCount } from "./messages";
 import { type Column, IncidentLink, Stale, Table, Time, Waiting } from "./parts";
 
 const kDayMs = 86_400_000;
@@ -119,7 +119,7 @@ export function Questions({ causes }: { causes: string[] }) {
     job: filter("job"),
   };
   // A question about months is not asked again with each event.
-  const live = useLive<QuestionsResponse>(
+  const live = useLive<CountIncidentsResponse>(
     questionsPath({ by: kind, ...filters, limit: String(kLimit) }),
     false,
   );

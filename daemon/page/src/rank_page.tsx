@@ -2,13 +2,7 @@
 // One rank: who it is and where, what it does, its communicators, its last calls, its stacks in the
 // last incident and now, and the incidents that it was a culprit of.
 import { useAddress } from "./address";
-import {
-  callsPath,
-  incidentPath,
-  incidentsPath,
-  type JobAddress,
-  processesPath,
-} from "./api";
+import { callsPath, incidentPath, incidentsPath, type JobAddress, processesPath } from "./api";
 import { bytes, call, communicator, count, plural, seconds } from "./format";
 import { IncidentTable } from "./incident_table";
 import { CommunicatorLink, HostLink, jobAddress, rankAddress } from "./links";
@@ -17,20 +11,11 @@ import type {
   CallsResponse,
   CommunicatorCalls,
   Incident,
-  IncidentsResponse,
+  ListIncidentsResponse,
   ProcessesResponse,
   ProcessStatus,
 } from "./messages";
-import {
-  type Column,
-  Facts,
-  IncidentLink,
-  Section,
-  Stale,
-  Table,
-  Time,
-  Waiting,
-} from "./parts";
+import { type Column, Facts, IncidentLink, Section, Stale, Table, Time, Waiting } from "./parts";
 import { life } from "./process_words";
 import { hasRank } from "./ranks";
 import { Stack, StacksNow } from "./stacks";
@@ -47,7 +32,8 @@ function waitingCall(comm: CommunicatorCalls) {
 
 // What the rank does, in one sentence.
 function doing(process: ProcessStatus | undefined, calls: CallsResponse): string {
-  if (process !== undefined && process.liveness !== "alive") return `Its process: ${life(process)}.`;
+  if (process !== undefined && process.liveness !== "alive")
+    return `Its process: ${life(process)}.`;
   const list = calls.ranks[0]?.communicators ?? [];
   const now = Date.parse(calls.now) / 1000;
   for (const comm of list) {
@@ -105,7 +91,9 @@ function Who({ process }: { process: ProcessStatus }) {
 // The variables that change how NCCL behaves; the agent sends no others.
 function Environment({ text }: { text: string }) {
   if (text === "")
-    return <p class="soft">No variable of NCCL, CUDA or torch.distributed is set, or none is known.</p>;
+    return (
+      <p class="soft">No variable of NCCL, CUDA or torch.distributed is set, or none is known.</p>
+    );
   return (
     <pre class="environment" tabIndex={0}>
       {text.split(/ (?=[A-Z][A-Z0-9_]*=)/).join("\n")}
@@ -148,7 +136,9 @@ function Communicators({ job, list }: { job: JobAddress; list: CommunicatorCalls
             <td class="number" data-label="finished on the GPU">
               {comm.finished < 0 ? "unknown" : count(comm.finished)}
             </td>
-            <td>{newest !== undefined && `#${count(newest.call.position)} ${call(newest.call)}`}</td>
+            <td>
+              {newest !== undefined && `#${count(newest.call.position)} ${call(newest.call)}`}
+            </td>
             <td class="code">{newest?.call.code}</td>
           </tr>
         );
@@ -169,8 +159,8 @@ function StacksThen({ job, id, rank }: { job: JobAddress; id: string; rank: numb
       </h3>
       {stacks.length === 0 && (
         <p class="soft">
-          This incident has no stacks of the rank. The daemon takes those of the culprits and of some
-          ranks that wait.
+          This incident has no stacks of the rank. The daemon takes those of the culprits and of
+          some ranks that wait.
         </p>
       )}
       {stacks.map((stack, index) => (
@@ -180,7 +170,7 @@ function StacksThen({ job, id, rank }: { job: JobAddress; id: string; rank: numb
   );
 }
 
-function Incidents({ rank, list }: { rank: number; list: IncidentsResponse }) {
+function Incidents({ rank, list }: { rank: number; list: ListIncidentsResponse }) {
   const own = list.incidents.filter((one) => {
     const verdict = one.verdicts[0];
     return verdict !== undefined && hasRank(culpritRanks(verdict).ranks, rank);
@@ -221,9 +211,11 @@ export function Rank({ name, rank }: { name: string; rank: number }) {
     attempt: query.get("attempt") ?? "",
   };
   const ranks = String(rank);
-  const processes = useLive<ProcessesResponse>(processesPath(job, { ranks: `${Math.max(rank - 1, 0)}-${rank + 1}`, limit: "60" }));
+  const processes = useLive<ProcessesResponse>(
+    processesPath(job, { ranks: `${Math.max(rank - 1, 0)}-${rank + 1}`, limit: "60" }),
+  );
   const calls = useLive<CallsResponse>(callsPath(job, ranks, kCallsRead));
-  const incidents = useLive<IncidentsResponse>(
+  const incidents = useLive<ListIncidentsResponse>(
     incidentsPath({ job: name, tenant: job.tenant, limit: String(kMostIncidents) }),
   );
   const heading = (
@@ -257,15 +249,15 @@ export function Rank({ name, rank }: { name: string; rank: number }) {
       <Stale live={processes} />
       {process === undefined && own.length === 0 ? (
         <p class="sentence">
-          No agent has reported this rank. <a href={jobAddress(job)}>The job</a> shows the ranks that
-          have reported.
+          No agent has reported this rank. <a href={jobAddress(job)}>The job</a> shows the ranks
+          that have reported.
         </p>
       ) : (
         <p class={isCulprit ? "sentence sentence-hung" : "sentence"} role="status">
           {isCulprit && (
             <>
-              <b>{last!.state === "suspected" ? "Perhaps a culprit" : "A culprit"}</b> of the incident <IncidentLink id={last!.id} />:{" "}
-              {verdict!.summary}.{" "}
+              <b>{last!.state === "suspected" ? "Perhaps a culprit" : "A culprit"}</b> of the
+              incident <IncidentLink id={last!.id} />: {verdict!.summary}.{" "}
             </>
           )}
           {!isCulprit && doing(process, calls.value)}

@@ -4,12 +4,12 @@
 export function formatRanks(ranks: number[], most = Infinity): string {
   const sorted = [...new Set(ranks)].sort((a, b) => a - b);
   const runs: string[] = [];
-  for (let i = 0; i < sorted.length;) {
+  for (let i = 0; i < sorted.length; ) {
     let end = i;
     while (end + 1 < sorted.length && sorted[end + 1] === sorted[end]! + 1) ++end;
     runs.push(end === i ? `${sorted[i]}` : `${sorted[i]}-${sorted[end]}`);
     i = end + 1;
-    if (runs.length >= most && i < sorted.length) return runs.join(",") + ",…";
+    if (runs.length >= most && i < sorted.length) return `${runs.join(",")},…`;
   }
   return runs.join(",");
 }
@@ -17,7 +17,7 @@ export function formatRanks(ranks: number[], most = Infinity): string {
 // Shortens text like "0-2,4,6,8" to its first `most` runs: "0-2,4,…".
 export function shortenRanks(ranks: string, most: number): string {
   const runs = ranks.split(",");
-  return runs.length > most ? runs.slice(0, most).join(",") + ",…" : ranks;
+  return runs.length > most ? `${runs.slice(0, most).join(",")},…` : ranks;
 }
 
 // Whether a list like "0-2,4" has the rank.

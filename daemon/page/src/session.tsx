@@ -13,7 +13,7 @@ export interface Visitor {
 
 // The view, which the address names behind the "#", comes back after the login.
 export function goToLogin(): void {
-  location.assign("login" + location.hash);
+  location.assign(`login${location.hash}`);
 }
 
 // An event stream that fails does not say why. Goes to the login page if the session has ended.
@@ -66,7 +66,9 @@ export function Session({ visitor }: { visitor: Visitor | undefined }) {
       <span class="soft" title={`roles: ${visitor.roles.join(", ")}`}>
         {visitor.name}
       </span>{" "}
-      <button onClick={() => void leave()}>Log out</button>
+      <button type="button" onClick={() => void leave()}>
+        Log out
+      </button>
       {problem !== "" && (
         <span class="warning" role="alert">
           {problem}

@@ -120,7 +120,7 @@ export function SilenceLikeThis({ incident }: { incident: Incident }) {
             onInput={(event) => setOf({ ...of, comment: event.currentTarget.value })}
           />
         </label>
-        <button>Silence</button>
+        <button type="submit">Silence</button>
       </form>
       <Problem text={problem} />
     </details>
@@ -145,7 +145,9 @@ export function Silences() {
             {silence.comment !== "" && `: ${silence.comment}`};{" "}
             {plural(silence.incidents, "incident")} so far{" "}
             {mayAct && (
-              <button onClick={() => void tryAct("silence/end", { id: silence.id })}>End</button>
+              <button type="button" onClick={() => void tryAct("silence/end", { id: silence.id })}>
+                End
+              </button>
             )}
           </li>
         ))}

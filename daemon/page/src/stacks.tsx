@@ -112,7 +112,11 @@ export function StacksNow({ job, ranks }: { job: JobAddress; ranks: number[] }) 
   return (
     <>
       <p>
-        <button disabled={state.busy || ranks.length === 0} onClick={() => void take()}>
+        <button
+          type="button"
+          disabled={state.busy || ranks.length === 0}
+          onClick={() => void take()}
+        >
           {state.busy ? "Taking stacks …" : "Take stacks now"}
         </button>{" "}
         <span class="soft">of {plural(ranks.length, "rank")}; the job keeps running</span>
@@ -127,10 +131,9 @@ export function StacksNow({ job, ranks }: { job: JobAddress; ranks: number[] }) 
           <h3>
             Taken <Time at={state.got.now} />
           </h3>
-          {state.got.tree !== undefined && state.got.tree.nodes.length > 1 &&
-            state.got.stacks.length > 1 && (
-            <Icicle job={job} tree={state.got.tree} />
-          )}
+          {state.got.tree !== undefined &&
+            state.got.tree.nodes.length > 1 &&
+            state.got.stacks.length > 1 && <Icicle job={job} tree={state.got.tree} />}
           {state.got.stacks.map((stack) => (
             <Stack
               key={`${stack.host} ${stack.pid}`}

@@ -15,7 +15,7 @@ try {
 }
 
 function show(theme: string): void {
-  document.documentElement.dataset["theme"] = theme;
+  document.documentElement.dataset.theme = theme;
   changed.dispatchEvent(new Event("change"));
 }
 
@@ -53,5 +53,5 @@ export function useTheme(): string {
     changed.addEventListener("change", listener);
     return () => changed.removeEventListener("change", listener);
   }, []);
-  return document.documentElement.dataset["theme"] ?? "";
+  return document.documentElement.dataset.theme ?? "";
 }

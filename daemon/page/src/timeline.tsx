@@ -145,7 +145,12 @@ function say(time: number, step: number, clock: Clock, now: number): string {
   return Math.abs(now - time) < step / 2 ? "now" : `${duration(now - time, step)} ago`;
 }
 
-function drawCall(context: CanvasRenderingContext2D, picture: Picture, span: CallSpan, top: number) {
+function drawCall(
+  context: CanvasRenderingContext2D,
+  picture: Picture,
+  span: CallSpan,
+  top: number,
+) {
   const { now, width, label } = picture;
   const color = colors();
   const limit = (x: number) => Math.min(Math.max(x, label - 2), width - kPad + 2);
@@ -372,7 +377,6 @@ function CallsTable({ lanes, now }: { lanes: Lane[]; now: number }) {
             </tr>
           )),
       )}
-    
     </Table>
   );
 }
@@ -398,7 +402,9 @@ function useHeld(path: string): [Shown | undefined, (shown: Shown | undefined) =
     setHeld(shown);
     if (shown === undefined || path === "") return;
     fetch(path)
-      .then(async (response) => (response.ok ? ((await response.json()) as CallsResponse) : undefined))
+      .then(async (response) =>
+        response.ok ? ((await response.json()) as CallsResponse) : undefined,
+      )
       .then((calls) => {
         if (calls === undefined || wanted.current !== mine) return;
         setHeld({ calls, now: Date.parse(calls.now) / 1000 });
@@ -485,7 +491,18 @@ export function Timeline({
   const scale = scaleOf(lanes, now);
   const shown = view ?? { from: scale.from, to: scale.to };
   const label = width < 500 ? 96 : 170;
-  const picture: Picture = { lanes, now, width, label, scale, shown, clock, choice, cursor, moment };
+  const picture: Picture = {
+    lanes,
+    now,
+    width,
+    label,
+    scale,
+    shown,
+    clock,
+    choice,
+    cursor,
+    moment,
+  };
   useEffect(() => {
     if (canvas.current !== null && width > 0 && lanes.length > 0) draw(canvas.current, picture);
   }, [lanes, now, width, theme, view, clock, choice, cursor, moment]);
@@ -523,8 +540,10 @@ export function Timeline({
       event.preventDefault();
       const box = element.getBoundingClientRect();
       const room = Math.max(box.width - label - kPad, 1);
-      if (Math.abs(event.deltaX) > Math.abs(event.deltaY))
-        return latest.current.panBy(event.deltaX / room);
+      if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+        latest.current.panBy(event.deltaX / room);
+        return;
+      }
       const at = Math.min(Math.max((event.clientX - box.left - label) / room, 0), 1);
       latest.current.zoomBy(Math.min(Math.max(1.0015 ** event.deltaY, 0.5), 2), at);
     };
@@ -583,7 +602,8 @@ export function Timeline({
       const by = drag.current.x - x;
       if (!drag.current.moved && Math.abs(by) < kNear) return;
       drag.current = { x, moved: true };
-      return panBy(by / roomOf(picture));
+      panBy(by / roomOf(picture));
+      return;
     }
     if (x < label) return;
     setChoice(callAt(picture, x, event.clientY - box.top));
@@ -610,10 +630,16 @@ export function Timeline({
       )}
       {hasLanes && (
         <div class="actions timeline-actions" role="group" aria-label="timeline">
-          <button aria-label="Zoom in" title="Zoom in (+)" onClick={() => zoomBy(1 / kZoom)}>
+          <button
+            type="button"
+            aria-label="Zoom in"
+            title="Zoom in (+)"
+            onClick={() => zoomBy(1 / kZoom)}
+          >
             +
           </button>
           <button
+            type="button"
             aria-label="Zoom out"
             title="Zoom out (−)"
             disabled={isWhole}
@@ -622,6 +648,7 @@ export function Timeline({
             −
           </button>
           <button
+            type="button"
             aria-label="Earlier"
             title="Earlier (←)"
             disabled={isWhole}
@@ -630,6 +657,7 @@ export function Timeline({
             ←
           </button>
           <button
+            type="button"
             aria-label="Later"
             title="Later (→)"
             disabled={isWhole}
@@ -637,7 +665,7 @@ export function Timeline({
           >
             →
           </button>
-          <button disabled={held === undefined} onClick={goLive}>
+          <button type="button" disabled={held === undefined} onClick={goLive}>
             Live
           </button>
           <label>
@@ -652,6 +680,7 @@ export function Timeline({
             </select>
           </label>
           <button
+            type="button"
             title="The calls in this window, for ui.perfetto.dev or chrome://tracing"
             onClick={() => void save()}
           >

@@ -34,8 +34,7 @@ export function toShare(scale: Scale, time: number): number {
 }
 
 export function toTime(scale: Scale, share: number): number {
-  if (share <= scale.share)
-    return scale.from + (share / scale.share) * (scale.last - scale.from);
+  if (share <= scale.share) return scale.from + (share / scale.share) * (scale.last - scale.from);
   return scale.last + ((share - scale.share) / (1 - scale.share)) * (scale.to - scale.last);
 }
 
@@ -134,9 +133,9 @@ export function timeOfDay(time: number, step: number, clock: Clock): string {
 // A duration with the digits that `step` seconds need: "1.25 s", "0.3 ms", "12 µs".
 export function duration(value: number, step: number): string {
   const size = Math.abs(value);
-  const [unit, name] = size >= 1 || size === 0 ? [1, "s"] : size >= 1e-3 ? [1e-3, "ms"] : [1e-6, "µs"];
-  if (size >= 120 && step >= 1)
-    return `${Math.floor(size / 60)} min ${Math.round(size % 60)} s`;
+  const [unit, name] =
+    size >= 1 || size === 0 ? [1, "s"] : size >= 1e-3 ? [1e-3, "ms"] : [1e-6, "µs"];
+  if (size >= 120 && step >= 1) return `${Math.floor(size / 60)} min ${Math.round(size % 60)} s`;
   const digits = Math.min(6, Math.max(0, Math.ceil(-Math.log10(step / unit) - 1e-9)));
   return `${(size / unit).toFixed(digits)} ${name}`;
 }

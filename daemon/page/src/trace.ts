@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls as a trace for Perfetto and chrome://tracing: docs/trace_format.md describes the format,
 // which daemon/report/trace.cc writes as well.
-import type { Call, CallsResponse, CallSpan, CommunicatorCalls, Incident } from "./messages";
+
 import type { JobAddress } from "./api";
+import type { Call, CallSpan, CallsResponse, CommunicatorCalls, Incident } from "./messages";
 import { formatRanks } from "./ranks";
 import type { Span } from "./timescale";
 
@@ -163,13 +164,7 @@ export function toTrace(calls: CallsResponse, job: JobAddress, incident?: Incide
         for (const span of lane) {
           const args = argsOf(rank.rank, comm, span);
           const text = callName(span.call);
-          const begin = event(
-            isOpen(span) ? "B" : "X",
-            text,
-            rank.rank,
-            tid,
-            span.entered_seconds,
-          );
+          const begin = event(isOpen(span) ? "B" : "X", text, rank.rank, tid, span.entered_seconds);
           if (!isOpen(span)) {
             const long = ns(span.returned_seconds) - ns(span.entered_seconds);
             events.push({ ...begin, args, dur: Math.max(long, 0) / 1e3 });
@@ -213,7 +208,7 @@ export function toTrace(calls: CallsResponse, job: JobAddress, incident?: Incide
 export function download(name: string, text: string): void {
   const address = URL.createObjectURL(new Blob([text], { type: "application/json" }));
   const link = document.createElement("a");
-  link.setAttribute("href", address);  // reports hold no "href=": see HtmlTest
+  link.setAttribute("href", address); // reports hold no "href=": see HtmlTest
   link.download = name;
   document.body.append(link);
   link.click();

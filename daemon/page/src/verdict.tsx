@@ -3,14 +3,7 @@
 import type { ComponentChildren } from "preact";
 import type { JobAddress } from "./api";
 import { call, count, culprit, graph, seconds, step } from "./format";
-import {
-  CommunicatorWords,
-  CulpritHosts,
-  HostLink,
-  RankLink,
-  RankLinks,
-  Sentence,
-} from "./links";
+import { CommunicatorWords, CulpritHosts, HostLink, RankLink, RankLinks, Sentence } from "./links";
 import type { Call, Culprit, Incident, Verdict } from "./messages";
 import { Facts, Table } from "./parts";
 import { shortenRanks } from "./ranks";
@@ -173,7 +166,6 @@ function Histories({ verdict }: { verdict: Verdict }) {
             {cell(line.culprits)}
           </tr>
         ))}
-      
       </Table>
     </>
   );
