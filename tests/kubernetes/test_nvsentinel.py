@@ -110,7 +110,7 @@ def test_a_node_with_broken_hardware_is_marked_until_the_hang_is_over(start, tmp
         assert part in mark, mark
     before = len(broken)
     kill(cluster.job)
-    wait_for(lambda: len(broken) > before, 120)
+    wait_for(lambda: len(broken) > before, seconds=120)
     end = broken[before]
     entity = re.search(r"entityValue: .+", mark)[0]
     assert "isHealthy: true" in end and entity in end and "isFatal" not in end
