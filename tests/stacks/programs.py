@@ -200,7 +200,7 @@ def start_python(version):
 def start_torch(_, __):
     python = ROOT / "build" / "torch-venv" / "bin" / "python"
     if not python.exists():
-        raise Missing("there is no build/torch-venv (deploy/setup_torch.sh makes it)")
+        raise Missing("there is no build/torch-venv (deploy/setup_parts.sh torch makes it)")
     return Started([python, SOURCES / "threads.py"])
 
 
