@@ -15,6 +15,7 @@ import pytest
 from conftest import BUILD, ROOT
 from network import wait_for
 
+pytestmark = pytest.mark.long
 METHOD = "/datamodels.PlatformConnector/HealthEventOccurredV1"
 
 

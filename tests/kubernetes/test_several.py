@@ -19,6 +19,7 @@ VALUES = {"daemon": {"replicas": 3, "storeSecret": "rollcall-store", "hangAfter"
 NAMES = "".join(f"127.0.0.{i + 1} rollcall-daemon-{i}.rollcall-daemons.rollcall.svc rollcall-daemons.rollcall.svc\n"
                 for i in range(3))
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.skipif(POSTGRES is None, reason="no PostgreSQL server is installed:  apt-get install postgresql"),
     pytest.mark.skipif(not can_be_alone(), reason="needs root, and network and mount namespaces")]
 
