@@ -135,6 +135,12 @@ make_environment() {
   "$python" -m venv --clear "$@" "$venv"
 }
 
+# cannot_install REQUIREMENTS: fails because pip could not install them. $part: that of deploy/setup_parts.sh.
+cannot_install() {
+  fail "cannot install what $1 lists" \
+    "if PyPI does not answer, with the wheels in a folder:  PIP_NO_INDEX=1 PIP_FIND_LINKS=/DIR deploy/${0##*/} ${part:-}"
+}
+
 # Prints the first Python that has pytest. The Python on the path may belong to a version manager
 # and lack the packages of the system's Python.
 python_with_pytest() {

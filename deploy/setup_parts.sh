@@ -44,12 +44,6 @@ as_wanted() {
 
 pip() { "$venv/bin/python" -m pip -qq --disable-pip-version-check --retries 1 "$@"; }
 
-# cannot_install REQUIREMENTS: fails because pip could not install them.
-cannot_install() {
-  fail "cannot install what $1 lists" \
-    "if PyPI does not answer, with the wheels in a folder:  PIP_NO_INDEX=1 PIP_FIND_LINKS=/DIR deploy/setup_parts.sh $part"
-}
-
 finished() { echo "$wanted" > "$venv/rollcall-installed"; }
 
 # simple_environment VENV REQUIREMENTS [OPTION...]: an environment with what the file lists.
