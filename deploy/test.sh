@@ -157,6 +157,13 @@ for case in bad:
 PY
 }
 
+# The tests of pytest's output that passed only when they ran again.
+second_tries() {
+  awk '/^(FAILED|ERROR) / { sub(/^[A-Z]+ +/, ""); sub(/ - .*/, ""); bad[$0] = 1 }
+       /^RERUN / { sub(/^RERUN +/, ""); again[$0] = 1 }
+       END { for (test in again) if (!(test in bad)) print test }' "$1" | sort
+}
+
 # Sets the variables from a row.
 read_row() { IFS='|' read -r _ group part run jobs limit arguments _ <<< "$1"; }
 
@@ -218,7 +225,7 @@ await() {
   while read -r test; do
     second+=("$name: $test")
     printf '%s\t%s\t%s\t%s\n' "$(date -u +%FT%TZ)" "$(git rev-parse --short HEAD 2> /dev/null || echo -)" "$name" "$test" >> "$tries"
-  done < <(sed -nE 's/^RERUN +//p' "$log" | sort -u)
+  done < <(second_tries "$log")
   if [ "$bad" != 0 ]; then
     tail -n 400 "$log"
     echo "   the whole output of $name:  $log"
