@@ -141,16 +141,23 @@ must() {
 }
 
 # Prints how many tests of a JUnit file passed, failed and were skipped, and then the names of those that failed.
+# A test of ctest that is a program of GoogleTest counts as its tests, which are in build/PRESET/results.
 results() {
-  python3 - "$1" << 'PY'
-import sys, xml.etree.ElementTree as tree
-try:
-    cases = list(tree.parse(sys.argv[1]).iter("testcase"))
-except (OSError, tree.ParseError):
-    cases = []
-def having(*names):
+  python3 - "$1" "$build/results" << 'PY'
+import pathlib, sys, xml.etree.ElementTree as tree
+def read(file):
+    try:
+        return list(tree.parse(file).iter("testcase"))
+    except (OSError, tree.ParseError):
+        return []
+def having(cases, *names):
     return [case for case in cases if any(case.find(name) is not None for name in names)]
-bad, skipped = having("failure", "error"), having("skipped")
+def tests_of(case):
+    tests = read(pathlib.Path(sys.argv[2]) / f"{case.get('name')}.xml")
+    crashed = having([case], "failure", "error") and not having(tests, "failure", "error")
+    return tests + [case] if crashed or not tests else tests
+cases = [test for case in read(sys.argv[1]) for test in tests_of(case)]
+bad, skipped = having(cases, "failure", "error"), having(cases, "skipped")
 print(len(cases) - len(bad) - len(skipped), len(bad), len(skipped))
 for case in bad:
     print(case.get("classname"), case.get("name"))
@@ -182,7 +189,9 @@ start() {
     rm -f "$logs/test-$part.xml"
     case $run:$jobs in
       *:-) ;;
-      unit:*) options=(-j "$((jobs * $(nproc)))" --output-junit "$logs/test-$part.xml") ;;
+      unit:*)
+        rm -rf "$build/results"
+        options=(-j "$((jobs * $(nproc)))" --output-junit "$logs/test-$part.xml") ;;
       *)
         options=("--junitxml=$logs/test-$part.xml" --reruns=1)
         # Twelve at most: more of them would wait for memory.
