@@ -15,8 +15,11 @@ APT_GET = """#!/bin/sh
 """
 # In the place of tests/run: a part is a file of shell below parts/, or one test that passes.
 RUN = """#!/bin/bash
-[ "$1" != --set-up ] || { [ "$2" != browser ] || { echo "no chromium here"; exit 1; }; exit 0; }
-shift
+if [ "$1" = --set-up ]; then
+  [ ! -e "parts/set-up-$2" ] || . "parts/set-up-$2"
+  exit
+fi
+shift; xml=/dev/null
 for argument in "$@"; do
   case $argument in --junitxml=*) xml=${argument#*=} ;; /*) xml=$argument ;; esac
 done
@@ -125,20 +128,27 @@ def gate(tmp_path):
     return go
 
 
+def parts_in(name):
+    return re.findall(rf"^{name} +\|[ 0-9]+\| (\S+)", (ROOT / "deploy/test.sh").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("name, flags", [("gate", []), ("quick", ["--quick"]), ("all", ["--all"])])
+def test_a_set_runs_each_of_its_parts(gate, name, flags):
+    code, lines = gate(*flags)
+    assert code == 0 and lines[-1] == f"{len(parts_in(name))} passed, 0 failed"
+    assert sorted(re.findall(r"^   (\S+): 1 passed, 0 failed", "\n".join(lines), re.MULTILINE)) == sorted(parts_in(name))
+
+
 def test_what_cannot_be_set_up_fails_and_the_other_parts_run(gate):
-    code, lines = gate()
-    assert code == 1 and lines[-1] == f"{len(parts_in_gate()) - 1} passed, 1 failed"
+    code, lines = gate(**{"set-up-browser": "echo no chromium here; exit 1"})
+    assert code == 1 and lines[-1] == f"{len(parts_in('gate')) - 1} passed, 1 failed"
     assert "   FAILED: browser: cannot be set up; to leave it out:  --without=browser" in lines
     assert "no chromium here" in lines
 
 
-def parts_in_gate():
-    return re.findall(r"^gate +\|[ 0-9]+\| (\S+)", (ROOT / "deploy/test.sh").read_text(), re.MULTILINE)
-
-
 def test_what_is_left_out_is_said_at_the_end(gate):
     code, lines = gate("--without=browser", "--without=slurm")
-    assert code == 0 and lines[-1] == f"{len(parts_in_gate()) - 2} passed, 0 failed"
+    assert code == 0 and lines[-1] == f"{len(parts_in('gate')) - 2} passed, 0 failed"
     assert lines[-3:-1] == ["   LEFT OUT by --without: browser", "   LEFT OUT by --without: slurm"]
 
 
