@@ -7,6 +7,9 @@ cd "$root" || exit 1
 
 step() { printf '== %s\n' "$*"; }
 
+# Prints the comment at the head of the script that runs.
+print_head() { awk 'NR > 2 && !/^#/ { exit } NR > 2 { sub(/^# ?/, ""); print }' "$0"; }
+
 # fail WHAT [NEXT...]: prints the failure and the lines to type next, and exits with 1.
 fail() {
   printf 'rollcall: %s\n' "$1" >&2
@@ -132,10 +135,10 @@ make_environment() {
   "$python" -m venv --clear "$@" "$venv"
 }
 
-# cannot_install REQUIREMENTS: fails because pip could not install them.
+# cannot_install REQUIREMENTS: fails because pip could not install them. $part: that of deploy/setup_parts.sh.
 cannot_install() {
   fail "cannot install what $1 lists" \
-    "if PyPI does not answer, with the wheels in a folder:  PIP_NO_INDEX=1 PIP_FIND_LINKS=/DIR deploy/${0##*/}"
+    "if PyPI does not answer, with the wheels in a folder:  PIP_NO_INDEX=1 PIP_FIND_LINKS=/DIR deploy/${0##*/} ${part:-}"
 }
 
 # Prints the first Python that has pytest. The Python on the path may belong to a version manager

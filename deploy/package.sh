@@ -8,8 +8,8 @@
 #   deploy/package.sh wheel image       only these
 #   deploy/package.sh --arch=aarch64    only those for this processor
 #
-# Without --arch the packages are for this machine's processor, and on x86-64 also for aarch64, for which
-# deploy/setup_install.sh fetches the libraries; it says so where it cannot.
+# Without --arch the packages are for this machine's processor, and on x86-64 also for aarch64, if Debian's
+# libraries for it can be fetched; the script says so where they cannot.
 #
 # The same commit gives the same bytes from the same packages of Debian, and no program names the folder. Exit 0: the
 # packages are there. Exit 1: a step failed; one message gives the reason.
@@ -39,13 +39,18 @@ export TZ=UTC LC_ALL=C
 umask 022
 
 deploy/setup.sh
-deploy/setup_install.sh
+deploy/setup_parts.sh install
 venv=build/package-venv
 
 if [ ${#processors[@]} = 0 ]; then
   processors=("$here")
-  # setup_install.sh has said why, if they are not there.
-  if [ "$here" = x86_64 ] && [ -f build/arm64/fetched ]; then processors+=(aarch64); fi
+  if [ "$here" = x86_64 ]; then
+    if deploy/fetch_arm64.sh; then
+      processors+=(aarch64)
+    else
+      step "packages for aarch64: LEFT OUT, the libraries for them are not there"
+    fi
+  fi
 fi
 
 # select_processor PROCESSOR: sets the variables below; fails for one that this machine cannot build for.

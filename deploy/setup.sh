@@ -59,5 +59,5 @@ fi
 
 if [ -n "$torch" ]; then
   step "PyTorch: build/torch-venv"
-  deploy/setup_torch.sh < /dev/null
+  deploy/setup_parts.sh torch
 fi

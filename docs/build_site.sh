@@ -11,7 +11,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../deploy/common.sh"
 
 site=$(realpath -m "${1:-build/site}")
-deploy/setup_site.sh --site-only
+deploy/setup_parts.sh site
 python=build/site-venv/bin/python
 "$python" docs/site/stage.py build/site-source build/site-venv/iframe-worker.js
 # MkDocs reports links that lead nowhere as warnings; --strict makes them errors, but not with

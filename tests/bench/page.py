@@ -5,7 +5,7 @@ And the list of 1,000 jobs: first view, a search, a hang on the screen.
 
     build/browser-venv/bin/python tests/bench/page.py [BUILD_DIR] [--hours=1] [--viewers=50]
 
-Needs what deploy/setup_browser.sh installs. Prints medians; each figure beside what was aimed at.
+Needs what `deploy/setup_parts.sh browser` installs. Prints medians; each figure beside what was aimed at.
 """
 import argparse
 import json

@@ -5,8 +5,9 @@ import re
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from conftest import ask, e2e
+from conftest import ask
 from playwright.sync_api import expect
+from processes import wait_for
 
 
 def process_of(daemon, rank, job="a-job"):
@@ -180,7 +181,7 @@ def test_keys_alone_lead_from_the_map_to_the_rank_and_its_communicator(
 def test_a_report_on_a_disk_has_no_links_to_pages_that_are_not_there(
         open_page, daemon, start_job, tmp_path):
     start_job(daemon)
-    report = e2e.wait_for(lambda: next((tmp_path / "here").glob("*/report.html"), None))
+    report = wait_for(lambda: next((tmp_path / "here").glob("*/report.html"), None))
     page = open_page(report.as_uri())
     expect(page.locator("h1")).to_contain_text("rank 3")
     expect(page.locator(".icicle .frame").first).to_be_visible()

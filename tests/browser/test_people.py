@@ -5,8 +5,9 @@ import re
 import urllib.error
 
 from axe_playwright_python.sync_playwright import Axe
-from conftest import ask, e2e
+from conftest import ask
 from playwright.sync_api import expect
+from processes import wait_for
 
 
 def assert_accessible(page):
@@ -15,7 +16,7 @@ def assert_accessible(page):
 
 
 def open_incident(open_page, daemon, **options):
-    incident = e2e.wait_for(lambda: ask(daemon, "incidents")["incidents"])[0]["id"]
+    incident = wait_for(lambda: ask(daemon, "incidents")["incidents"])[0]["id"]
     return open_page(f"{daemon.page}/#/incident/{incident}", **options)
 
 
@@ -74,7 +75,7 @@ def kept_from_before_the_hang(daemon):
 def test_the_slider_shows_the_job_as_it_was_before_it_hung(open_page, start_daemon, start_job):
     daemon = start_daemon("--hang-after=15s")
     start_job(daemon, said=None)
-    e2e.wait_for(lambda: kept_from_before_the_hang(daemon), seconds=60)
+    wait_for(lambda: kept_from_before_the_hang(daemon), seconds=60)
     page = open_page(f"{daemon.page}/#/job/a-job")
     expect(page.locator(".sentence").first).to_contain_text("rank 3")
     slider = page.get_by_role("slider", name=re.compile("Show the job as of"))
@@ -95,7 +96,7 @@ def test_a_double_click_on_the_timeline_shows_the_job_of_that_moment(
         open_page, start_daemon, start_job):
     daemon = start_daemon("--hang-after=15s")
     start_job(daemon, said=None)
-    e2e.wait_for(lambda: kept_from_before_the_hang(daemon), seconds=60)
+    wait_for(lambda: kept_from_before_the_hang(daemon), seconds=60)
     page = open_page(f"{daemon.page}/#/job/a-job")
     canvas = page.get_by_role("application", name="calls of ranks")
     box = canvas.bounding_box()
@@ -105,7 +106,7 @@ def test_a_double_click_on_the_timeline_shows_the_job_of_that_moment(
 
 def test_a_moment_before_the_oldest_state_says_what_there_is(open_page, daemon, start_job):
     start_job(daemon)
-    e2e.wait_for(lambda: "kept_from" in ask(daemon, "job", job="a-job"), seconds=30)
+    wait_for(lambda: "kept_from" in ask(daemon, "job", job="a-job"), seconds=30)
     page = open_page(f"{daemon.page}/#/job/a-job?at=2020-01-01T00:00:00Z")
     expect(page.locator("main")).to_contain_text("the oldest state of this job")
     expect(page.get_by_role("alert")).not_to_contain_text("T")  # no time in UTC

@@ -3,8 +3,9 @@
 import re
 
 from axe_playwright_python.sync_playwright import Axe
-from conftest import ask, e2e
+from conftest import ask
 from playwright.sync_api import expect
+from processes import wait_for
 
 
 def assert_accessible(page):
@@ -16,7 +17,7 @@ def assert_accessible(page):
 
 def open_questions(open_page, daemon, start_job, **options):
     start_job(daemon)
-    e2e.wait_for(lambda: ask(daemon, "questions", by="cause")["counts"])
+    wait_for(lambda: ask(daemon, "questions", by="cause")["counts"])
     return open_page(f"{daemon.page}/#/history", **options)
 
 

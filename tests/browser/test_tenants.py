@@ -9,6 +9,7 @@ import urllib.request
 import pytest
 from conftest import e2e
 from playwright.sync_api import expect
+from processes import Service, wait_for
 
 OWN, OTHER = "alpha-job", "beta-secret"
 
@@ -31,13 +32,13 @@ def site(start_daemon, tmp_path):
             found = json.load(answer)["incidents"]
         return next((i["id"] for i in found if i.get("confirmed_at")), None)
 
-    jobs = [e2e.Service([e2e.ROLLCALL, "run", "--sim", f"--daemon={daemon.address}",
+    jobs = [Service([e2e.ROLLCALL, "run", "--sim", f"--daemon={daemon.address}",
                          f"--report-dir={tmp_path / 'here'}", "--", e2e.VICTIMS / "ranks", "-n",
                          "2", "--keep-going", "--", e2e.VICTIMS / "one_rank_stops_calling"],
                         env={"ROLLCALL_JOB": job, "ROLLCALL_TENANT": tenant})
             for tenant, job in (("alpha", OWN), ("beta", OTHER))]
     try:
-        e2e.wait_for(lambda: incident("alpha") and incident("beta"))
+        wait_for(lambda: incident("alpha") and incident("beta"))
         yield daemon, tokens["alpha"], incident("beta")
     finally:
         for job in jobs:

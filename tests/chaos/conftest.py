@@ -38,7 +38,7 @@ class Outcome:
         return "\n".join([
             *self.problems, str(self.schedule), *states, *logs,
             f"again:  ROLLCALL_CHAOS_SEED={self.schedule.seed} ROLLCALL_CHAOS_ROUNDS=1 "
-            f"ctest --preset release -L chaos"])
+            "tests/run chaos"])
 
 
 def run_round(seed, folder):

@@ -24,6 +24,8 @@ if(ROLLCALL_SANITIZE STREQUAL "thread")
   message(STATUS "tsan: left out: corpus_test (one thread, and minutes of it)")
 else()
   gtest_discover_tests(corpus_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
+  add_test(NAME corpus_of_500 COMMAND rollcall_corpus_score --faults=500 --healthy=500)
+  set_tests_properties(corpus_of_500 PROPERTIES LABELS "unit;quick" TIMEOUT 120)
 endif()
 
 add_executable(rollcall_corpus_dumps ${CMAKE_CURRENT_LIST_DIR}/dumps_main.cc)

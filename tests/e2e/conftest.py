@@ -1,23 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs jobs of real processes under `rollcall run`, daemons and agents, and reads their output."""
-import contextlib
 import functools
 import json
 import os
 import pathlib
-import queue
 import re
 import shutil
-import signal
 import ssl
 import subprocess
 import tempfile
-import threading
 import time
 import urllib.error
 import urllib.request
 
 import pytest
+from processes import Service, read_until, wait_for  # noqa: F401 (wait_for is for the tests)
 
 BUILD = pathlib.Path(os.environ["ROLLCALL_BUILD"])
 ROLLCALL = BUILD / "bin" / "rollcall"
@@ -64,59 +61,6 @@ class Result:
     @property
     def verdict(self):
         return self.incident["verdicts"][0]
-
-
-def read_until(process, words, seconds=90):
-    """Ends the process if it does not say the words."""
-    said = ""
-    with ended_after(process, seconds):
-        for line in process.stderr:
-            said += line
-            if words in line:
-                return said
-    raise AssertionError(f"{words} was not said within {seconds} s\n{said}")
-
-
-@contextlib.contextmanager
-def ended_after(process, seconds):
-    timer = threading.Timer(seconds, process.kill)
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-
-
-class Lines:
-    """What a process says, read as it comes: a full pipe would stop it."""
-
-    def __init__(self, stream):
-        self.lines = queue.SimpleQueue()
-        threading.Thread(target=self._read, args=(stream,), daemon=True).start()
-
-    def _read(self, stream):
-        for line in stream:
-            self.lines.put(line)
-        self.lines.put("")
-
-    def next(self, deadline):
-        """None: there was none in time. "": there will be none."""
-        try:
-            line = self.lines.get(timeout=max(0, deadline - time.monotonic()))
-        except queue.Empty:
-            return None
-        if not line:
-            self.lines.put("")
-        return line
-
-
-def wait_for(condition, seconds=30):
-    """Waits until the condition returns a true value, and returns this value."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"the condition was not met within {seconds} s"
-        time.sleep(0.05)
-    return found
 
 
 def ask(daemon, path):
@@ -175,48 +119,6 @@ def run(reports):
         return Result(process, out, err, reports, time.monotonic() - begun)
 
     return run_job
-
-
-class Service:
-    """A rollcalld or rollcall-agent, ended by its pid."""
-
-    def __init__(self, arguments, env=None):
-        self.said = ""  # what read_until() has read
-        self.process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, errors="replace",
-                                        env={**os.environ, **(env or {})})
-        self.lines = Lines(self.process.stderr)
-
-    def read_until(self, pattern, seconds=90):
-        deadline = time.monotonic() + seconds
-        while line := self.lines.next(deadline):
-            self.said += line
-            found = re.search(pattern, line)
-            if found:
-                return found
-        ended = "before its end" if line == "" else f"within {seconds} s"
-        raise AssertionError(f"{pattern} was not said {ended}\n{self.said}")
-
-    def find_or_read_until(self, pattern):
-        """As read_until(), for what it may have said before."""
-        return re.search(pattern, self.said) or self.read_until(pattern)
-
-    def kill(self, how=signal.SIGTERM):
-        self.process.send_signal(how)
-        self.process.wait(timeout=20)
-
-    def end(self):
-        """Ends it, and returns all that it has said."""
-        if self.process.poll() is None:
-            self.kill()
-        return self.read_rest()
-
-    def read_rest(self, seconds=20):
-        """All that it has said, once nobody can say more."""
-        deadline = time.monotonic() + seconds
-        while line := self.lines.next(deadline):
-            self.said += line
-        assert line == "", f"somebody keeps its stderr open\n{self.said}"
-        return self.said
 
 
 @pytest.fixture

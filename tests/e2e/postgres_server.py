@@ -5,7 +5,6 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -13,17 +12,12 @@ import time
 import pytest
 
 from conftest import AS_NOBODY, can_be_others
+from processes import free_port
 
 PROGRAMS = (pathlib.Path(os.environ["ROLLCALL_POSTGRES"]) if "ROLLCALL_POSTGRES" in os.environ else
             max(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), default=None,
                 key=lambda path: int(path.parent.name)))
 PASSWORD = "b52-secret"
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class PostgresServer:

@@ -20,7 +20,7 @@ DASHBOARD = ROOT / "deploy" / "grafana" / "rollcall.json"
 
 @pytest.fixture(scope="module")
 def programs():
-    made = subprocess.run([ROOT / "deploy" / "setup_prometheus.sh"], capture_output=True, text=True)
+    made = subprocess.run([ROOT / "deploy" / "setup_parts.sh", "prometheus"], capture_output=True, text=True)
     if made.returncode != 0:
         pytest.skip(made.stderr.strip())
     return ROOT / "build" / "prometheus" / "usr" / "bin"

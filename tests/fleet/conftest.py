@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The short form runs tests marked `short`; ROLLCALL_FLEET_LONG=1 runs all, at full size."""
+"""The short form leaves out tests marked `long`; ROLLCALL_FLEET_LONG=1 runs all, at full size."""
 import concurrent.futures
 import os
 import pathlib
@@ -11,16 +11,12 @@ BUILD = pathlib.Path(os.environ["ROLLCALL_BUILD"])
 outcomes = []
 
 
-def pytest_configure(config):
-    config.addinivalue_line("markers", "short: also at small size, within seconds")
-
-
 def pytest_collection_modifyitems(config, items):
     if fleet_case.LONG:
         return
-    left_out = [item for item in items if item.get_closest_marker("short") is None]
+    left_out = [item for item in items if item.get_closest_marker("long")]
     config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item.get_closest_marker("short") is not None]
+    items[:] = [item for item in items if not item.get_closest_marker("long")]
 
 
 def pytest_terminal_summary(terminalreporter):

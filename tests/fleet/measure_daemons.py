@@ -19,7 +19,7 @@ import time
 import urllib.request
 
 HERE = pathlib.Path(__file__).parent
-sys.path[:0] = [str(HERE.parent / "e2e")]
+sys.path[:0] = [str(HERE.parent / folder) for folder in ("e2e", "support")]
 HANG_AFTER = 10
 HANG_JOBS = 10
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -45,8 +45,8 @@ def rss_mib(process):
 
 def measure(options, count, folder):
     os.environ["ROLLCALL_BUILD"] = str(options.build.resolve())
-    from conftest import Service
     from postgres_server import PostgresServer
+    from processes import Service
     server = PostgresServer()
     daemons = []
     try:

@@ -29,17 +29,16 @@ def full_fleet(run):
                   flags=hang(480), steady=(40, 480)))
 
 
-@pytest.mark.short
 def test_no_stream_of_a_live_host_is_closed(full_fleet):
     assert full_fleet.load["streams_closed_by_daemon"] == 0, full_fleet.load["reasons"]
 
 
-@pytest.mark.short
 def test_one_hang_among_all_jobs_is_confirmed_in_time(full_fleet):
     assert max(full_fleet.confirm_delays().values()) <= CONFIRM_WITHIN
     assert full_fleet.false_incidents() == []
 
 
+@pytest.mark.long
 def test_a_full_fleet_costs_one_and_a_half_cores_and_two_gibibytes(full_fleet):
     assert full_fleet.steady_cores <= 1.5
     assert full_fleet.rss_mib <= 2048
@@ -55,12 +54,12 @@ def many_jobs(run):
                   flags=hang(120, 20), steady=(30, 240)))
 
 
-@pytest.mark.short
 def test_jobs_that_hang_within_one_second_are_all_confirmed_in_time(many_jobs):
     assert max(many_jobs.confirm_delays().values()) <= CONFIRM_WITHIN
     assert many_jobs.false_incidents() == []
 
 
+@pytest.mark.long
 def test_a_thousand_jobs_cost_one_core(many_jobs):
     assert many_jobs.steady_cores <= 1
 
@@ -76,13 +75,13 @@ def day(run):
                   flags=("--jobs-cycle=500", "--job-seconds=5"), daemon_flags=("--keep-jobs=12s",)))
 
 
-@pytest.mark.short
 def test_jobs_that_end_normally_cause_no_incident_and_no_file(day):
     assert day.confirmed == []
     assert day.files == ["reports.db"]
     assert day.disk_mib <= 1
 
 
+@pytest.mark.long
 def test_the_memory_of_ended_jobs_comes_back(day):
     early = [s.rss_mib for s in day.samples if s.seconds <= day.seconds / 5]
     assert day.samples[-1].rss_mib <= 1.2 * max(early)
@@ -100,12 +99,14 @@ def hanging_day(run):
                   daemon_flags=("--keep-jobs=12s",)))
 
 
+@pytest.mark.long
 def test_each_job_of_a_day_that_hangs_is_confirmed(hanging_day):
     assert len(hanging_day.load["hangs"]) >= 4
     assert max(hanging_day.confirm_delays().values()) <= 4
     assert hanging_day.false_incidents() == []
 
 
+@pytest.mark.long
 def test_the_memory_of_jobs_that_hung_comes_back(hanging_day):
     # 250 jobs that stayed would take 150 MiB; the allocator's and SQLite's own memory take 40.
     assert hanging_day.samples[-1].rss_mib <= hanging_day.idle_rss_mib + 64
@@ -121,12 +122,10 @@ def giant(run):
                   flags=(*hang(60), "--mismatch-at=150"), steady=(30, 60)))
 
 
-@pytest.mark.short
 def test_a_contradiction_is_confirmed_within_a_second_of_the_tick_beside_a_giant_hang(giant):
     assert giant.confirm_delays()["mismatch"] <= TICK + 1
 
 
-@pytest.mark.short
 def test_the_hang_of_a_giant_job_is_confirmed_in_time(giant):
     assert giant.confirm_delays()["job-0"] <= CONFIRM_WITHIN
     assert giant.false_incidents() == []
@@ -196,40 +195,35 @@ def lost(interrupted):
     return interrupted[2]
 
 
-@pytest.mark.short
 def test_all_hosts_come_back_within_15_seconds_of_a_restart(restarted):
     assert restarted.load["connected_at_end"] == restarted.load["hosts"]
     assert restarted.load["outage_seconds_max"] <= 15
 
 
-@pytest.mark.short
 def test_a_restart_causes_no_false_incident(restarted):
     assert restarted.false_incidents() == []
 
 
-@pytest.mark.short
 def test_a_hang_keeps_its_incident_id_over_a_restart(restarted):
     assert max(restarted.confirm_delays().values()) <= CONFIRM_WITHIN, "before the restart"
     assert len(restarted.confirmed) == 1, [i["id"] for i in restarted.confirmed]
     assert restarted.confirmed[0]["state"] == "confirmed"
 
 
-@pytest.mark.short
 def test_a_daemon_that_was_held_accuses_nobody(held):
     assert held.confirmed == [], held.false_incidents()
     assert "host_lost" not in {i["verdicts"][0]["cause"] for i in held.incidents}
 
 
+@pytest.mark.long
 def test_a_daemon_that_was_held_keeps_its_streams(held):
     assert held.load["streams_closed_by_daemon"] == 0, held.load["reasons"]
 
 
-@pytest.mark.short
 def test_a_daemon_whose_hosts_are_lost_stops_within_5_seconds(lost):
     assert lost.stop_seconds <= 5
 
 
-@pytest.mark.short
 def test_lost_hosts_come_back_and_are_not_blamed_for_certain(lost):
     assert lost.load["connected_at_end"] == lost.load["hosts"]
     assert lost.load["outage_seconds_max"] <= 15
@@ -248,7 +242,6 @@ def rough(run):
                                         hang_after=10))
 
 
-@pytest.mark.short
 def test_hosts_that_come_and_go_and_late_ticks_cause_no_incident(rough):
     assert rough.confirmed == []
     assert rough.load["streams_closed_by_daemon"] == 0
@@ -275,7 +268,6 @@ def plain_and_tls(run, tmp_path_factory):
             both(name="TLS", flags=load_tls, daemon_flags=(*daemon_tls, *one_peer)))
 
 
-@pytest.mark.short
 def test_a_fleet_connects_by_tls_as_in_plaintext(plain_and_tls):
     for outcome in plain_and_tls:
         assert outcome.load["connected_at_end"] == outcome.load["hosts"], outcome.load
@@ -283,6 +275,7 @@ def test_a_fleet_connects_by_tls_as_in_plaintext(plain_and_tls):
         assert outcome.confirmed == []
 
 
+@pytest.mark.long
 def test_tls_costs_a_quarter_of_a_core_at_most(plain_and_tls):
     plain, tls = plain_and_tls
     for since, until in (plain.steady, tls.steady):

@@ -15,6 +15,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 PACKAGES = pathlib.Path(os.environ["ROLLCALL_PACKAGES"])
 SYSROOT = PACKAGES.parent / "arm64"
 QEMU = "qemu-aarch64"
@@ -45,7 +47,7 @@ def packages():
     if os.uname().machine == "aarch64":
         pytest.skip("the other tests run the packages of this machine's own processor")
     if not list(PACKAGES.glob("*aarch64*")):
-        pytest.skip("there are no packages for aarch64; to have them:  deploy/fetch_arm64.sh && deploy/package.sh")
+        pytest.skip("there are no packages for aarch64; to have them:  tests/run aarch64")
     if shutil.which(QEMU) is None:
         pytest.skip(f"there is no {QEMU}; to have it:  apt-get install qemu-user")
 

@@ -14,6 +14,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 PACKAGES = pathlib.Path(os.environ["ROLLCALL_PACKAGES"])
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine)

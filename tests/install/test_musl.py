@@ -39,7 +39,7 @@ int main(void) {
 }
 """
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a root folder of its own needs root")
+pytestmark = [pytest.mark.long, pytest.mark.skipif(os.geteuid() != 0, reason="a root folder of its own needs root")]
 
 
 def run(*command, **options):

@@ -61,6 +61,7 @@ def unpacked(tmp_path_factory):
     return found
 
 
+@pytest.mark.long
 def test_the_sums_are_those_of_the_files():
     lines = (PACKAGES / "SHA256SUMS").read_text().splitlines()
     assert len(lines) >= 8
@@ -102,6 +103,7 @@ def test_python_prints_the_path_of_the_library(venv, tmp_path):
     assert missing.returncode == 1 and "install Rollcall's wheel" in missing.stderr
 
 
+@pytest.mark.long
 def test_removing_the_wheel_leaves_nothing(tmp_path):
     folder = tmp_path / "venv"
     run(sys.executable, "-m", "venv", folder)
@@ -123,6 +125,7 @@ def test_the_wheels_record_has_all_files():
         assert any("sboms/" in name for name in recorded)
 
 
+@pytest.mark.long
 def test_the_programs_need_no_library_and_the_library_only_libc(unpacked):
     for program in PROGRAMS:
         file = unpacked / "bin" / program
@@ -134,6 +137,7 @@ def test_the_programs_need_no_library_and_the_library_only_libc(unpacked):
     assert max(map(int, versions)) <= 17
 
 
+@pytest.mark.long
 def test_a_program_runs_where_there_is_nothing_else(unpacked, tmp_path):
     if os.geteuid() != 0:
         pytest.skip("chroot needs root")
@@ -147,6 +151,7 @@ def test_a_program_runs_where_there_is_nothing_else(unpacked, tmp_path):
     assert asked.returncode == 1 and "cannot reach the daemon" in asked.stderr
 
 
+@pytest.mark.long
 def test_a_foreign_name_service_module_harms_no_program(unpacked, tmp_path):
     if os.geteuid() != 0:
         pytest.skip("a mount namespace needs root")
@@ -206,6 +211,7 @@ def test_a_deb_installs_and_removes_without_a_rest(package, tmp_path):
     assert rest == []
 
 
+@pytest.mark.long
 def test_lintian_finds_nothing_that_is_not_explained():
     if shutil.which("lintian") is None:
         pytest.skip("there is no lintian; to have it:  apt-get install lintian")
@@ -213,6 +219,7 @@ def test_lintian_finds_nothing_that_is_not_explained():
     assert result.returncode == 0, result.stdout
 
 
+@pytest.mark.long
 def test_rpmlint_finds_nothing_that_is_not_explained():
     if shutil.which("rpmlint") is None:
         pytest.skip("there is no rpmlint; to have it:  apt-get install rpmlint")
@@ -221,6 +228,7 @@ def test_rpmlint_finds_nothing_that_is_not_explained():
     assert f" {len(rpms)} packages and 0 specfiles checked; 0 errors, 0 warnings" in result.stdout, result.stdout
 
 
+@pytest.mark.long
 def test_each_service_has_its_page_of_the_manual(unpacked):
     for program in ("rollcall-agent", "rollcalld"):
         page = unpacked / "share" / "man" / "man8" / f"{program}.8.gz"
@@ -232,6 +240,7 @@ def test_each_service_has_its_page_of_the_manual(unpacked):
         assert ("/dev/shm/rollcall-UID" in text) == (program == "rollcall-agent")
 
 
+@pytest.mark.long
 def test_nothing_names_the_folder_or_the_time_of_the_build(unpacked):
     folder = str(SOURCE).encode()
     for file in unpacked.rglob("*"):
@@ -243,6 +252,7 @@ def test_nothing_names_the_folder_or_the_time_of_the_build(unpacked):
     assert len(moments) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("package", ["rollcall", "rollcall-agent", "rollcalld", "rollcall-slurm"])
 def test_an_rpm_installs_and_removes_without_a_rest(package, tmp_path):
     if os.geteuid() != 0 or shutil.which("rpm") is None:
@@ -264,6 +274,7 @@ def test_an_rpm_installs_and_removes_without_a_rest(package, tmp_path):
     assert [file for file in root.rglob("*") if file.is_file() and "db" not in file.relative_to(root).parts] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("package", ["rollcall", "rollcall-agent", "rollcalld", "rollcall-slurm"])
 def test_an_rpm_has_the_files_of_the_deb(package):
     if shutil.which("rpm") is None:
@@ -276,6 +287,7 @@ def test_an_rpm_has_the_files_of_the_deb(package):
     assert not [line for line in requires.splitlines() if ".so" in line]
 
 
+@pytest.mark.long
 def test_the_bill_of_materials_names_what_is_inside(unpacked):
     bom = json.loads((unpacked / "share" / "doc" / "rollcall" / "sbom.cdx.json").read_text())
     names = {component["name"] for component in bom["components"]}

@@ -2,8 +2,9 @@
 """The release before beside this one: each may run with the other's library, agent and daemon, and an
 upgrade or a downgrade happens under running jobs. A hang is named all the same, and no healthy job is.
 
-    ROLLCALL_INSTALL_LONG=1 tests/install/run.sh -k previous     builds the release before, once
+    tests/run install tests/install/test_previous.py     builds the release before, once
 """
+import functools
 import itertools
 import json
 import os
@@ -16,6 +17,7 @@ import time
 import urllib.error
 import urllib.request
 
+import processes
 import pytest
 
 PACKAGES = pathlib.Path(os.environ["ROLLCALL_PACKAGES"])
@@ -27,22 +29,14 @@ RELEASES = {"now": NOW, "before": BEFORE}
 HANG_AFTER = 3
 # How long a healthy job runs under a changed part without a verdict: several times --hang-after.
 QUIET_SECONDS = 8
+wait_for = functools.partial(processes.wait_for, seconds=40)
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module", autouse=True)
 def previous():
-    if not (PREVIOUS / "built").exists() and os.environ.get("ROLLCALL_INSTALL_LONG") != "1":
-        pytest.skip("the release before is not built; to build it:  tests/install/build_previous.sh")
     made = subprocess.run([SOURCE / "tests" / "install" / "build_previous.sh"], capture_output=True, text=True)
     assert made.returncode == 0, made.stderr
-
-
-def wait_for(condition, seconds=40):
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, f"not within {seconds} s: {condition}"
-        time.sleep(0.1)
-    return found
 
 
 class Cluster:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same sources give the same bytes in another folder.
 
-    ROLLCALL_INSTALL_LONG=1 tests/install/run.sh -k reproducible           the library and a program: minutes
-    ROLLCALL_INSTALL_TWO_FOLDERS=1 tests/install/run.sh -k reproducible    all packages: a whole build more
+    tests/run install -k reproducible                                   the library and a program: minutes
+    ROLLCALL_INSTALL_TWO_FOLDERS=1 tests/run install -k reproducible    all packages: a whole build more
     ROLLCALL_INSTALL_TWO_FOLDERS='--arch=x86_64 wheel tgz' ...             these arguments of deploy/package.sh
 """
 import os
@@ -42,8 +42,7 @@ def copy(tmp_path):
     return folder
 
 
-@pytest.mark.skipif(os.environ.get("ROLLCALL_INSTALL_LONG") != "1",
-                    reason="long: ROLLCALL_INSTALL_LONG=1 runs it")
+@pytest.mark.long
 def test_another_folder_gives_the_same_library_and_probe(copy):
     run("cmake", "--preset", "portable", cwd=copy)
     run("cmake", "--build", "--preset", "portable", "--target", *TARGETS, cwd=copy)
@@ -58,6 +57,7 @@ def sums_of(folder):
     return dict(reversed(line.split("  ")) for line in (folder / "SHA256SUMS").read_text().splitlines())
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not os.environ.get("ROLLCALL_INSTALL_TWO_FOLDERS"),
                     reason="a whole build more: ROLLCALL_INSTALL_TWO_FOLDERS=1 runs it")
 def test_another_folder_gives_the_same_packages(copy):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The static programs and the library in the userlands of other Debian releases.
 
-    ROLLCALL_INSTALL_LONG=1 tests/install/run.sh -k userlands       needs root, debootstrap and the network
+    tests/run install tests/install/test_userlands.py       needs root, debootstrap and the network
 """
 import os
 import pathlib
@@ -16,8 +16,7 @@ KEPT = PACKAGES.parent / "userlands"
 # Whether the simulated NCCL runs there: it needs glibc 2.34.
 RELEASES = {"bullseye": False, "bookworm": True, "trixie": True}
 
-pytestmark = pytest.mark.skipif(os.environ.get("ROLLCALL_INSTALL_LONG") != "1",
-                                reason="long: ROLLCALL_INSTALL_LONG=1 runs it")
+pytestmark = pytest.mark.long
 
 
 def run(*command, **options):

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A network of its own with names of its own, as a cluster has them, and the programs in it."""
+import functools
 import os
 import subprocess
-import time
 
+import processes
+
+wait_for = functools.partial(processes.wait_for, seconds=90)  # an API server takes its time
 ALONE = ["unshare", "--net", "--mount"]
 
 
@@ -11,14 +14,6 @@ def can_be_alone():
     return os.geteuid() == 0 and subprocess.run(
         [*ALONE, "sh", "-c", "ip link set lo up && mount --bind /etc/hosts /etc/hosts"],
         capture_output=True).returncode == 0
-
-
-def wait_for(condition, seconds=90):
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"the condition was not met within {seconds} s"
-        time.sleep(0.2)
-    return found
 
 
 class Network:

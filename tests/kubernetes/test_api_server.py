@@ -13,7 +13,8 @@ from network import can_be_alone, wait_for
 from pods import PODS
 from test_chart import FOREIGN, VALUES
 
-pytestmark = [pytest.mark.skipif(bool(why_not()), reason=why_not() or "it is there"),
+pytestmark = [pytest.mark.long,
+              pytest.mark.skipif(bool(why_not()), reason=why_not() or "it is there"),
               pytest.mark.skipif(not can_be_alone(), reason="needs root, and network and mount namespaces")]
 WITH_WEBHOOK = {"injection": {"mode": "webhook"}, "daemon": {"events": True, "hangAfter": "3s"}}
 

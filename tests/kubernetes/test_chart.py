@@ -73,7 +73,8 @@ def documents_for(name, version):
     return render(values, version=version, apis=apis)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", [*(pytest.param(version, marks=pytest.mark.long) for version in VERSIONS[:-1]),
+                                     VERSIONS[-1]])
 @pytest.mark.parametrize("name", VALUES)
 def test_all_objects_are_valid(name, version):
     documents = documents_for(name, version)

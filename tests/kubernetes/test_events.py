@@ -13,6 +13,7 @@ import time
 import pytest
 from conftest import BUILD, ROLLCALL, check, find, render, write_secret
 
+pytestmark = pytest.mark.long
 POD_UID = "6f1c2a34-0b5d-4e6f-8a9b-0123456789ab"
 TOKEN = "eyJhbGciOiJSUzI1NiJ9.token-of-the-daemon.sig"
 

@@ -15,6 +15,7 @@ import pytest
 from conftest import BUILD, ROOT
 from network import wait_for
 
+pytestmark = pytest.mark.long
 METHOD = "/datamodels.PlatformConnector/HealthEventOccurredV1"
 
 
@@ -110,7 +111,7 @@ def test_a_node_with_broken_hardware_is_marked_until_the_hang_is_over(start, tmp
         assert part in mark, mark
     before = len(broken)
     kill(cluster.job)
-    wait_for(lambda: len(broken) > before, 120)
+    wait_for(lambda: len(broken) > before, seconds=120)
     end = broken[before]
     entity = re.search(r"entityValue: .+", mark)[0]
     assert "isHealthy: true" in end and entity in end and "isFatal" not in end

@@ -15,6 +15,7 @@ import pytest
 from conftest import POLICY_API, check, find, load, render
 from pods import PODS
 
+pytestmark = pytest.mark.long
 SETTINGS = [{}, {"tenant": "none"}, {"tenant": "ml-platform", "segmentsSize": "1Gi",
                                      "gpuResources": ["nvidia.com/gpu", "amd.com/*"]}]
 

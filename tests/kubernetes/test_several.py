@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several daemons with the flags and certificates of the chart, under the names that the cluster's DNS
 would have, on one PostgreSQL: they trust each other, and each answers for all."""
-import os
 import pathlib
 import re
 import shutil
@@ -20,6 +19,7 @@ VALUES = {"daemon": {"replicas": 3, "storeSecret": "rollcall-store", "hangAfter"
 NAMES = "".join(f"127.0.0.{i + 1} rollcall-daemon-{i}.rollcall-daemons.rollcall.svc rollcall-daemons.rollcall.svc\n"
                 for i in range(3))
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.skipif(POSTGRES is None, reason="no PostgreSQL server is installed:  apt-get install postgresql"),
     pytest.mark.skipif(not can_be_alone(), reason="needs root, and network and mount namespaces")]
 

@@ -16,6 +16,8 @@ import sysconfig
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parent.parent
 BUILD = pathlib.Path(os.environ["ROLLCALL_BUILD"])
@@ -51,7 +53,7 @@ def package(request):
         if not WRAPPER.exists():
             pytest.skip("SGLang's wheel is for Python 3.11 and newer")
         if not TORCH_PYTHON.exists():
-            pytest.skip("SGLang's wrapper imports torch; to have it:  deploy/setup_torch.sh")
+            pytest.skip("SGLang's wrapper imports torch; to have it:  deploy/setup_parts.sh torch")
     return request.param
 
 

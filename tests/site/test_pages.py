@@ -5,12 +5,12 @@ import pathlib
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import time
 
 import pytest
 from conftest import ROOT
+from processes import free_port
 
 BUILD = pathlib.Path(os.environ["ROLLCALL_BUILD"])
 ROLLCALL = BUILD / "bin" / "rollcall"
@@ -50,12 +50,6 @@ def test_the_demo_says_what_the_page_shows(tmp_path):
     # Advice on the load of this machine, which another one has not.
     assert [line for line in lines if line not in settled(said.stdout + said.stderr)] == []
     assert (list((tmp_path / "rollcall-reports").glob("*/report.html")))
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @pytest.fixture

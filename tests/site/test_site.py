@@ -3,7 +3,6 @@
 import html.parser
 import re
 import subprocess
-import sys
 import urllib.parse
 
 import pytest

@@ -11,6 +11,8 @@ import socket
 import subprocess
 import time
 
+from processes import free_ports
+
 BUILD = pathlib.Path(os.environ["ROLLCALL_BUILD"])
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SLURM = ROOT / "deploy" / "slurm"
@@ -29,22 +31,12 @@ def why_not():
     path = ":".join(USERLAND + folder for folder in ("/usr/sbin", "/usr/bin", "/sbin", "/bin"))
     missing = [name for name in NEEDED if shutil.which(name, path=path) is None]
     if missing:
-        return f"needs {', '.join(missing)}: deploy/setup_slurm.sh"
+        return f"needs {', '.join(missing)}: deploy/setup_parts.sh slurm"
     if os.geteuid() != 0:
         return "needs root, for pid and mount namespaces and the users of jobs"
     can = subprocess.run(["unshare", "--pid", "--mount", "--fork", "--mount-proc", "true"],
                          capture_output=True)
     return "" if can.returncode == 0 else "this system permits no pid and mount namespaces"
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 CONFIG = """\

@@ -11,7 +11,7 @@ from cluster import BUILD, SLURM
 LMOD = "/usr/share/lmod/lmod/libexec/lmod"
 JEMALLOC = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
 
-needs_lmod = pytest.mark.skipif(not os.path.exists(LMOD), reason="needs lmod: deploy/setup_slurm.sh")
+needs_lmod = pytest.mark.skipif(not os.path.exists(LMOD), reason="needs lmod: deploy/setup_parts.sh slurm")
 
 
 def load_module(tmp_path, kind, *commands, library=None):
@@ -99,7 +99,7 @@ def test_the_mount_names_the_folder_of_the_library():
 
 def test_the_plugin_compiles_without_a_warning(tmp_path):
     if not os.path.exists("/usr/include/slurm/spank.h"):
-        pytest.skip("needs slurm/spank.h: deploy/setup_slurm.sh")
+        pytest.skip("needs slurm/spank.h: deploy/setup_parts.sh slurm")
     done = subprocess.run([SLURM / "build.sh", tmp_path / "plugin.so"], capture_output=True, text=True,
                           env={**os.environ, "CFLAGS": "-Werror -Wconversion"}, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")

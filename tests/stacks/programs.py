@@ -200,7 +200,7 @@ def start_python(version):
 def start_torch(_, __):
     python = ROOT / "build" / "torch-venv" / "bin" / "python"
     if not python.exists():
-        raise Missing("there is no build/torch-venv (deploy/setup_torch.sh makes it)")
+        raise Missing("there is no build/torch-venv (deploy/setup_parts.sh torch makes it)")
     return Started([python, SOURCES / "threads.py"])
 
 
@@ -222,10 +222,14 @@ def start_daemon(build, scratch):
                     f"--report-dir={scratch}/reports"], 3)
 
 
-PROGRAMS = {
+OURS = {
     "frames that are hard to unwind": start_frame_victim,
     "blocked threads": start_stack_victim,
     "a static program with musl": start_musl,
+    "gRPC server in C++": start_daemon,
+}
+PROGRAMS = {
+    **OURS,
     "Chromium": start_chromium,
     "JVM": start_java,
     "Node": start_node,
@@ -237,5 +241,4 @@ PROGRAMS = {
     **{f"Python 3.{minor}": start_python(f"3.{minor}") for minor in range(8, 15)},
     "PyTorch": start_torch,
     "gRPC server in Python": start_grpc,
-    "gRPC server in C++": start_daemon,
 }

@@ -20,7 +20,8 @@ def start(name, scratch):
         pytest.skip(str(missing))
 
 
-@pytest.mark.parametrize("name", programs.PROGRAMS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in programs.OURS else pytest.mark.long)
+                                  for name in programs.PROGRAMS])
 def test_no_thread_has_fewer_frames(name, tmp_path):
     program = start(name, tmp_path)
     try:

@@ -5,7 +5,6 @@ Each hang has a twin, the same program with --fixed, which ends with 0 and witho
 """
 
 import dataclasses
-import functools
 import os
 import re
 import sys
@@ -25,7 +24,6 @@ class Case:
     culprits: tuple
     advice: tuple  # the pieces of which one must come first
     ranks: int = 4
-    short: bool = False  # part of the short run
     at: str = "line"  # "" where the culprit has no place: it has ended
     defect: str = ""  # what is wrong today, in the verdict or the first advice; not asserted
 
@@ -93,31 +91,25 @@ class FrameworkRun(Run):
             [*server.launcher(ranks), *script])
 
 
-@functools.cache
-def is_long():
-    return os.environ.get("ROLLCALL_FRAMEWORKS_LONG") == "1"
-
-
 LOOPS = [
     Case("loops.swallowed_error", "argument_mismatch", (1,), ("skipped-call", "uneven-inputs")),
-    Case("loops.continue_on_nan", "argument_mismatch", (2,), ("skipped-call", "uneven-inputs"),
-         short=True),
+    Case("loops.continue_on_nan", "argument_mismatch", (2,), ("skipped-call", "uneven-inputs")),
     Case("loops.early_stopping", "argument_mismatch", (3,), ("uneven-inputs",)),
     Case("loops.out_of_memory", "rank_died", (3,), ("killed",), at=""),
-    Case("loops.stalled_worker", "missing_rank", (1,), ("data-loader",), short=True),
+    Case("loops.stalled_worker", "missing_rank", (1,), ("data-loader",)),
     Case("loops.stuck_in_compile", "missing_rank", (2,), ("compiles-alone",)),
     Case("loops.slow_download", "missing_rank", (1,), ("downloads-alone",)),
     Case("loops.breakpoint_left", "missing_rank", (0,), ("debugger-prompt",)),
     Case("loops.upload_waits", "missing_rank", (0,),
-         ("waits-for-a-thread", "look-at-absent-rank"), short=True),
+         ("waits-for-a-thread", "look-at-absent-rank")),
     Case("loops.collective_in_log", "argument_mismatch", (0,),
          ("logs-alone", "collective-on-one-rank", "extra-call")),
 ]
 FSDP2 = [
     Case("fsdp2.full_tensor_in_log", "argument_mismatch", (0,),
-         ("logs-alone", "collective-on-one-rank", "extra-call"), short=True),
+         ("logs-alone", "collective-on-one-rank", "extra-call")),
     Case("fsdp2.clips_alone", "operation_mismatch", (2,),
-         ("clips-alone", "extra-call"), short=True),
+         ("clips-alone", "extra-call")),
     Case("fsdp2.saves_on_rank0", "operation_mismatch", (0,), ("rank0-only-checkpoint",)),
     Case("fsdp2.validates_on_rank0", "argument_mismatch", (0,), ("validates-alone", "extra-call")),
     Case("fsdp2.skips_backward", "argument_mismatch", (1,), ("skipped-call",)),
@@ -140,12 +132,12 @@ PIPELINES = [
 ]
 CHECKPOINTS = [
     Case("checkpoints.dcp_on_rank0", "operation_mismatch", (0,),
-         ("rank0-only-checkpoint", "extra-call"), short=True),
+         ("rank0-only-checkpoint", "extra-call")),
     Case("checkpoints.writer_waits", "missing_rank", (2,), ("saves-alone", "waits-for-a-thread")),
     Case("checkpoints.load_fails_on_one", "operation_mismatch", (3,), ("skipped-call",)),
 ]
 OBJECTS = [
-    Case("objects.other_source", "argument_mismatch", (3,), ("root-differs",), short=True),
+    Case("objects.other_source", "argument_mismatch", (3,), ("root-differs",)),
     Case("objects.nothing_to_gather", "operation_mismatch", (1,), ("skipped-call",)),
     Case("objects.reports_its_error", "operation_mismatch", (2,), ("extra-call",)),
     Case("objects.new_group_on_some", "init_incomplete", (2, 3),
@@ -153,13 +145,12 @@ OBJECTS = [
     Case("objects.rank_in_no_group", "missing_rank", (2,),
          ("waits-for-a-thread", "init-order", "look-at-who-has-not-joined")),
     Case("objects.computes_on_rank0", "argument_mismatch", (0,),
-         ("metric-on-some-ranks",), short=True),
+         ("metric-on-some-ranks",)),
     Case("objects.other_metric", "argument_mismatch", (2,), ("metric-on-some-ranks", "extra-call")),
 ]
 ACCELERATE = [
     Case("with_accelerate.waits_on_main_process", "argument_mismatch", (0,), ("extra-call",)),
-    Case("with_accelerate.gathers_on_main_process", "operation_mismatch", (0,), ("extra-call",),
-         short=True),
+    Case("with_accelerate.gathers_on_main_process", "operation_mismatch", (0,), ("extra-call",)),
     Case("with_accelerate.breaks_alone", "argument_mismatch", (2,), ("uneven-inputs",)),
     Case("with_accelerate.uneven_gather", "argument_mismatch", (3,), ("uneven-inputs",)),
 ]
@@ -172,8 +163,7 @@ TRAINER = [
 ]
 LIGHTNING = [
     Case("with_lightning.logs_on_rank_zero", "argument_mismatch", (0,),
-         ("metric-on-some-ranks", "logs-alone"),
-         short=True),
+         ("metric-on-some-ranks", "logs-alone")),
     Case("with_lightning.saves_on_rank_zero", "operation_mismatch", (0,),
          ("rank0-only-checkpoint", "extra-call")),
     Case("with_lightning.stops_alone_in_lightning", "operation_mismatch", (2,),
@@ -181,8 +171,7 @@ LIGHTNING = [
 ]
 DEEPSPEED = [
     Case("with_deepspeed.skips_an_expert", "operation_mismatch", (1,), ("skipped-call",)),
-    Case("with_deepspeed.gathers_on_rank0", "argument_mismatch", (0,), ("extra-call",),
-         short=True),
+    Case("with_deepspeed.gathers_on_rank0", "argument_mismatch", (0,), ("extra-call",)),
     Case("with_deepspeed.zero_saves_on_rank0", "operation_mismatch", (0,),
          ("rank0-only-checkpoint", "extra-call")),
     Case("with_deepspeed.stage_without_data", "unmatched_p2p", (3,),

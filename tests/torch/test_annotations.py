@@ -3,9 +3,11 @@
 
 import re
 
+import pytest
 from hang_cases import HERE, Hang, Run, last
 
 ANNOTATED = Hang("annotated", "annotated/train.py", "argument_mismatch", last, "", "", "")
+pytestmark = pytest.mark.long
 GUIDE = HERE.parent.parent / "docs" / "operating.md"
 
 

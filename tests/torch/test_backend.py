@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests the backend of tests/torch/backend and the scripts that hang.
 
-Run by tests/torch/run.sh, which puts the simulated NCCL on the library path. One
+Run by tests/run, which puts the simulated NCCL on the library path. One
 job of four ranks makes all checks of collectives.py; each is a test here.
 """
 
@@ -18,6 +18,8 @@ import pytest
 from rollcall_torch_nccl import cuda
 
 import collectives
+
+pytestmark = pytest.mark.long
 
 HERE = pathlib.Path(__file__).parent
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "4"]

@@ -4,6 +4,8 @@
 import pytest
 from framework_cases import FrameworkRun, Server, lacks_packages
 
+pytestmark = pytest.mark.long
+
 PROGRAMS = {"with_callbacks.lightning_validates": "validation",
             "with_callbacks.trainer_evaluates": "evaluation"}
 
@@ -11,7 +13,7 @@ PROGRAMS = {"with_callbacks.lightning_validates": "validation",
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     if lacks_packages("with_callbacks"):
-        pytest.skip("no frameworks; to have them:  deploy/setup_frameworks.sh")
+        pytest.skip("no frameworks; to have them:  deploy/setup_parts.sh frameworks")
     made = Server(tmp_path_factory.mktemp("server"), PROGRAMS)
     yield made
     made.stop()

@@ -8,6 +8,8 @@ import pytest
 
 from hang_cases import HERE, Hang, Run
 
+pytestmark = pytest.mark.long
+
 SCRIPT = "crashes/train.py"
 RAISED = next(number for number, line in
               enumerate((HERE / SCRIPT).read_text().splitlines(), start=1)

@@ -2,7 +2,7 @@
 """Real programs of many frameworks: each hang gets its verdict, its fixed twin and the ordinary
 programs get none.
 
-    ROLLCALL_FRAMEWORKS_LONG=1 tests/torch/run.sh build/release -k frameworks     all; else a dozen
+    tests/run frameworks
 
 The last lines say how often the first piece of advice fits.
 """
@@ -11,13 +11,9 @@ import re
 
 import pytest
 
-from framework_cases import (CASES, HEALTHY, FrameworkRun, Server, is_long, lacks_packages,
-                             starts_its_ranks)
+from framework_cases import (CASES, HEALTHY, FrameworkRun, Server, lacks_packages, starts_its_ranks)
 
-chosen = [case for case in CASES if case.short or is_long()]
-
-
-ordinary = [name for name in HEALTHY if is_long()] or HEALTHY[:1]
+pytestmark = pytest.mark.long
 
 
 def program_of(item):
@@ -35,7 +31,7 @@ def start(request, tmp_path_factory):
 
     def run(program, work, *arguments, **options):
         if lacks_packages(program):
-            pytest.skip("no frameworks; to have them:  deploy/setup_frameworks.sh")
+            pytest.skip("no frameworks; to have them:  deploy/setup_parts.sh frameworks")
         work.mkdir(exist_ok=True)
         return FrameworkRun(server, program, work, *arguments, **options).go()
 
@@ -63,7 +59,7 @@ def judge(case, run):
     return ""
 
 
-@pytest.mark.parametrize("case", chosen, ids=lambda case: case.program)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.program)
 def test_the_verdict(case, start, tmp_path, record_property):
     run = start(case.program, tmp_path / "1", case.ranks)
     if lacks_stacks(run):
@@ -82,7 +78,7 @@ def test_the_verdict(case, start, tmp_path, record_property):
     assert fits, verdict["advice"]
 
 
-@pytest.mark.parametrize("case", chosen, ids=lambda case: case.program)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.program)
 def test_fixed_it_is_healthy(case, start, tmp_path):
     run = start(case.program, tmp_path, case.ranks, fixed=True, hang_after="15s")
     assert run.exit_code == 0, run.output
@@ -90,7 +86,7 @@ def test_fixed_it_is_healthy(case, start, tmp_path):
     assert run.said == [] and run.incidents == []
 
 
-@pytest.mark.parametrize("program", ordinary)
+@pytest.mark.parametrize("program", HEALTHY)
 def test_an_ordinary_program_gets_no_verdict(program, start, tmp_path):
     run = start(program, tmp_path, hang_after="15s")
     assert run.exit_code == 0, run.output

@@ -15,7 +15,9 @@ import pytest
 from hang_cases import HANGS, Run, by_name, meanwhile, middle
 
 
-@pytest.mark.parametrize("hang", HANGS, ids=lambda hang: hang.name)
+# A name with a colon is another form of one of the five.
+@pytest.mark.parametrize("hang", [
+    pytest.param(hang, id=hang.name, marks=pytest.mark.long if ":" in hang.name else ()) for hang in HANGS])
 def test_the_verdict(hang, tmp_path):
     run = Run(hang, tmp_path).go()
     assert run.exit_code in (75, 1), run.output  # 1: torchrun was quicker to end it
@@ -38,6 +40,7 @@ def test_the_verdict(hang, tmp_path):
     assert places or culprit["error"], verdict["waiting_at"]
 
 
+@pytest.mark.long
 def test_the_tensors_shapes_are_told(tmp_path):
     run = Run(by_name("uneven-inputs: last batch"), tmp_path).go()
     verdict = run.incidents[0]["verdicts"][0]
@@ -46,6 +49,7 @@ def test_the_tensors_shapes_are_told(tmp_path):
     assert "as [24, 2]" in verdict["summary"] and "as [64, 2]" in verdict["summary"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hang", HANGS, ids=lambda hang: hang.name)
 def test_fixed_it_is_healthy_and_computes_the_same(hang, forks, tmp_path):
     losses = []
@@ -72,6 +76,7 @@ def with_lock(then):
     return dataclasses.replace(by_name("init-order"), upset=upset)
 
 
+@pytest.mark.long
 def test_a_rank_that_comes_late_is_said_to_have_come(tmp_path):
     def release_after_the_report(run, lock):
         deadline = time.monotonic() + 60
@@ -87,6 +92,7 @@ def test_a_rank_that_comes_late_is_said_to_have_come(tmp_path):
     assert [culprit["rank"] for culprit in incident["verdicts"][0]["culprits"]] == [middle(4)]
 
 
+@pytest.mark.long
 def test_a_rank_that_dies_while_loading_is_named_before_torchrun_is_done(tmp_path):
     def kill(run, lock):
         run.wait_for("model loaded", count=3)

@@ -11,6 +11,8 @@ from hang_cases import HERE, Hang, Run
 sys.path.insert(0, str(HERE / "healthy"))
 from jobs import JOBS  # noqa: E402
 
+pytestmark = pytest.mark.long
+
 
 def run(name, work, rollcall, forks, flags=(), limit=150):
     work.mkdir()

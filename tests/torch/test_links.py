@@ -17,6 +17,8 @@ import json, pathlib, struct, sys
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from wandb.proto import wandb_internal_pb2
 
+pytestmark = pytest.mark.long
+
 def records(data):
     # LevelDB's log, in blocks of 32 KiB, behind a header of 7 bytes.
     at, whole = 7, b""
@@ -54,7 +56,7 @@ print(json.dumps(found))
 @pytest.fixture(scope="module", autouse=True)
 def trackers():
     if not PYTHON.exists():
-        pytest.skip("no frameworks; to have them:  deploy/setup_frameworks.sh")
+        pytest.skip("no frameworks; to have them:  deploy/setup_parts.sh frameworks")
 
 
 def run(work, *flags):

@@ -16,6 +16,8 @@ PYTHON = HERE.parent.parent / "python"
 RANKS = f"""
 import subprocess
 
+pytestmark = pytest.mark.long
+
 def start(program, more=()):
     return subprocess.run(["{BUILD}/tests/ranks", "-n", "3", *more, "--", "{BUILD}/tests/" + program])
 """

@@ -15,6 +15,8 @@ import pytest
 
 from hang_cases import BUILD, HERE, by_name
 
+pytestmark = pytest.mark.long
+
 TUTORIAL = HERE.parent.parent / "docs" / "tutorial.md"
 BLOCK = re.compile(r"<!-- checked: (?P<name>\S+) -->\n```console\n\$ (?P<command>.*)\n"
                    r"(?P<output>(?:(?!```).*\n)*)```\n")

@@ -17,7 +17,7 @@ if [ ! -e "$ROLLCALL_BUILD/sim/libnccl.so.2" ]; then
   echo "  build it:  cmake --preset release && cmake --build --preset release" >&2
   exit 1
 fi
-"$root/deploy/setup_torch.sh"
+"$root/deploy/setup_parts.sh" torch
 # DeepSpeed compiles an extension at its first use. A process that is killed meanwhile leaves a lock,
 # for which all others wait without end; so it is compiled here, and a lock left over is removed.
 export TORCH_EXTENSIONS_DIR=$root/build/torch-venv/extensions

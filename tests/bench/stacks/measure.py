@@ -141,7 +141,7 @@ def main():
                             [str(torchrun), "--nproc-per-node=2", str(HERE / "torch_target.py")],
                             1, r"\bstand_in_leaf\b", True))
         else:
-            print("PyTorch: left out, tests/torch/run.sh sets it up")
+            print("PyTorch: left out, deploy/setup_parts.sh torch sets it up")
         for name, command, frames, frame, has_python in targets:
             of_a_job = {"TICKER_RANK": "0"} if "torchrun" in command[0] else {}
             target = Target(name, command, frames, frame, {**env, **of_a_job}, has_python)
