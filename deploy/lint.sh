@@ -79,7 +79,7 @@ else
   check clang-format "$sources" clang-format --dry-run --Werror --ferror-limit=1
   check ruff "$python" ruff check --quiet
 fi
-check shellcheck "$shell" shellcheck --external-sources
+check shellcheck "$shell" shellcheck
 
 # The sources of the build, also those that its unity files include.
 sources_of_build() {

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several daemons with the flags and certificates of the chart, under the names that the cluster's DNS
 would have, on one PostgreSQL: they trust each other, and each answers for all."""
-import os
 import pathlib
 import re
 import shutil
