@@ -336,14 +336,14 @@ def test_the_page_of_versions_has_the_numbers_of_the_sources():
     def number(name, pattern):
         return re.search(pattern, read(name))[1]
 
-    sqlite = "daemon/store/sqlite_history.cc"
+    sqlite = "daemon/history/sqlite_history.cc"
     dumps = re.search(r"dump versions (\S+) to (\S+),", read("cli/flight_recorder/dump.h"))
     assert [row[2] for row in rows(section(read("docs/compatibility.md"), "The numbers"))] == [
         number("interpose/segment.h", r"kLayoutVersion = (\d+);"),
-        number("agent/agent.cc", r"kProtocol = (\d+);"),
+        number("agent/link/agent.cc", r"kProtocol = (\d+);"),
         number(sqlite, r"kCompatibleWith = (\d+);"),
         number(sqlite, r"kLayout = (\d+);"),
-        number("daemon/store/postgres_layout.h", r"kPostgresLayout = (\d+);"),
+        number("daemon/history/postgres_layout.h", r"kPostgresLayout = (\d+);"),
         f"{dumps[1]} to {dumps[2]}"]
 
 
