@@ -45,7 +45,7 @@ as_root() {
 # and that are not installed.
 missing_packages() {
   local package
-  for package in $(sed -e 's/#.*//' "$1" | awk 'NF { print $1 }'); do
+  sed -e 's/#.*//' "$1" | awk 'NF { print $1 }' | while read -r package; do
     case $(dpkg-query -W -f '${db:Status-Abbrev}' "$package" 2> /dev/null) in
       ii* | hi*) ;;
       *) echo "$package" ;;

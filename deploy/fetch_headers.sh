@@ -17,8 +17,8 @@ cuda_cccl=nvidia-cuda-cccl==13.0.85  # nv/target, which cuda_fp16.h includes
 
 target=build/headers
 stamp=$target/versions
-pins="$nccl $cuda_runtime $cuda_crt $cuda_cccl"
-if [ "$(cat "$stamp" 2>/dev/null)" = "$pins" ] && [ -e "$target/nccl_symbols" ]; then exit 0; fi
+pins=("$nccl" "$cuda_runtime" "$cuda_crt" "$cuda_cccl")
+if [ "$(cat "$stamp" 2>/dev/null)" = "${pins[*]}" ] && [ -e "$target/nccl_symbols" ]; then exit 0; fi
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -26,8 +26,8 @@ trap 'rm -rf "$scratch"' EXIT
 if ! "$(system_python)" -m pip download --quiet --no-deps --only-binary=:all: \
     --platform manylinux_2_28_x86_64 --platform manylinux_2_27_x86_64 \
     --platform manylinux_2_18_x86_64 --platform manylinux2014_x86_64 \
-    -d "$scratch" $pins; then
-  fail "cannot fetch the NCCL and CUDA headers from PyPI ($pins)" \
+    -d "$scratch" "${pins[@]}"; then
+  fail "cannot fetch the NCCL and CUDA headers from PyPI (${pins[*]})" \
     "if you have the headers, set NCCL_HOME and CUDA_HOME and run this again"
 fi
 mkdir -p "$target"
@@ -40,4 +40,4 @@ for wheel in pathlib.Path(sys.argv[1]).glob("*.whl"):
         z.extractall(sys.argv[1], [n for n in z.namelist() if n.endswith("/libnccl.so.2")])
 PY
 nm -D --defined-only "$scratch/nvidia/nccl/lib/libnccl.so.2" > "$target/nccl_symbols"
-echo "$pins" > "$stamp"
+echo "${pins[*]}" > "$stamp"

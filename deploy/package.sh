@@ -54,14 +54,14 @@ if [ ${#processors[@]} = 0 ]; then
 fi
 
 # select_processor PROCESSOR: sets the variables below; fails for one that this machine cannot build for.
-preset= tree= architecture= emulator=
+preset='' tree='' architecture='' emulator=''
 select_processor() {
   case $1 in
     x86_64) architecture=amd64 ;;
     aarch64) architecture=arm64 ;;
     *) fail "there are no packages for the processor $1" "deploy/package.sh --arch=x86_64" ;;
   esac
-  preset=portable tree=$root/$output/tree emulator=
+  preset=portable tree=$root/$output/tree emulator=''
   [ "$1" != "$here" ] || return 0
   [ "$1 $here" = "aarch64 x86_64" ] || fail "on $here there are no libraries for $1" "deploy/package.sh"
   [ -f build/arm64/fetched ] || deploy/fetch_arm64.sh
@@ -92,6 +92,7 @@ make_wheel() {
 make_packages() {
   local format=$1 package
   shift
+  # shellcheck disable=SC2031  # the VERSION that a subshell of common.sh reads is another one
   export TREE=$tree SERVICES=$root/$output/services VERSION=$version ARCHITECTURE=$architecture
   for package in "$@"; do
     "$venv/bin/python" deploy/package/nfpm_config.py "deploy/package/$package.yaml" "$format" > "$output/nfpm.yaml"

@@ -192,11 +192,13 @@ int CreateFile(uint64_t start_time, uint64_t own_namespace) {
   for (int n = 0; n < kMostNames; ++n) {
     if (!NameFile(start_time, n)) return -1;
     int fd = open(segment_path, flags, 0600);
-    if (fd < 0 && errno == EEXIST && IsFromEarlierExec(own_namespace)) {
+    bool is_taken = fd < 0 && errno == EEXIST;
+    if (is_taken && IsFromEarlierExec(own_namespace)) {
       unlink(segment_path);
       fd = open(segment_path, flags, 0600);
+      is_taken = fd < 0 && errno == EEXIST;
     }
-    if (fd >= 0 || errno != EEXIST) return fd;
+    if (!is_taken) return fd;
   }
   return -1;
 }

@@ -320,7 +320,8 @@ void Collector::AddWarning(const std::string& warning) {
   if (reported_warnings_.insert(warning).second) warnings_.push_back(warning);
 }
 
-void Collector::RetryOrGiveUp(const std::string& name, int64_t now_ns, absl::Status why) {
+void Collector::RetryOrGiveUp(const std::string& name, int64_t now_ns,
+                              const absl::Status& why) {
   OpenAttempt& tried = unreadable_.emplace(name, OpenAttempt{now_ns, now_ns}).first->second;
   if (options_.live && now_ns - tried.first_ns < kGiveUpAfter) return;
   if (options_.live && absl::IsUnavailable(why)) {

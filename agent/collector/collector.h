@@ -114,7 +114,7 @@ class Collector {
   bool IsDeleted(const std::string& name, const std::shared_ptr<SegmentReader>& reader) const;
   void AddWarning(const std::string& warning);
   void OpenSegment(const std::string& name, int64_t now_ns);
-  void RetryOrGiveUp(const std::string& name, int64_t now_ns, absl::Status why);
+  void RetryOrGiveUp(const std::string& name, int64_t now_ns, const absl::Status& why);
   bool HasRoomFor(ProcessId id, size_t bytes) const;
   void LeaveOut(const std::string& name, int64_t now_ns);
   size_t CountLeftOut() const;

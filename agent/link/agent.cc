@@ -180,7 +180,7 @@ class Agent::Link {
 };
 
 Agent::Agent(AgentOptions options, std::shared_ptr<grpc::ChannelInterface> channel)
-    : Agent(std::move(options), [channel] { return channel; }) {}
+    : Agent(std::move(options), [channel = std::move(channel)] { return channel; }) {}
 
 Agent::Agent(AgentOptions options, ChannelSource channels)
     : options_(std::move(options)),

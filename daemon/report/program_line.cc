@@ -65,6 +65,7 @@ bool IsDull(absl::string_view function) {
   absl::string_view name = function;
   if (local != absl::string_view::npos) name = function.substr(local + 9);
   name = name.substr(name.rfind('.') + 1);
+  // clang-format off
   for (const absl::string_view dull :
        {"_wrapped_call_impl", "_call_impl", "wrapper", "wrapped", "wrapped_func", "inner", "_fn",
         "decorate_context", "fsdp_hook_wrapper", "wrapped_fn", "_fn_wrapper", "<lambda>", "helper",
@@ -73,6 +74,7 @@ bool IsDull(absl::string_view function) {
         "auto_init_wrapper"}) {
     if (name == dull) return true;
   }
+  // clang-format on
   if (is_method) return absl::StartsWith(function, "_GeneratorContextManager.");
   return name == "__call__" || name == "__enter__" || name == "__exit__" || name == "<module>";
 }
@@ -129,6 +131,7 @@ std::string BuiltIn(absl::string_view function) {
   struct Known {
     absl::string_view function, name;
   };
+  // clang-format off
   static constexpr Known kKnown[] = {
       {"lock_PyThread_acquire_lock", "lock.acquire"}, {"rlock_acquire", "RLock.acquire"},
       {"time_sleep", "time.sleep"},                   {"pysleep", "time.sleep"},
@@ -146,6 +149,7 @@ std::string BuiltIn(absl::string_view function) {
       {"fsync", "os.fsync"},                          {"poll", "poll"},
       {"read", "file.read"},                          {"write", "file.write"},
   };
+  // clang-format on
   if (!absl::ConsumePrefix(&function, "__libc_")) absl::ConsumePrefix(&function, "__");
   for (const Known& known : kKnown) {
     if (function == known.function) return std::string(known.name);

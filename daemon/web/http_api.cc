@@ -339,6 +339,7 @@ std::string ObjectOfAcknowledgement(const QuerySource& /*queries*/,
 
 }  // namespace
 
+// clang-format off
 const std::vector<ApiRoute> kApiRoutes = {
     {"/api/v1/status", &Status, "job", false,
      {"job", "tenant", "attempt", "offset", "limit"}},
@@ -371,10 +372,12 @@ const std::vector<ApiRoute> kApiRoutes = {
     {"/api/v1/silences", &ListSilences, "", false,
      {}},
     {"/api/v1/silence", nullptr, "", true,
-     {"tenant", "job", "host", "cause", "for", "comment"}, "silence", &ObjectOfSilence, &AddSilence},
+     {"tenant", "job", "host", "cause", "for", "comment"}, "silence", &ObjectOfSilence,
+     &AddSilence},
     {"/api/v1/silence/end", nullptr, "", true,
      {"id"}, "end silence", &ObjectOfEnd, &EndSilence},
 };
+// clang-format on
 
 std::string QueryParameters::Get(const std::string& name) const {
   for (const auto& [known, value] : values_) {

@@ -13,9 +13,9 @@
 
 #include "absl/status/statusor.h"
 
-typedef struct ssl_ctx_st SSL_CTX;
-typedef struct ssl_st SSL;
-typedef struct x509_st X509;
+using SSL_CTX = struct ssl_ctx_st;
+using SSL = struct ssl_st;
+using X509 = struct x509_st;
 
 namespace rollcall {
 

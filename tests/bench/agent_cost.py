@@ -25,7 +25,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "fleet"))
-from fleet_case import Daemon  # noqa: E402
+from fleet_case import Daemon
 
 JOB = "agent-cost"
 TARGET_CPU_PERCENT, TARGET_START_MS, TARGET_MEMORY_MIB = 0.5, 50, 40

@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "torch"))
-from hang_cases import HANGS, Run  # noqa: E402
+from hang_cases import HANGS, Run
 
 LIMIT_SECONDS = 20
 # Messages of PyTorch when a job ends for another reason than the hang.

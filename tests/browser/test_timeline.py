@@ -12,7 +12,7 @@ from conftest import ask, e2e
 from playwright.sync_api import expect
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "e2e"))
-import trace_format  # noqa: E402
+import trace_format
 
 UNITS = {"min": 60, "s": 1, "ms": 1e-3, "µs": 1e-6}
 
@@ -135,7 +135,7 @@ def test_keys_and_the_pointer_say_what_a_call_is(timeline, daemon):
     canvas.press("ArrowDown")
     waits = calls[-1]
     name = f"{waits['call']['operation']} #{int(waits['call']['position'])}"
-    expect(details).to_contain_text(f"rank 0 · ")
+    expect(details).to_contain_text("rank 0 · ")
     expect(details).to_contain_text(name)
     expect(details).to_contain_text("waits")
     canvas.press("p")

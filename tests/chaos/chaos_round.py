@@ -80,7 +80,9 @@ class Round:
         return thing
 
     def _start(self):
-        keep = lambda thing, how="close": self._later(thing, getattr(thing, how))
+        def keep(thing, how="close"):
+            return self._later(thing, getattr(thing, how))
+
         hosts = range(self.schedule.hosts)
         self.receiver = keep(Receiver((self.address, 9600)))
         self.disk = keep(Disk(self.folder / "disk"), "end")
@@ -102,8 +104,10 @@ class Round:
 
     def _disturb(self):
         begun = time.monotonic()
-        thread_at = lambda at, act, what: threading.Thread(target=self._at,
-                                                           args=(begun, at, act, what))
+
+        def thread_at(at, act, what):
+            return threading.Thread(target=self._at, args=(begun, at, act, what))
+
         threads = [thread_at(d.at, self._disturb_by, d) for d in self.schedule.disturbances]
         if self.schedule.fault:
             fault = self.schedule.fault

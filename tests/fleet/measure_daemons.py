@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints what one, two and three daemons on one PostgreSQL cost under the same load.
 
-    tests/fleet/measure_daemons.py [BUILD_DIR] [--daemons=1,2,3] [--jobs=100] [--ranks=100] [--seconds=85] [--start-within=5]
+    tests/fleet/measure_daemons.py [BUILD_DIR] [--daemons=1,2,3] [--jobs=100] [--ranks=100]
+                                   [--seconds=85] [--start-within=5]
 
 The machine runs the load and PostgreSQL as well. Some jobs hang: each must have one incident. At the end one
 of several daemons is killed, and the others take its jobs.

@@ -165,8 +165,8 @@ def test_a_webhook_that_is_away_holds_up_no_pod(server, release):
     start_webhook(server)
     again = copy.deepcopy(pod)
     again["metadata"]["name"] = "with-webhook"
-    wait_for(lambda: server.create(again) and is_injected(server.get("pod", "with-webhook", "ml")) or
-             server.must("delete", "pod", "with-webhook", "--namespace=ml", "--grace-period=0", "--force") and False)
+    wait_for(lambda: (server.create(again) and is_injected(server.get("pod", "with-webhook", "ml"))) or
+             (server.must("delete", "pod", "with-webhook", "--namespace=ml", "--grace-period=0", "--force") and False))
 
 
 def account_of(server, name, folder):

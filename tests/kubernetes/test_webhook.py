@@ -14,8 +14,7 @@ import time
 import urllib.request
 
 import pytest
-from conftest import (MANIFESTS, ROLLCALL, ROOT, Webhook, check, load, render, variables,
-                      webhook_arguments, write_secret)
+from conftest import MANIFESTS, ROLLCALL, ROOT, Webhook, check, load, render, variables, webhook_arguments, write_secret
 from pods import PODS
 
 VERSIONS = ["1.28", "1.32", "1.36", "1.37"]
@@ -321,4 +320,5 @@ def test_settings_of_the_chart_reach_the_pods(start_webhook):
     assert "ROLLCALL_TENANT" not in variables(after)
     installer = after["spec"]["initContainers"][0]
     assert (installer["image"], installer["imagePullPolicy"]) == ("r.example/rc:7", "Always")
-    assert {"name": "rollcall-segments", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}} in after["spec"]["volumes"]
+    segments = {"name": "rollcall-segments", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}
+    assert segments in after["spec"]["volumes"]

@@ -128,7 +128,8 @@ class Cluster:
         self.init = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL",  # tests that are killed leave nothing
              "unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "--", "sh", "-c",
-             INIT.format(root=USERLAND, etc=etc, lib=self.lib, tmp=self.tmp, jobs=self.jobs)], stdout=subprocess.PIPE, text=True)
+             INIT.format(root=USERLAND, etc=etc, lib=self.lib, tmp=self.tmp, jobs=self.jobs)],
+            stdout=subprocess.PIPE, text=True)
         assert self.init.stdout.readline() == "up\n"
         children = f"/proc/{self.init.pid}/task/{self.init.pid}/children"
         self.inside = pathlib.Path(children).read_text().split()[0]

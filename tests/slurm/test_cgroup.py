@@ -12,7 +12,8 @@ from conftest import WATCHED, Site, victim
 FREEZER = pathlib.Path("/sys/fs/cgroup/freezer")
 
 pytestmark = pytest.mark.skipif(
-    not os.access(FREEZER, os.W_OK), reason="needs control groups of version 1, because those of version 2 need systemd")
+    not os.access(FREEZER, os.W_OK),
+    reason="needs control groups of version 1, because those of version 2 need systemd")
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,11 @@ set -e; mount -t tmpfs -o mode=1777 tmpfs /dev/shm; mount -t tmpfs -o mode=0755 
 prolog() { "$SLURM/prolog" || echo the prolog failed; }
 epilog() { "$SLURM/epilog" || echo the epilog failed; }
 show() { stat -c '%n %F %a %u' "$@"; }
-fill() { install -d -o "$SLURM_JOB_UID" -m 0700 "$SHM"; echo segment > "$SHM/1.seg"; chown "$SLURM_JOB_UID" "$SHM/1.seg"; }
+fill() {
+  install -d -o "$SLURM_JOB_UID" -m 0700 "$SHM"
+  echo segment > "$SHM/1.seg"
+  chown "$SLURM_JOB_UID" "$SHM/1.seg"
+}
 """
 
 
@@ -28,7 +32,8 @@ def root():
 
 @pytest.fixture
 def shell(tmp_path):
-    """shell(script): the lines that it prints, without an error. $SITE/USER: the other folder of segments; $KEEP: for copies"""
+    """shell(script): the lines that it prints, without an error. $SITE/USER: the other folder of segments;
+    $KEEP: for copies"""
     tmp_path.chmod(0o755)
 
     def run(script, **variables):
@@ -176,7 +181,8 @@ def test_prolog_never_fails(shell, before, made):
 # --- TaskProlog.
 def task_prolog(**variables):
     env = {"PATH": os.environ["PATH"], "SLURM_JOB_ID": "7", "ROLLCALL_LIBRARY": "/bin/true", **variables}
-    return subprocess.run([SLURM / "task_prolog"], env=env, capture_output=True, text=True, timeout=30).stdout.splitlines()
+    done = subprocess.run([SLURM / "task_prolog"], env=env, capture_output=True, text=True, timeout=30)
+    return done.stdout.splitlines()
 
 
 @pytest.mark.parametrize("name,job", [

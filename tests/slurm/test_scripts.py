@@ -24,7 +24,7 @@ def plain(make_cluster):
 @pytest.fixture
 def epilog_settings(plain):
     """epilog_settings(text): a script that the epilog's wrapper reads"""
-    yield lambda text: (plain.tmp / "epilog-settings").write_text(text)
+    yield (plain.tmp / "epilog-settings").write_text
     (plain.tmp / "epilog-settings").unlink()
 
 
@@ -69,7 +69,7 @@ def test_task_prolog_names_arrays_and_components_as_the_plugin_does(plain):
 def test_a_missing_library_fails_no_task(plain):
     plain.run("mv", LIBRARY, f"{LIBRARY}.away")
     try:
-        assert "LD_PRELOAD" not in plain.run_job(f"srun sh -c 'env'\necho done")
+        assert "LD_PRELOAD" not in plain.run_job("srun sh -c 'env'\necho done")
     finally:
         plain.run("mv", f"{LIBRARY}.away", LIBRARY)
 

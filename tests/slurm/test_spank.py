@@ -192,7 +192,8 @@ def test_abort_ends_the_step_and_the_script_goes_on(site):
 
 
 def test_abort_leaves_a_job_of_several_steps_alone(site):
-    number = site.submit(f"srun -n1 -N1 --overlap sleep 1000 &\n{victim('one_rank_stops_calling', '-n2 -N2 --overlap')}",
+    victims = victim("one_rank_stops_calling", "-n2 -N2 --overlap")
+    number = site.submit(f"srun -n1 -N1 --overlap sleep 1000 &\n{victims}",
                          "--rollcall=abort", "-n2", "-N2")
     site.wait(lambda: "the step goes on: 2 steps of this job run" in site.output(number), 40,
               lambda: site.output(number))
@@ -203,7 +204,8 @@ def test_abort_leaves_a_job_of_several_steps_alone(site):
 
 def test_rollcall_run_around_srun_ends_a_job_of_abort_with_75(site):
     daemon = f"127.0.0.1:{site.daemon_port}"
-    run = f"/usr/lib/rollcall/bin/rollcall run --daemon={daemon} --token-file=/run/viewer --http=none --hang-after=3s -- "
+    run = (f"/usr/lib/rollcall/bin/rollcall run --daemon={daemon} --token-file=/run/viewer --http=none "
+           "--hang-after=3s -- ")
     number = site.submit(f"{run}{victim('one_rank_stops_calling')}\necho it ended with $?",
                          "--rollcall=abort", "-n2", "-N2")
     site.wait_for_end(number)

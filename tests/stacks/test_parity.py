@@ -3,10 +3,9 @@
 import os
 import pathlib
 
-import pytest
-
 import parity
 import programs
+import pytest
 
 BUILD = pathlib.Path(os.environ["ROLLCALL_BUILD"])
 HELPER = BUILD / "tests" / "stack_frames"
@@ -56,7 +55,7 @@ def judge_fakes(monkeypatch, samples, peer):
 
 
 def threads(**frames):
-    return {int(tid[1:]): parity.Thread(frames=addresses, names={a: "" for a in addresses})
+    return {int(tid[1:]): parity.Thread(frames=addresses, names=dict.fromkeys(addresses, ""))
             for tid, addresses in frames.items()}
 
 

@@ -330,6 +330,33 @@ def test_the_page_of_the_segment_has_the_layout_of_the_source():
         assert shown in page
 
 
+# Versions.
+
+def test_the_page_of_versions_has_the_numbers_of_the_sources():
+    def number(name, pattern):
+        return re.search(pattern, read(name))[1]
+
+    sqlite = "daemon/history/sqlite_history.cc"
+    dumps = re.search(r"dump versions (\S+) to (\S+),", read("cli/flight_recorder/dump.h"))
+    assert [row[2] for row in rows(section(read("docs/compatibility.md"), "The numbers"))] == [
+        number("interpose/segment.h", r"kLayoutVersion = (\d+);"),
+        number("agent/link/agent.cc", r"kProtocol = (\d+);"),
+        number(sqlite, r"kCompatibleWith = (\d+);"),
+        number(sqlite, r"kLayout = (\d+);"),
+        number("daemon/history/postgres_layout.h", r"kPostgresLayout = (\d+);"),
+        f"{dumps[1]} to {dumps[2]}"]
+
+
+@pytest.mark.parametrize("name, pattern", [
+    ("deploy/kubernetes/rollcall/Chart.yaml", r"^(?:version|appVersion): (.*)$"),
+    ("deploy/kubernetes/sidecar.yaml", r"/rollcall:([\d.]+)"),
+    ("README.md", r"rollcall-([\d.]+)-py3"),
+])
+def test_other_files_repeat_the_version_of_the_project(name, pattern):
+    version = re.search(r"^project\(rollcall VERSION (\S+)", read("CMakeLists.txt"), re.MULTILINE)[1]
+    assert set(re.findall(pattern, read(name), re.MULTILINE)) == {version}
+
+
 # Links, and names of files.
 
 TOPS = ("interpose", "proto", "security", "service", "agent", "daemon", "webhook", "cli", "python", "tests", "deploy",

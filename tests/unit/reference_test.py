@@ -150,8 +150,7 @@ def general_advice():
 
 def confirmed(cause):
     header = read("daemon/model/verdict.h")
-    names = dict((text, name) for name, text in
-                 re.findall(r'X\((k\w+), "(\w+)"\)', header))
+    names = {text: name for name, text in re.findall(r'X\((k\w+), "(\w+)"\)', header)}
 
     def says(predicate):
         body = re.search(rf"bool {predicate}\(Cause cause\) \{{(.*?)\}}", header, re.S)[1]

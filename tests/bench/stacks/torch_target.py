@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank of a DDP job that hangs in backward() because the other rank never enters."""
 import os
-import sys
 import threading
 import time
 

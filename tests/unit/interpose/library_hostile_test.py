@@ -349,7 +349,7 @@ def run_once(command, row, nccl, preloads):
             os.killpg(process.pid, signal.SIGKILL)
             out, said = process.communicate()
             return out, "deadline", said.splitlines(), None
-        segments = [path for path in folder.rglob("*.seg")]
+        segments = list(folder.rglob("*.seg"))
         return out, process.returncode, said.splitlines(), segments
     finally:
         shutil.rmtree(folder)

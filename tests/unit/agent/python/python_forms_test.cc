@@ -50,6 +50,7 @@ TEST(PythonLineTest, ReadsRangesWithHoles) {
 
 TEST(PythonLineTest, ReadsEntriesOfEveryLength) {
   // 0x80 | code << 3 | length - 1
+  // clang-format off
   const std::string table = Bytes({
       0x80 | 0 << 3 | 0, 0x12,                                  // one unit, same line, short form
       0x80 | 11 << 3 | 1, 0x04, 0x08,                           // two units, the next line
@@ -57,6 +58,7 @@ TEST(PythonLineTest, ReadsEntriesOfEveryLength) {
       0x80 | 14 << 3 | 0, 0x40 | 0x20, 0x01, 0x00, 0x01, 0x02,  // +48 lines: 96 >> 1
       0x80 | 15 << 3 | 7,                                       // eight units without a line
   });
+  // clang-format on
   EXPECT_EQ(Line(PythonLines::kLocations, table, 10, 0), 10);
   EXPECT_EQ(Line(PythonLines::kLocations, table, 10, 2), 11);
   EXPECT_EQ(Line(PythonLines::kLocations, table, 10, 4), 11);

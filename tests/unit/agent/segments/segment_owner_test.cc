@@ -40,6 +40,7 @@ const SegmentMapper kChildInAPodOfItsOwn = {{4151, 61}, 7, kOtherPod};
 const PidLookup kGone = {true, 0}, kHidden = {false, 0}, kSame = {false, 50}, kOther = {false, 9};
 const ProcessId kNamed = {7, 50};
 
+// clang-format off
 INSTANTIATE_TEST_SUITE_P(
     Rows, SegmentOwnerTest,
     testing::Values(
@@ -76,6 +77,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"AReusedNumberWithoutTheLockHasEnded", Claim(kHost, true, HeldLock::kFree), true, {},
              kOther, SegmentOwner::kEnded, kNamed}),
     [](const auto& info) { return std::string(info.param.name); });
+// clang-format on
 
 }  // namespace
 }  // namespace rollcall

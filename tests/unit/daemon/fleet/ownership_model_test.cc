@@ -8,14 +8,14 @@
 // than the database's. The lease is the real class.
 //
 // Invariants, in every state that can be reached:
-//   kOneOwner    no two daemons both hold a lease by their own view and believe that the job is theirs: so
-//                no two may alert
-//   kAwake       a daemon may not act once the database may have ended the lease that it asked for, however
-//                long it stood still: not before it has renewed
+//   kOneOwner    no two daemons both hold a lease by their own view and believe that the job is
+//                theirs: so no two may alert
+//   kAwake       a daemon may not act once the database may have ended the lease that it asked
+//                for, however long it stood still: not before it has renewed
 //   kNewerStays  no write is applied after one of a later ownership
 // And, if the owner dies in any of these states while the others and the database are well:
-//   kSuccessor   within 10 s another daemon owns the job and knows it; well means that each request takes a
-//                second at most
+//   kSuccessor   within 10 s another daemon owns the job and knows it; well means that each
+//                request takes a second at most
 //
 // A tick is a second, or two. What the model leaves out: a statement is one step, because the statements lock what
 // they read (fleet_store_test.cc tries that on a server); the clock of the database does not jump; and an

@@ -17,6 +17,9 @@ namespace rollcall {
 namespace {
 
 using Ranks = std::vector<int32_t>;
+using C = Cause;
+using J = JobBuilder;
+constexpr Certainty kLikely = Certainty::kLikely, kPossible = Certainty::kPossible;
 
 // The verdicts with this cause that no other verdict explains.
 std::vector<Verdict> RootVerdicts(Cause cause, const JobState& job, int64_t now_ns) {
@@ -29,7 +32,8 @@ std::vector<Verdict> RootVerdicts(Cause cause, const JobState& job, int64_t now_
 
 struct Case {
   const char* name;
-  std::function<JobState()> job;
+  JobBuilder job;
+  std::function<void(JobBuilder& job)> change;  // may be empty
   Cause cause;
   double now;
   Ranks blamed;  // empty: no verdict
@@ -55,168 +59,67 @@ JobBuilder Initializing(int ranks, std::vector<int> came, double since) {
   return job;
 }
 
+// clang-format off
 const Case kCases[] = {
-    {"one_rank_is_absent", [] { return Waiting().state; }, Cause::kMissingRank, 70, {3}},
-    {"late_but_below_the_limit", [] { return Waiting().state; }, Cause::kMissingRank, 24.9, {}},
-    {"late_at_the_limit", [] { return Waiting().state; }, Cause::kMissingRank, 25, {3}},
-    {"first_waiter_counts",
-     [] {
-       JobBuilder job(4);
-       job.Enter({0}, At(10));
-       job.Enter({1, 2}, At(24));
-       return job.state;
+    {"one_rank_is_absent", Waiting(), {}, C::kMissingRank, 70, {3}},
+    {"late_but_below_the_limit", Waiting(), {}, C::kMissingRank, 24.9, {}},
+    {"late_at_the_limit", Waiting(), {}, C::kMissingRank, 25, {3}},
+    {"first_waiter_counts", JobBuilder(4),
+     [](J& j) { j.Enter({0}, At(10)); j.Enter({1, 2}, At(24)); }, C::kMissingRank, 25, {3}},
+    {"most_are_absent", JobBuilder(4), [](J& j) { j.Finish(5); j.Enter({2}, At(10)); },
+     C::kMissingRank, 70, {0, 1, 3}},
+    {"without_markers_it_is_inferred", Waiting(false), {}, C::kMissingRank, 70, {3}, kLikely},
+    {"without_markers_but_host_inside_the_call", Waiting(false),
+     [](J& j) { j.Block({0, 1, 2}, At(10)); }, C::kMissingRank, 70, {3}},
+    {"waiting_shows_only_through_another_communicator", Waiting(false),
+     [](J& j) { for (const int rank : {0, 1, 2}) j.member(rank).host_waits_since_ns = 0; },
+     C::kMissingRank, 70, {3}, kPossible},
+    {"entered_ahead_but_no_rank_waits", JobBuilder(4, false),
+     [](J& j) { j.Finish(24); j.Finish({0, 1, 2}, 1); }, C::kMissingRank, 1000, {}},
+    {"gpu_has_not_reached_the_call", Waiting(),
+     [](J& j) { for (const int rank : {0, 1, 2}) --j.member(rank).started; },
+     C::kMissingRank, 1000, {}},
+    {"idle_job", JobBuilder(4), [](J& j) { j.Finish(24); }, C::kMissingRank, 1e6, {}},
+    {"silent_agent_may_be_a_lost_host", Waiting(),
+     [](J& j) { j.process(3).liveness = Liveness::kSilent; }, C::kHostLost, 70, {3}, kLikely},
+    {"liveness_not_known_is_not_certain", Waiting(),
+     [](J& j) { j.process(3).liveness = Liveness::kUnknown; }, C::kMissingRank, 70, {3}, kPossible},
+    {"offline_liveness_is_unknown", Waiting(),
+     [](J& j) {
+       j.state.offline = true;
+       for (Process& p : j.state.processes) p.liveness = Liveness::kUnknown;
      },
-     Cause::kMissingRank,
-     25,
-     {3}},
-    {"most_are_absent",
-     [] {
-       JobBuilder job(4);
-       job.Finish(5);
-       job.Enter({2}, At(10));
-       return job.state;
+     C::kMissingRank, 70, {3}},
+    {"root_of_a_broadcast_has_continued", JobBuilder(3),
+     [](J& j) {
+       j.Finish(8);
+       j.Finish({0}, 1, Broadcast(), At(9));
+       j.Enter({1}, At(10), Broadcast());
+       j.Enter({0}, At(12));
      },
-     Cause::kMissingRank,
-     70,
-     {0, 1, 3}},
-    {"without_markers_it_is_inferred",
-     [] { return Waiting(false).state; },
-     Cause::kMissingRank,
-     70,
-     {3},
-     Certainty::kLikely},
-    {"without_markers_but_host_inside_the_call",
-     [] {
-       JobBuilder job = Waiting(false);
-       job.Block({0, 1, 2}, At(10));
-       return job.state;
-     },
-     Cause::kMissingRank,
-     70,
-     {3}},
-    {"waiting_shows_only_through_another_communicator",
-     [] {
-       JobBuilder job = Waiting(false);
-       for (const int rank : {0, 1, 2}) job.member(rank).host_waits_since_ns = 0;
-       return job.state;
-     },
-     Cause::kMissingRank,
-     70,
-     {3},
-     Certainty::kPossible},
-    {"entered_ahead_but_no_rank_waits",
-     [] {
-       JobBuilder job(4, false);
-       job.Finish(24);
-       job.Finish({0, 1, 2}, 1);
-       return job.state;
-     },
-     Cause::kMissingRank,
-     1000,
-     {}},
-    {"gpu_has_not_reached_the_call",
-     [] {
-       JobBuilder job = Waiting();
-       for (const int rank : {0, 1, 2}) --job.member(rank).started;
-       return job.state;
-     },
-     Cause::kMissingRank,
-     1000,
-     {}},
-    {"idle_job",
-     [] {
-       JobBuilder job(4);
-       job.Finish(24);
-       return job.state;
-     },
-     Cause::kMissingRank,
-     1e6,
-     {}},
-    {"silent_agent_may_be_a_lost_host",
-     [] {
-       JobBuilder job = Waiting();
-       job.process(3).liveness = Liveness::kSilent;
-       return job.state;
-     },
-     Cause::kHostLost,
-     70,
-     {3},
-     Certainty::kLikely},
-    {"liveness_not_known_is_not_certain",
-     [] {
-       JobBuilder job = Waiting();
-       job.process(3).liveness = Liveness::kUnknown;
-       return job.state;
-     },
-     Cause::kMissingRank,
-     70,
-     {3},
-     Certainty::kPossible},
-    {"offline_liveness_is_unknown",
-     [] {
-       JobBuilder job = Waiting();
-       job.state.offline = true;
-       for (Process& p : job.state.processes) p.liveness = Liveness::kUnknown;
-       return job.state;
-     },
-     Cause::kMissingRank,
-     70,
-     {3}},
-    {"root_of_a_broadcast_has_continued",
-     [] {
-       JobBuilder job(3);
-       job.Finish(8);
-       job.Finish({0}, 1, Broadcast(), At(9));
-       job.Enter({1}, At(10), Broadcast());
-       job.Enter({0}, At(12));
-       return job.state;
-     },
-     Cause::kMissingRank,
-     70,
-     {2}},
-    {"only_the_root_waits_in_a_later_call",
-     [] {
-       JobBuilder job(2);
-       job.Finish(8);
-       job.Finish({0}, 1, Broadcast(), At(9));
-       job.Enter({0}, At(12));
-       return job.state;
-     },
-     Cause::kMissingRank,
-     70,
-     {1}},
-    {"host_waits_for_the_gpu_after_a_receive",
-     [] {
-       JobBuilder job(2, false);
-       job.Finish({0}, 1);
+     C::kMissingRank, 70, {2}},
+    {"only_the_root_waits_in_a_later_call", JobBuilder(2),
+     [](J& j) { j.Finish(8); j.Finish({0}, 1, Broadcast(), At(9)); j.Enter({0}, At(12)); },
+     C::kMissingRank, 70, {1}},
+    {"host_waits_for_the_gpu_after_a_receive", JobBuilder(2, false),
+     [](J& j) {
+       j.Finish({0}, 1);
        CallRecord receive;
        receive.index = 1;
        receive.position = 1;
        receive.args = Send(1);
        receive.args.op = Op::kRecv;
-       job.member(0).records.push_back(receive);
-       job.process(0).blocked = {{1, Op::kcudaStreamSynchronize, 0, At(10)}};
-       return job.state;
+       j.member(0).records.push_back(receive);
+       j.process(0).blocked = {{1, Op::kcudaStreamSynchronize, 0, At(10)}};
      },
-     Cause::kMissingRank,
-     1000,
-     {}},
-    {"rank_without_a_report_is_only_possible",
-     [] {
-       JobBuilder job = Waiting();
-       job.comm().members.erase(3);
-       return job.state;
-     },
-     Cause::kMissingRank,
-     70,
-     {3},
-     Certainty::kPossible},
-    {"only_p2p_waits",
-     [] {
-       JobBuilder job(2, false);
-       job.Finish(4);
-       job.Finish({0}, 1);
-       Member& m = job.member(0);
+     C::kMissingRank, 1000, {}},
+    {"rank_without_a_report_is_only_possible", Waiting(), [](J& j) { j.comm().members.erase(3); },
+     C::kMissingRank, 70, {3}, kPossible},
+    {"only_p2p_waits", JobBuilder(2, false),
+     [](J& j) {
+       j.Finish(4);
+       j.Finish({0}, 1);
+       Member& m = j.member(0);
        CallRecord send;
        send.index = m.records.back().index + 1;
        send.position = m.entered;
@@ -224,286 +127,98 @@ const Case kCases[] = {
        m.records.push_back(send);
        m.p2p_entered = 1;
        m.host_blocked_since_ns = At(10);
-       job.process(0).blocked = {{1, Op::kSend, kDp, At(10)}};
-       return job.state;
+       j.process(0).blocked = {{1, Op::kSend, kDp, At(10)}};
      },
-     Cause::kMissingRank,
-     1000,
-     {}},
-    {"waiting_in_an_earlier_call_is_not_missing",
-     [] {
-       JobBuilder job(4);
-       job.Finish(24);
-       job.Enter({0, 1, 2, 3}, At(5));
-       job.Complete({0, 1, 2});
-       job.Enter({0, 1, 2}, At(10));
-       return job.state;
+     C::kMissingRank, 1000, {}},
+    {"waiting_in_an_earlier_call_is_not_missing", JobBuilder(4),
+     [](J& j) {
+       j.Finish(24);
+       j.Enter({0, 1, 2, 3}, At(5));
+       j.Complete({0, 1, 2});
+       j.Enter({0, 1, 2}, At(10));
      },
-     Cause::kMissingRank,
-     70,
-     {}},
-    {"rank_outside_the_size_is_ignored",
-     [] {
-       JobBuilder job(4);
-       job.Finish(24);
-       job.Enter({0, 1, 2, 3}, At(5));
-       job.Complete({0, 1, 2, 3});
-       job.comm().members[9].state = MemberState::kReady;
-       return job.state;
+     C::kMissingRank, 70, {}},
+    {"rank_outside_the_size_is_ignored", JobBuilder(4),
+     [](J& j) {
+       j.Finish(24);
+       j.Enter({0, 1, 2, 3}, At(5));
+       j.Complete({0, 1, 2, 3});
+       j.comm().members[9].state = MemberState::kReady;
      },
-     Cause::kMissingRank,
-     1000,
-     {}},
-    {"damaged_size",
-     [] {
-       auto j = Waiting();
-       j.comm().size = INT32_MAX;
-       return j.state;
-     },
-     Cause::kMissingRank,
-     1000,
-     {}},
-    {"damaged_process_index",
-     [] {
-       auto j = Waiting();
-       j.member(3).process = 77;
-       return j.state;
-     },
-     Cause::kMissingRank,
-     70,
-     {3},
-     Certainty::kPossible},
-    {"record_of_the_call_is_lost",
-     [] {
-       auto j = Waiting();
-       j.LoseRecordsBefore(99);
-       return j.state;
-     },
-     Cause::kMissingRank,
-     70,
-     {3},
-     Certainty::kLikely},
-    {"nothing_known", [] { return JobState(); }, Cause::kMissingRank, 1000, {}},
+     C::kMissingRank, 1000, {}},
+    {"damaged_size", Waiting(), [](J& j) { j.comm().size = INT32_MAX; }, C::kMissingRank, 1000, {}},
+    {"damaged_process_index", Waiting(), [](J& j) { j.member(3).process = 77; },
+     C::kMissingRank, 70, {3}, kPossible},
+    {"record_of_the_call_is_lost", Waiting(), [](J& j) { j.LoseRecordsBefore(99); },
+     C::kMissingRank, 70, {3}, kLikely},
+    {"nothing_known", JobBuilder(0), [](J& j) { j.state = JobState(); }, C::kMissingRank, 1000, {}},
 
-    {"left_early",
-     [] {
-       auto j = Waiting();
-       j.Exit(3, At(11));
-       return j.state;
-     },
-     Cause::kRankExited,
-     16,
-     {3}},
-    {"left_just_now",
-     [] {
-       auto j = Waiting();
-       j.Exit(3, At(11));
-       return j.state;
-     },
-     Cause::kRankExited,
-     15.9,
-     {}},
-    {"left_and_not_missing",
-     [] {
-       auto j = Waiting();
-       j.Exit(3, At(11));
-       return j.state;
-     },
-     Cause::kMissingRank,
-     70,
-     {}},
-    {"inside_destroy",
-     [] {
-       auto j = Waiting();
+    {"left_early", Waiting(), [](J& j) { j.Exit(3, At(11)); }, C::kRankExited, 16, {3}},
+    {"left_just_now", Waiting(), [](J& j) { j.Exit(3, At(11)); }, C::kRankExited, 15.9, {}},
+    {"left_and_not_missing", Waiting(), [](J& j) { j.Exit(3, At(11)); }, C::kMissingRank, 70, {}},
+    {"inside_destroy", Waiting(),
+     [](J& j) {
        j.member(3).state = MemberState::kFinalizing;
        j.member(3).state_since_ns = At(11);
-       return j.state;
      },
-     Cause::kRankExited,
-     70,
-     {3}},
-    {"leaving_one_by_one_at_the_end",
-     [] {
-       JobBuilder job(4);
-       job.Finish(24);
-       for (const int rank : {0, 1, 2}) job.Exit(rank, At(rank));
-       return job.state;
-     },
-     Cause::kRankExited,
-     1000,
-     {}},
-    {"others_still_compute_after_the_last_call",
-     [] {
-       JobBuilder job(2, false);
-       job.Finish(23);
-       job.Enter({0, 1}, At(10));
-       job.Exit(1, At(11));
-       return job.state;
-     },
-     Cause::kRankExited,
-     1000,
-     {}},
+     C::kRankExited, 70, {3}},
+    {"leaving_one_by_one_at_the_end", JobBuilder(4),
+     [](J& j) { j.Finish(24); for (const int rank : {0, 1, 2}) j.Exit(rank, At(rank)); },
+     C::kRankExited, 1000, {}},
+    {"others_still_compute_after_the_last_call", JobBuilder(2, false),
+     [](J& j) { j.Finish(23); j.Enter({0, 1}, At(10)); j.Exit(1, At(11)); },
+     C::kRankExited, 1000, {}},
 
-    {"died_before_the_call",
-     [] {
-       auto j = Waiting();
-       j.Die(3, At(9));
-       return j.state;
-     },
-     Cause::kRankDied,
-     15,
-     {3}},
-    {"ended_before_the_call_with_unknown_status",
-     [] {
-       auto j = Waiting();
-       j.EndUnseen(3, At(9));
-       return j.state;
-     },
-     Cause::kRankDied,
-     15,
-     {3},
-     Certainty::kLikely},
-    {"ended_inside_the_call_with_unknown_status",
-     [] {
-       auto j = Waiting();
-       j.Enter({3}, At(11));
-       j.EndUnseen(3, At(12));
-       return j.state;
-     },
-     Cause::kRankDied,
-     70,
-     {3},
-     Certainty::kLikely},
-    {"ended_before_joining_with_unknown_status",
-     [] {
-       auto j = Initializing(4, {0, 1, 2}, 10);
+    {"died_before_the_call", Waiting(), [](J& j) { j.Die(3, At(9)); }, C::kRankDied, 15, {3}},
+    {"ended_before_the_call_with_unknown_status", Waiting(), [](J& j) { j.EndUnseen(3, At(9)); },
+     C::kRankDied, 15, {3}, kLikely},
+    {"ended_inside_the_call_with_unknown_status", Waiting(),
+     [](J& j) { j.Enter({3}, At(11)); j.EndUnseen(3, At(12)); }, C::kRankDied, 70, {3}, kLikely},
+    {"ended_before_joining_with_unknown_status", Initializing(4, {0, 1, 2}, 10),
+     [](J& j) {
        j.state.processes[3].liveness = Liveness::kEnded;
        j.state.processes[3].ended_ns = At(9);
-       return j.state;
      },
-     Cause::kRankDied,
-     70,
-     {3},
-     Certainty::kLikely},
-    {"ended_with_unknown_status_does_not_wait",
-     [] {
-       auto j = Waiting();
-       for (const int rank : {0, 1, 2}) j.EndUnseen(rank, At(20));
-       return j.state;
-     },
-     Cause::kMissingRank,
-     1000,
-     {}},
-    {"died_inside_the_call",
-     [] {
-       auto j = Waiting();
-       j.Enter({3}, At(11));
-       j.Die(3, At(12));
-       return j.state;
-     },
-     Cause::kRankDied,
-     70,
-     {3}},
-    {"died_inside_the_call_without_markers",
-     [] {
-       auto j = Waiting(false);
-       j.Enter({3}, At(11));
-       j.Die(3, At(12));
-       return j.state;
-     },
-     Cause::kRankDied,
-     70,
-     {3},
-     Certainty::kPossible},
-    {"died_while_no_rank_waits",
-     [] {
-       JobBuilder j(4);
-       j.Finish(24);
-       j.Die(3, At(1));
-       return j.state;
-     },
-     Cause::kRankDied,
-     1000,
-     {}},
-    {"a_dead_rank_does_not_wait",
-     [] {
-       auto j = Waiting();
-       for (const int rank : {0, 1, 2}) j.Die(rank, At(20));
-       return j.state;
-     },
-     Cause::kMissingRank,
-     1000,
-     {}},
+     C::kRankDied, 70, {3}, kLikely},
+    {"ended_with_unknown_status_does_not_wait", Waiting(),
+     [](J& j) { for (const int rank : {0, 1, 2}) j.EndUnseen(rank, At(20)); },
+     C::kMissingRank, 1000, {}},
+    {"died_inside_the_call", Waiting(), [](J& j) { j.Enter({3}, At(11)); j.Die(3, At(12)); },
+     C::kRankDied, 70, {3}},
+    {"died_inside_the_call_without_markers", Waiting(false),
+     [](J& j) { j.Enter({3}, At(11)); j.Die(3, At(12)); }, C::kRankDied, 70, {3}, kPossible},
+    {"died_while_no_rank_waits", JobBuilder(4), [](J& j) { j.Finish(24); j.Die(3, At(1)); },
+     C::kRankDied, 1000, {}},
+    {"a_dead_rank_does_not_wait", Waiting(),
+     [](J& j) { for (const int rank : {0, 1, 2}) j.Die(rank, At(20)); }, C::kMissingRank, 1000, {}},
 
-    {"one_never_joined",
-     [] { return Initializing(4, {0, 1, 2}, 10).state; },
-     Cause::kInitIncomplete,
-     25,
-     {3}},
-    {"slow_to_join",
-     [] { return Initializing(4, {0, 1, 2}, 10).state; },
-     Cause::kInitIncomplete,
-     24,
-     {}},
-    {"all_have_joined",
-     [] { return Initializing(4, {0, 1, 2, 3}, 10).state; },
-     Cause::kInitIncomplete,
-     1000,
-     {}},
-    {"process_of_the_rank_is_unknown",
-     [] {
-       auto j = Initializing(4, {0, 1, 2}, 10);
-       j.state.processes.pop_back();
-       return j.state;
-     },
-     Cause::kInitIncomplete,
-     70,
-     {3},
-     Certainty::kLikely},
-    {"died_before_joining",
-     [] {
-       auto j = Initializing(4, {0, 1, 2}, 10);
+    {"one_never_joined", Initializing(4, {0, 1, 2}, 10), {}, C::kInitIncomplete, 25, {3}},
+    {"slow_to_join", Initializing(4, {0, 1, 2}, 10), {}, C::kInitIncomplete, 24, {}},
+    {"all_have_joined", Initializing(4, {0, 1, 2, 3}, 10), {}, C::kInitIncomplete, 1000, {}},
+    {"process_of_the_rank_is_unknown", Initializing(4, {0, 1, 2}, 10),
+     [](J& j) { j.state.processes.pop_back(); }, C::kInitIncomplete, 70, {3}, kLikely},
+    {"died_before_joining", Initializing(4, {0, 1, 2}, 10),
+     [](J& j) {
        j.state.processes[3].liveness = Liveness::kDied;
        j.state.processes[3].ended_ns = At(9);
-       return j.state;
      },
-     Cause::kRankDied,
-     70,
-     {3}},
-    {"died_while_joining",
-     [] {
-       auto j = Initializing(4, {0, 1, 2, 3}, 10);
-       j.Die(1, At(11));
-       return j.state;
-     },
-     Cause::kRankDied,
-     70,
-     {1}},
-    {"left_before_joining",
-     [] {
-       auto j = Initializing(4, {0, 1, 2}, 10);
-       j.state.processes[3].liveness = Liveness::kExited;
-       return j.state;
-     },
-     Cause::kRankExited,
-     70,
-     {3}},
-    {"creation_failed_on_one",
-     [] {
-       auto j = Initializing(4, {0, 1, 2, 3}, 10);
-       j.member(2).state = MemberState::kFailed;
-       return j.state;
-     },
-     Cause::kInitIncomplete,
-     70,
-     {2}},
+     C::kRankDied, 70, {3}},
+    {"died_while_joining", Initializing(4, {0, 1, 2, 3}, 10), [](J& j) { j.Die(1, At(11)); },
+     C::kRankDied, 70, {1}},
+    {"left_before_joining", Initializing(4, {0, 1, 2}, 10),
+     [](J& j) { j.state.processes[3].liveness = Liveness::kExited; }, C::kRankExited, 70, {3}},
+    {"creation_failed_on_one", Initializing(4, {0, 1, 2, 3}, 10),
+     [](J& j) { j.member(2).state = MemberState::kFailed; }, C::kInitIncomplete, 70, {2}},
 };
+// clang-format on
 
 class AbsenceRulesTest : public testing::TestWithParam<Case> {};
 
 TEST_P(AbsenceRulesTest, Blames) {
   const Case& c = GetParam();
-  const std::vector<Verdict> verdicts = RootVerdicts(c.cause, c.job(), At(c.now));
+  JobBuilder job = c.job;
+  if (c.change) c.change(job);
+  const std::vector<Verdict> verdicts = RootVerdicts(c.cause, job.state, At(c.now));
   ASSERT_EQ(verdicts.size(), c.blamed.empty() ? 0u : 1u);
   if (c.blamed.empty()) return;
   EXPECT_EQ(CulpritRanks(verdicts[0].culprits), c.blamed);

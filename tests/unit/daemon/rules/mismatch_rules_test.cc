@@ -54,6 +54,7 @@ CallArgs With(std::function<void(CallArgs*)> change) {
   return args;
 }
 
+// clang-format off
 const Case kCases[] = {
     {"broadcast_against_all_reduce", [] { return Odd({2}, Broadcast()); },
      Cause::kOperationMismatch, 24, {2}, {"operation"}},
@@ -197,6 +198,7 @@ const Case kCases[] = {
      Cause::kOperationMismatch, 0, {}, {}},
     {"nothing_known", [] { return JobState(); }, Cause::kOperationMismatch, 0, {}, {}},
 };
+// clang-format on
 
 class MismatchRulesTest : public testing::TestWithParam<Case> {};
 
@@ -260,6 +262,7 @@ JobBuilder AllIn(bool markers = true) {
   return job;
 }
 
+// clang-format off
 const StallCase kStallCases[] = {
     {"all_started_none_finished", [] { return AllIn().state; }, 25, true, {}},
     {"below_the_limit", [] { return AllIn().state; }, 24.9, false, {}},
@@ -286,6 +289,7 @@ const StallCase kStallCases[] = {
      false, {}},
     {"one_died", [] { auto j = AllIn(); j.Die(3, At(11)); return j.state; }, 70, false, {}},
 };
+// clang-format on
 
 class StalledTest : public testing::TestWithParam<StallCase> {};
 

@@ -46,6 +46,7 @@ JobBuilder NotStarted() {
 
 CallArgs OneSided(Op op, int peer) { return {op, kNoDtype, kNoReduction, peer, 0}; }
 
+// clang-format off
 const Case kCases[] = {
     {"send_without_receive",
      [] {
@@ -462,6 +463,7 @@ const Case kCases[] = {
      },
      70, Cause::kMissingRank, {2}},
 };
+// clang-format on
 
 class WaitRulesTest : public testing::TestWithParam<Case> {};
 

@@ -246,6 +246,7 @@ struct Role {
   void (*run)();
 };
 
+// clang-format off
 const Role kRoles[] = {
     {"poll", CallFrameOfAnySize},
     {"poll by pointer", [] { FrameOfAnySize(-1); KeepFrame(); }},
@@ -269,10 +270,13 @@ const Role kRoles[] = {
     {"no aranges", [] { victim_no_aranges_call(WaitInFutex); KeepFrame(); }},
     {"cf protection", [] { victim_cf_protection_call(WaitInFutex); KeepFrame(); }},
 };
+// clang-format on
 
+// clang-format off
 const Role kEndlessRoles[] = {
     {"endless rule", [] { assembly_with_endless_rule(WaitInFutex); KeepFrame(); }},
 };
+// clang-format on
 
 NOINLINE void Outer(void (*run)()) {
   run();
