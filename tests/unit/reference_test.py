@@ -289,7 +289,7 @@ def calls():
 
 
 def api_page():
-    text = ("# API\n\n" + HOW.format("`proto/`, `daemon/server/`, `interpose/rollcall.h` and "
+    text = ("# API\n\n" + HOW.format("`proto/`, `daemon/queries/`, `interpose/rollcall.h` and "
             "`python/rollcall/`") +
             "\n[http_api.md](../http_api.md) explains parameters, errors and limits of the addresses, "
             "[incident_json.md](../incident_json.md) the fields of an incident, and "

@@ -575,7 +575,7 @@ TEST(ExplanationsTest, AnyBytesAreALine) {
 std::string Document() {
   std::string text =
       "# Lines of logs\n\nWhat well-known lines in the logs of training jobs mean: the table of "
-      "`rollcall explain`. `ROLLCALL_WRITE_DOCS=1 explanations_test` generates this page from "
+      "`rollcall explain`. `ROLLCALL_WRITE_DOCS=1 cli_library_test` generates this page from "
       "`cli/explanations.cc`.\n";
   for (const Explanation& row : Explanations()) {
     text += std::string("\n## ") + row.id + "\n\n*The line:* `";
@@ -595,7 +595,7 @@ TEST(ExplanationsTest, TheDocumentationIsTheTable) {
   std::ifstream file(path);
   std::stringstream text;
   text << file.rdbuf();
-  EXPECT_EQ(text.str(), Document()) << "run: ROLLCALL_WRITE_DOCS=1 explanations_test";
+  EXPECT_EQ(text.str(), Document()) << "run: ROLLCALL_WRITE_DOCS=1 cli_library_test";
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 // The files /etc/rollcall/*.yaml of the packages list every flag of the programs: they are made from
 // the programs' tables of flags.
 //
-//   ROLLCALL_WRITE_DOCS=1 build/release/tests/example_settings_test     writes them anew
+//   ROLLCALL_WRITE_DOCS=1 build/release/tests/service_test     writes them anew
 #include <gtest/gtest.h>
 #include <stdlib.h>
 

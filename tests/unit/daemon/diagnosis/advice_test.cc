@@ -288,7 +288,7 @@ std::string Section(const AdviceEntry& entry) {
 
 std::string Document() {
   std::string text =
-      "# Advice\n\nThe advice of the verdicts, and the reasons. `ROLLCALL_WRITE_DOCS=1 advice_test` "
+      "# Advice\n\nThe advice of the verdicts, and the reasons. `ROLLCALL_WRITE_DOCS=1 diagnosis_test` "
       "generates this page from `daemon/diagnosis/advice_*.cc`.\n\n"
       "A verdict gives up to three known mistakes that fit, in the order of this page, and the general "
       "entry for its cause last. A consequence gets no advice.\n";
@@ -309,7 +309,7 @@ TEST(AdviceTest, TheDocumentationIsTheTable) {
   std::ifstream file(path);
   std::stringstream text;
   text << file.rdbuf();
-  EXPECT_EQ(text.str(), Document()) << "run: ROLLCALL_WRITE_DOCS=1 advice_test";
+  EXPECT_EQ(text.str(), Document()) << "run: ROLLCALL_WRITE_DOCS=1 diagnosis_test";
 }
 
 }  // namespace

@@ -454,7 +454,7 @@ std::string Document() {
       "When a hang is suspected, the agents of its hosts look once at what lies beneath the job. "
       "This page "
       "lists what they look at, and what the rules make of it. `ROLLCALL_WRITE_DOCS=1 "
-      "host_evidence_test` generates it from `proto/host_facts.def`, "
+      "diagnosis_test` generates it from `proto/host_facts.def`, "
       "`daemon/diagnosis/host_fact_rules.cc` and `daemon/diagnosis/host_advice.cc`. "
       "[operating.md](operating.md#facts-about-hosts) says how to permit or forbid it.\n\n"
       "## Kinds\n\n"
@@ -486,7 +486,7 @@ TEST(HostFactRulesTest, TheDocumentationIsTheTable) {
   std::ifstream file(path);
   std::stringstream text;
   text << file.rdbuf();
-  EXPECT_EQ(text.str(), Document()) << "run: ROLLCALL_WRITE_DOCS=1 host_evidence_test";
+  EXPECT_EQ(text.str(), Document()) << "run: ROLLCALL_WRITE_DOCS=1 diagnosis_test";
 }
 
 }  // namespace
