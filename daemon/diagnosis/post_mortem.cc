@@ -45,14 +45,14 @@ int64_t EarliestFailure(const Process& process) {
   return process.ended_after_ns + 1;
 }
 
-bool HasEnded(const JobState& job, int32_t process) {
+bool IsGone(const JobState& job, int32_t process) {
   return HowProcessEnded(job, process) != Gone::kNo;
 }
 
 // True if the process has ended and the agent that reports the end is settled.
 bool IsKnownToHaveEnded(const JobState& job, int32_t process) {
   const AgentState* agent = FindAgent(job, process);
-  return HasEnded(job, process) && (agent == nullptr || agent->is_settled);
+  return IsGone(job, process) && (agent == nullptr || agent->is_settled);
 }
 
 // The communicators whose members have all ended, without those in `judged`.
@@ -87,7 +87,7 @@ ProcessSet Members(const JobState& job) {
     const Process& process = job.processes[i];
     if (process.has_segment || process.global_rank < 0) continue;
     const auto index = static_cast<int32_t>(i);
-    if (HasEnded(job, index) && process.ended_ns >= made_ns) members.insert(index);
+    if (IsGone(job, index) && process.ended_ns >= made_ns) members.insert(index);
   }
   return members;
 }

@@ -70,10 +70,10 @@ def test_stack_is_not_executable():
 def test_each_function_is_defined_in_the_source_of_the_header_that_declares_it():
     objects = pathlib.Path(LIBRARY).parents[1] / "interpose" / "CMakeFiles" / "rollcall_library.dir"
     defined, wrong = 0, []
-    for source in sorted(CALLS.parent.glob("*.cc")):
+    for source in sorted(CALLS.parent.rglob("*.cc")):
         header = source.with_suffix(".h")
         declared = header.read_text() if header.exists() else ""
-        for line in lines("nm", "-C", "--defined-only", objects / f"{source.name}.o"):
+        for line in lines("nm", "-C", "--defined-only", objects / f"{source.relative_to(CALLS.parent)}.o"):
             found = re.match(r"\S+ [TDB] rollcall::(?:\w+::)*(\w+)", line)
             if not found:
                 continue
