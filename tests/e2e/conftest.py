@@ -16,10 +16,16 @@ import urllib.request
 import pytest
 from processes import Service, read_until, wait_for  # noqa: F401 (wait_for is for the tests)
 
-BUILD = pathlib.Path(os.environ["ROLLCALL_BUILD"])
+BUILD = pathlib.Path(os.environ["ROLLCALL_BUILD"]).resolve()
+CLONE = BUILD.parents[1]
 ROLLCALL = BUILD / "bin" / "rollcall"
 VICTIMS = BUILD / "tests"
 AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
+def long(*values):
+    """A row of parameters for --all only. The gate runs the other rows."""
+    return pytest.param(*values, marks=pytest.mark.long)
 
 
 @functools.lru_cache

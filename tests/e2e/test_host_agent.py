@@ -16,21 +16,23 @@ import tempfile
 import time
 
 import pytest
-from conftest import (AS_NOBODY, BUILD, Service, ask, can_be_others, find_communicator, reports_in,
-                      stepped_clock, wait_for)
+from conftest import (AS_NOBODY, BUILD, CLONE, Service, ask, can_be_others, find_communicator, long,
+                      reports_in, stepped_clock, wait_for)
 
-LIBRARY = os.environ.get("ROLLCALL_TEST_LIBRARY", str(BUILD / "lib" / "librollcall.so"))
+LIBRARY = BUILD / "lib" / "librollcall.so"
 AGENT = BUILD / "bin" / "rollcall-agent"
 RANKS = BUILD / "tests" / "ranks"
 VICTIMS = BUILD / "tests"
 CAPABILITIES = ["--inh-caps=-all,+sys_ptrace,+dac_read_search",
                 "--ambient-caps=-all,+sys_ptrace,+dac_read_search"]
+# The clone stays where it is, also below /tmp: mount(8) takes it by the working directory.
+MOUNT_TMP = (f"cd '{CLONE}' && mount -t tmpfs -o mode=1777 tmpfs /tmp && mkdir -p '{CLONE}' && "
+             f"mount --no-canonicalize --bind . '{CLONE}'")
 CONTAINER = ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "--", "sh",
              "-c", "mount -t tmpfs -o size=64m,mode=1777 tmpfs /dev/shm && "
-             "mount -t tmpfs -o mode=1777 tmpfs /tmp && exec \"$@\"", "sh"]
+             f"{MOUNT_TMP} && exec \"$@\"", "sh"]
 
-OWN_TMP = ["unshare", "--mount", "--", "sh", "-c",
-           "mount -t tmpfs -o mode=1777 tmpfs /tmp && exec \"$@\"", "sh"]
+OWN_TMP = ["unshare", "--mount", "--", "sh", "-c", f"{MOUNT_TMP} && exec \"$@\"", "sh"]
 
 
 def can_unshare():
