@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs jobs of real processes under `rollcall run`, daemons and agents, and reads their output."""
+import contextlib
 import functools
 import json
 import os
@@ -127,14 +128,13 @@ def run(reports):
     return run_job
 
 
-@pytest.fixture
-def start_daemon(tmp_path):
-    """start_daemon(*flags) -> Service, with its `address` and that of its `page`"""
+@contextlib.contextmanager
+def daemons(folder):
     services = []
 
     def start(*flags):
         usual = ["--listen=127.0.0.1:0", "--http=127.0.0.1:0", "--hang-after=3s",
-                 f"--report-dir={tmp_path / 'daemon-reports'}"]
+                 f"--report-dir={folder / 'daemon-reports'}"]
         given = {flag.partition("=")[0] for flag in flags}
         service = Service([BUILD / "bin" / "rollcalld", *flags,
                            *(flag for flag in usual if flag.partition("=")[0] not in given)])
@@ -144,10 +144,19 @@ def start_daemon(tmp_path):
         service.address, service.page = said.groups()
         return service
 
-    yield start
-    for service in services:
-        if service.process.poll() is None:
-            service.kill()
+    try:
+        yield start
+    finally:
+        for service in services:
+            if service.process.poll() is None:
+                service.kill()
+
+
+@pytest.fixture
+def start_daemon(tmp_path):
+    """start_daemon(*flags) -> Service, with its `address` and that of its `page`"""
+    with daemons(tmp_path) as start:
+        yield start
 
 
 @pytest.fixture
@@ -155,25 +164,43 @@ def daemon(start_daemon):
     return start_daemon()
 
 
-@pytest.fixture
-def start_job(tmp_path):
-    """start_job(daemon, victim, name=...): a job that lives until the test ends."""
-    jobs = []
+@contextlib.contextmanager
+def jobs(folder):
+    started = []
 
     def start(daemon, victim="one_rank_stops_calling", name="a-job", ranks=4, said="rank 3"):
         job = Service([ROLLCALL, "run", "--sim", f"--daemon={daemon.address}", "--hang-after=3s",
-                       f"--report-dir={tmp_path / 'here'}", "--", VICTIMS / "ranks", "-n",
+                       f"--report-dir={folder / 'here'}", "--", VICTIMS / "ranks", "-n",
                        str(ranks), "--keep-going", "--", VICTIMS / victim],
                       env={"ROLLCALL_JOB": name})
-        jobs.append(job)
+        started.append(job)
         if said:
             job.read_until(said)
         return job
 
-    yield start
-    for job in jobs:
-        if job.process.poll() is None:
-            job.kill()
+    try:
+        yield start
+    finally:
+        for job in started:
+            if job.process.poll() is None:
+                job.kill()
+
+
+@pytest.fixture
+def start_job(tmp_path):
+    """start_job(daemon, victim, name=...): a job that lives until the test ends."""
+    with jobs(tmp_path) as start:
+        yield start
+
+
+@pytest.fixture(scope="session")
+def hung_daemon(tmp_path_factory):
+    """A daemon whose only job, a-job, hangs: for tests that only ask."""
+    folder = tmp_path_factory.mktemp("hung")
+    with daemons(folder) as start_one, jobs(folder) as start:
+        daemon = start_one()
+        start(daemon)
+        yield daemon
 
 
 # --- Security: certificates, tokens, another user.
