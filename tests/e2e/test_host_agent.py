@@ -210,6 +210,7 @@ def wait_for_segments(shared, count):
     wait_for(lambda: len(segments_in(shared)) == count)
 
 
+@pytest.mark.long
 def test_the_agent_deletes_only_ended_segments_of_another_pid_namespace(host, daemon, tmp_path):
     shared = shared_directory(host)
     host.start(AGENT, f"--daemon={daemon.address}", f"--dir={shared}", "--scope=directory",
@@ -224,6 +225,7 @@ def test_the_agent_deletes_only_ended_segments_of_another_pid_namespace(host, da
     wait_for_segments(shared, 0)
 
 
+@pytest.mark.long
 def test_an_agent_that_cannot_see_the_processes_reports_no_death(host, daemon, tmp_path):
     shared = shared_directory(host)
     beside = ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "--"]
@@ -237,6 +239,7 @@ def test_an_agent_that_cannot_see_the_processes_reports_no_death(host, daemon, t
     wait_for_segments(shared, 0)  # their locks are free: they have ended
 
 
+@pytest.mark.long
 def test_waits_of_a_job_in_a_time_namespace_have_the_right_length(host, daemon, tmp_path):
     host.agent(daemon)
     begun = time.monotonic()
@@ -336,7 +339,7 @@ def is_lagging(daemon):
     return comm and comm["waiting"] == 3
 
 
-@pytest.mark.parametrize("step", [120, -120])
+@pytest.mark.parametrize("step", [120, long(-120)])
 def test_a_change_of_the_wall_clock_changes_no_wait(host, daemon, tmp_path, step):
     step_file = host.folder / "step"
     step_file.write_text("0")
@@ -351,6 +354,7 @@ def test_a_change_of_the_wall_clock_changes_no_wait(host, daemon, tmp_path, step
     wait_for_status(daemon, "hanging: hung")
 
 
+@pytest.mark.long
 def test_waits_begin_anew_after_a_stop_of_the_agent(host, daemon, tmp_path):
     agent = host.agent(daemon, privileges=())
     host.job("one_rank_lags", env={"LAG_SECONDS": "1000"})
@@ -365,6 +369,7 @@ def test_waits_begin_anew_after_a_stop_of_the_agent(host, daemon, tmp_path):
     assert agent.process.poll() is None
 
 
+@pytest.mark.long
 def test_a_run_knows_its_job_without_a_communicator_by_the_name_that_the_agent_gives_its_host(
         host, daemon, tmp_path):
     host.agent(daemon, privileges=())

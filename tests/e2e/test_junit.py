@@ -88,6 +88,7 @@ def test_the_error_says_in_words_how_the_job_ended(tmp_path, command, code, word
     assert case.find("error").get("message") == f"{words}; Rollcall saw no hang"
 
 
+@pytest.mark.long
 def test_a_second_run_replaces_the_file_of_the_first_one(run, tmp_path):
     file = tmp_path / "rollcall.xml"
     run("one_rank_stops_calling", flags=[f"--junit={file}"])

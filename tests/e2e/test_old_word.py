@@ -100,6 +100,7 @@ def test_no_rank_of_a_stopped_agent_is_blamed_for_another_rank(two_hosts):
     assert [c["rank"] for c in confirmed["culprits"]] == [3]
 
 
+@pytest.mark.long
 def test_a_healthy_job_has_no_incident_while_an_agent_is_stopped(two_hosts):
     hosts = two_hosts("3s")
     await_steps(hosts.daemon)
@@ -113,6 +114,7 @@ def test_a_healthy_job_has_no_incident_while_an_agent_is_stopped(two_hosts):
         assert "confirmed_at" not in incident, incident
 
 
+@pytest.mark.long
 def test_a_daemon_that_was_stopped_reports_no_lost_host_and_counts_anew(two_hosts):
     hosts = two_hosts("8s")
     await_steps(hosts.daemon)

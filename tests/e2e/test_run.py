@@ -171,6 +171,7 @@ def test_run_exits_with_the_jobs_code_while_sigchld_is_ignored():
     assert ended.returncode == 7
 
 
+@pytest.mark.long
 def test_an_ignored_signal_does_not_end_the_job():
     job = subprocess.Popen([*inheriting([signal.SIGHUP]), ROLLCALL, "run", "--http=none", "--",
                             "/bin/sh", "-c", "echo up; sleep 13; exit 7"],
@@ -225,6 +226,7 @@ def test_the_verdict_comes_once_more_below_the_tracebacks_of_the_launcher(tmp_pa
     assert again[1].endswith("/report.txt") and pathlib.Path(again[1].split(": ")[-1]).exists()
 
 
+@pytest.mark.long
 def test_a_job_that_hung_for_a_while_and_ended_well_gets_no_second_verdict(tmp_path):
     # The job ends with 0 after the verdict.
     job = (f"{VICTIMS / 'ranks'} -n 4 --keep-going -- {VICTIMS / 'one_rank_stops_calling'} & "

@@ -424,6 +424,7 @@ def test_a_revoked_token_is_refused_within_seconds(start_tls_daemon, pki, tmp_pa
 
 
 # --- A client keeps away from a daemon whose certificate has been revoked, and from open keys.
+@pytest.mark.long
 def test_no_client_speaks_to_a_daemon_that_was_revoked(start_tls_daemon, pki, tmp_path):
     daemon = start_tls_daemon()
     with_list = [f"--daemon={daemon.address}", f"--tls-crl={pki}/ca.crl"]
