@@ -5,9 +5,8 @@ import re
 import signal
 
 import pytest
-from conftest import long
+from conftest import ask, long, wait_for
 
-# The host's calls alone say less.
 MARKERS = ["1", long("0")]
 
 HANGS = {
@@ -242,3 +241,18 @@ def test_markers_that_the_driver_refuses_cost_evidence_only(run):
     result = run("one_rank_stops_calling", env={"ROLLCALL_SIM_FAIL": "cuStreamWriteValue64_v2"})
     assert result.verdict["cause"] == "missing_rank"
     assert [c["rank"] for c in result.verdict["culprits"]] == [3]
+
+
+# With markers the GPU may report the end of the other thread's call, and the wait does not show.
+def test_two_threads_of_a_rank_in_one_communicator_are_named(run):
+    verdict = run("one_rank_uses_two_threads", env={"ROLLCALL_MARKERS": "0"}).verdict
+    assert (verdict["cause"], verdict["certainty"]) == ("concurrent_use", "likely"), verdict["summary"]
+    assert [c["rank"] for c in verdict["culprits"]] == [3]
+
+
+def test_a_rank_that_is_always_last_is_a_warning_and_no_incident(daemon, start_job):
+    start_job(daemon, victim="one_rank_is_always_last", said=None)
+    warning, = wait_for(lambda: [warning for job in ask(daemon, "status")["jobs"]
+                                 for warning in job["warnings"]])
+    assert warning.startswith("rank 3 "), warning
+    assert ask(daemon, "incidents")["incidents"] == []
