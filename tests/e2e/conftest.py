@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import ssl
 import subprocess
 import tempfile
@@ -31,8 +32,16 @@ def long(*values):
 
 
 def pytest_configure():
-    """Gives the tests a /dev/shm of their own if this user may mount: what others left in the shared one
-    changes no test. It is as large as that one, so a container's is as small as before."""
+    """Makes the tests independent of who starts them."""
+    mount_dev_shm()
+    # A shell starts what runs in the background with these two ignored, and programs inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
+
+def mount_dev_shm():
+    """A /dev/shm of the tests' own, if this user may mount: what others left in the shared one changes no
+    test. It is as large as that one, so a container's is as small as before."""
     CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 0x40000
     libc = ctypes.CDLL(None)
     shared = os.statvfs("/dev/shm")
