@@ -19,9 +19,8 @@ def rollcall(*arguments, env=None, **more):
                           **more)
 
 
-def folders(job):
+def folders(job, base=pathlib.Path(f"/dev/shm/rollcall-{os.geteuid()}")):
     """The folders of this run. Other jobs may have folders of their own."""
-    base = pathlib.Path(f"/dev/shm/rollcall-{os.geteuid()}")
     return list(base.glob(f"run-{job.pid}-*"))
 
 
@@ -185,21 +184,24 @@ def test_an_ignored_signal_does_not_end_the_job():
 @pytest.mark.parametrize("another_run_starts_before_the_ranks", [False, True])
 def test_the_job_goes_on_when_rollcall_is_killed(tmp_path, another_run_starts_before_the_ranks):
     begun, killed, done = tmp_path / "begun", tmp_path / "killed", tmp_path / "done"
+    # A run removes its usual folder if that is empty. Then the ranks could record nothing.
+    base = tmp_path / "segments"
+    env = {"ROLLCALL_DIR": str(base)}
     job = subprocess.Popen([ROLLCALL, "run", "--sim", "--", "sh", "-c",
                             f"touch {begun}; until [ -e {killed} ]; do sleep 0.05; done; "
                             f"{VICTIMS}/ranks -n 2 -- {VICTIMS}/healthy_mix && touch {done}"],
-                           stderr=subprocess.DEVNULL)
+                           stderr=subprocess.DEVNULL, env={**os.environ, **env})
     wait_for(begun.exists)
     job.kill()
     job.wait()
     if another_run_starts_before_the_ranks:
-        rollcall("run", "--", "true")
-        assert folders(job) == []
+        rollcall("run", "--", "true", env=env)
+        assert folders(job, base) == []
     killed.touch()
     wait_for(done.exists)
-    assert folders(job) != []
-    rollcall("run", "--", "true")
-    assert folders(job) == [], "the next run removes the files of the killed run"
+    assert folders(job, base) != []
+    rollcall("run", "--", "true", env=env)
+    assert folders(job, base) == [], "the next run removes the files of the killed run"
 
 
 def test_analyze_names_and_skips_damaged_segments(tmp_path):
