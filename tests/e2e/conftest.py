@@ -241,17 +241,22 @@ def usable_by_all(path):
     return copy
 
 
-@pytest.fixture
-def pki(tmp_path):
-    """A set of certificates made by `rollcall pki`: for a daemon, node-1, node-2, a viewer, an operator."""
-    folder = tmp_path / "pki"
+@pytest.fixture(scope="session")
+def issued(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("issued") / "pki"
     assert rollcall("pki", "init", str(folder)).returncode == 0
     for arguments in (["--role=daemon", "--host=localhost", "--host=127.0.0.1"],
                       ["--role=agent", "--host=node-1"], ["--role=agent", "--host=node-2"],
                       ["--role=viewer"], ["--role=operator"]):
-        issued = rollcall("pki", "issue", str(folder), *arguments)
-        assert issued.returncode == 0, issued.stderr
+        done = rollcall("pki", "issue", str(folder), *arguments)
+        assert done.returncode == 0, done.stderr
     return folder
+
+
+@pytest.fixture
+def pki(issued, tmp_path):
+    """A set of certificates made by `rollcall pki`: for a daemon, node-1, node-2, a viewer, an operator."""
+    return pathlib.Path(shutil.copytree(issued, tmp_path / "pki"))
 
 
 def client(folder, name):
