@@ -3,10 +3,11 @@
 # systemd as the first process of its own namespaces, on this machine's root folder with a layer above
 # it: what it writes is gone afterwards. For test_systemd.py, which ends it by killing this process.
 #
-#   boot_systemd.sh FOLDER      FOLDER/extra is copied over the root folder first; needs root
+#   boot_systemd.sh FOLDER CLONE    FOLDER/extra is copied over the root folder first, and CLONE is
+#                                   mounted as /clone, where every user reaches it; needs root
 set -e
 [ -n "$ROLLCALL_BOOT_INSIDE" ] ||
-  ROLLCALL_BOOT_INSIDE=1 exec unshare --mount --uts --ipc --pid --cgroup --net --fork --kill-child "$0" "$1"
+  ROLLCALL_BOOT_INSIDE=1 exec unshare --mount --uts --ipc --pid --cgroup --net --fork --kill-child "$0" "$@"
 folder=$1
 root=$folder/root
 mount --make-rprivate /
@@ -16,8 +17,9 @@ mkdir "$folder/layer/upper" "$folder/layer/work"
 mount -t overlay -o "lowerdir=/,upperdir=$folder/layer/upper,workdir=$folder/layer/work" overlay "$root"
 # No service of this machine starts.
 rm -rf "$root/etc/systemd/system" "$root/run" "$root/var/log/journal"
-mkdir -p "$root/etc/systemd/system" "$root/run"
+mkdir -p "$root/etc/systemd/system" "$root/run" "$root/clone"
 cp -a "$folder/extra/." "$root/"
+mount --rbind "$2" "$root/clone"
 mount -t proc proc "$root/proc"
 mount -t sysfs -o ro sysfs "$root/sys"
 mount -t tmpfs -o mode=755 tmpfs "$root/run"

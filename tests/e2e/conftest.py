@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs jobs of real processes under `rollcall run`, daemons and agents, and reads their output."""
+import contextlib
+import ctypes
 import functools
 import json
 import os
 import pathlib
 import re
 import shutil
+import signal
 import ssl
 import subprocess
 import tempfile
@@ -16,10 +19,35 @@ import urllib.request
 import pytest
 from processes import Service, read_until, wait_for  # noqa: F401 (wait_for is for the tests)
 
-BUILD = pathlib.Path(os.environ["ROLLCALL_BUILD"])
+BUILD = pathlib.Path(os.environ["ROLLCALL_BUILD"]).resolve()
+CLONE = BUILD.parents[1]
 ROLLCALL = BUILD / "bin" / "rollcall"
 VICTIMS = BUILD / "tests"
 AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
+def long(*values):
+    """A row of parameters for --all only. The gate runs the other rows."""
+    return pytest.param(*values, marks=pytest.mark.long)
+
+
+def pytest_configure():
+    """Makes the tests independent of who starts them."""
+    mount_dev_shm()
+    # A shell starts what runs in the background with these two ignored, and programs inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
+
+def mount_dev_shm():
+    """A /dev/shm of the tests' own, if this user may mount: what others left in the shared one changes no
+    test. It is as large as that one, so a container's is as small as before."""
+    CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 0x40000
+    libc = ctypes.CDLL(None)
+    shared = os.statvfs("/dev/shm")
+    options = f"size={shared.f_blocks * shared.f_frsize},mode=1777".encode()
+    if libc.unshare(CLONE_NEWNS) == 0 and libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) == 0:
+        libc.mount(b"tmpfs", b"/dev/shm", b"tmpfs", 0, options)
 
 
 @functools.lru_cache
@@ -121,14 +149,13 @@ def run(reports):
     return run_job
 
 
-@pytest.fixture
-def start_daemon(tmp_path):
-    """start_daemon(*flags) -> Service, with its `address` and that of its `page`"""
+@contextlib.contextmanager
+def daemons(folder):
     services = []
 
     def start(*flags):
         usual = ["--listen=127.0.0.1:0", "--http=127.0.0.1:0", "--hang-after=3s",
-                 f"--report-dir={tmp_path / 'daemon-reports'}"]
+                 f"--report-dir={folder / 'daemon-reports'}"]
         given = {flag.partition("=")[0] for flag in flags}
         service = Service([BUILD / "bin" / "rollcalld", *flags,
                            *(flag for flag in usual if flag.partition("=")[0] not in given)])
@@ -138,10 +165,19 @@ def start_daemon(tmp_path):
         service.address, service.page = said.groups()
         return service
 
-    yield start
-    for service in services:
-        if service.process.poll() is None:
-            service.kill()
+    try:
+        yield start
+    finally:
+        for service in services:
+            if service.process.poll() is None:
+                service.kill()
+
+
+@pytest.fixture
+def start_daemon(tmp_path):
+    """start_daemon(*flags) -> Service, with its `address` and that of its `page`"""
+    with daemons(tmp_path) as start:
+        yield start
 
 
 @pytest.fixture
@@ -149,25 +185,43 @@ def daemon(start_daemon):
     return start_daemon()
 
 
-@pytest.fixture
-def start_job(tmp_path):
-    """start_job(daemon, victim, name=...): a job that lives until the test ends."""
-    jobs = []
+@contextlib.contextmanager
+def jobs(folder):
+    started = []
 
     def start(daemon, victim="one_rank_stops_calling", name="a-job", ranks=4, said="rank 3"):
         job = Service([ROLLCALL, "run", "--sim", f"--daemon={daemon.address}", "--hang-after=3s",
-                       f"--report-dir={tmp_path / 'here'}", "--", VICTIMS / "ranks", "-n",
+                       f"--report-dir={folder / 'here'}", "--", VICTIMS / "ranks", "-n",
                        str(ranks), "--keep-going", "--", VICTIMS / victim],
                       env={"ROLLCALL_JOB": name})
-        jobs.append(job)
+        started.append(job)
         if said:
             job.read_until(said)
         return job
 
-    yield start
-    for job in jobs:
-        if job.process.poll() is None:
-            job.kill()
+    try:
+        yield start
+    finally:
+        for job in started:
+            if job.process.poll() is None:
+                job.kill()
+
+
+@pytest.fixture
+def start_job(tmp_path):
+    """start_job(daemon, victim, name=...): a job that lives until the test ends."""
+    with jobs(tmp_path) as start:
+        yield start
+
+
+@pytest.fixture(scope="session")
+def hung_daemon(tmp_path_factory):
+    """A daemon whose only job, a-job, hangs: for tests that only ask."""
+    folder = tmp_path_factory.mktemp("hung")
+    with daemons(folder) as start_one, jobs(folder) as start:
+        daemon = start_one()
+        start(daemon)
+        yield daemon
 
 
 # --- Security: certificates, tokens, another user.
@@ -187,17 +241,22 @@ def usable_by_all(path):
     return copy
 
 
-@pytest.fixture
-def pki(tmp_path):
-    """A set of certificates made by `rollcall pki`: for a daemon, node-1, node-2, a viewer, an operator."""
-    folder = tmp_path / "pki"
+@pytest.fixture(scope="session")
+def issued(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("issued") / "pki"
     assert rollcall("pki", "init", str(folder)).returncode == 0
     for arguments in (["--role=daemon", "--host=localhost", "--host=127.0.0.1"],
                       ["--role=agent", "--host=node-1"], ["--role=agent", "--host=node-2"],
                       ["--role=viewer"], ["--role=operator"]):
-        issued = rollcall("pki", "issue", str(folder), *arguments)
-        assert issued.returncode == 0, issued.stderr
+        done = rollcall("pki", "issue", str(folder), *arguments)
+        assert done.returncode == 0, done.stderr
     return folder
+
+
+@pytest.fixture
+def pki(issued, tmp_path):
+    """A set of certificates made by `rollcall pki`: for a daemon, node-1, node-2, a viewer, an operator."""
+    return pathlib.Path(shutil.copytree(issued, tmp_path / "pki"))
 
 
 def client(folder, name):

@@ -182,6 +182,7 @@ def test_a_mail_arrives_and_the_end_is_in_its_thread(start_daemon, start_job, ma
     assert len(mailbox.mails) == 2
 
 
+@pytest.mark.long
 def test_a_mail_that_fails_is_sent_again(start_daemon, start_job, mailbox, tmp_path):
     once = tmp_path / "fails-once"
     once.write_text(f"#!/bin/sh\n[ -e {tmp_path}/tried ] && exec {mailbox.sendmail} \"$@\"\n"

@@ -7,7 +7,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import ROLLCALL, VICTIMS, Service, ask
+from conftest import ROLLCALL, VICTIMS, Service, ask, long
 
 
 def rollcall(daemon, *arguments):
@@ -84,7 +84,7 @@ def test_a_job_that_is_killed_and_started_again_shares_nothing_with_its_former_l
         assert "job \"a-job\" has no attempt 7; it has attempts 0-1" in unknown.stderr
 
 
-@pytest.mark.parametrize("counter", ["TORCHELASTIC_RESTART_COUNT", "COUNTS_NOTHING"])
+@pytest.mark.parametrize("counter", ["TORCHELASTIC_RESTART_COUNT", long("COUNTS_NOTHING")])
 def test_a_restart_at_the_same_address_within_one_run_is_a_new_attempt(patient_daemon, tmp_path,
                                                                        counter):
     ranks = f"{VICTIMS / 'ranks'} -n 4 --grace 1 --"
@@ -105,6 +105,7 @@ def test_a_restart_at_the_same_address_within_one_run_is_a_new_attempt(patient_d
         job.kill()
 
 
+@pytest.mark.long
 def test_two_live_jobs_of_one_name_are_two_attempts_and_a_warning(patient_daemon, start_job):
     start_job(patient_daemon, said=None)
     wait_for_job(patient_daemon, is_up(0, 4))
@@ -117,6 +118,7 @@ def test_two_live_jobs_of_one_name_are_two_attempts_and_a_warning(patient_daemon
     assert (older["attempt"], older["processes"], older["processes_alive"]) == (0, 4, 4)
 
 
+@pytest.mark.long
 def test_a_healthy_job_tells_nothing_of_the_hang_of_another_job_of_its_name(daemon, start_job, run):
     start_job(daemon, said="rank 3")
     # Its ranks make no call for longer than --hang-after, while the other job hangs.
@@ -129,6 +131,7 @@ def test_a_healthy_job_tells_nothing_of_the_hang_of_another_job_of_its_name(daem
     assert attempts[0]["state"] == "hung", "the other job does not hang any more"
 
 
+@pytest.mark.long
 def test_two_jobs_on_one_host_do_not_disturb_each_other(daemon, start_job):
     start_job(daemon, name="one", said="rank 3")
     start_job(daemon, name="other", said="rank 3")

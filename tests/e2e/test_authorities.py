@@ -9,7 +9,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import (BUILD, count_agents, let_everybody_pass_to, needs_another_user, rollcall,
+from conftest import (BUILD, count_agents, let_everybody_pass_to, long, needs_another_user, rollcall,
                       wait_for)
 
 
@@ -26,6 +26,7 @@ def two_authorities(pki, tmp_path):
     return both
 
 
+@pytest.mark.long
 @needs_another_user
 def test_the_stream_of_an_agent_ends_with_its_authority(two_authorities, pki, start_tls_daemon,
                                                         start_agent_of_nobody):
@@ -150,7 +151,7 @@ def served(daemon):
 
 
 @needs_another_user
-@pytest.mark.parametrize("issuer", ISSUERS)
+@pytest.mark.parametrize("issuer", [issuer if issuer == "cert-manager" else long(issuer) for issuer in ISSUERS])
 def test_the_files_of_another_issuer_are_enough(start_tls_daemon, start_agent_of_nobody, tmp_path,
                                                 issuer):
     lay_out, name, host, flags = ISSUERS[issuer]
@@ -171,6 +172,7 @@ def test_the_files_of_another_issuer_are_enough(start_tls_daemon, start_agent_of
     assert count_agents(daemon) == 1 and agent.process.poll() is None
 
 
+@pytest.mark.long
 @needs_another_user
 def test_an_agent_goes_on_with_its_next_certificate(start_tls_daemon, start_agent_of_nobody,
                                                     tmp_path):

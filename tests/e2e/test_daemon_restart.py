@@ -6,6 +6,7 @@ import signal
 import time
 import urllib.request
 
+import pytest
 from conftest import ask, reports_in, wait_for
 
 # Nobody is paged for a hang that is known, however often the daemon restarts.
@@ -20,6 +21,7 @@ def list_incidents(daemon):
     return ask(daemon, "incidents")["incidents"]
 
 
+@pytest.mark.long
 def test_a_daemon_that_is_killed_three_times_continues_the_incident(start_daemon, start_job,
                                                                    tmp_path):
     sent = tmp_path / "alerts"

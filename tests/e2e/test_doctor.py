@@ -307,6 +307,7 @@ def test_a_token_of_another_role_is_refused(start_tls_daemon, pki, tmp_path):
     assert token not in json.dumps(check)
 
 
+@pytest.mark.long
 def test_a_port_that_never_answers_has_a_deadline():
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))

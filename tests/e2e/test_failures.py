@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from conftest import ROLLCALL, VICTIMS
+from conftest import ROLLCALL, VICTIMS, long
 
 SCRIPT = pathlib.Path(__file__).with_name("python_rank.py")
 
@@ -41,7 +41,7 @@ def find_verdict(incidents):
     return verdict
 
 
-@pytest.mark.parametrize("grace", [0, 3])
+@pytest.mark.parametrize("grace", [0, long(3)])
 def test_the_verdict_has_the_exception_and_its_line(fail, grace):
     _, said, incidents = fail("raise", grace)
     verdict = find_verdict(incidents)
@@ -58,6 +58,7 @@ def test_the_verdict_has_the_exception_and_its_line(fail, grace):
     assert "Traceback (most recent call last)" in said  # Python's own message stays
 
 
+@pytest.mark.long
 def test_run_leaves_the_end_of_a_failed_job_to_its_launcher(fail):
     exit_code, said, incidents = fail("raise", flags=["--on-hang=abort"])
     assert exit_code == 1 and "ending the job" not in said
@@ -80,12 +81,14 @@ def test_the_verdict_shows_both_shapes(fail):
     assert "float32 x 512 as [16, 32]" in said and "float32 x 1024 as [32, 32]" in said
 
 
+@pytest.mark.long
 def test_the_programs_own_excepthook_still_runs(fail):
     _, said, incidents = fail("hook")
     assert "the program's own hook: LoaderError" in said and "Traceback" not in said
     assert find_verdict(incidents)["culprits"][0]["error"].startswith("LoaderError: batch 17")
 
 
+@pytest.mark.long
 def test_without_the_hook_the_verdict_has_only_the_exit_code(fail):
     _, _, incidents = fail("raise", env={"ROLLCALL_PYTHON_ERRORS": "0"})
     verdict = find_verdict(incidents)
@@ -94,6 +97,7 @@ def test_without_the_hook_the_verdict_has_only_the_exit_code(fail):
     assert "exited with code 1" in verdict["summary"]
 
 
+@pytest.mark.long
 def test_the_verdict_has_the_code_of_an_early_exit(fail):
     exit_code, _, incidents = fail("exit")
     assert exit_code == 3
@@ -109,7 +113,7 @@ def test_the_verdict_distinguishes_a_kill_from_the_launchers_signal(fail):
     assert any("rank 3 failed first" in line for line in verdict["evidence"])
 
 
-@pytest.mark.parametrize("watched_by", ["itself", "a_daemon"])
+@pytest.mark.parametrize("watched_by", ["itself", long("a_daemon")])
 def test_a_launcher_that_exits_before_its_ranks_hides_no_verdict(start_daemon, tmp_path, watched_by):
     reports = tmp_path / "reports"
     where = [f"--daemon={start_daemon().address}"] if watched_by == "a_daemon" else []

@@ -98,6 +98,7 @@ def test_the_incident_lives_on_when_the_owner_of_its_job_is_killed(fleet, start_
     assert [alert["status"] for alert in fleet.alerts()] == ["firing"]
 
 
+@pytest.mark.long
 def test_the_end_of_a_job_is_announced_once_by_its_new_owner(fleet, start_job):
     job = start_job(fleet, name="a-job")
     owner = fleet.owning("a-job")
@@ -112,6 +113,7 @@ def test_the_end_of_a_job_is_announced_once_by_its_new_owner(fleet, start_job):
     assert [alert["status"] for alert in fleet.alerts()] == ["firing", "resolved"]
 
 
+@pytest.mark.long
 def test_a_daemon_that_stood_still_drops_its_jobs_when_it_wakes(fleet, start_job):
     start_job(fleet, name="a-job")
     owner = fleet.owning("a-job")
@@ -130,6 +132,7 @@ def test_a_daemon_that_stood_still_drops_its_jobs_when_it_wakes(fleet, start_job
     assert [alert["status"] for alert in fleet.alerts()] == ["firing"]
 
 
+@pytest.mark.long
 def test_an_upgrade_of_one_daemon_after_the_other_ends_no_incident_and_alerts_nobody(fleet, start_job):
     healthy = [start_job(fleet, victim="healthy_mix", name=f"healthy-{i}", said=None) for i in range(2)]
     start_job(fleet, name="a-job")
@@ -148,6 +151,7 @@ def test_an_upgrade_of_one_daemon_after_the_other_ends_no_incident_and_alerts_no
     assert all(job.process.poll() in (None, 0) for job in healthy)
 
 
+@pytest.mark.long
 def test_two_halves_of_a_job_that_report_to_different_daemons_meet_at_its_owner(fleet, start_job):
     first, second = list(fleet.daemons.values())[:2]
     for daemon in (first, second):
@@ -159,6 +163,7 @@ def test_two_halves_of_a_job_that_report_to_different_daemons_meet_at_its_owner(
     assert fleet.postgres.sql("SELECT count(*) FROM rollcall.owners") == [["1"]]
 
 
+@pytest.mark.long
 def test_every_daemon_shows_the_jobs_and_incidents_of_all(fleet, start_job):
     names = [f"job-{i}" for i in range(5)]
     for name in names:
@@ -177,6 +182,7 @@ def test_every_daemon_shows_the_jobs_and_incidents_of_all(fleet, start_job):
     assert len(fleet.alerts()) == len(names)
 
 
+@pytest.mark.long
 def test_a_daemon_that_comes_takes_its_share_and_no_incident_ends(fleet, start_job):
     names = []
     while "daemon-3" not in [fleet.owner(name) for name in names]:

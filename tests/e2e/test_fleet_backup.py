@@ -4,9 +4,12 @@ import os
 import subprocess
 import time
 
+import pytest
 from conftest import ask, wait_for
 from postgres_server import PROGRAMS, postgres  # noqa: F401 (a fixture)
 from test_fleet import confirmed, fleet, jobs_of  # noqa: F401 (a fixture)
+
+pytestmark = pytest.mark.long
 
 
 def run(server, program, *arguments):

@@ -16,6 +16,8 @@ from conftest import wait_for
 from fleet_chaos import ChaosFleet, ChaosJob, fleet, judge, read_incidents, tell_story  # noqa: F401
 from postgres_server import PostgresServer, postgres  # noqa: F401 (a fixture)
 
+pytestmark = pytest.mark.long
+
 SECONDS = int(os.environ.get("ROLLCALL_CHAOS_SECONDS", "0"))
 SEED = int(os.environ.get("ROLLCALL_CHAOS_SEED", "1"))
 IS_LONG = SECONDS > 0

@@ -3,9 +3,12 @@
 import threading
 import time
 
+import pytest
 from conftest import wait_for
 from fleet_chaos import ChaosFleet, ChaosJob, fleet, judge, read_incidents, tell_story  # noqa: F401 (a fixture)
 from postgres_server import postgres  # noqa: F401 (a fixture)
+
+pytestmark = pytest.mark.long
 
 LEASE = 6  # seconds
 

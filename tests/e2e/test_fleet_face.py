@@ -5,6 +5,7 @@ import signal
 import subprocess
 import time
 
+import pytest
 from conftest import BUILD, ROLLCALL, VICTIMS, Service, ask, new_token, page, wait_for
 from fleet_chaos import Proxy
 from postgres_server import free_port, postgres  # noqa: F401 (a fixture)
@@ -21,6 +22,7 @@ def others(fleet, owner):  # noqa: F811
     return [daemon for daemon in fleet.daemons.values() if daemon is not owner]
 
 
+@pytest.mark.long
 def test_every_daemon_shows_all_jobs_and_what_there_is_about_each(fleet, start_job):  # noqa: F811
     names = ["a-job", "b-job", "c-job"]
     for name in names:
@@ -63,6 +65,7 @@ def test_any_daemon_acts_for_the_owner_of_a_job(fleet, start_job):  # noqa: F811
         wait_for(lambda: not ask(daemon, "silences")["silences"])
 
 
+@pytest.mark.long
 def test_a_daemon_that_stands_still_is_named_in_time(fleet, start_job):  # noqa: F811
     start_job(fleet, name="a-job")
     owner = fleet.owning("a-job")
@@ -79,6 +82,7 @@ def test_a_daemon_that_stands_still_is_named_in_time(fleet, start_job):  # noqa:
     wait_for(lambda: ask(asked, "jobs")["silent_daemons"] == [] and "a-job" in jobs_of(asked), 30)
 
 
+@pytest.mark.long
 def test_the_command_line_asks_another_daemon_if_one_accepts_connections_and_never_answers(fleet, start_job):  # noqa: F811
     start_job(fleet, name="a-job")
     daemon = fleet.owning("a-job")

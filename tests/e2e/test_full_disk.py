@@ -64,6 +64,7 @@ def daemon_on(disk):
         service.kill()
 
 
+@pytest.mark.long
 def test_the_daemon_lists_a_hang_on_a_full_disk_and_writes_it_later(
         disk, daemon_on, start_job):
     disk.fill()

@@ -3,13 +3,14 @@
 import re
 
 import pytest
+from conftest import long
 
 
 def run_wrong(run, wrong, markers="1", **more):
     return run("replays_graphs", env={"WRONG": wrong, "ROLLCALL_GRAPH_MARKERS": markers}, **more)
 
 
-@pytest.mark.parametrize("markers", ["0", "1"])
+@pytest.mark.parametrize("markers", [long("0"), "1"])
 def test_a_healthy_job_that_replays_graphs_has_no_incident(run, markers):
     result = run_wrong(run, "nothing", markers)
     assert (result.exit_code, result.err, result.reports) == (0, "", [])
@@ -34,6 +35,7 @@ def test_the_verdict_names_the_call_of_a_graph_that_a_gpu_never_starts(run):
     assert verdict["call"]["graph"] == {"graph": 1, "launch": 6, "call": 4, "calls": 5}
 
 
+@pytest.mark.long
 def test_without_graph_markers_the_verdict_says_that_the_call_is_unknown(run):
     verdict = run_wrong(run, "stays_inside", markers="0").verdict
     assert verdict["cause"] == "stalled_in_flight"
@@ -59,6 +61,7 @@ def test_the_verdict_says_that_a_rank_captured_the_call(run):
     assert verdict["advice"][0]["id"] == "captured-on-some-ranks"
 
 
+@pytest.mark.long
 def test_calls_from_a_graph_match_those_made_at_once(run):
     result = run_wrong(run, "calls_directly")
     assert (result.exit_code, result.err, result.reports) == (0, "", [])

@@ -5,6 +5,9 @@ import re
 import signal
 
 import pytest
+from conftest import ask, long, wait_for
+
+MARKERS = ["1", long("0")]
 
 HANGS = {
     # victim: (cause, culprits, operation, position)
@@ -16,7 +19,7 @@ HANGS = {
 }
 
 
-@pytest.mark.parametrize("markers", ["0", "1"])
+@pytest.mark.parametrize("markers", MARKERS)
 @pytest.mark.parametrize("victim", HANGS)
 def test_the_verdict_names_the_guilty_rank(run, victim, markers):
     cause, culprits, operation, position = HANGS[victim]
@@ -57,6 +60,7 @@ ENTANGLED = {
 }
 
 
+@pytest.mark.long
 def test_the_verdict_says_that_a_gpu_is_shared(run):
     verdict = run("one_gpu_is_busy", env={"CUDA_MPS_PIPE_DIRECTORY": "/tmp/nvidia-mps"}).verdict
     assert verdict["cause"] == "blocked_before_start"
@@ -86,11 +90,13 @@ def test_the_verdict_follows_the_waits_to_their_end(run, victim):
 
 # Without markers the daemon infers more, and a verdict may be too uncertain for an abort. The
 # culprits must be the same.
+@pytest.mark.long
 @pytest.mark.parametrize("victim", sorted(set(ENTANGLED) - {"one_gpu_is_busy"}))
 def test_the_verdict_follows_the_waits_without_markers_too(run, victim):
     entangled(run, victim, "0", on_hang="observe", until="report:")
 
 
+@pytest.mark.long
 def test_an_unobserved_death_is_blamed_but_never_as_certain(run):
     verdict = run("one_rank_dies", env={"DIE_AT_ONCE": "1"}).verdict
     assert verdict["cause"] == "rank_died", verdict["summary"]
@@ -99,13 +105,14 @@ def test_an_unobserved_death_is_blamed_but_never_as_certain(run):
     assert bool(unknown) == (verdict["certainty"] != "certain"), verdict["missing_evidence"]
 
 
+@pytest.mark.long
 def test_the_dead_peer_comes_before_the_errors_that_it_caused(run):
     result = run("one_rank_dies", env={"ROLLCALL_SIM_PEER_DEATH": "error"})
     assert result.verdict["cause"] == "rank_died", result.verdict["summary"]
     assert [c["rank"] for c in result.verdict["culprits"]] == [1]
 
 
-@pytest.mark.parametrize("guilty", range(4))
+@pytest.mark.parametrize("guilty", [0, *map(long, (1, 2, 3))])
 def test_the_rank_that_does_not_join_a_growing_communicator_is_the_culprit(run, guilty):
     verdict = run("grows", env={"WRONG": f"{guilty}:before"}).verdict
     assert verdict["cause"] == "init_incomplete", verdict["summary"]
@@ -115,7 +122,7 @@ def test_the_rank_that_does_not_join_a_growing_communicator_is_the_culprit(run, 
     assert sorted(verdict["waiting_ranks"]) == sorted(set(range(4)) - {guilty})
 
 
-@pytest.mark.parametrize("guilty", [0, 2, 3])
+@pytest.mark.parametrize("guilty", [long(0), long(2), 3])
 def test_a_grown_communicator_has_one_id(run, guilty):
     verdict = run("grows", env={"WRONG": f"{guilty}:after"}).verdict
     assert verdict["cause"] == "missing_rank", verdict["summary"]
@@ -125,8 +132,8 @@ def test_a_grown_communicator_has_one_id(run, guilty):
 
 
 # A communicator connects in its first call, so NCCL launches nothing until all ranks have entered.
-@pytest.mark.parametrize("markers", ["0", "1"])
-@pytest.mark.parametrize("steps", [0, 1, 5])
+@pytest.mark.parametrize("markers", MARKERS)
+@pytest.mark.parametrize("steps", [long(0), long(1), 5])
 def test_the_verdict_names_the_guilty_rank_of_a_nonblocking_communicator(run, steps, markers):
     verdict = run("non_blocking", env={"WRONG": str(steps), "ROLLCALL_MARKERS": markers}).verdict
     assert verdict["cause"] == "missing_rank", verdict["summary"]
@@ -138,6 +145,7 @@ def test_the_verdict_names_the_guilty_rank_of_a_nonblocking_communicator(run, st
 
 
 # Where NCCL connects at init, it launches the first call at once, and that call hangs on the GPU.
+@pytest.mark.long
 def test_the_first_call_of_a_connected_nonblocking_communicator_can_hang(run):
     verdict = run("non_blocking", env={"WRONG": "0", "ROLLCALL_SIM_LAZY_CONNECT": "0"}).verdict
     assert verdict["cause"] == "missing_rank", verdict["summary"]
@@ -159,7 +167,7 @@ def test_begin_and_end_of_a_nonblocking_communicator_need_all_ranks(run, stops, 
 
 
 # An answer that another thread got before a call must not count for the call.
-@pytest.mark.parametrize("steps", [0, 5])
+@pytest.mark.parametrize("steps", [long(0), 5])
 def test_a_watchdog_thread_hides_no_wait(run, steps):
     verdict = run("non_blocking", env={"WRONG": str(steps), "WATCHDOG": "1"}).verdict
     assert verdict["cause"] == "missing_rank", verdict["summary"]
@@ -167,7 +175,7 @@ def test_a_watchdog_thread_hides_no_wait(run, steps):
     assert sorted(verdict["waiting_ranks"]) == [0, 1, 2]
 
 
-@pytest.mark.parametrize("environment", [{}, {"WATCHDOG": "1"}])
+@pytest.mark.parametrize("environment", [{}, long({"WATCHDOG": "1"})])
 def test_a_healthy_job_without_blocking_ends_without_an_incident(run, environment):
     result = run("non_blocking", env=environment)
     assert (result.exit_code, result.reports, result.err) == (0, [], "")
@@ -221,7 +229,7 @@ def test_a_contradiction_needs_no_timeout(run):
     assert result.verdict["cause"] == "operation_mismatch"
 
 
-@pytest.mark.parametrize("markers", ["0", "1"])
+@pytest.mark.parametrize("markers", MARKERS)
 def test_a_healthy_job_ends_without_an_incident(run, markers):
     result = run("healthy_mix", ranks=8, env={"ROLLCALL_MARKERS": markers})
     assert result.exit_code == 0, result.err
@@ -233,3 +241,18 @@ def test_markers_that_the_driver_refuses_cost_evidence_only(run):
     result = run("one_rank_stops_calling", env={"ROLLCALL_SIM_FAIL": "cuStreamWriteValue64_v2"})
     assert result.verdict["cause"] == "missing_rank"
     assert [c["rank"] for c in result.verdict["culprits"]] == [3]
+
+
+# With markers the GPU may report the end of the other thread's call, and the wait does not show.
+def test_two_threads_of_a_rank_in_one_communicator_are_named(run):
+    verdict = run("one_rank_uses_two_threads", env={"ROLLCALL_MARKERS": "0"}).verdict
+    assert (verdict["cause"], verdict["certainty"]) == ("concurrent_use", "likely"), verdict["summary"]
+    assert [c["rank"] for c in verdict["culprits"]] == [3]
+
+
+def test_a_rank_that_is_always_last_is_a_warning_and_no_incident(daemon, start_job):
+    start_job(daemon, victim="one_rank_is_always_last", said=None)
+    warning, = wait_for(lambda: [warning for job in ask(daemon, "status")["jobs"]
+                                 for warning in job["warnings"]])
+    assert warning.startswith("rank 3 "), warning
+    assert ask(daemon, "incidents")["incidents"] == []

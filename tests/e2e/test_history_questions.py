@@ -16,7 +16,7 @@ import urllib.request
 
 import pytest
 
-from conftest import BUILD, ROLLCALL, Service, wait_for
+from conftest import BUILD, ROLLCALL, Service, long, wait_for
 from postgres_server import postgres  # noqa: F401 (a fixture)
 
 DASHBOARD = pathlib.Path(__file__).parent.parent.parent / "deploy" / "grafana" / "rollcall_history.json"
@@ -35,7 +35,7 @@ def start_daemon(folder, server=None, store=""):
     return service
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", long("postgresql")])
 def kept(request, tmp_path):
     """A daemon, with its database if it has one."""
     server = request.getfixturevalue("postgres") if request.param == "postgresql" else None
@@ -119,6 +119,7 @@ def slow_down(server, seconds):
         CREATE POLICY deletes ON rollcall.incident_facts FOR DELETE USING (true)""")
 
 
+@pytest.mark.long
 def test_a_slow_question_holds_up_no_list_and_is_answered_to_who_asks_again(postgres, start_job, tmp_path):  # noqa: F811
     postgres.sql(f"CREATE ROLE keeper LOGIN PASSWORD '{postgres.environment['PGPASSWORD']}'; "
                  "GRANT CREATE ON DATABASE rollcall TO keeper")
@@ -187,6 +188,7 @@ def summary_of(name, seconds):
     return message(1, name.encode()) + message(4, b"\x08" + varint(seconds))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kept", ["postgresql"], indirect=True)
 def test_an_export_has_each_of_thousands_of_incidents_once(kept):
     """More than a daemon answers at once, and more of one time than that."""

@@ -16,21 +16,23 @@ import tempfile
 import time
 
 import pytest
-from conftest import (AS_NOBODY, BUILD, Service, ask, can_be_others, find_communicator, reports_in,
-                      stepped_clock, wait_for)
+from conftest import (AS_NOBODY, BUILD, CLONE, Service, ask, can_be_others, find_communicator, long,
+                      reports_in, stepped_clock, wait_for)
 
-LIBRARY = os.environ.get("ROLLCALL_TEST_LIBRARY", str(BUILD / "lib" / "librollcall.so"))
+LIBRARY = BUILD / "lib" / "librollcall.so"
 AGENT = BUILD / "bin" / "rollcall-agent"
 RANKS = BUILD / "tests" / "ranks"
 VICTIMS = BUILD / "tests"
 CAPABILITIES = ["--inh-caps=-all,+sys_ptrace,+dac_read_search",
                 "--ambient-caps=-all,+sys_ptrace,+dac_read_search"]
+# The clone stays where it is, also below /tmp: mount(8) takes it by the working directory.
+MOUNT_TMP = (f"cd '{CLONE}' && mount -t tmpfs -o mode=1777 tmpfs /tmp && mkdir -p '{CLONE}' && "
+             f"mount --no-canonicalize --bind . '{CLONE}'")
 CONTAINER = ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "--", "sh",
              "-c", "mount -t tmpfs -o size=64m,mode=1777 tmpfs /dev/shm && "
-             "mount -t tmpfs -o mode=1777 tmpfs /tmp && exec \"$@\"", "sh"]
+             f"{MOUNT_TMP} && exec \"$@\"", "sh"]
 
-OWN_TMP = ["unshare", "--mount", "--", "sh", "-c",
-           "mount -t tmpfs -o mode=1777 tmpfs /tmp && exec \"$@\"", "sh"]
+OWN_TMP = ["unshare", "--mount", "--", "sh", "-c", f"{MOUNT_TMP} && exec \"$@\"", "sh"]
 
 
 def can_unshare():
@@ -208,6 +210,7 @@ def wait_for_segments(shared, count):
     wait_for(lambda: len(segments_in(shared)) == count)
 
 
+@pytest.mark.long
 def test_the_agent_deletes_only_ended_segments_of_another_pid_namespace(host, daemon, tmp_path):
     shared = shared_directory(host)
     host.start(AGENT, f"--daemon={daemon.address}", f"--dir={shared}", "--scope=directory",
@@ -222,6 +225,7 @@ def test_the_agent_deletes_only_ended_segments_of_another_pid_namespace(host, da
     wait_for_segments(shared, 0)
 
 
+@pytest.mark.long
 def test_an_agent_that_cannot_see_the_processes_reports_no_death(host, daemon, tmp_path):
     shared = shared_directory(host)
     beside = ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "--"]
@@ -235,6 +239,7 @@ def test_an_agent_that_cannot_see_the_processes_reports_no_death(host, daemon, t
     wait_for_segments(shared, 0)  # their locks are free: they have ended
 
 
+@pytest.mark.long
 def test_waits_of_a_job_in_a_time_namespace_have_the_right_length(host, daemon, tmp_path):
     host.agent(daemon)
     begun = time.monotonic()
@@ -334,7 +339,7 @@ def is_lagging(daemon):
     return comm and comm["waiting"] == 3
 
 
-@pytest.mark.parametrize("step", [120, -120])
+@pytest.mark.parametrize("step", [120, long(-120)])
 def test_a_change_of_the_wall_clock_changes_no_wait(host, daemon, tmp_path, step):
     step_file = host.folder / "step"
     step_file.write_text("0")
@@ -349,6 +354,7 @@ def test_a_change_of_the_wall_clock_changes_no_wait(host, daemon, tmp_path, step
     wait_for_status(daemon, "hanging: hung")
 
 
+@pytest.mark.long
 def test_waits_begin_anew_after_a_stop_of_the_agent(host, daemon, tmp_path):
     agent = host.agent(daemon, privileges=())
     host.job("one_rank_lags", env={"LAG_SECONDS": "1000"})
@@ -363,6 +369,7 @@ def test_waits_begin_anew_after_a_stop_of_the_agent(host, daemon, tmp_path):
     assert agent.process.poll() is None
 
 
+@pytest.mark.long
 def test_a_run_knows_its_job_without_a_communicator_by_the_name_that_the_agent_gives_its_host(
         host, daemon, tmp_path):
     host.agent(daemon, privileges=())

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 
+import pytest
 from conftest import BUILD, Service, reports_in, wait_for
 
 PORT = "sys/class/infiniband/mlx5_2/ports/1"
@@ -88,6 +89,7 @@ def test_the_host_whose_link_went_down_is_the_culprit(daemon, tmp_path):
     assert "node-1: mlx5_2 port 1 went DOWN" in (folder / "report.txt").read_text()
 
 
+@pytest.mark.long
 def test_agents_of_a_healthy_job_look_at_nothing(daemon, tmp_path):
     programs = tmp_path / "bin"
     programs.mkdir()

@@ -112,6 +112,7 @@ def test_a_silence_holds_an_alert_back_across_a_restart_until_it_is_ended(watche
     wait_for(lambda: ask(daemon, "silences")["silences"] == [])
 
 
+@pytest.mark.long
 def test_a_silence_for_another_host_holds_nothing_back(watched, start_job):
     daemon = watched[0]()
     post(daemon, "silence?host=node-with-another-name&for=1h")
@@ -163,6 +164,7 @@ def test_the_audit_tells_of_an_action_that_was_refused_and_by_whom(start_daemon,
     assert re.search(r'audit: .*otto.*: refused: end silence, no silence "silence-1" lasts now', said)
 
 
+@pytest.mark.long
 def test_what_the_daemon_has_answered_outlives_a_kill_in_the_next_moment(watched):
     start, _ = watched
     daemon = start()
@@ -173,6 +175,7 @@ def test_what_the_daemon_has_answered_outlives_a_kill_in_the_next_moment(watched
     assert sorted(one["id"] for one in kept) == sorted(made)
 
 
+@pytest.mark.long
 def test_beyond_the_limit_of_silences_the_error_says_what_to_do(watched):
     daemon = watched[0]()
     for _ in range(500):

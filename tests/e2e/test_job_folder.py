@@ -5,7 +5,7 @@ import pathlib
 import subprocess
 
 import pytest
-from conftest import ROLLCALL, VICTIMS, wait_for
+from conftest import ROLLCALL, VICTIMS, long, wait_for
 
 IN_OTHER_PIDS = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
 
@@ -81,13 +81,16 @@ def kill_with_ranks(job, folder):
     kill_all(ranks)
 
 
+HAS_OWNER = pytest.mark.parametrize("has_owner", [True, long(False)])
+
+
 def forget_owner(folder):
     """As if ranks had made the folder again, after another run had removed it."""
     for owner in folder.glob("run-*/run.owner"):
         owner.unlink()
 
 
-@pytest.mark.parametrize("has_owner", [True, False])
+@HAS_OWNER
 def test_a_folder_of_another_host_stays_even_if_unlocked(tmp_path, other_host, has_owner):
     folder = tmp_path / "shared"
     job = start(folder, VICTIMS / "ranks", "-n", "2", "--", VICTIMS / "one_rank_stops_calling",
@@ -102,6 +105,7 @@ def test_a_folder_of_another_host_stays_even_if_unlocked(tmp_path, other_host, h
     assert list(folder.glob("run-*")) == [], "its own host removes it"
 
 
+@pytest.mark.long
 def test_a_rank_on_another_host_keeps_the_folder_of_its_run(tmp_path, other_host):
     folder = tmp_path / "shared"
     here = start(folder, VICTIMS / "ranks", "-n", "2", "--", *other_host,
@@ -149,7 +153,7 @@ def test_run_does_not_follow_a_link_to_a_folder(tmp_path):
     assert (elsewhere / "1-2.seg").exists()
 
 
-@pytest.mark.parametrize("has_owner", [True, False])
+@HAS_OWNER
 def test_the_next_run_removes_the_folder_of_a_killed_run(tmp_path, has_owner):
     job = start(tmp_path, VICTIMS / "ranks", "-n", "2", "--", VICTIMS / "one_rank_stops_calling")
     wait_for(lambda: len(segments(tmp_path)) == 2)
@@ -170,6 +174,7 @@ def test_the_next_run_removes_the_folder_of_a_killed_run(tmp_path, has_owner):
     assert list(tmp_path.glob("run-*")) == []
 
 
+@pytest.mark.long
 def test_run_frees_segments_of_restarted_ranks(tmp_path):
     rounds = f"for i in 1 2 3 4 5 6; do {VICTIMS}/ranks -n 4 -- {VICTIMS}/healthy_mix; done"
     again = f"{rounds}; exec sleep 1000"
@@ -184,9 +189,11 @@ def test_run_frees_segments_of_restarted_ranks(tmp_path):
     assert "nothing to watch" not in said
 
 
-@pytest.mark.parametrize("name", ["j" * 64, "j" * 300, "Größe/" + "ü" * 80,
-                                  "a job\twith: odd 100%"],
-                         ids=["64_bytes", "300_bytes", "other_letters", "blanks"])
+@pytest.mark.parametrize("name", [
+    pytest.param("j" * 64, id="64_bytes", marks=pytest.mark.long),
+    pytest.param("j" * 300, id="300_bytes", marks=pytest.mark.long),
+    pytest.param("Größe/" + "ü" * 80, id="other_letters"),
+    pytest.param("a job\twith: odd 100%", id="blanks", marks=pytest.mark.long)])
 def test_no_job_name_changes_the_verdict_or_the_files(run, name):
     result = run("one_rank_reduces_otherwise", hang_after="60s", env={"ROLLCALL_JOB": name})
     assert result.exit_code == 75

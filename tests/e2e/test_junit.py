@@ -24,7 +24,8 @@ def test_a_hang_is_the_failure_of_the_test_case(run, tmp_path):
     assert (suite.get("failures"), suite.get("errors")) == ("1", "0")
     failure = case.find("failure")
     assert failure.get("type") == result.verdict["cause"] == "missing_rank"
-    assert failure.get("message") == result.verdict["summary"]
+    # The report may be a moment newer: how long the ranks have waited comes last in both.
+    assert failure.get("message").rpartition(" waited ")[0] == result.verdict["summary"].rpartition(" waited ")[0] != ""
     assert str(result.reports[0]) in failure.text
     assert case.get("name") == result.incident["job"]
     assert 0 < float(case.get("time")) <= result.seconds
@@ -88,6 +89,7 @@ def test_the_error_says_in_words_how_the_job_ended(tmp_path, command, code, word
     assert case.find("error").get("message") == f"{words}; Rollcall saw no hang"
 
 
+@pytest.mark.long
 def test_a_second_run_replaces_the_file_of_the_first_one(run, tmp_path):
     file = tmp_path / "rollcall.xml"
     run("one_rank_stops_calling", flags=[f"--junit={file}"])

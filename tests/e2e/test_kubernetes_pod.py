@@ -14,11 +14,10 @@ import time
 import urllib.request
 
 import pytest
-from conftest import BUILD, ROLLCALL, Service, reports_in, rollcall, wait_for
+from conftest import BUILD, CLONE, ROLLCALL, Service, reports_in, rollcall, wait_for
 from test_host_agent import Host, can_unshare
 from test_service_accounts import SigningKey, key_set
 
-LIBRARY = pathlib.Path(os.environ.get("ROLLCALL_TEST_LIBRARY", BUILD / "lib" / "librollcall.so"))
 NODE = "node-7"
 # As the chart's DaemonSet: root with two capabilities, all others dropped.
 AS_THE_DAEMON_SET = ["setpriv", "--no-new-privs", "--inh-caps=-all",
@@ -73,7 +72,7 @@ class Pod:
     """What kubelet and runtime make of the pod: volumes, the init container, then the container, each
     with a root, pids, a network, a hostname and 64 MiB of /dev/shm of its own."""
 
-    HOST_FOLDERS = ["bin", "lib", "lib64", "opt", "sbin", "usr", str(BUILD.parents[1]).lstrip("/")]
+    HOST_FOLDERS = ["bin", "lib", "lib64", "opt", "sbin", "usr", str(CLONE).lstrip("/")]
 
     def __init__(self, host, pod, name):
         self.host, self.pod, self.name = host, pod, name
@@ -250,6 +249,7 @@ def cluster_files(host):
     return set(re.findall(r"(/\S+\.seg)$", listing, re.M))
 
 
+@pytest.mark.long
 def test_ranks_without_the_containers_environment_are_of_the_same_job(cluster, make_pod, tmp_path):
     """sshd of an MPI Operator's worker starts ranks in this way."""
     pod = make_pod()
@@ -267,6 +267,7 @@ def test_a_pod_in_which_no_rank_has_called_nccl_yet_is_seen(cluster, make_pod):
     wait_for(lambda: "pretrain" in cluster.ask("status", "--all").stdout, 20)
 
 
+@pytest.mark.long
 def test_a_sidecar_of_the_jobs_user_explains_its_hang(start_tls_daemon, make_pod, pki, tmp_path):
     """deploy/kubernetes/sidecar.yaml: one user and one pid namespace, no capability, no DaemonSet."""
     account = "system:serviceaccount:ml:default"

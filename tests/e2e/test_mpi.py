@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from conftest import read_until, ROLLCALL
+from conftest import ROLLCALL, long, read_until
 
 # One after the other: ranks of MPI that wait keep a processor each busy.
 pytestmark = pytest.mark.xdist_group("mpi")
@@ -19,7 +19,7 @@ ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_R
 MPIRUN_FLAGS = {"openmpi": ["--oversubscribe"], "mpich": []}
 
 
-@pytest.fixture(scope="module", params=MPIRUN_FLAGS)
+@pytest.fixture(scope="module", params=["openmpi", long("mpich")])
 def mpi(request, tmp_path_factory):
     """The command that starts 4 ranks of mpi_job.c, built with this MPI."""
     name = request.param
@@ -55,16 +55,21 @@ def go(mpi, tmp_path):
     return run
 
 
+each_mpi = pytest.mark.parametrize("mpi", MPIRUN_FLAGS, indirect=True)
+
+
 def culprits(verdict):
     return [culprit["rank"] for culprit in verdict["culprits"]]
 
 
+@each_mpi
 def test_a_healthy_job_is_left_alone(go):
     exit_code, output, verdicts = go("healthy")
     assert exit_code == 0 and verdicts == []
     assert "sum 2" in output and "rollcall" not in output
 
 
+@each_mpi
 def test_the_rank_that_never_enters_a_barrier_is_the_culprit(go):
     exit_code, _, (verdict,) = go("stuck")
     assert exit_code == 75
@@ -80,13 +85,14 @@ def test_a_mismatch_needs_no_timeout(go):
     assert verdict["waited_seconds"] < 2
 
 
+@pytest.mark.long
 def test_mpi_sizes_compare_as_bytes(go):
     _, output, (verdict,) = go("another size")
     assert (verdict["cause"], culprits(verdict)) == ("argument_mismatch", [1])
     assert "MPI_Bcast(128 bytes, root 0)" in output and "MPI_Bcast(256 bytes, root 0)" in output
 
 
-@pytest.mark.parametrize("how", ["exit", "kill"])
+@pytest.mark.parametrize("how", [long("exit"), "kill"])
 def test_the_rank_that_ended_first_is_the_culprit_though_the_launcher_ends_all(go, how):
     exit_code, _, (verdict,) = go(how)
     assert exit_code != 0
@@ -99,6 +105,7 @@ def test_a_split_that_one_rank_does_not_join(go):
     assert verdict["call"]["operation"] == "MPI_Comm_split"
 
 
+@pytest.mark.long
 def test_children_of_a_split_are_different_communicators(go):
     _, _, (verdict,) = go("stuck in the half")
     assert (verdict["cause"], culprits(verdict)) == ("missing_rank", [1])
@@ -110,7 +117,7 @@ def test_a_finalize_that_one_rank_never_enters(go):
     assert verdict["call"]["operation"] == "MPI_Finalize"
 
 
-@pytest.mark.parametrize("meanwhile", ["works meanwhile", "serves meanwhile"])
+@pytest.mark.parametrize("meanwhile", ["works meanwhile", long("serves meanwhile")])
 def test_an_open_call_is_no_wait_while_there_is_something_else_to_do(go, meanwhile):
     exit_code, output, verdicts = go(meanwhile)
     assert exit_code == 0 and verdicts == []
@@ -125,6 +132,7 @@ def test_the_rank_that_never_makes_a_nonblocking_call_is_the_culprit(go):
     assert verdict["call"]["operation"] == "MPI_Ibarrier"
 
 
+@pytest.mark.long
 def test_a_wait_for_calls_of_two_communicators_waits_for_both(go):
     _, _, (verdict,) = go("stuck before a second Ibarrier")
     assert (verdict["cause"], culprits(verdict)) == ("missing_rank", [2])
@@ -132,12 +140,14 @@ def test_a_wait_for_calls_of_two_communicators_waits_for_both(go):
     assert (verdict["call"]["operation"], verdict["call"]["position"]) == ("MPI_Ibarrier", 0)
 
 
+@pytest.mark.long
 def test_a_blocking_call_waits_though_an_earlier_one_is_still_open(go):
     _, _, (verdict,) = go("stuck behind an Ibarrier")
     assert (verdict["cause"], culprits(verdict)) == ("missing_rank", [1])
     assert verdict["call"]["operation"] == "MPI_Allreduce"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what, theirs", [("another nonblocking call", "MPI_Ibcast"),
                                           ("blocks where others do not", "MPI_Barrier")])
 def test_a_nonblocking_call_matches_no_other(go, what, theirs):
@@ -156,18 +166,21 @@ def test_the_rank_that_never_waits_for_its_call_is_the_culprit(go, mpi):
     assert "does not wait for MPI_Iallreduce #1" in output and "MPI_Test now and then" in output
 
 
+@pytest.mark.long
 def test_the_verdict_says_that_a_rank_waits_for_a_message(go):
     _, _, (verdict,) = go("stuck in a receive")
     assert (verdict["cause"], culprits(verdict)) == ("missing_rank", [2])
     assert any("MPI_Recv" in line for line in verdict["evidence"])
 
 
+@pytest.mark.long
 def test_a_grid_that_one_rank_does_not_join(go):
     _, _, (verdict,) = go("late to a grid")
     assert (verdict["cause"], culprits(verdict)) == ("init_incomplete", [1])
     assert verdict["call"]["operation"] == "MPI_Cart_create"
 
 
+@pytest.mark.long
 def test_a_group_of_which_one_does_not_join(go):
     _, output, (verdict,) = go("late to a pair")
     # Rank 1 of the group of two. Only the group's members know the process of this rank.
@@ -176,6 +189,7 @@ def test_a_group_of_which_one_does_not_join(go):
     assert "rank 1 of the communicator" in output
 
 
+@pytest.mark.long
 def test_a_communicator_made_by_its_members_only_has_one_id(go):
     _, _, (verdict,) = go("stuck in a pair")
     assert (verdict["cause"], culprits(verdict)) == ("missing_rank", [3])

@@ -15,9 +15,9 @@ SCRIPT = pathlib.Path(__file__)
 STEPS = 50
 
 
-def await_incident(daemon, state):
+def await_incident(daemon, state, seconds=20):
     """Waits until the newest incident is in that state, and returns it."""
-    return wait_for(lambda: next((i for i in newest(daemon) if i["state"] == state), None), 20)
+    return wait_for(lambda: next((i for i in newest(daemon) if i["state"] == state), None), seconds)
 
 
 def newest(daemon):
@@ -100,6 +100,7 @@ def test_no_rank_of_a_stopped_agent_is_blamed_for_another_rank(two_hosts):
     assert [c["rank"] for c in confirmed["culprits"]] == [3]
 
 
+@pytest.mark.long
 def test_a_healthy_job_has_no_incident_while_an_agent_is_stopped(two_hosts):
     hosts = two_hosts("3s")
     await_steps(hosts.daemon)
@@ -113,6 +114,7 @@ def test_a_healthy_job_has_no_incident_while_an_agent_is_stopped(two_hosts):
         assert "confirmed_at" not in incident, incident
 
 
+@pytest.mark.long
 def test_a_daemon_that_was_stopped_reports_no_lost_host_and_counts_anew(two_hosts):
     hosts = two_hosts("8s")
     await_steps(hosts.daemon)
@@ -129,6 +131,23 @@ def test_a_daemon_that_was_stopped_reports_no_lost_host_and_counts_anew(two_host
         time.sleep(0.25)
     verdict = await_incident(hosts.daemon, "confirmed")["verdicts"][0]
     assert (verdict["cause"], verdict["certainty"]) == ("missing_rank", "certain")
+
+
+def test_a_host_that_falls_silent_with_its_ranks_is_likely_lost(two_hosts):
+    hosts = two_hosts("3s")
+    await_steps(hosts.daemon)
+    gone = [process["pid"] for process in ask(hosts.daemon, "processes?job=a-job")["processes"]
+            if process["host"] == "host-b"] + [hosts.agents["b"].process.pid]
+    for pid in gone:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        root = await_incident(hosts.daemon, "confirmed", 60)["verdicts"][0]
+    finally:
+        for pid in gone:
+            os.kill(pid, signal.SIGCONT)
+    assert (root["cause"], root["certainty"]) == ("host_lost", "likely"), root["summary"]
+    assert [c["rank"] for c in root["culprits"]] == [0, 1]
+    assert root["waiting_ranks"] == [2, 3]
 
 
 def test_a_job_past_its_communicators_has_no_incident(tmp_path):

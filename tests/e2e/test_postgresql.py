@@ -98,6 +98,7 @@ def test_a_hang_is_in_the_database_and_the_next_daemon_continues_it(start, start
     assert known["id"] in said.stdout
 
 
+@pytest.mark.long
 def test_a_daemon_whose_database_is_away_detects_alerts_and_loses_nothing(start, start_job, postgres,  # noqa: F811
                                                                          tmp_path):
     sent = tmp_path / "alerts"
@@ -130,6 +131,7 @@ def test_a_daemon_whose_database_is_away_detects_alerts_and_loses_nothing(start,
     assert postgres.sql("SELECT sent FROM rollcall.outbox") == [["1"]]
 
 
+@pytest.mark.long
 def test_connections_that_are_cut_and_a_server_that_restarts_cost_nothing(start, start_job, postgres):  # noqa: F811
     daemon = start()
     start_job(daemon)
@@ -146,6 +148,7 @@ def test_connections_that_are_cut_and_a_server_that_restarts_cost_nothing(start,
     assert [row[0] for row in postgres.incidents()] == [known["id"]]
 
 
+@pytest.mark.long
 def test_two_daemons_that_start_at_once_share_the_database_and_each_shows_both(start, start_job, postgres):  # noqa: F811
     with concurrent.futures.ThreadPoolExecutor() as pool:  # on a database without tables
         first, second = pool.map(lambda name: start(name=name), ["daemon-1", "daemon-2"])
@@ -165,6 +168,7 @@ def test_two_daemons_that_start_at_once_share_the_database_and_each_shows_both(s
     assert states["one-1"] == "confirmed"
 
 
+@pytest.mark.long
 def test_a_full_disk_of_the_server_is_a_database_that_is_away(start, start_job, tmp_path):
     server, sent = PostgresServer(disk=16), tmp_path / "alerts"
     try:

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD
+from conftest import BUILD, long
 
 ABI = pathlib.Path(__file__).parents[2] / "interpose" / "profiler_abi.h"
 
@@ -88,7 +88,7 @@ def test_a_second_nccl_of_a_process_reports_through_the_plugin(run, tmp_path):
 
 # With RTLD_DEEPBIND, waits for the GPU bypass the library, too. Only contradictions show.
 @pytest.mark.parametrize("program, wrong, cause", [("bound_to_itself", "stops", "missing_rank"),
-                                                   ("bound_to_itself", "less", "argument_mismatch"),
+                                                   long("bound_to_itself", "less", "argument_mismatch"),
                                                    ("bound_deeply", "less", "argument_mismatch")])
 def test_calls_bound_past_the_preloaded_library_are_recorded(run, program, wrong, cause):
     verdict = run(program, env={"WRONG": wrong}).verdict
@@ -108,7 +108,7 @@ def test_the_plugin_finds_a_missing_rank(run, version):
     assert (verdict["call"]["dtype"], verdict["call"]["count"]) == ("float32", 1024)
 
 
-@pytest.mark.parametrize("version", ["4", "5", "6"])
+@pytest.mark.parametrize("version", [long("4"), long("5"), "6"])
 def test_the_plugin_finds_a_receive_of_another_size(run, version):
     # A first send whose peer never comes does not show: NCCL reports it only after it met the peer.
     verdict = run("one_rank_receives_less_static", env={"ROLLCALL_SIM_PROFILER": version},
@@ -116,7 +116,7 @@ def test_the_plugin_finds_a_receive_of_another_size(run, version):
     assert (verdict["cause"], verdict["mismatched_fields"]) == ("unmatched_p2p", ["count"])
 
 
-@pytest.mark.parametrize("version", ["1", "2", "3", "4", "5", "6"])
+@pytest.mark.parametrize("version", ["1", *map(long, "2345"), "6"])
 def test_a_healthy_job_is_left_alone(run, version):
     result = run("healthy_mix_static", env={"ROLLCALL_SIM_PROFILER": version})
     assert (result.exit_code, result.reports) == (0, []), result.err
@@ -127,9 +127,9 @@ def test_the_plugin_records_no_captured_calls(run):
     assert (result.exit_code, result.err, result.reports) == (0, "", [])
 
 
-@pytest.mark.parametrize("version", [4, 5])
+@pytest.mark.parametrize("version", [long(4), 5])
 @pytest.mark.parametrize("victim", ["healthy_mix", "healthy_mix_static"])
-@pytest.mark.parametrize("by_name", [True, False], ids=["named", "found"])
+@pytest.mark.parametrize("by_name", [True, long(False)], ids=["named", "found"])
 def test_another_plugin_gets_the_same_events_as_alone(run, others_plugin, tmp_path, version,
                                                      victim, by_name):
     plugin, said = others_plugin(version)

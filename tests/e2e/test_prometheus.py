@@ -13,6 +13,9 @@ import pytest
 import yaml
 from conftest import Service
 
+# One after the other: the set-up downloads the programs into a folder that all share.
+pytestmark = pytest.mark.xdist_group("prometheus")
+
 ROOT = pathlib.Path(__file__).parent.parent.parent
 RULES = ROOT / "deploy" / "prometheus" / "rollcall.rules.yml"
 DASHBOARD = ROOT / "deploy" / "grafana" / "rollcall.json"

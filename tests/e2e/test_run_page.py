@@ -12,6 +12,9 @@ import pytest
 from conftest import AS_NOBODY, ROLLCALL, VICTIMS, needs_another_user, rollcall, seen_by_ps, wait_for
 from terminal import Terminal
 
+# The tests share a run.
+pytestmark = pytest.mark.xdist_group("run_page")
+
 # Opens addresses one after the other, with one set of cookies, and prints what it got.
 BROWSER = """
 import http.cookiejar, json, sys, urllib.error, urllib.request

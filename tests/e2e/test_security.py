@@ -105,15 +105,16 @@ def test_roles_come_from_certificates(start_tls_daemon, pki, tmp_path):
 
 @pytest.fixture
 def run_as_nobody(tmp_path):
-    """run_as_nobody(daemon, **environment): a job of another user that hangs, under `rollcall run`."""
-    def run(daemon, **environment):
+    """run_as_nobody(daemon, seconds, **environment): a job of another user that hangs, under `rollcall run`.
+    It ends after so many seconds."""
+    def run(daemon, seconds, **environment):
         own = tmp_path / "of-nobody"
         own.mkdir()
         os.chown(own, 65534, 65534)
         let_everybody_pass_to(own)
         return subprocess.run(
             [*AS_NOBODY, ROLLCALL, "run", "--sim", f"--daemon={daemon.address}", "--hang-after=3s",
-             "--on-hang=abort", f"--report-dir={own / 'reports'}", "--", "timeout", "30",
+             "--on-hang=abort", f"--report-dir={own / 'reports'}", "--", "timeout", str(seconds),
              VICTIMS / "ranks", "-n", "4", "--keep-going", "--", VICTIMS / "one_rank_stops_calling"],
             capture_output=True, text=True, timeout=90, check=False, cwd=own,
             env={**os.environ, "ROLLCALL_JOB": "my-job", "ROLLCALL_DIR": str(own / "segments"),
@@ -127,7 +128,7 @@ def test_the_certificate_of_a_host_is_all_that_a_run_on_it_needs(start_tls_daemo
     host = socket.gethostname()
     assert rollcall("pki", "issue", str(pki), "--role=agent", f"--host={host}").returncode == 0
     shared = copy_for_nobody(pki, tmp_path)
-    ended = run_as_nobody(start_tls_daemon(), ROLLCALL_TLS_CA=f"{shared}/ca.crt",
+    ended = run_as_nobody(start_tls_daemon(), 30, ROLLCALL_TLS_CA=f"{shared}/ca.crt",
                           ROLLCALL_TLS_CERT=f"{shared}/{host}.crt",
                           ROLLCALL_TLS_KEY=f"{shared}/{host}.key")
     assert ended.returncode == 75, ended.stderr
@@ -139,7 +140,7 @@ def test_the_certificate_of_a_host_is_all_that_a_run_on_it_needs(start_tls_daemo
 def test_a_run_that_the_daemon_does_not_know_is_told_what_to_present(start_tls_daemon, pki, tmp_path,
                                                                     run_as_nobody):
     shared = copy_for_nobody(pki, tmp_path)
-    ended = run_as_nobody(start_tls_daemon(), ROLLCALL_TLS_CA=f"{shared}/ca.crt")
+    ended = run_as_nobody(start_tls_daemon(), 10, ROLLCALL_TLS_CA=f"{shared}/ca.crt")
     assert ended.returncode == 124, ended.stderr  # the time limit of the job
     assert "permission denied by the daemon" in ended.stderr and "--tls-cert=FILE" in ended.stderr
     assert "cannot reach" not in ended.stderr
@@ -424,6 +425,7 @@ def test_a_revoked_token_is_refused_within_seconds(start_tls_daemon, pki, tmp_pa
 
 
 # --- A client keeps away from a daemon whose certificate has been revoked, and from open keys.
+@pytest.mark.long
 def test_no_client_speaks_to_a_daemon_that_was_revoked(start_tls_daemon, pki, tmp_path):
     daemon = start_tls_daemon()
     with_list = [f"--daemon={daemon.address}", f"--tls-crl={pki}/ca.crl"]

@@ -13,7 +13,7 @@ import threading
 import time
 
 import pytest
-from conftest import (BUILD, ROLLCALL, VICTIMS, Service, count_agents, page, rollcall,
+from conftest import (BUILD, ROLLCALL, VICTIMS, Service, count_agents, long, page, rollcall,
                       wait_for)
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
@@ -177,7 +177,7 @@ def test_keys_in_a_file_admit_service_accounts_with_the_role_of_their_grant(
     check_grants(start_daemon_with_keys(key), key, ask)
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("scheme", [long("http"), "https"])
 def test_keys_at_a_url_admit_service_accounts_with_the_role_of_their_grant(
         start_tls_daemon, start_api_server, pki, tmp_path, key, ask, scheme):
     flags, context, own = [], None, None
@@ -304,6 +304,7 @@ def test_a_service_account_token_does_not_go_into_the_log(start_daemon_with_keys
 
 
 # --- Time passes.
+@pytest.mark.long
 def test_an_agent_goes_on_with_the_next_token_of_its_pod(start_daemon_with_keys, pki, tmp_path, key):
     daemon = start_daemon_with_keys(key)
     # It has expired, but clocks may differ by 60 s. So it ends in 12 s.
@@ -330,6 +331,7 @@ def test_a_new_key_in_the_file_is_taken_up_and_one_that_is_gone_refused(
     assert is_admitted(daemon, new.token(VIEWER))
 
 
+@pytest.mark.long
 def test_a_token_with_a_new_key_makes_the_daemon_fetch_the_keys_again(
         start_tls_daemon, start_api_server, signing_keys):
     old, new = signing_keys

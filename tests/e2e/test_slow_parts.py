@@ -13,7 +13,7 @@ import time
 import urllib.request
 
 import pytest
-from conftest import ROLLCALL, VICTIMS, read_until, reports_in, wait_for
+from conftest import ROLLCALL, VICTIMS, long, read_until, reports_in, wait_for
 
 from test_full_disk import confirmed
 
@@ -49,7 +49,7 @@ def healthy_within(page, seconds):
     return answer == b"ok\n" and time.monotonic() - begun < seconds
 
 
-@pytest.mark.parametrize("count", [140, 1100])
+@pytest.mark.parametrize("count", [140, long(1100)])
 def test_slow_connections_delay_neither_the_page_nor_a_report(
         count, tmp_path, start_daemon, start_job):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -71,6 +71,7 @@ def test_slow_connections_delay_neither_the_page_nor_a_report(
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+@pytest.mark.long
 def test_a_daemon_may_open_as_many_files_as_it_can_and_its_commands_as_many_as_before(
         tmp_path, start_daemon, start_job):
     usual = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -97,6 +98,7 @@ def test_a_receiver_of_alerts_that_never_answers_delays_no_other(tmp_path, start
     wait_for(lambda: reports_in(tmp_path / "daemon-reports"))
 
 
+@pytest.mark.long
 def test_a_daemon_stops_in_time_whatever_hangs(tmp_path, start_daemon, start_job):
     silent = Silent()
     history = tmp_path / "history.db"
@@ -120,7 +122,7 @@ def test_a_daemon_stops_in_time_whatever_hangs(tmp_path, start_daemon, start_job
     assert "in the history" in said and "cannot save" in said
 
 
-@pytest.mark.parametrize("frozen", ["before_it_starts", "while_it_runs"])
+@pytest.mark.parametrize("frozen", ["before_it_starts", long("while_it_runs")])
 def test_a_frozen_daemon_does_not_delay_the_end_of_a_run(start_daemon, frozen):
     daemon = start_daemon()
     if frozen == "before_it_starts":
@@ -203,7 +205,7 @@ def test_a_stderr_that_nobody_reads_delays_neither_the_abort_nor_the_exit(tmp_pa
     assert len(list((tmp_path / "reports").iterdir())) == 1
 
 
-@pytest.mark.parametrize("watched_by", ["itself", "a_daemon"])
+@pytest.mark.parametrize("watched_by", ["itself", long("a_daemon")])
 def test_a_report_folder_that_never_answers_delays_neither_output_nor_signals(
         dead_folder, start_daemon, watched_by):
     where = [f"--daemon={start_daemon().address}"] if watched_by == "a_daemon" else []

@@ -327,6 +327,7 @@ def test_stacks_reports_a_full_stack_area_and_shows_the_thread_states(start, dir
     assert rank.is_alive()
 
 
+@pytest.mark.long
 def test_stacks_from_inside_show_thread_names_and_the_wait_for_the_lock(start):
     rank = start(after="""
     def spin():
@@ -345,6 +346,7 @@ def test_stacks_from_inside_show_thread_names_and_the_wait_for_the_lock(start):
     assert '"first spinner"' in shown and '"second spinner"' in shown
 
 
+@pytest.mark.long
 def test_a_program_with_its_own_handler_gets_the_signal_a_few_times_at_most(start):
     rank = start(after="""
     def mine(*_): print("mine", file=sys.stderr, flush=True)

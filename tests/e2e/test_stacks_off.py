@@ -45,6 +45,7 @@ def test_in_the_environment_of_a_job(run):
     check_that_a_report_without_stacks_says_why(result.reports[0], OFF_BY_JOB)
 
 
+@pytest.mark.long
 def test_without_it_the_same_report_has_stacks(run):
     result = run("one_rank_stops_calling")
     assert any(has_frames(process) for process in result.incident["stacks"])
@@ -86,6 +87,7 @@ def test_in_the_environment_of_the_hosts_agent(daemon, start_host, tmp_path):
     assert why in agent.end(), "the agent says what it refuses"
 
 
+@pytest.mark.long
 def test_in_the_environment_of_one_rank(daemon, start_host, tmp_path):
     start_host(daemon, command=(
         "sh", "-c", 'test "$RANK" = 3 && export ROLLCALL_STACKS=off; exec "$0"',

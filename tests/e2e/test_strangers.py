@@ -11,7 +11,7 @@ import urllib.request
 
 import pytest
 
-from conftest import AS_NOBODY, BUILD, ROLLCALL, VICTIMS, Service, can_be_others
+from conftest import AS_NOBODY, BUILD, ROLLCALL, VICTIMS, Service, can_be_others, long
 
 # Listens, says its port, and then what it gets.
 EAR = """
@@ -50,7 +50,7 @@ def connect_in_silence(address, count):
     return clients
 
 
-@pytest.mark.parametrize("when", ["at the start", "later"])
+@pytest.mark.parametrize("when", ["at the start", long("later")])
 def test_connections_that_say_nothing_do_not_end_the_service(start_daemon, tmp_path, when):
     few = 200
     if when == "later":
@@ -77,6 +77,7 @@ def test_connections_that_say_nothing_do_not_end_the_service(start_daemon, tmp_p
             daemon.kill()
 
 
+@pytest.mark.long
 def test_a_daemon_without_a_descriptor_says_so_and_goes_on(start_daemon):
     daemon = start_daemon()
     descriptors = f"/proc/{daemon.process.pid}/fd"

@@ -12,7 +12,10 @@ import subprocess
 import time
 
 import pytest
-from conftest import BUILD, Service, wait_for
+from conftest import BUILD, CLONE, Service, wait_for
+
+# The tests share a machine, and the last one stops its services.
+pytestmark = pytest.mark.xdist_group("systemd")
 
 HERE = pathlib.Path(__file__).resolve().parent
 UNITS = HERE.parents[1] / "deploy" / "systemd"
@@ -138,7 +141,7 @@ class Machine:
 
     def __init__(self, folder):
         self.folder = folder
-        self.process = subprocess.Popen([HERE / "boot_systemd.sh", folder],
+        self.process = subprocess.Popen([HERE / "boot_systemd.sh", folder, CLONE],
                                         stdin=subprocess.DEVNULL,
                                         stdout=open(folder / "console", "w"),
                                         stderr=subprocess.STDOUT, start_new_session=True)
@@ -254,12 +257,14 @@ def test_the_daemon_keeps_its_files_where_the_unit_says(services):
 
 
 def test_a_job_of_another_user_gets_a_verdict_with_job_and_incident_in_the_journal(services):
-    libraries = f"LD_LIBRARY_PATH={BUILD / 'sim'}"
+    def inside(name):
+        return pathlib.Path("/clone") / (BUILD / name).resolve().relative_to(CLONE)
+
     job = ["nsenter", f"--target={services.pid}", "--mount", "--pid", "--ipc", "--uts", "--net", "--cgroup",
            "--root", "--wd", "--", "setpriv", "--reuid=1234", "--regid=1234", "--clear-groups", "env",
-           f"LD_PRELOAD={BUILD / 'lib' / 'librollcall.so'}", libraries, "ROLLCALL_JOB=other-job",
-           str(BUILD / "tests" / "ranks"), "-n", "4", "--keep-going", "--",
-           str(BUILD / "tests" / "one_rank_stops_calling")]
+           f"LD_PRELOAD={inside('lib/librollcall.so')}", f"LD_LIBRARY_PATH={inside('sim')}",
+           "ROLLCALL_JOB=other-job", inside("tests/ranks"), "-n", "4", "--keep-going", "--",
+           inside("tests/one_rank_stops_calling")]
     with subprocess.Popen(job, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
         try:
             line, = wait_for(lambda: services.journal("ROLLCALL_JOB=other-job"), 60)

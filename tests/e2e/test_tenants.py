@@ -11,6 +11,9 @@ import urllib.request
 import pytest
 from conftest import ROLLCALL, VICTIMS, Service, wait_for
 
+# The tests share a daemon and two jobs.
+pytestmark = pytest.mark.xdist_group("tenants")
+
 OWN, OTHER = "alpha-job", "beta-secret"
 NEVER = "no-such-job"
 

@@ -64,15 +64,14 @@ def watch(daemon, **env):
                                           "ROLLCALL_DAEMON": daemon.address, **env})
 
 
-def test_status_lists_the_hang_first_in_one_line_as_wide_as_the_terminal(daemon, start_job):
-    start_job(daemon)
-    lines = ask(daemon, "status").stdout.splitlines()
+def test_status_lists_the_hang_first_in_one_line_as_wide_as_the_terminal(hung_daemon):
+    lines = ask(hung_daemon, "status").stdout.splitlines()
     assert lines[0].startswith("1 job: 1 hung; ") and lines[1].startswith("STATE")
     assert len(lines) == 3 and re.match(r"hung +a-job +4 +\d+s +rank 3 ", lines[2])
-    assert ask(daemon, "status", "--exit-code").returncode == 3
-    assert ask(daemon, "status").returncode == 0
+    assert ask(hung_daemon, "status", "--exit-code").returncode == 3
+    assert ask(hung_daemon, "status").returncode == 0
     terminal = Terminal([ROLLCALL, "status"], {**os.environ, "TERM": "xterm",
-                                               "ROLLCALL_DAEMON": daemon.address}, columns=60)
+                                               "ROLLCALL_DAEMON": hung_daemon.address}, columns=60)
     shown = terminal.read_until(b"...").decode()
     assert "\x1b[1;31mhung" in shown
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
@@ -80,17 +79,16 @@ def test_status_lists_the_hang_first_in_one_line_as_wide_as_the_terminal(daemon,
     assert terminal.process.wait(timeout=20) == 0
 
 
-def test_status_of_one_job_has_its_whole_verdict_and_an_unknown_one_lists_the_choices(
-        daemon, start_job):
-    start_job(daemon)
-    text = ask(daemon, "status", "a-job").stdout
+def test_status_of_one_job_has_its_whole_verdict_and_an_unknown_one_lists_the_choices(hung_daemon):
+    text = ask(hung_daemon, "status", "a-job").stdout
     assert "has not called AllReduce" in text and "behind: rank 3" in text
     for command in ("status", "watch"):
-        unknown = ask(daemon, command, "nosuch")
+        unknown = ask(hung_daemon, command, "nosuch")
         assert (unknown.returncode, unknown.stdout) == (1, ""), command
         assert 'no job "nosuch"' in unknown.stderr and "a-job" in unknown.stderr, command
 
 
+@pytest.mark.long
 def test_a_job_that_was_killed_while_it_hung_says_so(daemon, start_job):
     start_job(daemon).kill()
     deadline = time.monotonic() + 30
@@ -100,9 +98,8 @@ def test_a_job_that_was_killed_while_it_hung_says_so(daemon, start_job):
     assert "ended while hung: rank 3" in text
 
 
-def test_watch_opens_a_job_and_goes_back(daemon, start_job):
-    start_job(daemon)
-    terminal = watch(daemon)
+def test_watch_opens_a_job_and_goes_back(hung_daemon):
+    terminal = watch(hung_daemon)
     terminal.read_until(b"is in `Validate`")
     terminal.press(b"\r")
     terminal.read_until(b"Esc goes back")
@@ -169,9 +166,8 @@ def test_watch_shows_the_hang_follows_the_window_and_gives_the_terminal_back(dae
     job.kill()
 
 
-def test_watch_has_no_colours_with_no_color(daemon, start_job):
-    start_job(daemon)
-    terminal = watch(daemon, NO_COLOR="1")
+def test_watch_has_no_colours_with_no_color(hung_daemon):
+    terminal = watch(hung_daemon, NO_COLOR="1")
     shown = terminal.read_until(b"is in `Validate`")
     assert not re.search(rb"\x1b\[[0-9;]*3[1-7]m", shown)
     terminal.press(b"q")
@@ -228,11 +224,10 @@ def test_bash_completes_commands_flags_and_choices():
     assert complete("rollcall report --format=") == ["text", "stacks", "json", "html"]
 
 
-def test_bash_completes_the_names_of_jobs_and_incidents(daemon, start_job):
-    start_job(daemon)
-    assert complete("rollcall status ", daemon.address)[-1] == "a-job"
-    assert complete("rollcall stacks a-", daemon.address) == ["a-job"]
-    assert complete("rollcall report a-", daemon.address) == ["a-job-1"]
+def test_bash_completes_the_names_of_jobs_and_incidents(hung_daemon):
+    assert complete("rollcall status ", hung_daemon.address)[-1] == "a-job"
+    assert complete("rollcall stacks a-", hung_daemon.address) == ["a-job"]
+    assert complete("rollcall report a-", hung_daemon.address) == ["a-job-1"]
     assert complete("rollcall status a-") == []  # there is no daemon
 
 
@@ -314,6 +309,7 @@ class Receiver(http.server.BaseHTTPRequestHandler):
         pass
 
 
+@pytest.mark.long
 def test_the_daemon_sends_an_alert_for_the_hang_and_for_its_end(start_daemon, start_job, tmp_path):
     server = http.server.HTTPServer(("127.0.0.1", 0), Receiver)
     threading.Thread(target=server.serve_forever, daemon=True).start()

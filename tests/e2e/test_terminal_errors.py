@@ -19,18 +19,18 @@ def one(*arguments):
     return rollcall(*arguments, env={**os.environ, "ROLLCALL_DAEMON": "127.0.0.1:1"})
 
 
-def test_incidents_of_a_job_that_there_is_not_are_an_error_as_of_status(daemon, start_job):
-    start_job(daemon)
+def test_incidents_of_a_job_that_there_is_not_are_an_error_as_of_status(hung_daemon):
     for command in ("incidents", "status"):
-        unknown = ask(daemon, command, "a-jop")
+        unknown = ask(hung_daemon, command, "a-jop")
         assert (unknown.returncode, unknown.stdout) == (1, ""), command
         assert 'no job "a-jop"' in unknown.stderr and "did you mean a-job?" in unknown.stderr
-    assert "no attempt 7" in ask(daemon, "incidents", "--attempt=7", "a-job").stderr
-    known = ask(daemon, "incidents", "--cause=host_lost", "a-job")
+    assert "no attempt 7" in ask(hung_daemon, "incidents", "--attempt=7", "a-job").stderr
+    known = ask(hung_daemon, "incidents", "--cause=host_lost", "a-job")
     assert known.returncode == 0
     assert known.stdout == 'no incidents of job "a-job" of cause host_lost\n'
 
 
+@pytest.mark.long
 def test_a_job_that_only_the_history_knows_is_known(start_daemon, start_job, tmp_path):
     history = f"--history={tmp_path / 'history.db'}"
     first = start_daemon(history)
@@ -42,7 +42,7 @@ def test_a_job_that_only_the_history_knows_is_known(start_daemon, start_job, tmp
     assert ask(next_one, "incidents", "nosuch").returncode == 1
 
 
-def test_an_unknown_cause_is_refused_with_the_causes(daemon):
+def test_an_unknown_cause_is_refused_with_the_causes():
     for command in (("incidents",), ("silence", "--job=x")):
         wrong = one(*command, "--cause=mising_rank")
         assert wrong.returncode == 2
@@ -123,17 +123,16 @@ def test_flags_of_the_environment_are_for_all_commands():
     assert rollcall("report", "--report-dir=/tmp", "a-job-1", env=env).returncode == 1  # no daemon
 
 
-def test_what_the_daemon_refuses_as_wrong_is_said_in_words_of_the_command_line(daemon, start_job):
-    start_job(daemon)
+def test_what_the_daemon_refuses_as_wrong_is_said_in_words_of_the_command_line(hung_daemon):
     for command in (["note", "a-job-1", " "], ["note", "a-job-1", "x" * 2001],
                     ["silence", "--job=x", "--comment=" + "x" * 501],
                     ["silence", "--job=x", "--tenant=*"]):
-        wrong = ask(daemon, *command)
+        wrong = ask(hung_daemon, *command)
         assert wrong.returncode == 2, wrong
         assert "=..." not in wrong.stderr and f"rollcall {command[0]} --help" in wrong.stderr
     for command in (["note", "nosuch-1", "text"], ["acknowledge", "--take-back", "a-job-1"],
                     ["silence", "--end=silence-1"]):
-        assert ask(daemon, *command).returncode == 1
+        assert ask(hung_daemon, *command).returncode == 1
 
 
 @pytest.mark.parametrize("name", ["/nonexistent.log", "run.log", "logs/of-rank-3", "rank0.err",

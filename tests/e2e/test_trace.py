@@ -14,10 +14,9 @@ def trace(daemon, *arguments, **options):
 
 
 @pytest.fixture
-def hung(daemon, start_job):
+def hung(hung_daemon):
     """(daemon, id of its incident): rank 3 does not call, the others wait."""
-    start_job(daemon)
-    return daemon, ask(daemon, "incidents")["incidents"][0]["id"]
+    return hung_daemon, ask(hung_daemon, "incidents")["incidents"][0]["id"]
 
 
 def test_the_trace_of_a_live_incident_has_the_calls_of_all_ranks(hung, tmp_path):
@@ -88,6 +87,7 @@ def test_an_anonymous_trace_has_no_names(hung, tmp_path):
         assert name not in file.read_text()
 
 
+@pytest.mark.long
 def test_an_incident_that_has_ended_has_the_calls_while_the_daemon_keeps_the_job(
         daemon, start_job, tmp_path):
     job = start_job(daemon)
@@ -102,6 +102,7 @@ def test_an_incident_that_has_ended_has_the_calls_while_the_daemon_keeps_the_job
     assert written["otherData"]["source"] == "calls"
 
 
+@pytest.mark.long
 def test_of_a_job_that_the_daemon_has_removed_the_trace_holds_the_waits_and_says_so(
         start_daemon, start_job, tmp_path):
     daemon = start_daemon("--keep-jobs=1s")

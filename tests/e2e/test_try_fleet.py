@@ -79,6 +79,7 @@ def start():
         one.end()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("flags", [[], ["--without-namespaces"]], ids=["hosts", "folders"])
 def test_the_incident_outlives_its_daemon_and_nothing_stays_behind(flags, start):
     script = start(*flags)
@@ -92,6 +93,7 @@ def test_the_incident_outlives_its_daemon_and_nothing_stays_behind(flags, start)
     assert list(script.folder.iterdir()) == []
 
 
+@pytest.mark.long
 def test_a_signal_ends_all_that_it_has_started(start):
     script = start()
     wait_for(lambda: (script.logs / "rank-0.log").exists(), 120)
