@@ -5,6 +5,9 @@
 int main() {
   victim::Rank self;
   self.Train(self.rank == self.world - 1 ? 12 : 20);
-  if (self.rank == self.world - 1) return 0;
+  if (self.rank == self.world - 1) {
+    sleep(1);  // on a busy machine the agent looks late, and then it has not seen a rank this short
+    return 0;
+  }
   self.Finish();
 }
