@@ -25,7 +25,7 @@ constexpr size_t kLongestDescription = 15'000;
 constexpr size_t kLongestNote = 25'000;
 constexpr size_t kLongestEntity = 512;
 constexpr size_t kLongestDetail = 400;  // all details together: 8,000
-constexpr size_t kLongestDetail = 500;
+constexpr size_t kLongestOpsgenieFact = 500;
 
 // Identifies the alert until it is closed.
 std::string Alias(const AlertValues& values) {
@@ -40,7 +40,7 @@ std::string Message(const AlertValues& values) {
 
 std::string Description(const AlertValues& values, AlertEvent event) {
   std::string text = absl::StrCat(HeadlineInWords(values, event), ValueOf(values, "summary"), "\n");
-  for (const auto& [title, value] : FactsInWords(values, kLongestDetail)) {
+  for (const auto& [title, value] : FactsInWords(values, kLongestOpsgenieFact)) {
     absl::StrAppend(&text, "\n", title, ": ", value);
   }
   for (const auto& [title, name] : {std::pair("Advice", "advice"), std::pair("Incident", "link"),

@@ -23,7 +23,7 @@ int64_t ToInteger(double value, double least, double most) {
   return std::isfinite(value) ? static_cast<int64_t>(std::clamp(value, least, most)) : 0;
 }
 
-HostFact FromProto(const v1::HostFact& fact, int64_t now_ns) {
+HostFact FactFromProto(const v1::HostFact& fact, int64_t now_ns) {
   HostFact result;
   result.kind = FindHostFactKind(fact.kind());
   result.subject = CutText(fact.subject(), kMostFactText);
@@ -41,7 +41,7 @@ bool HasEndedWell(const HostProbe& probe) {
 }
 
 std::string FactInWords(const v1::HostFact& fact) {
-  const std::string words = HostFactInWords(FromProto(fact, 0));
+  const std::string words = HostFactInWords(FactFromProto(fact, 0));
   if (fact.age_seconds() <= 0) return words;
   return absl::StrCat(words, ", ", DurationInWords(NsOfSeconds(fact.age_seconds())),
                       " before the look");
@@ -55,7 +55,7 @@ HostFacts FromProto(const v1::HostFacts& facts, int64_t now_ns) {
   result.error = CutText(facts.error(), kMostFactText);
   for (const v1::HostFact& fact : facts.facts()) {
     if (result.facts.size() == kMostHostFacts) break;
-    result.facts.push_back(FromProto(fact, now_ns));
+    result.facts.push_back(FactFromProto(fact, now_ns));
   }
   for (const v1::HostProbe& probe : facts.probes()) {
     if (result.probes.size() == kMostHostProbes) break;

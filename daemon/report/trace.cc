@@ -61,7 +61,7 @@ bool IsPointToPoint(const std::string& operation) {
   return names.count(operation) > 0;
 }
 
-std::string TraceNameOf(const v1::Call& call) {
+std::string CallName(const v1::Call& call) {
   const std::string operation = call.operation().empty() ? "a call" : call.operation();
   if (IsPointToPoint(operation)) {
     return call.root() < 0 ? operation : absl::StrCat(operation, " peer ", call.root());
@@ -174,7 +174,7 @@ class TraceWriter {
       for (const auto& lane : DealOut(comm)) {
         ++tid;
         AddName("thread_name", rank.rank(), tid, "name",
-                absl::StrCat(TraceNameOf(comm.communicator()), is_first ? "" : ", at the same time"));
+                absl::StrCat(NameOf(comm.communicator()), is_first ? "" : ", at the same time"));
         AddName("thread_sort_index", rank.rank(), tid, "sort_index", tid);
         for (const v1::CallSpan* span : lane) WriteCall(rank.rank(), tid, comm, *span);
         is_first = false;
@@ -190,15 +190,15 @@ class TraceWriter {
     return label;
   }
 
-  std::string TraceNameOf(const v1::CommunicatorRef& comm) const {
+  std::string NameOf(const v1::CommunicatorRef& comm) const {
     if (options_.with_names && !comm.name().empty()) return comm.name();
     return comm.id().substr(0, 8);
   }
-  std::string TraceNameOf(const v1::Call& call) const { return rollcall::NameOf(call); }
+  std::string NameOf(const v1::Call& call) const { return CallName(call); }
 
   void WriteCall(int32_t rank, int tid, const v1::CommunicatorCalls& comm,
                  const v1::CallSpan& span) {
-    const std::string name = TraceNameOf(span.call());
+    const std::string name = NameOf(span.call());
     const Json args = ArgsOf(rank, comm, span);
     Json event = Event(IsOpen(span) ? "B" : "X", name, rank, tid, span.entered_seconds());
     event["args"] = args;
@@ -217,7 +217,7 @@ class TraceWriter {
 
   Json ArgsOf(int32_t rank, const v1::CommunicatorCalls& comm, const v1::CallSpan& span) const {
     const v1::Call& call = span.call();
-    Json args = {{"communicator", TraceNameOf(comm.communicator())},
+    Json args = {{"communicator", NameOf(comm.communicator())},
                  {"communicator_id", comm.communicator().id()},
                  {"communicator_size", comm.communicator().size()},
                  {"position", static_cast<int64_t>(call.position())},

@@ -11,14 +11,14 @@ constexpr uint32_t kEnoughCalls = 48;
 constexpr int64_t kLeastLateNs = 10'000'000;  // the error of the clocks of hosts
 constexpr int64_t kShareOfStep = 10;          // late: a tenth of the time from call to call
 
-bool IsStraggling(const Arrivals& a) {
+bool ArrivesLast(const Arrivals& a) {
   return a.calls >= kEnoughCalls && a.last_calls * 10 >= a.calls * 9 && a.late_ns >= kLeastLateNs &&
          a.late_ns * kShareOfStep >= a.interval_ns;
 }
 
 }  // namespace
 
-bool IsStraggling(const Communicator& comm) { return comm.size >= 3 && IsStraggling(comm.arrivals); }
+bool IsStraggling(const Communicator& comm) { return comm.size >= 3 && ArrivesLast(comm.arrivals); }
 
 std::vector<Verdict> JudgeStragglers(const JobState& job, const Communicator& comm,
                                      int64_t now_ns) {
