@@ -2,11 +2,9 @@
 // Does the same with several things at the same time, and waits for a limited time only.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -14,6 +12,7 @@
 
 #include "base/loose_thread.h"
 #include "base/loose_threads.h"
+#include "base/mutex.h"
 
 namespace rollcall {
 
@@ -23,25 +22,29 @@ template <typename Result>
 std::vector<std::optional<Result>> AllAtOnce(std::vector<std::function<Result()>> run,
                                              SteadyTime until) {
   struct Shared {
-    std::mutex mutex;
-    std::condition_variable wake;
-    std::vector<std::optional<Result>> results;
-    size_t missing = 0;
+    Mutex mutex;
+    Condition wake;
+    std::vector<std::optional<Result>> results ABSL_GUARDED_BY(mutex);
+    size_t missing ABSL_GUARDED_BY(mutex) = 0;
   };
   const auto shared = std::make_shared<Shared>();
-  shared->results.resize(run.size());
-  shared->missing = run.size();
+  {
+    const MutexLock lock(shared->mutex);
+    shared->results.resize(run.size());
+    shared->missing = run.size();
+  }
   for (size_t i = 0; i < run.size(); ++i) {
     std::thread([shared, i, one = std::move(run[i]), mark = std::make_unique<LooseThreadMark>()] {
       Result result = one();
-      const std::lock_guard<std::mutex> lock(shared->mutex);
+      const MutexLock lock(shared->mutex);
       shared->results[i] = std::move(result);
       --shared->missing;
-      shared->wake.notify_all();
+      shared->wake.NotifyAll();
     }).detach();
   }
-  std::unique_lock<std::mutex> lock(shared->mutex);
-  shared->wake.wait_until(lock, until, [&shared] { return shared->missing == 0; });
+  const MutexLock lock(shared->mutex);
+  while (shared->missing > 0 && shared->wake.WaitUntil(shared->mutex, until)) {
+  }
   std::vector<std::optional<Result>> results;
   for (std::optional<Result>& result : shared->results) results.push_back(std::move(result));
   return results;

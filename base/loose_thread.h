@@ -7,15 +7,14 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "base/loose_threads.h"
+#include "base/mutex.h"
 
 namespace rollcall {
 
@@ -37,17 +36,19 @@ class LooseThread {
     thread_ = std::thread([end = end_, body = std::move(body),
                            mark = std::make_unique<LooseThreadMark>()] {
       body();
-      const std::lock_guard<std::mutex> lock(end->mutex);
+      const MutexLock lock(end->mutex);
       end->has_come = true;
-      end->wake.notify_all();
+      end->wake.NotifyAll();
     });
   }
 
   // Waits for the end of the body. Returns false if it has not ended by `deadline`.
   bool EndsBy(SteadyTime deadline) {
     if (!thread_.joinable()) return true;
-    std::unique_lock<std::mutex> lock(end_->mutex);
-    return end_->wake.wait_until(lock, deadline, [this] { return end_->has_come; });
+    const MutexLock lock(end_->mutex);
+    while (!end_->has_come && end_->wake.WaitUntil(end_->mutex, deadline)) {
+    }
+    return end_->has_come;
   }
 
   // Returns false if the body has not ended by `deadline`; then the thread is detached.
@@ -64,9 +65,9 @@ class LooseThread {
 
  private:
   struct End {
-    std::mutex mutex;
-    std::condition_variable wake;
-    bool has_come = false;
+    Mutex mutex;
+    Condition wake;
+    bool has_come ABSL_GUARDED_BY(mutex) = false;
   };
   const std::shared_ptr<End> end_ = std::make_shared<End>();
   std::thread thread_;

@@ -111,15 +111,15 @@ void FleetAgent::Stop() {
   if (!thread_.joinable()) return;
   std::map<std::string, Uplink> uplinks;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   threads_.Cancel();
   thread_.join();
   owners_->Freeze();
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     uplinks.swap(uplinks_);
   }
   std::set<std::string> had;
@@ -152,13 +152,13 @@ void FleetAgent::StopAll(std::map<std::string, Uplink> uplinks) {
 }
 
 bool FleetAgent::IsAlive() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::all_of(uplinks_.begin(), uplinks_.end(),
                      [](const auto& entry) { return entry.second.agent->IsAlive(); });
 }
 
 std::vector<std::string> FleetAgent::Connected() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<std::string> connected;
   for (const auto& [address, uplink] : uplinks_) {
     if (uplink.agent->is_connected()) connected.push_back(address);
@@ -167,9 +167,9 @@ std::vector<std::string> FleetAgent::Connected() const {
 }
 
 void FleetAgent::Wake() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   has_news_ = true;
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void FleetAgent::Run() {
@@ -177,9 +177,11 @@ void FleetAgent::Run() {
     const int64_t now_ns = MonotonicNs();
     LookForGiven(now_ns);
     const int64_t next_ns = Arrange(now_ns);
-    std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait_for(lock, std::chrono::nanoseconds(next_ns - MonotonicNs()),
-                      [this] { return stopping_ || has_news_; });
+    const auto deadline = std::chrono::steady_clock::now() +
+                          std::chrono::nanoseconds(next_ns - MonotonicNs());
+    const MutexLock lock(mutex_);
+    while (!stopping_ && !has_news_ && changed_.WaitUntil(mutex_, deadline)) {
+    }
     if (stopping_) return;
     has_news_ = false;
   }
@@ -203,14 +205,14 @@ void FleetAgent::LookForGiven(int64_t now_ns) {
     threads_.Run(kGiven,
                  [find = options_.find_given, found = found_] {
                    std::vector<std::string> given = find();
-                   const std::lock_guard<std::mutex> lock(found->mutex);
+                   const MutexLock lock(found->mutex);
                    found->given = std::move(given);
                  },
                  wait_ns);
   }
   std::optional<std::vector<std::string>> given;
   {
-    const std::lock_guard<std::mutex> lock(found_->mutex);
+    const MutexLock lock(found_->mutex);
     given.swap(found_->given);
   }
   if (given.has_value()) owners_->SetGiven(*std::move(given));
@@ -219,13 +221,13 @@ void FleetAgent::LookForGiven(int64_t now_ns) {
 void FleetAgent::OpenMissing(const std::set<std::string>& needed, int64_t now_ns) {
   for (const std::string& address : needed) {
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       if (uplinks_.count(address) != 0) continue;
     }
     owners_->Opened(address, now_ns);
     std::unique_ptr<Agent> agent = MakeAgent(address);
     agent->Start();
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     uplinks_[address].agent = std::move(agent);
   }
 }
@@ -233,7 +235,7 @@ void FleetAgent::OpenMissing(const std::set<std::string>& needed, int64_t now_ns
 void FleetAgent::CloseUnneeded(const std::set<std::string>& needed, int64_t now_ns) {
   std::map<std::string, Uplink> unneeded;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     for (auto at = uplinks_.begin(); at != uplinks_.end();) {
       Uplink& uplink = at->second;
       const bool is_needed = needed.count(at->first) != 0;
@@ -268,7 +270,7 @@ bool FleetAgent::TickOnNews() {
   if (now_ns - ticked_ns_ < kExtraTicksApart) return false;
   ticked_version_ = version;
   ticked_ns_ = now_ns;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [address, uplink] : uplinks_) uplink.agent->TickSoon();
   return true;
 }

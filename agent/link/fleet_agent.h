@@ -11,13 +11,11 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <future>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -28,6 +26,7 @@
 #include "agent/link/job_owners.h"
 #include "agent/processes/spare_threads.h"
 #include "agent/stacks/quit_answers.h"
+#include "base/mutex.h"
 
 namespace rollcall {
 
@@ -73,8 +72,8 @@ class FleetAgent {
   };
   // The result of the newest look for the daemons to begin with.
   struct Found {
-    std::mutex mutex;
-    std::optional<std::vector<std::string>> given;
+    Mutex mutex;
+    std::optional<std::vector<std::string>> given ABSL_GUARDED_BY(mutex);
   };
 
   void Run();
@@ -94,13 +93,11 @@ class FleetAgent {
   QuitAnswers quit_answers_;
   SpareThreads threads_;  // for `find_given`
 
-  // Standard types, because absl's timed waits use the wall clock, which can be set back. The mutex
-  // guards the members down to the next blank line.
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopping_ = false;
-  bool has_news_ = false;
-  std::map<std::string, Uplink> uplinks_;  // by the address of the stream
+  mutable Mutex mutex_;
+  Condition changed_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool has_news_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<std::string, Uplink> uplinks_ ABSL_GUARDED_BY(mutex_);  // by the address of the stream
 
   // Used by the thread only, and by Stop() after it.
   std::vector<std::future<void>> closing_;

@@ -80,7 +80,7 @@ v1::HostFacts HostFactsService::Gather(std::vector<pid_t> pids) {
 v1::HostFacts HostFactsService::Refuse(const std::string& why) {
   v1::HostFacts none;
   none.set_error(why);
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const auto refused = refusals_.Count(MonotonicNs());
   if (refused.has_value()) {
     spdlog::warn(

@@ -97,36 +97,36 @@ NvSentinel::NvSentinel(NvSentinelOptions options)
 
 NvSentinel::~NvSentinel() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
     if (context_ != nullptr) context_->TryCancel();
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   thread_.join();
 }
 
 void NvSentinel::Set(const void* source, const v1::HostHangs& hangs) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   marks_.Set(source, hangs, MonotonicNs());
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void NvSentinel::Drop(const void* source) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   marks_.Drop(source);
 }
 
 void NvSentinel::Run() {
-  std::unique_lock<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   while (!stopping_) {
     const std::optional<HangMarks::Step> step = marks_.Next(MonotonicNs());
     if (!step.has_value()) {
-      changed_.wait_for(lock, kLookForHangsEvery);
+      changed_.WaitFor(mutex_, kLookForHangsEvery);
       continue;
     }
-    lock.unlock();
+    lock.Unlock();
     const bool is_taken = Send(*step);
-    lock.lock();
+    lock.Lock();
     marks_.Done(*step, is_taken, MonotonicNs());
   }
 }
@@ -150,7 +150,7 @@ grpc::Status NvSentinel::Call(const datamodels::HealthEvent& event) {
   auto context = std::make_shared<grpc::ClientContext>();
   context->set_deadline(std::chrono::system_clock::now() + kAnswersWithin);
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stopping_) return grpc::Status::CANCELLED;
     context_ = context;
   }
@@ -165,7 +165,7 @@ grpc::Status NvSentinel::Call(const datamodels::HealthEvent& event) {
   google::protobuf::Empty nothing;
   const grpc::Status status = datamodels::PlatformConnector::NewStub(channel)->HealthEventOccurredV1(
       context.get(), events, &nothing);
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   context_.reset();
   return status;
 }

@@ -17,7 +17,7 @@ StackAllowance::StackAllowance(int64_t per_minute)
 
 bool StackAllowance::Take(int64_t now_ns) {
   if (interval_ns_ == 0) return true;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   Refill(now_ns);
   if (tokens_ == 0) return false;
   --tokens_;

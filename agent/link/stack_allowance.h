@@ -6,7 +6,8 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
+
+#include "base/mutex.h"
 
 namespace rollcall {
 
@@ -21,13 +22,13 @@ class StackAllowance {
   bool Take(int64_t now_ns);
 
  private:
-  void Refill(int64_t now_ns);
+  void Refill(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const int64_t interval_ns_;  // from one token to the next; 0: no limit
   const int64_t burst_;
-  std::mutex mutex_;  // guards the following
-  int64_t tokens_;
-  int64_t refilled_ns_ = 0;  // up to this time; 0: never
+  Mutex mutex_;
+  int64_t tokens_ ABSL_GUARDED_BY(mutex_);
+  int64_t refilled_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // up to this time; 0: never
 };
 
 }  // namespace rollcall

@@ -65,7 +65,7 @@ v1::ProcessStack StackService::Take(ProcessId process) {
 }
 
 v1::ProcessStack StackService::Refuse(ProcessId process, const std::string& why) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const auto refused = refusals_.Count(MonotonicNs());
   if (refused.has_value()) {
     spdlog::warn("refused to take stacks for the daemon; refusals since the start: {}; the last: "

@@ -77,23 +77,23 @@ PauseWatch::PauseWatch(int64_t tick_ns) : floor_(tick_ns) {
 
 PauseWatch::~PauseWatch() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
-  wake_.notify_all();
+  wake_.NotifyAll();
   thread_.join();
 }
 
 int64_t PauseWatch::WaitFloorNs() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return floor_.Update(ReadHostInstant());
 }
 
 void PauseWatch::Run() {
-  std::unique_lock<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   while (!stopping_) {
     floor_.Update(ReadHostInstant());
-    wake_.wait_for(lock, std::chrono::nanoseconds(kWatchEvery));
+    wake_.WaitFor(mutex_, std::chrono::nanoseconds(kWatchEvery));
   }
 }
 

@@ -4,10 +4,10 @@
 // a job that waited from a job that was paused too. So all waits restart at the end of the pause.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <thread>
+
+#include "base/mutex.h"
 
 namespace rollcall {
 
@@ -55,10 +55,10 @@ class PauseWatch {
  private:
   void Run();
 
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stopping_ = false;
-  WaitFloor floor_;
+  Mutex mutex_;
+  Condition wake_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  WaitFloor floor_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 
