@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <mutex>
 #include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "net/http_connection.h"
 #include "net/http_connections.h"
 #include "net/http_listener.h"
@@ -96,10 +96,10 @@ class HttpFront::Impl {
   size_t unsent_ = 0;  // bytes
   size_t bodies_ = 0;  // bytes of requests that are being read or answered
 
-  std::mutex mutex_;
-  bool stopping_ = false;
-  std::vector<HttpWorkers::Finished> finished_;
-  std::vector<HttpViewers::Event> events_;
+  Mutex mutex_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<HttpWorkers::Finished> finished_ ABSL_GUARDED_BY(mutex_);
+  std::vector<HttpViewers::Event> events_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
   HttpWorkers workers_;
   HttpViewers viewers_;
@@ -116,7 +116,7 @@ bool HttpFront::Impl::Start() {
 
 void HttpFront::Impl::Stop() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   poller_.Wake();
@@ -131,7 +131,7 @@ void HttpFront::Impl::Serve() {
   while (true) {
     const std::vector<HttpPoller::Ready> all = poller_.Wait(kSweepConnectionsMs);
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       if (stopping_) return;
     }
     // A connection that AcceptAll() adds can have the descriptor of one that it has closed. What
@@ -351,7 +351,7 @@ void HttpFront::Impl::ApplyFinished() {
   std::vector<HttpWorkers::Finished> all;
   std::vector<HttpViewers::Event> events;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     all.swap(finished_);
     events.swap(events_);
   }
@@ -401,7 +401,7 @@ void HttpFront::Impl::Sweep() {
 template <typename Thing>
 void HttpFront::Impl::Post(std::vector<Thing>* list, Thing thing) {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     list->push_back(std::move(thing));
   }
   poller_.Wake();

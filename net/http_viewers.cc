@@ -26,36 +26,36 @@ void HttpViewers::Start() {
 
 void HttpViewers::Stop() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
-    wake_.notify_all();
+    wake_.NotifyAll();
   }
   if (thread_.joinable()) thread_.join();
 }
 
 void HttpViewers::Add(uint64_t id, Viewer viewer) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   viewers_[id] = {std::move(viewer), 0, 0};
-  wake_.notify_all();
+  wake_.NotifyAll();
 }
 
 void HttpViewers::Remove(uint64_t id) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   viewers_.erase(id);
 }
 
 bool HttpViewers::HasRoom() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return viewers_.size() < static_cast<size_t>(limit_);
 }
 
 // Asks without the lock, because the answer may wait for the mutex of a job.
-std::map<HttpTopic, uint64_t> HttpViewers::AskVersions(std::unique_lock<std::mutex>* lock) {
+std::map<HttpTopic, uint64_t> HttpViewers::AskVersions() {
   std::map<HttpTopic, uint64_t> versions;
   for (const auto& [id, watched] : viewers_) versions.try_emplace(watched.viewer.topic);
-  lock->unlock();
+  mutex_.Unlock();
   for (auto& [topic, version] : versions) version = version_(topic);
-  lock->lock();
+  mutex_.Lock();
   return versions;
 }
 
@@ -68,11 +68,11 @@ bool HttpViewers::IsDue(const Watched& watched, const std::map<HttpTopic, uint64
 }
 
 void HttpViewers::Run() {
-  std::unique_lock<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   while (!stopping_) {
-    wake_.wait_for(lock, std::chrono::milliseconds(kLookMs));
+    wake_.WaitFor(mutex_, std::chrono::milliseconds(kLookMs));
     if (stopping_ || viewers_.empty()) continue;
-    const std::map<HttpTopic, uint64_t> versions = AskVersions(&lock);
+    const std::map<HttpTopic, uint64_t> versions = AskVersions();
     const int64_t now_ns = SteadyNs();
     std::vector<Event> events;
     for (auto& [id, watched] : viewers_) {
@@ -87,9 +87,9 @@ void HttpViewers::Run() {
                                     : std::string(": alive\n\n"),
                         is_end});
     }
-    lock.unlock();
+    lock.Unlock();
     for (Event& event : events) deliver_(std::move(event));
-    lock.lock();
+    lock.Lock();
   }
 }
 

@@ -5,15 +5,14 @@
 // they show, and share the cached answers. Thread-safe.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "net/http_types.h"
 
 namespace rollcall {
@@ -53,17 +52,17 @@ class HttpViewers {
   };
 
   void Run();
-  std::map<HttpTopic, uint64_t> AskVersions(std::unique_lock<std::mutex>* lock);
+  std::map<HttpTopic, uint64_t> AskVersions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsDue(const Watched& watched, const std::map<HttpTopic, uint64_t>& versions,
              int64_t now_ns) const;
 
   const int limit_;
   const HttpVersion version_;
   const Deliver deliver_;
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stopping_ = false;
-  std::map<uint64_t, Watched> viewers_;  // by connection
+  mutable Mutex mutex_;
+  Condition wake_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<uint64_t, Watched> viewers_ ABSL_GUARDED_BY(mutex_);  // by connection
   std::thread thread_;
 };
 

@@ -15,34 +15,34 @@ void HttpWorkers::Start() {
 
 void HttpWorkers::Stop() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
-    wake_.notify_all();
+    wake_.NotifyAll();
   }
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
 }
 
 void HttpWorkers::Post(Task task) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   tasks_.push_back(std::move(task));
-  wake_.notify_one();
+  wake_.NotifyOne();
 }
 
 void HttpWorkers::Run() {
-  std::unique_lock<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    wake_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
+    while (!stopping_ && tasks_.empty()) wake_.Wait(mutex_);
     if (stopping_) return;
     Finished finished;
     {
       const Task task = std::move(tasks_.front());
       tasks_.pop_front();
-      lock.unlock();
+      lock.Unlock();
       finished = {task.fd, task.id, answer_(task.request, task.caller), task.body_bytes};
     }
     deliver_(std::move(finished));
-    lock.lock();
+    lock.Lock();
   }
 }
 

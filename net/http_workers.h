@@ -2,15 +2,14 @@
 // The threads that make the responses of the page. Thread-safe.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "net/http_types.h"
 
 namespace rollcall {
@@ -47,10 +46,10 @@ class HttpWorkers {
   const int count_;
   const HttpAnswer answer_;
   const Deliver deliver_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stopping_ = false;
-  std::deque<Task> tasks_;
+  Mutex mutex_;
+  Condition wake_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;
 };
 

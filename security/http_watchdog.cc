@@ -21,18 +21,22 @@ HttpWatchdog::HttpWatchdog(httplib::Client* client, HttpAnswerLimits limits,
 
 HttpWatchdog::~HttpWatchdog() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     ended_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   thread_.join();
   client_->set_socket_options(nullptr);
 }
 
 void HttpWatchdog::Watch() {
   const auto deadline = std::chrono::steady_clock::now() + limits_.within;
-  std::unique_lock<std::mutex> lock(mutex_);
-  while (!changed_.wait_for(lock, kLookEvery, [this] { return ended_; })) {
+  const MutexLock lock(mutex_);
+  while (true) {
+    const auto next_look = std::chrono::steady_clock::now() + kLookEvery;
+    while (!ended_ && changed_.WaitUntil(mutex_, next_look)) {
+    }
+    if (ended_) return;
     const int socket = socket_;
     const bool is_late = std::chrono::steady_clock::now() > deadline;
     const bool is_too_long = socket >= 0 && ReceivedBytes(socket) > limits_.bytes;

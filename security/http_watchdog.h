@@ -5,11 +5,11 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <thread>
+
+#include "base/mutex.h"
 
 namespace httplib {
 class Client;
@@ -40,9 +40,9 @@ class HttpWatchdog {
   const HttpAnswerLimits limits_;
   const std::function<bool()> is_cancelled_;
   std::atomic<int> socket_{-1};  // of the last connection
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool ended_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  Condition changed_;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -57,40 +57,44 @@ StderrQueue::StderrQueue() {
 
 StderrQueue::~StderrQueue() {
   {
-    const std::lock_guard<std::mutex> lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     state_->ending = true;
-    state_->changed.notify_all();
+    state_->changed.NotifyAll();
   }
   constexpr std::chrono::seconds kLastWrite{1};
   thread_.Join(std::chrono::steady_clock::now() + kLastWrite);
 }
 
 void StderrQueue::Run(const std::shared_ptr<State>& state) {
-  std::unique_lock<std::mutex> lock(state->mutex);
+  MutexLock lock(state->mutex);
   while (true) {
-    state->changed.wait(lock, [&] { return state->ending || !state->waiting.empty(); });
+    while (!state->ending && state->waiting.empty()) state->changed.Wait(state->mutex);
     if (state->ending) return;
     const std::string text = std::exchange(state->waiting, "");
     state->writes = true;
-    lock.unlock();
+    lock.Unlock();
     WriteAll(text);
-    lock.lock();
+    lock.Lock();
     state->writes = false;
-    state->changed.notify_all();
+    state->changed.NotifyAll();
   }
 }
 
 void StderrQueue::Write(const std::string& text) {
-  const std::lock_guard<std::mutex> lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   if (state_->waiting.size() >= kMostBytes) return;
   state_->waiting += text;
-  state_->changed.notify_all();
+  state_->changed.NotifyAll();
 }
 
 bool StderrQueue::Flush(SteadyTime deadline) {
-  std::unique_lock<std::mutex> lock(state_->mutex);
-  return state_->changed.wait_until(lock, deadline,
-                                    [this] { return state_->waiting.empty() && !state_->writes; });
+  const MutexLock lock(state_->mutex);
+  const auto is_done = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mutex) {
+    return state_->waiting.empty() && !state_->writes;
+  };
+  while (!is_done() && state_->changed.WaitUntil(state_->mutex, deadline)) {
+  }
+  return is_done();
 }
 
 void LogTo(std::shared_ptr<StderrQueue> queue) {

@@ -4,12 +4,11 @@
 // of the job.
 #pragma once
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "base/loose_thread.h"
+#include "base/mutex.h"
 
 namespace rollcall {
 
@@ -29,11 +28,11 @@ class StderrQueue {
 
  private:
   struct State {
-    std::mutex mutex;
-    std::condition_variable changed;
-    std::string waiting;
-    bool writes = false;  // the thread is in write()
-    bool ending = false;
+    Mutex mutex;
+    Condition changed;
+    std::string waiting ABSL_GUARDED_BY(mutex);
+    bool writes ABSL_GUARDED_BY(mutex) = false;  // the thread is in write()
+    bool ending ABSL_GUARDED_BY(mutex) = false;
   };
   static void Run(const std::shared_ptr<State>& state);
 

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "security/jwt/key_source.h"
 
+#include <chrono>
 #include <thread>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "base/durations.h"
 #include "base/loose_threads.h"
+#include "base/mutex.h"
 #include "base/steady_clock.h"
 #include "base/watched_file.h"
 
@@ -19,7 +17,7 @@ namespace {
 
 constexpr int64_t kUsualS = 600;
 constexpr int64_t kSoonS = 30;
-constexpr absl::Duration kLook = absl::Seconds(1);
+constexpr std::chrono::seconds kLook{1};
 
 }  // namespace
 
@@ -57,7 +55,8 @@ struct KeySource::State {
   const ReadKeys read;
   const bool is_file;
 
-  absl::Mutex mutex;
+  Mutex mutex;
+  Condition has_ended;
   std::shared_ptr<const KeySet> keys ABSL_GUARDED_BY(mutex);
   absl::Status status ABSL_GUARDED_BY(mutex);        // of the last try
   absl::Status text_status ABSL_GUARDED_BY(mutex);   // of the last text
@@ -70,13 +69,13 @@ struct KeySource::State {
   bool Try() {
     const absl::StatusOr<std::string> text = read();
     if (text.ok() && !text->empty()) Use(KeySet::Parse(*text));
-    const absl::MutexLock lock(&mutex);
+    const MutexLock lock(mutex);
     status = text.ok() ? text_status : text.status();
     return status.ok();
   }
 
   void Use(absl::StatusOr<KeySet> set) {
-    const absl::MutexLock lock(&mutex);
+    const MutexLock lock(mutex);
     text_status = set.status();
     if (set.ok()) {
       keys = std::make_shared<const KeySet>(*std::move(set));
@@ -93,14 +92,16 @@ struct KeySource::State {
       const int64_t now_s = SteadyNs() / kSecond;
       bool is_due = is_file;
       {
-        const absl::MutexLock lock(&mutex);
+        const MutexLock lock(mutex);
         if (is_ended) return;
         is_due = is_due || schedule.IsDue(now_s, is_wanted);
         if (is_due) is_wanted = false;
       }
       if (is_due) schedule.RecordFetch(now_s, Try());
-      const absl::MutexLock lock(&mutex);
-      mutex.AwaitWithTimeout(absl::Condition(&is_ended), kLook);
+      const auto next_look = std::chrono::steady_clock::now() + kLook;
+      const MutexLock lock(mutex);
+      while (!is_ended && has_ended.WaitUntil(mutex, next_look)) {
+      }
     }
   }
 };
@@ -122,22 +123,23 @@ std::unique_ptr<KeySource> KeySource::Fetch(ReadKeys read) {
 }
 
 KeySource::~KeySource() {
-  const absl::MutexLock lock(&state_->mutex);
+  const MutexLock lock(state_->mutex);
   state_->is_ended = true;
+  state_->has_ended.NotifyAll();
 }
 
 std::shared_ptr<const KeySet> KeySource::keys() const {
-  const absl::MutexLock lock(&state_->mutex);
+  const MutexLock lock(state_->mutex);
   return state_->keys;
 }
 
 absl::Status KeySource::status() const {
-  const absl::MutexLock lock(&state_->mutex);
+  const MutexLock lock(state_->mutex);
   return state_->status;
 }
 
 void KeySource::WantNewKeys() {
-  const absl::MutexLock lock(&state_->mutex);
+  const MutexLock lock(state_->mutex);
   state_->is_wanted = true;
 }
 
