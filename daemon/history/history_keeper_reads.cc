@@ -4,13 +4,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "daemon/history/history_keeper.h"
 #include "daemon/history/history_keeper_core.h"
 #include "daemon/history/incident_list.h"
@@ -27,7 +27,8 @@ absl::Status RunRead(Core* core,
                      std::function<absl::Status(const History&, const std::string& note)> run) {
   const auto task = std::make_shared<typename Core::ReadTask>();
   task->run = std::move(run);
-  std::unique_lock<std::mutex> lock(core->mutex);
+  const auto deadline = std::chrono::steady_clock::now() + kReadPatience;
+  const MutexLock lock(core->mutex);
   if (core->to_read == nullptr || core->finishing) {
     return absl::UnavailableError("the history cannot be read now");
   }
@@ -35,8 +36,9 @@ absl::Status RunRead(Core* core,
     return absl::UnavailableError("the history has too many questions to answer; ask again later");
   }
   core->reads.push_back(task);
-  core->wake_reader.notify_all();
-  core->wake_caller.wait_for(lock, kReadPatience, [&] { return task->is_done; });
+  core->wake_reader.NotifyAll();
+  while (!task->is_done && core->wake_caller.WaitUntil(core->mutex, deadline)) {
+  }
   task->is_dropped = !task->is_done;
   return task->is_done ? absl::OkStatus()
                        : absl::UnavailableError("the history has not answered within 2 s");
@@ -86,7 +88,7 @@ absl::StatusOr<v1::ListIncidentsResponse> HistoryKeeper::List(
     const v1::ListIncidentsRequest& request, const std::vector<v1::Incident>& live) const {
   std::map<std::string, v1::Incident> newer;  // than the history's, by id
   {
-    const std::lock_guard<std::mutex> lock(core_->mutex);
+    const MutexLock lock(core_->mutex);
     for (const auto& [id, item] : core_->waiting) newer[id] = item.incident;
   }
   for (const v1::Incident& incident : live) newer[incident.id()] = incident;
@@ -122,7 +124,7 @@ absl::StatusOr<std::vector<v1::Silence>> HistoryKeeper::ListSilences() const {
 
 absl::StatusOr<v1::Incident> HistoryKeeper::Get(const std::string& id) const {
   {
-    const std::lock_guard<std::mutex> lock(core_->mutex);
+    const MutexLock lock(core_->mutex);
     const auto at = core_->waiting.find(id);
     if (at != core_->waiting.end()) return at->second.incident;
   }
