@@ -17,14 +17,14 @@ constexpr int64_t kLogEveryNs = 60 * kSecond;
 }  // namespace
 
 void Refusals::Count(const std::string& reason) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   ++counts_[reason];
 }
 
 void Refusals::Count(const std::string& reason, const std::string& text) {
   uint64_t left_out = 0;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     ++counts_[reason];
     Log& log = logs_[reason];
     const int64_t now_ns = SteadyNs();
@@ -40,7 +40,7 @@ void Refusals::Count(const std::string& reason, const std::string& text) {
 }
 
 std::map<std::string, uint64_t> Refusals::Get() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return counts_;
 }
 

@@ -7,8 +7,7 @@
 #include <map>
 #include <string>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 
 namespace rollcall {
 
@@ -31,7 +30,7 @@ class Refusals {
     uint64_t left_out = 0;
   };
 
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::map<std::string, uint64_t> counts_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Log> logs_ ABSL_GUARDED_BY(mutex_);
 };

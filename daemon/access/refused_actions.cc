@@ -7,7 +7,7 @@ namespace rollcall {
 
 std::optional<uint64_t> RefusedActions::Take(const std::string& who, const std::string& action,
                                              int64_t now_ns) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const auto known = told_.find({who, action});
   if (known != told_.end()) {
     Told& told = known->second;

@@ -10,9 +10,8 @@
 #include <string>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "base/durations.h"
+#include "base/mutex.h"
 
 namespace rollcall {
 
@@ -34,7 +33,7 @@ class RefusedActions {
 
   void DropOld(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::map<std::pair<std::string, std::string>, Told> told_ ABSL_GUARDED_BY(mutex_);
 };
 

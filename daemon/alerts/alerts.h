@@ -13,13 +13,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "daemon/alerts/alert_delivery.h"
 #include "daemon/history/alert_outbox.h"
 #include "daemon/alerts/alert_routes.h"
@@ -126,8 +126,10 @@ class AlertSender {
     std::shared_ptr<Receiver> receiver;
     std::unique_ptr<LooseThread> thread;
   };
-  template <typename Value>
-  uint64_t Sum(Value value) const;
+  struct Counts {
+    uint64_t sent = 0, failed = 0, waiting = 0;
+  };
+  Counts Sum() const;  // of all receivers
 
   // What was announced of one incident.
   struct Announced {
@@ -146,12 +148,12 @@ class AlertSender {
   std::set<std::string> Addressees(const v1::Incident& head, AlertEvent event,
                                    const Announced& announced) const;
   static void Address(std::set<std::string> to, Announced* announced);
-  void Continue(const AlertRow& row, int64_t ago_ns);
+  void Continue(const AlertRow& row, int64_t ago_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Announce(const v1::Incident& head, AlertEvent event, std::set<std::string> to,
                 Announced* announced);
   void Post(const AlertRow& row, bool hold, Announced* announced);
   void Save(const AlertRow& row);
-  void ForgetOne();
+  void ForgetOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static void DropBody(Announced* announced);
   bool IsWaiting(const AlertRow& row) const;
 
@@ -159,8 +161,8 @@ class AlertSender {
   const std::shared_ptr<AlertOutbox> outbox_;
   DaemonCounters* const counters_;
   std::vector<Worker> workers_;
-  mutable std::mutex mutex_;
-  std::map<std::string, Announced> announced_;  // by incident
+  mutable Mutex mutex_;
+  std::map<std::string, Announced> announced_ ABSL_GUARDED_BY(mutex_);  // by incident
 };
 
 }  // namespace rollcall

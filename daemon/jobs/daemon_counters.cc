@@ -14,13 +14,13 @@ constexpr int64_t kLogEveryNs = 60 * kSecond;
 }  // namespace
 
 void DaemonCounters::AddTick(double seconds) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   ++values_.ticks;
   values_.tick_seconds += seconds;
 }
 
 void DaemonCounters::CountBrokenStreams(uint64_t count) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   values_.broken_agent_streams += count;
 }
 
@@ -28,7 +28,7 @@ void DaemonCounters::CountDropped(Dropped what, uint64_t count) {
   const auto kind = static_cast<size_t>(what);
   uint64_t total = 0;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     total = values_.dropped[kind] += count;
     const int64_t now_ns = SteadyNs();
     if (logged_ns_[kind] != 0 && now_ns - logged_ns_[kind] < kLogEveryNs) return;
@@ -51,7 +51,7 @@ void DaemonCounters::CountDropped(const DroppedCounts& counts) {
 }
 
 DaemonCounters::Values DaemonCounters::Get() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return values_;
 }
 

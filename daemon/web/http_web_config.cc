@@ -26,18 +26,22 @@ absl::Status HttpWebConfig::Start() {
 
 void HttpWebConfig::Stop() {
   {
-    const std::lock_guard<std::mutex> lock(shared_->mutex);
+    const MutexLock lock(shared_->mutex);
     shared_->stopping = true;
-    shared_->wake.notify_all();
+    shared_->wake.NotifyAll();
   }
   thread_.Join(std::chrono::steady_clock::now() + kLookEvery);
 }
 
 void HttpWebConfig::Run(const std::shared_ptr<Shared>& shared) {
   std::string said;  // the last error in the log
-  std::unique_lock<std::mutex> lock(shared->mutex);
-  while (!shared->wake.wait_for(lock, kLookEvery, [&shared] { return shared->stopping; })) {
-    lock.unlock();
+  MutexLock lock(shared->mutex);
+  while (true) {
+    const auto next_look = std::chrono::steady_clock::now() + kLookEvery;
+    while (!shared->stopping && shared->wake.WaitUntil(shared->mutex, next_look)) {
+    }
+    if (shared->stopping) return;
+    lock.Unlock();
     const absl::Status status = shared->file.Poll(time(nullptr));
     const std::string problem(status.message());
     if (!problem.empty() && problem != said) {
@@ -45,7 +49,7 @@ void HttpWebConfig::Run(const std::shared_ptr<Shared>& shared) {
     }
     if (problem.empty() && !said.empty()) spdlog::info("--http-config: good again");
     said = problem;
-    lock.lock();
+    lock.Lock();
   }
 }
 

@@ -3,13 +3,12 @@
 // changed. The disk may block; nobody waits for it. Thread-safe.
 #pragma once
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "absl/status/status.h"
 #include "base/loose_thread.h"
+#include "base/mutex.h"
 #include "security/web_config_file.h"
 
 namespace rollcall {
@@ -32,9 +31,9 @@ class HttpWebConfig {
     explicit Shared(std::string path) : file(std::move(path)) {}
 
     WebConfigFile file;
-    std::mutex mutex;
-    std::condition_variable wake;
-    bool stopping = false;
+    Mutex mutex;
+    Condition wake;
+    bool stopping ABSL_GUARDED_BY(mutex) = false;
   };
   static void Run(const std::shared_ptr<Shared>& shared);
 
