@@ -10,6 +10,7 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
+#include "base/backoff.h"
 #include "base/monotonic_clock.h"
 #include "agent/processes/this_host.h"
 #include "agent/link/short_columns.h"
@@ -23,9 +24,9 @@ namespace rollcall {
 namespace {
 
 constexpr uint32_t kProtocol = 1;
-constexpr int64_t kFirstPause = 200'000'000;
-// With the jitter three seconds: an agent is back within five seconds after its daemon.
-constexpr int64_t kLongestPause = 2'000'000'000;
+// At most three seconds: an agent is back within five seconds after its daemon. Chance spreads the
+// reconnections of a thousand agents.
+constexpr Backoff kRetry = {kSecond / 5, 2 * kSecond, 1, 1.5};
 constexpr int64_t kHasWorkedNs = 5'000'000'000;   // a stream that lasted so long
 constexpr int64_t kLongestTick = 60'000'000'000;  // that a daemon may ask for
 constexpr char kDistrusted[] = "the daemon's certificate has been revoked";
@@ -285,7 +286,7 @@ void Agent::RunUplink() {
   hello.mutable_hello()->set_tick_ns(options_.tick_ns);
   hello.mutable_hello()->set_follows_owners(options_.watcher != nullptr);
   hello.mutable_hello()->set_wants_host_hangs(options_.host_hangs != nullptr);
-  int64_t pause = kFirstPause;
+  int failures = 0;  // in a row
   enum class Said { kNothing, kAway, kRefused } said = Said::kNothing;  // in the last warning
   while (true) {
     grpc::Status failure;
@@ -297,7 +298,7 @@ void Agent::RunUplink() {
       if (link.Send(hello) && AwaitWelcome(link)) trusts = TickUntilBroken(&link);
       must_connect_anew = link.must_connect_anew();
       if (link.welcomed()) {
-        pause = kFirstPause;
+        failures = 0;
         said = Said::kNothing;
         has_worked = MonotonicNs() - begun_ns >= kHasWorkedNs;
       }
@@ -314,9 +315,8 @@ void Agent::RunUplink() {
     if (now != Said::kNothing && now != said) WarnOfFailure(failure);
     said = now;
     ++dropped_ticks_;
-    // Random jitter spreads out the reconnections of a thousand agents.
-    Sleep(pause + MonotonicNs() % (pause / 2));
-    pause = std::min(2 * pause, kLongestPause);
+    const auto chance = static_cast<double>(MonotonicNs() % kSecond) / kSecond;
+    Sleep(kRetry.PauseNs(++failures, chance));
   }
   const MutexLock lock(mutex_);
   uplink_runs_ = false;

@@ -124,7 +124,7 @@ struct AlertSender::Receiver {
     }
     int64_t first_try_ns = 0;  // 0: not tried yet
     int64_t next_try_ns = 0;
-    int64_t pause_ns = 0;
+    int failures = 0;
     bool said = false;  // that delivery failed
   };
 
@@ -182,7 +182,6 @@ void AlertSender::Receiver::Put(Alert alert) {
     alerts.pop_front();
     ++failed;
   }
-  alert.pause_ns = options.first_pause_ns;
   alert.next_try_ns = alert.due_ns;
   if (alert.is_held) {
     alert.next_try_ns = std::max(alert.due_ns, SteadyNs() + options.save_within_ns);
@@ -333,8 +332,7 @@ void AlertSender::Receiver::Deliver(Alert alert, bool last_chance) {
   } else if (give_up) {
     ++failed;
   } else {
-    alert.next_try_ns = SteadyNs() + alert.pause_ns;
-    alert.pause_ns = std::min(alert.pause_ns * 2, options.longest_pause_ns);
+    alert.next_try_ns = SteadyNs() + options.retry.PauseNs(++alert.failures);
     alerts.push_back(std::move(alert));
   }
 }

@@ -19,6 +19,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/backoff.h"
 #include "base/mutex.h"
 #include "daemon/alerts/alert_delivery.h"
 #include "daemon/history/alert_outbox.h"
@@ -37,8 +38,7 @@ struct AlertOptions {
   std::string page;           // URL of the page, for links; "" if unknown
   std::string sendmail = "/usr/sbin/sendmail";  // program that sends a mail: `sendmail -t -i`
   std::string mail_from;      // "": the program knows
-  int64_t first_pause_ns = 1'000'000'000;
-  int64_t longest_pause_ns = 300'000'000'000;
+  Backoff retry{1'000'000'000, 300'000'000'000};
   int64_t give_up_after_ns = 3'600'000'000'000;
   int64_t save_within_ns = 2'000'000'000;    // the longest time that an alert waits for the outbox
   int64_t updates_apart_ns = 30'000'000'000;  // from one alert of an incident to its next update

@@ -39,8 +39,7 @@ struct HistoryForwarder::Core {
   Core(HistoryForwarderOptions given, Loaded on_loaded, Numbers on_numbers)
       : options(std::move(given)),
         loaded(std::move(on_loaded)),
-        numbers(std::move(on_numbers)),
-        pause_ns(options.first_pause_ns) {
+        numbers(std::move(on_numbers)) {
     const auto shown = PostgresUrlInPublic(options.database.url);
     name = shown.ok() ? *shown : "the database";
   }
@@ -84,7 +83,7 @@ struct HistoryForwarder::Core {
   Counts counts ABSL_GUARDED_BY(mutex);
   bool is_logged_away ABSL_GUARDED_BY(mutex) = false;
   int64_t away_since_ns ABSL_GUARDED_BY(mutex) = 0;
-  int64_t pause_ns ABSL_GUARDED_BY(mutex);
+  int failures ABSL_GUARDED_BY(mutex) = 0;  // in a row
   int64_t next_try_ns ABSL_GUARDED_BY(mutex) = 0;
   bool has_news ABSL_GUARDED_BY(mutex) = false;  // since the last step
   bool finishing ABSL_GUARDED_BY(mutex) = false;
@@ -269,7 +268,7 @@ void HistoryForwarder::Core::Note(const absl::Status& status) {
                    (now_ns - away_since_ns) / 1'000'000'000, spool == nullptr ? 0 : spool->waiting().count);
     }
     is_logged_away = false;
-    pause_ns = options.first_pause_ns;
+    failures = 0;
     next_try_ns = 0;
     return;
   }
@@ -280,9 +279,8 @@ void HistoryForwarder::Core::Note(const absl::Status& status) {
                   std::string(status.message()));
   }
   is_logged_away = true;
-  std::uniform_real_distribution<double> share(0.5, 1.0);
-  next_try_ns = now_ns + static_cast<int64_t>(static_cast<double>(pause_ns) * share(chance));
-  pause_ns = std::min(pause_ns * 2, options.longest_pause_ns);
+  next_try_ns = now_ns + options.retry.PauseNs(
+                             ++failures, std::uniform_real_distribution<double>()(chance));
 }
 
 void HistoryForwarder::Core::Run() {

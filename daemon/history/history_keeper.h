@@ -24,6 +24,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/backoff.h"
 #include "daemon/history/alert_outbox.h"
 #include "base/loose_thread.h"
 #include "daemon/history/history.h"
@@ -43,8 +44,7 @@ struct HistoryKeeperOptions {
   // Whether another daemon may have the job, for all this one knows. Then its writes wait in memory until
   // ReleaseHeld() or DropHeld(). Quick, from any thread. Empty: never.
   std::function<bool(const JobId&)> is_unproven;
-  int64_t first_pause_ns = 1'000'000'000;
-  int64_t longest_pause_ns = 60'000'000'000;
+  Backoff retry{1'000'000'000, 60'000'000'000};
   size_t most_waiting = 500;  // limit of unsaved incidents; each may have megabytes of stacks
   size_t most_notes = 20'000;  // limit of unsaved alerts, receipts and lists of hosts
 };

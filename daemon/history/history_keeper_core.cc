@@ -271,7 +271,7 @@ void HistoryKeeper::Core::RecordAttempt(const absl::Status& status) {
   problem = status;
   wake_caller.NotifyAll();
   if (status.ok()) {
-    pause_ns = options.first_pause_ns;
+    failures = 0;
     next_try_ns = 0;
     is_logged = false;
     return;
@@ -283,13 +283,11 @@ void HistoryKeeper::Core::RecordAttempt(const absl::Status& status) {
   }
   is_logged = true;
   // Open() has renamed the damaged file, so the next attempt can begin a new one at once.
-  if (absl::IsDataLoss(status) && pause_ns == options.first_pause_ns) {
-    pause_ns *= 2;
+  if (++failures == 1 && absl::IsDataLoss(status)) {
     problem = absl::OkStatus();
     return;
   }
-  next_try_ns = SteadyNs() + pause_ns;
-  pause_ns = std::min(pause_ns * 2, options.longest_pause_ns);
+  next_try_ns = SteadyNs() + options.retry.PauseNs(failures);
 }
 
 void HistoryKeeper::Core::Read() {

@@ -62,8 +62,7 @@ struct HistoryKeeper::Core {
     bool is_dropped = false;
   };
 
-  explicit Core(HistoryKeeperOptions given)
-      : options(std::move(given)), pause_ns(options.first_pause_ns) {}
+  explicit Core(HistoryKeeperOptions given) : options(std::move(given)) {}
 
   void Write();
   void Read();
@@ -125,7 +124,7 @@ struct HistoryKeeper::Core {
   std::deque<std::shared_ptr<ReadTask>> reads ABSL_GUARDED_BY(mutex);
   uint64_t next_order ABSL_GUARDED_BY(mutex) = 1;
   int64_t next_try_ns ABSL_GUARDED_BY(mutex) = 0;
-  int64_t pause_ns ABSL_GUARDED_BY(mutex);
+  int failures ABSL_GUARDED_BY(mutex) = 0;  // in a row
   Counts counts ABSL_GUARDED_BY(mutex);
   absl::Status problem ABSL_GUARDED_BY(mutex);  // of the last attempt
   bool has_tried ABSL_GUARDED_BY(mutex) = false;  // at least one attempt to open the file has ended

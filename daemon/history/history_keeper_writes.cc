@@ -37,8 +37,8 @@ void HistoryKeeper::StartForwarder() {
   options.database = core_->options.database;
   options.known_as = KnownAs(options.database);
   options.limits = core_->options.limits;
-  options.first_pause_ns = core_->options.first_pause_ns;
-  options.longest_pause_ns = std::min(core_->options.longest_pause_ns / 2, kTryDatabaseWithin);
+  options.retry.first_ns = core_->options.retry.first_ns;
+  options.retry.longest_ns = std::min(core_->options.retry.longest_ns / 2, kTryDatabaseWithin);
   // The core owns the forwarder, whose thread may outlive both.
   const std::weak_ptr<Core> weak = core_;
   core_->forwarder = std::make_unique<HistoryForwarder>(

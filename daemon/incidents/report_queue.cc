@@ -35,7 +35,7 @@ struct Item {
   std::string folder;
   int64_t put_ns = 0;  // when its first unwritten state came
   int64_t next_try_ns = 0;
-  int64_t pause_ns = 0;
+  int failures = 0;
   std::string problem;  // of the last attempt
 };
 
@@ -261,8 +261,7 @@ void ReportQueue::Core::RecordFailure(Item item, const absl::Status& status) {
     return;
   }
   item.problem = std::string(status.message());
-  item.next_try_ns = SteadyNs() + item.pause_ns;
-  item.pause_ns = std::min(item.pause_ns * 2, options.longest_pause_ns);
+  item.next_try_ns = SteadyNs() + options.retry.PauseNs(++item.failures);
   if (newer != waiting.end()) item.incident = std::move(newer->second.incident);
   waiting[id] = std::move(item);
   wake.NotifyAll();
@@ -322,7 +321,6 @@ void ReportQueue::Put(v1::Incident incident, const std::string& folder) {
   const auto known = core_->folders.find(id);
   if (is_new) {
     item.put_ns = core_->writing == id ? core_->writing_since_ns : SteadyNs();
-    item.pause_ns = core_->options.first_pause_ns;
     item.folder = known == core_->folders.end() ? folder : known->second;
   }
   item.incident = std::move(incident);

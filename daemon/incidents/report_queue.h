@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/backoff.h"
 #include "daemon/model/job_key.h"
 #include "base/loose_thread.h"
 #include "daemon/incidents/old_reports.h"
@@ -22,8 +23,7 @@ namespace rollcall {
 
 struct ReportQueueOptions {
   std::string report_dir;
-  int64_t first_pause_ns = 1'000'000'000;
-  int64_t longest_pause_ns = 60'000'000'000;
+  Backoff retry{1'000'000'000, 60'000'000'000};
   int64_t late_after_ns = 5'000'000'000;  // a report after this delay says so
   size_t most_waiting = 200;  // limit of waiting incidents; each may have megabytes of stacks
   ReportLimits keep;
