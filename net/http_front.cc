@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/throttle.h"
 #include "net/http_connection.h"
 #include "net/http_connections.h"
 #include "net/http_listener.h"
@@ -32,7 +33,6 @@ constexpr size_t kReadAtOnce = 16 << 10;
 constexpr size_t kMostUnsentEvents = 64 << 10;
 // Bytes that one connection gets before the others have their turn.
 constexpr size_t kWriteAtOnce = 1 << 20;
-constexpr int64_t kWarnEveryNs = 60 * kSecond;
 
 }  // namespace
 
@@ -91,7 +91,7 @@ class HttpFront::Impl {
 
   HttpConnections connections_;
   int64_t swept_ns_ = 0;
-  int64_t warned_ns_ = 0;  // of clients that speak TLS to a plain port
+  Throttle warnings_;  // of clients that speak TLS to a plain port
   std::atomic<uint64_t> connections_count_{0}, dropped_{0};
   size_t unsent_ = 0;  // bytes
   size_t bodies_ = 0;  // bytes of requests that are being read or answered
@@ -253,9 +253,7 @@ void HttpFront::Impl::Take(HttpConnection* connection, std::string_view bytes) {
 
 // Not more than once a minute, because any stranger can cause it.
 void HttpFront::Impl::Warn(const HttpConnection& connection) {
-  const int64_t now_ns = SteadyNs();
-  if (warned_ns_ != 0 && now_ns - warned_ns_ < kWarnEveryNs) return;
-  warned_ns_ = now_ns;
+  if (!warnings_.Take(SteadyNs()).has_value()) return;
   spdlog::warn("page: {} speaks TLS, and this page does not: http:// instead of https://, or start "
                "the daemon with --tls-cert and --tls-key",
                connection.peer);

@@ -18,9 +18,9 @@
 #include "agent/host_facts/gather.h"
 #include "agent/processes/process_id.h"
 #include "agent/processes/spare_threads.h"
-#include "agent/link/refusal_log.h"
 #include "agent/link/stack_allowance.h"
 #include "base/mutex.h"
+#include "base/throttle.h"
 #include "rollcall/v1/agent.pb.h"
 #include "security/redact.h"
 
@@ -60,7 +60,7 @@ class HostFactsService {
   std::shared_ptr<Gatherer> gatherer_;
 
   Mutex mutex_;
-  RefusalLog refusals_ ABSL_GUARDED_BY(mutex_);
+  Throttle refusals_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace rollcall

@@ -138,7 +138,7 @@ bool NvSentinel::Send(const HangMarks::Step& step) {
     spdlog::info("told NVSentinel: {}", event.message());
     return true;
   }
-  if (failures_.Count(MonotonicNs()).has_value()) {
+  if (failures_.Take(MonotonicNs()).has_value()) {
     spdlog::warn("cannot reach NVSentinel at {}: {}; trying again. Does its platform connector run on "
                  "this host, and may this user write to the socket?",
                  options_.socket, CleanText(status.error_message()));

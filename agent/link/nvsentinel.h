@@ -13,8 +13,8 @@
 
 #include "agent/collector/hang_marks.h"
 #include "agent/link/host_hangs_sink.h"
-#include "agent/link/refusal_log.h"
 #include "base/mutex.h"
+#include "base/throttle.h"
 
 namespace datamodels {
 class HealthEvent;
@@ -58,7 +58,7 @@ class NvSentinel : public HostHangsSink {
   HangMarks marks_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<grpc::ClientContext> context_ ABSL_GUARDED_BY(mutex_);  // of the call that waits
 
-  RefusalLog failures_;  // used by the thread only
+  Throttle failures_;  // used by the thread only
   std::thread thread_;
 };
 

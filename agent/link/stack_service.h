@@ -16,11 +16,11 @@
 
 #include "agent/processes/process_id.h"
 #include "agent/processes/spare_threads.h"
-#include "agent/link/refusal_log.h"
 #include "agent/link/stack_allowance.h"
 #include "agent/stacks/any_stack_taker.h"
 #include "agent/stacks/stack_reader.h"
 #include "base/mutex.h"
+#include "base/throttle.h"
 #include "rollcall/v1/agent.pb.h"
 #include "security/redact.h"
 
@@ -67,7 +67,7 @@ class StackService {
   std::shared_ptr<Tools> tools_;
 
   Mutex mutex_;
-  RefusalLog refusals_ ABSL_GUARDED_BY(mutex_);
+  Throttle refusals_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace rollcall

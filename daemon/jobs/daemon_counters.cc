@@ -3,16 +3,9 @@
 
 #include <spdlog/spdlog.h>
 
-#include "base/durations.h"
 #include "base/steady_clock.h"
 
 namespace rollcall {
-namespace {
-
-constexpr int64_t kLogEveryNs = 60 * kSecond;
-
-}  // namespace
-
 void DaemonCounters::AddTick(double seconds) {
   const MutexLock lock(mutex_);
   ++values_.ticks;
@@ -30,9 +23,7 @@ void DaemonCounters::CountDropped(Dropped what, uint64_t count) {
   {
     const MutexLock lock(mutex_);
     total = values_.dropped[kind] += count;
-    const int64_t now_ns = SteadyNs();
-    if (logged_ns_[kind] != 0 && now_ns - logged_ns_[kind] < kLogEveryNs) return;
-    logged_ns_[kind] = now_ns;
+    if (!dropped_lines_[kind].Take(SteadyNs()).has_value()) return;
   }
   if (what == Dropped::kTenants) {
     spdlog::warn("dropped processes of tenants that their agent may not write ({} since the start): "

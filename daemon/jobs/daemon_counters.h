@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/mutex.h"
+#include "base/throttle.h"
 #include "daemon/model/client_limits.h"
 
 namespace rollcall {
@@ -30,8 +31,7 @@ class DaemonCounters {
  private:
   mutable Mutex mutex_;
   Values values_ ABSL_GUARDED_BY(mutex_);
-  // When each kind was logged last; 0: never.
-  std::array<int64_t, kDroppedKinds> logged_ns_ ABSL_GUARDED_BY(mutex_) = {};
+  std::array<Throttle, kDroppedKinds> dropped_lines_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace rollcall
