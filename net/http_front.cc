@@ -110,7 +110,6 @@ bool HttpFront::Impl::Start() {
   listener_.Start();
   thread_ = std::thread([this] { Serve(); });
   viewers_.Start();
-  workers_.Start();
   return true;
 }
 

@@ -9,10 +9,10 @@
 #include <functional>
 #include <map>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/worker.h"
 #include "net/http_types.h"
 
 namespace rollcall {
@@ -51,7 +51,7 @@ class HttpViewers {
     int64_t sent_ns = 0;  // time of the last event; 0: none yet
   };
 
-  void Run();
+  void SendEvents();
   std::map<HttpTopic, uint64_t> AskVersions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsDue(const Watched& watched, const std::map<HttpTopic, uint64_t>& versions,
              int64_t now_ns) const;
@@ -60,10 +60,8 @@ class HttpViewers {
   const HttpVersion version_;
   const Deliver deliver_;
   mutable Mutex mutex_;
-  Condition wake_;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<uint64_t, Watched> viewers_ ABSL_GUARDED_BY(mutex_);  // by connection
-  std::thread thread_;
+  Worker worker_;
 };
 
 }  // namespace rollcall

@@ -3,13 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <string>
-#include <thread>
-#include <vector>
 
-#include "base/mutex.h"
+#include "base/worker.h"
 #include "net/http_types.h"
 
 namespace rollcall {
@@ -33,24 +30,16 @@ class HttpWorkers {
   using Deliver = std::function<void(Finished finished)>;
 
   HttpWorkers(int threads, HttpAnswer answer, Deliver deliver);
-  ~HttpWorkers();  // stops
+  ~HttpWorkers() { Stop(); }
 
-  void Start();
   // Waits for the responses in progress, and forgets the tasks that wait.
   void Stop();
   void Post(Task task);
 
  private:
-  void Run();
-
-  const int count_;
   const HttpAnswer answer_;
   const Deliver deliver_;
-  Mutex mutex_;
-  Condition wake_;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::thread> threads_;
+  Worker worker_;
 };
 
 }  // namespace rollcall

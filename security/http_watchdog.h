@@ -7,9 +7,9 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <thread>
 
-#include "base/mutex.h"
+#include "base/worker.h"
+
 
 namespace httplib {
 class Client;
@@ -34,16 +34,13 @@ class HttpWatchdog {
   HttpWatchdog& operator=(const HttpWatchdog&) = delete;
 
  private:
-  void Watch();
+  void Watch(SteadyTime deadline);
 
   httplib::Client* const client_;
   const HttpAnswerLimits limits_;
   const std::function<bool()> is_cancelled_;
   std::atomic<int> socket_{-1};  // of the last connection
-  Mutex mutex_;
-  Condition changed_;
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  Worker worker_;
 };
 
 // Bytes that a TCP socket has received so far; 0: unknown.

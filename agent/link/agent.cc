@@ -192,7 +192,8 @@ Agent::Agent(AgentOptions options, ChannelSource channels)
                      [this](ProcessId process) { return collector_.Serves(process); }),
       host_facts_service_(HostFactsFrom(options_),
                           [this](ProcessId process) { return collector_.Serves(process); }),
-      quit_answers_(options_.collector.directory, options_.collector.proc_root) {}
+      quit_answers_(options_.collector.directory, options_.collector.proc_root),
+      host_facts_(kMostHostFactsRequests) {}
 
 Agent::~Agent() { Stop(); }
 
@@ -203,7 +204,6 @@ void Agent::Start() {
   }
   uplink_ = std::thread([this] { RunUplink(); });
   stacks_ = std::thread([this] { RunStacks(); });
-  host_facts_ = std::thread([this] { RunHostFacts(); });
   if (options_.stacks_on && options_.answers_quit) StartQuitAnswers(&quit_answers_);
 }
 
@@ -224,7 +224,7 @@ void Agent::Stop() {
   CutOffWhenLate();
   if (uplink_.joinable()) uplink_.join();
   if (stacks_.joinable()) stacks_.join();
-  if (host_facts_.joinable()) host_facts_.join();
+  host_facts_.Finish(SteadyTime::max(), Worker::Waiting::kDrop);
   quit_answers_.Stop();
 }
 
@@ -390,7 +390,7 @@ void Agent::CloseLink() {
   const MutexLock lock(mutex_);
   answer_.reset();
   stack_requests_.Clear();
-  host_facts_requests_.clear();
+  host_facts_.DropWaiting();
   host_hangs_.reset();
   changed_.NotifyAll();
 }
@@ -488,15 +488,8 @@ void Agent::TakeIn(PendingRequest request) {
 
 // For the reader of the stream. A daemon asks once for each incident, so it misses nothing by an
 // answer without facts.
-void Agent::TakeInHostFacts(PendingRequest request) {
-  {
-    const MutexLock lock(mutex_);
-    if (host_facts_requests_.size() < kMostHostFactsRequests) {
-      host_facts_requests_.push_back(std::move(request));
-      changed_.NotifyAll();
-      return;
-    }
-  }
+void Agent::TakeInHostFacts(const PendingRequest& request) {
+  if (host_facts_.Post([this, request] { AnswerWithHostFacts(request); })) return;
   v1::AgentMessage answer;
   answer.mutable_host_facts()->set_request(request.request);
   *answer.mutable_host_facts()->mutable_facts() =
@@ -529,21 +522,11 @@ void Agent::PassOnHostHangs() {
   options_.host_hangs->Set(this, own);
 }
 
-void Agent::RunHostFacts() {
-  while (true) {
-    PendingRequest request;
-    {
-      const MutexLock lock(mutex_);
-      while (!stopping_ && host_facts_requests_.empty()) changed_.Wait(mutex_);
-      if (stopping_) return;
-      request = std::move(host_facts_requests_.front());
-      host_facts_requests_.pop_front();
-    }
-    v1::AgentMessage answer;
-    answer.mutable_host_facts()->set_request(request.request);
-    *answer.mutable_host_facts()->mutable_facts() = host_facts_service_.Take(request.processes);
-    HandOver(request.stream, std::move(answer));
-  }
+void Agent::AnswerWithHostFacts(const PendingRequest& request) {
+  v1::AgentMessage answer;
+  answer.mutable_host_facts()->set_request(request.request);
+  *answer.mutable_host_facts()->mutable_facts() = host_facts_service_.Take(request.processes);
+  HandOver(request.stream, std::move(answer));
 }
 
 bool Agent::HandOver(const PendingRequest& request, ProcessId process, v1::ProcessStack stack) {

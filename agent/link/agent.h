@@ -13,7 +13,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -29,6 +28,7 @@
 #include "agent/stacks/quit_answers.h"
 #include "agent/link/wait_floor.h"
 #include "base/mutex.h"
+#include "base/worker.h"
 
 namespace grpc {
 class ChannelInterface;
@@ -119,10 +119,10 @@ class Agent {
   void SetPace(int64_t tick_ns);
   void CutOffWhenLate();
   void RunStacks();
-  void RunHostFacts();
+  void AnswerWithHostFacts(const PendingRequest& request);
   void Answer(const PendingRequest& request);
   void TakeIn(PendingRequest request);
-  void TakeInHostFacts(PendingRequest request);
+  void TakeInHostFacts(const PendingRequest& request);
   void TakeInHostHangs(const v1::HostHangs& hangs);
   void PassOnHostHangs();
   bool HandOver(const PendingRequest& request, ProcessId process, v1::ProcessStack stack);
@@ -144,7 +144,6 @@ class Agent {
   uint64_t stream_ ABSL_GUARDED_BY(mutex_) = 0;  // number of the newest stream
   std::shared_ptr<grpc::ClientContext> context_ ABSL_GUARDED_BY(mutex_);  // of the newest stream
   StackQueue stack_requests_ ABSL_GUARDED_BY(mutex_);
-  std::deque<PendingRequest> host_facts_requests_ ABSL_GUARDED_BY(mutex_);
   // As the daemon of the newest stream said last.
   std::optional<v1::HostHangs> host_hangs_ ABSL_GUARDED_BY(mutex_);
   std::optional<v1::AgentMessage> answer_ ABSL_GUARDED_BY(mutex_);  // the uplink sends it next
@@ -160,7 +159,8 @@ class Agent {
 
   uint64_t dropped_ticks_ = 0;  // used by the uplink thread only, like the next
   int64_t passed_on_ns_ = 0;    // when host_hangs_ was passed on
-  std::thread uplink_, stacks_, host_facts_;
+  std::thread uplink_, stacks_;
+  Worker host_facts_;
 };
 
 // Starts them, or writes to the log why not.

@@ -95,29 +95,30 @@ FleetAgent::FleetAgent(FleetAgentOptions options)
     : options_(std::move(options)),
       owners_(std::make_shared<JobOwners>(
           options_.agent.host.empty() ? HostName() : options_.agent.host, options_.given,
-          [this] { Wake(); })),
+          [this] { worker_.Wake(); })),
       agent_options_(ShareLimits(options_.agent)),
       quit_answers_(options_.agent.collector.directory, options_.agent.collector.proc_root) {}
 
 FleetAgent::~FleetAgent() { Stop(); }
 
 void FleetAgent::Start() {
-  thread_ = std::thread([this] { Run(); });
+  has_started_ = true;
+  worker_.Repeat([this] {
+    const int64_t now_ns = MonotonicNs();
+    LookForGiven(now_ns);
+    const int64_t next_ns = Arrange(now_ns);
+    return std::chrono::nanoseconds(next_ns - MonotonicNs());
+  });
   if (options_.agent.stacks_on) StartQuitAnswers(&quit_answers_);
 }
 
 // Jobs that no stream has had so far, since they began a moment ago, get streams for their last state.
 void FleetAgent::Stop() {
-  if (!thread_.joinable()) return;
-  std::map<std::string, Uplink> uplinks;
-  {
-    const MutexLock lock(mutex_);
-    stopping_ = true;
-    changed_.NotifyAll();
-  }
+  if (!std::exchange(has_started_, false)) return;
   threads_.Cancel();
-  thread_.join();
+  worker_.Finish(SteadyTime::max());
   owners_->Freeze();
+  std::map<std::string, Uplink> uplinks;
   {
     const MutexLock lock(mutex_);
     uplinks.swap(uplinks_);
@@ -164,27 +165,6 @@ std::vector<std::string> FleetAgent::Connected() const {
     if (uplink.agent->is_connected()) connected.push_back(address);
   }
   return connected;
-}
-
-void FleetAgent::Wake() {
-  const MutexLock lock(mutex_);
-  has_news_ = true;
-  changed_.NotifyAll();
-}
-
-void FleetAgent::Run() {
-  while (true) {
-    const int64_t now_ns = MonotonicNs();
-    LookForGiven(now_ns);
-    const int64_t next_ns = Arrange(now_ns);
-    const auto deadline = std::chrono::steady_clock::now() +
-                          std::chrono::nanoseconds(next_ns - MonotonicNs());
-    const MutexLock lock(mutex_);
-    while (!stopping_ && !has_news_ && changed_.WaitUntil(mutex_, deadline)) {
-    }
-    if (stopping_) return;
-    has_news_ = false;
-  }
 }
 
 // Returns the time of the next look.

@@ -19,7 +19,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "agent/link/agent.h"
@@ -27,6 +26,7 @@
 #include "agent/processes/spare_threads.h"
 #include "agent/stacks/quit_answers.h"
 #include "base/mutex.h"
+#include "base/worker.h"
 
 namespace rollcall {
 
@@ -76,8 +76,6 @@ class FleetAgent {
     std::optional<std::vector<std::string>> given ABSL_GUARDED_BY(mutex);
   };
 
-  void Run();
-  void Wake();
   int64_t Arrange(int64_t now_ns);
   void LookForGiven(int64_t now_ns);
   void OpenMissing(const std::set<std::string>& needed, int64_t now_ns);
@@ -94,9 +92,6 @@ class FleetAgent {
   SpareThreads threads_;  // for `find_given`
 
   mutable Mutex mutex_;
-  Condition changed_;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  bool has_news_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<std::string, Uplink> uplinks_ ABSL_GUARDED_BY(mutex_);  // by the address of the stream
 
   // Used by the thread only, and by Stop() after it.
@@ -105,7 +100,8 @@ class FleetAgent {
   int64_t ticked_ns_ = 0;
   uint64_t ticked_version_ = 0;
   std::atomic<bool> seen_communicators_{false};
-  std::thread thread_;
+  bool has_started_ = false;
+  Worker worker_;
 };
 
 }  // namespace rollcall

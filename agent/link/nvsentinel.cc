@@ -93,22 +93,23 @@ datamodels::HealthEvent HealthEventFor(const HangMarks::Step& step, const NvSent
 }
 
 NvSentinel::NvSentinel(NvSentinelOptions options)
-    : options_(std::move(options)), thread_([this] { Run(); }) {}
+    : options_(std::move(options)) {
+  worker_.Repeat([this] {
+    TakeSteps();
+    return kLookForHangsEvery;
+  });
+}
 
 NvSentinel::~NvSentinel() {
-  {
-    const MutexLock lock(mutex_);
-    stopping_ = true;
-    if (context_ != nullptr) context_->TryCancel();
-    changed_.NotifyAll();
-  }
-  thread_.join();
+  const MutexLock lock(mutex_);
+  stopping_ = true;
+  if (context_ != nullptr) context_->TryCancel();
 }
 
 void NvSentinel::Set(const void* source, const v1::HostHangs& hangs) {
   const MutexLock lock(mutex_);
   marks_.Set(source, hangs, MonotonicNs());
-  changed_.NotifyAll();
+  worker_.Wake();
 }
 
 void NvSentinel::Drop(const void* source) {
@@ -116,14 +117,12 @@ void NvSentinel::Drop(const void* source) {
   marks_.Drop(source);
 }
 
-void NvSentinel::Run() {
+// Takes all steps that are due.
+void NvSentinel::TakeSteps() {
   MutexLock lock(mutex_);
   while (!stopping_) {
     const std::optional<HangMarks::Step> step = marks_.Next(MonotonicNs());
-    if (!step.has_value()) {
-      changed_.WaitFor(mutex_, kLookForHangsEvery);
-      continue;
-    }
+    if (!step.has_value()) return;
     lock.Unlock();
     const bool is_taken = Send(*step);
     lock.Lock();

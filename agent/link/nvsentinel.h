@@ -9,12 +9,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "agent/collector/hang_marks.h"
 #include "agent/link/host_hangs_sink.h"
 #include "base/mutex.h"
 #include "base/throttle.h"
+#include "base/worker.h"
 
 namespace datamodels {
 class HealthEvent;
@@ -47,19 +47,18 @@ class NvSentinel : public HostHangsSink {
   void Drop(const void* source) override;
 
  private:
-  void Run();
+  void TakeSteps();
   bool Send(const HangMarks::Step& step);
   grpc::Status Call(const datamodels::HealthEvent& event);
 
   const NvSentinelOptions options_;
   Mutex mutex_;
-  Condition changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   HangMarks marks_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<grpc::ClientContext> context_ ABSL_GUARDED_BY(mutex_);  // of the call that waits
 
   Throttle failures_;  // used by the thread only
-  std::thread thread_;
+  Worker worker_;
 };
 
 }  // namespace rollcall

@@ -72,29 +72,15 @@ int64_t WaitFloor::Update(const HostInstant& now) {
 
 PauseWatch::PauseWatch(int64_t tick_ns) : floor_(tick_ns) {
   floor_.Update(ReadHostInstant());
-  thread_ = std::thread([this] { Run(); });
-}
-
-PauseWatch::~PauseWatch() {
-  {
-    const MutexLock lock(mutex_);
-    stopping_ = true;
-  }
-  wake_.NotifyAll();
-  thread_.join();
+  worker_.Repeat([this] {
+    WaitFloorNs();
+    return std::chrono::nanoseconds(kWatchEvery);
+  });
 }
 
 int64_t PauseWatch::WaitFloorNs() {
   const MutexLock lock(mutex_);
   return floor_.Update(ReadHostInstant());
-}
-
-void PauseWatch::Run() {
-  const MutexLock lock(mutex_);
-  while (!stopping_) {
-    floor_.Update(ReadHostInstant());
-    wake_.WaitFor(mutex_, std::chrono::nanoseconds(kWatchEvery));
-  }
 }
 
 }  // namespace rollcall

@@ -5,9 +5,9 @@
 #pragma once
 
 #include <cstdint>
-#include <thread>
 
 #include "base/mutex.h"
+#include "base/worker.h"
 
 namespace rollcall {
 
@@ -45,7 +45,6 @@ class PauseWatch {
  public:
   // `tick_ns`: the interval between two calls of WaitFloorNs().
   explicit PauseWatch(int64_t tick_ns);
-  ~PauseWatch();
   PauseWatch(const PauseWatch&) = delete;
   PauseWatch& operator=(const PauseWatch&) = delete;
 
@@ -53,13 +52,9 @@ class PauseWatch {
   int64_t WaitFloorNs();
 
  private:
-  void Run();
-
   Mutex mutex_;
-  Condition wake_;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   WaitFloor floor_ ABSL_GUARDED_BY(mutex_);
-  std::thread thread_;
+  Worker worker_;
 };
 
 }  // namespace rollcall

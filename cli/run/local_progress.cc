@@ -24,7 +24,6 @@ constexpr std::chrono::milliseconds kEndsWithin{200};
 struct LocalProgress::Shared {
   Mutex mutex;
   Condition changed;
-  bool ending ABSL_GUARDED_BY(mutex) = false;
   std::shared_ptr<const Found> newest ABSL_GUARDED_BY(mutex) = std::make_shared<Found>();
 };
 
@@ -95,31 +94,18 @@ class LocalProgress::Reader {
 
 LocalProgress::LocalProgress(std::string directory, size_t most_segments)
     : shared_(std::make_shared<Shared>()) {
-  thread_.Start([reader = std::make_shared<Reader>(std::move(directory), most_segments),
-                 shared = shared_] { Run(reader.get(), shared.get()); });
+  worker_.Repeat([reader = std::make_shared<Reader>(std::move(directory), most_segments),
+                  shared = shared_] {
+    auto found = std::make_shared<Found>(reader->Look(MonotonicNs()));
+    const MutexLock lock(shared->mutex);
+    shared->newest = std::move(found);
+    shared->changed.NotifyAll();
+    return kLookEvery;
+  });
 }
 
 LocalProgress::~LocalProgress() {
-  {
-    const MutexLock lock(shared_->mutex);
-    shared_->ending = true;
-    shared_->changed.NotifyAll();
-  }
-  thread_.Join(std::chrono::steady_clock::now() + kEndsWithin);
-}
-
-void LocalProgress::Run(Reader* reader, Shared* shared) {
-  MutexLock lock(shared->mutex);
-  while (!shared->ending) {
-    lock.Unlock();
-    auto found = std::make_shared<Found>(reader->Look(MonotonicNs()));
-    lock.Lock();
-    shared->newest = std::move(found);
-    shared->changed.NotifyAll();
-    const auto next_look = std::chrono::steady_clock::now() + kLookEvery;
-    while (!shared->ending && shared->changed.WaitUntil(shared->mutex, next_look)) {
-    }
-  }
+  worker_.Finish(std::chrono::steady_clock::now() + kEndsWithin);
 }
 
 std::shared_ptr<const LocalProgress::Found> LocalProgress::Newest() const {

@@ -7,6 +7,8 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -52,50 +54,24 @@ class QueueSink : public spdlog::sinks::base_sink<std::mutex> {
 }  // namespace
 
 StderrQueue::StderrQueue() {
-  thread_.Start([state = state_] { Run(state); });
+  worker_.Post([] {});  // the thread starts here
 }
 
 StderrQueue::~StderrQueue() {
-  {
-    const MutexLock lock(state_->mutex);
-    state_->ending = true;
-    state_->changed.NotifyAll();
-  }
   constexpr std::chrono::seconds kLastWrite{1};
-  thread_.Join(std::chrono::steady_clock::now() + kLastWrite);
-}
-
-void StderrQueue::Run(const std::shared_ptr<State>& state) {
-  MutexLock lock(state->mutex);
-  while (true) {
-    while (!state->ending && state->waiting.empty()) state->changed.Wait(state->mutex);
-    if (state->ending) return;
-    const std::string text = std::exchange(state->waiting, "");
-    state->writes = true;
-    lock.Unlock();
-    WriteAll(text);
-    lock.Lock();
-    state->writes = false;
-    state->changed.NotifyAll();
-  }
+  worker_.Finish(std::chrono::steady_clock::now() + kLastWrite, Worker::Waiting::kDrop);
 }
 
 void StderrQueue::Write(const std::string& text) {
-  const MutexLock lock(state_->mutex);
-  if (state_->waiting.size() >= kMostBytes) return;
-  state_->waiting += text;
-  state_->changed.NotifyAll();
+  if (*waiting_ >= kMostBytes) return;
+  *waiting_ += text.size();
+  worker_.Post([waiting = waiting_, text] {
+    *waiting -= text.size();
+    WriteAll(text);
+  });
 }
 
-bool StderrQueue::Flush(SteadyTime deadline) {
-  const MutexLock lock(state_->mutex);
-  const auto is_done = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mutex) {
-    return state_->waiting.empty() && !state_->writes;
-  };
-  while (!is_done() && state_->changed.WaitUntil(state_->mutex, deadline)) {
-  }
-  return is_done();
-}
+bool StderrQueue::Flush(SteadyTime deadline) { return worker_.AwaitIdle(deadline); }
 
 void LogTo(std::shared_ptr<StderrQueue> queue) {
   LogWithLimits("rollcall", std::make_shared<QueueSink>(std::move(queue)));

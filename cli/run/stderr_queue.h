@@ -4,11 +4,12 @@
 // of the job.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <memory>
 #include <string>
 
-#include "base/loose_thread.h"
-#include "base/mutex.h"
+#include "base/worker.h"
 
 namespace rollcall {
 
@@ -27,17 +28,9 @@ class StderrQueue {
   bool Flush(SteadyTime deadline);
 
  private:
-  struct State {
-    Mutex mutex;
-    Condition changed;
-    std::string waiting ABSL_GUARDED_BY(mutex);
-    bool writes ABSL_GUARDED_BY(mutex) = false;  // the thread is in write()
-    bool ending ABSL_GUARDED_BY(mutex) = false;
-  };
-  static void Run(const std::shared_ptr<State>& state);
-
-  const std::shared_ptr<State> state_ = std::make_shared<State>();
-  LooseThread thread_;
+  // Bytes that wait, shared with the thread.
+  const std::shared_ptr<std::atomic<size_t>> waiting_ = std::make_shared<std::atomic<size_t>>(0);
+  Worker worker_;
 };
 
 // From now on spdlog writes to the queue, with the same form of lines.

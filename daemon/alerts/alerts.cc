@@ -341,10 +341,10 @@ AlertSender::AlertSender(AlertOptions options, std::shared_ptr<AlertOutbox> outb
                          DaemonCounters* counters)
     : options_(std::move(options)), outbox_(std::move(outbox)), counters_(counters) {
   for (const AlertTarget& target : options_.targets) {
-    Worker& worker = workers_.emplace_back();
-    worker.receiver = std::make_shared<Receiver>(target, options_, outbox_);
-    worker.thread = std::make_unique<LooseThread>();
-    worker.thread->Start([receiver = worker.receiver] { receiver->Run(); });
+    Delivery& delivery = deliveries_.emplace_back();
+    delivery.receiver = std::make_shared<Receiver>(target, options_, outbox_);
+    delivery.worker = std::make_unique<Worker>();
+    delivery.worker->Post([receiver = delivery.receiver] { receiver->Run(); });
   }
 }
 
@@ -353,7 +353,7 @@ AlertSender::~AlertSender() {
 }
 
 void AlertSender::Send(const v1::Incident& incident, AlertEvent event) {
-  if (workers_.empty()) return;
+  if (deliveries_.empty()) return;
   const MutexLock lock(mutex_);
   const auto known = announced_.find(incident.id());
   const bool is_first = known == announced_.end();
@@ -381,8 +381,8 @@ std::set<std::string> AlertSender::Addressees(const v1::Incident& head, AlertEve
                                               const Announced& announced) const {
   std::set<std::string> to;
   if (event == AlertEvent::kAnnotated) {
-    for (const Worker& worker : workers_) {
-      const Receiver& receiver = *worker.receiver;
+    for (const Delivery& delivery : deliveries_) {
+      const Receiver& receiver = *delivery.receiver;
       const bool was_told = announced.told.count(receiver.id) > 0;
       if (was_told && TakesAnnotations(receiver.target.kind)) to.insert(receiver.id);
     }
@@ -393,8 +393,8 @@ std::set<std::string> AlertSender::Addressees(const v1::Incident& head, AlertEve
   }
   if (event == AlertEvent::kResolved) return to;
   const std::vector<size_t> routed = RoutedReceivers(options_.routes, head);
-  for (size_t i = 0; i < workers_.size(); ++i) {
-    const Receiver& receiver = *workers_[i].receiver;
+  for (size_t i = 0; i < deliveries_.size(); ++i) {
+    const Receiver& receiver = *deliveries_[i].receiver;
     const bool is_routed = std::binary_search(routed.begin(), routed.end(), i);
     const bool is_meant = is_routed || !receiver.target.is_routed;
     if (is_meant && announced.told.count(receiver.id) == 0) to.insert(receiver.id);
@@ -485,10 +485,10 @@ void AlertSender::Post(const AlertRow& row, bool hold, Announced* announced) {
   }
   alert.is_held = hold;
   std::vector<Receiver*> missing;
-  for (const Worker& worker : workers_) {
-    const std::string& id = worker.receiver->id;
+  for (const Delivery& delivery : deliveries_) {
+    const std::string& id = delivery.receiver->id;
     const bool lacks_it = announced->addressed.count(id) > 0 && row.receivers.count(id) == 0;
-    if (lacks_it) missing.push_back(worker.receiver.get());
+    if (lacks_it) missing.push_back(delivery.receiver.get());
   }
   alert.open_receivers = std::make_shared<std::atomic<int>>(static_cast<int>(missing.size()));
   const AlertEvent event = alert.message.event;
@@ -503,7 +503,7 @@ void AlertSender::Post(const AlertRow& row, bool hold, Announced* announced) {
 
 void AlertSender::Save(const AlertRow& row) {
   std::vector<std::weak_ptr<Receiver>> receivers;
-  for (const Worker& worker : workers_) receivers.push_back(worker.receiver);
+  for (const Delivery& delivery : deliveries_) receivers.push_back(delivery.receiver);
   outbox_->Save(row, [receivers, incident = row.incident, sequence = row.sequence] {
     for (const std::weak_ptr<Receiver>& weak : receivers) {
       if (const auto receiver = weak.lock()) receiver->Release(incident, sequence);
@@ -512,7 +512,7 @@ void AlertSender::Save(const AlertRow& row) {
 }
 
 void AlertSender::Restore(const std::vector<AlertRow>& rows) {
-  if (workers_.empty()) return;
+  if (deliveries_.empty()) return;
   const int64_t ago_ns = absl::GetCurrentTimeNanos() - SteadyNs();  // wall to steady clock
   const MutexLock lock(mutex_);
   for (const AlertRow& row : rows) Continue(row, ago_ns);
@@ -554,13 +554,13 @@ void AlertSender::DropJob(const JobId& job) {
   for (auto at = announced_.begin(); at != announced_.end();) {
     at = at->second.job == job ? announced_.erase(at) : std::next(at);
   }
-  for (const Worker& worker : workers_) worker.receiver->DropJob(job);
+  for (const Delivery& delivery : deliveries_) delivery.receiver->DropJob(job);
 }
 
 bool AlertSender::IsDelivering(const JobId& job) const {
-  return std::any_of(workers_.begin(), workers_.end(), [&job](const Worker& worker) {
-    const MutexLock lock(worker.receiver->mutex);
-    return worker.receiver->is_busy && worker.receiver->busy_with == job;
+  return std::any_of(deliveries_.begin(), deliveries_.end(), [&job](const Delivery& delivery) {
+    const MutexLock lock(delivery.receiver->mutex);
+    return delivery.receiver->is_busy && delivery.receiver->busy_with == job;
   });
 }
 
@@ -581,16 +581,16 @@ void AlertSender::SaveAgain() {
 }
 
 bool AlertSender::IsWaiting(const AlertRow& row) const {
-  return std::any_of(workers_.begin(), workers_.end(), [&row](const Worker& worker) {
-    return worker.receiver->Has(row.incident, row.sequence);
+  return std::any_of(deliveries_.begin(), deliveries_.end(), [&row](const Delivery& delivery) {
+    return delivery.receiver->Has(row.incident, row.sequence);
   });
 }
 
 void AlertSender::BeginFinish() {
-  for (const Worker& worker : workers_) {
-    const MutexLock lock(worker.receiver->mutex);
-    worker.receiver->finishing = true;
-    worker.receiver->wake.NotifyAll();
+  for (const Delivery& delivery : deliveries_) {
+    const MutexLock lock(delivery.receiver->mutex);
+    delivery.receiver->finishing = true;
+    delivery.receiver->wake.NotifyAll();
   }
 }
 
@@ -598,24 +598,24 @@ void AlertSender::Finish(SteadyTime deadline) {
   BeginFinish();
   // A cancelled delivery ends soon, unless it waits for a name server.
   constexpr auto kCancelledWithin = std::chrono::milliseconds(300);
-  for (const Worker& worker : workers_) {
-    if (worker.thread->EndsBy(deadline - kCancelledWithin)) continue;
-    const MutexLock lock(worker.receiver->mutex);
-    const size_t open = worker.receiver->alerts.size() + worker.receiver->is_busy;
-    worker.receiver->failed += worker.receiver->alerts.size();
-    worker.receiver->alerts.clear();
+  for (const Delivery& delivery : deliveries_) {
+    if (delivery.worker->AwaitIdle(deadline - kCancelledWithin)) continue;
+    const MutexLock lock(delivery.receiver->mutex);
+    const size_t open = delivery.receiver->alerts.size() + delivery.receiver->is_busy;
+    delivery.receiver->failed += delivery.receiver->alerts.size();
+    delivery.receiver->alerts.clear();
     spdlog::error("cannot deliver {} ({}): the receiver does not respond",
                   open == 1 ? "1 alert" : absl::StrCat(open, " alerts"),
-                  ReceiverInWords(worker.receiver->target));
-    worker.receiver->cancellation.Cancel();
+                  ReceiverInWords(delivery.receiver->target));
+    delivery.receiver->cancellation.Cancel();
   }
-  for (const Worker& worker : workers_) worker.thread->Join(deadline);
+  for (const Delivery& delivery : deliveries_) delivery.worker->Finish(deadline);
 }
 
 AlertSender::Counts AlertSender::Sum() const {
   Counts sum;
-  for (const Worker& worker : workers_) {
-    Receiver& receiver = *worker.receiver;
+  for (const Delivery& delivery : deliveries_) {
+    Receiver& receiver = *delivery.receiver;
     const MutexLock lock(receiver.mutex);
     sum.sent += receiver.sent;
     sum.failed += receiver.failed;

@@ -21,12 +21,12 @@
 #include "absl/status/statusor.h"
 #include "base/backoff.h"
 #include "base/mutex.h"
+#include "base/worker.h"
 #include "daemon/alerts/alert_delivery.h"
 #include "daemon/history/alert_outbox.h"
 #include "daemon/alerts/alert_routes.h"
 #include "daemon/alerts/alert_target.h"
 #include "daemon/jobs/daemon_counters.h"
-#include "base/loose_thread.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {
@@ -122,9 +122,9 @@ class AlertSender {
 
  private:
   struct Receiver;
-  struct Worker {
+  struct Delivery {
     std::shared_ptr<Receiver> receiver;
-    std::unique_ptr<LooseThread> thread;
+    std::unique_ptr<Worker> worker;
   };
   struct Counts {
     uint64_t sent = 0, failed = 0, waiting = 0;
@@ -160,7 +160,7 @@ class AlertSender {
   const AlertOptions options_;
   const std::shared_ptr<AlertOutbox> outbox_;
   DaemonCounters* const counters_;
-  std::vector<Worker> workers_;
+  std::vector<Delivery> deliveries_;
   mutable Mutex mutex_;
   std::map<std::string, Announced> announced_ ABSL_GUARDED_BY(mutex_);  // by incident
 };

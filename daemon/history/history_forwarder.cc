@@ -305,7 +305,7 @@ void HistoryForwarder::Core::Run() {
 
 HistoryForwarder::HistoryForwarder(HistoryForwarderOptions options, Loaded loaded, Numbers numbers)
     : core_(std::make_shared<Core>(std::move(options), std::move(loaded), std::move(numbers))) {
-  thread_.Start([core = core_] { core->Run(); });
+  thread_.Post([core = core_] { core->Run(); });
 }
 
 HistoryForwarder::~HistoryForwarder() { Finish(std::chrono::steady_clock::now()); }
@@ -360,7 +360,7 @@ void HistoryForwarder::Finish(SteadyTime deadline) {
     core_->finishing = true;
     core_->wake.NotifyAll();
   }
-  thread_.Join(deadline);
+  thread_.Finish(deadline);
 }
 
 }  // namespace rollcall

@@ -16,7 +16,7 @@
 
 #include "absl/status/status.h"
 #include "base/backoff.h"
-#include "base/loose_thread.h"
+#include "base/worker.h"
 #include "daemon/history/history_spool.h"
 #include "daemon/history/postgres_options.h"
 
@@ -74,7 +74,7 @@ class HistoryForwarder {
  private:
   struct Core;
   const std::shared_ptr<Core> core_;
-  LooseThread thread_;
+  Worker thread_;
 };
 
 }  // namespace rollcall

@@ -25,8 +25,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/backoff.h"
+#include "base/worker.h"
 #include "daemon/history/alert_outbox.h"
-#include "base/loose_thread.h"
 #include "daemon/history/history.h"
 #include "daemon/history/postgres_options.h"
 
@@ -135,7 +135,8 @@ class HistoryKeeper {
   void StartForwarder();
 
   const std::shared_ptr<Core> core_;
-  LooseThread writer_, reader_, questions_;
+  Worker writer_, questions_;
+  mutable Worker reader_;
 };
 
 }  // namespace rollcall

@@ -290,21 +290,16 @@ void HistoryKeeper::Core::RecordAttempt(const absl::Status& status) {
   next_try_ns = SteadyNs() + options.retry.PauseNs(failures);
 }
 
-void HistoryKeeper::Core::Read() {
+// The reading thread calls this without the mutex.
+void HistoryKeeper::Core::Read(ReadTask* task) {
   MutexLock lock(mutex);
-  while (true) {
-    while (!finishing && reads.empty()) wake_reader.Wait(mutex);
-    if (reads.empty()) return;
-    const std::shared_ptr<ReadTask> task = reads.front();
-    reads.pop_front();
-    const std::shared_ptr<const History> from = to_read;
-    if (task->is_dropped || from == nullptr) continue;
-    lock.Unlock();
-    RunRead(task->run, from, HistoryForwarder::Use::kLists);
-    lock.Lock();
-    task->is_done = true;
-    wake_caller.NotifyAll();
-  }
+  const std::shared_ptr<const History> from = to_read;
+  if (task->is_dropped || from == nullptr) return;
+  lock.Unlock();
+  RunRead(task->run, from, HistoryForwarder::Use::kLists);
+  lock.Lock();
+  task->is_done = true;
+  wake_caller.NotifyAll();
 }
 
 // The thread of the questions calls this without the mutex.

@@ -65,7 +65,7 @@ struct HistoryKeeper::Core {
   explicit Core(HistoryKeeperOptions given) : options(std::move(given)) {}
 
   void Write();
-  void Read();
+  void Read(ReadTask* task);
   absl::Status Open();
   absl::Status OpenFile();
   absl::Status OpenSpool();
@@ -110,7 +110,7 @@ struct HistoryKeeper::Core {
   int64_t trimmed_ns = 0;            // only for the writing thread
 
   mutable Mutex mutex;
-  Condition wake_writer, wake_reader, wake_caller;
+  Condition wake_writer, wake_caller;
   // Of the file; null: it is unusable now.
   std::shared_ptr<const History> to_read ABSL_GUARDED_BY(mutex);
   std::shared_ptr<const History> for_questions ABSL_GUARDED_BY(mutex);
@@ -121,7 +121,6 @@ struct HistoryKeeper::Core {
   std::optional<Continuation> continuation ABSL_GUARDED_BY(mutex);
   bool has_loaded ABSL_GUARDED_BY(mutex) = false;  // the first file was opened
   std::map<JobId, int> numbers ABSL_GUARDED_BY(mutex);  // highest incident number, by job
-  std::deque<std::shared_ptr<ReadTask>> reads ABSL_GUARDED_BY(mutex);
   uint64_t next_order ABSL_GUARDED_BY(mutex) = 1;
   int64_t next_try_ns ABSL_GUARDED_BY(mutex) = 0;
   int failures ABSL_GUARDED_BY(mutex) = 0;  // in a row

@@ -19,24 +19,21 @@ namespace rollcall {
 namespace {
 
 constexpr auto kReadPatience = std::chrono::seconds(2);
-constexpr size_t kMostReads = 64;  // waiting for the reading thread
 
 // Runs `run` on the reading thread. Returns kUnavailable if it has not ended in time; it may still run later.
 template <typename Core>
-absl::Status RunRead(Core* core,
+absl::Status RunRead(const std::shared_ptr<Core>& core, Worker* reader,
                      std::function<absl::Status(const History&, const std::string& note)> run) {
   const auto task = std::make_shared<typename Core::ReadTask>();
   task->run = std::move(run);
-  const auto deadline = std::chrono::steady_clock::now() + kReadPatience;
   const MutexLock lock(core->mutex);
   if (core->to_read == nullptr || core->finishing) {
     return absl::UnavailableError("the history cannot be read now");
   }
-  if (core->reads.size() >= kMostReads) {
+  if (!reader->Post([core, task] { core->Read(task.get()); })) {
     return absl::UnavailableError("the history has too many questions to answer; ask again later");
   }
-  core->reads.push_back(task);
-  core->wake_reader.NotifyAll();
+  const auto deadline = std::chrono::steady_clock::now() + kReadPatience;
   while (!task->is_done && core->wake_caller.WaitUntil(core->mutex, deadline)) {
   }
   task->is_dropped = !task->is_done;
@@ -44,14 +41,15 @@ absl::Status RunRead(Core* core,
                        : absl::UnavailableError("the history has not answered within 2 s");
 }
 
-// What `ask` returns on the reading thread. It may still run after the return, so it owns what it uses; it has
-// no share of the core, because the core owns its task.
+// What `ask` returns on the reading thread. It may still run after the return, so it owns what it uses. The core
+// lives as long as the task.
 template <typename T, typename Core>
-absl::StatusOr<T> Ask(Core* core,
+absl::StatusOr<T> Ask(const std::shared_ptr<Core>& core, Worker* reader,
                       std::function<absl::StatusOr<T>(const History&, const std::string& note)> ask) {
   const auto answer = std::make_shared<absl::StatusOr<T>>();
   const absl::Status came = RunRead(
-      core, [core, answer, ask = std::move(ask)](const History& history, const std::string& note) {
+      core, reader,
+      [core = core.get(), answer, ask = std::move(ask)](const History& history, const std::string& note) {
         *answer = ask(history, note);
         if (absl::IsDataLoss(answer->status())) core->MarkDamaged(history);
         return answer->status();
@@ -93,7 +91,7 @@ absl::StatusOr<v1::ListIncidentsResponse> HistoryKeeper::List(
   }
   for (const v1::Incident& incident : live) newer[incident.id()] = incident;
   return Ask<v1::ListIncidentsResponse>(
-      core_.get(), [core = core_.get(), request, newer = std::move(newer)](
+      core_, &reader_, [core = core_.get(), request, newer = std::move(newer)](
                        const History& history, const std::string& note) {
         std::map<std::string, v1::Incident> all = newer;
         for (v1::Incident& incident : core->Unsettled(history)) {
@@ -106,7 +104,7 @@ absl::StatusOr<v1::ListIncidentsResponse> HistoryKeeper::List(
 absl::StatusOr<v1::ListIncidentsResponse> HistoryKeeper::Groups(
     const v1::ListIncidentsRequest& request, const std::string& without) const {
   return Ask<v1::ListIncidentsResponse>(
-      core_.get(), [request, without](const History& history, const std::string& note) {
+      core_, &reader_, [request, without](const History& history, const std::string& note) {
         return WithNote(history.Groups(request, without), note);
       });
 }
@@ -117,7 +115,7 @@ absl::StatusOr<v1::CountIncidentsResponse> HistoryKeeper::Count(
 }
 
 absl::StatusOr<std::vector<v1::Silence>> HistoryKeeper::ListSilences() const {
-  return Ask<std::vector<v1::Silence>>(core_.get(), [](const History& history, const std::string&) {
+  return Ask<std::vector<v1::Silence>>(core_, &reader_, [](const History& history, const std::string&) {
     return history.ListSilences();
   });
 }
@@ -129,7 +127,7 @@ absl::StatusOr<v1::Incident> HistoryKeeper::Get(const std::string& id) const {
     if (at != core_->waiting.end()) return at->second.incident;
   }
   return Ask<v1::Incident>(
-      core_.get(), [core = core_.get(), id](const History& history,
+      core_, &reader_, [core = core_.get(), id](const History& history,
                                             const std::string&) -> absl::StatusOr<v1::Incident> {
         for (v1::Incident& incident : core->Unsettled(history)) {
           if (incident.id() == id) return std::move(incident);

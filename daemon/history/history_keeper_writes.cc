@@ -23,6 +23,7 @@ constexpr std::chrono::milliseconds kLastQuestion{100};
 // A busy disk takes its time to make a new file. A daemon that may start without the file starts soon.
 constexpr auto kStartPatience = std::chrono::seconds(30);
 constexpr auto kOptionalPatience = std::chrono::seconds(5);
+constexpr size_t kMostReads = 64;  // that wait for the reading thread
 constexpr size_t kMostHeldIncidents = 20;  // of one job
 constexpr std::chrono::seconds kLastBringing{2};
 constexpr int64_t kTryDatabaseWithin = 4'000'000'000;
@@ -30,7 +31,7 @@ constexpr int64_t kTryDatabaseWithin = 4'000'000'000;
 }  // namespace
 
 HistoryKeeper::HistoryKeeper(HistoryKeeperOptions options)
-    : core_(std::make_shared<Core>(std::move(options))) {}
+    : core_(std::make_shared<Core>(std::move(options))), reader_(kMostReads) {}
 
 void HistoryKeeper::StartForwarder() {
   HistoryForwarderOptions options;
@@ -59,9 +60,8 @@ HistoryKeeper::~HistoryKeeper() { Finish(std::chrono::steady_clock::now() + kLas
 
 absl::Status HistoryKeeper::Start() {
   if (!core_->options.database.url.empty()) StartForwarder();
-  writer_.Start([core = core_] { core->Write(); });
-  reader_.Start([core = core_] { core->Read(); });
-  questions_.Start([core = core_] {
+  writer_.Post([core = core_] { core->Write(); });
+  questions_.Post([core = core_] {
     core->questions.Run([&](const v1::CountIncidentsRequest& request) { return core->Count(request); });
   });
   absl::Status problem;
@@ -267,12 +267,11 @@ void HistoryKeeper::Finish(SteadyTime deadline) {
     core_->finishing = true;
     core_->problem = absl::OkStatus();  // one more try
     core_->wake_writer.NotifyAll();
-    core_->wake_reader.NotifyAll();
   }
   core_->questions.End();
-  writer_.Join(deadline);
-  reader_.Join(deadline);
-  questions_.Join(std::min(deadline, std::chrono::steady_clock::now() + kLastQuestion));
+  writer_.Finish(deadline);
+  reader_.Finish(deadline);
+  questions_.Finish(std::min(deadline, std::chrono::steady_clock::now() + kLastQuestion));
   if (core_->forwarder != nullptr) {
     core_->forwarder->Finish(
         std::min(deadline, std::chrono::steady_clock::now() + kLastBringing));

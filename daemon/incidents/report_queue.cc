@@ -301,8 +301,8 @@ void ReportQueue::Core::DropOldest() {
 ReportQueue::ReportQueue(ReportQueueOptions options)
     : core_(std::make_shared<Core>(std::move(options))) {
   if (core_->options.report_dir.empty()) return;
-  writer_.Start([core = core_] { core->RunWriter(); });
-  syncer_.Start([core = core_] { core->RunSyncer(); });
+  writer_.Post([core = core_] { core->RunWriter(); });
+  syncer_.Post([core = core_] { core->RunSyncer(); });
 }
 
 ReportQueue::~ReportQueue() { Finish(std::chrono::steady_clock::now() + kLastWait); }
@@ -357,8 +357,8 @@ void ReportQueue::Finish(SteadyTime deadline) {
     core_->finishing = true;
     core_->wake.NotifyAll();
   }
-  const bool has_written = writer_.Join(deadline);
-  const bool has_synced = syncer_.Join(deadline);
+  const bool has_written = writer_.Finish(deadline);
+  const bool has_synced = syncer_.Finish(deadline);
   const MutexLock lock(core_->mutex);
   core_->abandoned = !has_written || !has_synced;
   if (!has_written) core_->RecordUnwritten();

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/backoff.h"
+#include "base/worker.h"
 #include "daemon/model/job_key.h"
-#include "base/loose_thread.h"
 #include "daemon/incidents/old_reports.h"
 #include "rollcall/v1/incident.pb.h"
 
@@ -76,8 +76,8 @@ class ReportQueue {
  private:
   struct Core;
   const std::shared_ptr<Core> core_;
-  LooseThread writer_;
-  LooseThread syncer_;
+  Worker writer_;
+  Worker syncer_;
 };
 
 }  // namespace rollcall

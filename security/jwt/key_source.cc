@@ -2,12 +2,11 @@
 #include "security/jwt/key_source.h"
 
 #include <chrono>
-#include <thread>
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/durations.h"
-#include "base/loose_threads.h"
 #include "base/mutex.h"
 #include "base/steady_clock.h"
 #include "base/watched_file.h"
@@ -17,7 +16,7 @@ namespace {
 
 constexpr int64_t kUsualS = 600;
 constexpr int64_t kSoonS = 30;
-constexpr std::chrono::seconds kLook{1};
+constexpr std::chrono::seconds kLookEvery{1};
 
 }  // namespace
 
@@ -54,6 +53,7 @@ ReadKeys ReadKeysFromUrl(const KeyLocation& location) {
 struct KeySource::State {
   const ReadKeys read;
   const bool is_file;
+  FetchSchedule schedule;  // of the thread
 
   Mutex mutex;
   Condition has_ended;
@@ -61,7 +61,6 @@ struct KeySource::State {
   absl::Status status ABSL_GUARDED_BY(mutex);        // of the last try
   absl::Status text_status ABSL_GUARDED_BY(mutex);   // of the last text
   bool is_wanted ABSL_GUARDED_BY(mutex) = false;
-  bool is_ended ABSL_GUARDED_BY(mutex) = false;
 
   State(ReadKeys read_keys, bool file) : read(std::move(read_keys)), is_file(file) {}
 
@@ -85,33 +84,26 @@ struct KeySource::State {
     }
   }
 
-  // Until the source ends. Waits for a second, or for a wish.
-  void Run() {
-    FetchSchedule schedule;
-    while (true) {
-      const int64_t now_s = SteadyNs() / kSecond;
-      bool is_due = is_file;
-      {
-        const MutexLock lock(mutex);
-        if (is_ended) return;
-        is_due = is_due || schedule.IsDue(now_s, is_wanted);
-        if (is_due) is_wanted = false;
-      }
-      if (is_due) schedule.RecordFetch(now_s, Try());
-      const auto next_look = std::chrono::steady_clock::now() + kLook;
+  // For the thread, each second.
+  void Look() {
+    const int64_t now_s = SteadyNs() / kSecond;
+    bool is_due = is_file;
+    {
       const MutexLock lock(mutex);
-      while (!is_ended && has_ended.WaitUntil(mutex, next_look)) {
-      }
+      is_due = is_due || schedule.IsDue(now_s, is_wanted);
+      if (is_due) is_wanted = false;
     }
+    if (is_due) schedule.RecordFetch(now_s, Try());
   }
 };
 
 KeySource::KeySource(ReadKeys read, bool is_file)
     : state_(std::make_shared<State>(std::move(read), is_file)) {
   if (is_file) state_->Try();  // so that the first status is there at once
-  std::thread([state = state_, mark = std::make_unique<LooseThreadMark>()] {
-    state->Run();
-  }).detach();
+  worker_.Repeat([state = state_] {
+    state->Look();
+    return kLookEvery;
+  });
 }
 
 std::unique_ptr<KeySource> KeySource::Watch(ReadKeys read) {
@@ -122,11 +114,7 @@ std::unique_ptr<KeySource> KeySource::Fetch(ReadKeys read) {
   return std::unique_ptr<KeySource>(new KeySource(std::move(read), /*is_file=*/false));
 }
 
-KeySource::~KeySource() {
-  const MutexLock lock(state_->mutex);
-  state_->is_ended = true;
-  state_->has_ended.NotifyAll();
-}
+KeySource::~KeySource() { worker_.Finish(SteadyTime(), Worker::Waiting::kDrop); }
 
 std::shared_ptr<const KeySet> KeySource::keys() const {
   const MutexLock lock(state_->mutex);
