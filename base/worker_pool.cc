@@ -16,49 +16,49 @@ WorkerPool::~WorkerPool() { Stop(); }
 
 void WorkerPool::Stop() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     stopped_ = true;
-    wake_.notify_all();
+    wake_.NotifyAll();
   }
   for (std::thread& thread : threads_) {
     if (thread.joinable()) thread.join();
   }
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   ready_.clear();
   timers_.clear();
 }
 
 void WorkerPool::Wake(const std::shared_ptr<Task>& task) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (stopped_) return;
   if (task->state == Task::State::kIdle) {
     MakeReady(task);
-    wake_.notify_one();
+    wake_.NotifyOne();
   } else if (task->state == Task::State::kRunning) {
     task->state = Task::State::kWokenWhileRunning;
   }
 }
 
 void WorkerPool::Remove(const std::shared_ptr<Task>& task) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   DropTimer(task);
   ready_.erase(std::remove(ready_.begin(), ready_.end(), task), ready_.end());
   task->state = Task::State::kRemoved;
 }
 
 void WorkerPool::Work() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  while (const std::shared_ptr<Task> task = NextReady(&lock)) {
+  MutexLock lock(mutex_);
+  while (const std::shared_ptr<Task> task = NextReady()) {
     task->state = Task::State::kRunning;
-    lock.unlock();
+    lock.Unlock();
     const int64_t due_ns = task->Run();
-    lock.lock();
+    lock.Lock();
     Settle(task, due_ns);
   }
 }
 
 // Waits for one. nullptr: the pool stops.
-std::shared_ptr<WorkerPool::Task> WorkerPool::NextReady(std::unique_lock<std::mutex>* lock) {
+std::shared_ptr<WorkerPool::Task> WorkerPool::NextReady() {
   while (!stopped_) {
     MakeDueTasksReady();
     if (!ready_.empty()) {
@@ -67,9 +67,9 @@ std::shared_ptr<WorkerPool::Task> WorkerPool::NextReady(std::unique_lock<std::mu
       return task;
     }
     if (timers_.empty()) {
-      wake_.wait(*lock);
+      wake_.Wait(mutex_);
     } else {
-      wake_.wait_for(*lock, std::chrono::nanoseconds(timers_.begin()->first - SteadyNs()));
+      wake_.WaitFor(mutex_, std::chrono::nanoseconds(timers_.begin()->first - SteadyNs()));
     }
   }
   return nullptr;
@@ -81,7 +81,7 @@ void WorkerPool::MakeDueTasksReady() {
     const std::shared_ptr<Task> task = timers_.begin()->second;
     MakeReady(task);
     // Another thread may sleep until a later time.
-    if (ready_.size() > 1) wake_.notify_one();
+    if (ready_.size() > 1) wake_.NotifyOne();
   }
 }
 
@@ -104,12 +104,12 @@ void WorkerPool::Settle(const std::shared_ptr<Task>& task, int64_t due_ns) {
   task->state = Task::State::kIdle;
   if (was_woken || due_ns == kAtOnce) {
     MakeReady(task);
-    wake_.notify_one();
+    wake_.NotifyOne();
   } else if (due_ns != kNever) {
     task->due_ns = due_ns;
     timers_.insert({due_ns, task});
     // The threads that sleep may sleep until a later time.
-    if (timers_.begin()->second == task) wake_.notify_one();
+    if (timers_.begin()->second == task) wake_.NotifyOne();
   }
 }
 

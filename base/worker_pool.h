@@ -8,16 +8,16 @@
 // Thread-safe. The pool calls tasks with no lock held.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace rollcall {
 
@@ -60,19 +60,18 @@ class WorkerPool {
   using Timer = std::pair<int64_t, std::shared_ptr<Task>>;
 
   void Work();
-  // These want mutex_ held.
-  std::shared_ptr<Task> NextReady(std::unique_lock<std::mutex>* lock);
-  void MakeDueTasksReady();
-  void MakeReady(const std::shared_ptr<Task>& task);
-  void DropTimer(const std::shared_ptr<Task>& task);
-  void Settle(const std::shared_ptr<Task>& task, int64_t due_ns);
+  std::shared_ptr<Task> NextReady() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MakeDueTasksReady() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MakeReady(const std::shared_ptr<Task>& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropTimer(const std::shared_ptr<Task>& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Settle(const std::shared_ptr<Task>& task, int64_t due_ns)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Not absl's: its timed waits are on the wall clock, which may be set back.
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stopped_ = false;
-  std::deque<std::shared_ptr<Task>> ready_;
-  std::set<Timer> timers_;
+  Mutex mutex_;
+  Condition wake_;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  std::deque<std::shared_ptr<Task>> ready_ ABSL_GUARDED_BY(mutex_);
+  std::set<Timer> timers_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;
 };
 

@@ -2,9 +2,10 @@
 #include "cli/in_time.h"
 
 #include <chrono>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/loose_thread.h"
+#include "base/result_in_time.h"
 
 namespace rollcall {
 namespace {
@@ -14,11 +15,9 @@ constexpr std::chrono::seconds kPatience{2};
 }  // namespace
 
 absl::Status UseInTime(const std::string& folder, std::function<absl::Status()> work) {
-  const auto status = std::make_shared<absl::Status>();
-  LooseThread thread;
-  thread.Start([status, work = std::move(work)] { *status = work(); });
-  if (thread.Join(std::chrono::steady_clock::now() + kPatience)) return *status;
-  return absl::DeadlineExceededError(absl::StrCat(folder, " does not answer"));
+  ResultInTime<absl::Status> result(std::move(work));
+  return result.Take(std::chrono::steady_clock::now() + kPatience)
+      .value_or(absl::DeadlineExceededError(absl::StrCat(folder, " does not answer")));
 }
 
 }  // namespace rollcall

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
 #include "base/cut_text.h"
 #include "daemon/access/daemon_security.h"
 #include "daemon/web/http.h"
@@ -129,8 +130,7 @@ Daemon::Daemon(DaemonOptions options)
       unknown_calls_(&access_),
       lateness_(options_.silent_after_ns),
       pace_(std::thread::hardware_concurrency() * kShareForTicks) {
-  // The detector costs each lock a pass through one mutex of the whole process. ThreadSanitizer
-  // finds the same faults in the tests.
+  // The detector costs each lock of gRPC a pass through one mutex of the whole process.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 }
 
@@ -372,7 +372,7 @@ void Daemon::OnTick(const AgentName& agent, std::shared_ptr<const v1::Tick> tick
 
 void Daemon::EndTurn(const std::string& agent) {
   {
-    const absl::MutexLock lock(&turns_mutex_);
+    const MutexLock lock(turns_mutex_);
     turns_.Done(agent);
   }
   BeginTurns();
@@ -382,13 +382,13 @@ void Daemon::BeginTurns() {
   while (true) {
     std::vector<std::string> next;
     {
-      const absl::MutexLock lock(&turns_mutex_);
+      const MutexLock lock(turns_mutex_);
       next = turns_.Next(timeline_.Now());
     }
     if (next.empty()) return;
     for (const std::string& agent : next) {
       if (Welcome(agent)) continue;
-      const absl::MutexLock lock(&turns_mutex_);
+      const MutexLock lock(turns_mutex_);
       turns_.Done(agent);
     }
   }
@@ -424,7 +424,7 @@ void Daemon::OnConnected(const AgentName& agent) {
   store_.agents()->Connected(agent);
   host_hangs_.Connected(agent);
   {
-    const absl::MutexLock lock(&turns_mutex_);
+    const MutexLock lock(turns_mutex_);
     turns_.Add(agent.id);
   }
   BeginTurns();
@@ -435,7 +435,7 @@ void Daemon::OnDisconnected(const AgentName& agent) {
   for (const std::string& refused : store_.agents()->Disconnected(agent)) agents_.Restart(refused);
   host_hangs_.Disconnected(agent);
   {
-    const absl::MutexLock lock(&turns_mutex_);
+    const MutexLock lock(turns_mutex_);
     // Under the mutex: a new stream of the agent may be about to ask for a turn.
     if (store_.agents()->IsConnected(agent.id)) {
       turns_.Done(agent.id);

@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/mutex.h"
 #include "daemon/model/job_state.h"
 #include "daemon/access/access.h"
 #include "daemon/agents/agent_service.h"
@@ -205,7 +206,7 @@ class Daemon : public AgentSink {
   GrpcServer server_;
   std::unique_ptr<HttpServer> http_;
   StopSignal stop_;
-  absl::Mutex turns_mutex_;  // taken last
+  Mutex turns_mutex_;  // taken last
   FirstTicks turns_ ABSL_GUARDED_BY(turns_mutex_);
   // Of the thread below, except the atomic ones.
   OwnLateness lateness_;

@@ -68,7 +68,7 @@ void GrpcAcceptor::Stop() {
   poller_.Wake();
   if (thread_.joinable()) thread_.join();
   for (const auto& listener : listeners_) listener->Close();
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const PendingConnections::Connection& connection : pending_.All()) {
     if (!connection.is_in_grpc) close(connection.fd);
     pending_.Remove(connection.fd);
@@ -120,7 +120,7 @@ void GrpcAcceptor::AcceptFrom(HttpListener* listener) {
 
 // Without a place, clients wait in the queue of the system.
 bool GrpcAcceptor::HasPlace() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return pending_.FindPlace(Now()).room != PendingConnections::Room::kNone;
 }
 
@@ -128,7 +128,7 @@ bool GrpcAcceptor::HasPlace() {
 void GrpcAcceptor::MakeRoom() {
   PendingConnections::Place place;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     place = pending_.FindPlace(Now());
   }
   if (place.room == PendingConnections::Room::kReplaces) Replace(place.replaces, kRefusedCrowd);
@@ -153,7 +153,7 @@ void GrpcAcceptor::Take(int fd, const std::string& peer) {
   const int64_t now_ns = Now();
   PendingConnections::Place place;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     place = pending_.FindPlaceFor(network, now_ns);
     if (place.room != PendingConnections::Room::kNone) {
       pending_.Add({fd, InodeOf(fd), PeerKey(peer), network, now_ns});
@@ -175,7 +175,7 @@ std::string GrpcAcceptor::CrowdOf(int fd, const std::string& peer) {
   const std::string network = NetworkOf(peer);
   if (network != kOwnNetwork) return network;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!pending_.IsCrowded()) return network;
   }
   const auto there = ParsePeer(peer), here = ParsePeer(rollcall::LocalAddressOf(fd));
@@ -190,12 +190,12 @@ std::string GrpcAcceptor::CrowdOf(int fd, const std::string& peer) {
 // gRPC names the caller of a call by its address and port alone, but users of this host may have the
 // same ones, each for a connection to another address of this host. So only one may be open.
 bool GrpcAcceptor::IsDistinct(int fd, const std::string& peer) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return loopback_.Add(fd, PeerKey(peer), rollcall::LocalAddressOf(fd));
 }
 
 std::string GrpcAcceptor::LocalAddressOf(const std::string& peer) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return loopback_.LocalAddressOf(PeerKey(peer));
 }
 
@@ -204,7 +204,7 @@ std::string GrpcAcceptor::LocalAddressOf(const std::string& peer) const {
 bool GrpcAcceptor::FreeDescriptor() {
   PendingConnections::Place place;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     place = pending_.FindOldest(Now());
   }
   return place.room == PendingConnections::Room::kReplaces &&
@@ -213,7 +213,7 @@ bool GrpcAcceptor::FreeDescriptor() {
 
 // The client of a connection that waits for its turn has given up.
 void GrpcAcceptor::CloseAbandoned(int fd) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const PendingConnections::Connection* connection = pending_.Find(fd);
   if (connection == nullptr || connection->is_in_grpc) return;
   pending_.Remove(fd);
@@ -225,7 +225,7 @@ void GrpcAcceptor::HandOver() {
     std::optional<int> fd;
     {
       // Before gRPC has it: gRPC may admit its caller, or close it, at once.
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       fd = pending_.TakeTurn(Now());
     }
     if (!fd) return;
@@ -237,7 +237,7 @@ void GrpcAcceptor::HandOver() {
 void GrpcAcceptor::Admit(const std::string& peer) {
   bool has_waiting = false;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     pending_.RemovePeer(PeerKey(peer));
     has_waiting = pending_.HasWaiting();
   }
@@ -245,7 +245,7 @@ void GrpcAcceptor::Admit(const std::string& peer) {
 }
 
 void GrpcAcceptor::LookAtThoseInGrpc() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const PendingConnections::Connection& connection : pending_.All()) {
     if (!connection.is_in_grpc) continue;
     if (InodeOf(connection.fd) != connection.inode) {
@@ -264,7 +264,7 @@ void GrpcAcceptor::Sweep() {
   LookAtThoseInGrpc();
   std::vector<PendingConnections::Connection> late;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     late = pending_.Late(now_ns);
   }
   for (const PendingConnections::Connection& connection : late) {
@@ -294,7 +294,7 @@ void GrpcAcceptor::Starve() {
 bool GrpcAcceptor::Replace(int fd, const char* reason) {
   PendingConnections::Connection connection;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const PendingConnections::Connection* found = pending_.Find(fd);
     if (found == nullptr) return false;
     connection = *found;

@@ -14,11 +14,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "net/http_listener.h"
 #include "net/http_poller.h"
 #include "net/loopback_connections.h"
@@ -89,9 +89,9 @@ class GrpcAcceptor {
   int64_t clock_ns_ = 0, looked_ns_ = 0, swept_ns_ = 0, starved_ns_ = 0;
   size_t descriptors_ = 0;  // limit of this process
   std::atomic<bool> is_starved_{false}, stopping_{false};
-  mutable std::mutex mutex_;
-  PendingConnections pending_;             // guarded by mutex_
-  LoopbackConnections loopback_;           // likewise
+  mutable Mutex mutex_;
+  PendingConnections pending_ ABSL_GUARDED_BY(mutex_);
+  LoopbackConnections loopback_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

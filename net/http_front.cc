@@ -6,12 +6,13 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <mutex>
 #include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
+#include "base/throttle.h"
 #include "net/http_connection.h"
 #include "net/http_connections.h"
 #include "net/http_listener.h"
@@ -32,7 +33,6 @@ constexpr size_t kReadAtOnce = 16 << 10;
 constexpr size_t kMostUnsentEvents = 64 << 10;
 // Bytes that one connection gets before the others have their turn.
 constexpr size_t kWriteAtOnce = 1 << 20;
-constexpr int64_t kWarnEveryNs = 60 * kSecond;
 
 }  // namespace
 
@@ -91,15 +91,15 @@ class HttpFront::Impl {
 
   HttpConnections connections_;
   int64_t swept_ns_ = 0;
-  int64_t warned_ns_ = 0;  // of clients that speak TLS to a plain port
+  Throttle warnings_;  // of clients that speak TLS to a plain port
   std::atomic<uint64_t> connections_count_{0}, dropped_{0};
   size_t unsent_ = 0;  // bytes
   size_t bodies_ = 0;  // bytes of requests that are being read or answered
 
-  std::mutex mutex_;
-  bool stopping_ = false;
-  std::vector<HttpWorkers::Finished> finished_;
-  std::vector<HttpViewers::Event> events_;
+  Mutex mutex_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<HttpWorkers::Finished> finished_ ABSL_GUARDED_BY(mutex_);
+  std::vector<HttpViewers::Event> events_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
   HttpWorkers workers_;
   HttpViewers viewers_;
@@ -110,13 +110,12 @@ bool HttpFront::Impl::Start() {
   listener_.Start();
   thread_ = std::thread([this] { Serve(); });
   viewers_.Start();
-  workers_.Start();
   return true;
 }
 
 void HttpFront::Impl::Stop() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   poller_.Wake();
@@ -131,7 +130,7 @@ void HttpFront::Impl::Serve() {
   while (true) {
     const std::vector<HttpPoller::Ready> all = poller_.Wait(kSweepConnectionsMs);
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       if (stopping_) return;
     }
     // A connection that AcceptAll() adds can have the descriptor of one that it has closed. What
@@ -253,9 +252,7 @@ void HttpFront::Impl::Take(HttpConnection* connection, std::string_view bytes) {
 
 // Not more than once a minute, because any stranger can cause it.
 void HttpFront::Impl::Warn(const HttpConnection& connection) {
-  const int64_t now_ns = SteadyNs();
-  if (warned_ns_ != 0 && now_ns - warned_ns_ < kWarnEveryNs) return;
-  warned_ns_ = now_ns;
+  if (!warnings_.Take(SteadyNs()).has_value()) return;
   spdlog::warn("page: {} speaks TLS, and this page does not: http:// instead of https://, or start "
                "the daemon with --tls-cert and --tls-key",
                connection.peer);
@@ -351,7 +348,7 @@ void HttpFront::Impl::ApplyFinished() {
   std::vector<HttpWorkers::Finished> all;
   std::vector<HttpViewers::Event> events;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     all.swap(finished_);
     events.swap(events_);
   }
@@ -401,7 +398,7 @@ void HttpFront::Impl::Sweep() {
 template <typename Thing>
 void HttpFront::Impl::Post(std::vector<Thing>* list, Thing thing) {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     list->push_back(std::move(thing));
   }
   poller_.Wake();

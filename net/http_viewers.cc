@@ -10,7 +10,7 @@
 namespace rollcall {
 namespace {
 
-constexpr int kLookMs = 200;
+constexpr std::chrono::milliseconds kLookEvery{200};
 // A viewer gets a comment after this time without a change.
 constexpr int64_t kKeepAliveNs = 5'000'000'000;
 
@@ -21,41 +21,37 @@ HttpViewers::HttpViewers(int limit, HttpVersion version, Deliver deliver)
 HttpViewers::~HttpViewers() { Stop(); }
 
 void HttpViewers::Start() {
-  thread_ = std::thread([this] { Run(); });
+  worker_.Repeat([this] {
+    SendEvents();
+    return kLookEvery;
+  });
 }
 
-void HttpViewers::Stop() {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    stopping_ = true;
-    wake_.notify_all();
-  }
-  if (thread_.joinable()) thread_.join();
-}
+void HttpViewers::Stop() { worker_.Finish(SteadyTime::max()); }
 
 void HttpViewers::Add(uint64_t id, Viewer viewer) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   viewers_[id] = {std::move(viewer), 0, 0};
-  wake_.notify_all();
+  worker_.Wake();
 }
 
 void HttpViewers::Remove(uint64_t id) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   viewers_.erase(id);
 }
 
 bool HttpViewers::HasRoom() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return viewers_.size() < static_cast<size_t>(limit_);
 }
 
 // Asks without the lock, because the answer may wait for the mutex of a job.
-std::map<HttpTopic, uint64_t> HttpViewers::AskVersions(std::unique_lock<std::mutex>* lock) {
+std::map<HttpTopic, uint64_t> HttpViewers::AskVersions() {
   std::map<HttpTopic, uint64_t> versions;
   for (const auto& [id, watched] : viewers_) versions.try_emplace(watched.viewer.topic);
-  lock->unlock();
+  mutex_.Unlock();
   for (auto& [topic, version] : versions) version = version_(topic);
-  lock->lock();
+  mutex_.Lock();
   return versions;
 }
 
@@ -67,30 +63,26 @@ bool HttpViewers::IsDue(const Watched& watched, const std::map<HttpTopic, uint64
          now_ns - watched.sent_ns >= kKeepAliveNs;
 }
 
-void HttpViewers::Run() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  while (!stopping_) {
-    wake_.wait_for(lock, std::chrono::milliseconds(kLookMs));
-    if (stopping_ || viewers_.empty()) continue;
-    const std::map<HttpTopic, uint64_t> versions = AskVersions(&lock);
-    const int64_t now_ns = SteadyNs();
-    std::vector<Event> events;
-    for (auto& [id, watched] : viewers_) {
-      if (!IsDue(watched, versions, now_ns)) continue;
-      const uint64_t version = versions.at(watched.viewer.topic);
-      const bool has_changed = watched.sent_ns == 0 || version != watched.version;
-      watched.version = version;
-      watched.sent_ns = now_ns;
-      const bool is_end = watched.viewer.is_allowed && !watched.viewer.is_allowed();
-      events.push_back({watched.viewer.fd, id,
-                        has_changed ? absl::StrCat("event: change\ndata: ", version, "\n\n")
-                                    : std::string(": alive\n\n"),
-                        is_end});
-    }
-    lock.unlock();
-    for (Event& event : events) deliver_(std::move(event));
-    lock.lock();
+void HttpViewers::SendEvents() {
+  MutexLock lock(mutex_);
+  if (viewers_.empty()) return;
+  const std::map<HttpTopic, uint64_t> versions = AskVersions();
+  const int64_t now_ns = SteadyNs();
+  std::vector<Event> events;
+  for (auto& [id, watched] : viewers_) {
+    if (!IsDue(watched, versions, now_ns)) continue;
+    const uint64_t version = versions.at(watched.viewer.topic);
+    const bool has_changed = watched.sent_ns == 0 || version != watched.version;
+    watched.version = version;
+    watched.sent_ns = now_ns;
+    const bool is_end = watched.viewer.is_allowed && !watched.viewer.is_allowed();
+    events.push_back({watched.viewer.fd, id,
+                      has_changed ? absl::StrCat("event: change\ndata: ", version, "\n\n")
+                                  : std::string(": alive\n\n"),
+                      is_end});
   }
+  lock.Unlock();
+  for (Event& event : events) deliver_(std::move(event));
 }
 
 }  // namespace rollcall

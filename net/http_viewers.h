@@ -5,15 +5,14 @@
 // they show, and share the cached answers. Thread-safe.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "base/mutex.h"
+#include "base/worker.h"
 #include "net/http_types.h"
 
 namespace rollcall {
@@ -52,19 +51,17 @@ class HttpViewers {
     int64_t sent_ns = 0;  // time of the last event; 0: none yet
   };
 
-  void Run();
-  std::map<HttpTopic, uint64_t> AskVersions(std::unique_lock<std::mutex>* lock);
+  void SendEvents();
+  std::map<HttpTopic, uint64_t> AskVersions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsDue(const Watched& watched, const std::map<HttpTopic, uint64_t>& versions,
              int64_t now_ns) const;
 
   const int limit_;
   const HttpVersion version_;
   const Deliver deliver_;
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stopping_ = false;
-  std::map<uint64_t, Watched> viewers_;  // by connection
-  std::thread thread_;
+  mutable Mutex mutex_;
+  std::map<uint64_t, Watched> viewers_ ABSL_GUARDED_BY(mutex_);  // by connection
+  Worker worker_;
 };
 
 }  // namespace rollcall

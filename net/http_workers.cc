@@ -6,44 +6,16 @@
 namespace rollcall {
 
 HttpWorkers::HttpWorkers(int threads, HttpAnswer answer, Deliver deliver)
-    : count_(threads), answer_(std::move(answer)), deliver_(std::move(deliver)) {}
-HttpWorkers::~HttpWorkers() { Stop(); }
+    : answer_(std::move(answer)), deliver_(std::move(deliver)), worker_(Worker::kNoLimit, threads) {}
 
-void HttpWorkers::Start() {
-  for (int i = 0; i < count_; ++i) threads_.emplace_back([this] { Run(); });
-}
-
-void HttpWorkers::Stop() {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    stopping_ = true;
-    wake_.notify_all();
-  }
-  for (std::thread& thread : threads_) thread.join();
-  threads_.clear();
-}
+void HttpWorkers::Stop() { worker_.Finish(SteadyTime::max(), Worker::Waiting::kDrop); }
 
 void HttpWorkers::Post(Task task) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  tasks_.push_back(std::move(task));
-  wake_.notify_one();
-}
-
-void HttpWorkers::Run() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  while (true) {
-    wake_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
-    if (stopping_) return;
-    Finished finished;
-    {
-      const Task task = std::move(tasks_.front());
-      tasks_.pop_front();
-      lock.unlock();
-      finished = {task.fd, task.id, answer_(task.request, task.caller), task.body_bytes};
-    }
+  worker_.Post([this, task = std::move(task)]() mutable {
+    Finished finished = {task.fd, task.id, answer_(task.request, task.caller), task.body_bytes};
+    task = Task();  // it may be large
     deliver_(std::move(finished));
-    lock.lock();
-  }
+  });
 }
 
 }  // namespace rollcall

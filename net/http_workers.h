@@ -2,15 +2,11 @@
 // The threads that make the responses of the page. Thread-safe.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <mutex>
 #include <string>
-#include <thread>
-#include <vector>
 
+#include "base/worker.h"
 #include "net/http_types.h"
 
 namespace rollcall {
@@ -34,24 +30,16 @@ class HttpWorkers {
   using Deliver = std::function<void(Finished finished)>;
 
   HttpWorkers(int threads, HttpAnswer answer, Deliver deliver);
-  ~HttpWorkers();  // stops
+  ~HttpWorkers() { Stop(); }
 
-  void Start();
   // Waits for the responses in progress, and forgets the tasks that wait.
   void Stop();
   void Post(Task task);
 
  private:
-  void Run();
-
-  const int count_;
   const HttpAnswer answer_;
   const Deliver deliver_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stopping_ = false;
-  std::deque<Task> tasks_;
-  std::vector<std::thread> threads_;
+  Worker worker_;
 };
 
 }  // namespace rollcall

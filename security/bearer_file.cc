@@ -29,7 +29,7 @@ absl::Status CheckToken(const std::string& path, absl::string_view token) {
 BearerFile::BearerFile(std::string path) : file_(std::move(path)) {}
 
 absl::StatusOr<std::string> BearerFile::Read() {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const absl::StatusOr<std::optional<std::string>> content = file_.ReadIfChanged();
   if (content.ok() && content->has_value()) {
     const absl::string_view token = absl::StripAsciiWhitespace(**content);

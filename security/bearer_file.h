@@ -5,9 +5,8 @@
 
 #include <string>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "base/watched_file.h"
 
 namespace rollcall {
@@ -25,7 +24,7 @@ class BearerFile {
   absl::StatusOr<std::string> Read();
 
  private:
-  absl::Mutex mutex_;
+  Mutex mutex_;
   WatchedFile file_ ABSL_GUARDED_BY(mutex_);
   std::string token_ ABSL_GUARDED_BY(mutex_);
   absl::Status status_ ABSL_GUARDED_BY(mutex_);  // of the last content

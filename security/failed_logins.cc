@@ -36,7 +36,7 @@ bool FailedLogins::IsOver(const Entry& entry, int64_t now_ns) const {
 }
 
 int FailedLogins::BlockedFor(std::string_view peer, int64_t now_ns) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto at = entries_.find(NetworkOf(peer));
   if (at == entries_.end() || IsOver(at->second, now_ns)) return 0;
   if (at->second.failures < limits_.failures) return 0;
@@ -64,19 +64,19 @@ FailedLogins::Entry* FailedLogins::Use(std::string_view peer, int64_t now_ns) {
 
 int FailedLogins::Begin(std::string_view peer, int64_t now_ns) {
   const int blocked_s = BlockedFor(peer, now_ns);
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (blocked_s == 0) ++Use(peer, now_ns)->failures;
   return blocked_s;
 }
 
 void FailedLogins::Succeeded(std::string_view peer, int64_t now_ns) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   Entry* entry = Use(peer, now_ns);
   entry->failures = std::max(0, entry->failures - 1);
 }
 
 bool FailedLogins::ShouldLog(std::string_view peer, int64_t now_ns) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   Entry* entry = Use(peer, now_ns);
   const bool should_log = !entry->is_logged;
   entry->is_logged = true;

@@ -6,9 +6,10 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 #include <string_view>
+
+#include "base/mutex.h"
 
 namespace rollcall {
 
@@ -44,11 +45,11 @@ class FailedLogins {
     bool is_logged = false;
   };
   bool IsOver(const Entry& entry, int64_t now_ns) const;
-  Entry* Use(std::string_view peer, int64_t now_ns);
+  Entry* Use(std::string_view peer, int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Limits limits_;
-  mutable std::mutex mutex_;
-  std::map<std::string, Entry> entries_;  // by network
+  mutable Mutex mutex_;
+  std::map<std::string, Entry> entries_ ABSL_GUARDED_BY(mutex_);  // by network
 };
 
 }  // namespace rollcall

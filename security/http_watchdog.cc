@@ -16,28 +16,22 @@ HttpWatchdog::HttpWatchdog(httplib::Client* client, HttpAnswerLimits limits,
                            std::function<bool()> is_cancelled)
     : client_(client), limits_(limits), is_cancelled_(std::move(is_cancelled)) {
   client_->set_socket_options([this](socket_t socket) { socket_ = socket; });
-  thread_ = std::thread([this] { Watch(); });
+  worker_.Repeat([this, deadline = std::chrono::steady_clock::now() + limits_.within] {
+    Watch(deadline);
+    return kLookEvery;
+  });
 }
 
 HttpWatchdog::~HttpWatchdog() {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    ended_ = true;
-  }
-  changed_.notify_all();
-  thread_.join();
+  worker_.Finish(SteadyTime::max());
   client_->set_socket_options(nullptr);
 }
 
-void HttpWatchdog::Watch() {
-  const auto deadline = std::chrono::steady_clock::now() + limits_.within;
-  std::unique_lock<std::mutex> lock(mutex_);
-  while (!changed_.wait_for(lock, kLookEvery, [this] { return ended_; })) {
-    const int socket = socket_;
-    const bool is_late = std::chrono::steady_clock::now() > deadline;
-    const bool is_too_long = socket >= 0 && ReceivedBytes(socket) > limits_.bytes;
-    if (is_late || is_too_long || (is_cancelled_ && is_cancelled_())) client_->stop();
-  }
+void HttpWatchdog::Watch(SteadyTime deadline) {
+  const int socket = socket_;
+  const bool is_late = std::chrono::steady_clock::now() > deadline;
+  const bool is_too_long = socket >= 0 && ReceivedBytes(socket) > limits_.bytes;
+  if (is_late || is_too_long || (is_cancelled_ && is_cancelled_())) client_->stop();
 }
 
 }  // namespace rollcall

@@ -5,11 +5,11 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
-#include <thread>
+
+#include "base/worker.h"
+
 
 namespace httplib {
 class Client;
@@ -34,16 +34,13 @@ class HttpWatchdog {
   HttpWatchdog& operator=(const HttpWatchdog&) = delete;
 
  private:
-  void Watch();
+  void Watch(SteadyTime deadline);
 
   httplib::Client* const client_;
   const HttpAnswerLimits limits_;
   const std::function<bool()> is_cancelled_;
   std::atomic<int> socket_{-1};  // of the last connection
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool ended_ = false;  // guarded by mutex_
-  std::thread thread_;
+  Worker worker_;
 };
 
 // Bytes that a TCP socket has received so far; 0: unknown.

@@ -73,12 +73,12 @@ std::string Passwords::DigestOf(const std::string& user, const std::string& pass
 bool Passwords::IsRemembered(const std::string& user, const std::string& password,
                              const std::string& network) const {
   const std::string digest = DigestOf(user, password, network);
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::find(remembered_.begin(), remembered_.end(), digest) != remembered_.end();
 }
 
 void Passwords::Remember(const std::string& digest) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto at = std::find(remembered_.begin(), remembered_.end(), digest);
   if (at != remembered_.end()) remembered_.erase(at);
   if (remembered_.size() >= kMostRemembered) remembered_.pop_front();

@@ -9,10 +9,10 @@
 #include <cstddef>
 #include <deque>
 #include <map>
-#include <mutex>
 #include <string>
 
 #include "absl/status/status.h"
+#include "base/mutex.h"
 
 namespace rollcall {
 
@@ -43,8 +43,9 @@ class Passwords {
 
   const std::map<std::string, std::string> hashes_;
   std::string stranger_hash_;  // for users that do not exist: of the same cost
-  mutable std::mutex mutex_;
-  std::deque<std::string> remembered_;  // digests, the last used one at the end
+  mutable Mutex mutex_;
+  // Digests, the last used one at the end.
+  std::deque<std::string> remembered_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace rollcall

@@ -59,13 +59,13 @@ absl::Status TokenFile::Use(const std::string& text) {
                      "; `rollcall token new` writes entries that are right"));
   }
   auto shared = std::make_shared<const Entries>(*std::move(entries));
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   entries_ = std::move(shared);
   return absl::OkStatus();
 }
 
 std::shared_ptr<const TokenFile::Entries> TokenFile::entries() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return entries_;
 }
 

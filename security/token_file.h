@@ -10,11 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "security/identity.h"
 #include "security/token_list.h"
 #include "base/watched_file.h"
@@ -42,7 +41,7 @@ class TokenFile {
 
   WatchedFile file_;            // of the thread that polls
   absl::Status last_content_;   // of the newest content; likewise
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::shared_ptr<const Entries> entries_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -81,7 +81,7 @@ absl::Status WebConfigFile::Apply(int64_t now_s) {
   }
   state->passwords = std::make_shared<Passwords>(config->users);
   state->headers = config->headers;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   current_ = std::move(state);
   return absl::OkStatus();
 }
@@ -93,7 +93,7 @@ absl::Status WebConfigFile::Poll(int64_t now_s) {
 }
 
 std::shared_ptr<const WebState> WebConfigFile::current() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return current_;
 }
 

@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "security/passwords.h"
 #include "security/certificates/tls_context.h"
 #include "base/watched_file.h"
@@ -50,8 +50,8 @@ class WebConfigFile {
   const std::string path_;
   std::map<std::string, Text> texts_;  // by path
   bool is_applied_ = false;            // the texts make up the current state
-  mutable std::mutex mutex_;
-  std::shared_ptr<const WebState> current_;
+  mutable Mutex mutex_;
+  std::shared_ptr<const WebState> current_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace rollcall

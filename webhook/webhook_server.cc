@@ -6,13 +6,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/mutex.h"
 #include "net/http_front.h"
 #include "net/listen_sockets.h"
 #include "security/certificates/tls_context.h"
@@ -82,7 +82,7 @@ class WebhookServer::Tls {
     return status.ok() ? made : status;
   }
   std::shared_ptr<const TlsContext> context() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     return context_;
   }
 
@@ -95,15 +95,15 @@ class WebhookServer::Tls {
     settings.key_pem = contents->key_pem;
     auto context = TlsContext::Make(settings);
     if (!context.ok()) return context.status();
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     context_ = *std::move(context);
     return absl::OkStatus();
   }
 
   TlsFiles files_;                               // of Poll()
   std::shared_ptr<const TlsContents> contents_;  // likewise: what context_ was made from
-  mutable std::mutex mutex_;
-  std::shared_ptr<const TlsContext> context_;
+  mutable Mutex mutex_;
+  std::shared_ptr<const TlsContext> context_ ABSL_GUARDED_BY(mutex_);
 };
 
 WebhookServer::WebhookServer(WebhookOptions options)

@@ -180,18 +180,18 @@ Collector::~Collector() {
 std::vector<std::string> Collector::TakeWarnings() { return std::exchange(warnings_, {}); }
 
 bool Collector::Serves(ProcessId process) const {
-  const absl::MutexLock lock(&served_mutex_);
+  const MutexLock lock(served_mutex_);
   return served_.count(process) != 0;
 }
 
 bool Collector::ServesPid(pid_t pid) const {
-  const absl::MutexLock lock(&served_mutex_);
+  const MutexLock lock(served_mutex_);
   const auto at = served_.lower_bound({pid, 0});
   return at != served_.end() && at->pid == pid;
 }
 
 void Collector::ForgetReported() {
-  const absl::MutexLock lock(&served_mutex_);
+  const MutexLock lock(served_mutex_);
   served_.clear();
 }
 
@@ -233,7 +233,7 @@ bool Collector::ChooseProcesses() {
     has_changed = has_changed || process->turn.value_or(turn) != turn;
     process->turn = turn;
     if (turn != 0) continue;
-    const absl::MutexLock lock(&served_mutex_);
+    const MutexLock lock(served_mutex_);
     served_.erase(id);
   }
   return has_changed;
@@ -626,7 +626,7 @@ void Collector::RemoveEndedProcesses(int64_t now_ns) {
       continue;
     }
     {
-      const absl::MutexLock lock(&served_mutex_);
+      const MutexLock lock(served_mutex_);
       served_.erase(at->first);
     }
     at = processes_.erase(at);

@@ -24,14 +24,13 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "agent/collector/collected_process.h"
 #include "agent/collector/host_scan.h"
 #include "agent/processes/folder_watch.h"
 #include "agent/processes/process_watch.h"
 #include "agent/processes/spare_threads.h"
 #include "agent/segments/segment_reader.h"
+#include "base/mutex.h"
 #include "rollcall/v1/agent.pb.h"
 #include "security/redact.h"
 
@@ -176,7 +175,7 @@ class Collector {
   int64_t newest_ns_ = 0;
   bool seen_communicators_ = false;
 
-  mutable absl::Mutex served_mutex_;
+  mutable Mutex served_mutex_;
   std::set<ProcessId> served_ ABSL_GUARDED_BY(served_mutex_);
 };
 

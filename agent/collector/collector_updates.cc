@@ -74,7 +74,7 @@ bool Collector::CollectProcess(int64_t now_ns, bool whole, CollectedProcess* pro
     process->identity_sent = true;
     changed = true;
     if (process->visible) {
-      const absl::MutexLock lock(&served_mutex_);
+      const MutexLock lock(served_mutex_);
       served_.insert(process->id);
     }
   }
@@ -208,6 +208,7 @@ void Collector::ReadEvidence(int64_t now_ns, const SegmentSnapshot* snapshot,
   evidence->set_phase(process->phase);
 #define PROCESS_NUMBER(type, name) evidence->set_##name(process->name);
 #define PROCESS_COUNT(name) evidence->set_##name(process->name);
+#include "base/mutex.h"
 #include "proto/facts.def"
   if (!options_.live) {
     if (process->exit_marked) {

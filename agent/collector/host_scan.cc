@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -26,6 +25,7 @@
 #include "agent/processes/process_namespaces.h"
 #include "agent/processes/this_host.h"
 #include "agent/segments/shared_reader.h"
+#include "base/mutex.h"
 #include "interpose/segment.h"
 
 namespace rollcall {
@@ -191,7 +191,7 @@ class HostScan::Scanner {
   void Scan(uint64_t number, MapsToRead maps);
 
   std::shared_ptr<const ScanResult> newest() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     return newest_;
   }
 
@@ -228,8 +228,8 @@ class HostScan::Scanner {
   std::shared_ptr<ScanResult> result_;             // of the running scan
   MapsToRead maps_ = MapsToRead::kNone;            // likewise
 
-  mutable std::mutex mutex_;
-  std::shared_ptr<const ScanResult> newest_;
+  mutable Mutex mutex_;
+  std::shared_ptr<const ScanResult> newest_ ABSL_GUARDED_BY(mutex_);
 };
 
 bool HostScan::Scanner::IsServed(const ProcStat& stat) const {
@@ -401,7 +401,7 @@ void HostScan::Scanner::Scan(uint64_t number, MapsToRead maps) {
   }
   known_ = std::move(still_there);
   MarkMainProcesses(&result_->launched);
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   newest_ = std::move(result_);
 }
 

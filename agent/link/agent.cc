@@ -10,6 +10,7 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
+#include "base/backoff.h"
 #include "base/monotonic_clock.h"
 #include "agent/processes/this_host.h"
 #include "agent/link/short_columns.h"
@@ -23,9 +24,9 @@ namespace rollcall {
 namespace {
 
 constexpr uint32_t kProtocol = 1;
-constexpr int64_t kFirstPause = 200'000'000;
-// With the jitter three seconds: an agent is back within five seconds after its daemon.
-constexpr int64_t kLongestPause = 2'000'000'000;
+// At most three seconds: an agent is back within five seconds after its daemon. Chance spreads the
+// reconnections of a thousand agents.
+constexpr Backoff kRetry = {kSecond / 5, 2 * kSecond, 1, 1.5};
 constexpr int64_t kHasWorkedNs = 5'000'000'000;   // a stream that lasted so long
 constexpr int64_t kLongestTick = 60'000'000'000;  // that a daemon may ask for
 constexpr char kDistrusted[] = "the daemon's certificate has been revoked";
@@ -91,9 +92,9 @@ class Agent::Link {
   ~Link() {
     context_->TryCancel();
     {
-      const std::lock_guard<std::mutex> lock(agent_->mutex_);
+      const MutexLock lock(agent_->mutex_);
       ++agent_->stream_;  // before the join: the reader may wait in HandOver()
-      agent_->changed_.notify_all();
+      agent_->changed_.NotifyAll();
     }
     static_cast<void>(Finish());
   }
@@ -144,9 +145,9 @@ class Agent::Link {
         agent_->TakeInHostFacts(ToPending(number_, gather.request(), gather.processes()));
       }
     }
-    const std::lock_guard<std::mutex> lock(agent_->mutex_);
+    const MutexLock lock(agent_->mutex_);
     broken_ = true;
-    agent_->changed_.notify_all();
+    agent_->changed_.NotifyAll();
   }
 
   void FollowOwners(const v1::Owners& owners) {
@@ -161,11 +162,11 @@ class Agent::Link {
   void SetWelcomed(const v1::Welcome& welcome) {
     StreamWatcher* const watcher = agent_->options_.watcher.get();
     must_connect_anew_ = watcher != nullptr && !watcher->Welcomed(welcome);
-    const std::lock_guard<std::mutex> lock(agent_->mutex_);
+    const MutexLock lock(agent_->mutex_);
     whole_records_ = welcome.whole_records();
     reads_short_columns_ = welcome.reads_short_columns();
     welcomed_ = true;
-    agent_->changed_.notify_all();
+    agent_->changed_.NotifyAll();
   }
 
   Agent* const agent_;
@@ -191,15 +192,18 @@ Agent::Agent(AgentOptions options, ChannelSource channels)
                      [this](ProcessId process) { return collector_.Serves(process); }),
       host_facts_service_(HostFactsFrom(options_),
                           [this](ProcessId process) { return collector_.Serves(process); }),
-      quit_answers_(options_.collector.directory, options_.collector.proc_root) {}
+      quit_answers_(options_.collector.directory, options_.collector.proc_root),
+      host_facts_(kMostHostFactsRequests) {}
 
 Agent::~Agent() { Stop(); }
 
 void Agent::Start() {
-  uplink_runs_ = true;
+  {
+    const MutexLock lock(mutex_);
+    uplink_runs_ = true;
+  }
   uplink_ = std::thread([this] { RunUplink(); });
   stacks_ = std::thread([this] { RunStacks(); });
-  host_facts_ = std::thread([this] { RunHostFacts(); });
   if (options_.stacks_on && options_.answers_quit) StartQuitAnswers(&quit_answers_);
 }
 
@@ -211,23 +215,23 @@ void StartQuitAnswers(QuitAnswers* answers) {
 
 void Agent::Stop() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   stack_service_.Cancel();
   host_facts_service_.Cancel();
   CutOffWhenLate();
   if (uplink_.joinable()) uplink_.join();
   if (stacks_.joinable()) stacks_.join();
-  if (host_facts_.joinable()) host_facts_.join();
+  host_facts_.Finish(SteadyTime::max(), Worker::Waiting::kDrop);
   quit_answers_.Stop();
 }
 
 void Agent::TickSoon() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   tick_soon_ = true;
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 bool Agent::IsAlive() const {
@@ -236,8 +240,11 @@ bool Agent::IsAlive() const {
 }
 
 void Agent::CutOffWhenLate() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  if (changed_.wait_for(lock, kStopTimeout, [this] { return !uplink_runs_; })) return;
+  const auto deadline = std::chrono::steady_clock::now() + kStopTimeout;
+  const MutexLock lock(mutex_);
+  while (uplink_runs_ && changed_.WaitUntil(mutex_, deadline)) {
+  }
+  if (!uplink_runs_) return;
   cut_off_ = true;
   if (context_ != nullptr) context_->TryCancel();
   spdlog::warn("the daemon does not answer: it may not have the last state of this host");
@@ -246,25 +253,27 @@ void Agent::CutOffWhenLate() {
 // Returns a cancelled context after Stop() has cut the streams off.
 std::shared_ptr<grpc::ClientContext> Agent::NewContext() {
   auto context = std::make_shared<grpc::ClientContext>();
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (cut_off_) context->TryCancel();
   context_ = context;
   return context;
 }
 
 uint64_t Agent::StreamNumber() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return stream_;
 }
 
 bool Agent::stopping() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return stopping_;
 }
 
 void Agent::Sleep(int64_t ns) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait_for(lock, std::chrono::nanoseconds(ns), [this] { return stopping_; });
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::nanoseconds(ns);
+  const MutexLock lock(mutex_);
+  while (!stopping_ && changed_.WaitUntil(mutex_, deadline)) {
+  }
 }
 
 void Agent::RunUplink() {
@@ -277,7 +286,7 @@ void Agent::RunUplink() {
   hello.mutable_hello()->set_tick_ns(options_.tick_ns);
   hello.mutable_hello()->set_follows_owners(options_.watcher != nullptr);
   hello.mutable_hello()->set_wants_host_hangs(options_.host_hangs != nullptr);
-  int64_t pause = kFirstPause;
+  int failures = 0;  // in a row
   enum class Said { kNothing, kAway, kRefused } said = Said::kNothing;  // in the last warning
   while (true) {
     grpc::Status failure;
@@ -289,7 +298,7 @@ void Agent::RunUplink() {
       if (link.Send(hello) && AwaitWelcome(link)) trusts = TickUntilBroken(&link);
       must_connect_anew = link.must_connect_anew();
       if (link.welcomed()) {
-        pause = kFirstPause;
+        failures = 0;
         said = Said::kNothing;
         has_worked = MonotonicNs() - begun_ns >= kHasWorkedNs;
       }
@@ -306,13 +315,12 @@ void Agent::RunUplink() {
     if (now != Said::kNothing && now != said) WarnOfFailure(failure);
     said = now;
     ++dropped_ticks_;
-    // Random jitter spreads out the reconnections of a thousand agents.
-    Sleep(pause + MonotonicNs() % (pause / 2));
-    pause = std::min(2 * pause, kLongestPause);
+    const auto chance = static_cast<double>(MonotonicNs() % kSecond) / kSecond;
+    Sleep(kRetry.PauseNs(++failures, chance));
   }
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   uplink_runs_ = false;
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void Agent::WarnOfFailure(const grpc::Status& failure) const {
@@ -327,8 +335,8 @@ void Agent::WarnOfFailure(const grpc::Status& failure) const {
 // A daemon to which a whole fleet connects at once welcomes some agents at a time. False: the stream
 // is broken.
 bool Agent::AwaitWelcome(const Link& link) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock, [&] { return link.welcomed() || link.broken() || stopping_; });
+  const MutexLock lock(mutex_);
+  while (!link.welcomed() && !link.broken() && !stopping_) changed_.Wait(mutex_);
   return !link.broken();
 }
 
@@ -379,12 +387,12 @@ void Agent::CloseLink() {
   is_connected_ = false;
   if (options_.host_hangs != nullptr) options_.host_hangs->Drop(this);
   collector_.ForgetReported();
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   answer_.reset();
   stack_requests_.Clear();
-  host_facts_requests_.clear();
+  host_facts_.DropWaiting();
   host_hangs_.reset();
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 // Sends answers until the next tick is due or the stream is broken. Sends at least one answer if one is
@@ -393,15 +401,16 @@ void Agent::SendAnswersUntil(int64_t until_ns, Link* link) {
   do {
     std::optional<v1::AgentMessage> answer;
     {
-      std::unique_lock<std::mutex> lock(mutex_);
-      changed_.wait_for(lock, std::chrono::nanoseconds(until_ns - MonotonicNs()),
-                        [this, link] {
-                          return stopping_ || tick_soon_ || link->broken() || answer_.has_value();
-                        });
+      const auto deadline = std::chrono::steady_clock::now() +
+                            std::chrono::nanoseconds(until_ns - MonotonicNs());
+      const MutexLock lock(mutex_);
+      while (!stopping_ && !tick_soon_ && !link->broken() && !answer_.has_value() &&
+             changed_.WaitUntil(mutex_, deadline)) {
+      }
       tick_soon_ = false;
       if (!answer_.has_value()) return;
       answer.swap(answer_);
-      changed_.notify_all();
+      changed_.NotifyAll();
     }
     link->Send(*answer);
   } while (MonotonicNs() < until_ns);
@@ -445,8 +454,8 @@ void Agent::RunStacks() {
   while (true) {
     PendingRequest request;
     {
-      std::unique_lock<std::mutex> lock(mutex_);
-      changed_.wait(lock, [this] { return stopping_ || !stack_requests_.empty(); });
+      const MutexLock lock(mutex_);
+      while (!stopping_ && stack_requests_.empty()) changed_.Wait(mutex_);
       if (stopping_) return;
       request = stack_requests_.Pop();
     }
@@ -464,9 +473,9 @@ void Agent::Answer(const PendingRequest& request) {
 // faster than the daemon reads the refusals.
 void Agent::TakeIn(PendingRequest request) {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stack_requests_.Push(&request)) {
-      changed_.notify_all();
+      changed_.NotifyAll();
       return;
     }
   }
@@ -479,15 +488,8 @@ void Agent::TakeIn(PendingRequest request) {
 
 // For the reader of the stream. A daemon asks once for each incident, so it misses nothing by an
 // answer without facts.
-void Agent::TakeInHostFacts(PendingRequest request) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (host_facts_requests_.size() < kMostHostFactsRequests) {
-      host_facts_requests_.push_back(std::move(request));
-      changed_.notify_all();
-      return;
-    }
-  }
+void Agent::TakeInHostFacts(const PendingRequest& request) {
+  if (host_facts_.Post([this, request] { AnswerWithHostFacts(request); })) return;
   v1::AgentMessage answer;
   answer.mutable_host_facts()->set_request(request.request);
   *answer.mutable_host_facts()->mutable_facts() =
@@ -496,7 +498,7 @@ void Agent::TakeInHostFacts(PendingRequest request) {
 }
 
 void Agent::TakeInHostHangs(const v1::HostHangs& hangs) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   host_hangs_ = hangs;
 }
 
@@ -507,7 +509,7 @@ void Agent::PassOnHostHangs() {
   passed_on_ns_ = MonotonicNs();
   std::optional<v1::HostHangs> told;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     told = host_hangs_;
   }
   if (!told.has_value()) return;
@@ -520,21 +522,11 @@ void Agent::PassOnHostHangs() {
   options_.host_hangs->Set(this, own);
 }
 
-void Agent::RunHostFacts() {
-  while (true) {
-    PendingRequest request;
-    {
-      std::unique_lock<std::mutex> lock(mutex_);
-      changed_.wait(lock, [this] { return stopping_ || !host_facts_requests_.empty(); });
-      if (stopping_) return;
-      request = std::move(host_facts_requests_.front());
-      host_facts_requests_.pop_front();
-    }
-    v1::AgentMessage answer;
-    answer.mutable_host_facts()->set_request(request.request);
-    *answer.mutable_host_facts()->mutable_facts() = host_facts_service_.Take(request.processes);
-    HandOver(request.stream, std::move(answer));
-  }
+void Agent::AnswerWithHostFacts(const PendingRequest& request) {
+  v1::AgentMessage answer;
+  answer.mutable_host_facts()->set_request(request.request);
+  *answer.mutable_host_facts()->mutable_facts() = host_facts_service_.Take(request.processes);
+  HandOver(request.stream, std::move(answer));
 }
 
 bool Agent::HandOver(const PendingRequest& request, ProcessId process, v1::ProcessStack stack) {
@@ -549,12 +541,11 @@ bool Agent::HandOver(const PendingRequest& request, ProcessId process, v1::Proce
 // Waits until the uplink thread has taken the previous answer, so that a daemon that does not read
 // costs no memory. False: the agent stops, or the stream that asked has ended.
 bool Agent::HandOver(uint64_t stream, v1::AgentMessage answer) {
-  const auto is_over = [&] { return stopping_ || stream != stream_; };
-  std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock, [&] { return is_over() || !answer_.has_value(); });
-  if (is_over()) return false;
+  const MutexLock lock(mutex_);
+  while (answer_.has_value() && !stopping_ && stream == stream_) changed_.Wait(mutex_);
+  if (stopping_ || stream != stream_) return false;
   answer_ = std::move(answer);
-  changed_.notify_all();
+  changed_.NotifyAll();
   return true;
 }
 

@@ -12,12 +12,9 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -30,6 +27,8 @@
 #include "agent/link/stack_service.h"
 #include "agent/stacks/quit_answers.h"
 #include "agent/link/wait_floor.h"
+#include "base/mutex.h"
+#include "base/worker.h"
 
 namespace grpc {
 class ChannelInterface;
@@ -120,10 +119,10 @@ class Agent {
   void SetPace(int64_t tick_ns);
   void CutOffWhenLate();
   void RunStacks();
-  void RunHostFacts();
+  void AnswerWithHostFacts(const PendingRequest& request);
   void Answer(const PendingRequest& request);
   void TakeIn(PendingRequest request);
-  void TakeInHostFacts(PendingRequest request);
+  void TakeInHostFacts(const PendingRequest& request);
   void TakeInHostHangs(const v1::HostHangs& hangs);
   void PassOnHostHangs();
   bool HandOver(const PendingRequest& request, ProcessId process, v1::ProcessStack stack);
@@ -136,20 +135,18 @@ class Agent {
   const ChannelSource channels_;
   Collector collector_;  // used by the uplink thread only
 
-  // Standard types, because absl's timed waits use the wall clock, which can be set back. The mutex
-  // guards the members down to the next blank line; the condition signals a change of any of them.
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopping_ = false;
-  bool uplink_runs_ = false;
-  bool tick_soon_ = false;
-  bool cut_off_ = false;                          // streams must not block any longer
-  uint64_t stream_ = 0;                           // number of the newest stream
-  std::shared_ptr<grpc::ClientContext> context_;  // of the newest stream
-  StackQueue stack_requests_;
-  std::deque<PendingRequest> host_facts_requests_;
-  std::optional<v1::HostHangs> host_hangs_;  // as the daemon of the newest stream said last
-  std::optional<v1::AgentMessage> answer_;  // the uplink sends it next
+  Mutex mutex_;
+  Condition changed_;  // any of the members that the mutex guards
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool uplink_runs_ ABSL_GUARDED_BY(mutex_) = false;
+  bool tick_soon_ ABSL_GUARDED_BY(mutex_) = false;
+  bool cut_off_ ABSL_GUARDED_BY(mutex_) = false;  // streams must not block any longer
+  uint64_t stream_ ABSL_GUARDED_BY(mutex_) = 0;  // number of the newest stream
+  std::shared_ptr<grpc::ClientContext> context_ ABSL_GUARDED_BY(mutex_);  // of the newest stream
+  StackQueue stack_requests_ ABSL_GUARDED_BY(mutex_);
+  // As the daemon of the newest stream said last.
+  std::optional<v1::HostHangs> host_hangs_ ABSL_GUARDED_BY(mutex_);
+  std::optional<v1::AgentMessage> answer_ ABSL_GUARDED_BY(mutex_);  // the uplink sends it next
 
   std::atomic<int64_t> collects_since_ns_{0};  // 0: it does not collect now
   std::atomic<bool> is_connected_{false};      // the daemon has welcomed the newest stream
@@ -162,7 +159,8 @@ class Agent {
 
   uint64_t dropped_ticks_ = 0;  // used by the uplink thread only, like the next
   int64_t passed_on_ns_ = 0;    // when host_hangs_ was passed on
-  std::thread uplink_, stacks_, host_facts_;
+  std::thread uplink_, stacks_;
+  Worker host_facts_;
 };
 
 // Starts them, or writes to the log why not.

@@ -156,7 +156,7 @@ ChannelSecurity DaemonChannels::Security() const {
 // If it fails, the last good files stay in use.
 absl::Status DaemonChannels::Poll() const {
   if (tls_->files == nullptr) return absl::OkStatus();
-  const std::lock_guard<std::mutex> lock(tls_->mutex);
+  const MutexLock lock(tls_->mutex);
   return tls_->files->Poll(time(nullptr));
 }
 
@@ -185,7 +185,7 @@ std::shared_ptr<grpc::Channel> DaemonChannels::Connect(Keepalive keepalive) {
   static_cast<void>(Poll());
   size_t begin = 0;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     begin = begin_;
   }
   absl::StatusOr<std::shared_ptr<grpc::Channel>> first = BrokenChannel();
@@ -200,14 +200,14 @@ std::shared_ptr<grpc::Channel> DaemonChannels::Connect(Keepalive keepalive) {
     if (serves) used = index;
     if (serves || is_last) break;
   }
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   used_ = used;
   last_ = first.status();
   return first.ok() ? *std::move(first) : BrokenChannel();
 }
 
 void DaemonChannels::TryAnother() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   begin_ = (used_ + 1) % addresses_.size();
 }
 
@@ -220,7 +220,7 @@ bool DaemonChannels::StillTrusts(const grpc::ClientContext& context) {
 std::vector<std::string> DaemonChannels::TakeWarnings() {
   if (tls_->files == nullptr) return {};
   static_cast<void>(Poll());  // its messages say what is wrong
-  const std::lock_guard<std::mutex> lock(tls_->mutex);
+  const MutexLock lock(tls_->mutex);
   return tls_->files->TakeMessages();
 }
 
@@ -232,7 +232,7 @@ std::string DaemonChannels::ExplainFor(const std::string& address) const {
 
 std::string DaemonChannels::Explain(const grpc::Status& status) const {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!last_.ok()) return std::string(last_.message());
   }
   if (status.error_code() != grpc::StatusCode::UNAVAILABLE &&

@@ -4,12 +4,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "security/certificates/tls_files.h"
 
 namespace CLI {
@@ -85,7 +85,7 @@ class DaemonChannels {
   // Shared by the channels to several daemons.
   struct Tls {
     std::shared_ptr<TlsFiles> files;  // nullptr: none
-    std::mutex mutex;                 // for TlsFiles::Poll()
+    Mutex mutex;                      // for TlsFiles::Poll()
   };
 
   DaemonChannels(DaemonAddress daemon, std::shared_ptr<Tls> tls);
@@ -100,9 +100,11 @@ class DaemonChannels {
   const DaemonAddress daemon_;
   const std::vector<std::string> addresses_;  // of `daemon_`
   const std::shared_ptr<Tls> tls_;
-  mutable std::mutex mutex_;  // guards the following
-  absl::Status last_;         // of the last Connect()
-  size_t begin_ = 0, used_ = 0;  // indexes of `addresses_`: for the next Connect(), of the last one
+  mutable Mutex mutex_;
+  absl::Status last_ ABSL_GUARDED_BY(mutex_);  // of the last Connect()
+  // Indexes of `addresses_`: for the next Connect(), of the last one.
+  size_t begin_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t used_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 // Writes what TakeWarnings() returns to the log.

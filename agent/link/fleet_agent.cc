@@ -95,31 +95,32 @@ FleetAgent::FleetAgent(FleetAgentOptions options)
     : options_(std::move(options)),
       owners_(std::make_shared<JobOwners>(
           options_.agent.host.empty() ? HostName() : options_.agent.host, options_.given,
-          [this] { Wake(); })),
+          [this] { worker_.Wake(); })),
       agent_options_(ShareLimits(options_.agent)),
       quit_answers_(options_.agent.collector.directory, options_.agent.collector.proc_root) {}
 
 FleetAgent::~FleetAgent() { Stop(); }
 
 void FleetAgent::Start() {
-  thread_ = std::thread([this] { Run(); });
+  has_started_ = true;
+  worker_.Repeat([this] {
+    const int64_t now_ns = MonotonicNs();
+    LookForGiven(now_ns);
+    const int64_t next_ns = Arrange(now_ns);
+    return std::chrono::nanoseconds(next_ns - MonotonicNs());
+  });
   if (options_.agent.stacks_on) StartQuitAnswers(&quit_answers_);
 }
 
 // Jobs that no stream has had so far, since they began a moment ago, get streams for their last state.
 void FleetAgent::Stop() {
-  if (!thread_.joinable()) return;
+  if (!std::exchange(has_started_, false)) return;
+  threads_.Cancel();
+  worker_.Finish(SteadyTime::max());
+  owners_->Freeze();
   std::map<std::string, Uplink> uplinks;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    stopping_ = true;
-    changed_.notify_all();
-  }
-  threads_.Cancel();
-  thread_.join();
-  owners_->Freeze();
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     uplinks.swap(uplinks_);
   }
   std::set<std::string> had;
@@ -152,37 +153,18 @@ void FleetAgent::StopAll(std::map<std::string, Uplink> uplinks) {
 }
 
 bool FleetAgent::IsAlive() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::all_of(uplinks_.begin(), uplinks_.end(),
                      [](const auto& entry) { return entry.second.agent->IsAlive(); });
 }
 
 std::vector<std::string> FleetAgent::Connected() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<std::string> connected;
   for (const auto& [address, uplink] : uplinks_) {
     if (uplink.agent->is_connected()) connected.push_back(address);
   }
   return connected;
-}
-
-void FleetAgent::Wake() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  has_news_ = true;
-  changed_.notify_all();
-}
-
-void FleetAgent::Run() {
-  while (true) {
-    const int64_t now_ns = MonotonicNs();
-    LookForGiven(now_ns);
-    const int64_t next_ns = Arrange(now_ns);
-    std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait_for(lock, std::chrono::nanoseconds(next_ns - MonotonicNs()),
-                      [this] { return stopping_ || has_news_; });
-    if (stopping_) return;
-    has_news_ = false;
-  }
 }
 
 // Returns the time of the next look.
@@ -203,14 +185,14 @@ void FleetAgent::LookForGiven(int64_t now_ns) {
     threads_.Run(kGiven,
                  [find = options_.find_given, found = found_] {
                    std::vector<std::string> given = find();
-                   const std::lock_guard<std::mutex> lock(found->mutex);
+                   const MutexLock lock(found->mutex);
                    found->given = std::move(given);
                  },
                  wait_ns);
   }
   std::optional<std::vector<std::string>> given;
   {
-    const std::lock_guard<std::mutex> lock(found_->mutex);
+    const MutexLock lock(found_->mutex);
     given.swap(found_->given);
   }
   if (given.has_value()) owners_->SetGiven(*std::move(given));
@@ -219,13 +201,13 @@ void FleetAgent::LookForGiven(int64_t now_ns) {
 void FleetAgent::OpenMissing(const std::set<std::string>& needed, int64_t now_ns) {
   for (const std::string& address : needed) {
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       if (uplinks_.count(address) != 0) continue;
     }
     owners_->Opened(address, now_ns);
     std::unique_ptr<Agent> agent = MakeAgent(address);
     agent->Start();
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     uplinks_[address].agent = std::move(agent);
   }
 }
@@ -233,7 +215,7 @@ void FleetAgent::OpenMissing(const std::set<std::string>& needed, int64_t now_ns
 void FleetAgent::CloseUnneeded(const std::set<std::string>& needed, int64_t now_ns) {
   std::map<std::string, Uplink> unneeded;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     for (auto at = uplinks_.begin(); at != uplinks_.end();) {
       Uplink& uplink = at->second;
       const bool is_needed = needed.count(at->first) != 0;
@@ -268,7 +250,7 @@ bool FleetAgent::TickOnNews() {
   if (now_ns - ticked_ns_ < kExtraTicksApart) return false;
   ticked_version_ = version;
   ticked_ns_ = now_ns;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [address, uplink] : uplinks_) uplink.agent->TickSoon();
   return true;
 }

@@ -11,23 +11,22 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <future>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "agent/link/agent.h"
 #include "agent/link/job_owners.h"
 #include "agent/processes/spare_threads.h"
 #include "agent/stacks/quit_answers.h"
+#include "base/mutex.h"
+#include "base/worker.h"
 
 namespace rollcall {
 
@@ -73,12 +72,10 @@ class FleetAgent {
   };
   // The result of the newest look for the daemons to begin with.
   struct Found {
-    std::mutex mutex;
-    std::optional<std::vector<std::string>> given;
+    Mutex mutex;
+    std::optional<std::vector<std::string>> given ABSL_GUARDED_BY(mutex);
   };
 
-  void Run();
-  void Wake();
   int64_t Arrange(int64_t now_ns);
   void LookForGiven(int64_t now_ns);
   void OpenMissing(const std::set<std::string>& needed, int64_t now_ns);
@@ -94,13 +91,8 @@ class FleetAgent {
   QuitAnswers quit_answers_;
   SpareThreads threads_;  // for `find_given`
 
-  // Standard types, because absl's timed waits use the wall clock, which can be set back. The mutex
-  // guards the members down to the next blank line.
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopping_ = false;
-  bool has_news_ = false;
-  std::map<std::string, Uplink> uplinks_;  // by the address of the stream
+  mutable Mutex mutex_;
+  std::map<std::string, Uplink> uplinks_ ABSL_GUARDED_BY(mutex_);  // by the address of the stream
 
   // Used by the thread only, and by Stop() after it.
   std::vector<std::future<void>> closing_;
@@ -108,7 +100,8 @@ class FleetAgent {
   int64_t ticked_ns_ = 0;
   uint64_t ticked_version_ = 0;
   std::atomic<bool> seen_communicators_{false};
-  std::thread thread_;
+  bool has_started_ = false;
+  Worker worker_;
 };
 
 }  // namespace rollcall

@@ -4,11 +4,11 @@
 #include <grpcpp/grpcpp.h>
 
 #include <map>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 
 namespace rollcall {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 class CertificateNames {
  public:
   std::vector<std::string> Remember(const std::vector<NamedDaemon>& daemons) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     std::vector<std::string> addresses;
     for (const NamedDaemon& daemon : daemons) {
       if (!daemon.name.empty()) names_[daemon.address] = daemon.name;
@@ -26,14 +26,14 @@ class CertificateNames {
     return addresses;
   }
   std::string Of(const std::string& address) const {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto at = names_.find(address);
     return at == names_.end() ? "" : at->second;
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::map<std::string, std::string> names_;
+  mutable Mutex mutex_;
+  std::map<std::string, std::string> names_ ABSL_GUARDED_BY(mutex_);
 };
 
 DaemonWay WayThrough(const std::shared_ptr<DaemonChannels>& channels, bool names_daemon) {

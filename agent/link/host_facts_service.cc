@@ -80,12 +80,11 @@ v1::HostFacts HostFactsService::Gather(std::vector<pid_t> pids) {
 v1::HostFacts HostFactsService::Refuse(const std::string& why) {
   v1::HostFacts none;
   none.set_error(why);
-  const absl::MutexLock lock(&mutex_);
-  const auto refused = refusals_.Count(MonotonicNs());
-  if (refused.has_value()) {
+  const MutexLock lock(mutex_);
+  if (refusals_.Take(MonotonicNs()).has_value()) {
     spdlog::warn(
         "no facts about this host for the daemon; refusals since the start: {}; the last: {}",
-        *refused, why);
+        refusals_.total(), why);
   }
   return none;
 }

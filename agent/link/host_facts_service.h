@@ -15,13 +15,12 @@
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "agent/host_facts/gather.h"
 #include "agent/processes/process_id.h"
 #include "agent/processes/spare_threads.h"
-#include "agent/link/refusal_log.h"
 #include "agent/link/stack_allowance.h"
+#include "base/mutex.h"
+#include "base/throttle.h"
 #include "rollcall/v1/agent.pb.h"
 #include "security/redact.h"
 
@@ -60,8 +59,8 @@ class HostFactsService {
   // Used by the thread of Take(), or by the thread that it waits for.
   std::shared_ptr<Gatherer> gatherer_;
 
-  absl::Mutex mutex_;
-  RefusalLog refusals_ ABSL_GUARDED_BY(mutex_);
+  Mutex mutex_;
+  Throttle refusals_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace rollcall

@@ -37,7 +37,7 @@ void JobOwners::Change() {
 
 void JobOwners::SetGiven(std::vector<std::string> given) {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (given.empty() || given == given_ || is_frozen_) return;
     given_ = std::move(given);
     CountTurns();
@@ -46,14 +46,14 @@ void JobOwners::SetGiven(std::vector<std::string> given) {
 }
 
 void JobOwners::Opened(const std::string& stream, int64_t now_ns) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   streams_.emplace(stream, Stream{State::kOpening, now_ns, stream});
 }
 
 void JobOwners::Welcomed(const std::string& stream, const std::string& address,
                          const std::vector<std::string>& daemons, bool stays, int64_t now_ns) {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto at = streams_.find(stream);
     if (at == streams_.end() || is_frozen_) return;
     at->second.daemon = IsUsable(address) ? address : stream;
@@ -68,7 +68,7 @@ void JobOwners::Welcomed(const std::string& stream, const std::string& address,
 
 void JobOwners::SetDaemons(const std::vector<std::string>& daemons) {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (is_frozen_ || !UseDaemons(daemons)) return;
     CountTurns();
   }
@@ -98,7 +98,7 @@ bool JobOwners::IsUsable(const std::string& address) const {
 void JobOwners::Told(const std::string& stream, const std::string& tenant, const std::string& job,
                      const std::string& daemon) {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto at = jobs_.find(KeyOf(tenant, job));
     if (at == jobs_.end() || is_frozen_) return;
     if (!daemon.empty() && !IsUsable(daemon)) return;
@@ -114,7 +114,7 @@ void JobOwners::Told(const std::string& stream, const std::string& tenant, const
 
 void JobOwners::Broken(const std::string& stream, int64_t now_ns) {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto at = streams_.find(stream);
     if (at == streams_.end() || is_frozen_ || at->second.state == State::kAway) return;
     at->second.state = at->second.state == State::kHere ? State::kBroken : State::kAway;
@@ -126,7 +126,7 @@ void JobOwners::Broken(const std::string& stream, int64_t now_ns) {
 
 void JobOwners::Closed(const std::string& stream) {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (streams_.erase(stream) == 0) return;
     CountTurns();
   }
@@ -149,7 +149,7 @@ int64_t JobOwners::Expire(int64_t now_ns) {
   int64_t next_ns = kNever;
   bool has_changed = false;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (is_frozen_) return next_ns;
     for (auto& [address, stream] : streams_) {
       has_changed = Expired(&stream, now_ns, &next_ns) || has_changed;
@@ -164,7 +164,7 @@ int64_t JobOwners::Expire(int64_t now_ns) {
 }
 
 void JobOwners::Freeze() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   is_frozen_ = true;
 }
 
@@ -251,7 +251,7 @@ uint64_t JobOwners::Takes(const std::string& stream, const std::string& tenant, 
   uint64_t turn = 0;
   bool is_new = false;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const Key key = KeyOf(tenant, job);
     const auto [at, added] = jobs_.try_emplace(key);
     is_new = added;
@@ -266,14 +266,14 @@ uint64_t JobOwners::Takes(const std::string& stream, const std::string& tenant, 
 }
 
 std::string JobOwners::Owner(const std::string& tenant, const std::string& job) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const Key key = KeyOf(tenant, job);
   const auto at = jobs_.find(key);
   return FindOwner(key, at == jobs_.end() ? nullptr : &at->second);
 }
 
 std::string JobOwners::Home() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return FindHome();
 }
 
@@ -287,7 +287,7 @@ void JobOwners::AddStreamTo(const std::string& daemon, std::set<std::string>* st
 
 std::set<std::string> JobOwners::Needed(int64_t now_ns) const {
   std::set<std::string> needed = Taking(now_ns);
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const std::vector<std::string> all = All();
   bool has_jobs = false;
   for (const auto& [key, job] : jobs_) {
@@ -299,7 +299,9 @@ std::set<std::string> JobOwners::Needed(int64_t now_ns) const {
   }
   if (was_welcome_ && !has_jobs) AddStreamTo(Preferred(all, "", host_), &needed);
   const bool all_away = std::all_of(all.begin(), all.end(),
-                                    [this](const std::string& daemon) { return IsAway(daemon); });
+                                    [this](const std::string& daemon) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                                      return IsAway(daemon);
+                                    });
   if (!all_away) return needed;
   for (const std::string& daemon : all) AddStreamTo(daemon, &needed);
   needed.insert(given_.begin(), given_.end());
@@ -307,7 +309,7 @@ std::set<std::string> JobOwners::Needed(int64_t now_ns) const {
 }
 
 std::set<std::string> JobOwners::Taking(int64_t now_ns) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   std::set<std::string> owners;
   for (const auto& [key, job] : jobs_) {
     if (now_ns - job.seen_ns <= kJobStays) owners.insert(FindOwner(key, &job));
@@ -319,8 +321,9 @@ std::set<std::string> JobOwners::Taking(int64_t now_ns) const {
 }
 
 bool JobOwners::MustAskAgain(const std::string& stream, int64_t now_ns) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& entry) {
+  const MutexLock lock(mutex_);
+  return std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& entry)
+                                                     ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const Job& job = entry.second;
     return job.told_by == stream && job.told != DaemonOf(stream) && IsAway(job.told) &&
            now_ns - job.seen_ns <= kJobStays &&
@@ -329,7 +332,7 @@ bool JobOwners::MustAskAgain(const std::string& stream, int64_t now_ns) const {
 }
 
 bool JobOwners::IsInFleet(const std::string& address) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return Has(daemons_, DaemonOf(address));
 }
 

@@ -17,11 +17,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace rollcall {
 
@@ -95,18 +96,22 @@ class JobOwners {
   };
 
   static Key KeyOf(const std::string& tenant, const std::string& job);
-  bool IsUsable(const std::string& address) const;
-  const std::string& DaemonOf(const std::string& stream) const;
-  const std::string* StreamTo(const std::string& daemon) const;
-  bool IsAway(const std::string& daemon) const;
-  std::vector<std::string> All() const;
-  std::vector<std::string> Living() const;
-  std::string FindOwner(const Key& key, const Job* job) const;
-  std::string FindHome() const;
-  void CountTurn(const Key& key, Job* job);
-  void CountTurns();
-  bool UseDaemons(const std::vector<std::string>& daemons);
-  void AddStreamTo(const std::string& daemon, std::set<std::string>* streams) const;
+  bool IsUsable(const std::string& address) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  const std::string& DaemonOf(const std::string& stream) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  const std::string* StreamTo(const std::string& daemon) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsAway(const std::string& daemon) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<std::string> All() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<std::string> Living() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string FindOwner(const Key& key, const Job* job) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string FindHome() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountTurn(const Key& key, Job* job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountTurns() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool UseDaemons(const std::vector<std::string>& daemons) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddStreamTo(const std::string& daemon, std::set<std::string>* streams) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Change();
   bool Expired(Stream* stream, int64_t now_ns, int64_t* next_ns) const;
 
@@ -114,13 +119,14 @@ class JobOwners {
   const std::function<void()> changed_;
   std::atomic<uint64_t> version_{1};
 
-  mutable std::mutex mutex_;  // guards the following
-  std::vector<std::string> given_;
-  std::vector<std::string> daemons_;  // that a daemon has named; empty: none has
-  std::map<std::string, Stream> streams_;
-  std::map<Key, Job> jobs_;
-  bool was_welcome_ = false;  // on any stream
-  bool is_frozen_ = false;
+  mutable Mutex mutex_;
+  std::vector<std::string> given_ ABSL_GUARDED_BY(mutex_);
+  // That a daemon has named; empty: none has.
+  std::vector<std::string> daemons_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Stream> streams_ ABSL_GUARDED_BY(mutex_);
+  std::map<Key, Job> jobs_ ABSL_GUARDED_BY(mutex_);
+  bool was_welcome_ ABSL_GUARDED_BY(mutex_) = false;  // on any stream
+  bool is_frozen_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace rollcall

@@ -93,40 +93,39 @@ datamodels::HealthEvent HealthEventFor(const HangMarks::Step& step, const NvSent
 }
 
 NvSentinel::NvSentinel(NvSentinelOptions options)
-    : options_(std::move(options)), thread_([this] { Run(); }) {}
+    : options_(std::move(options)) {
+  worker_.Repeat([this] {
+    TakeSteps();
+    return kLookForHangsEvery;
+  });
+}
 
 NvSentinel::~NvSentinel() {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    stopping_ = true;
-    if (context_ != nullptr) context_->TryCancel();
-    changed_.notify_all();
-  }
-  thread_.join();
+  const MutexLock lock(mutex_);
+  stopping_ = true;
+  if (context_ != nullptr) context_->TryCancel();
 }
 
 void NvSentinel::Set(const void* source, const v1::HostHangs& hangs) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   marks_.Set(source, hangs, MonotonicNs());
-  changed_.notify_all();
+  worker_.Wake();
 }
 
 void NvSentinel::Drop(const void* source) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   marks_.Drop(source);
 }
 
-void NvSentinel::Run() {
-  std::unique_lock<std::mutex> lock(mutex_);
+// Takes all steps that are due.
+void NvSentinel::TakeSteps() {
+  MutexLock lock(mutex_);
   while (!stopping_) {
     const std::optional<HangMarks::Step> step = marks_.Next(MonotonicNs());
-    if (!step.has_value()) {
-      changed_.wait_for(lock, kLookForHangsEvery);
-      continue;
-    }
-    lock.unlock();
+    if (!step.has_value()) return;
+    lock.Unlock();
     const bool is_taken = Send(*step);
-    lock.lock();
+    lock.Lock();
     marks_.Done(*step, is_taken, MonotonicNs());
   }
 }
@@ -138,7 +137,7 @@ bool NvSentinel::Send(const HangMarks::Step& step) {
     spdlog::info("told NVSentinel: {}", event.message());
     return true;
   }
-  if (failures_.Count(MonotonicNs()).has_value()) {
+  if (failures_.Take(MonotonicNs()).has_value()) {
     spdlog::warn("cannot reach NVSentinel at {}: {}; trying again. Does its platform connector run on "
                  "this host, and may this user write to the socket?",
                  options_.socket, CleanText(status.error_message()));
@@ -150,7 +149,7 @@ grpc::Status NvSentinel::Call(const datamodels::HealthEvent& event) {
   auto context = std::make_shared<grpc::ClientContext>();
   context->set_deadline(std::chrono::system_clock::now() + kAnswersWithin);
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stopping_) return grpc::Status::CANCELLED;
     context_ = context;
   }
@@ -165,7 +164,7 @@ grpc::Status NvSentinel::Call(const datamodels::HealthEvent& event) {
   google::protobuf::Empty nothing;
   const grpc::Status status = datamodels::PlatformConnector::NewStub(channel)->HealthEventOccurredV1(
       context.get(), events, &nothing);
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   context_.reset();
   return status;
 }

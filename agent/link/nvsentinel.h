@@ -6,16 +6,15 @@
 // again every five seconds.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 
 #include "agent/collector/hang_marks.h"
 #include "agent/link/host_hangs_sink.h"
-#include "agent/link/refusal_log.h"
+#include "base/mutex.h"
+#include "base/throttle.h"
+#include "base/worker.h"
 
 namespace datamodels {
 class HealthEvent;
@@ -48,21 +47,18 @@ class NvSentinel : public HostHangsSink {
   void Drop(const void* source) override;
 
  private:
-  void Run();
+  void TakeSteps();
   bool Send(const HangMarks::Step& step);
   grpc::Status Call(const datamodels::HealthEvent& event);
 
   const NvSentinelOptions options_;
-  // Standard types, because absl's timed waits use the wall clock, which can be set back. The mutex
-  // guards the members down to the next blank line.
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopping_ = false;
-  HangMarks marks_;
-  std::shared_ptr<grpc::ClientContext> context_;  // of the call that waits
+  Mutex mutex_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  HangMarks marks_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<grpc::ClientContext> context_ ABSL_GUARDED_BY(mutex_);  // of the call that waits
 
-  RefusalLog failures_;  // used by the thread only
-  std::thread thread_;
+  Throttle failures_;  // used by the thread only
+  Worker worker_;
 };
 
 }  // namespace rollcall

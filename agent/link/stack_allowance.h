@@ -5,8 +5,11 @@
 // Pure: the caller gives the time. Thread-safe: the streams to several daemons share one.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <mutex>
+
+#include "base/mutex.h"
+#include "base/throttle.h"
 
 namespace rollcall {
 
@@ -15,19 +18,19 @@ class StackAllowance {
   static constexpr int64_t kBurst = 256;  // processes, after a calm time
 
   // `per_minute`: processes; 0: no limit.
-  explicit StackAllowance(int64_t per_minute);
+  explicit StackAllowance(int64_t per_minute)
+      : throttle_(per_minute <= 0 ? 0 : std::max<int64_t>(Throttle::kMinuteNs / per_minute, 1),
+                  std::min(kBurst, std::max<int64_t>(per_minute, 1))) {}
 
-  // Whether the agent may take the stacks of one more process. Call it with ascending times.
-  bool Take(int64_t now_ns);
+  // Whether the agent may take the stacks of one more process.
+  bool Take(int64_t now_ns) {
+    const MutexLock lock(mutex_);
+    return throttle_.Take(now_ns).has_value();
+  }
 
  private:
-  void Refill(int64_t now_ns);
-
-  const int64_t interval_ns_;  // from one token to the next; 0: no limit
-  const int64_t burst_;
-  std::mutex mutex_;  // guards the following
-  int64_t tokens_;
-  int64_t refilled_ns_ = 0;  // up to this time; 0: never
+  Mutex mutex_;
+  Throttle throttle_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace rollcall

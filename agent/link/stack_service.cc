@@ -65,12 +65,11 @@ v1::ProcessStack StackService::Take(ProcessId process) {
 }
 
 v1::ProcessStack StackService::Refuse(ProcessId process, const std::string& why) {
-  const absl::MutexLock lock(&mutex_);
-  const auto refused = refusals_.Count(MonotonicNs());
-  if (refused.has_value()) {
+  const MutexLock lock(mutex_);
+  if (refusals_.Take(MonotonicNs()).has_value()) {
     spdlog::warn("refused to take stacks for the daemon; refusals since the start: {}; the last: "
                  "process {}: {}",
-                 *refused, process.pid, why);
+                 refusals_.total(), process.pid, why);
   }
   return WithoutStacks(process, why);
 }

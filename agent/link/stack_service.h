@@ -14,14 +14,13 @@
 #include <memory>
 #include <string>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "agent/processes/process_id.h"
 #include "agent/processes/spare_threads.h"
-#include "agent/link/refusal_log.h"
 #include "agent/link/stack_allowance.h"
 #include "agent/stacks/any_stack_taker.h"
 #include "agent/stacks/stack_reader.h"
+#include "base/mutex.h"
+#include "base/throttle.h"
 #include "rollcall/v1/agent.pb.h"
 #include "security/redact.h"
 
@@ -67,8 +66,8 @@ class StackService {
   // Used by the thread of Take(), or by the thread that it waits for.
   std::shared_ptr<Tools> tools_;
 
-  absl::Mutex mutex_;
-  RefusalLog refusals_ ABSL_GUARDED_BY(mutex_);
+  Mutex mutex_;
+  Throttle refusals_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace rollcall

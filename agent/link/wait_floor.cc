@@ -72,29 +72,15 @@ int64_t WaitFloor::Update(const HostInstant& now) {
 
 PauseWatch::PauseWatch(int64_t tick_ns) : floor_(tick_ns) {
   floor_.Update(ReadHostInstant());
-  thread_ = std::thread([this] { Run(); });
-}
-
-PauseWatch::~PauseWatch() {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    stopping_ = true;
-  }
-  wake_.notify_all();
-  thread_.join();
+  worker_.Repeat([this] {
+    WaitFloorNs();
+    return std::chrono::nanoseconds(kWatchEvery);
+  });
 }
 
 int64_t PauseWatch::WaitFloorNs() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return floor_.Update(ReadHostInstant());
-}
-
-void PauseWatch::Run() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  while (!stopping_) {
-    floor_.Update(ReadHostInstant());
-    wake_.wait_for(lock, std::chrono::nanoseconds(kWatchEvery));
-  }
 }
 
 }  // namespace rollcall

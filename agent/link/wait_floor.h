@@ -4,10 +4,10 @@
 // a job that waited from a job that was paused too. So all waits restart at the end of the pause.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
-#include <thread>
+
+#include "base/mutex.h"
+#include "base/worker.h"
 
 namespace rollcall {
 
@@ -45,7 +45,6 @@ class PauseWatch {
  public:
   // `tick_ns`: the interval between two calls of WaitFloorNs().
   explicit PauseWatch(int64_t tick_ns);
-  ~PauseWatch();
   PauseWatch(const PauseWatch&) = delete;
   PauseWatch& operator=(const PauseWatch&) = delete;
 
@@ -53,13 +52,9 @@ class PauseWatch {
   int64_t WaitFloorNs();
 
  private:
-  void Run();
-
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stopping_ = false;
-  WaitFloor floor_;
-  std::thread thread_;
+  Mutex mutex_;
+  WaitFloor floor_ ABSL_GUARDED_BY(mutex_);
+  Worker worker_;
 };
 
 }  // namespace rollcall

@@ -8,15 +8,14 @@
 // blocks one thread. Thread-safe.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
+
 
 namespace rollcall {
 
@@ -58,7 +57,6 @@ class SpareThreads {
   struct Worker;
 
   static void Work(const std::shared_ptr<State>& state, const std::shared_ptr<Worker>& worker);
-  std::shared_ptr<Worker> TakeWorker();
 
   const std::shared_ptr<State> state_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sink that writes at most LineBudget lines of each level and passes them on. Agents, jobs and
+// A sink that passes on some lines of each level at once, then some a second. Agents, jobs and
 // clients can make the daemon and the agent write lines: they must not fill the disk, or hide the
 // lines on others. Each level has a budget of its own, so a flood of warnings hides no error. Lines of
 // LogAlways() need no budget.
@@ -20,18 +20,22 @@
 #include <utility>
 
 #include "base/durations.h"
-#include "base/line_budget.h"
 #include "base/steady_clock.h"
+#include "base/throttle.h"
 
 namespace rollcall {
 
 class LimitedSink : public spdlog::sinks::base_sink<std::mutex> {
  public:
+  static constexpr int64_t kBurst = 100;  // lines
+  static constexpr int64_t kPerSecond = 10;
   static constexpr int64_t kSayEveryNs = 10 * kSecond;
 
   // `name`: of the program, for the line on what was left out. `now`: a clock that never goes back.
   LimitedSink(std::string name, spdlog::sink_ptr to, std::function<int64_t()> now = SteadyNs)
-      : name_(std::move(name)), to_(std::move(to)), now_(std::move(now)) {}
+      : name_(std::move(name)), to_(std::move(to)), now_(std::move(now)) {
+    budgets_.fill(Throttle(kSecond / kPerSecond, kBurst));
+  }
 
   // Writes a line that no budget counts.
   void LogAlways(const spdlog::details::log_msg& line) {
@@ -43,7 +47,7 @@ class LimitedSink : public spdlog::sinks::base_sink<std::mutex> {
   void sink_it_(const spdlog::details::log_msg& line) override {
     const int64_t now_ns = now_();
     if (left_out_ != 0 && now_ns - left_out_since_ns_ >= kSayEveryNs) SayLeftOut();
-    if (budgets_.at(static_cast<size_t>(line.level)).Take(now_ns)) {
+    if (budgets_.at(static_cast<size_t>(line.level)).Take(now_ns).has_value()) {
       to_->log(line);
     } else if (left_out_++ == 0) {
       left_out_since_ns_ = now_ns;
@@ -64,14 +68,14 @@ class LimitedSink : public spdlog::sinks::base_sink<std::mutex> {
   void SayLeftOut() {
     const std::string text = "left out " + std::to_string(std::exchange(left_out_, 0)) +
                              " lines of this log: more than " +
-                             std::to_string(LineBudget::kPerSecond) + " a second came";
+                             std::to_string(kPerSecond) + " a second came";
     to_->log(spdlog::details::log_msg(name_, spdlog::level::warn, text));
   }
 
   const std::string name_;
   const spdlog::sink_ptr to_;
   const std::function<int64_t()> now_;
-  std::array<LineBudget, spdlog::level::n_levels> budgets_;
+  std::array<Throttle, spdlog::level::n_levels> budgets_;
   uint64_t left_out_ = 0;  // lines that no line has told of
   int64_t left_out_since_ns_ = 0;
 };

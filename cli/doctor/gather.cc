@@ -10,9 +10,9 @@
 #include <tuple>
 #include <utility>
 
+#include "base/result_in_time.h"
 #include "cli/doctor/probe_daemon.h"
 #include "cli/doctor/probes.h"
-#include "base/loose_thread.h"
 
 namespace rollcall::doctor {
 namespace {
@@ -27,19 +27,14 @@ template <typename Result>
 class Probing {
  public:
   Probing(std::chrono::seconds patience, std::function<Result()> probe)
-      : deadline_(std::chrono::steady_clock::now() + patience) {
-    thread_.Start([result = result_, probe = std::move(probe)] { *result = probe(); });
-  }
+      : deadline_(std::chrono::steady_clock::now() + patience), result_(std::move(probe)) {}
 
   // `silent`: the facts of a probe that has not ended in time.
-  Result Take(Result silent) {
-    return thread_.Join(deadline_) ? std::move(*result_) : std::move(silent);
-  }
+  Result Take(Result silent) { return result_.Take(deadline_).value_or(std::move(silent)); }
 
  private:
-  const std::chrono::steady_clock::time_point deadline_;
-  const std::shared_ptr<Result> result_ = std::make_shared<Result>();
-  LooseThread thread_;
+  const SteadyTime deadline_;
+  ResultInTime<Result> result_;
 };
 
 using ProgramAndNccl = std::pair<ProgramFacts, NcclFacts>;

@@ -4,14 +4,13 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <filesystem>
-#include <mutex>
 #include <utility>
 
 #include "base/monotonic_clock.h"
 #include "agent/segments/segment_reader.h"
 #include "base/durations.h"
+#include "base/mutex.h"
 
 namespace rollcall {
 namespace {
@@ -23,10 +22,9 @@ constexpr std::chrono::milliseconds kEndsWithin{200};
 }  // namespace
 
 struct LocalProgress::Shared {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool ending = false;
-  std::shared_ptr<const Found> newest = std::make_shared<Found>();
+  Mutex mutex;
+  Condition changed;
+  std::shared_ptr<const Found> newest ABSL_GUARDED_BY(mutex) = std::make_shared<Found>();
 };
 
 // Reads the segments of the folder. Belongs to the thread.
@@ -96,39 +94,29 @@ class LocalProgress::Reader {
 
 LocalProgress::LocalProgress(std::string directory, size_t most_segments)
     : shared_(std::make_shared<Shared>()) {
-  thread_.Start([reader = std::make_shared<Reader>(std::move(directory), most_segments),
-                 shared = shared_] { Run(reader.get(), shared.get()); });
+  worker_.Repeat([reader = std::make_shared<Reader>(std::move(directory), most_segments),
+                  shared = shared_] {
+    auto found = std::make_shared<Found>(reader->Look(MonotonicNs()));
+    const MutexLock lock(shared->mutex);
+    shared->newest = std::move(found);
+    shared->changed.NotifyAll();
+    return kLookEvery;
+  });
 }
 
 LocalProgress::~LocalProgress() {
-  {
-    const std::lock_guard<std::mutex> lock(shared_->mutex);
-    shared_->ending = true;
-    shared_->changed.notify_all();
-  }
-  thread_.Join(std::chrono::steady_clock::now() + kEndsWithin);
-}
-
-void LocalProgress::Run(Reader* reader, Shared* shared) {
-  std::unique_lock<std::mutex> lock(shared->mutex);
-  while (!shared->ending) {
-    lock.unlock();
-    auto found = std::make_shared<Found>(reader->Look(MonotonicNs()));
-    lock.lock();
-    shared->newest = std::move(found);
-    shared->changed.notify_all();
-    shared->changed.wait_for(lock, kLookEvery, [shared] { return shared->ending; });
-  }
+  worker_.Finish(std::chrono::steady_clock::now() + kEndsWithin);
 }
 
 std::shared_ptr<const LocalProgress::Found> LocalProgress::Newest() const {
-  const std::lock_guard<std::mutex> lock(shared_->mutex);
+  const MutexLock lock(shared_->mutex);
   return shared_->newest;
 }
 
 void LocalProgress::AwaitReading(SteadyTime deadline) const {
-  std::unique_lock<std::mutex> lock(shared_->mutex);
-  shared_->changed.wait_until(lock, deadline, [this] { return shared_->newest->looked_ns != 0; });
+  const MutexLock lock(shared_->mutex);
+  while (shared_->newest->looked_ns == 0 && shared_->changed.WaitUntil(shared_->mutex, deadline)) {
+  }
 }
 
 std::set<uint64_t> LocalProgress::communicators() const { return Newest()->communicators; }

@@ -18,7 +18,7 @@
 #include <string>
 #include <utility>
 
-#include "base/loose_thread.h"
+#include "base/worker.h"
 #include "daemon/words/rank_ranges.h"
 
 namespace rollcall {
@@ -70,11 +70,10 @@ class LocalProgress {
   class Reader;
   struct Shared;
 
-  static void Run(Reader* reader, Shared* shared);
   std::shared_ptr<const Found> Newest() const;
 
   const std::shared_ptr<Shared> shared_;
-  LooseThread thread_;
+  Worker worker_;
 };
 
 }  // namespace rollcall

@@ -14,9 +14,9 @@
 #include <set>
 #include <string>
 
+#include "base/worker.h"
 #include "cli/run/local_progress.h"
 #include "daemon/model/job_key.h"
-#include "base/loose_thread.h"
 #include "rollcall/v1/query.grpc.pb.h"
 
 namespace rollcall {

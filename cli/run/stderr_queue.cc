@@ -7,6 +7,8 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -52,46 +54,24 @@ class QueueSink : public spdlog::sinks::base_sink<std::mutex> {
 }  // namespace
 
 StderrQueue::StderrQueue() {
-  thread_.Start([state = state_] { Run(state); });
+  worker_.Post([] {});  // the thread starts here
 }
 
 StderrQueue::~StderrQueue() {
-  {
-    const std::lock_guard<std::mutex> lock(state_->mutex);
-    state_->ending = true;
-    state_->changed.notify_all();
-  }
   constexpr std::chrono::seconds kLastWrite{1};
-  thread_.Join(std::chrono::steady_clock::now() + kLastWrite);
-}
-
-void StderrQueue::Run(const std::shared_ptr<State>& state) {
-  std::unique_lock<std::mutex> lock(state->mutex);
-  while (true) {
-    state->changed.wait(lock, [&] { return state->ending || !state->waiting.empty(); });
-    if (state->ending) return;
-    const std::string text = std::exchange(state->waiting, "");
-    state->writes = true;
-    lock.unlock();
-    WriteAll(text);
-    lock.lock();
-    state->writes = false;
-    state->changed.notify_all();
-  }
+  worker_.Finish(std::chrono::steady_clock::now() + kLastWrite, Worker::Waiting::kDrop);
 }
 
 void StderrQueue::Write(const std::string& text) {
-  const std::lock_guard<std::mutex> lock(state_->mutex);
-  if (state_->waiting.size() >= kMostBytes) return;
-  state_->waiting += text;
-  state_->changed.notify_all();
+  if (*waiting_ >= kMostBytes) return;
+  *waiting_ += text.size();
+  worker_.Post([waiting = waiting_, text] {
+    *waiting -= text.size();
+    WriteAll(text);
+  });
 }
 
-bool StderrQueue::Flush(SteadyTime deadline) {
-  std::unique_lock<std::mutex> lock(state_->mutex);
-  return state_->changed.wait_until(lock, deadline,
-                                    [this] { return state_->waiting.empty() && !state_->writes; });
-}
+bool StderrQueue::Flush(SteadyTime deadline) { return worker_.AwaitIdle(deadline); }
 
 void LogTo(std::shared_ptr<StderrQueue> queue) {
   LogWithLimits("rollcall", std::make_shared<QueueSink>(std::move(queue)));

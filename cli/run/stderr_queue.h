@@ -4,12 +4,12 @@
 // of the job.
 #pragma once
 
-#include <condition_variable>
+#include <atomic>
+#include <cstddef>
 #include <memory>
-#include <mutex>
 #include <string>
 
-#include "base/loose_thread.h"
+#include "base/worker.h"
 
 namespace rollcall {
 
@@ -28,17 +28,9 @@ class StderrQueue {
   bool Flush(SteadyTime deadline);
 
  private:
-  struct State {
-    std::mutex mutex;
-    std::condition_variable changed;
-    std::string waiting;
-    bool writes = false;  // the thread is in write()
-    bool ending = false;
-  };
-  static void Run(const std::shared_ptr<State>& state);
-
-  const std::shared_ptr<State> state_ = std::make_shared<State>();
-  LooseThread thread_;
+  // Bytes that wait, shared with the thread.
+  const std::shared_ptr<std::atomic<size_t>> waiting_ = std::make_shared<std::atomic<size_t>>(0);
+  Worker worker_;
 };
 
 // From now on spdlog writes to the queue, with the same form of lines.

@@ -154,7 +154,7 @@ TlsSource DaemonSecurity::page_tls() {
 // The last good context, if the contents make none.
 std::shared_ptr<const TlsContext> DaemonSecurity::PageContext() {
   const std::shared_ptr<const TlsContents> contents = tls_->Current();
-  const std::lock_guard<std::mutex> lock(page_mutex_);
+  const MutexLock lock(page_mutex_);
   if (contents == page_contents_) return page_context_;
   page_contents_ = contents;
   TlsSettings settings;

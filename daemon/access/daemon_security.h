@@ -7,11 +7,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "security/authenticator.h"
 #include "base/repeated_message.h"
 #include "security/certificates/tls_context.h"
@@ -75,9 +75,10 @@ class DaemonSecurity {
   std::unique_ptr<AccessPolicy> policy_;
   RepeatedMessage token_problem_, key_problem_;  // of the thread that polls
 
-  std::mutex page_mutex_;
-  std::shared_ptr<const TlsContents> page_contents_;  // guarded by page_mutex_
-  std::shared_ptr<const TlsContext> page_context_;    // made from page_contents_; likewise
+  Mutex page_mutex_;
+  std::shared_ptr<const TlsContents> page_contents_ ABSL_GUARDED_BY(page_mutex_);
+  // Made from page_contents_.
+  std::shared_ptr<const TlsContext> page_context_ ABSL_GUARDED_BY(page_mutex_);
 };
 
 // A random token for the address of a page. "" if the system has no random numbers.

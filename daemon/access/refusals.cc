@@ -3,44 +3,31 @@
 
 #include <spdlog/spdlog.h>
 
-#include <utility>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "base/durations.h"
 #include "base/steady_clock.h"
 
 namespace rollcall {
-namespace {
-
-constexpr int64_t kLogEveryNs = 60 * kSecond;
-
-}  // namespace
-
 void Refusals::Count(const std::string& reason) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   ++counts_[reason];
 }
 
 void Refusals::Count(const std::string& reason, const std::string& text) {
-  uint64_t left_out = 0;
+  std::optional<uint64_t> left_out;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     ++counts_[reason];
-    Log& log = logs_[reason];
-    const int64_t now_ns = SteadyNs();
-    if (log.at_ns != 0 && now_ns - log.at_ns < kLogEveryNs) {
-      ++log.left_out;
-      return;
-    }
-    log.at_ns = now_ns;
-    left_out = std::exchange(log.left_out, 0);
+    left_out = lines_[reason].Take(SteadyNs());
   }
+  if (!left_out.has_value()) return;
   spdlog::warn("refused: {}{}", text,
-               left_out == 0 ? "" : absl::StrCat(" (and ", left_out, " more since the last line)"));
+               *left_out == 0 ? "" : absl::StrCat(" (and ", *left_out, " more since the last line)"));
 }
 
 std::map<std::string, uint64_t> Refusals::Get() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return counts_;
 }
 

@@ -7,8 +7,8 @@
 #include <map>
 #include <string>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
+#include "base/throttle.h"
 
 namespace rollcall {
 
@@ -26,14 +26,9 @@ class Refusals {
   std::map<std::string, uint64_t> Get() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  struct Log {
-    int64_t at_ns = 0;  // of the last line; 0: none
-    uint64_t left_out = 0;
-  };
-
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::map<std::string, uint64_t> counts_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, Log> logs_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Throttle> lines_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace rollcall

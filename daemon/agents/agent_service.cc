@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
+#include "base/mutex.h"
 #include "daemon/model/client_limits.h"
 #include "base/cut_text.h"
 #include "daemon/access/access.h"
@@ -108,18 +109,18 @@ class AgentService::Impl : public grpc_callback::RawConnect<v1::AgentLink> {
   // Counts a stream that begins. An error: it is one too many.
   grpc::Status Open(const std::string& peer_address, Stream* stream);
   void Close(const std::string& peer_address, Stream* stream) {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     open_.Remove(peer_address);
     all_.erase(stream);
   }
 
   void Add(const std::string& id, Stream* stream) {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     streams_[id].push_back(stream);
   }
 
   void Remove(const std::string& id, Stream* stream) {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     const auto at = streams_.find(id);
     if (at == streams_.end()) return;
     at->second.erase(std::remove(at->second.begin(), at->second.end(), stream), at->second.end());
@@ -144,14 +145,14 @@ class AgentService::Impl : public grpc_callback::RawConnect<v1::AgentLink> {
   }
 
   int agents() const {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     size_t agents = 0;
     for (const auto& [id, streams] : streams_) agents += streams.size();
     return static_cast<int>(agents);
   }
 
   size_t streams() const {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     return open_.all();
   }
 
@@ -161,7 +162,7 @@ class AgentService::Impl : public grpc_callback::RawConnect<v1::AgentLink> {
   DaemonCounters* const counters_;
   const Access* const access_;
   const StreamLimits limits_;
-  mutable absl::Mutex mutex_;  // taken before a stream's own
+  mutable Mutex mutex_;  // taken before a stream's own
   OpenStreams open_ ABSL_GUARDED_BY(mutex_);
   std::set<Stream*> all_ ABSL_GUARDED_BY(mutex_);  // that count as open
   std::atomic<uint64_t> last_stream_{0};
@@ -186,7 +187,7 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
       End(opened);
       return;
     }
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     if (!ended_) StartRead(&in_);  // EndInvalid() may have ended it
   }
 
@@ -206,7 +207,7 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
   }
 
   void OnWriteDone(bool ok) override {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     out_.pop_front();
     if (ok && !out_.empty() && !ended_) StartWrite(&out_.front());
   }
@@ -235,7 +236,7 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
   }
 
   bool AddToOut(const v1::DaemonMessage& message) {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     if (ended_ || out_.size() >= kMostUnread) return false;
     bool owns_buffer = false;
     grpc::SerializationTraits<v1::DaemonMessage>::Serialize(message, &out_.emplace_back(),
@@ -246,7 +247,7 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
 
   // True once: too many messages wait.
   bool EndsUnread() {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     if (ended_ || is_unread_ || out_.size() < kMostUnread) return false;
     is_unread_ = true;
     return true;
@@ -316,7 +317,7 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
   // The message of this size is applied.
   void Next(size_t bytes) {
     {
-      const absl::MutexLock lock(&mutex_);
+      const MutexLock lock(mutex_);
       if (!ended_) StartRead(&in_);
     }
     impl_->budget()->GiveBack(bytes);
@@ -378,14 +379,14 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
   }
 
   bool HasEnded() {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     return ended_;
   }
 
   // False: it has ended before.
   bool End(const grpc::Status& status) {
     {
-      const absl::MutexLock lock(&mutex_);
+      const MutexLock lock(mutex_);
       if (ended_) return false;
       ended_ = true;
     }
@@ -402,7 +403,7 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
   grpc::ByteBuffer in_;
   std::atomic<bool> is_prompt_{false};  // its last tick was applied at once
   AgentName name_;  // no host: the agent has not sent its hello
-  absl::Mutex mutex_;
+  Mutex mutex_;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_unread_ ABSL_GUARDED_BY(mutex_) = false;  // its end has begun
   std::deque<grpc::ByteBuffer> out_ ABSL_GUARDED_BY(mutex_);  // the first one is being written
@@ -424,7 +425,7 @@ Reactor* AgentService::Impl::Connect(grpc_callback::CallbackServerContext* conte
 grpc::Status AgentService::Impl::Open(const std::string& peer_address, Stream* stream) {
   StreamRefusal refusal = StreamRefusal::kNone;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     refusal = open_.Add(peer_address);
     if (refusal == StreamRefusal::kNone) all_.insert(stream);
   }
@@ -441,7 +442,7 @@ grpc::Status AgentService::Impl::Open(const std::string& peer_address, Stream* s
 }
 
 bool AgentService::Impl::Send(const std::string& id, const v1::DaemonMessage& message) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const auto at = streams_.find(id);
   if (at == streams_.end()) return false;
   return std::any_of(at->second.rbegin(), at->second.rend(),
@@ -449,7 +450,7 @@ bool AgentService::Impl::Send(const std::string& id, const v1::DaemonMessage& me
 }
 
 void AgentService::Impl::Restart(const std::string& id) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const auto at = streams_.find(id);
   if (at == streams_.end()) return;
   for (Stream* stream : at->second) stream->Cancel();
@@ -459,7 +460,7 @@ void AgentService::Impl::EndInvalid(int64_t now_s) {
   if (access_ == nullptr) return;
   std::vector<std::shared_ptr<Stream>> all;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     for (Stream* stream : all_) all.push_back(stream->shared_from_this());
   }
   std::vector<std::string> ended;
@@ -470,7 +471,7 @@ void AgentService::Impl::EndInvalid(int64_t now_s) {
 }
 
 void AgentService::Impl::CloseAll() {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [id, streams] : streams_) {
     for (Stream* stream : streams) stream->Cancel();
   }

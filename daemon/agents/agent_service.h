@@ -16,8 +16,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "daemon/access/agent_name.h"
 #include "daemon/jobs/daemon_counters.h"
 #include "daemon/agents/stream_limits.h"

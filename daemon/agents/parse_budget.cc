@@ -7,7 +7,7 @@ namespace rollcall {
 
 void ParseBudget::Take(size_t bytes, bool is_prompt, std::function<void()> parse) {
   if (bytes > kSmallBytes) {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     if (!NoneWaits() || !HasRoom(bytes)) {
       (is_prompt ? prompt_ : waiting_).push_back({bytes, std::move(parse)});
       return;
@@ -23,7 +23,7 @@ void ParseBudget::GiveBack(size_t bytes) {
   static thread_local bool is_parsing = false;
   if (bytes <= kSmallBytes) return;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     taken_ -= bytes;
   }
   if (is_parsing) return;
@@ -34,7 +34,7 @@ void ParseBudget::GiveBack(size_t bytes) {
 
 // Empty: none waits, or there is no room.
 std::function<void()> ParseBudget::Next() {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   std::deque<Waiting>* const first = prompt_.empty() ? &waiting_ : &prompt_;
   if (first->empty() || !HasRoom(first->front().bytes)) return nullptr;
   Waiting next = std::move(first->front());

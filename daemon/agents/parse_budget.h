@@ -10,8 +10,7 @@
 #include <deque>
 #include <functional>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 
 namespace rollcall {
 
@@ -45,7 +44,7 @@ class ParseBudget {
   std::function<void()> Next() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const size_t bytes_;
-  absl::Mutex mutex_;  // taken last
+  Mutex mutex_;  // taken last
   size_t taken_ ABSL_GUARDED_BY(mutex_) = 0;
   // In each, the first one waits longest.
   std::deque<Waiting> prompt_ ABSL_GUARDED_BY(mutex_);

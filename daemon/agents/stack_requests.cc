@@ -19,7 +19,7 @@ v1::ProcessStack FailedStack(const RequestedProcess& process, const std::string&
 }  // namespace
 
 StackRequests::Opened StackRequests::Open(const StackRequest& request) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const uint64_t number = Add(request, false);
   const bool is_full = ++unread_ > kKept;
   if (is_full) DropOldest();
@@ -27,7 +27,7 @@ StackRequests::Opened StackRequests::Open(const StackRequest& request) {
 }
 
 uint64_t StackRequests::OpenForReader(const StackRequest& request) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return is_closed_ ? ++last_number_ : Add(request, true);
 }
 
@@ -52,7 +52,7 @@ void StackRequests::DropOldest() {
 
 std::optional<StackResult> StackRequests::AddReply(uint64_t number, const AgentName& agent,
                                                    v1::ProcessStack stack) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto at = entries_.find(number);
   if (at == entries_.end()) return std::nullopt;
   const auto open = at->second.open.find({agent.host, stack.pid(), agent.id});
@@ -67,7 +67,7 @@ std::optional<StackResult> StackRequests::AddReply(uint64_t number, const AgentN
 std::vector<StackResult> StackRequests::Fail(uint64_t number, const std::set<std::string>& agents,
                                              const std::string& why) {
   std::vector<StackResult> results;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto at = entries_.find(number);
   if (at == entries_.end()) return results;
   auto& open = at->second.open;
@@ -92,7 +92,7 @@ std::optional<StackResult> StackRequests::Finish(const RequestedProcess& process
   stack.set_culprit(process.is_culprit);
   if (entry->has_reader) {
     entry->ready.push_back(std::move(stack));
-    wake_.notify_all();
+    wake_.NotifyAll();
     return std::nullopt;
   }
   return StackResult{entry->job,    entry->incident,  entry->is_rest,
@@ -107,11 +107,12 @@ void StackRequests::RemoveIfDone(Entries::iterator at) {
 }
 
 std::optional<v1::ProcessStack> StackRequests::Next(uint64_t number, Deadline deadline) {
-  std::unique_lock<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto at = entries_.find(number);
   if (at == entries_.end()) return std::nullopt;
   Entry& entry = at->second;
-  wake_.wait_until(lock, deadline, [&entry] { return !entry.ready.empty() || entry.open.empty(); });
+  while (entry.ready.empty() && !entry.open.empty() && wake_.WaitUntil(mutex_, deadline)) {
+  }
   if (!entry.ready.empty()) {
     v1::ProcessStack stack = std::move(entry.ready.front());
     entry.ready.pop_front();
@@ -128,7 +129,7 @@ std::optional<v1::ProcessStack> StackRequests::Next(uint64_t number, Deadline de
 }
 
 void StackRequests::Drop(uint64_t number) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto at = entries_.find(number);
   if (at == entries_.end()) return;
   if (!at->second.has_reader) --unread_;
@@ -136,12 +137,12 @@ void StackRequests::Drop(uint64_t number) {
 }
 
 void StackRequests::Close() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   is_closed_ = true;
   for (auto& [number, entry] : entries_) {
     if (entry.has_reader) entry.open.clear();
   }
-  wake_.notify_all();
+  wake_.NotifyAll();
 }
 
 }  // namespace rollcall

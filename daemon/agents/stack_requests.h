@@ -2,22 +2,20 @@
 // The stack requests that agents have not replied to in full, numbered by one counter.
 //
 // Only StackDesk uses it. Thread-safe; its mutex comes last in the lock order, and no other part is
-// called under it. Waits by the steady clock, which nobody can set: absl::Mutex waits by the wall
-// clock.
+// called under it.
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "base/mutex.h"
 #include "daemon/access/agent_name.h"
 #include "daemon/agents/stack_request.h"
 
@@ -71,19 +69,19 @@ class StackRequests {
   };
   using Entries = std::map<uint64_t, Entry>;
 
-  // These require mutex_.
-  uint64_t Add(const StackRequest& request, bool has_reader);
-  void DropOldest();
+  uint64_t Add(const StackRequest& request, bool has_reader) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<StackResult> Finish(const RequestedProcess& process, v1::ProcessStack stack,
-                                    bool is_reply, Entry* entry);
-  void RemoveIfDone(Entries::iterator at);
+                                    bool is_reply, Entry* entry)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RemoveIfDone(Entries::iterator at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  std::mutex mutex_;  // guards all below
-  std::condition_variable wake_;
-  bool is_closed_ = false;
-  uint64_t last_number_ = 0;
-  size_t unread_ = 0;  // requests without a reader
-  Entries entries_;
+  Mutex mutex_;
+  Condition wake_;
+  bool is_closed_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t unread_ ABSL_GUARDED_BY(mutex_) = 0;  // requests without a reader
+  Entries entries_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace rollcall

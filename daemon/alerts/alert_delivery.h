@@ -4,13 +4,12 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/mutex.h"
 
 namespace rollcall {
 
@@ -18,20 +17,23 @@ namespace rollcall {
 class Cancellation {
  public:
   void Cancel() {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     is_cancelled_ = true;
-    wake_.notify_all();
+    wake_.NotifyAll();
   }
   // Waits for Cancel(). Returns true once it was called, false after `time`.
   bool WaitFor(std::chrono::milliseconds time) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    return wake_.wait_for(lock, time, [this] { return is_cancelled_; });
+    const auto deadline = std::chrono::steady_clock::now() + time;
+    const MutexLock lock(mutex_);
+    while (!is_cancelled_ && wake_.WaitUntil(mutex_, deadline)) {
+    }
+    return is_cancelled_;
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool is_cancelled_ = false;
+  Mutex mutex_;
+  Condition wake_;
+  bool is_cancelled_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 inline constexpr std::chrono::seconds kDeliverWithin{10};

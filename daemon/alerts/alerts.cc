@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <fstream>
 #include <iterator>
@@ -125,13 +124,13 @@ struct AlertSender::Receiver {
     }
     int64_t first_try_ns = 0;  // 0: not tried yet
     int64_t next_try_ns = 0;
-    int64_t pause_ns = 0;
+    int failures = 0;
     bool said = false;  // that delivery failed
   };
 
   void Put(Alert alert);
   void Release(const std::string& incident, int32_t sequence);
-  void DropUpdates(const std::string& incident);
+  void DropUpdates(const std::string& incident) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void Settle(const Alert& alert);
   void Run();
   bool Has(const std::string& incident, int32_t sequence);
@@ -139,7 +138,7 @@ struct AlertSender::Receiver {
   bool MaySend(const Alert& alert) const {
     return options.may_send == nullptr || options.may_send(alert.message.incident);
   }
-  std::deque<Alert>::iterator NextDue();
+  std::deque<Alert>::iterator NextDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void Deliver(Alert alert, bool last_chance);
   absl::Status TryOnce(const Alert& alert);
 
@@ -149,25 +148,26 @@ struct AlertSender::Receiver {
   const std::shared_ptr<AlertOutbox> outbox;  // may be nullptr
   Cancellation cancellation;
 
-  std::mutex mutex;
-  std::condition_variable wake;
-  std::deque<Alert> alerts;
-  bool finishing = false;
-  bool is_busy = false;  // delivering one more alert
-  JobId busy_with;       // its job
-  bool dropped = false;  // the queue was full since it was last empty
-  uint64_t sent = 0, failed = 0;
+  Mutex mutex;
+  Condition wake;
+  std::deque<Alert> alerts ABSL_GUARDED_BY(mutex);
+  bool finishing ABSL_GUARDED_BY(mutex) = false;
+  bool is_busy ABSL_GUARDED_BY(mutex) = false;  // delivering one more alert
+  JobId busy_with ABSL_GUARDED_BY(mutex);  // its job
+  bool dropped ABSL_GUARDED_BY(mutex) = false;  // the queue was full since it was last empty
+  uint64_t sent ABSL_GUARDED_BY(mutex) = 0;
+  uint64_t failed ABSL_GUARDED_BY(mutex) = 0;
 };
 
 void AlertSender::Receiver::Put(Alert alert) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   const auto older = std::find_if(alerts.begin(), alerts.end(), [&alert](const Alert& other) {
     return other.IsSame(alert.message.incident.id(), alert.message.sequence);
   });
   if (older != alerts.end()) {
     older->message = std::move(alert.message);
     older->open_receivers = std::move(alert.open_receivers);  // it may have more receivers now
-    wake.notify_all();
+    wake.NotifyAll();
     return;
   }
   if (alert.message.event == AlertEvent::kResolved) DropUpdates(alert.message.incident.id());
@@ -182,16 +182,15 @@ void AlertSender::Receiver::Put(Alert alert) {
     alerts.pop_front();
     ++failed;
   }
-  alert.pause_ns = options.first_pause_ns;
   alert.next_try_ns = alert.due_ns;
   if (alert.is_held) {
     alert.next_try_ns = std::max(alert.due_ns, SteadyNs() + options.save_within_ns);
   }
   alerts.push_back(std::move(alert));
-  wake.notify_all();
+  wake.NotifyAll();
 }
 
-// The end of an incident makes its waiting updates superfluous. Requires the mutex.
+// The end of an incident makes its waiting updates superfluous.
 void AlertSender::Receiver::DropUpdates(const std::string& incident) {
   for (auto at = alerts.begin(); at != alerts.end();) {
     const AlertMessage& message = at->message;
@@ -203,17 +202,17 @@ void AlertSender::Receiver::DropUpdates(const std::string& incident) {
 
 // The disk has the alert.
 void AlertSender::Receiver::Release(const std::string& incident, int32_t sequence) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   for (Alert& alert : alerts) {
     if (!alert.is_held || !alert.IsSame(incident, sequence)) continue;
     alert.is_held = false;
     alert.next_try_ns = alert.due_ns;
-    wake.notify_all();
+    wake.NotifyAll();
   }
 }
 
 bool AlertSender::Receiver::Has(const std::string& incident, int32_t sequence) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   return std::any_of(alerts.begin(), alerts.end(), [&](const Alert& alert) {
     return alert.IsSame(incident, sequence);
   });
@@ -243,18 +242,18 @@ std::deque<AlertSender::Receiver::Alert>::iterator AlertSender::Receiver::NextDu
 }
 
 void AlertSender::Receiver::Run() {
-  std::unique_lock<std::mutex> lock(mutex);
+  MutexLock lock(mutex);
   while (true) {
     const auto due = NextDue();
     if (due == alerts.end()) {
       dropped = false;
       if (finishing) return;
-      wake.wait(lock);
+      wake.Wait(mutex);
       continue;
     }
     const int64_t wait_ns = due->next_try_ns - SteadyNs();
     if (wait_ns > 0 && !finishing) {
-      wake.wait_for(lock, std::chrono::nanoseconds(wait_ns));
+      wake.WaitFor(mutex, std::chrono::nanoseconds(wait_ns));
       continue;
     }
     if (!MaySend(*due)) {
@@ -270,7 +269,7 @@ void AlertSender::Receiver::Run() {
     const bool last_chance = finishing;
     is_busy = true;
     busy_with = ReadJobKey(alert.message.incident);
-    lock.unlock();
+    lock.Unlock();
     if (alert.is_held) {
       spdlog::warn("sends the alert {} before it is saved: the history does not respond; a "
                    "restarted daemon may send it again",
@@ -278,13 +277,13 @@ void AlertSender::Receiver::Run() {
       alert.is_held = false;
     }
     Deliver(std::move(alert), last_chance);
-    lock.lock();
+    lock.Lock();
     is_busy = false;
   }
 }
 
 void AlertSender::Receiver::DropJob(const JobId& job) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   const auto is_of_job = [&job](const Alert& alert) {
     return static_cast<const JobId&>(ReadJobKey(alert.message.incident)) == job;
   };
@@ -327,14 +326,13 @@ void AlertSender::Receiver::Deliver(Alert alert, bool last_chance) {
   }
   // A restarted daemon tries again what only failed in the end.
   if (status.ok() || (give_up && (!last_chance || absl::IsInvalidArgument(status)))) Settle(alert);
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   if (status.ok()) {
     ++sent;
   } else if (give_up) {
     ++failed;
   } else {
-    alert.next_try_ns = SteadyNs() + alert.pause_ns;
-    alert.pause_ns = std::min(alert.pause_ns * 2, options.longest_pause_ns);
+    alert.next_try_ns = SteadyNs() + options.retry.PauseNs(++alert.failures);
     alerts.push_back(std::move(alert));
   }
 }
@@ -343,10 +341,10 @@ AlertSender::AlertSender(AlertOptions options, std::shared_ptr<AlertOutbox> outb
                          DaemonCounters* counters)
     : options_(std::move(options)), outbox_(std::move(outbox)), counters_(counters) {
   for (const AlertTarget& target : options_.targets) {
-    Worker& worker = workers_.emplace_back();
-    worker.receiver = std::make_shared<Receiver>(target, options_, outbox_);
-    worker.thread = std::make_unique<LooseThread>();
-    worker.thread->Start([receiver = worker.receiver] { receiver->Run(); });
+    Delivery& delivery = deliveries_.emplace_back();
+    delivery.receiver = std::make_shared<Receiver>(target, options_, outbox_);
+    delivery.worker = std::make_unique<Worker>();
+    delivery.worker->Post([receiver = delivery.receiver] { receiver->Run(); });
   }
 }
 
@@ -355,8 +353,8 @@ AlertSender::~AlertSender() {
 }
 
 void AlertSender::Send(const v1::Incident& incident, AlertEvent event) {
-  if (workers_.empty()) return;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  if (deliveries_.empty()) return;
+  const MutexLock lock(mutex_);
   const auto known = announced_.find(incident.id());
   const bool is_first = known == announced_.end();
   // Only a receiver that got the beginning of an incident needs its changes and its end.
@@ -378,13 +376,13 @@ void AlertSender::Send(const v1::Incident& incident, AlertEvent event) {
 }
 
 // Who gets the next alert of the incident. Those who were told get the end and each correction; the
-// others get their first alert as soon as a route fits. Requires the mutex.
+// others get their first alert as soon as a route fits.
 std::set<std::string> AlertSender::Addressees(const v1::Incident& head, AlertEvent event,
                                               const Announced& announced) const {
   std::set<std::string> to;
   if (event == AlertEvent::kAnnotated) {
-    for (const Worker& worker : workers_) {
-      const Receiver& receiver = *worker.receiver;
+    for (const Delivery& delivery : deliveries_) {
+      const Receiver& receiver = *delivery.receiver;
       const bool was_told = announced.told.count(receiver.id) > 0;
       if (was_told && TakesAnnotations(receiver.target.kind)) to.insert(receiver.id);
     }
@@ -395,8 +393,8 @@ std::set<std::string> AlertSender::Addressees(const v1::Incident& head, AlertEve
   }
   if (event == AlertEvent::kResolved) return to;
   const std::vector<size_t> routed = RoutedReceivers(options_.routes, head);
-  for (size_t i = 0; i < workers_.size(); ++i) {
-    const Receiver& receiver = *workers_[i].receiver;
+  for (size_t i = 0; i < deliveries_.size(); ++i) {
+    const Receiver& receiver = *deliveries_[i].receiver;
     const bool is_routed = std::binary_search(routed.begin(), routed.end(), i);
     const bool is_meant = is_routed || !receiver.target.is_routed;
     if (is_meant && announced.told.count(receiver.id) == 0) to.insert(receiver.id);
@@ -413,7 +411,6 @@ void AlertSender::Address(std::set<std::string> to, Announced* announced) {
 }
 
 // The oldest of those whose end nobody wants: the receivers still want the end of the others.
-// Requires the mutex.
 void AlertSender::ForgetOne() {
   const auto is_wanted = [](const Announced& announced) {
     return !announced.is_over && !announced.told.empty();
@@ -438,7 +435,6 @@ void AlertSender::DropBody(Announced* announced) {
   announced->signature = std::string();
 }
 
-// Requires the mutex.
 void AlertSender::Announce(const v1::Incident& head, AlertEvent event, std::set<std::string> to,
                            Announced* announced) {
   const int64_t now_ns = SteadyNs();
@@ -489,10 +485,10 @@ void AlertSender::Post(const AlertRow& row, bool hold, Announced* announced) {
   }
   alert.is_held = hold;
   std::vector<Receiver*> missing;
-  for (const Worker& worker : workers_) {
-    const std::string& id = worker.receiver->id;
+  for (const Delivery& delivery : deliveries_) {
+    const std::string& id = delivery.receiver->id;
     const bool lacks_it = announced->addressed.count(id) > 0 && row.receivers.count(id) == 0;
-    if (lacks_it) missing.push_back(worker.receiver.get());
+    if (lacks_it) missing.push_back(delivery.receiver.get());
   }
   alert.open_receivers = std::make_shared<std::atomic<int>>(static_cast<int>(missing.size()));
   const AlertEvent event = alert.message.event;
@@ -507,7 +503,7 @@ void AlertSender::Post(const AlertRow& row, bool hold, Announced* announced) {
 
 void AlertSender::Save(const AlertRow& row) {
   std::vector<std::weak_ptr<Receiver>> receivers;
-  for (const Worker& worker : workers_) receivers.push_back(worker.receiver);
+  for (const Delivery& delivery : deliveries_) receivers.push_back(delivery.receiver);
   outbox_->Save(row, [receivers, incident = row.incident, sequence = row.sequence] {
     for (const std::weak_ptr<Receiver>& weak : receivers) {
       if (const auto receiver = weak.lock()) receiver->Release(incident, sequence);
@@ -516,14 +512,13 @@ void AlertSender::Save(const AlertRow& row) {
 }
 
 void AlertSender::Restore(const std::vector<AlertRow>& rows) {
-  if (workers_.empty()) return;
+  if (deliveries_.empty()) return;
   const int64_t ago_ns = absl::GetCurrentTimeNanos() - SteadyNs();  // wall to steady clock
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const AlertRow& row : rows) Continue(row, ago_ns);
 }
 
 // The next alert of its incident, from an earlier daemon. The same routes give the same receivers.
-// Requires the mutex.
 void AlertSender::Continue(const AlertRow& row, int64_t ago_ns) {
   Announced& announced = announced_[row.incident];
   announced.job = ReadJobKey(row.body);
@@ -555,23 +550,23 @@ void AlertSender::Continue(const AlertRow& row, int64_t ago_ns) {
 }
 
 void AlertSender::DropJob(const JobId& job) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto at = announced_.begin(); at != announced_.end();) {
     at = at->second.job == job ? announced_.erase(at) : std::next(at);
   }
-  for (const Worker& worker : workers_) worker.receiver->DropJob(job);
+  for (const Delivery& delivery : deliveries_) delivery.receiver->DropJob(job);
 }
 
 bool AlertSender::IsDelivering(const JobId& job) const {
-  return std::any_of(workers_.begin(), workers_.end(), [&job](const Worker& worker) {
-    const std::lock_guard<std::mutex> lock(worker.receiver->mutex);
-    return worker.receiver->is_busy && worker.receiver->busy_with == job;
+  return std::any_of(deliveries_.begin(), deliveries_.end(), [&job](const Delivery& delivery) {
+    const MutexLock lock(delivery.receiver->mutex);
+    return delivery.receiver->is_busy && delivery.receiver->busy_with == job;
   });
 }
 
 void AlertSender::SaveAgain() {
   if (outbox_ == nullptr) return;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [incident, announced] : announced_) {
     AlertRow row = announced.newest;
     if (row.sequence == 0) continue;  // no receiver knows of it
@@ -586,16 +581,16 @@ void AlertSender::SaveAgain() {
 }
 
 bool AlertSender::IsWaiting(const AlertRow& row) const {
-  return std::any_of(workers_.begin(), workers_.end(), [&row](const Worker& worker) {
-    return worker.receiver->Has(row.incident, row.sequence);
+  return std::any_of(deliveries_.begin(), deliveries_.end(), [&row](const Delivery& delivery) {
+    return delivery.receiver->Has(row.incident, row.sequence);
   });
 }
 
 void AlertSender::BeginFinish() {
-  for (const Worker& worker : workers_) {
-    const std::lock_guard<std::mutex> lock(worker.receiver->mutex);
-    worker.receiver->finishing = true;
-    worker.receiver->wake.notify_all();
+  for (const Delivery& delivery : deliveries_) {
+    const MutexLock lock(delivery.receiver->mutex);
+    delivery.receiver->finishing = true;
+    delivery.receiver->wake.NotifyAll();
   }
 }
 
@@ -603,49 +598,43 @@ void AlertSender::Finish(SteadyTime deadline) {
   BeginFinish();
   // A cancelled delivery ends soon, unless it waits for a name server.
   constexpr auto kCancelledWithin = std::chrono::milliseconds(300);
-  for (const Worker& worker : workers_) {
-    if (worker.thread->EndsBy(deadline - kCancelledWithin)) continue;
-    const std::lock_guard<std::mutex> lock(worker.receiver->mutex);
-    const size_t open = worker.receiver->alerts.size() + worker.receiver->is_busy;
-    worker.receiver->failed += worker.receiver->alerts.size();
-    worker.receiver->alerts.clear();
+  for (const Delivery& delivery : deliveries_) {
+    if (delivery.worker->AwaitIdle(deadline - kCancelledWithin)) continue;
+    const MutexLock lock(delivery.receiver->mutex);
+    const size_t open = delivery.receiver->alerts.size() + delivery.receiver->is_busy;
+    delivery.receiver->failed += delivery.receiver->alerts.size();
+    delivery.receiver->alerts.clear();
     spdlog::error("cannot deliver {} ({}): the receiver does not respond",
                   open == 1 ? "1 alert" : absl::StrCat(open, " alerts"),
-                  ReceiverInWords(worker.receiver->target));
-    worker.receiver->cancellation.Cancel();
+                  ReceiverInWords(delivery.receiver->target));
+    delivery.receiver->cancellation.Cancel();
   }
-  for (const Worker& worker : workers_) worker.thread->Join(deadline);
+  for (const Delivery& delivery : deliveries_) delivery.worker->Finish(deadline);
 }
 
-template <typename Value>
-uint64_t AlertSender::Sum(Value value) const {
-  uint64_t sum = 0;
-  for (const Worker& worker : workers_) {
-    const std::lock_guard<std::mutex> lock(worker.receiver->mutex);
-    sum += value(*worker.receiver);
+AlertSender::Counts AlertSender::Sum() const {
+  Counts sum;
+  for (const Delivery& delivery : deliveries_) {
+    Receiver& receiver = *delivery.receiver;
+    const MutexLock lock(receiver.mutex);
+    sum.sent += receiver.sent;
+    sum.failed += receiver.failed;
+    sum.waiting += receiver.alerts.size() + receiver.is_busy;
   }
   return sum;
 }
 
-uint64_t AlertSender::sent() const {
-  return Sum([](const Receiver& receiver) { return receiver.sent; });
-}
-
-uint64_t AlertSender::failed() const {
-  return Sum([](const Receiver& receiver) { return receiver.failed; });
-}
+uint64_t AlertSender::sent() const { return Sum().sent; }
+uint64_t AlertSender::failed() const { return Sum().failed; }
+uint64_t AlertSender::waiting() const { return Sum().waiting; }
 
 size_t AlertSender::texts() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return static_cast<size_t>(
       std::count_if(announced_.begin(), announced_.end(), [](const auto& entry) {
         const Announced& announced = entry.second;
         return announced.newest.body.ByteSizeLong() > 0 || !announced.last_body.expired();
       }));
-}
-
-uint64_t AlertSender::waiting() const {
-  return Sum([](const Receiver& receiver) { return receiver.alerts.size() + receiver.is_busy; });
 }
 
 }  // namespace rollcall

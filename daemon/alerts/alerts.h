@@ -13,19 +13,20 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/backoff.h"
+#include "base/mutex.h"
+#include "base/worker.h"
 #include "daemon/alerts/alert_delivery.h"
 #include "daemon/history/alert_outbox.h"
 #include "daemon/alerts/alert_routes.h"
 #include "daemon/alerts/alert_target.h"
 #include "daemon/jobs/daemon_counters.h"
-#include "base/loose_thread.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {
@@ -37,8 +38,7 @@ struct AlertOptions {
   std::string page;           // URL of the page, for links; "" if unknown
   std::string sendmail = "/usr/sbin/sendmail";  // program that sends a mail: `sendmail -t -i`
   std::string mail_from;      // "": the program knows
-  int64_t first_pause_ns = 1'000'000'000;
-  int64_t longest_pause_ns = 300'000'000'000;
+  Backoff retry{1'000'000'000, 300'000'000'000};
   int64_t give_up_after_ns = 3'600'000'000'000;
   int64_t save_within_ns = 2'000'000'000;    // the longest time that an alert waits for the outbox
   int64_t updates_apart_ns = 30'000'000'000;  // from one alert of an incident to its next update
@@ -122,12 +122,14 @@ class AlertSender {
 
  private:
   struct Receiver;
-  struct Worker {
+  struct Delivery {
     std::shared_ptr<Receiver> receiver;
-    std::unique_ptr<LooseThread> thread;
+    std::unique_ptr<Worker> worker;
   };
-  template <typename Value>
-  uint64_t Sum(Value value) const;
+  struct Counts {
+    uint64_t sent = 0, failed = 0, waiting = 0;
+  };
+  Counts Sum() const;  // of all receivers
 
   // What was announced of one incident.
   struct Announced {
@@ -146,21 +148,21 @@ class AlertSender {
   std::set<std::string> Addressees(const v1::Incident& head, AlertEvent event,
                                    const Announced& announced) const;
   static void Address(std::set<std::string> to, Announced* announced);
-  void Continue(const AlertRow& row, int64_t ago_ns);
+  void Continue(const AlertRow& row, int64_t ago_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Announce(const v1::Incident& head, AlertEvent event, std::set<std::string> to,
                 Announced* announced);
   void Post(const AlertRow& row, bool hold, Announced* announced);
   void Save(const AlertRow& row);
-  void ForgetOne();
+  void ForgetOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static void DropBody(Announced* announced);
   bool IsWaiting(const AlertRow& row) const;
 
   const AlertOptions options_;
   const std::shared_ptr<AlertOutbox> outbox_;
   DaemonCounters* const counters_;
-  std::vector<Worker> workers_;
-  mutable std::mutex mutex_;
-  std::map<std::string, Announced> announced_;  // by incident
+  std::vector<Delivery> deliveries_;
+  mutable Mutex mutex_;
+  std::map<std::string, Announced> announced_ ABSL_GUARDED_BY(mutex_);  // by incident
 };
 
 }  // namespace rollcall

@@ -79,7 +79,7 @@ void Fleet::Run() {
     Step();
   } while (!stop_.SleepFor(kStepNs));
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     lease_.Ended();
     jobs_.clear();
   }
@@ -130,7 +130,7 @@ void Fleet::Renew() {
   if (claim_ns_ == 0 && (has_loaded_ || !HasUnloaded())) NoteBack();
   const bool is_alone = rows->size() == 1;
   if (is_alone != is_alone_on_disk_) WriteAlone(is_alone);
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   lease_.Renewed(asked_ns);
   daemons_ = *std::move(rows);
   is_alone_ = is_alone;
@@ -143,7 +143,7 @@ void Fleet::Renew() {
 }
 
 void Fleet::SetCutOff(bool is_cut_off) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   is_cut_off_ = is_cut_off;
 }
 
@@ -154,14 +154,14 @@ void Fleet::NoteAway(const absl::Status& status) {
     spdlog::error("cannot agree with the other daemons on who has which job: {}", problem);
   }
   problem_ = problem;
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   if (away_since_ns_ == 0) away_since_ns_ = BootNs();
 }
 
 void Fleet::NoteBack() {
   if (!problem_.empty()) spdlog::info("the daemons agree again on who has which job");
   problem_.clear();
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   away_since_ns_ = 0;
 }
 
@@ -184,7 +184,7 @@ void Fleet::Compare(const std::map<JobId, int64_t>& mine) {
   std::vector<JobId> lost;
   std::vector<Report> waiting;  // agents that came before the first answer of the database
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     for (auto& [id, job] : jobs_) {
       const bool is_held = job.state == State::kOwned || job.state == State::kClaimed ||
                            job.state == State::kLeaving;
@@ -217,7 +217,7 @@ void Fleet::Lose(const JobId& id) {
   spdlog::info("another daemon has the job {} now", ToText(id));
   std::vector<std::string> agents = hooks_.agents(id);
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     Job& job = jobs_[id];
     std::map<std::string, Report> waiting = std::move(job.waiting);
     SetOthers("", &job);
@@ -244,7 +244,7 @@ void Fleet::SetOthers(const std::string& owner, Job* job) {
 // Of a job that this daemon had. Without the mutex: the hook asks for the token of the job.
 void Fleet::AwaitWrites(const JobId& id) {
   std::function<bool()> written = hooks_.written();
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   jobs_[id].written = std::move(written);
 }
 
@@ -266,7 +266,7 @@ void Fleet::GiveWay() {
   const int64_t now_ns = BootNs();
   std::vector<DaemonRow> others;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     const bool is_over = now_ns >= lease_.HeldUntil() + options_.margin_ns;  // there, too
     if (away_since_ns_ == 0 || is_alone_ || !is_over || now_ns < give_way_ns_) return;
     std::copy_if(daemons_.begin(), daemons_.end(), std::back_inserter(others),
@@ -277,7 +277,7 @@ void Fleet::GiveWay() {
   if (others.empty()) return;
   std::vector<JobId> given;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [id, job] : jobs_) {
       if (job.state != State::kOthers) given.push_back(id);
     }
@@ -293,7 +293,7 @@ void Fleet::GiveTo(const std::vector<DaemonRow>& others, const JobId& id) {
   std::vector<Report> waiting;
   bool was_sought = false;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     Job& job = jobs_[id];
     was_sought = job.state == State::kSought;
     for (auto& [agent, report] : job.waiting) waiting.push_back(std::move(report));
@@ -312,7 +312,7 @@ void Fleet::Claim() {
   if (BootNs() < claim_ns_) return TakeProvisional();  // a moment ago the database took nothing
   std::vector<JobId> wanted;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     const bool holds_lease = lease_.IsHeld(BootNs());
     for (const auto& [id, job] : jobs_) {
       const bool is_wanted = (job.state == State::kSought && !job.waiting.empty()) ||
@@ -335,7 +335,7 @@ void Fleet::Claim() {
   for (const auto& [id, row] : *rows) {
     std::vector<Report> waiting;
     {
-      const absl::MutexLock lock(&mutex_);
+      const MutexLock lock(mutex_);
       Job& job = jobs_[id];
       if (job.state == State::kProvisional && !row.is_mine) {
         lost.push_back(id);
@@ -364,7 +364,7 @@ void Fleet::Claim() {
 
 // Whether the daemon has jobs about which it does not know what an earlier owner found out.
 bool Fleet::HasUnloaded() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return std::any_of(jobs_.begin(), jobs_.end(), [](const auto& entry) {
     const State state = entry.second.state;
     return state == State::kClaimed || state == State::kProvisional;
@@ -376,7 +376,7 @@ void Fleet::TakeProvisional() {
   std::map<JobId, std::vector<Report>> taken;
   bool is_alone = false;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     if (!IsAway()) return;
     is_alone = is_alone_;
     for (auto& [id, job] : jobs_) {
@@ -402,7 +402,7 @@ std::vector<JobId> Fleet::Loadable(bool* is_late) {
   };
   std::map<JobId, Claimed> claimed;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [id, job] : jobs_) {
       if (job.state == State::kClaimed) claimed[id] = {job.written, job.since_ns};
     }
@@ -439,7 +439,7 @@ void Fleet::AdoptClaimed() {
     hooks_.adopt(id, *std::move(earlier));
     std::vector<Report> waiting;
     {
-      const absl::MutexLock lock(&mutex_);
+      const MutexLock lock(mutex_);
       Job& job = jobs_[id];
       job.state = State::kOwned;
       job.written = nullptr;
@@ -487,12 +487,12 @@ void Fleet::Answer(const std::string& owner, const std::vector<Report>& waiting)
 void Fleet::RefreshOwners() {
   owners_ns_ = BootNs() + options_.owners_every_ns;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     if (away_since_ns_ != 0) return;
   }
   auto owners = store_->Owners();
   if (!owners.ok()) return;
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   owners_ = *std::move(owners);
 }
 
@@ -501,7 +501,7 @@ void Fleet::ReleaseUnused() {
   ForgetOthers();
   std::vector<JobId> owned, released;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [id, job] : jobs_) {
       if (job.state == State::kOwned) owned.push_back(id);
     }
@@ -517,7 +517,7 @@ void Fleet::ReleaseUnused() {
   if (released.empty() || !store_->Release(self_, released).ok()) return;
   for (const JobId& id : released) {
     {
-      const absl::MutexLock lock(&mutex_);
+      const MutexLock lock(mutex_);
       jobs_.erase(id);
     }
     // It may have come back at this moment.
@@ -534,21 +534,21 @@ bool Fleet::IsForgotten(const Job& job) const {
 void Fleet::ForgetOthers() {
   std::map<JobId, std::function<bool()>> stale;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [id, job] : jobs_) {
       if (IsForgotten(job)) stale[id] = job.written;
     }
   }
   for (const auto& [id, written] : stale) {
     if (written && !written()) continue;
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     const auto at = jobs_.find(id);
     if (at != jobs_.end() && IsForgotten(at->second)) jobs_.erase(at);
   }
 }
 
 bool Fleet::HasRoomFor(const JobId& job) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return jobs_.size() < options_.most_jobs || jobs_.count(job) > 0;
 }
 
@@ -556,7 +556,7 @@ void Fleet::Seek(const Report& report) {
   if (!HasRoomFor(report.job)) return hooks_.drop(Dropped::kJobs);
   std::string owner;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     Job& job = jobs_[report.job];
     if (job.state == State::kOthers) NoteAsked(&job);
     const bool is_known = job.state == State::kOthers && BootNs() - job.asked_ns < options_.ask_again_ns &&
@@ -573,7 +573,7 @@ void Fleet::Seek(const Report& report) {
 }
 
 bool Fleet::Owns(const JobId& job) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const auto at = jobs_.find(job);
   if (at == jobs_.end()) return false;
   const State state = at->second.state;
@@ -582,7 +582,7 @@ bool Fleet::Owns(const JobId& job) const {
 }
 
 bool Fleet::MayAlert(const JobId& job) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const auto at = jobs_.find(job);
   if (at == jobs_.end()) return false;
   const State state = at->second.state;
@@ -592,31 +592,31 @@ bool Fleet::MayAlert(const JobId& job) const {
 }
 
 bool Fleet::IsUnproven(const JobId& job) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const auto at = jobs_.find(job);
   if (at == jobs_.end() || is_alone_) return false;
   return at->second.state == State::kProvisional || at->second.state == State::kClaimed;
 }
 
 int64_t Fleet::TokenOf(const JobId& job) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const auto at = jobs_.find(job);
   return at == jobs_.end() ? 0 : at->second.token;
 }
 
 std::vector<DaemonRow> Fleet::Daemons() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return daemons_;
 }
 
 bool Fleet::HoldsLease() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return lease_.IsHeld(BootNs());
 }
 
 FleetJobs Fleet::CountJobs() const {
   FleetJobs count;
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [id, job] : jobs_) {
     if (job.state == State::kOwned) ++count.owned;
     if (job.state == State::kProvisional || job.state == State::kClaimed) ++count.unproven;
@@ -627,7 +627,7 @@ FleetJobs Fleet::CountJobs() const {
 }
 
 std::optional<DaemonRow> Fleet::OwnerOf(const std::string& tenant, const std::string& job) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const auto found = std::find_if(owners_.begin(), owners_.end(), [&](const auto& entry) {
     return entry.first.job == job && (tenant.empty() || entry.first.tenant == tenant);
   });

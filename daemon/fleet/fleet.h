@@ -25,8 +25,7 @@
 #include <thread>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "daemon/fleet/daemon_row.h"
 #include "daemon/fleet/fleet_store.h"
 #include "daemon/fleet/lease.h"
@@ -217,7 +216,7 @@ class Fleet : public JobOwnership, public FleetView {
   std::map<JobId, std::function<bool()>> unused_;
   std::string problem_;  // that was logged last
 
-  mutable absl::Mutex mutex_;  // taken last
+  mutable Mutex mutex_;  // taken last
   Lease lease_ ABSL_GUARDED_BY(mutex_);
   int64_t away_since_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: the database answers
   bool is_alone_ ABSL_GUARDED_BY(mutex_) = false;      // no other daemon at the last renewal

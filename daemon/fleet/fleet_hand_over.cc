@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/boot_clock.h"
+#include "base/mutex.h"
 #include "daemon/fleet/fleet.h"
 #include "base/durations.h"
 #include "base/rendezvous.h"
@@ -33,7 +34,7 @@ void Fleet::WantUnreached() {
   want_ns_ = BootNs() + std::min(kSecond, options_.want_after_ns);
   std::vector<JobId> wanted;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     const int64_t now_ns = BootNs();
     for (const auto& [id, job] : jobs_) {
       const bool is_others = job.state == State::kOthers || job.state == State::kSought;
@@ -49,7 +50,7 @@ void Fleet::WantUnreached() {
 
 void Fleet::YieldUnreached() {
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     if (away_since_ns_ != 0) return;
   }
   if (hooks_.has_backlog()) return;
@@ -75,7 +76,7 @@ void Fleet::BeginHandOvers() {
 void Fleet::BeginLeaving(const JobId& id, const std::string& to) {
   std::vector<std::string> agents = hooks_.agents(id);
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     Job& job = jobs_[id];
     if (job.state != State::kOwned) return;
     job.state = State::kLeaving;
@@ -84,7 +85,7 @@ void Fleet::BeginLeaving(const JobId& id, const std::string& to) {
   }
   AddAgents(id, &agents);
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     jobs_[id].agents = std::move(agents);
   }
   AwaitWrites(id);
@@ -92,7 +93,7 @@ void Fleet::BeginLeaving(const JobId& id, const std::string& to) {
 
 std::vector<JobId> Fleet::ToHandOver() const {
   std::vector<JobId> result;
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const int64_t now_ns = BootNs();
   if (!lease_.IsHeld(now_ns)) return result;
   std::vector<std::string> addresses = {self_.address};
@@ -112,7 +113,7 @@ std::vector<JobId> Fleet::ToHandOver() const {
 // comes from the database.
 void Fleet::Stay(const JobId& id, const std::vector<std::string>& agents) {
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     Job& job = jobs_[id];
     job.state = State::kClaimed;
     job.is_judged = false;
@@ -131,7 +132,7 @@ void Fleet::FinishHandOvers() {
   std::map<JobId, Leaving> leaving;
   bool is_away = false;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     is_away = away_since_ns_ != 0;
     std::vector<std::string> addresses;
     for (const DaemonRow& daemon : daemons_) addresses.push_back(daemon.address);
@@ -162,7 +163,7 @@ void Fleet::FinishHandOvers() {
     spdlog::info("the daemon {} takes its share: the job {}", job.to.name, ToText(id));
     std::vector<Report> waiting;
     {
-      const absl::MutexLock lock(&mutex_);
+      const MutexLock lock(mutex_);
       for (auto& [agent, report] : jobs_[id].waiting) waiting.push_back(std::move(report));
       SetOthers(job.to.address, &jobs_[id]);
     }

@@ -6,11 +6,11 @@
 #include <time.h>
 
 #include <map>
-#include <mutex>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 #include "daemon/access/access.h"
 #include "base/clean_text.h"
 #include "proto/message_limit.h"
@@ -84,7 +84,7 @@ class Peers::Impl {
       : fleet_(fleet), options_(std::move(options)), tls_(Authorities(options_.tls)) {}
 
   void Close() {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     is_closed_ = true;
     for (grpc::ClientContext* call : calls_) call->TryCancel();
   }
@@ -93,13 +93,13 @@ class Peers::Impl {
   const PeerOptions& options() const { return options_; }
 
   bool IsSilent(const DaemonRow& peer) const {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto known = links_.find(peer.name);
     return known != links_.end() && known->second.is_silent;
   }
 
   bool IsPaused(const DaemonRow& peer) const {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto known = links_.find(peer.name);
     return known != links_.end() && IsOf(known->second, peer) &&
            SteadyNs() < known->second.paused_until_ns;
@@ -148,13 +148,13 @@ class Peers::Impl {
   };
 
   bool Begin(grpc::ClientContext* call) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!is_closed_) calls_.insert(call);
     return !is_closed_;
   }
 
   void End(grpc::ClientContext* call) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     calls_.erase(call);
   }
 
@@ -182,7 +182,7 @@ class Peers::Impl {
 
   absl::StatusOr<StubPtr> StubFor(const DaemonRow& peer, bool* has_answered) {
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       const Link& link = Find(peer);
       *has_answered = link.has_answered;
       if (link.stub != nullptr) return link.stub;
@@ -190,7 +190,7 @@ class Peers::Impl {
     // May wait for a daemon on this host; others ask meanwhile.
     absl::StatusOr<StubPtr> stub = Connect(peer);
     if (!stub.ok()) return stub;
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     Link& link = Find(peer);
     link.stub = *stub;
     link.has_answered = false;
@@ -208,8 +208,7 @@ class Peers::Impl {
     return StubPtr(v1::Query::NewStub(*channel));
   }
 
-  // With the mutex held.
-  Link& Find(const DaemonRow& peer) {
+  Link& Find(const DaemonRow& peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     Link& link = links_[peer.name];
     if (!IsOf(link, peer)) {
       link = Link();
@@ -226,7 +225,7 @@ class Peers::Impl {
     const int64_t now_ns = SteadyNs();
     bool is_news = false;
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       Link& link = Find(peer);
       is_news = link.is_silent == is_answer;
       link.is_silent = !is_answer;
@@ -254,11 +253,10 @@ class Peers::Impl {
   const FleetView* const fleet_;
   const PeerOptions options_;
   const absl::StatusOr<std::shared_ptr<const TlsFiles>> tls_;  // of nullptr: no TLS
-  mutable std::mutex mutex_;
-  // Guarded by mutex_:
-  std::map<std::string, Link> links_;  // by name
-  std::set<grpc::ClientContext*> calls_;
-  bool is_closed_ = false;
+  mutable Mutex mutex_;
+  std::map<std::string, Link> links_ ABSL_GUARDED_BY(mutex_);  // by name
+  std::set<grpc::ClientContext*> calls_ ABSL_GUARDED_BY(mutex_);
+  bool is_closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 Peers::Peers(const FleetView* fleet, PeerOptions options)

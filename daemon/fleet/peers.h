@@ -19,7 +19,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/at_once.h"
+#include "base/result_in_time.h"
 #include "daemon/fleet/fleet_view.h"
 #include "rollcall/v1/query.pb.h"
 

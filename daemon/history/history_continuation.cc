@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/mutex.h"
 #include "daemon/history/sql_history.h"
 #include "proto/whole_numbers.h"
 
@@ -102,7 +103,7 @@ class SqlHistory::Scope {
 };
 
 absl::Status SqlHistory::LoadOpen(const Scope& scope, std::vector<v1::Incident>* open) const {
-  Sql rows(db_.get(), absl::StrCat("SELECT summary, stacks FROM incidents WHERE closed_ns = 0",
+  Sql rows(db(), absl::StrCat("SELECT summary, stacks FROM incidents WHERE closed_ns = 0",
                                    scope.OfIncidents(), " ORDER BY opened_ns, id"));
   scope.BindTo(&rows);
   while (rows.Next()) {
@@ -116,7 +117,7 @@ absl::Status SqlHistory::LoadOpen(const Scope& scope, std::vector<v1::Incident>*
 }
 
 absl::Status SqlHistory::LoadClosed(const Scope& scope, std::vector<v1::Incident>* closed) const {
-  Sql rows(db_.get(),
+  Sql rows(db(),
            absl::StrCat("SELECT summary FROM incidents WHERE closed_ns != 0", scope.OfIncidents(),
                         scope.is_one_job() ? "" : " AND job IN (SELECT job FROM job_hosts)",
                         " ORDER BY opened_ns DESC LIMIT ?"));
@@ -133,7 +134,7 @@ absl::Status SqlHistory::LoadClosed(const Scope& scope, std::vector<v1::Incident
 absl::Status SqlHistory::LoadReceivers(std::vector<AlertRow>* alerts) const {
   for (AlertRow& alert : *alerts) {
     if (alert.sent) continue;
-    Sql rows(db_.get(), "SELECT receiver FROM outbox_receivers WHERE incident = ? AND sequence = ?",
+    Sql rows(db(), "SELECT receiver FROM outbox_receivers WHERE incident = ? AND sequence = ?",
              alert.incident, alert.sequence);
     while (rows.Next()) alert.receivers.insert(rows.Bytes(0));
     if (!rows.status().ok()) return rows.status();
@@ -149,7 +150,7 @@ absl::Status SqlHistory::LoadAlerts(const Scope& scope, Continuation* continuati
                          : "incident IN (SELECT incident FROM outbox GROUP BY incident HAVING min(sent) = 0 OR "
                            "max(CASE kind WHEN 'resolved' THEN 1 ELSE 0 END) = 0 UNION SELECT id FROM "
                            "incidents WHERE closed_ns = 0)";
-  Sql rows(db_.get(),
+  Sql rows(db(),
            absl::StrCat("SELECT incident, sequence, kind, made_ns, body, sent FROM outbox WHERE ", chosen,
                         scope.OfAlerts(), " ORDER BY incident, sequence"));
   scope.BindTo(&rows);
@@ -168,7 +169,7 @@ absl::Status SqlHistory::LoadAlerts(const Scope& scope, Continuation* continuati
 
 absl::Status SqlHistory::LoadHosts(const Scope& scope,
                                    std::map<JobKey, std::set<std::string>>* hosts) const {
-  Sql rows(db_.get(), absl::StrCat("SELECT tenant, job, attempt, host FROM job_hosts WHERE 1 = 1",
+  Sql rows(db(), absl::StrCat("SELECT tenant, job, attempt, host FROM job_hosts WHERE 1 = 1",
                                    scope.OfJobs("job_hosts")));
   scope.BindTo(&rows);
   while (rows.Next()) {
@@ -180,7 +181,7 @@ absl::Status SqlHistory::LoadHosts(const Scope& scope,
 
 absl::Status SqlHistory::LoadAttempts(const Scope& scope,
                                       std::map<JobKey, AttemptFacts>* attempts) const {
-  Sql rows(db_.get(), absl::StrCat("SELECT tenant, job, attempt, world_size, restarts, launch, has_twin "
+  Sql rows(db(), absl::StrCat("SELECT tenant, job, attempt, world_size, restarts, launch, has_twin "
                                    "FROM job_attempts WHERE 1 = 1", scope.OfJobs("job_attempts")));
   scope.BindTo(&rows);
   while (rows.Next()) {
@@ -189,7 +190,7 @@ absl::Status SqlHistory::LoadAttempts(const Scope& scope,
                         rows.Integer(6) != 0, {}};
   }
   if (!rows.status().ok()) return rows.status();
-  Sql members(db_.get(),
+  Sql members(db(),
               absl::StrCat("SELECT tenant, job, attempt, host, pid, start_time, rank FROM attempt_members "
                            "WHERE (tenant, job, attempt) IN (SELECT tenant, job, attempt FROM job_attempts "
                            "WHERE 1 = 1", scope.OfJobs("job_attempts"),
@@ -207,7 +208,7 @@ absl::Status SqlHistory::LoadAttempts(const Scope& scope,
 }
 
 absl::Status SqlHistory::LoadSilences(std::vector<v1::Silence>* silences) const {
-  Sql rows(db_.get(), "SELECT body FROM silences ORDER BY until_ns DESC LIMIT ?");
+  Sql rows(db(), "SELECT body FROM silences ORDER BY until_ns DESC LIMIT ?");
   rows.Bind(kMostSilencesLoaded);
   while (rows.Next()) {
     v1::Silence silence;
@@ -218,7 +219,7 @@ absl::Status SqlHistory::LoadSilences(std::vector<v1::Silence>* silences) const 
 
 absl::StatusOr<std::vector<v1::Silence>> SqlHistory::ListSilences() const {
   std::vector<v1::Silence> silences;
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const absl::Status status = LoadSilences(&silences);
   if (!status.ok()) return status;
   return silences;
@@ -227,8 +228,8 @@ absl::StatusOr<std::vector<v1::Silence>> SqlHistory::ListSilences() const {
 absl::Status SqlHistory::SaveAlert(const AlertRow& alert) {
   const Upsert upsert("outbox", {"incident", "sequence"}, {"kind", "made_ns", "body", "sent"}, dialect_,
                       true);
-  return InTransaction([&] {
-    Sql sql(db_.get(), upsert.text(), alert.incident, alert.sequence, alert.kind, alert.made_ns);
+  return InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    Sql sql(db(), upsert.text(), alert.incident, alert.sequence, alert.kind, alert.made_ns);
     sql.BindBlob(alert.body.SerializeAsString()).Bind(alert.sent ? 1 : 0);
     BindMine(&sql);
     return sql.Run();
@@ -237,14 +238,14 @@ absl::Status SqlHistory::SaveAlert(const AlertRow& alert) {
 
 absl::Status SqlHistory::MarkAlert(const std::string& incident, int32_t sequence,
                                    const std::string& receiver) {
-  return InTransaction([&] {
+  return InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (receiver.empty()) {
-      return Sql(db_.get(), "UPDATE outbox SET sent = 1 WHERE incident = ? AND sequence = ?", incident,
+      return Sql(db(), "UPDATE outbox SET sent = 1 WHERE incident = ? AND sequence = ?", incident,
                  sequence)
           .Run();
     }
     const Upsert upsert("outbox_receivers", {"incident", "sequence", "receiver"}, {}, dialect_, false);
-    return Sql(db_.get(), upsert.text(), incident, sequence, receiver).Run();
+    return Sql(db(), upsert.text(), incident, sequence, receiver).Run();
   });
 }
 
@@ -256,13 +257,13 @@ absl::Status SqlHistory::SaveHosts(const JobKey& job, const std::vector<std::str
     rows.push_back({job.tenant, job.job, int64_t{job.attempt}, host, seen_ns});
     if (dialect_.has_daemons) rows.back().push_back(daemon_);
   }
-  return InTransaction([&] { return InsertRows(db_.get(), upsert.head, rows, upsert.tail); });
+  return InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return InsertRows(db(), upsert.head, rows, upsert.tail); });
 }
 
 absl::Status SqlHistory::SaveAttempt(const JobKey& job, const AttemptFacts& facts, int64_t seen_ns) {
   const Upsert upsert("job_attempts", {"tenant", "job", "attempt"},
                       {"world_size", "restarts", "launch", "has_twin", "seen_ns"}, dialect_, true);
-  Sql sql(db_.get(), upsert.text(), job.tenant, job.job, job.attempt, facts.world_size, facts.restarts,
+  Sql sql(db(), upsert.text(), job.tenant, job.job, job.attempt, facts.world_size, facts.restarts,
           facts.launch, facts.has_twin ? 1 : 0, seen_ns);
   BindMine(&sql);
   const absl::Status status = sql.Run();
@@ -279,12 +280,12 @@ absl::Status SqlHistory::SaveAttempt(const JobKey& job, const AttemptFacts& fact
     rows.push_back(key);
     rows.back().push_back(rank);
   }
-  return InsertRows(db_.get(), member.head, rows, member.tail);
+  return InsertRows(db(), member.head, rows, member.tail);
 }
 
 absl::Status SqlHistory::SaveAttempts(const std::map<JobKey, AttemptFacts>& attempts,
                                       int64_t seen_ns) {
-  return InTransaction([&] {
+  return InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     absl::Status status;
     for (const auto& [job, facts] : attempts) {
       if (status.ok()) status = SaveAttempt(job, facts, seen_ns);
@@ -294,34 +295,34 @@ absl::Status SqlHistory::SaveAttempts(const std::map<JobKey, AttemptFacts>& atte
 }
 
 absl::Status SqlHistory::DeleteJob(const char* table, const JobKey& job) {
-  return Sql(db_.get(),
+  return Sql(db(),
              absl::StrCat("DELETE FROM ", table, " WHERE tenant = ? AND job = ? AND attempt = ?"),
              job.tenant, job.job, job.attempt)
       .Run();
 }
 
 absl::Status SqlHistory::ForgetAttempt(const JobKey& job) {
-  return InTransaction([&] {
+  return InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const absl::Status status = DeleteJob("job_attempts", job);
     return status.ok() ? DeleteJob("attempt_members", job) : status;
   });
 }
 
 absl::Status SqlHistory::ForgetHosts(const JobKey& job) {
-  return InTransaction([&] { return DeleteJob("job_hosts", job); });
+  return InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return DeleteJob("job_hosts", job); });
 }
 
 absl::Status SqlHistory::SaveSilence(const v1::Silence& silence) {
   const Upsert upsert("silences", {"id"}, {"until_ns", "body"}, dialect_, false);
-  return InTransaction([&] {
-    return Sql(db_.get(), upsert.text(), silence.id(), NsOf(silence.until()))
+  return InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return Sql(db(), upsert.text(), silence.id(), NsOf(silence.until()))
         .BindBlob(silence.SerializeAsString())
         .Run();
   });
 }
 
 absl::Status SqlHistory::SaveAction(const ActionRow& action) {
-  return InTransaction([&] { return InsertAction(action); });
+  return InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return InsertAction(action); });
 }
 
 absl::Status SqlHistory::LoadFor(const Scope& scope, Continuation* continuation) const {
@@ -335,7 +336,7 @@ absl::Status SqlHistory::LoadFor(const Scope& scope, Continuation* continuation)
 
 absl::StatusOr<Continuation> SqlHistory::Load() const {
   Continuation continuation;
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   absl::Status status = LoadFor(Scope(dialect_, daemon_, nullptr), &continuation);
   if (status.ok()) status = LoadSilences(&continuation.silences);
   if (!status.ok()) return status;
@@ -344,10 +345,10 @@ absl::StatusOr<Continuation> SqlHistory::Load() const {
 
 absl::StatusOr<Continuation> SqlHistory::LoadJob(const JobId& job) const {
   Continuation continuation;
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const absl::Status status = LoadFor(Scope(dialect_, daemon_, &job), &continuation);
   if (!status.ok()) return status;
-  Sql number(db_.get(), dialect_.last_number, job.tenant, job.job);
+  Sql number(db(), dialect_.last_number, job.tenant, job.job);
   if (!number.Next()) return number.status();
   continuation.last_number = static_cast<int>(number.Integer(0));
   return continuation;

@@ -6,13 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <random>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 #include "daemon/history/history_write.h"
 #include "daemon/history/postgres_database.h"
 #include "daemon/history/postgres_history.h"
@@ -40,8 +39,7 @@ struct HistoryForwarder::Core {
   Core(HistoryForwarderOptions given, Loaded on_loaded, Numbers on_numbers)
       : options(std::move(given)),
         loaded(std::move(on_loaded)),
-        numbers(std::move(on_numbers)),
-        pause_ns(options.first_pause_ns) {
+        numbers(std::move(on_numbers)) {
     const auto shown = PostgresUrlInPublic(options.database.url);
     name = shown.ok() ? *shown : "the database";
   }
@@ -75,20 +73,20 @@ struct HistoryForwarder::Core {
   bool is_logged_without_questions = false;
   std::set<std::string> fenced_reasons;  // that were logged; each names its job
 
-  mutable std::mutex mutex;  // guards all below
-  mutable std::condition_variable wake, tried;
-  std::shared_ptr<HistorySpool> spool;
-  bool must_load = false;
-  bool has_tried = false;
-  absl::Status first;  // outcome of the first attempt
-  std::array<std::shared_ptr<const History>, 2> reading;  // by Use
-  Counts counts;
-  bool is_logged_away = false;
-  int64_t away_since_ns = 0;
-  int64_t pause_ns;
-  int64_t next_try_ns = 0;
-  bool has_news = false;  // since the last step
-  bool finishing = false;
+  mutable Mutex mutex;
+  mutable Condition wake, tried;
+  std::shared_ptr<HistorySpool> spool ABSL_GUARDED_BY(mutex);
+  bool must_load ABSL_GUARDED_BY(mutex) = false;
+  bool has_tried ABSL_GUARDED_BY(mutex) = false;
+  absl::Status first ABSL_GUARDED_BY(mutex);  // outcome of the first attempt
+  std::array<std::shared_ptr<const History>, 2> reading ABSL_GUARDED_BY(mutex);  // by Use
+  Counts counts ABSL_GUARDED_BY(mutex);
+  bool is_logged_away ABSL_GUARDED_BY(mutex) = false;
+  int64_t away_since_ns ABSL_GUARDED_BY(mutex) = 0;
+  int failures ABSL_GUARDED_BY(mutex) = 0;  // in a row
+  int64_t next_try_ns ABSL_GUARDED_BY(mutex) = 0;
+  bool has_news ABSL_GUARDED_BY(mutex) = false;  // since the last step
+  bool finishing ABSL_GUARDED_BY(mutex) = false;
 };
 
 // A server that has no room for the connection of questions still takes writes and shows lists.
@@ -104,18 +102,17 @@ absl::Status HistoryForwarder::Core::ConnectToRead() {
 }
 
 absl::Status HistoryForwarder::Core::ConnectToRead(Use use) {
-  std::shared_ptr<const History>& connection = reading.at(static_cast<size_t>(use));
   {
-    const std::lock_guard<std::mutex> lock(mutex);
-    if (connection != nullptr) return absl::OkStatus();
+    const MutexLock lock(mutex);
+    if (reading.at(static_cast<size_t>(use)) != nullptr) return absl::OkStatus();
   }
   PostgresOptions to_read = options.database;
   to_read.times.answer = use == Use::kLists ? std::min(to_read.times.answer, kReadWithin)
                                             : to_read.times.answer * kTimesForQuestions;
   auto opened = PostgresHistory::Open(to_read, options.limits);
   if (!opened.ok()) return opened.status();
-  const std::lock_guard<std::mutex> lock(mutex);
-  connection = *std::move(opened);
+  const MutexLock lock(mutex);
+  reading.at(static_cast<size_t>(use)) = *std::move(opened);
   return absl::OkStatus();
 }
 
@@ -131,7 +128,7 @@ absl::Status HistoryForwarder::Core::Connect() {
 
 void HistoryForwarder::Core::Disconnect() {
   database = nullptr;
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   reading = {};
 }
 
@@ -143,7 +140,7 @@ absl::Status ApplyEntry(const HistorySpool::Entry& entry, History* history) {
 
 void HistoryForwarder::Core::NoteFenced(const std::string& why) {
   {
-    const std::lock_guard<std::mutex> lock(mutex);
+    const MutexLock lock(mutex);
     ++counts.fenced;
   }
   if (fenced_reasons.size() >= kMostReasons) fenced_reasons.clear();
@@ -176,7 +173,7 @@ absl::Status HistoryForwarder::Core::Bring(const HistorySpool::Entry& entry) {
     return absl::OkStatus();
   }
   if (!absl::IsInvalidArgument(status)) return status;
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   if (++counts.refused <= kShownRefusals) {
     spdlog::error("{} refuses a row of the history, which is lost: {}", name,
                   std::string(status.message()));
@@ -203,7 +200,7 @@ absl::Status HistoryForwarder::Core::BringAll(const std::vector<HistorySpool::En
 absl::Status HistoryForwarder::Core::LoadIfDue(HistorySpool* from) {
   bool must = false;
   {
-    const std::lock_guard<std::mutex> lock(mutex);
+    const MutexLock lock(mutex);
     must = must_load;
   }
   if (!must) {
@@ -215,7 +212,7 @@ absl::Status HistoryForwarder::Core::LoadIfDue(HistorySpool* from) {
   absl::StatusOr<Continuation> continuation = database->Load();
   if (!continuation.ok()) return continuation.status();
   loaded(*std::move(continuation));
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   must_load = false;
   return absl::OkStatus();
 }
@@ -236,7 +233,7 @@ absl::Status HistoryForwarder::Core::TrimIfDue() {
 absl::Status HistoryForwarder::Core::Step() {
   std::shared_ptr<HistorySpool> from;
   {
-    const std::lock_guard<std::mutex> lock(mutex);
+    const MutexLock lock(mutex);
     if (from_before != spool.get()) is_known = false;
     from_before = spool.get();
     from = spool;
@@ -260,10 +257,10 @@ absl::Status HistoryForwarder::Core::Step() {
 
 void HistoryForwarder::Core::Note(const absl::Status& status) {
   if (!status.ok()) Disconnect();
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   if (!std::exchange(has_tried, true)) first = status;
   counts.is_connected = status.ok();
-  tried.notify_all();
+  tried.NotifyAll();
   const int64_t now_ns = SteadyNs();
   if (status.ok()) {
     if (is_logged_away) {
@@ -271,7 +268,7 @@ void HistoryForwarder::Core::Note(const absl::Status& status) {
                    (now_ns - away_since_ns) / 1'000'000'000, spool == nullptr ? 0 : spool->waiting().count);
     }
     is_logged_away = false;
-    pause_ns = options.first_pause_ns;
+    failures = 0;
     next_try_ns = 0;
     return;
   }
@@ -282,22 +279,25 @@ void HistoryForwarder::Core::Note(const absl::Status& status) {
                   std::string(status.message()));
   }
   is_logged_away = true;
-  std::uniform_real_distribution<double> share(0.5, 1.0);
-  next_try_ns = now_ns + static_cast<int64_t>(static_cast<double>(pause_ns) * share(chance));
-  pause_ns = std::min(pause_ns * 2, options.longest_pause_ns);
+  next_try_ns = now_ns + options.retry.PauseNs(
+                             ++failures, std::uniform_real_distribution<double>()(chance));
 }
 
 void HistoryForwarder::Core::Run() {
   while (true) {
     const absl::Status status = Step();
     Note(status);
-    std::unique_lock<std::mutex> lock(mutex);
+    const MutexLock lock(mutex);
     if (finishing && (!status.ok() || !has_more)) break;
+    const auto now = std::chrono::steady_clock::now();
     const int64_t wait_ns = next_try_ns - SteadyNs();
     if (wait_ns > 0) {
-      wake.wait_for(lock, std::chrono::nanoseconds(wait_ns), [this] { return finishing; });
-    } else if (!has_more && !finishing) {
-      wake.wait_for(lock, kLookEvery, [this] { return finishing || has_news; });
+      const auto next_try = now + std::chrono::nanoseconds(wait_ns);
+      while (!finishing && wake.WaitUntil(mutex, next_try)) {
+      }
+    } else if (!has_more) {
+      while (!finishing && !has_news && wake.WaitUntil(mutex, now + kLookEvery)) {
+      }
     }
   }
   Disconnect();
@@ -305,7 +305,7 @@ void HistoryForwarder::Core::Run() {
 
 HistoryForwarder::HistoryForwarder(HistoryForwarderOptions options, Loaded loaded, Numbers numbers)
     : core_(std::make_shared<Core>(std::move(options), std::move(loaded), std::move(numbers))) {
-  thread_.Start([core = core_] { core->Run(); });
+  thread_.Post([core = core_] { core->Run(); });
 }
 
 HistoryForwarder::~HistoryForwarder() { Finish(std::chrono::steady_clock::now()); }
@@ -313,51 +313,54 @@ HistoryForwarder::~HistoryForwarder() { Finish(std::chrono::steady_clock::now())
 std::string HistoryForwarder::name() const { return core_->name; }
 
 void HistoryForwarder::SetSpool(std::shared_ptr<HistorySpool> spool, bool must_load) {
-  const std::lock_guard<std::mutex> lock(core_->mutex);
+  const MutexLock lock(core_->mutex);
   core_->spool = std::move(spool);
   core_->must_load = must_load;
   core_->has_news = true;
-  core_->wake.notify_all();
+  core_->wake.NotifyAll();
 }
 
 void HistoryForwarder::Wake() {
-  const std::lock_guard<std::mutex> lock(core_->mutex);
+  const MutexLock lock(core_->mutex);
   core_->has_news = true;
-  core_->wake.notify_all();
+  core_->wake.NotifyAll();
 }
 
 absl::Status HistoryForwarder::AwaitFirstAttempt(std::chrono::nanoseconds patience) const {
-  std::unique_lock<std::mutex> lock(core_->mutex);
-  if (!core_->tried.wait_for(lock, patience, [this] { return core_->has_tried; })) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  const MutexLock lock(core_->mutex);
+  while (!core_->has_tried && core_->tried.WaitUntil(core_->mutex, deadline)) {
+  }
+  if (!core_->has_tried) {
     return absl::UnavailableError(absl::StrCat(core_->name, " does not answer"));
   }
   return core_->first;
 }
 
 std::shared_ptr<const History> HistoryForwarder::reader(Use use) const {
-  const std::lock_guard<std::mutex> lock(core_->mutex);
+  const MutexLock lock(core_->mutex);
   return core_->reading.at(static_cast<size_t>(use));
 }
 
 void HistoryForwarder::DropReader(const History* failed) {
-  const std::lock_guard<std::mutex> lock(core_->mutex);
+  const MutexLock lock(core_->mutex);
   for (std::shared_ptr<const History>& reading : core_->reading) {
     if (reading.get() == failed) reading = nullptr;
   }
 }
 
 HistoryForwarder::Counts HistoryForwarder::counts() const {
-  const std::lock_guard<std::mutex> lock(core_->mutex);
+  const MutexLock lock(core_->mutex);
   return core_->counts;
 }
 
 void HistoryForwarder::Finish(SteadyTime deadline) {
   {
-    const std::lock_guard<std::mutex> lock(core_->mutex);
+    const MutexLock lock(core_->mutex);
     core_->finishing = true;
-    core_->wake.notify_all();
+    core_->wake.NotifyAll();
   }
-  thread_.Join(deadline);
+  thread_.Finish(deadline);
 }
 
 }  // namespace rollcall

@@ -15,7 +15,8 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "base/loose_thread.h"
+#include "base/backoff.h"
+#include "base/worker.h"
 #include "daemon/history/history_spool.h"
 #include "daemon/history/postgres_options.h"
 
@@ -25,8 +26,7 @@ struct HistoryForwarderOptions {
   PostgresOptions database;
   std::string known_as;  // the database and this daemon, as the spool remembers them
   HistoryLimits limits;
-  int64_t first_pause_ns = 1'000'000'000;
-  int64_t longest_pause_ns = 30'000'000'000;
+  Backoff retry{1'000'000'000, 30'000'000'000, 0.5, 1};
 };
 
 class HistoryForwarder {
@@ -74,7 +74,7 @@ class HistoryForwarder {
  private:
   struct Core;
   const std::shared_ptr<Core> core_;
-  LooseThread thread_;
+  Worker thread_;
 };
 
 }  // namespace rollcall

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 #include "daemon/history/history_filter.h"
 #include "daemon/history/incident_groups.h"
 #include "daemon/history/sql_history.h"
@@ -102,12 +103,12 @@ absl::StatusOr<v1::ListIncidentsResponse> SqlHistory::Groups(
                    "max(s.opened_ns) AS last", dialect_.signatures, chosen.text(),
                    " GROUP BY signature, tenant");
   v1::ListIncidentsResponse response;
-  const absl::MutexLock lock(&mutex_);
-  Sql count(db_.get(), absl::StrCat("SELECT count(*) FROM (", grouped, ") AS g"));
+  const MutexLock lock(mutex_);
+  Sql count(db(), absl::StrCat("SELECT count(*) FROM (", grouped, ") AS g"));
   chosen.BindTo(&count);
   if (count.Next()) response.set_total(static_cast<int32_t>(count.Integer(0)));
   if (!count.status().ok()) return count.status();
-  Sql rows(db_.get(), absl::StrCat(grouped, " ORDER BY n DESC, last DESC, signature LIMIT ? OFFSET ?"));
+  Sql rows(db(), absl::StrCat(grouped, " ORDER BY n DESC, last DESC, signature LIMIT ? OFFSET ?"));
   chosen.BindTo(&rows);
   rows.Bind(limit).Bind(std::max(request.offset(), 0));
   while (rows.Next()) {
@@ -120,7 +121,7 @@ absl::StatusOr<v1::ListIncidentsResponse> SqlHistory::Groups(
   }
   absl::Status status = rows.status();
   for (v1::IncidentGroup& group : *response.mutable_groups()) {
-    if (status.ok()) status = Complete(db_.get(), chosen, &group);
+    if (status.ok()) status = Complete(db(), chosen, &group);
   }
   if (!status.ok()) return status;
   return response;

@@ -24,8 +24,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/backoff.h"
+#include "base/worker.h"
 #include "daemon/history/alert_outbox.h"
-#include "base/loose_thread.h"
 #include "daemon/history/history.h"
 #include "daemon/history/postgres_options.h"
 
@@ -43,8 +44,7 @@ struct HistoryKeeperOptions {
   // Whether another daemon may have the job, for all this one knows. Then its writes wait in memory until
   // ReleaseHeld() or DropHeld(). Quick, from any thread. Empty: never.
   std::function<bool(const JobId&)> is_unproven;
-  int64_t first_pause_ns = 1'000'000'000;
-  int64_t longest_pause_ns = 60'000'000'000;
+  Backoff retry{1'000'000'000, 60'000'000'000};
   size_t most_waiting = 500;  // limit of unsaved incidents; each may have megabytes of stacks
   size_t most_notes = 20'000;  // limit of unsaved alerts, receipts and lists of hosts
 };
@@ -135,7 +135,8 @@ class HistoryKeeper {
   void StartForwarder();
 
   const std::shared_ptr<Core> core_;
-  LooseThread writer_, reader_, questions_;
+  Worker writer_, questions_;
+  mutable Worker reader_;
 };
 
 }  // namespace rollcall

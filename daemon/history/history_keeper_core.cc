@@ -50,7 +50,7 @@ absl::Status HistoryKeeper::Core::OpenFile() {
   const absl::Status status = Restore(*writing);
   if (!status.ok()) return status;
   history = writing;
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   to_read = std::move(reading);
   for_questions = std::move(of_questions);
   return absl::OkStatus();
@@ -70,7 +70,7 @@ absl::Status HistoryKeeper::Core::OpenSpool() {
   if (!known.ok()) return known.status();
   bool must_load = false;
   {
-    const std::lock_guard<std::mutex> lock(mutex);
+    const MutexLock lock(mutex);
     must_load = !has_loaded;
   }
   forwarder->SetSpool(writing, must_load);
@@ -78,17 +78,19 @@ absl::Status HistoryKeeper::Core::OpenSpool() {
     const bool is_known = *known == KnownAs(options.database);
     const absl::Status first = forwarder->AwaitFirstAttempt(kDatabasePatience);
     if (absl::IsUnimplemented(first) || (absl::IsFailedPrecondition(first) && !is_known)) return first;
-    std::unique_lock<std::mutex> lock(mutex);
-    if (first.ok()) wake_caller.wait_for(lock, kDatabasePatience, [this] { return has_loaded; });
+    const auto deadline = std::chrono::steady_clock::now() + kDatabasePatience;
+    MutexLock lock(mutex);
+    while (first.ok() && !has_loaded && wake_caller.WaitUntil(mutex, deadline)) {
+    }
     if (!has_loaded && is_known) {
-      lock.unlock();
+      lock.Unlock();
       forwarder->SetSpool(writing, false);
       const absl::Status status = Restore(*writing);
       if (!status.ok()) return status;
     }
   }
   history = writing;
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   to_read = *std::move(reading);
   for_questions = *std::move(of_questions);
   spool = writing;
@@ -101,20 +103,20 @@ absl::Status HistoryKeeper::Core::Restore(const History& from) {
   absl::StatusOr<Continuation> loaded = from.Load();
   if (!loaded.ok()) return loaded.status();
   AddNumbers(*known);
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   if (!std::exchange(has_loaded, true)) continuation = *std::move(loaded);
   return absl::OkStatus();
 }
 
 void HistoryKeeper::Core::AddNumbers(const std::map<JobId, int>& known) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   for (const auto& [job, number] : known) numbers[job] = std::max(numbers[job], number);
 }
 
 // The writing thread calls this without the mutex.
 void HistoryKeeper::Core::Close() {
   history = nullptr;
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   to_read = nullptr;
   for_questions = nullptr;
   spool = nullptr;
@@ -123,7 +125,7 @@ void HistoryKeeper::Core::Close() {
 absl::Status HistoryKeeper::Core::SaveNext() {
   Item item;
   {
-    const std::lock_guard<std::mutex> lock(mutex);
+    const MutexLock lock(mutex);
     const auto first =
         std::min_element(waiting.begin(), waiting.end(), [](const auto& a, const auto& b) {
           return a.second.order < b.second.order;
@@ -136,7 +138,7 @@ absl::Status HistoryKeeper::Core::SaveNext() {
   const absl::Status status =
       WriteFenced(item.fence, [&] { return history->Save(item.incident); });
   if (!status.ok()) return status;
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   const auto at = waiting.find(item.incident.id());
   if (at != waiting.end() && at->second.version == item.version) waiting.erase(at);
   return status;
@@ -145,14 +147,14 @@ absl::Status HistoryKeeper::Core::SaveNext() {
 absl::Status HistoryKeeper::Core::SaveNextNote() {
   Note note;
   {
-    const std::lock_guard<std::mutex> lock(mutex);
+    const MutexLock lock(mutex);
     if (notes.empty()) return absl::OkStatus();
     note = notes.front();
   }
   const absl::Status status = WriteFenced(note.fence, [&] { return note.write(history.get()); });
   if (!status.ok()) return status;
   {
-    const std::lock_guard<std::mutex> lock(mutex);
+    const MutexLock lock(mutex);
     // Others may have dropped it meanwhile.
     if (!notes.empty() && notes.front().order == note.order) notes.pop_front();
   }
@@ -173,7 +175,7 @@ absl::Status HistoryKeeper::Core::WriteFenced(const std::optional<Fence>& fence,
 
 void HistoryKeeper::Core::Put(std::function<absl::Status(History*)> write, std::function<void()> written,
                               const JobId& job) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   if (finishing) return;
   Note note;
   note.write = std::move(write);
@@ -187,7 +189,6 @@ void HistoryKeeper::Core::Put(std::function<absl::Status(History*)> write, std::
   waits.push_back(std::move(note));
 }
 
-// Requires the mutex.
 void HistoryKeeper::Core::Append(Note note) {
   if (notes.size() >= options.most_notes) {
     if (!is_full) {
@@ -201,10 +202,9 @@ void HistoryKeeper::Core::Append(Note note) {
   }
   note.order = next_order++;
   notes.push_back(std::move(note));
-  wake_writer.notify_all();
+  wake_writer.NotifyAll();
 }
 
-// Requires the mutex.
 void HistoryKeeper::Core::Keep(v1::Incident incident) {
   Item& item = waiting[incident.id()];
   item.fence = FenceOf(ReadJobKey(incident));
@@ -212,11 +212,11 @@ void HistoryKeeper::Core::Keep(v1::Incident incident) {
   item.version = next_order++;
   if (item.order == 0) item.order = item.version;
   if (waiting.size() > options.most_waiting) DropOldest();
-  wake_writer.notify_all();
+  wake_writer.NotifyAll();
 }
 
 bool HistoryKeeper::Core::HasWritten(uint64_t order) const {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   const bool has_notes = notes.empty() || notes.front().order >= order;
   return has_notes && std::all_of(waiting.begin(), waiting.end(), [order](const auto& entry) {
            return entry.second.order >= order;
@@ -231,20 +231,20 @@ absl::Status HistoryKeeper::Core::TrimIfDue() {
 }
 
 void HistoryKeeper::Core::Write() {
-  std::unique_lock<std::mutex> lock(mutex);
+  MutexLock lock(mutex);
   while (true) {
     if (finishing && (!HasUnsaved() || (has_tried && !problem.ok()))) return;
     const int64_t wait_ns = next_try_ns - SteadyNs();
     if (!finishing && HasWork() && wait_ns > 0) {
-      wake_writer.wait_for(lock, std::chrono::nanoseconds(wait_ns));
+      wake_writer.WaitFor(mutex, std::chrono::nanoseconds(wait_ns));
       continue;
     }
     if (!finishing && !HasWork()) {
       // Wakes up in time to delete old incidents.
-      wake_writer.wait_for(lock, std::chrono::nanoseconds(kTrimEveryNs));
+      wake_writer.WaitFor(mutex, std::chrono::nanoseconds(kTrimEveryNs));
     }
     const bool must_rename = std::exchange(is_damaged, false);
-    lock.unlock();
+    lock.Unlock();
     if (must_rename) {
       Close();
       SqliteHistory::RenameDamaged(options.path);
@@ -259,20 +259,19 @@ void HistoryKeeper::Core::Write() {
       Close();
       SqliteHistory::RenameDamaged(options.path);
     }
-    lock.lock();
+    lock.Lock();
     if (notes.empty()) is_full = false;
     if (!was_open && history != nullptr && has_tried) is_recreated = true;
     RecordAttempt(status);
   }
 }
 
-// Requires the mutex.
 void HistoryKeeper::Core::RecordAttempt(const absl::Status& status) {
   has_tried = true;
   problem = status;
-  wake_caller.notify_all();
+  wake_caller.NotifyAll();
   if (status.ok()) {
-    pause_ns = options.first_pause_ns;
+    failures = 0;
     next_try_ns = 0;
     is_logged = false;
     return;
@@ -284,37 +283,30 @@ void HistoryKeeper::Core::RecordAttempt(const absl::Status& status) {
   }
   is_logged = true;
   // Open() has renamed the damaged file, so the next attempt can begin a new one at once.
-  if (absl::IsDataLoss(status) && pause_ns == options.first_pause_ns) {
-    pause_ns *= 2;
+  if (++failures == 1 && absl::IsDataLoss(status)) {
     problem = absl::OkStatus();
     return;
   }
-  next_try_ns = SteadyNs() + pause_ns;
-  pause_ns = std::min(pause_ns * 2, options.longest_pause_ns);
+  next_try_ns = SteadyNs() + options.retry.PauseNs(failures);
 }
 
-void HistoryKeeper::Core::Read() {
-  std::unique_lock<std::mutex> lock(mutex);
-  while (true) {
-    wake_reader.wait(lock, [this] { return finishing || !reads.empty(); });
-    if (reads.empty()) return;
-    const std::shared_ptr<ReadTask> task = reads.front();
-    reads.pop_front();
-    const std::shared_ptr<const History> from = to_read;
-    if (task->is_dropped || from == nullptr) continue;
-    lock.unlock();
-    RunRead(task->run, from, HistoryForwarder::Use::kLists);
-    lock.lock();
-    task->is_done = true;
-    wake_caller.notify_all();
-  }
+// The reading thread calls this without the mutex.
+void HistoryKeeper::Core::Read(ReadTask* task) {
+  MutexLock lock(mutex);
+  const std::shared_ptr<const History> from = to_read;
+  if (task->is_dropped || from == nullptr) return;
+  lock.Unlock();
+  RunRead(task->run, from, HistoryForwarder::Use::kLists);
+  lock.Lock();
+  task->is_done = true;
+  wake_caller.NotifyAll();
 }
 
 // The thread of the questions calls this without the mutex.
 QuestionDesk::Answer HistoryKeeper::Core::Count(const v1::CountIncidentsRequest& request) {
   std::shared_ptr<const History> from;
   {
-    const std::lock_guard<std::mutex> lock(mutex);
+    const MutexLock lock(mutex);
     from = for_questions;
   }
   if (from == nullptr) return absl::UnavailableError("the history cannot be read now");
@@ -352,7 +344,7 @@ void HistoryKeeper::Core::RunRead(const ReadTask::Run& run, const std::shared_pt
 std::vector<v1::Incident> HistoryKeeper::Core::Unsettled(const History& from) const {
   std::shared_ptr<HistorySpool> waits;
   {
-    const std::lock_guard<std::mutex> lock(mutex);
+    const MutexLock lock(mutex);
     if (IsOfFile(from)) return {};
     waits = spool;
   }
@@ -363,10 +355,10 @@ std::vector<v1::Incident> HistoryKeeper::Core::Unsettled(const History& from) co
 
 // For the threads that read: the writing thread may not have read the damaged part.
 void HistoryKeeper::Core::MarkDamaged(const History& read) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   if (!IsOfFile(read)) return;  // the writing thread has already renamed that file
   is_damaged = true;
-  wake_writer.notify_all();
+  wake_writer.NotifyAll();
 }
 
 void HistoryKeeper::Core::DropOldest() {

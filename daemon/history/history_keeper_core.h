@@ -2,18 +2,17 @@
 // Inside the keeper of the history: what its callers and its threads share, and what the threads do.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/mutex.h"
 #include "daemon/history/history_forwarder.h"
 #include "daemon/history/history_keeper.h"
 #include "daemon/history/question_desk.h"
@@ -63,11 +62,10 @@ struct HistoryKeeper::Core {
     bool is_dropped = false;
   };
 
-  explicit Core(HistoryKeeperOptions given)
-      : options(std::move(given)), pause_ns(options.first_pause_ns) {}
+  explicit Core(HistoryKeeperOptions given) : options(std::move(given)) {}
 
   void Write();
-  void Read();
+  void Read(ReadTask* task);
   absl::Status Open();
   absl::Status OpenFile();
   absl::Status OpenSpool();
@@ -82,22 +80,28 @@ struct HistoryKeeper::Core {
   absl::Status SaveNextNote();
   void Put(std::function<absl::Status(History*)> write, std::function<void()> written,
            const JobId& job = {});
-  void Append(Note note);
-  void Keep(v1::Incident incident);
+  void Append(Note note) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void Keep(v1::Incident incident) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   std::optional<Fence> FenceOf(const JobId& job) const;
   // Writes about a job come in order: none overtakes those that are held.
-  bool IsHeld(const JobId& job) const {
+  bool IsHeld(const JobId& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     return held.count(job) > 0 || (options.is_unproven && options.is_unproven(job));
   }
   bool HasWritten(uint64_t order) const;
   absl::Status WriteFenced(const std::optional<Fence>& fence, const std::function<absl::Status()>& write);
   absl::Status TrimIfDue();
-  void RecordAttempt(const absl::Status& status);
-  bool HasUnsaved() const { return !waiting.empty() || !notes.empty(); }
-  bool HasWork() const { return HasUnsaved() || history == nullptr || is_damaged; }
-  bool IsOfFile(const History& read) const { return &read == to_read.get() || &read == for_questions.get(); }
+  void RecordAttempt(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  bool HasUnsaved() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    return !waiting.empty() || !notes.empty();
+  }
+  bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    return HasUnsaved() || history == nullptr || is_damaged;
+  }
+  bool IsOfFile(const History& read) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    return &read == to_read.get() || &read == for_questions.get();
+  }
   void MarkDamaged(const History& read);
-  void DropOldest();
+  void DropOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
   const HistoryKeeperOptions options;
   std::shared_ptr<History> history;  // only for the writing thread; null: the file is unusable now
@@ -105,28 +109,30 @@ struct HistoryKeeper::Core {
   QuestionDesk questions;
   int64_t trimmed_ns = 0;            // only for the writing thread
 
-  mutable std::mutex mutex;  // guards all below
-  std::condition_variable wake_writer, wake_reader, wake_caller;
-  std::shared_ptr<const History> to_read, for_questions;  // of the file; null: it is unusable now
-  std::shared_ptr<HistorySpool> spool;  // null: no database, or no file
-  std::map<std::string, Item> waiting;  // newest unsaved states, by incident
-  std::deque<Note> notes;
-  std::map<JobId, Held> held;
-  std::optional<Continuation> continuation;
-  bool has_loaded = false;       // the first file was opened
-  std::map<JobId, int> numbers;  // highest incident number, by job
-  std::deque<std::shared_ptr<ReadTask>> reads;
-  uint64_t next_order = 1;
-  int64_t next_try_ns = 0;
-  int64_t pause_ns;
-  Counts counts;
-  absl::Status problem;     // of the last attempt
-  bool has_tried = false;   // at least one attempt to open the file has ended
-  bool is_recreated = false;  // a new file was created since ConsumeRecreated()
-  bool is_full = false;     // dropped a note since all were saved
-  bool is_logged = false;        // that the history cannot be written
-  bool is_damaged = false;  // a thread that reads found the file damaged
-  bool finishing = false;
+  mutable Mutex mutex;
+  Condition wake_writer, wake_caller;
+  // Of the file; null: it is unusable now.
+  std::shared_ptr<const History> to_read ABSL_GUARDED_BY(mutex);
+  std::shared_ptr<const History> for_questions ABSL_GUARDED_BY(mutex);
+  std::shared_ptr<HistorySpool> spool ABSL_GUARDED_BY(mutex);  // null: no database, or no file
+  std::map<std::string, Item> waiting ABSL_GUARDED_BY(mutex);  // newest unsaved states, by incident
+  std::deque<Note> notes ABSL_GUARDED_BY(mutex);
+  std::map<JobId, Held> held ABSL_GUARDED_BY(mutex);
+  std::optional<Continuation> continuation ABSL_GUARDED_BY(mutex);
+  bool has_loaded ABSL_GUARDED_BY(mutex) = false;  // the first file was opened
+  std::map<JobId, int> numbers ABSL_GUARDED_BY(mutex);  // highest incident number, by job
+  uint64_t next_order ABSL_GUARDED_BY(mutex) = 1;
+  int64_t next_try_ns ABSL_GUARDED_BY(mutex) = 0;
+  int failures ABSL_GUARDED_BY(mutex) = 0;  // in a row
+  Counts counts ABSL_GUARDED_BY(mutex);
+  absl::Status problem ABSL_GUARDED_BY(mutex);  // of the last attempt
+  bool has_tried ABSL_GUARDED_BY(mutex) = false;  // at least one attempt to open the file has ended
+  // A new file was created since ConsumeRecreated().
+  bool is_recreated ABSL_GUARDED_BY(mutex) = false;
+  bool is_full ABSL_GUARDED_BY(mutex) = false;  // dropped a note since all were saved
+  bool is_logged ABSL_GUARDED_BY(mutex) = false;  // that the history cannot be written
+  bool is_damaged ABSL_GUARDED_BY(mutex) = false;  // a thread that reads found the file damaged
+  bool finishing ABSL_GUARDED_BY(mutex) = false;
 };
 
 }  // namespace rollcall

@@ -4,13 +4,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "daemon/history/history_keeper.h"
 #include "daemon/history/history_keeper_core.h"
 #include "daemon/history/incident_list.h"
@@ -19,37 +19,37 @@ namespace rollcall {
 namespace {
 
 constexpr auto kReadPatience = std::chrono::seconds(2);
-constexpr size_t kMostReads = 64;  // waiting for the reading thread
 
 // Runs `run` on the reading thread. Returns kUnavailable if it has not ended in time; it may still run later.
 template <typename Core>
-absl::Status RunRead(Core* core,
+absl::Status RunRead(const std::shared_ptr<Core>& core, Worker* reader,
                      std::function<absl::Status(const History&, const std::string& note)> run) {
   const auto task = std::make_shared<typename Core::ReadTask>();
   task->run = std::move(run);
-  std::unique_lock<std::mutex> lock(core->mutex);
+  const MutexLock lock(core->mutex);
   if (core->to_read == nullptr || core->finishing) {
     return absl::UnavailableError("the history cannot be read now");
   }
-  if (core->reads.size() >= kMostReads) {
+  if (!reader->Post([core, task] { core->Read(task.get()); })) {
     return absl::UnavailableError("the history has too many questions to answer; ask again later");
   }
-  core->reads.push_back(task);
-  core->wake_reader.notify_all();
-  core->wake_caller.wait_for(lock, kReadPatience, [&] { return task->is_done; });
+  const auto deadline = std::chrono::steady_clock::now() + kReadPatience;
+  while (!task->is_done && core->wake_caller.WaitUntil(core->mutex, deadline)) {
+  }
   task->is_dropped = !task->is_done;
   return task->is_done ? absl::OkStatus()
                        : absl::UnavailableError("the history has not answered within 2 s");
 }
 
-// What `ask` returns on the reading thread. It may still run after the return, so it owns what it uses; it has
-// no share of the core, because the core owns its task.
+// What `ask` returns on the reading thread. It may still run after the return, so it owns what it uses. The core
+// lives as long as the task.
 template <typename T, typename Core>
-absl::StatusOr<T> Ask(Core* core,
+absl::StatusOr<T> Ask(const std::shared_ptr<Core>& core, Worker* reader,
                       std::function<absl::StatusOr<T>(const History&, const std::string& note)> ask) {
   const auto answer = std::make_shared<absl::StatusOr<T>>();
   const absl::Status came = RunRead(
-      core, [core, answer, ask = std::move(ask)](const History& history, const std::string& note) {
+      core, reader,
+      [core = core.get(), answer, ask = std::move(ask)](const History& history, const std::string& note) {
         *answer = ask(history, note);
         if (absl::IsDataLoss(answer->status())) core->MarkDamaged(history);
         return answer->status();
@@ -86,12 +86,12 @@ absl::StatusOr<v1::ListIncidentsResponse> HistoryKeeper::List(
     const v1::ListIncidentsRequest& request, const std::vector<v1::Incident>& live) const {
   std::map<std::string, v1::Incident> newer;  // than the history's, by id
   {
-    const std::lock_guard<std::mutex> lock(core_->mutex);
+    const MutexLock lock(core_->mutex);
     for (const auto& [id, item] : core_->waiting) newer[id] = item.incident;
   }
   for (const v1::Incident& incident : live) newer[incident.id()] = incident;
   return Ask<v1::ListIncidentsResponse>(
-      core_.get(), [core = core_.get(), request, newer = std::move(newer)](
+      core_, &reader_, [core = core_.get(), request, newer = std::move(newer)](
                        const History& history, const std::string& note) {
         std::map<std::string, v1::Incident> all = newer;
         for (v1::Incident& incident : core->Unsettled(history)) {
@@ -104,7 +104,7 @@ absl::StatusOr<v1::ListIncidentsResponse> HistoryKeeper::List(
 absl::StatusOr<v1::ListIncidentsResponse> HistoryKeeper::Groups(
     const v1::ListIncidentsRequest& request, const std::string& without) const {
   return Ask<v1::ListIncidentsResponse>(
-      core_.get(), [request, without](const History& history, const std::string& note) {
+      core_, &reader_, [request, without](const History& history, const std::string& note) {
         return WithNote(history.Groups(request, without), note);
       });
 }
@@ -115,19 +115,19 @@ absl::StatusOr<v1::CountIncidentsResponse> HistoryKeeper::Count(
 }
 
 absl::StatusOr<std::vector<v1::Silence>> HistoryKeeper::ListSilences() const {
-  return Ask<std::vector<v1::Silence>>(core_.get(), [](const History& history, const std::string&) {
+  return Ask<std::vector<v1::Silence>>(core_, &reader_, [](const History& history, const std::string&) {
     return history.ListSilences();
   });
 }
 
 absl::StatusOr<v1::Incident> HistoryKeeper::Get(const std::string& id) const {
   {
-    const std::lock_guard<std::mutex> lock(core_->mutex);
+    const MutexLock lock(core_->mutex);
     const auto at = core_->waiting.find(id);
     if (at != core_->waiting.end()) return at->second.incident;
   }
   return Ask<v1::Incident>(
-      core_.get(), [core = core_.get(), id](const History& history,
+      core_, &reader_, [core = core_.get(), id](const History& history,
                                             const std::string&) -> absl::StatusOr<v1::Incident> {
         for (v1::Incident& incident : core->Unsettled(history)) {
           if (incident.id() == id) return std::move(incident);

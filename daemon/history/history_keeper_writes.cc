@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "daemon/model/incident_id.h"
 #include "daemon/history/history_keeper_core.h"
 
@@ -23,6 +23,7 @@ constexpr std::chrono::milliseconds kLastQuestion{100};
 // A busy disk takes its time to make a new file. A daemon that may start without the file starts soon.
 constexpr auto kStartPatience = std::chrono::seconds(30);
 constexpr auto kOptionalPatience = std::chrono::seconds(5);
+constexpr size_t kMostReads = 64;  // that wait for the reading thread
 constexpr size_t kMostHeldIncidents = 20;  // of one job
 constexpr std::chrono::seconds kLastBringing{2};
 constexpr int64_t kTryDatabaseWithin = 4'000'000'000;
@@ -30,15 +31,15 @@ constexpr int64_t kTryDatabaseWithin = 4'000'000'000;
 }  // namespace
 
 HistoryKeeper::HistoryKeeper(HistoryKeeperOptions options)
-    : core_(std::make_shared<Core>(std::move(options))) {}
+    : core_(std::make_shared<Core>(std::move(options))), reader_(kMostReads) {}
 
 void HistoryKeeper::StartForwarder() {
   HistoryForwarderOptions options;
   options.database = core_->options.database;
   options.known_as = KnownAs(options.database);
   options.limits = core_->options.limits;
-  options.first_pause_ns = core_->options.first_pause_ns;
-  options.longest_pause_ns = std::min(core_->options.longest_pause_ns / 2, kTryDatabaseWithin);
+  options.retry.first_ns = core_->options.retry.first_ns;
+  options.retry.longest_ns = std::min(core_->options.retry.longest_ns / 2, kTryDatabaseWithin);
   // The core owns the forwarder, whose thread may outlive both.
   const std::weak_ptr<Core> weak = core_;
   core_->forwarder = std::make_unique<HistoryForwarder>(
@@ -46,9 +47,9 @@ void HistoryKeeper::StartForwarder() {
       [weak](Continuation loaded) {
         const std::shared_ptr<Core> core = weak.lock();
         if (core == nullptr) return;
-        const std::lock_guard<std::mutex> lock(core->mutex);
+        const MutexLock lock(core->mutex);
         if (!std::exchange(core->has_loaded, true)) core->continuation = std::move(loaded);
-        core->wake_caller.notify_all();
+        core->wake_caller.NotifyAll();
       },
       [weak](const std::map<JobId, int>& known) {
         if (const std::shared_ptr<Core> core = weak.lock()) core->AddNumbers(known);
@@ -59,21 +60,22 @@ HistoryKeeper::~HistoryKeeper() { Finish(std::chrono::steady_clock::now() + kLas
 
 absl::Status HistoryKeeper::Start() {
   if (!core_->options.database.url.empty()) StartForwarder();
-  writer_.Start([core = core_] { core->Write(); });
-  reader_.Start([core = core_] { core->Read(); });
-  questions_.Start([core = core_] {
+  writer_.Post([core = core_] { core->Write(); });
+  questions_.Post([core = core_] {
     core->questions.Run([&](const v1::CountIncidentsRequest& request) { return core->Count(request); });
   });
   absl::Status problem;
   {
-    std::unique_lock<std::mutex> lock(core_->mutex);
-    const bool answered = core_->wake_caller.wait_for(
-        lock, core_->options.is_optional ? kOptionalPatience : kStartPatience,
-        [this] { return core_->has_tried; });
-    problem = answered ? core_->problem
-                       : absl::UnavailableError(absl::StrCat(
-                             "the history ", core_->options.path, " cannot be used: its disk does "
-                             "not respond\n  another one?  --history=FILE"));
+    const auto deadline = std::chrono::steady_clock::now() +
+                          (core_->options.is_optional ? kOptionalPatience : kStartPatience);
+    const MutexLock lock(core_->mutex);
+    while (!core_->has_tried && core_->wake_caller.WaitUntil(core_->mutex, deadline)) {
+    }
+    problem = core_->has_tried
+                  ? core_->problem
+                  : absl::UnavailableError(absl::StrCat(
+                        "the history ", core_->options.path, " cannot be used: its disk does "
+                        "not respond\n  another one?  --history=FILE"));
   }
   if (problem.ok() || core_->options.is_optional) return absl::OkStatus();
   Finish(std::chrono::steady_clock::now() + std::chrono::seconds(1));
@@ -81,7 +83,7 @@ absl::Status HistoryKeeper::Start() {
 }
 
 int HistoryKeeper::LastNumber(const JobId& job) const {
-  const std::lock_guard<std::mutex> lock(core_->mutex);
+  const MutexLock lock(core_->mutex);
   const auto at = core_->numbers.find(job);
   return at == core_->numbers.end() ? 0 : at->second;
 }
@@ -91,7 +93,7 @@ void HistoryKeeper::RaiseNumber(const JobId& job, int number) {
 }
 
 void HistoryKeeper::Save(v1::Incident incident) {
-  const std::lock_guard<std::mutex> lock(core_->mutex);
+  const MutexLock lock(core_->mutex);
   if (core_->finishing) return;
   const JobId job = ReadJobKey(incident);
   int& number = core_->numbers[job];
@@ -104,7 +106,7 @@ void HistoryKeeper::Save(v1::Incident incident) {
 }
 
 void HistoryKeeper::ReleaseHeld(const JobId& job) {
-  const std::lock_guard<std::mutex> lock(core_->mutex);
+  const MutexLock lock(core_->mutex);
   auto held = core_->held.extract(job);
   if (held.empty() || core_->finishing) return;
   // An alert is about an incident, and comes after it.
@@ -116,7 +118,7 @@ void HistoryKeeper::ReleaseHeld(const JobId& job) {
 }
 
 void HistoryKeeper::DropHeld(const JobId& job) {
-  const std::lock_guard<std::mutex> lock(core_->mutex);
+  const MutexLock lock(core_->mutex);
   core_->held.erase(job);
 }
 
@@ -127,13 +129,13 @@ std::function<bool()> HistoryKeeper::Barrier() const {
     int64_t place = 0;
   };
   const auto marks = std::make_shared<Marks>();
-  const std::lock_guard<std::mutex> lock(core_->mutex);
+  const MutexLock lock(core_->mutex);
   marks->order = core_->next_order;
   return [core = core_, marks] {
     if (!core->HasWritten(marks->order)) return false;
     std::shared_ptr<HistorySpool> spool;
     {
-      const std::lock_guard<std::mutex> lock(core->mutex);
+      const MutexLock lock(core->mutex);
       spool = core->spool;
     }
     if (spool == nullptr) return core->forwarder == nullptr;
@@ -210,23 +212,37 @@ void HistoryKeeper::ForgetAttempt(const JobKey& job) {
 
 bool HistoryKeeper::AwaitSaved(int64_t patience_ns) {
   // The keeper writes in order.
-  const auto saved = std::make_shared<absl::Notification>();
-  core_->Put([](History*) { return absl::OkStatus(); }, [saved] { saved->Notify(); });
-  return saved->WaitForNotificationWithTimeout(absl::Nanoseconds(patience_ns));
+  struct Saved {
+    Mutex mutex;
+    Condition wake;
+    bool has_come ABSL_GUARDED_BY(mutex) = false;
+  };
+  const auto saved = std::make_shared<Saved>();
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::nanoseconds(patience_ns);
+  core_->Put([](History*) { return absl::OkStatus(); },
+             [saved] {
+               const MutexLock lock(saved->mutex);
+               saved->has_come = true;
+               saved->wake.NotifyAll();
+             });
+  const MutexLock lock(saved->mutex);
+  while (!saved->has_come && saved->wake.WaitUntil(saved->mutex, deadline)) {
+  }
+  return saved->has_come;
 }
 
 std::optional<Continuation> HistoryKeeper::ConsumeContinuation() {
-  const std::lock_guard<std::mutex> lock(core_->mutex);
+  const MutexLock lock(core_->mutex);
   return std::exchange(core_->continuation, std::nullopt);
 }
 
 bool HistoryKeeper::ConsumeRecreated() {
-  const std::lock_guard<std::mutex> lock(core_->mutex);
+  const MutexLock lock(core_->mutex);
   return std::exchange(core_->is_recreated, false);
 }
 
 HistoryKeeper::Counts HistoryKeeper::counts() const {
-  const std::lock_guard<std::mutex> lock(core_->mutex);
+  const MutexLock lock(core_->mutex);
   Counts counts = core_->counts;
   counts.waiting = core_->waiting.size() + core_->notes.size();
   if (core_->forwarder == nullptr) return counts;
@@ -246,17 +262,16 @@ HistoryKeeper::Counts HistoryKeeper::counts() const {
 
 void HistoryKeeper::Finish(SteadyTime deadline) {
   {
-    const std::lock_guard<std::mutex> lock(core_->mutex);
+    const MutexLock lock(core_->mutex);
     if (core_->finishing) return;
     core_->finishing = true;
     core_->problem = absl::OkStatus();  // one more try
-    core_->wake_writer.notify_all();
-    core_->wake_reader.notify_all();
+    core_->wake_writer.NotifyAll();
   }
   core_->questions.End();
-  writer_.Join(deadline);
-  reader_.Join(deadline);
-  questions_.Join(std::min(deadline, std::chrono::steady_clock::now() + kLastQuestion));
+  writer_.Finish(deadline);
+  reader_.Finish(deadline);
+  questions_.Finish(std::min(deadline, std::chrono::steady_clock::now() + kLastQuestion));
   if (core_->forwarder != nullptr) {
     core_->forwarder->Finish(
         std::min(deadline, std::chrono::steady_clock::now() + kLastBringing));
@@ -264,7 +279,7 @@ void HistoryKeeper::Finish(SteadyTime deadline) {
       spdlog::info("{} writes wait in {} for the history's database", left, core_->options.path);
     }
   }
-  const std::lock_guard<std::mutex> lock(core_->mutex);
+  const MutexLock lock(core_->mutex);
   const size_t lost = core_->waiting.size();
   core_->counts.lost += lost + core_->notes.size();
   if (lost == 0 && core_->notes.empty()) return;

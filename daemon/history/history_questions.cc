@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/mutex.h"
 #include "daemon/history/history_week.h"
 #include "daemon/history/sql_history.h"
 #include "proto/whole_numbers.h"
@@ -234,12 +235,12 @@ absl::StatusOr<v1::CountIncidentsResponse> SqlHistory::Count(
   std::vector<SqlValue> tenants;
   if (!TenantsOf(request, &tenants)) return response;
   const Question question(request, std::move(tenants), dialect_.has_daemons);
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   // All of it sees one state of the weeks and the facts.
-  absl::Status status = Sql(db_.get(), dialect_.begin_read).Run();
+  absl::Status status = Sql(db(), dialect_.begin_read).Run();
   if (!status.ok()) return status;
-  status = question.Ask(db_.get(), &response);
-  const absl::Status ended = Sql(db_.get(), "COMMIT").Run();
+  status = question.Ask(db(), &response);
+  const absl::Status ended = Sql(db(), "COMMIT").Run();
   if (status.ok()) status = ended;
   if (!status.ok()) return status;
   return response;

@@ -43,11 +43,11 @@ absl::StatusOr<std::unique_ptr<HistorySpool>> HistorySpool::Open(const std::stri
 }
 
 absl::Status HistorySpool::PrepareSpool() {
-  const absl::MutexLock whole(&spool_mutex_);
+  const MutexLock whole(spool_mutex_);
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     for (const char* table : kSpoolTables) {
-      const absl::Status status = Sql(db_.get(), table).Run();
+      const absl::Status status = Sql(db(), table).Run();
       if (!status.ok()) return status;
     }
   }
@@ -56,11 +56,11 @@ absl::Status HistorySpool::PrepareSpool() {
 }
 
 void HistorySpool::Count() {
-  const absl::MutexLock lock(&mutex_);
-  Sql row(db_.get(), "SELECT count(*), coalesce(sum(length(body)), 0), coalesce(max(number), 0) FROM "
+  const MutexLock lock(mutex_);
+  Sql row(db(), "SELECT count(*), coalesce(sum(length(body)), 0), coalesce(max(number), 0) FROM "
                      "for_database");
   if (!row.Next()) return;
-  const absl::MutexLock counts(&counts_mutex_);
+  const MutexLock counts(counts_mutex_);
   waiting_.count = row.Integer(0);
   waiting_.bytes = row.Integer(1);
   newest_ = std::max(newest_, row.Integer(2));
@@ -70,17 +70,17 @@ template <typename Write>
 absl::Status HistorySpool::Keep(v1::HistoryWrite message, const std::string& replaces,
                                 const Write& write) {
   if (fence_.has_value()) SetFence(fence_->first, fence_->second, &message);
-  const absl::MutexLock whole(&spool_mutex_);
+  const MutexLock whole(spool_mutex_);
   std::unique_ptr<SqlTransaction> transaction;
   {
-    const absl::MutexLock lock(&mutex_);
-    transaction = std::make_unique<SqlTransaction>(db_.get());
+    const MutexLock lock(mutex_);
+    transaction = std::make_unique<SqlTransaction>(db());
   }
   absl::Status status = transaction->begun();
   if (status.ok()) status = write();
   if (status.ok()) status = Append(message.SerializeAsString(), replaces);
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     status = transaction->End(status);
     transaction.reset();
   }
@@ -96,15 +96,15 @@ absl::Status HistorySpool::Append(const std::string& message, const std::string&
   int64_t place = 0;
   bool is_replaced = false;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     if (!replaces.empty()) {
-      Sql sql(db_.get(), "UPDATE for_database SET body = ?2 WHERE incident = ?1", replaces);
+      Sql sql(db(), "UPDATE for_database SET body = ?2 WHERE incident = ?1", replaces);
       status = sql.BindBlob(message).Run();
       is_replaced = sql.changed() > 0;
       must_count_ = must_count_ || is_replaced;
     }
     if (status.ok() && !is_replaced) {
-      Sql sql(db_.get(), "INSERT INTO for_database (incident, body) VALUES (?, ?) RETURNING number",
+      Sql sql(db(), "INSERT INTO for_database (incident, body) VALUES (?, ?) RETURNING number",
               replaces);
       if (sql.BindBlob(message).Next()) place = sql.Integer(0);
       status = sql.Run();
@@ -112,7 +112,7 @@ absl::Status HistorySpool::Append(const std::string& message, const std::string&
   }
   int64_t bytes = 0;
   {
-    const absl::MutexLock counts(&counts_mutex_);
+    const MutexLock counts(counts_mutex_);
     if (!is_replaced) ++waiting_.count;
     newest_ = std::max(newest_, place);
     bytes = waiting_.bytes += static_cast<int64_t>(message.size());
@@ -123,8 +123,8 @@ absl::Status HistorySpool::Append(const std::string& message, const std::string&
 }
 
 absl::Status HistorySpool::DropOldest() {
-  const absl::MutexLock lock(&mutex_);
-  Sql sql(db_.get(), "DELETE FROM for_database WHERE number IN (SELECT number FROM for_database ORDER BY "
+  const MutexLock lock(mutex_);
+  Sql sql(db(), "DELETE FROM for_database WHERE number IN (SELECT number FROM for_database ORDER BY "
                      "number LIMIT (SELECT count(*) / 10 + 1 FROM for_database))");
   const absl::Status status = sql.Run();
   if (!status.ok()) return status;
@@ -134,7 +134,7 @@ absl::Status HistorySpool::DropOldest() {
                   sql.changed());
   }
   is_full_ = true;
-  const absl::MutexLock counts(&counts_mutex_);
+  const MutexLock counts(counts_mutex_);
   waiting_.lost += sql.changed();
   return status;
 }
@@ -196,24 +196,24 @@ absl::Status HistorySpool::SaveSilence(const v1::Silence& silence) {
 }
 
 absl::StatusOr<std::vector<HistorySpool::Entry>> HistorySpool::Next(int most) const {
-  const absl::MutexLock whole(&spool_mutex_);
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock whole(spool_mutex_);
+  const MutexLock lock(mutex_);
   std::vector<Entry> entries;
-  Sql rows(db_.get(), "SELECT number, body FROM for_database ORDER BY number LIMIT ?", most);
+  Sql rows(db(), "SELECT number, body FROM for_database ORDER BY number LIMIT ?", most);
   while (rows.Next()) entries.push_back({rows.Integer(0), rows.Bytes(1)});
   if (!rows.status().ok()) return rows.status();
   return entries;
 }
 
 absl::Status HistorySpool::Remove(const std::vector<Entry>& entries) {
-  const absl::MutexLock whole(&spool_mutex_);
-  const absl::MutexLock lock(&mutex_);
-  SqlTransaction transaction(db_.get());
+  const MutexLock whole(spool_mutex_);
+  const MutexLock lock(mutex_);
+  SqlTransaction transaction(db());
   absl::Status status = transaction.begun();
   Waiting removed;
   for (const Entry& entry : entries) {
     if (!status.ok()) break;
-    Sql sql(db_.get(), "DELETE FROM for_database WHERE number = ? AND body = ?", entry.order);
+    Sql sql(db(), "DELETE FROM for_database WHERE number = ? AND body = ?", entry.order);
     status = sql.BindBlob(entry.write).Run();
     if (!status.ok() || sql.changed() == 0) continue;
     ++removed.count;
@@ -221,9 +221,9 @@ absl::Status HistorySpool::Remove(const std::vector<Entry>& entries) {
   }
   status = transaction.End(status);
   if (!status.ok()) return status;
-  Sql oldest(db_.get(), "SELECT min(number) FROM for_database");
+  Sql oldest(db(), "SELECT min(number) FROM for_database");
   const int64_t waits_from = oldest.Next() ? oldest.Integer(0) : 0;
-  const absl::MutexLock counts(&counts_mutex_);
+  const MutexLock counts(counts_mutex_);
   waiting_.count -= removed.count;
   waiting_.bytes -= removed.bytes;
   brought_ = waits_from == 0 ? newest_ : waits_from - 1;
@@ -231,26 +231,26 @@ absl::Status HistorySpool::Remove(const std::vector<Entry>& entries) {
 }
 
 HistorySpool::Waiting HistorySpool::waiting() const {
-  const absl::MutexLock lock(&counts_mutex_);
+  const MutexLock lock(counts_mutex_);
   return waiting_;
 }
 
 int64_t HistorySpool::NewestPlace() const {
-  const absl::MutexLock lock(&counts_mutex_);
+  const MutexLock lock(counts_mutex_);
   return newest_;
 }
 
 // Too much that waits loses its oldest part: then a place may go without having been brought.
 bool HistorySpool::HasBrought(int64_t place) const {
-  const absl::MutexLock lock(&counts_mutex_);
+  const MutexLock lock(counts_mutex_);
   return brought_ >= place || waiting_.count == 0;
 }
 
 absl::StatusOr<std::vector<v1::Incident>> HistorySpool::WaitingIncidents() const {
-  const absl::MutexLock whole(&spool_mutex_);
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock whole(spool_mutex_);
+  const MutexLock lock(mutex_);
   std::vector<v1::Incident> incidents;
-  Sql rows(db_.get(), "SELECT body FROM for_database WHERE incident != '' ORDER BY number DESC LIMIT ?",
+  Sql rows(db(), "SELECT body FROM for_database WHERE incident != '' ORDER BY number DESC LIMIT ?",
            kMostIncidentsShown);
   while (rows.Next()) {
     v1::HistoryWrite write;
@@ -261,17 +261,17 @@ absl::StatusOr<std::vector<v1::Incident>> HistorySpool::WaitingIncidents() const
 }
 
 absl::StatusOr<std::string> HistorySpool::KnownDatabase() const {
-  const absl::MutexLock lock(&mutex_);
-  Sql row(db_.get(), "SELECT value FROM meta WHERE name = 'database'");
+  const MutexLock lock(mutex_);
+  Sql row(db(), "SELECT value FROM meta WHERE name = 'database'");
   if (row.Next()) return row.Bytes(0);
   if (!row.status().ok()) return row.status();
   return "";
 }
 
 absl::Status HistorySpool::SetKnownDatabase(const std::string& name) {
-  const absl::MutexLock whole(&spool_mutex_);
-  const absl::MutexLock lock(&mutex_);
-  return Sql(db_.get(), "INSERT OR REPLACE INTO meta VALUES ('database', ?)", name).Run();
+  const MutexLock whole(spool_mutex_);
+  const MutexLock lock(mutex_);
+  return Sql(db(), "INSERT OR REPLACE INTO meta VALUES ('database', ?)", name).Run();
 }
 
 }  // namespace rollcall

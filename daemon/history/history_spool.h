@@ -16,10 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "daemon/history/sqlite_history.h"
 
 namespace rollcall::v1 {
@@ -98,8 +97,8 @@ class HistorySpool : public SqliteHistory {
   const SpoolLimits spool_limits_;
   std::optional<std::pair<JobId, int64_t>> fence_;  // of the writing thread
   // Held around a whole write. Locked before the mutex of the history.
-  mutable absl::Mutex spool_mutex_;
-  mutable absl::Mutex counts_mutex_;  // never held while something waits for the disk
+  mutable Mutex spool_mutex_;
+  mutable Mutex counts_mutex_;  // never held while something waits for the disk
   Waiting waiting_ ABSL_GUARDED_BY(counts_mutex_);
   int64_t newest_ ABSL_GUARDED_BY(counts_mutex_) = 0;
   int64_t brought_ ABSL_GUARDED_BY(counts_mutex_) = 0;  // all up to this place

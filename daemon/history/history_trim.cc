@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 #include "daemon/history/sql_history.h"
 #include "base/durations.h"
 
@@ -51,7 +52,7 @@ constexpr Share kShares[] = {
 absl::Status SqlHistory::KeepShares() {
   for (const Share& share : kShares) {
     const char* const key = share.key == nullptr ? dialect_.action_key : share.key;
-    Sql sql(db_.get(),
+    Sql sql(db(),
             absl::StrCat("DELETE FROM ", share.table, " WHERE (", key, ") IN (SELECT ", key,
                          " FROM (SELECT ", key, ", sum(", share.bytes, ") OVER (ORDER BY ", share.order,
                          " ROWS UNBOUNDED PRECEDING) AS kept FROM ", share.table,
@@ -68,9 +69,9 @@ absl::Status SqlHistory::KeepShares() {
 }
 
 absl::Status SqlHistory::Trim(int64_t now_ns) {
-  absl::Status status = InTransaction([&] { return TrimContinuation(now_ns); });
+  absl::Status status = InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return TrimContinuation(now_ns); });
   if (status.ok()) {
-    status = InTransaction([&] {
+    status = InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       const int64_t oldest_ns = OldestIncident();
       const absl::Status trimmed = TrimIncidents(now_ns);
       return trimmed.ok() ? TrimWeeks(oldest_ns) : trimmed;
@@ -78,41 +79,41 @@ absl::Status SqlHistory::Trim(int64_t now_ns) {
   }
   if (status.ok()) status = FillFacts(now_ns);
   if (status.ok()) status = CountWeeks(now_ns);
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return status.ok() ? Vacuum() : status;
 }
 
 absl::Status SqlHistory::TrimContinuation(int64_t now_ns) {
   absl::Status status =
-      Sql(db_.get(), "DELETE FROM job_hosts WHERE seen_ns < ?", now_ns - kKeepHostsNs).Run();
+      Sql(db(), "DELETE FROM job_hosts WHERE seen_ns < ?", now_ns - kKeepHostsNs).Run();
   if (status.ok()) {
-    status = Sql(db_.get(),
+    status = Sql(db(),
                  "DELETE FROM outbox WHERE incident NOT IN (SELECT id FROM incidents WHERE "
                  "closed_ns = 0) AND made_ns < CASE sent WHEN 1 THEN ? ELSE ? END",
                  now_ns - kKeepSentNs, now_ns - kKeepUnsentNs)
                  .Run();
   }
   if (status.ok()) {
-    status = Sql(db_.get(), "DELETE FROM outbox_receivers WHERE (incident, sequence) NOT IN (SELECT "
+    status = Sql(db(), "DELETE FROM outbox_receivers WHERE (incident, sequence) NOT IN (SELECT "
                       "incident, sequence FROM outbox WHERE sent = 0)")
                  .Run();
   }
   // The hosts of a living job are recorded again and again.
   if (status.ok()) {
-    status = Sql(db_.get(), "DELETE FROM job_attempts WHERE seen_ns < ? AND (tenant, job, attempt) NOT "
+    status = Sql(db(), "DELETE FROM job_attempts WHERE seen_ns < ? AND (tenant, job, attempt) NOT "
                       "IN (SELECT tenant, job, attempt FROM job_hosts)",
                  now_ns - kKeepHostsNs)
                  .Run();
   }
   if (status.ok()) {
-    status = Sql(db_.get(), "DELETE FROM actions WHERE at_ns < ?", now_ns - kKeepActionsNs).Run();
+    status = Sql(db(), "DELETE FROM actions WHERE at_ns < ?", now_ns - kKeepActionsNs).Run();
   }
   if (status.ok()) {
-    status = Sql(db_.get(), "DELETE FROM silences WHERE until_ns < ?", now_ns - kKeepSilencesNs).Run();
+    status = Sql(db(), "DELETE FROM silences WHERE until_ns < ?", now_ns - kKeepSilencesNs).Run();
   }
   if (status.ok()) status = KeepShares();
   if (status.ok()) {
-    status = Sql(db_.get(), "DELETE FROM attempt_members WHERE (tenant, job, attempt) NOT IN (SELECT "
+    status = Sql(db(), "DELETE FROM attempt_members WHERE (tenant, job, attempt) NOT IN (SELECT "
                       "tenant, job, attempt FROM job_attempts)")
                  .Run();
   }

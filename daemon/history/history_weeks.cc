@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 #include "daemon/history/history_week.h"
 #include "daemon/history/sql_history.h"
 #include "base/durations.h"
@@ -103,7 +104,7 @@ absl::Status SqlHistory::SaveFacts(const IncidentRow& row) {
                     int64_t{row.facts.is_certain}, row.facts.lost_rank_ms});
   }
   const absl::Status status = InsertRows(
-      db_.get(), "INSERT INTO incident_facts (kind, opened_ns, value, incident, tenant, cause, certain, "
+      db(), "INSERT INTO incident_facts (kind, opened_ns, value, incident, tenant, cause, certain, "
                  "lost_rank_ms)", rows, "");
   return status.ok() ? UncountWeek(row.opened_ns) : status;
 }
@@ -111,7 +112,7 @@ absl::Status SqlHistory::SaveFacts(const IncidentRow& row) {
 absl::Status SqlHistory::UncountWeek(int64_t opened_ns) {
   absl::Status status = LockWeeks(Others::kMaySave);
   if (status.ok()) {
-    status = Sql(db_.get(), "UPDATE counted_weeks SET mark = 0 WHERE week = ? AND mark != 0",
+    status = Sql(db(), "UPDATE counted_weeks SET mark = 0 WHERE week = ? AND mark != 0",
                  WeekOf(opened_ns))
                  .Run();
   }
@@ -119,29 +120,29 @@ absl::Status SqlHistory::UncountWeek(int64_t opened_ns) {
 }
 
 absl::Status SqlHistory::CountWeek(int64_t week, int64_t mark) {
-  absl::Status status = InTransaction([&] {
+  absl::Status status = InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     // Waits for those who are saving incidents of the week, and have seen no mark.
     const absl::Status locked = LockWeeks(Others::kWait);
     if (!locked.ok()) return locked;
-    return Sql(db_.get(), "INSERT INTO counted_weeks (week, mark) VALUES (?, ?) ON CONFLICT (week) DO UPDATE "
+    return Sql(db(), "INSERT INTO counted_weeks (week, mark) VALUES (?, ?) ON CONFLICT (week) DO UPDATE "
                     "SET mark = excluded.mark", week, mark)
         .Run();
   });
   absl::StatusOr<std::vector<std::string>> kinds;
   if (status.ok()) {
-    const absl::MutexLock lock(&mutex_);
-    kinds = KindsIn(db_.get(), week);
+    const MutexLock lock(mutex_);
+    kinds = KindsIn(db(), week);
     status = kinds.status();
   }
   for (size_t i = 0; status.ok() && i < kinds->size(); ++i) {
-    status = InTransaction([&] {
+    status = InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       const absl::Status locked = LockTables();
-      return locked.ok() ? CountKind(db_.get(), week, (*kinds)[i]) : locked;
+      return locked.ok() ? CountKind(db(), week, (*kinds)[i]) : locked;
     });
   }
   if (!status.ok()) return status;
-  return InTransaction([&] {
-    return Sql(db_.get(), "UPDATE counted_weeks SET mark = 1 WHERE week = ? AND mark = ?", week, mark).Run();
+  return InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return Sql(db(), "UPDATE counted_weeks SET mark = 1 WHERE week = ? AND mark = ?", week, mark).Run();
   });
 }
 
@@ -151,13 +152,13 @@ absl::Status SqlHistory::CountWeeks(int64_t now_ns) {
   for (int counted = 0; counted < kMostWeeksAtOnce;) {
     bool is_counted = false;
     {
-      const absl::MutexLock lock(&mutex_);
+      const MutexLock lock(mutex_);
       const auto first =
-          FirstFrom(db_.get(), week == std::numeric_limits<int64_t>::min() ? week : BeginOfWeek(week));
+          FirstFrom(db(), week == std::numeric_limits<int64_t>::min() ? week : BeginOfWeek(week));
       if (!first.ok()) return first.status();
       week = WeekOf(*first);
       if (*first == kEver || week >= end) return absl::OkStatus();
-      Sql row(db_.get(), "SELECT 1 FROM counted_weeks WHERE week = ? AND mark = 1", week);
+      Sql row(db(), "SELECT 1 FROM counted_weeks WHERE week = ? AND mark = 1", week);
       is_counted = row.Next();
       if (!row.status().ok()) return row.status();
     }
@@ -179,27 +180,27 @@ absl::Status SqlHistory::TrimWeeks(int64_t before_ns) {
   absl::Status status;
   for (const char* table : {"week_counts", "counted_weeks"}) {
     if (!status.ok()) break;
-    status = Sql(db_.get(), absl::StrCat("DELETE FROM ", table, " WHERE week < ?"), oldest).Run();
+    status = Sql(db(), absl::StrCat("DELETE FROM ", table, " WHERE week < ?"), oldest).Run();
   }
   return status.ok() ? UncountWeek(oldest_ns) : status;
 }
 
 int64_t SqlHistory::OldestIncident() const {
-  Sql row(db_.get(), "SELECT opened_ns FROM incidents ORDER BY opened_ns LIMIT 1");
+  Sql row(db(), "SELECT opened_ns FROM incidents ORDER BY opened_ns LIMIT 1");
   return row.Next() ? row.Integer(0) : kEver;
 }
 
 absl::Status SqlHistory::FillWindow(int64_t floor_ns, int64_t* below_ns) {
   int64_t from_ns = 0;
   {
-    Sql row(db_.get(), "SELECT min(opened_ns), count(*) FROM (SELECT opened_ns FROM incidents WHERE "
+    Sql row(db(), "SELECT min(opened_ns), count(*) FROM (SELECT opened_ns FROM incidents WHERE "
                        "opened_ns < ? AND opened_ns >= ? ORDER BY opened_ns DESC LIMIT ?) AS w",
             *below_ns, floor_ns, kWindow);
     if (!row.Next()) return row.status();
     from_ns = row.Integer(1) == 0 ? kFilled : row.Integer(0);
   }
   if (from_ns != kFilled) {
-    const auto lacking = LackingFacts(db_.get(), from_ns, *below_ns);
+    const auto lacking = LackingFacts(db(), from_ns, *below_ns);
     if (!lacking.ok()) return lacking.status();
     for (const v1::Incident& incident : *lacking) {
       const absl::Status status = ReplaceFacts(ToRow(incident));
@@ -215,18 +216,18 @@ absl::Status SqlHistory::FillWindow(int64_t floor_ns, int64_t* below_ns) {
 absl::Status SqlHistory::FillFacts(int64_t now_ns) {
   int64_t below_ns = 0;
   {
-    const absl::MutexLock lock(&mutex_);
-    below_ns = ReadInteger(db_.get(), "SELECT below_ns FROM facts_filled");
+    const MutexLock lock(mutex_);
+    below_ns = ReadInteger(db(), "SELECT below_ns FROM facts_filled");
   }
   const bool is_again = below_ns == kFilled;
   if (is_again && has_looked_again_) return absl::OkStatus();
   if (is_again) below_ns = kEver;
   const int64_t floor_ns = is_again ? now_ns - kLookAgainNs : std::numeric_limits<int64_t>::min();
   for (int i = 0; i < kMostWindowsAtOnce && below_ns != kFilled; ++i) {
-    const absl::Status status = InTransaction([&] {
+    const absl::Status status = InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       const absl::Status filled = FillWindow(floor_ns, &below_ns);
       if (!filled.ok() || is_again) return filled;
-      return Sql(db_.get(), "UPDATE facts_filled SET below_ns = ?", below_ns).Run();
+      return Sql(db(), "UPDATE facts_filled SET below_ns = ?", below_ns).Run();
     });
     if (!status.ok()) return status;
   }

@@ -61,19 +61,19 @@ absl::StatusOr<std::unique_ptr<PostgresHistory>> PostgresHistory::Open(const Pos
 }
 
 absl::Status PostgresHistory::Ping() {
-  const absl::MutexLock lock(&mutex_);
-  return Sql(db_.get(), "SELECT 1").Run();
+  const MutexLock lock(mutex_);
+  return Sql(db(), "SELECT 1").Run();
 }
 
 absl::Status PostgresHistory::Begin() {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   checked_.clear();
-  together_ = std::make_unique<SqlTransaction>(db_.get());
+  together_ = std::make_unique<SqlTransaction>(db());
   return together_->begun();
 }
 
 absl::Status PostgresHistory::End(const absl::Status& status) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const absl::Status ended = together_->End(status);
   together_.reset();
   checked_.clear();
@@ -84,7 +84,7 @@ absl::Status PostgresHistory::End(const absl::Status& status) {
 
 absl::Status PostgresHistory::CheckOwner(const JobId& job, int64_t token) {
   if (checked_.count({job, token}) > 0) return absl::OkStatus();
-  Sql row(db_.get(),
+  Sql row(db(),
           "SELECT coalesce(o.daemon, ''), o.token, CASE WHEN ? = '' OR o.incarnation = ? THEN 0 WHEN "
           "(SELECT s.number FROM daemon_starts AS s WHERE s.incarnation = o.incarnation) > (SELECT s.number "
           "FROM daemon_starts AS s WHERE s.incarnation = ?) THEN 1 ELSE 0 END FROM owners AS o WHERE "
@@ -110,13 +110,13 @@ absl::Status PostgresHistory::Fenced(const JobId& job, int64_t token,
   std::unique_ptr<SqlTransaction> transaction;
   absl::Status status;
   {
-    const absl::MutexLock lock(&mutex_);
-    transaction = std::make_unique<SqlTransaction>(db_.get());
+    const MutexLock lock(mutex_);
+    transaction = std::make_unique<SqlTransaction>(db());
     status = transaction->begun();
     if (status.ok()) status = CheckOwner(job, token);
   }
   if (status.ok()) status = write();
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   status = transaction->End(status);
   if (!status.ok() && together_ == nullptr) known_.clear();
   return status;
@@ -125,13 +125,13 @@ absl::Status PostgresHistory::Fenced(const JobId& job, int64_t token,
 absl::Status PostgresHistory::Ensure(const std::string& table, int64_t wall_ns) {
   const std::pair<std::string, int64_t> partition = {table, WeekOf(wall_ns)};
   if (known_.count(partition) > 0) return absl::OkStatus();
-  const absl::Status status = EnsurePartition(db_.get(), table, partition.second);
+  const absl::Status status = EnsurePartition(db(), table, partition.second);
   if (status.ok()) known_.insert(partition);
   return status;
 }
 
 absl::Status PostgresHistory::SaveIncident(const IncidentRow& row) {
-  SqlDatabase* const db = db_.get();
+  SqlDatabase* const db = this->db();
   absl::Status status;
   for (const char* table : kOfIncidents) {
     if (status.ok()) status = Ensure(table, row.opened_ns);
@@ -178,17 +178,17 @@ absl::Status PostgresHistory::SaveIncident(const IncidentRow& row) {
 absl::Status PostgresHistory::ReplaceFacts(const IncidentRow& row) {
   absl::Status status = Ensure("incident_facts", row.opened_ns);
   if (status.ok()) {
-    status = Sql(db_.get(), "DELETE FROM incident_facts WHERE opened_ns = ? AND incident = ?",
+    status = Sql(db(), "DELETE FROM incident_facts WHERE opened_ns = ? AND incident = ?",
                  row.opened_ns, row.id)
                  .Run();
   }
   return status.ok() ? SaveFacts(row) : status;
 }
 
-absl::Status PostgresHistory::LockTables() { return rollcall::LockTables(db_.get()); }
+absl::Status PostgresHistory::LockTables() { return rollcall::LockTables(db()); }
 
 absl::Status PostgresHistory::LockWeeks(Others others) {
-  return Sql(db_.get(),
+  return Sql(db(),
              absl::StrCat("SELECT pg_advisory_xact_lock", others == Others::kMaySave ? "_shared" : "",
                           "(hashtext('rollcall weeks'), hashtext(current_schema()))"))
       .Run();
@@ -198,7 +198,7 @@ absl::Status PostgresHistory::InsertAction(const ActionRow& action) {
   const absl::Status status = Ensure("actions", action.at_ns);
   if (!status.ok()) return status;
   const absl::Status saved =
-      Sql(db_.get(),
+      Sql(db(),
           "INSERT INTO actions (at_ns, content, who, action, object, peer, daemon) VALUES (?, md5(? || "
           "chr(10) || ? || chr(10) || ? || chr(10) || ?), ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
           action.at_ns, action.who, action.action, action.object, action.peer, action.who, action.action,
@@ -215,12 +215,12 @@ absl::Status PostgresHistory::DropOld(int64_t now_ns) {
   const int64_t oldest_incident = WeekOf(now_ns - limits_.keep_ns);
   const int64_t oldest_action = WeekOf(now_ns - kKeepActionRowsNs);
   for (const char* table : {"incidents", "culprits", "incident_facts", "actions"}) {
-    const auto partitions = ListPartitions(db_.get(), table);
+    const auto partitions = ListPartitions(db(), table);
     if (!partitions.ok()) return partitions.status();
     const int64_t oldest = std::string(table) == "actions" ? oldest_action : oldest_incident;
     for (const Partition& partition : *partitions) {
       if (partition.week >= oldest) break;
-      const absl::Status status = DropPartition(db_.get(), table, partition.week);
+      const absl::Status status = DropPartition(db(), table, partition.week);
       if (!status.ok()) return status;
     }
   }
@@ -233,7 +233,7 @@ absl::StatusOr<int64_t> PostgresHistory::DropExcess(int64_t now_ns) {
   std::map<int64_t, int64_t> bytes;  // by week
   int64_t all = 0;
   for (const char* table : kOfIncidents) {
-    const auto partitions = ListPartitions(db_.get(), table);
+    const auto partitions = ListPartitions(db(), table);
     if (!partitions.ok()) return partitions.status();
     for (const Partition& partition : *partitions) {
       bytes[partition.week] += partition.bytes;
@@ -246,7 +246,7 @@ absl::StatusOr<int64_t> PostgresHistory::DropExcess(int64_t now_ns) {
     spdlog::warn("the history drops the incidents of a week, because it is larger than --history-size: {}",
                  PartitionName("incidents", week));
     for (const char* table : kOfIncidents) {
-      const absl::Status status = DropPartition(db_.get(), table, week);
+      const absl::Status status = DropPartition(db(), table, week);
       if (!status.ok()) return status;
     }
     all -= size;
@@ -257,7 +257,7 @@ absl::StatusOr<int64_t> PostgresHistory::DropExcess(int64_t now_ns) {
 // Of the last week the newest rows stay. The server gives no room back for deleted ones, and uses it
 // again: so their own bytes count.
 absl::Status PostgresHistory::DeleteExcess() {
-  SqlDatabase* const db = db_.get();
+  SqlDatabase* const db = this->db();
   Sql sql(db,
           absl::StrCat("DELETE FROM incidents WHERE (id, opened_ns) IN (SELECT id, opened_ns FROM (SELECT "
                        "id, opened_ns, sum(", kBytesOfIncident, ") OVER (ORDER BY opened_ns DESC, id ROWS "
@@ -284,7 +284,7 @@ absl::Status PostgresHistory::TrimIncidents(int64_t now_ns) {
     status = left.ok() && *left > limits_.keep_bytes ? DeleteExcess() : left.status();
   }
   if (status.ok()) {
-    status = Sql(db_.get(), "DELETE FROM job_numbers WHERE opened_ns < ?", now_ns - limits_.keep_ns).Run();
+    status = Sql(db(), "DELETE FROM job_numbers WHERE opened_ns < ?", now_ns - limits_.keep_ns).Run();
   }
   // In time, so that no incident waits for it.
   for (const char* table : {"incidents", "culprits", "incident_facts", "actions"}) {

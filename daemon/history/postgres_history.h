@@ -18,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "daemon/history/postgres_options.h"
 #include "daemon/history/sql_history.h"
 
@@ -44,22 +45,23 @@ class PostgresHistory : public SqlHistory {
                       const std::function<absl::Status()>& write) override;
 
  protected:
-  absl::Status SaveIncident(const IncidentRow& row) override;
-  absl::Status InsertAction(const ActionRow& action) override;
-  absl::Status ReplaceFacts(const IncidentRow& row) override;
-  absl::Status LockTables() override;
-  absl::Status LockWeeks(Others others) override;
-  absl::Status TrimIncidents(int64_t now_ns) override;
-  absl::Status Vacuum() override;
+  absl::Status SaveIncident(const IncidentRow& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
+  absl::Status InsertAction(const ActionRow& action) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
+  absl::Status ReplaceFacts(const IncidentRow& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
+  absl::Status LockTables() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
+  absl::Status LockWeeks(Others others) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
+  absl::Status TrimIncidents(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
+  absl::Status Vacuum() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
 
  private:
   PostgresHistory(std::unique_ptr<SqlDatabase> db, const HistoryLimits& limits,
                   const PostgresOptions& options);
   absl::Status CheckOwner(const JobId& job, int64_t token) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Ensure(const std::string& table, int64_t wall_ns);
-  absl::Status DropOld(int64_t now_ns);
-  absl::StatusOr<int64_t> DropExcess(int64_t now_ns);
-  absl::Status DeleteExcess();
+  absl::Status Ensure(const std::string& table, int64_t wall_ns)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status DropOld(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<int64_t> DropExcess(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status DeleteExcess() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string incarnation_;
   std::unique_ptr<SqlTransaction> together_ ABSL_GUARDED_BY(mutex_);

@@ -21,7 +21,8 @@ absl::Status HasEnded() { return absl::UnavailableError("the history cannot be r
 QuestionDesk::Answer QuestionDesk::Ask(const v1::CountIncidentsRequest& request,
                                        std::chrono::nanoseconds patience) {
   std::string key = request.SerializeAsString();
-  std::unique_lock<std::mutex> lock(mutex_);
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  const MutexLock lock(mutex_);
   if (has_ended_) return HasEnded();
   const int64_t now_ns = now_ns_();
   DropOld(now_ns);
@@ -35,14 +36,15 @@ QuestionDesk::Answer QuestionDesk::Ask(const v1::CountIncidentsRequest& request,
     added->request = request;
     at = known_.emplace(std::move(key), added).first;
     open_.push_back(std::move(added));
-    wake_.notify_one();
+    wake_.NotifyOne();
   }
   const QuestionPtr question = at->second;
   question->asked_ns = now_ns;
   if (question->answer.has_value()) return Give(at);
   if (!question->is_put_off) {
     ++question->callers;
-    answered_.wait_for(lock, patience, [&] { return question->answer.has_value() || has_ended_; });
+    while (!question->answer.has_value() && !has_ended_ && answered_.WaitUntil(mutex_, deadline)) {
+    }
     --question->callers;
     if (question->answer.has_value()) return *question->answer;
     if (has_ended_) return HasEnded();
@@ -51,7 +53,6 @@ QuestionDesk::Answer QuestionDesk::Ask(const v1::CountIncidentsRequest& request,
   return absl::AbortedError("the history still works on this question; ask again for its answer");
 }
 
-// Requires the mutex.
 void QuestionDesk::DropOld(int64_t now_ns) {
   for (auto at = known_.begin(); at != known_.end();) {
     const Question& question = *at->second;
@@ -60,14 +61,14 @@ void QuestionDesk::DropOld(int64_t now_ns) {
   }
 }
 
-// Requires the mutex. Of an error, or an answer that lacks something, the next caller wants a better one.
+// Of an error, or an answer that lacks something, the next caller wants a better one.
 QuestionDesk::Answer QuestionDesk::Give(Known::iterator at) {
   Answer answer = *at->second->answer;
   if (!answer.ok() || !answer->note().empty()) known_.erase(at);
   return answer;
 }
 
-// Requires the mutex. Only a caller that was told so asks again; for others the next question may have
+// Only a caller that was told so asks again; for others the next question may have
 // another answer.
 void QuestionDesk::KeepIfWanted(const QuestionPtr& question) {
   question->answered_ns = now_ns_();
@@ -75,9 +76,9 @@ void QuestionDesk::KeepIfWanted(const QuestionPtr& question) {
 }
 
 void QuestionDesk::Run(const Work& work) {
-  std::unique_lock<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    wake_.wait(lock, [this] { return has_ended_ || !open_.empty(); });
+    while (!has_ended_ && open_.empty()) wake_.Wait(mutex_);
     if (has_ended_) return;
     const QuestionPtr question = open_.front();
     open_.pop_front();
@@ -85,20 +86,20 @@ void QuestionDesk::Run(const Work& work) {
       known_.erase(question->request.SerializeAsString());
       continue;
     }
-    lock.unlock();
+    lock.Unlock();
     Answer answer = work(question->request);
-    lock.lock();
+    lock.Lock();
     question->answer = std::move(answer);
     KeepIfWanted(question);
-    answered_.notify_all();
+    answered_.NotifyAll();
   }
 }
 
 void QuestionDesk::End() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   has_ended_ = true;
-  wake_.notify_all();
-  answered_.notify_all();
+  wake_.NotifyAll();
+  answered_.NotifyAll();
 }
 
 }  // namespace rollcall

@@ -6,17 +6,16 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "base/steady_clock.h"
 #include "rollcall/v1/query.pb.h"
 
@@ -52,16 +51,16 @@ class QuestionDesk {
   using QuestionPtr = std::shared_ptr<Question>;
   using Known = std::map<std::string, QuestionPtr>;
 
-  void DropOld(int64_t now_ns);
-  Answer Give(Known::iterator at);
-  void KeepIfWanted(const QuestionPtr& question);
+  void DropOld(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Answer Give(Known::iterator at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void KeepIfWanted(const QuestionPtr& question) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::function<int64_t()> now_ns_;
-  std::mutex mutex_;  // guards all below
-  std::condition_variable wake_, answered_;
-  Known known_;                   // by the bytes of the request
-  std::deque<QuestionPtr> open_;  // none has begun
-  bool has_ended_ = false;
+  Mutex mutex_;
+  Condition wake_, answered_;
+  Known known_ ABSL_GUARDED_BY(mutex_);  // by the bytes of the request
+  std::deque<QuestionPtr> open_ ABSL_GUARDED_BY(mutex_);  // none has begun
+  bool has_ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace rollcall

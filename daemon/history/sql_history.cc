@@ -75,13 +75,13 @@ SqlHistory::SqlHistory(std::unique_ptr<SqlDatabase> db, const HistoryDialect& di
     : dialect_(dialect), limits_(limits), daemon_(std::move(daemon)), db_(std::move(db)) {}
 
 bool SqlHistory::IsInPlace() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return db_->is_connected();
 }
 
 absl::Status SqlHistory::Save(const v1::Incident& incident) {
   const IncidentRow row = ToRow(incident);
-  return InTransaction([&] { return SaveIncident(row); });
+  return InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return SaveIncident(row); });
 }
 
 absl::Status SqlHistory::AddRepeated(const v1::ListIncidentsRequest& request,
@@ -89,7 +89,7 @@ absl::Status SqlHistory::AddRepeated(const v1::ListIncidentsRequest& request,
   const HistoryFilter filter(dialect_, request);
   const std::string chosen =
       absl::StrCat("SELECT ", dialect_.incident_key, " FROM incidents", filter.Where());
-  Sql hosts(db_.get(),
+  Sql hosts(db(),
             absl::StrCat("SELECT host, count(DISTINCT incident) AS n FROM culprits WHERE host != '' AND (",
                          dialect_.culprit_key, ") IN (", chosen,
                          ") GROUP BY host HAVING count(DISTINCT incident) > 1 ORDER BY n DESC, host "
@@ -103,7 +103,7 @@ absl::Status SqlHistory::AddRepeated(const v1::ListIncidentsRequest& request,
     repeated->set_incidents(static_cast<int32_t>(hosts.Integer(1)));
   }
   if (!hosts.status().ok()) return hosts.status();
-  Sql ranks(db_.get(),
+  Sql ranks(db(),
             absl::StrCat("SELECT job, rank, count(DISTINCT culprits.incident) AS n, ",
                          dialect_.joined_tenant, " AS t FROM culprits JOIN incidents ON (",
                          dialect_.incident_key, ") = (", dialect_.joined_culprit_key, ")",
@@ -129,14 +129,14 @@ absl::StatusOr<v1::ListIncidentsResponse> SqlHistory::ListWithout(
   HistoryFilter filter(dialect_, request);
   filter.Without(ids);
   v1::ListIncidentsResponse response;
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   if (!request.rows_only()) {
-    Sql count(db_.get(), "SELECT count(*) FROM incidents" + filter.Where());
+    Sql count(db(), "SELECT count(*) FROM incidents" + filter.Where());
     filter.BindTo(&count);
     if (count.Next()) response.set_total(static_cast<int32_t>(count.Integer(0)));
     if (!count.status().ok()) return count.status();
   }
-  Sql rows(db_.get(), absl::StrCat("SELECT summary, state, ",
+  Sql rows(db(), absl::StrCat("SELECT summary, state, ",
                                    request.with_stacks() ? "stacks" : "''", " FROM incidents",
                                    filter.Where(), " ORDER BY opened_ns DESC, id LIMIT ? OFFSET ?"));
   filter.BindTo(&rows);
@@ -155,8 +155,8 @@ absl::StatusOr<v1::ListIncidentsResponse> SqlHistory::ListWithout(
 }
 
 absl::StatusOr<v1::Incident> SqlHistory::Get(const std::string& id) const {
-  const absl::MutexLock lock(&mutex_);
-  Sql row(db_.get(),
+  const MutexLock lock(mutex_);
+  Sql row(db(),
           "SELECT summary, stacks, state FROM incidents WHERE id = ? ORDER BY opened_ns DESC LIMIT 1",
           id);
   if (!row.Next()) {
@@ -173,8 +173,8 @@ absl::StatusOr<v1::Incident> SqlHistory::Get(const std::string& id) const {
 
 absl::StatusOr<std::map<JobId, int>> SqlHistory::LastNumbers() const {
   std::map<JobId, int> numbers;
-  const absl::MutexLock lock(&mutex_);
-  Sql rows(db_.get(), dialect_.numbers);
+  const MutexLock lock(mutex_);
+  Sql rows(db(), dialect_.numbers);
   while (rows.Next()) {
     const std::string tenant = rows.Bytes(0);
     int& number = numbers[{tenant.empty() ? kDefaultTenant : tenant, rows.Bytes(1)}];

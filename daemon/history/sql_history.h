@@ -11,8 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "daemon/history/history.h"
 #include "daemon/history/history_dialect.h"
 #include "daemon/history/incident_facts.h"
@@ -68,36 +67,37 @@ class SqlHistory : public History {
   SqlHistory(std::unique_ptr<SqlDatabase> db, const HistoryDialect& dialect,
              const HistoryLimits& limits, std::string daemon);
 
-  // These run inside a transaction, with the mutex.
-  virtual absl::Status SaveIncident(const IncidentRow& row) = 0;
-  virtual absl::Status InsertAction(const ActionRow& action) = 0;
+  // These run inside a transaction.
+  virtual absl::Status SaveIncident(const IncidentRow& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
+  virtual absl::Status InsertAction(const ActionRow& action) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   // Deletes the incidents that are too old, or too many.
-  virtual absl::Status TrimIncidents(int64_t now_ns) = 0;
+  virtual absl::Status TrimIncidents(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   // After a trim, outside of a transaction.
-  virtual absl::Status Vacuum() = 0;
+  virtual absl::Status Vacuum() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   // Replaces the facts of a stored incident.
-  virtual absl::Status ReplaceFacts(const IncidentRow& row) = 0;
+  virtual absl::Status ReplaceFacts(const IncidentRow& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   // These wait for other daemons until the end of the transaction: until none changes tables; until none
   // counts weeks, or none saves incidents either.
-  virtual absl::Status LockTables() = 0;
+  virtual absl::Status LockTables() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   enum class Others : uint8_t { kMaySave, kWait };
-  virtual absl::Status LockWeeks(Others others) = 0;
+  virtual absl::Status LockWeeks(Others others) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
 
   // For ReplaceFacts(): the incident has none now.
-  absl::Status SaveFacts(const IncidentRow& row);
+  absl::Status SaveFacts(const IncidentRow& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const HistoryDialect& dialect_;
   const HistoryLimits limits_;
   const std::string daemon_;
-  mutable absl::Mutex mutex_;
-  const std::unique_ptr<SqlDatabase> db_ ABSL_PT_GUARDED_BY(mutex_);
+  mutable Mutex mutex_;
+
+  SqlDatabase* db() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return db_.get(); }
 
  private:
   // Runs all of `write` or nothing.
   template <typename Write>
   absl::Status InTransaction(const Write& write) {
-    const absl::MutexLock lock(&mutex_);
-    SqlTransaction transaction(db_.get());
+    const MutexLock lock(mutex_);
+    SqlTransaction transaction(db());
     return transaction.End(transaction.begun().ok() ? write() : transaction.begun());
   }
 
@@ -109,27 +109,40 @@ class SqlHistory : public History {
   }
 
   absl::Status AddRepeated(const v1::ListIncidentsRequest& request,
-                           v1::ListIncidentsResponse* response) const;
-  absl::Status LoadFor(const Scope& scope, Continuation* continuation) const;
-  absl::Status LoadOpen(const Scope& scope, std::vector<v1::Incident>* open) const;
-  absl::Status LoadClosed(const Scope& scope, std::vector<v1::Incident>* closed) const;
-  absl::Status LoadReceivers(std::vector<AlertRow>* alerts) const;
-  absl::Status LoadAlerts(const Scope& scope, Continuation* continuation) const;
-  absl::Status LoadHosts(const Scope& scope, std::map<JobKey, std::set<std::string>>* hosts) const;
-  absl::Status LoadAttempts(const Scope& scope, std::map<JobKey, AttemptFacts>* attempts) const;
-  absl::Status LoadSilences(std::vector<v1::Silence>* silences) const;
-  absl::Status SaveAttempt(const JobKey& job, const AttemptFacts& facts, int64_t seen_ns);
-  absl::Status DeleteJob(const char* table, const JobKey& job);
-  absl::Status TrimContinuation(int64_t now_ns);
-  absl::Status KeepShares();
-  absl::Status UncountWeek(int64_t opened_ns);
+                           v1::ListIncidentsResponse* response) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status LoadFor(const Scope& scope, Continuation* continuation) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status LoadOpen(const Scope& scope, std::vector<v1::Incident>* open) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status LoadClosed(const Scope& scope, std::vector<v1::Incident>* closed) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status LoadReceivers(std::vector<AlertRow>* alerts) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status LoadAlerts(const Scope& scope, Continuation* continuation) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status LoadHosts(const Scope& scope, std::map<JobKey, std::set<std::string>>* hosts) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status LoadAttempts(const Scope& scope, std::map<JobKey, AttemptFacts>* attempts) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status LoadSilences(std::vector<v1::Silence>* silences) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status SaveAttempt(const JobKey& job, const AttemptFacts& facts, int64_t seen_ns)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status DeleteJob(const char* table, const JobKey& job)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status TrimContinuation(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status KeepShares() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status UncountWeek(int64_t opened_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CountWeek(int64_t week, int64_t mark);
   absl::Status CountWeeks(int64_t now_ns);
-  absl::Status TrimWeeks(int64_t before_ns);
-  int64_t OldestIncident() const;
-  absl::Status FillWindow(int64_t floor_ns, int64_t* below_ns);
+  absl::Status TrimWeeks(int64_t before_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int64_t OldestIncident() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status FillWindow(int64_t floor_ns, int64_t* below_ns)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status FillFacts(int64_t now_ns);
 
+  const std::unique_ptr<SqlDatabase> db_ ABSL_PT_GUARDED_BY(mutex_);
   bool has_looked_again_ = false;  // for incidents without facts, since this object began
 };
 

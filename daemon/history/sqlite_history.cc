@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/mutex.h"
 #include "daemon/history/incident_groups.h"
 #include "daemon/history/sqlite_database.h"
 #include "proto/whole_numbers.h"
@@ -181,13 +182,12 @@ bool SqliteHistory::IsInPlace() const { return path_.empty() || FileAt(path_) ==
 absl::StatusOr<std::unique_ptr<SqliteHistory>> SqliteHistory::OpenToRead(const std::string& path) {
   sqlite3* db = nullptr;
   const int opened = sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READWRITE, nullptr);
-  std::unique_ptr<SqliteHistory> history(
-      new SqliteHistory(std::make_unique<SqliteDatabase>(db), path, {}));
+  auto database = std::make_unique<SqliteDatabase>(db);
   if (opened != SQLITE_OK) return absl::UnavailableError(sqlite3_errstr(opened));
   sqlite3_busy_timeout(db, kReaderBusyMs);
-  const absl::Status status = Execute(history->db_.get(), "PRAGMA query_only = 1");
+  const absl::Status status = Execute(database.get(), "PRAGMA query_only = 1");
   if (!status.ok()) return status;
-  return history;
+  return std::unique_ptr<SqliteHistory>(new SqliteHistory(std::move(database), path, {}));
 }
 
 absl::StatusOr<std::unique_ptr<SqliteHistory>> SqliteHistory::Open(const std::string& path,
@@ -219,8 +219,8 @@ absl::StatusOr<std::unique_ptr<SqliteHistory>> SqliteHistory::OpenAs(const std::
 }
 
 absl::Status SqliteHistory::Prepare() {
-  const absl::MutexLock lock(&mutex_);
-  SqlDatabase* const db = db_.get();
+  const MutexLock lock(mutex_);
+  SqlDatabase* const db = this->db();
   if (ReadInteger(db, "PRAGMA user_version") > kCompatibleWith) {
     return absl::UnavailableError("it was written by a later release of Rollcall");
   }
@@ -235,12 +235,12 @@ absl::Status SqliteHistory::Prepare() {
 absl::Status SqliteHistory::CreateTables() {
   absl::Status status;
   for (const char* table : kTables) {
-    if (status.ok()) status = Execute(db_.get(), table);
+    if (status.ok()) status = Execute(db(), table);
   }
-  if (status.ok()) status = Execute(db_.get(), absl::StrCat("PRAGMA user_version = ", kCompatibleWith));
+  if (status.ok()) status = Execute(db(), absl::StrCat("PRAGMA user_version = ", kCompatibleWith));
   // Keeps the number of a later layout.
   if (status.ok()) {
-    status = Execute(db_.get(), absl::StrCat("INSERT INTO meta VALUES ('layout', ", kLayout,
+    status = Execute(db(), absl::StrCat("INSERT INTO meta VALUES ('layout', ", kLayout,
                                        ") ON CONFLICT (name) DO UPDATE SET value = max(value, ",
                                        kLayout, ")"));
   }
@@ -248,7 +248,7 @@ absl::Status SqliteHistory::CreateTables() {
 }
 
 absl::Status SqliteHistory::SaveIncident(const IncidentRow& row) {
-  SqlDatabase* const db = db_.get();
+  SqlDatabase* const db = this->db();
   absl::Status status =
       Sql(db, "INSERT OR REPLACE INTO incidents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row.id, row.job,
           row.number, row.cause, row.state, row.opened_ns, row.closed_ns)
@@ -271,7 +271,7 @@ absl::Status SqliteHistory::SaveIncident(const IncidentRow& row) {
 
 absl::Status SqliteHistory::ReplaceFacts(const IncidentRow& row) {
   const absl::Status status =
-      Sql(db_.get(), "DELETE FROM incident_facts WHERE incident = ?", row.id).Run();
+      Sql(db(), "DELETE FROM incident_facts WHERE incident = ?", row.id).Run();
   return status.ok() ? SaveFacts(row) : status;
 }
 
@@ -280,7 +280,7 @@ absl::Status SqliteHistory::LockTables() { return absl::OkStatus(); }
 absl::Status SqliteHistory::LockWeeks(Others /*others*/) { return absl::OkStatus(); }
 
 absl::Status SqliteHistory::InsertAction(const ActionRow& action) {
-  return Sql(db_.get(), "INSERT INTO actions VALUES (?, ?, ?, ?, ?)", action.at_ns, action.who,
+  return Sql(db(), "INSERT INTO actions VALUES (?, ?, ?, ?, ?)", action.at_ns, action.who,
              action.action, action.object, action.peer)
       .Run();
 }
@@ -288,7 +288,7 @@ absl::Status SqliteHistory::InsertAction(const ActionRow& action) {
 // Deletes the oldest incidents while the file is too large. Incidents have at least a half of the
 // file, whatever the other tables take: those have limits of their own.
 absl::Status SqliteHistory::TrimIncidents(int64_t now_ns) {
-  SqlDatabase* const db = db_.get();
+  SqlDatabase* const db = this->db();
   absl::Status status =
       Sql(db, "DELETE FROM incidents WHERE opened_ns < ?", now_ns - limits_.keep_ns).Run();
   if (status.ok()) status = DeleteOrphans(db);
@@ -303,6 +303,6 @@ absl::Status SqliteHistory::TrimIncidents(int64_t now_ns) {
   return status;
 }
 
-absl::Status SqliteHistory::Vacuum() { return Execute(db_.get(), "PRAGMA incremental_vacuum"); }
+absl::Status SqliteHistory::Vacuum() { return Execute(db(), "PRAGMA incremental_vacuum"); }
 
 }  // namespace rollcall

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "daemon/history/sql_history.h"
 
 namespace rollcall {
@@ -37,17 +38,17 @@ class SqliteHistory : public SqlHistory {
                                                                const Make& make);
 
   SqliteHistory(std::unique_ptr<SqlDatabase> db, std::string path, const HistoryLimits& limits);
-  absl::Status SaveIncident(const IncidentRow& row) override;
-  absl::Status InsertAction(const ActionRow& action) override;
-  absl::Status ReplaceFacts(const IncidentRow& row) override;
-  absl::Status LockTables() override;
-  absl::Status LockWeeks(Others others) override;
-  absl::Status TrimIncidents(int64_t now_ns) override;
-  absl::Status Vacuum() override;
+  absl::Status SaveIncident(const IncidentRow& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
+  absl::Status InsertAction(const ActionRow& action) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
+  absl::Status ReplaceFacts(const IncidentRow& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
+  absl::Status LockTables() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
+  absl::Status LockWeeks(Others others) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
+  absl::Status TrimIncidents(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
+  absl::Status Vacuum() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
 
  private:
   absl::Status Prepare();
-  absl::Status CreateTables();
+  absl::Status CreateTables() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string path_;
   std::pair<uint64_t, uint64_t> file_;  // device and inode

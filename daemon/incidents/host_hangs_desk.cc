@@ -9,7 +9,7 @@ namespace rollcall {
 
 void HostHangsDesk::Connected(const AgentName& agent) {
   if (!agent.wants_host_hangs) return;
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   Agent& known = agents_[agent.id];
   known.name = agent;
   ++known.streams;
@@ -17,13 +17,13 @@ void HostHangsDesk::Connected(const AgentName& agent) {
 }
 
 void HostHangsDesk::Disconnected(const AgentName& agent) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const auto at = agents_.find(agent.id);
   if (at != agents_.end() && --at->second.streams == 0) agents_.erase(at);
 }
 
 bool HostHangsDesk::HasAgents() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return !agents_.empty();
 }
 
@@ -43,7 +43,7 @@ v1::HostHangs HostHangsDesk::HangsFor(const Agent& agent, const HangsByHost& han
 
 // An agent that does not read loses its stream, and is told all on the next one.
 void HostHangsDesk::Update(const HangsByHost& hangs) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   for (auto& [id, agent] : agents_) {
     v1::DaemonMessage message;
     *message.mutable_host_hangs() = HangsFor(agent, hangs);

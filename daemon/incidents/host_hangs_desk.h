@@ -11,8 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "daemon/access/agent_name.h"
 #include "rollcall/v1/agent.pb.h"
 
@@ -50,7 +49,7 @@ class HostHangsDesk {
   static v1::HostHangs HangsFor(const Agent& agent, const HangsByHost& hangs);
 
   const Send send_;
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::map<std::string, Agent> agents_ ABSL_GUARDED_BY(mutex_);  // by id; those that want to know
 };
 

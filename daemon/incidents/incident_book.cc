@@ -71,7 +71,7 @@ absl::Status IncidentBook::Start() {
   alerts_ = std::make_unique<AlertSender>(std::move(alerts), is_kept ? history_->outbox() : nullptr,
                                           counters_);
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     started_ns_ = timeline_->Now();
     knows_hosts_ = !is_kept;
   }
@@ -88,7 +88,7 @@ IncidentBook::JobIncidents* IncidentBook::Open(const JobKey& job) {
 std::vector<StackRequest> IncidentBook::Apply(const JobState& state, std::vector<Verdict> verdicts,
                                               int64_t now_ns, int64_t began_ns) {
   std::vector<StackRequest> requests;
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   JobIncidents* job = Open(state.key);
   job->has_returned = true;
   awaited_.erase(state.key);
@@ -239,14 +239,14 @@ void IncidentBook::Count(const IncidentEvent& event, JobIncidents* job) {
 }
 
 bool IncidentBook::NeedsDiagnosis(const JobKey& job) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const auto known = jobs_.find(job);
   if (known == jobs_.end()) return false;
   return known->second.life.live().has_value() || AwaitsHosts(known->second, timeline_->Now());
 }
 
 void IncidentBook::Forget(const JobKey& job, int64_t now_ns) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const auto known = jobs_.find(job);
   if (known == jobs_.end()) return;
   Abandon(&known->second, now_ns);
@@ -258,12 +258,12 @@ void IncidentBook::Forget(const JobKey& job, int64_t now_ns) {
 }
 
 void IncidentBook::Release(const JobId& job) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   Drop(job);
 }
 
 void IncidentBook::ReleaseUnowned(const JobId& job) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   if (adopted_.count(job) == 0 && !options_.ownership->Owns(job)) Drop(job);
 }
 
@@ -279,7 +279,7 @@ void IncidentBook::Drop(const JobId& job) {
 }
 
 bool IncidentBook::HasJob(const JobId& job) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const auto at = jobs_.lower_bound(JobKey(job, INT32_MIN));
   return at != jobs_.end() && static_cast<const JobId&>(at->first) == job;
 }
@@ -294,7 +294,7 @@ std::function<bool()> IncidentBook::StoredBarrier() const { return history_->Bar
 bool IncidentBook::IsAlerting(const JobId& job) const { return alerts_->IsDelivering(job); }
 
 std::optional<Motion> IncidentBook::AddStack(const StackResult& result) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const auto job = jobs_.find(result.job);
   if (job == jobs_.end()) return std::nullopt;
   Record* record = FindRecord(result.incident, &job->second);
@@ -318,7 +318,7 @@ std::optional<Motion> IncidentBook::AddStack(const StackResult& result) {
 
 void IncidentBook::AddHostFacts(const JobKey& job, const std::string& incident,
                                 const v1::HostFacts& facts) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const auto known = jobs_.find(job);
   Record* record = known == jobs_.end() ? nullptr : FindRecord(incident, &known->second);
   if (record == nullptr) return;
@@ -331,17 +331,17 @@ void IncidentBook::AddHostFacts(const JobKey& job, const std::string& incident,
 }
 
 void IncidentBook::SetHostLabels(HostLabels labels) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   host_labels_ = std::move(labels);
 }
 
 void IncidentBook::SetQuota(const IncidentQuotaLimits& limits) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   quota_.SetLimits(limits);
 }
 
 void IncidentBook::BeginStop() {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   stopping_ = true;
 }
 

@@ -26,10 +26,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "daemon/diagnosis/incident_life.h"
 #include "daemon/report/stacks/stack_tree.h"
 #include "daemon/alerts/alerts.h"
@@ -330,8 +329,8 @@ class IncidentBook {
   std::unique_ptr<ReportQueue> reports_;
   std::unique_ptr<AlertSender> alerts_;
 
-  absl::Mutex changing_;  // of Change(), before mutex_
-  mutable absl::Mutex mutex_;
+  Mutex changing_;  // of Change(), before mutex_
+  mutable Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t started_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   // False: the history, which has the hosts of an earlier daemon's jobs, is not readable yet.

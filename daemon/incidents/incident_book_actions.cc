@@ -2,6 +2,7 @@
 // What people add to the incidents of the book, and of the history.
 #include <spdlog/spdlog.h>
 
+#include "base/mutex.h"
 #include "daemon/incidents/incident_book.h"
 #include "daemon/history/incident_list.h"
 
@@ -15,9 +16,9 @@ constexpr int64_t kSaveNs = 2'000'000'000;
 absl::Status IncidentBook::Change(const std::string& id,
                                   const std::function<absl::Status(v1::Incident*)>& change) {
   // The history takes a whole incident: a change must not begin with what another one replaces.
-  const absl::MutexLock one_at_a_time(&changing_);
+  const MutexLock one_at_a_time(changing_);
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     for (auto& [key, job] : jobs_) {
       Record* record = FindRecord(id, &job);
       if (record == nullptr) continue;
@@ -38,7 +39,7 @@ absl::Status IncidentBook::Change(const std::string& id,
   const absl::Status status = change(&*kept);
   if (!status.ok()) return status;
   history_->Save(*std::move(kept));
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   ++changes_;
   return status;
 }

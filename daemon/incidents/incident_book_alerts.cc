@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 #include "daemon/incidents/incident_book.h"
 
 namespace rollcall {
@@ -93,7 +94,7 @@ void IncidentBook::SendLackingAlert(const std::vector<Verdict>& verdicts, JobInc
 
 // Sends one alert for all that were held back, where it is due.
 void IncidentBook::SendHeldBack() {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   for (IncidentQuota::Due& due : quota_.TakeDue(timeline_->Now())) {
     due.incident.set_alert_held_back(false);
     const auto job = jobs_.find(ReadJobKey(due.incident));

@@ -2,6 +2,7 @@
 // What the incident book holds against hosts, for their agents.
 #include <optional>
 
+#include "base/mutex.h"
 #include "daemon/diagnosis/host_blame.h"
 #include "daemon/incidents/incident_book.h"
 
@@ -33,7 +34,7 @@ v1::HostHangs::Hang HangOf(const v1::Incident& incident, const Verdict& verdict,
 
 HangsByHost IncidentBook::BlamedHosts() const {
   HangsByHost hangs;
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [key, job] : jobs_) {
     const auto& live = job.life.live();
     if (!live || live->is_stored || live->state != IncidentState::kConfirmed) continue;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "daemon/report/stack_places.h"
 #include "daemon/incidents/incident_book.h"
 #include "daemon/incidents/incident_stacks.h"
@@ -35,7 +36,7 @@ std::vector<IncidentBook::Draft> IncidentBook::PublishRecords() {
   const std::vector<ReportQueue::Result> reports = reports_->DrainResults();
   const bool is_recreated = history_->ConsumeRecreated();
   if (is_recreated) alerts_->SaveAgain();
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   std::vector<Draft> drafts = std::exchange(last_drafts_, {});
   for (const ReportQueue::Result& result : reports) RecordReport(result);
   if (is_recreated) SetAllUnsaved();
@@ -97,7 +98,7 @@ bool IncidentBook::AwaitsStacks(const Record& record) const {
 void IncidentBook::WriteReport(Draft draft) {
   const v1::StackTree merged = MergedStacks(draft.incident, draft.rest);
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     const auto job = jobs_.find(draft.job);
     Record* record =
         job == jobs_.end() ? nullptr : FindRecord(draft.incident.id(), &job->second);

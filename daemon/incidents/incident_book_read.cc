@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 #include "daemon/report/incident_proto.h"
 #include "daemon/report/stack_places.h"
 #include "daemon/incidents/incident_book.h"
@@ -107,7 +108,7 @@ JobBrief::Live Summarize(const Incident& live) {
 
 std::vector<v1::Incident> IncidentBook::All(const std::string& job) const {
   std::vector<v1::Incident> incidents;
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [name, known] : jobs_) {
     if (!job.empty() && name.job != CleanText(job)) continue;
     for (const Record& record : known.records) {
@@ -162,7 +163,7 @@ absl::StatusOr<v1::Incident> IncidentBook::Get(const std::string& id) const {
 
 absl::StatusOr<v1::Incident> IncidentBook::Find(const std::string& id) const {
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [name, job] : jobs_) {
       for (const Record& record : job.records) {
         if (record.incident.id() != id) continue;
@@ -179,7 +180,7 @@ absl::StatusOr<v1::Incident> IncidentBook::Find(const std::string& id) const {
 
 std::vector<v1::Incident> IncidentBook::ListOpen(bool with_stacks) const {
   std::vector<v1::Incident> incidents;
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [name, job] : jobs_) {
     for (const Record& record : job.records) {
       if (record.incident.has_closed_at()) continue;
@@ -192,7 +193,7 @@ std::vector<v1::Incident> IncidentBook::ListOpen(bool with_stacks) const {
 std::vector<v1::Incident> IncidentBook::ListSelected(
     const v1::ListIncidentsRequest& request) const {
   std::vector<v1::Incident> incidents;
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [name, job] : jobs_) {
     for (const Record& record : job.records) {
       const bool grows = Grows(job, record.incident);
@@ -226,7 +227,7 @@ v1::Incident IncidentBook::AsOfNow(const JobIncidents& job, const v1::Incident& 
 
 std::set<JobKey> IncidentBook::OpenJobs() const {
   std::set<JobKey> open;
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [key, job] : jobs_) {
     if (job.life.live()) open.insert(key);
   }
@@ -235,7 +236,7 @@ std::set<JobKey> IncidentBook::OpenJobs() const {
 
 JobBrief IncidentBook::Brief(const JobKey& job) const {
   JobBrief brief;
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const auto known = jobs_.find(job);
   if (known == jobs_.end()) return brief;
   const JobIncidents& incidents = known->second;
@@ -249,7 +250,7 @@ JobBrief IncidentBook::Brief(const JobKey& job) const {
 
 IncidentCounts IncidentBook::CountIncidents(const JobKey& job, int64_t now_ns) const {
   IncidentCounts counts;
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const auto known = jobs_.find(job);
   if (known == jobs_.end()) return counts;
   counts.by_cause = known->second.by_cause;
@@ -264,7 +265,7 @@ IncidentCounts IncidentBook::CountIncidents(const JobKey& job, int64_t now_ns) c
 }
 
 DeliveryCounts IncidentBook::CountDeliveries() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return {reports_->counts(),  history_->counts(), alerts_->sent(),
           alerts_->failed(),   alerts_->waiting(), alerts_silenced_,
           silences_.Count(WallNow())};
@@ -272,18 +273,18 @@ DeliveryCounts IncidentBook::CountDeliveries() const {
 
 size_t IncidentBook::CountKnownHosts() const {
   size_t hosts = 0;
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [key, job] : jobs_) hosts += job.hosts.missing().size();
   return hosts;
 }
 
 uint64_t IncidentBook::Changes() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return changes_;
 }
 
 uint64_t IncidentBook::Changes(const JobKey& job) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const auto known = jobs_.find(job);
   return known == jobs_.end() ? 0 : known->second.changes;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "daemon/report/incident_proto.h"
 #include "daemon/incidents/incident_book.h"
 #include "daemon/incidents/stored_incident.h"
@@ -27,7 +28,7 @@ void IncidentBook::Restore() {
   std::optional<Continuation> stored = history_->ConsumeContinuation();
   if (!stored.has_value()) return;
   alerts_->Restore(stored->alerts);
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   silences_.Restore(stored->silences);
   knows_hosts_ = true;
   attempts_ = std::move(stored->attempts);
@@ -37,7 +38,7 @@ void IncidentBook::Restore() {
 
 void IncidentBook::Adopt(const JobId& job, Continuation from_earlier) {
   history_->RaiseNumber(job, from_earlier.last_number);
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const bool is_judged = options_.ownership == nullptr || options_.ownership->Owns(job);
   const bool is_unproven = options_.ownership != nullptr && options_.ownership->IsUnproven(job);
   // A diagnosis that was under way when the job went may have left something here, too.
@@ -56,7 +57,7 @@ void IncidentBook::Adopt(const JobId& job, Continuation from_earlier) {
 
 void IncidentBook::StoreProven(const JobId& job) {
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     adopted_.erase(job);
   }
   history_->ReleaseHeld(job);
@@ -65,7 +66,7 @@ void IncidentBook::StoreProven(const JobId& job) {
 void IncidentBook::AvoidNumbersOfOthers(const JobId& job) {
   const auto number = static_cast<int>(WallNow() / kSecond);
   history_->RaiseNumber(job, number);
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   for (auto at = jobs_.lower_bound(JobKey(job, INT32_MIN));
        at != jobs_.end() && static_cast<const JobId&>(at->first) == job; ++at) {
     at->second.life.RaiseCount(number);
@@ -124,7 +125,7 @@ void IncidentBook::RestoreIncident(v1::Incident incident, int64_t now_ns) {
 // The restored jobs that have not come back in time.
 void IncidentBook::EndAbandoned() {
   const int64_t now_ns = timeline_->Now();
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   for (auto at = awaited_.begin(); at != awaited_.end();) {
     JobIncidents& job = jobs_.at(*at);
     if (now_ns - job.restored_ns < kJobReturnsWithinNs) {
@@ -192,12 +193,12 @@ void IncidentBook::AvoidUnknownNumbers(JobIncidents* job, int64_t now_ns) {
 }
 
 std::map<JobKey, AttemptFacts> IncidentBook::ConsumeAttempts() {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return std::exchange(attempts_, {});
 }
 
 AttemptsToSave IncidentBook::ConsumeAttemptsToSave() {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return std::exchange(attempts_to_save_, {});
 }
 

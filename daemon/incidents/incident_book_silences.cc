@@ -2,12 +2,14 @@
 // Alerts of the book's incidents that people do not want for a time.
 #include "daemon/incidents/incident_book.h"
 
+#include "base/mutex.h"
+
 namespace rollcall {
 
 absl::StatusOr<v1::Silence> IncidentBook::AddSilence(const v1::Silence& wanted, int64_t seconds,
                                                      const std::string& who,
                                                      const Tenants& tenants) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const absl::StatusOr<v1::Silence> silence =
       silences_.Add(wanted, seconds, who, tenants, WallNow());
   if (!silence.ok()) return silence;
@@ -34,7 +36,7 @@ void IncidentBook::HoldBack(const v1::Silence& silence) {
 void IncidentBook::RefreshSilences() {
   const absl::StatusOr<std::vector<v1::Silence>> stored = history_->ListSilences();
   if (!stored.ok()) return;  // the keeper says what is wrong
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const Silences::Merged merged = silences_.Merge(*stored, WallNow());
   for (const v1::Silence& ended : merged.lost_ends) history_->SaveSilence(ended);
   for (const v1::Silence& silence : merged.begun) HoldBack(silence);
@@ -43,7 +45,7 @@ void IncidentBook::RefreshSilences() {
 
 absl::StatusOr<v1::Silence> IncidentBook::EndSilence(const std::string& id,
                                                      const Tenants& tenants) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const absl::StatusOr<v1::Silence> silence = silences_.End(id, tenants, WallNow());
   if (!silence.ok()) return silence;
   history_->SaveSilence(*silence);
@@ -52,7 +54,7 @@ absl::StatusOr<v1::Silence> IncidentBook::EndSilence(const std::string& id,
 }
 
 std::vector<v1::Silence> IncidentBook::ListSilences(const Tenants& tenants) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return silences_.List(tenants, WallNow());
 }
 
@@ -80,7 +82,7 @@ bool IncidentBook::IsSilenced(const JobIncidents& job, Record* record) {
 // Sends the alerts of incidents that last longer than their silence. The sender ignores the alert of
 // an incident that it has announced before.
 void IncidentBook::SendUnsilenced() {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   for (auto at = silenced_.begin(); at != silenced_.end();) {
     const auto& [key, id] = at->first;
     const auto known = jobs_.find(key);

@@ -5,16 +5,15 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <map>
-#include <mutex>
 #include <set>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/mutex.h"
 #include "daemon/report/report_files.h"
 #include "daemon/report/writer.h"
 #include "base/descriptors.h"
@@ -36,7 +35,7 @@ struct Item {
   std::string folder;
   int64_t put_ns = 0;  // when its first unwritten state came
   int64_t next_try_ns = 0;
-  int64_t pause_ns = 0;
+  int failures = 0;
   std::string problem;  // of the last attempt
 };
 
@@ -68,46 +67,46 @@ absl::Status WriteOnce(const ReportQueueOptions& options, const v1::Incident& in
 struct ReportQueue::Core {
   explicit Core(ReportQueueOptions given) : options(std::move(given)) {}
 
-  using Lock = std::unique_lock<std::mutex>;
-
   void RunWriter();
   void RunSyncer();
   void DeleteOld();
   int64_t DeletesIn(int64_t now_ns) const;
-  const Item* NextItem(int64_t now_ns, int64_t* wait_ns);
-  void WriteNext(const std::string& id, Lock* lock);
-  void Wait(int64_t wait_ns, int64_t deletes_in_ns, Lock* lock);
+  const Item* NextItem(int64_t now_ns, int64_t* wait_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void WriteNext(const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void Wait(int64_t wait_ns, int64_t deletes_in_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   absl::Status Write(Item* item);
-  void RecordAttempt(Item item, const absl::Status& status);
-  void RecordWritten(Item item);
-  void RecordFailure(Item item, const absl::Status& status);
-  void RecordUnwritten();
-  bool HasNewer(const std::string& id) const;
+  void RecordAttempt(Item item, const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void RecordWritten(Item item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void RecordFailure(Item item, const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void RecordUnwritten() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  bool HasNewer(const std::string& id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void RecordLoss(const JobKey& job, const std::string& id, const std::string& folder,
-                  const std::string& problem);
-  size_t Unwritten() const;
-  void DropOldest();
-  void LogOnce(const std::string& problem);
+                  const std::string& problem) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  size_t Unwritten() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void DropOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void LogOnce(const std::string& problem) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
   const ReportQueueOptions options;
   SpareDescriptors spare{kSpareDescriptors};  // only for the writer, as the next one
   int64_t next_delete_ns = 0;
 
-  mutable std::mutex mutex;  // guards all below
-  std::condition_variable wake;
-  std::map<std::string, Item> waiting;  // newest unwritten states, by incident
-  std::string writing;                  // incident of the report in progress; "": none
-  JobKey writing_job;
-  int64_t writing_since_ns = 0;         // when that state came
-  std::deque<Item> unsynced;            // written, but perhaps not on the disk, oldest first
-  std::map<std::string, std::string> folders;  // by incident
-  std::set<std::string> live;                  // incidents that have not closed
-  std::vector<Result> written;
-  Counts counts;
-  bool finishing = false;
-  bool has_written_all = false;  // the writer has ended
-  bool abandoned = false;        // the owner has left a thread behind
-  bool is_logged = false;       // that reports cannot be written
+  mutable Mutex mutex;
+  Condition wake;
+  // Newest unwritten states, by incident.
+  std::map<std::string, Item> waiting ABSL_GUARDED_BY(mutex);
+  std::string writing ABSL_GUARDED_BY(mutex);  // incident of the report in progress; "": none
+  JobKey writing_job ABSL_GUARDED_BY(mutex);
+  int64_t writing_since_ns ABSL_GUARDED_BY(mutex) = 0;  // when that state came
+  // Written, but perhaps not on the disk, oldest first.
+  std::deque<Item> unsynced ABSL_GUARDED_BY(mutex);
+  std::map<std::string, std::string> folders ABSL_GUARDED_BY(mutex);  // by incident
+  std::set<std::string> live ABSL_GUARDED_BY(mutex);  // incidents that have not closed
+  std::vector<Result> written ABSL_GUARDED_BY(mutex);
+  Counts counts ABSL_GUARDED_BY(mutex);
+  bool finishing ABSL_GUARDED_BY(mutex) = false;
+  bool has_written_all ABSL_GUARDED_BY(mutex) = false;  // the writer has ended
+  bool abandoned ABSL_GUARDED_BY(mutex) = false;  // the owner has left a thread behind
+  bool is_logged ABSL_GUARDED_BY(mutex) = false;  // that reports cannot be written
 };
 
 // Returns the item to try next; null if it must wait for `*wait_ns`, or if nothing waits (-1).
@@ -124,63 +123,63 @@ const Item* ReportQueue::Core::NextItem(int64_t now_ns, int64_t* wait_ns) {
 
 void ReportQueue::Core::RunWriter() {
   RemoveLeftovers(options.report_dir);
-  Lock lock(mutex);
+  MutexLock lock(mutex);
   while (!abandoned) {
     int64_t wait_ns = 0;
     const Item* next = NextItem(SteadyNs(), &wait_ns);
     const int64_t deletes_in_ns = DeletesIn(SteadyNs());
     if (next != nullptr) {
-      WriteNext(next->incident.id(), &lock);
+      WriteNext(next->incident.id());
     } else if (finishing) {
       break;
     } else if (deletes_in_ns == 0) {
-      lock.unlock();
+      lock.Unlock();
       DeleteOld();
-      lock.lock();
+      lock.Lock();
     } else {
-      Wait(wait_ns, deletes_in_ns, &lock);
+      Wait(wait_ns, deletes_in_ns);
     }
   }
   has_written_all = true;
-  wake.notify_all();
+  wake.NotifyAll();
 }
 
 // Negative: for ever.
-void ReportQueue::Core::Wait(int64_t wait_ns, int64_t deletes_in_ns, Lock* lock) {
+void ReportQueue::Core::Wait(int64_t wait_ns, int64_t deletes_in_ns) {
   if (deletes_in_ns > 0 && (wait_ns < 0 || deletes_in_ns < wait_ns)) wait_ns = deletes_in_ns;
   if (wait_ns < 0) {
-    wake.wait(*lock);
+    wake.Wait(mutex);
   } else {
-    wake.wait_for(*lock, std::chrono::nanoseconds(wait_ns));
+    wake.WaitFor(mutex, std::chrono::nanoseconds(wait_ns));
   }
 }
 
-void ReportQueue::Core::WriteNext(const std::string& id, Lock* lock) {
+void ReportQueue::Core::WriteNext(const std::string& id) {
   Item item = std::move(waiting.extract(id).mapped());
   writing = item.incident.id();
   writing_job = ReadJobKey(item.incident);
   writing_since_ns = item.put_ns;
-  lock->unlock();
+  mutex.Unlock();
   const absl::Status status = Write(&item);
-  lock->lock();
+  mutex.Lock();
   writing.clear();
   RecordAttempt(std::move(item), status);
 }
 
 // Waits for the disk until all reports are written and on it.
 void ReportQueue::Core::RunSyncer() {
-  Lock lock(mutex);
+  MutexLock lock(mutex);
   while (!abandoned) {
     if (unsynced.empty()) {
       if (has_written_all) return;
-      wake.wait(lock);
+      wake.Wait(mutex);
       continue;
     }
     Item item = std::move(unsynced.front());
     unsynced.pop_front();
-    lock.unlock();
+    lock.Unlock();
     const absl::Status status = SyncReport(item.folder);
-    lock.lock();
+    lock.Lock();
     // Not found: the user has removed the folder. Unavailable: no descriptor is left; the kernel
     // writes the files to the disk later.
     if (status.ok() || absl::IsNotFound(status) || absl::IsUnavailable(status)) continue;
@@ -197,7 +196,7 @@ int64_t ReportQueue::Core::DeletesIn(int64_t now_ns) const {
 // Deletes some, so that a report that has come meanwhile does not wait long.
 void ReportQueue::Core::DeleteOld() {
   const auto is_live = [this](const std::string& id) {
-    const std::lock_guard<std::mutex> lock(mutex);
+    const MutexLock lock(mutex);
     return live.count(id) != 0 || waiting.count(id) != 0;
   };
   const DeletedReports deleted = DeleteOldReports(options.report_dir, options.keep,
@@ -205,7 +204,7 @@ void ReportQueue::Core::DeleteOld() {
   if (!deleted.has_more) next_delete_ns = SteadyNs() + options.delete_every_ns;
   if (deleted.count == 0) return;
   spdlog::info("deleted {} old reports in {}", deleted.count, options.report_dir);
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   counts.deleted += deleted.count;
 }
 
@@ -221,7 +220,6 @@ absl::Status ReportQueue::Core::Write(Item* item) {
   return status;
 }
 
-// This and the next functions require the mutex.
 void ReportQueue::Core::RecordAttempt(Item item, const absl::Status& status) {
   if (status.ok()) {
     RecordWritten(std::move(item));
@@ -241,7 +239,7 @@ void ReportQueue::Core::RecordWritten(Item item) {
   if (newer != waiting.end()) newer->second.folder = item.folder;
   if (unsynced.size() >= kMostUnsynced) unsynced.pop_front();
   unsynced.push_back(std::move(item));
-  wake.notify_all();
+  wake.NotifyAll();
 }
 
 // Whether a newer state of the incident is to be written, or was written since.
@@ -263,11 +261,10 @@ void ReportQueue::Core::RecordFailure(Item item, const absl::Status& status) {
     return;
   }
   item.problem = std::string(status.message());
-  item.next_try_ns = SteadyNs() + item.pause_ns;
-  item.pause_ns = std::min(item.pause_ns * 2, options.longest_pause_ns);
+  item.next_try_ns = SteadyNs() + options.retry.PauseNs(++item.failures);
   if (newer != waiting.end()) item.incident = std::move(newer->second.incident);
   waiting[id] = std::move(item);
-  wake.notify_all();
+  wake.NotifyAll();
 }
 
 // Adds a result only if no older state of the report is on disk.
@@ -304,14 +301,14 @@ void ReportQueue::Core::DropOldest() {
 ReportQueue::ReportQueue(ReportQueueOptions options)
     : core_(std::make_shared<Core>(std::move(options))) {
   if (core_->options.report_dir.empty()) return;
-  writer_.Start([core = core_] { core->RunWriter(); });
-  syncer_.Start([core = core_] { core->RunSyncer(); });
+  writer_.Post([core = core_] { core->RunWriter(); });
+  syncer_.Post([core = core_] { core->RunSyncer(); });
 }
 
 ReportQueue::~ReportQueue() { Finish(std::chrono::steady_clock::now() + kLastWait); }
 
 void ReportQueue::Put(v1::Incident incident, const std::string& folder) {
-  const std::lock_guard<std::mutex> lock(core_->mutex);
+  const MutexLock lock(core_->mutex);
   if (core_->options.report_dir.empty() || core_->finishing) return;
   const std::string id = incident.id();
   if (incident.has_closed_at()) {
@@ -324,21 +321,20 @@ void ReportQueue::Put(v1::Incident incident, const std::string& folder) {
   const auto known = core_->folders.find(id);
   if (is_new) {
     item.put_ns = core_->writing == id ? core_->writing_since_ns : SteadyNs();
-    item.pause_ns = core_->options.first_pause_ns;
     item.folder = known == core_->folders.end() ? folder : known->second;
   }
   item.incident = std::move(incident);
   if (core_->waiting.size() > core_->options.most_waiting) core_->DropOldest();
-  core_->wake.notify_all();
+  core_->wake.NotifyAll();
 }
 
 std::vector<ReportQueue::Result> ReportQueue::DrainResults() {
-  const std::lock_guard<std::mutex> lock(core_->mutex);
+  const MutexLock lock(core_->mutex);
   return std::exchange(core_->written, {});
 }
 
 std::string ReportQueue::FindProblem(const std::string& incident, int64_t patience_ns) const {
-  const std::lock_guard<std::mutex> lock(core_->mutex);
+  const MutexLock lock(core_->mutex);
   const auto at = core_->waiting.find(incident);
   const bool waits = at != core_->waiting.end();
   if (!waits && core_->writing != incident) return "";
@@ -349,7 +345,7 @@ std::string ReportQueue::FindProblem(const std::string& incident, int64_t patien
 }
 
 ReportQueue::Counts ReportQueue::counts() const {
-  const std::lock_guard<std::mutex> lock(core_->mutex);
+  const MutexLock lock(core_->mutex);
   Counts counts = core_->counts;
   counts.waiting = core_->Unwritten();
   return counts;
@@ -357,13 +353,13 @@ ReportQueue::Counts ReportQueue::counts() const {
 
 void ReportQueue::Finish(SteadyTime deadline) {
   {
-    const std::lock_guard<std::mutex> lock(core_->mutex);
+    const MutexLock lock(core_->mutex);
     core_->finishing = true;
-    core_->wake.notify_all();
+    core_->wake.NotifyAll();
   }
-  const bool has_written = writer_.Join(deadline);
-  const bool has_synced = syncer_.Join(deadline);
-  const std::lock_guard<std::mutex> lock(core_->mutex);
+  const bool has_written = writer_.Finish(deadline);
+  const bool has_synced = syncer_.Finish(deadline);
+  const MutexLock lock(core_->mutex);
   core_->abandoned = !has_written || !has_synced;
   if (!has_written) core_->RecordUnwritten();
 }

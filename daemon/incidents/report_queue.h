@@ -13,8 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "base/backoff.h"
+#include "base/worker.h"
 #include "daemon/model/job_key.h"
-#include "base/loose_thread.h"
 #include "daemon/incidents/old_reports.h"
 #include "rollcall/v1/incident.pb.h"
 
@@ -22,8 +23,7 @@ namespace rollcall {
 
 struct ReportQueueOptions {
   std::string report_dir;
-  int64_t first_pause_ns = 1'000'000'000;
-  int64_t longest_pause_ns = 60'000'000'000;
+  Backoff retry{1'000'000'000, 60'000'000'000};
   int64_t late_after_ns = 5'000'000'000;  // a report after this delay says so
   size_t most_waiting = 200;  // limit of waiting incidents; each may have megabytes of stacks
   ReportLimits keep;
@@ -76,8 +76,8 @@ class ReportQueue {
  private:
   struct Core;
   const std::shared_ptr<Core> core_;
-  LooseThread writer_;
-  LooseThread syncer_;
+  Worker writer_;
+  Worker syncer_;
 };
 
 }  // namespace rollcall

@@ -68,7 +68,7 @@ AgentBook::AgentPtr AgentBook::FindOrAdd(const AgentName& name) {
 }
 
 void AgentBook::Connected(const AgentName& name) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const AgentPtr agent = FindOrAdd(name);
   SetBack(agent);
   ++agent->streams;
@@ -76,7 +76,7 @@ void AgentBook::Connected(const AgentName& name) {
 }
 
 void AgentBook::Welcomed(const std::string& id, int64_t now_ns) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const auto at = agents_.find(id);
   if (at == agents_.end()) return;
   at->second->awaits_welcome = false;
@@ -85,7 +85,7 @@ void AgentBook::Welcomed(const std::string& id, int64_t now_ns) {
 }
 
 std::vector<std::string> AgentBook::Disconnected(const AgentName& name) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const AgentPtr gone = FindOrAdd(name);
   std::vector<std::string> refused;
   if (--gone->streams > 0) return refused;
@@ -99,7 +99,7 @@ std::vector<std::string> AgentBook::Disconnected(const AgentName& name) {
 }
 
 bool AgentBook::IsConnected(const std::string& id) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const auto at = agents_.find(id);
   return at != agents_.end() && at->second->streams > 0;
 }
@@ -149,12 +149,12 @@ void AgentBook::Forget(const AgentPtr& agent) {
 }
 
 uint64_t AgentBook::TakeForgotten() {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return std::exchange(forgotten_, 0);
 }
 
 AgentBook::Origin AgentBook::RecordTick(const AgentName& name, int64_t made_ns, int64_t came_ns) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const AgentPtr agent = FindOrAdd(name);
   AgentHeard& heard = agent->heard;
   ++agent->unapplied;
@@ -189,7 +189,7 @@ AgentBook::Origin AgentBook::RecordTick(const AgentName& name, int64_t made_ns, 
 
 void AgentBook::Applied(const Origin& origin) {
   if (origin.agent == nullptr) return;
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   --origin.agent->unapplied;
   if (origin.is_outdated) return;
   // A tick of the ended stream may be applied after the end.
@@ -203,7 +203,7 @@ AgentBook::LeftOut AgentBook::RecordLeftOut(const Origin& origin, const LeftOut&
   LeftOut fresh;
   if (left_out.broken_streams == 0 && left_out.segments == 0) return fresh;  // the usual case
   if (origin.agent == nullptr) return fresh;
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   LeftOut& known = origin.agent->left_out;
   fresh.broken_streams =
       left_out.broken_streams - std::min(left_out.broken_streams, known.broken_streams);
@@ -215,7 +215,7 @@ AgentBook::LeftOut AgentBook::RecordLeftOut(const Origin& origin, const LeftOut&
 
 int64_t AgentBook::OldestUnapplied() const {
   int64_t oldest_ns = 0;
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [id, agent] : watched_) {
     if (agent->unapplied == 0) continue;
     if (oldest_ns == 0 || agent->came_ns < oldest_ns) oldest_ns = agent->came_ns;
@@ -224,12 +224,12 @@ int64_t AgentBook::OldestUnapplied() const {
 }
 
 int64_t AgentBook::UsualLateness(int64_t now_ns, double share) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return gaps_.Usual(now_ns, share);
 }
 
 void AgentBook::SetPace(const std::string& id, int64_t tick_ns) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const auto at = agents_.find(id);
   if (at == agents_.end()) return;
   at->second->last_pace_ns = at->second->heard.tick_ns;
@@ -237,30 +237,30 @@ void AgentBook::SetPace(const std::string& id, int64_t tick_ns) {
 }
 
 void AgentBook::SetUrgent(std::vector<AgentPtr> agents) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   for (const AgentPtr& agent : urgent_) agent->is_urgent = false;
   for (const AgentPtr& agent : agents) agent->is_urgent = true;
   urgent_ = std::move(agents);
 }
 
 bool AgentBook::IsFree(const AgentPtr& owner) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return owner == nullptr || owner->streams <= 0 || owner->heard.silent;
 }
 
 bool AgentBook::IsHeard(const AgentPtr& agent) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return agent->streams > 0 && !agent->heard.stale;
 }
 
 void AgentBook::SetRefused(const AgentPtr& agent) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   refused_[agent->name.host].insert(agent->name.id);
 }
 
 std::vector<std::string> AgentBook::MarkSilent(int64_t now_ns, int64_t silent_after_ns) {
   std::vector<std::string> fallen;
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   silent_after_ns += kDelaysUntilSilent * gaps_.Usual(now_ns, kUsualShare);
   for (auto at = watched_.begin(); at != watched_.end();) {
     const AgentPtr agent = at->second;
@@ -302,14 +302,14 @@ void AgentBook::ForgetOld(int64_t now_ns) {
 }
 
 size_t AgentBook::watched() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return watched_.size();
 }
 
 std::vector<AgentHeard> AgentBook::Heard(const std::vector<AgentPtr>& agents) const {
   std::vector<AgentHeard> all;
   all.reserve(agents.size());
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   for (const AgentPtr& agent : agents) all.push_back(agent->heard);
   return all;
 }

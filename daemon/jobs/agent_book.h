@@ -12,8 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "daemon/model/host_clocks.h"
 #include "daemon/model/job_state.h"
 #include "daemon/access/agent_name.h"
@@ -114,7 +113,7 @@ class AgentBook {
   void ForgetFirst(const Gone& gone) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(const AgentPtr& agent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::map<std::string, AgentPtr> agents_ ABSL_GUARDED_BY(mutex_);  // by id
   // Those of agents_ in which the clock may change something. The others are in gone_.
   std::map<std::string, AgentPtr> watched_ ABSL_GUARDED_BY(mutex_);  // by id

@@ -18,29 +18,29 @@ void CallRate::Count(int64_t now_ns, uint64_t calls, int32_t ranks) {
 }
 
 bool CallRates::IsDue(const JobKey& key, int64_t now_ns) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const auto known = rates_.find(key);
   return known == rates_.end() || known->second.IsDue(now_ns);
 }
 
 void CallRates::Count(const JobKey& key, int64_t now_ns, uint64_t calls, int32_t ranks) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   rates_[key].Count(now_ns, calls, ranks);
 }
 
 void CallRates::Forget(const JobKey& key) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   rates_.erase(key);
 }
 
 CallRate CallRates::Get(const JobKey& key) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const auto known = rates_.find(key);
   return known == rates_.end() ? CallRate() : known->second;
 }
 
 double CallRates::Now(const JobKey& key) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const auto known = rates_.find(key);
   return known == rates_.end() ? 0 : known->second.now();
 }

@@ -11,8 +11,7 @@
 #include <deque>
 #include <map>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "daemon/model/job_key.h"
 
 namespace rollcall {
@@ -52,7 +51,7 @@ class CallRates {
   double Now(const JobKey& key) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::map<JobKey, CallRate> rates_ ABSL_GUARDED_BY(mutex_);
 };
 

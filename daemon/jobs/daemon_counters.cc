@@ -3,24 +3,17 @@
 
 #include <spdlog/spdlog.h>
 
-#include "base/durations.h"
 #include "base/steady_clock.h"
 
 namespace rollcall {
-namespace {
-
-constexpr int64_t kLogEveryNs = 60 * kSecond;
-
-}  // namespace
-
 void DaemonCounters::AddTick(double seconds) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   ++values_.ticks;
   values_.tick_seconds += seconds;
 }
 
 void DaemonCounters::CountBrokenStreams(uint64_t count) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   values_.broken_agent_streams += count;
 }
 
@@ -28,11 +21,9 @@ void DaemonCounters::CountDropped(Dropped what, uint64_t count) {
   const auto kind = static_cast<size_t>(what);
   uint64_t total = 0;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     total = values_.dropped[kind] += count;
-    const int64_t now_ns = SteadyNs();
-    if (logged_ns_[kind] != 0 && now_ns - logged_ns_[kind] < kLogEveryNs) return;
-    logged_ns_[kind] = now_ns;
+    if (!dropped_lines_[kind].Take(SteadyNs()).has_value()) return;
   }
   if (what == Dropped::kTenants) {
     spdlog::warn("dropped processes of tenants that their agent may not write ({} since the start): "
@@ -51,7 +42,7 @@ void DaemonCounters::CountDropped(const DroppedCounts& counts) {
 }
 
 DaemonCounters::Values DaemonCounters::Get() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return values_;
 }
 

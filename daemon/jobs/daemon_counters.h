@@ -6,8 +6,8 @@
 #include <array>
 #include <cstdint>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
+#include "base/throttle.h"
 #include "daemon/model/client_limits.h"
 
 namespace rollcall {
@@ -29,10 +29,9 @@ class DaemonCounters {
   Values Get() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   Values values_ ABSL_GUARDED_BY(mutex_);
-  // When each kind was logged last; 0: never.
-  std::array<int64_t, kDroppedKinds> logged_ns_ ABSL_GUARDED_BY(mutex_) = {};
+  std::array<Throttle, kDroppedKinds> dropped_lines_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace rollcall

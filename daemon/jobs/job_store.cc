@@ -19,12 +19,12 @@ struct JobStore::Job {
   std::vector<ProcessKey> owned;     // its keys in JobStore::owned_, guarded by the store's mutex
   std::atomic<uint64_t> version{0};  // of the model
   std::atomic<int64_t> began_ns{INT64_MAX};  // as BeganNs(), written under the store's mutex
-  absl::Mutex mutex;
+  Mutex mutex;
   JobModel model ABSL_GUARDED_BY(mutex);
   ShapeShare shapes ABSL_GUARDED_BY(mutex);
   // As in the model's state. Changed under both mutexes, so each of them suffices to read.
   std::vector<AgentBook::AgentPtr> agents;
-  absl::Mutex agents_mutex ABSL_ACQUIRED_AFTER(mutex);  // held shortly: no diagnosis holds it
+  Mutex agents_mutex ABSL_ACQUIRED_AFTER(mutex);  // held shortly: no diagnosis holds it
   // When each of them made its newest tick for this job, by its own clock.
   std::vector<int64_t> made_ns ABSL_GUARDED_BY(mutex);
 };
@@ -89,7 +89,7 @@ JobStore::Routed JobStore::Route(const AgentName& name, const v1::Tick& tick, in
   routed.origin.now_ns = tick.now_ns();
   if (came_ns != 0) routed.origin = agents_.RecordTick(name, tick.now_ns(), came_ns);
   if (routed.origin.is_outdated) return routed;
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   for (const int i : OrderOfUpdates(tick)) {
     const v1::ProcessUpdate& update = tick.processes(i);
     JobKey key;
@@ -156,14 +156,14 @@ std::shared_ptr<JobStore::Job> JobStore::RouteUpdate(const AgentName& agent,
 }
 
 void JobStore::RestoreAttempts(const std::map<JobKey, AttemptFacts>& attempts) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [key, facts] : attempts) {
     if (families_.count(key) == 0) restored_[key].Restore(key.attempt, facts);
   }
 }
 
 AttemptChanges JobStore::TakeAttemptChanges(const AttemptsToSave& whole) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   AttemptChanges changes = std::exchange(attempt_changes_, {});
   const auto add = [&changes](const JobId& name, const Attempts& attempts) {
     for (auto& [number, facts] : attempts.AllFacts()) {
@@ -271,7 +271,7 @@ bool JobStore::MayReport(const AgentBook::AgentPtr& agent, bool with_identity, O
 }
 
 void JobStore::Apply(const v1::Tick& tick, const Routed& routed, const Part& part) {
-  const absl::MutexLock lock(&part.job->mutex);
+  const MutexLock lock(part.job->mutex);
   const int32_t agent = AddAgent(routed.origin.agent, part.job.get());
   if (agent >= 0) {
     // Two streams of one agent may post their ticks in another order than Route() has seen them.
@@ -328,7 +328,7 @@ int32_t JobStore::AddAgent(const AgentBook::AgentPtr& agent, Job* job) {
   if (at == job->agents.size()) job->made_ns.push_back(0);
   if (at == job->agents.size() || job->agents[at] != agent) {
     {
-      const absl::MutexLock lock(&job->agents_mutex);
+      const MutexLock lock(job->agents_mutex);
       job->agents.resize(std::max(job->agents.size(), at + 1));
       job->agents[at] = agent;
     }
@@ -341,7 +341,7 @@ int32_t JobStore::AddAgent(const AgentBook::AgentPtr& agent, Job* job) {
 void JobStore::UpdateHeard(const JobKey& key, int64_t counts_from_ns) {
   const std::shared_ptr<Job> known = FindJob(key);
   if (known == nullptr) return;
-  const absl::MutexLock lock(&known->mutex);
+  const MutexLock lock(known->mutex);
   known->model.CountFrom(counts_from_ns);
   const std::vector<AgentHeard> heard = agents_.Heard(known->agents);
   for (size_t i = 0; i < heard.size(); ++i) {
@@ -357,7 +357,7 @@ void JobStore::SetUrgent(const std::set<JobKey>& jobs, size_t most_agents) {
     const std::shared_ptr<Job> known = FindJob(key);
     if (known == nullptr) continue;
     // A diagnosis may hold the job's own mutex for long.
-    const absl::MutexLock lock(&known->agents_mutex);
+    const MutexLock lock(known->agents_mutex);
     agents.push_back(known->agents);
   }
   std::sort(agents.begin(), agents.end(),
@@ -373,7 +373,7 @@ void JobStore::SetUrgent(const std::set<JobKey>& jobs, size_t most_agents) {
 void JobStore::SetStacks(const JobKey& key, int32_t process, const StackFacts& facts) {
   const std::shared_ptr<Job> known = FindJob(key);
   if (known == nullptr) return;
-  const absl::MutexLock lock(&known->mutex);
+  const MutexLock lock(known->mutex);
   known->model.SetStacks(process, facts);
   Changed(known.get());
 }
@@ -381,13 +381,13 @@ void JobStore::SetStacks(const JobKey& key, int32_t process, const StackFacts& f
 void JobStore::SetHostFacts(const JobKey& key, const std::string& host, HostFacts facts) {
   const std::shared_ptr<Job> known = FindJob(key);
   if (known == nullptr) return;
-  const absl::MutexLock lock(&known->mutex);
+  const MutexLock lock(known->mutex);
   known->model.SetHostFacts(host, std::move(facts));
   Changed(known.get());
 }
 
 std::shared_ptr<JobStore::Job> JobStore::FindJob(const JobKey& key) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const auto family = families_.find(key);
   if (family == families_.end()) return nullptr;
   const auto at = family->second.jobs.find(key.attempt);
@@ -395,7 +395,7 @@ std::shared_ptr<JobStore::Job> JobStore::FindJob(const JobKey& key) const {
 }
 
 std::vector<JobKey> JobStore::Keys() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   std::vector<JobKey> keys;
   for (const auto& [name, family] : families_) {
     for (const auto& [attempt, job] : family.jobs) keys.emplace_back(name, attempt);
@@ -404,7 +404,7 @@ std::vector<JobKey> JobStore::Keys() const {
 }
 
 std::vector<JobKey> JobStore::NewestKeys(size_t most, const Tenants& tenants) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   std::vector<JobKey> keys;
   for (const auto& [name, family] : families_) {
     if (keys.size() == most) break;
@@ -415,7 +415,7 @@ std::vector<JobKey> JobStore::NewestKeys(size_t most, const Tenants& tenants) co
 }
 
 size_t JobStore::CountJobs(const Tenants& tenants) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   if (tenants.AreAll()) return families_.size();
   return static_cast<size_t>(
       std::count_if(families_.begin(), families_.end(),
@@ -423,7 +423,7 @@ size_t JobStore::CountJobs(const Tenants& tenants) const {
 }
 
 std::vector<JobKey> JobStore::KeysOf(const JobId& name) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   std::vector<JobKey> keys;
   const auto family = families_.find(name);
   if (family == families_.end()) return keys;
@@ -432,7 +432,7 @@ std::vector<JobKey> JobStore::KeysOf(const JobId& name) const {
 }
 
 std::set<std::string> JobStore::HostsWithProcesses() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   std::set<std::string> hosts;
   for (const auto& [process, owned] : owned_) hosts.insert(process.host);
   return hosts;
@@ -443,7 +443,7 @@ std::vector<AgentBook::AgentPtr> JobStore::BookedAgentsOf(const JobId& name) con
   for (const JobKey& key : KeysOf(name)) {
     const std::shared_ptr<Job> job = FindJob(key);
     if (job == nullptr) continue;
-    const absl::MutexLock lock(&job->agents_mutex);
+    const MutexLock lock(job->agents_mutex);
     std::copy_if(job->agents.begin(), job->agents.end(), std::back_inserter(agents),
                  [](const AgentBook::AgentPtr& agent) { return agent != nullptr; });
   }
@@ -460,7 +460,7 @@ std::vector<std::string> JobStore::AgentsOf(const JobId& name) const {
   std::set<std::string> ids;
   for (const AgentBook::AgentPtr& agent : BookedAgentsOf(name)) ids.insert(AgentBook::Name(agent).id);
   // Those whose first ticks wait to be applied.
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const auto family = families_.find(name);
   if (family == families_.end()) return {ids.begin(), ids.end()};
   for (const auto& [attempt, job] : family->second.jobs) {
@@ -475,7 +475,7 @@ std::vector<std::string> JobStore::AgentsOf(const JobId& name) const {
 }
 
 std::vector<JobKey> JobStore::AllKeys(const std::string& job) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   std::vector<JobKey> keys;
   const auto names = names_.find(job);
   if (names == names_.end()) return keys;
@@ -486,7 +486,7 @@ std::vector<JobKey> JobStore::AllKeys(const std::string& job) const {
 }
 
 std::vector<JobStore::AttemptRef> JobStore::AttemptsFor(const JobId& name) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   std::vector<AttemptRef> all;
   const auto family = families_.find(name);
   if (family == families_.end()) return all;
@@ -499,7 +499,7 @@ std::vector<JobStore::AttemptRef> JobStore::AttemptsFor(const JobId& name) const
 std::optional<JobKey> JobStore::Find(const std::string& tenant, const std::string& job,
                                      std::optional<int32_t> attempt,
                                      const Tenants& tenants) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const auto names = names_.find(job);
   if (names == names_.end()) return std::nullopt;
   std::optional<JobKey> found;
@@ -530,7 +530,7 @@ JobState JobStore::Get(const JobKey& key) const {
 void JobStore::Read(const JobKey& key, const std::function<void(const JobState&)>& reader) const {
   const std::shared_ptr<Job> known = FindJob(key);
   if (known == nullptr) return;
-  const absl::MutexLock lock(&known->mutex);
+  const MutexLock lock(known->mutex);
   reader(known->model.state());
 }
 
@@ -540,7 +540,7 @@ uint64_t JobStore::Version(const JobKey& key) const {
 }
 
 bool JobStore::Forget(const JobKey& key) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const auto family = families_.find(key);
   if (family == families_.end()) return true;
   const auto job = family->second.jobs.find(key.attempt);

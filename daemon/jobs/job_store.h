@@ -17,9 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "daemon/model/attempts.h"
 #include "daemon/model/client_limits.h"
 #include "daemon/model/fleet_budget.h"
@@ -227,7 +226,7 @@ class JobStore {
   AgentBook agents_;
   size_t expected_hosts_ = 0;
   std::atomic<uint64_t> changes_{0};
-  mutable absl::Mutex mutex_;  // never taken while a job's is held
+  mutable Mutex mutex_;  // never taken while a job's is held
   std::map<JobId, Family> families_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::set<JobId>> names_ ABSL_GUARDED_BY(mutex_);  // by JobId::job
   std::map<JobId, Attempts> restored_ ABSL_GUARDED_BY(mutex_);  // of jobs that have not come yet

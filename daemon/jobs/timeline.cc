@@ -10,7 +10,7 @@ namespace rollcall {
 int64_t Timeline::Now() { return At(SteadyNs()); }
 
 int64_t Timeline::At(int64_t steady_ns) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   if (steady_ns_ == 0) {
     now_ns_ = steady_ns_ = steady_ns;
     return now_ns_;
@@ -24,7 +24,7 @@ int64_t Timeline::At(int64_t steady_ns) {
 }
 
 int64_t Timeline::counts_from_ns() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return counts_from_ns_;
 }
 

@@ -9,8 +9,7 @@
 
 #include <cstdint>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 
 namespace rollcall {
 
@@ -34,7 +33,7 @@ class Timeline {
   int64_t ToWallTime(int64_t time_ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   int64_t steady_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // at the last call; 0: no call yet
   int64_t now_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t counts_from_ns_ ABSL_GUARDED_BY(mutex_) = 0;

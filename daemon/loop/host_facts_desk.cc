@@ -38,7 +38,7 @@ void HostFactsDesk::Request(const HostFactsRequest& request) {
   uint64_t number = 0;
   size_t dropped = 0;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     CloseOld(now_ns);
     number = ++last_number_;
     Open& open = open_[number];
@@ -83,7 +83,7 @@ void HostFactsDesk::OnReply(const AgentName& agent, const v1::HostFactsReply& re
   std::string incident;
   const int64_t now_ns = timeline_->Now();
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     CloseOld(now_ns);
     const auto at = open_.find(reply.request());
     if (at == open_.end() || at->second.agents.erase(agent.id) == 0) return;

@@ -14,8 +14,7 @@
 #include <set>
 #include <string>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "daemon/model/client_limits.h"
 #include "daemon/access/agent_name.h"
 #include "daemon/jobs/daemon_counters.h"
@@ -70,7 +69,7 @@ class HostFactsDesk {
   IncidentBook* const incidents_;
   DaemonCounters* const counters_;
   Timeline* const timeline_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::map<uint64_t, Open> open_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::set<uint64_t>> by_incident_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -28,37 +28,37 @@ bool AllEndedOrSilent(const JobState& state) {
 }  // namespace
 
 bool JobRunner::Post(std::shared_ptr<TickInTransit> tick, size_t part) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   if (is_over_) return false;
   mail_.push_back({std::move(tick), part});
   return true;
 }
 
 void JobRunner::DiagnoseNext() {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   diagnose_next_ = true;
 }
 
 bool JobRunner::IsIdle() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return mail_.empty() && !is_running_ && !diagnose_next_;
 }
 
 bool JobRunner::is_over() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return is_over_;
 }
 
 int64_t JobRunner::Run() {
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     is_running_ = true;
   }
   const bool has_more = ApplyMail();
   const int64_t now_ns = parts_.timeline->Now();
   if (IsDiagnosisDue(now_ns)) Diagnose(now_ns);
   const int64_t wake_ns = NextWakeNs();
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   is_running_ = false;
   if (is_over_) return WorkerPool::kNever;
   if (has_more || !mail_.empty() || diagnose_next_) return WorkerPool::kAtOnce;
@@ -71,7 +71,7 @@ bool JobRunner::ApplyMail() {
   do {
     Mail mail;
     {
-      const absl::MutexLock lock(&mutex_);
+      const MutexLock lock(mutex_);
       if (mail_.empty()) return false;
       mail = std::move(mail_.front());
       mail_.pop_front();
@@ -83,7 +83,7 @@ bool JobRunner::ApplyMail() {
 }
 
 bool JobRunner::IsDiagnosisDue(int64_t now_ns) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return std::exchange(diagnose_next_, false) || now_ns >= next_ns_;
 }
 
@@ -176,7 +176,7 @@ void JobRunner::BeginAnew() {
   host_facts_ = HostFactsWatch();
   ended_ns_ = 0;
   version_ = 0;
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   // The store may have begun another job of this key meanwhile.
   is_over_ = mail_.empty();
 }

@@ -17,8 +17,7 @@
 #include <memory>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "daemon/diagnosis/diagnose.h"
 #include "daemon/jobs/call_rate.h"
 #include "daemon/jobs/daemon_counters.h"
@@ -125,7 +124,7 @@ class JobRunner : public WorkerPool::Task {
   uint64_t version_ = 0;  // of the state that was diagnosed last
   int64_t next_ns_ = 0;   // when the next diagnosis is due
 
-  mutable absl::Mutex mutex_;  // taken last
+  mutable Mutex mutex_;  // taken last
   std::deque<Mail> mail_ ABSL_GUARDED_BY(mutex_);
   bool is_running_ ABSL_GUARDED_BY(mutex_) = false;
   bool diagnose_next_ ABSL_GUARDED_BY(mutex_) = false;

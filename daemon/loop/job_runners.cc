@@ -28,7 +28,7 @@ void JobRunners::Post(const std::shared_ptr<TickInTransit>& tick) {
 
 // nullptr after Stop().
 JobRunners::RunnerPtr JobRunners::FindOrAdd(const JobKey& key) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   if (is_stopped_) return nullptr;
   RunnerPtr& runner = runners_[key];
   if (runner == nullptr || runner->is_over()) {
@@ -40,7 +40,7 @@ JobRunners::RunnerPtr JobRunners::FindOrAdd(const JobKey& key) {
 void JobRunners::Wake(const std::vector<JobKey>& keys) {
   std::vector<RunnerPtr> runners;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     for (const JobKey& key : keys) {
       const auto at = runners_.find(key);
       if (at != runners_.end()) runners.push_back(at->second);
@@ -53,14 +53,14 @@ void JobRunners::Wake(const std::vector<JobKey>& keys) {
 }
 
 std::vector<JobRunners::RunnerPtr> JobRunners::All() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   std::vector<RunnerPtr> all;
   for (const auto& [key, runner] : runners_) all.push_back(runner);
   return all;
 }
 
 void JobRunners::DropForgotten() {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   for (auto at = runners_.begin(); at != runners_.end();) {
     at = at->second->is_over() ? runners_.erase(at) : std::next(at);
   }
@@ -83,7 +83,7 @@ void JobRunners::Stop() {
   pool_.Stop();
   std::map<JobKey, RunnerPtr> runners;  // destroyed without the mutex: the ticks in them call back
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     is_stopped_ = true;
     runners.swap(runners_);
   }

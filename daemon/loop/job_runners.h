@@ -11,8 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "daemon/loop/job_runner.h"
 #include "base/worker_pool.h"
 #include "base/steady_clock.h"
@@ -57,7 +56,7 @@ class JobRunners {
 
   const JobRunner::Parts parts_;
   const JobRunner::Options options_;
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   bool is_stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<JobKey, RunnerPtr> runners_ ABSL_GUARDED_BY(mutex_);
   const std::shared_ptr<PulseTask> pulse_ = std::make_shared<PulseTask>();

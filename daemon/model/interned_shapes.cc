@@ -3,17 +3,17 @@
 
 #include <unordered_set>
 
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "daemon/model/client_limits.h"
 
 namespace rollcall {
 
 const std::string* InternShape(const std::string& text, ShapeShare* share) {
-  static absl::Mutex* const mutex = new absl::Mutex;
+  static Mutex* const mutex = new Mutex;
   static auto* const shapes = new std::unordered_set<std::string>;
   if (text.empty()) return nullptr;
   if (text.size() <= limits::kShape) {
-    const absl::MutexLock lock(mutex);
+    const MutexLock lock(*mutex);
     const auto known = shapes->find(text);
     if (known != shapes->end()) return &*known;
     const bool has_room = share == nullptr || share->added < limits::kShapesOfJob;

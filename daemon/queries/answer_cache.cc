@@ -34,12 +34,12 @@ std::string Gzip(const std::string& text) {
 }  // namespace
 
 size_t AnswerCache::bytes() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return bytes_;
 }
 
 AnswerCache::EntryPtr AnswerCache::FindOrAdd(const std::string& key) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   EntryPtr& entry = entries_[key];
   if (entry == nullptr) entry = std::make_shared<Entry>();
   entry->used = ++requests_;
@@ -53,7 +53,7 @@ void AnswerCache::Erase(std::map<std::string, EntryPtr>::iterator at) {
 
 // `bytes`: of the entry's new answer; 0: it has none.
 void AnswerCache::SetBytes(const std::string& key, const EntryPtr& entry, size_t bytes) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto at = entries_.find(key);
   if (at == entries_.end() || at->second != entry) return;  // others have taken its room
   if (bytes == 0) return Erase(at);
@@ -71,7 +71,7 @@ absl::StatusOr<AnswerCache::Answer> AnswerCache::Get(
     const std::string& key, uint64_t version, int64_t now_ns,
     const std::function<absl::StatusOr<std::string>()>& make) {
   const EntryPtr entry = FindOrAdd(key);
-  const std::lock_guard<std::mutex> lock(entry->mutex);
+  const MutexLock lock(entry->mutex);
   const int64_t age_ns = now_ns - entry->made_ns;
   const bool fresh = entry->version == version ? age_ns < most_ns_ : age_ns < least_ns_;
   if (entry->answer != nullptr && age_ns >= 0 && fresh) return entry->answer;

@@ -11,10 +11,10 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 
 namespace rollcall {
 
@@ -43,25 +43,25 @@ class AnswerCache {
 
  private:
   struct Entry {
-    std::mutex mutex;  // guards the three below; taken before the cache's
-    Answer answer;
-    uint64_t version = 0;
-    int64_t made_ns = 0;
-    size_t bytes = 0;    // these two are guarded by the cache's mutex
-    uint64_t used = 0;   // number of the last request
+    Mutex mutex;  // taken before the cache's
+    Answer answer ABSL_GUARDED_BY(mutex);
+    uint64_t version ABSL_GUARDED_BY(mutex) = 0;
+    int64_t made_ns ABSL_GUARDED_BY(mutex) = 0;
+    size_t bytes = 0;   // these two are guarded by the cache's mutex
+    uint64_t used = 0;  // number of the last request
   };
   using EntryPtr = std::shared_ptr<Entry>;
 
   EntryPtr FindOrAdd(const std::string& key);
   void SetBytes(const std::string& key, const EntryPtr& entry, size_t bytes);
-  void Erase(std::map<std::string, EntryPtr>::iterator at);
+  void Erase(std::map<std::string, EntryPtr>::iterator at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const int64_t least_ns_, most_ns_;
   const size_t most_bytes_;
-  mutable std::mutex mutex_;  // guards all below
-  std::map<std::string, EntryPtr> entries_;
-  size_t bytes_ = 0;
-  uint64_t requests_ = 0;
+  mutable Mutex mutex_;
+  std::map<std::string, EntryPtr> entries_ ABSL_GUARDED_BY(mutex_);
+  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t requests_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace rollcall

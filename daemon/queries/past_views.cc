@@ -49,7 +49,7 @@ void PastViews::Add(const JobKey& job, int64_t at_ns, const v1::JobView& view) {
   std::string compressed = text.size() > kMostText ? "" : Compress(text);
   if (compressed.empty()) return;
   const bool has_ended = view.status().state() == "ended";
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   Past& past = jobs_[job];
   if (!past.states.empty() && past.states.back().at_ns >= at_ns) return;
   if (past.has_ended && has_ended) return;
@@ -65,7 +65,7 @@ absl::StatusOr<v1::JobView> PastViews::Find(const JobKey& job, int64_t at_ns) co
   std::string compressed;
   int64_t found_ns = 0, oldest_ns = 0;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     const auto known = jobs_.find(job);
     if (known == jobs_.end() || known->second.states.empty()) {
       return absl::NotFoundError("the daemon has kept no earlier state of this job");
@@ -98,14 +98,14 @@ absl::StatusOr<v1::JobView> PastViews::Find(const JobKey& job, int64_t at_ns) co
 }
 
 std::optional<int64_t> PastViews::Oldest(const JobKey& job) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   const auto known = jobs_.find(job);
   if (known == jobs_.end() || known->second.states.empty()) return std::nullopt;
   return known->second.states.front().at_ns;
 }
 
 void PastViews::DropOld(int64_t now_ns) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   for (auto at = jobs_.begin(); at != jobs_.end();) {
     Past& past = at->second;
     while (!past.states.empty() && past.states.front().at_ns < now_ns - keep_ns_) {
@@ -151,12 +151,12 @@ void PastViews::KeepWithinLimit() {
 }
 
 size_t PastViews::bytes() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return bytes_;
 }
 
 size_t PastViews::states() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   size_t states = 0;
   for (const auto& [job, past] : jobs_) states += past.states.size();
   return states;

@@ -12,9 +12,8 @@
 #include <optional>
 #include <string>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "daemon/model/job_key.h"
 #include "rollcall/v1/query.pb.h"
 
@@ -60,7 +59,7 @@ class PastViews {
 
   const int64_t keep_ns_;
   const size_t most_bytes_;
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::map<JobKey, Past> jobs_ ABSL_GUARDED_BY(mutex_);
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -7,7 +7,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <mutex>
+
+#include "base/mutex.h"
 
 namespace rollcall {
 
@@ -24,7 +25,7 @@ class PasswordBudget {
 
   // Seconds until a check may begin; 0: now, and End() must follow.
   int Begin(int64_t now_ns) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto back = static_cast<int64_t>(static_cast<double>(now_ns - looked_ns_) * limits_.share);
     spent_ns_ = std::max<int64_t>(0, spent_ns_ - std::max<int64_t>(0, back));
     looked_ns_ = std::max(looked_ns_, now_ns);
@@ -39,17 +40,17 @@ class PasswordBudget {
 
   // A right password costs nothing: it is remembered.
   void End(bool was_right, int64_t cpu_ns) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     --running_;
     if (!was_right) spent_ns_ += cpu_ns;
   }
 
  private:
   const Limits limits_;
-  std::mutex mutex_;
-  int running_ = 0;         // guarded by mutex_
-  int64_t spent_ns_ = 0;    // likewise
-  int64_t looked_ns_ = 0;   // likewise
+  Mutex mutex_;
+  int running_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t spent_ns_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t looked_ns_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace rollcall

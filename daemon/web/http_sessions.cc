@@ -34,7 +34,7 @@ void HttpSessions::MakeRoom(const std::string& credential, int64_t now_ns) {
       at = sessions_.erase(at);
       continue;
     }
-    const auto is_older = [&at, this](auto other) {
+    const auto is_older = [&at, this](auto other) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return other == sessions_.end() || at->second.begun_ns < other->second.begun_ns;
     };
     if (is_older(oldest)) oldest = at;
@@ -53,7 +53,7 @@ void HttpSessions::MakeRoom(const std::string& credential, int64_t now_ns) {
 
 std::string HttpSessions::Begin(const Identity& identity, int64_t now_ns) {
   std::string secret = NewSecret();
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   MakeRoom(identity.credential, now_ns);
   sessions_[Sha256(secret)] = {identity, now_ns};
   return secret;
@@ -61,19 +61,19 @@ std::string HttpSessions::Begin(const Identity& identity, int64_t now_ns) {
 
 std::optional<Identity> HttpSessions::Find(const std::string& secret, int64_t now_ns) const {
   if (secret.empty()) return std::nullopt;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto at = sessions_.find(Sha256(secret));
   if (at == sessions_.end() || now_ns - at->second.begun_ns >= kLifetimeNs) return std::nullopt;
   return at->second.identity;
 }
 
 void HttpSessions::End(const std::string& secret) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   sessions_.erase(Sha256(secret));
 }
 
 size_t HttpSessions::size() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return sessions_.size();
 }
 

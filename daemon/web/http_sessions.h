@@ -7,10 +7,10 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 
+#include "base/mutex.h"
 #include "security/identity.h"
 
 namespace rollcall {
@@ -40,10 +40,11 @@ class HttpSessions {
     int64_t begun_ns = 0;
   };
 
-  void MakeRoom(const std::string& credential, int64_t now_ns);
+  void MakeRoom(const std::string& credential, int64_t now_ns)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  mutable std::mutex mutex_;
-  std::map<std::string, Session> sessions_;  // by the digest of the secret
+  mutable Mutex mutex_;
+  std::map<std::string, Session> sessions_ ABSL_GUARDED_BY(mutex_);  // by the digest of the secret
 };
 
 }  // namespace rollcall

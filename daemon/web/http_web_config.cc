@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include <chrono>
-#include <utility>
 
 namespace rollcall {
 namespace {
@@ -14,39 +13,21 @@ constexpr std::chrono::seconds kLookEvery(1);
 
 }  // namespace
 
-HttpWebConfig::HttpWebConfig(std::string path)
-    : shared_(std::make_shared<Shared>(std::move(path))) {}
-HttpWebConfig::~HttpWebConfig() { Stop(); }
-
 absl::Status HttpWebConfig::Start() {
-  const absl::Status status = shared_->file.Poll(time(nullptr));
-  if (status.ok()) thread_.Start([shared = shared_] { Run(shared); });
-  return status;
-}
-
-void HttpWebConfig::Stop() {
-  {
-    const std::lock_guard<std::mutex> lock(shared_->mutex);
-    shared_->stopping = true;
-    shared_->wake.notify_all();
-  }
-  thread_.Join(std::chrono::steady_clock::now() + kLookEvery);
-}
-
-void HttpWebConfig::Run(const std::shared_ptr<Shared>& shared) {
-  std::string said;  // the last error in the log
-  std::unique_lock<std::mutex> lock(shared->mutex);
-  while (!shared->wake.wait_for(lock, kLookEvery, [&shared] { return shared->stopping; })) {
-    lock.unlock();
-    const absl::Status status = shared->file.Poll(time(nullptr));
-    const std::string problem(status.message());
+  absl::Status status = file_->Poll(time(nullptr));
+  if (!status.ok()) return status;
+  worker_.Repeat([file = file_, said = std::string()]() mutable {  // `said`: last in the log
+    const std::string problem(file->Poll(time(nullptr)).message());
     if (!problem.empty() && problem != said) {
       spdlog::error("--http-config: {}; the last good one stays in use", problem);
     }
     if (problem.empty() && !said.empty()) spdlog::info("--http-config: good again");
     said = problem;
-    lock.lock();
-  }
+    return kLookEvery;
+  });
+  return status;
 }
+
+void HttpWebConfig::Stop() { worker_.Finish(std::chrono::steady_clock::now() + kLookEvery); }
 
 }  // namespace rollcall

@@ -3,43 +3,32 @@
 // changed. The disk may block; nobody waits for it. Thread-safe.
 #pragma once
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
-#include "base/loose_thread.h"
+#include "base/worker.h"
 #include "security/web_config_file.h"
 
 namespace rollcall {
 
 class HttpWebConfig {
  public:
-  explicit HttpWebConfig(std::string path);
-  ~HttpWebConfig();  // stops
+  explicit HttpWebConfig(std::string path)
+      : file_(std::make_shared<WebConfigFile>(std::move(path))) {}
+  ~HttpWebConfig() { Stop(); }
 
   // Returns the error of the first reading. Later errors go to the log, and the last good state
   // stays.
   absl::Status Start();
   void Stop();
   // Not nullptr after Start().
-  std::shared_ptr<const WebState> current() const { return shared_->file.current(); }
+  std::shared_ptr<const WebState> current() const { return file_->current(); }
 
  private:
-  // Outlives this object while the disk blocks.
-  struct Shared {
-    explicit Shared(std::string path) : file(std::move(path)) {}
-
-    WebConfigFile file;
-    std::mutex mutex;
-    std::condition_variable wake;
-    bool stopping = false;
-  };
-  static void Run(const std::shared_ptr<Shared>& shared);
-
-  const std::shared_ptr<Shared> shared_;
-  LooseThread thread_;
+  const std::shared_ptr<WebConfigFile> file_;  // shared with the thread while the disk blocks
+  Worker worker_;
 };
 
 }  // namespace rollcall

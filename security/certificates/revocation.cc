@@ -8,11 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "base/digest/digest.h"
+#include "base/mutex.h"
 #include "security/certificates/openssl_types.h"
 #include "security/certificates/pem.h"
 
@@ -117,7 +116,7 @@ struct RevocationList::Lists {
   const std::vector<CertificatePointer> authorities;
   // The daemon asks about each connected agent every few seconds, and reading a certificate takes a
   // hundred times as long as a digest of it. By digest.
-  mutable absl::Mutex mutex;
+  mutable Mutex mutex;
   mutable std::unordered_map<std::string, bool> answers ABSL_GUARDED_BY(mutex);
 };
 
@@ -177,12 +176,12 @@ bool RevocationList::IsRevoked(std::string_view certificate_pem) const {
   if (lists_ == nullptr) return false;
   const std::string digest = Sha256({certificate_pem.data(), certificate_pem.size()});
   {
-    const absl::MutexLock lock(&lists_->mutex);
+    const MutexLock lock(lists_->mutex);
     const auto known = lists_->answers.find(digest);
     if (known != lists_->answers.end()) return known->second;
   }
   const bool is_revoked = lists_->Revoke(certificate_pem);
-  const absl::MutexLock lock(&lists_->mutex);
+  const MutexLock lock(lists_->mutex);
   if (lists_->answers.size() >= kMostAnswers) lists_->answers.clear();
   lists_->answers[digest] = is_revoked;
   return is_revoked;

@@ -119,7 +119,7 @@ absl::Status TlsFiles::Publish(const TlsContents& contents, bool is_new_certific
     news_.push_back(absl::StrCat("uses the certificate of ", paths_.certificate, ", valid until ",
                                  DateOf(facts->not_after_s)));
   }
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   if (current_ != nullptr && current_->ca_pem != contents.ca_pem) {
     news_.push_back(absl::StrCat("believes the authorities of ", paths_.authorities,
                                  " as they are now; the file has changed"));
@@ -204,22 +204,22 @@ std::vector<std::string> TlsFiles::TakeMessages() { return std::exchange(message
 std::vector<std::string> TlsFiles::TakeNews() { return std::exchange(news_, {}); }
 
 std::shared_ptr<const TlsContents> TlsFiles::Current() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return current_;
 }
 
 int64_t TlsFiles::expires_s() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return expires_s_;
 }
 
 std::string TlsFiles::identity_path() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return identity_path_;
 }
 
 std::string TlsFiles::authorities_path() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   return authorities_path_;
 }
 

@@ -13,9 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "security/certificates/certificate.h"
 #include "base/memory_file.h"
 #include "base/repeated_message.h"
@@ -104,7 +103,7 @@ class TlsFiles {
   RepeatedMessage list_expiry_;
   std::vector<std::string> messages_, news_;
 
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::shared_ptr<const TlsContents> current_ ABSL_GUARDED_BY(mutex_);
   int64_t expires_s_ ABSL_GUARDED_BY(mutex_) = 0;
   std::string identity_path_ ABSL_GUARDED_BY(mutex_);

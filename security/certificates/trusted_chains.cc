@@ -17,7 +17,7 @@ bool TrustedChains::IsTrusted(std::string_view chain_pem, const std::string& ca_
                               int64_t now_s) {
   const std::string digest = Sha256({chain_pem.data(), chain_pem.size()});
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     if (ca_pem_ != ca_pem) answers_.clear();
     ca_pem_ = ca_pem;
     const auto known = answers_.find(digest);
@@ -26,7 +26,7 @@ bool TrustedChains::IsTrusted(std::string_view chain_pem, const std::string& ca_
     }
   }
   const bool is_trusted = CheckClientChain(chain_pem, ca_pem, now_s).ok();
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   if (ca_pem_ != ca_pem) return is_trusted;
   if (answers_.size() >= kMostChains) answers_.clear();
   answers_[digest] = {is_trusted, now_s};

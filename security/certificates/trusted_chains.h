@@ -10,8 +10,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 
 namespace rollcall {
 
@@ -26,7 +25,7 @@ class TrustedChains {
     int64_t given_s = 0;
   };
 
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::string ca_pem_ ABSL_GUARDED_BY(mutex_);  // to which the answers belong
   // By digest of the chain. The daemon asks about each agent every few seconds, and a check of
   // signatures takes a hundred times as long as a digest.

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "security/jwt/key_source.h"
 
-#include <thread>
+#include <chrono>
+#include <chrono>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "base/durations.h"
-#include "base/loose_threads.h"
+#include "base/mutex.h"
 #include "base/steady_clock.h"
 #include "base/watched_file.h"
 
@@ -19,7 +16,7 @@ namespace {
 
 constexpr int64_t kUsualS = 600;
 constexpr int64_t kSoonS = 30;
-constexpr absl::Duration kLook = absl::Seconds(1);
+constexpr std::chrono::seconds kLookEvery{1};
 
 }  // namespace
 
@@ -56,13 +53,14 @@ ReadKeys ReadKeysFromUrl(const KeyLocation& location) {
 struct KeySource::State {
   const ReadKeys read;
   const bool is_file;
+  FetchSchedule schedule;  // of the thread
 
-  absl::Mutex mutex;
+  Mutex mutex;
+  Condition has_ended;
   std::shared_ptr<const KeySet> keys ABSL_GUARDED_BY(mutex);
   absl::Status status ABSL_GUARDED_BY(mutex);        // of the last try
   absl::Status text_status ABSL_GUARDED_BY(mutex);   // of the last text
   bool is_wanted ABSL_GUARDED_BY(mutex) = false;
-  bool is_ended ABSL_GUARDED_BY(mutex) = false;
 
   State(ReadKeys read_keys, bool file) : read(std::move(read_keys)), is_file(file) {}
 
@@ -70,13 +68,13 @@ struct KeySource::State {
   bool Try() {
     const absl::StatusOr<std::string> text = read();
     if (text.ok() && !text->empty()) Use(KeySet::Parse(*text));
-    const absl::MutexLock lock(&mutex);
+    const MutexLock lock(mutex);
     status = text.ok() ? text_status : text.status();
     return status.ok();
   }
 
   void Use(absl::StatusOr<KeySet> set) {
-    const absl::MutexLock lock(&mutex);
+    const MutexLock lock(mutex);
     text_status = set.status();
     if (set.ok()) {
       keys = std::make_shared<const KeySet>(*std::move(set));
@@ -86,31 +84,26 @@ struct KeySource::State {
     }
   }
 
-  // Until the source ends. Waits for a second, or for a wish.
-  void Run() {
-    FetchSchedule schedule;
-    while (true) {
-      const int64_t now_s = SteadyNs() / kSecond;
-      bool is_due = is_file;
-      {
-        const absl::MutexLock lock(&mutex);
-        if (is_ended) return;
-        is_due = is_due || schedule.IsDue(now_s, is_wanted);
-        if (is_due) is_wanted = false;
-      }
-      if (is_due) schedule.RecordFetch(now_s, Try());
-      const absl::MutexLock lock(&mutex);
-      mutex.AwaitWithTimeout(absl::Condition(&is_ended), kLook);
+  // For the thread, each second.
+  void Look() {
+    const int64_t now_s = SteadyNs() / kSecond;
+    bool is_due = is_file;
+    {
+      const MutexLock lock(mutex);
+      is_due = is_due || schedule.IsDue(now_s, is_wanted);
+      if (is_due) is_wanted = false;
     }
+    if (is_due) schedule.RecordFetch(now_s, Try());
   }
 };
 
 KeySource::KeySource(ReadKeys read, bool is_file)
     : state_(std::make_shared<State>(std::move(read), is_file)) {
   if (is_file) state_->Try();  // so that the first status is there at once
-  std::thread([state = state_, mark = std::make_unique<LooseThreadMark>()] {
-    state->Run();
-  }).detach();
+  worker_.Repeat([state = state_] {
+    state->Look();
+    return kLookEvery;
+  });
 }
 
 std::unique_ptr<KeySource> KeySource::Watch(ReadKeys read) {
@@ -121,23 +114,20 @@ std::unique_ptr<KeySource> KeySource::Fetch(ReadKeys read) {
   return std::unique_ptr<KeySource>(new KeySource(std::move(read), /*is_file=*/false));
 }
 
-KeySource::~KeySource() {
-  const absl::MutexLock lock(&state_->mutex);
-  state_->is_ended = true;
-}
+KeySource::~KeySource() { worker_.Finish(SteadyTime(), Worker::Waiting::kDrop); }
 
 std::shared_ptr<const KeySet> KeySource::keys() const {
-  const absl::MutexLock lock(&state_->mutex);
+  const MutexLock lock(state_->mutex);
   return state_->keys;
 }
 
 absl::Status KeySource::status() const {
-  const absl::MutexLock lock(&state_->mutex);
+  const MutexLock lock(state_->mutex);
   return state_->status;
 }
 
 void KeySource::WantNewKeys() {
-  const absl::MutexLock lock(&state_->mutex);
+  const MutexLock lock(state_->mutex);
   state_->is_wanted = true;
 }
 

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/worker.h"
 #include "security/jwt/key_fetch.h"
 #include "security/jwt/key_set.h"
 
@@ -58,6 +59,7 @@ class KeySource {
   KeySource(ReadKeys read, bool is_file);
 
   const std::shared_ptr<State> state_;
+  Worker worker_;
 };
 
 }  // namespace rollcall

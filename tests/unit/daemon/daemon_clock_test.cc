@@ -164,7 +164,7 @@ TEST_F(DaemonClockTest, AbseilWaitsByTheReplacedClock) {
 TEST_F(DaemonClockTest, AClockThatWasSetBackStopsNothing) {
   Tell();
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  wall_set_by_s = 120;  // the clock for absl::Mutex is 120 s ahead of the kernel's
+  wall_set_by_s = 120;  // this process's clock is 120 s ahead of the kernel's
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   FailRank1();
   EXPECT_TRUE(Confirms());

@@ -8,7 +8,7 @@
 namespace rollcall {
 namespace {
 
-constexpr int64_t kMinute = RefusedActions::kEveryNs;
+constexpr int64_t kMinute = Throttle::kMinuteNs;
 
 TEST(RefusedActionsTest, TellsOfTheSameRefusalOnceAMinuteAndCountsTheOthers) {
   RefusedActions refused;

@@ -71,8 +71,7 @@ class Receiver {
 inline AlertOptions To(AlertKind kind, const std::string& where) {
   AlertOptions options;
   options.targets = {{kind, where}};
-  options.first_pause_ns = 5'000'000;
-  options.longest_pause_ns = 20'000'000;
+  options.retry = {5'000'000, 20'000'000};
   return options;
 }
 

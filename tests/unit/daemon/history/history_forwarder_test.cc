@@ -35,8 +35,7 @@ class HistoryForwarderTest : public testing::Test {
     HistoryKeeperOptions options;
     options.path = tree_.root() + "/" + daemon + ".spool.db";
     options.database = {TestServer()->Url(schema_), daemon, {}, ""};
-    options.first_pause_ns = 20'000'000;
-    options.longest_pause_ns = 200'000'000;
+    options.retry = {20'000'000, 200'000'000, 0.5, 1};
     options.limits.keep_ns = int64_t{1} << 61;  // the incidents are from 1970
     return options;
   }

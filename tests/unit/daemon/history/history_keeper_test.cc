@@ -66,8 +66,7 @@ class HistoryKeeperTest : public testing::Test {
   HistoryKeeperOptions Options(const fs::path& file = "history.db") const {
     HistoryKeeperOptions options;
     options.path = folder_ / file;
-    options.first_pause_ns = 20'000'000;
-    options.longest_pause_ns = 100'000'000;
+    options.retry = {20'000'000, 100'000'000};
     options.limits.keep_ns = int64_t{1} << 62;  // the incidents are from 1970
     return options;
   }

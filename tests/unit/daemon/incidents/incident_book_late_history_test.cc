@@ -78,7 +78,7 @@ class LateHistoryTest : public IncidentBookTest {
     IncidentBookOptions options;
     options.history.path = tree_.root() + "/later/history.db";
     options.history.is_optional = true;
-    options.history.first_pause_ns = 20'000'000;
+    options.history.retry.first_ns = 20'000'000;
     options.log_incidents = false;
     auto book = std::make_unique<IncidentBook>(options, &timeline_);
     EXPECT_TRUE(book->Start().ok());

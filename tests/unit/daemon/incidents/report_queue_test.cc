@@ -67,8 +67,7 @@ class ReportQueueTest : public testing::Test {
   ReportQueueOptions Options(const fs::path& below = "reports") const {
     ReportQueueOptions options;
     options.report_dir = folder_ / below;
-    options.first_pause_ns = 20'000'000;
-    options.longest_pause_ns = 100'000'000;
+    options.retry = {20'000'000, 100'000'000};
     return options;
   }
   // Waits for a report that was written or given up.
@@ -271,7 +270,7 @@ TEST_F(ReportQueueTest, RemovesAtItsStartWhatKilledWritersHaveLeftOver) {
 TEST_F(ReportQueueTest, ALostReportHasAReason) {
   std::ofstream(folder_ / "place") << "not a folder";
   ReportQueueOptions options = Options("place/reports");
-  options.first_pause_ns = 3600'000'000'000;
+  options.retry.first_ns = 3600'000'000'000;
   ReportQueue queue(options);
   queue.Put(Incident(), "");
   ASSERT_TRUE(Eventually([&] { return queue.counts().failed == 1; }));
@@ -286,7 +285,7 @@ TEST_F(ReportQueueTest, ALostReportHasAReason) {
 TEST_F(ReportQueueTest, CountsAndLogsDroppedReports) {
   std::ofstream(folder_ / "place") << "not a folder";
   ReportQueueOptions options = Options("place/reports");
-  options.first_pause_ns = 3600'000'000'000;
+  options.retry.first_ns = 3600'000'000'000;
   options.most_waiting = 3;
   ReportQueue queue(options);
   testing::internal::CaptureStdout();
