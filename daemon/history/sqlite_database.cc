@@ -6,7 +6,7 @@
 namespace rollcall {
 namespace {
 
-class SqliteStatement : public SqliteStatement {
+class SqliteStatement : public SqlStatement {
  public:
   SqliteStatement(sqlite3* db, const std::string& text) : db_(db) {
     result_ = sqlite3_prepare_v2(db, text.c_str(), -1, &statement_, nullptr);
@@ -60,7 +60,7 @@ class SqliteStatement : public SqliteStatement {
 
 SqliteDatabase::~SqliteDatabase() { sqlite3_close(db_); }
 
-std::unique_ptr<SqliteStatement> SqliteDatabase::Prepare(const std::string& text) {
+std::unique_ptr<SqlStatement> SqliteDatabase::Prepare(const std::string& text) {
   return std::make_unique<SqliteStatement>(db_, text);
 }
 
