@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/model/progress.h"
 #include "daemon/report/public_ranks.h"
 #include "daemon/report/status_view.h"
 #include "base/steady_clock.h"
@@ -15,8 +16,6 @@ namespace {
 constexpr int64_t kApplyWithinNs = 20'000'000;
 // A diagnosis that takes long leaves most of the worker's time to the ticks.
 constexpr int64_t kPauseTimesCost = 4;
-
-bool IsSilent(const Process& process) { return process.liveness == Liveness::kSilent; }
 
 // A lost host never reports the end of its processes.
 bool AllEndedOrSilent(const JobState& state) {
