@@ -6,21 +6,18 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <yaml-cpp/yaml.h>
 
 #include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/yaml/yaml.h"
 
 namespace rollcall {
 namespace {
 
 constexpr size_t kMostBytes = 1 << 20;
 constexpr char kForm[] = "write one flag a line, as in  hang-after: 60s";
-
-int LineOf(const YAML::Mark& mark) { return mark.is_null() ? 1 : mark.line + 1; }
-int LineOf(const YAML::Node& node) { return LineOf(node.Mark()); }
 
 // What is wrong with a value; "": nothing.
 std::string ReadValue(const YAML::Node& value, Setting* setting) {
@@ -44,7 +41,7 @@ absl::StatusOr<std::vector<Setting>> ReadMap(const YAML::Node& map, const std::s
   std::map<std::string, int> lines;
   for (const auto& pair : map) {
     Setting setting;
-    setting.line = LineOf(pair.first);
+    setting.line = LineOf(pair.first.Mark());
     if (!pair.first.IsScalar()) {
       errors.push_back(AtLine(file, setting.line, kForm));
       continue;
@@ -80,11 +77,11 @@ absl::StatusOr<std::vector<Setting>> ParseSettings(const std::string& text,
   }
   if (documents.size() > 1) {
     return absl::InvalidArgumentError(
-        AtLine(file, LineOf(documents[1]), "a second document begins; keep one"));
+        AtLine(file, LineOf(documents[1].Mark()), "a second document begins; keep one"));
   }
   if (documents.empty() || documents[0].IsNull()) return std::vector<Setting>();
   if (!documents[0].IsMap()) {
-    return absl::InvalidArgumentError(AtLine(file, LineOf(documents[0]), kForm));
+    return absl::InvalidArgumentError(AtLine(file, LineOf(documents[0].Mark()), kForm));
   }
   return ReadMap(documents[0], file);
 }
