@@ -4,16 +4,16 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <functional>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/read_file.h"
+#include "base/unique_fd.h"
 
 namespace rollcall {
 namespace {
@@ -33,21 +33,6 @@ bool IsYoung(int64_t modified_ns) {
 
 absl::Status CannotRead(const std::string& path, int error) {
   return absl::ErrnoToStatus(error, absl::StrCat("cannot read ", path));
-}
-
-absl::StatusOr<std::string> ReadAll(const std::string& path, int fd) {
-  std::string content;
-  char piece[16384];
-  while (true) {
-    const ssize_t got = read(fd, piece, sizeof(piece));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return CannotRead(path, errno);
-    if (got == 0) return content;
-    content.append(piece, static_cast<size_t>(got));
-    if (content.size() > WatchedFile::kMaxBytes) {
-      return absl::InvalidArgumentError(absl::StrCat(path, " is larger than 1 MiB"));
-    }
-  }
 }
 
 }  // namespace
@@ -72,17 +57,19 @@ absl::StatusOr<std::optional<std::string>> WatchedFile::ReadIfChanged() {
   }
   if (version_ == VersionOf(facts) && !young_hash_.has_value()) return std::nullopt;
 
-  const int fd = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) return CannotRead(path_, errno);
-  const absl::Cleanup close_file = [fd] { close(fd); };
-  if (fstat(fd, &facts) != 0) return CannotRead(path_, errno);
+  const UniqueFd fd(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd.valid()) return CannotRead(path_, errno);
+  if (fstat(fd.get(), &facts) != 0) return CannotRead(path_, errno);
   if (!S_ISREG(facts.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(path_, " is not a regular file"));
   }
   const Version before = VersionOf(facts);
-  absl::StatusOr<std::string> content = ReadAll(path_, fd);
-  if (!content.ok()) return content.status();
-  if (fstat(fd, &facts) != 0) return CannotRead(path_, errno);
+  std::optional<std::string> content = ReadUpTo(fd.get(), kMaxBytes + 1);
+  if (!content.has_value()) return CannotRead(path_, errno);
+  if (content->size() > kMaxBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(path_, " is larger than 1 MiB"));
+  }
+  if (fstat(fd.get(), &facts) != 0) return CannotRead(path_, errno);
   if (!(VersionOf(facts) == before)) {
     return absl::UnavailableError(absl::StrCat(path_, " changes while it is read"));
   }
@@ -94,7 +81,7 @@ absl::StatusOr<std::optional<std::string>> WatchedFile::ReadIfChanged() {
   young_hash_.reset();
   if (IsYoung(before.modified_ns)) young_hash_ = hash;
   if (same) return std::nullopt;
-  return std::optional<std::string>(*std::move(content));
+  return content;
 }
 
 }  // namespace rollcall

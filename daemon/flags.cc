@@ -5,23 +5,22 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <fstream>
-#include <sstream>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "net/address.h"
-#include "daemon/alerts/alert_routes.h"
 #include "base/duration_flag.h"
-#include "daemon/incidents/host_labels.h"
-#include "net/listen_policy.h"
-#include "daemon/history/postgres_database.h"
 #include "base/durations.h"
+#include "base/read_file.h"
 #include "base/secret_file.h"
 #include "base/watched_file.h"
+#include "daemon/alerts/alert_routes.h"
+#include "daemon/history/postgres_database.h"
+#include "daemon/incidents/host_labels.h"
+#include "net/address.h"
+#include "net/listen_policy.h"
 #include "security/web_config_file.h"
 #include "service/version.h"
 
@@ -33,12 +32,9 @@ constexpr size_t kShortestToken = 32;  // of letters and digits: nobody guesses 
 constexpr char kConfigFile[] = "/etc/rollcall/daemon.yaml";
 
 absl::StatusOr<std::string> ReadText(const char* flag, const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
-    return absl::NotFoundError(absl::StrCat(flag, ": cannot read ", path));
-  }
-  return text.str();
+  std::string text = ReadFile(path).value_or("");
+  if (text.empty()) return absl::NotFoundError(absl::StrCat(flag, ": cannot read ", path));
+  return text;
 }
 
 // Whoever has this token is an owner of the daemon.
@@ -287,10 +283,7 @@ absl::StatusOr<std::string> ReadStoreUrl(const std::string& text) {
 
 // Everybody on this host may read command lines.
 bool IsInCommandLine(const std::string& text) {
-  std::ifstream file("/proc/self/cmdline");
-  std::ostringstream line;
-  line << file.rdbuf();
-  return absl::StrContains(line.str(), text);
+  return absl::StrContains(ReadFile("/proc/self/cmdline").value_or(""), text);
 }
 
 std::string DaemonName(const std::string& name) {

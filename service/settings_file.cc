@@ -5,12 +5,15 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/read_file.h"
+#include "base/unique_fd.h"
 #include "base/yaml/yaml.h"
 
 namespace rollcall {
@@ -60,6 +63,10 @@ absl::StatusOr<std::vector<Setting>> ReadMap(const YAML::Node& map, const std::s
   return absl::InvalidArgumentError(absl::StrJoin(errors, "\n"));
 }
 
+absl::Status CannotRead(const std::string& file, const std::string& why) {
+  return absl::NotFoundError(absl::StrCat("cannot read ", file, ": ", why));
+}
+
 }  // namespace
 
 std::string AtLine(const std::string& file, int line, const std::string& text) {
@@ -88,31 +95,18 @@ absl::StatusOr<std::vector<Setting>> ParseSettings(const std::string& text,
 
 absl::StatusOr<std::string> ReadSettingsText(const std::string& file) {
   // A pipe without a writer must not stop the start.
-  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) {
-    return absl::NotFoundError(absl::StrCat("cannot read ", file, ": ", strerror(errno)));
-  }
+  const UniqueFd fd(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.valid()) return CannotRead(file, strerror(errno));
   struct stat facts = {};
-  std::string text(kMostBytes + 1, '\0');
-  size_t size = 0;
-  ssize_t got = 0;
-  if (fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode)) {
-    while ((got = read(fd, &text[size], text.size() - size)) > 0) size += static_cast<size_t>(got);
-  } else {
-    got = -1;
-    errno = EINVAL;
+  if (fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
+    return CannotRead(file, "it is no regular file");
   }
-  const int error = errno;
-  close(fd);
-  if (got < 0) {
-    const std::string why = error == EINVAL ? "it is no regular file" : strerror(error);
-    return absl::NotFoundError(absl::StrCat("cannot read ", file, ": ", why));
-  }
-  if (size > kMostBytes) {
+  std::optional<std::string> text = ReadUpTo(fd.get(), kMostBytes + 1);
+  if (!text.has_value()) return CannotRead(file, strerror(errno));
+  if (text->size() > kMostBytes) {
     return absl::InvalidArgumentError(absl::StrCat(file, " is larger than a MiB"));
   }
-  text.resize(size);
-  return text;
+  return *std::move(text);
 }
 
 }  // namespace rollcall

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <random>
 
+#include "base/read_file.h"
 #include "temporary_tree.h"
 #include "victim_process.h"
 
@@ -80,8 +81,7 @@ TEST(SymbolizerTest, SendsNoRequestToADebuginfodServer) {
 
 // Changes bytes of the file at random. Names may then be wrong, and nothing else.
 TEST(SymbolizerTest, SurvivesDamagedFiles) {
-  std::ifstream whole(VictimPath("libvictim_library.so"), std::ios::binary);
-  const std::string bytes((std::istreambuf_iterator<char>(whole)), {});
+  const std::string bytes = ReadFile(VictimPath("libvictim_library.so")).value_or("");
   ASSERT_GT(bytes.size(), 10000u);
   TemporaryTree tree;
   std::mt19937 random(1);
@@ -128,8 +128,7 @@ TEST(ElfFileTest, RefusesAFileThatIsNotElf) {
 
 // A truncated file is refused or has fewer contents; the reader never crashes.
 TEST(ElfFileTest, SurvivesATruncatedFile) {
-  std::ifstream stream(VictimPath("libvictim_library.so"), std::ios::binary);
-  const std::string whole((std::istreambuf_iterator<char>(stream)), {});
+  const std::string whole = ReadFile(VictimPath("libvictim_library.so")).value_or("");
   ASSERT_GT(whole.size(), 4096u);
   TemporaryTree tree;
   const std::string path = tree.root() + "/cut";
