@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/durations.h"
+#include "base/unique_fd.h"
 
 namespace rollcall {
 namespace {
@@ -68,12 +69,11 @@ void ServiceManager::Send(const std::string& message) const {
   if (socket_.size() < 2 || socket_.size() >= sizeof(address.sun_path)) return;
   memcpy(address.sun_path, socket_.data(), socket_.size());
   if (address.sun_path[0] == '@') address.sun_path[0] = '\0';
-  const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return;
+  const UniqueFd fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return;
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + socket_.size());
-  static_cast<void>(sendto(fd, message.data(), message.size(), MSG_NOSIGNAL,
+  static_cast<void>(sendto(fd.get(), message.data(), message.size(), MSG_NOSIGNAL,
                            reinterpret_cast<const sockaddr*>(&address), size));
-  close(fd);
 }
 
 }  // namespace rollcall

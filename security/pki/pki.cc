@@ -14,16 +14,16 @@
 #include <optional>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/atomic_file.h"
+#include "base/unique_fd.h"
+#include "base/watched_file.h"
 #include "security/certificates/certificate.h"
 #include "security/certificates/certificate_authority.h"
 #include "security/certificates/revocation.h"
-#include "base/watched_file.h"
 
 namespace rollcall {
 namespace {
@@ -52,21 +52,14 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
 class Folder {
  public:
   static absl::StatusOr<Folder> Open(const std::string& path) {
-    const int fd = open((path + "/.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kSecret);
-    if (fd < 0) {
+    UniqueFd fd(open((path + "/.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kSecret));
+    if (!fd.valid()) {
       return absl::ErrnoToStatus(errno, absl::StrCat("cannot use the folder ", path,
                                                      " (make it: rollcall pki init ", path, ")"));
     }
-    Folder folder(path, fd);
-    if (flock(fd, LOCK_EX) != 0) return absl::ErrnoToStatus(errno, "cannot lock " + path);
-    return folder;
+    if (flock(fd.get(), LOCK_EX) != 0) return absl::ErrnoToStatus(errno, "cannot lock " + path);
+    return Folder(path, std::move(fd));
   }
-  Folder(Folder&& other) noexcept : path_(other.path_), lock_(std::exchange(other.lock_, -1)) {}
-  ~Folder() {
-    if (lock_ >= 0) close(lock_);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
 
   std::string Path(const std::string& file) const { return absl::StrCat(path_, "/", file); }
   bool Has(const std::string& file) const { return fs::exists(Path(file)); }
@@ -105,10 +98,10 @@ class Folder {
   }
 
  private:
-  Folder(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}
+  Folder(std::string path, UniqueFd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
 
   const std::string path_;
-  int lock_;
+  UniqueFd lock_;
 };
 
 std::string DomainOf(const CertificateFacts& authority) {

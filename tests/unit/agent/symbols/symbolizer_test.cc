@@ -20,7 +20,7 @@ namespace {
 
 std::shared_ptr<ElfFile> OpenVictim(const std::string& program) {
   const std::string path = VictimPath(program);
-  auto file = ElfFile::Open(open(path.c_str(), O_RDONLY | O_CLOEXEC), path);
+  auto file = ElfFile::Open(UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), path);
   EXPECT_TRUE(file.ok()) << file.status();
   return file.ok() ? *file : nullptr;
 }
@@ -94,7 +94,7 @@ TEST(SymbolizerTest, SurvivesDamagedFiles) {
     }
     const std::string path = tree.root() + "/damaged" + std::to_string(round);
     std::ofstream(path, std::ios::binary) << damaged;
-    const auto file = ElfFile::Open(open(path.c_str(), O_RDONLY | O_CLOEXEC), path);
+    const auto file = ElfFile::Open(UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), path);
     if (!file.ok()) continue;
     Symbolizer symbolizer;
     for (uint64_t address = 0x1000; address < 0x1400; address += 16) {
@@ -122,7 +122,7 @@ TEST(ElfFileTest, RefusesAFileThatIsNotElf) {
   tree.Write("cut", std::string("\177ELF\2\1\1", 7));
   for (const char* name : {"text", "empty", "cut"}) {
     const std::string path = tree.root() + "/" + name;
-    EXPECT_FALSE(ElfFile::Open(open(path.c_str(), O_RDONLY | O_CLOEXEC), path).ok()) << name;
+    EXPECT_FALSE(ElfFile::Open(UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), path).ok()) << name;
   }
 }
 
@@ -134,7 +134,7 @@ TEST(ElfFileTest, SurvivesATruncatedFile) {
   const std::string path = tree.root() + "/cut";
   for (size_t size = 0; size < whole.size(); size += 509) {
     tree.Write("cut", whole.substr(0, size));
-    const auto file = ElfFile::Open(open(path.c_str(), O_RDONLY | O_CLOEXEC), path);
+    const auto file = ElfFile::Open(UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), path);
     if (!file.ok()) continue;
     Symbolizer symbolizer;
     EXPECT_FALSE(symbolizer.Resolve(*file, 0x1100).empty());
