@@ -78,9 +78,9 @@ absl::Status EditFile(const std::string& given_path, bool create,
   if (stat(path.c_str(), &old) == 0) {
     mode = old.st_mode & 07777;
     owner = FileOwner{old.st_uid, old.st_gid};
-    absl::StatusOr<std::optional<std::string>> content = WatchedFile(path).ReadIfChanged();
+    absl::StatusOr<std::string> content = ReadWatchedFile(path);
     if (!content.ok()) return content.status();
-    text = *std::move(*content);
+    text = *std::move(content);
   } else if (errno != ENOENT || !create) {
     return Cannot("read", path);
   }

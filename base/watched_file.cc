@@ -84,4 +84,10 @@ absl::StatusOr<std::optional<std::string>> WatchedFile::ReadIfChanged() {
   return content;
 }
 
+absl::StatusOr<std::string> ReadWatchedFile(const std::string& path) {
+  absl::StatusOr<std::optional<std::string>> content = WatchedFile(path).ReadIfChanged();
+  if (!content.ok()) return content.status();
+  return *std::move(*content);
+}
+
 }  // namespace rollcall

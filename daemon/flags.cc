@@ -7,7 +7,6 @@
 #include <CLI/CLI.hpp>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -39,15 +38,12 @@ absl::StatusOr<std::string> ReadText(const char* flag, const std::string& path) 
 
 // Whoever has this token is an owner of the daemon.
 absl::StatusOr<std::string> ReadPageToken(const std::string& path) {
-  WatchedFile file(path);
-  const auto text = file.ReadIfChanged();
-  absl::Status status = text.status();
-  if (status.ok()) status = CheckSecretFile(file, "token");
-  if (!status.ok()) {
-    return absl::Status(status.code(), absl::StrCat("--http-token-file: ", status.message()));
+  const absl::StatusOr<std::string> token = ReadSecretFile(path, "token");
+  if (!token.ok()) {
+    return absl::Status(token.status().code(),
+                        absl::StrCat("--http-token-file: ", token.status().message()));
   }
-  std::string token(absl::StripAsciiWhitespace(text->value_or("")));
-  if (token.size() >= kShortestToken && token.find_first_of("; ,\"\n") == std::string::npos) {
+  if (token->size() >= kShortestToken && token->find_first_of("; ,\"\n") == std::string::npos) {
     return token;
   }
   return absl::InvalidArgumentError(absl::StrCat(
@@ -273,12 +269,7 @@ void AddSecurityFlags(CLI::App* app, SecurityOptions* security) {
 // The URL in a file that only its owner may read; the text itself without "@".
 absl::StatusOr<std::string> ReadStoreUrl(const std::string& text) {
   if (!absl::StartsWith(text, "@")) return text;
-  WatchedFile file(text.substr(1));
-  const auto read = file.ReadIfChanged();
-  absl::Status status = read.status();
-  if (status.ok()) status = CheckSecretFile(file, "URL");
-  if (!status.ok()) return status;
-  return std::string(absl::StripAsciiWhitespace(read->value_or("")));
+  return ReadSecretFile(text.substr(1), "URL");
 }
 
 // Everybody on this host may read command lines.
