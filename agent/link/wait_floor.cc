@@ -9,8 +9,8 @@
 
 #include "base/durations.h"
 #include "base/monotonic_clock.h"
-#include "interpose/clock.h"
 #include "base/steady_clock.h"
+#include "interpose/clock.h"
 
 namespace rollcall {
 namespace {
