@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -12,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/monotonic_clock.h"
 #include "base/read_file.h"
 #include "base/unique_fd.h"
 
@@ -21,15 +21,7 @@ namespace {
 // Longer than a tick of the kernel's clock, which stamps files (at most 10 ms).
 constexpr int64_t kYoungNs = 50'000'000;
 
-int64_t Nanoseconds(const timespec& time) {
-  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
-
-bool IsYoung(int64_t modified_ns) {
-  timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  return std::llabs(Nanoseconds(now) - modified_ns) < kYoungNs;
-}
+bool IsYoung(int64_t modified_ns) { return std::llabs(UnixNs() - modified_ns) < kYoungNs; }
 
 absl::Status CannotRead(const std::string& path, int error) {
   return absl::ErrnoToStatus(error, absl::StrCat("cannot read ", path));
@@ -45,8 +37,7 @@ bool WatchedFile::Version::operator==(const Version& other) const {
 }
 
 WatchedFile::Version WatchedFile::VersionOf(const struct ::stat& facts) {
-  return {facts.st_dev, facts.st_ino, facts.st_size, Nanoseconds(facts.st_mtim),
-          Nanoseconds(facts.st_ctim)};
+  return {facts.st_dev, facts.st_ino, facts.st_size, NsOf(facts.st_mtim), NsOf(facts.st_ctim)};
 }
 
 absl::StatusOr<std::optional<std::string>> WatchedFile::ReadIfChanged() {

@@ -6,13 +6,13 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/durations.h"
+#include "base/monotonic_clock.h"
 #include "base/unique_fd.h"
 
 namespace rollcall {
@@ -47,9 +47,7 @@ void ServiceManager::SayReady(const std::string& status) {
 }
 
 void ServiceManager::SayReloading() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  Send(absl::StrCat("RELOADING=1\nMONOTONIC_USEC=", now.tv_sec * 1'000'000 + now.tv_nsec / 1000));
+  Send(absl::StrCat("RELOADING=1\nMONOTONIC_USEC=", MonotonicNs() / 1000));
 }
 
 void ServiceManager::SayStopping() { Send("STOPPING=1"); }

@@ -12,6 +12,7 @@
 #include <cstdlib>
 
 #include "absl/strings/ascii.h"
+#include "base/durations.h"
 #include "base/read_file.h"
 #include "base/unique_fd.h"
 
@@ -86,7 +87,7 @@ std::optional<int64_t> NumberAfter(std::string_view text, std::string_view word)
 }
 
 void Pause(int64_t ns) {
-  timespec left = {ns / 1'000'000'000, ns % 1'000'000'000};
+  timespec left = {ns / kSecond, ns % kSecond};
   while (nanosleep(&left, &left) != 0 && errno == EINTR) {
   }
 }

@@ -29,7 +29,7 @@ HostInstant ReadHostInstant() {
   static const bool trusted = CounterIsInvariant();
   HostInstant now;
   now.steady_ns = SteadyNs();
-  now.boot_ns = ReadClockNs(CLOCK_BOOTTIME);
+  now.boot_ns = BootNs();
   now.counter = trusted ? CounterTicks() : 0;
   return now;
 }

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "agent/processes/proc_files.h"
+#include "base/monotonic_clock.h"
 
 namespace rollcall {
 namespace {
@@ -81,7 +82,7 @@ absl::StatusOr<std::shared_ptr<ElfFile>> ModuleFiles::Find(pid_t pid, const Proc
     return absl::NotFoundError(absl::StrCat("cannot open ", map.path, " of process ", pid));
   }
   const FileKey key(status.st_dev, status.st_ino, status.st_size,
-                    status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec);
+                    NsOf(status.st_mtim));
   const auto found = files_.find(key);
   if (found != files_.end()) return found->second;
   UniqueFd fd = ReopenForReading(path_fd);

@@ -10,9 +10,9 @@
 #include <system_error>
 #include <vector>
 
+#include "base/monotonic_clock.h"
 #include "base/read_file.h"
 #include "daemon/report/report_files.h"
-#include "base/durations.h"
 
 namespace rollcall {
 namespace {
@@ -41,7 +41,7 @@ std::vector<Report> FindReports(const std::string& report_dir) {
     if (!IsPlainFile(at->path() / kIncident, &info)) continue;
     Report& report = reports.emplace_back();
     report.folder = at->path();
-    report.changed_ns = info.st_mtim.tv_sec * kSecond + info.st_mtim.tv_nsec;
+    report.changed_ns = NsOf(info.st_mtim);
     for (const char* name : kReportFiles) {
       if (!IsPlainFile(report.folder / name, &info)) continue;
       report.bytes += static_cast<uint64_t>(info.st_blocks) * 512;
