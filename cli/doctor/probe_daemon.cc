@@ -12,7 +12,7 @@
 #include "agent/processes/capabilities.h"
 #include "base/clean_text.h"
 #include "base/read_file.h"
-#include "proto/whole_numbers.h"
+#include "proto/timestamps.h"
 #include "rollcall/v1/query.grpc.pb.h"
 #include "security/certificates/certificate.h"
 #include "security/grpc/credentials.h"

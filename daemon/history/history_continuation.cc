@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "daemon/history/sql_history.h"
-#include "proto/whole_numbers.h"
+#include "proto/timestamps.h"
 
 namespace rollcall {
 namespace {

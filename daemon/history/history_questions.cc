@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "daemon/history/history_week.h"
 #include "daemon/history/sql_history.h"
-#include "proto/whole_numbers.h"
+#include "proto/timestamps.h"
 
 namespace rollcall {
 namespace {

@@ -15,7 +15,6 @@
 #include "base/unique_fd.h"
 #include "daemon/history/incident_groups.h"
 #include "daemon/history/sqlite_database.h"
-#include "proto/whole_numbers.h"
 
 namespace rollcall {
 namespace {

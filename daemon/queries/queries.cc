@@ -27,7 +27,7 @@
 #include "daemon/report/processes_view.h"
 #include "daemon/report/status_view.h"
 #include "daemon/words/rank_ranges.h"
-#include "proto/whole_numbers.h"
+#include "proto/timestamps.h"
 
 namespace rollcall {
 namespace {
