@@ -10,6 +10,7 @@
 #include "agent/processes/stacks_switch.h"
 #include "agent/redact_flag.h"
 #include "base/names.h"
+#include "base/whole_numbers.h"
 #include "service/version.h"
 
 namespace rollcall {
@@ -137,7 +138,7 @@ absl::StatusOr<AgentOptions> MakeAgentOptions(const AgentFlags& flags) {
   if (!options.collector.whole_host && directory != DefaultSegmentDirectory()) {
     options.collector.discover_directory = directory;
   }
-  options.collector.keep_ended_ns = static_cast<int64_t>(flags.keep_ended_seconds * 1e9);
+  options.collector.keep_ended_ns = NsOfSeconds(flags.keep_ended_seconds);
   return options;
 }
 

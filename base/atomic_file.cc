@@ -12,6 +12,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "base/cannot.h"
+#include "base/unique_fd.h"
 #include "base/write_all.h"
 
 namespace rollcall {
@@ -22,10 +23,8 @@ namespace {
 void SyncFolderOf(const std::string& path) {
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return;
-  fsync(fd);
-  close(fd);
+  const UniqueFd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd.valid()) fsync(fd.get());
 }
 
 bool IsOwn(const FileOwner& owner) {
@@ -37,9 +36,9 @@ bool IsOwn(const FileOwner& owner) {
 absl::Status WriteAtomically(const std::string& path, std::string_view content, mode_t mode,
                              std::optional<FileOwner> owner) {
   std::string unfinished = absl::StrCat(path, ".XXXXXX");
-  const int fd = mkostemp(unfinished.data(), O_CLOEXEC);  // 0600
+  const UniqueFd file(mkostemp(unfinished.data(), O_CLOEXEC));  // 0600
+  const int fd = file.get();
   if (fd < 0) return Cannot("write", path);
-  const absl::Cleanup close_file = [fd] { close(fd); };
   absl::Cleanup remove_file = [&unfinished] { unlink(unfinished.c_str()); };
   if (!WriteAll(fd, content) || fsync(fd) != 0) return Cannot("write", path);
   // Before the permissions: a new owner takes some of them away.

@@ -12,31 +12,10 @@
 #include <string>
 #include <string_view>
 
+#include "base/utf8.h"
+
 namespace rollcall {
 namespace clean_text {
-
-struct Character {
-  uint32_t code = 0;
-  size_t length = 0;  // in bytes; 0: not a valid UTF-8 sequence
-};
-
-// Decodes the character at text[i].
-inline Character At(std::string_view text, size_t i) {
-  const auto byte = [&](size_t k) { return static_cast<unsigned char>(text[k]); };
-  const unsigned char first = byte(i);
-  if (first < 0x80) return {first, 1};
-  const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || i + length > text.size()) return {};
-  uint32_t code = first & (0xffu >> (length + 1));
-  for (size_t k = 1; k < length; ++k) {
-    if ((byte(i + k) & 0xc0) != 0x80) return {};
-    code = code << 6 | (byte(i + k) & 0x3fu);
-  }
-  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};  // smaller codes are overlong forms
-  const bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
-  if (code < kLeast[length] || is_surrogate || code > 0x10ffff) return {};
-  return {code, length};
-}
 
 inline bool IsWhiteSpace(uint32_t code) {
   return (code >= 0x09 && code <= 0x0d) || code == 0x85 || code == 0x2028 || code == 0x2029;
@@ -55,7 +34,7 @@ inline bool TurnsDirection(uint32_t code) {
 // Whether CleanText() returns the text unchanged.
 inline bool IsCleanText(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
-    const clean_text::Character c = clean_text::At(text, i);
+    const Utf8Character c = Utf8At(text, i);
     if (c.length == 0 || clean_text::IsWhiteSpace(c.code) || clean_text::IsControl(c.code) ||
         clean_text::TurnsDirection(c.code)) {
       return false;
@@ -69,7 +48,7 @@ inline std::string CleanText(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   for (size_t i = 0; i < text.size();) {
-    const clean_text::Character c = clean_text::At(text, i);
+    const Utf8Character c = Utf8At(text, i);
     if (c.length > 0 && clean_text::IsWhiteSpace(c.code)) {
       out += ' ';
     } else if (c.length == 0 || clean_text::IsControl(c.code) ||

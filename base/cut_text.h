@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <string>
 
+#include "base/utf8.h"
+
 namespace rollcall {
 
 // Returns at most `most` bytes, with `mark` at the end if it cut something. Never cuts through a
@@ -13,7 +15,7 @@ inline std::string CutText(const std::string& text, size_t most, const std::stri
   if (text.size() <= most) return text;
   if (most < mark.size()) return "";
   size_t end = most - mark.size();
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  while (end > 0 && IsUtf8Tail(text[end])) --end;
   return text.substr(0, end) + mark;
 }
 

@@ -2,7 +2,6 @@
 #include "base/descriptors.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -28,16 +27,11 @@ size_t DescriptorLimit() {
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
 }
 
-void SpareDescriptors::Release() {
-  for (const int fd : held_) close(fd);
-  held_.clear();
-}
-
 void SpareDescriptors::Take() {
   while (held_.size() < count_) {
-    const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return;
-    held_.push_back(fd);
+    UniqueFd fd(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!fd.valid()) return;
+    held_.push_back(std::move(fd));
   }
 }
 

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "base/unique_fd.h"
+
 namespace rollcall {
 
 // Lets this process open as many files as the hard limit allows, up to 2^20. Returns the soft limit
@@ -21,17 +23,14 @@ size_t DescriptorLimit();
 class SpareDescriptors {
  public:
   explicit SpareDescriptors(size_t count) : count_(count) { Take(); }
-  ~SpareDescriptors() { Release(); }
-  SpareDescriptors(const SpareDescriptors&) = delete;
-  SpareDescriptors& operator=(const SpareDescriptors&) = delete;
 
-  void Release();
+  void Release() { held_.clear(); }
   // Takes as many descriptors as Release() gave up, or as many as are free.
   void Take();
 
  private:
   const size_t count_;
-  std::vector<int> held_;
+  std::vector<UniqueFd> held_;
 };
 
 }  // namespace rollcall

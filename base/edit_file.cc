@@ -16,8 +16,9 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/cannot.h"
-#include "base/open_file.h"
 #include "base/atomic_file.h"
+#include "base/open_file.h"
+#include "base/unique_fd.h"
 #include "base/watched_file.h"
 
 namespace rollcall {
@@ -39,31 +40,28 @@ class FileLock {
  public:
   static absl::StatusOr<FileLock> Take(const std::string& path) {
     for (int i = 0; i < kTries; ++i) {
-      const int fd =
-          open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, kOwnersOnly);
-      if (fd < 0) return Cannot("lock", path);
+      UniqueFd fd(
+          open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, kOwnersOnly));
+      if (!fd.valid()) return Cannot("lock", path);
       // Whoever had the lock before has removed the file.
-      if (flock(fd, LOCK_EX | LOCK_NB) == 0 && IsStillAt(fd, path)) return FileLock(path, fd);
-      close(fd);
+      if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0 && IsStillAt(fd.get(), path)) {
+        return FileLock(path, std::move(fd));
+      }
       absl::SleepFor(kPause);
     }
     return absl::UnavailableError(
         absl::StrCat("another program has locked ", path, "; try again"));
   }
-  FileLock(FileLock&& other) noexcept : path_(other.path_), fd_(std::exchange(other.fd_, -1)) {}
+  FileLock(FileLock&& other) noexcept = default;
   ~FileLock() {
-    if (fd_ < 0) return;
-    unlink(path_.c_str());
-    close(fd_);
+    if (fd_.valid()) unlink(path_.c_str());
   }
-  FileLock(const FileLock&) = delete;
-  FileLock& operator=(const FileLock&) = delete;
 
  private:
-  FileLock(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  FileLock(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
 
   const std::string path_;
-  int fd_;
+  UniqueFd fd_;
 };
 
 }  // namespace
@@ -80,9 +78,9 @@ absl::Status EditFile(const std::string& given_path, bool create,
   if (stat(path.c_str(), &old) == 0) {
     mode = old.st_mode & 07777;
     owner = FileOwner{old.st_uid, old.st_gid};
-    absl::StatusOr<std::optional<std::string>> content = WatchedFile(path).ReadIfChanged();
+    absl::StatusOr<std::string> content = ReadWatchedFile(path);
     if (!content.ok()) return content.status();
-    text = *std::move(*content);
+    text = *std::move(content);
   } else if (errno != ENOENT || !create) {
     return Cannot("read", path);
   }

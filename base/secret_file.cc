@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <optional>
 #include <string>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
@@ -39,6 +41,15 @@ absl::Status CheckSecretFile(const WatchedFile& file, absl::string_view secret) 
   }
   return is_open ? Refuse(file, secret, "every user of this host", "go")
                  : Refuse(file, secret, "a group of users", "g");
+}
+
+absl::StatusOr<std::string> ReadSecretFile(const std::string& path, absl::string_view secret) {
+  WatchedFile file(path);
+  const absl::StatusOr<std::optional<std::string>> content = file.ReadIfChanged();
+  if (!content.ok()) return content.status();
+  const absl::Status status = CheckSecretFile(file, secret);
+  if (!status.ok()) return status;
+  return std::string(absl::StripAsciiWhitespace(content->value_or("")));
 }
 
 }  // namespace rollcall

@@ -10,7 +10,10 @@
 // unless somebody says otherwise.
 #pragma once
 
+#include <string>
+
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/watched_file.h"
 
@@ -19,5 +22,8 @@ namespace rollcall {
 // Of the file as it was when its content was read. `secret`: "key" or "token". An error says who can
 // read or write it, and what to type.
 absl::Status CheckSecretFile(const WatchedFile& file, absl::string_view secret);
+
+// The secret in a file that is read once, without white space around it.
+absl::StatusOr<std::string> ReadSecretFile(const std::string& path, absl::string_view secret);
 
 }  // namespace rollcall

@@ -3,17 +3,17 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <functional>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/monotonic_clock.h"
+#include "base/read_file.h"
+#include "base/unique_fd.h"
 
 namespace rollcall {
 namespace {
@@ -21,33 +21,10 @@ namespace {
 // Longer than a tick of the kernel's clock, which stamps files (at most 10 ms).
 constexpr int64_t kYoungNs = 50'000'000;
 
-int64_t Nanoseconds(const timespec& time) {
-  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
-
-bool IsYoung(int64_t modified_ns) {
-  timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  return std::llabs(Nanoseconds(now) - modified_ns) < kYoungNs;
-}
+bool IsYoung(int64_t modified_ns) { return std::llabs(UnixNs() - modified_ns) < kYoungNs; }
 
 absl::Status CannotRead(const std::string& path, int error) {
   return absl::ErrnoToStatus(error, absl::StrCat("cannot read ", path));
-}
-
-absl::StatusOr<std::string> ReadAll(const std::string& path, int fd) {
-  std::string content;
-  char piece[16384];
-  while (true) {
-    const ssize_t got = read(fd, piece, sizeof(piece));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return CannotRead(path, errno);
-    if (got == 0) return content;
-    content.append(piece, static_cast<size_t>(got));
-    if (content.size() > WatchedFile::kMaxBytes) {
-      return absl::InvalidArgumentError(absl::StrCat(path, " is larger than 1 MiB"));
-    }
-  }
 }
 
 }  // namespace
@@ -60,8 +37,7 @@ bool WatchedFile::Version::operator==(const Version& other) const {
 }
 
 WatchedFile::Version WatchedFile::VersionOf(const struct ::stat& facts) {
-  return {facts.st_dev, facts.st_ino, facts.st_size, Nanoseconds(facts.st_mtim),
-          Nanoseconds(facts.st_ctim)};
+  return {facts.st_dev, facts.st_ino, facts.st_size, NsOf(facts.st_mtim), NsOf(facts.st_ctim)};
 }
 
 absl::StatusOr<std::optional<std::string>> WatchedFile::ReadIfChanged() {
@@ -72,17 +48,19 @@ absl::StatusOr<std::optional<std::string>> WatchedFile::ReadIfChanged() {
   }
   if (version_ == VersionOf(facts) && !young_hash_.has_value()) return std::nullopt;
 
-  const int fd = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) return CannotRead(path_, errno);
-  const absl::Cleanup close_file = [fd] { close(fd); };
-  if (fstat(fd, &facts) != 0) return CannotRead(path_, errno);
+  const UniqueFd fd(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd.valid()) return CannotRead(path_, errno);
+  if (fstat(fd.get(), &facts) != 0) return CannotRead(path_, errno);
   if (!S_ISREG(facts.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(path_, " is not a regular file"));
   }
   const Version before = VersionOf(facts);
-  absl::StatusOr<std::string> content = ReadAll(path_, fd);
-  if (!content.ok()) return content.status();
-  if (fstat(fd, &facts) != 0) return CannotRead(path_, errno);
+  std::optional<std::string> content = ReadUpTo(fd.get(), kMaxBytes + 1);
+  if (!content.has_value()) return CannotRead(path_, errno);
+  if (content->size() > kMaxBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(path_, " is larger than 1 MiB"));
+  }
+  if (fstat(fd.get(), &facts) != 0) return CannotRead(path_, errno);
   if (!(VersionOf(facts) == before)) {
     return absl::UnavailableError(absl::StrCat(path_, " changes while it is read"));
   }
@@ -94,7 +72,13 @@ absl::StatusOr<std::optional<std::string>> WatchedFile::ReadIfChanged() {
   young_hash_.reset();
   if (IsYoung(before.modified_ns)) young_hash_ = hash;
   if (same) return std::nullopt;
-  return std::optional<std::string>(*std::move(content));
+  return content;
+}
+
+absl::StatusOr<std::string> ReadWatchedFile(const std::string& path) {
+  absl::StatusOr<std::optional<std::string>> content = WatchedFile(path).ReadIfChanged();
+  if (!content.ok()) return content.status();
+  return *std::move(*content);
 }
 
 }  // namespace rollcall

@@ -55,4 +55,7 @@ class WatchedFile {
   uid_t owner_ = 0;
 };
 
+// The content of a file that is read once, by the rules of WatchedFile.
+absl::StatusOr<std::string> ReadWatchedFile(const std::string& path);
+
 }  // namespace rollcall

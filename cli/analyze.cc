@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <fstream>
 #include <iostream>
-#include <iterator>
 #include <optional>
 #include <set>
 
@@ -18,6 +17,7 @@
 #include "absl/strings/str_replace.h"
 #include "agent/collector/collector.h"
 #include "agent/redact_flag.h"
+#include "base/read_file.h"
 #include "cli/analyze_inputs.h"
 #include "cli/commands.h"
 #include "cli/error_lines.h"
@@ -186,9 +186,9 @@ Finding AnalyzeRas(const std::vector<RasFinding>& ras) {
 std::vector<RasFinding> ReadRas(const std::vector<std::string>& paths) {
   std::vector<RasFinding> all;
   for (const std::string& path : paths) {
-    std::ifstream file(path, std::ios::binary);
-    std::string text(std::istreambuf_iterator<char>(file), {});
-    for (RasFinding& finding : ReadRasOutput(text)) all.push_back(std::move(finding));
+    for (RasFinding& finding : ReadRasOutput(ReadFile(path).value_or(""))) {
+      all.push_back(std::move(finding));
+    }
   }
   return all;
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/analyze_inputs.h"
 
-#include <algorithm>
 #include <filesystem>
-#include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "agent/collector/collector.h"
+#include "base/read_file.h"
 #include "cli/flight_recorder/dump.h"
 #include "cli/ras_output.h"
 
@@ -22,13 +21,7 @@ absl::Status Wrong(const std::string& path, const std::string& why) {
   return absl::InvalidArgumentError(absl::StrCat(path, ": ", why));
 }
 
-std::string ReadHead(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string head(kHead, '\0');
-  file.read(head.data(), static_cast<std::streamsize>(head.size()));
-  head.resize(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
-  return head;
-}
+std::string ReadHead(const fs::path& path) { return ReadFile(path, kHead).value_or(""); }
 
 bool IsLogName(const fs::path& path) {
   const std::string extension = path.extension().string();

@@ -8,12 +8,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <sstream>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/read_file.h"
 #include "cli/commands.h"
 #include "interpose/environment.h"
 #include "base/atomic_file.h"
@@ -28,12 +28,11 @@ constexpr mode_t kPodFileMode = 0644;
 // Readers of `target` find the old file or the whole new one; processes that have mapped the old
 // one keep it. The mode does not depend on the umask: jobs of other users load the file.
 absl::Status ReplaceWithCopy(const std::string& source, const std::string& target) {
-  std::ifstream from(source, std::ios::binary);
-  std::ostringstream content;
-  if (!from.is_open() || !(content << from.rdbuf())) {
+  const std::optional<std::string> content = ReadFile(source);
+  if (!content.has_value()) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", source));
   }
-  return WriteAtomically(target, content.str(), kMode);
+  return WriteAtomically(target, *content, kMode);
 }
 
 // What of this container's environment the pod's other processes need.

@@ -10,8 +10,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
-#include "daemon/words/terms.h"
 #include "base/clean_text.h"
+#include "base/utf8.h"
+#include "daemon/words/terms.h"
 
 namespace rollcall {
 namespace {
@@ -84,7 +85,7 @@ Row RowOf(const v1::JobStatus& job, absl::Time now) {
 // Text of this width, with two blanks after it. Counts characters, not bytes.
 std::string Padded(const std::string& text, size_t width) {
   const size_t used = static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+      std::count_if(text.begin(), text.end(), [](char c) { return !IsUtf8Tail(c); }));
   return text + std::string(width - std::min(used, width) + 2, ' ');
 }
 

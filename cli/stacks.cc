@@ -8,11 +8,9 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <set>
-#include <sstream>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -24,6 +22,7 @@
 #include "agent/stacks/any_stack_taker.h"
 #include "agent/stacks/stack_reader.h"
 #include "agent/link/stacks_proto.h"
+#include "base/read_file.h"
 #include "cli/commands.h"
 #include "cli/query.h"
 #include "cli/usage.h"
@@ -43,10 +42,7 @@ struct Taken {
 };
 
 std::string ReadEnviron(pid_t pid) {
-  std::ifstream file(absl::StrCat("/proc/", pid, "/environ"), std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
+  return ReadFile(absl::StrCat("/proc/", pid, "/environ"), kMaxEnvironBytes).value_or("");
 }
 
 bool IsProcess(const std::string& argument, pid_t* pid) {

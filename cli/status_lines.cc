@@ -6,10 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/clean_text.h"
+#include "base/utf8.h"
 #include "daemon/model/job_key.h"
 #include "daemon/report/incident_words.h"
 #include "daemon/words/terms.h"
-#include "base/clean_text.h"
 
 namespace rollcall {
 namespace {
@@ -189,7 +190,7 @@ std::string CutToWidth(const std::string& text, int columns) {
   const std::string dots(std::min<size_t>(width, 3), '.');
   size_t used = 0, keep = 0;  // characters; bytes that leave room for the dots
   for (size_t i = 0; i < text.size(); ++i) {
-    if ((static_cast<unsigned char>(text[i]) & 0xc0) == 0x80) continue;
+    if (IsUtf8Tail(text[i])) continue;
     if (used == width - dots.size()) keep = i;
     if (used++ == width) return text.substr(0, keep) + dots;
   }

@@ -128,9 +128,9 @@ int Revoke(const TokenFlags& flags) {
 }
 
 int List(const TokenFlags& flags) {
-  const absl::StatusOr<std::optional<std::string>> text = WatchedFile(flags.file).ReadIfChanged();
+  const absl::StatusOr<std::string> text = ReadWatchedFile(flags.file);
   if (!text.ok()) return Fail(text.status().message(), 1);
-  const absl::StatusOr<std::vector<TokenEntry>> entries = ParseTokens(text->value_or(""));
+  const absl::StatusOr<std::vector<TokenEntry>> entries = ParseTokens(*text);
   if (!entries.ok()) return Fail(entries.status(), flags.file);
   const int64_t now_s = NowS();
   for (const TokenEntry& entry : *entries) {

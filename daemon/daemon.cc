@@ -9,13 +9,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/synchronization/mutex.h"
 #include "base/cut_text.h"
 #include "daemon/access/daemon_security.h"
 #include "daemon/web/http.h"
 #include "base/clean_text.h"
 #include "base/durations.h"
 #include "base/log/limited_log.h"
+#include "base/monotonic_clock.h"
 #include "base/steady_clock.h"
 #include "rollcall/v1/agent.pb.h"
 #include "security/grpc/credentials.h"
@@ -41,9 +41,7 @@ constexpr size_t kUrgentShare = 8;    // one agent of so many
 constexpr size_t kUrgentAgents = 64;  // may always be urgent
 
 double ProcessCpuSeconds() {
-  timespec time = {};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+  return static_cast<double>(ReadClockNs(CLOCK_PROCESS_CPUTIME_ID)) / kSecond;
 }
 
 int CountWorkers() {

@@ -5,23 +5,21 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <fstream>
-#include <sstream>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "net/address.h"
-#include "daemon/alerts/alert_routes.h"
 #include "base/duration_flag.h"
-#include "daemon/incidents/host_labels.h"
-#include "net/listen_policy.h"
-#include "daemon/history/postgres_database.h"
 #include "base/durations.h"
+#include "base/read_file.h"
 #include "base/secret_file.h"
 #include "base/watched_file.h"
+#include "daemon/alerts/alert_routes.h"
+#include "daemon/history/postgres_database.h"
+#include "daemon/incidents/host_labels.h"
+#include "net/address.h"
+#include "net/listen_policy.h"
 #include "security/web_config_file.h"
 #include "service/version.h"
 
@@ -33,25 +31,19 @@ constexpr size_t kShortestToken = 32;  // of letters and digits: nobody guesses 
 constexpr char kConfigFile[] = "/etc/rollcall/daemon.yaml";
 
 absl::StatusOr<std::string> ReadText(const char* flag, const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
-    return absl::NotFoundError(absl::StrCat(flag, ": cannot read ", path));
-  }
-  return text.str();
+  std::string text = ReadFile(path).value_or("");
+  if (text.empty()) return absl::NotFoundError(absl::StrCat(flag, ": cannot read ", path));
+  return text;
 }
 
 // Whoever has this token is an owner of the daemon.
 absl::StatusOr<std::string> ReadPageToken(const std::string& path) {
-  WatchedFile file(path);
-  const auto text = file.ReadIfChanged();
-  absl::Status status = text.status();
-  if (status.ok()) status = CheckSecretFile(file, "token");
-  if (!status.ok()) {
-    return absl::Status(status.code(), absl::StrCat("--http-token-file: ", status.message()));
+  const absl::StatusOr<std::string> token = ReadSecretFile(path, "token");
+  if (!token.ok()) {
+    return absl::Status(token.status().code(),
+                        absl::StrCat("--http-token-file: ", token.status().message()));
   }
-  std::string token(absl::StripAsciiWhitespace(text->value_or("")));
-  if (token.size() >= kShortestToken && token.find_first_of("; ,\"\n") == std::string::npos) {
+  if (token->size() >= kShortestToken && token->find_first_of("; ,\"\n") == std::string::npos) {
     return token;
   }
   return absl::InvalidArgumentError(absl::StrCat(
@@ -277,20 +269,12 @@ void AddSecurityFlags(CLI::App* app, SecurityOptions* security) {
 // The URL in a file that only its owner may read; the text itself without "@".
 absl::StatusOr<std::string> ReadStoreUrl(const std::string& text) {
   if (!absl::StartsWith(text, "@")) return text;
-  WatchedFile file(text.substr(1));
-  const auto read = file.ReadIfChanged();
-  absl::Status status = read.status();
-  if (status.ok()) status = CheckSecretFile(file, "URL");
-  if (!status.ok()) return status;
-  return std::string(absl::StripAsciiWhitespace(read->value_or("")));
+  return ReadSecretFile(text.substr(1), "URL");
 }
 
 // Everybody on this host may read command lines.
 bool IsInCommandLine(const std::string& text) {
-  std::ifstream file("/proc/self/cmdline");
-  std::ostringstream line;
-  line << file.rdbuf();
-  return absl::StrContains(line.str(), text);
+  return absl::StrContains(ReadFile("/proc/self/cmdline").value_or(""), text);
 }
 
 std::string DaemonName(const std::string& name) {

@@ -47,12 +47,14 @@ bool HasSentBytes(int fd) { return ReceivedBytes(fd) > 0; }
 
 }  // namespace
 
-GrpcAcceptor::GrpcAcceptor(const std::vector<int>& listeners, GrpcAcceptorOptions options)
+GrpcAcceptor::GrpcAcceptor(std::vector<UniqueFd> listeners, GrpcAcceptorOptions options)
     : options_(std::move(options)),
       descriptors_(DescriptorLimit()),
       pending_(options_.limits),
       loopback_(InodeOf) {
-  for (const int fd : listeners) listeners_.push_back(std::make_unique<HttpListener>(fd, &poller_));
+  for (UniqueFd& fd : listeners) {
+    listeners_.push_back(std::make_unique<HttpListener>(std::move(fd), &poller_));
+  }
 }
 
 bool GrpcAcceptor::Start() {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/unique_fd.h"
 #include "net/http_listener.h"
 #include "net/http_poller.h"
 #include "net/loopback_connections.h"
@@ -44,8 +45,8 @@ struct GrpcAcceptorOptions {
 
 class GrpcAcceptor {
  public:
-  // `listeners` are bound sockets. Takes ownership.
-  GrpcAcceptor(const std::vector<int>& listeners, GrpcAcceptorOptions options);
+  // `listeners` are bound sockets.
+  GrpcAcceptor(std::vector<UniqueFd> listeners, GrpcAcceptorOptions options);
   ~GrpcAcceptor() { Stop(); }
   GrpcAcceptor(const GrpcAcceptor&) = delete;
   GrpcAcceptor& operator=(const GrpcAcceptor&) = delete;

@@ -43,7 +43,7 @@ class HttpFront::Impl {
       : limits_(limits),
         tls_(std::move(tls)),
         problem_(std::move(problem)),
-        listener_(listener, &poller_),
+        listener_(UniqueFd(listener), &poller_),
         workers_(limits.threads, std::move(answer),
                  [this](HttpWorkers::Finished finished) { Post(&finished_, std::move(finished)); }),
         viewers_(limits.viewers, std::move(version),

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/unique_fd.h"
 #include "net/http_poller.h"
 
 namespace rollcall {
@@ -20,11 +21,8 @@ class HttpListener {
     bool lacks_descriptor = false;  // one waits, but this process may open no more files
   };
 
-  // `fd` is a listening socket. Takes ownership.
-  HttpListener(int fd, HttpPoller* poller) : fd_(fd), poller_(poller) {}
-  ~HttpListener();
-  HttpListener(const HttpListener&) = delete;
-  HttpListener& operator=(const HttpListener&) = delete;
+  // `fd` is a bound socket.
+  HttpListener(UniqueFd fd, HttpPoller* poller) : fd_(std::move(fd)), poller_(poller) {}
 
   void Start();
   // Whether a client waits to be accepted.
@@ -34,11 +32,11 @@ class HttpListener {
   void Pause();
   void Resume();
   // Afterwards clients are refused at once; those that wait to be accepted, too.
-  void Close();
-  int fd() const { return fd_; }
+  void Close() { fd_ = UniqueFd(); }
+  int fd() const { return fd_.get(); }
 
  private:
-  int fd_;  // -1: closed
+  UniqueFd fd_;
   HttpPoller* const poller_;
   bool is_paused_ = false;
 };

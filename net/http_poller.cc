@@ -13,26 +13,20 @@ constexpr int kEventsAtOnce = 64;
 
 HttpPoller::HttpPoller()
     : epoll_(epoll_create1(EPOLL_CLOEXEC)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (is_open()) Add(wake_, EPOLLIN);
-}
-
-HttpPoller::~HttpPoller() {
-  for (const int fd : {epoll_, wake_}) {
-    if (fd >= 0) close(fd);
-  }
+  if (is_open()) Add(wake_.get(), EPOLLIN);
 }
 
 std::vector<HttpPoller::Ready> HttpPoller::Wait(int timeout_ms) {
   epoll_event events[kEventsAtOnce];
-  const int count = epoll_wait(epoll_, events, kEventsAtOnce, timeout_ms);
+  const int count = epoll_wait(epoll_.get(), events, kEventsAtOnce, timeout_ms);
   std::vector<Ready> ready;
   for (int i = 0; i < count; ++i) {
-    if (events[i].data.fd != wake_) {
+    if (events[i].data.fd != wake_.get()) {
       ready.push_back({events[i].data.fd, events[i].events});
       continue;
     }
     uint64_t ignored;
-    while (read(wake_, &ignored, sizeof(ignored)) > 0) {
+    while (read(wake_.get(), &ignored, sizeof(ignored)) > 0) {
     }
   }
   return ready;
@@ -40,14 +34,14 @@ std::vector<HttpPoller::Ready> HttpPoller::Wait(int timeout_ms) {
 
 void HttpPoller::Wake() {
   const uint64_t one = 1;
-  (void)!write(wake_, &one, sizeof(one));
+  (void)!write(wake_.get(), &one, sizeof(one));
 }
 
 void HttpPoller::Control(int operation, int fd, uint32_t events) {
   epoll_event event = {};
   event.events = events;
   event.data.fd = fd;
-  epoll_ctl(epoll_, operation, fd, &event);
+  epoll_ctl(epoll_.get(), operation, fd, &event);
 }
 
 }  // namespace rollcall

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/unique_fd.h"
+
 namespace rollcall {
 
 class HttpPoller {
@@ -17,12 +19,9 @@ class HttpPoller {
   };
 
   HttpPoller();
-  ~HttpPoller();
-  HttpPoller(const HttpPoller&) = delete;
-  HttpPoller& operator=(const HttpPoller&) = delete;
 
   // False if no descriptor was free.
-  bool is_open() const { return epoll_ >= 0 && wake_ >= 0; }
+  bool is_open() const { return epoll_.valid() && wake_.valid(); }
   void Add(int fd, uint32_t events) { Control(EPOLL_CTL_ADD, fd, events); }
   void Change(int fd, uint32_t events) { Control(EPOLL_CTL_MOD, fd, events); }
   void Remove(int fd) { Control(EPOLL_CTL_DEL, fd, 0); }
@@ -33,7 +32,7 @@ class HttpPoller {
  private:
   void Control(int operation, int fd, uint32_t events);
 
-  const int epoll_, wake_;
+  const UniqueFd epoll_, wake_;
 };
 
 }  // namespace rollcall

@@ -44,10 +44,9 @@ bool IsEverywhere(const std::string& host) { return host == "0.0.0.0" || host ==
 
 // A socket that accepts a connection, or whose queue of connections is full, has a living owner.
 bool HasListener(const sockaddr_un& address) {
-  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return true;
-  const absl::Cleanup close_socket = [fd] { close(fd); };
-  const int result = connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+  const UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return true;
+  const int result = connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
   return result == 0 || (errno != ECONNREFUSED && errno != ENOENT);
 }
 
@@ -63,14 +62,14 @@ ListenSockets& ListenSockets::operator=(ListenSockets&& other) noexcept {
 }
 
 ListenSockets::~ListenSockets() {
-  for (const int fd : fds_) close(fd);
+  fds_.clear();
   struct stat now = {};
   const bool is_ours = !path_.empty() && lstat(path_.c_str(), &now) == 0 &&
                        now.st_dev == device_ && now.st_ino == inode_;
   if (is_ours) unlink(path_.c_str());
 }
 
-std::vector<int> ListenSockets::Release() { return std::exchange(fds_, {}); }
+std::vector<UniqueFd> ListenSockets::Release() { return std::exchange(fds_, {}); }
 
 absl::StatusOr<ListenSockets> ListenSockets::Open(const std::string& address) {
   const ServerAddress server = SplitServerAddress(address);
@@ -95,7 +94,8 @@ absl::StatusOr<ListenSockets> ListenSockets::Open(const std::string& address) {
 }
 
 int ListenSockets::Bind(const sockaddr* address, socklen_t size) {
-  const int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  UniqueFd socket(::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int fd = socket.get();
   if (fd < 0) return errno;
   // A restarted daemon may bind the port while connections of the previous one close. Two living
   // ones may not share it.
@@ -109,11 +109,9 @@ int ListenSockets::Bind(const sockaddr* address, socklen_t size) {
   // its owner's alone.
   if (bind(fd, address, size) != 0 ||
       (address->sa_family != AF_UNIX && listen(fd, kListenBacklog) != 0)) {
-    const int error = errno;
-    close(fd);
-    return error;
+    return errno;
   }
-  fds_.push_back(fd);
+  fds_.push_back(std::move(socket));
   if (address->sa_family != AF_UNIX) port_ = BoundPort(fd);
   return 0;
 }
@@ -138,7 +136,7 @@ absl::Status ListenSockets::OpenUnix(const std::string& path) {
   if (error != 0) return WhyNot(error);
   // Nobody can connect before the socket listens.
   if (chmod(path.c_str(), 0600) != 0 || lstat(path.c_str(), &file) != 0 ||
-      listen(fds_.back(), kListenBacklog) != 0) {
+      listen(fds_.back().get(), kListenBacklog) != 0) {
     return Unusable(strerror(errno));
   }
   path_ = path;

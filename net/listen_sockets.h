@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/unique_fd.h"
 
 namespace rollcall {
 
@@ -32,7 +33,7 @@ class ListenSockets {
   ~ListenSockets();
 
   // The caller owns them from now on.
-  std::vector<int> Release();
+  std::vector<UniqueFd> Release();
   int port() const { return port_; }  // 0: it has none
 
  private:
@@ -42,7 +43,7 @@ class ListenSockets {
   // Returns errno, or 0.
   int Bind(const sockaddr* address, socklen_t size);
 
-  std::vector<int> fds_;
+  std::vector<UniqueFd> fds_;
   int port_ = 0;
   std::string path_;  // of the unix socket; "": none
   dev_t device_ = 0;  // of the file at this path

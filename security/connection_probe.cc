@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <ctime>
@@ -16,10 +15,11 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/server_address.h"
+#include "base/unique_fd.h"
 #include "security/certificates/certificate.h"
 #include "security/certificates/openssl_types.h"
 #include "security/certificates/pem.h"
-#include "base/server_address.h"
 
 namespace rollcall {
 namespace {
@@ -66,34 +66,35 @@ bool FinishConnect(int fd) {
          getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
 }
 
-// A connected socket that blocks at most kPatienceMs, or -1.
-int ConnectOne(const addrinfo& address) {
-  const int fd = socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return -1;
+// A connected socket that blocks at most kPatienceMs; not valid: none.
+UniqueFd ConnectOne(const addrinfo& address) {
+  UniqueFd connection(
+      socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int fd = connection.get();
+  if (fd < 0) return connection;
   const bool started =
       connect(fd, address.ai_addr, address.ai_addrlen) == 0 || errno == EINPROGRESS;
-  if (!started || !FinishConnect(fd)) {
-    close(fd);
-    return -1;
-  }
+  if (!started || !FinishConnect(fd)) return UniqueFd();
   const timeval patience = {kPatienceMs / 1000, 0};
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
   fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-  return fd;
+  return connection;
 }
 
-int Connect(const ServerAddress& server) {
+UniqueFd Connect(const ServerAddress& server) {
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  if (getaddrinfo(server.host.c_str(), server.port.c_str(), &hints, &found) != 0) return -1;
+  if (getaddrinfo(server.host.c_str(), server.port.c_str(), &hints, &found) != 0) {
+    return UniqueFd();
+  }
   const absl::Cleanup free_found = [found] { freeaddrinfo(found); };
   int tries = 2;  // IPv6 and IPv4
   for (const addrinfo* one = found; one != nullptr && tries > 0; one = one->ai_next, --tries) {
-    if (const int fd = ConnectOne(*one); fd >= 0) return fd;
+    if (UniqueFd fd = ConnectOne(*one); fd.valid()) return fd;
   }
-  return -1;
+  return UniqueFd();
 }
 
 TlsContextPointer MakeContext(const TlsContents* tls) {
@@ -221,11 +222,10 @@ std::string ExplainFailedConnection(const std::string& address, const TlsContent
   const ServerAddress server = SplitServerAddress(address);
   if (server.is_unix) return "";
   const NoSigpipe no_sigpipe;
-  const int fd = Connect(server);
-  if (fd < 0) return "";
-  const absl::Cleanup close_socket = [fd] { close(fd); };
+  const UniqueFd fd = Connect(server);
+  if (!fd.valid()) return "";
   const std::string name = server_name.empty() ? server.host : server_name;
-  const Handshake seen = Shake(fd, tls, name);
+  const Handshake seen = Shake(fd.get(), tls, name);
   if (tls == nullptr) return seen.speaks_tls ? "this daemon speaks TLS: add --tls-ca=FILE" : "";
   if (seen.verified != X509_V_OK) return WhyNotBelieved(seen, name);
   if (!seen.certificate_pem.empty() && tls->revocations.IsRevoked(seen.certificate_pem)) {

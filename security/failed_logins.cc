@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/durations.h"
 #include "base/peer_address.h"
 
 namespace rollcall {
 namespace {
 
-constexpr int64_t kSecondNs = 1'000'000'000;
 constexpr size_t kNetworkBytes = 8;  // of an IPv6 address
 
 }  // namespace
@@ -41,7 +41,7 @@ int FailedLogins::BlockedFor(std::string_view peer, int64_t now_ns) const {
   if (at == entries_.end() || IsOver(at->second, now_ns)) return 0;
   if (at->second.failures < limits_.failures) return 0;
   const int64_t left_ns = limits_.window_ns - (now_ns - at->second.since_ns);
-  return static_cast<int>((left_ns + kSecondNs - 1) / kSecondNs);
+  return static_cast<int>((left_ns + kSecond - 1) / kSecond);
 }
 
 // The entry of this peer in the window of now.

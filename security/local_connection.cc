@@ -13,7 +13,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <utility>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
@@ -122,8 +121,10 @@ LoopbackPeer TcpPeer(int fd) {
 }
 
 // A connected socket, or an error.
-absl::StatusOr<int> Dial(const sockaddr* address, socklen_t size, const std::string& name) {
-  const int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+absl::StatusOr<UniqueFd> Dial(const sockaddr* address, socklen_t size, const std::string& name) {
+  UniqueFd connection(
+      socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int fd = connection.get();
   if (fd < 0) return Unreachable(name, errno);
   int error = connect(fd, address, size) == 0 ? 0 : errno;
   if (error == EINPROGRESS) {
@@ -132,37 +133,33 @@ absl::StatusOr<int> Dial(const sockaddr* address, socklen_t size, const std::str
     if (poll(&wait, 1, kLocalPatienceMs) != 1) error = ETIMEDOUT;
     else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
   }
-  if (error == 0) return fd;
-  close(fd);
-  return Unreachable(name, error);
+  if (error != 0) return Unreachable(name, error);
+  return connection;
 }
 
-absl::StatusOr<int> ConnectToUnix(const std::string& path, const std::string& name,
-                                  const DaemonUser& user, bool has_secret) {
+absl::StatusOr<UniqueFd> ConnectToUnix(const std::string& path, const std::string& name,
+                                       const DaemonUser& user, bool has_secret) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(address.sun_path)) return Unreachable(name, ENAMETOOLONG);
   memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  const absl::StatusOr<int> fd =
-      Dial(reinterpret_cast<sockaddr*>(&address), sizeof(address), name);
+  absl::StatusOr<UniqueFd> fd = Dial(reinterpret_cast<sockaddr*>(&address), sizeof(address), name);
   if (!fd.ok() || user.is_anybody()) return fd;
-  const absl::Status status = Judge(UnixPeer(*fd), name, user, has_secret);
-  if (status.ok()) return *fd;
-  close(*fd);
-  return status;
+  const absl::Status status = Judge(UnixPeer(fd->get()), name, user, has_secret);
+  if (!status.ok()) return status;
+  return fd;
 }
 
-absl::StatusOr<int> ConnectToTcp(const addrinfo& one, const std::string& name,
-                                 const DaemonUser& user, bool has_secret) {
-  const absl::StatusOr<int> fd = Dial(one.ai_addr, one.ai_addrlen, name);
+absl::StatusOr<UniqueFd> ConnectToTcp(const addrinfo& one, const std::string& name,
+                                      const DaemonUser& user, bool has_secret) {
+  absl::StatusOr<UniqueFd> fd = Dial(one.ai_addr, one.ai_addrlen, name);
   if (!fd.ok()) return fd;
   const int yes = 1;
-  setsockopt(*fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+  setsockopt(fd->get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
   if (user.is_anybody()) return fd;
-  const absl::Status status = Judge(TcpPeer(*fd), name, user, has_secret);
-  if (status.ok()) return *fd;
-  close(*fd);
-  return status;
+  const absl::Status status = Judge(TcpPeer(fd->get()), name, user, has_secret);
+  if (!status.ok()) return status;
+  return fd;
 }
 
 }  // namespace
@@ -182,8 +179,8 @@ bool DaemonUser::Accepts(uid_t user) const {
   return only_.has_value() ? user == *only_ : user == geteuid() || user == 0;
 }
 
-absl::StatusOr<int> ConnectOnThisHost(const std::string& address, const DaemonUser& user,
-                                      bool has_secret) {
+absl::StatusOr<UniqueFd> ConnectOnThisHost(const std::string& address, const DaemonUser& user,
+                                           bool has_secret) {
   const ServerAddress server = SplitServerAddress(address);
   if (server.is_unix) return ConnectToUnix(server.host, address, user, has_secret);
   addrinfo hints = {};
@@ -194,7 +191,7 @@ absl::StatusOr<int> ConnectOnThisHost(const std::string& address, const DaemonUs
   const absl::Cleanup free_found = [found] { freeaddrinfo(found); };
   absl::Status status = Unreachable(address, ECONNREFUSED);
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    absl::StatusOr<int> fd = ConnectToTcp(*one, address, user, has_secret);
+    absl::StatusOr<UniqueFd> fd = ConnectToTcp(*one, address, user, has_secret);
     if (fd.ok()) return fd;
     // That somebody else listens is worth more to know than that nobody does at the next address.
     if (!absl::IsPermissionDenied(status)) status = fd.status();

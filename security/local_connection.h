@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/unique_fd.h"
 
 namespace rollcall {
 
@@ -27,14 +28,14 @@ class DaemonUser {
   std::optional<uid_t> only_;
 };
 
-// A connected socket that does not block; the caller owns it. `address` is one for which
+// A connected socket that does not block. `address` is one for which
 // IsOnThisHost() holds. Of a name with several addresses, the first that belongs to an accepted user
 // counts. Waits at most some two seconds, one for each step.
 //
 // kUnavailable: nobody listens there, or the daemon does not accept connections. kPermissionDenied: the
 // listener belongs to somebody else; or the kernel does not say to whom (another network or user
 // namespace) and `has_secret`. The error says what to type.
-absl::StatusOr<int> ConnectOnThisHost(const std::string& address, const DaemonUser& user,
-                                      bool has_secret);
+absl::StatusOr<UniqueFd> ConnectOnThisHost(const std::string& address, const DaemonUser& user,
+                                           bool has_secret);
 
 }  // namespace rollcall

@@ -10,12 +10,11 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 
-#include "absl/cleanup/cleanup.h"
+#include "base/unique_fd.h"
 
 namespace rollcall {
 namespace {
@@ -70,9 +69,9 @@ LoopbackPeer ReadAnswer(const char* bytes, size_t size, const Question& question
 }
 
 LoopbackPeer Ask(const Question& question) {
-  const int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+  const UniqueFd socket(::socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+  const int fd = socket.get();
   if (fd < 0) return {};
-  const absl::Cleanup close_socket = [fd] { close(fd); };
   const timeval limit = {1, 0};  // the kernel answers within the call to send()
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
   sockaddr_nl kernel = {};

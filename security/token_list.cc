@@ -2,7 +2,6 @@
 #include "security/token_list.h"
 
 #include <yaml-cpp/eventhandler.h>
-#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <set>
@@ -16,6 +15,7 @@
 #include "absl/time/time.h"
 #include "base/digest/digest.h"
 #include "base/names.h"
+#include "base/yaml/yaml.h"
 
 namespace rollcall {
 namespace {
@@ -26,16 +26,10 @@ constexpr size_t kMostEntries = 10'000;
 constexpr size_t kMostValues = 100'000;  // tenants and hosts of all entries
 constexpr size_t kDeepest = 4;           // tokens, entry, list, value
 
-absl::Status At(const YAML::Mark& mark, absl::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat("line ", mark.line + 1, ": ", why));
-}
-
 // Refuses what a token file never needs, before a tree is built of it: aliases, which let a short
 // text become a huge tree, depth, and several documents.
 class ShapeCheck : public YAML::EventHandler {
  public:
-  absl::Status status;
-
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ > 1) Refuse(mark, "a second document");
   }
@@ -59,9 +53,7 @@ class ShapeCheck : public YAML::EventHandler {
 
  private:
   void Refuse(const YAML::Mark& mark, absl::string_view what) {
-    status = At(mark, absl::StrCat(what, " has no place in a token file"));
-    // The only way to end the parser early.
-    throw YAML::ParserException(mark, std::string(status.message()));
+    FailAt(mark, absl::StrCat(what, " has no place in a token file"));
   }
   void Check(const YAML::Mark& mark, YAML::anchor_t anchor) {
     if (anchor != 0) Refuse(mark, "an anchor");
@@ -75,17 +67,12 @@ class ShapeCheck : public YAML::EventHandler {
   int documents_ = 0;
 };
 
-absl::Status CheckShape(const std::string& text) {
+void CheckShape(const std::string& text) {
   ShapeCheck check;
-  try {
-    std::istringstream stream(text);
-    YAML::Parser parser(stream);
-    while (parser.HandleNextDocument(check)) {
-    }
-  } catch (const YAML::Exception& error) {
-    return check.status.ok() ? At(error.mark, error.msg) : check.status;
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  while (parser.HandleNextDocument(check)) {
   }
-  return absl::OkStatus();
 }
 
 class EntryReader {
@@ -93,34 +80,30 @@ class EntryReader {
   // `values` counts the tenants and hosts of the whole file.
   explicit EntryReader(size_t* values) : values_(values) {}
 
-  absl::StatusOr<TokenEntry> Read(const YAML::Node& node) {
-    if (!node.IsMap()) return At(node.Mark(), "an entry has the keys name, role, expires, sha256");
+  TokenEntry Read(const YAML::Node& node) {
+    if (!node.IsMap()) FailAt(node.Mark(), "an entry has the keys name, role, expires, sha256");
     entry_.line = static_cast<size_t>(std::max(node.Mark().line, 0));
-    for (const auto& pair : node) {
-      const absl::Status status = ReadKey(pair.first, pair.second);
-      if (!status.ok()) return status;
-    }
+    for (const auto& pair : node) ReadKey(pair.first, pair.second);
     for (const char* required : {"name", "role", "expires", "sha256"}) {
       if (seen_.count(required) == 0) {
-        return At(node.Mark(), absl::StrCat("the entry has no key ", required));
+        FailAt(node.Mark(), absl::StrCat("the entry has no key ", required));
       }
     }
-    return CheckWhole(node);
+    CheckWhole(node);
+    return entry_;
   }
 
  private:
-  absl::Status ReadKey(const YAML::Node& key, const YAML::Node& value) {
+  void ReadKey(const YAML::Node& key, const YAML::Node& value) {
     const std::string name = key.IsScalar() ? key.Scalar() : "";
-    if (!seen_.insert(name).second) return At(key.Mark(), absl::StrCat("a second ", name));
+    if (!seen_.insert(name).second) FailAt(key.Mark(), absl::StrCat("a second ", name));
     if (name == "tenants") return ReadList(value, /*of_hosts=*/false, &entry_.tenants);
     if (name == "hosts") return ReadList(value, /*of_hosts=*/true, &entry_.hosts);
     const bool known = name == "name" || name == "role" || name == "expires" || name == "sha256";
-    if (!known) {
-      return At(key.Mark(), "a key is none of name, role, tenants, hosts, expires, sha256");
-    }
-    if (!value.IsScalar()) return At(key.Mark(), absl::StrCat(name, " is no text"));
+    if (!known) FailAt(key.Mark(), "a key is none of name, role, tenants, hosts, expires, sha256");
+    if (!value.IsScalar()) FailAt(key.Mark(), absl::StrCat(name, " is no text"));
     const std::string problem = ReadScalar(name, value.Scalar());
-    return problem.empty() ? absl::OkStatus() : At(value.Mark(), problem);
+    if (!problem.empty()) FailAt(value.Mark(), problem);
   }
 
   // Returns what is wrong.
@@ -154,28 +137,26 @@ class EntryReader {
     return "";
   }
 
-  absl::Status ReadList(const YAML::Node& list, bool of_hosts, std::vector<std::string>* values) {
-    if (!list.IsSequence()) return At(list.Mark(), "tenants and hosts are lists: [a, b]");
+  void ReadList(const YAML::Node& list, bool of_hosts, std::vector<std::string>* values) {
+    if (!list.IsSequence()) FailAt(list.Mark(), "tenants and hosts are lists: [a, b]");
     for (const YAML::Node& value : list) {
       const std::string text = value.IsScalar() ? value.Scalar() : "";
       if (text != kAll && !(of_hosts ? IsHostPattern(text) : IsTenantName(text))) {
-        return At(value.Mark(), of_hosts ? "that is no host" : "that is no tenant");
+        FailAt(value.Mark(), of_hosts ? "that is no host" : "that is no tenant");
       }
-      if (++*values_ > kMostValues) return At(value.Mark(), "the file has too many values");
+      if (++*values_ > kMostValues) FailAt(value.Mark(), "the file has too many values");
       values->push_back(text);
     }
-    return absl::OkStatus();
   }
 
-  absl::StatusOr<TokenEntry> CheckWhole(const YAML::Node& node) {
+  void CheckWhole(const YAML::Node& node) {
     if (seen_.count("tenants") == 0) entry_.tenants = {kTenantIfUnnamed};
     if (entry_.role == Role::kAgent && entry_.hosts.empty()) {
-      return At(node.Mark(), "an agent needs hosts: [NAME], or [\"*\"] for all");
+      FailAt(node.Mark(), "an agent needs hosts: [NAME], or [\"*\"] for all");
     }
     if (entry_.role != Role::kAgent && !entry_.hosts.empty()) {
-      return At(node.Mark(), "only an agent has hosts");
+      FailAt(node.Mark(), "only an agent has hosts");
     }
-    return entry_;
   }
 
   size_t* values_;
@@ -183,37 +164,36 @@ class EntryReader {
   std::set<std::string> seen_;
 };
 
-absl::StatusOr<std::vector<TokenEntry>> ReadEntries(const YAML::Node& list) {
+std::vector<TokenEntry> ReadEntries(const YAML::Node& list) {
   std::vector<TokenEntry> entries;
   if (list.IsNull()) return entries;
-  if (!list.IsSequence()) return At(list.Mark(), "tokens is a list of entries");
+  if (!list.IsSequence()) FailAt(list.Mark(), "tokens is a list of entries");
   if (list.size() > kMostEntries) {
-    return At(list.Mark(), absl::StrCat("there are more than ", kMostEntries, " tokens"));
+    FailAt(list.Mark(), absl::StrCat("there are more than ", kMostEntries, " tokens"));
   }
   std::set<std::string> names, digests;
   size_t values = 0;
   for (const YAML::Node& node : list) {
-    absl::StatusOr<TokenEntry> entry = EntryReader(&values).Read(node);
-    if (!entry.ok()) return entry.status();
-    if (!names.insert(entry->name).second) {
-      return At(node.Mark(), absl::StrCat("a second token of the name ", entry->name));
+    TokenEntry entry = EntryReader(&values).Read(node);
+    if (!names.insert(entry.name).second) {
+      FailAt(node.Mark(), absl::StrCat("a second token of the name ", entry.name));
     }
-    if (!digests.insert(entry->sha256).second) {
-      return At(node.Mark(), absl::StrCat("the sha256 of ", entry->name, " stands there twice"));
+    if (!digests.insert(entry.sha256).second) {
+      FailAt(node.Mark(), absl::StrCat("the sha256 of ", entry.name, " stands there twice"));
     }
-    entries.push_back(*std::move(entry));
+    entries.push_back(std::move(entry));
   }
   return entries;
 }
 
-absl::StatusOr<std::vector<TokenEntry>> ReadFile(const YAML::Node& root) {
-  if (!root.IsDefined() || root.IsNull()) return std::vector<TokenEntry>();
-  if (!root.IsMap()) return At(root.Mark(), "a token file begins with 'tokens:'");
-  absl::StatusOr<std::vector<TokenEntry>> entries = std::vector<TokenEntry>();
+std::vector<TokenEntry> ReadFile(const YAML::Node& root) {
+  std::vector<TokenEntry> entries;
+  if (!root.IsDefined() || root.IsNull()) return entries;
+  if (!root.IsMap()) FailAt(root.Mark(), "a token file begins with 'tokens:'");
   bool seen = false;
   for (const auto& pair : root) {
     if (!pair.first.IsScalar() || pair.first.Scalar() != "tokens" || seen) {
-      return At(pair.first.Mark(), "a token file has the key 'tokens', once, and no other");
+      FailAt(pair.first.Mark(), "a token file has the key 'tokens', once, and no other");
     }
     seen = true;
     entries = ReadEntries(pair.second);
@@ -227,16 +207,12 @@ absl::StatusOr<std::vector<TokenEntry>> ParseTokens(absl::string_view text) {
   const size_t nul = text.find('\0');
   if (nul != absl::string_view::npos) {
     const auto lines = std::count(text.begin(), text.begin() + nul, '\n');
-    return absl::InvalidArgumentError(absl::StrCat("line ", lines + 1, ": a NUL byte"));
+    return YamlError(static_cast<int>(lines + 1), "a NUL byte");
   }
-  const std::string copy(text);
-  const absl::Status shape = CheckShape(copy);
-  if (!shape.ok()) return shape;
-  try {
+  return ReadYaml([copy = std::string(text)] {
+    CheckShape(copy);
     return ReadFile(YAML::Load(copy));
-  } catch (const YAML::Exception& error) {
-    return At(error.mark, error.msg);
-  }
+  });
 }
 
 absl::StatusOr<std::string> NewToken() {

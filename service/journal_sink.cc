@@ -18,6 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/log/log_fields.h"
+#include "base/unique_fd.h"
 
 namespace rollcall {
 namespace {
@@ -56,18 +57,13 @@ class JournalSink : public spdlog::sinks::base_sink<std::mutex> {
     const size_t size = std::min(socket.size(), sizeof(address_.sun_path) - 1);
     memcpy(address_.sun_path, socket.data(), size);
   }
-  ~JournalSink() override {
-    if (fd_ >= 0) close(fd_);
-  }
-  JournalSink(const JournalSink&) = delete;
-  JournalSink& operator=(const JournalSink&) = delete;
 
  protected:
   // Waits for no journal: a full queue must not stop the thread that logs.
   void sink_it_(const spdlog::details::log_msg& line) override {
     const std::string entry = JournalEntry(line);
     const ssize_t sent =
-        sendto(fd_, entry.data(), entry.size(), MSG_NOSIGNAL | MSG_DONTWAIT,
+        sendto(fd_.get(), entry.data(), entry.size(), MSG_NOSIGNAL | MSG_DONTWAIT,
                reinterpret_cast<const sockaddr*>(&address_), sizeof(address_));
     if (sent < 0) otherwise_->log(line);
   }
@@ -75,7 +71,7 @@ class JournalSink : public spdlog::sinks::base_sink<std::mutex> {
 
  private:
   const spdlog::sink_ptr otherwise_;
-  const int fd_;
+  const UniqueFd fd_;
   sockaddr_un address_ = {};
 };
 

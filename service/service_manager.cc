@@ -6,13 +6,14 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/durations.h"
+#include "base/monotonic_clock.h"
+#include "base/unique_fd.h"
 
 namespace rollcall {
 namespace {
@@ -46,9 +47,7 @@ void ServiceManager::SayReady(const std::string& status) {
 }
 
 void ServiceManager::SayReloading() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  Send(absl::StrCat("RELOADING=1\nMONOTONIC_USEC=", now.tv_sec * 1'000'000 + now.tv_nsec / 1000));
+  Send(absl::StrCat("RELOADING=1\nMONOTONIC_USEC=", MonotonicNs() / 1000));
 }
 
 void ServiceManager::SayStopping() { Send("STOPPING=1"); }
@@ -68,12 +67,11 @@ void ServiceManager::Send(const std::string& message) const {
   if (socket_.size() < 2 || socket_.size() >= sizeof(address.sun_path)) return;
   memcpy(address.sun_path, socket_.data(), socket_.size());
   if (address.sun_path[0] == '@') address.sun_path[0] = '\0';
-  const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return;
+  const UniqueFd fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return;
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + socket_.size());
-  static_cast<void>(sendto(fd, message.data(), message.size(), MSG_NOSIGNAL,
+  static_cast<void>(sendto(fd.get(), message.data(), message.size(), MSG_NOSIGNAL,
                            reinterpret_cast<const sockaddr*>(&address), size));
-  close(fd);
 }
 
 }  // namespace rollcall

@@ -5,22 +5,22 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
-#include <yaml-cpp/yaml.h>
 
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/read_file.h"
+#include "base/unique_fd.h"
+#include "base/yaml/yaml.h"
 
 namespace rollcall {
 namespace {
 
 constexpr size_t kMostBytes = 1 << 20;
 constexpr char kForm[] = "write one flag a line, as in  hang-after: 60s";
-
-int LineOf(const YAML::Mark& mark) { return mark.is_null() ? 1 : mark.line + 1; }
-int LineOf(const YAML::Node& node) { return LineOf(node.Mark()); }
 
 // What is wrong with a value; "": nothing.
 std::string ReadValue(const YAML::Node& value, Setting* setting) {
@@ -44,7 +44,7 @@ absl::StatusOr<std::vector<Setting>> ReadMap(const YAML::Node& map, const std::s
   std::map<std::string, int> lines;
   for (const auto& pair : map) {
     Setting setting;
-    setting.line = LineOf(pair.first);
+    setting.line = LineOf(pair.first.Mark());
     if (!pair.first.IsScalar()) {
       errors.push_back(AtLine(file, setting.line, kForm));
       continue;
@@ -61,6 +61,10 @@ absl::StatusOr<std::vector<Setting>> ReadMap(const YAML::Node& map, const std::s
   }
   if (errors.empty()) return settings;
   return absl::InvalidArgumentError(absl::StrJoin(errors, "\n"));
+}
+
+absl::Status CannotRead(const std::string& file, const std::string& why) {
+  return absl::NotFoundError(absl::StrCat("cannot read ", file, ": ", why));
 }
 
 }  // namespace
@@ -80,42 +84,29 @@ absl::StatusOr<std::vector<Setting>> ParseSettings(const std::string& text,
   }
   if (documents.size() > 1) {
     return absl::InvalidArgumentError(
-        AtLine(file, LineOf(documents[1]), "a second document begins; keep one"));
+        AtLine(file, LineOf(documents[1].Mark()), "a second document begins; keep one"));
   }
   if (documents.empty() || documents[0].IsNull()) return std::vector<Setting>();
   if (!documents[0].IsMap()) {
-    return absl::InvalidArgumentError(AtLine(file, LineOf(documents[0]), kForm));
+    return absl::InvalidArgumentError(AtLine(file, LineOf(documents[0].Mark()), kForm));
   }
   return ReadMap(documents[0], file);
 }
 
 absl::StatusOr<std::string> ReadSettingsText(const std::string& file) {
   // A pipe without a writer must not stop the start.
-  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) {
-    return absl::NotFoundError(absl::StrCat("cannot read ", file, ": ", strerror(errno)));
-  }
+  const UniqueFd fd(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.valid()) return CannotRead(file, strerror(errno));
   struct stat facts = {};
-  std::string text(kMostBytes + 1, '\0');
-  size_t size = 0;
-  ssize_t got = 0;
-  if (fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode)) {
-    while ((got = read(fd, &text[size], text.size() - size)) > 0) size += static_cast<size_t>(got);
-  } else {
-    got = -1;
-    errno = EINVAL;
+  if (fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
+    return CannotRead(file, "it is no regular file");
   }
-  const int error = errno;
-  close(fd);
-  if (got < 0) {
-    const std::string why = error == EINVAL ? "it is no regular file" : strerror(error);
-    return absl::NotFoundError(absl::StrCat("cannot read ", file, ": ", why));
-  }
-  if (size > kMostBytes) {
+  std::optional<std::string> text = ReadUpTo(fd.get(), kMostBytes + 1);
+  if (!text.has_value()) return CannotRead(file, strerror(errno));
+  if (text->size() > kMostBytes) {
     return absl::InvalidArgumentError(absl::StrCat(file, " is larger than a MiB"));
   }
-  text.resize(size);
-  return text;
+  return *std::move(text);
 }
 
 }  // namespace rollcall

@@ -4,7 +4,6 @@
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <utility>
 #include <vector>
@@ -62,11 +61,6 @@ HttpReply AnswerRequest(const std::string& request, const InjectionSettings& set
   return MakeReply(answer.status, "application/json", answer.body);
 }
 
-// Sockets that nobody serves must not stay open.
-void CloseFrom(const std::vector<int>& sockets, size_t first) {
-  for (size_t i = first; i < sockets.size(); ++i) close(sockets[i]);
-}
-
 }  // namespace
 
 // The files, and the context made from them. Thread-safe, except Poll().
@@ -116,11 +110,10 @@ absl::Status WebhookServer::Start() {
   auto opened = ListenSockets::Open(options_.listen);
   if (!opened.ok()) return opened.status();
   port_ = opened->port();
-  const std::vector<int> sockets = opened->Release();
-  CloseFrom(sockets, 1);
+  std::vector<UniqueFd> sockets = opened->Release();  // closes all but the first
   if (sockets.empty()) return absl::UnavailableError("no socket to listen on");
   front_ = std::make_unique<HttpFront>(
-      sockets[0], Limits(),
+      sockets[0].Release(), Limits(),
       [this](const std::string& request, const HttpCaller&) {
         return AnswerRequest(request, options_.injection);
       },

@@ -12,6 +12,8 @@
 #include <cstdlib>
 
 #include "absl/strings/ascii.h"
+#include "base/durations.h"
+#include "base/read_file.h"
 #include "base/unique_fd.h"
 
 namespace rollcall {
@@ -33,15 +35,9 @@ std::optional<int64_t> ToNumber(const char* text) {
 std::optional<std::string> HostFiles::Read(const std::string& path) const {
   const UniqueFd file(open(Path(path).c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return std::nullopt;
-  std::string text;
-  char buffer[16384];
-  ssize_t size;
-  while ((size = read(file.get(), buffer, sizeof(buffer))) > 0) {
-    text.append(buffer, static_cast<size_t>(size));
-    if (text.size() > kMostBytes) break;
-  }
-  if (size < 0) return std::nullopt;  // the port of a card that is gone
-  return std::string(absl::StripAsciiWhitespace(text));
+  const std::optional<std::string> text = ReadUpTo(file.get(), kMostBytes);
+  if (!text.has_value()) return std::nullopt;  // the port of a card that is gone
+  return std::string(absl::StripAsciiWhitespace(*text));
 }
 
 std::optional<int64_t> HostFiles::Number(const std::string& path) const {
@@ -91,7 +87,7 @@ std::optional<int64_t> NumberAfter(std::string_view text, std::string_view word)
 }
 
 void Pause(int64_t ns) {
-  timespec left = {ns / 1'000'000'000, ns % 1'000'000'000};
+  timespec left = {ns / kSecond, ns % kSecond};
   while (nanosleep(&left, &left) != 0 && errno == EINTR) {
   }
 }

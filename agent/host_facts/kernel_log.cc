@@ -14,11 +14,12 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/durations.h"
 
 namespace rollcall {
 namespace {
 
-constexpr int64_t kOldestNs = 3600 * int64_t{1'000'000'000};
+constexpr int64_t kOldestNs = 3600 * kSecond;
 constexpr size_t kMostOfOne = 4;  // facts that are alike: see Likeness
 
 // How a message names its subject.

@@ -6,17 +6,18 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/monotonic_clock.h"
-#include "agent/processes/proc_files.h"
-#include "agent/processes/proc_stat.h"
 #include "agent/collector/redact_update.h"
 #include "agent/link/stacks_proto.h"
+#include "agent/processes/proc_files.h"
+#include "agent/processes/proc_stat.h"
+#include "base/durations.h"
+#include "base/monotonic_clock.h"
 
 namespace rollcall {
 namespace {
 
-constexpr int64_t kReadTimeout = 1'000'000'000;    // for reading a process in /proc
-constexpr int64_t kStackTimeout = 60'000'000'000;  // for its stacks, symbols included
+constexpr int64_t kReadTimeout = kSecond;        // for reading a process in /proc
+constexpr int64_t kStackTimeout = 60 * kSecond;  // for its stacks, symbols included
 constexpr size_t kMaxMapsBytes = 64 << 20;
 
 // Reads stat and maps, which stack taking needs, so that a process whose /proc files block is

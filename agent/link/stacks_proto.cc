@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/segments/segment_reader.h"
 #include "base/durations.h"
-#include "proto/whole_numbers.h"
+#include "proto/timestamps.h"
 
 namespace rollcall {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "base/durations.h"
 #include "base/monotonic_clock.h"
-#include "interpose/clock.h"
 #include "base/steady_clock.h"
+#include "interpose/clock.h"
 
 namespace rollcall {
 namespace {
@@ -29,7 +29,7 @@ HostInstant ReadHostInstant() {
   static const bool trusted = CounterIsInvariant();
   HostInstant now;
   now.steady_ns = SteadyNs();
-  now.boot_ns = ReadClockNs(CLOCK_BOOTTIME);
+  now.boot_ns = BootNs();
   now.counter = trusted ? CounterTicks() : 0;
   return now;
 }

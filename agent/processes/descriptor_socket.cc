@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/durations.h"
 
 namespace rollcall {
 namespace {
@@ -107,7 +108,7 @@ DescriptorSocket::~DescriptorSocket() { unlink(path_.c_str()); }
 
 std::optional<PassedDescriptor> DescriptorSocket::Receive(int64_t timeout_ns) {
   pollfd wanted = {fd_.get(), POLLIN, 0};
-  const timespec timeout = {timeout_ns / 1'000'000'000, timeout_ns % 1'000'000'000};
+  const timespec timeout = {timeout_ns / kSecond, timeout_ns % kSecond};
   if (ppoll(&wanted, 1, &timeout, nullptr) <= 0) return std::nullopt;
   char kind = 0;
   iovec text = {&kind, 1};

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/processes/living_threads.h"
 
-#include <time.h>
 #include <unistd.h>
 
 #include "agent/processes/proc_files.h"
 #include "agent/processes/proc_stat.h"
+#include "base/durations.h"
+#include "base/monotonic_clock.h"
 #include "base/steady_clock.h"
 
 namespace rollcall {
@@ -60,11 +61,8 @@ std::optional<std::map<pid_t, uint64_t>> FindThreads(const std::string& proc_roo
 }
 
 int64_t BeganAtSteadyNs(uint64_t start_time) {
-  static const int64_t tick_ns = 1'000'000'000 / sysconf(_SC_CLK_TCK);
-  timespec now;
-  clock_gettime(CLOCK_BOOTTIME, &now);
-  const int64_t up_ns = now.tv_sec * int64_t{1'000'000'000} + now.tv_nsec;
-  return SteadyNs() - (up_ns - static_cast<int64_t>(start_time) * tick_ns);
+  static const int64_t tick_ns = kSecond / sysconf(_SC_CLK_TCK);
+  return SteadyNs() - (BootNs() - static_cast<int64_t>(start_time) * tick_ns);
 }
 
 }  // namespace rollcall

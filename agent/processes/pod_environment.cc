@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
@@ -13,6 +12,7 @@
 #include "agent/processes/open_in_root.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/rank_environment.h"
+#include "base/read_file.h"
 #include "base/unique_fd.h"
 
 namespace rollcall {
@@ -23,10 +23,7 @@ std::string ReadStrangersFile(const std::string& root, const std::string& path) 
   const UniqueFd fd = OpenInRoot(root, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
   struct stat about;
   if (!fd.valid() || fstat(fd.get(), &about) != 0 || !S_ISREG(about.st_mode)) return "";
-  std::string content(kMostPodEnvironment, '\0');
-  const ssize_t length = read(fd.get(), content.data(), content.size());
-  content.resize(length > 0 ? static_cast<size_t>(length) : 0);
-  return content;
+  return ReadUpTo(fd.get(), kMostPodEnvironment).value_or("");
 }
 
 bool IsPodVariable(absl::string_view name) {

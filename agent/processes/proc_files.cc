@@ -3,15 +3,17 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/read_file.h"
+#include "base/unique_fd.h"
 
 namespace rollcall {
 namespace {
@@ -26,22 +28,11 @@ absl::Status FromErrno(const std::string& what, int error) {
 }  // namespace
 
 absl::StatusOr<std::string> ReadProcFile(const std::string& path, size_t limit) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return FromErrno(path, errno);
-  std::string text;
-  char buffer[16384];
-  ssize_t count = 0;
-  int error = 0;
-  while (text.size() < limit) {
-    count = read(fd, buffer, std::min(sizeof(buffer), limit - text.size()));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) error = errno;
-    if (count <= 0) break;
-    text.append(buffer, static_cast<size_t>(count));
-  }
-  close(fd);
-  if (error != 0) return FromErrno(path, error);
-  return text;
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.valid()) return FromErrno(path, errno);
+  std::optional<std::string> text = ReadUpTo(fd.get(), limit);
+  if (!text.has_value()) return FromErrno(path, errno);
+  return *std::move(text);
 }
 
 std::string ProcPath(const std::string& proc_root, pid_t pid, const std::string& file) {

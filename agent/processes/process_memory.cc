@@ -12,11 +12,9 @@ bool TracerMemory::Read(uint64_t address, void* to, size_t size) {
   return process_vm_readv(pid_, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(size);
 }
 
-FileMemory::~FileMemory() { close(fd_); }
-
 bool FileMemory::Read(uint64_t address, void* to, size_t size) {
   if (address > INT64_MAX) return false;
-  return pread(fd_, to, size, static_cast<off_t>(address)) == static_cast<ssize_t>(size);
+  return pread(fd_.get(), to, size, static_cast<off_t>(address)) == static_cast<ssize_t>(size);
 }
 
 }  // namespace rollcall

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/unique_fd.h"
+
 namespace rollcall {
 
 class ProcessMemory {
@@ -33,17 +35,14 @@ class TracerMemory : public ProcessMemory {
   const pid_t pid_;
 };
 
-// Reads by a descriptor of /proc/PID/mem. Owns the descriptor.
+// Reads by a descriptor of /proc/PID/mem.
 class FileMemory : public ProcessMemory {
  public:
-  explicit FileMemory(int fd) : fd_(fd) {}
-  ~FileMemory() override;
-  FileMemory(const FileMemory&) = delete;
-  FileMemory& operator=(const FileMemory&) = delete;
+  explicit FileMemory(UniqueFd fd) : fd_(std::move(fd)) {}
   bool Read(uint64_t address, void* to, size_t size) override;
 
  private:
-  const int fd_;
+  const UniqueFd fd_;
 };
 
 }  // namespace rollcall

@@ -12,6 +12,7 @@
 #include "absl/strings/strip.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/proc_stat.h"
+#include "base/durations.h"
 
 namespace rollcall {
 namespace {
@@ -36,7 +37,7 @@ std::optional<int64_t> MonotonicOffset(const std::string& proc_root, const std::
     int64_t seconds = 0, ns = 0;
     if (words.size() == 3 && words[0] == "monotonic" && absl::SimpleAtoi(words[1], &seconds) &&
         absl::SimpleAtoi(words[2], &ns)) {
-      return seconds * 1'000'000'000 + ns;
+      return seconds * kSecond + ns;
     }
   }
   return std::nullopt;

@@ -73,12 +73,6 @@ ProcessWatch::ProcessWatch(std::string proc_root, std::shared_ptr<SpareThreads> 
                            PidfdOpener opener)
     : proc_root_(std::move(proc_root)), threads_(std::move(threads)), open_(std::move(opener)) {}
 
-ProcessWatch::~ProcessWatch() {
-  for (const auto& [process, watched] : watched_) {
-    if (watched.pidfd >= 0) close(watched.pidfd);
-  }
-}
-
 // nullopt: the read timed out.
 template <typename Value>
 std::optional<Value> ProcessWatch::ReadInTime(ProcessId process,
@@ -90,37 +84,30 @@ std::optional<Value> ProcessWatch::ReadInTime(ProcessId process,
 void ProcessWatch::Add(ProcessId process) {
   if (watched_.count(process) != 0) return;
   Watched& watched = watched_[process];
-  watched.pidfd = open_(process.pid).value_or(-1);
+  watched.pidfd = UniqueFd(open_(process.pid).value_or(-1));
   Check(process, &watched);
 }
 
 // Verifies the pid after opening the pidfd: if the process still has the pid now, the pidfd refers
 // to this process.
 void ProcessWatch::Check(ProcessId process, Watched* watched) const {
-  if (watched->pidfd < 0) watched->is_checked = true;
+  if (!watched->pidfd.valid()) watched->is_checked = true;
   if (watched->is_checked) return;
   const auto is_same = ReadInTime<bool>(
       process, [proc_root = proc_root_, process] { return ReadStat(proc_root, process).ok(); });
   if (!is_same.has_value()) return;
   watched->is_checked = true;
-  if (*is_same) return;
-  close(watched->pidfd);
-  watched->pidfd = -1;
+  if (!*is_same) watched->pidfd = UniqueFd();
 }
 
-void ProcessWatch::Remove(ProcessId process) {
-  const auto found = watched_.find(process);
-  if (found == watched_.end()) return;
-  if (found->second.pidfd >= 0) close(found->second.pidfd);
-  watched_.erase(found);
-}
+void ProcessWatch::Remove(ProcessId process) { watched_.erase(process); }
 
 // `ended`: what FindEndedPidfds() returned for the pidfds of all watched processes.
 bool ProcessWatch::HasEnded(ProcessId process, const Watched& watched,
                             const std::vector<int>& ended) const {
   if (!watched.is_checked) return false;
-  if (watched.pidfd >= 0) {
-    return std::find(ended.begin(), ended.end(), watched.pidfd) != ended.end();
+  if (watched.pidfd.valid()) {
+    return std::find(ended.begin(), ended.end(), watched.pidfd.get()) != ended.end();
   }
   const auto read = [root = proc_root_, process] { return HasEndedInProc(root, process); };
   return ReadInTime<bool>(process, read).value_or(false);
@@ -136,8 +123,8 @@ std::optional<ProcessEnd> ProcessWatch::FindEnd(ProcessId process, Watched* watc
   });
   WaitStatus wait_status = answer.value_or(std::nullopt);
   // Read the pidfd second: if the parent has just collected the process, the pidfd has the status.
-  if (!wait_status.has_value() && watched->pidfd >= 0) {
-    wait_status = PidfdWaitStatus(watched->pidfd);
+  if (!wait_status.has_value() && watched->pidfd.valid()) {
+    wait_status = PidfdWaitStatus(watched->pidfd.get());
   }
   if (wait_status.has_value()) {
     SetWaitStatus(*wait_status, &end);
@@ -151,7 +138,7 @@ std::vector<ProcessEnd> ProcessWatch::Poll() {
   std::vector<int> pidfds;
   for (auto& [process, watched] : watched_) {
     Check(process, &watched);
-    if (watched.pidfd >= 0) pidfds.push_back(watched.pidfd);
+    if (watched.pidfd.valid()) pidfds.push_back(watched.pidfd.get());
   }
   const std::vector<int> ended = FindEndedPidfds(pidfds);
   std::vector<ProcessEnd> ends;
@@ -164,7 +151,6 @@ std::vector<ProcessEnd> ProcessWatch::Poll() {
       continue;
     }
     ends.push_back(*end);
-    if (watched.pidfd >= 0) close(watched.pidfd);
     entry = watched_.erase(entry);
   }
   return ends;

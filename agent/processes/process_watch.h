@@ -18,12 +18,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "agent/processes/process_id.h"
 #include "agent/processes/spare_threads.h"
+#include "base/unique_fd.h"
 
 namespace rollcall {
 
@@ -42,9 +42,6 @@ class ProcessWatch {
                         std::shared_ptr<SpareThreads> threads = nullptr);
   // For tests: `opener` replaces OpenPidfd(), for instance by one that fails as on old kernels.
   ProcessWatch(std::string proc_root, std::shared_ptr<SpareThreads> threads, PidfdOpener opener);
-  ~ProcessWatch();
-  ProcessWatch(const ProcessWatch&) = delete;
-  ProcessWatch& operator=(const ProcessWatch&) = delete;
 
   // Adds a process, once. It may have ended already, and another process may have its pid: the next
   // Poll() then reports the end.
@@ -56,7 +53,7 @@ class ProcessWatch {
 
  private:
   struct Watched {
-    int pidfd = -1;
+    UniqueFd pidfd;
     bool is_checked = false;  // verified: the pidfd refers to the process
     int end_reads = 0;        // attempts to read the exit status that timed out
   };

@@ -3,7 +3,8 @@
 
 #include <unistd.h>
 
-#include <fstream>
+#include "absl/strings/ascii.h"
+#include "base/read_file.h"
 
 namespace rollcall {
 
@@ -14,12 +15,8 @@ std::string HostName() {
 }
 
 const std::string& OwnBootId() {
-  static const std::string own = [] {
-    std::ifstream file("/proc/sys/kernel/random/boot_id");
-    std::string id;
-    std::getline(file, id);
-    return id;
-  }();
+  static const std::string own(
+      absl::StripAsciiWhitespace(ReadFile("/proc/sys/kernel/random/boot_id").value_or("")));
   return own;
 }
 

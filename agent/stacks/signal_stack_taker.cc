@@ -46,8 +46,8 @@ std::vector<RawThread*> SelectThreads(int signal, RawSample* sample) {
   return threads;
 }
 
-void ReadPython(int memory_fd, ModuleFiles* files, PythonFinder* finder, RawSample* sample) {
-  FileMemory memory(memory_fd);
+void ReadPython(UniqueFd memory_fd, ModuleFiles* files, PythonFinder* finder, RawSample* sample) {
+  FileMemory memory(std::move(memory_fd));
   auto interpreter = finder->Find(*sample, files, &memory, &sample->python.note);
   if (!interpreter.has_value()) return;
   PythonSampler python(*std::move(interpreter), &memory);
@@ -83,7 +83,7 @@ RawSample SignalStackTaker::Take(pid_t pid, const TakeLimits& limits) {
                              start + limits.TotalTimeoutNs(sample.threads.size()));
   sample.copying_ns = MonotonicNs() - begun;
   UniqueFd memory = (*requests)->TakeMemory();
-  if (memory.valid()) ReadPython(memory.Release(), &files_, &python_finder_, &sample);
+  if (memory.valid()) ReadPython(std::move(memory), &files_, &python_finder_, &sample);
   sample.duration_ns = MonotonicNs() - start;
   return sample;
 }

@@ -4,13 +4,13 @@
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/unique_fd.h"
 
 namespace rollcall {
 namespace {
@@ -78,14 +78,12 @@ DwflModule::DwflModule(std::shared_ptr<ElfFile> file) : file_(std::move(file)) {
   session_ = dwfl_begin(&kCallbacks);
   if (session_ == nullptr) return;
   // On success, libdwfl takes over and closes this descriptor.
-  const int fd = fcntl(file_->fd(), F_DUPFD_CLOEXEC, 0);
+  UniqueFd fd(fcntl(file_->fd(), F_DUPFD_CLOEXEC, 0));
   const char* name = file_->name().c_str();
-  module_ = fd < 0 ? nullptr : dwfl_report_offline(session_, name, name, fd);
+  module_ = fd.valid() ? dwfl_report_offline(session_, name, name, fd.get()) : nullptr;
   dwfl_report_end(session_, nullptr, nullptr);
-  if (module_ == nullptr) {
-    if (fd >= 0) close(fd);
-    return;
-  }
+  if (module_ == nullptr) return;
+  fd.Release();
   void** user_data = nullptr;
   dwfl_module_info(module_, &user_data, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
   if (user_data != nullptr) *user_data = file_.get();

@@ -48,14 +48,12 @@ size_t AlignNote(size_t size) { return (size + 3) & ~size_t{3}; }
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<ElfFile>> ElfFile::Open(int fd, std::string name) {
-  std::shared_ptr<ElfFile> file(new ElfFile(fd, std::move(name)));
+absl::StatusOr<std::shared_ptr<ElfFile>> ElfFile::Open(UniqueFd fd, std::string name) {
+  std::shared_ptr<ElfFile> file(new ElfFile(std::move(fd), std::move(name)));
   const absl::Status status = file->ReadHeaders();
   if (!status.ok()) return status;
   return file;
 }
-
-ElfFile::~ElfFile() { close(fd_); }
 
 absl::Status ElfFile::ReadHeaders() {
   Elf64_Ehdr header;
@@ -125,7 +123,7 @@ const std::vector<uint8_t>& ElfFile::Page(uint64_t index) {
   if (found != pages_.end()) return found->second;
   if (pages_.size() >= kMaxPages) pages_.clear();
   std::vector<uint8_t> page(kPageSize);
-  const ssize_t count = pread(fd_, page.data(), page.size(), static_cast<off_t>(index * kPageSize));
+  const ssize_t count = pread(fd_.get(), page.data(), page.size(), static_cast<off_t>(index * kPageSize));
   page.resize(count > 0 ? static_cast<size_t>(count) : 0);
   return pages_.emplace(index, std::move(page)).first->second;
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/unique_fd.h"
 
 namespace rollcall {
 
@@ -27,18 +28,15 @@ struct UnwindTable {
 
 class ElfFile {
  public:
-  // Takes over `fd`. `name` is the name in messages and stacks.
-  static absl::StatusOr<std::shared_ptr<ElfFile>> Open(int fd, std::string name);
-  ~ElfFile();
-  ElfFile(const ElfFile&) = delete;
-  ElfFile& operator=(const ElfFile&) = delete;
+  // `name` is the name in messages and stacks.
+  static absl::StatusOr<std::shared_ptr<ElfFile>> Open(UniqueFd fd, std::string name);
 
   const std::string& name() const { return name_; }
   // The root of the file system of the file ("/proc/PID/root"); "": the agent's root.
   const std::string& root() const { return root_; }
   void set_root(std::string root) { root_ = std::move(root); }
   const std::string& build_id() const { return build_id_; }
-  int fd() const { return fd_; }
+  int fd() const { return fd_.get(); }
   const std::optional<UnwindTable>& unwind_table() const { return unwind_table_; }
 
   // Converts an offset in the file to the file's address. nullopt: the file does not load it.
@@ -54,13 +52,13 @@ class ElfFile {
     uint64_t file_size = 0;
   };
 
-  ElfFile(int fd, std::string name) : fd_(fd), name_(std::move(name)) {}
+  ElfFile(UniqueFd fd, std::string name) : fd_(std::move(fd)), name_(std::move(name)) {}
   absl::Status ReadHeaders();
   void ReadBuildId(const Segment& note);
   void ReadUnwindTable(const Segment& header);
   const std::vector<uint8_t>& Page(uint64_t index);
 
-  int fd_;
+  UniqueFd fd_;
   std::string name_;
   std::string root_;
   std::string build_id_;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "agent/processes/proc_files.h"
+#include "base/monotonic_clock.h"
 
 namespace rollcall {
 namespace {
@@ -19,21 +20,18 @@ namespace {
 constexpr size_t kMaxOpenFiles = 256;
 constexpr const char* kVdsoName = "[vdso]";
 
-// Opens with O_PATH, which has no side effects, and reads the file's status. -1: not a regular
+// Opens with O_PATH, which has no side effects, and reads the file's status. Not valid: no regular
 // file, or, for a non-zero `inode`, another file.
-int OpenPathOnly(const std::string& path, uint64_t inode, struct stat* status) {
-  const int fd = open(path.c_str(), O_PATH | O_CLOEXEC);
-  if (fd < 0) return -1;
-  if (fstat(fd, status) != 0 || !S_ISREG(status->st_mode) ||
-      (inode != 0 && status->st_ino != inode)) {
-    close(fd);
-    return -1;
-  }
-  return fd;
+UniqueFd OpenPathOnly(const std::string& path, uint64_t inode, struct stat* status) {
+  UniqueFd fd(open(path.c_str(), O_PATH | O_CLOEXEC));
+  const bool is_it = fd.valid() && fstat(fd.get(), status) == 0 && S_ISREG(status->st_mode) &&
+                     (inode == 0 || status->st_ino == inode);
+  return is_it ? std::move(fd) : UniqueFd();
 }
 
-int ReopenForReading(int path_fd) {
-  return open(absl::StrCat("/proc/self/fd/", path_fd).c_str(), O_RDONLY | O_CLOEXEC);
+UniqueFd ReopenForReading(const UniqueFd& path_fd) {
+  return UniqueFd(
+      open(absl::StrCat("/proc/self/fd/", path_fd.get()).c_str(), O_RDONLY | O_CLOEXEC));
 }
 
 size_t VdsoSize(const char* image) {
@@ -49,49 +47,47 @@ absl::StatusOr<std::shared_ptr<ElfFile>> ModuleFiles::Vdso() {
   if (vdso_ != nullptr) return vdso_;
   const auto* image = reinterpret_cast<const char*>(getauxval(AT_SYSINFO_EHDR));
   if (image == nullptr) return absl::NotFoundError("this kernel has no vdso");
-  const int fd = memfd_create("rollcall-vdso", MFD_CLOEXEC);
-  if (fd < 0) return absl::UnavailableError("no memory file for a copy of the vdso");
+  UniqueFd fd(memfd_create("rollcall-vdso", MFD_CLOEXEC));
+  if (!fd.valid()) return absl::UnavailableError("no memory file for a copy of the vdso");
   const size_t size = VdsoSize(image);
-  if (write(fd, image, size) != static_cast<ssize_t>(size)) {
-    close(fd);
+  if (write(fd.get(), image, size) != static_cast<ssize_t>(size)) {
     return absl::UnavailableError("no room for a copy of the vdso");
   }
-  absl::StatusOr<std::shared_ptr<ElfFile>> file = ElfFile::Open(fd, kVdsoName);
+  absl::StatusOr<std::shared_ptr<ElfFile>> file = ElfFile::Open(std::move(fd), kVdsoName);
   if (file.ok()) vdso_ = *file;
   return file;
 }
 
-int ModuleFiles::OpenPath(pid_t pid, const ProcMap& map) const {
+UniqueFd ModuleFiles::OpenPath(pid_t pid, const ProcMap& map) const {
   struct stat status;
   const std::string process = absl::StrCat(proc_root_, "/", pid);
   const std::string in_root = absl::StrCat(process, "/root", map.path);
-  int fd = map.deleted ? -1 : OpenPathOnly(in_root, map.inode, &status);
-  if (fd < 0) {
+  UniqueFd fd = map.deleted ? UniqueFd() : OpenPathOnly(in_root, map.inode, &status);
+  if (!fd.valid()) {
     fd = OpenPathOnly(absl::StrFormat("%s/map_files/%x-%x", process, map.start, map.end), 0,
                       &status);
   }
   // On a stacked file system, maps and stat() may report different inodes of the same file.
-  if (fd < 0 && !map.deleted) fd = OpenPathOnly(in_root, 0, &status);
-  if (fd < 0 && !map.deleted) fd = OpenPathOnly(map.path, map.inode, &status);
+  if (!fd.valid() && !map.deleted) fd = OpenPathOnly(in_root, 0, &status);
+  if (!fd.valid() && !map.deleted) fd = OpenPathOnly(map.path, map.inode, &status);
   return fd;
 }
 
 absl::StatusOr<std::shared_ptr<ElfFile>> ModuleFiles::Find(pid_t pid, const ProcMap& map) {
   if (map.path == kVdsoName) return Vdso();
   if (map.path.empty() || map.path[0] != '/') return absl::NotFoundError("no file is mapped there");
-  const int path_fd = OpenPath(pid, map);
+  const UniqueFd path_fd = OpenPath(pid, map);
   struct stat status;
-  if (path_fd < 0 || fstat(path_fd, &status) != 0) {
+  if (!path_fd.valid() || fstat(path_fd.get(), &status) != 0) {
     return absl::NotFoundError(absl::StrCat("cannot open ", map.path, " of process ", pid));
   }
   const FileKey key(status.st_dev, status.st_ino, status.st_size,
-                    status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec);
+                    NsOf(status.st_mtim));
   const auto found = files_.find(key);
-  const int fd = found == files_.end() ? ReopenForReading(path_fd) : -1;
-  close(path_fd);
   if (found != files_.end()) return found->second;
-  if (fd < 0) return absl::PermissionDeniedError(absl::StrCat("cannot read ", map.path));
-  absl::StatusOr<std::shared_ptr<ElfFile>> file = ElfFile::Open(fd, map.path);
+  UniqueFd fd = ReopenForReading(path_fd);
+  if (!fd.valid()) return absl::PermissionDeniedError(absl::StrCat("cannot read ", map.path));
+  absl::StatusOr<std::shared_ptr<ElfFile>> file = ElfFile::Open(std::move(fd), map.path);
   if (!file.ok()) return file.status();
   (*file)->set_root(ProcPath(proc_root_, pid, "root"));
   if (files_.size() >= kMaxOpenFiles) files_.erase(files_.begin());

@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "agent/processes/stack_sample.h"
 #include "agent/symbols/elf_file.h"
+#include "base/unique_fd.h"
 
 namespace rollcall {
 
@@ -33,7 +34,7 @@ class ModuleFiles {
   using FileKey = std::tuple<uint64_t, uint64_t, int64_t, int64_t>;
 
   absl::StatusOr<std::shared_ptr<ElfFile>> Vdso();
-  int OpenPath(pid_t pid, const ProcMap& map) const;
+  UniqueFd OpenPath(pid_t pid, const ProcMap& map) const;
 
   std::string proc_root_;
   std::map<FileKey, std::shared_ptr<ElfFile>> files_;

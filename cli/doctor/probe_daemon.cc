@@ -4,8 +4,6 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
-#include <fstream>
-#include <sstream>
 #include <optional>
 
 #include "absl/time/clock.h"
@@ -13,7 +11,8 @@
 #include "agent/link/agent_info.h"
 #include "agent/processes/capabilities.h"
 #include "base/clean_text.h"
-#include "proto/whole_numbers.h"
+#include "base/read_file.h"
+#include "proto/timestamps.h"
 #include "rollcall/v1/query.grpc.pb.h"
 #include "security/certificates/certificate.h"
 #include "security/grpc/credentials.h"
@@ -27,13 +26,6 @@ constexpr std::chrono::seconds kDaemonPatience{5};
 int64_t ExpiryOf(const std::string& pem) {
   const absl::StatusOr<CertificateFacts> facts = ParseCertificate(pem);
   return facts.ok() ? facts->not_after_s : 0;
-}
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
 }
 
 bool IsRefusal(const grpc::Status& status) {
@@ -89,7 +81,7 @@ DaemonFacts ProbeDaemon(const DaemonAddress& daemon, bool is_chosen) {
   facts.is_chosen = is_chosen;
   facts.address = daemon.address;
   facts.has_tls = !daemon.tls_ca.empty();
-  if (!daemon.tls_cert.empty()) facts.own_expiry_s = ExpiryOf(ReadFile(daemon.tls_cert));
+  if (!daemon.tls_cert.empty()) facts.own_expiry_s = ExpiryOf(ReadFile(daemon.tls_cert).value_or(""));
   const auto channels = DaemonChannels::Open(daemon);
   if (!channels.ok()) {
     facts.answer = DaemonAnswer::kWrongFlags;

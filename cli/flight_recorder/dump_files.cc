@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/flight_recorder/dump_files.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <set>
-#include <sstream>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/read_file.h"
+#include "base/unique_fd.h"
 
 namespace rollcall {
 namespace {
@@ -19,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uintmax_t kMostBytes = uintmax_t{256} << 20;  // of a file
+constexpr size_t kHeadBytes = 16;                       // show whether a file is a dump
 constexpr size_t kMostFiles = 200'000;
 constexpr size_t kMostFileWarnings = 100;
 
@@ -133,15 +136,11 @@ class Files {
           error ? error.message() : "larger than 256 MiB, the limit for a dump"));
       return;
     }
-    std::ifstream file(path, std::ios::binary);
-    std::string bytes(16, '\0');
-    file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    bytes.resize(static_cast<size_t>(file.gcount()));
+    const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    std::string bytes = ReadUpTo(file.get(), kHeadBytes).value_or("");
     if (!asked_for && !LooksLikeDump(bytes)) return;
-    std::stringstream rest;
-    rest << bytes;
-    if (file) rest << file.rdbuf();
-    absl::StatusOr<Dump> dump = ReadDump(rest.str());
+    bytes += ReadUpTo(file.get(), kMostBytes).value_or("");
+    absl::StatusOr<Dump> dump = ReadDump(bytes);
     if (!dump.ok()) {
       damaged_ += LooksLikeDump(bytes);
       Report(absl::StrCat(path, ": left out: ", dump.status().message()));

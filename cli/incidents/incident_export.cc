@@ -7,7 +7,7 @@
 
 #include "daemon/access/clean_message.h"
 #include "daemon/history/incident_csv.h"
-#include "proto/whole_numbers.h"
+#include "proto/timestamps.h"
 
 namespace rollcall {
 namespace {

@@ -17,7 +17,7 @@
 #include "daemon/report/incident_words.h"
 #include "daemon/access/clean_message.h"
 #include "base/clean_text.h"
-#include "proto/whole_numbers.h"
+#include "proto/timestamps.h"
 
 namespace rollcall {
 namespace {

@@ -77,12 +77,10 @@ UniqueFd OpenOwn(int folder, const char* name) {
 
 std::vector<std::string> NamesIn(int folder) {
   std::vector<std::string> names;
-  const int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR* list = copy < 0 ? nullptr : fdopendir(copy);
-  if (list == nullptr) {
-    if (copy >= 0) close(copy);
-    return names;
-  }
+  UniqueFd copy(openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  DIR* list = copy.valid() ? fdopendir(copy.get()) : nullptr;
+  if (list == nullptr) return names;
+  copy.Release();
   while (const dirent* entry = readdir(list)) names.emplace_back(entry->d_name);
   closedir(list);
   return names;
@@ -278,11 +276,11 @@ absl::Status JobDirectory::Make() {
   absl::StatusOr<UniqueFd> owner = MakeLocked(absl::StrCat(path_, "/", kOwnerFile), OwnerText());
   if (!owner.ok()) return owner.status();
   owner_ = *std::move(owner);
-  const int fd = open(loaded_file().c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (fd < 0) return Errno(loaded_file());
+  const UniqueFd fd(
+      open(loaded_file().c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!fd.valid()) return Errno(loaded_file());
   const timespec long_ago[2] = {{1, 0}, {1, 0}};
-  futimens(fd, long_ago);
-  close(fd);
+  futimens(fd.get(), long_ago);
   return absl::OkStatus();
 }
 

@@ -29,13 +29,9 @@ RunningJob::RunningJob() : inherited_(ReadInheritedSignals()) {
   pthread_sigmask(SIG_BLOCK, &wanted, nullptr);
   signal(SIGPIPE, SIG_IGN);
   signal(SIGCHLD, SIG_DFL);  // while SIGCHLD is ignored, the kernel gives no exit code
-  signals_ = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+  signals_ = UniqueFd(signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
   // This process adopts orphans of the job, so that it can end them.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-}
-
-RunningJob::~RunningJob() {
-  if (signals_ >= 0) close(signals_);
 }
 
 int RunningJob::Start(const std::vector<std::string>& command,
@@ -50,7 +46,7 @@ int RunningJob::Start(const std::vector<std::string>& command,
 }
 
 void RunningJob::Poll(int most_ms) {
-  pollfd wait = {signals_, POLLIN, 0};
+  pollfd wait = {signals_.get(), POLLIN, 0};
   poll(&wait, 1, most_ms);
   TakeSignals();
   if (has_ended_ || kill_at_ns_ == 0 || MonotonicNs() <= kill_at_ns_) return;
@@ -60,7 +56,7 @@ void RunningJob::Poll(int most_ms) {
 
 void RunningJob::TakeSignals() {
   signalfd_siginfo info;
-  while (read(signals_, &info, sizeof(info)) == sizeof(info)) {
+  while (read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
     if (info.ssi_signo != SIGCHLD) PassOn(info);
   }
   Reap();

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "cli/run/child.h"
 
 struct signalfd_siginfo;
@@ -54,7 +55,7 @@ class RunningJob {
   void AwaitRanks();
 
   const InheritedSignals inherited_;
-  int signals_ = -1;
+  UniqueFd signals_;
   pid_t child_ = -1;
   bool has_ended_ = false;
   int exit_code_ = 0;

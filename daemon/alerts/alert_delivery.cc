@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/unique_fd.h"
 #include "security/http_watchdog.h"
 #include "base/url_parts.h"
 #include "security/webhook_signature.h"
@@ -157,13 +157,14 @@ absl::Status RunAlertCommand(const std::string& command, const std::string& body
   if (pipe2(ends, O_CLOEXEC) != 0) return absl::UnavailableError("cannot create a pipe");
   const std::string limited =
       open_files == 0 ? command : absl::StrCat("ulimit -S -n ", open_files, "\n", command);
-  const pid_t child = Spawn(limited, ends[0]);
-  close(ends[0]);
+  UniqueFd from(ends[0]), to(ends[1]);
+  const pid_t child = Spawn(limited, from.get());
+  from = UniqueFd();
   // A body of some kilobytes fits the pipe. Every program that runs a daemon ignores SIGPIPE.
-  if (child > 0 && write(ends[1], body.data(), std::min(body.size(), kPipeHolds)) < 0) {
+  if (child > 0 && write(to.get(), body.data(), std::min(body.size(), kPipeHolds)) < 0) {
     // A command may ignore its input.
   }
-  close(ends[1]);
+  to = UniqueFd();
   if (child < 0) return absl::UnavailableError("cannot start the command");
   return WaitForCommand(child, cancellation);
 }

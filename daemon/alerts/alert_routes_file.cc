@@ -1,32 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads a file of routes of alerts.
-#include <yaml-cpp/yaml.h>
-
 #include <algorithm>
 #include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/yaml/yaml.h"
 #include "daemon/model/verdict.h"
 #include "daemon/alerts/alert_routes.h"
 
 namespace rollcall {
 namespace {
 
-// Every function here throws this, and only ParseAlertRoutes() catches it: yaml-cpp throws as well.
-struct Wrong {
-  int line;  // from 1; 0: of no line
-  std::string problem;
-};
-
-[[noreturn]] void Fail(const YAML::Mark& mark, const std::string& problem) {
-  throw Wrong{mark.is_null() ? 0 : mark.line + 1, problem};
-}
-
 std::string ReadWord(const std::string& key, const YAML::Node& node) {
   if (!node.IsScalar() || node.Scalar().empty()) {
-    Fail(node.Mark(), absl::StrCat(key, " wants one value:  ", key, ": VALUE"));
+    FailAt(node.Mark(), absl::StrCat(key, " wants one value:  ", key, ": VALUE"));
   }
   return node.Scalar();
 }
@@ -36,7 +25,7 @@ std::vector<std::string> ReadWords(const std::string& key, const YAML::Node& nod
   std::vector<std::string> words;
   for (const YAML::Node& word : node) words.push_back(ReadWord(key, word));
   if (words.empty()) {
-    Fail(node.Mark(), absl::StrCat(key, " is an empty list:  ", key, ": [VALUE, VALUE]"));
+    FailAt(node.Mark(), absl::StrCat(key, " is an empty list:  ", key, ": [VALUE, VALUE]"));
   }
   return words;
 }
@@ -44,7 +33,7 @@ std::vector<std::string> ReadWords(const std::string& key, const YAML::Node& nod
 bool ReadSwitch(const std::string& key, const YAML::Node& node) {
   const std::string word = ReadWord(key, node);
   if (word != "true" && word != "false") {
-    Fail(node.Mark(), absl::StrCat(key, " is true or false"));
+    FailAt(node.Mark(), absl::StrCat(key, " is true or false"));
   }
   return word == "true";
 }
@@ -54,15 +43,15 @@ template <typename Read>
 void ReadKeys(const std::string& what, const YAML::Node& node,
               const std::vector<std::string>& known, Read read) {
   const std::string keys = absl::StrJoin(known, ", ");
-  if (!node.IsMap()) Fail(node.Mark(), absl::StrCat(what, " has the keys ", keys));
+  if (!node.IsMap()) FailAt(node.Mark(), absl::StrCat(what, " has the keys ", keys));
   std::set<std::string> seen;
   for (const auto& entry : node) {
     const std::string key = ReadWord("a key", entry.first);
     if (std::find(known.begin(), known.end(), key) == known.end()) {
-      Fail(entry.first.Mark(), absl::StrCat(what, " has no key ", key, "; it has ", keys));
+      FailAt(entry.first.Mark(), absl::StrCat(what, " has no key ", key, "; it has ", keys));
     }
     if (!seen.insert(key).second) {
-      Fail(entry.first.Mark(), absl::StrCat("the key ", key, " is there twice; delete one"));
+      FailAt(entry.first.Mark(), absl::StrCat("the key ", key, " is there twice; delete one"));
     }
     read(key, entry.second);
   }
@@ -70,16 +59,16 @@ void ReadKeys(const std::string& what, const YAML::Node& node,
 
 void CheckUrl(const YAML::Mark& mark, const std::string& url) {
   if (absl::StartsWith(url, "https://") || absl::StartsWith(url, "http://")) return;
-  Fail(mark, "url begins with https:// or http://, as in  url: https://api.eu.opsgenie.com");
+  FailAt(mark, "url begins with https:// or http://, as in  url: https://api.eu.opsgenie.com");
 }
 
 // The kind decides about the other keys, so it is read first.
 const AlertKindFacts& ReadKind(const YAML::Node& node) {
   const YAML::Node word = node["kind"];
-  if (!word) Fail(node.Mark(), absl::StrCat("the receiver has no kind: ", AlertKindsInWords()));
+  if (!word) FailAt(node.Mark(), absl::StrCat("the receiver has no kind: ", AlertKindsInWords()));
   const AlertKindFacts* kind = FindAlertKind(ReadWord("kind", word));
   if (kind == nullptr) {
-    Fail(word.Mark(), absl::StrCat("there is no such kind of receiver; kind is one of ",
+    FailAt(word.Mark(), absl::StrCat("there is no such kind of receiver; kind is one of ",
                                    AlertKindsInWords()));
   }
   return *kind;
@@ -87,18 +76,18 @@ const AlertKindFacts& ReadKind(const YAML::Node& node) {
 
 void CheckTarget(const AlertKindFacts& kind, const YAML::Node& node) {
   if (static_cast<bool>(node["target"]) == static_cast<bool>(node["file"])) {
-    Fail(node.Mark(), absl::StrCat("the receiver needs either target (", kind.target,
+    FailAt(node.Mark(), absl::StrCat("the receiver needs either target (", kind.target,
                                    ") or file (the path of a file with it)"));
   }
   if (node["target"] && kind.is_secret) {
-    Fail(node["target"].Mark(),
+    FailAt(node["target"].Mark(),
          absl::StrCat("the target of ", kind.name, ", ", kind.target,
                       ", is a secret: write it into a file of mode 0600, and here  file: "
                       "/etc/rollcall/",
                       kind.name));
   }
   if (node["url"] && std::string(kind.url).empty()) {
-    Fail(node["url"].Mark(),
+    FailAt(node["url"].Mark(),
          absl::StrCat("url is for pagerduty, opsgenie and kubernetes; the target of ", kind.name, " is ",
                       kind.target));
   }
@@ -120,30 +109,30 @@ AlertTarget ReadReceiver(const YAML::Node& node) {
              if (key == "url") CheckUrl(value.Mark(), target.url = word);
              if (key == "sign") target.signing_key = word;
            });
-  if (target.name.empty()) Fail(node.Mark(), "the receiver has no name:  name: on-call");
+  if (target.name.empty()) FailAt(node.Mark(), "the receiver has no name:  name: on-call");
   const AlertKindFacts& kind = ReadKind(node);
   CheckTarget(kind, node);
   target.kind = kind.kind;
   if (!target.signing_key.empty() && !CanSign(target.kind)) {
-    Fail(node["sign"].Mark(), "sign is for json, cloudevents and kafka");
+    FailAt(node["sign"].Mark(), "sign is for json, cloudevents and kafka");
   }
   return target;
 }
 
 std::vector<AlertTarget> ReadReceivers(const YAML::Node& list) {
   if (!list.IsSequence()) {
-    Fail(list.Mark(), "receivers is a list:  - {name: on-call, kind: opsgenie, file: PATH}");
+    FailAt(list.Mark(), "receivers is a list:  - {name: on-call, kind: opsgenie, file: PATH}");
   }
   std::vector<AlertTarget> receivers;
   for (const YAML::Node& node : list) {
     AlertTarget target = ReadReceiver(node);
     for (const AlertTarget& other : receivers) {
       if (other.name == target.name) {
-        Fail(node.Mark(), absl::StrCat("another receiver has the name ", target.name,
+        FailAt(node.Mark(), absl::StrCat("another receiver has the name ", target.name,
                                        "; give this one a name of its own"));
       }
       if (ReceiverId(other) == ReceiverId(target)) {
-        Fail(node.Mark(), absl::StrCat(target.name, " is the same receiver as ", other.name,
+        FailAt(node.Mark(), absl::StrCat(target.name, " is the same receiver as ", other.name,
                                        "; delete one, and let routes name the other"));
       }
     }
@@ -160,7 +149,7 @@ std::string ReadCertainty(const YAML::Node& node) {
   }
   const std::string word = ReadWord("certainty", node);
   if (std::find(known.begin(), known.end(), word) == known.end()) {
-    Fail(node.Mark(), absl::StrCat("certainty is one of ", absl::StrJoin(known, ", ")));
+    FailAt(node.Mark(), absl::StrCat("certainty is one of ", absl::StrJoin(known, ", ")));
   }
   return word;
 }
@@ -174,7 +163,7 @@ std::vector<std::string> ReadCauses(const YAML::Node& node) {
   std::vector<std::string> causes = ReadWords("cause", node);
   for (const std::string& cause : causes) {
     if (std::find(known.begin(), known.end(), cause) != known.end()) continue;
-    Fail(node.Mark(), absl::StrCat("no incident has the cause ", cause, "; there are ",
+    FailAt(node.Mark(), absl::StrCat("no incident has the cause ", cause, "; there are ",
                                    absl::StrJoin(known, ", ")));
   }
   return causes;
@@ -189,7 +178,7 @@ std::vector<size_t> ReadTo(const YAML::Node& node, const std::vector<AlertTarget
       const auto format = [](std::string* out, const AlertTarget& known) {
         out->append(known.name);
       };
-      Fail(node.Mark(), absl::StrCat("no receiver has the name ", name, "; there are ",
+      FailAt(node.Mark(), absl::StrCat("no receiver has the name ", name, "; there are ",
                                      absl::StrJoin(receivers, ", ", format)));
     }
     to.push_back(static_cast<size_t>(at - receivers.begin()));
@@ -208,7 +197,7 @@ AlertRoute ReadRoute(const YAML::Node& node, const std::vector<AlertTarget>& rec
              if (key == "to") route.to = ReadTo(value, receivers);
              if (key == "continue") route.goes_on = ReadSwitch(key, value);
            });
-  if (route.to.empty()) Fail(node.Mark(), "the route has no receiver:  to: NAME");
+  if (route.to.empty()) FailAt(node.Mark(), "the route has no receiver:  to: NAME");
   return route;
 }
 
@@ -224,14 +213,14 @@ void CheckUse(const YAML::Node& root, const AlertRoutes& file) {
     const AlertRoute& route = file.routes[i];
     used.insert(route.to.begin(), route.to.end());
     if (FitsAll(route) && !route.goes_on && i + 1 < file.routes.size()) {
-      Fail(root["routes"][i].Mark(),
+      FailAt(root["routes"][i].Mark(),
            "this route takes every incident, so nothing comes to the routes below it: move it to "
            "the end, or add  continue: true");
     }
   }
   for (size_t i = 0; i < file.receivers.size(); ++i) {
     if (used.count(i) > 0) continue;
-    Fail(root["receivers"][i].Mark(),
+    FailAt(root["receivers"][i].Mark(),
          absl::StrCat("no route names the receiver ", file.receivers[i].name, ":  - to: ",
                       file.receivers[i].name));
   }
@@ -240,11 +229,11 @@ void CheckUse(const YAML::Node& root, const AlertRoutes& file) {
 AlertRoutes ReadFile(const YAML::Node& root) {
   ReadKeys("the file", root, {"receivers", "routes"}, [](const std::string&, const YAML::Node&) {});
   if (!root["receivers"] || !root["routes"]) {
-    Fail(YAML::Mark::null_mark(), "the file needs both receivers and routes");
+    FailAt(YAML::Mark::null_mark(), "the file needs both receivers and routes");
   }
   AlertRoutes file;
   file.receivers = ReadReceivers(root["receivers"]);
-  if (!root["routes"].IsSequence()) Fail(root["routes"].Mark(), "routes is a list:  - to: NAME");
+  if (!root["routes"].IsSequence()) FailAt(root["routes"].Mark(), "routes is a list:  - to: NAME");
   for (const YAML::Node& node : root["routes"]) {
     file.routes.push_back(ReadRoute(node, file.receivers));
   }
@@ -252,23 +241,11 @@ AlertRoutes ReadFile(const YAML::Node& root) {
   return file;
 }
 
-absl::Status At(int line, const std::string& problem) {
-  return absl::InvalidArgumentError(
-      line == 0 ? problem : absl::StrCat("line ", line, ": ", problem));
-}
-
 }  // namespace
 
 absl::StatusOr<AlertRoutes> ParseAlertRoutes(const std::string& text) {
-  try {
-    return ReadFile(YAML::Load(text));
-  } catch (const Wrong& wrong) {
-    return At(wrong.line, wrong.problem);
-  } catch (const YAML::Exception& wrong) {
-    return At(wrong.mark.is_null() ? 0 : wrong.mark.line + 1,
-              absl::StrCat("not YAML: ", wrong.msg,
-                           "; a value that begins with * or @ stands between quotes"));
-  }
+  return ReadYaml([&text] { return ReadFile(YAML::Load(text)); },
+                  "not YAML: $0; a value that begins with * or @ stands between quotes");
 }
 
 }  // namespace rollcall

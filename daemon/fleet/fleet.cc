@@ -5,18 +5,19 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "base/boot_clock.h"
-#include "daemon/history/postgres_history.h"
-#include "base/clean_text.h"
-#include "base/durations.h"
-#include "base/rendezvous.h"
 #include "base/atomic_file.h"
+#include "base/clean_text.h"
 #include "base/digest/digest.h"
+#include "base/durations.h"
+#include "base/monotonic_clock.h"
+#include "base/read_file.h"
+#include "base/rendezvous.h"
+#include "daemon/history/postgres_history.h"
 
 namespace rollcall {
 namespace {
@@ -167,9 +168,9 @@ void Fleet::NoteBack() {
 
 // For a start while the database does not answer. Without the file this is the first start.
 bool Fleet::ReadAlone() const {
-  std::ifstream file(options_.alone_file);
-  std::string word;
-  return !(file >> word) || word == kAlone;
+  const std::string text = ReadFile(options_.alone_file).value_or("");
+  const absl::string_view word = absl::StripAsciiWhitespace(text);
+  return word.empty() || word == kAlone;
 }
 
 void Fleet::WriteAlone(bool is_alone) {

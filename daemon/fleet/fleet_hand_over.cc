@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/boot_clock.h"
 #include "base/mutex.h"
 #include "daemon/fleet/fleet.h"
 #include "base/durations.h"
+#include "base/monotonic_clock.h"
 #include "base/rendezvous.h"
 
 namespace rollcall {

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/durations.h"
 #include "daemon/fleet/fleet_store.h"
 #include "daemon/history/postgres_database.h"
 #include "daemon/history/postgres_layout.h"
@@ -166,7 +167,7 @@ absl::Status PostgresFleet::Clash(const DaemonRow& self) {
     return row.status().ok() ? absl::UnavailableError("the row of this daemon's name has just gone")
                              : row.status();
   }
-  const int64_t left_s = std::max<int64_t>(row.Integer(1), 0) / 1'000'000'000 + 1;
+  const int64_t left_s = std::max<int64_t>(row.Integer(1), 0) / kSecond + 1;
   return absl::FailedPreconditionError(absl::StrCat(
       "another daemon has the name ", self.name, " in this database: ", row.Bytes(0), ", for ", left_s,
       " s at least\n  give this one a name of its own:  --daemon-name=NAME   (if the other one has just "

@@ -9,7 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "base/mutex.h"
 #include "daemon/history/sql_history.h"
-#include "proto/whole_numbers.h"
+#include "proto/timestamps.h"
 
 namespace rollcall {
 namespace {

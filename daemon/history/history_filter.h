@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "daemon/history/history_dialect.h"
 #include "daemon/history/sql.h"
-#include "proto/whole_numbers.h"
+#include "proto/timestamps.h"
 #include "rollcall/v1/query.pb.h"
 
 namespace rollcall {

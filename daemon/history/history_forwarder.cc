@@ -11,11 +11,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/durations.h"
 #include "base/mutex.h"
+#include "base/steady_clock.h"
 #include "daemon/history/history_write.h"
 #include "daemon/history/postgres_database.h"
 #include "daemon/history/postgres_history.h"
-#include "base/steady_clock.h"
 #include "rollcall/v1/store.pb.h"
 
 namespace rollcall {
@@ -265,7 +266,7 @@ void HistoryForwarder::Core::Note(const absl::Status& status) {
   if (status.ok()) {
     if (is_logged_away) {
       spdlog::info("the history's database {} is back after {} s; {} writes wait for it", name,
-                   (now_ns - away_since_ns) / 1'000'000'000, spool == nullptr ? 0 : spool->waiting().count);
+                   (now_ns - away_since_ns) / kSecond, spool == nullptr ? 0 : spool->waiting().count);
     }
     is_logged_away = false;
     failures = 0;

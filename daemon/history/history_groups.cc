@@ -8,7 +8,7 @@
 #include "daemon/history/history_filter.h"
 #include "daemon/history/incident_groups.h"
 #include "daemon/history/sql_history.h"
-#include "proto/whole_numbers.h"
+#include "proto/timestamps.h"
 
 namespace rollcall {
 namespace {

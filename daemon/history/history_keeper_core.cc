@@ -9,10 +9,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/model/incident_id.h"
+#include "base/durations.h"
+#include "base/steady_clock.h"
 #include "daemon/history/postgres_database.h"
 #include "daemon/history/sqlite_history.h"
-#include "base/steady_clock.h"
+#include "daemon/model/incident_id.h"
 
 namespace rollcall {
 namespace {
@@ -22,7 +23,7 @@ constexpr size_t kMostHeld = 1000;  // alerts, receipts and lists of hosts of on
 // A daemon continues from the spool if the database has not answered by then.
 constexpr std::chrono::seconds kDatabasePatience{8};
 // The spool is no archive: only what a restarted daemon needs, and the newest incidents.
-constexpr HistoryLimits kSpoolLimits = {int64_t{14} * 86400 * 1'000'000'000, int64_t{256} << 20};
+constexpr HistoryLimits kSpoolLimits = {14 * 86400 * kSecond, int64_t{256} << 20};
 
 }  // namespace
 

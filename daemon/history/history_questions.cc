@@ -12,7 +12,7 @@
 #include "base/mutex.h"
 #include "daemon/history/history_week.h"
 #include "daemon/history/sql_history.h"
-#include "proto/whole_numbers.h"
+#include "proto/timestamps.h"
 
 namespace rollcall {
 namespace {

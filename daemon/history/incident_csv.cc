@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "daemon/history/history.h"
 #include "daemon/history/incident_facts.h"
-#include "proto/whole_numbers.h"
+#include "proto/timestamps.h"
 
 namespace rollcall {
 namespace {

@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "daemon/history/history.h"
 #include "base/utf8.h"
-#include "proto/whole_numbers.h"
+#include "proto/timestamps.h"
 
 namespace rollcall {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "proto/whole_numbers.h"
+#include "base/whole_numbers.h"
 
 namespace rollcall {
 namespace {

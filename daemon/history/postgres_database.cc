@@ -14,7 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "base/clean_text.h"
+#include "base/utf8.h"
 
 namespace rollcall {
 namespace {
@@ -73,7 +73,7 @@ std::string WithNumbers(const std::string& text) {
 std::string ForPostgres(const std::string& text) {
   std::string valid;
   for (size_t i = 0; i < text.size();) {
-    const clean_text::Character c = clean_text::At(text, i);
+    const Utf8Character c = Utf8At(text, i);
     if (c.length == 0 || c.code == 0) {
       valid += '?';
       ++i;

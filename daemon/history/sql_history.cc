@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/history/history_filter.h"
 #include "daemon/history/incident_groups.h"
-#include "proto/whole_numbers.h"
+#include "proto/timestamps.h"
 
 namespace rollcall {
 namespace {

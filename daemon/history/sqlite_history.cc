@@ -5,7 +5,6 @@
 #include <spdlog/spdlog.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -14,9 +13,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/mutex.h"
+#include "base/unique_fd.h"
 #include "daemon/history/incident_groups.h"
 #include "daemon/history/sqlite_database.h"
-#include "proto/whole_numbers.h"
 
 namespace rollcall {
 namespace {
@@ -120,8 +119,7 @@ absl::Status SaveLackingSignatures(SqlDatabase* db) {
 // SQLite gives its files beside the database the mode of the database.
 void KeepOthersOut(const std::string& path) {
   // Only for a new file: closing a file that SQLite has open would end SQLite's locks on it.
-  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode);
-  if (fd >= 0) close(fd);
+  UniqueFd(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode));
   for (const char* part : {"", "-wal", "-shm"}) {
     struct stat info = {};
     const std::string name = path + part;

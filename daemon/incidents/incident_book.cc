@@ -17,7 +17,7 @@
 #include "daemon/incidents/stored_incident.h"
 #include "daemon/report/public_ranks.h"
 #include "base/log/log_fields.h"
-#include "proto/whole_numbers.h"
+#include "proto/timestamps.h"
 
 namespace rollcall {
 namespace {

@@ -12,7 +12,7 @@
 #include "daemon/incidents/incident_book.h"
 #include "daemon/incidents/stored_incident.h"
 #include "base/durations.h"
-#include "proto/whole_numbers.h"
+#include "proto/timestamps.h"
 
 namespace rollcall {
 namespace {

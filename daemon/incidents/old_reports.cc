@@ -6,13 +6,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <vector>
 
+#include "base/monotonic_clock.h"
+#include "base/read_file.h"
 #include "daemon/report/report_files.h"
-#include "base/durations.h"
 
 namespace rollcall {
 namespace {
@@ -41,7 +41,7 @@ std::vector<Report> FindReports(const std::string& report_dir) {
     if (!IsPlainFile(at->path() / kIncident, &info)) continue;
     Report& report = reports.emplace_back();
     report.folder = at->path();
-    report.changed_ns = info.st_mtim.tv_sec * kSecond + info.st_mtim.tv_nsec;
+    report.changed_ns = NsOf(info.st_mtim);
     for (const char* name : kReportFiles) {
       if (!IsPlainFile(report.folder / name, &info)) continue;
       report.bytes += static_cast<uint64_t>(info.st_blocks) * 512;
@@ -56,8 +56,8 @@ std::vector<Report> FindReports(const std::string& report_dir) {
 // Whether the folder is a report that nobody needs any more.
 bool MayDelete(const Report& report, int64_t now_ns,
                const std::function<bool(const std::string& id)>& is_live) {
-  std::ifstream file(report.folder / kIncident);
-  const auto json = nlohmann::json::parse(file, nullptr, false);
+  const std::string content = ReadFile(report.folder / kIncident).value_or("");
+  const auto json = nlohmann::json::parse(content, nullptr, false);
   if (!json.is_object()) return false;
   const auto text = [&json](const char* name) {
     const auto at = json.find(name);

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/model/cause_name.h"
 #include "base/clean_text.h"
-#include "proto/whole_numbers.h"
+#include "proto/timestamps.h"
 
 namespace rollcall {
 namespace {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/jobs/tick_gaps.h"
 
+#include "base/durations.h"
+
 namespace rollcall {
 namespace {
 
-constexpr int64_t kSecondNs = 1'000'000'000;
 constexpr int64_t kWindowSeconds = 20;
 constexpr int64_t kInTimeNs = 500'000'000;
 // Of fewer ticks, one that is late by itself would decide.
@@ -15,7 +16,7 @@ constexpr uint64_t kFewestTicks = 20;
 void TickGaps::Add(int64_t now_ns, int64_t late_ns) {
   size_t bucket = 0;
   while (bucket + 1 < kBuckets && late_ns > kInTimeNs << bucket) ++bucket;
-  const int64_t second = now_ns / kSecondNs;
+  const int64_t second = now_ns / kSecond;
   if (seconds_.empty() || seconds_.back().second != second) {
     seconds_.push_back({second, {}});
     while (seconds_.front().second <= second - kWindowSeconds) seconds_.pop_front();
@@ -27,7 +28,7 @@ int64_t TickGaps::Usual(int64_t now_ns, double share) const {
   std::array<uint64_t, kBuckets> counts = {};
   uint64_t all = 0;
   for (const Second& second : seconds_) {
-    if (second.second <= now_ns / kSecondNs - kWindowSeconds) continue;
+    if (second.second <= now_ns / kSecond - kWindowSeconds) continue;
     for (size_t i = 0; i < kBuckets; ++i) {
       counts[i] += second.counts[i];
       all += second.counts[i];

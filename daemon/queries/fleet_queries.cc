@@ -10,7 +10,7 @@
 #include "daemon/queries/no_such_job.h"
 #include "base/durations.h"
 #include "base/steady_clock.h"
-#include "proto/whole_numbers.h"
+#include "proto/timestamps.h"
 
 namespace rollcall {
 namespace {

@@ -9,7 +9,7 @@
 #include "daemon/jobs/timeline.h"
 #include "base/durations.h"
 #include "base/steady_clock.h"
-#include "proto/whole_numbers.h"
+#include "proto/timestamps.h"
 
 namespace rollcall {
 namespace {

@@ -11,22 +11,23 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "base/durations.h"
 #include "daemon/access/access.h"
-#include "daemon/model/cause_name.h"
 #include "daemon/access/daemon_security.h"
-#include "daemon/incidents/incident_actions.h"
+#include "daemon/access/refusals.h"
+#include "daemon/history/incident_facts.h"
 #include "daemon/history/incident_list.h"
+#include "daemon/incidents/incident_actions.h"
+#include "daemon/model/cause_name.h"
 #include "daemon/queries/metrics.h"
 #include "daemon/queries/no_such_job.h"
-#include "daemon/access/refusals.h"
 #include "daemon/report/calls_view.h"
 #include "daemon/report/communicator_view.h"
 #include "daemon/report/job_view.h"
 #include "daemon/report/processes_view.h"
 #include "daemon/report/status_view.h"
-#include "daemon/history/incident_facts.h"
 #include "daemon/words/rank_ranges.h"
-#include "proto/whole_numbers.h"
+#include "proto/timestamps.h"
 
 namespace rollcall {
 namespace {
@@ -40,7 +41,7 @@ absl::Status CheckFactKind(const std::string& kind) {
 // A running job without calls that has waited for this many seconds has the state "waiting".
 constexpr double kLeastWaitSeconds = 2;
 constexpr double kDaySeconds = 86'400;
-constexpr int64_t kClocksDifferNs = int64_t{60} * 1'000'000'000;  // of a browser and the daemon
+constexpr int64_t kClocksDifferNs = 60 * kSecond;  // of a browser and the daemon
 constexpr char kTwin[] =
     "another job with this name was alive when this one began: each is an attempt of its own";
 

@@ -15,7 +15,7 @@
 #include "daemon/queries/query_source.h"
 #include "daemon/incidents/silences.h"
 #include "daemon/queries/stacks_audit.h"
-#include "proto/whole_numbers.h"
+#include "proto/timestamps.h"
 #include "rollcall/v1/query.grpc.pb.h"
 
 namespace rollcall {

@@ -4,7 +4,7 @@
 #include "daemon/report/stack_merge.h"
 #include "daemon/access/access.h"
 #include "base/steady_clock.h"
-#include "proto/whole_numbers.h"
+#include "proto/timestamps.h"
 
 namespace rollcall {
 

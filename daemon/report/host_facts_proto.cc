@@ -5,12 +5,13 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/diagnosis/host_fact_rules.h"
 #include "base/cut_text.h"
+#include "base/durations.h"
+#include "base/whole_numbers.h"
+#include "daemon/diagnosis/host_fact_rules.h"
 #include "daemon/words/host_fact_words.h"
 #include "daemon/words/terms.h"
-#include "base/durations.h"
-#include "proto/whole_numbers.h"
+#include "proto/timestamps.h"
 
 namespace rollcall {
 namespace {
@@ -32,7 +33,7 @@ HostFact FactFromProto(const v1::HostFact& fact, int64_t now_ns) {
   result.pid = std::max(fact.pid(), 0);
   const double age =
       std::isfinite(fact.age_seconds()) ? std::clamp(fact.age_seconds(), 0.0, kOldestSeconds) : 0;
-  if (age > 0) result.at_ns = now_ns - static_cast<int64_t>(age * 1e9);
+  if (age > 0) result.at_ns = now_ns - NsOfSeconds(age);
   return result;
 }
 

@@ -14,7 +14,7 @@
 #include "daemon/words/terms.h"
 #include "base/clean_text.h"
 #include "base/durations.h"
-#include "proto/whole_numbers.h"
+#include "proto/timestamps.h"
 
 namespace rollcall {
 namespace {

@@ -8,8 +8,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "base/whole_numbers.h"
 #include "daemon/words/terms.h"
-#include "proto/whole_numbers.h"
 
 namespace rollcall {
 namespace {

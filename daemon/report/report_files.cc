@@ -17,6 +17,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/open_file.h"
+#include "base/unique_fd.h"
 #include "base/write_all.h"
 
 namespace rollcall {
@@ -31,8 +32,8 @@ constexpr int kMostTries = 10;
 // Some file servers have no locks. No writer needs so long for a report.
 constexpr time_t kOldSeconds = 3600;
 
-int OpenFolder(const std::string& path) {
-  return open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+UniqueFd OpenFolder(const std::string& path) {
+  return UniqueFd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
 enum class Lock { kTaken, kOfAnother, kUnknown };  // kUnknown: this file system has no locks
@@ -95,23 +96,20 @@ absl::Status WriteFile(const std::string& path, const std::string& content) {
 }
 
 absl::Status SyncReport(const std::string& folder) {
-  const int fd = OpenFolder(folder);
-  if (fd < 0) return FileError("open", folder, errno);
+  const UniqueFd fd = OpenFolder(folder);
+  if (!fd.valid()) return FileError("open", folder, errno);
   absl::Status status;
   for (const char* name : kReportFiles) {
     // O_NONBLOCK: somebody may have put a FIFO there.
-    const int file = openat(fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (file < 0) continue;  // somebody has removed it
-    if (fsync(file) != 0) status.Update(FileError("write", absl::StrCat(folder, "/", name), errno));
-    close(file);
+    const UniqueFd file(openat(fd.get(), name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (!file.valid()) continue;  // somebody has removed it
+    if (fsync(file.get()) != 0) {
+      status.Update(FileError("write", absl::StrCat(folder, "/", name), errno));
+    }
   }
-  fsync(fd);  // some file systems cannot do this with folders
-  const int above = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (above >= 0) {
-    fsync(above);
-    close(above);
-  }
-  close(fd);
+  fsync(fd.get());  // some file systems cannot do this with folders
+  const UniqueFd above(openat(fd.get(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (above.valid()) fsync(above.get());
   return status;
 }
 
@@ -120,26 +118,25 @@ absl::StatusOr<std::unique_ptr<TemporaryFolder>> TemporaryFolder::Create(
   for (int i = 0; i < kMostTries; ++i) {
     std::string path = absl::StrCat(report_dir, "/", kTemporary);
     if (mkdtemp(path.data()) == nullptr) return FileError("write into", report_dir, errno);
-    const int folder = OpenFolder(path);
-    if (folder < 0) {
+    UniqueFd folder = OpenFolder(path);
+    if (!folder.valid()) {
       const int error = errno;
       rmdir(path.c_str());
       if (error == ENOENT) continue;  // RemoveLeftovers() of another process has removed it
       return FileError("write into", report_dir, error);
     }
     // RemoveLeftovers() of another process may have the lock, and then removes the folder.
-    if (TryToLock(folder) != Lock::kOfAnother && IsStillAt(folder, path)) {
-      fchmod(folder, kFolderMode);  // mkdtemp gives the group no access
-      return std::unique_ptr<TemporaryFolder>(new TemporaryFolder(std::move(path), folder));
+    if (TryToLock(folder.get()) != Lock::kOfAnother && IsStillAt(folder.get(), path)) {
+      fchmod(folder.get(), kFolderMode);  // mkdtemp gives the group no access
+      return std::unique_ptr<TemporaryFolder>(
+          new TemporaryFolder(std::move(path), std::move(folder)));
     }
-    close(folder);
   }
   return FileError("write into", report_dir, EAGAIN);
 }
 
 TemporaryFolder::~TemporaryFolder() {
-  if (!is_renamed_) RemoveFilesAndFolder(lock_, path_);
-  close(lock_);
+  if (!is_renamed_) RemoveFilesAndFolder(lock_.get(), path_);
 }
 
 int TemporaryFolder::Rename(const std::string& path) {
@@ -154,14 +151,13 @@ void RemoveLeftovers(const std::string& report_dir) {
   while (const dirent* const entry = readdir(all)) {
     if (!IsTemporaryName(entry->d_name)) continue;
     const std::string path = absl::StrCat(report_dir, "/", entry->d_name);
-    const int folder = OpenFolder(path);
-    if (folder < 0) continue;
-    const Lock lock = TryToLock(folder);
+    const UniqueFd folder = OpenFolder(path);
+    if (!folder.valid()) continue;
+    const Lock lock = TryToLock(folder.get());
     const bool is_left_over =
-        lock == Lock::kTaken || (lock == Lock::kUnknown && IsOld(folder));
+        lock == Lock::kTaken || (lock == Lock::kUnknown && IsOld(folder.get()));
     // Its writer may have renamed it just now.
-    if (is_left_over && IsStillAt(folder, path)) RemoveFilesAndFolder(folder, path);
-    close(folder);
+    if (is_left_over && IsStillAt(folder.get(), path)) RemoveFilesAndFolder(folder.get(), path);
   }
   closedir(all);
 }

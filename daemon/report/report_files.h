@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/unique_fd.h"
 
 namespace rollcall {
 
@@ -47,10 +48,11 @@ class TemporaryFolder {
   int Rename(const std::string& path);
 
  private:
-  TemporaryFolder(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}
+  TemporaryFolder(std::string path, UniqueFd lock)
+      : path_(std::move(path)), lock_(std::move(lock)) {}
 
   const std::string path_;
-  const int lock_;  // a descriptor of the folder
+  const UniqueFd lock_;  // a descriptor of the folder
   bool is_renamed_ = false;
 };
 

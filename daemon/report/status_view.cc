@@ -10,7 +10,7 @@
 #include "daemon/report/incident_proto.h"
 #include "daemon/report/public_ranks.h"
 #include "daemon/words/communicator_names.h"
-#include "proto/whole_numbers.h"
+#include "proto/timestamps.h"
 
 namespace rollcall {
 namespace {

@@ -4,11 +4,10 @@
 #include <algorithm>
 
 #include "base/clean_text.h"
+#include "base/utf8.h"
 
 namespace rollcall {
 namespace {
-
-bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
 // Returns the end of a line that begins at `begin` and has room for `room` bytes.
 size_t LineEnd(const std::string& text, size_t begin, size_t room) {
@@ -16,7 +15,7 @@ size_t LineEnd(const std::string& text, size_t begin, size_t room) {
   const size_t blank = text.rfind(' ', begin + room);
   if (blank != std::string::npos && blank > begin) return blank;
   size_t end = begin + room;
-  while (end > begin + 1 && IsContinuation(text[end])) --end;
+  while (end > begin + 1 && IsUtf8Tail(text[end])) --end;
   return end;
 }
 

@@ -8,8 +8,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -19,6 +17,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/read_file.h"
 #include "daemon/report/html.h"
 #include "daemon/report/incident_words.h"
 #include "daemon/report/json.h"
@@ -104,8 +103,7 @@ std::string NameFor(const v1::Incident& incident) {
 }
 
 bool IsReportOf(const std::filesystem::path& folder, const v1::Incident& incident) {
-  std::ifstream file(folder / "incident.json");
-  const std::string json((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const std::string json = ReadFile(folder / "incident.json").value_or("");
   v1::Incident written;
   google::protobuf::util::JsonParseOptions lenient;
   lenient.ignore_unknown_fields = true;

@@ -15,7 +15,7 @@
 #include "base/clean_text.h"
 #include "base/durations.h"
 #include "base/utf8.h"
-#include "proto/whole_numbers.h"
+#include "proto/timestamps.h"
 
 namespace rollcall {
 namespace {

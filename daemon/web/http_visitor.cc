@@ -10,8 +10,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "base/durations.h"
 #include "base/digest/digest.h"
+#include "base/monotonic_clock.h"
 #include "base/peer_address.h"
 
 namespace rollcall {
@@ -40,11 +40,7 @@ std::pair<std::string, std::string> PairIn(absl::string_view field) {
 }
 
 // Of this thread.
-int64_t CpuNs() {
-  timespec time = {};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return int64_t{time.tv_sec} * kSecond + time.tv_nsec;
-}
+int64_t CpuNs() { return ReadClockNs(CLOCK_THREAD_CPUTIME_ID); }
 
 HttpDenial Busy(int busy_s) {
   return {429, "guessing",

@@ -147,12 +147,12 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const std::string& ad
         std::make_shared<BearerFile>(security.token_file)));
   }
   if (security.tls == nullptr && is_here) {
-    const absl::StatusOr<int> fd = ConnectOnThisHost(
+    absl::StatusOr<UniqueFd> fd = ConnectOnThisHost(
         address, *DaemonUser::Parse(security.daemon_user),
         security.sends_secret || !security.token_file.empty());
     if (!fd.ok()) return fd.status();
     return grpc::experimental::CreateCustomInsecureChannelWithInterceptorsFromFd(
-        "localhost", *fd, arguments, std::move(factories));
+        "localhost", fd->Release(), arguments, std::move(factories));
   }
   return grpc::experimental::CreateCustomChannelWithInterceptors(
       address, ChannelCredentialsOf(security), arguments, std::move(factories));

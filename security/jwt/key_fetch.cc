@@ -4,7 +4,6 @@
 #include <httplib.h>
 
 #include <chrono>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -40,17 +39,14 @@ bool IsLoopbackOrigin(absl::string_view origin) {
 
 absl::StatusOr<httplib::Headers> MakeHeaders(const KeyLocation& location) {
   if (location.token_file.empty()) return httplib::Headers();
-  WatchedFile file(location.token_file);
-  const absl::StatusOr<std::optional<std::string>> text = file.ReadIfChanged();
-  if (!text.ok()) return text.status();
-  if (absl::Status secret = CheckSecretFile(file, "token"); !secret.ok()) return secret;
-  const std::string token(absl::StripAsciiWhitespace(text->value_or("")));
-  for (const char byte : token) {
+  const absl::StatusOr<std::string> token = ReadSecretFile(location.token_file, "token");
+  if (!token.ok()) return token.status();
+  for (const char byte : *token) {
     if (!absl::ascii_isgraph(static_cast<unsigned char>(byte))) {
       return absl::InvalidArgumentError(absl::StrCat(location.token_file, " holds no token"));
     }
   }
-  return httplib::Headers{{"Authorization", absl::StrCat("Bearer ", token)}};
+  return httplib::Headers{{"Authorization", absl::StrCat("Bearer ", *token)}};
 }
 
 absl::Status Explain(const httplib::Result& result, const std::string& url, bool is_too_long) {

@@ -11,19 +11,18 @@
 #include <cerrno>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/atomic_file.h"
+#include "base/unique_fd.h"
+#include "base/watched_file.h"
 #include "security/certificates/certificate.h"
 #include "security/certificates/certificate_authority.h"
 #include "security/certificates/revocation.h"
-#include "base/watched_file.h"
 
 namespace rollcall {
 namespace {
@@ -42,38 +41,25 @@ absl::Status CheckDays(int days) {
   return absl::InvalidArgumentError(absl::StrCat("--days=", days, ": 1 to ", kMaxDays));
 }
 
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  absl::StatusOr<std::optional<std::string>> content = WatchedFile(path).ReadIfChanged();
-  if (!content.ok()) return content.status();
-  return content->value_or("");
-}
-
 // The folder, while nobody else writes in it.
 class Folder {
  public:
   static absl::StatusOr<Folder> Open(const std::string& path) {
-    const int fd = open((path + "/.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kSecret);
-    if (fd < 0) {
+    UniqueFd fd(open((path + "/.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kSecret));
+    if (!fd.valid()) {
       return absl::ErrnoToStatus(errno, absl::StrCat("cannot use the folder ", path,
                                                      " (make it: rollcall pki init ", path, ")"));
     }
-    Folder folder(path, fd);
-    if (flock(fd, LOCK_EX) != 0) return absl::ErrnoToStatus(errno, "cannot lock " + path);
-    return folder;
+    if (flock(fd.get(), LOCK_EX) != 0) return absl::ErrnoToStatus(errno, "cannot lock " + path);
+    return Folder(path, std::move(fd));
   }
-  Folder(Folder&& other) noexcept : path_(other.path_), lock_(std::exchange(other.lock_, -1)) {}
-  ~Folder() {
-    if (lock_ >= 0) close(lock_);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
 
   std::string Path(const std::string& file) const { return absl::StrCat(path_, "/", file); }
   bool Has(const std::string& file) const { return fs::exists(Path(file)); }
 
   absl::StatusOr<KeyAndCertificate> Authority() const {
-    const absl::StatusOr<std::string> certificate = ReadFile(Path("ca.crt"));
-    const absl::StatusOr<std::string> key = ReadFile(Path("ca.key"));
+    const absl::StatusOr<std::string> certificate = ReadWatchedFile(Path("ca.crt"));
+    const absl::StatusOr<std::string> key = ReadWatchedFile(Path("ca.key"));
     if (certificate.ok() && key.ok()) return KeyAndCertificate{*certificate, *key};
     return absl::FailedPreconditionError(
         absl::StrCat(certificate.ok() ? key.status().message() : certificate.status().message(),
@@ -92,8 +78,8 @@ class Folder {
 
   // What cannot be read is an error: an empty list would give revoked certificates back.
   absl::StatusOr<RevocationList> Revoked() const {
-    const absl::StatusOr<std::string> list = ReadFile(Path("ca.crl"));
-    const absl::StatusOr<std::string> ca = ReadFile(Path("ca.crt"));
+    const absl::StatusOr<std::string> list = ReadWatchedFile(Path("ca.crl"));
+    const absl::StatusOr<std::string> ca = ReadWatchedFile(Path("ca.crt"));
     absl::StatusOr<RevocationList> revoked =
         !list.ok() ? list.status()
         : !ca.ok() ? ca.status()
@@ -105,10 +91,10 @@ class Folder {
   }
 
  private:
-  Folder(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}
+  Folder(std::string path, UniqueFd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
 
   const std::string path_;
-  int lock_;
+  UniqueFd lock_;
 };
 
 std::string DomainOf(const CertificateFacts& authority) {
@@ -135,7 +121,7 @@ PkiEntry EntryOf(const std::string& name, const CertificateFacts& facts, bool is
 
 absl::StatusOr<PkiEntry> ReadEntry(const Folder& folder, const RevocationList& revoked,
                                    const std::string& name, int64_t now_s) {
-  const absl::StatusOr<std::string> pem = ReadFile(folder.Path(name + ".crt"));
+  const absl::StatusOr<std::string> pem = ReadWatchedFile(folder.Path(name + ".crt"));
   if (!pem.ok()) return pem.status();
   const absl::StatusOr<CertificateFacts> facts = ParseCertificate(*pem);
   if (!facts.ok()) {
@@ -176,7 +162,7 @@ absl::Status WriteRevocations(const Folder& folder, const KeyAndCertificate& aut
                               const std::vector<RevokedSerial>& added, int64_t now_s) {
   RevocationFacts facts;
   if (folder.Has("ca.crl")) {
-    const absl::StatusOr<std::string> before = ReadFile(folder.Path("ca.crl"));
+    const absl::StatusOr<std::string> before = ReadWatchedFile(folder.Path("ca.crl"));
     if (!before.ok()) return before.status();
     absl::StatusOr<RevocationFacts> parsed = ParseRevocationList(*before);
     if (!parsed.ok()) return parsed.status();
@@ -196,7 +182,7 @@ std::vector<RevokedSerial> ToRevoke(const Folder& folder, const RevocationList& 
   std::vector<RevokedSerial> serials;
   std::error_code error;  // a folder that cannot be read has no files
   for (const auto& file : fs::directory_iterator(folder.Path("issued"), error)) {
-    const absl::StatusOr<std::string> pem = ReadFile(file.path().string());
+    const absl::StatusOr<std::string> pem = ReadWatchedFile(file.path().string());
     if (!pem.ok() || revoked.IsRevoked(*pem)) continue;
     const absl::StatusOr<CertificateFacts> facts = ParseCertificate(*pem);
     if (facts.ok() && facts->subject == "CN=" + name && now_s <= facts->not_after_s) {
@@ -303,7 +289,7 @@ absl::StatusOr<PkiEntry> RenewInPki(const std::string& path, const std::string& 
         " --role=", before->role, " --name=", name));
   }
   const CertificateFacts facts =
-      ParseCertificate(ReadFile(folder->Path(name + ".crt")).value_or(""))
+      ParseCertificate(ReadWatchedFile(folder->Path(name + ".crt")).value_or(""))
           .value_or(CertificateFacts());
   const int64_t seconds =
       days != 0 ? days * kDayS : facts.not_after_s - facts.not_before_s - kBackdateS;

@@ -29,7 +29,7 @@ void Run(Input input) {
   const std::string_view bytes = input.TakeRest();
   memory.Write(0, bytes, bytes.size());
   (void)FindElfSymbols(memory.fd(), {"_PyRuntime", "Py_Version", "one_function"});
-  const auto file = ElfFile::Open(memory.Duplicate(), "libfuzz.so");
+  const auto file = ElfFile::Open(UniqueFd(memory.Duplicate()), "libfuzz.so");
   if (!file.ok()) return;
   Promise((*file)->build_id().size() <= 128, "a build id is short");
   (void)(*file)->AddressOfOffset(first);

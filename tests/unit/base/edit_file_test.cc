@@ -8,20 +8,17 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <thread>
 #include <vector>
 
+#include "base/read_file.h"
 #include "temporary_tree.h"
 
 namespace rollcall {
 namespace {
 
 std::string Read(const std::string& path) {
-  std::stringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
+  return ReadFile(path).value_or("");
 }
 
 mode_t Mode(const std::string& path) {

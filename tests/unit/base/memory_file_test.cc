@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/memory_file.h"
+#include "base/read_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
 #include <fstream>
-#include <sstream>
 
 namespace rollcall {
 namespace {
 
 std::string Read(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
+  return ReadFile(path).value_or("");
 }
 
 TEST(MemoryFileTest, ThePathStaysAndTheContentChanges) {

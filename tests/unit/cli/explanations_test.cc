@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What lines of the logs of distributed training jobs mean: real lines, each with its row.
+#include "base/read_file.h"
 #include "cli/explanations.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +12,6 @@
 #include <fstream>
 #include <iterator>
 #include <set>
-#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -592,10 +592,8 @@ std::string Document() {
 TEST(ExplanationsTest, TheDocumentationIsTheTable) {
   const std::string path = ROLLCALL_DOCS "/log_lines.md";
   if (std::getenv("ROLLCALL_WRITE_DOCS") != nullptr) std::ofstream(path) << Document();
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  EXPECT_EQ(text.str(), Document()) << "run: ROLLCALL_WRITE_DOCS=1 cli_library_test";
+  const std::string text = ReadFile(path).value_or("");
+  EXPECT_EQ(text, Document()) << "run: ROLLCALL_WRITE_DOCS=1 cli_library_test";
 }
 
 }  // namespace

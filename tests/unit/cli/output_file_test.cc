@@ -9,10 +9,10 @@
 
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <thread>
 
+#include "base/read_file.h"
 #include "temporary_tree.h"
 
 namespace rollcall {
@@ -21,9 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string Read(const fs::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
+  return ReadFile(path).value_or("");
 }
 
 class OutputFileTest : public testing::Test {

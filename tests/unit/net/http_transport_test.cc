@@ -44,7 +44,7 @@ class HttpTransportTest : public testing::Test {
     ASSERT_EQ(SSL_is_init_finished(client_), 1);
   }
 
-  const TestAuthority authority_;
+  const OpensslAuthority authority_;
   SSL_CTX* const context_ = SSL_CTX_new(TLS_client_method());
   SSL* client_ = nullptr;
   int ends_[2] = {-1, -1};

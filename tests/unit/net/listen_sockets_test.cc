@@ -38,9 +38,7 @@ TEST(ListenSocketsTest, EveryAddressOfThisHostIsOneSocket) {
   for (const char* address : {"0.0.0.0:0", "[::]:0"}) {
     auto sockets = ListenSockets::Open(address);
     ASSERT_TRUE(sockets.ok()) << sockets.status();
-    const std::vector<int> fds = sockets->Release();
-    EXPECT_EQ(fds.size(), 1u);
-    for (const int fd : fds) close(fd);
+    EXPECT_EQ(sockets->Release().size(), 1u);
   }
 }
 
@@ -74,11 +72,11 @@ TEST(ListenSocketsTest, ALivingUnixSocketIsNotTaken) {
   const std::string path = Path();
   auto first = ListenSockets::Open("unix:" + path);
   ASSERT_TRUE(first.ok()) << first.status();
-  const std::vector<int> fds = first->Release();
+  std::vector<UniqueFd> fds = first->Release();
   const auto second = ListenSockets::Open("unix:" + path);
   EXPECT_TRUE(absl::IsUnavailable(second.status())) << second.status();
   EXPECT_TRUE(Exists(path));
-  close(fds[0]);
+  fds.clear();
   const auto third = ListenSockets::Open("unix:" + path);
   EXPECT_TRUE(third.ok()) << "what a dead process left is replaced: " << third.status();
 }

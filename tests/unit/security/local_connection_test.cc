@@ -81,9 +81,7 @@ absl::Status Connect(const std::string& address, const std::string& user = "",
                      bool has_secret = false) {
   const auto parsed = DaemonUser::Parse(user);
   if (!parsed.ok()) return parsed.status();
-  const absl::StatusOr<int> fd = ConnectOnThisHost(address, *parsed, has_secret);
-  if (fd.ok()) close(*fd);
-  return fd.status();
+  return ConnectOnThisHost(address, *parsed, has_secret).status();
 }
 
 class LocalConnectionTest : public testing::TestWithParam<bool> {

@@ -124,7 +124,7 @@ class WebConfigFileTest : public testing::Test {
   }
   std::string name() { return file().current()->tls->names().front(); }
 
-  const TestAuthority authority_;
+  const OpensslAuthority authority_;
   fs::path folder_;
   std::unique_ptr<WebConfigFile> file_;
 };

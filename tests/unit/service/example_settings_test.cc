@@ -8,9 +8,9 @@
 
 #include <CLI/CLI.hpp>
 #include <fstream>
-#include <sstream>
 
 #include "agent/agent_flags.h"
+#include "base/read_file.h"
 #include "daemon/flags.h"
 #include "service/service_flags.h"
 
@@ -27,16 +27,10 @@ std::string Heading(const std::string& program, const std::string& name,
          " --check-config --config=/etc/rollcall/" + name + ".yaml\n" + reload;
 }
 
-std::string ReadFile(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
 void ExpectFile(const std::string& name, const std::string& text) {
   const std::string path = std::string(ROLLCALL_SOURCE) + "/deploy/systemd/" + name;
   if (getenv("ROLLCALL_WRITE_DOCS") != nullptr) std::ofstream(path) << text;
-  EXPECT_EQ(ReadFile(path), text) << "ROLLCALL_WRITE_DOCS=1 writes it anew";
+  EXPECT_EQ(ReadFile(path).value_or(""), text) << "ROLLCALL_WRITE_DOCS=1 writes it anew";
 }
 
 TEST(ExampleSettingsTest, DaemonYamlHasEveryFlag) {

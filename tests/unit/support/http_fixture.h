@@ -214,7 +214,7 @@ class HttpAccessTest : public testing::Test {
   std::map<std::string, int> refused_;
 
  protected:
-  const TestAuthority authority_;
+  const OpensslAuthority authority_;
   FakeQueries queries_;
   FakeAuthenticator authenticator_;
   HttpServerOptions options_;

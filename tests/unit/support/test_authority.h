@@ -17,9 +17,9 @@ struct TestPair {
 };
 
 // Issues certificates. Aborts the test program if OpenSSL fails.
-class TestAuthority {
+class OpensslAuthority {
  public:
-  explicit TestAuthority(const std::string& name = "test authority")
+  explicit OpensslAuthority(const std::string& name = "test authority")
       : key_(EVP_EC_gen("P-256"), EVP_PKEY_free), certificate_(X509_new(), X509_free) {
     Begin(certificate_.get(), name, 0, 3600);
     X509_set_pubkey(certificate_.get(), key_.get());

@@ -346,7 +346,7 @@ TEST_F(FleetNamesTest, TakesEachAddressOfANameForADaemon) {
 }
 
 TEST_F(FleetNamesTest, WantsTheNameInTheCertificateOfEachAddress) {
-  const TestAuthority authority;
+  const OpensslAuthority authority;
   const TestPair named = authority.Issue("DNS:daemons.test"), other = authority.Issue("DNS:other");
   tls_ca_ = folder_ / "ca.crt";
   std::ofstream(tls_ca_) << authority.pem();

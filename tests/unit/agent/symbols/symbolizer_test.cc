@@ -11,6 +11,7 @@
 #include <fstream>
 #include <random>
 
+#include "base/read_file.h"
 #include "temporary_tree.h"
 #include "victim_process.h"
 
@@ -19,7 +20,7 @@ namespace {
 
 std::shared_ptr<ElfFile> OpenVictim(const std::string& program) {
   const std::string path = VictimPath(program);
-  auto file = ElfFile::Open(open(path.c_str(), O_RDONLY | O_CLOEXEC), path);
+  auto file = ElfFile::Open(UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), path);
   EXPECT_TRUE(file.ok()) << file.status();
   return file.ok() ? *file : nullptr;
 }
@@ -80,8 +81,7 @@ TEST(SymbolizerTest, SendsNoRequestToADebuginfodServer) {
 
 // Changes bytes of the file at random. Names may then be wrong, and nothing else.
 TEST(SymbolizerTest, SurvivesDamagedFiles) {
-  std::ifstream whole(VictimPath("libvictim_library.so"), std::ios::binary);
-  const std::string bytes((std::istreambuf_iterator<char>(whole)), {});
+  const std::string bytes = ReadFile(VictimPath("libvictim_library.so")).value_or("");
   ASSERT_GT(bytes.size(), 10000u);
   TemporaryTree tree;
   std::mt19937 random(1);
@@ -94,7 +94,7 @@ TEST(SymbolizerTest, SurvivesDamagedFiles) {
     }
     const std::string path = tree.root() + "/damaged" + std::to_string(round);
     std::ofstream(path, std::ios::binary) << damaged;
-    const auto file = ElfFile::Open(open(path.c_str(), O_RDONLY | O_CLOEXEC), path);
+    const auto file = ElfFile::Open(UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), path);
     if (!file.ok()) continue;
     Symbolizer symbolizer;
     for (uint64_t address = 0x1000; address < 0x1400; address += 16) {
@@ -122,20 +122,19 @@ TEST(ElfFileTest, RefusesAFileThatIsNotElf) {
   tree.Write("cut", std::string("\177ELF\2\1\1", 7));
   for (const char* name : {"text", "empty", "cut"}) {
     const std::string path = tree.root() + "/" + name;
-    EXPECT_FALSE(ElfFile::Open(open(path.c_str(), O_RDONLY | O_CLOEXEC), path).ok()) << name;
+    EXPECT_FALSE(ElfFile::Open(UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), path).ok()) << name;
   }
 }
 
 // A truncated file is refused or has fewer contents; the reader never crashes.
 TEST(ElfFileTest, SurvivesATruncatedFile) {
-  std::ifstream stream(VictimPath("libvictim_library.so"), std::ios::binary);
-  const std::string whole((std::istreambuf_iterator<char>(stream)), {});
+  const std::string whole = ReadFile(VictimPath("libvictim_library.so")).value_or("");
   ASSERT_GT(whole.size(), 4096u);
   TemporaryTree tree;
   const std::string path = tree.root() + "/cut";
   for (size_t size = 0; size < whole.size(); size += 509) {
     tree.Write("cut", whole.substr(0, size));
-    const auto file = ElfFile::Open(open(path.c_str(), O_RDONLY | O_CLOEXEC), path);
+    const auto file = ElfFile::Open(UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), path);
     if (!file.ok()) continue;
     Symbolizer symbolizer;
     EXPECT_FALSE(symbolizer.Resolve(*file, 0x1100).empty());

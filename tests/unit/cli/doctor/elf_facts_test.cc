@@ -5,19 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 
+#include "base/read_file.h"
 #include "temporary_tree.h"
 
 namespace rollcall::doctor {
 namespace {
 
 std::string Contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
+  return ReadFile(path).value_or("");
 }
 
 TEST(ElfFactsTest, AProgramHasAnInterpreterAndNeedsLibraries) {

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <sstream>
 
 #include "base/durations.h"
+#include "base/read_file.h"
 
 namespace rollcall {
 namespace {
@@ -22,9 +22,7 @@ class IncidentFileTest : public ::testing::Test {
   }
 
   std::string Text() const {
-    std::ostringstream text;
-    text << std::ifstream(folder_ + "/incidents.jsonl").rdbuf();
-    return text.str();
+    return ReadFile(folder_ + "/incidents.jsonl").value_or("");
   }
 
   const std::string folder_ = ::testing::TempDir() + "/incident_file_test";

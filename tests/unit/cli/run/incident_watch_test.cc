@@ -12,12 +12,11 @@
 
 #include <atomic>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <mutex>
 #include <string>
 
+#include "base/read_file.h"
 #include "eventually.h"
 #include "rollcall/v1/query.grpc.pb.h"
 #include "temporary_tree.h"
@@ -118,8 +117,7 @@ class IncidentWatchTest : public testing::Test {
   std::string Written() const {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_.root())) {
       if (entry.path().filename() != "incident.json") continue;
-      std::ifstream file(entry.path());
-      return {std::istreambuf_iterator<char>(file), {}};
+      return ReadFile(entry.path()).value_or("");
     }
     return "";
   }

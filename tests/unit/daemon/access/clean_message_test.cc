@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "rollcall/v1/agent.pb.h"
 
 namespace rollcall {

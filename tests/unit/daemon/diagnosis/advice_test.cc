@@ -10,10 +10,10 @@
 #include <functional>
 #include <map>
 #include <set>
-#include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "advice_verdicts.h"
+#include "base/read_file.h"
 
 namespace rollcall {
 namespace {
@@ -306,10 +306,8 @@ std::string Document() {
 TEST(AdviceTest, TheDocumentationIsTheTable) {
   const std::string path = ROLLCALL_DOCS "/advice.md";
   if (std::getenv("ROLLCALL_WRITE_DOCS") != nullptr) std::ofstream(path) << Document();
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  EXPECT_EQ(text.str(), Document()) << "run: ROLLCALL_WRITE_DOCS=1 diagnosis_test";
+  const std::string text = ReadFile(path).value_or("");
+  EXPECT_EQ(text, Document()) << "run: ROLLCALL_WRITE_DOCS=1 diagnosis_test";
 }
 
 }  // namespace

@@ -8,10 +8,10 @@
 #include <cstdlib>
 #include <fstream>
 #include <set>
-#include <sstream>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/read_file.h"
 #include "daemon/diagnosis/diagnose.h"
 #include "daemon/diagnosis/host_advice.h"
 #include "daemon/diagnosis/host_fact_rules.h"
@@ -483,10 +483,8 @@ std::string Document() {
 TEST(HostFactRulesTest, TheDocumentationIsTheTable) {
   const std::string path = ROLLCALL_DOCS "/host_facts.md";
   if (std::getenv("ROLLCALL_WRITE_DOCS") != nullptr) std::ofstream(path) << Document();
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  EXPECT_EQ(text.str(), Document()) << "run: ROLLCALL_WRITE_DOCS=1 diagnosis_test";
+  const std::string text = ReadFile(path).value_or("");
+  EXPECT_EQ(text, Document()) << "run: ROLLCALL_WRITE_DOCS=1 diagnosis_test";
 }
 
 }  // namespace

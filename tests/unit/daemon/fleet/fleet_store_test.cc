@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "base/boot_clock.h"
+#include "base/monotonic_clock.h"
 #include "daemon/fleet/lease.h"
 #include "daemon/history/postgres_layout.h"
 #include "histories.h"

@@ -7,13 +7,13 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "base/durations.h"
 #include "daemon/history/history_week.h"
 #include "daemon/history/postgres_history.h"
 #include "daemon/history/sqlite_database.h"
 #include "daemon/history/sqlite_history.h"
 #include "histories.h"
 #include "postgres_server.h"
-#include "proto/whole_numbers.h"
 #include "temporary_tree.h"
 
 #include <sqlite3.h>

@@ -16,7 +16,7 @@
 #include "daemon/history/postgres_partitions.h"
 #include "histories.h"
 #include "postgres_server.h"
-#include "proto/whole_numbers.h"
+#include "proto/timestamps.h"
 #include "temporary_tree.h"
 
 namespace rollcall {

@@ -6,26 +6,25 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/read_file.h"
+#include "daemon/agents/stack_request.h"
+#include "daemon/alerts/alert_target.h"
+#include "daemon/history/history.h"
+#include "daemon/history/sqlite_history.h"
+#include "daemon/incidents/incident_book.h"
+#include "daemon/incidents/incident_quota.h"
+#include "daemon/jobs/daemon_counters.h"
+#include "daemon/jobs/ownership.h"
+#include "daemon/jobs/timeline.h"
 #include "daemon/model/client_limits.h"
 #include "daemon/model/job_key.h"
 #include "daemon/model/job_state.h"
 #include "daemon/model/verdict.h"
-#include "daemon/alerts/alert_target.h"
-#include "daemon/jobs/daemon_counters.h"
-#include "daemon/incidents/incident_book.h"
-#include "daemon/incidents/incident_quota.h"
-#include "daemon/jobs/ownership.h"
-#include "daemon/agents/stack_request.h"
-#include "daemon/jobs/timeline.h"
-#include "daemon/history/history.h"
-#include "daemon/history/sqlite_history.h"
 #include "eventually.h"
 #include "rollcall/v1/incident.pb.h"
 #include "temporary_tree.h"
@@ -78,8 +77,7 @@ inline v1::Incident Confirmed() {
 
 // The text of a file; "" if there is none.
 inline std::string ReadAll(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+  return ReadFile(path).value_or("");
 }
 
 // Whose the job is, as the test says.

@@ -13,13 +13,13 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <thread>
 
 #include "absl/time/clock.h"
 #include "base/descriptors.h"
-#include "small_disk.h"
+#include "base/read_file.h"
 #include "eventually.h"
+#include "small_disk.h"
 #include "temporary_tree.h"
 
 namespace {
@@ -57,9 +57,7 @@ v1::Incident Incident(const std::string& id = "train-1") {
 }
 
 std::string ReadAll(const fs::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
+  return ReadFile(path).value_or("");
 }
 
 class ReportQueueTest : public testing::Test {

@@ -589,7 +589,7 @@ TEST_F(FleetQueriesTest, TheMetricsAreOfThisDaemonsJobsAndCountTheOthers) {
 // Daemons with certificates of one authority, and one of another.
 class FleetTlsTest : public testing::Test {
  protected:
-  std::shared_ptr<const TlsFiles> Files(const std::string& name, const TestAuthority& authority,
+  std::shared_ptr<const TlsFiles> Files(const std::string& name, const OpensslAuthority& authority,
                                         const std::string& sans) {
     const TestPair pair = authority.Issue(sans);
     const std::string base = absl::StrCat(tree_.root(), "/", name);
@@ -604,7 +604,7 @@ class FleetTlsTest : public testing::Test {
 
   const AllThreadsEnd threads_;
   const TemporaryTree tree_;
-  const TestAuthority ours_{"ours"}, other_{"other"};
+  const OpensslAuthority ours_{"ours"}, other_{"other"};
   Town town_;
 };
 

@@ -3,11 +3,10 @@
 // (tests/torch/record_stacks.py): which piece comes first, and which must not be there.
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "base/read_file.h"
 #include "daemon/diagnosis/advice.h"
 #include "daemon/report/program_line.h"
 #include "google/protobuf/util/json_util.h"
@@ -22,11 +21,10 @@ struct Program {
 };
 
 v1::Incident Read(const std::string& program) {
-  std::ifstream file(std::string(FRAMEWORK_STACKS) + "/" + program + ".json");
-  std::stringstream text;
-  text << file.rdbuf();
+  const std::string text =
+      ReadFile(std::string(FRAMEWORK_STACKS) + "/" + program + ".json").value_or("");
   v1::Incident incident;
-  EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(text.str(), &incident).ok()) << program;
+  EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(text, &incident).ok()) << program;
   EXPECT_EQ(incident.verdicts_size(), 1) << program;
   return incident;
 }

@@ -5,11 +5,10 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "base/read_file.h"
 #include "daemon/diagnosis/advice.h"
 #include "daemon/words/places.h"
 #include "daemon/words/process_roles.h"
@@ -22,11 +21,10 @@ namespace {
 
 // The stack of a culprit, then that of a rank that waits for it.
 v1::Incident ReadStacks(const std::string& name) {
-  std::ifstream file(std::string(RECORDED_STACKS) + "/" + name + ".json");
-  std::stringstream text;
-  text << file.rdbuf();
+  const std::string text =
+      ReadFile(std::string(RECORDED_STACKS) + "/" + name + ".json").value_or("");
   v1::Incident incident;
-  EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(text.str(), &incident).ok()) << name;
+  EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(text, &incident).ok()) << name;
   EXPECT_EQ(incident.stacks_size(), 2) << name;
   return incident;
 }

@@ -16,6 +16,7 @@
 #include <sstream>
 #include <string>
 
+#include "base/read_file.h"
 #include "daemon/diagnosis/diagnose.h"
 #include "daemon/report/html.h"
 #include "daemon/report/incident_proto.h"
@@ -363,8 +364,7 @@ class WriterTest : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(dir_); }
 
   static std::string Read(const std::string& path) {
-    std::ifstream file(path);
-    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    return ReadFile(path).value_or("");
   }
 
   static size_t Entries(const std::string& path) {
@@ -415,8 +415,7 @@ TEST_F(WriterTest, OthersHaveNoAccessWhateverTheUmask) {
 TEST_F(WriterTest, AReportForOthersNamesItsFolderWithoutThePath) {
   const auto path = CreateReport(dir_, MakeIncident(), ReportPlace::kFolderName);
   ASSERT_TRUE(path.ok()) << path.status();
-  std::ifstream file(*path + "/incident.json");
-  const std::string json((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const std::string json = ReadFile(*path + "/incident.json").value_or("");
   EXPECT_EQ(json.find(dir_), std::string::npos);
   EXPECT_NE(json.find(std::filesystem::path(*path).filename().string()), std::string::npos);
 }

@@ -87,7 +87,7 @@ class HttpTlsTest : public testing::Test {
     EXPECT_THAT(client.Receive(">"), HasSubstr(" TLS "));
   }
 
-  const TestAuthority authority_;
+  const OpensslAuthority authority_;
   const TestPair server_ = authority_.Issue("DNS:localhost");
   TlsSettings settings_;
   sockaddr_in address_ = {};
@@ -159,7 +159,7 @@ TEST_F(HttpTlsTest, PassesOnTheVerifiedCertificateOfAClient) {
 TEST_F(HttpTlsTest, RefusesCertificatesOfOthersAndExpiredOnes) {
   settings_.client_ca_pem = authority_.pem();
   Start();
-  for (const TestPair& pair : {TestAuthority().Issue("URI:spiffe://x/rollcall/viewer"),
+  for (const TestPair& pair : {OpensslAuthority().Issue("URI:spiffe://x/rollcall/viewer"),
                                authority_.Issue("DNS:a", -7200, -3600)}) {
     TlsClient client(address_, pair);
     // With TLS 1.3 the refusal comes after the client's end of the handshake.

@@ -24,7 +24,7 @@ std::string ErrorOf(const TlsSettings& settings) {
 }
 
 TEST(TlsContextTest, KnowsTheNamesOfItsCertificate) {
-  const TestAuthority authority;
+  const OpensslAuthority authority;
   const auto made = TlsContext::Make(With(authority.Issue(
       "DNS:rollcall.example,IP:10.0.0.1,URI:spiffe://x/y,DNS:*.nodes.example")));
   ASSERT_TRUE(made.ok()) << made.status();
@@ -34,7 +34,7 @@ TEST(TlsContextTest, KnowsTheNamesOfItsCertificate) {
 }
 
 TEST(TlsContextTest, RefusesWhatDoesNotFitOrParse) {
-  const TestAuthority authority;
+  const OpensslAuthority authority;
   const TestPair pair = authority.Issue("DNS:a"), other = authority.Issue("DNS:a");
   EXPECT_THAT(ErrorOf(With({pair.certificate_pem, other.key_pem})), HasSubstr("do not belong"));
   EXPECT_THAT(ErrorOf(With({"garbage", pair.key_pem})), HasSubstr("no certificate"));
@@ -53,7 +53,7 @@ TEST(TlsContextTest, RefusesWhatDoesNotFitOrParse) {
 
 // Without a terminal, too: OpenSSL must ask nobody.
 TEST(TlsContextTest, RefusesAKeyWithAPassword) {
-  const TestAuthority authority;
+  const OpensslAuthority authority;
   const TestPair pair = authority.Issue("DNS:a");
   BIO* bio = BIO_new_mem_buf(pair.key_pem.data(), -1);
   EVP_PKEY* key = PEM_read_bio_PrivateKey(bio, nullptr, nullptr, nullptr);

@@ -7,9 +7,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include <fstream>
-#include <sstream>
-
+#include "base/read_file.h"
 #include "temporary_tree.h"
 #include "test_certificates.h"
 
@@ -21,9 +19,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 std::string Read(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
+  return ReadFile(path).value_or("");
 }
 
 class TlsFilesTest : public testing::Test {

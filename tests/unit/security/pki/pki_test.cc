@@ -6,11 +6,10 @@
 #include <sys/stat.h>
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "base/read_file.h"
 #include "security/certificates/certificate.h"
 #include "security/certificates/certificate_authority.h"
 #include "security/certificates/revocation.h"
@@ -27,9 +26,7 @@ class PkiTest : public testing::Test {
   PkiTest() { EXPECT_EQ(InitPki(folder_, "rollcall", 3650, kNow).value_or(0), kNow + 3650 * kDay); }
 
   std::string Read(const std::string& file) const {
-    std::ostringstream text;
-    text << std::ifstream(folder_ + "/" + file).rdbuf();
-    return text.str();
+    return ReadFile(folder_ + "/" + file).value_or("");
   }
   mode_t Mode(const std::string& file) const {
     struct stat facts = {};

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/read_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/unique_fd.h"
+
+namespace rollcall {
+
+std::optional<std::string> ReadUpTo(int fd, size_t most) {
+  std::string content;
+  char piece[16384];
+  while (content.size() < most) {
+    const ssize_t size = read(fd, piece, std::min(sizeof(piece), most - content.size()));
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return std::nullopt;
+    if (size == 0) break;
+    content.append(piece, static_cast<size_t>(size));
+  }
+  return content;
+}
+
+std::optional<std::string> ReadFile(const std::string& path, size_t most) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return std::nullopt;
+  return ReadUpTo(fd.get(), most);
+}
+
+}  // namespace rollcall

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads a file as a whole. The caller gives the limit, and says in its own words what is wrong.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace rollcall {
+
+inline constexpr size_t kNoLimit = SIZE_MAX;
+
+// Reads from `fd` to the end, but at most `most` bytes: one byte more than is allowed tells a file
+// that is too large. nullopt: errno says why.
+std::optional<std::string> ReadUpTo(int fd, size_t most);
+
+// The same for the file at `path`. Follows links and waits for the writer of a pipe, so it is for
+// files that this process's user named or that no other user can replace. For others, open the file
+// with O_NOFOLLOW and O_NONBLOCK, look what it is, and call ReadUpTo().
+std::optional<std::string> ReadFile(const std::string& path, size_t most = kNoLimit);
+
+}  // namespace rollcall
