@@ -71,22 +71,22 @@ Limits NoPatience() {
 }
 
 // The incident of one job and its state table. The incident has no verdicts if nothing is wrong.
-struct Finding {
+struct AnalyzedJob {
   v1::Incident incident;
   std::string table;
   bool hangs = false;
   RankPlaces places;
 };
 
-using Findings = std::vector<Finding>;
+using Findings = std::vector<AnalyzedJob>;
 
-Finding MakeFinding(const JobState& state, int64_t newest_ns, std::vector<Verdict> verdicts) {
+AnalyzedJob MakeFinding(const JobState& state, int64_t newest_ns, std::vector<Verdict> verdicts) {
   Incident incident;
   incident.id = absl::StrCat(state.key.job, "-1");
   incident.job = state.key;
   incident.verdicts = std::move(verdicts);
   incident.versions = VersionsInUse(state);
-  Finding finding;
+  AnalyzedJob finding;
   finding.hangs = !incident.verdicts.empty() && !IsWarning(incident.verdicts.front().cause);
   if (finding.hangs) {
     incident.state = IncidentState::kConfirmed;
@@ -100,7 +100,7 @@ Finding MakeFinding(const JobState& state, int64_t newest_ns, std::vector<Verdic
   return finding;
 }
 
-void PrintText(const Finding& finding) {
+void PrintText(const AnalyzedJob& finding) {
   std::cout << "Job " << finding.incident.job() << "\n" << finding.table << "\n";
   if (finding.incident.verdicts().empty()) {
     std::cout << "no hang found\n";
@@ -116,8 +116,8 @@ void PrintText(const Finding& finding) {
 // As JSON, prints one document for each job that hangs, or a single one if no job hangs.
 void Print(const std::string& format, const Findings& findings) {
   const bool any = std::any_of(findings.begin(), findings.end(),
-                               [](const Finding& finding) { return finding.hangs; });
-  for (const Finding& finding : findings) {
+                               [](const AnalyzedJob& finding) { return finding.hangs; });
+  for (const AnalyzedJob& finding : findings) {
     if (format == "text") {
       PrintText(finding);
     } else if (format == "html" && finding.hangs) {
@@ -154,14 +154,14 @@ std::optional<Findings> AnalyzeSegments(const std::set<std::string>& folders,
 }
 
 // An error: no dump can be read, or what damaged ones would have shown may be the hang.
-absl::StatusOr<Finding> AnalyzeDumps(const std::vector<std::string>& paths) {
+absl::StatusOr<AnalyzedJob> AnalyzeDumps(const std::vector<std::string>& paths) {
   const absl::StatusOr<FlightRecorderInput> input = ImportFlightRecorder(paths);
   if (!input.ok()) return input.status();
   for (const std::string& warning : input->warnings) std::cerr << "rollcall: " << warning << "\n";
   const JobState& state = input->model.state();
   std::vector<Verdict> verdicts = Diagnose(state, input->newest_ns, NoPatience());
   AddDumpEvidence(*input, &verdicts);
-  Finding finding = MakeFinding(state, input->newest_ns, std::move(verdicts));
+  AnalyzedJob finding = MakeFinding(state, input->newest_ns, std::move(verdicts));
   if (input->damaged == 0 || finding.hangs) return finding;
   return absl::DataLossError(
       absl::StrCat(input->damaged,
@@ -169,7 +169,7 @@ absl::StatusOr<Finding> AnalyzeDumps(const std::vector<std::string>& paths) {
 }
 
 // RAS shows one moment of a job, which may be in good health.
-Finding AnalyzeRas(const std::vector<RasFinding>& ras) {
+AnalyzedJob AnalyzeRas(const std::vector<RasFinding>& ras) {
   JobModel model("ras");
   FillModel(ras, &model);
   std::vector<Verdict> verdicts = Diagnose(model.state(), 1, NoPatience());
@@ -206,13 +206,13 @@ std::vector<ErrorLine> ReadLogs(const std::vector<std::string>& paths, const Red
 }
 
 // The finding on the job that the other files are of: the one that hangs, else the first.
-Finding* JobOfFiles(Findings* findings) {
+AnalyzedJob* JobOfFiles(Findings* findings) {
   const auto hanging = std::find_if(findings->begin(), findings->end(),
-                                    [](const Finding& finding) { return finding.hangs; });
+                                    [](const AnalyzedJob& finding) { return finding.hangs; });
   return hanging == findings->end() ? &findings->front() : &*hanging;
 }
 
-void Join(Finding dumps, Finding* segments) {
+void Join(AnalyzedJob dumps, AnalyzedJob* segments) {
   const RankPlaces places = segments->places;
   if (!dumps.hangs && !segments->hangs) return;
   if (IsStronger(segments->incident, dumps.incident)) {
@@ -237,7 +237,7 @@ std::optional<Findings> AnalyzeTogether(const std::vector<std::string>& paths,
     return std::nullopt;
   }
   std::optional<Findings> findings = AnalyzeSegments(inputs.folders, redactor);
-  absl::StatusOr<Finding> dumps = absl::NotFoundError("");
+  absl::StatusOr<AnalyzedJob> dumps = absl::NotFoundError("");
   if (!inputs.dumps.empty()) dumps = AnalyzeDumps(inputs.dumps);
   const bool lost = absl::IsDataLoss(dumps.status());
   if (lost) std::cerr << "rollcall analyze: " << dumps.status().message() << "\n";
@@ -253,7 +253,7 @@ std::optional<Findings> AnalyzeTogether(const std::vector<std::string>& paths,
     if (!lost) PrintNothingFound();
     return std::nullopt;
   }
-  Finding* finding = JobOfFiles(&*findings);
+  AnalyzedJob* finding = JobOfFiles(&*findings);
   if (!finding->hangs) return findings;
   for (const std::string& line : RasInWords(ras)) {
     finding->incident.mutable_verdicts(0)->add_evidence(line);
@@ -277,7 +277,7 @@ std::optional<Findings> AnalyzeOnlySegments(const std::vector<std::string>& path
 }
 
 std::optional<Findings> AnalyzeOnlyDumps(const std::vector<std::string>& paths) {
-  absl::StatusOr<Finding> finding = AnalyzeDumps(paths);
+  absl::StatusOr<AnalyzedJob> finding = AnalyzeDumps(paths);
   if (finding.ok()) return Findings{*std::move(finding)};
   std::cerr << "rollcall analyze: " << finding.status().message() << "\n";
   return std::nullopt;
@@ -316,7 +316,7 @@ int AnalyzeCommand(const std::vector<std::string>& arguments) {
                            : AnalyzeOnlyDumps(paths);
   if (!findings) return kExitBadUsage;
   Print(format, *findings);
-  return std::any_of(findings->begin(), findings->end(), [](const Finding& f) { return f.hangs; })
+  return std::any_of(findings->begin(), findings->end(), [](const AnalyzedJob& f) { return f.hangs; })
              ? kExitHangFound
              : 0;
 }

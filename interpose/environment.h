@@ -59,12 +59,12 @@ inline constexpr size_t kMostPodEnvironment = 4096;  // bytes
 
 // The longest name of a job, without the terminating zero.
 inline constexpr size_t kMostJobName = 255;
-using JobName = char[kMostJobName + 1];
+using JobNameBuffer = char[kMostJobName + 1];
 
 // The name of a job in library, agent, daemon and command line: the first line of `name`, in
 // printable ASCII. A name that is longer, or holds other bytes, ends in a hash of the whole name,
 // so that two such names stay different.
-inline void CopyJobName(const char* name, JobName& out) {
+inline void CopyJobName(const char* name, JobNameBuffer& out) {
   constexpr size_t kHashText = 17;  // "-" and 16 digits
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   size_t length = 0;

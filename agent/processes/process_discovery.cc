@@ -35,7 +35,7 @@ bool InDirectory(absl::string_view environ, absl::string_view wanted) {
 
 std::string ReadJobName(absl::string_view environ) {
   std::string value;
-  JobName job;
+  JobNameBuffer job;
   CopyJobName(FindJob([&value, environ](const char* name) -> const char* {
                 value = std::string(FindInEnviron(environ, name));
                 return value.c_str();

@@ -20,7 +20,7 @@
 namespace rollcall::doctor {
 namespace {
 
-constexpr std::chrono::seconds kDaemonPatience{5};
+constexpr std::chrono::seconds kReplyPatience{5};
 
 // The end of the first certificate of a text; 0: there is none.
 int64_t ExpiryOf(const std::string& pem) {
@@ -40,13 +40,13 @@ void Ask(DaemonChannels* channels, DaemonFacts* facts) {
   request.set_limit(1);
   v1::StatusResponse response;
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + kDaemonPatience);
+  context.set_deadline(std::chrono::system_clock::now() + kReplyPatience);
   // The first call connects. The time of the second one is that of the way to the daemon and back.
   grpc::Status status = stub->GetStatus(&context, request, &response);
   if (status.ok()) {
     facts->daemon_expiry_s = ExpiryOf(CertificateOfDaemon(context));
     grpc::ClientContext again;
-    again.set_deadline(std::chrono::system_clock::now() + kDaemonPatience);
+    again.set_deadline(std::chrono::system_clock::now() + kReplyPatience);
     const int64_t asked = absl::GetCurrentTimeNanos();
     const auto begun = std::chrono::steady_clock::now();
     status = stub->GetStatus(&again, request, &response);

@@ -11,13 +11,13 @@ namespace rollcall {
 namespace {
 
 // The rank of a process in an incident's verdicts, and whether they blame it.
-struct Role {
+struct RankRole {
   int32_t rank = -1;
   bool is_culprit = false;
 };
 
-std::map<int32_t, Role> RolesIn(const std::vector<Verdict>& verdicts) {
-  std::map<int32_t, Role> roles;  // by the process's index
+std::map<int32_t, RankRole> RolesIn(const std::vector<Verdict>& verdicts) {
+  std::map<int32_t, RankRole> roles;  // by the process's index
   for (const Verdict& verdict : verdicts) {
     const size_t waiting = std::min(verdict.waiting_ranks.size(), verdict.waiting_processes.size());
     for (size_t i = 0; i < waiting; ++i) {
@@ -64,7 +64,7 @@ StackRequest MakeStackRequest(const JobState& state, const IncidentEvent& event)
   request.incident = event.incident.id;
   request.is_rest = event.kind == IncidentEvent::Kind::kTakeStacksOfRest;
   if (request.is_rest) return request;
-  const std::map<int32_t, Role> roles = RolesIn(event.incident.verdicts);
+  const std::map<int32_t, RankRole> roles = RolesIn(event.incident.verdicts);
   for (RequestedProcess& process : request.processes) {
     const auto role = roles.find(process.index);
     if (role == roles.end()) continue;

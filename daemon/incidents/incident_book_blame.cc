@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kMostPids = 64;
 
-v1::HostHangs::Hang HangOf(const v1::Incident& incident, const Verdict& verdict,
+v1::HostHangs::Hang BlamedHangOf(const v1::Incident& incident, const Verdict& verdict,
                            const HostBlame& blame) {
   v1::HostHangs::Hang hang;
   hang.set_incident(incident.id());
@@ -42,7 +42,7 @@ HangsByHost IncidentBook::BlamedHosts() const {
     const std::optional<HostBlame> blame = BlameHost(live->verdicts.front());
     const Record& newest = job.records.back();
     if (!blame.has_value() || newest.incident.id() != live->id || newest.is_over_quota) continue;
-    hangs[blame->host].push_back(HangOf(newest.incident, live->verdicts.front(), *blame));
+    hangs[blame->host].push_back(BlamedHangOf(newest.incident, live->verdicts.front(), *blame));
   }
   return hangs;
 }
