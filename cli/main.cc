@@ -155,7 +155,7 @@ bool ParseFlags(CLI::App* app, const std::vector<std::string>& arguments, int* e
 }
 
 std::string CanonicalJob(const std::string& name) {
-  JobName job;
+  JobNameBuffer job;
   CopyJobName(name.c_str(), job);
   return job;
 }
