@@ -30,7 +30,8 @@ std::string CheckHostName(const std::string& name) {
 
 std::string CheckTenant(const std::string& name) {
   if (IsTenantName(name)) return "";
-  return "\"" + name + "\" is no name of a tenant: give 1 to 255 letters, digits, \".\", \"_\" and "
+  return "\"" + name +
+         "\" is no name of a tenant: give 1 to 255 letters, digits, \".\", \"_\" and "
          "\"-\"";
 }
 
@@ -73,8 +74,8 @@ void AddEvidenceFlags(CLI::App* app, AgentFlags* flags) {
       ->capture_default_str()
       ->check(CLI::IsMember({"on", "off"}, CLI::ignore_case));
   app->add_option("--host-facts", flags->host_facts,
-                  "on: when a job may hang, look once at the host's kernel log, GPUs, network, file "
-                  "systems and limits, if the daemon asks; off: never")
+                  "on: when a job may hang, look once at the host's kernel log, GPUs, network, "
+                  "file systems and limits, if the daemon asks; off: never")
       ->envname("ROLLCALL_HOST_FACTS")
       ->capture_default_str()
       ->check(CLI::IsMember({"on", "off"}, CLI::ignore_case));
@@ -96,8 +97,8 @@ void AddNvSentinelFlags(CLI::App* app, AgentFlags* flags) {
       ->envname("ROLLCALL_NVSENTINEL")
       ->check(CLI::Validator(CheckAbsolute, "PATH"));
   app->add_option("--nvsentinel-may", flags->nvsentinel_may,
-                  "store: NVSentinel keeps these reports and changes nothing; remediate: it may mark a "
-                  "node whose hardware shows an error, and its rules may act")
+                  "store: NVSentinel keeps these reports and changes nothing; remediate: it may "
+                  "mark a node whose hardware shows an error, and its rules may act")
       ->envname("ROLLCALL_NVSENTINEL_MAY")
       ->capture_default_str()
       ->check(CLI::IsMember({"store", "remediate"}));

@@ -27,9 +27,7 @@ void SyncFolderOf(const std::string& path) {
   if (fd.valid()) fsync(fd.get());
 }
 
-bool IsOwn(const FileOwner& owner) {
-  return owner.user == geteuid() && owner.group == getegid();
-}
+bool IsOwn(const FileOwner& owner) { return owner.user == geteuid() && owner.group == getegid(); }
 
 }  // namespace
 

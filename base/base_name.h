@@ -6,6 +6,8 @@
 namespace rollcall {
 
 // What follows the last slash; the whole path if it has none.
-inline absl::string_view BaseName(absl::string_view path) { return path.substr(path.rfind('/') + 1); }
+inline absl::string_view BaseName(absl::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
 
 }  // namespace rollcall

@@ -25,8 +25,8 @@ inline bool IsControl(uint32_t code) { return code < 0x20 || (code >= 0x7f && co
 
 // The Bidi_Control characters of Unicode.
 inline bool TurnsDirection(uint32_t code) {
-  return code == 0x061c || code == 0x200e || code == 0x200f ||
-         (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+  return code == 0x061c || code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
+         (code >= 0x2066 && code <= 0x2069);
 }
 
 }  // namespace clean_text

@@ -15,8 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "base/cannot.h"
 #include "base/atomic_file.h"
+#include "base/cannot.h"
 #include "base/open_file.h"
 #include "base/unique_fd.h"
 #include "base/watched_file.h"
@@ -35,7 +35,8 @@ std::string FollowLinks(const std::string& path) {
   return resolved;
 }
 
-// A file beside the one that changes. Only its owner may open it, so no other user can hold the lock.
+// A file beside the one that changes. Only its owner may open it, so no other user can hold the
+// lock.
 class FileLock {
  public:
   static absl::StatusOr<FileLock> Take(const std::string& path) {
@@ -49,8 +50,7 @@ class FileLock {
       }
       absl::SleepFor(kPause);
     }
-    return absl::UnavailableError(
-        absl::StrCat("another program has locked ", path, "; try again"));
+    return absl::UnavailableError(absl::StrCat("another program has locked ", path, "; try again"));
   }
   FileLock(FileLock&& other) noexcept = default;
   ~FileLock() {

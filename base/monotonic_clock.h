@@ -20,7 +20,8 @@ inline int64_t ReadClockNs(clockid_t clock) {
 
 inline int64_t MonotonicNs() { return ReadClockNs(CLOCK_MONOTONIC); }
 inline int64_t UnixNs() { return ReadClockNs(CLOCK_REALTIME); }
-// Since the host has started. It counts while the host is suspended, as the clock of a database does.
+// Since the host has started. It counts while the host is suspended, as the clock of a database
+// does.
 inline int64_t BootNs() { return ReadClockNs(CLOCK_BOOTTIME); }
 
 }  // namespace rollcall

@@ -37,8 +37,8 @@ class ABSL_LOCKABLE Mutex {
  public:
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() ABSL_NO_THREAD_SAFETY_ANALYSIS { mutex_.lock(); }
   void Unlock() ABSL_UNLOCK_FUNCTION() ABSL_NO_THREAD_SAFETY_ANALYSIS { mutex_.unlock(); }
-  // Tells clang that the caller's caller holds the mutex, where a declaration cannot say so, because it
-  // does not know the mutex. Checks nothing.
+  // Tells clang that the caller's caller holds the mutex, where a declaration cannot say so,
+  // because it does not know the mutex. Checks nothing.
   void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() {}
 
  private:
@@ -72,9 +72,9 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   bool is_held_ = true;
 };
 
-// All who wait at one time give the same mutex. A wait releases it, and may end without a cause: the
-// caller loops until what it waits for has come. The loop is the caller's, because clang does not
-// check a lambda for the mutexes of the function around it.
+// All who wait at one time give the same mutex. A wait releases it, and may end without a cause:
+// the caller loops until what it waits for has come. The loop is the caller's, because clang does
+// not check a lambda for the mutexes of the function around it.
 class Condition {
  public:
   void Wait(Mutex& mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {

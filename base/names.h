@@ -13,8 +13,8 @@ inline constexpr char kTenantIfUnnamed[] = "default";
 // 1 to 255 letters, digits, '.', '_' and '-'; neither "." nor "..".
 bool IsPlainName(absl::string_view text);
 
-// A plain name. "*" means all tenants, and "/" and ":" separate a tenant from other names ("team/train",
-// "team:0a1b").
+// A plain name. "*" means all tenants, and "/" and ":" separate a tenant from other names
+// ("team/train", "team:0a1b").
 bool IsTenantName(absl::string_view text);
 
 // A plain name without empty labels, or such a name after "*.". Not "*".

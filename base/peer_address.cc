@@ -26,7 +26,8 @@ std::optional<std::string> DecodePercent(absl::string_view text) {
       continue;
     }
     const absl::string_view digits = text.substr(i + 1, 2);
-    const bool are_two = digits.size() == 2 && std::all_of(digits.begin(), digits.end(), absl::ascii_isxdigit);
+    const bool are_two =
+        digits.size() == 2 && std::all_of(digits.begin(), digits.end(), absl::ascii_isxdigit);
     uint32_t byte = 0;
     if (!are_two || !absl::SimpleHexAtoi(digits, &byte)) return std::nullopt;
     decoded += static_cast<char>(byte);

@@ -17,7 +17,8 @@ namespace {
 constexpr mode_t kOthers = S_IROTH | S_IWOTH;
 constexpr mode_t kGroup = S_IRGRP | S_IWGRP;
 
-// Kubernetes mounts secrets so that a new version appears at once: each file is a link to ..data/FILE.
+// Kubernetes mounts secrets so that a new version appears at once: each file is a link to
+// ..data/FILE.
 bool IsInVolumeOfKubernetes(const std::string& path) {
   char target[16] = {};
   return readlink(path.c_str(), target, sizeof(target) - 1) > 0 &&

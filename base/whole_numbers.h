@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole numbers from messages and flags. Their sender may be damaged, hostile or of another release, so
-// a value that int64_t cannot hold becomes the nearest one that leaves room for a sum. NaN becomes 0.
-// Include this from .cc files only, as durations.h.
+// Whole numbers from messages and flags. Their sender may be damaged, hostile or of another
+// release, so a value that int64_t cannot hold becomes the nearest one that leaves room for a sum.
+// NaN becomes 0. Include this from .cc files only, as durations.h.
 #pragma once
 
 #include <algorithm>

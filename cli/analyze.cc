@@ -26,12 +26,12 @@
 #include "cli/ras_output.h"
 #include "daemon/diagnosis/diagnose.h"
 #include "daemon/diagnosis/versions.h"
+#include "daemon/jobs/job_store.h"
 #include "daemon/report/html.h"
 #include "daemon/report/incident_proto.h"
 #include "daemon/report/json.h"
 #include "daemon/report/report_text.h"
 #include "daemon/report/state_table.h"
-#include "daemon/jobs/job_store.h"
 #include "daemon/words/evidence.h"
 
 namespace rollcall {
@@ -52,7 +52,8 @@ void ReadFolder(const std::string& folder, const std::shared_ptr<const Redactor>
   options.redactor = redactor;
   Collector collector(options);
   const v1::Tick tick = collector.Collect(0, true);
-  for (const std::string& note : collector.TakeWarnings()) std::cerr << "rollcall: " << note << "\n";
+  for (const std::string& note : collector.TakeWarnings())
+    std::cerr << "rollcall: " << note << "\n";
   ++input->folders;
   input->segments += tick.processes_size();
   input->newest_ns = std::max(input->newest_ns, collector.newest_ns());
@@ -131,8 +132,8 @@ void Print(const std::string& format, const Findings& findings) {
 }
 
 void PrintNothingFound() {
-  std::cerr << "rollcall analyze: found no readable segments (files like 4121-88012345.seg) in "
-               "the given paths, no dumps of PyTorch's Flight Recorder and no output of NCCL's RAS\n"
+  std::cerr << "rollcall analyze: found no readable segments (files like 4121-88012345.seg) in the "
+               "given paths, no dumps of PyTorch's Flight Recorder and no output of NCCL's RAS\n"
                "  on each host, segments are in $ROLLCALL_DIR or /dev/shm/rollcall-<uid>\n"
                "  the name of a dump must end in its rank, like nccl_trace_rank_3\n";
 }
@@ -163,9 +164,9 @@ absl::StatusOr<AnalyzedJob> AnalyzeDumps(const std::vector<std::string>& paths) 
   AddDumpEvidence(*input, &verdicts);
   AnalyzedJob finding = MakeFinding(state, input->newest_ns, std::move(verdicts));
   if (input->damaged == 0 || finding.hangs) return finding;
-  return absl::DataLossError(
-      absl::StrCat(input->damaged,
-                   " of the dumps cannot be read, and the others show no hang: copy the dumps again"));
+  return absl::DataLossError(absl::StrCat(
+      input->damaged,
+      " of the dumps cannot be read, and the others show no hang: copy the dumps again"));
 }
 
 // RAS shows one moment of a job, which may be in good health.
@@ -176,7 +177,8 @@ AnalyzedJob AnalyzeRas(const std::vector<RasFinding>& ras) {
   for (Verdict& verdict : verdicts) {
     verdict.certainty = Certainty::kPossible;
     for (std::string& line : verdict.evidence) {
-      absl::StrReplaceAll({{kShownByMarkersOrHost, "by the number of calls that RAS counts"}}, &line);
+      absl::StrReplaceAll({{kShownByMarkersOrHost, "by the number of calls that RAS counts"}},
+                          &line);
     }
     verdict.missing_evidence.push_back("whether the job stands still: RAS shows one moment");
   }
@@ -296,7 +298,8 @@ int AnalyzeCommand(const std::vector<std::string>& arguments) {
       ->envname("ROLLCALL_FORMAT")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json", "html"}));
-  app.add_option("--from", from, "kind of the input files: auto (any mix), segments or flight-recorder")
+  app.add_option("--from", from,
+                 "kind of the input files: auto (any mix), segments or flight-recorder")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "segments", "flight-recorder"}));
   app.add_option("PATH", paths,
@@ -310,13 +313,14 @@ int AnalyzeCommand(const std::vector<std::string>& arguments) {
   const std::shared_ptr<const Redactor> redactor = MakeRedactor(redact);
   if (redactor == nullptr) return kExitBadUsage;
 
-  const std::optional<Findings> findings =
-      from == "auto"       ? AnalyzeTogether(paths, redactor)
-      : from == "segments" ? AnalyzeOnlySegments(paths, redactor)
-                           : AnalyzeOnlyDumps(paths);
+  const std::optional<Findings> findings = from == "auto" ? AnalyzeTogether(paths, redactor)
+                                           : from == "segments"
+                                               ? AnalyzeOnlySegments(paths, redactor)
+                                               : AnalyzeOnlyDumps(paths);
   if (!findings) return kExitBadUsage;
   Print(format, *findings);
-  return std::any_of(findings->begin(), findings->end(), [](const AnalyzedJob& f) { return f.hangs; })
+  return std::any_of(findings->begin(), findings->end(),
+                     [](const AnalyzedJob& f) { return f.hangs; })
              ? kExitHangFound
              : 0;
 }

@@ -54,8 +54,8 @@ bool ParseFlags(CLI::App* app, const std::vector<std::string>& arguments, int* e
 // A job's name as agents and daemon use it (CopyJobName() in interpose/environment.h).
 std::string CanonicalJob(const std::string& name);
 
-// The paths of librollcall.so, of the folder of simulated libraries and of the job of `rollcall demo`, in
-// the build folder or the installation of this binary. "" if they do not exist.
+// The paths of librollcall.so, of the folder of simulated libraries and of the job of `rollcall
+// demo`, in the build folder or the installation of this binary. "" if they do not exist.
 std::string FindLibrary();
 std::string FindSimulation();
 std::string FindDemo();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rollcall demo: runs a job that hangs, on the simulated NCCL, so that a newcomer sees a verdict within
-// seconds.
+// rollcall demo: runs a job that hangs, on the simulated NCCL, so that a newcomer sees a verdict
+// within seconds.
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 

@@ -165,7 +165,9 @@ std::string BashCompletion(const std::vector<CommandHelp>& commands) {
       "  local word=${COMP_WORDS[COMP_CWORD]}\n"
       "  COMPREPLY=()\n"
       "  if ((COMP_CWORD == 1)); then\n"
-      "    COMPREPLY=($(compgen -W '", names, "' -- \"$word\"))\n"
+      "    COMPREPLY=($(compgen -W '",
+      names,
+      "' -- \"$word\"))\n"
       "    return\n"
       "  fi\n"
       "  command=${words[1]}\n"
@@ -197,12 +199,13 @@ std::string BashCompletion(const std::vector<CommandHelp>& commands) {
       "  if [[ -n $things && $word != -* ]]; then\n"
       "    while IFS= read -r name; do\n"
       "      [[ $name != \"$word\"* ]] || COMPREPLY+=(\"$name\")\n"
-      "    done < <("
-      + NamesCommand("$things") + ")\n"
-      "  fi\n"
-      "  [[ ${#COMPREPLY[@]} != 1 || ${COMPREPLY[0]} != *= ]] || compopt -o nospace\n"
-      "}\n"
-      "complete -F _rollcall rollcall\n");
+      "    done < <(" +
+          NamesCommand("$things") +
+          ")\n"
+          "  fi\n"
+          "  [[ ${#COMPREPLY[@]} != 1 || ${COMPREPLY[0]} != *= ]] || compopt -o nospace\n"
+          "}\n"
+          "complete -F _rollcall rollcall\n");
 }
 
 std::string ZshCompletion(const std::vector<CommandHelp>& commands) {
@@ -228,8 +231,7 @@ std::string ZshCompletion(const std::vector<CommandHelp>& commands) {
       absl::StrAppend(&cases, "'");
     }
     const std::string things = NamedThings(command);
-    const std::string words =
-        things.empty() ? "command:_normal" : ZshNames(things);
+    const std::string words = things.empty() ? "command:_normal" : ZshNames(things);
     absl::StrAppend(&cases, " \\\n      '*", things.empty() ? ":::" : ":", words, "' ;;\n");
   }
   return absl::StrCat(
@@ -284,7 +286,8 @@ std::string FishCompletion(const std::vector<CommandHelp>& commands) {
 
 std::string ProgramManPage(const std::vector<CommandHelp>& commands, const std::string& version) {
   std::string page = absl::StrCat(
-      ".TH ROLLCALL 1 \"\" \"rollcall ", version, "\"\n.SH NAME\nrollcall \\- finds out why a "
+      ".TH ROLLCALL 1 \"\" \"rollcall ", version,
+      "\"\n.SH NAME\nrollcall \\- finds out why a "
       "distributed training job hangs\n.SH SYNOPSIS\n.B rollcall run\n[\\fIflags\\fR] \\-\\- "
       "\\fICMD\\fR...\n.br\n.B rollcall\n\\fICOMMAND\\fR [\\fIflags\\fR]\n.SH COMMANDS\n");
   for (const CommandHelp& command : commands) {
@@ -294,10 +297,10 @@ std::string ProgramManPage(const std::vector<CommandHelp>& commands, const std::
 }
 
 std::string CommandManPage(const CommandHelp& command, const std::string& version) {
-  std::string page = absl::StrCat(".TH ROLLCALL\\-", command.name, " 1 \"\" \"rollcall ", version,
-                                  "\"\n.SH NAME\nrollcall\\-", command.name, " \\- ",
-                                  Roff(command.help), "\n.SH SYNOPSIS\n.B rollcall ", command.name,
-                                  "\n[\\fIflags\\fR]");
+  std::string page =
+      absl::StrCat(".TH ROLLCALL\\-", command.name, " 1 \"\" \"rollcall ", version,
+                   "\"\n.SH NAME\nrollcall\\-", command.name, " \\- ", Roff(command.help),
+                   "\n.SH SYNOPSIS\n.B rollcall ", command.name, "\n[\\fIflags\\fR]");
   for (const FlagHelp& flag : command.flags) {
     if (flag.positional) absl::StrAppend(&page, " \\fI", Roff(flag.name), "\\fR");
   }

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "daemon/report/wrap.h"
 #include "base/clean_text.h"
+#include "daemon/report/wrap.h"
 
 namespace rollcall {
 namespace {
@@ -38,7 +38,7 @@ Look LookOf(State state) {
 }
 
 void AddWrappedAdvice(const std::string& first, const std::string& text, LineStyle style,
-                std::vector<StatusLine>* lines) {
+                      std::vector<StatusLine>* lines) {
   std::istringstream wrapped(Wrap(first, kIndent, text));
   for (std::string line; std::getline(wrapped, line);) lines->push_back({line, style});
 }
@@ -46,9 +46,10 @@ void AddWrappedAdvice(const std::string& first, const std::string& text, LineSty
 void AddFinding(const Finding& finding, std::vector<StatusLine>* lines) {
   const Look look = LookOf(finding.judgement.state);
   AddWrappedAdvice(absl::StrFormat("%-9s%-17s", look.word, finding.id), finding.judgement.what,
-             look.style, lines);
+                   look.style, lines);
   if (finding.judgement.next.empty()) return;
-  AddWrappedAdvice(absl::StrCat(kIndent, "type:  "), finding.judgement.next, LineStyle::kPlain, lines);
+  AddWrappedAdvice(absl::StrCat(kIndent, "type:  "), finding.judgement.next, LineStyle::kPlain,
+                   lines);
 }
 
 long Count(const std::vector<Finding>& findings, State state) {

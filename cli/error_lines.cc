@@ -104,8 +104,8 @@ bool IsException(absl::string_view line) {
 
 bool IsError(absl::string_view line) {
   constexpr absl::string_view kMarks[] = {
-      "NCCL WARN", "Watchdog caught", "CUDA error", "Segmentation fault", "Bus error",
-      "terminate called", "oom-kill"};
+      "NCCL WARN", "Watchdog caught",  "CUDA error", "Segmentation fault",
+      "Bus error", "terminate called", "oom-kill"};
   return IsException(line) ||
          std::any_of(std::begin(kMarks), std::end(kMarks),
                      [line](absl::string_view mark) { return absl::StrContains(line, mark); });
@@ -139,7 +139,8 @@ int32_t RankInPath(const std::string& path) {
   int32_t rank = -1;
   const bool is_stream =
       absl::StartsWith(parts.back(), "stderr") || absl::StartsWith(parts.back(), "stdout");
-  if (is_stream && parts.size() > 1 && absl::SimpleAtoi(parts[parts.size() - 2], &rank)) return rank;
+  if (is_stream && parts.size() > 1 && absl::SimpleAtoi(parts[parts.size() - 2], &rank))
+    return rank;
   return -1;
 }
 
@@ -148,7 +149,8 @@ std::vector<ErrorLine> FindFirstErrors(std::istream& log, const std::string& pat
   std::set<std::tuple<int32_t, std::string, int32_t>> known;
   const int32_t rank_of_log = RankInPath(path);
   uint64_t number = 0, bytes = 0;
-  for (std::string line; bytes < kMostBytes && errors.size() < kMostErrors && std::getline(log, line);) {
+  for (std::string line;
+       bytes < kMostBytes && errors.size() < kMostErrors && std::getline(log, line);) {
     ++number;
     bytes += line.size() + 1;
     const absl::string_view text = WithoutPrefix(line);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first error that each rank wrote into a log: NCCL's warnings, exceptions of Python, the watchdog
-// of PyTorch. Text of any program: nothing here relies on its form.
+// The first error that each rank wrote into a log: NCCL's warnings, exceptions of Python, the
+// watchdog of PyTorch. Text of any program: nothing here relies on its form.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,8 @@ struct ErrorLine {
 
 inline constexpr size_t kLongestErrorLine = 200;
 
-// The rank in a log's path: 3 for "rank_3.log", "stderr-rank3.txt" and ".../3/stderr.log". -1: none.
+// The rank in a log's path: 3 for "rank_3.log", "stderr-rank3.txt" and ".../3/stderr.log". -1:
+// none.
 int32_t RankInPath(const std::string& path);
 
 // The first error of each writer in this log, in the order of the lines. Reads at most 256 MiB.

@@ -15,11 +15,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/clean_text.h"
 #include "cli/commands.h"
 #include "cli/explained_lines.h"
 #include "cli/terminal.h"
 #include "daemon/report/wrap.h"
-#include "base/clean_text.h"
 
 namespace rollcall {
 namespace {
@@ -96,8 +96,8 @@ std::vector<StatusLine> LinesOfLog(const std::vector<ExplainedLine>& found) {
   for (const ExplainedLine& one : found) {
     if (!lines.empty()) lines.push_back({});
     const std::string times = one.count > 1 ? absl::StrCat(", ", one.count, " times") : "";
-    lines.push_back({absl::StrCat("[", one.explanation->id, "] line ", one.line, times),
-                     LineStyle::kTitle});
+    lines.push_back(
+        {absl::StrCat("[", one.explanation->id, "] line ", one.line, times), LineStyle::kTitle});
     lines.push_back({absl::StrCat("  ", one.text), LineStyle::kSoft});
     AddParagraph("Meaning: ", one.explanation->means, &lines);
     AddParagraph("Beware: ", one.explanation->beware, &lines);

@@ -404,8 +404,7 @@ const std::vector<Explanation>& Explanations() {
        "system. SIGINT: Ctrl-C.",
        "pytorch/pytorch torch/distributed/elastic/agent/server/api.py"},
       {"lightning-child-terminated",
-       {"Child process with PID",
-        "terminated with code",
+       {"Child process with PID", "terminated with code",
         "Forcefully terminating all other processes"},
        "Lightning's launcher: the rank in the line ended with this code (negative: a signal), and "
        "Lightning kills the other ranks.",

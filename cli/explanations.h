@@ -14,10 +14,11 @@ struct Explanation {
   // A line matches if it has all of these texts, in this order, in any case. At least one; "" at
   // the end of the array is no text.
   const char* texts[3];
-  const char* means;       // who wrote the line, and what it says
-  const char* beware;   // what people wrongly conclude from it; "": nothing
-  const char* run;         // what to do next: a command, or one sentence
-  const char* source;      // where the line is written: repository and file, documentation, or issue
+  const char* means;   // who wrote the line, and what it says
+  const char* beware;  // what people wrongly conclude from it; "": nothing
+  const char* run;     // what to do next: a command, or one sentence
+  // where the line is written: repository and file, documentation, or issue
+  const char* source;
 };
 
 // In the order of the table: of several rows that match a line, the first is the one to give.

@@ -6,17 +6,16 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
+#include "base/clean_text.h"
 #include "cli/commands.h"
 #include "cli/describe.h"
 #include "cli/query.h"
 #include "cli/usage.h"
-#include "base/clean_text.h"
 
 namespace rollcall {
 namespace {
 
 constexpr int kMostOffered = 100;  // incidents
-
 
 // The names that a completion script offers. A script runs at each press of a key, so no errors.
 bool PrintNames(const std::string& things, const DaemonAddress& daemon) {
@@ -27,9 +26,8 @@ bool PrintNames(const std::string& things, const DaemonAddress& daemon) {
     v1::StatusRequest request;
     request.set_without_communicators(true);
     v1::StatusResponse response;
-    status = query.Try([&](auto* stub, auto* context) {
-      return stub->GetStatus(context, request, &response);
-    });
+    status = query.Try(
+        [&](auto* stub, auto* context) { return stub->GetStatus(context, request, &response); });
     for (const v1::JobStatus& job : response.jobs()) names.push_back(job.name());
   } else if (things == "silences") {
     v1::ListSilencesResponse response;

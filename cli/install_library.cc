@@ -13,10 +13,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/atomic_file.h"
 #include "base/read_file.h"
 #include "cli/commands.h"
 #include "interpose/environment.h"
-#include "base/atomic_file.h"
 
 namespace rollcall {
 namespace {

@@ -37,9 +37,8 @@ absl::Time StateSince(const v1::JobStatus& job) {
   if (job.state() == "ended" && job.has_ended_at()) return ToTime(job.ended_at());
   absl::Time since;
   std::string problem;
-  return absl::ParseTime(absl::RFC3339_full, job.since(), &since, &problem)
-             ? since
-             : absl::InfinitePast();
+  return absl::ParseTime(absl::RFC3339_full, job.since(), &since, &problem) ? since
+                                                                            : absl::InfinitePast();
 }
 
 // "48s", "4m12s", "3h05m", "2d04h": at most six characters below a hundred days.
@@ -159,8 +158,9 @@ std::string CountJobs(const v1::StatusResponse& status) {
     if (count != 0) states.push_back(absl::StrCat(count, " ", state));
   }
   const auto agents = static_cast<uint64_t>(std::max(status.agents(), 0));
-  return absl::StrCat(status.jobs().empty() ? "no jobs" : JobCount(status), states.empty() ? "" : ": ", absl::StrJoin(states, ", "),
-                      "; ", CountInWords(agents, "agent", "agents"), " connected");
+  return absl::StrCat(status.jobs().empty() ? "no jobs" : JobCount(status),
+                      states.empty() ? "" : ": ", absl::StrJoin(states, ", "), "; ",
+                      CountInWords(agents, "agent", "agents"), " connected");
 }
 
 std::string SilentDaemons(const v1::StatusResponse& status) {

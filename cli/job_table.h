@@ -14,7 +14,7 @@ namespace rollcall {
 enum class JobOrder {
   kUrgency,  // hung, suspected, waiting, running, ended; in a state the longest first
   kName,
-  kTime,  // the longest in its state first
+  kTime,   // the longest in its state first
   kRanks,  // the largest first
 };
 

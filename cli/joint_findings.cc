@@ -31,10 +31,10 @@ int32_t RankOf(const LogWriter& writer, const RankPlaces& places) {
 }
 
 std::string InWords(const ErrorLine& error, int32_t rank) {
-  const std::string who = rank >= 0 ? absl::StrCat("rank ", rank)
-                          : error.writer.pid != 0
-                              ? absl::StrCat("process ", error.writer.pid, " on ", error.writer.host)
-                              : "a rank that the log does not name";
+  const std::string who = rank >= 0               ? absl::StrCat("rank ", rank)
+                          : error.writer.pid != 0 ? absl::StrCat("process ", error.writer.pid,
+                                                                 " on ", error.writer.host)
+                                                  : "a rank that the log does not name";
   return absl::StrCat("first error of ", who, error.time.empty() ? "" : ", at " + error.time, ": ",
                       error.text, " (", error.path, ":", error.line, ")");
 }
@@ -81,12 +81,14 @@ void AddPlacesOfRanks(const RankPlaces& places, v1::Incident* incident) {
   }
 }
 
-void AddErrorLines(std::vector<ErrorLine> errors, const RankPlaces& places, v1::Incident* incident) {
+void AddErrorLines(std::vector<ErrorLine> errors, const RankPlaces& places,
+                   v1::Incident* incident) {
   if (incident->verdicts().empty()) return;
   v1::Verdict* root = incident->mutable_verdicts(0);
   const RankRanges culprits(root->culprit_ranks());
   std::stable_sort(errors.begin(), errors.end(), [&](const ErrorLine& a, const ErrorLine& b) {
-    return culprits.Contains(RankOf(a.writer, places)) > culprits.Contains(RankOf(b.writer, places));
+    return culprits.Contains(RankOf(a.writer, places)) >
+           culprits.Contains(RankOf(b.writer, places));
   });
   std::set<int32_t> named;
   size_t lines = 0;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins what segments, dumps of the Flight Recorder, NCCL's RAS and logs say of one job into one incident.
+// Joins what segments, dumps of the Flight Recorder, NCCL's RAS and logs say of one job into one
+// incident.
 //
-// The rules judge segments and dumps each on their own: both count calls, but PyTorch counts those of a
-// process group and NCCL those of a communicator. The more certain verdict leads; the other one is
-// evidence for it, or against it.
+// The rules judge segments and dumps each on their own: both count calls, but PyTorch counts those
+// of a process group and NCCL those of a communicator. The more certain verdict leads; the other
+// one is evidence for it, or against it.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +32,8 @@ bool IsStronger(const v1::Incident& a, const v1::Incident& b);
 // Fills in hosts and processes of culprits that have none.
 void AddPlacesOfRanks(const RankPlaces& places, v1::Incident* incident);
 
-// Adds the first error of each rank to the evidence of the root: those of its culprits, and the earliest
-// ones in their logs.
+// Adds the first error of each rank to the evidence of the root: those of its culprits, and the
+// earliest ones in their logs.
 void AddErrorLines(std::vector<ErrorLine> errors, const RankPlaces& places, v1::Incident* incident);
 
 }  // namespace rollcall

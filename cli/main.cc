@@ -10,12 +10,12 @@
 #include <iostream>
 
 #include "absl/strings/str_format.h"
+#include "base/loose_threads.h"
+#include "base/name_service.h"
 #include "cli/commands.h"
 #include "cli/describe.h"
 #include "cli/usage.h"
 #include "interpose/environment.h"
-#include "base/loose_threads.h"
-#include "base/name_service.h"
 #include "security/grpc/quiet_log.h"
 #include "service/suggest.h"
 #include "service/version.h"

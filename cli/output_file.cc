@@ -9,8 +9,8 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
-#include "base/unique_fd.h"
 #include "base/atomic_file.h"
+#include "base/unique_fd.h"
 #include "base/write_all.h"
 
 namespace rollcall {

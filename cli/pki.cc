@@ -98,7 +98,8 @@ int RenewAll(const PkiFlags& flags, int64_t now_s) {
     if (entry.state == PkiState::kRevoked || entry.expires_s > now_s + flags.within_days * kDayS) {
       continue;
     }
-    const absl::StatusOr<PkiEntry> fresh = RenewInPki(flags.folder, entry.name, flags.days.value_or(0), now_s);
+    const absl::StatusOr<PkiEntry> fresh =
+        RenewInPki(flags.folder, entry.name, flags.days.value_or(0), now_s);
     if (!fresh.ok()) {
       exit_code = FailPki(fresh.status());
       continue;
@@ -113,7 +114,8 @@ int RenewAll(const PkiFlags& flags, int64_t now_s) {
 
 int Renew(const PkiFlags& flags, int64_t now_s) {
   if (flags.all) return RenewAll(flags, now_s);
-  const absl::StatusOr<PkiEntry> entry = RenewInPki(flags.folder, flags.name, flags.days.value_or(0), now_s);
+  const absl::StatusOr<PkiEntry> entry =
+      RenewInPki(flags.folder, flags.name, flags.days.value_or(0), now_s);
   if (!entry.ok()) return FailPki(entry.status());
   PrintIssued(flags.folder, *entry, "renewed");
   return 0;

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/model/cause_name.h"
 #include "base/clean_text.h"
+#include "daemon/model/cause_name.h"
 
 namespace rollcall {
 namespace {
@@ -71,9 +71,7 @@ grpc::Status DaemonQuery::TryOnce(const Call& call) {
   return status;
 }
 
-bool DaemonQuery::Ask(const char* command, const Call& call) {
-  return Judge(command, Try(call));
-}
+bool DaemonQuery::Ask(const char* command, const Call& call) { return Judge(command, Try(call)); }
 
 bool DaemonQuery::AskPatiently(const char* command, const Call& call) {
   const auto deadline = std::chrono::steady_clock::now() + kLongPatience;
@@ -86,7 +84,8 @@ bool DaemonQuery::AskPatiently(const char* command, const Call& call) {
   return Judge(command, status);
 }
 
-// True: the answer has come. False: this function has printed what is wrong, and the exit code says it too.
+// True: the answer has come. False: this function has printed what is wrong, and the exit code says
+// it too.
 bool DaemonQuery::Judge(const char* command, const grpc::Status& status) {
   if (status.ok()) return true;
   exit_code_ = IsBadUsage(status) ? kExitBadUsage : 1;
@@ -123,7 +122,8 @@ void AddQueryFlags(CLI::App* app, QueryFlags* flags, Formats formats) {
   std::vector<std::string> names = {"text", "json"};
   if (has_csv) names.push_back("csv");
   app->add_option("--format", flags->format,
-                  has_csv ? "output format: text, json, or csv of the whole list" : "output format: text or json")
+                  has_csv ? "output format: text, json, or csv of the whole list"
+                          : "output format: text or json")
       ->envname("ROLLCALL_FORMAT")
       ->capture_default_str()
       ->check(CLI::IsMember(names));

@@ -22,13 +22,12 @@ class DaemonQuery {
   // Ends the program's work with an error where the flags are wrong: Ask() returns false.
   explicit DaemonQuery(const DaemonAddress& daemon);
 
-  // Asks the daemon, or one of several, and waits at most five seconds for each. False: this function has
-  // printed the error.
-  // `command` is the subcommand that the error suggests.
+  // Asks the daemon, or one of several, and waits at most five seconds for each. False: this
+  // function has printed the error. `command` is the subcommand that the error suggests.
   using Call = std::function<grpc::Status(v1::Query::Stub*, grpc::ClientContext*)>;
   bool Ask(const char* command, const Call& call);
-  // As Ask(), and asks again while the daemon says that it still works on the answer (ABORTED), for two
-  // minutes at most.
+  // As Ask(), and asks again while the daemon says that it still works on the answer (ABORTED), for
+  // two minutes at most.
   bool AskPatiently(const char* command, const Call& call);
   // Of a command whose Ask() has returned false: kExitBadUsage if the daemon, or this program,
   // calls the words of the command line wrong.
@@ -54,14 +53,14 @@ struct QueryFlags {
   std::string format = "text";
 };
 
-// Adds --daemon with its flags for TLS and tokens, and --format: equal in all these commands, but for
-// incidents, which also has csv.
+// Adds --daemon with its flags for TLS and tokens, and --format: equal in all these commands, but
+// for incidents, which also has csv.
 enum class Formats : uint8_t { kTextAndJson, kAlsoCsv };
 void AddQueryFlags(CLI::App* app, QueryFlags* flags, Formats formats = Formats::kTextAndJson);
 
 // The choice of a job and of one of its attempts.
 struct JobFlags {
-  std::string tenant;           // "": any
+  std::string tenant;  // "": any
   int32_t attempt = kNewest;
 
   static constexpr int32_t kNewest = -1;

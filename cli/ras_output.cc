@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kMostFindings = 1024;
 constexpr size_t kMostRasRanks = 1 << 16;  // of a finding
-constexpr size_t kNamed = 8;            // in a line of words
+constexpr size_t kNamed = 8;               // in a line of words
 
 using Words = std::vector<std::string>;
 
@@ -31,7 +31,8 @@ Words SplitWords(absl::string_view line) { return absl::StrSplit(line, ' ', absl
 int32_t NumberAfter(const Words& words, const std::string& before) {
   const auto at = std::find(words.begin(), words.end(), before);
   int32_t number = -1;
-  if (at == words.end() || at + 1 == words.end() || !absl::SimpleAtoi(*(at + 1), &number)) return -1;
+  if (at == words.end() || at + 1 == words.end() || !absl::SimpleAtoi(*(at + 1), &number))
+    return -1;
   return number;
 }
 
@@ -104,8 +105,8 @@ void AddRank(const RasRank& rank, RasFinding* finding) {
   if (ranks->size() < kMostRasRanks) ranks->push_back(rank);
 }
 
-// The operation of "Communicator ranks have different AllReduce operation counts": "" for "collective",
-// which means all together. Nothing for other lines.
+// The operation of "Communicator ranks have different AllReduce operation counts": "" for
+// "collective", which means all together. Nothing for other lines.
 std::optional<std::string> ReadOperation(const Words& words) {
   const auto different = std::find(words.begin(), words.end(), "different");
   if (different == words.end() || different + 1 == words.end()) return std::nullopt;
@@ -159,8 +160,8 @@ std::string CountsInWords(const RasFinding& finding) {
                       absl::StrJoin(parts, "; "));
 }
 
-// The counts by rank. RAS may leave out the ranks of one count: these are all the others. None if it
-// leaves out more.
+// The counts by rank. RAS may leave out the ranks of one count: these are all the others. None if
+// it leaves out more.
 std::map<int32_t, uint64_t> CountsByRank(const RasFinding& finding) {
   std::map<int32_t, uint64_t> counts;
   size_t size = 0;
@@ -185,10 +186,11 @@ std::map<int32_t, uint64_t> CountsByRank(const RasFinding& finding) {
 }
 
 Op OperationNamed(const std::string& name) {
-  static const std::map<std::string, Op> kOps = {
-      {"AllReduce", Op::kAllReduce},         {"AllGather", Op::kAllGather},
-      {"Broadcast", Op::kBroadcast},         {"Reduce", Op::kReduce},
-      {"ReduceScatter", Op::kReduceScatter}};
+  static const std::map<std::string, Op> kOps = {{"AllReduce", Op::kAllReduce},
+                                                 {"AllGather", Op::kAllGather},
+                                                 {"Broadcast", Op::kBroadcast},
+                                                 {"Reduce", Op::kReduce},
+                                                 {"ReduceScatter", Op::kReduceScatter}};
   const auto at = kOps.find(name);
   return at == kOps.end() ? Op::kNone : at->second;
 }

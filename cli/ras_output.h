@@ -29,8 +29,8 @@ struct RasCount {
 struct RasFinding {
   enum class Kind : uint8_t { kMismatch, kIncomplete, kDead };
   Kind kind = Kind::kMismatch;
-  uint64_t communicator = 0;   // its hash; 0: of the whole job
-  std::string operation;       // "AllReduce"; "": all operations together
+  uint64_t communicator = 0;     // its hash; 0: of the whole job
+  std::string operation;         // "AllReduce"; "": all operations together
   std::vector<RasCount> counts;  // kMismatch
   std::vector<RasRank> lost;     // kIncomplete, kDead
 };

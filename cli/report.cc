@@ -13,6 +13,7 @@
 #include "cli/query.h"
 #include "cli/trace.h"
 #include "cli/usage.h"
+#include "daemon/access/clean_message.h"
 #include "daemon/report/anonymize.h"
 #include "daemon/report/html.h"
 #include "daemon/report/json.h"
@@ -20,7 +21,6 @@
 #include "daemon/report/report_text.h"
 #include "daemon/report/stacks_text.h"
 #include "daemon/report/writer.h"
-#include "daemon/access/clean_message.h"
 
 namespace rollcall {
 namespace {
@@ -41,8 +41,8 @@ void DefineFlags(CLI::App* app, ReportFlags* flags) {
                   "write the whole report to a new folder below this one");
   auto* anonymize = app->add_flag(
       "--anonymize", flags->anonymize,
-      "replace names of hosts, jobs, users, files, communicators and GPUs, pids and the messages of "
-      "exceptions, to show the report to others");
+      "replace names of hosts, jobs, users, files, communicators and GPUs, pids and the messages "
+      "of exceptions, to show the report to others");
   app->add_option("--keep-map", flags->map_file,
                   "with --anonymize: write the names behind the replacements to this new file")
       ->needs(anonymize);
@@ -112,14 +112,14 @@ bool ChooseRanks(const ReportFlags& flags, const v1::Incident& incident,
 
 int ReportCommand(const std::vector<std::string>& arguments) {
   ReportFlags flags;
-  CLI::App app("Prints the report of one incident, or writes it to a folder.",
-               "rollcall report");
+  CLI::App app("Prints the report of one incident, or writes it to a folder.", "rollcall report");
   DefineFlags(&app, &flags);
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
   if (IsTyped(arguments, "--format") && (!flags.folder.empty() || !flags.trace.empty())) {
-    return RefuseUsage(app, "--format is of the report that is printed; --report-dir writes all "
-                            "formats, and --trace has one of its own: leave out --format");
+    return RefuseUsage(app,
+                       "--format is of the report that is printed; --report-dir writes all "
+                       "formats, and --trace has one of its own: leave out --format");
   }
   v1::IncidentRequest request;
   request.set_id(flags.id);

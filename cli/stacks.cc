@@ -14,22 +14,22 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "agent/link/daemon_channel.h"
 #include "agent/collector/host_scan.h"
-#include "base/monotonic_clock.h"
+#include "agent/link/daemon_channel.h"
+#include "agent/link/stacks_proto.h"
 #include "agent/processes/rank_environment.h"
 #include "agent/processes/stacks_switch.h"
 #include "agent/stacks/any_stack_taker.h"
 #include "agent/stacks/stack_reader.h"
-#include "agent/link/stacks_proto.h"
+#include "base/monotonic_clock.h"
 #include "base/read_file.h"
 #include "cli/commands.h"
 #include "cli/query.h"
 #include "cli/usage.h"
+#include "daemon/access/clean_message.h"
 #include "daemon/report/stack_merge.h"
 #include "daemon/report/stacks/stack_tree.h"
 #include "daemon/report/stacks_text.h"
-#include "daemon/access/clean_message.h"
 #include "rollcall/v1/query.grpc.pb.h"
 
 namespace rollcall {
@@ -240,8 +240,7 @@ int StacksOfJob(const Flags& flags) {
   }
   const grpc::Status status = reader->Finish();
   const bool wants_part = !flags.ranks.empty() || !flags.hosts.empty() ||
-                          !flags.chosen.tenant.empty() ||
-                          flags.chosen.attempt != JobFlags::kNewest;
+                          !flags.chosen.tenant.empty() || flags.chosen.attempt != JobFlags::kNewest;
   if (!status.ok() && processes == 0 && !wants_part) {
     const std::vector<pid_t> here = ProcessesOfJob(flags.names.front());
     if (!here.empty()) {
@@ -286,10 +285,11 @@ int StacksCommand(const std::vector<std::string>& arguments) {
   const std::string of_job = FirstTyped(arguments, {"--rank", "--host", "--tenant", "--attempt"});
   if (!of_job.empty()) {
     return RefuseUsage(
-        app, absl::StrCat(of_job, " is of a job, and ", flags.names.front(),
-                          " is a process of this host: leave out ", of_job,
-                          "\n  a job with a number for a name?  rollcall stacks --daemon=HOST:PORT ",
-                          of_job, "=... ", flags.names.front()));
+        app,
+        absl::StrCat(of_job, " is of a job, and ", flags.names.front(),
+                     " is a process of this host: leave out ", of_job,
+                     "\n  a job with a number for a name?  rollcall stacks --daemon=HOST:PORT ",
+                     of_job, "=... ", flags.names.front()));
   }
   return StacksOfProcesses(flags, pids);
 }

@@ -15,16 +15,15 @@
 namespace rollcall {
 namespace {
 
-// Asks for the job as the other commands do: if there is no such job or attempt, prints the error, which
-// lists the existing ones, and returns false.
+// Asks for the job as the other commands do: if there is no such job or attempt, prints the error,
+// which lists the existing ones, and returns false.
 bool FindJob(const std::string& job, const JobFlags& chosen, DaemonQuery* query,
              v1::StatusResponse* response) {
   v1::JobRequest request;
   SetJob(job, chosen, &request);
   v1::JobView view;
-  const bool found = query->Ask("status", [&](auto* stub, auto* context) {
-    return stub->GetJob(context, request, &view);
-  });
+  const bool found = query->Ask(
+      "status", [&](auto* stub, auto* context) { return stub->GetJob(context, request, &view); });
   if (found) response->add_jobs()->Swap(view.mutable_status());
   return found;
 }

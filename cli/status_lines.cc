@@ -95,8 +95,7 @@ std::string Headline(const v1::JobStatus& job) {
 
 void AddCommunicators(const v1::JobStatus& job, int most, std::vector<StatusLine>* lines) {
   const std::vector<const v1::CommunicatorStatus*> comms = InOrder(job);
-  const size_t shown =
-      most == 0 ? comms.size() : std::min(comms.size(), static_cast<size_t>(most));
+  const size_t shown = most == 0 ? comms.size() : std::min(comms.size(), static_cast<size_t>(most));
   for (size_t i = 0; i < shown; ++i) {
     lines->push_back({CommunicatorLine(*comms[i]),
                       comms[i]->laggards_total() > 0 ? LineStyle::kWorse : LineStyle::kPlain});
@@ -150,8 +149,9 @@ bool EndedHung(const v1::JobStatus& job) {
 
 std::string VerdictOf(const v1::JobStatus& job) {
   if (!job.summary().empty()) return CleanText(job.summary());
-  return EndedHung(job) ? absl::StrCat("ended while hung: ", CleanText(job.last_incident().summary()))
-                        : "";
+  return EndedHung(job)
+             ? absl::StrCat("ended while hung: ", CleanText(job.last_incident().summary()))
+             : "";
 }
 
 std::vector<StatusLine> JobLines(const v1::JobStatus& job, int most) {
@@ -173,8 +173,8 @@ std::vector<StatusLine> JobScreen(const v1::JobStatus& job, int columns) {
   AddWrapped(verdict.empty() ? Headline(job) : verdict, columns,
              verdict.empty() ? StateStyle(job.state()) : LineStyle::kBad, &lines);
   if (job.has_last_incident()) {
-    lines.push_back({absl::StrCat("rollcall report ", CleanText(job.last_incident().id())),
-                     LineStyle::kSoft});
+    lines.push_back(
+        {absl::StrCat("rollcall report ", CleanText(job.last_incident().id())), LineStyle::kSoft});
   }
   for (const std::string& warning : job.warnings()) {
     AddWrapped(CleanText(warning), columns, LineStyle::kWorse, &lines);

@@ -11,14 +11,14 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "cli/commands.h"
-#include "cli/usage.h"
 #include "base/digest/digest.h"
 #include "base/edit_file.h"
 #include "base/names.h"
+#include "base/watched_file.h"
+#include "cli/commands.h"
+#include "cli/usage.h"
 #include "security/token_edit.h"
 #include "security/token_list.h"
-#include "base/watched_file.h"
 
 namespace rollcall {
 namespace {
@@ -105,7 +105,8 @@ int MakeNew(const TokenFlags& flags) {
   std::cout << *token << std::endl;
   if (!std::cout) {
     return Fail(absl::StrCat("nobody reads the token. Revoke it:  rollcall token revoke --name=",
-                             flags.name, " --file=", flags.file), 1);
+                             flags.name, " --file=", flags.file),
+                1);
   }
   std::cerr << "rollcall: the token of " << flags.name << " (" << flags.role << ", expires "
             << ExpiryText(entry.expires_s) << ") is shown this one time\n"

@@ -29,8 +29,9 @@ bool WriteTrace(const std::string& path, const std::string& text) {
 }
 
 std::string InUtc(double seconds) {
-  return absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", absl::FromUnixMillis(
-                              static_cast<int64_t>(seconds * 1000)), absl::UTCTimeZone());
+  return absl::FormatTime("%Y-%m-%d %H:%M:%S UTC",
+                          absl::FromUnixMillis(static_cast<int64_t>(seconds * 1000)),
+                          absl::UTCTimeZone());
 }
 
 // False: the daemon does not answer, and this function has printed why. `*is_gone`: the daemon has
@@ -112,9 +113,8 @@ std::string DescribeCoverage(const std::string& path, const TraceCoverage& cover
                         InUtc(opened_seconds), "\n");
   }
   absl::StrAppend(&text, coverage.calls, " calls of ", coverage.ranks,
-                  coverage.ranks == 1 ? " rank" : " ranks", ", from ",
-                  InUtc(coverage.from_seconds), " to ", InUtc(coverage.until_seconds),
-                  ": the newest that the daemon keeps\n");
+                  coverage.ranks == 1 ? " rank" : " ranks", ", from ", InUtc(coverage.from_seconds),
+                  " to ", InUtc(coverage.until_seconds), ": the newest that the daemon keeps\n");
   if (opened_seconds > 0 && coverage.from_seconds > opened_seconds) {
     absl::StrAppend(&text, "  the calls at the opening of the incident (", InUtc(opened_seconds),
                     ") are no longer among them\n");

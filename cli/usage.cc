@@ -7,10 +7,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "cli/commands.h"
-#include "cli/describe.h"
 #include "base/clean_text.h"
 #include "base/utf8.h"
+#include "cli/commands.h"
+#include "cli/describe.h"
 
 namespace rollcall {
 namespace {

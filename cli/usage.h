@@ -12,8 +12,8 @@ class App;
 namespace rollcall {
 
 // "--comment: \"rack ?4\" is not text in UTF-8" of the first value that is not; "": all are. Paths
-// and commands of a shell may hold any bytes; all else goes to a daemon, into a file or onto a screen
-// as text.
+// and commands of a shell may hold any bytes; all else goes to a daemon, into a file or onto a
+// screen as text.
 std::string FindNoText(const CLI::App& app);
 
 // Whether the command line itself has the flag, which may also come from the environment.

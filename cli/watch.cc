@@ -71,9 +71,8 @@ class Watch {
  private:
   void Ask() {
     v1::StatusResponse fresh;
-    const grpc::Status status = query_.Try([&](auto* stub, auto* context) {
-      return stub->GetStatus(context, request_, &fresh);
-    });
+    const grpc::Status status = query_.Try(
+        [&](auto* stub, auto* context) { return stub->GetStatus(context, request_, &fresh); });
     problem_ = status.ok() ? "" : status.error_message();
     if (!status.ok()) return;
     CleanStrings(&fresh);
@@ -115,9 +114,8 @@ int FindWhatToWatch(const DaemonAddress& daemon, const std::string& job, const J
   v1::JobRequest wanted;
   SetJob(job, chosen, &wanted);
   v1::JobView view;
-  const bool found = query.Ask("watch", [&](auto* stub, auto* context) {
-    return stub->GetJob(context, wanted, &view);
-  });
+  const bool found = query.Ask(
+      "watch", [&](auto* stub, auto* context) { return stub->GetJob(context, wanted, &view); });
   return found ? 0 : query.exit_code();
 }
 

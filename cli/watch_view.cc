@@ -112,8 +112,9 @@ std::vector<StatusLine> WatchView::OpenedLines(int columns, int rows) {
   scrolled_ = std::min(scrolled_, most);
   std::vector<StatusLine> lines = {
       {absl::StrCat("rollcall: ", JobName(job), ", ", job.state()), LineStyle::kTitle},
-      {absl::StrCat("arrows scroll, Esc goes back, q quits",
-                    most == 0 ? "" : absl::StrCat("   (line ", scrolled_ + 1, " of ", whole.size(), ")")),
+      {absl::StrCat(
+           "arrows scroll, Esc goes back, q quits",
+           most == 0 ? "" : absl::StrCat("   (line ", scrolled_ + 1, " of ", whole.size(), ")")),
        LineStyle::kSoft}};
   for (size_t i = static_cast<size_t>(scrolled_); i < whole.size(); ++i) {
     lines.push_back(std::move(whole[i]));

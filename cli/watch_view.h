@@ -21,8 +21,8 @@ class WatchView {
 
   void Press(Screen::Key key);
 
-  // No line is longer than `columns`, and there are at most `rows`. An opened job scrolls no further
-  // than to its end.
+  // No line is longer than `columns`, and there are at most `rows`. An opened job scrolls no
+  // further than to its end.
   std::vector<StatusLine> Lines(int columns, int rows);
 
  private:

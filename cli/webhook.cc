@@ -10,8 +10,8 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "cli/commands.h"
 #include "base/names.h"
+#include "cli/commands.h"
 #include "webhook/webhook_server.h"
 
 namespace rollcall {
@@ -94,8 +94,8 @@ int WebhookCommand(const std::vector<std::string>& arguments) {
       ->check(CheckQuantity)
       ->capture_default_str();
   app.add_option("--image-arch", injection.image_arch,
-                 "CPU of --image, as kubernetes.io/arch names it; pods that ask for nodes of another "
-                 "one stay as they are")
+                 "CPU of --image, as kubernetes.io/arch names it; pods that ask for nodes of "
+                 "another one stay as they are")
       ->capture_default_str();
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;

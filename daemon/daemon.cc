@@ -9,14 +9,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/cut_text.h"
-#include "daemon/access/daemon_security.h"
-#include "daemon/web/http.h"
 #include "base/clean_text.h"
+#include "base/cut_text.h"
 #include "base/durations.h"
 #include "base/log/limited_log.h"
 #include "base/monotonic_clock.h"
 #include "base/steady_clock.h"
+#include "daemon/access/daemon_security.h"
+#include "daemon/web/http.h"
 #include "rollcall/v1/agent.pb.h"
 #include "security/grpc/credentials.h"
 
@@ -25,7 +25,7 @@ namespace {
 
 // For the diagnosis after the agents' last ticks.
 constexpr std::chrono::seconds kLastDiagnosisWithin{2};
-constexpr size_t kMaxNamedHosts = 5;  // in a line of the log
+constexpr size_t kMaxNamedHosts = 5;      // in a line of the log
 constexpr size_t kMostAuditBytes = 4096;  // of what an operator acts on
 
 constexpr int64_t kPaceEveryNs = kSecond;
@@ -33,10 +33,10 @@ constexpr int64_t kPaceEveryNs = kSecond;
 constexpr int64_t kDeadAfterNs = 30 * kSecond;
 // Of the machine. The rest is for diagnoses, pages and others.
 constexpr double kShareForTicks = 0.4;
-// Agents whose job may hang tick at least this often, so that the verdict comes in time. They are few:
-// the others keep the pace that the machine can bear.
+// Agents whose job may hang tick at least this often, so that the verdict comes in time. They are
+// few: the others keep the pace that the machine can bear.
 constexpr int64_t kUrgentTickNs = kSecond / 2;
-constexpr double kUsualShare = 0.5;  // of the ticks, for the pace
+constexpr double kUsualShare = 0.5;   // of the ticks, for the pace
 constexpr size_t kUrgentShare = 8;    // one agent of so many
 constexpr size_t kUrgentAgents = 64;  // may always be urgent
 
@@ -113,13 +113,14 @@ Daemon::Daemon(DaemonOptions options)
       host_facts_([this](const std::string& agent,
                          const v1::DaemonMessage& message) { return agents_.Send(agent, message); },
                   &store_, &incidents_, &counters_, &timeline_),
-      host_hangs_([this](const std::string& agent,
-                         const v1::DaemonMessage& message) { return agents_.Send(agent, message); }),
+      host_hangs_([this](const std::string& agent, const v1::DaemonMessage& message) {
+        return agents_.Send(agent, message);
+      }),
       runners_({&store_, &incidents_, &stacks_, &rates_, &counters_, &timeline_, &host_facts_,
                 fleet_.get()},
                {options_.limits, options_.tick_ns, options_.keep_ended_ns}, CountWorkers()),
-      queries_({&store_, &incidents_, &stacks_, &agents_, &rates_, &past_views_, &counters_, &timeline_,
-                &refusals_, options_.security}),
+      queries_({&store_, &incidents_, &stacks_, &agents_, &rates_, &past_views_, &counters_,
+                &timeline_, &refusals_, options_.security}),
       fleet_queries_(MakeFleetQueries(options_, fleet_.get(), &queries_)),
       past_views_keeper_(&queries_, &store_, &timeline_, &past_views_),
       query_service_(
@@ -146,8 +147,7 @@ absl::Status Daemon::Start() {
     access_.SetKnown([this](const std::string& peer) { server_.Admit(peer); });
     status = server_.Start(options_.listen, Credentials(),
                            {agents_.service(), query_service_.service()}, unknown_calls_.service(),
-                           HasTls(),
-                           [this](const std::string& reason, const std::string& text) {
+                           HasTls(), [this](const std::string& reason, const std::string& text) {
                              refusals_.Count(reason, text);
                            });
   }
@@ -269,8 +269,8 @@ void Daemon::Audit(const AuditEntry& event) {
   // A caller may name as many hosts as a request holds.
   const std::string object = CutText(event.object, kMostAuditBytes, "...");
   // Lines that agents and strangers cause must not hide what an operator does.
-  LogAlways(absl::StrCat("audit: ", CleanText(event.who), " (", event.peer, "): ", event.action, ", ",
-                         CleanText(object)));
+  LogAlways(absl::StrCat("audit: ", CleanText(event.who), " (", event.peer, "): ", event.action,
+                         ", ", CleanText(object)));
   incidents_.SaveAction(
       {timeline_.ToWallTime(timeline_.Now()), event.who, event.action, object, event.peer});
 }
@@ -312,10 +312,11 @@ void Daemon::MarkSilentAgents(int64_t now_ns) {
     silent.resize(kMaxNamedHosts);
     silent.emplace_back("...");
   }
-  spdlog::warn("no tick from {} for {} s ({}): their ranks are now silent; check the hosts and "
-               "their agents",
-               count == 1 ? "an agent" : absl::StrCat(count, " agents"),
-               options_.silent_after_ns / kSecond, absl::StrJoin(silent, ", "));
+  spdlog::warn(
+      "no tick from {} for {} s ({}): their ranks are now silent; check the hosts and "
+      "their agents",
+      count == 1 ? "an agent" : absl::StrCat(count, " agents"), options_.silent_after_ns / kSecond,
+      absl::StrJoin(silent, ", "));
 }
 
 void Daemon::UpdatePace(int64_t now_ns) {
@@ -343,8 +344,8 @@ void Daemon::SendPace(const AgentName& agent, const AgentBook::Origin& origin) {
 }
 
 void Daemon::CountLeftOut(const AgentBook::Origin& origin, const v1::Tick& tick) {
-  const AgentBook::LeftOut fresh = store_.agents()->RecordLeftOut(
-      origin, {tick.dropped_ticks(), tick.left_out_segments()});
+  const AgentBook::LeftOut fresh =
+      store_.agents()->RecordLeftOut(origin, {tick.dropped_ticks(), tick.left_out_segments()});
   if (fresh.broken_streams != 0) counters_.CountBrokenStreams(fresh.broken_streams);
   if (fresh.segments != 0) counters_.CountDropped(Dropped::kSegments, fresh.segments);
 }
@@ -358,14 +359,14 @@ void Daemon::OnTick(const AgentName& agent, std::shared_ptr<const v1::Tick> tick
   const AgentBook::Origin origin = routed.origin;
   const bool is_whole = tick->whole();
   SendPace(agent, origin);
-  runners_.Post(std::make_shared<TickInTransit>(std::move(tick), std::move(routed),
-                                                [this, origin, whole = is_whole,
-                                                 applied = std::move(applied)] {
-                                                  store_.agents()->Applied(origin);
-                                                  ++ticks_;
-                                                  applied();
-                                                  if (whole) EndTurn(AgentBook::Name(origin.agent).id);
-                                                }));
+  runners_.Post(std::make_shared<TickInTransit>(
+      std::move(tick), std::move(routed),
+      [this, origin, whole = is_whole, applied = std::move(applied)] {
+        store_.agents()->Applied(origin);
+        ++ticks_;
+        applied();
+        if (whole) EndTurn(AgentBook::Name(origin.agent).id);
+      }));
 }
 
 void Daemon::EndTurn(const std::string& agent) {

@@ -18,8 +18,8 @@
 //
 // Locks: none here. A thread that takes two mutexes takes them in this order: a job's in job_store,
 // the incident book's, one of a part that calls no other part (report queue, history, alerts, call
-// rates, timeline). No thread holds one while it sends a stack request. That of host_hangs_desk is held
-// while it sends.
+// rates, timeline). No thread holds one while it sends a stack request. That of host_hangs_desk is
+// held while it sends.
 #pragma once
 
 #include <atomic>
@@ -32,39 +32,39 @@
 
 #include "absl/status/status.h"
 #include "base/mutex.h"
-#include "daemon/model/job_state.h"
+#include "base/steady_clock.h"
+#include "base/stop_signal.h"
 #include "daemon/access/access.h"
+#include "daemon/access/refused_actions.h"
+#include "daemon/access/unknown_calls.h"
 #include "daemon/agents/agent_service.h"
 #include "daemon/alerts/alerts.h"
+#include "daemon/fleet/fleet.h"
+#include "daemon/history/history_keeper.h"
+#include "daemon/incidents/host_hangs_desk.h"
+#include "daemon/incidents/incident_book.h"
 #include "daemon/jobs/call_rate.h"
 #include "daemon/jobs/daemon_counters.h"
 #include "daemon/jobs/first_ticks.h"
-#include "daemon/fleet/fleet.h"
-#include "daemon/queries/fleet_queries.h"
-#include "net/grpc_server.h"
-#include "daemon/history/history_keeper.h"
-#include "daemon/loop/host_facts_desk.h"
-#include "daemon/incidents/host_hangs_desk.h"
-#include "daemon/incidents/incident_book.h"
-#include "daemon/loop/job_runners.h"
 #include "daemon/jobs/job_store.h"
 #include "daemon/jobs/own_lateness.h"
-#include "daemon/queries/queries.h"
-#include "daemon/queries/query_service.h"
-#include "daemon/access/refused_actions.h"
+#include "daemon/jobs/tick_pace.h"
+#include "daemon/jobs/timeline.h"
+#include "daemon/loop/host_facts_desk.h"
+#include "daemon/loop/job_runners.h"
 #include "daemon/loop/stack_desk.h"
+#include "daemon/model/job_state.h"
+#include "daemon/queries/fleet_queries.h"
 #include "daemon/queries/past_views.h"
 #include "daemon/queries/past_views_keeper.h"
-#include "base/stop_signal.h"
-#include "daemon/jobs/tick_pace.h"
-#include "daemon/access/unknown_calls.h"
-#include "daemon/jobs/timeline.h"
-#include "base/steady_clock.h"
+#include "daemon/queries/queries.h"
+#include "daemon/queries/query_service.h"
+#include "net/grpc_server.h"
 
 namespace grpc {
 class ChannelInterface;
 class ServerCredentials;
-}
+}  // namespace grpc
 
 namespace rollcall {
 
@@ -73,13 +73,13 @@ class HttpServer;
 
 struct DaemonOptions {
   Limits limits;
-  std::string report_dir;            // folder of reports; "" for no reports on disk
-  ReportLimits keep_reports;         // the daemon deletes older ones; by default it deletes none
+  std::string report_dir;     // folder of reports; "" for no reports on disk
+  ReportLimits keep_reports;  // the daemon deletes older ones; by default it deletes none
   JobStoreLimits job_limits;
   StreamLimits stream_limits;
-  std::string listen;                // HOST:PORT for agents and queries; "" for in-process only
-  std::string http;                  // HOST:PORT, port 0 for any; "" for none
-  std::string http_token;            // token that every HTTP request must carry; "" for none
+  std::string listen;      // HOST:PORT for agents and queries; "" for in-process only
+  std::string http;        // HOST:PORT, port 0 for any; "" for none
+  std::string http_token;  // token that every HTTP request must carry; "" for none
   // Callers whom the authenticator knows need no `http_token`.
   bool http_token_is_optional = false;
   // Limit of simultaneous connections, so that descriptors remain for other uses.
@@ -87,9 +87,9 @@ struct DaemonOptions {
   std::string history;               // database file of all incidents; "" keeps them in memory
   bool history_is_optional = false;  // start without the history if its file is unusable, and retry
   HistoryLimits history_limits;
-  PostgresOptions database;          // the history of several daemons; `history` is its spool then
-  // HOST:PORT by which agents and the other daemons of `database` reach this one; "": `listen`, or this
-  // host's name.
+  PostgresOptions database;  // the history of several daemons; `history` is its spool then
+  // HOST:PORT by which agents and the other daemons of `database` reach this one; "": `listen`, or
+  // this host's name.
   std::string advertise;
   AlertOptions alerts;
   // Decides who callers are; must outlive the daemon. nullptr: every caller is the owner.
@@ -132,7 +132,7 @@ class Daemon : public AgentSink {
   // A channel to this daemon inside the process.
   std::shared_ptr<grpc::ChannelInterface> InProcessChannel() { return server_.InProcessChannel(); }
   int grpc_port() const { return server_.port(); }  // 0: none
-  std::string page_url() const;                      // "https://127.0.0.1:34567/"
+  std::string page_url() const;                     // "https://127.0.0.1:34567/"
   std::string http_address() const;                 // "127.0.0.1:34567"; "" for none
 
   // Whether the daemon's own thread and its workers have done something of late.
@@ -212,13 +212,13 @@ class Daemon : public AgentSink {
   OwnLateness lateness_;
   TickPace pace_;
   int64_t pace_updated_ns_ = 0, callers_checked_ns_ = 0;
-  int64_t told_hangs_ns_ = 0;  // when host_hangs_ was updated
-  double cpu_seconds_ = 0;  // when the pace was updated
+  int64_t told_hangs_ns_ = 0;                            // when host_hangs_ was updated
+  double cpu_seconds_ = 0;                               // when the pace was updated
   std::atomic<int64_t> tick_ns_{TickPace::kShortestNs};  // the pace
   std::atomic<int64_t> ran_ns_{SteadyNs()};              // when the thread did something last
   std::atomic<uint64_t> ticks_{0};                       // applied since the pace was updated
   std::thread thread_;
-  std::thread views_thread_;  // of past_views_keeper_
+  std::thread views_thread_;     // of past_views_keeper_
   std::thread silences_thread_;  // takes over the silences of other daemons
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon among several on one database: what it tells agents, and how it takes over and drops jobs.
+// The daemon among several on one database: what it tells agents, and how it takes over and drops
+// jobs.
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -18,7 +19,9 @@ namespace {
 
 constexpr int64_t kSilencesEveryNs = 2'000'000'000;
 
-bool IsWildcard(const std::string& host) { return host == "0.0.0.0" || host == "[::]" || host == "*"; }
+bool IsWildcard(const std::string& host) {
+  return host == "0.0.0.0" || host == "[::]" || host == "*";
+}
 
 std::string HostOfThisMachine() {
   char name[256] = {};
@@ -99,8 +102,10 @@ void Daemon::TellOwner(const Fleet::Report& report, const std::string& owner) {
   } else if (owner.empty()) {
     agents_.Restart(report.agent);  // an older agent sends its whole state to a new stream only
   } else {
-    spdlog::warn("an agent of an older release reports the job {} here, but {} has the job: upgrade the "
-                 "agent, or let it report to that daemon", ToText(report.job), owner);
+    spdlog::warn(
+        "an agent of an older release reports the job {} here, but {} has the job: "
+        "upgrade the agent, or let it report to that daemon",
+        ToText(report.job), owner);
   }
 }
 

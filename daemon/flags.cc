@@ -46,11 +46,11 @@ absl::StatusOr<std::string> ReadPageToken(const std::string& path) {
   if (token->size() >= kShortestToken && token->find_first_of("; ,\"\n") == std::string::npos) {
     return token;
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--http-token-file: ", path, " holds no token of at least ", kShortestToken,
-      " letters and digits\n  create one:  (umask 077; openssl rand -hex 32 > ", path,
-      ")\n  or give each person a token that can be revoked:  rollcall token new, and "
-      "--token-file=FILE in place of --http-token-file"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("--http-token-file: ", path, " holds no token of at least ", kShortestToken,
+                   " letters and digits\n  create one:  (umask 077; openssl rand -hex 32 > ", path,
+                   ")\n  or give each person a token that can be revoked:  rollcall token new, and "
+                   "--token-file=FILE in place of --http-token-file"));
 }
 
 // What guards the page: its own web.yml, too.
@@ -153,15 +153,15 @@ void AddHistoryFlags(CLI::App* app, DaemonFlags* flags) {
                   "database file of all incidents, or none (default: --report-dir with .db added)")
       ->envname("ROLLCALL_HISTORY");
   app->add_option("--store", flags->store,
-                  "postgresql://USER@HOST/DATABASE that several daemons share: history, and who has "
-                  "which job; @FILE reads the URL from a file; a path is that of --history")
+                  "postgresql://USER@HOST/DATABASE that several daemons share: history, and who "
+                  "has which job; @FILE reads the URL from a file; a path is that of --history")
       ->envname("ROLLCALL_STORE");
   app->add_option("--daemon-name", flags->daemon_name,
                   "name of this daemon among those of --store (default: the host's name)")
       ->envname("ROLLCALL_DAEMON_NAME");
   app->add_option("--advertise", flags->options.advertise,
-                  "HOST:PORT by which agents and the other daemons of --store reach this one (default: "
-                  "--listen, with the host's name for 0.0.0.0)")
+                  "HOST:PORT by which agents and the other daemons of --store reach this one "
+                  "(default: --listen, with the host's name for 0.0.0.0)")
       ->envname("ROLLCALL_ADVERTISE");
   app->add_option("--history-days", flags->history_days, "days to keep incidents in the history")
       ->envname("ROLLCALL_HISTORY_DAYS")
@@ -173,15 +173,17 @@ void AddHistoryFlags(CLI::App* app, DaemonFlags* flags) {
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 20));
   app->add_option("--host-labels", flags->host_labels,
-                  "file with lines HOST NAME=VALUE...: switches and racks, to find which of them comes back")
+                  "file with lines HOST NAME=VALUE...: switches and racks, to find which of them "
+                  "comes back")
       ->envname("ROLLCALL_HOST_LABELS");
 }
 
 void AddAlertFlags(CLI::App* app, DaemonFlags* flags) {
   app->add_option("--alert", flags->alerts,
-                  "send confirmed hangs to KIND=TARGET: json, slack, teams, alertmanager, cloudevents "
-                  "or kafka with a URL, pagerduty or opsgenie with a key, kubernetes with a token, "
-                  "email with addresses, exec with a command; @FILE reads a secret target")
+                  "send confirmed hangs to KIND=TARGET: json, slack, teams, alertmanager, "
+                  "cloudevents or kafka with a URL, pagerduty or opsgenie with a key, kubernetes "
+                  "with a token, email with addresses, exec with a command; @FILE reads a secret "
+                  "target")
       ->envname("ROLLCALL_ALERT");
   app->add_option("--alert-routes", flags->alert_routes,
                   "file with further receivers, and which incidents go to which")
@@ -203,8 +205,9 @@ void AddAlertFlags(CLI::App* app, DaemonFlags* flags) {
       ->envname("ROLLCALL_INCIDENTS_PER_HOUR")
       ->capture_default_str()
       ->check(CLI::Range(1, 100'000));
-  app->add_option("--alert-template", flags->alert_template,
-                  "file with the body of json alerts; the daemon fills in {{summary}}, {{job}}, ...")
+  app->add_option(
+         "--alert-template", flags->alert_template,
+         "file with the body of json alerts; the daemon fills in {{summary}}, {{job}}, ...")
       ->envname("ROLLCALL_ALERT_TEMPLATE");
   app->add_option("--page-url", flags->options.alerts.page,
                   "URL of the page for people: for links in alerts, and behind a proxy")
@@ -282,8 +285,8 @@ std::string DaemonName(const std::string& name) {
   return name.empty() && gethostname(host, sizeof(host) - 1) == 0 ? std::string(host) : name;
 }
 
-absl::Status FillDatabase(const std::string& url, const DaemonFlags& flags, const std::string& beside,
-                          DaemonOptions* options) {
+absl::Status FillDatabase(const std::string& url, const DaemonFlags& flags,
+                          const std::string& beside, DaemonOptions* options) {
   const auto shown = PostgresUrlInPublic(url);
   if (!shown.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--store: ", shown.status().message()));
@@ -291,11 +294,13 @@ absl::Status FillDatabase(const std::string& url, const DaemonFlags& flags, cons
   if (!PasswordOfPostgresUrl(url).empty() && IsInCommandLine(url)) {
     return absl::InvalidArgumentError(
         "--store: everybody on this host can see a password in a command line\n"
-        "  instead:  --store=@FILE  with the URL, or PGPASSFILE=FILE, or the flag in the settings' file");
+        "  instead:  --store=@FILE  with the URL, or PGPASSFILE=FILE, or the flag in the settings' "
+        "file");
   }
   if (!flags.history.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("--store=", *shown, " and --history=", flags.history,
-                                                   " both say where the history is: leave out one"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--store=", *shown, " and --history=", flags.history,
+                     " both say where the history is: leave out one"));
   }
   options->database.url = url;
   options->database.daemon = DaemonName(flags.daemon_name);
@@ -314,10 +319,12 @@ absl::Status FillStore(const DaemonFlags& flags, DaemonOptions* options) {
   if (IsPostgresUrl(*store)) return FillDatabase(*store, flags, beside, options);
   if (absl::StrContains(*store, "://") || absl::StartsWith(flags.store, "@")) {
     return absl::InvalidArgumentError(
-        "--store: this is no store\n  such a one:  postgresql://USER@HOST:5432/DATABASE, or a path");
+        "--store: this is no store\n  such a one:  postgresql://USER@HOST:5432/DATABASE, or a "
+        "path");
   }
   if (!store->empty() && !flags.history.empty()) {
-    return absl::InvalidArgumentError("--store and --history both say where the history is: leave out one");
+    return absl::InvalidArgumentError(
+        "--store and --history both say where the history is: leave out one");
   }
   const std::string& file = store->empty() ? flags.history : *store;
   options->history = file.empty() ? beside + ".db" : file;

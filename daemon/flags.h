@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "daemon/daemon.h"
 #include "daemon/access/daemon_security.h"
+#include "daemon/daemon.h"
 #include "service/service_flags.h"
 
 namespace CLI {
@@ -43,8 +43,8 @@ struct DaemonFlags {
 // The table. `*flags` must outlive the parsing.
 std::unique_ptr<CLI::App> MakeDaemonApp(DaemonFlags* flags);
 
-// The options that follow from the parsed flags. Reads the files of secrets and templates; errors say
-// which flag is wrong, why, and what to type. Creates nothing.
+// The options that follow from the parsed flags. Reads the files of secrets and templates; errors
+// say which flag is wrong, why, and what to type. Creates nothing.
 absl::StatusOr<DaemonOptions> MakeDaemonOptions(const DaemonFlags& flags);
 
 // Reads the files of certificates, tokens and keys, and refuses addresses that they do not guard.

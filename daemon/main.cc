@@ -8,15 +8,15 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "daemon/flags.h"
-#include "daemon/report/writer.h"
-#include "daemon/daemon.h"
-#include "daemon/access/daemon_security.h"
 #include "base/descriptors.h"
-#include "net/grpc_server.h"
 #include "base/log/limited_log.h"
 #include "base/loose_threads.h"
 #include "base/name_service.h"
+#include "daemon/access/daemon_security.h"
+#include "daemon/daemon.h"
+#include "daemon/flags.h"
+#include "daemon/report/writer.h"
+#include "net/grpc_server.h"
 #include "security/grpc/quiet_log.h"
 #include "service/journal_sink.h"
 #include "service/service_flags.h"
@@ -52,8 +52,7 @@ class Reloader {
   void Reload(rollcall::Daemon* daemon) {
     rollcall::DaemonFlags flags;
     const auto app = rollcall::MakeDaemonApp(&flags);
-    absl::Status status =
-        rollcall::ParseServiceFlagsAgain(argc_, argv_, app.get(), flags.service);
+    absl::Status status = rollcall::ParseServiceFlagsAgain(argc_, argv_, app.get(), flags.service);
     const auto options = rollcall::MakeDaemonOptions(flags);
     if (status.ok()) status = options.status();
     if (!status.ok()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ids of communicators that ranks make from another one. Every rank computes the same id without
-// communicating; a reader computes them to find out what a rank meant.
+// The ids of communicators that ranks make from another one. Every rank computes the same id
+// without communicating; a reader computes them to find out what a rank meant.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ constexpr uint64_t ChildId(uint64_t parent, uint64_t kind, uint32_t child) {
   return Mix(Mix(kind, parent), child);
 }
 
-// What an excluded rank adds to the hash of a shrink's excluded ranks. The hash is a sum: it does not
-// depend on their order.
+// What an excluded rank adds to the hash of a shrink's excluded ranks. The hash is a sum: it does
+// not depend on their order.
 constexpr uint64_t ExclusionTerm(int32_t rank) {
   return Mix(kShrink, static_cast<uint64_t>(rank) + 1);
 }

@@ -107,7 +107,7 @@ const ElfW(Sym) * FindSymbol(const Tables& tables, const char* name) {
 bool IsThisLibrary(const dl_phdr_info& object) {
   const auto here = reinterpret_cast<ElfW(Addr)>(&FindFunctionInElf);
   for (int i = 0; i < object.dlpi_phnum; ++i) {
-    const ElfW(Phdr)& part = object.dlpi_phdr[i];
+    const ElfW(Phdr) & part = object.dlpi_phdr[i];
     const ElfW(Addr) begin = object.dlpi_addr + part.p_vaddr;
     if (part.p_type == PT_LOAD && here >= begin && here < begin + part.p_memsz) return true;
   }

@@ -28,8 +28,8 @@ inline constexpr RankVariables kRankVariables[] = {
     {"JOB_COMPLETION_INDEX", "JOB_COMPLETIONS", "JOB_LOCAL_RANK"},
 };
 
-// torchft starts each replica group with a torchrun of its own, so that the ranks of each begin at 0.
-// Source: torchft/torchx.py.
+// torchft starts each replica group with a torchrun of its own, so that the ranks of each begin at
+// 0. Source: torchft/torchx.py.
 inline constexpr char kReplicaVariable[] = "REPLICA_GROUP_ID";
 inline constexpr char kReplicasVariable[] = "NUM_REPLICA_GROUPS";
 
@@ -65,7 +65,7 @@ using JobNameBuffer = char[kMostJobName + 1];
 // printable ASCII. A name that is longer, or holds other bytes, ends in a hash of the whole name,
 // so that two such names stay different.
 inline void CopyJobName(const char* name, JobNameBuffer& out) {
-  constexpr size_t kHashText = 17;  // "-" and 16 digits
+  constexpr size_t kHashText = 17;     // "-" and 16 digits
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   size_t length = 0;
   bool changed = false;
@@ -104,18 +104,19 @@ inline int ParsePlaceNumber(const char* text) {
   return value;
 }
 
-// The number that the text begins with, after blanks; 0: none. Not strtoull(): built with glibc 2.38 or newer,
-// the library would call a variant of it that neither an older glibc nor musl has, and no program of theirs would
-// start with the library.
+// The number that the text begins with, after blanks; 0: none. Not strtoull(): built with
+// glibc 2.38 or newer, the library would call a variant of it that neither an older glibc nor musl
+// has, and no program of theirs would start with the library.
 inline uint64_t LeadingNumber(const char* text) {
   while (*text == ' ') ++text;
   uint64_t value = 0;
-  for (; *text >= '0' && *text <= '9'; ++text) value = value * 10 + static_cast<uint64_t>(*text - '0');
+  for (; *text >= '0' && *text <= '9'; ++text)
+    value = value * 10 + static_cast<uint64_t>(*text - '0');
   return value;
 }
 
-// The place among the ranks of all replica groups of a rank that torchrun has started for one of them.
-// Impossible numbers change nothing.
+// The place among the ranks of all replica groups of a rank that torchrun has started for one of
+// them. Impossible numbers change nothing.
 inline Place AmongReplicas(Place place, int replica, int replicas) {
   constexpr int kMostRanks = 1 << 30;
   const bool is_possible = replica >= 0 && replica < replicas && place.rank < place.world_size &&
@@ -126,8 +127,8 @@ inline Place AmongReplicas(Place place, int replica, int replicas) {
   return place;
 }
 
-// `get(name)` returns the value of a variable, or nullptr. `row` (may be nullptr): of kRankVariables;
-// unchanged if none of them is set.
+// `get(name)` returns the value of a variable, or nullptr. `row` (may be nullptr): of
+// kRankVariables; unchanged if none of them is set.
 template <typename Get>
 Place FindPlace(Get get, int* row = nullptr) {
   int at = 0;

@@ -80,8 +80,7 @@ bool KeepLoaded(const void* address) {
   // library keeps the reference.
   constexpr int kFlags = RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE;
   const char* name = static_cast<const link_map*>(object)->l_name;
-  void* handle =
-      space == LM_ID_BASE ? dlopen(name, kFlags) : dlmopen(space, name, kFlags);
+  void* handle = space == LM_ID_BASE ? dlopen(name, kFlags) : dlmopen(space, name, kFlags);
   // glibc's handle is the link_map. Another handle belongs to another object of the same name.
   if (handle != object) return false;
   Remember(reinterpret_cast<uintptr_t>(about.dli_fbase));

@@ -44,13 +44,13 @@ struct LocalComm {
   std::atomic<const void*> handle{nullptr};
   segment::CommEntry* entry = nullptr;
   segment::RecordEntry* ring = nullptr;  // in the segment, or private_ring
-  uint64_t ring_mask = 0;               // records in the ring - 1
+  uint64_t ring_mask = 0;                // records in the ring - 1
   segment::MarkerLane* lanes = nullptr;
   uint64_t marker_base = 0;  // address of `lanes` for the GPU; 0: no markers
   void* context = nullptr;   // CUcontext of the communicator's device
   uint32_t index = 0;
   bool non_blocking = false;
-  bool markers_unproven = false;  // no flag for markers until NCCL reports a call as launched
+  bool markers_unproven = false;   // no flag for markers until NCCL reports a call as launched
   std::atomic<uint32_t> maker{0};  // thread that created it; 0 once that thread has enabled markers
   LateCall late;
   // Calls under way that end the communicator. Meanwhile its block stays its own in any state.

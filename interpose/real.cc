@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interpose/old_glibc.h"
 
-#include "interpose/elf_lookup.h"
-#include "interpose/keep_cancel.h"
-#include "interpose/keep_errno.h"
-#include "interpose/keep_loaded.h"
 #include "interpose/real.h"
 
 #include <dlfcn.h>
 #include <string.h>
+
+#include "interpose/elf_lookup.h"
+#include "interpose/keep_cancel.h"
+#include "interpose/keep_errno.h"
+#include "interpose/keep_loaded.h"
 
 // musl lacks it.
 #pragma weak dlvsym

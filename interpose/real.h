@@ -44,8 +44,8 @@ inline void* Real(Fn fn) {
 // loader.
 bool LinkedCallsReach(const char* symbol, const void* real);
 
-// The C library's dlsym. Works before our constructor has run, also for a sanitizer that starts. The
-// first call enters the loader, so whoever calls it in a call of NCCL holds a KeepCancel.
+// The C library's dlsym. Works before our constructor has run, also for a sanitizer that starts.
+// The first call enters the loader, so whoever calls it in a call of NCCL holds a KeepCancel.
 using DlsymFn = void* (*)(void*, const char*);
 DlsymFn RealDlsym();
 

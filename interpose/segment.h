@@ -149,7 +149,7 @@ struct BlockedEntry {
   HalfWord op;    // an Op
   HalfWord comm;  // index of the CommBlock; kNoComm
   HalfWord reserved;
-  Word since;   // ticks
+  Word since;  // ticks
   // What the thread waits for: a stream or an event, for comparison only; for MPI's calls 1 + the
   // position of the collective, 0 if it waits for none.
   Word stream;
@@ -207,8 +207,8 @@ enum class CommState : uint32_t {
 
 enum CommFlags : uint32_t {
   kFlagNonBlocking = 1,
-  kFlagMarkers = 2,        // the GPU writes started and finished
-  kFlagRing = 4,           // the block has records
+  kFlagMarkers = 2,  // the GPU writes started and finished
+  kFlagRing = 4,     // the block has records
   // 8: never used
   kFlagHostCalls = 16,     // calls are done when they return: nothing goes to a GPU
   kFlagGraphMarkers = 32,  // the GPU writes which call of a graph it has reached
@@ -246,7 +246,7 @@ struct CommEntry {
   alignas(8) char name[64];
   Word init_entered;  // ticks
   Word reserved;
-  Word state_since;   // ticks
+  Word state_since;  // ticks
   HalfWord reserved2;
   HalfWord async_error;  // ncclResult_t
   // Set by the rank that made the newest unique id for growing this communicator: the hash of that

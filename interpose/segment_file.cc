@@ -75,11 +75,10 @@ bool NameFolder() {
   const bool given = wanted != nullptr && *wanted != '\0';
   char start[sizeof(segment_folder)] = "";
   if (given && *wanted != '/' && syscall(SYS_getcwd, start, sizeof(start)) < 0) return false;
-  const int length =
-      given ? snprintf(segment_folder, sizeof(segment_folder), "%s%s%s", start,
-                       *start != '\0' ? "/" : "", wanted)
-            : snprintf(segment_folder, sizeof(segment_folder), "/dev/shm/rollcall-%u",
-                       static_cast<unsigned>(geteuid()));
+  const int length = given ? snprintf(segment_folder, sizeof(segment_folder), "%s%s%s", start,
+                                      *start != '\0' ? "/" : "", wanted)
+                           : snprintf(segment_folder, sizeof(segment_folder),
+                                      "/dev/shm/rollcall-%u", static_cast<unsigned>(geteuid()));
   return length > 0 && static_cast<size_t>(length) < sizeof(segment_folder);
 }
 
@@ -224,8 +223,8 @@ bool MapFile(int fd, SegmentFile* file) {
     return false;
   }
   segment_inode = about.st_ino;
-  void* reserved = mmap(nullptr, kRegionBytes, PROT_NONE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* reserved =
+      mmap(nullptr, kRegionBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (reserved == MAP_FAILED) return false;
   char* const start = static_cast<char*>(reserved);
   region.store(start);

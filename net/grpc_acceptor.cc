@@ -15,13 +15,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/descriptors.h"
-#include "net/http_connection.h"
 #include "base/durations.h"
+#include "base/peer_address.h"
 #include "base/steady_clock.h"
+#include "net/http_connection.h"
 #include "security/failed_logins.h"
 #include "security/http_watchdog.h"
 #include "security/loopback_peer.h"
-#include "base/peer_address.h"
 
 namespace rollcall {
 namespace {
@@ -171,8 +171,8 @@ void GrpcAcceptor::Take(int fd, const std::string& peer) {
   poller_.Add(fd, EPOLLRDHUP);
 }
 
-// NetworkOf(), with other users of this host apart, so that none of them can take all places. The kernel
-// knows them, but only a crowd is worth the question.
+// NetworkOf(), with other users of this host apart, so that none of them can take all places. The
+// kernel knows them, but only a crowd is worth the question.
 std::string GrpcAcceptor::CrowdOf(int fd, const std::string& peer) {
   const std::string network = NetworkOf(peer);
   if (network != kOwnNetwork) return network;
@@ -184,13 +184,13 @@ std::string GrpcAcceptor::CrowdOf(int fd, const std::string& peer) {
   if (!there || !here) return network;
   const LoopbackPeer found = FindLoopbackPeer(*there, *here);
   if (found.state == LoopbackPeer::State::kNobody) return "loopback, closed";
-  const bool is_other = found.state == LoopbackPeer::State::kKnown && found.user != 0 &&
-                        found.user != geteuid();
+  const bool is_other =
+      found.state == LoopbackPeer::State::kKnown && found.user != 0 && found.user != geteuid();
   return is_other ? absl::StrCat("loopback, uid ", found.user) : network;
 }
 
-// gRPC names the caller of a call by its address and port alone, but users of this host may have the
-// same ones, each for a connection to another address of this host. So only one may be open.
+// gRPC names the caller of a call by its address and port alone, but users of this host may have
+// the same ones, each for a connection to another address of this host. So only one may be open.
 bool GrpcAcceptor::IsDistinct(int fd, const std::string& peer) {
   const MutexLock lock(mutex_);
   return loopback_.Add(fd, PeerKey(peer), rollcall::LocalAddressOf(fd));
@@ -201,8 +201,8 @@ std::string GrpcAcceptor::LocalAddressOf(const std::string& peer) const {
   return loopback_.LocalAddressOf(PeerKey(peer));
 }
 
-// Closes the connection that may be replaced, if there is one. False: no descriptor is free yet; gRPC
-// needs a moment to close those that it owns.
+// Closes the connection that may be replaced, if there is one. False: no descriptor is free yet;
+// gRPC needs a moment to close those that it owns.
 bool GrpcAcceptor::FreeDescriptor() {
   PendingConnections::Place place;
   {
@@ -270,8 +270,8 @@ void GrpcAcceptor::Sweep() {
     late = pending_.Late(now_ns);
   }
   for (const PendingConnections::Connection& connection : late) {
-    Replace(connection.fd, connection.is_in_grpc && !connection.has_spoken ? kRefusedSilent
-                                                                           : kRefusedUnknown);
+    Replace(connection.fd,
+            connection.is_in_grpc && !connection.has_spoken ? kRefusedSilent : kRefusedUnknown);
   }
 }
 

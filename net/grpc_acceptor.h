@@ -2,9 +2,9 @@
 // Accepts the connections of the gRPC port, and gives them to gRPC, some at a time.
 //
 // gRPC's own listener stops for ever when the process has no file descriptor left, and it limits no
-// connection whose caller is unknown. This one keeps descriptors in reserve, closes clients that say
-// nothing or that the daemon does not come to know (pending_connections.h), and goes on as soon as a
-// descriptor is free.
+// connection whose caller is unknown. This one keeps descriptors in reserve, closes clients that
+// say nothing or that the daemon does not come to know (pending_connections.h), and goes on as soon
+// as a descriptor is free.
 //
 // Owns one thread, which never waits for a client.
 #pragma once

@@ -11,7 +11,8 @@ using CallbackServerContext = ::grpc::CallbackServerContext;
 template <typename In, typename Out>
 using ServerBidiReactor = ::grpc::ServerBidiReactor<In, Out>;
 template <typename Service>
-using RawConnect = typename Service::template WithRawCallbackMethod_Connect<typename Service::Service>;
+using RawConnect =
+    typename Service::template WithRawCallbackMethod_Connect<typename Service::Service>;
 template <typename Service>
 using CallbackService = typename Service::CallbackService;
 }  // namespace rollcall::grpc_callback

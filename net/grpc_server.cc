@@ -17,15 +17,15 @@ namespace rollcall {
 namespace {
 
 constexpr std::chrono::seconds kCallsEndWithin{2};
-// What a stream may receive of messages that nobody reads yet. An agent's next ticks wait there while
-// the daemon is late, so thousands of streams fill it. A message that is being read has all the room
-// that it needs.
+// What a stream may receive of messages that nobody reads yet. An agent's next ticks wait there
+// while the daemon is late, so thousands of streams fill it. A message that is being read has all
+// the room that it needs.
 constexpr int kBytesAhead = 16 << 10;
-// Of a buffer for reading. gRPC 1.51 heeds it only without the experiment tcp_read_chunks, with which
-// a buffer has 64 KiB after one long message.
+// Of a buffer for reading. gRPC 1.51 heeds it only without the experiment tcp_read_chunks, with
+// which a buffer has 64 KiB after one long message.
 constexpr int kReadBytes = 8 << 10;
-// For a handshake and the client's settings. The acceptor's limit is shorter; this one holds also for
-// the sockets of this user.
+// For a handshake and the client's settings. The acceptor's limit is shorter; this one holds also
+// for the sockets of this user.
 constexpr int kHandshakeMs = 20'000;
 
 using ExternalConnection = grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters;
@@ -38,8 +38,8 @@ void SetLimits(grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kReadBytes);
   builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
   // A host without power does not close its connection. These times are minutes: on an overloaded
-  // machine the answer to a ping is late too, and a live stream must not be closed for that. Missing
-  // ticks show much earlier that an agent is silent.
+  // machine the answer to a ping is late too, and a live stream must not be closed for that.
+  // Missing ticks show much earlier that an agent is silent.
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 120'000);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 60'000);
   // Agents that can go to another daemon ask every 1.5 seconds whether this one is there.

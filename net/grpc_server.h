@@ -29,8 +29,8 @@ namespace rollcall {
 class GrpcAcceptor;
 class ListenSockets;
 
-// Lets gRPC read into small buffers, unless GRPC_EXPERIMENTS is set: a tick that waits keeps the whole
-// buffer. Call it before the first use of gRPC and before the first thread.
+// Lets gRPC read into small buffers, unless GRPC_EXPERIMENTS is set: a tick that waits keeps the
+// whole buffer. Call it before the first use of gRPC and before the first thread.
 void ReadIntoSmallBuffers();
 
 class GrpcServer {
@@ -45,8 +45,8 @@ class GrpcServer {
   using Refused = std::function<void(const std::string& reason, const std::string& text)>;
 
   // `address` as in ListenSockets; "" accepts no other process. `unknown` answers the calls that no
-  // service has; all of them must outlive this object. `is_tls`: whether the credentials are of TLS.
-  // Returns kUnavailable if the address is unusable; the error says what to type.
+  // service has; all of them must outlive this object. `is_tls`: whether the credentials are of
+  // TLS. Returns kUnavailable if the address is unusable; the error says what to type.
   absl::Status Start(const std::string& address,
                      const std::shared_ptr<grpc::ServerCredentials>& credentials,
                      const std::vector<grpc::Service*>& services,

@@ -78,8 +78,8 @@ uint32_t EpollEvents(const HttpConnection& connection) {
 bool WriteOut(HttpConnection* connection, size_t most, int64_t now_ns) {
   const size_t end = connection->sent + most;
   while (connection->has_unsent() && connection->sent < end) {
-    const IoResult result = connection->transport->Write(
-        connection->out.data() + connection->sent, connection->out.size() - connection->sent);
+    const IoResult result = connection->transport->Write(connection->out.data() + connection->sent,
+                                                         connection->out.size() - connection->sent);
     if (result.state == IoState::kEnded) return false;
     connection->write_wants =
         result.state == IoState::kWantRead ? IoState::kWantRead : IoState::kWantWrite;

@@ -21,7 +21,7 @@ struct HttpConnection {
   int fd = -1;
   uint64_t id = 0;  // the system reuses descriptors, but ids are unique
   std::unique_ptr<HttpTransport> transport;
-  std::string peer;  // its address, as in HttpCaller
+  std::string peer;   // its address, as in HttpCaller
   std::string local;  // likewise
   HttpPhase phase = HttpPhase::kReading;
   // What the last read or write waits for. A read of TLS may wait until it can write.
@@ -56,7 +56,8 @@ bool IsLate(const HttpConnection& connection, const HttpLimits& limits, int64_t 
 // Whether a new connection may take the place of this one, because it waits for its client.
 bool IsReplaceable(const HttpConnection& connection, int64_t now_ns);
 
-// Whether a new request may take the room of this one's body, because its client has stopped sending.
+// Whether a new request may take the room of this one's body, because its client has stopped
+// sending.
 bool IsStalledBody(const HttpConnection& connection, int64_t now_ns);
 
 // Who is at the other end, for the responses.

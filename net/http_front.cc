@@ -11,7 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/durations.h"
 #include "base/mutex.h"
+#include "base/steady_clock.h"
 #include "base/throttle.h"
 #include "net/http_connection.h"
 #include "net/http_connections.h"
@@ -21,8 +23,6 @@
 #include "net/http_transport.h"
 #include "net/http_viewers.h"
 #include "net/http_workers.h"
-#include "base/durations.h"
-#include "base/steady_clock.h"
 
 namespace rollcall {
 namespace {
@@ -253,13 +253,15 @@ void HttpFront::Impl::Take(HttpConnection* connection, std::string_view bytes) {
 // Not more than once a minute, because any stranger can cause it.
 void HttpFront::Impl::Warn(const HttpConnection& connection) {
   if (!warnings_.Take(SteadyNs()).has_value()) return;
-  spdlog::warn("page: {} speaks TLS, and this page does not: http:// instead of https://, or start "
-               "the daemon with --tls-cert and --tls-key",
-               connection.peer);
+  spdlog::warn(
+      "page: {} speaks TLS, and this page does not: http:// instead of https://, or start "
+      "the daemon with --tls-cert and --tls-key",
+      connection.peer);
 }
 
 // Takes the room for a whole body as soon as its head says how large it is. Many large ones at once
-// would otherwise all be read halfway and then refused. A client that has stopped sending makes room.
+// would otherwise all be read halfway and then refused. A client that has stopped sending makes
+// room.
 bool HttpFront::Impl::HasRoomForBody(HttpConnection* connection) {
   const size_t wanted = connection->finder.body_bytes();
   if (connection->body_bytes == wanted) return true;

@@ -19,9 +19,9 @@ constexpr std::string_view kLineEnd = "\r\n";
 
 // What the handlers of the page and httplib's own code look at.
 constexpr absl::string_view kKnownFields[] = {
-    "Accept", "Accept-Encoding", "Authorization", "Connection", "Content-Length", "Content-Type",
-    "Cookie", "Host", "If-None-Match", "Origin", "Sec-Fetch-Dest", "Sec-Fetch-Mode",
-    "Sec-Fetch-Site", "X-Rollcall"};
+    "Accept",         "Accept-Encoding", "Authorization",  "Connection",    "Content-Length",
+    "Content-Type",   "Cookie",          "Host",           "If-None-Match", "Origin",
+    "Sec-Fetch-Dest", "Sec-Fetch-Mode",  "Sec-Fetch-Site", "X-Rollcall"};
 
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
@@ -64,9 +64,8 @@ bool HasControls(absl::string_view line) {
 
 // Returns the HTTP status of the refusal; 0: none.
 int CheckLength(const Field& field, Framing* framing) {
-  const bool is_number =
-      field.value.find_first_not_of("0123456789") == absl::string_view::npos &&
-      absl::SimpleAtoi(field.value, &framing->body);
+  const bool is_number = field.value.find_first_not_of("0123456789") == absl::string_view::npos &&
+                         absl::SimpleAtoi(field.value, &framing->body);
   return ++framing->lengths > 1 || !is_number ? 400 : 0;
 }
 

@@ -25,15 +25,15 @@ struct RequestEnd {
 
 RequestEnd FindRequestEnd(std::string_view bytes);
 
-// FindRequestEnd() for bytes that arrive one after the other: looks at each head once, however small
-// the packets are.
+// FindRequestEnd() for bytes that arrive one after the other: looks at each head once, however
+// small the packets are.
 class RequestFinder {
  public:
   explicit RequestFinder(size_t most_body_bytes = kMostBodyBytes)
       : most_body_bytes_(most_body_bytes) {}
 
-  // `bytes`: all that has arrived since the end of the last request; they begin with those of the last
-  // call.
+  // `bytes`: all that has arrived since the end of the last request; they begin with those of the
+  // last call.
   RequestEnd Find(std::string_view bytes);
   // Of the request whose head Find() has seen; 0 before.
   size_t body_bytes() const { return body_bytes_; }

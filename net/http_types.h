@@ -14,21 +14,21 @@ namespace rollcall {
 struct HttpLimits {
   int connections = 256;
   int threads = 16;
-  int viewers = 100;                      // limit of event streams
-  int64_t request_ns = 10'000'000'000;    // until a request is complete
-  int64_t idle_ns = 15'000'000'000;       // between two requests
-  int64_t stalled_ns = 10'000'000'000;    // without a byte of progress by the client
-  int64_t answer_ns = 120'000'000'000;    // until the client has read the whole response
+  int viewers = 100;                        // limit of event streams
+  int64_t request_ns = 10'000'000'000;      // until a request is complete
+  int64_t idle_ns = 15'000'000'000;         // between two requests
+  int64_t stalled_ns = 10'000'000'000;      // without a byte of progress by the client
+  int64_t answer_ns = 120'000'000'000;      // until the client has read the whole response
   size_t unsent_bytes = size_t{256} << 20;  // limit over all responses that wait for clients
-  size_t body_bytes = size_t{64} << 10;       // limit of the body of a request
+  size_t body_bytes = size_t{64} << 10;     // limit of the body of a request
   // Limit over the bodies of all requests that are being read or answered.
   size_t bodies_bytes = size_t{16} << 20;
 };
 
 // Who sent a request, as far as the connection shows it.
 struct HttpCaller {
-  std::string peer;  // as gRPC writes it: "ipv4:127.0.0.1:41922", "ipv6:[::1]:41922"
-  std::string local;  // the address at which the connection arrived, likewise
+  std::string peer;             // as gRPC writes it: "ipv4:127.0.0.1:41922", "ipv6:[::1]:41922"
+  std::string local;            // the address at which the connection arrived, likewise
   std::string certificate_pem;  // of the client, its chain verified; "": none
   bool is_encrypted = false;
 };

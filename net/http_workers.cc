@@ -6,7 +6,9 @@
 namespace rollcall {
 
 HttpWorkers::HttpWorkers(int threads, HttpAnswer answer, Deliver deliver)
-    : answer_(std::move(answer)), deliver_(std::move(deliver)), worker_(Worker::kNoLimit, threads) {}
+    : answer_(std::move(answer)),
+      deliver_(std::move(deliver)),
+      worker_(Worker::kNoLimit, threads) {}
 
 void HttpWorkers::Stop() { worker_.Finish(SteadyTime::max(), Worker::Waiting::kDrop); }
 

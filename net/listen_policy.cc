@@ -21,14 +21,16 @@ absl::Status CheckListen(const std::string& flag, const std::string& address,
   if (!guards.offers_tls) {
     return absl::InvalidArgumentError(absl::StrCat(
         flag, "=", address, ": other hosts can reach this address, and this page has no TLS",
-        "\n  this host:     ", flag, "=127.0.0.1:PORT, and a tunnel: ssh -L PORT:127.0.0.1:PORT HOST",
+        "\n  this host:     ", flag,
+        "=127.0.0.1:PORT, and a tunnel: ssh -L PORT:127.0.0.1:PORT HOST",
         "\n  no protection: --insecure   (the token in the page's address crosses the network in "
         "clear)"));
   }
   return absl::InvalidArgumentError(absl::StrCat(
       flag, "=", address, ": other hosts can reach this address, so it needs ",
       WhatIsMissing(guards),
-      "\n  certificates:  rollcall pki init DIR && rollcall pki issue DIR --role=daemon --host=NAME",
+      "\n  certificates:  rollcall pki init DIR && rollcall pki issue DIR --role=daemon "
+      "--host=NAME",
       "\n                 and --tls-cert=FILE --tls-key=FILE --tls-client-ca=FILE"
       "\n  or tokens:     rollcall token new --file=FILE --name=NAME --role=agent --host=HOST"
       "\n                 and --tls-cert=FILE --tls-key=FILE --token-file=FILE"

@@ -14,8 +14,8 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "net/http_listener.h"
 #include "base/server_address.h"
+#include "net/http_listener.h"
 
 namespace rollcall {
 namespace {
@@ -46,7 +46,8 @@ bool IsEverywhere(const std::string& host) { return host == "0.0.0.0" || host ==
 bool HasListener(const sockaddr_un& address) {
   const UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return true;
-  const int result = connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+  const int result =
+      connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
   return result == 0 || (errno != ECONNREFUSED && errno != ENOENT);
 }
 
@@ -64,8 +65,8 @@ ListenSockets& ListenSockets::operator=(ListenSockets&& other) noexcept {
 ListenSockets::~ListenSockets() {
   fds_.clear();
   struct stat now = {};
-  const bool is_ours = !path_.empty() && lstat(path_.c_str(), &now) == 0 &&
-                       now.st_dev == device_ && now.st_ino == inode_;
+  const bool is_ours = !path_.empty() && lstat(path_.c_str(), &now) == 0 && now.st_dev == device_ &&
+                       now.st_ino == inode_;
   if (is_ours) unlink(path_.c_str());
 }
 
@@ -105,8 +106,8 @@ int ListenSockets::Bind(const sockaddr* address, socklen_t size) {
     const int no = 0;  // [::] serves IPv4, too
     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
   }
-  // Linux lets two processes bind one port until one of them listens. A unix socket listens when it is
-  // its owner's alone.
+  // Linux lets two processes bind one port until one of them listens. A unix socket listens when it
+  // is its owner's alone.
   if (bind(fd, address, size) != 0 ||
       (address->sa_family != AF_UNIX && listen(fd, kListenBacklog) != 0)) {
     return errno;

@@ -19,12 +19,13 @@ namespace rollcall {
 // Closes the sockets that it still owns, and removes its unix socket if the path still leads there.
 class ListenSockets {
  public:
-  // `address` is HOST:PORT, with port 0 for any free one, or unix:PATH, whose socket this user alone
-  // may use. HOST is an address or a name, of which all addresses are opened; 0.0.0.0 and [::] are
-  // all addresses of this host, of both families. The sockets do not listen yet.
+  // `address` is HOST:PORT, with port 0 for any free one, or unix:PATH, whose socket this user
+  // alone may use. HOST is an address or a name, of which all addresses are opened; 0.0.0.0 and
+  // [::] are all addresses of this host, of both families. The sockets do not listen yet.
   //
   // kUnavailable: the address is in use, or belongs to another machine. A unix socket on which a
-  // process listens is in use; one that a dead process left is replaced. The error says what to type.
+  // process listens is in use; one that a dead process left is replaced. The error says what to
+  // type.
   static absl::StatusOr<ListenSockets> Open(const std::string& address);
 
   ListenSockets() = default;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connections from this host that gRPC may have: at which of this host's addresses each arrived.
-// With both addresses the kernel knows whose process is at the other end (security/loopback_peer.h).
+// The connections from this host that gRPC may have: at which of this host's addresses each
+// arrived. With both addresses the kernel knows whose process is at the other end
+// (security/loopback_peer.h).
 //
-// gRPC does not say when it closes a connection. So an entry counts as open as long as its descriptor
-// still belongs to the same socket. Not thread-safe: one owner.
+// gRPC does not say when it closes a connection. So an entry counts as open as long as its
+// descriptor still belongs to the same socket. Not thread-safe: one owner.
 #pragma once
 
 #include <cstdint>

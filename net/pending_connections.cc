@@ -11,8 +11,9 @@ namespace {
 constexpr size_t kShareOfDescriptors = 4;
 constexpr size_t kFewest = 32;
 constexpr size_t kShareOfNetwork = 8;  // of the places, where there are none left
-// The queue of the system is as long where the daemon has few places, so each of few is free sooner.
-// Clients need some milliseconds for their first byte, and seconds where thousands return at once.
+// The queue of the system is as long where the daemon has few places, so each of few is free
+// sooner. Clients need some milliseconds for their first byte, and seconds where thousands return
+// at once.
 constexpr int64_t kSilentNsForEachPlace = 5'000'000;
 constexpr int64_t kLeastSilentNs = 500'000'000;
 

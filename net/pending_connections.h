@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connections to the gRPC port whose caller the daemon does not know yet: who they are, how long
-// they may take, which of them gRPC serves next, and which of them makes room for a new one. A
+// The connections to the gRPC port whose caller the daemon does not know yet: who they are, how
+// long they may take, which of them gRPC serves next, and which of them makes room for a new one. A
 // connection leaves the table with the first call of a known caller.
 //
-// gRPC has a limited number of them at a time, and the others wait for their turn: where all agents of
-// a fleet return at once, each handshake is quick, and those that wait cost a descriptor each. The last
-// to come has its turn first, since its client is the last to give up; a network with few connections
-// in gRPC goes before one with many.
+// gRPC has a limited number of them at a time, and the others wait for their turn: where all agents
+// of a fleet return at once, each handshake is quick, and those that wait cost a descriptor each.
+// The last to come has its turn first, since its client is the last to give up; a network with few
+// connections in gRPC goes before one with many.
 //
 // No socket and no clock in here. Not thread-safe: one owner.
 #pragma once
@@ -24,8 +24,9 @@
 
 namespace rollcall {
 
-// This machine, as NetworkOf() names it. It has no limit of its own: a proxy on this machine gives all
-// hosts of a fleet this address. The acceptor gives other users of this machine names of their own.
+// This machine, as NetworkOf() names it. It has no limit of its own: a proxy on this machine gives
+// all hosts of a fleet this address. The acceptor gives other users of this machine names of their
+// own.
 inline constexpr std::string_view kOwnNetwork = "loopback";
 
 struct PendingLimits {
@@ -35,18 +36,18 @@ struct PendingLimits {
   size_t in_grpc_per_network = 256;
   int64_t silent_ns = 5'000'000'000;    // in gRPC, without a byte
   int64_t unknown_ns = 15'000'000'000;  // for its turn; in gRPC, until the first call
-  // A connection of this age makes room for another one where a limit is reached: the time that agents
-  // give a handshake.
+  // A connection of this age makes room for another one where a limit is reached: the time that
+  // agents give a handshake.
   int64_t replaceable_ns = 5'000'000'000;
   int64_t replaceable_silent_ns = 5'000'000'000;  // in gRPC, without a byte
 };
 
-// Limits that leave most of a process's `descriptors` to callers that it knows. A handshake of TLS costs
-// milliseconds of a processor, and one in plaintext so little that nobody needs to wait.
+// Limits that leave most of a process's `descriptors` to callers that it knows. A handshake of TLS
+// costs milliseconds of a processor, and one in plaintext so little that nobody needs to wait.
 PendingLimits PendingLimitsFor(size_t descriptors, bool is_tls);
 
-// The key of a peer, "ipv4:10.0.0.7:53214" or "ipv6:[fe80::1%25eth0]:80": without the zone, which not
-// everybody writes.
+// The key of a peer, "ipv4:10.0.0.7:53214" or "ipv6:[fe80::1%25eth0]:80": without the zone, which
+// not everybody writes.
 std::string PeerKey(std::string_view peer);
 
 class PendingConnections {
@@ -72,9 +73,9 @@ class PendingConnections {
   Place FindPlace(int64_t now_ns) const;
   // Whether there is room for one more connection of this network.
   Place FindPlaceFor(const std::string& network, int64_t now_ns) const;
-  // Of those that may be replaced, one of the network that has most: the one that has waited longest.
-  // Where all are young, the oldest one of a network other than kOwnNetwork that has more than its
-  // share, an eighth. kNone: there is no such network.
+  // Of those that may be replaced, one of the network that has most: the one that has waited
+  // longest. Where all are young, the oldest one of a network other than kOwnNetwork that has more
+  // than its share, an eighth. kNone: there is no such network.
   Place FindOldest(int64_t now_ns) const;
   // Whether a quarter of the places is taken.
   bool IsCrowded() const { return by_fd_.size() >= limits_.all / 4; }
@@ -86,8 +87,8 @@ class PendingConnections {
   std::optional<int> TakeTurn(int64_t now_ns);
   bool HasWaiting() const { return !turns_.empty(); }
   void Remove(int fd);
-  // The caller of this connection is known. Ignores a connection that gRPC has not got: the call was
-  // one of a former connection with the same address and port.
+  // The caller of this connection is known. Ignores a connection that gRPC has not got: the call
+  // was one of a former connection with the same address and port.
   void RemovePeer(const std::string& peer_key);
   const Connection* Find(int fd) const;
   // Those that have taken too long.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times in messages. Their sender may be damaged, hostile or of another release, so a time that int64_t
-// cannot hold becomes the nearest one that leaves room for a sum.
-// Include this from .cc files only, as base/durations.h.
+// Times in messages. Their sender may be damaged, hostile or of another release, so a time that
+// int64_t cannot hold becomes the nearest one that leaves room for a sum. Include this from .cc
+// files only, as base/durations.h.
 #pragma once
 
 #include <google/protobuf/timestamp.pb.h>

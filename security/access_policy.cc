@@ -118,9 +118,8 @@ absl::StatusOr<Identity> AccessPolicy::FromCertificate(const Presented& presente
     return absl::UnauthenticatedError(
         "the certificate has expired: renew it (`rollcall pki renew`)");
   }
-  absl::StatusOr<Identity> identity =
-      IdentifyCertificate({std::move(facts->uris), std::move(facts->dns_names), facts->not_after_s},
-                          options_.names);
+  absl::StatusOr<Identity> identity = IdentifyCertificate(
+      {std::move(facts->uris), std::move(facts->dns_names), facts->not_after_s}, options_.names);
   if (identity.ok()) {
     identity->credential = presented.is_by_client_ca
                                ? absl::StrCat(kByClientCa, pem, presented.chain_pem)

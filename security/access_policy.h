@@ -20,26 +20,26 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/peer_address.h"
 #include "security/authenticator.h"
 #include "security/certificate_identity.h"
 #include "security/identity.h"
-#include "base/peer_address.h"
 #include "security/token_file.h"
 
 namespace rollcall {
 
 // The functions are called by any thread and must not block.
 struct AccessOptions {
-  bool is_insecure = false;  // whoever presents nothing may do everything
-  uid_t owner = 0;           // the daemon's user
-  NameRules names;           // of certificates
+  bool is_insecure = false;           // whoever presents nothing may do everything
+  uid_t owner = 0;                    // the daemon's user
+  NameRules names;                    // of certificates
   const TokenFile* tokens = nullptr;  // outlives the policy; nullptr: none
   // Verifies a JWT. Empty: none is accepted.
   std::function<absl::StatusOr<Identity>(absl::string_view jwt, int64_t now_s)> verify_jwt;
   // Empty: nothing is revoked.
   std::function<bool(const std::string& certificate_pem)> is_revoked;
-  // Whether this certificate, with its chain, leads to an authority of --tls-client-ca. TLS has seen to
-  // that when the connection began; the authorities may have changed since. Empty: it does.
+  // Whether this certificate, with its chain, leads to an authority of --tls-client-ca. TLS has
+  // seen to that when the connection began; the authorities may have changed since. Empty: it does.
   std::function<bool(const std::string& chain_pem, int64_t now_s)> is_trusted;
   // The user at the other end of the connection `there` - `here`.
   std::function<std::optional<uid_t>(const PeerAddress& there, const PeerAddress& here)>

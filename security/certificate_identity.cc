@@ -49,11 +49,11 @@ absl::StatusOr<Identity> ReadPath(absl::string_view uri,
                                   const std::vector<absl::string_view>& parts) {
   if (uri.size() > kLongestUri) return Malformed(uri, "it is too long");
   if (!std::all_of(parts.begin(), parts.end(), IsPlainName)) {
-    return Malformed(uri, "a part of the path is empty or has other characters than "
-                          "letters, digits, '.', '_' and '-'");
+    return Malformed(uri,
+                     "a part of the path is empty or has other characters than "
+                     "letters, digits, '.', '_' and '-'");
   }
-  const std::optional<Role> role =
-      parts.empty() ? std::nullopt : ParseRole(std::string(parts[0]));
+  const std::optional<Role> role = parts.empty() ? std::nullopt : ParseRole(std::string(parts[0]));
   if (!role.has_value()) return Malformed(uri, "the role is none of agent, viewer and operator");
   Identity identity;
   identity.roles = {*role};
@@ -139,11 +139,11 @@ absl::StatusOr<Identity> IdentifyCertificate(const CertificateNames& certificate
     return absl::UnauthenticatedError(
         absl::StrCat("the certificate has more than ", kMostNames, " names"));
   }
-  absl::StatusOr<std::optional<Identity>> own =
-      ReadRollcallName(certificate, rules.trust_domains);
+  absl::StatusOr<std::optional<Identity>> own = ReadRollcallName(certificate, rules.trust_domains);
   if (!own.ok()) return own.status();
   const bool granted = !own->has_value();
-  std::optional<Identity> identity = granted ? FromGrants(certificate, rules.grants) : *std::move(own);
+  std::optional<Identity> identity =
+      granted ? FromGrants(certificate, rules.grants) : *std::move(own);
   if (!identity.has_value()) {
     return absl::UnauthenticatedError(absl::StrCat(
         "the certificate (", InWords(certificate), ") gives no role",

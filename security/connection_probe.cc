@@ -68,8 +68,7 @@ bool FinishConnect(int fd) {
 
 // A connected socket that blocks at most kPatienceMs; not valid: none.
 UniqueFd ConnectOne(const addrinfo& address) {
-  UniqueFd connection(
-      socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  UniqueFd connection(socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int fd = connection.get();
   if (fd < 0) return connection;
   const bool started =
@@ -229,8 +228,8 @@ std::string ExplainFailedConnection(const std::string& address, const TlsContent
   if (tls == nullptr) return seen.speaks_tls ? "this daemon speaks TLS: add --tls-ca=FILE" : "";
   if (seen.verified != X509_V_OK) return WhyNotBelieved(seen, name);
   if (!seen.certificate_pem.empty() && tls->revocations.IsRevoked(seen.certificate_pem)) {
-    return "the daemon's certificate is in the list of --tls-crl: its authority has revoked it. Issue "
-           "another one with `rollcall pki issue DIR --role=daemon --host=NAME`";
+    return "the daemon's certificate is in the list of --tls-crl: its authority has revoked it. "
+           "Issue another one with `rollcall pki issue DIR --role=daemon --host=NAME`";
   }
   if (seen.speaks_something_else) return "this daemon does not speak TLS: leave out --tls-ca";
   if (seen.alert == SSL_AD_PROTOCOL_VERSION) return "that port speaks no TLS 1.2 or 1.3";

@@ -100,8 +100,8 @@ absl::StatusOr<Grant> ParseGrant(absl::string_view text) {
   const std::string role_name(parts[0].substr(0, equals));
   const std::optional<Role> role = ParseRole(role_name);
   if (!role.has_value()) {
-    return Wrong(text, absl::StrCat("the role '", role_name,
-                                    "' is none of agent, viewer and operator"));
+    return Wrong(text,
+                 absl::StrCat("the role '", role_name, "' is none of agent, viewer and operator"));
   }
   Grant grant;
   grant.role = *role;

@@ -10,7 +10,6 @@
 
 #include "base/worker.h"
 
-
 namespace httplib {
 class Client;
 }
@@ -22,11 +21,12 @@ struct HttpAnswerLimits {
   std::chrono::milliseconds within{0};
 };
 
-// The watch begins with the object and ends with it. Owns a thread that looks every ten milliseconds.
+// The watch begins with the object and ends with it. Owns a thread that looks every ten
+// milliseconds.
 class HttpWatchdog {
  public:
-  // `client` must outlive this object, and make no connection before. `is_cancelled`: ends the request,
-  // too; may be empty.
+  // `client` must outlive this object, and make no connection before. `is_cancelled`: ends the
+  // request, too; may be empty.
   HttpWatchdog(httplib::Client* client, HttpAnswerLimits limits,
                std::function<bool()> is_cancelled = nullptr);
   ~HttpWatchdog();

@@ -40,8 +40,8 @@ struct Identity {
   bool Has(Role role) const;
   bool MaySeeTenant(std::string_view tenant) const;
   bool MaySeeAllTenants() const;
-  // True for a name in `hosts`, in capital letters or small ones. A name with its domain is not that
-  // without: hosts of other domains have the same first label.
+  // True for a name in `hosts`, in capital letters or small ones. A name with its domain is not
+  // that without: hosts of other domains have the same first label.
   bool MaySpeakFor(std::string_view host) const;
 };
 

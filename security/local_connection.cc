@@ -18,8 +18,8 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "security/loopback_peer.h"
 #include "base/server_address.h"
+#include "security/loopback_peer.h"
 
 namespace rollcall {
 namespace {
@@ -54,7 +54,8 @@ absl::Status NotTheDaemon(const std::string& address, uid_t user) {
   return absl::PermissionDeniedError(absl::StrCat(
       "the process that listens on ", address, " belongs to ", NameOf(user),
       ", who is neither you nor root, so nothing was sent to it\n  if it is the daemon:  "
-      "--daemon-user=", user, "   or TLS, which proves who it is: --tls-ca=FILE"));
+      "--daemon-user=",
+      user, "   or TLS, which proves who it is: --tls-ca=FILE"));
 }
 
 absl::Status UnknownDaemon(const std::string& address) {
@@ -122,16 +123,17 @@ LoopbackPeer TcpPeer(int fd) {
 
 // A connected socket, or an error.
 absl::StatusOr<UniqueFd> Dial(const sockaddr* address, socklen_t size, const std::string& name) {
-  UniqueFd connection(
-      socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  UniqueFd connection(socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int fd = connection.get();
   if (fd < 0) return Unreachable(name, errno);
   int error = connect(fd, address, size) == 0 ? 0 : errno;
   if (error == EINPROGRESS) {
     pollfd wait = {fd, POLLOUT, 0};
     socklen_t length = sizeof(error);
-    if (poll(&wait, 1, kLocalPatienceMs) != 1) error = ETIMEDOUT;
-    else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
+    if (poll(&wait, 1, kLocalPatienceMs) != 1)
+      error = ETIMEDOUT;
+    else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
+      error = errno;
   }
   if (error != 0) return Unreachable(name, error);
   return connection;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connects to a daemon on this host, and makes sure whose process it is before a byte goes there: any
-// user of the host may listen on a free port of loopback, or create a file in a public folder.
+// Connects to a daemon on this host, and makes sure whose process it is before a byte goes there:
+// any user of the host may listen on a free port of loopback, or create a file in a public folder.
 #pragma once
 
 #include <sys/types.h>
@@ -29,12 +29,12 @@ class DaemonUser {
 };
 
 // A connected socket that does not block. `address` is one for which
-// IsOnThisHost() holds. Of a name with several addresses, the first that belongs to an accepted user
-// counts. Waits at most some two seconds, one for each step.
+// IsOnThisHost() holds. Of a name with several addresses, the first that belongs to an accepted
+// user counts. Waits at most some two seconds, one for each step.
 //
-// kUnavailable: nobody listens there, or the daemon does not accept connections. kPermissionDenied: the
-// listener belongs to somebody else; or the kernel does not say to whom (another network or user
-// namespace) and `has_secret`. The error says what to type.
+// kUnavailable: nobody listens there, or the daemon does not accept connections. kPermissionDenied:
+// the listener belongs to somebody else; or the kernel does not say to whom (another network or
+// user namespace) and `has_secret`. The error says what to type.
 absl::StatusOr<UniqueFd> ConnectOnThisHost(const std::string& address, const DaemonUser& user,
                                            bool has_secret);
 

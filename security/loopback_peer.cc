@@ -83,8 +83,8 @@ LoopbackPeer Ask(const Question& question) {
   char bytes[8192];
   sockaddr_nl sender = {};
   socklen_t sender_size = sizeof(sender);
-  const ssize_t got = recvfrom(fd, bytes, sizeof(bytes), 0, reinterpret_cast<sockaddr*>(&sender),
-                               &sender_size);
+  const ssize_t got =
+      recvfrom(fd, bytes, sizeof(bytes), 0, reinterpret_cast<sockaddr*>(&sender), &sender_size);
   if (got <= 0 || sender.nl_pid != 0) return {};
   return ReadAnswer(bytes, static_cast<size_t>(got), question);
 }

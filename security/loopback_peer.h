@@ -29,8 +29,8 @@ struct LoopbackPeer {
 // port of the same address, each connected to another address of this host.
 LoopbackPeer FindLoopbackPeer(const PeerAddress& there, const PeerAddress& here);
 
-// The user, if it is known. nullopt also if `there` is not loopback, and if the user has no number in
-// this user namespace.
+// The user, if it is known. nullopt also if `there` is not loopback, and if the user has no number
+// in this user namespace.
 std::optional<uid_t> LoopbackPeerUser(const PeerAddress& there, const PeerAddress& here);
 
 // kUnknown for the number that the kernel gives users who have none in this user namespace.

@@ -16,7 +16,7 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kHashSize = 60;
-constexpr size_t kCostAt = 4;   // "$2y$10$": two digits
+constexpr size_t kCostAt = 4;  // "$2y$10$": two digits
 constexpr size_t kSaltAt = 7;
 constexpr int kHighestCost = 14;  // takes more than a second
 // bcrypt reads no further.

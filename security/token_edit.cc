@@ -16,17 +16,20 @@ namespace {
 using Entries = std::vector<TokenEntry>;
 
 std::string ListText(const std::vector<std::string>& values) {
-  return absl::StrCat("[", absl::StrJoin(values, ", ", [](std::string* out, const std::string& v) {
-                        absl::StrAppend(out, "\"", v, "\"");
-                      }), "]");
+  return absl::StrCat("[",
+                      absl::StrJoin(values, ", ",
+                                    [](std::string* out, const std::string& v) {
+                                      absl::StrAppend(out, "\"", v, "\"");
+                                    }),
+                      "]");
 }
 
 std::string EntryText(const TokenEntry& entry, size_t indent) {
   const std::string dash(indent, ' ');
   const std::string key(indent + 2, ' ');
-  std::string text = absl::StrCat(dash, "- name: \"", entry.name, "\"\n",          //
-                                  key, "role: ", std::string(RoleName(entry.role)), "\n",
-                                  key, "tenants: ", ListText(entry.tenants), "\n");
+  std::string text = absl::StrCat(dash, "- name: \"", entry.name, "\"\n",  //
+                                  key, "role: ", std::string(RoleName(entry.role)), "\n", key,
+                                  "tenants: ", ListText(entry.tenants), "\n");
   if (!entry.hosts.empty()) absl::StrAppend(&text, key, "hosts: ", ListText(entry.hosts), "\n");
   absl::StrAppend(&text, key, "expires: ", ExpiryText(entry.expires_s), "\n",  //
                   key, "sha256: \"", entry.sha256, "\"\n");
@@ -42,8 +45,8 @@ bool SameEntry(const TokenEntry& a, const TokenEntry& b) {
 // know.
 bool Says(absl::string_view text, const Entries& wanted) {
   const absl::StatusOr<Entries> entries = ParseTokens(text);
-  return entries.ok() && std::equal(entries->begin(), entries->end(), wanted.begin(),
-                                    wanted.end(), SameEntry);
+  return entries.ok() &&
+         std::equal(entries->begin(), entries->end(), wanted.begin(), wanted.end(), SameEntry);
 }
 
 // The lines with their line feeds.

@@ -14,9 +14,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/mutex.h"
+#include "base/watched_file.h"
 #include "security/identity.h"
 #include "security/token_list.h"
-#include "base/watched_file.h"
 
 namespace rollcall {
 
@@ -39,8 +39,8 @@ class TokenFile {
   absl::Status Use(const std::string& text);
   std::shared_ptr<const Entries> entries() const;
 
-  WatchedFile file_;            // of the thread that polls
-  absl::Status last_content_;   // of the newest content; likewise
+  WatchedFile file_;           // of the thread that polls
+  absl::Status last_content_;  // of the newest content; likewise
   mutable Mutex mutex_;
   std::shared_ptr<const Entries> entries_ ABSL_GUARDED_BY(mutex_);
 };

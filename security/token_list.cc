@@ -120,8 +120,8 @@ class EntryReader {
     if (key == "expires") return ReadExpiry(text);
     entry_.sha256 = absl::AsciiStrToLower(text);
     const bool hex = text.size() == 64 && std::all_of(text.begin(), text.end(), [](char byte) {
-      return absl::ascii_isxdigit(static_cast<unsigned char>(byte));
-    });
+                       return absl::ascii_isxdigit(static_cast<unsigned char>(byte));
+                     });
     return hex ? "" : "sha256 has 64 hex digits: the SHA-256 of the token, never the token itself";
   }
 
@@ -243,8 +243,12 @@ bool HasExpired(const TokenEntry& entry, int64_t now_s) {
 }
 
 Identity TokenIdentity(const TokenEntry& entry) {
-  return {absl::StrCat("token ", entry.name), {entry.role}, entry.hosts, entry.tenants,
-          entry.expires_s, absl::StrCat("token ", entry.sha256)};
+  return {absl::StrCat("token ", entry.name),
+          {entry.role},
+          entry.hosts,
+          entry.tenants,
+          entry.expires_s,
+          absl::StrCat("token ", entry.sha256)};
 }
 
 std::string ExpiryText(int64_t expires_s) {

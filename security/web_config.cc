@@ -32,9 +32,10 @@ absl::Status ReadClientAuth(const std::string& type, WebConfig* config) {
   if (type == "VerifyClientCertIfGiven") return absl::OkStatus();
   config->requires_client_certificate = true;
   if (type == "RequireAndVerifyClientCert") return absl::OkStatus();
-  return WrongConfig(absl::StrCat("client_auth_type: ", type,
-                            " is not supported; there are NoClientCert, VerifyClientCertIfGiven "
-                            "and RequireAndVerifyClientCert"));
+  return WrongConfig(
+      absl::StrCat("client_auth_type: ", type,
+                   " is not supported; there are NoClientCert, VerifyClientCertIfGiven "
+                   "and RequireAndVerifyClientCert"));
 }
 
 absl::Status ReadVersion(const std::string& version, WebConfig* config) {
@@ -57,9 +58,9 @@ absl::Status ReadUsers(const YAML::Node& users, WebConfig* config) {
 }
 
 // The headers that Prometheus allows here.
-constexpr std::array<const char*, 5> kHeaders = {
-    "Strict-Transport-Security", "Content-Security-Policy", "X-Frame-Options",
-    "X-Content-Type-Options", "X-XSS-Protection"};
+constexpr std::array<const char*, 5> kHeaders = {"Strict-Transport-Security",
+                                                 "Content-Security-Policy", "X-Frame-Options",
+                                                 "X-Content-Type-Options", "X-XSS-Protection"};
 
 absl::Status ReadHeaders(const YAML::Node& headers, WebConfig* config) {
   for (const auto& header : headers) {
@@ -67,7 +68,7 @@ absl::Status ReadHeaders(const YAML::Node& headers, WebConfig* config) {
     const auto value = header.second.as<std::string>();
     if (std::find(kHeaders.begin(), kHeaders.end(), name) == kHeaders.end()) {
       return WrongConfig(absl::StrCat("headers: ", name, " cannot be set; there are ",
-                                absl::StrJoin(kHeaders, ", ")));
+                                      absl::StrJoin(kHeaders, ", ")));
     }
     const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
     if (std::any_of(value.begin(), value.end(), is_control)) {
@@ -103,10 +104,8 @@ const std::vector<Key> kTlsKeys = {
        config->client_sans = value.as<std::vector<std::string>>();
        return absl::OkStatus();
      }},
-    {"min_version",
-     [](const YAML::Node& value, const std::string&, WebConfig* config) {
-       return ReadVersion(value.as<std::string>(), config);
-     }},
+    {"min_version", [](const YAML::Node& value, const std::string&,
+                       WebConfig* config) { return ReadVersion(value.as<std::string>(), config); }},
 };
 
 const std::vector<Key> kHttpKeys = {
@@ -131,10 +130,11 @@ absl::Status ReadSection(const std::string& section, const YAML::Node& node,
     if (key == keys.end()) {
       const auto format = [](std::string* out, const Key& known) { out->append(known.name); };
       return WrongConfig(absl::StrCat(section, ": the key ", name, " is not supported; there are ",
-                                absl::StrJoin(keys, ", ", format)));
+                                      absl::StrJoin(keys, ", ", format)));
     }
     const absl::Status status = key->read(entry.second, folder, config);
-    if (!status.ok()) return WrongConfig(absl::StrCat(section, ": ", std::string(status.message())));
+    if (!status.ok())
+      return WrongConfig(absl::StrCat(section, ": ", std::string(status.message())));
   }
   return absl::OkStatus();
 }
@@ -149,8 +149,9 @@ absl::Status CheckTls(const WebConfig& config) {
   }
   if (!config.asks_for_client_certificate &&
       !(config.client_ca_file.empty() && config.client_sans.empty())) {
-    return WrongConfig("tls_server_config: client_ca_file and client_allowed_sans need "
-                 "client_auth_type: RequireAndVerifyClientCert");
+    return WrongConfig(
+        "tls_server_config: client_ca_file and client_allowed_sans need "
+        "client_auth_type: RequireAndVerifyClientCert");
   }
   return absl::OkStatus();
 }
@@ -169,8 +170,10 @@ absl::Status Read(const YAML::Node& root, const std::string& folder, WebConfig* 
     } else if (name == "basic_auth_users") {
       status = ReadUsers(entry.second, config);
     } else {
-      status = WrongConfig(absl::StrCat("the key ", name, " is not supported; there are "
-                                  "tls_server_config, basic_auth_users and http_server_config"));
+      status =
+          WrongConfig(absl::StrCat("the key ", name,
+                                   " is not supported; there are "
+                                   "tls_server_config, basic_auth_users and http_server_config"));
     }
     if (!status.ok()) return status;
   }

@@ -20,7 +20,7 @@ struct WebConfig {
   bool asks_for_client_certificate = false;
   std::vector<std::string> client_sans;
   bool needs_tls13 = false;
-  std::map<std::string, std::string> users;  // bcrypt hashes by name
+  std::map<std::string, std::string> users;                  // bcrypt hashes by name
   std::vector<std::pair<std::string, std::string>> headers;  // of every response
 };
 

@@ -12,9 +12,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
-#include "security/passwords.h"
-#include "security/certificates/tls_context.h"
 #include "base/watched_file.h"
+#include "security/certificates/tls_context.h"
+#include "security/passwords.h"
 #include "security/web_config.h"
 
 namespace rollcall {

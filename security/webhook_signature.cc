@@ -29,8 +29,7 @@ std::string WebhookSignature(const std::string& key, const std::string& id, int6
   HMAC(EVP_sha256(), bytes.data(), static_cast<int>(bytes.size()),
        reinterpret_cast<const unsigned char*>(signed_text.data()), signed_text.size(), digest,
        &size);
-  return absl::StrCat(
-      "v1,", absl::Base64Escape({reinterpret_cast<const char*>(digest), size}));
+  return absl::StrCat("v1,", absl::Base64Escape({reinterpret_cast<const char*>(digest), size}));
 }
 
 }  // namespace rollcall

@@ -28,11 +28,16 @@ constexpr char kJournalSocket[] = "/run/systemd/journal/socket";
 // Of syslog(3).
 int Priority(spdlog::level::level_enum level) {
   switch (level) {
-    case spdlog::level::critical: return 2;
-    case spdlog::level::err: return 3;
-    case spdlog::level::warn: return 4;
-    case spdlog::level::info: return 6;
-    default: return 7;
+    case spdlog::level::critical:
+      return 2;
+    case spdlog::level::err:
+      return 3;
+    case spdlog::level::warn:
+      return 4;
+    case spdlog::level::info:
+      return 6;
+    default:
+      return 7;
   }
 }
 
@@ -62,9 +67,8 @@ class JournalSink : public spdlog::sinks::base_sink<std::mutex> {
   // Waits for no journal: a full queue must not stop the thread that logs.
   void sink_it_(const spdlog::details::log_msg& line) override {
     const std::string entry = JournalEntry(line);
-    const ssize_t sent =
-        sendto(fd_.get(), entry.data(), entry.size(), MSG_NOSIGNAL | MSG_DONTWAIT,
-               reinterpret_cast<const sockaddr*>(&address_), sizeof(address_));
+    const ssize_t sent = sendto(fd_.get(), entry.data(), entry.size(), MSG_NOSIGNAL | MSG_DONTWAIT,
+                                reinterpret_cast<const sockaddr*>(&address_), sizeof(address_));
     if (sent < 0) otherwise_->log(line);
   }
   void flush_() override { otherwise_->flush(); }

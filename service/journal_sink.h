@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The log of a service. Under systemd it goes to the journal by the journal's own protocol, with
-// priority and fields (base/log/log_fields.h): `journalctl ROLLCALL_JOB=NAME` finds a job's lines. The
-// protocol is documented as stable and free to implement. Elsewhere, and while the journal takes
-// nothing, the log goes to stderr.
+// priority and fields (base/log/log_fields.h): `journalctl ROLLCALL_JOB=NAME` finds a job's lines.
+// The protocol is documented as stable and free to implement. Elsewhere, and while the journal
+// takes nothing, the log goes to stderr.
 #pragma once
-
-#include <memory>
-#include <string>
 
 #include <spdlog/common.h>
 #include <spdlog/details/log_msg.h>
+
+#include <memory>
+#include <string>
 
 namespace rollcall {
 

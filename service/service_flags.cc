@@ -105,9 +105,8 @@ absl::Status ReadFile(CLI::App* app, const ServiceFlags& flags) {
   const absl::StatusOr<std::string> text = ReadSettingsText(file);
   if (text.ok()) return ApplySettings(*text, file, app);
   return absl::Status(text.status().code(),
-                      absl::StrCat(text.status().message(),
-                                   "\n  to start without it:  ", app->get_name(),
-                                   " --config=none"));
+                      absl::StrCat(text.status().message(), "\n  to start without it:  ",
+                                   app->get_name(), " --config=none"));
 }
 
 // "# " and at most kLineLength characters a line.
@@ -125,9 +124,9 @@ void AddComment(const std::string& text, std::string* out) {
 
 // A value as YAML takes it for a word.
 std::string Quoted(const std::string& value) {
-  const bool is_plain =
-      !value.empty() && value.find_first_of("#\"'{}[]&*!|>%@` ") == std::string::npos &&
-      !absl::StrContains(value, ": ");
+  const bool is_plain = !value.empty() &&
+                        value.find_first_of("#\"'{}[]&*!|>%@` ") == std::string::npos &&
+                        !absl::StrContains(value, ": ");
   return is_plain ? value : absl::StrCat("\"", value, "\"");
 }
 

@@ -17,9 +17,9 @@ class App;
 namespace rollcall {
 
 struct ServiceFlags {
-  std::string config;            // a file, "none", or "": `default_config` if it exists
-  bool check_config = false;     // say whether the flags are usable, and end
-  std::string default_config;    // set by AddServiceFlags()
+  std::string config;          // a file, "none", or "": `default_config` if it exists
+  bool check_config = false;   // say whether the flags are usable, and end
+  std::string default_config;  // set by AddServiceFlags()
 };
 
 // Exit code of a program whose settings are wrong: to start it again does not help.

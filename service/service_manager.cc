@@ -26,9 +26,7 @@ std::string Take(const char* name) {
   return text;
 }
 
-std::string OneLine(const std::string& text) {
-  return absl::StrReplaceAll(text, {{"\n", " "}});
-}
+std::string OneLine(const std::string& text) { return absl::StrReplaceAll(text, {{"\n", " "}}); }
 
 }  // namespace
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tells systemd how the service is: started, reloading, stopping, alive. The protocol is one
-// datagram to the socket in NOTIFY_SOCKET, and documented as stable and free to implement (sd_notify(3)).
-// Debian's libsystemd has no archive, which the static programs would need.
+// datagram to the socket in NOTIFY_SOCKET, and documented as stable and free to implement
+// (sd_notify(3)). Debian's libsystemd has no archive, which the static programs would need.
 //
 // Without NOTIFY_SOCKET nothing is sent. One thread calls it.
 #pragma once

@@ -55,7 +55,8 @@ struct CollectedProcess {
   std::string evidence_sent;
   std::map<uint32_t, CollectedComm> comms;
 
-  std::optional<uint64_t> turn;  // by CollectorOptions::takes in the last tick; nullopt: not asked so far
+  // by CollectorOptions::takes in the last tick; nullopt: not asked so far
+  std::optional<uint64_t> turn;
 
   bool ended = false;
   int64_t ended_ns = 0;

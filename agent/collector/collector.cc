@@ -253,9 +253,9 @@ bool Collector::MustListDirectory(int64_t now_ns) {
   if (folder_watch_ == nullptr) return true;
   const FolderWatch::News news = folder_watch_->Take();
   if (news == FolderWatch::News::kGone) folder_watch_ = nullptr;
-  const bool retries = std::any_of(
-      unreadable_.begin(), unreadable_.end(),
-      [now_ns](const auto& entry) { return entry.second.again_ns <= now_ns; });
+  const bool retries =
+      std::any_of(unreadable_.begin(), unreadable_.end(),
+                  [now_ns](const auto& entry) { return entry.second.again_ns <= now_ns; });
   return news != FolderWatch::News::kNone || retries || now_ns - listed_ns_ >= kListEvery;
 }
 
@@ -310,8 +310,8 @@ bool Collector::IsNew(const std::string& name, int64_t now_ns) const {
 bool Collector::IsDeleted(const std::string& name,
                           const std::shared_ptr<SegmentReader>& reader) const {
   if (!options_.live || !reader->MayBlock()) return reader->Deleted();
-  return threads_
-      ->Get<bool>(FileKey(name), [reader] { return reader->Deleted(); }, kFileTimeout)
+  return threads_->Get<bool>(
+                     FileKey(name), [reader] { return reader->Deleted(); }, kFileTimeout)
       .value_or(false);
 }
 
@@ -320,8 +320,7 @@ void Collector::AddWarning(const std::string& warning) {
   if (reported_warnings_.insert(warning).second) warnings_.push_back(warning);
 }
 
-void Collector::RetryOrGiveUp(const std::string& name, int64_t now_ns,
-                              const absl::Status& why) {
+void Collector::RetryOrGiveUp(const std::string& name, int64_t now_ns, const absl::Status& why) {
   OpenAttempt& tried = unreadable_.emplace(name, OpenAttempt{now_ns, now_ns}).first->second;
   if (options_.live && now_ns - tried.first_ns < kGiveUpAfter) return;
   if (options_.live && absl::IsUnavailable(why)) {
@@ -353,8 +352,8 @@ void Collector::LeaveOut(const std::string& name, int64_t now_ns) {
 
 size_t Collector::CountLeftOut() const {
   return host_left_out_.size() + static_cast<size_t>(std::count_if(
-                              unreadable_.begin(), unreadable_.end(),
-                              [](const auto& entry) { return entry.second.is_left_out; }));
+                                     unreadable_.begin(), unreadable_.end(),
+                                     [](const auto& entry) { return entry.second.is_left_out; }));
 }
 
 void Collector::OpenSegment(const std::string& name, int64_t now_ns) {
@@ -441,9 +440,9 @@ void Collector::AddHostSegments(const ScanResult& scan, int64_t now_ns) {
     if (segment.reader == nullptr) continue;
     const ProcessId id = segment.mapper.process;
     const auto known = processes_.find(id);
-    const bool has_it = known != processes_.end() && known->second->reader != nullptr &&
-                        known->second->reader->IsFile(segment.reader->device(),
-                                                      segment.reader->inode());
+    const bool has_it =
+        known != processes_.end() && known->second->reader != nullptr &&
+        known->second->reader->IsFile(segment.reader->device(), segment.reader->inode());
     if (has_it) continue;
     const std::vector<SegmentMapper> one = {segment.mapper};
     const SegmentOwner owner = FindOwner(segment.claim, &one, PidLookup(), own_namespace_);
@@ -469,10 +468,9 @@ void Collector::ReadLaunch(int64_t now_ns, CollectedProcess* process) const {
     return ReadLaunchFacts(proc_root, pid, HostName());
   };
   // The driver's files may be slow, so this read has a key of its own.
-  const auto facts = threads_
-                         ->Get<std::optional<LaunchFacts>>(absl::StrCat("launch of ", pid), read,
-                                                           kFileTimeout)
-                         .value_or(std::nullopt);
+  const auto facts =
+      threads_->Get<std::optional<LaunchFacts>>(absl::StrCat("launch of ", pid), read, kFileTimeout)
+          .value_or(std::nullopt);
   process->identity.set_started_ns(BeganAtSteadyNs(process->id.start_time));
   if (facts.has_value()) {
     SetLaunch(*facts, &process->identity);
@@ -491,8 +489,8 @@ bool Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
   const auto known = processes_.find(id);
   if (known != processes_.end() && !file.empty()) {
     CollectedProcess& process = *known->second;
-    const bool same = process.reader != nullptr &&
-                      process.reader->IsFile(reader->device(), reader->inode());
+    const bool same =
+        process.reader != nullptr && process.reader->IsFile(reader->device(), reader->inode());
     if (same) process.file = file;
     // The process was reported without a segment and ended before its segment was found.
     const bool is_first = process.reader == nullptr && owner.kind == SegmentOwner::kEnded &&

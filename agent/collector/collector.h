@@ -50,12 +50,13 @@ struct CollectorOptions {
   // processes that a `rollcall run` serves.
   bool whole_host = false;
   int64_t keep_ended_ns = 0;  // age at which segments of ended processes are deleted; 0: never
-  std::string tenant;      // of processes that name none; "": the daemon decides
-  std::string stacks_off;  // what has switched off the stacks of all processes; "": nothing
+  std::string tenant;         // of processes that name none; "": the daemon decides
+  std::string stacks_off;     // what has switched off the stacks of all processes; "": nothing
   std::shared_ptr<const Redactor> redactor = DefaultRedactor();  // for all that is reported
   int64_t scan_wait_ns = 5'000'000;  // longest time that a tick waits for a scan of the processes
-  // Not 0: the ticks have the processes of this job, asked for each process and tick; "": the process names
-  // none. When the number for a process changes, the tick is whole. Empty: they have all.
+  // Not 0: the ticks have the processes of this job, asked for each process and tick; "": the
+  // process names none. When the number for a process changes, the tick is whole. Empty: they have
+  // all.
   std::function<uint64_t(const std::string& tenant, const std::string& job)> takes;
   // Of processes that the collector knows at a time. It leaves out and counts the segments beyond
   // these limits, and takes them when there is room.
@@ -68,9 +69,9 @@ class Collector {
   explicit Collector(CollectorOptions options);
   ~Collector();
 
-  // Returns all changes since the last call, or the complete state if `whole` or CollectorOptions::takes
-  // asks for it; the tick says which. `now_ns` and all times in the tick are on the steady clock
-  // (base/steady_clock.h); offline, on the wall clock.
+  // Returns all changes since the last call, or the complete state if `whole` or
+  // CollectorOptions::takes asks for it; the tick says which. `now_ns` and all times in the tick
+  // are on the steady clock (base/steady_clock.h); offline, on the wall clock.
   v1::Tick Collect(int64_t now_ns, bool whole);
   // The same, into an empty tick.
   void Collect(int64_t now_ns, bool whole, v1::Tick* tick);
@@ -84,8 +85,8 @@ class Collector {
   // Returns the warnings since the last call: unreadable files and omitted parts.
   std::vector<std::string> TakeWarnings();
 
-  // Whether a part of what there is to report was not in the last tick, because a read took too long
-  // or the owner of a new segment is not known yet. The next tick may have it.
+  // Whether a part of what there is to report was not in the last tick, because a read took too
+  // long or the owner of a new segment is not known yet. The next tick may have it.
   bool IsBehind() const;
 
   bool seen_communicators() const { return seen_communicators_; }
@@ -101,7 +102,7 @@ class Collector {
  private:
   struct OpenAttempt {
     int64_t first_ns = 0;
-    int64_t again_ns = 0;  // time of the next attempt; INT64_MAX: no more attempts
+    int64_t again_ns = 0;      // time of the next attempt; INT64_MAX: no more attempts
     bool is_left_out = false;  // there was no room
   };
 
@@ -166,7 +167,7 @@ class Collector {
   std::map<std::string, OpenAttempt> unreadable_;  // file name -> attempts to open it
   // Those of the newest scan without room, and the time of the next attempt to take their segments.
   std::map<ProcessId, int64_t> host_left_out_;
-  uint64_t used_scan_ = 0;                         // number of the newest scan that was used
+  uint64_t used_scan_ = 0;  // number of the newest scan that was used
   std::vector<std::string> warnings_;
   int64_t directory_stuck_since_ns_ = 0;     // 0: the last listing came back in time
   std::set<std::string> reported_warnings_;  // a fault recurs with every tick: report it once

@@ -7,10 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/collector/collector.h"
+#include "agent/collector/redact_update.h"
 #include "agent/processes/living_threads.h"
 #include "agent/processes/proc_stat.h"
 #include "agent/processes/process_namespaces.h"
-#include "agent/collector/redact_update.h"
 #include "base/durations.h"
 
 namespace rollcall {
@@ -243,8 +243,8 @@ void Collector::ReadProc(int64_t now_ns, CollectedProcess* process) const {
   process->cpu_ticks = stat.cpu_ticks;
   process->resident_bytes = stat.resident_bytes;
   process->proc_read_ns = now_ns;
-  // A program that takes stacks, like this agent, holds a thread for a moment. A stop says something
-  // of the process only if it lasts.
+  // A program that takes stacks, like this agent, holds a thread for a moment. A stop says
+  // something of the process only if it lasts.
   const bool is_stop = stat.state == kAtStop && !reading->own_stop;
   const bool lasts = std::exchange(process->was_at_stop, is_stop);
   if (stat.state == kAtStop && !(is_stop && lasts)) return;

@@ -19,8 +19,8 @@ struct CommHistory {
   uint64_t finished = 0;                             // by the markers, as of the last tick
   int64_t finished_changed_ns = 0;                   // time of the first tick with this value
   uint64_t p2p_finished = 0;
-  int64_t p2p_open_since_ns = 0;                     // first tick with an unfinished one; 0: none
-  uint64_t checkpoint_sent = 0;                      // position of the newest checkpoint sent
+  int64_t p2p_open_since_ns = 0;  // first tick with an unfinished one; 0: none
+  uint64_t checkpoint_sent = 0;   // position of the newest checkpoint sent
 };
 
 // Waits of the process's threads that concern one communicator. Times: 0: no such wait.
@@ -42,8 +42,8 @@ void FillProgress(const CommSnapshot& comm, const HostWaits& waits, int64_t now_
 // Raises the start of every wait in `update` to at least `from_ns`.
 void ApplyWaitFloor(int64_t from_ns, v1::CommUpdate* update);
 
-// Sets the columns of `batch` from the newest `most` records of `comm`, up to the first gap in their
-// indices.
+// Sets the columns of `batch` from the newest `most` records of `comm`, up to the first gap in
+// their indices.
 void FillRecords(const CommSnapshot& comm, size_t most, v1::RecordBatch* batch);
 
 }  // namespace rollcall

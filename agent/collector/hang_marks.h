@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a system that watches this host's health has been told of hangs, and what it must be told next.
-// Each daemon says all that it blames this host for; the system wants to hear of each change.
+// What a system that watches this host's health has been told of hangs, and what it must be told
+// next. Each daemon says all that it blames this host for; the system wants to hear of each change.
 //
-// A hang that no daemon names any longer stays for a minute: a daemon that restarts, or hands a job to
-// another one, names none for a while.
+// A hang that no daemon names any longer stays for a minute: a daemon that restarts, or hands a job
+// to another one, names none for a while.
 //
 // Pure: the caller gives the time and reports what came of each step. Not thread-safe.
 #pragma once
@@ -38,8 +38,8 @@ class HangMarks {
   void Set(const void* source, const v1::HostHangs& hangs, int64_t now_ns);
   void Drop(const void* source);  // the stream is over
 
-  // The step that is due; nullopt: none now. Call it every second, and Done() after each step: the system may have
-  // taken it even if the answer was lost, so until Done() it counts as taken.
+  // The step that is due; nullopt: none now. Call it every second, and Done() after each step: the
+  // system may have taken it even if the answer was lost, so until Done() it counts as taken.
   std::optional<Step> Next(int64_t now_ns);
   void Done(const Step& step, bool is_taken, int64_t now_ns);
 
@@ -56,10 +56,10 @@ class HangMarks {
   std::optional<Step> NextRaise(int64_t now_ns);
 
   std::map<const void*, v1::HostHangs> sources_;
-  std::map<std::string, Mark> marks_;     // by incident
-  std::map<std::string, Hang> wanted_;    // by incident, of all sources
-  std::optional<int64_t> first_ns_;       // when a daemon said something first
-  bool has_swept_ = false;                // what an earlier run has said is cleared
+  std::map<std::string, Mark> marks_;   // by incident
+  std::map<std::string, Hang> wanted_;  // by incident, of all sources
+  std::optional<int64_t> first_ns_;     // when a daemon said something first
+  bool has_swept_ = false;              // what an earlier run has said is cleared
   int64_t sweep_not_before_ns_ = 0;
 };
 

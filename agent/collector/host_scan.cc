@@ -73,8 +73,8 @@ UniqueFd OpenMapped(const std::string& proc_root, pid_t pid, const ProcMap& map)
     UniqueFd fd(open(path.c_str(), flags));
     return fd.valid() && IsMapped(fd.get(), map) ? std::move(fd) : UniqueFd();
   };
-  UniqueFd fd = open_if_same(absl::StrCat(ProcPath(proc_root, pid, "root"), map.path),
-                             kFlags | O_NOFOLLOW);
+  UniqueFd fd =
+      open_if_same(absl::StrCat(ProcPath(proc_root, pid, "root"), map.path), kFlags | O_NOFOLLOW);
   const int error = errno;
   if (fd.valid()) return fd;
   const std::string mapping = absl::StrFormat("map_files/%x-%x", map.start, map.end);
@@ -90,8 +90,9 @@ void OpenSegment(const std::string& proc_root, pid_t pid,
   const ProcMap& map = *view->segment;
   UniqueFd fd = OpenMapped(proc_root, pid, map);
   if (!fd.valid()) {
-    view->error = absl::StrCat("process ", pid, ": its segment ", map.path, " cannot be opened: ",
-                               map.deleted ? "it was deleted" : strerror(errno));
+    view->error =
+        absl::StrCat("process ", pid, ": its segment ", map.path,
+                     " cannot be opened: ", map.deleted ? "it was deleted" : strerror(errno));
     return;
   }
   auto reader = SegmentReader::FromDescriptor(map.path, std::move(fd));
@@ -113,8 +114,8 @@ void FindRunFolder(const ScanOptions& options, pid_t pid, const std::string& fol
   if (ServedByRun(path)) view->run_folder = path;
 }
 
-void ReadMaps(const ScanOptions& options, pid_t pid,
-              const std::shared_ptr<SpareThreads>& threads, ProcessView* view) {
+void ReadMaps(const ScanOptions& options, pid_t pid, const std::shared_ptr<SpareThreads>& threads,
+              ProcessView* view) {
   const auto text = ReadProcFile(ProcPath(options.proc_root, pid, "maps"), kMaxMapsBytes);
   if (!text.ok()) return;
   for (ProcMap& map : ParseProcMaps(*text)) {
@@ -174,8 +175,8 @@ void ReadStats(const std::string& proc_root, Stats* stats) {
 std::vector<SegmentMapper> ScanResult::FindMappers(uint64_t device, uint64_t inode) const {
   std::vector<SegmentMapper> mappers;
   for (const MappedSegment& segment : segments) {
-    const bool same_file = segment.reader != nullptr ? segment.reader->IsFile(device, inode)
-                                                     : segment.inode == inode;
+    const bool same_file =
+        segment.reader != nullptr ? segment.reader->IsFile(device, inode) : segment.inode == inode;
     if (same_file) mappers.push_back(segment.mapper);
   }
   return mappers;
@@ -198,12 +199,12 @@ class HostScan::Scanner {
  private:
   struct KnownProcess {
     ProcStat stat;
-    uint64_t inode = 0;        // of its folder in /proc
-    uint64_t first_in = 0;     // number of the first scan that found it
-    bool served = false;       // may be a process of a job
-    bool was_read = false;     // the view is of this program
+    uint64_t inode = 0;     // of its folder in /proc
+    uint64_t first_in = 0;  // number of the first scan that found it
+    bool served = false;    // may be a process of a job
+    bool was_read = false;  // the view is of this program
     bool with_maps = false;
-    uint64_t maps_bytes = 0;   // its virtual memory at the last read of its maps
+    uint64_t maps_bytes = 0;  // its virtual memory at the last read of its maps
     bool stuck = false;
     bool failed_before = false;  // the last scan could not open its segment
     ProcessView view;
@@ -291,8 +292,8 @@ void HostScan::Scanner::Read(const ProcStat& stat, KnownProcess* known) {
   known->was_read = true;
   known->with_maps = with_maps;
   known->maps_bytes = stat.virtual_bytes;
-  known->stuck = !threads_->Run(absl::StrCat("memory of ", stat.pid), read,
-                                options_.read_timeout_ns);
+  known->stuck =
+      !threads_->Run(absl::StrCat("memory of ", stat.pid), read, options_.read_timeout_ns);
   if (!known->stuck) known->view = *view;
 }
 

@@ -27,9 +27,9 @@ namespace rollcall {
 
 struct ScanOptions {
   std::string proc_root = "/proc";
-  uid_t uid = 0;                    // scan processes of this user, unless whole_host
-  bool whole_host = false;          // scan all users; open their segments
-  std::string discover_directory;   // the ROLLCALL_DIR of processes without a segment; "" for any
+  uid_t uid = 0;                   // scan processes of this user, unless whole_host
+  bool whole_host = false;         // scan all users; open their segments
+  std::string discover_directory;  // the ROLLCALL_DIR of processes without a segment; "" for any
   int64_t read_timeout_ns = 300'000'000;  // for one process
 };
 

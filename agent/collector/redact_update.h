@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hides secrets in the texts that an agent sends. The library and the agent record names and lines of
-// stacks, never values, so only texts that a program or its user wrote can contain a secret.
+// Hides secrets in the texts that an agent sends. The library and the agent record names and lines
+// of stacks, never values, so only texts that a program or its user wrote can contain a secret.
 #pragma once
 
 #include "rollcall/v1/agent.pb.h"

@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/monotonic_clock.h"
 #include "agent/processes/pidfd.h"
+#include "base/monotonic_clock.h"
 
 namespace rollcall {
 namespace {

@@ -10,13 +10,13 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
-#include "base/backoff.h"
-#include "base/monotonic_clock.h"
-#include "agent/processes/this_host.h"
 #include "agent/link/short_columns.h"
 #include "agent/link/tick_pieces.h"
+#include "agent/processes/this_host.h"
+#include "base/backoff.h"
 #include "base/clean_text.h"
 #include "base/durations.h"
+#include "base/monotonic_clock.h"
 #include "base/steady_clock.h"
 #include "rollcall/v1/agent.grpc.pb.h"
 
@@ -34,10 +34,10 @@ constexpr int64_t kTrustChecksApart = 10'000'000'000;
 constexpr size_t kMessageBytes = 1 << 20;
 // A tick takes milliseconds; on a host that swaps, seconds.
 constexpr int64_t kDeadAfterNs = 30'000'000'000;
-constexpr std::chrono::seconds kStopTimeout{3};  // for the last ticks
+constexpr std::chrono::seconds kStopTimeout{3};      // for the last ticks
 constexpr int64_t kCatchUpWithin = 3 * kSecond / 2;  // in the last ticks
 constexpr std::chrono::milliseconds kCatchUpPause{5};
-constexpr size_t kMostHostFactsRequests = 4;     // that wait
+constexpr size_t kMostHostFactsRequests = 4;  // that wait
 
 StackServiceOptions ServiceOptionsFrom(const AgentOptions& options) {
   StackServiceOptions service;
@@ -286,7 +286,7 @@ void Agent::RunUplink() {
   hello.mutable_hello()->set_tick_ns(options_.tick_ns);
   hello.mutable_hello()->set_follows_owners(options_.watcher != nullptr);
   hello.mutable_hello()->set_wants_host_hangs(options_.host_hangs != nullptr);
-  int failures = 0;  // in a row
+  int failures = 0;                                                     // in a row
   enum class Said { kNothing, kAway, kRefused } said = Said::kNothing;  // in the last warning
   while (true) {
     grpc::Status failure;
@@ -310,8 +310,11 @@ void Agent::RunUplink() {
     if (stopping()) break;
     if (must_connect_anew) continue;
     if (options_.watcher != nullptr) options_.watcher->Broken();
-    // A daemon ends the stream when a job goes to another daemon. If it is away, the next try says so.
-    const Said now = IsRefusal(failure) ? Said::kRefused : has_worked ? Said::kNothing : Said::kAway;
+    // A daemon ends the stream when a job goes to another daemon. If it is away, the next try says
+    // so.
+    const Said now = IsRefusal(failure) ? Said::kRefused
+                     : has_worked       ? Said::kNothing
+                                        : Said::kAway;
     if (now != Said::kNothing && now != said) WarnOfFailure(failure);
     said = now;
     ++dropped_ticks_;
@@ -324,16 +327,15 @@ void Agent::RunUplink() {
 }
 
 void Agent::WarnOfFailure(const grpc::Status& failure) const {
-  const std::string reason =
-      options_.explain ? options_.explain(failure) : failure.error_message();
+  const std::string reason = options_.explain ? options_.explain(failure) : failure.error_message();
   spdlog::warn("{}{}{}",
                IsRefusal(failure) ? "the daemon refuses this agent; retrying until it admits it"
                                   : "cannot reach the daemon; retrying until it answers",
                reason.empty() ? "" : ": ", CleanText(reason));
 }
 
-// A daemon to which a whole fleet connects at once welcomes some agents at a time. False: the stream
-// is broken.
+// A daemon to which a whole fleet connects at once welcomes some agents at a time. False: the
+// stream is broken.
 bool Agent::AwaitWelcome(const Link& link) {
   const MutexLock lock(mutex_);
   while (!link.welcomed() && !link.broken() && !stopping_) changed_.Wait(mutex_);
@@ -395,14 +397,14 @@ void Agent::CloseLink() {
   changed_.NotifyAll();
 }
 
-// Sends answers until the next tick is due or the stream is broken. Sends at least one answer if one is
-// ready.
+// Sends answers until the next tick is due or the stream is broken. Sends at least one answer if
+// one is ready.
 void Agent::SendAnswersUntil(int64_t until_ns, Link* link) {
   do {
     std::optional<v1::AgentMessage> answer;
     {
-      const auto deadline = std::chrono::steady_clock::now() +
-                            std::chrono::nanoseconds(until_ns - MonotonicNs());
+      const auto deadline =
+          std::chrono::steady_clock::now() + std::chrono::nanoseconds(until_ns - MonotonicNs());
       const MutexLock lock(mutex_);
       while (!stopping_ && !tick_soon_ && !link->broken() && !answer_.has_value() &&
              changed_.WaitUntil(mutex_, deadline)) {
@@ -502,8 +504,8 @@ void Agent::TakeInHostHangs(const v1::HostHangs& hangs) {
   host_hangs_ = hangs;
 }
 
-// A hang counts only while this agent reports one of its culprits itself: else an agent that may speak for every
-// host could have this one marked.
+// A hang counts only while this agent reports one of its culprits itself: else an agent that may
+// speak for every host could have this one marked.
 void Agent::PassOnHostHangs() {
   if (options_.host_hangs == nullptr || MonotonicNs() - passed_on_ns_ < kSecond) return;
   passed_on_ns_ = MonotonicNs();

@@ -25,8 +25,8 @@
 #include "agent/link/host_hangs_sink.h"
 #include "agent/link/stack_queue.h"
 #include "agent/link/stack_service.h"
-#include "agent/stacks/quit_answers.h"
 #include "agent/link/wait_floor.h"
+#include "agent/stacks/quit_answers.h"
 #include "base/mutex.h"
 #include "base/worker.h"
 
@@ -34,7 +34,7 @@ namespace grpc {
 class ChannelInterface;
 class ClientContext;
 class Status;
-}
+}  // namespace grpc
 
 namespace rollcall {
 
@@ -55,7 +55,7 @@ class StreamWatcher {
 
 struct AgentOptions {
   CollectorOptions collector;
-  std::string host;  // name of this host in verdicts; "": the system's host name
+  std::string host;               // name of this host in verdicts; "": the system's host name
   int64_t tick_ns = 100'000'000;  // from one tick to the next, unless the daemon asks for fewer
   // Says why a stream failed, for the log; may take seconds. Empty: the stream's own message.
   std::function<std::string(const grpc::Status&)> explain;
@@ -63,20 +63,20 @@ struct AgentOptions {
   std::function<bool(const grpc::ClientContext&)> still_trusts;
   // Processes whose stacks the agent takes for the daemon; 0: no limit.
   int64_t max_stacks_per_minute = 600;
-  bool stacks_on = true;  // false: the agent takes no stacks at all
+  bool stacks_on = true;     // false: the agent takes no stacks at all
   bool answers_quit = true;  // SIGQUIT of the processes; false: another agent of this process does
   HostFactsOptions host_facts;
-  // Of several agents in one process: what they share. nullptr: the agent is alone, and has one daemon
-  // for all jobs.
+  // Of several agents in one process: what they share. nullptr: the agent is alone, and has one
+  // daemon for all jobs.
   std::shared_ptr<StackAllowance> stack_allowance;
   std::shared_ptr<StreamWatcher> watcher;
   // Learns which hangs the daemon blames this host for. nullptr: the daemon is not asked.
   std::shared_ptr<HostHangsSink> host_hangs;
 };
 
-// The channel for the next try to reach the daemon. A channel of the last try would be late: gRPC looks
-// after a channel that nobody uses every five seconds only, and waits by the wall clock, which can be
-// set back.
+// The channel for the next try to reach the daemon. A channel of the last try would be late: gRPC
+// looks after a channel that nobody uses every five seconds only, and waits by the wall clock,
+// which can be set back.
 using ChannelSource = std::function<std::shared_ptr<grpc::ChannelInterface>()>;
 
 class Agent {
@@ -141,7 +141,7 @@ class Agent {
   bool uplink_runs_ ABSL_GUARDED_BY(mutex_) = false;
   bool tick_soon_ ABSL_GUARDED_BY(mutex_) = false;
   bool cut_off_ ABSL_GUARDED_BY(mutex_) = false;  // streams must not block any longer
-  uint64_t stream_ ABSL_GUARDED_BY(mutex_) = 0;  // number of the newest stream
+  uint64_t stream_ ABSL_GUARDED_BY(mutex_) = 0;   // number of the newest stream
   std::shared_ptr<grpc::ClientContext> context_ ABSL_GUARDED_BY(mutex_);  // of the newest stream
   StackQueue stack_requests_ ABSL_GUARDED_BY(mutex_);
   // As the daemon of the newest stream said last.
@@ -150,9 +150,9 @@ class Agent {
 
   std::atomic<int64_t> collects_since_ns_{0};  // 0: it does not collect now
   std::atomic<bool> is_connected_{false};      // the daemon has welcomed the newest stream
-  std::atomic<int64_t> tick_ns_{0};  // from one tick to the next, as the daemon wants it
+  std::atomic<int64_t> tick_ns_{0};            // from one tick to the next, as the daemon wants it
   PauseWatch pauses_;
-  StackService stack_service_;  // Take(): used by the stacks thread only
+  StackService stack_service_;           // Take(): used by the stacks thread only
   HostFactsService host_facts_service_;  // Take(): used by the host-facts thread only
 
   QuitAnswers quit_answers_;

@@ -5,9 +5,9 @@
 // The agent writes the file under a temporary name, locks it, and renames it. So a reader always
 // sees a complete file with its lock held.
 //
-// The file has three lines: the daemons' addresses as given to the agent, with commas between them; the scope of the agent,
-// "host" (all processes of the host) or "user" (the processes of one user); and the name under which
-// the agent reports this host, which an older agent leaves out.
+// The file has three lines: the daemons' addresses as given to the agent, with commas between them;
+// the scope of the agent, "host" (all processes of the host) or "user" (the processes of one user);
+// and the name under which the agent reports this host, which an older agent leaves out.
 #pragma once
 
 #include <sys/types.h>
@@ -52,8 +52,8 @@ struct HostAgent {
 };
 
 // Returns the first of `directories` with a running agent that serves this user's processes and
-// reports to that daemon, or to one of those if `daemon_address` names several. Trusts only files that belong to root, to this user, or to the only user
-// with write permission for the directory.
+// reports to that daemon, or to one of those if `daemon_address` names several. Trusts only files
+// that belong to root, to this user, or to the only user with write permission for the directory.
 std::optional<HostAgent> FindHostAgent(const std::string& daemon_address,
                                        const std::vector<std::string>& directories);
 

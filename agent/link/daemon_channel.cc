@@ -10,11 +10,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/link/daemon_names.h"
+#include "base/server_address.h"
 #include "proto/message_limit.h"
+#include "security/certificates/system_authorities.h"
 #include "security/connection_probe.h"
 #include "security/grpc/credentials.h"
-#include "base/server_address.h"
-#include "security/certificates/system_authorities.h"
 
 namespace rollcall {
 namespace {
@@ -56,8 +56,8 @@ absl::Status CheckFlags(const DaemonAddress& daemon) {
   if (daemon.tls_cert.empty() != daemon.tls_key.empty()) {
     return absl::InvalidArgumentError("--tls-cert and --tls-key belong together: give both");
   }
-  if (daemon.tls_ca.empty() && (!daemon.tls_cert.empty() || !daemon.tls_crl.empty() ||
-                                !daemon.tls_server_name.empty())) {
+  if (daemon.tls_ca.empty() &&
+      (!daemon.tls_cert.empty() || !daemon.tls_crl.empty() || !daemon.tls_server_name.empty())) {
     return absl::InvalidArgumentError(
         "TLS needs --tls-ca=FILE, the certificate of the authority that signed the daemon's");
   }
@@ -105,9 +105,7 @@ void AddDaemonSecurityFlags(CLI::App* app, DaemonAddress* daemon) {
 }
 
 DaemonChannels::DaemonChannels(DaemonAddress daemon, std::shared_ptr<Tls> tls)
-    : daemon_(std::move(daemon)),
-      addresses_(SplitDaemons(daemon_.address)),
-      tls_(std::move(tls)) {}
+    : daemon_(std::move(daemon)), addresses_(SplitDaemons(daemon_.address)), tls_(std::move(tls)) {}
 
 absl::StatusOr<std::shared_ptr<DaemonChannels>> DaemonChannels::Open(DaemonAddress daemon) {
   absl::Status status = CheckFlags(daemon);
@@ -142,9 +140,9 @@ std::shared_ptr<DaemonChannels> DaemonChannels::For(std::string address,
 
 absl::Status DaemonChannels::Check(const std::string& address) const {
   if (addresses_.size() > 1 && SplitServerAddress(address).is_unix) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the daemon at ", address, " is on this host: give --daemon=", address, " alone, or ",
-        "HOST:PORT for each of several daemons"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the daemon at ", address, " is on this host: give --daemon=", address,
+                     " alone, or ", "HOST:PORT for each of several daemons"));
   }
   return CheckChannel(address, Security());
 }
@@ -194,8 +192,8 @@ std::shared_ptr<grpc::Channel> DaemonChannels::Connect(Keepalive keepalive) {
     const size_t index = (begin + i) % addresses_.size();
     auto channel = ConnectTo(addresses_[index], keepalive);
     const bool is_last = i + 1 == addresses_.size();
-    const bool serves = channel.ok() && (addresses_.size() == 1 ||
-                                         Accepts(addresses_[index], channel->get()));
+    const bool serves =
+        channel.ok() && (addresses_.size() == 1 || Accepts(addresses_[index], channel->get()));
     if (i == 0 || serves) first = std::move(channel);
     if (serves) used = index;
     if (serves || is_last) break;

@@ -30,13 +30,14 @@ struct DaemonAddress {
   std::string address = "127.0.0.1:7655";
   // Files; without `tls_ca` there is no TLS. `tls_ca` may be kSystemAuthorities.
   std::string tls_ca, tls_cert, tls_key;
-  std::string tls_crl;                    // of the authorities in `tls_ca`; "": none
-  std::string tls_server_name;            // "": the host in `address`
+  std::string tls_crl;          // of the authorities in `tls_ca`; "": none
+  std::string tls_server_name;  // "": the host in `address`
   std::string token_file;
   std::string user;  // --daemon-user
 };
 
-// Adds --daemon, which `rollcall run` explains in its own words, and the flags of the other members.
+// Adds --daemon, which `rollcall run` explains in its own words, and the flags of the other
+// members.
 void AddDaemonFlags(CLI::App* app, DaemonAddress* daemon);
 void AddDaemonSecurityFlags(CLI::App* app, DaemonAddress* daemon);
 
@@ -51,32 +52,33 @@ class DaemonChannels {
  public:
   // Reads the files. An error says which flag is wrong, and what to type.
   static absl::StatusOr<std::shared_ptr<DaemonChannels>> Open(DaemonAddress daemon);
-  // To the one daemon at this address, by the same files. Its certificate must hold `server_name`; "":
-  // that of --tls-server-name, or else the host of the address. The address may be wrong: then all calls
-  // fail and say so.
+  // To the one daemon at this address, by the same files. Its certificate must hold `server_name`;
+  // "": that of --tls-server-name, or else the host of the address. The address may be wrong: then
+  // all calls fail and say so.
   std::shared_ptr<DaemonChannels> For(std::string address, const std::string& server_name) const;
 
-  // A new channel, with the files as they are now; with the last good ones if they are unusable. If the
-  // daemon on this host cannot be reached, or is somebody else's, all calls of the channel fail with
-  // UNAVAILABLE. A channel that has failed so may never work again: connect anew. A keepalive detects a
-  // lost daemon host. Until then the connection stays open, even while the daemon does not answer.
+  // A new channel, with the files as they are now; with the last good ones if they are unusable. If
+  // the daemon on this host cannot be reached, or is somebody else's, all calls of the channel fail
+  // with UNAVAILABLE. A channel that has failed so may never work again: connect anew. A keepalive
+  // detects a lost daemon host. Until then the connection stays open, even while the daemon does
+  // not answer.
   //
   // Of several daemons, to the first that accepts a connection; waits two seconds for each.
   std::shared_ptr<grpc::Channel> Connect(Keepalive keepalive = Keepalive::kCalm);
-  // The daemon of the last channel accepts connections and does not answer: the next Connect() begins with
-  // the one after it.
+  // The daemon of the last channel accepts connections and does not answer: the next Connect()
+  // begins with the one after it.
   void TryAnother();
 
-  // Whether the daemon of this stream, which must have answered, has still a certificate that nobody has
-  // revoked, by the list as it is now.
+  // Whether the daemon of this stream, which must have answered, has still a certificate that
+  // nobody has revoked, by the list as it is now.
   bool StillTrusts(const grpc::ClientContext& context);
 
-  // Warnings for the log about the files of TLS as they are now, since the last call: what cannot be
-  // used, what expires soon. Each is repeated after an hour.
+  // Warnings for the log about the files of TLS as they are now, since the last call: what cannot
+  // be used, what expires soon. Each is repeated after an hour.
   std::vector<std::string> TakeWarnings();
 
-  // Why a call has failed, for people: the status, and what TLS says. May connect once, and wait for
-  // seconds.
+  // Why a call has failed, for people: the status, and what TLS says. May connect once, and wait
+  // for seconds.
   std::string Explain(const grpc::Status& status) const;
   const std::string& address() const { return daemon_.address; }  // as given: of all daemons
   size_t count() const { return addresses_.size(); }

@@ -25,8 +25,8 @@ bool MayHaveSeveral(const std::string& address) {
 
 std::string ToText(const addrinfo& found) {
   char text[NI_MAXHOST];
-  const int failed = getnameinfo(found.ai_addr, found.ai_addrlen, text, sizeof(text), nullptr, 0,
-                                 NI_NUMERICHOST);
+  const int failed =
+      getnameinfo(found.ai_addr, found.ai_addrlen, text, sizeof(text), nullptr, 0, NI_NUMERICHOST);
   return failed == 0 ? text : "";
 }
 

@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/monotonic_clock.h"
 #include "agent/processes/this_host.h"
 #include "base/durations.h"
+#include "base/monotonic_clock.h"
 #include "rollcall/v1/agent.pb.h"
 
 namespace rollcall {
@@ -41,8 +41,9 @@ std::vector<std::string> ToVector(const google::protobuf::RepeatedPtrField<std::
 
 }  // namespace
 
-// Between one stream and what all streams know. A daemon of several permits a quick keepalive; one that
-// is alone, or older, would end the stream for it. So the agent connects anew when it learns better.
+// Between one stream and what all streams know. A daemon of several permits a quick keepalive; one
+// that is alone, or older, would end the stream for it. So the agent connects anew when it learns
+// better.
 class FleetAgent::Watcher : public StreamWatcher {
  public:
   Watcher(std::string address, std::shared_ptr<JobOwners> owners)
@@ -112,7 +113,8 @@ void FleetAgent::Start() {
   if (options_.agent.stacks_on) StartQuitAnswers(&quit_answers_);
 }
 
-// Jobs that no stream has had so far, since they began a moment ago, get streams for their last state.
+// Jobs that no stream has had so far, since they began a moment ago, get streams for their last
+// state.
 void FleetAgent::Stop() {
   if (!std::exchange(has_started_, false)) return;
   threads_.Cancel();
@@ -182,13 +184,14 @@ void FleetAgent::LookForGiven(int64_t now_ns) {
   if (looked_ns_ == 0 || now_ns - looked_ns_ >= kFindGivenEvery) {
     const int64_t wait_ns = looked_ns_ == 0 ? kFindGivenWait : 0;
     looked_ns_ = now_ns;
-    threads_.Run(kGiven,
-                 [find = options_.find_given, found = found_] {
-                   std::vector<std::string> given = find();
-                   const MutexLock lock(found->mutex);
-                   found->given = std::move(given);
-                 },
-                 wait_ns);
+    threads_.Run(
+        kGiven,
+        [find = options_.find_given, found = found_] {
+          std::vector<std::string> given = find();
+          const MutexLock lock(found->mutex);
+          found->given = std::move(given);
+        },
+        wait_ns);
   }
   std::optional<std::vector<std::string>> given;
   {
@@ -241,8 +244,8 @@ void FleetAgent::CloseUnneeded(const std::set<std::string>& needed, int64_t now_
   }));
 }
 
-// A job that has moved is reported at once. A tick that finds nothing new is small. False: it is too
-// soon for the next one.
+// A job that has moved is reported at once. A tick that finds nothing new is small. False: it is
+// too soon for the next one.
 bool FleetAgent::TickOnNews() {
   const uint64_t version = owners_->version();
   const int64_t now_ns = MonotonicNs();

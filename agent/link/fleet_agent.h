@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agent of a host whose jobs may have several daemons: an agent with one stream for each daemon that
-// owns a job on this host, and for the daemon of a host without jobs. JobOwners decides which these are.
+// The agent of a host whose jobs may have several daemons: an agent with one stream for each daemon
+// that owns a job on this host, and for the daemon of a host without jobs. JobOwners decides which
+// these are.
 //
 // With one daemon that is alone, it is one agent with one stream and no more. Each stream has a
 // collector of its own, which reads the segments of the stream's jobs only. All share the limits of
 // stacks and of looks at the host.
 //
-// A thread opens streams at once when a job needs them, and closes those that nothing has needed for
-// half a minute. Start() returns at once; the destructor stops the threads.
+// A thread opens streams at once when a job needs them, and closes those that nothing has needed
+// for half a minute. Start() returns at once; the destructor stops the threads.
 #pragma once
 
 #include <atomic>
@@ -32,10 +33,11 @@ namespace rollcall {
 
 // How the agent reaches one daemon.
 struct DaemonWay {
-  // A new channel for the next try. `is_quick`: it must notice within seconds that the daemon is lost.
+  // A new channel for the next try. `is_quick`: it must notice within seconds that the daemon is
+  // lost.
   std::function<std::shared_ptr<grpc::ChannelInterface>(bool is_quick)> connect;
-  std::function<std::string(const grpc::Status&)> explain;            // as in AgentOptions
-  std::function<bool(const grpc::ClientContext&)> still_trusts;       // as in AgentOptions
+  std::function<std::string(const grpc::Status&)> explain;       // as in AgentOptions
+  std::function<bool(const grpc::ClientContext&)> still_trusts;  // as in AgentOptions
 };
 
 struct FleetAgentOptions {
@@ -59,7 +61,7 @@ class FleetAgent {
   // Sends the last ticks on every stream, then stops, as Agent::Stop(). Safe to call twice.
   void Stop();
 
-  bool IsAlive() const;  // as Agent::IsAlive(), of all streams
+  bool IsAlive() const;                        // as Agent::IsAlive(), of all streams
   std::vector<std::string> Connected() const;  // the addresses of the streams that are welcome
   // Call it after Stop() only.
   bool seen_communicators() const { return seen_communicators_; }

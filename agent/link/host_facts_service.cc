@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/monotonic_clock.h"
 #include "agent/collector/redact_update.h"
+#include "base/monotonic_clock.h"
 
 namespace rollcall {
 namespace {

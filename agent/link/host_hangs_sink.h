@@ -6,7 +6,8 @@
 
 namespace rollcall {
 
-// Thread-safe. `source` identifies a stream to a daemon; one host may have several. Set() comes about every second.
+// Thread-safe. `source` identifies a stream to a daemon; one host may have several. Set() comes
+// about every second.
 class HostHangsSink {
  public:
   virtual ~HostHangsSink() = default;

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/rendezvous.h"
 #include "base/names.h"
+#include "base/rendezvous.h"
 #include "base/server_address.h"
 
 namespace rollcall {
@@ -227,8 +227,8 @@ std::vector<std::string> JobOwners::Living() const {
 
 std::string JobOwners::FindHome() const { return Preferred(Living(), "", host_); }
 
-// `job` may be nullptr. Before the first welcome the agent does not know all daemons: its only stream
-// tells it.
+// `job` may be nullptr. Before the first welcome the agent does not know all daemons: its only
+// stream tells it.
 std::string JobOwners::FindOwner(const Key& key, const Job* job) const {
   if (!was_welcome_) return FindHome();
   if (job != nullptr && !job->told.empty() && !IsAway(job->told)) return job->told;
@@ -246,8 +246,8 @@ void JobOwners::CountTurns() {
   for (auto& [key, job] : jobs_) CountTurn(key, &job);
 }
 
-uint64_t JobOwners::Takes(const std::string& stream, const std::string& tenant, const std::string& job,
-                          int64_t now_ns) {
+uint64_t JobOwners::Takes(const std::string& stream, const std::string& tenant,
+                          const std::string& job, int64_t now_ns) {
   uint64_t turn = 0;
   bool is_new = false;
   {
@@ -277,8 +277,8 @@ std::string JobOwners::Home() const {
   return FindHome();
 }
 
-// To a daemon that is away, also the stream to its own address: that of a name or of a load balancer
-// may lead elsewhere by now.
+// To a daemon that is away, also the stream to its own address: that of a name or of a load
+// balancer may lead elsewhere by now.
 void JobOwners::AddStreamTo(const std::string& daemon, std::set<std::string>* streams) const {
   const std::string* stream = StreamTo(daemon);
   streams->insert(stream == nullptr ? daemon : *stream);
@@ -298,10 +298,10 @@ std::set<std::string> JobOwners::Needed(int64_t now_ns) const {
     AddStreamTo(is_told ? job.told : Preferred(all, key.first, key.second), &needed);
   }
   if (was_welcome_ && !has_jobs) AddStreamTo(Preferred(all, "", host_), &needed);
-  const bool all_away = std::all_of(all.begin(), all.end(),
-                                    [this](const std::string& daemon) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-                                      return IsAway(daemon);
-                                    });
+  const bool all_away =
+      std::all_of(all.begin(), all.end(),
+                  [this](const std::string& daemon)
+                      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return IsAway(daemon); });
   if (!all_away) return needed;
   for (const std::string& daemon : all) AddStreamTo(daemon, &needed);
   needed.insert(given_.begin(), given_.end());
@@ -322,13 +322,13 @@ std::set<std::string> JobOwners::Taking(int64_t now_ns) const {
 
 bool JobOwners::MustAskAgain(const std::string& stream, int64_t now_ns) const {
   const MutexLock lock(mutex_);
-  return std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& entry)
-                                                     ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const Job& job = entry.second;
-    return job.told_by == stream && job.told != DaemonOf(stream) && IsAway(job.told) &&
-           now_ns - job.seen_ns <= kJobStays &&
-           FindOwner(entry.first, &job) == DaemonOf(stream);
-  });
+  return std::any_of(jobs_.begin(), jobs_.end(),
+                     [&](const auto& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                       const Job& job = entry.second;
+                       return job.told_by == stream && job.told != DaemonOf(stream) &&
+                              IsAway(job.told) && now_ns - job.seen_ns <= kJobStays &&
+                              FindOwner(entry.first, &job) == DaemonOf(stream);
+                     });
 }
 
 bool JobOwners::IsInFleet(const std::string& address) const {

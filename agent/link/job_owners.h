@@ -2,12 +2,13 @@
 // Which of several daemons this host's agent reports each job to.
 //
 // Each job has one owner among the daemons of a database, and the agent follows what they say about
-// it (v1.Owners). For a job of which no daemon has said anything, and for one whose owner is away, the
-// agent asks the daemon that the job prefers (base/rendezvous.h) among those that are not away. A host
-// without jobs has a daemon that it prefers, too, so that one daemon always sees the host.
+// it (v1.Owners). For a job of which no daemon has said anything, and for one whose owner is away,
+// the agent asks the daemon that the job prefers (base/rendezvous.h) among those that are not away.
+// A host without jobs has a daemon that it prefers, too, so that one daemon always sees the host.
 //
-// A stream is named by the address that the agent connects to. Its daemon may call itself by another
-// one, which is the one that counts here: an address of a name in DNS, or of a load balancer.
+// A stream is named by the address that the agent connects to. Its daemon may call itself by
+// another one, which is the one that counts here: an address of a name in DNS, or of a load
+// balancer.
 //
 // Decides only: it connects to nothing, and the caller gives the time, in nanoseconds of one clock
 // that only ascends. Thread-safe.
@@ -37,14 +38,15 @@ class JobOwners {
   static constexpr size_t kMostDaemons = 64;  // that a daemon may name
 
   // `host`: name of this host. `given`: the addresses that the agent begins with, at least one.
-  // `changed`: called from any function here, by its thread, after a change of what follows from it.
+  // `changed`: called from any function here, by its thread, after a change of what follows from
+  // it.
   JobOwners(std::string host, std::vector<std::string> given, std::function<void()> changed = {});
 
   // What the agent learns.
   void SetGiven(std::vector<std::string> given);
   void Opened(const std::string& stream, int64_t now_ns);
-  // The daemon of the stream calls itself `address` and names all daemons, itself included; both are
-  // empty if it is alone. `stays`: the agent goes on with the stream.
+  // The daemon of the stream calls itself `address` and names all daemons, itself included; both
+  // are empty if it is alone. `stays`: the agent goes on with the stream.
   void Welcomed(const std::string& stream, const std::string& address,
                 const std::vector<std::string>& daemons, bool stays, int64_t now_ns);
   void SetDaemons(const std::vector<std::string>& daemons);
@@ -60,27 +62,27 @@ class JobOwners {
   void Freeze();
 
   // What follows.
-  // 0: the stream does not have the processes of the job, which is on this host. Else it has them, and
-  // must report them anew if the number is not that of the last time: the job was another stream's
-  // meanwhile. Job "": the process names none.
+  // 0: the stream does not have the processes of the job, which is on this host. Else it has them,
+  // and must report them anew if the number is not that of the last time: the job was another
+  // stream's meanwhile. Job "": the process names none.
   uint64_t Takes(const std::string& stream, const std::string& tenant, const std::string& job,
                  int64_t now_ns);
   std::string Owner(const std::string& tenant, const std::string& job) const;
   std::string Home() const;  // the daemon of this host if it has no job
-  // The streams that the agent should have: to the owners of the jobs on this host, and to those that
-  // would be if they were not away.
+  // The streams that the agent should have: to the owners of the jobs on this host, and to those
+  // that would be if they were not away.
   std::set<std::string> Needed(int64_t now_ns) const;
   // The streams to the owners only.
   std::set<std::string> Taking(int64_t now_ns) const;
-  // Whether the daemon of the stream has refused a job for the sake of an owner that is away. It gets
-  // the job when the owner's lease is over, if the agent asks again.
+  // Whether the daemon of the stream has refused a job for the sake of an owner that is away. It
+  // gets the job when the owner's lease is over, if the agent asks again.
   bool MustAskAgain(const std::string& stream, int64_t now_ns) const;
   // Whether a daemon has named this address as one of several.
   bool IsInFleet(const std::string& address) const;
   uint64_t version() const { return version_; }  // of all this; ascends
 
  private:
-  using Key = std::pair<std::string, std::string>;  // tenant and job
+  using Key = std::pair<std::string, std::string>;                 // tenant and job
   enum class State : uint8_t { kHere, kBroken, kOpening, kAway };  // the better first
   struct Stream {
     State state = State::kOpening;
@@ -104,8 +106,7 @@ class JobOwners {
   bool IsAway(const std::string& daemon) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<std::string> All() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<std::string> Living() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::string FindOwner(const Key& key, const Job* job) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string FindOwner(const Key& key, const Job* job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string FindHome() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountTurn(const Key& key, Job* job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountTurns() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -11,11 +11,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/monotonic_clock.h"
-#include "nvsentinel/health_event.grpc.pb.h"
 #include "base/clean_text.h"
-#include "base/steady_clock.h"
 #include "base/digest/digest.h"
+#include "base/monotonic_clock.h"
+#include "base/steady_clock.h"
+#include "nvsentinel/health_event.grpc.pb.h"
 
 namespace rollcall {
 namespace {
@@ -62,8 +62,8 @@ void Describe(const HangMarks::Hang& hang, datamodels::HealthEvent* event) {
 
 }  // namespace
 
-datamodels::HealthEvent HealthEventFor(const HangMarks::Step& step, const NvSentinelOptions& options,
-                                       int64_t unix_ns) {
+datamodels::HealthEvent HealthEventFor(const HangMarks::Step& step,
+                                       const NvSentinelOptions& options, int64_t unix_ns) {
   datamodels::HealthEvent event;
   event.set_version(kVersion);
   event.set_agent(kMonitor);
@@ -81,8 +81,8 @@ datamodels::HealthEvent HealthEventFor(const HangMarks::Step& step, const NvSent
     event.set_message("no hang is blamed on this node");
   }
   if (step.kind == HangMarks::Step::Kind::kClear) {
-    event.set_message(Plain(
-        absl::StrCat("incident ", step.hang.incident(), " is over, or no longer blames this node")));
+    event.set_message(Plain(absl::StrCat("incident ", step.hang.incident(),
+                                         " is over, or no longer blames this node")));
   }
   if (step.kind != HangMarks::Step::Kind::kClearAll) {
     datamodels::Entity* entity = event.add_entitiesimpacted();
@@ -92,8 +92,7 @@ datamodels::HealthEvent HealthEventFor(const HangMarks::Step& step, const NvSent
   return event;
 }
 
-NvSentinel::NvSentinel(NvSentinelOptions options)
-    : options_(std::move(options)) {
+NvSentinel::NvSentinel(NvSentinelOptions options) : options_(std::move(options)) {
   worker_.Repeat([this] {
     TakeSteps();
     return kLookForHangsEvery;
@@ -138,9 +137,10 @@ bool NvSentinel::Send(const HangMarks::Step& step) {
     return true;
   }
   if (failures_.Take(MonotonicNs()).has_value()) {
-    spdlog::warn("cannot reach NVSentinel at {}: {}; trying again. Does its platform connector run on "
-                 "this host, and may this user write to the socket?",
-                 options_.socket, CleanText(status.error_message()));
+    spdlog::warn(
+        "cannot reach NVSentinel at {}: {}; trying again. Does its platform connector run "
+        "on this host, and may this user write to the socket?",
+        options_.socket, CleanText(status.error_message()));
   }
   return false;
 }
@@ -162,8 +162,9 @@ grpc::Status NvSentinel::Call(const datamodels::HealthEvent& event) {
   events.set_version(kVersion);
   *events.add_events() = event;
   google::protobuf::Empty nothing;
-  const grpc::Status status = datamodels::PlatformConnector::NewStub(channel)->HealthEventOccurredV1(
-      context.get(), events, &nothing);
+  const grpc::Status status =
+      datamodels::PlatformConnector::NewStub(channel)->HealthEventOccurredV1(context.get(), events,
+                                                                             &nothing);
   const MutexLock lock(mutex_);
   context_.reset();
   return status;

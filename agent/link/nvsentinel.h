@@ -22,7 +22,7 @@ class HealthEvent;
 namespace grpc {
 class ClientContext;
 class Status;
-}
+}  // namespace grpc
 
 namespace rollcall {
 
@@ -33,10 +33,11 @@ struct NvSentinelOptions {
   bool may_remediate = false;
 };
 
-// The event for a step. Only broken hardware is fatal. Jobs and programs have any names: in the message their
-// texts are cleaned and without ";", at which NVSentinel splits the message of a condition.
-datamodels::HealthEvent HealthEventFor(const HangMarks::Step& step, const NvSentinelOptions& options,
-                                       int64_t unix_ns);
+// The event for a step. Only broken hardware is fatal. Jobs and programs have any names: in the
+// message their texts are cleaned and without ";", at which NVSentinel splits the message of a
+// condition.
+datamodels::HealthEvent HealthEventFor(const HangMarks::Step& step,
+                                       const NvSentinelOptions& options, int64_t unix_ns);
 
 class NvSentinel : public HostHangsSink {
  public:

@@ -54,7 +54,8 @@ std::string StackService::WhyNot(ProcessId process) {
   }
   if (!allowance_->Take(MonotonicNs())) {
     return absl::StrCat("the agent of this host takes the stacks of at most ",
-                        options_.max_per_minute, " processes a minute: no stacks taken; ask again "
+                        options_.max_per_minute,
+                        " processes a minute: no stacks taken; ask again "
                         "later, or start rollcall-agent with a larger --max-stacks-per-minute");
   }
   return "";
@@ -68,9 +69,10 @@ v1::ProcessStack StackService::Take(ProcessId process) {
 v1::ProcessStack StackService::Refuse(ProcessId process, const std::string& why) {
   const MutexLock lock(mutex_);
   if (refusals_.Take(MonotonicNs()).has_value()) {
-    spdlog::warn("refused to take stacks for the daemon; refusals since the start: {}; the last: "
-                 "process {}: {}",
-                 refusals_.total(), process.pid, why);
+    spdlog::warn(
+        "refused to take stacks for the daemon; refusals since the start: {}; the last: "
+        "process {}: {}",
+        refusals_.total(), process.pid, why);
   }
   return WithoutStacks(process, why);
 }

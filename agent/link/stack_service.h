@@ -2,8 +2,8 @@
 // Answers the daemon's requests for stacks, one process at a time. The daemon names processes and
 // nothing else: the agent decides whether it takes their stacks, and how.
 //
-// The agent takes the stacks of a process if it has reported the process on the stream that asks, if
-// nobody has switched its stacks off, and if the limit per minute permits it. An answer without
+// The agent takes the stacks of a process if it has reported the process on the stream that asks,
+// if nobody has switched its stacks off, and if the limit per minute permits it. An answer without
 // stacks says why in ProcessStack::error.
 //
 // Take() blocks up to a minute and belongs to one thread. Refuse() and Cancel() are thread-safe.
@@ -14,9 +14,9 @@
 #include <memory>
 #include <string>
 
+#include "agent/link/stack_allowance.h"
 #include "agent/processes/process_id.h"
 #include "agent/processes/spare_threads.h"
-#include "agent/link/stack_allowance.h"
 #include "agent/stacks/any_stack_taker.h"
 #include "agent/stacks/stack_reader.h"
 #include "base/mutex.h"
@@ -39,7 +39,8 @@ class StackService {
  public:
   using IsReported = std::function<bool(ProcessId)>;
 
-  // `is_reported`: thread-safe; whether the agent has reported this process to the daemon that asks.
+  // `is_reported`: thread-safe; whether the agent has reported this process to the daemon that
+  // asks.
   StackService(StackServiceOptions options, IsReported is_reported);
 
   v1::ProcessStack Take(ProcessId process);

@@ -14,8 +14,8 @@ namespace rollcall {
 // One instant, on the clocks of this host.
 struct HostInstant {
   int64_t steady_ns = 0;
-  int64_t boot_ns = 0;     // CLOCK_BOOTTIME: advances during a suspend
-  uint64_t counter = 0;    // the CPU's; 0: the rate of the counter is not constant
+  int64_t boot_ns = 0;   // CLOCK_BOOTTIME: advances during a suspend
+  uint64_t counter = 0;  // the CPU's; 0: the rate of the counter is not constant
 };
 
 HostInstant ReadHostInstant();

@@ -79,8 +79,8 @@ absl::StatusOr<std::unique_ptr<DescriptorSocket>> DescriptorSocket::Listen(
   sockaddr_un address;
   UniqueFd folder;
   if (!SetAddress(path, &folder, &address)) {
-    return absl::InvalidArgumentError(absl::StrCat("cannot use ", SplitPath(path).first,
-                                                   " for a socket: ", strerror(errno)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot use ", SplitPath(path).first, " for a socket: ", strerror(errno)));
   }
   UniqueFd fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const int yes = 1;
@@ -96,8 +96,7 @@ absl::StatusOr<std::unique_ptr<DescriptorSocket>> DescriptorSocket::Listen(
   }
   // An agent that runs as root serves processes of another user: give them the socket.
   struct stat directory;
-  if (stat(SplitPath(path).first.c_str(), &directory) == 0 &&
-      directory.st_uid != geteuid() &&
+  if (stat(SplitPath(path).first.c_str(), &directory) == 0 && directory.st_uid != geteuid() &&
       chown(path.c_str(), directory.st_uid, directory.st_gid) != 0) {
     return absl::UnavailableError(absl::StrCat(path, ": ", strerror(errno)));
   }

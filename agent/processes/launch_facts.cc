@@ -145,9 +145,9 @@ bool IsUuidWith(char dash, absl::string_view text) {
 }
 
 // From "0::/kubepods/burstable/pod<uid>/<id>", or with "_" for "-" from
-// "0::/kubepods.slice/kubepods-burstable-pod<uid>.slice/cri-containerd-<id>.scope". The first: a pod
-// can make control groups of any name below its own. Static pods have a hash there, which the API
-// server does not know.
+// "0::/kubepods.slice/kubepods-burstable-pod<uid>.slice/cri-containerd-<id>.scope". The first: a
+// pod can make control groups of any name below its own. Static pods have a hash there, which the
+// API server does not know.
 std::string PodUidInGroups(absl::string_view groups) {
   for (absl::string_view name : absl::StrSplit(groups, absl::ByAnyChar("/\n"))) {
     const bool is_slice = absl::ConsumeSuffix(&name, ".slice");
@@ -287,10 +287,15 @@ bool IsSecret(absl::string_view name) {
 
 bool Matters(absl::string_view name) {
   constexpr const char* kBeginnings[] = {"NCCL_", "TORCH_NCCL_", "RCCL_"};
-  constexpr const char* kNames[] = {
-      "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_DEVICE_ORDER",    "CUDA_LAUNCH_BLOCKING",
-      "CUDA_VISIBLE_DEVICES",        "FI_PROVIDER",          "MASTER_ADDR",
-      "MASTER_PORT",                 "NVIDIA_VISIBLE_DEVICES", "TORCH_DISTRIBUTED_DEBUG"};
+  constexpr const char* kNames[] = {"CUDA_DEVICE_MAX_CONNECTIONS",
+                                    "CUDA_DEVICE_ORDER",
+                                    "CUDA_LAUNCH_BLOCKING",
+                                    "CUDA_VISIBLE_DEVICES",
+                                    "FI_PROVIDER",
+                                    "MASTER_ADDR",
+                                    "MASTER_PORT",
+                                    "NVIDIA_VISIBLE_DEVICES",
+                                    "TORCH_DISTRIBUTED_DEBUG"};
   if (IsSecret(name)) return false;
   return std::any_of(std::begin(kNames), std::end(kNames),
                      [name](const char* known) { return name == known; }) ||
@@ -324,8 +329,8 @@ std::string ReadTarget(const std::string& proc_root, pid_t pid, int descriptor) 
 
 constexpr const char* kNodeVariables[] = {"NODE_NAME", "SLURMD_NODENAME"};
 
-// The scheduler's name of this host. The agent's own environment knows best. Another user's process may
-// say what it likes, and others act on the node's name, so it is not asked.
+// The scheduler's name of this host. The agent's own environment knows best. Another user's process
+// may say what it likes, and others act on the node's name, so it is not asked.
 std::string FindNode(const Environment& environment, int64_t uid) {
   for (const char* name : kNodeVariables) {
     const char* own = getenv(name);

@@ -15,21 +15,21 @@
 namespace rollcall {
 
 struct LaunchFacts {
-  int32_t attempt = -1;   // by the launcher's counter; -1: there is none
-  std::string restarts;   // all counters, "TORCHELASTIC_RESTART_COUNT=1 SLURM_RESTART_COUNT=2"
-  std::string launch;     // user and rendezvous, equal for all processes of a start; "": not known
-  // Its job goes on while it starts again, and takes it back: a replica of torchft. It has no launch
-  // then, and torchrun's counter does not count.
+  int32_t attempt = -1;  // by the launcher's counter; -1: there is none
+  std::string restarts;  // all counters, "TORCHELASTIC_RESTART_COUNT=1 SLURM_RESTART_COUNT=2"
+  std::string launch;    // user and rendezvous, equal for all processes of a start; "": not known
+  // Its job goes on while it starts again, and takes it back: a replica of torchft. It has no
+  // launch then, and torchrun's counter does not count.
   bool may_rejoin = false;
-  std::string tenant;     // ROLLCALL_TENANT; "": not set
+  std::string tenant;      // ROLLCALL_TENANT; "": not set
   std::string stacks_off;  // "ROLLCALL_STACKS=off" if the process has switched its stacks off
-  std::string node;       // the scheduler's name of this host
-  std::string pod;        // "namespace/name"
-  std::string pod_uid;    // its metadata.uid
-  std::string container;  // the first 12 digits of its id
-  pid_t inner_pid = 0;    // in its own pid namespace; 0: the same, or not known
-  int64_t uid = -1;       // its owner, as the kernel says; -1: not known
-  std::string gpu_uuid;   // "GPU-..." or "MIG-...", if it is known without a doubt
+  std::string node;        // the scheduler's name of this host
+  std::string pod;         // "namespace/name"
+  std::string pod_uid;     // its metadata.uid
+  std::string container;   // the first 12 digits of its id
+  pid_t inner_pid = 0;     // in its own pid namespace; 0: the same, or not known
+  int64_t uid = -1;        // its owner, as the kernel says; -1: not known
+  std::string gpu_uuid;    // "GPU-..." or "MIG-...", if it is known without a doubt
   // The variables that change how NCCL and torch.distributed behave, sorted: "NCCL_ALGO=Ring
   // NCCL_DEBUG=INFO". Never one whose name suggests a secret.
   std::string environment;

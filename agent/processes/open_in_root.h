@@ -8,10 +8,11 @@
 
 namespace rollcall {
 
-// Opens root + path as a process sees it whose root is the folder `root`: an absolute link and ".." stay
-// below that folder. With a plain open() an absolute link leads into the agent's own root, where the agent
-// may read what the process may not. `path` begins with '/'; `flags` are open()'s, without O_CREAT.
-// O_CLOEXEC is always set. A link in the last place is followed unless `flags` has O_NOFOLLOW.
+// Opens root + path as a process sees it whose root is the folder `root`: an absolute link and ".."
+// stay below that folder. With a plain open() an absolute link leads into the agent's own root,
+// where the agent may read what the process may not. `path` begins with '/'; `flags` are open()'s,
+// without O_CREAT. O_CLOEXEC is always set. A link in the last place is followed unless `flags` has
+// O_NOFOLLOW.
 //
 // Where the kernel cannot do so (before 5.6, or forbidden to this process), OpenWithoutLinks does.
 // On an error the result is not valid, and errno says why.

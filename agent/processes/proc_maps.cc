@@ -39,8 +39,7 @@ bool ParseLine(absl::string_view line, ProcMap* map) {
   uint64_t major_number = 0, minor_number = 0;
   if (!ParseNumber(TakeField(&device, ':'), 16, &major_number)) return false;
   if (!ParseNumber(device, 16, &minor_number)) return false;
-  map->device =
-      makedev(static_cast<unsigned>(major_number), static_cast<unsigned>(minor_number));
+  map->device = makedev(static_cast<unsigned>(major_number), static_cast<unsigned>(minor_number));
   if (!ParseNumber(TakeField(&line, ' '), 10, &map->inode)) return false;
   line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
   map->deleted = map->inode != 0 && absl::ConsumeSuffix(&line, " (deleted)");

@@ -23,7 +23,7 @@ struct ProcStat {
   std::string name;  // may contain spaces, parentheses, newlines
   char state = '?';  // R running, S asleep, D in the kernel, T stopped, t traced, Z zombie, X dead
   pid_t ppid = 0;
-  uint64_t cpu_ticks = 0;  // user and system time
+  uint64_t cpu_ticks = 0;   // user and system time
   uint64_t start_time = 0;  // clock ticks since boot; see process_id.h
   uint64_t resident_bytes = 0;
   uint64_t virtual_bytes = 0;
@@ -34,13 +34,13 @@ struct ProcStat {
 
 struct ProcThread {
   pid_t tid = 0;
-  pid_t own_tid = 0;    // in its own pid namespace; 0: not known
+  pid_t own_tid = 0;  // in its own pid namespace; 0: not known
   std::string name;
   char state = '?';
-  std::string wchan;    // kernel function that it waits in; empty: running, or not permitted
-  pid_t tracer = 0;     // tid of the tracer; 0: none
+  std::string wchan;        // kernel function that it waits in; empty: running, or not permitted
+  pid_t tracer = 0;         // tid of the tracer; 0: none
   uint64_t start_time = 0;  // clock ticks since boot
-  uint64_t cpu_ns = 0;  // time on a CPU so far
+  uint64_t cpu_ns = 0;      // time on a CPU so far
   uint64_t signals_blocked = 0;  // bit n-1: signal n
   uint64_t signals_caught = 0;   // bit n-1: the process has a handler for signal n
 };

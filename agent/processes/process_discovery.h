@@ -25,8 +25,8 @@ struct DiscoveredProcess {
   ProcessId process;
   pid_t ppid = 0;
   std::string name;
-  EnvironmentRank rank;  // rank -1: a launcher without a rank
-  std::string job;       // "": the environment has no job name
+  EnvironmentRank rank;   // rank -1: a launcher without a rank
+  std::string job;        // "": the environment has no job name
   std::string directory;  // its ROLLCALL_DIR; "": not set
   LaunchFacts launch;     // empty in the result of DiscoverIn()
   // Whether this is the main process of the rank: of the rank's shells, training process and data

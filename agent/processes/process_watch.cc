@@ -118,9 +118,8 @@ std::optional<ProcessEnd> ProcessWatch::FindEnd(ProcessId process, Watched* watc
   ProcessEnd end;
   end.process = process;
   using WaitStatus = std::optional<int>;
-  const auto answer = ReadInTime<WaitStatus>(process, [proc_root = proc_root_, process] {
-    return ReadWaitStatus(proc_root, process);
-  });
+  const auto answer = ReadInTime<WaitStatus>(
+      process, [proc_root = proc_root_, process] { return ReadWaitStatus(proc_root, process); });
   WaitStatus wait_status = answer.value_or(std::nullopt);
   // Read the pidfd second: if the parent has just collected the process, the pidfd has the status.
   if (!wait_status.has_value() && watched->pidfd.valid()) {

@@ -16,7 +16,6 @@
 #include <string>
 #include <utility>
 
-
 namespace rollcall {
 
 class SpareThreads {

@@ -85,8 +85,8 @@ struct RawThread {
   // If the thread is in a signal handler on a stack of its own: the copy of the interrupted stack.
   uint64_t interrupted_base = 0;
   std::vector<uint8_t> interrupted_stack;
-  int64_t stopped_ns = 0;      // time for which the taker stopped it
-  bool is_python = false;      // the interpreter has a state for it
+  int64_t stopped_ns = 0;  // time for which the taker stopped it
+  bool is_python = false;  // the interpreter has a state for it
   bool holds_gil = false;
   bool waits_gil = false;
   uint64_t python_first_local = 0;  // first argument of the outermost frame: address of an object

@@ -19,8 +19,9 @@ bool IsStacksOff(absl::string_view value);
 // Why no stacks of the process may be taken; "": they may. A process whose environment cannot be
 // read may have switched its stacks off, so its stacks may not be taken. May block.
 //
-// `only_outside`: set where the kernel refuses to show the environment. Then it refuses tracing, too,
-// which the attempt explains; a signal would reach the process all the same and must not be sent.
+// `only_outside`: set where the kernel refuses to show the environment. Then it refuses tracing,
+// too, which the attempt explains; a signal would reach the process all the same and must not be
+// sent.
 std::string WhyNoStacks(const std::string& proc_root, pid_t pid, bool* only_outside);
 
 }  // namespace rollcall

@@ -109,7 +109,8 @@ const PythonThreadNames::KeySlot* PythonThreadNames::FindKey(uint64_t keys_addre
     const uint64_t entry = keys.entries + i * keys.entry_bytes;
     std::string text;
     const uint64_t key = ReadReference(entry + keys.key);
-    if (key == 0 || !objects_->ReadString(key, kLongestThreadName, &text) || text != kAttribute) continue;
+    if (key == 0 || !objects_->ReadString(key, kLongestThreadName, &text) || text != kAttribute)
+      continue;
     if (key_slots_.size() >= kMaxKnownKeys) key_slots_.clear();
     return &(key_slots_[keys_address] = {i, entry + keys.key + kWordBytes});
   }

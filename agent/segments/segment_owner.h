@@ -38,8 +38,8 @@ struct SegmentMapper {
 
 // The entry of this agent's /proc for the pid in the segment.
 struct PidLookup {
-  bool gone = false;         // proven: there is no such process
-  uint64_t start_time = 0;   // of the process; 0: /proc shows none
+  bool gone = false;        // proven: there is no such process
+  uint64_t start_time = 0;  // of the process; 0: /proc shows none
 };
 
 struct SegmentOwner {

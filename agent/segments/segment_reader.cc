@@ -301,9 +301,8 @@ bool SegmentReader::Deleted() const {
 bool SegmentReader::ReadAt(uint64_t offset, void* out, size_t size) const {
   size_t done = 0;
   while (done < size) {
-    const ssize_t n =
-        pread(fd_.get(), static_cast<char*>(out) + done, size - done,
-              static_cast<off_t>(offset + done));
+    const ssize_t n = pread(fd_.get(), static_cast<char*>(out) + done, size - done,
+                            static_cast<off_t>(offset + done));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return false;
     done += static_cast<size_t>(n);
@@ -340,8 +339,8 @@ absl::StatusOr<SegmentSnapshot> SegmentReader::Read(const HostClock* host, int64
   for (const segment::BlockedEntry& entry : *blocked) {
     const uint64_t since = Get(entry.since);
     if (Get(entry.tid) == 0 || since == 0) continue;
-    snapshot.blocked.push_back({Get(entry.tid), Get(entry.op), Get(entry.comm), clock.ToNs(since),
-                                Get(entry.stream)});
+    snapshot.blocked.push_back(
+        {Get(entry.tid), Get(entry.op), Get(entry.comm), clock.ToNs(since), Get(entry.stream)});
   }
   ReadSites(Get(header->site_count));
   snapshot.sites = sites_;
@@ -493,9 +492,9 @@ void SegmentReader::ReadRecords(const TickClock& clock, uint64_t capacity, ReadP
   comm->records.reserve(end - begin);
   for (uint64_t n = begin; n < end; ++n) {
     const segment::RecordEntry& record = records_[n - begin];
-    const bool same = unchanged || memcmp(static_cast<const void*>(&record),
-                                          static_cast<const void*>(&again_[n - begin]),
-                                          sizeof(record)) == 0;
+    const bool same =
+        unchanged || memcmp(static_cast<const void*>(&record),
+                            static_cast<const void*>(&again_[n - begin]), sizeof(record)) == 0;
     const bool whole = same && Get(record.seq) == static_cast<uint32_t>(2 * n + 2);
     if (!whole) {
       // The process is writing this record (read it next time) or has overwritten it (lost).
@@ -537,9 +536,8 @@ bool IsSegmentName(const std::string& name) {
   const std::vector<absl::string_view> numbers = absl::StrSplit(rest, '-');
   if (numbers.size() != 2 && numbers.size() != 3) return false;
   return std::all_of(numbers.begin(), numbers.end(), [](absl::string_view number) {
-    return !number.empty() && std::all_of(number.begin(), number.end(), [](char c) {
-      return c >= '0' && c <= '9';
-    });
+    return !number.empty() &&
+           std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; });
   });
 }
 

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/unique_fd.h"
 #include "agent/segments/segment_owner.h"
 #include "agent/segments/tick_clock.h"
+#include "base/unique_fd.h"
 #include "interpose/segment.h"
 
 namespace rollcall {
@@ -92,7 +92,7 @@ struct SegmentSnapshot {
   int64_t error_ns = 0;
   int64_t step = -1;  // -1: the program does not report steps
   std::string phase;
-  int64_t newest_ns = 0;  // the newest timestamp in the file
+  int64_t newest_ns = 0;           // the newest timestamp in the file
   std::vector<std::string> sites;  // of calls: "/x/train.py:57 in train_epoch"
   std::vector<BlockedSnapshot> blocked;
   std::vector<CommSnapshot> communicators;

@@ -18,8 +18,9 @@ std::shared_ptr<SegmentReader> ShareReader(std::unique_ptr<SegmentReader> reader
       return;
     }
     // If no thread is free, the file stays open. That costs less than a blocked tick.
-    threads->Run(absl::StrCat("close ", reinterpret_cast<uintptr_t>(closed)),
-                 [closed] { delete closed; }, 0);
+    threads->Run(
+        absl::StrCat("close ", reinterpret_cast<uintptr_t>(closed)), [closed] { delete closed; },
+        0);
   };
   return std::shared_ptr<SegmentReader>(reader.release(), close);
 }

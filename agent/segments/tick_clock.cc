@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "interpose/clock.h"
 #include "base/steady_clock.h"
+#include "interpose/clock.h"
 
 namespace rollcall {
 namespace {

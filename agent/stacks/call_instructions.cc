@@ -10,11 +10,11 @@ namespace rollcall {
 namespace {
 
 constexpr uint8_t kCallRelative = 0xe8;
-constexpr uint8_t kCallThrough = 0xff;                   // with 2 in the middle of the next byte
+constexpr uint8_t kCallThrough = 0xff;                     // with 2 in the middle of the next byte
 constexpr uint8_t kPrologue[] = {0x55, 0x48, 0x89, 0xe5};  // push %rbp; mov %rsp,%rbp
 constexpr uint8_t kMoveStackToFrame[][3] = {{0x48, 0x89, 0xe5}, {0x48, 0x8b, 0xec}};
-constexpr uint8_t kSubtractByte[] = {0x48, 0x83, 0xec};  // sub $imm8,%rsp
-constexpr uint8_t kSubtractWord[] = {0x48, 0x81, 0xec};  // sub $imm32,%rsp
+constexpr uint8_t kSubtractByte[] = {0x48, 0x83, 0xec};        // sub $imm8,%rsp
+constexpr uint8_t kSubtractWord[] = {0x48, 0x81, 0xec};        // sub $imm32,%rsp
 constexpr uint8_t kBranchTarget[] = {0xf3, 0x0f, 0x1e, 0xfa};  // endbr64
 constexpr uint8_t kBoundPrefix = 0xf2;
 constexpr uint8_t kJump[] = {0xff, 0x25};  // jmp *DISTANCE(%rip)
@@ -35,8 +35,8 @@ bool IsOperand(const uint8_t* code, size_t size) {
   const int base = code[0] & 7;
   const bool has_index = mode != 3 && base == 4;
   if (has_index && size < 2) return false;
-  const bool has_word = mode == 2 || (mode == 0 && base == 5) ||
-                        (mode == 0 && has_index && (code[1] & 7) == 5);
+  const bool has_word =
+      mode == 2 || (mode == 0 && base == 5) || (mode == 0 && has_index && (code[1] & 7) == 5);
   return size == size_t{1} + (has_index ? 1 : 0) + (mode == 1 ? 1 : 0) + (has_word ? 4 : 0);
 }
 

@@ -17,7 +17,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "base/monotonic_clock.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/process_memory.h"
 #include "agent/processes/trace_refused.h"
@@ -26,6 +25,7 @@
 #include "agent/stacks/sample_parts.h"
 #include "agent/stacks/signal_context.h"
 #include "agent/stacks/traced_thread.h"
+#include "base/monotonic_clock.h"
 
 namespace rollcall {
 namespace {
@@ -204,8 +204,7 @@ size_t PtraceTake::CopyMemory(uint64_t address, size_t size, size_t at) {
     done += count;
   }
   const iovec local = {buffer_.data() + at, size};
-  const ssize_t count =
-      process_vm_readv(sample_->pid, &local, 1, pages_.data(), pages_.size(), 0);
+  const ssize_t count = process_vm_readv(sample_->pid, &local, 1, pages_.data(), pages_.size(), 0);
   return count < 0 ? 0 : static_cast<size_t>(count);
 }
 

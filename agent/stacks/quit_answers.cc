@@ -9,11 +9,11 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
-#include "base/monotonic_clock.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/rank_environment.h"
 #include "agent/stacks/any_stack_taker.h"
 #include "agent/stacks/stack_reader.h"
+#include "base/monotonic_clock.h"
 #include "interpose/segment.h"
 
 namespace rollcall {

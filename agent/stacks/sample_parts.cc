@@ -6,10 +6,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/monotonic_clock.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/trace_refused.h"
 #include "agent/processes/wait_channels.h"
+#include "base/monotonic_clock.h"
 
 namespace rollcall {
 namespace {

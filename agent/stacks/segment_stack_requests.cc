@@ -20,8 +20,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/monotonic_clock.h"
 #include "agent/processes/proc_files.h"
+#include "base/monotonic_clock.h"
 #include "interpose/measure_room.h"
 
 namespace rollcall {
@@ -113,8 +113,8 @@ absl::StatusOr<std::unique_ptr<SegmentStackRequests>> SegmentStackRequests::Open
   std::unique_ptr<SegmentStackRequests> requests(
       new SegmentStackRequests(pid, *std::move(segment), *signal));
   const std::string directory = path.substr(0, path.rfind('/') + 1);
-  const Room room = MeasureFolderRoom(
-      directory, absl::StrCat(ProcPath(proc_root, pid, "root"), "/dev/shm"));
+  const Room room =
+      MeasureFolderRoom(directory, absl::StrCat(ProcPath(proc_root, pid, "root"), "/dev/shm"));
   if (!requests->MakeRoom(room)) {
     return absl::UnavailableError(absl::StrCat("no room for the stack area of ", map->path, ": ",
                                                room.free_bytes >> 20, " MiB are free there"));
@@ -206,8 +206,7 @@ void SegmentStackRequests::RequestStacks(const std::vector<RawThread*>& threads,
 }
 
 void SegmentStackRequests::RequestBatch(RawThread* const* threads, size_t count,
-                                        const std::vector<uint32_t>& slots,
-                                        int64_t deadline_ns) {
+                                        const std::vector<uint32_t>& slots, int64_t deadline_ns) {
   std::vector<Request> batch(count);
   const int64_t begun = MonotonicNs();
   size_t open = 0;
@@ -218,9 +217,8 @@ void SegmentStackRequests::RequestBatch(RawThread* const* threads, size_t count,
   }
   while (open > 0) {
     CollectReplies(&batch);
-    open = static_cast<size_t>(
-        std::count_if(batch.begin(), batch.end(),
-                      [](const Request& request) { return !request.done; }));
+    open = static_cast<size_t>(std::count_if(batch.begin(), batch.end(),
+                                             [](const Request& request) { return !request.done; }));
     if (open == 0 || MonotonicNs() > deadline_ns) break;
     if (MonotonicNs() - begun < kYieldNs) {
       sched_yield();

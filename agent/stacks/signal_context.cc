@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/stacks/signal_context.h"
 
-#include "agent/stacks/word.h"
-
 #include <signal.h>
 #include <ucontext.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+
+#include "agent/stacks/word.h"
 
 namespace rollcall {
 namespace {
@@ -23,7 +23,7 @@ constexpr uint64_t kUserCodeSegment = 0x33;
 
 struct SavedRegister {
   int index;
-  unsigned long long ThreadRegisters::*field;
+  unsigned long long ThreadRegisters::* field;
 };
 
 constexpr SavedRegister kSaved[] = {

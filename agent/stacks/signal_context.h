@@ -24,8 +24,8 @@ struct InterruptedStack {
   size_t handler_bytes = 0;    // of the copy: the rest does not belong to the handler's stack
 };
 
-// Looks in a copy of a stack for the frame of such a handler. Finds none if the interrupted code ran
-// on the copied stack as well. `base`: address of the copy.
+// Looks in a copy of a stack for the frame of such a handler. Finds none if the interrupted code
+// ran on the copied stack as well. `base`: address of the copy.
 InterruptedStack FindInterruptedStack(const uint8_t* copy, size_t size, uint64_t base);
 
 }  // namespace rollcall

@@ -8,13 +8,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "base/monotonic_clock.h"
 #include "agent/processes/proc_stat.h"
 #include "agent/processes/process_memory.h"
 #include "agent/processes/wait_channels.h"
 #include "agent/python/sampler.h"
 #include "agent/stacks/sample_parts.h"
 #include "agent/stacks/segment_stack_requests.h"
+#include "base/monotonic_clock.h"
 
 namespace rollcall {
 namespace {

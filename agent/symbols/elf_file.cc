@@ -123,7 +123,8 @@ const std::vector<uint8_t>& ElfFile::Page(uint64_t index) {
   if (found != pages_.end()) return found->second;
   if (pages_.size() >= kMaxPages) pages_.clear();
   std::vector<uint8_t> page(kPageSize);
-  const ssize_t count = pread(fd_.get(), page.data(), page.size(), static_cast<off_t>(index * kPageSize));
+  const ssize_t count =
+      pread(fd_.get(), page.data(), page.size(), static_cast<off_t>(index * kPageSize));
   page.resize(count > 0 ? static_cast<size_t>(count) : 0);
   return pages_.emplace(index, std::move(page)).first->second;
 }

@@ -81,8 +81,7 @@ absl::StatusOr<std::shared_ptr<ElfFile>> ModuleFiles::Find(pid_t pid, const Proc
   if (!path_fd.valid() || fstat(path_fd.get(), &status) != 0) {
     return absl::NotFoundError(absl::StrCat("cannot open ", map.path, " of process ", pid));
   }
-  const FileKey key(status.st_dev, status.st_ino, status.st_size,
-                    NsOf(status.st_mtim));
+  const FileKey key(status.st_dev, status.st_ino, status.st_size, NsOf(status.st_mtim));
   const auto found = files_.find(key);
   if (found != files_.end()) return found->second;
   UniqueFd fd = ReopenForReading(path_fd);

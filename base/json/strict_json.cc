@@ -32,9 +32,7 @@ class ShapeCheck : public nlohmann::json_sax<json> {
     names_.emplace_back();
     return names_.size() <= kDeepest;
   }
-  bool key(string_t& name) override {
-    return string(name) && names_.back().insert(name).second;
-  }
+  bool key(string_t& name) override { return string(name) && names_.back().insert(name).second; }
   bool end_object() override {
     names_.pop_back();
     return true;

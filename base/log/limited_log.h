@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A sink that passes on some lines of each level at once, then some a second. Agents, jobs and
 // clients can make the daemon and the agent write lines: they must not fill the disk, or hide the
-// lines on others. Each level has a budget of its own, so a flood of warnings hides no error. Lines of
-// LogAlways() need no budget.
+// lines on others. Each level has a budget of its own, so a flood of warnings hides no error. Lines
+// of LogAlways() need no budget.
 //
 // One line says how many were left out: when the logger is flushed, or with the next line after
 // kSayEveryNs. Thread-safe.
@@ -67,8 +67,8 @@ class LimitedSink : public spdlog::sinks::base_sink<std::mutex> {
  private:
   void SayLeftOut() {
     const std::string text = "left out " + std::to_string(std::exchange(left_out_, 0)) +
-                             " lines of this log: more than " +
-                             std::to_string(kPerSecond) + " a second came";
+                             " lines of this log: more than " + std::to_string(kPerSecond) +
+                             " a second came";
     to_->log(spdlog::details::log_msg(name_, spdlog::level::warn, text));
   }
 
@@ -82,12 +82,12 @@ class LimitedSink : public spdlog::sinks::base_sink<std::mutex> {
 
 // Makes `to`, with limits, the sink of all spdlog::info(), warn(), ...
 inline void LogWithLimits(const std::string& name, spdlog::sink_ptr to) {
-  spdlog::set_default_logger(std::make_shared<spdlog::logger>(
-      name, std::make_shared<LimitedSink>(name, std::move(to))));
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>(name, std::make_shared<LimitedSink>(name, std::move(to))));
 }
 
-// Like spdlog::info("{}", text), but no budget leaves the line out. For what trusted callers do, such
-// as the actions of operators: a flood of other lines must not hide them.
+// Like spdlog::info("{}", text), but no budget leaves the line out. For what trusted callers do,
+// such as the actions of operators: a flood of other lines must not hide them.
 inline void LogAlways(const std::string& text) {
   const std::shared_ptr<spdlog::logger> log = spdlog::default_logger();
   if (!log->should_log(spdlog::level::info)) return;

@@ -126,7 +126,7 @@ struct SlurmFacts {
   std::string job_container;  // JobContainerType, or the namespace plugin
   std::string task_prolog;
   bool has_pyxis = false;
-  std::string plugin;        // path of spank_rollcall.so in plugstack.conf; "": not there
+  std::string plugin;  // path of spank_rollcall.so in plugstack.conf; "": not there
   bool has_plugin_file = false;
 };
 

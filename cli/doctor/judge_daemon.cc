@@ -7,8 +7,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "cli/doctor/checks.h"
 #include "base/durations.h"
+#include "cli/doctor/checks.h"
 
 namespace rollcall::doctor {
 namespace {

@@ -81,7 +81,8 @@ DaemonFacts ProbeDaemon(const DaemonAddress& daemon, bool is_chosen) {
   facts.is_chosen = is_chosen;
   facts.address = daemon.address;
   facts.has_tls = !daemon.tls_ca.empty();
-  if (!daemon.tls_cert.empty()) facts.own_expiry_s = ExpiryOf(ReadFile(daemon.tls_cert).value_or(""));
+  if (!daemon.tls_cert.empty())
+    facts.own_expiry_s = ExpiryOf(ReadFile(daemon.tls_cert).value_or(""));
   const auto channels = DaemonChannels::Open(daemon);
   if (!channels.ok()) {
     facts.answer = DaemonAnswer::kWrongFlags;

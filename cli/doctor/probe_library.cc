@@ -8,11 +8,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/clean_text.h"
 #include "base/unique_fd.h"
 #include "cli/doctor/elf_facts.h"
 #include "cli/doctor/probes.h"
 #include "cli/doctor/short_command.h"
-#include "base/clean_text.h"
 
 extern char** environ;
 

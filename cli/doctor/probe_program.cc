@@ -161,7 +161,7 @@ class NcclSearch {
   }
 
   void AddUsers(const std::vector<std::pair<std::string, ElfFacts>>& users,
-                std::vector<std::string> ElfFacts::*folders) {
+                std::vector<std::string> ElfFacts::* folders) {
     for (const auto& [path, elf] : users) {
       for (const std::string& folder : elf.*folders) Add(folder, kOwnPath);
     }

@@ -20,8 +20,8 @@ struct DumpedCall {
   std::string group_id;     // key of Dump::status
   // Sequence numbers in the process group, from 1. The members of a coalesced call share one.
   uint64_t collective_seq = 0, p2p_seq = 0;
-  std::string name;      // "nccl:all_reduce", "nccl:send 1->2"
-  std::vector<uint64_t> input_counts, output_counts;         // elements of each tensor
+  std::string name;                                   // "nccl:all_reduce", "nccl:send 1->2"
+  std::vector<uint64_t> input_counts, output_counts;  // elements of each tensor
   // All-to-alls whose sums do not match: elements to compare with the other ranks; else 0.
   uint64_t exchanged = 0;
   std::string dtype;                                         // of the first input, "Float"
@@ -44,8 +44,8 @@ struct DumpedStatus {
 
 struct Dump {
   std::string version;
-  std::string host;  // from the environment in the dump; "": it holds none
-  std::map<std::string, DumpedGroup> groups;   // by name
+  std::string host;                           // from the environment in the dump; "": it holds none
+  std::map<std::string, DumpedGroup> groups;  // by name
   std::map<std::string, DumpedStatus> status;  // by group id
   std::vector<DumpedCall> calls;               // in the order of record_id
   std::vector<std::string> warnings;           // the entries left out, and the reasons

@@ -47,8 +47,8 @@ std::optional<int32_t> ParseRank(const fs::path& path) {
   return rank;
 }
 
-// The host in a name like "nccl_trace_rank_node-17_3" or "trace_host07_3": the word before the rank,
-// if it has letters and a digit. "": there is none.
+// The host in a name like "nccl_trace_rank_node-17_3" or "trace_host07_3": the word before the
+// rank, if it has letters and a digit. "": there is none.
 std::string HostInName(const fs::path& path) {
   std::string name = NameOf(path);
   while (!name.empty() && absl::ascii_isdigit(static_cast<unsigned char>(name.back()))) {
@@ -125,15 +125,14 @@ class Files {
     const std::optional<int32_t> rank = ParseRank(path);
     if (!rank) {
       Report(absl::StrCat(path,
-                        ": left out: the name does not end in a number, so the rank is unknown"));
+                          ": left out: the name does not end in a number, so the rank is unknown"));
       return;
     }
     std::error_code error;
     const uintmax_t size = fs::file_size(path, error);
     if (error || size > kMostBytes) {
-      Report(absl::StrCat(
-          path, ": left out: ",
-          error ? error.message() : "larger than 256 MiB, the limit for a dump"));
+      Report(absl::StrCat(path, ": left out: ",
+                          error ? error.message() : "larger than 256 MiB, the limit for a dump"));
       return;
     }
     const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));

@@ -67,15 +67,15 @@ void MarkOdd(const std::vector<Part>& parts) {
 }
 
 std::string InWords(const std::vector<Part>& parts, uint64_t sent, uint64_t received) {
-  std::string words = absl::StrCat("the ranks together send ", sent, " elements and receive ", received);
+  std::string words =
+      absl::StrCat("the ranks together send ", sent, " elements and receive ", received);
   std::vector<int32_t> odd;
   for (const Part& part : parts) {
     if (IsOdd(part)) odd.push_back(part.rank);
   }
   if (odd.size() < parts.size()) {
-    absl::StrAppend(&words, "; ", RanksInWords(odd),
-                    PluralForm(odd.size(), " does", " do"), " not receive as much as ",
-                    PluralForm(odd.size(), "it sends", "they send"));
+    absl::StrAppend(&words, "; ", RanksInWords(odd), PluralForm(odd.size(), " does", " do"),
+                    " not receive as much as ", PluralForm(odd.size(), "it sends", "they send"));
   }
   return words;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// All-to-alls in which the ranks together send another number of elements than they receive. Dumps hold
-// the totals of each rank, and no splits: in a correct program the sums over all ranks are equal.
+// All-to-alls in which the ranks together send another number of elements than they receive. Dumps
+// hold the totals of each rank, and no splits: in a correct program the sums over all ranks are
+// equal.
 #pragma once
 
 #include <cstdint>

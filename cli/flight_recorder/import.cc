@@ -63,8 +63,8 @@ class Importer {
     if (ranks.size() < 2) return;
     for (const auto& [version, some] : ranks) {
       Report(absl::StrCat(RanksInWords(some), ": dump version ",
-                        version.empty() ? "unknown" : version,
-                        "; the ranks ran different versions of PyTorch"));
+                          version.empty() ? "unknown" : version,
+                          "; the ranks ran different versions of PyTorch"));
     }
   }
 
@@ -152,7 +152,7 @@ class Importer {
   }
 
   static DumpedStatus FindStatus(const RankedDump& dump,
-                               const std::vector<const DumpedCall*>& calls) {
+                                 const std::vector<const DumpedCall*>& calls) {
     const auto at = dump.dump.status.find(calls.front()->group_id);
     return at == dump.dump.status.end() ? DumpedStatus() : at->second;
   }
@@ -198,7 +198,7 @@ class Importer {
     const auto me = std::lower_bound(group.ranks.begin(), group.ranks.end(), dump.rank);
     if (me == group.ranks.end() || *me != dump.rank) {
       Report(absl::StrCat(dump.path, ": group \"", name, "\" left out: rank ", dump.rank,
-                        " is not one of its members ", RankList(group.ranks)));
+                          " is not one of its members ", RankList(group.ranks)));
       return;
     }
     const auto my_rank = static_cast<int32_t>(me - group.ranks.begin());
@@ -229,7 +229,7 @@ class Importer {
                   const std::vector<Work>& works) {
     if (static_cast<size_t>(peer) >= group.ranks.size() || peer == me) {
       Report(absl::StrCat("group \"", group.name, "\": a send or receive with rank ", peer,
-                        ", which is not a member"));
+                          ", which is not a member"));
       return;
     }
     const std::vector<int32_t> ranks = {group.ranks[static_cast<size_t>(std::min(me, peer))],
@@ -282,7 +282,7 @@ class Importer {
     }
     if (missing.empty()) return;
     Report(absl::StrCat("no dump of ", RanksInWords(missing), " of ", world_.size(),
-                      ": their calls are unknown"));
+                        ": their calls are unknown"));
   }
 
   // A communicator of the model.

@@ -35,8 +35,8 @@ struct FlightRecorderInput {
 // warnings.
 absl::StatusOr<FlightRecorderInput> ImportFlightRecorder(const std::vector<std::string>& paths);
 
-// The same for dumps that have been read, with the warnings of reading them. `dumps` has at least one,
-// and one for each rank.
+// The same for dumps that have been read, with the warnings of reading them. `dumps` has at least
+// one, and one for each rank.
 FlightRecorderInput ImportDumps(std::vector<RankedDump> dumps, std::vector<std::string> warnings);
 
 // Adds the code lines from the dumps to the evidence, and lowers the certainty of verdicts that

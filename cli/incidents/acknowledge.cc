@@ -7,8 +7,8 @@
 #include "absl/strings/str_join.h"
 #include "cli/commands.h"
 #include "cli/query.h"
-#include "daemon/report/incident_words.h"
 #include "daemon/access/clean_message.h"
+#include "daemon/report/incident_words.h"
 
 namespace rollcall {
 namespace {
@@ -22,7 +22,8 @@ void PrintAcknowledged(const v1::Incident& incident) {
               << TimeInWords(incident.acknowledged().at()) << "\n";
   }
   for (const v1::Note& note : incident.notes()) {
-    std::cout << "  " << note.who() << ", " << TimeInWords(note.at()) << ": " << note.text() << "\n";
+    std::cout << "  " << note.who() << ", " << TimeInWords(note.at()) << ": " << note.text()
+              << "\n";
   }
 }
 

@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
-#include "daemon/report/incident_words.h"
 #include "daemon/access/clean_message.h"
+#include "daemon/report/incident_words.h"
 
 namespace rollcall {
 namespace {
@@ -35,12 +35,13 @@ void Print(const v1::CountIncidentsRequest& request, const v1::CountIncidentsRes
                                  static_cast<int>(width), request.by());
   }
   for (const v1::IncidentCount& count : response.counts()) {
-    std::cout << absl::StrFormat("%-*s  %9d  %7d  %11s  %s  %s\n", static_cast<int>(width), count.value(),
-                                 count.incidents(), count.certain_incidents(),
+    std::cout << absl::StrFormat("%-*s  %9d  %7d  %11s  %s  %s\n", static_cast<int>(width),
+                                 count.value(), count.incidents(), count.certain_incidents(),
                                  HoursInWords(count.lost_rank_seconds()), TimeInWords(count.last()),
                                  count.newest());
   }
-  if (response.counts().empty()) std::cout << "no confirmed incident has a " << request.by() << " here\n";
+  if (response.counts().empty())
+    std::cout << "no confirmed incident has a " << request.by() << " here\n";
   if (response.total() > response.counts_size()) {
     std::cout << response.counts_size() << " of " << response.total() << "; more:  --limit=N\n";
   }

@@ -14,8 +14,8 @@ namespace {
 
 constexpr int kPart = 1000;  // the daemon's limit of an answer
 
-// The next part begins with the time of the last line, because several incidents may have it. Says which
-// of them were written.
+// The next part begins with the time of the last line, because several incidents may have it. Says
+// which of them were written.
 class Place {
  public:
   // Whether the incident has not been written.

@@ -6,8 +6,8 @@
 
 namespace rollcall {
 
-// Writes every incident that the request selects to stdout, newest first, whatever its limit. Holds a
-// part of them at once. Returns the exit code.
+// Writes every incident that the request selects to stdout, newest first, whatever its limit. Holds
+// a part of them at once. Returns the exit code.
 int ExportIncidents(v1::ListIncidentsRequest request, DaemonQuery* query);
 
 }  // namespace rollcall

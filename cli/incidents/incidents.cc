@@ -8,15 +8,15 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/clean_text.h"
 #include "cli/commands.h"
 #include "cli/incidents/incident_counts.h"
 #include "cli/incidents/incident_export.h"
 #include "cli/query.h"
 #include "cli/usage.h"
+#include "daemon/access/clean_message.h"
 #include "daemon/model/job_key.h"
 #include "daemon/report/incident_words.h"
-#include "daemon/access/clean_message.h"
-#include "base/clean_text.h"
 #include "proto/timestamps.h"
 
 namespace rollcall {
@@ -56,8 +56,7 @@ std::string NamesInWords(const google::protobuf::RepeatedPtrField<v1::Recurring>
   });
 }
 
-void PrintNames(const char* title,
-                const google::protobuf::RepeatedPtrField<v1::Recurring>& names) {
+void PrintNames(const char* title, const google::protobuf::RepeatedPtrField<v1::Recurring>& names) {
   if (!names.empty()) std::cout << "    " << title << NamesInWords(names) << "\n";
 }
 
@@ -98,12 +97,13 @@ void PrintGroups(const v1::ListIncidentsRequest& request,
   }
 }
 
-void PrintIncidents(const v1::ListIncidentsRequest& request, const v1::ListIncidentsResponse& response) {
+void PrintIncidents(const v1::ListIncidentsRequest& request,
+                    const v1::ListIncidentsResponse& response) {
   for (const v1::Incident& incident : response.incidents()) {
     const v1::Verdict verdict = incident.verdicts().empty() ? v1::Verdict() : incident.verdicts(0);
-    std::cout << absl::StrFormat("%s  %-10s %-20s %s\n    %s\n",
-                                 TimeInWords(incident.opened_at()), incident.state(),
-                                 verdict.cause(), incident.id(), verdict.summary());
+    std::cout << absl::StrFormat("%s  %-10s %-20s %s\n    %s\n", TimeInWords(incident.opened_at()),
+                                 incident.state(), verdict.cause(), incident.id(),
+                                 verdict.summary());
   }
   for (const v1::Repeated& repeated : response.repeated()) {
     std::cout << "repeated: "
@@ -141,9 +141,8 @@ int FindJob(const v1::ListIncidentsRequest& request, DaemonQuery* query) {
   wanted.set_tenant(request.tenant());
   if (request.has_attempt()) wanted.set_attempt(request.attempt());
   v1::JobView view;
-  const bool found = query->Ask("incidents", [&](auto* stub, auto* context) {
-    return stub->GetJob(context, wanted, &view);
-  });
+  const bool found = query->Ask(
+      "incidents", [&](auto* stub, auto* context) { return stub->GetJob(context, wanted, &view); });
   return found ? 0 : query->exit_code();
 }
 
@@ -153,7 +152,9 @@ std::string FindClash(const CLI::App& app, const std::string& format) {
   if (has("--since") && has("--from")) return "--since and --from are two beginnings: give one";
   if (has("--by")) {
     for (const char* flag : {"--group", "--host", "--signature", "--attempt", "--offset"}) {
-      if (has(flag)) return absl::StrCat("--by counts all incidents of a time, cause, tenant and job: without ", flag);
+      if (has(flag))
+        return absl::StrCat("--by counts all incidents of a time, cause, tenant and job: without ",
+                            flag);
     }
     if (format == "csv") return "--by prints text or json; csv is for the list of incidents";
   }
@@ -164,7 +165,8 @@ std::string FindClash(const CLI::App& app, const std::string& format) {
   return "";
 }
 
-v1::CountIncidentsRequest CountsRequest(const std::string& by, const v1::ListIncidentsRequest& list) {
+v1::CountIncidentsRequest CountsRequest(const std::string& by,
+                                        const v1::ListIncidentsRequest& list) {
   v1::CountIncidentsRequest request;
   request.set_by(by);
   request.set_job(list.job());
@@ -187,12 +189,13 @@ int IncidentsCommand(const std::vector<std::string>& arguments) {
   AddQueryFlags(&app, &flags, Formats::kAlsoCsv);
   app.add_option("--host", host, "only incidents with a culprit on this host");
   AddCauseFlag(&app, &cause, "only this cause: missing_rank, rank_died, ...");
-  app.add_option("--signature", signature, "only incidents of this signature, as --group prints it");
+  app.add_option("--signature", signature,
+                 "only incidents of this signature, as --group prints it");
   app.add_flag("--group", grouped,
                "group hangs with the same signature: how often, which hosts, ranks and jobs");
   app.add_option("--by", by,
-                 "count confirmed incidents by host, gpu, label:NAME, user, framework, call_site, cause, "
-                 "tenant or job: what comes back, and the time lost");
+                 "count confirmed incidents by host, gpu, label:NAME, user, framework, call_site, "
+                 "cause, tenant or job: what comes back, and the time lost");
   app.add_option("--since", since, "only incidents opened in the time up to now: 30d, 12h")
       ->check(CLI::Validator(
           [](const std::string& text) {
@@ -207,7 +210,8 @@ int IncidentsCommand(const std::vector<std::string>& arguments) {
   app.add_option("--limit", limit, "number of incidents, or groups (at most 50), to print")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
-  app.add_option("--offset", offset, "number of incidents, or groups, to skip")->check(CLI::NonNegativeNumber);
+  app.add_option("--offset", offset, "number of incidents, or groups, to skip")
+      ->check(CLI::NonNegativeNumber);
   JobFlags chosen;
   AddJobFlags(&app, &chosen, "all");
   app.add_option("JOB", job, "only incidents of this job");
@@ -223,7 +227,8 @@ int IncidentsCommand(const std::vector<std::string>& arguments) {
   request.set_offset(offset);
   if (!from.empty()) SetMoment(from, request.mutable_from());
   if (!since.empty()) {
-    *request.mutable_from() = ToTimestamp(absl::ToUnixNanos(absl::Now() - absl::Seconds(SinceSeconds(since))));
+    *request.mutable_from() =
+        ToTimestamp(absl::ToUnixNanos(absl::Now() - absl::Seconds(SinceSeconds(since))));
   }
   if (!until.empty()) SetMoment(until, request.mutable_until());
   if (grouped && limit > kMostGroups) {

@@ -4,14 +4,14 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
+#include "base/duration_flag.h"
+#include "base/durations.h"
 #include "cli/commands.h"
 #include "cli/query.h"
 #include "cli/usage.h"
-#include "daemon/report/incident_words.h"
 #include "daemon/access/clean_message.h"
-#include "base/duration_flag.h"
 #include "daemon/incidents/silences.h"
-#include "base/durations.h"
+#include "daemon/report/incident_words.h"
 
 namespace rollcall {
 namespace {
@@ -49,13 +49,13 @@ void AddSilenceFlags(CLI::App* app, SilenceFlags* flags) {
 }
 
 std::string InWords(const v1::Silence& silence) {
-  const std::string comment = silence.comment().empty() ? "" : absl::StrCat(": ", silence.comment());
-  return absl::StrCat(silence.id(), "  ",
-                      SilenceInWords(silence.tenant(), silence.job(), silence.host(),
-                                     silence.cause(), ""),
-                      "; until ", TimeInWords(silence.until()), ", by ", silence.who(), comment, "; ",
-                      silence.incidents(), silence.incidents() == 1 ? " incident" : " incidents",
-                      " so far");
+  const std::string comment =
+      silence.comment().empty() ? "" : absl::StrCat(": ", silence.comment());
+  return absl::StrCat(
+      silence.id(), "  ",
+      SilenceInWords(silence.tenant(), silence.job(), silence.host(), silence.cause(), ""),
+      "; until ", TimeInWords(silence.until()), ", by ", silence.who(), comment, "; ",
+      silence.incidents(), silence.incidents() == 1 ? " incident" : " incidents", " so far");
 }
 
 void PrintSilence(const v1::Silence& silence) { std::cout << InWords(silence) << "\n"; }
@@ -70,9 +70,8 @@ template <typename Response, typename Call>
 int AskAndPrint(const QueryFlags& flags, const Call& call) {
   Response response;
   DaemonQuery query(flags.daemon);
-  const bool answered = query.Ask("silence", [&](auto* stub, auto* context) {
-    return call(stub, context, &response);
-  });
+  const bool answered = query.Ask(
+      "silence", [&](auto* stub, auto* context) { return call(stub, context, &response); });
   if (!answered) return query.exit_code();
   CleanStrings(&response);
   if (flags.format == "json") {
@@ -92,7 +91,8 @@ std::string FindProblem(const SilenceFlags& flags, const std::vector<std::string
   }
   const bool says_what_for = !flags.job.empty() || !flags.host.empty() || !flags.cause.empty();
   if (of_beginning.empty() || says_what_for) return "";
-  return "what is it for? Give --job=NAME, --host=NODE or --cause=CAUSE, too; --job='*' is all jobs";
+  return "what is it for? Give --job=NAME, --host=NODE or --cause=CAUSE, too; --job='*' is all "
+         "jobs";
 }
 
 int Begin(const SilenceFlags& flags) {
@@ -127,7 +127,8 @@ int List(const SilenceFlags& flags) {
 
 int SilenceCommand(const std::vector<std::string>& arguments) {
   SilenceFlags flags;
-  CLI::App app("Holds back alerts for a time, or lists and ends such silences.", "rollcall silence");
+  CLI::App app("Holds back alerts for a time, or lists and ends such silences.",
+               "rollcall silence");
   AddSilenceFlags(&app, &flags);
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;

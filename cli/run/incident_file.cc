@@ -12,9 +12,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/durations.h"
 #include "base/unique_fd.h"
 #include "cli/run/job_directory.h"
-#include "base/durations.h"
 
 namespace rollcall {
 namespace {
@@ -40,8 +40,10 @@ void IncidentFile::Write(const std::string& text) {
   if (folder_.empty()) return;
   const std::string path = absl::StrCat(folder_, "/", kIncidentFile);
   const std::string line = absl::StrCat(text, "\n");
-  const UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (fd.valid() && write(fd.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size())) {
+  const UniqueFd fd(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (fd.valid() &&
+      write(fd.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size())) {
     return;
   }
   spdlog::warn("cannot write {}: {}; the job's experiment trackers do not get this incident", path,

@@ -2,8 +2,8 @@
 // Tells the job itself about its incidents: a line of JSON for each in a file in the folder of the
 // segments. The Python package reads it and puts the incident into the job's experiment trackers.
 //
-// A process that reads the file keeps a file "linker-<pid>" beside it until it has read that the job
-// is to end. Whoever writes there can only delay the end of its own job, by a few seconds.
+// A process that reads the file keeps a file "linker-<pid>" beside it until it has read that the
+// job is to end. Whoever writes there can only delay the end of its own job, by a few seconds.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ class IncidentFile {
   // Adds that --on-hang=abort ends the job.
   void AddEnd();
 
-  // Whether a process of the job has still to read that the job is to end. False for good after a few
-  // seconds. `now_ns`: monotonic.
+  // Whether a process of the job has still to read that the job is to end. False for good after a
+  // few seconds. `now_ns`: monotonic.
   bool HasReader(int64_t now_ns);
 
  private:

@@ -32,7 +32,8 @@ constexpr int64_t kAskEveryNs = 300'000'000;
 constexpr std::chrono::seconds kAnswersWithin{1};
 constexpr std::chrono::seconds kLastAnswersWithin{2};
 constexpr std::chrono::milliseconds kIncidentsWithin{500};  // the first question
-constexpr int64_t kMergedWithinNs = 2'000'000'000;  // the daemon merges what it has as soon as it can
+// the daemon merges what it has as soon as it can
+constexpr int64_t kMergedWithinNs = 2'000'000'000;
 constexpr int64_t kWithoutReportNs = 3'000'000'000;  // then prints why there is no report
 constexpr std::chrono::seconds kLastReportsWithin{6};
 
@@ -151,8 +152,8 @@ class RemoteWatch : public IncidentWatch {
     v1::ListIncidentsResponse response;
     const grpc::Status status = stub_->ListIncidents(&context, request, &response);
     const bool is_away = status.error_code() == grpc::StatusCode::UNAVAILABLE;
-    // A daemon closes connections of callers that it does not know, and when it stops. Whether it is
-    // away shows the next question.
+    // A daemon closes connections of callers that it does not know, and when it stops. Whether it
+    // is away shows the next question.
     is_cut_ = is_away && has_answered_;
     has_answered_ = !is_away;
     if (!status.ok()) {
@@ -187,17 +188,18 @@ class RemoteWatch : public IncidentWatch {
   void SayProblem(const grpc::Status& status) const {
     if (status.error_code() == grpc::StatusCode::PERMISSION_DENIED ||
         status.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
-      spdlog::warn("permission denied by the daemon at {}: no verdict here, and --on-hang does not "
-                   "act: {}",
-                   address_, status.error_message());
+      spdlog::warn(
+          "permission denied by the daemon at {}: no verdict here, and --on-hang does not "
+          "act: {}",
+          address_, status.error_message());
       return;
     }
-    spdlog::warn("cannot reach the daemon at {}: {}\n  is it running?  pgrep -a rollcalld", address_,
-                 status.error_message());
+    spdlog::warn("cannot reach the daemon at {}: {}\n  is it running?  pgrep -a rollcalld",
+                 address_, status.error_message());
   }
 
-  // Waits a little for the stacks that the daemon has merged for its own report: they show all ranks,
-  // and the message has the stacks of some.
+  // Waits a little for the stacks that the daemon has merged for its own report: they show all
+  // ranks, and the message has the stacks of some.
   void WriteHere(const v1::Incident& incident, bool last) {
     if (!incident.has_confirmed_at() || put_.count(incident.id()) > 0) return;
     const bool is_merged = !incident.stack_tree().nodes().empty();
@@ -234,15 +236,16 @@ class RemoteWatch : public IncidentWatch {
   const std::string job_;
   OwnAttempts own_;
   ReportQueue reports_here_;
-  std::map<std::string, int64_t> waits_since_ns_;        // for merged stacks, by the id of the incident
-  std::set<std::string> put_;                            // ids of incidents
+  // for merged stacks, by the id of the incident
+  std::map<std::string, int64_t> waits_since_ns_;
+  std::set<std::string> put_;                           // ids of incidents
   std::map<std::string, ReportQueue::Result> written_;  // by the id of the incident
-  std::vector<v1::Incident> newest_;                     // of the last answer
-  int64_t next_ns_ = 0;                                  // of the next question, monotonic
-  std::set<int> said_;    // codes of problems
-  size_t failures_ = 0;  // since the last answer
-  bool has_answered_ = false;  // the daemon, the newest question
-  bool is_cut_ = false;        // the daemon closed the connection at the newest question
+  std::vector<v1::Incident> newest_;                    // of the last answer
+  int64_t next_ns_ = 0;                                 // of the next question, monotonic
+  std::set<int> said_;                                  // codes of problems
+  size_t failures_ = 0;                                 // since the last answer
+  bool has_answered_ = false;                           // the daemon, the newest question
+  bool is_cut_ = false;  // the daemon closed the connection at the newest question
   bool first_ = true;
   std::set<std::string> earlier_;  // ids of incidents of earlier runs
 };
@@ -254,9 +257,11 @@ std::unique_ptr<IncidentWatch> IncidentWatch::OfDaemon(const Daemon* daemon, std
   return std::make_unique<EmbeddedWatch>(daemon, std::move(job), reports);
 }
 
-std::unique_ptr<IncidentWatch> IncidentWatch::OfDaemonAt(
-    std::string address, Connect connect, std::string job,
-    const std::string& directory, const std::string& host, const std::string& report_dir) {
+std::unique_ptr<IncidentWatch> IncidentWatch::OfDaemonAt(std::string address, Connect connect,
+                                                         std::string job,
+                                                         const std::string& directory,
+                                                         const std::string& host,
+                                                         const std::string& report_dir) {
   return std::make_unique<RemoteWatch>(std::move(address), std::move(connect), std::move(job),
                                        directory, host, report_dir);
 }

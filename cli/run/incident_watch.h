@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "cli/run/hang_policy.h"
 #include "cli/report_wait.h"
+#include "cli/run/hang_policy.h"
 #include "daemon/model/job_key.h"
 #include "daemon/words/rank_ranges.h"
 #include "rollcall/v1/incident.pb.h"
@@ -54,9 +54,9 @@ class IncidentWatch {
   static std::unique_ptr<IncidentWatch> OfDaemon(const Daemon* daemon, std::string job,
                                                  bool reports);
   // Watches a daemon on the network. It may know several jobs and attempts with the name `job`: the
-  // watch follows those of this run, whose segments are in `directory`. `host` is the name under which
-  // an agent reports this host. A thread of the watch also writes the reports to `report_dir` here.
-  // `connect` makes a new channel to it, at first and when the last one has failed.
+  // watch follows those of this run, whose segments are in `directory`. `host` is the name under
+  // which an agent reports this host. A thread of the watch also writes the reports to `report_dir`
+  // here. `connect` makes a new channel to it, at first and when the last one has failed.
   using Connect = std::function<std::shared_ptr<grpc::ChannelInterface>()>;
   static std::unique_ptr<IncidentWatch> OfDaemonAt(std::string address, Connect connect,
                                                    std::string job, const std::string& directory,
@@ -69,8 +69,8 @@ class IncidentWatch {
   // that this process is writing.
   std::vector<News> Look(bool last = false);
 
-  // A line for stderr about an incident that Look() holds back while its stacks are taken: once for each
-  // incident that it holds back for a second. "": there is none.
+  // A line for stderr about an incident that Look() holds back while its stacks are taken: once for
+  // each incident that it holds back for a second. "": there is none.
   std::string ConsumeProgress() { return std::exchange(progress_, ""); }
 
   // The incidents that Look() has returned and that were not over at its last answer, in their
@@ -88,7 +88,7 @@ class IncidentWatch {
   bool IsDue(const v1::Incident& incident);
 
   const bool reports_;
-  std::set<std::string> reported_;                   // ids of incidents
+  std::set<std::string> reported_;  // ids of incidents
   ReportWait waits_for_report_;
   std::string progress_;
   std::vector<ConfirmedIncident> open_;

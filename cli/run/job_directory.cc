@@ -192,8 +192,8 @@ UniqueFd OpenFolder(const std::string& path) {
   return ours ? std::move(fd) : UniqueFd();
 }
 
-// Of a folder without an owner, segments of processes under this kernel say so. A run can remove the
-// folder of a killed run whose ranks have yet to start: they make it again.
+// Of a folder without an owner, segments of processes under this kernel say so. A run can remove
+// the folder of a killed run whose ranks have yet to start: they make it again.
 bool IsLeftOver(int folder) {
   const UniqueFd owner = OpenOwn(folder, kOwnerFile);
   const bool is_abandoned = owner.valid()
@@ -219,11 +219,11 @@ absl::Status CheckBase(const std::string& base) {
     return absl::OkStatus();
   }
   if (S_ISDIR(about.st_mode) && about.st_uid == geteuid()) return absl::OkStatus();
-  return absl::PermissionDeniedError(
-      absl::StrCat(base, S_ISDIR(about.st_mode) ? absl::StrCat(" belongs to uid ", about.st_uid)
-                                                : " is no folder",
-                   ", so what this job writes there would be in other hands"
-                   "\n  another folder?  export ROLLCALL_DIR=/a/folder/of/mine"));
+  return absl::PermissionDeniedError(absl::StrCat(
+      base,
+      S_ISDIR(about.st_mode) ? absl::StrCat(" belongs to uid ", about.st_uid) : " is no folder",
+      ", so what this job writes there would be in other hands"
+      "\n  another folder?  export ROLLCALL_DIR=/a/folder/of/mine"));
 }
 
 absl::Status Errno(const std::string& what) {
@@ -276,8 +276,7 @@ absl::Status JobDirectory::Make() {
   absl::StatusOr<UniqueFd> owner = MakeLocked(absl::StrCat(path_, "/", kOwnerFile), OwnerText());
   if (!owner.ok()) return owner.status();
   owner_ = *std::move(owner);
-  const UniqueFd fd(
-      open(loaded_file().c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  const UniqueFd fd(open(loaded_file().c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!fd.valid()) return Errno(loaded_file());
   const timespec long_ago[2] = {{1, 0}, {1, 0}};
   futimens(fd.get(), long_ago);

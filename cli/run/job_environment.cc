@@ -17,8 +17,8 @@ namespace rollcall {
 std::string NameOfJob(const std::vector<std::string>& command) {
   const std::string named = FindJob(&getenv);
   if (!named.empty()) return CanonicalJob(named);
-  return CanonicalJob(absl::StrCat(std::filesystem::path(command.front()).filename().string(), "-",
-                                   getpid()));
+  return CanonicalJob(
+      absl::StrCat(std::filesystem::path(command.front()).filename().string(), "-", getpid()));
 }
 
 std::vector<std::string> EnvironmentWith(const std::map<std::string, std::string>& changes) {

@@ -101,15 +101,13 @@ std::string JUnitText(const JUnitRun& run) {
     return Suite(run.job, run.seconds, Outcome("failure", run.cause, run.summary, run.verdicts),
                  true, false);
   }
-  const std::string message =
-      absl::StrCat(EndInWords(run.exit_code), "; Rollcall saw no hang");
+  const std::string message = absl::StrCat(EndInWords(run.exit_code), "; Rollcall saw no hang");
   return Suite(run.job, run.seconds, Outcome("error", "exit code", message, ""), false, true);
 }
 
 std::string JUnitTextOfUnended(const std::string& job) {
-  return Suite(job, 0,
-               Outcome("error", "not ended", "rollcall run did not come to its end", ""), false,
-               true);
+  return Suite(job, 0, Outcome("error", "not ended", "rollcall run did not come to its end", ""),
+               false, true);
 }
 
 }  // namespace rollcall

@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <utility>
 
-#include "base/monotonic_clock.h"
 #include "agent/segments/segment_reader.h"
 #include "base/durations.h"
+#include "base/monotonic_clock.h"
 #include "base/mutex.h"
 
 namespace rollcall {
@@ -86,7 +86,7 @@ class LocalProgress::Reader {
   }
 
   const std::string directory_;
-  const size_t most_;  // segments
+  const size_t most_;                                              // segments
   std::map<std::string, std::unique_ptr<SegmentReader>> readers_;  // by the name of the segment
   Found found_;
   bool has_warned_ = false;
@@ -94,19 +94,17 @@ class LocalProgress::Reader {
 
 LocalProgress::LocalProgress(std::string directory, size_t most_segments)
     : shared_(std::make_shared<Shared>()) {
-  worker_.Repeat([reader = std::make_shared<Reader>(std::move(directory), most_segments),
-                  shared = shared_] {
-    auto found = std::make_shared<Found>(reader->Look(MonotonicNs()));
-    const MutexLock lock(shared->mutex);
-    shared->newest = std::move(found);
-    shared->changed.NotifyAll();
-    return kLookEvery;
-  });
+  worker_.Repeat(
+      [reader = std::make_shared<Reader>(std::move(directory), most_segments), shared = shared_] {
+        auto found = std::make_shared<Found>(reader->Look(MonotonicNs()));
+        const MutexLock lock(shared->mutex);
+        shared->newest = std::move(found);
+        shared->changed.NotifyAll();
+        return kLookEvery;
+      });
 }
 
-LocalProgress::~LocalProgress() {
-  worker_.Finish(std::chrono::steady_clock::now() + kEndsWithin);
-}
+LocalProgress::~LocalProgress() { worker_.Finish(std::chrono::steady_clock::now() + kEndsWithin); }
 
 std::shared_ptr<const LocalProgress::Found> LocalProgress::Newest() const {
   const MutexLock lock(shared_->mutex);
@@ -128,16 +126,14 @@ int64_t LocalProgress::StandsStillFor(const RankRanges& ranks, uint64_t communic
   const std::shared_ptr<const Found> found = Newest();
   if (!found->has_all || now_ns - found->looked_ns > kLookIsOldNs) return 0;
   const bool any_here =
-      std::any_of(found->ranks.begin(), found->ranks.end(), [&](const auto& entry) {
-        return ranks.Contains(entry.second.global_rank);
-      });
+      std::any_of(found->ranks.begin(), found->ranks.end(),
+                  [&](const auto& entry) { return ranks.Contains(entry.second.global_rank); });
   int64_t moved_ns = -1;
   for (const auto& [name, rank] : found->ranks) {
     if (any_here && !ranks.Contains(rank.global_rank)) continue;
     const bool has_it =
-        std::any_of(rank.members.begin(), rank.members.end(), [&](const auto& member) {
-          return member.second.communicator == communicator;
-        });
+        std::any_of(rank.members.begin(), rank.members.end(),
+                    [&](const auto& member) { return member.second.communicator == communicator; });
     for (const auto& [block, moves] : rank.members) {
       if (has_it && moves.communicator != communicator) continue;
       moved_ns = std::max(moved_ns, moves.since_ns);

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
+#include "base/durations.h"
 #include "base/monotonic_clock.h"
 #include "cli/run/child.h"
-#include "base/durations.h"
 
 namespace rollcall {
 namespace {
@@ -75,8 +75,7 @@ Ownership OwnAttempts::Ask(const JobKey& attempt, SteadyTime deadline) const {
   return ownership == Ownership::kNo ? AskForProcesses(attempt, deadline) : ownership;
 }
 
-Ownership OwnAttempts::AskForCommunicators(const JobKey& attempt,
-                                           SteadyTime deadline) const {
+Ownership OwnAttempts::AskForCommunicators(const JobKey& attempt, SteadyTime deadline) const {
   v1::StatusResponse response;
   grpc::ClientContext context;
   SetDeadline(deadline, &context);

@@ -19,21 +19,21 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/monotonic_clock.h"
 #include "agent/redact_flag.h"
+#include "base/durations.h"
+#include "base/monotonic_clock.h"
 #include "cli/commands.h"
+#include "cli/output_file.h"
 #include "cli/run/hang_action.h"
 #include "cli/run/incident_file.h"
 #include "cli/run/incident_watch.h"
 #include "cli/run/job_environment.h"
 #include "cli/run/junit_file.h"
-#include "cli/output_file.h"
 #include "cli/run/run_flags.h"
 #include "cli/run/run_services.h"
 #include "cli/run/running_job.h"
 #include "cli/run/stderr_queue.h"
 #include "cli/usage.h"
-#include "base/durations.h"
 
 namespace rollcall {
 namespace {
@@ -76,7 +76,7 @@ class Run {
   std::shared_ptr<StderrQueue> stderr_;
   std::unique_ptr<IncidentFile> told_;  // nullptr: before the job
   std::unique_ptr<HangAction> action_;  // nullptr: --on-hang=observe
-  bool is_to_end_ = false;  // the job, as soon as its own trackers know
+  bool is_to_end_ = false;              // the job, as soon as its own trackers know
   bool aborted_ = false;
   bool reported_ = false;  // at least one incident
   std::string verdicts_;   // all that was printed about incidents
@@ -136,8 +136,8 @@ int Run::StartJob() {
 void Run::WaitForJob() {
   told_ = std::make_unique<IncidentFile>(services_.folder());
   if (services_.incidents() != nullptr && flags_.on_hang != "observe") {
-    action_ = std::make_unique<HangAction>(
-        flags_, job_.inherited(), services_.WatchLocalProgress(), [this] { TellOfEnd(); });
+    action_ = std::make_unique<HangAction>(flags_, job_.inherited(), services_.WatchLocalProgress(),
+                                           [this] { TellOfEnd(); });
   }
   while (!job_.has_ended()) {
     job_.Poll(kLookEveryMs);
@@ -205,8 +205,8 @@ void Run::AwaitVerdict() {
 // The ranks that a launcher ends write their tracebacks below the verdict.
 void Run::RepeatVerdict() {
   if (!first_.has_value() || !(aborted_ || job_.has_failed())) return;
-  stderr_->Write(absl::StrCat("rollcall: once more, because the job has ended since: ",
-                              first_->summary, "\n"));
+  stderr_->Write(absl::StrCat(
+      "rollcall: once more, because the job has ended since: ", first_->summary, "\n"));
   if (first_->report_path.empty()) return;
   stderr_->Write(absl::StrCat("rollcall:   report: ", first_->report_path, "/report.txt\n"));
 }
@@ -240,10 +240,9 @@ int RunCommand(const std::vector<std::string>& arguments) {
                  "  usage:  rollcall run [flags] -- CMD...\n";
     return kExitBadUsage;
   }
-  const std::string of_daemon =
-      FirstTyped({arguments.begin(), separator},
-                 {"--tls-ca", "--tls-cert", "--tls-key", "--tls-crl", "--tls-server-name",
-                  "--token-file", "--daemon-user"});
+  const std::string of_daemon = FirstTyped({arguments.begin(), separator},
+                                           {"--tls-ca", "--tls-cert", "--tls-key", "--tls-crl",
+                                            "--tls-server-name", "--token-file", "--daemon-user"});
   if (flags.has_own_daemon() && !of_daemon.empty()) {
     return RefuseUsage(app, of_daemon + " is for a daemon elsewhere: give --daemon=HOST:PORT, too");
   }
@@ -256,8 +255,8 @@ int RunCommand(const std::vector<std::string>& arguments) {
       flags.junit.empty() ? absl::OkStatus()
                           : WriteOutputFile(flags.junit, JUnitTextOfUnended(NameOfJob(command)));
   if (!begun.ok()) {
-    return RefuseUsage(app, absl::StrCat("--junit: ", std::string(begun.message()),
-                                         "; the job was not started"));
+    return RefuseUsage(
+        app, absl::StrCat("--junit: ", std::string(begun.message()), "; the job was not started"));
   }
   return Run(flags, command).Go();
 }

@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "agent/redact_flag.h"
-#include "base/duration_flag.h"
 #include "base/clean_text.h"
+#include "base/duration_flag.h"
 #include "base/durations.h"
 
 namespace rollcall {
@@ -47,11 +47,12 @@ void DefineRunFlags(CLI::App* app, RunFlags* flags) {
       ->envname("ROLLCALL_HTTP")
       ->capture_default_str();
   app->add_option("--junit", flags->junit,
-                  "write the run to this file as one test case, in JUnit's XML: a hang is its failure")
+                  "write the run to this file as one test case, in JUnit's XML: a hang is its "
+                  "failure")
       ->envname("ROLLCALL_JUNIT");
   app->add_option("--daemon", flags->daemon.address,
-                  "address of a rollcalld to use instead of the embedded one, HOST:PORT; of several "
-                  "that share a database: HOST:PORT,HOST:PORT")
+                  "address of a rollcalld to use instead of the embedded one, HOST:PORT; of "
+                  "several that share a database: HOST:PORT,HOST:PORT")
       ->envname("ROLLCALL_DAEMON");
   AddDaemonSecurityFlags(app, &flags->daemon);
   app->add_flag("--insecure", flags->insecure,

@@ -12,13 +12,13 @@
 #include "agent/link/fleet_channels.h"
 #include "agent/processes/stacks_switch.h"
 #include "agent/processes/this_host.h"
+#include "base/durations.h"
+#include "base/server_address.h"
 #include "cli/commands.h"
 #include "cli/in_time.h"
 #include "cli/run/job_environment.h"
 #include "daemon/report/writer.h"
 #include "net/listen_policy.h"
-#include "base/durations.h"
-#include "base/server_address.h"
 
 namespace rollcall {
 namespace {
@@ -75,9 +75,8 @@ void RunServices::UseDaemonElsewhere() {
     if (!std::exchange(is_first, false)) channels->TryAnother();
     return channels->Connect();
   };
-  incidents_ = IncidentWatch::OfDaemonAt(flags_.daemon.address, connect, job_,
-                                         directory_->path(), is_named ? agent->host : HostName(),
-                                         flags_.report_dir);
+  incidents_ = IncidentWatch::OfDaemonAt(flags_.daemon.address, connect, job_, directory_->path(),
+                                         is_named ? agent->host : HostName(), flags_.report_dir);
   if (!agent.has_value()) StartAgent();
 }
 
@@ -165,9 +164,10 @@ bool RunServices::StartDaemon() {
 void RunServices::WarnOfOpenPage() const {
   const std::string page = daemon_->http_address();
   if (!flags_.insecure || page.empty() || IsOnThisHost(page)) return;
-  spdlog::warn("--insecure: the page on {} has no TLS; whoever can read this network's traffic gets "
-               "its token, and may then read this job and take its stacks",
-               page);
+  spdlog::warn(
+      "--insecure: the page on {} has no TLS; whoever can read this network's traffic "
+      "gets its token, and may then read this job and take its stacks",
+      page);
 }
 
 bool RunServices::StartDaemonWith(const DaemonOptions& options) {
@@ -237,8 +237,8 @@ void RunServices::ExplainNoCommunicator() const {
   struct Found {
     bool communicators = false, library = false;
   };
-  const auto found = GetInTime<Found>(
-      directory_->path(), [directory = directory_]() -> absl::StatusOr<Found> {
+  const auto found =
+      GetInTime<Found>(directory_->path(), [directory = directory_]() -> absl::StatusOr<Found> {
         // An agent that never reached its daemon has not read the segments.
         CollectorOptions options;
         options.directory = directory->path();

@@ -19,8 +19,8 @@
 #include "cli/run/job_directory.h"
 #include "cli/run/local_progress.h"
 #include "cli/run/run_flags.h"
-#include "daemon/daemon.h"
 #include "daemon/access/daemon_security.h"
+#include "daemon/daemon.h"
 
 namespace rollcall {
 
@@ -65,13 +65,13 @@ class RunServices {
   const std::string job_;
   // Shared with threads that wait for a folder without an answer.
   std::shared_ptr<JobDirectory> directory_ = std::make_shared<JobDirectory>();
-  UniqueFd served_;      // see JobDirectory::LockAsServed()
-  std::string library_;  // "": the job runs without Rollcall
+  UniqueFd served_;                           // see JobDirectory::LockAsServed()
+  std::string library_;                       // "": the job runs without Rollcall
   std::unique_ptr<DaemonSecurity> security_;  // of the embedded daemon
   std::unique_ptr<Daemon> daemon_;
   std::shared_ptr<DaemonChannels> channels_;  // to a daemon elsewhere
-  std::unique_ptr<Agent> agent_;             // of the embedded daemon
-  std::unique_ptr<FleetAgent> fleet_agent_;  // of daemons elsewhere
+  std::unique_ptr<Agent> agent_;              // of the embedded daemon
+  std::unique_ptr<FleetAgent> fleet_agent_;   // of daemons elsewhere
   std::unique_ptr<IncidentWatch> incidents_;
 };
 

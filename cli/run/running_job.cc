@@ -10,13 +10,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/monotonic_clock.h"
 #include "base/durations.h"
+#include "base/monotonic_clock.h"
 
 namespace rollcall {
 namespace {
 
-constexpr int64_t kGrace = 5 * kSecond;            // from SIGTERM to SIGKILL
+constexpr int64_t kGrace = 5 * kSecond;             // from SIGTERM to SIGKILL
 constexpr int64_t kRanksEndWithinNs = 2 * kSecond;  // after the end of a command that failed
 constexpr useconds_t kLookForEndUs = 20'000;
 

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <utility>
 
-#include "cli/commands.h"
 #include "base/log/limited_log.h"
+#include "cli/commands.h"
 
 namespace rollcall {
 namespace {

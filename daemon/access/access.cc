@@ -10,11 +10,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/clean_text.h"
+#include "base/digest/digest.h"
+#include "base/names.h"
 #include "base/steady_clock.h"
 #include "rollcall/v1/query.pb.h"
-#include "base/digest/digest.h"
 #include "security/grpc/credentials.h"
-#include "base/names.h"
 
 namespace rollcall {
 namespace {
@@ -29,11 +29,10 @@ const CallAccess* FindAccess(std::string_view method) {
 std::string RolesInWords(const Identity& identity) {
   return identity.roles.empty()
              ? std::string("no role")
-             : absl::StrCat("the role ", absl::StrJoin(identity.roles, ", ",
-                                                       [](std::string* out, Role role) {
-                                                         absl::StrAppend(
-                                                             out, std::string(RoleName(role)));
-                                                       }));
+             : absl::StrCat("the role ",
+                            absl::StrJoin(identity.roles, ", ", [](std::string* out, Role role) {
+                              absl::StrAppend(out, std::string(RoleName(role)));
+                            }));
 }
 
 absl::string_view FirstLabel(absl::string_view name) { return name.substr(0, name.find('.')); }
@@ -59,8 +58,10 @@ std::string AdviceForHost(const Identity& identity, const std::string& host) {
       !meant.empty() && absl::EqualsIgnoreCase(FirstLabel(meant), FirstLabel(host));
   // A person may paste the line into a shell.
   if (is_same_host && IsPlainName(host)) {
-    absl::StrAppend(&advice, "\n  or a certificate with both names:  rollcall pki issue DIR "
-                             "--role=agent --host=", meant, " --host=", host);
+    absl::StrAppend(&advice,
+                    "\n  or a certificate with both names:  rollcall pki issue DIR "
+                    "--role=agent --host=",
+                    meant, " --host=", host);
   }
   return advice;
 }
@@ -108,8 +109,9 @@ absl::StatusOr<Identity> Access::IdentifyPeer(std::string_view method, const Pre
                                               const std::string& caller) const {
   if (peer_secret_.empty() || !EqualInConstantTime(presented.bearer, peer_secret_)) {
     return CountWrongToken(
-        presented, absl::UnauthenticatedError(
-                       "this is not the secret of this daemon: it may have started again just now"));
+        presented,
+        absl::UnauthenticatedError(
+            "this is not the secret of this daemon: it may have started again just now"));
   }
   v1::PeerCaller peer;
   const std::optional<Role> role =
@@ -142,7 +144,7 @@ absl::StatusOr<Identity> Access::Admit(std::string_view method,
                                                      : Identify(presented);
   if (!caller.ok()) {
     refusals_->Count(kRefusedCredential, absl::StrCat(name, " by ", presented.peer, ": ",
-                                                    std::string(caller.status().message())));
+                                                      std::string(caller.status().message())));
     return caller;
   }
   if (known_ && !presented.is_in_process) known_(presented.peer);
@@ -155,7 +157,8 @@ absl::StatusOr<Identity> Access::Admit(std::string_view method,
   if (may) return caller;
   if (refused_ && !access->action.empty()) {
     refused_({caller->name, std::string(access->action),
-              absl::StrCat("needs the role ", std::string(RoleName(access->role))), presented.peer});
+              absl::StrCat("needs the role ", std::string(RoleName(access->role))),
+              presented.peer});
   }
   return RefuseRole(*caller, name, access->role, presented.peer);
 }

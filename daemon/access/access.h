@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decides who may make which call of the daemon's gRPC services. kCallAccess is the one table.
 //
-// Another daemon on the same database asks for its own callers: it shows this daemon's secret, which
-// only the database has besides, and says who asks, with which role and for which tenants. It may make
-// the calls of the service Query with these rights, and nothing else.
+// Another daemon on the same database asks for its own callers: it shows this daemon's secret,
+// which only the database has besides, and says who asks, with which role and for which tenants. It
+// may make the calls of the service Query with these rights, and nothing else.
 //
 // Thread-safe. Does not block.
 #pragma once
@@ -16,9 +16,9 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "daemon/model/tenants.h"
 #include "daemon/access/audit.h"
 #include "daemon/access/refusals.h"
+#include "daemon/model/tenants.h"
 #include "security/authenticator.h"
 #include "security/failed_logins.h"
 #include "security/identity.h"
@@ -32,8 +32,8 @@ namespace rollcall {
 struct CallAccess {
   std::string_view method;  // as gRPC writes it
   Role role;
-  // Agents may ask it too, about one job that an agent of their hosts reports: `rollcall run --daemon`
-  // has one credential for its agent and for its questions.
+  // Agents may ask it too, about one job that an agent of their hosts reports: `rollcall run
+  // --daemon` has one credential for its agent and for its questions.
   bool is_for_agents = false;
   // What it does, for the audit of refusals; "": it changes nothing.
   std::string_view action = "";
@@ -103,12 +103,13 @@ class Access {
   void SetRefused(AuditSink refused) { refused_ = std::move(refused); }
 
   // kUnauthenticated: nobody the daemon knows; kResourceExhausted: the same, after too many wrong
-  // tokens of that host; kPermissionDenied: has another role; kUnimplemented: is known, and `method`
-  // is not in the table. The message says what to type next. A right token always passes: a stranger
-  // behind the same address cannot lock others out.
+  // tokens of that host; kPermissionDenied: has another role; kUnimplemented: is known, and
+  // `method` is not in the table. The message says what to type next. A right token always passes:
+  // a stranger behind the same address cannot lock others out.
   absl::StatusOr<Identity> Admit(std::string_view method,
                                  const grpc::ServerContextBase& context) const;
-  // Counts that a known caller lacks the role, and makes the error. `call`: what it asked, in words.
+  // Counts that a known caller lacks the role, and makes the error. `call`: what it asked, in
+  // words.
   absl::Status RefuseRole(const Identity& caller, const std::string& call, Role needed,
                           const std::string& peer) const;
   // For a stream that stays open: whether its caller would still be admitted at this Unix time.

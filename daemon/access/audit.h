@@ -10,11 +10,13 @@ namespace rollcall {
 struct AuditEntry {
   std::string who;     // Identity::name
   std::string action;  // "take stacks"
-  std::string object;  // "job team/train attempt 2, ranks 0,3"; may be long: whoever keeps it cuts it
-  std::string peer;    // as in Presented
+  // "job team/train attempt 2, ranks 0,3"; may be long: whoever keeps it cuts it
+  std::string object;
+  std::string peer;  // as in Presented
 };
 
-// `entry.object` of a refused action: why. Likewise thread-safe; it may leave out what comes too often.
+// `entry.object` of a refused action: why. Likewise thread-safe; it may leave out what comes too
+// often.
 inline constexpr char kTooMany[] = "too many at once";
 
 // Called before the action begins. Must be thread-safe and must not block.

@@ -22,8 +22,7 @@ void CleanString(const Reflection& reflection, const FieldDescriptor* field, Mes
     return;
   }
   for (int i = 0; i < reflection.FieldSize(*message, field); ++i) {
-    const std::string& text =
-        reflection.GetRepeatedStringReference(*message, field, i, &scratch);
+    const std::string& text = reflection.GetRepeatedStringReference(*message, field, i, &scratch);
     if (!IsCleanText(text)) reflection.SetRepeatedString(message, field, i, CleanText(text));
   }
 }

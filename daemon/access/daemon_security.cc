@@ -9,11 +9,11 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/names.h"
 #include "security/access_policy.h"
 #include "security/jwt/jwt_verifier.h"
 #include "security/jwt/key_fetch.h"
 #include "security/jwt/key_source.h"
-#include "base/names.h"
 #include "security/token_file.h"
 #include "security/token_list.h"
 
@@ -179,9 +179,10 @@ void DaemonSecurity::Poll(int64_t now_s) {
   if (tokens_ != nullptr) {
     const std::string problem(tokens_->Poll().message());
     if (token_problem_.IsDue(problem, now_s)) {
-      spdlog::warn("--token-file: {}; the tokens that were good before stay valid. To revoke all, "
-                   "write there: tokens: []",
-                   problem);
+      spdlog::warn(
+          "--token-file: {}; the tokens that were good before stay valid. To revoke all, "
+          "write there: tokens: []",
+          problem);
     }
   }
   if (keys_ != nullptr) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that decides who may do what on a daemon: certificates, tokens, keys, grants. Reads the files,
-// and reads them again when they change.
+// All that decides who may do what on a daemon: certificates, tokens, keys, grants. Reads the
+// files, and reads them again when they change.
 //
 // Thread-safe, except Poll(), which one thread calls.
 #pragma once
@@ -12,8 +12,8 @@
 
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
-#include "security/authenticator.h"
 #include "base/repeated_message.h"
+#include "security/authenticator.h"
 #include "security/certificates/tls_context.h"
 #include "security/certificates/tls_files.h"
 #include "security/certificates/trusted_chains.h"
@@ -30,8 +30,8 @@ struct SecurityOptions {
   std::string token_file;  // "": none
   std::string jwks;        // file or URL of the keys of Kubernetes' tokens; "": none
   std::string jwks_audience = "rollcall", jwks_issuer;
-  std::string jwks_ca, jwks_token_file;  // for the URL
-  std::vector<std::string> grants;       // --grant
+  std::string jwks_ca, jwks_token_file;    // for the URL
+  std::vector<std::string> grants;         // --grant
   std::vector<std::string> trust_domains;  // as in NameRules
   bool is_insecure = false;
 };

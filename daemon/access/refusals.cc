@@ -22,8 +22,9 @@ void Refusals::Count(const std::string& reason, const std::string& text) {
     left_out = lines_[reason].Take(SteadyNs());
   }
   if (!left_out.has_value()) return;
-  spdlog::warn("refused: {}{}", text,
-               *left_out == 0 ? "" : absl::StrCat(" (and ", *left_out, " more since the last line)"));
+  spdlog::warn(
+      "refused: {}{}", text,
+      *left_out == 0 ? "" : absl::StrCat(" (and ", *left_out, " more since the last line)"));
 }
 
 std::map<std::string, uint64_t> Refusals::Get() const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which refused actions the audit tells of: whoever may not act can ask without an end, and must not
-// fill the log and the history. Thread-safe.
+// Which refused actions the audit tells of: whoever may not act can ask without an end, and must
+// not fill the log and the history. Thread-safe.
 #pragma once
 
 #include <cstddef>

@@ -3,16 +3,15 @@
 
 #include <algorithm>
 
+#include "base/names.h"
 #include "daemon/model/job_key.h"
 #include "security/identity.h"
-#include "base/names.h"
 
 namespace rollcall {
 
 bool MayWrite(const std::string& tenant, const std::vector<std::string>& allowed) {
-  return std::any_of(allowed.begin(), allowed.end(), [&tenant](const std::string& name) {
-    return name == kAll || name == tenant;
-  });
+  return std::any_of(allowed.begin(), allowed.end(),
+                     [&tenant](const std::string& name) { return name == kAll || name == tenant; });
 }
 
 std::optional<std::string> TenantOf(const std::string& claimed,

@@ -15,33 +15,33 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
-#include "base/mutex.h"
-#include "daemon/model/client_limits.h"
+#include "base/clean_text.h"
 #include "base/cut_text.h"
+#include "base/mutex.h"
+#include "base/steady_clock.h"
 #include "daemon/access/access.h"
 #include "daemon/access/clean_message.h"
-#include "net/grpc_callback.h"
-#include "net/grpc_status.h"
 #include "daemon/agents/parse_budget.h"
 #include "daemon/jobs/tick_facts.h"
-#include "base/clean_text.h"
-#include "base/steady_clock.h"
+#include "daemon/model/client_limits.h"
+#include "net/grpc_callback.h"
+#include "net/grpc_status.h"
 #include "rollcall/v1/agent.grpc.pb.h"
 
 namespace rollcall {
 namespace {
 
 constexpr uint32_t kProtocol = 1;
-// Messages that wait for an agent that does not read. An agent needs a few: a request for stacks, one
-// for facts about its host, and a new pace.
+// Messages that wait for an agent that does not read. An agent needs a few: a request for stacks,
+// one for facts about its host, and a new pace.
 constexpr size_t kMostUnread = 256;
 // A tick that its jobs have applied within this time: they are not late.
 constexpr int64_t kPromptNs = 100'000'000;
 // Names in a line of the log. One change of a file may end thousands of streams.
 constexpr size_t kMostNames = 3;
 
-// A parsed message. A tick is thousands of small objects that all end at once, so they share blocks of
-// memory.
+// A parsed message. A tick is thousands of small objects that all end at once, so they share blocks
+// of memory.
 class ParsedMessage {
  public:
   explicit ParsedMessage(size_t bytes)
@@ -72,9 +72,10 @@ bool IsShortFor(absl::string_view host, absl::string_view whole) {
 
 grpc::Status NoLongerValid() {
   return {grpc::StatusCode::UNAUTHENTICATED,
-          "the certificate or token of this agent has expired or was revoked, or rollcalld no longer "
-          "believes the authority that signed it (--tls-client-ca): renew it (`rollcall pki renew`), "
-          "or ask whoever runs rollcalld for a new one (`rollcall pki issue`, `rollcall token new`)"};
+          "the certificate or token of this agent has expired or was revoked, or rollcalld no "
+          "longer believes the authority that signed it (--tls-client-ca): renew it (`rollcall pki "
+          "renew`), or ask whoever runs rollcalld for a new one (`rollcall pki issue`, `rollcall "
+          "token new`)"};
 }
 
 void LogEnded(const std::vector<std::string>& callers) {
@@ -84,10 +85,10 @@ void LogEnded(const std::vector<std::string>& callers) {
       named < callers.size() ? absl::StrCat(" and ", callers.size() - named, " more") : "";
   const std::string streams =
       callers.size() == 1 ? "a stream" : absl::StrCat(callers.size(), " streams");
-  spdlog::warn("ended {} of agents whose certificates or tokens have expired or were revoked, or whose "
-               "authority is no longer in --tls-client-ca: {}{}",
-               streams,
-               absl::StrJoin(absl::MakeConstSpan(callers).first(named), ", "), more);
+  spdlog::warn(
+      "ended {} of agents whose certificates or tokens have expired or were revoked, or "
+      "whose authority is no longer in --tls-client-ca: {}{}",
+      streams, absl::StrJoin(absl::MakeConstSpan(callers).first(named), ", "), more);
 }
 
 }  // namespace
@@ -263,8 +264,8 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
   const std::string& caller() const { return caller_.name; }
 
  private:
-  // Handles the message that was read, and reads the next one when it is applied. The stream may have
-  // ended while the message waited.
+  // Handles the message that was read, and reads the next one when it is applied. The stream may
+  // have ended while the message waited.
   void Handle() {
     const size_t bytes = in_.Length();
     if (HasEnded()) return impl_->budget()->GiveBack(bytes);
@@ -282,11 +283,11 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
       const std::shared_ptr<v1::Tick> tick(parsed, message.mutable_tick());
       ClampTimes(tick.get());
       KeepOwnHosts(tick.get());
-      return impl_->sink()->OnTick(
-          name_, tick, [stream = shared_from_this(), bytes, posted_ns = SteadyNs()] {
-            stream->is_prompt_ = SteadyNs() - posted_ns < kPromptNs;
-            stream->Next(bytes);
-          });
+      return impl_->sink()->OnTick(name_, tick,
+                                   [stream = shared_from_this(), bytes, posted_ns = SteadyNs()] {
+                                     stream->is_prompt_ = SteadyNs() - posted_ns < kPromptNs;
+                                     stream->Next(bytes);
+                                   });
     }
     if (message.has_hello()) Greet(message.hello(), bytes);
     if (message.has_stacks() && has_greeted()) {
@@ -334,9 +335,9 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
     name.wants_host_hangs = hello.wants_host_hangs();
     name.tenants = caller_.tenants;
     // Every connection over a socket has a transport type, even an insecure one.
-    name.is_trusted =
-        context_->auth_context()->FindPropertyValues(GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME)
-            .empty();
+    name.is_trusted = context_->auth_context()
+                          ->FindPropertyValues(GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME)
+                          .empty();
     // With the host, so that no agent can use the id of an agent of another host.
     name.id = absl::StrCat(name.is_trusted ? "here " : "from ", name.host, " ",
                            hello.agent_id().empty()
@@ -353,9 +354,10 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
       return;
     }
     if (hello.protocol() != kProtocol || hello.host().empty()) {
-      spdlog::warn("refused the agent of {}: it uses protocol {}, this daemon {}; run the same "
-                   "release everywhere",
-                   CutText(hello.host(), limits::kName), hello.protocol(), kProtocol);
+      spdlog::warn(
+          "refused the agent of {}: it uses protocol {}, this daemon {}; run the same "
+          "release everywhere",
+          CutText(hello.host(), limits::kName), hello.protocol(), kProtocol);
       End(grpc::Status(grpc::StatusCode::FAILED_PRECONDITION,
                        "this daemon uses another protocol: run the same release everywhere"));
       return;
@@ -402,18 +404,17 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
   std::shared_ptr<Stream> self_;  // until gRPC has finished with it
   grpc::ByteBuffer in_;
   std::atomic<bool> is_prompt_{false};  // its last tick was applied at once
-  AgentName name_;  // no host: the agent has not sent its hello
+  AgentName name_;                      // no host: the agent has not sent its hello
   Mutex mutex_;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  bool is_unread_ ABSL_GUARDED_BY(mutex_) = false;  // its end has begun
+  bool is_unread_ ABSL_GUARDED_BY(mutex_) = false;            // its end has begun
   std::deque<grpc::ByteBuffer> out_ ABSL_GUARDED_BY(mutex_);  // the first one is being written
 };
 
 Reactor* AgentService::Impl::Connect(grpc_callback::CallbackServerContext* context) {
-  absl::StatusOr<Identity> caller = access_ == nullptr ? OwnerIdentity("this process")
-                                                       : access_->Admit(kConnect, *context);
-  const auto stream =
-      std::make_shared<Stream>(this, context, caller.ok() ? *caller : Identity());
+  absl::StatusOr<Identity> caller =
+      access_ == nullptr ? OwnerIdentity("this process") : access_->Admit(kConnect, *context);
+  const auto stream = std::make_shared<Stream>(this, context, caller.ok() ? *caller : Identity());
   if (caller.ok()) {
     stream->Start();
   } else {

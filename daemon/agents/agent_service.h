@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "daemon/access/agent_name.h"
-#include "daemon/jobs/daemon_counters.h"
 #include "daemon/agents/stream_limits.h"
+#include "daemon/jobs/daemon_counters.h"
 
 namespace grpc {
 class Service;
@@ -35,8 +35,8 @@ class StackReply;
 class Tick;
 }  // namespace v1
 
-// gRPC's threads call this, at most one thread at a time for each stream. It must not wait: the same
-// threads answer the keepalive pings of all streams.
+// gRPC's threads call this, at most one thread at a time for each stream. It must not wait: the
+// same threads answer the keepalive pings of all streams.
 class AgentSink {
  public:
   virtual ~AgentSink() = default;
@@ -67,8 +67,8 @@ class AgentService {
   // Ends the agent's streams. The agent then reconnects and sends its whole state again.
   void Restart(const std::string& id);
 
-  // Ends the streams whose certificate or token is no longer valid at this Unix time, and says in the
-  // log whose they are.
+  // Ends the streams whose certificate or token is no longer valid at this Unix time, and says in
+  // the log whose they are.
   void EndInvalid(int64_t now_s);
 
   int agents() const;

@@ -18,8 +18,8 @@ void ParseBudget::Take(size_t bytes, bool is_prompt, std::function<void()> parse
 }
 
 void ParseBudget::GiveBack(size_t bytes) {
-  // A message may be applied inside its `parse`. The loop below continues with the next one then: calls
-  // inside each other would grow the stack by the number of waiting messages.
+  // A message may be applied inside its `parse`. The loop below continues with the next one then:
+  // calls inside each other would grow the stack by the number of waiting messages.
   static thread_local bool is_parsing = false;
   if (bytes <= kSmallBytes) return;
   {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits the memory of messages that are parsed and not applied. A parsed tick takes about ten times
-// the memory of its bytes, and each of thousands of streams has one when the daemon is late. So a
-// message waits as bytes until there is room.
+// Limits the memory of messages that are parsed and not applied. A parsed tick takes about ten
+// times the memory of its bytes, and each of thousands of streams has one when the daemon is late.
+// So a message waits as bytes until there is room.
 //
 // Thread-safe. Holds no lock while it calls back.
 #pragma once

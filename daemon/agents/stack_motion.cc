@@ -40,8 +40,8 @@ std::map<int32_t, std::string> FramesByThread(const v1::ProcessStack& stack) {
   return frames;
 }
 
-// A framework's own threads (heartbeats, exporters, event loops) move while the program stands still.
-// Removes them if another thread runs the program.
+// A framework's own threads (heartbeats, exporters, event loops) move while the program stands
+// still. Removes them if another thread runs the program.
 void KeepThreadsOfProgram(const v1::ProcessStack& before, const v1::ProcessStack& after,
                           std::map<int32_t, std::string>* first,
                           std::map<int32_t, std::string>* second) {
@@ -75,7 +75,8 @@ std::string FunctionNames(const v1::ProcessStack& stack) {
   std::set<std::string> names;
   for (const v1::ThreadStack& thread : stack.threads()) {
     for (const v1::Frame& frame : thread.frames()) {
-      if (!frame.function().empty() && names.size() < kMostMovedNames) names.insert(frame.function());
+      if (!frame.function().empty() && names.size() < kMostMovedNames)
+        names.insert(frame.function());
     }
   }
   std::string text;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares two samples of a process, taken a second or more apart. Threads that run the program decide;
-// without one, all threads.
+// Compares two samples of a process, taken a second or more apart. Threads that run the program
+// decide; without one, all threads.
 #pragma once
 
 #include <string>

@@ -22,7 +22,7 @@ struct RequestedProcess {
   std::string host;
   int32_t pid = 0;
   uint64_t start_time = 0;
-  std::string agent;  // id of the agent that must reply; "": no agent reports the process
+  std::string agent;   // id of the agent that must reply; "": no agent reports the process
   int32_t index = -1;  // in the job's state
   int32_t rank = -1;
   bool is_culprit = false;

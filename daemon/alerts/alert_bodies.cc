@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "daemon/report/incident_words.h"
 #include "daemon/alerts/alert_messages.h"
 #include "daemon/alerts/alerts.h"
+#include "daemon/report/incident_words.h"
 
 namespace rollcall {
 namespace {
@@ -54,9 +54,9 @@ Json SlackFacts(const AlertValues& values) {
 }
 
 std::string ForSlack(const AlertValues& values, AlertEvent event) {
-  const std::string first = absl::StrCat(
-      SlackSign(values, event),
-      SlackText(HeadlineInWords(values, event) + ValueOf(values, "summary")));
+  const std::string first =
+      absl::StrCat(SlackSign(values, event),
+                   SlackText(HeadlineInWords(values, event) + ValueOf(values, "summary")));
   Json blocks = Json::array({SlackSection(first), SlackFacts(values)});
   const std::string advice = ValueOf(values, "advice");
   if (!advice.empty() && event != AlertEvent::kResolved) {
@@ -65,17 +65,16 @@ std::string ForSlack(const AlertValues& values, AlertEvent event) {
   const std::string link = ValueOf(values, "link"), report = ValueOf(values, "report");
   std::string places;
   if (!link.empty()) absl::StrAppend(&places, "<", link, "|the incident>");
-  if (!report.empty()) absl::StrAppend(&places, places.empty() ? "" : "\n", "report: ", SlackText(report));
+  if (!report.empty())
+    absl::StrAppend(&places, places.empty() ? "" : "\n", "report: ", SlackText(report));
   if (!places.empty()) blocks.push_back(SlackSection(places));
   // Notifications and clients without blocks show the text alone.
-  return DumpJson({{"text", absl::StrCat(first, places.empty() ? "" : "\n", places)},
-               {"blocks", blocks}});
+  return DumpJson(
+      {{"text", absl::StrCat(first, places.empty() ? "" : "\n", places)}, {"blocks", blocks}});
 }
 
 // PagerDuty's Events API v2.
-std::string ForPagerDuty(const std::string& key,
-                         const AlertValues& values,
-                         bool resolved) {
+std::string ForPagerDuty(const std::string& key, const AlertValues& values, bool resolved) {
   Json details;
   for (const auto& [name, value] : values) details[name] = value;
   Json body = {{"routing_key", key},
@@ -91,10 +90,9 @@ std::string ForPagerDuty(const std::string& key,
   return DumpJson(body);
 }
 
-// Alertmanager's API v2: a list of alerts. It identifies an alert by its labels, so they are those of
-// the first alert.
-std::string ForAlertmanager(const AlertValues& values,
-                            const AlertMessage& message) {
+// Alertmanager's API v2: a list of alerts. It identifies an alert by its labels, so they are those
+// of the first alert.
+std::string ForAlertmanager(const AlertValues& values, const AlertMessage& message) {
   Json alert = {{"labels",
                  {{"alertname", "RollcallHang"},
                   {"tenant", ValueOf(values, "tenant")},

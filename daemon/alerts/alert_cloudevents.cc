@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// An alert as a CloudEvent 1.0 in JSON (https://github.com/cloudevents/spec, cloudevents/spec.md and
-// formats/json-format.md), by itself or as a record for the REST Proxy of Kafka, API v2
+// An alert as a CloudEvent 1.0 in JSON (https://github.com/cloudevents/spec, cloudevents/spec.md
+// and formats/json-format.md), by itself or as a record for the REST Proxy of Kafka, API v2
 // (https://docs.confluent.io/platform/current/kafka-rest/api.html).
 #include "absl/strings/str_cat.h"
-#include "daemon/report/json.h"
 #include "daemon/alerts/alert_messages.h"
+#include "daemon/report/json.h"
 
 namespace rollcall {
 namespace {

@@ -14,8 +14,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/unique_fd.h"
-#include "security/http_watchdog.h"
 #include "base/url_parts.h"
+#include "security/http_watchdog.h"
 #include "security/webhook_signature.h"
 
 extern char** environ;
@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kPollInterval{10};
 constexpr uint64_t kMostAnswerBytes = 4 << 20;  // the daemon reads the status only
-constexpr size_t kPipeHolds = 60'000;  // bytes that a pipe holds without a reader
+constexpr size_t kPipeHolds = 60'000;           // bytes that a pipe holds without a reader
 
 std::string ForHeader(const std::string& text) {
   std::string result;
@@ -67,8 +67,8 @@ pid_t Spawn(const std::string& command, int input) {
   sigaddset(&usual, SIGPIPE);
   posix_spawnattr_setsigdefault(&attributes, &usual);
   posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                            POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   std::string shell = "/bin/sh", option = "-c", text = command;
   char* arguments[] = {shell.data(), option.data(), text.data(), nullptr};
   pid_t child = -1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One attempt to deliver an alert: by requests, or a command. Takes at most kDeliverWithin, whatever
-// the receiver does, and ends early on cancellation.
+// One attempt to deliver an alert: by requests, or a command. Takes at most kDeliverWithin,
+// whatever the receiver does, and ends early on cancellation.
 #pragma once
 
 #include <chrono>
@@ -50,10 +50,10 @@ struct AlertRequest {
 };
 
 // Sends the requests one after the other, until one fails.
-// kInvalidArgument: the receiver refuses this alert, so a retry does not help. Errors contain neither
-// the URL nor the header, because both are often secrets.
-// `key` goes into the header Idempotency-Key, with %XX for characters that a header cannot have. With
-// a `signing_key` each request is signed (security/webhook_signature.h).
+// kInvalidArgument: the receiver refuses this alert, so a retry does not help. Errors contain
+// neither the URL nor the header, because both are often secrets. `key` goes into the header
+// Idempotency-Key, with %XX for characters that a header cannot have. With a `signing_key` each
+// request is signed (security/webhook_signature.h).
 absl::Status SendAlertRequests(const std::vector<AlertRequest>& requests, const std::string& key,
                                const std::string& signing_key, Cancellation* cancellation);
 

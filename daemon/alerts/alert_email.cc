@@ -6,8 +6,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/cut_text.h"
-#include "daemon/alerts/alert_messages.h"
 #include "base/digest/digest.h"
+#include "daemon/alerts/alert_messages.h"
 
 namespace rollcall {
 namespace {
@@ -25,15 +25,15 @@ std::string AsUtf8(const std::string& text) {
 
 // The text of a header that is no address. An encoded word ends no line, whatever a job wrote.
 std::string EncodeHeader(const std::string& text) {
-  const bool is_plain = text.find("=?") == std::string::npos &&
-                        std::all_of(text.begin(), text.end(),
-                                    [](char c) { return c >= ' ' && c < 0x7f; });
+  const bool is_plain =
+      text.find("=?") == std::string::npos &&
+      std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c < 0x7f; });
   if (is_plain) return text;
   std::string encoded;
   for (std::string rest = text; !rest.empty();) {
     const std::string part = CutText(rest, kBytesOfWord);
-    absl::StrAppend(&encoded, encoded.empty() ? "" : "\n ", "=?UTF-8?B?",
-                    absl::Base64Escape(part), "?=");
+    absl::StrAppend(&encoded, encoded.empty() ? "" : "\n ", "=?UTF-8?B?", absl::Base64Escape(part),
+                    "?=");
     rest = rest.substr(part.size());
   }
   return encoded;
@@ -52,17 +52,16 @@ std::string MessageId(const AlertMessage& message, int32_t sequence) {
 std::string Subject(const AlertValues& values, const AlertMessage& message) {
   const std::string attempt = ValueOf(values, "attempt");
   return OneLine(absl::StrCat("[rollcall] ", ValueOf(values, "job"),
-                              attempt == "0" ? "" : absl::StrCat(", attempt ", attempt),
-                              " hangs: ", message.first_cause, " (", ValueOf(values, "incident"),
-                              ")"),
+                              attempt == "0" ? "" : absl::StrCat(", attempt ", attempt), " hangs: ",
+                              message.first_cause, " (", ValueOf(values, "incident"), ")"),
                  kLongestSubject);
 }
 
 std::string Text(const AlertValues& values, AlertEvent event) {
-  std::string text = absl::StrCat(
-      OneLine(absl::StrCat(HeadlineInWords(values, event), ValueOf(values, "summary")),
-              kLongestMailText),
-      "\n\n");
+  std::string text =
+      absl::StrCat(OneLine(absl::StrCat(HeadlineInWords(values, event), ValueOf(values, "summary")),
+                           kLongestMailText),
+                   "\n\n");
   for (const auto& [title, value] : FactsInWords(values, kLongestMailFact)) {
     absl::StrAppend(&text, title, ": ", value, "\n");
   }
@@ -91,9 +90,9 @@ std::string AlertMail(const std::string& to, const std::string& from, const Aler
   const std::string first = MessageId(message, message.first_sequence);
   std::string mail = absl::StrCat("To: ", to, "\n");
   if (!from.empty()) absl::StrAppend(&mail, "From: ", from, "\n");
-  absl::StrAppend(&mail, "Subject: ", is_first ? "" : "Re: ",
-                  EncodeHeader(AsUtf8(Subject(values, message))), "\n", "Message-ID: ",
-                  is_first ? first : MessageId(message, message.sequence), "\n");
+  absl::StrAppend(
+      &mail, "Subject: ", is_first ? "" : "Re: ", EncodeHeader(AsUtf8(Subject(values, message))),
+      "\n", "Message-ID: ", is_first ? first : MessageId(message, message.sequence), "\n");
   if (!is_first) absl::StrAppend(&mail, "In-Reply-To: ", first, "\nReferences: ", first, "\n");
   absl::StrAppend(&mail, "Auto-Submitted: auto-generated\nMIME-Version: 1.0\n",
                   "Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: base64\n\n",

@@ -13,9 +13,9 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "daemon/alerts/alert_messages.h"
 #include "base/clean_text.h"
 #include "base/digest/digest.h"
+#include "daemon/alerts/alert_messages.h"
 
 namespace rollcall {
 namespace {

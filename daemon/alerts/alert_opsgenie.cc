@@ -10,9 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/cut_text.h"
-#include "daemon/report/escape.h"
-#include "daemon/alerts/alert_messages.h"
 #include "base/digest/digest.h"
+#include "daemon/alerts/alert_messages.h"
+#include "daemon/report/escape.h"
 
 namespace rollcall {
 namespace {
@@ -61,14 +61,14 @@ Json Details(const AlertValues& values) {
 }
 
 Json NewAlert(const AlertValues& values) {
-  return {{"message", Message(values)},
-          {"alias", Alias(values)},
-          {"description",
-           CutText(Description(values, AlertEvent::kConfirmed), kLongestDescription)},
-          {"details", Details(values)},
-          {"entity", OneLine(ValueOf(values, "job"), kLongestEntity)},
-          {"source", "rollcall"},
-          {"priority", "P1"}};
+  return {
+      {"message", Message(values)},
+      {"alias", Alias(values)},
+      {"description", CutText(Description(values, AlertEvent::kConfirmed), kLongestDescription)},
+      {"details", Details(values)},
+      {"entity", OneLine(ValueOf(values, "job"), kLongestEntity)},
+      {"source", "rollcall"},
+      {"priority", "P1"}};
 }
 
 }  // namespace
@@ -77,9 +77,8 @@ absl::StatusOr<std::vector<AlertRequest>> OpsgenieRequests(const std::string& ur
                                                            const std::string& key,
                                                            const AlertValues& values,
                                                            AlertEvent event) {
-  const bool is_key = !key.empty() && std::all_of(key.begin(), key.end(), [](char c) {
-    return c > ' ' && c < 0x7f;
-  });
+  const bool is_key = !key.empty() && std::all_of(key.begin(), key.end(),
+                                                  [](char c) { return c > ' ' && c < 0x7f; });
   if (!is_key) {
     return absl::InvalidArgumentError("its key is not one word of letters, digits and dashes");
   }
@@ -93,9 +92,8 @@ absl::StatusOr<std::vector<AlertRequest>> OpsgenieRequests(const std::string& ur
   };
   const std::string note = CutText(Description(values, event), kLongestNote);
   if (event == AlertEvent::kResolved) {
-    return std::vector<AlertRequest>{{"POST", to("close"),
-                                      DumpJson({{"source", "rollcall"}, {"note", note}}),
-                                      authorization}};
+    return std::vector<AlertRequest>{
+        {"POST", to("close"), DumpJson({{"source", "rollcall"}, {"note", note}}), authorization}};
   }
   // A second alert with the alias would be counted, and change no text. The note comes last: a
   // repeated note would be a second one.

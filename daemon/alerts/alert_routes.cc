@@ -29,8 +29,8 @@ bool FitsRoute(const AlertRoute& route, const v1::Incident& incident) {
   const v1::Verdict root = incident.verdicts().empty() ? v1::Verdict() : incident.verdicts(0);
   return FitsPattern(route.tenant, incident.tenant()) && FitsPattern(route.job, incident.job()) &&
          Rank(root.certainty()) >= Rank(route.certainty) &&
-         (route.causes.empty() || std::find(route.causes.begin(), route.causes.end(),
-                                            root.cause()) != route.causes.end());
+         (route.causes.empty() ||
+          std::find(route.causes.begin(), route.causes.end(), root.cause()) != route.causes.end());
 }
 
 std::vector<size_t> RoutedReceivers(const std::vector<AlertRoute>& routes,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which receivers get the alerts of an incident: the receivers of --alert all of them, the receivers
-// of a file of routes what its routes send to them. Pure.
+// Which receivers get the alerts of an incident: the receivers of --alert all of them, the
+// receivers of a file of routes what its routes send to them. Pure.
 //
 //   receivers:
 //     - name: on-call
@@ -17,7 +17,8 @@
 //       continue: true
 //     - to: team
 //
-// The first route that fits an incident decides. With `continue`, the routes below it are asked as well.
+// The first route that fits an incident decides. With `continue`, the routes below it are asked as
+// well.
 #pragma once
 
 #include <cstddef>

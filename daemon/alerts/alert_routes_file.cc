@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/yaml/yaml.h"
-#include "daemon/model/verdict.h"
 #include "daemon/alerts/alert_routes.h"
+#include "daemon/model/verdict.h"
 
 namespace rollcall {
 namespace {
@@ -68,8 +68,8 @@ const AlertKindFacts& ReadKind(const YAML::Node& node) {
   if (!word) FailAt(node.Mark(), absl::StrCat("the receiver has no kind: ", AlertKindsInWords()));
   const AlertKindFacts* kind = FindAlertKind(ReadWord("kind", word));
   if (kind == nullptr) {
-    FailAt(word.Mark(), absl::StrCat("there is no such kind of receiver; kind is one of ",
-                                   AlertKindsInWords()));
+    FailAt(word.Mark(),
+           absl::StrCat("there is no such kind of receiver; kind is one of ", AlertKindsInWords()));
   }
   return *kind;
 }
@@ -77,19 +77,19 @@ const AlertKindFacts& ReadKind(const YAML::Node& node) {
 void CheckTarget(const AlertKindFacts& kind, const YAML::Node& node) {
   if (static_cast<bool>(node["target"]) == static_cast<bool>(node["file"])) {
     FailAt(node.Mark(), absl::StrCat("the receiver needs either target (", kind.target,
-                                   ") or file (the path of a file with it)"));
+                                     ") or file (the path of a file with it)"));
   }
   if (node["target"] && kind.is_secret) {
     FailAt(node["target"].Mark(),
-         absl::StrCat("the target of ", kind.name, ", ", kind.target,
-                      ", is a secret: write it into a file of mode 0600, and here  file: "
-                      "/etc/rollcall/",
-                      kind.name));
+           absl::StrCat("the target of ", kind.name, ", ", kind.target,
+                        ", is a secret: write it into a file of mode 0600, and here  file: "
+                        "/etc/rollcall/",
+                        kind.name));
   }
   if (node["url"] && std::string(kind.url).empty()) {
     FailAt(node["url"].Mark(),
-         absl::StrCat("url is for pagerduty, opsgenie and kubernetes; the target of ", kind.name, " is ",
-                      kind.target));
+           absl::StrCat("url is for pagerduty, opsgenie and kubernetes; the target of ", kind.name,
+                        " is ", kind.target));
   }
 }
 
@@ -129,11 +129,11 @@ std::vector<AlertTarget> ReadReceivers(const YAML::Node& list) {
     for (const AlertTarget& other : receivers) {
       if (other.name == target.name) {
         FailAt(node.Mark(), absl::StrCat("another receiver has the name ", target.name,
-                                       "; give this one a name of its own"));
+                                         "; give this one a name of its own"));
       }
       if (ReceiverId(other) == ReceiverId(target)) {
         FailAt(node.Mark(), absl::StrCat(target.name, " is the same receiver as ", other.name,
-                                       "; delete one, and let routes name the other"));
+                                         "; delete one, and let routes name the other"));
       }
     }
     receivers.push_back(std::move(target));
@@ -164,7 +164,7 @@ std::vector<std::string> ReadCauses(const YAML::Node& node) {
   for (const std::string& cause : causes) {
     if (std::find(known.begin(), known.end(), cause) != known.end()) continue;
     FailAt(node.Mark(), absl::StrCat("no incident has the cause ", cause, "; there are ",
-                                   absl::StrJoin(known, ", ")));
+                                     absl::StrJoin(known, ", ")));
   }
   return causes;
 }
@@ -179,7 +179,7 @@ std::vector<size_t> ReadTo(const YAML::Node& node, const std::vector<AlertTarget
         out->append(known.name);
       };
       FailAt(node.Mark(), absl::StrCat("no receiver has the name ", name, "; there are ",
-                                     absl::StrJoin(receivers, ", ", format)));
+                                       absl::StrJoin(receivers, ", ", format)));
     }
     to.push_back(static_cast<size_t>(at - receivers.begin()));
   }
@@ -214,15 +214,15 @@ void CheckUse(const YAML::Node& root, const AlertRoutes& file) {
     used.insert(route.to.begin(), route.to.end());
     if (FitsAll(route) && !route.goes_on && i + 1 < file.routes.size()) {
       FailAt(root["routes"][i].Mark(),
-           "this route takes every incident, so nothing comes to the routes below it: move it to "
-           "the end, or add  continue: true");
+             "this route takes every incident, so nothing comes to the routes below it: move it to "
+             "the end, or add  continue: true");
     }
   }
   for (size_t i = 0; i < file.receivers.size(); ++i) {
     if (used.count(i) > 0) continue;
     FailAt(root["receivers"][i].Mark(),
-         absl::StrCat("no route names the receiver ", file.receivers[i].name, ":  - to: ",
-                      file.receivers[i].name));
+           absl::StrCat("no route names the receiver ", file.receivers[i].name,
+                        ":  - to: ", file.receivers[i].name));
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The message for Microsoft Teams. A webhook of its Workflows takes a message with one Adaptive Card:
-// https://learn.microsoft.com/connectors/teams/#microsoft-teams-webhook. The message may have 28 KB:
+// The message for Microsoft Teams. A webhook of its Workflows takes a message with one Adaptive
+// Card: https://learn.microsoft.com/connectors/teams/#microsoft-teams-webhook. The message may have
+// 28 KB:
 // https://learn.microsoft.com/microsoftteams/platform/webhooks-and-connectors/how-to/add-incoming-webhook
 #include "absl/strings/str_cat.h"
 #include "daemon/alerts/alert_messages.h"
@@ -25,8 +26,7 @@ const char* Color(const AlertValues& values, AlertEvent event) {
 }
 
 Json FirstBlock(const AlertValues& values, AlertEvent event) {
-  const std::string text =
-      absl::StrCat(HeadlineInWords(values, event), ValueOf(values, "summary"));
+  const std::string text = absl::StrCat(HeadlineInWords(values, event), ValueOf(values, "summary"));
   Json run = Run(OneLine(text, kLongestText));
   run["weight"] = "Bolder";
   run["color"] = Color(values, event);
@@ -57,14 +57,14 @@ std::string TeamsMessage(const AlertValues& values, AlertEvent event) {
                {"body", body}};
   const std::string link = ValueOf(values, "link");
   if (!link.empty()) {
-    card["actions"] = Json::array(
-        {{{"type", "Action.OpenUrl"}, {"title", "Open the incident"}, {"url", link}}});
+    card["actions"] =
+        Json::array({{{"type", "Action.OpenUrl"}, {"title", "Open the incident"}, {"url", link}}});
   }
-  return DumpJson({{"type", "message"},
-                   {"attachments",
-                    Json::array({{{"contentType", "application/vnd.microsoft.card.adaptive"},
-                                  {"contentUrl", nullptr},
-                                  {"content", card}}})}});
+  return DumpJson(
+      {{"type", "message"},
+       {"attachments", Json::array({{{"contentType", "application/vnd.microsoft.card.adaptive"},
+                                     {"contentUrl", nullptr},
+                                     {"content", card}}})}});
 }
 
 }  // namespace rollcall

@@ -82,8 +82,8 @@ std::string ValueOf(const AlertValues& values, const std::string& name) {
 
 AlertValues FactsInWords(const AlertValues& values, size_t most) {
   constexpr std::pair<const char*, const char*> kFacts[] = {
-      {"Job", "job"},   {"Attempt", "attempt"}, {"Tenant", "tenant"}, {"Ranks", "ranks"},
-      {"Hosts", "hosts"}, {"Line", "at"},       {"Certainty", "certainty"}};
+      {"Job", "job"},     {"Attempt", "attempt"}, {"Tenant", "tenant"},      {"Ranks", "ranks"},
+      {"Hosts", "hosts"}, {"Line", "at"},         {"Certainty", "certainty"}};
   AlertValues facts;
   for (const auto& [title, name] : kFacts) {
     const std::string value = OneLine(ValueOf(values, name), most);
@@ -117,8 +117,7 @@ std::string Rfc3339(const google::protobuf::Timestamp& time) {
 
 std::string OneLine(const std::string& text, size_t most) {
   std::string line = CutText(text, most);
-  std::replace_if(
-      line.begin(), line.end(), [](char c) { return absl::ascii_iscntrl(c); }, ' ');
+  std::replace_if(line.begin(), line.end(), [](char c) { return absl::ascii_iscntrl(c); }, ' ');
   return line;
 }
 

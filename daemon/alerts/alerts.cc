@@ -17,8 +17,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
-#include "daemon/alerts/alert_delivery.h"
 #include "base/steady_clock.h"
+#include "daemon/alerts/alert_delivery.h"
 
 namespace rollcall {
 namespace {
@@ -117,8 +117,8 @@ struct AlertSender::Receiver {
     std::shared_ptr<std::atomic<int>> open_receivers;
     // Of the end of an incident, for a new outbox while a receiver needs the alert; else nullptr.
     std::shared_ptr<const v1::Incident> body;
-    int64_t due_ns = 0;     // not before this time
-    bool is_held = false;   // waits for the outbox
+    int64_t due_ns = 0;    // not before this time
+    bool is_held = false;  // waits for the outbox
     bool IsSame(const std::string& incident, int32_t sequence) const {
       return message.incident.id() == incident && message.sequence == sequence;
     }
@@ -153,7 +153,7 @@ struct AlertSender::Receiver {
   std::deque<Alert> alerts ABSL_GUARDED_BY(mutex);
   bool finishing ABSL_GUARDED_BY(mutex) = false;
   bool is_busy ABSL_GUARDED_BY(mutex) = false;  // delivering one more alert
-  JobId busy_with ABSL_GUARDED_BY(mutex);  // its job
+  JobId busy_with ABSL_GUARDED_BY(mutex);       // its job
   bool dropped ABSL_GUARDED_BY(mutex) = false;  // the queue was full since it was last empty
   uint64_t sent ABSL_GUARDED_BY(mutex) = 0;
   uint64_t failed ABSL_GUARDED_BY(mutex) = 0;
@@ -173,9 +173,10 @@ void AlertSender::Receiver::Put(Alert alert) {
   if (alert.message.event == AlertEvent::kResolved) DropUpdates(alert.message.incident.id());
   if (alerts.size() >= kMaxWaiting) {
     if (!dropped) {
-      spdlog::error("dropped the oldest alert for {}: {} alerts wait; check that the receiver "
-                    "responds",
-                    ReceiverInWords(target), alerts.size());
+      spdlog::error(
+          "dropped the oldest alert for {}: {} alerts wait; check that the receiver "
+          "responds",
+          ReceiverInWords(target), alerts.size());
     }
     dropped = true;
     Settle(alerts.front());
@@ -194,7 +195,8 @@ void AlertSender::Receiver::Put(Alert alert) {
 void AlertSender::Receiver::DropUpdates(const std::string& incident) {
   for (auto at = alerts.begin(); at != alerts.end();) {
     const AlertMessage& message = at->message;
-    const bool is_update = message.event == AlertEvent::kUpdated && message.incident.id() == incident;
+    const bool is_update =
+        message.event == AlertEvent::kUpdated && message.incident.id() == incident;
     if (is_update) Settle(*at);
     at = is_update ? alerts.erase(at) : std::next(at);
   }
@@ -213,9 +215,8 @@ void AlertSender::Receiver::Release(const std::string& incident, int32_t sequenc
 
 bool AlertSender::Receiver::Has(const std::string& incident, int32_t sequence) {
   const MutexLock lock(mutex);
-  return std::any_of(alerts.begin(), alerts.end(), [&](const Alert& alert) {
-    return alert.IsSame(incident, sequence);
-  });
+  return std::any_of(alerts.begin(), alerts.end(),
+                     [&](const Alert& alert) { return alert.IsSame(incident, sequence); });
 }
 
 // The alert is delivered, given up or superfluous.
@@ -231,11 +232,10 @@ void AlertSender::Receiver::Settle(const Alert& alert) {
 std::deque<AlertSender::Receiver::Alert>::iterator AlertSender::Receiver::NextDue() {
   auto next = alerts.end();
   for (auto at = alerts.begin(); at != alerts.end(); ++at) {
-    const bool waits =
-        std::any_of(alerts.begin(), alerts.end(), [&at](const Alert& other) {
-          return other.message.sequence < at->message.sequence &&
-                 other.message.incident.id() == at->message.incident.id();
-        });
+    const bool waits = std::any_of(alerts.begin(), alerts.end(), [&at](const Alert& other) {
+      return other.message.sequence < at->message.sequence &&
+             other.message.incident.id() == at->message.incident.id();
+    });
     if (!waits && (next == alerts.end() || at->next_try_ns < next->next_try_ns)) next = at;
   }
   return next;
@@ -271,9 +271,10 @@ void AlertSender::Receiver::Run() {
     busy_with = ReadJobKey(alert.message.incident);
     lock.Unlock();
     if (alert.is_held) {
-      spdlog::warn("sends the alert {} before it is saved: the history does not respond; a "
-                   "restarted daemon may send it again",
-                   AlertKey(alert.message));
+      spdlog::warn(
+          "sends the alert {} before it is saved: the history does not respond; a "
+          "restarted daemon may send it again",
+          AlertKey(alert.message));
       alert.is_held = false;
     }
     Deliver(std::move(alert), last_chance);
@@ -295,8 +296,8 @@ absl::Status AlertSender::Receiver::TryOnce(const Alert& alert) {
   if (!where.ok()) return where.status();
   if (target.kind == AlertKind::kCommand || target.kind == AlertKind::kEmail) {
     const std::string body = AlertBody(target, *where, options, alert.message);
-    const std::string command = target.kind == AlertKind::kEmail ? MailCommand(options.sendmail)
-                                                                 : CommandIn(target.where);
+    const std::string command =
+        target.kind == AlertKind::kEmail ? MailCommand(options.sendmail) : CommandIn(target.where);
     return RunAlertCommand(command, body, options.open_files, &cancellation);
   }
   const auto requests = AlertRequests(target, *where, options, alert.message);
@@ -319,7 +320,7 @@ void AlertSender::Receiver::Deliver(Alert alert, bool last_chance) {
   if (!status.ok() && (give_up || !alert.said)) {
     spdlog::warn("cannot deliver the alert of {} ({}): {}; {}", alert.message.incident.id(),
                  ReceiverInWords(target), std::string(status.message()),
-                 !give_up                          ? "trying again later"
+                 !give_up                           ? "trying again later"
                  : last_chance && outbox != nullptr ? "the next daemon tries again"
                                                     : "given up");
     alert.said = true;
@@ -348,9 +349,7 @@ AlertSender::AlertSender(AlertOptions options, std::shared_ptr<AlertOutbox> outb
   }
 }
 
-AlertSender::~AlertSender() {
-  Finish(std::chrono::steady_clock::now() + options_.finish_within);
-}
+AlertSender::~AlertSender() { Finish(std::chrono::steady_clock::now() + options_.finish_within); }
 
 void AlertSender::Send(const v1::Incident& incident, AlertEvent event) {
   if (deliveries_.empty()) return;
@@ -526,8 +525,7 @@ void AlertSender::Continue(const AlertRow& row, int64_t ago_ns) {
   if (announced.newest.sequence == 0) {
     announced.first_cause = RootCause(row.body);
     if (event != AlertEvent::kConfirmed) {  // the earlier alerts were in another file
-      for (const std::string& receiver :
-           Addressees(row.body, AlertEvent::kConfirmed, announced)) {
+      for (const std::string& receiver : Addressees(row.body, AlertEvent::kConfirmed, announced)) {
         announced.told.emplace(receiver, 1);
       }
     }

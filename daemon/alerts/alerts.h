@@ -23,9 +23,9 @@
 #include "base/mutex.h"
 #include "base/worker.h"
 #include "daemon/alerts/alert_delivery.h"
-#include "daemon/history/alert_outbox.h"
 #include "daemon/alerts/alert_routes.h"
 #include "daemon/alerts/alert_target.h"
+#include "daemon/history/alert_outbox.h"
 #include "daemon/jobs/daemon_counters.h"
 #include "rollcall/v1/incident.pb.h"
 
@@ -33,20 +33,20 @@ namespace rollcall {
 
 struct AlertOptions {
   std::vector<AlertTarget> targets;
-  std::vector<AlertRoute> routes;  // AlertRoute::to are indexes of `targets`
-  std::string template_text;  // body for kJson; "" for the default body
-  std::string page;           // URL of the page, for links; "" if unknown
+  std::vector<AlertRoute> routes;               // AlertRoute::to are indexes of `targets`
+  std::string template_text;                    // body for kJson; "" for the default body
+  std::string page;                             // URL of the page, for links; "" if unknown
   std::string sendmail = "/usr/sbin/sendmail";  // program that sends a mail: `sendmail -t -i`
-  std::string mail_from;      // "": the program knows
+  std::string mail_from;                        // "": the program knows
   Backoff retry{1'000'000'000, 300'000'000'000};
   int64_t give_up_after_ns = 3'600'000'000'000;
-  int64_t save_within_ns = 2'000'000'000;    // the longest time that an alert waits for the outbox
+  int64_t save_within_ns = 2'000'000'000;     // the longest time that an alert waits for the outbox
   int64_t updates_apart_ns = 30'000'000'000;  // from one alert of an incident to its next update
   // Incidents that the sender remembers, so that it announces each one once.
   size_t most_announced = 10'000;
   std::chrono::seconds finish_within{11};
-  // Asked before each try to deliver an alert; false: another daemon may have its job, so the alert waits.
-  // Empty: always.
+  // Asked before each try to deliver an alert; false: another daemon may have its job, so the alert
+  // waits. Empty: always.
   std::function<bool(const v1::Incident&)> may_send;
   uint64_t open_files = 0;  // soft limit for commands; 0: the limit of this process
 };
@@ -95,8 +95,9 @@ class AlertSender {
   void Restore(const std::vector<AlertRow>& rows);
 
   // Ignores an event that was announced, an update that changes neither the root cause nor its
-  // culprits nor who gets alerts of the incident, all but the first event of an incident that was not
-  // announced, and all that follows its end. A receiver that got the first alert of an incident gets all that follow.
+  // culprits nor who gets alerts of the incident, all but the first event of an incident that was
+  // not announced, and all that follows its end. A receiver that got the first alert of an incident
+  // gets all that follow.
   void Send(const v1::Incident& incident, AlertEvent event);
 
   // Another daemon has the job: drops its alerts, and what was announced of it.
@@ -141,8 +142,8 @@ class AlertSender {
     std::set<std::string> addressed;      // receivers of the newest alert
     // The body of the last alert. It goes when the last receiver has the alert.
     std::weak_ptr<const v1::Incident> last_body;
-    int64_t due_ns = 0;     // when the newest alert may go out, on the steady clock
-    bool is_over = false;   // its end was announced
+    int64_t due_ns = 0;    // when the newest alert may go out, on the steady clock
+    bool is_over = false;  // its end was announced
   };
 
   std::set<std::string> Addressees(const v1::Incident& head, AlertEvent event,

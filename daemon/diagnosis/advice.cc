@@ -16,8 +16,8 @@ namespace {
 constexpr size_t kMostKnownMistakes = 3;
 constexpr char kByStack[] = "A guess by the stack: ";
 
-void AddFitting(const Verdict& verdict, const std::vector<AdviceEntry>& table,
-                const char* before, std::vector<Advice>* advice) {
+void AddFitting(const Verdict& verdict, const std::vector<AdviceEntry>& table, const char* before,
+                std::vector<Advice>* advice) {
   for (const AdviceEntry& entry : table) {
     if (advice->size() == kMostKnownMistakes) return;
     const bool is_known = std::any_of(advice->begin(), advice->end(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The advice for a verdict: tables from patterns to advice. advice_test.cc writes docs/advice.md from
-// the tables.
+// The advice for a verdict: tables from patterns to advice. advice_test.cc writes docs/advice.md
+// from the tables.
 #pragma once
 
 #include <vector>
@@ -17,9 +17,9 @@ struct AdviceEntry {
   const char* text;  // what to check and what to change
 };
 
-// The advice for a verdict, best match first: up to three known mistakes, then the general advice for
-// the cause. Known mistakes are guesses, and their text says so, except for those that rest on facts.
-// Empty for consequences: their root has the advice.
+// The advice for a verdict, best match first: up to three known mistakes, then the general advice
+// for the cause. Known mistakes are guesses, and their text says so, except for those that rest on
+// facts. Empty for consequences: their root has the advice.
 std::vector<Advice> AdviceFor(const Verdict& verdict);
 
 // The tables, for the documentation and its test, each with the most specific entry first.

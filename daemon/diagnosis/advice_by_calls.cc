@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CallAdvice(): for the shape of the calls. Where stacks show what the culprits do, a pattern that only
-// guesses it gives way.
+// CallAdvice(): for the shape of the calls. Where stacks show what the culprits do, a pattern that
+// only guesses it gives way.
 #include <algorithm>
 #include <set>
 
@@ -147,9 +147,9 @@ bool Late(const Verdict& v) {
 bool UnevenInputs(const Verdict& v) {
   if (!IsGradientExchange(v.call.op)) return false;
   if (Is(v, Cause::kRankExited)) {
-    return v.position >= 1 && std::all_of(v.culprits.begin(), v.culprits.end(), [](const Culprit& c) {
-             return c.error.empty() && c.exit_code <= 0;
-           });
+    return v.position >= 1 &&
+           std::all_of(v.culprits.begin(), v.culprits.end(),
+                       [](const Culprit& c) { return c.error.empty() && c.exit_code <= 0; });
   }
   if (v.position < kLoopCalls) return false;
   if (Is(v, Cause::kMissingRank)) return !PlacesAreKnown(v);
@@ -252,8 +252,8 @@ const std::vector<AdviceEntry>& CallAdvice() {
        "No agent reports a process of an absent rank. Compare the number of started processes with "
        "the world size, read the launcher's log, and check that each host runs an agent."},
       {"split-on-all-ranks", SplitNotByAll,
-       "some ranks do not create a split or another child communicator, or wait in torch's store for "
-       "the id of the one that the others create",
+       "some ranks do not create a split or another child communicator, or wait in torch's store "
+       "for the id of the one that the others create",
        "All ranks of the parent must call new_group() and split in the same order, also those that "
        "will not be members. torch numbers its groups by these calls.",
        "Not all ranks create this sub-communicator. Call new_group() or split on every rank, in "

@@ -93,9 +93,7 @@ bool InSignalHandler(const Verdict& v) {
                         "handle_signal", "sigterm_handler"});
 }
 
-bool CollectsGarbage(const Verdict& v) {
-  return AbsentIsIn(v, {"gc_collect", ".__del__ "});
-}
+bool CollectsGarbage(const Verdict& v) { return AbsentIsIn(v, {"gc_collect", ".__del__ "}); }
 
 bool Imports(const Verdict& v) { return AbsentIsIn(v, {"._find_and_load "}); }
 
@@ -111,9 +109,10 @@ bool WaitsForChild(const Verdict& v) {
 // In a backward pass and inside NCCL the main thread waits for other threads as a matter of course.
 bool WaitsForThread(const Verdict& v) {
   if (CulpritIsIn(v, {"backward", "nccl", "NCCL", "cuda", "DataLoader"})) return false;
-  return AbsentIsIn(v, {"Queue.get", "queue.get", "Queue.put", "Condition.wait", "Event.wait",
-                        "Thread.join", "Future.result", "threading.wait", "Barrier.wait",
-                        "PyThread_acquire_lock_timed", "pthread_cond_wait", "condition_variable", "std::thread::join"});
+  return AbsentIsIn(
+      v, {"Queue.get", "queue.get", "Queue.put", "Condition.wait", "Event.wait", "Thread.join",
+          "Future.result", "threading.wait", "Barrier.wait", "PyThread_acquire_lock_timed",
+          "pthread_cond_wait", "condition_variable", "std::thread::join"});
 }
 
 // The program itself sleeps, and not somebody whom another entry names.
@@ -136,8 +135,7 @@ const std::vector<AdviceEntry>& StackAdvice() {
        "All ranks then wait for the slowest server.",
        "That rank waits for storage. Check the mount, the server and the quota (`dmesg`, `df`, "
        "`nfsstat`). Do not read or write there while other ranks wait in collectives."},
-      {"signal-handler", InSignalHandler,
-       "the culprit's stack is in a handler of a signal",
+      {"signal-handler", InSignalHandler, "the culprit's stack is in a handler of a signal",
        "A handler runs between two lines of the program, and Python's handlers may do anything: "
        "save, log, wait for a lock that the interrupted code holds.",
        "That rank is in a signal handler. Let handlers set a flag only, and act on the flag in "
@@ -188,19 +186,18 @@ const std::vector<AdviceEntry>& StackAdvice() {
        "That rank waits for its data loader. Check its worker processes, /dev/shm and the shard it "
        "reads. Give the loader a timeout, so that it reports the failure."},
       {"engine-worker-stopped", LeftTheEnginesLoop,
-       "the others run the model of an inference engine, and the culprit is not in the loop that does",
+       "the others run the model of an inference engine, and the culprit is not in the loop that "
+       "does",
        "A worker that meets an error may leave its loop and stay alive. The engine gives the next "
        "batch to the others, which wait for that worker in the forward pass.",
-       "That worker has left the loop of the inference engine (vLLM, SGLang). Read the first error in "
-       "its log, and let the engine end all its workers when one fails."},
-      {"imports-alone", Imports,
-       "the culprit's stack imports a module",
+       "That worker has left the loop of the inference engine (vLLM, SGLang). Read the first error "
+       "in its log, and let the engine end all its workers when one fails."},
+      {"imports-alone", Imports, "the culprit's stack imports a module",
        "Thousands of ranks that import from one file server wait for it, and a module may run "
        "code that waits.",
        "That rank imports a module. Import before the loop, keep the environment on a local "
        "disk, and look at what the module does at its top level."},
-      {"logs-alone", Logs,
-       "the culprit's stack logs or sends metrics",
+      {"logs-alone", Logs, "the culprit's stack logs or sends metrics",
        "A logger may wait for a pipe that nobody reads, a full disk, or a server (wandb, MLflow,"
        " TensorBoard).",
        "That rank waits in its logging. Log in the background or on a queue that drops, and "
@@ -227,42 +224,40 @@ const std::vector<AdviceEntry>& StackAdvice() {
        "A native call that holds the interpreter's lock stops every Python thread of the process.",
        "Threads of that rank wait for Python's lock. Look for the thread that does not wait for "
        "it: its native call should have released the lock."},
-      {"metric-on-some-ranks", SyncsMetric,
-       "the culprit's stack synchronizes a metric",
+      {"metric-on-some-ranks", SyncsMetric, "the culprit's stack synchronizes a metric",
        "compute() of a distributed metric gathers its state from all ranks. Only some ranks call"
        " it, or they call it at different steps.",
        "That rank synchronizes a metric that the others do not. Call compute() on all ranks at "
        "the same step, and log the result on one."},
-      {"clips-alone", ClipsGradients,
-       "the culprit's stack computes the norm of gradients",
+      {"clips-alone", ClipsGradients, "the culprit's stack computes the norm of gradients",
        "The norm of sharded gradients is a collective. A branch on the loss or on the rank "
        "decides whether a rank clips.",
        "That rank alone clips gradients. Compute the norm on all ranks in each step, whatever "
        "they do with it."},
       {"buffer-broadcast", SynchronizesBuffers,
-       "one side's stack synchronizes the buffers of a model, and the other side makes another call",
+       "one side's stack synchronizes the buffers of a model, and the other side makes another "
+       "call",
        "DistributedDataParallel broadcasts buffers in each forward pass. A rank that validates "
        "alone makes a broadcast that meets the others' gradient all-reduce.",
        "One rank runs forward passes that the others do not (validation on rank 0 only), and its "
        "buffer broadcast meets their gradient all-reduce. Validate on every rank, or on the bare "
        "module (model.module), or build DistributedDataParallel with broadcast_buffers=False."},
       {"extra-call", CallsAlone,
-       "rank 0 alone, or a call that programs make to report something, is beside the training step, "
-       "and the others are in it",
-       "Work under `if rank == 0:` or in a handler of an exception contains a collective: a mean for "
-       "the log, full_tensor(), GatheredParameters, a barrier, one forward pass more.",
-       "That rank makes a call that the others do not make. Move the call out of the branch, so that "
-       "all ranks make it, or compute the value without communication."},
+       "rank 0 alone, or a call that programs make to report something, is beside the training "
+       "step, and the others are in it",
+       "Work under `if rank == 0:` or in a handler of an exception contains a collective: a mean "
+       "for the log, full_tensor(), GatheredParameters, a barrier, one forward pass more.",
+       "That rank makes a call that the others do not make. Move the call out of the branch, so "
+       "that all ranks make it, or compute the value without communication."},
       {"uneven-inputs", LeftTheLoop,
-       "the culprit is behind the loop (in a barrier or another call, in destroy, at its exit) while "
-       "the others are in a training step",
+       "the culprit is behind the loop (in a barrier or another call, in destroy, at its exit) "
+       "while the others are in a training step",
        "It had fewer batches than the others, or left the loop by an early stop or a limit that "
        "only it reached.",
        "That rank has left the training loop and the others have not: it had fewer batches, or "
        "stopped early. Let all ranks decide together when to stop, use drop_last=True or pad the"
        " data, or wrap the loop in join()."},
-      {"validates-alone", Validates,
-       "the culprit's stack evaluates or validates",
+      {"validates-alone", Validates, "the culprit's stack evaluates or validates",
        "One rank evaluates while the others train on, or its part of the validation data is "
        "longer.",
        "That rank evaluates while the others wait. Let all ranks evaluate, with the same number "
@@ -279,8 +274,7 @@ const std::vector<AdviceEntry>& StackAdvice() {
        "started.",
        "That rank waits for another thread of its own. The stacks of its other threads show what"
        " they do; look for one that has ended with an exception, and give the wait a timeout."},
-      {"sleeps-alone", Sleeps,
-       "the culprit's stack sleeps",
+      {"sleeps-alone", Sleeps, "the culprit's stack sleeps",
        "A loop that tries again, or polls for a file or a server, sleeps between two looks.",
        "That rank sleeps. Look at what its loop waits for (a file, a server, a flag of another "
        "rank), and end it after a limit on all ranks together."},

@@ -10,15 +10,15 @@ namespace {
 constexpr uint64_t kDepartureLoopCalls = 5;
 
 // A step of training: forward and backward pass, the optimizer, the schedule of a pipeline.
-constexpr AdviceWords kStep = {"_call_impl ",    ".backward ",    "Engine::execute",
-                               "Optimizer.step", "train_step ",  "training_step ",  "train_batch ",
-                               " schedules.",   "PipelineEngine", "forward_backward"};
+constexpr AdviceWords kStep = {
+    "_call_impl ",    ".backward ",   "Engine::execute", "Optimizer.step", "train_step ",
+    "training_step ", "train_batch ", " schedules.",     "PipelineEngine", "forward_backward"};
 constexpr AdviceWords kBackward = {".backward ", "Engine::execute", "_engine_run_backward"};
 // Loops that a framework runs. A rank without them on its stack is not in the loop.
 constexpr AdviceWords kFrameworksLoop = {"Trainer._inner_training_loop ", "Trainer.train ",
                                          "_TrainingEpochLoop.", "_FitLoop.", "Trainer.fit "};
 constexpr AdviceWords kExit = {"destroy_process_group", "threading._shutdown", "atexit",
-                               "Py_Finalize", "ncclCommDestroy", "ncclCommFinalize"};
+                               "Py_Finalize",           "ncclCommDestroy",     "ncclCommFinalize"};
 constexpr AdviceWords kInCall = {"distributed_c10d.", "nccl", "NCCL", "c10d::"};
 // Programs call these to look at something or to report it, and seldom at the end of a loop.
 constexpr AdviceWords kToReport = {"DTensor.full_tensor ", "GatheredParameters.", "_object ",
@@ -35,7 +35,9 @@ bool IsMainProcessAlone(const Verdict& v) {
 }
 
 bool CulpritIsInStep(const Verdict& v) { return CulpritIsIn(v, kStep); }
-bool CulpritIsInCall(const Verdict& v) { return IsContradiction(v.cause) || CulpritIsIn(v, kInCall); }
+bool CulpritIsInCall(const Verdict& v) {
+  return IsContradiction(v.cause) || CulpritIsIn(v, kInCall);
+}
 
 bool CulpritIsInForward(const Verdict& v) {
   return CulpritIsInStep(v) && !CulpritIsIn(v, kBackward);
@@ -59,17 +61,18 @@ bool IsAForwardAhead(const Verdict& v) {
 }  // namespace
 
 bool SyncsMetric(const Verdict& v) {
-  return Departs(v) && CulpritIsIn(v, {"Metric.sync", "Metric.compute", "Metric._sync_dist",
-                                       "metric.Metric.", "torchmetrics", "_ResultMetric.",
-                                       "LightningModule.log "});
+  return Departs(v) &&
+         CulpritIsIn(v, {"Metric.sync", "Metric.compute", "Metric._sync_dist", "metric.Metric.",
+                         "torchmetrics", "_ResultMetric.", "LightningModule.log "});
 }
 
 bool ClipsGradients(const Verdict& v) {
-  return Departs(v) && CulpritIsIn(v, {"clip_grad", "get_total_norm", "_get_grad_norm",
-                                       "get_grad_norm"});
+  return Departs(v) &&
+         CulpritIsIn(v, {"clip_grad", "get_total_norm", "_get_grad_norm", "get_grad_norm"});
 }
 
-// Activation checkpointing has its functions in a file of that name, so "checkpoint" is no evidence.
+// Activation checkpointing has its functions in a file of that name, so "checkpoint" is no
+// evidence.
 bool GathersState(const Verdict& v) {
   const AdviceWords words = {"state_dict", "save_checkpoint", "save_pretrained"};
   const bool culprit = CulpritIsIn(v, words), waiter = WaiterIsIn(v, words);
@@ -80,18 +83,17 @@ bool GathersState(const Verdict& v) {
 bool SynchronizesBuffers(const Verdict& v) {
   const AdviceWords words = {"_sync_buffers", "_sync_module_states", "broadcast_coalesced"};
   return Departs(v) && (CulpritIsIn(v, words) || WaiterIsIn(v, words)) &&
-         (Canonical(v.call.op) == Op::kBroadcast || AnyCulprit(v, [](const Culprit& c) {
-            return Canonical(c.call.op) == Op::kBroadcast;
-          }));
+         (Canonical(v.call.op) == Op::kBroadcast ||
+          AnyCulprit(v, [](const Culprit& c) { return Canonical(c.call.op) == Op::kBroadcast; }));
 }
 
-// Whole names: PyTorch's backward pass has an Engine::evaluate_function, and libraries validate their
-// arguments.
+// Whole names: PyTorch's backward pass has an Engine::evaluate_function, and libraries validate
+// their arguments.
 bool Validates(const Verdict& v) {
-  const AdviceWords words = {".validate ", "_validate ",  ".validate_epoch ", ".validation_",
-                                  "_validation ", " Validate", ".evaluate ",       "_evaluate ",
-                                  ".evaluation_loop ", "_EvaluationLoop.", ".eval_step ",
-                                  ".eval_epoch ", " Evaluate", "test_step"};
+  const AdviceWords words = {
+      ".validate ",  "_validate ",   ".validate_epoch ", ".validation_",      "_validation ",
+      " Validate",   ".evaluate ",   "_evaluate ",       ".evaluation_loop ", "_EvaluationLoop.",
+      ".eval_step ", ".eval_epoch ", " Evaluate",        "test_step"};
   return Departs(v) && CulpritIsIn(v, words) && !WaiterIsIn(v, words) &&
          !CulpritLeftAFrameworksLoop(v);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the culprits depart from the other ranks, by the stacks of both sides: what one side does that
-// the other does not, and on which side of the training loop each stands.
+// How the culprits depart from the other ranks, by the stacks of both sides: what one side does
+// that the other does not, and on which side of the training loop each stands.
 #pragma once
 
 #include "daemon/model/verdict.h"
@@ -15,7 +15,8 @@ bool Validates(const Verdict& v);
 
 // The culprit is behind the training loop and the others are in it, or the reverse.
 bool LeftTheLoop(const Verdict& v);
-// The culprit, a worker of an inference engine, is not in the loop that runs the model for each batch.
+// The culprit, a worker of an inference engine, is not in the loop that runs the model for each
+// batch.
 bool LeftTheEnginesLoop(const Verdict& v);
 // The culprit makes a call beside its training step that the others do not make.
 bool CallsAlone(const Verdict& v);

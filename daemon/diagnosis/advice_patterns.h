@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the tables of advice look for in a verdict.
 //
-// What a rank does shows in its stack; the shape of the calls is only a guess. So a pattern of calls
-// asks PlacesAreKnown() where a stack would contradict it.
+// What a rank does shows in its stack; the shape of the calls is only a guess. So a pattern of
+// calls asks PlacesAreKnown() where a stack would contradict it.
 #pragma once
 
 #include <initializer_list>
@@ -23,8 +23,8 @@ bool IsAbsence(const Verdict& v);
 
 // Stacks show where a culprit stands.
 bool PlacesAreKnown(const Verdict& v);
-// A function of a culprit's own thread has one of these words in its name. Without lines: a function
-// of any of its threads.
+// A function of a culprit's own thread has one of these words in its name. Without lines: a
+// function of any of its threads.
 bool CulpritIsIn(const Verdict& v, AdviceWords words);
 // The same for the waiting rank whose stack is known.
 bool WaiterIsIn(const Verdict& v, AdviceWords words);

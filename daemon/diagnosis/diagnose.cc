@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/durations.h"
 #include "daemon/diagnosis/advice.h"
 #include "daemon/diagnosis/explain.h"
 #include "daemon/diagnosis/gpu_sharing.h"
@@ -12,16 +13,15 @@
 #include "daemon/diagnosis/host_evidence.h"
 #include "daemon/diagnosis/learned_step.h"
 #include "daemon/diagnosis/losses.h"
-#include "daemon/rules/divergence.h"
-#include "daemon/rules/freshness.h"
-#include "daemon/rules/rules.h"
-#include "daemon/rules/wait_graph.h"
 #include "daemon/diagnosis/steps.h"
 #include "daemon/diagnosis/summary.h"
 #include "daemon/diagnosis/verdict_places.h"
 #include "daemon/diagnosis/verdict_sites.h"
+#include "daemon/rules/divergence.h"
+#include "daemon/rules/freshness.h"
+#include "daemon/rules/rules.h"
+#include "daemon/rules/wait_graph.h"
 #include "daemon/words/terms.h"
-#include "base/durations.h"
 
 namespace rollcall {
 namespace {
@@ -289,9 +289,8 @@ std::vector<const Verdict*> Diagnoser::FirstMismatches() const {
     for (const Verdict& verdict : finding.mismatches) first.push_back(&verdict);
   }
   if (first.size() <= kMostRoots) return first;
-  std::stable_sort(first.begin(), first.end(), [](const Verdict* a, const Verdict* b) {
-    return a->since_ns < b->since_ns;
-  });
+  std::stable_sort(first.begin(), first.end(),
+                   [](const Verdict* a, const Verdict* b) { return a->since_ns < b->since_ns; });
   first.resize(kMostRoots);
   return first;
 }

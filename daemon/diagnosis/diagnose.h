@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/container/btree_map.h"
-#include "daemon/rules/stuck_call.h"
 #include "daemon/model/job_state.h"
 #include "daemon/model/verdict.h"
+#include "daemon/rules/stuck_call.h"
 
 namespace rollcall {
 
@@ -42,15 +42,15 @@ class Diagnoser {
     int64_t no_wait_before_ns = 0;
     uint64_t waits_version = 0;  // `waits_since_ns` is of this version; 0: not known
     int64_t waits_since_ns = 0;  // when the first wait began; 0: no rank waits
-    bool has_calls = false;   // `calls` is up to date
-    bool is_forming = false;  // a rank waits in the creation
+    bool has_calls = false;      // `calls` is up to date
+    bool is_forming = false;     // a rank waits in the creation
     std::vector<StuckCall> calls;
     std::vector<Verdict> mismatches;
   };
 
   // The result of one pass over all communicators.
   struct Overview {
-    bool has_long_wait = false;  // some rank may have waited for long enough
+    bool has_long_wait = false;          // some rank may have waited for long enough
     int64_t next_long_wait_ns = kNever;  // when a wait is long enough, if none is yet
     std::vector<const Communicator*> straggling;
   };

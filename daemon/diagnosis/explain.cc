@@ -7,8 +7,8 @@
 #include <set>
 #include <tuple>
 
-#include "daemon/rules/divergence.h"
 #include "daemon/model/progress.h"
+#include "daemon/rules/divergence.h"
 
 namespace rollcall {
 namespace {
@@ -17,8 +17,9 @@ namespace {
 struct Node {
   Verdict verdict;
   std::vector<int32_t> culprits;  // processes, in order, each once
-  bool moved_past = false;     // a contradiction that has not stopped the job
-  bool spoils = false;         // moved past, but what comes later may be its effect: see SpoilsLater()
+  bool moved_past = false;        // a contradiction that has not stopped the job
+  // moved past, but what comes later may be its effect: see SpoilsLater()
+  bool spoils = false;
   std::set<size_t> explained_by;
 };
 
@@ -59,17 +60,15 @@ bool HaveOtherSizes(const CallArgs& a, const CallArgs& b) {
 
 bool HasOtherSizes(const Verdict& v) {
   return v.cause == Cause::kArgumentMismatch && v.position_end == 0 &&
-         std::any_of(v.culprits.begin(), v.culprits.end(), [&](const Culprit& culprit) {
-           return HaveOtherSizes(culprit.call, v.call);
-         });
+         std::any_of(v.culprits.begin(), v.culprits.end(),
+                     [&](const Culprit& culprit) { return HaveOtherSizes(culprit.call, v.call); });
 }
 
-// True if later calls on the communicator may hang because of a contradiction that did not stop the job
-// itself. Messages of different size may leave data behind that a later call takes for its own. In a
-// live job other evidence shows what a rank does, and an old contradiction is rarely the reason.
-bool SpoilsLater(const JobState& job, const Verdict& v) {
-  return job.offline && HasOtherSizes(v);
-}
+// True if later calls on the communicator may hang because of a contradiction that did not stop the
+// job itself. Messages of different size may leave data behind that a later call takes for its own.
+// In a live job other evidence shows what a rank does, and an old contradiction is rarely the
+// reason.
+bool SpoilsLater(const JobState& job, const Verdict& v) { return job.offline && HasOtherSizes(v); }
 
 Nodes MakeNodes(const JobState& job, std::vector<Verdict> verdicts) {
   std::sort(verdicts.begin(), verdicts.end(),
@@ -105,8 +104,8 @@ bool IsWithin(const Node& inner, const Node& outer) {
                        inner.culprits.end());
 }
 
-// If all ranks continued after a contradiction, it explains later ones on its communicator, and after a
-// shift also those of the same ranks elsewhere.
+// If all ranks continued after a contradiction, it explains later ones on its communicator, and
+// after a shift also those of the same ranks elsewhere.
 bool ExplainsContradiction(const Node& cause, const Node& effect) {
   if (!cause.moved_past || !(cause.spoils || Shifts(cause.verdict))) return false;
   if (SortKey(cause.verdict) >= SortKey(effect.verdict)) return false;
@@ -116,8 +115,8 @@ bool ExplainsContradiction(const Node& cause, const Node& effect) {
   return Shifts(cause.verdict) && !effect.culprits.empty() && IsWithin(effect, cause);
 }
 
-// If all ranks continued, arguments that differ are not the cause, unless their sizes differ. Then they
-// leave a rank that is absent to its own reasons if it is not one of the culprits.
+// If all ranks continued, arguments that differ are not the cause, unless their sizes differ. Then
+// they leave a rank that is absent to its own reasons if it is not one of the culprits.
 bool ContradictionExplains(const Node& cause, const Node& effect) {
   if (!IsContradiction(cause.verdict.cause) || IsContradiction(effect.verdict.cause)) return false;
   if (effect.verdict.cause == Cause::kConcurrentUse) return false;

@@ -70,10 +70,9 @@ void AddCaptured(const Communicator& comm, Verdict* verdict) {
   size_t lines = 0;
   for (const auto& [call, those] : ranks) {
     if (lines++ == kMostGraphCalls) break;
-    verdict->evidence.push_back(
-        absl::StrCat(RanksInWords(those), PluralForm(those.size(), " has", " have"), " captured ",
-                     call, " into a CUDA graph: the call runs only when the program launches ",
-                     "the graph"));
+    verdict->evidence.push_back(absl::StrCat(
+        RanksInWords(those), PluralForm(those.size(), " has", " have"), " captured ", call,
+        " into a CUDA graph: the call runs only when the program launches ", "the graph"));
   }
 }
 

@@ -7,7 +7,8 @@
 namespace rollcall {
 namespace {
 
-// What no program causes, and no busy network. A program causes some Xids, and retransmissions are usual.
+// What no program causes, and no busy network. A program causes some Xids, and retransmissions are
+// usual.
 constexpr HostFactKind kBroken[] = {HostFactKind::kLinkDown, HostFactKind::kIbPort,
                                     HostFactKind::kNicError, HostFactKind::kGpuLost,
                                     HostFactKind::kGpuEcc};

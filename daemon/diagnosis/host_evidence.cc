@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/durations.h"
 #include "daemon/diagnosis/host_signs.h"
 #include "daemon/model/progress.h"
 #include "daemon/words/evidence.h"
 #include "daemon/words/host_fact_words.h"
 #include "daemon/words/terms.h"
-#include "base/durations.h"
 
 namespace rollcall {
 namespace {

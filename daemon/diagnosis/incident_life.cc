@@ -5,11 +5,11 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "base/durations.h"
 #include "daemon/diagnosis/incident_ranks.h"
-#include "daemon/rules/freshness.h"
 #include "daemon/model/incident_id.h"
 #include "daemon/model/progress.h"
-#include "base/durations.h"
+#include "daemon/rules/freshness.h"
 
 namespace rollcall {
 namespace {
@@ -18,8 +18,9 @@ constexpr int64_t kPortionsApartNs = kSecond;
 // A verdict may be absent from one diagnosis only, because an agent reconnects or because
 // the snapshot lies between two messages. The incident stays open for this time.
 constexpr int64_t kResolveAfterNs = kSecond;
-// Most ranks make a call within moments of each other: an incident is confirmed with the majority that they
-// decide, if they come within this time. A job that is ended at the confirmation gets no better verdict.
+// Most ranks make a call within moments of each other: an incident is confirmed with the majority
+// that they decide, if they come within this time. A job that is ended at the confirmation gets no
+// better verdict.
 constexpr int64_t kOthersComeWithinNs = kSecond;
 constexpr size_t kWaitingStacks = 4;
 // Processes. The stacks of a portion take about 20 MB, from a few dozen hosts.
@@ -106,7 +107,8 @@ bool RestsOnOldReports(const std::vector<Verdict>& verdicts) {
 }
 
 bool IsAnyUnsettled(const std::vector<Verdict>& verdicts) {
-  return std::any_of(verdicts.begin(), verdicts.end(), [](const Verdict& v) { return v.unsettled; });
+  return std::any_of(verdicts.begin(), verdicts.end(),
+                     [](const Verdict& v) { return v.unsettled; });
 }
 
 // The proven length of the wait: up to the oldest report, without the time for which an agent or
@@ -144,8 +146,7 @@ const char* IncidentStateName(IncidentState state) {
 
 std::vector<IncidentEvent> IncidentLife::Update(const JobState& state,
                                                 const std::vector<Verdict>& verdicts,
-                                                int64_t now_ns, const Limits& limits,
-                                                View view) {
+                                                int64_t now_ns, const Limits& limits, View view) {
   Events events;
   if (live_) {
     if (live_->is_stored) FindProcesses(state);
@@ -264,8 +265,7 @@ bool IncidentLife::IsDue(const JobState& state, int64_t now_ns, const Limits& li
 // Ranks that end after the confirmation belong to the end of the job. Later verdicts describe
 // that end and not the hang.
 bool IncidentLife::IsBeingTornDown(const JobState& state) const {
-  return live_->state == IncidentState::kConfirmed &&
-         CountEndedRanks(state) > live_->ended_ranks;
+  return live_->state == IncidentState::kConfirmed && CountEndedRanks(state) > live_->ended_ranks;
 }
 
 // A host that was out of reach at the confirmation may report a rank that had ended before.
@@ -367,10 +367,9 @@ void IncidentLife::Refresh(const JobState& state, const std::vector<Verdict>& ve
 std::vector<int32_t> IncidentLife::NewStacks(const JobState& state, int64_t now_ns) {
   // Ranks that wait now may have been running when the first stacks were taken.
   std::vector<int32_t> fresh = WorthAStack(state, live_->verdicts);
-  fresh.erase(
-      std::remove_if(fresh.begin(), fresh.end(),
-                     [&](int32_t process) { return !has_stacks_.insert(process).second; }),
-      fresh.end());
+  fresh.erase(std::remove_if(fresh.begin(), fresh.end(),
+                             [&](int32_t process) { return !has_stacks_.insert(process).second; }),
+              fresh.end());
   stacks_of_.insert(stacks_of_.end(), fresh.begin(), fresh.end());
   if (!fresh.empty()) stacks_taken_ns_ = now_ns;
   return fresh;

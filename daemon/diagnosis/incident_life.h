@@ -58,7 +58,8 @@ struct IncidentEvent {
   std::vector<int32_t> take_stacks_of;
 };
 
-// What a diagnosis can see of its job. A restarted daemon sees a part, until all hosts have reported.
+// What a diagnosis can see of its job. A restarted daemon sees a part, until all hosts have
+// reported.
 enum class View : uint8_t { kWhole, kPart };
 
 // A host that is silent for so long does not come back.
@@ -73,8 +74,7 @@ class IncidentLife {
   // `verdicts`: the result of Diagnose() for `state` at `now_ns`. The caller handles the
   // events in the given order.
   std::vector<IncidentEvent> Update(const JobState& state, const std::vector<Verdict>& verdicts,
-                                    int64_t now_ns, const Limits& limits,
-                                    View view = View::kWhole);
+                                    int64_t now_ns, const Limits& limits, View view = View::kWhole);
 
   // The next incident gets a number after `count`, which has become known late.
   void RaiseCount(int count) { count_ = std::max(count_, count); }
@@ -119,15 +119,15 @@ class IncidentLife {
   std::vector<Verdict> reported_;  // verdicts of the last event
   int64_t stacks_taken_ns_ = 0;    // 0: there is no second sample to take
   std::vector<int32_t> stacks_of_;
-  std::set<int32_t> has_stacks_;     // the same processes
-  size_t rest_next_ = 0;             // first process of the next portion
-  int64_t rest_next_ns_ = 0;         // when the next portion is due
-  int64_t gone_since_ns_ = 0;        // when the last verdict ceased to hold; 0: one holds
-  size_t counted_ = 0;               // processes among which `ended_ranks` were counted
+  std::set<int32_t> has_stacks_;  // the same processes
+  size_t rest_next_ = 0;          // first process of the next portion
+  int64_t rest_next_ns_ = 0;      // when the next portion is due
+  int64_t gone_since_ns_ = 0;     // when the last verdict ceased to hold; 0: one holds
+  size_t counted_ = 0;            // processes among which `ended_ranks` were counted
   // Of the confirmed incident: the ranks that were out of reach at its confirmation, and still are.
   std::vector<int32_t> unheard_;
-  size_t searched_ = SIZE_MAX;       // processes that FindProcesses() has seen
-  std::set<uint64_t> diverged_;      // communicators with a reported first divergence
+  size_t searched_ = SIZE_MAX;   // processes that FindProcesses() has seen
+  std::set<uint64_t> diverged_;  // communicators with a reported first divergence
 };
 
 }  // namespace rollcall

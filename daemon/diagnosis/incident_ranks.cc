@@ -45,8 +45,8 @@ int64_t WaitsInCallSince(const JobState& state, const Communicator& comm, const 
   return wait.has_value() && wait->position == verdict.position ? wait->since_ns : 0;
 }
 
-// Whether a waiting rank of the verdict waits in the same call, by a count from after `after_ns`, and
-// for an absent one.
+// Whether a waiting rank of the verdict waits in the same call, by a count from after `after_ns`,
+// and for an absent one.
 bool AnyStillWaits(const JobState& state, const Verdict& verdict, int64_t after_ns) {
   const auto comm = state.communicators.find(verdict.communicator);
   if (comm == state.communicators.end() || OpKind(verdict.call.op) == CallKind::kP2p) return false;

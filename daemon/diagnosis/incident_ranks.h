@@ -20,8 +20,8 @@ size_t CountEndedRanks(const JobState& state, size_t from = 0);
 // The ranks that have not ended and on which no fresh reports arrive.
 std::vector<int32_t> UnheardRanks(const JobState& state);
 
-// Counts those of `unheard` that are reported as ended and may have ended by `by_ns`: their agent has
-// not seen them alive since. Removes them, and all others that are reported again.
+// Counts those of `unheard` that are reported as ended and may have ended by `by_ns`: their agent
+// has not seen them alive since. Removes them, and all others that are reported again.
 size_t TakeEndedBy(const JobState& state, int64_t by_ns, std::vector<int32_t>* unheard);
 
 // True if all processes have ended. A lost host never reports the end of its processes: it counts
@@ -33,13 +33,13 @@ bool HasJobEnded(const JobState& state, int64_t now_ns, int64_t lost_for_good_ns
 bool AnyWaiterIsHeard(const JobState& state, const std::vector<Verdict>& verdicts);
 
 // True if a rank of the verdict waits in the same call, by a count that began after the incident
-// was opened: its agent was restarted and counts the waits on its host anew. Until the count is long
-// enough there is no verdict.
+// was opened: its agent was restarted and counts the waits on its host anew. Until the count is
+// long enough there is no verdict.
 bool IsCountedAnew(const JobState& state, const Verdict& verdict, int64_t opened_ns);
 
-// True if a culprit of the verdict has ended and a rank of the verdict still waits in the same call.
-// There is no verdict on the end yet: it needs some seconds, because the ranks of a job that ends leave
-// one by one.
+// True if a culprit of the verdict has ended and a rank of the verdict still waits in the same
+// call. There is no verdict on the end yet: it needs some seconds, because the ranks of a job that
+// ends leave one by one.
 bool AwaitsVerdictOnEnd(const JobState& state, const Verdict& verdict);
 
 }  // namespace rollcall

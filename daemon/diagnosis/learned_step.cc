@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/rules/habit.h"
-#include "daemon/rules/past_calls.h"
 #include "daemon/model/first_calls.h"
 #include "daemon/model/progress.h"
+#include "daemon/rules/habit.h"
+#include "daemon/rules/past_calls.h"
 
 namespace rollcall {
 namespace {

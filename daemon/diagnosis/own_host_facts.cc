@@ -35,8 +35,8 @@ Own FindOwn(const JobState& job, const std::string& host, const HostFacts& facts
         (fact.kind == HostFactKind::kGpu && uuids.count(fact.text) != 0);
     if (is_used) own.gpus.insert(fact.subject);
     if (fact.kind == HostFactKind::kGpuProcess) own.others.insert(fact.subject);
-    own.met_limit = own.met_limit ||
-                    (fact.kind == HostFactKind::kCgroupOom && own.pids.count(fact.pid) != 0);
+    own.met_limit =
+        own.met_limit || (fact.kind == HostFactKind::kCgroupOom && own.pids.count(fact.pid) != 0);
   }
   for (const std::string& gpu : own.gpus) own.others.erase(gpu);
   return own;
@@ -46,8 +46,9 @@ bool IsOfAnother(const HostFact& fact, const Own& own) {
   return fact.pid != 0 && InfoOf(fact.kind).probe == kKernelLog && own.pids.count(fact.pid) == 0;
 }
 
-// Whether programs cause this Xid by their own mistakes. NVIDIA's table of Xid errors names them: 13
-// and 69 (illegal instruction or access), 31 (page fault), 43 and 45 (a stopped or ended program), 68.
+// Whether programs cause this Xid by their own mistakes. NVIDIA's table of Xid errors names them:
+// 13 and 69 (illegal instruction or access), 31 (page fault), 43 and 45 (a stopped or ended
+// program), 68.
 bool IsOfAProgram(int64_t xid) {
   constexpr int64_t kOfPrograms[] = {13, 31, 43, 45, 68, 69};
   return std::find(std::begin(kOfPrograms), std::end(kOfPrograms), xid) != std::end(kOfPrograms);

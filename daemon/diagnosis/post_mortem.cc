@@ -60,10 +60,9 @@ JobState Fallen(const JobState& job, std::set<uint64_t>* judged) {
   JobState fallen;
   fallen.key = job.key;
   for (const auto& [id, comm] : job.communicators) {
-    const bool ended = std::all_of(comm.members.begin(), comm.members.end(),
-                                   [&](const auto& m) {
-                                     return IsKnownToHaveEnded(job, m.second.process);
-                                   });
+    const bool ended = std::all_of(comm.members.begin(), comm.members.end(), [&](const auto& m) {
+      return IsKnownToHaveEnded(job, m.second.process);
+    });
     if (!ended || comm.members.empty() || !judged->insert(id).second) continue;
     Communicator& copy = fallen.communicators[id] = comm;
     copy.version = 0;  // its count of waiting members is for ended processes
@@ -100,8 +99,8 @@ struct FallenProcesses {
 
 // Launchers kill the remaining ranks (MPICH's does), so a rank that ended in another way ended
 // first. The launcher may need longer than the agent needs between two reports, so the ranks that
-// were killed later count, too. If only a minority was killed, the reason may be lack of memory, and
-// the failures of the other ranks may be its effect.
+// were killed later count, too. If only a minority was killed, the reason may be lack of memory,
+// and the failures of the other ranks may be its effect.
 void ExcuseKilled(const JobState& job, const ProcessSet& members, FallenProcesses* failure) {
   const auto was_killed = [&](int32_t process) { return WasKilled(job.processes[process]); };
   const auto killed =
@@ -117,7 +116,7 @@ void ExcuseKilled(const JobState& job, const ProcessSet& members, FallenProcesse
 // The processes that may have ended or failed before `first`: agents of several hosts look at their
 // processes at different times. A process that the launcher ended, as its agent saw later, is none.
 ProcessSet FindRivals(const JobState& job, const ProcessSet& members, const ProcessSet& first,
-                     int64_t first_failure) {
+                      int64_t first_failure) {
   ProcessSet rivals;
   for (const int32_t process : members) {
     const Process& known = job.processes[process];
@@ -216,8 +215,7 @@ void AddExcused(const JobState& job, const ProcessSet& excused, Verdict* verdict
   verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
   const std::vector<int32_t> ranks = GlobalRanks(job, excused);
   verdict->missing_evidence.push_back(absl::StrCat(
-      ranks.empty() ? "other ranks" : RanksInWords(ranks),
-      ranks.size() == 1 ? " was" : " were",
+      ranks.empty() ? "other ranks" : RanksInWords(ranks), ranks.size() == 1 ? " was" : " were",
       " killed at the same time as the culprit ended: probably by the launcher, which killed most "
       "ranks"));
 }

@@ -53,15 +53,14 @@ void AddSteps(const JobState& job, Verdict* verdict) {
   size_t lines = 0;
   for (const auto& [step, ranks] : elsewhere) {
     if (lines++ == kMostSteps) {
-      verdict->evidence.push_back(absl::StrCat(
-          "other culprits are in ", CountInWords(elsewhere.size() - kMostSteps, "other step",
-                                                 "other steps")));
+      verdict->evidence.push_back(
+          absl::StrCat("other culprits are in ",
+                       CountInWords(elsewhere.size() - kMostSteps, "other step", "other steps")));
       break;
     }
-    verdict->evidence.push_back(
-        absl::StrCat(RanksInWords(ranks), ": in ", StepInWords(step.first, step.second),
-                     ", while the waiting ranks are in ",
-                     StepInWords(verdict->step, verdict->phase)));
+    verdict->evidence.push_back(absl::StrCat(
+        RanksInWords(ranks), ": in ", StepInWords(step.first, step.second),
+        ", while the waiting ranks are in ", StepInWords(verdict->step, verdict->phase)));
   }
 }
 

@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "daemon/diagnosis/verdict_sites.h"
 #include "base/cut_text.h"
+#include "daemon/diagnosis/verdict_sites.h"
 #include "daemon/words/places.h"
 #include "daemon/words/sentence_parts.h"
 #include "daemon/words/sentences.h"
@@ -20,8 +20,8 @@
 namespace rollcall {
 namespace {
 
-constexpr size_t kMostSummaryLines = 2;      // of culprits
-constexpr size_t kMostLookedAt = 64;  // culprits, for their lines
+constexpr size_t kMostSummaryLines = 2;  // of culprits
+constexpr size_t kMostLookedAt = 64;     // culprits, for their lines
 constexpr size_t kLongestLead = kLongestSentence / 2;
 constexpr size_t kNamedEdges = 3;  // of a cycle
 constexpr size_t kLongestError = 160;

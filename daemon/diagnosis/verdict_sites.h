@@ -13,7 +13,8 @@ void FindCallSites(const JobState& job, Verdict* verdict);
 // Says in the evidence where the first culprit and the other ranks made their calls.
 void DescribeCallSites(Verdict* verdict);
 
-// Whether the culprit's site is that of its last call, and not of the call that the verdict is about.
+// Whether the culprit's site is that of its last call, and not of the call that the verdict is
+// about.
 bool IsSiteOfLastCall(const Verdict& verdict, const Culprit& culprit);
 
 }  // namespace rollcall

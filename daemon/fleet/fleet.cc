@@ -24,13 +24,15 @@ namespace {
 
 constexpr char kAlone[] = "alone";
 constexpr int64_t kStepNs = 100'000'000;
-constexpr int64_t kGiveWayEveryNs = kSecond;      // a look for daemons that reach the database
-constexpr int64_t kStaysNs = 3600 * kSecond;      // a job that came from a daemon that agents do not reach
-constexpr size_t kMostAtOnce = 1000;              // jobs in one statement
-constexpr int kMostReads = 10;                    // of one job, at most one in each step
-constexpr size_t kMostLoads = 50;                 // in one step, so that the lease is renewed in time
-constexpr size_t kMostWaiting = 100'000;          // agents of one job
-constexpr std::chrono::seconds kMostWait{3};      // for the database: meanwhile no lease is renewed
+constexpr int64_t kGiveWayEveryNs = kSecond;  // a look for daemons that reach the database
+// a job that came from a daemon that agents do not reach
+constexpr int64_t kStaysNs = 3600 * kSecond;
+constexpr size_t kMostAtOnce = 1000;  // jobs in one statement
+constexpr int kMostReads = 10;        // of one job, at most one in each step
+// in one step, so that the lease is renewed in time
+constexpr size_t kMostLoads = 50;
+constexpr size_t kMostWaiting = 100'000;      // agents of one job
+constexpr std::chrono::seconds kMostWait{3};  // for the database: meanwhile no lease is renewed
 
 DaemonRow NewRow(const std::string& name) {
   DaemonRow row;
@@ -262,7 +264,8 @@ bool Fleet::IsAway() const {
   return away_since_ns_ != 0 && BootNs() - away_since_ns_ >= options_.patience_ns;
 }
 
-// The database answers others, and not this daemon, which may not alert any more: the jobs go to them.
+// The database answers others, and not this daemon, which may not alert any more: the jobs go to
+// them.
 void Fleet::GiveWay() {
   const int64_t now_ns = BootNs();
   std::vector<DaemonRow> others;
@@ -316,8 +319,8 @@ void Fleet::Claim() {
     const MutexLock lock(mutex_);
     const bool holds_lease = lease_.IsHeld(BootNs());
     for (const auto& [id, job] : jobs_) {
-      const bool is_wanted = (job.state == State::kSought && !job.waiting.empty()) ||
-                             job.state == State::kProvisional;
+      const bool is_wanted =
+          (job.state == State::kSought && !job.waiting.empty()) || job.state == State::kProvisional;
       if (holds_lease && is_wanted && wanted.size() < kMostAtOnce) wanted.push_back(id);
     }
   }
@@ -395,7 +398,8 @@ void Fleet::TakeProvisional() {
   }
 }
 
-// The claimed jobs about which the database knows all that this daemon found out when it had them before.
+// The claimed jobs about which the database knows all that this daemon found out when it had them
+// before.
 std::vector<JobId> Fleet::Loadable(bool* is_late) {
   struct Claimed {
     std::function<bool()> written;
@@ -453,7 +457,8 @@ void Fleet::AdoptClaimed() {
   }
 }
 
-// What the database has of this job is unusable. The other jobs must not wait for it, and this one not for ever.
+// What the database has of this job is unusable. The other jobs must not wait for it, and this one
+// not for ever.
 bool Fleet::GivesUpReading(const JobId& job, const absl::Status& status) {
   const int tries = ++unreadable_[job];
   if (tries == 1 || tries == kMostReads) {
@@ -477,7 +482,8 @@ absl::StatusOr<Continuation> Fleet::LoadFromDatabase(const JobId& job) {
   if (loaded.ok()) return loaded;
   history_ = nullptr;
   // An error of another kind passes: a slow database has the data, and the job must wait for them.
-  if (absl::IsInvalidArgument(loaded.status())) return absl::DataLossError(loaded.status().message());
+  if (absl::IsInvalidArgument(loaded.status()))
+    return absl::DataLossError(loaded.status().message());
   return loaded.status();
 }
 
@@ -560,8 +566,8 @@ void Fleet::Seek(const Report& report) {
     const MutexLock lock(mutex_);
     Job& job = jobs_[report.job];
     if (job.state == State::kOthers) NoteAsked(&job);
-    const bool is_known = job.state == State::kOthers && BootNs() - job.asked_ns < options_.ask_again_ns &&
-                          !job.owner.empty();
+    const bool is_known = job.state == State::kOthers &&
+                          BootNs() - job.asked_ns < options_.ask_again_ns && !job.owner.empty();
     if (is_known) {
       owner = job.owner;
     } else if (job.state != State::kOwned && job.state != State::kProvisional) {

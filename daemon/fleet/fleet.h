@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// This daemon among several on one database: its lease, the jobs that it owns, and where the others are.
+// This daemon among several on one database: its lease, the jobs that it owns, and where the others
+// are.
 //
-// A job has one owner. The daemon claims a job when an agent reports it; it takes the job's ticks once it
-// has the job and knows what an earlier owner has found out. A job of another daemon is redirected. A
-// daemon that has lost a job, because it stood still or was cut off, drops it without an alert.
+// A job has one owner. The daemon claims a job when an agent reports it; it takes the job's ticks
+// once it has the job and knows what an earlier owner has found out. A job of another daemon is
+// redirected. A daemon that has lost a job, because it stood still or was cut off, drops it without
+// an alert.
 //
-// While the database does not answer, the daemon keeps its jobs, and takes new ones for the time being:
-// it detects. Its alerts go out if no other daemon was there at the last renewal; else they wait until it
-// can prove that no other daemon has the job. If another one still reaches the database, the jobs go there
-// as soon as this daemon's lease is over. A job whose agents reach another daemon, and not this one, goes
-// there, too.
+// While the database does not answer, the daemon keeps its jobs, and takes new ones for the time
+// being: it detects. Its alerts go out if no other daemon was there at the last renewal; else they
+// wait until it can prove that no other daemon has the job. If another one still reaches the
+// database, the jobs go there as soon as this daemon's lease is over. A job whose agents reach
+// another daemon, and not this one, goes there, too.
 //
 // Owns one thread, which waits for the database. All other calls are quick, from any thread.
 #pragma once
@@ -26,15 +28,15 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/stop_signal.h"
 #include "daemon/fleet/daemon_row.h"
 #include "daemon/fleet/fleet_store.h"
-#include "daemon/fleet/lease.h"
-#include "daemon/model/client_limits.h"
 #include "daemon/fleet/fleet_view.h"
-#include "daemon/jobs/ownership.h"
-#include "base/stop_signal.h"
+#include "daemon/fleet/lease.h"
 #include "daemon/history/history.h"
 #include "daemon/history/postgres_options.h"
+#include "daemon/jobs/ownership.h"
+#include "daemon/model/client_limits.h"
 
 namespace rollcall {
 
@@ -42,22 +44,23 @@ struct FleetOptions {
   PostgresOptions database;
   HistoryLimits limits;
   int64_t lease_ns = 6'000'000'000;
-  int64_t margin_ns = 1'000'000'000;   // for clocks that go at different speeds
+  int64_t margin_ns = 1'000'000'000;  // for clocks that go at different speeds
   int64_t renew_every_ns = 2'000'000'000;
   int64_t try_again_ns = 500'000'000;  // to renew or to claim, while the database does not answer
   // The database must have been silent for this long before the daemon takes jobs without it.
   int64_t patience_ns = 3'000'000'000;
   // How long a daemon must be there before others give it its share of jobs.
   int64_t settled_after_ns = 30'000'000'000;
-  int64_t share_every_ns = 5'000'000'000;  // from one look for jobs to hand over to the next
+  int64_t share_every_ns = 5'000'000'000;     // from one look for jobs to hand over to the next
   int64_t writes_within_ns = 3'000'000'000;   // of a job that comes back, or leaves
   int64_t forget_others_ns = 60'000'000'000;  // jobs of other daemons, for which no agent asks
-  int64_t ask_again_ns = 1'000'000'000;     // who owns a job of another daemon
-  int64_t owners_every_ns = 2'000'000'000;  // from one look at the owners of all jobs to the next
-  // Agents must ask for a job of another daemon for so long before this one asks that daemon for it.
+  int64_t ask_again_ns = 1'000'000'000;       // who owns a job of another daemon
+  int64_t owners_every_ns = 2'000'000'000;    // from one look at the owners of all jobs to the next
+  // Agents must ask for a job of another daemon for so long before this one asks that daemon for
+  // it.
   int64_t want_after_ns = 2'000'000'000;
   size_t most_jobs = 100'000;  // that agents have reported here, also those of other daemons
-  std::string alone_file;  // remembers whether there were other daemons; "": nothing does
+  std::string alone_file;      // remembers whether there were other daemons; "": nothing does
 };
 
 class Fleet : public JobOwnership, public FleetView {
@@ -86,11 +89,13 @@ class Fleet : public JobOwnership, public FleetView {
     std::function<bool(const JobId& job)> has;
     // Those of these daemons that the database answers. May wait for a second.
     std::function<std::vector<DaemonRow>(const std::vector<DaemonRow>& daemons)> with_database;
-    // The daemon has taken the job without the database: it cannot know the numbers of its incidents.
+    // The daemon has taken the job without the database: it cannot know the numbers of its
+    // incidents.
     std::function<void(const JobId& job)> take_unknown;
     // Whether so much waits for the database that a hand-over would take long.
     std::function<bool()> has_backlog;
-    // Returns a function that tells whether all that was written before this call is in the database.
+    // Returns a function that tells whether all that was written before this call is in the
+    // database.
     std::function<std::function<bool()>()> written;
     // Whether ticks come from an agent that reports the job.
     std::function<bool(const JobId& job)> is_reached;
@@ -109,9 +114,11 @@ class Fleet : public JobOwnership, public FleetView {
   Fleet(const Fleet&) = delete;
   Fleet& operator=(const Fleet&) = delete;
 
-  // `address`: HOST:PORT by which agents and other daemons reach this one. `page`: its URL; "": none.
+  // `address`: HOST:PORT by which agents and other daemons reach this one. `page`: its URL; "":
+  // none.
   void Start(const std::string& address, const std::string& page, Hooks hooks);
-  // What Start() does before its thread begins, and what the thread does ten times a second: for tests.
+  // What Start() does before its thread begins, and what the thread does ten times a second: for
+  // tests.
   void Prepare(const std::string& address, const std::string& page, Hooks hooks);
   void Step();
   // Gives up the lease, so that other daemons take the jobs at once.
@@ -136,27 +143,30 @@ class Fleet : public JobOwnership, public FleetView {
 
  private:
   enum class State : uint8_t {
-    kSought,       // an agent waits for the answer
-    kOthers,       // another daemon has it, or nobody knows
-    kClaimed,      // this daemon has it, and does not know what an earlier owner found out
+    kSought,   // an agent waits for the answer
+    kOthers,   // another daemon has it, or nobody knows
+    kClaimed,  // this daemon has it, and does not know what an earlier owner found out
     kOwned,
     kProvisional,  // taken without the database; then kClaimed
     kLeaving,      // its new owner gets it once all that was written is in the database
   };
   struct Job {
     State state = State::kSought;
-    int64_t token = 0;         // of the last ownership; 0: it had none
-    bool is_judged = false;    // kClaimed: was kProvisional before
-    std::string owner;         // address, for kOthers
-    int64_t asked_ns = 0;      // when the database last said so
-    int64_t since_ns = 0;      // of kLeaving and kClaimed
-    // Whether all is in the database that this daemon wrote while it had the job. Empty: it never had it.
+    int64_t token = 0;       // of the last ownership; 0: it had none
+    bool is_judged = false;  // kClaimed: was kProvisional before
+    std::string owner;       // address, for kOthers
+    int64_t asked_ns = 0;    // when the database last said so
+    int64_t since_ns = 0;    // of kLeaving and kClaimed
+    // Whether all is in the database that this daemon wrote while it had the job. Empty: it never
+    // had it.
     std::function<bool()> written;
-    int64_t asked_from_ns = 0, asked_last_ns = 0;  // by agents, without a pause, while another daemon has it
-    int64_t stays_until_ns = 0;  // kOwned: it came because its agents did not reach the daemon it prefers
-    std::string to;              // of kLeaving: to this daemon; "": to the one that it prefers
+    // by agents, without a pause, while another daemon has it
+    int64_t asked_from_ns = 0, asked_last_ns = 0;
+    // kOwned: it came because its agents did not reach the daemon it prefers
+    int64_t stays_until_ns = 0;
+    std::string to;  // of kLeaving: to this daemon; "": to the one that it prefers
     std::map<std::string, Report> waiting;  // by agent
-    std::vector<std::string> agents;  // for kLeaving: that report it
+    std::vector<std::string> agents;        // for kLeaving: that report it
   };
 
   void Run();
@@ -207,12 +217,14 @@ class Fleet : public JobOwnership, public FleetView {
   const Load load_;
   std::unique_ptr<History> history_;
   int64_t renew_ns_ = 0, owners_ns_ = 0, share_ns_ = 0, give_way_ns_ = 0, want_ns_ = 0;
-  int64_t claim_ns_ = 0;  // when to claim again, after a failure; 0: the last claim succeeded
+  int64_t claim_ns_ = 0;    // when to claim again, after a failure; 0: the last claim succeeded
   bool has_loaded_ = true;  // what is known of the last claimed job
-  std::map<JobId, int> unreadable_;  // claimed jobs, and how often what is known of them was unusable
+  // claimed jobs, and how often what is known of them was unusable
+  std::map<JobId, int> unreadable_;
   bool is_alone_on_disk_ = false;
   bool has_compared_ = false;
-  // Owned jobs of which the daemon had nothing at the last look, and whether all about them is written.
+  // Owned jobs of which the daemon had nothing at the last look, and whether all about them is
+  // written.
   std::map<JobId, std::function<bool()>> unused_;
   std::string problem_;  // that was logged last
 

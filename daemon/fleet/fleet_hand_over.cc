@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs that go from a daemon to another one while both hold their leases: because the other one has come
-// and gets its share, or because the agents of a job reach the other one only.
+// Jobs that go from a daemon to another one while both hold their leases: because the other one has
+// come and gets its share, or because the agents of a job reach the other one only.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "base/mutex.h"
-#include "daemon/fleet/fleet.h"
 #include "base/durations.h"
 #include "base/monotonic_clock.h"
+#include "base/mutex.h"
 #include "base/rendezvous.h"
+#include "daemon/fleet/fleet.h"
 
 namespace rollcall {
 namespace {
@@ -109,8 +109,8 @@ std::vector<JobId> Fleet::ToHandOver() const {
   return result;
 }
 
-// The daemon that should get the job has gone, or the database is too slow. What this one knew of the job
-// comes from the database.
+// The daemon that should get the job has gone, or the database is too slow. What this one knew of
+// the job comes from the database.
 void Fleet::Stay(const JobId& id, const std::vector<std::string>& agents) {
   {
     const MutexLock lock(mutex_);
@@ -138,9 +138,9 @@ void Fleet::FinishHandOvers() {
     for (const DaemonRow& daemon : daemons_) addresses.push_back(daemon.address);
     for (auto& [id, job] : jobs_) {
       if (job.state != State::kLeaving || addresses.empty()) continue;
-      const auto named = std::find_if(daemons_.begin(), daemons_.end(), [&name = job.to](const DaemonRow& daemon) {
-        return daemon.name == name;
-      });
+      const auto named =
+          std::find_if(daemons_.begin(), daemons_.end(),
+                       [&name = job.to](const DaemonRow& daemon) { return daemon.name == name; });
       const DaemonRow& to = named != daemons_.end()
                                 ? *named
                                 : daemons_[PreferredDaemon(addresses, id.tenant, id.job)];
@@ -152,7 +152,8 @@ void Fleet::FinishHandOvers() {
     const bool is_written = !job.written || job.written();
     const bool gives_up = (!is_written || is_away) && age_ns >= options_.writes_within_ns;
     if (gives_up) share_ns_ = BootNs() + kShareAgainNs;
-    if (!gives_up && (!is_written || (hooks_.is_alerting(id) && age_ns < kAlertsWithinNs))) continue;
+    if (!gives_up && (!is_written || (hooks_.is_alerting(id) && age_ns < kAlertsWithinNs)))
+      continue;
     if (gives_up || job.to.address == self_.address) {
       Stay(id, job.agents);
       continue;

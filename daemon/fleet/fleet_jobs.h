@@ -27,9 +27,9 @@ struct FleetJob {
 // The name of the daemon that owns the job; "": not known.
 using OwnerName = std::function<std::string(const std::string& tenant, const std::string& job)>;
 
-// Each job once, in the order of one daemon's list: first those with an open incident, then the others,
-// both by tenant and name. A job that moves is for some seconds in two lists: its owner's counts, else
-// the one with more live processes.
+// Each job once, in the order of one daemon's list: first those with an open incident, then the
+// others, both by tenant and name. A job that moves is for some seconds in two lists: its owner's
+// counts, else the one with more live processes.
 std::vector<FleetJob> JoinJobs(const std::vector<DaemonJobs>& lists, const OwnerName& owner);
 
 }  // namespace rollcall

@@ -10,15 +10,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/mutex.h"
-#include "daemon/access/access.h"
 #include "base/clean_text.h"
-#include "proto/message_limit.h"
+#include "base/mutex.h"
 #include "base/steady_clock.h"
+#include "daemon/access/access.h"
+#include "proto/message_limit.h"
 #include "rollcall/v1/query.grpc.pb.h"
-#include "security/grpc/credentials.h"
 #include "security/certificates/system_authorities.h"
 #include "security/certificates/tls_files.h"
+#include "security/grpc/credentials.h"
 
 namespace rollcall {
 namespace {
@@ -133,7 +133,8 @@ class Peers::Impl {
       const grpc::Status result = call(stub->get(), &context);
       End(&context);
       status = Judge(ask.peer, *stub, begun_ns, result);
-      again = result.error_code() == grpc::StatusCode::UNAVAILABLE && had_answered && !ask.is_action;
+      again =
+          result.error_code() == grpc::StatusCode::UNAVAILABLE && had_answered && !ask.is_action;
     }
     return status;
   }
@@ -246,7 +247,8 @@ class Peers::Impl {
                                 ? "not in time"
                                 : result.error_message();
     absl::Status silent = DoesNotAnswer(peer, why);
-    if (is_news) spdlog::warn("{}; its jobs are missing here until it does", std::string(silent.message()));
+    if (is_news)
+      spdlog::warn("{}; its jobs are missing here until it does", std::string(silent.message()));
     return silent;
   }
 

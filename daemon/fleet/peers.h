@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks the other daemons on the same database, over gRPC, for a caller of this one. They answer from what
-// they have themselves.
+// Asks the other daemons on the same database, over gRPC, for a caller of this one. They answer
+// from what they have themselves.
 //
-// A call shows the secret of the daemon that it asks, and for whom it asks. With TLS the other daemon's
-// certificate must hold the host of its address, and be signed by an authority of --tls-client-ca; without
-// that flag, by one that this system trusts. Without TLS a daemon on this host must be of the same user, or
-// root's.
+// A call shows the secret of the daemon that it asks, and for whom it asks. With TLS the other
+// daemon's certificate must hold the host of its address, and be signed by an authority of
+// --tls-client-ca; without that flag, by one that this system trusts. Without TLS a daemon on this
+// host must be of the same user, or root's.
 //
-// Thread-safe. Owns the connections, and has no thread of its own. May outlive the fleet, if nobody calls
-// Others() then: a thread may still wait for a daemon that does not answer.
+// Thread-safe. Owns the connections, and has no thread of its own. May outlive the fleet, if nobody
+// calls Others() then: a thread may still wait for a daemon that does not answer.
 #pragma once
 
 #include <cstddef>
@@ -46,8 +46,8 @@ struct PeerAsk {
   bool is_action = false;
 };
 
-// All errors of these functions but kUnavailable are the other daemon's answers. kUnavailable: it does not
-// answer, or takes this daemon for a stranger; the error names it.
+// All errors of these functions but kUnavailable are the other daemon's answers. kUnavailable: it
+// does not answer, or takes this daemon for a stranger; the error names it.
 class Peers {
  public:
   Peers(const FleetView* fleet, PeerOptions options);
@@ -73,7 +73,8 @@ class Peers {
   absl::StatusOr<v1::CallsResponse> Ask(const PeerAsk& ask, const v1::CallsRequest& request);
   absl::StatusOr<v1::CommunicatorView> Ask(const PeerAsk& ask,
                                            const v1::CommunicatorRequest& request);
-  absl::StatusOr<v1::ProcessesResponse> Ask(const PeerAsk& ask, const v1::ProcessesRequest& request);
+  absl::StatusOr<v1::ProcessesResponse> Ask(const PeerAsk& ask,
+                                            const v1::ProcessesRequest& request);
   absl::StatusOr<v1::ListIncidentsResponse> Ask(const PeerAsk& ask,
                                                 const v1::ListIncidentsRequest& request);
   absl::StatusOr<v1::Incident> Ask(const PeerAsk& ask, const v1::IncidentRequest& request);

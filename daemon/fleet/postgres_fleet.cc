@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fleet's tables. Each statement commits by itself, and sees what was committed before it began. So a
-// statement that takes jobs from a daemon locks that daemon's row first: a renewal that commits meanwhile
-// is seen, and one that comes later waits, and the Owned() after it sees what was taken.
+// The fleet's tables. Each statement commits by itself, and sees what was committed before it
+// began. So a statement that takes jobs from a daemon locks that daemon's row first: a renewal that
+// commits meanwhile is seen, and one that comes later waits, and the Owned() after it sees what was
+// taken.
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -25,7 +26,8 @@ constexpr PostgresTimes kMostTimes = {std::chrono::seconds(2), std::chrono::seco
 // A connection that turns out to be dead within this time is replaced at once.
 constexpr std::chrono::milliseconds kDeadAtOnce{500};
 
-constexpr char kLivesForNs[] = "(extract(epoch FROM d.expires_at - clock_timestamp()) * 1000000)::bigint * 1000";
+constexpr char kLivesForNs[] =
+    "(extract(epoch FROM d.expires_at - clock_timestamp()) * 1000000)::bigint * 1000";
 constexpr char kLives[] = "d.expires_at > clock_timestamp()";
 
 // A text of type text[], in PostgreSQL's own writing.
@@ -45,7 +47,8 @@ std::string JobsOf(const std::vector<JobId>& jobs) {
 }
 
 constexpr char kWanted[] =
-    "wanted AS (SELECT tenant, job, n FROM unnest(?::text[], ?::text[]) WITH ORDINALITY AS w (tenant, job, n))";
+    "wanted AS (SELECT tenant, job, n FROM unnest(?::text[], ?::text[]) WITH ORDINALITY AS w "
+    "(tenant, job, n))";
 
 class PostgresFleet : public FleetStore {
  public:
@@ -92,14 +95,15 @@ class PostgresFleet : public FleetStore {
 // What nobody needs any more. A dead daemon's row stays as long as jobs are its.
 absl::Status Prune(SqlDatabase* db) {
   for (const char* text :
-       {"WITH gone AS MATERIALIZED (SELECT name FROM daemons WHERE expires_at < clock_timestamp() - "
-        "interval '14 days' FOR SHARE) DELETE FROM owners WHERE since < clock_timestamp() - interval '14 "
-        "days' AND (daemon IS NULL OR daemon IN (SELECT name FROM gone))",
-        "DELETE FROM daemons WHERE expires_at < clock_timestamp() - interval '1 day' AND NOT EXISTS (SELECT "
-        "1 FROM owners WHERE owners.daemon = daemons.name)",
-        "DELETE FROM daemon_starts WHERE at < clock_timestamp() - interval '14 days' AND NOT EXISTS (SELECT "
-        "1 FROM owners WHERE owners.incarnation = daemon_starts.incarnation) AND NOT EXISTS (SELECT 1 FROM "
-        "daemons WHERE daemons.incarnation = daemon_starts.incarnation)"}) {
+       {"WITH gone AS MATERIALIZED (SELECT name FROM daemons WHERE expires_at < clock_timestamp() "
+        "- interval '14 days' FOR SHARE) DELETE FROM owners WHERE since < clock_timestamp() - "
+        "interval '14 days' AND (daemon IS NULL OR daemon IN (SELECT name FROM gone))",
+        "DELETE FROM daemons WHERE expires_at < clock_timestamp() - interval '1 day' AND NOT "
+        "EXISTS (SELECT 1 FROM owners WHERE owners.daemon = daemons.name)",
+        "DELETE FROM daemon_starts WHERE at < clock_timestamp() - interval '14 days' AND NOT "
+        "EXISTS (SELECT 1 FROM owners WHERE owners.incarnation = daemon_starts.incarnation) AND "
+        "NOT EXISTS (SELECT 1 FROM daemons WHERE daemons.incarnation = "
+        "daemon_starts.incarnation)"}) {
     const absl::Status status = Sql(db, text).Run();
     if (!status.ok()) return status;
   }
@@ -134,23 +138,25 @@ absl::Status PostgresFleet::Try(const DaemonRow& self, const std::function<absl:
   }
 }
 
-// A daemon that starts again at the address of the living one of its name takes the row at once: two
-// cannot listen there, so the earlier one has ended without Leave(). At another address it may be a second
-// daemon, or the earlier one on a host that is cut off: then it waits for the lease. A daemon that had the
-// row and lost it never takes it back from a living one, so that two of one name and address do not take
-// turns.
+// A daemon that starts again at the address of the living one of its name takes the row at once:
+// two cannot listen there, so the earlier one has ended without Leave(). At another address it may
+// be a second daemon, or the earlier one on a host that is cut off: then it waits for the lease. A
+// daemon that had the row and lost it never takes it back from a living one, so that two of one
+// name and address do not take turns.
 absl::Status PostgresFleet::RenewRow(const DaemonRow& self, int64_t lease_ns) {
   Sql sql(db_.get(),
-          "WITH renewed AS (INSERT INTO daemons AS d (name, address, page, incarnation, secret, alive_since, "
-          "expires_at) VALUES (?, ?, ?, ?, ?, clock_timestamp(), clock_timestamp() + ? * interval '1 "
-          "microsecond') ON CONFLICT (name) DO UPDATE SET address = excluded.address, page = excluded.page, "
-          "incarnation = excluded.incarnation, secret = excluded.secret, alive_since = CASE WHEN "
-          "d.incarnation = excluded.incarnation AND d.expires_at > clock_timestamp() THEN d.alive_since ELSE "
-          "clock_timestamp() END, expires_at = greatest(excluded.expires_at, CASE WHEN d.incarnation = "
-          "excluded.incarnation THEN d.expires_at ELSE excluded.expires_at END) WHERE d.incarnation = "
-          "excluded.incarnation OR d.expires_at <= clock_timestamp() OR (? = 0 AND d.address = "
-          "excluded.address) RETURNING d.name), kept AS (UPDATE owners SET incarnation = ? WHERE daemon IN "
-          "(SELECT name FROM renewed) AND incarnation <> ?) SELECT name FROM renewed",
+          "WITH renewed AS (INSERT INTO daemons AS d (name, address, page, incarnation, secret, "
+          "alive_since, expires_at) VALUES (?, ?, ?, ?, ?, clock_timestamp(), clock_timestamp() + "
+          "? * interval '1 microsecond') ON CONFLICT (name) DO UPDATE SET address = "
+          "excluded.address, page = excluded.page, incarnation = excluded.incarnation, secret = "
+          "excluded.secret, alive_since = CASE WHEN d.incarnation = excluded.incarnation AND "
+          "d.expires_at > clock_timestamp() THEN d.alive_since ELSE clock_timestamp() END, "
+          "expires_at = greatest(excluded.expires_at, CASE WHEN d.incarnation = "
+          "excluded.incarnation THEN d.expires_at ELSE excluded.expires_at END) WHERE "
+          "d.incarnation = excluded.incarnation OR d.expires_at <= clock_timestamp() OR (? = 0 AND "
+          "d.address = excluded.address) RETURNING d.name), kept AS (UPDATE owners SET incarnation "
+          "= ? WHERE daemon IN (SELECT name FROM renewed) AND incarnation <> ?) SELECT name FROM "
+          "renewed",
           self.name, self.address, self.page, self.incarnation, self.secret, lease_ns / 1000,
           int64_t{has_row_}, self.incarnation, self.incarnation);
   if (sql.Next()) {
@@ -161,7 +167,8 @@ absl::Status PostgresFleet::RenewRow(const DaemonRow& self, int64_t lease_ns) {
 }
 
 absl::Status PostgresFleet::Clash(const DaemonRow& self) {
-  Sql row(db_.get(), absl::StrCat("SELECT d.address, ", kLivesForNs, " FROM daemons AS d WHERE d.name = ?"),
+  Sql row(db_.get(),
+          absl::StrCat("SELECT d.address, ", kLivesForNs, " FROM daemons AS d WHERE d.name = ?"),
           self.name);
   if (!row.Next()) {
     return row.status().ok() ? absl::UnavailableError("the row of this daemon's name has just gone")
@@ -169,15 +176,20 @@ absl::Status PostgresFleet::Clash(const DaemonRow& self) {
   }
   const int64_t left_s = std::max<int64_t>(row.Integer(1), 0) / kSecond + 1;
   return absl::FailedPreconditionError(absl::StrCat(
-      "another daemon has the name ", self.name, " in this database: ", row.Bytes(0), ", for ", left_s,
-      " s at least\n  give this one a name of its own:  --daemon-name=NAME   (if the other one has just "
-      "ended: this one takes its place in ", left_s, " s)"));
+      "another daemon has the name ", self.name, " in this database: ", row.Bytes(0), ", for ",
+      left_s,
+      " s at least\n  give this one a name of its own:  --daemon-name=NAME   (if the other one has "
+      "just "
+      "ended: this one takes its place in ",
+      left_s, " s)"));
 }
 
 absl::Status PostgresFleet::ListLiving(std::vector<DaemonRow>* daemons) {
-  Sql rows(db_.get(), absl::StrCat("SELECT d.name, d.address, d.page, d.incarnation, d.secret, ", kLivesForNs,
-                                   ", (extract(epoch FROM d.alive_since) * 1000000)::bigint * 1000 FROM "
-                                   "daemons AS d WHERE ", kLives, " ORDER BY d.name"));
+  Sql rows(db_.get(),
+           absl::StrCat("SELECT d.name, d.address, d.page, d.incarnation, d.secret, ", kLivesForNs,
+                        ", (extract(epoch FROM d.alive_since) * 1000000)::bigint * 1000 FROM "
+                        "daemons AS d WHERE ",
+                        kLives, " ORDER BY d.name"));
   while (rows.Next()) {
     daemons->push_back({rows.Bytes(0), rows.Bytes(1), rows.Bytes(2), rows.Bytes(3), rows.Bytes(4),
                         rows.Integer(5), rows.Integer(6)});
@@ -185,7 +197,8 @@ absl::Status PostgresFleet::ListLiving(std::vector<DaemonRow>* daemons) {
   return rows.status();
 }
 
-absl::StatusOr<std::vector<DaemonRow>> PostgresFleet::Renew(const DaemonRow& self, int64_t lease_ns) {
+absl::StatusOr<std::vector<DaemonRow>> PostgresFleet::Renew(const DaemonRow& self,
+                                                            int64_t lease_ns) {
   std::vector<DaemonRow> daemons;
   const absl::Status status = Try(self, [&] {
     daemons.clear();
@@ -196,45 +209,56 @@ absl::StatusOr<std::vector<DaemonRow>> PostgresFleet::Renew(const DaemonRow& sel
   return daemons;
 }
 
-// `wanted` leaves out what is certainly another's or self's already. `ended` locks the leases that are
-// over, before any row of `owners` is locked: RenewRow() has the same order. Self's own row is locked too,
-// so that no later start of this daemon takes its jobs meanwhile.
+// `wanted` leaves out what is certainly another's or self's already. `ended` locks the leases that
+// are over, before any row of `owners` is locked: RenewRow() has the same order. Self's own row is
+// locked too, so that no later start of this daemon takes its jobs meanwhile.
 absl::Status PostgresFleet::ClaimFree(const DaemonRow& self, const std::vector<JobId>& jobs) {
   return Sql(db_.get(),
              absl::StrCat(
-                 "WITH ", kWanted, ", me AS MATERIALIZED (SELECT d.name FROM daemons AS d WHERE d.name = ? AND "
-                 "d.incarnation = ? AND ", kLives, " FOR SHARE), ended AS MATERIALIZED (SELECT d.name FROM "
-                 "daemons AS d WHERE NOT (", kLives, ") AND d.name IN (SELECT o.daemon FROM owners AS o JOIN "
-                 "wanted USING (tenant, job)) ORDER BY d.name FOR SHARE), unowned AS (SELECT DISTINCT w.tenant, "
-                 "w.job FROM wanted AS w WHERE NOT EXISTS (SELECT 1 FROM owners AS o JOIN daemons AS d ON "
-                 "d.name = o.daemon WHERE o.tenant = w.tenant AND o.job = w.job AND ", kLives,
-                 " AND (o.daemon <> ? OR o.incarnation = ?)) ORDER BY w.tenant, w.job) INSERT INTO owners AS o "
-                 "(tenant, job, daemon, incarnation, token, since) SELECT unowned.tenant, unowned.job, ?, ?, "
-                 "nextval('owner_tokens'), clock_timestamp() FROM unowned WHERE (SELECT count(*) FROM me) = 1 AND "
-                 "(SELECT count(*) FROM ended) >= 0 ON CONFLICT (tenant, job) DO UPDATE SET daemon = "
-                 "excluded.daemon, incarnation = excluded.incarnation, token = CASE WHEN o.daemon = "
-                 "excluded.daemon THEN o.token ELSE nextval('owner_tokens') END, since = CASE WHEN o.daemon = "
-                 "excluded.daemon THEN o.since ELSE clock_timestamp() END, wanted_by = CASE WHEN o.daemon = "
-                 "excluded.daemon THEN o.wanted_by END WHERE o.daemon IS NULL OR o.daemon = "
-                 "excluded.daemon OR o.daemon IN (SELECT name FROM ended)"),
-             TenantsOf(jobs), JobsOf(jobs), self.name, self.incarnation, self.name, self.incarnation,
-             self.name, self.incarnation)
+                 "WITH ", kWanted,
+                 ", me AS MATERIALIZED (SELECT d.name FROM daemons AS d WHERE d.name = ? AND "
+                 "d.incarnation = ? AND ",
+                 kLives,
+                 " FOR SHARE), ended AS MATERIALIZED (SELECT d.name FROM "
+                 "daemons AS d WHERE NOT (",
+                 kLives,
+                 ") AND d.name IN (SELECT o.daemon FROM owners AS o JOIN "
+                 "wanted USING (tenant, job)) ORDER BY d.name FOR SHARE), unowned AS (SELECT "
+                 "DISTINCT w.tenant, w.job FROM wanted AS w WHERE NOT EXISTS (SELECT 1 FROM owners "
+                 "AS o JOIN daemons AS d ON d.name = o.daemon WHERE o.tenant = w.tenant AND o.job "
+                 "= w.job AND ",
+                 kLives,
+                 " AND (o.daemon <> ? OR o.incarnation = ?)) ORDER BY w.tenant, w.job) INSERT INTO "
+                 "owners AS o (tenant, job, daemon, incarnation, token, since) SELECT "
+                 "unowned.tenant, unowned.job, ?, ?, nextval('owner_tokens'), clock_timestamp() "
+                 "FROM unowned WHERE (SELECT count(*) FROM me) = 1 AND (SELECT count(*) FROM "
+                 "ended) >= 0 ON CONFLICT (tenant, job) DO UPDATE SET daemon = excluded.daemon, "
+                 "incarnation = excluded.incarnation, token = CASE WHEN o.daemon = excluded.daemon "
+                 "THEN o.token ELSE nextval('owner_tokens') END, since = CASE WHEN o.daemon = "
+                 "excluded.daemon THEN o.since ELSE clock_timestamp() END, wanted_by = CASE WHEN "
+                 "o.daemon = excluded.daemon THEN o.wanted_by END WHERE o.daemon IS NULL OR "
+                 "o.daemon = excluded.daemon OR o.daemon IN (SELECT name FROM ended)"),
+             TenantsOf(jobs), JobsOf(jobs), self.name, self.incarnation, self.name,
+             self.incarnation, self.name, self.incarnation)
       .Run();
 }
 
 absl::Status PostgresFleet::ReadOwners(const DaemonRow& self, const std::vector<JobId>& jobs,
                                        std::map<JobId, OwnerRow>* owners) {
   Sql rows(db_.get(),
-           absl::StrCat("WITH ", kWanted, " SELECT w.n, o.daemon, d.address, o.token, CASE WHEN o.daemon = ? "
-                        "AND o.incarnation = ? THEN 1 ELSE 0 END, ", kLivesForNs, ", CASE WHEN "
-                        "o.wanted_by = o.daemon THEN 1 ELSE 0 END FROM wanted AS w JOIN "
-                        "owners AS o USING (tenant, job) JOIN daemons AS d ON d.name = o.daemon WHERE ",
+           absl::StrCat("WITH ", kWanted,
+                        " SELECT w.n, o.daemon, d.address, o.token, CASE WHEN o.daemon = ? "
+                        "AND o.incarnation = ? THEN 1 ELSE 0 END, ",
+                        kLivesForNs,
+                        ", CASE WHEN "
+                        "o.wanted_by = o.daemon THEN 1 ELSE 0 END FROM wanted AS w JOIN owners AS "
+                        "o USING (tenant, job) JOIN daemons AS d ON d.name = o.daemon WHERE ",
                         kLives),
            TenantsOf(jobs), JobsOf(jobs), self.name, self.incarnation);
   while (rows.Next()) {
-    (*owners)[jobs[static_cast<size_t>(rows.Integer(0) - 1)]] = {rows.Bytes(1), rows.Bytes(2), rows.Integer(3),
-                                                                 rows.Integer(4) != 0, rows.Integer(5),
-                                                                 rows.Integer(6) != 0};
+    (*owners)[jobs[static_cast<size_t>(rows.Integer(0) - 1)]] = {
+        rows.Bytes(1),        rows.Bytes(2),   rows.Integer(3),
+        rows.Integer(4) != 0, rows.Integer(5), rows.Integer(6) != 0};
   }
   return rows.status();
 }
@@ -259,7 +283,8 @@ absl::StatusOr<std::map<JobId, int64_t>> PostgresFleet::Owned(const DaemonRow& s
     owned.clear();
     const absl::Status settled = Settle(self);
     if (!settled.ok()) return settled;
-    Sql rows(db_.get(), "SELECT tenant, job, token FROM owners WHERE daemon = ? AND incarnation = ?",
+    Sql rows(db_.get(),
+             "SELECT tenant, job, token FROM owners WHERE daemon = ? AND incarnation = ?",
              self.name, self.incarnation);
     while (rows.Next()) owned[{rows.Bytes(0), rows.Bytes(1)}] = rows.Integer(2);
     return rows.status();
@@ -272,12 +297,13 @@ absl::StatusOr<std::map<JobId, OwnerRow>> PostgresFleet::Owners() {
   std::map<JobId, OwnerRow> owners;
   const absl::Status status = Try({}, [&] {
     owners.clear();
-    Sql rows(db_.get(), absl::StrCat("SELECT o.tenant, o.job, o.daemon, d.address, o.token, ", kLivesForNs,
-                                     " FROM owners AS o JOIN daemons AS d ON d.name = o.daemon WHERE ",
-                                     kLives));
+    Sql rows(
+        db_.get(),
+        absl::StrCat("SELECT o.tenant, o.job, o.daemon, d.address, o.token, ", kLivesForNs,
+                     " FROM owners AS o JOIN daemons AS d ON d.name = o.daemon WHERE ", kLives));
     while (rows.Next()) {
-      owners[{rows.Bytes(0), rows.Bytes(1)}] = {rows.Bytes(2), rows.Bytes(3), rows.Integer(4), false,
-                                                rows.Integer(5)};
+      owners[{rows.Bytes(0), rows.Bytes(1)}] = {rows.Bytes(2), rows.Bytes(3), rows.Integer(4),
+                                                false, rows.Integer(5)};
     }
     return rows.status();
   });
@@ -285,9 +311,10 @@ absl::StatusOr<std::map<JobId, OwnerRow>> PostgresFleet::Owners() {
   return owners;
 }
 
-// A request that gives a job up may take effect long after its sender has stopped waiting for it: by then
-// self may have asked what it owns, and be at work for the job again. So such a request counts only for
-// what was owned before it was sent, and Settle() makes self's ownership newer than that.
+// A request that gives a job up may take effect long after its sender has stopped waiting for it:
+// by then self may have asked what it owns, and be at work for the job again. So such a request
+// counts only for what was owned before it was sent, and Settle() makes self's ownership newer than
+// that.
 constexpr char kNowUs[] = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 constexpr char kOwnedBefore[] = "(extract(epoch FROM o.since) * 1000000)::bigint <= ?";
 
@@ -308,8 +335,10 @@ absl::Status PostgresFleet::Settle(const DaemonRow& self) {
   const std::vector<JobId> jobs(unsettled_.begin(), unsettled_.end());
   const absl::Status status =
       Sql(db_.get(),
-          absl::StrCat("WITH ", kWanted, " UPDATE owners AS o SET since = clock_timestamp() FROM wanted AS w "
-                       "WHERE o.tenant = w.tenant AND o.job = w.job AND o.daemon = ? AND o.incarnation = ?"),
+          absl::StrCat("WITH ", kWanted,
+                       " UPDATE owners AS o SET since = clock_timestamp() FROM wanted AS w "
+                       "WHERE o.tenant = w.tenant AND o.job = w.job AND o.daemon = ? AND "
+                       "o.incarnation = ?"),
           TenantsOf(jobs), JobsOf(jobs), self.name, self.incarnation)
           .Run();
   if (status.ok()) unsettled_.clear();
@@ -321,26 +350,29 @@ absl::Status PostgresFleet::HandOver(const DaemonRow& self, const JobId& job, in
   return GiveUp(self, {job}, [&](int64_t now_us) {
     Sql sql(db_.get(),
             absl::StrCat("UPDATE owners AS o SET daemon = ?, incarnation = ?, token = "
-                         "nextval('owner_tokens'), since = clock_timestamp() WHERE tenant = ? AND job = ? AND "
-                         "daemon = ? AND incarnation = ? AND token = ? AND ", kOwnedBefore,
-                         " AND EXISTS (SELECT 1 FROM daemons AS d WHERE d.name = ? AND d.incarnation = ? AND ",
+                         "nextval('owner_tokens'), since = clock_timestamp() WHERE tenant = ? AND "
+                         "job = ? AND daemon = ? AND incarnation = ? AND token = ? AND ",
+                         kOwnedBefore,
+                         " AND EXISTS (SELECT 1 FROM daemons AS d WHERE d.name = ? AND "
+                         "d.incarnation = ? AND ",
                          kLives, ")"),
-            to.name, to.incarnation, job.tenant, job.job, self.name, self.incarnation, token, now_us, to.name,
-            to.incarnation);
+            to.name, to.incarnation, job.tenant, job.job, self.name, self.incarnation, token,
+            now_us, to.name, to.incarnation);
     const absl::Status status = sql.Run();
     if (!status.ok() || sql.changed() > 0) return status;
     return absl::AbortedError(absl::StrCat("cannot give the job ", ToText(job), " to ", to.name,
-                                           ": this daemon does not have it any more, or the other one does "
-                                           "not live"));
+                                           ": this daemon does not have it any more, or the other "
+                                           "one does not live"));
   });
 }
 
 absl::Status PostgresFleet::Want(const DaemonRow& self, const std::vector<JobId>& jobs) {
   return Try(self, [&] {
     return Sql(db_.get(),
-               absl::StrCat("WITH ", kWanted, " UPDATE owners AS o SET wanted_by = ?, wanted_at = "
-                            "clock_timestamp() FROM wanted AS w WHERE o.tenant = w.tenant AND o.job = w.job "
-                            "AND o.daemon <> ?"),
+               absl::StrCat("WITH ", kWanted,
+                            " UPDATE owners AS o SET wanted_by = ?, wanted_at = "
+                            "clock_timestamp() FROM wanted AS w WHERE o.tenant = w.tenant AND "
+                            "o.job = w.job AND o.daemon <> ?"),
                TenantsOf(jobs), JobsOf(jobs), self.name, self.name)
         .Run();
   });
@@ -350,10 +382,12 @@ absl::StatusOr<std::map<JobId, std::string>> PostgresFleet::Wanted(const DaemonR
   std::map<JobId, std::string> wanted;
   const absl::Status status = Try(self, [&] {
     wanted.clear();
-    Sql rows(db_.get(), "SELECT o.tenant, o.job, o.wanted_by FROM owners AS o JOIN daemons AS d ON d.name = "
-                        "o.daemon WHERE o.daemon = ? AND o.incarnation = ? AND o.wanted_by <> o.daemon AND "
-                        "o.wanted_at > clock_timestamp() - interval '5 seconds' AND o.wanted_at > "
-                        "greatest(o.since, d.alive_since) + interval '4 seconds'",
+    Sql rows(db_.get(),
+             "SELECT o.tenant, o.job, o.wanted_by FROM owners AS o JOIN daemons AS d ON "
+             "d.name = o.daemon WHERE o.daemon = ? AND o.incarnation = ? AND "
+             "o.wanted_by <> o.daemon AND o.wanted_at > clock_timestamp() - interval '5 "
+             "seconds' AND o.wanted_at > greatest(o.since, d.alive_since) + interval '4 "
+             "seconds'",
              self.name, self.incarnation);
     while (rows.Next()) wanted[{rows.Bytes(0), rows.Bytes(1)}] = rows.Bytes(2);
     return rows.status();
@@ -366,9 +400,11 @@ absl::Status PostgresFleet::Release(const DaemonRow& self, const std::vector<Job
   if (jobs.empty()) return absl::OkStatus();
   return GiveUp(self, jobs, [&](int64_t now_us) {
     return Sql(db_.get(),
-               absl::StrCat("WITH ", kWanted, " UPDATE owners AS o SET daemon = NULL, since = "
-                            "clock_timestamp() FROM wanted AS w WHERE o.tenant = w.tenant AND o.job = w.job "
-                            "AND o.daemon = ? AND o.incarnation = ? AND ", kOwnedBefore),
+               absl::StrCat("WITH ", kWanted,
+                            " UPDATE owners AS o SET daemon = NULL, since = "
+                            "clock_timestamp() FROM wanted AS w WHERE o.tenant = w.tenant AND "
+                            "o.job = w.job AND o.daemon = ? AND o.incarnation = ? AND ",
+                            kOwnedBefore),
                TenantsOf(jobs), JobsOf(jobs), self.name, self.incarnation, now_us)
         .Run();
   });
@@ -377,8 +413,8 @@ absl::Status PostgresFleet::Release(const DaemonRow& self, const std::vector<Job
 absl::Status PostgresFleet::Leave(const DaemonRow& self) {
   return Try(self, [&] {
     return Sql(db_.get(),
-               "UPDATE daemons SET expires_at = least(expires_at, clock_timestamp()) WHERE name = ? AND "
-               "incarnation = ?",
+               "UPDATE daemons SET expires_at = least(expires_at, clock_timestamp()) WHERE name = "
+               "? AND incarnation = ?",
                self.name, self.incarnation)
         .Run();
   });

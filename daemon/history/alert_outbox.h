@@ -19,8 +19,7 @@ class AlertOutbox {
   // `saved` once the disk has it, on any thread, perhaps never.
   virtual void Save(AlertRow alert, std::function<void()> saved) = 0;
   // One receiver needs the alert no more; "": no receiver does. Does not wait.
-  virtual void Mark(const std::string& incident, int32_t sequence,
-                    const std::string& receiver) = 0;
+  virtual void Mark(const std::string& incident, int32_t sequence, const std::string& receiver) = 0;
 };
 
 }  // namespace rollcall

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// All incidents of this daemon and of earlier ones, bounded by age and size: the interface. In SQLite
-// (sqlite_history.h), or in PostgreSQL for several daemons (postgres_history.h).
+// All incidents of this daemon and of earlier ones, bounded by age and size: the interface. In
+// SQLite (sqlite_history.h), or in PostgreSQL for several daemons (postgres_history.h).
 //
-// Thread-safe. Each call may wait for the disk or the server without a short limit; threads that must
-// not wait use history_keeper.h. Errors are returned or logged, and never stop the daemon:
+// Thread-safe. Each call may wait for the disk or the server without a short limit; threads that
+// must not wait use history_keeper.h. Errors are returned or logged, and never stop the daemon:
 //   kUnavailable      it may succeed later
 //   kInvalidArgument  the store refuses this row, now and later
 //   kDataLoss         the file is damaged
@@ -45,11 +45,11 @@ struct HistoryLimits {
 // One alert of an incident.
 struct AlertRow {
   std::string incident;
-  int32_t sequence = 0;  // number among the incident's alerts, from 1
-  std::string kind;      // "confirmed", "updated", "resolved"
-  int64_t made_ns = 0;   // wall clock
-  v1::Incident body;     // the incident at that time, without stacks
-  bool sent = false;     // delivered to all receivers, or given up
+  int32_t sequence = 0;             // number among the incident's alerts, from 1
+  std::string kind;                 // "confirmed", "updated", "resolved"
+  int64_t made_ns = 0;              // wall clock
+  v1::Incident body;                // the incident at that time, without stacks
+  bool sent = false;                // delivered to all receivers, or given up
   std::set<std::string> receivers;  // those that got it, until all have
 };
 
@@ -63,7 +63,7 @@ struct Continuation {
   std::map<JobKey, std::set<std::string>> hosts;
   std::map<JobKey, AttemptFacts> attempts;
   std::vector<v1::Silence> silences;  // those that ended lately as well
-  int last_number = 0;  // LoadJob() only: the highest n of the job's ids
+  int last_number = 0;                // LoadJob() only: the highest n of the job's ids
 };
 
 // What an operator did.
@@ -134,15 +134,15 @@ class History {
   // The silences of all daemons that share the store; those that ended lately as well.
   virtual absl::StatusOr<std::vector<v1::Silence>> ListSilences() const = 0;
 
-  // Where several daemons share the store: of this one's jobs, and the silences of all. A job is that of
-  // its owner (daemon/fleet/fleet_store.h); without one, of the daemon that wrote.
+  // Where several daemons share the store: of this one's jobs, and the silences of all. A job is
+  // that of its owner (daemon/fleet/fleet_store.h); without one, of the daemon that wrote.
   virtual absl::StatusOr<Continuation> Load() const = 0;
   // Of one job with all its attempts, whichever daemon wrote it. Without silences.
   virtual absl::StatusOr<Continuation> LoadJob(const JobId& job) const = 0;
 
-  // Runs `write`, which writes about this job and nothing else, for a daemon that owns the job by this
-  // token (0 or less: it could not ask). kAborted, and nothing is written: another daemon has had the job
-  // since. A store of one daemon takes every write. For the thread that writes.
+  // Runs `write`, which writes about this job and nothing else, for a daemon that owns the job by
+  // this token (0 or less: it could not ask). kAborted, and nothing is written: another daemon has
+  // had the job since. A store of one daemon takes every write. For the thread that writes.
   virtual absl::Status Fenced(const JobId& /*job*/, int64_t /*token*/,
                               const std::function<absl::Status()>& write) {
     return write();

@@ -25,8 +25,8 @@ struct Upsert {
     std::vector<std::string> columns = key;
     columns.insert(columns.end(), others.begin(), others.end());
     head = absl::StrCat("INSERT INTO ", table, " (", absl::StrJoin(columns, ", "), ")");
-    marks = absl::StrCat(" VALUES (", absl::StrJoin(std::vector<std::string>(columns.size(), "?"), ", "),
-                         ")");
+    marks = absl::StrCat(" VALUES (",
+                         absl::StrJoin(std::vector<std::string>(columns.size(), "?"), ", "), ")");
     tail = absl::StrCat(" ON CONFLICT (", absl::StrJoin(key, ", "), ") DO ");
     if (others.empty()) tail += "NOTHING";
     for (size_t i = 0; i < others.size(); ++i) {
@@ -79,8 +79,9 @@ class SqlHistory::Scope {
                           " = ? AND job = ?)");
     }
     if (!dialect_.has_daemons) return "";
-    return " AND coalesce((SELECT o.daemon FROM incidents AS i JOIN owners AS o ON o.tenant = i.tenant AND "
-           "o.job = i.job WHERE i.id = outbox.incident AND o.daemon IS NOT NULL LIMIT 1), outbox.daemon) = ?";
+    return " AND coalesce((SELECT o.daemon FROM incidents AS i JOIN owners AS o ON o.tenant = "
+           "i.tenant AND o.job = i.job WHERE i.id = outbox.incident AND o.daemon IS NOT NULL LIMIT "
+           "1), outbox.daemon) = ?";
   }
   void BindTo(Sql* sql) const {
     if (job_ != nullptr) {
@@ -104,7 +105,7 @@ class SqlHistory::Scope {
 
 absl::Status SqlHistory::LoadOpen(const Scope& scope, std::vector<v1::Incident>* open) const {
   Sql rows(db(), absl::StrCat("SELECT summary, stacks FROM incidents WHERE closed_ns = 0",
-                                   scope.OfIncidents(), " ORDER BY opened_ns, id"));
+                              scope.OfIncidents(), " ORDER BY opened_ns, id"));
   scope.BindTo(&rows);
   while (rows.Next()) {
     v1::Incident incident;
@@ -147,12 +148,12 @@ absl::Status SqlHistory::LoadAlerts(const Scope& scope, Continuation* continuati
   // Of one job all are few. To choose among all alerts for each of many jobs would take longer.
   const char* const chosen =
       scope.is_one_job() ? "1 = 1"
-                         : "incident IN (SELECT incident FROM outbox GROUP BY incident HAVING min(sent) = 0 OR "
-                           "max(CASE kind WHEN 'resolved' THEN 1 ELSE 0 END) = 0 UNION SELECT id FROM "
-                           "incidents WHERE closed_ns = 0)";
+                         : "incident IN (SELECT incident FROM outbox GROUP BY incident HAVING "
+                           "min(sent) = 0 OR max(CASE kind WHEN 'resolved' THEN 1 ELSE 0 END) = 0 "
+                           "UNION SELECT id FROM incidents WHERE closed_ns = 0)";
   Sql rows(db(),
-           absl::StrCat("SELECT incident, sequence, kind, made_ns, body, sent FROM outbox WHERE ", chosen,
-                        scope.OfAlerts(), " ORDER BY incident, sequence"));
+           absl::StrCat("SELECT incident, sequence, kind, made_ns, body, sent FROM outbox WHERE ",
+                        chosen, scope.OfAlerts(), " ORDER BY incident, sequence"));
   scope.BindTo(&rows);
   while (rows.Next()) {
     AlertRow& alert = alerts->emplace_back();
@@ -170,7 +171,7 @@ absl::Status SqlHistory::LoadAlerts(const Scope& scope, Continuation* continuati
 absl::Status SqlHistory::LoadHosts(const Scope& scope,
                                    std::map<JobKey, std::set<std::string>>* hosts) const {
   Sql rows(db(), absl::StrCat("SELECT tenant, job, attempt, host FROM job_hosts WHERE 1 = 1",
-                                   scope.OfJobs("job_hosts")));
+                              scope.OfJobs("job_hosts")));
   scope.BindTo(&rows);
   while (rows.Next()) {
     const JobKey key({rows.Bytes(0), rows.Bytes(1)}, static_cast<int32_t>(rows.Integer(2)));
@@ -182,23 +183,29 @@ absl::Status SqlHistory::LoadHosts(const Scope& scope,
 absl::Status SqlHistory::LoadAttempts(const Scope& scope,
                                       std::map<JobKey, AttemptFacts>* attempts) const {
   Sql rows(db(), absl::StrCat("SELECT tenant, job, attempt, world_size, restarts, launch, has_twin "
-                                   "FROM job_attempts WHERE 1 = 1", scope.OfJobs("job_attempts")));
+                              "FROM job_attempts WHERE 1 = 1",
+                              scope.OfJobs("job_attempts")));
   scope.BindTo(&rows);
   while (rows.Next()) {
     const JobKey key({rows.Bytes(0), rows.Bytes(1)}, static_cast<int32_t>(rows.Integer(2)));
-    (*attempts)[key] = {static_cast<int32_t>(rows.Integer(3)), rows.Bytes(4), rows.Bytes(5),
-                        rows.Integer(6) != 0, {}};
+    (*attempts)[key] = {static_cast<int32_t>(rows.Integer(3)),
+                        rows.Bytes(4),
+                        rows.Bytes(5),
+                        rows.Integer(6) != 0,
+                        {}};
   }
   if (!rows.status().ok()) return rows.status();
   Sql members(db(),
-              absl::StrCat("SELECT tenant, job, attempt, host, pid, start_time, rank FROM attempt_members "
-                           "WHERE (tenant, job, attempt) IN (SELECT tenant, job, attempt FROM job_attempts "
-                           "WHERE 1 = 1", scope.OfJobs("job_attempts"),
+              absl::StrCat("SELECT tenant, job, attempt, host, pid, start_time, rank FROM "
+                           "attempt_members WHERE (tenant, job, attempt) IN (SELECT tenant, job, "
+                           "attempt FROM job_attempts "
+                           "WHERE 1 = 1",
+                           scope.OfJobs("job_attempts"),
                            ") ORDER BY tenant, job, attempt, host, pid, start_time"));
   scope.BindTo(&members);
   while (members.Next()) {
-    const auto at = attempts->find(JobKey({members.Bytes(0), members.Bytes(1)},
-                                          static_cast<int32_t>(members.Integer(2))));
+    const auto at = attempts->find(
+        JobKey({members.Bytes(0), members.Bytes(1)}, static_cast<int32_t>(members.Integer(2))));
     if (at == attempts->end()) continue;
     at->second.members.push_back({{members.Bytes(3), static_cast<int32_t>(members.Integer(4)),
                                    static_cast<uint64_t>(members.Integer(5))},
@@ -226,8 +233,8 @@ absl::StatusOr<std::vector<v1::Silence>> SqlHistory::ListSilences() const {
 }
 
 absl::Status SqlHistory::SaveAlert(const AlertRow& alert) {
-  const Upsert upsert("outbox", {"incident", "sequence"}, {"kind", "made_ns", "body", "sent"}, dialect_,
-                      true);
+  const Upsert upsert("outbox", {"incident", "sequence"}, {"kind", "made_ns", "body", "sent"},
+                      dialect_, true);
   return InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     Sql sql(db(), upsert.text(), alert.incident, alert.sequence, alert.kind, alert.made_ns);
     sql.BindBlob(alert.body.SerializeAsString()).Bind(alert.sent ? 1 : 0);
@@ -244,23 +251,28 @@ absl::Status SqlHistory::MarkAlert(const std::string& incident, int32_t sequence
                  sequence)
           .Run();
     }
-    const Upsert upsert("outbox_receivers", {"incident", "sequence", "receiver"}, {}, dialect_, false);
+    const Upsert upsert("outbox_receivers", {"incident", "sequence", "receiver"}, {}, dialect_,
+                        false);
     return Sql(db(), upsert.text(), incident, sequence, receiver).Run();
   });
 }
 
 absl::Status SqlHistory::SaveHosts(const JobKey& job, const std::vector<std::string>& hosts,
                                    int64_t seen_ns) {
-  const Upsert upsert("job_hosts", {"tenant", "job", "attempt", "host"}, {"seen_ns"}, dialect_, true);
+  const Upsert upsert("job_hosts", {"tenant", "job", "attempt", "host"}, {"seen_ns"}, dialect_,
+                      true);
   std::vector<std::vector<SqlValue>> rows;
   for (const std::string& host : std::set<std::string>(hosts.begin(), hosts.end())) {
     rows.push_back({job.tenant, job.job, int64_t{job.attempt}, host, seen_ns});
     if (dialect_.has_daemons) rows.back().push_back(daemon_);
   }
-  return InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return InsertRows(db(), upsert.head, rows, upsert.tail); });
+  return InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return InsertRows(db(), upsert.head, rows, upsert.tail);
+  });
 }
 
-absl::Status SqlHistory::SaveAttempt(const JobKey& job, const AttemptFacts& facts, int64_t seen_ns) {
+absl::Status SqlHistory::SaveAttempt(const JobKey& job, const AttemptFacts& facts,
+                                     int64_t seen_ns) {
   const Upsert upsert("job_attempts", {"tenant", "job", "attempt"},
                       {"world_size", "restarts", "launch", "has_twin", "seen_ns"}, dialect_, true);
   Sql sql(db(), upsert.text(), job.tenant, job.job, job.attempt, facts.world_size, facts.restarts,
@@ -309,7 +321,8 @@ absl::Status SqlHistory::ForgetAttempt(const JobKey& job) {
 }
 
 absl::Status SqlHistory::ForgetHosts(const JobKey& job) {
-  return InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return DeleteJob("job_hosts", job); });
+  return InTransaction(
+      [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return DeleteJob("job_hosts", job); });
 }
 
 absl::Status SqlHistory::SaveSilence(const v1::Silence& silence) {
@@ -322,7 +335,8 @@ absl::Status SqlHistory::SaveSilence(const v1::Silence& silence) {
 }
 
 absl::Status SqlHistory::SaveAction(const ActionRow& action) {
-  return InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return InsertAction(action); });
+  return InTransaction([&]()
+                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return InsertAction(action); });
 }
 
 absl::Status SqlHistory::LoadFor(const Scope& scope, Continuation* continuation) const {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pieces of SQL in which the layouts of SQLite and PostgreSQL differ. SQLite's grew table by table
-// (docs/decisions/daemon.md); PostgreSQL's has all facts of an incident in one row, and may belong to
-// several daemons.
+// The pieces of SQL in which the layouts of SQLite and PostgreSQL differ. SQLite's grew table by
+// table (docs/decisions/daemon.md); PostgreSQL's has all facts of an incident in one row, and may
+// belong to several daemons.
 #pragma once
 
 namespace rollcall {
 
 struct HistoryDialect {
-  // Rows that a daemon continues carry its name, in the column `daemon`; a row of `owners` counts more.
+  // Rows that a daemon continues carry its name, in the column `daemon`; a row of `owners` counts
+  // more.
   bool has_daemons;
 
   // Of a row of `incidents`.
@@ -15,24 +16,24 @@ struct HistoryDialect {
   const char* attempt;
   const char* has_signature;  // a condition with one value
 
-  const char* incident_key;  // columns of `incidents`
-  const char* culprit_key;   // of `culprits`, equal to those
+  const char* incident_key;        // columns of `incidents`
+  const char* culprit_key;         // of `culprits`, equal to those
   const char* joined_culprit_key;  // the same beside `incidents` and what `keys_join` adds
-  const char* keys_join;     // what `tenant` of a joined row needs
+  const char* keys_join;           // what `tenant` of a joined row needs
   const char* joined_tenant;
 
-  // For groups: the table s with signature, tenant, hang, confirmed and opened_ns; joined with culprits;
-  // with `job`, `id` and `summary`.
+  // For groups: the table s with signature, tenant, hang, confirmed and opened_ns; joined with
+  // culprits; with `job`, `id` and `summary`.
   const char* signatures;
   const char* signed_culprits;
   const char* signed_incidents;
   const char* chosen_begin;  // around the conditions of a filter
   const char* chosen_end;
 
-  const char* action_key;  // columns
-  const char* numbers;     // tenant, job and highest number of each job's incidents
+  const char* action_key;   // columns
+  const char* numbers;      // tenant, job and highest number of each job's incidents
   const char* last_number;  // the highest of a tenant's job
-  const char* begin_read;  // begins a transaction that sees one state of all tables
+  const char* begin_read;   // begins a transaction that sees one state of all tables
 };
 
 inline constexpr HistoryDialect kSqliteDialect = {
@@ -54,8 +55,8 @@ inline constexpr HistoryDialect kSqliteDialect = {
     "rowid",
     "SELECT coalesce(tenant, ''), job, max(number) FROM incidents LEFT JOIN incident_keys ON "
     "incident_keys.incident = id GROUP BY 1, 2",
-    "SELECT coalesce(max(number), 0) FROM incidents WHERE coalesce((SELECT tenant FROM incident_keys WHERE "
-    "incident = id), 'default') = ? AND job = ?",
+    "SELECT coalesce(max(number), 0) FROM incidents WHERE coalesce((SELECT tenant FROM "
+    "incident_keys WHERE incident = id), 'default') = ? AND job = ?",
     "BEGIN",
 };
 

@@ -38,9 +38,7 @@ constexpr int kTimesForQuestions = 4;
 // Shared with the thread, which may outlive the forwarder.
 struct HistoryForwarder::Core {
   Core(HistoryForwarderOptions given, Loaded on_loaded, Numbers on_numbers)
-      : options(std::move(given)),
-        loaded(std::move(on_loaded)),
-        numbers(std::move(on_numbers)) {
+      : options(std::move(given)), loaded(std::move(on_loaded)), numbers(std::move(on_numbers)) {
     const auto shown = PostgresUrlInPublic(options.database.url);
     name = shown.ok() ? *shown : "the database";
   }
@@ -149,9 +147,10 @@ void HistoryForwarder::Core::NoteFenced(const std::string& why) {
   spdlog::warn("drops what this daemon still had to write about a job: {}", why);
 }
 
-// Many writes in one transaction, without those that are out of date. kInvalidArgument: the database
-// refuses one of them, and has none.
-absl::Status HistoryForwarder::Core::BringTogether(const std::vector<HistorySpool::Entry>& entries) {
+// Many writes in one transaction, without those that are out of date. kInvalidArgument: the
+// database refuses one of them, and has none.
+absl::Status HistoryForwarder::Core::BringTogether(
+    const std::vector<HistorySpool::Entry>& entries) {
   std::vector<std::string> fenced;
   absl::Status status = database->Begin();
   for (const HistorySpool::Entry& entry : entries) {
@@ -266,7 +265,8 @@ void HistoryForwarder::Core::Note(const absl::Status& status) {
   if (status.ok()) {
     if (is_logged_away) {
       spdlog::info("the history's database {} is back after {} s; {} writes wait for it", name,
-                   (now_ns - away_since_ns) / kSecond, spool == nullptr ? 0 : spool->waiting().count);
+                   (now_ns - away_since_ns) / kSecond,
+                   spool == nullptr ? 0 : spool->waiting().count);
     }
     is_logged_away = false;
     failures = 0;
@@ -280,8 +280,8 @@ void HistoryForwarder::Core::Note(const absl::Status& status) {
                   std::string(status.message()));
   }
   is_logged_away = true;
-  next_try_ns = now_ns + options.retry.PauseNs(
-                             ++failures, std::uniform_real_distribution<double>()(chance));
+  next_try_ns =
+      now_ns + options.retry.PauseNs(++failures, std::uniform_real_distribution<double>()(chance));
 }
 
 void HistoryForwarder::Core::Run() {

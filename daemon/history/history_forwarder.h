@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings what waits in the spool (history_spool.h) to the database, in order, on a thread of its own.
+// Brings what waits in the spool (history_spool.h) to the database, in order, on a thread of its
+// own.
 //
-// While the database is away the thread tries again after growing pauses, in which chance has a part, so
-// that many daemons do not come back at once. It says once that the database is away, and once that it is
-// back. A write that the database refuses for good is logged, counted as lost and left out, so that it
-// holds back no other. So is one about a job that another daemon has had since, and that counts apart:
-// the other daemon knows better. Thread-safe.
+// While the database is away the thread tries again after growing pauses, in which chance has a
+// part, so that many daemons do not come back at once. It says once that the database is away, and
+// once that it is back. A write that the database refuses for good is logged, counted as lost and
+// left out, so that it holds back no other. So is one about a job that another daemon has had
+// since, and that counts apart: the other daemon knows better. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -50,8 +51,8 @@ class HistoryForwarder {
   // For messages, without a password.
   std::string name() const;
 
-  // From now on brings the writes of this spool. `must_load`: call `loaded` as soon as the database has
-  // all of them.
+  // From now on brings the writes of this spool. `must_load`: call `loaded` as soon as the database
+  // has all of them.
   void SetSpool(std::shared_ptr<HistorySpool> spool, bool must_load);
   // The spool has something new.
   void Wake();

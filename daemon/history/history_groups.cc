@@ -98,10 +98,10 @@ absl::StatusOr<v1::ListIncidentsResponse> SqlHistory::Groups(
     const v1::ListIncidentsRequest& request, const std::string& without) const {
   const int limit = request.limit() <= 0 ? kMostGroups : std::min(request.limit(), kMostGroups);
   const Chosen chosen(dialect_, request, without);
-  const std::string grouped =
-      absl::StrCat("SELECT signature, tenant, count(DISTINCT hang) AS n, min(s.opened_ns) AS first, "
-                   "max(s.opened_ns) AS last", dialect_.signatures, chosen.text(),
-                   " GROUP BY signature, tenant");
+  const std::string grouped = absl::StrCat(
+      "SELECT signature, tenant, count(DISTINCT hang) AS n, min(s.opened_ns) AS "
+      "first, max(s.opened_ns) AS last",
+      dialect_.signatures, chosen.text(), " GROUP BY signature, tenant");
   v1::ListIncidentsResponse response;
   const MutexLock lock(mutex_);
   Sql count(db(), absl::StrCat("SELECT count(*) FROM (", grouped, ") AS g"));

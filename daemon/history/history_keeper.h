@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the history on three threads: one writes, one reads incidents, and one answers questions over all
-// of it, which can take long. No other thread waits for SQLite or the disk beyond a time limit.
+// Keeps the history on three threads: one writes, one reads incidents, and one answers questions
+// over all of it, which can take long. No other thread waits for SQLite or the disk beyond a time
+// limit.
 //
 // Only the newest state of each incident waits. The keeper retries a failed save (a full disk, a
 // locked or missing file) after 1 s, then after growing pauses, until it succeeds. It renames a
@@ -9,9 +10,9 @@
 // All writes reach the file in the order of the calls, except that a newer state of an incident
 // takes the place of the waiting one.
 //
-// With a database the file is its spool (daemon/history/history_spool.h): a write counts as saved once the
-// spool has it, and another thread brings it to the database (history_forwarder.h). Lists and incidents
-// come from the database, and from the spool while that is away.
+// With a database the file is its spool (daemon/history/history_spool.h): a write counts as saved
+// once the spool has it, and another thread brings it to the database (history_forwarder.h). Lists
+// and incidents come from the database, and from the spool while that is away.
 #pragma once
 
 #include <cstdint>
@@ -37,15 +38,15 @@ struct HistoryKeeperOptions {
   bool is_optional = false;  // start without the file if it is unusable, and retry
   HistoryLimits limits;
   PostgresOptions database;  // for several daemons; without a URL the file is all
-  // By which token this daemon owns the job now; 0 or less: it cannot know. Each write about a job carries
-  // the token of the moment in which the keeper got it, and the database refuses what is out of date.
-  // Quick, from any thread. Empty: no other daemon has these jobs.
+  // By which token this daemon owns the job now; 0 or less: it cannot know. Each write about a job
+  // carries the token of the moment in which the keeper got it, and the database refuses what is
+  // out of date. Quick, from any thread. Empty: no other daemon has these jobs.
   std::function<int64_t(const JobId&)> token_of;
-  // Whether another daemon may have the job, for all this one knows. Then its writes wait in memory until
-  // ReleaseHeld() or DropHeld(). Quick, from any thread. Empty: never.
+  // Whether another daemon may have the job, for all this one knows. Then its writes wait in memory
+  // until ReleaseHeld() or DropHeld(). Quick, from any thread. Empty: never.
   std::function<bool(const JobId&)> is_unproven;
   Backoff retry{1'000'000'000, 60'000'000'000};
-  size_t most_waiting = 500;  // limit of unsaved incidents; each may have megabytes of stacks
+  size_t most_waiting = 500;   // limit of unsaved incidents; each may have megabytes of stacks
   size_t most_notes = 20'000;  // limit of unsaved alerts, receipts and lists of hosts
 };
 
@@ -96,8 +97,8 @@ class HistoryKeeper {
   void ReleaseHeld(const JobId& job);
   void DropHeld(const JobId& job);
 
-  // Returns a function that tells whether all that was given to the keeper before this call is in the
-  // database. Neither waits.
+  // Returns a function that tells whether all that was given to the keeper before this call is in
+  // the database. Neither waits.
   std::function<bool()> Barrier() const;
 
   // What the file had when the keeper first opened it; once, as soon as it is open.
@@ -114,9 +115,9 @@ class HistoryKeeper {
   // Groups of alike hangs, as History::Groups(); of what is saved. Fails as List() does.
   absl::StatusOr<v1::ListIncidentsResponse> Groups(const v1::ListIncidentsRequest& request,
                                                    const std::string& without = "") const;
-  // What comes back, as History::Count(); of what is saved. kAborted: the answer needs longer than the
-  // caller may wait; the keeper goes on, and the caller may ask again. kResourceExhausted: too many questions
-  // wait. kUnavailable: the history cannot be read.
+  // What comes back, as History::Count(); of what is saved. kAborted: the answer needs longer than
+  // the caller may wait; the keeper goes on, and the caller may ask again. kResourceExhausted: too
+  // many questions wait. kUnavailable: the history cannot be read.
   absl::StatusOr<v1::CountIncidentsResponse> Count(const v1::CountIncidentsRequest& request) const;
   // As History::ListSilences(); of what is saved. Fails as List() does.
   absl::StatusOr<std::vector<v1::Silence>> ListSilences() const;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads of the keeper of the history: one writes, one reads, one answers questions over all of it.
+// The threads of the keeper of the history: one writes, one reads, one answers questions over all
+// of it.
 #include "daemon/history/history_keeper_core.h"
 
 #include <spdlog/spdlog.h>
@@ -57,8 +58,9 @@ absl::Status HistoryKeeper::Core::OpenFile() {
   return absl::OkStatus();
 }
 
-// What the daemon continues from comes from the database, which the spool's writes have reached by then;
-// from the spool if the database is away and has had all of it once; else from the database, later.
+// What the daemon continues from comes from the database, which the spool's writes have reached by
+// then; from the spool if the database is away and has had all of it once; else from the database,
+// later.
 absl::Status HistoryKeeper::Core::OpenSpool() {
   auto opened = HistorySpool::Open(options.path, kSpoolLimits, {});
   if (!opened.ok()) return opened.status();
@@ -78,7 +80,8 @@ absl::Status HistoryKeeper::Core::OpenSpool() {
   if (must_load) {
     const bool is_known = *known == KnownAs(options.database);
     const absl::Status first = forwarder->AwaitFirstAttempt(kDatabasePatience);
-    if (absl::IsUnimplemented(first) || (absl::IsFailedPrecondition(first) && !is_known)) return first;
+    if (absl::IsUnimplemented(first) || (absl::IsFailedPrecondition(first) && !is_known))
+      return first;
     const auto deadline = std::chrono::steady_clock::now() + kDatabasePatience;
     MutexLock lock(mutex);
     while (first.ok() && !has_loaded && wake_caller.WaitUntil(mutex, deadline)) {
@@ -127,17 +130,15 @@ absl::Status HistoryKeeper::Core::SaveNext() {
   Item item;
   {
     const MutexLock lock(mutex);
-    const auto first =
-        std::min_element(waiting.begin(), waiting.end(), [](const auto& a, const auto& b) {
-          return a.second.order < b.second.order;
-        });
+    const auto first = std::min_element(
+        waiting.begin(), waiting.end(),
+        [](const auto& a, const auto& b) { return a.second.order < b.second.order; });
     if (first != waiting.end() && (notes.empty() || first->second.order < notes.front().order)) {
       item = first->second;
     }
   }
   if (item.order == 0) return SaveNextNote();
-  const absl::Status status =
-      WriteFenced(item.fence, [&] { return history->Save(item.incident); });
+  const absl::Status status = WriteFenced(item.fence, [&] { return history->Save(item.incident); });
   if (!status.ok()) return status;
   const MutexLock lock(mutex);
   const auto at = waiting.find(item.incident.id());
@@ -174,8 +175,8 @@ absl::Status HistoryKeeper::Core::WriteFenced(const std::optional<Fence>& fence,
   return fence.has_value() ? history->Fenced(fence->job, fence->token, write) : write();
 }
 
-void HistoryKeeper::Core::Put(std::function<absl::Status(History*)> write, std::function<void()> written,
-                              const JobId& job) {
+void HistoryKeeper::Core::Put(std::function<absl::Status(History*)> write,
+                              std::function<void()> written, const JobId& job) {
   const MutexLock lock(mutex);
   if (finishing) return;
   Note note;
@@ -193,9 +194,10 @@ void HistoryKeeper::Core::Put(std::function<absl::Status(History*)> write, std::
 void HistoryKeeper::Core::Append(Note note) {
   if (notes.size() >= options.most_notes) {
     if (!is_full) {
-      spdlog::error("dropped the oldest of {} unsaved alerts and hosts: a restarted daemon may "
-                    "send an alert again; check the disk of {}",
-                    notes.size(), options.path);
+      spdlog::error(
+          "dropped the oldest of {} unsaved alerts and hosts: a restarted daemon may "
+          "send an alert again; check the disk of {}",
+          notes.size(), options.path);
     }
     is_full = true;
     notes.pop_front();
@@ -324,7 +326,8 @@ QuestionDesk::Answer HistoryKeeper::Core::Count(const v1::CountIncidentsRequest&
 }
 
 // The threads that read call this without the mutex.
-void HistoryKeeper::Core::RunRead(const ReadTask::Run& run, const std::shared_ptr<const History>& from,
+void HistoryKeeper::Core::RunRead(const ReadTask::Run& run,
+                                  const std::shared_ptr<const History>& from,
                                   HistoryForwarder::Use use) {
   if (forwarder == nullptr) {
     (void)run(*from, "");
@@ -338,7 +341,8 @@ void HistoryKeeper::Core::RunRead(const ReadTask::Run& run, const std::shared_pt
     why = " did not answer in time";
     if (!database->IsInPlace()) forwarder->DropReader(database.get());
   }
-  (void)run(*from, absl::StrCat("only incidents of this daemon: the database ", forwarder->name(), why));
+  (void)run(*from,
+            absl::StrCat("only incidents of this daemon: the database ", forwarder->name(), why));
 }
 
 // The incidents that the spool has in a newer state than the database.

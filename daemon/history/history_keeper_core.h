@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside the keeper of the history: what its callers and its threads share, and what the threads do.
+// Inside the keeper of the history: what its callers and its threads share, and what the threads
+// do.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +14,11 @@
 
 #include "absl/status/status.h"
 #include "base/mutex.h"
+#include "daemon/history/history.h"
 #include "daemon/history/history_forwarder.h"
 #include "daemon/history/history_keeper.h"
-#include "daemon/history/question_desk.h"
-#include "daemon/history/history.h"
 #include "daemon/history/history_spool.h"
+#include "daemon/history/question_desk.h"
 
 namespace rollcall {
 
@@ -88,7 +89,8 @@ struct HistoryKeeper::Core {
     return held.count(job) > 0 || (options.is_unproven && options.is_unproven(job));
   }
   bool HasWritten(uint64_t order) const;
-  absl::Status WriteFenced(const std::optional<Fence>& fence, const std::function<absl::Status()>& write);
+  absl::Status WriteFenced(const std::optional<Fence>& fence,
+                           const std::function<absl::Status()>& write);
   absl::Status TrimIfDue();
   void RecordAttempt(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   bool HasUnsaved() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
@@ -107,7 +109,7 @@ struct HistoryKeeper::Core {
   std::shared_ptr<History> history;  // only for the writing thread; null: the file is unusable now
   std::unique_ptr<HistoryForwarder> forwarder;  // set before the threads start; null: no database
   QuestionDesk questions;
-  int64_t trimmed_ns = 0;            // only for the writing thread
+  int64_t trimmed_ns = 0;  // only for the writing thread
 
   mutable Mutex mutex;
   Condition wake_writer, wake_caller;
@@ -119,18 +121,18 @@ struct HistoryKeeper::Core {
   std::deque<Note> notes ABSL_GUARDED_BY(mutex);
   std::map<JobId, Held> held ABSL_GUARDED_BY(mutex);
   std::optional<Continuation> continuation ABSL_GUARDED_BY(mutex);
-  bool has_loaded ABSL_GUARDED_BY(mutex) = false;  // the first file was opened
+  bool has_loaded ABSL_GUARDED_BY(mutex) = false;       // the first file was opened
   std::map<JobId, int> numbers ABSL_GUARDED_BY(mutex);  // highest incident number, by job
   uint64_t next_order ABSL_GUARDED_BY(mutex) = 1;
   int64_t next_try_ns ABSL_GUARDED_BY(mutex) = 0;
   int failures ABSL_GUARDED_BY(mutex) = 0;  // in a row
   Counts counts ABSL_GUARDED_BY(mutex);
-  absl::Status problem ABSL_GUARDED_BY(mutex);  // of the last attempt
+  absl::Status problem ABSL_GUARDED_BY(mutex);    // of the last attempt
   bool has_tried ABSL_GUARDED_BY(mutex) = false;  // at least one attempt to open the file has ended
   // A new file was created since ConsumeRecreated().
   bool is_recreated ABSL_GUARDED_BY(mutex) = false;
-  bool is_full ABSL_GUARDED_BY(mutex) = false;  // dropped a note since all were saved
-  bool is_logged ABSL_GUARDED_BY(mutex) = false;  // that the history cannot be written
+  bool is_full ABSL_GUARDED_BY(mutex) = false;     // dropped a note since all were saved
+  bool is_logged ABSL_GUARDED_BY(mutex) = false;   // that the history cannot be written
   bool is_damaged ABSL_GUARDED_BY(mutex) = false;  // a thread that reads found the file damaged
   bool finishing ABSL_GUARDED_BY(mutex) = false;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What callers ask the keeper of the history. The threads that read answer; callers wait for a time.
+// What callers ask the keeper of the history. The threads that read answer; callers wait for a
+// time.
 #include <chrono>
 #include <functional>
 #include <map>
@@ -20,7 +21,8 @@ namespace {
 
 constexpr auto kReadPatience = std::chrono::seconds(2);
 
-// Runs `run` on the reading thread. Returns kUnavailable if it has not ended in time; it may still run later.
+// Runs `run` on the reading thread. Returns kUnavailable if it has not ended in time; it may still
+// run later.
 template <typename Core>
 absl::Status RunRead(const std::shared_ptr<Core>& core, Worker* reader,
                      std::function<absl::Status(const History&, const std::string& note)> run) {
@@ -41,27 +43,30 @@ absl::Status RunRead(const std::shared_ptr<Core>& core, Worker* reader,
                        : absl::UnavailableError("the history has not answered within 2 s");
 }
 
-// What `ask` returns on the reading thread. It may still run after the return, so it owns what it uses. The core
-// lives as long as the task.
+// What `ask` returns on the reading thread. It may still run after the return, so it owns what it
+// uses. The core lives as long as the task.
 template <typename T, typename Core>
-absl::StatusOr<T> Ask(const std::shared_ptr<Core>& core, Worker* reader,
-                      std::function<absl::StatusOr<T>(const History&, const std::string& note)> ask) {
+absl::StatusOr<T> Ask(
+    const std::shared_ptr<Core>& core, Worker* reader,
+    std::function<absl::StatusOr<T>(const History&, const std::string& note)> ask) {
   const auto answer = std::make_shared<absl::StatusOr<T>>();
-  const absl::Status came = RunRead(
-      core, reader,
-      [core = core.get(), answer, ask = std::move(ask)](const History& history, const std::string& note) {
-        *answer = ask(history, note);
-        if (absl::IsDataLoss(answer->status())) core->MarkDamaged(history);
-        return answer->status();
-      });
+  const absl::Status came = RunRead(core, reader,
+                                    [core = core.get(), answer, ask = std::move(ask)](
+                                        const History& history, const std::string& note) {
+                                      *answer = ask(history, note);
+                                      if (absl::IsDataLoss(answer->status()))
+                                        core->MarkDamaged(history);
+                                      return answer->status();
+                                    });
   if (!came.ok()) return came;
   return *answer;
 }
 
-// The request's page of the history and of these incidents, whose state is newer than the history's.
-absl::StatusOr<v1::ListIncidentsResponse> ListWith(const History& history,
-                                                   const v1::ListIncidentsRequest& request,
-                                                   const std::map<std::string, v1::Incident>& newer) {
+// The request's page of the history and of these incidents, whose state is newer than the
+// history's.
+absl::StatusOr<v1::ListIncidentsResponse> ListWith(
+    const History& history, const v1::ListIncidentsRequest& request,
+    const std::map<std::string, v1::Incident>& newer) {
   std::vector<std::string> ids;
   std::vector<v1::Incident> in_memory;
   for (const auto& [id, incident] : newer) {
@@ -90,15 +95,15 @@ absl::StatusOr<v1::ListIncidentsResponse> HistoryKeeper::List(
     for (const auto& [id, item] : core_->waiting) newer[id] = item.incident;
   }
   for (const v1::Incident& incident : live) newer[incident.id()] = incident;
-  return Ask<v1::ListIncidentsResponse>(
-      core_, &reader_, [core = core_.get(), request, newer = std::move(newer)](
-                       const History& history, const std::string& note) {
-        std::map<std::string, v1::Incident> all = newer;
-        for (v1::Incident& incident : core->Unsettled(history)) {
-          all.try_emplace(incident.id(), std::move(incident));
-        }
-        return WithNote(ListWith(history, request, all), note);
-      });
+  return Ask<v1::ListIncidentsResponse>(core_, &reader_,
+                                        [core = core_.get(), request, newer = std::move(newer)](
+                                            const History& history, const std::string& note) {
+                                          std::map<std::string, v1::Incident> all = newer;
+                                          for (v1::Incident& incident : core->Unsettled(history)) {
+                                            all.try_emplace(incident.id(), std::move(incident));
+                                          }
+                                          return WithNote(ListWith(history, request, all), note);
+                                        });
 }
 
 absl::StatusOr<v1::ListIncidentsResponse> HistoryKeeper::Groups(
@@ -115,9 +120,9 @@ absl::StatusOr<v1::CountIncidentsResponse> HistoryKeeper::Count(
 }
 
 absl::StatusOr<std::vector<v1::Silence>> HistoryKeeper::ListSilences() const {
-  return Ask<std::vector<v1::Silence>>(core_, &reader_, [](const History& history, const std::string&) {
-    return history.ListSilences();
-  });
+  return Ask<std::vector<v1::Silence>>(
+      core_, &reader_,
+      [](const History& history, const std::string&) { return history.ListSilences(); });
 }
 
 absl::StatusOr<v1::Incident> HistoryKeeper::Get(const std::string& id) const {
@@ -127,8 +132,9 @@ absl::StatusOr<v1::Incident> HistoryKeeper::Get(const std::string& id) const {
     if (at != core_->waiting.end()) return at->second.incident;
   }
   return Ask<v1::Incident>(
-      core_, &reader_, [core = core_.get(), id](const History& history,
-                                            const std::string&) -> absl::StatusOr<v1::Incident> {
+      core_, &reader_,
+      [core = core_.get(), id](const History& history,
+                               const std::string&) -> absl::StatusOr<v1::Incident> {
         for (v1::Incident& incident : core->Unsettled(history)) {
           if (incident.id() == id) return std::move(incident);
         }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The start and end of the keeper of the history, and what callers give to it. Reads are in history_keeper_reads.cc.
-#include "daemon/history/history_keeper.h"
-
+// The start and end of the keeper of the history, and what callers give to it. Reads are in
+// history_keeper_reads.cc.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -11,8 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/mutex.h"
-#include "daemon/model/incident_id.h"
+#include "daemon/history/history_keeper.h"
 #include "daemon/history/history_keeper_core.h"
+#include "daemon/model/incident_id.h"
 
 namespace rollcall {
 namespace {
@@ -20,10 +20,11 @@ namespace {
 constexpr std::chrono::seconds kLastWait{1};
 // Nobody waits for the answer to a question that takes longer.
 constexpr std::chrono::milliseconds kLastQuestion{100};
-// A busy disk takes its time to make a new file. A daemon that may start without the file starts soon.
+// A busy disk takes its time to make a new file. A daemon that may start without the file starts
+// soon.
 constexpr auto kStartPatience = std::chrono::seconds(30);
 constexpr auto kOptionalPatience = std::chrono::seconds(5);
-constexpr size_t kMostReads = 64;  // that wait for the reading thread
+constexpr size_t kMostReads = 64;          // that wait for the reading thread
 constexpr size_t kMostHeldIncidents = 20;  // of one job
 constexpr std::chrono::seconds kLastBringing{2};
 constexpr int64_t kTryDatabaseWithin = 4'000'000'000;
@@ -62,7 +63,8 @@ absl::Status HistoryKeeper::Start() {
   if (!core_->options.database.url.empty()) StartForwarder();
   writer_.Post([core = core_] { core->Write(); });
   questions_.Post([core = core_] {
-    core->questions.Run([&](const v1::CountIncidentsRequest& request) { return core->Count(request); });
+    core->questions.Run(
+        [&](const v1::CountIncidentsRequest& request) { return core->Count(request); });
   });
   absl::Status problem;
   {
@@ -71,11 +73,12 @@ absl::Status HistoryKeeper::Start() {
     const MutexLock lock(core_->mutex);
     while (!core_->has_tried && core_->wake_caller.WaitUntil(core_->mutex, deadline)) {
     }
-    problem = core_->has_tried
-                  ? core_->problem
-                  : absl::UnavailableError(absl::StrCat(
-                        "the history ", core_->options.path, " cannot be used: its disk does "
-                        "not respond\n  another one?  --history=FILE"));
+    problem =
+        core_->has_tried
+            ? core_->problem
+            : absl::UnavailableError(absl::StrCat("the history ", core_->options.path,
+                                                  " cannot be used: its disk does "
+                                                  "not respond\n  another one?  --history=FILE"));
   }
   if (problem.ok() || core_->options.is_optional) return absl::OkStatus();
   Finish(std::chrono::steady_clock::now() + std::chrono::seconds(1));
@@ -172,8 +175,8 @@ std::shared_ptr<AlertOutbox> HistoryKeeper::outbox() const {
 }
 
 void HistoryKeeper::SaveHosts(const JobKey& job, std::vector<std::string> hosts, int64_t seen_ns) {
-  core_->Put([job, hosts = std::move(hosts), seen_ns](
-                 History* history) { return history->SaveHosts(job, hosts, seen_ns); },
+  core_->Put([job, hosts = std::move(hosts),
+              seen_ns](History* history) { return history->SaveHosts(job, hosts, seen_ns); },
              nullptr, job);
 }
 
@@ -188,22 +191,21 @@ void HistoryKeeper::SaveAttempts(std::map<JobKey, AttemptFacts> attempts, int64_
     parts[core_->options.token_of ? JobId(job) : JobId()][job] = std::move(facts);
   }
   for (auto& [job, part] : parts) {
-    core_->Put([part = std::move(part), seen_ns](
-                   History* history) { return history->SaveAttempts(part, seen_ns); },
+    core_->Put([part = std::move(part),
+                seen_ns](History* history) { return history->SaveAttempts(part, seen_ns); },
                nullptr, job);
   }
 }
 
 void HistoryKeeper::SaveAction(ActionRow action) {
-  core_->Put([action = std::move(action)](
-                 History* history) { return history->SaveAction(action); },
+  core_->Put([action = std::move(action)](History* history) { return history->SaveAction(action); },
              nullptr);
 }
 
 void HistoryKeeper::SaveSilence(v1::Silence silence) {
-  core_->Put([silence = std::move(silence)](
-                 History* history) { return history->SaveSilence(silence); },
-             nullptr);
+  core_->Put(
+      [silence = std::move(silence)](History* history) { return history->SaveSilence(silence); },
+      nullptr);
 }
 
 void HistoryKeeper::ForgetAttempt(const JobKey& job) {
@@ -273,8 +275,7 @@ void HistoryKeeper::Finish(SteadyTime deadline) {
   reader_.Finish(deadline);
   questions_.Finish(std::min(deadline, std::chrono::steady_clock::now() + kLastQuestion));
   if (core_->forwarder != nullptr) {
-    core_->forwarder->Finish(
-        std::min(deadline, std::chrono::steady_clock::now() + kLastBringing));
+    core_->forwarder->Finish(std::min(deadline, std::chrono::steady_clock::now() + kLastBringing));
     if (const uint64_t left = counts().spooled) {
       spdlog::info("{} writes wait in {} for the history's database", left, core_->options.path);
     }
@@ -283,12 +284,12 @@ void HistoryKeeper::Finish(SteadyTime deadline) {
   const size_t lost = core_->waiting.size();
   core_->counts.lost += lost + core_->notes.size();
   if (lost == 0 && core_->notes.empty()) return;
-  spdlog::error("cannot save {} and {} of alerts and hosts in the history {}: {}",
-                lost == 1 ? "1 incident" : absl::StrCat(lost, " incidents"),
-                core_->notes.size() == 1 ? "1 fact" : absl::StrCat(core_->notes.size(), " facts"),
-                core_->options.path,
-                core_->problem.ok() ? "its disk does not respond"
-                                    : std::string(core_->problem.message()));
+  spdlog::error(
+      "cannot save {} and {} of alerts and hosts in the history {}: {}",
+      lost == 1 ? "1 incident" : absl::StrCat(lost, " incidents"),
+      core_->notes.size() == 1 ? "1 fact" : absl::StrCat(core_->notes.size(), " facts"),
+      core_->options.path,
+      core_->problem.ok() ? "its disk does not respond" : std::string(core_->problem.message()));
 }
 
 }  // namespace rollcall

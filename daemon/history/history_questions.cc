@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What comes back, over all history: the counts of whole weeks (history_weeks.cc), and the facts of the
-// rest of the time.
+// What comes back, over all history: the counts of whole weeks (history_weeks.cc), and the facts of
+// the rest of the time.
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -77,7 +77,8 @@ std::vector<Times> Rest(const Times& wanted, const std::vector<int64_t>& weeks) 
 
 class Question {
  public:
-  Question(const v1::CountIncidentsRequest& request, std::vector<SqlValue> tenants, bool has_lateral)
+  Question(const v1::CountIncidentsRequest& request, std::vector<SqlValue> tenants,
+           bool has_lateral)
       : request_(request),
         has_lateral_(has_lateral),
         tenants_(std::move(tenants)),
@@ -88,7 +89,8 @@ class Question {
 
  private:
   absl::StatusOr<std::vector<int64_t>> CountedWeeks(SqlDatabase* db) const;
-  absl::StatusOr<std::vector<Times>> WithFacts(SqlDatabase* db, const std::vector<Times>& times) const;
+  absl::StatusOr<std::vector<Times>> WithFacts(SqlDatabase* db,
+                                               const std::vector<Times>& times) const;
   void AddWeeks(const std::vector<int64_t>& weeks, Query* query) const;
   void AddFacts(const Times& times, Query* query) const;
   void AddFactsOfJob(const Times& times, Query* query) const;
@@ -132,7 +134,10 @@ absl::StatusOr<std::vector<Times>> Question::WithFacts(SqlDatabase* db,
 }
 
 void Question::AddWeeks(const std::vector<int64_t>& weeks, Query* query) const {
-  query->Add("SELECT value, incidents, certain, lost_rank_ms, last_ns FROM week_counts WHERE kind = ?", request_.by());
+  query->Add(
+      "SELECT value, incidents, certain, lost_rank_ms, last_ns FROM week_counts WHERE kind "
+      "= ?",
+      request_.by());
   query->AddList(" AND week", {weeks.begin(), weeks.end()});
   // "": of all.
   if (tenants_.empty()) {
@@ -143,34 +148,43 @@ void Question::AddWeeks(const std::vector<int64_t>& weeks, Query* query) const {
   }
 }
 
-// From the job's incidents to the facts of each, which are few beside all facts of the time. OFFSET 0 keeps
-// the server from reading those instead: it guesses how many incidents a job has, and is wrong for one that
-// hangs again and again.
+// From the job's incidents to the facts of each, which are few beside all facts of the time. OFFSET
+// 0 keeps the server from reading those instead: it guesses how many incidents a job has, and is
+// wrong for one that hangs again and again.
 void Question::AddFactsOfJob(const Times& times, Query* query) const {
-  query->Add("SELECT f.value, 1 AS incidents, f.certain, f.lost_rank_ms, i.opened_ns AS last_ns FROM incidents AS i CROSS "
-             "JOIN LATERAL (SELECT value, certain, lost_rank_ms FROM incident_facts WHERE kind = ? AND opened_ns = "
-             "i.opened_ns AND incident = i.id", request_.by());
+  query->Add(
+      "SELECT f.value, 1 AS incidents, f.certain, f.lost_rank_ms, i.opened_ns AS last_ns "
+      "FROM incidents AS i CROSS JOIN LATERAL (SELECT value, certain, lost_rank_ms FROM "
+      "incident_facts WHERE kind = ? AND opened_ns = i.opened_ns AND incident = "
+      "i.id",
+      request_.by());
   AddTenants(query);
   if (!request_.cause().empty()) query->Add(" AND cause = ?", request_.cause());
-  query->Add(" OFFSET 0) AS f WHERE i.job = ? AND i.opened_ns >= ? AND i.opened_ns < ?", request_.job(),
-             times.from_ns, times.until_ns);
+  query->Add(" OFFSET 0) AS f WHERE i.job = ? AND i.opened_ns >= ? AND i.opened_ns < ?",
+             request_.job(), times.from_ns, times.until_ns);
 }
 
 void Question::AddFacts(const Times& times, Query* query) const {
   if (!request_.job().empty() && has_lateral_) return AddFactsOfJob(times, query);
-  query->Add("SELECT value, 1 AS incidents, certain, lost_rank_ms, opened_ns AS last_ns FROM incident_facts WHERE kind = ? AND "
-             "opened_ns >= ? AND opened_ns < ?", request_.by(), times.from_ns, times.until_ns);
+  query->Add(
+      "SELECT value, 1 AS incidents, certain, lost_rank_ms, opened_ns AS last_ns FROM "
+      "incident_facts WHERE kind = ? AND opened_ns >= ? AND opened_ns < "
+      "?",
+      request_.by(), times.from_ns, times.until_ns);
   AddTenants(query);
   if (!request_.cause().empty()) query->Add(" AND cause = ?", request_.cause());
   if (request_.job().empty()) return;
-  query->Add(" AND (incident, opened_ns) IN (SELECT id, opened_ns FROM incidents WHERE job = ? AND "
-             "opened_ns >= ? AND opened_ns < ?)", request_.job(), times.from_ns, times.until_ns);
+  query->Add(
+      " AND (incident, opened_ns) IN (SELECT id, opened_ns FROM incidents WHERE job = ? AND "
+      "opened_ns >= ? AND opened_ns < ?)",
+      request_.job(), times.from_ns, times.until_ns);
 }
 
 Query Question::Whole(const std::vector<int64_t>& weeks, const std::vector<Times>& rest) const {
   Query query;
-  query.Add("SELECT value, sum(incidents) AS n, sum(certain), sum(lost_rank_ms) AS lost, max(last_ns), "
-            "count(*) OVER () FROM (");
+  query.Add(
+      "SELECT value, sum(incidents) AS n, sum(certain), sum(lost_rank_ms) AS lost, "
+      "max(last_ns), count(*) OVER () FROM (");
   const char* separator = "";
   if (!weeks.empty()) {
     AddWeeks(weeks, &query);
@@ -180,8 +194,7 @@ Query Question::Whole(const std::vector<int64_t>& weeks, const std::vector<Times
     AddFacts(times, &query.Add(separator));
     separator = " UNION ALL ";
   }
-  const int limit =
-      request_.limit() <= 0 ? kUsualValues : std::min(request_.limit(), kMostValues);
+  const int limit = request_.limit() <= 0 ? kUsualValues : std::min(request_.limit(), kMostValues);
   query.Add(") AS parts GROUP BY value ORDER BY n DESC, lost DESC, value LIMIT ?", int64_t{limit});
   return query;
 }

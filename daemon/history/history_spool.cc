@@ -17,8 +17,8 @@ constexpr int kMostIncidentsShown = 500;
 
 constexpr const char* kSpoolTables[] = {
     // AUTOINCREMENT: no number comes twice, so that Remove() never removes another write.
-    "CREATE TABLE IF NOT EXISTS for_database (number INTEGER PRIMARY KEY AUTOINCREMENT, incident TEXT NOT "
-    "NULL, body BLOB NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS for_database (number INTEGER PRIMARY KEY AUTOINCREMENT, incident "
+    "TEXT NOT NULL, body BLOB NOT NULL)",
     "CREATE INDEX IF NOT EXISTS for_database_by_incident ON for_database (incident)",
 };
 
@@ -57,8 +57,9 @@ absl::Status HistorySpool::PrepareSpool() {
 
 void HistorySpool::Count() {
   const MutexLock lock(mutex_);
-  Sql row(db(), "SELECT count(*), coalesce(sum(length(body)), 0), coalesce(max(number), 0) FROM "
-                     "for_database");
+  Sql row(db(),
+          "SELECT count(*), coalesce(sum(length(body)), 0), coalesce(max(number), 0) FROM "
+          "for_database");
   if (!row.Next()) return;
   const MutexLock counts(counts_mutex_);
   waiting_.count = row.Integer(0);
@@ -89,8 +90,8 @@ absl::Status HistorySpool::Keep(v1::HistoryWrite message, const std::string& rep
   return status;
 }
 
-// A newer state of an incident takes the place of the older one that waits, so that all up to a place is in the
-// database once the place is brought.
+// A newer state of an incident takes the place of the older one that waits, so that all up to a
+// place is in the database once the place is brought.
 absl::Status HistorySpool::Append(const std::string& message, const std::string& replaces) {
   absl::Status status;
   int64_t place = 0;
@@ -124,8 +125,9 @@ absl::Status HistorySpool::Append(const std::string& message, const std::string&
 
 absl::Status HistorySpool::DropOldest() {
   const MutexLock lock(mutex_);
-  Sql sql(db(), "DELETE FROM for_database WHERE number IN (SELECT number FROM for_database ORDER BY "
-                     "number LIMIT (SELECT count(*) / 10 + 1 FROM for_database))");
+  Sql sql(db(),
+          "DELETE FROM for_database WHERE number IN (SELECT number FROM for_database ORDER "
+          "BY number LIMIT (SELECT count(*) / 10 + 1 FROM for_database))");
   const absl::Status status = sql.Run();
   if (!status.ok()) return status;
   must_count_ = true;
@@ -153,8 +155,7 @@ absl::Status HistorySpool::Save(const v1::Incident& incident) {
 }
 
 absl::Status HistorySpool::SaveAlert(const AlertRow& alert) {
-  return Keep(WriteOfAlert(alert), "",
-              [&] { return SqliteHistory::SaveAlert(alert); });
+  return Keep(WriteOfAlert(alert), "", [&] { return SqliteHistory::SaveAlert(alert); });
 }
 
 absl::Status HistorySpool::MarkAlert(const std::string& incident, int32_t sequence,
@@ -170,8 +171,7 @@ absl::Status HistorySpool::SaveHosts(const JobKey& job, const std::vector<std::s
 }
 
 absl::Status HistorySpool::ForgetHosts(const JobKey& job) {
-  return Keep(WriteOfForgottenHosts(job), "",
-              [&] { return SqliteHistory::ForgetHosts(job); });
+  return Keep(WriteOfForgottenHosts(job), "", [&] { return SqliteHistory::ForgetHosts(job); });
 }
 
 absl::Status HistorySpool::SaveAttempts(const std::map<JobKey, AttemptFacts>& attempts,
@@ -181,18 +181,15 @@ absl::Status HistorySpool::SaveAttempts(const std::map<JobKey, AttemptFacts>& at
 }
 
 absl::Status HistorySpool::ForgetAttempt(const JobKey& job) {
-  return Keep(WriteOfForgottenAttempt(job), "",
-              [&] { return SqliteHistory::ForgetAttempt(job); });
+  return Keep(WriteOfForgottenAttempt(job), "", [&] { return SqliteHistory::ForgetAttempt(job); });
 }
 
 absl::Status HistorySpool::SaveAction(const ActionRow& action) {
-  return Keep(WriteOfAction(action), "",
-              [&] { return SqliteHistory::SaveAction(action); });
+  return Keep(WriteOfAction(action), "", [&] { return SqliteHistory::SaveAction(action); });
 }
 
 absl::Status HistorySpool::SaveSilence(const v1::Silence& silence) {
-  return Keep(WriteOfSilence(silence), "",
-              [&] { return SqliteHistory::SaveSilence(silence); });
+  return Keep(WriteOfSilence(silence), "", [&] { return SqliteHistory::SaveSilence(silence); });
 }
 
 absl::StatusOr<std::vector<HistorySpool::Entry>> HistorySpool::Next(int most) const {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The history of one daemon on its own disk, beside a database that gets every write of it later, in the
-// same order. It survives kill -9, and it is what the daemon continues from, and shows, while the database
-// is away.
+// The history of one daemon on its own disk, beside a database that gets every write of it later,
+// in the same order. It survives kill -9, and it is what the daemon continues from, and shows,
+// while the database is away.
 //
-// A file of SQLite as any other history, with one more table: what the database lacks. Each write is a
-// part of the transaction that changes the history, so there is never one without the other. Thread-safe.
+// A file of SQLite as any other history, with one more table: what the database lacks. Each write
+// is a part of the transaction that changes the history, so there is never one without the other.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -69,8 +70,8 @@ class HistorySpool : public SqliteHistory {
   // The database has these. Nothing happens to one whose place a newer state has taken.
   absl::Status Remove(const std::vector<Entry>& entries);
   Waiting waiting() const;
-  // The place of the last write so far, and whether the database has all up to a place. Neither waits for
-  // the disk.
+  // The place of the last write so far, and whether the database has all up to a place. Neither
+  // waits for the disk.
   int64_t NewestPlace() const;
   bool HasBrought(int64_t place) const;
   // The newest states of the incidents that the database lacks.
@@ -85,8 +86,8 @@ class HistorySpool : public SqliteHistory {
                const SpoolLimits& spool)
       : SqliteHistory(std::move(db), std::move(path), limits), spool_limits_(spool) {}
   absl::Status PrepareSpool();
-  // Makes the write, and keeps it for the database. `replaces`: an incident's id, whose earlier states
-  // nobody needs any more; "": none.
+  // Makes the write, and keeps it for the database. `replaces`: an incident's id, whose earlier
+  // states nobody needs any more; "": none.
   template <typename Write>
   absl::Status Keep(v1::HistoryWrite message, const std::string& replaces, const Write& write);
   absl::Status Append(const std::string& message, const std::string& replaces)
@@ -101,8 +102,8 @@ class HistorySpool : public SqliteHistory {
   mutable Mutex counts_mutex_;  // never held while something waits for the disk
   Waiting waiting_ ABSL_GUARDED_BY(counts_mutex_);
   int64_t newest_ ABSL_GUARDED_BY(counts_mutex_) = 0;
-  int64_t brought_ ABSL_GUARDED_BY(counts_mutex_) = 0;  // all up to this place
-  bool is_full_ ABSL_GUARDED_BY(spool_mutex_) = false;  // said so
+  int64_t brought_ ABSL_GUARDED_BY(counts_mutex_) = 0;     // all up to this place
+  bool is_full_ ABSL_GUARDED_BY(spool_mutex_) = false;     // said so
   bool must_count_ ABSL_GUARDED_BY(spool_mutex_) = false;  // rows have gone, nobody knows how large
 };
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the history deletes, so that it keeps to its size and nothing stays for ever. Incidents are the
-// part of each store.
+// What the history deletes, so that it keeps to its size and nothing stays for ever. Incidents are
+// the part of each store.
 #include <spdlog/spdlog.h>
 
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/durations.h"
 #include "base/mutex.h"
 #include "daemon/history/sql_history.h"
-#include "base/durations.h"
 
 namespace rollcall {
 namespace {
@@ -17,7 +17,7 @@ constexpr int64_t kHour = 3600 * kSecond;
 constexpr int64_t kKeepHostsNs = 7 * 24 * kHour;
 constexpr int64_t kKeepActionsNs = 180 * 24 * kHour;
 constexpr int64_t kKeepSilencesNs = 30 * 24 * kHour;  // after their end
-constexpr int64_t kKeepSentNs = kHour;   // a receiver may ask who sent it
+constexpr int64_t kKeepSentNs = kHour;                // a receiver may ask who sent it
 constexpr int64_t kKeepUnsentNs = 24 * kHour;
 
 // A table that may take a part of the file.
@@ -54,22 +54,24 @@ absl::Status SqlHistory::KeepShares() {
     const char* const key = share.key == nullptr ? dialect_.action_key : share.key;
     Sql sql(db(),
             absl::StrCat("DELETE FROM ", share.table, " WHERE (", key, ") IN (SELECT ", key,
-                         " FROM (SELECT ", key, ", sum(", share.bytes, ") OVER (ORDER BY ", share.order,
-                         " ROWS UNBOUNDED PRECEDING) AS kept FROM ", share.table,
+                         " FROM (SELECT ", key, ", sum(", share.bytes, ") OVER (ORDER BY ",
+                         share.order, " ROWS UNBOUNDED PRECEDING) AS kept FROM ", share.table,
                          ") AS summed WHERE kept > ?)"),
             limits_.keep_bytes / share.parts);
     const absl::Status status = sql.Run();
     if (!status.ok()) return status;
     if (sql.changed() == 0) continue;
-    spdlog::warn("the history has deleted {} rows of its table {}, which had more than its part of "
-                 "the file: see --history-size",
-                 sql.changed(), share.table);
+    spdlog::warn(
+        "the history has deleted {} rows of its table {}, which had more than its part of "
+        "the file: see --history-size",
+        sql.changed(), share.table);
   }
   return absl::OkStatus();
 }
 
 absl::Status SqlHistory::Trim(int64_t now_ns) {
-  absl::Status status = InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return TrimContinuation(now_ns); });
+  absl::Status status = InTransaction(
+      [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return TrimContinuation(now_ns); });
   if (status.ok()) {
     status = InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       const int64_t oldest_ns = OldestIncident();
@@ -94,14 +96,16 @@ absl::Status SqlHistory::TrimContinuation(int64_t now_ns) {
                  .Run();
   }
   if (status.ok()) {
-    status = Sql(db(), "DELETE FROM outbox_receivers WHERE (incident, sequence) NOT IN (SELECT "
-                      "incident, sequence FROM outbox WHERE sent = 0)")
+    status = Sql(db(),
+                 "DELETE FROM outbox_receivers WHERE (incident, sequence) NOT IN (SELECT "
+                 "incident, sequence FROM outbox WHERE sent = 0)")
                  .Run();
   }
   // The hosts of a living job are recorded again and again.
   if (status.ok()) {
-    status = Sql(db(), "DELETE FROM job_attempts WHERE seen_ns < ? AND (tenant, job, attempt) NOT "
-                      "IN (SELECT tenant, job, attempt FROM job_hosts)",
+    status = Sql(db(),
+                 "DELETE FROM job_attempts WHERE seen_ns < ? AND (tenant, job, attempt) NOT "
+                 "IN (SELECT tenant, job, attempt FROM job_hosts)",
                  now_ns - kKeepHostsNs)
                  .Run();
   }
@@ -113,8 +117,9 @@ absl::Status SqlHistory::TrimContinuation(int64_t now_ns) {
   }
   if (status.ok()) status = KeepShares();
   if (status.ok()) {
-    status = Sql(db(), "DELETE FROM attempt_members WHERE (tenant, job, attempt) NOT IN (SELECT "
-                      "tenant, job, attempt FROM job_attempts)")
+    status = Sql(db(),
+                 "DELETE FROM attempt_members WHERE (tenant, job, attempt) NOT IN (SELECT "
+                 "tenant, job, attempt FROM job_attempts)")
                  .Run();
   }
   return status;

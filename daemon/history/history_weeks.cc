@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The counts of whole weeks, from which questions over a long time are answered. They follow from the
-// facts, and can be made again at any time.
+// The counts of whole weeks, from which questions over a long time are answered. They follow from
+// the facts, and can be made again at any time.
 //
-// A week is counted once it is over. Whoever then saves an incident of that week takes the mark away, and
-// questions use the facts until it is counted again. A counter that was overtaken by such a save finds
-// that its mark has gone, and leaves the week to the next hour.
+// A week is counted once it is over. Whoever then saves an incident of that week takes the mark
+// away, and questions use the facts until it is counted again. A counter that was overtaken by such
+// a save finds that its mark has gone, and leaves the week to the next hour.
 #include <algorithm>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/durations.h"
 #include "base/mutex.h"
 #include "daemon/history/history_week.h"
 #include "daemon/history/sql_history.h"
-#include "base/durations.h"
 
 namespace rollcall {
 namespace {
@@ -24,7 +24,7 @@ constexpr int64_t kFilled = std::numeric_limits<int64_t>::min();  // all inciden
 // An hour's work for a history of millions. The rest has time.
 constexpr int kMostWeeksAtOnce = 4;
 constexpr int kMostWindowsAtOnce = 100;
-constexpr int64_t kWindow = 1000;  // incidents
+constexpr int64_t kWindow = 1000;                    // incidents
 constexpr int64_t kClocksDifferNs = 3600 * kSecond;  // of daemons
 constexpr int64_t kLookAgainNs = 8 * 86400 * kSecond;
 
@@ -33,11 +33,14 @@ struct Slice {
   const char* columns;
   const char* and_by;
 };
-constexpr Slice kSlices[] = {{"'', ''", ""}, {"'', cause", ", cause"}, {"tenant, cause", ", tenant, cause"}};
+constexpr Slice kSlices[] = {
+    {"'', ''", ""}, {"'', cause", ", cause"}, {"tenant, cause", ", tenant, cause"}};
 
 // The time of the first incident from then on; kEver: there is none.
 absl::StatusOr<int64_t> FirstFrom(SqlDatabase* db, int64_t from_ns) {
-  Sql row(db, "SELECT opened_ns FROM incident_facts WHERE opened_ns >= ? ORDER BY opened_ns LIMIT 1",
+  Sql row(db,
+          "SELECT opened_ns FROM incident_facts WHERE opened_ns >= ? ORDER BY opened_ns LIMIT "
+          "1",
           from_ns);
   const int64_t first = row.Next() ? row.Integer(0) : kEver;
   if (!row.status().ok()) return row.status();
@@ -48,8 +51,10 @@ absl::StatusOr<std::vector<std::string>> KindsIn(SqlDatabase* db, int64_t week) 
   std::vector<std::string> kinds;
   std::string last;
   while (true) {
-    Sql row(db, "SELECT kind FROM incident_facts WHERE kind > ? AND opened_ns >= ? AND opened_ns < ? ORDER "
-                "BY kind LIMIT 1", last, BeginOfWeek(week), BeginOfWeek(week + 1));
+    Sql row(db,
+            "SELECT kind FROM incident_facts WHERE kind > ? AND opened_ns >= ? AND opened_ns < "
+            "? ORDER BY kind LIMIT 1",
+            last, BeginOfWeek(week), BeginOfWeek(week + 1));
     if (!row.Next()) {
       if (!row.status().ok()) return row.status();
       return kinds;
@@ -64,14 +69,17 @@ absl::Status CountKind(SqlDatabase* db, int64_t week, const std::string& kind) {
       Sql(db, "DELETE FROM week_counts WHERE week = ? AND kind = ?", week, kind).Run();
   for (const Slice& slice : kSlices) {
     if (!status.ok()) break;
-    status = Sql(db,
-                 absl::StrCat("INSERT INTO week_counts (week, kind, tenant, cause, value, incidents, "
-                              "certain, lost_rank_ms, last_ns) SELECT ", week, ", kind, ", slice.columns,
-                              ", value, count(*), sum(certain), sum(lost_rank_ms), max(opened_ns) FROM "
-                              "incident_facts WHERE kind = ? AND opened_ns >= ? AND opened_ns < ? GROUP "
-                              "BY kind, value", slice.and_by),
-                 kind, BeginOfWeek(week), BeginOfWeek(week + 1))
-                 .Run();
+    status =
+        Sql(db,
+            absl::StrCat("INSERT INTO week_counts (week, kind, tenant, cause, value, incidents, "
+                         "certain, lost_rank_ms, last_ns) SELECT ",
+                         week, ", kind, ", slice.columns,
+                         ", value, count(*), sum(certain), sum(lost_rank_ms), max(opened_ns) "
+                         "FROM incident_facts WHERE kind = ? AND opened_ns >= ? AND opened_ns "
+                         "< ? GROUP BY kind, value",
+                         slice.and_by),
+            kind, BeginOfWeek(week), BeginOfWeek(week + 1))
+            .Run();
   }
   return status;
 }
@@ -80,9 +88,11 @@ absl::Status CountKind(SqlDatabase* db, int64_t week, const std::string& kind) {
 absl::StatusOr<std::vector<v1::Incident>> LackingFacts(SqlDatabase* db, int64_t from_ns,
                                                        int64_t until_ns) {
   std::vector<v1::Incident> lacking;
-  Sql rows(db, "SELECT summary, stacks, state, id FROM incidents AS i WHERE opened_ns >= ? AND opened_ns < ? "
-               "AND NOT EXISTS (SELECT 1 FROM incident_facts AS f WHERE f.opened_ns = i.opened_ns AND "
-               "f.incident = i.id)", from_ns, until_ns);
+  Sql rows(db,
+           "SELECT summary, stacks, state, id FROM incidents AS i WHERE opened_ns >= ? AND "
+           "opened_ns < ? AND NOT EXISTS (SELECT 1 FROM incident_facts AS f WHERE f.opened_ns "
+           "= i.opened_ns AND f.incident = i.id)",
+           from_ns, until_ns);
   while (rows.Next()) {
     v1::Incident& incident = lacking.emplace_back();
     if (!incident.ParseFromString(rows.Bytes(0)) || !incident.MergeFromString(rows.Bytes(1))) {
@@ -104,8 +114,10 @@ absl::Status SqlHistory::SaveFacts(const IncidentRow& row) {
                     int64_t{row.facts.is_certain}, row.facts.lost_rank_ms});
   }
   const absl::Status status = InsertRows(
-      db(), "INSERT INTO incident_facts (kind, opened_ns, value, incident, tenant, cause, certain, "
-                 "lost_rank_ms)", rows, "");
+      db(),
+      "INSERT INTO incident_facts (kind, opened_ns, value, incident, tenant, cause, certain, "
+      "lost_rank_ms)",
+      rows, "");
   return status.ok() ? UncountWeek(row.opened_ns) : status;
 }
 
@@ -124,8 +136,10 @@ absl::Status SqlHistory::CountWeek(int64_t week, int64_t mark) {
     // Waits for those who are saving incidents of the week, and have seen no mark.
     const absl::Status locked = LockWeeks(Others::kWait);
     if (!locked.ok()) return locked;
-    return Sql(db(), "INSERT INTO counted_weeks (week, mark) VALUES (?, ?) ON CONFLICT (week) DO UPDATE "
-                    "SET mark = excluded.mark", week, mark)
+    return Sql(db(),
+               "INSERT INTO counted_weeks (week, mark) VALUES (?, ?) ON CONFLICT (week) DO "
+               "UPDATE SET mark = excluded.mark",
+               week, mark)
         .Run();
   });
   absl::StatusOr<std::vector<std::string>> kinds;
@@ -142,7 +156,8 @@ absl::Status SqlHistory::CountWeek(int64_t week, int64_t mark) {
   }
   if (!status.ok()) return status;
   return InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return Sql(db(), "UPDATE counted_weeks SET mark = 1 WHERE week = ? AND mark = ?", week, mark).Run();
+    return Sql(db(), "UPDATE counted_weeks SET mark = 1 WHERE week = ? AND mark = ?", week, mark)
+        .Run();
   });
 }
 
@@ -193,8 +208,9 @@ int64_t SqlHistory::OldestIncident() const {
 absl::Status SqlHistory::FillWindow(int64_t floor_ns, int64_t* below_ns) {
   int64_t from_ns = 0;
   {
-    Sql row(db(), "SELECT min(opened_ns), count(*) FROM (SELECT opened_ns FROM incidents WHERE "
-                       "opened_ns < ? AND opened_ns >= ? ORDER BY opened_ns DESC LIMIT ?) AS w",
+    Sql row(db(),
+            "SELECT min(opened_ns), count(*) FROM (SELECT opened_ns FROM incidents WHERE "
+            "opened_ns < ? AND opened_ns >= ? ORDER BY opened_ns DESC LIMIT ?) AS w",
             *below_ns, floor_ns, kWindow);
     if (!row.Next()) return row.status();
     from_ns = row.Integer(1) == 0 ? kFilled : row.Integer(0);
@@ -211,8 +227,8 @@ absl::Status SqlHistory::FillWindow(int64_t floor_ns, int64_t* below_ns) {
   return absl::OkStatus();
 }
 
-// Walks from the newest incident to the oldest, once; the newest ones again after each start, because a
-// daemon of the previous release may have written meanwhile.
+// Walks from the newest incident to the oldest, once; the newest ones again after each start,
+// because a daemon of the previous release may have written meanwhile.
 absl::Status SqlHistory::FillFacts(int64_t now_ns) {
   int64_t below_ns = 0;
   {

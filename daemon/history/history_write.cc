@@ -28,7 +28,8 @@ AlertRow AlertOf(const v1::HistoryWrite::Alert& alert) {
 }
 
 AttemptFacts FactsOf(const v1::HistoryWrite::Attempt& attempt) {
-  AttemptFacts facts = {attempt.world_size(), attempt.restarts(), attempt.launch(), attempt.has_twin(), {}};
+  AttemptFacts facts = {
+      attempt.world_size(), attempt.restarts(), attempt.launch(), attempt.has_twin(), {}};
   for (const v1::HistoryWrite::Member& member : attempt.members()) {
     facts.members.push_back({{member.host(), member.pid(), member.start_time()}, member.rank()});
   }
@@ -63,8 +64,9 @@ absl::Status ApplyUnfenced(const v1::HistoryWrite& write, History* history) {
     case v1::HistoryWrite::kForgetAttempt:
       return history->ForgetAttempt(KeyOf(write.forget_attempt()));
     case v1::HistoryWrite::kAction:
-      return history->SaveAction({write.action().at_ns(), write.action().who(), write.action().action(),
-                                  write.action().object(), write.action().peer()});
+      return history->SaveAction({write.action().at_ns(), write.action().who(),
+                                  write.action().action(), write.action().object(),
+                                  write.action().peer()});
     case v1::HistoryWrite::kSilence:
       return history->SaveSilence(write.silence());
     case v1::HistoryWrite::WRITE_NOT_SET:

@@ -26,10 +26,12 @@ v1::HistoryWrite WriteOfForgottenAttempt(const JobKey& job);
 v1::HistoryWrite WriteOfAction(const ActionRow& action);
 v1::HistoryWrite WriteOfSilence(const v1::Silence& silence);
 
-// The write is about this job, and its daemon owns the job by this token; 0 or less: it could not ask.
+// The write is about this job, and its daemon owns the job by this token; 0 or less: it could not
+// ask.
 void SetFence(const JobId& job, int64_t token, v1::HistoryWrite* write);
 
-// Makes the write, as History::Fenced() if it has a fence. A write of a later release, which this one does not know, is kInvalidArgument.
+// Makes the write, as History::Fenced() if it has a fence. A write of a later release, which this
+// one does not know, is kInvalidArgument.
 absl::Status Apply(const v1::HistoryWrite& write, History* history);
 
 }  // namespace rollcall

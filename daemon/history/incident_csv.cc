@@ -68,7 +68,9 @@ constexpr Column kColumns[] = {
        return row.incident.has_confirmed_at() ? Time(row.incident.confirmed_at()) : "";
      }},
     {"closed_at",
-     [](const Row& row) { return row.incident.has_closed_at() ? Time(row.incident.closed_at()) : ""; }},
+     [](const Row& row) {
+       return row.incident.has_closed_at() ? Time(row.incident.closed_at()) : "";
+     }},
     {"waits_since",
      [](const Row& row) {
        return row.incident.has_waits_since() ? Time(row.incident.waits_since()) : "";
@@ -93,8 +95,8 @@ constexpr Column kColumns[] = {
     {"summary", [](const Row& row) { return row.root.summary(); }},
 };
 
-// A spreadsheet runs a text that begins like a formula, and jobs choose some of these texts. A mark in
-// front keeps it a text (https://owasp.org/www-community/attacks/CSV_Injection).
+// A spreadsheet runs a text that begins like a formula, and jobs choose some of these texts. A mark
+// in front keeps it a text (https://owasp.org/www-community/attacks/CSV_Injection).
 std::string Field(std::string text) {
   if (!text.empty() && absl::StrContains("=+-@\t\r", text.substr(0, 1))) text.insert(0, "'");
   if (text.find_first_of("\",\r\n") == std::string::npos) return text;
@@ -105,7 +107,8 @@ std::string Field(std::string text) {
 
 std::string IncidentCsvHeader() {
   std::string line;
-  for (const Column& column : kColumns) absl::StrAppend(&line, line.empty() ? "" : ",", column.name);
+  for (const Column& column : kColumns)
+    absl::StrAppend(&line, line.empty() ? "" : ",", column.name);
   return line + kLineEnd;
 }
 

@@ -11,7 +11,8 @@ namespace rollcall {
 // The names of the columns, with the line's end. Columns are only ever added, at the end.
 std::string IncidentCsvHeader();
 
-// Times are RFC 3339 in UTC; several values of a column are separated by blanks, call sites by " | ".
+// Times are RFC 3339 in UTC; several values of a column are separated by blanks, call sites by " |
+// ".
 std::string IncidentCsvLine(const v1::Incident& incident);
 
 }  // namespace rollcall

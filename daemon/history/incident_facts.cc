@@ -8,8 +8,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "daemon/history/history.h"
 #include "base/utf8.h"
+#include "daemon/history/history.h"
 #include "proto/timestamps.h"
 
 namespace rollcall {
@@ -18,8 +18,8 @@ namespace {
 constexpr size_t kMostBytes = 200;  // of a value
 constexpr int64_t kMillisecond = 1'000'000;
 
-// A folder of Python's packages and the framework that it belongs to. A framework comes before those
-// that it is built on.
+// A folder of Python's packages and the framework that it belongs to. A framework comes before
+// those that it is built on.
 struct Framework {
   const char* folder;
   const char* name;
@@ -73,7 +73,8 @@ void AddCulprits(const v1::Verdict& root, Values* values) {
     values->Add("host", culprit.host());
     values->Add("gpu", culprit.gpu_uuid());
     if (culprit.has_uid()) values->Add("user", absl::StrCat(culprit.uid()));
-    values->Add("call_site", SiteWithoutFolder(culprit.at().empty() ? culprit.code() : culprit.at()));
+    values->Add("call_site",
+                SiteWithoutFolder(culprit.at().empty() ? culprit.code() : culprit.at()));
   }
   for (const std::string& host : root.other_culprit_hosts()) values->Add("host", host);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What questions over all history ask about an incident: which host, GPU, user, call site and so on it
-// had, and how much it cost. Pure.
+// What questions over all history ask about an incident: which host, GPU, user, call site and so on
+// it had, and how much it cost. Pure.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct IncidentFacts {
   std::set<std::pair<std::string, std::string>> values;
   std::string tenant, cause;
   bool is_certain = false;
-  // Ranks of the job times the time from the first wait to the end of the hang, in milliseconds. Of an
-  // open incident to its confirmation.
+  // Ranks of the job times the time from the first wait to the end of the hang, in milliseconds. Of
+  // an open incident to its confirmation.
   int64_t lost_rank_ms = 0;
 };
 

@@ -23,7 +23,8 @@ std::string CutPart(absl::string_view text) { return std::string(text.substr(0, 
 // "pp_3" and "pp_11" are communicators of one kind: "pp_#".
 std::string NameWithoutNumbers(absl::string_view name) {
   const size_t list = name.find(kRanksFollow);
-  if (list != absl::string_view::npos) return CutPart(name.substr(0, list + kRanksFollow.size() - 2));
+  if (list != absl::string_view::npos)
+    return CutPart(name.substr(0, list + kRanksFollow.size() - 2));
   std::string plain;
   for (const char c : name) {
     if (!absl::ascii_isdigit(static_cast<unsigned char>(c))) {
@@ -59,9 +60,9 @@ std::string PlaceOf(const v1::Verdict& verdict) {
         PlaceWithoutLine(culprit.at().empty() ? culprit.code() : culprit.at());
     if (!place.empty()) ++places[place];
   }
-  const auto most = std::max_element(places.begin(), places.end(), [](const auto& a, const auto& b) {
-    return a.second < b.second;
-  });
+  const auto most =
+      std::max_element(places.begin(), places.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
   return most == places.end() ? "" : most->first;
 }
 
@@ -86,15 +87,16 @@ void AddOnce(const std::string& name, Names* names) {
   added->set_hangs(1);
 }
 
-// What a reader should suspect: the host that came back most often, else the rank. "" for names that
-// come back by chance.
+// What a reader should suspect: the host that came back most often, else the rank. "" for names
+// that come back by chance.
 std::string WhatComesBack(const v1::IncidentGroup& group) {
   const auto most = [&group](const Names& names) {
     const auto at = std::max_element(names.begin(), names.end(), [](const auto& a, const auto& b) {
       return a.hangs() < b.hangs();
     });
     // More than a half of them, and more than once.
-    return at == names.end() || at->hangs() < 2 || at->hangs() * 2 <= group.hangs() ? nullptr : &*at;
+    return at == names.end() || at->hangs() < 2 || at->hangs() * 2 <= group.hangs() ? nullptr
+                                                                                    : &*at;
   };
   const v1::Recurring* host = most(group.hosts());
   const v1::Recurring* rank = most(group.ranks());
@@ -121,8 +123,8 @@ std::string HangOf(const v1::Incident& incident) {
     return incident.id();
   }
   const v1::Verdict& root = incident.verdicts(0);
-  return absl::StrCat(incident.job(), "\n", incident.attempt(), "\n", root.communicator().id(), "\n",
-                      WholeNumber(root.call().position()));
+  return absl::StrCat(incident.job(), "\n", incident.attempt(), "\n", root.communicator().id(),
+                      "\n", WholeNumber(root.call().position()));
 }
 
 void AddHang(const v1::Incident& incident, v1::IncidentGroup* group) {

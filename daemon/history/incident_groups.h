@@ -8,14 +8,14 @@
 
 namespace rollcall {
 
-// "missing_rank/AllReduce/dp/train.py:validate": the root cause, the operation, the communicator's name and the
-// place of most culprits, without numbers that differ from run to run. "" without a verdict. Neither
-// ranks nor hosts are a part: a group counts those.
+// "missing_rank/AllReduce/dp/train.py:validate": the root cause, the operation, the communicator's
+// name and the place of most culprits, without numbers that differ from run to run. "" without a
+// verdict. Neither ranks nor hosts are a part: a group counts those.
 std::string SignatureOf(const v1::Incident& incident);
 
-// Equal for incidents of one hang: the same call of the same communicator of an attempt. A daemon that
-// lost its state, or a job that moved for a moment, opens a second incident for one hang. Unique in a
-// tenant.
+// Equal for incidents of one hang: the same call of the same communicator of an attempt. A daemon
+// that lost its state, or a job that moved for a moment, opens a second incident for one hang.
+// Unique in a tenant.
 std::string HangOf(const v1::Incident& incident);
 
 // Adds a hang of the incident to the group of the earlier ones, which has none of it.

@@ -46,8 +46,8 @@ std::string InOneLine(absl::string_view message) {
 Options Parse(const std::string& url) { return Options(PQconninfoParse(url.c_str(), nullptr)); }
 
 std::string Find(const Options& options, const char* name) {
-  for (const PQconninfoOption* option = options.get(); option != nullptr && option->keyword != nullptr;
-       ++option) {
+  for (const PQconninfoOption* option = options.get();
+       option != nullptr && option->keyword != nullptr; ++option) {
     if (std::strcmp(option->keyword, name) == 0 && option->val != nullptr) return option->val;
   }
   return "";
@@ -125,7 +125,8 @@ class LibpqDatabase : public PostgresDatabase {
   Result Receive() {
     const auto deadline = Clock::now() + times_.answer;
     while (const int left = PQflush(connection_.get())) {
-      if (left < 0 || !Await(POLLIN | POLLOUT, deadline) || PQconsumeInput(connection_.get()) == 0) {
+      if (left < 0 || !Await(POLLIN | POLLOUT, deadline) ||
+          PQconsumeInput(connection_.get()) == 0) {
         return Lose();
       }
     }
@@ -158,7 +159,8 @@ class LibpqDatabase : public PostgresDatabase {
 
 class PostgresStatement : public SqlStatement {
  public:
-  PostgresStatement(LibpqDatabase* db, const std::string& text) : db_(db), text_(WithNumbers(text)) {}
+  PostgresStatement(LibpqDatabase* db, const std::string& text)
+      : db_(db), text_(WithNumbers(text)) {}
 
   void Bind(int64_t value) override { Add(kBigint, absl::StrCat(value)); }
   void Bind(const std::string& text) override { Add(kText, ForPostgres(text)); }
@@ -213,10 +215,9 @@ class PostgresStatement : public SqlStatement {
     result_ = db_->Receive();
     const ExecStatusType got = PQresultStatus(result_.get());
     if (got == PGRES_COMMAND_OK || got == PGRES_TUPLES_OK) return;
-    status_ = result_ == nullptr
-                  ? absl::UnavailableError(db_->problem())
-                  : StatusOf(PQresultErrorField(result_.get(), PG_DIAG_SQLSTATE),
-                             InOneLine(PQresultErrorMessage(result_.get())));
+    status_ = result_ == nullptr ? absl::UnavailableError(db_->problem())
+                                 : StatusOf(PQresultErrorField(result_.get(), PG_DIAG_SQLSTATE),
+                                            InOneLine(PQresultErrorMessage(result_.get())));
     result_.reset();
   }
 
@@ -271,25 +272,28 @@ Connection Open(const std::string& url, const PostgresTimes& times) {
   return Connection(PQconnectdbParams(names.data(), values.data(), 1));
 }
 
-// What an operator types next. libpq has no codes for failed connections, only messages of the server,
-// which its settings may translate.
+// What an operator types next. libpq has no codes for failed connections, only messages of the
+// server, which its settings may translate.
 std::string AdviceFor(PGconn* connection, const std::string& shown) {
   const char* const said = PQerrorMessage(connection);
   if (PQconnectionNeedsPassword(connection) != 0) {
-    return "a password?  in a file of mode 0600:  PGPASSFILE=FILE   (HOST:PORT:DATABASE:USER:PASSWORD)";
+    return "a password?  in a file of mode 0600:  PGPASSFILE=FILE   "
+           "(HOST:PORT:DATABASE:USER:PASSWORD)";
   }
   if (absl::StrContains(said, "authentication failed")) {
     return "is the password right?  PGPASSFILE=FILE, PGPASSWORD, or  --store=@FILE  with the URL";
   }
   if (absl::StrContains(said, "does not exist")) {
-    return absl::StrCat("make user and database:  createuser rollcall && createdb --owner=rollcall "
-                        "--encoding=UTF8 rollcall");
+    return absl::StrCat(
+        "make user and database:  createuser rollcall && createdb --owner=rollcall "
+        "--encoding=UTF8 rollcall");
   }
   return absl::StrCat("is it up?  pg_isready --dbname=", shown);
 }
 
 bool IsRefusedForNow(const char* said) {
-  for (const char* passing : {"starting up", "shutting down", "recovery", "too many", "remaining connection"}) {
+  for (const char* passing :
+       {"starting up", "shutting down", "recovery", "too many", "remaining connection"}) {
     if (absl::StrContains(said, passing)) return true;
   }
   return false;

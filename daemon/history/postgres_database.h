@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A connection to a server of PostgreSQL, by libpq, and the URLs of such connections.
 //
-// No call waits for ever: a server that does not answer in time loses the connection. A connection that
-// broke stays broken; whoever needs another one opens it.
+// No call waits for ever: a server that does not answer in time loses the connection. A connection
+// that broke stays broken; whoever needs another one opens it.
 #pragma once
 
 #include <memory>
@@ -19,8 +19,8 @@ namespace rollcall {
 // Whether the text of a flag is a URL of PostgreSQL.
 bool IsPostgresUrl(absl::string_view text);
 
-// "postgresql://rollcall@db-1:5432/rollcall" of any such URL: without its password and its parameters.
-// kInvalidArgument, without the password, for a text that libpq does not take.
+// "postgresql://rollcall@db-1:5432/rollcall" of any such URL: without its password and its
+// parameters. kInvalidArgument, without the password, for a text that libpq does not take.
 absl::StatusOr<std::string> PostgresUrlInPublic(const std::string& url);
 
 // "": the URL has none.

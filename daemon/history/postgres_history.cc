@@ -8,10 +8,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/durations.h"
 #include "daemon/history/postgres_database.h"
 #include "daemon/history/postgres_layout.h"
 #include "daemon/history/postgres_partitions.h"
-#include "base/durations.h"
 
 namespace rollcall {
 namespace {
@@ -25,15 +25,15 @@ constexpr char kBytesOfIncident[] = "128 + length(summary) + length(stacks)";
 
 absl::Status CheckServer(SqlDatabase* db, int version) {
   if (version < kOldestServer) {
-    return absl::FailedPreconditionError(absl::StrCat("the server is PostgreSQL ", version,
-                                                      "; Rollcall needs 13 or later"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("the server is PostgreSQL ", version, "; Rollcall needs 13 or later"));
   }
   Sql row(db, "SHOW server_encoding");
   if (!row.Next()) return row.status();
   if (row.Bytes(0) == "UTF8") return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("the database has the encoding ", row.Bytes(0),
-                   "; Rollcall needs UTF8:  createdb --encoding=UTF8 --template=template0 rollcall"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the database has the encoding ", row.Bytes(0),
+      "; Rollcall needs UTF8:  createdb --encoding=UTF8 --template=template0 rollcall"));
 }
 
 }  // namespace
@@ -43,8 +43,8 @@ PostgresHistory::PostgresHistory(std::unique_ptr<SqlDatabase> db, const HistoryL
     : SqlHistory(std::move(db), kPostgresDialect, limits, options.daemon),
       incarnation_(options.incarnation) {}
 
-absl::StatusOr<std::unique_ptr<PostgresHistory>> PostgresHistory::Open(const PostgresOptions& options,
-                                                                       const HistoryLimits& limits) {
+absl::StatusOr<std::unique_ptr<PostgresHistory>> PostgresHistory::Open(
+    const PostgresOptions& options, const HistoryLimits& limits) {
   auto db = PostgresDatabase::Connect(options.url, options.times);
   if (!db.ok()) return db.status();
   absl::Status status = CheckServer(db->get(), (*db)->server_version());
@@ -53,11 +53,11 @@ absl::StatusOr<std::unique_ptr<PostgresHistory>> PostgresHistory::Open(const Pos
   if (status.ok()) status = NoteStart(db->get(), options.incarnation);
   if (!status.ok()) {
     const auto shown = PostgresUrlInPublic(options.url);
-    return absl::Status(status.code(), absl::StrCat("cannot use ", shown.ok() ? *shown : "the database",
-                                                    ": ", status.message()));
+    return absl::Status(
+        status.code(),
+        absl::StrCat("cannot use ", shown.ok() ? *shown : "the database", ": ", status.message()));
   }
-  return std::unique_ptr<PostgresHistory>(
-      new PostgresHistory(*std::move(db), limits, options));
+  return std::unique_ptr<PostgresHistory>(new PostgresHistory(*std::move(db), limits, options));
 }
 
 absl::Status PostgresHistory::Ping() {
@@ -85,10 +85,10 @@ absl::Status PostgresHistory::End(const absl::Status& status) {
 absl::Status PostgresHistory::CheckOwner(const JobId& job, int64_t token) {
   if (checked_.count({job, token}) > 0) return absl::OkStatus();
   Sql row(db(),
-          "SELECT coalesce(o.daemon, ''), o.token, CASE WHEN ? = '' OR o.incarnation = ? THEN 0 WHEN "
-          "(SELECT s.number FROM daemon_starts AS s WHERE s.incarnation = o.incarnation) > (SELECT s.number "
-          "FROM daemon_starts AS s WHERE s.incarnation = ?) THEN 1 ELSE 0 END FROM owners AS o WHERE "
-          "o.tenant = ? AND o.job = ? FOR SHARE OF o",
+          "SELECT coalesce(o.daemon, ''), o.token, CASE WHEN ? = '' OR o.incarnation = ? THEN 0 "
+          "WHEN (SELECT s.number FROM daemon_starts AS s WHERE s.incarnation = o.incarnation) > "
+          "(SELECT s.number FROM daemon_starts AS s WHERE s.incarnation = ?) THEN 1 ELSE 0 END "
+          "FROM owners AS o WHERE o.tenant = ? AND o.job = ? FOR SHARE OF o",
           incarnation_, incarnation_, incarnation_, job.tenant, job.job);
   if (!row.Next()) return row.status();
   const std::string owner = row.Bytes(0);
@@ -98,8 +98,8 @@ absl::Status PostgresHistory::CheckOwner(const JobId& job, int64_t token) {
                                            owner.empty() ? "" : ": ", owner));
   }
   if (owner == daemon_ && row.Integer(2) != 0) {
-    return absl::AbortedError(absl::StrCat("a daemon that started later has this one's name, ", daemon_,
-                                           ", and the job ", ToText(job)));
+    return absl::AbortedError(absl::StrCat("a daemon that started later has this one's name, ",
+                                           daemon_, ", and the job ", ToText(job)));
   }
   if (together_ != nullptr) checked_.insert({job, token});
   return absl::OkStatus();
@@ -138,13 +138,14 @@ absl::Status PostgresHistory::SaveIncident(const IncidentRow& row) {
   }
   if (!status.ok()) return status;
   Sql sql(db,
-          "INSERT INTO incidents (id, opened_ns, tenant, job, attempt, number, cause, state, closed_ns, "
-          "confirmed, signature, hang, daemon, summary, stacks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-          "?, ?, ?, ?) ON CONFLICT (id, opened_ns) DO UPDATE SET tenant = excluded.tenant, job = "
-          "excluded.job, attempt = excluded.attempt, number = excluded.number, cause = excluded.cause, "
-          "state = excluded.state, closed_ns = excluded.closed_ns, confirmed = excluded.confirmed, "
-          "signature = excluded.signature, hang = excluded.hang, daemon = excluded.daemon, summary = "
-          "excluded.summary, stacks = excluded.stacks",
+          "INSERT INTO incidents (id, opened_ns, tenant, job, attempt, number, cause, state, "
+          "closed_ns, confirmed, signature, hang, daemon, summary, stacks) VALUES (?, ?, ?, ?, ?, "
+          "?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id, opened_ns) DO UPDATE SET tenant = "
+          "excluded.tenant, job = excluded.job, attempt = excluded.attempt, number = "
+          "excluded.number, cause = excluded.cause, state = excluded.state, closed_ns = "
+          "excluded.closed_ns, confirmed = excluded.confirmed, signature = excluded.signature, "
+          "hang = excluded.hang, daemon = excluded.daemon, summary = excluded.summary, stacks = "
+          "excluded.stacks",
           row.id, row.opened_ns, row.tenant, row.job, row.attempt, row.number, row.cause, row.state,
           row.closed_ns, row.is_confirmed ? 1 : 0, row.signature, row.hang, daemon_);
   status = sql.BindBlob(row.summary).BindBlob(row.stacks).Run();
@@ -155,9 +156,9 @@ absl::Status PostgresHistory::SaveIncident(const IncidentRow& row) {
   }
   if (status.ok()) {
     status = Sql(db,
-                 "INSERT INTO job_numbers AS n VALUES (?, ?, ?, ?) ON CONFLICT (tenant, job) DO UPDATE SET "
-                 "number = greatest(n.number, excluded.number), opened_ns = greatest(n.opened_ns, "
-                 "excluded.opened_ns)",
+                 "INSERT INTO job_numbers AS n VALUES (?, ?, ?, ?) ON CONFLICT (tenant, job) DO "
+                 "UPDATE SET number = greatest(n.number, excluded.number), opened_ns = "
+                 "greatest(n.opened_ns, excluded.opened_ns)",
                  row.tenant, row.job, row.number, row.opened_ns)
                  .Run();
   }
@@ -165,7 +166,8 @@ absl::Status PostgresHistory::SaveIncident(const IncidentRow& row) {
   for (const auto& [host, rank] : row.culprits) {
     culprits.push_back({row.id, row.opened_ns, host, int64_t{rank}});
   }
-  if (status.ok()) status = InsertRows(db, "INSERT INTO culprits", culprits, "ON CONFLICT DO NOTHING");
+  if (status.ok())
+    status = InsertRows(db, "INSERT INTO culprits", culprits, "ON CONFLICT DO NOTHING");
   if (status.ok()) status = ReplaceFacts(row);
   // Another daemon has dropped the partition: the next attempt makes it.
   if (absl::StrContains(status.message(), kNoPartition)) {
@@ -188,9 +190,9 @@ absl::Status PostgresHistory::ReplaceFacts(const IncidentRow& row) {
 absl::Status PostgresHistory::LockTables() { return rollcall::LockTables(db()); }
 
 absl::Status PostgresHistory::LockWeeks(Others others) {
-  return Sql(db(),
-             absl::StrCat("SELECT pg_advisory_xact_lock", others == Others::kMaySave ? "_shared" : "",
-                          "(hashtext('rollcall weeks'), hashtext(current_schema()))"))
+  return Sql(db(), absl::StrCat("SELECT pg_advisory_xact_lock",
+                                others == Others::kMaySave ? "_shared" : "",
+                                "(hashtext('rollcall weeks'), hashtext(current_schema()))"))
       .Run();
 }
 
@@ -199,10 +201,11 @@ absl::Status PostgresHistory::InsertAction(const ActionRow& action) {
   if (!status.ok()) return status;
   const absl::Status saved =
       Sql(db(),
-          "INSERT INTO actions (at_ns, content, who, action, object, peer, daemon) VALUES (?, md5(? || "
-          "chr(10) || ? || chr(10) || ? || chr(10) || ?), ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-          action.at_ns, action.who, action.action, action.object, action.peer, action.who, action.action,
-          action.object, action.peer, daemon_)
+          "INSERT INTO actions (at_ns, content, who, action, object, peer, daemon) VALUES (?, "
+          "md5(? || chr(10) || ? || chr(10) || ? || chr(10) || ?), ?, ?, ?, ?, ?) ON CONFLICT DO "
+          "NOTHING",
+          action.at_ns, action.who, action.action, action.object, action.peer, action.who,
+          action.action, action.object, action.peer, daemon_)
           .Run();
   if (absl::StrContains(saved.message(), kNoPartition)) {
     known_.clear();
@@ -243,8 +246,10 @@ absl::StatusOr<int64_t> PostgresHistory::DropExcess(int64_t now_ns) {
   const int64_t this_week = WeekOf(now_ns);
   for (const auto& [week, size] : bytes) {
     if (all <= limits_.keep_bytes || week >= this_week) break;
-    spdlog::warn("the history drops the incidents of a week, because it is larger than --history-size: {}",
-                 PartitionName("incidents", week));
+    spdlog::warn(
+        "the history drops the incidents of a week, because it is larger than "
+        "--history-size: {}",
+        PartitionName("incidents", week));
     for (const char* table : kOfIncidents) {
       const absl::Status status = DropPartition(db(), table, week);
       if (!status.ok()) return status;
@@ -254,25 +259,34 @@ absl::StatusOr<int64_t> PostgresHistory::DropExcess(int64_t now_ns) {
   return all;
 }
 
-// Of the last week the newest rows stay. The server gives no room back for deleted ones, and uses it
-// again: so their own bytes count.
+// Of the last week the newest rows stay. The server gives no room back for deleted ones, and uses
+// it again: so their own bytes count.
 absl::Status PostgresHistory::DeleteExcess() {
   SqlDatabase* const db = this->db();
   Sql sql(db,
-          absl::StrCat("DELETE FROM incidents WHERE (id, opened_ns) IN (SELECT id, opened_ns FROM (SELECT "
-                       "id, opened_ns, sum(", kBytesOfIncident, ") OVER (ORDER BY opened_ns DESC, id ROWS "
+          absl::StrCat("DELETE FROM incidents WHERE (id, opened_ns) IN (SELECT id, opened_ns FROM "
+                       "(SELECT "
+                       "id, opened_ns, sum(",
+                       kBytesOfIncident,
+                       ") OVER (ORDER BY opened_ns DESC, id ROWS "
                        "UNBOUNDED PRECEDING) AS kept FROM incidents) AS summed WHERE kept > ?)"),
           limits_.keep_bytes);
   const absl::Status status = sql.Run();
   if (!status.ok() || sql.changed() == 0) return status;
-  spdlog::warn("the history has deleted {} incidents of this week, which are more than --history-size",
-               sql.changed());
+  spdlog::warn(
+      "the history has deleted {} incidents of this week, which are more than "
+      "--history-size",
+      sql.changed());
   const absl::Status deleted =
-      Sql(db, "DELETE FROM culprits WHERE NOT EXISTS (SELECT 1 FROM incidents WHERE id = incident AND "
-              "opened_ns = incident_opened_ns)")
+      Sql(db,
+          "DELETE FROM culprits WHERE NOT EXISTS (SELECT 1 FROM incidents WHERE id = incident "
+          "AND opened_ns = incident_opened_ns)")
           .Run();
   if (!deleted.ok()) return deleted;
-  return Sql(db, "DELETE FROM incident_facts WHERE opened_ns < (SELECT min(opened_ns) FROM incidents)").Run();
+  return Sql(db,
+             "DELETE FROM incident_facts WHERE opened_ns < (SELECT min(opened_ns) FROM "
+             "incidents)")
+      .Run();
 }
 
 absl::Status PostgresHistory::TrimIncidents(int64_t now_ns) {
@@ -284,7 +298,8 @@ absl::Status PostgresHistory::TrimIncidents(int64_t now_ns) {
     status = left.ok() && *left > limits_.keep_bytes ? DeleteExcess() : left.status();
   }
   if (status.ok()) {
-    status = Sql(db(), "DELETE FROM job_numbers WHERE opened_ns < ?", now_ns - limits_.keep_ns).Run();
+    status =
+        Sql(db(), "DELETE FROM job_numbers WHERE opened_ns < ?", now_ns - limits_.keep_ns).Run();
   }
   // In time, so that no incident waits for it.
   for (const char* table : {"incidents", "culprits", "incident_facts", "actions"}) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The history in a schema of PostgreSQL 13 or later, for one daemon or several.
 //
-// Each daemon writes its name into the rows that it continues after a restart, and loads only those. An
-// incident that another daemon wrote is taken over by whoever saves it again. Two incidents of one id
-// (a daemon that lost its numbers) stay two rows, because their opening times differ.
+// Each daemon writes its name into the rows that it continues after a restart, and loads only
+// those. An incident that another daemon wrote is taken over by whoever saves it again. Two
+// incidents of one id (a daemon that lost its numbers) stay two rows, because their opening times
+// differ.
 //
-// Retention goes by weeks (postgres_partitions.h): a week goes once all of it is too old, or the whole
-// is too large. Of the newest week the oldest incidents go one by one.
+// Retention goes by weeks (postgres_partitions.h): a week goes once all of it is too old, or the
+// whole is too large. Of the newest week the oldest incidents go one by one.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,8 @@ namespace rollcall {
 class PostgresHistory : public SqlHistory {
  public:
   // Connects, and brings the tables to the layout of this release. kUnavailable: try again.
-  // kFailedPrecondition: an operator must do something first. kUnimplemented: the tables are those of a
-  // later release. All say what to do.
+  // kFailedPrecondition: an operator must do something first. kUnimplemented: the tables are those
+  // of a later release. All say what to do.
   static absl::StatusOr<std::unique_ptr<PostgresHistory>> Open(const PostgresOptions& options,
                                                                const HistoryLimits& limits);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of the history in PostgreSQL, as a list of layouts. Each daemon brings the database to its
-// own layout when it connects; several that start at once wait for each other. A daemon goes on with a
-// later layout as long as that one says that it can.
+// The tables of the history in PostgreSQL, as a list of layouts. Each daemon brings the database to
+// its own layout when it connects; several that start at once wait for each other. A daemon goes on
+// with a later layout as long as that one says that it can.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ namespace rollcall {
 
 inline constexpr int kPostgresLayout = 4;  // that this release knows
 
-// Takes the schema of the URL's search_path, else "rollcall", and makes it if need be. Returns its name.
+// Takes the schema of the URL's search_path, else "rollcall", and makes it if need be. Returns its
+// name.
 absl::StatusOr<std::string> UseSchema(SqlDatabase* db);
 
 // Creates or changes the tables. kUnimplemented: a later release has changed them so that this one

@@ -9,34 +9,39 @@
 
 namespace rollcall {
 std::string PartitionName(const std::string& table, int64_t week) {
-  return absl::StrCat(table, "_",
-                      absl::FormatTime("%Y%m%d", absl::FromUnixNanos(BeginOfWeek(week)), absl::UTCTimeZone()));
+  return absl::StrCat(
+      table, "_",
+      absl::FormatTime("%Y%m%d", absl::FromUnixNanos(BeginOfWeek(week)), absl::UTCTimeZone()));
 }
 
 absl::Status EnsurePartition(SqlDatabase* db, const std::string& table, int64_t week) {
   const std::string name = PartitionName(table, week);
   absl::Status status = LockTables(db);
   if (!status.ok()) return status;
-  Sql known(db, "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = ?", name);
+  Sql known(db, "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = ?",
+            name);
   if (known.Next()) return absl::OkStatus();
   if (!known.status().ok()) return known.status();
   // CREATE TABLE ... PARTITION OF would wait for all readers of the table, and they for it.
   status = Sql(db, absl::StrCat("CREATE TABLE ", name, " (LIKE ", table, " INCLUDING ALL)")).Run();
   if (!status.ok()) return status;
-  return Sql(db, absl::StrCat("ALTER TABLE ", table, " ATTACH PARTITION ", name, " FOR VALUES FROM (",
-                              BeginOfWeek(week), ") TO (", BeginOfWeek(week + 1), ")"))
+  return Sql(db,
+             absl::StrCat("ALTER TABLE ", table, " ATTACH PARTITION ", name, " FOR VALUES FROM (",
+                          BeginOfWeek(week), ") TO (", BeginOfWeek(week + 1), ")"))
       .Run();
 }
 
 absl::StatusOr<std::vector<Partition>> ListPartitions(SqlDatabase* db, const std::string& table) {
   std::vector<Partition> partitions;
-  Sql rows(db, "SELECT c.relname, pg_total_relation_size(c.oid) FROM pg_inherits JOIN pg_class AS c ON "
-               "c.oid = inhrelid JOIN pg_class AS p ON p.oid = inhparent JOIN pg_namespace AS n ON n.oid = "
-               "p.relnamespace WHERE n.nspname = current_schema() AND p.relname = ? ORDER BY "
-               "length(c.relname), c.relname", table);
+  Sql rows(db,
+           "SELECT c.relname, pg_total_relation_size(c.oid) FROM pg_inherits JOIN pg_class AS "
+           "c ON c.oid = inhrelid JOIN pg_class AS p ON p.oid = inhparent JOIN pg_namespace AS "
+           "n ON n.oid = p.relnamespace WHERE n.nspname = current_schema() AND p.relname = ? "
+           "ORDER BY length(c.relname), c.relname",
+           table);
   while (rows.Next()) {
     const std::string name = rows.Bytes(0);
-    int day = 0;  // as 20261123
+    int day = 0;                                                              // as 20261123
     if (!absl::SimpleAtoi(name.substr(name.rfind('_') + 1), &day)) continue;  // somebody else's
     const absl::CivilDay monday(day / 10000, day / 100 % 100, day % 100);
     partitions.push_back(

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers questions over all history, one after the other, on a thread of its own. A question can take
-// longer than its caller waits: the desk goes on, and keeps the answer for a minute, for the caller that
-// asks again. It works on the same question once, however many ask it, and drops one that nobody has
-// asked for ten seconds when its turn comes. Thread-safe.
+// Answers questions over all history, one after the other, on a thread of its own. A question can
+// take longer than its caller waits: the desk goes on, and keeps the answer for a minute, for the
+// caller that asks again. It works on the same question once, however many ask it, and drops one
+// that nobody has asked for ten seconds when its turn comes. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -30,9 +30,9 @@ class QuestionDesk {
   QuestionDesk(const QuestionDesk&) = delete;
   QuestionDesk& operator=(const QuestionDesk&) = delete;
 
-  // Waits at most `patience`, and not at all for a question that was put off before. kAborted: the desk
-  // goes on, and the caller may ask again. kResourceExhausted: too many questions wait. kUnavailable: the
-  // desk has ended.
+  // Waits at most `patience`, and not at all for a question that was put off before. kAborted: the
+  // desk goes on, and the caller may ask again. kResourceExhausted: too many questions wait.
+  // kUnavailable: the desk has ended.
   Answer Ask(const v1::CountIncidentsRequest& request, std::chrono::nanoseconds patience);
 
   // Answers questions by `work` until End(). For one thread.
@@ -58,7 +58,7 @@ class QuestionDesk {
   const std::function<int64_t()> now_ns_;
   Mutex mutex_;
   Condition wake_, answered_;
-  Known known_ ABSL_GUARDED_BY(mutex_);  // by the bytes of the request
+  Known known_ ABSL_GUARDED_BY(mutex_);                   // by the bytes of the request
   std::deque<QuestionPtr> open_ ABSL_GUARDED_BY(mutex_);  // none has begun
   bool has_ended_ ABSL_GUARDED_BY(mutex_) = false;
 };

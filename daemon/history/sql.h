@@ -121,8 +121,8 @@ class SqlTransaction {
   bool has_ended_ = false;
 };
 
-// Runs "<head> VALUES (?, ?), (?, ?) <tail>" for many rows of equal length. Two of one statement must
-// not have one key.
+// Runs "<head> VALUES (?, ?), (?, ?) <tail>" for many rows of equal length. Two of one statement
+// must not have one key.
 absl::Status InsertRows(SqlDatabase* db, const std::string& head,
                         const std::vector<std::vector<SqlValue>>& rows, const std::string& tail);
 

@@ -90,10 +90,11 @@ absl::Status SqlHistory::AddRepeated(const v1::ListIncidentsRequest& request,
   const std::string chosen =
       absl::StrCat("SELECT ", dialect_.incident_key, " FROM incidents", filter.Where());
   Sql hosts(db(),
-            absl::StrCat("SELECT host, count(DISTINCT incident) AS n FROM culprits WHERE host != '' AND (",
-                         dialect_.culprit_key, ") IN (", chosen,
-                         ") GROUP BY host HAVING count(DISTINCT incident) > 1 ORDER BY n DESC, host "
-                         "LIMIT ?"));
+            absl::StrCat(
+                "SELECT host, count(DISTINCT incident) AS n FROM culprits WHERE host != '' AND (",
+                dialect_.culprit_key, ") IN (", chosen,
+                ") GROUP BY host HAVING count(DISTINCT incident) > 1 ORDER BY n DESC, "
+                "host LIMIT ?"));
   filter.BindTo(&hosts);
   hosts.Bind(kMaxRepeated);
   while (hosts.Next()) {
@@ -136,9 +137,9 @@ absl::StatusOr<v1::ListIncidentsResponse> SqlHistory::ListWithout(
     if (count.Next()) response.set_total(static_cast<int32_t>(count.Integer(0)));
     if (!count.status().ok()) return count.status();
   }
-  Sql rows(db(), absl::StrCat("SELECT summary, state, ",
-                                   request.with_stacks() ? "stacks" : "''", " FROM incidents",
-                                   filter.Where(), " ORDER BY opened_ns DESC, id LIMIT ? OFFSET ?"));
+  Sql rows(db(), absl::StrCat("SELECT summary, state, ", request.with_stacks() ? "stacks" : "''",
+                              " FROM incidents", filter.Where(),
+                              " ORDER BY opened_ns DESC, id LIMIT ? OFFSET ?"));
   filter.BindTo(&rows);
   rows.Bind(limit).Bind(offset);
   while (rows.Next()) {
@@ -157,7 +158,8 @@ absl::StatusOr<v1::ListIncidentsResponse> SqlHistory::ListWithout(
 absl::StatusOr<v1::Incident> SqlHistory::Get(const std::string& id) const {
   const MutexLock lock(mutex_);
   Sql row(db(),
-          "SELECT summary, stacks, state FROM incidents WHERE id = ? ORDER BY opened_ns DESC LIMIT 1",
+          "SELECT summary, stacks, state FROM incidents WHERE id = ? ORDER BY opened_ns DESC LIMIT "
+          "1",
           id);
   if (!row.Next()) {
     return row.status().ok() ? absl::NotFoundError("the history has no such incident")

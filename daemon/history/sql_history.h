@@ -24,7 +24,7 @@ struct IncidentRow {
   std::string id, job, tenant, cause, state, signature, hang;
   int64_t number = 0, attempt = 0, opened_ns = 0, closed_ns = 0;  // 0: not closed
   bool is_confirmed = false;
-  std::string summary, stacks;                       // messages: without stacks, only the stacks
+  std::string summary, stacks;                         // messages: without stacks, only the stacks
   std::set<std::pair<std::string, int32_t>> culprits;  // host and rank; rank -1: only the host
   IncidentFacts facts;
 };
@@ -68,16 +68,19 @@ class SqlHistory : public History {
              const HistoryLimits& limits, std::string daemon);
 
   // These run inside a transaction.
-  virtual absl::Status SaveIncident(const IncidentRow& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
-  virtual absl::Status InsertAction(const ActionRow& action) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
+  virtual absl::Status SaveIncident(const IncidentRow& row)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
+  virtual absl::Status InsertAction(const ActionRow& action)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   // Deletes the incidents that are too old, or too many.
   virtual absl::Status TrimIncidents(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   // After a trim, outside of a transaction.
   virtual absl::Status Vacuum() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   // Replaces the facts of a stored incident.
-  virtual absl::Status ReplaceFacts(const IncidentRow& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
-  // These wait for other daemons until the end of the transaction: until none changes tables; until none
-  // counts weeks, or none saves incidents either.
+  virtual absl::Status ReplaceFacts(const IncidentRow& row)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
+  // These wait for other daemons until the end of the transaction: until none changes tables; until
+  // none counts weeks, or none saves incidents either.
   virtual absl::Status LockTables() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   enum class Others : uint8_t { kMaySave, kWait };
   virtual absl::Status LockWeeks(Others others) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;

@@ -62,28 +62,28 @@ constexpr const char* kTables[] = {
     "rank INTEGER NOT NULL, PRIMARY KEY (tenant, job, attempt, host, pid, start_time)) "
     "WITHOUT ROWID",
     // Layout 4.
-    "CREATE TABLE IF NOT EXISTS actions (at_ns INTEGER NOT NULL, who TEXT NOT NULL, action TEXT NOT "
-    "NULL, object TEXT NOT NULL, peer TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS actions (at_ns INTEGER NOT NULL, who TEXT NOT NULL, action TEXT "
+    "NOT NULL, object TEXT NOT NULL, peer TEXT NOT NULL)",
     "CREATE INDEX IF NOT EXISTS actions_by_time ON actions (at_ns)",
     // Layout 5.
-    "CREATE TABLE IF NOT EXISTS incident_signatures (incident TEXT PRIMARY KEY, tenant TEXT NOT NULL, "
-    "signature TEXT NOT NULL, hang TEXT NOT NULL, confirmed INTEGER NOT NULL, opened_ns INTEGER NOT "
-    "NULL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS incident_signatures (incident TEXT PRIMARY KEY, tenant TEXT NOT "
+    "NULL, signature TEXT NOT NULL, hang TEXT NOT NULL, confirmed INTEGER NOT NULL, opened_ns "
+    "INTEGER NOT NULL) WITHOUT ROWID",
     "CREATE INDEX IF NOT EXISTS signatures_by_text ON incident_signatures (signature, opened_ns)",
     // Layout 6.
-    "CREATE TABLE IF NOT EXISTS silences (id TEXT PRIMARY KEY, until_ns INTEGER NOT NULL, body BLOB "
-    "NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS silences (id TEXT PRIMARY KEY, until_ns INTEGER NOT NULL, body "
+    "BLOB NOT NULL) WITHOUT ROWID",
     // Layout 7. For questions over all history: incident_facts.h, history_weeks.cc.
-    "CREATE TABLE IF NOT EXISTS incident_facts (kind TEXT NOT NULL, opened_ns INTEGER NOT NULL, value "
-    "TEXT NOT NULL, incident TEXT NOT NULL, tenant TEXT NOT NULL, cause TEXT NOT NULL, certain INTEGER "
-    "NOT NULL, lost_rank_ms INTEGER NOT NULL, PRIMARY KEY (kind, opened_ns, value, incident)) WITHOUT "
-    "ROWID",
+    "CREATE TABLE IF NOT EXISTS incident_facts (kind TEXT NOT NULL, opened_ns INTEGER NOT NULL, "
+    "value TEXT NOT NULL, incident TEXT NOT NULL, tenant TEXT NOT NULL, cause TEXT NOT NULL, "
+    "certain INTEGER NOT NULL, lost_rank_ms INTEGER NOT NULL, PRIMARY KEY (kind, opened_ns, value, "
+    "incident)) WITHOUT ROWID",
     "CREATE INDEX IF NOT EXISTS facts_by_incident ON incident_facts (incident)",
     "CREATE INDEX IF NOT EXISTS facts_by_time ON incident_facts (opened_ns)",
-    "CREATE TABLE IF NOT EXISTS week_counts (week INTEGER NOT NULL, kind TEXT NOT NULL, tenant TEXT NOT "
-    "NULL, cause TEXT NOT NULL, value TEXT NOT NULL, incidents INTEGER NOT NULL, certain INTEGER NOT "
-    "NULL, lost_rank_ms INTEGER NOT NULL, last_ns INTEGER NOT NULL, PRIMARY KEY (week, kind, tenant, "
-    "cause, value)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS week_counts (week INTEGER NOT NULL, kind TEXT NOT NULL, tenant "
+    "TEXT NOT NULL, cause TEXT NOT NULL, value TEXT NOT NULL, incidents INTEGER NOT NULL, certain "
+    "INTEGER NOT NULL, lost_rank_ms INTEGER NOT NULL, last_ns INTEGER NOT NULL, PRIMARY KEY (week, "
+    "kind, tenant, cause, value)) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS counted_weeks (week INTEGER PRIMARY KEY, mark INTEGER NOT NULL)",
     "CREATE TABLE IF NOT EXISTS facts_filled (id INTEGER PRIMARY KEY, below_ns INTEGER NOT NULL)",
     "INSERT INTO facts_filled VALUES (1, 9223372036854775807) ON CONFLICT (id) DO NOTHING",
@@ -100,8 +100,9 @@ absl::Status SaveSignature(SqlDatabase* db, const IncidentRow& row) {
 // The previous release writes no signatures. Indexes the newest of its incidents.
 absl::Status SaveLackingSignatures(SqlDatabase* db) {
   std::vector<v1::Incident> lacking;
-  Sql rows(db, "SELECT id, summary FROM incidents WHERE id NOT IN (SELECT incident FROM "
-               "incident_signatures) ORDER BY opened_ns DESC LIMIT ?");
+  Sql rows(db,
+           "SELECT id, summary FROM incidents WHERE id NOT IN (SELECT incident FROM "
+           "incident_signatures) ORDER BY opened_ns DESC LIMIT ?");
   rows.Bind(kMostIndexed);
   while (rows.Next()) {
     v1::Incident& incident = lacking.emplace_back();
@@ -167,7 +168,8 @@ SqliteHistory::SqliteHistory(std::unique_ptr<SqlDatabase> db, std::string path,
 
 bool SqliteHistory::RenameDamaged(const std::string& path) {
   const std::string aside = absl::StrCat(path, ".damaged-", absl::ToUnixSeconds(absl::Now()));
-  spdlog::error("the history {} is damaged: renaming it to {} and beginning a new one", path, aside);
+  spdlog::error("the history {} is damaged: renaming it to {} and beginning a new one", path,
+                aside);
   // SQLite must not use the files of the old database for the new one.
   for (const char* part : {"-wal", "-shm"}) {
     (void)std::rename((path + part).c_str(), (aside + part).c_str());
@@ -204,8 +206,8 @@ absl::StatusOr<std::unique_ptr<SqliteHistory>> SqliteHistory::OpenAs(const std::
     const int opened = sqlite3_open(path.empty() ? ":memory:" : path.c_str(), &db);
     if (opened == SQLITE_OK) sqlite3_busy_timeout(db, kBusyMs);
     std::unique_ptr<SqliteHistory> history = make(std::make_unique<SqliteDatabase>(db));
-    problem = opened == SQLITE_OK ? history->Prepare()
-                                  : absl::UnavailableError(sqlite3_errstr(opened));
+    problem =
+        opened == SQLITE_OK ? history->Prepare() : absl::UnavailableError(sqlite3_errstr(opened));
     if (problem.ok()) return history;
     if (again || !absl::IsDataLoss(problem)) break;
     history.reset();
@@ -227,7 +229,8 @@ absl::Status SqliteHistory::Prepare() {
   if (status.ok()) status = CreateTables();
   if (!status.ok()) return status;
   SqlTransaction transaction(db);
-  return transaction.End(transaction.begun().ok() ? SaveLackingSignatures(db) : transaction.begun());
+  return transaction.End(transaction.begun().ok() ? SaveLackingSignatures(db)
+                                                  : transaction.begun());
 }
 
 absl::Status SqliteHistory::CreateTables() {
@@ -238,9 +241,9 @@ absl::Status SqliteHistory::CreateTables() {
   if (status.ok()) status = Execute(db(), absl::StrCat("PRAGMA user_version = ", kCompatibleWith));
   // Keeps the number of a later layout.
   if (status.ok()) {
-    status = Execute(db(), absl::StrCat("INSERT INTO meta VALUES ('layout', ", kLayout,
-                                       ") ON CONFLICT (name) DO UPDATE SET value = max(value, ",
-                                       kLayout, ")"));
+    status = Execute(
+        db(), absl::StrCat("INSERT INTO meta VALUES ('layout', ", kLayout,
+                           ") ON CONFLICT (name) DO UPDATE SET value = max(value, ", kLayout, ")"));
   }
   return status;
 }
@@ -248,8 +251,8 @@ absl::Status SqliteHistory::CreateTables() {
 absl::Status SqliteHistory::SaveIncident(const IncidentRow& row) {
   SqlDatabase* const db = this->db();
   absl::Status status =
-      Sql(db, "INSERT OR REPLACE INTO incidents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row.id, row.job,
-          row.number, row.cause, row.state, row.opened_ns, row.closed_ns)
+      Sql(db, "INSERT OR REPLACE INTO incidents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row.id,
+          row.job, row.number, row.cause, row.state, row.opened_ns, row.closed_ns)
           .BindBlob(row.summary)
           .BindBlob(row.stacks)
           .Run();
@@ -293,8 +296,9 @@ absl::Status SqliteHistory::TrimIncidents(int64_t now_ns) {
   while (status.ok() && UsedBytes(db) > limits_.keep_bytes &&
          ReadInteger(db, kBytesOfIncidents) > limits_.keep_bytes / 2 &&
          ReadInteger(db, "SELECT count(*) FROM incidents") > 1) {
-    status = Sql(db, "DELETE FROM incidents WHERE id IN (SELECT id FROM incidents ORDER BY "
-                     "opened_ns LIMIT (SELECT count(*) / 10 + 1 FROM incidents))")
+    status = Sql(db,
+                 "DELETE FROM incidents WHERE id IN (SELECT id FROM incidents ORDER BY "
+                 "opened_ns LIMIT (SELECT count(*) / 10 + 1 FROM incidents))")
                  .Run();
     if (status.ok()) status = DeleteOrphans(db);
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The history in a file of SQLite: the store of one daemon.
 //
-// Open() renames a damaged file and begins a new one. Only the owner and the group can read the file.
+// Open() renames a damaged file and begins a new one. Only the owner and the group can read the
+// file.
 #pragma once
 
 #include <cstdint>

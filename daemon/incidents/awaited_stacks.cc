@@ -6,8 +6,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "daemon/words/terms.h"
 #include "base/durations.h"
+#include "daemon/words/terms.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {
@@ -18,11 +18,10 @@ constexpr char kBegin[] = "stacks of ";
 constexpr char kThen[] = ": not there within ";
 
 bool HasSample(const v1::Incident& incident, const std::string& host, int32_t pid) {
-  return std::any_of(incident.stacks().begin(), incident.stacks().end(),
-                     [&](const v1::ProcessStack& stack) {
-                       return stack.host() == host && stack.pid() == pid &&
-                              !stack.threads().empty();
-                     });
+  return std::any_of(
+      incident.stacks().begin(), incident.stacks().end(), [&](const v1::ProcessStack& stack) {
+        return stack.host() == host && stack.pid() == pid && !stack.threads().empty();
+      });
 }
 
 }  // namespace
@@ -73,8 +72,8 @@ void AwaitedStacks::Explain(int64_t now_ns, v1::Incident* incident) const {
   }
   if (ranks.empty()) return;
   std::sort(ranks.begin(), ranks.end());
-  *lines->Add() = absl::StrCat(kBegin, RanksInWords(ranks), kThen,
-                               DurationInWords(now_ns - requested_ns_));
+  *lines->Add() =
+      absl::StrCat(kBegin, RanksInWords(ranks), kThen, DurationInWords(now_ns - requested_ns_));
 }
 
 }  // namespace rollcall

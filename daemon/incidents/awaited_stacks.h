@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "daemon/model/job_state.h"
 #include "daemon/agents/stack_request.h"
+#include "daemon/model/job_state.h"
 
 namespace rollcall {
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells agents which hangs the daemon blames their hosts for, if they want to know, and if their tenants may.
+// Tells agents which hangs the daemon blames their hosts for, if they want to know, and if their
+// tenants may.
 //
 // Thread-safe. It sends with its mutex held, which comes before those of AgentService.
 #pragma once
@@ -35,8 +36,8 @@ class HostHangsDesk {
 
   // Whether Update() is worth its while.
   bool HasAgents() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Call it every second. Agents for which something has changed get a message with all that their hosts are
-  // blamed for; a new stream also gets that there is nothing.
+  // Call it every second. Agents for which something has changed get a message with all that their
+  // hosts are blamed for; a new stream also gets that there is nothing.
   void Update(const HangsByHost& hangs) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -22,7 +22,8 @@ constexpr size_t kMostValueBytes = 120;
 bool IsName(absl::string_view name) {
   return !name.empty() && name.size() <= kMostNameBytes &&
          std::all_of(name.begin(), name.end(), [](char c) {
-           return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
+           return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' ||
+                  c == '.';
          });
 }
 
@@ -35,15 +36,18 @@ absl::Status AddLine(int number, absl::string_view line, HostLabels* labels) {
   const std::vector<absl::string_view> words =
       absl::StrSplit(line.substr(0, line.find('#')), absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
   if (words.empty()) return absl::OkStatus();
-  if (words.size() == 1) return Refuse(number, absl::StrCat(CleanText(std::string(words[0])), " has no label"));
+  if (words.size() == 1)
+    return Refuse(number, absl::StrCat(CleanText(std::string(words[0])), " has no label"));
   for (size_t i = 1; i < words.size(); ++i) {
     const std::pair<absl::string_view, absl::string_view> label =
         absl::StrSplit(words[i], absl::MaxSplits('=', 1));
     if (!IsName(label.first) || label.second.empty() || label.second.size() > kMostValueBytes ||
         !IsUtf8({label.second.data(), label.second.size()})) {
-      return Refuse(number, absl::StrCat("\"", CleanText(std::string(words[i])), "\" is no NAME=VALUE"));
+      return Refuse(number,
+                    absl::StrCat("\"", CleanText(std::string(words[i])), "\" is no NAME=VALUE"));
     }
-    (*labels)[std::string(words[0])][std::string(label.first)] = CleanText(std::string(label.second));
+    (*labels)[std::string(words[0])][std::string(label.first)] =
+        CleanText(std::string(label.second));
   }
   return absl::OkStatus();
 }

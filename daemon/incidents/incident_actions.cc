@@ -11,8 +11,8 @@ absl::Status AddNote(const std::string& who, const std::string& text, int64_t wa
                      v1::Incident* incident) {
   // Before it is cleaned: cleaning cuts long texts.
   if (text.size() > kMostNoteBytes) {
-    return absl::OutOfRangeError(absl::StrCat("this note has ", text.size(),
-                                              " bytes; a note has at most ", kMostNoteBytes));
+    return absl::OutOfRangeError(
+        absl::StrCat("this note has ", text.size(), " bytes; a note has at most ", kMostNoteBytes));
   }
   const std::string clean(absl::StripAsciiWhitespace(CleanText(text)));
   if (clean.empty()) return absl::InvalidArgumentError("a note needs a text");
@@ -31,9 +31,9 @@ absl::Status Acknowledge(const std::string& who, int64_t wall_ns, v1::Incident* 
   const std::string clean = CleanText(who);
   if (incident->has_acknowledged()) {
     if (incident->acknowledged().who() == clean) return absl::OkStatus();
-    return absl::FailedPreconditionError(
-        absl::StrCat(incident->acknowledged().who(), " has acknowledged ", incident->id(),
-                     "; take that back first"));
+    return absl::FailedPreconditionError(absl::StrCat(incident->acknowledged().who(),
+                                                      " has acknowledged ", incident->id(),
+                                                      "; take that back first"));
   }
   incident->mutable_acknowledged()->set_who(clean);
   *incident->mutable_acknowledged()->mutable_at() = ToTimestamp(wall_ns);
@@ -42,8 +42,7 @@ absl::Status Acknowledge(const std::string& who, int64_t wall_ns, v1::Incident* 
 
 absl::Status TakeBackAcknowledgement(v1::Incident* incident) {
   if (!incident->has_acknowledged()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("nobody has acknowledged ", incident->id()));
+    return absl::FailedPreconditionError(absl::StrCat("nobody has acknowledged ", incident->id()));
   }
   incident->clear_acknowledged();
   return absl::OkStatus();

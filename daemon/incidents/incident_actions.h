@@ -11,11 +11,11 @@
 
 namespace rollcall {
 
-inline constexpr int kMostNotes = 20;            // of an incident
+inline constexpr int kMostNotes = 20;  // of an incident
 inline constexpr size_t kMostNoteBytes = 2000;
 
-// Adds a person's words. `wall_ns`: now. kInvalidArgument: no text; kOutOfRange: the text is too long;
-// kFailedPrecondition: the incident has kMostNotes.
+// Adds a person's words. `wall_ns`: now. kInvalidArgument: no text; kOutOfRange: the text is too
+// long; kFailedPrecondition: the incident has kMostNotes.
 absl::Status AddNote(const std::string& who, const std::string& text, int64_t wall_ns,
                      v1::Incident* incident);
 

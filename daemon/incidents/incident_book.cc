@@ -7,22 +7,22 @@
 #include <chrono>
 #include <utility>
 
+#include "base/log/log_fields.h"
 #include "daemon/diagnosis/post_mortem.h"
-#include "daemon/report/host_facts_proto.h"
-#include "daemon/report/incident_proto.h"
-#include "daemon/report/stack_merge.h"
-#include "daemon/report/stack_places.h"
 #include "daemon/incidents/incident_actions.h"
 #include "daemon/incidents/incident_stacks.h"
 #include "daemon/incidents/stored_incident.h"
+#include "daemon/report/host_facts_proto.h"
+#include "daemon/report/incident_proto.h"
 #include "daemon/report/public_ranks.h"
-#include "base/log/log_fields.h"
+#include "daemon/report/stack_merge.h"
+#include "daemon/report/stack_places.h"
 #include "proto/timestamps.h"
 
 namespace rollcall {
 namespace {
 
-constexpr uint64_t kBacklog = 200;        // writes: they take a second at most
+constexpr uint64_t kBacklog = 200;      // writes: they take a second at most
 constexpr size_t kIncidentsKept = 100;  // of one job
 // Shares of the time that the daemon has to stop. The rest is for gRPC and HTTP.
 // The history comes last, because it records which alerts were delivered.
@@ -136,8 +136,7 @@ std::vector<Verdict> IncidentBook::Prepare(const JobState& state, std::vector<Ve
 }
 
 // Removes warnings from the verdicts and stores them. Returns the other verdicts.
-std::vector<Verdict> IncidentBook::SetWarnings(std::vector<Verdict> verdicts,
-                                                   JobIncidents* job) {
+std::vector<Verdict> IncidentBook::SetWarnings(std::vector<Verdict> verdicts, JobIncidents* job) {
   const auto warnings = std::stable_partition(verdicts.begin(), verdicts.end(),
                                               [](const Verdict& v) { return !IsWarning(v.cause); });
   job->warnings.clear();
@@ -149,9 +148,8 @@ std::vector<Verdict> IncidentBook::SetWarnings(std::vector<Verdict> verdicts,
 // Returns nullptr if there is no such incident, or newer ones replaced it.
 IncidentBook::Record* IncidentBook::FindRecord(const std::string& incident, JobIncidents* job) {
   const auto at =
-      std::find_if(job->records.begin(), job->records.end(), [&incident](const Record& record) {
-        return record.incident.id() == incident;
-      });
+      std::find_if(job->records.begin(), job->records.end(),
+                   [&incident](const Record& record) { return record.incident.id() == incident; });
   return at == job->records.end() ? nullptr : &*at;
 }
 
@@ -212,7 +210,8 @@ void IncidentBook::Rewrite(const IncidentEvent& event, Record* record) {
   record->unsaved = true;
 }
 
-// What the hang costs, and where: how many ranks, since when, and the labels of the culprits' hosts.
+// What the hang costs, and where: how many ranks, since when, and the labels of the culprits'
+// hosts.
 void IncidentBook::AddExtent(const IncidentEvent& event, const JobIncidents& job, Record* record) {
   v1::Incident* const incident = &record->incident;
   incident->set_ranks(std::max(incident->ranks(), job.ranks));

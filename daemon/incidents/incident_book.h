@@ -29,23 +29,23 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
-#include "daemon/diagnosis/incident_life.h"
-#include "daemon/report/stacks/stack_tree.h"
+#include "daemon/agents/stack_request.h"
 #include "daemon/alerts/alerts.h"
-#include "daemon/incidents/awaited_stacks.h"
-#include "daemon/jobs/daemon_counters.h"
+#include "daemon/diagnosis/incident_life.h"
 #include "daemon/history/history_keeper.h"
+#include "daemon/incidents/awaited_stacks.h"
 #include "daemon/incidents/host_hangs_desk.h"
 #include "daemon/incidents/host_labels.h"
 #include "daemon/incidents/incident_counts.h"
 #include "daemon/incidents/incident_quota.h"
+#include "daemon/incidents/report_queue.h"
+#include "daemon/incidents/silences.h"
+#include "daemon/jobs/daemon_counters.h"
 #include "daemon/jobs/job_store.h"
 #include "daemon/jobs/known_hosts.h"
 #include "daemon/jobs/ownership.h"
-#include "daemon/incidents/report_queue.h"
-#include "daemon/incidents/silences.h"
-#include "daemon/agents/stack_request.h"
 #include "daemon/jobs/timeline.h"
+#include "daemon/report/stacks/stack_tree.h"
 #include "rollcall/v1/incident.pb.h"
 #include "rollcall/v1/query.pb.h"
 
@@ -60,7 +60,8 @@ struct IncidentBookOptions {
   IncidentQuotaLimits quota;
   HostLabels host_labels;
   bool log_incidents = true;
-  const JobOwnership* ownership = nullptr;  // outlives the book; nullptr: all jobs are this daemon's
+  // outlives the book; nullptr: all jobs are this daemon's
+  const JobOwnership* ownership = nullptr;
 };
 
 // How long a restarted daemon waits for a job's hosts, and for a job with an open incident.
@@ -85,8 +86,7 @@ class IncidentBook {
  public:
   // `timeline` and `counters` must outlive this object. `counters`: counts what exceeds the quota;
   // nullptr: nobody counts.
-  IncidentBook(IncidentBookOptions options, Timeline* timeline,
-               DaemonCounters* counters = nullptr);
+  IncidentBook(IncidentBookOptions options, Timeline* timeline, DaemonCounters* counters = nullptr);
 
   // Opens the history. Returns kUnavailable, with the reason, if it is unusable. Call it once,
   // before all below.
@@ -97,15 +97,15 @@ class IncidentBook {
   std::vector<StackRequest> Apply(const JobState& state, std::vector<Verdict> verdicts,
                                   int64_t now_ns, int64_t began_ns = kBeganNow)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether the next diagnosis of the job may change its incidents, even if the job does not change:
-  // one is live, or the job's hosts have not all returned.
+  // Whether the next diagnosis of the job may change its incidents, even if the job does not
+  // change: one is live, or the job's hosts have not all returned.
   bool NeedsDiagnosis(const JobKey& job) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Removes the job's incidents from memory. The history keeps them. Ends a live incident: no agent
   // has reported its job for long. The next Publish() writes the end to the reports.
   void Forget(const JobKey& job, int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Takes over a job from another daemon, with what that one has stored. It goes on as after a restart.
-  // An incident of this daemon that nobody knows of, because the job was unproven, gives way to the stored
-  // one: both are about the same hang.
+  // Takes over a job from another daemon, with what that one has stored. It goes on as after a
+  // restart. An incident of this daemon that nobody knows of, because the job was unproven, gives
+  // way to the stored one: both are about the same hang.
   void Adopt(const JobId& job, Continuation from_earlier) ABSL_LOCKS_EXCLUDED(mutex_);
   // The job is proven to be this daemon's: what it found out before may be stored.
   void StoreProven(const JobId& job) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -129,8 +129,8 @@ class IncidentBook {
 
   // The attempts that an earlier daemon recorded; once, as soon as the history is open.
   std::map<JobKey, AttemptFacts> ConsumeAttempts() ABSL_LOCKS_EXCLUDED(mutex_);
-  // SaveAttempts() must get these: all once after a new file replaced the history, and those of a job that
-  // was adopted.
+  // SaveAttempts() must get these: all once after a new file replaced the history, and those of a
+  // job that was adopted.
   AttemptsToSave ConsumeAttemptsToSave() ABSL_LOCKS_EXCLUDED(mutex_);
   void SaveAttempts(AttemptChanges changes);
   // For the history only.
@@ -162,16 +162,17 @@ class IncidentBook {
       const v1::CountIncidentsRequest& request) const {
     return history_->Count(request);
   }
-  // Includes the history. If it is unreadable, a note in the response says so. `newer`: incidents of
-  // other daemons, in a newer state than the history's.
+  // Includes the history. If it is unreadable, a note in the response says so. `newer`: incidents
+  // of other daemons, in a newer state than the history's.
   absl::StatusOr<v1::ListIncidentsResponse> List(const v1::ListIncidentsRequest& request,
                                                  std::vector<v1::Incident> newer = {}) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Includes the history. kNotFound says how to list the incidents.
   absl::StatusOr<v1::Incident> Get(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Changes an incident as a person asks, and stores it. `change` runs under the book's mutex: it must
-  // be quick, and its error is returned. kNotFound as Get(); other errors of the history as well.
+  // Changes an incident as a person asks, and stores it. `change` runs under the book's mutex: it
+  // must be quick, and its error is returned. kNotFound as Get(); other errors of the history as
+  // well.
   absl::Status Change(const std::string& id,
                       const std::function<absl::Status(v1::Incident*)>& change)
       ABSL_LOCKS_EXCLUDED(changing_, mutex_);
@@ -183,16 +184,16 @@ class IncidentBook {
   absl::StatusOr<v1::Silence> EndSilence(const std::string& id, const Tenants& tenants)
       ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<v1::Silence> ListSilences(const Tenants& tenants) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Takes over what other daemons on the same database have begun or ended. Waits for the history, some
-  // seconds at most; without its answer nothing changes.
+  // Takes over what other daemons on the same database have begun or ended. Waits for the history,
+  // some seconds at most; without its answer nothing changes.
   void RefreshSilences() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What people did outlives the daemon once they have its answer: waits until all of the above is in
-  // the history, or for two seconds if its disk is slow.
+  // What people did outlives the daemon once they have its answer: waits until all of the above is
+  // in the history, or for two seconds if its disk is slow.
   void AwaitSaved() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The confirmed hangs for which hosts are blamed (BlameHost()), by host: those about which this daemon may
-  // alert, and whose jobs it has diagnosed itself.
+  // The confirmed hangs for which hosts are blamed (BlameHost()), by host: those about which this
+  // daemon may alert, and whose jobs it has diagnosed itself.
   HangsByHost BlamedHosts() const ABSL_LOCKS_EXCLUDED(mutex_);
   // The attempts with an open incident.
   std::set<JobKey> OpenJobs() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -210,15 +211,15 @@ class IncidentBook {
  private:
   struct Record {  // an incident as people see it
     v1::Incident incident;
-    std::string folder;               // folder of its report; "" while there is none
-    bool dirty = false;               // the report is older than the incident
-    bool is_in_queue = false;         // ReportQueue has it, and has not reported a result
-    bool unsaved = false;             // the history is older than the incident
-    bool has_new_stacks = false;      // no verdict rests on its newest stacks yet
-    bool is_over_quota = false;       // neither stored nor reported, and gone when it closes
-    bool is_announced = false;        // this daemon has sent its first alert
-    AwaitedStacks awaited;            // requested and not yet received
-    StackTree rest;                   // merged stacks of processes that the incident does not list
+    std::string folder;           // folder of its report; "" while there is none
+    bool dirty = false;           // the report is older than the incident
+    bool is_in_queue = false;     // ReportQueue has it, and has not reported a result
+    bool unsaved = false;         // the history is older than the incident
+    bool has_new_stacks = false;  // no verdict rests on its newest stacks yet
+    bool is_over_quota = false;   // neither stored nor reported, and gone when it closes
+    bool is_announced = false;    // this daemon has sent its first alert
+    AwaitedStacks awaited;        // requested and not yet received
+    StackTree rest;               // merged stacks of processes that the incident does not list
   };
   struct Draft {  // of a report, while its stacks are merged without the mutex
     JobKey job;
@@ -228,8 +229,7 @@ class IncidentBook {
     bool is_last = false;  // the book has forgotten the job
   };
   struct JobIncidents {
-    JobIncidents(const JobKey& job, int incidents_before)
-        : key(job), life(job, incidents_before) {}
+    JobIncidents(const JobKey& job, int incidents_before) : key(job), life(job, incidents_before) {}
     const JobKey key;
     IncidentLife life;
     KnownHosts hosts;
@@ -261,11 +261,11 @@ class IncidentBook {
   void SaveHosts(const JobState& state, JobIncidents* job, int64_t now_ns)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<Verdict> Prepare(const JobState& state, std::vector<Verdict> verdicts,
-                               const std::string& not_seen, JobIncidents* job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+                               const std::string& not_seen, JobIncidents* job)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WeakenStored(const std::string& line, JobIncidents* job)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AvoidUnknownNumbers(JobIncidents* job, int64_t now_ns)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AvoidUnknownNumbers(JobIncidents* job, int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   JobIncidents* Open(const JobKey& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static std::vector<Verdict> SetWarnings(std::vector<Verdict> verdicts, JobIncidents* job);
   static void Count(const IncidentEvent& event, JobIncidents* job);
@@ -339,8 +339,8 @@ class IncidentBook {
   IncidentQuota quota_ ABSL_GUARDED_BY(mutex_);
   HostLabels host_labels_ ABSL_GUARDED_BY(mutex_);
   Silences silences_ ABSL_GUARDED_BY(mutex_);
-  // Incidents whose alerts a silence holds back, with the ids of the silences that have counted them
-  // or need not. Some may be over, or gone.
+  // Incidents whose alerts a silence holds back, with the ids of the silences that have counted
+  // them or need not. Some may be over, or gone.
   std::map<std::pair<JobKey, std::string>, std::set<std::string>> silenced_ ABSL_GUARDED_BY(mutex_);
   uint64_t alerts_silenced_ ABSL_GUARDED_BY(mutex_) = 0;
   // Incidents that Publish() has work for. Some may have gone.

@@ -3,8 +3,8 @@
 #include <spdlog/spdlog.h>
 
 #include "base/mutex.h"
-#include "daemon/incidents/incident_book.h"
 #include "daemon/history/incident_list.h"
+#include "daemon/incidents/incident_book.h"
 
 namespace rollcall {
 namespace {

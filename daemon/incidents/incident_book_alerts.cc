@@ -8,8 +8,7 @@
 
 namespace rollcall {
 
-void IncidentBook::ApplyQuota(const IncidentEvent& event, const JobIncidents& job,
-                              Record* record) {
+void IncidentBook::ApplyQuota(const IncidentEvent& event, const JobIncidents& job, Record* record) {
   if (event.kind == IncidentEvent::Kind::kOpened) {
     record->is_over_quota = !quota_.MayStoreOpened(job.key, event.incident.opened_ns);
   }
@@ -18,9 +17,9 @@ void IncidentBook::ApplyQuota(const IncidentEvent& event, const JobIncidents& jo
     record->is_over_quota = false;
   }
   if (!record->is_over_quota) return;
-  record->incident.set_report_note(
-      absl::StrCat("not stored: the job has had more than ", options_.quota.incidents,
-                   " incidents in the last hour"));
+  record->incident.set_report_note(absl::StrCat("not stored: the job has had more than ",
+                                                options_.quota.incidents,
+                                                " incidents in the last hour"));
 }
 
 void IncidentBook::DropOverQuota(const IncidentEvent& event, JobIncidents* job) {
@@ -108,9 +107,8 @@ void IncidentBook::SendHeldBack() {
     } else {
       history_->Save(due.incident);  // an announced incident has a number of its own for good
     }
-    const bool is_silenced = record != nullptr
-                                 ? IsSilenced(job->second, record)
-                                 : silences_.Find(due.incident, WallNow()) != nullptr;
+    const bool is_silenced = record != nullptr ? IsSilenced(job->second, record)
+                                               : silences_.Find(due.incident, WallNow()) != nullptr;
     if (is_silenced) continue;
     if (record != nullptr) record->is_announced = true;
     alerts_->Send(due.incident, AlertEvent::kConfirmed);

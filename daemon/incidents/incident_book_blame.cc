@@ -12,7 +12,7 @@ namespace {
 constexpr int kMostPids = 64;
 
 v1::HostHangs::Hang BlamedHangOf(const v1::Incident& incident, const Verdict& verdict,
-                           const HostBlame& blame) {
+                                 const HostBlame& blame) {
   v1::HostHangs::Hang hang;
   hang.set_incident(incident.id());
   hang.set_tenant(incident.tenant());

@@ -5,11 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/durations.h"
 #include "base/mutex.h"
-#include "daemon/report/stack_places.h"
 #include "daemon/incidents/incident_book.h"
 #include "daemon/incidents/incident_stacks.h"
-#include "base/durations.h"
+#include "daemon/report/stack_places.h"
 
 namespace rollcall {
 namespace {
@@ -100,8 +100,7 @@ void IncidentBook::WriteReport(Draft draft) {
   {
     const MutexLock lock(mutex_);
     const auto job = jobs_.find(draft.job);
-    Record* record =
-        job == jobs_.end() ? nullptr : FindRecord(draft.incident.id(), &job->second);
+    Record* record = job == jobs_.end() ? nullptr : FindRecord(draft.incident.id(), &job->second);
     if (record != nullptr) {
       *record->incident.mutable_stack_tree() = merged;
       record->unsaved = true;

@@ -11,14 +11,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/clean_text.h"
 #include "base/mutex.h"
+#include "daemon/history/incident_groups.h"
+#include "daemon/history/incident_list.h"
+#include "daemon/incidents/incident_book.h"
+#include "daemon/incidents/incident_stacks.h"
 #include "daemon/report/incident_proto.h"
 #include "daemon/report/stack_places.h"
-#include "daemon/incidents/incident_book.h"
-#include "daemon/history/incident_list.h"
-#include "daemon/incidents/incident_stacks.h"
-#include "daemon/history/incident_groups.h"
-#include "base/clean_text.h"
 
 namespace rollcall {
 namespace {
@@ -59,7 +59,8 @@ v1::IncidentSummary Summarize(const v1::Incident& incident) {
   return summary;
 }
 
-// Without an answer of the history the incident has no recurrence: that is no reason to hide the rest.
+// Without an answer of the history the incident has no recurrence: that is no reason to hide the
+// rest.
 void AddRecurrence(const HistoryKeeper& history, v1::Incident* incident) {
   if (!incident->has_confirmed_at() || incident->verdicts().empty()) return;
   v1::ListIncidentsRequest alike;
@@ -128,8 +129,8 @@ absl::StatusOr<v1::ListIncidentsResponse> IncidentBook::List(
   return response;
 }
 
-v1::ListIncidentsResponse IncidentBook::ListIncidents(
-    const v1::ListIncidentsRequest& request, std::vector<v1::Incident> newer) const {
+v1::ListIncidentsResponse IncidentBook::ListIncidents(const v1::ListIncidentsRequest& request,
+                                                      std::vector<v1::Incident> newer) const {
   v1::ListIncidentsResponse response;
   if (!request.live_only()) {
     auto listed = history_->List(request, Joined(ListOpen(request.with_stacks()), newer));
@@ -266,9 +267,8 @@ IncidentCounts IncidentBook::CountIncidents(const JobKey& job, int64_t now_ns) c
 
 DeliveryCounts IncidentBook::CountDeliveries() const {
   const MutexLock lock(mutex_);
-  return {reports_->counts(),  history_->counts(), alerts_->sent(),
-          alerts_->failed(),   alerts_->waiting(), alerts_silenced_,
-          silences_.Count(WallNow())};
+  return {reports_->counts(), history_->counts(), alerts_->sent(),           alerts_->failed(),
+          alerts_->waiting(), alerts_silenced_,   silences_.Count(WallNow())};
 }
 
 size_t IncidentBook::CountKnownHosts() const {

@@ -7,18 +7,18 @@
 #include <utility>
 #include <vector>
 
+#include "base/durations.h"
 #include "base/mutex.h"
-#include "daemon/report/incident_proto.h"
 #include "daemon/incidents/incident_book.h"
 #include "daemon/incidents/stored_incident.h"
-#include "base/durations.h"
+#include "daemon/report/incident_proto.h"
 #include "proto/timestamps.h"
 
 namespace rollcall {
 namespace {
 
-// The start of a process is known to some hundredths of a second. A longer step makes a verdict less
-// certain at most.
+// The start of a process is known to some hundredths of a second. A longer step makes a verdict
+// less certain at most.
 constexpr int64_t kClockStep = kSecond;
 
 }  // namespace
@@ -87,8 +87,8 @@ void IncidentBook::RestoreJobs(Continuation* stored, int64_t restored_ns) {
     const auto job = jobs_.find(ReadJobKey(incident));
     if (job == jobs_.end()) continue;
     job->second.life.RestoreClosed(FromStored(incident));
-    job->second.is_end_judged |= !incident.abandoned() &&
-                                 incident.state() == IncidentStateName(IncidentState::kEnded);
+    job->second.is_end_judged |=
+        !incident.abandoned() && incident.state() == IncidentStateName(IncidentState::kEnded);
   }
   const int64_t now_ns = timeline_->Now();
   for (const v1::Incident& incident : stored->open) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Alerts of the book's incidents that people do not want for a time.
-#include "daemon/incidents/incident_book.h"
-
 #include "base/mutex.h"
+#include "daemon/incidents/incident_book.h"
 
 namespace rollcall {
 
@@ -67,7 +66,8 @@ bool IncidentBook::IsSilenced(const JobIncidents& job, Record* record) {
   }
   const auto [known, is_new] =
       silenced_.try_emplace({job.key, record->incident.id()}, std::set<std::string>());
-  // Nothing of an announced incident is held back yet. An earlier daemon has counted a restored one.
+  // Nothing of an announced incident is held back yet. An earlier daemon has counted a restored
+  // one.
   const bool is_counted = record->is_announced || (is_new && record->incident.has_silenced());
   if (is_new && !is_counted) ++alerts_silenced_;
   for (v1::Silence* silence : fitting) {
@@ -79,8 +79,8 @@ bool IncidentBook::IsSilenced(const JobIncidents& job, Record* record) {
   return true;
 }
 
-// Sends the alerts of incidents that last longer than their silence. The sender ignores the alert of
-// an incident that it has announced before.
+// Sends the alerts of incidents that last longer than their silence. The sender ignores the alert
+// of an incident that it has announced before.
 void IncidentBook::SendUnsilenced() {
   const MutexLock lock(mutex_);
   for (auto at = silenced_.begin(); at != silenced_.end();) {

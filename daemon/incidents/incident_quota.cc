@@ -57,7 +57,8 @@ bool IncidentQuota::MayAlert(const JobId& job, const v1::Incident& incident, int
 void IncidentQuota::Update(const JobId& job, const v1::Incident& incident) {
   const auto known = jobs_.find(job);
   if (known == jobs_.end() || known->second.held == 0) return;
-  if (known->second.newest.id() == incident.id()) known->second.newest = WithoutLargeParts(incident);
+  if (known->second.newest.id() == incident.id())
+    known->second.newest = WithoutLargeParts(incident);
 }
 
 bool IncidentQuota::IsDue(const Job& job, int64_t now_ns) const {

@@ -3,10 +3,10 @@
 // hangs, goes on and hangs again makes an incident each time: nobody wants to be called each time.
 //
 // Alerts: beyond the limit they are held back. One alert tells of all that were held back: when
-// there is room again, or when an incident whose alert was held back lasts. So no lasting hang stays
-// unannounced.
-// Incidents: beyond the limit an incident is shown while it lasts, and neither stored nor reported.
-// A suspicion and a hang count separately, so that suspicions cannot hide a hang.
+// there is room again, or when an incident whose alert was held back lasts. So no lasting hang
+// stays unannounced. Incidents: beyond the limit an incident is shown while it lasts, and neither
+// stored nor reported. A suspicion and a hang count separately, so that suspicions cannot hide a
+// hang.
 //
 // All attempts of a job count together. One owner, no lock; the caller passes the time.
 #pragma once
@@ -74,7 +74,7 @@ class IncidentQuota {
   };
   struct Job {
     Window opened, confirmed, alerts;
-    size_t held = 0;  // alerts that were held back, and that no alert has told of
+    size_t held = 0;      // alerts that were held back, and that no alert has told of
     v1::Incident newest;  // of those
     int64_t newest_ns = 0;
   };

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/report/stack_merge.h"
 #include "daemon/agents/stack_motion.h"
+#include "daemon/report/stack_merge.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {

@@ -34,7 +34,8 @@ bool IsPlainFile(const fs::path& path, struct stat* info) {
 std::vector<Report> FindReports(const std::string& report_dir) {
   std::vector<Report> reports;
   std::error_code error;
-  for (fs::directory_iterator at(report_dir, error), end; !error && at != end; at.increment(error)) {
+  for (fs::directory_iterator at(report_dir, error), end; !error && at != end;
+       at.increment(error)) {
     std::error_code ignored;
     struct stat info;
     if (at->symlink_status(ignored).type() != fs::file_type::directory) continue;
@@ -47,9 +48,8 @@ std::vector<Report> FindReports(const std::string& report_dir) {
       report.bytes += static_cast<uint64_t>(info.st_blocks) * 512;
     }
   }
-  std::sort(reports.begin(), reports.end(), [](const Report& a, const Report& b) {
-    return a.changed_ns < b.changed_ns;
-  });
+  std::sort(reports.begin(), reports.end(),
+            [](const Report& a, const Report& b) { return a.changed_ns < b.changed_ns; });
   return reports;
 }
 

@@ -13,13 +13,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/descriptors.h"
 #include "base/mutex.h"
+#include "base/steady_clock.h"
+#include "daemon/history/history.h"
 #include "daemon/report/report_files.h"
 #include "daemon/report/writer.h"
-#include "base/descriptors.h"
-#include "daemon/history/history.h"
 #include "daemon/words/terms.h"
-#include "base/steady_clock.h"
 
 namespace rollcall {
 namespace {
@@ -40,7 +40,8 @@ struct Item {
 };
 
 std::string LateNote(const Item& item, int64_t now_ns, int64_t late_after_ns) {
-  if (item.problem.empty() || now_ns - item.put_ns < late_after_ns || !item.folder.empty()) return "";
+  if (item.problem.empty() || now_ns - item.put_ns < late_after_ns || !item.folder.empty())
+    return "";
   return absl::StrCat("written ", DurationInWords(now_ns - item.put_ns),
                       " after the hang was confirmed: ", item.problem);
 }
@@ -105,8 +106,8 @@ struct ReportQueue::Core {
   Counts counts ABSL_GUARDED_BY(mutex);
   bool finishing ABSL_GUARDED_BY(mutex) = false;
   bool has_written_all ABSL_GUARDED_BY(mutex) = false;  // the writer has ended
-  bool abandoned ABSL_GUARDED_BY(mutex) = false;  // the owner has left a thread behind
-  bool is_logged ABSL_GUARDED_BY(mutex) = false;  // that reports cannot be written
+  bool abandoned ABSL_GUARDED_BY(mutex) = false;        // the owner has left a thread behind
+  bool is_logged ABSL_GUARDED_BY(mutex) = false;        // that reports cannot be written
 };
 
 // Returns the item to try next; null if it must wait for `*wait_ns`, or if nothing waits (-1).
@@ -199,8 +200,8 @@ void ReportQueue::Core::DeleteOld() {
     const MutexLock lock(mutex);
     return live.count(id) != 0 || waiting.count(id) != 0;
   };
-  const DeletedReports deleted = DeleteOldReports(options.report_dir, options.keep,
-                                                  absl::GetCurrentTimeNanos(), is_live);
+  const DeletedReports deleted =
+      DeleteOldReports(options.report_dir, options.keep, absl::GetCurrentTimeNanos(), is_live);
   if (!deleted.has_more) next_delete_ns = SteadyNs() + options.delete_every_ns;
   if (deleted.count == 0) return;
   spdlog::info("deleted {} old reports in {}", deleted.count, options.report_dir);
@@ -287,10 +288,9 @@ void ReportQueue::Core::LogOnce(const std::string& problem) {
 }
 
 void ReportQueue::Core::DropOldest() {
-  const auto oldest =
-      std::min_element(waiting.begin(), waiting.end(), [](const auto& a, const auto& b) {
-        return a.second.put_ns < b.second.put_ns;
-      });
+  const auto oldest = std::min_element(
+      waiting.begin(), waiting.end(),
+      [](const auto& a, const auto& b) { return a.second.put_ns < b.second.put_ns; });
   spdlog::error("dropped the report of {}: {} others wait; check the disk of {}", oldest->first,
                 waiting.size() - 1, options.report_dir);
   RecordLoss(ReadJobKey(oldest->second.incident), oldest->first, oldest->second.folder,

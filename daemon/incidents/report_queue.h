@@ -3,9 +3,9 @@
 //
 // Only the newest state of each incident waits. The queue retries a failed write after 1 s, then
 // after growing pauses, until it succeeds; the report then says how late it is. The queue logs and
-// counts every loss: see Counts and Finish(). A second thread waits until the reports are on the disk
-// (SyncReport()), so that a busy disk delays no report. At its start the queue removes what killed
-// writers have left over; at its start and once an hour it deletes old reports. Thread-safe.
+// counts every loss: see Counts and Finish(). A second thread waits until the reports are on the
+// disk (SyncReport()), so that a busy disk delays no report. At its start the queue removes what
+// killed writers have left over; at its start and once an hour it deletes old reports. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 #include "base/backoff.h"
 #include "base/worker.h"
-#include "daemon/model/job_key.h"
 #include "daemon/incidents/old_reports.h"
+#include "daemon/model/job_key.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {
@@ -69,8 +69,8 @@ class ReportQueue {
   Counts counts() const;
 
   // Gives each waiting report one more attempt, and ends the threads. Reports that are unwritten at
-  // `deadline` are lost and logged. A report that has its name is not lost, also if the disk is still
-  // busy with it: the kernel goes on without this process. Call it once.
+  // `deadline` are lost and logged. A report that has its name is not lost, also if the disk is
+  // still busy with it: the kernel goes on without this process. Call it once.
   void Finish(SteadyTime deadline);
 
  private:

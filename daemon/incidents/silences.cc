@@ -7,8 +7,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "daemon/model/cause_name.h"
 #include "base/clean_text.h"
+#include "daemon/model/cause_name.h"
 #include "proto/timestamps.h"
 
 namespace rollcall {
@@ -26,7 +26,9 @@ bool FitsHost(const std::string& pattern, const v1::Verdict& root) {
          std::any_of(root.other_culprit_hosts().begin(), root.other_culprit_hosts().end(), fits);
 }
 
-bool HasEnded(const v1::Silence& silence, int64_t now_ns) { return NsOf(silence.until()) <= now_ns; }
+bool HasEnded(const v1::Silence& silence, int64_t now_ns) {
+  return NsOf(silence.until()) <= now_ns;
+}
 
 // A silence of all tenants is for those who may act on all.
 bool IsFor(const Tenants& tenants, const v1::Silence& silence) {
@@ -117,8 +119,8 @@ absl::StatusOr<v1::Silence> Silences::Add(const v1::Silence& given, int64_t seco
   if (!status.ok()) return status;
   DropEnded(now_ns);
   if (silences_.size() >= kMostSilences) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("there are ", kMostSilences, " silences, and there can be no more; end one first"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "there are ", kMostSilences, " silences, and there can be no more; end one first"));
   }
   const auto id = [this](int64_t number) {
     return absl::StrCat("silence-", number, daemon_.empty() ? "" : "-", daemon_);

@@ -36,12 +36,12 @@ class Silences {
   // `daemon`: part of the ids, where several daemons share the store; "": there is one.
   explicit Silences(std::string daemon = "") : daemon_(std::move(daemon)) {}
 
-  // Begins a silence of `seconds` for the tenant, job, host and cause of `wanted`, with its comment.
-  // `tenants`: for which `who` may act. Returns it with its id and times. kInvalidArgument,
-  // kOutOfRange, kPermissionDenied, kFailedPrecondition (there are kMostSilences): the message says
-  // what to do.
-  absl::StatusOr<v1::Silence> Add(const v1::Silence& wanted, int64_t seconds, const std::string& who,
-                                  const Tenants& tenants, int64_t now_ns);
+  // Begins a silence of `seconds` for the tenant, job, host and cause of `wanted`, with its
+  // comment. `tenants`: for which `who` may act. Returns it with its id and times.
+  // kInvalidArgument, kOutOfRange, kPermissionDenied, kFailedPrecondition (there are
+  // kMostSilences): the message says what to do.
+  absl::StatusOr<v1::Silence> Add(const v1::Silence& wanted, int64_t seconds,
+                                  const std::string& who, const Tenants& tenants, int64_t now_ns);
   // Ends it now. Returns its last state. kNotFound: there is none that `tenants` may act on, or it
   // has ended.
   absl::StatusOr<v1::Silence> End(const std::string& id, const Tenants& tenants, int64_t now_ns);
@@ -52,14 +52,15 @@ class Silences {
   struct Merged {
     std::vector<v1::Silence> begun;  // that were not known here
     bool has_changed = false;
-    // Another daemon has written these as if they lasted, and they have ended here: to be stored again.
+    // Another daemon has written these as if they lasted, and they have ended here: to be stored
+    // again.
     std::vector<v1::Silence> lost_ends;
   };
   // Takes what other daemons have stored: silences that have begun, or that somebody has ended.
   Merged Merge(const std::vector<v1::Silence>& stored, int64_t now_ns);
 
-  // The silences that fit the incident; the one that ends last comes last. The next call that changes
-  // something invalidates them.
+  // The silences that fit the incident; the one that ends last comes last. The next call that
+  // changes something invalidates them.
   std::vector<v1::Silence*> FindAll(const v1::Incident& incident, int64_t now_ns);
   // The last of them; nullptr: none.
   v1::Silence* Find(const v1::Incident& incident, int64_t now_ns);

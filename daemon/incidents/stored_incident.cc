@@ -55,7 +55,8 @@ Verdict FromStored(const v1::Verdict& stored) {
   verdict.communicator = std::strtoull(stored.communicator().id().c_str(), nullptr, 16);
   verdict.communicator_name = stored.communicator().name();
   verdict.communicator_size = stored.communicator().size();
-  verdict.position = static_cast<uint64_t>(std::max<int64_t>(WholeNumber(stored.call().position()), 0));
+  verdict.position =
+      static_cast<uint64_t>(std::max<int64_t>(WholeNumber(stored.call().position()), 0));
   verdict.is_consequence = stored.is_consequence();
   verdict.late = stored.late();
   verdict.summary = stored.summary();

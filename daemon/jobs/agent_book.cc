@@ -43,14 +43,14 @@ class AgentBook::Agent {
   bool awaits_welcome = false;
   int64_t welcomed_ns = 0;
   bool is_urgent = false;
-  bool is_cut = false;   // its last stream has ended, and no tick has come since
-  int unapplied = 0;     // ticks that have come and are not applied yet
+  bool is_cut = false;       // its last stream has ended, and no tick has come since
+  int unapplied = 0;         // ticks that have come and are not applied yet
   int64_t last_pace_ns = 0;  // the interval between ticks that it was asked for before
-  int64_t made_ns = 0;   // of the newest tick, by the agent's clock
-  int64_t came_ns = 0;   // of the newest tick
-  int ticks = 0;         // that have come, up to kTicksToSettle
-  LeftOut left_out;      // as last reported
-  uint64_t gone = 0;     // its place in gone_; 0: it has none
+  int64_t made_ns = 0;       // of the newest tick, by the agent's clock
+  int64_t came_ns = 0;       // of the newest tick
+  int ticks = 0;             // that have come, up to kTicksToSettle
+  LeftOut left_out;          // as last reported
+  uint64_t gone = 0;         // its place in gone_; 0: it has none
 };
 
 const AgentName& AgentBook::Name(const AgentPtr& agent) { return agent->name; }
@@ -165,9 +165,8 @@ AgentBook::Origin AgentBook::RecordTick(const AgentName& name, int64_t made_ns, 
   origin.is_urgent = agent->is_urgent;
   origin.is_outdated = made_ns < agent->made_ns;
   if (origin.is_outdated) return origin;
-  if (agent->came_ns != 0 &&
-      std::max(made_ns - agent->made_ns, came_ns - agent->came_ns) >
-          kLongestTickGapNs + heard.tick_ns) {
+  if (agent->came_ns != 0 && std::max(made_ns - agent->made_ns, came_ns - agent->came_ns) >
+                                 kLongestTickGapNs + heard.tick_ns) {
     heard.counts_from_ns = came_ns;
   }
   // A large tick comes in pieces.

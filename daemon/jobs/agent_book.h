@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "daemon/model/host_clocks.h"
-#include "daemon/model/job_state.h"
 #include "daemon/access/agent_name.h"
 #include "daemon/jobs/tick_gaps.h"
+#include "daemon/model/host_clocks.h"
+#include "daemon/model/job_state.h"
 
 namespace rollcall {
 
@@ -28,21 +28,21 @@ class AgentBook {
 
   // Where a tick comes from, and how to read its times.
   struct Origin {
-    AgentPtr agent;         // nullptr: the tick was read from files
-    int64_t now_ns = 0;     // when it was made, by the daemon's clock
-    int64_t offset_ns = 0;  // from the agent's clock to the daemon's
-    int64_t came_ns = 0;    // when it came; 0: what it says never becomes old
-    int64_t tick_ns = 0;    // the agent's interval between ticks, as far as the daemon knows
+    AgentPtr agent;          // nullptr: the tick was read from files
+    int64_t now_ns = 0;      // when it was made, by the daemon's clock
+    int64_t offset_ns = 0;   // from the agent's clock to the daemon's
+    int64_t came_ns = 0;     // when it came; 0: what it says never becomes old
+    int64_t tick_ns = 0;     // the agent's interval between ticks, as far as the daemon knows
     bool is_urgent = false;  // see SetUrgent()
     // The agent has made a newer tick, which came before: on another stream. What this one says is
     // not true any more, and the agent will not say again what has not changed since the newer one.
     bool is_outdated = false;
   };
 
-  // A stream of the agent has begun, or ended. An agent without a stream is stale at once: ticks that it
-  // sent before the end may be lost, however new the last one seems. Disconnected() returns the ids of
-  // the agents that must send everything again, because their reports on the ended agent's processes
-  // were refused.
+  // A stream of the agent has begun, or ended. An agent without a stream is stale at once: ticks
+  // that it sent before the end may be lost, however new the last one seems. Disconnected() returns
+  // the ids of the agents that must send everything again, because their reports on the ended
+  // agent's processes were refused.
   void Connected(const AgentName& name) ABSL_LOCKS_EXCLUDED(mutex_);
   // The daemon has sent its welcome. Until then a connected agent sends no tick and is not silent.
   void Welcomed(const std::string& id, int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -72,8 +72,8 @@ class AgentBook {
   // The agent was asked to tick at this pace from now on.
   void SetPace(const std::string& id, int64_t tick_ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // These agents shall tick faster than the others, because a job of theirs may hang. Replaces those
-  // of the last call.
+  // These agents shall tick faster than the others, because a job of theirs may hang. Replaces
+  // those of the last call.
   void SetUrgent(std::vector<AgentPtr> agents) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Whether `agent` may take over a process from `owner`: that one is not connected, or silent.
@@ -84,8 +84,8 @@ class AgentBook {
   void SetRefused(const AgentPtr& agent) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Looks at the clock: an agent whose ticks are missing is stale, and after a while silent; later
-  // while the ticks of other agents come late, too. Returns the hosts of those that have fallen silent
-  // since the last call.
+  // while the ticks of other agents come late, too. Returns the hosts of those that have fallen
+  // silent since the last call.
   std::vector<std::string> MarkSilent(int64_t now_ns, int64_t silent_after_ns)
       ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -26,13 +26,16 @@ void DaemonCounters::CountDropped(Dropped what, uint64_t count) {
     if (!dropped_lines_[kind].Take(SteadyNs()).has_value()) return;
   }
   if (what == Dropped::kTenants) {
-    spdlog::warn("dropped processes of tenants that their agent may not write ({} since the start): "
-                 "see ROLLCALL_TENANT in docs/operating.md", total);
+    spdlog::warn(
+        "dropped processes of tenants that their agent may not write ({} since the "
+        "start): see ROLLCALL_TENANT in docs/operating.md",
+        total);
     return;
   }
-  spdlog::warn("dropped {} that exceed a limit ({} since the start): see \"Limits\" in "
-               "docs/operating.md",
-               DroppedName(what), total);
+  spdlog::warn(
+      "dropped {} that exceed a limit ({} since the start): see \"Limits\" in "
+      "docs/operating.md",
+      DroppedName(what), total);
 }
 
 void DaemonCounters::CountDropped(const DroppedCounts& counts) {

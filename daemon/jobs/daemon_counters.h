@@ -18,7 +18,7 @@ class DaemonCounters {
     uint64_t ticks = 0;  // diagnoses of all jobs
     double tick_seconds = 0;
     uint64_t broken_agent_streams = 0;  // and those that agents could not open
-    DroppedCounts dropped = {};        // what exceeded a limit
+    DroppedCounts dropped = {};         // what exceeded a limit
   };
 
   void AddTick(double seconds) ABSL_LOCKS_EXCLUDED(mutex_);

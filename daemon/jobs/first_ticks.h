@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which connected agents may send their first tick. It has the whole state of a host, so the first
-// ticks of a fleet that connects at once would take gigabytes. So many agents have a turn at once; the
-// others wait for their welcome.
+// ticks of a fleet that connects at once would take gigabytes. So many agents have a turn at once;
+// the others wait for their welcome.
 //
 // Pure: time is an argument. One owner, no lock.
 #pragma once
@@ -35,9 +35,9 @@ class FirstTicks {
  private:
   const size_t at_once_;
   uint64_t last_place_ = 0;
-  std::map<uint64_t, std::string> waiting_;          // agent ids, the first one waits longest
+  std::map<uint64_t, std::string> waiting_;           // agent ids, the first one waits longest
   std::map<std::string, std::set<uint64_t>> places_;  // in waiting_, by agent id
-  std::map<std::string, int64_t> turns_;  // by agent id, when its turn ends
+  std::map<std::string, int64_t> turns_;              // by agent id, when its turn ends
 };
 
 }  // namespace rollcall

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/cut_text.h"
-#include "daemon/jobs/daemon_counters.h"
 #include "daemon/access/tenant_of.h"
+#include "daemon/jobs/daemon_counters.h"
 #include "daemon/jobs/tick_facts.h"
 #include "rollcall/v1/agent.pb.h"
 
@@ -128,8 +128,8 @@ std::shared_ptr<JobStore::Job> JobStore::RouteUpdate(const AgentName& agent,
     known = owned_.emplace(process, Owned{*placed, origin.agent}).first;
     Job& job = *families_[*placed].jobs[placed->attempt];
     job.owned.push_back(process);
-    job.began_ns = std::min(job.began_ns.load(),
-                            OnDaemonClock(update.identity().started_ns(), origin, 0));
+    job.began_ns =
+        std::min(job.began_ns.load(), OnDaemonClock(update.identity().started_ns(), origin, 0));
   }
   if (known == owned_.end()) return nullptr;
   // An agent of another tenant on this host, or a stream with another credential.
@@ -458,7 +458,8 @@ bool JobStore::IsHeard(const JobId& name) const {
 
 std::vector<std::string> JobStore::AgentsOf(const JobId& name) const {
   std::set<std::string> ids;
-  for (const AgentBook::AgentPtr& agent : BookedAgentsOf(name)) ids.insert(AgentBook::Name(agent).id);
+  for (const AgentBook::AgentPtr& agent : BookedAgentsOf(name))
+    ids.insert(AgentBook::Name(agent).id);
   // Those whose first ticks wait to be applied.
   const MutexLock lock(mutex_);
   const auto family = families_.find(name);
@@ -497,8 +498,7 @@ std::vector<JobStore::AttemptRef> JobStore::AttemptsFor(const JobId& name) const
 }
 
 std::optional<JobKey> JobStore::Find(const std::string& tenant, const std::string& job,
-                                     std::optional<int32_t> attempt,
-                                     const Tenants& tenants) const {
+                                     std::optional<int32_t> attempt, const Tenants& tenants) const {
   const MutexLock lock(mutex_);
   const auto names = names_.find(job);
   if (names == names_.end()) return std::nullopt;

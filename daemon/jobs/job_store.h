@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The states of all jobs: agents' ticks go in, JobStates can be read.
 //
-// A tick is taken in two steps. Route() finds the jobs that it concerns; it takes no job's mutex, so
-// gRPC's threads may call it. Apply() changes one job under that job's mutex. Applying a tick
+// A tick is taken in two steps. Route() finds the jobs that it concerns; it takes no job's mutex,
+// so gRPC's threads may call it. Apply() changes one job under that job's mutex. Applying a tick
 // twice, or after others that hold the same facts, changes nothing: agents re-send.
 #pragma once
 
@@ -19,14 +19,14 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "base/mutex.h"
+#include "daemon/jobs/agent_book.h"
+#include "daemon/jobs/ownership.h"
 #include "daemon/model/attempts.h"
 #include "daemon/model/client_limits.h"
 #include "daemon/model/fleet_budget.h"
 #include "daemon/model/job_key.h"
 #include "daemon/model/job_model.h"
 #include "daemon/model/tenants.h"
-#include "daemon/jobs/agent_book.h"
-#include "daemon/jobs/ownership.h"
 
 namespace rollcall {
 
@@ -72,8 +72,8 @@ class JobStore {
     AgentBook::Origin origin;
     std::vector<Part> parts;
     bool must_restart = false;  // the agent must connect again and send everything
-    // Jobs that this daemon does not own: their processes were left out. By name, with the tenant and
-    // job as the agent reports them.
+    // Jobs that this daemon does not own: their processes were left out. By name, with the tenant
+    // and job as the agent reports them.
     std::map<JobId, std::pair<std::string, std::string>> not_owned;
   };
 
@@ -92,8 +92,8 @@ class JobStore {
         counters_(counters),
         fleet_(std::make_shared<FleetBudget>(most.record_bytes)) {}
 
-  // Leaves out the jobs that are not owned; outlives the store. nullptr: takes all. Before the first
-  // tick.
+  // Leaves out the jobs that are not owned; outlives the store. nullptr: takes all. Before the
+  // first tick.
   void SetOwnership(const JobOwnership* ownership) { ownership_ = ownership; }
 
   AgentBook* agents() { return &agents_; }
@@ -101,8 +101,7 @@ class JobStore {
   // So many hosts had jobs before the daemon restarted. Call before the first tick.
   void ExpectHosts(size_t hosts) { expected_hosts_ = hosts; }
   // The attempts that an earlier daemon recorded. Jobs that have already come are left as they are.
-  void RestoreAttempts(const std::map<JobKey, AttemptFacts>& attempts)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  void RestoreAttempts(const std::map<JobKey, AttemptFacts>& attempts) ABSL_LOCKS_EXCLUDED(mutex_);
   // What has changed since the last call, and all that is known now of these.
   AttemptChanges TakeAttemptChanges(const AttemptsToSave& whole) ABSL_LOCKS_EXCLUDED(mutex_);
   // The newest records of a communicator that a whole tick should have: the store would drop more.
@@ -110,7 +109,8 @@ class JobStore {
 
   // `came_ns`: when the tick came, on the daemon's clock; the times in the tick are moved onto that
   // clock. 0: they are left as they are, and the report never becomes old. The first agent that
-  // reports a process speaks for it while it is connected and heard; reports of others are left out.
+  // reports a process speaks for it while it is connected and heard; reports of others are left
+  // out.
   Routed Route(const AgentName& agent, const v1::Tick& tick, int64_t came_ns)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Changes one job. For a part of Route() with the same tick.
@@ -129,8 +129,8 @@ class JobStore {
   // their memory has shrunk. No wait counts from before `counts_from_ns`.
   void UpdateHeard(const JobKey& key, int64_t counts_from_ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The agents of these jobs shall tick faster than the others. Leaves out the jobs with the most agents
-  // if together they have more than `most_agents`.
+  // The agents of these jobs shall tick faster than the others. Leaves out the jobs with the most
+  // agents if together they have more than `most_agents`.
   void SetUrgent(const std::set<JobKey>& jobs, size_t most_agents) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // What the newest stacks of a process (index into JobState::processes) show.
@@ -144,8 +144,9 @@ class JobStore {
   // All attempts of all jobs.
   std::vector<JobKey> Keys() const ABSL_LOCKS_EXCLUDED(mutex_);
   // The newest attempt of each job, by name: of `most` jobs at most.
-  std::vector<JobKey> NewestKeys(size_t most = SIZE_MAX, const Tenants& tenants = Tenants::All())
-      const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<JobKey> NewestKeys(size_t most = SIZE_MAX,
+                                 const Tenants& tenants = Tenants::All()) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // The number of jobs, whatever their attempts.
   size_t CountJobs(const Tenants& tenants = Tenants::All()) const ABSL_LOCKS_EXCLUDED(mutex_);
   // All attempts of all jobs with this name, of any tenant.
@@ -182,8 +183,8 @@ class JobStore {
   // Rises whenever any job has changed. Costs the same however many jobs there are.
   uint64_t Changes() const { return changes_; }
 
-  // Returns false, and keeps the job, while a tick is on its way to the job: a process that the tick
-  // brings would be lost.
+  // Returns false, and keeps the job, while a tick is on its way to the job: a process that the
+  // tick brings would be lost.
   bool Forget(const JobKey& key) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -197,10 +198,12 @@ class JobStore {
   };
 
   std::shared_ptr<Job> RouteUpdate(const AgentName& agent, const AgentBook::Origin& origin,
-                                   const v1::ProcessUpdate& update, JobKey* key, Routed* routed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+                                   const v1::ProcessUpdate& update, JobKey* key, Routed* routed)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<JobId> NameOf(const v1::Identity& identity, const AgentName& agent);
   std::optional<JobKey> Place(const ProcessKey& process, const JobId& name,
-                              const v1::Identity& identity, const AgentBook::Origin& origin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+                              const v1::Identity& identity, const AgentBook::Origin& origin)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RecordMember(const JobKey& key, const ProcessKey& process, int32_t rank)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Family* FindOrAddFamily(const JobId& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -216,7 +219,8 @@ class JobStore {
                    const AgentBook::Origin& origin, int32_t agent, Job* job);
   int32_t AddAgent(const AgentBook::AgentPtr& agent, Job* job);
   std::shared_ptr<Job> FindJob(const JobKey& key) const ABSL_LOCKS_EXCLUDED(mutex_);
-  std::vector<AgentBook::AgentPtr> BookedAgentsOf(const JobId& name) const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<AgentBook::AgentPtr> BookedAgentsOf(const JobId& name) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string default_job_;
   const JobStoreLimits most_;
@@ -231,7 +235,7 @@ class JobStore {
   std::map<std::string, std::set<JobId>> names_ ABSL_GUARDED_BY(mutex_);  // by JobId::job
   std::map<JobId, Attempts> restored_ ABSL_GUARDED_BY(mutex_);  // of jobs that have not come yet
   AttemptChanges attempt_changes_ ABSL_GUARDED_BY(mutex_);
-  size_t jobs_ ABSL_GUARDED_BY(mutex_) = 0;                               // attempts
+  size_t jobs_ ABSL_GUARDED_BY(mutex_) = 0;  // attempts
   absl::flat_hash_map<ProcessKey, Owned> owned_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -78,7 +78,8 @@ void ClampTimes(v1::RecordBatch* batch) {
     batch->set_entered_delta_ns(i, delta_ns);
     entered_ns += delta_ns;
     if (i >= batch->duration_ns_size()) continue;
-    batch->set_duration_ns(i, std::clamp<int64_t>(batch->duration_ns(i), -1, kLatestNs - entered_ns));
+    batch->set_duration_ns(i,
+                           std::clamp<int64_t>(batch->duration_ns(i), -1, kLatestNs - entered_ns));
   }
 }
 
@@ -153,9 +154,8 @@ ProcessEvidence ToEvidence(const v1::Evidence& update, int64_t offset_ns, Droppe
 #define PROCESS_NUMBER(type, name) evidence.name = update.name();
 #define PROCESS_COUNT(name) evidence.name = update.name();
 #include "proto/facts.def"
-  const int blocked = update.blocked_size() -
-                      Excess(update.blocked_size(), limits::kBlockedCalls, Dropped::kBlockedCalls,
-                             dropped);
+  const int blocked = update.blocked_size() - Excess(update.blocked_size(), limits::kBlockedCalls,
+                                                     Dropped::kBlockedCalls, dropped);
   for (int i = 0; i < blocked; ++i) {
     const v1::BlockedCall& call = update.blocked(i);
     evidence.blocked.push_back({static_cast<uint32_t>(call.thread()), static_cast<Op>(call.op()),
@@ -168,12 +168,12 @@ namespace {
 
 // The number of complete rows. A column with one value has it in all rows.
 int Rows(const v1::RecordBatch& batch) {
-  int rows = std::min({batch.position_size(), batch.entered_delta_ns_size(),
-                       batch.duration_ns_size()});
-  for (const int size : {batch.op_size(), batch.dtype_size(), batch.reduction_size(),
-                         batch.peer_size(), batch.count_size(), batch.stream_size(),
-                         batch.caller_size(), batch.thread_size(), batch.group_size(),
-                         batch.result_size(), batch.flags_size()}) {
+  int rows =
+      std::min({batch.position_size(), batch.entered_delta_ns_size(), batch.duration_ns_size()});
+  for (const int size :
+       {batch.op_size(), batch.dtype_size(), batch.reduction_size(), batch.peer_size(),
+        batch.count_size(), batch.stream_size(), batch.caller_size(), batch.thread_size(),
+        batch.group_size(), batch.result_size(), batch.flags_size()}) {
     if (size != 1) rows = std::min(rows, size);
   }
   return rows;
@@ -239,8 +239,7 @@ std::vector<GraphLaunch> ToGraphLaunches(const v1::CommUpdate& update, DroppedCo
   const int first = Excess(size, limits::kGraphLaunches, Dropped::kGraphLaunches, dropped);
   for (int i = first; i < size; ++i) {
     const v1::GraphLaunch& launch = update.graph_launches(i);
-    launches.push_back(
-        {launch.graph(), launch.launch(), launch.first_record(), launch.records()});
+    launches.push_back({launch.graph(), launch.launch(), launch.first_record(), launch.records()});
   }
   return launches;
 }

@@ -7,8 +7,9 @@
 namespace rollcall {
 namespace {
 
-constexpr int64_t kSteps[] = {TickPace::kShortestNs, 200'000'000, 500'000'000, 1'000'000'000,
-                              TickPace::kLongestUsualNs, 3'000'000'000, TickPace::kLongestNs};
+constexpr int64_t kSteps[] = {
+    TickPace::kShortestNs,     200'000'000,   500'000'000,         1'000'000'000,
+    TickPace::kLongestUsualNs, 3'000'000'000, TickPace::kLongestNs};
 constexpr double kWeight = 0.3;  // of the newest measurement
 constexpr int kCallsUntilFaster = 10;
 // An interval that only ticks which waited have brought about was needed: the next shorter one is
@@ -29,8 +30,9 @@ int64_t StepFor(double wanted_ns) {
 int64_t TickPace::Update(const Load& load) {
   if (load.ticks > 0) {
     const double measured = load.cpu_seconds / static_cast<double>(load.ticks);
-    seconds_per_tick_ =
-        seconds_per_tick_ == 0 ? measured : seconds_per_tick_ + kWeight * (measured - seconds_per_tick_);
+    seconds_per_tick_ = seconds_per_tick_ == 0
+                            ? measured
+                            : seconds_per_tick_ + kWeight * (measured - seconds_per_tick_);
   }
   double wanted_ns = std::min(load.agents * seconds_per_tick_ / cores_ * 1e9,
                               static_cast<double>(kLongestUsualNs));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often agents shall send ticks, so that all of them together cost the daemon a bounded share of
-// its machine.
+// How often agents shall send ticks, so that all of them together cost the daemon a bounded share
+// of its machine.
 //
 // The pace follows from the measured cost of a tick and the number of agents. It moves in steps and
 // not at once, so that noise does not change it. Pure: the caller measures. One owner, no lock.
@@ -13,8 +13,8 @@ namespace rollcall {
 class TickPace {
  public:
   static constexpr int64_t kShortestNs = 100'000'000;
-  // The longest that the cost asks for: beyond it, longer intervals save little, because records cost
-  // the same in fewer ticks.
+  // The longest that the cost asks for: beyond it, longer intervals save little, because records
+  // cost the same in fewer ticks.
   static constexpr int64_t kLongestUsualNs = 1'800'000'000;
   // While ticks wait for the daemon, which then has no room at all.
   static constexpr int64_t kLongestNs = 5'000'000'000;

@@ -15,13 +15,13 @@
 #include <string>
 
 #include "base/mutex.h"
-#include "daemon/model/client_limits.h"
 #include "daemon/access/agent_name.h"
-#include "daemon/jobs/daemon_counters.h"
-#include "daemon/loop/host_facts_watch.h"
 #include "daemon/incidents/incident_book.h"
+#include "daemon/jobs/daemon_counters.h"
 #include "daemon/jobs/job_store.h"
 #include "daemon/jobs/timeline.h"
+#include "daemon/loop/host_facts_watch.h"
+#include "daemon/model/client_limits.h"
 
 namespace rollcall {
 
@@ -35,8 +35,8 @@ class HostFactsDesk {
   // Sends a message to the agent with this id. Returns false if that agent is not connected.
   using Send = std::function<bool(const std::string& agent, const v1::DaemonMessage& message)>;
 
-  // Open requests, of one incident and in all. Beyond it a new one removes the oldest, which counts as
-  // dropped. When a switch fails, all jobs ask at once.
+  // Open requests, of one incident and in all. Beyond it a new one removes the oldest, which counts
+  // as dropped. When a switch fails, all jobs ask at once.
   static constexpr size_t kOfIncident = 64;
   static constexpr size_t kKept = limits::kJobs;
   // Agents of an earlier release never answer. Others take a minute at most for each of the few

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/steady_clock.h"
 #include "daemon/model/progress.h"
 #include "daemon/report/public_ranks.h"
 #include "daemon/report/status_view.h"
-#include "base/steady_clock.h"
 
 namespace rollcall {
 namespace {
@@ -19,9 +19,8 @@ constexpr int64_t kPauseTimesCost = 4;
 
 // A lost host never reports the end of its processes.
 bool AllEndedOrSilent(const JobState& state) {
-  return std::all_of(
-      state.processes.begin(), state.processes.end(),
-      [](const Process& process) { return HasEnded(process) || IsSilent(process); });
+  return std::all_of(state.processes.begin(), state.processes.end(),
+                     [](const Process& process) { return HasEnded(process) || IsSilent(process); });
 }
 
 }  // namespace

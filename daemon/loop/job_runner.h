@@ -18,17 +18,17 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/worker_pool.h"
 #include "daemon/diagnosis/diagnose.h"
+#include "daemon/incidents/incident_book.h"
 #include "daemon/jobs/call_rate.h"
 #include "daemon/jobs/daemon_counters.h"
+#include "daemon/jobs/job_store.h"
+#include "daemon/jobs/timeline.h"
 #include "daemon/loop/host_facts_desk.h"
 #include "daemon/loop/host_facts_watch.h"
-#include "daemon/incidents/incident_book.h"
-#include "daemon/jobs/job_store.h"
 #include "daemon/loop/stack_desk.h"
 #include "daemon/loop/start_watch.h"
-#include "daemon/jobs/timeline.h"
-#include "base/worker_pool.h"
 
 namespace rollcall {
 
@@ -62,7 +62,7 @@ class JobRunner : public WorkerPool::Task {
     CallRates* rates;
     DaemonCounters* counters;
     Timeline* timeline;
-    HostFactsDesk* host_facts = nullptr;  // nullptr: nobody asks for facts about hosts
+    HostFactsDesk* host_facts = nullptr;      // nullptr: nobody asks for facts about hosts
     const JobOwnership* ownership = nullptr;  // nullptr: all jobs are this daemon's
   };
   struct Options {

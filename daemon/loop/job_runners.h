@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "daemon/loop/job_runner.h"
-#include "base/worker_pool.h"
 #include "base/steady_clock.h"
+#include "base/worker_pool.h"
+#include "daemon/loop/job_runner.h"
 
 namespace rollcall {
 
@@ -37,8 +37,8 @@ class JobRunners {
   // Diagnoses all jobs once more, after all that was posted; returns when that is done, or at the
   // deadline.
   void Finish(std::chrono::steady_clock::time_point deadline) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Nothing runs afterwards. Ticks that are not applied are dropped, and so are those that come later:
-  // the end of one makes room for the next one, which a stream then posts.
+  // Nothing runs afterwards. Ticks that are not applied are dropped, and so are those that come
+  // later: the end of one makes room for the next one, which a stream then posts.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

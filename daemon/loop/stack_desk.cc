@@ -10,9 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "daemon/report/program_line.h"
 #include "daemon/agents/stack_motion.h"
 #include "daemon/loop/start_watch.h"
+#include "daemon/report/program_line.h"
 #include "rollcall/v1/agent.pb.h"
 #include "rollcall/v1/query.pb.h"
 
@@ -71,17 +71,15 @@ void StackDesk::Deliver(const StackResult& result) {
     motion = *judged;
   }
   if (!result.is_reply) return;
-  store_->SetStacks(
-      result.job, result.process,
-      {motion, FunctionNames(result.stack), FindPlace(result.stack), WaitsForOthers(result.stack),
-       timeline_->Now()});
+  store_->SetStacks(result.job, result.process,
+                    {motion, FunctionNames(result.stack), FindPlace(result.stack),
+                     WaitsForOthers(result.stack), timeline_->Now()});
 }
 
 absl::Status StackDesk::Stream(const JobKey& job, const v1::TakeStacksRequest& request,
                                const std::function<bool(const v1::ProcessStack&)>& on_stack) {
   StackRequest wanted;
-  store_->Read(job,
-               [&](const JobState& state) { wanted = MakeStackRequest(state, request); });
+  store_->Read(job, [&](const JobState& state) { wanted = MakeStackRequest(state, request); });
   if (wanted.processes.empty()) {
     return absl::NotFoundError(
         absl::StrCat("job ", ToText(job), " has no living process of these ranks and hosts"));

@@ -3,8 +3,8 @@
 // people. Passes the replies to the requester.
 //
 // The diagnosing thread and those of servers make requests; replies come on gRPC's threads. Owns
-// the open requests, and has no mutex besides theirs. It calls the agents, the incident book and the
-// job store with no mutex held; callers must not hold a job's.
+// the open requests, and has no mutex besides theirs. It calls the agents, the incident book and
+// the job store with no mutex held; callers must not hold a job's.
 #pragma once
 
 #include <functional>
@@ -12,11 +12,11 @@
 
 #include "absl/status/status.h"
 #include "daemon/access/agent_name.h"
-#include "daemon/jobs/daemon_counters.h"
-#include "daemon/incidents/incident_book.h"
-#include "daemon/jobs/job_store.h"
 #include "daemon/agents/stack_request.h"
 #include "daemon/agents/stack_requests.h"
+#include "daemon/incidents/incident_book.h"
+#include "daemon/jobs/daemon_counters.h"
+#include "daemon/jobs/job_store.h"
 #include "daemon/jobs/timeline.h"
 
 namespace rollcall {

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "absl/strings/match.h"
-#include "daemon/rules/rules.h"
 #include "base/durations.h"
+#include "daemon/rules/rules.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {

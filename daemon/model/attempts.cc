@@ -176,9 +176,9 @@ AttemptFacts Attempts::FactsOf(const Attempt& attempt) {
 }
 
 AttemptFacts Attempts::FactsOf(int32_t number) const {
-  const auto at = std::find_if(attempts_.begin(), attempts_.end(), [number](const Attempt& attempt) {
-    return attempt.number == number;
-  });
+  const auto at =
+      std::find_if(attempts_.begin(), attempts_.end(),
+                   [number](const Attempt& attempt) { return attempt.number == number; });
   return at == attempts_.end() ? AttemptFacts() : FactsOf(*at);
 }
 
@@ -207,9 +207,9 @@ bool Attempts::HasTwin(int32_t number) const {
 }
 
 Attempts::Attempt* Attempts::Find(int32_t number) {
-  const auto at = std::find_if(attempts_.begin(), attempts_.end(), [number](const Attempt& attempt) {
-    return attempt.number == number;
-  });
+  const auto at =
+      std::find_if(attempts_.begin(), attempts_.end(),
+                   [number](const Attempt& attempt) { return attempt.number == number; });
   return at == attempts_.end() ? nullptr : &*at;
 }
 

@@ -28,13 +28,13 @@ namespace rollcall {
 
 struct ProcessStart {
   ProcessKey process;
-  int32_t rank = -1;         // -1: the environment gives none
-  int32_t world_size = -1;   // likewise
-  bool uses_nccl = false;    // false: a helper that inherited the rank, or not yet
-  int64_t started_ns = 0;    // on the daemon's clock
-  int32_t attempt = -1;      // as the launcher counts; -1: it does not say
-  std::string restarts;      // all counters of restarts, "TORCHELASTIC_RESTART_COUNT=1"; "": none
-  std::string launch;        // equal for all processes of one start; "": not known
+  int32_t rank = -1;        // -1: the environment gives none
+  int32_t world_size = -1;  // likewise
+  bool uses_nccl = false;   // false: a helper that inherited the rank, or not yet
+  int64_t started_ns = 0;   // on the daemon's clock
+  int32_t attempt = -1;     // as the launcher counts; -1: it does not say
+  std::string restarts;     // all counters of restarts, "TORCHELASTIC_RESTART_COUNT=1"; "": none
+  std::string launch;       // equal for all processes of one start; "": not known
   // The job goes on while the process starts again, and takes it back. It belongs to the attempt as
   // long as another rank of it lives.
   bool may_rejoin = false;
@@ -95,7 +95,7 @@ class Attempts {
     int32_t rank = -1;
     bool uses_nccl = false;
     int64_t ended_after_ns = 0, ended_by_ns = 0;  // 0: alive
-    bool is_awaited = false;  // restored, and no agent has reported it since
+    bool is_awaited = false;                      // restored, and no agent has reported it since
   };
   struct Attempt {
     int32_t number = 0;

@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "daemon/model/verdict.h"
 #include "base/clean_text.h"
+#include "daemon/model/verdict.h"
 
 namespace rollcall {
 
@@ -22,8 +22,8 @@ const std::vector<std::string>& CauseNames() {
 absl::Status CheckCauseName(const std::string& name) {
   const std::vector<std::string>& all = CauseNames();
   if (std::find(all.begin(), all.end(), name) != all.end()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("no cause \"", CleanText(name), "\"; causes are ",
-                                                 absl::StrJoin(all, ", ")));
+  return absl::InvalidArgumentError(
+      absl::StrCat("no cause \"", CleanText(name), "\"; causes are ", absl::StrJoin(all, ", ")));
 }
 
 }  // namespace rollcall

@@ -25,8 +25,8 @@ inline constexpr size_t kGrownIdsOfJob = size_t{1} << 16;
 // Peers of one rank whose sends and receives the daemon counts. A rank beyond it has no exact
 // counts, and the rules treat it so.
 inline constexpr size_t kPeersOfMember = size_t{1} << 14;
-inline constexpr size_t kBlockedCalls = 1024;    // the library has room for 128
-inline constexpr size_t kGraphLaunches = 1024;   // in one update; the library has room for 960
+inline constexpr size_t kBlockedCalls = 1024;   // the library has room for 128
+inline constexpr size_t kGraphLaunches = 1024;  // in one update; the library has room for 960
 // Of one communicator in one message: what its part of a segment holds (segment::kRingCapacity,
 // segment::kCheckpointCapacity).
 inline constexpr size_t kRecordsOfUpdate = 512;
@@ -43,24 +43,24 @@ inline constexpr size_t kHostsWithFacts = 1024;  // of a job
 inline constexpr size_t kHosts = 200'000;        // with a count of dropped ticks
 
 // Lengths of texts, in bytes.
-inline constexpr size_t kName = 255;  // of a job, tenant, host, communicator or phase
+inline constexpr size_t kName = 255;     // of a job, tenant, host, communicator or phase
 inline constexpr size_t kAgentId = 512;  // of a run of an agent
 inline constexpr size_t kSite = 512;
 inline constexpr size_t kShape = 160;
 inline constexpr size_t kClaimedSizes = 1024;  // of one communicator
 inline constexpr size_t kError = 1024;
-inline constexpr size_t kCommand = 4096;     // and other texts of a process
+inline constexpr size_t kCommand = 4096;      // and other texts of a process
 inline constexpr size_t kStackWords = 65536;  // the functions of all threads
 
 // Defaults of rollcalld's flags.
-inline constexpr size_t kJobs = 10'000;                          // --max-jobs
-inline constexpr size_t kProcesses = 500'000;                    // --max-processes
-inline constexpr size_t kStreams = 20'000;                       // --max-streams
+inline constexpr size_t kJobs = 10'000;        // --max-jobs
+inline constexpr size_t kProcesses = 500'000;  // --max-processes
+inline constexpr size_t kStreams = 20'000;     // --max-streams
 // Many hosts may share an address, and many `rollcall run` a login node.
-inline constexpr size_t kStreamsOfPeer = 1024;                   // --max-streams-per-peer
-inline constexpr size_t kAlertsAnHour = 6;                       // --alerts-per-hour, of a job
-inline constexpr size_t kIncidentsAnHour = 60;                   // --incidents-per-hour, of a job
-inline constexpr size_t kRecordBytes = size_t{512} << 20;         // --records-memory
+inline constexpr size_t kStreamsOfPeer = 1024;             // --max-streams-per-peer
+inline constexpr size_t kAlertsAnHour = 6;                 // --alerts-per-hour, of a job
+inline constexpr size_t kIncidentsAnHour = 60;             // --incidents-per-hour, of a job
+inline constexpr size_t kRecordBytes = size_t{512} << 20;  // --records-memory
 
 }  // namespace limits
 
@@ -83,8 +83,8 @@ enum class Dropped : uint8_t {
   kTenants,  // processes of tenants that the agent may not write
   kStreams,
   kIncidents,
-  kAlerts,    // held back
-  kSegments,  // by agents
+  kAlerts,     // held back
+  kSegments,   // by agents
   kHostFacts,  // requests; and facts of hosts of a job
   kRecords,    // rows and checkpoints of one message
   kSizes,      // that ranks claim for one communicator
@@ -97,11 +97,10 @@ using DroppedCounts = std::array<uint64_t, kDroppedKinds>;
 // The label `what` of rollcall_daemon_dropped_total.
 inline const char* DroppedName(Dropped what) {
   constexpr const char* kNames[kDroppedKinds] = {
-      "jobs",  "attempts",      "processes",      "agents", "communicators",
-      "ranks", "ids",           "peers",          "blocked_calls", "graph_launches",
-      "sites", "shapes",        "texts",          "hosts",  "tenants",
-      "streams", "incidents",   "alerts",         "segments", "host_facts",
-      "records", "sizes",       "stacks",         "viewers"};
+      "jobs",     "attempts",   "processes",     "agents",         "communicators", "ranks",
+      "ids",      "peers",      "blocked_calls", "graph_launches", "sites",         "shapes",
+      "texts",    "hosts",      "tenants",       "streams",        "incidents",     "alerts",
+      "segments", "host_facts", "records",       "sizes",          "stacks",        "viewers"};
   return kNames[static_cast<size_t>(what)];
 }
 

@@ -18,9 +18,8 @@ const FirstCall* FindKind(const Communicator& comm, uint32_t kind) {
 }  // namespace
 
 uint64_t SignatureOf(const CallArgs& args) {
-  return segment::NextSignature(segment::kSignatureSeed,
-                                static_cast<uint8_t>(Canonical(args.op)), args.dtype,
-                                args.reduction, args.peer, args.count);
+  return segment::NextSignature(segment::kSignatureSeed, static_cast<uint8_t>(Canonical(args.op)),
+                                args.dtype, args.reduction, args.peer, args.count);
 }
 
 void RecordFirst(const CallRecord& record, Communicator* comm) {

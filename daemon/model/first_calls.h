@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kinds of collectives that a communicator has seen: eight bytes for each, for the whole life of
-// the job. Ranks that agree make equal calls, so one table serves all ranks.
+// The kinds of collectives that a communicator has seen: eight bytes for each, for the whole life
+// of the job. Ranks that agree make equal calls, so one table serves all ranks.
 #pragma once
 
 #include <cstdint>

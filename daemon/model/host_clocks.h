@@ -24,7 +24,7 @@ class HostClocks {
   void Forget(const std::string& host) { clocks_.erase(host); }
 
  private:
-  static constexpr int kWindow = 128;  // messages; a clock keeps two windows
+  static constexpr int kWindow = 128;                // messages; a clock keeps two windows
   static constexpr int64_t kJumpNs = 1'000'000'000;  // from one message to the next
 
   struct Clock {

@@ -36,7 +36,8 @@ inline JobId JobOfIncidentId(const std::string& id) {
   std::string text = id.substr(0, id.rfind('-'));
   JobId job;
   const size_t colon = text.find(':');
-  if (colon != std::string::npos && (std::min(text.find_first_not_of(':', colon), text.size()) - colon) % 2 == 1) {
+  if (colon != std::string::npos &&
+      (std::min(text.find_first_not_of(':', colon), text.size()) - colon) % 2 == 1) {
     job.tenant = text.substr(0, colon);
     text.erase(0, colon + 1);
   }

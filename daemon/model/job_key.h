@@ -20,9 +20,7 @@ struct JobId {
   bool operator<(const JobId& other) const {
     return std::tie(tenant, job) < std::tie(other.tenant, other.job);
   }
-  bool operator==(const JobId& other) const {
-    return tenant == other.tenant && job == other.job;
-  }
+  bool operator==(const JobId& other) const { return tenant == other.tenant && job == other.job; }
 };
 
 struct JobKey : JobId {

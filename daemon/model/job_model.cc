@@ -223,8 +223,8 @@ void JobModel::UpdateAgreement(const CommProgress& progress, CommBook* book, Com
                                const Member& before) {
   if (progress.entered > 0 && progress.signature == 0) comm->may_diverge = true;
   const uint64_t seed = before.entered == 0 ? segment::kSignatureSeed : before.signature;
-  bool agrees = book->agreement.AddRecords(before.entered, seed, progress.records,
-                                           progress.entered, progress.signature);
+  bool agrees = book->agreement.AddRecords(before.entered, seed, progress.records, progress.entered,
+                                           progress.signature);
   agrees = book->agreement.Add(progress.entered, progress.signature) && agrees;
   for (const Checkpoint& checkpoint : progress.checkpoints) {
     agrees = book->agreement.Add(checkpoint.position, checkpoint.signature) && agrees;

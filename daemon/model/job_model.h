@@ -169,7 +169,7 @@ class JobModel {
   std::vector<std::vector<int32_t>> processes_of_agents_;  // by agent
   // Agents that report no process, by host.
   std::map<std::string, std::set<int32_t>> idle_agents_;
-  std::map<uint64_t, uint64_t> grown_;                     // unique id -> id
+  std::map<uint64_t, uint64_t> grown_;  // unique id -> id
   WorldRestarts world_restarts_;
 };
 

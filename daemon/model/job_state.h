@@ -76,9 +76,9 @@ enum class Liveness : uint8_t {
 
 // The reports of an agent by now.
 struct AgentHeard {
-  int64_t heard_ns = 0;    // when its newest tick arrived
-  int64_t first_ns = 0;    // when its first tick arrived
-  int64_t tick_ns = 0;     // from one of its ticks to the next
+  int64_t heard_ns = 0;  // when its newest tick arrived
+  int64_t first_ns = 0;  // when its first tick arrived
+  int64_t tick_ns = 0;   // from one of its ticks to the next
   // The waits of its processes count from this time on. Before it the agent was stopped, or
   // the network to it was down.
   int64_t counts_from_ns = 0;
@@ -101,8 +101,8 @@ struct ProcessIdentity {
   bool has_segment = false;  // false: the library is loaded but NCCL was never called
   // What has switched its stacks off: "ROLLCALL_STACKS=off"; "": nothing.
   std::string stacks_off;
-  int32_t inner_pid = 0;     // in its own pid namespace; 0: the same, or not known
-  int64_t uid = -1;          // its owner, as the kernel told the agent; -1: not known
+  int32_t inner_pid = 0;  // in its own pid namespace; 0: the same, or not known
+  int64_t uid = -1;       // its owner, as the kernel told the agent; -1: not known
 #define PROCESS_TEXT(name) std::string name;
 #define PROCESS_PLACE(name) std::string name;
 #define PROCESS_DETAIL(name) std::string name;
@@ -151,7 +151,7 @@ struct Process : ProcessIdentity, ProcessEvidence {
   Motion motion = Motion::kUnknown;
   std::string stack_words;  // the functions of all threads, separated by blanks
   StackPlace place;
-  int64_t stacks_ns = 0;    // when the agent took the sample; 0: never
+  int64_t stacks_ns = 0;  // when the agent took the sample; 0: never
   // Every sample since this time shows that the main thread waits for other ranks in a
   // library other than NCCL; 0: it does not wait there.
   int64_t waits_outside_since_ns = 0;
@@ -261,13 +261,13 @@ struct ClaimedSize {
 
 struct Communicator {
   uint64_t id = 0;
-  uint64_t parent = 0;        // 0: none
-  std::string name;           // "" if the program gave none
-  int32_t size = 0;           // as the first member reported it
-  int32_t other_size = 0;     // a different size that another member reported; 0: all agree
+  uint64_t parent = 0;             // 0: none
+  std::string name;                // "" if the program gave none
+  int32_t size = 0;                // as the first member reported it
+  int32_t other_size = 0;          // a different size that another member reported; 0: all agree
   LazyVector<ClaimedSize> claims;  // the ranks with another size than `size`; at most kClaimedSizes
-  RankTable<Member> members;  // only the ranks with a report
-  LazyVector<int32_t> seats;  // processes by rank, if the source lists them (dumps do)
+  RankTable<Member> members;       // only the ranks with a report
+  LazyVector<int32_t> seats;       // processes by rank, if the source lists them (dumps do)
   std::vector<UsualDuration> usual;
   Arrivals arrivals;
   int64_t finish_seen_ns = 0;  // when a report last showed that a rank had finished a collective
@@ -278,8 +278,8 @@ struct Communicator {
   bool may_diverge = false;
   int32_t may_wait = 0;        // number of members with `may_wait`
   bool keeps_records = false;  // for every member: the job is small enough
-  // The kinds among the first `recorded_until` collectives, by whichever rank reported each position
-  // first. Records pass, so only this shows whether a call is the first of its kind.
+  // The kinds among the first `recorded_until` collectives, by whichever rank reported each
+  // position first. Records pass, so only this shows whether a call is the first of its kind.
   LazyVector<FirstCall> first_calls;
   uint64_t recorded_until = 0;
 };

@@ -17,13 +17,8 @@ size_t HeapBytes(const std::vector<BlockedCall>& calls) {
 template <typename AnyProcess>
 auto TextsOf(AnyProcess* process) {
   return std::array{
-      &process->stack_words,
-      &process->place.at,
-      &process->place.inside,
-      &process->place.functions,
-      &process->error,
-      &process->phase,
-      &process->wait_channel,
+      &process->stack_words, &process->place.at, &process->place.inside, &process->place.functions,
+      &process->error,       &process->phase,    &process->wait_channel,
 #define PROCESS_TEXT(name) &process->name,
 #define PROCESS_PLACE(name) &process->name,
 #define PROCESS_DETAIL(name) &process->name,

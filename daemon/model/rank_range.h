@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Neighbouring ranks. A job may claim a quarter of a million ranks of which one has reported: ranges
-// hold the others in little memory.
+// Neighbouring ranks. A job may claim a quarter of a million ranks of which one has reported:
+// ranges hold the others in little memory.
 #pragma once
 
 #include <cstdint>

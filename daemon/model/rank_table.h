@@ -114,9 +114,8 @@ class RankTable {
     std::vector<Page>& pages = blocks_[at].pages;
     if (nth >= pages.size()) pages.resize(nth + 1);
     Page& page = pages[nth];
-    const auto place = std::find_if(page.begin(), page.end(), [rank](const value_type& value) {
-      return value.first >= rank;
-    });
+    const auto place = std::find_if(
+        page.begin(), page.end(), [rank](const value_type& value) { return value.first >= rank; });
     if (place != page.end() && place->first == rank) return place->second;
     ++size_;
     return page.emplace(place, rank, T())->second;
@@ -144,9 +143,9 @@ class RankTable {
   size_t FindBlock(size_t number) const {
     // Without gaps, a block is at its number.
     if (number < blocks_.size() && blocks_[number].number == number) return number;
-    const auto at = std::lower_bound(
-        blocks_.begin(), blocks_.end(), number,
-        [](const Block& block, size_t wanted) { return block.number < wanted; });
+    const auto at =
+        std::lower_bound(blocks_.begin(), blocks_.end(), number,
+                         [](const Block& block, size_t wanted) { return block.number < wanted; });
     return static_cast<size_t>(at - blocks_.begin());
   }
 

@@ -7,9 +7,10 @@
 namespace rollcall {
 
 struct StackPlace {
-  // "/x/train.py:31 in upload_checkpoint": the innermost line that is no library's; "": none is known.
+  // "/x/train.py:31 in upload_checkpoint": the innermost line that is no library's; "": none is
+  // known.
   std::string at;
-  std::string inside;  // "queue.get": the library's function that this line called; "": none
+  std::string inside;   // "queue.get": the library's function that this line called; "": none
   bool sleeps = false;  // the thread sleeps in the kernel
   // The functions of that thread, innermost first, each between blanks: " futex queue.get
   // train.upload_checkpoint ". Python's have the name of their file.

@@ -58,10 +58,11 @@ struct Culprit {
   std::string host;
   int32_t pid = 0;  // 0: not known
   int32_t device = -1;
-  CallArgs call;         // mismatches: the call that it made instead; errors: the call that NCCL refused
+  // mismatches: the call that it made instead; errors: the call that NCCL refused
+  CallArgs call;
   int32_t nccl_result = 0;  // ncclResult_t that NCCL reported to it; 0: no error
-  uint64_t entered = 0;  // number of collectives that it has entered on the communicator
-  std::string error;     // the exception that ended it: "ValueError: ... at train.py:57"; "": none
+  uint64_t entered = 0;     // number of collectives that it has entered on the communicator
+  std::string error;  // the exception that ended it: "ValueError: ... at train.py:57"; "": none
   // How it ended or left: "exited normally", "killed by signal 9"; "": it did not.
   std::string ending;
   char state = '?';  // of its process, as in /proc
@@ -163,7 +164,7 @@ struct Verdict {
   // The culprits make progress outside NCCL (CPU time, changing stacks): they may still enter
   // the call.
   bool late = false;
-  int64_t late_ns = 0;      // stragglers: the usual time from the other ranks to the culprit
+  int64_t late_ns = 0;  // stragglers: the usual time from the other ranks to the culprit
   // Where culprits[i] stands, by stacks taken during the wait; of the first culprits only.
   std::vector<StackPlace> places;
   StackPlace waiting_place;  // of the first waiting rank whose stacks are known
@@ -179,7 +180,8 @@ struct Verdict {
   int64_t evidence_age_ns = 0;
   bool stale = false;      // a report is older than three ticks; a newer one may still arrive
   bool unsettled = false;  // it rests on an agent that has sent too few ticks, or on a mixed state
-  // Contradictions: ranks that have not made the call yet can still decide which side is the majority.
+  // Contradictions: ranks that have not made the call yet can still decide which side is the
+  // majority.
   bool may_turn = false;
   // The verdict needs no long wait: the culprits have failed and cannot enter the call.
   bool at_once = false;

@@ -5,11 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/durations.h"
+#include "base/steady_clock.h"
 #include "daemon/access/access.h"
 #include "daemon/queries/metrics.h"
 #include "daemon/queries/no_such_job.h"
-#include "base/durations.h"
-#include "base/steady_clock.h"
 #include "proto/timestamps.h"
 
 namespace rollcall {
@@ -98,7 +98,8 @@ PeerAsk FleetQueries::AskOf(const DaemonRow& peer, int64_t patience_ns) const {
 
 std::optional<DaemonRow> FleetQueries::OtherOwnerOf(const std::string& tenant,
                                                     const std::string& job) const {
-  const bool is_of_one = tenant.empty() && caller_.tenants_size() == 1 && caller_.tenants(0) != kAll;
+  const bool is_of_one =
+      tenant.empty() && caller_.tenants_size() == 1 && caller_.tenants(0) != kAll;
   std::optional<DaemonRow> owner = fleet_->OwnerOf(is_of_one ? caller_.tenants(0) : tenant, job);
   return owner.has_value() && owner->name != fleet_->self() ? owner : std::nullopt;
 }
@@ -158,13 +159,14 @@ absl::Status FleetQueries::NoSuchJob(const JobSelector& job) const {
   }
   absl::Status status = NoSuchJobAmong(jobs, std::max(total, jobs.size()), job.job);
   if (lists.silent.empty()) return status;
-  return absl::NotFoundError(
-      absl::StrCat(status.message(), "\n  without the jobs of ", absl::StrJoin(lists.silent, ", "),
-                   ", which does not answer"));
+  return absl::NotFoundError(absl::StrCat(status.message(), "\n  without the jobs of ",
+                                          absl::StrJoin(lists.silent, ", "),
+                                          ", which does not answer"));
 }
 
 // `here` and `there` ask this daemon and another one, and keep the answer where they succeed.
-absl::Status FleetQueries::AboutJob(const JobSelector& job, const std::function<absl::Status()>& here,
+absl::Status FleetQueries::AboutJob(const JobSelector& job,
+                                    const std::function<absl::Status()>& here,
                                     const AskThere& there) const {
   absl::Status away = absl::OkStatus();
   const std::optional<DaemonRow> owner = OtherOwnerOf(job.tenant, job.job);
@@ -291,9 +293,9 @@ absl::Status FleetQueries::StreamStacks(
       });
 }
 
-// A running job changes with every tick of its agents, so asking its owner for a version would nearly
-// always say that it has changed. Instead, what others have changes once a second: that is how often a
-// viewer's answers are made anew, while there are viewers.
+// A running job changes with every tick of its agents, so asking its owner for a version would
+// nearly always say that it has changed. Instead, what others have changes once a second: that is
+// how often a viewer's answers are made anew, while there are viewers.
 uint64_t FleetQueries::Version(const std::string& job) const {
   const uint64_t own = local_->Version(job);
   const bool is_own = !job.empty() && own != 0 && !OtherOwnerOf("", job).has_value();

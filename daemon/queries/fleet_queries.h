@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers the queries of people and scripts for all daemons on one database: this daemon's jobs from
-// what it has itself, the others' by asking their owners (peers.h).
+// Answers the queries of people and scripts for all daemons on one database: this daemon's jobs
+// from what it has itself, the others' by asking their owners (peers.h).
 //
-// Lists name the daemons that do not answer. A question about one job goes to its owner; if that one has
-// not the job, or is not known, to this daemon, and then to all others. The history is in the database;
-// only the newest state of an incident that is open comes from its owner.
+// Lists name the daemons that do not answer. A question about one job goes to its owner; if that
+// one has not the job, or is not known, to this daemon, and then to all others. The history is in
+// the database; only the newest state of an incident that is open comes from its owner.
 //
 // Thread-safe. A call may wait for other daemons, for as long as PeerOptions says.
 #pragma once
@@ -38,8 +38,7 @@ class FleetQueries : public QuerySource {
   std::unique_ptr<QuerySource> SeenByCaller(const Identity& caller) const override;
   const QuerySource* own() const override { return local_; }
 
-  v1::StatusResponse GetStatus(const JobSelector& selector,
-                               bool with_communicators) const override;
+  v1::StatusResponse GetStatus(const JobSelector& selector, bool with_communicators) const override;
   absl::StatusOr<v1::JobView> GetJob(const JobSelector& selector) const override;
   absl::StatusOr<v1::CallsResponse> GetCalls(const v1::CallsRequest& request) const override;
   absl::StatusOr<v1::CommunicatorView> GetCommunicator(

@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "daemon/queries/fleet_queries.h"
-#include "daemon/history/incident_list.h"
 #include "daemon/history/history.h"
+#include "daemon/history/incident_list.h"
+#include "daemon/queries/fleet_queries.h"
 
 namespace rollcall {
 namespace {

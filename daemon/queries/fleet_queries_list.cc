@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The list of the jobs of all daemons on one database.
 //
-// Every daemon gives the beginning of its list in brief, up to the end of the page; that decides which
-// jobs are on the page. Only these are then asked for with their communicators.
+// Every daemon gives the beginning of its list in brief, up to the end of the page; that decides
+// which jobs are on the page. Only these are then asked for with their communicators.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -84,12 +84,12 @@ FleetQueries::Lists FleetQueries::ListsOf(const JobSelector& selector) const {
   const int64_t patience_ns = peers_->options().list_patience_ns;
   std::vector<std::function<Page()>> asks;
   for (const DaemonRow& peer : lists.daemons) {
-    asks.push_back([peers = peers_, ask = AskOf(peer, patience_ns), request,
-                    most = selector.most]() -> Page {
-      if (peers->IsPaused(ask.peer)) return peers->Silence(ask.peer);
-      return AskPages([&](const v1::StatusRequest& page) { return peers->Ask(ask, page); }, request,
-                      most);
-    });
+    asks.push_back(
+        [peers = peers_, ask = AskOf(peer, patience_ns), request, most = selector.most]() -> Page {
+          if (peers->IsPaused(ask.peer)) return peers->Silence(ask.peer);
+          return AskPages([&](const v1::StatusRequest& page) { return peers->Ask(ask, page); },
+                          request, most);
+        });
   }
   auto answers = AllAtOnce(std::move(asks), After(patience_ns + kSlackNs));
   for (size_t i = 0; i < answers.size(); ++i) {
@@ -131,8 +131,9 @@ void FleetQueries::AddCommunicators(const std::string& host, const std::vector<F
       continue;
     }
     asked.push_back(i);
-    asks.push_back([peers = peers_, ask = AskOf(lists->daemons[i - 1], patience_ns),
-                    request = PageOf(selector, true)]() -> Page { return peers->Ask(ask, request); });
+    asks.push_back(
+        [peers = peers_, ask = AskOf(lists->daemons[i - 1], patience_ns),
+         request = PageOf(selector, true)]() -> Page { return peers->Ask(ask, request); });
   }
   for (auto& answer : AllAtOnce(std::move(asks), After(patience_ns + kSlackNs))) {
     answers.push_back(std::move(answer));
@@ -164,9 +165,9 @@ v1::StatusResponse FleetQueries::ListJobs(const JobSelector& selector,
   Lists lists = ListsOf(beginning);
   const std::vector<FleetJob> all = JoinJobs(lists.jobs, OwnerNames());
   const size_t first = std::min(selector.offset, all.size());
-  const std::vector<FleetJob> page(all.begin() + static_cast<ptrdiff_t>(first),
-                                   all.begin() + static_cast<ptrdiff_t>(
-                                                     std::min(first + most, all.size())));
+  const std::vector<FleetJob> page(
+      all.begin() + static_cast<ptrdiff_t>(first),
+      all.begin() + static_cast<ptrdiff_t>(std::min(first + most, all.size())));
   size_t total = 0, listed = 0;
   for (const DaemonJobs& list : lists.jobs) {
     total += list.total;

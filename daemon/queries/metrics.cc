@@ -55,9 +55,8 @@ class Families {
 
 // The labels of a job, and `more`.
 Labels JobLabels(const v1::JobStatus& job, const Labels& more = {}) {
-  Labels labels = {{"tenant", job.tenant()},
-                   {"job", job.name()},
-                   {"attempt", absl::StrCat(job.attempt())}};
+  Labels labels = {
+      {"tenant", job.tenant()}, {"job", job.name()}, {"attempt", absl::StrCat(job.attempt())}};
   labels.insert(labels.end(), more.begin(), more.end());
   return labels;
 }
@@ -67,19 +66,16 @@ void AddCommunicator(const v1::JobStatus& job, const v1::CommunicatorStatus& com
   // A name made of ranks changes while ranks join, and so would the time series.
   const std::string name = IsMadeOfRanks(comm.name()) ? "" : comm.name();
   const Labels labels = JobLabels(job, {{"communicator", name}, {"id", comm.id()}});
-  out->Gauge("rollcall_communicator_position_min",
-             "Fewest collectives that a rank has entered", labels,
-             comm.position_min());
-  out->Gauge("rollcall_communicator_position_max",
-             "Most collectives that a rank has entered", labels, comm.position_max());
+  out->Gauge("rollcall_communicator_position_min", "Fewest collectives that a rank has entered",
+             labels, comm.position_min());
+  out->Gauge("rollcall_communicator_position_max", "Most collectives that a rank has entered",
+             labels, comm.position_max());
   out->Gauge("rollcall_communicator_lagging_ranks",
-             "Ranks at the lowest position, if others are ahead",
-             labels, comm.laggards_total());
+             "Ranks at the lowest position, if others are ahead", labels, comm.laggards_total());
   out->Gauge("rollcall_communicator_waiting_ranks", "Ranks that wait in a call", labels,
              comm.waiting());
-  out->Gauge("rollcall_communicator_longest_wait_seconds",
-             "Longest wait of a rank in a call", labels,
-             comm.waited_seconds());
+  out->Gauge("rollcall_communicator_longest_wait_seconds", "Longest wait of a rank in a call",
+             labels, comm.waited_seconds());
 }
 
 void AddIncidents(const JobMetrics& job, Families* out) {
@@ -119,13 +115,12 @@ void AddJob(const JobMetrics& job, Families* out) {
     longest = std::max(longest, comm.waited_seconds());
   }
   out->Gauge("rollcall_job_waiting_ranks",
-             "Ranks that wait in a call, on the communicator with most of them",
-             labels, waiting);
+             "Ranks that wait in a call, on the communicator with most of them", labels, waiting);
   out->Gauge("rollcall_job_longest_wait_seconds", "Longest wait of a rank in a call", labels,
              longest);
   out->Counter("rollcall_job_records_lost_total",
-               "Call records that the library overwrote before the agent read them",
-               labels, static_cast<double>(job.records_lost));
+               "Call records that the library overwrote before the agent read them", labels,
+               static_cast<double>(job.records_lost));
   AddIncidents(job, out);
   for (const v1::CommunicatorStatus& comm : status.communicators()) {
     AddCommunicator(status, comm, out);
@@ -157,18 +152,15 @@ void AddDelivery(const DeliveryCounts& counts, Families* out) {
   const auto now = [out](const char* name, const char* help, uint64_t value) {
     out->Gauge(name, help, {}, static_cast<double>(value));
   };
-  count("rollcall_reports_written_total", "Reports written or updated",
-        counts.reports.written);
-  count("rollcall_report_errors_total", "Failed attempts to write a report",
-        counts.reports.failed);
+  count("rollcall_reports_written_total", "Reports written or updated", counts.reports.written);
+  count("rollcall_report_errors_total", "Failed attempts to write a report", counts.reports.failed);
   count("rollcall_reports_lost_total", "Reports lost after failed attempts", counts.reports.lost);
   count("rollcall_reports_deleted_total", "Old reports that the daemon deleted",
         counts.reports.deleted);
   now("rollcall_reports_waiting", "Reports waiting to be written", counts.reports.waiting);
   count("rollcall_history_errors_total", "Failed attempts to write the history",
         counts.history.failed);
-  count("rollcall_history_lost_total", "Incidents lost from the history",
-        counts.history.lost);
+  count("rollcall_history_lost_total", "Incidents lost from the history", counts.history.lost);
   count("rollcall_history_fenced_total",
         "Writes dropped, because another daemon has had their job since", counts.history.fenced);
   now("rollcall_history_waiting", "Incidents waiting to be written to the history",
@@ -192,8 +184,8 @@ void AddHttp(const HttpFront::Counts& counts, Families* out) {
              static_cast<double>(counts.connections));
   out->Counter("rollcall_http_dropped_total",
                "Connections to the page that the daemon closed, because they were too slow or it "
-               "needed the room", {},
-               static_cast<double>(counts.dropped));
+               "needed the room",
+               {}, static_cast<double>(counts.dropped));
 }
 
 void AddDaemon(const MetricsSnapshot& snapshot, Families* out) {
@@ -211,8 +203,9 @@ void AddDaemon(const MetricsSnapshot& snapshot, Families* out) {
                static_cast<double>(snapshot.daemon.ticks));
   out->Counter("rollcall_daemon_tick_seconds_total", "Seconds spent in checks of all jobs", {},
                snapshot.daemon.tick_seconds);
-  out->Gauge("rollcall_jobs", "Number of jobs; only 200 have series of their own, those with an open incident first", {},
-             static_cast<double>(snapshot.jobs_total));
+  out->Gauge("rollcall_jobs",
+             "Number of jobs; only 200 have series of their own, those with an open incident first",
+             {}, static_cast<double>(snapshot.jobs_total));
   for (size_t kind = 0; kind < kDroppedKinds; ++kind) {
     out->Counter("rollcall_daemon_dropped_total",
                  "What agents sent beyond a limit, and the daemon dropped or cut",
@@ -220,8 +213,9 @@ void AddDaemon(const MetricsSnapshot& snapshot, Families* out) {
                  static_cast<double>(snapshot.daemon.dropped[kind]));
   }
   for (const auto& [reason, count] : snapshot.refused) {
-    out->Counter("rollcall_refused_total", "Requests and streams that the daemon refused, by reason",
-                 {{"reason", reason}}, static_cast<double>(count));
+    out->Counter("rollcall_refused_total",
+                 "Requests and streams that the daemon refused, by reason", {{"reason", reason}},
+                 static_cast<double>(count));
   }
   if (snapshot.certificate_days.has_value()) {
     out->Gauge("rollcall_tls_certificate_days_left",
@@ -283,8 +277,8 @@ std::string WithFleetMetrics(std::string text, const FleetMetrics& fleet, bool o
   Families families;
   const auto daemons = [&families](const char* state, size_t count) {
     families.Gauge("rollcall_fleet_daemons",
-                   "Daemons on the same database, this one too: those that answer this one, and those "
-                   "that do not",
+                   "Daemons on the same database, this one too: those that answer this one, and "
+                   "those that do not",
                    {{"state", state}}, static_cast<double>(count));
   };
   daemons("answers", fleet.living - silent);
@@ -294,8 +288,8 @@ std::string WithFleetMetrics(std::string text, const FleetMetrics& fleet, bool o
                  fleet.holds_lease ? 1 : 0);
   const auto jobs = [&families](const char* state, size_t count) {
     families.Gauge("rollcall_fleet_jobs",
-                   "Jobs by what this daemon knows of their owner: it has them; it has them and cannot "
-                   "prove it yet; they move to another daemon; agents wait for the answer",
+                   "Jobs by what this daemon knows of their owner: it has them; it has them and "
+                   "cannot prove it yet; they move to another daemon; agents wait for the answer",
                    {{"state", state}}, static_cast<double>(count));
   };
   jobs("owned", fleet.jobs.owned);

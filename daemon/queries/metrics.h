@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "daemon/model/job_state.h"
-#include "daemon/jobs/daemon_counters.h"
 #include "daemon/fleet/fleet_view.h"
-#include "net/http_front.h"
 #include "daemon/incidents/incident_counts.h"
+#include "daemon/jobs/daemon_counters.h"
+#include "daemon/model/job_state.h"
+#include "net/http_front.h"
 #include "rollcall/v1/query.pb.h"
 
 namespace rollcall {
@@ -37,8 +37,8 @@ struct MetricsSnapshot {
   DaemonCounters::Values daemon;
   DeliveryCounts deliveries;
   HttpFront::Counts http;
-  std::map<std::string, uint64_t> refused;    // by reason
-  std::optional<double> certificate_days;  // until the daemon's certificate expires; none: no TLS
+  std::map<std::string, uint64_t> refused;  // by reason
+  std::optional<double> certificate_days;   // until the daemon's certificate expires; none: no TLS
 };
 
 // This daemon and the others on its database.

@@ -14,8 +14,8 @@ namespace rollcall {
 // With a name that is none: each costs some microseconds.
 inline constexpr size_t kMostJobsCompared = 500;
 
-// kNotFound: names some of `jobs`, and the one that the caller may have meant. `total`: all jobs there
-// are, of which `jobs` may be a part.
+// kNotFound: names some of `jobs`, and the one that the caller may have meant. `total`: all jobs
+// there are, of which `jobs` may be a part.
 absl::Status NoSuchJobAmong(const std::vector<JobId>& jobs, size_t total, const std::string& asked);
 
 }  // namespace rollcall

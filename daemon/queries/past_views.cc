@@ -13,10 +13,10 @@
 namespace rollcall {
 namespace {
 
-constexpr size_t kOverhead = 64;       // of a state, beside its text
-constexpr size_t kSizeBytes = 4;       // in front of the compressed text: the size of the text
+constexpr size_t kOverhead = 64;  // of a state, beside its text
+constexpr size_t kSizeBytes = 4;  // in front of the compressed text: the size of the text
 constexpr size_t kMostText = size_t{256} << 20;
-constexpr size_t kFewest = 4;          // states that are not made coarser
+constexpr size_t kFewest = 4;  // states that are not made coarser
 
 std::string Compress(const std::string& text) {
   uLongf size = compressBound(text.size());
@@ -37,8 +37,8 @@ std::string Decompress(const std::string& compressed) {
   }
   std::string text(size, '\0');
   const auto* from = reinterpret_cast<const Bytef*>(compressed.data() + kSizeBytes);
-  const int result = uncompress(reinterpret_cast<Bytef*>(&text[0]), &size, from,
-                                compressed.size() - kSizeBytes);
+  const int result =
+      uncompress(reinterpret_cast<Bytef*>(&text[0]), &size, from, compressed.size() - kSizeBytes);
   return result == Z_OK ? text : "";
 }
 
@@ -72,9 +72,9 @@ absl::StatusOr<v1::JobView> PastViews::Find(const JobKey& job, int64_t at_ns) co
     }
     const std::deque<State>& states = known->second.states;
     oldest_ns = states.front().at_ns;
-    const auto after = std::upper_bound(
-        states.begin(), states.end(), at_ns,
-        [](int64_t time_ns, const State& state) { return time_ns < state.at_ns; });
+    const auto after =
+        std::upper_bound(states.begin(), states.end(), at_ns,
+                         [](int64_t time_ns, const State& state) { return time_ns < state.at_ns; });
     if (after != states.begin()) {
       compressed = std::prev(after)->compressed;
       found_ns = std::prev(after)->at_ns;
@@ -137,10 +137,9 @@ void PastViews::Thin(Past* past) {
 
 void PastViews::KeepWithinLimit() {
   while (bytes_ > most_bytes_) {
-    const auto largest =
-        std::max_element(jobs_.begin(), jobs_.end(), [](const auto& a, const auto& b) {
-          return a.second.bytes < b.second.bytes;
-        });
+    const auto largest = std::max_element(
+        jobs_.begin(), jobs_.end(),
+        [](const auto& a, const auto& b) { return a.second.bytes < b.second.bytes; });
     if (largest->second.states.size() > kFewest) {
       Thin(&largest->second);
     } else {

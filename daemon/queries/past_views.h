@@ -27,8 +27,8 @@ class PastViews {
   explicit PastViews(int64_t keep_ns = kKeepNs, size_t most_bytes = kMostBytes)
       : keep_ns_(keep_ns), most_bytes_(most_bytes) {}
 
-  // Keeps the job's state at this time, on the wall clock. Ignores a time before the newest one, and a
-  // second state of a job that has ended.
+  // Keeps the job's state at this time, on the wall clock. Ignores a time before the newest one,
+  // and a second state of a job that has ended.
   void Add(const JobKey& job, int64_t at_ns, const v1::JobView& view) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The newest state at `at_ns` or before. kNotFound: there is none.

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
-#include "daemon/jobs/job_store.h"
-#include "daemon/queries/query_source.h"
-#include "base/stop_signal.h"
-#include "daemon/jobs/timeline.h"
 #include "base/durations.h"
 #include "base/steady_clock.h"
+#include "base/stop_signal.h"
+#include "daemon/jobs/job_store.h"
+#include "daemon/jobs/timeline.h"
+#include "daemon/queries/query_source.h"
 #include "proto/timestamps.h"
 
 namespace rollcall {
@@ -35,7 +35,7 @@ void PastViewsKeeper::Keep() {
     selector.tenant = key.tenant;
     selector.attempt = key.attempt;
     absl::StatusOr<v1::JobView> view = queries_->GetJob(selector);
-    if (!view.ok()) continue;  // it has just been forgotten
+    if (!view.ok()) continue;        // it has just been forgotten
     view->clear_calls_per_second();  // minutes of it, which change all the time
     views_->Add(key, NsOf(view->now()), *view);
   }

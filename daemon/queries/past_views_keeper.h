@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the state of all jobs every few seconds, on a thread of its own. Where a round takes long, the
-// rounds are further apart, so that it takes a twentieth of a core at most.
+// Keeps the state of all jobs every few seconds, on a thread of its own. Where a round takes long,
+// the rounds are further apart, so that it takes a twentieth of a core at most.
 #pragma once
 
 #include "daemon/queries/past_views.h"

@@ -34,8 +34,9 @@ namespace {
 
 absl::Status CheckFactKind(const std::string& kind) {
   if (IsFactKind(kind)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("\"by\" is one of ", absl::StrJoin(FactKinds(), ", "),
-                                                 " and ", kLabelKind, "NAME; not \"", kind, "\""));
+  return absl::InvalidArgumentError(absl::StrCat("\"by\" is one of ",
+                                                 absl::StrJoin(FactKinds(), ", "), " and ",
+                                                 kLabelKind, "NAME; not \"", kind, "\""));
 }
 
 // A running job without calls that has waited for this many seconds has the state "waiting".
@@ -109,9 +110,9 @@ absl::Status Queries::NoSuchJob(const JobSelector& selector) const {
     for (const JobStore::AttemptRef& known : parts_.store->AttemptsFor(*newest)) {
       attempts.push_back(known.key.attempt);
     }
-    return absl::NotFoundError(absl::StrCat(
-        "job \"", selector.job, "\" has no attempt ", *selector.attempt, "; it has ",
-        attempts.size() == 1 ? "attempt " : "attempts ", RankRanges(attempts).List()));
+    return absl::NotFoundError(
+        absl::StrCat("job \"", selector.job, "\" has no attempt ", *selector.attempt, "; it has ",
+                     attempts.size() == 1 ? "attempt " : "attempts ", RankRanges(attempts).List()));
   }
   std::vector<JobId> jobs;
   for (const JobKey& key : parts_.store->NewestKeys(kMostJobsCompared, tenants_)) {
@@ -205,8 +206,7 @@ void Queries::AddJobStatus(const JobKey& key, int64_t now_ns, bool with_communic
   if (Waits(*status)) status->set_state("waiting");
 }
 
-v1::StatusResponse Queries::GetStatus(const JobSelector& selector,
-                                      bool with_communicators) const {
+v1::StatusResponse Queries::GetStatus(const JobSelector& selector, bool with_communicators) const {
   v1::StatusResponse response;
   response.set_rollcall_version(ROLLCALL_VERSION);
   const int64_t now_ns = parts_.timeline->Now();
@@ -234,10 +234,9 @@ absl::StatusOr<v1::JobView> Queries::GetPast(const JobKey& key, int64_t at_ns) c
   const int64_t now_ns = parts_.timeline->Now();
   const int64_t wall_ns = parts_.timeline->ToWallTime(now_ns);
   if (at_ns > wall_ns + kClocksDifferNs) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"at\" is in the future: the daemon's clock says ",
-                     absl::FormatTime(absl::RFC3339_sec, absl::FromUnixNanos(wall_ns),
-                                      absl::UTCTimeZone())));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"at\" is in the future: the daemon's clock says ",
+        absl::FormatTime(absl::RFC3339_sec, absl::FromUnixNanos(wall_ns), absl::UTCTimeZone())));
   }
   absl::StatusOr<v1::JobView> view = parts_.past->Find(key, at_ns);
   if (!view.ok()) return view;
@@ -278,9 +277,8 @@ absl::StatusOr<v1::CallsResponse> Queries::GetCalls(const v1::CallsRequest& requ
   const int limit = request.limit() <= 0 ? kUsualCalls : request.limit();
   const std::optional<JobKey> key = Find(SelectorIn(request));
   if (!key.has_value()) return NoSuchJob(SelectorIn(request));
-  parts_.store->Read(*key, [&](const JobState& state) {
-    FillCalls(state, ranks, limit, &response);
-  });
+  parts_.store->Read(*key,
+                     [&](const JobState& state) { FillCalls(state, ranks, limit, &response); });
   MoveCalls(wall_ns - now_ns, &response);
   return response;
 }
@@ -299,8 +297,8 @@ absl::StatusOr<v1::CommunicatorView> Queries::GetCommunicator(
   });
   if (!found) {
     return absl::NotFoundError(absl::StrCat("attempt ", key->attempt, " of job \"", request.job(),
-                                            "\" has no communicator with the id \"",
-                                            request.id(), "\"; its page lists those it has"));
+                                            "\" has no communicator with the id \"", request.id(),
+                                            "\"; its page lists those it has"));
   }
   for (v1::MemberView& member : *view.mutable_members()) {
     MoveCalls(wall_ns - now_ns, member.mutable_calls());
@@ -344,21 +342,22 @@ absl::StatusOr<v1::ListIncidentsResponse> Queries::ListIncidentsWith(
     mine.set_grouped(false);
   }
   if (!tenants_.AreAll() && !KeepOwnTenants(&mine)) return v1::ListIncidentsResponse();
-  absl::StatusOr<v1::ListIncidentsResponse> response = parts_.incidents->List(mine, std::move(newer));
+  absl::StatusOr<v1::ListIncidentsResponse> response =
+      parts_.incidents->List(mine, std::move(newer));
   if (!response.ok() || !agent_.has_value()) return response;
   auto& incidents = *response->mutable_incidents();
-  incidents.erase(std::remove_if(incidents.begin(), incidents.end(),
-                                 [this](const v1::Incident& one) {
-                                   return !Sees(ReadJobKey(one));
-                                 }),
-                  incidents.end());
+  incidents.erase(
+      std::remove_if(incidents.begin(), incidents.end(),
+                     [this](const v1::Incident& one) { return !Sees(ReadJobKey(one)); }),
+      incidents.end());
   response->set_total(incidents.size());
   return response;
 }
 
 absl::StatusOr<v1::CountIncidentsResponse> Queries::CountIncidents(
     const v1::CountIncidentsRequest& request) const {
-  absl::Status status = request.cause().empty() ? absl::OkStatus() : CheckCauseName(request.cause());
+  absl::Status status =
+      request.cause().empty() ? absl::OkStatus() : CheckCauseName(request.cause());
   if (status.ok()) status = CheckFactKind(request.by());
   if (!status.ok()) return status;
   v1::CountIncidentsRequest mine = request;
@@ -425,8 +424,8 @@ uint64_t Queries::Version(const std::string& job) const {
     return parts_.store->Changes() + parts_.incidents->Changes() +
            static_cast<uint64_t>(parts_.agents->agents());
   }
-  const std::vector<JobKey> keys = job.empty() ? parts_.store->NewestKeys(SIZE_MAX, tenants_)
-                                               : parts_.store->AllKeys(job);
+  const std::vector<JobKey> keys =
+      job.empty() ? parts_.store->NewestKeys(SIZE_MAX, tenants_) : parts_.store->AllKeys(job);
   uint64_t version = 0;
   for (const JobKey& key : keys) {
     if (!tenants_.Has(key.tenant)) continue;
@@ -456,9 +455,8 @@ std::string Queries::GetMetrics(bool open_metrics, const HttpFront::Counts& http
     JobMetrics& metrics = snapshot.jobs.emplace_back();
     AddJobStatus(key, now_ns, true, &metrics.status);
     metrics.incidents = parts_.incidents->CountIncidents(key, now_ns);
-    parts_.store->Read(key, [&](const JobState& state) {
-      metrics.records_lost = RecordsLost(state);
-    });
+    parts_.store->Read(key,
+                       [&](const JobState& state) { metrics.records_lost = RecordsLost(state); });
   }
   return MetricsText(snapshot, open_metrics);
 }

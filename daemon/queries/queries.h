@@ -12,14 +12,14 @@
 #include <vector>
 
 #include "daemon/agents/agent_service.h"
+#include "daemon/incidents/incident_book.h"
 #include "daemon/jobs/call_rate.h"
 #include "daemon/jobs/daemon_counters.h"
-#include "daemon/incidents/incident_book.h"
 #include "daemon/jobs/job_store.h"
+#include "daemon/jobs/timeline.h"
+#include "daemon/loop/stack_desk.h"
 #include "daemon/queries/past_views.h"
 #include "daemon/queries/query_source.h"
-#include "daemon/loop/stack_desk.h"
-#include "daemon/jobs/timeline.h"
 
 namespace rollcall {
 
@@ -50,8 +50,7 @@ class Queries : public QuerySource {
   std::unique_ptr<QuerySource> SeenBy(Tenants tenants) const override;
   std::unique_ptr<QuerySource> SeenByAgent(const Identity& agent) const override;
 
-  v1::StatusResponse GetStatus(const JobSelector& selector,
-                               bool with_communicators) const override;
+  v1::StatusResponse GetStatus(const JobSelector& selector, bool with_communicators) const override;
   absl::StatusOr<v1::JobView> GetJob(const JobSelector& selector) const override;
   absl::StatusOr<v1::CallsResponse> GetCalls(const v1::CallsRequest& request) const override;
   absl::StatusOr<v1::CommunicatorView> GetCommunicator(

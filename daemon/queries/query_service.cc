@@ -11,10 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/access/access.h"
 #include "daemon/access/clean_message.h"
-#include "net/grpc_status.h"
-#include "daemon/queries/query_source.h"
 #include "daemon/incidents/silences.h"
+#include "daemon/queries/query_source.h"
 #include "daemon/queries/stacks_audit.h"
+#include "net/grpc_status.h"
 #include "proto/timestamps.h"
 #include "rollcall/v1/query.grpc.pb.h"
 
@@ -119,9 +119,8 @@ class QueryService::Impl : public v1::Query::StreamedService {
     });
   }
 
-  grpc::Status StreamedGetCalls(
-      grpc::ServerContext* context,
-      UnaryStream<v1::CallsRequest, v1::CallsResponse>* stream) override {
+  grpc::Status StreamedGetCalls(grpc::ServerContext* context,
+                                UnaryStream<v1::CallsRequest, v1::CallsResponse>* stream) override {
     return Answer(kGetCalls, *context, stream, [](QuerySource* queries, const auto& request) {
       return queries->GetCalls(request);
     });
@@ -148,8 +147,8 @@ class QueryService::Impl : public v1::Query::StreamedService {
       grpc::ServerContext* context,
       UnaryStream<v1::ListSilencesRequest, v1::ListSilencesResponse>* stream) override {
     return Answer(kListSilences, *context, stream,
-                  [](QuerySource* queries, const auto& /*request*/)
-                      -> absl::StatusOr<v1::ListSilencesResponse> {
+                  [](QuerySource* queries,
+                     const auto& /*request*/) -> absl::StatusOr<v1::ListSilencesResponse> {
                     return queries->ListSilences();
                   });
   }
@@ -157,21 +156,21 @@ class QueryService::Impl : public v1::Query::StreamedService {
   grpc::Status StreamedActOnIncident(
       grpc::ServerContext* context,
       UnaryStream<v1::IncidentActionRequest, v1::Incident>* stream) override {
-    return Act(kActOnIncident, *context, stream,
-               [](const Call& call, const v1::IncidentActionRequest& request)
-                   -> absl::StatusOr<v1::Incident> {
-                 if (kIncidentActions.count(request.action()) == 0) {
-                   return absl::InvalidArgumentError(
-                       absl::StrCat("an action is note, acknowledge or take back; not \"",
-                                    request.action(), "\""));
-                 }
-                 absl::StatusOr<v1::Incident> incident = call.queries->ActOnIncident(
-                     request.id(), request.action(), request.text(), call.caller.name);
-                 if (!incident.ok()) return incident;
-                 incident->clear_stacks();
-                 incident->clear_stack_tree();
-                 return incident;
-               });
+    return Act(
+        kActOnIncident, *context, stream,
+        [](const Call& call,
+           const v1::IncidentActionRequest& request) -> absl::StatusOr<v1::Incident> {
+          if (kIncidentActions.count(request.action()) == 0) {
+            return absl::InvalidArgumentError(absl::StrCat(
+                "an action is note, acknowledge or take back; not \"", request.action(), "\""));
+          }
+          absl::StatusOr<v1::Incident> incident = call.queries->ActOnIncident(
+              request.id(), request.action(), request.text(), call.caller.name);
+          if (!incident.ok()) return incident;
+          incident->clear_stacks();
+          incident->clear_stack_tree();
+          return incident;
+        });
   }
 
   grpc::Status StreamedAddSilence(
@@ -218,7 +217,8 @@ class QueryService::Impl : public v1::Query::StreamedService {
   absl::StatusOr<Call> Begin(std::string_view method, const grpc::ServerContext& context) const {
     absl::StatusOr<Identity> caller = access_->Admit(method, context);
     if (!caller.ok()) return caller.status();
-    // Another daemon asks the rest of them itself: otherwise two daemons would ask each other forever.
+    // Another daemon asks the rest of them itself: otherwise two daemons would ask each other
+    // forever.
     const QuerySource* queries = PeerOf(*caller).empty() ? queries_ : queries_->own();
     std::unique_ptr<QuerySource> seen = queries->SeenByCaller(*caller);
     return Call{*std::move(caller), std::move(seen)};
@@ -247,8 +247,8 @@ class QueryService::Impl : public v1::Query::StreamedService {
     Request request;
     if (!ReadRequest(stream, &request)) return NoRequest();
     if (!call->caller.Has(Role::kViewer) && !NamesJob(request)) {
-      return ToGrpc(access_->RefuseRole(call->caller, "a list of all jobs", Role::kViewer,
-                                        context.peer()));
+      return ToGrpc(
+          access_->RefuseRole(call->caller, "a list of all jobs", Role::kViewer, context.peer()));
     }
     return Reply<Response>(make(call->queries.get(), request), stream);
   }

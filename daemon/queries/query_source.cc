@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/queries/query_source.h"
 
-#include "daemon/report/stack_merge.h"
-#include "daemon/access/access.h"
 #include "base/steady_clock.h"
+#include "daemon/access/access.h"
+#include "daemon/report/stack_merge.h"
 #include "proto/timestamps.h"
 
 namespace rollcall {

@@ -53,8 +53,8 @@ class QuerySource {
   // The same queries for a caller who sees only these tenants: jobs of others do not exist for it.
   // This object must outlive the result.
   virtual std::unique_ptr<QuerySource> SeenBy(Tenants tenants) const = 0;
-  // The same for an agent: of its tenants' jobs it sees those that an agent of its hosts reports, and
-  // of their incidents those that are in memory.
+  // The same for an agent: of its tenants' jobs it sees those that an agent of its hosts reports,
+  // and of their incidents those that are in memory.
   virtual std::unique_ptr<QuerySource> SeenByAgent(const Identity& agent) const = 0;
   // One of these two, by the caller's role.
   virtual std::unique_ptr<QuerySource> SeenByCaller(const Identity& caller) const;
@@ -91,8 +91,8 @@ class QuerySource {
                                                      const std::string& text,
                                                      const std::string& who) = 0;
 
-  // Alerts that people do not want for a time (silences.h): those that the caller may see. Errors of
-  // Silences.
+  // Alerts that people do not want for a time (silences.h): those that the caller may see. Errors
+  // of Silences.
   virtual v1::ListSilencesResponse ListSilences() const = 0;
   virtual absl::StatusOr<v1::Silence> AddSilence(const v1::Silence& wanted, int64_t seconds,
                                                  const std::string& who) = 0;

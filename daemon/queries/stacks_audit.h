@@ -9,8 +9,8 @@
 
 namespace rollcall {
 
-// "job team/train attempt 2, ranks 0,3 on node-1": the job that the request means to this caller, or
-// what the request says if there is no such job.
+// "job team/train attempt 2, ranks 0,3 on node-1": the job that the request means to this caller,
+// or what the request says if there is no such job.
 std::string StacksInWords(const QuerySource& queries, const v1::TakeStacksRequest& request);
 
 }  // namespace rollcall

@@ -131,7 +131,8 @@ std::string TextAnonymizer::Replace(TextKind kind, const std::string& text) {
 
 std::string TextAnonymizer::Host(const std::string& host) {
   const std::string pseudonym = names_->Of("host", host);
-  names_->AddAlias(host.substr(0, host.find('.')), pseudonym);  // sentences may leave out the domain
+  // sentences may leave out the domain
+  names_->AddAlias(host.substr(0, host.find('.')), pseudonym);
   return pseudonym;
 }
 

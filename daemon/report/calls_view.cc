@@ -40,8 +40,7 @@ void FillSpan(const JobState& job, const Member& member, const CallRecord& recor
 }  // namespace
 
 void FillMemberCalls(const JobState& job, const RankStates& states, const Communicator& comm,
-                     int32_t rank, const Member& member, int limit,
-                     v1::CommunicatorCalls* calls) {
+                     int32_t rank, const Member& member, int limit, v1::CommunicatorCalls* calls) {
   v1::CommunicatorRef* ref = calls->mutable_communicator();
   ref->set_id(absl::StrCat(absl::Hex(comm.id, absl::kZeroPad16)));
   ref->set_name(Utf8(NameForPeople(job, comm)));

@@ -17,9 +17,9 @@ inline constexpr int kMostCalls = 1024;
 // About 20 MB of JSON. The daemon fills an answer while the job's ticks wait.
 inline constexpr int kMostCallsOfAnswer = 65'536;
 
-// `limit` is the number of newest calls of each rank and communicator, kMostCalls at most. Where all
-// of them exceed kMostCallsOfAnswer, each communicator of a rank has an equal share. Omits unknown
-// ranks.
+// `limit` is the number of newest calls of each rank and communicator, kMostCalls at most. Where
+// all of them exceed kMostCallsOfAnswer, each communicator of a rank has an equal share. Omits
+// unknown ranks.
 void FillCalls(const JobState& job, const std::vector<int32_t>& ranks, int limit,
                v1::CallsResponse* response);
 

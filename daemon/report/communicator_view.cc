@@ -9,8 +9,8 @@
 
 #include "absl/strings/numbers.h"
 #include "daemon/model/progress.h"
-#include "daemon/report/incident_proto.h"
 #include "daemon/report/calls_view.h"
+#include "daemon/report/incident_proto.h"
 #include "daemon/report/public_ranks.h"
 #include "daemon/report/rank_state.h"
 #include "daemon/report/status_view.h"

@@ -140,9 +140,8 @@ std::string ToHtml(const v1::Incident& whole, bool with_view) {
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"",
-      ReportPolicy(), "\">\n<title>",
-      headline, "</title>\n<style>", kStyle, "</style>\n</head>\n<body>\n<main>\n<h1>", headline,
-      "</h1>\n");
+      ReportPolicy(), "\">\n<title>", headline, "</title>\n<style>", kStyle,
+      "</style>\n</head>\n<body>\n<main>\n<h1>", headline, "</h1>\n");
   bool is_first = true;
   for (const v1::Verdict& verdict : incident.verdicts()) {
     AddVerdict(verdict, is_first, &html);

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "absl/strings/strip.h"
+#include "base/clean_text.h"
+#include "base/durations.h"
 #include "daemon/words/alignment.h"
 #include "daemon/words/rank_ranges.h"
 #include "daemon/words/terms.h"
-#include "base/clean_text.h"
-#include "base/durations.h"
 #include "proto/timestamps.h"
 
 namespace rollcall {
@@ -176,8 +176,8 @@ v1::Verdict ToProto(const Verdict& verdict) {
   }
   result.set_chain_total(static_cast<int32_t>(verdict.chain.size()));
   result.set_late(verdict.late);
-  result.set_evidence_age_seconds(
-      static_cast<double>(verdict.evidence_age_ns / (kSecond / 1000)) / 1000.0);
+  result.set_evidence_age_seconds(static_cast<double>(verdict.evidence_age_ns / (kSecond / 1000)) /
+                                  1000.0);
   return result;
 }
 
@@ -189,7 +189,8 @@ v1::Incident ToProto(const Incident& incident) {
   result.set_attempt(incident.job.attempt);
   result.set_state(IncidentStateName(incident.state));
   if (incident.opened_ns > 0) *result.mutable_opened_at() = ToTimestamp(incident.opened_ns);
-  if (incident.confirmed_ns > 0) *result.mutable_confirmed_at() = ToTimestamp(incident.confirmed_ns);
+  if (incident.confirmed_ns > 0)
+    *result.mutable_confirmed_at() = ToTimestamp(incident.confirmed_ns);
   if (incident.closed_ns > 0) *result.mutable_closed_at() = ToTimestamp(incident.closed_ns);
   for (const Verdict& verdict : incident.verdicts) *result.add_verdicts() = ToProto(verdict);
   for (const VersionInUse& version : incident.versions) {

@@ -34,10 +34,9 @@ std::string AllInWords(const Ranks& listed, const std::string& ranges) {
 
 std::string WaitingInWords(const v1::Verdict& v) {
   if (v.waiting_ranks().empty()) return "";
-  return absl::StrCat(
-      AllInWords(v.waiting_ranks(), v.waiting_rank_ranges()), " (",
-      std::max(v.waiting_total(), v.waiting_ranks_size()), "), for ",
-      DurationInWords(NsOfSeconds(v.waited_seconds())));
+  return absl::StrCat(AllInWords(v.waiting_ranks(), v.waiting_rank_ranges()), " (",
+                      std::max(v.waiting_total(), v.waiting_ranks_size()), "), for ",
+                      DurationInWords(NsOfSeconds(v.waited_seconds())));
 }
 
 std::string CommunicatorInWords(const v1::CommunicatorRef& comm) {
@@ -112,9 +111,8 @@ std::string CulpritInWords(const v1::Culprit& culprit) {
 RankRanges InvolvedRanks(const v1::Verdict& v) {
   std::vector<int32_t> culprits;
   for (const v1::Culprit& culprit : v.culprits()) culprits.push_back(culprit.rank());
-  return RankRanges(
-      absl::StrCat(AllRanks(culprits, v.culprit_ranks()).List(), ",",
-                   AllRanks(v.waiting_ranks(), v.waiting_rank_ranges()).List()));
+  return RankRanges(absl::StrCat(AllRanks(culprits, v.culprit_ranks()).List(), ",",
+                                 AllRanks(v.waiting_ranks(), v.waiting_rank_ranges()).List()));
 }
 
 std::vector<std::string> CulpritLines(const v1::Verdict& v) {

@@ -22,8 +22,8 @@ std::string TimeForName(const google::protobuf::Timestamp& time);
 // "rank 3, node-17, pid 4121, GPU 3, at train.py:57 in validate", without unknown parts.
 std::string CulpritInWords(const v1::Culprit& culprit);
 
-// All ranks of a list that a message may cut. `ranges`: the field of the message with all ranks; "" in
-// incidents of earlier releases, whose lists are whole.
+// All ranks of a list that a message may cut. `ranges`: the field of the message with all ranks; ""
+// in incidents of earlier releases, whose lists are whole.
 template <typename Listed>
 RankRanges AllRanks(const Listed& listed, const std::string& ranges) {
   return ranges.empty() ? RankRanges(std::vector<int32_t>(listed.begin(), listed.end()))

@@ -17,8 +17,8 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kMaxMaps = 64;
-// Cells of all maps. A job may claim a number of ranks that it does not have: the first map has room
-// for them, more maps need processes.
+// Cells of all maps. A job may claim a number of ranks that it does not have: the first map has
+// room for them, more maps need processes.
 constexpr size_t kMaxCells = size_t{1} << 22;
 constexpr size_t kFreeCells = size_t{1} << 18;
 constexpr size_t kCellsPerProcess = 64;
@@ -112,8 +112,7 @@ class Maps {
     std::vector<int>& known = kinds_[{name, size}];
     if (nth < known.size()) return view_->mutable_maps(known[nth]);
     const auto maps = static_cast<size_t>(view_->maps_size());
-    const size_t most =
-        std::min(kMaxCells, kFreeCells + job_.processes.size() * kCellsPerProcess);
+    const size_t most = std::min(kMaxCells, kFreeCells + job_.processes.size() * kCellsPerProcess);
     if (maps >= kMaxMaps || (maps + 1) * static_cast<size_t>(ranks_.count()) > most) {
       return nullptr;
     }

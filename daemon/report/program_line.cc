@@ -42,10 +42,11 @@ bool IsLibraryModule(absl::string_view path) {
   }
   const absl::string_view name = BaseName(path);
   return name.empty() ||
-         StartsWithAny(name, {"python", "libpython", "libnccl", "librccl", "libcuda", "libnvidia",
-                              "libtorch", "libc10", "librollcall", "libmpi", "libstdc++", "libc.so",
-                              "libc-", "libm.so", "libpthread", "libgcc_s", "libucp", "libucs",
-                              "libgomp", "libdl", "ld-linux", "ld-musl", "libc++"});
+         StartsWithAny(
+             name, {"python",   "libpython", "libnccl",     "librccl",  "libcuda",   "libnvidia",
+                    "libtorch", "libc10",    "librollcall", "libmpi",   "libstdc++", "libc.so",
+                    "libc-",    "libm.so",   "libpthread",  "libgcc_s", "libucp",    "libucs",
+                    "libgomp",  "libdl",     "ld-linux",    "ld-musl",  "libc++"});
 }
 
 // Code that a header of a library put into the program.
@@ -55,7 +56,8 @@ bool IsLibrarySource(absl::string_view file) {
 }
 
 bool StartsTheProgram(absl::string_view function) {
-  return function == "_start" || function == "start_thread" || absl::StartsWith(function, "__libc_");
+  return function == "_start" || function == "start_thread" ||
+         absl::StartsWith(function, "__libc_");
 }
 
 // Code around a function that says nothing about it: decorators, hooks, dispatch.

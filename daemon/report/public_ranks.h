@@ -22,9 +22,9 @@ class PublicRanks {
   int32_t FindProcess(int32_t rank) const;
 
  private:
-  int32_t count_ = 0;                // as the job claims
-  std::vector<int32_t> ranks_;       // by process
-  RankTable<int32_t> processes_;     // by rank
+  int32_t count_ = 0;             // as the job claims
+  std::vector<int32_t> ranks_;    // by process
+  RankTable<int32_t> processes_;  // by rank
 };
 
 }  // namespace rollcall

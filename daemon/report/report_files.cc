@@ -89,8 +89,7 @@ absl::Status WriteFile(const std::string& path, const std::string& content) {
   const int fd =
       open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, kFileMode);
   if (fd < 0) return FileError("create", path, errno);
-  absl::Status status =
-      WriteAll(fd, content) ? absl::OkStatus() : FileError("write", path, errno);
+  absl::Status status = WriteAll(fd, content) ? absl::OkStatus() : FileError("write", path, errno);
   if (close(fd) != 0 && status.ok()) status = FileError("write", path, errno);
   return status;
 }

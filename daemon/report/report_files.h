@@ -30,8 +30,8 @@ absl::Status MakeFolder(const std::string& path);
 // Creates or replaces a file. Does not wait until it is on the disk: see SyncReport().
 absl::Status WriteFile(const std::string& path, const std::string& content);
 
-// Waits until a report is on the disk: its files, their folder and the folder's name. On a busy disk
-// this takes seconds.
+// Waits until a report is on the disk: its files, their folder and the folder's name. On a busy
+// disk this takes seconds.
 absl::Status SyncReport(const std::string& folder);
 
 // A folder `<report_dir>/.rollcall-XXXXXX`. Its writer holds a lock on it, which ends with the

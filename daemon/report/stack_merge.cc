@@ -9,9 +9,7 @@
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 std::string FrameLabel(const v1::Frame& frame) {
   if (frame.function().empty()) return std::string(BaseName(frame.address()));

@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "daemon/report/escape.h"
 #include "base/cut_text.h"
+#include "daemon/report/escape.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the position of an incident's ranks in the program: the innermost line outside of libraries in
-// their newest stacks, for the culprits and for the waiting ranks.
+// Finds the position of an incident's ranks in the program: the innermost line outside of libraries
+// in their newest stacks, for the culprits and for the waiting ranks.
 #pragma once
 
 #include <string>

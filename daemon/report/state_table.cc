@@ -52,9 +52,9 @@ std::string LastCall(const Member& member) {
   std::string call = "no call";
   if (record != nullptr) {
     const bool p2p = OpKind(record->args.op) == CallKind::kP2p;
-    call = absl::StrCat(p2p ? "" : absl::StrCat("#", record->position, " "),
-                        CallInWords(record->args),
-                        IsAccepted(*record) ? "" : " " + ResultInWords(record->result));
+    call =
+        absl::StrCat(p2p ? "" : absl::StrCat("#", record->position, " "), CallInWords(record->args),
+                     IsAccepted(*record) ? "" : " " + ResultInWords(record->result));
   } else if (member.entered != 0) {
     call = absl::StrCat("#", member.entered - 1, " (record lost)");
   }
@@ -122,8 +122,8 @@ void AddCommunicator(const JobState& job, const Communicator& comm, std::string*
     absl::StrAppend(&title, "; some of them passed ", comm.other_size, " ranks");
   }
   *text += "\n" + Wrap("", "  ", title);
-  absl::StrAppendFormat(text, "  %-12s %-40s %8s %8s %8s %8s %s\n", "ranks", "last call",
-                        "entered", "returned", "started", "finished", "since");
+  absl::StrAppendFormat(text, "  %-12s %-40s %8s %8s %8s %8s %s\n", "ranks", "last call", "entered",
+                        "returned", "started", "finished", "since");
   const std::vector<Row> rows = MakeRows(job, comm);
   for (size_t i = 0; i < rows.size() && i < kMostRows; ++i) AddRow(rows[i], text);
   if (rows.size() > kMostRows) {

@@ -38,9 +38,7 @@ std::string InRfc3339(double seconds) {
 }
 
 // The host is inside the call, or the GPU has not finished it.
-bool IsOpen(const v1::CallSpan& span) {
-  return span.returned_seconds() == 0 || span.waits();
-}
+bool IsOpen(const v1::CallSpan& span) { return span.returned_seconds() == 0 || span.waits(); }
 
 double LastMoment(const v1::CallSpan& span) {
   return std::max(span.entered_seconds(), span.returned_seconds());
@@ -127,20 +125,25 @@ class TraceWriter {
 
   // Until when calls that have not ended are drawn.
   double EndMoment() const {
-    const double end =
-        incident_.has_closed_at() ? TraceSeconds(incident_.closed_at()) : TraceSeconds(calls_.now());
+    const double end = incident_.has_closed_at() ? TraceSeconds(incident_.closed_at())
+                                                 : TraceSeconds(calls_.now());
     return std::max(end, coverage_.until_seconds);
   }
 
   int64_t Ns(double seconds) const { return std::llround((seconds - base_seconds_) * 1e9); }
 
-  Json Event(const char* kind, const std::string& name, int32_t pid, int tid, double seconds) const {
-    return {{"name", name}, {"cat", "rollcall"}, {"ph", kind}, {"pid", pid}, {"tid", tid},
-            {"ts", static_cast<double>(Ns(seconds)) / 1e3}};
+  Json Event(const char* kind, const std::string& name, int32_t pid, int tid,
+             double seconds) const {
+    return {{"name", name}, {"cat", "rollcall"}, {"ph", kind},
+            {"pid", pid},   {"tid", tid},        {"ts", static_cast<double>(Ns(seconds)) / 1e3}};
   }
 
   void AddName(const char* what, int32_t pid, int tid, const char* key, const Json& value) {
-    events_.push_back({{"name", what}, {"ph", "M"}, {"pid", pid}, {"tid", tid}, {"ts", 0},
+    events_.push_back({{"name", what},
+                       {"ph", "M"},
+                       {"pid", pid},
+                       {"tid", tid},
+                       {"ts", 0},
                        {"args", {{key, value}}}});
   }
 
@@ -271,7 +274,8 @@ class TraceWriter {
                  {"ts_begins_at", InRfc3339(base_seconds_)}};
     data["incident"] = incident_.id();
     data["incident_state"] = incident_.state();
-    if (incident_.has_opened_at()) data["opened_at"] = InRfc3339(TraceSeconds(incident_.opened_at()));
+    if (incident_.has_opened_at())
+      data["opened_at"] = InRfc3339(TraceSeconds(incident_.opened_at()));
     if (incident_.verdicts_size() == 0) return data;
     const v1::Verdict& verdict = incident_.verdicts(0);
     data["cause"] = verdict.cause();

@@ -2,6 +2,7 @@
 #include "daemon/report/writer.h"
 
 #include <errno.h>
+#include <google/protobuf/util/json_util.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,8 +12,6 @@
 #include <system_error>
 #include <utility>
 #include <vector>
-
-#include <google/protobuf/util/json_util.h>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -89,8 +88,7 @@ std::string SafeName(const std::string& job) {
 // attempt 2.
 std::string StableName(const v1::Incident& incident) {
   const auto& time = incident.has_opened_at() ? incident.opened_at() : incident.confirmed_at();
-  const std::string attempt =
-      incident.attempt() == 0 ? "" : absl::StrCat(".", incident.attempt());
+  const std::string attempt = incident.attempt() == 0 ? "" : absl::StrCat(".", incident.attempt());
   const std::string job =
       incident.job().empty() ? "" : absl::StrCat("-", SafeName(incident.job()), attempt);
   return absl::StrCat(TimeForName(time), job);
@@ -145,8 +143,7 @@ absl::StatusOr<std::string> Publish(TemporaryFolder* temporary, const std::strin
   for (int n = 1;; ++n) {
     const std::string path = FreePath(wanted, &n);
     if (path.empty()) return FileError("find a free name like", wanted, EEXIST);
-    incident.set_report_path(place == ReportPlace::kPath ? path
-                                                         : path.substr(path.rfind('/') + 1));
+    incident.set_report_path(place == ReportPlace::kPath ? path : path.substr(path.rfind('/') + 1));
     const absl::Status written = WriteWhatFits(temporary->path(), incident);
     if (!written.ok()) return written;
     const int error = temporary->Rename(path);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes reports: a folder `<report-dir>/<time>-<job>[.<attempt>]-<cause>/`, with the UTC
-// time at which the incident was opened. It has incident.json, report.txt, report.html and stacks.txt.
+// time at which the incident was opened. It has incident.json, report.txt, report.html and
+// stacks.txt.
 //
 // A reader never sees half a report: the folder appears complete under its name, and the writer
 // replaces changed files atomically. Neither waits for the disk, which may take seconds: call
@@ -32,8 +33,8 @@ absl::Status CheckReportDir(const std::string& report_dir);
 absl::StatusOr<std::string> CreateReport(const std::string& report_dir, v1::Incident incident,
                                          ReportPlace place = ReportPlace::kPath);
 
-// The folder of the report that CreateReport() wrote for this incident earlier; "" if there is none.
-// The id and the time of opening identify the incident.
+// The folder of the report that CreateReport() wrote for this incident earlier; "" if there is
+// none. The id and the time of opening identify the incident.
 std::string FindReport(const std::string& report_dir, const v1::Incident& incident);
 
 // Rewrites the files in `folder`, which CreateReport() returned.

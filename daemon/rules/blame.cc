@@ -30,7 +30,7 @@ Certainty BlameCertainty(const StuckCall& call, const std::vector<Absent>& blame
   for (const Waiter& w : call.waiters) best = std::max(best, w.wait.proof);
   Certainty certainty = best == Proof::kShown      ? Certainty::kCertain
                         : best == Proof::kInferred ? Certainty::kLikely
-                                                      : Certainty::kPossible;
+                                                   : Certainty::kPossible;
   for (const Absent& absent : blamed) {
     certainty =
         std::min(certainty, IsGuessedTwice(absent, best) ? Certainty::kPossible : absent.at_most);
@@ -53,19 +53,17 @@ void DescribeProgress(const StuckCall& call, const Absent& absent, const Member&
                       const std::string& who, Verdict* verdict) {
   if (call.kind == StuckCall::Kind::kCreation) return;
   if (absent.lack == Lack::kNotStarted) {
-    verdict->evidence.push_back(absl::StrCat(who, ": the host has made the call, but the GPU has ",
-                                             "started only ", member.started, " of ",
-                                             CountInWords(member.entered, "call", "calls"),
-                                             " on the communicator"));
+    verdict->evidence.push_back(absl::StrCat(
+        who, ": the host has made the call, but the GPU has ", "started only ", member.started,
+        " of ", CountInWords(member.entered, "call", "calls"), " on the communicator"));
   } else if (call.kind == StuckCall::Kind::kP2p) {
     verdict->evidence.push_back(absl::StrCat(
-        who, ": issued ",
-        CountInWords(member.p2p_entered, "send or receive", "sends and receives"),
+        who, ": issued ", CountInWords(member.p2p_entered, "send or receive", "sends and receives"),
         " on the communicator"));
   } else {
-    verdict->evidence.push_back(
-        absl::StrCat(who, ": entered ", CountInWords(member.entered, "call", "calls"),
-                     " on the communicator", LastCall(member)));
+    verdict->evidence.push_back(absl::StrCat(who, ": entered ",
+                                             CountInWords(member.entered, "call", "calls"),
+                                             " on the communicator", LastCall(member)));
   }
 }
 
@@ -107,14 +105,12 @@ void AddMissing(const Suspicion& s, const std::vector<Absent>& blamed, Verdict* 
                                                      " no longer responds: its data is old"));
   }
   if (!stale.empty()) {
-    verdict->missing_evidence.push_back(
-        absl::StrCat("the newest report on ", RanksInWords(stale),
-                     " is old, and may miss calls made since"));
+    verdict->missing_evidence.push_back(absl::StrCat("the newest report on ", RanksInWords(stale),
+                                                     " is old, and may miss calls made since"));
   }
   if (!unknown.empty()) {
-    verdict->missing_evidence.push_back(
-        absl::StrCat("no agent reports whether the process of ", RanksInWords(unknown),
-                     " is alive"));
+    verdict->missing_evidence.push_back(absl::StrCat("no agent reports whether the process of ",
+                                                     RanksInWords(unknown), " is alive"));
   }
   if (!ended.empty()) {
     verdict->missing_evidence.push_back(

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "daemon/rules/stuck_call.h"
 #include "daemon/model/job_state.h"
 #include "daemon/model/verdict.h"
+#include "daemon/rules/stuck_call.h"
 
 namespace rollcall {
 

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "daemon/rules/stuck_call.h"
 #include "daemon/model/client_limits.h"
+#include "daemon/rules/stuck_call.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
@@ -35,9 +35,8 @@ SizeDispute JudgeClaimedSizes(const Communicator& comm) {
   };
   std::map<int32_t, size_t> ranks;  // by the size that they claim
   for (const auto& [rank, member] : comm.members) ++ranks[size_of(rank)];
-  const auto most = std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
-    return a.second < b.second;
-  });
+  const auto most = std::max_element(
+      ranks.begin(), ranks.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   // Ranks that are still on their way may agree with the others.
   if (2 * most->second <= static_cast<size_t>(std::max(ranks.rbegin()->first, 0))) return dispute;
   dispute.size = most->first;

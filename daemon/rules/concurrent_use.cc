@@ -20,9 +20,8 @@ std::optional<Verdict> JudgeConcurrentUse(const Suspicion& s) {
     verdict->culprits.push_back(MakeCulprit(s.job, member->process, rank, member));
     ranks.push_back(verdict->culprits.back().rank);
   }
-  verdict->evidence.push_back(
-      absl::StrCat(RanksInWords(ranks),
-                   ": two threads were inside calls on the communicator at the same time"));
+  verdict->evidence.push_back(absl::StrCat(
+      RanksInWords(ranks), ": two threads were inside calls on the communicator at the same time"));
   return verdict;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// JudgeCycleByMajority(): several ranks wait for ends of sends and receives that nobody has issued. One
-// rank that is wrong explains all of them if it alone sends to (or receives from) ranks that wait
-// together in a collective, if it has left its peers for a collective, or if it stands between two
-// peers, of which one sends it more and the other one expects more from it than it handles.
+// JudgeCycleByMajority(): several ranks wait for ends of sends and receives that nobody has issued.
+// One rank that is wrong explains all of them if it alone sends to (or receives from) ranks that
+// wait together in a collective, if it has left its peers for a collective, or if it stands between
+// two peers, of which one sends it more and the other one expects more from it than it handles.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/model/progress.h"
 #include "daemon/rules/blame.h"
 #include "daemon/rules/p2p_pairs.h"
 #include "daemon/rules/rules.h"
-#include "daemon/model/progress.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
@@ -26,12 +26,13 @@ constexpr size_t kNamedPeers = 4;
 
 // The ranks that wait for ends which one process has not issued.
 struct Lackers {
-  std::map<int32_t, Op> calls;  // process -> the send or receive with that process in which it waits
+  // process -> the send or receive with that process in which it waits
+  std::map<int32_t, Op> calls;
   const P2pPair* earliest = nullptr;
 };
 
-// The waiting rank's send to or receive from the absent one: the first that its GPU has not finished;
-// without markers the newest.
+// The waiting rank's send to or receive from the absent one: the first that its GPU has not
+// finished; without markers the newest.
 Op OpTowards(const P2pPair& pair) {
   const Member* member = FindMember(*pair.call->communicator, pair.waiter.rank);
   if (member == nullptr) return Op::kNone;
@@ -65,9 +66,9 @@ bool WaitsInP2p(const StuckCalls& calls, int32_t process) {
   });
 }
 
-// True if one peer sends to the rank, another one receives from it, and the rank waits for one of them:
-// it stands between two peers that agree on what flows through it. Where all peers send first, or all
-// receive first, every rank is as wrong as the others.
+// True if one peer sends to the rank, another one receives from it, and the rank waits for one of
+// them: it stands between two peers that agree on what flows through it. Where all peers send
+// first, or all receive first, every rank is as wrong as the others.
 bool StandsBetween(const StuckCalls& calls, const Lackers& lackers, int32_t process) {
   const auto any = [&](bool sends) {
     return std::any_of(lackers.calls.begin(), lackers.calls.end(), [sends](const auto& lacker) {
@@ -94,7 +95,8 @@ int32_t FindLacked(const StuckCalls& calls, const std::map<int32_t, Lackers>& by
   return lacked;
 }
 
-// True if all peers of the call wait in one collective, which lacks the rank that waits in the call.
+// True if all peers of the call wait in one collective, which lacks the rank that waits in the
+// call.
 bool IsAlone(const StuckCalls& calls, const std::vector<size_t>& cycle, const StuckCall& p2p) {
   if (p2p.waiters.size() != 1 || p2p.absents.size() < kLeastPeers) return false;
   const int32_t process = p2p.waiters.front().process;
@@ -115,9 +117,9 @@ bool IsAlone(const StuckCalls& calls, const std::vector<size_t>& cycle, const St
 void AddReason(const std::string& reason, int32_t rank, Verdict* verdict) {
   verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
   verdict->evidence.push_back(reason);
-  verdict->missing_evidence.push_back(
-      absl::StrCat("which ranks are wrong: that ", RanksInWords({rank}),
-                   " is, explains what the others wait for"));
+  verdict->missing_evidence.push_back(absl::StrCat("which ranks are wrong: that ",
+                                                   RanksInWords({rank}),
+                                                   " is, explains what the others wait for"));
 }
 
 std::vector<int32_t> PublicRanksOf(const JobState& job, const Lackers& lackers) {
@@ -158,8 +160,8 @@ std::optional<Verdict> JudgeLackedRank(const JobState& job, const StuckCalls& ca
   if (pairs.size() == kMostPairs) return std::nullopt;
   const std::map<int32_t, Lackers> by_absent = FindLackers(pairs);
   const int32_t lacked = FindLacked(calls, by_absent);
-  const bool is_party = std::any_of(cycle.begin(), cycle.end(),
-                                    [&](size_t i) { return WaitsIn(*calls[i], lacked); });
+  const bool is_party =
+      std::any_of(cycle.begin(), cycle.end(), [&](size_t i) { return WaitsIn(*calls[i], lacked); });
   if (lacked < 0 || !is_party) return std::nullopt;
   const P2pPair& pair = *by_absent.at(lacked).earliest;
   auto verdict = JudgeUnmatchedP2p({job, *pair.call, {pair.absent}, now_ns, limits});

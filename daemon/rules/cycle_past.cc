@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/model/progress.h"
 #include "daemon/rules/habit.h"
 #include "daemon/rules/p2p_pairs.h"
 #include "daemon/rules/past_calls.h"
 #include "daemon/rules/rules.h"
-#include "daemon/model/progress.h"
 #include "daemon/words/communicator_names.h"
 #include "daemon/words/evidence.h"
 #include "daemon/words/habits.h"
@@ -25,8 +25,8 @@ namespace {
 constexpr size_t kHorizon = 128;  // newest calls of a rank in which to look for a slip
 constexpr size_t kMostCyclePairs = 8;
 
-// True if older calls are lost, and the slip is a call of which the rest shows no other one: then it
-// may be an old custom.
+// True if older calls are lost, and the slip is a call of which the rest shows no other one: then
+// it may be an old custom.
 bool MayBeOlder(const Past& past, const std::vector<CallToken>& tokens, const Slip& slip) {
   if (slip.kind != Slip::Kind::kExtra || past.is_whole) return false;
   return std::any_of(slip.calls.begin(), slip.calls.end(), [&](size_t call) {

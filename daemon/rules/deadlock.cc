@@ -45,7 +45,7 @@ std::vector<int32_t> PartiesAmong(const JobState& job, const Members& members,
 }
 
 WaitEdge MakeCycleEdge(const JobState& job, const StuckCall& call,
-                const std::map<int32_t, Party>& parties) {
+                       const std::map<int32_t, Party>& parties) {
   WaitEdge edge = MakeEdge(job, call);
   edge.from = PartiesAmong(job, call.waiters, parties);
   for (const int32_t rank : PartiesAmong(job, call.absents, parties)) {
@@ -61,8 +61,8 @@ size_t Earliest(const StuckCalls& calls, const std::vector<size_t>& cycle) {
   });
 }
 
-// Whether nobody has issued the other end of a send or receive. If it would never have come, the ranks
-// of the cycle are its victims, and no order of calls is wrong.
+// Whether nobody has issued the other end of a send or receive. If it would never have come, the
+// ranks of the cycle are its victims, and no order of calls is wrong.
 bool LacksAnEnd(const StuckCall& call) {
   return call.kind == StuckCall::Kind::kP2p &&
          std::any_of(call.absents.begin(), call.absents.end(),
@@ -71,7 +71,7 @@ bool LacksAnEnd(const StuckCall& call) {
 
 // The certainty of a cycle is that of its least certain edge.
 Certainty CycleCertainty(const StuckCalls& calls, const std::vector<size_t>& cycle,
-                      const std::map<int32_t, Party>& parties) {
+                         const std::map<int32_t, Party>& parties) {
   Certainty certainty = Certainty::kCertain;
   for (const size_t i : cycle) {
     Proof weakest = Proof::kShown;
@@ -100,7 +100,7 @@ std::map<int32_t, size_t> CountCallers(const StuckCalls& calls, const std::vecto
 }
 
 void AddCycleMembers(const JobState& job, const std::map<int32_t, Party>& parties,
-                 std::map<int32_t, size_t> callers, Verdict* verdict) {
+                     std::map<int32_t, size_t> callers, Verdict* verdict) {
   for (const auto& [process, party] : parties) {
     verdict->culprits.push_back(
         MakeCulprit(job, process, party.rank, FindMember(*party.communicator, party.rank)));

@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "daemon/rules/tie.h"
 #include "daemon/model/progress.h"
+#include "daemon/rules/tie.h"
 
 namespace rollcall {
 namespace {
@@ -248,8 +248,8 @@ void AlignSides(const std::vector<History>& histories, uint64_t agreed, Divergen
   divergence->alignment = Align(others, culprits);
 }
 
-// Puts the side first that keeps its habit, if the ranks' own pasts decide a tie. As long as ranks are
-// on their way, it is not known whether it is one.
+// Puts the side first that keeps its habit, if the ranks' own pasts decide a tie. As long as ranks
+// are on their way, it is not known whether it is one.
 void DecideByPast(const Communicator& comm, Divergence* divergence) {
   std::vector<Side>& sides = divergence->sides;
   if (!HasNoMajority(*divergence) || divergence->undecided != 0) return;

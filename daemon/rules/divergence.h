@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "daemon/rules/habit.h"
 #include "daemon/model/job_state.h"
 #include "daemon/model/verdict.h"
+#include "daemon/rules/habit.h"
 #include "daemon/words/alignment.h"
 
 namespace rollcall {
@@ -32,8 +32,9 @@ struct Divergence {
   uint64_t position_end = 0;
   std::vector<Side> sides;      // at least two, largest first, unless a past decides
   bool may_be_earlier = false;  // records before `position` are lost
-  size_t undecided = 0;         // number of ranks that have not entered the call, as far as is known
-  Alignment alignment;          // of the second side with the first, if records are left
+  // number of ranks that have not entered the call, as far as is known
+  size_t undecided = 0;
+  Alignment alignment;  // of the second side with the first, if records are left
   // No side has a majority, but the first side keeps its habit and all others break theirs.
   bool decided_by_past = false;
   Habit habit;        // that the others have broken

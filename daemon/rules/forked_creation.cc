@@ -23,9 +23,9 @@ struct Fork {
 };
 
 size_t CountIn(const std::vector<Waiter>& waiters, const Processes& processes) {
-  return static_cast<size_t>(std::count_if(
-      waiters.begin(), waiters.end(),
-      [&](const Waiter& waiter) { return processes.count(waiter.process) != 0; }));
+  return static_cast<size_t>(
+      std::count_if(waiters.begin(), waiters.end(),
+                    [&](const Waiter& waiter) { return processes.count(waiter.process) != 0; }));
 }
 
 std::optional<Fork> FindFork(const StuckCalls& calls, const std::vector<size_t>& cycle) {

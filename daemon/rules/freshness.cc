@@ -6,16 +6,16 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/rules/heard_hosts.h"
-#include "daemon/model/progress.h"
-#include "daemon/words/terms.h"
 #include "base/durations.h"
+#include "daemon/model/progress.h"
+#include "daemon/rules/heard_hosts.h"
+#include "daemon/words/terms.h"
 
 namespace rollcall {
 namespace {
 
-// The ranks of a collective finish it at nearly the same time. Their hosts report this one after the
-// other, and the network may delay a report.
+// The ranks of a collective finish it at nearly the same time. Their hosts report this one after
+// the other, and the network may delay a report.
 constexpr int64_t kFinishReportedWithinNs = 2 * kSecond;
 // An agent that has just begun reports the processes of its host as it finds them: on a loaded host
 // some of them in a later tick.
@@ -47,8 +47,8 @@ bool RestsOnNewAgent(const JobState& job, const Verdict& verdict) {
                      [&](int32_t process) { return HasNewAgent(job, process); });
 }
 
-// True if the agent of a culprit's host was restarted so recently that its report on the culprit may be
-// on its way.
+// True if the agent of a culprit's host was restarted so recently that its report on the culprit
+// may be on its way.
 bool AwaitsFirstReport(const JobState& job, const Verdict& verdict, int64_t now_ns) {
   // Other causes do not blame silent ranks of a host that reports.
   if (verdict.cause != Cause::kMissingRank) return false;
@@ -65,13 +65,12 @@ bool AwaitsFirstReport(const JobState& job, const Verdict& verdict, int64_t now_
 }
 
 bool HasFinished(const Communicator& comm, uint64_t position) {
-  return std::any_of(comm.members.begin(), comm.members.end(), [position](const auto& entry) {
-    return entry.second.finished > position;
-  });
+  return std::any_of(comm.members.begin(), comm.members.end(),
+                     [position](const auto& entry) { return entry.second.finished > position; });
 }
 
-// True if a rank has finished the collective so recently that a rank which seems to wait may have done
-// so, too. Otherwise the end of a hang would blame the ranks whose host reports last.
+// True if a rank has finished the collective so recently that a rank which seems to wait may have
+// done so, too. Otherwise the end of a hang would blame the ranks whose host reports last.
 bool RestsOnMixedReports(const JobState& job, const Verdict& verdict) {
   const bool is_wait =
       verdict.cause == Cause::kStalledInFlight || verdict.cause == Cause::kMissingRank;
@@ -147,9 +146,9 @@ void WeighMissed(const JobState& job, int64_t now_ns, Verdict* verdict) {
   if (stale.empty() && silent.empty()) return;
   verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
   if (!stale.empty()) {
-    verdict->missing_evidence.push_back(
-        absl::StrCat("no report for ", DurationInWords(verdict->evidence_age_ns),
-                     " from the agent of ", HostsInWords(stale)));
+    verdict->missing_evidence.push_back(absl::StrCat("no report for ",
+                                                     DurationInWords(verdict->evidence_age_ns),
+                                                     " from the agent of ", HostsInWords(stale)));
   }
   if (!silent.empty()) {
     verdict->missing_evidence.push_back(absl::StrCat("the agent of ", HostsInWords(silent),

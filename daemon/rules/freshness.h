@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "daemon/rules/stuck_call.h"
 #include "daemon/model/job_state.h"
 #include "daemon/model/verdict.h"
+#include "daemon/rules/stuck_call.h"
 
 namespace rollcall {
 
@@ -24,8 +24,8 @@ std::vector<Absent> Blamable(const std::vector<Absent>& guilty);
 // When the first counted wait of `waiters` began.
 int64_t CountedSince(const JobState& job, const std::vector<Waiter>& waiters);
 
-// Fills in the age of the evidence. A verdict on old reports or silent hosts is at most `likely`, and so
-// is one on a wait that the reports do not show to be long.
+// Fills in the age of the evidence. A verdict on old reports or silent hosts is at most `likely`,
+// and so is one on a wait that the reports do not show to be long.
 void WeighAge(const JobState& job, int64_t now_ns, const Limits& limits, Verdict* verdict);
 
 }  // namespace rollcall

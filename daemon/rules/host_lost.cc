@@ -41,9 +41,10 @@ std::optional<Verdict> JudgeLostHosts(const Suspicion& s) {
   });
   if (known) return std::nullopt;
   const HeardHosts heard(s.job);
-  lost.erase(std::remove_if(lost.begin(), lost.end(),
-                            [&](const Absent& a) { return heard.FindAgentOn(a.process) != nullptr; }),
-             lost.end());
+  lost.erase(
+      std::remove_if(lost.begin(), lost.end(),
+                     [&](const Absent& a) { return heard.FindAgentOn(a.process) != nullptr; }),
+      lost.end());
   std::set<std::string> hosts;
   for (Absent& absent : lost) {
     absent.at_most = Certainty::kLikely;
@@ -52,8 +53,7 @@ std::optional<Verdict> JudgeLostHosts(const Suspicion& s) {
   std::optional<Verdict> verdict = Blame(s, Cause::kHostLost, lost);
   if (!verdict) return verdict;
   AddRanksOfHosts(s.job, hosts, &*verdict);
-  verdict->evidence.push_back(
-      absl::StrCat("no more reports from ", HostsInWords(hosts)));
+  verdict->evidence.push_back(absl::StrCat("no more reports from ", HostsInWords(hosts)));
   return verdict;
 }
 

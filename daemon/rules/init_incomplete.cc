@@ -14,8 +14,8 @@ void AddSizes(const Suspicion& s, Verdict* verdict) {
   verdict->communicator_size = dispute.size;
   bool all = true;
   for (Culprit& culprit : verdict->culprits) {
-    const auto claim = std::find_if(
-        dispute.wrong.begin(), dispute.wrong.end(), [&](const ClaimedSize& wrong) {
+    const auto claim =
+        std::find_if(dispute.wrong.begin(), dispute.wrong.end(), [&](const ClaimedSize& wrong) {
           const Member* member = FindMember(*s.call.communicator, wrong.rank);
           return member != nullptr && culprit.process >= 0 && member->process == culprit.process;
         });

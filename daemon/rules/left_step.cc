@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// JudgeLeftStep(): ranks exchange messages, and one of them has gone on to a call that is in no step of
-// its past, while the others have begun one more step, as they always did. It has left the loop early.
+// JudgeLeftStep(): ranks exchange messages, and one of them has gone on to a call that is in no
+// step of its past, while the others have begun one more step, as they always did. It has left the
+// loop early.
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
 #include <vector>
 
+#include "daemon/model/progress.h"
 #include "daemon/rules/habit.h"
 #include "daemon/rules/p2p_pairs.h"
 #include "daemon/rules/past_calls.h"
 #include "daemon/rules/rules.h"
-#include "daemon/model/progress.h"
 #include "daemon/words/habits.h"
 #include "daemon/words/terms.h"
 

@@ -32,7 +32,8 @@ Cause MismatchCause(const Divergence& divergence) {
   return IsLost(divergence) ? Cause::kOperationMismatch : Cause::kArgumentMismatch;
 }
 
-// False if the first side has the majority whatever the ranks call that have not entered the call yet.
+// False if the first side has the majority whatever the ranks call that have not entered the call
+// yet.
 bool CanTurn(const Divergence& divergence) {
   return divergence.sides[0].ranks.size() <=
          divergence.sides[1].ranks.size() + divergence.undecided;
@@ -79,7 +80,7 @@ std::vector<int32_t> PublicRanks(const JobState& job, const Communicator& comm,
 }
 
 void AddMismatchPast(const JobState& job, const Communicator& comm, const Divergence& divergence,
-             Verdict* verdict) {
+                     Verdict* verdict) {
   for (size_t i = 1; i < std::min(divergence.sides.size(), kDescribedSides); ++i) {
     const Side& side = divergence.sides[i];
     verdict->evidence.push_back(BrokenHabitInWords(
@@ -196,9 +197,8 @@ std::optional<Verdict> JudgeRace(const JobState& job, const Communicator& comm,
     ranks.push_back(verdict.culprits.back().rank);
   }
   if (verdict.culprits.empty()) return std::nullopt;
-  verdict.evidence.push_back(
-      absl::StrCat(RanksInWords(ranks),
-                   ": two threads were inside calls on the communicator at the same time"));
+  verdict.evidence.push_back(absl::StrCat(
+      RanksInWords(ranks), ": two threads were inside calls on the communicator at the same time"));
   // If all ranks use several threads, the ranks with the other order are the culprits.
   if (verdict.culprits.size() == comm.members.size()) verdict.culprits = mismatch.culprits;
   return verdict;

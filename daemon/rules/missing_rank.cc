@@ -3,10 +3,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/model/progress.h"
 #include "daemon/rules/blame.h"
 #include "daemon/rules/heard_hosts.h"
 #include "daemon/rules/rules.h"
-#include "daemon/model/progress.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
@@ -26,8 +26,8 @@ bool HasFreshStack(const Suspicion& s, const Absent& absent) {
   return process != nullptr && process->stacks_ns != 0 && process->stacks_ns >= s.call.since_ns;
 }
 
-// While the stacks of only some of the few absent ranks have come, another one of them may show that
-// it waits for these.
+// While the stacks of only some of the few absent ranks have come, another one of them may show
+// that it waits for these.
 void WeakenWithoutStacks(const Suspicion& s, const std::vector<Absent>& absents, Verdict* verdict) {
   if (absents.size() < 2 || absents.size() > kFewRanks) return;
   std::vector<int32_t> unknown;
@@ -37,9 +37,9 @@ void WeakenWithoutStacks(const Suspicion& s, const std::vector<Absent>& absents,
   }
   if (unknown.empty() || unknown.size() == absents.size()) return;
   verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
-  verdict->missing_evidence.push_back(absl::StrCat(
-      "where ", RanksInWords(unknown), PluralForm(unknown.size(), " stands", " stand"),
-      ": it may wait for another absent rank"));
+  verdict->missing_evidence.push_back(absl::StrCat("where ", RanksInWords(unknown),
+                                                   PluralForm(unknown.size(), " stands", " stand"),
+                                                   ": it may wait for another absent rank"));
 }
 
 // The silent ranks whose host reports by another agent, if only silent ranks are absent: any other
@@ -57,7 +57,8 @@ std::vector<Absent> UnreportedByNewAgent(const Suspicion& s) {
 
 std::optional<Verdict> JudgeMissingRanks(const Suspicion& s) {
   if (s.call.kind != StuckCall::Kind::kCollective || s.absents.empty()) return std::nullopt;
-  // JudgeLostHosts() judges the ranks of silent hosts, JudgeBlockedStarts() ranks whose GPU is behind.
+  // JudgeLostHosts() judges the ranks of silent hosts, JudgeBlockedStarts() ranks whose GPU is
+  // behind.
   std::vector<Absent> absents = Pick(s, [](const Absent& a) {
     return a.gone == Gone::kNo && !a.silent && a.lack != Lack::kNotStarted;
   });
@@ -79,9 +80,9 @@ std::optional<Verdict> JudgeMissingRanks(const Suspicion& s) {
   verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
   verdict->evidence.push_back(
       absl::StrCat("also absent, but waiting for others outside NCCL: ", RanksInWords(ranks)));
-  verdict->missing_evidence.push_back(
-      absl::StrCat("for whom ", RanksInWords(ranks),
-                   PluralForm(ranks.size(), " waits", " wait"), " outside NCCL"));
+  verdict->missing_evidence.push_back(absl::StrCat("for whom ", RanksInWords(ranks),
+                                                   PluralForm(ranks.size(), " waits", " wait"),
+                                                   " outside NCCL"));
   return verdict;
 }
 

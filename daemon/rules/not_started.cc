@@ -7,12 +7,12 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "daemon/rules/rules.h"
+#include "base/durations.h"
 #include "daemon/model/progress.h"
+#include "daemon/rules/rules.h"
 #include "daemon/words/evidence.h"
 #include "daemon/words/rank_ranges.h"
 #include "daemon/words/terms.h"
-#include "base/durations.h"
 
 namespace rollcall {
 namespace {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/model/progress.h"
 #include "daemon/rules/habit.h"
 #include "daemon/rules/rules.h"
-#include "daemon/model/progress.h"
 #include "daemon/words/habits.h"
 #include "daemon/words/terms.h"
 
@@ -38,7 +38,8 @@ bool MayBeOlder(const Past& past, const std::vector<CallToken>& tokens, size_t a
 }
 
 // Broken by the first call that breaks the habit; kept if every call keeps it.
-OrderStanding JudgeTokens(const Past& past, const std::vector<CallToken>& tokens, JudgedCalls calls) {
+OrderStanding JudgeTokens(const Past& past, const std::vector<CallToken>& tokens,
+                          JudgedCalls calls) {
   OrderStanding standing;
   for (size_t at = calls.begin; at < calls.end; ++at) {
     const Judged judged = JudgeCall(tokens, at);
@@ -76,7 +77,7 @@ using OrderStandings = std::map<int32_t, OrderStanding>;  // by process; kBroken
 
 // None if some rank's conduct is not known.
 std::optional<OrderStandings> FindOrderStandings(Pasts* pasts, const ChooseCalls& choose,
-                                       const std::vector<Culprit>& parties) {
+                                                 const std::vector<Culprit>& parties) {
   if (parties.size() > kMostParties) return std::nullopt;
   OrderStandings standings;
   for (const Culprit& party : parties) {

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <functional>
 
-#include "daemon/rules/past_calls.h"
 #include "daemon/model/job_state.h"
 #include "daemon/model/verdict.h"
+#include "daemon/rules/past_calls.h"
 
 namespace rollcall {
 

@@ -44,7 +44,7 @@ Orders Compare(const Entries& a, const Entries& b) {
 }
 
 WaitEdge MakeOrderEdge(const JobState& job, const StuckCall& call, const std::vector<int32_t>& from,
-                const std::vector<int32_t>& to) {
+                       const std::vector<int32_t>& to) {
   WaitEdge edge = MakeEdge(job, call);
   for (const int32_t process : from) edge.from.push_back(PublicRank(job, process, -1));
   for (const int32_t process : to) {
@@ -64,7 +64,7 @@ void AddInversionWaiters(const JobState& job, const StuckCall& call, Verdict* ve
 }
 
 Verdict MakeInversionVerdict(const JobState& job, const StuckCall& a, const StuckCall& b,
-                    const Orders& orders, Verdict verdict) {
+                             const Orders& orders, Verdict verdict) {
   verdict.certainty = std::min(Certainty::kLikely, verdict.certainty);
   AddInversionWaiters(job, b, &verdict);
   for (const auto* side : {&orders.b_first, &orders.a_first}) {
@@ -95,7 +95,8 @@ bool IsCall(const PastCall& past, const StuckCall& call) {
 }
 
 // The ranks whose order is not that of their earlier steps are the culprits, if that shows it.
-void DecideOrderByPast(const JobState& job, const StuckCall& a, const StuckCall& b, Verdict* verdict) {
+void DecideOrderByPast(const JobState& job, const StuckCall& a, const StuckCall& b,
+                       Verdict* verdict) {
   const auto choose = [&](const Past& past, int32_t) {
     JudgedCalls judged;
     size_t found = 0;

@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include "daemon/rules/stuck_call.h"
 #include "daemon/model/job_state.h"
 #include "daemon/model/verdict.h"
+#include "daemon/rules/stuck_call.h"
 
 namespace rollcall {
 
@@ -21,8 +21,8 @@ struct P2pPair {
 
 bool WaitsIn(const StuckCall& call, int32_t process);
 
-// The pairs among these calls in which the peer waits in another one of them; at most `most`. A peer
-// that waits nowhere may yet issue its end: it is late.
+// The pairs among these calls in which the peer waits in another one of them; at most `most`. A
+// peer that waits nowhere may yet issue its end: it is late.
 std::vector<P2pPair> FindPairs(const StuckCalls& calls, const std::vector<size_t>& concerned,
                                size_t most);
 
@@ -30,8 +30,8 @@ std::vector<P2pPair> FindPairs(const StuckCalls& calls, const std::vector<size_t
 void AddWaitersOf(const JobState& job, const StuckCalls& calls, const std::vector<size_t>& cycle,
                   Verdict* verdict);
 
-// The verdict that the waiting rank has issued an end too many, `extra`: all others of the cycle wait
-// for it.
+// The verdict that the waiting rank has issued an end too many, `extra`: all others of the cycle
+// wait for it.
 std::optional<Verdict> BlameWaiter(const JobState& job, const P2pPair& pair, const CallArgs& extra,
                                    const StuckCalls& calls, const std::vector<size_t>& cycle,
                                    int64_t now_ns, const Limits& limits);

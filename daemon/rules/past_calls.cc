@@ -40,11 +40,10 @@ Past FindPast(const std::vector<const Communicator*>& comms, int32_t process) {
     }
   }
   std::vector<PastCall>& calls = past.calls;
-  calls.erase(std::remove_if(calls.begin(), calls.end(),
-                             [&](const PastCall& call) {
-                               return call.entered_ns < complete_from_ns;
-                             }),
-              calls.end());
+  calls.erase(
+      std::remove_if(calls.begin(), calls.end(),
+                     [&](const PastCall& call) { return call.entered_ns < complete_from_ns; }),
+      calls.end());
   std::stable_sort(calls.begin(), calls.end(), [](const PastCall& a, const PastCall& b) {
     return a.entered_ns < b.entered_ns;
   });

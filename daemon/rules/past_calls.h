@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/model/job_state.h"
 #include "daemon/rules/habit.h"
 #include "daemon/rules/stuck_call.h"
-#include "daemon/model/job_state.h"
 
 namespace rollcall {
 

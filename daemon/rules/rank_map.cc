@@ -126,8 +126,7 @@ const RankFinder::RankMap& RankFinder::BestByGlobalRank(int32_t world_size) {
       const Process& process = job_.processes[i];
       if (process.global_rank < 0) continue;
       const auto index = static_cast<int32_t>(i);
-      const auto [it, is_new] =
-          (*best_)[process.world_size].emplace(process.global_rank, index);
+      const auto [it, is_new] = (*best_)[process.world_size].emplace(process.global_rank, index);
       if (!is_new && IsBetter(process, job_.processes[static_cast<size_t>(it->second)])) {
         it->second = index;
       }

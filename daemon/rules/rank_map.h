@@ -36,7 +36,7 @@ class RankFinder {
   RankProcesses Find(const Communicator& comm, const std::vector<RankRange>& ranks);
 
  private:
-  using RankMap = std::map<int32_t, int32_t>;  // rank -> process
+  using RankMap = std::map<int32_t, int32_t>;    // rank -> process
   using Kind = std::pair<std::string, int32_t>;  // of communicators: name and size
 
   const RankMap& BestByGlobalRank(int32_t world_size);

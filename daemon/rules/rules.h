@@ -15,9 +15,9 @@
 #include <optional>
 #include <vector>
 
-#include "daemon/rules/blame.h"
 #include "daemon/model/job_state.h"
 #include "daemon/model/verdict.h"
+#include "daemon/rules/blame.h"
 
 namespace rollcall {
 
@@ -85,13 +85,13 @@ std::optional<Verdict> JudgeCycleByPast(const JobState& job, const StuckCalls& c
 // The same for one send or receive, by the calls in which its two ranks wait.
 std::optional<Verdict> JudgeP2pByPast(const JobState& job, const StuckCalls& calls, size_t call,
                                       int64_t now_ns, const Limits& limits);
-// Like JudgeDeadlock(), for a cycle of sends and receives that one rank has left for a call which is in
-// no step of its past.
+// Like JudgeDeadlock(), for a cycle of sends and receives that one rank has left for a call which
+// is in no step of its past.
 std::optional<Verdict> JudgeLeftStep(const JobState& job, const StuckCalls& calls,
                                      const std::vector<size_t>& cycle, int64_t now_ns,
                                      const Limits& limits);
-// Like JudgeDeadlock(), for sends and receives without their other ends that one wrong rank explains.
-// None if several ranks may be wrong.
+// Like JudgeDeadlock(), for sends and receives without their other ends that one wrong rank
+// explains. None if several ranks may be wrong.
 std::optional<Verdict> JudgeCycleByMajority(const JobState& job, const StuckCalls& calls,
                                             const std::vector<size_t>& cycle, int64_t now_ns,
                                             const Limits& limits);
@@ -102,8 +102,9 @@ std::optional<Verdict> JudgeForkedCreation(const JobState& job, const StuckCalls
                                            const std::vector<size_t>& cycle, int64_t now_ns,
                                            const Limits& limits);
 
-// Like JudgeDeadlock(), for a cycle of collectives in which some ranks make their calls in another order
-// than in their earlier steps: these alone are the culprits. None if the ranks' own pasts do not show it.
+// Like JudgeDeadlock(), for a cycle of collectives in which some ranks make their calls in another
+// order than in their earlier steps: these alone are the culprits. None if the ranks' own pasts do
+// not show it.
 std::optional<Verdict> JudgeOrderByPast(const JobState& job, const StuckCalls& calls,
                                         const std::vector<size_t>& cycle, int64_t now_ns,
                                         const Limits& limits);

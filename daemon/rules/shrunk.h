@@ -2,7 +2,8 @@
 // Which ranks of its parent a shrink excludes.
 //
 // No rank reports them, but the id that the ranks inside the shrink compute contains them
-// (interpose/child_ids.h). So the search tries which of the ranks that have not joined belong to the id.
+// (interpose/child_ids.h). So the search tries which of the ranks that have not joined belong to
+// the id.
 #pragma once
 
 #include <optional>

@@ -42,9 +42,8 @@ void AddLeastAdvanced(const Suspicion& s, Verdict* verdict) {
     const Member* member = FindMember(comm, w.rank);
     verdict->culprits.push_back(MakeCulprit(s.job, w.process, w.rank, member));
   }
-  verdict->evidence.push_back(
-      absl::StrCat(CountInWords(finished, "rank has", "ranks have"),
-                   " finished the call, shown by GPU markers"));
+  verdict->evidence.push_back(absl::StrCat(CountInWords(finished, "rank has", "ranks have"),
+                                           " finished the call, shown by GPU markers"));
 }
 
 // Blames the ranks that have made a call that returns early but do not wait for it: MPI need not

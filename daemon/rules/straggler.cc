@@ -36,10 +36,9 @@ std::vector<Verdict> JudgeStragglers(const JobState& job, const Communicator& co
   verdict.since_ns = now_ns;
   verdict.culprits.push_back(MakeCulprit(job, member->process, a.last_rank, member));
   verdict.late_ns = a.late_ns;
-  verdict.evidence.push_back(absl::StrCat("last in ", a.last_calls, " of the last ", a.calls,
-                                          " calls, by a median of ",
-                                          MillisecondsInWords(a.late_ns), ", with a call every ",
-                                          MillisecondsInWords(a.interval_ns)));
+  verdict.evidence.push_back(absl::StrCat(
+      "last in ", a.last_calls, " of the last ", a.calls, " calls, by a median of ",
+      MillisecondsInWords(a.late_ns), ", with a call every ", MillisecondsInWords(a.interval_ns)));
   return {verdict};
 }
 

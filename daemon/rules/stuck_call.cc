@@ -78,10 +78,9 @@ uint64_t FirstWaitedFor(const std::vector<Waiter>& waiters) {
 // Takes account of ranks with old reports: they may have made more calls since.
 void SkipUnheard(const JobState& job, const Fronts& fronts, MemberSummary* summary) {
   std::vector<Waiter>& waiters = summary->waiters;
-  waiters.erase(
-      std::remove_if(waiters.begin(), waiters.end(),
-                     [&](const Waiter& w) { return !StillWaits(job, w, fronts); }),
-      waiters.end());
+  waiters.erase(std::remove_if(waiters.begin(), waiters.end(),
+                               [&](const Waiter& w) { return !StillWaits(job, w, fronts); }),
+                waiters.end());
   const bool heard_one_is_absent =
       std::any_of(waiters.begin(), waiters.end(),
                   [&](const Waiter& w) { return w.wait.position >= fronts.heard; });
@@ -200,10 +199,9 @@ Absent MakeUnheard(const JobState& job, const UnknownMember& unknown) {
 bool HasFreshReport(const JobState& job, const StuckCall& call) {
   return std::any_of(call.waiters.begin(), call.waiters.end(),
                      [&](const Waiter& w) { return IsHeard(job, w.process); }) ||
-         std::any_of(call.absents.begin(), call.absents.end(),
-                     [&](const Absent& a) {
-                       return FindProcess(job, a.process) != nullptr && IsHeard(job, a.process);
-                     });
+         std::any_of(call.absents.begin(), call.absents.end(), [&](const Absent& a) {
+           return FindProcess(job, a.process) != nullptr && IsHeard(job, a.process);
+         });
 }
 
 std::vector<StuckCall> FindStuckCalls(const JobState& job, const Communicator& comm,

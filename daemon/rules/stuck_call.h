@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "daemon/rules/rank_map.h"
 #include "daemon/model/job_state.h"
 #include "daemon/model/progress.h"
 #include "daemon/model/verdict.h"
+#include "daemon/rules/rank_map.h"
 
 namespace rollcall {
 
@@ -25,9 +25,9 @@ enum class Lack : uint8_t {
 };
 
 struct Absent {
-  int32_t rank = -1;     // in the communicator
-  // More than 1: stands for this many neighbours from `rank` on, on none of which there is a report,
-  // and none with a known process.
+  int32_t rank = -1;  // in the communicator
+  // More than 1: stands for this many neighbours from `rank` on, on none of which there is a
+  // report, and none with a known process.
   int32_t ranks = 1;
   int32_t process = -1;  // -1: not known
   Lack lack = Lack::kNotEntered;
@@ -60,7 +60,8 @@ struct StuckCall {
   std::vector<int32_t> concurrent;  // ranks of which two threads were inside calls at once
   // P2p: both ends exist, but their sizes differ. Then the call and rank of the other end.
   bool size_differs = false;
-  bool is_pair_guessed = false;  // records of an end are lost: these may be two ends that never meet
+  // records of an end are lost: these may be two ends that never meet
+  bool is_pair_guessed = false;
   CallArgs other_end;
   int32_t other_rank = -1;
   std::vector<std::string> evidence;

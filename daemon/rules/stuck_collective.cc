@@ -63,8 +63,8 @@ void AddUnheard(const JobState& job, const Communicator& comm, RankFinder* finde
   for (const UnknownMember& member : SplitByProcess(unknown, processes)) {
     call->absents.push_back(MakeUnheard(job, member));
   }
-  call->missing_evidence.push_back(absl::StrCat("no report on ", RankRanges(unknown).InWords(), " of ",
-                                                CommunicatorInWords(job, comm),
+  call->missing_evidence.push_back(absl::StrCat("no report on ", RankRanges(unknown).InWords(),
+                                                " of ", CommunicatorInWords(job, comm),
                                                 ", although all its ranks have joined"));
 }
 

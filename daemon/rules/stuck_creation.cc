@@ -110,8 +110,8 @@ bool LeaveOutExcluded(const JobState& job, const Communicator& comm, RankFinder*
   return true;
 }
 
-void AddNeverJoined(const JobState& job, const Communicator& comm, int32_t size,
-                    RankFinder* finder, StuckCall* call) {
+void AddNeverJoined(const JobState& job, const Communicator& comm, int32_t size, RankFinder* finder,
+                    StuckCall* call) {
   std::vector<RankRange> unknown = UnknownRanksBelow(comm, size);
   const bool all_owe = LeaveOutExcluded(job, comm, finder, &unknown, call);
   const RankProcesses found = finder->Find(comm, unknown);
@@ -170,8 +170,8 @@ void FindStuckCreation(const JobState& job, const Communicator& comm, RankFinder
   AddNeverJoined(job, comm, dispute.size == 0 ? comm.size : dispute.size, finder, &call);
   call.since_ns = WaitBegin(call);
   if (dispute.size != 0) {
-    call.evidence.push_back(absl::StrCat("the ranks disagree on the size: ",
-                                         DisputeInWords(job, comm, dispute)));
+    call.evidence.push_back(
+        absl::StrCat("the ranks disagree on the size: ", DisputeInWords(job, comm, dispute)));
   } else if (comm.other_size != 0) {
     for (Absent& absent : call.absents) absent.at_most = Certainty::kPossible;
     call.evidence.push_back(absl::StrCat("the ranks disagree on the size: some passed ", comm.size,

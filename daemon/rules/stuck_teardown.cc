@@ -42,8 +42,8 @@ std::string HostName(const JobState& job, int32_t process) {
 }
 
 // CommDestroy and CommAbort synchronize the ranks of one host, CommFinalize all ranks.
-void AddTeardownAbsents(const JobState& job, const Communicator& comm, const std::set<std::string>& hosts,
-                StuckCall* call) {
+void AddTeardownAbsents(const JobState& job, const Communicator& comm,
+                        const std::set<std::string>& hosts, StuckCall* call) {
   for (const auto& [rank, member] : comm.members) {
     if (!InRange(comm, rank) || HasTornDown(member)) continue;
     if (TearingDown(job, comm, member) != nullptr) continue;

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "daemon/rules/past_calls.h"
 #include "daemon/model/first_calls.h"
 #include "daemon/model/progress.h"
+#include "daemon/rules/past_calls.h"
 
 namespace rollcall {
 namespace {

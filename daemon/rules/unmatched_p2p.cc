@@ -19,8 +19,8 @@ void AddEnd(const Suspicion& s, int32_t rank, const CallArgs& call, Verdict* ver
 }
 
 // The verdict on ends with different sizes: there is no majority, so either may be wrong. Both ends
-// are known, so the wait cannot end and need not become long. A pair that is guessed may be wrong, and
-// its wait must be as long as any other.
+// are known, so the wait cannot end and need not become long. A pair that is guessed may be wrong,
+// and its wait must be as long as any other.
 std::optional<Verdict> JudgeSizes(const Suspicion& s) {
   const bool is_guessed = s.call.is_pair_guessed;
   std::optional<Verdict> verdict =

@@ -243,7 +243,7 @@ bool IsCycle(const WaitGraph& graph, const std::vector<size_t>& component, size_
 // A rank inside a teardown has left. In a cycle of calls and teardowns the culprits are the
 // ranks inside a teardown that are absent from a call.
 bool BlameRanksThatLeft(const StuckCalls& calls, const Index& waiting_in,
-                  const std::vector<size_t>& component, WaitGraph* graph) {
+                        const std::vector<size_t>& component, WaitGraph* graph) {
   const auto tears_down = [&](size_t i) { return calls[i]->kind == StuckCall::Kind::kTeardown; };
   const std::set<size_t> cycle(component.begin(), component.end());
   bool any = false;

@@ -25,7 +25,7 @@ struct WaitNode {
 };
 
 struct WaitGraph {
-  std::vector<WaitNode> nodes;                  // by index of the call
+  std::vector<WaitNode> nodes;  // by index of the call
   // Strongly connected components, as calls. A component comes after those it waits for.
   std::vector<std::vector<size_t>> components;
   // Components in which calls of the same component excuse every absent rank.

@@ -11,20 +11,20 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/durations.h"
+#include "base/steady_clock.h"
+#include "daemon/access/access.h"
 #include "daemon/page/page_files.h"
+#include "daemon/queries/answer_cache.h"
+#include "daemon/queries/query_source.h"
 #include "daemon/report/escape.h"
 #include "daemon/report/frozen_view.h"
 #include "daemon/report/html.h"
-#include "daemon/access/access.h"
-#include "net/address.h"
-#include "daemon/queries/answer_cache.h"
 #include "daemon/web/http_api.h"
 #include "daemon/web/http_gate.h"
 #include "daemon/web/http_router.h"
 #include "daemon/web/http_web_config.h"
-#include "daemon/queries/query_source.h"
-#include "base/durations.h"
-#include "base/steady_clock.h"
+#include "net/address.h"
 
 namespace rollcall {
 namespace {
@@ -90,9 +90,8 @@ class HttpServer::Impl {
       listener_ = socket;
     });
     gate_.AddTo(&server_);
-    server_.set_error_handler([](const httplib::Request&, httplib::Response& response) {
-      ExplainRefusal(&response);
-    });
+    server_.set_error_handler(
+        [](const httplib::Request&, httplib::Response& response) { ExplainRefusal(&response); });
     server_.Get("/metrics", [this](const httplib::Request& request, httplib::Response& response) {
       const bool open =
           absl::StrContains(request.get_header_value("Accept"), "application/openmetrics-text");
@@ -187,7 +186,8 @@ class HttpServer::Impl {
     response->status = 415;
     response->set_content(
         absl::StrCat("the parameters are in the address (POST ", route.path, "?",
-                     route.parameters.front(), "=...) or in a body of the type "
+                     route.parameters.front(),
+                     "=...) or in a body of the type "
                      "application/x-www-form-urlencoded; this body has another type\n"),
         "text/plain");
   }
@@ -241,11 +241,10 @@ class HttpServer::Impl {
     if (++actions_ > kMostActions) return RefuseAction(route, response);
     RecordAction(route, request);
     const std::unique_ptr<QuerySource> seen = Seen();
-    const auto answer =
-        route.act == nullptr
-            ? route.answer(seen.get(), GetParameters(request))
-            : route.act(seen.get(), GetParameters(request),
-                        HttpRouter::exchange().visitor.identity->name);
+    const auto answer = route.act == nullptr
+                            ? route.answer(seen.get(), GetParameters(request))
+                            : route.act(seen.get(), GetParameters(request),
+                                        HttpRouter::exchange().visitor.identity->name);
     --actions_;
     if (!answer.ok()) {
       TellOfRefusal(route, std::string(answer.status().message()));
@@ -279,9 +278,9 @@ class HttpServer::Impl {
         absl::StrAppend(&key, "\n", name, "=", value);
       }
     }
-    const auto answer = answers_.Get(key, queries_->Version(parameters.Get(route.job_parameter)),
-                                     SteadyNs(),
-                                     [&] { return route.answer(Seen().get(), parameters); });
+    const auto answer =
+        answers_.Get(key, queries_->Version(parameters.Get(route.job_parameter)), SteadyNs(),
+                     [&] { return route.answer(Seen().get(), parameters); });
     // The daemon goes on with what takes longer. Others, such as proxies, send Retry-After as well.
     if (absl::IsAborted(answer.status()) && !route.changes_anything) {
       response->set_header("Retry-After", "1");

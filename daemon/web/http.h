@@ -20,8 +20,8 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "net/http_front.h"
 #include "daemon/web/http_options.h"
+#include "net/http_front.h"
 
 namespace rollcall {
 

@@ -7,14 +7,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
-#include "base/duration_flag.h"
-#include "daemon/queries/query_source.h"
-#include "daemon/incidents/silences.h"
-#include "daemon/queries/stacks_audit.h"
-#include "daemon/history/incident_csv.h"
 #include "base/clean_text.h"
+#include "base/duration_flag.h"
 #include "base/durations.h"
 #include "base/utf8.h"
+#include "daemon/history/incident_csv.h"
+#include "daemon/incidents/silences.h"
+#include "daemon/queries/query_source.h"
+#include "daemon/queries/stacks_audit.h"
 #include "proto/timestamps.h"
 
 namespace rollcall {
@@ -44,7 +44,8 @@ absl::StatusOr<std::vector<int32_t>> ParseRanks(const std::string& text) {
     const std::vector<absl::string_view> ends = absl::StrSplit(part, absl::MaxSplits('-', 1));
     int32_t first = 0, last = 0;
     if (!absl::SimpleAtoi(ends.front(), &first) || !absl::SimpleAtoi(ends.back(), &last) ||
-        first < 0 || last < first || static_cast<size_t>(last - first) >= kMostRanks - ranks.size()) {
+        first < 0 || last < first ||
+        static_cast<size_t>(last - first) >= kMostRanks - ranks.size()) {
       return absl::InvalidArgumentError(
           absl::StrCat("ranks are numbers and ranges, as in 0,3-5, of ", kMostRanks,
                        " ranks at most; not \"", part, "\""));
@@ -214,7 +215,8 @@ absl::StatusOr<std::string> Incidents(QuerySource* queries, const QueryParameter
   return ToJson(queries->ListIncidents(*request));
 }
 
-absl::StatusOr<std::string> IncidentsAsCsv(QuerySource* queries, const QueryParameters& parameters) {
+absl::StatusOr<std::string> IncidentsAsCsv(QuerySource* queries,
+                                           const QueryParameters& parameters) {
   absl::StatusOr<v1::ListIncidentsRequest> request = IncidentsRequest(parameters);
   if (!request.ok()) return request.status();
   request->set_rows_only(true);
@@ -274,8 +276,8 @@ std::string ObjectOfStacks(const QuerySource& queries, const QueryParameters& pa
 // Answers without the stacks, which the page has.
 absl::StatusOr<std::string> ActOnIncident(QuerySource* queries, const QueryParameters& parameters,
                                           const std::string& action, const std::string& who) {
-  absl::StatusOr<v1::Incident> incident = queries->ActOnIncident(
-      parameters.Get("id"), action, parameters.Get("text"), who);
+  absl::StatusOr<v1::Incident> incident =
+      queries->ActOnIncident(parameters.Get("id"), action, parameters.Get("text"), who);
   if (!incident.ok()) return incident.status();
   incident->clear_stacks();
   incident->clear_stack_tree();
@@ -294,7 +296,8 @@ absl::StatusOr<std::string> Acknowledge(QuerySource* queries, const QueryParamet
   return ActOnIncident(queries, parameters, *takes_back ? "take back" : "acknowledge", who);
 }
 
-absl::StatusOr<std::string> ListSilences(QuerySource* queries, const QueryParameters& /*parameters*/) {
+absl::StatusOr<std::string> ListSilences(QuerySource* queries,
+                                         const QueryParameters& /*parameters*/) {
   return ToJson(queries->ListSilences());
 }
 

@@ -10,10 +10,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/server_address.h"
+#include "base/steady_clock.h"
 #include "daemon/web/http_api.h"
 #include "daemon/web/http_routes.h"
-#include "base/steady_clock.h"
-#include "base/server_address.h"
 
 namespace rollcall {
 namespace {
@@ -49,20 +49,17 @@ HttpSiteFields SiteFieldsOf(const httplib::Request& request, const HttpRoute* ro
 }
 
 std::string RolesOf(const Identity& identity) {
-  return absl::StrJoin(identity.roles, ", ", [](std::string* out, Role role) {
-    out->append(RoleName(role));
-  });
+  return absl::StrJoin(identity.roles, ", ",
+                       [](std::string* out, Role role) { out->append(RoleName(role)); });
 }
 
 std::string WhoAmI(const HttpVisitor& visitor, bool is_insecure) {
   nlohmann::json roles = nlohmann::json::array();
   for (const Role role : visitor.identity->roles) roles.push_back(std::string(RoleName(role)));
-  const nlohmann::json answer = {{"name", visitor.identity->name},
-                                 {"roles", roles},
-                                 {"tenants", visitor.identity->tenants},
-                                 {"may_act", visitor.identity->Has(Role::kOperator)},
-                                 {"has_session", visitor.has_session},
-                                 {"insecure", is_insecure}};
+  const nlohmann::json answer = {
+      {"name", visitor.identity->name},       {"roles", roles},
+      {"tenants", visitor.identity->tenants}, {"may_act", visitor.identity->Has(Role::kOperator)},
+      {"has_session", visitor.has_session},   {"insecure", is_insecure}};
   return answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -70,8 +67,7 @@ std::string WhoAmI(const HttpVisitor& visitor, bool is_insecure) {
 
 HttpGate::HttpGate(const HttpServerOptions& options, HttpVisitors::PasswordSource passwords)
     : options_(options),
-      visitors_(options.token, options.authenticator, std::move(passwords),
-                options.failed_logins),
+      visitors_(options.token, options.authenticator, std::move(passwords), options.failed_logins),
       login_(&visitors_, options.page_url, [this](const HttpDenial& denial) { Count(denial); }) {}
 
 void HttpGate::AddTo(HttpRouter* server) {

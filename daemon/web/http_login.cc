@@ -6,10 +6,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/steady_clock.h"
 #include "daemon/web/http_login_page.h"
 #include "daemon/web/http_router.h"
 #include "daemon/web/http_site.h"
-#include "base/steady_clock.h"
 
 namespace rollcall {
 namespace {

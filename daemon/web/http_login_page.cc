@@ -113,16 +113,14 @@ document.querySelector("form").action = "login" + location.hash;
 )";
 
 std::string LoginPage(const std::string& note, bool with_user, const std::string& token) {
-  const std::string alert =
-      note.empty()
-          ? ""
-          : absl::StrCat("<p class=\"problem\" role=\"alert\">", EscapeHtml(note), "</p>\n");
-  const std::string value =
-      token.empty() ? "" : absl::StrCat(" value=\"", EscapeHtml(token), "\"");
+  const std::string alert = note.empty() ? ""
+                                         : absl::StrCat("<p class=\"problem\" role=\"alert\">",
+                                                        EscapeHtml(note), "</p>\n");
+  const std::string value = token.empty() ? "" : absl::StrCat(" value=\"", EscapeHtml(token), "\"");
   return absl::StrCat(kHead, alert, "<form method=\"post\" action=\"login\">\n",
                       with_user ? kUser : "", "<label for=\"token\">",
-                      with_user ? "Token or password" : "Token",
-                      "</label>\n<input id=\"token\"", value, kSecret);
+                      with_user ? "Token or password" : "Token", "</label>\n<input id=\"token\"",
+                      value, kSecret);
 }
 
 }  // namespace rollcall

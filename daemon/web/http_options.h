@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/model/client_limits.h"
 #include "daemon/access/audit.h"
+#include "daemon/model/client_limits.h"
 #include "security/authenticator.h"
-#include "security/failed_logins.h"
 #include "security/certificates/tls_context.h"
+#include "security/failed_logins.h"
 
 namespace rollcall {
 
@@ -34,7 +34,7 @@ struct HttpServerOptions {
   // If it begins with https, browsers speak TLS to the proxy, and the login's cookie is "Secure".
   std::string page_url;
   bool is_insecure = false;  // of --insecure: the page warns its viewers
-  AuditSink audit;  // thread-safe; may be empty
+  AuditSink audit;           // thread-safe; may be empty
   AuditSink refused_action;  // an action of somebody whom the page knows; likewise
   // Told of each refusal by its reason ("host", "origin", "nobody", "credential", "guessing",
   // "role"), for a metric; thread-safe; may be empty.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits the time that wrong passwords cost. A check takes about a tenth of a second of CPU by intent,
-// and the limit on failed logins is one for each network, of which a stranger may have thousands.
+// Limits the time that wrong passwords cost. A check takes about a tenth of a second of CPU by
+// intent, and the limit on failed logins is one for each network, of which a stranger may have
+// thousands.
 //
 // Thread-safe. Time is an argument, in nanoseconds of any clock that does not go back.
 #pragma once
@@ -26,7 +27,8 @@ class PasswordBudget {
   // Seconds until a check may begin; 0: now, and End() must follow.
   int Begin(int64_t now_ns) {
     const MutexLock lock(mutex_);
-    const auto back = static_cast<int64_t>(static_cast<double>(now_ns - looked_ns_) * limits_.share);
+    const auto back =
+        static_cast<int64_t>(static_cast<double>(now_ns - looked_ns_) * limits_.share);
     spent_ns_ = std::max<int64_t>(0, spent_ns_ - std::max<int64_t>(0, back));
     looked_ns_ = std::max(looked_ns_, now_ns);
     if (spent_ns_ >= limits_.most_spent_ns) {

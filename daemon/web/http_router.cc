@@ -52,14 +52,15 @@ std::string StreamHead(const std::string& head) {
 using SetUp = std::function<void(httplib::Request&)>;
 
 // Serves one request. Newer releases of cpp-httplib also want to know the addresses of both ends.
-[[maybe_unused]] bool Serve(bool (httplib::Server::*serve)(httplib::Stream&, bool, bool&, const SetUp&),
+[[maybe_unused]] bool Serve(bool (httplib::Server::*serve)(httplib::Stream&, bool, bool&,
+                                                           const SetUp&),
                             httplib::Server* server, httplib::Stream* stream, bool* close,
                             const SetUp& set_up) {
   return (server->*serve)(*stream, false, *close, set_up);
 }
-[[maybe_unused]] bool Serve(bool (httplib::Server::*serve)(httplib::Stream&, const std::string&, int,
-                                                           const std::string&, int, bool, bool&,
-                                                           const SetUp&),
+[[maybe_unused]] bool Serve(bool (httplib::Server::*serve)(httplib::Stream&, const std::string&,
+                                                           int, const std::string&, int, bool,
+                                                           bool&, const SetUp&),
                             httplib::Server* server, httplib::Stream* stream, bool* close,
                             const SetUp& set_up) {
   return (server->*serve)(*stream, "", 0, "", 0, false, *close, set_up);

@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "net/http_types.h"
 #include "daemon/web/http_visitor.h"
+#include "net/http_types.h"
 
 namespace rollcall {
 

@@ -11,8 +11,8 @@
 namespace rollcall {
 
 struct HttpRoute {
-  std::string method;  // "GET" (also HEAD) or "POST"
-  std::string path;    // ends with "*": every path that begins so
+  std::string method;        // "GET" (also HEAD) or "POST"
+  std::string path;          // ends with "*": every path that begins so
   std::optional<Role> role;  // nullopt: anybody
   // A form of the login page sends it: it needs no header X-Rollcall.
   bool is_form = false;

@@ -184,8 +184,8 @@ bool HttpVisitors::IsStillValid(const HttpCredentials& credentials, const HttpVi
 HttpVisitors::Login HttpVisitors::LogIn(const HttpCaller& caller, const std::string& user,
                                         const std::string& secret, int64_t now_ns) {
   Login login;
-  HttpVisitor visitor = user.empty() ? FromToken(caller, secret, now_ns)
-                                     : FromPassword(caller, user, secret, now_ns);
+  HttpVisitor visitor =
+      user.empty() ? FromToken(caller, secret, now_ns) : FromPassword(caller, user, secret, now_ns);
   if (!visitor.identity.has_value()) {
     login.denial = std::move(visitor.denial);
     return login;

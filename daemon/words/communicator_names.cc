@@ -2,8 +2,8 @@
 #include "daemon/words/communicator_names.h"
 
 #include <algorithm>
-#include <cstring>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -20,7 +20,7 @@ namespace {
 
 constexpr char kAllRanks[] = "all ranks";
 constexpr char kRanksFollow[] = " ranks: ";
-constexpr char kOfAMesh[] = "mesh_";       // before the dimension of PyTorch's DeviceMesh
+constexpr char kOfAMesh[] = "mesh_";  // before the dimension of PyTorch's DeviceMesh
 // PyTorch's words for a process group without description, and for one without name as well.
 constexpr char kNoDescription[] = "undefined";
 constexpr char kNoName[] = "group ";
@@ -76,7 +76,8 @@ bool IsMadeOfRanks(const std::string& name) {
   const size_t follow = name.find(kRanksFollow);
   if (follow == std::string::npos || name.find_first_not_of("0123456789") != follow) return false;
   // "0-2,7", "0,1 and 6 unknown"
-  for (const absl::string_view word : absl::StrSplit(name.substr(follow + strlen(kRanksFollow)), ' ')) {
+  for (const absl::string_view word :
+       absl::StrSplit(name.substr(follow + strlen(kRanksFollow)), ' ')) {
     const bool is_list = word.find_first_not_of("0123456789,-") == absl::string_view::npos;
     if (!is_list && word != "and" && word != "more" && word != "unknown") return false;
   }

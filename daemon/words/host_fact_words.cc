@@ -19,11 +19,12 @@ std::string Shortened(const std::string& text) {
 }
 
 std::string HostFactInWords(const HostFact& fact) {
-  const std::string words = absl::StrReplaceAll(
-      InfoOf(fact.kind).phrase, {{"$s", fact.subject.empty() ? "a device" : fact.subject},
-                                 {"$v", absl::StrCat(fact.value)},
-                                 {"pid $p", fact.pid == 0 ? "a process" : absl::StrCat("pid ", fact.pid)},
-                                 {"$t", Shortened(fact.text)}});
+  const std::string words =
+      absl::StrReplaceAll(InfoOf(fact.kind).phrase,
+                          {{"$s", fact.subject.empty() ? "a device" : fact.subject},
+                           {"$v", absl::StrCat(fact.value)},
+                           {"pid $p", fact.pid == 0 ? "a process" : absl::StrCat("pid ", fact.pid)},
+                           {"$t", Shortened(fact.text)}});
   return absl::StrReplaceAll(words, {{" ()", ""}});
 }
 

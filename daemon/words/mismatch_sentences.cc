@@ -59,10 +59,9 @@ std::string Departure(const Verdict& v) {
   const std::string at = absl::StrCat(" at #", v.position, " on ", Where(v));
   const std::vector<CallArgs> calls = OnlyOnOneSide(v);
   if (v.divergence == DivergenceKind::kSwapped) {
-    return absl::StrCat(Subject(v),
-                        " made the same calls as the others in a different order, starting", at,
-                        ": ", CallInWords(v.culprits.front().call), " where the others called ",
-                        CallInWords(v.call));
+    return absl::StrCat(
+        Subject(v), " made the same calls as the others in a different order, starting", at, ": ",
+        CallInWords(v.culprits.front().call), " where the others called ", CallInWords(v.call));
   }
   if (calls.empty()) return "";
   if (v.divergence == DivergenceKind::kExtra) {
@@ -99,9 +98,9 @@ std::string MismatchSentence(const Verdict& v) {
     if (SameCall(side.front().call, v.call)) others = false;  // a tie: no other rank is right
   }
   if (!unnamed.empty()) {
-    parts.push_back(absl::StrCat(
-        RanksInWords(unnamed),
-        PluralForm(unnamed.size(), " made another call", " made other calls")));
+    parts.push_back(
+        absl::StrCat(RanksInWords(unnamed),
+                     PluralForm(unnamed.size(), " made another call", " made other calls")));
   }
   const std::string rest =
       others ? absl::StrCat(" where the others called ", CallInWords(v.call)) : "";
@@ -117,8 +116,8 @@ std::string UnmatchedP2pSentence(const Verdict& v) {
                         " called ", CallInWords(two.call), " on ", Where(v), WaitTail(v));
   }
   if (v.divergence == DivergenceKind::kExtra) {
-    return absl::StrCat(Subject(v), " issued one ", EndInWords(v.call, Where(v)),
-                        " too many: no ", OtherEndInWords(v.call.op), " matches it", WaitTail(v));
+    return absl::StrCat(Subject(v), " issued one ", EndInWords(v.call, Where(v)), " too many: no ",
+                        OtherEndInWords(v.call.op), " matches it", WaitTail(v));
   }
   return absl::StrCat(Subject(v), " never issued the ", OtherEndInWords(v.call.op),
                       " that matches ", EndInWords(v.call, Where(v)), WaitTail(v));

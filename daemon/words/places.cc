@@ -82,11 +82,10 @@ std::string DepartureInWords(const Verdict& verdict) {
   if (place.at == verdict.waiting_place.at) return "";
   const size_t culprits = CountCulprits(verdict.culprits);
   const std::string function = FunctionOf(place.at);
-  const std::string does =
-      place.inside.empty()
-          ? absl::StrCat(PluralForm(culprits, " is in ", " are in "), function)
-          : absl::StrCat(PluralForm(culprits, " calls ", " call "), Cut(place.inside), " in ",
-                         function);
+  const std::string does = place.inside.empty()
+                               ? absl::StrCat(PluralForm(culprits, " is in ", " are in "), function)
+                               : absl::StrCat(PluralForm(culprits, " calls ", " call "),
+                                              Cut(place.inside), " in ", function);
   return absl::StrCat(RanksInWords(lines[0].ranks), culprits == 1 ? " alone" : "", does,
                       ", a rank that waits is in ", FunctionOf(verdict.waiting_place.at));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process of an inference engine or a launcher is for, by the name that it gives itself. Pure.
+// What a process of an inference engine or a launcher is for, by the name that it gives itself.
+// Pure.
 #pragma once
 
 #include <string>

@@ -12,8 +12,8 @@
 namespace rollcall {
 namespace {
 
-constexpr size_t kMostRanges = 24;   // in a sentence
-constexpr size_t kNamedRanges = 8;   // where there are more
+constexpr size_t kMostRanges = 24;  // in a sentence
+constexpr size_t kNamedRanges = 8;  // where there are more
 
 // Whether `rank` follows `last` at once. -1, an unknown rank, is no neighbour of rank 0.
 bool Follows(int32_t last, int32_t rank) { return rank > 0 && rank - 1 == last; }
@@ -74,8 +74,7 @@ RankRanges::RankRanges(const std::string& list) {
     RankRange range;
     if (!absl::SimpleAtoi(part.substr(0, dash), &range.first)) continue;
     range.last = range.first;
-    if (dash != absl::string_view::npos &&
-        !absl::SimpleAtoi(part.substr(dash + 1), &range.last)) {
+    if (dash != absl::string_view::npos && !absl::SimpleAtoi(part.substr(dash + 1), &range.last)) {
       continue;
     }
     if (range.first <= range.last) ranges.push_back(range);
@@ -104,8 +103,9 @@ std::vector<int32_t> RankRanges::First(size_t most) const {
 }
 
 bool RankRanges::Contains(int32_t rank) const {
-  auto after = std::upper_bound(ranges_.begin(), ranges_.end(), rank,
-                                [](int32_t wanted, const RankRange& r) { return wanted < r.first; });
+  auto after =
+      std::upper_bound(ranges_.begin(), ranges_.end(), rank,
+                       [](int32_t wanted, const RankRange& r) { return wanted < r.first; });
   return after != ranges_.begin() && std::prev(after)->last >= rank;
 }
 

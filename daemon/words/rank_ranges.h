@@ -42,7 +42,7 @@ class RankRanges {
 
  private:
   static size_t Length(const RankRange& range);
-  void Append(const RankRange& range);  // begins at the last range or after it
+  void Append(const RankRange& range);   // begins at the last range or after it
   std::string List(size_t count) const;  // of the first ranges
 
   std::vector<RankRange> ranges_;

@@ -50,8 +50,7 @@ std::string Who(const std::vector<Culprit>& culprits) {
   const bool none_known =
       std::all_of(culprits.begin(), culprits.end(), [](const Culprit& c) { return c.process < 0; });
   if (none_known && !culprits.empty()) {
-    return absl::StrCat(CulpritsInWords(culprits),
-                        " of the communicator (unknown process)");
+    return absl::StrCat(CulpritsInWords(culprits), " of the communicator (unknown process)");
   }
   return absl::StrCat(CulpritsInWords(culprits),
                       hosts.empty() ? "" : absl::StrCat(" (", hosts, ")"));

@@ -48,9 +48,8 @@ std::string Ending(const std::vector<Culprit>& culprits) {
 std::string MissingRank(const Verdict& v) {
   if (v.late) {
     const std::string subject = Subject(v);
-    const std::string late =
-        absl::StrCat(subject, CulpritForm(v, " is", " are"), " late for ", CallNumber(v), " on ",
-                     Where(v));
+    const std::string late = absl::StrCat(subject, CulpritForm(v, " is", " are"), " late for ",
+                                          CallNumber(v), " on ", Where(v));
     if (subject != Who(v.culprits)) return absl::StrCat(late, WaitTail(v));
     return absl::StrCat(late, " and ", CulpritForm(v, "runs", "run"), " other code", WaitTail(v));
   }
@@ -98,8 +97,8 @@ std::string RankDied(const Verdict& v) {
     return absl::StrCat(died, " before ", Where(v), " was complete (", OpInWords(v.call.op), ")",
                         WaitTail(v));
   }
-  return absl::StrCat(died, DidEnter(v) ? " inside " : " before entering ", CallNumber(v),
-                      " on ", Where(v), WaitTail(v));
+  return absl::StrCat(died, DidEnter(v) ? " inside " : " before entering ", CallNumber(v), " on ",
+                      Where(v), WaitTail(v));
 }
 
 std::string InitIncomplete(const Verdict& v) {
@@ -142,9 +141,9 @@ std::string Stalled(const Verdict& v) {
                         OpInWords(v.call.op), ")", least, WaitTail(v));
   }
   if (elsewhere) {
-    return absl::StrCat(Subject(v), CulpritForm(v, " does", " do"), " not wait for ",
-                        CallNumber(v), " on ", Where(v),
-                        ": all ranks have made the call, but it does not finish", WaitTail(v));
+    return absl::StrCat(Subject(v), CulpritForm(v, " does", " do"), " not wait for ", CallNumber(v),
+                        " on ", Where(v), ": all ranks have made the call, but it does not finish",
+                        WaitTail(v));
   }
   return absl::StrCat("all ", v.communicator_size, " ranks of ", Where(v), " have entered ",
                       CallNumber(v), ", which does not finish", least, WaitTail(v));
@@ -154,13 +153,11 @@ std::string HostLost(const Verdict& v) {
   std::set<std::string> hosts;
   for (const Culprit& culprit : v.culprits) hosts.insert(culprit.host);
   const bool all_named = hosts.size() <= kMostHosts;
-  return absl::StrCat(all_named ? PluralForm(hosts.size(), "host ", "hosts ") : "",
-                      HostsInWords(hosts), all_named ? "" : ",",
-                      PluralForm(hosts.size(), " is", " are"),
-                      " silent, and the other ranks wait for ",
-                      CulpritsInWords(v.culprits),
-                      " in ", IsCreation(v) ? OpInWords(v.call.op) : CallNumber(v), " on ",
-                      Where(v), WaitTail(v));
+  return absl::StrCat(
+      all_named ? PluralForm(hosts.size(), "host ", "hosts ") : "", HostsInWords(hosts),
+      all_named ? "" : ",", PluralForm(hosts.size(), " is", " are"),
+      " silent, and the other ranks wait for ", CulpritsInWords(v.culprits), " in ",
+      IsCreation(v) ? OpInWords(v.call.op) : CallNumber(v), " on ", Where(v), WaitTail(v));
 }
 
 std::string Deadlock(const Verdict& v) {
@@ -171,8 +168,7 @@ std::string Deadlock(const Verdict& v) {
   }
   const size_t more = v.chain.size() - edges.size();
   return absl::StrCat(
-      CulpritsInWords(v.culprits),
-      " wait for each other: ", absl::StrJoin(edges, ", and "),
+      CulpritsInWords(v.culprits), " wait for each other: ", absl::StrJoin(edges, ", and "),
       more == 0 ? "" : absl::StrCat(", and ", CountInWords(more, "more wait", "more waits")),
       WaitTail(v));
 }
@@ -187,8 +183,8 @@ std::string BlockedBeforeStart(const Verdict& v) {
 
 std::string TeardownHang(const Verdict& v) {
   if (v.culprits.empty()) {
-    return absl::StrCat("all expected ranks are inside ", OpInWords(v.call.op), " of ",
-                        Where(v), ", which does not return", WaitTail(v));
+    return absl::StrCat("all expected ranks are inside ", OpInWords(v.call.op), " of ", Where(v),
+                        ", which does not return", WaitTail(v));
   }
   const std::string ending = Ending(v.culprits);
   const bool finalizing = v.culprits.front().ending == kFinalizing;
@@ -201,7 +197,8 @@ std::string TeardownHang(const Verdict& v) {
                       " of ", Where(v), WaitTail(v));
 }
 
-// "ncclInvalidArgument (Broadcast root 11 of 4 ranks)"; "an error" if the ranks have different ones.
+// "ncclInvalidArgument (Broadcast root 11 of 4 ranks)"; "an error" if the ranks have different
+// ones.
 std::string ErrorOfNccl(const Verdict& v) {
   if (v.culprits.empty()) return "an error";
   const Culprit& first = v.culprits.front();
@@ -216,8 +213,8 @@ std::string ErrorOfNccl(const Verdict& v) {
     return absl::StrCat(result, " (", CallInWords(call), ")");
   }
   const char* end = OpKind(call.op) == CallKind::kP2p ? " peer " : " root ";
-  return absl::StrCat(result, " (", OpInWords(call.op), end, call.peer, " of ",
-                      v.communicator_size, " ranks)");
+  return absl::StrCat(result, " (", OpInWords(call.op), end, call.peer, " of ", v.communicator_size,
+                      " ranks)");
 }
 
 std::string NcclError(const Verdict& v) {

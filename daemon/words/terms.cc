@@ -9,13 +9,13 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/cut_text.h"
-#include "daemon/words/rank_ranges.h"
 #include "base/durations.h"
+#include "daemon/words/rank_ranges.h"
 
 namespace rollcall {
 namespace {
 
-constexpr size_t kNamedHosts = 2;  // where there are more than kMostHosts
+constexpr size_t kNamedHosts = 2;    // where there are more than kMostHosts
 constexpr size_t kLongestName = 64;  // of a communicator, in a sentence
 
 }  // namespace
@@ -82,7 +82,8 @@ std::string CallInWords(const CallArgs& call) {
 }
 
 std::string CommunicatorInWords(uint64_t id, const std::string& name) {
-  if (!name.empty()) return absl::StrCat("communicator \"", CutText(name, kLongestName, "..."), "\"");
+  if (!name.empty())
+    return absl::StrCat("communicator \"", CutText(name, kLongestName, "..."), "\"");
   return absl::StrCat("communicator ", IdInHex(id).substr(0, 8));
 }
 

@@ -35,13 +35,15 @@ static const char kLibraryName[] = "librollcall.so";
 // The arguments in plugstack.conf.
 static struct {
   char library[PATH_MAX];
-  char dir[PATH_MAX];      // below it, each user has a folder for segments; "": the library's default
-  char watch[PATH_MAX];    // the program that watches a step
-  char daemon[PATH_MAX];   // "": no step is watched
+  // below it, each user has a folder for segments; "": the library's default
+  char dir[PATH_MAX];
+  char watch[PATH_MAX];   // the program that watches a step
+  char daemon[PATH_MAX];  // "": no step is watched
   char tls_ca[PATH_MAX];
   char token_file[PATH_MAX];
-  enum level fallback;     // without --rollcall and ROLLCALL
-} settings = {"/usr/lib/rollcall/librollcall.so", "", "/usr/lib/rollcall/slurm/watch-step", "", "", "", kOff};
+  enum level fallback;  // without --rollcall and ROLLCALL
+} settings = {
+    "/usr/lib/rollcall/librollcall.so", "", "/usr/lib/rollcall/slurm/watch-step", "", "", "", kOff};
 
 static enum level option = kUnset;  // of --rollcall
 
@@ -51,8 +53,8 @@ static enum level parse_level(const char* text) {
   static const struct {
     const char* word;
     enum level level;
-  } kWords[] = {{"observe", kObserve}, {"on", kObserve}, {"1", kObserve}, {"abort", kAbort},
-                {"off", kOff},         {"0", kOff}};
+  } kWords[] = {{"observe", kObserve}, {"on", kObserve}, {"1", kObserve},
+                {"abort", kAbort},     {"off", kOff},    {"0", kOff}};
   for (size_t i = 0; i < sizeof(kWords) / sizeof(kWords[0]); ++i) {
     if (strcmp(text, kWords[i].word) == 0) return kWords[i].level;
   }
@@ -73,9 +75,12 @@ static int on_option(int value, const char* argument, int remote) {
 }
 
 static struct spank_option rollcall_option = {
-    "rollcall", "observe|abort|off",
+    "rollcall",
+    "observe|abort|off",
     "find out why the job hangs; abort: end the step when it hangs (default: observe)",
-    2 /* the argument is optional */, 0, on_option};
+    2 /* the argument is optional */,
+    0,
+    on_option};
 
 // Copies the value of "NAME=value" into `out`; false if the argument has another name.
 static bool take(const char* argument, const char* name, char* out) {
@@ -97,8 +102,10 @@ static void parse_argument(const char* argument) {
   if (level != kUnset) {
     settings.fallback = level;
   } else {
-    slurm_error("rollcall: plugstack.conf: unknown argument %s; known: library= dir= daemon= "
-                "tls-ca= token-file= watch= default=observe|abort|off", argument);
+    slurm_error(
+        "rollcall: plugstack.conf: unknown argument %s; known: library= dir= daemon= "
+        "tls-ca= token-file= watch= default=observe|abort|off",
+        argument);
   }
 }
 
@@ -167,14 +174,13 @@ static const char* why_not_loadable(const char* path) {
   Elf64_Ehdr wanted, header;
   struct stat about;
   const int own = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-  const bool knows_own =
-      own >= 0 && read(own, &wanted, sizeof(wanted)) == (ssize_t)sizeof(wanted);
+  const bool knows_own = own >= 0 && read(own, &wanted, sizeof(wanted)) == (ssize_t)sizeof(wanted);
   if (own >= 0) close(own);
   const bool is_file = fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
-  const bool is_whole = is_file && read(fd, &header, sizeof(header)) == (ssize_t)sizeof(header) &&
-                        memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
-                        (uint64_t)about.st_size >=
-                            header.e_shoff + (uint64_t)header.e_shentsize * header.e_shnum;
+  const bool is_whole =
+      is_file && read(fd, &header, sizeof(header)) == (ssize_t)sizeof(header) &&
+      memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
+      (uint64_t)about.st_size >= header.e_shoff + (uint64_t)header.e_shentsize * header.e_shnum;
   close(fd);
   if (!is_whole) return "it is damaged";
   if (knows_own && (header.e_ident[EI_CLASS] != wanted.e_ident[EI_CLASS] ||
@@ -290,8 +296,8 @@ static void name_job(spank_t spank) {
   // A name by a person or by `rollcall run` stays. One that the batch script has from here stays
   // too, but for a step of one component.
   const bool is_ours = *ours != '\0' && strcmp(given, ours) == 0;
-  if (*id == '\0' || (*given != '\0' && (!is_ours || *component == '\0' ||
-                                        is_set(spank, "ROLLCALL_LOADED")))) {
+  if (*id == '\0' ||
+      (*given != '\0' && (!is_ours || *component == '\0' || is_set(spank, "ROLLCALL_LOADED")))) {
     return;
   }
   char job[5 * kLongestName];
@@ -364,7 +370,8 @@ static void become_watcher(pid_t srun, uint32_t job, enum level level) {
   char pid[32], id[32];
   snprintf(pid, sizeof(pid), "%d", (int)srun);
   snprintf(id, sizeof(id), "%u", (unsigned)job);
-  execl(settings.watch, settings.watch, pid, id, level == kAbort ? "abort" : "observe", (char*)NULL);
+  execl(settings.watch, settings.watch, pid, id, level == kAbort ? "abort" : "observe",
+        (char*)NULL);
   fprintf(stderr, "rollcall: this step is not watched: %s: %s\n", settings.watch, strerror(errno));
 }
 

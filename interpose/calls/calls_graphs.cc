@@ -3,9 +3,9 @@
 // Functions that take and return only handles share a wrapper for each effect. Their declarations
 // differ between versions of CUDA, but every ABI passes a pointer or a flag in a register. So each
 // wrapper passes on as many registers as the longest variant has.
-#include "interpose/record/graph_launches.h"
 #include "interpose/calls/observe.h"
 #include "interpose/real.h"
+#include "interpose/record/graph_launches.h"
 
 namespace rollcall {
 
@@ -52,8 +52,7 @@ int EndCapture(Fn fn, Register stream, Register graph, Register c) {
   const auto real = reinterpret_cast<Function3>(Real(fn));
   if (real == nullptr) return kLibraryMissing;
   if (this_thread.inside) return real(stream, graph, c);
-  const uint64_t capture =
-      Recording() ? QueryCapture(nullptr, reinterpret_cast<void*>(stream)) : 0;
+  const uint64_t capture = Recording() ? QueryCapture(nullptr, reinterpret_cast<void*>(stream)) : 0;
   const int result = real(stream, graph, c);
   RecordCaptureEnd(capture, result == 0 ? Stored(graph) : nullptr);
   return result;
@@ -76,8 +75,7 @@ int AddChild(Fn fn, Register node, Register graph, Register c, Register d, Regis
 }
 
 int Destroy(Fn fn, Register handle, Register b, Register c) {
-  return Observe(
-      fn, Function3{}, [=] { RecordGraphDestroy(Handle(handle)); }, handle, b, c);
+  return Observe(fn, Function3{}, [=] { RecordGraphDestroy(Handle(handle)); }, handle, b, c);
 }
 
 int Launch(Fn fn, Register executable, Register on, Register c) {
@@ -108,11 +106,10 @@ int Launch(Fn fn, Register executable, Register on, Register c) {
 }  // namespace rollcall
 
 // Defines the exported function `symbol`, which passes on as many registers as the macro's number.
-#define WRAP3(symbol, what)                                                                \
-  extern "C" ROLLCALL_EXPORT int Rollcall_##symbol(Register, Register, Register)           \
-      __asm__(#symbol);                                                                    \
-  int Rollcall_##symbol(Register a, Register b, Register c) {                              \
-    return rollcall::what(rollcall::Fn::k_##symbol, a, b, c);                              \
+#define WRAP3(symbol, what)                                                                        \
+  extern "C" ROLLCALL_EXPORT int Rollcall_##symbol(Register, Register, Register) __asm__(#symbol); \
+  int Rollcall_##symbol(Register a, Register b, Register c) {                                      \
+    return rollcall::what(rollcall::Fn::k_##symbol, a, b, c);                                      \
   }
 #define WRAP5(symbol, what)                                                                \
   extern "C" ROLLCALL_EXPORT int Rollcall_##symbol(Register, Register, Register, Register, \
@@ -120,12 +117,11 @@ int Launch(Fn fn, Register executable, Register on, Register c) {
   int Rollcall_##symbol(Register a, Register b, Register c, Register d, Register e) {      \
     return rollcall::what(rollcall::Fn::k_##symbol, a, b, c, d, e);                        \
   }
-#define WRAP6(symbol, what)                                                                \
-  extern "C" ROLLCALL_EXPORT int Rollcall_##symbol(Register, Register, Register, Register, \
-                                                   Register, Register) __asm__(#symbol);   \
-  int Rollcall_##symbol(Register a, Register b, Register c, Register d, Register e,        \
-                        Register f) {                                                      \
-    return rollcall::what(rollcall::Fn::k_##symbol, a, b, c, d, e, f);                     \
+#define WRAP6(symbol, what)                                                                       \
+  extern "C" ROLLCALL_EXPORT int Rollcall_##symbol(Register, Register, Register, Register,        \
+                                                   Register, Register) __asm__(#symbol);          \
+  int Rollcall_##symbol(Register a, Register b, Register c, Register d, Register e, Register f) { \
+    return rollcall::what(rollcall::Fn::k_##symbol, a, b, c, d, e, f);                            \
   }
 
 using rollcall::Register;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The wrappers of group calls. The library counts a call inside a group as entered when the program
 // makes it. NCCL runs the call, which may block the host, when the outermost group ends.
+#include "interpose/calls/observe.h"
+#include "interpose/real.h"
 #include "interpose/record/graph_launches.h"
 #include "interpose/record/group_lists.h"
 #include "interpose/record/groups.h"
 #include "interpose/record/late.h"
 #include "interpose/record/lifecycle.h"
 #include "interpose/record/markers.h"
-#include "interpose/calls/observe.h"
-#include "interpose/real.h"
 #include "interpose/record/recording.h"
 
 namespace rollcall {

@@ -2,8 +2,8 @@
 // The wrappers of calls that run on the host: those that all ranks of a communicator must make, and
 // those that only the driver can block. Also of CUDA's and HIP's waits for the GPU.
 #include "interpose/calls/observe.h"
-#include "interpose/real.h"
 #include "interpose/calls/side_channel.h"
+#include "interpose/real.h"
 
 using rollcall::CallInfo;
 using rollcall::HostCallChannel;

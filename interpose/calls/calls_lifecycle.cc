@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The wrappers of the calls that create and end communicators.
+#include "interpose/calls/observe.h"
+#include "interpose/calls/side_channel.h"
+#include "interpose/real.h"
 #include "interpose/record/comm_ids.h"
 #include "interpose/record/comm_table.h"
 #include "interpose/record/creations.h"
 #include "interpose/record/group_lists.h"
 #include "interpose/record/late.h"
 #include "interpose/record/lifecycle.h"
-#include "interpose/calls/observe.h"
-#include "interpose/real.h"
 #include "interpose/record/recording.h"
-#include "interpose/calls/side_channel.h"
 
 namespace rollcall {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The wrappers of MPI's collectives. The real functions are those of MPI's profiling interface
 // (PMPI_X).
-#include "interpose/record/blocked_threads.h"
-#include "interpose/record/call_record.h"
 #include "interpose/calls/mpi_requests.h"
 #include "interpose/real.h"
+#include "interpose/record/blocked_threads.h"
+#include "interpose/record/call_record.h"
 
 namespace rollcall {
 namespace {
@@ -41,8 +41,8 @@ int ObserveMpi(Function* real, Op op, int32_t root, uint64_t bytes, const void* 
 }  // namespace
 }  // namespace rollcall
 
-using rollcall::MessageBytes;
 using rollcall::kNoPeer;
+using rollcall::MessageBytes;
 using rollcall::ObserveMpi;
 using rollcall::Op;
 

@@ -4,12 +4,12 @@
 // All members compute the same id of a communicator without communicating. The id is a hash of the
 // parent's id, the number of this creation on the parent, and the rank in the parent of the child's
 // first member.
+#include "interpose/calls/mpi_requests.h"
+#include "interpose/real.h"
 #include "interpose/record/blocked_threads.h"
 #include "interpose/record/comm_table.h"
 #include "interpose/record/creations.h"
 #include "interpose/record/handle_table.h"
-#include "interpose/calls/mpi_requests.h"
-#include "interpose/real.h"
 #include "interpose/recorder.h"
 
 namespace rollcall {
@@ -129,11 +129,11 @@ MpiWord RecordedHandle(const MpiWord* comm) { return FindMpi() ? HandleAt(comm) 
 }  // namespace
 }  // namespace rollcall
 
-using rollcall::RecordedHandle;
 using rollcall::LocalComm;
 using rollcall::ObserveMpiCreate;
 using rollcall::ObserveMpiEnd;
 using rollcall::Op;
+using rollcall::RecordedHandle;
 
 #define EXPORT extern "C" ROLLCALL_EXPORT
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The wrappers of MPI's waits for nonblocking collectives, and of its messages. Of a message the
 // library records only that a thread is inside the call.
-#include "interpose/record/blocked_threads.h"
 #include "interpose/calls/mpi_requests.h"
 #include "interpose/real.h"
+#include "interpose/record/blocked_threads.h"
 #include "interpose/recorder.h"
 
 namespace rollcall {

@@ -2,8 +2,8 @@
 // The wrappers of one-sided calls. The nth signal of a rank to a peer, with one index and context,
 // matches the peer's nth wait for that rank.
 #include "interpose/calls/observe.h"
-#include "interpose/real.h"
 #include "interpose/calls/side_channel.h"
+#include "interpose/real.h"
 
 using rollcall::CallInfo;
 using rollcall::kNoDtype;
@@ -84,10 +84,9 @@ extern "C" ROLLCALL_EXPORT ncclResult_t ncclWaitSignal(int nDesc, ncclWaitSignal
   const int first = rollcall::FirstWithSignals(nDesc, signalDescs);
   if (first < 0) return real(nDesc, signalDescs, comm, stream);
   const ncclWaitSignalDesc_t& wanted = signalDescs[first];
-  const ncclResult_t result =
-      ObserveCall(real, SignalChannel(comm, wanted.sigIdx, wanted.ctx),
-                  rollcall::WaitCallInfo(wanted.peer, stream), CALLER, nDesc, signalDescs, comm,
-                  stream);
+  const ncclResult_t result = ObserveCall(real, SignalChannel(comm, wanted.sigIdx, wanted.ctx),
+                                          rollcall::WaitCallInfo(wanted.peer, stream), CALLER,
+                                          nDesc, signalDescs, comm, stream);
   if (rollcall::this_thread.inside || rollcall::IsError(result)) return result;
   for (int i = first; i < nDesc; ++i) {
     rollcall::RecordWaits(signalDescs[i], i == first, comm, stream, CALLER);

@@ -14,13 +14,13 @@
 // that the loader cannot keep loaded.
 #include "interpose/old_glibc.h"
 
-#include "interpose/keep_errno.h"
-#include "interpose/keep_loaded.h"
-#include "interpose/calls/profiler_plugin.h"
-#include "interpose/real.h"
-
 #include <dlfcn.h>
 #include <string.h>
+
+#include "interpose/calls/profiler_plugin.h"
+#include "interpose/keep_errno.h"
+#include "interpose/keep_loaded.h"
+#include "interpose/real.h"
 
 namespace rollcall {
 namespace {

@@ -6,14 +6,14 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
-#include "interpose/record/comm_table.h"
-#include "interpose/record/handle_table.h"
 #include "interpose/keep_cancel.h"
 #include "interpose/keep_errno.h"
 #include "interpose/keep_loaded.h"
 #include "interpose/real.h"
-#include "interpose/recorder.h"
+#include "interpose/record/comm_table.h"
+#include "interpose/record/handle_table.h"
 #include "interpose/record/recording.h"
+#include "interpose/recorder.h"
 
 namespace rollcall {
 

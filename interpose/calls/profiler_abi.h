@@ -45,7 +45,7 @@ struct Descriptor {
 };
 inline constexpr size_t kDetailsOffset = 24;
 
-struct CollApi {  // versions 5 and 6
+struct CollApi {         // versions 5 and 6
   const char* function;  // "AllReduce"
   size_t count;
   const char* datatype;  // "ncclFloat32"

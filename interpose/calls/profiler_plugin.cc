@@ -8,17 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "interpose/record/comm_table.h"
-#include "interpose/record/creations.h"
-#include "interpose/record/handle_table.h"
+#include "interpose/calls/profiler_abi.h"
+#include "interpose/calls/profiler_records.h"
 #include "interpose/keep_cancel.h"
 #include "interpose/keep_errno.h"
 #include "interpose/keep_loaded.h"
-#include "interpose/calls/profiler_abi.h"
-#include "interpose/calls/profiler_records.h"
 #include "interpose/real.h"
-#include "interpose/recorder.h"
+#include "interpose/record/comm_table.h"
+#include "interpose/record/creations.h"
+#include "interpose/record/handle_table.h"
 #include "interpose/record/recording.h"
+#include "interpose/recorder.h"
 #include "interpose/thread_state.h"
 
 namespace rollcall {
@@ -36,7 +36,7 @@ std::atomic<const Table*> chained[profiler::kVersions + 1];
 // A communicator; NCCL passes its address as `context`. Finalize() frees it.
 struct Context {
   std::atomic<bool> used;
-  LocalComm* comm;    // nullptr: not recorded
+  LocalComm* comm;  // nullptr: not recorded
   uint64_t generation;
   void* theirs;  // the other plugin's context
   int their_mask;
@@ -244,13 +244,13 @@ int InitFrom5(void** context, uint64_t hash, int* mask, const char* name, int no
 }  // namespace
 }  // namespace rollcall
 
-#define TABLE(version, init)                                                              \
-  extern "C" ROLLCALL_EXPORT const rollcall::profiler::Table ncclProfiler_v##version = {  \
-      "Rollcall",                                                                         \
-      reinterpret_cast<void (*)()>(&rollcall::init),                                       \
-      &rollcall::Start<version>,                                                          \
-      &rollcall::Stop<version>,                                                           \
-      &rollcall::RecordState<version>,                                                    \
+#define TABLE(version, init)                                                             \
+  extern "C" ROLLCALL_EXPORT const rollcall::profiler::Table ncclProfiler_v##version = { \
+      "Rollcall",                                                                        \
+      reinterpret_cast<void (*)()>(&rollcall::init),                                     \
+      &rollcall::Start<version>,                                                         \
+      &rollcall::Stop<version>,                                                          \
+      &rollcall::RecordState<version>,                                                   \
       &rollcall::Finalize<version>};
 TABLE(1, InitUpTo3<1>)
 TABLE(2, InitUpTo3<2>)
@@ -317,9 +317,7 @@ void* ProfilerTableFor(const char* name, void* real) {
   const Table* other = static_cast<const Table*>(real);
   if (real == ours[version]) {  // NCCL has opened our file, and no other plugin
     void* library = DefaultPlugin();
-    other = library == nullptr
-                ? nullptr
-                : static_cast<const Table*>(RealDlsym()(library, name));
+    other = library == nullptr ? nullptr : static_cast<const Table*>(RealDlsym()(library, name));
     // NCCL can use the older table of that plugin.
     if (library != nullptr && other == nullptr && HasOlder(library, version)) return nullptr;
     if (other == real) other = nullptr;

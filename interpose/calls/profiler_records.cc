@@ -26,10 +26,11 @@ Op FindOp(const char* name) {
 }
 
 uint8_t FindType(const char* name) {
-  constexpr const char* kNames[] = {  // in the order of ncclDataType_t
-      "ncclInt8",    "ncclUint8",   "ncclInt32",   "ncclUint32",  "ncclInt64",      "ncclUint64",
-      "ncclFloat16", "ncclFloat32", "ncclFloat64", "ncclBfloat16", "ncclFloat8e4m3",
-      "ncclFloat8e5m2"};
+  constexpr const char* kNames[] = {// in the order of ncclDataType_t
+                                    "ncclInt8",     "ncclUint8",      "ncclInt32",
+                                    "ncclUint32",   "ncclInt64",      "ncclUint64",
+                                    "ncclFloat16",  "ncclFloat32",    "ncclFloat64",
+                                    "ncclBfloat16", "ncclFloat8e4m3", "ncclFloat8e5m2"};
   for (uint8_t i = 0; i < sizeof(kNames) / sizeof(kNames[0]); ++i) {
     if (name != nullptr && strcmp(name, kNames[i]) == 0) return i;
   }
@@ -45,8 +46,7 @@ void RecordCall(LocalComm* comm, const CallInfo& info, bool captured) {
   if (info.op == Op::kNone || thread->inside) return;
   const InsideCall inside(thread);
   ClaimedEntry(thread);
-  const GroupComm* part =
-      thread->group_depth > 0 ? JoinGroup(thread, comm, info.stream) : nullptr;
+  const GroupComm* part = thread->group_depth > 0 ? JoinGroup(thread, comm, info.stream) : nullptr;
   const uint64_t seen = part == nullptr ? 0 : part->capture;
   const uint64_t capture = seen > kOffLimits ? seen : captured ? kUnknownCapture : 0;
   if (capture != 0) {

@@ -6,8 +6,8 @@
 // nothing here allocates, locks or waits.
 #pragma once
 
-#include "interpose/local_comm.h"
 #include "interpose/calls/profiler_abi.h"
+#include "interpose/local_comm.h"
 
 namespace rollcall {
 

@@ -24,8 +24,7 @@ ncclComm_t ChannelHandle(ncclComm_t comm, uint64_t kind) {
   return reinterpret_cast<ncclComm_t>(Mix(kind, reinterpret_cast<uintptr_t>(comm)) | 1);
 }
 
-void Open(LocalComm* comm, ncclComm_t handle, uint64_t kind, const char* what,
-          uint32_t flags) {
+void Open(LocalComm* comm, ncclComm_t handle, uint64_t kind, const char* what, uint32_t flags) {
   const CommEntry* entry = comm->entry;
   char name[sizeof(entry->name)];
   if (entry->name[0] != '\0') {

@@ -31,8 +31,8 @@ using segment::SegmentHeader;
 using segment::Site;
 
 constexpr int kMostFrames = 40;
-constexpr uint32_t kSlots = 8192;      // sites seen, also those in libraries
-constexpr uint32_t kMostSeen = 6144;   // that have a slot; further sites get no number
+constexpr uint32_t kSlots = 8192;     // sites seen, also those in libraries
+constexpr uint32_t kMostSeen = 6144;  // that have a slot; further sites get no number
 constexpr uint64_t kLibrarySite = 0xffff;
 constexpr uint64_t kReferenceMask = ~uint64_t{7};
 constexpr size_t kMostTable = 1 << 20;
@@ -81,7 +81,7 @@ CodeSite ReadFrameSite(uint64_t frame) {
     site.instruction = int64_t{At<int32_t>(frame, layout.frame_instruction)} * unit;
   } else {
     site.instruction = static_cast<int64_t>(At<uint64_t>(frame, layout.frame_instruction) - code -
-                                             layout.code_instructions);
+                                            layout.code_instructions);
   }
   return site;
 }

@@ -111,7 +111,7 @@ void RecordLastError() {
   Object* type = python::api.PySys_GetObject("last_type");
   if (type == nullptr || python::api.PySys_GetObject("ps1") != nullptr) return;
   RecordError(type, python::api.PySys_GetObject("last_value"),
-       python::api.PySys_GetObject("last_traceback"));
+              python::api.PySys_GetObject("last_traceback"));
 }
 
 python::MethodDef excepthook = {"excepthook", &OnException, python::kVarArgs, nullptr};

@@ -27,7 +27,8 @@ inline bool IsPythonLibraryFile(const char* file) {
   for (const char* end : {"/bin/torchrun", "/bin/accelerate", "/bin/deepspeed", ".pyx"}) {
     if (PathEndsWith(file, end)) return true;
   }
-  // Generated code: "<eval_with_key>.3". Programs that somebody types or sends have such files, too:
+  // Generated code: "<eval_with_key>.3". Programs that somebody types or sends have such files,
+  // too:
   // "<string>", "<stdin>", "<ipython-input-1>", "<command-4092>", "<console>".
   for (const char* begin : {"<eval_with_key>", "<frozen ", "<__array_function__", "<attrs ",
                             "<decorator-gen", "<makefun", "<template", "<rollcall"}) {

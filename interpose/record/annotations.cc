@@ -5,11 +5,11 @@
 
 #include <string.h>
 
-#include "interpose/record/handle_table.h"
+#include "interpose/python/shapes.h"
 #include "interpose/real.h"
+#include "interpose/record/handle_table.h"
 #include "interpose/recorder.h"
 #include "interpose/rollcall.h"
-#include "interpose/python/shapes.h"
 #include "interpose/thread_state.h"
 
 namespace rollcall {

@@ -8,8 +8,8 @@
 namespace rollcall {
 
 segment::BlockedEntry* ClaimBlockedEntry() {
-  const int slot = ClaimThreadSlot(segment::kBlockedCapacity,
-                                   [](int i) { return &recorder.blocked[i].tid; });
+  const int slot =
+      ClaimThreadSlot(segment::kBlockedCapacity, [](int i) { return &recorder.blocked[i].tid; });
   if (slot < 0) {
     recorder.mapping.load(std::memory_order_acquire)->lost_threads.fetch_add(1);
     return nullptr;

@@ -11,10 +11,10 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "interpose/python/call_sites.h"
 #include "interpose/local_comm.h"
 #include "interpose/nccl_api.h"
 #include "interpose/ops.h"
+#include "interpose/python/call_sites.h"
 #include "interpose/recorder.h"
 #include "interpose/thread_state.h"
 

@@ -30,10 +30,10 @@ struct CapturedCall {
 struct GraphPart {
   LocalComm* comm;
   uint64_t generation;
-  const void* stream;       // of the part's first call
+  const void* stream;  // of the part's first call
   uint32_t collectives, p2p;
   uint32_t marked_collectives, marked_p2p;  // calls that have a marker after them
-  bool several_streams;     // so markers may be written in another order than the calls
+  bool several_streams;  // so markers may be written in another order than the calls
 };
 
 // Communicators of one graph that get markers, and whose state a failed launch restores.

@@ -7,17 +7,17 @@
 #pragma once
 
 #include "interpose/child_ids.h"
-#include "interpose/record/comm_table.h"
 #include "interpose/nccl_api.h"
+#include "interpose/record/comm_table.h"
 
 namespace rollcall {
 
 // A communicator made from a unique id. `config` may be nullptr.
 NewComm FromUniqueId(const ncclUniqueId& id, int ranks, int rank, const ncclConfig_t* config);
 
-// A child of `parent_handle`; `kind` as in child_ids.h. Only the parent and the child's number among
-// the parent's children of this kind are known; the members of its colour are known once it is created.
-// False: the parent is unknown.
+// A child of `parent_handle`; `kind` as in child_ids.h. Only the parent and the child's number
+// among the parent's children of this kind are known; the members of its colour are known once it
+// is created. False: the parent is unknown.
 bool FromParent(ncclComm_t parent_handle, uint64_t kind, const ncclConfig_t* config, NewComm* what);
 
 // A grown communicator, for a rank of the parent, which keeps its number. `unique_id` may be

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interpose/record/comm_table.h"
 
-#include "interpose/python/call_sites.h"
-#include "interpose/record/comm_blocks.h"
 #include "interpose/copy_text.h"
-#include "interpose/record/creations.h"
 #include "interpose/keep_cancel.h"
 #include "interpose/keep_errno.h"
+#include "interpose/python/call_sites.h"
 #include "interpose/python/python_errors.h"
-#include "interpose/recorder.h"
-#include "interpose/record/recording.h"
-#include "interpose/segment_file.h"
-#include "interpose/record/stack_signals.h"
 #include "interpose/python/torch_shapes.h"
+#include "interpose/record/comm_blocks.h"
+#include "interpose/record/creations.h"
+#include "interpose/record/recording.h"
+#include "interpose/record/stack_signals.h"
+#include "interpose/recorder.h"
+#include "interpose/segment_file.h"
 
 namespace rollcall {
 namespace {

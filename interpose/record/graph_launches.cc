@@ -92,9 +92,8 @@ CapturedRecord BeginCaptured(ThreadState* thread, LocalComm* comm, const CallInf
   FillRecord(record, index, Get(entry->entered), info, origin, now);
   entry->last_entered.store(now, std::memory_order_relaxed);
   Raise(&entry->recorded, index + 1);
-  const CapturedCall call = {comm,      Generation(comm), info.count,     origin.caller,
-                             info.peer, group,              info.op,        info.dtype,
-                             info.reduction, origin.shape};
+  const CapturedCall call = {comm,  Generation(comm), info.count, origin.caller,  info.peer,
+                             group, info.op,          info.dtype, info.reduction, origin.shape};
   if (graph == nullptr || !AppendCall(graph, call, info.stream)) return {record, nullptr};
   if (group == 0) MarkCaptured(comm, info.stream, graph, MarkerPoint::kStarted);
   return {record, graph};

@@ -17,9 +17,7 @@ void RaiseTo(segment::Word* word, uint64_t value) {
 }
 
 // Whether the communicator has ended: NCCL no longer reports the result of its late calls.
-bool HasEnded(const LocalComm* comm) {
-  return comm->handle.load() == nullptr;
-}
+bool HasEnded(const LocalComm* comm) { return comm->handle.load() == nullptr; }
 
 // Ends the wait that began at `since`. If several threads report the end, the first one records it.
 // A thread never ends a wait that began after it asked NCCL.
@@ -47,7 +45,7 @@ void StopWaiting(LocalComm* comm, uint64_t since, bool launched) {
 
 // Keeps the thread's entry marked as inside `op`, although the call has returned.
 void KeepBlocked(const ThreadState* thread, LocalComm* comm, Op op, const void* stream,
-                uint64_t since) {
+                 uint64_t since) {
   segment::BlockedEntry* entry = thread->blocked;
   if (entry != nullptr) {
     entry->op.store(static_cast<uint32_t>(op), std::memory_order_relaxed);
@@ -113,7 +111,7 @@ void RecordLateCall(const ThreadState* thread, LocalComm* comm) {
 }
 
 void RecordLateStateChange(const ThreadState* thread, LocalComm* comm, Op op,
-                      segment::CommState end_state) {
+                           segment::CommState end_state) {
   if (HasEnded(comm)) return;
   StopWaiting(comm, LateSince(comm), true);
   SetCalls(&comm->late, 0, 0, 0, 0);

@@ -24,7 +24,7 @@ void RecordLateCall(const ThreadState* thread, LocalComm* comm);
 // Records that the creation or the end of the communicator, by `op`, is late. `end_state` is the
 // state after it; kEmpty: another function sets that state.
 void RecordLateStateChange(const ThreadState* thread, LocalComm* comm, Op op,
-                      segment::CommState end_state);
+                           segment::CommState end_state);
 
 // The time at which the late call of the communicator began, in ticks; 0: there is none. Read it
 // before asking NCCL for the result, and pass it to EndLateCall().

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interpose/record/lifecycle.h"
 
+#include "interpose/real.h"
 #include "interpose/record/call_record.h"
 #include "interpose/record/comm_table.h"
 #include "interpose/record/group_lists.h"
 #include "interpose/record/handle_table.h"
 #include "interpose/record/late.h"
 #include "interpose/record/markers.h"
-#include "interpose/real.h"
 #include "interpose/recorder.h"
 
 namespace rollcall {

@@ -4,18 +4,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "interpose/record/annotations.h"
+#include "interpose/keep_cancel.h"
+#include "interpose/keep_errno.h"
 #include "interpose/python/call_sites.h"
+#include "interpose/python/shapes.h"
+#include "interpose/record/annotations.h"
 #include "interpose/record/creations.h"
 #include "interpose/record/group_lists.h"
 #include "interpose/record/handle_table.h"
-#include "interpose/keep_cancel.h"
-#include "interpose/keep_errno.h"
+#include "interpose/record/segment_header.h"
+#include "interpose/record/stack_signals.h"
 #include "interpose/recorder.h"
 #include "interpose/segment_file.h"
-#include "interpose/record/segment_header.h"
-#include "interpose/python/shapes.h"
-#include "interpose/record/stack_signals.h"
 #include "interpose/thread_state.h"
 
 namespace rollcall {

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "interpose/record/annotations.h"
 #include "interpose/copy_text.h"
 #include "interpose/environment.h"
 #include "interpose/pod_environment.h"
+#include "interpose/record/annotations.h"
 #include "interpose/recorder.h"
 
 namespace rollcall {

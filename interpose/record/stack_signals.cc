@@ -94,9 +94,8 @@ bool SendDescriptor(int fd, char what, const char* socket_name) {
   sockaddr_un address;
   long directory;
   const socklen_t length = SocketName(socket_name, &address, &directory);
-  const long link = length == 0 ? -1
-                                : syscall(SYS_socket, AF_UNIX,
-                                          SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  const long link =
+      length == 0 ? -1 : syscall(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   iovec text = {&what, 1};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
   memset(control, 0, sizeof(control));

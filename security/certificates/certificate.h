@@ -44,8 +44,8 @@ enum class CertificateUse {
 absl::Status CheckPair(std::string_view certificate_pem, std::string_view key_pem,
                        std::string_view ca_pem, CertificateUse use, int64_t now_s);
 
-// Whether the chain of a client's certificate ends at one of these authorities at `now_s`. An authority
-// that another one has signed may be that end.
+// Whether the chain of a client's certificate ends at one of these authorities at `now_s`. An
+// authority that another one has signed may be that end.
 absl::Status CheckClientChain(std::string_view chain_pem, std::string_view ca_pem, int64_t now_s);
 
 // Whether at least one certificate of an authority is valid at `now_s`, and all parse.

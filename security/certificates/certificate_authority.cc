@@ -160,8 +160,8 @@ absl::StatusOr<KeyAndCertificate> MakeAuthority(const std::string& common_name,
   if (own == nullptr ||
       !AddExtension(own, own, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") ||
       !AddExtension(own, own, NID_key_usage, "critical,keyCertSign,cRLSign") ||
-      !AddExtension(own, own, NID_subject_key_identifier, "hash") ||
-      !AddIssuedNames(own, names) || X509_sign(own, key.get(), EVP_sha256()) == 0) {
+      !AddExtension(own, own, NID_subject_key_identifier, "hash") || !AddIssuedNames(own, names) ||
+      X509_sign(own, key.get(), EVP_sha256()) == 0) {
     return Failed("an authority");
   }
   return KeyAndCertificate{WritePem(own), WritePem(key.get())};

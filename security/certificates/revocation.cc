@@ -129,10 +129,10 @@ absl::StatusOr<RevocationList> RevocationList::Parse(std::string_view crl_pem,
   RevocationList result;
   for (const CrlPointer& list : *lists) {
     if (!Signed(list.get(), *authorities)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "no authority that this process believes has signed the revocation list of ",
-          InWords(X509_CRL_get_issuer(list.get())),
-          ": add the certificate of that authority, or remove its list"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("no authority that this process believes has signed the revocation list of ",
+                       InWords(X509_CRL_get_issuer(list.get())),
+                       ": add the certificate of that authority, or remove its list"));
     }
     const int64_t expires_s = ExpiryOf(list.get());
     if (expires_s > 0 && (result.expires_s_ == 0 || expires_s < result.expires_s_)) {

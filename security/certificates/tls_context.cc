@@ -45,8 +45,7 @@ absl::Status UsePair(SSL_CTX* context, const std::vector<CertificatePointer>& ch
   for (size_t i = 1; i < chain.size(); ++i) {
     if (SSL_CTX_add1_chain_cert(context, chain[i].get()) != 1) return Wrong("a wrong chain");
   }
-  if (SSL_CTX_use_PrivateKey(context, key->get()) != 1 ||
-      SSL_CTX_check_private_key(context) != 1) {
+  if (SSL_CTX_use_PrivateKey(context, key->get()) != 1 || SSL_CTX_check_private_key(context) != 1) {
     return Wrong("key and certificate do not belong together");
   }
   return absl::OkStatus();

@@ -88,17 +88,20 @@ absl::Status TlsFiles::TakeRevocations(TlsContents* contents) {
   if (!list.ok()) return In(paths_.revocations, list.status());
   if (list->IsOlderThan(contents->revocations)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(paths_.revocations, " is older than the list in use: it may forget what has "
+        absl::StrCat(paths_.revocations,
+                     " is older than the list in use: it may forget what has "
                      "been revoked since. A restart takes it"));
   }
   if (list->Forgets(contents->revocations)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        paths_.revocations, " lacks the list of ", absl::StrJoin(list->AuthoritiesWithoutList(), "; "),
+        paths_.revocations, " lacks the list of ",
+        absl::StrJoin(list->AuthoritiesWithoutList(), "; "),
         ", and the list in use has one: it would forget what that authority has revoked. A restart "
         "takes it"));
   }
   if (const auto without = list->AuthoritiesWithoutList(); !without.empty()) {
-    news_.push_back(absl::StrCat(paths_.revocations, " has no list of ", absl::StrJoin(without, "; "),
+    news_.push_back(absl::StrCat(paths_.revocations, " has no list of ",
+                                 absl::StrJoin(without, "; "),
                                  ": nothing that it signed is revoked"));
   }
   contents->revocations = *std::move(list);
@@ -172,7 +175,8 @@ void TlsFiles::SayProblem(const absl::Status& status, int64_t now_s) {
   const bool in_use = Current() != nullptr;
   if (in_use && now_s - *problem_since_s_ < kRenewalS) return;
   AddMessage(&problem_,
-      absl::StrCat(status.message(), in_use ? " (connections use the previous files)" : ""), now_s);
+             absl::StrCat(status.message(), in_use ? " (connections use the previous files)" : ""),
+             now_s);
 }
 
 void TlsFiles::WarnOfExpiry(int64_t now_s) {
@@ -191,7 +195,8 @@ void TlsFiles::WarnOfExpiry(int64_t now_s) {
   }
   AddMessage(&expiry_, text, now_s);
   const int64_t list_until_s = current->revocations.expires_s();
-  AddMessage(&list_expiry_,
+  AddMessage(
+      &list_expiry_,
       list_until_s == 0 || now_s <= list_until_s
           ? ""
           : absl::StrCat("the revocation list ", paths_.revocations, " expired on ",

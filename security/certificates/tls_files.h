@@ -14,12 +14,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "base/mutex.h"
-#include "security/certificates/certificate.h"
 #include "base/memory_file.h"
+#include "base/mutex.h"
 #include "base/repeated_message.h"
-#include "security/certificates/revocation.h"
 #include "base/watched_file.h"
+#include "security/certificates/certificate.h"
+#include "security/certificates/revocation.h"
 
 namespace rollcall {
 
@@ -47,9 +47,9 @@ class TlsFiles {
   // unusable, why, and what to do, also while older contents are in use. Before the first OK there
   // is no Current().
   absl::Status Poll(int64_t now_s);
-  // Warnings for the log, since the last call: what cannot be used, what expires soon. What stays wrong
-  // is said again after an hour. A problem that passes within seconds, such as a renewal in two steps,
-  // is not said.
+  // Warnings for the log, since the last call: what cannot be used, what expires soon. What stays
+  // wrong is said again after an hour. A problem that passes within seconds, such as a renewal in
+  // two steps, is not said.
   std::vector<std::string> TakeMessages();
   // Lines for the log that are no warnings: which certificate is in use now.
   std::vector<std::string> TakeNews();

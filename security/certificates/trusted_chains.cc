@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "security/certificates/trusted_chains.h"
 
-#include "security/certificates/certificate.h"
 #include "base/digest/digest.h"
+#include "security/certificates/certificate.h"
 
 namespace rollcall {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the certificates of open connections still lead to an authority that this process believes.
-// TLS looks only when a connection begins. Remembers its answers.
+// Whether the certificates of open connections still lead to an authority that this process
+// believes. TLS looks only when a connection begins. Remembers its answers.
 //
 // Thread-safe. Time is an argument, in Unix time.
 #pragma once

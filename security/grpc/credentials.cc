@@ -12,11 +12,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "base/server_address.h"
 #include "security/bearer_file.h"
 #include "security/grpc/bearer_interceptor.h"
 #include "security/grpc/revocation_verifier.h"
 #include "security/local_connection.h"
-#include "base/server_address.h"
 
 namespace rollcall {
 namespace {
@@ -77,8 +77,8 @@ absl::Status CheckAddress(const std::string& address) {
   uint32_t port = 0;
   if (server.is_unix) return absl::OkStatus();
   if (absl::SimpleAtoi(server.port, &port) && port > 0 && port <= 65535) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "the daemon's address \"", address, "\" has no port: --daemon=HOST:7655"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("the daemon's address \"", address, "\" has no port: --daemon=HOST:7655"));
 }
 
 absl::Status CheckSecurity(const std::string& address, const ChannelSecurity& security) {
@@ -147,9 +147,9 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const std::string& ad
         std::make_shared<BearerFile>(security.token_file)));
   }
   if (security.tls == nullptr && is_here) {
-    absl::StatusOr<UniqueFd> fd = ConnectOnThisHost(
-        address, *DaemonUser::Parse(security.daemon_user),
-        security.sends_secret || !security.token_file.empty());
+    absl::StatusOr<UniqueFd> fd =
+        ConnectOnThisHost(address, *DaemonUser::Parse(security.daemon_user),
+                          security.sends_secret || !security.token_file.empty());
     if (!fd.ok()) return fd.status();
     return grpc::experimental::CreateCustomInsecureChannelWithInterceptorsFromFd(
         "localhost", fd->Release(), arguments, std::move(factories));

@@ -35,8 +35,8 @@ struct ChannelSecurity {
   // The name that the daemon's certificate must hold; "": the host of the address.
   std::string server_name;
   std::string token_file;  // "": none
-  // Whom the client believes to be the daemon on this host without TLS, as DaemonUser::Parse() reads
-  // it.
+  // Whom the client believes to be the daemon on this host without TLS, as DaemonUser::Parse()
+  // reads it.
   std::string daemon_user;
   // False: does not show the certificate of `tls`. A server's may not be one for clients.
   bool shows_certificate = true;
@@ -49,10 +49,10 @@ absl::Status CheckChannel(const std::string& address, const ChannelSecurity& sec
 
 // A channel that adds the token of the file to each call. Fails where CheckChannel() does.
 //
-// Without TLS, a channel to this host is one connection: it is made here, which may take two seconds,
-// and only to a daemon of an accepted user (ConnectOnThisHost() says how this fails). When it breaks,
-// its calls fail with UNAVAILABLE, and the caller makes another one. Other channels connect later, and
-// again when they break.
+// Without TLS, a channel to this host is one connection: it is made here, which may take two
+// seconds, and only to a daemon of an accepted user (ConnectOnThisHost() says how this fails). When
+// it breaks, its calls fail with UNAVAILABLE, and the caller makes another one. Other channels
+// connect later, and again when they break.
 //
 // Only a channel with TLS to another host obeys http_proxy: the proxy sees the encrypted bytes.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const std::string& address,

@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/digest/digest.h"
-#include "base/names.h"
 #include "base/json/strict_json.h"
+#include "base/names.h"
 
 namespace rollcall {
 namespace {
@@ -17,8 +17,8 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kLongestJwt = 16'384;
-constexpr int64_t kLeewayS = 60;        // between the clocks of issuer and daemon
-constexpr double kLatestS = 1e12;       // a Unix time that no arithmetic overflows
+constexpr int64_t kLeewayS = 60;   // between the clocks of issuer and daemon
+constexpr double kLatestS = 1e12;  // a Unix time that no arithmetic overflows
 constexpr char kKubernetes[] = "kubernetes.io";
 
 absl::Status Refuse(absl::string_view why) {
@@ -68,8 +68,9 @@ absl::Status CheckClaims(const json& claims, const JwtRules& rules, int64_t now_
     return Refuse("its issuer is not the one of --jwks-issuer");
   }
   if (!HasAudience(claims, rules.audience)) {
-    return Refuse("its audience is not the one of --jwks-audience: set 'audience' of the pod's "
-                  "projected serviceAccountToken");
+    return Refuse(
+        "its audience is not the one of --jwks-audience: set 'audience' of the pod's "
+        "projected serviceAccountToken");
   }
   if (TextMember(claims, "sub").empty()) return Refuse("it has no subject");
   return CheckTimes(claims, now_s);

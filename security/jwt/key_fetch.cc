@@ -10,11 +10,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "security/http_watchdog.h"
 #include "base/peer_address.h"
 #include "base/secret_file.h"
 #include "base/url_parts.h"
 #include "base/watched_file.h"
+#include "security/http_watchdog.h"
 
 namespace rollcall {
 namespace {
@@ -95,8 +95,9 @@ absl::Status CheckKeyUrl(const std::string& url) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      absl::StrCat(url, " is no https:// URL: whoever changes the keys on their way decides who "
-                        "comes in; use https://, or --jwks=FILE"));
+      absl::StrCat(url,
+                   " is no https:// URL: whoever changes the keys on their way decides who "
+                   "comes in; use https://, or --jwks=FILE"));
 }
 
 absl::StatusOr<std::string> FetchKeys(const KeyLocation& location) {

@@ -12,8 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/digest/digest.h"
-#include "security/certificates/openssl_types.h"
 #include "base/json/strict_json.h"
+#include "security/certificates/openssl_types.h"
 
 namespace rollcall {
 namespace {
@@ -27,7 +27,7 @@ using EcdsaSignature = OpenSslPointer<ECDSA_SIG, &ECDSA_SIG_free>;
 
 constexpr size_t kMostKeys = 1000;
 constexpr int kShortestRsa = 2048, kLongestRsa = 8192;
-constexpr int kLongestExponent = 64;       // bits: a longer one only costs time
+constexpr int kLongestExponent = 64;     // bits: a longer one only costs time
 constexpr size_t kCoordinateBytes = 32;  // of P-256
 
 const unsigned char* Bytes(absl::string_view text) {
@@ -166,12 +166,11 @@ bool KeySet::Verifies(const std::string& id, absl::string_view message,
     form = *std::move(asn1);
   }
   const DigestContext context(EVP_MD_CTX_new());
-  const bool verifies =
-      context != nullptr &&
-      EVP_DigestVerifyInit(context.get(), nullptr, EVP_sha256(), nullptr,
-                           found->second.key.get()) == 1 &&
-      EVP_DigestVerify(context.get(), Bytes(form), form.size(), Bytes(message), message.size()) ==
-          1;
+  const bool verifies = context != nullptr &&
+                        EVP_DigestVerifyInit(context.get(), nullptr, EVP_sha256(), nullptr,
+                                             found->second.key.get()) == 1 &&
+                        EVP_DigestVerify(context.get(), Bytes(form), form.size(), Bytes(message),
+                                         message.size()) == 1;
   ERR_clear_error();
   return verifies;
 }

@@ -2,7 +2,6 @@
 #include "security/jwt/key_source.h"
 
 #include <chrono>
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -58,8 +57,8 @@ struct KeySource::State {
   Mutex mutex;
   Condition has_ended;
   std::shared_ptr<const KeySet> keys ABSL_GUARDED_BY(mutex);
-  absl::Status status ABSL_GUARDED_BY(mutex);        // of the last try
-  absl::Status text_status ABSL_GUARDED_BY(mutex);   // of the last text
+  absl::Status status ABSL_GUARDED_BY(mutex);       // of the last try
+  absl::Status text_status ABSL_GUARDED_BY(mutex);  // of the last text
   bool is_wanted ABSL_GUARDED_BY(mutex) = false;
 
   State(ReadKeys read_keys, bool file) : read(std::move(read_keys)), is_file(file) {}

@@ -80,10 +80,9 @@ class Folder {
   absl::StatusOr<RevocationList> Revoked() const {
     const absl::StatusOr<std::string> list = ReadWatchedFile(Path("ca.crl"));
     const absl::StatusOr<std::string> ca = ReadWatchedFile(Path("ca.crt"));
-    absl::StatusOr<RevocationList> revoked =
-        !list.ok() ? list.status()
-        : !ca.ok() ? ca.status()
-                   : RevocationList::Parse(*list, *ca);
+    absl::StatusOr<RevocationList> revoked = !list.ok() ? list.status()
+                                             : !ca.ok() ? ca.status()
+                                                        : RevocationList::Parse(*list, *ca);
     if (revoked.ok()) return revoked;
     return absl::FailedPreconditionError(
         absl::StrCat(Path("ca.crl"), ": ", revoked.status().message(),
@@ -225,8 +224,9 @@ absl::StatusOr<int64_t> InitPki(const std::string& path, const std::string& doma
   // Left of an interrupted `pki init`, or put back by somebody who has not put back ca.crt yet.
   if (folder->Has("ca.key")) {
     return absl::AlreadyExistsError(
-        absl::StrCat(folder->Path("ca.key"), " has no certificate beside it: put ca.crt back, or "
-                                             "remove the key if it has signed nothing"));
+        absl::StrCat(folder->Path("ca.key"),
+                     " has no certificate beside it: put ca.crt back, or "
+                     "remove the key if it has signed nothing"));
   }
   const int64_t until_s = now_s + days * kDayS;
   const absl::StatusOr<KeyAndCertificate> authority = MakeAuthority(

@@ -8,9 +8,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "security/identity.h"
 #include "base/names.h"
 #include "base/server_address.h"
+#include "security/identity.h"
 
 namespace rollcall {
 namespace {

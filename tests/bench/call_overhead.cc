@@ -175,7 +175,7 @@ double Median(std::vector<double> values) {
 }
 
 Figures Median(const std::vector<Figures>& all) {
-  const auto median = [&all](double Figures::*field) {
+  const auto median = [&all](double Figures::* field) {
     std::vector<double> values;
     for (const Figures& figures : all) values.push_back(figures.*field);
     return Median(values);
@@ -200,8 +200,7 @@ void Compare(const char* self, size_t scenario, int rounds) {
     }
   }
   const Figures direct = Median(all[0]), full = Median(all[1]);
-  for (int v = 0; v < compared; ++v)
-    Print(kScenarios[scenario].name, variants[v], Median(all[v]));
+  for (int v = 0; v < compared; ++v) Print(kScenarios[scenario].name, variants[v], Median(all[v]));
   Print("", "added",
         {full.p50 - direct.p50, full.p99 - direct.p99, full.p999 - direct.p999,
          full.mean - direct.mean});

@@ -41,14 +41,14 @@ int main(int argc, char** argv) {
   clock_gettime(CLOCK_MONOTONIC, &next);
   for (uint64_t step = 1;; ++step) {
     for (int i = 0; i < calls_per_step; ++i) {
-      CHECK_NCCL(
-          ncclAllReduce(send.data(), recv.data(), kCount, ncclFloat, ncclSum, comm, stream));
+      CHECK_NCCL(ncclAllReduce(send.data(), recv.data(), kCount, ncclFloat, ncclSum, comm, stream));
     }
     CHECK_CUDA(cudaStreamSynchronize(stream));
     if (JobRank() == 0 && step % kStepsPerSecond == 0) {
       timespec now;
       clock_gettime(CLOCK_MONOTONIC, &now);
-      printf("%.3f %llu\n", static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9,
+      printf("%.3f %llu\n",
+             static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9,
              static_cast<unsigned long long>(step) * static_cast<unsigned>(calls_per_step));
       fflush(stdout);
     }

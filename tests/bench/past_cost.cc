@@ -16,7 +16,7 @@
 namespace rollcall {
 namespace {
 
-constexpr size_t kCalls = 1024;  // the longest past that a rule looks at
+constexpr size_t kCalls = 1024;                         // the longest past that a rule looks at
 constexpr size_t kPeriods[] = {1, 3, 37, 300, kCalls};  // the last: no period at all
 constexpr size_t kHorizon = 128;
 
@@ -49,9 +49,8 @@ void Measure(size_t period, int rounds) {
   });
   volatile size_t found = 0;
   const double judge = MedianNs(rounds, [&] { found = JudgeCall(calls, kCalls - 1).habit.period; });
-  const double slip = MedianNs(rounds, [&] {
-    found = FindSlip(calls, kHorizon, [](size_t) { return true; }).habit.period;
-  });
+  const double slip = MedianNs(
+      rounds, [&] { found = FindSlip(calls, kHorizon, [](size_t) { return true; }).habit.period; });
   std::printf("%8zu %14.1f %16.1f %14.2f %18.2f\n", period, pass / kCalls, judge / kCalls,
               judge / 1e3, slip / 1e6);
 }

@@ -43,11 +43,9 @@ void Report(large_job::Fault fault, const char* name, int32_t ranks) {
   const double diagnosis = Cost([&] { verdicts = Diagnose(job, large_job::kNow, limits); });
   IncidentLife life("large");
   std::vector<IncidentEvent> events;
-  const double update =
-      Cost([&] { events = life.Update(job, verdicts, large_job::kNow, limits); });
+  const double update = Cost([&] { events = life.Update(job, verdicts, large_job::kNow, limits); });
   v1::Incident incident;
-  const double proto =
-      Cost([&] { incident = ToProto(life.live() ? *life.live() : Incident()); });
+  const double proto = Cost([&] { incident = ToProto(life.live() ? *life.live() : Incident()); });
   std::string json, text, html;
   const double report = Cost([&] {
     json = ToJson(incident).value_or("");

@@ -38,14 +38,14 @@ class Reader {
     p.has_markers = sight_.markers;
     Count(t, whole, skew, &p);
     AddWaits(t, skew, line, &p);
-    const bool changed =
-        whole || !p.records.empty() || p.state != reported_.state ||
-        p.finished != reported_.finished ||
-        p.started != reported_.started || p.waiting_since_ns != reported_.waiting_since_ns ||
-        p.host_waits_since_ns != reported_.host_waits_since_ns ||
-        p.host_blocked_since_ns != reported_.host_blocked_since_ns ||
-        p.p2p_started != reported_.p2p_started || p.p2p_finished != reported_.p2p_finished ||
-        p.async_error != reported_.async_error || !has_reported_;
+    const bool changed = whole || !p.records.empty() || p.state != reported_.state ||
+                         p.finished != reported_.finished || p.started != reported_.started ||
+                         p.waiting_since_ns != reported_.waiting_since_ns ||
+                         p.host_waits_since_ns != reported_.host_waits_since_ns ||
+                         p.host_blocked_since_ns != reported_.host_blocked_since_ns ||
+                         p.p2p_started != reported_.p2p_started ||
+                         p.p2p_finished != reported_.p2p_finished ||
+                         p.async_error != reported_.async_error || !has_reported_;
     has_reported_ = true;
     reported_ = p;
     if (changed) *progress = std::move(p);

@@ -24,14 +24,14 @@ struct Truth {
   bool several = false;         // each culprit may have a verdict of its own
   bool some_lost = false;       // the verdict may name fewer: records of the others are lost
   bool unseen = false;          // a guess without a culprit is right, too
-  std::set<int> also;  // these culprits are right, too; empty: none
+  std::set<int> also;           // these culprits are right, too; empty: none
   // The first divergence, if there is one.
   int comm = -1;
   uint64_t position = 0;
   DivergenceKind divergence = DivergenceKind::kNone;
   Certainty most = Certainty::kCertain;  // the highest certainty that is right
-  int straggler = -1;  // a rank that a warning must name
-  bool various_lengths = false;  // every step of the job has other lengths
+  int straggler = -1;                    // a rank that a warning must name
+  bool various_lengths = false;          // every step of the job has other lengths
 };
 
 struct Case {

@@ -125,7 +125,7 @@ bool FreezeSeveral(Random& random, int ranks, Case* c) {
     const int rank = members[Below(random, members.size())];
     if (!c->truth.culprits.insert(rank).second) continue;
     const auto steps = FindSteps(*c->plan.programs[static_cast<size_t>(rank)],
-                                [&](const Step& s) { return IsCall(s) && s.comm == comm; });
+                                 [&](const Step& s) { return IsCall(s) && s.comm == comm; });
     Insert(&c->plan, {rank, steps[nth]}, Simple(Kind::kCompute, kNever));
   }
   return true;

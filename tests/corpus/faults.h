@@ -24,7 +24,8 @@ const std::vector<Fault>& Faults();
 // Faults that no majority decides, in jobs with a past and without one. Only --fault chooses them.
 std::vector<Fault> PastFaults();
 
-// Sends and receives that one wrong rank leaves without their other ends. Only --fault chooses them.
+// Sends and receives that one wrong rank leaves without their other ends. Only --fault chooses
+// them.
 std::vector<Fault> PipelineFaults();
 
 struct FoundDivergence {

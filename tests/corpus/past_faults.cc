@@ -120,8 +120,8 @@ LateStep ChooseLateStep(Random& random, Case* c) {
   LongJob job = MakeSteps(random, habits);
   c->plan = std::move(job.plan);
   const int first = FirstWithPast(job.habits, job.habits.calls);
-  const auto step = static_cast<size_t>(first) +
-                    Below(random, static_cast<uint64_t>(habits.steps - 1 - first));
+  const auto step =
+      static_cast<size_t>(first) + Below(random, static_cast<uint64_t>(habits.steps - 1 - first));
   c->truth.various_lengths = habits.lengths;
   return {std::move(job), step};
 }
@@ -187,8 +187,8 @@ bool JudgeContradiction(Case* c, FoundDivergence* found) {
 bool JudgeDecided(Case* c) {
   FoundDivergence found;
   if (!JudgeContradiction(c, &found)) return false;
-  // Lost records are a lost past; agents that start late lose some, too. Where lengths change all the
-  // time, another length shows nothing.
+  // Lost records are a lost past; agents that start late lose some, too. Where lengths change all
+  // the time, another length shows nothing.
   const bool is_blind = c->truth.various_lengths && !found.operation;
   const bool may_lose = c->sight.lost_records_percent != 0 || c->sight.late_hosts_percent != 0;
   if (is_blind || may_lose) c->truth.also = AllRanks(c->plan);
@@ -271,8 +271,8 @@ bool UnmatchEarly(Random& random, int, Case* c) {
 
 bool Hangs(const Case& c) { return !c.timeline.all_ended; }
 
-// Without a past the evidence shows the waits alone: a cycle, or without markers perhaps no more than
-// that all ranks wait.
+// Without a past the evidence shows the waits alone: a cycle, or without markers perhaps no more
+// than that all ranks wait.
 void AcceptWaits(Case* c) {
   c->truth.causes.insert(Cause::kDeadlock);
   c->truth.culprits_among = true;
@@ -337,7 +337,8 @@ bool ForgetCreation(Random& random, int, Case* c) {
 
 bool CreateAlone(Random& random, int, Case* c) {
   const int ranks = ChooseFew(random);
-  return ForkCreation(random, ranks, 1 + static_cast<int>(Below(random, static_cast<uint64_t>(ranks - 1) / 2)), c);
+  return ForkCreation(random, ranks,
+                      1 + static_cast<int>(Below(random, static_cast<uint64_t>(ranks - 1) / 2)), c);
 }
 
 bool CreateHalf(Random& random, int, Case* c) {

@@ -14,8 +14,8 @@ constexpr uint8_t kFloat32 = 7;
 
 CallArgs Collective(Op op, uint64_t count) {
   const bool reduces = op == Op::kAllReduce || op == Op::kReduceScatter;
-  return {op, kFloat32, reduces ? uint8_t{0} : kNoReduction,
-          op == Op::kBroadcast ? 0 : kNoPeer, count};
+  return {op, kFloat32, reduces ? uint8_t{0} : kNoReduction, op == Op::kBroadcast ? 0 : kNoPeer,
+          count};
 }
 
 Step Simple(Kind kind, int comm = -1, int64_t ns = 0) {
@@ -144,7 +144,8 @@ LongJob MakeExchanges(Random& random, Traffic traffic, int ranks, int steps) {
       if (rank == 0) job.steps.push_back(program.size());
       program.push_back(Simple(Kind::kCompute, -1, compute_ns));
       const int next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
-      if (traffic == Traffic::kRing) exchange({message(Op::kSend, next), message(Op::kRecv, before)});
+      if (traffic == Traffic::kRing)
+        exchange({message(Op::kSend, next), message(Op::kRecv, before)});
       for (int m = 0; m < messages && traffic == Traffic::kChain; ++m) {
         if (rank > 0) exchange({message(Op::kRecv, rank - 1)});
         if (rank + 1 < ranks) exchange({message(Op::kSend, rank + 1)});

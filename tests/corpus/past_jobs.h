@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs with a long past: many steps after a warm-up, with accumulation, evaluations and lengths that
-// change.
+// Jobs with a long past: many steps after a warm-up, with accumulation, evaluations and lengths
+// that change.
 #pragma once
 
 #include <vector>
@@ -23,8 +23,8 @@ struct Habits {
 struct LongJob {
   JobPlan plan;
   Habits habits;
-  // The index in every rank's program at which each step begins; ranks have equal programs up to the
-  // fault. The last one is the end of the loop.
+  // The index in every rank's program at which each step begins; ranks have equal programs up to
+  // the fault. The last one is the end of the loop.
   std::vector<size_t> steps;
 };
 

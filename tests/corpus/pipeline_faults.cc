@@ -53,9 +53,9 @@ void AddStep(int rank, int ranks, int batches, Program* program) {
 // A pipeline with a barrier after its loop.
 struct Stages {
   int ranks = 0, batches = 0, steps = 0;
-  int wrong = -1;          // a rank,
-  int batches_of_it = 0;   // its micro-batches,
-  int steps_of_it = 0;     // and its steps
+  int wrong = -1;         // a rank,
+  int batches_of_it = 0;  // its micro-batches,
+  int steps_of_it = 0;    // and its steps
 };
 
 void MakeStages(Random& random, const Stages& stages, Case* c) {
@@ -104,7 +104,8 @@ bool FewerBatches(Random& random, int, Case* c) {
   Stages stages = ChooseStages(random);
   stages.steps = stages.steps_of_it = 6;
   if (stages.wrong == 0 || stages.wrong == stages.ranks - 1) return false;
-  stages.batches_of_it = 1 + static_cast<int>(Below(random, static_cast<uint64_t>(stages.batches - 1)));
+  stages.batches_of_it =
+      1 + static_cast<int>(Below(random, static_cast<uint64_t>(stages.batches - 1)));
   MakeStages(random, stages, c);
   return true;
 }
@@ -132,8 +133,8 @@ bool JudgeOneWrong(Case* c) {
   c->truth.hangs = true;
   c->truth.causes = {Cause::kUnmatchedP2p};
   c->truth.most = Certainty::kLikely;
-  // Without markers the evidence does not always show in which call a rank waits; lost records are a lost
-  // past.
+  // Without markers the evidence does not always show in which call a rank waits; lost records are
+  // a lost past.
   if (!c->sight.markers || c->sight.lost_records_percent != 0) {
     c->truth.causes.insert({Cause::kDeadlock, Cause::kStalledInFlight});
     c->truth.culprits_among = true;

@@ -175,9 +175,8 @@ class Machine {
 
   size_t OnHost(int comm, int host) const {
     const std::vector<int>& ranks = plan_.comms[static_cast<size_t>(comm)].ranks;
-    return static_cast<size_t>(
-        std::count_if(ranks.begin(), ranks.end(),
-                      [&](int rank) { return plan_.HostIndex(rank) == host; }));
+    return static_cast<size_t>(std::count_if(
+        ranks.begin(), ranks.end(), [&](int rank) { return plan_.HostIndex(rank) == host; }));
   }
 
   bool Sync(int rank, int stream_id) {
@@ -224,7 +223,7 @@ class Machine {
   }
 
   static void RecordCall(const CallArgs& args, uint64_t position, uint16_t group, uint32_t thread,
-                   RankState* state, Track* track) {
+                         RankState* state, Track* track) {
     CallTimes call;
     call.args = args;
     call.position = position;

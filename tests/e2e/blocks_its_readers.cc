@@ -97,8 +97,7 @@ int Execute(const std::string& file, char** argv) {
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   const int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-  const std::string options =
-      "fd=" + std::to_string(fd) + ",rootmode=40000,user_id=0,group_id=0";
+  const std::string options = "fd=" + std::to_string(fd) + ",rootmode=40000,user_id=0,group_id=0";
   if (fd < 0 || mount("stuck", argv[1], "fuse", 0, options.c_str()) != 0) return 77;
   if (fork() == 0) _exit(Execute(std::string(argv[1]) + "/file", argv));
   alignas(fuse_in_header) static char request[1 << 16];

@@ -9,19 +9,16 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 import urllib.request
 
 import pytest
-
 from conftest import BUILD, ROLLCALL, VICTIMS, wait_for
 
 sys.path.append(str(pathlib.Path(__file__).parent.parent / "chaos"))
-from proxy import Proxy  # noqa: E402
-from receiver import Receiver  # noqa: E402
-
-from postgres_server import free_port, postgres  # noqa: E402, F401 (a fixture)
+from postgres_server import free_port, postgres  # noqa: F401 (a fixture)
+from proxy import Proxy
+from receiver import Receiver
 
 HANG_AFTER = 4
 STOOD_STILL = 0.7 * HANG_AFTER  # a job that stood still for longer by itself was hung for a while
@@ -256,7 +253,10 @@ def read_incidents(server):
 def tell_story(server, alerts):
     """What came when, for a test that fails."""
     began = time.time() - time.monotonic()
-    at = lambda seconds: time.strftime("%H:%M:%S", time.gmtime(seconds))
+
+    def at(seconds):
+        return time.strftime("%H:%M:%S", time.gmtime(seconds))
+
     lines = [f"{name} {state}: opened {at(int(opened) / 1e9)}, closed {at(int(closed) / 1e9)}, by {daemon}"
              for name, state, opened, closed, daemon in server.sql(
                  "SELECT id, state, opened_ns, closed_ns, daemon FROM rollcall.incidents ORDER BY opened_ns")]
@@ -323,7 +323,7 @@ def judge_hang(job, incidents, sent, faults, counts):
 
 
 @pytest.fixture
-def fleet(tmp_path, postgres):  # noqa: F811
+def fleet(tmp_path, postgres):
     """Three daemons, each with a link to the database."""
     made = ChaosFleet(tmp_path, postgres)
     yield made

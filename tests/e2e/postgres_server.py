@@ -10,7 +10,6 @@ import tempfile
 import time
 
 import pytest
-
 from conftest import AS_NOBODY, can_be_others
 from processes import free_port
 

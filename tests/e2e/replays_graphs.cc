@@ -66,7 +66,8 @@ int main() {
     // All but the last make a call at once, which that has captured and never launches.
     if (step == kWrongStep && Is("captures")) {
       if (last) self.Capture(false, victim::kCount);
-      if (last) for (;;) pause();
+      if (last)
+        for (;;) pause();
       self.Train(1);
     }
   }

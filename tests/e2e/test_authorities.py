@@ -9,8 +9,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import (BUILD, count_agents, let_everybody_pass_to, long, needs_another_user, rollcall,
-                      wait_for)
+from conftest import BUILD, count_agents, let_everybody_pass_to, long, needs_another_user, rollcall, wait_for
 
 
 # --- An authority that goes.

@@ -7,8 +7,7 @@ import signal
 import subprocess
 
 import pytest
-from conftest import (AS_NOBODY, BUILD, Service, let_everybody_pass_to, needs_another_user,
-                      usable_by_all)
+from conftest import AS_NOBODY, BUILD, Service, let_everybody_pass_to, needs_another_user, usable_by_all
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = ("rollcalld", "rollcall-agent")

@@ -10,8 +10,7 @@ import threading
 import time
 
 import pytest
-from conftest import (BUILD, VICTIMS, Service, client, needs_another_user, new_token, rollcall,
-                      wait_for)
+from conftest import BUILD, VICTIMS, Service, client, needs_another_user, new_token, rollcall, wait_for
 
 SMALL_C = "int main(void) { return 0; }\n"
 

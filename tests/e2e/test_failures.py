@@ -7,7 +7,6 @@ import subprocess
 import sys
 
 import pytest
-
 from conftest import ROLLCALL, VICTIMS, long
 
 SCRIPT = pathlib.Path(__file__).with_name("python_rank.py")

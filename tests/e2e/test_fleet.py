@@ -7,7 +7,6 @@ import time
 import types
 
 import pytest
-
 from conftest import BUILD, ROLLCALL, Service, ask, wait_for
 from postgres_server import postgres  # noqa: F401 (a fixture)
 
@@ -17,7 +16,7 @@ TAKES_OVER_WITHIN = 15  # seconds: the lease of 6, and what this machine needs
 class Fleet:
     """Daemons by name, and all their addresses in one, as --daemon wants them."""
 
-    def __init__(self, tmp_path, postgres):  # noqa: F811
+    def __init__(self, tmp_path, postgres):
         self.folder, self.postgres = tmp_path, postgres
         self.daemons, self.alerts_file = {}, tmp_path / "alerts"
         self.logs = []
@@ -70,7 +69,7 @@ def jobs_of(daemon):
 
 
 @pytest.fixture
-def fleet(tmp_path, postgres):  # noqa: F811
+def fleet(tmp_path, postgres):
     """Three daemons on one database."""
     made = Fleet(tmp_path, postgres)
     for name in ("daemon-1", "daemon-2", "daemon-3"):

@@ -21,7 +21,7 @@ def keys(alerts, job):
     return [(alert["idempotency_key"], alert["status"]) for alert in alerts if alert["job"] == job]
 
 
-def test_a_restored_backup_goes_on_with_the_incidents_it_has_and_finds_the_later_ones_anew(fleet, start_job, tmp_path):  # noqa: F811
+def test_a_restored_backup_goes_on_with_the_incidents_it_has_and_finds_the_later_ones_anew(fleet, start_job, tmp_path):
     server, backup = fleet.postgres, tmp_path / "backup"
     start_job(fleet, name="before")
     known, = wait_for(lambda: confirmed(fleet.owning("before")))

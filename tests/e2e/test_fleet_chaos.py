@@ -11,7 +11,6 @@ import threading
 import time
 
 import pytest
-
 from conftest import wait_for
 from fleet_chaos import ChaosFleet, ChaosJob, fleet, judge, read_incidents, tell_story  # noqa: F401
 from postgres_server import PostgresServer, postgres  # noqa: F401 (a fixture)
@@ -129,7 +128,7 @@ class Slot:
                 job.cancel()
 
 
-def test_each_hang_has_one_incident_one_alert_one_end_and_the_right_culprit(fleet, capsys):  # noqa: F811
+def test_each_hang_has_one_incident_one_alert_one_end_and_the_right_culprit(fleet, capsys):
     disturber = Disturber(fleet)
     ends_at = time.monotonic() + SECONDS
     slots = [Slot(fleet, disturber, number, ends_at) for number in range(SLOTS)]
@@ -140,8 +139,11 @@ def test_each_hang_has_one_incident_one_alert_one_end_and_the_right_culprit(flee
     time.sleep(8)  # a second alert, or a wrong one, would come
     jobs = [job for slot in slots for job in slot.jobs]
     hung = {job.name for job in jobs if job.culprit is not None}
-    is_over = lambda: all(state in ("ended", "resolved") for name, rows in read_incidents(fleet.server).items()
-                          if name in hung for _, state in rows)
+
+    def is_over():
+        return all(state in ("ended", "resolved") for name, rows in read_incidents(fleet.server).items()
+                   if name in hung for _, state in rows)
+
     deadline = time.monotonic() + 60
     while not is_over() and time.monotonic() < deadline:
         time.sleep(1)

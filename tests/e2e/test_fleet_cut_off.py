@@ -48,7 +48,7 @@ class AlertersWatch:
         return [name for i, name in enumerate(names) if i == 0 or names[i - 1] != name]
 
 
-def test_a_daemon_that_loses_the_database_alone_gives_way_to_another(fleet, capsys):  # noqa: F811
+def test_a_daemon_that_loses_the_database_alone_gives_way_to_another(fleet, capsys):
     job = ChaosJob(fleet, "a-job")
     watch = None
     try:
@@ -88,8 +88,8 @@ def test_a_daemon_that_loses_the_database_alone_gives_way_to_another(fleet, caps
         job.cancel()
 
 
-def test_a_daemon_that_no_agent_reaches_gives_its_jobs_to_one_that_they_reach(tmp_path, postgres, capsys):  # noqa: F811
-    fleet = ChaosFleet(tmp_path, postgres, have_fronts=True)  # noqa: F811
+def test_a_daemon_that_no_agent_reaches_gives_its_jobs_to_one_that_they_reach(tmp_path, postgres, capsys):
+    fleet = ChaosFleet(tmp_path, postgres, have_fronts=True)
     job = ChaosJob(fleet, "a-job")
     try:
         wait_for(lambda: fleet.has_owner(job), 60)
@@ -120,7 +120,7 @@ def test_a_daemon_that_no_agent_reaches_gives_its_jobs_to_one_that_they_reach(tm
         fleet.end()
 
 
-def test_links_that_lose_a_third_of_their_packets_cost_no_incident_and_no_other_alert(fleet, capsys):  # noqa: F811
+def test_links_that_lose_a_third_of_their_packets_cost_no_incident_and_no_other_alert(fleet, capsys):
     """An owner may lose the job after it has sent an alert and before the database knows. Then the next one
     sends it again, by the same key."""
     begun_at = time.monotonic()
@@ -144,8 +144,12 @@ def test_links_that_lose_a_third_of_their_packets_cost_no_incident_and_no_other_
             job.cancel()
         for job in jobs:
             wait_for(lambda: fleet.alerts(job.name, "resolved"), 90)
-        are_over = lambda rows: len(rows) == len(jobs) and all(row[0][1] == "ended" for row in rows.values())
-        wait_for(lambda: are_over(read_incidents(fleet.server)), 60)
+
+        def are_over():
+            rows = read_incidents(fleet.server)
+            return len(rows) == len(jobs) and all(row[0][1] == "ended" for row in rows.values())
+
+        wait_for(are_over, 60)
         counts = judge(jobs, read_incidents(fleet.server), fleet.alerts(), lossy)
         with capsys.disabled():
             print(f"\n{counts}")

@@ -5,7 +5,6 @@ import subprocess
 import time
 
 import pytest
-
 from conftest import ROLLCALL, VICTIMS, Service, ask, reports_in, wait_for
 
 

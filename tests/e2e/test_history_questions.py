@@ -15,7 +15,6 @@ import urllib.parse
 import urllib.request
 
 import pytest
-
 from conftest import BUILD, ROLLCALL, Service, long, wait_for
 from postgres_server import postgres  # noqa: F401 (a fixture)
 
@@ -120,7 +119,7 @@ def slow_down(server, seconds):
 
 
 @pytest.mark.long
-def test_a_slow_question_holds_up_no_list_and_is_answered_to_who_asks_again(postgres, start_job, tmp_path):  # noqa: F811
+def test_a_slow_question_holds_up_no_list_and_is_answered_to_who_asks_again(postgres, start_job, tmp_path):
     postgres.sql(f"CREATE ROLE keeper LOGIN PASSWORD '{postgres.environment['PGPASSWORD']}'; "
                  "GRANT CREATE ON DATABASE rollcall TO keeper")
     daemon = start_daemon(tmp_path, postgres, postgres.url.replace("//rollcall@", "//keeper@"))

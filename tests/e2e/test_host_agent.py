@@ -16,8 +16,19 @@ import tempfile
 import time
 
 import pytest
-from conftest import (AS_NOBODY, BUILD, CLONE, Service, ask, can_be_others, find_communicator, long,
-                      reports_in, stepped_clock, wait_for)
+from conftest import (
+    AS_NOBODY,
+    BUILD,
+    CLONE,
+    Service,
+    ask,
+    can_be_others,
+    find_communicator,
+    long,
+    reports_in,
+    stepped_clock,
+    wait_for,
+)
 
 LIBRARY = BUILD / "lib" / "librollcall.so"
 AGENT = BUILD / "bin" / "rollcall-agent"

@@ -10,7 +10,6 @@ import shutil
 import ssl
 import subprocess
 import tempfile
-import time
 import urllib.request
 
 import pytest
@@ -119,7 +118,8 @@ class Pod:
             target = f"{root}{mount['mountPath']}"
             # The kubelet makes a folder in the place of a subPath that is missing.
             lines += [f"[ -e {source} ] || mkdir {source}",
-                      f"if [ -d {source} ]; then mkdir -p {target}; else mkdir -p $(dirname {target}); touch {target}; fi",
+                      f"if [ -d {source} ]; then mkdir -p {target}; "
+                      f"else mkdir -p $(dirname {target}); touch {target}; fi",
                       f"mount --bind {source} {target}"]
             if mount.get("readOnly"):
                 lines.append(f"mount -o remount,bind,ro {target}")
@@ -201,8 +201,9 @@ def cluster(start_tls_daemon, host, pki, tmp_path):
         (tmp_path / name).write_text(key.token(account, node=NODE))
     (host.folder / "agent").mkdir()
     daemon.agent = host.start(
-        *AS_THE_DAEMON_SET, "env", f"NODE_NAME={NODE}", BUILD / "bin" / "rollcall-agent", "--config=none", f"--daemon={daemon.address}",
-        f"--tls-ca={pki}/ca.crt", f"--token-file={tmp_path / 'agent-token'}", f"--host={NODE}",
+        *AS_THE_DAEMON_SET, "env", f"NODE_NAME={NODE}", BUILD / "bin" / "rollcall-agent", "--config=none",
+        f"--daemon={daemon.address}", f"--tls-ca={pki}/ca.crt", f"--token-file={tmp_path / 'agent-token'}",
+        f"--host={NODE}",
         "--stacks=on", "--host-facts=on", f"--dir={host.folder / 'agent'}")
     daemon.ask = lambda *arguments: rollcall(*arguments, f"--daemon={daemon.address}", f"--tls-ca={pki}/ca.crt",
                                              f"--token-file={tmp_path / 'viewer-token'}")

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 
 import pytest
-
 from conftest import ROLLCALL, long, read_until
 
 # One after the other: ranks of MPI that wait keep a processor each busy.

@@ -10,13 +10,12 @@ import time
 import urllib.request
 
 import pytest
-
 from conftest import BUILD, ROLLCALL, Service, ask, seen_by_ps, wait_for
 from postgres_server import PASSWORD, PostgresServer, postgres  # noqa: F401 (a fixture)
 
 
 @pytest.fixture
-def start(tmp_path, postgres):  # noqa: F811
+def start(tmp_path, postgres):
     """start(*flags): a daemon with its history on the server."""
     services = []
 
@@ -59,7 +58,7 @@ def alert_to(file):
     return f"--alert=exec=cat >> {file}; echo >> {file}"
 
 
-def test_the_daemon_reaches_a_database_that_wants_tls_and_knows_a_wrong_certificate(start, start_job, postgres):  # noqa: F811
+def test_the_daemon_reaches_a_database_that_wants_tls_and_knows_a_wrong_certificate(start, start_job, postgres):
     authority, other = postgres.require_tls()
     daemon = start(store=f"{postgres.url}?sslmode=verify-full&sslrootcert={authority}")
     start_job(daemon)
@@ -72,7 +71,7 @@ def test_the_daemon_reaches_a_database_that_wants_tls_and_knows_a_wrong_certific
     distrusts.find_or_read_until("certificate verify failed")
 
 
-def test_a_hang_is_in_the_database_and_the_next_daemon_continues_it(start, start_job, postgres,  # noqa: F811
+def test_a_hang_is_in_the_database_and_the_next_daemon_continues_it(start, start_job, postgres,
                                                                    tmp_path):
     sent = tmp_path / "alerts"
     daemon = start(alert_to(sent))
@@ -99,7 +98,7 @@ def test_a_hang_is_in_the_database_and_the_next_daemon_continues_it(start, start
 
 
 @pytest.mark.long
-def test_a_daemon_whose_database_is_away_detects_alerts_and_loses_nothing(start, start_job, postgres,  # noqa: F811
+def test_a_daemon_whose_database_is_away_detects_alerts_and_loses_nothing(start, start_job, postgres,
                                                                          tmp_path):
     sent = tmp_path / "alerts"
     daemon = start(alert_to(sent))
@@ -132,7 +131,7 @@ def test_a_daemon_whose_database_is_away_detects_alerts_and_loses_nothing(start,
 
 
 @pytest.mark.long
-def test_connections_that_are_cut_and_a_server_that_restarts_cost_nothing(start, start_job, postgres):  # noqa: F811
+def test_connections_that_are_cut_and_a_server_that_restarts_cost_nothing(start, start_job, postgres):
     daemon = start()
     start_job(daemon)
     known, = wait_for(lambda: confirmed(daemon))
@@ -149,7 +148,7 @@ def test_connections_that_are_cut_and_a_server_that_restarts_cost_nothing(start,
 
 
 @pytest.mark.long
-def test_two_daemons_that_start_at_once_share_the_database_and_each_shows_both(start, start_job, postgres):  # noqa: F811
+def test_two_daemons_that_start_at_once_share_the_database_and_each_shows_both(start, start_job, postgres):
     with concurrent.futures.ThreadPoolExecutor() as pool:  # on a database without tables
         first, second = pool.map(lambda name: start(name=name), ["daemon-1", "daemon-2"])
     assert postgres.sql("SELECT count(*), count(DISTINCT number) FROM rollcall.layouts") == [
@@ -193,7 +192,7 @@ def refused(*flags, environment=None):
                           capture_output=True, text=True, timeout=60, check=False, env=environment)
 
 
-def test_a_wrong_password_stops_the_first_start_and_the_message_has_none(postgres, tmp_path):  # noqa: F811
+def test_a_wrong_password_stops_the_first_start_and_the_message_has_none(postgres, tmp_path):
     url = tmp_path / "url"
     url.touch(mode=0o600)
     url.write_text(f"postgresql://rollcall:wr0ng-one@127.0.0.1:{postgres.port}/rollcall\n")
@@ -227,7 +226,7 @@ def test_a_path_as_store_is_the_file_of_the_history(start_daemon, tmp_path):
     assert (tmp_path / "mine.db").exists()
 
 
-def test_a_database_of_a_later_release_is_refused_with_what_to_do(start, postgres, tmp_path):  # noqa: F811
+def test_a_database_of_a_later_release_is_refused_with_what_to_do(start, postgres, tmp_path):
     start().kill()
     postgres.sql("INSERT INTO rollcall.layouts (number, usable_from) VALUES (99, 99)")
     done = refused(f"--store={postgres.url}", f"--report-dir={tmp_path / 'other'}",

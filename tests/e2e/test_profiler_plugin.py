@@ -5,7 +5,6 @@ import shutil
 import subprocess
 
 import pytest
-
 from conftest import BUILD, long
 
 ABI = pathlib.Path(__file__).parents[2] / "interpose" / "profiler_abi.h"

@@ -19,7 +19,10 @@ def rollcall(*arguments, env=None, **more):
                           **more)
 
 
-def folders(job, base=pathlib.Path(f"/dev/shm/rollcall-{os.geteuid()}")):
+FOLDERS = pathlib.Path(f"/dev/shm/rollcall-{os.geteuid()}")
+
+
+def folders(job, base=FOLDERS):
     """The folders of this run. Other jobs may have folders of their own."""
     return list(base.glob(f"run-{job.pid}-*"))
 

@@ -10,9 +10,26 @@ import urllib.error
 import urllib.request
 
 import pytest
-from conftest import (AS_NOBODY, BUILD, VICTIMS, ROLLCALL, Service, client, copy_for_nobody,
-                      let_everybody_pass_to, need_a_loader, needs_another_user, new_token, page,
-                      reports_in, rollcall, seen_by_ps, stepped_clock, usable_by_all, wait_for)
+from conftest import (
+    AS_NOBODY,
+    BUILD,
+    ROLLCALL,
+    VICTIMS,
+    Service,
+    client,
+    copy_for_nobody,
+    let_everybody_pass_to,
+    need_a_loader,
+    needs_another_user,
+    new_token,
+    page,
+    reports_in,
+    rollcall,
+    seen_by_ps,
+    stepped_clock,
+    usable_by_all,
+    wait_for,
+)
 
 
 # --- Closed by default.
@@ -133,7 +150,7 @@ def test_the_certificate_of_a_host_is_all_that_a_run_on_it_needs(start_tls_daemo
                           ROLLCALL_TLS_KEY=f"{shared}/{host}.key")
     assert ended.returncode == 75, ended.stderr
     assert "rank 3" in ended.stderr and "cannot reach" not in ended.stderr
-    assert (list((tmp_path / "of-nobody" / "reports").glob("*"))[0] / "report.txt").exists()
+    assert (next((tmp_path / "of-nobody" / "reports").glob("*")) / "report.txt").exists()
 
 
 @needs_another_user

@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 
-import pytest
 from conftest import BUILD, Service, wait_for
 
 

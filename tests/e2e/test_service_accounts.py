@@ -13,8 +13,7 @@ import threading
 import time
 
 import pytest
-from conftest import (BUILD, ROLLCALL, VICTIMS, Service, count_agents, long, page, rollcall,
-                      wait_for)
+from conftest import BUILD, ROLLCALL, VICTIMS, Service, count_agents, long, page, rollcall, wait_for
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 AGENT, VIEWER, ONCALL = (f"system:serviceaccount:rollcall:{name}"

@@ -14,7 +14,6 @@ import urllib.request
 
 import pytest
 from conftest import ROLLCALL, VICTIMS, long, read_until, reports_in, wait_for
-
 from test_full_disk import confirmed
 
 

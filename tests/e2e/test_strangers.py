@@ -10,7 +10,6 @@ import time
 import urllib.request
 
 import pytest
-
 from conftest import AS_NOBODY, BUILD, ROLLCALL, VICTIMS, Service, can_be_others, long
 
 # Listens, says its port, and then what it gets.

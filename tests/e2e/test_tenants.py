@@ -146,5 +146,6 @@ def test_the_command_line_shows_nothing_of_another_tenant(site):
     assert report.stderr.replace(theirs, "x") == site.ask("alpha", "report", "x").stderr
     stacks = site.ask("alpha", "stacks", OTHER)
     # Its processes run on this host, under the user who asks: these are shown without the daemon.
-    assert f"no stacks of job {OTHER} from the daemon at {site.daemon.address}: token alpha has the role" in stacks.stderr
+    assert (f"no stacks of job {OTHER} from the daemon at {site.daemon.address}: token alpha has the role"
+            in stacks.stderr)
     assert "printing only the job's processes on this host" in stacks.stderr

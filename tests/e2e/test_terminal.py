@@ -202,7 +202,8 @@ source <({ROLLCALL} completion bash)
 COMP_LINE={line!r}; COMP_POINT=${{#COMP_LINE}}
 IFS=$' \\t\\n='; COMP_WORDS=()
 while IFS= read -r word; do COMP_WORDS+=("$word"); done < <(
-  python3 -c 'import re,sys; print("\\n".join(w for w in re.findall(r"=|[^ =]+| $", sys.argv[1])))' "$COMP_LINE" | sed 's/^ $//')
+  python3 -c 'import re,sys; print("\\n".join(w for w in re.findall(r"=|[^ =]+| $", sys.argv[1])))' "$COMP_LINE" |
+    sed 's/^ $//')
 COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
 unset IFS
 compopt() {{ :; }}

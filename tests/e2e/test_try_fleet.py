@@ -9,7 +9,6 @@ import subprocess
 import tempfile
 
 import pytest
-
 from conftest import BUILD, wait_for
 from postgres_server import PROGRAMS
 

@@ -10,8 +10,8 @@
 
 namespace rollcall::fleet {
 
-// One certificate for all hosts, or plaintext without `tls_ca`. nullptr: a file cannot be read; this
-// function has printed which.
+// One certificate for all hosts, or plaintext without `tls_ca`. nullptr: a file cannot be read;
+// this function has printed which.
 std::shared_ptr<grpc::ChannelCredentials> MakeCredentials(const LoadOptions& options);
 
 }  // namespace rollcall::fleet

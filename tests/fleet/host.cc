@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/model/job_key.h"
 #include "base/rendezvous.h"
 #include "base/steady_clock.h"
+#include "daemon/model/job_key.h"
 
 namespace rollcall::fleet {
 namespace {

@@ -75,9 +75,9 @@ class Host : public StreamOwner {
   Phase phase_ = Phase::kNothing;
   int64_t tick_ns_;
   int64_t wake_ns_ = 0;
-  int64_t due_ns_ = 0;  // the tick that is due next, or is due and not sent
-  bool whole_asked_ = false;  // the next tick is a whole one
-  bool tick_owed_ = false;  // it is due, and the stream cannot take it yet
+  int64_t due_ns_ = 0;                          // the tick that is due next, or is due and not sent
+  bool whole_asked_ = false;                    // the next tick is a whole one
+  bool tick_owed_ = false;                      // it is due, and the stream cannot take it yet
   std::optional<v1::AgentMessage> travelling_;  // a tick that was made and arrives late
   std::deque<v1::AgentMessage> answers_;
   bool is_on_ramp_ = false;  // connecting, as one of those that may

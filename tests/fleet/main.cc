@@ -48,8 +48,8 @@ void AddFlags(CLI::App* app, LoadOptions* options) {
                   "seconds within which the hosts connect first")
       ->capture_default_str();
   app->add_option("--connecting", options->connecting,
-                  "hosts that connect at the same time; 0: any number. The handshakes of TLS need a "
-                  "limit, because this one process makes those of all hosts")
+                  "hosts that connect at the same time; 0: any number. The handshakes of TLS need "
+                  "a limit, because this one process makes those of all hosts")
       ->capture_default_str()
       ->check(CLI::Range(0, 100'000));
   app->add_option("--tick", options->tick, "seconds between two ticks of a host")

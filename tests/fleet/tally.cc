@@ -39,8 +39,8 @@ double Median(std::vector<double> values) {
 nlohmann::json HangsOf(const FleetPlan& plan) {
   nlohmann::json hangs = nlohmann::json::array();
   for (const Hang& hang : plan.Hangs()) {
-    hangs.push_back({{"job", hang.job}, {"culprit", hang.culprit},
-                     {"since", Seconds(hang.since_ns)}});
+    hangs.push_back(
+        {{"job", hang.job}, {"culprit", hang.culprit}, {"since", Seconds(hang.since_ns)}});
   }
   return hangs;
 }

@@ -26,7 +26,7 @@ class Tally {
   void StreamCut();  // by the host itself
 
   void TickSent();
-  void TickDelayed();  // the message before it had not been taken when it was due
+  void TickDelayed();             // the message before it had not been taken when it was due
   void WokenLate(int64_t by_ns);  // this program itself was late
   void StackSent();
 
@@ -40,10 +40,11 @@ class Tally {
   const int64_t begin_ns_;
   mutable absl::Mutex mutex_;
   int connected_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t all_first_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // all hosts were connected then, first
-  int64_t cut_ns_ ABSL_GUARDED_BY(mutex_) = 0;        // since when some host has been gone
-  std::vector<double> outages_ ABSL_GUARDED_BY(mutex_);   // of one host each, seconds
-  std::vector<double> all_back_ ABSL_GUARDED_BY(mutex_);  // from the first loss to all back, seconds
+  int64_t all_first_ns_ ABSL_GUARDED_BY(mutex_) = 0;     // all hosts were connected then, first
+  int64_t cut_ns_ ABSL_GUARDED_BY(mutex_) = 0;           // since when some host has been gone
+  std::vector<double> outages_ ABSL_GUARDED_BY(mutex_);  // of one host each, seconds
+  // from the first loss to all back, seconds
+  std::vector<double> all_back_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> reasons_ ABSL_GUARDED_BY(mutex_);
   int64_t opened_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t closed_ ABSL_GUARDED_BY(mutex_) = 0;

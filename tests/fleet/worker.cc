@@ -23,8 +23,7 @@ int ShareOf(int connecting, int workers) { return (connecting + workers - 1) / w
 }  // namespace
 
 Worker::Worker(const FleetPlan* plan, Tally* tally,
-               const std::shared_ptr<grpc::ChannelCredentials>& credentials, int index,
-               int workers)
+               const std::shared_ptr<grpc::ChannelCredentials>& credentials, int index, int workers)
     : cut_period_ns_(CutPeriod(plan->options().churn, workers)),
       next_cut_ns_(plan->begin_ns() + ToNs(plan->options().start_within)),
       random_(plan->options().seed ^ static_cast<uint64_t>(index)),

@@ -10,10 +10,12 @@ namespace {
 
 constexpr size_t kMostMoved = 64;
 
-size_t Below(size_t limit, std::minstd_rand* random) { return limit == 0 ? 0 : (*random)() % limit; }
+size_t Below(size_t limit, std::minstd_rand* random) {
+  return limit == 0 ? 0 : (*random)() % limit;
+}
 
 uint64_t AnyNumber(std::minstd_rand* random) {
-  return uint64_t{(*random)()} << 40 ^ uint64_t{(*random)()} << 20 ^ (*random)();
+  return uint64_t{(*random)()} << 40 ^ uint64_t { (*random)() } << 20 ^ (*random)();
 }
 
 size_t Erase(uint8_t* data, size_t size, std::minstd_rand* random) {

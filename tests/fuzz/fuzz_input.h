@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts the bytes of an input into numbers and texts. Behind the end there are zeros and empty texts,
-// so every input is valid.
+// Cuts the bytes of an input into numbers and texts. Behind the end there are zeros and empty
+// texts, so every input is valid.
 #pragma once
 
 #include <algorithm>

@@ -43,8 +43,8 @@ void Promise(bool kept, const char* text) {
   std::abort();
 }
 
-// A thread's CPU time costs a system call, which takes longer than many inputs. So it is read ten times
-// a second, and for an input that took long by the clock, which shows at least the CPU time.
+// A thread's CPU time costs a system call, which takes longer than many inputs. So it is read ten
+// times a second, and for an input that took long by the clock, which shows at least the CPU time.
 void RunChecked(const Target& target, const uint8_t* data, size_t size) {
   static thread_local int64_t read_at_ns = 0, cpu_ns = 0;
   const int64_t before_ns = NowNs(CLOCK_MONOTONIC_COARSE);

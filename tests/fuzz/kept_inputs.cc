@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The form of ustar: a block with the name, the size in octal digits and the kind, then the content,
-// filled up to whole blocks. Blocks of zeros end it.
+// The form of ustar: a block with the name, the size in octal digits and the kind, then the
+// content, filled up to whole blocks. Blocks of zeros end it.
 constexpr size_t kBlock = 512;
 constexpr size_t kSizeOffset = 124, kSizeDigits = 11, kKindOffset = 156;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inputs in corpus/. run.sh --minimise writes corpus/TARGET.tar.gz: few inputs that together reach
-// all the code that is known to be reached. People add files to corpus/TARGET/, one for each defect.
+// The inputs in corpus/. run.sh --minimise writes corpus/TARGET.tar.gz: few inputs that together
+// reach all the code that is known to be reached. People add files to corpus/TARGET/, one for each
+// defect.
 #pragma once
 
 #include <string>

@@ -56,20 +56,19 @@ struct Place {
 };
 
 // Reads and writes values of one type, in single and repeated fields alike.
-#define ROLLCALL_FUZZ_ACCESS(Type, Name)                                           \
-  Type Get##Name(const Place& at) {                                                \
-    const Reflection& reflection = at.reflection();                                \
-    return at.is_repeated()                                                        \
-               ? reflection.GetRepeated##Name(*at.message, at.field, at.index)     \
-               : reflection.Get##Name(*at.message, at.field);                      \
-  }                                                                                \
-  void Set##Name(const Place& at, Type value) {                                    \
-    const Reflection& reflection = at.reflection();                                \
-    if (at.is_repeated()) {                                                        \
-      reflection.SetRepeated##Name(at.message, at.field, at.index, value);         \
-    } else {                                                                       \
-      reflection.Set##Name(at.message, at.field, value);                           \
-    }                                                                              \
+#define ROLLCALL_FUZZ_ACCESS(Type, Name)                                                    \
+  Type Get##Name(const Place& at) {                                                         \
+    const Reflection& reflection = at.reflection();                                         \
+    return at.is_repeated() ? reflection.GetRepeated##Name(*at.message, at.field, at.index) \
+                            : reflection.Get##Name(*at.message, at.field);                  \
+  }                                                                                         \
+  void Set##Name(const Place& at, Type value) {                                             \
+    const Reflection& reflection = at.reflection();                                         \
+    if (at.is_repeated()) {                                                                 \
+      reflection.SetRepeated##Name(at.message, at.field, at.index, value);                  \
+    } else {                                                                                \
+      reflection.Set##Name(at.message, at.field, value);                                    \
+    }                                                                                       \
   }
 ROLLCALL_FUZZ_ACCESS(int32_t, Int32)
 ROLLCALL_FUZZ_ACCESS(int64_t, Int64)
@@ -83,9 +82,8 @@ ROLLCALL_FUZZ_ACCESS(int, EnumValue)
 #undef ROLLCALL_FUZZ_ACCESS
 
 Message* MutableMessageAt(const Place& at) {
-  return at.is_repeated()
-             ? at.reflection().MutableRepeatedMessage(at.message, at.field, at.index)
-             : at.reflection().MutableMessage(at.message, at.field);
+  return at.is_repeated() ? at.reflection().MutableRepeatedMessage(at.message, at.field, at.index)
+                          : at.reflection().MutableMessage(at.message, at.field);
 }
 
 // Changes a number a little, or replaces it.
@@ -98,9 +96,9 @@ Number ChangedNumber(Number number, Random* random) {
 }
 
 double ChangedReal(double real, Random* random) {
-  constexpr double kUnusual[] = {0,    -1,     1e-300, 1e300, -1e300,
-                                 1e18, 9.3e18, 4e9,    0.5,   __builtin_inf(),
-                                 -__builtin_inf(), __builtin_nan("")};
+  constexpr double kUnusual[] = {
+      0,      -1,  1e-300, 1e300,           -1e300,           1e18,
+      9.3e18, 4e9, 0.5,    __builtin_inf(), -__builtin_inf(), __builtin_nan("")};
   if (OneIn(3, random)) return real * (Below(300, random) - 100) / 10;
   return kUnusual[Below(static_cast<int>(std::size(kUnusual)), random)];
 }
@@ -249,8 +247,8 @@ void ChangeRepeated(const std::vector<Message*>& all, Message* message,
   if (kind == 2) {
     return reflection.SwapElements(message, field, Below(size, random), Below(size, random));
   }
-  const Place place = kind == 0 ? AddValue(message, field)
-                                : Place{message, field, Below(size, random)};
+  const Place place =
+      kind == 0 ? AddValue(message, field) : Place{message, field, Below(size, random)};
   const Place other = OtherValue(all, place, random);
   const bool is_same = other.message == place.message && other.index == place.index;
   if (!is_same && OneIn(2, random)) return CopyValue(other, place);

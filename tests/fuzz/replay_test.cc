@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The short form of fuzzing, for every build: runs each target on its corpus, on inputs that the code
-// of today makes, and on changes of both. README.md has the long form.
+// The short form of fuzzing, for every build: runs each target on its corpus, on inputs that the
+// code of today makes, and on changes of both. README.md has the long form.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -28,8 +28,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kChanged = 500;               // changed inputs of each target
-constexpr unsigned kMostChanges = 4;        // of one input
+constexpr int kChanged = 500;         // changed inputs of each target
+constexpr unsigned kMostChanges = 4;  // of one input
 #ifdef __SANITIZE_ADDRESS__
 constexpr long kQuarantineKb = 256 * 1024;  // AddressSanitizer keeps so much of what is freed
 #else

@@ -130,8 +130,8 @@ void CheckReductions(const Type& type, const Reduction& reduction, size_t count,
   Elements send(type, all), other(type, all);
   Elements& recv = in_place ? send : other;
   send.Fill(0, count, Own);
-  CHECK_NCCL(ncclAllReduce(send.at(0), recv.at(0), count, type.dtype, reduction.op, job.comm,
-                           job.stream));
+  CHECK_NCCL(
+      ncclAllReduce(send.at(0), recv.at(0), count, type.dtype, reduction.op, job.comm, job.stream));
   Wait();
   recv.Check(reduction.name, 0, count, expected);
 
@@ -175,8 +175,7 @@ void CheckBroadcast(const Type& type, size_t count, bool in_place) {
                              root, job.comm, job.stream));
   }
   Wait();
-  (in_place ? send : recv)
-      .Check("broadcast", 0, count, [&](size_t i) { return Input(root, i); });
+  (in_place ? send : recv).Check("broadcast", 0, count, [&](size_t i) { return Input(root, i); });
 }
 
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
@@ -228,9 +227,8 @@ void CheckSendRecv(const Type& type, size_t count) {
   Wait();
   for (int turn = 0; turn < 2; ++turn) {
     for (int peer = 0; peer < job.size; ++peer) {
-      recv.Check("send and receive", turn * all + peer * count, count, [&](size_t i) {
-        return Input(peer, turn * all + job.rank * count + i);
-      });
+      recv.Check("send and receive", turn * all + peer * count, count,
+                 [&](size_t i) { return Input(peer, turn * all + job.rank * count + i); });
     }
   }
 }
@@ -244,8 +242,7 @@ void CheckPreMulSum(const Type& type, size_t count) {
   CHECK_NCCL(ncclRedOpCreatePreMulSum(&op, factor, type.dtype, ncclScalarHostImmediate, job.comm));
   Elements data(type, count);
   data.Fill(0, count, Own);
-  CHECK_NCCL(
-      ncclAllReduce(data.at(0), data.at(0), count, type.dtype, op, job.comm, job.stream));
+  CHECK_NCCL(ncclAllReduce(data.at(0), data.at(0), count, type.dtype, op, job.comm, job.stream));
   CHECK_NCCL(ncclRedOpDestroy(op, job.comm));
   Wait();
   data.Check("premulsum", 0, count, [&](size_t i) {

@@ -43,8 +43,7 @@ struct Rank {
     CHECK_NCCL(ncclAllReduce(send.data(), recv.data(), count, dtype, op, comm, stream));
   }
   void Broadcast(int root) {
-    CHECK_NCCL(
-        ncclBroadcast(send.data(), recv.data(), kCount, ncclFloat, root, comm, stream));
+    CHECK_NCCL(ncclBroadcast(send.data(), recv.data(), kCount, ncclFloat, root, comm, stream));
   }
   void Wait() {
     Say("enqueued");
@@ -125,12 +124,12 @@ void LastHasOtherRoot(Rank& self) {
 void SayWhetherRight(Rank& self, ncclDataType_t dtype, ncclRedOp_t op) {
   self.Join();
   std::vector<float> ones(kCount, 1), result(kCount);
-  CHECK_CUDA(cudaMemcpy(self.send.data(), ones.data(), kCount * sizeof(float),
-                        cudaMemcpyHostToDevice));
+  CHECK_CUDA(
+      cudaMemcpy(self.send.data(), ones.data(), kCount * sizeof(float), cudaMemcpyHostToDevice));
   self.AllReduce(kCount, dtype, op);
   self.Wait();
-  CHECK_CUDA(cudaMemcpy(result.data(), self.recv.data(), kCount * sizeof(float),
-                        cudaMemcpyDeviceToHost));
+  CHECK_CUDA(
+      cudaMemcpy(result.data(), self.recv.data(), kCount * sizeof(float), cudaMemcpyDeviceToHost));
   const bool right = result == std::vector<float>(kCount, static_cast<float>(self.size));
   self.Say(right ? "right" : "wrong");
 }
@@ -308,9 +307,8 @@ void Split(Rank& self) {
   const int others = (self.size - 1 - self.rank % 2 + 1) / 2;
   self.ExpectTrue("a part of all of a color", size == others);
   self.ExpectTrue("ranks follow the keys", rank == size - 1 - self.rank / 2);
-  CHECK_NCCL(
-      ncclAllReduce(self.send.data(), self.recv.data(), kCount, ncclFloat, ncclSum, part,
-                    self.stream));
+  CHECK_NCCL(ncclAllReduce(self.send.data(), self.recv.data(), kCount, ncclFloat, ncclSum, part,
+                           self.stream));
   self.Wait();
   CHECK_NCCL(ncclCommDestroy(part));
 }
@@ -332,9 +330,8 @@ void ShrinkWithoutLast(Rank& self) {
   int excluded[] = {self.size - 1};
   ncclComm_t rest = nullptr;
   CHECK_NCCL(ncclCommShrink(self.comm, excluded, 1, &rest, nullptr, NCCL_SHRINK_ABORT));
-  CHECK_NCCL(
-      ncclAllReduce(self.send.data(), self.recv.data(), kCount, ncclFloat, ncclSum, rest,
-                    self.stream));
+  CHECK_NCCL(ncclAllReduce(self.send.data(), self.recv.data(), kCount, ncclFloat, ncclSum, rest,
+                           self.stream));
   self.Wait();
 }
 
@@ -462,8 +459,7 @@ void Group(const std::vector<ncclComm_t>& comms, const std::vector<cudaStream_t>
            float* data) {
   CHECK_NCCL(ncclGroupStart());
   for (size_t i = 0; i < comms.size(); ++i) {
-    CHECK_NCCL(
-        ncclAllReduce(data + i, data + i, 1, ncclFloat, ncclSum, comms[i], streams[i]));
+    CHECK_NCCL(ncclAllReduce(data + i, data + i, 1, ncclFloat, ncclSum, comms[i], streams[i]));
   }
   CHECK_NCCL(ncclGroupEnd());
   for (cudaStream_t stream : streams) CHECK_CUDA(cudaStreamSynchronize(stream));
@@ -495,8 +491,7 @@ void SingleProcess(Rank& self) {
     threads.emplace_back([&, i] {
       CHECK_CUDA(cudaSetDevice(i));
       for (int turn = 0; turn < 20; ++turn) {
-        CHECK_NCCL(
-            ncclAllReduce(data + i, data + i, 1, ncclFloat, ncclMax, comms[i], streams[i]));
+        CHECK_NCCL(ncclAllReduce(data + i, data + i, 1, ncclFloat, ncclMax, comms[i], streams[i]));
       }
       CHECK_CUDA(cudaStreamSynchronize(streams[i]));
       CHECK_NCCL(ncclCommDestroy(halves[i]));
@@ -513,8 +508,8 @@ void SingleProcess(Rank& self) {
 void Graph(Rank& self) {
   self.Join();
   const std::vector<float> ones(kCount, 1);
-  CHECK_CUDA(cudaMemcpy(self.send.data(), ones.data(), kCount * sizeof(float),
-                        cudaMemcpyHostToDevice));
+  CHECK_CUDA(
+      cudaMemcpy(self.send.data(), ones.data(), kCount * sizeof(float), cudaMemcpyHostToDevice));
   cudaGraph_t graph;
   cudaGraphExec_t executable;
   CHECK_CUDA(cudaStreamBeginCapture(self.stream, cudaStreamCaptureModeThreadLocal));

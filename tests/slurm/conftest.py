@@ -62,7 +62,7 @@ reports: /tmp/site/reports
     def incidents(self, name=None):
         """Those of a job, or of all; the oldest first."""
         found = self.ask("incidents", *([name] if name else [])).get("incidents", [])
-        return [incident for incident in reversed(found)]
+        return list(reversed(found))
 
     def wait_for_incident(self, name, state="confirmed", attempt=None, seconds=40):
         def find():

@@ -26,8 +26,8 @@ namespace {
 
 constexpr int kPerHost = 8;
 constexpr int kPipeline = 16;
-constexpr uint32_t kReady = 2;     // segment::CommState
-constexpr uint32_t kFloat32 = 7;   // ncclFloat32
+constexpr uint32_t kReady = 2;    // segment::CommState
+constexpr uint32_t kFloat32 = 7;  // ncclFloat32
 constexpr int kRanksWithRecords = 64;
 constexpr int64_t kSecond = 1'000'000'000;
 

@@ -14,10 +14,9 @@ import subprocess
 import sys
 import types
 
+import collectives
 import pytest
 from rollcall_torch_nccl import cuda
-
-import collectives
 
 pytestmark = pytest.mark.long
 

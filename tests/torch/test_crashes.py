@@ -5,7 +5,6 @@ makes it from the files of the ranks. The report names the rank that failed firs
 import pathlib
 
 import pytest
-
 from hang_cases import HERE, Hang, Run
 
 pytestmark = pytest.mark.long

@@ -10,8 +10,7 @@ The last lines say how often the first piece of advice fits.
 import re
 
 import pytest
-
-from framework_cases import (CASES, HEALTHY, FrameworkRun, Server, lacks_packages, starts_its_ranks)
+from framework_cases import CASES, HEALTHY, FrameworkRun, Server, lacks_packages, starts_its_ranks
 
 pytestmark = pytest.mark.long
 

@@ -11,7 +11,6 @@ import signal
 import time
 
 import pytest
-
 from hang_cases import HANGS, Run, by_name, meanwhile, middle
 
 
@@ -69,9 +68,8 @@ def with_lock(then):
 
     @contextlib.contextmanager
     def upset(run):
-        with by_name("init-order").upset(run) as lock:
-            with meanwhile(lambda run: then(run, lock), run):
-                yield
+        with by_name("init-order").upset(run) as lock, meanwhile(lambda run: then(run, lock), run):
+            yield
 
     return dataclasses.replace(by_name("init-order"), upset=upset)
 

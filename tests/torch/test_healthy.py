@@ -5,11 +5,10 @@ import re
 import sys
 
 import pytest
-
 from hang_cases import HERE, Hang, Run
 
 sys.path.insert(0, str(HERE / "healthy"))
-from jobs import JOBS  # noqa: E402
+from jobs import JOBS
 
 pytestmark = pytest.mark.long
 

@@ -19,9 +19,9 @@ os.environ.setdefault("WORLD_SIZE", "2")
 os.environ.setdefault("TEMP_DIR", tempfile.mkdtemp())
 os.environ.setdefault("DISTRIBUTED_TESTS_DEFAULT_TIMEOUT", "60")
 
-import pytest  # noqa: E402
-import torch.multiprocessing  # noqa: E402
-from torch.testing._internal.distributed import distributed_test  # noqa: E402
+import pytest
+import torch.multiprocessing
+from torch.testing._internal.distributed import distributed_test
 
 pytestmark = pytest.mark.long
 FORKS = torch.multiprocessing.get_context("forkserver")  # has few threads, unlike this process

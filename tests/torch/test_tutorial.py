@@ -12,7 +12,6 @@ import subprocess
 import sys
 
 import pytest
-
 from hang_cases import BUILD, HERE, by_name
 
 pytestmark = pytest.mark.long

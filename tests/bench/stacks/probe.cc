@@ -10,10 +10,10 @@
 #include <memory>
 #include <vector>
 
-#include "base/monotonic_clock.h"
 #include "agent/stacks/ptrace_stack_taker.h"
 #include "agent/stacks/signal_stack_taker.h"
 #include "agent/stacks/stack_reader.h"
+#include "base/monotonic_clock.h"
 
 namespace {
 

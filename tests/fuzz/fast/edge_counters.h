@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often an input has passed each edge of the code under test. The compiler (-fsanitize-coverage=
-// inline-8bit-counters) adds one byte for each edge, and code that adds 1 to it.
+// How often an input has passed each edge of the code under test. The compiler
+// (-fsanitize-coverage= inline-8bit-counters) adds one byte for each edge, and code that adds 1 to
+// it.
 //
 // One thread. The code under test may have others; what they count is not exact.
 #pragma once
@@ -20,8 +21,8 @@ class EdgeCounters {
 
   // Before an input.
   void Clear();
-  // After it: whether an edge was passed that no input has passed before, or one about twice as often
-  // as ever. Remembers it.
+  // After it: whether an edge was passed that no input has passed before, or one about twice as
+  // often as ever. Remembers it.
   bool FindNew();
 
   size_t edges() const { return edges_; }  // passed so far

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine of preset fuzz-fast: looks for inputs that reach new code, as libFuzzer does, with the
-// flags and the last lines of libFuzzer that run.sh needs, and several times as many inputs a second.
-// It counts edges only. The build with sanitizers runs each input that this one writes.
+// flags and the last lines of libFuzzer that run.sh needs, and several times as many inputs a
+// second. It counts edges only. The build with sanitizers runs each input that this one writes.
 //
-//   fuzz_TARGET [-max_total_time=SECONDS] [-runs=N] [-artifact_prefix=PATH] [-seed=N] NEW [FOLDER...]
+//   fuzz_TARGET [-max_total_time=SECONDS] [-runs=N] [-artifact_prefix=PATH] [-seed=N] NEW
+//   [FOLDER...]
 //
 // Writes inputs that reach new code into the folder NEW, and begins with those in all folders. An
-// input that crashes, takes 120 s or breaks a promise lies at PATH afterwards, and the exit code is 77.
-// Other flags of libFuzzer do nothing.
+// input that crashes, takes 120 s or breaks a promise lies at PATH afterwards, and the exit code
+// is 77. Other flags of libFuzzer do nothing.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/time.h>

@@ -2,9 +2,9 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/digest/digest.h"
 #include "fuzz_input.h"
 #include "security/certificates/certificate_authority.h"
-#include "base/digest/digest.h"
 #include "seeds.h"
 #include "tests/unit/support/test_keys.h"
 
@@ -58,9 +58,9 @@ void AddTokensOfKubernetes(Seeds* seeds) {
       R"({"aud":["rollcall"],"exp":1800000600,"nbf":1799999000,"iss":"https://k8s",)"
       R"("sub":"system:serviceaccount:prod:agent","kubernetes.io":{"namespace":"prod",)"
       R"("node":{"name":"node-17"}}})";
-  (*seeds)["jwt"] = {"\1" + header + "\n" + claims,
-                     "\2" + ToBase64Url(header) + "." + ToBase64Url(claims) + "." +
-                         ToBase64Url(std::string(64, '\5'))};
+  (*seeds)["jwt"] = {"\1" + header + "\n" + claims, "\2" + ToBase64Url(header) + "." +
+                                                        ToBase64Url(claims) + "." +
+                                                        ToBase64Url(std::string(64, '\5'))};
 }
 
 }  // namespace

@@ -12,10 +12,12 @@ void AddTokens(Seeds* seeds) {
   const std::string digest = kDigest;
   const std::string viewer =
       "  - name: ci\n    role: viewer\n    tenants: [team-a, \"*\"]\n"
-      "    expires: 2027-11-23T00:00:00Z\n    sha256: \"" + digest + "\"\n";
+      "    expires: 2027-11-23T00:00:00Z\n    sha256: \"" +
+      digest + "\"\n";
   const std::string agent =
       "  - name: nodes\n    role: agent\n    hosts: [node-17, \"*.nodes.example\"]\n"
-      "    expires: never\n    sha256: \"1111" + digest.substr(4) + "\"\n";
+      "    expires: never\n    sha256: \"1111" +
+      digest.substr(4) + "\"\n";
   (*seeds)["tokens"] = {
       "tokens:\n" + viewer, "# two\ntokens:\n" + viewer + agent, "", "tokens: []\n",
       "tokens:\n- {name: a, role: operator, expires: never, sha256: " + digest + "}\n"};
@@ -73,7 +75,8 @@ const char* const kRequests[] = {
     "Content-Length: 12\r\n\r\ntoken=viewer",
     "POST /logout HTTP/1.1\r\nHost: localhost\r\nX-Rollcall: 1\r\n"
     "Cookie: a=b; rollcall_session=c\r\nContent-Length: 0\r\n\r\n",
-    "GET /report?id=a-1&download HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer viewer\r\n\r\n",
+    "GET /report?id=a-1&download HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "
+    "viewer\r\n\r\n",
     "GET /incidents/a%20b HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer viewer\r\n\r\n",
     "GET /api/v1/events?job=a HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer viewer\r\n\r\n",
     "GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: application/openmetrics-text\r\n"
@@ -84,8 +87,8 @@ void AddRequests(Seeds* seeds) {
   // The HTTP library matches both by regular expressions, which go as deep as a text is long.
   std::string ranges = "GET /login HTTP/1.1\r\nHost: localhost\r\nRange: bytes=0-0";
   while (ranges.size() < kLongest) ranges += ",0-0";
-  const std::string long_path = "GET /incidents/" + std::string(kLongest, 'a') +
-                                " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  const std::string long_path =
+      "GET /incidents/" + std::string(kLongest, 'a') + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
   (*seeds)["http"] = {'\0' + ranges + "\r\n\r\n", '\7' + long_path};
   (*seeds)["http_head"] = {"https://rollcall.example:7656/page", "[::1]:7656\r\n\r\n"};
   for (const std::string request : kRequests) {
@@ -100,15 +103,15 @@ void AddProc(Seeds* seeds) {
           "55e0c0a00000-55e0c0a21000 r-xp 00001000 fd:01 123 /usr/bin/python3.11\n"
           "7ffd1c000000-7ffd1c021000 rw-p 00000000 00:00 0                  [stack]\n"
           "7ffd1c100000-7ffd1c121000 r--s 00000000 00:1a 77 /dev/shm/x (deleted)\n",
-      "\1" "4121 (python) (3)) S 1 4121 4121 0 -1 4194304 1 2 3 4 50 60 0 0 20 0 8 0 88012345 "
+      "\1"
+      "4121 (python) (3)) S 1 4121 4121 0 -1 4194304 1 2 3 4 50 60 0 0 20 0 8 0 88012345 "
       "1000000 2500 18446744073709551615 94000 94100 140000 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 "
       "94200 94300 94400 140001 140002 140003 140004 0\n",
       std::string("\2RANK=3\0WORLD_SIZE=8\0LOCAL_RANK=1\0ROLLCALL_JOB=train\0", 53),
       std::string("\2SLURM_PROCID=7\0SLURM_NTASKS=16\0", 32)};
-  (*seeds)["perf_map"] = {
-      std::string("\x10\x20\0\0\0\0\0\0", 8) +
-          "2000 20 py::train:/x/train.py\n3000 10 LazyCompile:~f\n",
-      std::string(8, '\0') + "7f0000000000 ffff with blanks in it\n"};
+  (*seeds)["perf_map"] = {std::string("\x10\x20\0\0\0\0\0\0", 8) +
+                              "2000 20 py::train:/x/train.py\n3000 10 LazyCompile:~f\n",
+                          std::string(8, '\0') + "7f0000000000 ffff with blanks in it\n"};
 }
 
 }  // namespace

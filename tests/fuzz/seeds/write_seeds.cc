@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the seeds to DIR/TARGET/: fuzz_seeds DIR [ELF...]. The small ELF files become inputs, too. A
-// file's name is the digest of its content.
+// Writes the seeds to DIR/TARGET/: fuzz_seeds DIR [ELF...]. The small ELF files become inputs, too.
+// A file's name is the digest of its content.
 #include <filesystem>
 #include <fstream>
 #include <iostream>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Short texts of strangers: addresses, names of hosts and tenants, base64url.
-#include "fuzz_target.h"
 #include "base/digest/digest.h"
 #include "base/names.h"
 #include "base/peer_address.h"
-#include "security/pki/pki_names.h"
 #include "base/server_address.h"
+#include "fuzz_target.h"
+#include "security/pki/pki_names.h"
 #include "security/token_list.h"
 
 namespace rollcall {
@@ -23,7 +23,8 @@ void CheckPeer(const std::string& text) {
 void CheckServer(const std::string& text) {
   const ServerAddress server = SplitServerAddress(text);
   Promise(server.host.size() + server.port.size() <= text.size(), "the parts are within the text");
-  Promise(!IsOnThisHost(text) || server.is_unix || !server.host.empty(), "no host is not this host");
+  Promise(!IsOnThisHost(text) || server.is_unix || !server.host.empty(),
+          "no host is not this host");
   (void)IsIpAddress(server.host);
 }
 

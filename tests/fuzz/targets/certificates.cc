@@ -4,9 +4,9 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "fuzz_target.h"
+#include "security/certificate_identity.h"
 #include "security/certificates/certificate.h"
 #include "security/certificates/certificate_authority.h"
-#include "security/certificate_identity.h"
 #include "security/certificates/revocation.h"
 #include "security/certificates/tls_context.h"
 

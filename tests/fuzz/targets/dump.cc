@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A dump of PyTorch's Flight Recorder, as pickle or JSON.
+#include "cli/flight_recorder/dump.h"
+
 #include <algorithm>
 
-#include "cli/flight_recorder/dump.h"
 #include "fuzz_target.h"
 
 namespace rollcall {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ELF files that a process has mapped, with their DWARF: symbols, lines, unwind tables. An input has
-// two addresses to look up, and then the file.
+// ELF files that a process has mapped, with their DWARF: symbols, lines, unwind tables. An input
+// has two addresses to look up, and then the file.
 #include "agent/symbols/debug_frames.h"
 #include "agent/symbols/elf_file.h"
 #include "agent/symbols/elf_symbols.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests to the page, from the complete bytes to the response: parser, gate, roles, parameters. The
-// first byte of an input says what the connection shows of the caller; the rest is the request.
+// Requests to the page, from the complete bytes to the response: parser, gate, roles, parameters.
+// The first byte of an input says what the connection shows of the caller; the rest is the request.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -9,9 +9,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "net/http_request.h"
 #include "fuzz_target.h"
 #include "http_fixture.h"
+#include "net/http_request.h"
 
 namespace rollcall {
 namespace fuzz {
@@ -64,8 +64,8 @@ HttpCaller CallerFor(uint8_t shows) {
 
 int StatusOf(const std::string& response) {
   int status = 0;
-  const bool has_form = absl::StartsWith(response, "HTTP/1.1 ") &&
-                        absl::SimpleAtoi(response.substr(9, 3), &status);
+  const bool has_form =
+      absl::StartsWith(response, "HTTP/1.1 ") && absl::SimpleAtoi(response.substr(9, 3), &status);
   Promise(has_form, "a response begins with its status");
   return status;
 }
@@ -87,9 +87,8 @@ bool MayHaveToken(const std::string& request) {
 }
 
 bool IsPublic(const std::string& request) {
-  return std::any_of(std::begin(kPublic), std::end(kPublic), [&request](const char* path) {
-    return absl::StrContains(request, path);
-  });
+  return std::any_of(std::begin(kPublic), std::end(kPublic),
+                     [&request](const char* path) { return absl::StrContains(request, path); });
 }
 
 void Run(Input input) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the page reads of a request before a library parses it: its end in the bytes of a connection,
-// and the host that it names.
-#include "net/http_request.h"
+// What the page reads of a request before a library parses it: its end in the bytes of a
+// connection, and the host that it names.
 #include "daemon/web/http_site.h"
 #include "fuzz_target.h"
+#include "net/http_request.h"
 
 namespace rollcall {
 namespace fuzz {

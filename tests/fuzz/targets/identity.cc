@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names of callers: SANs of certificates, subjects of JWTs, and the grants that give them roles. A
-// line of the input is a grant ("g"), a trust domain ("t"), a URI ("u"), a DNS name ("d") or a subject
+// line of the input is a grant ("g"), a trust domain ("t"), a URI ("u"), a DNS name ("d") or a
+// subject
 // ("s").
 #include <algorithm>
 
+#include "base/names.h"
 #include "fuzz_target.h"
 #include "security/certificate_identity.h"
 #include "security/grants.h"
 #include "security/jwt/json_web_token.h"
-#include "base/names.h"
 #include "security/pki/pki_names.h"
 
 namespace rollcall {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Incidents of a history that is damaged, or of a daemon of another release: continued by a restarted
-// daemon, shown, and made anonymous.
+// Incidents of a history that is damaged, or of a daemon of another release: continued by a
+// restarted daemon, shown, and made anonymous.
+#include "daemon/access/clean_message.h"
 #include "daemon/diagnosis/incident_life.h"
+#include "daemon/incidents/stored_incident.h"
 #include "daemon/report/anonymize.h"
 #include "daemon/report/html.h"
 #include "daemon/report/incident_proto.h"
 #include "daemon/report/json.h"
 #include "daemon/report/report_text.h"
-#include "daemon/access/clean_message.h"
-#include "daemon/incidents/stored_incident.h"
 #include "fuzz_target.h"
 #include "proto_mutator.h"
 #include "rollcall/v1/incident.pb.h"

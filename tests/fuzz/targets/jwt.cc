@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens of Kubernetes. The first byte of an input says who signs: nobody (the rest is the token), or
-// the key of this target (a line with the header, and the claims).
+// Tokens of Kubernetes. The first byte of an input says who signs: nobody (the rest is the token),
+// or the key of this target (a line with the header, and the claims).
 #include <openssl/core_names.h>
 #include <openssl/ecdsa.h>
 #include <openssl/evp.h>
 
-#include "fuzz_target.h"
 #include "base/digest/digest.h"
+#include "fuzz_target.h"
 #include "security/jwt/json_web_token.h"
 
 namespace rollcall {

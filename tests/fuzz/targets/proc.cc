@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts of /proc that a process can write parts of: its name, its files' names, its environment. The
-// first byte of an input says which text follows.
+// Texts of /proc that a process can write parts of: its name, its files' names, its environment.
+// The first byte of an input says which text follows.
 #include "agent/processes/proc_maps.h"
 #include "agent/processes/proc_stat.h"
 #include "agent/processes/rank_environment.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The search for secrets in command lines and error messages of jobs.
-#include "fuzz_target.h"
 #include "security/redact.h"
+
+#include "fuzz_target.h"
 
 namespace rollcall {
 namespace fuzz {

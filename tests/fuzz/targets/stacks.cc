@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stacks that agents send for an incident: samples, their comparison, the merged tree in all its
 // forms. The input is an Incident, whose stacks arrive one after the other.
+#include "daemon/access/clean_message.h"
+#include "daemon/agents/stack_motion.h"
+#include "daemon/incidents/incident_stacks.h"
 #include "daemon/report/stack_merge.h"
 #include "daemon/report/stack_places.h"
 #include "daemon/report/stacks_text.h"
-#include "daemon/access/clean_message.h"
-#include "daemon/incidents/incident_stacks.h"
-#include "daemon/agents/stack_motion.h"
 #include "fuzz_target.h"
 #include "proto_mutator.h"
 #include "rollcall/v1/incident.pb.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Token files: reading them, and adding and removing an entry.
-#include "fuzz_target.h"
 #include "base/names.h"
+#include "fuzz_target.h"
 #include "security/token_edit.h"
 #include "security/token_list.h"
 
@@ -30,7 +30,8 @@ void Run(Input input) {
     Promise(IsPlainName(entry.name), "a token has a plain name");
     Promise(entry.sha256.size() == 64, "a token has a digest");
     Promise((entry.role == Role::kAgent) == !entry.hosts.empty(), "agents only have hosts");
-    Promise(TokenIdentity(entry).expires_s == entry.expires_s, "an identity expires with its token");
+    Promise(TokenIdentity(entry).expires_s == entry.expires_s,
+            "an identity expires with its token");
   }
   Promise(FindToken(*entries, text) == nullptr, "a token file holds no token");
   const auto longer = AppendToken(text, NewEntry());

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "agent/stacks/stack_reader.h"
 #include "agent/link/stacks_proto.h"
+#include "agent/stacks/stack_reader.h"
 #include "fuzz_target.h"
 #include "memory_file.h"
 #include "unwind_places.h"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // web.yml, and the bcrypt hashes in it.
+#include "security/web_config.h"
+
 #include "fuzz_target.h"
 #include "security/passwords.h"
-#include "security/web_config.h"
 
 namespace rollcall {
 namespace fuzz {

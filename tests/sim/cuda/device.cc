@@ -205,9 +205,9 @@ CUresult CaptureStatus(const StreamRef& stream, CUstreamCaptureStatus* status) {
   Device& owner = DeviceAt(stream->device);
   if (stream->legacy && AnyCapture(owner)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
   std::lock_guard lock(owner.mutex);
-  *status = stream->capture == nullptr  ? CU_STREAM_CAPTURE_STATUS_NONE
-            : stream->capture->broken ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
-                                      : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  *status = stream->capture == nullptr ? CU_STREAM_CAPTURE_STATUS_NONE
+            : stream->capture->broken  ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+                                       : CU_STREAM_CAPTURE_STATUS_ACTIVE;
   return CUDA_SUCCESS;
 }
 

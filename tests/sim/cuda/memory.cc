@@ -100,8 +100,8 @@ void CopyAsync(void* to, const void* from, size_t size, const StreamRef& stream)
 
 void CopyOnLegacy(void* to, const void* from, size_t size, int device) {
   const Point copied = Enqueue(DeviceAt(device).legacy, [=] { memmove(to, from, size); });
-  const bool within = Describe(to).kind == MemoryKind::kDevice &&
-                      Describe(from).kind == MemoryKind::kDevice;
+  const bool within =
+      Describe(to).kind == MemoryKind::kDevice && Describe(from).kind == MemoryKind::kDevice;
   if (!within) WaitFor(copied);
 }
 

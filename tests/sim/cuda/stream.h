@@ -46,10 +46,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
       : device(device), legacy(legacy), flags(flags), priority(priority) {}
 
   const int device;
-  const bool legacy;      // the NULL stream
-  const unsigned flags;   // as given at creation; bit 0: does not wait for the NULL stream
+  const bool legacy;     // the NULL stream
+  const unsigned flags;  // as given at creation; bit 0: does not wait for the NULL stream
   const int priority;
-  GraphRef capture;       // guarded by the device's mutex
+  GraphRef capture;  // guarded by the device's mutex
   bool owns_capture = false;
 
   bool blocking() const { return !legacy && (flags & 1) == 0; }

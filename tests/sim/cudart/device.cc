@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/sim/cudart/runtime.h"
 #include "tests/sim/cuda/memory.h"
+#include "tests/sim/cudart/runtime.h"
 
 namespace {
 
@@ -51,14 +51,21 @@ bool IsDevice(int device) { return device >= 0 && device < sim::DeviceCount(); }
 
 int Attribute(cudaDeviceAttr attribute, int device) {
   switch (attribute) {
-    case cudaDevAttrComputeCapabilityMajor: return 9;
-    case cudaDevAttrMultiProcessorCount: return 132;
-    case cudaDevAttrMaxThreadsPerBlock: return 1024;
-    case cudaDevAttrWarpSize: return 32;
+    case cudaDevAttrComputeCapabilityMajor:
+      return 9;
+    case cudaDevAttrMultiProcessorCount:
+      return 132;
+    case cudaDevAttrMaxThreadsPerBlock:
+      return 1024;
+    case cudaDevAttrWarpSize:
+      return 32;
     case cudaDevAttrUnifiedAddressing:
-    case cudaDevAttrCanMapHostMemory: return 1;
-    case cudaDevAttrPciBusId: return device + 1;
-    default: return 0;
+    case cudaDevAttrCanMapHostMemory:
+      return 1;
+    case cudaDevAttrPciBusId:
+      return device + 1;
+    default:
+      return 0;
   }
 }
 
@@ -72,9 +79,7 @@ cudaError_t cudaGetDeviceCount(int* count) {
   return Note(*count == 0 ? cudaErrorNoDevice : cudaSuccess);
 }
 
-cudaError_t cudaGetDevice(int* device) {
-  return Note(sim::runtime::FindDevice(device));
-}
+cudaError_t cudaGetDevice(int* device) { return Note(sim::runtime::FindDevice(device)); }
 
 cudaError_t cudaSetDevice(int device) {
   if (sim::ForkedAway()) return Note(cudaErrorInitializationError);

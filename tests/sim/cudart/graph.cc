@@ -97,8 +97,7 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   const sim::GraphRef found = Find(executable);
   if (found == nullptr) return Note(cudaErrorInvalidValue);
-  return OnStream(stream,
-                  [&](const sim::StreamRef& on) { return sim::LaunchGraph(found, on); });
+  return OnStream(stream, [&](const sim::StreamRef& on) { return sim::LaunchGraph(found, on); });
 }
 
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The simulated CUDA runtime: streams, events and host functions.
-#include "tests/sim/cudart/runtime.h"
 #include "tests/sim/cuda/event.h"
+#include "tests/sim/cudart/runtime.h"
 
 namespace {
 
@@ -49,8 +49,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  return OnStream(stream,
-                  [=](const sim::StreamRef& on) { return sim::WaitForEvent(on, event); });
+  return OnStream(stream, [=](const sim::StreamRef& on) { return sim::WaitForEvent(on, event); });
 }
 
 cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) {

@@ -12,8 +12,16 @@
 namespace rollcall::sim {
 
 enum class Function : int32_t {
-  kAllReduce = 1, kAllGather, kReduceScatter, kReduce, kBroadcast, kAlltoAll, kGather, kScatter,
-  kSend, kRecv
+  kAllReduce = 1,
+  kAllGather,
+  kReduceScatter,
+  kReduce,
+  kBroadcast,
+  kAlltoAll,
+  kGather,
+  kScatter,
+  kSend,
+  kRecv
 };
 
 // A reduction made by ncclRedOpCreatePreMulSum().

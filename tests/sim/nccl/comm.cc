@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/sim/nccl/comm.h"
-#include "tests/sim/nccl/profiler.h"
 
 #include <stdio.h>
 
 #include "tests/sim/nccl/device_turn.h"
+#include "tests/sim/nccl/profiler.h"
 
 namespace rollcall::sim {
 namespace {

@@ -74,9 +74,9 @@ class Comm : public std::enable_shared_from_this<Comm> {
   std::atomic<bool> revoked{false};
   std::atomic<bool> finalized{false};
 
-  std::mutex launch_mutex;  // guards the next four
-  Point last;               // where the last launch ends
-  bool connected = false;   // all ranks have come to their first collective
+  std::mutex launch_mutex;                    // guards the next four
+  Point last;                                 // where the last launch ends
+  bool connected = false;                     // all ranks have come to their first collective
   std::vector<bool> sends_to, receives_from;  // peers met for the first time
   int children = 0;                           // splits so far
   int shrinks = 0;

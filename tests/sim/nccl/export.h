@@ -3,8 +3,8 @@
 // in front of it, and pncclX strong at the same address.
 #pragma once
 
-#define SIM_EXPORT(name)                                                         \
-  extern "C" {                                                                   \
-  __attribute__((weak)) decltype(name) name;                                     \
-  __attribute__((alias(#name))) decltype(name) p##name;                          \
+#define SIM_EXPORT(name)                                \
+  extern "C" {                                          \
+  __attribute__((weak)) decltype(name) name;            \
+  __attribute__((alias(#name))) decltype(name) p##name; \
   }

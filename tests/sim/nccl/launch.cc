@@ -18,8 +18,8 @@ struct Bundle {
   CommRef comm;
   std::vector<StreamRef> streams;  // each once
   std::vector<Call> calls;
-  bool meets_all = false;              // its first collective
-  uint64_t connect_times = 0;          // what to wait for at the gate, if so
+  bool meets_all = false;               // its first collective
+  uint64_t connect_times = 0;           // what to wait for at the gate, if so
   std::vector<int> new_send, new_recv;  // peers met for the first time
 };
 
@@ -102,8 +102,7 @@ ncclResult_t Connect(std::vector<Bundle>* bundles) {
   for (const Bundle& bundle : *bundles) {
     Comm& comm = *bundle.comm;
     if (comm.nranks == 1) continue;
-    comm.segment->Wait([&] { return AllPeersThere(bundle); },
-                       [&] { return comm.stopped.load(); });
+    comm.segment->Wait([&] { return AllPeersThere(bundle); }, [&] { return comm.stopped.load(); });
   }
   return ncclSuccess;
 }

@@ -132,8 +132,8 @@ ncclResult_t Shrink(const CommRef& parent, std::vector<int> excluded, ncclComm_t
   std::string name = parent->name + "/shrink" + std::to_string(parent->shrinks++);
   for (const int rank : excluded) name += "/" + std::to_string(rank);
   const CommRef comm =
-      Comm::Make(static_cast<int>(members.size()), RankAmong(parent->rank, members),
-                 parent->device, IsBlocking(config, parent->blocking));
+      Comm::Make(static_cast<int>(members.size()), RankAmong(parent->rank, members), parent->device,
+                 IsBlocking(config, parent->blocking));
   *handle = comm->handle();
   return SubmitJob({comm, parent, [comm, name] { return comm->Join(HashName(name)); }});
 }

@@ -67,23 +67,33 @@ Plugin& ThePlugin() {
 
 const char* FunctionName(Function function) {
   switch (function) {
-    case Function::kAllReduce: return "AllReduce";
-    case Function::kAllGather: return "AllGather";
-    case Function::kReduceScatter: return "ReduceScatter";
-    case Function::kReduce: return "Reduce";
-    case Function::kBroadcast: return "Broadcast";
-    case Function::kAlltoAll: return "AlltoAll";
-    case Function::kGather: return "Gather";
-    case Function::kScatter: return "Scatter";
-    case Function::kSend: return "Send";
-    case Function::kRecv: return "Recv";
+    case Function::kAllReduce:
+      return "AllReduce";
+    case Function::kAllGather:
+      return "AllGather";
+    case Function::kReduceScatter:
+      return "ReduceScatter";
+    case Function::kReduce:
+      return "Reduce";
+    case Function::kBroadcast:
+      return "Broadcast";
+    case Function::kAlltoAll:
+      return "AlltoAll";
+    case Function::kGather:
+      return "Gather";
+    case Function::kScatter:
+      return "Scatter";
+    case Function::kSend:
+      return "Send";
+    case Function::kRecv:
+      return "Recv";
   }
   return "Unknown";
 }
 
 const char* DtypeName(ncclDataType_t type) {
-  static const char* const kNames[] = {"ncclInt8",    "ncclUint8",  "ncclInt32",   "ncclUint32",
-                                       "ncclInt64",   "ncclUint64", "ncclFloat16", "ncclFloat32",
+  static const char* const kNames[] = {"ncclInt8",    "ncclUint8",   "ncclInt32",   "ncclUint32",
+                                       "ncclInt64",   "ncclUint64",  "ncclFloat16", "ncclFloat32",
                                        "ncclFloat64", "ncclBfloat16"};
   return type < 10 ? kNames[type] : "Unknown";
 }
@@ -102,8 +112,7 @@ void Begin(const Comm& comm, Event* event, void** handle) {
 }
 
 bool Wants(const Comm& comm, uint64_t types) {
-  return comm.profiler_context != nullptr &&
-         (static_cast<uint64_t>(ThePlugin().mask) & types) != 0;
+  return comm.profiler_context != nullptr && (static_cast<uint64_t>(ThePlugin().mask) & types) != 0;
 }
 
 void Stop(void* handle) {
@@ -122,8 +131,8 @@ void LaunchP2p(const Comm& comm, const Call& call) {
 void LaunchCollective(const Comm& comm, const Call& call) {
   Event event(ThePlugin(), profiler::kColl, group.handle, comm.rank);
   DetailsAt<profiler::Coll>(event.bytes) = {
-      0,          FunctionName(call.function), call.send, call.recv,
-      call.count, call.root,                   DtypeName(call.dtype)};
+      0,         FunctionName(call.function), call.send, call.recv, call.count,
+      call.root, DtypeName(call.dtype)};
   void* handle = nullptr;
   Begin(comm, &event, &handle);
   Stop(handle);

@@ -11,7 +11,9 @@ namespace {
 
 // The type in which elements of type T are added up.
 template <typename T>
-T Widen(T value) { return value; }
+T Widen(T value) {
+  return value;
+}
 float Widen(__half value) { return __half2float(value); }
 float Widen(__nv_bfloat16 value) { return __bfloat162float(value); }
 
@@ -134,28 +136,43 @@ struct ScaleAll {
 struct SizeOf {
   size_t* size;
   template <typename T>
-  void Do() const { *size = sizeof(T); }
+  void Do() const {
+    *size = sizeof(T);
+  }
 };
 
 // Calls action.Do<T>() with the element type that `dtype` stands for.
 template <typename Action>
 void WithType(ncclDataType_t dtype, const Action& action) {
   switch (dtype) {
-    case ncclInt8: return action.template Do<int8_t>();
-    case ncclUint8: return action.template Do<uint8_t>();
-    case ncclInt32: return action.template Do<int32_t>();
-    case ncclUint32: return action.template Do<uint32_t>();
-    case ncclInt64: return action.template Do<int64_t>();
-    case ncclUint64: return action.template Do<uint64_t>();
-    case ncclFloat16: return action.template Do<__half>();
-    case ncclFloat32: return action.template Do<float>();
-    case ncclFloat64: return action.template Do<double>();
-    case ncclBfloat16: return action.template Do<__nv_bfloat16>();
+    case ncclInt8:
+      return action.template Do<int8_t>();
+    case ncclUint8:
+      return action.template Do<uint8_t>();
+    case ncclInt32:
+      return action.template Do<int32_t>();
+    case ncclUint32:
+      return action.template Do<uint32_t>();
+    case ncclInt64:
+      return action.template Do<int64_t>();
+    case ncclUint64:
+      return action.template Do<uint64_t>();
+    case ncclFloat16:
+      return action.template Do<__half>();
+    case ncclFloat32:
+      return action.template Do<float>();
+    case ncclFloat64:
+      return action.template Do<double>();
+    case ncclBfloat16:
+      return action.template Do<__nv_bfloat16>();
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 24, 0) && defined(__CUDA_FP8_TYPES_EXIST__)
-    case ncclFloat8e4m3: return action.template Do<__nv_fp8_e4m3>();
-    case ncclFloat8e5m2: return action.template Do<__nv_fp8_e5m2>();
+    case ncclFloat8e4m3:
+      return action.template Do<__nv_fp8_e4m3>();
+    case ncclFloat8e5m2:
+      return action.template Do<__nv_fp8_e5m2>();
 #endif
-    default: return;
+    default:
+      return;
   }
 }
 

@@ -109,8 +109,8 @@ ncclResult_t Segment::Map(const std::string& path) {
   const size_t own_slots = slots_offset_ + size_t{2} * rank_ * slot_bytes_;
   if (ftruncate(file_, static_cast<off_t>(size_)) != 0 ||
       posix_fallocate(file_, 0, static_cast<off_t>(slots_offset_)) != 0 ||
-      posix_fallocate(file_, static_cast<off_t>(own_slots),
-                      static_cast<off_t>(2 * slot_bytes_)) != 0) {
+      posix_fallocate(file_, static_cast<off_t>(own_slots), static_cast<off_t>(2 * slot_bytes_)) !=
+          0) {
     return Warn(ncclSystemError, "/dev/shm is full: the ranks' shared memory needs room there");
   }
   void* base = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file_, 0);
@@ -145,8 +145,8 @@ ncclResult_t Segment::Attach(const std::string& path) {
 
 bool Segment::ReserveChannel(int from, int to) const {
   const size_t offset = channels_offset_ + Index(from, to) * channel_stride_;
-  return posix_fallocate(file_, static_cast<off_t>(offset),
-                         static_cast<off_t>(channel_stride_)) == 0;
+  return posix_fallocate(file_, static_cast<off_t>(offset), static_cast<off_t>(channel_stride_)) ==
+         0;
 }
 
 bool Segment::AllAttached() const {

@@ -35,8 +35,7 @@ class RankProcess {
  public:
   RankProcess(const std::string& scenario, int rank, int size, const std::string& id_file,
               const std::vector<std::string>& settings) {
-    std::vector<std::string> words = {"/usr/bin/env",
-                                      "RANK=" + std::to_string(rank),
+    std::vector<std::string> words = {"/usr/bin/env", "RANK=" + std::to_string(rank),
                                       "WORLD_SIZE=" + std::to_string(size),
                                       "ROLLCALL_TEST_ID_FILE=" + id_file};
     words.insert(words.end(), settings.begin(), settings.end());
@@ -196,8 +195,10 @@ const Case kCases[] = {
     {"different_order_hangs", "different_order", "SSS"},
     {"absent_rank_hangs_the_others", "first_rank_leaves", "RSS"},
     {"absent_rank_blocks_a_first_call", "first_rank_leaves_before_any_collective", "RCC"},
-    {"absent_rank_blocks_no_call_without_lazy_connect", "first_rank_leaves_before_any_collective",
-     "RSS", {kNoLazyConnect}},
+    {"absent_rank_blocks_no_call_without_lazy_connect",
+     "first_rank_leaves_before_any_collective",
+     "RSS",
+     {kNoLazyConnect}},
     {"killed_rank_hangs_the_others", "first_rank_is_killed", "RSS"},
     {"count_zero_is_dropped_locally", "nothing_to_reduce_on_first_rank", "RSS"},
     {"init_waits_for_an_absent_rank", "first_rank_never_initializes", "RII"},
@@ -222,8 +223,7 @@ const Case kCases[] = {
     {"exit_does_not_wait_for_collectives", "exits_midway", "RRR"},
     {"finalize_waits_for_own_work", "finalize_waits_for_work", "RCC"},
     {"destroy_waits_for_nobody", "destroy_without_the_others", "RRR"},
-    {"destroy_waits_for_all_if_told_to", "destroy_without_the_others", "RCC",
-     {kCollectiveDestroy}},
+    {"destroy_waits_for_all_if_told_to", "destroy_without_the_others", "RCC", {kCollectiveDestroy}},
 };
 
 class SimNcclTest : public testing::TestWithParam<Case> {};

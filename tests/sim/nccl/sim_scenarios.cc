@@ -71,8 +71,8 @@ void AllReduce(Rank& r, size_t count = kCount, ncclRedOp_t op = ncclSum) {
   CHECK_NCCL(ncclAllReduce(r.send.data(), r.recv.data(), count, ncclFloat, op, r.comm, r.stream));
 }
 void Broadcast(Rank& r, int root) {
-  CHECK_NCCL(ncclBroadcast(r.send.data(), r.recv.data(), kCount, ncclFloat, root, r.comm,
-                           r.stream));
+  CHECK_NCCL(
+      ncclBroadcast(r.send.data(), r.recv.data(), kCount, ncclFloat, root, r.comm, r.stream));
 }
 void Send(Rank& r, int peer, size_t count = kCount, size_t at = 0) {
   CHECK_NCCL(ncclSend(r.send.data() + at, count, ncclFloat, peer, r.comm, r.stream));
@@ -222,8 +222,8 @@ void SendsStayInOrder(Rank& r) {
   }
   Say("returned");
   CHECK_CUDA(cudaStreamSynchronize(r.stream));
-  const bool right = r.first() || (Holds(r.recv.data(), kCount, 1) &&
-                                   Holds(r.recv.data() + kCount, kCount, 7));
+  const bool right =
+      r.first() || (Holds(r.recv.data(), kCount, 1) && Holds(r.recv.data() + kCount, kCount, 7));
   Say(right ? "right" : "wrong");
 }
 
@@ -311,9 +311,9 @@ void RevokeFreesStream(Rank& r) {
   AllReduce(r);
   CHECK_NCCL(ncclCommRevoke(r.comm, 0));
   CHECK_CUDA(cudaStreamSynchronize(r.stream));
-  ExpectResult(ncclAllReduce(r.send.data(), r.recv.data(), kCount, ncclFloat, ncclSum, r.comm,
-                             r.stream),
-               ncclInvalidUsage, "a collective after revoke");
+  ExpectResult(
+      ncclAllReduce(r.send.data(), r.recv.data(), kCount, ncclFloat, ncclSum, r.comm, r.stream),
+      ncclInvalidUsage, "a collective after revoke");
   ExpectResult(ncclCommFinalize(r.comm), ncclInvalidUsage, "finalize after revoke");
   Say("right");
 }
@@ -321,8 +321,8 @@ void RevokeFreesStream(Rank& r) {
 void SplitByParity(Rank& r) {
   const bool left_out = r.rank == r.size - 1;
   ncclComm_t part;
-  CHECK_NCCL(ncclCommSplit(r.comm, left_out ? NCCL_SPLIT_NOCOLOR : r.rank % 2, -r.rank, &part,
-                           nullptr));
+  CHECK_NCCL(
+      ncclCommSplit(r.comm, left_out ? NCCL_SPLIT_NOCOLOR : r.rank % 2, -r.rank, &part, nullptr));
   if (left_out) {
     Expect(part == nullptr, "a rank without color gets no communicator");
     Leave();
@@ -365,8 +365,8 @@ void NonBlocking(Rank& r) {
                "a non-blocking init");
   AwaitReady(r.comm);
   Say("up");
-  const ncclResult_t started = ncclAllReduce(r.send.data(), r.recv.data(), kCount, ncclFloat,
-                                             ncclSum, r.comm, r.stream);
+  const ncclResult_t started =
+      ncclAllReduce(r.send.data(), r.recv.data(), kCount, ncclFloat, ncclSum, r.comm, r.stream);
   Expect(started == ncclSuccess || started == ncclInProgress, "a non-blocking collective");
   AwaitReady(r.comm);
   FinishSum(r);
@@ -399,15 +399,14 @@ void WrongArguments(Rank& r) {
                       static_cast<ncclRedOp_t>(op), root, comm, r.stream);
   };
   const int root = r.rank;
-  const ncclResult_t results[] = {
-      reduce(nullptr, recv, ncclFloat, ncclSum, root, r.comm),
-      reduce(send, nullptr, ncclFloat, ncclSum, root, r.comm),
-      reduce(send, recv, 99, ncclSum, root, r.comm),
-      reduce(send, recv, -1, ncclSum, root, r.comm),
-      reduce(send, recv, ncclFloat, 99, root, r.comm),
-      reduce(send, recv, ncclFloat, ncclSum, r.size, r.comm),
-      reduce(send, recv, ncclFloat, ncclSum, -1, r.comm),
-      reduce(send, recv, ncclFloat, ncclSum, root, nullptr)};
+  const ncclResult_t results[] = {reduce(nullptr, recv, ncclFloat, ncclSum, root, r.comm),
+                                  reduce(send, nullptr, ncclFloat, ncclSum, root, r.comm),
+                                  reduce(send, recv, 99, ncclSum, root, r.comm),
+                                  reduce(send, recv, -1, ncclSum, root, r.comm),
+                                  reduce(send, recv, ncclFloat, 99, root, r.comm),
+                                  reduce(send, recv, ncclFloat, ncclSum, r.size, r.comm),
+                                  reduce(send, recv, ncclFloat, ncclSum, -1, r.comm),
+                                  reduce(send, recv, ncclFloat, ncclSum, root, nullptr)};
   for (const ncclResult_t result : results) {
     ExpectResult(result, ncclInvalidArgument, "a call with a wrong argument");
   }

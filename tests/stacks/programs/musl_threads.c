@@ -14,27 +14,27 @@ __attribute__((noinline)) static int wait_in_epoll(int size) {
   return room[0];
 }
 
-static void *poll_forever(void *unused) {
+static void* poll_forever(void* unused) {
   (void)unused;
   while (wait_in_epoll(2000) >= 0) {
   }
   return NULL;
 }
 
-static void *lock_forever(void *unused) {
+static void* lock_forever(void* unused) {
   (void)unused;
   pthread_mutex_lock(&mutex);
   return NULL;
 }
 
-static void *sleep_forever(void *unused) {
+static void* sleep_forever(void* unused) {
   (void)unused;
   while (1) sleep(86400);
   return NULL;
 }
 
 int main(void) {
-  void *(*const run[])(void *) = {poll_forever, lock_forever, sleep_forever};
+  void* (*const run[])(void*) = {poll_forever, lock_forever, sleep_forever};
   pthread_mutex_lock(&mutex);
   for (int i = 0; i < 3; ++i) {
     pthread_t thread;

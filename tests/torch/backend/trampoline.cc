@@ -5,9 +5,10 @@
 // batch_isend_irecv, splitting, functional collectives and the debug wrapper work
 // only for a plain ProcessGroup over a registered Backend. Each method here calls
 // the Python method of the same name; which class it is, rollcall_torch_nccl says.
-#include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/jit/python/pybind_utils.h>
 #include <torch/csrc/utils/pybind.h>
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
 
 namespace {
 
@@ -136,9 +137,7 @@ class PythonBackend : public Backend {
   WorkPtr recvAnysource(Tensors& tensors, int tag) override {
     return work("recv_anysource", tensors, tag);
   }
-  WorkPtr barrier(const c10d::BarrierOptions& options) override {
-    return work("barrier", options);
-  }
+  WorkPtr barrier(const c10d::BarrierOptions& options) override { return work("barrier", options); }
 
   c10::intrusive_ptr<Backend> split(const c10::intrusive_ptr<c10d::Store>& store,
                                     const std::vector<int>& ranks,

@@ -13,8 +13,7 @@ import urllib.request
 import torch
 import torch._inductor.compile_fx  # stuck_in_compile is about the compiler, not its import
 import torch.distributed as dist
-from common import (WIDTH, answer_that_never_comes, batches, main, make_batch, make_network,
-                    program)
+from common import WIDTH, answer_that_never_comes, batches, main, make_batch, make_network, program
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset
 

@@ -6,12 +6,11 @@ import time
 
 os.environ["DS_ACCELERATOR"] = "cpu"
 
-import deepspeed  # noqa: E402
-import torch  # noqa: E402
-from common import (WIDTH, answer_that_never_comes, batches, main, make_network,  # noqa: E402
-                    program)
-from deepspeed.pipe import PipelineModule  # noqa: E402
-from torch import nn  # noqa: E402
+import deepspeed
+import torch
+from common import WIDTH, answer_that_never_comes, batches, main, make_network, program
+from deepspeed.pipe import PipelineModule
+from torch import nn
 
 mse = nn.functional.mse_loss
 CONFIG = {

@@ -11,13 +11,13 @@ os.environ.update(RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0", RAY_DED
                   RAY_TRAIN_ENABLE_PRINT_PATCH="0",
                   RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S="120")
 
-import ray  # noqa: E402
-import ray.train  # noqa: E402
-import torch  # noqa: E402
-import torch.distributed as dist  # noqa: E402
-from common import batches, make_network, parse_arguments, program, run_rank  # noqa: E402
-from ray.train import Checkpoint, RunConfig, ScalingConfig  # noqa: E402
-from ray.train.torch import TorchConfig, TorchTrainer, prepare_model  # noqa: E402
+import ray
+import ray.train
+import torch
+import torch.distributed as dist
+from common import batches, make_network, parse_arguments, program, run_rank
+from ray.train import Checkpoint, RunConfig, ScalingConfig
+from ray.train.torch import TorchConfig, TorchTrainer, prepare_model
 
 mse = torch.nn.functional.mse_loss
 

@@ -16,8 +16,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 import torchft
-from common import (answer_that_never_comes, batches, make_network, parse_arguments, program,
-                    run_rank)
+from common import answer_that_never_comes, batches, make_network, parse_arguments, program, run_rank
 from torchft.coordination import LighthouseServer
 from torchft.futures import context_timeout
 from torchft.process_group import ProcessGroupWrapper, _WorkAcceleratorTimeout

@@ -12,8 +12,7 @@ import pathlib
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.fsdp import (FullStateDictConfig, FullyShardedDataParallel,
-                                    StateDictType)
+from torch.distributed.fsdp import FullStateDictConfig, FullyShardedDataParallel, StateDictType
 from torch.distributed.fsdp.wrap import size_based_auto_wrap_policy
 
 

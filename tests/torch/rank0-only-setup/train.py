@@ -50,7 +50,8 @@ def load_dataset(fabric, args):
 
 def main():
     args = parse_arguments()
-    fabric = Fabric(accelerator="cuda" if args.backend == "nccl" else "cpu", devices=int(os.environ["LOCAL_WORLD_SIZE"]),
+    fabric = Fabric(accelerator="cuda" if args.backend == "nccl" else "cpu",
+                    devices=int(os.environ["LOCAL_WORLD_SIZE"]),
                     strategy=DDPStrategy(process_group_backend=args.backend))
     fabric.launch()
     fabric.seed_everything(3)

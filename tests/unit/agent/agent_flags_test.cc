@@ -24,8 +24,8 @@ class AgentFlagsTest : public testing::Test {
     const auto app = MakeAgentApp(&flags);
     std::vector<char*> argv = {const_cast<char*>("rollcall-agent")};
     for (std::string& word : words) argv.push_back(word.data());
-    const auto end = ParseServiceFlags(static_cast<int>(argv.size()), argv.data(), app.get(),
-                                       flags.service);
+    const auto end =
+        ParseServiceFlags(static_cast<int>(argv.size()), argv.data(), app.get(), flags.service);
     return end.has_value() ? "refused" : flags.daemon.address;
   }
 
@@ -49,9 +49,7 @@ TEST_F(AgentFlagsTest, TakesSeveralDaemonsFromTheFile) {
   EXPECT_EQ(Daemon({"--config=" + path}), kList);
 }
 
-TEST_F(AgentFlagsTest, ReportsToThisHostWithoutTheFlag) {
-  EXPECT_EQ(Daemon({}), "127.0.0.1:7655");
-}
+TEST_F(AgentFlagsTest, ReportsToThisHostWithoutTheFlag) { EXPECT_EQ(Daemon({}), "127.0.0.1:7655"); }
 
 }  // namespace
 }  // namespace rollcall

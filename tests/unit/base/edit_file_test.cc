@@ -17,9 +17,7 @@
 namespace rollcall {
 namespace {
 
-std::string Read(const std::string& path) {
-  return ReadFile(path).value_or("");
-}
+std::string Read(const std::string& path) { return ReadFile(path).value_or(""); }
 
 mode_t Mode(const std::string& path) {
   struct stat facts;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/memory_file.h"
-#include "base/read_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
@@ -8,12 +7,12 @@
 
 #include <fstream>
 
+#include "base/read_file.h"
+
 namespace rollcall {
 namespace {
 
-std::string Read(const std::string& path) {
-  return ReadFile(path).value_or("");
-}
+std::string Read(const std::string& path) { return ReadFile(path).value_or(""); }
 
 TEST(MemoryFileTest, ThePathStaysAndTheContentChanges) {
   MemoryFile file;

@@ -30,9 +30,9 @@ TEST(PeerAddressTest, AnIpv4AddressInsideIpv6IsIpv4) {
 }
 
 TEST(PeerAddressTest, OtherAddressesAreNotLoopback) {
-  for (const char* text : {"ipv4:10.0.0.1:80", "ipv4:0.0.0.0:80", "ipv4:128.0.0.1:80",
-                           "ipv6:[::]:80", "ipv6:[::2]:80", "ipv6:[2001:db8::1]:80",
-                           "ipv6:[100::1]:80"}) {
+  for (const char* text :
+       {"ipv4:10.0.0.1:80", "ipv4:0.0.0.0:80", "ipv4:128.0.0.1:80", "ipv6:[::]:80", "ipv6:[::2]:80",
+        "ipv6:[2001:db8::1]:80", "ipv6:[100::1]:80"}) {
     const auto peer = ParsePeer(text);
     ASSERT_TRUE(peer.has_value()) << text;
     EXPECT_FALSE(peer->IsLoopback()) << text;
@@ -47,8 +47,8 @@ TEST(PeerAddressTest, MalformedTextIsNoAddress) {
         std::string("ipv4:127.1:80"), std::string("ipv4:127.0.0.1%00:80"),
         std::string("ipv4:::1:80"), std::string("ipv6:::1:80"), std::string("ipv6:[::1]"),
         std::string("ipv6:[::1%25lo]:80"), std::string("ipv6:%5"), std::string("ipv6:%zz"),
-        std::string("unix:/run/x"), std::string("127.0.0.1:80"),
-        std::string("ipv4:localhost:80"), "ipv4:" + std::string(1 << 20, '1')}) {
+        std::string("unix:/run/x"), std::string("127.0.0.1:80"), std::string("ipv4:localhost:80"),
+        "ipv4:" + std::string(1 << 20, '1')}) {
     EXPECT_FALSE(ParsePeer(text).has_value()) << text.substr(0, 40);
   }
 }

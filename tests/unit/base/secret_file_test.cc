@@ -37,8 +37,8 @@ TEST_F(SecretFileTest, TheOwnerMayReadIt) {
 }
 
 TEST_F(SecretFileTest, NobodyElseMayReadOrWriteIt) {
-  EXPECT_THAT(Error(0644), HasSubstr("every user of this host can read the key in " + path_ +
-                                     "; type: chmod "));
+  EXPECT_THAT(Error(0644),
+              HasSubstr("every user of this host can read the key in " + path_ + "; type: chmod "));
   for (const mode_t mode : {0604, 0602, 0666, 0620, 0660}) {
     EXPECT_NE(Error(mode), "") << std::oct << mode;
   }

@@ -27,8 +27,8 @@ TEST(ErrorLinesTest, AnExceptionIsTheLastLineOfItsTraceback) {
 }
 
 TEST(ErrorLinesTest, OnlyTheFirstErrorOfEachRankCounts) {
-  const auto errors = Errors(
-      "[rank1]: ValueError: one\n[rank3]: KeyError: three\n[rank1]: ValueError: two\n");
+  const auto errors =
+      Errors("[rank1]: ValueError: one\n[rank3]: KeyError: three\n[rank1]: ValueError: two\n");
   ASSERT_EQ(errors.size(), 2u);
   EXPECT_EQ(errors[0].text, "ValueError: one");
   EXPECT_EQ(errors[1].writer.rank, 3);

@@ -16,9 +16,9 @@ std::vector<ExplainedLine> Explain(const std::string& log) {
 constexpr char kWatchdog[] = "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)";
 
 TEST(ExplainedLinesTest, GivesEachKindOfLineOnceWithItsFirstLineAndCount) {
-  const auto found = Explain("step 1\nstep 2\n[rank3] " + std::string(kWatchdog) +
-                             "\nINFO: task python:7 blocked for more than 120 seconds.\n[rank2] " +
-                             kWatchdog);
+  const auto found =
+      Explain("step 1\nstep 2\n[rank3] " + std::string(kWatchdog) +
+              "\nINFO: task python:7 blocked for more than 120 seconds.\n[rank2] " + kWatchdog);
   ASSERT_EQ(found.size(), 2u);
   EXPECT_STREQ(found[0].explanation->id, "torch-watchdog-timeout");
   EXPECT_EQ(found[0].line, 3u);

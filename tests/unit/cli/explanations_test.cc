@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What lines of the logs of distributed training jobs mean: real lines, each with its row.
-#include "base/read_file.h"
 #include "cli/explanations.h"
 
 #include <gtest/gtest.h>
@@ -14,6 +13,8 @@
 #include <set>
 #include <string>
 #include <string_view>
+
+#include "base/read_file.h"
 
 namespace rollcall {
 namespace {
@@ -106,8 +107,7 @@ const Case kCases[] = {
      "memory_format=(nullopt))), but Rank 1 is running collective: "
      "CollectiveFingerPrint(SequenceNumber=22OpType=BARRIER).",
      "torch-collective-mismatch"},
-    {"RuntimeError: Rank 1 failed to pass monitoredBarrier in 2000 ms",
-     "torch-monitored-barrier"},
+    {"RuntimeError: Rank 1 failed to pass monitoredBarrier in 2000 ms", "torch-monitored-barrier"},
     {"[E ProcessGroupGloo.cpp:138] [Rank 0]: Ranks 1, 2 failed to pass monitoredBarrier in 30000 "
      "ms",
      "torch-monitored-barrier"},
@@ -135,8 +135,7 @@ const Case kCases[] = {
     {"[rank3]: torch.distributed.DistStoreError: wait timeout after 600000ms, keys: "
      "/default_pg/0//cuda//0",
      "store-wait-timeout"},
-    {"torch.distributed.DistStoreError: Socket Timeout",
-     "store-socket-timeout"},
+    {"torch.distributed.DistStoreError: Socket Timeout", "store-socket-timeout"},
     {"[E728 15:01:59.561275187 socket.cpp:1028] [c10d] The client socket has timed out after "
      "600000ms while trying to connect to (127.0.0.1, 48315).",
      "store-connect-timeout"},
@@ -171,31 +170,23 @@ const Case kCases[] = {
      "process group for rank: 3, key: store_based_barrier_key:13 (world_size=4, worker_count=2, "
      "timeout=0:30:00)",
      "store-barrier-waiting"},
-    {"torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError",
-     "rendezvous-timeout"},
-    {"  exitcode  : -9 (pid: 12345)",
-     "elastic-killed"},
+    {"torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError", "rendezvous-timeout"},
+    {"  exitcode  : -9 (pid: 12345)", "elastic-killed"},
     {"E0417 23:50:34.065000 12551 torch/distributed/elastic/multiprocessing/api.py:984] failed "
      "(exitcode: -9) local_rank: 3 (pid: 12567) of binary: /usr/bin/python3",
      "elastic-killed"},
-    {"  exitcode  : -11 (pid: 20311)",
-     "elastic-segfault"},
+    {"  exitcode  : -11 (pid: 20311)", "elastic-segfault"},
     {"ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -11) local_rank: 0 "
      "(pid: 20311) of binary: /opt/conda/bin/python",
      "elastic-segfault"},
-    {"  exitcode  : -6 (pid: 41877)",
-     "elastic-aborted"},
+    {"  exitcode  : -6 (pid: 41877)", "elastic-aborted"},
     {"E0703 15:39:11.004000 881 torch/distributed/elastic/multiprocessing/api.py:869] failed "
      "(exitcode: -6) local_rank: 0 (pid: 902) of binary: /usr/bin/python",
      "elastic-aborted"},
-    {"  exitcode  : -7 (pid: 713)",
-     "elastic-bus-error"},
-    {"  exitcode  : -15 (pid: 1190)",
-     "elastic-terminated"},
-    {"  traceback : Signal 9 (SIGKILL) received by PID 12345",
-     "elastic-signal"},
-    {"torch.distributed.elastic.multiprocessing.errors.ChildFailedError:",
-     "elastic-child-failed"},
+    {"  exitcode  : -7 (pid: 713)", "elastic-bus-error"},
+    {"  exitcode  : -15 (pid: 1190)", "elastic-terminated"},
+    {"  traceback : Signal 9 (SIGKILL) received by PID 12345", "elastic-signal"},
+    {"torch.distributed.elastic.multiprocessing.errors.ChildFailedError:", "elastic-child-failed"},
     {"W0407 10:13:23.913000 2651 torch/distributed/elastic/multiprocessing/api.py:1010] Sending "
      "process 2657 closing signal SIGTERM",
      "elastic-closing-signal"},
@@ -217,8 +208,7 @@ const Case kCases[] = {
     {"mpirun noticed that process rank 14 with PID 4257 on node compute-0-2 exited on signal 11 "
      "(Segmentation fault).",
      "mpirun-process-ended"},
-    {"MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD",
-     "mpi-abort"},
+    {"MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD", "mpi-abort"},
     {"Detected kernel version 5.4.0, which is below the recommended minimum of 5.5.0; this can "
      "cause the process to hang. It is recommended to upgrade the kernel to the minimum version "
      "or higher.",
@@ -241,12 +231,9 @@ const Case kCases[] = {
     {"slurmstepd: error: Detected 1 oom-kill event(s) in StepId=36358.batch cgroup. Some of your "
      "processes may have been killed by the cgroup out-of-memory handler.",
      "slurm-out-of-memory"},
-    {"srun: error: node004: task 13: Exited with exit code 1",
-     "srun-task-failed"},
-    {"srun: error: gpu-b-12: task 3: Killed",
-     "srun-task-killed"},
-    {"srun: error: frontier07210: task 13: Aborted (core dumped)",
-     "srun-task-aborted"},
+    {"srun: error: node004: task 13: Exited with exit code 1", "srun-task-failed"},
+    {"srun: error: gpu-b-12: task 3: Killed", "srun-task-killed"},
+    {"srun: error: frontier07210: task 13: Aborted (core dumped)", "srun-task-aborted"},
     {"srun: Job step aborted: Waiting up to 32 seconds for job step to finish.",
      "srun-step-aborted"},
     {"[1234567.890123] NVRM: Xid (PCI:0000:06:00): 79, pid=4121, name=python, GPU has fallen off "
@@ -255,8 +242,7 @@ const Case kCases[] = {
     {"Nov 24 10:13:37 node-17 kernel: [437.179] NVRM: Xid (PCI:0000:3b:00): 31, pid=12034, "
      "name=python, Ch 00000009, MMU Fault: ENGINE GRAPHICS faulted @ 0x7f2a_00000000.",
      "gpu-xid"},
-    {"RuntimeError: CUDA error: uncorrectable ECC error encountered",
-     "cuda-ecc"},
+    {"RuntimeError: CUDA error: uncorrectable ECC error encountered", "cuda-ecc"},
     {"[rank0]:[E1003 18:37:01.833621509 ProcessGroupNCCL.cpp:1595] [PG ID 0 PG GUID 0(default_pg) "
      "Rank 0] Process group watchdog thread terminated with exception: CUDA error: an illegal "
      "memory access was encountered",
@@ -264,8 +250,7 @@ const Case kCases[] = {
     {"node-3:811:902 [2] transport/net.cc:1180 NCCL WARN Cuda failure 'an illegal memory access "
      "was encountered'",
      "cuda-illegal-access"},
-    {"RuntimeError: CUDA error: device-side assert triggered",
-     "cuda-assert"},
+    {"RuntimeError: CUDA error: device-side assert triggered", "cuda-assert"},
     {"torch.AcceleratorError: CUDA error: CUDA-capable device(s) is/are busy or unavailable",
      "cuda-busy"},
     {"[rank2]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.91 GiB. GPU 0 has "
@@ -360,14 +345,10 @@ const Case kCases[] = {
      "nccl-launch-race"},
     {"torch.distributed.DistBackendError: NCCL communicator was aborted on rank 2.",
      "nccl-communicator-aborted"},
-    {"  Communicator ranks have different AllReduce operation counts",
-     "ras-operation-counts"},
-    {"  Missing communicator data from 1 job process",
-     "ras-missing-data"},
-    {"  Missing communicator data from 3 ranks",
-     "ras-missing-data"},
-    {"  1 job process is considered dead (unreachable via the RAS network)",
-     "ras-dead"},
+    {"  Communicator ranks have different AllReduce operation counts", "ras-operation-counts"},
+    {"  Missing communicator data from 1 job process", "ras-missing-data"},
+    {"  Missing communicator data from 3 ranks", "ras-missing-data"},
+    {"  1 job process is considered dead (unreachable via the RAS network)", "ras-dead"},
     {"[rank3]: RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:78] "
      "Timed out waiting 1800000ms for recv operation to complete",
      "gloo-timeout"},
@@ -379,8 +360,7 @@ const Case kCases[] = {
      "dataloader-bus-error"},
     {"RuntimeError: DataLoader worker (pid 50440) is killed by signal: Killed. ",
      "dataloader-killed"},
-    {"RuntimeError: DataLoader worker (pid(s) 17837) exited unexpectedly",
-     "dataloader-exited"},
+    {"RuntimeError: DataLoader worker (pid(s) 17837) exited unexpectedly", "dataloader-exited"},
     {"RuntimeError: unable to write to file </torch_287_2714559211_8>: No space left on device "
      "(28)",
      "torch-shm-full"},
@@ -417,18 +397,14 @@ const Case kCases[] = {
      "kernel-oom"},
     {"[ 3625.109218] INFO: task python:20311 blocked for more than 122 seconds.",
      "kernel-hung-task"},
-    {"[  207.955868] nfs: server 10.100.0.60 not responding, still trying",
-     "kernel-nfs"},
+    {"[  207.955868] nfs: server 10.100.0.60 not responding, still trying", "kernel-nfs"},
     {"[rank4]:[E703 15:37:17.178360488 ProcessGroupNCCL.cpp:1899] [PG ID 0 PG GUID 0(default_pg) "
      "Rank 4] Process group watchdog thread terminated with exception: CUDA error: unspecified "
      "launch failure",
      "torch-watchdog-thread-ended"},
-    {"terminate called after throwing an instance of 'c10::DistBackendError'",
-     "cpp-terminate"},
-    {"terminate called after throwing an instance of 'std::runtime_error'",
-     "cpp-terminate"},
-    {"Fatal Python error: Segmentation fault",
-     "python-fatal"},
+    {"terminate called after throwing an instance of 'c10::DistBackendError'", "cpp-terminate"},
+    {"terminate called after throwing an instance of 'std::runtime_error'", "cpp-terminate"},
+    {"Fatal Python error: Segmentation fault", "python-fatal"},
 };
 
 // Lines of jobs that run well.

@@ -133,9 +133,9 @@ TEST_F(MovingJobsTest, HasEachJobOnceWhenOneComes) {
 }
 
 TEST_F(MovingJobsTest, EndsThoughTheJobsNeverStandStill) {
-  ASSERT_TRUE(FetchJobs({}, AskList(&list_, [this] {
-    std::rotate(list_.begin(), list_.end() - 1, list_.end());
-  }), &all_));
+  ASSERT_TRUE(FetchJobs(
+      {}, AskList(&list_, [this] { std::rotate(list_.begin(), list_.end() - 1, list_.end()); }),
+      &all_));
   EXPECT_EQ(Names(all_).size(), static_cast<size_t>(all_.jobs_size()));
   EXPECT_GT(all_.jobs_size(), 490);
 }

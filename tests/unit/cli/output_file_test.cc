@@ -20,9 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string Read(const fs::path& path) {
-  return ReadFile(path).value_or("");
-}
+std::string Read(const fs::path& path) { return ReadFile(path).value_or(""); }
 
 class OutputFileTest : public testing::Test {
  protected:
@@ -71,7 +69,8 @@ TEST_F(OutputFileTest, APipeTakesATextThatIsLongerThanItself) {
     char some[4096];
     ssize_t size = 0;
     // Before the writer opens the pipe, a read finds its end.
-    while (taken < text.size() && (size = read(reader, some, sizeof some)) >= 0) taken += size_t(size);
+    while (taken < text.size() && (size = read(reader, some, sizeof some)) >= 0)
+      taken += size_t(size);
   });
   EXPECT_TRUE(WriteOutputFile(fifo, text).ok());
   slow.join();

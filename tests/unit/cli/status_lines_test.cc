@@ -21,8 +21,7 @@ TEST(StatusLinesTest, ListsTheLongestWaitsAndCountsTheOtherCommunicators) {
   const std::vector<StatusLine> lines = JobLines(job, 10);
   ASSERT_EQ(lines.size(), 12u);
   EXPECT_NE(lines[1].text.find("comm-2999"), std::string::npos);
-  EXPECT_EQ(lines.back().text,
-            "  2990 communicators more:  rollcall status --all a-job");
+  EXPECT_EQ(lines.back().text, "  2990 communicators more:  rollcall status --all a-job");
   EXPECT_EQ(JobLines(job, 0).size(), 3001u);
 }
 

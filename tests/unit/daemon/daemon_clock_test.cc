@@ -17,11 +17,11 @@
 #include "absl/base/config.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "daemon/daemon.h"
-#include "interpose/segment.h"
 #include "base/steady_clock.h"
-#include "rollcall/v1/agent.pb.h"
+#include "daemon/daemon.h"
 #include "eventually.h"
+#include "interpose/segment.h"
+#include "rollcall/v1/agent.pb.h"
 
 namespace {
 std::atomic<int64_t> wall_set_by_s{0};

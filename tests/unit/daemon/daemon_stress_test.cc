@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All parts of the daemon at once: mailboxes, workers, incidents, reports, history, page. Agents call
-// the daemon as gRPC's threads do, without gRPC, so this test runs under ThreadSanitizer too.
+// All parts of the daemon at once: mailboxes, workers, incidents, reports, history, page. Agents
+// call the daemon as gRPC's threads do, without gRPC, so this test runs under ThreadSanitizer too.
 #include <gtest/gtest.h>
 #include <httplib.h>
 
@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/durations.h"
+#include "base/steady_clock.h"
 #include "daemon/daemon.h"
 #include "eventually.h"
 #include "interpose/segment.h"
-#include "base/durations.h"
-#include "base/steady_clock.h"
 #include "rollcall/v1/agent.pb.h"
 #include "temporary_tree.h"
 
@@ -39,7 +39,8 @@ bool WithinAMinute(const std::function<bool()>& holds) {
   return false;
 }
 
-// A host's agent on a thread of its own. Like a stream, it sends a tick when the last one was applied.
+// A host's agent on a thread of its own. Like a stream, it sends a tick when the last one was
+// applied.
 class FakeAgent {
  public:
   FakeAgent(Daemon* daemon, int host) : daemon_(daemon), host_(host) {
@@ -199,9 +200,8 @@ TEST_F(DaemonStressTest, AllPartsWorkAtOnce) {
     }
     EXPECT_EQ(one.failures() + other.failures(), 0);
     if (life == 1) daemon->Stop();  // while the agents and viewers go on
-    for (const auto& agent : agents) EXPECT_TRUE(WithinAMinute([&] {
-      return agent->sent() - agent->applied() <= 1;
-    }));
+    for (const auto& agent : agents)
+      EXPECT_TRUE(WithinAMinute([&] { return agent->sent() - agent->applied() <= 1; }));
   }
   EXPECT_EQ(reported.size(), 1u) << "the second daemon continues the incident";
 }

@@ -17,15 +17,15 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "agent/link/agent.h"
 #include "agent/collector/collector.h"
-#include "base/monotonic_clock.h"
+#include "agent/link/agent.h"
 #include "agent/processes/proc_stat.h"
 #include "base/log/limited_log.h"
+#include "base/monotonic_clock.h"
+#include "eventually.h"
 #include "rollcall/v1/agent.grpc.pb.h"
 #include "rollcall/v1/query.grpc.pb.h"
 #include "segment_builder.h"
-#include "eventually.h"
 #include "temporary_tree.h"
 
 namespace rollcall {
@@ -111,7 +111,8 @@ TEST_F(DaemonTest, ListsJobsWithAnOpenIncidentFirst) {
   process->mutable_identity()->set_job("0-healthy");
   daemon.OnTick({"other", "other/1", 100'000'000, true}, tick, [] {});
   ASSERT_TRUE(Eventually([&] {
-    return !daemon.GetIncidents("").empty() && daemon.queries().GetStatus({}, false).jobs_size() == 2;
+    return !daemon.GetIncidents("").empty() &&
+           daemon.queries().GetStatus({}, false).jobs_size() == 2;
   }));
   JobSelector first;
   first.most = 1;
@@ -288,9 +289,8 @@ TEST_F(DaemonTest, CountsTheSegmentsThatAnAgentLeavesOut) {
   v1::AgentMessage message;
   message.mutable_tick()->set_left_out_segments(3);
   stream->Write(message);
-  EXPECT_TRUE(Eventually([&] {
-    return MetricsHave(daemon, "rollcall_daemon_dropped_total{what=\"segments\"} 3");
-  }));
+  EXPECT_TRUE(Eventually(
+      [&] { return MetricsHave(daemon, "rollcall_daemon_dropped_total{what=\"segments\"} 3"); }));
   context.TryCancel();
   stream->Finish();
 }
@@ -311,9 +311,8 @@ TEST_F(DaemonTest, CountsTheRunsOfAgentsThatItForgets) {
     stream->WritesDone();
     stream->Finish();
   }
-  EXPECT_TRUE(Eventually([&] {
-    return MetricsHave(daemon, "rollcall_daemon_dropped_total{what=\"hosts\"} 2");
-  }));
+  EXPECT_TRUE(Eventually(
+      [&] { return MetricsHave(daemon, "rollcall_daemon_dropped_total{what=\"hosts\"} 2"); }));
 }
 
 TEST_F(DaemonTest, AnAgentMayStartBeforeItsDaemon) {
@@ -325,8 +324,8 @@ TEST_F(DaemonTest, AnAgentMayStartBeforeItsDaemon) {
   daemon.reset();  // the port is free, and no daemon listens there
   const std::string folder = scratch_ / "segments";
   WriteContradiction(folder);
-  Agent agent(AgentFor(folder), grpc::CreateChannel(options.listen,
-                                                    grpc::InsecureChannelCredentials()));
+  Agent agent(AgentFor(folder),
+              grpc::CreateChannel(options.listen, grpc::InsecureChannelCredentials()));
   agent.Start();
   daemon = std::make_unique<Daemon>(options);
   ASSERT_TRUE(daemon->Start().ok());

@@ -50,7 +50,8 @@ void* IsCancelledWithinAScope(void* reached) {
 
 TEST(KeepCancelTest, ASignalThatArrivesLateCancelsTheThreadAfterTheScope) {
   // https://sourceware.org/git/?p=glibc.git, nptl/pthread_cancel.c, sigcancel_handler
-  if (GlibcMinor() >= 41) GTEST_SKIP() << "this glibc cancels by a flag: a late signal alone does nothing";
+  if (GlibcMinor() >= 41)
+    GTEST_SKIP() << "this glibc cancels by a flag: a late signal alone does nothing";
   InstallTheHandler();
   pthread_t thread;
   Reached reached;
@@ -66,12 +67,16 @@ void* KeepsWhatItFinds(void*) {
   int state = 0;
   int type = 0;
   pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, nullptr);
-  { const KeepCancel keep_cancel; }
+  {
+    const KeepCancel keep_cancel;
+  }
   pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
   EXPECT_EQ(type, PTHREAD_CANCEL_ASYNCHRONOUS);
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
   EXPECT_EQ(state, PTHREAD_CANCEL_ENABLE);
-  { const KeepCancel keep_cancel; }
+  {
+    const KeepCancel keep_cancel;
+  }
   pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
   EXPECT_EQ(state, PTHREAD_CANCEL_DISABLE);
   return nullptr;

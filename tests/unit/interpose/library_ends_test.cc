@@ -44,9 +44,9 @@ TEST_F(LibraryEndsTest, ABlockStaysItsOwnWhileTheCallThatEndsItRuns) {
 }
 
 TEST_F(LibraryEndsTest, ABlockStaysItsOwnWhileAnAbortedCallHasNotReturned) {
-  const SegmentSnapshot segment = After(Fill(segment::kCommCapacity) +
-                                        Hold("ncclAllReduce", "all_reduce") +
-                                        " abort init=3,1 let_go=0 init=4,1");
+  const SegmentSnapshot segment =
+      After(Fill(segment::kCommCapacity) + Hold("ncclAllReduce", "all_reduce") +
+            " abort init=3,1 let_go=0 init=4,1");
   EXPECT_EQ(segment.lost_communicators, 1u);
   EXPECT_EQ(segment.communicators[0].size, 4);
   EXPECT_EQ(segment.communicators[0].entered, 0u);
@@ -86,8 +86,8 @@ TEST_F(LibraryEndsTest, ABlockStaysItsOwnWhileACallBesideItHasNotReturned) {
 
 TEST_F(LibraryEndsTest, AWaitForTheGpuKeepsNoBlock) {
   const SegmentSnapshot segment =
-      After(Fill(segment::kCommCapacity) +
-            Hold("cudaStreamSynchronize", "all_reduce stream_wait") + " abort init=3,1 let_go=0");
+      After(Fill(segment::kCommCapacity) + Hold("cudaStreamSynchronize", "all_reduce stream_wait") +
+            " abort init=3,1 let_go=0");
   EXPECT_EQ(segment.lost_communicators, 0u);
   EXPECT_EQ(segment.communicators[0].size, 3);
 }
@@ -109,8 +109,7 @@ TEST_F(LibraryEndsTest, NoThreadWaitsInACallOnAnAbortedCommunicator) {
   EXPECT_TRUE(segment.blocked.empty());
   const SegmentSnapshot grouped =
       After("id init_config=2,0,0" +
-            Hold("ncclGroupEnd",
-                 "group_start all_reduce env=STUB_LATE=ncclGroupEnd group_end") +
+            Hold("ncclGroupEnd", "group_start all_reduce env=STUB_LATE=ncclGroupEnd group_end") +
             " abort let_go=0");
   EXPECT_TRUE(grouped.blocked.empty());
 }

@@ -80,8 +80,8 @@ TEST_F(LibraryGraphsTest, SendsAndGroupsKeepTheirMeaning) {
 }
 
 TEST_F(LibraryGraphsTest, ALaunchThatFailsTakesNoPosition) {
-  const CommSnapshot comm = CommAfter(
-      AfterTwoCalls("env=STUB_FAIL=cudaGraphLaunch !launch env=STUB_FAIL= launch"));
+  const CommSnapshot comm =
+      CommAfter(AfterTwoCalls("env=STUB_FAIL=cudaGraphLaunch !launch env=STUB_FAIL= launch"));
   EXPECT_EQ(comm.entered, 3u);
   EXPECT_EQ(comm.signature,
             CommAfter("id init=2,0 all_reduce all_gather=3 broadcast=4,1").signature);
@@ -170,8 +170,7 @@ TEST_F(LibraryGraphsTest, ACommunicatorThatHasEndedIsNotCalled) {
 }
 
 TEST_F(LibraryGraphsTest, MarkersInAGraphShowTheProgressOfALaunch) {
-  const CommSnapshot comm =
-      CommAfter(AfterTwoCalls("launch"), {{"ROLLCALL_GRAPH_MARKERS", "1"}});
+  const CommSnapshot comm = CommAfter(AfterTwoCalls("launch"), {{"ROLLCALL_GRAPH_MARKERS", "1"}});
   EXPECT_NE(comm.flags & segment::kFlagGraphMarkers, 0u);
   EXPECT_EQ(comm.started, 3u);
   EXPECT_EQ(comm.finished, 3u);

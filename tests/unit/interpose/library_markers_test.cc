@@ -53,7 +53,8 @@ TEST_F(LibraryMarkersTest, NoMarkerIsPlacedOnAStreamThatAnotherOnesCapturePutsOf
   EXPECT_EQ(comm.finished, 1u);
 }
 
-class DriverErrorTest : public LibraryMarkersTest, public testing::WithParamInterface<const char*> {};
+class DriverErrorTest : public LibraryMarkersTest,
+                        public testing::WithParamInterface<const char*> {};
 
 TEST_P(DriverErrorTest, EndsMarkersAndNothingElse) {
   const CommSnapshot comm =

@@ -109,9 +109,9 @@ class ForkWithinTest : public LibraryProcessTest,
 TEST_P(ForkWithinTest, AChildIsNoProofOfItsParentsLifeWheneverItWasForked) {
   const std::filesystem::path child = scratch_ / "child";
   const std::string both = absl::StrCat(FORK_WITHIN, " ", ROLLCALL_LIBRARY);
-  ASSERT_TRUE(WIFSIGNALED(Run(
-      Steps("id init=2,0 all_reduce kill"),
-      {{"LD_PRELOAD", both}, {"FORK_WITHIN", GetParam()}, {"FORK_CHILD", child.string()}})))
+  ASSERT_TRUE(WIFSIGNALED(
+      Run(Steps("id init=2,0 all_reduce kill"),
+          {{"LD_PRELOAD", both}, {"FORK_WITHIN", GetParam()}, {"FORK_CHILD", child.string()}})))
       << Stderr();
   pid_t pid = 0;
   ASSERT_TRUE(Eventually([&] { return std::ifstream(child) >> pid && pid > 0; }));

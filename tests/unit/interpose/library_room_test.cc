@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests the rule for the room that segments may take of a file system.
-#include "interpose/room.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
+
+#include "interpose/room.h"
 
 namespace rollcall {
 namespace {
@@ -68,8 +68,7 @@ TEST(RoomTest, WhatIsGivenNeverExceedsTheQuarterAndLeavesWhatNcclNeeds) {
     Room room = Free(size - others, 0, random() % 2 * kNcclBytes);
     for (int i = 0; i < 2000; ++i) {
       constexpr RoomFor kUses[] = {RoomFor::kLongHistories, RoomFor::kShortHistories,
-                                   RoomFor::kPresence, RoomFor::kProcess,
-                                   RoomFor::kStacks};
+                                   RoomFor::kPresence, RoomFor::kProcess, RoomFor::kStacks};
       const uint64_t bytes = (1 + random() % 64) * 4096;
       if (!HasRoom(room, bytes, kUses[random() % 5])) continue;
       room.free_bytes -= bytes;

@@ -41,9 +41,8 @@ class LibrarySignalStacksTest : public LibraryStepsTest {
   static RawSample Ask(pid_t pid) { return SignalStackTaker().Take(pid, TakeLimits()); }
 
   static int Answered(const RawSample& sample) {
-    return static_cast<int>(
-        std::count_if(sample.threads.begin(), sample.threads.end(),
-                      [](const RawThread& thread) { return thread.taken(); }));
+    return static_cast<int>(std::count_if(sample.threads.begin(), sample.threads.end(),
+                                          [](const RawThread& thread) { return thread.taken(); }));
   }
 
   bool Lives() const { return waitpid(pid_, nullptr, WNOHANG) == 0; }

@@ -147,10 +147,19 @@ struct Scenario {
   void (*run)();
 };
 constexpr Scenario kScenarios[] = {
-    {"calls", Calls},   {"other_calls", OtherCalls}, {"refused", Refused}, {"open_group", OpenGroup},
-    {"group", Group},   {"killed", Killed},          {"split", Split},     {"fork", Fork},
+    {"calls", Calls},
+    {"other_calls", OtherCalls},
+    {"refused", Refused},
+    {"open_group", OpenGroup},
+    {"group", Group},
+    {"killed", Killed},
+    {"split", Split},
+    {"fork", Fork},
     {"many_splits", ManySplits},
-    {"exec", Exec},     {"threads", Threads},        {"errno", KeepsErrno}, {"nothing", Nothing},
+    {"exec", Exec},
+    {"threads", Threads},
+    {"errno", KeepsErrno},
+    {"nothing", Nothing},
     {"probe", Probe},
 };
 

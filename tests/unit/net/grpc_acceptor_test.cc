@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "net/listen_sockets.h"
 #include "eventually.h"
+#include "net/listen_sockets.h"
 
 namespace rollcall {
 namespace {

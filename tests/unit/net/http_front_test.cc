@@ -19,8 +19,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/descriptors.h"
-#include "net/http_request.h"
 #include "eventually.h"
+#include "net/http_request.h"
 
 namespace rollcall {
 namespace {
@@ -117,7 +117,7 @@ class HttpFrontTest : public testing::Test {
       reply.is_allowed = [last] { return true; };  // the front's thread destroys it
     }
     reply.bytes = RequestPath(request) == "/large" ? std::string(32 << 20, 'x')
-                                              : absl::StrCat("<", request.size(), ">");
+                                                   : absl::StrCat("<", request.size(), ">");
     return reply;
   }
   void Hold() {
@@ -405,7 +405,8 @@ TEST_F(HttpFrontTest, AnEventOfAClosedConnectionIsNotThatOfItsSuccessor) {
 
 TEST_F(HttpFrontTest, WaitsForAFreeDescriptor) {
 #ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "UndefinedBehaviorSanitizer looks at objects through a pipe, and needs descriptors";
+  GTEST_SKIP() << "UndefinedBehaviorSanitizer looks at objects through a pipe, and needs "
+                  "descriptors";
 #endif
   Start();
   std::vector<Client> clients;

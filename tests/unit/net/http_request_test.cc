@@ -98,8 +98,9 @@ TEST(KeepKnownFieldsTest, KeepsWhatTheServerUses) {
   const std::string known =
       "POST /login HTTP/1.1\r\nHost: x\r\ncookie:a=b\r\nContent-Length: 3\r\n";
   EXPECT_EQ(KeepKnownFields(known + "\r\nabc"), known + "\r\nabc");
-  EXPECT_EQ(KeepKnownFields(known + "Range: bytes=0-,0-\r\nExpect: 100-continue\r\nX: y\r\n\r\nabc"),
-            known + "\r\nabc");
+  EXPECT_EQ(
+      KeepKnownFields(known + "Range: bytes=0-,0-\r\nExpect: 100-continue\r\nX: y\r\n\r\nabc"),
+      known + "\r\nabc");
   EXPECT_EQ(KeepKnownFields("GET / HTTP/1.1\r\nRange: bytes=0-\r\n\r\n"), "GET / HTTP/1.1\r\n\r\n");
   EXPECT_EQ(KeepKnownFields("GET / HTTP/1.1\r\nAccept-Encoding: br, gzip\r\n\r\n"),
             "GET / HTTP/1.1\r\nAccept-Encoding: gzip\r\n\r\n");

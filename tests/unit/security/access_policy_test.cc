@@ -30,7 +30,9 @@ class AccessPolicyTest : public testing::Test {
     options_.tokens = &tokens_;
     options_.now_s = [this] { return now_s_; };
     options_.is_revoked = [this](const std::string& pem) { return revoked_.count(pem) > 0; };
-    options_.loopback_user = [this](const PeerAddress&, const PeerAddress&) { return loopback_user_; };
+    options_.loopback_user = [this](const PeerAddress&, const PeerAddress&) {
+      return loopback_user_;
+    };
   }
 
   std::string AddToken(const std::string& name, Role role, int64_t expires_s = 0) {
@@ -261,8 +263,8 @@ TEST_F(AccessPolicyTest, AnAuthorityThatIsTakenOutEndsOpenConnections) {
 }
 
 TEST_F(AccessPolicyTest, AHugeChainIsRefused) {
-  Presented agent = WithCertificate(
-      TestAuthority().Client("spiffe://d/rollcall/viewer").certificate_pem);
+  Presented agent =
+      WithCertificate(TestAuthority().Client("spiffe://d/rollcall/viewer").certificate_pem);
   agent.is_by_client_ca = true;
   agent.chain_pem = std::string(40'000, 'A');
   EXPECT_THAT(MessageOf(Identify(agent)), HasSubstr("longer than 32 KiB"));
@@ -305,8 +307,8 @@ TEST_F(AccessPolicyTest, InsecureLetsAnybodyInWhoPresentsNothingWrong) {
   EXPECT_THAT(anybody->name, HasSubstr("--insecure"));
   EXPECT_TRUE(anybody->Has(Role::kOperator));
   const TestAuthority authority;
-  const auto agent = Identify(WithCertificate(
-      authority.Client("spiffe://d/rollcall/agent/host/a").certificate_pem));
+  const auto agent = Identify(
+      WithCertificate(authority.Client("spiffe://d/rollcall/agent/host/a").certificate_pem));
   ASSERT_TRUE(agent.ok());
   EXPECT_FALSE(agent->Has(Role::kOperator)) << "a certificate still decides";
 }

@@ -90,11 +90,12 @@ const std::pair<const char*, std::string> kMalformedNames[] = {
     {"tenant_without_value", "spiffe://d/rollcall/viewer/tenant"},
     {"tenant_and_all_tenants", "spiffe://d/rollcall/viewer/tenant/a/all-tenants"},
     {"unknown_part", "spiffe://d/rollcall/viewer/admin/yes"},
-    {"huge", "spiffe://d/rollcall/viewer" + [] {
-       std::string path;
-       for (int i = 0; i < 1000; ++i) path += "/tenant/a";
-       return path;
-     }()},
+    {"huge", "spiffe://d/rollcall/viewer" +
+                 [] {
+                   std::string path;
+                   for (int i = 0; i < 1000; ++i) path += "/tenant/a";
+                   return path;
+                 }()},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, MalformedNameTest, testing::ValuesIn(kMalformedNames),
@@ -112,8 +113,8 @@ TEST(CertificateIdentityTest, OtherNamesNeedAGrant) {
   const absl::StatusOr<Identity> refused = IdentifyCertificate(names, {});
   ASSERT_FALSE(refused.ok());
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("--grant=ROLE=PATTERN"));
-  const Identity agent = Identify(
-      names, {*ParseGrant("agent=spiffe://corp/ns/ml/sa/agent,tenant=t,host=node-1")});
+  const Identity agent =
+      Identify(names, {*ParseGrant("agent=spiffe://corp/ns/ml/sa/agent,tenant=t,host=node-1")});
   EXPECT_THAT(agent.roles, ElementsAre(Role::kAgent));
   EXPECT_THAT(agent.tenants, ElementsAre("t"));
   EXPECT_THAT(agent.hosts, ElementsAre("node-1"));
@@ -130,8 +131,8 @@ TEST(CertificateIdentityTest, OnlyTheGivenTrustDomainsCount) {
               HasSubstr("gives no role in the trust domain prod.example, lab.example"));
   EXPECT_TRUE(IdentifyCertificate(WithUris({"spiffe://lab.example/rollcall/viewer"}), rules).ok());
   // A name of another domain is one of another system: it takes a grant, and spoils no own name.
-  const NameRules granted = {
-      {"prod.example"}, {*ParseGrant("viewer=spiffe://other.example/rollcall/operator")}};
+  const NameRules granted = {{"prod.example"},
+                             {*ParseGrant("viewer=spiffe://other.example/rollcall/operator")}};
   const absl::StatusOr<Identity> viewer = IdentifyCertificate(foreign, granted);
   ASSERT_TRUE(viewer.ok()) << viewer.status();
   EXPECT_THAT(viewer->roles, ElementsAre(Role::kViewer));

@@ -17,9 +17,9 @@ bool Fits(const std::string& grant, SubjectKind kind, const std::string& name) {
 }
 
 TEST(GrantsTest, AGrantHasRoleTenantsAndHosts) {
-  const absl::StatusOr<Grant> grant =
-      ParseGrant("agent=spiffe://corp/ns/ml/sa/agent,tenant=a,tenant=b,host=*.nodes.example,"
-                 "host=x");
+  const absl::StatusOr<Grant> grant = ParseGrant(
+      "agent=spiffe://corp/ns/ml/sa/agent,tenant=a,tenant=b,host=*.nodes.example,"
+      "host=x");
   ASSERT_TRUE(grant.ok()) << grant.status();
   EXPECT_EQ(grant->role, Role::kAgent);
   EXPECT_EQ(grant->pattern, "spiffe://corp/ns/ml/sa/agent");

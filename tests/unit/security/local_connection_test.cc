@@ -60,8 +60,8 @@ class Listener {
     strncpy(local.sun_path, path.c_str(), sizeof(local.sun_path) - 1);
     const bool is_tcp = path.empty();
     const int fd = socket(is_tcp ? AF_INET : AF_UNIX, SOCK_STREAM, 0);
-    const auto* address = is_tcp ? reinterpret_cast<sockaddr*>(&tcp)
-                                 : reinterpret_cast<sockaddr*>(&local);
+    const auto* address =
+        is_tcp ? reinterpret_cast<sockaddr*>(&tcp) : reinterpret_cast<sockaddr*>(&local);
     socklen_t size = is_tcp ? sizeof(tcp) : sizeof(local);
     if (bind(fd, address, size) != 0 || listen(fd, 8) != 0) _exit(1);
     if (is_tcp) getsockname(fd, reinterpret_cast<sockaddr*>(&tcp), &size);
@@ -112,9 +112,8 @@ TEST_P(LocalConnectionTest, AStrangerWhomTheUserNamesIs) {
   EXPECT_TRUE(absl::IsPermissionDenied(Connect(daemon.address(), "12345")));
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, LocalConnectionTest, testing::Bool(), [](const auto& info) {
-  return info.param ? "unix_socket" : "loopback";
-});
+INSTANTIATE_TEST_SUITE_P(Kinds, LocalConnectionTest, testing::Bool(),
+                         [](const auto& info) { return info.param ? "unix_socket" : "loopback"; });
 
 // Its bytes would wait for whoever takes the connection later.
 TEST(LocalConnectionTest, AListenerThatDoesNotAcceptIsUnknownSoNothingIsSent) {

@@ -26,17 +26,21 @@ const std::string kThrees(64, '3');  // NOLINT
 const std::string kByHand =  // NOLINT
     "# keep: who has which\ntokens:   # list\n\n"
     "# of the dashboards\n"
-    "- role: viewer   # reads\n  name: grafana\n\n  # none\n  expires: never\n  sha256: " + kOnes +
+    "- role: viewer   # reads\n  name: grafana\n\n  # none\n  expires: never\n  sha256: " +
+    kOnes +
     "\n"
     "# of the robots\n"
-    "-\n  name: ci\n  role: operator\n  expires: never\n  sha256: '" + kTwos + "'\n"
+    "-\n  name: ci\n  role: operator\n  expires: never\n  sha256: '" +
+    kTwos +
+    "'\n"
     "\n# the end";
 
 TEST(TokenEditTest, AnEmptyTextBecomesATokenFile) {
   EXPECT_EQ(*AppendToken("", MakeEntry("ci", '1')),
             "tokens:\n"
             "  - name: \"ci\"\n    role: viewer\n    tenants: [\"default\"]\n"
-            "    expires: 2027-11-23T00:00:00Z\n    sha256: \"" + kOnes + "\"\n");
+            "    expires: 2027-11-23T00:00:00Z\n    sha256: \"" +
+                kOnes + "\"\n");
   EXPECT_THAT(*AppendToken("# mine\n", MakeEntry("ci", '1')), HasSubstr("# mine\ntokens:\n  - "));
   EXPECT_THAT(*AppendToken("tokens:\n", MakeEntry("ci", '1')), HasSubstr("tokens:\n  - name"));
 }
@@ -63,9 +67,8 @@ TEST(TokenEditTest, ASecondTokenOfANameIsRefused) {
 }
 
 TEST(TokenEditTest, ALayoutThatCannotGrowIsLeftAlone) {
-  const std::string flow =
-      "tokens: [{name: a, role: viewer, expires: never, sha256: " + kOnes +
-      "}, {name: c, role: viewer, expires: never, sha256: " + kThrees + "}]\n";
+  const std::string flow = "tokens: [{name: a, role: viewer, expires: never, sha256: " + kOnes +
+                           "}, {name: c, role: viewer, expires: never, sha256: " + kThrees + "}]\n";
   EXPECT_EQ(AppendToken(flow, MakeEntry("b", '2')).status().code(),
             absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(RemoveToken(flow, "a").status().code(), absl::StatusCode::kFailedPrecondition);
@@ -79,8 +82,10 @@ TEST(TokenEditTest, ARemovedEntryTakesItsLinesOnly) {
             "# keep: who has which\ntokens:   # list\n\n"
             "# of the dashboards\n"
             "# of the robots\n"
-            "-\n  name: ci\n  role: operator\n  expires: never\n  sha256: '" + kTwos + "'\n"
-            "\n# the end");
+            "-\n  name: ci\n  role: operator\n  expires: never\n  sha256: '" +
+                kTwos +
+                "'\n"
+                "\n# the end");
   const auto without_last = RemoveToken(kByHand, "ci");
   ASSERT_TRUE(without_last.ok()) << without_last.status();
   EXPECT_THAT(*without_last, HasSubstr(kOnes + "\n# of the robots\n\n# the end"));

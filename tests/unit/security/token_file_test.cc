@@ -28,9 +28,8 @@ class TokenFileTest : public testing::Test {
     entry.tenants = {"default"};
     entry.expires_s = expires_s;
     entry.sha256 = Sha256Hex(token);
-    const absl::Status status = EditFile(path(), /*create=*/true, [&entry](std::string text) {
-      return AppendToken(text, entry);
-    });
+    const absl::Status status = EditFile(
+        path(), /*create=*/true, [&entry](std::string text) { return AppendToken(text, entry); });
     EXPECT_TRUE(status.ok()) << status;
     return token;
   }

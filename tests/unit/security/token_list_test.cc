@@ -18,8 +18,8 @@ using ::testing::StartsWith;
 std::string Digest(char digit) { return std::string(64, digit); }
 
 std::string Entry(const std::string& name, const std::string& sha256) {
-  return absl::StrCat("  - name: ", name, "\n    role: viewer\n    expires: never\n    sha256: ",
-                      sha256, "\n");
+  return absl::StrCat("  - name: ", name,
+                      "\n    role: viewer\n    expires: never\n    sha256: ", sha256, "\n");
 }
 
 std::string Repeat(const std::string& text, int times) {
@@ -32,9 +32,11 @@ TEST(TokenListTest, AnEntryHasAllThatATokenMayDo) {
   const auto entries = ParseTokens(
       "# ours\ntokens:\n"
       "  - name: ci\n    role: viewer\n    tenants: [a, b]\n    hosts: []\n"
-      "    expires: 2027-11-23T00:00:00Z\n    sha256: " + Digest('A') + "\n"
-      "  - {name: agents, role: agent, hosts: ['*'], expires: never, sha256: '" + Digest('1') +
-      "'}\n");
+      "    expires: 2027-11-23T00:00:00Z\n    sha256: " +
+      Digest('A') +
+      "\n"
+      "  - {name: agents, role: agent, hosts: ['*'], expires: never, sha256: '" +
+      Digest('1') + "'}\n");
   ASSERT_TRUE(entries.ok()) << entries.status();
   ASSERT_EQ(entries->size(), 2u);
   const TokenEntry& ci = (*entries)[0];
@@ -80,26 +82,26 @@ TEST_P(BadTokenFileTest, TheErrorNamesLineAndReason) {
 const std::string kHead = "tokens:\n  - name: a\n    role: viewer\n    expires: never\n";  // NOLINT
 
 const BadFile kBadFiles[] = {
-    {"two_names", "tokens:\n" + Entry("a", Digest('1')) + Entry("a", Digest('2')), "line 6:",
-     "second token of the name a"},
-    {"two_digests", "tokens:\n" + Entry("a", Digest('1')) + Entry("b", Digest('1')), "line 6:",
-     "stands there twice"},
+    {"two_names", "tokens:\n" + Entry("a", Digest('1')) + Entry("a", Digest('2')),
+     "line 6:", "second token of the name a"},
+    {"two_digests", "tokens:\n" + Entry("a", Digest('1')) + Entry("b", Digest('1')),
+     "line 6:", "stands there twice"},
     {"digests_in_other_case", "tokens:\n" + Entry("a", Digest('a')) + Entry("b", Digest('A')),
      "line 6:", "stands there twice"},
-    {"key_twice", kHead + "    role: operator\n    sha256: " + Digest('1'), "line 5:",
-     "a second role"},
+    {"key_twice", kHead + "    role: operator\n    sha256: " + Digest('1'),
+     "line 5:", "a second role"},
     {"tokens_twice", "tokens: []\ntokens: []\n", "line 2:", "once"},
     {"unknown_key", kHead + "    tennants: [a]\n", "line 5:", "none of name"},
     {"unknown_top_key", "users: []\n", "line 1:", "the key 'tokens'"},
     {"no_digest", kHead, "line 2:", "no key sha256"},
-    {"no_expiry", "tokens:\n  - {name: a, role: viewer, sha256: " + Digest('1') + "}\n", "line 2:",
-     "no key expires"},
+    {"no_expiry", "tokens:\n  - {name: a, role: viewer, sha256: " + Digest('1') + "}\n",
+     "line 2:", "no key expires"},
     {"token_as_digest", kHead + "    sha256: rollcall_secret\n", "line 5:", "64 hex digits"},
     {"bad_role", "tokens:\n  - {name: a, role: root}\n", "line 2:", "the role is none of"},
     {"bad_name", "tokens:\n  - {name: 'a b'}\n", "line 2:", "a name has"},
     {"bad_time", "tokens:\n  - {name: a, expires: tomorrow}\n", "line 2:", "neither 'never'"},
-    {"time_before_1970", "tokens:\n  - {name: a, expires: '1960-01-01T00:00:00Z'}\n", "line 2:",
-     "neither 'never'"},
+    {"time_before_1970", "tokens:\n  - {name: a, expires: '1960-01-01T00:00:00Z'}\n",
+     "line 2:", "neither 'never'"},
     {"agent_without_host",
      "tokens:\n  - {name: a, role: agent, expires: never, sha256: " + Digest('1') + "}\n",
      "line 2:", "an agent needs hosts"},

@@ -40,7 +40,8 @@ http_server_config:
   headers:
     Strict-Transport-Security: max-age=31536000
 basic_auth_users:
-  prometheus: )") + kHash + "\n", "/etc");
+  prometheus: )") + kHash + "\n",
+                                     "/etc");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_TRUE(config->has_tls);
   EXPECT_EQ(config->cert_file, "/etc/tls.crt");

@@ -11,9 +11,9 @@ constexpr char kKey[] = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 constexpr char kSigned[] = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=";
 
 TEST(WebhookSignatureTest, IsThatOfTheSpecificationsLibrary) {
-  EXPECT_EQ(WebhookSignature(kKey, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330,
-                             R"({"test": 2432232314})"),
-            kSigned);
+  EXPECT_EQ(
+      WebhookSignature(kKey, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, R"({"test": 2432232314})"),
+      kSigned);
 }
 
 TEST(WebhookSignatureTest, DependsOnKeyIdTimeAndBody) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files /etc/rollcall/*.yaml of the packages list every flag of the programs: they are made from
-// the programs' tables of flags.
+// The files /etc/rollcall/*.yaml of the packages list every flag of the programs: they are made
+// from the programs' tables of flags.
 //
 //   ROLLCALL_WRITE_DOCS=1 build/release/tests/service_test     writes them anew
 #include <gtest/gtest.h>
@@ -36,16 +36,16 @@ void ExpectFile(const std::string& name, const std::string& text) {
 TEST(ExampleSettingsTest, DaemonYamlHasEveryFlag) {
   DaemonFlags flags;
   const auto app = MakeDaemonApp(&flags);
-  ExpectFile("daemon.yaml",
-             ExampleSettings(
-                 *app,
-                 Heading("rollcalld", "daemon",
-                         "Use a change:  systemctl reload rollcalld  says in the log which flags "
-                         "count at once, and which only after  systemctl restart rollcalld, by "
-                         "which no job and no incident is lost."),
-                 {{"report-dir", "The unit starts in /var/lib/rollcall and may write only there."},
-                  {"tls-key",
-                   "The unit's user must be able to read it: docs/install.md, As services."}}));
+  ExpectFile(
+      "daemon.yaml",
+      ExampleSettings(
+          *app,
+          Heading("rollcalld", "daemon",
+                  "Use a change:  systemctl reload rollcalld  says in the log which flags "
+                  "count at once, and which only after  systemctl restart rollcalld, by "
+                  "which no job and no incident is lost."),
+          {{"report-dir", "The unit starts in /var/lib/rollcall and may write only there."},
+           {"tls-key", "The unit's user must be able to read it: docs/install.md, As services."}}));
 }
 
 TEST(ExampleSettingsTest, AgentYamlHasEveryFlag) {
@@ -53,10 +53,10 @@ TEST(ExampleSettingsTest, AgentYamlHasEveryFlag) {
   flags.options.collector.directory = "/dev/shm/rollcall-<uid>";
   const auto app = MakeAgentApp(&flags);
   ExpectFile("agent.yaml",
-             ExampleSettings(
-                 *app,
-                 Heading("rollcall-agent", "agent", "Use a change:  systemctl restart rollcall-agent"),
-                 {{"dir", "The unit gives /run/rollcall-agent on its command line."}}));
+             ExampleSettings(*app,
+                             Heading("rollcall-agent", "agent",
+                                     "Use a change:  systemctl restart rollcall-agent"),
+                             {{"dir", "The unit gives /run/rollcall-agent on its command line."}}));
 }
 
 }  // namespace

@@ -22,7 +22,9 @@ using ::testing::Not;
 // A program with one flag of each kind.
 struct Program {
   Program() : app("A program.", "program") {
-    app.add_option("--listen", listen, "the address")->envname("TEST_LISTEN")->capture_default_str();
+    app.add_option("--listen", listen, "the address")
+        ->envname("TEST_LISTEN")
+        ->capture_default_str();
     app.add_option("--max-jobs", jobs, "the limit")
         ->capture_default_str()
         ->check(CLI::Range(1, 100));
@@ -80,8 +82,9 @@ TEST(ServiceFlagsTest, CommandLineComesBeforeEnvironmentBeforeFileBeforeDefault)
 TEST(ServiceFlagsTest, EachErrorHasFileAndLineAndSaysWhatToDo) {
   Program program;
   ASSERT_TRUE(program.Parse({}).ok());
-  std::string errors = program.Apply("max-job: 3\nmax-jobs: many\ninsecure: perhaps\nlisten: [a]\n"
-                                     "config: b\nxylophone: c\nkeep: long\n");
+  std::string errors = program.Apply(
+      "max-job: 3\nmax-jobs: many\ninsecure: perhaps\nlisten: [a]\n"
+      "config: b\nxylophone: c\nkeep: long\n");
   // In the words of newer CLI11.
   absl::StrReplaceAll({{"[1 - 100]", "1 to 100"}}, &errors);
   EXPECT_EQ(errors,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A port of this host that leads to another one, until the way freezes: then connections stay open, and
-// no byte passes, as where a network is cut or a daemon is paused.
+// A port of this host that leads to another one, until the way freezes: then connections stay open,
+// and no byte passes, as where a network is cut or a daemon is paused.
 #pragma once
 
 #include <arpa/inet.h>

@@ -9,15 +9,16 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/history/history.h"
 #include "base/durations.h"
+#include "daemon/history/history.h"
 
 namespace rollcall {
 
 inline constexpr int64_t kDay = 86400 * kSecond;
 
-inline v1::Incident Incident(const std::string& job, int number, int64_t opened_s, const std::string& host,
-                      int rank = 3, const std::string& cause = "missing_rank") {
+inline v1::Incident Incident(const std::string& job, int number, int64_t opened_s,
+                             const std::string& host, int rank = 3,
+                             const std::string& cause = "missing_rank") {
   v1::Incident incident;
   incident.set_id(absl::StrCat(job, "-", number));
   incident.set_job(job);
@@ -39,7 +40,8 @@ inline v1::Incident Incident(const std::string& job, int number, int64_t opened_
 inline std::string Noise(size_t size) {
   std::string text;
   uint32_t state = 1;
-  while (text.size() < size) text += static_cast<char>('0' + (state = state * 1664525 + 1013904223) / 67'108'864);
+  while (text.size() < size)
+    text += static_cast<char>('0' + (state = state * 1664525 + 1013904223) / 67'108'864);
   return text;
 }
 
@@ -50,7 +52,8 @@ inline int LastNumber(const History& history, const JobId& job) {
   return at == numbers->end() ? 0 : at->second;
 }
 
-inline std::vector<std::string> Ids(const History& history, const v1::ListIncidentsRequest& request = {}) {
+inline std::vector<std::string> Ids(const History& history,
+                                    const v1::ListIncidentsRequest& request = {}) {
   std::vector<std::string> ids;
   const auto list = history.List(request);
   EXPECT_TRUE(list.ok()) << list.status();
@@ -78,7 +81,7 @@ inline AlertRow Alert(const std::string& incident, int32_t sequence, const std::
 
 // An incident that is confirmed, of a call on a communicator of its own.
 inline v1::Incident Confirmed(int number, int64_t opened_s, const std::string& host,
-                       const std::string& communicator) {
+                              const std::string& communicator) {
   v1::Incident incident = Incident("train", number, opened_s, host);
   *incident.mutable_confirmed_at() = incident.opened_at();
   incident.mutable_verdicts(0)->mutable_communicator()->set_id(communicator);
@@ -87,8 +90,8 @@ inline v1::Incident Confirmed(int number, int64_t opened_s, const std::string& h
 }
 
 inline v1::ListIncidentsResponse Groups(const History& history,
-                                 const v1::ListIncidentsRequest& request = {},
-                                 const std::string& without = "") {
+                                        const v1::ListIncidentsRequest& request = {},
+                                        const std::string& without = "") {
   const auto groups = history.Groups(request, without);
   EXPECT_TRUE(groups.ok()) << groups.status();
   return groups.ok() ? *groups : v1::ListIncidentsResponse();

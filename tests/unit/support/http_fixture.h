@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/web/http.h"
 #include "daemon/incidents/incident_actions.h"
 #include "daemon/queries/query_source.h"
+#include "daemon/web/http.h"
 #include "test_authority.h"
 
 namespace rollcall {

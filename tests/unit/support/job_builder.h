@@ -143,9 +143,8 @@ class JobBuilder {
     record.returned_ns = at + 1000;
     record.group = group;
     record.thread = 1;
-    PeerTraffic* traffic = std::find_if(m.traffic.begin(), m.traffic.end(), [&](const auto& t) {
-      return t.peer == args.peer;
-    });
+    PeerTraffic* traffic = std::find_if(m.traffic.begin(), m.traffic.end(),
+                                        [&](const auto& t) { return t.peer == args.peer; });
     if (traffic == m.traffic.end()) {
       m.traffic.push_back({args.peer, 0, 0});
       traffic = &m.traffic.back();
@@ -233,9 +232,8 @@ class JobBuilder {
     record.args = args;
     record.entered_ns = at;
     m.records.push_back(record);
-    m.signature =
-        segment::NextSignature(m.signature, static_cast<uint8_t>(Canonical(args.op)), args.dtype,
-                               args.reduction, args.peer, args.count);
+    m.signature = segment::NextSignature(m.signature, static_cast<uint8_t>(Canonical(args.op)),
+                                         args.dtype, args.reduction, args.peer, args.count);
     ++m.entered;
     if (m.entered % segment::kCheckpointInterval == 0) {
       m.checkpoints.push_back({m.entered, m.signature});

@@ -16,14 +16,14 @@ inline constexpr int64_t kNow = kStart + 100 * kSecondNs;
 inline constexpr int32_t kRanksPerHost = 8;
 
 enum class Fault : uint8_t {
-  kHalfMissing,    // every second rank has not entered the call
+  kHalfMissing,       // every second rank has not entered the call
   kFirstHalfMissing,  // the lower half of the ranks has not, and no program reports its step
-  kHostsSilent,    // the agents of the second half of the hosts no longer report
-  kAllErrors,      // NCCL has reported an error on every rank
-  kAllStopped,     // a signal has stopped every rank inside the call
-  kAllDiffer,      // every rank has called with its own count
-  kAllCaptured,    // every second rank has captured the call into a CUDA graph
-  kGuessedExcuse,  // every second rank may wait in a call on another communicator
+  kHostsSilent,       // the agents of the second half of the hosts no longer report
+  kAllErrors,         // NCCL has reported an error on every rank
+  kAllStopped,        // a signal has stopped every rank inside the call
+  kAllDiffer,         // every rank has called with its own count
+  kAllCaptured,       // every second rank has captured the call into a CUDA graph
+  kGuessedExcuse,     // every second rank may wait in a call on another communicator
 };
 
 inline constexpr struct {
@@ -31,10 +31,9 @@ inline constexpr struct {
   const char* name;
 } kFaults[] = {
     {Fault::kHalfMissing, "half missing"},  {Fault::kFirstHalfMissing, "first half missing"},
-    {Fault::kHostsSilent, "hosts silent"},
-    {Fault::kAllErrors, "NCCL errors"},     {Fault::kAllStopped, "all stopped"},
-    {Fault::kAllDiffer, "all differ"},      {Fault::kAllCaptured, "half captured"},
-    {Fault::kGuessedExcuse, "half excused"},
+    {Fault::kHostsSilent, "hosts silent"},  {Fault::kAllErrors, "NCCL errors"},
+    {Fault::kAllStopped, "all stopped"},    {Fault::kAllDiffer, "all differ"},
+    {Fault::kAllCaptured, "half captured"}, {Fault::kGuessedExcuse, "half excused"},
 };
 
 inline CallRecord MakeRecord(uint64_t position, uint64_t count) {

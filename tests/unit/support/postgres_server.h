@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PostgreSQL server of a test's own, in a folder of its own, on a unix socket. It ends with the test
-// program, however that ends. initdb refuses root, so under root the server is that of the user nobody.
+// A PostgreSQL server of a test's own, in a folder of its own, on a unix socket. It ends with the
+// test program, however that ends. initdb refuses root, so under root the server is that of the
+// user nobody.
 #pragma once
 
 #include <fcntl.h>
@@ -46,7 +47,9 @@ class PostgresServer {
     if (mkdtemp(folder.data()) == nullptr) std::abort();
     folder_ = folder;
     if (geteuid() == 0 && chown(folder_.c_str(), kNobody, kNobody) != 0) {
-      problem_ = "the test's folder cannot be given to another user, and PostgreSQL does not run as root";
+      problem_ =
+          "the test's folder cannot be given to another user, and PostgreSQL does not run "
+          "as root";
       return;
     }
     const pid_t made = Run({programs_ + "/initdb", "--pgdata=" + data(), "--username=rollcall",
@@ -77,9 +80,9 @@ class PostgresServer {
 
   // Returns when it takes connections.
   void Start() {
-    pid_ = Run({programs_ + "/postgres", "-D", data(), "-k", folder_, "-c", "listen_addresses=", "-c",
-                "fsync=off", "-c", "shared_buffers=16MB", "-c", "max_connections=40", "-c",
-                "autovacuum=off"});
+    pid_ = Run({programs_ + "/postgres", "-D", data(), "-k", folder_, "-c",
+                "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=16MB", "-c",
+                "max_connections=40", "-c", "autovacuum=off"});
     for (int i = 0; i < 600; ++i) {
       if (PostgresDatabase::Connect(Url("public"), {}).ok()) return;
       usleep(50'000);
@@ -133,7 +136,8 @@ class PostgresServer {
     if (getppid() != parent) _exit(1);
     setenv("TZ", "UTC", 1);
     std::vector<char*> arguments;
-    for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
+    for (const std::string& argument : command)
+      arguments.push_back(const_cast<char*>(argument.c_str()));
     arguments.push_back(nullptr);
     if (chdir("/") != 0) _exit(1);
     execv(arguments[0], arguments.data());

@@ -45,14 +45,17 @@ class PreloadedProcessTest : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(scratch_); }
 
   // Starts a program under the library. `prepare` runs in the child, before.
-  pid_t Start(const std::vector<std::string>& command, const Environment& more = {},
-              const std::function<void()>& prepare = [] {}) {
+  pid_t Start(
+      const std::vector<std::string>& command, const Environment& more = {},
+      const std::function<void()>& prepare = [] {}) {
     const pid_t pid = fork();
     if (pid != 0) return pid;
-    const Environment usual = {
-        {"LD_PRELOAD", ROLLCALL_LIBRARY}, {"LD_LIBRARY_PATH", libraries_},
-        {"ROLLCALL_DIR", directory_},     {"RANK", "5"},
-        {"WORLD_SIZE", "8"},              {"ROLLCALL_JOB", "a job"}};
+    const Environment usual = {{"LD_PRELOAD", ROLLCALL_LIBRARY},
+                               {"LD_LIBRARY_PATH", libraries_},
+                               {"ROLLCALL_DIR", directory_},
+                               {"RANK", "5"},
+                               {"WORLD_SIZE", "8"},
+                               {"ROLLCALL_JOB", "a job"}};
     for (const auto& [name, value] : usual) setenv(name.c_str(), Foreign(value).c_str(), 1);
     for (const auto& [name, value] : more) setenv(name.c_str(), Foreign(value).c_str(), 1);
     if (freopen((scratch_ / "stderr").c_str(), "w", stderr) == nullptr) _exit(99);
@@ -91,8 +94,9 @@ class PreloadedProcessTest : public testing::Test {
     return status;
   }
 
-  int Run(const std::vector<std::string>& command, const Environment& more = {},
-          const std::function<void()>& prepare = [] {}) {
+  int Run(
+      const std::vector<std::string>& command, const Environment& more = {},
+      const std::function<void()>& prepare = [] {}) {
     return WaitFor(Start(command, more, prepare));
   }
 

@@ -65,7 +65,7 @@ class SegmentBuilder {
   }
   segment::RecordEntry* record(uint32_t comm, uint64_t n) {
     return reinterpret_cast<segment::RecordEntry*>(bytes_.data() + segment::CommBlockOffset(comm) +
-                                                  segment::kRingOffset) +
+                                                   segment::kRingOffset) +
            n % segment::kRingCapacity;
   }
 

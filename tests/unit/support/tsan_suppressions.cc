@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ThreadSanitizer does not see in libraries of the distribution, which are built without it: they
-// order what they do with their own memory by means of their own.
+// What ThreadSanitizer does not see in libraries of the distribution, which are built without it:
+// they order what they do with their own memory by means of their own.
 extern "C" const char* __tsan_default_suppressions() {
   return "called_from_lib:libgrpc.so\n"
          "called_from_lib:libgrpc++.so\n"

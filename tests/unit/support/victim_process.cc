@@ -12,8 +12,8 @@
 #include <cstdlib>
 #include <functional>
 
-#include "base/monotonic_clock.h"
 #include "agent/processes/proc_stat.h"
+#include "base/monotonic_clock.h"
 
 namespace rollcall {
 namespace {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls of ended threads, which a collector does not report.
-#include "agent/collector/collector.h"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "collector_fixture.h"
-#include "interpose/clock.h"
+#include "agent/collector/collector.h"
 #include "base/durations.h"
 #include "base/steady_clock.h"
+#include "collector_fixture.h"
+#include "interpose/clock.h"
 
 namespace rollcall {
 namespace {

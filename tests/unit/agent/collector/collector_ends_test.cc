@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of processes in a collector's ticks. Real processes end in different ways.
-#include "agent/collector/collector.h"
-
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -11,10 +9,11 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
-#include "collector_fixture.h"
-#include "eventually.h"
+#include "agent/collector/collector.h"
 #include "base/durations.h"
 #include "base/steady_clock.h"
+#include "collector_fixture.h"
+#include "eventually.h"
 
 namespace rollcall {
 namespace {
@@ -85,9 +84,14 @@ TEST_F(CollectorTest, ReportsTheLaunchOfARankBeforeAndAfterItsFirstCall) {
   const std::string folder = absl::StrCat("ROLLCALL_DIR=", folder_.string());
   const pid_t pid = fork();
   if (pid == 0) {
-    const char* environment[] = {"RANK=3", "TORCHELASTIC_RESTART_COUNT=1", "MASTER_ADDR=node-7",
-                                 "MASTER_PORT=29500", "NODE_NAME=gpu-17",
-                                 "LD_PRELOAD=" ROLLCALL_LIBRARY, folder.c_str(), nullptr};
+    const char* environment[] = {"RANK=3",
+                                 "TORCHELASTIC_RESTART_COUNT=1",
+                                 "MASTER_ADDR=node-7",
+                                 "MASTER_PORT=29500",
+                                 "NODE_NAME=gpu-17",
+                                 "LD_PRELOAD=" ROLLCALL_LIBRARY,
+                                 folder.c_str(),
+                                 nullptr};
     execle("/bin/sleep", "sleep", "100", nullptr, environment);
     _exit(1);
   }

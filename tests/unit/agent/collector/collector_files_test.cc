@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Segment files that a collector cannot read, cannot read yet, or leaves out.
-#include "agent/collector/collector.h"
-
 #include <gtest/gtest.h>
 
 #include <fstream>
 
 #include "absl/strings/match.h"
-#include "collector_fixture.h"
+#include "agent/collector/collector.h"
 #include "base/durations.h"
+#include "collector_fixture.h"
 
 namespace rollcall {
 namespace {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The segments of a whole host, where there is no room for all.
-#include "agent/collector/collector.h"
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -12,8 +10,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "collector_fixture.h"
+#include "agent/collector/collector.h"
 #include "base/durations.h"
+#include "collector_fixture.h"
 
 namespace rollcall {
 namespace {

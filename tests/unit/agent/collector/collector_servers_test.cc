@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // A collector whose folder is on a file server that does not answer.
-#include "agent/collector/collector.h"
-
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -12,10 +10,11 @@
 #include <system_error>
 #include <thread>
 
+#include "agent/collector/collector.h"
+#include "base/durations.h"
 #include "collector_fixture.h"
 #include "eventually.h"
 #include "file_server.h"
-#include "base/durations.h"
 
 namespace rollcall {
 namespace {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes whose main thread a tracer holds: for a stack, or for good.
-#include "agent/collector/collector.h"
-
 #include <gtest/gtest.h>
 #include <sys/ptrace.h>
 #include <unistd.h>
@@ -10,10 +8,11 @@
 #include <string>
 #include <thread>
 
-#include "collector_fixture.h"
-#include "eventually.h"
+#include "agent/collector/collector.h"
 #include "base/durations.h"
 #include "base/steady_clock.h"
+#include "collector_fixture.h"
+#include "eventually.h"
 
 namespace rollcall {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include "collector_fixture.h"
-#include "interpose/clock.h"
 #include "base/durations.h"
 #include "base/steady_clock.h"
+#include "collector_fixture.h"
+#include "interpose/clock.h"
 
 namespace rollcall {
 namespace {
@@ -102,8 +102,9 @@ TEST_F(CollectorTest, HidesSecretsInWhatTheProcessWrote) {
   CollectorOptions options = Options();
   options.redactor = *Redactor::Create({"ticket-([0-9]+)"});
   const v1::Tick tick = Collector(options).Collect(kSecond, true);
-  EXPECT_EQ(Only(tick).identity().command(), "train.py --db-password=[redacted] --job "
-                                             "ticket-[redacted]");
+  EXPECT_EQ(Only(tick).identity().command(),
+            "train.py --db-password=[redacted] --job "
+            "ticket-[redacted]");
   EXPECT_EQ(Only(tick).evidence().error(), "ValueError: https://me:[redacted]@db at train.py:57");
 }
 

@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/unique_fd.h"
 #include "interpose/segment.h"
-
 #include "temporary_tree.h"
 
 namespace rollcall {
@@ -24,8 +23,7 @@ class HostScanTest : public ::testing::Test {
   void AddRank(pid_t pid, int rank) {
     const std::string directory = std::to_string(pid);
     const std::string fields = " (python3) S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 ";
-    proc_.Write(directory + "/stat",
-                directory + fields + std::to_string(pid * 10) + " 0\n");
+    proc_.Write(directory + "/stat", directory + fields + std::to_string(pid * 10) + " 0\n");
     const std::string rank_variable = "RANK=" + std::to_string(rank);
     proc_.Write(directory + "/environ",
                 rank_variable + '\0' + "LD_PRELOAD=/usr/lib/librollcall.so" + '\0');
@@ -74,10 +72,10 @@ class HostScanTest : public ::testing::Test {
   int64_t now_ns_ = 0;
 };
 
-constexpr int kUntilOld = 20;     // scans
-constexpr int kInTurn = 10;       // the scans that together read each old process
-const std::string kRankEnviron = std::string("RANK=3") + '\0' +
-                                 "LD_PRELOAD=/usr/lib/librollcall.so" + '\0';
+constexpr int kUntilOld = 20;  // scans
+constexpr int kInTurn = 10;    // the scans that together read each old process
+const std::string kRankEnviron =
+    std::string("RANK=3") + '\0' + "LD_PRELOAD=/usr/lib/librollcall.so" + '\0';
 constexpr char kSegmentMap[] =
     "7f0000000000-7f0000100000 rw-s 00000000 00:01 1234 /dev/shm/jobs/20-200.seg\n";
 

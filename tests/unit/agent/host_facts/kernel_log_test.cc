@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+
 #include "absl/strings/match.h"
 #include "host_tree.h"
 

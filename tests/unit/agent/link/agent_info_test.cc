@@ -128,7 +128,8 @@ TEST_F(AgentInfoTest, NeverShowsAnIncompleteFile) {
       const auto info = AgentInfo::Publish(folder_, "node:7655", ServedProcesses::kHost, "node-1");
       EXPECT_TRUE(info.ok()) << info.status();
       if (!info.ok()) break;
-      const auto second = AgentInfo::Publish(folder_, "node:7655", ServedProcesses::kHost, "node-1");
+      const auto second =
+          AgentInfo::Publish(folder_, "node:7655", ServedProcesses::kHost, "node-1");
       EXPECT_EQ(second.status().code(), absl::StatusCode::kAlreadyExists);
     }
   });

@@ -26,7 +26,7 @@ namespace rollcall {
 namespace {
 
 constexpr int kTickMs = 100;
-constexpr int32_t kAFew = 500;      // processes
+constexpr int32_t kAFew = 500;     // processes
 constexpr int32_t kMany = 20'000;  // processes; their answers exceed the buffers of gRPC
 
 // A daemon that requests stacks of so many processes together with its welcome, and then reads all
@@ -97,7 +97,7 @@ class Doorman : public v1::AgentLink::Service {
 
   grpc::Status Connect(grpc::ServerContext* /*context*/, Stream* stream) override {
     v1::AgentMessage message;
-    stream->Read(&message);  // the hello
+    stream->Read(&message);                                  // the hello
     if (greeted.HasBeenNotified()) return grpc::Status::OK;  // the agent is back after the test
     greeted.Notify();
     opens.WaitForNotification();

@@ -16,11 +16,11 @@
 
 #include "absl/strings/str_join.h"
 #include "agent/link/fleet_channels.h"
+#include "base/rendezvous.h"
 #include "collector_fixture.h"
 #include "eventually.h"
 #include "fake_daemon.h"
 #include "frozen_way.h"
-#include "base/rendezvous.h"
 #include "test_authority.h"
 
 namespace rollcall {
@@ -54,7 +54,8 @@ class Sink : public HostHangsSink {
   std::set<std::string> incidents() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::set<std::string> all;
-    for (const auto& [source, incidents] : incidents_) all.insert(incidents.begin(), incidents.end());
+    for (const auto& [source, incidents] : incidents_)
+      all.insert(incidents.begin(), incidents.end());
     return all;
   }
 
@@ -213,9 +214,8 @@ TEST_F(ThreeDaemonsTest, MovesOnlyTheJobThatADaemonGivesToAnother) {
 TEST_F(ThreeDaemonsTest, MovesTheJobsOfADeadDaemonWithinThreeSeconds) {
   for (const FakeDaemon* daemon : All()) AddProcess(JobOf(*daemon));
   StartAgent(absl::StrJoin(addresses_, ","));
-  ASSERT_TRUE(Eventually([&] {
-    return a_.Has(JobOf(a_)) && b_.Has(JobOf(b_)) && c_.Has(JobOf(c_));
-  }));
+  ASSERT_TRUE(
+      Eventually([&] { return a_.Has(JobOf(a_)) && b_.Has(JobOf(b_)) && c_.Has(JobOf(c_)); }));
   const auto killed = steady_clock::now();
   a_.Kill();
   const FakeDaemon* next = NextFor(JobOf(a_), a_);
@@ -295,18 +295,15 @@ TEST_F(ThreeDaemonsTest, ClosesStreamsThatNothingNeeds) {
   b_.SayOwner(job, "");
   AddProcess(job);
   StartAgent(absl::StrJoin(addresses_, ","), ResolveHost, /*keep_unneeded_ns=*/0);
-  EXPECT_TRUE(Eventually([&] {
-    return b_.Has(job) && a_.streams() + c_.streams() == 0;
-  }));
+  EXPECT_TRUE(Eventually([&] { return b_.Has(job) && a_.streams() + c_.streams() == 0; }));
   EXPECT_EQ(agent_->Connected(), std::vector<std::string>{b_.address()});
 }
 
 TEST_F(ThreeDaemonsTest, SendsTheLastTicksOnEveryStream) {
   for (const FakeDaemon* daemon : All()) AddProcess(JobOf(*daemon));
   StartAgent(absl::StrJoin(addresses_, ","));
-  ASSERT_TRUE(Eventually([&] {
-    return a_.Has(JobOf(a_)) && b_.Has(JobOf(b_)) && c_.Has(JobOf(c_));
-  }));
+  ASSERT_TRUE(
+      Eventually([&] { return a_.Has(JobOf(a_)) && b_.Has(JobOf(b_)) && c_.Has(JobOf(c_)); }));
   for (const auto& child : children_) child->Exit(0);
   agent_->Stop();
   for (const FakeDaemon* daemon : All()) EXPECT_TRUE(daemon->SawEnd(JobOf(*daemon)));

@@ -16,10 +16,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "eventually.h"
-#include "nvsentinel/health_event.grpc.pb.h"
 #include "base/durations.h"
 #include "base/steady_clock.h"
+#include "eventually.h"
+#include "nvsentinel/health_event.grpc.pb.h"
 #include "temporary_tree.h"
 
 namespace rollcall {
@@ -86,8 +86,9 @@ TEST(HealthEventTest, MarksANodeWhoseHardwareShowsAnError) {
   EXPECT_EQ(event.nodename(), "node-7");
   EXPECT_EQ(event.agent(), "rollcall");
   EXPECT_EQ(event.checkname(), "RollcallTrainingHang");
-  EXPECT_EQ(event.message(), "job pretrain hangs, and Rollcall blames this node, whose hardware shows "
-                             "an error: rollcall incident pretrain-1-7");
+  EXPECT_EQ(event.message(),
+            "job pretrain hangs, and Rollcall blames this node, whose hardware "
+            "shows an error: rollcall incident pretrain-1-7");
   EXPECT_EQ(event.entitiesimpacted_size(), 1);
   EXPECT_EQ(event.metadata().at("gpus"), "GPU-1 GPU-2");
   EXPECT_EQ(event.generatedtimestamp().seconds(), 1'790'000'000);

@@ -90,8 +90,7 @@ TEST(StackServiceTest, RefusesAProcessThatTheAgentHasNotReported) {
   StackService service = ServiceFor(other.id());
   const v1::ProcessStack stack = service.Take(sleeper.id());
   EXPECT_EQ(stack.threads_size(), 0);
-  EXPECT_EQ(stack.error(),
-            "the agent of this host does not watch this process: no stacks taken");
+  EXPECT_EQ(stack.error(), "the agent of this host does not watch this process: no stacks taken");
 }
 
 TEST(StackServiceTest, RefusesAnotherProcessWithTheSamePid) {

@@ -22,7 +22,9 @@ class LaunchFactsTest : public ::testing::Test {
  protected:
   LaunchFactsTest() { proc_.Write("20/status", "Name:\ttrain\nUid:\t1234\t1234\t1234\t1234\n"); }
 
-  void SetOwner(uid_t uid) { proc_.Write("20/status", absl::StrCat("Uid:\t", uid, "\t", uid, "\n")); }
+  void SetOwner(uid_t uid) {
+    proc_.Write("20/status", absl::StrCat("Uid:\t", uid, "\t", uid, "\n"));
+  }
 
   LaunchFacts Read(const std::vector<std::string>& environment) {
     proc_.Write("20/environ", absl::StrCat(absl::StrJoin(environment, std::string(1, '\0')),
@@ -76,7 +78,8 @@ TEST_F(LaunchFactsTest, TakesNoVariableWhoseNameSuggestsASecret) {
 
 TEST_F(LaunchFactsTest, LimitsTheVariablesAndMakesThemPrintable) {
   std::vector<std::string> many = {"NCCL_A=\n\x1b"};
-  for (int i = 0; i < 100; ++i) many.push_back(absl::StrCat("NCCL_B", i, "=", std::string(999, 'x')));
+  for (int i = 0; i < 100; ++i)
+    many.push_back(absl::StrCat("NCCL_B", i, "=", std::string(999, 'x')));
   const std::string text = Read(many).environment;
   EXPECT_EQ(text.substr(0, 10), "NCCL_A=?? ");
   EXPECT_EQ(text.size(), 9 + 31 * 256u);
@@ -125,9 +128,9 @@ TEST_F(LaunchFactsTest, ASlurmStepAndAPmixNamespaceAreOneLaunch) {
 
 // Each replica group of torchft has a torchrun of its own, which may start it again.
 TEST_F(LaunchFactsTest, AReplicaMayRejoinItsJobAndHasNoLaunchOfItsOwn) {
-  const LaunchFacts facts = Read({"REPLICA_GROUP_ID=1", "NUM_REPLICA_GROUPS=4", "MASTER_ADDR=a",
-                                  "MASTER_PORT=7", "TORCHELASTIC_RESTART_COUNT=2",
-                                  "SLURM_RESTART_COUNT=4"});
+  const LaunchFacts facts =
+      Read({"REPLICA_GROUP_ID=1", "NUM_REPLICA_GROUPS=4", "MASTER_ADDR=a", "MASTER_PORT=7",
+            "TORCHELASTIC_RESTART_COUNT=2", "SLURM_RESTART_COUNT=4"});
   EXPECT_TRUE(facts.may_rejoin);
   EXPECT_EQ(facts.launch, "");
   EXPECT_EQ(facts.restarts, "SLURM_RESTART_COUNT=4") << "the whole job began again";
@@ -204,11 +207,13 @@ TEST_F(LaunchFactsTest, AControlGroupThatThePodMadeDoesNotTellItsUid) {
 
 TEST_F(LaunchFactsTest, ThePodsUidComesFromTheEnvironmentWhereTheControlGroupIsHidden) {
   for (const std::string& path : {
-           std::string("/"), absl::StrCat("/../cri-containerd-", kContainer, ".scope"),
+           std::string("/"),
+           absl::StrCat("/../cri-containerd-", kContainer, ".scope"),
            // A static pod's hash.
            absl::StrCat("/kubepods/burstable/pod0123456789abcdef0123456789abcdef/", kContainer),
            // No form of a kubelet.
-           absl::StrCat("/kubepods/tripod", kPodUid), absl::StrCat("/kubepods/pod", kPodUid, "0"),
+           absl::StrCat("/kubepods/tripod", kPodUid),
+           absl::StrCat("/kubepods/pod", kPodUid, "0"),
        }) {
     proc_.Write("20/cgroup", absl::StrCat("0::", path, "\n"));
     EXPECT_EQ(Read({"POD_NAME=a"}).pod_uid, "") << path;
@@ -236,8 +241,8 @@ TEST_F(LaunchFactsTest, FindsTheContainerByItsMountsIfTheControlGroupIsHidden) {
 
 TEST_F(LaunchFactsTest, AProcessOfTheHostIsInNoContainer) {
   proc_.Write("20/cgroup", "0::/user.slice/user-0.slice/session-1.scope\n");
-  proc_.Write("20/mountinfo", absl::StrCat("30 25 0:24 / /var/lib/docker/containers/",
-                                           kContainer, "/mounts/shm rw - tmpfs shm rw\n"));
+  proc_.Write("20/mountinfo", absl::StrCat("30 25 0:24 / /var/lib/docker/containers/", kContainer,
+                                           "/mounts/shm rw - tmpfs shm rw\n"));
   EXPECT_EQ(Read({}).container, "");
 }
 
@@ -255,9 +260,9 @@ TEST_F(LaunchFactsTest, TakesTheGpuOfTheLocalRankFromTheVisibleDevices) {
   EXPECT_EQ(Read({devices, "RANK=9", "LOCAL_RANK=1"}).gpu_uuid, kOtherUuid);
   EXPECT_EQ(Read({devices, "RANK=9"}).gpu_uuid, "") << "either of two";
   EXPECT_EQ(Read({devices, "RANK=9", "LOCAL_RANK=2"}).gpu_uuid, "");
-  EXPECT_EQ(Read({absl::StrCat("NVIDIA_VISIBLE_DEVICES=", kUuid), "RANK=9", "LOCAL_RANK=0"})
-                .gpu_uuid,
-            kUuid);
+  EXPECT_EQ(
+      Read({absl::StrCat("NVIDIA_VISIBLE_DEVICES=", kUuid), "RANK=9", "LOCAL_RANK=0"}).gpu_uuid,
+      kUuid);
   EXPECT_EQ(Read({absl::StrCat("CUDA_VISIBLE_DEVICES=MIG-", kUuid), "RANK=9"}).gpu_uuid,
             absl::StrCat("MIG-", kUuid));
 }
@@ -283,9 +288,9 @@ TEST_F(LaunchFactsTest, NamesNoGpuWhereCudasOrderIsNotKnown) {
 
 TEST_F(LaunchFactsTest, KeepsTheTextsOfAHostileEnvironmentShort) {
   SetOwner(geteuid());
-  const LaunchFacts facts = Read({absl::StrCat("NODE_NAME=", std::string(100'000, 'x')),
-                                  "MASTER_PORT=1", "MASTER_ADDR=a\x1b[31m\nb",
-                                  absl::StrCat("POD_NAME=", std::string(100'000, 'x'))});
+  const LaunchFacts facts =
+      Read({absl::StrCat("NODE_NAME=", std::string(100'000, 'x')), "MASTER_PORT=1",
+            "MASTER_ADDR=a\x1b[31m\nb", absl::StrCat("POD_NAME=", std::string(100'000, 'x'))});
   EXPECT_LE(facts.node.size(), 255u);
   EXPECT_LE(facts.pod.size(), 520u);
   EXPECT_EQ(facts.launch.find('\x1b'), std::string::npos);

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "agent/python/interleave.h"
-#include "agent/python/sampler.h"
 #include "agent/python/python_strings.h"
+#include "agent/python/sampler.h"
 #include "interpose/python/python_layout.h"
 #include "interpose/python/python_lines.h"
 
@@ -126,7 +126,8 @@ TEST(PythonLayoutTest, TakesNoOtherMemoryForPublishedOffsets) {
   }
 }
 
-// All offsets are 40, in objects of 128 bytes: plausible. A process may publish any of them wrongly.
+// All offsets are 40, in objects of 128 bytes: plausible. A process may publish any of them
+// wrongly.
 TEST(PythonLayoutTest, TakesNoOffsetBeyondTheCopyOfAnObject) {
   constexpr int kBytesSize = 65, kBytesData = 66, kStringLength = 69, kFrameSize = 28;
   uint64_t right[kDebugOffsetWords];

@@ -10,7 +10,8 @@ namespace {
 constexpr uint64_t kHost = 100, kPod = 200, kOtherPod = 300;
 
 SegmentClaim Claim(uint64_t pid_namespace, bool life_lock, HeldLock lock) {
-  return {/*pid=*/7, /*start_time=*/50, pid_namespace, /*of_this_boot=*/true, life_lock, lock};
+  return {/*pid=*/7, /*start_time=*/50, pid_namespace, /*of_this_boot=*/true, life_lock,
+          lock};
 }
 
 struct Case {

@@ -341,7 +341,7 @@ TEST_F(SegmentReaderTest, NeverMixesTwoRecords) {
   ASSERT_NE(memory, MAP_FAILED);
   auto* entry = reinterpret_cast<segment::CommEntry*>(memory + segment::CommBlockOffset(comm));
   auto* ring = reinterpret_cast<segment::RecordEntry*>(memory + segment::CommBlockOffset(comm) +
-                                                      segment::kRingOffset);
+                                                       segment::kRingOffset);
   std::atomic<int> reads{0};
   std::atomic<bool> done{false};
   std::thread writer([&] {

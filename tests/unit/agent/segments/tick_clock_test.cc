@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "interpose/clock.h"
 #include "base/steady_clock.h"
+#include "interpose/clock.h"
 
 namespace rollcall {
 namespace {

@@ -27,16 +27,16 @@ TEST(DecodeCallTest, FindsTheTargetOfADirectCall) {
 
 TEST(DecodeCallTest, KnowsEveryFormOfAnIndirectCall) {
   const std::vector<std::vector<uint8_t>> calls = {
-      {0xff, 0xd0},                                // call *%rax
-      {0x41, 0xff, 0xd3},                          // call *%r11
-      {0xff, 0x10},                                // call *(%rax)
-      {0xff, 0x50, 0x28},                          // call *0x28(%rax)
-      {0xff, 0x90, 0x28, 0x01, 0, 0},              // call *0x128(%rax)
-      {0xff, 0x15, 0x28, 0x01, 0, 0},              // call *0x128(%rip)
-      {0xff, 0x14, 0xd8},                          // call *(%rax,%rbx,8)
-      {0x41, 0xff, 0x54, 0xdc, 0x08},              // call *8(%r12,%rbx,8)
-      {0xff, 0x94, 0xd8, 0x28, 0x01, 0, 0},        // call *0x128(%rax,%rbx,8)
-      {0xff, 0x14, 0xc5, 0x28, 0x01, 0, 0},        // call *0x128(,%rax,8)
+      {0xff, 0xd0},                          // call *%rax
+      {0x41, 0xff, 0xd3},                    // call *%r11
+      {0xff, 0x10},                          // call *(%rax)
+      {0xff, 0x50, 0x28},                    // call *0x28(%rax)
+      {0xff, 0x90, 0x28, 0x01, 0, 0},        // call *0x128(%rax)
+      {0xff, 0x15, 0x28, 0x01, 0, 0},        // call *0x128(%rip)
+      {0xff, 0x14, 0xd8},                    // call *(%rax,%rbx,8)
+      {0x41, 0xff, 0x54, 0xdc, 0x08},        // call *8(%r12,%rbx,8)
+      {0xff, 0x94, 0xd8, 0x28, 0x01, 0, 0},  // call *0x128(%rax,%rbx,8)
+      {0xff, 0x14, 0xc5, 0x28, 0x01, 0, 0},  // call *0x128(,%rax,8)
   };
   for (const auto& call : calls) {
     EXPECT_EQ(Decode(call).kind, CallKind::kIndirect) << testing::PrintToString(call);

@@ -60,9 +60,7 @@ constexpr uint64_t kFunction = 0x404000;
 class CallerSearchTest : public ::testing::Test {
  protected:
   // push %rbp; mov %rsp,%rbp; sub $0x40,%rsp
-  CallerSearchTest() {
-    memory_.Put(kFunction, {0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x40});
-  }
+  CallerSearchTest() { memory_.Put(kFunction, {0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x40}); }
 
   std::vector<CallerCandidate> Find(uint64_t start = kFunction) {
     return FindCallers({kFunction + 0x20, start, kStack}, kStackEnd - kStack, &memory_);

@@ -105,8 +105,8 @@ TEST_F(HardFramesTest, TakesNoOldFrameForALivingOne) {
 
 TEST_F(HardFramesTest, FindsAFrameOfFixedSizeWithoutTheFramePointer) {
   const ThreadStack thread = StackOf("poll fixed");
-  ExpectWhole(thread, {kPolls, "victim_frame_pointer_call",
-                       "victim::FixedFrameWithFramePointer()"});
+  ExpectWhole(thread,
+              {kPolls, "victim_frame_pointer_call", "victim::FixedFrameWithFramePointer()"});
 }
 
 TEST_F(HardFramesTest, FindsTheCallerOfAssemblyInAThreadThatPolls) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Takes stacks of real processes: the copies, the threads that the taker skips, and the victims,
 // which must continue afterwards as before.
-#include "agent/stacks/ptrace_stack_taker.h"
-
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -16,6 +14,7 @@
 
 #include "agent/processes/proc_stat.h"
 #include "agent/processes/trace_refused.h"
+#include "agent/stacks/ptrace_stack_taker.h"
 #include "agent/stacks/traced_thread.h"
 #include "temporary_tree.h"
 #include "victim_process.h"

@@ -165,8 +165,8 @@ TEST_F(StackUnwinderTest, UsesTheTablesOfTheDebuggerIfThereAreNoOthers) {
 
 TEST_F(StackUnwinderTest, ShowsInlinedCallsWithTheirOwnLines) {
   const ThreadStack thread = StackOf("inlined");
-  ASSERT_TRUE(HasRun(thread, {"victim::WaitInFutex()", "victim::InlinedCallee()",
-                              "victim::CallInlined()"}))
+  ASSERT_TRUE(
+      HasRun(thread, {"victim::WaitInFutex()", "victim::InlinedCallee()", "victim::CallInlined()"}))
       << FormatThreadStack(thread);
   const Frame* callee = FindFrame(thread, "victim::InlinedCallee()");
   const Frame* caller = FindFrame(thread, "victim::CallInlined()");
@@ -178,8 +178,8 @@ TEST_F(StackUnwinderTest, ShowsInlinedCallsWithTheirOwnLines) {
 
 TEST_F(StackUnwinderTest, UnwindsThroughASignalHandlerAndACallToNull) {
   const ThreadStack thread = StackOf("in (handler) x");
-  EXPECT_TRUE(HasRun(thread, {"victim::WaitInSignalHandler()", "victim::OnFault(int)",
-                              "<signal handler called>"}))
+  EXPECT_TRUE(HasRun(
+      thread, {"victim::WaitInSignalHandler()", "victim::OnFault(int)", "<signal handler called>"}))
       << FormatThreadStack(thread);
   EXPECT_NE(FindFrame(thread, "victim::CallThroughNull()"), nullptr) << FormatThreadStack(thread);
   EXPECT_NE(FindFrame(thread, "victim::RunRole(void*)"), nullptr) << FormatThreadStack(thread);

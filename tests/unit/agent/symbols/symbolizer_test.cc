@@ -122,7 +122,8 @@ TEST(ElfFileTest, RefusesAFileThatIsNotElf) {
   tree.Write("cut", std::string("\177ELF\2\1\1", 7));
   for (const char* name : {"text", "empty", "cut"}) {
     const std::string path = tree.root() + "/" + name;
-    EXPECT_FALSE(ElfFile::Open(UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), path).ok()) << name;
+    EXPECT_FALSE(ElfFile::Open(UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), path).ok())
+        << name;
   }
 }
 

@@ -16,13 +16,13 @@ TEST(StrictJsonTest, AnObjectIsRead) {
 }
 
 TEST(StrictJsonTest, WhatCanBeUnderstoodTwoWaysIsRefused) {
-  for (const std::string& bad : {
-           std::string(R"({"sub": "a", "sub": "b"})"), std::string(R"({"a": {"b": 1, "b": 1}})"),
-           std::string(R"({"s\u0075b": "a", "sub": "b"})"), std::string(R"({"a": "b\u0000c"})"),
-           std::string(R"({"a\n": 1})"), std::string("{\"a\": \"\0\"}", 10), std::string("{}{}"),
-           std::string("{"), std::string(), std::string("[]"), std::string("\"a\""),
-           std::string("{\"a\": \"\xff\"}"), std::string("{\"a\": NaN}"),
-           std::string("{/* no */}"), std::string(300'000, '['), std::string(R"({"a":1e999})")}) {
+  for (const std::string& bad :
+       {std::string(R"({"sub": "a", "sub": "b"})"), std::string(R"({"a": {"b": 1, "b": 1}})"),
+        std::string(R"({"s\u0075b": "a", "sub": "b"})"), std::string(R"({"a": "b\u0000c"})"),
+        std::string(R"({"a\n": 1})"), std::string("{\"a\": \"\0\"}", 10), std::string("{}{}"),
+        std::string("{"), std::string(), std::string("[]"), std::string("\"a\""),
+        std::string("{\"a\": \"\xff\"}"), std::string("{\"a\": NaN}"), std::string("{/* no */}"),
+        std::string(300'000, '['), std::string(R"({"a":1e999})")}) {
     EXPECT_FALSE(ParseStrictObject(bad).ok()) << bad.substr(0, 40);
   }
 }

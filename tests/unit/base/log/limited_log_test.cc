@@ -13,10 +13,9 @@ namespace {
 class LimitedLogTest : public testing::Test {
  protected:
   LimitedLogTest()
-      : log_("rollcalld",
-             std::make_shared<LimitedSink>("rollcalld",
-                                           std::make_shared<spdlog::sinks::ostream_sink_st>(out_),
-                                           [this] { return now_ns_; })) {
+      : log_("rollcalld", std::make_shared<LimitedSink>(
+                              "rollcalld", std::make_shared<spdlog::sinks::ostream_sink_st>(out_),
+                              [this] { return now_ns_; })) {
     log_.set_pattern("%n %l %v");
   }
 
@@ -76,8 +75,7 @@ TEST_F(LimitedLogTest, AFloodHidesNoLineThatIsAlwaysLogged) {
   const std::string written = Written();
   spdlog::set_default_logger(before);
   EXPECT_EQ(std::count(written.begin(), written.end(), '\n'), 200);
-  EXPECT_EQ(written.substr(0, written.find('\n')),
-            "rollcalld info audit: somebody {} took stacks");
+  EXPECT_EQ(written.substr(0, written.find('\n')), "rollcalld info audit: somebody {} took stacks");
 }
 
 TEST_F(LimitedLogTest, LinesThatAreAlwaysLoggedTakeNoRoomOfOthers) {

@@ -21,7 +21,9 @@ std::string Read(const std::string& text) {
 
 TEST(YamlTest, AReaderReturnsItsValue) { EXPECT_EQ(Read("# a\na: b\n"), "b"); }
 
-TEST(YamlTest, AnErrorNamesItsLine) { EXPECT_EQ(Read("b: c\na:\n  [b]\n"), "line 3: a has no value"); }
+TEST(YamlTest, AnErrorNamesItsLine) {
+  EXPECT_EQ(Read("b: c\na:\n  [b]\n"), "line 3: a has no value");
+}
 
 TEST(YamlTest, AnErrorOfTheWholeTextNamesNoLine) { EXPECT_EQ(Read("b: c\n"), "there is no a"); }
 

@@ -12,9 +12,7 @@
 namespace rollcall::doctor {
 namespace {
 
-std::string Contents(const std::string& path) {
-  return ReadFile(path).value_or("");
-}
+std::string Contents(const std::string& path) { return ReadFile(path).value_or(""); }
 
 TEST(ElfFactsTest, AProgramHasAnInterpreterAndNeedsLibraries) {
   const ElfFacts facts = ReadElf("/proc/self/exe");

@@ -70,8 +70,9 @@ TEST_F(ProbeHostTest, APyxisThatIsCommentedOutDoesNotCount) {
 
 TEST_F(ProbeHostTest, ThePluginOfRollcallIsFoundWithItsFile) {
   tree_.Write("etc/slurm/slurm.conf", "ClusterName=a\n");
-  tree_.Write("etc/slurm/plugstack.conf", "#optional /old/spank_rollcall.so\n"
-                                          "optional /opt/spank_rollcall.so daemon=a:1\n");
+  tree_.Write("etc/slurm/plugstack.conf",
+              "#optional /old/spank_rollcall.so\n"
+              "optional /opt/spank_rollcall.so daemon=a:1\n");
   EXPECT_EQ(ReadSlurm({}, files()).plugin, "/opt/spank_rollcall.so");
   EXPECT_FALSE(ReadSlurm({}, files()).has_plugin_file);
   tree_.Write("opt/spank_rollcall.so", "");

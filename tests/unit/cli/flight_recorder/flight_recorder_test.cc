@@ -552,8 +552,7 @@ TEST_F(FlightRecorderTest, UnknownOperationsAndBackendsAreComparedAllTheSame) {
   ASSERT_FALSE(verdicts.empty());
   EXPECT_EQ(verdicts[0].cause, Cause::kOperationMismatch);
   EXPECT_EQ(Culprits(verdicts[0]), std::vector<int>{2});
-  EXPECT_TRUE(absl::StrContains(warnings_, "unknown operation \"quantum_reduce\""))
-      << warnings_;
+  EXPECT_TRUE(absl::StrContains(warnings_, "unknown operation \"quantum_reduce\"")) << warnings_;
 }
 
 TEST_F(FlightRecorderTest, JsonAndOldVersionsAreReadAsWell) {

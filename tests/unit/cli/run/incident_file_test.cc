@@ -21,9 +21,7 @@ class IncidentFileTest : public ::testing::Test {
     rmdir(folder_.c_str());
   }
 
-  std::string Text() const {
-    return ReadFile(folder_ + "/incidents.jsonl").value_or("");
-  }
+  std::string Text() const { return ReadFile(folder_ + "/incidents.jsonl").value_or(""); }
 
   const std::string folder_ = ::testing::TempDir() + "/incident_file_test";
 };

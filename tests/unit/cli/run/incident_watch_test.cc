@@ -27,7 +27,8 @@ namespace {
 // A daemon with one incident of the job "train", which has one process.
 class FakeDaemon : public v1::Query::Service {
  public:
-  grpc::Status ListIncidents(grpc::ServerContext* /*context*/, const v1::ListIncidentsRequest* /*request*/,
+  grpc::Status ListIncidents(grpc::ServerContext* /*context*/,
+                             const v1::ListIncidentsRequest* /*request*/,
                              v1::ListIncidentsResponse* response) override {
     const std::lock_guard<std::mutex> lock(mutex_);
     *response->add_incidents() = incident_;
@@ -39,7 +40,8 @@ class FakeDaemon : public v1::Query::Service {
     return grpc::Status::OK;
   }
 
-  grpc::Status ListProcesses(grpc::ServerContext* /*context*/, const v1::ProcessesRequest* /*request*/,
+  grpc::Status ListProcesses(grpc::ServerContext* /*context*/,
+                             const v1::ProcessesRequest* /*request*/,
                              v1::ProcessesResponse* response) override {
     response->add_processes()->set_pid(process);
     return grpc::Status::OK;
@@ -92,8 +94,8 @@ class IncidentWatchTest : public testing::Test {
     builder.RegisterService(&daemon_);
     server_ = builder.BuildAndStart();
     watch_ = IncidentWatch::OfDaemonAt(
-        "127.0.0.1:1", [this] { return server_->InProcessChannel(grpc::ChannelArguments()); }, "train",
-        folder_.root(), "node-1", reports());
+        "127.0.0.1:1", [this] { return server_->InProcessChannel(grpc::ChannelArguments()); },
+        "train", folder_.root(), "node-1", reports());
     StartProcess();
   }
 
@@ -123,7 +125,8 @@ class IncidentWatchTest : public testing::Test {
   }
   v1::Incident Report() const {
     v1::Incident incident;
-    EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(Written(), &incident).ok()) << Written();
+    EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(Written(), &incident).ok())
+        << Written();
     return incident;
   }
 

@@ -27,8 +27,8 @@ TEST(JUnitFileTest, AHangIsAFailureWithTheVerdict) {
   const std::string text = JUnitText(Hung());
   EXPECT_THAT(text, HasSubstr("failures=\"1\" errors=\"0\""));
   EXPECT_THAT(text, HasSubstr("name=\"train-7\" time=\"12.500\""));
-  EXPECT_THAT(text, HasSubstr("<failure type=\"missing_rank\" message=\"rank 3 is in `validate` and "
-                              "has not called AllReduce #8 on communicator &quot;dp&quot;\">"));
+  EXPECT_THAT(text, HasSubstr("<failure type=\"missing_rank\" message=\"rank 3 is in `validate` "
+                              "and has not called AllReduce #8 on communicator &quot;dp&quot;\">"));
   EXPECT_THAT(text, HasSubstr("rollcall: rank 3 &lt;is&gt; late\nrollcall:   certainty"));
 }
 

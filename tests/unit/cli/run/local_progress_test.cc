@@ -9,10 +9,10 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "base/durations.h"
 #include "base/monotonic_clock.h"
 #include "eventually.h"
 #include "file_server.h"
-#include "base/durations.h"
 #include "segment_builder.h"
 
 namespace rollcall {

@@ -223,8 +223,8 @@ TEST_F(AccessTest, AStrangerIsRefusedBeforeTheDaemonReadsItsRequest) {
   EXPECT_EQ(viewer.error_code(), grpc::StatusCode::PERMISSION_DENIED);
 }
 
-// A caller that the daemon knows must be able to tell a call that this release lacks from one that its
-// role may not make. A stranger learns of no call whether it exists.
+// A caller that the daemon knows must be able to tell a call that this release lacks from one that
+// its role may not make. A stranger learns of no call whether it exists.
 TEST_F(AccessTest, ACallThatDoesNotExistIsUnimplementedForThoseWhomTheDaemonKnows) {
   for (const char* method : {"/rollcall.v1.Query/NoSuchCall", "/other.Service/Call"}) {
     for (const char* token : {"agent", "viewer", "operator"}) {
@@ -338,8 +338,8 @@ TEST_F(HostRefusalTest, RepeatsNoOtherTextAsACommand) {
   EXPECT_EQ(text.find("--host=node-7.$("), std::string::npos) << text;
 }
 
-// The stream of an agent that has reported a process of each of these jobs, (tenant, name). Ends with
-// the object.
+// The stream of an agent that has reported a process of each of these jobs, (tenant, name). Ends
+// with the object.
 class ReportingAgent {
  public:
   ReportingAgent(const std::shared_ptr<grpc::ChannelInterface>& channel,
@@ -402,7 +402,8 @@ TEST_F(AccessTest, AnAgentWritesIntoTheJobsOfItsOwnTenantsOnly) {
   EXPECT_TRUE(JobsAs("", "theirs").empty());
   httplib::Client page("http://" + daemon_->http_address());
   const auto metrics = page.Get("/metrics", {{"Authorization", "Bearer viewer"}});
-  EXPECT_NE(metrics->body.find("rollcall_daemon_dropped_total{what=\"tenants\"} 1"), std::string::npos);
+  EXPECT_NE(metrics->body.find("rollcall_daemon_dropped_total{what=\"tenants\"} 1"),
+            std::string::npos);
 }
 
 // The daemon's log goes into a text, which is complete once the daemon has ended.

@@ -24,8 +24,9 @@ void Fill(const std::string& text, int depth, Message* message) {
       repeated ? reflection.AddString(message, field, text)
                : reflection.SetString(message, field, text);
     } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && depth > 0) {
-      Fill(text, depth - 1, repeated ? reflection.AddMessage(message, field)
-                                     : reflection.MutableMessage(message, field));
+      Fill(text, depth - 1,
+           repeated ? reflection.AddMessage(message, field)
+                    : reflection.MutableMessage(message, field));
     }
   }
 }

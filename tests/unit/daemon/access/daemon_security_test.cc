@@ -12,9 +12,9 @@
 #include <string>
 #include <thread>
 
-#include "test_certificates.h"
 #include "eventually.h"
 #include "temporary_tree.h"
+#include "test_certificates.h"
 
 namespace rollcall {
 namespace {

@@ -14,12 +14,12 @@
 #include <thread>
 
 #include "absl/synchronization/mutex.h"
+#include "base/digest/digest.h"
+#include "base/edit_file.h"
 #include "daemon/access/access.h"
 #include "eventually.h"
 #include "rollcall/v1/agent.grpc.pb.h"
 #include "security/access_policy.h"
-#include "base/digest/digest.h"
-#include "base/edit_file.h"
 #include "security/token_edit.h"
 #include "security/token_file.h"
 #include "security/token_list.h"
@@ -85,9 +85,8 @@ class Sink : public AgentSink {
   }
   // Waits until the sink has recorded `count` calls.
   void Await(size_t count) const {
-    const auto enough = [this, count]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-      return events_.size() >= count;
-    };
+    const auto enough = [this, count]()
+                            ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return events_.size() >= count; };
     const absl::MutexLock lock(&mutex_);
     mutex_.AwaitWithTimeout(absl::Condition(&enough), absl::Seconds(20));
   }
@@ -373,8 +372,8 @@ TEST_F(AgentServiceTest, ARemoteAgentCannotUseTheIdOfALocalOne) {
   HandMadeAgent here(server->InProcessChannel({}));
   here.Hello("node", 1, "node/17");
   sink_.Await(1);
-  HandMadeAgent elsewhere(grpc::CreateChannel("127.0.0.1:" + std::to_string(port),
-                                              grpc::InsecureChannelCredentials()));
+  HandMadeAgent elsewhere(
+      grpc::CreateChannel("127.0.0.1:" + std::to_string(port), grpc::InsecureChannelCredentials()));
   elsewhere.Hello("node", 1, "node/17");
   sink_.Await(2);
   EXPECT_TRUE(sink_.connected(0).is_trusted);
@@ -418,9 +417,9 @@ TEST_F(AgentServiceTest, AnAgentMayWriteTheTenantsOfItsTokenAndOneOfThisProcessA
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(service.service());
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  HandMadeAgent elsewhere(grpc::CreateChannel("127.0.0.1:" + std::to_string(port),
-                                              grpc::InsecureChannelCredentials()),
-                          token);
+  HandMadeAgent elsewhere(
+      grpc::CreateChannel("127.0.0.1:" + std::to_string(port), grpc::InsecureChannelCredentials()),
+      token);
   elsewhere.Hello("node");
   sink_.Await(1);
   HandMadeAgent here(server->InProcessChannel({}));
@@ -453,10 +452,9 @@ class RevokedAgentTest : public testing::Test {
   }
 
   std::unique_ptr<HandMadeAgent> Connect() {
-    return std::make_unique<HandMadeAgent>(
-        grpc::CreateChannel("127.0.0.1:" + std::to_string(port_),
-                            grpc::InsecureChannelCredentials()),
-        token_);
+    return std::make_unique<HandMadeAgent>(grpc::CreateChannel("127.0.0.1:" + std::to_string(port_),
+                                                               grpc::InsecureChannelCredentials()),
+                                           token_);
   }
   void RevokeAll() {
     std::ofstream(path_) << "tokens: []\n";

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which receivers get which alerts of an incident: what the routes send to them, and notes only
 // those that are programs. alert_routes_test.cc has the routes themselves.
-#include "daemon/alerts/alerts.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,6 +13,7 @@
 #include "alert_test_receivers.h"
 #include "daemon/alerts/alert_routes.h"
 #include "daemon/alerts/alert_target.h"
+#include "daemon/alerts/alerts.h"
 #include "daemon/history/history.h"
 #include "eventually.h"
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // How AlertBody() says the facts of an incident. alert_messages_test.cc has the receivers' limits.
-#include "daemon/alerts/alerts.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,7 @@
 
 #include "alert_test_incidents.h"
 #include "daemon/alerts/alert_target.h"
+#include "daemon/alerts/alerts.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {
@@ -71,7 +70,8 @@ TEST(AlertBodyTest, SlackHasJobAttemptHostLineAndTheFirstAdvice) {
   verdict->add_advice()->set_text("Validate on all ranks.");
   verdict->add_advice()->set_text("Not this one.");
   const std::string blocks =
-      nlohmann::json::parse(AlertBody({AlertKind::kSlack, "where"}, "", {}, message))["blocks"].dump();
+      nlohmann::json::parse(AlertBody({AlertKind::kSlack, "where"}, "", {}, message))["blocks"]
+          .dump();
   for (const char* text : {"*Job*\\njob", "*Attempt*\\n2", "*Hosts*\\nnode-17",
                            "*Line*\\ntrain.py:31 in validate", "Validate on all ranks."}) {
     EXPECT_THAT(blocks, HasSubstr(text));
@@ -82,8 +82,7 @@ TEST(AlertBodyTest, SlackHasJobAttemptHostLineAndTheFirstAdvice) {
 TEST(AlertBodyTest, NoFieldOfSlackIsLongerThanItsLimit) {
   AlertMessage message = {Incident(), AlertEvent::kConfirmed, 1, "missing_rank"};
   message.incident.mutable_verdicts(0)->mutable_culprits(0)->set_at(std::string(20000, '&'));
-  const auto body =
-      nlohmann::json::parse(AlertBody({AlertKind::kSlack, "where"}, "", {}, message));
+  const auto body = nlohmann::json::parse(AlertBody({AlertKind::kSlack, "where"}, "", {}, message));
   for (const auto& field : body["blocks"][1]["fields"]) {
     EXPECT_LE(field["text"].get<std::string>().size(), 2000u);
   }
@@ -112,8 +111,8 @@ TEST(AlertBodyTest, AlertmanagerHasTheSameLabelsWhenResolved) {
 
 TEST(AlertBodyTest, AlertmanagerKeepsItsLabelsWhenTheCauseChanges) {
   AlertMessage message = {Incident(), AlertEvent::kUpdated, 2, "host_lost"};
-  const auto body = nlohmann::json::parse(
-      AlertBody({AlertKind::kAlertmanager, "where"}, "", {}, message));
+  const auto body =
+      nlohmann::json::parse(AlertBody({AlertKind::kAlertmanager, "where"}, "", {}, message));
   EXPECT_EQ(body[0]["labels"]["cause"], "host_lost");
   EXPECT_EQ(body[0]["annotations"]["cause"], "missing_rank");
   EXPECT_FALSE(body[0].contains("endsAt"));

@@ -27,7 +27,8 @@ TEST(AlertDeliveryTest, ASlowResponseDoesNotExtendTheDeadline) {
   const Slow trickle("HTTP/1.1 200 OK\r\nX: ");
   Cancellation cancellation;
   const auto begun = std::chrono::steady_clock::now();
-  EXPECT_TRUE(absl::IsUnavailable(SendAlertRequests({{"POST", trickle.url(), "{}"}}, "job-1/1", "", &cancellation)));
+  EXPECT_TRUE(absl::IsUnavailable(
+      SendAlertRequests({{"POST", trickle.url(), "{}"}}, "job-1/1", "", &cancellation)));
   EXPECT_LT(std::chrono::steady_clock::now() - begun, kDeliverWithin + std::chrono::seconds(3));
 }
 

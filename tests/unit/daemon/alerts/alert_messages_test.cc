@@ -125,8 +125,8 @@ TEST_P(CorrectionTest, RefersToTheFirstMessage) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, CorrectionTest,
-                         testing::Values(AlertKind::kSlack, AlertKind::kTeams,
-                                         AlertKind::kOpsgenie, AlertKind::kEmail),
+                         testing::Values(AlertKind::kSlack, AlertKind::kTeams, AlertKind::kOpsgenie,
+                                         AlertKind::kEmail),
                          [](const auto& info) { return std::string(FactsOf(info.param).name); });
 
 TEST(CorrectionByKeyTest, NamesTheKeyOfTheFirst) {
@@ -245,9 +245,9 @@ TEST(OpsgenieTest, TheEndClosesTheAlertOfTheBeginning) {
     first.event = AlertEvent::kConfirmed;
     const std::string alias =
         json::parse(Requests(AlertKind::kOpsgenie, first)[0].body)["alias"].get<std::string>();
-    EXPECT_EQ(Requests(AlertKind::kOpsgenie, message)[0].url,
-              absl::StrCat("https://api.opsgenie.com/v2/alerts/", alias,
-                           "/close?identifierType=alias"));
+    EXPECT_EQ(
+        Requests(AlertKind::kOpsgenie, message)[0].url,
+        absl::StrCat("https://api.opsgenie.com/v2/alerts/", alias, "/close?identifierType=alias"));
   }
 }
 
@@ -302,7 +302,8 @@ TEST(MailTest, HasASenderIfOneIsGiven) {
 }
 
 TEST(MailTest, NoTextOfAJobEndsAHeader) {
-  for (const char* text : {"x\nBcc: all@example.com\n\nhello", "\r\nBcc: x", "=?utf-8?q?=0aBcc:?="}) {
+  for (const char* text :
+       {"x\nBcc: all@example.com\n\nhello", "\r\nBcc: x", "=?utf-8?q?=0aBcc:?="}) {
     AlertMessage message = Message();
     message.incident.set_job(text);
     message.first_cause = text;

@@ -53,7 +53,8 @@ class AlertRoutesTest : public testing::Test {
     continue: true
   - certainty: likely
     to: team
-)")).value();
+)"))
+                                .value();
   std::vector<size_t> To(const v1::Incident& incident) const {
     return RoutedReceivers(file_.routes, incident);
   }
@@ -115,8 +116,7 @@ INSTANTIATE_TEST_SUITE_P(
         WrongFile{"nothing", "", "the file has the keys receivers, routes"},
         WrongFile{"no_routes", kReceivers, "the file needs both receivers and routes"},
         WrongFile{"not_yaml", "receivers: [", "line "},
-        WrongFile{"star_without_quotes", With("  - {job: *, to: chat}\n"),
-                  "line 13: not YAML"},
+        WrongFile{"star_without_quotes", With("  - {job: *, to: chat}\n"), "line 13: not YAML"},
         WrongFile{"unknown_key", With("  - {tenants: ml, to: chat}\n"),
                   "line 13: a route has no key tenants; it has tenant, job, certainty, cause, to"},
         WrongFile{"unknown_receiver", With("  - to: [chat, pager]\n"),
@@ -153,7 +153,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(AlertSecretTest, ASecretBelongsIntoAFileOfItsOwnAndIsInNoError) {
   const std::string problem = Problem(
-      "receivers:\n  - name: chat\n    kind: slack\n    target: https://hooks/T0/secret\nroutes: []\n");
+      "receivers:\n  - name: chat\n    kind: slack\n    target: https://hooks/T0/secret\nroutes: "
+      "[]\n");
   EXPECT_THAT(problem, HasSubstr("line 4: the target of slack"));
   EXPECT_THAT(problem, HasSubstr("file: /etc/rollcall/slack"));
   EXPECT_THAT(problem, Not(HasSubstr("T0/secret")));

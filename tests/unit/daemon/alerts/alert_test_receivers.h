@@ -20,9 +20,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/history/alert_outbox.h"
 #include "daemon/alerts/alert_target.h"
 #include "daemon/alerts/alerts.h"
+#include "daemon/history/alert_outbox.h"
 #include "daemon/history/history.h"
 
 namespace rollcall {

@@ -17,8 +17,8 @@
 #include "alert_test_incidents.h"
 #include "alert_test_receivers.h"
 #include "daemon/alerts/alert_target.h"
-#include "daemon/jobs/daemon_counters.h"
 #include "daemon/history/history.h"
+#include "daemon/jobs/daemon_counters.h"
 #include "eventually.h"
 
 namespace rollcall {
@@ -199,7 +199,9 @@ TEST(AlertSenderTest, ANewOutboxGetsTheTextOfAnEndThatIsNotSent) {
 
 TEST(AlertSenderTest, SendsNoEndWithoutABeginning) {
   Receiver receiver(0);
-  { AlertSender(To(AlertKind::kJson, receiver.url())).Send(Incident(), AlertEvent::kResolved); }
+  {
+    AlertSender(To(AlertKind::kJson, receiver.url())).Send(Incident(), AlertEvent::kResolved);
+  }
   EXPECT_TRUE(receiver.bodies().empty());
 }
 

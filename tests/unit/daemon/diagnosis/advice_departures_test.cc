@@ -26,7 +26,8 @@ TEST(AdviceDeparturesTest, ATerminalIsAPrompt) {
   }
 }
 
-// Code under `if rank == 0:` is the likelier reason on rank 0, and an early end of the loop on others.
+// Code under `if rank == 0:` is the likelier reason on rank 0, and an early end of the loop on
+// others.
 TEST(AdviceDeparturesTest, ABarrierOfRank0AloneIsACallOfItsOwn) {
   Verdict v = Standing(Mismatch(Cause::kArgumentMismatch, AllReduce(1), AllReduce(), 10, {"count"}),
                        "distributed_c10d.barrier train.main", "_tensor.Tensor.backward train.main");
@@ -36,8 +37,9 @@ TEST(AdviceDeparturesTest, ABarrierOfRank0AloneIsACallOfItsOwn) {
 }
 
 TEST(AdviceDeparturesTest, WhoLeftTheLoopOfAFrameworkHadFewerSteps) {
-  const Verdict v = Standing(Meeting(AllGather(), AllReduce()), "trainer.Trainer.evaluate train.main",
-                             "_tensor.Tensor.backward trainer.Trainer.train train.main");
+  const Verdict v =
+      Standing(Meeting(AllGather(), AllReduce()), "trainer.Trainer.evaluate train.main",
+               "_tensor.Tensor.backward trainer.Trainer.train train.main");
   EXPECT_EQ(AdviceFor(v).front().id, "uneven-inputs");
   const Verdict inside =
       Standing(Meeting(AllGather(), AllReduce()), "trainer.Trainer.evaluate trainer.Trainer.train",
@@ -46,9 +48,10 @@ TEST(AdviceDeparturesTest, WhoLeftTheLoopOfAFrameworkHadFewerSteps) {
 }
 
 TEST(AdviceDeparturesTest, AForwardPassMeetsABackwardPass) {
-  Verdict v = Standing(Mismatch(Cause::kArgumentMismatch, AllGather(17), AllGather(), 39, {"count"}),
-                       "_fsdp_state.FSDPState._pre_forward module.Module._call_impl train.main",
-                       "_tensor.Tensor.backward train.main");
+  Verdict v =
+      Standing(Mismatch(Cause::kArgumentMismatch, AllGather(17), AllGather(), 39, {"count"}),
+               "_fsdp_state.FSDPState._pre_forward module.Module._call_impl train.main",
+               "_tensor.Tensor.backward train.main");
   EXPECT_EQ(AdviceFor(v).front().id, "skipped-call") << "a backward pass";
   v.culprits[0].rank = 0;
   EXPECT_EQ(AdviceFor(v).front().id, "extra-call") << "a validation";
@@ -65,7 +68,8 @@ TEST(AdviceDeparturesTest, AStageThatRaisedIsNeitherLateNorInItsSetup) {
   EXPECT_FALSE(Has(advice, "rank0-only-setup"));
 }
 
-// torch names a group by the number of calls of new_group(), so ranks that skip one look for others.
+// torch names a group by the number of calls of new_group(), so ranks that skip one look for
+// others.
 TEST(AdviceDeparturesTest, WhoWaitsForTheIdOfACommunicatorHasAnotherNumber) {
   Verdict v = Standing(Make(Cause::kInitIncomplete, {Op::kCommInitRankConfig}, 0),
                        "c10d::TCPStore::doGet Communicator.join distributed_c10d.all_reduce",
@@ -99,8 +103,10 @@ TEST(AdviceDeparturesTest, TellsWhatOneSideDoesAndTheOtherDoesNot) {
   v.places[0].inside = "DTensor.full_tensor";
   v.waiting_place.at = "/x/train.py:27 in step";
   EXPECT_EQ(AdviceFor(v).front().text.rfind(
-                "A guess by the stack: rank 3 alone calls DTensor.full_tensor in `norms`, a rank that "
-                "waits is in `step`. That rank makes a call", 0), 0u)
+                "A guess by the stack: rank 3 alone calls DTensor.full_tensor in `norms`, a rank "
+                "that waits is in `step`. That rank makes a call",
+                0),
+            0u)
       << AdviceFor(v).front().text;
   v.waiting_place.at = v.places[0].at;
   EXPECT_EQ(AdviceFor(v).front().text.find("alone"), std::string::npos);

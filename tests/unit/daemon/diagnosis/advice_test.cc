@@ -122,7 +122,8 @@ const std::vector<AdviceCase>& KnownCases() {
        Standing(Meeting(AllGather(), AllReduce()), "state_dict.get_model_state_dict train.save"),
        Standing(Meeting(AllGather(), AllReduce()), "checkpoint.CheckpointFunction.forward")},
       {"buffer-broadcast",
-       Standing(Meeting(Broadcast(), AllReduce()), "distributed.DistributedDataParallel._sync_buffers"),
+       Standing(Meeting(Broadcast(), AllReduce()),
+                "distributed.DistributedDataParallel._sync_buffers"),
        Standing(Meeting(Broadcast(), AllReduce()), "train.weight_norms")},
       {"uneven-inputs", MissingAt("distributed_c10d.barrier train.main"),
        MissingAt("queue.Queue.get train.upload")},
@@ -148,8 +149,8 @@ const std::vector<AdviceCase>& KnownCases() {
       {"buffer-broadcast",
        Mismatch(Cause::kOperationMismatch, AllReduce(), Broadcast(), 100, {"operation"}),
        Mismatch(Cause::kOperationMismatch, AllGather(), Broadcast(), 100, {"operation"})},
-      {"rank0-only-checkpoint",
-       Meeting(AllGather(), AllReduce(1)), Meeting(AllGather(), AllReduce())},
+      {"rank0-only-checkpoint", Meeting(AllGather(), AllReduce(1)),
+       Meeting(AllGather(), AllReduce())},
       {"rank0-only-setup", Make(Cause::kMissingRank, AllGather(), 1),
        Make(Cause::kMissingRank, AllGather(), 3)},
       {"alltoall-splits", Arguments("count", {Op::kAlltoAll}), Arguments("dtype", {Op::kAlltoAll})},
@@ -276,9 +277,12 @@ TEST(AdviceTest, AConsequenceHasNone) {
 }
 
 TEST(AdviceTest, SaysThatItIsAGuess) {
-  EXPECT_EQ(AdviceFor(MissingAt("queue.Queue.get")).front().text.rfind("A guess by the stack: ", 0), 0u);
-  EXPECT_EQ(AdviceFor(Make(Cause::kMissingRank)).front().text.rfind("A guess by the calls: ", 0), 0u);
-  EXPECT_EQ(AdviceFor(Ended(Cause::kRankDied, -1, 9)).front().text.find("A guess"), std::string::npos);
+  EXPECT_EQ(AdviceFor(MissingAt("queue.Queue.get")).front().text.rfind("A guess by the stack: ", 0),
+            0u);
+  EXPECT_EQ(AdviceFor(Make(Cause::kMissingRank)).front().text.rfind("A guess by the calls: ", 0),
+            0u);
+  EXPECT_EQ(AdviceFor(Ended(Cause::kRankDied, -1, 9)).front().text.find("A guess"),
+            std::string::npos);
 }
 
 std::string Section(const AdviceEntry& entry) {
@@ -288,10 +292,10 @@ std::string Section(const AdviceEntry& entry) {
 
 std::string Document() {
   std::string text =
-      "# Advice\n\nThe advice of the verdicts, and the reasons. `ROLLCALL_WRITE_DOCS=1 diagnosis_test` "
-      "generates this page from `daemon/diagnosis/advice_*.cc`.\n\n"
-      "A verdict gives up to three known mistakes that fit, in the order of this page, and the general "
-      "entry for its cause last. A consequence gets no advice.\n";
+      "# Advice\n\nThe advice of the verdicts, and the reasons. `ROLLCALL_WRITE_DOCS=1 "
+      "diagnosis_test` generates this page from `daemon/diagnosis/advice_*.cc`.\n\n"
+      "A verdict gives up to three known mistakes that fit, in the order of this page, and the "
+      "general entry for its cause last. A consequence gets no advice.\n";
   const auto add = [&](const char* title, const std::vector<AdviceEntry>& table) {
     absl::StrAppend(&text, "\n## ", title, "\n");
     for (const AdviceEntry& entry : table) text += Section(entry);

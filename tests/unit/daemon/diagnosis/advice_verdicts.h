@@ -32,7 +32,7 @@ inline Verdict Make(Cause cause, CallArgs call = AllReduce(), uint64_t position 
 }
 
 inline Verdict Mismatch(Cause cause, CallArgs theirs, CallArgs others, uint64_t position,
-                 std::vector<std::string> fields) {
+                        std::vector<std::string> fields) {
   Verdict v = Make(cause, others, position);
   v.culprits[0].call = theirs;
   v.mismatched_fields = std::move(fields);

@@ -180,8 +180,8 @@ TEST(DiagnoseTest, AMismatchExplainsACallThatDoesNotFinish) {
   EXPECT_EQ(verdicts[0].waiting_ranks, (Ranks{0, 1, 2, 3}));
 }
 
-// The reports of node-0 and node-3 are on their way: rank 3 has long entered the call that ranks 1 and 2
-// have finished.
+// The reports of node-0 and node-3 are on their way: rank 3 has long entered the call that ranks 1
+// and 2 have finished.
 TEST(DiagnoseTest, AnUnsettledWaitDoesNotComeBeforeASettledContradiction) {
   JobBuilder job(4);
   for (int rank = 0; rank < 4; ++rank) {

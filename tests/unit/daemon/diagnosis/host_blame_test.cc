@@ -52,10 +52,10 @@ TEST(HostBlameTest, AnErrorOfTheHardwareMakesTheHostBrokenWhateverTheCause) {
 TEST(HostBlameTest, ErrorsOfOtherHostsAndFactsThatAreNoErrorsDoNotMakeItBroken) {
   const Verdict stall = Blaming("node-7");
   EXPECT_FALSE(BlameHost(WithFact(stall, HostFactKind::kGpuLost, "node-8"))->is_broken);
-  for (const HostFactKind kind : {HostFactKind::kCgroupFrozen, HostFactKind::kTaskBlocked,
-                                  HostFactKind::kDiskFull, HostFactKind::kOomKill,
-                                  HostFactKind::kXid, HostFactKind::kIbRetransmits,
-                                  HostFactKind::kTcpRetransmits}) {
+  for (const HostFactKind kind :
+       {HostFactKind::kCgroupFrozen, HostFactKind::kTaskBlocked, HostFactKind::kDiskFull,
+        HostFactKind::kOomKill, HostFactKind::kXid, HostFactKind::kIbRetransmits,
+        HostFactKind::kTcpRetransmits}) {
     EXPECT_FALSE(BlameHost(WithFact(stall, kind))->is_broken);
   }
 }

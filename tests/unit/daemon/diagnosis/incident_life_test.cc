@@ -37,7 +37,8 @@ class IncidentsTest : public testing::Test {
     Kinds kinds = Look(at);
     kinds.erase(std::remove_if(kinds.begin(), kinds.end(),
                                [](Kind kind) {
-                                 return kind == Kind::kTakeStacksAgain || kind == Kind::kTakeStacksOfRest;
+                                 return kind == Kind::kTakeStacksAgain ||
+                                        kind == Kind::kTakeStacksOfRest;
                                }),
                 kinds.end());
     return kinds;
@@ -232,7 +233,8 @@ TEST_F(IncidentsTest, AContradictionIsConfirmedWithTheMajorityOfRanksThatComeAMo
   job_.Finish({1}, 1, AllReduce(), At(1));
   EXPECT_EQ(Look(1.1), Kinds{Kind::kOpened});
   job_.Finish({2}, 1, AllReduce(), At(1.2));
-  EXPECT_EQ(LookPastStacks(1.3), Kinds{Kind::kUpdated}) << "two against one, and one may follow either";
+  EXPECT_EQ(LookPastStacks(1.3), Kinds{Kind::kUpdated})
+      << "two against one, and one may follow either";
   job_.Finish({3}, 1, AllReduce(), At(1.4));
   EXPECT_EQ(LookPastStacks(1.5), (Kinds{Kind::kUpdated, Kind::kConfirmed}));
   const Verdict& verdict = events_.back().incident.verdicts[0];
@@ -506,9 +508,8 @@ TEST_F(RestartTest, APartOfTheJobDoesNotChangeAConfirmedVerdict) {
   job_.state = JobState();
   const auto look = [&](double at) {
     Kinds kinds;
-    for (const IncidentEvent& event :
-         life_.Update(job_.state, Diagnose(job_.state, At(at), limits_), At(at), limits_,
-                      View::kPart)) {
+    for (const IncidentEvent& event : life_.Update(
+             job_.state, Diagnose(job_.state, At(at), limits_), At(at), limits_, View::kPart)) {
       kinds.push_back(event.kind);
     }
     return kinds;

@@ -73,8 +73,8 @@ TEST_P(LargeVerdictTest, NamesAHandfulInItsSentences) {
   }
 }
 
-// A communicator that claims as many ranks as the rules accept. One has reported, and waits in a call
-// or in the creation.
+// A communicator that claims as many ranks as the rules accept. One has reported, and waits in a
+// call or in the creation.
 void MakeClaim(MemberState state, JobBuilder* job) {
   Member member = job->member(0);
   member.state = state;
@@ -97,8 +97,7 @@ TEST(ClaimedRanksTest, AStuckCallHoldsRangesOfRanksWithoutAReport) {
   for (const MemberState state : {MemberState::kReady, MemberState::kInitializing}) {
     const JobState job = MakeClaim(state);
     RankFinder finder(job);
-    const std::vector<StuckCall> calls =
-        FindStuckCalls(job, job.communicators.at(kDp), &finder);
+    const std::vector<StuckCall> calls = FindStuckCalls(job, job.communicators.at(kDp), &finder);
     ASSERT_EQ(calls.size(), 1u);
     ASSERT_EQ(calls[0].absents.size(), 2u);
     EXPECT_EQ(calls[0].absents[0].ranks, kMaxRanks / 2);

@@ -18,7 +18,8 @@ bool Says(const std::vector<std::string>& lines, const std::string& words) {
   });
 }
 
-// Three calls of a warm-up, and steps of four calls; rank 3 does not make the second one of step 30.
+// Three calls of a warm-up, and steps of four calls; rank 3 does not make the second one of
+// step 30.
 JobBuilder InStep30() {
   JobBuilder job(4);
   job.Finish(3, Broadcast());
@@ -43,8 +44,9 @@ TEST(LearnedStepTest, TheStepIsCountedByTheCallsThatRepeat) {
   EXPECT_NE(v.summary.find("3 ranks have waited 60 s in step 30 (of period 4 calls)"),
             std::string::npos)
       << v.summary;
-  EXPECT_TRUE(Says(v.evidence, "step 30: counted by the 4 calls that the ranks repeat on the "
-                               "communicator"));
+  EXPECT_TRUE(Says(v.evidence,
+                   "step 30: counted by the 4 calls that the ranks repeat on the "
+                   "communicator"));
 }
 
 TEST(LearnedStepTest, WithLostRecordsItIsAnEstimate) {

@@ -64,9 +64,9 @@ TEST(LossesTest, SaysWhoseStacksAreSwitchedOff) {
   job.state.processes[0].stacks_off = "ROLLCALL_STACKS=off";  // waits: its stacks prove nothing
   job.state.processes[3].stacks_off = "ROLLCALL_STACKS=off";
   const Verdict verdict = Judge(job);
-  EXPECT_EQ(verdict.missing_evidence,
-            std::vector<std::string>{
-                "the stacks of rank 3 are switched off (ROLLCALL_STACKS=off)"});
+  EXPECT_EQ(
+      verdict.missing_evidence,
+      std::vector<std::string>{"the stacks of rank 3 are switched off (ROLLCALL_STACKS=off)"});
   EXPECT_EQ(verdict.certainty, Certainty::kCertain) << "the records show that it is missing";
 }
 

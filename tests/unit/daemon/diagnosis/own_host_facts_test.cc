@@ -20,7 +20,8 @@ const std::vector<HostFact> kGpuUsers = {
     {K::kGpuProcess, "GPU 0000:3b:00.0", 0, "", 0, kOwnPid},
     {K::kGpuProcess, "GPU 0000:4b:00.0", 0, "", 0, kForeignPid}};
 
-// What is left of the fact in an incident of a job with one process on the host, beside other facts.
+// What is left of the fact in an incident of a job with one process on the host, beside other
+// facts.
 std::vector<HostFact> Kept(const HostFact& fact, const std::vector<HostFact>& beside = kGpuUsers) {
   JobState job;
   job.processes.resize(2);
@@ -51,9 +52,10 @@ TEST(OwnHostFactsTest, MessagesAboutNoProcessStay) {
 }
 
 TEST(OwnHostFactsTest, MessagesAboutOthersAreRemoved) {
-  EXPECT_TRUE(Kept({K::kXid, "GPU 0000:4b:00.0", 31, "pid=77, name=secret", 5, kForeignPid}).empty());
-  EXPECT_TRUE(Kept({K::kOomKill, "", 0, "Memory cgroup out of memory: Killed process 77 (secret)", 5,
-                    kForeignPid})
+  EXPECT_TRUE(
+      Kept({K::kXid, "GPU 0000:4b:00.0", 31, "pid=77, name=secret", 5, kForeignPid}).empty());
+  EXPECT_TRUE(Kept({K::kOomKill, "", 0, "Memory cgroup out of memory: Killed process 77 (secret)",
+                    5, kForeignPid})
                   .empty());
 }
 
@@ -91,7 +93,8 @@ TEST(OwnHostFactsTest, AnErrorOfAGpuThatNobodyIsKnownToUseStays) {
 
 TEST(OwnHostFactsTest, AMistakeOfAnotherProgramIsNoFaultOfTheHost) {
   for (const int64_t number : {13, 31, 43, 45}) {
-    EXPECT_TRUE(Kept({K::kXid, "GPU 0000:3b:00.0", number, "pid=77, name=secret", 5, 77}, {}).empty());
+    EXPECT_TRUE(
+        Kept({K::kXid, "GPU 0000:3b:00.0", number, "pid=77, name=secret", 5, 77}, {}).empty());
   }
 }
 

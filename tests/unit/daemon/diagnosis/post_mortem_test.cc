@@ -77,8 +77,8 @@ TEST(PostMortemTest, ExcusesKilledRanksAmongRanksThatEndedTogether) {
   EXPECT_EQ(verdicts[0].certainty, Certainty::kLikely);
   ASSERT_EQ(verdicts[0].missing_evidence.size(), 1u);
   EXPECT_EQ(verdicts[0].missing_evidence[0],
-            "ranks 0-2 were killed at the same time as the culprit ended: probably by the launcher, "
-            "which killed most ranks");
+            "ranks 0-2 were killed at the same time as the culprit ended: probably by the "
+            "launcher, which killed most ranks");
 }
 
 TEST(PostMortemTest, ExcusesAKilledRankWhoseLauncherKillsTheOtherRanksLater) {

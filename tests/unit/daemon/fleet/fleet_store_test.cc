@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who lives and whose each job is, on a real server: the statements, daemons that race, and a server that
-// is away. What daemons may conclude from the answers is tried in ownership_model_test.cc.
+// Who lives and whose each job is, on a real server: the statements, daemons that race, and a
+// server that is away. What daemons may conclude from the answers is tried in
+// ownership_model_test.cc.
 #include "daemon/fleet/fleet_store.h"
 
 #include <gmock/gmock.h>
@@ -59,7 +60,8 @@ class FleetStoreTest : public testing::Test {
   void Age(const std::string& name, int64_t ns) const {
     const absl::Status status =
         Sql(Connect().get(),
-            "UPDATE daemons SET expires_at = expires_at - ? * interval '1 microsecond' WHERE name = ?",
+            "UPDATE daemons SET expires_at = expires_at - ? * interval '1 microsecond' WHERE name "
+            "= ?",
             ns / 1000, name)
             .Run();
     EXPECT_TRUE(status.ok()) << status;
@@ -67,8 +69,10 @@ class FleetStoreTest : public testing::Test {
   // As if so much time had passed since jobs came to their daemons, and were wanted.
   void MakeOlder(const std::string& interval) const {
     const auto db = Connect();
-    for (const char* text : {"UPDATE owners SET since = since - ?::interval, wanted_at = wanted_at - ?::interval",
-                             "UPDATE daemons SET alive_since = alive_since - ?::interval WHERE ? <> ''"}) {
+    for (const char* text :
+         {"UPDATE owners SET since = since - ?::interval, wanted_at = wanted_at "
+          "- ?::interval",
+          "UPDATE daemons SET alive_since = alive_since - ?::interval WHERE ? <> ''"}) {
       const absl::Status status = Sql(db.get(), text, interval, interval).Run();
       EXPECT_TRUE(status.ok()) << status;
     }
@@ -106,7 +110,8 @@ TEST_F(FleetStoreTest, ADaemonSeesTheOthersThatLive) {
   Age("d1", kLease);
   const auto later = two->Renew(Row("d2"), kLease);
   ASSERT_EQ(later->size(), 1u);
-  EXPECT_EQ(later->at(0).alive_since_ns, daemons->at(1).alive_since_ns) << "a renewal is no new life";
+  EXPECT_EQ(later->at(0).alive_since_ns, daemons->at(1).alive_since_ns)
+      << "a renewal is no new life";
 }
 
 TEST_F(FleetStoreTest, AJobHasOneOwnerAndTheOthersHearOfIt) {
@@ -154,9 +159,14 @@ TEST_F(FleetStoreTest, AnOwnerLearnsWhichOfItsJobsAnotherDaemonWants) {
 TEST_F(FleetStoreTest, ManyJobsAreOneStatementWhateverTheirNames) {
   const auto store = Make();
   Renew(store.get(), Row("d1"));
-  std::vector<JobId> jobs = {{"default", "a \"quoted\" {job}, with \\ and \xc3\xa4"}, {"team", "x"},
-                             {"default", "x"},    {"default", "NULL"}, {"default", ""},
-                             {"default", "odd\xff"}, {"default", "odd?"}, {"default", "x"}};
+  std::vector<JobId> jobs = {{"default", "a \"quoted\" {job}, with \\ and \xc3\xa4"},
+                             {"team", "x"},
+                             {"default", "x"},
+                             {"default", "NULL"},
+                             {"default", ""},
+                             {"default", "odd\xff"},
+                             {"default", "odd?"},
+                             {"default", "x"}};
   for (int i = 0; i < 2000; ++i) jobs.push_back({"default", absl::StrCat("job-", i)});
   const auto owners = store->Claim(Row("d1"), jobs);
   ASSERT_TRUE(owners.ok()) << owners.status();
@@ -164,7 +174,8 @@ TEST_F(FleetStoreTest, ManyJobsAreOneStatementWhateverTheirNames) {
     ASSERT_EQ(owners->count(job), 1u) << job.job;
     EXPECT_TRUE(owners->at(job).is_mine) << job.job;
   }
-  EXPECT_EQ(store->Owned(Row("d1"))->size(), jobs.size() - 2) << "x twice; odd? and its like are one row";
+  EXPECT_EQ(store->Owned(Row("d1"))->size(), jobs.size() - 2)
+      << "x twice; odd? and its like are one row";
   EXPECT_TRUE(store->Claim(Row("d1"), {})->empty());
 }
 
@@ -242,7 +253,8 @@ TEST_F(FleetStoreTest, AJobIsHandedOverOnlyByItsOwnerAndOnlyToTheLiving) {
   Renew(two.get(), Row("d2"));
   const int64_t token = ClaimOne(one.get(), Row("d1")).token;
   EXPECT_TRUE(absl::IsAborted(two->HandOver(Row("d2"), kTrain, token, Row("d2")))) << "not its job";
-  EXPECT_TRUE(absl::IsAborted(one->HandOver(Row("d1"), kTrain, token - 1, Row("d2")))) << "an old token";
+  EXPECT_TRUE(absl::IsAborted(one->HandOver(Row("d1"), kTrain, token - 1, Row("d2"))))
+      << "an old token";
   EXPECT_TRUE(absl::IsAborted(one->HandOver(Row("d1"), kTrain, token, Row("d3")))) << "nobody";
   ASSERT_EQ(one->HandOver(Row("d1"), kTrain, token, Row("d2")), absl::OkStatus());
   EXPECT_TRUE(one->Owned(Row("d1"))->empty());
@@ -250,15 +262,16 @@ TEST_F(FleetStoreTest, AJobIsHandedOverOnlyByItsOwnerAndOnlyToTheLiving) {
   EXPECT_TRUE(ClaimOne(two.get(), Row("d2")).is_mine);
 }
 
-// The server may carry out a request long after its sender has stopped waiting. Once the sender knows again
-// that the job is its own, it is too late for that.
+// The server may carry out a request long after its sender has stopped waiting. Once the sender
+// knows again that the job is its own, it is too late for that.
 TEST_F(FleetStoreTest, WhatADaemonTriedToGiveAwayIsItsOwnOnceItHasAskedAgain) {
   const auto one = Make(), two = Make();
   Renew(one.get(), Row("d1"));
   Renew(two.get(), Row("d2"));
   const int64_t token = ClaimOne(one.get(), Row("d1")).token;
   const auto since_us = [this] {
-    return ReadInteger(Connect().get(), "SELECT (extract(epoch FROM since) * 1000000)::bigint FROM owners");
+    return ReadInteger(Connect().get(),
+                       "SELECT (extract(epoch FROM since) * 1000000)::bigint FROM owners");
   };
   const int64_t claimed_us = since_us();
   const auto db = Connect();
@@ -270,11 +283,13 @@ TEST_F(FleetStoreTest, WhatADaemonTriedToGiveAwayIsItsOwnOnceItHasAskedAgain) {
   ASSERT_TRUE(lock->End(absl::OkStatus()).ok());
   EXPECT_EQ(since_us(), claimed_us);
   EXPECT_EQ(one->Owned(Row("d1"))->at(kTrain), token) << "the token stays: writes wait with it";
-  EXPECT_GT(since_us(), sent_before_us) << "a request that counts for what was owned before then is void";
+  EXPECT_GT(since_us(), sent_before_us)
+      << "a request that counts for what was owned before then is void";
   const int64_t settled_us = since_us();
   EXPECT_EQ(one->Owned(Row("d1"))->at(kTrain), token);
   EXPECT_EQ(since_us(), settled_us);
-  EXPECT_EQ(one->HandOver(Row("d1"), kTrain, token, Row("d2")), absl::OkStatus()) << "a new one counts";
+  EXPECT_EQ(one->HandOver(Row("d1"), kTrain, token, Row("d2")), absl::OkStatus())
+      << "a new one counts";
 }
 
 TEST_F(FleetStoreTest, WhatIsReleasedIsNobodysAndItsTokenGoesOn) {
@@ -333,8 +348,10 @@ TEST_F(FleetStoreTest, AServerThatWasStartedAgainAndCutConnectionsAreNoMatter) {
   const auto store = Make();
   Renew(store.get(), Row("d1"));
   const int64_t token = ClaimOne(store.get(), Row("d1")).token;
-  (void)Sql(Connect().get(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid != "
-                             "pg_backend_pid() AND application_name = 'rollcalld'").Run();
+  (void)Sql(Connect().get(),
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid != "
+            "pg_backend_pid() AND application_name = 'rollcalld'")
+      .Run();
   EXPECT_EQ(ClaimOne(store.get(), Row("d1")).token, token) << "the same call connects again";
   TestServer()->Stop();
   const absl::Status away = store->Renew(Row("d1"), kLease).status();
@@ -357,8 +374,8 @@ TEST_F(FleetStoreTest, AServerThatSaysNothingDoesNotHoldTheThread) {
   Renew(store.get(), Row("d1"));
 }
 
-// A claim that began before a renewal was committed must not take the job after the renewal: whoever
-// renewed would not hear of it.
+// A claim that began before a renewal was committed must not take the job after the renewal:
+// whoever renewed would not hear of it.
 TEST_F(FleetStoreTest, AClaimWaitsForARenewalThatIsUnderWay) {
   const auto one = Make(), two = Make();
   Renew(one.get(), Row("d1"));
@@ -367,8 +384,11 @@ TEST_F(FleetStoreTest, AClaimWaitsForARenewalThatIsUnderWay) {
   Age("d1", kLease);
   const auto db = Connect();
   auto renewal = std::make_unique<SqlTransaction>(db.get());
-  ASSERT_TRUE(Sql(db.get(), "UPDATE daemons SET expires_at = clock_timestamp() + interval '6 s' WHERE name = 'd1'")
-                  .Run().ok());
+  ASSERT_TRUE(Sql(db.get(),
+                  "UPDATE daemons SET expires_at = clock_timestamp() + interval '6 s' "
+                  "WHERE name = 'd1'")
+                  .Run()
+                  .ok());
   auto claim = std::async(std::launch::async, [&] { return ClaimOne(two.get(), Row("d2")); });
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   EXPECT_NE(claim.wait_for(std::chrono::seconds(0)), std::future_status::ready);
@@ -390,7 +410,8 @@ TEST_F(FleetStoreTest, NoTwoDaemonsThatRaceEverOwnOneJobAtOnce) {
   std::atomic<bool> is_over{false};
   Renew(Make().get(), Row("first"));  // the tables
 
-  // Tokens rise: one that acts with a lower token than another before it has not noticed its successor.
+  // Tokens rise: one that acts with a lower token than another before it has not noticed its
+  // successor.
   const auto act = [&](const JobId& job, int64_t token, const Lease& lease) {
     const std::lock_guard<std::mutex> lock(mutex);
     if (!lease.IsHeld(BootNs())) return;

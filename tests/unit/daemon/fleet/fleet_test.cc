@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose the jobs are, by what a store says that the test writes. tests/e2e/test_fleet.py has real ones.
+// Whose the jobs are, by what a store says that the test writes. tests/e2e/test_fleet.py has real
+// ones.
 #include "daemon/fleet/fleet.h"
 
 #include <gtest/gtest.h>
@@ -25,12 +26,12 @@ struct Database {
   std::vector<DaemonRow> others;
   std::map<JobId, int64_t> mine;
   std::map<JobId, OwnerRow> theirs;
-  absl::Status away;         // an error: it does not answer
-  absl::Status takes_no;     // an error: it takes no claims
+  absl::Status away;      // an error: it does not answer
+  absl::Status takes_no;  // an error: it takes no claims
   int64_t next_token = 1;
-  std::set<JobId> wanted_here;                 // of other daemons
+  std::set<JobId> wanted_here;                // of other daemons
   std::map<JobId, std::string> wanted_there;  // of this one, by daemon
-  bool is_wanted = false;                      // whatever this daemon claims
+  bool is_wanted = false;                     // whatever this daemon claims
 };
 
 class FakeStore : public FleetStore {
@@ -293,7 +294,8 @@ TEST_F(FleetTest, GivesADaemonThatComesItsShareOnly) {
   AddOther();
   fleet->Step();
   EXPECT_FALSE(fleet->Owns(theirs));
-  EXPECT_EQ(fleet->TokenOf(theirs), 6) << "what it still writes counts until the other one has the job";
+  EXPECT_EQ(fleet->TokenOf(theirs), 6)
+      << "what it still writes counts until the other one has the job";
   fleet->Seek({theirs, "late", true, "", theirs.job});
   EXPECT_EQ(TakeSaid(), Said{});
   fleet->Step();
@@ -315,9 +317,9 @@ TEST_F(FleetTest, KeepsAJobWhoseNextDaemonHasGoneAndLoadsItAgain) {
   EXPECT_FALSE(fleet->Owns(theirs));
   fleet->Step();
   EXPECT_TRUE(fleet->Owns(theirs));
-  EXPECT_EQ(TakeSaid(), (Said{absl::StrCat("releases ", theirs.job, " of 1"),
-                              absl::StrCat("adopts ", theirs.job),
-                              absl::StrCat("proves ", theirs.job)}));
+  EXPECT_EQ(TakeSaid(),
+            (Said{absl::StrCat("releases ", theirs.job, " of 1"),
+                  absl::StrCat("adopts ", theirs.job), absl::StrCat("proves ", theirs.job)}));
 }
 
 // The daemon is cut off from the hosts, and not from the database.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who owns a job, in all orders of events: two or three daemons, one job, one database.
 //
-// The model follows daemon/fleet/fleet_store.h: a daemon renews its lease (two statements: Renew, then
-// Owned), claims the job, gives it away, writes about it and alerts. Between any two steps any time may
-// pass: so a daemon may stand still or be cut off for as long as it likes. A request may never arrive, or
-// arrive after the daemon has given it up, and answers may be lost. Clocks of daemons go at other speeds
-// than the database's. The lease is the real class.
+// The model follows daemon/fleet/fleet_store.h: a daemon renews its lease (two statements: Renew,
+// then Owned), claims the job, gives it away, writes about it and alerts. Between any two steps any
+// time may pass: so a daemon may stand still or be cut off for as long as it likes. A request may
+// never arrive, or arrive after the daemon has given it up, and answers may be lost. Clocks of
+// daemons go at other speeds than the database's. The lease is the real class.
 //
 // Invariants, in every state that can be reached:
 //   kOneOwner    no two daemons both hold a lease by their own view and believe that the job is
@@ -17,10 +17,11 @@
 //   kSuccessor   within 10 s another daemon owns the job and knows it; well means that each
 //                request takes a second at most
 //
-// A tick is a second, or two. What the model leaves out: a statement is one step, because the statements lock what
-// they read (fleet_store_test.cc tries that on a server); the clock of the database does not jump; and an
-// alert that is asked for and sent is one step. A daemon that stands still between the two sends late, and
-// the receiver knows the alert by its key, which is the same for both daemons.
+// A tick is a second, or two. What the model leaves out: a statement is one step, because the
+// statements lock what they read (fleet_store_test.cc tries that on a server); the clock of the
+// database does not jump; and an alert that is asked for and sent is one step. A daemon that stands
+// still between the two sends late, and the receiver knows the alert by its key, which is the same
+// for both daemons.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,14 +47,14 @@ constexpr int kGoneFor = 10;
 // What daemons and database do. The tests below break one rule each.
 struct Rules {
   int daemons = 2;
-  int length = 6, margin = 1, renew_every = 2;  // ticks
+  int length = 6, margin = 1, renew_every = 2;            // ticks
   std::array<int, kMostDaemons> speed = {100, 100, 100};  // of the daemons' clocks, in percent
   bool has_late_requests = true;  // that arrive after the daemon has given them up
   bool has_hand_over = false;
   bool has_writes = false;
 
-  bool counts_from_request = true;   // else from the answer
-  bool asks_what_it_owns = true;     // else a renewal alone is enough
+  bool counts_from_request = true;  // else from the answer
+  bool asks_what_it_owns = true;    // else a renewal alone is enough
   bool stops_before_hand_over = true;
   bool voids_late_hand_over = true;  // when the daemon asks again what it owns
   bool checks_tokens = true;
@@ -62,7 +63,15 @@ struct Rules {
 
 // Owned() follows Renew() at once: its own way to the database is a part of that of the answer.
 enum Phase : uint8_t {
-  kIdle, kRenewSent, kRenewDone, kOwnedRead, kClaimSent, kClaimDone, kClaimRead, kGiveSent, kGiveDone
+  kIdle,
+  kRenewSent,
+  kRenewDone,
+  kOwnedRead,
+  kClaimSent,
+  kClaimDone,
+  kClaimRead,
+  kGiveSent,
+  kGiveDone
 };
 // The same in ticks of two seconds, for what needs many states.
 Rules OfThreeTicks() {
@@ -79,22 +88,23 @@ enum Write : uint8_t { kNoWrite, kNewWrite, kOldWrite };  // by its token, again
 struct Daemon {
   uint8_t phase = kIdle;
   uint8_t is_dead = 0;
-  uint8_t asked_age = 0;          // of the renewal under way
-  uint8_t lease_age = kMostAge;   // of the request of the last renewal
-  uint8_t has_waited = 0;         // after a death: for a tick, since it sent its request
-  uint8_t believes = 0;           // that the job is its own
-  uint8_t is_behind = 0;          // by a token that is not the database's any more
+  uint8_t asked_age = 0;         // of the renewal under way
+  uint8_t lease_age = kMostAge;  // of the request of the last renewal
+  uint8_t has_waited = 0;        // after a death: for a tick, since it sent its request
+  uint8_t believes = 0;          // that the job is its own
+  uint8_t is_behind = 0;         // by a token that is not the database's any more
   uint8_t answer = kNoAnswer, answer_behind = 0;
   uint8_t late_renew = 0, late_claim = 0, late_give = 0;  // may still arrive
-  uint8_t db_lease = 0;           // ticks left, by the database
-  uint8_t write = kNoWrite;       // that waits
-  uint8_t is_owner = 0;           // by the database
+  uint8_t db_lease = 0;                                   // ticks left, by the database
+  uint8_t write = kNoWrite;                               // that waits
+  uint8_t is_owner = 0;                                   // by the database
 };
 
 constexpr std::pair<uint8_t Daemon::*, int> kBits[] = {
-    {&Daemon::phase, 4},      {&Daemon::is_dead, 1},    {&Daemon::asked_age, 3}, {&Daemon::lease_age, 3},
-    {&Daemon::has_waited, 1}, {&Daemon::believes, 1},   {&Daemon::is_behind, 1}, {&Daemon::answer, 2},
-    {&Daemon::answer_behind, 1}, {&Daemon::late_renew, 1}, {&Daemon::late_claim, 1}, {&Daemon::late_give, 1},
+    {&Daemon::phase, 4},      {&Daemon::is_dead, 1},    {&Daemon::asked_age, 3},
+    {&Daemon::lease_age, 3},  {&Daemon::has_waited, 1}, {&Daemon::believes, 1},
+    {&Daemon::is_behind, 1},  {&Daemon::answer, 2},     {&Daemon::answer_behind, 1},
+    {&Daemon::late_renew, 1}, {&Daemon::late_claim, 1}, {&Daemon::late_give, 1},
     {&Daemon::db_lease, 3},   {&Daemon::write, 2},      {&Daemon::is_owner, 1}};
 constexpr int kDaemonBits = 26;
 
@@ -131,7 +141,8 @@ Daemon Unpacked(uint64_t bits) {
 State StateOf(const Key& key) {
   State state;
   constexpr uint64_t kOne = (uint64_t{1} << kDaemonBits) - 1;
-  state.daemons = {Unpacked(key.first & kOne), Unpacked(key.first >> kDaemonBits & kOne), Unpacked(key.second)};
+  state.daemons = {Unpacked(key.first & kOne), Unpacked(key.first >> kDaemonBits & kOne),
+                   Unpacked(key.second)};
   state.has_newest = static_cast<uint8_t>(key.first >> 2 * kDaemonBits & 1);
   state.gone_for = static_cast<uint8_t>(key.first >> (2 * kDaemonBits + 1));
   return state;
@@ -166,7 +177,9 @@ class Model {
   bool MustRenew(int d, const Daemon& daemon) const {
     return daemon.lease_age * rules_.speed[static_cast<size_t>(d)] >= rules_.renew_every * 100;
   }
-  bool WantsClaim(int d, const Daemon& daemon) const { return daemon.believes == 0 && IsHeld(d, daemon); }
+  bool WantsClaim(int d, const Daemon& daemon) const {
+    return daemon.believes == 0 && IsHeld(d, daemon);
+  }
 
   std::string Broken(const State& state) const;
   Key KeyOf(const State& state) const;
@@ -211,7 +224,8 @@ std::string Model::Broken(const State& state) const {
   for (int d = 0; d < rules_.daemons; ++d) {
     const Daemon& daemon = state.daemons[static_cast<size_t>(d)];
     actors += MayAct(d, daemon) ? 1 : 0;
-    if (rules_.checks_awake && MayAct(d, daemon) && daemon.lease_age >= rules_.length) return "kAwake";
+    if (rules_.checks_awake && MayAct(d, daemon) && daemon.lease_age >= rules_.length)
+      return "kAwake";
   }
   return actors > 1 ? "kOneOwner" : "";
 }
@@ -238,13 +252,15 @@ void Model::BeginIdle(Daemon* daemon) {
 void Model::ApplyClaim(State* state, int d) const {
   const int owner = state->owner();
   if (state->daemons[static_cast<size_t>(d)].db_lease == 0 || owner == d) return;
-  if (owner == kNobody || state->daemons[static_cast<size_t>(owner)].db_lease == 0) SetOwner(state, d);
+  if (owner == kNobody || state->daemons[static_cast<size_t>(owner)].db_lease == 0)
+    SetOwner(state, d);
 }
 
 // To the next daemon, if it lives.
 void Model::ApplyGive(State* state, int d) const {
   const int to = (d + 1) % rules_.daemons;
-  if (state->owner() == d && state->daemons[static_cast<size_t>(to)].db_lease > 0) SetOwner(state, to);
+  if (state->owner() == d && state->daemons[static_cast<size_t>(to)].db_lease > 0)
+    SetOwner(state, to);
 }
 
 // After the death requests are sent as soon as they are due, and have their answer within a tick.
@@ -368,12 +384,15 @@ void Model::OfDatabase(const State& state, int d, const Visit& visit) const {
       ApplyClaim(&next, d);
       daemon.phase = kClaimDone;
       break;
-    case kClaimDone: answer(kClaimRead); break;
+    case kClaimDone:
+      answer(kClaimRead);
+      break;
     case kGiveSent:
       ApplyGive(&next, d);
       daemon.phase = kGiveDone;
       break;
-    default: return;
+    default:
+      return;
   }
   visit(next);
 }
@@ -433,7 +452,8 @@ std::string Model::Explore() {
     found_.push_back(key);
   };
   visit(State());
-  for (size_t i = 0; i < found_.size() && broken_.empty(); ++i) Successors(StateOf(found_[i]), visit);
+  for (size_t i = 0; i < found_.size() && broken_.empty(); ++i)
+    Successors(StateOf(found_[i]), visit);
   return broken_;
 }
 
@@ -543,7 +563,8 @@ std::string Found(const std::function<void(Rules*)>& change) {
 }
 
 TEST(OwnershipModelTest, FindsTwoOwnersWithoutAMargin) {
-  EXPECT_EQ(Found([](Rules* rules) { rules->margin = 0; }), "kOneOwner") << "with clocks that lose 5 %";
+  EXPECT_EQ(Found([](Rules* rules) { rules->margin = 0; }), "kOneOwner")
+      << "with clocks that lose 5 %";
   // With clocks of one speed the lease ends for both at once, and that is enough.
   EXPECT_EQ(Found([](Rules* rules) {
               *rules = OfThreeTicks();
@@ -567,7 +588,8 @@ TEST(OwnershipModelTest, FindsTwoOwnersWithClocksThatLoseMoreThanTheMargin) {
               rules->speed = {85, 85, 85};
               rules->has_late_requests = false;
             }),
-            "") << "by 15 %: less than a sixth";
+            "")
+      << "by 15 %: less than a sixth";
 }
 
 TEST(OwnershipModelTest, FindsTwoOwnersIfALeaseCountsFromTheAnswer) {

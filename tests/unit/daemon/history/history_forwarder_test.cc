@@ -10,12 +10,12 @@
 #include <functional>
 #include <iostream>
 
+#include "base/loose_threads.h"
 #include "daemon/history/history_keeper.h"
 #include "daemon/history/postgres_history.h"
 #include "eventually.h"
 #include "histories.h"
 #include "postgres_server.h"
-#include "base/loose_threads.h"
 #include "temporary_tree.h"
 
 namespace rollcall {
@@ -104,7 +104,8 @@ TEST_F(HistoryForwarderTest, WhatIsWrittenWhileTheServerIsAwayComesWhenItIsBackA
     ASSERT_TRUE(Eventually([&] { return !Ids(keeper, &note).empty() && !note.empty(); }));
     EXPECT_EQ(Ids(keeper, &note), (std::vector<std::string>{"train-2", "train-1"}));
     EXPECT_THAT(note, HasSubstr("is away"));
-    EXPECT_TRUE(Eventually([&] { return !keeper.counts().is_connected; })) << "the writer notices it by itself";
+    EXPECT_TRUE(Eventually([&] { return !keeper.counts().is_connected; }))
+        << "the writer notices it by itself";
     EXPECT_EQ(keeper.counts().lost, 0u);
   }
   HistoryKeeper next(Options());
@@ -227,7 +228,8 @@ TEST_F(HistoryForwarderTest, ManyWritesWaitAndAreBroughtSoon) {
   ASSERT_TRUE(Eventually([&] { return keeper.counts().is_connected; }));
   const auto begun = steady_clock::now();
   ASSERT_TRUE(WithinAMinute([&] { return HasBrought(keeper); }));
-  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(steady_clock::now() - begun);
+  const auto took =
+      std::chrono::duration_cast<std::chrono::milliseconds>(steady_clock::now() - begun);
   std::cout << kJobs + kIncidents << " writes came to the database in " << took.count() << " ms\n";
   const auto loaded = Database()->Load();
   ASSERT_TRUE(loaded.ok()) << loaded.status();
@@ -246,8 +248,9 @@ TEST_F(HistoryForwarderTest, ARowThatTheServerRefusesForGoodHoldsBackNoOther) {
   }
   sqlite3* db = nullptr;
   ASSERT_EQ(sqlite3_open(options.path.c_str(), &db), SQLITE_OK);
-  EXPECT_EQ(sqlite3_exec(db, "INSERT INTO for_database (incident, body) VALUES ('', x'00ff')", nullptr,
-                         nullptr, nullptr), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(db, "INSERT INTO for_database (incident, body) VALUES ('', x'00ff')",
+                         nullptr, nullptr, nullptr),
+            SQLITE_OK);
   sqlite3_close(db);
   HistoryKeeper keeper(options);
   ASSERT_TRUE(keeper.Start().ok());
@@ -269,10 +272,10 @@ TEST_F(HistoryForwarderTest, WhatWaitedForAJobThatAnotherDaemonHasNowIsDroppedAn
     const auto db = PostgresDatabase::Connect(TestServer()->Url(schema_), {});
     ASSERT_TRUE(db.ok()) << db.status();
     for (const char* text :
-         {"INSERT INTO daemons (name, address, page, incarnation, secret, alive_since, expires_at) VALUES "
-          "('daemon-2', 'host:1', '', 'x', '', clock_timestamp(), clock_timestamp())",
-          "INSERT INTO owners (tenant, job, daemon, incarnation, token, since) VALUES ('default', 'lost', "
-          "'daemon-2', 'x', 7, clock_timestamp())"}) {
+         {"INSERT INTO daemons (name, address, page, incarnation, secret, alive_since, expires_at) "
+          "VALUES ('daemon-2', 'host:1', '', 'x', '', clock_timestamp(), clock_timestamp())",
+          "INSERT INTO owners (tenant, job, daemon, incarnation, token, since) VALUES ('default', "
+          "'lost', 'daemon-2', 'x', 7, clock_timestamp())"}) {
       const absl::Status status = Sql(db->get(), text).Run();
       ASSERT_TRUE(status.ok()) << status;
     }
@@ -294,7 +297,8 @@ TEST_F(HistoryForwarderTest, WhatWaitedForAJobThatAnotherDaemonHasNowIsDroppedAn
   EXPECT_EQ(keeper.counts().fenced, 6u) << "incident, alert, mark, hosts twice, attempts";
   EXPECT_EQ(keeper.counts().lost, 0u);
   const auto database = Database();
-  const auto kept = database->LoadJob({"default", "kept"}), lost = database->LoadJob({"default", "lost"});
+  const auto kept = database->LoadJob({"default", "kept"}),
+             lost = database->LoadJob({"default", "lost"});
   ASSERT_TRUE(kept.ok() && lost.ok()) << kept.status() << lost.status();
   ASSERT_EQ(kept->alerts.size(), 1u);
   EXPECT_EQ(kept->alerts[0].receivers, std::set<std::string>{"json:1"});
@@ -311,13 +315,16 @@ TEST_F(HistoryForwarderTest, WritesAboutAnUnprovenJobWaitUntilTheyAreReleasedAnd
   bool is_unproven = true;
   HistoryKeeperOptions options = Options();
   options.token_of = [](const JobId&) { return 0; };
-  options.is_unproven = [&is_unproven](const JobId& job) { return is_unproven && job.job != "own"; };
+  options.is_unproven = [&is_unproven](const JobId& job) {
+    return is_unproven && job.job != "own";
+  };
   HistoryKeeper keeper(options);
   ASSERT_TRUE(keeper.Start().ok());
   const JobId job = {"default", "ours"};
   bool is_alert_saved = false;
   keeper.Save(OpenIncident("ours", 1));
-  keeper.outbox()->Save(Alert("ours-1", 1, "confirmed"), [&is_alert_saved] { is_alert_saved = true; });
+  keeper.outbox()->Save(Alert("ours-1", 1, "confirmed"),
+                        [&is_alert_saved] { is_alert_saved = true; });
   keeper.Save(OpenIncident("theirs", 1));
   keeper.Save(OpenIncident("own", 1));
   ASSERT_TRUE(Eventually([&] { return HasBrought(keeper); }));

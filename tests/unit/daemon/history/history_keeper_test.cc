@@ -14,8 +14,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/history/sqlite_history.h"
-#include "small_disk.h"
 #include "eventually.h"
+#include "small_disk.h"
 #include "temporary_tree.h"
 
 namespace rollcall {

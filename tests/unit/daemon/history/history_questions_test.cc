@@ -2,6 +2,7 @@
 // Questions over all history, on a real file of SQLite and on a real server of PostgreSQL.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include <filesystem>
 #include <limits>
@@ -15,8 +16,6 @@
 #include "histories.h"
 #include "postgres_server.h"
 #include "temporary_tree.h"
-
-#include <sqlite3.h>
 
 namespace rollcall {
 namespace {
@@ -115,7 +114,8 @@ TEST_P(HistoryQuestionsTest, TellsWhichHostsComeBack) {
   const auto history = Open();
   v1::Incident certain = Hang(3, kBeginS + 30, "node-1");
   certain.mutable_verdicts(0)->set_certainty("certain");
-  SaveAll(history.get(), {Hang(1, kBeginS + 10, "node-1"), Hang(2, kBeginS + 20, "node-2"), certain});
+  SaveAll(history.get(),
+          {Hang(1, kBeginS + 10, "node-1"), Hang(2, kBeginS + 20, "node-2"), certain});
   const auto answer = history->Count(By("host"));
   ASSERT_TRUE(answer.ok()) << answer.status();
   ASSERT_EQ(answer->counts_size(), 2);
@@ -157,7 +157,8 @@ TEST_P(HistoryQuestionsTest, FiltersByTimeCauseTenantAndJob) {
   request.set_tenant("vision");
   EXPECT_THAT(Ask(*history, request), ElementsAre("node-3 1"));
   request.add_tenants("default");
-  EXPECT_THAT(Ask(*history, request), IsEmpty()) << "who sees another tenant sees nothing of this one";
+  EXPECT_THAT(Ask(*history, request), IsEmpty())
+      << "who sees another tenant sees nothing of this one";
   request = By("host");
   request.set_job("other");
   EXPECT_THAT(Ask(*history, request), ElementsAre("node-5 1"));
@@ -172,7 +173,8 @@ TEST_P(HistoryQuestionsTest, CountedWeeksChangeNoAnswer) {
   std::vector<v1::Incident> incidents;
   for (int i = 0; i < 60; ++i) {
     incidents.push_back(Hang(i + 1, kBeginS + i * kWeekS / 10, absl::StrCat("node-", i % 7),
-                             i % 3 == 0 ? "rank_died" : "missing_rank", i % 4 == 0 ? "vision" : ""));
+                             i % 3 == 0 ? "rank_died" : "missing_rank",
+                             i % 4 == 0 ? "vision" : ""));
   }
   SaveAll(history.get(), incidents);
   std::vector<v1::CountIncidentsRequest> requests;

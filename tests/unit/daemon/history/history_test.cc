@@ -81,11 +81,11 @@ TEST_P(HistoryTest, ReplacesAnOlderState) {
 TEST_P(HistoryTest, FiltersAndPages) {
   const auto history = Open();
   for (int i = 0; i < 10; ++i) {
-    ASSERT_TRUE(history
-                    ->Save(Incident(i % 2 == 0 ? "even" : "odd", i, 1000 * i,
-                                    absl::StrCat("node-", i % 3), i,
-                                    i == 4 ? "rank_died" : "missing_rank"))
-                    .ok());
+    ASSERT_TRUE(
+        history
+            ->Save(Incident(i % 2 == 0 ? "even" : "odd", i, 1000 * i, absl::StrCat("node-", i % 3),
+                            i, i == 4 ? "rank_died" : "missing_rank"))
+            .ok());
   }
   v1::ListIncidentsRequest request;
   request.set_job("even");
@@ -218,7 +218,8 @@ TEST_P(HistoryTest, OtherTablesLeaveRoomForIncidents) {
     v1::Incident incident = Incident("train", i, 20 * 86400 - 100 + i, "node-1");
     incident.mutable_stacks(0)->set_error(std::string(10'000, 'x'));
     ASSERT_TRUE(history->Save(incident).ok());
-    ASSERT_TRUE(history->SaveAction({now_ns - 100 + i, "me", std::string(100'000, 'y'), "", ""}).ok());
+    ASSERT_TRUE(
+        history->SaveAction({now_ns - 100 + i, "me", std::string(100'000, 'y'), "", ""}).ok());
     ASSERT_TRUE(history->SaveAttempts({{JobKey("train", i), facts}}, now_ns + i).ok());
   }
   ASSERT_TRUE(history->Trim(now_ns).ok());
@@ -444,7 +445,8 @@ TEST_P(HistoryTest, DeletesAttemptsOfJobsThatNoDaemonHasSeenForAWeek) {
   AttemptFacts facts;
   facts.members = {{{"a", 7, 1}, 0}};
   const auto history = Open();
-  ASSERT_TRUE(history->SaveAttempts({{JobKey("gone"), facts}, {JobKey("lives"), facts}}, kDay).ok());
+  ASSERT_TRUE(
+      history->SaveAttempts({{JobKey("gone"), facts}, {JobKey("lives"), facts}}, kDay).ok());
   ASSERT_TRUE(history->SaveHosts(JobKey("lives"), {"a"}, 9 * kDay).ok());
   ASSERT_TRUE(history->Trim(9 * kDay).ok());
   const auto loaded = history->Load();

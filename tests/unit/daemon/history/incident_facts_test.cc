@@ -98,7 +98,8 @@ TEST(IncidentFactsTest, KnowsItsKinds) {
 TEST(IncidentCsvTest, ALineHasAsManyFieldsAsTheHeader) {
   v1::Incident incident = Confirmed(1, 1000, "node-17", "a1");
   const std::string header = IncidentCsvHeader(), line = IncidentCsvLine(incident);
-  EXPECT_EQ(std::count(header.begin(), header.end(), ','), std::count(line.begin(), line.end(), ','));
+  EXPECT_EQ(std::count(header.begin(), header.end(), ','),
+            std::count(line.begin(), line.end(), ','));
   EXPECT_THAT(line, testing::StartsWith("train-1,default,train,0,resolved,missing_rank,,"
                                         "1970-01-01T00:16:40.000Z,"));
 }

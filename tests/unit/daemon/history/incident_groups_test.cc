@@ -108,7 +108,8 @@ TEST(Recurrence, SaysHowOftenAndWhichHostComesBack) {
   EXPECT_EQ(RecurrenceInWords(same, 7),
             "the 4th time in 7 days, each time with a culprit on node-17");
   const auto most = GroupOn({{3, "node-17"}, {5, "node-3"}, {1, "node-17"}});
-  EXPECT_EQ(RecurrenceInWords(most, 7), "the 3rd time in 7 days, 2 times with a culprit on node-17");
+  EXPECT_EQ(RecurrenceInWords(most, 7),
+            "the 3rd time in 7 days, 2 times with a culprit on node-17");
   const auto both = GroupOn({{3, "node-17"}, {5, "node-17"}});
   EXPECT_EQ(GroupInWords(both), "twice, both times with a culprit on node-17");
 }

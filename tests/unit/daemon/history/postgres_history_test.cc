@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is special about the history in PostgreSQL, on a real server: layouts, partitions, several daemons,
-// plans, and a server that is away.
+// What is special about the history in PostgreSQL, on a real server: layouts, partitions, several
+// daemons, plans, and a server that is away.
 #include "daemon/history/postgres_history.h"
 
 #include <gmock/gmock.h>
@@ -92,8 +92,10 @@ TEST_F(PostgresHistoryTest, WithoutASearchPathTheTablesAreInTheSchemaRollcall) {
   const auto history =
       PostgresHistory::Open({url.substr(0, url.find("&options")), "daemon-1", {}, ""}, {});
   ASSERT_TRUE(history.ok()) << history.status();
-  EXPECT_GT(ReadInteger(Connect().get(), "SELECT count(*) FROM pg_tables WHERE schemaname = 'rollcall' AND "
-                                         "tablename = 'incidents'"), 0);
+  EXPECT_GT(ReadInteger(Connect().get(),
+                        "SELECT count(*) FROM pg_tables WHERE schemaname = "
+                        "'rollcall' AND tablename = 'incidents'"),
+            0);
 }
 
 TEST_F(PostgresHistoryTest, ADaemonContinuesOnlyWhatItWrote) {
@@ -130,15 +132,17 @@ void SetOwner(SqlDatabase* db, const std::string& job, const std::string& daemon
               const std::string& incarnation = "first") {
   absl::Status status =
       Sql(db,
-          "INSERT INTO daemons (name, address, page, incarnation, secret, alive_since, expires_at) VALUES (?, "
-          "'host:1', '', ?, '', clock_timestamp(), clock_timestamp()) ON CONFLICT DO NOTHING",
+          "INSERT INTO daemons (name, address, page, incarnation, secret, alive_since, expires_at) "
+          "VALUES (?, 'host:1', '', ?, '', clock_timestamp(), clock_timestamp()) ON CONFLICT DO "
+          "NOTHING",
           daemon.empty() ? "none" : daemon, incarnation)
           .Run();
   ASSERT_TRUE(status.ok()) << status;
   status = Sql(db,
-               "INSERT INTO owners (tenant, job, daemon, incarnation, token, since) VALUES ('default', ?, "
-               "nullif(?, ''), ?, ?, clock_timestamp()) ON CONFLICT (tenant, job) DO UPDATE SET daemon = "
-               "excluded.daemon, incarnation = excluded.incarnation, token = excluded.token",
+               "INSERT INTO owners (tenant, job, daemon, incarnation, token, since) VALUES "
+               "('default', ?, nullif(?, ''), ?, ?, clock_timestamp()) ON CONFLICT (tenant, job) "
+               "DO UPDATE SET daemon = excluded.daemon, incarnation = excluded.incarnation, token "
+               "= excluded.token",
                job, daemon, incarnation, token)
                .Run();
   ASSERT_TRUE(status.ok()) << status;
@@ -150,7 +154,8 @@ TEST_F(PostgresHistoryTest, ARestartedDaemonContinuesTheJobsThatItOwnsWhoeverWro
     ASSERT_TRUE(first->Save(OpenIncident(job, 1)).ok());
     ASSERT_TRUE(first->SaveAlert(Alert(absl::StrCat(job, "-1"), 1, "confirmed")).ok());
     ASSERT_TRUE(first->SaveHosts(JobKey(job), {"node-1"}, 5).ok());
-    ASSERT_TRUE(first->SaveAttempts({{JobKey(job), {1, "", "", false, {{{"node-1", 7, 1}, 0}}}}}, 5).ok());
+    ASSERT_TRUE(
+        first->SaveAttempts({{JobKey(job), {1, "", "", false, {{{"node-1", 7, 1}, 0}}}}}, 5).ok());
   }
   const auto db = Connect();
   SetOwner(db.get(), "moved", "daemon-2", 2);
@@ -179,13 +184,15 @@ TEST_F(PostgresHistoryTest, ARestartedDaemonContinuesTheJobsThatItOwnsWhoeverWro
 }
 
 absl::Status SaveFenced(PostgresHistory* history, int64_t token, const v1::Incident& incident) {
-  return history->Fenced({"default", incident.job()}, token, [&] { return history->Save(incident); });
+  return history->Fenced({"default", incident.job()}, token,
+                         [&] { return history->Save(incident); });
 }
 
 TEST_F(PostgresHistoryTest, RefusesWhatADaemonWritesAboutAJobThatAnotherHasHadSince) {
   const auto first = Open({}, "daemon-1"), second = Open({}, "daemon-2");
   const auto db = Connect();
-  const v1::Incident before = OpenIncident("train", 1), after = Incident("train", 1, 1000, "node-2");
+  const v1::Incident before = OpenIncident("train", 1),
+                     after = Incident("train", 1, 1000, "node-2");
   EXPECT_TRUE(SaveFenced(first.get(), 0, before).ok()) << "nobody has it yet";
   SetOwner(db.get(), "train", "daemon-1", 5);
   EXPECT_TRUE(SaveFenced(first.get(), 5, before).ok());
@@ -202,7 +209,8 @@ TEST_F(PostgresHistoryTest, RefusesWhatADaemonWritesAboutAJobThatAnotherHasHadSi
   EXPECT_TRUE(absl::IsAborted(SaveFenced(first.get(), 5, before))) << "released since";
   EXPECT_TRUE(SaveFenced(second.get(), 6, after).ok()) << "its last writes";
   SetOwner(db.get(), "train", "daemon-1", 8);
-  EXPECT_TRUE(absl::IsAborted(SaveFenced(first.get(), 5, before))) << "what another changed in between";
+  EXPECT_TRUE(absl::IsAborted(SaveFenced(first.get(), 5, before)))
+      << "what another changed in between";
   EXPECT_EQ(first->Get("train-1")->state(), "resolved");
 }
 
@@ -226,14 +234,17 @@ TEST_F(PostgresHistoryTest, OfTwoDaemonsOfOneNameTheLaterStartCounts) {
   ASSERT_TRUE(first.ok() && second.ok()) << first.status() << second.status();
   const auto db = Connect();
   SetOwner(db.get(), "train", "daemon-1", 5, "earlier");
-  EXPECT_TRUE(SaveFenced(second->get(), 5, OpenIncident("train", 1)).ok()) << "from its spool, before it renews";
+  EXPECT_TRUE(SaveFenced(second->get(), 5, OpenIncident("train", 1)).ok())
+      << "from its spool, before it renews";
   SetOwner(db.get(), "train", "daemon-1", 5, "later");
   EXPECT_TRUE(SaveFenced(second->get(), 5, OpenIncident("train", 1)).ok());
   EXPECT_TRUE(absl::IsAborted(SaveFenced(first->get(), 5, OpenIncident("train", 1))));
 }
 
-// The check locks the owner: else another daemon could take the job, and read it, before the write is there.
-TEST_F(PostgresHistoryTest, NobodyTakesAJobInTheMiddleOfAWriteAndADaemonThatStandsStillDoesNotKeepIt) {
+// The check locks the owner: else another daemon could take the job, and read it, before the write
+// is there.
+TEST_F(PostgresHistoryTest,
+       NobodyTakesAJobInTheMiddleOfAWriteAndADaemonThatStandsStillDoesNotKeepIt) {
   PostgresOptions options = Options();
   options.times.pause = std::chrono::seconds(2);
   auto history = PostgresHistory::Open(options, {});
@@ -352,13 +363,15 @@ std::string Plan(SqlDatabase* db, const v1::ListIncidentsRequest& request) {
 TEST_F(PostgresHistoryTest, EveryFilterOfAListUsesAnIndex) {
   ASSERT_TRUE(Open()->Save(Incident("seed", 1, 1000, "node-1")).ok());
   const auto db = Connect();
-  Run(db.get(), "INSERT INTO incidents (id, opened_ns, tenant, job, attempt, number, cause, state, closed_ns, "
-                "confirmed, signature, hang, daemon, summary, stacks) SELECT 'job-' || n, "
-                "1000000000000::bigint + n, 'tenant-' || n % 50, 'job-' || n % 1000, 0, n, 'cause-' || n % "
-                "100, 'ended', 1, 1, 'signature-' || n % 500, 'hang-' || n, 'daemon-1', repeat('x', 300)::bytea, "
-                "'' FROM generate_series(1, 50000) AS n");
-  Run(db.get(), "INSERT INTO culprits SELECT 'job-' || n, 1000000000000::bigint + n, 'host-' || n % 2000, n % 8 "
-                "FROM generate_series(1, 50000) AS n");
+  Run(db.get(),
+      "INSERT INTO incidents (id, opened_ns, tenant, job, attempt, number, cause, state, "
+      "closed_ns, confirmed, signature, hang, daemon, summary, stacks) SELECT 'job-' || "
+      "n, 1000000000000::bigint + n, 'tenant-' || n % 50, 'job-' || n % 1000, 0, n, "
+      "'cause-' || n % 100, 'ended', 1, 1, 'signature-' || n % 500, 'hang-' || n, "
+      "'daemon-1', repeat('x', 300)::bytea, '' FROM generate_series(1, 50000) AS n");
+  Run(db.get(),
+      "INSERT INTO culprits SELECT 'job-' || n, 1000000000000::bigint + n, 'host-' || n "
+      "% 2000, n % 8 FROM generate_series(1, 50000) AS n");
   Run(db.get(), "ANALYZE incidents");
   Run(db.get(), "ANALYZE culprits");
   v1::ListIncidentsRequest all, job, tenant, cause, host, signature, from;
@@ -376,7 +389,8 @@ TEST_F(PostgresHistoryTest, EveryFilterOfAListUsesAnIndex) {
 }
 
 TEST(PostgresUrlTest, IsShownWithoutItsPasswordAndParameters) {
-  const auto shown = PostgresUrlInPublic("postgresql://rollcall:s3cret@db-1:6432/fleet?sslmode=require");
+  const auto shown =
+      PostgresUrlInPublic("postgresql://rollcall:s3cret@db-1:6432/fleet?sslmode=require");
   ASSERT_TRUE(shown.ok());
   EXPECT_EQ(*shown, "postgresql://rollcall@db-1:6432/fleet");
   EXPECT_EQ(PasswordOfPostgresUrl("postgresql://rollcall:s3cret@db-1/fleet"), "s3cret");
@@ -392,7 +406,8 @@ TEST_F(PostgresHistoryTest, ErrorsSayWhatToTypeAndNoPassword) {
   ASSERT_TRUE(absl::IsUnavailable(away.status())) << away.status();
   EXPECT_THAT(std::string(away.status().message()), HasSubstr("pg_isready"));
   EXPECT_THAT(std::string(away.status().message()), Not(HasSubstr("s3cret")));
-  const auto none = PostgresHistory::Open({TestServer()->Url(schema_, "no_such"), "daemon-1", {}, ""}, {});
+  const auto none =
+      PostgresHistory::Open({TestServer()->Url(schema_, "no_such"), "daemon-1", {}, ""}, {});
   ASSERT_TRUE(absl::IsFailedPrecondition(none.status())) << none.status();
   EXPECT_THAT(std::string(none.status().message()), HasSubstr("createdb"));
 }
@@ -415,8 +430,9 @@ TEST_F(PostgresHistoryTest, AServerThatDoesNotAnswerLosesTheConnectionInTime) {
 
 TEST_F(PostgresHistoryTest, AConnectionThatWasCutIsReplacedByOpeningAnother) {
   const auto history = Open();
-  Run(Connect().get(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid != "
-                       "pg_backend_pid() AND application_name = 'rollcalld'");
+  Run(Connect().get(),
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid != "
+      "pg_backend_pid() AND application_name = 'rollcalld'");
   EXPECT_TRUE(absl::IsUnavailable(history->Save(Incident("train", 1, 1000, "node-1"))));
   EXPECT_FALSE(history->IsInPlace());
   EXPECT_TRUE(Open()->Save(Incident("train", 1, 1000, "node-1")).ok());

@@ -22,7 +22,8 @@ v1::CountIncidentsRequest By(const std::string& kind) {
   return request;
 }
 
-// A desk with a thread that answers how many questions it has worked on. A question by "slow" waits for GoOn().
+// A desk with a thread that answers how many questions it has worked on. A question by "slow" waits
+// for GoOn().
 class QuestionDeskTest : public testing::Test {
  protected:
   void TearDown() override {
@@ -50,7 +51,8 @@ class QuestionDeskTest : public testing::Test {
   }
   // The answer's number, or the code of the error.
   static std::string InWords(const QuestionDesk::Answer& answer) {
-    return answer.ok() ? std::to_string(answer->total()) : absl::StatusCodeToString(answer.status().code());
+    return answer.ok() ? std::to_string(answer->total())
+                       : absl::StatusCodeToString(answer.status().code());
   }
   std::string Ask(const std::string& kind, std::chrono::nanoseconds patience = minutes(1)) {
     return InWords(desk_.Ask(By(kind), patience));

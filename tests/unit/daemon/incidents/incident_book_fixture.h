@@ -76,9 +76,7 @@ inline v1::Incident Confirmed() {
 }
 
 // The text of a file; "" if there is none.
-inline std::string ReadAll(const std::string& path) {
-  return ReadFile(path).value_or("");
-}
+inline std::string ReadAll(const std::string& path) { return ReadFile(path).value_or(""); }
 
 // Whose the job is, as the test says.
 class OwnershipOfTest : public JobOwnership {

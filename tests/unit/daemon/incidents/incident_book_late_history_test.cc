@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the book does without a history, or with one that becomes readable only later.
-#include "daemon/incidents/incident_book.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -14,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/history/history.h"
 #include "daemon/history/sqlite_history.h"
+#include "daemon/incidents/incident_book.h"
 #include "eventually.h"
 #include "incident_book_fixture.h"
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the lists and the status of a job say of its incidents.
-#include "daemon/incidents/incident_book.h"
-
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -9,14 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "daemon/incidents/incident_book.h"
 #include "incident_book_fixture.h"
 #include "rollcall/v1/query.pb.h"
 
 namespace rollcall {
 namespace {
 
-// The most memory that this process has had at a time since the last call, in MiB; 0: the kernel does
-// not say.
+// The most memory that this process has had at a time since the last call, in MiB; 0: the kernel
+// does not say.
 int PeakMemory() {
   int kib = 0;
   std::ifstream status("/proc/self/status");

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a silence or the quota of a job that flaps holds back, and until when.
-#include "daemon/incidents/incident_book.h"
-
 #include <gtest/gtest.h>
 #include <time.h>
 
@@ -13,6 +11,7 @@
 #include <map>
 #include <string>
 
+#include "daemon/incidents/incident_book.h"
 #include "eventually.h"
 #include "incident_book_fixture.h"
 
@@ -148,7 +147,8 @@ TEST_F(IncidentBookTest, ASilenceAndWhatItHoldsBackOutliveTheDaemon) {
 TEST_F(IncidentBookTest, EachSilenceThatFitsCountsTheIncidentOnce) {
   const auto counts = [](const IncidentBook& book) {
     std::map<std::string, int> counts;
-    for (const v1::Silence& one : book.ListSilences(Tenants::All())) counts[one.comment()] = one.incidents();
+    for (const v1::Silence& one : book.ListSilences(Tenants::All()))
+      counts[one.comment()] = one.incidents();
     return counts;
   };
   const auto add = [](const char* comment, const char* job, IncidentBook* book) {

@@ -2,8 +2,8 @@
 // Reports on disks that are full, read-only, removed or dead.
 #include "daemon/incidents/report_queue.h"
 
-#include <gmock/gmock.h>
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -56,9 +56,7 @@ v1::Incident Incident(const std::string& id = "train-1") {
   return incident;
 }
 
-std::string ReadAll(const fs::path& path) {
-  return ReadFile(path).value_or("");
-}
+std::string ReadAll(const fs::path& path) { return ReadFile(path).value_or(""); }
 
 class ReportQueueTest : public testing::Test {
  protected:
@@ -173,7 +171,8 @@ TEST_F(ReportQueueTest, RewritesADeletedReport) {
 
 TEST_F(ReportQueueTest, HasADescriptorWhenOthersHaveUsedThemUp) {
 #ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "UndefinedBehaviorSanitizer looks at objects through a pipe, and needs descriptors";
+  GTEST_SKIP() << "UndefinedBehaviorSanitizer looks at objects through a pipe, and needs "
+                  "descriptors";
 #endif
   ReportQueue queue(Options());
   std::vector<int> all;
@@ -291,8 +290,7 @@ TEST_F(ReportQueueTest, CountsAndLogsDroppedReports) {
     queue.Put(Incident("train-" + std::to_string(i)), "");
     ASSERT_TRUE(Eventually([&] { return queue.counts().failed == uint64_t(i) + 1; }));
   }
-  EXPECT_THAT(testing::internal::GetCapturedStdout(),
-              HasSubstr("dropped the report of train-0"));
+  EXPECT_THAT(testing::internal::GetCapturedStdout(), HasSubstr("dropped the report of train-0"));
   EXPECT_LE(queue.counts().waiting, 4u);
   EXPECT_GE(queue.counts().lost, 1u);
 }

@@ -25,8 +25,8 @@ v1::Incident Hang() {
   return incident;
 }
 
-v1::Silence For(const std::string& job, const std::string& host = "",
-                const std::string& cause = "", const std::string& tenant = "") {
+v1::Silence For(const std::string& job, const std::string& host = "", const std::string& cause = "",
+                const std::string& tenant = "") {
   v1::Silence silence;
   silence.set_job(job);
   silence.set_host(host);
@@ -107,7 +107,8 @@ TEST(SilencesTest, ASilenceSaysWhatItIsForAndIsNeitherTooShortNorTooLong) {
   EXPECT_NE(std::string(unknown.status().message()).find("rank_died"), std::string::npos);
   EXPECT_TRUE(absl::IsInvalidArgument(Add(For("*", "", "", "*"), &silences).status()));
   EXPECT_TRUE(Add(For(std::string(kMostWordBytes, 'x')), &silences).ok());
-  EXPECT_TRUE(absl::IsOutOfRange(Add(For(std::string(kMostWordBytes + 1, 'x')), &silences).status()));
+  EXPECT_TRUE(
+      absl::IsOutOfRange(Add(For(std::string(kMostWordBytes + 1, 'x')), &silences).status()));
   v1::Silence wordy = For("*");
   wordy.set_comment(std::string(kMostCommentBytes + 1, 'x'));
   EXPECT_TRUE(absl::IsOutOfRange(Add(wordy, &silences).status()));
@@ -140,8 +141,7 @@ TEST(SilencesTest, ThereIsALimitThatEndedOnesDoNotCountFor) {
   Silences silences;
   for (size_t i = 0; i < kMostSilences; ++i) ASSERT_TRUE(Add(For("*"), &silences).ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(Add(For("*"), &silences).status()));
-  EXPECT_TRUE(
-      silences.Add(For("*"), kHour, "ada", Tenants::All(), kNow + kHour * kSecondNs).ok());
+  EXPECT_TRUE(silences.Add(For("*"), kHour, "ada", Tenants::All(), kNow + kHour * kSecondNs).ok());
 }
 
 TEST(SilencesTest, ARestartedDaemonHasThoseOfTheEarlierOne) {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which agents are heard, stale or silent, and which of them may report a process.
-#include "daemon/jobs/job_store.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "daemon/jobs/job_store.h"
 #include "job_store_ticks.h"
 #include "rollcall/v1/agent.pb.h"
 
@@ -101,7 +100,8 @@ TEST_F(HeardTest, ASuspendedAgentIsBackWithItsNextTick) {
   EXPECT_EQ(state.agents[0].counts_from_ns, At(12.1));  // waits count from here
 }
 
-// A daemon that was stopped reads the first ticks of a stream that ended meanwhile; the rest are lost.
+// A daemon that was stopped reads the first ticks of a stream that ended meanwhile; the rest are
+// lost.
 TEST_F(HeardTest, AnAgentWithoutAStreamIsStaleAtOnceUntilItTicksAgain) {
   EXPECT_FALSE(Look(0.1).agents[0].stale);
   store_.agents()->Disconnected(agent_);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // To which attempt and which tenant a process belongs.
-#include "daemon/jobs/job_store.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "daemon/jobs/daemon_counters.h"
+#include "daemon/jobs/job_store.h"
 #include "job_store_ticks.h"
 #include "rollcall/v1/agent.pb.h"
 
@@ -94,7 +93,8 @@ TEST(JobStoreTest, TheHistoryGetsAnAdoptedJobAnewAndNoOtherOne) {
   }
   store.Apply("elsewhere", other, 0);
   ASSERT_EQ(store.TakeAttemptChanges({}).changed.size(), 2u);
-  const AttemptChanges changes = store.TakeAttemptChanges({false, {JobKey("other", 0), JobKey("gone", 0)}});
+  const AttemptChanges changes =
+      store.TakeAttemptChanges({false, {JobKey("other", 0), JobKey("gone", 0)}});
   ASSERT_EQ(changes.changed.size(), 1u);
   EXPECT_EQ(changes.changed.at(JobKey("other", 0)).members.size(), 4u);
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What exceeds a limit is left out and counted.
-#include "daemon/jobs/job_store.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,8 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "daemon/model/client_limits.h"
 #include "daemon/jobs/daemon_counters.h"
+#include "daemon/jobs/job_store.h"
+#include "daemon/model/client_limits.h"
 #include "interpose/segment.h"
 #include "job_store_ticks.h"
 #include "rollcall/v1/agent.pb.h"

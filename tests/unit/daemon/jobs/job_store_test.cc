@@ -182,8 +182,7 @@ TEST(JobStoreTest, ACommunicatorThatAllHaveEndedIsForgotten) {
   for (int rank : {0, 1}) {
     EXPECT_EQ(store.Get(kJob).communicators.size(), 1u);
     v1::Tick tick = MakeTick(rank + 1);
-    AddComm(&tick, 5, rank, 2)
-        ->set_state(static_cast<uint32_t>(segment::CommState::kDestroyed));
+    AddComm(&tick, 5, rank, 2)->set_state(static_cast<uint32_t>(segment::CommState::kDestroyed));
     store.Apply("node", tick, 0);
   }
   EXPECT_TRUE(store.Get(kJob).communicators.empty());

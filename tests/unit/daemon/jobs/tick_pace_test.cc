@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "daemon/jobs/own_lateness.h"
 #include "base/durations.h"
+#include "daemon/jobs/own_lateness.h"
 
 namespace rollcall {
 namespace {

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/durations.h"
+#include "base/steady_clock.h"
 #include "daemon/loop/job_runner.h"
 #include "daemon/loop/stack_desk.h"
 #include "eventually.h"
 #include "interpose/segment.h"
-#include "base/durations.h"
-#include "base/steady_clock.h"
 #include "rollcall/v1/agent.pb.h"
 #include "temporary_tree.h"
 

@@ -8,12 +8,12 @@
 #include <memory>
 #include <string>
 
+#include "base/durations.h"
+#include "base/steady_clock.h"
 #include "daemon/incidents/incident_book.h"
 #include "daemon/loop/job_runners.h"
 #include "daemon/loop/stack_desk.h"
 #include "interpose/segment.h"
-#include "base/durations.h"
-#include "base/steady_clock.h"
 #include "rollcall/v1/agent.pb.h"
 #include "temporary_tree.h"
 

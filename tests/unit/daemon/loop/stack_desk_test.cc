@@ -11,12 +11,12 @@
 #include <set>
 #include <thread>
 
+#include "base/steady_clock.h"
 #include "daemon/incidents/incident_stacks.h"
 #include "daemon/loop/job_runner.h"
-#include "interpose/segment.h"
-#include "base/steady_clock.h"
-#include "rollcall/v1/agent.pb.h"
 #include "eventually.h"
+#include "interpose/segment.h"
+#include "rollcall/v1/agent.pb.h"
 
 namespace rollcall {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several daemons that answer as one: real gRPC between them on loopback, real jobs and incidents. The
-// test is the database that lists them, and their agents.
+// Several daemons that answer as one: real gRPC between them on loopback, real jobs and incidents.
+// The test is the database that lists them, and their agents.
 #include "daemon/queries/fleet_queries.h"
 
 #include <gmock/gmock.h>
@@ -21,14 +21,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/access/access.h"
+#include "daemon/access/unknown_calls.h"
 #include "daemon/agents/agent_service.h"
 #include "daemon/jobs/call_rate.h"
-#include "net/grpc_server.h"
 #include "daemon/queries/queries.h"
 #include "daemon/queries/query_service.h"
-#include "daemon/access/unknown_calls.h"
 #include "eventually.h"
 #include "interpose/segment.h"
+#include "net/grpc_server.h"
 #include "rollcall/v1/agent.grpc.pb.h"
 #include "rollcall/v1/query.grpc.pb.h"
 #include "security/grpc/credentials.h"
@@ -122,13 +122,13 @@ class OneDaemon {
     store_.agents()->Connected(TheAgent());
     access_.SetPeerSecret("secret of " + name);
     access_.SetKnown([this](const std::string& peer) { server_.Admit(peer); });
-    EXPECT_TRUE(server_
-                    .Start("127.0.0.1:0",
-                           tls == nullptr ? grpc::InsecureServerCredentials()
-                                          : MakeServerCredentials(*tls, ClientCertificate::kOptional),
-                           {agents_.service(), service_->service()}, unknown_.service(),
-                           tls != nullptr)
-                    .ok());
+    EXPECT_TRUE(
+        server_
+            .Start("127.0.0.1:0",
+                   tls == nullptr ? grpc::InsecureServerCredentials()
+                                  : MakeServerCredentials(*tls, ClientCertificate::kOptional),
+                   {agents_.service(), service_->service()}, unknown_.service(), tls != nullptr)
+            .ok());
     DaemonRow row;
     row.name = name;
     row.address = absl::StrCat("127.0.0.1:", server_.port());
@@ -303,7 +303,8 @@ TEST_F(FleetQueriesTest, APageIsAPartOfTheWholeListWithItsCommunicators) {
   const v1::StatusResponse status = a_.fleet->GetStatus(page, true);
   EXPECT_THAT(NamesIn(status), ElementsAre("2 at b", "3 at c", "4 at a", "5 at a"));
   EXPECT_EQ(status.jobs_total(), 6);
-  for (const v1::JobStatus& job : status.jobs()) EXPECT_EQ(job.communicators_size(), 1) << job.name();
+  for (const v1::JobStatus& job : status.jobs())
+    EXPECT_EQ(job.communicators_size(), 1) << job.name();
   page.offset = 5;
   EXPECT_THAT(NamesIn(a_.fleet->GetStatus(page, false)), ElementsAre("6 at b"));
   page.offset = 7;
@@ -536,7 +537,8 @@ TEST_F(FleetQueriesTest, IncidentsThatAreOpenElsewhereAreInEveryList) {
     EXPECT_EQ(list->total(), 2);
     request.set_job("2");
     EXPECT_EQ(a_.fleet->ListIncidents(request)->incidents_size(), 1);
-    EXPECT_EQ(a_.fleet->SeenBy(Tenants::Only({"other"}))->ListIncidents(request)->incidents_size(), 0);
+    EXPECT_EQ(a_.fleet->SeenBy(Tenants::Only({"other"}))->ListIncidents(request)->incidents_size(),
+              0);
   }
   EXPECT_EQ(a_.fleet->GetIncident(id)->job(), "2");
   EXPECT_TRUE(absl::IsNotFound(a_.fleet->GetIncident("no-such-1").status()));
@@ -564,9 +566,8 @@ TEST_F(FleetQueriesTest, AViewerLearnsThatAJobElsewhereMayHaveChanged) {
   b_.Report("2");
   const uint64_t all = a_.fleet->Version(""), own = a_.fleet->Version("1"),
                  other = a_.fleet->Version("2");
-  EXPECT_TRUE(Eventually([&] {
-    return a_.fleet->Version("") != all && a_.fleet->Version("2") != other;
-  }));
+  EXPECT_TRUE(
+      Eventually([&] { return a_.fleet->Version("") != all && a_.fleet->Version("2") != other; }));
   EXPECT_EQ(a_.fleet->Version("1"), own);
 }
 
@@ -596,8 +597,8 @@ class FleetTlsTest : public testing::Test {
     tree_.WriteSecret(name + ".crt", pair.certificate_pem);
     tree_.WriteSecret(name + ".key", pair.key_pem);
     tree_.WriteSecret(name + ".ca", authority.pem());
-    auto files = std::make_shared<TlsFiles>(TlsPaths{base + ".crt", base + ".key", base + ".ca", ""},
-                                            CertificateUse::kServer);
+    auto files = std::make_shared<TlsFiles>(
+        TlsPaths{base + ".crt", base + ".key", base + ".ca", ""}, CertificateUse::kServer);
     EXPECT_TRUE(files->Poll(time(nullptr)).ok());
     return files;
   }
@@ -623,7 +624,8 @@ TEST_F(FleetTlsTest, ADaemonBelievesThoseThatItsAuthorityHasSignedForTheirAddres
 // What another daemon may do at this one, call by call.
 class PeerAccessTest : public FleetQueriesTest {
  protected:
-  static std::unique_ptr<grpc::ClientContext> As(const std::string& secret, const std::string& role) {
+  static std::unique_ptr<grpc::ClientContext> As(const std::string& secret,
+                                                 const std::string& role) {
     auto context = std::make_unique<grpc::ClientContext>();
     context->AddMetadata("authorization", "Bearer " + secret);
     v1::PeerCaller caller;

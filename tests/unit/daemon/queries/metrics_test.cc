@@ -51,8 +51,8 @@ TEST(MetricsTest, CoverJobsIncidentsAndTheDaemon) {
   EXPECT_THAT(text, HasSubstr("rollcall_communicator_position_min" + job +
                               ",communicator=\"tp\",id=\"0\"} 10"));
   EXPECT_THAT(text, HasSubstr("rollcall_incidents_total" + job + ",cause=\"missing_rank\"} 2"));
-  EXPECT_THAT(text, HasSubstr("rollcall_job_hung_seconds_total" + job +
-                              ",cause=\"missing_rank\"} 31.5"));
+  EXPECT_THAT(text,
+              HasSubstr("rollcall_job_hung_seconds_total" + job + ",cause=\"missing_rank\"} 31.5"));
   EXPECT_THAT(text, HasSubstr("rollcall_job_records_lost_total" + job + "} 7"));
   EXPECT_THAT(text, HasSubstr("rollcall_agents_connected 4"));
   EXPECT_THAT(text, HasSubstr("rollcall_build_info{version=\"1.2.3\"} 1"));
@@ -70,9 +70,9 @@ TEST(MetricsTest, CountWaitingAndLostDeliveries) {
        {"rollcall_reports_written_total 5", "rollcall_report_errors_total 4",
         "rollcall_reports_lost_total 1", "rollcall_reports_waiting 2",
         "rollcall_history_errors_total 3", "rollcall_history_lost_total 1",
-        "rollcall_history_waiting 6", "rollcall_alerts_waiting 7",
-        "rollcall_http_connections 200", "rollcall_http_dropped_total 12",
-        "rollcall_agent_broken_streams_total 9", "rollcall_agent_dropped_ticks_total 9"}) {
+        "rollcall_history_waiting 6", "rollcall_alerts_waiting 7", "rollcall_http_connections 200",
+        "rollcall_http_dropped_total 12", "rollcall_agent_broken_streams_total 9",
+        "rollcall_agent_dropped_ticks_total 9"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
 }
@@ -87,7 +87,9 @@ TEST(MetricsTest, SeriesAreUniqueAndBounded) {
   }
   EXPECT_LT(series.size(), kMaxJobsMeasured * (kMaxCommunicatorsMeasured * 5 + 20) + 20);
   // Keeps the communicators that wait most.
-  EXPECT_NE(text.find("{tenant=\"ml\",job=\"train-0\",attempt=\"2\",communicator=\"tp\",id=\"99\"} 99"), std::string::npos);
+  EXPECT_NE(
+      text.find("{tenant=\"ml\",job=\"train-0\",attempt=\"2\",communicator=\"tp\",id=\"99\"} 99"),
+      std::string::npos);
 }
 
 TEST(MetricsTest, NamesFromJobsCannotAddLines) {

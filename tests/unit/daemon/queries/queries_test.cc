@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an agent may list: the jobs of its hosts and tenants, their incidents and attempts. Which jobs
-// a viewer finds by a host.
+// What an agent may list: the jobs of its hosts and tenants, their incidents and attempts. Which
+// jobs a viewer finds by a host.
 #include "daemon/queries/queries.h"
 
 #include <gtest/gtest.h>

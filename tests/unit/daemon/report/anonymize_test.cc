@@ -52,8 +52,8 @@ TEST(AnonymizeTest, EachTextFieldIsClassified) {
 TEST(AnonymizeTest, EachNumberOfAProcessIsAField) {
   for (const std::string& name : PidFields()) {
     const auto dot = name.find('.');
-    const Descriptor* type = v1::Incident::descriptor()->file()->FindMessageTypeByName(
-        name.substr(0, dot));
+    const Descriptor* type =
+        v1::Incident::descriptor()->file()->FindMessageTypeByName(name.substr(0, dot));
     ASSERT_NE(type, nullptr) << name;
     EXPECT_NE(type->FindFieldByName(name.substr(dot + 1)), nullptr) << name;
   }
@@ -76,10 +76,13 @@ std::string SecretFor(const std::string& field, TextKind kind) {
     case TextKind::kError:
       return absl::StrCat("ValueError: ", word, " at /home/", word, "/", word, ".py:57");
     case TextKind::kText:
-      return absl::StrCat("rank 3 on zecretCulpritZhost, pid 987654, is in zecretCulpritZat.py:57 of "
-                          "job zecretIncidentZjob on \"zecretCommunicatorRefZname\" with \"",
-                          SecretFor("Culprit.error", TextKind::kError), "\"; no report from the agent "
-                          "of ", word, ", ", word, "-2; see /home/", word, "/x, ", word, ".py:3");
+      return absl::StrCat(
+          "rank 3 on zecretCulpritZhost, pid 987654, is in zecretCulpritZat.py:57 "
+          "of job zecretIncidentZjob on \"zecretCommunicatorRefZname\" with \"",
+          SecretFor("Culprit.error", TextKind::kError),
+          "\"; no report from the agent "
+          "of ",
+          word, ", ", word, "-2; see /home/", word, "/x, ", word, ".py:3");
     default:
       return word;
   }
@@ -165,7 +168,8 @@ v1::Incident RealIncident() {
       "AllReduce #8812 on \"dp\"; 63 ranks have waited 48 s.");
   verdict->add_missing_evidence("no reports from node-9, node-12 for 20 s");
   verdict->add_missing_evidence("the agent of rank 3 no longer responds: its data is old");
-  verdict->add_evidence("rank 3 ended with \"ValueError: no row 'me@lab' at /home/me/run/data.py:9\"");
+  verdict->add_evidence(
+      "rank 3 ended with \"ValueError: no row 'me@lab' at /home/me/run/data.py:9\"");
   verdict->add_evidence("rank 5 ended with \"KeyError: 'me@lab'\"");
   v1::ThreadStack* thread = incident.add_stacks()->add_threads();
   thread->set_name("pt_autograd_0");

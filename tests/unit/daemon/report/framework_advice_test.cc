@@ -132,8 +132,9 @@ TEST(FrameworkAdviceTest, TheFirstPieceFits) {
     const std::vector<Advice> advice = AdviceFor(v);
     bool fits = false;
     for (const char* id : program.first) fits = fits || advice.front().id == id;
-    EXPECT_TRUE(fits) << program.name << ": " << advice.front().id << "\nculprit: "
-                      << v.places[0].functions << "\nwaits: " << v.waiting_place.functions;
+    EXPECT_TRUE(fits) << program.name << ": " << advice.front().id
+                      << "\nculprit: " << v.places[0].functions
+                      << "\nwaits: " << v.waiting_place.functions;
   }
 }
 

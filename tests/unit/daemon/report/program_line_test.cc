@@ -97,7 +97,8 @@ TEST(RecordedStacksTest, ShowTheLineAndTheFirstAdvice) {
 // A stack fits its own advice and not that of the others. One program may stand in several places:
 // what it waits for, and who called it.
 TEST(RecordedStacksTest, GetNoAdviceOfOtherPrograms) {
-  const std::vector<std::pair<std::string, std::string>> both = {{"ddp_validate", "validates-alone"}};
+  const std::vector<std::pair<std::string, std::string>> both = {
+      {"ddp_validate", "validates-alone"}};
   for (const Recorded& recorded : kRecorded) {
     const Verdict v = VerdictOn(ReadStacks(recorded.name), recorded.culprits, recorded.others);
     for (const AdviceEntry& entry : StackAdvice()) {
@@ -139,24 +140,24 @@ constexpr char kLibc[] = "/usr/lib/x86_64-linux-gnu/libc.so.6";
 constexpr char kApp[] = "/home/user/bin/train";
 
 TEST(ProgramLineTest, SkipsTheLibrariesOfACppProgram) {
-  const v1::ProcessStack stack = Stack(
-      {Native("__futex_abstimed_wait_common", kLibc), Native("pthread_cond_wait", kLibc),
-       Native("std::condition_variable::wait(std::unique_lock<std::mutex>&)",
-              "/usr/lib/x86_64-linux-gnu/libstdc++.so.6"),
-       Native("wait<Queue<int>::Pop()::<lambda()> >", kApp, "/usr/include/c++/12/condition_variable",
-              102),
-       Native("int (anonymous namespace)::Queue<int>::Pop(bool)", kApp, "../src/queue.h", 31),
-       Native("main", kApp, "../src/train.cc", 12), Native("_start", kApp)});
+  const v1::ProcessStack stack =
+      Stack({Native("__futex_abstimed_wait_common", kLibc), Native("pthread_cond_wait", kLibc),
+             Native("std::condition_variable::wait(std::unique_lock<std::mutex>&)",
+                    "/usr/lib/x86_64-linux-gnu/libstdc++.so.6"),
+             Native("wait<Queue<int>::Pop()::<lambda()> >", kApp,
+                    "/usr/include/c++/12/condition_variable", 102),
+             Native("int (anonymous namespace)::Queue<int>::Pop(bool)", kApp, "../src/queue.h", 31),
+             Native("main", kApp, "../src/train.cc", 12), Native("_start", kApp)});
   const StackPlace place = FindPlace(stack);
   EXPECT_EQ(place.at, "../src/queue.h:31 in Queue::Pop");
   EXPECT_EQ(PlaceInWords(place), "`Queue::Pop` (queue.h:31), waiting in wait");
 }
 
 TEST(ProgramLineTest, NamesTheCallAndNotTheWrapperOfThePreloadedLibrary) {
-  const StackPlace place = FindPlace(Stack(
-      {Native("poll", kLibc), Native("cudaStreamSynchronize", "/usr/lib/libcudart.so.13"),
-       Native("rollcall::ObserveWait(rollcall::Op, CUstream_st*)", "/opt/lib/librollcall.so"),
-       Native("Step()", kApp), Native("main", kApp)}));
+  const StackPlace place = FindPlace(
+      Stack({Native("poll", kLibc), Native("cudaStreamSynchronize", "/usr/lib/libcudart.so.13"),
+             Native("rollcall::ObserveWait(rollcall::Op, CUstream_st*)", "/opt/lib/librollcall.so"),
+             Native("Step()", kApp), Native("main", kApp)}));
   EXPECT_EQ(PlaceInWords(place), "`Step` (train), waiting in cudaStreamSynchronize");
 }
 
@@ -168,12 +169,12 @@ TEST(ProgramLineTest, NamesTheProgramWhereThereAreNoLines) {
 
 TEST(ProgramLineTest, SkipsWrappersAndGeneratedCode) {
   const std::string site = "/opt/venv/lib/python3.11/site-packages/torch/nn/modules/module.py";
-  const StackPlace place = FindPlace(
-      Stack({Python("forward", "<eval_with_key>.3", 4), Python("wrap.<locals>.call", "<rollcall>", 3),
-             Python("FSDP.forward", "/opt/venv/lib/python3.11/site-packages/torch/fsdp.py", 9),
-             Python("Module._call_impl", site, 1789), Python("Module._wrapped_call_impl", site, 1778),
-             Python("train.<locals>.step", "/x/train.py", 5), Python("<module>", "/x/train.py", 9)},
-            "R"));
+  const StackPlace place = FindPlace(Stack(
+      {Python("forward", "<eval_with_key>.3", 4), Python("wrap.<locals>.call", "<rollcall>", 3),
+       Python("FSDP.forward", "/opt/venv/lib/python3.11/site-packages/torch/fsdp.py", 9),
+       Python("Module._call_impl", site, 1789), Python("Module._wrapped_call_impl", site, 1778),
+       Python("train.<locals>.step", "/x/train.py", 5), Python("<module>", "/x/train.py", 9)},
+      "R"));
   EXPECT_EQ(PlaceInWords(place), "`step` (train.py:5), inside FSDP.forward");
 }
 
@@ -186,12 +187,11 @@ TEST(ProgramLineTest, NamesTheCallOfRayAndNotItsWrappers) {
                     ray + "train/v2/_internal/util.py", 299),
              Python("validate", "/x/train.py", 5)}));
   EXPECT_EQ(PlaceInWords(report), "`validate` (train.py:5), waiting in train_fn_utils.report");
-  const StackPlace get = FindPlace(
-      Stack({Native("poll", kLibc), Python("get", ray + "_private/worker.py", 2840),
-             Python("client_mode_hook.<locals>.wrapper", ray + "_private/client_mode_hook.py", 104),
-             Python("wrap_auto_init.<locals>.auto_init_wrapper",
-                    ray + "_private/auto_init_hook.py", 22),
-             Python("validate", "/x/train.py", 6)}));
+  const StackPlace get = FindPlace(Stack(
+      {Native("poll", kLibc), Python("get", ray + "_private/worker.py", 2840),
+       Python("client_mode_hook.<locals>.wrapper", ray + "_private/client_mode_hook.py", 104),
+       Python("wrap_auto_init.<locals>.auto_init_wrapper", ray + "_private/auto_init_hook.py", 22),
+       Python("validate", "/x/train.py", 6)}));
   EXPECT_EQ(PlaceInWords(get), "`validate` (train.py:6), waiting in worker.get");
 }
 

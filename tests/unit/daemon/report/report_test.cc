@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <google/protobuf/struct.pb.h>
+#include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
-
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <google/protobuf/struct.pb.h>
-#include <google/protobuf/util/json_util.h>
 
 #include <filesystem>
 #include <fstream>
@@ -249,8 +247,7 @@ TEST(JsonTest, ACulpritInAContainerHasItsPidThereToo) {
 
 TEST(JsonTest, BytesThatAreNotUtf8DoNotSpoilTheReport) {
   const Struct root = ParseJson(MakeIncident("d\xff\xc3p \xf0\x9f\x98\x80\xed\xa0\x80"));
-  const Struct& v =
-      Get(root, "verdicts", Value::kListValue).list_value().values(0).struct_value();
+  const Struct& v = Get(root, "verdicts", Value::kListValue).list_value().values(0).struct_value();
   const Struct& comm = Get(v, "communicator", Value::kStructValue).struct_value();
   EXPECT_EQ(Get(comm, "name", Value::kStringValue).string_value(), "d??p \xf0\x9f\x98\x80???");
 }
@@ -285,8 +282,8 @@ TEST(HtmlTest, StaysBelowFiveMebibytesWithTheStacksOfFourThousandRanks) {
     for (int thread = 0; thread < 40; ++thread) {
       for (int frame = 0; frame < 30; ++frame) {
         v1::Frame* added =
-            (frame == 0 ? stack->add_threads()
-                        : stack->mutable_threads(stack->threads_size() - 1))->add_frames();
+            (frame == 0 ? stack->add_threads() : stack->mutable_threads(stack->threads_size() - 1))
+                ->add_frames();
         added->set_function("torch::autograd::Engine::thread_main");
         added->set_module("/usr/lib/python3/dist-packages/torch/lib/libtorch_cpu.so");
       }
@@ -298,8 +295,8 @@ TEST(HtmlTest, StaysBelowFiveMebibytesWithTheStacksOfFourThousandRanks) {
 TEST(HtmlTest, NeedsNoNetwork) {
   const std::string html = ToHtml(MakeIncident());
   // "//" alone may be part of the page, which is compressed and in base64.
-  for (const char* outside : {"http:", "https:", "\"//", "'//", "(//", "=//", "src=", "href=", "url(h",
-                              "@import"}) {
+  for (const char* outside :
+       {"http:", "https:", "\"//", "'//", "(//", "=//", "src=", "href=", "url(h", "@import"}) {
     EXPECT_EQ(html.find(outside), std::string::npos) << outside;
   }
   EXPECT_NE(html.find("prefers-color-scheme"), std::string::npos);
@@ -363,9 +360,7 @@ class WriterTest : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(dir_); }
 
-  static std::string Read(const std::string& path) {
-    return ReadFile(path).value_or("");
-  }
+  static std::string Read(const std::string& path) { return ReadFile(path).value_or(""); }
 
   static size_t Entries(const std::string& path) {
     size_t n = 0;

@@ -283,9 +283,10 @@ TEST(JobStatusTest, SaysHowOftenTheProcessesCreatedTheirWorldAgain) {
   EXPECT_EQ(warnings(1),
             std::vector<std::string>{
                 "the processes have created their world communicator again 1 time after an abort"});
-  EXPECT_EQ(warnings(2),
-            std::vector<std::string>{
-                "the processes have created their world communicator again 2 times after an abort"});
+  EXPECT_EQ(
+      warnings(2),
+      std::vector<std::string>{
+          "the processes have created their world communicator again 2 times after an abort"});
 }
 
 TEST(JobStatusTest, KeepsTheCommunicatorsThatWaitWhereThereAreMany) {

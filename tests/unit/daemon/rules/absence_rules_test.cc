@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "daemon/diagnosis/diagnose.h"
+#include "daemon/model/client_limits.h"
 #include "daemon/rules/claimed_sizes.h"
 #include "daemon/rules/rank_map.h"
-#include "daemon/model/client_limits.h"
 #include "job_builder.h"
 
 namespace rollcall {
@@ -241,10 +241,11 @@ TEST(MissingRankTest, CountsTheCallsThatTheCulpritHasEntered) {
     const std::vector<Verdict> verdicts = RootVerdicts(Cause::kMissingRank, job.state, At(70));
     ASSERT_EQ(verdicts.size(), 1u);
     const auto& evidence = verdicts[0].evidence;
-    EXPECT_TRUE(std::any_of(evidence.begin(), evidence.end(), [&, start = std::string(words)](
-                                                                  const std::string& line) {
-      return line.compare(0, start.size(), start) == 0;
-    })) << words;
+    EXPECT_TRUE(std::any_of(evidence.begin(), evidence.end(),
+                            [&, start = std::string(words)](const std::string& line) {
+                              return line.compare(0, start.size(), start) == 0;
+                            }))
+        << words;
   }
 }
 
@@ -425,8 +426,7 @@ TEST(RankMapTest, ADamagedSiblingHasNoEffect) {
   sibling.erase(1);
   sibling[7] = member;
   job.state.communicators.at(12).members.erase(1);
-  const RankProcesses found =
-      RankFinder(job.state).Find(job.state.communicators.at(12), {{1, 1}});
+  const RankProcesses found = RankFinder(job.state).Find(job.state.communicators.at(12), {{1, 1}});
   EXPECT_TRUE(found.processes.empty());
 }
 
@@ -435,8 +435,7 @@ TEST(RankMapTest, ACompleteSiblingShowsTheMissingRank) {
   job.AddCommunicator(11, "pp", {0, 4});
   job.AddCommunicator(12, "pp", {1, 5});
   job.state.communicators.at(12).members.erase(1);
-  const RankProcesses found =
-      RankFinder(job.state).Find(job.state.communicators.at(12), {{1, 1}});
+  const RankProcesses found = RankFinder(job.state).Find(job.state.communicators.at(12), {{1, 1}});
   EXPECT_EQ(found.processes, (std::map<int32_t, int32_t>{{1, 5}}));
   EXPECT_TRUE(found.guessed);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Communicators that ranks make from another one: who owes the creation, and who is wrong where others
-// wait in another call of the parent.
+// Communicators that ranks make from another one: who owes the creation, and who is wrong where
+// others wait in another call of the parent.
 #include <gtest/gtest.h>
 
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cycles of sends and receives that one wrong rank explains: by number, or because it has left a step
-// that the others have begun.
+// Cycles of sends and receives that one wrong rank explains: by number, or because it has left a
+// step that the others have begun.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -29,8 +29,9 @@ TEST(CycleByMajorityTest, TheRankThatAloneSendsToAllIsTheCulprit) {
   EXPECT_EQ(v.certainty, Certainty::kLikely);
   EXPECT_EQ(v.divergence, DivergenceKind::kExtra);
   EXPECT_EQ(v.waiting_ranks.size(), 3u);
-  EXPECT_TRUE(Says(v.evidence, "rank 0 alone has issued Send; its 3 peers wait together in another "
-                               "call"));
+  EXPECT_TRUE(Says(v.evidence,
+                   "rank 0 alone has issued Send; its 3 peers wait together in another "
+                   "call"));
 }
 
 // With one peer nobody knows which of both is wrong.
@@ -86,7 +87,8 @@ TEST(CycleByMajorityTest, TheRankWithWhichBothNeighboursDisagreeIsTheCulprit) {
   EXPECT_EQ(v.certainty, Certainty::kLikely);
 }
 
-// Every rank sends to its lower neighbour first. Rank 1 lacks two receives, but all made the same error.
+// Every rank sends to its lower neighbour first. Rank 1 lacks two receives, but all made the same
+// error.
 TEST(CycleByMajorityTest, WhereAllSendFirstItIsADeadlock) {
   JobBuilder job(4);
   job.Finish(11);
@@ -136,9 +138,10 @@ TEST(LeftStepTest, TheRankThatLeavesItsLoopAloneIsTheCulprit) {
   EXPECT_EQ(v.cause, Cause::kUnmatchedP2p) << v.summary;
   EXPECT_EQ(Blamed(v), (Ranks{3})) << v.summary;
   EXPECT_EQ(v.certainty, Certainty::kLikely);
-  EXPECT_TRUE(Says(v.evidence, "rank 3 has called Recv(float32 x 64, peer 2) here in each of its "
-                               "last 20 steps of 2 calls, and called AllReduce(float32 x 1, sum) this "
-                               "time"))
+  EXPECT_TRUE(Says(v.evidence,
+                   "rank 3 has called Recv(float32 x 64, peer 2) here in each of its "
+                   "last 20 steps of 2 calls, and called AllReduce(float32 x 1, sum) "
+                   "this time"))
       << v.evidence.back();
 }
 

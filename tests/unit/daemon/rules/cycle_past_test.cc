@@ -49,8 +49,9 @@ TEST(CycleByPastTest, TheRankThatSkipsItsReceiveIsTheCulprit) {
   EXPECT_EQ(v.cause, Cause::kUnmatchedP2p) << v.summary;
   EXPECT_EQ(Blamed(v), (Ranks{2})) << v.summary;
   EXPECT_EQ(v.certainty, Certainty::kLikely);
-  EXPECT_TRUE(Says(v.evidence, "rank 2 has issued Recv from rank 1 of communicator \"dp\" in each "
-                               "of its last 20 steps of 3 calls, and did not this time"))
+  EXPECT_TRUE(Says(v.evidence,
+                   "rank 2 has issued Recv from rank 1 of communicator \"dp\" in each "
+                   "of its last 20 steps of 3 calls, and did not this time"))
       << v.evidence.back();
 }
 

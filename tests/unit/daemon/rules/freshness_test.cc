@@ -67,10 +67,9 @@ class FreshnessTest : public testing::Test {
   }
   Kinds Look(double at) {
     Kinds kinds;
-    for (const IncidentEvent& event :
-         life_.Update(job_.state, Diagnosed(at), At(at), limits_)) {
-      const bool is_of_stacks = event.kind == Kind::kTakeStacksAgain ||
-                                event.kind == Kind::kTakeStacksOfRest;
+    for (const IncidentEvent& event : life_.Update(job_.state, Diagnosed(at), At(at), limits_)) {
+      const bool is_of_stacks =
+          event.kind == Kind::kTakeStacksAgain || event.kind == Kind::kTakeStacksOfRest;
       if (!is_of_stacks) kinds.push_back(event.kind);
     }
     return kinds;
@@ -297,8 +296,8 @@ TEST_F(FreshnessTest, AWaitForRanksOfANewAgentIsNotCertain) {
   EXPECT_EQ(Diagnosed(30)[0].certainty, Certainty::kCertain);
 }
 
-// The agent of host b was restarted, and reports a process before it has found its segment: the daemon has
-// the calls that the agent before had reported.
+// The agent of host b was restarted, and reports a process before it has found its segment: the
+// daemon has the calls that the agent before had reported.
 TEST_F(FreshnessTest, ARankWhoseSegmentIsNotFoundYetIsNotBlamedBesideAnotherAbsentRank) {
   job_.Enter({0, 1}, At(10));
   LoseSegment(2);

@@ -45,14 +45,13 @@ const CallCase kCallCases[] = {
      Conduct::kBroken, 65},
     {"accumulation", Times(12, "ggggs"), 'g', Conduct::kKept, 5},
     {"accumulation_ends_early", Times(12, "ggggs") + "gg", 's', Conduct::kBroken, 5},
-    {"the_evaluation_comes_in_its_turn", Times(5, kEpoch) + Times(10, "abc"), 'e',
-     Conduct::kKept, 31},
+    {"the_evaluation_comes_in_its_turn", Times(5, kEpoch) + Times(10, "abc"), 'e', Conduct::kKept,
+     31},
     {"the_evaluation_does_not_come", Times(5, kEpoch) + Times(10, "abc"), 'a', Conduct::kBroken,
      31},
     {"the_evaluation_comes_early", Times(5, kEpoch) + Times(9, "abc"), 'e', Conduct::kBroken, 31},
-    {"evaluations_at_any_time",
-     Times(20, "abc") + "e" + Times(31, "abc") + "e" + Times(17, "abc"), 'e', Conduct::kUnknown,
-     3},
+    {"evaluations_at_any_time", Times(20, "abc") + "e" + Times(31, "abc") + "e" + Times(17, "abc"),
+     'e', Conduct::kUnknown, 3},
     {"a_step_after_evaluations_at_any_time",
      Times(20, "abc") + "e" + Times(31, "abc") + "e" + Times(17, "abc"), 'a', Conduct::kKept, 3},
     {"no_step_repeats", "abcacbbacbcaabcbacbabcabbcacbabcacbabacbcabcbabacbabcacb", 'x',
@@ -109,9 +108,8 @@ class FindSlipTest : public testing::TestWithParam<SlipCase> {};
 
 TEST_P(FindSlipTest, FindsTheFirstSlipThatConcernsTheCaller) {
   const std::string& calls = GetParam().calls;
-  const Slip slip = FindSlip(Tokens(calls), 16, [&](size_t i) {
-    return calls[i] == 's' || calls[i] == 'r';
-  });
+  const Slip slip =
+      FindSlip(Tokens(calls), 16, [&](size_t i) { return calls[i] == 's' || calls[i] == 'r'; });
   std::string slipped;
   for (const size_t i : slip.calls) slipped += calls[i];
   EXPECT_EQ(slip.kind, GetParam().kind);

@@ -223,8 +223,7 @@ INSTANTIATE_TEST_SUITE_P(Rules, MismatchRulesTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
 
 TEST(MismatchTest, GivesBothCalls) {
-  const std::vector<Verdict> verdicts =
-      Mismatches(Odd({2}, Broadcast()));
+  const std::vector<Verdict> verdicts = Mismatches(Odd({2}, Broadcast()));
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].call.op, Op::kAllReduce);
   EXPECT_EQ(verdicts[0].culprits[0].call.op, Op::kBroadcast);

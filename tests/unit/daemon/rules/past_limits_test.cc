@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a rank's own past must not decide: a rank is late, records are lost, or something else is wrong.
+// Where a rank's own past must not decide: a rank is late, records are lost, or something else is
+// wrong.
 #include <gtest/gtest.h>
 
 #include "daemon/diagnosis/diagnose.h"
@@ -47,7 +48,8 @@ TEST(PastLimitsTest, ALostRecordIsNoSkippedCall) {
   ASSERT_EQ(lost->args.op, Op::kRecv);
   records.erase(lost, lost + 1);
   steps.Send12();
-  steps.Enter({0, 2}, AllGather());  // none of rank 2's last calls is a step of its habit without a receive
+  // none of rank 2's last calls is a step of its habit without a receive
+  steps.Enter({0, 2}, AllGather());
   const Verdict v = First(steps);
   EXPECT_FALSE(Says(v.evidence, "did not this time")) << v.evidence.back();
   EXPECT_EQ(v.cause, Cause::kDeadlock) << v.summary;
@@ -82,8 +84,8 @@ TEST(PastLimitsTest, ATieIsNoneWhileRanksAreOnTheirWay) {
     EXPECT_EQ(verdicts.size(), 1u);
     return verdicts.empty() ? Verdict() : verdicts[0];
   };
-  steps.Enter({0}, AllGather());        // the first evaluation
-  steps.Enter({5}, AllReduce(100));     // skips it
+  steps.Enter({0}, AllGather());     // the first evaluation
+  steps.Enter({5}, AllReduce(100));  // skips it
   EXPECT_EQ(Blamed(mismatch()), (Ranks{0, 5}));
   steps.Enter({1, 2, 3, 4, 6, 7}, AllGather());
   EXPECT_EQ(Blamed(mismatch()), (Ranks{5}));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job whose ranks repeat their calls, so that each has a past, and words for what rules say of it.
+// A job whose ranks repeat their calls, so that each has a past, and words for what rules say of
+// it.
 #pragma once
 
 #include <algorithm>

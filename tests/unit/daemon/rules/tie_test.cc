@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "daemon/rules/rules.h"
 #include "daemon/model/first_calls.h"
+#include "daemon/rules/rules.h"
 #include "steps_of_calls.h"
 
 namespace rollcall {

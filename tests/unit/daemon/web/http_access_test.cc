@@ -27,7 +27,8 @@ using testing::Not;
 std::string AddressOf(const HttpRoute& route) {
   std::string path = route.path;
   if (path.back() == '*') path.back() = 'x';
-  return route.role == Role::kOperator ? path + "?job=j&ranks=0&id=x&text=hello&for=1h" : path + "?id=x&job=j";
+  return route.role == Role::kOperator ? path + "?job=j&ranks=0&id=x&text=hello&for=1h"
+                                       : path + "?id=x&job=j";
 }
 
 bool IsStream(const HttpRoute& route) { return route.path == "/api/v1/events"; }
@@ -108,8 +109,8 @@ TEST_F(HttpAccessTest, ABodyThatIsNoFormIsRefusedAndNeverIgnored) {
     EXPECT_EQ(refused->status, 415) << type;
     EXPECT_THAT(refused->body, HasSubstr("application/x-www-form-urlencoded"));
   }
-  const auto form = client_->Post("/api/v1/silence", operator_,
-                                  httplib::Params{{"job", "train"}, {"for", "1h"}});
+  const auto form =
+      client_->Post("/api/v1/silence", operator_, httplib::Params{{"job", "train"}, {"for", "1h"}});
   EXPECT_EQ(form->status, 200);
   EXPECT_THAT(form->body, HasSubstr("\"job\":\"train\""));
 }
@@ -274,7 +275,8 @@ TEST_F(HttpAccessTest, ALinkOfAnotherSiteLogsNobodyInUnasked) {
     EXPECT_THAT(asked->get_header_value("Content-Security-Policy"),
                 HasSubstr("frame-ancestors 'none'"));
   }
-  EXPECT_THAT(follow("%22%3E%3Cb%3E", "cross-site")->body, HasSubstr("value=\"&quot;&gt;&lt;b&gt;\""));
+  EXPECT_THAT(follow("%22%3E%3Cb%3E", "cross-site")->body,
+              HasSubstr("value=\"&quot;&gt;&lt;b&gt;\""));
   for (const char* site : {"same-origin", "none"}) {
     EXPECT_EQ(follow("viewer", site)->status, 302) << site;
     EXPECT_NE(follow("viewer", site)->get_header_value("Set-Cookie"), "") << site;
@@ -286,14 +288,15 @@ TEST_F(HttpAccessTest, APageLogsNobodyInUnseen) {
   Start();
   const auto load = [this](const std::string& site, const std::string& mode,
                            const std::string& destination) {
-    return Get("/?token=viewer", {{"Sec-Fetch-Site", site},
-                                  {"Sec-Fetch-Mode", mode},
-                                  {"Sec-Fetch-Dest", destination}});
+    return Get(
+        "/?token=viewer",
+        {{"Sec-Fetch-Site", site}, {"Sec-Fetch-Mode", mode}, {"Sec-Fetch-Dest", destination}});
   };
   int refusals = 0;
   for (const char* site : {"cross-site", "same-site", "same-origin"}) {
     for (const auto& [mode, destination] :
-         {std::pair("navigate", "iframe"), std::pair("no-cors", "image"), std::pair("cors", "empty")}) {
+         {std::pair("navigate", "iframe"), std::pair("no-cors", "image"),
+          std::pair("cors", "empty")}) {
       const auto answer = load(site, mode, destination);
       const std::string what = absl::StrCat(site, " ", mode, " ", destination);
       EXPECT_EQ(answer->status, 403) << what;
@@ -341,7 +344,8 @@ TEST_F(HttpAccessTest, LoggingOutEndsTheSession) {
   EXPECT_EQ(Get("/api/v1/jobs", session)->status, 200);
   const auto logout = Post("/logout", session);
   EXPECT_EQ(logout->status, 204);
-  EXPECT_THAT(logout->get_header_value("Set-Cookie"), testing::MatchesRegex("rollcall_session_[0-9a-f]{8}=; .*"));
+  EXPECT_THAT(logout->get_header_value("Set-Cookie"),
+              testing::MatchesRegex("rollcall_session_[0-9a-f]{8}=; .*"));
   EXPECT_THAT(logout->get_header_value("Set-Cookie"), HasSubstr("Max-Age=0"));
   EXPECT_EQ(Get("/api/v1/jobs", session)->status, 401);
 }
@@ -448,8 +452,8 @@ TEST_F(HttpAccessTest, WithoutACredentialNobodyGuesses) {
 TEST_F(HttpAccessTest, ANameOfAnotherSiteIsRefused) {
   options_.hosts = {"rollcall.example"};
   Start();
-  const auto rebound = Get("/api/v1/jobs", {{"Host", "evil.example"},
-                                            {"Authorization", "Bearer operator"}});
+  const auto rebound =
+      Get("/api/v1/jobs", {{"Host", "evil.example"}, {"Authorization", "Bearer operator"}});
   EXPECT_EQ(rebound->status, 421);
   EXPECT_THAT(rebound->body, HasSubstr("--http-host=evil.example"));
   EXPECT_EQ(Get("/login", {{"Host", "evil.example:80"}})->status, 421);
@@ -482,8 +486,9 @@ TEST_F(HttpAccessTest, PagesOfOtherSitesDoNotAct) {
   EXPECT_EQ(client_->Post(stacks, session, "", "text/plain")->status, 403);
   EXPECT_EQ(queries_.stacks_taken, 0);
   EXPECT_EQ(Post(stacks, with("Origin", own))->status, 200);
-  EXPECT_EQ(client_->Post("/login", {{"Origin", "http://evil.example"}},
-                          httplib::Params{{"token", "viewer"}})
+  EXPECT_EQ(client_
+                ->Post("/login", {{"Origin", "http://evil.example"}},
+                       httplib::Params{{"token", "viewer"}})
                 ->status,
             403);
   httplib::Headers fetch = with("Sec-Fetch-Site", "cross-site");

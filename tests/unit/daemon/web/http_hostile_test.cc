@@ -98,8 +98,8 @@ TEST_F(HttpHostileTest, FormsInSeveralPartsAreRefused) {
 
 TEST_F(HttpHostileTest, ACompleteBodyNeedsNoContinue) {
   Start();
-  const std::string answer =
-      LogInBy("Expect: 100-continue\r\nContent-Type: application/json\r\n", "{\"token\":\"viewer\"}");
+  const std::string answer = LogInBy("Expect: 100-continue\r\nContent-Type: application/json\r\n",
+                                     "{\"token\":\"viewer\"}");
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 200"));
 }
 

@@ -11,15 +11,15 @@ using testing::HasSubstr;
 
 TEST(HttpSiteTest, KnowsItsOwnNamesAndAddresses) {
   const HttpHosts hosts({"node-17", "*.nodes.example"});
-  for (const char* own : {"localhost", "localhost:7656", "LOCALHOST:1", "127.0.0.1:9",
-                          "[::1]:7656", "10.2.3.4", "[2001:db8::1]", "node-17:7656", "Node-17.",
-                          "a.nodes.example", "more.example:443"}) {
+  for (const char* own :
+       {"localhost", "localhost:7656", "LOCALHOST:1", "127.0.0.1:9", "[::1]:7656", "10.2.3.4",
+        "[2001:db8::1]", "node-17:7656", "Node-17.", "a.nodes.example", "more.example:443"}) {
     EXPECT_TRUE(hosts.Knows(own, {"more.example"})) << own;
   }
-  for (const char* other : {"", "evil.example", "localhost.evil.example", "127.0.0.1.evil.example",
-                            "node-17.evil.example", "a.b.nodes.example", ".nodes.example",
-                            "nodes.example", "[::1", "[::1]x", "node-17:80:80", "node-17@evil:80",
-                            "127.0.0.1:x", "1.2.3", "0x7f.1"}) {
+  for (const char* other :
+       {"", "evil.example", "localhost.evil.example", "127.0.0.1.evil.example",
+        "node-17.evil.example", "a.b.nodes.example", ".nodes.example", "nodes.example", "[::1",
+        "[::1]x", "node-17:80:80", "node-17@evil:80", "127.0.0.1:x", "1.2.3", "0x7f.1"}) {
     EXPECT_FALSE(hosts.Knows(other, {})) << other;
   }
 }

@@ -18,8 +18,8 @@
 #include "agent/link/agent.h"
 #include "agent/processes/proc_stat.h"
 #include "daemon/daemon.h"
-#include "segment_builder.h"
 #include "eventually.h"
+#include "segment_builder.h"
 
 namespace rollcall {
 namespace {
@@ -135,7 +135,8 @@ TEST_F(HttpTest, ErrorsOfWrongRequestsListWhatThereIs) {
   const auto ranks = Get("/api/v1/calls", {{"job", kHostileJob}, {"ranks", "0,x"}});
   EXPECT_EQ(ranks->status, 400);
   EXPECT_THAT(ranks->body, HasSubstr("as in 0,3-5"));
-  const auto last = Get("/api/v1/calls", {{"job", kHostileJob}, {"ranks", "2147483646-2147483647"}});
+  const auto last =
+      Get("/api/v1/calls", {{"job", kHostileJob}, {"ranks", "2147483646-2147483647"}});
   EXPECT_EQ(last->status, 200);
   EXPECT_EQ(Get("/api/v1/incidents", {{"limit", "many"}})->status, 400);
   EXPECT_EQ(Get("/api/v1/incidents", {{"from", "yesterday"}})->status, 400);
@@ -232,8 +233,8 @@ TEST_F(HttpTest, AViewerDoesNotKeepTheDaemonFromStopping) {
 TEST_F(HttpTest, RefusesPostsOfOtherSites) {
   Start();
   EXPECT_EQ(client_->Post("/api/v1/stacks?job=x&ranks=0", "", "text/plain")->status, 403);
-  const auto ours = client_->Post("/api/v1/stacks?job=x&ranks=0", {{"X-Rollcall", "1"}}, "",
-                                  "text/plain");
+  const auto ours =
+      client_->Post("/api/v1/stacks?job=x&ranks=0", {{"X-Rollcall", "1"}}, "", "text/plain");
   EXPECT_EQ(ours->status, 404);  // there is no job x
   EXPECT_EQ(client_->Post("/api/v1/stacks", {{"X-Rollcall", "1"}}, "", "text/plain")->status, 400);
 }
@@ -252,9 +253,9 @@ TEST_F(HttpTest, WithATokenEveryRequestNeedsIt) {
   EXPECT_EQ(login->status, 302);
   const std::string cookie = login->get_header_value("Set-Cookie");
   EXPECT_THAT(cookie, HasSubstr("HttpOnly; SameSite=Strict"));
-  EXPECT_EQ(Get("/api/v1/status", {}, {{"Cookie", "a=b; " + cookie.substr(0, cookie.find(';'))}})
-                ->status,
-            200);
+  EXPECT_EQ(
+      Get("/api/v1/status", {}, {{"Cookie", "a=b; " + cookie.substr(0, cookie.find(';'))}})->status,
+      200);
   EXPECT_EQ(Get("/", {{"token", "wrong"}})->status, 401);
 }
 
@@ -263,8 +264,7 @@ TEST_F(HttpTest, MetricsHaveTheRequestedFormat) {
   const auto plain = Get("/metrics");
   EXPECT_THAT(plain->get_header_value("Content-Type"), HasSubstr("version=0.0.4"));
   EXPECT_THAT(plain->body, HasSubstr("rollcall_agents_connected 1"));
-  const auto open =
-      Get("/metrics", {}, {{"Accept", "application/openmetrics-text;version=1.0.0"}});
+  const auto open = Get("/metrics", {}, {{"Accept", "application/openmetrics-text;version=1.0.0"}});
   EXPECT_THAT(open->get_header_value("Content-Type"), HasSubstr("openmetrics"));
   EXPECT_THAT(open->body, HasSubstr("# EOF\n"));
 }

@@ -13,9 +13,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/descriptors.h"
+#include "eventually.h"
 #include "net/http_front.h"
 #include "net/http_request.h"
-#include "eventually.h"
 #include "tls_client.h"
 
 namespace rollcall {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passwords of web.yml from several networks, without a server: tests can connect from loopback only.
+// Passwords of web.yml from several networks, without a server: tests can connect from loopback
+// only.
 #include "daemon/web/http_visitor.h"
 
 #include <crypt.h>

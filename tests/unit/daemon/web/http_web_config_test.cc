@@ -26,11 +26,10 @@ class HttpWebConfigTest : public HttpAccessTest {
     ASSERT_NE(mkdtemp(path), nullptr);
     folder_ = path;
     WritePair(authority_.Issue("DNS:first.example"));
-    Write("web.yml",
-          absl::StrCat("tls_server_config: {cert_file: tls.crt, key_file: tls.key}\n"
-                       "http_server_config: {headers: {X-Frame-Options: deny}}\n"
-                       "basic_auth_users: {prometheus: ",
-                       crypt("right", "$2b$05$abcdefghijklmnopqrstuu"), "}\n"));
+    Write("web.yml", absl::StrCat("tls_server_config: {cert_file: tls.crt, key_file: tls.key}\n"
+                                  "http_server_config: {headers: {X-Frame-Options: deny}}\n"
+                                  "basic_auth_users: {prometheus: ",
+                                  crypt("right", "$2b$05$abcdefghijklmnopqrstuu"), "}\n"));
     options_.web_config = folder_ / "web.yml";
   }
   void TearDown() override {
@@ -84,9 +83,9 @@ TEST_F(HttpWebConfigTest, AfterTenWrongTokensNobodyTriesPasswordsEither) {
   Start();
   for (int i = 0; i < 10; ++i) EXPECT_EQ(LogIn("guess")->status, 401);
   EXPECT_EQ(GetAs("prometheus", "right")->status, 429);
-  EXPECT_EQ(client_->Post("/login", httplib::Params{{"user", "prometheus"}, {"token", "right"}})
-                ->status,
-            429);
+  EXPECT_EQ(
+      client_->Post("/login", httplib::Params{{"user", "prometheus"}, {"token", "right"}})->status,
+      429);
 }
 
 TEST_F(HttpWebConfigTest, APersonLogsInWithAPasswordUntilItChanges) {
@@ -97,10 +96,9 @@ TEST_F(HttpWebConfigTest, APersonLogsInWithAPasswordUntilItChanges) {
   EXPECT_EQ(login->status, 303);
   const httplib::Headers session = SessionOf(login);
   EXPECT_EQ(Get("/", session)->status, 200);
-  Write("web.yml",
-        absl::StrCat("tls_server_config: {cert_file: tls.crt, key_file: tls.key}\n"
-                     "basic_auth_users: {prometheus: ",
-                     crypt("other", "$2b$05$abcdefghijklmnopqrstuu"), "}\n"));
+  Write("web.yml", absl::StrCat("tls_server_config: {cert_file: tls.crt, key_file: tls.key}\n"
+                                "basic_auth_users: {prometheus: ",
+                                crypt("other", "$2b$05$abcdefghijklmnopqrstuu"), "}\n"));
   EXPECT_TRUE(Eventually([&] { return Get("/", session)->status == 401; }));
   EXPECT_EQ(GetAs("prometheus", "other")->status, 200);
 }

@@ -112,7 +112,7 @@ struct VerdictBuilder {
     return Culprits(ranks);
   }
   template <typename Field, typename Value>
-  VerdictBuilder& Set(Field Verdict::*field, Value value) {
+  VerdictBuilder& Set(Field Verdict::* field, Value value) {
     v.*field = value;
     return *this;
   }

@@ -15,17 +15,17 @@
 #ifdef __cplusplus
 extern "C"
 #endif
-void hostile_call_back(void (*function)(void));
+    void hostile_call_back(void (*function)(void));
 
 static ncclComm_t comm;
 
-#define CHECK(what)                                   \
-  do {                                                \
-    if (!(what)) {                                    \
+#define CHECK(what)                                     \
+  do {                                                  \
+    if (!(what)) {                                      \
       printf("%s:%d: %s\n", __FILE__, __LINE__, #what); \
-      fflush(stdout);                                 \
-      _exit(1);                                       \
-    }                                                 \
+      fflush(stdout);                                   \
+      _exit(1);                                         \
+    }                                                   \
   } while (0)
 
 static inline ncclComm_t create(void) {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Limits, locked memory, memory that is thrown away, and filters of system calls.
-#include "hostile.h"
-
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -11,6 +9,8 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+
+#include "hostile.h"
 
 static void limit(int what, rlim_t value) {
   const struct rlimit both = {value, value};
@@ -116,8 +116,8 @@ static int throws_pages_away(void) {
 static void filter(const int* calls, int count, unsigned answer) {
   struct sock_filter code[64];
   int at = 0;
-  code[at++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-                                            offsetof(struct seccomp_data, nr));
+  code[at++] =
+      (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
   for (int i = 0; i < count; ++i) {
     code[at++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)calls[i], 0, 1);
     code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, answer);
@@ -130,20 +130,21 @@ static void filter(const int* calls, int count, unsigned answer) {
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
 // Not one of these may be in the way of a job, or needed.
-static const int kNotNeeded[] = {SYS_ioctl,  SYS_utimensat, SYS_socket,  SYS_connect, SYS_clone,
-                                 SYS_clone3, SYS_ptrace,    SYS_eventfd2, SYS_timer_create,
-                                 SYS_sysinfo, SYS_getrandom, SYS_memfd_create, SYS_truncate};
+static const int kNotNeeded[] = {SYS_ioctl,        SYS_utimensat, SYS_socket,    SYS_connect,
+                                 SYS_clone,        SYS_clone3,    SYS_ptrace,    SYS_eventfd2,
+                                 SYS_timer_create, SYS_sysinfo,   SYS_getrandom, SYS_memfd_create,
+                                 SYS_truncate};
 static int killed_for_unusual_calls(void) {
   printf("before\n");  // asks what stdout is
   fflush(stdout);
   filter(kNotNeeded, COUNT(kNotNeeded), SECCOMP_RET_KILL_PROCESS);
   return work();
 }
-static const int kNeeded[] = {SYS_fallocate, SYS_statfs, SYS_fstatfs, SYS_fcntl, SYS_flock,
-                              SYS_statx, SYS_ftruncate, SYS_gettid, SYS_tgkill, SYS_rt_sigaction,
-                              SYS_nanosleep, SYS_mkdirat, SYS_unlinkat, SYS_readlinkat,
-                              SYS_prlimit64, SYS_uname, SYS_getpid, SYS_clock_gettime,
-                              SYS_ppoll, SYS_rt_sigtimedwait};
+static const int kNeeded[] = {SYS_fallocate, SYS_statfs,        SYS_fstatfs,   SYS_fcntl,
+                              SYS_flock,     SYS_statx,         SYS_ftruncate, SYS_gettid,
+                              SYS_tgkill,    SYS_rt_sigaction,  SYS_nanosleep, SYS_mkdirat,
+                              SYS_unlinkat,  SYS_readlinkat,    SYS_prlimit64, SYS_uname,
+                              SYS_getpid,    SYS_clock_gettime, SYS_ppoll,     SYS_rt_sigtimedwait};
 static int forbidden_with(int error) {
   printf("before\n");
   fflush(stdout);

@@ -165,8 +165,7 @@ static int odd_look_ups(void) {
   CHECK(dlvsym(self, "puts", "NO_SUCH_VERSION") == 0 && dlerror() != 0);
   CHECK(dlvsym(library, "ncclAllReduce", "GLIBC_2.2.5") == 0 && dlerror() != 0);
   CHECK(dlsym(RTLD_DEFAULT, "dlsym") != 0);
-  void* (*found)(void*, const char*) =
-      (void* (*)(void*, const char*))dlsym(RTLD_DEFAULT, "dlsym");
+  void* (*found)(void*, const char*) = (void* (*)(void*, const char*))dlsym(RTLD_DEFAULT, "dlsym");
   CHECK(found(RTLD_DEFAULT, "puts") == dlsym(RTLD_DEFAULT, "puts"));
   Dl_info about;
   CHECK(dladdr(dlsym(library, "ncclAllReduce"), &about) != 0);

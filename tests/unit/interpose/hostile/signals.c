@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Signals that come in calls, are blocked, are taken, or leave calls for good; and a stderr that
 // must not be written to.
-#include "hostile.h"
-
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -11,6 +9,8 @@
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+
+#include "hostile.h"
 
 static void handle(int number, void (*handler)(int), int flags) {
   struct sigaction action;

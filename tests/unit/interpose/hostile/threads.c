@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads that are cancelled, end, are tiny or many, or are not the kernel's.
-#include "hostile.h"
-
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <ucontext.h>
+
+#include "hostile.h"
 
 static void run_thread(void* (*body)(void*), size_t stack_bytes) {
   pthread_attr_t attributes;
@@ -83,7 +83,8 @@ static void cancel_the_first_call(int wait) {
   CHECK(ncclGroupStart() == ncclSuccess && ncclGroupEnd() == ncclSuccess);
   _exit(7);
 }
-// The library looks NCCL up in a process's first call, so each cancellation has a process of its own.
+// The library looks NCCL up in a process's first call, so each cancellation has a process of its
+// own.
 static int cancelled_in_first_calls(void) {
   for (int i = 0; i < 400; ++i) {
     int status = 0;

@@ -42,8 +42,7 @@ extern "C" int plugin_new_namespace() {
 // What only this object can see: names in its own scope.
 extern "C" int plugin_only_symbol() { return 42; }
 extern "C" int plugin_sees_itself() {
-  return dlsym(RTLD_DEFAULT, "plugin_only_symbol") ==
-                 reinterpret_cast<void*>(&plugin_only_symbol)
+  return dlsym(RTLD_DEFAULT, "plugin_only_symbol") == reinterpret_cast<void*>(&plugin_only_symbol)
              ? 0
              : 13;
 }

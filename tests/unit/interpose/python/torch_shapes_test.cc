@@ -132,8 +132,9 @@ group.barrier()
 
 // Reports leave lines of this file out: they are no lines of the program.
 TEST_P(TorchShapesTest, ComeFromCodeWithAFileNameOfItsOwn) {
-  After("call(new_comm(), 1)\n"
-        "assert ProcessGroup.allreduce.__code__.co_filename == '<rollcall>'\n");
+  After(
+      "call(new_comm(), 1)\n"
+      "assert ProcessGroup.allreduce.__code__.co_filename == '<rollcall>'\n");
 }
 
 TEST_P(TorchShapesTest, AreAbsentByDefault) {

@@ -25,8 +25,8 @@ std::string ErrorOf(const TlsSettings& settings) {
 
 TEST(TlsContextTest, KnowsTheNamesOfItsCertificate) {
   const OpensslAuthority authority;
-  const auto made = TlsContext::Make(With(authority.Issue(
-      "DNS:rollcall.example,IP:10.0.0.1,URI:spiffe://x/y,DNS:*.nodes.example")));
+  const auto made = TlsContext::Make(With(
+      authority.Issue("DNS:rollcall.example,IP:10.0.0.1,URI:spiffe://x/y,DNS:*.nodes.example")));
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_THAT((*made)->names(), ElementsAre("rollcall.example", "*.nodes.example"));
   EXPECT_NEAR(static_cast<double>((*made)->expires_s()), static_cast<double>(time(nullptr) + 3600),

@@ -18,9 +18,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-std::string Read(const std::string& path) {
-  return ReadFile(path).value_or("");
-}
+std::string Read(const std::string& path) { return ReadFile(path).value_or(""); }
 
 class TlsFilesTest : public testing::Test {
  protected:

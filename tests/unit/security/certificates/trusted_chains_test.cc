@@ -29,8 +29,8 @@ TEST_F(TrustedChainsTest, FollowsTheAuthorities) {
   EXPECT_TRUE(chains_.IsTrusted(chain_, root_.certificate_pem, kNow)) << "it is back";
 }
 
-// gRPC's handshake takes an authority in the middle as the end of a chain, or does not; who has come
-// in by it stays.
+// gRPC's handshake takes an authority in the middle as the end of a chain, or does not; who has
+// come in by it stays.
 TEST_F(TrustedChainsTest, AnAuthorityInTheMiddleIsEnough) {
   EXPECT_FALSE(chains_.IsTrusted(leaf_, root_.certificate_pem, kNow)) << "a link is missing";
   EXPECT_TRUE(chains_.IsTrusted(leaf_, root_.certificate_pem + below_.certificate_pem, kNow));

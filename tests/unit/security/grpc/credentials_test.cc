@@ -9,8 +9,8 @@
 #include <ctime>
 
 #include "echo_server.h"
-#include "security/connection_probe.h"
 #include "security/certificates/openssl_types.h"
+#include "security/connection_probe.h"
 #include "temporary_tree.h"
 #include "test_chain.h"
 
@@ -105,12 +105,11 @@ TEST_F(CredentialsTest, TheDaemonLearnsTheCertificateAndTheAddress) {
 TEST_F(CredentialsTest, TheDaemonLearnsTheChainOfTheCertificate) {
   const KeyAndCertificate root = MakeTestAuthority("Root", nullptr, Today());
   const KeyAndCertificate below = MakeTestAuthority("Below", &root, Today());
-  KeyAndCertificate pair =
-      *IssueCertificate(below, {"viewer", {kViewer}, {}, {}, false}, Today());
+  KeyAndCertificate pair = *IssueCertificate(below, {"viewer", {kViewer}, {}, {}, false}, Today());
   pair.certificate_pem += below.certificate_pem;
-  const EchoServer server(MakeServerCredentials(
-      *Files(server_pair_, root.certificate_pem, CertificateUse::kServer),
-      ClientCertificate::kRequired));
+  const EchoServer server(
+      MakeServerCredentials(*Files(server_pair_, root.certificate_pem, CertificateUse::kServer),
+                            ClientCertificate::kRequired));
   const grpc::Status status = Call(server.address(), ClientWith(pair, authority_.pem()));
   ASSERT_TRUE(status.ok()) << status.error_message();
   const Presented last = server.last();

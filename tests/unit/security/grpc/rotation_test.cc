@@ -65,7 +65,9 @@ class RotationTest : public testing::Test {
 
   std::string Path(const std::string& name) const { return tree_.root() + "/" + name; }
   // As an editor does it: the file is empty for a moment, then half written.
-  void Write(const std::string& name, const std::string& text) const { tree_.WriteSecret(name, text); }
+  void Write(const std::string& name, const std::string& text) const {
+    tree_.WriteSecret(name, text);
+  }
 
   std::shared_ptr<grpc::Channel> NewChannel() const {
     return MakeChannel(server_->address(), OwnConnection(), {client_files_, "", "", ""}).value();

@@ -65,8 +65,7 @@ class JsonWebTokenTest : public testing::Test {
   static absl::StatusOr<JwtClaims> Verify(const std::string& jwt, int64_t now_s = kNowS) {
     return VerifyJwt(jwt, *KeySet::Parse(KeySetText({rsa().Json(), ec().Json()})), kRules, now_s);
   }
-  static void ExpectRefused(const std::string& jwt, const std::string& why,
-                            int64_t now_s = kNowS) {
+  static void ExpectRefused(const std::string& jwt, const std::string& why, int64_t now_s = kNowS) {
     const auto claims = Verify(jwt, now_s);
     ASSERT_FALSE(claims.ok()) << why;
     EXPECT_EQ(claims.status().code(), absl::StatusCode::kUnauthenticated);
@@ -121,9 +120,9 @@ TEST_F(JsonWebTokenTest, AnUnknownKeyIsToldFromAWrongSignature) {
 TEST_F(JsonWebTokenTest, AChangedTokenIsRefused) {
   const std::string jwt = Signed(ec());
   const size_t dot = jwt.find('.'), second = jwt.rfind('.');
-  ExpectRefused(jwt.substr(0, dot + 1) + ToBase64Url(With("ml:agent", "ml:admin")) +
-                    jwt.substr(second),
-                "signature is wrong");
+  ExpectRefused(
+      jwt.substr(0, dot + 1) + ToBase64Url(With("ml:agent", "ml:admin")) + jwt.substr(second),
+      "signature is wrong");
   ExpectRefused(jwt.substr(0, second + 1), "signature is wrong");
   ExpectRefused(jwt + "=", "signature is wrong");
   ExpectRefused(jwt + ".", "three parts");

@@ -26,10 +26,8 @@ std::vector<Grant> Grants() { return {*ParseGrant("viewer=sub:system:serviceacco
 TEST(JwtVerifierTest, ATokenBecomesAnIdentity) {
   const AllThreadsEnd all_threads_end;
   const TestKey key = TestKey::Ec("k");
-  const auto source =
-      KeySource::Watch([text = KeySetText({key.Json()})]() -> absl::StatusOr<std::string> {
-        return text;
-      });
+  const auto source = KeySource::Watch(
+      [text = KeySetText({key.Json()})]() -> absl::StatusOr<std::string> { return text; });
   const JwtVerifier verifier(source.get(), {"rollcall", ""}, Grants());
   const auto viewer = verifier.Verify(Jwt(key), 1000);
   ASSERT_TRUE(viewer.ok()) << viewer.status();

@@ -4,8 +4,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 #include <httplib.h>
+#include <sys/stat.h>
 
 #include <ctime>
 #include <thread>
@@ -57,10 +57,9 @@ class Running {
 };
 
 TEST(KeyFetchTest, OnlyHttpsAndLoopbackAreUrlsOfKeys) {
-  for (const char* good :
-       {"https://kubernetes.default.svc/openid/v1/jwks", "https://10.0.0.1:6443/x",
-        "http://127.0.0.1:8001/openid/v1/jwks", "http://localhost:8001", "http://[::1]:8001/x",
-        "http://127.0.0.1/x"}) {
+  for (const char* good : {"https://kubernetes.default.svc/openid/v1/jwks",
+                           "https://10.0.0.1:6443/x", "http://127.0.0.1:8001/openid/v1/jwks",
+                           "http://localhost:8001", "http://[::1]:8001/x", "http://127.0.0.1/x"}) {
     EXPECT_TRUE(CheckKeyUrl(good).ok()) << good;
   }
   for (const char* bad :

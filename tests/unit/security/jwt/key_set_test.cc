@@ -13,8 +13,8 @@ using ::testing::HasSubstr;
 
 TEST(KeySetTest, KeysOfBothKindsVerifyTheirSignatures) {
   const TestKey rsa = TestKey::Rsa("r"), ec = TestKey::Ec("e");
-  const auto keys = KeySet::Parse(KeySetText(
-      {rsa.Json(R"(,"use":"sig","alg":"RS256","x5c":["ignored"])"), ec.Json()}));
+  const auto keys = KeySet::Parse(
+      KeySetText({rsa.Json(R"(,"use":"sig","alg":"RS256","x5c":["ignored"])"), ec.Json()}));
   ASSERT_TRUE(keys.ok()) << keys.status();
   for (const TestKey* key : {&rsa, &ec}) {
     std::string signature = key->Sign("message");
@@ -69,27 +69,26 @@ TEST(KeySetTest, MalformedSetsAreRefused) {
   const auto rsa_with = [](const std::string& modulus, const std::string& exponent) {
     return R"({"kid":"r","kty":"RSA","n":")" + modulus + R"(","e":")" + exponent + "\"}";
   };
-  for (const std::string& bad : {
-           std::string(), std::string("{}"), std::string(R"({"keys":{}})"),
-           std::string(R"({"keys":[]})"), std::string(R"({"keys":["a"]})"),
-           std::string(R"({"keys":[],"keys":[]})"),
-           KeySetText({rsa.Json(), rsa.Json()}),                     // an id twice
-           KeySetText({ec.Json(), rsa_with(n + "=", "AQAB")}),       // bad base64
-           KeySetText({ec.Json(), rsa_with(n, "AQ")}),               // exponent 1
-           KeySetText({ec.Json(), rsa_with(n, "Ag")}),               // exponent 2
-           KeySetText({ec.Json(), rsa_with(n, "")}),                 // exponent 0
-           KeySetText({ec.Json(), rsa_with(n, n)}),                  // a slow exponent
-           KeySetText({rsa_with(ToBase64Url(std::string(10'000, '\x7f')), "AQAB")}),
-           KeySetText({R"({"kid":"e","kty":"EC","crv":"P-256","x":"AA","y":"AA"})"}),
-           KeySetText({R"({"kid":"e","kty":"EC","crv":"P-256","x":")" +
-                       ToBase64Url(std::string(32, '\x01')) + R"(","y":")" +
-                       ToBase64Url(std::string(32, '\x02')) + "\"}"})}) {  // not on the curve
+  for (const std::string& bad :
+       {std::string(), std::string("{}"), std::string(R"({"keys":{}})"),
+        std::string(R"({"keys":[]})"), std::string(R"({"keys":["a"]})"),
+        std::string(R"({"keys":[],"keys":[]})"),
+        KeySetText({rsa.Json(), rsa.Json()}),                // an id twice
+        KeySetText({ec.Json(), rsa_with(n + "=", "AQAB")}),  // bad base64
+        KeySetText({ec.Json(), rsa_with(n, "AQ")}),          // exponent 1
+        KeySetText({ec.Json(), rsa_with(n, "Ag")}),          // exponent 2
+        KeySetText({ec.Json(), rsa_with(n, "")}),            // exponent 0
+        KeySetText({ec.Json(), rsa_with(n, n)}),             // a slow exponent
+        KeySetText({rsa_with(ToBase64Url(std::string(10'000, '\x7f')), "AQAB")}),
+        KeySetText({R"({"kid":"e","kty":"EC","crv":"P-256","x":"AA","y":"AA"})"}),
+        KeySetText({R"({"kid":"e","kty":"EC","crv":"P-256","x":")" +
+                    ToBase64Url(std::string(32, '\x01')) + R"(","y":")" +
+                    ToBase64Url(std::string(32, '\x02')) + "\"}"})}) {  // not on the curve
     EXPECT_FALSE(KeySet::Parse(bad).ok()) << bad.substr(0, 200);
   }
-  EXPECT_THAT(std::string(KeySet::Parse(KeySetText({TestKey::Rsa("s", 1024).Json()}))
-                              .status()
-                              .message()),
-              HasSubstr("2048"));
+  EXPECT_THAT(
+      std::string(KeySet::Parse(KeySetText({TestKey::Rsa("s", 1024).Json()})).status().message()),
+      HasSubstr("2048"));
 }
 
 }  // namespace

@@ -189,7 +189,8 @@ NOINLINE void LargeFrame() {
   sink = wide[0];
 }
 
-// As CallAssemblyFromAnySize(), on a stack whose old words lead from LargeFrame() to an address without code.
+// As CallAssemblyFromAnySize(), on a stack whose old words lead from LargeFrame() to an address
+// without code.
 NOINLINE void CallAssemblyAmongOldWords() {
   LargeFrame();
   volatile uintptr_t* room = static_cast<volatile uintptr_t*>(alloca(rooms));

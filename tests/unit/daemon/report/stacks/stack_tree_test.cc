@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/report/stacks/stack_tree.h"
 
-#include <gtest/gtest.h>
-
 #include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
+#include <gtest/gtest.h>
 
 #include <random>
 #include <set>
