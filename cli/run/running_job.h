@@ -22,9 +22,6 @@ class RunningJob {
  public:
   // Blocks the signals for all threads of this process. Create it before the first thread.
   RunningJob();
-  ~RunningJob();
-  RunningJob(const RunningJob&) = delete;
-  RunningJob& operator=(const RunningJob&) = delete;
 
   // Returns 0, or the exit code if the command did not start. Prints the error.
   int Start(const std::vector<std::string>& command, const std::vector<std::string>& environment);
