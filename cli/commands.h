@@ -43,6 +43,9 @@ int WebhookCommand(const std::vector<std::string>& arguments);
 int CompletionCommand(const std::vector<std::string>& arguments);
 int ManCommand(const std::vector<std::string>& arguments);
 
+// Runs the subcommand that the arguments of the program name. Returns the exit code.
+int Main(int argc, char** argv);
+
 struct CommandHelp;
 // The flags of all subcommands, in the order of the table.
 std::vector<CommandHelp> DescribeCommands();
