@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of subcommands.
-#include "cli/commands.h"
-
 #include <limits.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
@@ -12,6 +10,7 @@
 #include <iostream>
 
 #include "absl/strings/str_format.h"
+#include "cli/commands.h"
 #include "cli/describe.h"
 #include "cli/usage.h"
 #include "interpose/environment.h"
