@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs whose allocator is their own: it looks the real one up, locks, or has nothing to give.
+#include "hostile.h"
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <sys/wait.h>
-
-#include "hostile.h"
 
 static void* (*real_malloc)(size_t);
 static void (*real_free)(void*);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // C++ exceptions thrown through calls.
+#include "hostile.h"
+
 #include <pthread.h>
 
 #include <stdexcept>
-
-#include "hostile.h"
 
 namespace {
 

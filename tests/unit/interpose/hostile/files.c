@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What happens to the segment's folder and file while the process works; its name, its size.
+#include "hostile.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -7,8 +9,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-
-#include "hostile.h"
 
 // Does `what` to each file in ROLLCALL_DIR; nothing where there is none.
 static void for_each_file(void (*what)(const char*)) {

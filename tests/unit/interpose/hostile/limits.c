@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Limits, locked memory, memory that is thrown away, and filters of system calls.
+#include "hostile.h"
+
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -9,8 +11,6 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-
-#include "hostile.h"
 
 static void limit(int what, rlim_t value) {
   const struct rlimit both = {value, value};

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes that multiply, become others, are stopped, and lose their rights and their place.
+#include "hostile.h"
+
 #include <fcntl.h>
 #include <grp.h>
 #include <pthread.h>
@@ -13,8 +15,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-
-#include "hostile.h"
 
 extern char** environ;
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Signals that come in calls, are blocked, are taken, or leave calls for good; and a stderr that
 // must not be written to.
+#include "hostile.h"
+
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -9,8 +11,6 @@
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
-
-#include "hostile.h"
 
 static void handle(int number, void (*handler)(int), int flags) {
   struct sigaction action;

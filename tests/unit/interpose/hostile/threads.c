@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads that are cancelled, end, are tiny or many, or are not the kernel's.
+#include "hostile.h"
+
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <ucontext.h>
-
-#include "hostile.h"
 
 static void run_thread(void* (*body)(void*), size_t stack_bytes) {
   pthread_attr_t attributes;
