@@ -62,16 +62,27 @@ Worker::Worker(size_t most_waiting, int threads)
 
 Worker::~Worker() { Finish(SteadyTime::max()); }
 
+void Worker::Start() {
+  const MutexLock lock(state_->mutex);
+  if (!state_->is_finishing) StartThreads();
+}
+
+// The caller holds the mutex of the state.
+void Worker::StartThreads() {
+  state_->mutex.AssertHeld();
+  while (state_->threads < count_) {
+    threads_.emplace_back(
+        [state = state_, mark = std::make_unique<LooseThreadMark>()] { state->Run(); });
+    ++state_->threads;
+  }
+}
+
 bool Worker::Post(Task task) {
   const MutexLock lock(state_->mutex);
   if (state_->is_finishing || state_->tasks.size() >= state_->most_waiting) return false;
   state_->tasks.push_back(std::move(task));
   state_->changed.NotifyAll();
-  while (state_->threads < count_) {
-    ++state_->threads;
-    threads_.emplace_back(
-        [state = state_, mark = std::make_unique<LooseThreadMark>()] { state->Run(); });
-  }
+  StartThreads();
   return true;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A thread with a queue, which its owner can leave behind.
 //
-// The thread runs tasks one after the other, in the order of Post(). It starts with the first task.
+// The thread runs tasks one after the other, in the order of Post(). It starts with the first task,
+// or with Start().
 // Several threads share one queue.
 //
 // A system call on an unreachable file server may never return, and nothing can end a thread from
@@ -47,6 +48,10 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
+  // Starts the threads now: where the system refuses them, the program must fail at its start, and
+  // not at the first request of a stranger.
+  void Start();
+
   // Returns false, and drops the task, if `most_waiting` tasks wait or the worker finishes.
   bool Post(Task task);
 
@@ -66,6 +71,8 @@ class Worker {
 
  private:
   struct State;
+  void StartThreads();
+
   const std::shared_ptr<State> state_;
   const int count_;
   std::vector<std::thread> threads_;  // guarded by the mutex of the state

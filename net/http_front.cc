@@ -109,6 +109,7 @@ bool HttpFront::Impl::Start() {
   if (!poller_.is_open()) return false;
   listener_.Start();
   thread_ = std::thread([this] { Serve(); });
+  workers_.Start();
   viewers_.Start();
   return true;
 }

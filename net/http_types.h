@@ -11,6 +11,8 @@
 
 namespace rollcall {
 
+inline constexpr char kJsonType[] = "application/json";
+
 struct HttpLimits {
   int connections = 256;
   int threads = 16;

@@ -10,6 +10,8 @@ HttpWorkers::HttpWorkers(int threads, HttpAnswer answer, Deliver deliver)
       deliver_(std::move(deliver)),
       worker_(Worker::kNoLimit, threads) {}
 
+void HttpWorkers::Start() { worker_.Start(); }
+
 void HttpWorkers::Stop() { worker_.Finish(SteadyTime::max(), Worker::Waiting::kDrop); }
 
 void HttpWorkers::Post(Task task) {

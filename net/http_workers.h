@@ -32,6 +32,7 @@ class HttpWorkers {
   HttpWorkers(int threads, HttpAnswer answer, Deliver deliver);
   ~HttpWorkers() { Stop(); }
 
+  void Start();
   // Waits for the responses in progress, and forgets the tasks that wait.
   void Stop();
   void Post(Task task);

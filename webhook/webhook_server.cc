@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "base/mutex.h"
 #include "net/http_front.h"
+#include "net/http_types.h"
 #include "net/listen_sockets.h"
 #include "security/certificates/tls_context.h"
 #include "webhook/review.h"
@@ -59,7 +60,7 @@ HttpReply AnswerRequest(const std::string& request, const InjectionSettings& set
   } else if (!answer.log_line.empty()) {
     spdlog::info("{}", answer.log_line);
   }
-  return MakeReply(answer.status, "application/json", answer.body);
+  return MakeReply(answer.status, kJsonType, answer.body);
 }
 
 }  // namespace

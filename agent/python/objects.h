@@ -34,6 +34,9 @@ class PageCopies {
   std::unique_ptr<uint8_t[]> bytes_;
 };
 
+// From 3.14 on the low bits of references are tags.
+inline constexpr uint64_t kReferenceMask = ~uint64_t{7};
+
 template <typename Value>
 Value ReadField(const uint8_t* object, uint32_t offset) {
   Value value;

@@ -19,8 +19,6 @@ constexpr size_t kMaxCodeBytes = 64 << 20;  // of one process
 constexpr size_t kMaxObjectBytes = 512;
 // From the holder field to the end of struct _gil_runtime_state, 3.8 to 3.14.
 constexpr uint64_t kGilBytes = 200;
-// From 3.14 on the low bits of references are tags.
-constexpr uint64_t kReferenceMask = ~uint64_t{7};
 
 uint64_t ThreadPointer(const ThreadRegisters& registers) {
 #if defined(__x86_64__)

@@ -9,7 +9,6 @@ namespace {
 constexpr size_t kLongestThreadName = 128;
 constexpr uint64_t kMaxKeys = 64;  // read per table: Thread sets _name among its first dozen keys
 constexpr size_t kMaxKnownKeys = 256;
-constexpr uint64_t kValueMask = ~uint64_t{7};
 constexpr const char* kAttribute = "_name";
 
 // Measured with offsetof(). The same in 3.8 to 3.14, except where a comment gives versions.
@@ -52,7 +51,7 @@ std::string PythonThreadNames::ReadName(uint64_t thread) {
 
 uint64_t PythonThreadNames::ReadReference(uint64_t address) {
   uint64_t value = 0;
-  return objects_->ReadPointer(address, &value) ? value & kValueMask : 0;
+  return objects_->ReadPointer(address, &value) ? value & kReferenceMask : 0;
 }
 
 // Returns the address of the name, a string object; 0: not found.

@@ -53,9 +53,7 @@ class QueueSink : public spdlog::sinks::base_sink<std::mutex> {
 
 }  // namespace
 
-StderrQueue::StderrQueue() {
-  worker_.Post([] {});  // the thread starts here
-}
+StderrQueue::StderrQueue() { worker_.Start(); }
 
 StderrQueue::~StderrQueue() {
   constexpr std::chrono::seconds kLastWrite{1};

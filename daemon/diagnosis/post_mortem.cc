@@ -91,7 +91,7 @@ ProcessSet Members(const JobState& job) {
   return members;
 }
 
-struct FallenProcesses {
+struct Failure {
   ProcessSet first;    // the processes that failed before any other process ended
   ProcessSet excused;  // killed at the same time, probably by the launcher
   ProcessSet rivals;   // may have ended or failed before `first`
@@ -101,7 +101,7 @@ struct FallenProcesses {
 // first. The launcher may need longer than the agent needs between two reports, so the ranks that
 // were killed later count, too. If only a minority was killed, the reason may be lack of memory,
 // and the failures of the other ranks may be its effect.
-void ExcuseKilled(const JobState& job, const ProcessSet& members, FallenProcesses* failure) {
+void ExcuseKilled(const JobState& job, const ProcessSet& members, Failure* failure) {
   const auto was_killed = [&](int32_t process) { return WasKilled(job.processes[process]); };
   const auto killed =
       static_cast<size_t>(std::count_if(members.begin(), members.end(), was_killed));
@@ -131,7 +131,7 @@ ProcessSet FindRivals(const JobState& job, const ProcessSet& members, const Proc
 
 // If several processes ended between the same two looks of their agents, takes those with an
 // exception or a signal of their own.
-FallenProcesses FindFailure(const JobState& job, const ProcessSet& members) {
+Failure FindFailure(const JobState& job, const ProcessSet& members) {
   int64_t first_end = INT64_MAX, first_failure = INT64_MAX;
   for (const int32_t process : members) {
     first_end = std::min(first_end, job.processes[process].ended_ns);
@@ -141,7 +141,7 @@ FallenProcesses FindFailure(const JobState& job, const ProcessSet& members) {
     if (!HasFailed(known) || EarliestFailure(known) > first_end) continue;
     first_failure = std::min(first_failure, FailedAt(known));
   }
-  FallenProcesses failure;
+  Failure failure;
   for (const int32_t process : members) {
     const Process& known = job.processes[process];
     if (HasFailed(known) && FailedAt(known) == first_failure) failure.first.insert(process);
@@ -226,7 +226,7 @@ std::vector<Verdict> JudgeTheEnd(const JobState& job, std::set<uint64_t>* judged
   JobState fallen = Fallen(job, judged);
   const ProcessSet members = Members(fallen);
   if (members.size() < 2 || members.count(-1) != 0) return {};
-  const FallenProcesses failure = FindFailure(fallen, members);
+  const Failure failure = FindFailure(fallen, members);
   const ProcessSet& first = failure.first;
   if (first.empty()) return {};
   const int64_t next_ns = NextEnd(fallen, members, first);

@@ -125,7 +125,7 @@ std::string OtherOrder(const Verdict& v) {
 
 // The exception that ended the ranks on which NCCL reported an error, with NCCL's own words as a
 // rule.
-std::string Failure(const Verdict& v) {
+std::string FailureInWords(const Verdict& v) {
   if (v.cause != Cause::kNcclError || v.culprits.empty()) return "";
   const std::string& error = v.culprits.front().error;
   const bool is_one = std::all_of(v.culprits.begin(), v.culprits.end(),
@@ -148,7 +148,7 @@ std::string Summarize(const Verdict& verdict, size_t period) {
       verdict.cause == Cause::kDeadlock && verdict.divergence == DivergenceKind::kSwapped;
   std::string text = is_decided ? OtherOrder(verdict) : WithoutTail(WriteSummary(verdict), tail);
   if (MayNeedLead(verdict) && !HasLines(verdict, text)) text = LinesInWords(verdict) + text;
-  absl::StrAppend(&text, Failure(verdict));
+  absl::StrAppend(&text, FailureInWords(verdict));
   std::string end = tail;
   if (period != 0 && !tail.empty()) absl::StrAppend(&end, " (of period ", period, " calls)");
   if (text.size() + end.size() > kLongestSentence) end = tail;

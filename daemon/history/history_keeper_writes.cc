@@ -62,6 +62,7 @@ HistoryKeeper::~HistoryKeeper() { Finish(std::chrono::steady_clock::now() + kLas
 absl::Status HistoryKeeper::Start() {
   if (!core_->options.database.url.empty()) StartForwarder();
   writer_.Post([core = core_] { core->Write(); });
+  reader_.Start();
   questions_.Post([core = core_] {
     core->questions.Run(
         [&](const v1::CountIncidentsRequest& request) { return core->Count(request); });

@@ -25,6 +25,7 @@
 #include "daemon/web/http_router.h"
 #include "daemon/web/http_web_config.h"
 #include "net/address.h"
+#include "net/http_types.h"
 
 namespace rollcall {
 namespace {
@@ -32,7 +33,6 @@ namespace {
 constexpr char kPolicy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src "
     "'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-constexpr char kJson[] = "application/json";
 // Limit of simultaneous actions; each needs a thread until the agents reply.
 constexpr int kMostActions = 4;
 constexpr int64_t kAnswersLeastNs = 300'000'000;
@@ -250,7 +250,7 @@ class HttpServer::Impl {
       TellOfRefusal(route, std::string(answer.status().message()));
       return Refuse(answer.status(), response);
     }
-    SetBody(std::make_shared<std::string>(*answer), kJson, response);
+    SetBody(std::make_shared<std::string>(*answer), kJsonType, response);
   }
 
   void RecordAction(const ApiRoute& route, const httplib::Request& request) const {

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "net/http_types.h"
 
 namespace rollcall {
 
@@ -46,7 +47,7 @@ struct ApiRoute {
   // Instead of `answer`, for an action that keeps the name of whoever asks for it.
   absl::StatusOr<std::string> (*act)(QuerySource* queries, const QueryParameters& parameters,
                                      const std::string& who) = nullptr;
-  const char* content_type = "application/json";
+  const char* content_type = kJsonType;
 };
 
 extern const std::vector<ApiRoute> kApiRoutes;

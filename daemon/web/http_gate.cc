@@ -14,6 +14,7 @@
 #include "base/steady_clock.h"
 #include "daemon/web/http_api.h"
 #include "daemon/web/http_routes.h"
+#include "net/http_types.h"
 
 namespace rollcall {
 namespace {
@@ -73,8 +74,7 @@ HttpGate::HttpGate(const HttpServerOptions& options, HttpVisitors::PasswordSourc
 void HttpGate::AddTo(HttpRouter* server) {
   login_.AddTo(server);
   server->Get("/api/v1/whoami", [this](const httplib::Request&, httplib::Response& response) {
-    response.set_content(WhoAmI(HttpRouter::exchange().visitor, options_.is_insecure),
-                         "application/json");
+    response.set_content(WhoAmI(HttpRouter::exchange().visitor, options_.is_insecure), kJsonType);
   });
   server->set_pre_routing_handler(
       [this](const httplib::Request& request, httplib::Response& response) {

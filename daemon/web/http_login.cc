@@ -10,13 +10,13 @@
 #include "daemon/web/http_login_page.h"
 #include "daemon/web/http_router.h"
 #include "daemon/web/http_site.h"
+#include "net/http_types.h"
 
 namespace rollcall {
 namespace {
 
 constexpr char kHtml[] = "text/html; charset=utf-8";
 constexpr char kCookieLimits[] = "; Path=/; HttpOnly; SameSite=Strict";
-constexpr char kLoginType[] = "application/json";
 constexpr char kFromElsewhere[] =
     "You followed a link of another page, and the link contains a token. Log in only if you trust "
     "that page.";
@@ -95,7 +95,7 @@ HttpVisitors::Login HttpLogin::Begin(const std::string& user, const std::string&
 }
 
 void HttpLogin::LogIn(const httplib::Request& request, httplib::Response* response) {
-  const bool is_json = absl::StartsWith(request.get_header_value("Content-Type"), kLoginType);
+  const bool is_json = absl::StartsWith(request.get_header_value("Content-Type"), kJsonType);
   std::string user = request.get_param_value("user"), secret = request.get_param_value("token");
   if (is_json) {
     const auto object = nlohmann::json::parse(request.body, nullptr, false);
@@ -106,7 +106,7 @@ void HttpLogin::LogIn(const httplib::Request& request, httplib::Response* respon
   if (login.denial.status != 0) return ShowProblem(request, login.denial, response);
   if (!login.session.empty()) SetCookie(request, login.session, response);
   if (is_json) {
-    response->set_content(nlohmann::json({{"name", login.identity.name}}).dump(), kLoginType);
+    response->set_content(nlohmann::json({{"name", login.identity.name}}).dump(), kJsonType);
   } else {
     response->set_redirect("./", 303);
   }

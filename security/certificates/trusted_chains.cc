@@ -7,7 +7,7 @@
 namespace rollcall {
 namespace {
 
-constexpr size_t kMostChains = 65'536;  // to remember
+constexpr size_t kMostRemembered = 65'536;
 // An authority may expire meanwhile.
 constexpr int64_t kAnswerS = 600;
 
@@ -28,7 +28,7 @@ bool TrustedChains::IsTrusted(std::string_view chain_pem, const std::string& ca_
   const bool is_trusted = CheckClientChain(chain_pem, ca_pem, now_s).ok();
   const MutexLock lock(mutex_);
   if (ca_pem_ != ca_pem) return is_trusted;
-  if (answers_.size() >= kMostChains) answers_.clear();
+  if (answers_.size() >= kMostRemembered) answers_.clear();
   answers_[digest] = {is_trusted, now_s};
   return is_trusted;
 }

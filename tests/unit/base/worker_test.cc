@@ -64,6 +64,18 @@ TEST(WorkerTest, HasNoThreadBeforeItsFirstTask) {
   EXPECT_TRUE(worker.Finish(SteadyTime()));
 }
 
+TEST(WorkerTest, HasAllThreadsFromItsStartOn) {
+  ASSERT_TRUE(NoThreadIsLeft());
+  Worker worker(Worker::kNoLimit, 3);
+  worker.Start();
+  EXPECT_EQ(live_loose_threads, 3);
+  worker.Start();
+  EXPECT_EQ(live_loose_threads, 3);
+  EXPECT_TRUE(worker.Finish(In(kSoon)));
+  worker.Start();
+  EXPECT_TRUE(NoThreadIsLeft());
+}
+
 TEST(WorkerTest, TheDestructorRunsWhatWaits) {
   int ran = 0;
   {
