@@ -5,6 +5,8 @@
 
 #ifdef ROLLCALL_PORTABLE
 #include <nss.h>
+
+#include <initializer_list>
 #endif
 
 namespace rollcall {
