@@ -88,9 +88,10 @@ def test_status_and_incidents_say_what_the_page_shows(hung_job, tmp_path):
 def sources():
     """All strings of the programs, with those that continue on the next line joined."""
     text = ""
-    for folder in ("cli", "agent", "daemon", "interpose", "security", "webhook", "deploy/slurm"):
-        for ending in ("cc", "h", "c"):
-            text += "".join(path.read_text() for path in sorted((ROOT / folder).rglob(f"*.{ending}")))
+    for folder in sorted(ROOT.iterdir()):
+        if folder.name not in ("build", "tests"):
+            text += "".join(path.read_text() for path in sorted(folder.rglob("*.[ch]*"))
+                            if path.suffix in (".cc", ".h", ".c"))
     return re.sub(r'"\s*\n?\s*"', "", text).replace('\\"', '"')
 
 

@@ -39,9 +39,7 @@ fi
 
 export ROLLCALL_TEST_FOREIGN_BUILD=$foreign
 export ROLLCALL_TEST_EMULATOR="qemu-aarch64 -L /usr/aarch64-linux-gnu"
-for test in blocked_calls calls communicators graphs late markers; do
-  "$build/tests/library_${test}_test" --gtest_brief=1
-done
 # Not under emulation: a filter of system calls, and children that are this machine's own programs.
-"$build/tests/library_process_test" --gtest_brief=1 \
-  --gtest_filter=-*NoSystemCall*:*AnyChildMayInherit*
+suites=$(cd "$(dirname "$0")" && sed -nE 's/^TEST(_[FP])?\((\w+),.*/*\2.*/p' \
+  library_{blocked_calls,calls,communicators,graphs,late,markers,process}_test.cc | sort -u | paste -sd :)
+"$build/tests/interpose_test" --gtest_brief=1 "--gtest_filter=$suites-*NoSystemCall*:*AnyChildMayInherit*"
