@@ -10,14 +10,14 @@ import pytest
 from framework_cases import FOLDER, PYTHON
 from hang_cases import BUILD, HERE
 
+pytestmark = pytest.mark.long
+
 SOURCE = HERE.parent.parent / "python"
 # Reads what the job has written, with the trackers' own readers.
 READS = """
 import json, pathlib, struct, sys
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from wandb.proto import wandb_internal_pb2
-
-pytestmark = pytest.mark.long
 
 def records(data):
     # LevelDB's log, in blocks of 32 KiB, behind a header of 7 bytes.

@@ -12,11 +12,11 @@ import xml.etree.ElementTree
 import pytest
 from hang_cases import BUILD, HERE
 
+pytestmark = pytest.mark.long
+
 PYTHON = HERE.parent.parent / "python"
 RANKS = f"""
 import subprocess
-
-pytestmark = pytest.mark.long
 
 def start(program, more=()):
     return subprocess.run(["{BUILD}/tests/ranks", "-n", "3", *more, "--", "{BUILD}/tests/" + program])
