@@ -29,7 +29,8 @@ set(ROLLCALL_SIM_DIR "${CMAKE_BINARY_DIR}/sim")
 find_program(CCACHE ccache)
 if(CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER "${CCACHE}")
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE}")
+  # Without these, ccache keeps nothing that uses a precompiled header.
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros;${CCACHE}")
 endif()
 
 add_compile_options(-Wall -Wextra -Werror)
@@ -69,12 +70,13 @@ endif()
 # gets up to 16 files at once. OFF: each file alone, for tools that read compile_commands.json.
 option(ROLLCALL_UNITY "Compile the files of a folder together" ON)
 
-# rollcall_library(NAME [SOURCES FILE...] [DEPS LIBRARY...]): the code of a folder. Gives include path,
-# version and sanitizers. DEPS: what the folder's headers and sources include, but for what another of
-# the DEPS includes. Which folder may include which is the order of add_subdirectory();
+# rollcall_library(NAME [COLD] [SOURCES FILE...] [DEPS LIBRARY...]): the code of a folder. Gives include
+# path, version and sanitizers. COLD: the code waits for people, files or the network, so it is optimised
+# less: g++ takes half the time. DEPS: what the folder's headers and sources include, but for what another
+# of the DEPS includes. Which folder may include which is the order of add_subdirectory();
 # tests/unit/includes_test.py holds it.
 function(rollcall_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "COLD" "" "SOURCES;DEPS")
   if(NOT arg_SOURCES)  # headers only
     add_library(${name} INTERFACE)
     target_include_directories(${name} INTERFACE "${ROLLCALL_ROOT}")
@@ -85,6 +87,9 @@ function(rollcall_library name)
   target_include_directories(${name} PUBLIC "${ROLLCALL_ROOT}")
   target_compile_definitions(${name} PRIVATE ROLLCALL_VERSION="${PROJECT_VERSION}")
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${ROLLCALL_UNITY} UNITY_BUILD_BATCH_SIZE 16)
+  if(arg_COLD)
+    target_compile_options(${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
+  endif()
   if(ROLLCALL_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # g++ takes each file but the first for a header, where such a type would be an error.
     target_compile_options(${name} PRIVATE -Wno-subobject-linkage)

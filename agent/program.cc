@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/program.h"
+
+#include <grpcpp/grpcpp.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
+#include "agent/agent_flags.h"
+#include "agent/link/agent.h"
+#include "agent/link/agent_info.h"
+#include "agent/link/daemon_channel.h"
+#include "agent/link/fleet_channels.h"
+#include "agent/link/nvsentinel.h"
+#include "agent/processes/capabilities.h"
+#include "agent/processes/this_host.h"
+#include "base/log/limited_log.h"
+#include "security/grpc/quiet_log.h"
+#include "service/journal_sink.h"
+#include "service/service_flags.h"
+#include "service/service_loop.h"
+#include "service/service_manager.h"
+
+namespace rollcall {
+namespace {
+
+int Fail(const absl::Status& status, int code) {
+  std::cerr << "rollcall-agent: " << status.message() << "\n";
+  return code;
+}
+
+// Publishes this agent, so that a `rollcall run --daemon` starts no agent of its own.
+std::vector<std::unique_ptr<AgentInfo>> Publish(const AgentOptions& options,
+                                                const std::string& daemon) {
+  std::vector<std::unique_ptr<AgentInfo>> published;
+  if (!options.collector.whole_host) return published;
+  const auto served = MaySeeAllProcesses() ? ServedProcesses::kHost : ServedProcesses::kUser;
+  std::vector<std::string> directories = {options.collector.directory};
+  if (served == ServedProcesses::kHost) directories.push_back(kHostAgentDirectory);
+  for (const std::string& directory : directories) {
+    auto info = AgentInfo::Publish(directory, daemon, served,
+                                   options.host.empty() ? HostName() : options.host);
+    if (info.ok()) {
+      published.push_back(*std::move(info));
+    } else if (absl::IsAlreadyExists(info.status())) {
+      spdlog::warn("{}", std::string(info.status().message()));
+    }
+  }
+  return published;
+}
+
+void LogScope(const AgentOptions& options, const std::string& daemon) {
+  spdlog::info("watching {}, daemon at {}", options.collector.directory, daemon);
+  if (!options.collector.whole_host || MaySeeAllProcesses()) return;
+  spdlog::warn(
+      "serving only the processes of uid {}: to serve other users, the agent needs the "
+      "capabilities CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH",
+      geteuid());
+}
+
+// Certificates, token and revocations are read again when they change, without a reload. No flag
+// counts before a restart: the agent would lose the segments that only it still holds open.
+void Reload(int argc, char** argv, const FlagValues& values) {
+  AgentFlags flags;
+  const auto app = MakeAgentApp(&flags);
+  absl::Status status = ParseServiceFlagsAgain(argc, argv, app.get(), flags.service);
+  if (status.ok()) status = MakeAgentOptions(flags).status();
+  if (status.ok()) {
+    LogReloaded(ChangedFlags(values, ValuesOf(*app)), {});
+  } else {
+    spdlog::error("keeps its flags as they were: {}", std::string(status.message()));
+  }
+}
+
+// nullptr: it is not wanted.
+std::shared_ptr<NvSentinel> StartNvSentinel(const AgentFlags& flags) {
+  if (flags.nvsentinel.empty()) return nullptr;
+  NvSentinelOptions options;
+  options.socket = flags.nvsentinel;
+  options.host = flags.options.host.empty() ? HostName() : flags.options.host;
+  options.may_remediate = flags.nvsentinel_may == "remediate";
+  return std::make_shared<NvSentinel>(options);
+}
+
+int Serve(const sigset_t& signals, const AgentOptions& options,
+          const std::shared_ptr<DaemonChannels>& channels, const std::function<void()>& reload,
+          ServiceManager* manager) {
+  const std::string& daemon = channels->address();
+  // The library creates this folder too. Its mode comes from the program that creates it first.
+  mkdir(options.collector.directory.c_str(), 0700);
+  LogScope(options, daemon);
+  const auto published = Publish(options, daemon);
+  FleetAgent agent(MakeFleetAgentOptions(options, channels));
+  agent.Start();
+  ServiceLoop loop;
+  loop.reload = reload;
+  loop.is_alive = [&agent] { return agent.IsAlive(); };
+  loop.status = [&] {
+    const std::vector<std::string> connected = agent.Connected();
+    return connected.empty() ? absl::StrCat("cannot reach ", daemon)
+                             : absl::StrCat("reports to ", absl::StrJoin(connected, ", "));
+  };
+  RunUntilStopped(signals, loop, manager);
+  spdlog::info("stopping");
+  agent.Stop();
+  spdlog::default_logger()->flush();
+  return 0;
+}
+
+}  // namespace
+
+int RunAgent(int argc, char** argv) {
+  const sigset_t signals = BlockServiceSignals();
+  ServiceManager manager = ServiceManager::FromEnvironment();
+  LogWithLimits("rollcall-agent", MakeServiceSink());
+  // The detector costs each lock of gRPC a pass through one mutex of the whole process.
+  SilenceGrpc();
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+
+  AgentFlags flags;
+  const auto app = MakeAgentApp(&flags);
+  if (const auto end = ParseServiceFlags(argc, argv, app.get(), flags.service)) {
+    return *end;
+  }
+  const int code = flags.service.check_config ? kWrongSettings : 1;
+  auto options = MakeAgentOptions(flags);
+  if (!options.ok()) return Fail(options.status(), code);
+  const auto channels = DaemonChannels::Open(flags.daemon);
+  if (!channels.ok()) return Fail(channels.status(), code);
+  if (flags.service.check_config) {
+    std::cout << SayUsable("rollcall-agent", flags.service) << "\n";
+    return 0;
+  }
+  const auto reload = [argc, argv, values = ValuesOf(*app)] { Reload(argc, argv, values); };
+  options->host_hangs = StartNvSentinel(flags);
+  return Serve(signals, *options, *channels, reload, &manager);
+}
+
+}  // namespace rollcall

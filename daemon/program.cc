@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/program.h"
+
+#include <signal.h>
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/descriptors.h"
+#include "base/log/limited_log.h"
+#include "daemon/access/daemon_security.h"
+#include "daemon/daemon.h"
+#include "daemon/flags.h"
+#include "daemon/report/writer.h"
+#include "net/grpc_server.h"
+#include "security/grpc/quiet_log.h"
+#include "service/journal_sink.h"
+#include "service/service_flags.h"
+#include "service/service_loop.h"
+#include "service/service_manager.h"
+
+namespace rollcall {
+namespace {
+
+int Fail(const absl::Status& status, int code) {
+  std::cerr << "rollcalld: " << status.message() << "\n";
+  return code;
+}
+
+void WarnIfInsecure(const DaemonOptions& options, const DaemonSecurity& security) {
+  if (!security.is_insecure()) return;
+  spdlog::warn("--insecure: everybody who reaches {} or {} may read all jobs and take stacks",
+               options.listen, options.http.empty() ? "no page" : options.http);
+}
+
+// The address of agents, with the port that was free if the flag says 0.
+std::string ListenAddress(const std::string& listen, const Daemon& daemon) {
+  if (absl::StartsWith(listen, "unix:")) return listen;
+  return absl::StrCat(listen.substr(0, listen.rfind(':')), ":", daemon.grpc_port());
+}
+
+// Reads command line, environment and file again.
+class Reloader {
+ public:
+  Reloader(int argc, char** argv, FlagValues values)
+      : argc_(argc), argv_(argv), values_(std::move(values)) {}
+
+  void Reload(Daemon* daemon) {
+    DaemonFlags flags;
+    const auto app = MakeDaemonApp(&flags);
+    absl::Status status = ParseServiceFlagsAgain(argc_, argv_, app.get(), flags.service);
+    const auto options = MakeDaemonOptions(flags);
+    if (status.ok()) status = options.status();
+    if (!status.ok()) {
+      spdlog::error("keeps its flags as they were: {}", std::string(status.message()));
+      return;
+    }
+    const FlagValues values = ValuesOf(*app);
+    LogReloaded(ChangedFlags(values_, values), kLiveFlags);
+    daemon->SetQuota(options->incident_quota);
+    daemon->SetHostLabels(options->host_labels);
+    for (const std::string& name : kLiveFlags) values_[name] = values.at(name);
+  }
+
+ private:
+  // Certificates, tokens, keys, web.yml and alerts' @FILEs are read again when they change, without
+  // a reload.
+  inline static const std::vector<std::string> kLiveFlags = {"alerts-per-hour",
+                                                             "incidents-per-hour"};
+
+  const int argc_;
+  char** const argv_;
+  FlagValues values_;  // that count
+};
+
+int Serve(const sigset_t& signals, Reloader* reloader, DaemonOptions options,
+          ServiceManager* manager) {
+  options.alerts.open_files = RaiseDescriptorLimit();
+  Daemon daemon(options);
+  const absl::Status status = daemon.Start();
+  if (!status.ok()) return Fail(status, 1);
+  const std::string listen = ListenAddress(options.listen, daemon);
+  spdlog::info("agents on {}, pages on {}, reports in {}", listen,
+               options.http.empty() ? "none" : daemon.page_url(), options.report_dir);
+  ServiceLoop loop;
+  loop.reload = [&] { reloader->Reload(&daemon); };
+  loop.is_alive = [&daemon] { return daemon.IsAlive(); };
+  loop.status = [&] { return absl::StrCat("agents on ", listen, ": ", daemon.agents()); };
+  RunUntilStopped(signals, loop, manager);
+  spdlog::info("stopping");
+  daemon.Stop();
+  spdlog::default_logger()->flush();
+  return 0;
+}
+
+}  // namespace
+
+int RunDaemon(int argc, char** argv) {
+  const sigset_t signals = BlockServiceSignals();
+  signal(SIGPIPE, SIG_IGN);
+  ServiceManager manager = ServiceManager::FromEnvironment();
+  SilenceGrpc();
+  ReadIntoSmallBuffers();
+  LogWithLimits("rollcalld", MakeServiceSink());
+
+  DaemonFlags flags;
+  const auto app = MakeDaemonApp(&flags);
+  if (const auto end = ParseServiceFlags(argc, argv, app.get(), flags.service)) {
+    return *end;
+  }
+  const bool is_check = flags.service.check_config;
+  const int code = is_check ? kWrongSettings : 1;
+  auto options = MakeDaemonOptions(flags);
+  if (!options.ok()) return Fail(options.status(), code);
+  if (!is_check) {
+    const absl::Status writable = CheckReportDir(options->report_dir);
+    if (!writable.ok()) return Fail(writable, code);
+  }
+  const auto security = OpenDaemonSecurity(flags, *options);
+  if (!security.ok()) return Fail(security.status(), code);
+  if (is_check) {
+    std::cout << SayUsable("rollcalld", flags.service) << "\n";
+    return 0;
+  }
+  options->authenticator = &(*security)->authenticator();
+  options->security = security->get();
+  WarnIfInsecure(*options, **security);
+  Reloader reloader(argc, argv, ValuesOf(*app));
+  return Serve(signals, &reloader, *std::move(options), &manager);
+}
+
+}  // namespace rollcall
