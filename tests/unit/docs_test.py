@@ -359,7 +359,8 @@ def test_other_files_repeat_the_version_of_the_project(name, pattern):
 
 # Links, and names of files.
 
-TOPS = {path.name for path in ROOT.iterdir() if path.is_dir() and path.name[0] != "." and path.name != "build"}
+TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, text=True, check=True, stdout=subprocess.PIPE).stdout
+TOPS = {name.split("/")[0] for name in TRACKED.splitlines() if "/" in name and name[0] != "."}
 
 
 def test_the_readme_says_what_is_in_each_folder():
