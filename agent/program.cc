@@ -42,7 +42,7 @@ std::vector<std::unique_ptr<AgentInfo>> Publish(const AgentOptions& options,
   if (!options.collector.whole_host) return published;
   const auto served = MaySeeAllProcesses() ? ServedProcesses::kHost : ServedProcesses::kUser;
   std::vector<std::string> directories = {options.collector.directory};
-  if (served == ServedProcesses::kHost) directories.push_back(kHostAgentDirectory);
+  if (served == ServedProcesses::kHost) directories.emplace_back(kHostAgentDirectory);
   for (const std::string& directory : directories) {
     auto info = AgentInfo::Publish(directory, daemon, served,
                                    options.host.empty() ? HostName() : options.host);

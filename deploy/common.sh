@@ -154,10 +154,11 @@ python_with_pytest() {
   return 1
 }
 
-# configure PRESET: runs cmake for this preset.
+# configure PRESET [OPTION...]: runs cmake for this preset.
 configure() {
-  local python
+  local python preset=$1
+  shift
   python=$(python_with_pytest) || fail "found no Python with pytest" \
     "on Debian and Ubuntu:  apt-get install python3-pytest"
-  quietly "configure-$1.log" cmake --preset "$1" -DBUILD_TESTING=ON -DPython3_EXECUTABLE="$python"
+  quietly "configure-$preset.log" cmake --preset "$preset" -DBUILD_TESTING=ON -DPython3_EXECUTABLE="$python" "$@"
 }

@@ -81,12 +81,10 @@ else
 fi
 check shellcheck "$shell" shellcheck
 
-# The sources of the build, also those that its unity files include.
-sources_of_build() {
-  {
-    grep -ho '"file": "[^"]*"' "$build/compile_commands.json"
-    grep -rhE --include='unity_*' '^#include "/' "$build" || true
-  } | grep -o '/[^"]*' | sed "s|^$root/||" | sort -u
+# Writes to build/tidy how to compile each file alone, with the generated headers of the build.
+commands_of_each_file() {
+  configure release -B build/tidy -DROLLCALL_UNITY=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON
+  sed -i "s|$root/build/tidy/|$root/$build/|g" build/tidy/compile_commands.json
 }
 
 if [ -n "$tidy" ]; then
@@ -98,8 +96,10 @@ if [ -n "$tidy" ]; then
       "deploy/lint.sh --tidy --since=REV"
     sources=$(comm -12 <(printf '%s\n' "$sources" | sort) <(git diff --name-only --diff-filter=d "$base" | sort))
   fi
-  sources=$(comm -12 <(printf '%s\n' "$sources" | sort) <(sources_of_build))
-  check clang-tidy "$sources" clang-tidy -p "$build" --quiet
+  commands_of_each_file
+  sources=$(comm -12 <(printf '%s\n' "$sources" | sort) \
+    <(grep -o '"file": "[^"]*"' build/tidy/compile_commands.json | cut -d '"' -f 4 | sed "s|^$root/||" | sort -u))
+  check clang-tidy "$sources" clang-tidy -p build/tidy --quiet
 fi
 
 [ -z "$failed" ] || fail "to mend: ${failed%, }" \
