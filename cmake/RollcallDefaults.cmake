@@ -69,6 +69,13 @@ endif()
 # Most of the compiler's time goes into headers and templates that the files of a folder share, so it
 # gets up to 16 files at once. OFF: each file alone, for tools that read compile_commands.json.
 option(ROLLCALL_UNITY "Compile the files of a folder together" ON)
+function(rollcall_unity target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${ROLLCALL_UNITY} UNITY_BUILD_BATCH_SIZE 16)
+  if(ROLLCALL_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # g++ takes each file but the first for a header, where such a type would be an error.
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+  endif()
+endfunction()
 
 # rollcall_library(NAME [COLD] [SOURCES FILE...] [DEPS LIBRARY...]): the code of a folder. Gives include
 # path, version and sanitizers. COLD: the code waits for people, files or the network, so it is optimised
@@ -86,13 +93,9 @@ function(rollcall_library name)
   add_library(${name} STATIC ${arg_SOURCES})
   target_include_directories(${name} PUBLIC "${ROLLCALL_ROOT}")
   target_compile_definitions(${name} PRIVATE ROLLCALL_VERSION="${PROJECT_VERSION}")
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ${ROLLCALL_UNITY} UNITY_BUILD_BATCH_SIZE 16)
+  rollcall_unity(${name})
   if(arg_COLD)
     target_compile_options(${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
-  endif()
-  if(ROLLCALL_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # g++ takes each file but the first for a header, where such a type would be an error.
-    target_compile_options(${name} PRIVATE -Wno-subobject-linkage)
   endif()
   # Sanitizers also for users: headers of Abseil's containers differ with them.
   target_link_libraries(${name} PUBLIC ${arg_DEPS} rollcall_sanitize)

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <string>
 
-#include "tests/e2e/victim.h"
+#include "tests/e2e/victims/victim.h"
 
 namespace {
 

@@ -12,7 +12,7 @@ from conftest import ROLLCALL, long, read_until
 # One after the other: ranks of MPI that wait keep a processor each busy.
 pytestmark = pytest.mark.xdist_group("mpi")
 
-SOURCE = pathlib.Path(__file__).with_name("mpi_job.c")
+SOURCE = pathlib.Path(__file__).with_name("victims") / "mpi_job.c"
 ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
 MPIRUN_FLAGS = {"openmpi": ["--oversubscribe"], "mpich": []}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The hangs that one machine can show, with real NCCL on one GPU; then the table of costs.
 
-Started by run.sh. Each check is a job of four ranks with one mistake (tests/e2e/*.cc), run under
+Started by run.sh. Each check is a job of four ranks with one mistake (tests/e2e/victims/*.cc), run under
 `rollcall run`; its incident must name cause and culprit.
 """
 import json
@@ -93,7 +93,7 @@ def main():
     print(machine.about(), flush=True)
     machine.compile("tests/support/ranks.cc")
     for program in sorted({check[0] for check in CHECKS + HEALTHY}):
-        machine.compile(f"tests/e2e/{program}.cc")
+        machine.compile(f"tests/e2e/victims/{program}.cc")
     good = 0
     for program, environment, cause, culprit in CHECKS:
         _, output, incidents = run_job(machine, program, environment)

@@ -30,15 +30,15 @@ struct Events {
   std::map<const void*, EventRef> all;
 };
 
-Events& Table() {
+Events& AllEvents() {
   static Events* events = new Events;  // outlives the streams' threads
   return *events;
 }
 
 EventRef Find(CUevent handle) {
-  std::lock_guard lock(Table().mutex);
-  const auto found = Table().all.find(handle);
-  return found == Table().all.end() ? nullptr : found->second;
+  std::lock_guard lock(AllEvents().mutex);
+  const auto found = AllEvents().all.find(handle);
+  return found == AllEvents().all.end() ? nullptr : found->second;
 }
 
 int64_t NowNs() {
@@ -62,14 +62,14 @@ CUresult CreateEvent(unsigned flags, CUevent* handle) {
   auto event = std::make_shared<Event>();
   event->flags = flags;
   *handle = reinterpret_cast<CUevent>(event.get());
-  std::lock_guard lock(Table().mutex);
-  Table().all[*handle] = std::move(event);
+  std::lock_guard lock(AllEvents().mutex);
+  AllEvents().all[*handle] = std::move(event);
   return CUDA_SUCCESS;
 }
 
 CUresult DestroyEvent(CUevent handle) {
-  std::lock_guard lock(Table().mutex);
-  return Table().all.erase(handle) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  std::lock_guard lock(AllEvents().mutex);
+  return AllEvents().all.erase(handle) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult RecordEvent(CUevent handle, const StreamRef& stream) {

@@ -20,20 +20,20 @@ struct Allocations {
   std::map<uintptr_t, MemoryInfo> by_end;  // key: one past the last byte
 };
 
-Allocations& Table() {
+Allocations& AllAllocations() {
   static Allocations* allocations = new Allocations;  // outlives the streams' threads
   return *allocations;
 }
 
 void Note(MemoryKind kind, int device, void* base, size_t size) {
-  std::lock_guard lock(Table().mutex);
+  std::lock_guard lock(AllAllocations().mutex);
   const auto begin = reinterpret_cast<uintptr_t>(base);
-  Table().by_end[begin + size] = {kind, device, base, size};
+  AllAllocations().by_end[begin + size] = {kind, device, base, size};
 }
 
 bool Forget(void* base, bool registered) {
-  std::lock_guard lock(Table().mutex);
-  auto& all = Table().by_end;
+  std::lock_guard lock(AllAllocations().mutex);
+  auto& all = AllAllocations().by_end;
   const auto found = all.upper_bound(reinterpret_cast<uintptr_t>(base));
   if (found == all.end() || found->second.base != base) return false;
   if ((found->second.kind == MemoryKind::kRegistered) != registered) return false;
@@ -77,10 +77,10 @@ CUresult UnregisterHost(void* memory) {
 }
 
 MemoryInfo Describe(const void* memory) {
-  std::lock_guard lock(Table().mutex);
+  std::lock_guard lock(AllAllocations().mutex);
   const auto address = reinterpret_cast<uintptr_t>(memory);
-  const auto found = Table().by_end.upper_bound(address);
-  if (found == Table().by_end.end()) return {};
+  const auto found = AllAllocations().by_end.upper_bound(address);
+  if (found == AllAllocations().by_end.end()) return {};
   return reinterpret_cast<uintptr_t>(found->second.base) <= address ? found->second : MemoryInfo{};
 }
 
@@ -118,9 +118,9 @@ void FillAsync(void* memory, uint32_t value, int width, size_t count, const Stre
 }
 
 size_t MemoryInUse(int device) {
-  std::lock_guard lock(Table().mutex);
+  std::lock_guard lock(AllAllocations().mutex);
   size_t sum = 0;
-  for (const auto& [end, info] : Table().by_end) {
+  for (const auto& [end, info] : AllAllocations().by_end) {
     if (info.kind == MemoryKind::kDevice && info.device == device) sum += info.size;
   }
   return sum;

@@ -21,27 +21,27 @@ struct Graphs {
   uintptr_t next = 1;
 };
 
-Graphs& Table() {
+Graphs& AllGraphs() {
   static Graphs* graphs = new Graphs;
   return *graphs;
 }
 
 void* Add(sim::GraphRef graph) {
-  std::lock_guard lock(Table().mutex);
-  void* handle = reinterpret_cast<void*>(Table().next++ * 16);
-  Table().all[handle] = std::move(graph);
+  std::lock_guard lock(AllGraphs().mutex);
+  void* handle = reinterpret_cast<void*>(AllGraphs().next++ * 16);
+  AllGraphs().all[handle] = std::move(graph);
   return handle;
 }
 
 sim::GraphRef Find(const void* handle) {
-  std::lock_guard lock(Table().mutex);
-  const auto found = Table().all.find(handle);
-  return found == Table().all.end() ? nullptr : found->second;
+  std::lock_guard lock(AllGraphs().mutex);
+  const auto found = AllGraphs().all.find(handle);
+  return found == AllGraphs().all.end() ? nullptr : found->second;
 }
 
 cudaError_t Drop(const void* handle) {
-  std::lock_guard lock(Table().mutex);
-  return Note(Table().all.erase(handle) == 1 ? cudaSuccess : cudaErrorInvalidValue);
+  std::lock_guard lock(AllGraphs().mutex);
+  return Note(AllGraphs().all.erase(handle) == 1 ? cudaSuccess : cudaErrorInvalidValue);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ struct Living {
   std::map<const void*, CommRef> all;
 };
 
-Living& Table() {
+Living& LivingComms() {
   static Living* living = new Living;  // outlives the streams' threads
   return *living;
 }
@@ -38,20 +38,20 @@ CommRef Comm::Make(int nranks, int rank, int device, bool blocking) {
   auto comm = std::make_shared<Comm>(nranks, rank, device, blocking);
   comm->sends_to.resize(nranks);
   comm->receives_from.resize(nranks);
-  std::lock_guard lock(Table().mutex);
-  Table().all[comm.get()] = comm;
+  std::lock_guard lock(LivingComms().mutex);
+  LivingComms().all[comm.get()] = comm;
   return comm;
 }
 
 CommRef Comm::Find(ncclComm_t handle) {
-  std::lock_guard lock(Table().mutex);
-  const auto found = Table().all.find(handle);
-  return found == Table().all.end() ? nullptr : found->second;
+  std::lock_guard lock(LivingComms().mutex);
+  const auto found = LivingComms().all.find(handle);
+  return found == LivingComms().all.end() ? nullptr : found->second;
 }
 
 void Comm::Forget() {
-  std::lock_guard lock(Table().mutex);
-  Table().all.erase(this);
+  std::lock_guard lock(LivingComms().mutex);
+  LivingComms().all.erase(this);
 }
 
 ncclResult_t Comm::Join(const std::string& segment_name) {

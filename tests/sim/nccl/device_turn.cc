@@ -14,7 +14,7 @@ struct Turns {
   std::set<int> busy;  // devices
 };
 
-Turns& Table() {
+Turns& AllTurns() {
   static Turns* turns = new Turns;  // outlives the streams' threads
   return *turns;
 }
@@ -23,7 +23,7 @@ Turns& Table() {
 
 DeviceTurn::DeviceTurn(const Comm& comm) : device_(comm.device) {
   if (!GetOptions().serialize) return;
-  Turns& turns = Table();
+  Turns& turns = AllTurns();
   std::unique_lock lock(turns.mutex);
   turns.changed.wait(lock, [&] { return comm.stopped || turns.busy.count(device_) == 0; });
   if (!comm.stopped) taken_ = turns.busy.insert(device_).second;
@@ -31,14 +31,14 @@ DeviceTurn::DeviceTurn(const Comm& comm) : device_(comm.device) {
 
 DeviceTurn::~DeviceTurn() {
   if (!taken_) return;
-  std::lock_guard lock(Table().mutex);
-  Table().busy.erase(device_);
-  Table().changed.notify_all();
+  std::lock_guard lock(AllTurns().mutex);
+  AllTurns().busy.erase(device_);
+  AllTurns().changed.notify_all();
 }
 
 void WakeDeviceTurns() {
-  std::lock_guard lock(Table().mutex);
-  Table().changed.notify_all();
+  std::lock_guard lock(AllTurns().mutex);
+  AllTurns().changed.notify_all();
 }
 
 }  // namespace rollcall::sim

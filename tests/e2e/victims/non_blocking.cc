@@ -10,7 +10,7 @@
 #include <atomic>
 #include <thread>
 
-#include "tests/e2e/victim.h"
+#include "tests/e2e/victims/victim.h"
 
 namespace {
 

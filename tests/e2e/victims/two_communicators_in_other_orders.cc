@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rank 0 uses two communicators in another order than the others; each for
 // itself is in order.
-#include "tests/e2e/victim.h"
+#include "tests/e2e/victims/victim.h"
 
 int main() {
   victim::Rank self;

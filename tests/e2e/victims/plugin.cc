@@ -3,7 +3,7 @@
 // last rank: "stops" making calls, or reduces "less" than the others.
 #include <string.h>
 
-#include "tests/e2e/victim.h"
+#include "tests/e2e/victims/victim.h"
 
 extern "C" int RunTraining() {
   victim::Rank self;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // All ranks enter the call; rank 1 is stopped before its part of it is done.
-#include "tests/e2e/victim.h"
+#include "tests/e2e/victims/victim.h"
 
 namespace {
 

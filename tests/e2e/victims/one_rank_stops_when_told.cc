@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The last rank goes off to do something else as soon as there is a file $STOP_FILE.
-#include "tests/e2e/victim.h"
+#include "tests/e2e/victims/victim.h"
 
 __attribute__((noinline)) void Validate() {
   for (;;) pause();

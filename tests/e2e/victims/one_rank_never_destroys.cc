@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rank 3 does something else where the others destroy their communicators.
-#include "tests/e2e/victim.h"
+#include "tests/e2e/victims/victim.h"
 
 int main() {
   victim::Rank self;

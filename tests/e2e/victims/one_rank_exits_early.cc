@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The last rank has fewer steps than the others, and ends normally.
-#include "tests/e2e/victim.h"
+#include "tests/e2e/victims/victim.h"
 
 int main() {
   victim::Rank self;

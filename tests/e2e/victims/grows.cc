@@ -4,7 +4,7 @@
 // communicator grows, "3:after" a few steps on the grown one.
 #include <string>
 
-#include "tests/e2e/victim.h"
+#include "tests/e2e/victims/victim.h"
 #include "tests/support/nccl_grow.h"
 
 namespace {

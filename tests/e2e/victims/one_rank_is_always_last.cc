@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Healthy and slow: the last rank is the last one to enter each call.
-#include "tests/e2e/victim.h"
+#include "tests/e2e/victims/victim.h"
 
 int main() {
   victim::Rank self;

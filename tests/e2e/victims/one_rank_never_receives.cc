@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rank 0 sends what rank 1, which is busy with something else, does not receive.
-#include "tests/e2e/victim.h"
+#include "tests/e2e/victims/victim.h"
 
 int main() {
   victim::Rank self;

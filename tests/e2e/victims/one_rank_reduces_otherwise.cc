@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rank 1 takes the maximum where the others take the sum: no call ever hangs,
 // the job ends with exit code 0, and its result is wrong.
-#include "tests/e2e/victim.h"
+#include "tests/e2e/victims/victim.h"
 
 int main() {
   victim::Rank self;

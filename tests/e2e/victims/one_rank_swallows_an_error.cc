@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rank 1 asks for a root that does not exist, and goes on as if nothing were
 // wrong.
-#include "tests/e2e/victim.h"
+#include "tests/e2e/victims/victim.h"
 
 int main() {
   victim::Rank self;

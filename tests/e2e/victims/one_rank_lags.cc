@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Healthy: the last rank works longer than the others for once, $LAG_SECONDS, and all go on.
-#include "tests/e2e/victim.h"
+#include "tests/e2e/victims/victim.h"
 
 int main() {
   victim::Rank self;

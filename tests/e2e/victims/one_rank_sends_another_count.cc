@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The last batch of rank 2 is shorter than that of the others.
-#include "tests/e2e/victim.h"
+#include "tests/e2e/victims/victim.h"
 
 int main() {
   victim::Rank self;

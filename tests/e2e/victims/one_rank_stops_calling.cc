@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The last rank stops making calls and does something else for ever.
-#include "tests/e2e/victim.h"
+#include "tests/e2e/victims/victim.h"
 
 __attribute__((noinline)) void Validate() {
   for (;;) pause();

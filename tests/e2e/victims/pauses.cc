@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Healthy: all ranks make no call for $PAUSE_SECONDS, as during a long checkpoint, and go on.
-#include "tests/e2e/victim.h"
+#include "tests/e2e/victims/victim.h"
 
 int main() {
   victim::Rank self;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A ring in which everybody sends before it receives, without a group.
-#include "tests/e2e/victim.h"
+#include "tests/e2e/victims/victim.h"
 
 int main() {
   victim::Rank self;

@@ -4,7 +4,7 @@
 // captures, stays_inside, sums_less.
 #include <string.h>
 
-#include "tests/e2e/victim.h"
+#include "tests/e2e/victims/victim.h"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The last rank is still loading its model when the others create the
 // communicator, and will be for ever.
-#include "tests/e2e/victim.h"
+#include "tests/e2e/victims/victim.h"
 
 __attribute__((noinline)) void LoadModel() {
   for (;;) pause();

@@ -4,7 +4,7 @@
 // other, and a slow rank. Ends with exit code 0.
 //
 //   healthy_mix [STEPS]     6, of some five milliseconds each
-#include "tests/e2e/victim.h"
+#include "tests/e2e/victims/victim.h"
 
 namespace {
 

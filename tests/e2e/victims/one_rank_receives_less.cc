@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rank 1 receives half of what rank 0 sends.
-#include "tests/e2e/victim.h"
+#include "tests/e2e/victims/victim.h"
 
 int main() {
   victim::Rank self;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Endless work blocks rank 2's stream before the all-reduce, which the rank's host
 // has issued like the others.
-#include "tests/e2e/victim.h"
+#include "tests/e2e/victims/victim.h"
 
 int main() {
   victim::Rank self;

@@ -4,7 +4,7 @@
 // making calls with the second one.
 #include <dlfcn.h>
 
-#include "tests/e2e/victim.h"
+#include "tests/e2e/victims/victim.h"
 
 namespace {
 

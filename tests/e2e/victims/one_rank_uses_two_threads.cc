@@ -3,7 +3,7 @@
 // make one call, so the second one of the last rank never ends.
 #include <thread>
 
-#include "tests/e2e/victim.h"
+#include "tests/e2e/victims/victim.h"
 
 int main() {
   victim::Rank self;
