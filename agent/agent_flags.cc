@@ -11,6 +11,7 @@
 #include "agent/redact_flag.h"
 #include "base/names.h"
 #include "base/whole_numbers.h"
+#include "interpose/segment_folder.h"
 #include "service/version.h"
 
 namespace rollcall {
@@ -106,7 +107,14 @@ void AddNvSentinelFlags(CLI::App* app, AgentFlags* flags) {
 
 }  // namespace
 
-std::string DefaultSegmentDirectory() { return absl::StrCat("/dev/shm/rollcall-", geteuid()); }
+std::string DefaultSegmentDirectory() {
+  static const std::string directory = [] {
+    char path[kSegmentFolderBytes];
+    SegmentFolderSearch::Find(path, sizeof(path));
+    return std::string(path);
+  }();
+  return directory;
+}
 
 AgentFlags::AgentFlags() {
   options.tick_ns = kTickNs;

@@ -3,7 +3,6 @@
 
 #include <grpcpp/grpcpp.h>
 #include <spdlog/spdlog.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -21,6 +20,7 @@
 #include "agent/processes/capabilities.h"
 #include "agent/processes/this_host.h"
 #include "base/log/limited_log.h"
+#include "base/own_folder.h"
 #include "security/grpc/quiet_log.h"
 #include "service/journal_sink.h"
 #include "service/service_flags.h"
@@ -92,8 +92,11 @@ int Serve(const sigset_t& signals, const AgentOptions& options,
           const std::shared_ptr<DaemonChannels>& channels, const std::function<void()>& reload,
           ServiceManager* manager) {
   const std::string& daemon = channels->address();
-  // The library creates this folder too. Its mode comes from the program that creates it first.
-  mkdir(options.collector.directory.c_str(), 0700);
+  // The library makes this folder, too. Its mode comes from the program that makes it first.
+  const auto folder = OpenOwnFolder(options.collector.directory, 0700);
+  if (absl::IsPermissionDenied(folder.status())) {
+    spdlog::warn("{}: this agent only reads there", std::string(folder.status().message()));
+  }
   LogScope(options, daemon);
   const auto published = Publish(options, daemon);
   FleetAgent agent(MakeFleetAgentOptions(options, channels));
@@ -119,6 +122,8 @@ int RunAgent(int argc, char** argv) {
   const sigset_t signals = BlockServiceSignals();
   ServiceManager manager = ServiceManager::FromEnvironment();
   LogWithLimits("rollcall-agent", MakeServiceSink());
+  const absl::Status less = KeepOnlyReadingCapabilities();
+  if (!less.ok()) return Fail(less, 1);
   // The detector costs each lock of gRPC a pass through one mutex of the whole process.
   SilenceGrpc();
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);

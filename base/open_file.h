@@ -3,16 +3,18 @@
 // removed or replaced it meanwhile.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <string>
 
 namespace rollcall {
 
-// False where the path is a symbolic link now.
-inline bool IsStillAt(int fd, const std::string& path) {
+// `path` may be relative to the open folder `folder`. False where it is a symbolic link now.
+inline bool IsStillAt(int fd, const std::string& path, int folder = AT_FDCWD) {
   struct stat open_one, named;
-  return fstat(fd, &open_one) == 0 && lstat(path.c_str(), &named) == 0 &&
+  return fstat(fd, &open_one) == 0 &&
+         fstatat(folder, path.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
          open_one.st_dev == named.st_dev && open_one.st_ino == named.st_ino;
 }
 

@@ -2,13 +2,13 @@
 // rollcall completion, rollcall man: print the files for shells and for man.
 #include <CLI/CLI.hpp>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
 #include "base/clean_text.h"
 #include "cli/commands.h"
 #include "cli/describe.h"
+#include "cli/output_file.h"
 #include "cli/query.h"
 #include "cli/usage.h"
 
@@ -91,14 +91,15 @@ int ManCommand(const std::vector<std::string>& arguments) {
   if (!folder.empty()) {
     std::error_code failed;
     std::filesystem::create_directories(folder, failed);
-    bool written =
-        !!(std::ofstream(folder + "/rollcall.1") << ProgramManPage(commands, ROLLCALL_VERSION));
+    absl::Status written = WriteOutputFile(absl::StrCat(folder, "/rollcall.1"),
+                                           ProgramManPage(commands, ROLLCALL_VERSION));
     for (const CommandHelp& command : commands) {
-      written = written && !!(std::ofstream(absl::StrCat(folder, "/rollcall-", command.name, ".1"))
-                              << CommandManPage(command, ROLLCALL_VERSION));
+      if (!written.ok()) break;
+      written = WriteOutputFile(absl::StrCat(folder, "/rollcall-", command.name, ".1"),
+                                CommandManPage(command, ROLLCALL_VERSION));
     }
-    if (written) return 0;
-    std::cerr << "rollcall man: cannot write the man pages to " << folder
+    if (written.ok()) return 0;
+    std::cerr << "rollcall man: " << written.message()
               << "\n  another folder?  rollcall man --output-dir=DIR\n";
     return 1;
   }

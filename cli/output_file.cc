@@ -18,6 +18,10 @@ namespace {
 
 absl::Status WriteInPlace(const std::string& path, const std::string& text) {
   const UniqueFd fd(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+  struct stat about;
+  if (fd.valid() && (fstat(fd.get(), &about) != 0 || S_ISREG(about.st_mode))) {
+    return absl::AbortedError(absl::StrCat(path, " has become another file: try again"));
+  }
   // Only to open it must not wait: a pipe takes a long text bit by bit.
   if (fd.valid() && fcntl(fd.get(), F_SETFL, 0) == 0 && WriteAll(fd.get(), text)) {
     return absl::OkStatus();

@@ -21,6 +21,7 @@
 #include "interpose/measure_room.h"
 #include "interpose/pod_environment.h"
 #include "interpose/segment.h"
+#include "interpose/segment_folder.h"
 #include "interpose/stderr_line.h"
 
 namespace rollcall {
@@ -28,7 +29,7 @@ namespace {
 
 using segment::SegmentHeader;
 
-constexpr char kSharedMemory[] = "/dev/shm";
+constexpr int kTries = 3;
 constexpr size_t kLifeBytes = 4096;
 constexpr size_t kLifeRoom = 65536;  // the largest page size of any kernel
 constexpr size_t kRegionBytes = kLifeRoom + segment::kMappedBytes;
@@ -72,25 +73,30 @@ int Stat(const char* path, struct stat* out, int flags) {
 // False: the path is too long. Makes the path absolute: the program may change its directory later.
 bool NameFolder() {
   const char* wanted = GetSetting("ROLLCALL_DIR");
-  const bool given = wanted != nullptr && *wanted != '\0';
+  if (wanted == nullptr || *wanted == '\0') {
+    SegmentFolderSearch::Find(segment_folder, sizeof(segment_folder));
+    return true;
+  }
   char start[sizeof(segment_folder)] = "";
-  if (given && *wanted != '/' && syscall(SYS_getcwd, start, sizeof(start)) < 0) return false;
-  const int length = given ? snprintf(segment_folder, sizeof(segment_folder), "%s%s%s", start,
-                                      *start != '\0' ? "/" : "", wanted)
-                           : snprintf(segment_folder, sizeof(segment_folder),
-                                      "/dev/shm/rollcall-%u", static_cast<unsigned>(geteuid()));
+  if (*wanted != '/' && syscall(SYS_getcwd, start, sizeof(start)) < 0) return false;
+  const int length = snprintf(segment_folder, sizeof(segment_folder), "%s%s%s", start,
+                              *start != '\0' ? "/" : "", wanted);
   return length > 0 && static_cast<size_t>(length) < sizeof(segment_folder);
 }
 
-// Prepares $ROLLCALL_DIR or /dev/shm/rollcall-<uid>. The folder must belong to our user and be no
-// link: otherwise other users could choose where this process writes.
+// Prepares the folder. It must belong to our user and be no link: otherwise other users could
+// choose where this process writes.
 bool PrepareFolder() {
   if (!NameFolder()) {
     ReportNotRecording("too long a path for the segment directory:", segment_folder);
     return false;
   }
-  mkdir(segment_folder, 0700);
-  const int fd = open(segment_folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  int fd = -1;
+  for (int i = 0; i < kTries; ++i) {
+    mkdir(segment_folder, 0700);
+    fd = open(segment_folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 || errno != ENOENT) break;
+  }
   if (fd < 0) {
     ReportNotRecording("cannot use the segment directory", segment_folder);
     return false;
@@ -202,6 +208,16 @@ int CreateFile(uint64_t start_time, uint64_t own_namespace) {
   return -1;
 }
 
+// Whoever ends removes the folder if it is empty, so it can go between our making it and using it.
+int CreateFileInFolder(uint64_t start_time, uint64_t own_namespace) {
+  for (int i = 0; i < kTries; ++i) {
+    if (!PrepareFolder()) return -1;
+    const int fd = CreateFile(start_time, own_namespace);
+    if (fd >= 0 || errno != ENOENT) return fd;
+  }
+  return -1;
+}
+
 // The mapping counts against the program's limit of address space, though nearly all of it stays
 // empty. It may take a small part of the limit.
 bool HasAddressSpace() {
@@ -277,10 +293,9 @@ SegmentFile MakeSegmentFile(uint64_t start_time) {
     ReportNotRecording("the limit of address space is low", "(ulimit -v)");
     return file;
   }
-  if (!PrepareFolder()) return file;
   file.pid_namespace = PidNamespace();
   file_epoch.fetch_add(1);
-  const int fd = CreateFile(start_time, file.pid_namespace);
+  const int fd = CreateFileInFolder(start_time, file.pid_namespace);
   if (fd < 0) {
     file_epoch.fetch_add(1);
     ReportNotRecording("cannot create", segment_path);

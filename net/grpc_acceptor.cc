@@ -258,12 +258,21 @@ void GrpcAcceptor::LookAtThoseInGrpc() {
   }
 }
 
+void GrpcAcceptor::TellOfGuard() {
+  const GuardedEnds ends = EndedByGuard();
+  for (; told_of_guard_ < ends.count; ++told_of_guard_) {
+    Refuse(kRefusedFrames,
+           absl::StrCat("a client of the gRPC port sent ", ends.reason, ": ended its connection"));
+  }
+}
+
 void GrpcAcceptor::Sweep() {
   const int64_t now_ns = Now();
   if (now_ns - swept_ns_ < int64_t{kSweepMs} * 1'000'000) return;
   swept_ns_ = now_ns;
   for (const auto& listener : listeners_) listener->Resume();
   LookAtThoseInGrpc();
+  TellOfGuard();
   std::vector<PendingConnections::Connection> late;
   {
     const MutexLock lock(mutex_);

@@ -20,6 +20,7 @@
 
 #include "base/mutex.h"
 #include "base/unique_fd.h"
+#include "net/guarded_reads.h"
 #include "net/http_listener.h"
 #include "net/http_poller.h"
 #include "net/loopback_connections.h"
@@ -32,6 +33,7 @@ inline constexpr char kRefusedSilent[] = "silent";            // sent nothing
 inline constexpr char kRefusedUnknown[] = "unknown";          // made no call that the daemon admits
 inline constexpr char kRefusedCrowd[] = "crowd";              // more than a limit
 inline constexpr char kRefusedDescriptors[] = "descriptors";  // no file descriptor is free
+inline constexpr char kRefusedFrames[] = "frames";            // sent what Http2Guard allows nobody
 // Another open connection has the same address and port on this host.
 inline constexpr char kRefusedTwin[] = "twin";
 
@@ -77,6 +79,7 @@ class GrpcAcceptor {
   void HandOver();
   void Sweep();
   void LookAtThoseInGrpc();
+  void TellOfGuard();
   void Starve();
   void EndStarving();
   bool Replace(int fd, const char* reason);
@@ -89,6 +92,7 @@ class GrpcAcceptor {
   // Of the thread.
   int64_t clock_ns_ = 0, looked_ns_ = 0, swept_ns_ = 0, starved_ns_ = 0;
   size_t descriptors_ = 0;  // limit of this process
+  uint64_t told_of_guard_ = EndedByGuard().count;
   std::atomic<bool> is_starved_{false}, stopping_{false};
   mutable Mutex mutex_;
   PendingConnections pending_ ABSL_GUARDED_BY(mutex_);

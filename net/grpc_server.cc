@@ -4,12 +4,14 @@
 #include <grpcpp/grpcpp.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include <chrono>
 #include <utility>
 
 #include "base/descriptors.h"
 #include "net/grpc_acceptor.h"
+#include "net/guarded_reads.h"
 #include "net/listen_sockets.h"
 #include "proto/message_limit.h"
 
@@ -30,8 +32,24 @@ constexpr int kHandshakeMs = 20'000;
 
 using ExternalConnection = grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters;
 
+// Of one connection at once. An agent has one, a person's command some, and another daemon one for
+// each question that it passes on; their clients wait for a free one.
+constexpr int kStreams = 100;
+constexpr int kHeaderBytes = 8 << 10;  // with a token of an issuer
+
+// Nobody but this user can connect to one.
+bool IsOfUnixSocket(int fd) {
+  sockaddr_storage address = {};
+  socklen_t size = sizeof(address);
+  return getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
+         address.ss_family == AF_UNIX;
+}
+
 void SetLimits(grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(kMaxMessageBytes);
+  // These hold once the client has acknowledged them; Http2Guard holds always.
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreams);
+  builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kHeaderBytes);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kBytesAhead);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // it would raise kBytesAhead
   builder->AddChannelArgument(GRPC_ARG_TCP_READ_CHUNK_SIZE, kReadBytes);
@@ -79,7 +97,8 @@ absl::Status GrpcServer::Accept(bool is_tls, Refused refused) {
   GrpcAcceptorOptions options;
   options.limits = PendingLimitsFor(DescriptorLimit(), is_tls);
   options.refused = std::move(refused);
-  options.hand_over = [this](int fd) {
+  options.hand_over = [this, is_tls](int fd) {
+    if (!is_tls && !IsOfUnixSocket(fd)) GuardPlaintext(fd);
     ExternalConnection connection;
     connection.fd = fd;
     into_grpc_->HandleNewConnection(&connection);

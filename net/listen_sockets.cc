@@ -106,6 +106,8 @@ int ListenSockets::Bind(const sockaddr* address, socklen_t size) {
     const int no = 0;  // [::] serves IPv4, too
     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
   }
+  // The file of a unix socket gets the mode of the socket. By its path, another file could get it.
+  if (address->sa_family == AF_UNIX && fchmod(fd, 0600) != 0) return errno;
   // Linux lets two processes bind one port until one of them listens. A unix socket listens when it
   // is its owner's alone.
   if (bind(fd, address, size) != 0 ||
@@ -135,9 +137,7 @@ absl::Status ListenSockets::OpenUnix(const std::string& path) {
   }
   const int error = Bind(reinterpret_cast<sockaddr*>(&address), sizeof(address));
   if (error != 0) return WhyNot(error);
-  // Nobody can connect before the socket listens.
-  if (chmod(path.c_str(), 0600) != 0 || lstat(path.c_str(), &file) != 0 ||
-      listen(fds_.back().get(), kListenBacklog) != 0) {
+  if (lstat(path.c_str(), &file) != 0 || listen(fds_.back().get(), kListenBacklog) != 0) {
     return Unusable(strerror(errno));
   }
   path_ = path;

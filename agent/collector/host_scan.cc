@@ -2,9 +2,7 @@
 #include "agent/collector/host_scan.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,6 +24,7 @@
 #include "agent/processes/this_host.h"
 #include "agent/segments/shared_reader.h"
 #include "base/mutex.h"
+#include "base/open_regular.h"
 #include "interpose/segment.h"
 
 namespace rollcall {
@@ -55,32 +54,22 @@ struct ProcessView {
   std::string error;       // the reason why the segment could not be opened
 };
 
-bool IsMapped(int fd, const ProcMap& map) {
-  struct stat about;
-  if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode) || about.st_ino != map.inode) return false;
-  struct statfs system;
-  // On btrfs, /proc/PID/maps and stat() report different devices.
-  return about.st_dev == map.device ||
-         (fstatfs(fd, &system) == 0 && system.f_type == BTRFS_SUPER_MAGIC);
-}
-
 // Opens the mapped file: by its path in the process's own root, by the mapping itself (map_files,
 // which needs CAP_CHECKPOINT_RESTORE), or by the same path in the agent's root (for a process in a
 // chroot).
 UniqueFd OpenMapped(const std::string& proc_root, pid_t pid, const ProcMap& map) {
-  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
-  const auto open_if_same = [&map](const std::string& path, int flags) {
-    UniqueFd fd(open(path.c_str(), flags));
-    return fd.valid() && IsMapped(fd.get(), map) ? std::move(fd) : UniqueFd();
+  const auto open_if_same = [&map](const std::string& path, int no_link) {
+    const UniqueFd there(open(path.c_str(), O_PATH | O_CLOEXEC | no_link));
+    return there.valid() && IsMapped(there.get(), map) ? ReopenRegular(there, O_RDONLY)
+                                                       : UniqueFd();
   };
-  UniqueFd fd =
-      open_if_same(absl::StrCat(ProcPath(proc_root, pid, "root"), map.path), kFlags | O_NOFOLLOW);
+  UniqueFd fd = open_if_same(absl::StrCat(ProcPath(proc_root, pid, "root"), map.path), O_NOFOLLOW);
   const int error = errno;
   if (fd.valid()) return fd;
   const std::string mapping = absl::StrFormat("map_files/%x-%x", map.start, map.end);
-  fd = open_if_same(ProcPath(proc_root, pid, mapping), kFlags);
+  fd = open_if_same(ProcPath(proc_root, pid, mapping), 0);  // a link of the kernel
   if (fd.valid()) return fd;
-  fd = open_if_same(map.path, kFlags | O_NOFOLLOW);
+  fd = open_if_same(map.path, O_NOFOLLOW);
   errno = error;
   return fd;
 }

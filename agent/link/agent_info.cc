@@ -16,12 +16,15 @@
 #include "absl/strings/strip.h"
 #include "agent/processes/held_lock.h"
 #include "base/open_file.h"
+#include "base/open_regular.h"
+#include "base/own_folder.h"
 
 namespace rollcall {
 namespace {
 
 constexpr size_t kMaxBytes = 4096;
 constexpr int kTries = 10;
+constexpr char kNewAgentInfo[] = "agent.info.new";
 
 std::string NormalizeAddress(absl::string_view address) {
   address = absl::StripAsciiWhitespace(address);
@@ -40,21 +43,28 @@ bool HaveOneDaemon(absl::string_view some, absl::string_view others) {
   return false;
 }
 
-// Whether only root, this user or the directory's owner can have created the file.
+// Whether root alone makes folders beside this one. In /dev/shm everybody can make a folder first.
+bool RootMadeFolder(const std::string& directory) {
+  struct stat about;
+  return stat(absl::StrCat(directory, "/..").c_str(), &about) == 0 && about.st_uid == 0 &&
+         (about.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+// Whether only root, this user, or the user to whom root gave the directory can have created the
+// file.
 bool Trusted(const std::string& directory, const struct stat& file) {
   struct stat about;
   if (!S_ISREG(file.st_mode) || stat(directory.c_str(), &about) != 0) return false;
   if (file.st_uid == 0 || file.st_uid == geteuid()) return true;
-  return about.st_uid == file.st_uid && (about.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+  return about.st_uid == file.st_uid && (about.st_mode & (S_IWGRP | S_IWOTH)) == 0 &&
+         RootMadeFolder(directory);
 }
 
 std::optional<HostAgent> ReadAgent(const std::string& directory,
                                    const std::string& daemon_address) {
-  const UniqueFd fd(open(absl::StrCat(directory, "/", kAgentInfo).c_str(),
-                         O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat about;
-  if (!fd.valid() || fstat(fd.get(), &about) != 0 || !Trusted(directory, about) ||
-      QueryLock(fd.get()) != HeldLock::kHeld) {
+  const UniqueFd fd = OpenRegular(absl::StrCat(directory, "/", kAgentInfo), O_RDONLY, &about);
+  if (!fd.valid() || !Trusted(directory, about) || QueryLock(fd.get()) != HeldLock::kHeld) {
     return std::nullopt;
   }
   char text[kMaxBytes];
@@ -69,41 +79,39 @@ std::optional<HostAgent> ReadAgent(const std::string& directory,
   return HostAgent{directory, lines.size() < 3 ? "" : std::string(lines[2])};
 }
 
-absl::Status FromErrno(const std::string& path) {
-  return absl::UnavailableError(absl::StrCat(path, ": ", strerror(errno)));
+absl::Status FromErrno(const std::string& directory) {
+  return absl::UnavailableError(absl::StrCat(directory, "/", kAgentInfo, ": ", strerror(errno)));
 }
 
-absl::Status InUseError(const std::string& path) {
-  return absl::AlreadyExistsError(absl::StrCat(path, ": another agent serves this host"));
+absl::Status InUseError(const std::string& directory) {
+  return absl::AlreadyExistsError(
+      absl::StrCat(directory, "/", kAgentInfo, ": another agent serves this host"));
 }
 
 // Opens and locks the temporary file. Only the agent that holds this lock may publish. The lock
 // stays held after the rename to the final name.
-absl::StatusOr<UniqueFd> OpenLocked(const std::string& path) {
+absl::StatusOr<UniqueFd> OpenLocked(const UniqueFd& folder, const std::string& directory) {
   for (int i = 0; i < kTries; ++i) {
-    UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+    UniqueFd fd(openat(folder.get(), kNewAgentInfo,
+                       O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
     struct stat about;
-    if (!fd.valid() || fstat(fd.get(), &about) != 0) return FromErrno(path);
-    if (!S_ISREG(about.st_mode)) {
-      return absl::UnavailableError(absl::StrCat(path, ": not a regular file"));
+    if (!fd.valid() || fstat(fd.get(), &about) != 0) return FromErrno(directory);
+    if (!S_ISREG(about.st_mode) || about.st_uid != geteuid() || about.st_nlink > 1) {
+      return absl::UnavailableError(
+          absl::StrCat(directory, "/", kNewAgentInfo, " is no file of this agent: remove it"));
     }
-    if (!TakeLock(fd.get())) return InUseError(path);
+    if (!TakeLock(fd.get())) return InUseError(directory);
     // Another agent may have renamed or removed the file before this one got the lock.
-    if (IsStillAt(fd.get(), path)) return fd;
+    if (IsStillAt(fd.get(), kNewAgentInfo, folder.get())) return fd;
   }
-  return InUseError(path);
+  return InUseError(directory);
 }
 
 // Returns OK if the file is missing or no running agent holds its lock.
-absl::Status CheckFree(const std::string& path) {
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!fd.valid()) return errno == ENOENT ? absl::OkStatus() : FromErrno(path);
-  struct stat about;
-  if (fstat(fd.get(), &about) != 0) return FromErrno(path);
-  if (!S_ISREG(about.st_mode)) {
-    return absl::UnavailableError(absl::StrCat(path, ": not a regular file"));
-  }
-  return QueryLock(fd.get()) == HeldLock::kHeld ? InUseError(path) : absl::OkStatus();
+absl::Status CheckFree(const UniqueFd& folder, const std::string& directory) {
+  const UniqueFd fd = OpenRegularAt(folder.get(), kAgentInfo, O_RDONLY);
+  if (!fd.valid()) return errno == ENOENT ? absl::OkStatus() : FromErrno(directory);
+  return QueryLock(fd.get()) == HeldLock::kHeld ? InUseError(directory) : absl::OkStatus();
 }
 
 }  // namespace
@@ -112,12 +120,11 @@ absl::StatusOr<std::unique_ptr<AgentInfo>> AgentInfo::Publish(const std::string&
                                                               const std::string& daemon_address,
                                                               ServedProcesses served,
                                                               const std::string& host) {
-  const std::string path = absl::StrCat(directory, "/", kAgentInfo);
-  const std::string new_path = absl::StrCat(path, ".new");
-  mkdir(directory.c_str(), 0755);
-  absl::StatusOr<UniqueFd> fd = OpenLocked(new_path);
+  absl::StatusOr<UniqueFd> folder = OpenOwnFolder(directory, 0755);
+  if (!folder.ok()) return folder.status();
+  absl::StatusOr<UniqueFd> fd = OpenLocked(*folder, directory);
   if (!fd.ok()) return fd.status();
-  absl::Status status = CheckFree(path);
+  absl::Status status = CheckFree(*folder, directory);
   if (status.ok()) {
     const std::string text = absl::StrCat(
         daemon_address, "\n", served == ServedProcesses::kHost ? "host" : "user", "\n", host, "\n");
@@ -126,18 +133,18 @@ absl::StatusOr<std::unique_ptr<AgentInfo>> AgentInfo::Publish(const std::string&
     const bool done =
         ftruncate(fd->get(), 0) == 0 && fchmod(fd->get(), mode) == 0 &&
         pwrite(fd->get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) &&
-        rename(new_path.c_str(), path.c_str()) == 0;
-    if (!done) status = FromErrno(path);
+        renameat(folder->get(), kNewAgentInfo, folder->get(), kAgentInfo) == 0;
+    if (!done) status = FromErrno(directory);
   }
   if (!status.ok()) {
-    unlink(new_path.c_str());
+    unlinkat(folder->get(), kNewAgentInfo, 0);
     return status;
   }
-  return std::unique_ptr<AgentInfo>(new AgentInfo(path, *std::move(fd)));
+  return std::unique_ptr<AgentInfo>(new AgentInfo(*std::move(folder), *std::move(fd)));
 }
 
 AgentInfo::~AgentInfo() {
-  if (IsStillAt(fd_.get(), path_)) unlink(path_.c_str());
+  if (IsStillAt(fd_.get(), kAgentInfo, folder_.get())) unlinkat(folder_.get(), kAgentInfo, 0);
 }
 
 std::optional<HostAgent> FindHostAgent(const std::string& daemon_address,

@@ -30,7 +30,7 @@ enum class ServedProcesses { kHost, kUser };
 class AgentInfo {
  public:
   // Creates `directory` if it is missing. Errors: kAlreadyExists (another agent holds the lock),
-  // kUnavailable (the file cannot be written).
+  // kPermissionDenied (the directory is another user's), kUnavailable (the file cannot be written).
   static absl::StatusOr<std::unique_ptr<AgentInfo>> Publish(const std::string& directory,
                                                             const std::string& daemon_address,
                                                             ServedProcesses served,
@@ -40,9 +40,9 @@ class AgentInfo {
   AgentInfo& operator=(const AgentInfo&) = delete;
 
  private:
-  AgentInfo(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  AgentInfo(UniqueFd folder, UniqueFd fd) : folder_(std::move(folder)), fd_(std::move(fd)) {}
 
-  const std::string path_;
+  const UniqueFd folder_;
   const UniqueFd fd_;
 };
 
@@ -53,7 +53,8 @@ struct HostAgent {
 
 // Returns the first of `directories` with a running agent that serves this user's processes and
 // reports to that daemon, or to one of those if `daemon_address` names several. Trusts only files
-// that belong to root, to this user, or to the only user with write permission for the directory.
+// that belong to root, to this user, or to the only user with write permission for a directory that
+// root gave to that user.
 std::optional<HostAgent> FindHostAgent(const std::string& daemon_address,
                                        const std::vector<std::string>& directories);
 

@@ -14,39 +14,46 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "base/durations.h"
 
 namespace rollcall {
 namespace {
 
-// Splits a path into the folder and the file name.
-std::pair<std::string, std::string> SplitPath(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return {".", path};
-  return {path.substr(0, slash + 1), path.substr(slash + 1)};
-}
-
-// The path in a socket address has at most 107 characters. For a longer path the address goes
-// through /proc/self/fd and the open folder; `*folder` must stay open while the address is in use.
-// False: the folder cannot be opened, or even that path is too long.
-bool SetAddress(const std::string& path, UniqueFd* folder, sockaddr_un* address) {
+// The path in a socket address has at most 107 characters, and leads where its folders lead at that
+// moment. The way through the open folder is short, and leads into that very folder.
+bool SetAddress(const UniqueFd& folder, const std::string& name, sockaddr_un* address) {
   std::memset(address, 0, sizeof(*address));
   address->sun_family = AF_UNIX;
-  std::string name = path;
-  if (name.size() >= sizeof(address->sun_path)) {
-    const auto [directory, file] = SplitPath(path);
-    *folder = UniqueFd(open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!folder->valid()) return false;
-    name = absl::StrCat("/proc/self/fd/", folder->get(), "/", file);
-  }
-  if (name.size() >= sizeof(address->sun_path)) return false;
-  std::memcpy(address->sun_path, name.data(), name.size());
+  const std::string path = absl::StrCat("/proc/self/fd/", folder.get(), "/", name);
+  if (path.size() >= sizeof(address->sun_path)) return false;
+  std::memcpy(address->sun_path, path.data(), path.size());
   return true;
 }
 
 bool HasListener(const sockaddr_un& address) {
   const UniqueFd probe(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   return connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+}
+
+absl::Status FromErrno(absl::string_view what) {
+  return absl::UnavailableError(absl::StrCat(what, ": ", strerror(errno)));
+}
+
+// Makes room for the name: removes the socket of a program that has ended.
+absl::Status RemoveDeadSocket(const UniqueFd& folder, const std::string& name,
+                              const sockaddr_un& address) {
+  struct stat about;
+  if (fstatat(folder.get(), name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0) {
+    return errno == ENOENT ? absl::OkStatus() : FromErrno(name);
+  }
+  if (!S_ISSOCK(about.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(name, " is no socket: remove it"));
+  }
+  if (HasListener(address)) {
+    return absl::AlreadyExistsError(absl::StrCat(name, ": another agent listens there"));
+  }
+  return unlinkat(folder.get(), name.c_str(), 0) == 0 ? absl::OkStatus() : FromErrno(name);
 }
 
 // Returns the first descriptor and the sender. Closes all other descriptors of the message.
@@ -75,35 +82,26 @@ PassedDescriptor Unpack(msghdr* message, char kind) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DescriptorSocket>> DescriptorSocket::Listen(
-    const std::string& path) {
+    UniqueFd folder, const std::string& name) {
   sockaddr_un address;
-  UniqueFd folder;
-  if (!SetAddress(path, &folder, &address)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot use ", SplitPath(path).first, " for a socket: ", strerror(errno)));
+  if (!SetAddress(folder, name, &address)) {
+    return absl::InvalidArgumentError(absl::StrCat(name, ": too long a name for a socket"));
   }
   UniqueFd fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const int yes = 1;
   if (!fd.valid() || setsockopt(fd.get(), SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) != 0) {
-    return absl::UnavailableError(absl::StrCat("no socket: ", strerror(errno)));
+    return FromErrno("no socket");
   }
-  if (HasListener(address)) {
-    return absl::AlreadyExistsError(absl::StrCat(path, ": another agent listens there"));
-  }
-  unlink(path.c_str());
+  absl::Status status = RemoveDeadSocket(folder, name, address);
+  if (!status.ok()) return status;
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    return absl::UnavailableError(absl::StrCat("cannot listen on ", path, ": ", strerror(errno)));
+    return FromErrno(absl::StrCat("cannot listen on ", name));
   }
-  // An agent that runs as root serves processes of another user: give them the socket.
-  struct stat directory;
-  if (stat(SplitPath(path).first.c_str(), &directory) == 0 && directory.st_uid != geteuid() &&
-      chown(path.c_str(), directory.st_uid, directory.st_gid) != 0) {
-    return absl::UnavailableError(absl::StrCat(path, ": ", strerror(errno)));
-  }
-  return std::unique_ptr<DescriptorSocket>(new DescriptorSocket(path, fd.Release()));
+  return std::unique_ptr<DescriptorSocket>(
+      new DescriptorSocket(std::move(folder), name, std::move(fd)));
 }
 
-DescriptorSocket::~DescriptorSocket() { unlink(path_.c_str()); }
+DescriptorSocket::~DescriptorSocket() { unlinkat(folder_.get(), name_.c_str(), 0); }
 
 std::optional<PassedDescriptor> DescriptorSocket::Receive(int64_t timeout_ns) {
   pollfd wanted = {fd_.get(), POLLIN, 0};

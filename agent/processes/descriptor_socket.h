@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
@@ -23,9 +24,13 @@ struct PassedDescriptor {
 
 class DescriptorSocket {
  public:
-  // Replaces a socket file without a listener. Errors: kAlreadyExists (another agent listens
-  // there), kInvalidArgument (unusable folder), kUnavailable.
-  static absl::StatusOr<std::unique_ptr<DescriptorSocket>> Listen(const std::string& path);
+  // Makes the socket file `name` in the open folder, and replaces one without a listener. Works on
+  // the descriptor, so whoever renames or replaces the folder leads it nowhere. The file belongs to
+  // the thread's user, and only that user can connect: see as_user.h for a folder of another one.
+  // Errors: kAlreadyExists (another agent listens there), kInvalidArgument (no socket has that
+  // name, or the name is too long), kUnavailable.
+  static absl::StatusOr<std::unique_ptr<DescriptorSocket>> Listen(UniqueFd folder,
+                                                                  const std::string& name);
   ~DescriptorSocket();  // removes the socket file
   DescriptorSocket(const DescriptorSocket&) = delete;
   DescriptorSocket& operator=(const DescriptorSocket&) = delete;
@@ -34,9 +39,11 @@ class DescriptorSocket {
   std::optional<PassedDescriptor> Receive(int64_t timeout_ns);
 
  private:
-  DescriptorSocket(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  DescriptorSocket(UniqueFd folder, std::string name, UniqueFd fd)
+      : folder_(std::move(folder)), name_(std::move(name)), fd_(std::move(fd)) {}
 
-  const std::string path_;
+  const UniqueFd folder_;
+  const std::string name_;
   const UniqueFd fd_;
 };
 

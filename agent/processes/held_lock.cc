@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "base/open_regular.h"
 #include "base/unique_fd.h"
 
 namespace rollcall {
@@ -31,7 +32,7 @@ HeldLock QueryLock(int fd) {
 }
 
 HeldLock QueryLockAt(const std::string& path) {
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const UniqueFd fd = OpenRegular(path, O_RDONLY);
   return fd.valid() ? QueryLock(fd.get()) : HeldLock::kUnknown;
 }
 
@@ -41,11 +42,7 @@ bool TakeLock(int fd) {
 }
 
 bool ServedByRun(const std::string& folder) {
-  const UniqueFd fd(open(absl::StrCat(folder, "/", kRunLock).c_str(),
-                         O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  struct stat about;
-  return fd.valid() && fstat(fd.get(), &about) == 0 && S_ISREG(about.st_mode) &&
-         QueryLock(fd.get()) == HeldLock::kHeld;
+  return QueryLockAt(absl::StrCat(folder, "/", kRunLock)) == HeldLock::kHeld;
 }
 
 }  // namespace rollcall

@@ -12,6 +12,7 @@
 #include "agent/processes/open_in_root.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/rank_environment.h"
+#include "base/open_regular.h"
 #include "base/read_file.h"
 #include "base/unique_fd.h"
 
@@ -20,9 +21,8 @@ namespace {
 
 // "" on an error, and for what is no regular file: a pipe would block.
 std::string ReadStrangersFile(const std::string& root, const std::string& path) {
-  const UniqueFd fd = OpenInRoot(root, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
-  struct stat about;
-  if (!fd.valid() || fstat(fd.get(), &about) != 0 || !S_ISREG(about.st_mode)) return "";
+  const UniqueFd fd = ReopenRegular(OpenInRoot(root, path, O_PATH | O_NOFOLLOW), O_RDONLY);
+  if (!fd.valid()) return "";
   return ReadUpTo(fd.get(), kMostPodEnvironment).value_or("");
 }
 

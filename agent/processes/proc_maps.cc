@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/processes/proc_maps.h"
 
+#include <linux/magic.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 
 #include <algorithm>
 #include <charconv>
@@ -66,6 +69,15 @@ const ProcMap* FindMap(const std::vector<ProcMap>& maps, uint64_t address) {
                        [](uint64_t value, const ProcMap& map) { return value < map.end; });
   if (after == maps.end() || address < after->start) return nullptr;
   return &*after;
+}
+
+bool IsMapped(int fd, const ProcMap& map) {
+  struct stat about;
+  if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode) || about.st_ino != map.inode) return false;
+  struct statfs system;
+  // On btrfs, /proc/PID/maps and stat() report different devices.
+  return about.st_dev == map.device ||
+         (fstatfs(fd, &system) == 0 && system.f_type == BTRFS_SUPER_MAGIC);
 }
 
 }  // namespace rollcall

@@ -31,4 +31,7 @@ std::vector<ProcMap> ParseProcMaps(absl::string_view text);
 // Returns the mapping that contains `address`, or nullptr. `maps` must be ascending.
 const ProcMap* FindMap(const std::vector<ProcMap>& maps, uint64_t address);
 
+// Whether the open file is the one that is mapped. Its path may lead to another file by now.
+bool IsMapped(int fd, const ProcMap& map);
+
 }  // namespace rollcall

@@ -18,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "agent/processes/this_host.h"
+#include "base/open_regular.h"
 
 namespace rollcall {
 namespace {
@@ -244,10 +245,12 @@ RecordSnapshot CopyRecord(const segment::RecordEntry& record, uint64_t index, ui
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SegmentReader>> SegmentReader::Open(const std::string& path) {
-  // O_NONBLOCK: opening a FIFO with this name must not block the agent.
-  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  UniqueFd fd = OpenRegular(path, O_RDONLY);
   if (!fd.valid()) {
     const int error = errno;
+    if (error == EINVAL) {
+      return absl::InvalidArgumentError(absl::StrCat(path, ": not a regular file"));
+    }
     const std::string why = absl::StrCat(path, ": ", strerror(error));
     if (error == ENOENT) return absl::NotFoundError(why);
     return IsTransient(error) ? absl::UnavailableError(why) : absl::InvalidArgumentError(why);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/stacks/quit_answers.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "agent/stacks/any_stack_taker.h"
 #include "agent/stacks/stack_reader.h"
 #include "base/monotonic_clock.h"
+#include "base/unique_fd.h"
 #include "interpose/segment.h"
 
 namespace rollcall {
@@ -59,8 +61,15 @@ struct QuitAnswers::Tools {
 };
 
 absl::Status QuitAnswers::Start() {
-  auto socket = DescriptorSocket::Listen(absl::StrCat(directory_, "/", segment::kAgentSocket));
-  if (!socket.ok()) return socket.status();
+  UniqueFd folder(open(directory_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.valid()) {
+    return absl::UnavailableError(absl::StrCat(directory_, ": ", strerror(errno)));
+  }
+  auto socket = DescriptorSocket::Listen(std::move(folder), segment::kAgentSocket);
+  if (!socket.ok()) {
+    return absl::Status(socket.status().code(),
+                        absl::StrCat(directory_, ": ", socket.status().message()));
+  }
   socket_ = *std::move(socket);
   thread_ = std::thread([this] { Run(); });
   return absl::OkStatus();

@@ -15,13 +15,17 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "agent/processes/as_user.h"
+#include "agent/processes/open_in_root.h"
 #include "agent/processes/proc_files.h"
+#include "agent/segments/segment_reader.h"
 #include "base/monotonic_clock.h"
+#include "base/open_regular.h"
 #include "interpose/measure_room.h"
 
 namespace rollcall {
@@ -48,19 +52,30 @@ uint32_t Get(const segment::HalfWord& word) { return word.load(std::memory_order
 
 const ProcMap* FindSegmentMap(const std::vector<ProcMap>& maps) {
   for (const ProcMap& map : maps) {
-    if (absl::EndsWith(map.path, ".seg") && map.offset == 0 && !map.deleted) return &map;
+    const std::string name = map.path.substr(map.path.rfind('/') + 1);
+    if (IsSegmentName(name) && map.offset == 0 && !map.deleted) return &map;
   }
   return nullptr;
 }
 
-absl::StatusOr<UniqueFd> OpenSegment(const std::string& path, uint64_t inode) {
-  UniqueFd fd(open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
-  if (!fd.valid()) {
+// The folder of the segment, opened once, so that all that follows happens in it. An absolute link
+// in the path stays in the root of the process.
+absl::StatusOr<UniqueFd> OpenFolder(const std::string& root, const std::string& segment) {
+  const std::string path = segment.substr(0, segment.rfind('/') + 1);
+  UniqueFd folder = OpenInRoot(root, path, O_RDONLY | O_DIRECTORY);
+  if (folder.valid()) return folder;
+  return absl::PermissionDeniedError(
+      absl::StrCat("cannot open the folder of its segment, ", path, ": ", strerror(errno)));
+}
+
+absl::StatusOr<UniqueFd> OpenSegment(const UniqueFd& folder, const ProcMap& map) {
+  const std::string name = map.path.substr(map.path.rfind('/') + 1);
+  UniqueFd fd = OpenRegularAt(folder.get(), name, O_RDWR);
+  if (!fd.valid() && errno != EINVAL) {
     return absl::PermissionDeniedError(
-        absl::StrCat("cannot write its segment ", path, ": ", strerror(errno)));
+        absl::StrCat("cannot write its segment ", map.path, ": ", strerror(errno)));
   }
-  struct stat about;
-  if (fstat(fd.get(), &about) != 0 || !S_ISREG(about.st_mode) || about.st_ino != inode) {
+  if (!fd.valid() || !IsMapped(fd.get(), map)) {
     return absl::NotFoundError("its segment is not where it was made");
   }
   return fd;
@@ -83,11 +98,6 @@ absl::StatusOr<int> ReadSignal(int fd) {
   return signal;
 }
 
-Room MeasureFolderRoom(const std::string& directory, const std::string& shared_memory) {
-  const UniqueFd folder(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  return folder.valid() ? MeasureRoom(folder.get(), shared_memory.c_str()) : Room();
-}
-
 // A read from another file could block.
 bool IsProcFile(int fd) {
   struct statfs about;
@@ -102,8 +112,15 @@ absl::StatusOr<std::unique_ptr<SegmentStackRequests>> SegmentStackRequests::Open
   if (map == nullptr) {
     return absl::NotFoundError("Rollcall's library is not in there, or has seen no NCCL call yet");
   }
-  const std::string path = absl::StrCat(ProcPath(proc_root, pid, "root"), map->path);
-  absl::StatusOr<UniqueFd> segment = OpenSegment(path, map->inode);
+  const std::optional<FileUser> user = ReadFileUser(proc_root, pid);
+  if (!user.has_value()) {
+    return absl::PermissionDeniedError("it runs with the rights of several users at once");
+  }
+  const AsUser as_user(*user);  // from here on, the process's user owns every name
+  const std::string root = ProcPath(proc_root, pid, "root");
+  absl::StatusOr<UniqueFd> folder = OpenFolder(root, map->path);
+  if (!folder.ok()) return folder.status();
+  absl::StatusOr<UniqueFd> segment = OpenSegment(*folder, *map);
   if (!segment.ok()) return segment.status();
   const absl::StatusOr<int> signal = ReadSignal(segment->get());
   if (!signal.ok()) return signal.status();
@@ -112,16 +129,15 @@ absl::StatusOr<std::unique_ptr<SegmentStackRequests>> SegmentStackRequests::Open
   }
   std::unique_ptr<SegmentStackRequests> requests(
       new SegmentStackRequests(pid, *std::move(segment), *signal));
-  const std::string directory = path.substr(0, path.rfind('/') + 1);
-  const Room room =
-      MeasureFolderRoom(directory, absl::StrCat(ProcPath(proc_root, pid, "root"), "/dev/shm"));
+  const Room room = MeasureRoom(folder->get(), absl::StrCat(root, "/dev/shm").c_str());
   if (!requests->MakeRoom(room)) {
     return absl::UnavailableError(absl::StrCat("no room for the stack area of ", map->path, ": ",
                                                room.free_bytes >> 20, " MiB are free there"));
   }
   // Without the socket only the Python frames are missing.
   auto socket = DescriptorSocket::Listen(
-      absl::StrCat(directory, segment::kRequesterSocketPrefix, getpid(), segment::kSocketSuffix));
+      *std::move(folder),
+      absl::StrCat(segment::kRequesterSocketPrefix, getpid(), segment::kSocketSuffix));
   if (socket.ok()) requests->socket_ = *std::move(socket);
   return requests;
 }

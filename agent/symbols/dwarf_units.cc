@@ -3,6 +3,7 @@
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
+#include <elfutils/libdwelf.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -96,6 +97,15 @@ bool FindSplitUnit(Dwarf_Die* unit, const ElfFile& file, Dwarf_Die* split) {
   return dwarf_cu_info(unit->cu, nullptr, nullptr, nullptr, split, nullptr, nullptr, nullptr) ==
              0 &&
          dwarf_tag(split) == DW_TAG_compile_unit;
+}
+
+bool MayFollowAlternative(Dwarf* dwarf, const char* debug_file, const ElfFile& file) {
+  const char* name = nullptr;
+  const void* id = nullptr;
+  if (dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &id) == 0) return true;
+  if (debug_file != nullptr) return IsTrustedPath(debug_file);
+  const std::string folder = FolderOf(file);
+  return !folder.empty() && IsInOwnFileSystem(file) && IsTrustedPath(Join(folder, file.name()));
 }
 
 }  // namespace rollcall

@@ -38,4 +38,11 @@ class UnitIndex {
 // users alone decide, in the agent's file system (trusted_path.h).
 bool FindSplitUnit(Dwarf_Die* unit, const ElfFile& file, Dwarf_Die* split);
 
+// Whether libdw may follow the link of the debug information to information that several files
+// share
+// (.gnu_debugaltlink, made by dwz): it opens whatever that link names. It may if there is none, or
+// if trusted users alone can have written the file with the link: `debug_file`, or `file` if that
+// is null.
+bool MayFollowAlternative(Dwarf* dwarf, const char* debug_file, const ElfFile& file);
+
 }  // namespace rollcall

@@ -10,6 +10,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "agent/processes/open_in_root.h"
+#include "base/open_regular.h"
 #include "base/unique_fd.h"
 
 namespace rollcall {
@@ -24,12 +26,12 @@ int FindDebugFile(Dwfl_Module*, void** user_data, const char*, Dwarf_Addr, const
   if (id.size() < 4) return -1;
   // First the root of the process's container, then the agent's root.
   for (const std::string& root : {file->root(), std::string()}) {
-    const std::string name = absl::StrCat(root, "/usr/lib/debug/.build-id/", id.substr(0, 2), "/",
-                                          id.substr(2), ".debug");
-    const int fd = open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) continue;
-    *path = strdup(name.c_str());
-    return fd;
+    const std::string name =
+        absl::StrCat("/usr/lib/debug/.build-id/", id.substr(0, 2), "/", id.substr(2), ".debug");
+    UniqueFd fd = ReopenRegular(OpenInRoot(root.empty() ? "/" : root, name, O_PATH), O_RDONLY);
+    if (!fd.valid()) continue;
+    *path = strdup(absl::StrCat(root, name).c_str());
+    return fd.Release();
   }
   return -1;
 }
@@ -94,6 +96,17 @@ DwflModule::~DwflModule() {
   if (session_ != nullptr) dwfl_end(session_);
 }
 
+bool DwflModule::MayUseDwarf() {
+  if (!may_use_dwarf_.has_value()) {
+    Dwarf_Addr bias = 0;
+    Dwarf* const dwarf = dwfl_module_getdwarf(module_, &bias);
+    const char* debug_file = nullptr;
+    dwfl_module_info(module_, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &debug_file);
+    may_use_dwarf_ = dwarf != nullptr && MayFollowAlternative(dwarf, debug_file, *file_);
+  }
+  return *may_use_dwarf_;
+}
+
 Dwarf_Die* DwflModule::FindUnit(Dwarf_Addr address, Dwarf_Addr* bias) {
   Dwarf_Die* const unit = dwfl_module_addrdie(module_, address, bias);
   if (unit != nullptr) return unit;
@@ -133,7 +146,7 @@ std::vector<SymbolName> DwflModule::ResolveInlined(Dwarf_Addr address) {
 std::vector<SymbolName> DwflModule::Resolve(uint64_t address) {
   if (module_ == nullptr) return {SymbolName{}};
   std::vector<SymbolName> names(1);
-  if (!IsCLibrary(file_->name())) names = ResolveInlined(address + bias_);
+  if (!IsCLibrary(file_->name()) && MayUseDwarf()) names = ResolveInlined(address + bias_);
   // The symbol table has the name of the function even without DWARF.
   const char* symbol = dwfl_module_addrname(module_, address + bias_);
   if (symbol != nullptr) names.back().function = Demangle(symbol);

@@ -33,12 +33,14 @@ class DwflModule {
  private:
   std::vector<SymbolName> ResolveInlined(Dwarf_Addr address);
   Dwarf_Die* FindUnit(Dwarf_Addr address, Dwarf_Addr* bias);
+  bool MayUseDwarf();  // whether it has some, and libdw follows no name that others chose
 
   std::shared_ptr<ElfFile> file_;
   Dwfl* session_ = nullptr;
   Dwfl_Module* module_ = nullptr;
   Dwarf_Addr bias_ = 0;  // offset of libdwfl's addresses over the file's
   std::optional<UnitIndex> units_;
+  std::optional<bool> may_use_dwarf_;
 };
 
 }  // namespace rollcall

@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "agent/processes/descriptor_socket.h"
 #include "agent/processes/proc_files.h"
+#include "base/open_regular.h"
 
 namespace rollcall {
 namespace {
@@ -31,12 +32,9 @@ std::string ReadOwnPidText(const std::string& proc_root, pid_t pid) {
 
 // Every user can write to /tmp, so this reads only files of the process's user or of root.
 std::string ReadMap(const std::string& path, uid_t owner) {
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   struct stat about;
-  if (!fd.valid() || fstat(fd.get(), &about) != 0 || !S_ISREG(about.st_mode) ||
-      (about.st_uid != owner && about.st_uid != 0)) {
-    return "";
-  }
+  const UniqueFd fd = OpenRegular(path, O_RDONLY, &about);
+  if (!fd.valid() || (about.st_uid != owner && about.st_uid != 0)) return "";
   std::string text(std::min<size_t>(static_cast<size_t>(about.st_size), kMaxBytes), '\0');
   const ssize_t count = pread(fd.get(), text.data(), text.size(), 0);
   text.resize(count > 0 ? static_cast<size_t>(count) : 0);

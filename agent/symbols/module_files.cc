@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "agent/processes/proc_files.h"
 #include "base/monotonic_clock.h"
+#include "base/open_regular.h"
 
 namespace rollcall {
 namespace {
@@ -27,11 +28,6 @@ UniqueFd OpenPathOnly(const std::string& path, uint64_t inode, struct stat* stat
   const bool is_it = fd.valid() && fstat(fd.get(), status) == 0 && S_ISREG(status->st_mode) &&
                      (inode == 0 || status->st_ino == inode);
   return is_it ? std::move(fd) : UniqueFd();
-}
-
-UniqueFd ReopenForReading(const UniqueFd& path_fd) {
-  return UniqueFd(
-      open(absl::StrCat("/proc/self/fd/", path_fd.get()).c_str(), O_RDONLY | O_CLOEXEC));
 }
 
 size_t VdsoSize(const char* image) {
@@ -84,7 +80,7 @@ absl::StatusOr<std::shared_ptr<ElfFile>> ModuleFiles::Find(pid_t pid, const Proc
   const FileKey key(status.st_dev, status.st_ino, status.st_size, NsOf(status.st_mtim));
   const auto found = files_.find(key);
   if (found != files_.end()) return found->second;
-  UniqueFd fd = ReopenForReading(path_fd);
+  UniqueFd fd = ReopenRegular(path_fd, O_RDONLY);
   if (!fd.valid()) return absl::PermissionDeniedError(absl::StrCat("cannot read ", map.path));
   absl::StatusOr<std::shared_ptr<ElfFile>> file = ElfFile::Open(std::move(fd), map.path);
   if (!file.ok()) return file.status();

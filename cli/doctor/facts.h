@@ -78,6 +78,7 @@ enum class FolderState { kUsable, kNoAnswer, kNotMade, kNoFolder, kOtherUser, kN
 struct FolderFacts {
   std::string path;
   bool is_chosen = false;  // by ROLLCALL_DIR
+  bool is_taken = false;   // another user has the usual folder, so this is one with a random name
   FolderState state = FolderState::kUsable;
   std::string error;  // of the system
   uid_t owner = 0;

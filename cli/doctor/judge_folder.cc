@@ -70,6 +70,12 @@ Judgement JudgeFolder(const Facts& facts) {
                          "): a job stands still while the server does not answer"),
             ChooseAnother(facts)};
   }
+  if (folder.is_taken) {
+    return {State::kWarning,
+            absl::StrCat("another user has made ", OwnFolder(facts),
+                         ": this user's segments are in ", folder.path),
+            absl::StrCat("as root:  rm -rf ", OwnFolder(facts), "   or   ", ChooseAnother(facts))};
+  }
   return {State::kOk, absl::StrCat("this user may write to ", folder.path), ""};
 }
 

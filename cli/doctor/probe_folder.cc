@@ -13,6 +13,7 @@
 #include "base/unique_fd.h"
 #include "cli/doctor/probes.h"
 #include "interpose/measure_room.h"
+#include "interpose/segment_folder.h"
 
 namespace rollcall::doctor {
 namespace {
@@ -28,12 +29,17 @@ constexpr ServerType kServers[] = {
     {0x01021997, "9p"},  {0x5346414f, "afs"},    {0x01161970, "gfs2"}, {0x7461636f, "ocfs2"}};
 
 // As the library chooses it (NameFolder() in segment_file.cc).
-std::string NameFolder(const Environment& environment, bool* is_chosen) {
+void NameFolder(const Environment& environment, FolderFacts* facts) {
   const auto at = environment.find("ROLLCALL_DIR");
-  *is_chosen = at != environment.end() && !at->second.empty();
-  if (!*is_chosen) return absl::StrCat("/dev/shm/rollcall-", geteuid());
-  std::error_code ignored;
-  return std::filesystem::absolute(at->second, ignored).string();
+  facts->is_chosen = at != environment.end() && !at->second.empty();
+  if (facts->is_chosen) {
+    std::error_code ignored;
+    facts->path = std::filesystem::absolute(at->second, ignored).string();
+    return;
+  }
+  char path[kSegmentFolderBytes];
+  facts->is_taken = SegmentFolderSearch::Find(path, sizeof(path)) != SegmentFolderChoice::kUsual;
+  facts->path = path;
 }
 
 // Tries to write without a file that others could see, where the file system can do that.
@@ -71,7 +77,7 @@ void JudgeParent(const std::string& shared_memory, FolderFacts* facts) {
 
 FolderFacts ProbeFolder(const Environment& environment, const std::string& shared_memory) {
   FolderFacts facts;
-  facts.path = NameFolder(environment, &facts.is_chosen);
+  NameFolder(environment, &facts);
   struct stat about;
   if (lstat(facts.path.c_str(), &about) != 0) {
     if (errno == ENOENT) {

@@ -25,6 +25,7 @@
 #include "agent/processes/proc_stat.h"
 #include "agent/processes/this_host.h"
 #include "interpose/segment.h"
+#include "interpose/segment_folder.h"
 
 namespace rollcall {
 namespace {
@@ -35,10 +36,14 @@ constexpr size_t kMostOwnerBytes = 1024;
 constexpr int kMostNames = 100;
 constexpr time_t kMadeWithinS = 60;  // a process completes its segment in less time
 
-std::string BaseDirectory() {
+// Sets `taken` if another user has the usual folder, so that this is another one.
+std::string BaseDirectory(bool* taken) {
+  *taken = false;
   const char* given = getenv("ROLLCALL_DIR");
   if (given != nullptr && *given != '\0') return given;
-  return absl::StrCat("/dev/shm/rollcall-", geteuid());
+  char path[kSegmentFolderBytes];
+  *taken = SegmentFolderSearch::Find(path, sizeof(path)) != SegmentFolderChoice::kUsual;
+  return path;
 }
 
 // People read the host name. The boot id identifies the host.
@@ -268,7 +273,7 @@ absl::StatusOr<UniqueFd> MakeLocked(const std::string& path, const std::string& 
 }  // namespace
 
 absl::Status JobDirectory::Make() {
-  const std::string base = BaseDirectory();
+  const std::string base = BaseDirectory(&taken_);
   RemoveLeftOvers(base);
   const absl::StatusOr<std::string> path = MakeBoth(base);
   if (!path.ok()) return path.status();
@@ -304,7 +309,7 @@ void JobDirectory::Remove() {
     RemoveFolder(path.parent_path(), path.filename(), folder.get());
   }
   // The last run removes the default base folder. A folder that the user gave stays.
-  if (getenv("ROLLCALL_DIR") == nullptr) rmdir(BaseDirectory().c_str());
+  if (getenv("ROLLCALL_DIR") == nullptr) rmdir(base().c_str());
   owner_ = UniqueFd();
   path_.clear();
 }

@@ -40,6 +40,8 @@ class JobDirectory {
 
   const std::string& path() const { return path_; }
   std::string base() const;  // the parent folder, which holds the folders of all runs
+  // Whether another user has made the usual parent folder, so that this is one with a random name.
+  bool taken() const { return taken_; }
 
   // A file whose time the library updates when a process loads it (ROLLCALL_LOADED).
   std::string loaded_file() const { return path_ + "/loaded"; }
@@ -47,7 +49,8 @@ class JobDirectory {
 
  private:
   std::string path_;  // "" while there is none
-  UniqueFd owner_;    // holds the lock of "run.owner"
+  bool taken_ = false;
+  UniqueFd owner_;  // holds the lock of "run.owner"
 };
 
 }  // namespace rollcall

@@ -55,6 +55,12 @@ bool RunServices::MakeFolder() {
   const absl::Status made = UseInTime(kFolder, [directory] { return directory->Make(); });
   if (made.ok()) {
     directory_ = directory;
+    if (directory->taken()) {
+      spdlog::warn(
+          "another user has made /dev/shm/rollcall-{}; this job's segments are in {}\n  who?  ls -ld "
+          "/dev/shm/rollcall-{}",
+          geteuid(), directory->base(), geteuid());
+    }
   } else {
     spdlog::error("the job runs without Rollcall: {}", std::string(made.message()));
   }

@@ -3,12 +3,14 @@
 
 #include <google/protobuf/arena.h>
 #include <grpc/grpc_security_constants.h>
+#include <grpcpp/support/proto_buffer_reader.h>
 #include <spdlog/spdlog.h>
 #include <time.h>
 
 #include <algorithm>
 #include <atomic>
 #include <deque>
+#include <optional>
 #include <set>
 
 #include "absl/strings/match.h"
@@ -22,6 +24,7 @@
 #include "daemon/access/access.h"
 #include "daemon/access/clean_message.h"
 #include "daemon/agents/parse_budget.h"
+#include "daemon/agents/parsed_size.h"
 #include "daemon/jobs/tick_facts.h"
 #include "daemon/model/client_limits.h"
 #include "net/grpc_callback.h"
@@ -35,6 +38,11 @@ constexpr uint32_t kProtocol = 1;
 // Messages that wait for an agent that does not read. An agent needs a few: a request for stacks,
 // one for facts about its host, and a new pace.
 constexpr size_t kMostUnread = 256;
+// A hello has a handful of short texts. Nothing else is read before it.
+constexpr size_t kMostHelloBytes = 4 << 10;
+// The whole state of an agent with eight ranks, each with 1,024 communicators of whole histories,
+// takes 430 MiB. What becomes larger is no message of an agent.
+constexpr uint64_t kMostParsedBytes = uint64_t{512} << 20;
 // A tick that its jobs have applied within this time: they are not late.
 constexpr int64_t kPromptNs = 100'000'000;
 // Names in a line of the log. One change of a file may end thousands of streams.
@@ -105,6 +113,7 @@ class AgentService::Impl : public grpc_callback::RawConnect<v1::AgentLink> {
 
   AgentSink* sink() { return sink_; }
   ParseBudget* budget() { return &budget_; }
+  const ParsedSize& parsed_size() const { return parsed_size_; }
   const Access* access() const { return access_; }
 
   // Counts a stream that begins. An error: it is one too many.
@@ -160,6 +169,7 @@ class AgentService::Impl : public grpc_callback::RawConnect<v1::AgentLink> {
  private:
   AgentSink* const sink_;
   ParseBudget budget_;
+  const ParsedSize parsed_size_{v1::AgentMessage::descriptor()};
   DaemonCounters* const counters_;
   const Access* const access_;
   const StreamLimits limits_;
@@ -203,8 +213,16 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
       End(grpc::Status::OK);
       return;
     }
-    impl_->budget()->Take(in_.Length(), is_prompt_,
-                          [stream = shared_from_this()] { stream->Handle(); });
+    grpc::ProtoBufferReader input(&in_);
+    const std::optional<uint64_t> size = impl_->parsed_size().Of(&input);
+    const grpc::Status status = Judge(size);
+    if (!status.ok()) {
+      in_.Clear();
+      End(status);
+      return;
+    }
+    impl_->budget()->Take(*size, is_prompt_,
+                          [stream = shared_from_this(), bytes = *size] { stream->Handle(bytes); });
   }
 
   void OnWriteDone(bool ok) override {
@@ -264,18 +282,39 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
   const std::string& caller() const { return caller_.name; }
 
  private:
+  // Whether a message that becomes so large may be parsed. A hello that waited for room would come
+  // on another thread than the end of the stream, so it must be small.
+  grpc::Status Judge(std::optional<uint64_t> size) const {
+    if (!size.has_value()) return NoMessage();
+    if (!has_greeted() && (in_.Length() > kMostHelloBytes || *size > ParseBudget::kSmallBytes)) {
+      return {grpc::StatusCode::INVALID_ARGUMENT,
+              "the hello of this agent is longer than 4 KiB: give it a shorter --host"};
+    }
+    if (*size <= kMostParsedBytes) return grpc::Status::OK;
+    spdlog::warn(
+        "{}: ended the stream of an agent: its message of {} MiB would take {} MiB of memory",
+        CleanText(name_.host), in_.Length() >> 20, *size >> 20);
+    return {grpc::StatusCode::RESOURCE_EXHAUSTED,
+            absl::StrCat("this message would take ", *size >> 20,
+                         " MiB of the daemon's memory, at most ", kMostParsedBytes >> 20,
+                         " are allowed: run fewer ranks on this host")};
+  }
+
+  static grpc::Status NoMessage() {
+    return {grpc::StatusCode::INVALID_ARGUMENT, "this is no message of an agent"};
+  }
+
   // Handles the message that was read, and reads the next one when it is applied. The stream may
   // have ended while the message waited.
-  void Handle() {
-    const size_t bytes = in_.Length();
+  void Handle(size_t bytes) {
     if (HasEnded()) return impl_->budget()->GiveBack(bytes);
-    const auto parsed = std::make_shared<ParsedMessage>(bytes);
+    const auto parsed = std::make_shared<ParsedMessage>(in_.Length());
     v1::AgentMessage& message = *parsed->message();
     const grpc::Status status =
         grpc::SerializationTraits<v1::AgentMessage>::Deserialize(&in_, &message);
     in_.Clear();
     if (!status.ok()) {
-      End(grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "this is no message of an agent"));
+      End(NoMessage());
       return impl_->budget()->GiveBack(bytes);
     }
     CleanStrings(&message);
@@ -289,7 +328,7 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
                                      stream->Next(bytes);
                                    });
     }
-    if (message.has_hello()) Greet(message.hello(), bytes);
+    if (message.has_hello()) Greet(message.hello());
     if (message.has_stacks() && has_greeted()) {
       impl_->sink()->OnStackReply(name_, message.stacks());
     }
@@ -346,13 +385,7 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
     return name;
   }
 
-  // A hello that waited for room would come on another thread than the end of the stream.
-  void Greet(const v1::Hello& hello, size_t bytes) {
-    if (bytes > ParseBudget::kSmallBytes) {
-      End(grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
-                       "the hello of this agent is longer than 4 KiB: give it a shorter --host"));
-      return;
-    }
+  void Greet(const v1::Hello& hello) {
     if (hello.protocol() != kProtocol || hello.host().empty()) {
       spdlog::warn(
           "refused the agent of {}: it uses protocol {}, this daemon {}; run the same "

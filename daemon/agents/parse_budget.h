@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Limits the memory of messages that are parsed and not applied. A parsed tick takes about ten
 // times the memory of its bytes, and each of thousands of streams has one when the daemon is late.
-// So a message waits as bytes until there is room.
+// So a message waits as bytes until there is room. All sizes are those of the parsed message
+// (parsed_size.h).
 //
 // Thread-safe. Holds no lock while it calls back.
 #pragma once
@@ -17,8 +18,8 @@ namespace rollcall {
 class ParseBudget {
  public:
   // A message of at most this size takes nothing, so that the ticks of small jobs never wait.
-  static constexpr size_t kSmallBytes = 4 << 10;
-  static constexpr size_t kBytes = 16 << 20;
+  static constexpr size_t kSmallBytes = 64 << 10;
+  static constexpr size_t kBytes = 160 << 20;
 
   explicit ParseBudget(size_t bytes = kBytes) : bytes_(bytes) {}
 

@@ -123,9 +123,11 @@ void KeepOthersOut(const std::string& path) {
   UniqueFd(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode));
   for (const char* part : {"", "-wal", "-shm"}) {
     struct stat info = {};
-    const std::string name = path + part;
-    if (lstat(name.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
-    if ((info.st_mode & 0777 & ~kFileMode) != 0) chmod(name.c_str(), info.st_mode & kFileMode);
+    // O_PATH opens no file, so closing this ends no lock.
+    const UniqueFd file(open((path + part).c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    if (!file.valid() || fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    if ((info.st_mode & 0777 & ~kFileMode) == 0) continue;
+    chmod(absl::StrCat("/proc/self/fd/", file.get()).c_str(), info.st_mode & kFileMode);
   }
 }
 

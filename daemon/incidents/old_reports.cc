@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/monotonic_clock.h"
-#include "base/read_file.h"
+#include "base/open_regular.h"
 #include "daemon/report/report_files.h"
 
 namespace rollcall {
@@ -56,7 +56,8 @@ std::vector<Report> FindReports(const std::string& report_dir) {
 // Whether the folder is a report that nobody needs any more.
 bool MayDelete(const Report& report, int64_t now_ns,
                const std::function<bool(const std::string& id)>& is_live) {
-  const std::string content = ReadFile(report.folder / kIncident).value_or("");
+  const std::string content =
+      ReadRegularFile(report.folder / kIncident, kMostReportBytes).value_or("");
   const auto json = nlohmann::json::parse(content, nullptr, false);
   if (!json.is_object()) return false;
   const auto text = [&json](const char* name) {

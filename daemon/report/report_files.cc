@@ -43,6 +43,11 @@ Lock TryToLock(int folder) {
   return errno == EWOULDBLOCK ? Lock::kOfAnother : Lock::kUnknown;
 }
 
+bool IsOwn(int folder) {
+  struct stat info;
+  return fstat(folder, &info) == 0 && info.st_uid == geteuid();
+}
+
 bool IsOld(int folder) {
   struct stat info;
   return fstat(folder, &info) == 0 && time(nullptr) - info.st_mtime > kOldSeconds;
@@ -125,7 +130,9 @@ absl::StatusOr<std::unique_ptr<TemporaryFolder>> TemporaryFolder::Create(
       return FileError("write into", report_dir, error);
     }
     // RemoveLeftovers() of another process may have the lock, and then removes the folder.
-    if (TryToLock(folder.get()) != Lock::kOfAnother && IsStillAt(folder.get(), path)) {
+    // Where others may write without the sticky bit, the folder of that name can be theirs by now.
+    if (TryToLock(folder.get()) != Lock::kOfAnother && IsOwn(folder.get()) &&
+        IsStillAt(folder.get(), path)) {
       fchmod(folder.get(), kFolderMode);  // mkdtemp gives the group no access
       return std::unique_ptr<TemporaryFolder>(
           new TemporaryFolder(std::move(path), std::move(folder)));

@@ -6,6 +6,7 @@
 // read what these functions create, whatever the umask.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <utility>
@@ -20,6 +21,9 @@ namespace rollcall {
 // deleted is still recognized by it.
 inline constexpr const char* kReportFiles[] = {"stacks.txt", "report.txt", "report.html",
                                                "incident.json"};
+
+// An incident.json that is larger is not read: somebody has put it there.
+inline constexpr size_t kMostReportBytes = size_t{256} << 20;
 
 // "cannot <what> <path>: <error in words>".
 absl::Status FileError(const std::string& what, const std::string& path, int error);

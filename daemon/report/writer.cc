@@ -16,7 +16,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/read_file.h"
+#include "base/open_regular.h"
 #include "daemon/report/html.h"
 #include "daemon/report/incident_words.h"
 #include "daemon/report/json.h"
@@ -100,8 +100,16 @@ std::string NameFor(const v1::Incident& incident) {
   return absl::StrCat(StableName(incident), "-", cause);
 }
 
+// Somebody else who may write into the folder of the reports can have put a folder of that name
+// there.
+bool IsOwnFolder(const std::filesystem::path& folder) {
+  struct stat about;
+  return lstat(folder.c_str(), &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == geteuid();
+}
+
 bool IsReportOf(const std::filesystem::path& folder, const v1::Incident& incident) {
-  const std::string json = ReadFile(folder / "incident.json").value_or("");
+  if (!IsOwnFolder(folder)) return false;
+  const std::string json = ReadRegularFile(folder / "incident.json", kMostReportBytes).value_or("");
   v1::Incident written;
   google::protobuf::util::JsonParseOptions lenient;
   lenient.ignore_unknown_fields = true;

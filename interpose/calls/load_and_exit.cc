@@ -20,7 +20,9 @@ using segment::SegmentHeader;
 // Shows `rollcall run` that the loader loaded the library into the job: updates the time of the
 // file that ROLLCALL_LOADED names. Without that variable it does nothing else.
 __attribute__((constructor)) void TouchLoadedFile() {
-  const char* file = getenv("ROLLCALL_LOADED");
+  // Not for a setuid program, which /etc/ld.so.preload gives the library, too: its user chose the
+  // name.
+  const char* file = secure_getenv("ROLLCALL_LOADED");
   if (file == nullptr) return;
   const KeepErrno keep_errno;
   syscall(SYS_utimensat, AT_FDCWD, file, nullptr, 0);

@@ -41,11 +41,29 @@ absl::Status CheckDays(int days) {
   return absl::InvalidArgumentError(absl::StrCat("--days=", days, ": 1 to ", kMaxDays));
 }
 
+// Whoever may write in the folder can put another authority there, and it would sign from then on.
+absl::Status CheckOwner(const std::string& path, const struct stat& folder) {
+  if (folder.st_uid != geteuid()) {
+    return absl::PermissionDeniedError(absl::StrCat(
+        path, " belongs to user ", folder.st_uid,
+        ", who could put another authority there; run this as that user, or choose another folder"));
+  }
+  if ((folder.st_mode & (S_IWGRP | S_IWOTH)) == 0) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(
+      "others may write in ", path, ", and put another authority there: chmod go-w ", path));
+}
+
 // The folder, while nobody else writes in it.
 class Folder {
  public:
   static absl::StatusOr<Folder> Open(const std::string& path) {
-    UniqueFd fd(open((path + "/.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kSecret));
+    const UniqueFd folder(open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    struct stat about;
+    if (folder.valid() && fstat(folder.get(), &about) == 0) {
+      const absl::Status ours = CheckOwner(path, about);
+      if (!ours.ok()) return ours;
+    }
+    UniqueFd fd(openat(folder.get(), ".lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, kSecret));
     if (!fd.valid()) {
       return absl::ErrnoToStatus(errno, absl::StrCat("cannot use the folder ", path,
                                                      " (make it: rollcall pki init ", path, ")"));

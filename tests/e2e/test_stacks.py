@@ -12,7 +12,7 @@ import sys
 import time
 
 import pytest
-from conftest import BUILD, ROLLCALL
+from conftest import AS_NOBODY, BUILD, ROLLCALL, let_everybody_pass_to, needs_another_user
 
 JOB = """
 import ctypes, os, signal, sys, threading, time
@@ -58,10 +58,10 @@ def read_until(stream, pattern, seconds=20):
 
 
 class Rank:
-    def __init__(self, directory, before="pass", after="pass", env=None):
+    def __init__(self, directory, before="pass", after="pass", env=None, through=()):
         script = f"def before():\n    {before}\ndef after():\n    {after}\n{JOB}"
         self.process = subprocess.Popen(
-            [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [*through, sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, start_new_session=True,
             env={**os.environ, "LD_PRELOAD": str(BUILD / "lib" / "librollcall.so"),
                  "LD_LIBRARY_PATH": str(BUILD / "sim"), "ROLLCALL_DIR": str(directory),
@@ -289,6 +289,45 @@ def test_where_both_ways_fail_stacks_prints_both_reasons_and_the_next_command(st
     assert "a seccomp filter forbids this program to trace" in result.stdout + result.stderr
     assert "SYS_PTRACE" in result.stdout + result.stderr
     assert "ROLLCALL_STACK_SIGNAL=0" in result.stdout + result.stderr
+
+
+# Puts a link to a file of root in the place of each socket that a requester makes in the folder.
+SWAPS_SOCKETS = """
+import os, sys
+folder, target = sys.argv[1:]
+print("ready", flush=True)
+while True:
+    for name in os.listdir(folder):
+        if not name.startswith("ask-"):
+            continue
+        try:
+            os.unlink(f"{folder}/{name}")
+            os.symlink(target, f"{folder}/{name}")
+        except OSError:
+            pass
+"""
+
+
+@needs_another_user
+def test_root_gives_no_file_away_to_the_user_whose_process_it_asks(start, directory, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("of root")
+    secret.chmod(0o600)
+    os.chown(directory, 65534, 65534)
+    let_everybody_pass_to(directory / "x")
+    rank = start(through=AS_NOBODY)
+    assert "taken by signal" in stacks_without_tracing(rank).stdout
+    attack = subprocess.Popen([*AS_NOBODY, sys.executable, "-c", SWAPS_SOCKETS, directory, secret],
+                              stdout=subprocess.PIPE, text=True)
+    try:
+        assert attack.stdout.readline() == "ready\n"
+        for _ in range(60):
+            stacks_without_tracing(rank)
+            assert secret.stat().st_uid == 0
+    finally:
+        attack.kill()
+        attack.wait()
+    assert all(path.lstat().st_uid == 65534 for path in directory.iterdir())
 
 
 def can_run(*command):

@@ -26,9 +26,10 @@ class AgentInfoTest : public testing::Test {
   void SetUp() override {
     char path[] = "/tmp/rollcall-info-XXXXXX";
     ASSERT_NE(mkdtemp(path), nullptr);
-    folder_ = path;
+    folder_ = fs::path(path) / "own";
+    fs::create_directory(folder_);
   }
-  void TearDown() override { fs::remove_all(folder_); }
+  void TearDown() override { fs::remove_all(folder_.parent_path()); }
 
   bool Found(const std::string& daemon) const {
     return FindHostAgent(daemon, {"/nonexistent", folder_.string()}).has_value();
@@ -106,6 +107,28 @@ TEST_F(AgentInfoTest, IgnoresAnotherUsersFileInAWorldWritableFolder) {
   ASSERT_EQ(chown(folder_.c_str(), 65534, 65534), 0);
   chmod(folder_.c_str(), 0755);
   EXPECT_TRUE(Found("node:7655"));
+}
+
+// In /dev/shm everybody could have made the folder first.
+TEST_F(AgentInfoTest, IgnoresAnotherUsersFileInAFolderThatAnybodyCouldHaveMade) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root: gives a file to another user";
+  const fs::path parent = folder_ / "shared", folder = parent / "rollcall-0";
+  fs::create_directories(folder);
+  const auto info = AgentInfo::Publish(folder, "node:7655", ServedProcesses::kHost);
+  ASSERT_TRUE(info.ok());
+  ASSERT_EQ(chown((folder / kAgentInfo).c_str(), 65534, 65534), 0);
+  ASSERT_EQ(chown(folder.c_str(), 65534, 65534), 0);
+  EXPECT_TRUE(FindHostAgent("node:7655", {folder}).has_value());
+  chmod(parent.c_str(), 01777);
+  EXPECT_FALSE(FindHostAgent("node:7655", {folder}).has_value());
+}
+
+TEST_F(AgentInfoTest, PublishesNothingInAFolderOfAnotherUser) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root: gives a folder to another user";
+  ASSERT_EQ(chown(folder_.c_str(), 65534, 65534), 0);
+  EXPECT_EQ(AgentInfo::Publish(folder_, "node:7655", ServedProcesses::kHost).status().code(),
+            absl::StatusCode::kPermissionDenied);
+  EXPECT_TRUE(fs::is_empty(folder_));
 }
 
 // A reader finds no agent, or one with a complete and locked file.

@@ -86,12 +86,17 @@ class DescriptorSocketTest : public testing::Test {
     return sendmsg(link.get(), &message, 0) == 1;
   }
 
+  absl::StatusOr<std::unique_ptr<DescriptorSocket>> Listen(const std::string& name = "agent.sock") {
+    return DescriptorSocket::Listen(
+        UniqueFd(open(tree_.root().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)), name);
+  }
+
   TemporaryTree tree_;
   const std::string path_ = tree_.root() + "/agent.sock";
 };
 
 TEST_F(DescriptorSocketTest, ReceivesADescriptorAndItsSender) {
-  auto socket = DescriptorSocket::Listen(path_);
+  auto socket = Listen();
   ASSERT_TRUE(socket.ok()) << socket.status();
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
@@ -108,7 +113,7 @@ TEST_F(DescriptorSocketTest, ReceivesADescriptorAndItsSender) {
 }
 
 TEST_F(DescriptorSocketTest, IgnoresAMessageWithoutOne) {
-  auto socket = DescriptorSocket::Listen(path_);
+  auto socket = Listen();
   ASSERT_TRUE(Send(-1, path_));
   EXPECT_FALSE((*socket)->Receive(5'000'000'000).has_value());
 }
@@ -121,11 +126,35 @@ TEST_F(DescriptorSocketTest, ReplacesTheSocketOfADeadAgentAndNoOther) {
     std::strncpy(address.sun_path, path_.c_str(), sizeof(address.sun_path) - 1);
     ASSERT_EQ(bind(dead.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   }
-  auto living = DescriptorSocket::Listen(path_);
+  auto living = Listen();
   ASSERT_TRUE(living.ok()) << living.status();
-  EXPECT_EQ(DescriptorSocket::Listen(path_).status().code(), absl::StatusCode::kAlreadyExists);
-  EXPECT_EQ(DescriptorSocket::Listen(tree_.root() + std::string(120, 'x')).status().code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Listen().status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(Listen(std::string(120, 'x')).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(DescriptorSocketTest, LeavesWhatIsNoSocketAlone) {
+  tree_.Write("agent.sock", "text");
+  EXPECT_EQ(Listen().status().code(), absl::StatusCode::kInvalidArgument);
+  ASSERT_EQ(unlink(path_.c_str()), 0);
+  tree_.Write("other", "text");
+  ASSERT_EQ(symlink((tree_.root() + "/other").c_str(), path_.c_str()), 0);
+  EXPECT_EQ(Listen().status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(access((tree_.root() + "/other").c_str(), F_OK), 0);
+}
+
+TEST_F(DescriptorSocketTest, StaysInTheFolderThatIsOpenWhoeverReplacesIt) {
+  tree_.Write("mine/file", "");
+  tree_.Write("other/agent.sock", "");
+  UniqueFd folder(open((tree_.root() + "/mine").c_str(), O_PATH | O_DIRECTORY));
+  ASSERT_EQ(rename((tree_.root() + "/mine").c_str(), (tree_.root() + "/moved").c_str()), 0);
+  ASSERT_EQ(symlink((tree_.root() + "/other").c_str(), (tree_.root() + "/mine").c_str()), 0);
+  {
+    const auto socket = DescriptorSocket::Listen(std::move(folder), "agent.sock");
+    ASSERT_TRUE(socket.ok()) << socket.status();
+    EXPECT_EQ(access((tree_.root() + "/moved/agent.sock").c_str(), F_OK), 0);
+  }
+  EXPECT_NE(access((tree_.root() + "/moved/agent.sock").c_str(), F_OK), 0);
+  EXPECT_EQ(access((tree_.root() + "/other/agent.sock").c_str(), F_OK), 0);
 }
 
 TEST(ElfSymbolsTest, FindsThemInAProgramAndSurvivesADamagedOne) {

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -65,6 +66,26 @@ TEST(SymbolizerTest, ReturnsTheSameAnswerFromItsCache) {
   const auto again = symbolizer.Resolve(OpenVictim("libvictim_library.so"), address);
   EXPECT_EQ(first[0].function, again[0].function);
   EXPECT_EQ(first[0].line, again[0].line);
+}
+
+// libdw opens whatever file such a link names, and a pipe would block it for ever. The symbol table
+// is enough for the name of the function.
+TEST(SymbolizerTest, FollowsNoLinkToSharedDebugInformationThatOthersWrote) {
+  TemporaryTree tree;
+  ASSERT_EQ(chmod(tree.root().c_str(), 0777), 0);
+  tree.Write("link", std::string("/pipe\0", 6) + std::string(20, 'i'));
+  const std::string linked = tree.root() + "/linked.so";
+  const std::string command = "objcopy --add-section .gnu_debugaltlink=" + tree.root() + "/link " +
+                              VictimPath("libvictim_library.so") + " " + linked;
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  const auto file = ElfFile::Open(UniqueFd(open(linked.c_str(), O_RDONLY | O_CLOEXEC)), linked);
+  ASSERT_TRUE(file.ok()) << file.status();
+  Symbolizer symbolizer;
+  const auto& names =
+      symbolizer.Resolve(*file, FindAddress("libvictim_library.so", "victim_library_call"));
+  ASSERT_EQ(names.size(), 1u);
+  EXPECT_EQ(names[0].function, "victim_library_call");
+  EXPECT_EQ(names[0].line, 0);
 }
 
 TEST(SymbolizerTest, SendsNoRequestToADebuginfodServer) {

@@ -244,6 +244,9 @@ const Case kCases[] = {
        f->folder.error = "Read-only file system";
      },
      kProblem, "Read-only file system", "export ROLLCALL_DIR"},
+    {"usual_one_of_another_user", "folder",
+     [](Facts* f) { f->folder.is_taken = true; }, kWarning, "another user has made /dev/shm/rollcall-",
+     "as root:  rm -rf"},
     {"on_a_file_server", "folder",
      [](Facts* f) { f->folder.server = "nfs"; }, kWarning, "file server (nfs)",
      "export ROLLCALL_DIR"},

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// For the time of a scope, this thread uses files with the rights of another user: what that user may
+// not open, make or remove fails, and what the thread makes belongs to that user. So root can work in a
+// folder of a user who replaces names and links in it at any moment.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+namespace rollcall {
+
+struct FileUser {
+  uid_t uid = 0;
+  gid_t gid = 0;
+};
+
+// With whose rights the process uses files. nullopt: not known, or it has several users at once (it
+// was started setuid), so that none may act for another.
+std::optional<FileUser> ReadFileUser(const std::string& proc_root, pid_t pid);
+
+class AsUser {
+ public:
+  // Changes nothing if this thread uses files as that user already.
+  explicit AsUser(FileUser user);
+  ~AsUser();
+  AsUser(const AsUser&) = delete;
+  AsUser& operator=(const AsUser&) = delete;
+
+  // False: this thread may not act as that user (CAP_SETUID and CAP_SETGID are missing).
+  bool acts() const { return acts_; }
+
+ private:
+  const FileUser before_;
+  bool acts_;
+};
+
+}  // namespace rollcall

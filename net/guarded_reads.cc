@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/guarded_reads.h"
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <unordered_map>
+
+#include "base/mutex.h"
+#include "base/steady_clock.h"
+#include "net/http2_guard.h"
+
+namespace rollcall {
+namespace {
+
+std::atomic<uint64_t> ended{0};
+std::atomic<const char*> newest_reason{""};
+
+// Shows the guard what was read. False: the connection has just ended, or had ended before.
+bool Show(Http2Guard* guard, const void* data, size_t size) {
+  const bool had_ended = guard->reason() != nullptr;
+  if (guard->Read(data, size, SteadyNs())) return true;
+  if (!had_ended) {
+    newest_reason.store(guard->reason());
+    ended.fetch_add(1);
+  }
+  return false;
+}
+
+uint64_t CookieOf(int fd) {
+  uint64_t cookie = 0;
+  socklen_t size = sizeof(cookie);
+  return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &size) == 0 ? cookie : 0;
+}
+
+// The guards of connections without TLS, by descriptor. Whoever closes the socket tells nobody, so the
+// kernel's number of the socket says whether the descriptor is still the same.
+class PlaintextGuards {
+ public:
+  void Add(int fd) {
+    const MutexLock lock(mutex_);
+    guards_[fd] = std::make_shared<Guarded>(CookieOf(fd));
+    count_.store(guards_.size());
+  }
+
+  // nullptr: nobody watches this descriptor.
+  std::shared_ptr<Http2Guard> Find(int fd) {
+    if (count_.load() == 0) return nullptr;
+    const MutexLock lock(mutex_);
+    const auto at = guards_.find(fd);
+    if (at == guards_.end()) return nullptr;
+    if (at->second->cookie != CookieOf(fd)) {
+      guards_.erase(at);
+      count_.store(guards_.size());
+      return nullptr;
+    }
+    return {at->second, &at->second->guard};
+  }
+
+ private:
+  struct Guarded {
+    explicit Guarded(uint64_t of) : cookie(of) {}
+    const uint64_t cookie;
+    Http2Guard guard;  // one thread reads a connection at a time
+  };
+
+  std::atomic<size_t> count_{0};  // without the lock: a daemon with TLS has none
+  Mutex mutex_;
+  std::unordered_map<int, std::shared_ptr<Guarded>> guards_ ABSL_GUARDED_BY(mutex_);
+};
+
+PlaintextGuards& AllPlaintext() {
+  static auto* const all = new PlaintextGuards;  // gRPC's threads may outlive main()
+  return *all;
+}
+
+void ForgetGuard(void*, void* guard, CRYPTO_EX_DATA*, int, long, void*) {
+  delete static_cast<Http2Guard*>(guard);
+}
+
+int GuardIndex() {
+  static const int index = SSL_get_ex_new_index(0, nullptr, nullptr, nullptr, &ForgetGuard);
+  return index;
+}
+
+bool IsHttp2Server(SSL* ssl) {
+  const unsigned char* name = nullptr;
+  unsigned size = 0;
+  SSL_get0_alpn_selected(ssl, &name, &size);
+  return size == 2 && std::memcmp(name, "h2", 2) == 0 && SSL_is_server(ssl) == 1;
+}
+
+Http2Guard* GuardOf(SSL* ssl) {
+  if (!IsHttp2Server(ssl)) return nullptr;
+  auto* guard = static_cast<Http2Guard*>(SSL_get_ex_data(ssl, GuardIndex()));
+  if (guard != nullptr) return guard;
+  auto made = std::make_unique<Http2Guard>();
+  guard = made.get();
+  if (SSL_set_ex_data(ssl, GuardIndex(), guard) == 1) made.release();
+  return made == nullptr ? guard : nullptr;
+}
+
+bool ShowParts(Http2Guard* guard, const msghdr& message, size_t size) {
+  for (size_t i = 0; i < message.msg_iovlen && size > 0; ++i) {
+    const size_t part = std::min(message.msg_iov[i].iov_len, size);
+    if (!Show(guard, message.msg_iov[i].iov_base, part)) return false;
+    size -= part;
+  }
+  return true;
+}
+
+}  // namespace
+
+void GuardPlaintext(int fd) { AllPlaintext().Add(fd); }
+
+GuardedEnds EndedByGuard() { return {ended.load(), newest_reason.load()}; }
+
+namespace {
+
+ssize_t GuardedReceive(int fd, msghdr* message, int flags) {
+  const ssize_t size = syscall(SYS_recvmsg, fd, message, flags);
+  if (size <= 0) return size;
+  const std::shared_ptr<Http2Guard> guard = AllPlaintext().Find(fd);
+  if (guard == nullptr || ShowParts(guard.get(), *message, static_cast<size_t>(size))) return size;
+  errno = ECONNRESET;
+  return -1;
+}
+
+int GuardedRead(SSL* ssl, void* buffer, int room) {
+  size_t size = 0;
+  if (SSL_read_ex(ssl, buffer, static_cast<size_t>(std::max(room, 0)), &size) != 1) {
+    return (SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN) != 0 ? 0 : -1;
+  }
+  Http2Guard* const guard = GuardOf(ssl);
+  if (guard == nullptr || Show(guard, buffer, size)) return static_cast<int>(size);
+  ERR_raise_data(ERR_LIB_SSL, SSL_R_UNEXPECTED_MESSAGE, "%s", guard->reason());
+  return -1;
+}
+
+}  // namespace
+}  // namespace rollcall
+
+// In a static program the linker leads the calls of these two here (--wrap, net/CMakeLists.txt):
+// the libraries' own definitions are in there, too.
+#ifdef ROLLCALL_PORTABLE
+#define ROLLCALL_GUARDED(name) __wrap_##name
+#else
+#define ROLLCALL_GUARDED(name) name
+#endif
+
+extern "C" ssize_t ROLLCALL_GUARDED(recvmsg)(int fd, msghdr* message, int flags) {
+  return rollcall::GuardedReceive(fd, message, flags);
+}
+
+extern "C" int ROLLCALL_GUARDED(SSL_read)(SSL* ssl, void* buffer, int room) {
+  return rollcall::GuardedRead(ssl, buffer, room);
+}

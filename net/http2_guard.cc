@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/http2_guard.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/durations.h"
+
+namespace rollcall {
+namespace {
+
+// RFC 9113, section 6.
+enum FrameType : uint8_t {
+  kData = 0,
+  kHeaders = 1,
+  kPriority = 2,
+  kResetStream = 3,
+  kSettingsFrame = 4,
+  kPushPromise = 5,
+  kPing = 6,
+  kGoAway = 7,
+  kWindowUpdate = 8,
+  kContinuation = 9
+};
+constexpr uint8_t kEndHeaders = 4, kPadded = 8, kHasPriority = 32;
+
+}  // namespace
+
+void HeaderFields::BeginField(uint8_t byte) {
+  ++count_;
+  uint8_t mask = 0;
+  if ((byte & 0x80) != 0) {  // both in the table
+    mask = 0x7f;
+    texts_ = 0;
+  } else if ((byte & 0xe0) == 0x20) {  // a size of the table
+    mask = 0x1f;
+    texts_ = 0;
+  } else {
+    mask = (byte & 0x40) != 0 ? 0x3f : 0x0f;
+    texts_ = (byte & mask) == 0 ? 2 : 1;  // a name and a value, or a value
+  }
+  shift_ = 0;
+  length_ = 0;
+  if ((byte & mask) == mask) {
+    step_ = Step::kIndex;
+  } else {
+    BeginText();
+  }
+}
+
+void HeaderFields::BeginText() {
+  step_ = texts_ > 0 ? Step::kLength : Step::kField;
+  if (texts_ > 0) --texts_;
+}
+
+bool HeaderFields::ReadRest(uint8_t byte) {
+  if (shift_ < 56) length_ += uint64_t{byte & 0x7fu} << shift_;
+  shift_ = static_cast<uint8_t>(std::min(shift_ + 7, 63));
+  return (byte & 0x80) == 0;
+}
+
+void HeaderFields::Read(uint8_t byte) {
+  switch (step_) {
+    case Step::kField:
+      return BeginField(byte);
+    case Step::kIndex:
+      if (ReadRest(byte)) BeginText();
+      return;
+    case Step::kLength:
+      shift_ = 0;
+      length_ = byte & 0x7f;
+      step_ = length_ == 0x7f ? Step::kLengthRest : Step::kText;
+      break;
+    case Step::kLengthRest:
+      if (!ReadRest(byte)) return;
+      step_ = Step::kText;
+      break;
+    case Step::kText:
+      --length_;
+      break;
+  }
+  if (step_ == Step::kText && length_ == 0) BeginText();
+}
+
+size_t HeaderFields::Skip(size_t most) {
+  if (step_ != Step::kText) return 0;
+  const size_t skipped = std::min<uint64_t>(length_, most);
+  length_ -= skipped;
+  if (length_ == 0) BeginText();
+  return skipped;
+}
+
+Http2Guard::Http2Guard(const Http2Limits& limits)
+    : frame_bytes_(limits.frame_bytes), most_fields_(limits.header_fields) {
+  const FrameRate rates[kKinds] = {limits.streams,  limits.resets,  limits.pings,
+                                   limits.settings, limits.windows, limits.idle};
+  for (size_t i = 0; i < kKinds; ++i) {
+    throttles_[i] = Throttle(kSecond / rates[i].per_second, rates[i].at_once);
+  }
+}
+
+bool Http2Guard::Read(const void* data, size_t size, int64_t now_ns) {
+  if (reason_ != nullptr) return false;
+  const auto* at = static_cast<const uint8_t*>(data);
+  const uint8_t* const end = at + size;
+  while (at < end) {
+    const uint64_t skipped = std::min(skip_, static_cast<uint64_t>(end - at));
+    if (is_header_ && !ReadFields(at, skipped)) return false;
+    skip_ -= skipped;
+    at += skipped;
+    while (skip_ == 0 && at < end && head_size_ < kHeadBytes) head_[head_size_++] = *at++;
+    if (head_size_ < kHeadBytes) continue;
+    if (!ReadHead(now_ns)) return false;
+    head_size_ = 0;
+  }
+  return true;
+}
+
+bool Http2Guard::ReadHead(int64_t now_ns) {
+  const uint32_t length = uint32_t{head_[0]} << 16 | uint32_t{head_[1]} << 8 | head_[2];
+  const uint8_t type = head_[3], flags = head_[4];
+  skip_ = length;
+  is_header_ = false;
+  if (length > frame_bytes_) return Refuse("a frame that is too long");
+  switch (type) {
+    case kData:
+      return length > 0 || Take(kIdle, now_ns, "too many frames without data");
+    case kHeaders:
+      return ReadHeaders(flags, now_ns);
+    case kResetStream:
+      return Take(kResets, now_ns, "too many streams given up");
+    case kSettingsFrame:
+      return Take(kSettings, now_ns, "too many settings");
+    case kPushPromise:
+    case kContinuation:
+      return Refuse("a header in several frames");
+    case kPing:
+      return Take(kPings, now_ns, "too many pings");
+    case kGoAway:
+      return true;
+    case kWindowUpdate:
+      return Take(kWindows, now_ns, "too many window updates");
+    case kPriority:
+    default:
+      return Take(kIdle, now_ns, "too many frames without use");
+  }
+}
+
+// gRPC counts the bytes of a header for each of its frames anew. Its clients pad nothing, and give no
+// priorities.
+bool Http2Guard::ReadHeaders(uint8_t flags, int64_t now_ns) {
+  if ((flags & kEndHeaders) == 0) return Refuse("a header in several frames");
+  if ((flags & (kPadded | kHasPriority)) != 0) return Refuse("a header with padding or a priority");
+  is_header_ = true;
+  fields_.Begin();
+  return Take(kStreams, now_ns, "too many calls");
+}
+
+bool Http2Guard::ReadFields(const uint8_t* at, size_t size) {
+  const uint8_t* const end = at + size;
+  while (at < end) {
+    at += fields_.Skip(static_cast<size_t>(end - at));
+    if (at < end) fields_.Read(*at++);
+    if (fields_.count() > most_fields_) return Refuse("a header of too many fields");
+  }
+  return true;
+}
+
+bool Http2Guard::Take(Kind kind, int64_t now_ns, const char* otherwise) {
+  return throttles_[kind].Take(now_ns).has_value() || Refuse(otherwise);
+}
+
+bool Http2Guard::Refuse(const char* reason) {
+  reason_ = reason;
+  return false;
+}
+
+}  // namespace rollcall

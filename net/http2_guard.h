@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Watches what a client sends to gRPC, frame by frame, and says when a connection must end. gRPC 1.51 puts
+// no limit to what a client costs that opens and resets streams, sends pings or settings without end, cuts
+// a header into many frames, or refers to its header table again and again: then each byte becomes 4 KiB.
+// Its limits for streams and headers hold only once the client has acknowledged them (RFC 9113, 6.5.3),
+// and nobody makes it. All of that comes before gRPC knows who the caller is.
+//
+// Pure: reads bytes in the order of the connection, and keeps some counters.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/throttle.h"
+
+namespace rollcall {
+
+// So many at once, and so many more each second.
+struct FrameRate {
+  int64_t at_once = 0, per_second = 0;
+};
+
+struct Http2Limits {
+  // Those of an RFC 9113 endpoint that has announced nothing else.
+  uint32_t frame_bytes = 16384;
+  // A call of gRPC has about ten, and one more for each fact about it.
+  int header_fields = 32;
+  // gRPC's clients open a stream for each call, and reset one for each call that they give up.
+  FrameRate streams{500, 200};
+  FrameRate resets{100, 20};
+  // Their estimate of the bandwidth pings up to ten times a second, and changes the settings after it.
+  FrameRate pings{100, 20};
+  FrameRate settings{50, 5};
+  FrameRate windows{20000, 5000};
+  // Data frames without data, priorities, and frames that nobody knows.
+  FrameRate idle{1000, 100};
+};
+
+// Counts the fields of a header as HPACK writes them (RFC 7541, section 6), byte by byte. Decodes no text.
+class HeaderFields {
+ public:
+  void Begin() { *this = HeaderFields(); }
+  void Read(uint8_t byte);
+  // Skips what belongs to the text that is being read, at most `most` bytes. Returns how many.
+  size_t Skip(size_t most);
+  int count() const { return count_; }
+
+ private:
+  enum class Step : uint8_t { kField, kIndex, kLength, kLengthRest, kText };
+
+  void BeginField(uint8_t byte);
+  void BeginText();
+  bool ReadRest(uint8_t byte);  // of a number; true: it is complete
+
+  Step step_ = Step::kField;
+  uint8_t texts_ = 0;    // of this field, that follow
+  uint8_t shift_ = 0;    // of the number that is being read
+  uint64_t length_ = 0;  // that number, or what is left of the text
+  int count_ = 0;
+};
+
+class Http2Guard {
+ public:
+  Http2Guard() : Http2Guard(Http2Limits()) {}
+  explicit Http2Guard(const Http2Limits& limits);
+
+  // Reads the next bytes of the connection, its preface first. False: the connection must end; `reason`
+  // says why, in a few words. `now_ns` is monotonic.
+  bool Read(const void* data, size_t size, int64_t now_ns);
+  const char* reason() const { return reason_; }
+
+ private:
+  enum Kind { kStreams, kResets, kPings, kSettings, kWindows, kIdle, kKinds };
+  static constexpr size_t kPrefaceBytes = 24, kHeadBytes = 9;
+
+  bool ReadHead(int64_t now_ns);
+  bool ReadHeaders(uint8_t flags, int64_t now_ns);
+  bool ReadFields(const uint8_t* at, size_t size);
+  bool Take(Kind kind, int64_t now_ns, const char* otherwise);
+  bool Refuse(const char* reason);
+
+  uint32_t frame_bytes_;
+  int most_fields_;
+  std::array<Throttle, kKinds> throttles_;
+  std::array<uint8_t, kHeadBytes> head_{};
+  size_t head_size_ = 0;        // of the next frame, that are read
+  uint64_t skip_ = kPrefaceBytes;  // of the preface, or of the content of a frame
+  bool is_header_ = false;         // that content
+  HeaderFields fields_;
+  const char* reason_ = nullptr;
+};
+
+}  // namespace rollcall

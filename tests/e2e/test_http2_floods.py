@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a stranger can cost the daemon with one connection, before it knows who that is: floods of HTTP/2 frames,
+each of which takes memory or time in gRPC."""
+import pathlib
+import re
+import socket
+import ssl
+import struct
+import time
+
+import pytest
+from conftest import client, long, rollcall
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+DATA, HEADERS, RST_STREAM, SETTINGS, PING, CONTINUATION = 0, 1, 3, 4, 6, 9
+ACK, END_HEADERS = 1, 4
+MOST_MIB = 64  # more than without the flood, as docs/security.md says
+FLOOD_SECONDS = 10
+FLOOD_BYTES = 64 << 20
+
+
+def frame(kind, flags=0, stream=0, content=b""):
+    return struct.pack(">I", len(content))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + content
+
+
+def literal(name, value, indexed):
+    """A header of HPACK without Huffman's code; `indexed`: into the table."""
+    def text(what):
+        if len(what) < 127:
+            return bytes([len(what)]) + what
+        rest, out = len(what) - 127, bytes([127])
+        while rest >= 128:
+            out, rest = out + bytes([rest % 128 + 128]), rest // 128
+        return out + bytes([rest]) + what
+    return (b"\x40" if indexed else b"\x00") + text(name) + text(value)
+
+
+# POST, http, /rollcall.v1.Query/GetStatus, an authority and what gRPC wants.
+CALL = (b"\x83\x86" + literal(b":path", b"/rollcall.v1.Query/GetStatus", False) + literal(b":authority", b"x", False)
+        + literal(b"content-type", b"application/grpc", False) + literal(b"te", b"trailers", False))
+LARGE = literal(b"x", b"v" * 3900, True)  # an entry that nearly fills the table of 4,096 bytes
+NEWEST = b"\xbe"  # refers to it
+
+
+def streams():
+    return iter(range(1, 1 << 30, 2))
+
+
+def references(acknowledges):
+    """A header of 16 KiB that refers to an entry of 4 KiB again and again: each byte becomes 4 KiB."""
+    for number in streams():
+        if number == 1:
+            yield frame(HEADERS, END_HEADERS, number, CALL + LARGE)
+        else:
+            yield frame(HEADERS, END_HEADERS, number, CALL + NEWEST * 16000)
+
+
+def rapid_resets(acknowledges):
+    for number in streams():
+        yield frame(HEADERS, END_HEADERS, number, CALL) + frame(RST_STREAM, 0, number, b"\0\0\0\x08")
+
+
+def pings(acknowledges):
+    while True:
+        yield frame(PING, 0, 0, b"12345678") * 500
+
+
+def open_streams(acknowledges):
+    for number in streams():
+        yield frame(HEADERS, END_HEADERS, number, CALL + literal(b"pad", b"p" * 3000, False))
+
+
+def continuations(acknowledges):
+    yield frame(HEADERS, 0, 1, CALL + b"\x00\x01y\x7f\xff\xff\xff\x7f")  # a value of 256 MiB begins
+    while True:
+        yield frame(CONTINUATION, 0, 1, b"v" * 16000)
+
+
+def settings(acknowledges):
+    while True:
+        yield frame(SETTINGS, 0, 0, struct.pack(">HI", 4, 65535)) * 500
+
+
+def empty_data(acknowledges):
+    yield frame(HEADERS, END_HEADERS, 1, CALL)
+    while True:
+        yield frame(DATA, 0, 1) * 500
+
+
+def long_frame(acknowledges):
+    yield struct.pack(">I", 0xffffff)[1:] + bytes([DATA, 0]) + struct.pack(">I", 1)
+    while True:
+        yield b"d" * 65536
+
+
+FLOODS = [references, rapid_resets, pings, open_streams, continuations, settings, empty_data, long_frame]
+
+
+def connect(daemon, with_tls):
+    plain = socket.create_connection(("127.0.0.1", int(daemon.address.rpartition(":")[2])), timeout=10)
+    if not with_tls:
+        return plain
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols(["h2"])
+    return context.wrap_socket(plain)
+
+
+def begin(connection, acknowledges):
+    """The start of a connection, as a client does it. Returns once the daemon has sent its settings."""
+    connection.sendall(PREFACE + frame(SETTINGS))
+    head = connection.recv(65536)
+    assert head[3] == SETTINGS, head
+    if acknowledges:
+        connection.sendall(frame(SETTINGS, ACK))
+
+
+def memory_mib(pid, which):
+    text = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(rf"^{which}:\s+(\d+) kB", text, re.M)[1]) / 1024
+
+
+def forget_peak(pid):
+    pathlib.Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+def send(connections, flood, acknowledges):
+    """Sends until the daemon has closed all of them, or so much is sent. Returns whether it has closed them."""
+    sources = {connection: flood(acknowledges) for connection in connections}
+    end, sent = time.monotonic() + FLOOD_SECONDS, 0
+    while sources and time.monotonic() < end and sent < FLOOD_BYTES:
+        for connection in list(sources):
+            part = next(sources[connection], None)
+            try:
+                connection.settimeout(0.5)
+                connection.sendall(part)
+                sent += len(part)
+            except OSError:
+                del sources[connection]
+    return not sources
+
+
+@pytest.mark.parametrize("acknowledges", [True, False], ids=["acknowledged", "not-acknowledged"])
+@pytest.mark.parametrize("with_tls", [True, long(False)], ids=["tls", "plaintext"])
+@pytest.mark.parametrize("flood", FLOODS, ids=lambda flood: flood.__name__)
+def test_a_flood_of_frames_ends_and_costs_little(flood, with_tls, acknowledges, start_daemon, start_tls_daemon, pki):
+    daemon = start_tls_daemon() if with_tls else start_daemon()
+    pid = daemon.process.pid
+    connections = [connect(daemon, with_tls) for _ in range(2)]
+    for connection in connections:
+        begin(connection, acknowledges)
+    forget_peak(pid)
+    before = memory_mib(pid, "VmRSS")
+    closed = send(connections, flood, acknowledges)
+    time.sleep(0.5)
+    assert memory_mib(pid, "VmHWM") - before < MOST_MIB
+    assert closed, "the daemon goes on to read the flood"
+    for connection in connections:
+        connection.close()
+    flags = client(pki, "viewer") if with_tls else []
+    done = rollcall("status", f"--daemon=localhost:{daemon.address.rpartition(':')[2]}", *flags)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_client_that_calls_again_and_again_is_served(start_tls_daemon, pki):
+    daemon = start_tls_daemon()
+    for _ in range(5):
+        done = rollcall("status", f"--daemon=localhost:{daemon.port}", *client(pki, "viewer"))
+        assert done.returncode == 0, done.stdout + done.stderr
