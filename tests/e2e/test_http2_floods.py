@@ -47,12 +47,13 @@ def streams():
 
 
 def references(acknowledges):
-    """A header of 16 KiB that refers to an entry of 4 KiB again and again: each byte becomes 4 KiB."""
+    """A header that refers to an entry of 4 KiB again and again: each byte becomes 4 KiB, 16 MiB in all, which is
+    what gRPC allows before its settings are acknowledged."""
     for number in streams():
         if number == 1:
             yield frame(HEADERS, END_HEADERS, number, CALL + LARGE)
         else:
-            yield frame(HEADERS, END_HEADERS, number, CALL + NEWEST * 16000)
+            yield frame(HEADERS, END_HEADERS, number, CALL + NEWEST * 4000)
 
 
 def rapid_resets(acknowledges):
