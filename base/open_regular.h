@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens a file in a folder that may belong to somebody else. Opening a device acts on it (a watchdog
-// starts, a tape is rewound), and a pipe, or a file that its owner has leased, blocks who opens it. So
-// this looks first, at a descriptor that cannot act, and then opens the very file that it looked at.
+// Opens a file in a folder that may belong to somebody else. Opening a device acts on it (a
+// watchdog starts, a tape is rewound), and a pipe, or a file that its owner has leased, blocks who
+// opens it. So this looks first, at a descriptor that cannot act, and then opens the very file that
+// it looked at.
 #pragma once
 
 #include <sys/stat.h>
@@ -14,9 +15,10 @@
 
 namespace rollcall {
 
-// Opens the regular file `name` in the open folder `folder`, or at that path (AT_FDCWD). `flags` are
-// O_RDONLY or O_RDWR; O_CLOEXEC and O_NONBLOCK are always set. Follows no link in the last place.
-// `status`: what the file is, if not null. Not valid: errno says why; EINVAL: no regular file.
+// Opens the regular file `name` in the open folder `folder`, or at that path (AT_FDCWD). `flags`
+// are O_RDONLY or O_RDWR; O_CLOEXEC and O_NONBLOCK are always set. Follows no link in the last
+// place. `status`: what the file is, if not null. Not valid: errno says why; EINVAL: no regular
+// file.
 UniqueFd OpenRegularAt(int folder, const std::string& name, int flags,
                        struct stat* status = nullptr);
 

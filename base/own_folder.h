@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder that no other user can have made. In /dev/shm and /tmp everybody can guess a name and make
-// the folder first; what a program then writes there, by path, its owner can lead elsewhere.
+// A folder that no other user can have made. In /dev/shm and /tmp everybody can guess a name and
+// make the folder first; what a program then writes there, by path, its owner can lead elsewhere.
 #pragma once
 
 #include <sys/types.h>

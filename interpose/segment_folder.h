@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folder of a user's segments where ROLLCALL_DIR names none: /dev/shm/rollcall-<uid>. Everybody may
-// make a folder in /dev/shm and can guess that name. If another user has it, the folder is
-// /dev/shm/rollcall-<uid>-<8 random hexadecimal digits>, which all processes of the user find again by
-// its owner. Uses only system calls and the stack, for the library and the programs.
+// The folder of a user's segments where ROLLCALL_DIR names none: /dev/shm/rollcall-<uid>. Everybody
+// may make a folder in /dev/shm and can guess that name. If another user has it, the folder is
+// /dev/shm/rollcall-<uid>-<8 random hexadecimal digits>, which all processes of the user find again
+// by its owner. Uses only system calls and the stack, for the library and the programs.
 #pragma once
 
 #include <fcntl.h>

@@ -41,8 +41,8 @@ uint64_t CookieOf(int fd) {
   return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &size) == 0 ? cookie : 0;
 }
 
-// The guards of connections without TLS, by descriptor. Whoever closes the socket tells nobody, so the
-// kernel's number of the socket says whether the descriptor is still the same.
+// The guards of connections without TLS, by descriptor. Whoever closes the socket tells nobody, so
+// the kernel's number of the socket says whether the descriptor is still the same.
 class PlaintextGuards {
  public:
   void Add(int fd) {

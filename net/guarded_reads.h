@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts Http2Guard in front of gRPC, which lets nobody see the bytes of a connection before it parses
-// them: this library defines the two functions by which gRPC's server reads, recvmsg() and OpenSSL's
-// SSL_read(), and shows the guard what they read. A connection that breaks a limit reads an error from then
-// on, so gRPC closes it. Other users of these functions notice nothing.
+// Puts Http2Guard in front of gRPC, which lets nobody see the bytes of a connection before it
+// parses them: this library defines the two functions by which gRPC's server reads, recvmsg() and
+// OpenSSL's SSL_read(), and shows the guard what they read. A connection that breaks a limit reads
+// an error from then on, so gRPC closes it. Other users of these functions notice nothing.
 //
 // docs/decisions/certificates.md has the reasons.
 #pragma once
@@ -11,12 +11,12 @@
 
 namespace rollcall {
 
-// Watches this connection without TLS, before gRPC has it. It ends with the socket. Connections with
-// TLS need no call: gRPC is the only server in the program that speaks HTTP/2 (ALPN "h2").
+// Watches this connection without TLS, before gRPC has it. It ends with the socket. Connections
+// with TLS need no call: gRPC is the only server in the program that speaks HTTP/2 (ALPN "h2").
 void GuardPlaintext(int fd);
 
-// Connections that were ended, since the start of the program, and the reason of the newest; "" at first.
-// Thread-safe.
+// Connections that were ended, since the start of the program, and the reason of the newest; "" at
+// first. Thread-safe.
 struct GuardedEnds {
   uint64_t count = 0;
   const char* reason = "";

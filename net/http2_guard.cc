@@ -146,8 +146,8 @@ bool Http2Guard::ReadHead(int64_t now_ns) {
   }
 }
 
-// gRPC counts the bytes of a header for each of its frames anew. Its clients pad nothing, and give no
-// priorities.
+// gRPC counts the bytes of a header for each of its frames anew. Its clients pad nothing, and give
+// no priorities.
 bool Http2Guard::ReadHeaders(uint8_t flags, int64_t now_ns) {
   if ((flags & kEndHeaders) == 0) return Refuse("a header in several frames");
   if ((flags & (kPadded | kHasPriority)) != 0) return Refuse("a header with padding or a priority");

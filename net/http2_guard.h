@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches what a client sends to gRPC, frame by frame, and says when a connection must end. gRPC 1.51 puts
-// no limit to what a client costs that opens and resets streams, sends pings or settings without end, cuts
-// a header into many frames, or refers to its header table again and again: then each byte becomes 4 KiB.
-// Its limits for streams and headers hold only once the client has acknowledged them (RFC 9113, 6.5.3),
-// and nobody makes it. All of that comes before gRPC knows who the caller is.
+// Watches what a client sends to gRPC, frame by frame, and says when a connection must end.
+// gRPC 1.51 puts no limit to what a client costs that opens and resets streams, sends pings or
+// settings without end, cuts a header into many frames, or refers to its header table again and
+// again: then each byte becomes 4 KiB. Its limits for streams and headers hold only once the client
+// has acknowledged them (RFC 9113, 6.5.3), and nobody makes it. All of that comes before gRPC knows
+// who the caller is.
 //
 // Pure: reads bytes in the order of the connection, and keeps some counters.
 #pragma once
@@ -29,7 +30,8 @@ struct Http2Limits {
   // gRPC's clients open a stream for each call, and reset one for each call that they give up.
   FrameRate streams{500, 200};
   FrameRate resets{100, 20};
-  // Their estimate of the bandwidth pings up to ten times a second, and changes the settings after it.
+  // Their estimate of the bandwidth pings up to ten times a second, and changes the settings after
+  // it.
   FrameRate pings{100, 20};
   FrameRate settings{50, 5};
   FrameRate windows{20000, 5000};
@@ -37,7 +39,8 @@ struct Http2Limits {
   FrameRate idle{1000, 100};
 };
 
-// Counts the fields of a header as HPACK writes them (RFC 7541, section 6), byte by byte. Decodes no text.
+// Counts the fields of a header as HPACK writes them (RFC 7541, section 6), byte by byte. Decodes
+// no text.
 class HeaderFields {
  public:
   void Begin() { *this = HeaderFields(); }
@@ -65,8 +68,8 @@ class Http2Guard {
   Http2Guard() : Http2Guard(Http2Limits()) {}
   explicit Http2Guard(const Http2Limits& limits);
 
-  // Reads the next bytes of the connection, its preface first. False: the connection must end; `reason`
-  // says why, in a few words. `now_ns` is monotonic.
+  // Reads the next bytes of the connection, its preface first. False: the connection must end;
+  // `reason` says why, in a few words. `now_ns` is monotonic.
   bool Read(const void* data, size_t size, int64_t now_ns);
   const char* reason() const { return reason_; }
 
@@ -84,7 +87,7 @@ class Http2Guard {
   int most_fields_;
   std::array<Throttle, kKinds> throttles_;
   std::array<uint8_t, kHeadBytes> head_{};
-  size_t head_size_ = 0;        // of the next frame, that are read
+  size_t head_size_ = 0;           // of the next frame, that are read
   uint64_t skip_ = kPrefaceBytes;  // of the preface, or of the content of a frame
   bool is_header_ = false;         // that content
   HeaderFields fields_;

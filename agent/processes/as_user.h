@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// For the time of a scope, this thread uses files with the rights of another user: what that user may
-// not open, make or remove fails, and what the thread makes belongs to that user. So root can work in a
-// folder of a user who replaces names and links in it at any moment.
+// For the time of a scope, this thread uses files with the rights of another user: what that user
+// may not open, make or remove fails, and what the thread makes belongs to that user. So root can
+// work in a folder of a user who replaces names and links in it at any moment.
 #pragma once
 
 #include <sys/types.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a message becomes in memory when it is parsed, counted without parsing it: an empty message takes
-// two bytes on the wire and 300 in memory. So who sends a message of 60 MiB can ask for gigabytes.
+// What a message becomes in memory when it is parsed, counted without parsing it: an empty message
+// takes two bytes on the wire and 300 in memory. So who sends a message of 60 MiB can ask for
+// gigabytes.
 #pragma once
 
 #include <google/protobuf/descriptor.h>

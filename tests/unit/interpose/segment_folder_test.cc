@@ -64,7 +64,8 @@ TEST_F(SegmentFolderTest, AFolderOfAnotherUserAFileAndAnotherUsersNameAreNotFoun
   ASSERT_EQ(mkdir((usual_ + "7-00000002").c_str(), 0700), 0);
   ASSERT_EQ(mkdir((usual_ + "-short").c_str(), 0700), 0);
   ASSERT_EQ(mkdir((usual_ + "-00000003").c_str(), 0700), 0);
-  if (chown((usual_ + "-00000003").c_str(), 65534, 65534) != 0) rmdir((usual_ + "-00000003").c_str());
+  if (chown((usual_ + "-00000003").c_str(), 65534, 65534) != 0)
+    rmdir((usual_ + "-00000003").c_str());
   EXPECT_EQ(Find().choice, SegmentFolderChoice::kInvented);
 }
 

@@ -10,8 +10,8 @@
 namespace rollcall {
 namespace {
 
-constexpr int kData = 0, kHeaders = 1, kPriority = 2, kReset = 3, kSettings = 4, kPing = 6, kGoAway = 7,
-              kWindow = 8, kContinuation = 9;
+constexpr int kData = 0, kHeaders = 1, kPriority = 2, kReset = 3, kSettings = 4, kPing = 6,
+              kGoAway = 7, kWindow = 8, kContinuation = 9;
 constexpr int kAck = 1, kEndHeaders = 4;
 
 std::string Frame(int type, int flags, const std::string& content = "") {
@@ -101,15 +101,25 @@ int CountFields(const std::string& header) {
 TEST(HeaderFieldsTest, EachFormOfAFieldIsOne) {
   const std::string x126(126, 'x'), x200(200, 'x');
   EXPECT_EQ(CountFields(""), 0);
-  EXPECT_EQ(CountFields("\x82\x87\x84"), 3);                        // in the table
-  EXPECT_EQ(CountFields("\xff\x80\x01\x82"), 2);                     // far in the table
-  EXPECT_EQ(CountFields("\x41\x03" "abc\x82"), 2);                   // a value
-  EXPECT_EQ(CountFields(std::string("\x40\x01" "a\x00\x82", 5)), 2);  // a name, and a value of no bytes
-  EXPECT_EQ(CountFields("\x7f\x81\x01\x01" "a\x82"), 2);             // a value of a name far in the table
-  EXPECT_EQ(CountFields("\x04\x83" "abc\x1f\x02\x01" "a\x82"), 3);    // not into the table; Huffman's code
-  EXPECT_EQ(CountFields("\x3f\xe1\x1f\x82"), 2);                     // a new size of the table
+  EXPECT_EQ(CountFields("\x82\x87\x84"), 3);      // in the table
+  EXPECT_EQ(CountFields("\xff\x80\x01\x82"), 2);  // far in the table
+  EXPECT_EQ(CountFields("\x41\x03"
+                        "abc\x82"),
+            2);  // a value
+  EXPECT_EQ(CountFields(std::string("\x40\x01"
+                                    "a\x00\x82",
+                                    5)),
+            2);  // a name, and a value of no bytes
+  EXPECT_EQ(CountFields("\x7f\x81\x01\x01"
+                        "a\x82"),
+            2);  // a value of a name far in the table
+  EXPECT_EQ(CountFields("\x04\x83"
+                        "abc\x1f\x02\x01"
+                        "a\x82"),
+            3);                                   // not into the table; Huffman's code
+  EXPECT_EQ(CountFields("\x3f\xe1\x1f\x82"), 2);  // a new size of the table
   EXPECT_EQ(CountFields("\x41\x7e" + x126 + "\x82"), 2);
-  EXPECT_EQ(CountFields("\x41\x7f\x49" + x200 + "\x82"), 2);          // a long value
+  EXPECT_EQ(CountFields("\x41\x7f\x49" + x200 + "\x82"), 2);  // a long value
 }
 
 TEST_F(Http2GuardTest, AFrameThatIsTooLongEndsTheConnectionByItsHead) {
@@ -126,10 +136,14 @@ struct Flood {
 };
 
 constexpr Flood kFloods[] = {
-    {"calls", kHeaders, kEndHeaders, "\x82", 500, 200}, {"resets", kReset, 0, "1234", 100, 20},
-    {"pings", kPing, 0, "12345678", 100, 20},         {"answers_to_pings", kPing, kAck, "12345678", 100, 20},
-    {"settings", kSettings, 0, "", 48, 5},            {"windows", kWindow, 0, "1234", 20000, 5000},
-    {"empty_data", kData, 0, "", 1000, 100},          {"priorities", kPriority, 0, "12345", 1000, 100},
+    {"calls", kHeaders, kEndHeaders, "\x82", 500, 200},
+    {"resets", kReset, 0, "1234", 100, 20},
+    {"pings", kPing, 0, "12345678", 100, 20},
+    {"answers_to_pings", kPing, kAck, "12345678", 100, 20},
+    {"settings", kSettings, 0, "", 48, 5},
+    {"windows", kWindow, 0, "1234", 20000, 5000},
+    {"empty_data", kData, 0, "", 1000, 100},
+    {"priorities", kPriority, 0, "12345", 1000, 100},
     {"unknown", 200, 0, "", 1000, 100},
 };
 

@@ -45,7 +45,8 @@ std::string Times(int count, const std::string& part) {
   return out;
 }
 
-constexpr int kTick = 2, kProcesses = 3, kCommunicators = 5, kSites = 6, kRecords = 28, kPosition = 2;
+constexpr int kTick = 2, kProcesses = 3, kCommunicators = 5, kSites = 6, kRecords = 28,
+              kPosition = 2;
 
 std::string Tick(const std::string& content) { return Delimited(kTick, content); }
 std::string InProcess(const std::string& content) { return Tick(Delimited(kProcesses, content)); }
@@ -110,9 +111,10 @@ TEST(ParsedSizeOfTickTest, FieldsThatNobodyKnowsCount) {
 TEST(ParsedSizeOfTickTest, WhatIsNoMessageHasNoSize) {
   EXPECT_FALSE(SizeOf("\xff").has_value());
   EXPECT_FALSE(SizeOf(Delimited(kTick, "").substr(0, 1)).has_value());
-  EXPECT_FALSE(SizeOf("\x12\x7f\x1a").has_value());       // longer than it is
-  EXPECT_FALSE(SizeOf(Tick("\x1a\x7f\x01")).has_value());  // an inner one, longer than its outer one
-  EXPECT_FALSE(SizeOf("\x13\x14").has_value());            // a group
+  EXPECT_FALSE(SizeOf("\x12\x7f\x1a").has_value());  // longer than it is
+  EXPECT_FALSE(
+      SizeOf(Tick("\x1a\x7f\x01")).has_value());  // an inner one, longer than its outer one
+  EXPECT_FALSE(SizeOf("\x13\x14").has_value());   // a group
   EXPECT_TRUE(SizeOf("").has_value());
 }
 
