@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/guarded_reads.h"
 
+#include <dlfcn.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,8 +20,28 @@
 #include "base/steady_clock.h"
 #include "net/http2_guard.h"
 
+// In a static program the linker leads the calls of these two here (--wrap, net/CMakeLists.txt):
+// the libraries' own definitions are in there, too.
+#ifdef ROLLCALL_PORTABLE
+#define ROLLCALL_GUARDED(name) __wrap_##name
+extern "C" int __real_SSL_read(SSL* ssl, void* buffer, int room);
+#else
+#define ROLLCALL_GUARDED(name) name
+#endif
+
 namespace rollcall {
 namespace {
+
+using SslRead = int (*)(SSL*, void*, int);
+
+SslRead RealRead() {
+#ifdef ROLLCALL_PORTABLE
+  return &__real_SSL_read;
+#else
+  static const auto real = reinterpret_cast<SslRead>(dlsym(RTLD_NEXT, "SSL_read"));
+  return real;
+#endif
+}
 
 std::atomic<uint64_t> ended{0};
 std::atomic<const char*> newest_reason{""};
@@ -35,10 +57,9 @@ bool Show(Http2Guard* guard, const void* data, size_t size) {
   return false;
 }
 
-uint64_t CookieOf(int fd) {
-  uint64_t cookie = 0;
-  socklen_t size = sizeof(cookie);
-  return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &size) == 0 ? cookie : 0;
+uint64_t SocketInodeOf(int fd) {
+  struct stat about;
+  return fstat(fd, &about) == 0 ? about.st_ino : 0;
 }
 
 // The guards of connections without TLS, by descriptor. Whoever closes the socket tells nobody, so
@@ -47,7 +68,7 @@ class PlaintextGuards {
  public:
   void Add(int fd) {
     const MutexLock lock(mutex_);
-    guards_[fd] = std::make_shared<Guarded>(CookieOf(fd));
+    guards_[fd] = std::make_shared<Guarded>(SocketInodeOf(fd));
     count_.store(guards_.size());
   }
 
@@ -57,7 +78,7 @@ class PlaintextGuards {
     const MutexLock lock(mutex_);
     const auto at = guards_.find(fd);
     if (at == guards_.end()) return nullptr;
-    if (at->second->cookie != CookieOf(fd)) {
+    if (at->second->inode != SocketInodeOf(fd)) {
       guards_.erase(at);
       count_.store(guards_.size());
       return nullptr;
@@ -67,8 +88,8 @@ class PlaintextGuards {
 
  private:
   struct Guarded {
-    explicit Guarded(uint64_t of) : cookie(of) {}
-    const uint64_t cookie;
+    explicit Guarded(uint64_t of) : inode(of) {}
+    const uint64_t inode;
     Http2Guard guard;  // one thread reads a connection at a time
   };
 
@@ -91,15 +112,8 @@ int GuardIndex() {
   return index;
 }
 
-bool IsHttp2Server(SSL* ssl) {
-  const unsigned char* name = nullptr;
-  unsigned size = 0;
-  SSL_get0_alpn_selected(ssl, &name, &size);
-  return size == 2 && std::memcmp(name, "h2", 2) == 0 && SSL_is_server(ssl) == 1;
-}
-
 Http2Guard* GuardOf(SSL* ssl) {
-  if (!IsHttp2Server(ssl)) return nullptr;
+  if (SSL_is_server(ssl) != 1) return nullptr;
   auto* guard = static_cast<Http2Guard*>(SSL_get_ex_data(ssl, GuardIndex()));
   if (guard != nullptr) return guard;
   auto made = std::make_unique<Http2Guard>();
@@ -127,7 +141,7 @@ namespace {
 
 ssize_t GuardedReceive(int fd, msghdr* message, int flags) {
   const ssize_t size = syscall(SYS_recvmsg, fd, message, flags);
-  if (size <= 0) return size;
+  if (size <= 0 || (flags & (MSG_ERRQUEUE | MSG_PEEK)) != 0) return size;
   const std::shared_ptr<Http2Guard> guard = AllPlaintext().Find(fd);
   if (guard == nullptr || ShowParts(guard.get(), *message, static_cast<size_t>(size))) return size;
   errno = ECONNRESET;
@@ -135,26 +149,16 @@ ssize_t GuardedReceive(int fd, msghdr* message, int flags) {
 }
 
 int GuardedRead(SSL* ssl, void* buffer, int room) {
-  size_t size = 0;
-  if (SSL_read_ex(ssl, buffer, static_cast<size_t>(std::max(room, 0)), &size) != 1) {
-    return (SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN) != 0 ? 0 : -1;
-  }
+  const int size = RealRead()(ssl, buffer, room);
+  if (size <= 0) return size;
   Http2Guard* const guard = GuardOf(ssl);
-  if (guard == nullptr || Show(guard, buffer, size)) return static_cast<int>(size);
+  if (guard == nullptr || Show(guard, buffer, static_cast<size_t>(size))) return size;
   ERR_raise_data(ERR_LIB_SSL, SSL_R_UNEXPECTED_MESSAGE, "%s", guard->reason());
   return -1;
 }
 
 }  // namespace
 }  // namespace rollcall
-
-// In a static program the linker leads the calls of these two here (--wrap, net/CMakeLists.txt):
-// the libraries' own definitions are in there, too.
-#ifdef ROLLCALL_PORTABLE
-#define ROLLCALL_GUARDED(name) __wrap_##name
-#else
-#define ROLLCALL_GUARDED(name) name
-#endif
 
 extern "C" ssize_t ROLLCALL_GUARDED(recvmsg)(int fd, msghdr* message, int flags) {
   return rollcall::GuardedReceive(fd, message, flags);

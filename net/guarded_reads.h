@@ -12,7 +12,8 @@
 namespace rollcall {
 
 // Watches this connection without TLS, before gRPC has it. It ends with the socket. Connections
-// with TLS need no call: gRPC is the only server in the program that speaks HTTP/2 (ALPN "h2").
+// with TLS need no call: every server in the program that reads by SSL_read() is gRPC's, whatever
+// protocol the client names. Ours reads by SSL_read_ex().
 void GuardPlaintext(int fd);
 
 // Connections that were ended, since the start of the program, and the reason of the newest; "" at

@@ -28,15 +28,15 @@ struct Http2Limits {
   // A call of gRPC has about ten, and one more for each fact about it.
   int header_fields = 32;
   // gRPC's clients open a stream for each call, and reset one for each call that they give up.
-  FrameRate streams{500, 200};
-  FrameRate resets{100, 20};
+  FrameRate streams{300, 200};
+  FrameRate resets{300, 100};
   // Their estimate of the bandwidth pings up to ten times a second, and changes the settings after
   // it.
-  FrameRate pings{100, 20};
-  FrameRate settings{50, 5};
+  FrameRate pings{500, 100};
+  FrameRate settings{100, 20};
   FrameRate windows{20000, 5000};
-  // Data frames without data, priorities, and frames that nobody knows.
-  FrameRate idle{1000, 100};
+  // Data frames without data (one may end each stream), priorities, and frames that nobody knows.
+  FrameRate idle{2000, 400};
 };
 
 // Counts the fields of a header as HPACK writes them (RFC 7541, section 6), byte by byte. Decodes

@@ -94,7 +94,10 @@ class TlsTransport : public HttpTransport {
       has_tls_ = true;
     }
     ERR_clear_error();
-    const int count = SSL_read(ssl_, bytes, static_cast<int>(std::min(size, kMostBytesAtOnce)));
+    // Not SSL_read(): that one is for gRPC's connections (guarded_reads.h).
+    size_t read = 0;
+    const int done = SSL_read_ex(ssl_, bytes, std::min(size, kMostBytesAtOnce), &read);
+    const int count = done == 1 ? static_cast<int>(read) : 0;
     if (!is_admitted_ && SSL_is_init_finished(ssl_) != 0) {
       is_admitted_ = context_->Admits(SSL_get0_peer_certificate(ssl_));
       if (!is_admitted_) return {IoState::kEnded};

@@ -2,7 +2,10 @@
 #include "agent/processes/as_user.h"
 
 #include <sys/fsuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -13,11 +16,24 @@
 namespace rollcall {
 namespace {
 
-constexpr int kNobodyNew = -1;  // no valid id: setfsuid() then only says the current one
-
+// No valid id, so the call only says the current one. A filter of system calls may refuse even
+// that.
 FileUser CurrentFileUser() {
-  return {static_cast<uid_t>(setfsuid(static_cast<uid_t>(kNobodyNew))),
-          static_cast<gid_t>(setfsgid(static_cast<gid_t>(kNobodyNew)))};
+  const int uid = setfsuid(static_cast<uid_t>(-1)), gid = setfsgid(static_cast<gid_t>(-1));
+  return {uid == -1 ? geteuid() : static_cast<uid_t>(uid),
+          gid == -1 ? getegid() : static_cast<gid_t>(gid)};
+}
+
+// System calls: the functions of the C library change all threads.
+bool SetGroups(const std::vector<gid_t>& groups) {
+  return syscall(SYS_setgroups, groups.size(), groups.data()) == 0;
+}
+
+std::vector<gid_t> CurrentGroups() {
+  std::vector<gid_t> groups(static_cast<size_t>(std::max(getgroups(0, nullptr), 0)));
+  const int count = getgroups(static_cast<int>(groups.size()), groups.data());
+  groups.resize(static_cast<size_t>(std::max(count, 0)));
+  return groups;
 }
 
 // The id of a line such as "Uid:\t1000\t1000\t1000\t1000": real, effective, saved, of files.
@@ -45,17 +61,22 @@ std::optional<FileUser> ReadFileUser(const std::string& proc_root, pid_t pid) {
   return FileUser{*uid, *gid};
 }
 
-AsUser::AsUser(FileUser user) : before_(CurrentFileUser()), acts_(true) {
+AsUser::AsUser(FileUser user) : before_(CurrentFileUser()) {
   if (user.uid == before_.uid) return;
+  groups_before_ = CurrentGroups();
+  has_changed_ = true;
+  acts_ = SetGroups({user.gid});
   setfsgid(user.gid);
   setfsuid(user.uid);
   const FileUser now = CurrentFileUser();
-  acts_ = now.uid == user.uid && now.gid == user.gid;
+  acts_ = acts_ && now.uid == user.uid && now.gid == user.gid;
 }
 
 AsUser::~AsUser() {
+  if (!has_changed_) return;
   setfsuid(before_.uid);
   setfsgid(before_.gid);
+  SetGroups(groups_before_);
 }
 
 }  // namespace rollcall

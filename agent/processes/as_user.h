@@ -8,6 +8,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace rollcall {
 
@@ -28,12 +29,15 @@ class AsUser {
   AsUser(const AsUser&) = delete;
   AsUser& operator=(const AsUser&) = delete;
 
-  // False: this thread may not act as that user (CAP_SETUID and CAP_SETGID are missing).
+  // False: this thread may not act as that user (CAP_SETUID or CAP_SETGID is missing). It must not
+  // go on then: it would work with its own rights.
   bool acts() const { return acts_; }
 
  private:
   const FileUser before_;
-  bool acts_;
+  std::vector<gid_t> groups_before_;
+  bool has_changed_ = false;
+  bool acts_ = true;
 };
 
 }  // namespace rollcall

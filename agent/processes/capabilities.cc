@@ -22,8 +22,11 @@ namespace {
 
 constexpr uint64_t Bit(int capability) { return uint64_t{1} << capability; }
 
+constexpr int kCheckpointRestore = 40;  // younger than the headers of some systems
+
 uint64_t WorthKeeping(uint64_t permitted) {
-  uint64_t wanted = Bit(CAP_SYS_PTRACE) | Bit(CAP_DAC_READ_SEARCH) | Bit(CAP_SYSLOG);
+  uint64_t wanted =
+      Bit(CAP_SYS_PTRACE) | Bit(CAP_DAC_READ_SEARCH) | Bit(CAP_SYSLOG) | Bit(kCheckpointRestore);
   if ((permitted & Bit(CAP_DAC_READ_SEARCH)) == 0) wanted |= Bit(CAP_DAC_OVERRIDE);
   return permitted & wanted;
 }
@@ -56,11 +59,14 @@ absl::Status KeepOnlyReadingCapabilities() {
     if ((kept & Bit(capability)) == 0) prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
   }
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  bool has_others = false;
   for (int half = 0; half < 2; ++half) {
     const auto bits = static_cast<uint32_t>(kept >> (32 * half));
+    has_others |= ((sets[half].permitted | sets[half].inheritable) & ~bits) != 0;
     sets[half] = {bits, bits, sets[half].inheritable & bits};
   }
-  if (syscall(SYS_capset, &header, sets) != 0) {
+  // The packages' service has no others, and may not make this call.
+  if (has_others && syscall(SYS_capset, &header, sets) != 0) {
     return absl::InternalError(absl::StrCat("cannot give up capabilities: ", strerror(errno)));
   }
   return absl::OkStatus();

@@ -12,8 +12,9 @@ bool MaySeeAllProcesses();
 
 // Gives up every other capability, for good and for all programs that this one starts; root keeps
 // its user id, and no more rights over others' files than to read them. Keeps CAP_SYSLOG, which the
-// kernel's log can need. CAP_DAC_OVERRIDE stays only without CAP_DAC_READ_SEARCH, as in containers.
-// Call it before the first thread starts. Errors: kInternal.
+// kernel's log can need, and CAP_CHECKPOINT_RESTORE, which opens what is mapped. CAP_DAC_OVERRIDE
+// stays only without CAP_DAC_READ_SEARCH, as in containers. Call it before the first thread starts.
+// Errors: kInternal.
 absl::Status KeepOnlyReadingCapabilities();
 
 }  // namespace rollcall

@@ -117,6 +117,10 @@ absl::StatusOr<std::unique_ptr<SegmentStackRequests>> SegmentStackRequests::Open
     return absl::PermissionDeniedError("it runs with the rights of several users at once");
   }
   const AsUser as_user(*user);  // from here on, the process's user owns every name
+  if (!as_user.acts()) {
+    return absl::PermissionDeniedError(absl::StrCat(
+        "it belongs to user ", user->uid, ", with whose rights this program may not work"));
+  }
   const std::string root = ProcPath(proc_root, pid, "root");
   absl::StatusOr<UniqueFd> folder = OpenFolder(root, map->path);
   if (!folder.ok()) return folder.status();

@@ -28,7 +28,10 @@ int FindDebugFile(Dwfl_Module*, void** user_data, const char*, Dwarf_Addr, const
   for (const std::string& root : {file->root(), std::string()}) {
     const std::string name =
         absl::StrCat("/usr/lib/debug/.build-id/", id.substr(0, 2), "/", id.substr(2), ".debug");
-    UniqueFd fd = ReopenRegular(OpenInRoot(root.empty() ? "/" : root, name, O_PATH), O_RDONLY);
+    // In the agent's own root, root alone writes there, and some distributions have links.
+    const UniqueFd there = root.empty() ? UniqueFd(open(name.c_str(), O_PATH | O_CLOEXEC))
+                                        : OpenInRoot(root, name, O_PATH);
+    UniqueFd fd = ReopenRegular(there, O_RDONLY);
     if (!fd.valid()) continue;
     *path = strdup(absl::StrCat(root, name).c_str());
     return fd.Release();

@@ -42,7 +42,7 @@ constexpr size_t kMostUnread = 256;
 constexpr size_t kMostHelloBytes = 4 << 10;
 // The whole state of an agent with eight ranks, each with 1,024 communicators of whole histories,
 // takes 430 MiB. What becomes larger is no message of an agent.
-constexpr uint64_t kMostParsedBytes = uint64_t{512} << 20;
+constexpr uint64_t kMostParsedBytes = uint64_t{768} << 20;
 // A tick that its jobs have applied within this time: they are not late.
 constexpr int64_t kPromptNs = 100'000'000;
 // Names in a line of the log. One change of a file may end thousands of streams.

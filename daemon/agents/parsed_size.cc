@@ -20,7 +20,7 @@ constexpr uint64_t kPointer = 8 * kGrowth;
 // What is left over at the end of an arena's blocks, as a part of the objects.
 constexpr uint64_t kLeftOver = 8;
 constexpr uint64_t kString = 32 + 16;  // the object, and what the allocator adds to its text
-constexpr uint64_t kUnknownField = 64;
+constexpr uint64_t kUnknownField = 128;
 
 uint8_t WidthOf(const FieldDescriptor* field) {
   switch (field->cpp_type()) {
@@ -33,8 +33,21 @@ uint8_t WidthOf(const FieldDescriptor* field) {
   }
 }
 
-// Counts the numbers of a packed field: each one is at least a byte, and a varint ends with a byte
-// below 128. Too many, by a factor of four or eight, for numbers of fixed width.
+bool IsFixed(const FieldDescriptor* field) {
+  switch (field->type()) {
+    case FieldDescriptor::TYPE_FIXED32:
+    case FieldDescriptor::TYPE_FIXED64:
+    case FieldDescriptor::TYPE_SFIXED32:
+    case FieldDescriptor::TYPE_SFIXED64:
+    case FieldDescriptor::TYPE_FLOAT:
+    case FieldDescriptor::TYPE_DOUBLE:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Counts the varints of a packed field: each one ends with a byte below 128.
 bool CountPacked(google::protobuf::io::CodedInputStream* input, uint32_t length, uint64_t* count) {
   while (length > 0) {
     const void* data = nullptr;
@@ -74,7 +87,9 @@ uint32_t ParsedSize::Add(const Descriptor* type) {
     } else {
       out.kind = Field::kNumber;
       out.width = WidthOf(field);
+      out.is_fixed = IsFixed(field);
     }
+    out.is_repeated = field->is_repeated();
     const auto number = static_cast<size_t>(field->number());
     std::vector<Field>& fields = types_[index].fields;
     if (fields.size() <= number) fields.resize(number + 1);
@@ -118,8 +133,11 @@ bool ParsedSize::CountField(Input* input, const Type& type, uint32_t tag, int de
     default:
       return false;  // groups: no message of ours has one
   }
-  // A number that is not repeated is in the object already, but may be there any number of times.
-  *bytes += field.kind == Field::kNumber ? field.width * kGrowth : kUnknownField;
+  if (field.kind != Field::kNumber) {
+    *bytes += kUnknownField;
+  } else if (field.is_repeated) {
+    *bytes += field.width * kGrowth;
+  }  // else it is in the object already
   return true;
 }
 
@@ -127,7 +145,9 @@ bool ParsedSize::CountDelimited(Input* input, const Field& field, int depth,
                                 uint64_t* bytes) const {
   uint32_t length = 0;
   if (!input->ReadVarint32(&length) || length > INT32_MAX) return false;
-  switch (field.kind) {
+  // The parser keeps a number that comes as bytes as a field that it does not know.
+  const bool is_packed = field.kind == Field::kNumber && field.is_repeated;
+  switch (field.kind == Field::kNumber && !is_packed ? Field::kUnknown : field.kind) {
     case Field::kMessage: {
       const Type& type = types_[field.message];
       *bytes += type.bytes + type.bytes / kLeftOver + kPointer;
@@ -140,8 +160,12 @@ bool ParsedSize::CountDelimited(Input* input, const Field& field, int depth,
       return true;
     }
     case Field::kNumber: {
-      uint64_t count = 0;
-      if (!CountPacked(input, length, &count)) return false;
+      uint64_t count = length / field.width;
+      if (field.is_fixed) {
+        if (!input->Skip(static_cast<int>(length))) return false;
+      } else if (count = 0; !CountPacked(input, length, &count)) {
+        return false;
+      }
       *bytes += count * field.width * kGrowth;
       return true;
     }

@@ -27,8 +27,10 @@ class ParsedSize {
   struct Field {
     enum Kind : uint8_t { kUnknown, kNumber, kText, kMessage };
     Kind kind = kUnknown;
-    uint8_t width = 0;     // of a number in memory, in bytes
-    uint32_t message = 0;  // its type's index in types_
+    bool is_repeated = false;
+    bool is_fixed = false;  // a number that takes as many bytes on the wire
+    uint8_t width = 0;      // of a number in memory, in bytes
+    uint32_t message = 0;   // its type's index in types_
   };
   struct Type {
     uint64_t bytes = 0;         // of an object without content

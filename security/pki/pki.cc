@@ -42,15 +42,16 @@ absl::Status CheckDays(int days) {
 }
 
 // Whoever may write in the folder can put another authority there, and it would sign from then on.
+// What root has made, for a group to write in, root has meant so.
 absl::Status CheckOwner(const std::string& path, const struct stat& folder) {
-  if (folder.st_uid != geteuid()) {
+  if (folder.st_uid != geteuid() && folder.st_uid != 0) {
     return absl::PermissionDeniedError(absl::StrCat(
         path, " belongs to user ", folder.st_uid,
         ", who could put another authority there; run this as that user, or choose another folder"));
   }
-  if ((folder.st_mode & (S_IWGRP | S_IWOTH)) == 0) return absl::OkStatus();
+  if ((folder.st_mode & S_IWOTH) == 0) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat(
-      "others may write in ", path, ", and put another authority there: chmod go-w ", path));
+      "everybody may write in ", path, ", and put another authority there: chmod o-w ", path));
 }
 
 // The folder, while nobody else writes in it.
@@ -63,7 +64,11 @@ class Folder {
       const absl::Status ours = CheckOwner(path, about);
       if (!ours.ok()) return ours;
     }
-    UniqueFd fd(openat(folder.get(), ".lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, kSecret));
+    UniqueFd fd;
+    if (folder.valid()) {
+      fd = UniqueFd(
+          openat(folder.get(), ".lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, kSecret));
+    }
     if (!fd.valid()) {
       return absl::ErrnoToStatus(errno, absl::StrCat("cannot use the folder ", path,
                                                      " (make it: rollcall pki init ", path, ")"));

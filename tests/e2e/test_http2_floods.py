@@ -97,13 +97,13 @@ def long_frame(acknowledges):
 FLOODS = [references, rapid_resets, pings, open_streams, continuations, settings, empty_data, long_frame]
 
 
-def connect(daemon, with_tls):
+def connect(daemon, with_tls, protocol="h2"):
     plain = socket.create_connection(("127.0.0.1", int(daemon.address.rpartition(":")[2])), timeout=10)
     if not with_tls:
         return plain
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    context.set_alpn_protocols(["h2"])
+    context.set_alpn_protocols([protocol])
     return context.wrap_socket(plain)
 
 
@@ -161,6 +161,14 @@ def test_a_flood_of_frames_ends_and_costs_little(flood, with_tls, acknowledges, 
     flags = client(pki, "viewer") if with_tls else []
     done = rollcall("status", f"--daemon=localhost:{daemon.address.rpartition(':')[2]}", *flags)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_name_of_the_protocol_does_not_matter(start_tls_daemon):
+    """gRPC has two of them, and its own clients use this one."""
+    daemon = start_tls_daemon()
+    connection = connect(daemon, True, protocol="grpc-exp")
+    begin(connection, True)
+    assert send([connection], continuations, True)
 
 
 def test_a_client_that_calls_again_and_again_is_served(start_tls_daemon, pki):

@@ -136,15 +136,15 @@ struct Flood {
 };
 
 constexpr Flood kFloods[] = {
-    {"calls", kHeaders, kEndHeaders, "\x82", 500, 200},
-    {"resets", kReset, 0, "1234", 100, 20},
-    {"pings", kPing, 0, "12345678", 100, 20},
-    {"answers_to_pings", kPing, kAck, "12345678", 100, 20},
-    {"settings", kSettings, 0, "", 48, 5},
+    {"calls", kHeaders, kEndHeaders, "\x82", 300, 200},
+    {"resets", kReset, 0, "1234", 300, 100},
+    {"pings", kPing, 0, "12345678", 500, 100},
+    {"answers_to_pings", kPing, kAck, "12345678", 500, 100},
+    {"settings", kSettings, 0, "", 98, 20},
     {"windows", kWindow, 0, "1234", 20000, 5000},
-    {"empty_data", kData, 0, "", 1000, 100},
-    {"priorities", kPriority, 0, "12345", 1000, 100},
-    {"unknown", 200, 0, "", 1000, 100},
+    {"empty_data", kData, 0, "", 2000, 400},
+    {"priorities", kPriority, 0, "12345", 2000, 400},
+    {"unknown", 200, 0, "", 2000, 400},
 };
 
 class FloodTest : public Http2GuardTest, public testing::WithParamInterface<Flood> {};

@@ -136,6 +136,14 @@ class HandMadeAgent {
     *message.mutable_tick() = tick;
     stream_->Write(message);
   }
+  // A tick of these bytes: on the wire, a field that this client does not know looks like one that
+  // it does.
+  void SendTickOf(const std::string& bytes) {
+    constexpr int kTick = 2;
+    v1::AgentMessage message;
+    message.GetReflection()->MutableUnknownFields(&message)->AddLengthDelimited(kTick, bytes);
+    stream_->Write(message);
+  }
   bool Read(v1::DaemonMessage* message) { return stream_->Read(message); }
   grpc::Status Finish() {
     stream_->WritesDone();
@@ -286,6 +294,23 @@ TEST_F(AgentServiceTest, AHelloOfAMegabyteIsRefused) {
   agent.Hello(std::string(1 << 20, 'n'));
   EXPECT_EQ(agent.Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(sink_.events(), Events{});
+}
+
+// 2,000,000 empty communicators of one process: 4 MB that become 800.
+TEST_F(AgentServiceTest, AMessageThatBecomesHundredsOfMegabytesIsNotParsed) {
+  HandMadeAgent agent(server_.get());
+  agent.Hello("node");
+  sink_.Await(1);
+  std::string communicators;
+  for (int i = 0; i < 2'000'000; ++i) communicators += std::string("\x2a\x00", 2);
+  std::string process = "\x1a";
+  for (size_t size = communicators.size(); size > 0; size >>= 7) {
+    process += static_cast<char>(size < 128 ? size : size % 128 + 128);
+  }
+  agent.SendTickOf(process + communicators);
+  EXPECT_EQ(agent.Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  sink_.Await(2);
+  EXPECT_EQ(sink_.events(), (Events{"connected node", "gone node"}));
 }
 
 TEST_F(AgentServiceTest, AnotherProtocolIsRefused) {
