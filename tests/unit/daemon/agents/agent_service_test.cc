@@ -163,6 +163,7 @@ class AgentServiceTest : public testing::Test {
  protected:
   AgentServiceTest() : service_(&sink_, &counters_) {
     grpc::ServerBuilder builder;
+    builder.SetMaxReceiveMessageSize(16 << 20);
     builder.RegisterService(service_.service());
     server_ = builder.BuildAndStart();
   }
@@ -296,13 +297,13 @@ TEST_F(AgentServiceTest, AHelloOfAMegabyteIsRefused) {
   EXPECT_EQ(sink_.events(), Events{});
 }
 
-// 2,000,000 empty communicators of one process: 4 MB that become 800.
+// 3,000,000 empty communicators of one process: 6 MB that would become 1,100.
 TEST_F(AgentServiceTest, AMessageThatBecomesHundredsOfMegabytesIsNotParsed) {
   HandMadeAgent agent(server_.get());
   agent.Hello("node");
   sink_.Await(1);
   std::string communicators;
-  for (int i = 0; i < 2'000'000; ++i) communicators += std::string("\x2a\x00", 2);
+  for (int i = 0; i < 3'000'000; ++i) communicators += std::string("\x2a\x00", 2);
   std::string process = "\x1a";
   for (size_t size = communicators.size(); size > 0; size >>= 7) {
     process += static_cast<char>(size < 128 ? size : size % 128 + 128);

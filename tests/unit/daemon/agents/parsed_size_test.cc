@@ -5,7 +5,7 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <gtest/gtest.h>
 
-#include <functional>
+#include <algorithm>
 #include <string>
 
 #include "rollcall/v1/agent.pb.h"
@@ -24,7 +24,7 @@ uint64_t TakenBy(const std::string& bytes) {
   google::protobuf::Arena arena;
   auto* const message = google::protobuf::Arena::CreateMessage<v1::AgentMessage>(&arena);
   EXPECT_TRUE(message->ParseFromString(bytes));
-  return arena.SpaceUsed();
+  return std::max<uint64_t>(arena.SpaceUsed(), message->SpaceUsedLong());
 }
 
 // Field `number` with this content.
