@@ -47,6 +47,12 @@ bool IsFixed(const FieldDescriptor* field) {
   }
 }
 
+// How a number comes that is not packed.
+WireFormatLite::WireType FormOf(bool is_fixed, uint8_t width) {
+  if (!is_fixed) return WireFormatLite::WIRETYPE_VARINT;
+  return width == 8 ? WireFormatLite::WIRETYPE_FIXED64 : WireFormatLite::WIRETYPE_FIXED32;
+}
+
 // Counts the varints of a packed field: each one ends with a byte below 128.
 bool CountPacked(google::protobuf::io::CodedInputStream* input, uint32_t length, uint64_t* count) {
   while (length > 0) {
@@ -117,8 +123,9 @@ bool ParsedSize::CountField(Input* input, const Type& type, uint32_t tag, int de
                             uint64_t* bytes) const {
   const auto number = static_cast<size_t>(WireFormatLite::GetTagFieldNumber(tag));
   const Field field = number < type.fields.size() ? type.fields[number] : Field();
+  const auto wire_type = WireFormatLite::GetTagWireType(tag);
   uint64_t value = 0;
-  switch (WireFormatLite::GetTagWireType(tag)) {
+  switch (wire_type) {
     case WireFormatLite::WIRETYPE_LENGTH_DELIMITED:
       return CountDelimited(input, field, depth, bytes);
     case WireFormatLite::WIRETYPE_VARINT:
@@ -133,7 +140,8 @@ bool ParsedSize::CountField(Input* input, const Type& type, uint32_t tag, int de
     default:
       return false;  // groups: no message of ours has one
   }
-  if (field.kind != Field::kNumber) {
+  // The parser keeps a number of another form as a field that it does not know.
+  if (field.kind != Field::kNumber || wire_type != FormOf(field.is_fixed, field.width)) {
     *bytes += kUnknownField;
   } else if (field.is_repeated) {
     *bytes += field.width * kGrowth;

@@ -63,6 +63,7 @@ const Hostile kHostile[] = {
     {"communicators_with_empty_records",
      InProcess(Times(5000, Delimited(kCommunicators, Delimited(kRecords, ""))))},
     {"bytes_for_a_number", Tick(Times(5000, Delimited(1, "")))},
+    {"a_fixed_number_for_a_varint", Tick(Times(5000, std::string("\x0d\0\0\0\0", 5)))},
     {"bytes_for_numbers_of_fixed_width",
      InProcess(Delimited(kCommunicators, Delimited(27, std::string(80000, '\xff'))))},
     {"empty_texts", InProcess(Times(5000, Delimited(kSites, "")))},
