@@ -3,9 +3,12 @@
 
 #include <spdlog/spdlog.h>
 
+#include <utility>
+
 #include "base/steady_clock.h"
 
 namespace rollcall {
+
 void DaemonCounters::AddTick(double seconds) {
   const MutexLock lock(mutex_);
   ++values_.ticks;
@@ -42,6 +45,23 @@ void DaemonCounters::CountDropped(const DroppedCounts& counts) {
   for (size_t kind = 0; kind < counts.size(); ++kind) {
     if (counts[kind] != 0) CountDropped(static_cast<Dropped>(kind), counts[kind]);
   }
+}
+
+void DaemonCounters::CountOverShare(Dropped what, const Owner& owner) {
+  {
+    const MutexLock lock(mutex_);
+    ++values_.dropped[static_cast<size_t>(what)];
+    std::tuple<Dropped, std::string, std::string> who(what, owner.user, owner.host);
+    if (values_.over_share.size() >= kMostOverShare && values_.over_share.count(who) == 0) {
+      who = {what, "", ""};
+    }
+    ++values_.over_share[who];
+    if (!over_share_lines_[static_cast<size_t>(what)].Take(SteadyNs()).has_value()) return;
+  }
+  spdlog::warn(
+      "dropped {} of user {} on host {}, who has most of them while others want some: see "
+      "rollcall_over_share_total, and \"Shares\" in docs/operating.md",
+      DroppedName(what), owner.user, owner.host);
 }
 
 DaemonCounters::Values DaemonCounters::Get() const {

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/cut_text.h"
 #include "daemon/access/tenant_of.h"
 #include "daemon/jobs/daemon_counters.h"
@@ -17,6 +19,7 @@ struct JobStore::Job {
   Job(JobKey key, std::shared_ptr<FleetBudget> fleet) : model(std::move(key), std::move(fleet)) {}
 
   std::vector<ProcessKey> owned;     // its keys in JobStore::owned_, guarded by the store's mutex
+  size_t alive = 0;                  // of these; guarded likewise
   std::atomic<uint64_t> version{0};  // of the model
   std::atomic<int64_t> began_ns{INT64_MAX};  // as BeganNs(), written under the store's mutex
   Mutex mutex;
@@ -53,6 +56,16 @@ std::vector<int> OrderOfUpdates(const v1::Tick& tick) {
   return order;
 }
 
+// Whose the process is. A user has a number, and is another user in another tenant only if the
+// credential of the agent says so: what a process claims costs nothing.
+Owner OwnerFrom(const AgentName& agent, const v1::Identity& identity) {
+  const bool may_write_all =
+      std::find(agent.tenants.begin(), agent.tenants.end(), kAll) != agent.tenants.end();
+  std::string user = identity.has_uid() ? absl::StrCat(identity.uid()) : "unknown";
+  if (!may_write_all) user = absl::StrCat(absl::StrJoin(agent.tenants, "+"), "/", user);
+  return {std::move(user), agent.host};
+}
+
 // A time of the agent on the daemon's clock; `unknown_ns` for 0.
 int64_t OnDaemonClock(int64_t time_ns, const AgentBook::Origin& origin, int64_t unknown_ns) {
   return time_ns == 0 ? unknown_ns : time_ns + origin.offset_ns;
@@ -62,6 +75,10 @@ int64_t OnDaemonClock(int64_t time_ns, const AgentBook::Origin& origin, int64_t 
 
 void JobStore::Count(Dropped what) {
   if (counters_ != nullptr) counters_->CountDropped(what, 1);
+}
+
+void JobStore::CountOverShare(Dropped what, const Owner& owner) {
+  if (counters_ != nullptr) counters_->CountOverShare(what, owner);
 }
 
 std::string JobStore::LimitText(const std::string& text, size_t most) {
@@ -110,49 +127,82 @@ std::shared_ptr<JobStore::Job> JobStore::RouteUpdate(const AgentName& agent,
                                                      const v1::ProcessUpdate& update, JobKey* key,
                                                      Routed* routed) {
   const ProcessKey process = {agent.host, update.pid(), update.start_time()};
-  auto known = owned_.find(process);
-  if (update.has_identity() && known == owned_.end()) {
-    if (owned_.size() >= most_.processes) {
-      Count(Dropped::kProcesses);
-      return nullptr;
-    }
-    const std::optional<JobId> name = NameOf(update.identity(), agent);
-    if (!name.has_value()) return nullptr;
-    if (ownership_ != nullptr && !ownership_->Owns(*name)) {
-      routed->not_owned.emplace(
-          *name, std::make_pair(update.identity().tenant(), update.identity().job()));
-      return nullptr;
-    }
-    const std::optional<JobKey> placed = Place(process, *name, update.identity(), origin);
-    if (!placed.has_value()) return nullptr;
-    known = owned_.emplace(process, Owned{*placed, origin.agent}).first;
-    Job& job = *families_[*placed].jobs[placed->attempt];
-    job.owned.push_back(process);
-    job.began_ns =
-        std::min(job.began_ns.load(), OnDaemonClock(update.identity().started_ns(), origin, 0));
+  const auto known = owned_.find(process);
+  Owned* owned = known == owned_.end() ? nullptr : &known->second;
+  if (update.has_identity() && owned == nullptr) {
+    owned = TakeIn(agent, origin, process, update, routed);
   }
-  if (known == owned_.end()) return nullptr;
+  if (owned == nullptr) return nullptr;
   // An agent of another tenant on this host, or a stream with another credential.
-  if (!MayWrite(known->second.job.tenant, agent.tenants)) {
+  if (!MayWrite(owned->job.tenant, agent.tenants)) {
     Count(Dropped::kTenants);
     return nullptr;
   }
-  if (!MayReport(origin.agent, update.has_identity(), &known->second)) {
-    routed->must_restart = routed->must_restart || agents_.IsFree(known->second.agent);
+  if (!MayReport(origin.agent, update.has_identity(), owned)) {
+    routed->must_restart = routed->must_restart || agents_.IsFree(owned->agent);
     return nullptr;
   }
-  *key = known->second.job;
+  *key = owned->job;
   Family& family = families_[*key];
   if (update.has_identity() && update.identity().has_segment() &&
       family.attempts.SetUsesNccl(process)) {
     RecordMember(*key, process, update.identity().global_rank());
   }
-  if (update.has_evidence() && HasEnded(update.evidence())) {
+  if (update.has_evidence()) SetEnded(owned, HasEnded(update.evidence()));
+  if (owned->has_ended && update.has_evidence()) {
     const v1::Evidence& end = update.evidence();
     family.attempts.SetEnded(process, OnDaemonClock(end.ended_after_ns(), origin, 0),
                              OnDaemonClock(end.ended_ns(), origin, origin.now_ns));
   }
   return family.jobs[key->attempt];
+}
+
+// A process that is new here. nullptr: it gets no place.
+JobStore::Owned* JobStore::TakeIn(const AgentName& agent, const AgentBook::Origin& origin,
+                                  const ProcessKey& process, const v1::ProcessUpdate& update,
+                                  Routed* routed) {
+  const v1::Identity& identity = update.identity();
+  const std::optional<JobId> name = NameOf(identity, agent);
+  if (!name.has_value()) return nullptr;
+  if (ownership_ != nullptr && !ownership_->Owns(*name)) {
+    routed->not_owned.emplace(*name, std::make_pair(identity.tenant(), identity.job()));
+    return nullptr;
+  }
+  const Newcomer newcomer = NewcomerOf(agent, *name, update);
+  if (!MakeRoomForProcess(newcomer)) return nullptr;
+  const std::optional<JobKey> placed = Place(process, *name, newcomer, identity, origin);
+  if (!placed.has_value()) return nullptr;
+  Job& job = *families_[*placed].jobs[placed->attempt];
+  job.owned.push_back(process);
+  ++job.alive;
+  job.began_ns = std::min(job.began_ns.load(), OnDaemonClock(identity.started_ns(), origin, 0));
+  SetProcesses(*placed);
+  return &owned_.emplace(process, Owned{*placed, origin.agent}).first->second;
+}
+
+// A process of a job that is here belongs to the job's owner.
+JobStore::Newcomer JobStore::NewcomerOf(const AgentName& agent, const JobId& name,
+                                        const v1::ProcessUpdate& update) const {
+  Newcomer newcomer = {OwnerFrom(agent, update.identity()),
+                       !update.has_evidence() || !HasEnded(update.evidence())};
+  const auto family = families_.find(name);
+  if (family == families_.end() || family->second.jobs.empty()) return newcomer;
+  const auto owner = room_.OwnerOf(JobKey(name, family->second.jobs.rbegin()->first));
+  if (owner.has_value()) newcomer.owner = *owner;
+  return newcomer;
+}
+
+void JobStore::SetEnded(Owned* owned, bool has_ended) {
+  if (owned->has_ended == has_ended) return;
+  owned->has_ended = has_ended;
+  Job& job = *families_[owned->job].jobs[owned->job.attempt];
+  job.alive += has_ended ? size_t{0} - 1 : 1;
+  SetProcesses(owned->job);
+}
+
+void JobStore::SetProcesses(const JobKey& key) {
+  const Job& job = *families_[key].jobs[key.attempt];
+  room_.SetProcesses(key, job.owned.size(), job.alive);
 }
 
 void JobStore::RestoreAttempts(const std::map<JobKey, AttemptFacts>& attempts) {
@@ -198,10 +248,36 @@ JobStore::Family* JobStore::FindOrAddFamily(const JobId& name) {
 }
 
 // Whether a process of this job may begin an attempt.
-bool JobStore::HasRoom(const JobId& name) {
-  if (jobs_ < most_.jobs || families_.count(name) != 0) return true;
-  Count(Dropped::kJobs);
-  return false;
+bool JobStore::MakeRoomForJob(const JobId& name, const Newcomer& newcomer) {
+  while (jobs_ >= most_.jobs && families_.count(name) == 0) {
+    const auto makes_room = room_.MakesRoomForJob(newcomer.owner, newcomer.is_alive);
+    if (!makes_room.has_value()) {
+      CountOverShare(Dropped::kJobs, newcomer.owner);
+      return false;
+    }
+    MakeRoom(*makes_room, Dropped::kJobs);
+  }
+  return true;
+}
+
+bool JobStore::MakeRoomForProcess(const Newcomer& newcomer) {
+  while (owned_.size() >= most_.processes) {
+    const auto makes_room = room_.MakesRoomForProcess(newcomer.owner, newcomer.is_alive);
+    if (!makes_room.has_value()) {
+      CountOverShare(Dropped::kProcesses, newcomer.owner);
+      return false;
+    }
+    MakeRoom(*makes_room, Dropped::kProcesses);
+  }
+  return true;
+}
+
+// Forgets the job, and counts it if it was alive: its owner has more than others.
+void JobStore::MakeRoom(const JobKey& key, Dropped what) {
+  const Job& job = *families_[key].jobs[key.attempt];
+  if (job.alive > 0) CountOverShare(what, room_.OwnerOf(key).value_or(Owner()));
+  ForgetLocked(key);
+  EraseEmptyFamily(key);
 }
 
 // Forgets the oldest attempts of the job but for this number.
@@ -229,9 +305,9 @@ std::optional<JobId> JobStore::NameOf(const v1::Identity& identity, const AgentN
 // nullopt: there are too many jobs; or it is too early, and the agent sends the identity again when
 // the process uses NCCL.
 std::optional<JobKey> JobStore::Place(const ProcessKey& process, const JobId& name,
-                                      const v1::Identity& identity,
+                                      const Newcomer& newcomer, const v1::Identity& identity,
                                       const AgentBook::Origin& origin) {
-  if (!HasRoom(name)) return std::nullopt;
+  if (!MakeRoomForJob(name, newcomer)) return std::nullopt;
   ProcessStart start;
   start.process = process;
   start.rank = identity.global_rank();
@@ -250,6 +326,7 @@ std::optional<JobKey> JobStore::Place(const ProcessKey& process, const JobId& na
   std::shared_ptr<Job>& job = family.jobs[key.attempt];
   if (job != nullptr) return key;
   job = std::make_shared<Job>(key, fleet_);
+  room_.AddJob(key, newcomer.owner);
   ++jobs_;
   ++changes_;
   // A job that begins again and again keeps its newest attempts; beyond the limit of jobs, two.
@@ -549,12 +626,17 @@ bool JobStore::Forget(const JobKey& key) {
   ForgetLocked(key);
   // The next owner continues from what is stored about it.
   if (ownership_ != nullptr && !ownership_->Owns(key)) attempt_changes_.forgotten.erase(key);
-  if (!family->second.jobs.empty()) return true;
-  families_.erase(family);
-  const auto names = names_.find(key.job);
-  names->second.erase(key);
-  if (names->second.empty()) names_.erase(names);
+  EraseEmptyFamily(key);
   return true;
+}
+
+void JobStore::EraseEmptyFamily(const JobId& name) {
+  const auto family = families_.find(name);
+  if (family == families_.end() || !family->second.jobs.empty()) return;
+  families_.erase(family);
+  const auto names = names_.find(name.job);
+  names->second.erase(name);
+  if (names->second.empty()) names_.erase(names);
 }
 
 void JobStore::ForgetLocked(const JobKey& key) {
@@ -567,6 +649,7 @@ void JobStore::ForgetLocked(const JobKey& key) {
   family->second.attempts.Forget(key.attempt);
   attempt_changes_.changed.erase(key);
   attempt_changes_.forgotten.insert(key);
+  room_.RemoveJob(key);
   --jobs_;
   ++changes_;
 }

@@ -20,6 +20,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "base/mutex.h"
 #include "daemon/jobs/agent_book.h"
+#include "daemon/jobs/job_room.h"
 #include "daemon/jobs/ownership.h"
 #include "daemon/model/attempts.h"
 #include "daemon/model/client_limits.h"
@@ -191,6 +192,11 @@ class JobStore {
   struct Owned {
     JobKey job;
     AgentBook::AgentPtr agent;  // that reported the process; nullptr: read from files
+    bool has_ended = false;
+  };
+  struct Newcomer {  // a process that asks for a place
+    Owner owner;
+    bool is_alive = true;
   };
   struct Family {  // all attempts of one job
     Attempts attempts;
@@ -201,16 +207,29 @@ class JobStore {
                                    const v1::ProcessUpdate& update, JobKey* key, Routed* routed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<JobId> NameOf(const v1::Identity& identity, const AgentName& agent);
+  Owned* TakeIn(const AgentName& agent, const AgentBook::Origin& origin, const ProcessKey& process,
+                const v1::ProcessUpdate& update, Routed* routed)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<JobKey> Place(const ProcessKey& process, const JobId& name,
-                              const v1::Identity& identity, const AgentBook::Origin& origin)
+                              const Newcomer& newcomer, const v1::Identity& identity,
+                              const AgentBook::Origin& origin)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RecordMember(const JobKey& key, const ProcessKey& process, int32_t rank)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Family* FindOrAddFamily(const JobId& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool HasRoom(const JobId& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Newcomer NewcomerOf(const AgentName& agent, const JobId& name,
+                      const v1::ProcessUpdate& update) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MakeRoomForJob(const JobId& name, const Newcomer& newcomer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MakeRoomForProcess(const Newcomer& newcomer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MakeRoom(const JobKey& key, Dropped what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetEnded(Owned* owned, bool has_ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetProcesses(const JobKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EraseEmptyFamily(const JobId& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Evict(const JobId& name, size_t attempts) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetLocked(const JobKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Count(Dropped what);
+  void CountOverShare(Dropped what, const Owner& owner);
   // The beginning of a text that is longer than `most` bytes; counts the cut.
   std::string LimitText(const std::string& text, size_t most);
   void Changed(Job* job);
@@ -236,6 +255,7 @@ class JobStore {
   std::map<JobId, Attempts> restored_ ABSL_GUARDED_BY(mutex_);  // of jobs that have not come yet
   AttemptChanges attempt_changes_ ABSL_GUARDED_BY(mutex_);
   size_t jobs_ ABSL_GUARDED_BY(mutex_) = 0;  // attempts
+  JobRoom room_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<ProcessKey, Owned> owned_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -212,6 +212,13 @@ void AddDaemon(const MetricsSnapshot& snapshot, Families* out) {
                  {{"what", DroppedName(static_cast<Dropped>(kind))}},
                  static_cast<double>(snapshot.daemon.dropped[kind]));
   }
+  for (const auto& [who, count] : snapshot.daemon.over_share) {
+    const auto& [what, user, host] = who;
+    out->Counter("rollcall_over_share_total",
+                 "What the daemon dropped of a user or host that had more than the others",
+                 {{"what", DroppedName(what)}, {"user", user}, {"host", host}},
+                 static_cast<double>(count));
+  }
   for (const auto& [reason, count] : snapshot.refused) {
     out->Counter("rollcall_refused_total",
                  "Requests and streams that the daemon refused, by reason", {{"reason", reason}},

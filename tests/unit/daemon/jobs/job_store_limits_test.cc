@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "daemon/jobs/daemon_counters.h"
@@ -17,6 +18,8 @@
 
 namespace rollcall {
 namespace {
+
+std::string Name(const char* word, int number) { return word + std::to_string(number); }
 
 uint64_t CountDropped(const DaemonCounters& counters, Dropped what) {
   return counters.Get().dropped[static_cast<size_t>(what)];
@@ -66,6 +69,94 @@ TEST(JobStoreLimitsTest, IgnoresAndCountsProcessesBeyondTheLimit) {
   store.Forget(kJob);
   store.Apply("node", MakeTick(9, "later"), 2);
   EXPECT_EQ(store.Get(JobKey("later")).processes.size(), 1u);
+}
+
+v1::Tick TickOf(uint32_t uid, int pid, const std::string& job) {
+  v1::Tick tick = MakeTick(pid, job);
+  tick.mutable_processes(0)->mutable_identity()->set_uid(uid);
+  return tick;
+}
+
+void End(int pid, const std::string& host, JobStore* store) {
+  v1::Tick tick = MakeTick(pid);
+  tick.mutable_processes(0)->clear_identity();
+  tick.mutable_processes(0)->mutable_evidence()->set_liveness(v1::Evidence::EXITED);
+  store->Apply(host, tick, 1);
+}
+
+bool HasJob(const JobStore& store, const std::string& job) {
+  return store.Find("", job, std::nullopt).has_value();
+}
+
+TEST(JobStoreLimitsTest, JobsThatAreOverMakeRoomForLivingOnes) {
+  DaemonCounters counters;
+  JobStoreLimits most;
+  most.jobs = 3;
+  JobStore store("unnamed", most, &counters);
+  for (int i = 0; i < 3; ++i) store.Apply("node", TickOf(7, i, "short-" + std::to_string(i)), 1);
+  End(1, "node", &store);
+  store.Apply("node", TickOf(7, 9, "next"), 1);
+  EXPECT_TRUE(HasJob(store, "next"));
+  EXPECT_FALSE(HasJob(store, "short-1"));
+  EXPECT_EQ(store.CountJobs(), 3u);
+  EXPECT_EQ(CountDropped(counters, Dropped::kJobs), 0u);
+}
+
+TEST(JobStoreLimitsTest, AFloodOfJobsLeavesAnotherUsersJobs) {
+  DaemonCounters counters;
+  JobStoreLimits most;
+  most.jobs = 10;
+  JobStore store("unnamed", most, &counters);
+  store.Apply("node", TickOf(1, 1, "early"), 1);
+  for (int i = 0; i < 100; ++i) store.Apply("node", TickOf(7, 10 + i, Name("flood-", i)), 1);
+  store.Apply("node", TickOf(2, 2, "late"), 1);
+  store.Apply("other-node", TickOf(7, 3, "of the same user elsewhere"), 1);
+  EXPECT_TRUE(HasJob(store, "early"));
+  EXPECT_TRUE(HasJob(store, "late"));
+  EXPECT_EQ(store.CountJobs(), 10u);
+  const auto over = counters.Get().over_share;
+  ASSERT_EQ(over.size(), 1u);
+  EXPECT_EQ(over.begin()->first,
+            std::make_tuple(Dropped::kJobs, std::string("7"), std::string("node")));
+  EXPECT_EQ(over.begin()->second, CountDropped(counters, Dropped::kJobs));
+}
+
+TEST(JobStoreLimitsTest, AHostThatInventsUsersLeavesTheJobsOfOtherHosts) {
+  JobStoreLimits most;
+  most.jobs = 10;
+  JobStore store("unnamed", most);
+  for (int i = 0; i < 100; ++i) {
+    store.Apply("hostile", TickOf(1000 + i, 10 + i, Name("flood-", i)), 1);
+  }
+  for (int i = 0; i < 4; ++i) store.Apply("node", TickOf(1, i, Name("job-", i)), 1);
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(HasJob(store, Name("job-", i))) << i;
+}
+
+TEST(JobStoreLimitsTest, AFloodOfProcessesLeavesAnotherUsersJobs) {
+  DaemonCounters counters;
+  JobStoreLimits most;
+  most.processes = 10;
+  JobStore store("unnamed", most, &counters);
+  for (int i = 0; i < 100; ++i) store.Apply("node", TickOf(7, 10 + i, "flood"), 1);
+  store.Apply("node", TickOf(7, 200, "flood-2"), 1);
+  store.Apply("node", TickOf(2, 1, "late"), 1);
+  EXPECT_TRUE(HasJob(store, "late"));
+  EXPECT_EQ(counters.Get().over_share.begin()->first,
+            std::make_tuple(Dropped::kProcesses, std::string("7"), std::string("node")));
+}
+
+TEST(JobStoreLimitsTest, WhoWasMadeToGoComesBackWithAWholeTickOnceThereIsRoom) {
+  JobStoreLimits most;
+  most.jobs = 2;
+  JobStore store("unnamed", most);
+  for (int i = 0; i < 2; ++i) store.Apply("node", TickOf(7, i, Name("flood-", i)), 1);
+  store.Apply("node", TickOf(2, 5, "late"), 1);
+  ASSERT_FALSE(HasJob(store, "flood-1"));
+  store.Apply("node", TickOf(7, 1, "flood-1"), 1);
+  EXPECT_FALSE(HasJob(store, "flood-1"));
+  End(0, "node", &store);
+  store.Apply("node", TickOf(7, 1, "flood-1"), 1);
+  EXPECT_TRUE(HasJob(store, "flood-1"));
 }
 
 TEST(JobStoreLimitsTest, CutsLongNamesAndCountsWhatAJobDropped) {
