@@ -85,6 +85,10 @@ std::optional<PeerAddress> ParsePeer(absl::string_view peer) {
   return Make(PeerAddress::Family::kIpv6, std::string(text.substr(0, end)), text.substr(end + 2));
 }
 
+absl::string_view PeerWithoutPort(absl::string_view peer) {
+  return IsUnixPeer(peer) ? peer : peer.substr(0, peer.rfind(':'));
+}
+
 bool IsUnixPeer(absl::string_view peer) { return absl::StartsWith(peer, "unix:"); }
 
 bool IsPeerOnThisHost(absl::string_view peer) {

@@ -25,6 +25,9 @@ struct PeerAddress {
 // nullopt: another kind of address, or malformed.
 std::optional<PeerAddress> ParsePeer(absl::string_view peer);
 
+// "ipv6:[::1]" of "ipv6:[::1]:41922". Valid as long as `peer` is.
+absl::string_view PeerWithoutPort(absl::string_view peer);
+
 // "unix:" and a path or nothing. An abstract socket, which has no permissions, is none.
 bool IsUnixPeer(absl::string_view peer);
 

@@ -191,7 +191,9 @@ absl::Status Daemon::StartHttp() {
   http.audit = [this](const AuditEntry& entry) { Audit(entry); };
   http.refused_action = [this](const AuditEntry& entry) { AuditRefusal(entry); };
   http.refused = [this](std::string_view reason) { refusals_.Count(std::string(reason)); };
-  http.dropped = [this](Dropped what) { counters_.CountDropped(what, 1); };
+  http.over_share = [this](const Owner& viewer) {
+    counters_.CountOverShare(Dropped::kViewers, viewer);
+  };
   http.problem = [this] {
     return std::string(server_.IsStarved() ? "agents cannot connect: no file descriptor is free"
                                            : "");

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "base/peer_address.h"
+
 namespace rollcall {
 
 HttpConnection* HttpConnections::Add(HttpConnection connection) {
@@ -22,12 +24,19 @@ HttpConnection* HttpConnections::Find(int fd, uint64_t id) {
 }
 
 HttpConnection* HttpConnections::FindReplaceable(int64_t now_ns) {
-  HttpConnection* oldest = nullptr;
+  std::map<absl::string_view, size_t> of_address;
+  for (const auto& [fd, connection] : all_) ++of_address[PeerWithoutPort(connection.peer)];
+  HttpConnection* found = nullptr;
+  size_t most = 0;
   for (auto& [fd, connection] : all_) {
-    const bool is_older = oldest == nullptr || connection.since_ns < oldest->since_ns;
-    if (is_older && IsReplaceable(connection, now_ns)) oldest = &connection;
+    if (!IsReplaceable(connection, now_ns)) continue;
+    const size_t count = of_address[PeerWithoutPort(connection.peer)];
+    const bool is_older = found == nullptr || connection.since_ns < found->since_ns;
+    if (count < most || (count == most && !is_older)) continue;
+    found = &connection;
+    most = count;
   }
-  return oldest;
+  return found;
 }
 
 HttpConnection* HttpConnections::FindStalledBody(int64_t now_ns) {

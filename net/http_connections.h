@@ -23,7 +23,8 @@ class HttpConnections {
   // These return nullptr if there is no such connection.
   HttpConnection* Find(int fd);
   HttpConnection* Find(int fd, uint64_t id);
-  // The one that has waited longest for its client; nullptr if all wait for the daemon.
+  // Of the address with most connections, the one that has waited longest for its client; nullptr
+  // if all wait for the daemon.
   HttpConnection* FindReplaceable(int64_t now_ns);
   // Any whose client has stopped in the middle of a body.
   HttpConnection* FindStalledBody(int64_t now_ns);

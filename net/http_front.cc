@@ -39,20 +39,22 @@ constexpr size_t kWriteAtOnce = 1 << 20;
 class HttpFront::Impl {
  public:
   Impl(int listener, const HttpLimits& limits, Answer answer, Version version, TlsSource tls,
-       Problem problem)
+       Problem problem, HttpOverShare over_share)
       : limits_(limits),
         tls_(std::move(tls)),
         problem_(std::move(problem)),
         listener_(UniqueFd(listener), &poller_),
         workers_(limits.threads, std::move(answer),
                  [this](HttpWorkers::Finished finished) { Post(&finished_, std::move(finished)); }),
-        viewers_(limits.viewers, std::move(version),
-                 [this](HttpViewers::Event event) { Post(&events_, std::move(event)); }) {}
+        viewers_(
+            limits.viewers, std::move(version),
+            [this](HttpViewers::Event event) { Post(&events_, std::move(event)); },
+            std::move(over_share)) {}
   ~Impl() { Stop(); }
 
   bool Start();
   void Stop();
-  bool HasRoomForViewer() const { return viewers_.HasRoom(); }
+  bool HasRoomForViewer(const Owner& viewer) const { return viewers_.HasRoomFor(viewer); }
   Counts counts() const { return {connections_count_, dropped_}; }
 
  private:
@@ -376,8 +378,10 @@ void HttpFront::Impl::Apply(HttpWorkers::Finished finished) {
   if (connection == nullptr) return;
   Reply& reply = finished.reply;
   if (!reply.is_stream) return Send(connection, std::move(reply.bytes), reply.close);
-  viewers_.Add(connection->id,
-               {connection->fd, std::move(reply.topic), std::move(reply.is_allowed)});
+  const bool has_place =
+      viewers_.Add(connection->id, {connection->fd, std::move(reply.topic), std::move(reply.viewer),
+                                    std::move(reply.is_allowed)});
+  if (!has_place) return Send(connection, HttpRefusal(503), true);
   unsent_ += reply.bytes.size();
   connection->out = std::move(reply.bytes);
   Enter(HttpPhase::kStreaming, connection);
@@ -408,13 +412,15 @@ void HttpFront::Impl::Post(std::vector<Thing>* list, Thing thing) {
 }
 
 HttpFront::HttpFront(int listener, const HttpLimits& limits, Answer answer, Version version,
-                     TlsSource tls, Problem problem)
+                     TlsSource tls, Problem problem, HttpOverShare over_share)
     : impl_(std::make_unique<Impl>(listener, limits, std::move(answer), std::move(version),
-                                   std::move(tls), std::move(problem))) {}
+                                   std::move(tls), std::move(problem), std::move(over_share))) {}
 HttpFront::~HttpFront() = default;
 bool HttpFront::Start() { return impl_->Start(); }
 void HttpFront::Stop() { impl_->Stop(); }
-bool HttpFront::HasRoomForViewer() const { return impl_->HasRoomForViewer(); }
+bool HttpFront::HasRoomForViewer(const Owner& viewer) const {
+  return impl_->HasRoomForViewer(viewer);
+}
 HttpFront::Counts HttpFront::counts() const { return impl_->counts(); }
 
 }  // namespace rollcall

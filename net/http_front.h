@@ -4,9 +4,9 @@
 // One thread reads the requests and writes the responses of all connections; a few threads compute
 // the responses. So a slow client costs a descriptor and never a thread. There is a deadline for a
 // request with its handshake, for an idle connection and for reading a response; a byte that
-// arrives slowly does not restart it. When all connections are in use, the one that has waited
-// longest for its client makes room. The first thread responds to /healthz itself, so that a busy
-// daemon is healthy.
+// arrives slowly does not restart it. When all connections are in use, one of the address
+// with most of them makes room, the one that has waited longest for its client. The first thread
+// responds to /healthz itself, so that a busy daemon is healthy.
 #pragma once
 
 #include <cstddef>
@@ -35,9 +35,10 @@ class HttpFront {
   using Problem = std::function<std::string()>;
 
   // `listener` is a listening socket. Takes ownership. `tls` gives the context of each new
-  // connection; empty: connections are plain. `problem` may be empty.
+  // connection; empty: connections are plain. `problem` and `over_share`
+  // may be empty.
   HttpFront(int listener, const HttpLimits& limits, Answer answer, Version version,
-            TlsSource tls = nullptr, Problem problem = nullptr);
+            TlsSource tls = nullptr, Problem problem = nullptr, HttpOverShare over_share = nullptr);
   ~HttpFront();  // stops
   HttpFront(const HttpFront&) = delete;
   HttpFront& operator=(const HttpFront&) = delete;
@@ -47,7 +48,7 @@ class HttpFront {
   // Closes all connections and the listener, and waits for responses in progress.
   void Stop();
 
-  bool HasRoomForViewer() const;
+  bool HasRoomForViewer(const Owner& viewer) const;
   Counts counts() const;
 
  private:

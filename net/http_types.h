@@ -9,6 +9,8 @@
 #include <tuple>
 #include <vector>
 
+#include "base/shares.h"
+
 namespace rollcall {
 
 inline constexpr char kJsonType[] = "application/json";
@@ -53,9 +55,14 @@ struct HttpReply {
   bool close = false;      // close the connection after the response
   bool is_stream = false;  // head of an event stream that reports changes of `topic`
   HttpTopic topic;
+  Owner viewer;  // of a stream: who reads it
   // Of a stream: whether its viewer may still read, called before each event. Empty: always.
   std::function<bool()> is_allowed;
 };
+
+// Told of each viewer who gets no stream, or loses one, because that viewer has most of them.
+// Thread-safe.
+using HttpOverShare = std::function<void(const Owner& viewer)>;
 
 // Returns the response to one complete request. Any thread of the server calls it.
 using HttpAnswer = std::function<HttpReply(const std::string& request, const HttpCaller& caller)>;

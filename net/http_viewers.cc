@@ -2,6 +2,7 @@
 #include "net/http_viewers.h"
 
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,8 +17,11 @@ constexpr int64_t kKeepAliveNs = 5'000'000'000;
 
 }  // namespace
 
-HttpViewers::HttpViewers(int limit, HttpVersion version, Deliver deliver)
-    : limit_(limit), version_(std::move(version)), deliver_(std::move(deliver)) {}
+HttpViewers::HttpViewers(int limit, HttpVersion version, Deliver deliver, HttpOverShare over_share)
+    : limit_(limit),
+      version_(std::move(version)),
+      deliver_(std::move(deliver)),
+      over_share_(std::move(over_share)) {}
 HttpViewers::~HttpViewers() { Stop(); }
 
 void HttpViewers::Start() {
@@ -29,20 +33,38 @@ void HttpViewers::Start() {
 
 void HttpViewers::Stop() { worker_.Finish(SteadyTime::max()); }
 
-void HttpViewers::Add(uint64_t id, Viewer viewer) {
-  const MutexLock lock(mutex_);
-  viewers_[id] = {std::move(viewer), 0, 0};
-  worker_.Wake();
+bool HttpViewers::Add(uint64_t id, Viewer viewer) {
+  std::optional<Owner> loser;
+  {
+    const MutexLock lock(mutex_);
+    if (IsFull()) {
+      const auto makes_room = places_.MakesRoomFor(viewer.owner, Places::First::kNewest);
+      if (!makes_room.has_value()) return false;
+      loser = places_.OwnerOf(*makes_room);
+      places_.Remove(*makes_room);
+      viewers_[*makes_room].has_place = false;
+    }
+    places_.Put(id, viewer.owner, 1);
+    viewers_[id] = {std::move(viewer)};
+    worker_.Wake();
+  }
+  if (loser.has_value() && over_share_) over_share_(*loser);
+  return true;
 }
 
 void HttpViewers::Remove(uint64_t id) {
   const MutexLock lock(mutex_);
   viewers_.erase(id);
+  places_.Remove(id);
 }
 
-bool HttpViewers::HasRoom() const {
-  const MutexLock lock(mutex_);
-  return viewers_.size() < static_cast<size_t>(limit_);
+bool HttpViewers::HasRoomFor(const Owner& owner) const {
+  {
+    const MutexLock lock(mutex_);
+    if (!IsFull() || places_.MakesRoomFor(owner, Places::First::kNewest).has_value()) return true;
+  }
+  if (over_share_) over_share_(owner);
+  return false;
 }
 
 // Asks without the lock, because the answer may wait for the mutex of a job.
@@ -59,7 +81,7 @@ bool HttpViewers::IsDue(const Watched& watched, const std::map<HttpTopic, uint64
                         int64_t now_ns) const {
   const auto version = versions.find(watched.viewer.topic);
   if (version == versions.end()) return false;  // the viewer connected just now
-  return watched.sent_ns == 0 || version->second != watched.version ||
+  return !watched.has_place || watched.sent_ns == 0 || version->second != watched.version ||
          now_ns - watched.sent_ns >= kKeepAliveNs;
 }
 
@@ -75,7 +97,8 @@ void HttpViewers::SendEvents() {
     const bool has_changed = watched.sent_ns == 0 || version != watched.version;
     watched.version = version;
     watched.sent_ns = now_ns;
-    const bool is_end = watched.viewer.is_allowed && !watched.viewer.is_allowed();
+    const bool is_allowed = !watched.viewer.is_allowed || watched.viewer.is_allowed();
+    const bool is_end = !watched.has_place || !is_allowed;
     events.push_back({watched.viewer.fd, id,
                       has_changed ? absl::StrCat("event: change\ndata: ", version, "\n\n")
                                   : std::string(": alive\n\n"),

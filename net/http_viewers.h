@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The event streams of the page: tells each viewer that something has changed.
 //
+// Where all places are taken, whoever has most of them loses the newest stream to somebody with
+// less.
+//
 // One thread for all viewers. An event says only that there was a change. Viewers then request what
 // they show, and share the cached answers. Thread-safe.
 #pragma once
@@ -12,6 +15,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/shares.h"
 #include "base/worker.h"
 #include "net/http_types.h"
 
@@ -22,6 +26,7 @@ class HttpViewers {
   struct Viewer {
     int fd = -1;
     HttpTopic topic;
+    Owner owner;
     // Whether the viewer may still read; called before each event. Empty: always.
     std::function<bool()> is_allowed;
   };
@@ -34,22 +39,31 @@ class HttpViewers {
   // Takes an event. Called by the thread of this object.
   using Deliver = std::function<void(Event event)>;
 
-  HttpViewers(int limit, HttpVersion version, Deliver deliver);
+  // `over_share` may be empty.
+  HttpViewers(int limit, HttpVersion version, Deliver deliver, HttpOverShare over_share);
   ~HttpViewers();  // stops
 
   void Start();
   void Stop();
 
-  void Add(uint64_t id, Viewer viewer);
+  // False: there is no place for the viewer.
+  bool Add(uint64_t id, Viewer viewer);
   void Remove(uint64_t id);
-  bool HasRoom() const;
+  // Tells of a viewer without a place, too.
+  bool HasRoomFor(const Owner& owner) const;
 
  private:
   struct Watched {
     Viewer viewer;
     uint64_t version = 0;
-    int64_t sent_ns = 0;  // time of the last event; 0: none yet
+    int64_t sent_ns = 0;    // time of the last event; 0: none yet
+    bool has_place = true;  // false: it goes with the next event
   };
+  using Places = Shares<uint64_t>;
+
+  bool IsFull() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return places_.total() >= static_cast<size_t>(limit_);
+  }
 
   void SendEvents();
   std::map<HttpTopic, uint64_t> AskVersions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -59,8 +73,10 @@ class HttpViewers {
   const int limit_;
   const HttpVersion version_;
   const Deliver deliver_;
+  const HttpOverShare over_share_;
   mutable Mutex mutex_;
   std::map<uint64_t, Watched> viewers_ ABSL_GUARDED_BY(mutex_);  // by connection
+  Places places_ ABSL_GUARDED_BY(mutex_);                        // by connection
   Worker worker_;
 };
 

@@ -139,8 +139,8 @@ class HttpServer::Impl {
         [this](const std::string& request, const HttpCaller& caller) {
           return Answer(request, caller);
         },
-        [this](const HttpTopic& topic) { return VersionOf(topic); }, options_.tls,
-        options_.problem);
+        [this](const HttpTopic& topic) { return VersionOf(topic); }, options_.tls, options_.problem,
+        options_.over_share);
     return front_->Start();
   }
   void Stop() {
@@ -302,11 +302,13 @@ class HttpServer::Impl {
 
   // Sends the head only. The front sends the events.
   void Events(httplib::Response* response) {
-    if (!front_->HasRoomForViewer()) {
-      if (options_.dropped) options_.dropped(Dropped::kViewers);
+    if (!front_->HasRoomForViewer(HttpRouter::exchange().Viewer())) {
       response->status = 503;
       response->set_header("Retry-After", "30");
-      response->set_content("too many viewers; poll /api/v1/jobs instead\n", "text/plain");
+      response->set_content(
+          "too many streams of changes, and you have most of them: close some, or "
+          "poll /api/v1/jobs instead\n",
+          "text/plain");
       return;
     }
     response->set_header("X-Accel-Buffering", "no");  // keeps a proxy from buffering the events

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "daemon/access/audit.h"
-#include "daemon/model/client_limits.h"
+#include "net/http_types.h"
 #include "security/authenticator.h"
 #include "security/certificates/tls_context.h"
 #include "security/failed_logins.h"
@@ -39,8 +39,9 @@ struct HttpServerOptions {
   // Told of each refusal by its reason ("host", "origin", "nobody", "credential", "guessing",
   // "role"), for a metric; thread-safe; may be empty.
   std::function<void(std::string_view reason)> refused;
-  // Told of each thing that exceeds a limit; thread-safe; may be empty.
-  std::function<void(Dropped what)> dropped;
+  // Told of each stream of changes that somebody does not get, or loses, having most of them;
+  // thread-safe; may be empty.
+  HttpOverShare over_share;
   // Why the daemon is not healthy; "": it is. Does not block; may be empty.
   std::function<std::string()> problem;
 };

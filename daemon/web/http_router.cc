@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/peer_address.h"
 #include "net/http_request.h"
 
 namespace rollcall {
@@ -68,6 +69,10 @@ using SetUp = std::function<void(httplib::Request&)>;
 
 }  // namespace
 
+Owner HttpExchange::Viewer() const {
+  return {visitor.identity->name, std::string(PeerWithoutPort(caller.peer))};
+}
+
 HttpExchange& HttpRouter::exchange() { return *current; }
 
 HttpReply HttpRouter::Answer(const std::string& request, const HttpCaller& caller) {
@@ -90,6 +95,7 @@ HttpReply HttpRouter::Answer(const std::string& request, const HttpCaller& calle
   if (!reply.is_stream) return reply;
   reply.bytes = StreamHead(reply.bytes);
   reply.topic.tenants = exchange.visitor.identity->tenants;
+  reply.viewer = exchange.Viewer();
   if (guard_) reply.is_allowed = guard_(exchange);
   return reply;
 }

@@ -19,6 +19,9 @@ struct HttpExchange {
   HttpCaller caller;
   HttpCredentials credentials;
   HttpVisitor visitor;  // known once the request is admitted
+
+  // Whose share it takes, once it is admitted: that of the user, and of the address.
+  Owner Viewer() const;
 };
 
 class HttpRouter : public httplib::Server {

@@ -31,6 +31,8 @@ using testing::HasSubstr;
 
 constexpr int64_t kMs = 1'000'000;
 
+const Owner kViewer = {"greedy", "ipv4:127.0.0.1"};
+
 // A client's end of a connection.
 class Client {
  public:
@@ -96,7 +98,8 @@ class HttpFrontTest : public testing::Test {
     front_ = std::make_unique<HttpFront>(
         listener, limits,
         [this](const std::string& request, const HttpCaller&) { return Answer(request); },
-        [this](const HttpTopic&) { return version_.load(); });
+        [this](const HttpTopic&) { return version_.load(); }, nullptr, nullptr,
+        [this](const Owner& viewer) { over_share_.push_back(viewer.user); });
     ASSERT_TRUE(front_->Start());
   }
   void TearDown() override {
@@ -106,8 +109,10 @@ class HttpFrontTest : public testing::Test {
 
   HttpFront::Reply Answer(const std::string& request) {
     HttpFront::Reply reply;
-    if (RequestPath(request) == "/stream") {
+    if (RequestPath(request).substr(0, 7) == "/stream") {
       reply.is_stream = true;
+      reply.viewer = kViewer;
+      if (RequestPath(request) == "/stream/ann") reply.viewer.user = "ann";
       reply.bytes = "HEAD\n";
       return reply;
     }
@@ -155,6 +160,7 @@ class HttpFrontTest : public testing::Test {
   }
 
   sockaddr_in address_ = {};
+  std::vector<std::string> over_share_;
   std::unique_ptr<HttpFront> front_;
   std::atomic<uint64_t> version_{1};
   std::mutex mutex_;
@@ -358,13 +364,36 @@ TEST_F(HttpFrontTest, NotifiesViewersOfChangesWithoutAThreadForEach) {
   for (const Client& viewer : viewers) {
     EXPECT_EQ(viewer.Receive("data: 1\n\n"), "HEAD\nevent: change\ndata: 1\n\n");
   }
-  EXPECT_FALSE(front_->HasRoomForViewer());
+  EXPECT_FALSE(front_->HasRoomForViewer(kViewer));
   version_ = 2;
   for (const Client& viewer : viewers) {
     EXPECT_EQ(viewer.Receive("data: 2\n\n"), "event: change\ndata: 2\n\n");
   }
   viewers.pop_back();
-  EXPECT_TRUE(Eventually([&] { return front_->HasRoomForViewer(); }));
+  EXPECT_TRUE(Eventually([&] { return front_->HasRoomForViewer(kViewer); }));
+}
+
+TEST_F(HttpFrontTest, WhoHasMostStreamsLosesOneToSomebodyWithLess) {
+  HttpLimits limits;
+  limits.viewers = 3;
+  Start(limits);
+  std::vector<Client> greedy;
+  for (int i = 0; i < 3; ++i) {
+    greedy.push_back(Connect());
+    greedy.back().Send("GET /stream HTTP/1.1\r\n\r\n");
+    EXPECT_EQ(greedy.back().Receive("data: 1\n\n"), "HEAD\nevent: change\ndata: 1\n\n");
+  }
+  EXPECT_FALSE(front_->HasRoomForViewer(kViewer));
+  EXPECT_TRUE(front_->HasRoomForViewer({"ann", kViewer.host}));
+  const Client ann = Connect();
+  ann.Send("GET /stream/ann HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(ann.Receive("data: 1\n\n"), "HEAD\nevent: change\ndata: 1\n\n");
+  EXPECT_TRUE(Eventually([&] { return front_->counts().connections == 3; }));
+  EXPECT_TRUE(greedy.back().IsClosedWithin(milliseconds(5000)));
+  version_ = 2;
+  EXPECT_EQ(greedy.front().Receive("data: 2\n\n"), "event: change\ndata: 2\n\n");
+  EXPECT_EQ(over_share_, (std::vector<std::string>{"greedy", "greedy"}))
+      << "one who asked in vain, and one who lost a stream";
 }
 
 // Then new descriptors have the lowest numbers that become free.

@@ -401,7 +401,7 @@ int AskForStream(httplib::Client* client, const httplib::Headers& headers) {
 
 TEST_F(HttpAccessTest, RefusesAndCountsOneViewerTooMany) {
   std::atomic<int> dropped{0};
-  options_.dropped = [&dropped](Dropped what) { dropped += what == Dropped::kViewers ? 1 : 0; };
+  options_.over_share = [&dropped](const Owner&) { ++dropped; };
   Start();
   std::atomic<int> watching{0};
   std::atomic<bool> is_over{false};
