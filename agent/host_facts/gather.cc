@@ -3,24 +3,15 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "agent/host_facts/probes.h"
+#include "agent/processes/spawn.h"
 
 namespace rollcall {
 namespace {
 
 constexpr char kGpuProbe[] = "gpu";
-
-// The folder of the running program.
-std::string OwnFolder() {
-  char path[4096];
-  const ssize_t size = readlink("/proc/self/exe", path, sizeof(path));
-  const std::string whole(path, static_cast<size_t>(std::max<ssize_t>(size, 0)));
-  return whole.substr(0, whole.rfind('/'));
-}
 
 Fact HangingProbe(const std::string& name, const ProbeResult& result) {
   return {HostFactKind::kProbeHangs, name, 0, result.note, 0, 0};
@@ -30,7 +21,7 @@ Fact HangingProbe(const std::string& name, const ProbeResult& result) {
 
 Gatherer::Gatherer(GatherOptions options)
     : options_(std::move(options)),
-      programs_(options_.programs.empty() ? OwnFolder() : options_.programs) {}
+      programs_(options_.programs.empty() ? OwnProgramFolder() : options_.programs) {}
 
 ProbeCommand Gatherer::Command(const std::string& probe, const std::vector<pid_t>& pids) const {
   return {probe,

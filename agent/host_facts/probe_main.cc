@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // rollcall-probe: looks at one part of this host and prints what it finds, a line for each fact
-// (fact.h). The agent starts one process for each probe, because a probe may never return.
+// (fact.h). The agent starts one process for each probe, because a probe may never return. As
+// "rollcall-probe stacks" it names stacks for the agent instead (stack_work.h).
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "agent/host_facts/probes.h"
+#include "agent/stacks/stack_work_main.h"
 
 namespace {
 
@@ -47,6 +49,9 @@ bool ReadFlag(absl::string_view flag, std::string* root, rollcall::ProbeInput* i
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::strcmp(argv[1], rollcall::kStackWorkProbe) == 0) {
+    return rollcall::DoStackWork();
+  }
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   alarm(kLongestSeconds);
   const rollcall::Probe* probe = argc < 2 ? nullptr : rollcall::FindProbe(argv[1]);

@@ -3,10 +3,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/processes/pidfd.h"
+#include "agent/processes/spawn.h"
 #include "base/monotonic_clock.h"
 
 namespace rollcall {
@@ -23,71 +20,6 @@ namespace {
 
 constexpr size_t kMostOutput = size_t{256} << 10;
 constexpr int64_t kNsOfMs = 1'000'000;
-
-// Attributes and actions of posix_spawn(): no signal blocked or ignored, a process group of its own
-// so that a key at the terminal does not reach it, no input, no errors.
-class SpawnSettings {
- public:
-  explicit SpawnSettings(int output) {
-    posix_spawn_file_actions_init(&actions_);
-    posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions_, output, STDOUT_FILENO);
-    posix_spawn_file_actions_addopen(&actions_, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    // Also those that this process itself has inherited.
-    posix_spawn_file_actions_addclosefrom_np(&actions_, STDERR_FILENO + 1);
-    posix_spawnattr_init(&attributes_);
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attributes_, &none);
-    posix_spawnattr_setsigdefault(&attributes_, &all);
-    posix_spawnattr_setpgroup(&attributes_, 0);
-    posix_spawnattr_setflags(
-        &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  }
-  ~SpawnSettings() {
-    posix_spawn_file_actions_destroy(&actions_);
-    posix_spawnattr_destroy(&attributes_);
-  }
-  SpawnSettings(const SpawnSettings&) = delete;
-  SpawnSettings& operator=(const SpawnSettings&) = delete;
-
-  const posix_spawn_file_actions_t* actions() const { return &actions_; }
-  const posix_spawnattr_t* attributes() const { return &attributes_; }
-
- private:
-  posix_spawn_file_actions_t actions_;
-  posix_spawnattr_t attributes_;
-};
-
-// 0 or an errno.
-int Spawn(const std::vector<std::string>& arguments, int output, pid_t* pid) {
-  std::vector<char*> argv;
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  // A preloaded library and secrets stay out.
-  char path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
-  char* environment[] = {path, nullptr};
-  const SpawnSettings settings(output);
-  return posix_spawn(pid, argv[0], settings.actions(), settings.attributes(), argv.data(),
-                     environment);
-}
-
-// `rollcall run` collects all children of its process. So a pid may belong to another process
-// already, and only a pidfd is safe.
-void Kill(pid_t pid, int pidfd) {
-  if (pidfd >= 0) {
-    syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, nullptr, 0);
-  } else if (waitpid(pid, nullptr, WNOHANG) == 0) {
-    kill(pid, SIGKILL);
-  }
-}
-
-// True: it has ended, and nobody needs to collect it any more.
-bool Collect(pid_t pid) {
-  const pid_t found = waitpid(pid, nullptr, WNOHANG);
-  return found == pid || (found < 0 && errno == ECHILD);
-}
 
 }  // namespace
 
@@ -104,7 +36,8 @@ struct ProbeRunner::Running {
     if (pipe2(ends, O_CLOEXEC) != 0) return Fail(errno);
     output = UniqueFd(ends[0]);
     const UniqueFd input(ends[1]);
-    const int failure = Spawn(command->arguments, input.get(), &pid);
+    const int failure =
+        SpawnApart(command->arguments[0], command->arguments, {-1, input.get()}, &pid);
     if (failure != 0) return Fail(failure);
     const auto handle = OpenPidfd(pid);
     if (handle.ok()) pidfd = UniqueFd(*handle);
@@ -134,7 +67,7 @@ ProbeRunner::~ProbeRunner() = default;
 
 size_t ProbeRunner::CountStuck() {
   for (auto at = stuck_.begin(); at != stuck_.end();) {
-    at = Collect(at->second.pid) ? stuck_.erase(at) : std::next(at);
+    at = CollectChild(at->second.pid) ? stuck_.erase(at) : std::next(at);
   }
   return stuck_.size();
 }
@@ -145,7 +78,7 @@ bool ProbeRunner::IsStuck(const std::string& key) {
 }
 
 void ProbeRunner::Abandon(Running* running) {
-  Kill(running->pid, running->pidfd.get());
+  KillChild(running->pid, running->pidfd);
   stuck_[running->command->key] = {running->pid, std::move(running->pidfd)};
 }
 
@@ -199,7 +132,7 @@ void ProbeRunner::RunGroup(const std::vector<ProbeCommand>& commands, size_t fir
           absl::StrCat("no answer within ", deadline_ns / (1000 * kNsOfMs), " s");
     }
     // A probe that has closed its output may still be on its way out.
-    if (is_late || !Collect(running.pid)) Abandon(&running);
+    if (is_late || !CollectChild(running.pid)) Abandon(&running);
   }
 }
 

@@ -39,6 +39,13 @@ constexpr int64_t kCatchUpWithin = 3 * kSecond / 2;  // in the last ticks
 constexpr std::chrono::milliseconds kCatchUpPause{5};
 constexpr size_t kMostHostFactsRequests = 4;  // that wait
 
+AgentOptions WithNamer(AgentOptions options) {
+  if (options.stack_namer == nullptr) {
+    options.stack_namer = std::make_shared<StackNamer>(options.collector.proc_root);
+  }
+  return options;
+}
+
 StackServiceOptions ServiceOptionsFrom(const AgentOptions& options) {
   StackServiceOptions service;
   service.proc_root = options.collector.proc_root;
@@ -46,6 +53,7 @@ StackServiceOptions ServiceOptionsFrom(const AgentOptions& options) {
   service.stacks_on = options.stacks_on;
   service.redactor = options.collector.redactor;
   service.allowance = options.stack_allowance;
+  service.namer = options.stack_namer;
   return service;
 }
 
@@ -184,7 +192,7 @@ Agent::Agent(AgentOptions options, std::shared_ptr<grpc::ChannelInterface> chann
     : Agent(std::move(options), [channel = std::move(channel)] { return channel; }) {}
 
 Agent::Agent(AgentOptions options, ChannelSource channels)
-    : options_(std::move(options)),
+    : options_(WithNamer(std::move(options))),
       channels_(std::move(channels)),
       collector_(options_.collector),
       pauses_(options_.tick_ns),
@@ -192,7 +200,8 @@ Agent::Agent(AgentOptions options, ChannelSource channels)
                      [this](ProcessId process) { return collector_.Serves(process); }),
       host_facts_service_(HostFactsFrom(options_),
                           [this](ProcessId process) { return collector_.Serves(process); }),
-      quit_answers_(options_.collector.directory, options_.collector.proc_root),
+      quit_answers_(options_.collector.directory, options_.collector.proc_root,
+                    options_.stack_namer),
       host_facts_(kMostHostFactsRequests) {}
 
 Agent::~Agent() { Stop(); }

@@ -30,6 +30,9 @@ constexpr char kGiven[] = "daemons";
 AgentOptions ShareLimits(AgentOptions options) {
   options.answers_quit = false;
   options.stack_allowance = std::make_shared<StackAllowance>(options.max_stacks_per_minute);
+  if (options.stack_namer == nullptr) {
+    options.stack_namer = std::make_shared<StackNamer>(options.collector.proc_root);
+  }
   options.host_facts.allowance =
       std::make_shared<StackAllowance>(options.host_facts.max_per_minute);
   return options;
@@ -98,7 +101,8 @@ FleetAgent::FleetAgent(FleetAgentOptions options)
           options_.agent.host.empty() ? HostName() : options_.agent.host, options_.given,
           [this] { worker_.Wake(); })),
       agent_options_(ShareLimits(options_.agent)),
-      quit_answers_(options_.agent.collector.directory, options_.agent.collector.proc_root) {}
+      quit_answers_(options_.agent.collector.directory, options_.agent.collector.proc_root,
+                    agent_options_.stack_namer) {}
 
 FleetAgent::~FleetAgent() { Stop(); }
 

@@ -42,7 +42,9 @@ StackService::StackService(StackServiceOptions options, IsReported is_reported)
       is_reported_(std::move(is_reported)),
       allowance_(options_.allowance != nullptr
                      ? options_.allowance
-                     : std::make_shared<StackAllowance>(options_.max_per_minute)) {}
+                     : std::make_shared<StackAllowance>(options_.max_per_minute)),
+      namer_(options_.namer != nullptr ? options_.namer
+                                       : std::make_shared<StackNamer>(options_.proc_root)) {}
 
 // Why the agent takes no stacks of the process; "": it does.
 std::string StackService::WhyNot(ProcessId process) {
@@ -86,10 +88,10 @@ v1::ProcessStack StackService::TakeFrom(ProcessId process) {
     return WithoutStacks(process, "reading the process in /proc timed out: no stacks taken");
   }
   if (!*is_there) return WithoutStacks(process, "the process has ended");
-  if (tools_ == nullptr) tools_ = std::make_shared<Tools>(proc_root);
+  if (tools_ == nullptr) tools_ = std::make_shared<Tools>(proc_root, namer_);
   auto stack = std::make_shared<v1::ProcessStack>();
   const auto take = [tools = tools_, pid = process.pid, stack] {
-    *stack = ToProto(tools->reader.TakeAndUnwind(&tools->taker, pid, TakeLimits()));
+    *stack = ToProto(tools->namer->Name(tools->taker.Take(pid, TakeLimits()), TakeLimits()));
   };
   if (threads_.Run(key, take, kStackTimeout)) {
     Redact(*options_.redactor, stack.get());

@@ -6,6 +6,9 @@
 // if nobody has switched its stacks off, and if the limit per minute permits it. An answer without
 // stacks says why in ProcessStack::error.
 //
+// The agent itself reads only /proc and memory. A child process reads the files of the process,
+// which may lie on a server that does not answer (agent/stacks/stack_namer.h).
+//
 // Take() blocks up to a minute and belongs to one thread. Refuse() and Cancel() are thread-safe.
 #pragma once
 
@@ -13,12 +16,13 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "agent/link/stack_allowance.h"
 #include "agent/processes/process_id.h"
 #include "agent/processes/spare_threads.h"
 #include "agent/stacks/any_stack_taker.h"
-#include "agent/stacks/stack_reader.h"
+#include "agent/stacks/stack_namer.h"
 #include "base/mutex.h"
 #include "base/throttle.h"
 #include "rollcall/v1/agent.pb.h"
@@ -33,6 +37,8 @@ struct StackServiceOptions {
   std::shared_ptr<const Redactor> redactor = DefaultRedactor();
   // Of max_per_minute, shared with other services of this agent; nullptr: its own.
   std::shared_ptr<StackAllowance> allowance;
+  // Shared likewise; nullptr: its own.
+  std::shared_ptr<StackNamer> namer;
 };
 
 class StackService {
@@ -52,8 +58,9 @@ class StackService {
  private:
   // One thread at a time uses these. That thread may block forever.
   struct Tools {
-    explicit Tools(const std::string& proc_root) : reader(proc_root), taker(proc_root) {}
-    StackReader reader;
+    Tools(const std::string& proc_root, std::shared_ptr<StackNamer> with)
+        : namer(std::move(with)), taker(proc_root, std::make_shared<SymbolsOfNamer>(namer)) {}
+    const std::shared_ptr<StackNamer> namer;
     AnyStackTaker taker;
   };
 
@@ -64,6 +71,7 @@ class StackService {
   const IsReported is_reported_;
   SpareThreads threads_;
   const std::shared_ptr<StackAllowance> allowance_;
+  const std::shared_ptr<StackNamer> namer_;
   // Used by the thread of Take(), or by the thread that it waits for.
   std::shared_ptr<Tools> tools_;
 

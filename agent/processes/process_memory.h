@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "base/unique_fd.h"
 
@@ -43,6 +44,19 @@ class FileMemory : public ProcessMemory {
 
  private:
   const UniqueFd fd_;
+};
+
+// Reads only what the process has in memory now, of anything else. So a read never waits for a file
+// that is mapped: its file server may not answer. Fails where the kernel does not show what the
+// process has in memory. All must outlive this object.
+class ResidentMemory : public ProcessMemory {
+ public:
+  ResidentMemory(ProcessMemory* memory, const std::string& proc_root, pid_t pid);
+  bool Read(uint64_t address, void* to, size_t size) override;
+
+ private:
+  ProcessMemory* const memory_;
+  const UniqueFd pages_;  // /proc/PID/pagemap
 };
 
 }  // namespace rollcall

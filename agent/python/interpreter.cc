@@ -5,12 +5,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "agent/symbols/elf_symbols.h"
 
 namespace rollcall {
 namespace {
-
-constexpr size_t kMaxKnownFiles = 256;
 
 enum Symbol { kRuntime, kVersion, kCodeType, kStringType, kBytesType };
 const std::vector<std::string>& SymbolNames() {
@@ -81,25 +78,19 @@ std::optional<PythonLayout> FindLayout(const RawSample& sample, const std::strin
 
 }  // namespace
 
-std::optional<PythonInterpreter> PythonFinder::Find(const RawSample& sample, ModuleFiles* files,
-                                                    ProcessMemory* memory, std::string* problem) {
+std::optional<PythonInterpreter> FindPython(const RawSample& sample, PythonSymbols* symbols,
+                                            ProcessMemory* memory, std::string* problem) {
   for (const bool named : {true, false}) {
     for (const ProcMap& map : sample.maps) {
       if (!IsFirstOfFile(map) || IsNamedPython(map) != named) continue;
       // Search only libraries with "python" in their name and the program itself: a search of every
       // library of a training job would take seconds.
       if (!named && map.start != sample.maps.front().start) continue;
-      const auto file = files->Find(sample.pid, map);
-      if (!file.ok()) continue;
-      const std::string key = (*file)->build_id().empty() ? map.path : (*file)->build_id();
-      if (symbols_.size() >= kMaxKnownFiles) symbols_.clear();
-      const auto [known, fresh] = symbols_.try_emplace(key);
-      if (fresh) known->second = FindElfSymbols((*file)->fd(), SymbolNames());
-      const std::vector<uint64_t>& symbols = known->second;
-      const auto first = (*file)->AddressOfOffset(0);
-      if (symbols[kRuntime] == 0 || !first.has_value()) continue;
+      const FoundSymbols symbols_of_file = symbols->Find(sample.pid, map, SymbolNames(), memory);
+      const std::vector<uint64_t>& found = symbols_of_file.distances;
+      if (found[kRuntime] == 0) continue;
       const auto in_process = [&](Symbol symbol) {
-        return symbols[symbol] == 0 ? 0 : symbols[symbol] - *first + map.start;
+        return found[symbol] == 0 ? 0 : found[symbol] + map.start;
       };
       const auto layout =
           FindLayout(sample, map.path, in_process(kRuntime), in_process(kVersion), memory, problem);
@@ -109,7 +100,8 @@ std::optional<PythonInterpreter> PythonFinder::Find(const RawSample& sample, Mod
                                in_process(kRuntime),
                                in_process(kCodeType),
                                in_process(kStringType),
-                               in_process(kBytesType)};
+                               in_process(kBytesType),
+                               symbols_of_file.only_resident};
     }
   }
   return std::nullopt;

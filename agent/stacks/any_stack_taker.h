@@ -3,6 +3,7 @@
 // touch a process that has switched its stacks off (stacks_switch.h).
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "agent/stacks/ptrace_stack_taker.h"
@@ -13,8 +14,10 @@ namespace rollcall {
 
 class AnyStackTaker : public StackTaker {
  public:
-  explicit AnyStackTaker(const std::string& proc_root = "/proc")
-      : proc_root_(proc_root), outside_(proc_root), inside_(proc_root) {}
+  // `symbols`: nullptr: those in the files of the process.
+  explicit AnyStackTaker(const std::string& proc_root = "/proc",
+                         const std::shared_ptr<PythonSymbols>& symbols = nullptr)
+      : proc_root_(proc_root), outside_(proc_root, symbols), inside_(proc_root, symbols) {}
 
   RawSample Take(pid_t pid, const TakeLimits& limits) override;
 

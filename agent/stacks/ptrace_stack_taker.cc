@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "agent/processes/process_memory.h"
 #include "agent/processes/trace_refused.h"
 #include "agent/processes/wait_channels.h"
+#include "agent/python/interpreter.h"
 #include "agent/python/sampler.h"
 #include "agent/stacks/sample_parts.h"
 #include "agent/stacks/signal_context.h"
@@ -63,10 +65,10 @@ class PtraceTake {
     pages_.reserve(buffer_.size() / kPageBytes + 2);
   }
 
-  void Run(ModuleFiles* files, PythonFinder* finder);
+  void Run(PythonSymbols* symbols);
 
  private:
-  void FindPython(ModuleFiles* files, PythonFinder* finder);
+  void StartPython(PythonSymbols* symbols);
   std::string ReasonNotToTouch() const;
   void TakeThread(RawThread* thread);
   void Refuse(RawThread* thread);
@@ -83,7 +85,8 @@ class PtraceTake {
   const TakeLimits& limits_;
   RawSample* sample_;
   TracerMemory memory_;
-  std::unique_ptr<PythonSampler> python_;  // nullptr: the process has no Python
+  std::optional<ResidentMemory> resident_;  // of memory_
+  std::unique_ptr<PythonSampler> python_;   // nullptr: the process has no Python
   int64_t deadline_ns_ = 0;
   bool refused_ = false;
   std::vector<TracedThread> late_;  // seized, and did not stop in time
@@ -93,12 +96,12 @@ class PtraceTake {
   std::vector<iovec> pages_;
 };
 
-void PtraceTake::Run(ModuleFiles* files, PythonFinder* finder) {
+void PtraceTake::Run(PythonSymbols* symbols) {
   prctl(PR_SET_TIMERSLACK, 1);  // so that this thread's sleep of 50 us does not take 100
   const int64_t start = MonotonicNs();
   if (!BeginSample(proc_root_, limits_, sample_)) return;
   deadline_ns_ = start + limits_.TotalTimeoutNs(sample_->threads.size());
-  FindPython(files, finder);
+  StartPython(symbols);
   const int64_t begun = MonotonicNs();
   for (RawThread& thread : sample_->threads) {
     if (thread.error.empty()) thread.error = ReasonNotToTouch();
@@ -110,10 +113,12 @@ void PtraceTake::Run(ModuleFiles* files, PythonFinder* finder) {
   sample_->duration_ns = MonotonicNs() - start;
 }
 
-void PtraceTake::FindPython(ModuleFiles* files, PythonFinder* finder) {
-  auto interpreter = finder->Find(*sample_, files, &memory_, &sample_->python.note);
+void PtraceTake::StartPython(PythonSymbols* symbols) {
+  auto interpreter = FindPython(*sample_, symbols, &memory_, &sample_->python.note);
   if (!interpreter.has_value()) return;
-  python_ = std::make_unique<PythonSampler>(*std::move(interpreter), &memory_);
+  ProcessMemory* memory = &memory_;
+  if (interpreter->only_resident) memory = &resident_.emplace(memory, proc_root_, sample_->pid);
+  python_ = std::make_unique<PythonSampler>(*std::move(interpreter), memory);
   python_->ListThreads();
 }
 
@@ -124,7 +129,8 @@ std::string PtraceTake::ReasonNotToTouch() const {
 }
 
 void PtraceTake::TakeThread(RawThread* thread) {
-  if (thread->state == 'S' && EndsWhenStopped(thread->wchan)) {
+  // A thread in an uninterruptible wait does not stop.
+  if (thread->state == 'D' || (thread->state == 'S' && EndsWhenStopped(thread->wchan))) {
     CopyWithoutStop(thread);
     return;
   }
@@ -168,7 +174,9 @@ void PtraceTake::CopyWithoutStop(RawThread* thread) {
     if (python_ != nullptr) thread->python_frames = python_->frames();
     return;
   }
-  thread->error = "left alone: a stop would end the system call that it is in";
+  thread->error = thread->state == 'D'
+                      ? "left alone: in an uninterruptible wait in the kernel"
+                      : "left alone: a stop would end the system call that it is in";
 }
 
 void PtraceTake::StopAndCopy(TracedThread* traced, RawThread* thread) {
@@ -260,7 +268,7 @@ RawSample PtraceStackTaker::Take(pid_t pid, const TakeLimits& limits) {
     return sample;
   }
   PtraceTake take(proc_root_, limits, &sample);
-  std::thread tracer([&] { take.Run(&files_, &python_finder_); });
+  std::thread tracer([&] { take.Run(symbols_.get()); });
   tracer.join();
   return sample;
 }

@@ -9,25 +9,29 @@
 // restarts (epoll_wait and sigtimedwait return EINTR).
 #pragma once
 
+#include <memory>
 #include <string>
+#include <utility>
 
-#include "agent/python/interpreter.h"
+#include "agent/python/python_symbols.h"
 #include "agent/stacks/stack_taker.h"
-#include "agent/symbols/module_files.h"
 
 namespace rollcall {
 
 class PtraceStackTaker : public StackTaker {
  public:
-  explicit PtraceStackTaker(std::string proc_root = "/proc")
-      : proc_root_(std::move(proc_root)), files_(proc_root_) {}
+  // `symbols`: nullptr: those in the files of the process.
+  explicit PtraceStackTaker(std::string proc_root = "/proc",
+                            std::shared_ptr<PythonSymbols> symbols = nullptr)
+      : proc_root_(std::move(proc_root)), symbols_(std::move(symbols)) {
+    if (symbols_ == nullptr) symbols_ = std::make_shared<SymbolsInFiles>(proc_root_);
+  }
 
   RawSample Take(pid_t pid, const TakeLimits& limits) override;
 
  private:
   std::string proc_root_;
-  ModuleFiles files_;
-  PythonFinder python_finder_;
+  std::shared_ptr<PythonSymbols> symbols_;
 };
 
 }  // namespace rollcall

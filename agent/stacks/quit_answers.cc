@@ -13,6 +13,7 @@
 #include "agent/processes/proc_files.h"
 #include "agent/processes/rank_environment.h"
 #include "agent/stacks/any_stack_taker.h"
+#include "agent/stacks/stack_namer.h"
 #include "agent/stacks/stack_reader.h"
 #include "base/monotonic_clock.h"
 #include "base/unique_fd.h"
@@ -44,11 +45,13 @@ void WriteWithoutBlocking(int fd, const std::string& text) {
 
 // What one thread at a time uses to answer. A thread that gets stuck keeps them.
 struct QuitAnswers::Tools {
-  explicit Tools(std::string root)
-      : proc_root(std::move(root)), reader(proc_root), taker(proc_root) {}
+  Tools(std::string root, std::shared_ptr<StackNamer> with)
+      : proc_root(std::move(root)),
+        namer(std::move(with)),
+        taker(proc_root, std::make_shared<SymbolsOfNamer>(namer)) {}
 
   void Answer(const PassedDescriptor& asked) {
-    const ProcessStack stack = reader.TakeAndUnwind(&taker, asked.pid, TakeLimits());
+    const ProcessStack stack = namer->Name(taker.Take(asked.pid, TakeLimits()), TakeLimits());
     const auto environ = ReadProcFile(ProcPath(proc_root, asked.pid, "environ"));
     const int rank = environ.ok() ? FindRankInEnviron(*environ).coordinates.rank : -1;
     WriteWithoutBlocking(asked.fd.get(),
@@ -56,7 +59,7 @@ struct QuitAnswers::Tools {
   }
 
   const std::string proc_root;
-  StackReader reader;
+  const std::shared_ptr<StackNamer> namer;
   AnyStackTaker taker;
 };
 
@@ -88,7 +91,7 @@ void QuitAnswers::Run() {
   sigemptyset(&pipe);
   sigaddset(&pipe, SIGPIPE);
   pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
-  auto tools = std::make_shared<Tools>(proc_root_);
+  auto tools = std::make_shared<Tools>(proc_root_, namer_);
   while (!stopping_) {
     std::optional<PassedDescriptor> passed = socket_->Receive(kStopNs);
     if (!passed.has_value() || passed->kind != segment::kStderrDescriptor) continue;
@@ -96,7 +99,8 @@ void QuitAnswers::Run() {
     const std::string key = absl::StrCat(asked->pid);
     if (threads_.IsRunning(key)) continue;
     if (!threads_.Run(key, [tools, asked] { tools->Answer(*asked); }, kAnswerNs)) {
-      tools = std::make_shared<Tools>(proc_root_);  // the stuck thread keeps the earlier ones
+      tools =
+          std::make_shared<Tools>(proc_root_, namer_);  // the stuck thread keeps the earlier ones
     }
   }
 }

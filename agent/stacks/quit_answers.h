@@ -14,13 +14,16 @@
 #include "absl/status/status.h"
 #include "agent/processes/descriptor_socket.h"
 #include "agent/processes/spare_threads.h"
+#include "agent/stacks/stack_namer.h"
 
 namespace rollcall {
 
 class QuitAnswers {
  public:
-  QuitAnswers(std::string directory, std::string proc_root)
-      : directory_(std::move(directory)), proc_root_(std::move(proc_root)) {}
+  QuitAnswers(std::string directory, std::string proc_root, std::shared_ptr<StackNamer> namer)
+      : directory_(std::move(directory)),
+        proc_root_(std::move(proc_root)),
+        namer_(std::move(namer)) {}
   ~QuitAnswers() { Stop(); }
   QuitAnswers(const QuitAnswers&) = delete;
   QuitAnswers& operator=(const QuitAnswers&) = delete;
@@ -36,6 +39,7 @@ class QuitAnswers {
 
   const std::string directory_;  // of the segments
   const std::string proc_root_;
+  const std::shared_ptr<StackNamer> namer_;
   std::unique_ptr<DescriptorSocket> socket_;
   std::atomic<bool> stopping_{false};
   SpareThreads threads_;

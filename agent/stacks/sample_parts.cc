@@ -34,7 +34,6 @@ std::string ReasonNotToTouch(const ProcThread& thread) {
   if (thread.tracer != 0) {
     return absl::StrCat("left alone: process ", thread.tracer, " (a debugger?) traces it already");
   }
-  if (thread.state == 'D') return "left alone: in an uninterruptible wait in the kernel";
   if (thread.state == 'Z' || thread.state == 'X') return "it has ended";
   return "";
 }

@@ -11,6 +11,7 @@
 #include "agent/processes/proc_stat.h"
 #include "agent/processes/process_memory.h"
 #include "agent/processes/wait_channels.h"
+#include "agent/python/interpreter.h"
 #include "agent/python/sampler.h"
 #include "agent/stacks/sample_parts.h"
 #include "agent/stacks/segment_stack_requests.h"
@@ -20,6 +21,7 @@ namespace rollcall {
 namespace {
 
 std::string ReasonNotToSignal(int signal, const RawThread& thread) {
+  if (thread.state == 'D') return "left alone: in an uninterruptible wait in the kernel";
   if (thread.state == 'T' || thread.state == 't') return "stopped, so it cannot answer a signal";
   const uint64_t bit = uint64_t{1} << (signal - 1);
   if ((thread.signals_caught & bit) == 0) {
@@ -46,11 +48,15 @@ std::vector<RawThread*> SelectThreads(int signal, RawSample* sample) {
   return threads;
 }
 
-void ReadPython(UniqueFd memory_fd, ModuleFiles* files, PythonFinder* finder, RawSample* sample) {
-  FileMemory memory(std::move(memory_fd));
-  auto interpreter = finder->Find(*sample, files, &memory, &sample->python.note);
+void ReadPython(const std::string& proc_root, UniqueFd memory_fd, PythonSymbols* symbols,
+                RawSample* sample) {
+  FileMemory file(std::move(memory_fd));
+  auto interpreter = FindPython(*sample, symbols, &file, &sample->python.note);
   if (!interpreter.has_value()) return;
-  PythonSampler python(*std::move(interpreter), &memory);
+  ResidentMemory resident(&file, proc_root, sample->pid);
+  ProcessMemory* memory = &file;
+  if (interpreter->only_resident) memory = &resident;
+  PythonSampler python(*std::move(interpreter), memory);
   python.ListThreads();
   for (RawThread& thread : sample->threads) {
     python.ReadFrames(&thread);
@@ -83,7 +89,7 @@ RawSample SignalStackTaker::Take(pid_t pid, const TakeLimits& limits) {
                              start + limits.TotalTimeoutNs(sample.threads.size()));
   sample.copying_ns = MonotonicNs() - begun;
   UniqueFd memory = (*requests)->TakeMemory();
-  if (memory.valid()) ReadPython(std::move(memory), &files_, &python_finder_, &sample);
+  if (memory.valid()) ReadPython(proc_root_, std::move(memory), symbols_.get(), &sample);
   sample.duration_ns = MonotonicNs() - start;
   return sample;
 }

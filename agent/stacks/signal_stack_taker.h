@@ -7,25 +7,29 @@
 // threads have only Python frames, read from memory.
 #pragma once
 
+#include <memory>
 #include <string>
+#include <utility>
 
-#include "agent/python/interpreter.h"
+#include "agent/python/python_symbols.h"
 #include "agent/stacks/stack_taker.h"
-#include "agent/symbols/module_files.h"
 
 namespace rollcall {
 
 class SignalStackTaker : public StackTaker {
  public:
-  explicit SignalStackTaker(std::string proc_root = "/proc")
-      : proc_root_(std::move(proc_root)), files_(proc_root_) {}
+  // `symbols`: nullptr: those in the files of the process.
+  explicit SignalStackTaker(std::string proc_root = "/proc",
+                            std::shared_ptr<PythonSymbols> symbols = nullptr)
+      : proc_root_(std::move(proc_root)), symbols_(std::move(symbols)) {
+    if (symbols_ == nullptr) symbols_ = std::make_shared<SymbolsInFiles>(proc_root_);
+  }
 
   RawSample Take(pid_t pid, const TakeLimits& limits) override;
 
  private:
   std::string proc_root_;
-  ModuleFiles files_;
-  PythonFinder python_finder_;
+  std::shared_ptr<PythonSymbols> symbols_;
 };
 
 }  // namespace rollcall

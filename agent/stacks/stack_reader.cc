@@ -117,7 +117,7 @@ ProcessStack StackReader::TakeAndUnwind(StackTaker* taker, pid_t pid, const Take
 }
 
 ProcessStack StackReader::Unwind(const RawSample& sample, const TakeLimits& limits) {
-  SampleModules modules(sample, &files_);
+  SampleModules modules(sample, has_files_ ? &files_ : nullptr);
   StackUnwinder unwinder(sample, &modules);
   std::optional<JitNames> jit_names;
   ProcessStack process;
@@ -137,7 +137,7 @@ ProcessStack StackReader::Unwind(const RawSample& sample, const TakeLimits& limi
     for (const UnwoundFrame& frame : unwound.frames) {
       AppendFrames(frame, &modules, &symbolizer_, &thread.frames);
     }
-    NameJitCode(proc_root_, sample.pid, &jit_names, &thread.frames);
+    if (has_files_) NameJitCode(proc_root_, sample.pid, &jit_names, &thread.frames);
     AddPython(raw, sample.python, &thread);
     CutMiddle(limits.kept_frames, &thread);
     process.threads.push_back(std::move(thread));

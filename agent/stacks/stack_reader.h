@@ -14,6 +14,8 @@
 #include <sys/types.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "agent/processes/stack_sample.h"
 #include "agent/stacks/stack_taker.h"
@@ -29,12 +31,21 @@ class StackReader {
 
   ProcessStack TakeAndUnwind(StackTaker* taker, pid_t pid, const TakeLimits& limits);
 
+  // As ModuleFiles::LeaveOut().
+  void LeaveOut(std::vector<uint64_t> devices, std::vector<FileId> files) {
+    files_.LeaveOut(std::move(devices), std::move(files));
+  }
+  // Opens no file of the job at all from now on: stacks have addresses in modules, no names, and
+  // Python frames.
+  void LeaveOutAll() { has_files_ = false; }
+
   // Unwinds a sample. The process may have ended.
   ProcessStack Unwind(const RawSample& sample, const TakeLimits& limits);
 
  private:
   std::string proc_root_;
   ModuleFiles files_;
+  bool has_files_ = true;
   Symbolizer symbolizer_;
 };
 

@@ -106,6 +106,7 @@ std::optional<FrameRegisters> DebugFrames::Caller(const std::shared_ptr<ElfFile>
                                                   uint64_t address, const FrameRegisters& callee,
                                                   const ReadWord& read) {
   std::unique_ptr<DwflModule>& module = modules_[file.get()];
+  SetFileInUse(file->id());
   if (module == nullptr) module = std::make_unique<DwflModule>(file);
   Dwarf_Addr in_table = 0;
   Dwarf_CFI* const debug_frame = module->DebugFrameTable(address, &in_table);

@@ -48,8 +48,8 @@ size_t AlignNote(size_t size) { return (size + 3) & ~size_t{3}; }
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<ElfFile>> ElfFile::Open(UniqueFd fd, std::string name) {
-  std::shared_ptr<ElfFile> file(new ElfFile(std::move(fd), std::move(name)));
+absl::StatusOr<std::shared_ptr<ElfFile>> ElfFile::Open(UniqueFd fd, std::string name, FileId id) {
+  std::shared_ptr<ElfFile> file(new ElfFile(std::move(fd), std::move(name), id));
   const absl::Status status = file->ReadHeaders();
   if (!status.ok()) return status;
   return file;
@@ -122,6 +122,7 @@ const std::vector<uint8_t>& ElfFile::Page(uint64_t index) {
   const auto found = pages_.find(index);
   if (found != pages_.end()) return found->second;
   if (pages_.size() >= kMaxPages) pages_.clear();
+  SetFileInUse(id_);
   std::vector<uint8_t> page(kPageSize);
   const ssize_t count =
       pread(fd_.get(), page.data(), page.size(), static_cast<off_t>(index * kPageSize));

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "agent/symbols/file_in_use.h"
 #include "base/unique_fd.h"
 
 namespace rollcall {
@@ -29,8 +30,10 @@ struct UnwindTable {
 class ElfFile {
  public:
   // `name` is the name in messages and stacks.
-  static absl::StatusOr<std::shared_ptr<ElfFile>> Open(UniqueFd fd, std::string name);
+  static absl::StatusOr<std::shared_ptr<ElfFile>> Open(UniqueFd fd, std::string name,
+                                                       FileId id = {});
 
+  FileId id() const { return id_; }
   const std::string& name() const { return name_; }
   // The root of the file system of the file ("/proc/PID/root"); "": the agent's root.
   const std::string& root() const { return root_; }
@@ -52,7 +55,8 @@ class ElfFile {
     uint64_t file_size = 0;
   };
 
-  ElfFile(UniqueFd fd, std::string name) : fd_(std::move(fd)), name_(std::move(name)) {}
+  ElfFile(UniqueFd fd, std::string name, FileId id)
+      : fd_(std::move(fd)), name_(std::move(name)), id_(id) {}
   absl::Status ReadHeaders();
   void ReadBuildId(const Segment& note);
   void ReadUnwindTable(const Segment& header);
@@ -60,6 +64,7 @@ class ElfFile {
 
   UniqueFd fd_;
   std::string name_;
+  const FileId id_;
   std::string root_;
   std::string build_id_;
   std::vector<Segment> loads_;

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -69,9 +71,23 @@ UniqueFd ModuleFiles::OpenPath(pid_t pid, const ProcMap& map) const {
   return fd;
 }
 
+void ModuleFiles::LeaveOut(std::vector<uint64_t> devices, std::vector<FileId> files) {
+  left_out_devices_ = std::move(devices);
+  left_out_files_ = std::move(files);
+}
+
+bool ModuleFiles::IsLeftOut(const ProcMap& map) const {
+  const auto has = [](const auto& list, const auto& value) {
+    return std::find(list.begin(), list.end(), value) != list.end();
+  };
+  return has(left_out_devices_, map.device) || has(left_out_files_, IdOf(map));
+}
+
 absl::StatusOr<std::shared_ptr<ElfFile>> ModuleFiles::Find(pid_t pid, const ProcMap& map) {
   if (map.path == kVdsoName) return Vdso();
   if (map.path.empty() || map.path[0] != '/') return absl::NotFoundError("no file is mapped there");
+  if (IsLeftOut(map)) return absl::UnavailableError(absl::StrCat(map.path, " is left out"));
+  SetFileInUse(IdOf(map));
   const UniqueFd path_fd = OpenPath(pid, map);
   struct stat status;
   if (!path_fd.valid() || fstat(path_fd.get(), &status) != 0) {
@@ -82,7 +98,7 @@ absl::StatusOr<std::shared_ptr<ElfFile>> ModuleFiles::Find(pid_t pid, const Proc
   if (found != files_.end()) return found->second;
   UniqueFd fd = ReopenRegular(path_fd, O_RDONLY);
   if (!fd.valid()) return absl::PermissionDeniedError(absl::StrCat("cannot read ", map.path));
-  absl::StatusOr<std::shared_ptr<ElfFile>> file = ElfFile::Open(std::move(fd), map.path);
+  absl::StatusOr<std::shared_ptr<ElfFile>> file = ElfFile::Open(std::move(fd), map.path, IdOf(map));
   if (!file.ok()) return file.status();
   (*file)->set_root(ProcPath(proc_root_, pid, "root"));
   if (files_.size() >= kMaxOpenFiles) files_.erase(files_.begin());
@@ -91,7 +107,7 @@ absl::StatusOr<std::shared_ptr<ElfFile>> ModuleFiles::Find(pid_t pid, const Proc
 }
 
 std::shared_ptr<ElfFile> SampleModules::FindFile(const ProcMap& map) {
-  if (map.path.empty()) return nullptr;
+  if (map.path.empty() || files_ == nullptr) return nullptr;
   const auto [entry, fresh] = opened_.try_emplace({map.inode, map.path});
   if (fresh) entry->second = files_->Find(sample_.pid, map).value_or(nullptr);
   return entry->second;

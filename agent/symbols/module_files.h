@@ -13,6 +13,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "agent/processes/stack_sample.h"
@@ -25,6 +26,9 @@ class ModuleFiles {
  public:
   explicit ModuleFiles(std::string proc_root = "/proc");
 
+  // Find() opens none of these: what a device has, and these files.
+  void LeaveOut(std::vector<uint64_t> devices, std::vector<FileId> files);
+
   // Returns the file of the mapping `map` in process `pid`. The vdso has no file; the function
   // returns this process's own, because the kernel maps the same vdso into all processes.
   absl::StatusOr<std::shared_ptr<ElfFile>> Find(pid_t pid, const ProcMap& map);
@@ -36,7 +40,11 @@ class ModuleFiles {
   absl::StatusOr<std::shared_ptr<ElfFile>> Vdso();
   UniqueFd OpenPath(pid_t pid, const ProcMap& map) const;
 
+  bool IsLeftOut(const ProcMap& map) const;
+
   std::string proc_root_;
+  std::vector<uint64_t> left_out_devices_;
+  std::vector<FileId> left_out_files_;
   std::map<FileKey, std::shared_ptr<ElfFile>> files_;
   std::shared_ptr<ElfFile> vdso_;
 };
@@ -51,7 +59,7 @@ struct LocatedAddress {
 // The modules of one sample: converts an address in the process to a file and an address in it.
 class SampleModules {
  public:
-  // Both must outlive this object.
+  // Both must outlive this object. `files`: nullptr: opens none.
   SampleModules(const RawSample& sample, ModuleFiles* files) : sample_(sample), files_(files) {}
 
   LocatedAddress Locate(uint64_t address);

@@ -21,6 +21,7 @@ class Symbolizer::Cache {
     const auto found = names_.find(key);
     if (found != names_.end()) return found->second;
     if (names_.size() >= kMaxNames) names_.clear();
+    SetFileInUse(file->id());
     return names_.emplace(key, Module(key.first, file).Resolve(address)).first->second;
   }
 

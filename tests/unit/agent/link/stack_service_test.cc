@@ -70,6 +70,7 @@ class Program {
 };
 
 StackService ServiceFor(ProcessId reported, StackServiceOptions options = {}) {
+  options.namer = std::make_shared<StackNamer>(options.proc_root, ROLLCALL_PROGRAMS);
   return {std::move(options), [reported](ProcessId process) { return process == reported; }};
 }
 

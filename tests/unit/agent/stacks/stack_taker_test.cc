@@ -113,15 +113,15 @@ TEST(StackTakerTest, LeavesAStoppedProcessStopped) {
   EXPECT_EQ(victim.SignalsHandled(), 0);
 }
 
-TEST(StackTakerTest, SkipsAThreadInTheKernel) {
+TEST(StackTakerTest, CopiesAThreadInAnUninterruptibleWaitWithoutStoppingIt) {
   VictimProcess victim("stack_victim", "vfork");
   ASSERT_NE(victim.WaitForThread("vfork", 'D'), -1);
   const RawSample sample = Take(victim.pid());
   const RawThread* thread = FindThread(sample, "vfork");
   ASSERT_NE(thread, nullptr);
-  EXPECT_EQ(thread->how, HowTaken::kNotTouched);
-  EXPECT_EQ(thread->error, "left alone: in an uninterruptible wait in the kernel");
-  EXPECT_TRUE(thread->stack.empty());
+  EXPECT_EQ(thread->how, HowTaken::kWatched);
+  EXPECT_EQ(thread->error, "");
+  EXPECT_FALSE(thread->stack.empty());
   EXPECT_TRUE(sample.threads[0].taken());
 }
 

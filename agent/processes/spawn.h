@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starts a program of ours that may hang or crash, apart from this process.
+//
+// The program gets no environment but a PATH, so a preloaded library and secrets stay out; none of
+// this process's files; no signal blocked or ignored; and a process group of its own, so that a key
+// at the terminal does not reach it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+
+namespace rollcall {
+
+struct ChildFiles {
+  int input = -1;   // -1: nothing to read
+  int output = -1;  // -1: what it writes is lost
+  int extra = -1;   // descriptor 3; -1: none
+};
+
+// `path`: of the program. The descriptors of ChildFiles must not be 0, 1, 2 or 3. Returns 0 or an
+// errno.
+int SpawnApart(const std::string& path, const std::vector<std::string>& arguments,
+               const ChildFiles& files, pid_t* pid);
+
+// Sends SIGKILL. `rollcall run` collects all children of its process, so a pid may belong to
+// another process already, and only a pidfd is safe. An invalid `pidfd`: the kernel has none.
+void KillChild(pid_t pid, const UniqueFd& pidfd);
+
+// Does not wait. True: it has ended, and nobody needs to collect it any more.
+bool CollectChild(pid_t pid);
+
+// The folder of the running program; "": not known.
+std::string OwnProgramFolder();
+
+}  // namespace rollcall

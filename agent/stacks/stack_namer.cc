@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/stacks/stack_namer.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "agent/processes/proc_files.h"
+#include "agent/python/symbols_in_memory.h"
+#include "base/durations.h"
+#include "base/monotonic_clock.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int kTries = 2;
+constexpr int64_t kMinute = 60 * kSecond;
+constexpr int64_t kSilentFor = kMinute;
+constexpr int64_t kCostlyFor = 60 * kMinute;
+constexpr size_t kMostLeftOut = 1024;
+constexpr size_t kMostKnownFiles = 256;
+
+// The user of the process. Who owns its folder in /proc is not always that user.
+uint32_t UserOf(const std::string& proc_root, pid_t pid) {
+  const std::string status = ReadProcFile(ProcPath(proc_root, pid, "status")).value_or("");
+  for (absl::string_view line : absl::StrSplit(status, '\n')) {
+    uint32_t uid = 0;
+    if (!absl::ConsumePrefix(&line, "Uid:\t")) continue;
+    if (absl::SimpleAtoi(line.substr(0, line.find('\t')), &uid)) return uid;
+  }
+  return UINT32_MAX;
+}
+
+void AddError(const std::string& text, ProcessStack* stack) {
+  absl::StrAppend(&stack->error, stack->error.empty() ? "" : "\n", text);
+}
+
+// The paths of the sample's files that were left out, by whether it was for silence.
+void SayLeftOut(const StackWork& work, ProcessStack* stack) {
+  std::set<std::string> silent, costly;
+  for (const ProcMap& map : work.sample.maps) {
+    const auto& devices = work.silent_devices;
+    const auto& files = work.costly_files;
+    const bool is_file = map.inode != 0;
+    if (is_file && std::find(devices.begin(), devices.end(), map.device) != devices.end()) {
+      silent.insert(map.path);
+    }
+    if (is_file && std::find(files.begin(), files.end(), IdOf(map)) != files.end()) {
+      costly.insert(map.path);
+    }
+  }
+  const auto others = [](const std::set<std::string>& paths) {
+    return paths.size() < 2 ? "" : absl::StrCat(" and ", paths.size() - 1, " others");
+  };
+  if (!silent.empty()) {
+    AddError(absl::StrCat("the file server of ", *silent.begin(), others(silent),
+                          " does not answer: no names from there"),
+             stack);
+  }
+  if (!costly.empty()) {
+    AddError(absl::StrCat("the symbols of ", *costly.begin(), others(costly),
+                          " take more memory or time than the agent gives: no names from there"),
+             stack);
+  }
+}
+
+ProcessStack WithoutFiles(const RawSample& sample, const TakeLimits& limits,
+                          const std::string& proc_root) {
+  StackReader reader(proc_root);
+  reader.LeaveOutAll();
+  return reader.Unwind(sample, limits);
+}
+
+}  // namespace
+
+void WastedTime::Forgive(int64_t now_ns, Wasted* wasted) {
+  const int64_t forgiven = (now_ns - wasted->at_ns) / (kMinute / kMost);
+  wasted->ns = std::max<int64_t>(wasted->ns - forgiven, 0);
+  wasted->at_ns = now_ns;
+}
+
+bool WastedTime::IsOver(uint32_t user, int64_t now_ns) {
+  const auto at = users_.find(user);
+  if (at == users_.end()) return false;
+  Forgive(now_ns, &at->second);
+  const bool is_over = at->second.ns >= kMost;
+  if (at->second.ns == 0) users_.erase(at);
+  return is_over;
+}
+
+void WastedTime::Add(uint32_t user, int64_t wasted_ns, int64_t now_ns) {
+  Wasted& wasted = users_[user];
+  Forgive(now_ns, &wasted);
+  wasted.ns += wasted_ns;
+}
+
+StackNamer::StackNamer(std::string proc_root, const std::string& programs,
+                       const StackWorkLimits& limits)
+    : proc_root_(std::move(proc_root)), worker_(programs, limits) {}
+
+void StackNamer::LeaveOut(const StackWorker::Answer& answer) {
+  const int64_t now_ns = MonotonicNs();
+  const bool is_silent = answer.end == StackWorker::End::kSilent;
+  ByFile& list = is_silent ? silent_ : costly_;
+  if (list.size() >= kMostLeftOut) list.clear();
+  if (is_silent) {
+    list[{answer.file.device, 0}] = now_ns + kSilentFor;
+  } else {
+    list[{answer.file.device, answer.file.inode}] = now_ns + kCostlyFor;
+  }
+}
+
+void StackNamer::FillLeftOut(StackWork* work) {
+  const int64_t now_ns = MonotonicNs();
+  work->silent_devices.clear();
+  work->costly_files.clear();
+  for (ByFile* list : {&silent_, &costly_}) {
+    for (auto at = list->begin(); at != list->end();) {
+      at = at->second < now_ns ? list->erase(at) : std::next(at);
+    }
+  }
+  for (const auto& [file, until] : silent_) work->silent_devices.push_back(file.first);
+  for (const auto& [file, until] : costly_) {
+    work->costly_files.push_back({file.first, file.second});
+  }
+}
+
+// False: there is no answer, and `why` says why.
+bool StackNamer::Do(StackWork* work, std::string* answer, std::string* why) {
+  const uint32_t user = UserOf(proc_root_, work->sample.pid);
+  work->proc_root = proc_root_;
+  for (int i = 0; i < kTries; ++i) {
+    const int64_t begun_ns = MonotonicNs();
+    FillLeftOut(work);
+    if (wasted_.IsOver(user, begun_ns)) {
+      *why = absl::StrCat("the files of user ", user,
+                          " have taken too much of the agent's time for symbols: no names");
+      return false;
+    }
+    StackWorker::Answer got = worker_.Ask(ToBytes(*work));
+    if (got.end == StackWorker::End::kAnswered) {
+      *answer = std::move(got.bytes);
+      return true;
+    }
+    *why = got.end == StackWorker::End::kNone ? absl::StrCat("no names: ", got.why)
+                                              : "the files of the process cannot be read: no names";
+    if (got.end == StackWorker::End::kNone) return false;
+    wasted_.Add(user, MonotonicNs() - begun_ns, MonotonicNs());
+    if (got.file == FileId()) return false;
+    LeaveOut(got);
+  }
+  FillLeftOut(work);
+  return false;
+}
+
+ProcessStack StackNamer::Name(const RawSample& sample, const TakeLimits& limits) {
+  StackWork work;
+  work.limits = limits;
+  work.sample = sample;
+  std::string answer, why;
+  ProcessStack stack;
+  bool is_named = false;
+  {
+    const MutexLock lock(mutex_);
+    is_named = Do(&work, &answer, &why);
+  }
+  if (is_named && FromBytes(answer, &stack)) {
+    SayLeftOut(work, &stack);
+    return stack;
+  }
+  stack = WithoutFiles(sample, limits, proc_root_);
+  SayLeftOut(work, &stack);
+  AddError(why, &stack);
+  return stack;
+}
+
+FoundSymbols StackNamer::FindSymbols(pid_t pid, const ProcMap& first,
+                                     const std::vector<std::string>& names, ProcessMemory* memory) {
+  StackWork work;
+  work.kind = StackWorkKind::kFindSymbols;
+  work.sample.pid = pid;
+  work.file = first;
+  work.names = names;
+  const std::string key = absl::StrCat(first.device, " ", first.inode, " ", first.path);
+  bool is_readable = false;
+  {
+    const MutexLock lock(mutex_);
+    const auto known = symbols_.find(key);
+    if (known != symbols_.end()) return {known->second};
+    std::string answer, why;
+    std::vector<uint64_t> distances;
+    if (Do(&work, &answer, &why) && FromBytes(answer, &distances) &&
+        distances.size() == names.size()) {
+      const auto& silent = work.silent_devices;
+      is_readable = std::find(silent.begin(), silent.end(), first.device) == silent.end();
+      if (is_readable) {
+        if (symbols_.size() >= kMostKnownFiles) symbols_.clear();
+        return {symbols_[key] = std::move(distances)};
+      }
+    }
+  }
+  ResidentMemory resident(memory, proc_root_, pid);
+  return {FindSymbolsInMemory(first, names, &resident), true};
+}
+
+}  // namespace rollcall
