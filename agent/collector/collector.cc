@@ -19,6 +19,7 @@
 #include "agent/processes/this_host.h"
 #include "agent/segments/shared_reader.h"
 #include "base/durations.h"
+#include "base/shares.h"
 
 namespace rollcall {
 namespace {
@@ -40,6 +41,7 @@ constexpr int64_t kTryAgainEvery = 5 * kSecond;
 constexpr int64_t kReadLaunchAgainAfter = kSecond;
 constexpr int kMaxLaunchTries = 10;
 constexpr size_t kMaxWarnings = 1000;
+constexpr size_t kShare = 3;           // of one user, times what is left
 constexpr size_t kMostListed = 65536;  // names of segments in the folder
 constexpr int64_t kLookForRoomEvery = 10 * kSecond;
 
@@ -212,6 +214,7 @@ void Collector::Collect(int64_t now_ns, bool whole, v1::Tick* tick) {
   tick->set_now_ns(now_ns);
   tick->set_whole(whole);
   tick->set_left_out_segments(CountLeftOut());
+  ShareRecords();
   // A large tick goes out in pieces: the daemon has to have the end of a rank before its next
   // start.
   for (const bool ended : {true, false}) {
@@ -222,6 +225,7 @@ void Collector::Collect(int64_t now_ns, bool whole, v1::Tick* tick) {
     }
   }
   if (options_.live && options_.keep_ended_ns > 0) RemoveEndedProcesses(now_ns);
+  if (options_.live) ForgetEndedBeyondShare();
 }
 
 // Whether a process has come that was another stream's, has gone there, or both.
@@ -331,14 +335,24 @@ void Collector::RetryOrGiveUp(const std::string& name, int64_t now_ns, const abs
   AddWarning(absl::StrCat("skipped: ", why.message()));
 }
 
-bool Collector::HasRoomFor(ProcessId id, size_t bytes) const {
-  size_t segments = new_files_.size();
+// One user has three times what is left for the others, at most.
+bool Collector::HasRoomFor(ProcessId id, size_t bytes, uint32_t user) const {
+  const bool is_shared = options_.live && options_.whole_host;
+  size_t segments = new_files_.size(), own_segments = 0, all_bytes = 0, own_bytes = bytes;
   for (const auto& [other, process] : processes_) {
     if (process->reader == nullptr || other == id) continue;
+    const bool is_own = process->identity.uid() == user;
     ++segments;
-    bytes += process->segment_bytes;
+    all_bytes += process->segment_bytes;
+    own_segments += is_own ? 1 : 0;
+    own_bytes += is_own ? process->segment_bytes : 0;
   }
-  return segments < options_.most_segments && bytes <= options_.most_segment_bytes;
+  if (segments >= options_.most_segments || all_bytes + bytes > options_.most_segment_bytes) {
+    return false;
+  }
+  if (!is_shared || own_segments == 0) return true;
+  return own_segments < kShare * (options_.most_segments - segments) &&
+         own_bytes <= kShare * (options_.most_segment_bytes - all_bytes);
 }
 
 void Collector::LeaveOut(const std::string& name, int64_t now_ns) {
@@ -357,7 +371,7 @@ size_t Collector::CountLeftOut() const {
 }
 
 void Collector::OpenSegment(const std::string& name, int64_t now_ns) {
-  if (!HasRoomFor(ProcessId(), 0)) return LeaveOut(name, now_ns);
+  if (!HasRoomFor(ProcessId(), 0, geteuid())) return LeaveOut(name, now_ns);
   auto opened = std::make_shared<Opened>();
   const auto open = [path = absl::StrCat(options_.directory, "/", name), threads = threads_,
                      opened] { OpenFile(path, threads, opened.get()); };
@@ -535,7 +549,7 @@ bool Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
     return true;
   }
   process->segment_bytes = BytesOf(*snapshot);
-  if (!HasRoomFor(id, process->segment_bytes)) {
+  if (!HasRoomFor(id, process->segment_bytes, process->identity.uid())) {
     if (!file.empty()) LeaveOut(file, now_ns);
     return false;
   }
@@ -623,12 +637,42 @@ void Collector::RemoveEndedProcesses(int64_t now_ns) {
       ++at;
       continue;
     }
-    {
-      const MutexLock lock(served_mutex_);
-      served_.erase(at->first);
-    }
-    at = processes_.erase(at);
+    const ProcessId id = (at++)->first;
+    Forget(id);
   }
+}
+
+void Collector::Forget(ProcessId id) {
+  {
+    const MutexLock lock(served_mutex_);
+    served_.erase(id);
+  }
+  processes_.erase(id);
+}
+
+// Many short processes cost memory, and nobody asks for them any more. The daemon has them.
+void Collector::ForgetEndedBeyondShare() {
+  std::vector<const CollectedProcess*> ended;
+  for (const auto& [id, process] : processes_) {
+    if (process->ended && !process->evidence_sent.empty()) ended.push_back(process.get());
+  }
+  if (ended.size() <= options_.most_ended) return;
+  std::sort(ended.begin(), ended.end(), [](const CollectedProcess* a, const CollectedProcess* b) {
+    return a->ended_ns < b->ended_ns;
+  });
+  Shares<ProcessId> shares;
+  for (const CollectedProcess* process : ended) {
+    shares.Put(process->id, {std::to_string(process->identity.uid()), ""}, 1);
+  }
+  while (shares.total() > options_.most_ended) {
+    const ProcessId oldest = *shares.Heaviest(Shares<ProcessId>::First::kOldest);
+    if (!DeleteFile(*processes_.at(oldest))) return;
+    shares.Remove(oldest);
+    Forget(oldest);
+  }
+  AddWarning(absl::StrCat("more than ", options_.most_ended,
+                          " processes have ended in the last hour: forgets the oldest of the users "
+                          "with most of them"));
 }
 
 }  // namespace rollcall

@@ -40,6 +40,9 @@ namespace rollcall {
 inline constexpr size_t kMostSegments = 4096;
 // Of what is read from all segments. The 512 records of a communicator take 80 KiB.
 inline constexpr size_t kMostSegmentBytes = size_t{1} << 30;
+// Of the records in one tick, which the agent makes in memory: each takes 130 bytes.
+inline constexpr size_t kMostRecordsOfTick = size_t{1} << 20;
+inline constexpr size_t kMostEnded = 4096;
 
 struct CollectorOptions {
   std::string directory;  // of the segments
@@ -62,6 +65,10 @@ struct CollectorOptions {
   // these limits, and takes them when there is room.
   size_t most_segments = kMostSegments;
   size_t most_segment_bytes = kMostSegmentBytes;
+  // All users share it evenly; the newest records of each communicator are in the tick.
+  size_t most_records_of_tick = kMostRecordsOfTick;
+  // Ended processes that are kept. The first to go is the oldest one of whoever has most.
+  size_t most_ended = kMostEnded;
 };
 
 class Collector {
@@ -115,7 +122,7 @@ class Collector {
   void AddWarning(const std::string& warning);
   void OpenSegment(const std::string& name, int64_t now_ns);
   void RetryOrGiveUp(const std::string& name, int64_t now_ns, const absl::Status& why);
-  bool HasRoomFor(ProcessId id, size_t bytes) const;
+  bool HasRoomFor(ProcessId id, size_t bytes, uint32_t user) const;
   void LeaveOut(const std::string& name, int64_t now_ns);
   size_t CountLeftOut() const;
   void SettleNewFiles(int64_t now_ns);
@@ -136,7 +143,8 @@ class Collector {
   absl::StatusOr<SegmentSnapshot> ReadSegment(bool whole, CollectedProcess* process);
   absl::StatusOr<SegmentSnapshot> ReadFile(CollectedProcess* process);
   bool CollectComm(int64_t now_ns, bool whole, const SegmentSnapshot& snapshot,
-                   const CommSnapshot& comm, CollectedProcess* process, v1::CommUpdate* update);
+                   const CommSnapshot& comm, size_t most_records, CollectedProcess* process,
+                   v1::CommUpdate* update);
   void ReadEvidence(int64_t now_ns, const SegmentSnapshot* snapshot, CollectedProcess* process,
                     v1::Evidence* evidence);
   static v1::Evidence::Liveness EndLiveness(const CollectedProcess& process);
@@ -151,6 +159,10 @@ class Collector {
   int32_t TranslateThread(int64_t now_ns, uint32_t own_tid, CollectedProcess* process) const;
   int64_t WaitFloorNs(const CollectedProcess& process) const;
   void RemoveEndedProcesses(int64_t now_ns);
+  void ForgetEndedBeyondShare();
+  void Forget(ProcessId id);
+  void ShareRecords();
+  size_t RecordsOfEach(const SegmentSnapshot& snapshot, const CollectedProcess& process);
   bool DeleteFile(const CollectedProcess& process);
 
   const CollectorOptions options_;
@@ -173,6 +185,12 @@ class Collector {
   std::set<std::string> reported_warnings_;  // a fault recurs with every tick: report it once
   int64_t wait_floor_ns_ = 0;
   uint32_t whole_records_ = 0;
+  // What is left of the records of this tick for each user, and of that user's processes.
+  struct RecordsLeft {
+    size_t records = 0;
+    size_t processes = 0;
+  };
+  std::map<uint32_t, RecordsLeft> records_left_;
   int64_t newest_ns_ = 0;
   bool seen_communicators_ = false;
 

@@ -82,8 +82,10 @@ bool Collector::CollectProcess(int64_t now_ns, bool whole, CollectedProcess* pro
   if (snapshot.ok()) {
     RemoveCallsOfEndedThreads(now_ns, process, &*snapshot);
     changed = CollectSites(whole, *snapshot, process, update) || changed;
+    const size_t most_records = RecordsOfEach(*snapshot, *process);
     for (const CommSnapshot& comm : snapshot->communicators) {
-      if (CollectComm(now_ns, whole, *snapshot, comm, process, update->add_communicators())) {
+      if (CollectComm(now_ns, whole, *snapshot, comm, most_records, process,
+                      update->add_communicators())) {
         changed = true;
       } else {
         update->mutable_communicators()->RemoveLast();
@@ -168,9 +170,37 @@ absl::StatusOr<SegmentSnapshot> Collector::ReadSegment(bool whole, CollectedProc
   return snapshot;
 }
 
+// Each user has the same part of the tick, and in it each process.
+void Collector::ShareRecords() {
+  records_left_.clear();
+  for (const auto& [id, process] : processes_) {
+    if (process->reader != nullptr && process->turn != uint64_t{0}) {
+      ++records_left_[process->identity.uid()].processes;
+    }
+  }
+  for (auto& [user, left] : records_left_) {
+    left.records = options_.most_records_of_tick / records_left_.size();
+  }
+}
+
+// How many records of each communicator the tick may have.
+size_t Collector::RecordsOfEach(const SegmentSnapshot& snapshot, const CollectedProcess& process) {
+  constexpr size_t kLeast = 4;  // a verdict needs the newest ones
+  RecordsLeft& left = records_left_[process.identity.uid()];
+  const size_t part = left.records / std::max<size_t>(left.processes, 1);
+  const size_t each = std::max(part / std::max<size_t>(snapshot.communicators.size(), 1), kLeast);
+  size_t used = 0;
+  for (const CommSnapshot& comm : snapshot.communicators) {
+    used += std::min(comm.records.size(), each);
+  }
+  left.records -= std::min(left.records, used);
+  if (left.processes > 0) --left.processes;
+  return each;
+}
+
 bool Collector::CollectComm(int64_t now_ns, bool whole, const SegmentSnapshot& snapshot,
-                            const CommSnapshot& comm, CollectedProcess* process,
-                            v1::CommUpdate* update) {
+                            const CommSnapshot& comm, size_t most_records,
+                            CollectedProcess* process, v1::CommUpdate* update) {
   seen_communicators_ = true;
   CollectedComm* memory = &process->comms[comm.index];
   if (memory->init_ticks != comm.init_ticks) {
@@ -194,8 +224,8 @@ bool Collector::CollectComm(int64_t now_ns, bool whole, const SegmentSnapshot& s
     changed = whole || returned || sent != memory->sent;
     memory->sent = std::move(sent);
   }
-  const bool is_limited = whole && whole_records_ != 0;
-  FillRecords(comm, is_limited ? whole_records_ : SIZE_MAX, update->mutable_records());
+  if (whole && whole_records_ != 0) most_records = std::min<size_t>(most_records, whole_records_);
+  FillRecords(comm, most_records, update->mutable_records());
   return changed;
 }
 

@@ -60,6 +60,7 @@ StackServiceOptions ServiceOptionsFrom(const AgentOptions& options) {
 HostFactsOptions HostFactsFrom(const AgentOptions& options) {
   HostFactsOptions facts = options.host_facts;
   facts.redactor = options.collector.redactor;
+  facts.proc_root = options.collector.proc_root;
   return facts;
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/collector/redact_update.h"
+#include "agent/processes/proc_stat.h"
 #include "base/monotonic_clock.h"
 
 namespace rollcall {
@@ -15,6 +16,7 @@ namespace {
 // Longer than all deadlines of the probes. Only the start of a program can block for longer, on a
 // disk that does not answer.
 constexpr int64_t kTimeout = 60'000'000'000;
+constexpr int64_t kProcTimeout = 1'000'000'000;  // for reading a process in /proc
 
 v1::HostFacts ToProto(const GatheredFacts& gathered) {
   v1::HostFacts facts;
@@ -54,7 +56,10 @@ v1::HostFacts HostFactsService::Take(const std::vector<ProcessId>& processes) {
     return Refuse("the agent of this host watches none of these processes: it did not look");
   }
   if (!options_.is_on) return Refuse("the agent of this host runs with --host-facts=off");
-  if (!allowance_->Take(MonotonicNs())) {
+  const auto user = threads_.Get<uint32_t>(
+      "user", [root = options_.proc_root, pid = pids.front()] { return ReadProcUser(root, pid); },
+      kProcTimeout);
+  if (!allowance_->Take(user.value_or(UINT32_MAX), MonotonicNs())) {
     return Refuse(absl::StrCat("the agent of this host looks at most ", options_.max_per_minute,
                                " times a minute"));
   }

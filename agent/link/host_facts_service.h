@@ -27,6 +27,7 @@
 namespace rollcall {
 
 struct HostFactsOptions {
+  std::string proc_root = "/proc";
   bool is_on = true;
   int64_t max_per_minute = 6;  // looks at the host; 0: no limit
   GatherOptions gather;

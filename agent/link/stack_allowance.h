@@ -2,35 +2,62 @@
 // How many stacks the agent takes: a token bucket. A daemon that asks without end cannot keep the
 // processes of this host stopped.
 //
+// All users share it. Who has taken much gets no more once less than a third of that is left, so
+// there is always some left for the others. What users have taken is forgotten at the bucket's
+// rate, evenly.
+//
 // Pure: the caller gives the time. Thread-safe: the streams to several daemons share one.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 
 #include "base/mutex.h"
-#include "base/throttle.h"
 
 namespace rollcall {
 
 class StackAllowance {
  public:
-  static constexpr int64_t kBurst = 256;  // processes, after a calm time
+  static constexpr int64_t kBurst = 512;  // processes, after a calm time
 
   // `per_minute`: processes; 0: no limit.
   explicit StackAllowance(int64_t per_minute)
-      : throttle_(per_minute <= 0 ? 0 : std::max<int64_t>(Throttle::kMinuteNs / per_minute, 1),
-                  std::min(kBurst, std::max<int64_t>(per_minute, 1))) {}
+      : every_ns_(per_minute <= 0 ? 0 : std::max<int64_t>(kMinuteNs / per_minute, 1)),
+        full_ns_(every_ns_ * std::min(kBurst, std::max<int64_t>(per_minute, 1))),
+        left_ns_(full_ns_) {}
 
-  // Whether the agent may take the stacks of one more process.
-  bool Take(int64_t now_ns) {
+  // Whether the agent may take the stacks of one more process of this user.
+  bool Take(uint32_t user, int64_t now_ns) {
     const MutexLock lock(mutex_);
-    return throttle_.Take(now_ns).has_value();
+    const int64_t passed_ns = std::max<int64_t>(now_ns - looked_ns_, 0);
+    looked_ns_ = std::max(looked_ns_, now_ns);
+    left_ns_ = std::min(left_ns_ + passed_ns, full_ns_);
+    if (!taken_ns_.empty()) Forgive(passed_ns / static_cast<int64_t>(taken_ns_.size()));
+    if (left_ns_ < every_ns_) return false;
+    const int64_t taken_ns = taken_ns_.count(user) == 0 ? 0 : taken_ns_[user];
+    if (taken_ns + every_ns_ > kShare * left_ns_) return false;
+    left_ns_ -= every_ns_;
+    if (every_ns_ > 0) taken_ns_[user] = taken_ns + every_ns_;
+    return true;
   }
 
  private:
+  static constexpr int64_t kMinuteNs = 60'000'000'000;
+  static constexpr int64_t kShare = 3;  // times what is left
+
+  void Forgive(int64_t each_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    for (auto at = taken_ns_.begin(); at != taken_ns_.end();) {
+      at->second -= each_ns;
+      at = at->second <= 0 ? taken_ns_.erase(at) : std::next(at);
+    }
+  }
+
+  const int64_t every_ns_, full_ns_;  // time stands for processes: one in each `every_ns_`
   Mutex mutex_;
-  Throttle throttle_ ABSL_GUARDED_BY(mutex_);
+  int64_t left_ns_ ABSL_GUARDED_BY(mutex_);
+  int64_t looked_ns_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<uint32_t, int64_t> taken_ns_ ABSL_GUARDED_BY(mutex_);  // by user
 };
 
 }  // namespace rollcall

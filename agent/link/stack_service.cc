@@ -20,12 +20,18 @@ constexpr int64_t kReadTimeout = kSecond;        // for reading a process in /pr
 constexpr int64_t kStackTimeout = 60 * kSecond;  // for its stacks, symbols included
 constexpr size_t kMaxMapsBytes = 64 << 20;
 
-// Reads stat and maps, which stack taking needs, so that a process whose /proc files block is
-// detected here within kReadTimeout.
-bool IsAlive(const std::string& proc_root, ProcessId process) {
+struct Look {
+  bool is_alive = false;
+  uint32_t user = 0;
+};
+
+// Reads stat, status and maps, which stack taking needs, so that a process whose /proc files block
+// is detected here within kReadTimeout.
+Look LookAt(const std::string& proc_root, ProcessId process) {
   const auto stat = ReadProcStat(proc_root, process.pid);
   static_cast<void>(ReadProcFile(ProcPath(proc_root, process.pid, "maps"), kMaxMapsBytes));
-  return stat.ok() && stat->start_time == process.start_time;
+  return {stat.ok() && stat->start_time == process.start_time,
+          ReadProcUser(proc_root, process.pid)};
 }
 
 v1::ProcessStack WithoutStacks(ProcessId process, const std::string& why) {
@@ -54,12 +60,6 @@ std::string StackService::WhyNot(ProcessId process) {
   if (!options_.stacks_on) {
     return "the agent of this host takes no stacks: it runs with --stacks=off";
   }
-  if (!allowance_->Take(MonotonicNs())) {
-    return absl::StrCat("the agent of this host takes the stacks of at most ",
-                        options_.max_per_minute,
-                        " processes a minute: no stacks taken; ask again "
-                        "later, or start rollcall-agent with a larger --max-stacks-per-minute");
-  }
   return "";
 }
 
@@ -82,12 +82,20 @@ v1::ProcessStack StackService::Refuse(ProcessId process, const std::string& why)
 v1::ProcessStack StackService::TakeFrom(ProcessId process) {
   const std::string& proc_root = options_.proc_root;
   const std::string key = absl::StrCat(process.pid);
-  const auto is_there = threads_.Get<bool>(
-      key, [proc_root, process] { return IsAlive(proc_root, process); }, kReadTimeout);
-  if (!is_there.has_value()) {
+  const auto seen = threads_.Get<Look>(
+      key, [proc_root, process] { return LookAt(proc_root, process); }, kReadTimeout);
+  if (!seen.has_value()) {
     return WithoutStacks(process, "reading the process in /proc timed out: no stacks taken");
   }
-  if (!*is_there) return WithoutStacks(process, "the process has ended");
+  if (!seen->is_alive) return WithoutStacks(process, "the process has ended");
+  if (!allowance_->Take(seen->user, MonotonicNs())) {
+    return Refuse(
+        process, absl::StrCat("the agent of this host takes the stacks of at most ",
+                              options_.max_per_minute, " processes a minute, and user ", seen->user,
+                              " has had a share of them: no stacks taken; ask again "
+                              "later, or start rollcall-agent with a larger "
+                              "--max-stacks-per-minute"));
+  }
   if (tools_ == nullptr) tools_ = std::make_shared<Tools>(proc_root, namer_);
   auto stack = std::make_shared<v1::ProcessStack>();
   const auto take = [tools = tools_, pid = process.pid, stack] {

@@ -171,4 +171,14 @@ absl::StatusOr<ProcThreads> ReadProcThreads(const std::string& proc_root, pid_t 
   return found;
 }
 
+uint32_t ReadProcUser(const std::string& proc_root, pid_t pid) {
+  const std::string status = ReadProcFile(ProcPath(proc_root, pid, "status")).value_or("");
+  for (absl::string_view line : absl::StrSplit(status, '\n')) {
+    uint32_t uid = 0;
+    if (!absl::ConsumePrefix(&line, "Uid:\t")) continue;
+    if (absl::SimpleAtoi(line.substr(0, line.find('\t')), &uid)) return uid;
+  }
+  return UINT32_MAX;
+}
+
 }  // namespace rollcall

@@ -65,4 +65,8 @@ absl::StatusOr<ProcThreads> ReadProcThreads(const std::string& proc_root, pid_t 
 // Whether a process or thread in this state has ended.
 inline bool IsDead(char state) { return state == 'Z' || state == 'X'; }
 
+// The real user of a process, of its status. Who owns its folder in /proc is not always that user.
+// UINT32_MAX: not known.
+uint32_t ReadProcUser(const std::string& proc_root, pid_t pid);
+
 }  // namespace rollcall

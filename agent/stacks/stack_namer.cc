@@ -4,11 +4,8 @@
 #include <algorithm>
 #include <set>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
-#include "agent/processes/proc_files.h"
+#include "agent/processes/proc_stat.h"
 #include "agent/python/symbols_in_memory.h"
 #include "base/durations.h"
 #include "base/monotonic_clock.h"
@@ -22,17 +19,6 @@ constexpr int64_t kSilentFor = kMinute;
 constexpr int64_t kCostlyFor = 60 * kMinute;
 constexpr size_t kMostLeftOut = 1024;
 constexpr size_t kMostKnownFiles = 256;
-
-// The user of the process. Who owns its folder in /proc is not always that user.
-uint32_t UserOf(const std::string& proc_root, pid_t pid) {
-  const std::string status = ReadProcFile(ProcPath(proc_root, pid, "status")).value_or("");
-  for (absl::string_view line : absl::StrSplit(status, '\n')) {
-    uint32_t uid = 0;
-    if (!absl::ConsumePrefix(&line, "Uid:\t")) continue;
-    if (absl::SimpleAtoi(line.substr(0, line.find('\t')), &uid)) return uid;
-  }
-  return UINT32_MAX;
-}
 
 void AddError(const std::string& text, ProcessStack* stack) {
   absl::StrAppend(&stack->error, stack->error.empty() ? "" : "\n", text);
@@ -130,7 +116,7 @@ void StackNamer::FillLeftOut(StackWork* work) {
 
 // False: there is no answer, and `why` says why.
 bool StackNamer::Do(StackWork* work, std::string* answer, std::string* why) {
-  const uint32_t user = UserOf(proc_root_, work->sample.pid);
+  const uint32_t user = ReadProcUser(proc_root_, work->sample.pid);
   work->proc_root = proc_root_;
   for (int i = 0; i < kTries; ++i) {
     const int64_t begun_ns = MonotonicNs();

@@ -82,5 +82,66 @@ TEST_F(WholeHostTest, ReadsASegmentWithoutRoomAgainAfterAWhileOnly) {
   EXPECT_EQ(free.left_out_segments(), 0u);
 }
 
+// Whether the tick has a process with this pid, and how many records are in it.
+size_t RecordsOf(const v1::Tick& tick, pid_t pid) {
+  size_t records = 0;
+  for (const v1::ProcessUpdate& process : tick.processes()) {
+    if (process.pid() != pid) continue;
+    for (const v1::CommUpdate& comm : process.communicators()) {
+      records += static_cast<size_t>(comm.records().position_size());
+    }
+  }
+  return records;
+}
+
+TEST_F(WholeHostTest, ManyCommunicatorsAreInATickWithTheirNewestRecordsOnly) {
+  for (uint64_t comm = 1; comm < 8; ++comm) segment_.AddComm(5 + comm, 0, 2);
+  for (uint32_t comm = 0; comm < 8; ++comm) {
+    for (uint64_t n = 0; n < 100; ++n) segment_.AddAllReduce(comm, 2000 + n);
+  }
+  const std::unique_ptr<Child> first = Start("11-1.seg"), second = Start("12-1.seg");
+  CollectorOptions options = Options();
+  options.directory = proc_;
+  options.proc_root = proc_;
+  options.whole_host = true;
+  options.most_records_of_tick = 320;
+  Collector collector(options);
+  const v1::Tick tick = collector.Collect(10 * kSecond, true);
+  EXPECT_EQ(RecordsOf(tick, first->pid()), 160u);
+  EXPECT_EQ(RecordsOf(tick, second->pid()), 160u);
+}
+
+TEST_F(WholeHostTest, OneUserLeavesRoomForTheSegmentsOfOthers) {
+  std::vector<std::unique_ptr<Child>> children;
+  for (int i = 0; i < 5; ++i) children.push_back(Start(absl::StrCat(20 + i, "-1.seg")));
+  CollectorOptions options = Options();
+  options.directory = proc_;
+  options.proc_root = proc_;
+  options.whole_host = true;
+  options.most_segments = 5;
+  Collector collector(options);
+  EXPECT_EQ(collector.Collect(10 * kSecond, true).left_out_segments(), 1u)
+      << "four are three quarters of five, rounded up";
+}
+
+TEST_F(WholeHostTest, ForgetsTheOldestEndedProcessesBeyondTheLimit) {
+  std::vector<std::unique_ptr<Child>> children;
+  for (int i = 0; i < 4; ++i) children.push_back(Start(absl::StrCat(30 + i, "-1.seg")));
+  CollectorOptions options = Options();
+  options.directory = proc_;
+  options.proc_root = proc_;
+  options.whole_host = true;
+  options.most_ended = 2;
+  options.keep_ended_ns = 3600 * kSecond;
+  Collector collector(options);
+  EXPECT_EQ(collector.Collect(10 * kSecond, true).processes_size(), 4);
+  for (const auto& child : children) {
+    std::filesystem::remove(proc_ / std::to_string(child->pid()));
+    child->Kill();
+  }
+  for (int64_t second = 12; second < 20; ++second) collector.Collect(second * kSecond, false);
+  EXPECT_EQ(collector.Collect(20 * kSecond, true).processes_size(), 2);
+}
+
 }  // namespace
 }  // namespace rollcall

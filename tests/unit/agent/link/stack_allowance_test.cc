@@ -7,19 +7,31 @@ namespace rollcall {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kBurstOfOne = StackAllowance::kBurst * 3 / 4;
 constexpr int64_t kStart = 1'000 * kSecond;
 
 // How many of `asked` processes the allowance permits at that time.
-int64_t TakeAt(int64_t now_ns, int64_t asked, StackAllowance* allowance) {
+int64_t TakeAt(int64_t now_ns, int64_t asked, StackAllowance* allowance, uint32_t user = 0) {
   int64_t taken = 0;
-  for (int64_t i = 0; i < asked; ++i) taken += allowance->Take(now_ns) ? 1 : 0;
+  for (int64_t i = 0; i < asked; ++i) taken += allowance->Take(user, now_ns) ? 1 : 0;
   return taken;
 }
 
 TEST(StackAllowanceTest, PermitsABurstAtOnceAndNoMore) {
   StackAllowance allowance(600);
-  EXPECT_EQ(TakeAt(kStart, 1000, &allowance), StackAllowance::kBurst);
+  EXPECT_EQ(TakeAt(kStart, 1000, &allowance), kBurstOfOne);
   EXPECT_EQ(TakeAt(kStart, 1000, &allowance), 0);
+}
+
+TEST(StackAllowanceTest, WhoTakesAllLeavesSomeForTheOthers) {
+  StackAllowance allowance(600);
+  TakeAt(kStart, 1000, &allowance, 1);
+  EXPECT_EQ(TakeAt(kStart, 8, &allowance, 2), 8);
+  for (int64_t second = 1; second <= 600; ++second) {
+    const int64_t now_ns = kStart + second * kSecond;
+    TakeAt(now_ns, 1000, &allowance, 1);
+    EXPECT_EQ(TakeAt(now_ns, 4, &allowance, 2), 4) << second;
+  }
 }
 
 TEST(StackAllowanceTest, PermitsTheRateAfterTheBurst) {
@@ -45,7 +57,7 @@ TEST(StackAllowanceTest, FractionsOfAnIntervalAddUp) {
 TEST(StackAllowanceTest, ACalmDaySavesOneBurstOnly) {
   StackAllowance allowance(600);
   TakeAt(kStart, 1000, &allowance);
-  EXPECT_EQ(TakeAt(kStart + 86'400 * kSecond, 1000, &allowance), StackAllowance::kBurst);
+  EXPECT_EQ(TakeAt(kStart + 86'400 * kSecond, 1000, &allowance), kBurstOfOne);
   EXPECT_EQ(TakeAt(kStart + 86'400 * kSecond, 1000, &allowance), 0);
 }
 

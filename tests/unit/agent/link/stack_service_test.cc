@@ -113,9 +113,12 @@ TEST(StackServiceTest, RefusesMoreThanTheLimitPerMinuteAndSaysSo) {
   const v1::ProcessStack third = service.Take(sleeper.id());
   EXPECT_EQ(third.threads_size(), 0);
   EXPECT_EQ(third.error(),
-            "the agent of this host takes the stacks of at most 2 processes a minute: no stacks "
-            "taken; ask again later, or start rollcall-agent with a larger "
-            "--max-stacks-per-minute");
+            absl::StrCat("the agent of this host takes the stacks of at most 2 processes a minute, "
+                         "and user ",
+                         getuid(),
+                         " has had a share of them: no stacks taken; ask "
+                         "again later, or start rollcall-agent with a larger "
+                         "--max-stacks-per-minute"));
 }
 
 TEST(StackServiceTest, UnknownProcessesCostNothingOfTheLimit) {
