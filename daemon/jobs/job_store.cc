@@ -16,7 +16,8 @@
 namespace rollcall {
 
 struct JobStore::Job {
-  Job(JobKey key, std::shared_ptr<FleetBudget> fleet) : model(std::move(key), std::move(fleet)) {}
+  Job(JobKey key, std::shared_ptr<FleetBudget> fleet, const std::string& user)
+      : model(std::move(key), std::move(fleet), user) {}
 
   std::vector<ProcessKey> owned;     // its keys in JobStore::owned_, guarded by the store's mutex
   size_t alive = 0;                  // of these; guarded likewise
@@ -325,7 +326,7 @@ std::optional<JobKey> JobStore::Place(const ProcessKey& process, const JobId& na
   if (start.uses_nccl && !is_recorded) RecordMember(key, process, start.rank);
   std::shared_ptr<Job>& job = family.jobs[key.attempt];
   if (job != nullptr) return key;
-  job = std::make_shared<Job>(key, fleet_);
+  job = std::make_shared<Job>(key, fleet_, newcomer.owner.user);
   room_.AddJob(key, newcomer.owner);
   ++jobs_;
   ++changes_;

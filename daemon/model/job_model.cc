@@ -53,9 +53,9 @@ struct JobModel::CommBook {
   ArrivalWatch arrivals;
 };
 
-JobModel::JobModel(JobKey key, std::shared_ptr<FleetBudget> fleet)
-    : share_(std::make_unique<BudgetShare>(fleet == nullptr ? std::make_shared<FleetBudget>()
-                                                            : std::move(fleet))) {
+JobModel::JobModel(JobKey key, std::shared_ptr<FleetBudget> fleet, const std::string& user)
+    : share_(std::make_unique<BudgetShare>(
+          fleet == nullptr ? std::make_shared<FleetBudget>() : std::move(fleet), user)) {
   state_.key = std::move(key);
 }
 JobModel::JobModel(JobModel&&) noexcept = default;

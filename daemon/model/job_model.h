@@ -61,8 +61,10 @@ struct CommProgress : CommFacts {
 
 class JobModel {
  public:
-  // `fleet`: the memory that the job shares with others; nullptr: it has one of its own.
-  explicit JobModel(JobKey key, std::shared_ptr<FleetBudget> fleet = nullptr);
+  // `fleet`: the memory that the job shares with others; nullptr: it has one of its own. `user`:
+  // whose share the job takes; "": nobody's.
+  explicit JobModel(JobKey key, std::shared_ptr<FleetBudget> fleet = nullptr,
+                    const std::string& user = "");
   explicit JobModel(std::string name) : JobModel(JobKey(std::move(name))) {}
   JobModel(JobModel&&) noexcept;
   JobModel& operator=(JobModel&&) noexcept;

@@ -474,6 +474,19 @@ TEST(JobModelLimitsTest, AllJobsTogetherHaveALimitOfMembers) {
   EXPECT_EQ(models[0].state().communicators.size(), 5u);
 }
 
+TEST(JobModelLimitsTest, OneUserLeavesMembersForTheJobsOfOthers) {
+  const auto fleet = std::make_shared<FleetBudget>(limits::kRecordBytes, 40);
+  std::vector<JobModel> models;
+  for (const char* user : {"greedy", "greedy", "ann"}) {
+    models.emplace_back(JobKey("job"), fleet, user);
+    const int32_t process = models.back().AddProcess("node", 100, 1);
+    for (uint64_t id = 1; id <= 25; ++id) models.back().SetProgress(process, Claim(id), kStart);
+  }
+  EXPECT_EQ(models[0].state().communicators.size(), 25u);
+  EXPECT_EQ(models[1].state().communicators.size(), 5u) << "three quarters, with the first job";
+  EXPECT_EQ(models[2].state().communicators.size(), 8u) << "and a share of what is left";
+}
+
 TEST(JobModelLimitsTest, CutsTextsAtACharacter) {
   JobModel model("job");
   const int32_t process = model.AddProcess("node", 100, 1);
@@ -736,6 +749,16 @@ TEST(JobModelLimitsTest, ASmallJobBesideAHugeOneKeepsItsHistory) {
   small.TrimRecords();
   EXPECT_GE(small.state().communicators.at(1).members.at(0).records.size(), 1000u);
   EXPECT_FALSE(huge.state().communicators.at(1).keeps_records);
+}
+
+TEST(JobModelLimitsTest, TheRecordsOfAUserWithManyJobsTakeNothingFromAnother) {
+  const auto fleet = std::make_shared<FleetBudget>(size_t{32} << 20);
+  JobModel small(JobKey("small"), fleet, "ann");
+  std::vector<JobModel> many;
+  for (int i = 0; i < 200; ++i) many.emplace_back(JobKey("one of many"), fleet, "greedy");
+  AddCalls(&small, 8, 2000);
+  small.TrimRecords();
+  EXPECT_GE(small.state().communicators.at(1).members.at(0).records.size(), 1000u);
 }
 
 }  // namespace
