@@ -19,6 +19,7 @@
 #include "agent/link/nvsentinel.h"
 #include "agent/processes/capabilities.h"
 #include "agent/processes/this_host.h"
+#include "base/clean_stream.h"
 #include "base/log/limited_log.h"
 #include "base/own_folder.h"
 #include "security/grpc/quiet_log.h"
@@ -119,6 +120,7 @@ int Serve(const sigset_t& signals, const AgentOptions& options,
 }  // namespace
 
 int RunAgent(int argc, char** argv) {
+  CleanErrors();
   const sigset_t signals = BlockServiceSignals();
   ServiceManager manager = ServiceManager::FromEnvironment();
   LogWithLimits("rollcall-agent", MakeServiceSink());

@@ -62,4 +62,18 @@ inline std::string CleanText(std::string_view text) {
   return out;
 }
 
+// The same for a text of several lines, such as an error with the commands to type next: each line
+// is cleaned, and "\n" stays. Clean first, with CleanText(), what a stranger's part of it is:
+// otherwise the stranger could add a line.
+inline std::string CleanLines(std::string_view text) {
+  std::string out;
+  for (size_t begin = 0;;) {
+    const size_t end = text.find('\n', begin);
+    out += CleanText(text.substr(begin, end - begin));
+    if (end == std::string_view::npos) return out;
+    out += '\n';
+    begin = end + 1;
+  }
+}
+
 }  // namespace rollcall

@@ -10,6 +10,8 @@
 #include <iostream>
 
 #include "absl/strings/str_format.h"
+#include "base/clean_stream.h"
+#include "base/clean_text.h"
 #include "cli/commands.h"
 #include "cli/describe.h"
 #include "cli/usage.h"
@@ -104,7 +106,8 @@ int ReportUnknownCommand(const std::string& name) {
   std::vector<std::string> known;
   for (const Command& command : kCommands) known.push_back(command.name);
   const std::string nearest = Nearest(name, known);
-  std::cerr << "rollcall: " << (name.empty() ? "no command given" : "no command '" + name + "'")
+  std::cerr << "rollcall: "
+            << (name.empty() ? "no command given" : "no command '" + CleanText(name) + "'")
             << (nearest.empty() ? "" : "\n  did you mean " + nearest + "?")
             << "\n  usage:  rollcall --help\n";
   return kExitBadUsage;
@@ -145,7 +148,7 @@ bool ParseFlags(CLI::App* app, const std::vector<std::string>& arguments, int* e
       *exit_code = app->exit(error);
       return false;
     }
-    std::cerr << app->get_name() << ": " << error.what() << SuggestFlag(*app, arguments)
+    std::cerr << app->get_name() << ": " << CleanText(error.what()) << SuggestFlag(*app, arguments)
               << "\n  usage:  " << app->get_name() << " --help\n";
     *exit_code = kExitBadUsage;
     return false;
@@ -176,6 +179,7 @@ std::string FindDemo() {
 }
 
 int Main(int argc, char** argv) {
+  CleanErrors();
   spdlog::set_default_logger(spdlog::stderr_logger_mt("rollcall"));
   spdlog::set_pattern(kLogPattern);
   SilenceGrpc();

@@ -21,6 +21,7 @@
 #include "agent/processes/stacks_switch.h"
 #include "agent/stacks/any_stack_taker.h"
 #include "agent/stacks/stack_reader.h"
+#include "base/clean_text.h"
 #include "base/monotonic_clock.h"
 #include "base/read_file.h"
 #include "cli/commands.h"
@@ -55,7 +56,7 @@ bool ParsePids(const std::vector<std::string>& arguments, std::vector<pid_t>* pi
   for (const std::string& argument : arguments) {
     pid_t pid = 0;
     if (!absl::SimpleAtoi(argument, &pid) || pid <= 0) {
-      std::cerr << "rollcall stacks: " << argument
+      std::cerr << "rollcall stacks: " << CleanText(argument)
                 << ": not a process number\n  processes of this host:  rollcall stacks PID...   "
                    "(ps -e lists them)\n  a job:                   rollcall stacks JOB\n";
       return false;
@@ -244,8 +245,9 @@ int StacksOfJob(const Flags& flags) {
   if (!status.ok() && processes == 0 && !wants_part) {
     const std::vector<pid_t> here = ProcessesOfJob(flags.names.front());
     if (!here.empty()) {
-      std::cerr << "rollcall: no stacks of job " << flags.names.front() << " from the daemon at "
-                << flags.daemon.address << ": " << (*channels)->Explain(status)
+      std::cerr << "rollcall: no stacks of job " << CleanText(flags.names.front())
+                << " from the daemon at " << flags.daemon.address << ": "
+                << (*channels)->Explain(status)
                 << "\nrollcall: printing only the job's processes on this host\n";
       Flags local = flags;
       local.merge = !flags.each;
@@ -253,8 +255,9 @@ int StacksOfJob(const Flags& flags) {
     }
   }
   if (!status.ok()) {
-    std::cerr << "rollcall: no stacks of job " << flags.names.front() << " from the daemon at "
-              << flags.daemon.address << ": " << (*channels)->Explain(status)
+    std::cerr << "rollcall: no stacks of job " << CleanText(flags.names.front())
+              << " from the daemon at " << flags.daemon.address << ": "
+              << (*channels)->Explain(status)
               << "\n  another daemon?          rollcall stacks --daemon=HOST:PORT JOB"
               << "\n  processes on this host?  rollcall stacks PID...\n";
     return IsBadUsage(status) ? kExitBadUsage : 1;
@@ -286,10 +289,10 @@ int StacksCommand(const std::vector<std::string>& arguments) {
   if (!of_job.empty()) {
     return RefuseUsage(
         app,
-        absl::StrCat(of_job, " is of a job, and ", flags.names.front(),
+        absl::StrCat(of_job, " is of a job, and ", CleanText(flags.names.front()),
                      " is a process of this host: leave out ", of_job,
                      "\n  a job with a number for a name?  rollcall stacks --daemon=HOST:PORT ",
-                     of_job, "=... ", flags.names.front()));
+                     of_job, "=... ", CleanText(flags.names.front())));
   }
   return StacksOfProcesses(flags, pids);
 }

@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
+#include "base/clean_text.h"
 #include "cli/commands.h"
 #include "cli/query.h"
 #include "cli/screen.h"
@@ -73,7 +74,7 @@ class Watch {
     v1::StatusResponse fresh;
     const grpc::Status status = query_.Try(
         [&](auto* stub, auto* context) { return stub->GetStatus(context, request_, &fresh); });
-    problem_ = status.ok() ? "" : status.error_message();
+    problem_ = status.ok() ? "" : CleanText(status.error_message());
     if (!status.ok()) return;
     CleanStrings(&fresh);
     view_.Update(std::move(fresh));

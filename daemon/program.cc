@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/clean_stream.h"
 #include "base/descriptors.h"
 #include "base/log/limited_log.h"
 #include "daemon/access/daemon_security.h"
@@ -99,6 +100,7 @@ int Serve(const sigset_t& signals, Reloader* reloader, DaemonOptions options,
 }  // namespace
 
 int RunDaemon(int argc, char** argv) {
+  CleanErrors();
   const sigset_t signals = BlockServiceSignals();
   signal(SIGPIPE, SIG_IGN);
   ServiceManager manager = ServiceManager::FromEnvironment();

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/link/daemon_names.h"
+#include "base/clean_text.h"
 #include "base/server_address.h"
 #include "proto/message_limit.h"
 #include "security/certificates/system_authorities.h"
@@ -235,14 +236,14 @@ std::string DaemonChannels::Explain(const grpc::Status& status) const {
   }
   if (status.error_code() != grpc::StatusCode::UNAVAILABLE &&
       status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) {
-    return status.error_message();
+    return CleanLines(status.error_message());
   }
   for (const std::string& address : addresses_) {
     const std::string reason = ExplainFor(address);
     if (reason.empty()) continue;
     return addresses_.size() == 1 ? reason : absl::StrCat(address, ": ", reason);
   }
-  return status.error_message();
+  return CleanLines(status.error_message());
 }
 
 void LogWarnings(DaemonChannels* channels) {

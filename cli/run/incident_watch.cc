@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "agent/link/daemon_names.h"
+#include "base/clean_text.h"
 #include "base/monotonic_clock.h"
 #include "base/whole_numbers.h"
 #include "cli/run/own_attempts.h"
@@ -191,11 +192,11 @@ class RemoteWatch : public IncidentWatch {
       spdlog::warn(
           "permission denied by the daemon at {}: no verdict here, and --on-hang does not "
           "act: {}",
-          address_, status.error_message());
+          address_, CleanLines(status.error_message()));
       return;
     }
     spdlog::warn("cannot reach the daemon at {}: {}\n  is it running?  pgrep -a rollcalld",
-                 address_, status.error_message());
+                 address_, CleanLines(status.error_message()));
   }
 
   // Waits a little for the stacks that the daemon has merged for its own report: they show all

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/clean_text.h"
 #include "base/durations.h"
 #include "base/steady_clock.h"
 #include "daemon/access/access.h"
@@ -173,7 +174,8 @@ class HttpServer::Impl {
 
   static void Refuse(const absl::Status& status, httplib::Response* response) {
     response->status = HttpCode(status);
-    response->set_content(absl::StrCat(std::string(status.message()), "\n"), "text/plain");
+    response->set_content(absl::StrCat(CleanLines(std::string(status.message())), "\n"),
+                          "text/plain");
   }
 
   // httplib has read the parameters of a form, and of nothing else.

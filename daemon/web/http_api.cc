@@ -16,6 +16,7 @@
 #include "daemon/queries/query_source.h"
 #include "daemon/queries/stacks_audit.h"
 #include "proto/timestamps.h"
+#include "security/redact.h"
 
 namespace rollcall {
 namespace {
@@ -326,18 +327,18 @@ std::string ObjectOfSilence(const QuerySource& /*queries*/, const QueryParameter
 }
 
 std::string ObjectOfEnd(const QuerySource& /*queries*/, const QueryParameters& parameters) {
-  return CleanText(parameters.Get("id"));
+  return parameters.Get("id");
 }
 
 std::string ObjectOfNote(const QuerySource& /*queries*/, const QueryParameters& parameters) {
-  return absl::StrCat("incident ", CleanText(parameters.Get("id")), ": ",
-                      CleanText(parameters.Get("text")));
+  return absl::StrCat("incident ", parameters.Get("id"), ": ",
+                      DefaultRedactor()->Redact(parameters.Get("text")));
 }
 
 std::string ObjectOfAcknowledgement(const QuerySource& /*queries*/,
                                     const QueryParameters& parameters) {
   return absl::StrCat(parameters.Get("take_back") == "1" ? "take back, incident " : "incident ",
-                      CleanText(parameters.Get("id")));
+                      parameters.Get("id"));
 }
 
 }  // namespace
@@ -384,7 +385,7 @@ const std::vector<ApiRoute> kApiRoutes = {
 
 std::string QueryParameters::Get(const std::string& name) const {
   for (const auto& [known, value] : values_) {
-    if (known == name) return value;
+    if (known == name) return CleanText(value);
   }
   return "";
 }
@@ -392,7 +393,7 @@ std::string QueryParameters::Get(const std::string& name) const {
 std::vector<std::string> QueryParameters::All(const std::string& name) const {
   std::vector<std::string> all;
   for (const auto& [known, value] : values_) {
-    if (known == name) all.push_back(value);
+    if (known == name) all.push_back(CleanText(value));
   }
   return all;
 }
@@ -401,8 +402,7 @@ absl::StatusOr<int> QueryParameters::Number(const std::string& name, int otherwi
   const std::string text = Get(name);
   int number = otherwise;
   if (text.empty() || (absl::SimpleAtoi(text, &number) && number >= 0)) return number;
-  return absl::InvalidArgumentError(
-      absl::StrCat(name, " is a number from 0; not \"", CleanText(text), "\""));
+  return absl::InvalidArgumentError(absl::StrCat(name, " is a number from 0; not \"", text, "\""));
 }
 
 absl::Status QueryParameters::CheckText() const {
@@ -418,8 +418,7 @@ absl::StatusOr<bool> QueryParameters::Flag(const std::string& name) const {
   const std::string text = Get(name);
   if (text.empty() || text == "0") return false;
   if (text == "1") return true;
-  return absl::InvalidArgumentError(
-      absl::StrCat(name, " is 1 or 0; not \"", CleanText(text), "\""));
+  return absl::InvalidArgumentError(absl::StrCat(name, " is 1 or 0; not \"", text, "\""));
 }
 
 }  // namespace rollcall

@@ -20,7 +20,9 @@ class QueryParameters {
   void Add(std::string name, std::string value) {
     values_.emplace_back(std::move(name), std::move(value));
   }
-  std::string Get(const std::string& name) const;  // "" if the parameter is missing
+  // "" if the parameter is missing. Cleaned (base/clean_text.h), as all names that the daemon
+  // stores are: so no answer repeats a control character of the request.
+  std::string Get(const std::string& name) const;
   std::vector<std::string> All(const std::string& name) const;
   // Returns `otherwise` if the parameter is missing, kInvalidArgument if it is not a number from 0.
   absl::StatusOr<int> Number(const std::string& name, int otherwise) const;

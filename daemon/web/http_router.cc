@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/clean_text.h"
 #include "base/peer_address.h"
 #include "net/http_request.h"
 
@@ -114,7 +115,7 @@ void SetDenial(const HttpDenial& denial, httplib::Response* response) {
   if (denial.retry_after_s > 0) {
     response->set_header("Retry-After", std::to_string(denial.retry_after_s));
   }
-  response->set_content(absl::StrCat(denial.text, "\n"), "text/plain");
+  response->set_content(absl::StrCat(CleanLines(denial.text), "\n"), "text/plain");
 }
 
 }  // namespace rollcall

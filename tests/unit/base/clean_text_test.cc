@@ -63,5 +63,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"beyond_unicode", "\xf4\x90\x80\x80", "????"}, Case{"nothing", "", ""}),
     [](const auto& info) { return std::string(info.param.name); });
 
+TEST(CleanLines, CleansEachLineAndKeepsTheLines) {
+  EXPECT_EQ(CleanLines("no job \x1b[31m\n  type:  rollcall\tstatus\r\n\xff\xe2\x80\xae"),
+            "no job ?[31m\n  type:  rollcall status \n??");
+  EXPECT_EQ(CleanLines(""), "");
+  EXPECT_EQ(CleanLines("\n"), "\n");
+}
+
 }  // namespace
 }  // namespace rollcall

@@ -422,6 +422,22 @@ def test_stacks_leaves_a_process_alone_that_switches_its_stacks_off(way):
     assert "switched off (ROLLCALL_STACKS=off in its environment)" in result.stderr
 
 
+HOSTILE = "\x1b[31mred\nrollcall: all is well\u202e\x9b2J\x07"
+
+
+@pytest.mark.parametrize("arguments", [
+    (HOSTILE,), ("stacks", "1", HOSTILE), ("stacks", f"--{HOSTILE}"), ("stacks", "--daemon=127.0.0.1:1", HOSTILE),
+    ("stacks", "--daemon=127.0.0.1:1", b"\xff\xfe"), ("status", "--daemon=127.0.0.1:1", HOSTILE),
+    ("status", f"--daemon={HOSTILE}"), ("report", "--daemon=127.0.0.1:1", HOSTILE),
+    ("report", f"--format={HOSTILE}", "x"), ("analyze", f"/nowhere/{HOSTILE}"), ("man", HOSTILE),
+    ("explain", f"/nowhere/{HOSTILE}"), ("run", f"--hang-after={HOSTILE}", "--", "true")])
+def test_an_error_repeats_no_control_character_of_an_argument(arguments):
+    result = subprocess.run([ROLLCALL, *arguments], capture_output=True, timeout=60, check=False)
+    assert result.returncode != 0 and result.stderr
+    text = result.stderr.decode()  # valid UTF-8
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text), ascii(text)
+
+
 @pytest.mark.parametrize("command", [("run", "--redact=(x", "--", "true"),
                                      ("analyze", "--redact=(x", "/nowhere")])
 def test_a_wrong_pattern_of_redact_is_refused(command):

@@ -17,7 +17,9 @@
 #include "absl/time/clock.h"
 #include "agent/link/agent.h"
 #include "agent/processes/proc_stat.h"
+#include "base/clean_text.h"
 #include "daemon/daemon.h"
+#include "daemon/web/http_api.h"
 #include "eventually.h"
 #include "segment_builder.h"
 
@@ -141,6 +143,29 @@ TEST_F(HttpTest, ErrorsOfWrongRequestsListWhatThereIs) {
   EXPECT_EQ(Get("/api/v1/incidents", {{"limit", "many"}})->status, 400);
   EXPECT_EQ(Get("/api/v1/incidents", {{"from", "yesterday"}})->status, 400);
   EXPECT_EQ(Get("/no/such/page")->status, 404);
+}
+
+TEST_F(HttpTest, NoAnswerRepeatsAControlCharacterOfTheRequest) {
+  Start();
+  for (const std::string& hostile :
+       {std::string("\x1b[31mx\nall is well\xe2\x80\xae\xc2\x9b\x07"), std::string("x\xff\xfe")}) {
+    for (const ApiRoute& route : kApiRoutes) {
+      for (const char* name : route.parameters) {
+        httplib::Params parameters = {{name, hostile}};
+        if (std::string(name) != "job") parameters.emplace("job", kHostileJob);
+        const auto answer = route.changes_anything
+                                ? client_->Post(route.path, {{"X-Rollcall", "1"}}, parameters)
+                                : Get(route.path, parameters);
+        ASSERT_TRUE(answer) << route.path;
+        std::string lines = answer->body;
+        if (answer->status != 200 && !lines.empty() && lines.back() == '\n') lines.pop_back();
+        if (answer->status != 200) {
+          EXPECT_EQ(lines, CleanLines(lines)) << route.path << " " << name;
+          EXPECT_FALSE(absl::StrContains(lines, "\nall is well")) << route.path << " " << name;
+        }
+      }
+    }
+  }
 }
 
 TEST_F(HttpTest, ListsAPartOfTheJobs) {
