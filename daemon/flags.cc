@@ -258,7 +258,7 @@ void AddSecurityFlags(CLI::App* app, SecurityOptions* security) {
                   "file with the authority of the URL's certificate")
       ->envname("ROLLCALL_JWKS_CA");
   app->add_option("--jwks-token-file", security->jwks_token_file,
-                  "file with the token to show at the URL")
+                  "file with the token to show at the URL; refused if others may read it")
       ->envname("ROLLCALL_JWKS_TOKEN_FILE");
   app->add_option("--grant", security->grants,
                   "ROLE=PATTERN[,tenant=T][,host=H]: role of certificates and service accounts "

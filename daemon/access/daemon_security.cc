@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/names.h"
+#include "base/secret_file.h"
 #include "security/access_policy.h"
 #include "security/jwt/jwt_verifier.h"
 #include "security/jwt/key_fetch.h"
@@ -101,6 +102,11 @@ absl::Status DaemonSecurity::OpenTokens() {
 absl::Status DaemonSecurity::MakePolicy() {
   const auto grants = ParseGrants(options_.grants);
   if (!grants.ok()) return grants.status();
+  // Each fetch reads it again, and refuses it as this does.
+  if (!options_.jwks_token_file.empty()) {
+    const absl::Status token = ReadSecretFile(options_.jwks_token_file, "token").status();
+    if (!token.ok()) return InFlag("--jwks-token-file", token);
+  }
   if (!options_.jwks.empty()) {
     if (IsUrl(options_.jwks)) {
       const absl::Status url = CheckKeyUrl(options_.jwks);

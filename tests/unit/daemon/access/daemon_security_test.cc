@@ -5,6 +5,7 @@
 #include <httplib.h>
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include <memory>
@@ -49,6 +50,21 @@ TEST_F(DaemonSecurityTest, SaysThatTheUrlOfTheKeysAnswersWithNothing) {
   *security = nullptr;
   server.stop();
   thread.join();
+}
+
+TEST_F(DaemonSecurityTest, ATokenForTheKeysThatOthersMayReadIsRefusedAtTheStart) {
+  const TemporaryTree tree;
+  tree.WriteSecret("token", "abc");
+  SecurityOptions options;
+  options.jwks = "http://127.0.0.1:1/keys";
+  options.jwks_token_file = tree.root() + "/token";
+  EXPECT_TRUE(DaemonSecurity::Open(options).ok());
+  ASSERT_EQ(chmod(options.jwks_token_file.c_str(), 0644), 0);
+  EXPECT_EQ(DaemonSecurity::Open(options).status().message(),
+            "--jwks-token-file: every user of this host can read the token in " +
+                options.jwks_token_file + "; type: chmod go-rwx " + options.jwks_token_file);
+  options.jwks_token_file = tree.root() + "/none";
+  EXPECT_FALSE(DaemonSecurity::Open(options).ok());
 }
 
 TEST_F(DaemonSecurityTest, AnAuthorityThatIsTakenOutEndsWhatItsCertificatesBegan) {
