@@ -10,6 +10,7 @@
 #include "base/clean_text.h"
 #include "daemon/model/cause_name.h"
 #include "proto/timestamps.h"
+#include "security/redact.h"
 
 namespace rollcall {
 namespace {
@@ -133,7 +134,7 @@ absl::StatusOr<v1::Silence> Silences::Add(const v1::Silence& given, int64_t seco
   silence.set_job(CleanText(wanted.job()));
   silence.set_host(CleanText(wanted.host()));
   silence.set_cause(CleanText(wanted.cause()));
-  silence.set_comment(CleanText(wanted.comment()));
+  silence.set_comment(DefaultRedactor()->Redact(CleanText(wanted.comment())));
   silence.set_who(CleanText(who));
   *silence.mutable_since() = ToTimestamp(now_ns);
   *silence.mutable_until() = ToTimestamp(now_ns + seconds * kSecond);

@@ -17,6 +17,7 @@
 #include "net/grpc_status.h"
 #include "proto/timestamps.h"
 #include "rollcall/v1/query.grpc.pb.h"
+#include "security/redact.h"
 
 namespace rollcall {
 namespace {
@@ -38,7 +39,8 @@ bool NamesJob(const v1::ListSilencesRequest& /*request*/) { return false; }
 // What the request does and to what, for the audit.
 std::pair<std::string, std::string> InWords(const v1::IncidentActionRequest& request) {
   const char* const separator = request.text().empty() ? "" : ": ";
-  return {request.action(), absl::StrCat("incident ", request.id(), separator, request.text())};
+  return {request.action(), absl::StrCat("incident ", request.id(), separator,
+                                         DefaultRedactor()->Redact(request.text()))};
 }
 std::pair<std::string, std::string> InWords(const v1::AddSilenceRequest& request) {
   const v1::Silence& silence = request.silence();

@@ -35,6 +35,12 @@ TEST(AddNote, RefusesNoTextTooLongATextAndTooManyNotes) {
   EXPECT_EQ(incident.notes_size(), kMostNotes);
 }
 
+TEST(AddNote, HidesWhatLooksLikeASecret) {
+  v1::Incident incident;
+  ASSERT_TRUE(AddNote("ada", "curl -u me:hunter2 https://x works", kNow, &incident).ok());
+  EXPECT_EQ(incident.notes(0).text(), "curl -u me:[redacted] https://x works");
+}
+
 TEST(Acknowledge, IsOnePersonsUntilItIsTakenBack) {
   v1::Incident incident;
   EXPECT_TRUE(absl::IsFailedPrecondition(TakeBackAcknowledgement(&incident)));
