@@ -88,7 +88,7 @@ void AddEvidenceFlags(CLI::App* app, AgentFlags* flags) {
                   "tenant of the processes that have no ROLLCALL_TENANT")
       ->envname("ROLLCALL_TENANT")
       ->check(CLI::Validator(CheckTenant, "NAME"));
-  AddRedactFlag(app, &flags->redact);
+  AddRedactFlags(app, &flags->redact);
 }
 
 void AddNvSentinelFlags(CLI::App* app, AgentFlags* flags) {
@@ -135,9 +135,10 @@ std::unique_ptr<CLI::App> MakeAgentApp(AgentFlags* flags) {
 
 absl::StatusOr<AgentOptions> MakeAgentOptions(const AgentFlags& flags) {
   AgentOptions options = flags.options;
-  auto redactor = Redactor::Create(flags.redact);
+  auto redactor = Redactor::Create(flags.redact.patterns);
   if (!redactor.ok()) return redactor.status();
   options.collector.redactor = *std::move(redactor);
+  options.collector.send_arguments = flags.redact.send_arguments();
   options.stacks_on = !IsStacksOff(flags.stacks);
   if (!options.stacks_on) options.collector.stacks_off = "--stacks=off of the agent";
   options.host_facts.is_on = !IsStacksOff(flags.host_facts);

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "agent/link/agent.h"
 #include "agent/link/daemon_channel.h"
+#include "agent/redact_flag.h"
 #include "service/service_flags.h"
 
 namespace CLI {
@@ -25,7 +25,7 @@ struct AgentFlags {
   DaemonAddress daemon;
   double keep_ended_seconds = 3600;
   std::string scope = "host", stacks = "on", host_facts = "on";
-  std::vector<std::string> redact;
+  RedactFlags redact;
   std::string nvsentinel, nvsentinel_may = "store";
 };
 

@@ -6,18 +6,29 @@
 
 namespace rollcall {
 
-void AddRedactFlag(CLI::App* app, std::vector<std::string>* patterns) {
-  app->add_option("--redact", *patterns,
+SendArguments RedactFlags::send_arguments() const {
+  return arguments == "all" ? SendArguments::kAll : SendArguments::kListed;
+}
+
+void AddRedactFlags(CLI::App* app, RedactFlags* flags) {
+  app->add_option("--redact", flags->patterns,
                   "also hide what this expression of RE2 matches in command lines and exceptions; "
                   "none: do not hide what only looks like a secret")
       ->envname("ROLLCALL_REDACT")
       ->expected(1)
       ->take_all()
       ->check(CLI::Validator(CheckRedactPattern, "PATTERN"));
+  app->add_option("--send-arguments", flags->arguments,
+                  "listed: of command lines, send the program, the script, the names of flags, and "
+                  "values of flags that are known to be harmless, and of all else the length; all: "
+                  "send all, without what looks like a secret")
+      ->envname("ROLLCALL_SEND_ARGUMENTS")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"listed", "all"}));
 }
 
-std::shared_ptr<const Redactor> MakeRedactor(const std::vector<std::string>& patterns) {
-  auto redactor = Redactor::Create(patterns);
+std::shared_ptr<const Redactor> MakeRedactor(const RedactFlags& flags) {
+  auto redactor = Redactor::Create(flags.patterns);
   if (redactor.ok()) return *std::move(redactor);
   std::cerr << "rollcall: " << redactor.status().message() << "\n";
   return nullptr;

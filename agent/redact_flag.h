@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flag --redact of the programs that read processes: rollcall-agent, rollcall run, rollcall
-// analyze.
+// The flags --redact and --send-arguments of the programs that read processes: rollcall-agent,
+// rollcall run, rollcall analyze.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "security/harmless_arguments.h"
 #include "security/redact.h"
 
 namespace CLI {
@@ -15,10 +16,17 @@ class App;
 
 namespace rollcall {
 
-// `*patterns` must outlive the parsing of the flags. Each value is a pattern of its own.
-void AddRedactFlag(CLI::App* app, std::vector<std::string>* patterns);
+struct RedactFlags {
+  std::vector<std::string> patterns;  // each value is a pattern of its own
+  std::string arguments = "listed";
+
+  SendArguments send_arguments() const;
+};
+
+// `*flags` must outlive the parsing of the flags.
+void AddRedactFlags(CLI::App* app, RedactFlags* flags);
 
 // After the flags have been parsed. nullptr: this function has printed the error.
-std::shared_ptr<const Redactor> MakeRedactor(const std::vector<std::string>& patterns);
+std::shared_ptr<const Redactor> MakeRedactor(const RedactFlags& flags);
 
 }  // namespace rollcall

@@ -37,6 +37,12 @@
 namespace rollcall {
 namespace {
 
+// How texts of the job are shown.
+struct Redaction {
+  std::shared_ptr<const Redactor> redactor;
+  SendArguments arguments;
+};
+
 struct Input {
   JobStore store{"job"};
   int64_t newest_ns = 0;
@@ -44,12 +50,12 @@ struct Input {
   int segments = 0;
 };
 
-void ReadFolder(const std::string& folder, const std::shared_ptr<const Redactor>& redactor,
-                Input* input) {
+void ReadFolder(const std::string& folder, const Redaction& redaction, Input* input) {
   CollectorOptions options;
   options.directory = folder;
   options.live = false;
-  options.redactor = redactor;
+  options.redactor = redaction.redactor;
+  options.send_arguments = redaction.arguments;
   Collector collector(options);
   const v1::Tick tick = collector.Collect(0, true);
   for (const std::string& note : collector.TakeWarnings())
@@ -140,9 +146,9 @@ void PrintNothingFound() {
 
 // None: there is no readable segment.
 std::optional<Findings> AnalyzeSegments(const std::set<std::string>& folders,
-                                        const std::shared_ptr<const Redactor>& redactor) {
+                                        const Redaction& redaction) {
   Input input;
-  for (const std::string& folder : folders) ReadFolder(folder, redactor, &input);
+  for (const std::string& folder : folders) ReadFolder(folder, redaction, &input);
   if (input.segments == 0) return std::nullopt;
   Findings findings;
   for (const JobKey& job : input.store.Keys()) {
@@ -231,14 +237,14 @@ void Join(AnalyzedJob dumps, AnalyzedJob* segments) {
 
 // All files are of one job. None: an error, which it has printed.
 std::optional<Findings> AnalyzeTogether(const std::vector<std::string>& paths,
-                                        const std::shared_ptr<const Redactor>& redactor) {
+                                        const Redaction& redaction) {
   AnalyzeInputs inputs;
   const absl::Status sorted = SortInputs(paths, &inputs);
   if (!sorted.ok()) {
     std::cerr << "rollcall analyze: " << sorted.message() << "\n";
     return std::nullopt;
   }
-  std::optional<Findings> findings = AnalyzeSegments(inputs.folders, redactor);
+  std::optional<Findings> findings = AnalyzeSegments(inputs.folders, redaction);
   absl::StatusOr<AnalyzedJob> dumps = absl::NotFoundError("");
   if (!inputs.dumps.empty()) dumps = AnalyzeDumps(inputs.dumps);
   const bool lost = absl::IsDataLoss(dumps.status());
@@ -260,12 +266,12 @@ std::optional<Findings> AnalyzeTogether(const std::vector<std::string>& paths,
   for (const std::string& line : RasInWords(ras)) {
     finding->incident.mutable_verdicts(0)->add_evidence(line);
   }
-  AddErrorLines(ReadLogs(inputs.logs, *redactor), finding->places, &finding->incident);
+  AddErrorLines(ReadLogs(inputs.logs, *redaction.redactor), finding->places, &finding->incident);
   return findings;
 }
 
 std::optional<Findings> AnalyzeOnlySegments(const std::vector<std::string>& paths,
-                                            const std::shared_ptr<const Redactor>& redactor) {
+                                            const Redaction& redaction) {
   std::set<std::string> folders;
   for (const std::string& path : paths) {
     const absl::Status status = AddSegmentFolders(path, &folders);
@@ -273,7 +279,7 @@ std::optional<Findings> AnalyzeOnlySegments(const std::vector<std::string>& path
     std::cerr << "rollcall analyze: " << status.message() << "\n";
     return std::nullopt;
   }
-  std::optional<Findings> findings = AnalyzeSegments(folders, redactor);
+  std::optional<Findings> findings = AnalyzeSegments(folders, redaction);
   if (!findings) PrintNothingFound();
   return findings;
 }
@@ -306,16 +312,16 @@ int AnalyzeCommand(const std::vector<std::string>& arguments) {
                  "segments, dumps, RAS output, logs, or folders that hold them, from any number of "
                  "hosts")
       ->required();
-  std::vector<std::string> redact;
-  AddRedactFlag(&app, &redact);
+  RedactFlags redact;
+  AddRedactFlags(&app, &redact);
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
-  const std::shared_ptr<const Redactor> redactor = MakeRedactor(redact);
-  if (redactor == nullptr) return kExitBadUsage;
+  const Redaction redaction = {MakeRedactor(redact), redact.send_arguments()};
+  if (redaction.redactor == nullptr) return kExitBadUsage;
 
-  const std::optional<Findings> findings = from == "auto" ? AnalyzeTogether(paths, redactor)
+  const std::optional<Findings> findings = from == "auto" ? AnalyzeTogether(paths, redaction)
                                            : from == "segments"
-                                               ? AnalyzeOnlySegments(paths, redactor)
+                                               ? AnalyzeOnlySegments(paths, redaction)
                                                : AnalyzeOnlyDumps(paths);
   if (!findings) return kExitBadUsage;
   Print(format, *findings);

@@ -103,7 +103,7 @@ struct SegmentHeader {
   char job[64];
   int32_t global_rank, world_size, local_rank;  // from the environment; -1: none
   int32_t nccl_version;                         // NCCL_VERSION_CODE; 0: unknown
-  char command[256];                            // argv, separated by blanks
+  char command[256];                            // argv: each argument ends with a 0
   char library_version[16];
   char gpu_sharing[8];  // "MIG", "MPS"; "": no variable says that the GPU is shared
 

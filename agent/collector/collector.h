@@ -32,6 +32,7 @@
 #include "agent/segments/segment_reader.h"
 #include "base/mutex.h"
 #include "rollcall/v1/agent.pb.h"
+#include "security/harmless_arguments.h"
 #include "security/redact.h"
 
 namespace rollcall {
@@ -56,6 +57,7 @@ struct CollectorOptions {
   std::string tenant;         // of processes that name none; "": the daemon decides
   std::string stacks_off;     // what has switched off the stacks of all processes; "": nothing
   std::shared_ptr<const Redactor> redactor = DefaultRedactor();  // for all that is reported
+  SendArguments send_arguments = SendArguments::kListed;         // of command lines
   int64_t scan_wait_ns = 5'000'000;  // longest time that a tick waits for a scan of the processes
   // Not 0: the ticks have the processes of this job, asked for each process and tick; "": the
   // process names none. When the number for a process changes, the tick is whole. Empty: they have

@@ -100,7 +100,7 @@ bool Collector::CollectProcess(int64_t now_ns, bool whole, CollectedProcess* pro
     process->evidence_sent = std::move(sent);
     changed = true;
   }
-  Redact(*options_.redactor, update);
+  Redact(*options_.redactor, options_.send_arguments, update);
   return changed;
 }
 

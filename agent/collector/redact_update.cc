@@ -12,10 +12,10 @@ void Redact(const Redactor& redactor, std::string* text) {
 
 }  // namespace
 
-void Redact(const Redactor& redactor, v1::ProcessUpdate* update) {
+void Redact(const Redactor& redactor, SendArguments send, v1::ProcessUpdate* update) {
   if (update->has_identity()) {
     v1::Identity* identity = update->mutable_identity();
-    Redact(redactor, identity->mutable_command());
+    *identity->mutable_command() = CommandToSend(identity->command(), send, redactor);
 #define PROCESS_DETAIL(name) Redact(redactor, identity->mutable_##name());
 #include "proto/facts.def"
   }

@@ -4,12 +4,14 @@
 #pragma once
 
 #include "rollcall/v1/agent.pb.h"
+#include "security/harmless_arguments.h"
 #include "security/redact.h"
 
 namespace rollcall {
 
-// The command line, the exception that ended the process, and the phase.
-void Redact(const Redactor& redactor, v1::ProcessUpdate* update);
+// The command line, of which `send` says what is sent, the exception that ended the process, and
+// the phase.
+void Redact(const Redactor& redactor, SendArguments send, v1::ProcessUpdate* update);
 
 // The names of the threads, which the program gives.
 void Redact(const Redactor& redactor, v1::ProcessStack* stack);

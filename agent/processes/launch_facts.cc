@@ -18,6 +18,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "agent/processes/known_settings.h"
 #include "agent/processes/pod_environment.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/process_namespaces.h"
@@ -279,27 +280,14 @@ std::string FindGpu(const Environment& environment, const std::string& proc_root
   return FindGpuByNumber(environment, proc_root, container);
 }
 
-bool IsSecret(absl::string_view name) {
-  constexpr const char* kSecrets[] = {"TOKEN", "SECRET", "PASSWORD", "KEY", "CREDENTIAL", "AUTH"};
-  return std::any_of(std::begin(kSecrets), std::end(kSecrets),
-                     [name](const char* word) { return absl::StrContains(name, word); });
+bool IsKnownSetting(absl::string_view name) {
+  return std::find(std::begin(kKnownSettings), std::end(kKnownSettings), name) !=
+         std::end(kKnownSettings);
 }
 
-bool Matters(absl::string_view name) {
+bool IsOfNccl(absl::string_view name) {
   constexpr const char* kBeginnings[] = {"NCCL_", "TORCH_NCCL_", "RCCL_"};
-  constexpr const char* kNames[] = {"CUDA_DEVICE_MAX_CONNECTIONS",
-                                    "CUDA_DEVICE_ORDER",
-                                    "CUDA_LAUNCH_BLOCKING",
-                                    "CUDA_VISIBLE_DEVICES",
-                                    "FI_PROVIDER",
-                                    "MASTER_ADDR",
-                                    "MASTER_PORT",
-                                    "NVIDIA_VISIBLE_DEVICES",
-                                    "TORCH_DISTRIBUTED_DEBUG"};
-  if (IsSecret(name)) return false;
-  return std::any_of(std::begin(kNames), std::end(kNames),
-                     [name](const char* known) { return name == known; }) ||
-         std::any_of(std::begin(kBeginnings), std::end(kBeginnings),
+  return std::any_of(std::begin(kBeginnings), std::end(kBeginnings),
                      [name](const char* begin) { return absl::StartsWith(name, begin); });
 }
 
@@ -307,8 +295,15 @@ std::string FindSettings(absl::string_view block) {
   std::vector<std::string> settings;
   for (const absl::string_view entry : absl::StrSplit(block, '\0')) {
     const size_t end = entry.find('=');
-    if (end == absl::string_view::npos || !Matters(entry.substr(0, end))) continue;
-    settings.push_back(Clean(entry));
+    if (end == absl::string_view::npos) continue;
+    const absl::string_view name = entry.substr(0, end);
+    if (IsKnownSetting(name)) {
+      settings.push_back(Clean(entry));
+    } else if (IsOfNccl(name)) {
+      const size_t length = entry.size() - end - 1;
+      settings.push_back(
+          absl::StrCat(Clean(name), "=[", length, length == 1 ? " character]" : " characters]"));
+    }
   }
   std::sort(settings.begin(), settings.end());
   if (settings.size() > kMostSettings) settings.resize(kMostSettings);

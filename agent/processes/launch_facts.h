@@ -31,7 +31,8 @@ struct LaunchFacts {
   int64_t uid = -1;        // its owner, as the kernel says; -1: not known
   std::string gpu_uuid;    // "GPU-..." or "MIG-...", if it is known without a doubt
   // The variables that change how NCCL and torch.distributed behave, sorted: "NCCL_ALGO=Ring
-  // NCCL_DEBUG=INFO". Never one whose name suggests a secret.
+  // NCCL_DEBUG=INFO". Of variables of NCCL that known_settings.h does not list, e.g. those of
+  // plugins, the length of the value: "NCCL_MY_PLUGIN=[14 characters]".
   std::string environment;
   std::string stdout_to, stderr_to;  // a path, "a pipe", "a socket"; "": not known
 };

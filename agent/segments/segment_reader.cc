@@ -98,6 +98,18 @@ std::string Text(const char (&text)[N]) {
   return Printable(text, N);
 }
 
+// Of a text that may contain zeros: they separate its parts, and become line breaks.
+template <size_t N>
+std::string Parts(const char (&text)[N]) {
+  size_t size = N;
+  while (size > 0 && text[size - 1] == '\0') --size;
+  std::vector<std::string> parts;
+  for (const absl::string_view part : absl::StrSplit(absl::string_view(text, size), '\0')) {
+    parts.push_back(Printable(part.data(), part.size()));
+  }
+  return absl::StrJoin(parts, "\n");
+}
+
 void CopyHeader(const SegmentHeader& header, const TickClock& clock, SegmentSnapshot* out) {
   out->pid = header.pid;
   out->start_time = header.start_time;
@@ -108,6 +120,7 @@ void CopyHeader(const SegmentHeader& header, const TickClock& clock, SegmentSnap
 #define PROCESS_NUMBER(type, name) out->name = header.name;
 #define PROCESS_COUNT(name) out->name = Get(header.name);
 #include "proto/facts.def"
+  out->command = Parts(header.command);
   out->global_rank = header.global_rank < kMostRanks ? std::max(header.global_rank, -1) : -1;
   out->world_size = header.world_size <= kMostRanks ? std::max(header.world_size, -1) : -1;
   out->local_rank = header.local_rank < kMostRanks ? std::max(header.local_rank, -1) : -1;

@@ -66,7 +66,7 @@ void DefineRunFlags(CLI::App* app, RunFlags* flags) {
       ->envname("ROLLCALL_HOST_FACTS")
       ->capture_default_str()
       ->check(CLI::IsMember({"on", "off"}, CLI::ignore_case));
-  AddRedactFlag(app, &flags->redact);
+  AddRedactFlags(app, &flags->redact);
 }
 
 void SayWhatTheEnvironmentSets(const CLI::App& app) {

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "agent/link/daemon_channel.h"
+#include "agent/redact_flag.h"
 #include "security/redact.h"
 
 namespace CLI {
@@ -26,7 +26,7 @@ struct RunFlags {
   bool sim = false;
   bool insecure = false;
   std::string host_facts = "on";
-  std::vector<std::string> redact;
+  RedactFlags redact;
   std::shared_ptr<const Redactor> redactor;  // made from `redact`
 
   int64_t HangAfterNs() const;

@@ -120,6 +120,7 @@ AgentOptions RunServices::MakeAgentOptions() const {
   options.collector.discover_directory = directory_->path();
   options.collector.keep_ended_ns = kKeepEndedNs;
   options.collector.redactor = flags_.redactor;
+  options.collector.send_arguments = flags_.redact.send_arguments();
   options.host_facts.is_on = !IsStacksOff(flags_.host_facts);
   if (daemon_ != nullptr) options.max_stacks_per_minute = 0;  // it asks only for this job's
   return options;

@@ -27,18 +27,6 @@ void ReadSmallFile(const char* path, char* out, size_t size) {
   out[length > 0 ? length : 0] = '\0';
 }
 
-void ReadCommandLine(char* out, size_t size) {
-  const int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-  ssize_t length = fd < 0 ? 0 : read(fd, out, size - 1);
-  if (fd >= 0) close(fd);
-  if (length < 0) length = 0;
-  while (length > 0 && out[length - 1] == '\0') --length;
-  for (ssize_t i = 0; i < length; ++i) {
-    if (out[i] == '\0' || out[i] == '\n') out[i] = ' ';
-  }
-  out[length] = '\0';
-}
-
 // The kernel removes the time-stamp counter from this list if it finds that it differs between
 // cores or stops. Without the list the counter counts as trusted.
 bool KernelTrustsCounter() {
@@ -94,7 +82,7 @@ void FillHeader(SegmentHeader* header, uint64_t start_time) {
   header->global_rank = place.rank;
   header->world_size = place.world_size;
   header->local_rank = place.local_rank;
-  ReadCommandLine(header->command, sizeof(header->command));
+  ReadSmallFile("/proc/self/cmdline", header->command, sizeof(header->command));
   CopyText(header->library_version, sizeof(header->library_version), ROLLCALL_VERSION);
   CopyText(header->gpu_sharing, sizeof(header->gpu_sharing), FindGpuSharing(&getenv));
   header->clock_source = recorder.clock;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The search for secrets in command lines and error messages of jobs.
+// The search for secrets in error messages of jobs, and what is sent of their command lines.
 #include "security/redact.h"
 
 #include "fuzz_target.h"
+#include "security/harmless_arguments.h"
 
 namespace rollcall {
 namespace fuzz {
@@ -18,6 +19,11 @@ void Run(Input input) {
   if (text.find(secret) != std::string::npos) return;  // within a longer word it is none
   const std::string with = redactor->Redact(text + " " + secret + " ");
   Promise(with.find(secret) == std::string::npos, "no text protects a secret");
+  const std::string value = "hunter2-of-nobody";
+  const std::string command = "./train\n" + text + "\n--unknown-flag\n" + value;
+  Promise(
+      CommandToSend(command, SendArguments::kListed, *redactor).find(value) == std::string::npos,
+      "no argument has another one sent");
 }
 
 const Registered kTarget({"redact", 2048, &Run});

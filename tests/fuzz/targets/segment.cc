@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_replace.h"
 #include "agent/collector/comm_update.h"
 #include "agent/processes/this_host.h"
 #include "agent/segments/segment_reader.h"
@@ -46,10 +47,11 @@ void CheckComm(const CommSnapshot& comm) {
 }
 
 void CheckSnapshot(const SegmentSnapshot& snapshot) {
-  for (const std::string* text : {&snapshot.host, &snapshot.boot_id, &snapshot.job,
-                                  &snapshot.command, &snapshot.error, &snapshot.phase}) {
+  for (const std::string* text :
+       {&snapshot.host, &snapshot.boot_id, &snapshot.job, &snapshot.error, &snapshot.phase}) {
     CheckText(*text);
   }
+  CheckText(absl::StrReplaceAll(snapshot.command, {{"\n", " "}}));
   for (const std::string& site : snapshot.sites) CheckText(site);
   CheckTime(snapshot.exit_ns);
   CheckTime(snapshot.error_ns);

@@ -101,11 +101,21 @@ TEST_F(CollectorTest, HidesSecretsInWhatTheProcessWrote) {
   WriteSegment(child, &segment_);
   CollectorOptions options = Options();
   options.redactor = *Redactor::Create({"ticket-([0-9]+)"});
+  options.send_arguments = SendArguments::kAll;
   const v1::Tick tick = Collector(options).Collect(kSecond, true);
   EXPECT_EQ(Only(tick).identity().command(),
             "train.py --db-password=[redacted] --job "
             "ticket-[redacted]");
   EXPECT_EQ(Only(tick).evidence().error(), "ValueError: https://me:[redacted]@db at train.py:57");
+}
+
+TEST_F(CollectorTest, SendsOfACommandLineWhatIsKnownToBeHarmless) {
+  const Child child;
+  const char command[] = "python\0train.py\0--lr\0003\0--note\0two words";
+  memcpy(segment_.header()->command, command, sizeof(command));
+  WriteSegment(child, &segment_);
+  const v1::Tick tick = Collector(Options()).Collect(kSecond, true);
+  EXPECT_EQ(Only(tick).identity().command(), "python train.py --lr 3 --note [9 characters]");
 }
 
 TEST_F(CollectorTest, FindsASegmentThatIsCreatedLater) {
