@@ -3,6 +3,7 @@
 their own and no Slurm."""
 import os
 import subprocess
+import time
 
 import pytest
 from cluster import SLURM
@@ -119,6 +120,49 @@ chown {USER} $SHM/*; epilog; ls $KEEP/7/n1
 fill; truncate -s 107M $SHM/2.seg; chown {USER} $SHM/2.seg; SLURMD_NODENAME=n2 epilog; ls $KEEP/7/n2"""
     # 150 MiB are taken, so the 107 of the other node are too many.
     assert shell(script) == ["1.seg", "new.seg", "1.seg"]
+
+
+MANY = 20_000  # segments: more than an epilog can copy in its time, one by one
+
+
+def many(folder="$SHM"):
+    return f'seq -f "{folder}/%.0f.seg" {MANY} | xargs touch; chown -R {USER} $SHM\n'
+
+
+def test_however_many_segments_there_are_the_epilog_ends_in_time_and_leaves_none(shell):
+    assert shell("install -d $SHM\n" + many() + "epilog; ls -A /dev/shm") == []
+    began = time.monotonic()
+    script = f"""\
+install -d $SHM/run-1-1; seq -f "$SHM/run-1-1/%.0f.seg" 50 | xargs touch -d yesterday; fill
+{many()}touch -d tomorrow $SHM/run-1-1/50.seg
+export ROLLCALL_KEEP=$KEEP; epilog; ls -A /dev/shm; find $KEEP -name '*.seg' | wc -l; ls $KEEP/7/n1/run-1-1"""
+    kept, *newest = shell(script)
+    assert time.monotonic() - began < 12  # the files of the test take some of it
+    assert 500 < int(kept) <= MANY + 50
+    assert "50.seg" in newest
+
+
+# Each copy takes as long as a file server that is gone needs to fail.
+def test_a_slow_folder_for_copies_costs_some_copies_and_leaves_no_segment(shell):
+    script = """\
+mkdir bin; printf '#!/bin/sh\\nsleep 60\\n' > bin/dd; chmod 0755 bin/dd; PATH=$TMP/bin:$PATH
+export ROLLCALL_KEEP=$KEEP; fill; epilog; ls -A /dev/shm"""
+    assert shell(script) == []
+
+
+def test_what_an_epilog_has_left_goes_with_the_next_ones_of_any_user(shell):
+    script = f"""\
+fill; install -d -m 0700 /dev/shm/.rollcall-epilog-{OTHER}.0123456789/segments/deep
+SLURM_JOB_UID={USER} epilog; ls -A /dev/shm"""
+    assert shell(script) == []
+
+
+def test_what_an_epilog_has_left_stays_while_a_process_of_its_user_lives(shell):
+    script = f"""\
+fill; install -d -m 0700 /dev/shm/.rollcall-epilog-{OTHER}.0123456789/segments
+setpriv --reuid={OTHER} --clear-groups sleep 60 & sleep 0.3
+epilog; ls -A /dev/shm; kill $!"""
+    assert shell(script) == [f".rollcall-epilog-{OTHER}.0123456789"]
 
 
 def test_the_copies_of_100_jobs_stay_and_the_oldest_go(shell):
