@@ -12,6 +12,7 @@
 #include "agent/processes/proc_stat.h"
 #include "agent/processes/process_namespaces.h"
 #include "base/durations.h"
+#include "base/steady_clock.h"
 
 namespace rollcall {
 namespace {
@@ -108,6 +109,7 @@ bool Collector::CollectProcess(int64_t now_ns, bool whole, CollectedProcess* pro
 void Collector::SetOwnFacts(v1::Identity* identity) const {
   identity->set_tenant(options_.tenant);
   identity->set_stacks_off(options_.stacks_off);
+  if (options_.live) identity->set_booted_ns(SteadyNs() - BootNs());
 }
 
 void Collector::SetIdentity(const SegmentSnapshot& snapshot, CollectedProcess* process) const {

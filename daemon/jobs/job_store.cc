@@ -67,9 +67,10 @@ Owner OwnerFrom(const AgentName& agent, const v1::Identity& identity) {
   return {std::move(user), agent.host};
 }
 
-// A time of the agent on the daemon's clock; `unknown_ns` for 0.
-int64_t OnDaemonClock(int64_t time_ns, const AgentBook::Origin& origin, int64_t unknown_ns) {
-  return time_ns == 0 ? unknown_ns : time_ns + origin.offset_ns;
+// A time of the agent on the daemon's clock; `unknown_ns` for 0. Nobody counts here what cannot be:
+// Apply() does.
+int64_t OnDaemonClock(int64_t time_ns, const AgentTimes& times, int64_t unknown_ns) {
+  return time_ns == 0 ? unknown_ns : times.OnDaemonClock(time_ns, nullptr);
 }
 
 }  // namespace
@@ -111,13 +112,14 @@ JobStore::Routed JobStore::Route(const AgentName& name, const v1::Tick& tick, in
   for (const int i : OrderOfUpdates(tick)) {
     const v1::ProcessUpdate& update = tick.processes(i);
     JobKey key;
-    std::shared_ptr<Job> job = RouteUpdate(name, routed.origin, update, &key, &routed);
+    AgentTimes times(routed.origin, 0);
+    std::shared_ptr<Job> job = RouteUpdate(name, routed.origin, update, &key, &times, &routed);
     // Without an identity it is not known yet; its identity comes with the next whole tick.
     if (job == nullptr) continue;
     if (routed.parts.empty() || routed.parts.back().job != job) {
       routed.parts.push_back({std::move(key), std::move(job), {}});
     }
-    routed.parts.back().updates.push_back(i);
+    routed.parts.back().updates.push_back({i, times});
   }
   return routed;
 }
@@ -126,12 +128,14 @@ JobStore::Routed JobStore::Route(const AgentName& name, const v1::Tick& tick, in
 std::shared_ptr<JobStore::Job> JobStore::RouteUpdate(const AgentName& agent,
                                                      const AgentBook::Origin& origin,
                                                      const v1::ProcessUpdate& update, JobKey* key,
-                                                     Routed* routed) {
+                                                     AgentTimes* times, Routed* routed) {
   const ProcessKey process = {agent.host, update.pid(), update.start_time()};
+  const int64_t since_ns = AgentTimes::EarliestNs(update.identity());
+  *times = AgentTimes(origin, since_ns);
   const auto known = owned_.find(process);
   Owned* owned = known == owned_.end() ? nullptr : &known->second;
   if (update.has_identity() && owned == nullptr) {
-    owned = TakeIn(agent, origin, process, update, routed);
+    owned = TakeIn(agent, origin, process, update, *times, routed);
   }
   if (owned == nullptr) return nullptr;
   // An agent of another tenant on this host, or a stream with another credential.
@@ -143,17 +147,20 @@ std::shared_ptr<JobStore::Job> JobStore::RouteUpdate(const AgentName& agent,
     routed->must_restart = routed->must_restart || agents_.IsFree(owned->agent);
     return nullptr;
   }
+  // Each run of an agent has a clock of its own, and begins with the identity.
+  if (update.has_identity()) owned->since_ns = since_ns;
+  *times = AgentTimes(origin, owned->since_ns);
   *key = owned->job;
   Family& family = families_[*key];
   if (update.has_identity() && update.identity().has_segment() &&
       family.attempts.SetUsesNccl(process)) {
-    RecordMember(*key, process, update.identity().global_rank());
+    RecordMember(*key, process, KnownRank(update.identity().global_rank(), -1, nullptr));
   }
   if (update.has_evidence()) SetEnded(owned, HasEnded(update.evidence()));
   if (owned->has_ended && update.has_evidence()) {
     const v1::Evidence& end = update.evidence();
-    family.attempts.SetEnded(process, OnDaemonClock(end.ended_after_ns(), origin, 0),
-                             OnDaemonClock(end.ended_ns(), origin, origin.now_ns));
+    family.attempts.SetEnded(process, OnDaemonClock(end.ended_after_ns(), *times, 0),
+                             OnDaemonClock(end.ended_ns(), *times, origin.now_ns));
   }
   return family.jobs[key->attempt];
 }
@@ -161,7 +168,7 @@ std::shared_ptr<JobStore::Job> JobStore::RouteUpdate(const AgentName& agent,
 // A process that is new here. nullptr: it gets no place.
 JobStore::Owned* JobStore::TakeIn(const AgentName& agent, const AgentBook::Origin& origin,
                                   const ProcessKey& process, const v1::ProcessUpdate& update,
-                                  Routed* routed) {
+                                  const AgentTimes& times, Routed* routed) {
   const v1::Identity& identity = update.identity();
   const std::optional<JobId> name = NameOf(identity, agent);
   if (!name.has_value()) return nullptr;
@@ -171,12 +178,12 @@ JobStore::Owned* JobStore::TakeIn(const AgentName& agent, const AgentBook::Origi
   }
   const Newcomer newcomer = NewcomerOf(agent, *name, update);
   if (!MakeRoomForProcess(newcomer)) return nullptr;
-  const std::optional<JobKey> placed = Place(process, *name, newcomer, identity, origin);
+  const std::optional<JobKey> placed = Place(process, *name, newcomer, identity, origin, times);
   if (!placed.has_value()) return nullptr;
   Job& job = *families_[*placed].jobs[placed->attempt];
   job.owned.push_back(process);
   ++job.alive;
-  job.began_ns = std::min(job.began_ns.load(), OnDaemonClock(identity.started_ns(), origin, 0));
+  job.began_ns = std::min(job.began_ns.load(), OnDaemonClock(identity.started_ns(), times, 0));
   SetProcesses(*placed);
   return &owned_.emplace(process, Owned{*placed, origin.agent}).first->second;
 }
@@ -307,14 +314,15 @@ std::optional<JobId> JobStore::NameOf(const v1::Identity& identity, const AgentN
 // the process uses NCCL.
 std::optional<JobKey> JobStore::Place(const ProcessKey& process, const JobId& name,
                                       const Newcomer& newcomer, const v1::Identity& identity,
-                                      const AgentBook::Origin& origin) {
+                                      const AgentBook::Origin& origin,
+                                      const AgentTimes& times) {
   if (!MakeRoomForJob(name, newcomer)) return std::nullopt;
   ProcessStart start;
   start.process = process;
-  start.rank = identity.global_rank();
-  start.world_size = identity.world_size();
+  start.rank = KnownRank(identity.global_rank(), -1, nullptr);
+  start.world_size = KnownRank(identity.world_size(), -1, nullptr);
   start.uses_nccl = identity.has_segment();
-  start.started_ns = OnDaemonClock(identity.started_ns(), origin, origin.now_ns);
+  start.started_ns = OnDaemonClock(identity.started_ns(), times, origin.now_ns);
   start.attempt = identity.has_attempt() ? identity.attempt() : -1;
   start.restarts = LimitText(identity.restarts(), limits::kCommand);
   start.launch = LimitText(identity.launch(), limits::kCommand);
@@ -357,10 +365,10 @@ void JobStore::Apply(const v1::Tick& tick, const Routed& routed, const Part& par
     if (tick.now_ns() < made_ns) return;
     made_ns = tick.now_ns();
   }
-  for (const int i : part.updates) {
-    const v1::ProcessUpdate& update = tick.processes(i);
+  for (const Part::Update& at : part.updates) {
+    const v1::ProcessUpdate& update = tick.processes(at.index);
     const ProcessKey process = {routed.host, update.pid(), update.start_time()};
-    ApplyUpdate(process, update, routed.origin, agent, part.job.get());
+    ApplyUpdate(process, update, at.times, routed.origin.now_ns, agent, part.job.get());
   }
   Changed(part.job.get());
 }
@@ -373,23 +381,25 @@ bool JobStore::Apply(const AgentName& name, const v1::Tick& tick, int64_t came_n
 }
 
 void JobStore::ApplyUpdate(const ProcessKey& key, const v1::ProcessUpdate& update,
-                           const AgentBook::Origin& origin, int32_t agent, Job* job) {
+                           const AgentTimes& times, int64_t now_ns, int32_t agent, Job* job) {
   job->mutex.AssertHeld();
-  const int64_t offset_ns = origin.offset_ns;
   const int32_t process = job->model.AddProcess(key.host, key.pid, key.start_time);
   if (process < 0) return;  // one too many
   job->model.SetAgent(process, agent);
-  if (update.has_identity()) job->model.SetIdentity(process, ToIdentity(update.identity()));
   DroppedCounts dropped = {};
+  if (update.has_identity()) {
+    times.OnDaemonClock(update.identity().started_ns(), &dropped);  // to count what cannot be
+    job->model.SetIdentity(process, ToIdentity(update.identity(), &dropped));
+  }
   if (update.has_evidence()) {
-    job->model.SetEvidence(process, ToEvidence(update.evidence(), offset_ns, &dropped));
+    job->model.SetEvidence(process, ToEvidence(update.evidence(), times, &dropped));
   }
   if (!update.sites().empty()) {
     job->model.AddSites(process, update.first_site(), ToSites(update, &dropped));
   }
   for (const v1::CommUpdate& comm : update.communicators()) {
-    job->model.SetProgress(process, ToProgress(comm, offset_ns, &job->shapes, &dropped),
-                           origin.now_ns);
+    job->model.SetProgress(process, ToProgress(comm, times, &job->shapes, &dropped),
+                           now_ns);
   }
   dropped[static_cast<size_t>(Dropped::kShapes)] += std::exchange(job->shapes.dropped, 0);
   if (counters_ != nullptr) counters_->CountDropped(dropped);

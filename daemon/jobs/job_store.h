@@ -20,6 +20,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "base/mutex.h"
 #include "daemon/jobs/agent_book.h"
+#include "daemon/jobs/agent_times.h"
 #include "daemon/jobs/job_room.h"
 #include "daemon/jobs/ownership.h"
 #include "daemon/model/attempts.h"
@@ -66,7 +67,11 @@ class JobStore {
   struct Part {
     JobKey key;
     std::shared_ptr<Job> job;
-    std::vector<int> updates;  // indices into Tick::processes
+    struct Update {
+      int index = 0;           // in Tick::processes
+      AgentTimes times;
+    };
+    std::vector<Update> updates;
   };
   struct Routed {
     std::string host;
@@ -193,6 +198,7 @@ class JobStore {
     JobKey job;
     AgentBook::AgentPtr agent;  // that reported the process; nullptr: read from files
     bool has_ended = false;
+    int64_t since_ns = 0;       // see AgentTimes::EarliestNs()
   };
   struct Newcomer {  // a process that asks for a place
     Owner owner;
@@ -204,15 +210,16 @@ class JobStore {
   };
 
   std::shared_ptr<Job> RouteUpdate(const AgentName& agent, const AgentBook::Origin& origin,
-                                   const v1::ProcessUpdate& update, JobKey* key, Routed* routed)
+                                   const v1::ProcessUpdate& update, JobKey* key, AgentTimes* times,
+                                   Routed* routed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<JobId> NameOf(const v1::Identity& identity, const AgentName& agent);
   Owned* TakeIn(const AgentName& agent, const AgentBook::Origin& origin, const ProcessKey& process,
-                const v1::ProcessUpdate& update, Routed* routed)
+                const v1::ProcessUpdate& update, const AgentTimes& times, Routed* routed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<JobKey> Place(const ProcessKey& process, const JobId& name,
                               const Newcomer& newcomer, const v1::Identity& identity,
-                              const AgentBook::Origin& origin)
+                              const AgentBook::Origin& origin, const AgentTimes& times)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RecordMember(const JobKey& key, const ProcessKey& process, int32_t rank)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -235,7 +242,7 @@ class JobStore {
   void Changed(Job* job);
   bool MayReport(const AgentBook::AgentPtr& agent, bool with_identity, Owned* owned);
   void ApplyUpdate(const ProcessKey& process, const v1::ProcessUpdate& update,
-                   const AgentBook::Origin& origin, int32_t agent, Job* job);
+                   const AgentTimes& times, int64_t now_ns, int32_t agent, Job* job);
   int32_t AddAgent(const AgentBook::AgentPtr& agent, Job* job);
   std::shared_ptr<Job> FindJob(const JobKey& key) const ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<AgentBook::AgentPtr> BookedAgentsOf(const JobId& name) const

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "daemon/model/progress.h"
 #include "interpose/segment.h"
 #include "rollcall/v1/agent.pb.h"
 
@@ -55,10 +56,23 @@ Liveness ToLiveness(v1::Evidence::Liveness liveness) {
   }
 }
 
-// Converts a host's time to the daemon's clock. 0 means "never" on both.
-int64_t Shift(int64_t time_ns, int64_t offset_ns) { return time_ns == 0 ? 0 : time_ns + offset_ns; }
-
 int64_t Clamp(int64_t time_ns) { return std::clamp<int64_t>(time_ns, 0, kLatestNs); }
+
+void CountNumber(DroppedCounts* dropped) {
+  if (dropped != nullptr) ++(*dropped)[static_cast<size_t>(Dropped::kNumbers)];
+}
+
+double KnownCpuSeconds(double seconds, DroppedCounts* dropped) {
+  if (seconds >= 0 && seconds <= limits::kCpuSecondsOfProcess) return seconds;  // false for NaN
+  CountNumber(dropped);
+  return 0;
+}
+
+uint64_t KnownMemory(uint64_t bytes, DroppedCounts* dropped) {
+  if (bytes <= limits::kMemoryOfProcess) return bytes;
+  CountNumber(dropped);
+  return 0;
+}
 
 // The number of values beyond the limit, which it counts.
 int Excess(int size, size_t most, Dropped what, DroppedCounts* dropped) {
@@ -107,18 +121,25 @@ void ClampTimes(v1::Tick* tick) {
     if (process.has_identity()) {
       v1::Identity* identity = process.mutable_identity();
       identity->set_started_ns(Clamp(identity->started_ns()));
+      identity->set_booted_ns(Clamp(identity->booted_ns()));
     }
     if (process.has_evidence()) ClampTimes(process.mutable_evidence());
     for (v1::CommUpdate& comm : *process.mutable_communicators()) ClampTimes(&comm);
   }
 }
 
-ProcessIdentity ToIdentity(const v1::Identity& update) {
+int32_t KnownRank(int32_t rank, int32_t unknown, DroppedCounts* dropped) {
+  if (rank <= kMaxRanks) return rank;
+  CountNumber(dropped);
+  return unknown;
+}
+
+ProcessIdentity ToIdentity(const v1::Identity& update, DroppedCounts* dropped) {
   ProcessIdentity identity;
   identity.host = update.host();
-  identity.global_rank = update.global_rank();
-  identity.world_size = update.world_size();
-  identity.local_rank = update.local_rank();
+  identity.global_rank = KnownRank(update.global_rank(), -1, dropped);
+  identity.world_size = KnownRank(update.world_size(), -1, dropped);
+  identity.local_rank = KnownRank(update.local_rank(), -1, dropped);
   identity.has_segment = update.has_segment();
   identity.inner_pid = update.inner_pid();
   identity.uid = update.has_uid() ? update.uid() : -1;
@@ -130,11 +151,12 @@ ProcessIdentity ToIdentity(const v1::Identity& update) {
   return identity;
 }
 
-ProcessEvidence ToEvidence(const v1::Evidence& update, int64_t offset_ns, DroppedCounts* dropped) {
+ProcessEvidence ToEvidence(const v1::Evidence& update, const AgentTimes& times,
+                           DroppedCounts* dropped) {
   ProcessEvidence evidence;
   evidence.liveness = ToLiveness(update.liveness());
-  evidence.ended_ns = Shift(update.ended_ns(), offset_ns);
-  evidence.ended_after_ns = Shift(update.ended_after_ns(), offset_ns);
+  evidence.ended_ns = times.OnDaemonClock(update.ended_ns(), dropped);
+  evidence.ended_after_ns = times.OnDaemonClock(update.ended_after_ns(), dropped);
   evidence.exit_code = update.exit_code();
   evidence.exit_signal = update.exit_signal();
   // Older agents report an end with unknown status as DIED.
@@ -142,15 +164,15 @@ ProcessEvidence ToEvidence(const v1::Evidence& update, int64_t offset_ns, Droppe
     evidence.liveness = Liveness::kEnded;
   }
   evidence.error = update.error();
-  evidence.error_ns = Shift(update.error_ns(), offset_ns);
+  evidence.error_ns = times.OnDaemonClock(update.error_ns(), dropped);
   evidence.step = update.has_step() ? update.step() : -1;
   evidence.phase = update.phase();
   evidence.state = update.state().empty() ? '?' : update.state()[0];
   evidence.cpu_moving = update.cpu_moving();
   evidence.traced = update.traced();
   evidence.wait_channel = update.wait_channel();
-  evidence.cpu_seconds = update.cpu_seconds();
-  evidence.memory_bytes = update.memory_bytes();
+  evidence.cpu_seconds = KnownCpuSeconds(update.cpu_seconds(), dropped);
+  evidence.memory_bytes = KnownMemory(update.memory_bytes(), dropped);
 #define PROCESS_NUMBER(type, name) evidence.name = update.name();
 #define PROCESS_COUNT(name) evidence.name = update.name();
 #include "proto/facts.def"
@@ -159,7 +181,7 @@ ProcessEvidence ToEvidence(const v1::Evidence& update, int64_t offset_ns, Droppe
   for (int i = 0; i < blocked; ++i) {
     const v1::BlockedCall& call = update.blocked(i);
     evidence.blocked.push_back({static_cast<uint32_t>(call.thread()), static_cast<Op>(call.op()),
-                                call.communicator(), Shift(call.since_ns(), offset_ns)});
+                                call.communicator(), times.OnDaemonClock(call.since_ns(), dropped)});
   }
   return evidence;
 }
@@ -184,15 +206,19 @@ auto At(const Column& column, int row) {
   return column.Get(column.size() == 1 ? 0 : row);
 }
 
-CallRecord ToRecord(const v1::RecordBatch& batch, int i, int64_t entered_ns, ShapeShare* shapes) {
+// `entered_ns`: on the agent's clock.
+CallRecord ToRecord(const v1::RecordBatch& batch, int i, int64_t entered_ns,
+                    const AgentTimes& times, ShapeShare* shapes, DroppedCounts* dropped) {
   CallRecord record;
   record.index = batch.first_index() + static_cast<uint64_t>(i);
   record.position = batch.position(i);
   record.args = {static_cast<Op>(At(batch.op(), i)), static_cast<uint8_t>(At(batch.dtype(), i)),
                  static_cast<uint8_t>(At(batch.reduction(), i)), At(batch.peer(), i),
                  At(batch.count(), i)};
-  record.entered_ns = entered_ns;
-  record.returned_ns = batch.duration_ns(i) < 0 ? 0 : entered_ns + batch.duration_ns(i);
+  record.entered_ns = times.OnDaemonClock(entered_ns, dropped);
+  record.returned_ns = batch.duration_ns(i) < 0
+                           ? 0
+                           : times.OnDaemonClock(entered_ns + batch.duration_ns(i), dropped);
   record.stream = At(batch.stream(), i);
   record.caller = At(batch.caller(), i);
   record.thread = At(batch.thread(), i);
@@ -208,16 +234,16 @@ CallRecord ToRecord(const v1::RecordBatch& batch, int i, int64_t entered_ns, Sha
 }
 
 // The newest rows that a ring can hold.
-std::vector<CallRecord> ToRecords(const v1::RecordBatch& batch, int64_t offset_ns,
+std::vector<CallRecord> ToRecords(const v1::RecordBatch& batch, const AgentTimes& times,
                                   ShapeShare* shapes, DroppedCounts* dropped) {
   std::vector<CallRecord> records;
-  int64_t entered_ns = offset_ns;
+  int64_t entered_ns = 0;
   const int rows = Rows(batch);
   const int first = Excess(rows, limits::kRecordsOfUpdate, Dropped::kRecords, dropped);
   records.reserve(static_cast<size_t>(rows - first));
   for (int i = 0; i < rows; ++i) {
     entered_ns += batch.entered_delta_ns(i);  // a time counts from that of the row before
-    if (i >= first) records.push_back(ToRecord(batch, i, entered_ns, shapes));
+    if (i >= first) records.push_back(ToRecord(batch, i, entered_ns, times, shapes, dropped));
   }
   return records;
 }
@@ -262,20 +288,20 @@ std::vector<std::string> ToSites(const v1::ProcessUpdate& update, DroppedCounts*
   return {update.sites().begin(), update.sites().begin() + size};
 }
 
-CommProgress ToProgress(const v1::CommUpdate& update, int64_t offset_ns, ShapeShare* shapes,
+CommProgress ToProgress(const v1::CommUpdate& update, const AgentTimes& times, ShapeShare* shapes,
                         DroppedCounts* dropped) {
   CommProgress progress;
 #define COMM_COUNT(type, name) progress.name = static_cast<type>(update.name());
 #define COMM_SEEN(type, name) progress.name = static_cast<type>(update.name());
-#define COMM_TIME(name) progress.name##_ns = Shift(update.name##_ns(), offset_ns);
-#define COMM_WAIT(name) progress.name##_ns = Shift(update.name##_ns(), offset_ns);
+#define COMM_TIME(name) progress.name##_ns = times.OnDaemonClock(update.name##_ns(), dropped);
+#define COMM_WAIT(name) progress.name##_ns = times.OnDaemonClock(update.name##_ns(), dropped);
 #include "proto/facts.def"
   progress.index = update.index();
   progress.id = update.id();
   progress.parent = update.parent();
   progress.name = update.name();
   progress.rank = update.rank();
-  progress.size = update.size();
+  progress.size = KnownRank(update.size(), 0, dropped);
   progress.device = update.device();
   progress.split_pending = update.split_pending();
   progress.state = ToMemberState(update.state());
@@ -287,7 +313,7 @@ CommProgress ToProgress(const v1::CommUpdate& update, int64_t offset_ns, ShapeSh
   progress.has_graph_markers = update.has_graph_markers();
   progress.graph_launches = ToGraphLaunches(update, dropped);
   progress.grown = ToGrownIds(update, dropped);
-  progress.records = ToRecords(update.records(), offset_ns, shapes, dropped);
+  progress.records = ToRecords(update.records(), times, shapes, dropped);
   return progress;
 }
 

@@ -2,15 +2,16 @@
 // Converts agents' messages to the values of model/. proto/facts.def lists the fields that are
 // copied unchanged.
 //
-// `offset_ns` converts the agent's times to the daemon's clock. Pure. Keeps impossible values,
-// because the model ignores them. Drops what exceeds a limit before it takes memory, and adds it to
-// `dropped` (nullptr: nobody counts).
+// AgentTimes converts the agent's times to the daemon's clock. Pure. What cannot be is limited to what
+// can be (see AgentTimes and KnownRank()), and what exceeds a limit is dropped before it takes memory;
+// both add to `dropped` (nullptr: nobody counts).
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "daemon/jobs/agent_times.h"
 #include "daemon/model/interned_shapes.h"
 #include "daemon/model/job_model.h"
 
@@ -28,12 +29,16 @@ class Tick;
 // Call it once, when the tick arrives.
 void ClampTimes(v1::Tick* tick);
 
-ProcessIdentity ToIdentity(const v1::Identity& update);
-ProcessEvidence ToEvidence(const v1::Evidence& update, int64_t offset_ns,
-                           DroppedCounts* dropped = nullptr);
+// A rank or a number of ranks that a job can have; else `unknown`, and it counts as a number that
+// cannot be. Negative values are other ways to say that it is not known, and do not count.
+int32_t KnownRank(int32_t rank, int32_t unknown, DroppedCounts* dropped);
+
+ProcessIdentity ToIdentity(const v1::Identity& update, DroppedCounts* dropped);
+ProcessEvidence ToEvidence(const v1::Evidence& update, const AgentTimes& times,
+                           DroppedCounts* dropped);
 // `shapes`: the share of the job.
-CommProgress ToProgress(const v1::CommUpdate& update, int64_t offset_ns, ShapeShare* shapes,
-                        DroppedCounts* dropped = nullptr);
+CommProgress ToProgress(const v1::CommUpdate& update, const AgentTimes& times, ShapeShare* shapes,
+                        DroppedCounts* dropped);
 // The call sites of an update, at most as many as a process may have.
 std::vector<std::string> ToSites(const v1::ProcessUpdate& update, DroppedCounts* dropped);
 

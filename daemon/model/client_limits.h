@@ -42,6 +42,12 @@ inline constexpr size_t kTextBytes = size_t{512} << 20;
 inline constexpr size_t kHostsWithFacts = 1024;  // of a job
 inline constexpr size_t kHosts = 200'000;        // with a count of dropped ticks
 
+// How old a time can be that an agent claims: no process of a job runs for longer. 366 days.
+inline constexpr int64_t kOldestNs = int64_t{366} * 24 * 3600 * 1'000'000'000;
+// Of a process: more than any host has. 1 PiB; 65,536 cores for as long.
+inline constexpr uint64_t kMemoryOfProcess = uint64_t{1} << 50;
+inline constexpr double kCpuSecondsOfProcess = 65536.0 * 366 * 24 * 3600;
+
 // Lengths of texts, in bytes.
 inline constexpr size_t kName = 255;     // of a job, tenant, host, communicator or phase
 inline constexpr size_t kAgentId = 512;  // of a run of an agent
@@ -90,8 +96,10 @@ enum class Dropped : uint8_t {
   kSizes,      // that ranks claim for one communicator
   kStacks,     // requests
   kViewers,    // of live changes of the page
+  kTimes,      // that cannot be: before the process began, or later than now
+  kNumbers,    // that cannot be: ranks, sizes, CPU time, memory
 };
-inline constexpr size_t kDroppedKinds = static_cast<size_t>(Dropped::kViewers) + 1;
+inline constexpr size_t kDroppedKinds = static_cast<size_t>(Dropped::kNumbers) + 1;
 using DroppedCounts = std::array<uint64_t, kDroppedKinds>;
 
 // The label `what` of rollcall_daemon_dropped_total.
@@ -100,7 +108,7 @@ inline const char* DroppedName(Dropped what) {
       "jobs",     "attempts",   "processes",     "agents",         "communicators", "ranks",
       "ids",      "peers",      "blocked_calls", "graph_launches", "sites",         "shapes",
       "texts",    "hosts",      "tenants",       "streams",        "incidents",     "alerts",
-      "segments", "host_facts", "records",       "sizes",          "stacks",        "viewers"};
+      "segments", "host_facts", "records",       "sizes",          "stacks",        "viewers", "times", "numbers"};
   return kNames[static_cast<size_t>(what)];
 }
 

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/jobs/agent_times.h"
+
+#include <algorithm>
+
+#include "base/durations.h"
+#include "rollcall/v1/agent.pb.h"
+
+namespace rollcall {
+namespace {
+
+// The times of a segment and the start of a process come from different clocks of the kernel, and a
+// tick is made while its segments are read.
+constexpr int64_t kClocksDiffer = kSecond;
+
+}  // namespace
+
+AgentTimes::AgentTimes(const AgentBook::Origin& origin, int64_t since_ns)
+    : offset_ns_(origin.offset_ns) {
+  if (origin.came_ns == 0) return;
+  const int64_t made_ns = origin.now_ns - origin.offset_ns;
+  latest_ns_ = made_ns;
+  earliest_ns_ = made_ns - limits::kOldestNs;
+  if (since_ns != 0) earliest_ns_ = std::clamp(since_ns, earliest_ns_, latest_ns_);
+}
+
+int64_t AgentTimes::OnDaemonClock(int64_t time_ns, DroppedCounts* dropped) const {
+  if (time_ns == 0) return 0;
+  const bool can_be =
+      time_ns >= earliest_ns_ - kClocksDiffer && time_ns <= latest_ns_ + kClocksDiffer;
+  if (can_be) return time_ns + offset_ns_;
+  if (dropped != nullptr) ++(*dropped)[static_cast<size_t>(Dropped::kTimes)];
+  return std::clamp(time_ns, earliest_ns_, latest_ns_) + offset_ns_;
+}
+
+int64_t AgentTimes::EarliestNs(const v1::Identity& identity) {
+  return identity.started_ns() != 0 ? identity.started_ns() : identity.booted_ns();
+}
+
+}  // namespace rollcall
