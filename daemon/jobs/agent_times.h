@@ -2,10 +2,10 @@
 // How the daemon reads the times that an agent claims for one process: on the daemon's clock, and
 // limited to what can be.
 //
-// Nothing that a process did or waits for is older than the process. Where its start is not known, or
-// is older than a process can be, the start of its host is the limit, and a year in any case: a wait
-// must not be "498,835 h" old because its agent says so, or because a damaged segment does. Nothing
-// that a tick tells has happened after the tick was made.
+// Nothing that a process did or waits for is older than the process. Where its start is not known,
+// or is older than a process can be, the start of its host is the limit, and a year in any case: a
+// wait must not be "498,835 h" old because its agent says so, or because a damaged segment does.
+// Nothing that a tick tells has happened after the tick was made.
 //
 // All limits are on the agent's own clock, so no difference of clocks harms an honest agent. Pure.
 #pragma once
@@ -23,15 +23,16 @@ class Identity;
 
 class AgentTimes {
  public:
-  // `since_ns`: from EarliestNs(), on the agent's clock; 0: not known. A tick that was read from files
-  // has no limits: it may be of another host, and is as old as the file.
+  // `since_ns`: from EarliestNs(), on the agent's clock; 0: not known. A tick that was read from
+  // files has no limits: it may be of another host, and is as old as the file.
   AgentTimes(const AgentBook::Origin& origin, int64_t since_ns);
 
-  // The time on the daemon's clock; 0 (never) stays 0. One that cannot be becomes the nearest one that
-  // can, and adds to `dropped` (nullptr: nobody counts).
+  // The time on the daemon's clock; 0 (never) stays 0. One that cannot be becomes the nearest one
+  // that can, and adds to `dropped` (nullptr: nobody counts).
   int64_t OnDaemonClock(int64_t time_ns, DroppedCounts* dropped) const;
 
-  // Since when a process with this identity may have done something, on the agent's clock; 0: not known.
+  // Since when a process with this identity may have done something, on the agent's clock; 0: not
+  // known.
   static int64_t EarliestNs(const v1::Identity& identity);
 
  private:

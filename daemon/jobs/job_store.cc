@@ -392,14 +392,13 @@ void JobStore::ApplyUpdate(const ProcessKey& key, const v1::ProcessUpdate& updat
     job->model.SetIdentity(process, ToIdentity(update.identity(), &dropped));
   }
   if (update.has_evidence()) {
-    job->model.SetEvidence(process, ToEvidence(update.evidence(), times, &dropped));
+    job->model.SetEvidence(process, ToEvidence(update.evidence(), times, &dropped), now_ns);
   }
   if (!update.sites().empty()) {
     job->model.AddSites(process, update.first_site(), ToSites(update, &dropped));
   }
   for (const v1::CommUpdate& comm : update.communicators()) {
-    job->model.SetProgress(process, ToProgress(comm, times, &job->shapes, &dropped),
-                           now_ns);
+    job->model.SetProgress(process, ToProgress(comm, times, &job->shapes, &dropped), now_ns);
   }
   dropped[static_cast<size_t>(Dropped::kShapes)] += std::exchange(job->shapes.dropped, 0);
   if (counters_ != nullptr) counters_->CountDropped(dropped);

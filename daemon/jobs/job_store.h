@@ -68,7 +68,7 @@ class JobStore {
     JobKey key;
     std::shared_ptr<Job> job;
     struct Update {
-      int index = 0;           // in Tick::processes
+      int index = 0;  // in Tick::processes
       AgentTimes times;
     };
     std::vector<Update> updates;
@@ -211,8 +211,7 @@ class JobStore {
 
   std::shared_ptr<Job> RouteUpdate(const AgentName& agent, const AgentBook::Origin& origin,
                                    const v1::ProcessUpdate& update, JobKey* key, AgentTimes* times,
-                                   Routed* routed)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+                                   Routed* routed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<JobId> NameOf(const v1::Identity& identity, const AgentName& agent);
   Owned* TakeIn(const AgentName& agent, const AgentBook::Origin& origin, const ProcessKey& process,
                 const v1::ProcessUpdate& update, const AgentTimes& times, Routed* routed)

@@ -181,7 +181,8 @@ ProcessEvidence ToEvidence(const v1::Evidence& update, const AgentTimes& times,
   for (int i = 0; i < blocked; ++i) {
     const v1::BlockedCall& call = update.blocked(i);
     evidence.blocked.push_back({static_cast<uint32_t>(call.thread()), static_cast<Op>(call.op()),
-                                call.communicator(), times.OnDaemonClock(call.since_ns(), dropped)});
+                                call.communicator(),
+                                times.OnDaemonClock(call.since_ns(), dropped)});
   }
   return evidence;
 }

@@ -2,9 +2,9 @@
 // Converts agents' messages to the values of model/. proto/facts.def lists the fields that are
 // copied unchanged.
 //
-// AgentTimes converts the agent's times to the daemon's clock. Pure. What cannot be is limited to what
-// can be (see AgentTimes and KnownRank()), and what exceeds a limit is dropped before it takes memory;
-// both add to `dropped` (nullptr: nobody counts).
+// AgentTimes converts the agent's times to the daemon's clock. Pure. What cannot be is limited to
+// what can be (see AgentTimes and KnownRank()), and what exceeds a limit is dropped before it takes
+// memory; both add to `dropped` (nullptr: nobody counts).
 #pragma once
 
 #include <cstdint>

@@ -108,7 +108,8 @@ inline const char* DroppedName(Dropped what) {
       "jobs",     "attempts",   "processes",     "agents",         "communicators", "ranks",
       "ids",      "peers",      "blocked_calls", "graph_launches", "sites",         "shapes",
       "texts",    "hosts",      "tenants",       "streams",        "incidents",     "alerts",
-      "segments", "host_facts", "records",       "sizes",          "stacks",        "viewers", "times", "numbers"};
+      "segments", "host_facts", "records",       "sizes",          "stacks",        "viewers",
+      "times",    "numbers"};
   return kNames[static_cast<size_t>(what)];
 }
 
