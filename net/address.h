@@ -11,9 +11,15 @@
 namespace rollcall {
 
 struct Address {
-  std::string host;
+  std::string host;  // as written: an address of IPv6 is in brackets
   int port = 0;
 };
+
+// "::1" of "[::1]", as the system's functions take it.
+inline std::string WithoutBrackets(const std::string& host) {
+  const bool has = host.size() >= 2 && host.front() == '[' && host.back() == ']';
+  return has ? host.substr(1, host.size() - 2) : host;
+}
 
 // `flag` is the flag's name, for the error message.
 inline absl::StatusOr<Address> ParseAddress(const std::string& flag, const std::string& text) {

@@ -26,6 +26,7 @@ namespace {
 // Segments of ended ranks take memory from a restarted job. After this time the daemon has their
 // contents.
 constexpr int64_t kKeepEndedNs = 5 * kSecond;
+constexpr char kUsualPage[] = "127.0.0.1:0", kPageOnIpv6[] = "[::1]:0";
 constexpr char kFolder[] = "the folder of the segments (ROLLCALL_DIR)";
 
 }  // namespace
@@ -180,6 +181,12 @@ void RunServices::WarnOfOpenPage() const {
 bool RunServices::StartDaemonWith(const DaemonOptions& options) {
   daemon_ = std::make_unique<Daemon>(options);
   absl::Status started = daemon_->Start();
+  if (!started.ok() && options.http == kUsualPage) {  // a host without IPv4
+    DaemonOptions on_ipv6 = options;
+    on_ipv6.http = kPageOnIpv6;
+    daemon_ = std::make_unique<Daemon>(on_ipv6);
+    started = daemon_->Start();
+  }
   if (!started.ok() && !options.http.empty()) {
     spdlog::error("{}\n  the job runs without the page", std::string(started.message()));
     DaemonOptions without_page = options;

@@ -378,9 +378,10 @@ absl::Status HttpServer::Start(const std::string& address) {
   const absl::Status prepared = impl_->Prepare();
   if (!prepared.ok()) return prepared;
   int port = parsed->port;
+  const std::string bound = WithoutBrackets(parsed->host);
   if (port == 0) {
-    port = impl_->server().bind_to_any_port(parsed->host.c_str());
-  } else if (!impl_->server().bind_to_port(parsed->host.c_str(), port)) {
+    port = impl_->server().bind_to_any_port(bound.c_str());
+  } else if (!impl_->server().bind_to_port(bound.c_str(), port)) {
     port = -1;
   }
   if (port <= 0) {
