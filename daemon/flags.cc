@@ -159,6 +159,9 @@ void AddHistoryFlags(CLI::App* app, DaemonFlags* flags) {
   app->add_option("--daemon-name", flags->daemon_name,
                   "name of this daemon among those of --store (default: the host's name)")
       ->envname("ROLLCALL_DAEMON_NAME");
+  app->add_option("--import-history", flags->import_history,
+                  "copy the incidents of this database file (the --history of a daemon alone) into "
+                  "--store, say how many, and end");
   app->add_option("--advertise", flags->options.advertise,
                   "HOST:PORT by which agents and the other daemons of --store reach this one "
                   "(default: --listen, with the host's name for 0.0.0.0)")
@@ -317,6 +320,11 @@ absl::Status FillStore(const DaemonFlags& flags, DaemonOptions* options) {
     return absl::Status(store.status().code(), absl::StrCat("--store: ", store.status().message()));
   }
   if (IsPostgresUrl(*store)) return FillDatabase(*store, flags, beside, options);
+  if (!flags.import_history.empty()) {
+    return absl::InvalidArgumentError(
+        "--import-history copies into a database\n  name it:  "
+        "--store=postgresql://USER@HOST:5432/DATABASE");
+  }
   if (absl::StrContains(*store, "://") || absl::StartsWith(flags.store, "@")) {
     return absl::InvalidArgumentError(
         "--store: this is no store\n  such a one:  postgresql://USER@HOST:5432/DATABASE, or a "

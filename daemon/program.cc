@@ -15,6 +15,9 @@
 #include "daemon/access/daemon_security.h"
 #include "daemon/daemon.h"
 #include "daemon/flags.h"
+#include "daemon/history/history_import.h"
+#include "daemon/history/postgres_history.h"
+#include "daemon/history/sqlite_history.h"
 #include "daemon/report/writer.h"
 #include "net/grpc_server.h"
 #include "security/grpc/quiet_log.h"
@@ -25,6 +28,8 @@
 
 namespace rollcall {
 namespace {
+
+constexpr int64_t kTellOfIncidents = 1000;  // an import says so each time
 
 int Fail(const absl::Status& status, int code) {
   std::cerr << "rollcalld: " << status.message() << "\n";
@@ -41,6 +46,40 @@ void WarnIfInsecure(const DaemonOptions& options, const DaemonSecurity& security
 std::string ListenAddress(const std::string& listen, const Daemon& daemon) {
   if (absl::StartsWith(listen, "unix:")) return listen;
   return absl::StrCat(listen.substr(0, listen.rfind(':')), ":", daemon.grpc_port());
+}
+
+void PrintImported(const ImportCounts& counts, std::ostream* out) {
+  *out << "copied " << counts.incidents << " incidents (" << counts.known
+       << " were there already), the hosts and attempts of " << counts.jobs << " jobs, and "
+       << counts.silences << " silences\n";
+}
+
+// Copies the history in `file` into the database. Says on stderr how far it is.
+int Import(const std::string& file, const DaemonOptions& options) {
+  const auto from = SqliteHistory::OpenExisting(file);
+  if (!from.ok()) return Fail(from.status(), 1);
+  const auto to = PostgresHistory::Open(options.database, options.history_limits);
+  if (!to.ok()) return Fail(to.status(), 1);
+  int64_t told = 0;
+  const auto progress = [&told](const ImportCounts& counts) {
+    const int64_t seen = counts.incidents + counts.known;
+    if (seen - told < kTellOfIncidents) return;
+    told = seen;
+    std::cerr << "rollcalld: so far ";
+    PrintImported(counts, &std::cerr);
+  };
+  const auto counts = ImportHistory(**from, to->get(), progress);
+  if (!counts.ok()) {
+    return Fail(absl::Status(counts.status().code(),
+                             absl::StrCat("the import has stopped: ", counts.status().message(),
+                                          "\n  go on:  the same command again")),
+                1);
+  }
+  PrintImported(*counts, &std::cout);
+  for (const std::string& id : counts->clashes) {
+    std::cerr << "rollcalld: left out " << id << ": the database has another incident of this id\n";
+  }
+  return 0;
 }
 
 // Reads command line, environment and file again.
@@ -117,6 +156,7 @@ int RunDaemon(int argc, char** argv) {
   const int code = is_check ? kWrongSettings : 1;
   auto options = MakeDaemonOptions(flags);
   if (!options.ok()) return Fail(options.status(), code);
+  if (!is_check && !flags.import_history.empty()) return Import(flags.import_history, *options);
   if (!is_check) {
     const absl::Status writable = CheckReportDir(options->report_dir);
     if (!writable.ok()) return Fail(writable, code);

@@ -23,7 +23,8 @@ namespace {
 constexpr size_t kLineLength = 98;
 
 // Where the settings come from, and what ends the program: no settings themselves.
-const std::set<std::string> kNoSettings = {"config", "check-config", "help", "version"};
+const std::set<std::string> kNoSettings = {"config", "check-config", "help", "version",
+                                           "import-history"};
 
 // The flags that a file may set.
 std::vector<const CLI::Option*> SettableFlags(const CLI::App& app) {

@@ -199,6 +199,36 @@ absl::StatusOr<std::unique_ptr<SqliteHistory>> SqliteHistory::Open(const std::st
   });
 }
 
+absl::StatusOr<std::unique_ptr<SqliteHistory>> SqliteHistory::OpenExisting(
+    const std::string& path) {
+  sqlite3* db = nullptr;
+  const int opened = sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READWRITE, nullptr);
+  std::unique_ptr<SqliteHistory> history(
+      new SqliteHistory(std::make_unique<SqliteDatabase>(db), path, {}));
+  absl::Status status;
+  if (opened != SQLITE_OK) {
+    status = absl::UnavailableError(sqlite3_errstr(opened));
+  } else {
+    sqlite3_busy_timeout(db, kBusyMs);
+    status = history->PrepareExisting();
+  }
+  if (status.ok()) return history;
+  return absl::Status(status.code(),
+                      absl::StrCat("the history ", path, " cannot be used: ", status.message()));
+}
+
+absl::Status SqliteHistory::PrepareExisting() {
+  {
+    const MutexLock lock(mutex_);
+    Sql tables(db(), "SELECT count(*) FROM sqlite_master WHERE name IN ('incidents', 'culprits')");
+    if (!tables.Next()) return tables.status();
+    if (tables.Integer(0) != 2) {
+      return absl::InvalidArgumentError("it is no history of rollcalld");
+    }
+  }
+  return Prepare();
+}
+
 absl::StatusOr<std::unique_ptr<SqliteHistory>> SqliteHistory::OpenAs(const std::string& path,
                                                                      const Make& make) {
   absl::Status problem;

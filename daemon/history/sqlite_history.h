@@ -23,6 +23,10 @@ class SqliteHistory : public SqlHistory {
   // "" opens a history in memory. Returns kUnavailable, with the reason, if the file is unusable.
   static absl::StatusOr<std::unique_ptr<SqliteHistory>> Open(const std::string& path,
                                                              const HistoryLimits& limits);
+  // Opens a history that exists, and brings it to this release's layout. Never makes or renames a
+  // file. Errors say why it cannot be used: it is missing, no history, damaged, or of a later
+  // release.
+  static absl::StatusOr<std::unique_ptr<SqliteHistory>> OpenExisting(const std::string& path);
   // Opens a second connection to an open file, for List() and Get(), so that they do not wait for
   // Save().
   static absl::StatusOr<std::unique_ptr<SqliteHistory>> OpenToRead(const std::string& path);
@@ -49,6 +53,7 @@ class SqliteHistory : public SqlHistory {
 
  private:
   absl::Status Prepare();
+  absl::Status PrepareExisting();
   absl::Status CreateTables() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string path_;

@@ -233,3 +233,37 @@ def test_a_database_of_a_later_release_is_refused_with_what_to_do(start, postgre
                    environment={**os.environ, **postgres.environment})
     assert done.returncode == 1
     assert "run the later release here too" in done.stderr
+
+
+def test_a_history_of_sqlite_is_copied_and_the_daemon_continues_it(start_daemon, start, start_job, postgres, tmp_path):
+    sent = tmp_path / "alerts"
+    alone = start_daemon(alert_to(sent))
+    start_job(alone)
+    known, = wait_for(lambda: confirmed(alone))
+    wait_for(lambda: len(alerts_in(sent)) == 1)
+    history = tmp_path / "daemon-reports.db"
+    port = alone.address.rpartition(":")[2]
+    alone.kill()
+
+    def import_it():
+        return subprocess.run([BUILD / "bin" / "rollcalld", f"--store={postgres.url}", "--daemon-name=daemon-1",
+                               f"--import-history={history}"], capture_output=True, text=True, timeout=60,
+                              env={**os.environ, **postgres.environment})
+
+    done = import_it()
+    assert done.returncode == 0, done
+    assert re.match(r"copied 1 incidents \(0 were there already\), the hosts and attempts of 1 jobs", done.stdout), done
+    assert "copied 0 incidents (1 were there already)" in import_it().stdout
+    assert postgres.incidents() == [(known["id"], "confirmed", "daemon-1")]
+
+    daemon = start(f"--listen=127.0.0.1:{port}", alert_to(sent))
+    wait_for(lambda: [incident["id"] for incident in confirmed(daemon)] == [known["id"]])
+    time.sleep(5)  # a second alert would come with the first verdict
+    assert len(alerts_in(sent)) == 1
+
+
+def test_a_history_cannot_be_imported_into_a_file(tmp_path):
+    done = subprocess.run([BUILD / "bin" / "rollcalld", f"--import-history={tmp_path / 'history.db'}"],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "--store=postgresql://" in done.stderr
