@@ -23,6 +23,7 @@
 #include "base/log/limited_log.h"
 #include "base/own_folder.h"
 #include "security/grpc/quiet_log.h"
+#include "service/exhaustion.h"
 #include "service/journal_sink.h"
 #include "service/service_flags.h"
 #include "service/service_loop.h"
@@ -30,6 +31,9 @@
 
 namespace rollcall {
 namespace {
+
+// Measured with a daemon and jobs, and a margin (docs/measured.md).
+constexpr ResourceNeeds kNeeds = {uint64_t{192} << 20, 20, 48};
 
 int Fail(const absl::Status& status, int code) {
   std::cerr << "rollcall-agent: " << status.message() << "\n";
@@ -114,13 +118,14 @@ int Serve(const sigset_t& signals, const AgentOptions& options,
   spdlog::info("stopping");
   agent.Stop();
   spdlog::default_logger()->flush();
-  return 0;
+  return ExitCodeOfService();
 }
 
 }  // namespace
 
 int RunAgent(int argc, char** argv) {
   CleanErrors();
+  EndInOrderWhenExhausted("rollcall-agent");
   const sigset_t signals = BlockServiceSignals();
   ServiceManager manager = ServiceManager::FromEnvironment();
   LogWithLimits("rollcall-agent", MakeServiceSink());
@@ -134,6 +139,10 @@ int RunAgent(int argc, char** argv) {
   const auto app = MakeAgentApp(&flags);
   if (const auto end = ParseServiceFlags(argc, argv, app.get(), flags.service)) {
     return *end;
+  }
+  if (!flags.service.check_config) {
+    const absl::Status enough = CheckLimits("rollcall-agent", kNeeds, LimitsOfThisProcess());
+    if (!enough.ok()) return Fail(enough, kOutOfResources);
   }
   const int code = flags.service.check_config ? kWrongSettings : 1;
   auto options = MakeAgentOptions(flags);

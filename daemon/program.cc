@@ -21,6 +21,7 @@
 #include "daemon/report/writer.h"
 #include "net/grpc_server.h"
 #include "security/grpc/quiet_log.h"
+#include "service/exhaustion.h"
 #include "service/journal_sink.h"
 #include "service/service_flags.h"
 #include "service/service_loop.h"
@@ -28,6 +29,9 @@
 
 namespace rollcall {
 namespace {
+
+// Measured with an agent and a page, and a margin (docs/measured.md).
+constexpr ResourceNeeds kNeeds = {uint64_t{96} << 20, 44, 64};
 
 constexpr int64_t kTellOfIncidents = 1000;  // an import says so each time
 
@@ -133,13 +137,14 @@ int Serve(const sigset_t& signals, Reloader* reloader, DaemonOptions options,
   spdlog::info("stopping");
   daemon.Stop();
   spdlog::default_logger()->flush();
-  return 0;
+  return ExitCodeOfService();
 }
 
 }  // namespace
 
 int RunDaemon(int argc, char** argv) {
   CleanErrors();
+  EndInOrderWhenExhausted("rollcalld");
   const sigset_t signals = BlockServiceSignals();
   signal(SIGPIPE, SIG_IGN);
   ServiceManager manager = ServiceManager::FromEnvironment();
@@ -151,6 +156,10 @@ int RunDaemon(int argc, char** argv) {
   const auto app = MakeDaemonApp(&flags);
   if (const auto end = ParseServiceFlags(argc, argv, app.get(), flags.service)) {
     return *end;
+  }
+  if (!flags.service.check_config) {
+    const absl::Status enough = CheckLimits("rollcalld", kNeeds, LimitsOfThisProcess());
+    if (!enough.ok()) return Fail(enough, kOutOfResources);
   }
   const bool is_check = flags.service.check_config;
   const int code = is_check ? kWrongSettings : 1;
