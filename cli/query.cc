@@ -21,6 +21,11 @@ namespace {
 constexpr auto kQueryPatience = std::chrono::seconds(5);
 constexpr auto kLongPatience = std::chrono::minutes(2);
 constexpr auto kPause = std::chrono::milliseconds(500);
+constexpr auto kShortPause = std::chrono::milliseconds(50);
+// A daemon that is there and does not answer may be busy with others; one that is not there is not
+// waited for. A daemon on this host that a flood of connections keeps busy takes 200 a second, and
+// the system lets 4,096 wait.
+constexpr auto kBusyPatience = std::chrono::seconds(30);
 
 bool IsAway(const grpc::Status& status) {
   return status.error_code() == grpc::StatusCode::UNAVAILABLE ||
@@ -71,11 +76,34 @@ grpc::Status DaemonQuery::TryOnce(const Call& call) {
   return status;
 }
 
-bool DaemonQuery::Ask(const char* command, const Call& call) { return Judge(command, Try(call)); }
+bool DaemonQuery::Ask(const char* command, const Call& call) {
+  return Judge(command, TryWhileBusy(call));
+}
+
+bool DaemonQuery::IsBusy(const grpc::Status& status) const {
+  return status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED ||
+         (IsAway(status) && channels_->IsBusy());
+}
+
+grpc::Status DaemonQuery::TryWhileBusy(const Call& call) {
+  const auto deadline = std::chrono::steady_clock::now() + kBusyPatience;
+  grpc::Status status = Try(call);
+  if (!flags_.ok() || !IsBusy(status)) return status;
+  std::cerr << "rollcall: the daemon at " << channels_->address()
+            << " does not answer yet; waiting for it, thirty seconds at most\n";
+  for (auto left = deadline - std::chrono::steady_clock::now();
+       IsBusy(status) && left > std::chrono::seconds(0);
+       left = deadline - std::chrono::steady_clock::now()) {
+    channels_->WaitFor(std::chrono::nanoseconds(left).count());
+    std::this_thread::sleep_for(kShortPause);
+    status = Try(call);
+  }
+  return status;
+}
 
 bool DaemonQuery::AskPatiently(const char* command, const Call& call) {
   const auto deadline = std::chrono::steady_clock::now() + kLongPatience;
-  grpc::Status status = Try(call);
+  grpc::Status status = TryWhileBusy(call);
   while (status.error_code() == grpc::StatusCode::ABORTED &&
          std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(kPause);

@@ -22,8 +22,9 @@ class DaemonQuery {
   // Ends the program's work with an error where the flags are wrong: Ask() returns false.
   explicit DaemonQuery(const DaemonAddress& daemon);
 
-  // Asks the daemon, or one of several, and waits at most five seconds for each. False: this
-  // function has printed the error. `command` is the subcommand that the error suggests.
+  // Asks the daemon, or one of several, and waits at most five seconds for each; thirty in all, and
+  // says so, while one is there and does not answer. False: this function has printed the error.
+  // `command` is the subcommand that the error suggests.
   using Call = std::function<grpc::Status(v1::Query::Stub*, grpc::ClientContext*)>;
   bool Ask(const char* command, const Call& call);
   // As Ask(), and asks again while the daemon says that it still works on the answer (ABORTED), for
@@ -39,6 +40,9 @@ class DaemonQuery {
   // With a new channel.
   void Connect();
   grpc::Status TryOnce(const Call& call);
+  grpc::Status TryWhileBusy(const Call& call);
+  // Whether the daemon is there and may answer soon.
+  bool IsBusy(const grpc::Status& status) const;
   bool Judge(const char* command, const grpc::Status& status);
 
   absl::Status flags_;

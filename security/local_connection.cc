@@ -24,7 +24,6 @@
 namespace rollcall {
 namespace {
 
-constexpr int kLocalPatienceMs = 1'000;
 constexpr int kStepMs = 5;
 
 std::optional<uid_t> FindUser(const std::string& name) {
@@ -48,6 +47,12 @@ std::string NameOf(uid_t user) {
 
 absl::Status Unreachable(const std::string& address, int error) {
   return absl::UnavailableError(absl::StrCat(address, ": ", strerror(error)));
+}
+
+// Somebody listens there, and is too busy to take the connection.
+absl::Status Busy(const std::string& address) {
+  return absl::DeadlineExceededError(
+      absl::StrCat(address, ": the daemon does not accept connections"));
 }
 
 absl::Status NotTheDaemon(const std::string& address, uid_t user) {
@@ -75,7 +80,7 @@ absl::Status Judge(const LoopbackPeer& peer, const std::string& address, const D
     case LoopbackPeer::State::kNobody:
       break;
   }
-  return absl::UnavailableError(absl::StrCat(address, ": the daemon does not accept connections"));
+  return Busy(address);
 }
 
 // Who called listen().
@@ -103,7 +108,7 @@ std::optional<PeerAddress> ToAddress(const sockaddr_storage& address) {
 }
 
 // Before the daemon has accepted the connection, it belongs to nobody.
-LoopbackPeer TcpPeer(int fd) {
+LoopbackPeer TcpPeer(int fd, int patience_ms) {
   sockaddr_storage own = {}, other = {};
   socklen_t own_size = sizeof(own), other_size = sizeof(other);
   if (getsockname(fd, reinterpret_cast<sockaddr*>(&own), &own_size) != 0 ||
@@ -113,7 +118,7 @@ LoopbackPeer TcpPeer(int fd) {
   const std::optional<PeerAddress> here = ToAddress(own), there = ToAddress(other);
   if (!here.has_value() || !there.has_value()) return {};
   LoopbackPeer peer = FindLoopbackPeer(*there, *here);
-  for (int waited = 0; peer.state == LoopbackPeer::State::kNobody && waited < kLocalPatienceMs;
+  for (int waited = 0; peer.state == LoopbackPeer::State::kNobody && waited < patience_ms;
        waited += kStepMs) {
     poll(nullptr, 0, kStepMs);
     peer = FindLoopbackPeer(*there, *here);
@@ -122,7 +127,8 @@ LoopbackPeer TcpPeer(int fd) {
 }
 
 // A connected socket, or an error.
-absl::StatusOr<UniqueFd> Dial(const sockaddr* address, socklen_t size, const std::string& name) {
+absl::StatusOr<UniqueFd> Dial(const sockaddr* address, socklen_t size, const std::string& name,
+                              int patience_ms) {
   UniqueFd connection(socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int fd = connection.get();
   if (fd < 0) return Unreachable(name, errno);
@@ -130,22 +136,25 @@ absl::StatusOr<UniqueFd> Dial(const sockaddr* address, socklen_t size, const std
   if (error == EINPROGRESS) {
     pollfd wait = {fd, POLLOUT, 0};
     socklen_t length = sizeof(error);
-    if (poll(&wait, 1, kLocalPatienceMs) != 1)
+    if (poll(&wait, 1, patience_ms) != 1)
       error = ETIMEDOUT;
     else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
       error = errno;
   }
+  // Its queue is full.
+  if (error == ETIMEDOUT || (error == EAGAIN && address->sa_family == AF_UNIX)) return Busy(name);
   if (error != 0) return Unreachable(name, error);
   return connection;
 }
 
 absl::StatusOr<UniqueFd> ConnectToUnix(const std::string& path, const std::string& name,
-                                       const DaemonUser& user, bool has_secret) {
+                                       const DaemonUser& user, bool has_secret, int patience_ms) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(address.sun_path)) return Unreachable(name, ENAMETOOLONG);
   memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  absl::StatusOr<UniqueFd> fd = Dial(reinterpret_cast<sockaddr*>(&address), sizeof(address), name);
+  absl::StatusOr<UniqueFd> fd =
+      Dial(reinterpret_cast<sockaddr*>(&address), sizeof(address), name, patience_ms);
   if (!fd.ok() || user.is_anybody()) return fd;
   const absl::Status status = Judge(UnixPeer(fd->get()), name, user, has_secret);
   if (!status.ok()) return status;
@@ -153,13 +162,13 @@ absl::StatusOr<UniqueFd> ConnectToUnix(const std::string& path, const std::strin
 }
 
 absl::StatusOr<UniqueFd> ConnectToTcp(const addrinfo& one, const std::string& name,
-                                      const DaemonUser& user, bool has_secret) {
-  absl::StatusOr<UniqueFd> fd = Dial(one.ai_addr, one.ai_addrlen, name);
+                                      const DaemonUser& user, bool has_secret, int patience_ms) {
+  absl::StatusOr<UniqueFd> fd = Dial(one.ai_addr, one.ai_addrlen, name, patience_ms);
   if (!fd.ok()) return fd;
   const int yes = 1;
   setsockopt(fd->get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
   if (user.is_anybody()) return fd;
-  const absl::Status status = Judge(TcpPeer(fd->get()), name, user, has_secret);
+  const absl::Status status = Judge(TcpPeer(fd->get(), patience_ms), name, user, has_secret);
   if (!status.ok()) return status;
   return fd;
 }
@@ -182,9 +191,11 @@ bool DaemonUser::Accepts(uid_t user) const {
 }
 
 absl::StatusOr<UniqueFd> ConnectOnThisHost(const std::string& address, const DaemonUser& user,
-                                           bool has_secret) {
+                                           bool has_secret, int patience_ms) {
   const ServerAddress server = SplitServerAddress(address);
-  if (server.is_unix) return ConnectToUnix(server.host, address, user, has_secret);
+  if (server.is_unix) {
+    return ConnectToUnix(server.host, address, user, has_secret, patience_ms);
+  }
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
@@ -193,10 +204,11 @@ absl::StatusOr<UniqueFd> ConnectOnThisHost(const std::string& address, const Dae
   const absl::Cleanup free_found = [found] { freeaddrinfo(found); };
   absl::Status status = Unreachable(address, ECONNREFUSED);
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    absl::StatusOr<UniqueFd> fd = ConnectToTcp(*one, address, user, has_secret);
+    absl::StatusOr<UniqueFd> fd = ConnectToTcp(*one, address, user, has_secret, patience_ms);
     if (fd.ok()) return fd;
-    // That somebody else listens is worth more to know than that nobody does at the next address.
-    if (!absl::IsPermissionDenied(status)) status = fd.status();
+    // That somebody else listens, or a busy daemon, is worth more to know than that nobody does at
+    // the next address.
+    if (absl::IsUnavailable(status)) status = fd.status();
   }
   return status;
 }

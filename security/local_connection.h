@@ -28,14 +28,18 @@ class DaemonUser {
   std::optional<uid_t> only_;
 };
 
+inline constexpr int kLocalPatienceMs = 1'000;
+
 // A connected socket that does not block. `address` is one for which
 // IsOnThisHost() holds. Of a name with several addresses, the first that belongs to an accepted
-// user counts. Waits at most some two seconds, one for each step.
+// user counts. Waits at most twice `patience_ms`, once for each step. Whoever connects anew gives
+// up its place among those who wait for the daemon.
 //
-// kUnavailable: nobody listens there, or the daemon does not accept connections. kPermissionDenied:
-// the listener belongs to somebody else; or the kernel does not say to whom (another network or
-// user namespace) and `has_secret`. The error says what to type.
+// kUnavailable: nobody listens there. kDeadlineExceeded: the daemon does not accept connections
+// now, because it is busy or has too many. kPermissionDenied: the listener belongs to somebody
+// else; or the kernel does not say to whom (another network or user namespace) and `has_secret`.
+// The error says what to type.
 absl::StatusOr<UniqueFd> ConnectOnThisHost(const std::string& address, const DaemonUser& user,
-                                           bool has_secret);
+                                           bool has_secret, int patience_ms = kLocalPatienceMs);
 
 }  // namespace rollcall

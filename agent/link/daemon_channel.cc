@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/link/daemon_names.h"
 #include "base/clean_text.h"
+#include "base/durations.h"
 #include "base/server_address.h"
 #include "proto/message_limit.h"
 #include "security/certificates/system_authorities.h"
@@ -149,7 +150,11 @@ absl::Status DaemonChannels::Check(const std::string& address) const {
 }
 
 ChannelSecurity DaemonChannels::Security() const {
-  return {tls_->files, daemon_.tls_server_name, daemon_.token_file, daemon_.user};
+  ChannelSecurity security = {tls_->files, daemon_.tls_server_name, daemon_.token_file,
+                              daemon_.user};
+  const int64_t patience_ms = local_patience_ns_ / (kSecond / 1000);
+  if (patience_ms != 0) security.local_patience_ms = static_cast<int>(patience_ms);
+  return security;
 }
 
 // If it fails, the last good files stay in use.
@@ -208,6 +213,11 @@ std::shared_ptr<grpc::Channel> DaemonChannels::Connect(Keepalive keepalive) {
 void DaemonChannels::TryAnother() {
   const MutexLock lock(mutex_);
   begin_ = (used_ + 1) % addresses_.size();
+}
+
+bool DaemonChannels::IsBusy() const {
+  const MutexLock lock(mutex_);
+  return absl::IsDeadlineExceeded(last_);
 }
 
 bool DaemonChannels::StillTrusts(const grpc::ClientContext& context) {

@@ -2,6 +2,7 @@
 // The connection of an agent, or of the command line, to a daemon: address, TLS and token.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -77,6 +78,12 @@ class DaemonChannels {
   // be used, what expires soon. Each is repeated after an hour.
   std::vector<std::string> TakeWarnings();
 
+  // Whether the daemon of the last Connect() listens on this host and was too busy to accept the
+  // connection. The next Connect() may succeed; with WaitFor() it keeps its place for longer among
+  // those who wait.
+  bool IsBusy() const;
+  void WaitFor(int64_t ns) { local_patience_ns_ = ns; }
+
   // Why a call has failed, for people: the status, and what TLS says. May connect once, and wait
   // for seconds.
   std::string Explain(const grpc::Status& status) const;
@@ -102,6 +109,7 @@ class DaemonChannels {
   const DaemonAddress daemon_;
   const std::vector<std::string> addresses_;  // of `daemon_`
   const std::shared_ptr<Tls> tls_;
+  std::atomic<int64_t> local_patience_ns_{0};  // 0: the usual one
   mutable Mutex mutex_;
   absl::Status last_ ABSL_GUARDED_BY(mutex_);  // of the last Connect()
   // Indexes of `addresses_`: for the next Connect(), of the last one.

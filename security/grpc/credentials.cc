@@ -147,9 +147,9 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const std::string& ad
         std::make_shared<BearerFile>(security.token_file)));
   }
   if (security.tls == nullptr && is_here) {
-    absl::StatusOr<UniqueFd> fd =
-        ConnectOnThisHost(address, *DaemonUser::Parse(security.daemon_user),
-                          security.sends_secret || !security.token_file.empty());
+    absl::StatusOr<UniqueFd> fd = ConnectOnThisHost(
+        address, *DaemonUser::Parse(security.daemon_user),
+        security.sends_secret || !security.token_file.empty(), security.local_patience_ms);
     if (!fd.ok()) return fd.status();
     return grpc::experimental::CreateCustomInsecureChannelWithInterceptorsFromFd(
         "localhost", fd->Release(), arguments, std::move(factories));

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "security/authenticator.h"
 #include "security/certificates/tls_files.h"
+#include "security/local_connection.h"
 
 namespace rollcall {
 
@@ -42,6 +43,8 @@ struct ChannelSecurity {
   bool shows_certificate = true;
   // The calls carry a secret besides `token_file`.
   bool sends_secret = false;
+  // How long it waits for a busy daemon on this host without TLS; see ConnectOnThisHost().
+  int local_patience_ms = kLocalPatienceMs;
 };
 
 // Whether a channel can be made: the flags, and the token file. Connects to nothing.
