@@ -75,7 +75,8 @@ class JobModel {
   int32_t AddProcess(const std::string& host, int32_t pid, uint64_t start_time);
 
   void SetIdentity(int32_t process, const ProcessIdentity& identity);
-  void SetEvidence(int32_t process, const ProcessEvidence& evidence);
+  // `now_ns`: when it held.
+  void SetEvidence(int32_t process, const ProcessEvidence& evidence, int64_t now_ns = 0);
   // Lines of the program that make calls, from this index on.
   void AddSites(int32_t process, size_t first, std::vector<std::string> sites);
   // `now_ns`: the time of the update, by the clock of all times in it.
@@ -146,6 +147,7 @@ class JobModel {
 
   bool MayJoin(int32_t process, const CommProgress& progress);
   size_t RecordShare() const;
+  static void NoteSuspension(bool is_suspended, int64_t now_ns, Process* process);
   void Count(Dropped what) {
     ++dropped_[static_cast<size_t>(what)];
     has_dropped_ = true;

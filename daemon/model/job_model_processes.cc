@@ -11,6 +11,8 @@
 namespace rollcall {
 namespace {
 
+constexpr int64_t kNotableSuspensionNs = 1'000'000'000;
+
 // Without the allocator's own bytes.
 size_t SiteBytes(const std::string& site) { return sizeof(site) + site.size(); }
 
@@ -23,6 +25,7 @@ bool SameBlocked(const BlockedCall& a, const BlockedCall& b) {
 bool SameForRules(const Process& process, const ProcessEvidence& evidence) {
   return process.liveness == evidence.liveness && process.state == evidence.state &&
          process.ended_ns == evidence.ended_ns && process.error == evidence.error &&
+         IsSuspended(process) == IsSuspended(evidence) &&
 // The rules use only whether a count is 0: counts may rise with every call.
 #define PROCESS_COUNT(name) (process.name != 0) == (evidence.name != 0) &&
 #include "proto/facts.def"
@@ -114,9 +117,20 @@ void JobModel::CutSites(size_t from, std::vector<std::string>* sites) {
   sites->resize(from);
 }
 
-void JobModel::SetEvidence(int32_t process, const ProcessEvidence& evidence) {
+// A suspension of a moment delays nothing.
+void JobModel::NoteSuspension(bool is_suspended, int64_t now_ns, Process* process) {
+  if (is_suspended) {
+    if (process->suspended_ns == 0) process->suspended_ns = now_ns;
+    return;
+  }
+  const int64_t since_ns = std::exchange(process->suspended_ns, 0);
+  if (since_ns != 0 && now_ns - since_ns >= kNotableSuspensionNs) process->resumed_ns = now_ns;
+}
+
+void JobModel::SetEvidence(int32_t process, const ProcessEvidence& evidence, int64_t now_ns) {
   if (!IsKnown(process)) return;
   Process& known = state_.processes[static_cast<size_t>(process)];
+  NoteSuspension(IsSuspended(evidence), now_ns, &known);
   const bool same = SameForRules(known, evidence);
   static_cast<ProcessEvidence&>(known) = evidence;
   LimitText(limits::kError, &known.error);

@@ -155,12 +155,21 @@ struct Process : ProcessIdentity, ProcessEvidence {
   // Every sample since this time shows that the main thread waits for other ranks in a
   // library other than NCCL; 0: it does not wait there.
   int64_t waits_outside_since_ns = 0;
+  // Since when it is suspended, if it is; when it went on after some time. 0: never.
+  int64_t suspended_ns = 0, resumed_ns = 0;
   bool has_met = false;  // has been in a communicator, which the job may have dropped since
 };
 
 inline bool HasEnded(const Process& process) {
   return process.liveness == Liveness::kExited || process.liveness == Liveness::kDied ||
          process.liveness == Liveness::kEnded;
+}
+
+// As in progress.h. A frozen process sleeps in one of these functions of the kernel: which of them
+// has a name of its own depends on the kernel's compiler.
+inline bool IsSuspended(const ProcessEvidence& process) {
+  return process.state == 'T' || process.wait_channel == "do_freezer_trap" ||
+         process.wait_channel == "get_signal" || process.wait_channel == "__refrigerator";
 }
 
 enum class MemberState : uint8_t {

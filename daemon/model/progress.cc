@@ -183,6 +183,11 @@ bool IsHeard(const JobState& job, int32_t process) {
   return known == nullptr || (known->liveness != Liveness::kSilent && !IsStale(job, process));
 }
 
+bool IsSuspended(const JobState& job, int32_t process) {
+  const Process* known = FindProcess(job, process);
+  return known != nullptr && IsSuspended(*known);
+}
+
 int64_t CountsFrom(const JobState& job, int32_t process) {
   const AgentState* agent = FindAgent(job, process);
   return agent == nullptr ? job.counts_from_ns

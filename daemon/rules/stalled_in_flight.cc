@@ -12,7 +12,7 @@ namespace {
 
 bool IsStopped(const JobState& job, int32_t process) {
   const Process* known = FindProcess(job, process);
-  return known != nullptr && (known->state == 'T' || known->state == 't');
+  return known != nullptr && (IsSuspended(*known) || known->state == 't');
 }
 
 // Blames stopped ranks (SIGSTOP, a debugger): they cannot do their part of the call.

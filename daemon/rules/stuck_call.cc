@@ -204,6 +204,13 @@ bool HasFreshReport(const JobState& job, const StuckCall& call) {
          });
 }
 
+// True if all that wait in the call are stopped: then the job is suspended, and nobody waits.
+bool AreAllSuspended(const JobState& job, const StuckCall& call) {
+  return !call.waiters.empty() &&
+         std::all_of(call.waiters.begin(), call.waiters.end(),
+                     [&job](const Waiter& w) { return IsSuspended(job, w.process); });
+}
+
 std::vector<StuckCall> FindStuckCalls(const JobState& job, const Communicator& comm,
                                       RankFinder* finder) {
   std::vector<StuckCall> calls;
@@ -215,7 +222,9 @@ std::vector<StuckCall> FindStuckCalls(const JobState& job, const Communicator& c
   if (summary.may_tear_down) FindStuckTeardown(job, comm, &calls);
   if (calls.empty() && summary.may_have_errors) AddUnseenWait(comm, summary, &calls);
   calls.erase(std::remove_if(calls.begin(), calls.end(),
-                             [&](const StuckCall& call) { return !HasFreshReport(job, call); }),
+                             [&](const StuckCall& call) {
+                               return !HasFreshReport(job, call) || AreAllSuspended(job, call);
+                             }),
               calls.end());
   if (calls.empty()) return calls;
   if (summary.may_have_errors) AddErrored(job, comm, &calls);

@@ -759,6 +759,24 @@ TEST(JobModelLimitsTest, TheRecordsOfAUserWithManyJobsTakeNothingFromAnother) {
   AddCalls(&small, 8, 2000);
   small.TrimRecords();
   EXPECT_GE(small.state().communicators.at(1).members.at(0).records.size(), 1000u);
+TEST(SuspensionTest, IsNotedAtItsEndIfItWasNoMoment) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  JobModel model(JobKey("train"));
+  const int32_t process = model.AddProcess("node", 1, 1);
+  const auto look = [&](char state, int64_t at_s) {
+    ProcessEvidence evidence;
+    evidence.liveness = Liveness::kAlive;
+    evidence.state = state;
+    model.SetEvidence(process, evidence, at_s * kSecond);
+    return model.state().processes[0].resumed_ns / kSecond;
+  };
+  EXPECT_EQ(look('S', 10), 0);
+  EXPECT_EQ(look('T', 20), 0);
+  EXPECT_EQ(look('S', 20), 0);  // a moment
+  EXPECT_EQ(look('T', 30), 0);
+  EXPECT_EQ(look('T', 35), 0);
+  EXPECT_EQ(look('R', 40), 40);
+  EXPECT_EQ(look('S', 50), 40);
 }
 
 }  // namespace

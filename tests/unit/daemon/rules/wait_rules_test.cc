@@ -494,6 +494,50 @@ TEST_P(WaitRulesTest, Blames) {
 INSTANTIATE_TEST_SUITE_P(Rules, WaitRulesTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
 
+// All ranks of a job are in a call, and those in `suspended` were stopped by a signal.
+std::vector<Verdict> JudgeSuspended(const std::vector<int>& suspended, char state = 'T') {
+  JobBuilder job(4);
+  job.Finish(24);
+  job.Enter({0, 1, 2}, At(10));
+  for (const int rank : suspended) job.process(rank).state = state;
+  return Diagnose(job.state, At(500), Limits());
+}
+
+// As by Slurm's suspend, or by a person who stops the whole job: it goes on when they want it.
+TEST(SuspendedJobTest, HasNoHang) { EXPECT_TRUE(JudgeSuspended({0, 1, 2, 3}).empty()); }
+
+TEST(SuspendedJobTest, HasNoHangThoughARankThatNobodyWaitsForRuns) {
+  EXPECT_TRUE(JudgeSuspended({0, 1, 2}).empty());
+}
+
+TEST(SuspendedJobTest, OneRankThatRunsAndWaitsIsEnough) {
+  const std::vector<Verdict> verdicts = JudgeSuspended({1, 2, 3});
+  ASSERT_FALSE(verdicts.empty());
+  EXPECT_EQ(CulpritRanks(verdicts[0].culprits), (Ranks{3}));
+}
+
+TEST(SuspendedJobTest, ADebuggerSuspendsNoJob) {
+  EXPECT_FALSE(JudgeSuspended({0, 1, 2, 3}, 't').empty());
+}
+
+TEST(SuspendedJobTest, IsFrozenByAControlGroup) {
+  JobBuilder job(4);
+  job.Finish(24);
+  job.Enter({0, 1, 2}, At(10));
+  for (int rank = 0; rank < 4; ++rank) job.process(rank).wait_channel = "do_freezer_trap";
+  EXPECT_TRUE(Diagnose(job.state, At(500), Limits()).empty());
+}
+
+TEST(SuspendedJobTest, ItsWaitsCountFromItsEnd) {
+  JobBuilder job(4);
+  job.Finish(24);
+  job.Enter({0, 1, 2}, At(10));
+  for (int rank = 0; rank < 4; ++rank) job.process(rank).resumed_ns = At(400);
+  const std::vector<Verdict> verdicts = Diagnose(job.state, At(500), Limits());
+  ASSERT_FALSE(verdicts.empty());
+  EXPECT_EQ(verdicts[0].counts_from_ns, At(400));
+}
+
 TEST(StragglerTest, WarnsOfTheRankThatIsAlwaysLast) {
   JobBuilder job(4);
   job.Finish(100);

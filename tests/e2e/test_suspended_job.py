@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Somebody stops a whole job for a while (SIGSTOP, the freezer of a control group): nobody waits in it meanwhile."""
+import contextlib
+import os
+import pathlib
+import signal
+import time
+
+import pytest
+from conftest import ROLLCALL, VICTIMS, Service, long, wait_for
+
+HANG_AFTER = 4
+
+
+def ranks_of(run):
+    """The pids of the job's ranks."""
+    def children(pid):
+        tasks = pathlib.Path(f"/proc/{pid}/task").glob("*/children")
+        return [int(child) for task in tasks for child in task.read_text().split()]
+
+    launchers = children(run.process.pid)
+    return [rank for launcher in launchers for rank in children(launcher)]
+
+
+@contextlib.contextmanager
+def by_signal(pids):
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    yield
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def by_freezer(pids):
+    roots = [pathlib.Path("/sys/fs/cgroup"), pathlib.Path("/sys/fs/cgroup/unified")]
+    root = next((root for root in roots if (root / "cgroup.controllers").exists()), None)
+    if root is None or not os.access(root, os.W_OK):
+        pytest.skip("no control groups of version 2 that this user may make")
+    group = root / f"rollcall-test-{os.getpid()}"
+    group.mkdir()
+    try:
+        for pid in pids:
+            (group / "cgroup.procs").write_text(str(pid))
+        (group / "cgroup.freeze").write_text("1")
+        yield
+    finally:
+        (group / "cgroup.freeze").write_text("0")
+        for pid in pids:
+            (root / "cgroup.procs").write_text(str(pid))
+        group.rmdir()
+
+
+@pytest.mark.parametrize("suspended", [by_signal, long(by_freezer)])
+def test_a_suspended_job_has_no_hang_and_its_waits_count_anew(tmp_path, suspended):
+    run = Service([ROLLCALL, "run", "--sim", f"--hang-after={HANG_AFTER}s", "--http=none",
+                   f"--report-dir={tmp_path}", "--", VICTIMS / "ranks", "-n", "4", "--",
+                   VICTIMS / "one_rank_stops_calling"])
+    try:
+        wait_for(lambda: len(ranks_of(run)) == 4)
+        pids = ranks_of(run)
+        time.sleep(1.5)  # three of them wait by now
+        with suspended(pids):
+            time.sleep(2 * HANG_AFTER)
+            assert not list(tmp_path.glob("*-missing_rank"))
+        began = time.monotonic()
+        run.read_until("rank 3")
+        assert time.monotonic() - began > HANG_AFTER - 1.5
+    finally:
+        run.kill()
