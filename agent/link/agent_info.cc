@@ -9,11 +9,9 @@
 #include <cstdio>
 #include <cstring>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
+#include "agent/link/same_daemon.h"
 #include "agent/processes/held_lock.h"
 #include "base/open_file.h"
 #include "base/open_regular.h"
@@ -25,23 +23,6 @@ namespace {
 constexpr size_t kMaxBytes = 4096;
 constexpr int kTries = 10;
 constexpr char kNewAgentInfo[] = "agent.info.new";
-
-std::string NormalizeAddress(absl::string_view address) {
-  address = absl::StripAsciiWhitespace(address);
-  absl::ConsumePrefix(&address, "dns:///");
-  if (!absl::ConsumePrefix(&address, "localhost:")) return std::string(address);
-  return absl::StrCat("127.0.0.1:", address);
-}
-
-// Whether the lists have a daemon in common: daemons of one list know each other's jobs.
-bool HaveOneDaemon(absl::string_view some, absl::string_view others) {
-  for (const absl::string_view one : absl::StrSplit(some, ',')) {
-    for (const absl::string_view other : absl::StrSplit(others, ',')) {
-      if (NormalizeAddress(one) == NormalizeAddress(other)) return true;
-    }
-  }
-  return false;
-}
 
 // Whether root alone makes folders beside this one. In /dev/shm everybody can make a folder first.
 bool RootMadeFolder(const std::string& directory) {
@@ -73,9 +54,12 @@ std::optional<HostAgent> ReadAgent(const std::string& directory,
   const std::vector<absl::string_view> lines =
       absl::StrSplit(absl::string_view(text, static_cast<size_t>(count)), '\n');
   if (lines.size() < 2) return std::nullopt;
-  if (!HaveOneDaemon(lines[0], daemon_address)) return std::nullopt;
   const bool serves = lines[1] == "host" || (lines[1] == "user" && about.st_uid == geteuid());
   if (!serves) return std::nullopt;
+  // Daemons of one list know each other's jobs.
+  if (!HaveOneDaemon(std::string(lines[0]), daemon_address, ResolveHost, DescribeOwnHost)) {
+    return std::nullopt;
+  }
   return HostAgent{directory, lines.size() < 3 ? "" : std::string(lines[2])};
 }
 

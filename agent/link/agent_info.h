@@ -52,9 +52,9 @@ struct HostAgent {
 };
 
 // Returns the first of `directories` with a running agent that serves this user's processes and
-// reports to that daemon, or to one of those if `daemon_address` names several. Trusts only files
-// that belong to root, to this user, or to the only user with write permission for a directory that
-// root gave to that user.
+// reports to that daemon, by whatever name, or to one of those if `daemon_address` names several.
+// May wait for DNS. Trusts only files that belong to root, to this user, or to the only user with
+// write permission for a directory that root gave to that user.
 std::optional<HostAgent> FindHostAgent(const std::string& daemon_address,
                                        const std::vector<std::string>& directories);
 
