@@ -61,6 +61,11 @@ void LimitAddressSpace(uint64_t more) {
   ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
 }
 
+void AllowNoMoreFiles() {
+  const rlimit standard_ones = {3, 3};
+  setrlimit(RLIMIT_NOFILE, &standard_ones);
+}
+
 const char* const kNoMemory = "^rollcalld: ends: the system gives it no more memory; .* ulimit -v";
 
 // What an orderly end does: it waits for the signal, and frees and takes memory.
@@ -88,7 +93,6 @@ TEST(ExhaustionDeathTest, WithoutMemoryItSaysSoOnceAndStopsInOrder) {
 TEST(ExhaustionDeathTest, ARequestThatNoReserveCanServeEndsIt) {
   EXPECT_EXIT(
       {
-        pthread_sigmask(SIG_BLOCK, nullptr, nullptr);
         signal(SIGTERM, SIG_IGN);
         EndInOrderWhenExhausted("rollcalld");
         LimitAddressSpace(64 * kMiB);
@@ -122,8 +126,7 @@ TEST(ExhaustionDeathTest, ALibraryThatEndsTheProcessWithoutDescriptorsIsExplaine
   EXPECT_EXIT(
       {
         EndInOrderWhenExhausted("rollcalld");
-        const rlimit none = {3, 3};
-        setrlimit(RLIMIT_NOFILE, &none);
+        AllowNoMoreFiles();
         abort();
       },
       testing::ExitedWithCode(kOutOfResources),

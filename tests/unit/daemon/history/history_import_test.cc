@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include <filesystem>
 #include <fstream>
@@ -34,7 +35,7 @@ class HistoryImportTest : public testing::Test {
     to_ = OpenDatabase("daemon-1");
   }
 
-  std::string Path() const { return tree_.root() / "history.db"; }
+  std::string Path() const { return tree_.root() + "/history.db"; }
   std::unique_ptr<PostgresHistory> OpenDatabase(const std::string& daemon) const {
     auto history = PostgresHistory::Open({TestServer()->Url(schema_), daemon, {}, ""}, {});
     EXPECT_TRUE(history.ok()) << history.status();
@@ -150,7 +151,7 @@ std::string WhyNot(const std::string& path) {
 
 TEST(OpenExistingTest, RefusesWhatIsNoHistoryAndLeavesItAsItIs) {
   const TemporaryTree tree;
-  const std::string path = tree.root() / "history.db";
+  const std::string path = tree.root() + "/history.db";
   EXPECT_THAT(WhyNot(path), HasSubstr("unable to open"));
   EXPECT_FALSE(std::filesystem::exists(path));
 
@@ -169,7 +170,7 @@ TEST(OpenExistingTest, RefusesWhatIsNoHistoryAndLeavesItAsItIs) {
 
 TEST(OpenExistingTest, RefusesTheHistoryOfALaterRelease) {
   const TemporaryTree tree;
-  const std::string path = tree.root() / "history.db";
+  const std::string path = tree.root() + "/history.db";
   ASSERT_TRUE(SqliteHistory::Open(path, {}).ok());
   EXPECT_EQ(WhyNot(path), "");
   sqlite3* db = nullptr;
