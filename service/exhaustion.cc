@@ -153,8 +153,8 @@ void OnNoMemory() {
   abort();
 }
 
-// Libraries in C, and gRPC's core, end the process themselves.
-void OnAbort(int signal_number) {
+// Libraries in C, and gRPC's core, end the process themselves, or use the memory that they did not get.
+void OnFault(int signal_number) {
   if (HasNoDescriptor()) {
     SayNoDescriptor();
     EndAtOnce();
@@ -220,7 +220,8 @@ void EndInOrderWhenExhausted(const char* program) {
   if (held != MAP_FAILED) reserve = held;
   std::set_new_handler(OnNoMemory);
   std::set_terminate(OnTerminate);
-  Handle(SIGABRT, OnAbort);
+  Handle(SIGABRT, OnFault);
+  Handle(SIGSEGV, OnFault);
   Handle(SIGALRM, OnAlarm);
 }
 

@@ -197,12 +197,13 @@ std::vector<Absent> Blamable(const std::vector<Absent>& guilty) {
 int64_t CountedSince(const JobState& job, const std::vector<Waiter>& waiters) {
   int64_t since_ns = INT64_MAX;
   for (const Waiter& w : waiters) {
+    if (IsSuspended(job, w.process)) continue;  // it does not wait now
     const Process* process = FindProcess(job, w.process);
     const int64_t resumed_ns = process == nullptr ? 0 : process->resumed_ns;
     since_ns =
         std::min(since_ns, std::max({w.wait.since_ns, CountsFrom(job, w.process), resumed_ns}));
   }
-  return waiters.empty() ? job.counts_from_ns : since_ns;
+  return since_ns == INT64_MAX ? job.counts_from_ns : since_ns;
 }
 
 void WeighAge(const JobState& job, int64_t now_ns, const Limits& limits, Verdict* verdict) {

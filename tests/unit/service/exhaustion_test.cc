@@ -61,6 +61,9 @@ void LimitAddressSpace(uint64_t more) {
   ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
 }
 
+// Not through gtest, which catches exceptions.
+void StartThread() noexcept { std::thread([] {}).join(); }
+
 void AllowNoMoreFiles() {
   const rlimit standard_ones = {3, 3};
   setrlimit(RLIMIT_NOFILE, &standard_ones);
@@ -106,7 +109,7 @@ TEST(ExhaustionDeathTest, AThreadThatCannotStartEndsIt) {
       {
         EndInOrderWhenExhausted("rollcalld");
         LimitAddressSpace(4 * kMiB);
-        std::thread([] {}).join();
+        StartThread();
       },
       testing::ExitedWithCode(kOutOfResources),
       "^rollcalld: ends: the system gives it no more threads");
@@ -120,6 +123,25 @@ TEST(ExhaustionDeathTest, ALibraryThatEndsTheProcessWithoutMemoryIsExplained) {
         abort();
       },
       testing::ExitedWithCode(kOutOfResources), kNoMemory);
+}
+
+TEST(ExhaustionDeathTest, ALibraryThatUsesMemoryItDidNotGetIsExplained) {
+  EXPECT_EXIT(
+      {
+        EndInOrderWhenExhausted("rollcalld");
+        LimitAddressSpace(4 * kMiB);
+        raise(SIGSEGV);
+      },
+      testing::ExitedWithCode(kOutOfResources), kNoMemory);
+}
+
+TEST(ExhaustionDeathTest, AFaultWithEnoughMemoryIsADefect) {
+  EXPECT_EXIT(
+      {
+        EndInOrderWhenExhausted("rollcalld");
+        raise(SIGSEGV);
+      },
+      testing::KilledBySignal(SIGSEGV), "");
 }
 
 TEST(ExhaustionDeathTest, ALibraryThatEndsTheProcessWithoutDescriptorsIsExplained) {

@@ -71,7 +71,7 @@ class HistoryImportTest : public testing::Test {
 
 TEST_F(HistoryImportTest, CopiesIncidentsOfAllTimesWithTheirStacks) {
   for (int i = 1; i <= 120; ++i) {
-    ASSERT_TRUE(from_->Save(Incident("train", i, i * 86400 * 3, "node-1")).ok());
+    ASSERT_TRUE(from_->Save(Incident("train", i, i * 43200, "node-1")).ok());
   }
   const ImportCounts counts = Import();
   EXPECT_EQ(counts.incidents, 120);

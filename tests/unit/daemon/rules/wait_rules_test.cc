@@ -528,6 +528,17 @@ TEST(SuspendedJobTest, IsFrozenByAControlGroup) {
   EXPECT_TRUE(Diagnose(job.state, At(500), Limits()).empty());
 }
 
+// Its ranks do not go on all at once.
+TEST(SuspendedJobTest, ARankThatIsStillStoppedDoesNotMakeTheWaitsLong) {
+  JobBuilder job(4);
+  job.Finish(24);
+  job.Enter({0, 1, 2}, At(10));
+  job.process(0).resumed_ns = At(490);
+  for (const int rank : {1, 2, 3}) job.process(rank).state = 'T';
+  const std::vector<Verdict> verdicts = Diagnose(job.state, At(500), Limits());
+  for (const Verdict& verdict : verdicts) EXPECT_EQ(verdict.counts_from_ns, At(490));
+}
+
 TEST(SuspendedJobTest, ItsWaitsCountFromItsEnd) {
   JobBuilder job(4);
   job.Finish(24);
