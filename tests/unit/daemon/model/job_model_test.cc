@@ -759,6 +759,8 @@ TEST(JobModelLimitsTest, TheRecordsOfAUserWithManyJobsTakeNothingFromAnother) {
   AddCalls(&small, 8, 2000);
   small.TrimRecords();
   EXPECT_GE(small.state().communicators.at(1).members.at(0).records.size(), 1000u);
+}
+
 TEST(SuspensionTest, IsNotedAtItsEndIfItWasNoMoment) {
   constexpr int64_t kSecond = 1'000'000'000;
   JobModel model(JobKey("train"));
