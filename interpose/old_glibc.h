@@ -25,3 +25,4 @@ __asm__(".symver dladdr,dladdr@" ROLLCALL_OLDEST_GLIBC);
 __asm__(".symver dladdr1,dladdr1@" ROLLCALL_OLD_DLINFO);
 __asm__(".symver dlinfo,dlinfo@" ROLLCALL_OLD_DLINFO);
 __asm__(".symver dlmopen,dlmopen@" ROLLCALL_OLD_DLMOPEN);
+__asm__(".symver pthread_getcpuclockid,pthread_getcpuclockid@" ROLLCALL_OLDEST_GLIBC);

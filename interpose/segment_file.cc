@@ -31,8 +31,11 @@ using segment::SegmentHeader;
 
 constexpr int kTries = 3;
 constexpr size_t kLifeBytes = 4096;
-constexpr size_t kLifeRoom = 65536;  // the largest page size of any kernel
-constexpr size_t kRegionBytes = kLifeRoom + segment::kMappedBytes;
+constexpr size_t kLargestPage = 65536;  // of any kernel
+// The first page of the file, alone; a page that only the maker has; the segment.
+constexpr size_t kOwnPageAt = kLargestPage;
+constexpr size_t kSegmentAt = 2 * kLargestPage;
+constexpr size_t kRegionBytes = kSegmentAt + segment::kMappedBytes;
 
 char segment_path[PATH_MAX];
 char segment_folder[PATH_MAX - 64];  // room for the file's name
@@ -44,6 +47,9 @@ std::atomic<uint64_t> free_mib{0};    // when last measured
 // mapping behind it has been replaced. Set before anything is mapped there, so that a forked child
 // always finds it.
 std::atomic<char*> region{nullptr};
+enum Ownership : int { kAskKernel = 0, kAskPage = 1 };
+// Whether the kernel empties the maker's own page in a child.
+std::atomic<int> ownership{kAskKernel};
 // Odd while this process makes the file: the file's descriptor, which has the lock too, may be
 // open.
 std::atomic<uint16_t> file_epoch{0};
@@ -58,10 +64,6 @@ void ReportOnce(const char* what, const char* why, const char* detail) {
            place.rank, static_cast<int>(getpid()), what, why, detail);
   strcat(line, "\n");
   WriteStderrLine(line);
-}
-
-void ReportNotRecording(const char* why, const char* detail) {
-  ReportOnce("not recording", why, detail);
 }
 
 // System calls: glibc 2.33 gave both functions new symbol versions.
@@ -227,6 +229,19 @@ bool HasAddressSpace() {
          segment::kMappedBytes <= limit.rlim_cur / kPart;
 }
 
+// A page that reads 1 in this process and 0 in each child that has a copy of its memory, also in
+// one that no fork handler has seen. Linux before 4.14 has no such pages.
+void MakeOwnPage(char* page) {
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+  ownership.store(kAskKernel);
+  if (mprotect(page, kLargestPage, PROT_READ | PROT_WRITE) != 0) return;
+  if (madvise(page, kLargestPage, MADV_WIPEONFORK) != 0) return;
+  *page = 1;
+  ownership.store(kAskPage, std::memory_order_release);
+}
+
 // Maps the file, and its first page once more. After a failure the address range stays reserved,
 // because another thread may have mapped parts of it by then. False: there is no room, or no
 // memory.
@@ -244,7 +259,8 @@ bool MapFile(int fd, SegmentFile* file) {
   if (reserved == MAP_FAILED) return false;
   char* const start = static_cast<char*>(reserved);
   region.store(start);
-  void* memory = mmap(start + kLifeRoom, segment::kMappedBytes, PROT_READ | PROT_WRITE,
+  MakeOwnPage(start + kOwnPageAt);
+  void* memory = mmap(start + kSegmentAt, segment::kMappedBytes, PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_FIXED, fd, 0);
   if (memory == MAP_FAILED) {
     region.store(nullptr);
@@ -314,6 +330,13 @@ SegmentFile MakeSegmentFile(uint64_t start_time) {
   return file;
 }
 
+bool MadeSegmentFile(int32_t maker) {
+  const char* const start = region.load(std::memory_order_acquire);
+  if (start == nullptr) return false;
+  if (ownership.load(std::memory_order_acquire) == kAskPage) return start[kOwnPageAt] != 0;
+  return maker == static_cast<int32_t>(getpid());
+}
+
 const char* SegmentPath() { return segment_path; }
 
 // Opens the file each time: the program may have closed a descriptor that it did not open, and used
@@ -346,7 +369,7 @@ bool SegmentIsCutShort() {
          static_cast<size_t>(about.st_size) < reserved;
 }
 
-void GiveUpSegmentFile(void* memory) {
+void GiveUpSegmentFile(void* memory, const char* why) {
   ReplaceMapping(memory, segment::kMappedBytes);
   const int fd = OpenAgain();
   if (fd >= 0) {
@@ -356,7 +379,7 @@ void GiveUpSegmentFile(void* memory) {
     close(fd);
   }
   reported.store(false);  // report again: now everything is missing
-  ReportNotRecording("somebody cut short", segment_path);
+  ReportNotRecording(why, segment_path);
 }
 
 uint16_t SegmentFileEpoch() { return file_epoch.load(); }
@@ -371,6 +394,10 @@ void ForgetSegmentFile(uint16_t epoch_before_fork) {
   if (under_way || begun != epoch_before_fork) CloseInherited();
   if (under_way) file_epoch.fetch_add(1);
   reported.store(false);
+}
+
+void ReportNotRecording(const char* why, const char* detail) {
+  ReportOnce("not recording", why, detail);
 }
 
 void ReportPartialRecording(const char* what, const char* reason) {

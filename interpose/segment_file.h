@@ -22,6 +22,11 @@ struct SegmentFile {
 // /dev/shm/rollcall-<uid>. Makes the folder if necessary.
 SegmentFile MakeSegmentFile(uint64_t start_time);
 
+// Whether this process made the file. False in a child that has a copy of the maker's memory.
+// `maker`: the maker's pid. Makes no system call (Linux before 4.14: getpid()), because the program
+// may have forbidden it since.
+bool MadeSegmentFile(int32_t maker);
+
 const char* SegmentPath();
 
 // A part of the segment, in bytes, and the use of its room.
@@ -42,7 +47,8 @@ bool SegmentIsCutShort();
 
 // Replaces the mapping by private memory, so that threads that still write there do no harm. Erases
 // the file's magic number: its facts are out of date, and a reader must not take them as current.
-void GiveUpSegmentFile(void* memory);
+// Reports `why`.
+void GiveUpSegmentFile(void* memory, const char* why);
 
 // A counter that changes when this process begins and when it ends to make the file; odd in
 // between.
@@ -52,6 +58,9 @@ uint16_t SegmentFileEpoch();
 // memory nor its descriptor, whatever the parent's threads did. `epoch_before_fork`:
 // SegmentFileEpoch() before the fork.
 void ForgetSegmentFile(uint16_t epoch_before_fork);
+
+// Reports, once in a process, that it is not recorded.
+void ReportNotRecording(const char* why, const char* detail);
 
 // Reports, once in a process, what the recording lacks: `what` ("shorter histories"), for lack of
 // room or for another `reason`.

@@ -2,7 +2,8 @@
 // Tables with a slot for each thread. Nothing reports that a thread has ended: when the table is
 // full, a claim reuses the slots of threads that have ended.
 //
-// For the thread that needs the slot, once. Makes system calls, takes no lock and keeps errno.
+// For the thread that needs the slot, once. Makes system calls only if the table is full, takes no
+// lock and keeps errno.
 #pragma once
 
 #include <sys/syscall.h>
@@ -10,6 +11,7 @@
 
 #include "interpose/keep_errno.h"
 #include "interpose/segment.h"
+#include "interpose/thread_state.h"
 
 namespace rollcall {
 
@@ -18,7 +20,7 @@ namespace rollcall {
 template <typename OwnerOf>
 int ClaimThreadSlot(int slots, OwnerOf owner_of) {
   const KeepErrno keep_errno;
-  const auto tid = static_cast<uint32_t>(syscall(SYS_gettid));
+  const auto tid = static_cast<uint32_t>(ThreadId());
   for (int reclaim = 0; reclaim < 2; ++reclaim) {
     for (int i = 0; i < slots; ++i) {
       segment::HalfWord* owner = owner_of(i);

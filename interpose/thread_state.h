@@ -38,10 +38,11 @@ struct GroupLists;  // group_lists.h
 struct ThreadState {
   bool inside;  // in a wrapped call: the wrappers ignore calls that the real function makes
   bool blocked_claimed;
-  uint8_t next_shape;  // of the next call, from the program; 0: none
-  uint8_t kept_shape;  // of all calls until PyTorch's method returns (torch_shapes.h)
-  uint16_t group_number;
+  bool locked_in;              // may not read the clock any more: `inside` stays set (prctl.cc)
+  uint8_t next_shape;          // of the next call, from the program; 0: none
+  uint8_t kept_shape;          // of all calls until PyTorch's method returns (torch_shapes.h)
   uint16_t epoch_before_fork;  // SegmentFileEpoch(), for the child (segment_file.h)
+  uint16_t group_number;
   int group_depth;
   int group_size;
   int pending_size;
@@ -70,8 +71,12 @@ class InsideCall {
   ThreadState* thread_;
 };
 
-// The thread's id as gettid() returns it. Makes a system call.
+// The thread's id as gettid() returns it. Makes no system call once LearnThreadIds() has found that
+// the C library tells the id: the program may have forbidden gettid() since.
 int32_t ThreadId();
+
+// For the thread that starts recording.
+void LearnThreadIds();
 
 // Resets the calling thread's state, in a child of fork.
 void ForgetThread();

@@ -255,6 +255,17 @@ RecordSnapshot CopyRecord(const segment::RecordEntry& record, uint64_t index, ui
   return out;
 }
 
+// A process that calls long after its exit mark has not set it: a child of vfork that ends by
+// exit() runs in its parent's memory. Other threads may call while a process ends.
+void IgnoreExitOfChild(SegmentSnapshot* snapshot) {
+  constexpr int64_t kLongestEndNs = 10'000'000'000;
+  if (!snapshot->exited) return;
+  for (const CommSnapshot& comm : snapshot->communicators) {
+    if (comm.last_entered_ns > snapshot->exit_ns + kLongestEndNs) snapshot->exited = false;
+  }
+  if (!snapshot->exited) snapshot->exit_ns = 0;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SegmentReader>> SegmentReader::Open(const std::string& path) {
@@ -369,6 +380,7 @@ absl::StatusOr<SegmentSnapshot> SegmentReader::Read(const HostClock* host, int64
       break;
     }
   }
+  IgnoreExitOfChild(&snapshot);
   return snapshot;
 }
 

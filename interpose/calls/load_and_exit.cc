@@ -11,6 +11,8 @@
 
 #include "interpose/keep_errno.h"
 #include "interpose/recorder.h"
+#include "interpose/segment_file.h"
+#include "interpose/thread_state.h"
 
 namespace rollcall {
 namespace {
@@ -28,12 +30,23 @@ __attribute__((constructor)) void TouchLoadedFile() {
   syscall(SYS_utimensat, AT_FDCWD, file, nullptr, 0);
 }
 
+// Makes no system call: the program may have forbidden all but a few (seccomp), and ends well
+// without the library. The C library reads these clocks without the kernel. Only where the kernel
+// does not trust the counter, it reads none but the coarse one so.
+void StampExit(SegmentHeader* header) {
+  const bool by_counter = recorder.clock == segment::ClockSource::kCounter;
+  if (by_counter) SetClock(&header->last_clock);
+  header->exit_ticks.store(by_counter ? Now() : ClockNs(CLOCK_MONOTONIC_COARSE),
+                           std::memory_order_relaxed);
+}
+
 __attribute__((destructor)) void MarkExit() {
   SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
-  // A child of vfork or clone runs no fork handler, and must not mark the exit of its parent.
-  if (header == nullptr || header->pid != static_cast<int32_t>(getpid())) return;
-  SetClock(&header->last_clock);
-  header->exit_ticks.store(Now(), std::memory_order_relaxed);
+  // A child of clone runs no fork handler, and must not mark the exit of its parent. A child of
+  // vfork that ends by exit() looks like its parent; the reader ignores its mark
+  // (segment_reader.cc).
+  if (header == nullptr || !MadeSegmentFile(header->pid)) return;
+  if (!this_thread.locked_in) StampExit(header);
   header->exit_mark.store(static_cast<uint32_t>(segment::ExitMark::kExited),
                           std::memory_order_release);
 }

@@ -2,8 +2,8 @@
 // Which threads are inside a call that may block, and since when.
 //
 // The hot path uses Blocked: it stores four words of the thread's own entry at the start of a call,
-// and one at the end. The thread's first call claims the entry, with system calls. When no entry is
-// free, the library counts the thread as lost and records its calls without an entry.
+// and one at the end. The thread's first call claims the entry. When no entry is free, the library
+// counts the thread as lost and records its calls without an entry.
 #pragma once
 
 #include "interpose/local_comm.h"

@@ -80,7 +80,7 @@ LocalComm* AddComm(const NewComm& what) {
   const KeepCancel keep_cancel;
   if (what.base_id != 0) CountCreation(what.base_id, what.rank);
   if (SegmentIsCutShort()) {
-    StopRecording();
+    StopRecording("somebody cut short");
     return nullptr;
   }
   LocalComm* comm = ClaimBlock();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interpose/record/recording.h"
 
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -57,6 +58,14 @@ void BeforeFork() { this_thread.epoch_before_fork = SegmentFileEpoch(); }
 extern "C" __attribute__((weak)) int __register_atfork(void (*)(), void (*)(), void (*)(), void*);
 extern "C" void* __dso_handle;
 
+// A program can forbid itself to read the CPU's counter, which the C library's clocks read too.
+bool MayReadCounter() {
+  int answer = PR_TSC_ENABLE;
+  if (syscall(SYS_prctl, PR_GET_TSC, &answer, 0, 0, 0) != 0) return true;
+  if (answer != PR_TSC_ENABLE) ReportNotRecording("the program forbids", "the CPU's counter");
+  return answer == PR_TSC_ENABLE;
+}
+
 bool MakeSegment() {
   const uint64_t start_time = OwnStartTime();
   const SegmentFile file = MakeSegmentFile(start_time);
@@ -100,18 +109,19 @@ bool StartRecording() {
     registered = &__register_atfork != nullptr &&
                  __register_atfork(&BeforeFork, nullptr, &ForgetParent, __dso_handle) == 0;
   }
+  LearnThreadIds();
   recorder.comms_claimed.store(0, std::memory_order_relaxed);
   // Without the handler a forked child would write to its parent's segment.
-  const bool made =
-      recorder.options.enabled && registered && !AnotherCopyIsFirst() && MakeSegment();
+  const bool made = recorder.options.enabled && registered && !AnotherCopyIsFirst() &&
+                    MayReadCounter() && MakeSegment();
   start_state.store(made ? 2 : 3, std::memory_order_release);
   return made;
 }
 
-void StopRecording() {
+void StopRecording(const char* why) {
   SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
   if (header == nullptr || !recorder.header.compare_exchange_strong(header, nullptr)) return;
-  GiveUpSegmentFile(header);
+  GiveUpSegmentFile(header, why);
 }
 
 }  // namespace rollcall

@@ -13,7 +13,7 @@ namespace rollcall {
 // Makes the segment, unless it exists or an earlier attempt failed. True: recording is on.
 bool StartRecording();
 
-// Stops recording. Threads inside a call go on writing, to memory that nobody reads.
-void StopRecording();
+// Stops recording, and says why. Threads inside a call go on writing, to memory that nobody reads.
+void StopRecording(const char* why);
 
 }  // namespace rollcall

@@ -10,6 +10,7 @@ import concurrent.futures
 import dataclasses
 import os
 import pathlib
+import platform
 import shutil
 import signal
 import subprocess
@@ -86,6 +87,7 @@ class Row:
     folder: object = plain
     environment: dict = dataclasses.field(default_factory=dict)
     root: bool = False  # only root can do it
+    x86: bool = False  # there is such a thing on x86-64 only
     slow: bool = False  # the short form runs it twice only
     command: tuple = ()  # in front of the program
 
@@ -222,6 +224,13 @@ LIMITS = [
     Row("no_files_at_all", "seccomp forbids to open files", segment=False, says=True),
     Row("no_files_later", "seccomp forbids to open files after its start", says=True),
     Row("no_new_memory", "seccomp forbids new memory", segment=False, says=True),
+    Row("locked_in", "seccomp kills it for all but write and exit after its start"),
+    Row("locked_in_without_another_call", "the same, and it only ends"),
+    Row("threads_locked_in", "the same, and threads make their first calls then"),
+    Row("locked_in_strictly", "the strict mode of seccomp, after its start"),
+    Row("forbids_the_counter_first", "forbids itself the CPU's counter", segment=False, says=True,
+        x86=True),
+    Row("forbids_the_counter_later", "the same after its start", says=True, x86=True),
 ]
 LOADER = [
     Row("looked_up", "looks NCCL up in a library"),
@@ -388,6 +397,8 @@ def rows():
 def test_behaves_alike(programs, nccl, source, row):
     if row.root and not ROOT:
         pytest.skip("only root can do this")
+    if row.x86 and platform.machine() != "x86_64":
+        pytest.skip("only x86-64 has this")
     check(row, programs(source), nccl)
 
 

@@ -54,6 +54,20 @@ TEST_F(SegmentReaderTest, ReadsTheWrittenFields) {
   EXPECT_EQ(read.records[0].entered_ns, static_cast<int64_t>(SegmentBuilder::kBaseNs) + 4000);
 }
 
+// A child of vfork that ends by exit() sets the mark in its parent's memory.
+TEST_F(SegmentReaderTest, AnExitMarkLongBeforeTheNewestCallIsAnothers) {
+  constexpr uint64_t kSecond = 1'000'000'000;
+  const uint32_t comm = segment_.AddComm(0xabc, 1, 4);
+  segment_.header()->exit_mark = 1;
+  segment_.header()->exit_ticks = 5 * kSecond;
+  segment_.AddAllReduce(comm, 6 * kSecond);
+  segment_.Write(path_);
+  EXPECT_TRUE(ReadAll()->exited) << "threads may call while the process ends";
+  segment_.AddAllReduce(comm, 60 * kSecond);
+  segment_.Write(path_);
+  EXPECT_FALSE(ReadAll()->exited);
+}
+
 TEST_F(SegmentReaderTest, ReturnsACompletedRecordOnce) {
   const uint32_t comm = segment_.AddComm(1, 0, 2);
   segment_.AddAllReduce(comm, 5000);

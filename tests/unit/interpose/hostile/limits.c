@@ -5,6 +5,8 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -173,6 +175,90 @@ static int no_new_memory(void) {
   return work();
 }
 
+// Kills the process for every system call but those that a program needs to write and to end.
+static void lock_in_by_filter(void) {
+  static const int allowed[] = {SYS_write, SYS_exit, SYS_exit_group, SYS_futex};
+  struct sock_filter code[16];
+  int at = 0;
+  code[at++] =
+      (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+  for (int i = 0; i < COUNT(allowed); ++i) {
+    code[at++] =
+        (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)allowed[i], 0, 1);
+    code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+  }
+  code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+  const struct sock_fprog program = {(unsigned short)at, code};
+  CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+  CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0);
+}
+static int locked_in(void) {
+  printf("before\n");  // asks what stdout is
+  fflush(stdout);
+  work();
+  lock_in_by_filter();
+  for (int i = 0; i < 100; ++i) reduce();
+  return 7;
+}
+static int locked_in_without_another_call(void) {
+  printf("before\n");
+  fflush(stdout);
+  work();
+  lock_in_by_filter();
+  return 7;
+}
+
+// Threads that start before the process locks itself in, and make their first calls after it.
+static atomic_int is_locked, started;
+static void* call_once_locked(void* ended) {
+  atomic_fetch_add(&started, 1);
+  while (!is_locked) continue;
+  for (int i = 0; i < 10; ++i) reduce();
+  CHECK(ncclGroupStart() == ncclSuccess);
+  reduce();
+  CHECK(ncclGroupEnd() == ncclSuccess);
+  atomic_fetch_add((atomic_int*)ended, 1);
+  for (;;) continue;  // the end of a thread takes other system calls
+  return 0;
+}
+static int threads_locked_in(void) {
+  static atomic_int ended;
+  pthread_t thread;
+  printf("before\n");
+  fflush(stdout);
+  work();
+  CHECK(ncclGroupStart() == ncclSuccess && ncclGroupEnd() == ncclSuccess);
+  for (int i = 0; i < 3; ++i) pthread_create(&thread, 0, call_once_locked, &ended);
+  while (started != 3) continue;
+  lock_in_by_filter();
+  is_locked = 1;
+  while (ended != 3) continue;
+  return 7;
+}
+// The strictest mode knows exit() for one thread only, and kills for the C library's exit_group().
+static int locked_in_strictly(void) {
+  static const char last[] = "calls went well\n";
+  work();
+  CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) == 0);
+  for (int i = 0; i < 100; ++i) reduce();
+  if (write(1, last, sizeof(last) - 1) < 0) return 1;
+  syscall(SYS_exit, 7);
+  return 1;
+}
+
+// The C library's clock_gettime() reads the counter, too.
+static int forbids_the_counter(int start_first) {
+  if (start_first) work();
+  CHECK(prctl(PR_SET_TSC, PR_TSC_SIGSEGV) == 0);
+  work();
+  reduce();
+  CHECK(prctl(PR_SET_TSC, PR_TSC_ENABLE) == 0);
+  reduce();
+  return 7;
+}
+static int forbids_the_counter_first(void) { return forbids_the_counter(0); }
+static int forbids_the_counter_later(void) { return forbids_the_counter(1); }
+
 static const struct Program programs[] = {
     {"no_file_may_grow", no_file_may_grow},
     {"files_stay_small", files_stay_small},
@@ -191,6 +277,12 @@ static const struct Program programs[] = {
     {"no_files_at_all", no_files_at_all},
     {"no_files_later", no_files_later},
     {"no_new_memory", no_new_memory},
+    {"locked_in", locked_in},
+    {"locked_in_without_another_call", locked_in_without_another_call},
+    {"threads_locked_in", threads_locked_in},
+    {"locked_in_strictly", locked_in_strictly},
+    {"forbids_the_counter_first", forbids_the_counter_first},
+    {"forbids_the_counter_later", forbids_the_counter_later},
     {0, 0},
 };
 RUN_NAMED(programs)
