@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -47,6 +48,10 @@ std::atomic<uint64_t> free_mib{0};    // when last measured
 // mapping behind it has been replaced. Set before anything is mapped there, so that a forked child
 // always finds it.
 std::atomic<char*> region{nullptr};
+// Which pages of the segment are mapped, in units of the smallest page. The rest of the region
+// cannot be read: the file has no such pages.
+constexpr size_t kSmallestPage = 4096;
+std::atomic<bool> mapped[segment::kMappedBytes / kSmallestPage + 1];
 enum Ownership : int { kAskKernel = 0, kAskPage = 1 };
 // Whether the kernel empties the maker's own page in a child.
 std::atomic<int> ownership{kAskKernel};
@@ -220,7 +225,7 @@ int CreateFileInFolder(uint64_t start_time, uint64_t own_namespace) {
   return -1;
 }
 
-// The mapping counts against the program's limit of address space, though nearly all of it stays
+// The region counts against the program's limit of address space, though nearly all of it stays
 // empty. It may take a small part of the limit.
 bool HasAddressSpace() {
   constexpr rlim_t kPart = 16;
@@ -242,9 +247,45 @@ void MakeOwnPage(char* page) {
   ownership.store(kAskPage, std::memory_order_release);
 }
 
-// Maps the file, and its first page once more. After a failure the address range stays reserved,
-// because another thread may have mapped parts of it by then. False: there is no room, or no
-// memory.
+size_t PageBytes() { return getauxval(AT_PAGESZ); }
+size_t PageOf(size_t offset) { return offset / PageBytes() * PageBytes(); }
+bool IsMapped(size_t offset) {
+  return mapped[offset / kSmallestPage].load(std::memory_order_acquire);
+}
+
+// Maps the bytes in the place of the segment, for reading and writing. The file must have them:
+// whoever looks for pointers in all memory of a process (valgrind's search for leaks) reads
+// everything that is mapped for reading, and a page without a file behind it costs a SIGBUS for
+// each word. A page that is mapped stays as it is, because the GPU may write there.
+bool MapPart(int fd, size_t begin, size_t end) {
+  const size_t page = PageBytes();
+  begin = PageOf(begin);
+  end = PageOf(end + page - 1);
+  while (begin < end && IsMapped(begin)) begin += page;
+  while (begin < end && IsMapped(end - page)) end -= page;
+  char* const start = region.load() + kSegmentAt;
+  if (begin < end && mmap(start + begin, end - begin, PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_FIXED, fd, static_cast<off_t>(begin)) == MAP_FAILED) {
+    return false;
+  }
+  for (size_t at = begin; at < end; at += page) {
+    mapped[at / kSmallestPage].store(true, std::memory_order_release);
+  }
+  return true;
+}
+
+// Maps the stack area, which is a hole in the file until an agent requests stacks. Only for
+// writing: so it is no memory that one may read.
+void MapStackArea(int fd) {
+  const size_t begin = PageOf(segment::kStackAreaOffset);
+  const size_t end = PageOf(segment::kSitesOffset + PageBytes() - 1);
+  mmap(region.load() + kSegmentAt + begin, end - begin, PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+       static_cast<off_t>(begin));
+}
+
+// Maps what the file has, and its first page once more. After a failure the address range stays
+// reserved, because another thread may have mapped parts of it by then. False: there is no room, or
+// no memory.
 bool MapFile(int fd, SegmentFile* file) {
   struct stat about;
   reserved_end.store(0, std::memory_order_relaxed);
@@ -260,14 +301,14 @@ bool MapFile(int fd, SegmentFile* file) {
   char* const start = static_cast<char*>(reserved);
   region.store(start);
   MakeOwnPage(start + kOwnPageAt);
-  void* memory = mmap(start + kSegmentAt, segment::kMappedBytes, PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_FIXED, fd, 0);
-  if (memory == MAP_FAILED) {
+  for (std::atomic<bool>& page : mapped) page.store(false, std::memory_order_relaxed);
+  if (!MapPart(fd, 0, segment::kHeaderBytes)) {
     region.store(nullptr);
     return false;
   }
+  MapStackArea(fd);
   mmap(start, kLifeBytes, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0);
-  file->memory = memory;
+  file->memory = start + kSegmentAt;
   return true;
 }
 
@@ -348,7 +389,10 @@ int ReserveFirstFit(const SegmentPart* parts, int count) {
   int chosen = 0;
   while (chosen < count) {
     const SegmentPart& part = parts[chosen];
-    if (HasRoom(room, part.end - part.begin, part.use) && Reserve(fd, part.begin, part.end)) break;
+    if (HasRoom(room, part.end - part.begin, part.use) && Reserve(fd, part.begin, part.end) &&
+        MapPart(fd, part.begin, part.end)) {
+      break;
+    }
     ++chosen;
   }
   close(fd);

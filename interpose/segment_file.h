@@ -13,12 +13,12 @@
 namespace rollcall {
 
 struct SegmentFile {
-  void* memory = nullptr;      // the mapping; nullptr: there is none (reported)
+  void* memory = nullptr;      // the segment's place; nullptr: there is none (reported)
   bool life_lock = false;      // held until the process ends
   uint64_t pid_namespace = 0;  // inode; 0: unknown
 };
 
-// Makes and maps the file, with room for the header, in the folder ROLLCALL_DIR or
+// Makes the file, with room for the header, and maps what it has, in the folder ROLLCALL_DIR or
 // /dev/shm/rollcall-<uid>. Makes the folder if necessary.
 SegmentFile MakeSegmentFile(uint64_t start_time);
 
@@ -35,10 +35,11 @@ struct SegmentPart {
   RoomFor use;
 };
 
-// Reserves the first of these parts that there is room for. Returns its index; -1: none fits.
+// Reserves and maps the first of these parts that there is room for. Returns its index; -1: none
+// fits.
 int ReserveFirstFit(const SegmentPart* parts, int count);
 
-// Reserves the bytes of an optional part. False: there is no room.
+// Reserves and maps the bytes of an optional part. False: there is no room.
 bool ReserveInSegment(size_t begin, size_t end);
 
 // Whether somebody has truncated the file below what it reserved. Our next write there would end

@@ -227,9 +227,10 @@ void AnswerStackRequest(int signal, siginfo_t* info, void* context) {
   if (slot == nullptr) return;
   char* copy = reinterpret_cast<char*>(header) + segment::kStackAreaOffset +
                request % segment::kStackSlots * segment::kStackCopyBytes;
-  auto* registers = reinterpret_cast<user_regs_struct*>(copy);
-  CopyRegisters(*static_cast<const ucontext_t*>(context), registers);
-  const uint64_t stack_pointer = StackPointer(*registers);
+  user_regs_struct registers;
+  CopyRegisters(*static_cast<const ucontext_t*>(context), &registers);
+  memcpy(copy, &registers, sizeof(registers));  // the copy may be written only
+  const uint64_t stack_pointer = StackPointer(registers);
   const long memory = OpenOwnMemory();
   slot->stack_pointer.store(stack_pointer, std::memory_order_relaxed);
   slot->stack_bytes.store(CopyStack(memory, stack_pointer, copy + segment::kRegistersBytes),

@@ -176,6 +176,7 @@ FILES = [
     Row("is_a_daemon", "leaves its session and its parent"),
     Row("lets_go_of_children", "forks a child that outlives it"),
     Row("no_more_processes", "RLIMIT_NPROC is 1"),
+    Row("maps_no_more_than_the_file", "reads all that is mapped"),
 ]
 SIGNALS = [
     Row("all_blocked", "blocks all signals"),
@@ -422,6 +423,15 @@ def test_behaves_alike_under_valgrind(programs, nccl, source, name):
         pytest.skip("valgrind is not installed")
     row = Row(name, "", slow=True, command=("valgrind", "--quiet", "--error-exitcode=9"))
     check(row, programs(source), nccl)
+
+
+def test_a_search_for_leaks_ends_in_time(programs, nccl):
+    """A page that is mapped and has no file behind it costs valgrind a SIGBUS for each word: 26 s in all."""
+    if shutil.which("valgrind") is None:
+        pytest.skip("valgrind is not installed")
+    row = Row("leaks_memory", "", slow=True,
+              command=("valgrind", "--log-file=/dev/null", "--leak-check=full"))
+    check(row, programs("files.c"), nccl)
 
 
 @pytest.mark.parametrize("source, name", [("threads.c", "eight_creators"),

@@ -149,6 +149,44 @@ static int no_more_processes(void) {
   return work();
 }
 
+// Reads all that a search for pointers in memory would read of the segment.
+static void read_what_is_mapped(void) {
+  char line[1024];
+  volatile char byte = 0;
+  FILE* maps = fopen("/proc/self/maps", "r");
+  CHECK(maps != 0);
+  while (fgets(line, sizeof(line), maps) != 0) {
+    unsigned long begin, end, offset;
+    char rights[5];
+    struct stat about;
+    char* path = strchr(line, '/');
+    if (sscanf(line, "%lx-%lx %4s %lx", &begin, &end, rights, &offset) != 4) continue;
+    if (rights[0] != 'r' || path == 0 || strstr(path, ".seg") == 0) continue;
+    path[strcspn(path, "\n")] = 0;
+    CHECK(stat(path, &about) == 0);
+    CHECK(offset + (end - begin) <= ((unsigned long)about.st_size + 65535) / 65536 * 65536);
+    for (; begin < end; begin += 4096) byte = *(volatile char*)begin;
+  }
+  (void)byte;
+  fclose(maps);
+}
+static int maps_no_more_than_the_file(void) {
+  join_job();
+  read_what_is_mapped();
+  for (int i = 0; i < 20; ++i) {
+    work();
+    read_what_is_mapped();
+  }
+  return 7;
+}
+static void* volatile lost;
+static int leaks_memory(void) {
+  lost = malloc(100);
+  lost = 0;
+  join_job();
+  return work();
+}
+
 static const struct Program programs[] = {
     {"file_deleted", file_deleted},
     {"file_replaced", file_replaced},
@@ -162,6 +200,8 @@ static const struct Program programs[] = {
     {"is_a_daemon", is_a_daemon},
     {"lets_go_of_children", lets_go_of_children},
     {"no_more_processes", no_more_processes},
+    {"maps_no_more_than_the_file", maps_no_more_than_the_file},
+    {"leaks_memory", leaks_memory},
     {0, 0},
 };
 RUN_NAMED(programs)
