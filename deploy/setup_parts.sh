@@ -20,6 +20,7 @@ frameworks   build/frameworks-venv over build/torch-venv: Accelerate, Transforme
 fuzz         Debian's clang with libFuzzer
 install      what makes and judges packages: Debian packages, two sources, build/package-venv
 kubernetes   build/kubernetes-venv, with helm and kubectl; needs no cluster
+odd          Debian's jemalloc, tcmalloc, Go, Rust, Java and Node
 packages     build/packages-venv: packages of PyPI that load NCCL
 prometheus   Debian's Prometheus, unpacked in build/prometheus
 site         build/site-venv, which builds the site of the docs
@@ -94,6 +95,10 @@ setup_install() {
   install_packages deploy/package/packages.txt
   deploy/fetch_sources.sh
   simple_environment build/package-venv deploy/package/requirements.txt
+}
+
+setup_odd() {
+  install_debian default-jdk-headless golang-go libjemalloc2 libtcmalloc-minimal4 nodejs rustc
 }
 
 setup_kubernetes() {
