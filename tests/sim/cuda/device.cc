@@ -9,6 +9,8 @@
 #include <atomic>
 #include <memory>
 
+#include "tests/sim/made_once.h"
+
 namespace rollcall::sim {
 namespace {
 
@@ -72,10 +74,7 @@ int DeviceCount() {
   return count;
 }
 
-Device& DeviceAt(int device) {
-  static Machine* machine = new Machine;
-  return *machine->devices[device];
-}
+Device& DeviceAt(int device) { return *MadeOnce<Machine>().devices[device]; }
 
 int CurrentDevice() { return contexts.depth == 0 ? -1 : contexts.device[contexts.depth - 1]; }
 

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "tests/sim/cuda/device.h"
+#include "tests/sim/made_once.h"
 
 namespace rollcall::sim {
 namespace {
@@ -30,10 +31,7 @@ struct Events {
   std::map<const void*, EventRef> all;
 };
 
-Events& AllEvents() {
-  static Events* events = new Events;  // outlives the streams' threads
-  return *events;
-}
+Events& AllEvents() { return MadeOnce<Events>(); }
 
 EventRef Find(CUevent handle) {
   std::lock_guard lock(AllEvents().mutex);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/sim/cuda/device.h"
+#include "tests/sim/made_once.h"
 
 namespace rollcall::sim {
 namespace {
@@ -20,10 +21,7 @@ struct Allocations {
   std::map<uintptr_t, MemoryInfo> by_end;  // key: one past the last byte
 };
 
-Allocations& AllAllocations() {
-  static Allocations* allocations = new Allocations;  // outlives the streams' threads
-  return *allocations;
-}
+Allocations& AllAllocations() { return MadeOnce<Allocations>(); }
 
 void Note(MemoryKind kind, int device, void* base, size_t size) {
   std::lock_guard lock(AllAllocations().mutex);

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "tests/sim/cudart/runtime.h"
+#include "tests/sim/made_once.h"
 
 namespace {
 
@@ -21,10 +22,7 @@ struct Graphs {
   uintptr_t next = 1;
 };
 
-Graphs& AllGraphs() {
-  static Graphs* graphs = new Graphs;
-  return *graphs;
-}
+Graphs& AllGraphs() { return sim::MadeOnce<Graphs>(); }
 
 void* Add(sim::GraphRef graph) {
   std::lock_guard lock(AllGraphs().mutex);

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "tests/sim/made_once.h"
 #include "tests/sim/nccl/device_turn.h"
 #include "tests/sim/nccl/profiler.h"
 
@@ -14,10 +15,7 @@ struct Living {
   std::map<const void*, CommRef> all;
 };
 
-Living& LivingComms() {
-  static Living* living = new Living;  // outlives the streams' threads
-  return *living;
-}
+Living& LivingComms() { return MadeOnce<Living>(); }
 
 uint64_t Fnv(const std::string& text, uint64_t hash) {
   for (const unsigned char byte : text) hash = (hash ^ byte) * 0x100000001b3;

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "tests/sim/made_once.h"
 #include "tests/sim/nccl/options.h"
 
 namespace rollcall::sim {
@@ -14,10 +15,7 @@ struct Turns {
   std::set<int> busy;  // devices
 };
 
-Turns& AllTurns() {
-  static Turns* turns = new Turns;  // outlives the streams' threads
-  return *turns;
-}
+Turns& AllTurns() { return MadeOnce<Turns>(); }
 
 }  // namespace
 

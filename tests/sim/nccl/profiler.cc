@@ -9,6 +9,7 @@
 #include <string>
 
 #include "interpose/calls/profiler_abi.h"
+#include "tests/sim/made_once.h"
 
 namespace rollcall::sim {
 namespace {
@@ -60,10 +61,9 @@ Plugin Load() {
   return plugin;
 }
 
-Plugin& ThePlugin() {
-  static Plugin* plugin = new Plugin(Load());
-  return *plugin;
-}
+Plugin* LoadPlugin() { return new Plugin(Load()); }
+
+Plugin& ThePlugin() { return MadeOnce<Plugin, &LoadPlugin>(); }
 
 const char* FunctionName(Function function) {
   switch (function) {
