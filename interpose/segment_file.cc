@@ -18,6 +18,7 @@
 
 #include <atomic>
 
+#include "interpose/copy_text.h"
 #include "interpose/environment.h"
 #include "interpose/measure_room.h"
 #include "interpose/pod_environment.h"
@@ -59,14 +60,22 @@ std::atomic<int> ownership{kAskKernel};
 // open.
 std::atomic<uint16_t> file_epoch{0};
 std::atomic<bool> reported{false};
+
+// A copy of the path or folder that this thread may hand to the C library (copy_text.h).
+struct PathCopy {
+  explicit PathCopy(const char* path) { CopyText(text, sizeof(text), path); }
+  char text[512];
+};
+
 // Writes one line in a process.
-void ReportOnce(const char* what, const char* why, const char* detail) {
+void ReportOnce(const char* what, const char* why, const char* path) {
   if (reported.exchange(true)) return;
   char line[700];
+  const PathCopy detail(path);
   const Place place = FindPlace(&getenv);
   // Leave a byte for the line break; a long path is cut.
   snprintf(line, sizeof(line) - 1, "rollcall[rank %d, pid %d]: %s, training unaffected: %s %s",
-           place.rank, static_cast<int>(getpid()), what, why, detail);
+           place.rank, static_cast<int>(getpid()), what, why, detail.text);
   strcat(line, "\n");
   WriteStderrLine(line);
 }
@@ -75,6 +84,11 @@ void ReportOnce(const char* what, const char* why, const char* detail) {
 int StatFd(int fd, struct stat* out) { return static_cast<int>(syscall(SYS_fstat, fd, out)); }
 int Stat(const char* path, struct stat* out, int flags) {
   return static_cast<int>(syscall(SYS_newfstatat, AT_FDCWD, path, out, flags));
+}
+
+// Any thread may open by the segment's path, which another one has written (copy_text.h).
+int Open(const char* path, int flags) {
+  return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags, 0));
 }
 
 // False: the path is too long. Makes the path absolute: the program may change its directory later.
@@ -118,7 +132,7 @@ bool PrepareFolder() {
 // Measures anew each time, because NCCL and the program take from the same room.
 Room MeasureFolderRoom() {
   Room room;
-  const int folder = open(segment_folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  const int folder = Open(segment_folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (folder < 0) return room;
   room = MeasureRoom(folder, kSharedMemory);
   close(folder);
@@ -334,7 +348,7 @@ void CloseInherited() {
 
 // Opens the segment's file, if it still has its name; -1: it does not.
 int OpenAgain() {
-  const int fd = open(segment_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  const int fd = Open(segment_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return -1;
   struct stat about;
   if (StatFd(fd, &about) == 0 && about.st_ino == segment_inode) return fd;
@@ -364,8 +378,8 @@ SegmentFile MakeSegmentFile(uint64_t start_time) {
   file_epoch.fetch_add(1);
   if (mapped) return file;
   unlink(segment_path);
-  char detail[600];
-  snprintf(detail, sizeof(detail), "%.500s (%llu MiB free)", segment_path,
+  char detail[512];
+  snprintf(detail, sizeof(detail), "%.450s (%llu MiB free)", segment_path,
            static_cast<unsigned long long>(free_mib.load(std::memory_order_relaxed)));
   ReportNotRecording("no room for", detail);
   return file;
@@ -447,7 +461,7 @@ void ReportNotRecording(const char* why, const char* detail) {
 void ReportPartialRecording(const char* what, const char* reason) {
   char why[500];
   if (reason == nullptr) {
-    snprintf(why, sizeof(why), "%.400s has %llu MiB free:", segment_folder,
+    snprintf(why, sizeof(why), "%.400s has %llu MiB free:", PathCopy(segment_folder).text,
              static_cast<unsigned long long>(free_mib.load(std::memory_order_relaxed)));
   } else {
     snprintf(why, sizeof(why), "%s:", reason);

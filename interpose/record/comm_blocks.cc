@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interpose/record/comm_blocks.h"
 
-#include <string.h>
+#include <stddef.h>
 #include <sys/mman.h>
 
 #include <initializer_list>
@@ -123,12 +123,22 @@ LocalComm* ClaimEndedBlock() {
   return nullptr;
 }
 
+// Not memset(), because other threads have written there (copy_text.h).
+void Clear(void* begin, size_t bytes) {
+  auto* word = static_cast<segment::Word*>(begin);
+  for (size_t i = 0; i < bytes / sizeof(uint64_t); ++i) {
+    word[i].store(0, std::memory_order_relaxed);
+  }
+}
+
 // Clears the block, except for its state, which FillEntry() sets last. This touches the pages, so
 // that the first calls do not pay for the page faults.
 void ClearBlock(LocalComm* comm) {
   char* block = reinterpret_cast<char*>(comm->entry);
-  memset(block + sizeof(segment::HalfWord), 0, segment::kRingOffset - sizeof(segment::HalfWord));
-  memset(static_cast<void*>(comm->ring), 0, (comm->ring_mask + 1) * sizeof(segment::RecordEntry));
+  static_assert(offsetof(CommEntry, state) == 0 && offsetof(CommEntry, flags) == 4);
+  comm->entry->flags.store(0, std::memory_order_relaxed);
+  Clear(block + sizeof(uint64_t), segment::kRingOffset - sizeof(uint64_t));
+  Clear(comm->ring, (comm->ring_mask + 1) * sizeof(segment::RecordEntry));
 }
 
 // nullptr: there is no room (counted and reported).

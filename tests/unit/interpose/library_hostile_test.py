@@ -421,6 +421,18 @@ def test_a_sanitized_program_behaves_alike(programs, nccl, source, name, sanitiz
     check(row, program, nccl)
 
 
+def test_a_thousand_threads_with_thread_sanitizer_report_no_race(programs, nccl):
+    """Where there is little room, which the library says, and blocks of communicators are used again."""
+    if not ROOT:
+        pytest.skip("only root can do this")
+    row = Row("thousand_creators", "", slow=True, segment=None, says=True, folder=lambda folder: "",
+              command=own_shared_memory("64m"))
+    program = programs("threads.c", None, "-fsanitize=thread")
+    if run_once(program, row, nccl, ())[1] != 7:
+        pytest.skip("-fsanitize=thread does not run here")
+    check(row, program, nccl)
+
+
 @pytest.mark.parametrize("source, name", [("threads.c", "eight_creators"),
                                           ("processes.c", "fork_storm")])
 def test_behaves_alike_under_valgrind(programs, nccl, source, name):

@@ -209,6 +209,27 @@ static int eight_creators(void) {
   return 7;
 }
 
+static void* create_and_keep_every_other(void* number) {
+  ncclComm_t own = create();
+  CHECK(ncclAllReduce(0, 0, 8, ncclFloat, ncclSum, own, 0) == ncclSuccess);
+  if (*(int*)number % 2 == 0) CHECK(ncclCommDestroy(own) == ncclSuccess);
+  return 0;
+}
+static int thousand_creators(void) {
+  enum { kThreads = 1500 };
+  static pthread_t threads[kThreads];
+  static int numbers[kThreads];
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, 128 << 10);
+  for (int i = 0; i < kThreads; ++i) {
+    numbers[i] = i;
+    CHECK(pthread_create(&threads[i], &attributes, create_and_keep_every_other, &numbers[i]) == 0);
+  }
+  for (int i = 0; i < kThreads; ++i) pthread_join(threads[i], 0);
+  return 7;
+}
+
 static int many_communicators(void) {
   const char* wanted = getenv("HOSTILE_COMMUNICATORS");
   const int count = wanted == 0 ? 1500 : atoi(wanted);
@@ -293,6 +314,7 @@ static const struct Program programs[] = {
     {"many_threads", many_threads},
     {"user_threads", user_threads},
     {"eight_creators", eight_creators},
+    {"thousand_creators", thousand_creators},
     {"many_communicators", many_communicators},
     {"too_many_communicators", too_many_communicators},
     {"variables_change", variables_change},
