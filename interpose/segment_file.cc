@@ -140,14 +140,17 @@ Room MeasureFolderRoom() {
   return room;
 }
 
+// False: the kernel would send SIGXFSZ.
+bool MayWriteTo(size_t end) {
+  struct rlimit limit;
+  return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+         end <= limit.rlim_cur;
+}
+
 // Reserves room from `begin` to `end`, so that a full file system is an error here and not a SIGBUS
 // in the middle of training.
 bool Reserve(int fd, size_t begin, size_t end) {
-  struct rlimit limit;
-  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-      limit.rlim_cur < end) {
-    return false;  // the kernel would send SIGXFSZ
-  }
+  if (!MayWriteTo(end)) return false;
   if (syscall(SYS_fallocate, fd, 0, static_cast<long>(begin), static_cast<long>(end - begin)) !=
       0) {
     return false;
@@ -326,10 +329,10 @@ bool MapFile(int fd, SegmentFile* file) {
   return true;
 }
 
-// If mmap fails, the mapping stays as it is.
-void ReplaceMapping(void* memory, size_t bytes) {
-  mmap(memory, bytes, PROT_READ | PROT_WRITE,
-       MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+// False: mmap failed, and the mapping stays as it is.
+bool ReplaceMapping(void* memory, size_t bytes) {
+  return mmap(memory, bytes, PROT_READ | PROT_WRITE,
+              MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED;
 }
 
 // Closes the parent's descriptor of its file, if it was open at the fork. Searches all numbers: the
@@ -427,15 +430,25 @@ bool SegmentIsCutShort() {
          static_cast<size_t>(about.st_size) < reserved;
 }
 
+bool CoverSegment(const void* address) {
+  char* const start = region.load(std::memory_order_acquire);
+  const char* const at = static_cast<const char*>(address);
+  if (start == nullptr || at < start + kSegmentAt || at >= start + kRegionBytes) return false;
+  return ReplaceMapping(start + kSegmentAt, segment::kMappedBytes);
+}
+
 void GiveUpSegmentFile(void* memory, const char* why) {
   ReplaceMapping(memory, segment::kMappedBytes);
   const int fd = OpenAgain();
-  if (fd >= 0) {
+  struct stat about;
+  constexpr size_t kEnd = offsetof(SegmentHeader, magic) + sizeof(SegmentHeader::magic);
+  if (fd >= 0 && StatFd(fd, &about) == 0 && static_cast<size_t>(about.st_size) >= kEnd &&
+      MayWriteTo(kEnd)) {
     const uint64_t no_magic = 0;
     const ssize_t written = pwrite(fd, &no_magic, sizeof(no_magic), offsetof(SegmentHeader, magic));
     static_cast<void>(written);  // on an error the file stays truncated, with its magic number
-    close(fd);
   }
+  if (fd >= 0) close(fd);
   reported.store(false);  // report again: now everything is missing
   ReportNotRecording(why, segment_path);
 }

@@ -46,6 +46,10 @@ bool ReserveInSegment(size_t begin, size_t end);
 // the process (SIGBUS).
 bool SegmentIsCutShort();
 
+// Whether `address` lies in the segment. Puts private memory in the segment's place then. False: it
+// does not, or there is no memory. For the handler of a fault there.
+bool CoverSegment(const void* address);
+
 // Replaces the mapping by private memory, so that threads that still write there do no harm. Erases
 // the file's magic number: its facts are out of date, and a reader must not take them as current.
 // Reports `why`.

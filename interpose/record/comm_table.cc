@@ -7,6 +7,7 @@
 #include "interpose/python/call_sites.h"
 #include "interpose/python/python_errors.h"
 #include "interpose/python/torch_shapes.h"
+#include "interpose/record/bus_guard.h"
 #include "interpose/record/comm_blocks.h"
 #include "interpose/record/creations.h"
 #include "interpose/record/recording.h"
@@ -66,6 +67,7 @@ void ResetComm(LocalComm* comm, bool non_blocking) {
 
 // Starts what only a process with communicators needs. Each function does its work once.
 void StartExtras() {
+  if (recorder.options.sigbus) InstallBusGuard();
   InstallStackSignals();
   if (recorder.options.call_sites) StartCallSites();
   if (recorder.options.python_errors) StartPythonErrors();

@@ -10,6 +10,7 @@
 #include "interpose/python/call_sites.h"
 #include "interpose/python/shapes.h"
 #include "interpose/record/annotations.h"
+#include "interpose/record/bus_guard.h"
 #include "interpose/record/creations.h"
 #include "interpose/record/group_lists.h"
 #include "interpose/record/handle_table.h"
@@ -40,6 +41,7 @@ void ForgetComm(LocalComm* comm) { comm->handle.store(nullptr, std::memory_order
 void ForgetParent() {
   const KeepErrno keep_errno;
   RemoveStackSignals();
+  RemoveBusGuard();
   StopCallSites();
   ForgetShapes();
   recorder.header.store(nullptr);

@@ -13,7 +13,8 @@ namespace rollcall {
 // Makes the segment, unless it exists or an earlier attempt failed. True: recording is on.
 bool StartRecording();
 
-// Stops recording, and says why. Threads inside a call go on writing, to memory that nobody reads.
+// Stops recording, and says why. Also for the handler of a fault in the segment. Threads inside a
+// call go on writing, to memory that nobody reads.
 void StopRecording(const char* why);
 
 }  // namespace rollcall

@@ -276,7 +276,8 @@ bool QuitIsFree() {
 
 bool Install(int signal, struct sigaction action) {
   action.sa_flags |= SA_RESTART | SA_ONSTACK;
-  sigfillset(&action.sa_mask);  // no other handler interrupts ours
+  sigfillset(&action.sa_mask);  // no other handler interrupts ours, but that of bus_guard.h
+  sigdelset(&action.sa_mask, SIGBUS);
   return sigaction(signal, &action, nullptr) == 0;
 }
 

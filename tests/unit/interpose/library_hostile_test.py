@@ -178,6 +178,13 @@ FILES = [
     Row("lets_go_of_children", "forks a child that outlives it"),
     Row("no_more_processes", "RLIMIT_NPROC is 1"),
     Row("maps_no_more_than_the_file", "reads all that is mapped"),
+    Row("file_truncated", "its segment is truncated", says=True),
+    Row("file_truncated_with_a_signal_stack", "the same, on a thread with a signal stack", says=True),
+    Row("file_truncated_under_threads", "the same, while threads call", says=True),
+    Row("faults_in_its_own_memory", "dies by SIGBUS in its own memory"),
+    Row("handles_its_own_faults", "handles SIGBUS itself"),
+    Row("is_sent_a_bus_error", "is sent SIGBUS"),
+    Row("child_dies_by_a_bus_error", "its child dies by SIGBUS"),
 ]
 SIGNALS = [
     Row("all_blocked", "blocks all signals"),

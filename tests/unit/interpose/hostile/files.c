@@ -4,7 +4,9 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -179,6 +181,69 @@ static int maps_no_more_than_the_file(void) {
   }
   return 7;
 }
+static void truncate_it(const char* path) { CHECK(truncate(path, 0) == 0); }
+static int truncated_at(int signal_stack) {
+  static char memory[64 << 10];
+  const stack_t stack = {memory, 0, sizeof(memory)};
+  join_job();
+  if (signal_stack) CHECK(sigaltstack(&stack, 0) == 0);
+  for_each_file(truncate_it);
+  for (int i = 0; i < 100; ++i) reduce();
+  return work();
+}
+static int file_truncated(void) { return truncated_at(0); }
+static int file_truncated_with_a_signal_stack(void) { return truncated_at(1); }
+static void* reduce_often(void* unused) {
+  for (int i = 0; i < 50000; ++i) reduce();
+  return unused;
+}
+static int file_truncated_under_threads(void) {
+  pthread_t threads[4];
+  join_job();
+  for (int i = 0; i < 4; ++i) pthread_create(&threads[i], 0, reduce_often, 0);
+  usleep(1000);
+  for_each_file(truncate_it);
+  for (int i = 0; i < 4; ++i) pthread_join(threads[i], 0);
+  return work();
+}
+static void say_and_end(int number) {
+  static const char text[] = "the program's own handler\n";
+  (void)number;
+  if (write(1, text, sizeof(text) - 1) > 0) _exit(5);
+}
+static int faults_by_itself(int own_handler) {
+  char path[] = "/tmp/rollcall-hostile-XXXXXX";
+  const int fd = mkstemp(path);
+  join_job();
+  CHECK(fd >= 0 && unlink(path) == 0);
+  volatile char* page = (volatile char*)mmap(0, 4096, PROT_READ, MAP_SHARED, fd, 0);
+  if (own_handler) signal(SIGBUS, say_and_end);
+  fflush(stdout);
+  return page[0];
+}
+static int faults_in_its_own_memory(void) { return faults_by_itself(0); }
+static int handles_its_own_faults(void) { return faults_by_itself(1); }
+static int is_sent_a_bus_error(void) {
+  join_job();
+  fflush(stdout);
+  kill(getpid(), SIGBUS);
+  pause();
+  return 1;
+}
+static int child_dies_by_a_bus_error(void) {
+  struct sigaction current;
+  int status = 0;
+  join_job();
+  const pid_t child = fork();
+  if (child == 0) {
+    CHECK(sigaction(SIGBUS, 0, &current) == 0 && current.sa_handler == SIG_DFL);
+    raise(SIGBUS);
+    _exit(1);
+  }
+  CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS);
+  return 7;
+}
+
 static void* volatile lost;
 static int leaks_memory(void) {
   lost = malloc(100);
@@ -202,6 +267,13 @@ static const struct Program programs[] = {
     {"no_more_processes", no_more_processes},
     {"maps_no_more_than_the_file", maps_no_more_than_the_file},
     {"leaks_memory", leaks_memory},
+    {"file_truncated", file_truncated},
+    {"file_truncated_with_a_signal_stack", file_truncated_with_a_signal_stack},
+    {"file_truncated_under_threads", file_truncated_under_threads},
+    {"faults_in_its_own_memory", faults_in_its_own_memory},
+    {"handles_its_own_faults", handles_its_own_faults},
+    {"is_sent_a_bus_error", is_sent_a_bus_error},
+    {"child_dies_by_a_bus_error", child_dies_by_a_bus_error},
     {0, 0},
 };
 RUN_NAMED(programs)
