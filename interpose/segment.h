@@ -140,6 +140,9 @@ struct SegmentHeader {
   HalfWord life_lock;      // 1: the process holds an OFD lock on the file's first byte
   HalfWord left_out;       // LeftOut: the parts that there was no room for
   char long_job[256];      // the job's name (CopyJobName() in environment.h)
+  // 1 + the number of seccomp filters when the segment was made; 0: unknown. A thread that has more
+  // has forbidden itself system calls since, and may be killed for those of a stack request.
+  HalfWord seccomp_filters;
 };
 static_assert(sizeof(SegmentHeader) <= 4096);
 

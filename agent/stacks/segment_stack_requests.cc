@@ -19,7 +19,9 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "agent/processes/as_user.h"
 #include "agent/processes/open_in_root.h"
 #include "agent/processes/proc_files.h"
@@ -49,6 +51,23 @@ uint64_t NextRequestNumber() {
 
 uint64_t Get(const segment::Word& word) { return word.load(std::memory_order_relaxed); }
 uint32_t Get(const segment::HalfWord& word) { return word.load(std::memory_order_relaxed); }
+
+// A read from another file could block.
+bool IsProcFile(int fd) {
+  struct statfs about;
+  return fstatfs(fd, &about) == 0 && about.f_type == PROC_SUPER_MAGIC;
+}
+
+// The number after `label` in a status file; 0: no such label.
+uint32_t ReadCount(const std::string& status, const std::string& label) {
+  const size_t at = status.find(label);
+  uint32_t count = 0;
+  if (at == std::string::npos) return 0;
+  const size_t begin = at + label.size();
+  const bool is_number = absl::SimpleAtoi(
+      absl::string_view(status).substr(begin, status.find('\n', begin) - begin), &count);
+  return is_number ? count : 0;
+}
 
 const ProcMap* FindSegmentMap(const std::vector<ProcMap>& maps) {
   for (const ProcMap& map : maps) {
@@ -81,7 +100,9 @@ absl::StatusOr<UniqueFd> OpenSegment(const UniqueFd& folder, const ProcMap& map)
   return fd;
 }
 
-absl::StatusOr<int> ReadSignal(int fd) {
+}  // namespace
+
+absl::StatusOr<SegmentStackRequests::Answers> SegmentStackRequests::ReadAnswers(int fd) {
   alignas(segment::SegmentHeader) unsigned char bytes[sizeof(segment::SegmentHeader)];
   const auto* header = reinterpret_cast<const segment::SegmentHeader*>(bytes);
   if (pread(fd, bytes, sizeof(bytes), 0) != static_cast<ssize_t>(sizeof(bytes)) ||
@@ -95,16 +116,8 @@ absl::StatusOr<int> ReadSignal(int fd) {
         "its library answers no signal (ROLLCALL_STACK_SIGNAL=0, no communicator yet, none was "
         "free, or a thread has too small a stack for signals)");
   }
-  return signal;
+  return Answers{signal, Get(header->seccomp_filters)};
 }
-
-// A read from another file could block.
-bool IsProcFile(int fd) {
-  struct statfs about;
-  return fstatfs(fd, &about) == 0 && about.f_type == PROC_SUPER_MAGIC;
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<SegmentStackRequests>> SegmentStackRequests::Open(
     const std::string& proc_root, pid_t pid, const std::vector<ProcMap>& maps) {
@@ -126,13 +139,13 @@ absl::StatusOr<std::unique_ptr<SegmentStackRequests>> SegmentStackRequests::Open
   if (!folder.ok()) return folder.status();
   absl::StatusOr<UniqueFd> segment = OpenSegment(*folder, *map);
   if (!segment.ok()) return segment.status();
-  const absl::StatusOr<int> signal = ReadSignal(segment->get());
-  if (!signal.ok()) return signal.status();
+  const absl::StatusOr<Answers> answers = ReadAnswers(segment->get());
+  if (!answers.ok()) return answers.status();
   if (flock(segment->get(), LOCK_EX | LOCK_NB) != 0) {
     return absl::UnavailableError("another program is taking its stacks at this moment");
   }
   std::unique_ptr<SegmentStackRequests> requests(
-      new SegmentStackRequests(pid, *std::move(segment), *signal));
+      new SegmentStackRequests(proc_root, pid, *std::move(segment), *answers));
   const Room room = MeasureRoom(folder->get(), absl::StrCat(root, "/dev/shm").c_str());
   if (!requests->MakeRoom(room)) {
     return absl::UnavailableError(absl::StrCat("no room for the stack area of ", map->path, ": ",
@@ -146,8 +159,24 @@ absl::StatusOr<std::unique_ptr<SegmentStackRequests>> SegmentStackRequests::Open
   return requests;
 }
 
-SegmentStackRequests::SegmentStackRequests(pid_t pid, UniqueFd segment, int signal)
-    : pid_(pid), segment_(std::move(segment)), signal_(signal) {}
+SegmentStackRequests::SegmentStackRequests(std::string proc_root, pid_t pid, UniqueFd segment,
+                                           const Answers& answers)
+    : proc_root_(std::move(proc_root)),
+      pid_(pid),
+      segment_(std::move(segment)),
+      answers_(answers) {}
+
+// Whether the kernel may kill the thread for the system calls of an answer. A container's filter
+// was there when the segment was made.
+bool SegmentStackRequests::HasLockedItselfIn(pid_t thread) const {
+  constexpr uint32_t kStrict = 1;
+  const std::string status =
+      ReadProcFile(absl::StrCat(ProcPath(proc_root_, pid_, "task/"), thread, "/status"))
+          .value_or("");
+  if (ReadCount(status, "\nSeccomp:") == kStrict) return true;
+  return answers_.seccomp_filters != 0 &&
+         ReadCount(status, "\nSeccomp_filters:") >= answers_.seccomp_filters;
+}
 
 SegmentStackRequests::~SegmentStackRequests() {
   for (uint32_t slot = 0; slot < slots_; ++slot) {
@@ -257,6 +286,12 @@ void SegmentStackRequests::RequestBatch(RawThread* const* threads, size_t count,
 
 // False: the request failed, and is done.
 bool SegmentStackRequests::SendRequest(Request* request) {
+  if (HasLockedItselfIn(request->thread->tid)) {
+    request->done = true;
+    request->thread->how = HowTaken::kFailed;
+    request->thread->error = "left alone: it has forbidden itself system calls (seccomp)";
+    return false;
+  }
   request->number = NextRequestNumber() << 8 | request->slot;
   // The first thread that answers passes the memory on.
   request->with_memory = socket_ != nullptr && !memory_promised_;
@@ -270,7 +305,8 @@ bool SegmentStackRequests::SendRequest(Request* request) {
   info.si_uid = getuid();
   info.si_value.sival_ptr = reinterpret_cast<void*>(request->number);
   request->sent_ns = MonotonicNs();
-  if (written && syscall(SYS_rt_tgsigqueueinfo, pid_, request->thread->tid, signal_, &info) == 0) {
+  if (written &&
+      syscall(SYS_rt_tgsigqueueinfo, pid_, request->thread->tid, answers_.signal, &info) == 0) {
     return true;
   }
   request->done = true;

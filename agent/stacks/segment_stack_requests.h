@@ -38,7 +38,7 @@ class SegmentStackRequests {
   void RequestStacks(const std::vector<RawThread*>& threads, int64_t thread_timeout_ns,
                      int64_t deadline_ns);
 
-  int signal() const { return signal_; }
+  int signal() const { return answers_.signal; }
 
   // A descriptor of the process's memory, from a thread that answered; waits at most 50 ms for it.
   // Not valid: no thread passed one on.
@@ -54,7 +54,15 @@ class SegmentStackRequests {
     bool done = false;
   };
 
-  SegmentStackRequests(pid_t pid, UniqueFd segment, int signal);
+  // How the library answers: the signal, and SegmentHeader::seccomp_filters.
+  struct Answers {
+    int signal;
+    uint32_t seccomp_filters;
+  };
+
+  SegmentStackRequests(std::string proc_root, pid_t pid, UniqueFd segment, const Answers& answers);
+  static absl::StatusOr<Answers> ReadAnswers(int fd);
+  bool HasLockedItselfIn(pid_t thread) const;
   bool MakeRoom(const Room& room);
   void ReceiveMemory();
   std::vector<uint32_t> FreeSlots();
@@ -67,9 +75,10 @@ class SegmentStackRequests {
   bool ReadSlots();
   const segment::StackSlot& Slot(uint32_t index) const;
 
+  const std::string proc_root_;
   const pid_t pid_;
   const UniqueFd segment_;
-  const int signal_;
+  const Answers answers_;
   uint32_t slots_ = 0;  // slots with room for a copy
   std::unique_ptr<DescriptorSocket> socket_;
   UniqueFd memory_;

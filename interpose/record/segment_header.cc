@@ -45,6 +45,15 @@ bool KernelTrustsCounter() {
 #endif
 }
 
+// 1 + their number, as the kernel tells since Linux 5.9; 0: it does not.
+uint32_t SeccompFilters() {
+  char status[4096];
+  ReadSmallFile("/proc/self/status", status, sizeof(status));
+  constexpr char kLabel[] = "\nSeccomp_filters:\t";
+  const char* at = strstr(status, kLabel);
+  return at == nullptr ? 0 : 1 + static_cast<uint32_t>(LeadingNumber(at + sizeof(kLabel) - 1));
+}
+
 }  // namespace
 
 uint64_t OwnStartTime() {
@@ -86,6 +95,7 @@ void FillHeader(SegmentHeader* header, uint64_t start_time) {
   CopyText(header->library_version, sizeof(header->library_version), ROLLCALL_VERSION);
   CopyText(header->gpu_sharing, sizeof(header->gpu_sharing), FindGpuSharing(&getenv));
   header->clock_source = recorder.clock;
+  header->seccomp_filters.store(SeccompFilters(), std::memory_order_relaxed);
   SetClock(&header->first_clock);
   CopyAnnotations(&header->annotations);
 }

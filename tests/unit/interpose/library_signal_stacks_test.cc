@@ -63,6 +63,23 @@ TEST_F(LibrarySignalStacksTest, NobodyIsAskedWhereAThreadsSignalStackIsSmall) {
   }
 }
 
+TEST_F(LibrarySignalStacksTest, NobodyIsAskedWhomTheKernelWouldKillForTheAnswer) {
+  const int fifo = StartAndMeet("id init=2,0 forbid_pread" + WaitAt(0), 0);
+  const RawSample sample = Ask(pid_);
+  ASSERT_EQ(sample.threads.size(), 1u) << sample.error;
+  EXPECT_NE(sample.threads[0].error.find("seccomp"), std::string::npos) << sample.threads[0].error;
+  EXPECT_TRUE(Lives());
+  close(fifo);
+  EXPECT_EQ(WaitFor(std::exchange(pid_, 0)), 0) << Stderr();
+}
+
+TEST_F(LibrarySignalStacksTest, AFilterFromBeforeTheFirstCommunicatorIsNoReason) {
+  const int fifo = StartAndMeet("forbid_reboot id init=2,0" + WaitAt(0), 0);
+  const RawSample sample = Ask(pid_);
+  EXPECT_EQ(sample.threads.empty() ? "" : sample.threads[0].error, "");
+  close(fifo);
+}
+
 TEST_F(LibrarySignalStacksTest, ARequestUnderWayIsAnsweredOnTheThreadsOwnStack) {
   const int fifo = StartAndMeet("id init=2,0" + WaitAt(0) + " signal_stack=2048" + WaitAt(1), 0);
   std::ifstream file(absl::StrCat("/proc/", pid_, "/maps"));

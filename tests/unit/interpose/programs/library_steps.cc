@@ -10,12 +10,16 @@
 // thread (STUB_BLOCK). "let_go=N" ends the wait of the Nth thread, and waits for the thread's end.
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -217,6 +221,19 @@ int SetSignalStack(const Arguments& a) {
   return sigaltstack(&stack, nullptr);
 }
 
+// From now on the kernel kills this process for such a system call.
+int Forbid(unsigned call) {
+  sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0;
+}
+
 // A thread with a stack of so many bytes waits for the GPU, apart.
 int WaitInSmallThread(const Arguments& a) {
   pthread_attr_t attributes;
@@ -330,6 +347,8 @@ const std::map<std::string, Step> kOthers = {
     {"set_errno", CALL((errno = At(a, 0, 0), 0))},
     {"errno_is", CALL(errno != At(a, 0, 0))},
     {"signal_stack", SetSignalStack},
+    {"forbid_pread", CALL(Forbid(SYS_pread64))},
+    {"forbid_reboot", CALL(Forbid(SYS_reboot))},
     {"wait_in_small_thread", WaitInSmallThread},
     {"use_up_descriptors", UseUpDescriptors},
     {"cpu", MoveToCpu},
