@@ -135,7 +135,7 @@ std::unique_ptr<CLI::App> MakeAgentApp(AgentFlags* flags) {
 
 absl::StatusOr<AgentOptions> MakeAgentOptions(const AgentFlags& flags) {
   AgentOptions options = flags.options;
-  auto redactor = Redactor::Create(flags.redact.patterns);
+  auto redactor = TryMakeRedactor(flags.redact);
   if (!redactor.ok()) return redactor.status();
   options.collector.redactor = *std::move(redactor);
   options.collector.send_arguments = flags.redact.send_arguments();

@@ -27,8 +27,13 @@ void AddRedactFlags(CLI::App* app, RedactFlags* flags) {
       ->check(CLI::IsMember({"listed", "all"}));
 }
 
+absl::StatusOr<std::shared_ptr<const Redactor>> TryMakeRedactor(const RedactFlags& flags) {
+  if (flags.patterns.empty()) return DefaultRedactor();  // it exists already
+  return Redactor::Create(flags.patterns);
+}
+
 std::shared_ptr<const Redactor> MakeRedactor(const RedactFlags& flags) {
-  auto redactor = Redactor::Create(flags.patterns);
+  auto redactor = TryMakeRedactor(flags);
   if (redactor.ok()) return *std::move(redactor);
   std::cerr << "rollcall: " << redactor.status().message() << "\n";
   return nullptr;

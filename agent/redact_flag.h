@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "security/harmless_arguments.h"
 #include "security/redact.h"
 
@@ -26,7 +27,10 @@ struct RedactFlags {
 // `*flags` must outlive the parsing of the flags.
 void AddRedactFlags(CLI::App* app, RedactFlags* flags);
 
-// After the flags have been parsed. nullptr: this function has printed the error.
+// After the flags have been parsed.
+absl::StatusOr<std::shared_ptr<const Redactor>> TryMakeRedactor(const RedactFlags& flags);
+
+// The same. nullptr: this function has printed the error.
 std::shared_ptr<const Redactor> MakeRedactor(const RedactFlags& flags);
 
 }  // namespace rollcall
