@@ -29,6 +29,8 @@ struct SecretPattern {
   R"((?:\\*["'`]|&quot;|&#3[49];|%22)?\]?[ \t]*(?::=|=>|[=:]|%3[aAdD])[ \t]*(?:&quot;|&#3[49];|%22)?)"
 // Characters that keys are made of: too many of them, and among them a digit, for a word.
 #define ROLLCALL_RANDOM R"([A-Za-z+]{0,20}[0-9][A-Za-z0-9+/]{15,}={0,2})"
+// Between a flag and its value: a blank, or the next word of a list as Python prints it.
+#define ROLLCALL_GAP R"((?:\s+|\\*["']\s*,\s*[bu]?\\*["']))"
 // What stands before "token" where it is a secret; alone it is also a word of language models:
 // pad_token, --max-tokens, tokens=512.
 #define ROLLCALL_TOKEN_OF                                                                        \
@@ -67,8 +69,9 @@ inline constexpr SecretPattern kSecretPatterns[] = {
      "(?i)" ROLLCALL_SECRET_NAME
      "[0-9]{0,2}(?:[_-](?:prod|production|dev|staging|test|old|new|value))?" ROLLCALL_IS
          ROLLCALL_VALUE},
-    {"password, as a flag", R"((?i)(?:^|[\s"'])--?(?:[a-z0-9]+[_-])*)" ROLLCALL_SECRET_NAME R"(\s+)"
-                            "(" ROLLCALL_QUOTED R"(|[^\s"'-][^\s"']*))"},
+    {"password, as a flag",
+     R"((?i)(?:^|[\s"'])--?(?:[a-z0-9]+[_-])*)" ROLLCALL_SECRET_NAME ROLLCALL_GAP
+     "(" ROLLCALL_QUOTED R"(|[^\s"'-][^\s"']*))"},
     // Not --pass 2 of a compiler, nor PWD=/home/me, nor "the forward pass: 3 ms".
     {"pass",
      R"((?i)(?:^|[^a-z0-9])(?:pass|pw|pwd|psw|userpass|sshpass)(?:["']?[ \t]*=[ \t]*|["'][ \t]*:[ \t]*|%3d))"
@@ -79,11 +82,11 @@ inline constexpr SecretPattern kSecretPatterns[] = {
      R"((?i)(?:^|[^a-z0-9])(?:pass|pw|pwd|psw|userpass|sshpass)["']?(?:[ \t]*[=:][ \t]*|\s+))"
      "(" ROLLCALL_QUOTED ")"},
     {"pass, as a flag",
-     R"((?i)(?:^|\s)--?(?:[a-z0-9]+[_-])*(?:(?:db|store|key|user|root|admin|http|smtp|ftp|ldap|sql|ssh|sudo)?)"
-     R"((?:pass|pw|pwd)|jwt|otp|pin|psk|bearer|creds?|sas|dsn)(?:=|\s+))"
+     R"((?i)(?:^|[\s"'])--?(?:[a-z0-9]+[_-])*(?:(?:db|store|key|user|root|admin|http|smtp|ftp|ldap|sql|ssh|sudo)?)"
+     R"((?:pass|pw|pwd)|jwt|otp|pin|psk|bearer|creds?|sas|dsn)(?:=|\s+|["']\s*,\s*["']))"
      R"(([^\s"'0-9/-][^\s"']*|[0-9]+[^\s"'0-9)\]][^\s"']*|[0-9]{4,}))"},
     {"word and password",
-     R"((?i)\b(?:pass(?:word|phrase|code)|pw)(?:\s+|\s*:\s*)(?:(?:is|was|=)\s*:?\s*)?["'`]?)"
+     R"((?i)\b(?:pass(?:word|phrase|code|wd)|pw)(?:\s+|\s*:\s*)(?:(?:is|was|=)\s*:?\s*)?["'`]?)"
      R"(([^\s"'`]*[a-z][^\s"'`]*[0-9!#$%&*@^][^\s"'`]*))"},
     {"word and key",
      R"((?i)\b(?:(?:api|access|secret|license)[ _-]?key|secret)(?:\s+|\s*[:=]\s*)(?:is\s*:?\s*)?["'`]?)"
@@ -100,8 +103,9 @@ inline constexpr SecretPattern kSecretPatterns[] = {
      R"((?i)<[a-z:]*(?:password|passwd|secret|token|apikey|api_key|accesskey)>([^<]+))"},
     {"password in an attribute of XML",
      R"((?i)(?:password|secret|token|apikey)["']?\s+value=("[^"]*"?|'[^']*'?))"},
-    {"token, as a flag", "(?i)--?(?:(?:[a-z0-9]+[_-])*" ROLLCALL_TOKEN_OF "[_-])?"
-                         R"(token(?:=|\s+)()" ROLLCALL_QUOTED R"(|[^\s"'-][^\s"']{5,}))"},
+    {"token, as a flag",
+     "(?i)--?(?:(?:[a-z0-9]+[_-])*" ROLLCALL_TOKEN_OF "[_-])?"
+     R"(token(?:=|\s+|["']\s*,\s*["'])()" ROLLCALL_QUOTED R"(|[^\s"'-][^\s"']{5,}))"},
     {"token, assigned", "(?i)(?:^|[^a-z0-9])(?:[a-z0-9]+[_-])*?" ROLLCALL_TOKEN_OF
                         "[_-]?token" ROLLCALL_IS "(" ROLLCALL_QUOTED R"(|[^\s"';]{6,}))"},
     {"token, alone",
@@ -112,8 +116,9 @@ inline constexpr SecretPattern kSecretPatterns[] = {
     {"token, by its value",
      R"((?i)(?:token|auth|credential|creds|jwt)s?)" ROLLCALL_IS R"(["']?()" ROLLCALL_RANDOM ")"},
     {"key, by its value", R"((?i)[a-z0-9]?keys?)" ROLLCALL_IS R"(["']?()" ROLLCALL_RANDOM ")"},
-    {"key, as a flag", R"((?i)--?(?:[a-z0-9]+[_-])*(?:key|auth|jwt|creds|credential)\s+)"
-                       R"(["']?()" ROLLCALL_RANDOM ")"},
+    {"key, as a flag",
+     R"((?i)--?(?:[a-z0-9]+[_-])*(?:key|auth|jwt|creds|credential)(?:\s+|["']\s*,\s*["']))"
+     R"(["']?()" ROLLCALL_RANDOM ")"},
     // MY_TOKEN=SECRET, DB_PWD=SECRET; PWD alone is a folder.
     {"environment",
      R"((?:^|[^A-Za-z0-9_])[A-Z0-9_]*(?:TOKEN|PASSWORD|PASSWD|PASSPHRASE|SECRET|API_?KEY)"
@@ -126,18 +131,21 @@ inline constexpr SecretPattern kSecretPatterns[] = {
                           R"(([^;\s"']+))"},
     // A program's own way to be given a password.
     {"curl -u, with quotes",
-     R"(\bcurl\b[^\n|]*?\s(?:-u|-U|--user|--proxy-user)(?:=|\s*)["][^":]*:([^"]+))"},
+     R"(\bcurl\b[^\n|]*?[\s"'](?:-u|-U|--user|--proxy-user)(?:["'],\s*["']|=|\s*)["][^":]*:([^"]+))"},
     {"curl -u with a number",
-     R"(\b(?:curl|wget|http|https|xh|httpie)\b[^\n|]*?\s(?:-u|-U|--user|--proxy-user|-a)(?:=|\s*))"
+     R"(\b(?:curl|wget|http|https|xh|httpie)\b[^\n|]*?[\s"'](?:-u|-U|--user|--proxy-user|-a)(?:["'],\s*["']|=|\s*))"
      R"(["']?[^\s:"']*:([^\s"']+))"},
-    {"curl -u in quotes", R"(\s(?:-u|-U|--user|--proxy-user)(?:=|\s*)'[^':]*:([^']+)')"},
-    {"curl -u", R"((?i)(?:^|\s)(?:-u|-U|--user|--proxy-user|--auth|--userpwd)(?:=|\s*)["']?)"
-                R"([^\s:"'/@]+:([^\s"']*[^\s"'0-9][^\s"']*))"},
+    {"curl -u in quotes",
+     R"([\s"'](?:-u|-U|--user|--proxy-user)(?:["'],\s*["']|=|\s*)'[^':]*:([^']+)')"},
+    {"curl -u",
+     R"((?i)(?:^|[\s"'])(?:-u|-U|--user|--proxy-user|--auth|--userpwd)(?:["'],\s*["']|=|\s*)["']?)"
+     R"([^\s:"'/@]+:([^\s"']*[^\s"'0-9][^\s"']*))"},
     {"user=name:password", R"((?i)\b(?:user|userpwd|auth|login|credentials?)=["']?[^\s:"'/=&,;]+:)"
                            R"(([^\s"'&,;/]*[^\s"'0-9&,;/][^\s"'&,;]*))"},
     {"tuple of user and password",
      R"((?i)\bauth\s*=\s*\(\s*["'][^"']*["']\s*,\s*("[^"]*"?|'[^']*'?))"},
-    {"curl --cert", R"(\bcurl\b[^\n|]*?\s(?:-E|--cert|--proxy-cert)(?:=|\s*)[^\s:]+:([^\s"']+))"},
+    {"curl --cert",
+     R"(\bcurl\b[^\n|]*?\s(?:-E|--cert|--proxy-cert)(?:["'],\s*["']|=|\s*)[^\s:]+:([^\s"']+))"},
     {"echo into sudo",
      R"(\becho\s+(?:-n\s+)?("[^"]*"|'[^']*'|[^\s|]+)\s*\|\s*(?:sudo|docker|podman|helm|oc|gh|kinit|passwd|chpasswd|openssl|gpg|wandb)\b)"},
     {"here string for sudo",
@@ -145,31 +153,32 @@ inline constexpr SecretPattern kSecretPatterns[] = {
     {"from-literal", R"(--from-literal(?:=|\s+)["']?[^\s=]+=("[^"]*"?|'[^']*'?|[^\s"']+))"},
     {"ssh-keygen -N", R"(\bssh-keygen\b[^\n|]*?\s-[NP]\s*("[^"]+"?|'[^']+'?|[^\s"'-]\S*))"},
     {"openssl -k",
-     R"(\bopenssl\b[^\n|]*?\s-(?:k|K|pass|passin|passout)\s+("[^"]*"?|'[^']*'?|\S+))"},
+     R"(\bopenssl\b[^\n|]*?\s-(?:k|K|pass|passin|passout)\s+("[^"]*"?|'[^']*'?|[^\s"']+))"},
     {"rabbitmqctl",
      R"(\b(?:rabbitmqctl|htpasswd|mosquitto_passwd)\b[^\n|]*?\b(?:add_user|change_password|-b\S*\s+\S+|-\S*b)\s+\S+\s+(\S+))"},
     {"mc alias",
      R"(\b(?:mc|mcli)\s+(?:alias\s+set|config\s+host\s+add)\s+\S+\s+\S+\s+(\S+\s+\S+))"},
     {"npm config", R"((?i)\b(?:npm|yarn|pnpm)\b[^\n|]*?:_(?:authtoken|auth|password)[\s=]+(\S+))"},
     {"twine -p",
-     R"(\b(?:twine|pypi-cli|flit|poetry|hatch)\b[^\n|]*?\s-p\s*("[^"]*"?|'[^']*'?|[^\s-]\S*))"},
-    {"snmp -c", R"(\bsnmp[a-z]+\b[^\n|]*?\s-[cAX]\s*("[^"]*"?|'[^']*'?|[^\s-]\S*))"},
+     R"(\b(?:twine|pypi-cli|flit|poetry|hatch)\b[^\n|]*?\s-p\s*("[^"]*"?|'[^']*'?|[^\s"'-][^\s"']*))"},
+    {"snmp -c", R"(\bsnmp[a-z]+\b[^\n|]*?\s-[cAX]\s*("[^"]*"?|'[^']*'?|[^\s"'-][^\s"']*))"},
     {"conda channel", R"(/t/([a-z]{2}-[0-9a-f-]{30,}|<?[A-Za-z0-9-]{20,}>?)/)"},
     {"Oracle", R"((?i)\bthin:[^\s/@]+/([^\s@]+)@)"},
-    {"sshpass", R"(\bsshpass\s+(?:-[vheP]\s*\S*\s+)*-p\s*("[^"]*"?|'[^']*'?|\S+))"},
+    {"sshpass",
+     R"(\bsshpass(?:["'],\s*["']|\s+)(?:-[vheP]\s*\S*\s+)*-p(?:["'],\s*["']|\s*)("[^"]*"?|'[^']*'?|[^\s"']+))"},
     {"mysql -p",
      R"(\b(?:mysql|mysqldump|mysqladmin|mysqlsh|mysqlimport|mariadb|mariadb-dump|mongo|mongosh)"
-     R"(|mongodump|7z|7za|unrar)\b[^\n|]*?\s-p\s?("[^"]*"?|'[^']*'?|[^\s-]\S*))"},
+     R"(|mongodump|7z|7za|unrar)\b[^\n|]*?[\s"']-p(?:["'],\s*["']|\s?)("[^"]*"?|'[^']*'?|[^\s"'-][^\s"']*))"},
     {"unzip -P",
-     R"(\b(?:unzip|zip|isql|sqlcmd|bcp|tsql|freebcp)\b[^\n|]*?\s-P\s?("[^"]*"?|'[^']*'?|[^\s-]\S*))"},
+     R"(\b(?:unzip|zip|isql|sqlcmd|bcp|tsql|freebcp)\b[^\n|]*?[\s"']-P(?:["'],\s*["']|\s?)("[^"]*"?|'[^']*'?|[^\s"'-][^\s"']*))"},
     {"redis-cli -a",
-     R"(\b(?:redis-cli|redis-benchmark|keydb-cli|valkey-cli)\b[^\n|]*?\s-a\s*(\S+))"},
+     R"(\b(?:redis-cli|redis-benchmark|keydb-cli|valkey-cli)\b[^\n|]*?[\s"']-a(?:["'],\s*["']|\s*)([^\s"']+))"},
     {"docker login -p",
      R"(\b(?:docker|podman|nerdctl|buildah|skopeo|helm|oc|az|crane|oras|regctl|gh|cf|ibmcloud)\b)"
-     R"([^\n|]*?\blogin\b[^\n|]*?\s(?:-p|-w|--creds)[=\s]?\s*("[^"]*"?|'[^']*'?|[^\s-]\S*))"},
+     R"([^\n|]*?\blogin\b[^\n|]*?[\s"'](?:-p|-w|--creds)(?:["'],\s*["']|=|\s*)("[^"]*"?|'[^']*'?|[^\s"'-][^\s"']*))"},
     {"ldapsearch -w",
      R"(\b(?:ldap[a-z]+|rabbitmqadmin|ipmitool|snmpget|snmpwalk|smbclient)\b[^\n|]*?)"
-     R"(\s-[wPAXU]\s+("[^"]*"?|'[^']*'?|[^\s-]\S*))"},
+     R"([\s"']-[wPAXU](?:["'],\s*["']|\s+)("[^"]*"?|'[^']*'?|[^\s"'-][^\s"']*))"},
     {"sqlplus", R"(\b(?:sqlplus|sqlldr|expdp|impdp)\b[^\n|]*?\s[A-Za-z0-9_]+/([^\s@]+))"},
     {"openssl -passin", R"((?i)\bpass:([^\s"']{4,}))"},
     {"requirepass", R"((?i)\b(?:requirepass|masterauth|auth_pass)\s+["']?([^\s"']+))"},
@@ -202,7 +211,7 @@ inline constexpr SecretPattern kSecretPatterns[] = {
      R"((?i)\b(?:x-[a-z0-9-]*(?:key|token|secret|auth|signature|password)|private-token|job-token)"
      R"(|api-key|apikey|ocp-apim-subscription-key|proxy-authorization|x-registry-auth)["']?)"
      R"((?:\\*\s)*(?::|%3a)(?:\\*\s|%20)*["']?([^\s"'\\,]+))"},
-    {"cookie", R"((?i)\b(?:set-)?cookie2?["']?\s*(?::|%3a)\s*([^\r\n"']+))"},
+    {"cookie", R"((?i)\b(?:set-)?cookie2?["']?\s*(?::|%3a)\s*([^\s"'][^\r\n"']*))"},
     {"cookie, assigned",
      R"((?i)\bcookies?["']?\s*[=:]\s*(\{[^}]*\}?|"[^"]*"?|'[^']*'?|[^\s"';]{4,}))"},
     {"cookie, as a flag",
@@ -275,6 +284,7 @@ inline constexpr SecretPattern kSecretPatterns[] = {
 #undef ROLLCALL_VALUE
 #undef ROLLCALL_IS
 #undef ROLLCALL_RANDOM
+#undef ROLLCALL_GAP
 #undef ROLLCALL_TOKEN_OF
 #undef ROLLCALL_SECRET_NAME
 
