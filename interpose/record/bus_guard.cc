@@ -10,13 +10,13 @@
 
 #include "interpose/keep_cancel.h"
 #include "interpose/keep_errno.h"
-#include "interpose/record/recording.h"
 #include "interpose/segment_file.h"
 
 namespace rollcall {
 namespace {
 
 std::atomic<bool> guard_installed{false};
+void (*stop_recording)() = nullptr;
 
 // Restores the default action. A fault comes again when the handler returns, and then ends the
 // process where it happened, as without the library. A signal that was sent must be sent again.
@@ -33,14 +33,15 @@ void OnBusError(int, siginfo_t* info, void*) {
   const KeepErrno keep_errno;
   const KeepCancel keep_cancel;
   if (info->si_code != BUS_ADRERR || !CoverSegment(info->si_addr)) return LetItEnd(*info);
-  StopRecording("somebody cut short");
+  stop_recording();
 }
 
 }  // namespace
 
 // On the thread's own stack: an alternate one may be too small for what the handler calls.
-void InstallBusGuard() {
+void InstallBusGuard(void (*stop)()) {
   if (guard_installed.exchange(true)) return;
+  stop_recording = stop;
   struct sigaction current, ours;
   if (sigaction(SIGBUS, nullptr, &current) != 0 || (current.sa_flags & SA_SIGINFO) != 0 ||
       current.sa_handler != SIG_DFL) {

@@ -65,9 +65,11 @@ void ResetComm(LocalComm* comm, bool non_blocking) {
   for (PlacedMarker& placed : comm->placed) placed = PlacedMarker();
 }
 
+void StopCutShort() { StopRecording("somebody cut short"); }
+
 // Starts what only a process with communicators needs. Each function does its work once.
 void StartExtras() {
-  if (recorder.options.sigbus) InstallBusGuard();
+  if (recorder.options.sigbus) InstallBusGuard(&StopCutShort);
   InstallStackSignals();
   if (recorder.options.call_sites) StartCallSites();
   if (recorder.options.python_errors) StartPythonErrors();
@@ -82,7 +84,7 @@ LocalComm* AddComm(const NewComm& what) {
   const KeepCancel keep_cancel;
   if (what.base_id != 0) CountCreation(what.base_id, what.rank);
   if (SegmentIsCutShort()) {
-    StopRecording("somebody cut short");
+    StopCutShort();
     return nullptr;
   }
   LocalComm* comm = ClaimBlock();
