@@ -99,6 +99,7 @@ THREADS = [
     Row("cancelled_at_once", "cancels threads asynchronously while they create communicators",
         says=True),
     Row("cancelled_in_first_calls", "cancels a thread in the first call of each of 400 processes"),
+    Row("cancelled_in_first_creations", "the same, while it creates its first communicator", slow=True),
     Row("cancelled_in_calls", "cancels threads asynchronously in calls"),
     Row("threads_end_in_calls", "400 threads end inside a call"),
     Row("tiny_stacks", "starts and calls on stacks of PTHREAD_STACK_MIN"),

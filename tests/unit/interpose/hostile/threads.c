@@ -71,11 +71,17 @@ static void* group_for_ever(void* unused) {
   for (;;) CHECK(ncclGroupStart() == ncclSuccess && ncclGroupEnd() == ncclSuccess);
   return unused;
 }
-static void cancel_the_first_call(int wait) {
+static void* start_for_ever(void* unused) {
+  pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, 0);
+  passed = 1;
+  for (;;) CHECK(ncclCommDestroy(create()) == ncclSuccess);
+  return unused;
+}
+static void cancel_the_first_call(void* (*calls)(void*), int wait) {
   pthread_t thread;
   alarm(10);  // ends this process if its next call waits for the cancelled thread
   passed = 0;
-  CHECK(pthread_create(&thread, 0, group_for_ever, 0) == 0);
+  CHECK(pthread_create(&thread, 0, calls, 0) == 0);
   while (passed == 0) sched_yield();
   for (volatile int i = 0; i < wait; ++i) continue;
   pthread_cancel(thread);
@@ -85,16 +91,18 @@ static void cancel_the_first_call(int wait) {
 }
 // The library looks NCCL up in a process's first call, so each cancellation has a process of its
 // own.
-static int cancelled_in_first_calls(void) {
+static int cancel_first_calls(void* (*calls)(void*), int wait) {
   for (int i = 0; i < 400; ++i) {
     int status = 0;
     const pid_t child = fork();
-    if (child == 0) cancel_the_first_call(i * 100);
+    if (child == 0) cancel_the_first_call(calls, i * wait);
     CHECK(child > 0 && waitpid(child, &status, 0) == child);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
   }
   return 7;
 }
+static int cancelled_in_first_calls(void) { return cancel_first_calls(group_for_ever, 100); }
+static int cancelled_in_first_creations(void) { return cancel_first_calls(start_for_ever, 1000); }
 
 static void* reduce_for_ever(void* unused) {
   pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, 0);
@@ -308,6 +316,7 @@ static const struct Program programs[] = {
     {"pending_cancel", pending_cancel},
     {"cancelled_at_once", cancelled_at_once},
     {"cancelled_in_first_calls", cancelled_in_first_calls},
+    {"cancelled_in_first_creations", cancelled_in_first_creations},
     {"cancelled_in_calls", cancelled_in_calls},
     {"threads_end_in_calls", threads_end_in_calls},
     {"tiny_stacks", tiny_stacks},
