@@ -13,6 +13,7 @@ async function main() {
   })));
   console.log("workers:", results.join(" "));
   console.log(execFileSync("/bin/echo", ["a child"]).toString().trim());
+  setInterval(() => {}, 1000); // Node ends if it waits for nothing but a signal
   const told = new Promise((resolve) => process.once("SIGQUIT", resolve));
   process.kill(process.pid, "SIGQUIT");
   console.log("was told", await told);
