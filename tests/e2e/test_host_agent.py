@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 import pytest
 from conftest import (
@@ -398,3 +399,26 @@ def test_the_agent_writes_its_info_file(host, daemon):
     wait_for(info.exists)
     assert info.read_text() == f"{daemon.address}\nhost\nthe-host\n"
     assert info.stat().st_mode & 0o7777 == 0o644
+
+
+def as_user(uid):
+    return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+
+
+def metrics(daemon):
+    with urllib.request.urlopen(f"{daemon.page}/metrics", timeout=20) as answer:
+        return answer.read().decode()
+
+
+def test_whoever_fills_the_daemon_with_jobs_leaves_a_place_for_another_users_hang(
+        host, start_daemon):
+    """A past fault: invented names of jobs, without any credential, took all places for an hour."""
+    daemon = start_daemon(f"--token-file={host.tokens}", "--max-jobs=8")
+    host.agent(daemon)
+    for number in range(30):
+        host.start(*as_user(12345), "env", "RANK=0", "WORLD_SIZE=1", f"ROLLCALL_JOB=flood-{number}",
+                   f"LD_PRELOAD={LIBRARY}", "sleep", "1000")
+    wait_for(lambda: len(ask(daemon, "status")["jobs"]) == 8)
+    host.job("one_rank_stops_calling", *as_user(1234))
+    wait_for_status(daemon, "a-job: hung")
+    assert 'rollcall_over_share_total{host="the-host",user="12345",what="jobs"}' in metrics(daemon)
