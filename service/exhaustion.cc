@@ -115,9 +115,13 @@ bool HasNoMemory() {
 
 [[noreturn]] void EndAtOnce() { _exit(kOutOfResources); }
 
+// Others that find no memory meanwhile try again until the pointer is gone.
 void ReleaseReserve() {
-  void* held = reserve.exchange(nullptr);
-  if (held != nullptr) munmap(held, kReserveBytes);
+  static std::atomic<bool> is_releasing{false};
+  void* held = reserve.load();
+  if (held == nullptr || is_releasing.exchange(true)) return;
+  munmap(held, kReserveBytes);
+  reserve = nullptr;
 }
 
 // Called by operator new before it throws. When it returns, operator new tries again.
@@ -128,9 +132,9 @@ void OnNoMemory() {
     return;
   }
   SayNoMemory();
+  ReleaseReserve();
   alarm(kEndWithinSeconds);  // if the end needs more than there is
   kill(getpid(), SIGTERM);
-  ReleaseReserve();
 }
 
 [[noreturn]] void OnTerminate() {
@@ -153,7 +157,8 @@ void OnNoMemory() {
   abort();
 }
 
-// Libraries in C, and gRPC's core, end the process themselves, or use the memory that they did not get.
+// Libraries in C, and gRPC's core, end the process themselves, or use the memory that they did not
+// get.
 void OnFault(int signal_number) {
   if (HasNoDescriptor()) {
     SayNoDescriptor();

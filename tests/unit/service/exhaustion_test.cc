@@ -62,7 +62,9 @@ void LimitAddressSpace(uint64_t more) {
 }
 
 // Not through gtest, which catches exceptions.
-void StartThread() noexcept { std::thread([] {}).join(); }
+void StartThread() noexcept {
+  std::thread([] {}).join();
+}
 
 void AllowNoMoreFiles() {
   const rlimit standard_ones = {3, 3};
