@@ -107,7 +107,8 @@ std::optional<PeerAddress> ToAddress(const sockaddr_storage& address) {
   return result;
 }
 
-// Before the daemon has accepted the connection, it belongs to nobody.
+// Before the daemon has accepted the connection, it belongs to nobody; after the daemon has closed
+// it, it never will.
 LoopbackPeer TcpPeer(int fd, int patience_ms) {
   sockaddr_storage own = {}, other = {};
   socklen_t own_size = sizeof(own), other_size = sizeof(other);
@@ -120,7 +121,8 @@ LoopbackPeer TcpPeer(int fd, int patience_ms) {
   LoopbackPeer peer = FindLoopbackPeer(*there, *here);
   for (int waited = 0; peer.state == LoopbackPeer::State::kNobody && waited < patience_ms;
        waited += kStepMs) {
-    poll(nullptr, 0, kStepMs);
+    pollfd end = {fd, POLLRDHUP, 0};
+    if (poll(&end, 1, kStepMs) > 0) break;
     peer = FindLoopbackPeer(*there, *here);
   }
   return peer;
