@@ -125,7 +125,9 @@ void CopyHeader(const SegmentHeader& header, const TickClock& clock, SegmentSnap
   out->world_size = header.world_size <= kMostRanks ? std::max(header.world_size, -1) : -1;
   out->local_rank = header.local_rank < kMostRanks ? std::max(header.local_rank, -1) : -1;
   out->exited = Get(header.exit_mark) == static_cast<uint32_t>(segment::ExitMark::kExited);
-  out->exit_ns = out->exited ? clock.ToNs(Get(header.exit_ticks)) : 0;
+  // A thread that may read no clock sets the mark alone.
+  const uint64_t exit_ticks = Get(header.exit_ticks);
+  out->exit_ns = out->exited && exit_ticks != 0 ? clock.ToNs(exit_ticks) : 0;
   if (const uint64_t error_ticks = Get(header.error_ticks); error_ticks != 0) {
     out->error = Text(header.error);
     out->error_ns = clock.ToNs(error_ticks);
@@ -259,7 +261,7 @@ RecordSnapshot CopyRecord(const segment::RecordEntry& record, uint64_t index, ui
 // exit() runs in its parent's memory. Other threads may call while a process ends.
 void IgnoreExitOfChild(SegmentSnapshot* snapshot) {
   constexpr int64_t kLongestEndNs = 10'000'000'000;
-  if (!snapshot->exited) return;
+  if (!snapshot->exited || snapshot->exit_ns == 0) return;
   for (const CommSnapshot& comm : snapshot->communicators) {
     if (comm.last_entered_ns > snapshot->exit_ns + kLongestEndNs) snapshot->exited = false;
   }

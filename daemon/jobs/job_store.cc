@@ -314,8 +314,7 @@ std::optional<JobId> JobStore::NameOf(const v1::Identity& identity, const AgentN
 // the process uses NCCL.
 std::optional<JobKey> JobStore::Place(const ProcessKey& process, const JobId& name,
                                       const Newcomer& newcomer, const v1::Identity& identity,
-                                      const AgentBook::Origin& origin,
-                                      const AgentTimes& times) {
+                                      const AgentBook::Origin& origin, const AgentTimes& times) {
   if (!MakeRoomForJob(name, newcomer)) return std::nullopt;
   ProcessStart start;
   start.process = process;

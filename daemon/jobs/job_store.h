@@ -198,7 +198,7 @@ class JobStore {
     JobKey job;
     AgentBook::AgentPtr agent;  // that reported the process; nullptr: read from files
     bool has_ended = false;
-    int64_t since_ns = 0;       // see AgentTimes::EarliestNs()
+    int64_t since_ns = 0;  // see AgentTimes::EarliestNs()
   };
   struct Newcomer {  // a process that asks for a place
     Owner owner;

@@ -20,7 +20,7 @@ enum class Fault : uint8_t {
   kFirstHalfMissing,  // the lower half of the ranks has not, and no program reports its step
   kHostsSilent,       // the agents of the second half of the hosts no longer report
   kAllErrors,         // NCCL has reported an error on every rank
-  kAllStopped,        // a signal has stopped every rank inside the call
+  kHalfStopped,       // a signal has stopped every second rank inside the call
   kAllDiffer,         // every rank has called with its own count
   kAllCaptured,       // every second rank has captured the call into a CUDA graph
   kGuessedExcuse,     // every second rank may wait in a call on another communicator
@@ -32,7 +32,7 @@ inline constexpr struct {
 } kFaults[] = {
     {Fault::kHalfMissing, "half missing"},  {Fault::kFirstHalfMissing, "first half missing"},
     {Fault::kHostsSilent, "hosts silent"},  {Fault::kAllErrors, "NCCL errors"},
-    {Fault::kAllStopped, "all stopped"},    {Fault::kAllDiffer, "all differ"},
+    {Fault::kHalfStopped, "half stopped"},  {Fault::kAllDiffer, "all differ"},
     {Fault::kAllCaptured, "half captured"}, {Fault::kGuessedExcuse, "half excused"},
 };
 
@@ -73,8 +73,8 @@ inline void SetFault(Fault fault, int32_t rank, int32_t ranks, Process* process,
     case Fault::kAllErrors:
       member->async_error = 2;
       break;
-    case Fault::kAllStopped:
-      process->state = 'T';
+    case Fault::kHalfStopped:
+      if (second) process->state = 'T';
       break;
     case Fault::kAllDiffer:
       SetRecords({MakeRecord(0, 1024), MakeRecord(1, 1024 + static_cast<uint64_t>(rank))}, member);
