@@ -23,7 +23,8 @@ def start(tmp_path, program, *limits, flags=()):
 
 @pytest.mark.parametrize("program", STARTS)
 @pytest.mark.parametrize("limits, words", [
-    ([f"--as={300 * MIB}"], r"the limit of its address space is 300 MiB, and PROGRAM needs \d+ MiB here.*\n.*ulimit -v"),
+    ([f"--as={300 * MIB}"],
+     r"the limit of its address space is 300 MiB, and PROGRAM needs \d+ MiB here.*\n.*ulimit -v"),
     (["--nofile=40:40"], r"it may open 40 files, and PROGRAM needs \d+ at least\n.*ulimit -n"),
 ])
 def test_a_limit_that_is_too_low_is_named_at_the_start(tmp_path, program, limits, words):
