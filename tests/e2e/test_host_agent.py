@@ -423,4 +423,4 @@ def test_whoever_fills_the_daemon_with_jobs_leaves_a_place_for_another_users_han
     wait_for_status(daemon, "a-job: hung")
     over = [line for line in metrics(daemon).splitlines()
             if line.startswith("rollcall_over_share_total{")]
-    assert over and all('user="12345"' in line and 'what="jobs"' in line for line in over), over
+    assert over and all('/12345"' in line and 'what="jobs"' in line for line in over), over
