@@ -56,10 +56,10 @@ v1::HostFacts HostFactsService::Take(const std::vector<ProcessId>& processes) {
     return Refuse("the agent of this host watches none of these processes: it did not look");
   }
   if (!options_.is_on) return Refuse("the agent of this host runs with --host-facts=off");
-  const auto user = threads_.Get<uint32_t>(
-      "user", [root = options_.proc_root, pid = pids.front()] { return ReadProcUser(root, pid); },
+  const auto user = threads_.Get<Payer>(
+      "user", [root = options_.proc_root, pid = pids.front()] { return ReadPayer(root, pid); },
       kProcTimeout);
-  if (!allowance_->Take(user.value_or(UINT32_MAX), MonotonicNs())) {
+  if (!allowance_->Take(user.value_or(Payer()), MonotonicNs())) {
     return Refuse(absl::StrCat("the agent of this host looks at most ", options_.max_per_minute,
                                " times a minute"));
   }

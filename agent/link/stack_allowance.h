@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 
+#include "agent/processes/proc_stat.h"
 #include "base/mutex.h"
 
 namespace rollcall {
@@ -28,7 +29,7 @@ class StackAllowance {
         left_ns_(full_ns_) {}
 
   // Whether the agent may take the stacks of one more process of this user.
-  bool Take(uint32_t user, int64_t now_ns) {
+  bool Take(const Payer& user, int64_t now_ns) {
     const MutexLock lock(mutex_);
     const int64_t passed_ns = std::max<int64_t>(now_ns - looked_ns_, 0);
     looked_ns_ = std::max(looked_ns_, now_ns);
@@ -57,7 +58,7 @@ class StackAllowance {
   Mutex mutex_;
   int64_t left_ns_ ABSL_GUARDED_BY(mutex_);
   int64_t looked_ns_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::map<uint32_t, int64_t> taken_ns_ ABSL_GUARDED_BY(mutex_);  // by user
+  std::map<Payer, int64_t> taken_ns_ ABSL_GUARDED_BY(mutex_);  // by user
 };
 
 }  // namespace rollcall

@@ -22,7 +22,7 @@ constexpr size_t kMaxMapsBytes = 64 << 20;
 
 struct Look {
   bool is_alive = false;
-  uint32_t user = 0;
+  Payer payer;
 };
 
 // Reads stat, status and maps, which stack taking needs, so that a process whose /proc files block
@@ -31,7 +31,7 @@ Look LookAt(const std::string& proc_root, ProcessId process) {
   const auto stat = ReadProcStat(proc_root, process.pid);
   static_cast<void>(ReadProcFile(ProcPath(proc_root, process.pid, "maps"), kMaxMapsBytes));
   return {stat.ok() && stat->start_time == process.start_time,
-          ReadProcUser(proc_root, process.pid)};
+          ReadPayer(proc_root, process.pid)};
 }
 
 v1::ProcessStack WithoutStacks(ProcessId process, const std::string& why) {
@@ -88,10 +88,10 @@ v1::ProcessStack StackService::TakeFrom(ProcessId process) {
     return WithoutStacks(process, "reading the process in /proc timed out: no stacks taken");
   }
   if (!seen->is_alive) return WithoutStacks(process, "the process has ended");
-  if (!allowance_->Take(seen->user, MonotonicNs())) {
+  if (!allowance_->Take(seen->payer, MonotonicNs())) {
     return Refuse(
         process, absl::StrCat("the agent of this host takes the stacks of at most ",
-                              options_.max_per_minute, " processes a minute, and user ", seen->user,
+                              options_.max_per_minute, " processes a minute, and user ", seen->payer.user,
                               " has had a share of them: no stacks taken; ask again "
                               "later, or start rollcall-agent with a larger "
                               "--max-stacks-per-minute"));

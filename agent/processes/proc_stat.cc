@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/processes/proc_stat.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -171,14 +172,19 @@ absl::StatusOr<ProcThreads> ReadProcThreads(const std::string& proc_root, pid_t 
   return found;
 }
 
-uint32_t ReadProcUser(const std::string& proc_root, pid_t pid) {
+Payer ReadPayer(const std::string& proc_root, pid_t pid) {
+  Payer payer;
   const std::string status = ReadProcFile(ProcPath(proc_root, pid, "status")).value_or("");
   for (absl::string_view line : absl::StrSplit(status, '\n')) {
     uint32_t uid = 0;
     if (!absl::ConsumePrefix(&line, "Uid:\t")) continue;
-    if (absl::SimpleAtoi(line.substr(0, line.find('\t')), &uid)) return uid;
+    if (absl::SimpleAtoi(line.substr(0, line.find('\t')), &uid)) payer.user = uid;
   }
-  return UINT32_MAX;
+  struct stat about;
+  if (payer.user == 0 && stat(ProcPath(proc_root, pid, "ns/pid").c_str(), &about) == 0) {
+    payer.pid_namespace = about.st_ino;
+  }
+  return payer;
 }
 
 }  // namespace rollcall

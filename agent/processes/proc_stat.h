@@ -65,8 +65,18 @@ absl::StatusOr<ProcThreads> ReadProcThreads(const std::string& proc_root, pid_t 
 // Whether a process or thread in this state has ended.
 inline bool IsDead(char state) { return state == 'Z' || state == 'X'; }
 
-// The real user of a process, of its status. Who owns its folder in /proc is not always that user.
-// UINT32_MAX: not known.
-uint32_t ReadProcUser(const std::string& proc_root, pid_t pid);
+// Whose share of the agent a process takes: a user of the host; or, because all containers may run
+// as root, root of one pid namespace.
+struct Payer {
+  uint32_t user = UINT32_MAX;  // UINT32_MAX: not known
+  uint64_t pid_namespace = 0;  // of root; else 0
+
+  bool operator<(const Payer& other) const {
+    return user != other.user ? user < other.user : pid_namespace < other.pid_namespace;
+  }
+};
+
+// By the real user in the status of the process. Who owns its folder in /proc is not always that user.
+Payer ReadPayer(const std::string& proc_root, pid_t pid);
 
 }  // namespace rollcall

@@ -13,12 +13,12 @@
 namespace rollcall {
 namespace {
 
-constexpr int kTries = 2;
+constexpr int kTries = 3;
 constexpr int64_t kMinute = 60 * kSecond;
 constexpr int64_t kSilentFor = kMinute;
 constexpr int64_t kCostlyFor = 60 * kMinute;
-constexpr size_t kMostLeftOut = 1024;
-constexpr size_t kMostKnownFiles = 256;
+constexpr size_t kMostLeftOut = 64;  // of one user
+constexpr size_t kMostUsers = 1024;
 
 void AddError(const std::string& text, ProcessStack* stack) {
   absl::StrAppend(&stack->error, stack->error.empty() ? "" : "\n", text);
@@ -68,7 +68,7 @@ void WastedTime::Forgive(int64_t now_ns, Wasted* wasted) {
   wasted->at_ns = now_ns;
 }
 
-bool WastedTime::IsOver(uint32_t user, int64_t now_ns) {
+bool WastedTime::IsOver(const Payer& user, int64_t now_ns) {
   const auto at = users_.find(user);
   if (at == users_.end()) return false;
   Forgive(now_ns, &at->second);
@@ -77,7 +77,7 @@ bool WastedTime::IsOver(uint32_t user, int64_t now_ns) {
   return is_over;
 }
 
-void WastedTime::Add(uint32_t user, int64_t wasted_ns, int64_t now_ns) {
+void WastedTime::Add(const Payer& user, int64_t wasted_ns, int64_t now_ns) {
   Wasted& wasted = users_[user];
   Forgive(now_ns, &wasted);
   wasted.ns += wasted_ns;
@@ -87,42 +87,41 @@ StackNamer::StackNamer(std::string proc_root, const std::string& programs,
                        const StackWorkLimits& limits)
     : proc_root_(std::move(proc_root)), worker_(programs, limits) {}
 
-void StackNamer::LeaveOut(const StackWorker::Answer& answer) {
-  const int64_t now_ns = MonotonicNs();
+void StackNamer::LeaveOut(const StackWorker::Answer& answer, const Payer& payer) {
   const bool is_silent = answer.end == StackWorker::End::kSilent;
-  ByFile& list = is_silent ? silent_ : costly_;
+  if (left_out_.size() >= kMostUsers) left_out_.clear();
+  std::vector<LeftOut>& list = left_out_[payer];
   if (list.size() >= kMostLeftOut) list.clear();
-  if (is_silent) {
-    list[{answer.file.device, 0}] = now_ns + kSilentFor;
-  } else {
-    list[{answer.file.device, answer.file.inode}] = now_ns + kCostlyFor;
-  }
+  list.push_back({is_silent, answer.file, MonotonicNs() + (is_silent ? kSilentFor : kCostlyFor)});
 }
 
-void StackNamer::FillLeftOut(StackWork* work) {
-  const int64_t now_ns = MonotonicNs();
+void StackNamer::FillLeftOut(const Payer& payer, StackWork* work) {
   work->silent_devices.clear();
   work->costly_files.clear();
-  for (ByFile* list : {&silent_, &costly_}) {
-    for (auto at = list->begin(); at != list->end();) {
-      at = at->second < now_ns ? list->erase(at) : std::next(at);
+  const auto at = left_out_.find(payer);
+  if (at == left_out_.end()) return;
+  std::vector<LeftOut>& list = at->second;
+  const int64_t now_ns = MonotonicNs();
+  const auto is_over = [now_ns](const LeftOut& one) { return one.until_ns < now_ns; };
+  list.erase(std::remove_if(list.begin(), list.end(), is_over), list.end());
+  for (const LeftOut& one : list) {
+    if (one.is_device) {
+      work->silent_devices.push_back(one.file.device);
+    } else {
+      work->costly_files.push_back(one.file);
     }
-  }
-  for (const auto& [file, until] : silent_) work->silent_devices.push_back(file.first);
-  for (const auto& [file, until] : costly_) {
-    work->costly_files.push_back({file.first, file.second});
   }
 }
 
 // False: there is no answer, and `why` says why.
 bool StackNamer::Do(StackWork* work, std::string* answer, std::string* why) {
-  const uint32_t user = ReadProcUser(proc_root_, work->sample.pid);
+  const Payer payer = ReadPayer(proc_root_, work->sample.pid);
   work->proc_root = proc_root_;
   for (int i = 0; i < kTries; ++i) {
     const int64_t begun_ns = MonotonicNs();
-    FillLeftOut(work);
-    if (wasted_.IsOver(user, begun_ns)) {
-      *why = absl::StrCat("the files of user ", user,
+    FillLeftOut(payer, work);
+    if (wasted_.IsOver(payer, begun_ns)) {
+      *why = absl::StrCat("the files of user ", payer.user,
                           " have taken too much of the agent's time for symbols: no names");
       return false;
     }
@@ -134,11 +133,13 @@ bool StackNamer::Do(StackWork* work, std::string* answer, std::string* why) {
     *why = got.end == StackWorker::End::kNone ? absl::StrCat("no names: ", got.why)
                                               : "the files of the process cannot be read: no names";
     if (got.end == StackWorker::End::kNone) return false;
-    wasted_.Add(user, MonotonicNs() - begun_ns, MonotonicNs());
+    // What earlier requests have left in its memory is not this one's.
+    if (got.end == StackWorker::End::kLost && !got.was_first) continue;
+    wasted_.Add(payer, MonotonicNs() - begun_ns, MonotonicNs());
     if (got.file == FileId()) return false;
-    LeaveOut(got);
+    LeaveOut(got, payer);
   }
-  FillLeftOut(work);
+  FillLeftOut(payer, work);
   return false;
 }
 
@@ -170,23 +171,18 @@ FoundSymbols StackNamer::FindSymbols(pid_t pid, const ProcMap& first,
   work.sample.pid = pid;
   work.file = first;
   work.names = names;
-  const std::string key = absl::StrCat(first.device, " ", first.inode, " ", first.path);
-  bool is_readable = false;
+  std::string answer, why;
+  std::vector<uint64_t> distances;
+  bool is_answered = false;
   {
     const MutexLock lock(mutex_);
-    const auto known = symbols_.find(key);
-    if (known != symbols_.end()) return {known->second};
-    std::string answer, why;
-    std::vector<uint64_t> distances;
-    if (Do(&work, &answer, &why) && FromBytes(answer, &distances) &&
-        distances.size() == names.size()) {
-      const auto& silent = work.silent_devices;
-      is_readable = std::find(silent.begin(), silent.end(), first.device) == silent.end();
-      if (is_readable) {
-        if (symbols_.size() >= kMostKnownFiles) symbols_.clear();
-        return {symbols_[key] = std::move(distances)};
-      }
-    }
+    is_answered = Do(&work, &answer, &why);
+  }
+  const auto& silent = work.silent_devices;
+  const bool is_silent = std::find(silent.begin(), silent.end(), first.device) != silent.end();
+  if (is_answered && !is_silent && FromBytes(answer, &distances) &&
+      distances.size() == names.size()) {
+    return {std::move(distances)};
   }
   ResidentMemory resident(memory, proc_root_, pid);
   return {FindSymbolsInMemory(first, names, &resident), true};

@@ -2,10 +2,11 @@
 // Names the stacks of this host's processes, and finds Python in them, by the files of the
 // processes. A child process reads these files (stack_work.h).
 //
-// A file that does not answer, or costs too much, is left out for a while: from it there are
-// addresses only, and the error of the stack says so. So one such file costs little over a second,
-// once. What a user's files have cost in vain has a limit, too; beyond it, that user's stacks have
-// addresses and Python frames only. Other users do not notice.
+// A file that does not answer, or costs too much, is left out for a while in the stacks of that
+// user: from it there are addresses only, and the error of the stack says so. So one such file costs
+// little over a second, once. Not for other users: one may make a file look bad that all have. What
+// a user's files have cost in vain has a limit, too; beyond it, that user's stacks have addresses
+// and Python frames only.
 //
 // Thread-safe. The streams to several daemons share one.
 #pragma once
@@ -19,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/processes/proc_stat.h"
 #include "agent/processes/stack_sample.h"
 #include "agent/python/python_symbols.h"
 #include "agent/stacks/stack_reader.h"
@@ -34,8 +36,8 @@ class WastedTime {
  public:
   static constexpr int64_t kMost = 10'000'000'000;  // ns, and as much again in each minute
 
-  bool IsOver(uint32_t user, int64_t now_ns);
-  void Add(uint32_t user, int64_t wasted_ns, int64_t now_ns);
+  bool IsOver(const Payer& user, int64_t now_ns);
+  void Add(const Payer& user, int64_t wasted_ns, int64_t now_ns);
 
  private:
   struct Wasted {
@@ -44,7 +46,7 @@ class WastedTime {
   };
   static void Forgive(int64_t now_ns, Wasted* wasted);
 
-  std::map<uint32_t, Wasted> users_;
+  std::map<Payer, Wasted> users_;
 };
 
 class StackNamer {
@@ -60,20 +62,23 @@ class StackNamer {
                            ProcessMemory* memory) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  using ByFile = std::map<std::pair<uint64_t, uint64_t>, int64_t>;
+  struct LeftOut {
+    bool is_device = false;
+    FileId file;
+    int64_t until_ns = 0;
+  };
 
   bool Do(StackWork* work, std::string* answer, std::string* why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void LeaveOut(const StackWorker::Answer& answer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void FillLeftOut(StackWork* work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LeaveOut(const StackWorker::Answer& answer, const Payer& payer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FillLeftOut(const Payer& payer, StackWork* work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string proc_root_;
   Mutex mutex_;
   StackWorker worker_ ABSL_GUARDED_BY(mutex_);
   WastedTime wasted_ ABSL_GUARDED_BY(mutex_);
-  // Until when. Of a device, the second number is 0.
-  ByFile silent_ ABSL_GUARDED_BY(mutex_), costly_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, std::vector<uint64_t>> symbols_ ABSL_GUARDED_BY(mutex_);
+  std::map<Payer, std::vector<LeftOut>> left_out_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Finds Python with a StackNamer.

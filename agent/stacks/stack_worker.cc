@@ -112,6 +112,7 @@ std::string StackWorker::Start() {
     child_.pid = 0;
     return absl::StrCat("cannot start ", program_, ": ", strerror(failure));
   }
+  requests_ = 0;
   const auto handle = OpenPidfd(child_.pid);
   child_.pidfd = handle.ok() ? UniqueFd(*handle) : UniqueFd();
   return "";
@@ -133,6 +134,7 @@ StackWorker::Answer StackWorker::Ask(const std::string& request) {
   Answer answer;
   if (child_.pid == 0) answer.why = Start();
   if (child_.pid == 0) return answer;
+  answer.was_first = requests_++ == 0;
   if (Exchange(request, &answer)) return answer;
   answer.file = in_use_ == nullptr ? FileId() : in_use_->Get();
   Stop();

@@ -38,6 +38,7 @@ class StackWorker {
     End end = End::kNone;
     std::string bytes;
     FileId file;      // that the child read when it was ended; zeros: none
+    bool was_first = false;  // the child had no request before
     std::string why;  // for kNone
   };
 
@@ -68,6 +69,7 @@ class StackWorker {
   const UniqueFd program_fd_;
   const StackWorkLimits limits_;
   Child child_;  // pid 0: none
+  uint64_t requests_ = 0;  // that this child has had
   UniqueFd socket_;
   FileInUse* in_use_ = nullptr;
   std::vector<Child> left_;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "agent/processes/descriptor_socket.h"
 #include "agent/processes/proc_files.h"
+#include "agent/symbols/file_in_use.h"
 #include "base/open_regular.h"
 
 namespace rollcall {
@@ -58,6 +59,7 @@ JitNames JitNames::Parse(absl::string_view text) {
 }
 
 JitNames JitNames::ReadForProcess(const std::string& proc_root, pid_t pid) {
+  SetFileInUse({});  // no file of a mapping
   struct stat process;
   if (stat(absl::StrCat(proc_root, "/", pid).c_str(), &process) != 0) return {};
   return Parse(ReadMap(absl::StrCat(ProcPath(proc_root, pid, "root"), "/tmp/perf-",

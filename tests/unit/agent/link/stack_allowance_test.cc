@@ -13,7 +13,7 @@ constexpr int64_t kStart = 1'000 * kSecond;
 // How many of `asked` processes the allowance permits at that time.
 int64_t TakeAt(int64_t now_ns, int64_t asked, StackAllowance* allowance, uint32_t user = 0) {
   int64_t taken = 0;
-  for (int64_t i = 0; i < asked; ++i) taken += allowance->Take(user, now_ns) ? 1 : 0;
+  for (int64_t i = 0; i < asked; ++i) taken += allowance->Take({user, 0}, now_ns) ? 1 : 0;
   return taken;
 }
 

@@ -203,12 +203,13 @@ TEST_F(StackNamerTest, WithoutTheProbeThereAreAddresses) {
 TEST(WastedTimeTest, AUserHasABudgetThatFillsAgain) {
   constexpr int64_t kSecond = 1000 * kMs;
   WastedTime wasted;
-  wasted.Add(1000, 9 * kSecond, 0);
-  EXPECT_FALSE(wasted.IsOver(1000, 0));
-  wasted.Add(1000, 3 * kSecond, kSecond);
-  EXPECT_TRUE(wasted.IsOver(1000, kSecond));
-  EXPECT_FALSE(wasted.IsOver(1001, kSecond)) << "another user";
-  EXPECT_FALSE(wasted.IsOver(1000, 20 * kSecond));
+  const Payer user = {1000, 0};
+  wasted.Add(user, 9 * kSecond, 0);
+  EXPECT_FALSE(wasted.IsOver(user, 0));
+  wasted.Add(user, 3 * kSecond, kSecond);
+  EXPECT_TRUE(wasted.IsOver(user, kSecond));
+  EXPECT_FALSE(wasted.IsOver({1001, 0}, kSecond)) << "another user";
+  EXPECT_FALSE(wasted.IsOver(user, 20 * kSecond));
 }
 
 }  // namespace
