@@ -18,6 +18,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "agent/processes/proc_stat.h"
@@ -63,10 +65,11 @@ class ProgramOnAServer {
            fanotify_mark(gate_.get(), FAN_MARK_ADD, FAN_OPEN_PERM, AT_FDCWD, path_.c_str()) == 0;
   }
 
-  // Runs another program of this file system.
-  void Replace(const std::string& path) {
+  // Runs another program of this file system, with these arguments.
+  void Replace(const std::string& path, std::vector<std::string> arguments = {"1000"}) {
     End();
     path_ = path;
+    arguments_ = std::move(arguments);
     Start();
   }
 
@@ -78,7 +81,11 @@ class ProgramOnAServer {
   void Start() {
     pid_ = fork();
     if (pid_ == 0) {
-      execl(path_.c_str(), "program", "1000", nullptr);
+      std::vector<char*> argv = {path_.data()};
+      for (std::string& argument : arguments_) argv.push_back(argument.data());
+      argv.push_back(nullptr);
+      setenv("PYTHONHOME", "/usr", 1);
+      execv(path_.c_str(), argv.data());
       _exit(99);
     }
     while (ReadProcStat("/proc", pid_)->state != 'S' ||
@@ -93,6 +100,7 @@ class ProgramOnAServer {
   }
 
   std::string folder_, path_;
+  std::vector<std::string> arguments_ = {"1000"};
   bool has_mount_ = false;
   pid_t pid_ = -1;
   UniqueFd gate_;
@@ -148,6 +156,24 @@ TEST_F(StackNamerTest, AProgramWhoseFileServerIsGoneCostsLittleAndOnlyItsOwnName
   EXPECT_EQ(Take(other).error, "");
   kill(other, SIGKILL);
   waitpid(other, nullptr, 0);
+}
+
+TEST_F(StackNamerTest, PythonFramesNeedNoFileOfAnInterpreterWhoseFileServerIsGone) {
+  ProgramOnAServer program;
+  if (!program.is_there()) GTEST_SKIP() << "this needs root";
+  const std::string python = program.path() + "-python";
+  if (std::system(("cp $(readlink -f /usr/bin/python3) " + python).c_str()) != 0) {
+    GTEST_SKIP() << "no Python of the system";
+  }
+  program.Replace(python, {"-c", "import time\ndef stands():\n  time.sleep(1000)\nstands()"});
+  ASSERT_TRUE(program.StopAnswering());
+  ProcessStack stack;
+  for (int i = 0; i < 50 && !HasName(stack, "stands"); ++i) {  // until it has got there
+    usleep(100'000);
+    stack = Take(program.pid());
+  }
+  EXPECT_TRUE(HasName(stack, "stands")) << FormatProcessStack(stack);
+  EXPECT_THAT(stack.error, HasSubstr("does not answer"));
 }
 
 // Memory of this process at its peak, in KiB.
