@@ -74,21 +74,24 @@ class Shares {
   // newcomer would have then, so the newcomer gets no place.
   std::optional<Item> MakesRoomFor(const Owner& newcomer, First first) const {
     if (items_.empty()) return std::nullopt;
-    const Table& table = HeavierTable();
-    const std::string& heaviest = table.heaviest();
-    const bool is_by_user = &table == &by_user_;
-    const std::string& group = is_by_user ? newcomer.user : newcomer.host;
-    const std::string& part = is_by_user ? newcomer.host : newcomer.user;
-    const Group& loser = table.parts.at(heaviest);
-    if (group == heaviest) {
-      if (loser.WeightOf(part) + 1 >= loser.by_weight.rbegin()->first) return std::nullopt;
-    } else if (table.WeightOf(group) + 1 >= loser.weight) {
-      return std::nullopt;
+    const Table& heavier = HeavierTable();
+    const std::optional<Item> found = MakesRoomIn(heavier, newcomer, first);
+    if (found.has_value() && !IsMuchHeavier(newcomer.user, items_.at(*found).owner.user)) {
+      return found;
     }
-    return Choose(loser.heaviest_part(), first);
+    // Many users may share the heaviest host. Who has about as much as all of them together is the one.
+    const Table& other = &heavier == &by_user_ ? by_host_ : by_user_;
+    if (2 * other.by_weight.rbegin()->first < heavier.by_weight.rbegin()->first) return std::nullopt;
+    return MakesRoomIn(other, newcomer, first);
   }
 
  private:
+  // None of the users of a host goes for somebody who has much more elsewhere.
+  bool IsMuchHeavier(const std::string& user, const std::string& than) const {
+    constexpr size_t kMuch = 16;
+    return by_user_.WeightOf(user) > kMuch * by_user_.WeightOf(than);
+  }
+
   using Numbered = std::pair<uint64_t, Item>;
   using ByWeight = std::set<std::pair<size_t, std::string>>;
   struct Held {
@@ -154,6 +157,19 @@ class Shares {
   const Table& HeavierTable() const {
     const bool users_are = by_user_.by_weight.rbegin()->first >= by_host_.by_weight.rbegin()->first;
     return users_are ? by_user_ : by_host_;
+  }
+  std::optional<Item> MakesRoomIn(const Table& table, const Owner& newcomer, First first) const {
+    const std::string& heaviest = table.heaviest();
+    const bool is_by_user = &table == &by_user_;
+    const std::string& group = is_by_user ? newcomer.user : newcomer.host;
+    const std::string& part = is_by_user ? newcomer.host : newcomer.user;
+    const Group& loser = table.parts.at(heaviest);
+    if (group == heaviest) {
+      if (loser.WeightOf(part) + 1 >= loser.by_weight.rbegin()->first) return std::nullopt;
+    } else if (table.WeightOf(group) + 1 >= loser.weight) {
+      return std::nullopt;
+    }
+    return Choose(loser.heaviest_part(), first);
   }
   static Item Choose(const std::set<Numbered>& items, First first) {
     return first == First::kOldest ? items.begin()->second : items.rbegin()->second;

@@ -80,19 +80,23 @@ bool DaemonQuery::Ask(const char* command, const Call& call) {
   return Judge(command, TryWhileBusy(call));
 }
 
-bool DaemonQuery::IsBusy(const grpc::Status& status) const {
-  return status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED ||
-         (IsAway(status) && channels_->IsBusy());
+bool DaemonQuery::AskToChange(const char* command, const Call& call) {
+  return Judge(command, TryWhileBusy(call, false));
 }
 
-grpc::Status DaemonQuery::TryWhileBusy(const Call& call) {
+bool DaemonQuery::IsBusy(const grpc::Status& status, bool may_repeat) const {
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) return may_repeat;
+  return IsAway(status) && channels_->IsBusy();
+}
+
+grpc::Status DaemonQuery::TryWhileBusy(const Call& call, bool may_repeat) {
   const auto deadline = std::chrono::steady_clock::now() + kBusyPatience;
   grpc::Status status = Try(call);
-  if (!flags_.ok() || !IsBusy(status)) return status;
+  if (!flags_.ok() || !IsBusy(status, may_repeat)) return status;
   std::cerr << "rollcall: the daemon at " << channels_->address()
             << " does not answer yet; waiting for it, thirty seconds at most\n";
   for (auto left = deadline - std::chrono::steady_clock::now();
-       IsBusy(status) && left > std::chrono::seconds(0);
+       IsBusy(status, may_repeat) && left > std::chrono::seconds(0);
        left = deadline - std::chrono::steady_clock::now()) {
     channels_->WaitFor(std::chrono::nanoseconds(left).count());
     std::this_thread::sleep_for(kShortPause);

@@ -27,6 +27,9 @@ class DaemonQuery {
   // `command` is the subcommand that the error suggests.
   using Call = std::function<grpc::Status(v1::Query::Stub*, grpc::ClientContext*)>;
   bool Ask(const char* command, const Call& call);
+  // As Ask(), for a call that changes something: once it may have reached the daemon, it is not
+  // repeated.
+  bool AskToChange(const char* command, const Call& call);
   // As Ask(), and asks again while the daemon says that it still works on the answer (ABORTED), for
   // two minutes at most.
   bool AskPatiently(const char* command, const Call& call);
@@ -40,9 +43,9 @@ class DaemonQuery {
   // With a new channel.
   void Connect();
   grpc::Status TryOnce(const Call& call);
-  grpc::Status TryWhileBusy(const Call& call);
+  grpc::Status TryWhileBusy(const Call& call, bool may_repeat = true);
   // Whether the daemon is there and may answer soon.
-  bool IsBusy(const grpc::Status& status) const;
+  bool IsBusy(const grpc::Status& status, bool may_repeat) const;
   bool Judge(const char* command, const grpc::Status& status);
 
   absl::Status flags_;

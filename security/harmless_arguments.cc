@@ -28,9 +28,9 @@ bool Matches(absl::string_view text, const RE2& pattern) {
 
 bool Fits(absl::string_view value, ValueForm form) {
   static const RE2& number = *new RE2(
-      "-?[0-9][0-9.,:xeE+-]{0,15}|(?i:auto|all|gpu|cpu|cuda(?::[0-9]+)?|true|false|yes|no|none)");
+      "-?[0-9][0-9.,:x]{0,9}(?:[eE][+-]?[0-9]{1,3})?|(?i:auto|all|gpu|cpu|cuda(?::[0-9]+)?|true|false|yes|no|none)");
   static const RE2& word =
-      *new RE2("[a-z0-9]{1,16}(?:[-_:.][a-z0-9]{1,16}){0,3}|[A-Z][A-Z0-9_]{0,19}");
+      *new RE2("[a-z0-9]{1,12}(?:[-_:.][a-z0-9]{1,12}){0,2}|[A-Z][A-Z0-9_]{0,19}");
   static const RE2& endpoint =
       *new RE2(R"((?:\[[0-9a-fA-F:]{2,45}\]|[A-Za-z0-9][A-Za-z0-9.-]{0,62})(?::[0-9]{1,5})?)");
   switch (form) {
@@ -96,8 +96,14 @@ absl::string_view NameIn(absl::string_view argument) {
   return argument.substr(0, argument.find('='));
 }
 
+// Code of a shell is more than a word.
+bool IsOneWord(absl::string_view argument) {
+  return argument.find_first_of(" \t\n;|&<>$`'\"(){}*?") == absl::string_view::npos;
+}
+
 // Whether nothing but a program or a script looks so.
 bool LooksLikeAProgram(absl::string_view argument) {
+  if (!IsOneWord(argument)) return false;
   return absl::EndsWith(argument, ".py") || absl::EndsWith(argument, ".sh") ||
          absl::StartsWith(argument, "./") || FindStarter(argument) != nullptr;
 }
@@ -106,6 +112,12 @@ bool LooksLikeAProgram(absl::string_view argument) {
 bool HasCode(absl::string_view argument, const Starter& starter) {
   return *starter.code != '\0' && argument.size() > 1 && argument[0] == '-' && argument[1] != '-' &&
          argument.find('c') != absl::string_view::npos;
+}
+
+// "-s" of a shell: the script comes by its input.
+bool ReadsItsInput(absl::string_view argument, const Starter& starter) {
+  return *starter.code != '\0' && !IsIn(argument, starter.switches) &&
+         (argument == "-s" || argument == "-");
 }
 
 bool HasValue(absl::string_view argument) { return absl::StrContains(argument, '='); }
@@ -142,6 +154,10 @@ class CommandLine {
     bool has_command = *starter.commands == '\0', is_known = true;
     while (!IsAtEnd()) {
       const absl::string_view argument = arguments_[at_];
+      if (ReadsItsInput(argument, starter)) {
+        Show();
+        return nullptr;  // what follows are arguments
+      }
       if (argument == "--" || IsIn(argument, starter.switches)) {
         Show();
       } else if (!has_command && IsIn(argument, starter.commands)) {
@@ -163,10 +179,11 @@ class CommandLine {
         Show();
         if (!IsAtEnd()) SendValue(ValueForm::kNumber);
       } else if (IsFlag(argument)) {
-        is_known = SendFlagOfStarter() && is_known;
+        is_known = SendFlagOfStarter(starter) && is_known;
       } else if (HasValue(argument)) {
         Hide();  // a variable for `env`, not a program
-      } else if (!has_command || (!is_known && !LooksLikeAProgram(argument))) {
+      } else if (!has_command || !IsOneWord(argument) ||
+                 (!is_known && !LooksLikeAProgram(argument))) {
         return nullptr;  // an argument
       } else {
         return SendProgram();
@@ -177,10 +194,12 @@ class CommandLine {
 
   // An unknown flag may have a value: what follows may be that, and not the program. False: nobody
   // knows.
-  bool SendFlagOfStarter() {
+  bool SendFlagOfStarter(const Starter& starter) {
     const absl::string_view argument = arguments_[at_];
     const size_t before = at_;
+    started_by_ = &starter;
     SendFlag();
+    started_by_ = nullptr;
     if (at_ > before + 1) return FindFlag(NameIn(argument)) != nullptr;
     if (HasValue(argument) || IsAtEnd() || IsFlag(arguments_[at_])) return true;
     Hide();
@@ -232,9 +251,14 @@ class CommandLine {
     if (const HarmlessFlag* flag = FindFlag(name);
         flag != nullptr && Fits(arguments_[at_], flag->form)) {
       Show();
-    } else if (SuggestsSecret(name)) {
+    } else if (SuggestsSecret(name) && !IsCodeNext()) {
       Hide();  // also if it begins with a dash
     }
+  }
+
+  // "--login -c CODE": the flag is none of a login.
+  bool IsCodeNext() const {
+    return started_by_ != nullptr && HasCode(arguments_[at_], *started_by_);
   }
 
   // Of "-pSECRET" it sends "-p".
@@ -248,6 +272,7 @@ class CommandLine {
 
   const std::vector<absl::string_view>& arguments_;
   const Redactor& redactor_;
+  const Starter* started_by_ = nullptr;  // while its own flags are sent
   size_t at_ = 0;
   std::vector<std::string> sent_;
 };

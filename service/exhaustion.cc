@@ -193,7 +193,8 @@ ResourceLimits LimitsOfThisProcess() {
   }
   const uint64_t stack = SoftLimit(RLIMIT_STACK);
   limits.stack_bytes = stack == UINT64_MAX ? kUsualStackBytes : stack;
-  limits.cores = std::max(std::thread::hardware_concurrency(), 1U);
+  // No pool of threads is larger.
+  limits.cores = std::clamp(std::thread::hardware_concurrency(), 1U, 64U);
   return limits;
 }
 

@@ -335,9 +335,10 @@ void Collector::RetryOrGiveUp(const std::string& name, int64_t now_ns, const abs
   AddWarning(absl::StrCat("skipped: ", why.message()));
 }
 
-// One user has three times what is left for the others, at most.
-bool Collector::HasRoomFor(ProcessId id, size_t bytes, uint32_t user) const {
-  const bool is_shared = options_.live && options_.whole_host;
+// One user has three times what is left for the others, at most. nullopt: it is not known yet whose
+// the segment is.
+bool Collector::HasRoomFor(ProcessId id, size_t bytes, std::optional<uint32_t> user) const {
+  const bool is_shared = options_.live && options_.whole_host && user.has_value();
   size_t segments = new_files_.size(), own_segments = 0, all_bytes = 0, own_bytes = bytes;
   for (const auto& [other, process] : processes_) {
     if (process->reader == nullptr || other == id) continue;
@@ -371,7 +372,7 @@ size_t Collector::CountLeftOut() const {
 }
 
 void Collector::OpenSegment(const std::string& name, int64_t now_ns) {
-  if (!HasRoomFor(ProcessId(), 0, geteuid())) return LeaveOut(name, now_ns);
+  if (!HasRoomFor(ProcessId(), 0, std::nullopt)) return LeaveOut(name, now_ns);
   auto opened = std::make_shared<Opened>();
   const auto open = [path = absl::StrCat(options_.directory, "/", name), threads = threads_,
                      opened] { OpenFile(path, threads, opened.get()); };
@@ -549,7 +550,9 @@ bool Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
     return true;
   }
   process->segment_bytes = BytesOf(*snapshot);
-  if (!HasRoomFor(id, process->segment_bytes, process->identity.uid())) {
+  const auto user = process->identity.has_uid() ? std::optional(process->identity.uid())
+                                                : std::nullopt;
+  if (!HasRoomFor(id, process->segment_bytes, user)) {
     if (!file.empty()) LeaveOut(file, now_ns);
     return false;
   }

@@ -19,6 +19,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -124,7 +125,7 @@ class Collector {
   void AddWarning(const std::string& warning);
   void OpenSegment(const std::string& name, int64_t now_ns);
   void RetryOrGiveUp(const std::string& name, int64_t now_ns, const absl::Status& why);
-  bool HasRoomFor(ProcessId id, size_t bytes, uint32_t user) const;
+  bool HasRoomFor(ProcessId id, size_t bytes, std::optional<uint32_t> user) const;
   void LeaveOut(const std::string& name, int64_t now_ns);
   size_t CountLeftOut() const;
   void SettleNewFiles(int64_t now_ns);

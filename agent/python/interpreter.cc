@@ -9,6 +9,8 @@
 namespace rollcall {
 namespace {
 
+constexpr int kMostCandidates = 16;  // files that may have the interpreter
+
 enum Symbol { kRuntime, kVersion, kCodeType, kStringType, kBytesType };
 const std::vector<std::string>& SymbolNames() {
   static const std::vector<std::string> names = {"_PyRuntime", "Py_Version", "PyCode_Type",
@@ -80,12 +82,14 @@ std::optional<PythonLayout> FindLayout(const RawSample& sample, const std::strin
 
 std::optional<PythonInterpreter> FindPython(const RawSample& sample, PythonSymbols* symbols,
                                             ProcessMemory* memory, std::string* problem) {
+  int candidates = 0;
   for (const bool named : {true, false}) {
     for (const ProcMap& map : sample.maps) {
       if (!IsFirstOfFile(map) || IsNamedPython(map) != named) continue;
       // Search only libraries with "python" in their name and the program itself: a search of every
       // library of a training job would take seconds.
       if (!named && map.start != sample.maps.front().start) continue;
+      if (++candidates > kMostCandidates) break;
       const FoundSymbols symbols_of_file = symbols->Find(sample.pid, map, SymbolNames(), memory);
       const std::vector<uint64_t>& found = symbols_of_file.distances;
       if (found[kRuntime] == 0) continue;

@@ -19,6 +19,9 @@ constexpr int64_t kSilentFor = kMinute;
 constexpr int64_t kCostlyFor = 60 * kMinute;
 constexpr size_t kMostLeftOut = 64;  // of one user
 constexpr size_t kMostUsers = 1024;
+constexpr size_t kMostRequest = size_t{64} << 20;
+// What one request may take without a charge.
+constexpr int64_t kUsualNs = 2 * kSecond;
 
 void AddError(const std::string& text, ProcessStack* stack) {
   absl::StrAppend(&stack->error, stack->error.empty() ? "" : "\n", text);
@@ -125,8 +128,15 @@ bool StackNamer::Do(StackWork* work, std::string* answer, std::string* why) {
                           " have taken too much of the agent's time for symbols: no names");
       return false;
     }
-    StackWorker::Answer got = worker_.Ask(ToBytes(*work));
+    const std::string request = ToBytes(*work);
+    if (request.size() > kMostRequest) {
+      *why = "the stacks are too large: no names";
+      return false;
+    }
+    StackWorker::Answer got = worker_.Ask(request, payer);
     if (got.end == StackWorker::End::kAnswered) {
+      const int64_t took_ns = MonotonicNs() - begun_ns;
+      if (took_ns > kUsualNs) wasted_.Add(payer, took_ns - kUsualNs, MonotonicNs());
       *answer = std::move(got.bytes);
       return true;
     }

@@ -103,6 +103,7 @@ int DoStackWork() {
     if (!ReadAll(bytes.data(), bytes.size()) || !FromBytes(bytes, &work)) return 1;
     if (worker == nullptr) worker = std::make_unique<Worker>(work.proc_root);
     const std::string answer = worker->Do(work);
+    SetFileInUse({});
     size = answer.size();
     if (!WriteAll(&size, sizeof(size)) || !WriteAll(answer.data(), answer.size())) return 1;
   }

@@ -86,11 +86,17 @@ StackWorker::~StackWorker() {
 }
 
 // Returns why there is no child; "": there is one.
-std::string StackWorker::Start() {
+std::string StackWorker::Start(const Payer& payer) {
   left_.erase(std::remove_if(left_.begin(), left_.end(),
                              [](const Child& child) { return CollectChild(child.pid); }),
               left_.end());
-  if (left_.size() >= kMostLeft) return "file servers do not answer";
+  const auto is_own = [&payer](const Child& child) {
+    return !(child.payer < payer) && !(payer < child.payer);
+  };
+  const auto own = std::count_if(left_.begin(), left_.end(), is_own);
+  if (left_.size() >= kMostLeft || static_cast<size_t>(own) >= kMostLeftOfOne) {
+    return "file servers do not answer";
+  }
   if (!program_fd_.valid()) return absl::StrCat("cannot find ", program_);
   const UniqueFd shared(memfd_create("rollcall-file-in-use", MFD_CLOEXEC));
   int ends[2];
@@ -125,15 +131,16 @@ void StackWorker::Stop() {
   left_.push_back(std::exchange(child_, {}));
 }
 
-StackWorker::Answer StackWorker::Ask(const std::string& request) {
+StackWorker::Answer StackWorker::Ask(const std::string& request, const Payer& payer) {
   // A child that has had nothing to do has ended.
   if (child_.pid != 0 && CollectChild(child_.pid)) {
     child_ = {};
     socket_ = UniqueFd();
   }
   Answer answer;
-  if (child_.pid == 0) answer.why = Start();
+  if (child_.pid == 0) answer.why = Start(payer);
   if (child_.pid == 0) return answer;
+  child_.payer = payer;
   answer.was_first = requests_++ == 0;
   if (Exchange(request, &answer)) return answer;
   answer.file = in_use_ == nullptr ? FileId() : in_use_->Get();

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/processes/proc_stat.h"
 #include "agent/symbols/file_in_use.h"
 #include "base/unique_fd.h"
 
@@ -22,7 +23,7 @@ namespace rollcall {
 struct StackWorkLimits {
   int64_t silent_ns = 1'200'000'000;  // in one read of a file
   int64_t cpu_ns = 10'000'000'000;    // of one request
-  int64_t total_ns = 60'000'000'000;  // of one request, on a busy host
+  int64_t total_ns = 20'000'000'000;  // of one request, on a busy host
 };
 
 class StackWorker {
@@ -42,7 +43,10 @@ class StackWorker {
     std::string why;  // for kNone
   };
 
-  static constexpr size_t kMostLeft = 8;  // children that the kernel does not let die
+  // Children that the kernel does not let die: of all users, and of one. Who has as many gets no
+  // other child until one of them has died.
+  static constexpr size_t kMostLeft = 32;
+  static constexpr size_t kMostLeftOfOne = 2;
 
   // `programs`: the folder of rollcall-probe; "": that of this program. Opens it now: an upgrade
   // may replace it while this program runs.
@@ -51,17 +55,18 @@ class StackWorker {
   StackWorker(const StackWorker&) = delete;
   StackWorker& operator=(const StackWorker&) = delete;
 
-  // Blocks for limits.total_ns at most.
-  Answer Ask(const std::string& request);
+  // Blocks for limits.total_ns at most. `payer`: whose files the child reads.
+  Answer Ask(const std::string& request, const Payer& payer);
 
  private:
   struct Child {
     pid_t pid = 0;
     UniqueFd pidfd;
+    Payer payer;  // of its newest request
   };
   class Watch;
 
-  std::string Start();
+  std::string Start(const Payer& payer);
   bool Exchange(const std::string& request, Answer* answer);
   void Stop();
 

@@ -30,7 +30,7 @@ void PrintAcknowledged(const v1::Incident& incident) {
 int Act(const char* command, const QueryFlags& flags, const v1::IncidentActionRequest& request) {
   v1::Incident incident;
   DaemonQuery query(flags.daemon);
-  const bool answered = query.Ask(command, [&](auto* stub, auto* context) {
+  const bool answered = query.AskToChange(command, [&](auto* stub, auto* context) {
     return stub->ActOnIncident(context, request, &incident);
   });
   if (!answered) return query.exit_code();

@@ -2,6 +2,7 @@
 // rollcall silence: begins, ends and lists silences of alerts.
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "base/duration_flag.h"
@@ -68,10 +69,12 @@ void PrintSilence(const v1::ListSilencesResponse& response) {
 // Asks, and prints the answer. Returns the exit code.
 template <typename Response, typename Call>
 int AskAndPrint(const QueryFlags& flags, const Call& call) {
+  constexpr bool kChanges = std::is_same_v<Response, v1::Silence>;
   Response response;
   DaemonQuery query(flags.daemon);
-  const bool answered = query.Ask(
-      "silence", [&](auto* stub, auto* context) { return call(stub, context, &response); });
+  const auto ask = [&](auto* stub, auto* context) { return call(stub, context, &response); };
+  const bool answered =
+      kChanges ? query.AskToChange("silence", ask) : query.Ask("silence", ask);
   if (!answered) return query.exit_code();
   CleanStrings(&response);
   if (flags.format == "json") {

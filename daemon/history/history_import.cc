@@ -90,8 +90,18 @@ class Import {
     return status;
   }
 
-  // A job of which the database knows anything belongs to a daemon there.
+  // All or none: what is there of a job counts as another daemon's.
   absl::Status CopyJobs(const Continuation& rest) {
+    const ImportCounts before = counts_;
+    absl::Status status = to_->Begin();
+    if (status.ok()) status = CopyNewJobs(rest);
+    status = to_->End(status);
+    if (!status.ok()) counts_ = before;
+    return status;
+  }
+
+  // A job of which the database knows anything belongs to a daemon there.
+  absl::Status CopyNewJobs(const Continuation& rest) {
     std::set<JobKey> jobs;
     for (const auto& [job, hosts] : rest.hosts) jobs.insert(job);
     for (const auto& [job, facts] : rest.attempts) jobs.insert(job);

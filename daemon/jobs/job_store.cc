@@ -188,7 +188,7 @@ JobStore::Owned* JobStore::TakeIn(const AgentName& agent, const AgentBook::Origi
   return &owned_.emplace(process, Owned{*placed, origin.agent}).first->second;
 }
 
-// A process of a job that is here belongs to the job's owner.
+// A process of the same user in a job that is here belongs to the job's owner, whatever its host.
 JobStore::Newcomer JobStore::NewcomerOf(const AgentName& agent, const JobId& name,
                                         const v1::ProcessUpdate& update) const {
   Newcomer newcomer = {OwnerFrom(agent, update.identity()),
@@ -196,7 +196,7 @@ JobStore::Newcomer JobStore::NewcomerOf(const AgentName& agent, const JobId& nam
   const auto family = families_.find(name);
   if (family == families_.end() || family->second.jobs.empty()) return newcomer;
   const auto owner = room_.OwnerOf(JobKey(name, family->second.jobs.rbegin()->first));
-  if (owner.has_value()) newcomer.owner = *owner;
+  if (owner.has_value() && owner->user == newcomer.owner.user) newcomer.owner = *owner;
   return newcomer;
 }
 

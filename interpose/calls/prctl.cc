@@ -12,9 +12,27 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "interpose/keep_cancel.h"
+#include "interpose/keep_errno.h"
 #include "interpose/real.h"
 #include "interpose/record/recording.h"
+#include "interpose/recorder.h"
 #include "interpose/thread_state.h"
+
+namespace rollcall {
+namespace {
+
+// Not in a child of vfork or clone, which has the memory of its parent.
+void StopOwnRecording() {
+  const KeepErrno keep_errno;
+  const KeepCancel keep_cancel;
+  const SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
+  if (header == nullptr || header->pid != static_cast<int32_t>(syscall(SYS_getpid))) return;
+  StopRecording("the program forbids the CPU's counter:");
+}
+
+}  // namespace
+}  // namespace rollcall
 
 extern "C" ROLLCALL_EXPORT int prctl(int option, ...) noexcept {
   va_list list;
@@ -23,9 +41,7 @@ extern "C" ROLLCALL_EXPORT int prctl(int option, ...) noexcept {
   for (unsigned long& argument : arguments) argument = va_arg(list, unsigned long);
   va_end(list);
   // New threads inherit this option, so no thread can be recorded.
-  if (option == PR_SET_TSC && arguments[0] == PR_TSC_SIGSEGV) {
-    rollcall::StopRecording("the program forbids the CPU's counter:");
-  }
+  if (option == PR_SET_TSC && arguments[0] == PR_TSC_SIGSEGV) rollcall::StopOwnRecording();
   const long result =
       syscall(SYS_prctl, option, arguments[0], arguments[1], arguments[2], arguments[3]);
   if (option == PR_SET_SECCOMP && arguments[0] == SECCOMP_MODE_STRICT && result == 0) {

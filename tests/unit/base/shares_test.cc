@@ -63,6 +63,16 @@ TEST(SharesTest, AHostThatInventsUsersIsAsHeavyAsTheirSum) {
   EXPECT_EQ(items.MakesRoomFor({"user-21", "node-1"}, Items::First::kNewest), std::nullopt);
 }
 
+TEST(SharesTest, UsersOfABusyHostDoNotGoForOneWhoHasMuchMoreElsewhere) {
+  Items items;
+  for (int i = 0; i < 50; ++i) items.Put(Name("login-", i), {Name("user-", i), "login-host"}, 1);
+  for (int i = 0; i < 40; ++i) items.Put(Name("greedy-", i), {"greedy", Name("node-", i)}, 1);
+  EXPECT_EQ(items.MakesRoomFor({"greedy", "node-41"}, Items::First::kNewest), std::nullopt);
+  const auto for_another = items.MakesRoomFor({"user-51", "login-host"}, Items::First::kNewest);
+  ASSERT_TRUE(for_another.has_value());
+  EXPECT_EQ(for_another->substr(0, 6), "greedy");
+}
+
 TEST(SharesTest, WhereAllHaveOneNameTheHeaviestHostMakesRoom) {
   Items items;
   for (int i = 0; i < 20; ++i) items.Put(Name("flood-", i), {"root", "node-1"}, 1);
