@@ -79,9 +79,11 @@ class Shares {
     if (found.has_value() && !IsMuchHeavier(newcomer.user, items_.at(*found).owner.user)) {
       return found;
     }
-    // Many users may share the heaviest host. Who has about as much as all of them together is the one.
+    // Many users may share the heaviest host. Who has about as much as all of them together is the
+    // one.
     const Table& other = &heavier == &by_user_ ? by_host_ : by_user_;
-    if (2 * other.by_weight.rbegin()->first < heavier.by_weight.rbegin()->first) return std::nullopt;
+    if (2 * other.by_weight.rbegin()->first < heavier.by_weight.rbegin()->first)
+      return std::nullopt;
     return MakesRoomIn(other, newcomer, first);
   }
 

@@ -550,8 +550,8 @@ bool Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
     return true;
   }
   process->segment_bytes = BytesOf(*snapshot);
-  const auto user = process->identity.has_uid() ? std::optional(process->identity.uid())
-                                                : std::nullopt;
+  const auto user =
+      process->identity.has_uid() ? std::optional(process->identity.uid()) : std::nullopt;
   if (!HasRoomFor(id, process->segment_bytes, user)) {
     if (!file.empty()) LeaveOut(file, now_ns);
     return false;

@@ -30,8 +30,7 @@ struct Look {
 Look LookAt(const std::string& proc_root, ProcessId process) {
   const auto stat = ReadProcStat(proc_root, process.pid);
   static_cast<void>(ReadProcFile(ProcPath(proc_root, process.pid, "maps"), kMaxMapsBytes));
-  return {stat.ok() && stat->start_time == process.start_time,
-          ReadPayer(proc_root, process.pid)};
+  return {stat.ok() && stat->start_time == process.start_time, ReadPayer(proc_root, process.pid)};
 }
 
 v1::ProcessStack WithoutStacks(ProcessId process, const std::string& why) {
@@ -89,12 +88,12 @@ v1::ProcessStack StackService::TakeFrom(ProcessId process) {
   }
   if (!seen->is_alive) return WithoutStacks(process, "the process has ended");
   if (!allowance_->Take(seen->payer, MonotonicNs())) {
-    return Refuse(
-        process, absl::StrCat("the agent of this host takes the stacks of at most ",
-                              options_.max_per_minute, " processes a minute, and user ", seen->payer.user,
-                              " has had a share of them: no stacks taken; ask again "
-                              "later, or start rollcall-agent with a larger "
-                              "--max-stacks-per-minute"));
+    return Refuse(process, absl::StrCat("the agent of this host takes the stacks of at most ",
+                                        options_.max_per_minute, " processes a minute, and user ",
+                                        seen->payer.user,
+                                        " has had a share of them: no stacks taken; ask again "
+                                        "later, or start rollcall-agent with a larger "
+                                        "--max-stacks-per-minute"));
   }
   if (tools_ == nullptr) tools_ = std::make_shared<Tools>(proc_root, namer_);
   auto stack = std::make_shared<v1::ProcessStack>();

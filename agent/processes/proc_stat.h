@@ -76,7 +76,8 @@ struct Payer {
   }
 };
 
-// By the real user in the status of the process. Who owns its folder in /proc is not always that user.
+// By the real user in the status of the process. Who owns its folder in /proc is not always that
+// user.
 Payer ReadPayer(const std::string& proc_root, pid_t pid);
 
 }  // namespace rollcall

@@ -3,10 +3,10 @@
 // processes. A child process reads these files (stack_work.h).
 //
 // A file that does not answer, or costs too much, is left out for a while in the stacks of that
-// user: from it there are addresses only, and the error of the stack says so. So one such file costs
-// little over a second, once. Not for other users: one may make a file look bad that all have. What
-// a user's files have cost in vain, or beyond the usual, has a limit, too; beyond it, that user's stacks have addresses
-// and Python frames only.
+// user: from it there are addresses only, and the error of the stack says so. So one such file
+// costs little over a second, once. Not for other users: one may make a file look bad that all
+// have. What a user's files have cost in vain, or beyond the usual, has a limit, too; beyond it,
+// that user's stacks have addresses and Python frames only.
 //
 // Thread-safe. The streams to several daemons share one.
 #pragma once

@@ -38,9 +38,9 @@ class StackWorker {
   struct Answer {
     End end = End::kNone;
     std::string bytes;
-    FileId file;      // that the child read when it was ended; zeros: none
+    FileId file;             // that the child read when it was ended; zeros: none
     bool was_first = false;  // the child had no request before
-    std::string why;  // for kNone
+    std::string why;         // for kNone
   };
 
   // Children that the kernel does not let die: of all users, and of one. Who has as many gets no
@@ -73,7 +73,7 @@ class StackWorker {
   const std::string program_;
   const UniqueFd program_fd_;
   const StackWorkLimits limits_;
-  Child child_;  // pid 0: none
+  Child child_;            // pid 0: none
   uint64_t requests_ = 0;  // that this child has had
   UniqueFd socket_;
   FileInUse* in_use_ = nullptr;

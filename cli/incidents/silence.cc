@@ -73,8 +73,7 @@ int AskAndPrint(const QueryFlags& flags, const Call& call) {
   Response response;
   DaemonQuery query(flags.daemon);
   const auto ask = [&](auto* stub, auto* context) { return call(stub, context, &response); };
-  const bool answered =
-      kChanges ? query.AskToChange("silence", ask) : query.Ask("silence", ask);
+  const bool answered = kChanges ? query.AskToChange("silence", ask) : query.Ask("silence", ask);
   if (!answered) return query.exit_code();
   CleanStrings(&response);
   if (flags.format == "json") {

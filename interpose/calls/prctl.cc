@@ -26,7 +26,7 @@ namespace {
 void StopOwnRecording() {
   const KeepErrno keep_errno;
   const KeepCancel keep_cancel;
-  const SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
+  const segment::SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
   if (header == nullptr || header->pid != static_cast<int32_t>(syscall(SYS_getpid))) return;
   StopRecording("the program forbids the CPU's counter:");
 }
