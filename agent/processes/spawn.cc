@@ -10,11 +10,25 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
+
+#include "base/mutex.h"
 
 namespace rollcall {
 namespace {
 
 constexpr int kExtra = STDERR_FILENO + 1;
+
+struct Apart {
+  Mutex mutex;
+  std::set<pid_t> pids ABSL_GUARDED_BY(mutex);
+};
+
+// Never destroyed: loose threads may start programs at the end of this one.
+Apart& AllApart() {
+  static Apart& all = *new Apart;
+  return all;
+}
 
 class SpawnSettings {
  public:
@@ -69,8 +83,16 @@ int SpawnApart(const std::string& path, const std::vector<std::string>& argument
   char variable[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
   char* environment[] = {variable, nullptr};
   const SpawnSettings settings(files);
-  return posix_spawn(pid, path.c_str(), settings.actions(), settings.attributes(), argv.data(),
-                     environment);
+  const int failure = posix_spawn(pid, path.c_str(), settings.actions(), settings.attributes(),
+                                  argv.data(), environment);
+  const MutexLock lock(AllApart().mutex);
+  if (failure == 0) AllApart().pids.insert(*pid);
+  return failure;
+}
+
+bool IsApart(pid_t pid) {
+  const MutexLock lock(AllApart().mutex);
+  return AllApart().pids.count(pid) != 0;
 }
 
 void KillChild(pid_t pid, const UniqueFd& pidfd) {
@@ -83,7 +105,11 @@ void KillChild(pid_t pid, const UniqueFd& pidfd) {
 
 bool CollectChild(pid_t pid) {
   const pid_t found = waitpid(pid, nullptr, WNOHANG);
-  return found == pid || (found < 0 && errno == ECHILD);
+  const bool has_ended = found == pid || (found < 0 && errno == ECHILD);
+  if (!has_ended) return false;
+  const MutexLock lock(AllApart().mutex);
+  AllApart().pids.erase(pid);
+  return true;
 }
 
 std::string OwnProgramFolder() {

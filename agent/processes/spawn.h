@@ -33,6 +33,9 @@ void KillChild(pid_t pid, const UniqueFd& pidfd);
 // Does not wait. True: it has ended, and nobody needs to collect it any more.
 bool CollectChild(pid_t pid);
 
+// Whether this process started it so, and nobody knows yet that it has ended: it is none of a job.
+bool IsApart(pid_t pid);
+
 // The folder of the running program; "": not known.
 std::string OwnProgramFolder();
 

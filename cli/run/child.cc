@@ -7,10 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "agent/processes/proc_files.h"
+#include "agent/processes/spawn.h"
 
 namespace rollcall {
 namespace {
@@ -93,6 +95,7 @@ std::vector<pid_t> Descendants() {
   std::vector<pid_t> found = {getpid()};
   for (size_t i = 0; i < found.size(); ++i) AddChildren(found[i], &found);
   found.erase(found.begin());
+  found.erase(std::remove_if(found.begin(), found.end(), IsApart), found.end());
   return found;
 }
 
