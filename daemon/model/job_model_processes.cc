@@ -12,6 +12,8 @@ namespace rollcall {
 namespace {
 
 constexpr int64_t kNotableSuspensionNs = 1'000'000'000;
+constexpr int64_t kGoOnWithinNs = 2'000'000'000;
+constexpr size_t kMostSuspensions = 16;
 
 // Without the allocator's own bytes.
 size_t SiteBytes(const std::string& site) { return sizeof(site) + site.size(); }
@@ -124,7 +126,11 @@ void JobModel::NoteSuspension(bool is_suspended, int64_t now_ns, Process* proces
     return;
   }
   const int64_t since_ns = std::exchange(process->suspended_ns, 0);
-  if (since_ns != 0 && now_ns - since_ns >= kNotableSuspensionNs) process->resumed_ns = now_ns;
+  if (since_ns == 0 || now_ns - since_ns < kNotableSuspensionNs) return;
+  std::vector<Suspension>& all = process->suspensions;
+  if (all.size() == kMostSuspensions) all.erase(all.begin());
+  // The ranks of a job do not go on in one moment.
+  all.push_back({since_ns, now_ns + kGoOnWithinNs});
 }
 
 void JobModel::SetEvidence(int32_t process, const ProcessEvidence& evidence, int64_t now_ns) {

@@ -139,6 +139,11 @@ struct ProcessEvidence {
 };
 
 // One process of the job.
+// A time in which a process could not run.
+struct Suspension {
+  int64_t from_ns = 0, to_ns = 0;
+};
+
 struct Process : ProcessIdentity, ProcessEvidence {
   int32_t agent = -1;  // reports on it; index into JobState::agents; -1: none, its data is fresh
   int32_t pid = 0;
@@ -155,8 +160,9 @@ struct Process : ProcessIdentity, ProcessEvidence {
   // Every sample since this time shows that the main thread waits for other ranks in a
   // library other than NCCL; 0: it does not wait there.
   int64_t waits_outside_since_ns = 0;
-  // Since when it is suspended, if it is; when it went on after some time. 0: never.
-  int64_t suspended_ns = 0, resumed_ns = 0;
+  // Since when it is suspended; 0: it is not.
+  int64_t suspended_ns = 0;
+  std::vector<Suspension> suspensions;  // the last ones that were no moment, oldest first
   bool has_met = false;  // has been in a communicator, which the job may have dropped since
 };
 

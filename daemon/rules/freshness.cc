@@ -194,14 +194,28 @@ std::vector<Absent> Blamable(const std::vector<Absent>& guilty) {
   return blamable;
 }
 
+namespace {
+
+// How long the process could not run since then. A job that is suspended again and again, as by gang
+// scheduling, is judged by the time in which it ran.
+int64_t SuspendedSince(const JobState& job, int32_t index, int64_t from_ns) {
+  const Process* process = FindProcess(job, index);
+  int64_t sum_ns = 0;
+  if (process == nullptr) return sum_ns;
+  for (const Suspension& one : process->suspensions) {
+    sum_ns += std::max<int64_t>(one.to_ns - std::max(one.from_ns, from_ns), 0);
+  }
+  return sum_ns;
+}
+
+}  // namespace
+
 int64_t CountedSince(const JobState& job, const std::vector<Waiter>& waiters) {
   int64_t since_ns = INT64_MAX;
   for (const Waiter& w : waiters) {
     if (IsSuspended(job, w.process)) continue;  // it does not wait now
-    const Process* process = FindProcess(job, w.process);
-    const int64_t resumed_ns = process == nullptr ? 0 : process->resumed_ns;
-    since_ns =
-        std::min(since_ns, std::max({w.wait.since_ns, CountsFrom(job, w.process), resumed_ns}));
+    const int64_t from_ns = std::max(w.wait.since_ns, CountsFrom(job, w.process));
+    since_ns = std::min(since_ns, from_ns + SuspendedSince(job, w.process, from_ns));
   }
   return since_ns == INT64_MAX ? job.counts_from_ns : since_ns;
 }

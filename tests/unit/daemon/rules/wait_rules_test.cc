@@ -533,20 +533,23 @@ TEST(SuspendedJobTest, ARankThatIsStillStoppedDoesNotMakeTheWaitsLong) {
   JobBuilder job(4);
   job.Finish(24);
   job.Enter({0, 1, 2}, At(10));
-  job.process(0).resumed_ns = At(490);
+  job.process(0).suspensions = {{At(10), At(490)}};
   for (const int rank : {1, 2, 3}) job.process(rank).state = 'T';
   const std::vector<Verdict> verdicts = Diagnose(job.state, At(500), Limits());
   for (const Verdict& verdict : verdicts) EXPECT_EQ(verdict.counts_from_ns, At(490));
 }
 
-TEST(SuspendedJobTest, ItsWaitsCountFromItsEnd) {
+// As by gang scheduling, which would else begin each wait anew before it is long.
+TEST(SuspendedJobTest, ItsWaitsCountWithoutTheTimesInWhichItDidNotRun) {
   JobBuilder job(4);
   job.Finish(24);
   job.Enter({0, 1, 2}, At(10));
-  for (int rank = 0; rank < 4; ++rank) job.process(rank).resumed_ns = At(400);
+  for (int rank = 0; rank < 4; ++rank) {
+    job.process(rank).suspensions = {{At(5), At(20)}, {At(100), At(200)}, {At(300), At(400)}};
+  }
   const std::vector<Verdict> verdicts = Diagnose(job.state, At(500), Limits());
   ASSERT_FALSE(verdicts.empty());
-  EXPECT_EQ(verdicts[0].counts_from_ns, At(400));
+  EXPECT_EQ(verdicts[0].counts_from_ns, At(10 + 10 + 100 + 100));
 }
 
 TEST(StragglerTest, WarnsOfTheRankThatIsAlwaysLast) {
