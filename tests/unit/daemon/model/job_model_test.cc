@@ -780,7 +780,8 @@ TEST(SuspensionTest, IsNotedAtItsEndIfItWasNoMoment) {
   EXPECT_EQ(look('R', 40), 1u);
   EXPECT_EQ(look('S', 50), 1u);
   EXPECT_EQ(model.state().processes[0].suspensions[0].from_ns, 30 * kSecond);
-  EXPECT_EQ(model.state().processes[0].suspensions[0].to_ns, 42 * kSecond) << "with some time to go on";
+  EXPECT_EQ(model.state().processes[0].suspensions[0].to_ns, 42 * kSecond)
+      << "with some time to go on";
 }
 
 }  // namespace
