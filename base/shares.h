@@ -4,7 +4,8 @@
 // Each item belongs to a user and a host. Who has most makes room: the user or the host with the
 // largest sum of weights, and, within it, the host or user with the largest part. So one user on a
 // thousand hosts is as heavy as the sum, a host that invents users is as heavy as their sum, and a
-// user beside it on that host is not. Who has less than the heaviest always gets a place.
+// user beside them on that host is not. A host may also be heavy because many people use it: nobody
+// there goes for a user who has much more elsewhere.
 //
 // Each call takes a time logarithmic in the number of items. Pure; one owner, no lock.
 #pragma once

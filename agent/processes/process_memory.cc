@@ -25,12 +25,12 @@ ResidentMemory::ResidentMemory(ProcessMemory* memory, const std::string& proc_ro
       pages_(open(ProcPath(proc_root, pid, "pagemap").c_str(), O_RDONLY | O_CLOEXEC)) {}
 
 bool ResidentMemory::Read(uint64_t address, void* to, size_t size) {
-  constexpr uint64_t kPageBytes = 4096;
+  static const auto page_bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   // Linux, Documentation/admin-guide/mm/pagemap.rst: in memory, or in swap, which is local.
   constexpr uint64_t kPresent = uint64_t{3} << 62;
   if (size == 0 || address > UINT64_MAX - size) return false;
-  const uint64_t last = (address + size - 1) / kPageBytes;
-  for (uint64_t page = address / kPageBytes; page <= last; ++page) {
+  const uint64_t last = (address + size - 1) / page_bytes;
+  for (uint64_t page = address / page_bytes; page <= last; ++page) {
     uint64_t entry = 0;
     const auto at = static_cast<off_t>(page * sizeof(entry));
     if (pread(pages_.get(), &entry, sizeof(entry), at) != sizeof(entry)) return false;

@@ -81,7 +81,8 @@ std::optional<PythonLayout> FindLayout(const RawSample& sample, const std::strin
 }  // namespace
 
 std::optional<PythonInterpreter> FindPython(const RawSample& sample, PythonSymbols* symbols,
-                                            ProcessMemory* memory, std::string* problem) {
+                                            ProcessMemory* memory, ProcessMemory* resident,
+                                            std::string* problem) {
   int candidates = 0;
   for (const bool named : {true, false}) {
     for (const ProcMap& map : sample.maps) {
@@ -96,8 +97,9 @@ std::optional<PythonInterpreter> FindPython(const RawSample& sample, PythonSymbo
       const auto in_process = [&](Symbol symbol) {
         return found[symbol] == 0 ? 0 : found[symbol] + map.start;
       };
-      const auto layout =
-          FindLayout(sample, map.path, in_process(kRuntime), in_process(kVersion), memory, problem);
+      ProcessMemory* const readable = symbols_of_file.only_resident ? resident : memory;
+      const auto layout = FindLayout(sample, map.path, in_process(kRuntime), in_process(kVersion),
+                                     readable, problem);
       if (!layout.has_value()) return std::nullopt;
       return PythonInterpreter{*layout,
                                map.path,

@@ -23,9 +23,11 @@ struct PythonInterpreter {
   bool only_resident = false;  // as FoundSymbols
 };
 
+// `resident`: reads the same memory, and waits for no file (ResidentMemory).
 // nullopt: the process has no CPython of a supported version. If it has an unsupported one, the
 // function sets `problem`.
 std::optional<PythonInterpreter> FindPython(const RawSample& sample, PythonSymbols* symbols,
-                                            ProcessMemory* memory, std::string* problem);
+                                            ProcessMemory* memory, ProcessMemory* resident,
+                                            std::string* problem);
 
 }  // namespace rollcall

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -60,7 +59,11 @@ bool ParseSyscallFile(const std::string& text, ThreadRegisters* registers) {
 class PtraceTake {
  public:
   PtraceTake(const std::string& proc_root, const TakeLimits& limits, RawSample* sample)
-      : proc_root_(proc_root), limits_(limits), sample_(sample), memory_(sample->pid) {
+      : proc_root_(proc_root),
+        limits_(limits),
+        sample_(sample),
+        memory_(sample->pid),
+        resident_(&memory_, proc_root, sample->pid) {
     buffer_.resize(std::min(limits.stack_bytes, kMaxStackBytes));
     pages_.reserve(buffer_.size() / kPageBytes + 2);
   }
@@ -85,8 +88,8 @@ class PtraceTake {
   const TakeLimits& limits_;
   RawSample* sample_;
   TracerMemory memory_;
-  std::optional<ResidentMemory> resident_;  // of memory_
-  std::unique_ptr<PythonSampler> python_;   // nullptr: the process has no Python
+  ResidentMemory resident_;                // of memory_
+  std::unique_ptr<PythonSampler> python_;  // nullptr: the process has no Python
   int64_t deadline_ns_ = 0;
   bool refused_ = false;
   std::vector<TracedThread> late_;  // seized, and did not stop in time
@@ -114,10 +117,10 @@ void PtraceTake::Run(PythonSymbols* symbols) {
 }
 
 void PtraceTake::StartPython(PythonSymbols* symbols) {
-  auto interpreter = FindPython(*sample_, symbols, &memory_, &sample_->python.note);
+  auto interpreter = FindPython(*sample_, symbols, &memory_, &resident_, &sample_->python.note);
   if (!interpreter.has_value()) return;
   ProcessMemory* memory = &memory_;
-  if (interpreter->only_resident) memory = &resident_.emplace(memory, proc_root_, sample_->pid);
+  if (interpreter->only_resident) memory = &resident_;
   python_ = std::make_unique<PythonSampler>(*std::move(interpreter), memory);
   python_->ListThreads();
 }

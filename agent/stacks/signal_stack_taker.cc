@@ -51,9 +51,9 @@ std::vector<RawThread*> SelectThreads(int signal, RawSample* sample) {
 void ReadPython(const std::string& proc_root, UniqueFd memory_fd, PythonSymbols* symbols,
                 RawSample* sample) {
   FileMemory file(std::move(memory_fd));
-  auto interpreter = FindPython(*sample, symbols, &file, &sample->python.note);
-  if (!interpreter.has_value()) return;
   ResidentMemory resident(&file, proc_root, sample->pid);
+  auto interpreter = FindPython(*sample, symbols, &file, &resident, &sample->python.note);
+  if (!interpreter.has_value()) return;
   ProcessMemory* memory = &file;
   if (interpreter->only_resident) memory = &resident;
   PythonSampler python(*std::move(interpreter), memory);

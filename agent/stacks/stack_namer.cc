@@ -75,14 +75,16 @@ bool WastedTime::IsOver(const Payer& user, int64_t now_ns) {
   const auto at = users_.find(user);
   if (at == users_.end()) return false;
   Forgive(now_ns, &at->second);
-  const bool is_over = at->second.ns >= kMost;
-  if (at->second.ns == 0) users_.erase(at);
-  return is_over;
+  return at->second.ns >= kMost;
 }
 
 void WastedTime::Add(const Payer& user, int64_t wasted_ns, int64_t now_ns) {
+  for (auto at = users_.begin(); at != users_.end();) {
+    Forgive(now_ns, &at->second);
+    at = at->second.ns == 0 ? users_.erase(at) : std::next(at);
+  }
   Wasted& wasted = users_[user];
-  Forgive(now_ns, &wasted);
+  wasted.at_ns = now_ns;
   wasted.ns += wasted_ns;
 }
 

@@ -32,8 +32,11 @@ constexpr int kLookEveryMs = 100;
 int64_t CpuNs(pid_t pid) {
   const auto text = ReadProcFile(ProcPath("/proc", pid, "schedstat"), 256);
   int64_t ns = 0;
-  if (!text.ok() || !absl::SimpleAtoi(text->substr(0, text->find(' ')), &ns)) return 0;
-  return ns;
+  if (text.ok() && absl::SimpleAtoi(text->substr(0, text->find(' ')), &ns)) return ns;
+  // Some kernels and sandboxes have no schedstat.
+  const auto stat = ReadProcStat("/proc", pid);
+  return stat.ok() ? static_cast<int64_t>(stat->cpu_ticks) * (1'000'000'000 / sysconf(_SC_CLK_TCK))
+                   : 0;
 }
 
 bool Waits(pid_t pid) {

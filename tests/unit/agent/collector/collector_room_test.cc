@@ -55,15 +55,20 @@ class WholeHostTest : public CollectorTest {
     return child;
   }
 
+  CollectorOptions HostOptions() const {
+    CollectorOptions options = Options();
+    options.directory = proc_;  // holds no segments
+    options.proc_root = proc_;
+    options.whole_host = true;
+    return options;
+  }
+
   std::filesystem::path proc_;
 };
 
 TEST_F(WholeHostTest, ReadsASegmentWithoutRoomAgainAfterAWhileOnly) {
   std::unique_ptr<Child> first = Start("11-1.seg");
-  CollectorOptions options = Options();
-  options.directory = proc_;  // holds no segments
-  options.proc_root = proc_;
-  options.whole_host = true;
+  CollectorOptions options = HostOptions();
   options.most_segments = 1;
   options.keep_ended_ns = kSecond;
   Collector collector(options);
@@ -100,10 +105,7 @@ TEST_F(WholeHostTest, ManyCommunicatorsAreInATickWithTheirNewestRecordsOnly) {
     for (uint64_t n = 0; n < 100; ++n) segment_.AddAllReduce(comm, 2000 + n);
   }
   const std::unique_ptr<Child> first = Start("11-1.seg"), second = Start("12-1.seg");
-  CollectorOptions options = Options();
-  options.directory = proc_;
-  options.proc_root = proc_;
-  options.whole_host = true;
+  CollectorOptions options = HostOptions();
   options.most_records_of_tick = 320;
   Collector collector(options);
   const v1::Tick tick = collector.Collect(10 * kSecond, true);
@@ -114,10 +116,7 @@ TEST_F(WholeHostTest, ManyCommunicatorsAreInATickWithTheirNewestRecordsOnly) {
 TEST_F(WholeHostTest, OneUserLeavesRoomForTheSegmentsOfOthers) {
   std::vector<std::unique_ptr<Child>> children;
   for (int i = 0; i < 5; ++i) children.push_back(Start(absl::StrCat(20 + i, "-1.seg")));
-  CollectorOptions options = Options();
-  options.directory = proc_;
-  options.proc_root = proc_;
-  options.whole_host = true;
+  CollectorOptions options = HostOptions();
   options.most_segments = 5;
   Collector collector(options);
   EXPECT_EQ(collector.Collect(10 * kSecond, true).left_out_segments(), 1u)
@@ -127,10 +126,7 @@ TEST_F(WholeHostTest, OneUserLeavesRoomForTheSegmentsOfOthers) {
 TEST_F(WholeHostTest, ForgetsTheOldestEndedProcessesBeyondTheLimit) {
   std::vector<std::unique_ptr<Child>> children;
   for (int i = 0; i < 4; ++i) children.push_back(Start(absl::StrCat(30 + i, "-1.seg")));
-  CollectorOptions options = Options();
-  options.directory = proc_;
-  options.proc_root = proc_;
-  options.whole_host = true;
+  CollectorOptions options = HostOptions();
   options.most_ended = 2;
   options.keep_ended_ns = 3600 * kSecond;
   Collector collector(options);
