@@ -71,6 +71,12 @@ class ArchiveReader {
   // False: the bytes ended too early. The values are valid, and not what was written.
   bool ok() const { return ok_; }
 
+  // Any other byte than 0 and 1 would be no bool.
+  void operator()(bool& value) {
+    uint8_t byte = 0;
+    (*this)(byte);
+    value = byte != 0;
+  }
   template <typename Value>
   std::enable_if_t<std::is_trivially_copyable_v<Value>> operator()(Value& value) {
     if (!Has(sizeof(value))) return;
@@ -89,13 +95,13 @@ class ArchiveReader {
   }
   template <typename Value>
   void operator()(std::vector<Value>& values) {
-    // Each has at least a byte.
-    values.resize(Size());
-    for (Value& value : values) Get(&value);
+    // A value takes more bytes in memory than it may have here, so no room is made beforehand.
+    values.clear();
+    for (size_t left = Size(); left > 0 && ok_; --left) Get(&values.emplace_back());
   }
   template <typename Value>
   void operator()(std::map<uint64_t, Value>& values) {
-    for (size_t left = Size(); left > 0; --left) {
+    for (size_t left = Size(); left > 0 && ok_; --left) {
       uint64_t key = 0;
       (*this)(key);
       Get(&values[key]);
@@ -115,6 +121,7 @@ class ArchiveReader {
     ok_ = ok_ && size <= left_.size();
     return ok_;
   }
+  // Of what follows, in values. Each has at least a byte.
   size_t Size() {
     size_t size = 0;
     (*this)(size);

@@ -180,7 +180,10 @@ bool StackWorker::Exchange(const std::string& request, Answer* answer) {
     }
     if (in.size() >= sizeof(uint64_t) && wanted == sizeof(uint64_t)) {
       std::memcpy(&wanted, in.data(), sizeof(wanted));
-      if (wanted > kMostStackWorkBytes) wanted = kMostStackWorkBytes;
+      if (wanted > kMostStackAnswerBytes) {
+        answer->end = End::kLost;
+        return false;
+      }
       wanted += sizeof(uint64_t);
     }
     if (MonotonicNs() - looked_ns < kLookEveryMs * int64_t{1'000'000}) continue;

@@ -11,6 +11,7 @@
 #include "daemon/access/tenant_of.h"
 #include "daemon/jobs/daemon_counters.h"
 #include "daemon/jobs/tick_facts.h"
+#include "daemon/model/attempt_room.h"
 #include "rollcall/v1/agent.pb.h"
 
 namespace rollcall {
@@ -21,6 +22,8 @@ struct JobStore::Job {
 
   std::vector<ProcessKey> owned;     // its keys in JobStore::owned_, guarded by the store's mutex
   size_t alive = 0;                  // of these; guarded likewise
+  // How many of these belong to users who did not begin the job; guarded likewise.
+  std::map<std::string, size_t> guests;
   std::atomic<uint64_t> version{0};  // of the model
   std::atomic<int64_t> began_ns{INT64_MAX};  // as BeganNs(), written under the store's mutex
   Mutex mutex;
@@ -177,11 +180,16 @@ JobStore::Owned* JobStore::TakeIn(const AgentName& agent, const AgentBook::Origi
     return nullptr;
   }
   const Newcomer newcomer = NewcomerOf(agent, *name, update);
+  if (CountGuests(*name, newcomer.owner.user) >= limits::kGuestsOfUser) {
+    CountOverShare(Dropped::kProcesses, newcomer.owner);
+    return nullptr;
+  }
   if (!MakeRoomForProcess(newcomer)) return nullptr;
   const std::optional<JobKey> placed = Place(process, *name, newcomer, identity, origin, times);
   if (!placed.has_value()) return nullptr;
   Job& job = *families_[*placed].jobs[placed->attempt];
   job.owned.push_back(process);
+  if (room_.OwnerOf(*placed)->user != newcomer.owner.user) ++job.guests[newcomer.owner.user];
   ++job.alive;
   job.began_ns = std::min(job.began_ns.load(), OnDaemonClock(identity.started_ns(), times, 0));
   SetProcesses(*placed);
@@ -198,6 +206,18 @@ JobStore::Newcomer JobStore::NewcomerOf(const AgentName& agent, const JobId& nam
   const auto owner = room_.OwnerOf(JobKey(name, family->second.jobs.rbegin()->first));
   if (owner.has_value() && owner->user == newcomer.owner.user) newcomer.owner = *owner;
   return newcomer;
+}
+
+// The processes of this user in jobs of the name that others began. These pay for them.
+size_t JobStore::CountGuests(const JobId& name, const std::string& user) const {
+  const auto family = families_.find(name);
+  if (family == families_.end()) return 0;
+  size_t count = 0;
+  for (const auto& [number, job] : family->second.jobs) {
+    const auto guests = job->guests.find(user);
+    if (guests != job->guests.end()) count += guests->second;
+  }
+  return count;
 }
 
 void JobStore::SetEnded(Owned* owned, bool has_ended) {
@@ -288,12 +308,18 @@ void JobStore::MakeRoom(const JobKey& key, Dropped what) {
   EraseEmptyFamily(key);
 }
 
-// Forgets the oldest attempts of the job but for this number.
-void JobStore::Evict(const JobId& name, size_t attempts) {
-  const auto family = families_.find(name);
+// Forgets attempts of the job but for this number. `newest` has no process yet.
+void JobStore::Evict(const JobKey& newest, size_t attempts) {
+  const auto family = families_.find(newest);
   while (family->second.jobs.size() > attempts) {
+    std::vector<HeldAttempt> held;
+    for (const auto& [number, job] : family->second.jobs) {
+      const auto owner = room_.OwnerOf(JobKey(newest, number));
+      held.push_back({number, owner.value_or(Owner()).user,
+                      job->alive > 0 || number == newest.attempt});
+    }
     Count(Dropped::kAttempts);
-    ForgetLocked(JobKey(name, family->second.jobs.begin()->first));
+    ForgetLocked(JobKey(newest, MakesRoom(held)));
   }
 }
 
@@ -318,6 +344,7 @@ std::optional<JobKey> JobStore::Place(const ProcessKey& process, const JobId& na
   if (!MakeRoomForJob(name, newcomer)) return std::nullopt;
   ProcessStart start;
   start.process = process;
+  start.user = newcomer.owner.user;
   start.rank = KnownRank(identity.global_rank(), -1, nullptr);
   start.world_size = KnownRank(identity.world_size(), -1, nullptr);
   start.uses_nccl = identity.has_segment();
@@ -338,7 +365,7 @@ std::optional<JobKey> JobStore::Place(const ProcessKey& process, const JobId& na
   ++jobs_;
   ++changes_;
   // A job that begins again and again keeps its newest attempts; beyond the limit of jobs, two.
-  Evict(name, jobs_ > most_.jobs ? 2 : limits::kAttemptsOfJob);
+  Evict(key, jobs_ > most_.jobs ? 2 : limits::kAttemptsOfJob);
   if (family.jobs.count(key.attempt) == 0) return std::nullopt;
   return key;
 }

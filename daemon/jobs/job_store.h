@@ -229,10 +229,12 @@ class JobStore {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MakeRoomForProcess(const Newcomer& newcomer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MakeRoom(const JobKey& key, Dropped what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  size_t CountGuests(const JobId& name, const std::string& user) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetEnded(Owned* owned, bool has_ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetProcesses(const JobKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EraseEmptyFamily(const JobId& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Evict(const JobId& name, size_t attempts) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Evict(const JobKey& newest, size_t attempts) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetLocked(const JobKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Count(Dropped what);
   void CountOverShare(Dropped what, const Owner& owner);

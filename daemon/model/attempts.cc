@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/model/attempt_room.h"
+
 namespace rollcall {
 namespace {
 
@@ -104,9 +106,20 @@ Attempts::Attempt* Attempts::Begin(const ProcessStart& start, bool has_twin) {
   const int32_t next = attempts_.empty() ? 0 : attempts_.back().number + 1;
   attempt.number = std::max(std::min(start.attempt, kHighestFromLauncher), next);
   attempt.has_twin = has_twin;
-  if (attempts_.size() == kKept) Forget(attempts_.front().number);
+  attempt.user = start.user;
+  MakeRoom();
   attempts_.push_back(std::move(attempt));
   return &attempts_.back();
+}
+
+// For one more.
+void Attempts::MakeRoom() {
+  if (attempts_.size() < kKept) return;
+  std::vector<HeldAttempt> held;
+  for (const Attempt& attempt : attempts_) {
+    held.push_back({attempt.number, attempt.user, attempt.alive > 0});
+  }
+  Forget(MakesRoom(held));
 }
 
 void Attempts::Add(const ProcessStart& start, Attempt* attempt) {
@@ -161,7 +174,7 @@ void Attempts::Restore(int32_t number, const AttemptFacts& facts) {
     restored.uses_nccl = restored.is_awaited = true;
     if (member.rank >= 0) attempt.holders[member.rank] = member.process;
   }
-  if (attempts_.size() == kKept) Forget(attempts_.front().number);
+  MakeRoom();
   attempts_.push_back(std::move(attempt));
 }
 

@@ -28,6 +28,7 @@ namespace rollcall {
 
 struct ProcessStart {
   ProcessKey process;
+  std::string user;         // whose it is; "": not known
   int32_t rank = -1;        // -1: the environment gives none
   int32_t world_size = -1;  // likewise
   bool uses_nccl = false;   // false: a helper that inherited the rank, or not yet
@@ -60,7 +61,7 @@ class Attempts {
   // A launcher that is slow on one host starts a rank so much later than its launch failed, at
   // most.
   static constexpr int64_t kLateNs = 30'000'000'000;
-  // Older attempts take no new processes.
+  // What makes room for newer attempts (attempt_room.h) takes no new processes.
   static constexpr size_t kKept = 64;
 
   // The attempt of the process; the same whenever it is asked again.
@@ -99,6 +100,7 @@ class Attempts {
   };
   struct Attempt {
     int32_t number = 0;
+    std::string user;  // of its first process
     int32_t world_size = -1;
     std::string restarts, launch;
     bool has_twin = false;
@@ -120,6 +122,7 @@ class Attempts {
   static AttemptFacts FactsOf(const Attempt& attempt);
   void SetReturned(const ProcessKey& process, Attempt* attempt);
   Attempt* Begin(const ProcessStart& start, bool has_twin);
+  void MakeRoom();
   Attempt* Find(int32_t number);
 
   std::vector<Attempt> attempts_;  // oldest first

@@ -19,6 +19,9 @@ inline constexpr size_t kCommunicatorsOfJob = size_t{1} << 18;
 inline constexpr size_t kProcessesOfJob = size_t{1} << 18;
 inline constexpr size_t kAgentsOfJob = size_t{1} << 17;  // runs of agents; see JobModel::AddAgent()
 inline constexpr size_t kAttemptsOfJob = 64;
+// Processes of one user in jobs of one name that other users began. A job in containers may have
+// several users, each with some ranks.
+inline constexpr size_t kGuestsOfUser = 256;
 // Ranks of communicators, over all jobs: 1.5 GB without their records.
 inline constexpr size_t kMembers = 4'000'000;
 inline constexpr size_t kGrownIdsOfJob = size_t{1} << 16;

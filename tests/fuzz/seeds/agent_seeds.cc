@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "agent/stacks/stack_work.h"
 #include "fuzz_input.h"
 #include "fuzz_target.h"
 #include "interpose/python/python_layout.h"
@@ -179,10 +180,29 @@ std::string PublishedMemory() {
   return memory;
 }
 
+std::string StackAnswer() {
+  Frame frame;
+  frame.function = "train";
+  frame.source_file = "/x/train.py";
+  frame.line = 57;
+  frame.python = true;
+  ThreadStack thread;
+  thread.tid = 4121;
+  thread.name = "python";
+  thread.state = 'S';
+  thread.frames = {frame, Frame()};
+  ProcessStack stack;
+  stack.pid = 4121;
+  stack.method = "ptrace";
+  stack.threads = {thread};
+  return ToBytes(stack);
+}
+
 }  // namespace
 
 void AddAgentSeeds(Seeds* seeds) {
   AddSegments(&(*seeds)["segment"]);
+  (*seeds)["stack_answer"] = {StackAnswer(), ToBytes(std::vector<uint64_t>{8, 16})};
   (*seeds)["python"].push_back("\xff" + PublishedMemory());
   for (uint8_t minor = 8; minor <= 12; ++minor) {
     (*seeds)["python"].push_back(static_cast<char>(minor) +

@@ -210,6 +210,9 @@ void AddDaemonSeeds(Seeds* seeds) {
   for (const Story& story : {MissingRank(), DeadRank(), Mismatch()}) {
     (*seeds)["tick"].push_back(story.SerializeAsString());
   }
+  for (const Step& step : MissingRank().steps()) {
+    (*seeds)["parsed_size"].push_back(step.message().SerializeAsString());
+  }
   (*seeds)["incident"] = {HangIncident().SerializeAsString()};
   (*seeds)["stacks"] = {HangIncident().SerializeAsString()};
 }

@@ -49,6 +49,20 @@ void AddCertificates(std::vector<std::string>* seeds) {
   Add({authority.certificate_pem, authority.key_pem, authority.certificate_pem, ""}, seeds);
 }
 
+// Frames that a client of gRPC sends first: its settings, a call, a ping.
+std::string StartOfHttp2() {
+  const auto frame = [](int type, int flags, const std::string& content) {
+    std::string out(2, '\0');
+    for (const int byte : {static_cast<int>(content.size()), type, flags, 0, 0, 0, 1}) {
+      out += static_cast<char>(byte);
+    }
+    return out + content;
+  };
+  return "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, "") + frame(4, 1, "") +
+         frame(1, 4, "\x83\x86\x44\x04/r/s\x7f\x02\x01v") + frame(8, 0, "1234") +
+         frame(0, 1, "data") + frame(6, 0, "12345678") + frame(3, 0, "1234");
+}
+
 void AddTokensOfKubernetes(Seeds* seeds) {
   const TestKey rsa = TestKey::Rsa("r"), ec = TestKey::Ec("key-1");
   (*seeds)["jwks"] = {KeySetText({ec.Json(R"(,"use":"sig","alg":"ES256")")}),
@@ -66,6 +80,7 @@ void AddTokensOfKubernetes(Seeds* seeds) {
 }  // namespace
 
 void AddSecuritySeeds(Seeds* seeds) {
+  (*seeds)["http2"] = {"\x01\x07\x30\x02" + StartOfHttp2()};
   AddCertificates(&(*seeds)["certificates"]);
   AddTokensOfKubernetes(seeds);
 }

@@ -47,6 +47,27 @@ void End(int64_t after_s, int64_t by_s, v1::Tick* tick) {
   }
 }
 
+// Each start takes the ranks of living processes.
+TEST(JobStoreTest, AttemptsOfAStrangerLeaveTheOwnersAttempt) {
+  JobStore store("unnamed");
+  const auto start = [&store](int64_t uid, int first_pid) {
+    v1::Tick tick = MakeStart(first_pid);
+    for (v1::ProcessUpdate& process : *tick.mutable_processes()) {
+      process.mutable_identity()->set_uid(uid);
+    }
+    store.Apply("node", tick, 0);
+  };
+  start(1, 100);
+  start(1, 200);
+  for (int i = 0; i < 100; ++i) start(7, 1000 + 10 * i);
+  const std::vector<JobKey> keys = store.Keys();
+  EXPECT_EQ(keys.size(), limits::kAttemptsOfJob);
+  EXPECT_EQ(keys.at(0), JobKey("job", 0));
+  EXPECT_EQ(keys.at(1), JobKey("job", 1));
+  start(1, 200);  // a report on known processes begins nothing
+  EXPECT_EQ(store.Keys(), keys);
+}
+
 // Pids wrap around, so the new processes may come first in a tick.
 TEST(JobStoreTest, EndsAndStartsOfOneTickAreTwoAttempts) {
   for (const bool is_known : {true, false}) {

@@ -145,6 +145,21 @@ TEST(JobStoreLimitsTest, AFloodOfProcessesLeavesAnotherUsersJobs) {
             std::make_tuple(Dropped::kProcesses, std::string("7"), std::string("node")));
 }
 
+// Whoever knows the name of another user's job.
+TEST(JobStoreLimitsTest, AFloodOfProcessesInAnotherUsersJobIsNotHisToPayFor) {
+  DaemonCounters counters;
+  JobStoreLimits most;
+  most.processes = 1000;
+  JobStore store("unnamed", most, &counters);
+  store.Apply("node", TickOf(1, 0, "train"), 1);
+  for (int i = 1; i <= 2000; ++i) store.Apply("node", TickOf(7, i, "train"), 1);
+  EXPECT_EQ(counters.Get().over_share.begin()->first,
+            std::make_tuple(Dropped::kProcesses, std::string("7"), std::string("node")));
+  for (int i = 0; i < 700; ++i) store.Apply("node", TickOf(2, 10000 + i, "other"), 1);
+  EXPECT_TRUE(HasJob(store, "train"));
+  EXPECT_TRUE(HasJob(store, "other"));
+}
+
 TEST(JobStoreLimitsTest, WhoWasMadeToGoComesBackWithAWholeTickOnceThereIsRoom) {
   JobStoreLimits most;
   most.jobs = 2;

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/durations.h"
+#include "daemon/model/attempt_room.h"
 
 namespace rollcall {
 namespace {
@@ -370,6 +371,25 @@ Attempts ThirdStart() {
     if (start != 3) EndAll(start * 100, start * 100 + 50, &attempts);
   }
   return attempts;
+}
+
+struct Room {
+  const char* name;
+  std::vector<HeldAttempt> held;
+  int32_t makes_room;
+};
+
+TEST(AttemptRoomTest, WhatIsOverGoesFirstAndThenWhatTheUserWithMostHas) {
+  const Room kRooms[] = {
+      {"one", {{0, "1", true}}, 0},
+      {"all live", {{0, "1", true}, {1, "1", true}}, 0},
+      {"one is over", {{0, "1", true}, {1, "1", false}, {2, "1", false}}, 1},
+      {"a stranger has more", {{0, "1", true}, {1, "7", true}, {2, "7", true}}, 1},
+      {"the owner has more", {{0, "7", true}, {1, "1", true}, {2, "1", true}}, 1},
+      {"as many", {{3, "1", true}, {4, "7", true}}, 3},
+      {"nobody knows", {{3, "", true}, {4, "", true}}, 3},
+  };
+  for (const Room& room : kRooms) EXPECT_EQ(MakesRoom(room.held), room.makes_room) << room.name;
 }
 
 TEST(RestoredAttemptsTest, ReturningProcessesBelongToTheirAttempt) {
