@@ -405,7 +405,7 @@ SegmentOwner Collector::FindSegmentOwner(const NewSegment& file, const SegmentCl
   const std::optional<PidLookup> read = threads_->Get<PidLookup>(
       ProcessKey(claim.pid),
       [proc_root = options_.proc_root, pid = claim.pid] { return LookUpPid(proc_root, pid); },
-      kFileTimeout);
+      kFileTimeout, FolderOwner(options_.proc_root, claim.pid));
   if (!read.has_value()) return {};  // the next tick reads again
   const PidLookup& pid_lookup = *read;
   const std::shared_ptr<const ScanResult> scan = scan_->newest();
@@ -484,7 +484,9 @@ void Collector::ReadLaunch(int64_t now_ns, CollectedProcess* process) const {
   };
   // The driver's files may be slow, so this read has a key of its own.
   const auto facts =
-      threads_->Get<std::optional<LaunchFacts>>(absl::StrCat("launch of ", pid), read, kFileTimeout)
+      threads_
+          ->Get<std::optional<LaunchFacts>>(absl::StrCat("launch of ", pid), read, kFileTimeout,
+                                            FolderOwner(options_.proc_root, pid))
           .value_or(std::nullopt);
   process->identity.set_started_ns(BeganAtSteadyNs(process->id.start_time));
   if (facts.has_value()) {

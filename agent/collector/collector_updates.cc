@@ -25,6 +25,10 @@ constexpr int64_t kLongCall = kSecond;
 constexpr int64_t kCheckCallersEvery = 5 * kSecond;
 constexpr int64_t kClocksDiffer = kSecond;  // largest error of a thread's start time
 
+int64_t PayerOf(const CollectedProcess& process) {
+  return process.identity.has_uid() ? process.identity.uid() : SpareThreads::kNobody;
+}
+
 constexpr char kAtStop = 't';  // in /proc: a tracer holds the thread
 
 struct ProcessReading {
@@ -143,7 +147,7 @@ absl::StatusOr<SegmentSnapshot> Collector::ReadFile(CollectedProcess* process) {
   const auto read = [reader = process->reader, clock = *clock, ahead_ns = process->ahead_ns,
                      snapshot] { *snapshot = reader->Read(&clock, ahead_ns); };
   const std::string key = absl::StrCat("segment ", process->id.pid, " ", process->id.start_time);
-  process->stuck = !threads_->Run(key, read, kReadTimeout);
+  process->stuck = !threads_->Run(key, read, kReadTimeout, PayerOf(*process));
   if (!process->stuck) return std::move(*snapshot);
   const std::string warning = absl::StrCat(
       process->reader->path(), ": the file system does not answer; left out until it does");
@@ -177,7 +181,7 @@ void Collector::ShareRecords() {
   records_left_.clear();
   for (const auto& [id, process] : processes_) {
     if (process->reader != nullptr && process->turn != uint64_t{0}) {
-      ++records_left_[process->identity.uid()].processes;
+      ++records_left_[PayerOf(*process)].processes;
     }
   }
   for (auto& [user, left] : records_left_) {
@@ -266,7 +270,7 @@ void Collector::ReadProc(int64_t now_ns, CollectedProcess* process) const {
       [proc_root = options_.proc_root, pid = process->id.pid] {
         return ReadFromProc(proc_root, pid);
       },
-      kReadTimeout);
+      kReadTimeout, PayerOf(*process));
   if (!reading.has_value()) return;
   process->missing = !reading->stat.has_value();
   if (process->missing) return;
@@ -318,7 +322,9 @@ void Collector::CheckCallers(int64_t now_ns, const SegmentSnapshot& snapshot,
     return FindThreads(proc_root, id, callers, other_numbers);
   };
   const Starts starts =
-      threads_->Get<Starts>(absl::StrCat("process ", process->id.pid), find, kReadTimeout)
+      threads_
+          ->Get<Starts>(absl::StrCat("process ", process->id.pid), find, kReadTimeout,
+                        PayerOf(*process))
           .value_or(std::nullopt);
   // Without a result keep the previous one, so that calls of ended threads stay removed.
   if (!starts.has_value()) return;
@@ -376,7 +382,8 @@ int32_t Collector::TranslateThread(int64_t now_ns, uint32_t own_tid,
       return TranslateThreads(proc_root, pid);
     };
     const std::string key = absl::StrCat("process ", process->id.pid);
-    process->threads = threads_->Get<Threads>(key, read, kReadTimeout).value_or(Threads());
+    process->threads = threads_->Get<Threads>(key, read, kReadTimeout, PayerOf(*process))
+                           .value_or(Threads());
     process->threads_read_ns = now_ns;
   }
   const auto known = process->threads.find(tid);

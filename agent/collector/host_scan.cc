@@ -203,6 +203,7 @@ class HostScan::Scanner {
   bool IsTurn(pid_t pid) const;
   bool MustReadStat(const KnownProcess& known) const;
   std::vector<ProcStat> ReadStatsInTime(std::vector<pid_t> pids);
+  void DropUsersWithManyStuck(std::vector<pid_t>* pids) const;
   void ReportStuck(pid_t pid, const std::string& name);
   bool IsServed(const ProcStat& stat) const;
   bool MustRead(const ProcStat& stat, const KnownProcess& known) const;
@@ -281,8 +282,8 @@ void HostScan::Scanner::Read(const ProcStat& stat, KnownProcess* known) {
   known->was_read = true;
   known->with_maps = with_maps;
   known->maps_bytes = stat.virtual_bytes;
-  known->stuck =
-      !threads_->Run(absl::StrCat("memory of ", stat.pid), read, options_.read_timeout_ns);
+  known->stuck = !threads_->Run(absl::StrCat("memory of ", stat.pid), read,
+                                options_.read_timeout_ns, FolderOwner(options_.proc_root, stat.pid));
   if (!known->stuck) known->view = *view;
 }
 
@@ -292,6 +293,18 @@ void HostScan::Scanner::ReportStuck(pid_t pid, const std::string& name) {
   result_->warnings.push_back(
       absl::StrCat("process ", pid, name.empty() ? "" : " (", name, name.empty() ? "" : ")",
                    ": reads of its /proc files time out; left out until they succeed"));
+}
+
+// Nobody whose processes block many threads gets more.
+void HostScan::Scanner::DropUsersWithManyStuck(std::vector<pid_t>* pids) const {
+  if (stuck_.size() < SpareThreads::kMostOfPayer) return;
+  std::map<int64_t, size_t> stuck_of;
+  for (const auto& [pid, stats] : stuck_) ++stuck_of[FolderOwner(options_.proc_root, pid)];
+  const auto has_many = [&](pid_t pid) {
+    const auto stuck = stuck_of.find(FolderOwner(options_.proc_root, pid));
+    return stuck != stuck_of.end() && stuck->second >= SpareThreads::kMostOfPayer;
+  };
+  pids->erase(std::remove_if(pids->begin(), pids->end(), has_many), pids->end());
 }
 
 // Reads the processes in batches: one thread switch for each of thousands would cost more. After a
@@ -308,13 +321,14 @@ std::vector<ProcStat> HostScan::Scanner::ReadStatsInTime(std::vector<pid_t> left
     return false;
   };
   left.erase(std::remove_if(left.begin(), left.end(), is_stuck), left.end());
+  DropUsersWithManyStuck(&left);
   std::vector<ProcStat> all;
   for (size_t at = 0; at < left.size();) {
     const auto first = left.begin() + static_cast<ptrdiff_t>(at);
     const size_t count = std::min(kStatsTogether, left.size() - at);
     const auto stats =
         std::make_shared<Stats>(std::vector<pid_t>(first, first + static_cast<ptrdiff_t>(count)));
-    const std::string key = absl::StrCat("stats ", result_->number, " ", at);
+    const std::string key = absl::StrCat("stats ", result_->number, " ", left[at]);
     const auto read = [root = options_.proc_root, stats] { ReadStats(root, stats.get()); };
     threads_->Run(key, read, options_.read_timeout_ns);
     stats->abandoned = true;
@@ -326,7 +340,9 @@ std::vector<ProcStat> HostScan::Scanner::ReadStatsInTime(std::vector<pid_t> left
     if (done == count) continue;
     stuck_[left[at]] = stats;
     ReportStuck(left[at], "");
-    ++at;
+    left.erase(left.begin(), left.begin() + static_cast<ptrdiff_t>(at) + 1);
+    DropUsersWithManyStuck(&left);
+    at = 0;
   }
   return all;
 }

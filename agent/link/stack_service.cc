@@ -81,8 +81,9 @@ v1::ProcessStack StackService::Refuse(ProcessId process, const std::string& why)
 v1::ProcessStack StackService::TakeFrom(ProcessId process) {
   const std::string& proc_root = options_.proc_root;
   const std::string key = absl::StrCat(process.pid);
+  const int64_t user = FolderOwner(proc_root, process.pid);
   const auto seen = threads_.Get<Look>(
-      key, [proc_root, process] { return LookAt(proc_root, process); }, kReadTimeout);
+      key, [proc_root, process] { return LookAt(proc_root, process); }, kReadTimeout, user);
   if (!seen.has_value()) {
     return WithoutStacks(process, "reading the process in /proc timed out: no stacks taken");
   }
@@ -100,7 +101,7 @@ v1::ProcessStack StackService::TakeFrom(ProcessId process) {
   const auto take = [tools = tools_, pid = process.pid, stack] {
     *stack = ToProto(tools->namer->Name(tools->taker.Take(pid, TakeLimits()), TakeLimits()));
   };
-  if (threads_.Run(key, take, kStackTimeout)) {
+  if (threads_.Run(key, take, kStackTimeout, user)) {
     Redact(*options_.redactor, stack.get());
     return std::move(*stack);
   }

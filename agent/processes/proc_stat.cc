@@ -187,4 +187,10 @@ Payer ReadPayer(const std::string& proc_root, pid_t pid) {
   return payer;
 }
 
+int64_t FolderOwner(const std::string& proc_root, pid_t pid) {
+  struct stat about;
+  const bool found = stat(ProcPath(proc_root, pid, "").c_str(), &about) == 0;
+  return found ? static_cast<int64_t>(about.st_uid) : -1;
+}
+
 }  // namespace rollcall

@@ -78,7 +78,8 @@ template <typename Value>
 std::optional<Value> ProcessWatch::ReadInTime(ProcessId process,
                                               std::function<Value()> read) const {
   if (threads_ == nullptr) return read();
-  return threads_->Get<Value>(absl::StrCat("process ", process.pid), std::move(read), kReadTimeout);
+  return threads_->Get<Value>(absl::StrCat("process ", process.pid), std::move(read), kReadTimeout,
+                              FolderOwner(proc_root_, process.pid));
 }
 
 void ProcessWatch::Add(ProcessId process) {

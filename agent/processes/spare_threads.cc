@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -16,9 +17,6 @@
 namespace rollcall {
 namespace {
 
-// With this number of stuck reads, Run() refuses new ones.
-constexpr size_t kMostThreads = 64;
-
 thread_local bool is_spare_thread = false;
 
 }  // namespace
@@ -26,6 +24,7 @@ thread_local bool is_spare_thread = false;
 struct SpareThreads::Job {
   std::string key;
   std::function<void()> read;
+  int64_t payer = kNobody;
   bool done = false;  // guarded by the mutex of State
 };
 
@@ -41,6 +40,7 @@ struct SpareThreads::State {
   Mutex mutex;
   Condition done;
   std::set<std::string> running ABSL_GUARDED_BY(mutex);  // keys
+  std::map<int64_t, size_t> running_of ABSL_GUARDED_BY(mutex);  // by payer
   std::vector<std::shared_ptr<Worker>> idle ABSL_GUARDED_BY(mutex);
   size_t threads ABSL_GUARDED_BY(mutex) = 0;
   bool ending ABSL_GUARDED_BY(mutex) = false;
@@ -78,6 +78,7 @@ void SpareThreads::Work(const std::shared_ptr<State>& state,
     lock.Lock();
     job->done = true;
     state->running.erase(job->key);
+    if (--state->running_of[job->payer] == 0) state->running_of.erase(job->payer);
     state->idle.push_back(worker);
     state->done.NotifyAll();
   }
@@ -105,14 +106,21 @@ std::shared_ptr<SpareThreads::Worker> SpareThreads::State::TakeWorker(
   return worker;
 }
 
-bool SpareThreads::Run(const std::string& key, std::function<void()> read, int64_t timeout_ns) {
-  const auto job = std::make_shared<Job>(Job{key, std::move(read)});
+bool SpareThreads::Run(const std::string& key, std::function<void()> read, int64_t timeout_ns,
+                       int64_t payer) {
+  const auto job = std::make_shared<Job>(Job{key, std::move(read), payer});
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout_ns);
   const MutexLock lock(state_->mutex);
   if (state_->ending || state_->running.count(key) != 0) return false;
+  const auto of_payer = state_->running_of.find(payer);
+  if (payer != kNobody && of_payer != state_->running_of.end() &&
+      of_payer->second >= kMostOfPayer) {
+    return false;
+  }
   const std::shared_ptr<Worker> worker = State::TakeWorker(state_);
   if (worker == nullptr) return false;
   state_->running.insert(key);
+  ++state_->running_of[payer];
   worker->job = job;
   worker->wake.NotifyAll();
   while (!job->done && !state_->ending && state_->done.WaitUntil(state_->mutex, deadline)) {

@@ -5,7 +5,7 @@
 //
 // The caller waits up to its timeout. A thread whose read blocks is abandoned and becomes free when
 // the read returns. Until then, no other read with the same key starts, so that one stuck process
-// blocks one thread. Thread-safe.
+// blocks one thread, and the processes of one user block a quarter of them at most. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,10 @@ namespace rollcall {
 
 class SpareThreads {
  public:
+  static constexpr int64_t kNobody = -1;
+  // Stuck reads at which Run() refuses new ones: in all, and of one payer.
+  static constexpr size_t kMostThreads = 64, kMostOfPayer = 16;
+
   SpareThreads();
   ~SpareThreads();  // does not wait for blocked threads
   SpareThreads(const SpareThreads&) = delete;
@@ -27,15 +31,17 @@ class SpareThreads {
 
   // Runs `read` on a separate thread and waits for it. False: `read` has not returned in time, an
   // earlier read with this key is still running, or no thread is free. `read` must own all objects
-  // that it uses, because it may outlive this object.
-  bool Run(const std::string& key, std::function<void()> read, int64_t timeout_ns);
+  // that it uses, because it may outlive this object. `payer`: the user (uid) whose process can make
+  // it block; kNobody: not known, or nobody's.
+  bool Run(const std::string& key, std::function<void()> read, int64_t timeout_ns,
+           int64_t payer = kNobody);
 
   // The same with a result; nullopt: Run() returned false.
   template <typename Value>
   std::optional<Value> Get(const std::string& key, std::function<Value()> read,
-                           int64_t timeout_ns) {
+                           int64_t timeout_ns, int64_t payer = kNobody) {
     const auto value = std::make_shared<std::optional<Value>>();
-    if (!Run(key, [value, read = std::move(read)] { *value = read(); }, timeout_ns)) {
+    if (!Run(key, [value, read = std::move(read)] { *value = read(); }, timeout_ns, payer)) {
       return std::nullopt;
     }
     return std::move(*value);

@@ -83,6 +83,22 @@ TEST_F(SpareThreadsTest, RefusesReadsAtTheLimitOfThreads) {
   EXPECT_EQ(refused, 16);
 }
 
+TEST_F(SpareThreadsTest, TheStuckReadsOfOneUserLeaveThreadsForOthers) {
+  SpareThreads threads;
+  auto release = std::make_shared<std::atomic<bool>>(false);
+  const auto wait = [release] {
+    while (!*release) usleep(1000);
+  };
+  for (int i = 0; i < 80; ++i) threads.Run(std::to_string(i), wait, 1, 7);
+  EXPECT_TRUE(threads.IsRunning("15"));
+  EXPECT_FALSE(threads.IsRunning("16"));
+  EXPECT_TRUE(threads.Run("another user", [] {}, kLong, 8));
+  EXPECT_TRUE(threads.Run("nobody", [] {}, kLong));
+  *release = true;
+  while (threads.IsRunning("0")) std::this_thread::yield();
+  EXPECT_TRUE(threads.Run("again", [] {}, kLong, 7));
+}
+
 TEST_F(SpareThreadsTest, ItsDestructorDoesNotWaitForAStuckRead) {
   {
     SpareThreads threads;
