@@ -9,9 +9,10 @@
 namespace rollcall {
 namespace {
 
-// The times of a segment and the start of a process come from different clocks of the kernel, and a
-// tick is made while its segments are read.
+// The times of a segment and the start of a process come from different clocks of the kernel.
 constexpr int64_t kClocksDiffer = kSecond;
+// A tick has the time at which the agent began to read segments. On a busy host it reads for long.
+constexpr int64_t kReadsFor = 10 * kSecond;
 
 }  // namespace
 
@@ -27,7 +28,7 @@ AgentTimes::AgentTimes(const AgentBook::Origin& origin, int64_t since_ns)
 int64_t AgentTimes::OnDaemonClock(int64_t time_ns, DroppedCounts* dropped) const {
   if (time_ns == 0) return 0;
   const bool can_be =
-      time_ns >= earliest_ns_ - kClocksDiffer && time_ns <= latest_ns_ + kClocksDiffer;
+      time_ns >= earliest_ns_ - kClocksDiffer && time_ns <= latest_ns_ + kReadsFor;
   if (can_be) return time_ns + offset_ns_;
   if (dropped != nullptr) ++(*dropped)[static_cast<size_t>(Dropped::kTimes)];
   return std::clamp(time_ns, earliest_ns_, latest_ns_) + offset_ns_;

@@ -75,6 +75,15 @@ TEST_F(AgentTimesTest, AWaitOfAProcessWithoutAKnownStartIsNotOlderThanItsHost) {
   EXPECT_DOUBLE_EQ(HoursOfWait(tick), 5);
 }
 
+// It reads the clock before the segments.
+TEST_F(AgentTimesTest, WhatHappensWhileABusyAgentReadsSegmentsIsNoWrongTime) {
+  v1::Tick tick = Waits(2);
+  Comm(&tick)->set_waiting_since_ns(kMade + 5 * kSecond);
+  store_.Apply("node", tick, kCame);
+  EXPECT_EQ(Times(), 0u);
+  EXPECT_EQ(OnlyMember(store_.Get(kJob)).waiting_since_ns, kCame + 5 * kSecond);
+}
+
 TEST_F(AgentTimesTest, NoClaimMakesAWaitOlderThanAYear) {
   for (const int64_t started_ns : {int64_t{0}, int64_t{1}}) {
     JobStore store("unnamed", {}, &counters_);
