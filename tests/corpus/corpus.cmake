@@ -9,6 +9,7 @@ add_library(rollcall_corpus STATIC
   ${CMAKE_CURRENT_LIST_DIR}/past_faults.cc
   ${CMAKE_CURRENT_LIST_DIR}/past_jobs.cc
   ${CMAKE_CURRENT_LIST_DIR}/pipeline_faults.cc
+  ${CMAKE_CURRENT_LIST_DIR}/thread_faults.cc
   ${CMAKE_CURRENT_LIST_DIR}/timeline.cc)
 target_link_libraries(rollcall_corpus PUBLIC rollcall_diagnosis rollcall_sanitize)
 

@@ -600,6 +600,7 @@ const std::vector<Fault>* MakeFaults() {
   };
   for (const Fault& fault : PastFaults()) faults->push_back(fault);
   for (const Fault& fault : PipelineFaults()) faults->push_back(fault);
+  for (const Fault& fault : ThreadFaults()) faults->push_back(fault);
   return faults;
 }
 

@@ -28,6 +28,9 @@ std::vector<Fault> PastFaults();
 // them.
 std::vector<Fault> PipelineFaults();
 
+// Calls of two threads that nothing orders. Only --fault chooses them.
+std::vector<Fault> ThreadFaults();
+
 struct FoundDivergence {
   int comm = -1;
   uint64_t position = 0;
