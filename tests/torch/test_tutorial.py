@@ -26,7 +26,7 @@ MASKS = [
     (re.compile(r"waited [\d.]+ (ms|s)"), "waited TIME"),
     (re.compile(r"\d{8}T\d{6}Z-torchrun-\d+"), "DATE-torchrun-PID"),
     # In a contradiction some may still be on the way to where they will wait.
-    (re.compile(r"; ranks? [\d,-]+ at "), "; RANKS at "),
+    (re.compile(r"; ranks? [\d,-]+ at [^;\n]+"), "; RANKS at PLACE"),
     (re.compile(r"report: \S*/rollcall-reports/"), "report: rollcall-reports/"),
 ]
 
