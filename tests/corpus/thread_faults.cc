@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "daemon/words/alignment.h"
 #include "faults.h"
 #include "past_jobs.h"
 

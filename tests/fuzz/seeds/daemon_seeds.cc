@@ -210,7 +210,8 @@ void AddDaemonSeeds(Seeds* seeds) {
   for (const Story& story : {MissingRank(), DeadRank(), Mismatch()}) {
     (*seeds)["tick"].push_back(story.SerializeAsString());
   }
-  for (const Step& step : MissingRank().steps()) {
+  const Story story = MissingRank();
+  for (const Step& step : story.steps()) {
     (*seeds)["parsed_size"].push_back(step.message().SerializeAsString());
   }
   (*seeds)["incident"] = {HangIncident().SerializeAsString()};
