@@ -504,6 +504,25 @@ void SingleProcess(Rank& self) {
   }
 }
 
+// Each process has two ranks, which one thread destroys one after the other; the last process never
+// does.
+void DestroyPairsInTurn(Rank& self) {
+  const ncclUniqueId id = ShareUniqueId();
+  ncclComm_t pair[2];
+  CHECK_NCCL(ncclGroupStart());
+  for (int i = 0; i < 2; ++i) {
+    CHECK_CUDA(cudaSetDevice(2 * self.rank + i));
+    CHECK_NCCL(ncclCommInitRank(&pair[i], 2 * self.size, id, 2 * self.rank + i));
+  }
+  CHECK_NCCL(ncclGroupEnd());
+  self.Say("joined");
+  if (self.last && self.size > 1) self.StayAway();
+  CHECK_NCCL(ncclCommDestroy(pair[0]));
+  self.Say("half done");
+  CHECK_NCCL(ncclCommDestroy(pair[1]));
+  self.Say("done");
+}
+
 // A captured collective runs once for each launch of the graph.
 void Graph(Rank& self) {
   self.Join();
@@ -559,6 +578,7 @@ const struct {
     {"mixed_group", MixedGroup},
     {"last_swaps_communicators", LastSwapsCommunicators},
     {"single_process", SingleProcess},
+    {"destroy_pairs_in_turn", DestroyPairsInTurn},
     {"graph", Graph},
 };
 

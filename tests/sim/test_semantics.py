@@ -258,6 +258,19 @@ def test_destroy_can_be_made_collective():
         assert job.count("done") == 0
 
 
+def test_one_thread_can_destroy_the_ranks_of_its_process_in_turn():
+    with Job("destroy_pairs_in_turn", ranks=1, ROLLCALL_SIM_DESTROY="collective") as job:
+        job.assert_ends()
+
+
+def test_a_collective_destroy_of_several_ranks_waits_for_other_processes():
+    with Job("destroy_pairs_in_turn", ranks=2, ROLLCALL_SIM_DESTROY="collective") as job:
+        job.wait_for("away", [1])
+        job.wait_for("half done", [0])
+        job.assert_hangs()
+        assert job.count("done") == 0
+
+
 def test_death_of_a_peer_is_waited_for_without_an_error():
     with Job("last_is_killed") as job:
         job.wait_for("enqueued", range(3))

@@ -83,6 +83,20 @@ ncclResult_t Comm::state() {
   return state_;
 }
 
+bool Comm::IsNamed(const std::string& other) {
+  std::lock_guard lock(mutex_);
+  return name == other;
+}
+
+bool Comm::LeavesLast() {
+  std::lock_guard lock(LivingComms().mutex);
+  leaving = true;
+  for (const auto& [handle, comm] : LivingComms().all) {
+    if (!comm->leaving && comm->IsNamed(name)) return false;
+  }
+  return true;
+}
+
 uint64_t Comm::ArriveAt(Gate gate) {
   std::lock_guard lock(mutex_);
   segment->Arrive(gate);

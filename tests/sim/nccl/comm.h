@@ -42,6 +42,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
   ncclResult_t EnsureReady();
   void SetState(ncclResult_t state);
   ncclResult_t state();
+  bool IsNamed(const std::string& other);
 
   // Waits for all ranks at a gate. False if aborted.
   bool Meet(Gate gate);
@@ -57,6 +58,9 @@ class Comm : public std::enable_shared_from_this<Comm> {
   void EndWork();
   // Waits until no stream is inside this communicator.
   void WaitUntilIdle();
+  // Whether this process has no other rank of the communicator that has still to leave it. Called
+  // once, by a rank that leaves.
+  bool LeavesLast();
 
   std::shared_ptr<const PreMultiply> FindReduction(ncclRedOp_t op);
   ncclRedOp_t AddReduction(PreMultiply reduction);
@@ -73,6 +77,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
   std::atomic<bool> stopped{false};  // device work ends early
   std::atomic<bool> revoked{false};
   std::atomic<bool> finalized{false};
+  bool leaving = false;  // guarded by the mutex of the table
 
   std::mutex launch_mutex;                    // guards the next four
   Point last;                                 // where the last launch ends

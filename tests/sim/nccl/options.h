@@ -6,7 +6,8 @@
 //   ROLLCALL_SIM_SEED=N           chooses between the two for each mismatch
 //   ROLLCALL_SIM_EAGER=BYTES      sends up to this size end before they are received
 //   ROLLCALL_SIM_SERIALIZE=1      one NCCL kernel at a time on a device
-//   ROLLCALL_SIM_DESTROY=collective    destroy and finalize wait for all ranks
+//   ROLLCALL_SIM_DESTROY=collective    destroy and finalize wait for all ranks, in the last rank
+//                                 of each process
 //   ROLLCALL_SIM_PEER_DEATH=error ncclRemoteError from ncclCommGetAsyncError
 #pragma once
 
