@@ -120,15 +120,18 @@ def reports(tmp_path):
 def run(reports):
     """run(victim, ranks=4, hang_after="3s", flags=[...], env={...}) -> Result
 
+    arguments: of the victim. launcher: what starts its ranks. stop_after: seconds after which the job is
+    ended, where it may hang and Rollcall may not say so.
     until: ends the job once stderr holds this, for verdicts that --on-hang=abort does not act on.
     """
 
     def run_job(victim, ranks=4, hang_after="3s", on_hang="abort", flags=(), env=None, timeout=90,
-                until=None):
+                until=None, arguments=(), launcher=None, stop_after=None):
         command = [
             ROLLCALL, "run", "--sim", f"--hang-after={hang_after}", f"--on-hang={on_hang}",
-            f"--report-dir={reports}", *flags, "--", VICTIMS / "ranks", "-n", str(ranks),
-            "--keep-going", "--", VICTIMS / victim,
+            f"--report-dir={reports}", *flags, "--",
+            *(launcher or [VICTIMS / "ranks", "-n", str(ranks), "--keep-going", "--"]),
+            VICTIMS / victim, *arguments,
         ]
         begun = time.monotonic()
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -138,11 +141,13 @@ def run(reports):
         if until:
             process.terminate()
         try:
-            out, err = process.communicate(timeout=timeout)
+            out, err = process.communicate(timeout=stop_after or timeout)
             err = begin + err
         except subprocess.TimeoutExpired:
             process.terminate()
             out, err = process.communicate(timeout=30)
+            if stop_after:
+                return Result(process, out, err, reports, time.monotonic() - begun)
             pytest.fail(f"the job did not end within {timeout} s\n{out}\n{err}")
         return Result(process, out, err, reports, time.monotonic() - begun)
 

@@ -5,16 +5,11 @@ Each hang has a twin, the same program with --fixed, which ends with 0 and witho
 """
 
 import dataclasses
-import os
-import re
-import sys
 
-from fork_server import ForkServer
-from hang_cases import BUILD, HERE, Hang, Run
+from hang_cases import HERE
+from program_runs import PYTHON, ProgramRun, ProgramServer, culprit_lines, file_of
 
 FOLDER = HERE / "frameworks"
-# Accelerate, Transformers and others are in an environment of their own, over the one of PyTorch.
-PYTHON = HERE.parent.parent / "build" / "frameworks-venv" / "bin" / "python"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,19 +23,8 @@ class Case:
     defect: str = ""  # what is wrong today, in the verdict or the first advice; not asserted
 
     @property
-    def file(self):
-        return FOLDER / (self.program.split(".")[0] + ".py")
-
-    @property
-    def name(self):
-        return self.program.split(".")[1]
-
-    @property
     def lines(self):
-        """The lines where a culprit stands, as FILE:LINE."""
-        return [f"{file.name}:{number}" for file in sorted(FOLDER.glob("*.py"))
-                for number, line in enumerate(file.read_text().splitlines(), start=1)
-                if re.search(rf"# hangs: (\w+, )*{self.name}\b", line)]
+        return culprit_lines(FOLDER, self.program)
 
 
 def lacks_packages(program):
@@ -55,40 +39,21 @@ def starts_its_ranks(program):
     return program.startswith("with_ray")
 
 
-def wanted_modules(programs):
-    """What the programs import, for the server to import once."""
-    found = {"torch._dynamo"}  # an optimizer imports it at its first step
-    for file in {FOLDER / (program.split(".")[0] + ".py") for program in programs}:
-        found.update(re.findall(r"^(?:import|from) ([\w.]+)", file.read_text(), re.MULTILINE))
-    return ",".join(sorted(name for name in found if name != "common"
-                           and name.split(".")[0] not in sys.stdlib_module_names))
-
-
-class Server(ForkServer):
+class Server(ProgramServer):
     """The process from which all ranks of these programs are forked."""
 
-    def __init__(self, folder, programs):
-        environment = dict(os.environ, LD_PRELOAD=str(BUILD / "lib" / "librollcall.so"),
-                           DS_ACCELERATOR="cpu", ACCELERATE_USE_CPU="true",
-                           PYTHONPATH=str(HERE.parent.parent / "python"))
-        super().__init__(folder, wanted_modules(programs), environment,
-                         PYTHON if PYTHON.exists() else sys.executable)
+    def __init__(self, scratch, programs):
+        super().__init__(scratch, {file_of(FOLDER, program) for program in programs})
 
 
-class FrameworkRun(Run):
+class FrameworkRun(ProgramRun):
     """A program of frameworks/ under `rollcall run`, whose ranks the server starts."""
 
     def __init__(self, server, program, work, ranks=4, fixed=False, hang_after="5s"):
-        file = FOLDER / (program.split(".")[0] + ".py")
-        job = Hang(program, f"frameworks/{file.name}", "", None, "", "", "")
-        super().__init__(job, work, ranks=ranks, hang_after=hang_after)
-        (self.work / "program").write_text(program)
-        script = [str(file), program.split(".")[1], "--work", str(self.work)]
-        script += ["--fixed"] if fixed else []
-        at = self.command.index("--") + 1
-        self.command[at:] = (
-            [str(PYTHON), *script, "--ranks", str(ranks)] if starts_its_ranks(program) else
-            [*server.launcher(ranks), *script])
+        own = starts_its_ranks(program)
+        super().__init__([str(PYTHON)] if own else server.launcher(ranks), file_of(FOLDER, program),
+                         program, work, ranks=ranks, fixed=fixed, hang_after=hang_after)
+        self.command += ["--ranks", str(ranks)] if own else []
 
 
 LOOPS = [

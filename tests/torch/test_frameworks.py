@@ -11,6 +11,7 @@ import re
 
 import pytest
 from framework_cases import CASES, HEALTHY, FrameworkRun, Server, lacks_packages, starts_its_ranks
+from program_runs import lacks_stacks, misplaced
 
 pytestmark = pytest.mark.long
 
@@ -38,12 +39,6 @@ def start(request, tmp_path_factory):
     server.stop()
 
 
-def lacks_stacks(run):
-    """On a busy machine the report may be written, and the job ended, before the stacks come."""
-    texts = [file.read_text() for file in run.reports.glob("*/stacks.txt")]
-    return texts == ["No stacks.\n"]
-
-
 def judge(case, run):
     """What is wrong with the verdict: "" if nothing."""
     if len(run.incidents) != 1:
@@ -52,10 +47,7 @@ def judge(case, run):
     told = verdict["cause"], tuple(culprit["rank"] for culprit in verdict["culprits"])
     if told != (case.cause, case.culprits):
         return f"{told}: {verdict['summary']}"
-    for culprit in verdict["culprits"] if case.at else []:
-        if not any(re.search(rf"(^|/){line} in ", culprit["at"]) for line in case.lines):
-            return f"at {culprit['at']!r}, not {case.lines}: {verdict['summary']}"
-    return ""
+    return misplaced(case.lines, verdict) if case.at else ""
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.program)

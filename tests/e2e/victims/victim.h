@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,6 +16,9 @@
 namespace victim {
 
 constexpr size_t kCount = 1024;
+
+// Whether the program is to run without its mistake.
+inline bool IsFixed(int argc, char** argv) { return argc > 1 && strcmp(argv[1], "--fixed") == 0; }
 
 // For tests/bench/detection_latency.py.
 inline void SayEntered() {

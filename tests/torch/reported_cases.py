@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs of reported/: hangs that people reported, and another form of each. The one table of
+what Rollcall must say about each.
+
+Each has a twin, the same program with --fixed, which ends with 0 and without an incident. C++ programs
+of this kind: tests/e2e/test_reported.py.
+"""
+
+import contextlib
+import dataclasses
+import pathlib
+import time
+import urllib.request
+
+from expected_verdict import Expected
+from hang_cases import BUILD, HERE
+from processes import free_port
+from program_runs import PYTHON_PATH, ProgramRun, culprit_lines, file_of
+
+FOLDER = HERE / "reported"
+HANG_AFTER = "8s"
+IDLE_SECONDS = 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Case(Expected):
+    at: str = "line"  # "" where the culprits have no place: they have ended, or all have another one
+    env: dict = dataclasses.field(default_factory=dict)
+    beside: object = None  # (Run) -> what happens outside of the job meanwhile
+    own_processes: bool = False  # started and not forked: what it is about comes before NCCL
+    told: tuple = ()  # (rank, the number of ranks in its environment), without --fixed
+
+    @property
+    def lines(self):
+        return culprit_lines(FOLDER, self.program)
+
+
+def ask_server(run):
+    """A client of the first rank: some requests, then none for long, then the last ones."""
+    address = pathlib.Path(run.work, "port")
+    while not address.exists():
+        time.sleep(0.1)
+    with contextlib.suppress(OSError):  # the job may have been ended
+        for pause, path in ((0, "/"), (0, "/"), (0, "/"), (IDLE_SECONDS, "/"), (0, "/stop")):
+            time.sleep(pause)
+            urllib.request.urlopen(f"http://127.0.0.1:{address.read_text()}{path}", timeout=20).close()
+
+
+def start_processes(case, fixed):
+    """What starts the ranks of a program as processes of their own, in the place of torchrun."""
+    rank, world = case.told if case.told and not fixed else (-1, 0)
+    told = f'[ "$RANK" != {rank} ] || export WORLD_SIZE={world}; exec "$@"'
+    return [str(BUILD / "tests" / "ranks"), "-n", str(case.ranks), "--keep-going", "--",
+            "bash", "-c", told, "bash"]
+
+
+class ReportedRun(ProgramRun):
+    """A program of reported/ under `rollcall run`."""
+
+    def __init__(self, server, python, case, work, fixed=False, hang_after=HANG_AFTER):
+        env = dict(case.env)
+        if case.own_processes:
+            launcher = [*start_processes(case, fixed), python]
+            env.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()), PYTHONPATH=PYTHON_PATH,
+                       OMP_NUM_THREADS="1")
+        else:
+            launcher = server.launcher(case.ranks)
+        super().__init__(launcher, file_of(FOLDER, case.program), case.program, work, ranks=case.ranks,
+                         fixed=fixed, hang_after=hang_after, env=env)
+
+
+STAGES = [
+    Case("stages.no_experts", ("init_incomplete", "missing_rank"), (0,), ("skipped-call",),
+         defect="the store is no part of the graph of waits"),
+    Case("stages.no_words_to_share", ("init_incomplete", "missing_rank"), (1,), ("skipped-call",),
+         defect="the store is no part of the graph of waits"),
+    Case("stages.no_experts_later", ("missing_rank", "deadlock"), (0,), ("skipped-call",),
+         defect="a cycle in which one rank left out a collective of all is told as one of all"),
+    Case("stages.last_stage_logs_nothing", ("missing_rank", "deadlock"), (2,), ("skipped-call",), ranks=3,
+         defect="a cycle in which one rank left out a collective of all is told as one of all"),
+]
+THREADS = [
+    Case("threads.saves_beside_training", ("concurrent_use", "operation_mismatch"), (0, 1, 2, 3),
+         ("one-thread-per-communicator",), most="likely", at="", never=("extra call", "skipped"),
+         defect="calls of two threads are compared as if they had an order"),
+    Case("threads.gathers_beside_training", ("concurrent_use", "operation_mismatch"), (0, 1, 2),
+         ("one-thread-per-communicator",), ranks=3, most="likely", at="", never=("extra call", "skipped"),
+         says=(r"threads\.py:\d+.*threads\.py:\d+",),
+         defect="calls of two threads are compared as if they had an order"),
+]
+SERVERS = [
+    Case("servers.idle_server", ("", "missing_rank"), (0,), most="likely", says=("idle|request",), seconds=0,
+         beside=ask_server, defect="a server without requests is told as a hang"),
+    Case("servers.idle_asyncio_server", ("", "missing_rank"), (0,), ranks=2, most="likely",
+         says=("idle|request",), seconds=0, beside=ask_server,
+         defect="a server without requests is told as a hang"),
+    Case("servers.checks_health", ("missing_rank",), (0,), ("mixed-backends",), says=(r"rank 3\b",),
+         never=("Download", "remote server"),
+         defect="a socket to a rank of the job is told as a download"),
+    Case("servers.asks_for_one_more", ("missing_rank",), (2,), ("mixed-backends",), ranks=3,
+         says=(r"rank 0\b",), never=("remote server",),
+         defect="nobody looks who is at the other end of a local socket"),
+]
+STEPS = [
+    Case("steps.batch_without_images", ("argument_mismatch",), (2,), ("skipped-call",), divergence="skipped",
+         defect="a call that is left out is told as a replaced one, and the advice does not fit"),
+    Case("steps.samples_without_labels", ("operation_mismatch", "argument_mismatch"), (1,), ("skipped-call",),
+         ranks=3, divergence="skipped",
+         defect="a call that is left out is told as a replaced one, and the advice does not fit"),
+    Case("steps.fetches_once_more", ("operation_mismatch",), (1,), ("extra-call",),
+         never=("left the training loop",), defect="a call made twice is told as leaving the loop"),
+    Case("steps.measures_again", ("operation_mismatch", "argument_mismatch"), (2,), ("extra-call",), ranks=3,
+         never=("left the training loop",), defect="a call made twice is told as leaving the loop"),
+    Case("steps.no_room", ("unmatched_p2p",), (1,), ("skipped-call", "mixed-backends"),
+         never=("left the training loop", "thread of its own"),
+         defect="passes that are left out are told as leaving the loop"),
+    Case("steps.prompt_is_cached", ("missing_rank",), (2,), ("skipped-call", "mixed-backends"), ranks=3,
+         never=("left the training loop", "thread of its own"),
+         defect="passes that are left out are told as leaving the loop"),
+]
+LEFT = ("teardown_hang", "missing_rank", "rank_exited")
+HANDLERS = [
+    Case("handlers.destroys_in_finally", LEFT, (2,), says=(r"ValueError: the loss", r"handlers\.py:\d+"),
+         advises="exception", never=("left after", "left the training loop", "exited"),
+         env={"ROLLCALL_SIM_DESTROY": "collective"},
+         defect="the exception that is being handled is not told"),
+    Case("handlers.joins_on_its_way_out", LEFT, (1,), ranks=3, says=(r"KeyError", r"handlers\.py:\d+"),
+         advises="exception", never=("left after", "exited"),
+         defect="the exception that is being handled is not told"),
+]
+CHILDREN = [
+    Case("children.pool_works", ("", "missing_rank"), (0,), ("late-rank", "waits-for-a-child"), most="likely",
+         says=(r"process(es)? \d+", r"\bwork"), never=("another thread of its own",), seconds=0,
+         defect="a wait for children that work is told as a dead thread"),
+    Case("children.builds_alone", ("", "missing_rank"), (1,), ("late-rank", "waits-for-a-child"), ranks=3,
+         most="likely", says=(r"process(es)? \d+", r"\bwork"), never=("another thread of its own",), seconds=0,
+         defect="a wait for children that work is told as a hang"),
+]
+EXCHANGES = [
+    Case("exchanges.settled_ranks_send_nothing", ("unmatched_p2p",), (1, 3),
+         ("skipped-call", "issue-the-other-end"), says=("Send",), never=("Break the cycle",),
+         defect="batches that lack a side are told as a cycle"),
+    Case("exchanges.frozen_border_receives_nothing", ("unmatched_p2p",), (2,),
+         ("skipped-call", "issue-the-other-end"), ranks=3, says=("Recv|receive",), never=("Break the cycle",),
+         defect="batches that lack a side are told as a cycle"),
+    Case("exchanges.all_send_first", ("deadlock",), (0, 1, 2, 3), ("all-send-first",),
+         never=("never joined", "unknown process", "No agent reports"),
+         defect="communicators of two ranks are not followed into a cycle before they exist"),
+    Case("exchanges.all_receive_first", ("deadlock",), (0, 1, 2), ("all-send-first", "break-the-cycle"),
+         ranks=3, never=("never joined", "unknown process", "No agent reports"),
+         defect="communicators of two ranks are not followed into a cycle before they exist"),
+]
+STORES = ("init_incomplete", "missing_rank", "standstill")
+WORLDS = [
+    Case("worlds.first_counts_five", STORES, (0,), ("launch-count",), most="likely", says=(r"\b5\b",),
+         own_processes=True, told=(0, 5), defect="nobody is blamed where all ranks wait in the store"),
+    Case("worlds.first_expects_four", STORES, (0,), ranks=3, most="likely", own_processes=True,
+         defect="nobody is blamed where all ranks wait in the store"),
+    Case("worlds.third_counts_five", ("init_incomplete", "nccl_error", "rank_exited", "rank_died"), (2,),
+         says=("invalid usage|refused", r"\b5\b"), at="", never=(r"rank 4\b", "exited normally"),
+         own_processes=True, told=(2, 5), defect="a rank that NCCL refuses is not named"),
+]
+CASES = [*STAGES, *THREADS, *SERVERS, *STEPS, *HANDLERS, *CHILDREN, *EXCHANGES, *WORLDS]
