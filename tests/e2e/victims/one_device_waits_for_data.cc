@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One process with a thread and a rank for each of three devices. The thread of device 1 waits for a
-// batch that its reader never brings; the others wait for it in the next call.
+// One process with a thread and a rank for each of three devices. The thread of device 1 waits for
+// a batch that its reader never brings; the others wait for it in the next call.
 #include <condition_variable>
 #include <mutex>
 #include <thread>

@@ -14,8 +14,8 @@ struct Loader {
   DeviceBuffer<float> batch{victim::kCount / 2};
 
   void Fetch() {
-    CHECK_NCCL(ncclBroadcast(batch.data(), batch.data(), batch.count(), ncclFloat, 0, comm,
-                             stream));
+    CHECK_NCCL(
+        ncclBroadcast(batch.data(), batch.data(), batch.count(), ncclFloat, 0, comm, stream));
     CHECK_CUDA(cudaStreamSynchronize(stream));
   }
 };

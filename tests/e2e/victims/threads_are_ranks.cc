@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each process has two devices, and a thread for each that is a rank of the communicator. The thread
-// of rank 3 meets a broken record and ends; its process, and the sibling beside it, live on.
+// Each process has two devices, and a thread for each that is a rank of the communicator. The
+// thread of rank 3 meets a broken record and ends; its process, and the sibling beside it, live on.
 #include <stdexcept>
 #include <thread>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two nodes with two GPUs each. The second one was told another number of GPUs, so two processes join
-// as rank 1 of 4 and nobody as rank 3. NCCL refuses one of the two, which exits with 1.
+// Two nodes with two GPUs each. The second one was told another number of GPUs, so two processes
+// join as rank 1 of 4 and nobody as rank 3. NCCL refuses one of the two, which exits with 1.
 #include "tests/e2e/victims/victim.h"
 
 int main(int argc, char** argv) {
@@ -14,8 +14,8 @@ int main(int argc, char** argv) {
   ncclComm_t comm = nullptr;
   CHECK_NCCL(ncclCommInitRank(&comm, JobSize(), ShareUniqueId(), rank));
   for (int step = 0; step < 20; ++step) {
-    CHECK_NCCL(ncclAllReduce(data.data(), data.data(), data.count(), ncclFloat, ncclSum, comm,
-                             stream));
+    CHECK_NCCL(
+        ncclAllReduce(data.data(), data.data(), data.count(), ncclFloat, ncclSum, comm, stream));
     CHECK_CUDA(cudaStreamSynchronize(stream));
   }
   CHECK_NCCL(ncclCommDestroy(comm));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two threads of each rank reduce, each on a communicator of its own, and nothing orders their calls:
-// on a device with room for one kernel, each waits for the other. Fixed: one thread makes both calls.
+// Two threads of each rank reduce, each on a communicator of its own, and nothing orders their
+// calls: on a device with room for one kernel, each waits for the other. Fixed: one thread makes
+// both calls.
 #include <thread>
 
 #include "tests/e2e/victims/victim.h"
@@ -12,8 +13,8 @@ struct Lane {
     CHECK_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   }
   void Reduce() {
-    CHECK_NCCL(ncclAllReduce(send.data(), recv.data(), victim::kCount, ncclFloat, ncclSum, comm,
-                             stream));
+    CHECK_NCCL(
+        ncclAllReduce(send.data(), recv.data(), victim::kCount, ncclFloat, ncclSum, comm, stream));
     CHECK_CUDA(cudaStreamSynchronize(stream));
   }
 

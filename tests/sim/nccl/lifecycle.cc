@@ -77,8 +77,8 @@ bool PeerIsDead(const Comm& comm) {
   return false;
 }
 
-// One thread may destroy all ranks of its process in turn: only the last one waits, for the ranks of
-// other processes.
+// One thread may destroy all ranks of its process in turn: only the last one waits, for the ranks
+// of other processes.
 ncclResult_t FinishFinalize(const CommRef& comm) {
   if (!comm->Drain() || !GetOptions().collective_destroy) return ncclSuccess;
   if (comm->LeavesLast()) {
