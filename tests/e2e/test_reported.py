@@ -34,7 +34,8 @@ def unordered(program, waits, **more):
 
 LANES = r"two_threads_two_communicators\.cc:\d+ in (\S+::)?(Reduce|ReduceGradients|ReduceMetrics)\b"
 ONE_NUMBER = dict(
-    causes=("init_incomplete", "nccl_error", "rank_exited"), advises="number", never=("exited normally", "Load the model"))
+    causes=("init_incomplete", "nccl_error", "rank_exited"), advises="number",
+    never=("exited normally", "Load the model"))
 
 CASES = [
     unordered("two_threads_two_communicators", LANES, ranks=2, culprits=(0, 1), env=ONE_KERNEL,
