@@ -3,6 +3,7 @@
 and that the program without its mistake gets none. Those of PyTorch: tests/torch/test_reported.py."""
 import dataclasses
 import json
+import re
 
 import pytest
 from expected_verdict import Expected, decide, faults
@@ -101,3 +102,13 @@ def test_fixed_it_is_healthy(run, case, tmp_path):
     result = run_case(run, case, tmp_path, hang_after="15s", launcher=list(case.fixed_launcher) or None,
                       arguments=() if case.launcher else ("--fixed",))
     assert (result.exit_code, result.reports, result.err) == (0, [], "")
+
+
+@pytest.mark.xfail(strict=True, reason="once as that of a culprit, and once as that of a waiting rank")
+def test_a_cycle_has_each_place_once(run):
+    result = run("two_communicators_in_other_orders", env=ONE_KERNEL)
+    lines = [line.partition(": ")[2].strip() for line in result.err.splitlines()
+             if re.match(r"rollcall: +ranks? [\d,-]+ at ", line)]
+    places = [part.partition(" at ")[2] for line in dict.fromkeys(lines) for part in line.split("; ")]
+    assert places, result.err
+    assert len(places) == len(set(places)), lines

@@ -127,6 +127,9 @@ HANDLERS = [
     Case("handlers.joins_on_its_way_out", LEFT, (1,), ranks=3, says=(r"KeyError", r"handlers\.py:\d+"),
          advises="exception", never=("left after", "exited"),
          defect="the exception that is being handled is not told"),
+    Case("handlers.thread_keeps_it", LEFT, (2,), at="",
+         says=(r"ValueError: the loss", r"handlers\.py:\d+", "send_files"), never=("torchrun does",),
+         defect="the thread that keeps a process alive is not told"),
 ]
 CHILDREN = [
     Case("children.pool_works", ("", "missing_rank"), (0,), ("late-rank", "waits-for-a-child"), most="likely",

@@ -74,5 +74,22 @@ def joins_on_its_way_out(args):
         uploads.finish()
 
 
+def send_files(files):
+    while files.get() is not None:
+        pass
+
+
+@program
+def thread_keeps_it(args):
+    """Rank 2 raises and cannot end: a thread that is no daemon waits for more files."""
+    files = queue.Queue()
+    threading.Thread(target=send_files, args=(files,)).start()
+    model, optimizer = make_ddp()
+    for number, (inputs, targets) in enumerate(batches(14, args.rank)):
+        damaged = number == 9 and args.rank == 2 and not args.fixed
+        train_step(model, optimizer, inputs, targets, damaged)
+    files.put(None)
+
+
 if __name__ == "__main__":
     main()
