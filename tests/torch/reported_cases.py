@@ -117,6 +117,9 @@ STEPS = [
     Case("steps.prompt_is_cached", ("missing_rank",), (2,), ("skipped-call", "mixed-backends"), ranks=3,
          never=("left the training loop", "thread of its own"),
          defect="passes that are left out are told as leaving the loop"),
+    Case("steps.accumulates_longer", ("missing_rank",), (3,), ("skipped-call", "uneven-inputs", "mixed-backends"),
+         never=("thread of its own",), seconds=25,
+         defect="a wait in Gloo is told as one for a thread of its own"),
 ]
 LEFT = ("teardown_hang", "missing_rank", "rank_exited")
 HANDLERS = [

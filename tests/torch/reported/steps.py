@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps of which one rank leaves a part out, or makes a part twice."""
 
+import contextlib
+
 import torch
 import torch.distributed as dist
 from common import WIDTH, main, make_batch, make_network, program
@@ -169,6 +171,23 @@ def prompt_is_cached(args):
             gather_tokens(tokens, args.ranks)
         gather_tokens(tokens, args.ranks)
         dist.barrier(group=control)  # hangs: prompt_is_cached
+
+
+@program
+def accumulates_longer(args):
+    """Rank 3 accumulates four micro-batches and the others two, so it makes half of their reductions."""
+    control = dist.new_group(backend="gloo")
+    model = DistributedDataParallel(make_network())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    length = 4 if args.rank == 3 and not args.fixed else 2
+    for number in range(48):
+        last = number % length == length - 1
+        with contextlib.nullcontext() if last else model.no_sync():
+            model(make_batch(number, args.rank)[0]).square().mean().backward()
+        if last:
+            optimizer.step()
+            optimizer.zero_grad()
+    dist.barrier(group=control)  # hangs: accumulates_longer
 
 
 if __name__ == "__main__":
