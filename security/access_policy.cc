@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/user_names.h"
 #include "security/certificates/certificate.h"
 #include "security/loopback_peer.h"
 #include "security/token_list.h"
@@ -107,7 +108,7 @@ std::optional<Identity> AccessPolicy::FromHost(const Presented& presented) const
   if (!here.has_value()) return std::nullopt;
   const std::optional<uid_t> user = options_.loopback_user(*there, *here);
   if (!user.has_value() || (*user != options_.owner && *user != 0)) return std::nullopt;
-  return OwnerIdentity(absl::StrCat("uid ", *user));
+  return OwnerIdentity(UserInWords(*user));
 }
 
 absl::StatusOr<Identity> AccessPolicy::FromCertificate(const Presented& presented) const {

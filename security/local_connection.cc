@@ -19,6 +19,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/server_address.h"
+#include "base/user_names.h"
 #include "security/loopback_peer.h"
 
 namespace rollcall {
@@ -37,12 +38,8 @@ std::optional<uid_t> FindUser(const std::string& name) {
 }
 
 std::string NameOf(uid_t user) {
-  std::vector<char> buffer(16 << 10);
-  passwd entry = {};
-  passwd* found = nullptr;
-  getpwuid_r(user, &entry, buffer.data(), buffer.size(), &found);
-  return found == nullptr ? absl::StrCat("uid ", user)
-                          : absl::StrCat(found->pw_name, " (uid ", user, ")");
+  const std::string name = UserName(user);
+  return name.empty() ? absl::StrCat("uid ", user) : absl::StrCat(name, " (uid ", user, ")");
 }
 
 absl::Status Unreachable(const std::string& address, int error) {

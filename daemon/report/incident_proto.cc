@@ -40,7 +40,10 @@ v1::Culprit ToProto(const Culprit& culprit, uint64_t position) {
   if (culprit.step >= 0) result.set_step(static_cast<double>(culprit.step));
   result.set_phase(Utf8(culprit.phase));
   result.set_inner_pid(culprit.inner_pid);
-  if (culprit.uid >= 0) result.set_uid(static_cast<uint32_t>(culprit.uid));
+  // The kernel's number for a user that has none here: as good as not known.
+  if (culprit.uid >= 0 && culprit.uid < UINT32_MAX) {
+    result.set_uid(static_cast<uint32_t>(culprit.uid));
+  }
 #define PROCESS_PLACE(name) result.set_##name(Utf8(culprit.name));
 #include "proto/facts.def"
   return result;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who may do what, with the programs as people start them: certificates, tokens, strangers."""
 import os
+import pwd
 import re
 import signal
 import socket
@@ -361,7 +362,7 @@ def test_who_took_stacks_is_in_the_log_and_the_history(start_daemon, start_job, 
     start_job(daemon)
     assert rollcall("stacks", f"--daemon={daemon.address}", "a-job").returncode == 0
     who = daemon.read_until(r"audit: (.*) \(ipv4:127.0.0.1:\d+\): take stacks, job a-job").group(1)
-    assert who == f"uid {os.geteuid()}"
+    assert who == pwd.getpwuid(os.geteuid()).pw_name
     daemon.kill()
     with sqlite3.connect(tmp_path / "history.db") as history:
         rows = history.execute("SELECT who, action, object FROM actions").fetchall()

@@ -9,6 +9,7 @@
 
 #include "base/digest/digest.h"
 #include "base/edit_file.h"
+#include "base/user_names.h"
 #include "security/token_edit.h"
 #include "temporary_tree.h"
 #include "test_certificates.h"
@@ -115,7 +116,7 @@ TEST_F(AccessPolicyTest, OnLoopbackTheSameUserAndRootAreOwners) {
     loopback_user_ = user;
     const auto identity = Identify(From(kLocal, "", /*is_encrypted=*/false));
     ASSERT_TRUE(identity.ok());
-    EXPECT_EQ(identity->name, "uid " + std::to_string(user));
+    EXPECT_EQ(identity->name, UserInWords(user));
     EXPECT_TRUE(identity->MaySeeAllTenants());
   }
   loopback_user_ = 1001;
