@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/history/incident_csv.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/match.h"
@@ -81,8 +82,11 @@ constexpr Column kColumns[] = {
      }},
     {"lost_rank_seconds",
      [](const Row& row) {
-       return absl::StrFormat("%.3f", static_cast<double>(row.facts.lost_rank_ms) / 1000);
+       // The daemon knows what a hang that lasts costs by now.
+       const double stored = static_cast<double>(row.facts.lost_rank_ms) / 1000;
+       return absl::StrFormat("%.3f", std::max(row.incident.lost_rank_seconds(), stored));
      }},
+    {"acknowledged_by", [](const Row& row) { return row.incident.acknowledged().who(); }},
     {"culprit_hosts", [](const Row& row) { return ValuesOf(row, "host"); }},
     {"culprit_ranks", [](const Row& row) { return row.root.culprit_ranks(); }},
     {"culprit_gpus", [](const Row& row) { return ValuesOf(row, "gpu"); }},

@@ -72,7 +72,8 @@ void AddCulprits(const v1::Verdict& root, Values* values) {
   for (const v1::Culprit& culprit : root.culprits()) {
     values->Add("host", culprit.host());
     values->Add("gpu", culprit.gpu_uuid());
-    if (culprit.has_uid()) values->Add("user", absl::StrCat(culprit.uid()));
+    if (culprit.has_uid() && culprit.uid() != UINT32_MAX)
+      values->Add("user", absl::StrCat(culprit.uid()));
     values->Add("call_site",
                 SiteWithoutFolder(culprit.at().empty() ? culprit.code() : culprit.at()));
   }
@@ -83,15 +84,6 @@ void AddCulprits(const v1::Verdict& root, Values* values) {
 double RanksOf(const v1::Incident& incident) {
   const v1::Verdict& root = incident.verdicts(0);
   return incident.ranks() > 0 ? incident.ranks() : root.waiting_total() + root.culprits_total();
-}
-
-int64_t LostRankMs(const v1::Incident& incident) {
-  const int64_t since_ns =
-      NsOf(incident.has_waits_since() ? incident.waits_since() : incident.opened_at());
-  const int64_t until_ns =
-      NsOf(incident.has_closed_at() ? incident.closed_at() : incident.confirmed_at());
-  const double ms = static_cast<double>(std::max<int64_t>(until_ns - since_ns, 0)) / kMillisecond;
-  return std::llround(std::min(ms * RanksOf(incident), 1e15));
 }
 
 }  // namespace
@@ -123,6 +115,14 @@ std::string FrameworkOf(const v1::Incident& incident) {
   return "";
 }
 
+int64_t LostRankMs(const v1::Incident& incident, int64_t until_ns) {
+  if (!incident.has_confirmed_at() || incident.verdicts().empty()) return 0;
+  const int64_t since_ns =
+      NsOf(incident.has_waits_since() ? incident.waits_since() : incident.opened_at());
+  const double ms = static_cast<double>(std::max<int64_t>(until_ns - since_ns, 0)) / kMillisecond;
+  return std::llround(std::min(ms * RanksOf(incident), 1e15));
+}
+
 IncidentFacts FactsOf(const v1::Incident& incident) {
   IncidentFacts facts;
   facts.tenant = Cut(ReadJobKey(incident).tenant);
@@ -134,7 +134,8 @@ IncidentFacts FactsOf(const v1::Incident& incident) {
   const v1::Verdict& root = incident.verdicts(0);
   facts.cause = Cut(root.cause());
   facts.is_certain = root.certainty() == "certain";
-  facts.lost_rank_ms = LostRankMs(incident);
+  facts.lost_rank_ms = LostRankMs(
+      incident, NsOf(incident.has_closed_at() ? incident.closed_at() : incident.confirmed_at()));
   Values values(&facts);
   AddCulprits(root, &values);
   for (const v1::HostLabel& label : incident.host_labels()) {

@@ -28,6 +28,9 @@ struct IncidentFacts {
 
 inline constexpr int kMostValuesOfKind = 64;
 
+// Ranks of the job times the time from the first wait up to this one, in milliseconds.
+int64_t LostRankMs(const v1::Incident& incident, int64_t until_ns);
+
 // Only incidents that were confirmed count.
 IncidentFacts FactsOf(const v1::Incident& incident);
 

@@ -66,16 +66,6 @@ std::string PlaceOf(const v1::Verdict& verdict) {
   return most == places.end() ? "" : most->first;
 }
 
-std::string Ordinal(int32_t number) {
-  const int32_t tens = number % 100, ones = number % 10;
-  const char* ending = tens >= 11 && tens <= 13 ? "th"
-                       : ones == 1              ? "st"
-                       : ones == 2              ? "nd"
-                       : ones == 3              ? "rd"
-                                                : "th";
-  return absl::StrCat(number, ending);
-}
-
 using Names = google::protobuf::RepeatedPtrField<v1::Recurring>;
 
 void AddOnce(const std::string& name, Names* names) {
@@ -110,6 +100,16 @@ std::string WhatComesBack(const v1::IncidentGroup& group) {
 }
 
 }  // namespace
+
+std::string OrdinalInWords(int32_t number) {
+  const int32_t tens = number % 100, ones = number % 10;
+  const char* ending = tens >= 11 && tens <= 13 ? "th"
+                       : ones == 1              ? "st"
+                       : ones == 2              ? "nd"
+                       : ones == 3              ? "rd"
+                                                : "th";
+  return absl::StrCat(number, ending);
+}
 
 std::string SignatureOf(const v1::Incident& incident) {
   if (incident.verdicts().empty()) return "";
@@ -154,7 +154,7 @@ std::string GroupInWords(const v1::IncidentGroup& group) {
 
 std::string RecurrenceInWords(const v1::IncidentGroup& group, int days) {
   if (group.hangs() < 2) return "";
-  return absl::StrCat("the ", Ordinal(group.hangs()), " time in ", days, " days",
+  return absl::StrCat("the ", OrdinalInWords(group.hangs()), " time in ", days, " days",
                       WhatComesBack(group));
 }
 

@@ -2,6 +2,7 @@
 // Which hangs are alike, and how often they came back. Pure.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "rollcall/v1/incident.pb.h"
@@ -17,6 +18,9 @@ std::string SignatureOf(const v1::Incident& incident);
 // that lost its state, or a job that moved for a moment, opens a second incident for one hang.
 // Unique in a tenant.
 std::string HangOf(const v1::Incident& incident);
+
+// "1st", "22nd", "113th".
+std::string OrdinalInWords(int32_t number);
 
 // Adds a hang of the incident to the group of the earlier ones, which has none of it.
 void AddHang(const v1::Incident& incident, v1::IncidentGroup* group);

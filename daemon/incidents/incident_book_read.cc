@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What people read from the incident book.
-#include <google/protobuf/descriptor.h>
-#include <google/protobuf/field_mask.pb.h>
-#include <google/protobuf/util/field_mask_util.h>
-
 #include <algorithm>
 #include <set>
 #include <string>
@@ -14,8 +10,10 @@
 #include "base/clean_text.h"
 #include "base/mutex.h"
 #include "daemon/history/incident_groups.h"
+#include "daemon/history/incident_growth.h"
 #include "daemon/history/incident_list.h"
 #include "daemon/incidents/incident_book.h"
+#include "daemon/incidents/incident_brief.h"
 #include "daemon/incidents/incident_stacks.h"
 #include "daemon/report/incident_proto.h"
 #include "daemon/report/stack_places.h"
@@ -24,28 +22,6 @@ namespace rollcall {
 namespace {
 
 constexpr int kRecurrenceDays = 7;
-
-using google::protobuf::FieldMask;
-using google::protobuf::util::FieldMaskUtil;
-
-// All fields but the large ones.
-FieldMask FieldsInBrief() {
-  FieldMask brief;
-  const auto* const fields = v1::Incident::descriptor();
-  for (int i = 0; i < fields->field_count(); ++i) {
-    const std::string& name = fields->field(i)->name();
-    if (name != "stacks" && name != "stack_tree" && name != "host_facts") brief.add_paths(name);
-  }
-  return brief;
-}
-
-// Never copies the stacks: those of thousands of ranks take megabytes.
-v1::Incident WithoutStacks(const v1::Incident& incident) {
-  static const FieldMask* const kBrief = new FieldMask(FieldsInBrief());
-  v1::Incident brief;
-  FieldMaskUtil::MergeMessageTo(incident, *kBrief, FieldMaskUtil::MergeOptions(), &brief);
-  return brief;
-}
 
 v1::IncidentSummary Summarize(const v1::Incident& incident) {
   v1::IncidentSummary summary;
@@ -123,10 +99,23 @@ absl::StatusOr<v1::ListIncidentsResponse> IncidentBook::List(
     const v1::ListIncidentsRequest& request, std::vector<v1::Incident> newer) const {
   if (request.grouped()) return history_->Groups(request);
   v1::ListIncidentsResponse response = ListIncidents(request, std::move(newer));
+  const int64_t now_ns = WallNow();
   for (v1::Incident& incident : *response.mutable_incidents()) {
     incident.set_signature(SignatureOf(incident));
+    incident.set_lost_rank_seconds(LostRankSeconds(incident, now_ns));
   }
   return response;
+}
+
+absl::StatusOr<v1::CountIncidentsResponse> IncidentBook::CountIncidents(
+    const v1::CountIncidentsRequest& request, const std::vector<v1::Incident>& newer) const {
+  absl::StatusOr<v1::CountIncidentsResponse> counts = history_->Count(request);
+  if (counts.ok()) {
+    // The framework is known by the stacks.
+    const bool with_stacks = request.by() == "framework";
+    AddGrowth(Joined(ListOpen(with_stacks), newer), request, WallNow(), &*counts);
+  }
+  return counts;
 }
 
 v1::ListIncidentsResponse IncidentBook::ListIncidents(const v1::ListIncidentsRequest& request,
@@ -158,6 +147,7 @@ absl::StatusOr<v1::Incident> IncidentBook::Get(const std::string& id) const {
   absl::StatusOr<v1::Incident> found = Find(id);
   if (!found.ok()) return found;
   found->set_signature(SignatureOf(*found));
+  found->set_lost_rank_seconds(LostRankSeconds(*found, WallNow()));
   AddRecurrence(*history_, &*found);
   return found;
 }

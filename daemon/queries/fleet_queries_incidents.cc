@@ -132,7 +132,12 @@ absl::StatusOr<v1::Incident> FleetQueries::ActOnIncident(const std::string& id,
 
 absl::StatusOr<v1::CountIncidentsResponse> FleetQueries::CountIncidents(
     const v1::CountIncidentsRequest& request) const {
-  return local_->CountIncidents(request);
+  if (IsAgent()) return local_->CountIncidents(request);
+  v1::ListIncidentsRequest open;
+  open.set_live_only(true);
+  open.set_open_only(true);
+  std::vector<std::string> silent;  // the history has what theirs had cost when they stored it
+  return local_->CountIncidentsWith(request, AskForIncidents(open, &silent));
 }
 
 // All daemons have them, some seconds after one has.

@@ -356,6 +356,11 @@ absl::StatusOr<v1::ListIncidentsResponse> Queries::ListIncidentsWith(
 
 absl::StatusOr<v1::CountIncidentsResponse> Queries::CountIncidents(
     const v1::CountIncidentsRequest& request) const {
+  return CountIncidentsWith(request, {});
+}
+
+absl::StatusOr<v1::CountIncidentsResponse> Queries::CountIncidentsWith(
+    const v1::CountIncidentsRequest& request, const std::vector<v1::Incident>& newer) const {
   absl::Status status =
       request.cause().empty() ? absl::OkStatus() : CheckCauseName(request.cause());
   if (status.ok()) status = CheckFactKind(request.by());
@@ -363,7 +368,7 @@ absl::StatusOr<v1::CountIncidentsResponse> Queries::CountIncidents(
   v1::CountIncidentsRequest mine = request;
   if (agent_.has_value()) return v1::CountIncidentsResponse();
   if (!tenants_.AreAll() && !KeepOwnTenants(&mine)) return v1::CountIncidentsResponse();
-  return parts_.incidents->CountIncidents(mine);
+  return parts_.incidents->CountIncidents(mine, newer);
 }
 
 absl::StatusOr<v1::Incident> Queries::GetIncident(const std::string& id) const {

@@ -66,6 +66,9 @@ class Queries : public QuerySource {
   absl::StatusOr<v1::Incident> GetIncident(const std::string& id) const override;
   absl::StatusOr<v1::CountIncidentsResponse> CountIncidents(
       const v1::CountIncidentsRequest& request) const override;
+  absl::StatusOr<v1::CountIncidentsResponse> CountIncidentsWith(
+      const v1::CountIncidentsRequest& request,
+      const std::vector<v1::Incident>& newer) const override;
   absl::StatusOr<v1::Incident> ActOnIncident(const std::string& id, const std::string& action,
                                              const std::string& text,
                                              const std::string& who) override;

@@ -83,6 +83,9 @@ class QuerySource {
   // What comes back. kInvalidArgument: the request names what there is not.
   virtual absl::StatusOr<v1::CountIncidentsResponse> CountIncidents(
       const v1::CountIncidentsRequest& request) const = 0;
+  // The same, with what these open incidents of other daemons cost now.
+  virtual absl::StatusOr<v1::CountIncidentsResponse> CountIncidentsWith(
+      const v1::CountIncidentsRequest& request, const std::vector<v1::Incident>& newer) const;
 
   // Changes an incident that the caller may see: "note" adds `text`, "acknowledge", "take back" the
   // acknowledgement. `who`: the caller. kNotFound, or the errors of incident_actions.h.

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What hangs that last cost now. The history knows their cost up to the time at which it stored
+// them. Pure.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "rollcall/v1/incident.pb.h"
+#include "rollcall/v1/query.pb.h"
+
+namespace rollcall {
+
+// Ranks of the job times the time from the first wait to the end, or to `now_ns` (of the wall
+// clock) while the hang lasts. 0: it is not confirmed.
+double LostRankSeconds(const v1::Incident& incident, int64_t now_ns);
+
+// Adds what the open incidents have cost since they were stored to the counts that they belong to,
+// and sorts the counts anew.
+void AddGrowth(const std::vector<v1::Incident>& open, const v1::CountIncidentsRequest& request,
+               int64_t now_ns, v1::CountIncidentsResponse* response);
+
+}  // namespace rollcall
