@@ -77,6 +77,7 @@ IncidentBookOptions BookOptions(const DaemonOptions& options, const Fleet* fleet
   book.history.database = options.database;
   book.alerts = options.alerts;
   book.quota = options.incident_quota;
+  book.remind_every_ns = options.remind_every_ns;
   book.host_labels = options.host_labels;
   book.log_incidents = options.log_incidents;
   book.ownership = fleet;

@@ -99,6 +99,7 @@ struct DaemonOptions {
   std::string http_config;              // path of a web.yml; "": none
   std::vector<std::string> http_hosts;  // further names that lead to the page
   IncidentQuotaLimits incident_quota;
+  int64_t remind_every_ns = 0;  // IncidentBookOptions::remind_every_ns
   HostLabels host_labels;
   std::string default_job = "default";
   bool log_incidents = true;  // `rollcall run` prints incidents itself

@@ -14,6 +14,7 @@
 #include "base/durations.h"
 #include "base/read_file.h"
 #include "base/secret_file.h"
+#include "base/user_names.h"
 #include "base/watched_file.h"
 #include "daemon/alerts/alert_routes.h"
 #include "daemon/history/postgres_database.h"
@@ -28,6 +29,7 @@ namespace {
 
 constexpr size_t kShortestToken = 32;  // of letters and digits: nobody guesses it
 
+constexpr char kNoReminder[] = "none";  // of --alert-reminder
 constexpr char kConfigFile[] = "/etc/rollcall/daemon.yaml";
 
 absl::StatusOr<std::string> ReadText(const char* flag, const std::string& path) {
@@ -181,6 +183,10 @@ void AddHistoryFlags(CLI::App* app, DaemonFlags* flags) {
       ->envname("ROLLCALL_HOST_LABELS");
 }
 
+std::string CheckReminder(const std::string& text) {
+  return text == kNoReminder ? "" : CheckDuration(text);
+}
+
 void AddAlertFlags(CLI::App* app, DaemonFlags* flags) {
   app->add_option("--alert", flags->alerts,
                   "send confirmed hangs to KIND=TARGET: json, slack, teams, alertmanager, "
@@ -212,6 +218,16 @@ void AddAlertFlags(CLI::App* app, DaemonFlags* flags) {
          "--alert-template", flags->alert_template,
          "file with the body of json alerts; the daemon fills in {{summary}}, {{job}}, ...")
       ->envname("ROLLCALL_ALERT_TEMPLATE");
+  app->add_option(
+         "--alert-reminder", flags->alert_reminder,
+         "remind of a hang that lasts until somebody acknowledges it, each such time; none "
+         "for no reminders")
+      ->envname("ROLLCALL_ALERT_REMINDER")
+      ->capture_default_str()
+      ->check(CLI::Validator(CheckReminder, "TIME"));
+  app->add_option("--runbook-url", flags->options.alerts.runbook,
+                  "URL of your own runbooks, for links in alerts; {cause} stands for the cause")
+      ->envname("ROLLCALL_RUNBOOK_URL");
   app->add_option("--page-url", flags->options.alerts.page,
                   "URL of the page for people: for links in alerts, and behind a proxy")
       ->envname("ROLLCALL_PAGE_URL");
@@ -351,6 +367,8 @@ void FillLimits(const DaemonFlags& flags, DaemonOptions* options) {
   options->keep_reports.bytes = flags.report_mib << 20;
   options->job_limits.record_bytes = flags.records_mib << 20;
   options->keep_ended_ns = DurationNs(flags.keep_jobs);
+  options->remind_every_ns =
+      flags.alert_reminder == kNoReminder ? 0 : DurationNs(flags.alert_reminder);
   options->limits = LimitsFor(DurationNs(flags.hang_after));
 }
 
@@ -398,6 +416,7 @@ absl::Status CheckSendmail(const AlertOptions& alerts) {
 }
 
 absl::Status FillAlerts(const DaemonFlags& flags, AlertOptions* alerts) {
+  alerts->user_name = &UserName;
   for (const std::string& alert : flags.alerts) {
     const auto target = ParseAlertTarget(alert);
     if (!target.ok()) return target.status();

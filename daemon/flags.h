@@ -38,6 +38,7 @@ struct DaemonFlags {
   std::vector<std::string> alerts;
   std::string alert_routes;
   std::string alert_template;
+  std::string alert_reminder = "30m";
   SecurityOptions security;
 };
 

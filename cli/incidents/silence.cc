@@ -56,7 +56,10 @@ std::string InWords(const v1::Silence& silence) {
       silence.id(), "  ",
       SilenceInWords(silence.tenant(), silence.job(), silence.host(), silence.cause(), ""),
       "; until ", TimeInWords(silence.until()), ", by ", silence.who(), comment, "; ",
-      silence.incidents(), silence.incidents() == 1 ? " incident" : " incidents", " so far");
+      silence.incidents(), silence.incidents() == 1 ? " incident" : " incidents", " so far",
+      silence.alerted_incidents() == 0
+          ? ""
+          : absl::StrCat(" (", silence.alerted_incidents(), " alerted before it began)"));
 }
 
 void PrintSilence(const v1::Silence& silence) { std::cout << InWords(silence) << "\n"; }

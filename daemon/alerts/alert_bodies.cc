@@ -29,9 +29,16 @@ std::string FillTemplate(const std::string& text, const AlertValues& values) {
 }
 
 const char* SlackSign(const AlertValues& values, AlertEvent event) {
+  if (event == AlertEvent::kAcknowledged) return ":eyes: ";
+  if (event == AlertEvent::kReminder) return ":alarm_clock: ";
   if (event != AlertEvent::kResolved) return ":rotating_light: ";
   return ValueOf(values, "state") == "resolved" ? ":white_check_mark: "
                                                 : ":black_square_for_stop: ";
+}
+
+// Whether the message asks somebody to act.
+bool IsCall(AlertEvent event) {
+  return event != AlertEvent::kResolved && event != AlertEvent::kAcknowledged;
 }
 
 // Slack gives these three characters a meaning.
@@ -55,16 +62,16 @@ Json SlackFacts(const AlertValues& values) {
 
 std::string ForSlack(const AlertValues& values, AlertEvent event) {
   const std::string first =
-      absl::StrCat(SlackSign(values, event),
-                   SlackText(HeadlineInWords(values, event) + ValueOf(values, "summary")));
-  Json blocks = Json::array({SlackSection(first), SlackFacts(values)});
+      absl::StrCat(SlackSign(values, event), SlackText(ValueOf(values, "headline")));
+  Json blocks = Json::array({SlackSection(first)});
+  if (event != AlertEvent::kAcknowledged) blocks.push_back(SlackFacts(values));
   const std::string advice = ValueOf(values, "advice");
-  if (!advice.empty() && event != AlertEvent::kResolved) {
-    blocks.push_back(SlackSection(SlackText(advice)));
-  }
-  const std::string link = ValueOf(values, "link"), report = ValueOf(values, "report");
+  if (!advice.empty() && IsCall(event)) blocks.push_back(SlackSection(SlackText(advice)));
+  const std::string report = ValueOf(values, "report");
   std::string places;
-  if (!link.empty()) absl::StrAppend(&places, "<", link, "|the incident>");
+  for (const auto& [title, link] : LinksInWords(values, event)) {
+    absl::StrAppend(&places, places.empty() ? "" : "  ", "<", link, "|", title, ">");
+  }
   if (!report.empty())
     absl::StrAppend(&places, places.empty() ? "" : "\n", "report: ", SlackText(report));
   if (!places.empty()) blocks.push_back(SlackSection(places));
@@ -73,20 +80,34 @@ std::string ForSlack(const AlertValues& values, AlertEvent event) {
       {{"text", absl::StrCat(first, places.empty() ? "" : "\n", places)}, {"blocks", blocks}});
 }
 
-// PagerDuty's Events API v2.
-std::string ForPagerDuty(const std::string& key, const AlertValues& values, bool resolved) {
-  Json details;
-  for (const auto& [name, value] : values) details[name] = value;
-  Json body = {{"routing_key", key},
-               {"event_action", resolved ? "resolve" : "trigger"},
-               {"dedup_key", absl::StrCat("rollcall-", ValueOf(values, "incident"))}};
-  if (!resolved) {
-    body["payload"] = {{"summary", ValueOf(values, "summary").substr(0, 1024)},
-                       {"source", absl::StrCat("rollcall ", ValueOf(values, "job"))},
-                       {"severity", "critical"},
-                       {"class", ValueOf(values, "cause")},
-                       {"custom_details", details}};
+const char* PagerDutyAction(const AlertMessage& message) {
+  if (message.event == AlertEvent::kResolved) return "resolve";
+  const bool is_taken = message.event == AlertEvent::kAcknowledged;
+  return is_taken && message.incident.has_acknowledged() ? "acknowledge" : "trigger";
+}
+
+Json PagerDutyLinks(const AlertValues& values, AlertEvent event) {
+  Json links = Json::array();
+  for (const auto& [title, link] : LinksInWords(values, event)) {
+    links.push_back({{"href", link}, {"text", title}});
   }
+  return links;
+}
+
+// PagerDuty's Events API v2. A trigger with a known key is no second call.
+std::string ForPagerDuty(const std::string& key, const AlertValues& values,
+                         const AlertMessage& message) {
+  const std::string action = PagerDutyAction(message);
+  Json body = {{"routing_key", key},
+               {"event_action", action},
+               {"dedup_key", absl::StrCat("rollcall-", ValueOf(values, "incident"))}};
+  if (action != "trigger") return DumpJson(body);
+  body["payload"] = {{"summary", OneLine(ValueOf(values, "headline"), 1024)},
+                     {"source", absl::StrCat("rollcall ", ValueOf(values, "job"))},
+                     {"severity", "critical"},
+                     {"class", ValueOf(values, "cause")},
+                     {"custom_details", JsonOf(values)}};
+  body["links"] = PagerDutyLinks(values, message.event);
   return DumpJson(body);
 }
 
@@ -104,7 +125,10 @@ std::string ForAlertmanager(const AlertValues& values, const AlertMessage& messa
                 {"annotations",
                  {{"cause", ValueOf(values, "cause")},
                   {"idempotency_key", ValueOf(values, "idempotency_key")},
+                  {"headline", ValueOf(values, "headline")},
                   {"summary", ValueOf(values, "summary")},
+                  {"runbook_url", ValueOf(values, "runbook")},
+                  {"acknowledged_by", ValueOf(values, "acknowledged_by")},
                   {"ranks", ValueOf(values, "ranks")},
                   {"hosts", ValueOf(values, "hosts")},
                   {"at", ValueOf(values, "at")},
@@ -140,7 +164,7 @@ std::string AlertBody(const AlertTarget& target, const std::string& where,
     case AlertKind::kEmail:
       return AlertMail(where, options.mail_from, values, message);
     case AlertKind::kPagerDuty:
-      return ForPagerDuty(where, values, message.event == AlertEvent::kResolved);
+      return ForPagerDuty(where, values, message);
     case AlertKind::kAlertmanager:
       return ForAlertmanager(values, message);
     case AlertKind::kOpsgenie:  // these have a body for each of their requests
@@ -154,9 +178,7 @@ std::string AlertBody(const AlertTarget& target, const std::string& where,
   if (!options.template_text.empty() && target.kind == AlertKind::kJson) {
     return FillTemplate(options.template_text, values);
   }
-  Json body;
-  for (const auto& [name, value] : values) body[name] = value;
-  return DumpJson(body);
+  return DumpJson(JsonOf(values));
 }
 
 namespace {

@@ -14,7 +14,11 @@ using Json = nlohmann::ordered_json;
 const char* TypeOf(const AlertMessage& message) {
   if (message.event == AlertEvent::kConfirmed) return "rollcall.incident.confirmed";
   if (message.event == AlertEvent::kUpdated) return "rollcall.incident.updated";
-  if (message.event == AlertEvent::kAnnotated) return "rollcall.incident.annotated";
+  if (message.event == AlertEvent::kReminder) return "rollcall.incident.reminder";
+  // What people do: the incident says what.
+  if (message.event == AlertEvent::kAnnotated || message.event == AlertEvent::kAcknowledged) {
+    return "rollcall.incident.annotated";
+  }
   // The job goes on, or it ended while it hung.
   return message.incident.state() == "resolved" ? "rollcall.incident.resolved"
                                                 : "rollcall.incident.ended";

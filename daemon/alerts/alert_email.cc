@@ -58,17 +58,16 @@ std::string Subject(const AlertValues& values, const AlertMessage& message) {
 }
 
 std::string Text(const AlertValues& values, AlertEvent event) {
-  std::string text =
-      absl::StrCat(OneLine(absl::StrCat(HeadlineInWords(values, event), ValueOf(values, "summary")),
-                           kLongestMailText),
-                   "\n\n");
+  std::string text = absl::StrCat(OneLine(ValueOf(values, "headline"), kLongestMailText), "\n\n");
   for (const auto& [title, value] : FactsInWords(values, kLongestMailFact)) {
     absl::StrAppend(&text, title, ": ", value, "\n");
   }
-  for (const auto& [title, name] : {std::pair("Advice", "advice"), std::pair("Incident", "link"),
-                                    std::pair("Report", "report")}) {
+  for (const auto& [title, name] : {std::pair("Advice", "advice"), std::pair("Report", "report")}) {
     const std::string value = OneLine(ValueOf(values, name), kLongestMailText);
     if (!value.empty()) absl::StrAppend(&text, "\n", title, ": ", value, "\n");
+  }
+  for (const auto& [title, link] : LinksInWords(values, event)) {
+    absl::StrAppend(&text, "\n", title, ": ", OneLine(link, kLongestMailText), "\n");
   }
   return text;
 }

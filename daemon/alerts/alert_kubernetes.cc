@@ -79,13 +79,13 @@ std::vector<Pod> PodsOf(const v1::Incident& incident) {
 
 const char* Reason(AlertEvent event) {
   if (event == AlertEvent::kResolved) return "JobHangEnded";
+  if (event == AlertEvent::kReminder) return "JobStillHangs";
   return event == AlertEvent::kUpdated ? "JobHangCorrected" : "JobHangs";
 }
 
-std::string EventMessage(const AlertValues& values, AlertEvent event) {
-  std::string text =
-      absl::StrCat(HeadlineInWords(values, event), ValueOf(values, "summary"), " (job ",
-                   ValueOf(values, "job"), ", incident ", ValueOf(values, "incident"));
+std::string EventMessage(const AlertValues& values) {
+  std::string text = absl::StrCat(ValueOf(values, "headline"), " (job ", ValueOf(values, "job"),
+                                  ", incident ", ValueOf(values, "incident"));
   const std::string link = ValueOf(values, "link");
   if (!link.empty()) absl::StrAppend(&text, ", ", link);
   return OneLine(absl::StrCat(text, ")"), kLongestEventMessage);
@@ -113,7 +113,7 @@ Json MakeEvent(const Pod& pod, const AlertValues& values, const AlertMessage& me
           {"involvedObject", Reference(pod)},
           {"type", message.event == AlertEvent::kResolved ? "Normal" : "Warning"},
           {"reason", Reason(message.event)},
-          {"message", EventMessage(values, message.event)},
+          {"message", EventMessage(values)},
           {"source", {{"component", "rollcall"}}},
           {"firstTimestamp", now},
           {"lastTimestamp", now},
@@ -132,6 +132,8 @@ absl::StatusOr<std::vector<AlertRequest>> KubernetesRequests(const std::string& 
     return absl::InvalidArgumentError("its token is none: is it the file of a service account?");
   }
   std::vector<AlertRequest> requests;
+  // Events are about pods, not about who looks after them.
+  if (message.event == AlertEvent::kAcknowledged) return requests;
   for (const Pod& pod : PodsOf(message.incident)) {
     AlertRequest request;
     request.url =

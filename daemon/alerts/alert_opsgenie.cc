@@ -24,6 +24,7 @@ constexpr size_t kLongestAlias = 512;
 constexpr size_t kLongestDescription = 15'000;
 constexpr size_t kLongestNote = 25'000;
 constexpr size_t kLongestEntity = 512;
+constexpr size_t kLongestUser = 100;
 constexpr size_t kLongestDetail = 400;  // all details together: 8,000
 constexpr size_t kLongestOpsgenieFact = 500;
 
@@ -34,19 +35,20 @@ std::string Alias(const AlertValues& values) {
 }
 
 std::string Message(const AlertValues& values) {
-  return OneLine(absl::StrCat(ValueOf(values, "job"), ": ", ValueOf(values, "summary")),
-                 kLongestMessage);
+  return OneLine(ValueOf(values, "headline"), kLongestMessage);
 }
 
 std::string Description(const AlertValues& values, AlertEvent event) {
-  std::string text = absl::StrCat(HeadlineInWords(values, event), ValueOf(values, "summary"), "\n");
+  std::string text = absl::StrCat(ValueOf(values, "headline"), "\n");
   for (const auto& [title, value] : FactsInWords(values, kLongestOpsgenieFact)) {
     absl::StrAppend(&text, "\n", title, ": ", value);
   }
-  for (const auto& [title, name] : {std::pair("Advice", "advice"), std::pair("Incident", "link"),
-                                    std::pair("Report", "report")}) {
+  for (const auto& [title, name] : {std::pair("Advice", "advice"), std::pair("Report", "report")}) {
     const std::string value = ValueOf(values, name);
     if (!value.empty()) absl::StrAppend(&text, "\n", title, ": ", value);
+  }
+  for (const auto& [title, link] : LinksInWords(values, event)) {
+    absl::StrAppend(&text, "\n", title, ": ", link);
   }
   return text;
 }
@@ -94,6 +96,15 @@ absl::StatusOr<std::vector<AlertRequest>> OpsgenieRequests(const std::string& ur
   if (event == AlertEvent::kResolved) {
     return std::vector<AlertRequest>{
         {"POST", to("close"), DumpJson({{"source", "rollcall"}, {"note", note}}), authorization}};
+  }
+  if (event == AlertEvent::kAcknowledged) {
+    const std::string who = ValueOf(values, "acknowledged_by");
+    Json body = {{"source", "rollcall"}, {"note", note}};
+    if (!who.empty()) body["user"] = OneLine(who, kLongestUser);
+    AlertRequest request = {"POST", to(who.empty() ? "unacknowledge" : "acknowledge"),
+                            DumpJson(body), authorization};
+    request.may_be_refused = true;  // Jira Service Management may have no such request
+    return std::vector<AlertRequest>{request};
   }
   // A second alert with the alias would be counted, and change no text. The note comes last: a
   // repeated note would be a second one.

@@ -21,13 +21,13 @@ Json Run(const std::string& text) { return {{"type", "TextRun"}, {"text", text}}
 Json Block(Json runs) { return {{"type", "RichTextBlock"}, {"inlines", std::move(runs)}}; }
 
 const char* Color(const AlertValues& values, AlertEvent event) {
+  if (event == AlertEvent::kAcknowledged) return "Accent";
   return event == AlertEvent::kResolved && ValueOf(values, "state") == "resolved" ? "Good"
                                                                                   : "Attention";
 }
 
 Json FirstBlock(const AlertValues& values, AlertEvent event) {
-  const std::string text = absl::StrCat(HeadlineInWords(values, event), ValueOf(values, "summary"));
-  Json run = Run(OneLine(text, kLongestText));
+  Json run = Run(OneLine(ValueOf(values, "headline"), kLongestText));
   run["weight"] = "Bolder";
   run["color"] = Color(values, event);
   return Block({run});
@@ -55,11 +55,11 @@ std::string TeamsMessage(const AlertValues& values, AlertEvent event) {
                {"version", "1.4"},
                {"msteams", {{"width", "Full"}}},
                {"body", body}};
-  const std::string link = ValueOf(values, "link");
-  if (!link.empty()) {
-    card["actions"] =
-        Json::array({{{"type", "Action.OpenUrl"}, {"title", "Open the incident"}, {"url", link}}});
+  Json actions = Json::array();
+  for (const auto& [title, link] : LinksInWords(values, event)) {
+    actions.push_back({{"type", "Action.OpenUrl"}, {"title", title}, {"url", link}});
   }
+  if (!actions.empty()) card["actions"] = actions;
   return DumpJson(
       {{"type", "message"},
        {"attachments", Json::array({{{"contentType", "application/vnd.microsoft.card.adaptive"},

@@ -23,9 +23,12 @@ std::string ValueOf(const AlertValues& values, const std::string& name);
 // that say nothing. No value is longer than `most` bytes or has line ends.
 AlertValues FactsInWords(const AlertValues& values, size_t most);
 
-// What comes before the summary. It is "" for the first alert, says of an update that it corrects
-// the first message, and of an end whether the job goes on.
-std::string HeadlineInWords(const AlertValues& values, AlertEvent event);
+// The links that a reader may follow from this message: "Incident" and the URL, "Runbook" and so
+// on.
+AlertValues LinksInWords(const AlertValues& values, AlertEvent event);
+
+// The values with their names; numbers are numbers.
+nlohmann::ordered_json JsonOf(const AlertValues& values);
 
 // "2026-11-20T19:30:00Z".
 std::string Rfc3339(const google::protobuf::Timestamp& time);

@@ -19,6 +19,7 @@
 #include "absl/time/clock.h"
 #include "base/steady_clock.h"
 #include "daemon/alerts/alert_delivery.h"
+#include "daemon/alerts/alert_news.h"
 
 namespace rollcall {
 namespace {
@@ -32,10 +33,10 @@ struct EventName {
   const char* name;
   AlertEvent event;
 };
-constexpr EventName kEvents[] = {{"confirmed", AlertEvent::kConfirmed},
-                                 {"updated", AlertEvent::kUpdated},
-                                 {"annotated", AlertEvent::kAnnotated},
-                                 {"resolved", AlertEvent::kResolved}};
+constexpr EventName kEvents[] = {
+    {"confirmed", AlertEvent::kConfirmed}, {"updated", AlertEvent::kUpdated},
+    {"annotated", AlertEvent::kAnnotated}, {"acknowledged", AlertEvent::kAcknowledged},
+    {"reminder", AlertEvent::kReminder},   {"resolved", AlertEvent::kResolved}};
 
 const char* AlertEventName(AlertEvent event) {
   for (const EventName& known : kEvents) {
@@ -49,23 +50,6 @@ AlertEvent FindEvent(const std::string& name) {
     if (known.name == name) return known.event;
   }
   return AlertEvent::kConfirmed;
-}
-
-std::string RootCause(const v1::Incident& incident) {
-  return incident.verdicts().empty() ? "" : incident.verdicts(0).cause();
-}
-
-// The root cause and its culprits, in an order of their own.
-std::string Signature(const v1::Incident& incident) {
-  if (incident.verdicts().empty()) return "";
-  std::vector<std::string> culprits;
-  for (const v1::Culprit& culprit : incident.verdicts(0).culprits()) {
-    culprits.push_back(absl::StrCat(culprit.rank(), "@", culprit.host()));
-  }
-  std::sort(culprits.begin(), culprits.end());
-  // The list of culprits has a limit, the ranges have none.
-  return absl::StrCat(RootCause(incident), " ", absl::StrJoin(culprits, " "), " ",
-                      incident.verdicts(0).culprit_ranks());
 }
 
 absl::StatusOr<std::string> ReadTarget(const std::string& where) {
@@ -387,10 +371,12 @@ std::set<std::string> AlertSender::Addressees(const v1::Incident& head, AlertEve
     }
     return to;
   }
-  if (event == AlertEvent::kResolved || announced.signature != Signature(head)) {
+  const bool is_for_all = event == AlertEvent::kResolved || event == AlertEvent::kAcknowledged ||
+                          event == AlertEvent::kReminder;
+  if (is_for_all || announced.said != WhatIsSaid(head)) {
     for (const auto& [receiver, sequence] : announced.told) to.insert(receiver);
   }
-  if (event == AlertEvent::kResolved) return to;
+  if (is_for_all) return to;
   const std::vector<size_t> routed = RoutedReceivers(options_.routes, head);
   for (size_t i = 0; i < deliveries_.size(); ++i) {
     const Receiver& receiver = *deliveries_[i].receiver;
@@ -431,7 +417,7 @@ void AlertSender::ForgetOne() {
 // Nothing more will be announced of the incident.
 void AlertSender::DropBody(Announced* announced) {
   announced->newest.body = v1::Incident();
-  announced->signature = std::string();
+  announced->said = std::string();
 }
 
 void AlertSender::Announce(const v1::Incident& head, AlertEvent event, std::set<std::string> to,
@@ -452,8 +438,8 @@ void AlertSender::Announce(const v1::Incident& head, AlertEvent event, std::set<
   if (replaces) {
     to.insert(announced->addressed.begin(), announced->addressed.end());
   } else {
-    // An annotation waits only for the alerts before it, and delays none.
-    if (event != AlertEvent::kAnnotated) {
+    // What people do waits only for the alerts before it, and delays none.
+    if (event != AlertEvent::kAnnotated && event != AlertEvent::kAcknowledged) {
       announced->due_ns =
           may_wait ? std::max(now_ns, announced->due_ns + options_.updates_apart_ns) : now_ns;
     }
@@ -466,7 +452,7 @@ void AlertSender::Announce(const v1::Incident& head, AlertEvent event, std::set<
   row.body = head;
   row.sent = false;
   // People have not heard of what has changed by a note.
-  if (event != AlertEvent::kAnnotated) announced->signature = Signature(head);
+  if (event != AlertEvent::kAnnotated) announced->said = WhatIsSaid(head);
   announced->is_over = event == AlertEvent::kResolved;
   Post(row, outbox_ != nullptr, announced);
   if (outbox_ != nullptr) Save(row);
@@ -476,7 +462,8 @@ void AlertSender::Announce(const v1::Incident& head, AlertEvent event, std::set<
 // Gives the alert to the receivers that lack it.
 void AlertSender::Post(const AlertRow& row, bool hold, Announced* announced) {
   Receiver::Alert alert;
-  alert.message = {row.body, FindEvent(row.kind), row.sequence, announced->first_cause};
+  alert.message = {row.body, FindEvent(row.kind), row.sequence, announced->first_cause,
+                   1,        row.made_ns};
   alert.due_ns = announced->due_ns;
   if (announced->is_over && outbox_ != nullptr) {
     alert.body = std::make_shared<const v1::Incident>(row.body);
@@ -534,7 +521,7 @@ void AlertSender::Continue(const AlertRow& row, int64_t ago_ns) {
   to.insert(row.receivers.begin(), row.receivers.end());
   // As in Announce(): what a note shows is no news for people. They know the alert before it.
   if (event != AlertEvent::kAnnotated || announced.newest.sequence == 0) {
-    announced.signature = Signature(row.body);
+    announced.said = WhatIsSaid(row.body);
   }
   announced.newest = row;
   Address(std::move(to), &announced);

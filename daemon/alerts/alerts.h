@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends confirmed incidents, changes of their root cause, and their end, to webhooks, mailboxes and
-// commands.
+// Sends confirmed incidents, changes of what was said of them, what people do, and their end, to
+// webhooks, mailboxes and commands.
 //
 // Sends each incident once and its end once, also across restarts of the daemon: an alert is in the
 // outbox before it is sent, and marked there afterwards. If the outbox does not respond, the alert
@@ -33,9 +33,13 @@ namespace rollcall {
 
 struct AlertOptions {
   std::vector<AlertTarget> targets;
-  std::vector<AlertRoute> routes;               // AlertRoute::to are indexes of `targets`
-  std::string template_text;                    // body for kJson; "" for the default body
-  std::string page;                             // URL of the page, for links; "" if unknown
+  std::vector<AlertRoute> routes;  // AlertRoute::to are indexes of `targets`
+  std::string template_text;       // body for kJson; "" for the default body
+  std::string page;                // URL of the page, for links; "" if unknown
+  // Of the causes' runbooks: "{cause}" stands for the cause; "": those of the page.
+  std::string runbook;
+  // The name of a user by his number; "": there is none. Empty: no name is known.
+  std::function<std::string(uint32_t)> user_name;
   std::string sendmail = "/usr/sbin/sendmail";  // program that sends a mail: `sendmail -t -i`
   std::string mail_from;                        // "": the program knows
   Backoff retry{1'000'000'000, 300'000'000'000};
@@ -54,7 +58,9 @@ struct AlertOptions {
 enum class AlertEvent {
   kConfirmed,
   kUpdated,
-  kAnnotated,  // a person has acted: only for receivers that are programs (TakesAnnotations())
+  kAnnotated,     // a person has written a note: only for receivers that are programs
+  kAcknowledged,  // somebody takes care of it, or does no longer
+  kReminder,      // it lasts, and nobody has acknowledged it
   kResolved
 };
 
@@ -64,6 +70,7 @@ struct AlertMessage {
   int32_t sequence = 1;     // number among the incident's alerts
   std::string first_cause;  // of the incident's first alert; receivers may identify it by its cause
   int32_t first_sequence = 1;  // of the first alert that this receiver got of the incident
+  int64_t made_ns = 0;         // when it was made, by the wall clock; 0: not known
 };
 
 // "<incident>/<sequence>": equal for all attempts to deliver one alert, and for no other alert.
@@ -94,10 +101,10 @@ class AlertSender {
   // Send().
   void Restore(const std::vector<AlertRow>& rows);
 
-  // Ignores an event that was announced, an update that changes neither the root cause nor its
-  // culprits nor who gets alerts of the incident, all but the first event of an incident that was
-  // not announced, and all that follows its end. A receiver that got the first alert of an incident
-  // gets all that follow.
+  // Ignores an event that was announced, an update without news (WhatIsSaid(), alert_news.h) that
+  // changes not who gets alerts of the incident either, all but the first event of an incident that
+  // was not announced, and all that follows its end. A receiver that got the first alert of an
+  // incident gets all that follow.
   void Send(const v1::Incident& incident, AlertEvent event);
 
   // Another daemon has the job: drops its alerts, and what was announced of it.
@@ -136,8 +143,8 @@ class AlertSender {
   struct Announced {
     JobId job;
     std::string first_cause;
-    std::string signature;  // of the newest alert: what makes an update one
-    AlertRow newest;        // without its body once the incident is over; of sequence 0: none yet
+    std::string said;  // WhatIsSaid() of the newest alert: what makes an update one
+    AlertRow newest;   // without its body once the incident is over; of sequence 0: none yet
     std::map<std::string, int32_t> told;  // receivers -> the first alert that they get
     std::set<std::string> addressed;      // receivers of the newest alert
     // The body of the last alert. It goes when the last receiver has the alert.

@@ -26,6 +26,8 @@ class AwaitedStacks {
   void Hear(const JobState& state);
 
   bool empty() const { return open_ <= 0; }
+  // Whether those of a culprit or a waiting rank are lacking.
+  bool OwesListed() const { return !owed_.empty(); }
   // Whether a report waits for the stacks of the newest request. It waits kStacksWithinNs for
   // any agent, and kLateStacksWithinNs for an agent that still reports: its host is busy.
   bool MayComeSoon(int64_t now_ns) const;

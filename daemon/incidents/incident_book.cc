@@ -112,10 +112,12 @@ std::vector<StackRequest> IncidentBook::Apply(const JobState& state, std::vector
     // The end of a job is no news after its hang was reported.
     for (const auto& [id, comm] : state.communicators) job->judged_ends.insert(id);
   }
+  bool has_new_stacks = false;
   for (Record& record : job->records) {
-    record.has_new_stacks = false;
+    has_new_stacks |= std::exchange(record.has_new_stacks, false);
     record.awaited.Hear(state);
   }
+  SayWhatIsNew(has_new_stacks, job);
   if (job->may_lack_alert) SendLackingAlert(verdicts, job);
   return requests;
 }
@@ -164,11 +166,10 @@ void IncidentBook::Act(const IncidentEvent& event, JobIncidents* job) {
   ApplyQuota(event, *job, record);
   record->incident.set_abandoned(job->is_abandoned && !job->has_returned);
   SetPending(*job, *record);
-  bool may_alert = true;
   if (event.kind == IncidentEvent::Kind::kConfirmed) {
-    may_alert = MayAlert(*job, record, event.incident.confirmed_ns);
+    record->confirmed_ns = event.incident.confirmed_ns;
+    IsSilenced(*job, record);  // so that the history knows it at once
   }
-  if (event.kind == IncidentEvent::Kind::kUpdated) may_alert = !IsSilenced(*job, record);
   if (event.kind != IncidentEvent::Kind::kTakeStacksAgain &&
       event.kind != IncidentEvent::Kind::kTakeStacksOfRest) {
     SaveNow(record);  // before its alert
@@ -176,7 +177,7 @@ void IncidentBook::Act(const IncidentEvent& event, JobIncidents* job) {
   ++job->changes;
   ++changes_;
   Count(event, job);
-  if (may_alert) Alert(event, record);
+  Alert(event, job, record);
   quota_.Update(job->key, record->incident);
   DropOverQuota(event, job);
   if (options_.log_incidents && event.kind == IncidentEvent::Kind::kConfirmed) {
@@ -202,6 +203,7 @@ void IncidentBook::Rewrite(const IncidentEvent& event, Record* record) {
   incident.set_report_path(record->folder);
   if (!record->is_over_quota) incident.set_report_note(record->incident.report_note());
   incident.set_alert_held_back(record->incident.alert_held_back());
+  if (record->incident.has_repeat()) *incident.mutable_repeat() = record->incident.repeat();
   KeepActions(record->incident, &incident);
   KeepTimes(record->incident, &incident);
   record->incident.Swap(&incident);
@@ -273,6 +275,7 @@ void IncidentBook::Drop(const JobId& job) {
     at = jobs_.erase(at);
     ++changes_;
   }
+  folds_.Drop(job);
   alerts_->DropJob(job);
   history_->DropHeld(job);
 }
@@ -346,6 +349,9 @@ void IncidentBook::BeginStop() {
 
 void IncidentBook::Finish(SteadyTime begun) {
   if (alerts_ == nullptr) return;
+  SendDueFirst(/*all=*/true);
+  // With a history the next daemon tells the ends that wait for a calm.
+  if (options_.history.path.empty()) SendDueEnds(INT64_MAX);
   alerts_->BeginFinish();
   reports_->Finish(begun + kReportsWithin);
   PublishPending();

@@ -33,6 +33,8 @@
 #include "daemon/alerts/alerts.h"
 #include "daemon/diagnosis/incident_life.h"
 #include "daemon/history/history_keeper.h"
+#include "daemon/incidents/alert_folds.h"
+#include "daemon/incidents/alert_hold.h"
 #include "daemon/incidents/awaited_stacks.h"
 #include "daemon/incidents/host_hangs_desk.h"
 #include "daemon/incidents/host_labels.h"
@@ -60,6 +62,9 @@ struct IncidentBookOptions {
   IncidentQuotaLimits quota;
   HostLabels host_labels;
   bool log_incidents = true;
+  int64_t alert_waits_ns = kAlertWaitsNs;  // for the first stacks
+  // From an alert of a hang that lasts to the next one, until somebody acknowledges it; 0: none.
+  int64_t remind_every_ns = 0;
   // outlives the book; nullptr: all jobs are this daemon's
   const JobOwnership* ownership = nullptr;
 };
@@ -157,11 +162,11 @@ class IncidentBook {
 
   // Incidents since the start, of one job or of all jobs for "", oldest first.
   std::vector<v1::Incident> All(const std::string& job) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // What comes back; of what the history has.
+  // What comes back; of what the history has. Hangs that last cost what they cost now. `newer`: as
+  // of List().
   absl::StatusOr<v1::CountIncidentsResponse> CountIncidents(
-      const v1::CountIncidentsRequest& request) const {
-    return history_->Count(request);
-  }
+      const v1::CountIncidentsRequest& request, const std::vector<v1::Incident>& newer = {}) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Includes the history. If it is unreadable, a note in the response says so. `newer`: incidents
   // of other daemons, in a newer state than the history's.
   absl::StatusOr<v1::ListIncidentsResponse> List(const v1::ListIncidentsRequest& request,
@@ -218,6 +223,9 @@ class IncidentBook {
     bool has_new_stacks = false;  // no verdict rests on its newest stacks yet
     bool is_over_quota = false;   // neither stored nor reported, and gone when it closes
     bool is_announced = false;    // this daemon has sent its first alert
+    bool is_alert_due = false;    // its first alert waits for stacks
+    int64_t confirmed_ns = 0;     // by this daemon
+    int64_t said_ns = 0;          // the newest alert that asks somebody to act
     AwaitedStacks awaited;        // requested and not yet received
     StackTree rest;               // merged stacks of processes that the incident does not list
   };
@@ -288,7 +296,22 @@ class IncidentBook {
   void StoreIfItLasts(const JobIncidents& job, Record* record)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountDropped(Dropped what);
-  void Alert(const IncidentEvent& event, Record* record);
+  void Alert(const IncidentEvent& event, JobIncidents* job, Record* record)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HoldsFirst(const Record& record, int64_t now_ns) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SendFirst(JobIncidents* job, Record* record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Announce(JobIncidents* job, Record* record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void JoinRow(const JobIncidents& job, Record* record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Record* FindInJob(const JobId& job, const std::string& incident)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ShareAcknowledgement(const v1::Incident& first) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Say(const Record& record, AlertEvent event);
+  void SayEnd(const JobIncidents& job, const Record& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SayWhatIsNew(bool has_new_stacks, JobIncidents* job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SendDueFirst(bool all) ABSL_LOCKS_EXCLUDED(mutex_);
+  void SendDueEnds(int64_t until_ns) ABSL_LOCKS_EXCLUDED(mutex_);
+  void SendReminders() ABSL_LOCKS_EXCLUDED(mutex_);
+  std::string LaterHang(const v1::Incident& incident) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendLackingAlert(const std::vector<Verdict>& verdicts, JobIncidents* job)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SaveNow(Record* record);
@@ -337,6 +360,7 @@ class IncidentBook {
   bool knows_hosts_ ABSL_GUARDED_BY(mutex_) = true;
   std::map<JobKey, JobIncidents> jobs_ ABSL_GUARDED_BY(mutex_);
   IncidentQuota quota_ ABSL_GUARDED_BY(mutex_);
+  AlertFolds folds_ ABSL_GUARDED_BY(mutex_);
   HostLabels host_labels_ ABSL_GUARDED_BY(mutex_);
   Silences silences_ ABSL_GUARDED_BY(mutex_);
   // Incidents whose alerts a silence holds back, with the ids of the silences that have counted

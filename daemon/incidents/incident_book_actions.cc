@@ -22,14 +22,17 @@ absl::Status IncidentBook::Change(const std::string& id,
     for (auto& [key, job] : jobs_) {
       Record* record = FindRecord(id, &job);
       if (record == nullptr) continue;
+      const std::string taken_by = record->incident.acknowledged().who();
       const absl::Status status = change(&record->incident);
       if (!status.ok()) return status;
+      const bool is_taken = record->incident.acknowledged().who() != taken_by;
+      if (is_taken) ShareAcknowledgement(record->incident);
       record->dirty = true;
       Store(record);  // a person's words are kept, whatever the quota says
       SetPending(job, *record);
       ++job.changes;
       ++changes_;
-      alerts_->Send(record->incident, AlertEvent::kAnnotated);
+      Say(*record, is_taken ? AlertEvent::kAcknowledged : AlertEvent::kAnnotated);
       return status;
     }
   }
@@ -42,6 +45,15 @@ absl::Status IncidentBook::Change(const std::string& id,
   const MutexLock lock(mutex_);
   ++changes_;
   return status;
+}
+
+// Of the first hang of a row with the newest one, which lasts: people may look at either.
+void IncidentBook::ShareAcknowledgement(const v1::Incident& first) {
+  if (first.repeat().newest().empty()) return;
+  Record* newest = FindInJob(ReadJobKey(first), first.repeat().newest());
+  if (newest == nullptr || newest->incident.has_closed_at()) return;
+  newest->incident.clear_acknowledged();
+  if (first.has_acknowledged()) *newest->incident.mutable_acknowledged() = first.acknowledged();
 }
 
 void IncidentBook::AwaitSaved() {

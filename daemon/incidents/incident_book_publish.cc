@@ -22,8 +22,11 @@ constexpr int64_t kWithoutReportNs = 3 * kSecond;
 void IncidentBook::Publish() {
   Restore();
   EndAbandoned();
+  SendDueFirst(/*all=*/false);
   SendHeldBack();
   SendUnsilenced();
+  SendDueEnds(timeline_->Now());
+  SendReminders();
   PublishPending();
 }
 

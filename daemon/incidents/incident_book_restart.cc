@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -81,9 +82,11 @@ void IncidentBook::RestoreJobs(Continuation* stored, int64_t restored_ns) {
     job->hosts.Restore(hosts);
     if (!job->has_returned) awaited_.insert(key);
   }
+  std::set<std::string> lasting;  // hangs that are over, and whose alerts go on
+  for (const v1::Incident& incident : stored->open) lasting.insert(incident.repeat().thread());
   for (const v1::Incident& incident : stored->closed) {
     // The earlier daemon may have ended before it saved this alert.
-    alerts_->Send(incident, AlertEvent::kResolved);
+    if (lasting.count(incident.id()) == 0) alerts_->Send(incident, AlertEvent::kResolved);
     const auto job = jobs_.find(ReadJobKey(incident));
     if (job == jobs_.end()) continue;
     job->second.life.RestoreClosed(FromStored(incident));

@@ -66,13 +66,13 @@ bool IncidentBook::IsSilenced(const JobIncidents& job, Record* record) {
   }
   const auto [known, is_new] =
       silenced_.try_emplace({job.key, record->incident.id()}, std::set<std::string>());
-  // Nothing of an announced incident is held back yet. An earlier daemon has counted a restored
-  // one.
-  const bool is_counted = record->is_announced || (is_new && record->incident.has_silenced());
-  if (is_new && !is_counted) ++alerts_silenced_;
+  // An earlier daemon has counted a restored one.
+  const bool is_counted = is_new && record->incident.has_silenced();
+  if (is_new && !is_counted && !record->is_announced) ++alerts_silenced_;
   for (v1::Silence* silence : fitting) {
     if (!known->second.insert(silence->id()).second || is_counted) continue;
     silence->set_incidents(silence->incidents() + 1);
+    if (record->is_announced) silence->set_alerted_incidents(silence->alerted_incidents() + 1);
     history_->SaveSilence(*silence);
   }
   *record->incident.mutable_silenced() = *fitting.back();
@@ -99,10 +99,11 @@ void IncidentBook::SendUnsilenced() {
     SetPending(*job, *record);
     ++job->changes;
     ++changes_;
-    if (!record->is_announced && !MayAlert(*job, record, timeline_->Now())) continue;
-    record->is_announced = true;
-    alerts_->Send(record->incident, AlertEvent::kConfirmed);
-    alerts_->Send(record->incident, AlertEvent::kUpdated);
+    if (record->is_announced) {
+      Say(*record, AlertEvent::kUpdated);
+    } else if (!record->is_alert_due) {
+      Announce(job, record);
+    }
   }
 }
 

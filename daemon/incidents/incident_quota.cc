@@ -4,19 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/incidents/incident_brief.h"
 
 namespace rollcall {
-namespace {
-
-v1::Incident WithoutLargeParts(v1::Incident incident) {
-  incident.clear_stacks();
-  incident.clear_stack_tree();
-  incident.clear_host_facts();
-  return incident;
-}
-
-}  // namespace
-
 void IncidentQuota::DropOld(int64_t now_ns, Job* job) const {
   const int64_t until_ns = now_ns - limits_.hour_ns;
   for (Window* window : {&job->opened, &job->confirmed, &job->alerts}) window->Drop(until_ns);
@@ -49,16 +39,21 @@ bool IncidentQuota::MayAlert(const JobId& job, const v1::Incident& incident, int
     return true;
   }
   ++known->held;
-  known->newest = WithoutLargeParts(incident);
+  known->newest = WithoutStacks(incident);
   known->newest_ns = now_ns;
   return false;
+}
+
+bool IncidentQuota::IsFull(const JobId& job) const {
+  const auto known = jobs_.find(job);
+  return known != jobs_.end() &&
+         (known->second.held > 0 || known->second.alerts.size() >= limits_.alerts);
 }
 
 void IncidentQuota::Update(const JobId& job, const v1::Incident& incident) {
   const auto known = jobs_.find(job);
   if (known == jobs_.end() || known->second.held == 0) return;
-  if (known->second.newest.id() == incident.id())
-    known->second.newest = WithoutLargeParts(incident);
+  if (known->second.newest.id() == incident.id()) known->second.newest = WithoutStacks(incident);
 }
 
 bool IncidentQuota::IsDue(const Job& job, int64_t now_ns) const {

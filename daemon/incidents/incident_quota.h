@@ -47,6 +47,8 @@ class IncidentQuota {
 
   // Whether the alert of the incident that is confirmed now may go out. False: it is held back.
   bool MayAlert(const JobId& job, const v1::Incident& incident, int64_t now_ns);
+  // Whether the next alert of the job would be held back.
+  bool IsFull(const JobId& job) const;
   // The incident has changed. Keeps it if it is the newest one whose alert is held back.
   void Update(const JobId& job, const v1::Incident& incident);
 

@@ -143,7 +143,9 @@ export function Silences() {
           <li key={silence.id}>
             {inWords(silence)}, until <Time at={silence.until} />, by {silence.who}
             {silence.comment !== "" && `: ${silence.comment}`};{" "}
-            {plural(silence.incidents, "incident")} so far{" "}
+            {plural(silence.incidents, "incident")} so far
+            {silence.alerted_incidents > 0 &&
+              ` (${silence.alerted_incidents} alerted before it began)`}{" "}
             {mayAct && (
               <button type="button" onClick={() => void tryAct("silence/end", { id: silence.id })}>
                 End

@@ -32,7 +32,11 @@ TEST(AlertBodyTest, JsonHasTheMainFacts) {
   EXPECT_EQ(body["ranks"], "3, 4");
   EXPECT_EQ(body["hosts"], "node-17");
   EXPECT_EQ(body["tenant"], "ml");
-  EXPECT_EQ(body["attempt"], "2");
+  EXPECT_EQ(body["attempt"], 2);
+  EXPECT_EQ(body["idle"], 2);
+  EXPECT_EQ(body["sequence"], 1);
+  EXPECT_EQ(body["runbook"], "https://rollcall.example/x/#/runbook/missing_rank");
+  EXPECT_EQ(body["acknowledge"], "https://rollcall.example/x/#/incident/job-1?do=acknowledge");
   EXPECT_EQ(body["link"], "https://rollcall.example/x/#/incident/job-1");
   EXPECT_EQ(MakeBody(AlertKind::kJson, options, AlertEvent::kResolved)["status"], "resolved");
 }
@@ -57,9 +61,9 @@ nlohmann::json SlackAtEnd(const std::string& state) {
 
 TEST(AlertBodyTest, AJobThatEndedWhileItHungIsNotGreen) {
   EXPECT_THAT(SlackAtEnd("resolved")["text"].get<std::string>(),
-              HasSubstr(":white_check_mark: resolved, the job goes on"));
+              HasSubstr(":white_check_mark: job: resolved, the job goes on"));
   EXPECT_THAT(SlackAtEnd("ended")["text"].get<std::string>(),
-              testing::AllOf(HasSubstr("the job ended while it hung: rank 3"),
+              testing::AllOf(HasSubstr("the job ended while it hung, after 0 s: rank 3"),
                              Not(HasSubstr("white_check_mark"))));
 }
 
@@ -86,6 +90,41 @@ TEST(AlertBodyTest, NoFieldOfSlackIsLongerThanItsLimit) {
   for (const auto& field : body["blocks"][1]["fields"]) {
     EXPECT_LE(field["text"].get<std::string>().size(), 2000u);
   }
+}
+
+TEST(AlertBodyTest, NamesTheOwnersOfTheCulpritsWhoseUsersThisHostKnows) {
+  AlertOptions options;
+  options.user_name = [](uint32_t user) { return user == 1001 ? "alice" : ""; };
+  AlertMessage message = {Incident(), AlertEvent::kConfirmed, 1, "missing_rank"};
+  v1::Verdict* verdict = message.incident.mutable_verdicts(0);
+  verdict->mutable_culprits(0)->set_uid(1001);
+  verdict->mutable_culprits(1)->set_uid(1002);
+  verdict->add_culprits()->set_uid(UINT32_MAX);  // has no number on its host
+  const auto body =
+      nlohmann::json::parse(AlertBody({AlertKind::kJson, "where"}, "", options, message));
+  EXPECT_EQ(body["user"], "alice, uid 1002");
+}
+
+TEST(AlertBodyTest, ARunbookMayBeElsewhere) {
+  AlertOptions options;
+  options.runbook = "https://wiki/{cause}.html";
+  EXPECT_EQ(MakeBody(AlertKind::kJson, options)["runbook"], "https://wiki/missing_rank.html");
+  options.runbook = "https://wiki/hangs";
+  EXPECT_EQ(MakeBody(AlertKind::kJson, options)["runbook"], "https://wiki/hangs/missing_rank");
+}
+
+TEST(AlertBodyTest, AnAcknowledgementStopsThePagerAndNamesThePerson) {
+  AlertMessage message = {Incident(), AlertEvent::kAcknowledged, 2, "missing_rank"};
+  const auto body = [&](AlertKind kind) {
+    return nlohmann::json::parse(AlertBody({kind, "where"}, "key", {}, message));
+  };
+  EXPECT_EQ(body(AlertKind::kPagerDuty)["event_action"], "trigger") << "it was taken back";
+  message.incident.mutable_acknowledged()->set_who("alice");
+  EXPECT_EQ(body(AlertKind::kPagerDuty)["event_action"], "acknowledge");
+  EXPECT_EQ(body(AlertKind::kJson)["acknowledged_by"], "alice");
+  EXPECT_EQ(body(AlertKind::kJson)["status"], "acknowledged");
+  EXPECT_THAT(body(AlertKind::kSlack)["text"].get<std::string>(),
+              HasSubstr("alice takes care of job-1"));
 }
 
 TEST(AlertBodyTest, PagerDutyResolvesTheSameKey) {
@@ -122,7 +161,7 @@ TEST(AlertBodyTest, SaysThatItIsAnUpdateAndHasAKey) {
   EXPECT_EQ(MakeBody(AlertKind::kJson, {}, AlertEvent::kUpdated)["status"], "updated");
   EXPECT_EQ(MakeBody(AlertKind::kJson)["idempotency_key"], "job-1/1");
   EXPECT_THAT(MakeBody(AlertKind::kSlack, {}, AlertEvent::kUpdated)["text"].get<std::string>(),
-              HasSubstr("updated: rank 3"));
+              HasSubstr("correction of the first message about job-1: 2 GPUs idle since 22:13"));
   EXPECT_EQ(MakeBody(AlertKind::kPagerDuty, {}, AlertEvent::kUpdated)["event_action"], "trigger");
 }
 

@@ -238,6 +238,17 @@ TEST(OpsgenieTest, ACorrectionChangesTheTextsAndThenAddsOneNote) {
   EXPECT_FALSE(requests[2].may_be_refused);
 }
 
+TEST(OpsgenieTest, AnAcknowledgementNamesThePersonAndMayBeTakenBack) {
+  AlertMessage message = Message(AlertEvent::kAcknowledged);
+  const std::string alert = "https://api.opsgenie.com/v2/alerts/rollcall-llm-7";
+  EXPECT_EQ(Requests(AlertKind::kOpsgenie, message)[0].url,
+            alert + "/unacknowledge?identifierType=alias");
+  message.incident.mutable_acknowledged()->set_who("alice");
+  const AlertRequest request = Requests(AlertKind::kOpsgenie, message)[0];
+  EXPECT_EQ(request.url, alert + "/acknowledge?identifierType=alias");
+  EXPECT_EQ(json::parse(request.body)["user"], "alice");
+}
+
 TEST(OpsgenieTest, TheEndClosesTheAlertOfTheBeginning) {
   for (const AlertMessage& message :
        {Message(AlertEvent::kResolved), HugeMessage("a/b ?", AlertEvent::kResolved)}) {

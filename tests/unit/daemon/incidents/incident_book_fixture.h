@@ -59,6 +59,18 @@ inline std::vector<Verdict> Hang() {
   return {verdict};
 }
 
+// The same, of this rank, whose process is on node-1.
+inline std::vector<Verdict> HangOf(int32_t rank) {
+  std::vector<Verdict> verdicts = Hang();
+  Culprit culprit;
+  culprit.process = 0;
+  culprit.rank = rank;
+  culprit.host = "node-1";
+  culprit.pid = 7;
+  verdicts[0].culprits = {culprit};
+  return verdicts;
+}
+
 // The confirmed incident as an earlier daemon saved it.
 inline v1::Incident Confirmed() {
   v1::Incident incident;
@@ -105,6 +117,8 @@ class IncidentBookTest : public testing::Test {
       options.alerts.targets = {{AlertKind::kCommand, alert_command_}};
     }
     options.quota = quota_;
+    options.alert_waits_ns = alert_waits_ns_;
+    options.remind_every_ns = remind_every_ns_;
     options.log_incidents = false;
     options.ownership = &ownership_;
     options.history.is_unproven = [this](const JobId& job) { return ownership_.IsUnproven(job); };
@@ -115,11 +129,12 @@ class IncidentBookTest : public testing::Test {
   std::vector<StackRequest> Apply(std::vector<Verdict> verdicts, IncidentBook* book) {
     return book->Apply(RunningJob(), std::move(verdicts), timeline_.Now());
   }
-  // A hang is confirmed and is over a moment later, `times` times.
-  void Flap(int times, IncidentBook* book) {
+  // A hang is confirmed and is over a moment later, `times` times. `is_other`: of another rank each
+  // time.
+  void Flap(int times, IncidentBook* book, bool is_other = false) {
     for (int i = 0; i < times; ++i) {
       flap_ns_ += 10'000'000'000;
-      book->Apply(RunningJob(), Hang(), flap_ns_);
+      book->Apply(RunningJob(), is_other ? HangOf(next_rank_++) : Hang(), flap_ns_);
       book->Apply(RunningJob(), {}, flap_ns_ + 1'000'000'000);
       book->Apply(RunningJob(), {}, flap_ns_ + 3'000'000'000);
     }
@@ -144,6 +159,8 @@ class IncidentBookTest : public testing::Test {
   std::string report_dir_;
   std::string alert_command_ = "cat > /dev/null";
   IncidentQuotaLimits quota_;
+  int64_t alert_waits_ns_ = 0, remind_every_ns_ = 0;
+  int32_t next_rank_ = 0;
   OwnershipOfTest ownership_;
   DaemonCounters counters_;
   Timeline timeline_;
