@@ -12,12 +12,25 @@ namespace {
 // Names come from untrusted processes and files; protobuf strings must be UTF-8.
 std::string Text(const std::string& text) { return Printable(text.c_str(), text.size()); }
 
+void SetBlock(const SourceBlock& block, v1::CodeBlock* out) {
+  static_assert(static_cast<int>(SourceBlockKind::kCondition) == v1::CodeBlock::CONDITION);
+  static_assert(static_cast<int>(SourceBlockKind::kHandler) == v1::CodeBlock::HANDLER);
+  out->set_kind(static_cast<v1::CodeBlock::Kind>(block.kind));
+  out->set_first(block.first);
+  out->set_last(block.last);
+  out->set_skips_at(block.skips_at);
+  out->set_ends_at(block.ends_at);
+  out->set_is_periodic(block.is_periodic);
+}
+
 void SetFrame(const Frame& frame, v1::Frame* out) {
   out->set_line(frame.line);
   if (frame.python) {  // Python names are already UTF-8 without control characters
     out->set_python(true);
     out->set_function(frame.function);
     out->set_file(frame.source_file);
+    out->set_has_source(frame.has_source);
+    for (const SourceBlock& block : frame.blocks) SetBlock(block, out->add_blocks());
     return;
   }
   out->set_function(Text(frame.function));

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "agent/processes/proc_maps.h"
+#include "agent/processes/source_block.h"
 
 namespace rollcall {
 
@@ -139,6 +140,9 @@ struct Frame {
   bool inlined = false;        // has the `address` of its caller, the next frame
   bool python = false;         // a Python function; `module` is empty
   bool interpreter = false;    // C code of the Python interpreter itself
+  // The blocks of the program's source around the line, outermost first, if it could be read.
+  bool has_source = false;
+  std::vector<SourceBlock> blocks = {};
 };
 
 struct ThreadStack {

@@ -10,6 +10,8 @@
 #include "agent/python/interleave.h"
 #include "agent/stacks/stack_unwinder.h"
 #include "agent/symbols/jit_names.h"
+#include "agent/symbols/source_files.h"
+#include "interpose/python/python_files.h"
 
 namespace rollcall {
 namespace {
@@ -82,6 +84,13 @@ void AddPython(const RawThread& raw, const PythonSample& python, ThreadStack* th
   thread->frames = InterleavePython(thread->frames, raw, python, &thread->note);
 }
 
+void AddSource(SourceFiles* sources, std::vector<Frame>* frames) {
+  for (Frame& frame : *frames) {
+    if (!frame.python || IsPythonLibraryFile(frame.source_file.c_str())) continue;
+    frame.has_source = sources->FindBlocks(frame.source_file, frame.line, &frame.blocks);
+  }
+}
+
 // Cuts a deep recursion in the middle: its outer and inner frames are worth more.
 void CutMiddle(size_t most, ThreadStack* thread) {
   std::vector<Frame>& frames = thread->frames;
@@ -120,6 +129,7 @@ ProcessStack StackReader::Unwind(const RawSample& sample, const TakeLimits& limi
   SampleModules modules(sample, has_files_ ? &files_ : nullptr);
   StackUnwinder unwinder(sample, &modules);
   std::optional<JitNames> jit_names;
+  SourceFiles sources(proc_root_, sample.pid, files_);
   ProcessStack process;
   process.pid = sample.pid;
   process.method = sample.method;
@@ -140,6 +150,7 @@ ProcessStack StackReader::Unwind(const RawSample& sample, const TakeLimits& limi
     if (has_files_) NameJitCode(proc_root_, sample.pid, &jit_names, &thread.frames);
     AddPython(raw, sample.python, &thread);
     CutMiddle(limits.kept_frames, &thread);
+    if (has_files_) AddSource(&sources, &thread.frames);
     process.threads.push_back(std::move(thread));
   }
   if (!sample.python.note.empty()) {

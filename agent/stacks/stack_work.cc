@@ -7,7 +7,7 @@ namespace rollcall {
 namespace {
 
 // Rises when the fields below change. The sizes find most changes that somebody forgot.
-constexpr uint64_t kFormat = 1;
+constexpr uint64_t kFormat = 2;
 constexpr uint64_t kMark = (kFormat << 48) + (sizeof(RawSample) << 32) + (sizeof(RawThread) << 16) +
                            sizeof(PythonCode) + sizeof(ProcMap);
 
@@ -105,6 +105,8 @@ void Fields(Archive& archive, FieldsOf<Archive, Frame>& frame) {
   archive(frame.inlined);
   archive(frame.python);
   archive(frame.interpreter);
+  archive(frame.has_source);
+  archive(frame.blocks);
 }
 
 template <typename Archive>

@@ -76,17 +76,17 @@ void ModuleFiles::LeaveOut(std::vector<uint64_t> devices, std::vector<FileId> fi
   left_out_files_ = std::move(files);
 }
 
-bool ModuleFiles::IsLeftOut(const ProcMap& map) const {
+bool ModuleFiles::IsLeftOut(const FileId& file) const {
   const auto has = [](const auto& list, const auto& value) {
     return std::find(list.begin(), list.end(), value) != list.end();
   };
-  return has(left_out_devices_, map.device) || has(left_out_files_, IdOf(map));
+  return has(left_out_devices_, file.device) || has(left_out_files_, file);
 }
 
 absl::StatusOr<std::shared_ptr<ElfFile>> ModuleFiles::Find(pid_t pid, const ProcMap& map) {
   if (map.path == kVdsoName) return Vdso();
   if (map.path.empty() || map.path[0] != '/') return absl::NotFoundError("no file is mapped there");
-  if (IsLeftOut(map)) return absl::UnavailableError(absl::StrCat(map.path, " is left out"));
+  if (IsLeftOut(IdOf(map))) return absl::UnavailableError(absl::StrCat(map.path, " is left out"));
   SetFileInUse(IdOf(map));
   const UniqueFd path_fd = OpenPath(pid, map);
   struct stat status;

@@ -28,6 +28,7 @@ class ModuleFiles {
 
   // Find() opens none of these: what a device has, and these files.
   void LeaveOut(std::vector<uint64_t> devices, std::vector<FileId> files);
+  bool IsLeftOut(const FileId& file) const;
 
   // Returns the file of the mapping `map` in process `pid`. The vdso has no file; the function
   // returns this process's own, because the kernel maps the same vdso into all processes.
@@ -39,8 +40,6 @@ class ModuleFiles {
 
   absl::StatusOr<std::shared_ptr<ElfFile>> Vdso();
   UniqueFd OpenPath(pid_t pid, const ProcMap& map) const;
-
-  bool IsLeftOut(const ProcMap& map) const;
 
   std::string proc_root_;
   std::vector<uint64_t> left_out_devices_;

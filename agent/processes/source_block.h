@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// A block of a Python source, by its first and last line.
+#pragma once
+
+#include <cstdint>
+
+namespace rollcall {
+
+enum class SourceBlockKind : uint8_t {
+  kLoop,       // for, while
+  kCondition,  // if, elif, else, match
+  kHandler,    // except, finally
+};
+
+struct SourceBlock {
+  SourceBlockKind kind = SourceBlockKind::kLoop;
+  int32_t first = 0, last = 0;
+  // Of a loop: the first line that may end a pass before its end (continue, except), and the first
+  // that ends the loop (break, return); 0: none.
+  int32_t skips_at = 0, ends_at = 0;
+  bool is_periodic = false;  // a condition with a remainder: "if step % 8 == 0"
+};
+
+}  // namespace rollcall

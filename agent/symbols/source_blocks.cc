@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/symbols/source_blocks.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <initializer_list>
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int kBlank = -1;
+
+// Of a line with code; kBlank: it has none.
+int Indentation(absl::string_view line) {
+  int columns = 0;
+  for (const char c : line) {
+    if (c == ' ') {
+      ++columns;
+    } else if (c == '\t') {
+      columns = columns / 8 * 8 + 8;  // as Python counts
+    } else {
+      return c == '#' || c == '\r' ? kBlank : columns;
+    }
+  }
+  return kBlank;
+}
+
+bool BeginsWithAny(absl::string_view code, std::initializer_list<absl::string_view> words) {
+  return std::any_of(words.begin(), words.end(), [&](absl::string_view word) {
+    if (!absl::ConsumePrefix(&code, word)) return false;
+    return code.empty() || code[0] == ' ' || code[0] == ':' || code[0] == '(' || code[0] == '*';
+  });
+}
+
+// The end of a statement over several lines: "):".
+bool Closes(absl::string_view code) {
+  return !code.empty() && absl::StrContains(")]}", code.substr(0, 1));
+}
+
+bool IsFunction(absl::string_view code) { return BeginsWithAny(code, {"def", "class"}); }
+
+std::optional<SourceBlockKind> KindOf(absl::string_view code) {
+  if (BeginsWithAny(code, {"for", "while"})) return SourceBlockKind::kLoop;
+  if (BeginsWithAny(code, {"if", "elif", "else", "match", "case"})) {
+    return SourceBlockKind::kCondition;
+  }
+  if (BeginsWithAny(code, {"except", "finally"})) return SourceBlockKind::kHandler;
+  return std::nullopt;
+}
+
+class Source {
+ public:
+  explicit Source(absl::string_view text) : lines_(absl::StrSplit(text, '\n')) {}
+
+  int32_t size() const { return static_cast<int32_t>(lines_.size()); }
+  int IndentationOf(int32_t line) const { return Indentation(lines_[line - 1]); }
+  absl::string_view CodeOf(int32_t line) const {
+    absl::string_view code = absl::StripLeadingAsciiWhitespace(lines_[line - 1]);
+    absl::ConsumePrefix(&code, "async ");
+    return code;
+  }
+
+  // The last line of the block that this line begins.
+  int32_t EndOf(int32_t header) const {
+    const int indentation = IndentationOf(header);
+    int32_t last = header;
+    for (int32_t line = header + 1; line <= size(); ++line) {
+      const int inner = IndentationOf(line);
+      if (inner == kBlank) continue;
+      if (inner <= indentation && !Closes(CodeOf(line))) break;
+      last = line;
+    }
+    return last;
+  }
+
+  SourceBlock Describe(SourceBlockKind kind, int32_t first, int32_t last) const {
+    SourceBlock block;
+    block.kind = kind;
+    block.first = first;
+    block.last = last;
+    if (kind == SourceBlockKind::kLoop) FindEnds(&block);
+    block.is_periodic =
+        kind == SourceBlockKind::kCondition && absl::StrContains(CodeOf(first), " % ");
+    return block;
+  }
+
+ private:
+  // Leaves out what belongs to a loop or a function inside.
+  void FindEnds(SourceBlock* loop) const {
+    int32_t inner_end = 0;
+    for (int32_t line = loop->first + 1; line <= loop->last; ++line) {
+      if (IndentationOf(line) == kBlank) continue;
+      const absl::string_view code = CodeOf(line);
+      if (line > inner_end && (IsFunction(code) || KindOf(code) == SourceBlockKind::kLoop)) {
+        inner_end = EndOf(line);
+      }
+      if (line <= inner_end) continue;
+      const bool skips = BeginsWithAny(code, {"continue", "except"});
+      if (skips && loop->skips_at == 0) loop->skips_at = line;
+      const bool ends = BeginsWithAny(code, {"break", "return"});
+      if (ends && loop->ends_at == 0) loop->ends_at = line;
+    }
+  }
+
+  const std::vector<absl::string_view> lines_;
+};
+
+}  // namespace
+
+std::vector<SourceBlock> BlocksAround(absl::string_view text, int line, size_t most) {
+  std::vector<SourceBlock> blocks;
+  const Source source(text);
+  if (line < 1 || line > source.size() || source.IndentationOf(line) == kBlank) return blocks;
+  // A line that begins a loop stands in it: it asks for the next item.
+  int indentation = source.IndentationOf(line) + 1;
+  for (int32_t at = line; at >= 1 && indentation > 0; --at) {
+    const int here = source.IndentationOf(at);
+    if (here == kBlank || here >= indentation) continue;
+    const absl::string_view code = source.CodeOf(at);
+    if (Closes(code)) continue;  // the end of a header over several lines
+    if (at != line || KindOf(code) == SourceBlockKind::kLoop) {
+      if (IsFunction(code)) break;
+      const int32_t end = source.EndOf(at);
+      const std::optional<SourceBlockKind> kind = KindOf(code);
+      if (kind.has_value() && end >= line && blocks.size() < most) {
+        blocks.push_back(source.Describe(*kind, at, end));
+      }
+    }
+    indentation = here;
+  }
+  std::reverse(blocks.begin(), blocks.end());
+  return blocks;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds the blocks of a Python source around a line: the loops, conditions and handlers that the
+// line is in, by the indentation. Only line numbers leave this file, no text. Pure.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "agent/processes/source_block.h"
+
+namespace rollcall {
+
+// Of the function around the line only, outermost first; at most the `most` innermost ones.
+std::vector<SourceBlock> BlocksAround(absl::string_view source, int line, size_t most);
+
+}  // namespace rollcall

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// A line of a Python source, and the blocks that it is in.
+#include "agent/symbols/source_blocks.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace rollcall {
+namespace {
+
+constexpr char kProgram[] =
+    "import torch\n"                             // 1
+    "def train(model, data):\n"                  // 2
+    "    for epoch in range(4):\n"               // 3
+    "        for batch in data:  # if\n"         // 4
+    "            loss = model(batch)\n"          // 5
+    "# a comment at the margin\n"                // 6
+    "            if epoch == 1 and (\n"          // 7
+    "                batch.isnan()\n"            // 8
+    "            ):\n"                           // 9
+    "                continue\n"                 // 10
+    "            loss.backward()\n"              // 11
+    "\n"                                         // 12
+    "        try:\n"                             // 13
+    "            check()\n"                      // 14
+    "        except ValueError:\n"               // 15
+    "            report(\n"                      // 16
+    "                loss)\n"                    // 17
+    "    dist.barrier()\n"                       // 18
+    "async def serve(self):\n"                   // 19
+    "\twhile True:\n"                            // 20
+    "\t\tasync for request in self.requests:\n"  // 21
+    "\t\t\tawait self.answer(request)\n"         // 22
+    "forward = lambda x: x\n"                    // 23
+    "for name in forward(data): print(name)\n"   // 24
+    "format_all(forward)";                       // 25
+
+struct Case {
+  const char* name;
+  int line;
+  const char* blocks;
+};
+
+const Case kCases[] = {
+    {"in_two_loops", 5, "loop 3-17, loop 4-11"},
+    {"at_the_head_of_a_loop", 4, "loop 3-17, loop 4-11"},
+    {"in_a_condition_over_lines", 10, "loop 3-17, loop 4-11, condition 7-10"},
+    {"the_condition_itself", 7, "loop 3-17, loop 4-11"},
+    {"behind_an_inner_loop", 14, "loop 3-17"},
+    {"in_a_handler", 16, "loop 3-17, handler 15-17"},
+    {"behind_the_loops", 18, ""},
+    {"tabs_and_async", 22, "loop 20-22, loop 21-22"},
+    {"a_loop_in_one_line", 24, "loop 24-24"},
+    {"top_level", 25, ""},
+    {"a_blank_line", 12, ""},
+    {"a_comment", 6, ""},
+    {"no_such_line", 99, ""},
+    {"no_line", 0, ""},
+};
+
+std::string InWords(const std::vector<SourceBlock>& blocks) {
+  const char* const kNames[] = {"loop", "condition", "handler"};
+  std::string text;
+  for (const SourceBlock& block : blocks) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", kNames[static_cast<int>(block.kind)], " ",
+                    block.first, "-", block.last);
+  }
+  return text;
+}
+
+class SourceBlocksTest : public testing::TestWithParam<Case> {};
+
+TEST_P(SourceBlocksTest, Finds) {
+  EXPECT_EQ(InWords(BlocksAround(kProgram, GetParam().line, 8)), GetParam().blocks);
+}
+
+INSTANTIATE_TEST_SUITE_P(Lines, SourceBlocksTest, testing::ValuesIn(kCases),
+                         [](const auto& row) { return std::string(row.param.name); });
+
+TEST(SourceBlocksEndsTest, FindsWhatEndsAPassOrTheLoop) {
+  const auto outer = BlocksAround(kProgram, 5, 8)[0], inner = BlocksAround(kProgram, 5, 8)[1];
+  EXPECT_EQ(outer.skips_at, 15) << "not the continue of the inner loop";
+  EXPECT_EQ(outer.ends_at, 0);
+  EXPECT_EQ(inner.skips_at, 10);
+  const auto blocks = BlocksAround("for x in y:\n  if x % 8 == 0:\n    break\n", 3, 8);
+  ASSERT_EQ(blocks.size(), 2u);
+  EXPECT_EQ(blocks[0].ends_at, 3);
+  EXPECT_TRUE(blocks[1].is_periodic);
+}
+
+TEST(SourceBlocksLimitTest, KeepsTheInnermost) {
+  EXPECT_EQ(InWords(BlocksAround(kProgram, 10, 1)), "condition 7-10");
+}
+
+TEST(SourceBlocksLimitTest, TakesAnyText) {
+  for (const char* text : {"", "\n", "\t", "for", "\xff\xfe\n  for\n", "if x:\r\n    y()\r\n"}) {
+    for (int line = -1; line < 4; ++line) BlocksAround(text, line, 8);
+  }
+  EXPECT_EQ(InWords(BlocksAround("if x:\r\n    y()\r\n", 2, 8)), "condition 1-2");
+}
+
+}  // namespace
+}  // namespace rollcall
