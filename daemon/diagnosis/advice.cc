@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "daemon/diagnosis/advice_departures.h"
 #include "daemon/words/places.h"
 
 namespace rollcall {
@@ -15,21 +18,53 @@ namespace {
 // A person on call reads no more than this.
 constexpr size_t kMostKnownMistakes = 3;
 constexpr char kByStack[] = "A guess by the stack: ";
+constexpr absl::string_view kSkippedCall = "skipped-call", kExtraCall = "extra-call",
+                            kUnevenInputs = "uneven-inputs", kLateRank = "late-rank";
+
+// What the sentence of the verdict rules out.
+bool Contradicts(const Verdict& verdict, absl::string_view id) {
+  if (!IsContradiction(verdict.cause)) return false;
+  switch (verdict.divergence) {
+    case DivergenceKind::kExtra:
+      return id == kSkippedCall || id == kUnevenInputs;
+    case DivergenceKind::kSkipped:
+      return id == kExtraCall;
+    case DivergenceKind::kSwapped:
+      return id == kSkippedCall || id == kExtraCall || id == kUnevenInputs;
+    case DivergenceKind::kReplaced:
+    case DivergenceKind::kNone:
+      break;
+  }
+  return false;
+}
+
+void AddIfFits(const Verdict& verdict, const AdviceEntry& entry, const char* before,
+               std::vector<Advice>* advice) {
+  if (advice->size() == kMostKnownMistakes || Contradicts(verdict, entry.id)) return;
+  const bool is_known = std::any_of(advice->begin(), advice->end(),
+                                    [&](const Advice& known) { return known.id == entry.id; });
+  if (is_known || !entry.fits(verdict)) return;
+  advice->push_back({entry.id, absl::StrCat(before, entry.text)});
+}
 
 void AddFitting(const Verdict& verdict, const std::vector<AdviceEntry>& table, const char* before,
                 std::vector<Advice>* advice) {
-  for (const AdviceEntry& entry : table) {
-    if (advice->size() == kMostKnownMistakes) return;
-    const bool is_known = std::any_of(advice->begin(), advice->end(),
-                                      [&](const Advice& known) { return known.id == entry.id; });
-    if (is_known || !entry.fits(verdict)) continue;
-    advice->push_back({entry.id, absl::StrCat(before, entry.text)});
+  for (const AdviceEntry& entry : table) AddIfFits(verdict, entry, before, advice);
+}
+
+// Two stacks show more than what the culprit does: who has left the loop may well log or save.
+void AddByComparison(const Verdict& verdict, std::vector<Advice>* advice) {
+  for (const auto& [shows, id] :
+       {std::pair(SkippedByStacks, kSkippedCall), std::pair(LeftTheLoopByStacks, kUnevenInputs)}) {
+    if (!shows(verdict)) continue;
+    for (const AdviceEntry& entry : StackAdvice()) {
+      if (id == entry.id) AddIfFits(verdict, entry, kByStack, advice);
+    }
   }
 }
 
 // The first guess by the stack begins with what one side does and the other does not.
 void TellDeparture(const Verdict& verdict, std::vector<Advice>* advice) {
-  if (!IsContradiction(verdict.cause)) return;
   const std::string departure = DepartureInWords(verdict);
   const auto first = std::find_if(advice->begin(), advice->end(), [](const Advice& known) {
     return absl::StartsWith(known.text, kByStack);
@@ -38,15 +73,25 @@ void TellDeparture(const Verdict& verdict, std::vector<Advice>* advice) {
   first->text.insert(std::strlen(kByStack), departure + ". ");
 }
 
+// The shape of the calls is a weaker guess than a stack, except for that a rank works.
+void AddByCalls(const Verdict& verdict, bool stacks_fit, std::vector<Advice>* advice) {
+  for (const AdviceEntry& entry : CallAdvice()) {
+    if (stacks_fit && absl::string_view(entry.id) != kLateRank) continue;
+    AddIfFits(verdict, entry, "A guess by the calls: ", advice);
+  }
+}
+
 }  // namespace
 
 std::vector<Advice> AdviceFor(const Verdict& verdict) {
   std::vector<Advice> advice;
   if (verdict.is_consequence) return advice;
   AddFitting(verdict, FactAdvice(), "", &advice);
+  const size_t facts = advice.size();
+  AddByComparison(verdict, &advice);
   AddFitting(verdict, StackAdvice(), kByStack, &advice);
   TellDeparture(verdict, &advice);
-  AddFitting(verdict, CallAdvice(), "A guess by the calls: ", &advice);
+  AddByCalls(verdict, advice.size() > facts, &advice);
   for (const AdviceEntry& entry : GeneralAdvice()) {
     if (entry.fits(verdict)) advice.push_back({entry.id, entry.text});
   }

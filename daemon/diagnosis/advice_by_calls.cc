@@ -99,17 +99,15 @@ bool CallSkipped(const Verdict& v) {
   return IsContradiction(v.cause) && v.divergence == DivergenceKind::kSkipped;
 }
 
-bool TypeDiffers(const Verdict& v) {
-  return Is(v, Cause::kArgumentMismatch) && HasField(v, "dtype");
+// One call whose argument differs, and not two calls that have nothing to do with each other.
+bool ArgumentDiffers(const Verdict& v, const char* field) {
+  if (!Is(v, Cause::kArgumentMismatch) || !HasField(v, field)) return false;
+  return HasField(v, "count") ? IsOneLine(v) : MayBeOneLine(v);
 }
 
-bool RootDiffers(const Verdict& v) {
-  return Is(v, Cause::kArgumentMismatch) && HasField(v, "root");
-}
-
-bool ReductionDiffers(const Verdict& v) {
-  return Is(v, Cause::kArgumentMismatch) && HasField(v, "reduction");
-}
+bool TypeDiffers(const Verdict& v) { return ArgumentDiffers(v, "dtype"); }
+bool RootDiffers(const Verdict& v) { return ArgumentDiffers(v, "root"); }
+bool ReductionDiffers(const Verdict& v) { return ArgumentDiffers(v, "reduction"); }
 
 bool SplitSizesDiffer(const Verdict& v) {
   if (Is(v, Cause::kUnmatchedP2p)) return HasField(v, "count");
@@ -119,7 +117,7 @@ bool SplitSizesDiffer(const Verdict& v) {
 bool GradientsDiffer(const Verdict& v) {
   const bool reduces = v.call.op == Op::kAllReduce || v.call.op == Op::kReduceScatter;
   return Is(v, Cause::kArgumentMismatch) && HasField(v, "count") && reduces &&
-         v.position >= kSetupCalls;
+         v.position >= kSetupCalls && MayBeOneLine(v);
 }
 
 bool CommunicatorsInOtherOrders(const Verdict& v) {
@@ -153,7 +151,7 @@ bool UnevenInputs(const Verdict& v) {
   }
   if (v.position < kLoopCalls) return false;
   if (Is(v, Cause::kMissingRank)) return !PlacesAreKnown(v);
-  return Is(v, Cause::kArgumentMismatch) && HasField(v, "count");
+  return Is(v, Cause::kArgumentMismatch) && HasField(v, "count") && MayBeOneLine(v);
 }
 
 // The buffers of DistributedDataParallel, where no stack shows what broadcasts.

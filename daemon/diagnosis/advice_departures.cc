@@ -6,6 +6,8 @@
 namespace rollcall {
 namespace {
 
+using Kind = StackDeparture::Kind;
+
 // From this position on the job is in its training loop.
 constexpr uint64_t kDepartureLoopCalls = 5;
 
@@ -42,6 +44,9 @@ bool CulpritIsInCall(const Verdict& v) {
 bool CulpritIsInForward(const Verdict& v) {
   return CulpritIsInStep(v) && !CulpritIsIn(v, kBackward);
 }
+
+// What the comparison of the two stacks has decided.
+bool IsDecided(const Verdict& v) { return v.departure.kind != Kind::kUnknown; }
 
 bool CulpritLeftAFrameworksLoop(const Verdict& v) {
   return WaiterIsIn(v, kFrameworksLoop) && !CulpritIsIn(v, kFrameworksLoop);
@@ -99,6 +104,10 @@ bool Validates(const Verdict& v) {
 }
 
 bool LeftTheLoop(const Verdict& v) {
+  if (LeftTheEnginesLoop(v)) return false;
+  const Kind kind = v.departure.kind;
+  if (kind == Kind::kLeftLoop || kind == Kind::kStays) return true;
+  if (IsDecided(v) && !CulpritLeftAFrameworksLoop(v)) return false;
   if (!DepartsAnyhow(v) || !PlacesAreKnown(v)) return false;
   if (!Is(v, Cause::kUnmatchedP2p) && v.position < kDepartureLoopCalls) return false;
   if (CulpritLeftAFrameworksLoop(v)) return true;
@@ -113,6 +122,15 @@ bool LeftTheLoop(const Verdict& v) {
   return CulpritIsInCall(v) && !CallsAlone(v) && WaiterIsIn(v, kStep);
 }
 
+bool LeftTheLoopByStacks(const Verdict& v) {
+  const Kind kind = v.departure.kind;
+  const bool left = kind == Kind::kLeftLoop || kind == Kind::kStays ||
+                    (IsDecided(v) && CulpritLeftAFrameworksLoop(v));
+  return left && LeftTheLoop(v);
+}
+
+bool SkippedByStacks(const Verdict& v) { return IsDecided(v) && LeavesACallOut(v); }
+
 bool LeftTheEnginesLoop(const Verdict& v) {
   const AdviceWords words = {".worker_busy_loop ", ".run_busy_loop ", ".event_loop_normal ",
                              ".event_loop_overlap", ".execute_model "};
@@ -120,6 +138,7 @@ bool LeftTheEnginesLoop(const Verdict& v) {
 }
 
 bool CallsAlone(const Verdict& v) {
+  if (IsDecided(v)) return v.departure.kind == Kind::kExtra && !CulpritLeftAFrameworksLoop(v);
   if (!DepartsAnyhow(v) || !PlacesAreKnown(v) || IsNamed(v)) return false;
   if (IsAForwardAhead(v)) return IsMainProcessAlone(v);
   if (CulpritIsInStep(v) || CulpritIsIn(v, kExit) || CulpritLeftAFrameworksLoop(v)) return false;
@@ -129,6 +148,11 @@ bool CallsAlone(const Verdict& v) {
 }
 
 bool LeavesACallOut(const Verdict& v) {
+  if (IsDecided(v)) {
+    const Kind kind = v.departure.kind;
+    const bool in_a_pass = kind == Kind::kLeftLoop && v.departure.condition_line != 0;
+    return (kind == Kind::kSkipped || in_a_pass) && !CulpritLeftAFrameworksLoop(v);
+  }
   if (!IsContradiction(v.cause) || !PlacesAreKnown(v) || IsNamed(v)) return false;
   if (!CulpritIsInStep(v) || v.waiting_place.functions.empty()) return false;
   if (!WaiterIsIn(v, kStep)) {

@@ -13,6 +13,11 @@ bool GathersState(const Verdict& v);
 bool SynchronizesBuffers(const Verdict& v);
 bool Validates(const Verdict& v);
 
+// Of both, where the comparison of their stacks shows it, without regard to what the culprit does
+// there.
+bool LeftTheLoopByStacks(const Verdict& v);
+bool SkippedByStacks(const Verdict& v);
+
 // The culprit is behind the training loop and the others are in it, or the reverse.
 bool LeftTheLoop(const Verdict& v);
 // The culprit, a worker of an inference engine, is not in the loop that runs the model for each

@@ -52,6 +52,21 @@ bool AbsentIsIn(const Verdict& v, AdviceWords words) {
   return IsAbsence(v) && CulpritIsIn(v, words);
 }
 
+bool IsOneLine(const Verdict& v) {
+  const std::string& waits = v.waiting_place.at;
+  if (!v.places.empty() && !v.places.front().at.empty() && !waits.empty()) {
+    return v.places.front().at == waits;
+  }
+  return !v.site.empty() && !v.culprits.empty() && v.culprits.front().site == v.site;
+}
+
+bool MayBeOneLine(const Verdict& v) {
+  const bool places = !v.places.empty() && !v.places.front().at.empty();
+  const bool sites = !v.culprits.empty() && !v.culprits.front().site.empty();
+  const bool known = (places && !v.waiting_place.at.empty()) || (sites && !v.site.empty());
+  return !known || IsOneLine(v);
+}
+
 bool Meets(const Verdict& v, Op a, Op b) {
   if (!Is(v, Cause::kOperationMismatch)) return false;
   return std::any_of(v.culprits.begin(), v.culprits.end(), [&](const Culprit& culprit) {

@@ -30,6 +30,12 @@ bool CulpritIsIn(const Verdict& v, AdviceWords words);
 bool WaiterIsIn(const Verdict& v, AdviceWords words);
 bool AbsentIsIn(const Verdict& v, AdviceWords words);
 
+// Both sides made the call from one line of the program. Two lines are two calls, whose arguments
+// have no reason to agree.
+bool IsOneLine(const Verdict& v);
+// The same, or the lines are not known.
+bool MayBeOneLine(const Verdict& v);
+
 // True if one side calls `a` and the other side calls `b`.
 bool Meets(const Verdict& v, Op a, Op b);
 // PyTorch's barrier on NCCL is an all-reduce of one element.

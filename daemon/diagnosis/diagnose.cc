@@ -15,6 +15,7 @@
 #include "daemon/diagnosis/losses.h"
 #include "daemon/diagnosis/steps.h"
 #include "daemon/diagnosis/summary.h"
+#include "daemon/diagnosis/verdict_departure.h"
 #include "daemon/diagnosis/verdict_places.h"
 #include "daemon/diagnosis/verdict_sites.h"
 #include "daemon/rules/divergence.h"
@@ -269,6 +270,7 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
     AddForbiddenStacks(job, &verdict);
     AddHostEvidence(job, &verdict);
     FindCallSites(job, &verdict);
+    AddDeparture(job, &verdict);
     verdict.summary = Summarize(verdict, period);
     verdict.advice = AdviceFor(verdict);
     if (!verdict.is_consequence) AddHostAdvice(&verdict);

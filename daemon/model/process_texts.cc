@@ -14,6 +14,15 @@ size_t HeapBytes(const std::vector<BlockedCall>& calls) {
   return calls.capacity() * sizeof(BlockedCall);
 }
 
+size_t HeapBytes(const std::vector<ProgramFrame>& frames) {
+  size_t bytes = frames.capacity() * sizeof(ProgramFrame);
+  for (const ProgramFrame& frame : frames) {
+    bytes += rollcall::HeapBytes(frame.function) + rollcall::HeapBytes(frame.file) +
+             frame.blocks.capacity() * sizeof(CodeBlock);
+  }
+  return bytes;
+}
+
 template <typename AnyProcess>
 auto TextsOf(AnyProcess* process) {
   return std::array{
@@ -35,7 +44,7 @@ size_t HeapBytes(const std::string& text) {
 }
 
 size_t TextBytes(const Process& process) {
-  size_t bytes = HeapBytes(process.blocked);
+  size_t bytes = HeapBytes(process.blocked) + HeapBytes(process.place.program);
   for (const std::string* text : TextsOf(&process)) bytes += HeapBytes(*text);
   return bytes;
 }
@@ -57,6 +66,11 @@ DroppedTexts DropTexts(size_t most, Process* process) {
     return a->capacity() > b->capacity();
   });
   size_t bytes = TextBytes(*process);
+  if (bytes > most && !process->place.program.empty()) {
+    bytes -= HeapBytes(process->place.program);
+    std::vector<ProgramFrame>().swap(process->place.program);
+    ++dropped.texts;
+  }
   for (std::string* text : texts) {
     if (bytes <= most || HeapBytes(*text) == 0) break;
     bytes -= HeapBytes(*text);

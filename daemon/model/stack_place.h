@@ -3,6 +3,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
+
+#include "daemon/model/program_frame.h"
 
 namespace rollcall {
 
@@ -15,6 +18,8 @@ struct StackPlace {
   // The functions of that thread, innermost first, each between blanks: " futex queue.get
   // train.upload_checkpoint ". Python's have the name of their file.
   std::string functions;
+  // The program's own functions of that thread, outermost first.
+  std::vector<ProgramFrame> program = {};
 };
 
 }  // namespace rollcall

@@ -10,6 +10,7 @@
 
 #include "daemon/model/job_state.h"
 #include "daemon/model/rank_range.h"
+#include "daemon/model/stack_departure.h"
 
 namespace rollcall {
 
@@ -168,6 +169,7 @@ struct Verdict {
   // Where culprits[i] stands, by stacks taken during the wait; of the first culprits only.
   std::vector<StackPlace> places;
   StackPlace waiting_place;  // of the first waiting rank whose stacks are known
+  StackDeparture departure;  // of the first culprit with a place, from that waiting rank
   std::string stack_words;   // the functions on the culprits' stacks, separated by blanks
   // When the first rank began to wait. Contradictions: when the second side made its call.
   int64_t since_ns = 0;

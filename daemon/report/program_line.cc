@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "base/base_name.h"
+#include "daemon/report/program_frames.h"
 #include "daemon/words/process_roles.h"
 #include "interpose/python/python_files.h"
 #include "rollcall/v1/incident.pb.h"
@@ -221,6 +222,7 @@ StackPlace PlaceIn(const v1::ThreadStack& thread, int frame) {
   }
   place.sleeps = thread.state() == "S" || thread.state() == "D";
   place.functions = FunctionsOf(thread);
+  place.program = ProgramFrames(thread);
   return place;
 }
 

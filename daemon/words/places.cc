@@ -60,6 +60,57 @@ std::string FunctionOf(absl::string_view at) {
   return absl::StrCat("`", Cut(function), "`");
 }
 
+// "rank 3 is at line 86 of `train`".
+std::string StandsAt(const Verdict& verdict) {
+  const StackDeparture& departure = verdict.departure;
+  const auto place = std::find_if(verdict.places.begin(), verdict.places.end(),
+                                  [](const StackPlace& p) { return !p.program.empty(); });
+  const auto i = static_cast<size_t>(place - verdict.places.begin());
+  if (i >= verdict.culprits.size()) return "";
+  return absl::StrCat("rank ", verdict.culprits[i].rank, " is at line ", departure.culprit_line,
+                      " of ", FunctionOf(absl::StrCat(" in ", departure.function)));
+}
+
+std::string LinesInWords(int32_t first, int32_t last) {
+  return first == last ? absl::StrCat("line ", first) : absl::StrCat("lines ", first, "-", last);
+}
+
+// What the comparison of two stacks has found; "": nothing, or the lines are not known.
+std::string ComparisonInWords(const Verdict& verdict) {
+  using Kind = StackDeparture::Kind;
+  const StackDeparture& d = verdict.departure;
+  const std::string stands = StandsAt(verdict);
+  if (d.culprit_line <= 0 || d.waiter_line <= 0 || d.culprit_line == d.waiter_line) return "";
+  if (stands.empty()) return "";
+  const std::string branch =
+      d.condition_line == 0 ? "" : absl::StrCat(", in the branch of line ", d.condition_line);
+  switch (d.kind) {
+    case Kind::kSkipped:
+      if (d.culprit_line < d.waiter_line) {
+        return absl::StrCat(stands, " again, a rank that waits still at line ", d.waiter_line,
+                            branch);
+      }
+      return absl::StrCat(stands, ", past line ", d.waiter_line, ", at which a rank waits", branch);
+    case Kind::kExtra:
+      return absl::StrCat(stands, branch, branch.empty() ? "" : ",",
+                          " and a rank that waits at line ", d.waiter_line);
+    case Kind::kLeftLoop:
+      if (d.loop_first == 0) return "";
+      return absl::StrCat(stands, ", behind the loop of ", LinesInWords(d.loop_first, d.loop_last),
+                          ", in which a rank waits at line ", d.waiter_line,
+                          d.condition_line == 0 ? ""
+                                                : absl::StrCat("; line ", d.condition_line,
+                                                               " may end a pass before that call"));
+    case Kind::kStays:
+      return absl::StrCat(stands, ", in the loop of ", LinesInWords(d.loop_first, d.loop_last),
+                          ", which a rank that waits has left");
+    case Kind::kUnknown:
+    case Kind::kBusy:
+      break;
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string PlaceInWords(const StackPlace& place) {
@@ -75,6 +126,8 @@ std::string PlaceInWords(const StackPlace& place) {
 }
 
 std::string DepartureInWords(const Verdict& verdict) {
+  const std::string compared = ComparisonInWords(verdict);
+  if (!compared.empty() || !IsContradiction(verdict.cause)) return compared;
   const std::vector<PlaceLine> lines = Lines(verdict);
   if (lines.size() != 1 || verdict.waiting_place.at.empty()) return "";
   const StackPlace& place = *std::find_if(verdict.places.begin(), verdict.places.end(),

@@ -8,6 +8,7 @@
 
 #include "base/read_file.h"
 #include "daemon/diagnosis/advice.h"
+#include "daemon/diagnosis/verdict_departure.h"
 #include "daemon/report/program_line.h"
 #include "google/protobuf/util/json_util.h"
 #include "rollcall/v1/incident.pb.h"
@@ -71,6 +72,7 @@ Verdict VerdictFrom(const v1::Incident& incident) {
   }
   v.places = {FindPlace(incident.stacks(0))};
   if (incident.stacks_size() > 1) v.waiting_place = FindPlace(incident.stacks(1));
+  AddDeparture(JobState(), &v);  // the past of the ranks is not recorded
   return v;
 }
 
@@ -132,7 +134,8 @@ TEST(FrameworkAdviceTest, TheFirstPieceFits) {
     const std::vector<Advice> advice = AdviceFor(v);
     bool fits = false;
     for (const char* id : program.first) fits = fits || advice.front().id == id;
-    EXPECT_TRUE(fits) << program.name << ": " << advice.front().id
+    EXPECT_TRUE(fits) << program.name << ": " << advice.front().id << " "
+                      << static_cast<int>(v.departure.kind)
                       << "\nculprit: " << v.places[0].functions
                       << "\nwaits: " << v.waiting_place.functions;
   }

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/diagnosis/stack_comparison.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace rollcall {
+namespace {
+
+using Kind = StackDeparture::Kind;
+using Habit = CulpritsCall::Habit;
+using Frames = std::vector<ProgramFrame>;
+
+bool IsSameFunction(const ProgramFrame& a, const ProgramFrame& b) {
+  return a.function == b.function && a.file == b.file;
+}
+
+bool Contains(const CodeBlock& block, int32_t line) {
+  return block.first <= line && line <= block.last;
+}
+
+// The index of the innermost function that both are in by the same calls; -1: none.
+int FindMeeting(const Frames& a, const Frames& b) {
+  int met = -1;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    if (!IsSameFunction(a[i], b[i])) break;
+    met = static_cast<int>(i);
+    if (a[i].line != b[i].line) break;
+  }
+  return met;
+}
+
+// The outermost loop around the one line that is not around the other; nullptr: none.
+const CodeBlock* FindLoopOfOne(const ProgramFrame& one, int32_t other_line) {
+  for (const CodeBlock& block : one.blocks) {
+    if (block.kind == CodeBlock::Kind::kLoop && !Contains(block, other_line)) return &block;
+  }
+  return nullptr;
+}
+
+bool ShareALoop(const ProgramFrame& one, int32_t other_line) {
+  return std::any_of(one.blocks.begin(), one.blocks.end(), [&](const CodeBlock& block) {
+    return block.kind == CodeBlock::Kind::kLoop && Contains(block, other_line);
+  });
+}
+
+// The innermost condition or handler around the one line that is not around the other; 0: none.
+int32_t FindConditionOfOne(const ProgramFrame& one, int32_t other_line) {
+  for (auto block = one.blocks.rbegin(); block != one.blocks.rend(); ++block) {
+    if (block->kind != CodeBlock::Kind::kLoop && !Contains(*block, other_line)) return block->first;
+  }
+  return 0;
+}
+
+// The two frames of the function in which the sides part, and what lies below them.
+class Parting {
+ public:
+  Parting(const Frames& culprit, const Frames& waiter, size_t at, const CulpritsCall& call)
+      : culprits_(culprit),
+        waiters_(waiter),
+        at_(at),
+        c_(culprit[at]),
+        w_(waiter[at]),
+        call_(call),
+        has_source_(c_.has_source && w_.has_source),
+        shares_loop_(ShareALoop(w_, c_.line)),
+        own_condition_(FindConditionOfOne(c_, w_.line)),
+        others_condition_(FindConditionOfOne(w_, c_.line)) {}
+
+  StackDeparture Judge() const {
+    StackDeparture found;
+    found.function = c_.function;
+    found.file = c_.file;
+    found.culprit_line = c_.line;
+    found.waiter_line = w_.line;
+    found.kind = c_.line == w_.line ? BelowOneLine() : BetweenLines(&found);
+    if (found.kind == Kind::kExtra) found.condition_line = own_condition_;
+    if (found.kind == Kind::kSkipped) found.condition_line = others_condition_;
+    return found;
+  }
+
+ private:
+  // The same line called other functions of the program.
+  Kind BelowOneLine() const {
+    const bool culprit_is_deeper = at_ + 1 < culprits_.size();
+    if (!culprit_is_deeper && at_ + 1 == waiters_.size()) return Kind::kUnknown;
+    if (!call_.is_in_call) return culprit_is_deeper ? Kind::kBusy : Kind::kUnknown;
+    if (call_.habit == Habit::kUsual) return Kind::kSkipped;
+    return call_.habit == Habit::kNew && culprit_is_deeper ? Kind::kExtra : Kind::kUnknown;
+  }
+
+  Kind BetweenLines(StackDeparture* found) const {
+    if (!has_source_) return ByLinesAlone();
+    if (const CodeBlock* loop = FindLoopOfOne(w_, c_.line)) {
+      return OutsideTheirLoop(*loop, found);
+    }
+    if (const CodeBlock* loop = FindLoopOfOne(c_, w_.line)) return InOwnLoop(*loop, found);
+    const CodeBlock* below = is_later() ? FindLoopBelow() : nullptr;
+    if (below != nullptr) {
+      const Kind kind = OutsideTheirLoop(*below, found);
+      found->loop_first = found->loop_last = found->condition_line = 0;  // of another function
+      return kind;
+    }
+    return call_.is_in_call ? InACall() : DoingSomethingElse();
+  }
+
+  // A loop in a function that the others are in and the culprit is not.
+  const CodeBlock* FindLoopBelow() const {
+    for (size_t i = at_ + 1; i < waiters_.size(); ++i) {
+      const CodeBlock* loop = FindLoopOfOne(waiters_[i], 0);
+      if (loop != nullptr) return loop;
+    }
+    return nullptr;
+  }
+
+  // Nothing is known of loops.
+  Kind ByLinesAlone() const {
+    if (!call_.is_in_call) return is_later() ? Kind::kUnknown : Kind::kBusy;
+    if (call_.habit == Habit::kUsual) return Kind::kSkipped;
+    return call_.habit == Habit::kNew && !is_later() ? Kind::kExtra : Kind::kUnknown;
+  }
+
+  // Inside a larger loop, the others' loop may be a part of a step, or an epoch. Only a call that
+  // belongs to each step tells that it is a part of one.
+  Kind OutsideTheirLoop(const CodeBlock& loop, StackDeparture* found) const {
+    if (!call_.is_in_call) return shares_loop_ || !is_later() ? Kind::kBusy : Left(loop, found);
+    if (shares_loop_ && call_.habit == Habit::kUsual) return Kind::kSkipped;
+    if (shares_loop_ && own_condition_ != 0) return Kind::kExtra;
+    return is_later() ? Left(loop, found) : Kind::kExtra;
+  }
+
+  Kind InOwnLoop(const CodeBlock& loop, StackDeparture* found) const {
+    if (w_.line < loop.first) {
+      if (call_.is_in_call) return shares_loop_ && !is_usual() ? Kind::kExtra : Kind::kSkipped;
+      return shares_loop_ ? Kind::kBusy : Kind::kSkipped;
+    }
+    if (call_.is_in_call && call_.habit == Habit::kNew && own_condition_ != 0) return Kind::kExtra;
+    if (!call_.is_in_call && shares_loop_) return Kind::kBusy;
+    if (shares_loop_ && is_usual()) return Kind::kSkipped;
+    found->loop_first = loop.first;
+    found->loop_last = loop.last;
+    return Kind::kStays;
+  }
+
+  Kind Left(const CodeBlock& loop, StackDeparture* found) const {
+    found->loop_first = loop.first;
+    found->loop_last = loop.last;
+    found->condition_line = FindSkippedPass(loop);
+    return Kind::kLeftLoop;
+  }
+
+  // Who is behind a loop that nothing ends early has had fewer passes, or went through some of them
+  // without the call. The line that lets a pass go without it; 0: none.
+  int32_t FindSkippedPass(const CodeBlock& loop) const {
+    if (loop.ends_at != 0) return 0;
+    if (loop.skips_at != 0) return loop.skips_at;
+    for (const CodeBlock& block : w_.blocks) {
+      const bool is_inside = block.first > loop.first && block.last <= loop.last;
+      const bool decides = block.kind == CodeBlock::Kind::kCondition && !block.is_periodic;
+      if (is_inside && decides) return block.first;
+    }
+    return 0;
+  }
+
+  // Both are in the same loops, and the culprit waits in another call than the others.
+  Kind InACall() const {
+    if (is_usual()) return Kind::kSkipped;
+    if (own_condition_ != 0) return Kind::kExtra;
+    if (others_condition_ != 0) return Kind::kSkipped;
+    if (shares_loop_) return call_.habit == Habit::kNew ? Kind::kExtra : Kind::kUnknown;
+    return is_later() ? Kind::kSkipped : Kind::kExtra;
+  }
+
+  // In one loop, the culprit may be in the pass before that of the others.
+  Kind DoingSomethingElse() const {
+    return is_later() && !shares_loop_ ? Kind::kSkipped : Kind::kBusy;
+  }
+
+  bool is_later() const { return c_.line > w_.line; }
+  bool is_usual() const { return call_.habit == Habit::kUsual; }
+
+  const Frames& culprits_;
+  const Frames& waiters_;
+  const size_t at_;
+  const ProgramFrame& c_;
+  const ProgramFrame& w_;
+  const CulpritsCall& call_;
+  const bool has_source_, shares_loop_;
+  const int32_t own_condition_, others_condition_;
+};
+
+}  // namespace
+
+StackDeparture CompareStacks(const Frames& culprit, const Frames& waiter,
+                             const CulpritsCall& call) {
+  const int at = FindMeeting(culprit, waiter);
+  if (at < 0) return StackDeparture();
+  return Parting(culprit, waiter, static_cast<size_t>(at), call).Judge();
+}
+
+}  // namespace rollcall

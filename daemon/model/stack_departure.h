@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a culprit departs from the ranks that wait, by the stacks of both.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace rollcall {
+
+struct StackDeparture {
+  enum class Kind : uint8_t {
+    kUnknown,
+    kSkipped,   // it went past the call that the others wait in
+    kExtra,     // it makes a call that the others do not make
+    kLeftLoop,  // it has left the loop that the others are in
+    kStays,     // the others have left the loop that it is in
+    kBusy,      // it has not reached the others' call yet
+  };
+  Kind kind = Kind::kUnknown;
+  // The innermost function of the program that both are in, and where each stands in it.
+  std::string function, file;
+  int32_t culprit_line = 0, waiter_line = 0;  // 0: not known
+  int32_t loop_first = 0, loop_last = 0;      // kLeftLoop, kStays: the loop; 0: not known
+  // Begins a block that one side is in and the other is not: an if, an except. kLeftLoop: it may
+  // have ended a pass of that loop before the call. 0: none is known.
+  int32_t condition_line = 0;
+};
+
+}  // namespace rollcall

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two stacks of one program, and how the culprit departs from the rank that waits.
+#include "daemon/diagnosis/stack_comparison.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rollcall {
+namespace {
+
+using Kind = StackDeparture::Kind;
+using Habit = CulpritsCall::Habit;
+
+CodeBlock Block(CodeBlock::Kind kind, int first, int last) {
+  CodeBlock block;
+  block.kind = kind;
+  block.first = first;
+  block.last = last;
+  return block;
+}
+CodeBlock Loop(int first, int last) { return Block(CodeBlock::Kind::kLoop, first, last); }
+CodeBlock If(int first, int last) { return Block(CodeBlock::Kind::kCondition, first, last); }
+CodeBlock Except(int first, int last) { return Block(CodeBlock::Kind::kHandler, first, last); }
+
+// A frame whose blocks are known, those around its line only.
+ProgramFrame At(const std::string& function, int line, std::vector<CodeBlock> blocks = {}) {
+  return {function, "/x/train.py", line, true, std::move(blocks)};
+}
+
+// A frame of C++, or of Python whose file cannot be read.
+ProgramFrame Bare(const std::string& function, int line) {
+  return {function, "/x/train.cc", line, false, {}};
+}
+
+const CulpritsCall kUsual = {Habit::kUsual, true};
+const CulpritsCall kNew = {Habit::kNew, true};
+const CulpritsCall kCalls = {Habit::kUnknown, true};
+const CulpritsCall kElsewhere = {Habit::kUnknown, false};
+
+struct Case {
+  const char* name;
+  std::vector<ProgramFrame> culprit, waiter;
+  CulpritsCall call;
+  Kind kind;
+};
+
+const Case kCases[] = {
+    {"part_of_forward_left_out",
+     {At("step", 9), At("forward", 38)},
+     {At("step", 9), At("forward", 34, {If(33, 34)})},
+     kUsual,
+     Kind::kSkipped},
+    {"later_line_without_a_loop", {At("main", 12)}, {At("main", 10)}, kCalls, Kind::kSkipped},
+    {"earlier_line_without_a_loop", {At("main", 8)}, {At("main", 10)}, kCalls, Kind::kExtra},
+    {"rest_of_the_pass_left_out",
+     {At("train", 20, {Loop(19, 25)})},
+     {At("train", 21, {Loop(19, 25)})},
+     kUsual,
+     Kind::kSkipped},
+    {"average_for_the_log_at_the_end_of_the_body",
+     {At("train", 24, {Loop(19, 24), If(23, 24)})},
+     {At("train", 20, {Loop(19, 24)})},
+     kNew,
+     Kind::kExtra},
+    {"handler_reports_its_error",
+     {At("train", 24, {Loop(19, 24), Except(23, 24)})},
+     {At("train", 20, {Loop(19, 24)})},
+     kNew,
+     Kind::kExtra},
+    {"others_have_a_condition_that_it_has_not",
+     {At("train", 24, {Loop(19, 24)})},
+     {At("train", 21, {Loop(19, 24), If(20, 21)})},
+     kCalls,
+     Kind::kSkipped},
+    {"one_loop_and_no_past",
+     {At("train", 24, {Loop(19, 24)})},
+     {At("train", 21, {Loop(19, 24)})},
+     kCalls,
+     Kind::kUnknown},
+    {"fetches_once_more",
+     {At("train", 50, {Loop(49, 60)}), At("next_good", 30, {If(29, 30)})},
+     {At("train", 52, {Loop(49, 60)})},
+     kNew,
+     Kind::kExtra},
+    {"stops_early",
+     {At("train", 86)},
+     {At("train", 77, {Loop(74, 85), Loop(75, 78)})},
+     kNew,
+     Kind::kLeftLoop},
+    {"left_a_function_with_a_loop",
+     {At("main", 31)},
+     {At("main", 30), At("train", 9, {Loop(8, 12)})},
+     kNew,
+     Kind::kLeftLoop},
+    {"left_a_function_without_a_loop",
+     {At("main", 31)},
+     {At("main", 30), At("setup", 9)},
+     kNew,
+     Kind::kSkipped},
+    {"has_fewer_batches_in_an_epoch",
+     {At("train", 24, {Loop(19, 24)})},
+     {At("train", 21, {Loop(19, 24), Loop(20, 22)})},
+     kNew,
+     Kind::kLeftLoop},
+    {"accumulates_fewer_micro_batches",
+     {At("train", 24, {Loop(19, 24)})},
+     {At("train", 21, {Loop(19, 24), Loop(20, 22)})},
+     kUsual,
+     Kind::kSkipped},
+    {"at_the_head_of_the_loop",
+     {At("loop", 9, {Loop(9, 20)})},
+     {At("loop", 11, {Loop(9, 20), If(10, 11)}), At("propose", 3, {Loop(2, 4)})},
+     kUsual,
+     Kind::kSkipped},
+    {"logs_between_epochs",
+     {At("train", 24, {Loop(19, 24), If(23, 24)})},
+     {At("train", 21, {Loop(19, 24), Loop(20, 22)})},
+     kNew,
+     Kind::kExtra},
+    {"has_more_batches",
+     {At("train", 21, {Loop(20, 22)})},
+     {At("train", 30)},
+     kUsual,
+     Kind::kStays},
+    {"waits_in_an_own_loop_behind_theirs",
+     {At("main", 31, {Loop(30, 32)})},
+     {At("main", 10)},
+     kCalls,
+     Kind::kSkipped},
+    {"branch_below_one_line",
+     {At("main", 5), At("A.forward", 9)},
+     {At("main", 5), At("B.forward", 19)},
+     kUsual,
+     Kind::kSkipped},
+    {"hook_below_one_line",
+     {At("main", 5), At("on_epoch_end", 9)},
+     {At("main", 5)},
+     kNew,
+     Kind::kExtra},
+    {"one_place", {At("main", 5)}, {At("main", 5)}, kNew, Kind::kUnknown},
+    {"other_programs", {At("serve", 5)}, {At("main", 5)}, kNew, Kind::kUnknown},
+    {"no_stack", {}, {At("main", 5)}, kNew, Kind::kUnknown},
+    // Not in a call.
+    {"uploads_before_the_step",
+     {At("train", 20, {Loop(19, 25)}), At("upload", 3)},
+     {At("train", 21, {Loop(19, 25)})},
+     kElsewhere,
+     Kind::kBusy},
+    {"saves_after_the_step",
+     {At("train", 24, {Loop(19, 25), If(23, 24)}), At("save", 3)},
+     {At("train", 21, {Loop(19, 25)})},
+     kElsewhere,
+     Kind::kBusy},
+    {"works_behind_the_loop",
+     {At("train", 30)},
+     {At("train", 21, {Loop(19, 25)})},
+     kElsewhere,
+     Kind::kLeftLoop},
+    {"works_behind_a_barrier",
+     {At("main", 12)},
+     {At("main", 10, {If(9, 10)})},
+     kElsewhere,
+     Kind::kSkipped},
+    {"works_before_a_barrier",
+     {At("main", 9, {If(8, 9)})},
+     {At("main", 10)},
+     kElsewhere,
+     Kind::kBusy},
+    {"works_between_epochs",
+     {At("train", 24, {Loop(19, 24)})},
+     {At("train", 21, {Loop(19, 24), Loop(20, 22)})},
+     kElsewhere,
+     Kind::kBusy},
+    // Without the source only the past tells.
+    {"bare_usual", {Bare("train", 30)}, {Bare("train", 20)}, kUsual, Kind::kSkipped},
+    {"bare_new_and_earlier", {Bare("train", 10)}, {Bare("train", 20)}, kNew, Kind::kExtra},
+    {"bare_new_and_later", {Bare("train", 30)}, {Bare("train", 20)}, kNew, Kind::kUnknown},
+    {"bare_and_elsewhere", {Bare("train", 30)}, {Bare("train", 20)}, kElsewhere, Kind::kUnknown},
+    {"bare_and_not_there_yet", {Bare("train", 10)}, {Bare("train", 20)}, kElsewhere, Kind::kBusy},
+};
+
+class StackComparisonTest : public testing::TestWithParam<Case> {};
+
+TEST_P(StackComparisonTest, Finds) {
+  const Case& c = GetParam();
+  EXPECT_EQ(CompareStacks(c.culprit, c.waiter, c.call).kind, c.kind);
+}
+
+INSTANTIATE_TEST_SUITE_P(Stacks, StackComparisonTest, testing::ValuesIn(kCases),
+                         [](const auto& row) { return std::string(row.param.name); });
+
+// Fewer passes, or passes without the call: what the source of the loop lets a rank do.
+TEST(StackDepartureTest, FindsWhatMayEndAPassBeforeTheCall) {
+  CodeBlock continues = Loop(74, 85), breaks = Loop(74, 85), both = Loop(74, 85);
+  continues.skips_at = both.skips_at = 75;
+  breaks.ends_at = both.ends_at = 80;
+  CodeBlock periodic = If(76, 77);
+  periodic.is_periodic = true;
+  for (const auto& [blocks, line] :
+       std::vector<std::pair<std::vector<CodeBlock>, int>>{{{Loop(74, 85)}, 0},
+                                                           {{continues}, 75},
+                                                           {{breaks}, 0},
+                                                           {{both}, 0},
+                                                           {{Loop(74, 85), If(76, 77)}, 76},
+                                                           {{Loop(74, 85), periodic}, 0},
+                                                           {{If(70, 90), Loop(74, 85)}, 0}}) {
+    const StackDeparture found = CompareStacks({At("train", 86)}, {At("train", 77, blocks)}, kNew);
+    EXPECT_EQ(found.kind, Kind::kLeftLoop);
+    EXPECT_EQ(found.condition_line, line);
+  }
+}
+
+TEST(StackDepartureTest, NamesTheLinesTheLoopAndTheCondition) {
+  const StackDeparture left = CompareStacks({At("main", 3), At("train", 86)},
+                                            {At("main", 3), At("train", 77, {Loop(74, 85)})}, kNew);
+  EXPECT_EQ(left.function, "train");
+  EXPECT_EQ(left.culprit_line, 86);
+  EXPECT_EQ(left.waiter_line, 77);
+  EXPECT_EQ(left.loop_first, 74);
+  EXPECT_EQ(left.loop_last, 85);
+  const StackDeparture extra = CompareStacks({At("train", 24, {Loop(19, 24), If(23, 24)})},
+                                             {At("train", 20, {Loop(19, 24)})}, kNew);
+  EXPECT_EQ(extra.condition_line, 23);
+}
+
+}  // namespace
+}  // namespace rollcall
