@@ -92,6 +92,20 @@ void Fields(Archive& archive, FieldsOf<Archive, StackWork>& work) {
   archive(work.costly_files);
 }
 
+// The child answers with it: a byte that is no bool must not become one.
+template <>
+inline constexpr bool IsPlain<SourceBlock> = false;
+
+template <typename Archive>
+void Fields(Archive& archive, FieldsOf<Archive, SourceBlock>& block) {
+  archive(block.kind);
+  archive(block.first);
+  archive(block.last);
+  archive(block.skips_at);
+  archive(block.ends_at);
+  archive(block.is_periodic);
+}
+
 template <typename Archive>
 void Fields(Archive& archive, FieldsOf<Archive, Frame>& frame) {
   archive(frame.function);
