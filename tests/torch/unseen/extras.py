@@ -20,7 +20,7 @@ def make_ddp():
 def make_sharded(ranks):
     mesh = init_device_mesh("cpu", (ranks,))
     model = make_network()
-    for layer in (model[0], model[2], model[4], model):
+    for layer in (model[0], model[2], model[4]):
         fully_shard(layer, mesh=mesh)
     return model, torch.optim.SGD(model.parameters(), lr=0.01)
 
