@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs of small programs, each a function of a file, whose ranks a server forks or a launcher starts.
 
-Shared by the tests of frameworks/ and of reported/. Both folders use frameworks/common.py.
+Shared by the tests of frameworks/, reported/ and unseen/. All three folders use frameworks/common.py.
 """
 
 import os

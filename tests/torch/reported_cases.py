@@ -29,10 +29,15 @@ class Case(Expected):
     beside: object = None  # (Run) -> what happens outside of the job meanwhile
     own_processes: bool = False  # started and not forked: what it is about comes before NCCL
     told: tuple = ()  # (rank, the number of ranks in its environment), without --fixed
+    folder: pathlib.Path = FOLDER
+
+    @property
+    def file(self):
+        return file_of(self.folder, self.program)
 
     @property
     def lines(self):
-        return culprit_lines(FOLDER, self.program)
+        return culprit_lines(self.folder, self.program)
 
 
 def ask_server(run):
@@ -55,7 +60,7 @@ def start_processes(case, fixed):
 
 
 class ReportedRun(ProgramRun):
-    """A program of reported/ under `rollcall run`."""
+    """A program of such a table under `rollcall run`."""
 
     def __init__(self, server, python, case, work, fixed=False, hang_after=HANG_AFTER):
         env = dict(case.env)
@@ -65,8 +70,8 @@ class ReportedRun(ProgramRun):
                        OMP_NUM_THREADS="1")
         else:
             launcher = server.launcher(case.ranks)
-        super().__init__(launcher, file_of(FOLDER, case.program), case.program, work, ranks=case.ranks,
-                         fixed=fixed, hang_after=hang_after, env=env)
+        super().__init__(launcher, case.file, case.program, work, ranks=case.ranks, fixed=fixed,
+                         hang_after=hang_after, env=env)
 
 
 STAGES = [

@@ -6,61 +6,23 @@
 The last lines say how often the first piece of advice fits.
 """
 
-import re
-import sys
-
 import pytest
-from expected_verdict import decide, faults, first_advice
-from hang_cases import meanwhile
-from program_runs import ProgramServer, file_of, lacks_stacks, misplaced
-from reported_cases import CASES, FOLDER, ReportedRun
+from reported_checks import check_health, check_verdict, start_programs
+from reported_cases import CASES
 
 pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
 def start(request, tmp_path_factory):
-    here = [item.callspec.params["case"] for item in request.session.items if item.module is request.module]
-    server = ProgramServer(tmp_path_factory.mktemp("server"), {file_of(FOLDER, case.program) for case in here})
-
-    def run(case, work, limit, **options):
-        work.mkdir(exist_ok=True)
-        job = ReportedRun(server, sys.executable, case, work, **options)
-        if case.beside is None:
-            return job.go(limit)
-        with meanwhile(case.beside, job):
-            return job.go(limit)
-
-    yield run
-    server.stop()
-
-
-def wrong_in(case, run):
-    found = faults(case, run.incidents)
-    if case.at and len(run.incidents) == 1:
-        found += filter(None, [misplaced(case.lines, run.incidents[0]["verdicts"][0])])
-    if case.seconds and run.exit_code <= 0:
-        found.append(f"not ended within {case.seconds} s")
-    if not case.seconds and run.exit_code != 0:
-        found.append(f"ended with {run.exit_code}")
-    return found
+    yield from start_programs(request, tmp_path_factory)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.program)
 def test_the_verdict(case, start, tmp_path, record_property):
-    run = start(case, tmp_path / "1", case.seconds or 80)
-    if lacks_stacks(run):
-        run = start(case, tmp_path / "2", case.seconds or 80)
-    if len(run.incidents) == 1 and case.advice:
-        verdict = run.incidents[0]["verdicts"][0]
-        first = first_advice(verdict)
-        record_property("first advice", (case.program, first, first in case.advice, verdict["summary"]))
-    decide(case, wrong_in(case, run), run.output)
+    check_verdict(case, start, tmp_path, record_property)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.program)
 def test_fixed_it_is_healthy(case, start, tmp_path):
-    run = start(case, tmp_path / "1", 80, fixed=True, hang_after="15s")
-    assert run.exit_code == 0, run.output
-    assert len(re.findall(r"rank \d+ done", run.output)) == case.ranks, run.output
-    assert run.said == [] and run.incidents == []
+    check_health(case, start, tmp_path)
