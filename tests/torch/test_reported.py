@@ -7,8 +7,8 @@ The last lines say how often the first piece of advice fits.
 """
 
 import pytest
-from reported_checks import check_health, check_verdict, start_programs
 from reported_cases import CASES
+from reported_checks import check_health, check_verdict, start_programs
 
 pytestmark = pytest.mark.long
 
