@@ -2,9 +2,9 @@
 // Bundles src/ and writes the compressed files as a C++ array:  node build.mjs BUILD_FOLDER
 // Uses the modules in BUILD_FOLDER/node_modules.
 
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 
@@ -12,6 +12,9 @@ const source = dirname(fileURLToPath(import.meta.url));
 const build = process.argv[2];
 const esbuild = createRequire(join(build, "package.json"))("esbuild");
 const kMostCompressed = 150 * 1024;
+
+const runbooks = join(source, "../../docs/runbook");
+const runbookOf = (file) => [basename(file, ".md"), readFileSync(join(runbooks, file), "utf8")];
 
 const bundle = await esbuild.build({
   entryPoints: [join(source, "src/main.tsx")],
@@ -22,6 +25,7 @@ const bundle = await esbuild.build({
   jsx: "automatic",
   jsxImportSource: "preact",
   nodePaths: [join(build, "node_modules")],
+  define: { RUNBOOKS: JSON.stringify(Object.fromEntries(readdirSync(runbooks).map(runbookOf))) },
   legalComments: "none",
   outfile: join(build, "app.js"),
   write: false,

@@ -17,6 +17,7 @@ import { startLive, useClock, useLink } from "./live";
 import type { Incident as IncidentMessage } from "./messages";
 import { Questions } from "./questions";
 import { Rank } from "./rank_page";
+import { Runbook } from "./runbook";
 import { Insecure, Session, useVisitor } from "./session";
 import { chooseTheme, chosenTheme, startTheme, useTheme } from "./theme";
 
@@ -81,6 +82,7 @@ function View({ path, query }: Address) {
   if (view === "questions") return <Questions causes={kCauses} />;
   if (view === "compare" && first !== undefined && second !== undefined)
     return <Compare ids={[first, second]} />;
+  if (view === "runbook" && first !== undefined) return <Runbook cause={first} />;
   if (view === undefined) return <Jobs />;
   return (
     <main>
