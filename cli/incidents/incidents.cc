@@ -83,6 +83,9 @@ void PrintGroups(const v1::ListIncidentsRequest& request,
     std::cout << group.signature() << (is_default ? "" : absl::StrCat("  (", group.tenant(), ")"))
               << "\n    " << group.sentence() << "; first " << TimeInWords(group.first())
               << ", last " << TimeInWords(group.last()) << "\n";
+    if (group.lost_rank_seconds() > 0) {
+      std::cout << absl::StrFormat("    %.1f rank-hours\n", group.lost_rank_seconds() / 3600);
+    }
     PrintNames("hosts: ", group.hosts());
     PrintNames("ranks: ", group.ranks());
     PrintNames("jobs:  ", group.jobs());
@@ -97,6 +100,20 @@ void PrintGroups(const v1::ListIncidentsRequest& request,
   }
 }
 
+// "1400.0 rank-hours so far; 2nd time in 1 min, same rank and line; acknowledged by alice"
+std::string MoreInWords(const v1::Incident& incident) {
+  std::vector<std::string> parts;
+  if (incident.lost_rank_seconds() > 0) {
+    parts.push_back(absl::StrFormat("%.1f rank-hours%s", incident.lost_rank_seconds() / 3600,
+                                    incident.has_closed_at() ? "" : " so far"));
+  }
+  if (!incident.repeat().sentence().empty()) parts.push_back(incident.repeat().sentence());
+  if (incident.has_acknowledged()) {
+    parts.push_back(absl::StrCat("acknowledged by ", incident.acknowledged().who()));
+  }
+  return absl::StrJoin(parts, "; ");
+}
+
 void PrintIncidents(const v1::ListIncidentsRequest& request,
                     const v1::ListIncidentsResponse& response) {
   for (const v1::Incident& incident : response.incidents()) {
@@ -104,6 +121,8 @@ void PrintIncidents(const v1::ListIncidentsRequest& request,
     std::cout << absl::StrFormat("%s  %-10s %-20s %s\n    %s\n", TimeInWords(incident.opened_at()),
                                  incident.state(), verdict.cause(), incident.id(),
                                  verdict.summary());
+    const std::string more = MoreInWords(incident);
+    if (!more.empty()) std::cout << "    " << more << "\n";
   }
   for (const v1::Repeated& repeated : response.repeated()) {
     std::cout << "repeated: "

@@ -14,7 +14,7 @@ namespace rollcall {
 namespace {
 
 constexpr int kMostNames = 8;  // hosts, ranks or jobs of a group
-// Each group costs four queries, during which the history takes no new incident.
+// Each group costs five queries, during which the history takes no new incident.
 constexpr int kMostGroups = 50;
 
 // The selected incidents that count, as a condition on the table of signatures.
@@ -75,6 +75,20 @@ absl::Status AddNewest(SqlDatabase* db, const Chosen& chosen, v1::IncidentGroup*
   return row.status();
 }
 
+// Each incident has one fact of its cause.
+absl::Status AddCost(SqlDatabase* db, const Chosen& chosen, v1::IncidentGroup* group) {
+  Sql row(db,
+          absl::StrCat("SELECT coalesce(sum(lost_rank_ms), 0) FROM incident_facts WHERE kind = "
+                       "'cause' AND opened_ns >= ? AND opened_ns <= ? AND incident IN (SELECT id",
+                       chosen.dialect().signed_incidents, chosen.text(),
+                       " AND signature = ? AND tenant = ?)"));
+  row.Bind(NsOf(group->first())).Bind(NsOf(group->last()));
+  chosen.BindTo(&row);
+  row.Bind(group->signature()).Bind(group->tenant());
+  if (row.Next()) group->set_lost_rank_seconds(static_cast<double>(row.Integer(0)) / 1000);
+  return row.status();
+}
+
 absl::Status Complete(SqlDatabase* db, const Chosen& chosen, v1::IncidentGroup* group) {
   const char* const culprits = chosen.dialect().signed_culprits;
   absl::Status status = AddNames(db, chosen, *group, "culprits.host", culprits,
@@ -88,6 +102,7 @@ absl::Status Complete(SqlDatabase* db, const Chosen& chosen, v1::IncidentGroup* 
                       group->mutable_jobs());
   }
   if (status.ok()) status = AddNewest(db, chosen, group);
+  if (status.ok()) status = AddCost(db, chosen, group);
   group->set_sentence(GroupInWords(*group));
   return status;
 }

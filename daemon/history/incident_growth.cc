@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <string>
 
+#include "daemon/history/history.h"
 #include "daemon/history/incident_facts.h"
+#include "daemon/history/incident_groups.h"
 #include "daemon/history/incident_list.h"
 #include "proto/timestamps.h"
 
@@ -28,6 +30,12 @@ bool IsBefore(const v1::IncidentCount& a, const v1::IncidentCount& b) {
   return a.lost_rank_seconds() > b.lost_rank_seconds();
 }
 
+// Since the history stored it: up to its confirmation.
+double GrowthSeconds(const v1::Incident& incident, int64_t now_ns) {
+  const int64_t stored_ms = LostRankMs(incident, NsOf(incident.confirmed_at()));
+  return std::max(LostRankSeconds(incident, now_ns) - static_cast<double>(stored_ms) / 1000, 0.0);
+}
+
 }  // namespace
 
 double LostRankSeconds(const v1::Incident& incident, int64_t now_ns) {
@@ -35,13 +43,24 @@ double LostRankSeconds(const v1::Incident& incident, int64_t now_ns) {
   return static_cast<double>(LostRankMs(incident, until_ns)) / 1000;
 }
 
+void AddGrowth(const std::vector<v1::Incident>& open, const v1::ListIncidentsRequest& request,
+               int64_t now_ns, v1::ListIncidentsResponse* response) {
+  for (const v1::Incident& incident : open) {
+    if (incident.has_closed_at() || !IsSelected(incident, request)) continue;
+    const std::string signature = SignatureOf(incident), tenant = ReadJobKey(incident).tenant;
+    for (v1::IncidentGroup& group : *response->mutable_groups()) {
+      if (group.signature() != signature || group.tenant() != tenant) continue;
+      group.set_lost_rank_seconds(group.lost_rank_seconds() + GrowthSeconds(incident, now_ns));
+    }
+  }
+}
+
 void AddGrowth(const std::vector<v1::Incident>& open, const v1::CountIncidentsRequest& request,
                int64_t now_ns, v1::CountIncidentsResponse* response) {
   for (const v1::Incident& incident : open) {
     if (incident.has_closed_at() || !IsCounted(incident, request)) continue;
     const IncidentFacts facts = FactsOf(incident);
-    const double stored = static_cast<double>(facts.lost_rank_ms) / 1000;
-    const double growth = std::max(LostRankSeconds(incident, now_ns) - stored, 0.0);
+    const double growth = GrowthSeconds(incident, now_ns);
     for (v1::IncidentCount& count : *response->mutable_counts()) {
       if (facts.values.count({request.by(), count.value()}) == 0) continue;
       count.set_lost_rank_seconds(count.lost_rank_seconds() + growth);

@@ -32,6 +32,8 @@ v1::IncidentSummary Summarize(const v1::Incident& incident) {
     summary.set_summary(incident.verdicts(0).summary());
   }
   *summary.mutable_opened_at() = incident.opened_at();
+  summary.set_acknowledged_by(incident.acknowledged().who());
+  summary.set_repeat(incident.repeat().sentence());
   return summary;
 }
 
@@ -97,7 +99,11 @@ std::vector<v1::Incident> IncidentBook::All(const std::string& job) const {
 
 absl::StatusOr<v1::ListIncidentsResponse> IncidentBook::List(
     const v1::ListIncidentsRequest& request, std::vector<v1::Incident> newer) const {
-  if (request.grouped()) return history_->Groups(request);
+  if (request.grouped()) {
+    absl::StatusOr<v1::ListIncidentsResponse> groups = history_->Groups(request);
+    if (groups.ok()) AddGrowth(Joined(ListOpen(false), newer), request, WallNow(), &*groups);
+    return groups;
+  }
   v1::ListIncidentsResponse response = ListIncidents(request, std::move(newer));
   const int64_t now_ns = WallNow();
   for (v1::Incident& incident : *response.mutable_incidents()) {
@@ -234,6 +240,8 @@ JobBrief IncidentBook::Brief(const JobKey& job) const {
   brief.warnings = incidents.warnings;
   if (!incidents.records.empty()) {
     brief.last = Summarize(AsOfNow(incidents, incidents.records.back().incident, false));
+  } else if (incidents.last_closed.has_confirmed_at()) {
+    brief.last = Summarize(incidents.last_closed);
   }
   if (incidents.life.live()) brief.live = Summarize(*incidents.life.live());
   return brief;

@@ -49,6 +49,7 @@ constexpr char kTwin[] =
 // These two move the times of calls to the wall clock.
 void MoveCalls(int64_t by_ns, v1::CommunicatorCalls* calls) {
   const double seconds = static_cast<double>(by_ns) / 1e9;
+  if (calls->ended_seconds() != 0) calls->set_ended_seconds(calls->ended_seconds() + seconds);
   for (v1::CallSpan& span : *calls->mutable_calls()) {
     span.set_entered_seconds(span.entered_seconds() + seconds);
     if (span.returned_seconds() == 0) continue;

@@ -49,6 +49,9 @@ void FillMemberCalls(const JobState& job, const RankStates& states, const Commun
   calls->set_entered(static_cast<double>(member.entered));
   calls->set_finished(member.has_markers ? static_cast<double>(member.finished) : -1);
   calls->set_state(std::string(1, states.Of(comm, member, MostEntered(comm))));
+  const Process* process = FindProcess(job, member.process);
+  if (process != nullptr && HasEnded(*process))
+    calls->set_ended_seconds(Seconds(process->ended_ns));
   const auto wait = FindWait(job, comm, member);
   const size_t count = member.records.size();
   for (size_t i = count - std::min(count, static_cast<size_t>(limit)); i < count; ++i) {

@@ -86,16 +86,18 @@ int64_t Began(const JobState& state) {
 
 // Fills what the ends of its processes show.
 void FillEnds(const JobState& state, int64_t to_wall_ns, v1::JobStatus* status) {
-  int32_t ended = 0, died = 0;
+  int32_t ended = 0, died = 0, exited = 0;
   int64_t last_ns = 0;
   for (const Process& process : state.processes) {
     ended += HasEnded(process);
     died += process.liveness == Liveness::kDied;
+    exited += process.liveness == Liveness::kExited;
     last_ns = std::max(last_ns, process.ended_ns);
   }
   const auto all = static_cast<int32_t>(state.processes.size());
   status->set_processes_alive(all - ended);
   status->set_processes_died(died);
+  status->set_processes_exited(exited);
   status->set_state(ended == all ? "ended" : "running");
   if (ended < all || last_ns == 0) return;
   *status->mutable_ended_at() = ToTimestamp(last_ns + to_wall_ns);

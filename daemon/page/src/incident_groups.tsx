@@ -5,11 +5,13 @@ import { incidentsPath } from "./api";
 import { useLive } from "./live";
 import type { IncidentGroup, ListIncidentsResponse, Recurring } from "./messages";
 import { type Column, IncidentLink, Pager, Stale, Table, Time, Waiting } from "./parts";
+import { rankHours } from "./totals";
 
 const columns: Column[] = [
   ["Hangs", "number"],
   ["Signature"],
   ["How often"],
+  ["Rank-hours lost", "number"],
   ["Hosts"],
   ["Ranks"],
   ["Jobs"],
@@ -33,6 +35,7 @@ function Row({ group }: { group: IncidentGroup }) {
         </a>
       </th>
       <td>{group.sentence}</td>
+      <td class="number">{rankHours(group.lost_rank_seconds)}</td>
       <td>{inShort(group.hosts)}</td>
       <td>{inShort(group.ranks)}</td>
       <td>{inShort(group.jobs)}</td>

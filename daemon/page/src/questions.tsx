@@ -8,6 +8,7 @@ import { HostLink } from "./links";
 import { useLive } from "./live";
 import type { CountIncidentsResponse, IncidentCount } from "./messages";
 import { type Column, IncidentLink, Stale, Table, Time, Waiting } from "./parts";
+import { rankHours } from "./totals";
 
 const kDayMs = 86_400_000;
 const kLimit = 50;
@@ -29,11 +30,6 @@ const ranges = ["7", "30", "90"];
 function begin(days: string): string {
   const today = Math.floor(Date.now() / kDayMs) * kDayMs;
   return new Date(today - (Number(days) - 1) * kDayMs).toISOString();
-}
-
-function hours(rankSeconds: number): string {
-  const value = rankSeconds / 3600;
-  return value >= 100 ? count(Math.round(value)) : value.toFixed(1);
 }
 
 // The incidents that the row counts, where the list knows the filter.
@@ -68,7 +64,7 @@ function Row({
         {count(one.certain_incidents)}
       </td>
       <td class="number" data-label="rank-hours lost:">
-        {hours(one.lost_rank_seconds)}
+        {rankHours(one.lost_rank_seconds)}
       </td>
       <td data-label="last:">
         <IncidentLink id={one.newest}>

@@ -14,6 +14,12 @@ function rankSet(total: number, ranks: string, listed: number[]): RankSet {
   return { total: Math.max(total, listed.length), ranks: ranks || formatRanks(listed) };
 }
 
+// "36.4", "1,400"
+export function rankHours(rankSeconds: number): string {
+  const value = rankSeconds / 3600;
+  return value >= 100 ? count(Math.round(value)) : value.toFixed(1);
+}
+
 export function culpritRanks(verdict: Verdict): RankSet {
   const listed = verdict.culprits.map((one) => one.rank);
   return rankSet(verdict.culprits_total, verdict.culprit_ranks, listed);
