@@ -80,8 +80,10 @@ std::string EndInWords(const AlertMessage& message) {
     return absl::StrCat(incident.job(), ": this hang is over after ", lasted,
                         ", but the job has hung again (", repeat.later(), "): ");
   }
-  return absl::StrCat(incident.job(), ": resolved, the job goes on", times, " after ", lasted,
-                      ": ");
+  const std::string where =
+      incident.has_went_on_in() ? absl::StrCat(" in attempt ", incident.went_on_in()) : "";
+  return absl::StrCat(incident.job(), ": resolved, the job goes on", where, times, " after ",
+                      lasted, ": ");
 }
 
 std::string AcknowledgedInWords(const v1::Incident& incident) {

@@ -127,19 +127,33 @@ void AlertFolds::SetTold(const v1::Incident& hang, bool told) {
   if (row != nullptr && row->thread == hang.id()) row->is_told = told;
 }
 
-bool AlertFolds::EndsNow(const v1::Incident& hang, bool is_last, int64_t now_ns) {
+bool AlertFolds::EndsNow(const v1::Incident& hang, const Ending& ending, int64_t now_ns) {
   Row* row = FindNewest(hang);
   if (row == nullptr) return true;
   row->last_ns = now_ns;
   row->is_over = true;
-  if (hang.state() != "resolved" || !row->is_told) return true;
-  const bool flaps = is_last || row->number > 1 || jobs_[ReadJobKey(hang)].size() > 1;
+  const bool goes_on = hang.state() == "resolved";
+  const bool may_restart = ending.may_restart && !hang.abandoned();
+  if (!row->is_told || (!goes_on && !may_restart)) return true;
+  const bool flaps = ending.is_last || row->number > 1 || jobs_[ReadJobKey(hang)].size() > 1;
   row->end = WithoutStacks(hang);
   row->end.set_id(row->thread);
   *row->end.mutable_opened_at() = row->thread_opened_at;
   if (row->thread != hang.id()) row->end.mutable_repeat()->set_newest(hang.id());
-  row->end_due_ns = now_ns + (flaps ? kCalmNs : kFirstCalmNs);
+  row->end_due_ns = now_ns + (!goes_on ? kRestartsWithinNs : flaps ? kCalmNs : kFirstCalmNs);
   return false;
+}
+
+void AlertFolds::GoOn(const JobKey& attempt, int64_t now_ns) {
+  const auto job = jobs_.find(attempt);
+  if (job == jobs_.end()) return;
+  for (Row& row : job->second) {
+    const bool waits = !row.end.id().empty() && row.end.state() == "ended";
+    if (!waits || row.end.attempt() >= attempt.attempt) continue;
+    row.end.set_state("resolved");
+    row.end.set_went_on_in(attempt.attempt);
+    row.end_due_ns = now_ns;
+  }
 }
 
 std::vector<v1::Incident> AlertFolds::TakeEnds(int64_t now_ns) {

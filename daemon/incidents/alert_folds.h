@@ -8,7 +8,7 @@
 // as long as nobody was told that the row is over; else it is announced anew, with its number. So
 // the end of a hang after which the job goes on waits for a calm: "resolved" is never the last word
 // before the next hang of a row. A job that has ended does not hang again: its end waits for
-// nothing.
+// nothing, unless its launcher may start it again. Then the attempt that goes on is its end.
 #pragma once
 
 #include <cstddef>
@@ -25,6 +25,7 @@ namespace rollcall {
 inline constexpr int64_t kRepeatWithinNs = 600'000'000'000;
 inline constexpr int64_t kFirstCalmNs = 20'000'000'000;  // after the first hang
 inline constexpr int64_t kCalmNs = 120'000'000'000;      // after a hang of a job that flaps
+inline constexpr int64_t kRestartsWithinNs = 60'000'000'000;
 
 class AlertFolds {
  public:
@@ -38,8 +39,13 @@ class AlertFolds {
   void SetTold(const v1::Incident& hang, bool told);
 
   // The hang is over. True: say so now. False: TakeEnds() will return it, unless it comes back.
-  // `is_last`: the job may cause no further alert in this hour.
-  bool EndsNow(const v1::Incident& hang, bool is_last, int64_t now_ns);
+  struct Ending {
+    bool is_last = false;      // the job may cause no further alert in this hour
+    bool may_restart = false;  // a launcher that restarts jobs has started it
+  };
+  bool EndsNow(const v1::Incident& hang, const Ending& ending, int64_t now_ns);
+  // This attempt of the job goes on: the hangs of earlier ones whose ends wait are over well.
+  void GoOn(const JobKey& attempt, int64_t now_ns);
   // The ends that are due.
   std::vector<v1::Incident> TakeEnds(int64_t now_ns);
 

@@ -41,6 +41,17 @@ void KeepTimes(const v1::Incident& known, v1::Incident* incident) {
   incident->set_ranks(known.ranks());
 }
 
+// A restarted daemon has no stacks, from which the best advice follows: the earlier daemon's holds
+// for the same finding.
+void KeepAdvice(const v1::Incident& known, v1::Incident* incident) {
+  if (known.verdicts().empty() || incident->verdicts().empty()) return;
+  v1::Verdict* root = incident->mutable_verdicts(0);
+  const v1::Verdict& before = known.verdicts(0);
+  const bool is_same =
+      root->cause() == before.cause() && root->culprit_ranks() == before.culprit_ranks();
+  if (is_same && !before.advice().empty()) *root->mutable_advice() = before.advice();
+}
+
 }  // namespace
 
 IncidentBook::IncidentBook(IncidentBookOptions options, Timeline* timeline,
@@ -118,6 +129,7 @@ std::vector<StackRequest> IncidentBook::Apply(const JobState& state, std::vector
     record.awaited.Hear(state);
   }
   SayWhatIsNew(has_new_stacks, job);
+  CloseEarlierAttempts(state, job);
   if (job->may_lack_alert) SendLackingAlert(verdicts, job);
   return requests;
 }
@@ -203,9 +215,14 @@ void IncidentBook::Rewrite(const IncidentEvent& event, Record* record) {
   incident.set_report_path(record->folder);
   if (!record->is_over_quota) incident.set_report_note(record->incident.report_note());
   incident.set_alert_held_back(record->incident.alert_held_back());
+  if (record->incident.has_went_on_in()) {
+    incident.set_went_on_in(record->incident.went_on_in());
+  }
   if (record->incident.has_repeat()) *incident.mutable_repeat() = record->incident.repeat();
   KeepActions(record->incident, &incident);
   KeepTimes(record->incident, &incident);
+  const bool is_restored = record->confirmed_ns == 0 && record->incident.has_confirmed_at();
+  if (is_restored) KeepAdvice(record->incident, &incident);
   record->incident.Swap(&incident);
   AddSites(&record->incident);
   record->dirty = true;

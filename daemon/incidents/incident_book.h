@@ -137,7 +137,7 @@ class IncidentBook {
   // SaveAttempts() must get these: all once after a new file replaced the history, and those of a
   // job that was adopted.
   AttemptsToSave ConsumeAttemptsToSave() ABSL_LOCKS_EXCLUDED(mutex_);
-  void SaveAttempts(AttemptChanges changes);
+  void SaveAttempts(AttemptChanges changes) ABSL_LOCKS_EXCLUDED(mutex_);
   // For the history only.
   void SaveAction(ActionRow action);
 
@@ -243,10 +243,12 @@ class IncidentBook {
     KnownHosts hosts;
     int64_t restored_ns = 0;     // when the daemon took it from the history
     bool has_returned = false;   // diagnosed by this daemon
+    bool has_gone_on = false;    // its calls have closed the incidents of earlier attempts
     bool is_end_judged = false;  // an earlier daemon reported the end of the job
     bool is_abandoned = false;   // no agent has reported it for long
     // An earlier daemon confirmed the live incident. It may have ended before it saved the alert.
     bool may_lack_alert = false;
+    v1::Incident last_closed;           // the newest of an earlier daemon, without stacks
     std::set<uint64_t> judged_ends;     // communicators whose end was judged
     std::vector<std::string> warnings;  // sentences
     std::vector<Record> records;
@@ -306,6 +308,8 @@ class IncidentBook {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ShareAcknowledgement(const v1::Incident& first) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Say(const Record& record, AlertEvent event);
+  void CloseEarlierAttempts(const JobState& state, JobIncidents* job)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SayEnd(const JobIncidents& job, const Record& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SayWhatIsNew(bool has_new_stacks, JobIncidents* job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendDueFirst(bool all) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -361,6 +365,7 @@ class IncidentBook {
   std::map<JobKey, JobIncidents> jobs_ ABSL_GUARDED_BY(mutex_);
   IncidentQuota quota_ ABSL_GUARDED_BY(mutex_);
   AlertFolds folds_ ABSL_GUARDED_BY(mutex_);
+  std::set<JobKey> restartable_ ABSL_GUARDED_BY(mutex_);  // started by launchers that restart jobs
   HostLabels host_labels_ ABSL_GUARDED_BY(mutex_);
   Silences silences_ ABSL_GUARDED_BY(mutex_);
   // Incidents whose alerts a silence holds back, with the ids of the silences that have counted

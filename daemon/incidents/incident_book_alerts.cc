@@ -9,6 +9,19 @@
 #include "proto/timestamps.h"
 
 namespace rollcall {
+namespace {
+
+// Whether a rank has come through a call: it has begun the next one.
+bool MakesCalls(const JobState& state) {
+  return std::any_of(
+      state.communicators.begin(), state.communicators.end(), [](const auto& communicator) {
+        const auto& members = communicator.second.members;
+        return std::any_of(members.begin(), members.end(),
+                           [](const auto& member) { return member.second.entered >= 2; });
+      });
+}
+
+}  // namespace
 
 void IncidentBook::ApplyQuota(const IncidentEvent& event, const JobIncidents& job, Record* record) {
   if (event.kind == IncidentEvent::Kind::kOpened) {
@@ -157,9 +170,31 @@ void IncidentBook::Say(const Record& record, AlertEvent event) {
 
 // A job that goes on may hang again at once.
 void IncidentBook::SayEnd(const JobIncidents& job, const Record& record) {
-  if (folds_.EndsNow(record.incident, quota_.IsFull(job.key), timeline_->Now())) {
+  const AlertFolds::Ending ending = {quota_.IsFull(job.key), restartable_.count(job.key) > 0};
+  if (folds_.EndsNow(record.incident, ending, timeline_->Now())) {
     Say(record, AlertEvent::kResolved);
   }
+}
+
+// The first diagnosis that sees this attempt make calls: hangs with which earlier attempts of the
+// job ended are over.
+void IncidentBook::CloseEarlierAttempts(const JobState& state, JobIncidents* job) {
+  if (job->has_gone_on || state.key.attempt == 0 || !MakesCalls(state)) return;
+  job->has_gone_on = true;
+  const JobId& id = state.key;
+  for (auto at = jobs_.lower_bound(JobKey(id, INT32_MIN));
+       at != jobs_.end() && at->first < state.key; ++at) {
+    if (at->second.records.empty()) continue;
+    Record& last = at->second.records.back();
+    const bool has_ended = last.incident.has_confirmed_at() && last.incident.state() == "ended";
+    if (!has_ended || last.incident.has_went_on_in()) continue;
+    last.incident.set_went_on_in(state.key.attempt);
+    last.dirty = last.unsaved = true;
+    SetPending(at->second, last);
+    ++at->second.changes;
+    ++changes_;
+  }
+  folds_.GoOn(state.key, timeline_->Now());
 }
 
 // What a message says may have changed without an event: lines come with stacks, and advice with
@@ -176,7 +211,10 @@ void IncidentBook::SayWhatIsNew(bool has_new_stacks, JobIncidents* job) {
   const v1::Verdict& known = record->incident.verdicts(0);
   const std::vector<Advice>& advice = live->verdicts.front().advice;
   const std::string said = known.advice().empty() ? "" : known.advice(0).id();
-  if (!has_new_stacks && said == (advice.empty() ? "" : advice.front().id)) return;
+  // A restarted daemon knows less than its alert says, until it has stacks.
+  const bool is_restored = record->confirmed_ns == 0;
+  const bool is_advised_anew = !is_restored && said != (advice.empty() ? "" : advice.front().id);
+  if (!has_new_stacks && !is_advised_anew) return;
   RefreshVerdicts(*job, record->incident, &record->incident);
   record->unsaved = true;
   SetPending(*job, *record);

@@ -90,6 +90,8 @@ void IncidentBook::RestoreJobs(Continuation* stored, int64_t restored_ns) {
     const auto job = jobs_.find(ReadJobKey(incident));
     if (job == jobs_.end()) continue;
     job->second.life.RestoreClosed(FromStored(incident));
+    v1::Incident& last = job->second.last_closed;
+    if (NsOf(last.opened_at()) < NsOf(incident.opened_at())) last = incident;
     job->second.is_end_judged |=
         !incident.abandoned() && incident.state() == IncidentStateName(IncidentState::kEnded);
   }
@@ -206,6 +208,13 @@ AttemptsToSave IncidentBook::ConsumeAttemptsToSave() {
 }
 
 void IncidentBook::SaveAttempts(AttemptChanges changes) {
+  {
+    const MutexLock lock(mutex_);
+    for (const auto& [key, facts] : changes.changed) {
+      if (!facts.restarts.empty()) restartable_.insert(key);
+    }
+    for (const JobKey& key : changes.forgotten) restartable_.erase(key);
+  }
   if (options_.history.path.empty()) return;
   for (const JobKey& key : changes.forgotten) history_->ForgetAttempt(key);
   if (changes.changed.empty()) return;

@@ -72,7 +72,8 @@ bool IncidentBook::IsSilenced(const JobIncidents& job, Record* record) {
   for (v1::Silence* silence : fitting) {
     if (!known->second.insert(silence->id()).second || is_counted) continue;
     silence->set_incidents(silence->incidents() + 1);
-    if (record->is_announced) silence->set_alerted_incidents(silence->alerted_incidents() + 1);
+    const bool was_told = record->is_announced && !options_.alerts.targets.empty();
+    if (was_told) silence->set_alerted_incidents(silence->alerted_incidents() + 1);
     history_->SaveSilence(*silence);
   }
   *record->incident.mutable_silenced() = *fitting.back();

@@ -71,6 +71,31 @@ def test_jobs_of_several_daemons_name_theirs_and_a_daemon_that_does_not_answer_i
     expect(table.locator("tbody tr")).to_have_count(1)
 
 
+def test_only_a_job_whose_processes_all_ended_in_good_order_is_over_well(open_page, daemon, start_job):
+    start_job(daemon)
+    over = {"summary": "", "warnings": [], "last_incident": None, "state": "ended", "processes": 4,
+            "processes_alive": 0}
+    page = open_page(f"{daemon.page}/#/history")
+    rows = serve_jobs(page, daemon, [
+        {**over, "name": "done", "processes_died": 0, "processes_exited": 4},
+        {**over, "name": "killed", "processes_died": 4, "processes_exited": 0},
+        {**over, "name": "gone", "processes_died": 0, "processes_exited": 3}])
+    for name, state in (("done", "✓ ended"), ("killed", "✗ ended, died"),
+                        ("gone", "• ended, exit unknown")):
+        expect(rows.filter(has_text=name).locator(".state")).to_have_text(state)
+
+
+def test_a_job_that_flaps_says_so_on_the_list_of_jobs(open_page, daemon, start_job):
+    start_job(daemon)
+    page = open_page(f"{daemon.page}/#/history")
+    last = {"id": "a-1", "state": "confirmed", "cause": "missing_rank", "summary": "rank 3 is absent",
+            "opened_at": "2026-11-28T19:53:00Z", "acknowledged_by": "alice",
+            "repeat": "2nd time in 1 min, same rank and line"}
+    rows = serve_jobs(page, daemon, [{"name": "a", "state": "hung", "summary": "rank 3 is absent",
+                                      "last_incident": last}])
+    expect(rows.first).to_contain_text("(2nd time in 1 min, same rank and line; acknowledged by alice)")
+
+
 def test_jobs_that_hang_come_first_and_the_list_is_searched_filtered_and_sorted(
         open_page, daemon, start_job):
     start_job(daemon)

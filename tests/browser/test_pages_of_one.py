@@ -114,8 +114,8 @@ def test_a_hosts_page_answers_whether_it_is_always_this_host(open_page, daemon, 
     expect(rows).to_have_count(2)
     expect(rows.first.get_by_role("link", name="3", exact=True).first).to_be_visible()
     page.goto(f"{daemon.page}/#/host/elsewhere")
-    expect(page.locator(".sentence")).to_contain_text("No culprit of all 2 incidents was on this")
-    expect(page.locator("main")).to_contain_text("no job with a process on this host")
+    expect(page.locator(".sentence")).to_contain_text("Unknown host: the daemon knows no job")
+    expect(page.locator(".sentence-running")).to_have_count(0)  # nothing is all clear
 
 
 def test_every_view_leads_to_the_rank_the_communicator_and_the_host(open_page, daemon, start_job):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What people do on the pages of jobs that really hang: they take an incident, write notes, silence its
 alerts, and look back to a moment of the last hour."""
+import os
+import pwd
 import re
 import urllib.error
 
@@ -8,6 +10,8 @@ from axe_playwright_python.sync_playwright import Axe
 from conftest import ask
 from playwright.sync_api import expect
 from processes import wait_for
+
+ME = pwd.getpwuid(os.geteuid()).pw_name
 
 
 def assert_accessible(page):
@@ -24,13 +28,38 @@ def test_an_operator_acknowledges_an_incident_and_writes_a_note(open_page, daemo
     start_job(daemon)
     page = open_incident(open_page, daemon)
     page.get_by_role("button", name="Acknowledge").click()
-    expect(page.locator("main")).to_contain_text(re.compile("Acknowledged by uid \\d+"))
+    expect(page.locator("main")).to_contain_text(f"Acknowledged by {ME}")
     page.get_by_label("Note").fill("the switch of rack 4")
     page.get_by_role("button", name="Add").click()
     expect(page.locator("li", has_text="the switch of rack 4")).to_be_visible()
     expect(page.get_by_label("Note")).to_have_value("")
     page.get_by_role("button", name="Take back").click()
     expect(page.get_by_role("button", name="Acknowledge")).to_be_visible()
+
+
+def test_the_link_of_an_alert_leads_to_the_button_beside_the_sentence(open_page, daemon, start_job):
+    start_job(daemon)
+    incident = wait_for(lambda: ask(daemon, "incidents")["incidents"])[0]["id"]
+    page = open_page(f"{daemon.page}/#/incident/{incident}?do=acknowledge")
+    button = page.get_by_role("button", name="Acknowledge")
+    expect(button).to_be_focused()
+    assert button.bounding_box()["y"] < page.locator("#stacks").bounding_box()["y"]
+    expect(page.locator("main")).to_contain_text(re.compile(r"\d rank-hours lost so far"))
+    button.press("Enter")
+    expect(page.locator("main")).to_contain_text(f"Acknowledged by {ME}")
+    for address in ("#/", "#/history"):
+        other = open_page(f"{daemon.page}/{address}")
+        expect(other.locator("main")).to_contain_text(f"acknowledged by {ME}")
+
+
+def test_an_incident_leads_to_the_runbook_of_its_cause(open_page, daemon, start_job):
+    start_job(daemon)
+    page = open_incident(open_page, daemon)
+    page.get_by_role("link", name="Runbook of missing_rank").click()
+    expect(page.get_by_role("heading", name="Runbook: missing_rank")).to_be_visible()
+    expect(page.get_by_role("heading", name="End the job, or wait?")).to_be_visible()
+    expect(page.locator("ol li").first).to_contain_text("Read the line of the culprit")
+    assert_accessible(page)
 
 
 def test_an_incident_offers_a_silence_for_its_like_and_the_list_of_jobs_ends_it(
@@ -44,12 +73,12 @@ def test_an_incident_offers_a_silence_for_its_like_and_the_list_of_jobs_ends_it(
     assert_accessible(page)
     page.get_by_role("button", name="Silence").click()
     expect(page.locator("main")).to_contain_text(re.compile(
-        r"Alerts silenced until .* by uid \d+ \(.*job a-job, cause missing_rank\): new switches"))
+        rf"Alerts silenced until .* by {ME} \(.*job a-job, cause missing_rank\): new switches"))
     silence, = ask(daemon, "silences")["silences"]
     assert (silence["job"], silence["host"], silence["cause"]) == ("a-job", "", "missing_rank")
     page.goto(f"{daemon.page}/#/")
     page.get_by_text("1 silence holds back alerts").click()
-    expect(page.locator("li", has_text="new switches")).to_contain_text("0 incidents so far")
+    expect(page.locator("li", has_text="new switches")).to_contain_text("1 incident so far")
     page.get_by_role("button", name="End").click()
     expect(page.get_by_text("holds back alerts")).to_have_count(0)
 

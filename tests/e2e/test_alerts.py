@@ -170,14 +170,14 @@ def test_a_mail_arrives_and_the_end_is_in_its_thread(start_daemon, start_job, ma
     assert first["Subject"].startswith("[rollcall] llm-pretrain hangs: missing_rank")
     assert first["From"] and first["Date"] and first["Auto-Submitted"] == "auto-generated"
     text = first.get_content()
-    assert text.startswith("rank 3") and "Job: llm-pretrain\n" in text
+    assert text.startswith("llm-pretrain hung: 4 GPUs idle since ") and "Job: llm-pretrain\n" in text
     assert "Hosts: " in text and "Advice: " in text
     job.kill()
     wait_for(lambda: len(mailbox.mails) > 1, seconds=60)
     _, end = mailbox.mails[1]
     assert end["In-Reply-To"] == end["References"] == first["Message-ID"]
     assert end["Subject"] == f"Re: {first['Subject']}"
-    assert end.get_content().startswith("the job ended while it hung: rank 3")
+    assert end.get_content().startswith("llm-pretrain: the job ended while it hung, after ")
     daemon.end()
     assert len(mailbox.mails) == 2
 
@@ -225,7 +225,7 @@ def test_each_incident_goes_where_its_route_leads(start_daemon, start_job, tmp_p
     vision = start_job(daemon, name="vision")
     wait_for(lambda: (opsgenie.taken or opsgenie.problems) and (teams.taken or teams.problems))
     created = opsgenie.taken[0][3]
-    assert created["message"].startswith("llm-pretrain: rank 3")
+    assert created["message"].startswith("llm-pretrain hung: 4 GPUs idle since ")
     assert created["details"]["job"] == "llm-pretrain" and created["details"]["hosts"]
     assert "Advice: " in created["description"]
     _, path, _, message = teams.taken[0]

@@ -263,7 +263,7 @@ def test_the_guide_has_the_kinds_of_alerts_and_what_a_template_fills_in():
     assert len(kinds) > 3
     assert sorted(code(row[0])[0].split("=")[0] for row in rows(receivers)
                   if "=" in code(row[0])[0] and not code(row[0])[0].startswith("--")) == sorted(kinds)
-    values = re.search(r"return \{(\{\"status\".*?)\};\n\}", read("daemon/alerts/alert_values.cc"),
+    values = re.search(r"return \{(\{\"headline\".*?)\};\n\}", read("daemon/alerts/alert_values.cc"),
                        re.S)[1]
     names = re.findall(r'\{"(\w+)", ', values)
     assert len(names) > 8
@@ -301,6 +301,24 @@ def test_every_field_of_incident_json_is_documented(message):
 def test_every_field_within_it_is_named(message):
     names = set(code(without_blocks(read("docs/incident_json.md"))))
     assert [name for name in fields(message) if name not in names] == []
+
+
+# The runbook: a page for each cause, which alerts and the page lead to.
+
+def test_each_cause_has_a_runbook_and_its_place_in_the_site():
+    causes = re.findall(r'^  X\(k\w+, "(\w+)"\)', read("daemon/model/verdict.h"), re.MULTILINE)
+    assert sorted(causes) == sorted(page.stem for page in (ROOT / "docs" / "runbook").iterdir())
+    listed = re.findall(r"^ +- (\w+): docs/runbook/(\w+)\.md$", read("mkdocs.yml"), re.MULTILINE)
+    assert listed == [(cause, cause) for cause in causes]
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "runbook").iterdir()), ids=lambda page: page.stem)
+def test_a_runbook_says_what_to_do_first_and_whether_to_end_the_job(page):
+    text = page.read_text()
+    assert text.startswith(f"# {page.stem}\n\n")
+    assert re.findall(r"^## (.*)", text, re.MULTILINE) == [
+        "First", "If that does not explain it", "End the job, or wait?", "Afterwards"]
+    assert f"causes.md#{page.stem})" in text
 
 
 # The segment.

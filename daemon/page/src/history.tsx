@@ -17,6 +17,7 @@ import {
   Stale,
   State,
   Table,
+  TakenBy,
   Time,
   Waiting,
 } from "./parts";
@@ -85,6 +86,7 @@ function Row({
       </td>
       <td>
         <State state={incident.state} />
+        <TakenBy incident={incident} />
       </td>
       <th scope="row">
         <IncidentLink id={incident.id} />

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // One host: the jobs that have had processes on it, whether culprits of hangs are on it more often
 // than on others, and what it showed when its agent looked at it.
-import { setParameters, useAddress } from "./address";
+import { formatAddress, setParameters, useAddress } from "./address";
 import { incidentsPath, type JobAddress, jobsPath } from "./api";
 import { count, plural } from "./format";
 import { HostFactsTable } from "./hosts";
 import { IncidentTable } from "./incident_table";
-import { endedHung, SilentDaemons } from "./jobs";
+import { SilentDaemons, stateWords } from "./jobs";
 import { HostLink, Sentence } from "./links";
-import { useLive } from "./live";
+import { type Live, useLive } from "./live";
 import type { Incident, JobStatus, ListIncidentsResponse, StatusResponse } from "./messages";
 import { JobLink, Pager, Section, Stale, State, Time, Waiting } from "./parts";
 import { Processes } from "./processes";
@@ -74,8 +74,7 @@ function JobHere({ job, host, isOpen }: { job: JobStatus; host: string; isOpen: 
   return (
     <div class="here">
       <h3>
-        <State state={endedHung(job) ? "ended hung" : job.state} />{" "}
-        <JobLink job={job.name} tenant={job.tenant} />
+        <State state={stateWords(job)} /> <JobLink job={job.name} tenant={job.tenant} />
         {(job.attempt > 0 || job.attempts.length > 0) && (
           <span class="soft"> attempt {job.attempt}</span>
         )}
@@ -90,8 +89,7 @@ function JobHere({ job, host, isOpen }: { job: JobStatus; host: string; isOpen: 
   );
 }
 
-function Jobs({ host }: { host: string }) {
-  const live = useLive<StatusResponse>(jobsPath(0, kMostJobs, host));
+function Jobs({ host, live }: { host: string; live: Live<StatusResponse> }) {
   if (live.value === undefined) return <Waiting live={live} what="the jobs" />;
   const jobs = live.value.jobs;
   return (
@@ -125,7 +123,23 @@ export function Host({ host }: { host: string }) {
     incidentsPath({ host, offset: String(offset), limit: String(kLimit) }),
   );
   const all = useLive<ListIncidentsResponse>(incidentsPath({ limit: "1" }));
+  const jobs = useLive<StatusResponse>(jobsPath(0, kMostJobs, host));
   const facts = lastWithFacts(host, own.value?.incidents ?? []);
+  if (own.value?.total === 0 && jobs.value?.jobs_total === 0)
+    return (
+      <main>
+        <h1>Host {host}</h1>
+        <Stale live={own} />
+        <SilentDaemons names={jobs.value.silent_daemons} />
+        <p class="sentence" role="status">
+          Unknown host: the daemon knows no job with a process on a host of this name, and no
+          incident with a culprit on it.
+        </p>
+        <p>
+          <a href={formatAddress([])}>All jobs</a>
+        </p>
+      </main>
+    );
   return (
     <main>
       <h1>Host {host}</h1>
@@ -134,7 +148,7 @@ export function Host({ host }: { host: string }) {
         <Record host={host} own={own.value} all={all.value} />
       )}
       <Section title="Jobs on this host">
-        <Jobs host={host} />
+        <Jobs host={host} live={jobs} />
       </Section>
       <Section title="Incidents with a culprit on this host">
         {own.value === undefined ? (

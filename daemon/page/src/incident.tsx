@@ -6,14 +6,15 @@ import { incidentPath, reportPath } from "./api";
 import { count, culprit, versions } from "./format";
 import { Hosts } from "./hosts";
 import { Icicle } from "./icicle";
-import { PeoplesWords } from "./incident_actions";
+import { PeoplesWords, Taken } from "./incident_actions";
 import { Recurrence } from "./incident_groups";
 import { Sentence } from "./links";
 import { useLive } from "./live";
 import type { Incident as Message } from "./messages";
-import { copyText, JobLink, Section, Stale, State, Time, Waiting } from "./parts";
+import { copyText, IncidentLink, JobLink, Section, Stale, State, Time, Waiting } from "./parts";
+import { RunbookLink } from "./runbook";
 import { Stack, StacksAgain } from "./stacks";
-import { culpritRanks, rankWords } from "./totals";
+import { culpritRanks, rankHours, rankWords } from "./totals";
 import { VerdictView } from "./verdict";
 
 const kCulpritsCopied = 8;
@@ -65,6 +66,31 @@ function Actions({ incident }: { incident: Message }) {
   );
 }
 
+// The row of hangs that this one is in.
+function Repeated({ incident }: { incident: Message }) {
+  const repeat = incident.repeat;
+  if (repeat === undefined || repeat.number < 2) return null;
+  const other = repeat.newest || repeat.first;
+  return (
+    <p class="soft">
+      Flapping: {repeat.sentence}; {repeat.newest === "" ? "the first" : "the newest"}:{" "}
+      <IncidentLink id={other} />
+      {repeat.holds_back && "; further alerts of the job were held back from here on"}
+    </p>
+  );
+}
+
+function Cost({ incident }: { incident: Message }) {
+  const root = incident.verdicts[0];
+  return (
+    <p class="soft">
+      {incident.lost_rank_seconds > 0 &&
+        `${rankHours(incident.lost_rank_seconds)} rank-hours lost${incident.closed_at === undefined ? " so far" : ""}. `}
+      {root !== undefined && <RunbookLink cause={root.cause} />}
+    </p>
+  );
+}
+
 export function IncidentView({ incident, frozen }: { incident: Message; frozen: boolean }) {
   const [first, ...others] = incident.verdicts;
   const job = { job: incident.job, tenant: incident.tenant, attempt: String(incident.attempt) };
@@ -90,13 +116,17 @@ export function IncidentView({ incident, frozen }: { incident: Message; frozen: 
         {incident.closed_at !== undefined && (
           <>
             , closed <Time at={incident.closed_at} />
+            {incident.went_on_in !== undefined && `; attempt ${incident.went_on_in} went on`}
           </>
         )}
       </p>
       <h1 class={`sentence sentence-${incident.state}`}>
         {first === undefined ? incident.id : <Sentence job={job} text={first.summary} />}
       </h1>
+      {!frozen && <Taken incident={incident} />}
+      {!frozen && <Repeated incident={incident} />}
       <Recurrence group={frozen ? undefined : incident.recurrence} />
+      {!frozen && <Cost incident={incident} />}
       {!frozen && <Actions incident={incident} />}
       {first !== undefined && <VerdictView verdict={first} first incident={incident} />}
       {others.length > 0 && (

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What people add to an incident: notes, and who takes care of it. Only operators may add.
-import { useState } from "preact/hooks";
+// What people add to an incident: who takes care of it, and notes. Only operators may add.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { useAddress } from "./address";
 import type { Incident } from "./messages";
 import { Section, Time } from "./parts";
 import { useMayAct } from "./session";
@@ -9,13 +10,43 @@ import { Problem, Silenced, SilenceLikeThis, useAction } from "./silences";
 const kMostNotes = 20;
 const kMostCharacters = 500; // of the 2,000 bytes that a note may have
 
+// Who takes care of the hang, beside its sentence. A link of an alert leads to the button (?do=acknowledge).
+export function Taken({ incident }: { incident: Incident }) {
+  const mayAct = useMayAct();
+  const [problem, act] = useAction();
+  const button = useRef<HTMLButtonElement>(null);
+  const { query } = useAddress();
+  const isWanted = query.get("do") === "acknowledge";
+  useEffect(() => {
+    if (isWanted) button.current?.focus();
+  }, [isWanted, mayAct]);
+  const id = incident.id;
+  const taken = incident.acknowledged;
+  if (!mayAct && taken === undefined) return null;
+  const change: Record<string, string> = taken === undefined ? { id } : { id, take_back: "1" };
+  return (
+    <div class="taken actions">
+      {taken !== undefined && (
+        <span>
+          Acknowledged by {taken.who}, <Time at={taken.at} />
+        </span>
+      )}
+      {mayAct && (
+        <button type="button" ref={button} onClick={() => void act("incident/acknowledge", change)}>
+          {taken === undefined ? "Acknowledge" : "Take back"}
+        </button>
+      )}
+      <Problem text={problem} />
+    </div>
+  );
+}
+
 export function PeoplesWords({ incident }: { incident: Incident }) {
   const mayAct = useMayAct();
   const [text, setText] = useState("");
   const [problem, act] = useAction();
   const id = incident.id;
-  const taken = incident.acknowledged;
-  const isEmpty = taken === undefined && incident.notes.length === 0 && !incident.silenced;
+  const isEmpty = incident.notes.length === 0 && !incident.silenced;
   if (!mayAct && isEmpty) return null;
   const add = async (event: Event): Promise<void> => {
     event.preventDefault();
@@ -24,26 +55,6 @@ export function PeoplesWords({ incident }: { incident: Incident }) {
   return (
     <Section title="Notes">
       <Silenced silence={incident.silenced} />
-      <p class="actions">
-        {taken !== undefined && (
-          <span>
-            Acknowledged by {taken.who}, <Time at={taken.at} />
-          </span>
-        )}
-        {mayAct && (
-          <button
-            type="button"
-            onClick={() =>
-              void act(
-                "incident/acknowledge",
-                taken === undefined ? { id } : { id, take_back: "1" },
-              )
-            }
-          >
-            {taken === undefined ? "Acknowledge" : "Take back"}
-          </button>
-        )}
-      </p>
       {incident.notes.length > 0 && (
         <ul>
           {incident.notes.map((note, index) => (

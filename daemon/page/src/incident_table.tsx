@@ -3,7 +3,7 @@
 
 import { CulpritHosts, RankSetLinks, Sentence } from "./links";
 import type { Incident } from "./messages";
-import { type Column, IncidentLink, JobLink, State, Table, Time } from "./parts";
+import { type Column, IncidentLink, JobLink, State, Table, TakenBy, Time } from "./parts";
 import { culpritRanks } from "./totals";
 
 function addressOf(incident: Incident) {
@@ -32,6 +32,7 @@ export function IncidentTable({ incidents, withJob }: { incidents: Incident[]; w
             </th>
             <td>
               <State state={incident.state} />
+              <TakenBy incident={incident} />
             </td>
             <td>
               <Time at={incident.opened_at} />

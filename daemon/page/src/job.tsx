@@ -4,7 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import { formatAddress, setParameters, useAddress } from "./address";
 import { type JobAddress, jobPath } from "./api";
 import { call, count, plural, seconds } from "./format";
-import { endedHung } from "./jobs";
+import { endedHung, stateWords } from "./jobs";
 import { CommunicatorLink, HostLinks, RankLinks, RankPages, Sentence as Summary } from "./links";
 import { useLive } from "./live";
 import { Matrix } from "./matrix";
@@ -40,7 +40,13 @@ function Sentence({ address, view }: { address: JobAddress; view: JobView }) {
       </p>
     );
   }
-  if (job.state === "ended") return <p class="sentence">All processes have ended.</p>;
+  if (job.state === "ended")
+    return (
+      <p class="sentence">
+        All processes have ended
+        {job.processes_died > 0 && `, ${count(job.processes_died)} of them died`}.
+      </p>
+    );
   if (waits.length > 0) {
     const longest = waits[0]!;
     return (
@@ -260,7 +266,7 @@ export function Job({ name }: { name: string }) {
       <h1>
         {job.name}
         {(job.attempt > 0 || job.attempts.length > 0) && ` attempt ${job.attempt}`}{" "}
-        <State state={endedHung(job) ? "ended hung" : job.state} />
+        <State state={stateWords(job)} />
       </h1>
       <Stale live={live} />
       <Moment view={view} at={at} />

@@ -8,7 +8,7 @@ import { count, plural, seconds } from "./format";
 import { useGrowing } from "./growing";
 import { Sentence } from "./links";
 import { useLive } from "./live";
-import type { JobStatus, StatusResponse } from "./messages";
+import type { IncidentSummary, JobStatus, StatusResponse } from "./messages";
 import {
   type Column,
   IncidentLink,
@@ -30,6 +30,15 @@ const states = ["hung", "suspected", "waiting", "running", "ended"];
 // Whether the job's last incident ended with the job.
 export function endedHung(job: JobStatus): boolean {
   return job.state === "ended" && job.last_incident?.state === "ended";
+}
+
+// The state of the job, and how it ended. Only a job whose processes all ended in good order is over
+// well: a signal that ends them may come from a person, and from a scheduler.
+export function stateWords(job: JobStatus): string {
+  if (job.state !== "ended") return job.state;
+  if (endedHung(job)) return "ended hung";
+  if (job.processes_died > 0) return "ended, died";
+  return job.processes_exited < job.processes ? "ended, exit unknown" : "ended";
 }
 
 // When the job came into its state, in milliseconds since 1970; 0: not known.
@@ -73,15 +82,31 @@ function matches(job: JobStatus, words: string[]): boolean {
   return words.every((word) => text.includes(word));
 }
 
+// Whether the hang has come back, and who takes care of it.
+function About({ incident }: { incident: IncidentSummary | undefined }) {
+  const words = [
+    incident?.repeat ?? "",
+    incident?.acknowledged_by ? `acknowledged by ${incident.acknowledged_by}` : "",
+  ].filter((one) => one !== "");
+  return words.length === 0 ? null : <span class="soft"> ({words.join("; ")})</span>;
+}
+
 function Problem({ job }: { job: JobStatus }) {
   const last = job.last_incident;
   const address = { job: job.name, tenant: job.tenant, attempt: String(job.attempt) };
-  if (job.summary !== "") return <Sentence job={address} text={job.summary} />;
+  if (job.summary !== "")
+    return (
+      <>
+        <Sentence job={address} text={job.summary} />
+        <About incident={last} />
+      </>
+    );
   if (endedHung(job))
     return (
       <>
         Ended while it hung: <Sentence job={address} text={last!.summary} />{" "}
         <IncidentLink id={last!.id}>{last!.cause}</IncidentLink>
+        <About incident={last} />
       </>
     );
   if (job.warnings.length > 0)
@@ -99,6 +124,7 @@ function Problem({ job }: { job: JobStatus }) {
     <span class="soft">
       Last incident: <IncidentLink id={last.id}>{last.cause}</IncidentLink>,{" "}
       <Time at={last.opened_at} />
+      <About incident={last} />
     </span>
   );
 }
@@ -109,7 +135,7 @@ function Row({ job, now, daemon }: { job: JobStatus; now: number; daemon: boolea
   return (
     <tr>
       <td class="first">
-        <State state={endedHung(job) ? "ended hung" : job.state} />
+        <State state={stateWords(job)} />
       </td>
       <th scope="row">
         <JobLink job={job.name} tenant={job.tenant} />

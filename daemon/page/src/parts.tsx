@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { formatAddress } from "./address";
 import { count, time } from "./format";
 import type { Live } from "./live";
+import type { Incident } from "./messages";
 
 const signs: Record<string, string> = {
   running: "▶",
@@ -13,6 +14,8 @@ const signs: Record<string, string> = {
   hung: "■",
   ended: "✓",
   "ended hung": "■",
+  "ended, died": "✗",
+  "ended, exit unknown": "•",
   confirmed: "■",
   resolved: "✓",
 };
@@ -20,7 +23,7 @@ const signs: Record<string, string> = {
 // Shows a state by word, sign and colour together.
 export function State({ state }: { state: string }) {
   return (
-    <span class={`state state-${state}`}>
+    <span class={`state state-${state.replace(",", "")}`}>
       <span aria-hidden="true">{signs[state] ?? "•"}</span> {state}
     </span>
   );
@@ -46,6 +49,15 @@ export function JobLink({ job, tenant = "" }: { job: string; tenant?: string }) 
 
 export function IncidentLink({ id, children }: { id: string; children?: ComponentChildren }) {
   return <a href={formatAddress(["incident", id])}>{children ?? id}</a>;
+}
+
+// For lists: who takes care of the incident, and whether the hang has come back.
+export function TakenBy({ incident }: { incident: Incident }) {
+  const words = [
+    incident.acknowledged === undefined ? "" : `acknowledged by ${incident.acknowledged.who}`,
+    incident.repeat?.sentence ?? "",
+  ].filter((one) => one !== "");
+  return words.length === 0 ? null : <div class="soft">{words.join("; ")}</div>;
 }
 
 // Shown before the data is there: the reason.

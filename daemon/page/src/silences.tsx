@@ -2,6 +2,7 @@
 // Silences hold back alerts for a time. An incident offers one for its like; the list of jobs shows
 // those that last. Only operators begin and end them.
 import { useState } from "preact/hooks";
+import { useAddress } from "./address";
 import { act, silencesPath } from "./api";
 import { plural } from "./format";
 import { useLive } from "./live";
@@ -73,6 +74,7 @@ export function Silenced({ silence }: { silence?: Silence | undefined }) {
 export function SilenceLikeThis({ incident }: { incident: Incident }) {
   const mayAct = useMayAct();
   const [problem, tryAct] = useAction();
+  const { query } = useAddress();
   const root = incident.verdicts[0];
   const host = root?.culprits[0]?.host ?? "";
   const [of, setOf] = useState({ job: incident.job, host: "", cause: "", for: "1h", comment: "" });
@@ -93,7 +95,7 @@ export function SilenceLikeThis({ incident }: { incident: Incident }) {
     </label>
   );
   return (
-    <details class="silence">
+    <details class="silence" open={query.get("do") === "silence"}>
       <summary>Silence alerts like this</summary>
       <form class="filters" onSubmit={(event) => void begin(event)}>
         {choice("job", incident.job)}

@@ -71,6 +71,12 @@ interface Shown {
   now: number;
 }
 
+// A process that has ended is in no call any more.
+function endOf(lane: Lane, now: number): number {
+  const ended = lane.comm.ended_seconds;
+  return ended > 0 ? Math.min(ended, now) : now;
+}
+
 function scaleOf(lanes: Lane[], now: number): Scale {
   const moments = lanes.flatMap((lane) =>
     lane.comm.calls.flatMap((span) =>
@@ -79,8 +85,8 @@ function scaleOf(lanes: Lane[], now: number): Scale {
         : [span.entered_seconds],
     ),
   );
-  const open = lanes.some((lane) => lane.comm.calls.some(isOpen));
-  return makeScale(moments, open ? now : 0);
+  const open = lanes.filter((lane) => lane.comm.calls.some(isOpen));
+  return makeScale(moments, Math.max(0, ...open.map((lane) => endOf(lane, now))));
 }
 
 // A call of a lane, by index.
@@ -149,9 +155,10 @@ function drawCall(
   context: CanvasRenderingContext2D,
   picture: Picture,
   span: CallSpan,
+  now: number,
   top: number,
 ) {
-  const { now, width, label } = picture;
+  const { width, label } = picture;
   const color = colors();
   const limit = (x: number) => Math.min(Math.max(x, label - 2), width - kPad + 2);
   const x = xOf(picture, span.entered_seconds);
@@ -218,7 +225,8 @@ function draw(canvas: HTMLCanvasElement, picture: Picture): void {
     const top = index * kLane;
     context.fillStyle = color("--line");
     context.fillRect(label, top + kLane - 1, roomOf(picture), 1);
-    for (const span of lane.comm.calls) drawCall(context, picture, span, top);
+    const end = endOf(lane, picture.now);
+    for (const span of lane.comm.calls) drawCall(context, picture, span, end, top);
     context.fillStyle = color("--text");
     context.fillText(`rank ${lane.rank} · ${lane.name}`, 0, top + kLane / 2, label - 8);
   });
@@ -231,10 +239,12 @@ function draw(canvas: HTMLCanvasElement, picture: Picture): void {
   line(picture.cursor, 1);
   line(picture.moment, 3);
   const chosen = spanOf(lanes, picture.choice);
-  if (chosen === undefined || endTime(chosen, picture.now) < picture.shown.from) return;
+  if (chosen === undefined) return;
+  const now = endOf(lanes[picture.choice!.lane]!, picture.now);
+  if (endTime(chosen, now) < picture.shown.from) return;
   if (chosen.entered_seconds > picture.shown.to) return;
   const from = Math.max(xOf(picture, chosen.entered_seconds), label);
-  const to = Math.min(xOf(picture, endTime(chosen, picture.now)), width - kPad);
+  const to = Math.min(xOf(picture, endTime(chosen, now)), width - kPad);
   context.strokeStyle = color("--text");
   context.lineWidth = 2;
   context.strokeRect(
@@ -252,12 +262,14 @@ function spanOf(lanes: Lane[], choice: Choice | undefined): CallSpan | undefined
 // The call under the pointer, or nearly.
 function callAt(picture: Picture, x: number, y: number): Choice | undefined {
   const lane = Math.floor(y / kLane);
-  const calls = picture.lanes[lane]?.comm.calls ?? [];
+  const here = picture.lanes[lane];
+  if (here === undefined) return undefined;
+  const now = endOf(here, picture.now);
   let best: Choice | undefined;
   let distance = kNear + 1;
-  calls.forEach((span, call) => {
+  here.comm.calls.forEach((span, call) => {
     const from = xOf(picture, span.entered_seconds);
-    const to = Math.max(xOf(picture, endTime(span, picture.now)), from + 2);
+    const to = Math.max(xOf(picture, endTime(span, now)), from + 2);
     const away = Math.max(from - x, x - to, 0);
     if (away < distance || (away === 0 && distance === 0)) {
       distance = away;

@@ -48,7 +48,7 @@ using Ids = std::vector<std::string>;
 
 TEST_F(AlertFoldsTest, TheFirstHangHasItsOwnAlertsAndItsEndIsToldAfterAShortCalm) {
   EXPECT_FALSE(folds_.Add(Hang(1), 0).repeat.number() > 0);
-  EXPECT_FALSE(folds_.EndsNow(Over(Hang(1)), false, 10 * kSecond));
+  EXPECT_FALSE(folds_.EndsNow(Over(Hang(1)), {}, 10 * kSecond));
   EXPECT_EQ(EndsAt(29), Ids{});
   EXPECT_EQ(EndsAt(30), Ids{"train-1"});
   EXPECT_EQ(EndsAt(1000), Ids{}) << "told once";
@@ -56,13 +56,13 @@ TEST_F(AlertFoldsTest, TheFirstHangHasItsOwnAlertsAndItsEndIsToldAfterAShortCalm
 
 TEST_F(AlertFoldsTest, TheEndOfAJobIsToldAtOnce) {
   folds_.Add(Hang(1), 0);
-  EXPECT_TRUE(folds_.EndsNow(Over(Hang(1), "ended"), false, 10 * kSecond));
+  EXPECT_TRUE(folds_.EndsNow(Over(Hang(1), "ended"), {}, 10 * kSecond));
   EXPECT_EQ(EndsAt(10'000), Ids{});
 }
 
 TEST_F(AlertFoldsTest, AHangOfTheSameSignatureContinuesTheAlertsOfTheFirst) {
   folds_.Add(Hang(1), 0);
-  folds_.EndsNow(Over(Hang(1)), false, 10 * kSecond);
+  folds_.EndsNow(Over(Hang(1)), {}, 10 * kSecond);
   const AlertFolds::Place second = folds_.Add(Hang(2), 20 * kSecond);
   EXPECT_EQ(second.repeat.thread(), "train-1");
   EXPECT_EQ(second.repeat.thread_opened_at().seconds(), 1);
@@ -76,7 +76,7 @@ TEST_F(AlertFoldsTest, AHangOfTheSameSignatureContinuesTheAlertsOfTheFirst) {
 TEST_F(AlertFoldsTest, ResolvedIsToldOnceTheJobIsCalm) {
   for (int i = 1; i <= 6; ++i) {
     folds_.Add(Hang(i), i * 60 * kSecond);
-    EXPECT_FALSE(folds_.EndsNow(Over(Hang(i)), false, (i * 60 + 45) * kSecond));
+    EXPECT_FALSE(folds_.EndsNow(Over(Hang(i)), {}, (i * 60 + 45) * kSecond));
     EXPECT_EQ(EndsAt(i * 60 + 59), Ids{});
   }
   EXPECT_EQ(EndsAt(405 + 119), Ids{});
@@ -89,21 +89,21 @@ TEST_F(AlertFoldsTest, ResolvedIsToldOnceTheJobIsCalm) {
 
 TEST_F(AlertFoldsTest, AHangAfterThatIsAnnouncedAnewWithItsNumber) {
   folds_.Add(Hang(1), 0);
-  folds_.EndsNow(Over(Hang(1)), false, kSecond);
+  folds_.EndsNow(Over(Hang(1)), {}, kSecond);
   ASSERT_EQ(EndsAt(21), Ids{"train-1"});
   const AlertFolds::Place second = folds_.Add(Hang(2), 120 * kSecond);
   EXPECT_EQ(second.repeat.thread(), "");
   EXPECT_EQ(second.repeat.sentence(), "2nd time in 2 min, same rank and line");
-  folds_.EndsNow(Over(Hang(2)), false, 130 * kSecond);
+  folds_.EndsNow(Over(Hang(2)), {}, 130 * kSecond);
   EXPECT_EQ(folds_.Add(Hang(3), 140 * kSecond).repeat.thread(), "train-2");
 }
 
 TEST_F(AlertFoldsTest, ARowEndsAfterTenCalmMinutes) {
   folds_.Add(Hang(1), 0);
-  folds_.EndsNow(Over(Hang(1)), false, kSecond);
+  folds_.EndsNow(Over(Hang(1)), {}, kSecond);
   EndsAt(30);
   EXPECT_EQ(folds_.Add(Hang(2), 601 * kSecond).repeat.number(), 0);
-  folds_.EndsNow(Over(Hang(2)), false, 602 * kSecond);
+  folds_.EndsNow(Over(Hang(2)), {}, 602 * kSecond);
   EndsAt(700);
   EndsAt(1300);
   EXPECT_EQ(folds_.jobs(), 0u) << "no memory for what is over";
@@ -111,12 +111,34 @@ TEST_F(AlertFoldsTest, ARowEndsAfterTenCalmMinutes) {
 
 TEST_F(AlertFoldsTest, AnotherAttemptOfTheJobIsInTheSameRow) {
   folds_.Add(Hang(1), 0);
-  folds_.EndsNow(Over(Hang(1), "ended"), false, kSecond);
+  folds_.EndsNow(Over(Hang(1), "ended"), {}, kSecond);
   v1::Incident again = Hang(2);
   again.set_attempt(1);
   const AlertFolds::Place place = folds_.Add(again, 60 * kSecond);
   EXPECT_EQ(place.repeat.number(), 2);
   EXPECT_EQ(place.repeat.thread(), "") << "people know that the first has ended";
+}
+
+constexpr AlertFolds::Ending kRestarts = {false, /*may_restart=*/true};
+
+TEST_F(AlertFoldsTest, TheAttemptThatGoesOnIsTheEndOfTheOneThatFailed) {
+  folds_.Add(Hang(1), 0);
+  EXPECT_FALSE(folds_.EndsNow(Over(Hang(1), "ended"), kRestarts, 10 * kSecond));
+  EXPECT_EQ(EndsAt(20), Ids{});
+  folds_.GoOn(JobKey("train", 0), 20 * kSecond);
+  EXPECT_EQ(EndsAt(20), Ids{}) << "this is the attempt that failed";
+  folds_.GoOn(JobKey("train", 1), 20 * kSecond);
+  const std::vector<v1::Incident> ends = folds_.TakeEnds(20 * kSecond);
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_EQ(ends[0].state(), "resolved");
+  EXPECT_EQ(ends[0].went_on_in(), 1);
+}
+
+TEST_F(AlertFoldsTest, AJobThatNobodyStartsAgainHasEndedAfterAMinute) {
+  folds_.Add(Hang(1), 0);
+  EXPECT_FALSE(folds_.EndsNow(Over(Hang(1), "ended"), kRestarts, 10 * kSecond));
+  EXPECT_EQ(EndsAt(69), Ids{});
+  EXPECT_EQ(EndsAt(70), Ids{"train-1"});
 }
 
 TEST_F(AlertFoldsTest, SaysWhatIsTheSame) {
@@ -137,7 +159,7 @@ TEST_F(AlertFoldsTest, AnotherLineAndWithoutLinesAnotherRankIsAnotherHang) {
 TEST_F(AlertFoldsTest, NobodyIsToldOfTheEndOfWhatWasHeldBack) {
   folds_.Add(Hang(1), 0);
   folds_.SetTold(Hang(1), false);
-  EXPECT_TRUE(folds_.EndsNow(Over(Hang(1)), true, kSecond));
+  EXPECT_TRUE(folds_.EndsNow(Over(Hang(1)), {/*is_last=*/true, false}, kSecond));
   EXPECT_EQ(EndsAt(1000), Ids{});
 }
 

@@ -164,6 +164,24 @@ TEST_F(IncidentBookTest, TheDeathOfAJobThatReturnsAfterItWasAbandonedIsJudged) {
   }
 }
 
+// Else a page would show a job that hung to its end as one that is over well.
+TEST_F(IncidentBookTest, ARestartedDaemonKnowsThatTheJobEndedWhileItHung) {
+  v1::Incident closed = Confirmed();
+  closed.set_state("ended");
+  *closed.mutable_closed_at() = closed.confirmed_at();
+  {
+    const auto history = OpenHistory();
+    ASSERT_TRUE(history->Save(closed).ok());
+    ASSERT_TRUE(history->SaveHosts(JobKey("train"), {"node-1"}, 1000).ok());
+  }
+  const auto book = Begin();
+  Apply({}, book.get());
+  const JobBrief brief = book->Brief(JobKey("train"));
+  ASSERT_TRUE(brief.last.has_value());
+  EXPECT_EQ(brief.last->state(), "ended");
+  EXPECT_EQ(brief.last->id(), "train-1");
+}
+
 // The hosts of the job are silent for too long.
 TEST_F(IncidentBookTest, TheLiveIncidentOfAForgottenJobEndsInTheHistory) {
   const auto book = Begin();
