@@ -76,6 +76,13 @@ std::string NoneInWords(const char* what, const v1::ListIncidentsRequest& reques
   return words;
 }
 
+// "1400.0 rank-hours", "29 rank-seconds"
+std::string CostInWords(double rank_seconds) {
+  constexpr double kHour = 3600;
+  return rank_seconds < kHour / 2 ? absl::StrFormat("%.0f rank-seconds", rank_seconds)
+                                  : absl::StrFormat("%.1f rank-hours", rank_seconds / kHour);
+}
+
 void PrintGroups(const v1::ListIncidentsRequest& request,
                  const v1::ListIncidentsResponse& response) {
   for (const v1::IncidentGroup& group : response.groups()) {
@@ -84,7 +91,7 @@ void PrintGroups(const v1::ListIncidentsRequest& request,
               << "\n    " << group.sentence() << "; first " << TimeInWords(group.first())
               << ", last " << TimeInWords(group.last()) << "\n";
     if (group.lost_rank_seconds() > 0) {
-      std::cout << absl::StrFormat("    %.1f rank-hours\n", group.lost_rank_seconds() / 3600);
+      std::cout << "    " << CostInWords(group.lost_rank_seconds()) << "\n";
     }
     PrintNames("hosts: ", group.hosts());
     PrintNames("ranks: ", group.ranks());
@@ -104,10 +111,13 @@ void PrintGroups(const v1::ListIncidentsRequest& request,
 std::string MoreInWords(const v1::Incident& incident) {
   std::vector<std::string> parts;
   if (incident.lost_rank_seconds() > 0) {
-    parts.push_back(absl::StrFormat("%.1f rank-hours%s", incident.lost_rank_seconds() / 3600,
-                                    incident.has_closed_at() ? "" : " so far"));
+    parts.push_back(CostInWords(incident.lost_rank_seconds()) +
+                    (incident.has_closed_at() ? "" : " so far"));
   }
   if (!incident.repeat().sentence().empty()) parts.push_back(incident.repeat().sentence());
+  if (incident.has_went_on_in()) {
+    parts.push_back(absl::StrCat("the job went on in attempt ", incident.went_on_in()));
+  }
   if (incident.has_acknowledged()) {
     parts.push_back(absl::StrCat("acknowledged by ", incident.acknowledged().who()));
   }

@@ -129,7 +129,7 @@ std::vector<StackRequest> IncidentBook::Apply(const JobState& state, std::vector
     record.awaited.Hear(state);
   }
   SayWhatIsNew(has_new_stacks, job);
-  CloseEarlierAttempts(state, job);
+  CloseEarlierAttempts(state);
   if (job->may_lack_alert) SendLackingAlert(verdicts, job);
   return requests;
 }

@@ -243,7 +243,6 @@ class IncidentBook {
     KnownHosts hosts;
     int64_t restored_ns = 0;     // when the daemon took it from the history
     bool has_returned = false;   // diagnosed by this daemon
-    bool has_gone_on = false;    // its calls have closed the incidents of earlier attempts
     bool is_end_judged = false;  // an earlier daemon reported the end of the job
     bool is_abandoned = false;   // no agent has reported it for long
     // An earlier daemon confirmed the live incident. It may have ended before it saved the alert.
@@ -308,8 +307,7 @@ class IncidentBook {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ShareAcknowledgement(const v1::Incident& first) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Say(const Record& record, AlertEvent event);
-  void CloseEarlierAttempts(const JobState& state, JobIncidents* job)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CloseEarlierAttempts(const JobState& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SayEnd(const JobIncidents& job, const Record& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SayWhatIsNew(bool has_new_stacks, JobIncidents* job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendDueFirst(bool all) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which incidents of the book are stored, and which alerts are sent, and when: both within a quota.
+// When the alerts of the book's incidents go out, and under which name. alert_hold.h and
+// alert_folds.h decide.
 #include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/mutex.h"
 #include "daemon/incidents/incident_book.h"
 #include "daemon/incidents/incident_brief.h"
@@ -22,65 +25,6 @@ bool MakesCalls(const JobState& state) {
 }
 
 }  // namespace
-
-void IncidentBook::ApplyQuota(const IncidentEvent& event, const JobIncidents& job, Record* record) {
-  if (event.kind == IncidentEvent::Kind::kOpened) {
-    record->is_over_quota = !quota_.MayStoreOpened(job.key, event.incident.opened_ns);
-  }
-  if (event.kind == IncidentEvent::Kind::kConfirmed &&
-      quota_.MayStoreConfirmed(job.key, !record->is_over_quota, event.incident.confirmed_ns)) {
-    record->is_over_quota = false;
-  }
-  if (!record->is_over_quota) return;
-  record->incident.set_report_note(absl::StrCat("not stored: the job has had more than ",
-                                                options_.quota.incidents,
-                                                " incidents in the last hour"));
-}
-
-void IncidentBook::DropOverQuota(const IncidentEvent& event, JobIncidents* job) {
-  if (event.incident.closed_ns == 0) return;
-  const auto at = std::find_if(job->records.begin(), job->records.end(), [&](const Record& record) {
-    return record.is_over_quota && record.incident.id() == event.incident.id;
-  });
-  if (at == job->records.end()) return;
-  job->records.erase(at);
-  CountDropped(Dropped::kIncidents);
-}
-
-// A hang that lasts is none of a job that flaps.
-void IncidentBook::StoreIfItLasts(const JobIncidents& job, Record* record) {
-  const std::optional<Incident>& live = job.life.live();
-  if (!live || live->id != record->incident.id() || live->confirmed_ns == 0) return;
-  if (timeline_->Now() - live->confirmed_ns >= options_.quota.lasting_ns) Store(record);
-}
-
-// Stores the incident, whatever the quota says.
-void IncidentBook::Store(Record* record) {
-  if (record->is_over_quota) record->incident.clear_report_note();
-  record->is_over_quota = false;
-  SaveNow(record);
-}
-
-void IncidentBook::SaveNow(Record* record) {
-  if (record->is_over_quota) return;
-  record->unsaved = false;
-  history_->Save(record->incident);
-}
-
-void IncidentBook::CountDropped(Dropped what) {
-  if (counters_ != nullptr) counters_->CountDropped(what, 1);
-}
-
-// False: the alert of the confirmed incident is held back.
-bool IncidentBook::MayAlert(const JobIncidents& job, Record* record, int64_t now_ns) {
-  if (IsSilenced(job, record)) return false;
-  if (options_.alerts.targets.empty()) return true;
-  const bool may_alert = quota_.MayAlert(job.key, record->incident, now_ns);
-  record->incident.set_alert_held_back(!may_alert);
-  if (!may_alert) CountDropped(Dropped::kAlerts);
-  if (may_alert && quota_.IsFull(job.key)) record->incident.mutable_repeat()->set_holds_back(true);
-  return may_alert;
-}
 
 void IncidentBook::Alert(const IncidentEvent& event, JobIncidents* job, Record* record) {
   if (!record->incident.has_confirmed_at()) return;
@@ -129,7 +73,7 @@ void IncidentBook::Announce(JobIncidents* job, Record* record) {
 // Tells the first hang of the row of this one. Whoever takes care of the first takes care of all.
 void IncidentBook::JoinRow(const JobIncidents& job, Record* record) {
   const AlertFolds::Place place = folds_.Add(record->incident, timeline_->Now());
-  if (place.repeat.first().empty()) return;
+  if (place.first_words.empty()) return;  // the first, or known from an earlier daemon
   *record->incident.mutable_repeat() = place.repeat;
   Record* first = FindInJob(job.key, place.repeat.first());
   if (first == nullptr || first == record) return;
@@ -176,11 +120,10 @@ void IncidentBook::SayEnd(const JobIncidents& job, const Record& record) {
   }
 }
 
-// The first diagnosis that sees this attempt make calls: hangs with which earlier attempts of the
-// job ended are over.
-void IncidentBook::CloseEarlierAttempts(const JobState& state, JobIncidents* job) {
-  if (job->has_gone_on || state.key.attempt == 0 || !MakesCalls(state)) return;
-  job->has_gone_on = true;
+// This attempt makes calls, so the hangs with which earlier attempts of the job ended are over.
+// Their end may be found out after this attempt has begun.
+void IncidentBook::CloseEarlierAttempts(const JobState& state) {
+  if (state.key.attempt == 0 || !MakesCalls(state)) return;
   const JobId& id = state.key;
   for (auto at = jobs_.lower_bound(JobKey(id, INT32_MIN));
        at != jobs_.end() && at->first < state.key; ++at) {
@@ -286,35 +229,6 @@ void IncidentBook::SendLackingAlert(const std::vector<Verdict>& verdicts, JobInc
   job->may_lack_alert = false;
   Record* record = is_live ? FindRecord(job->life.live()->id, job) : nullptr;
   if (record != nullptr) Announce(job, record);
-}
-
-// Sends one alert for all that were held back, where it is due.
-void IncidentBook::SendHeldBack() {
-  const MutexLock lock(mutex_);
-  for (IncidentQuota::Due& due : quota_.TakeDue(timeline_->Now())) {
-    due.incident.set_alert_held_back(false);
-    const auto job = jobs_.find(ReadJobKey(due.incident));
-    Record* record = job == jobs_.end() ? nullptr : FindRecord(due.incident.id(), &job->second);
-    if (record != nullptr) {
-      record->incident.set_alert_held_back(false);
-      Store(record);
-      SetPending(job->second, *record);
-      ++job->second.changes;
-      ++changes_;
-    } else {
-      history_->Save(due.incident);  // an announced incident has a number of its own for good
-    }
-    const bool is_silenced = record != nullptr ? IsSilenced(job->second, record)
-                                               : silences_.Find(due.incident, WallNow()) != nullptr;
-    if (is_silenced) continue;
-    if (record != nullptr) {
-      record->is_announced = true;
-      record->said_ns = timeline_->Now();
-      folds_.SetTold(record->incident, true);
-    }
-    alerts_->Send(due.incident, AlertEvent::kConfirmed);
-    if (due.incident.has_closed_at()) alerts_->Send(due.incident, AlertEvent::kResolved);
-  }
 }
 
 }  // namespace rollcall

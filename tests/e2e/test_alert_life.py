@@ -10,7 +10,8 @@ import signal
 import time
 
 import pytest
-from conftest import ask, rollcall
+from conftest import ROLLCALL, VICTIMS, ask, rollcall
+from conftest import Service as Running
 from processes import wait_for
 from test_alerts import Service
 
@@ -95,6 +96,27 @@ def test_a_job_that_flaps_is_one_row_of_messages(start_daemon, start_job, receiv
     known = [one for one in ask(daemon, "incidents")["incidents"] if "confirmed_at" in one]
     assert {one["repeat"]["first"] for one in known} == {begun["incident"]}
     assert "same rank and line" in listed(daemon)
+
+
+def test_the_attempt_that_goes_on_closes_the_incident_of_the_one_that_failed(start_daemon, receiver, tmp_path):
+    """As torchrun --max-restarts starts them."""
+    daemon = start_daemon(f"--alert=json={receiver.url}")
+    ranks = f"{VICTIMS / 'ranks'} -n 4 --grace 1 --"
+    script = (f"TORCHELASTIC_RESTART_COUNT=0 {ranks} {VICTIMS / 'one_rank_dies'}; "
+              f"TORCHELASTIC_RESTART_COUNT=1 {ranks} {VICTIMS / 'pauses'}")
+    job = Running([ROLLCALL, "run", "--sim", f"--daemon={daemon.address}", f"--report-dir={tmp_path / 'here'}",
+                   "--", "sh", "-c", script], env={"ROLLCALL_JOB": "gpt"})
+    try:
+        wait_for(lambda: len(messages(receiver)) >= 2, seconds=60)
+        assert statuses(receiver) == ["firing", "resolved"]
+        assert messages(receiver)[1]["state"] == "resolved"
+        assert "resolved, the job goes on in attempt 1" in messages(receiver)[1]["headline"]
+        incident, = ask(daemon, "incidents")["incidents"]
+        assert (incident["attempt"], incident["went_on_in"]) == (0, 1)
+        assert "the job went on in attempt 1" in listed(daemon)
+    finally:
+        if job.process.poll() is None:
+            job.kill()
 
 
 def test_a_hang_that_lasts_costs_more_each_second(start_daemon, start_job):
