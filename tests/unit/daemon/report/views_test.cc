@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The views of the page and `rollcall watch`, as pure functions of a job's state.
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <string>
 #include <vector>
@@ -206,6 +207,31 @@ TEST(CallsViewTest, ShowsTheWaitingCallAndWhatTheGpuHasDone) {
   EXPECT_TRUE(calls[1].waits());
   EXPECT_EQ(calls[1].call().operation(), "AllReduce");
   EXPECT_EQ(calls[1].call().position(), 3);
+}
+
+// The bars of the timeline end with it.
+TEST(CallsViewTest, ShowsWhenTheProcessOfARankEnded) {
+  JobBuilder job(2);
+  job.Finish(3);
+  job.Enter({0}, At(10));
+  job.Die(1, At(12), SIGTERM);
+  v1::CallsResponse response;
+  FillCalls(job.state, {0, 1}, 2, &response);
+  ASSERT_EQ(response.ranks_size(), 2);
+  EXPECT_EQ(response.ranks(0).communicators(0).ended_seconds(), 0);
+  EXPECT_EQ(response.ranks(1).communicators(0).ended_seconds(), static_cast<double>(At(12)) / 1e9);
+}
+
+TEST(StatusViewTest, CountsWhatEndedInGoodOrder) {
+  JobBuilder job(2);
+  job.Finish(3);
+  job.Die(0, At(12), SIGTERM);
+  job.Exit(1, At(12));
+  v1::JobStatus status;
+  FillJobStatus(job.state, At(13), false, &status);
+  EXPECT_EQ(status.state(), "ended");
+  EXPECT_EQ(status.processes_died(), 1);
+  EXPECT_EQ(status.processes_exited(), 1);
 }
 
 TEST(CallsViewTest, AnAnswerHasAtMostAsManyCallsAsTheDaemonKeeps) {
