@@ -85,7 +85,7 @@ class Parting {
     const bool culprit_is_deeper = at_ + 1 < culprits_.size();
     if (!culprit_is_deeper && at_ + 1 == waiters_.size()) return Kind::kUnknown;
     if (!call_.is_in_call) return culprit_is_deeper ? Kind::kBusy : Kind::kUnknown;
-    if (call_.habit == Habit::kUsual) return Kind::kSkipped;
+    if (is_usual()) return Kind::kSkipped;
     return call_.habit == Habit::kNew && culprit_is_deeper ? Kind::kExtra : Kind::kUnknown;
   }
 
@@ -116,7 +116,7 @@ class Parting {
   // Nothing is known of loops.
   Kind ByLinesAlone() const {
     if (!call_.is_in_call) return is_later() ? Kind::kUnknown : Kind::kBusy;
-    if (call_.habit == Habit::kUsual) return Kind::kSkipped;
+    if (is_usual()) return Kind::kSkipped;
     return call_.habit == Habit::kNew && !is_later() ? Kind::kExtra : Kind::kUnknown;
   }
 
@@ -124,7 +124,7 @@ class Parting {
   // belongs to each step tells that it is a part of one.
   Kind OutsideTheirLoop(const CodeBlock& loop, StackDeparture* found) const {
     if (!call_.is_in_call) return shares_loop_ || !is_later() ? Kind::kBusy : Left(loop, found);
-    if (shares_loop_ && call_.habit == Habit::kUsual) return Kind::kSkipped;
+    if (shares_loop_ && is_usual()) return Kind::kSkipped;
     if (shares_loop_ && own_condition_ != 0) return Kind::kExtra;
     return is_later() ? Left(loop, found) : Kind::kExtra;
   }
@@ -177,7 +177,10 @@ class Parting {
   }
 
   bool is_later() const { return c_.line > w_.line; }
-  bool is_usual() const { return call_.habit == Habit::kUsual; }
+  // A forward pass in a branch of its own makes the calls of any forward pass.
+  bool is_usual() const {
+    return call_.habit == Habit::kUsual || (call_.habit == Habit::kAlike && own_condition_ == 0);
+  }
 
   const Frames& culprits_;
   const Frames& waiters_;

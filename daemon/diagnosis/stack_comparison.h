@@ -20,6 +20,7 @@ struct CulpritsCall {
   enum class Habit : uint8_t {
     kUnknown,
     kUsual,  // it belongs to the step that the culprit repeats, and comes from the same line
+    kAlike,  // an equal call belongs to that step; from which line is not known
     kNew,    // it does not
   };
   Habit habit = Habit::kUnknown;

@@ -44,15 +44,19 @@ Habit JudgeLast(const std::vector<const CallRecord*>& calls) {
   const CallRecord& last = *calls.back();
   bool has_period = false;
   const size_t window = WindowOf(calls, &has_period);
-  size_t equal = 0, alike = 0;
+  size_t equal = 0, from_line = 0, alike = 0;
   for (size_t i = calls.size() - 1 - window; i + 1 < calls.size(); ++i) {
     const CallRecord& call = *calls[i];
     const bool sites_are_known = call.site != 0 && last.site != 0;
     if (sites_are_known && call.site != last.site) continue;
-    if (SignatureOf(call.args) == SignatureOf(last.args)) ++equal;
+    const bool is_equal = SignatureOf(call.args) == SignatureOf(last.args);
+    if (is_equal) ++equal;
+    if (is_equal && sites_are_known) ++from_line;
     if (sites_are_known && call.args.op == last.args.op) ++alike;
   }
-  if (equal >= (has_period ? 1 : 2)) return Habit::kUsual;
+  const size_t enough = has_period ? 1 : 2;
+  if (from_line >= enough) return Habit::kUsual;
+  if (equal >= enough) return Habit::kAlike;
   return equal + alike == 0 ? Habit::kNew : Habit::kUnknown;
 }
 

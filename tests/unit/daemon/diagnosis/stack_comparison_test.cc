@@ -36,6 +36,7 @@ ProgramFrame Bare(const std::string& function, int line) {
 }
 
 const CulpritsCall kUsual = {Habit::kUsual, true};
+const CulpritsCall kAlike = {Habit::kAlike, true};
 const CulpritsCall kNew = {Habit::kNew, true};
 const CulpritsCall kCalls = {Habit::kUnknown, true};
 const CulpritsCall kElsewhere = {Habit::kUnknown, false};
@@ -70,6 +71,10 @@ const Case kCases[] = {
      {At("train", 20, {Loop(19, 24)})},
      kNew,
      Kind::kExtra},
+    {"forward_pass_in_a_branch", {At("train", 20, {Loop(18, 24), If(19, 20)})},
+     {At("train", 21, {Loop(18, 24)})}, kAlike, Kind::kExtra},
+    {"forward_pass_of_the_next_step", {At("train", 20, {Loop(18, 24)})},
+     {At("train", 21, {Loop(18, 24)})}, kAlike, Kind::kSkipped},
     {"others_have_a_condition_that_it_has_not",
      {At("train", 24, {Loop(19, 24)})},
      {At("train", 21, {Loop(19, 24), If(20, 21)})},
