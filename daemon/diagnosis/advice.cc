@@ -18,6 +18,7 @@ namespace {
 // A person on call reads no more than this.
 constexpr size_t kMostKnownMistakes = 3;
 constexpr char kByStack[] = "A guess by the stack: ";
+constexpr absl::string_view kException = "handles-an-exception";
 constexpr absl::string_view kSkippedCall = "skipped-call", kExtraCall = "extra-call",
                             kUnevenInputs = "uneven-inputs", kLateRank = "late-rank";
 
@@ -52,10 +53,16 @@ void AddFitting(const Verdict& verdict, const std::vector<AdviceEntry>& table, c
   for (const AdviceEntry& entry : table) AddIfFits(verdict, entry, before, advice);
 }
 
+// Who has left the loop or a step in a handler did so by an exception.
+bool LeftByAnException(const Verdict& verdict) {
+  return HandlesAnException(verdict) && !CallsAlone(verdict);
+}
+
 // Two stacks show more than what the culprit does: who has left the loop may well log or save.
 void AddByComparison(const Verdict& verdict, std::vector<Advice>* advice) {
   for (const auto& [shows, id] :
-       {std::pair(SkippedByStacks, kSkippedCall), std::pair(LeftTheLoopByStacks, kUnevenInputs)}) {
+       {std::pair(LeftByAnException, kException), std::pair(SkippedByStacks, kSkippedCall),
+        std::pair(LeftTheLoopByStacks, kUnevenInputs)}) {
     if (!shows(verdict)) continue;
     for (const AdviceEntry& entry : StackAdvice()) {
       if (id == entry.id) AddIfFits(verdict, entry, kByStack, advice);

@@ -249,6 +249,13 @@ const std::vector<AdviceEntry>& StackAdvice() {
        "for the log, full_tensor(), GatheredParameters, a barrier, one forward pass more.",
        "That rank makes a call that the others do not make. Move the call out of the branch, so "
        "that all ranks make it, or compute the value without communication."},
+      {"handles-an-exception", HandlesAnException,
+       "the culprit is in an except or a finally of its program, and the others are not",
+       "An exception takes one rank out of the loop, and its handler waits: for the others, for a "
+       "server, for its communicators to end. So nobody sees the exception.",
+       "That rank is in an except or finally block: an exception has probably brought it there, "
+       "and it is not printed while the block waits. Print the exception first in the handler, "
+       "and let the handler make no call that waits for other ranks."},
       {"uneven-inputs", LeftTheLoop,
        "the culprit is behind the loop (in a barrier or another call, in destroy, at its exit) "
        "while the others are in a training step",

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/diagnosis/advice_departures.h"
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "daemon/diagnosis/advice_patterns.h"
 
 namespace rollcall {
@@ -56,6 +60,13 @@ bool CulpritLeftAFrameworksLoop(const Verdict& v) {
 bool IsNamed(const Verdict& v) {
   return SyncsMetric(v) || ClipsGradients(v) || GathersState(v) || SynchronizesBuffers(v) ||
          Validates(v);
+}
+
+bool WaiterIsInBlock(const Verdict& v, const std::string& file, const CodeBlock& block) {
+  const std::vector<ProgramFrame>& frames = v.waiting_place.program;
+  return std::any_of(frames.begin(), frames.end(), [&](const ProgramFrame& frame) {
+    return frame.file == file && block.first <= frame.line && frame.line <= block.last;
+  });
 }
 
 // One forward pass more, or one backward pass less: the others are in the backward pass.
@@ -120,6 +131,18 @@ bool LeftTheLoop(const Verdict& v) {
   if (CulpritIsInStep(v)) return IsContradiction(v.cause) && waiter_is_behind;
   if (CulpritIsIn(v, {"barrier"})) return waiter_is_in_loop && !waiter_is_behind;
   return CulpritIsInCall(v) && !CallsAlone(v) && WaiterIsIn(v, kStep);
+}
+
+bool HandlesAnException(const Verdict& v) {
+  if (LeftTheEnginesLoop(v)) return false;
+  if (!DepartsAnyhow(v) && !Is(v, Cause::kRankExited) && !Is(v, Cause::kTeardownHang)) return false;
+  return std::any_of(v.places.begin(), v.places.end(), [&](const StackPlace& place) {
+    return std::any_of(place.program.begin(), place.program.end(), [&](const ProgramFrame& frame) {
+      return std::any_of(frame.blocks.begin(), frame.blocks.end(), [&](const CodeBlock& block) {
+        return block.kind == CodeBlock::Kind::kHandler && !WaiterIsInBlock(v, frame.file, block);
+      });
+    });
+  });
 }
 
 bool LeftTheLoopByStacks(const Verdict& v) {

@@ -18,6 +18,9 @@ bool Validates(const Verdict& v);
 bool LeftTheLoopByStacks(const Verdict& v);
 bool SkippedByStacks(const Verdict& v);
 
+// The culprit is in an except or a finally of its program that the waiting rank is not in.
+bool HandlesAnException(const Verdict& v);
+
 // The culprit is behind the training loop and the others are in it, or the reverse.
 bool LeftTheLoop(const Verdict& v);
 // The culprit, a worker of an inference engine, is not in the loop that runs the model for each

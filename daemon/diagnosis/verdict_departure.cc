@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "daemon/diagnosis/advice_patterns.h"
 #include "daemon/diagnosis/members_by_process.h"
 #include "daemon/diagnosis/stack_comparison.h"
@@ -81,6 +83,69 @@ Habit FindHabit(const JobState& job, const Verdict& verdict, int32_t process) {
   return JudgeLast(calls);
 }
 
+std::string SiteOf(const JobState& job, const Member& member, const CallRecord& record) {
+  const Process* process = FindProcess(job, member.process);
+  if (process == nullptr || record.site == 0 || record.site > process->sites.size()) return "";
+  return process->sites[record.site - 1];
+}
+
+const Member* FindWaiter(const MembersByProcess& members, const Verdict& verdict) {
+  for (const int32_t process : verdict.waiting_processes) {
+    const Member* member = members.Find(process);
+    if (member != nullptr) return member;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> SitesOf(const JobState& job, const Member& member, uint64_t position) {
+  std::vector<std::string> sites;
+  for (const CallRecord* call : CallsUpTo(member, position)) {
+    if (call->position < position) sites.push_back(SiteOf(job, member, *call));
+  }
+  return sites;
+}
+
+bool IsAmong(const std::string& site, const std::vector<std::string>& sites, size_t count) {
+  const auto end = sites.begin() + static_cast<std::ptrdiff_t>(count);
+  return std::find(sites.begin(), end, site) != end;
+}
+
+// A line from which the culprit made calls in its last step only, and the waiting rank made none;
+// "": none is known. Those calls met equal ones of the others, so only a
+// later call shows that there was one too many.
+std::string FindOwnLine(const JobState& job, const Verdict& verdict, int32_t process) {
+  const auto comm = job.communicators.find(verdict.communicator);
+  if (!IsContradiction(verdict.cause) || comm == job.communicators.end()) return "";
+  const MembersByProcess members(comm->second);
+  const Member* culprit = members.Find(process);
+  const Member* waiter = FindWaiter(members, verdict);
+  if (culprit == nullptr || waiter == nullptr) return "";
+  const uint64_t position = PositionOfCulprit(verdict);
+  const std::vector<const CallRecord*> calls = CallsUpTo(*culprit, position);
+  bool has_period = false;
+  const size_t window = calls.size() <= kLeastPastCalls ? 0 : WindowOf(calls, &has_period);
+  const std::vector<std::string> others = SitesOf(job, *waiter, verdict.position);
+  const std::vector<std::string> own = SitesOf(job, *culprit, position);
+  if (window == 0 || own.size() < window + kLeastPastCalls) return "";
+  const size_t earlier = own.size() - window;
+  for (size_t i = earlier; i < own.size(); ++i) {
+    const CallRecord* met = FindCollective(*waiter, calls[i]->position);
+    if (met == nullptr || SiteOf(job, *waiter, *met).empty() || own[i].empty()) continue;
+    if (!IsAmong(own[i], own, earlier) && !IsAmong(own[i], others, others.size())) return own[i];
+  }
+  return "";
+}
+
+// What it did before explains where the culprit is now.
+void PreferOwnLine(const std::string& site, int32_t rank, Verdict* verdict) {
+  const Kind kind = verdict->departure.kind;
+  if (site.empty() || (kind != Kind::kSkipped && kind != Kind::kUnknown)) return;
+  verdict->departure = StackDeparture();
+  verdict->departure.kind = Kind::kExtra;
+  verdict->evidence.push_back(absl::StrCat("rank ", rank, " has made a call at ", site,
+                                           ", where a rank that waits has made none"));
+}
+
 bool WaitsForRanks(const Verdict& verdict) {
   return IsContradiction(verdict.cause) ||
          CulpritIsIn(verdict, {"distributed_c10d.", "nccl", "NCCL", "c10d::", "gloo::", "MPI_"});
@@ -110,6 +175,7 @@ void AddDeparture(const JobState& job, Verdict* verdict) {
   const auto& culprit = verdict->culprits[static_cast<size_t>(place - verdict->places.begin())];
   const CulpritsCall call = {FindHabit(job, *verdict, culprit.process), WaitsForRanks(*verdict)};
   verdict->departure = CompareStacks(place->program, verdict->waiting_place.program, call);
+  PreferOwnLine(FindOwnLine(job, *verdict, culprit.process), culprit.rank, verdict);
   SetDivergence(verdict);
 }
 

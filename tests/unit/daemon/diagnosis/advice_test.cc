@@ -65,6 +65,23 @@ Verdict OneWaits(CallArgs call) {
   return v;
 }
 
+// Where both sides stand in one function of the program.
+Verdict Lines(Verdict v, int culprit, std::vector<CodeBlock> blocks, int waiter,
+              std::vector<CodeBlock> waiters_blocks) {
+  v.places.resize(1);
+  v.places[0].program = {{"main", "/x/train.py", culprit, true, std::move(blocks)}};
+  v.waiting_place.program = {{"main", "/x/train.py", waiter, true, std::move(waiters_blocks)}};
+  return v;
+}
+
+CodeBlock Handler(int first, int last) {
+  CodeBlock block;
+  block.kind = CodeBlock::Kind::kHandler;
+  block.first = first;
+  block.last = last;
+  return block;
+}
+
 struct AdviceCase {
   const char* id;
   Verdict fits;
@@ -125,6 +142,8 @@ const std::vector<AdviceCase>& KnownCases() {
        Standing(Meeting(Broadcast(), AllReduce()),
                 "distributed.DistributedDataParallel._sync_buffers"),
        Standing(Meeting(Broadcast(), AllReduce()), "train.weight_norms")},
+      {"handles-an-exception", Lines(Make(Cause::kRankExited), 9, {Handler(8, 9)}, 5, {}),
+       Lines(Make(Cause::kRankExited), 9, {Handler(4, 9)}, 5, {Handler(4, 9)})},
       {"uneven-inputs", MissingAt("distributed_c10d.barrier train.main"),
        MissingAt("queue.Queue.get train.upload")},
       {"validates-alone", MissingAt("train.validate train.main"), MissingAt("train.main")},
@@ -268,6 +287,57 @@ TEST(AdviceTest, AnNcclCreationIsNoOtherBackend) {
                                 "TCPStore::wait ProcessGroupNCCL::initNCCLComm train.main"}) {
     EXPECT_FALSE(Has(AdviceFor(MissingAt(functions)), "mixed-backends")) << functions;
   }
+}
+
+Verdict Departed(StackDeparture::Kind kind, DivergenceKind divergence) {
+  Verdict v = Standing(Meeting(AllGather(), AllReduce()), "train.main", "train.main");
+  v.departure.kind = kind;
+  v.divergence = divergence;
+  return v;
+}
+
+TEST(AdviceTest, WhatTheStacksShowComesFirstAndAlone) {
+  using Kind = StackDeparture::Kind;
+  for (const auto& [kind, id] :
+       std::vector<std::pair<Kind, const char*>>{{Kind::kSkipped, "skipped-call"},
+                                                 {Kind::kExtra, "extra-call"},
+                                                 {Kind::kLeftLoop, "uneven-inputs"},
+                                                 {Kind::kStays, "uneven-inputs"}}) {
+    const std::vector<Advice> advice = AdviceFor(Departed(kind, DivergenceKind::kReplaced));
+    ASSERT_EQ(advice.size(), 2u) << id;
+    EXPECT_EQ(advice[0].id, id);
+    EXPECT_EQ(advice[1].id, "same-calls-everywhere") << id;
+  }
+}
+
+TEST(AdviceTest, ContradictsNoSentence) {
+  using Kind = StackDeparture::Kind;
+  const Verdict extra = Departed(Kind::kSkipped, DivergenceKind::kExtra);
+  EXPECT_FALSE(Has(AdviceFor(extra), "skipped-call"));
+  EXPECT_EQ(AdviceFor(extra).front().id, "extra-call");
+  const Verdict skipped = Departed(Kind::kExtra, DivergenceKind::kSkipped);
+  EXPECT_FALSE(Has(AdviceFor(skipped), "extra-call"));
+  EXPECT_EQ(AdviceFor(skipped).front().id, "skipped-call");
+}
+
+TEST(AdviceTest, WhoIsInAHandlerBehindTheLoopHasAnException) {
+  Verdict v = Lines(Departed(StackDeparture::Kind::kLeftLoop, DivergenceKind::kReplaced), 9,
+                    {Handler(8, 9)}, 5, {});
+  EXPECT_EQ(AdviceFor(v).front().id, "handles-an-exception");
+  v.departure.kind = StackDeparture::Kind::kExtra;
+  EXPECT_EQ(AdviceFor(v).front().id, "extra-call") << "it reports its error by a call";
+}
+
+TEST(AdviceTest, AnArgumentDiffersBetweenTwoCallsFromOneLineOnly) {
+  Verdict v = Arguments("dtype", AllReduce());
+  EXPECT_TRUE(Has(AdviceFor(v), "type-differs"));
+  v.site = "/x/train.py:9 in main";
+  v.culprits[0].site = "/x/train.py:30 in main";
+  EXPECT_FALSE(Has(AdviceFor(v), "type-differs"));
+  v.culprits[0].site = v.site;
+  EXPECT_TRUE(Has(AdviceFor(v), "type-differs"));
+  v = Mismatch(Cause::kArgumentMismatch, AllReduce(1), AllReduce(), 100, {"count", "dtype"});
+  EXPECT_FALSE(Has(AdviceFor(v), "type-differs")) << "two calls, as far as one knows";
 }
 
 TEST(AdviceTest, AConsequenceHasNone) {
