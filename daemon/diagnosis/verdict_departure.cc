@@ -146,6 +146,15 @@ void PreferOwnLine(const std::string& site, int32_t rank, Verdict* verdict) {
                                            ", where a rank that waits has made none"));
 }
 
+// A rank that is one pass ahead has left out the rest of a pass, or made one more: if only rank 0
+// is, the latter is as likely (`if rank == 0: validate()`), unless the line of its call is known.
+bool MayBeOnePassMore(const Verdict& verdict, Habit habit) {
+  const StackDeparture& departure = verdict.departure;
+  return departure.kind == Kind::kSkipped && habit == Habit::kAlike &&
+         departure.culprit_line < departure.waiter_line && verdict.culprits.size() == 1 &&
+         verdict.culprits[0].rank == 0;
+}
+
 bool WaitsForRanks(const Verdict& verdict) {
   return IsContradiction(verdict.cause) ||
          CulpritIsIn(verdict, {"distributed_c10d.", "nccl", "NCCL", "c10d::", "gloo::", "MPI_"});
@@ -175,6 +184,7 @@ void AddDeparture(const JobState& job, Verdict* verdict) {
   const auto& culprit = verdict->culprits[static_cast<size_t>(place - verdict->places.begin())];
   const CulpritsCall call = {FindHabit(job, *verdict, culprit.process), WaitsForRanks(*verdict)};
   verdict->departure = CompareStacks(place->program, verdict->waiting_place.program, call);
+  if (MayBeOnePassMore(*verdict, call.habit)) verdict->departure = StackDeparture();
   PreferOwnLine(FindOwnLine(job, *verdict, culprit.process), culprit.rank, verdict);
   SetDivergence(verdict);
 }
