@@ -106,9 +106,13 @@ bool WaitsForChild(const Verdict& v) {
   return AbsentIsIn(v, {"Popen.wait", "Popen.communicate", "subprocess.", " wait4 ", " waitpid "});
 }
 
-// In a backward pass and inside NCCL the main thread waits for other threads as a matter of course.
+// In a backward pass and inside a call the main thread waits for other threads as a matter of
+// course.
 bool WaitsForThread(const Verdict& v) {
-  if (CulpritIsIn(v, {"backward", "nccl", "NCCL", "cuda", "DataLoader"})) return false;
+  if (CulpritIsIn(v, {"backward", "nccl", "NCCL", "cuda", "DataLoader", "distributed_c10d.",
+                      "c10d::", "gloo::"})) {
+    return false;
+  }
   return AbsentIsIn(
       v, {"Queue.get", "queue.get", "Queue.put", "Condition.wait", "Event.wait", "Thread.join",
           "Future.result", "threading.wait", "Barrier.wait", "PyThread_acquire_lock_timed",

@@ -126,7 +126,9 @@ class Parting {
     if (!call_.is_in_call) return shares_loop_ || !is_later() ? Kind::kBusy : Left(loop, found);
     if (shares_loop_ && is_usual()) return Kind::kSkipped;
     if (shares_loop_ && own_condition_ != 0) return Kind::kExtra;
-    return is_later() ? Left(loop, found) : Kind::kExtra;
+    if (is_later()) return Left(loop, found);
+    if (IsAtHead()) return Kind::kSkipped;
+    return shares_loop_ && call_.habit == Habit::kUnknown ? Kind::kUnknown : Kind::kExtra;
   }
 
   Kind InOwnLoop(const CodeBlock& loop, StackDeparture* found) const {
@@ -165,7 +167,8 @@ class Parting {
   // Both are in the same loops, and the culprit waits in another call than the others.
   Kind InACall() const {
     if (is_usual()) return Kind::kSkipped;
-    if (own_condition_ != 0) return Kind::kExtra;
+    if (own_condition_ != 0 || call_.habit == Habit::kAlike) return Kind::kExtra;
+    if (IsAtHead()) return Kind::kSkipped;
     if (others_condition_ != 0) return Kind::kSkipped;
     if (shares_loop_) return call_.habit == Habit::kNew ? Kind::kExtra : Kind::kUnknown;
     return is_later() ? Kind::kSkipped : Kind::kExtra;
@@ -179,7 +182,23 @@ class Parting {
   bool is_later() const { return c_.line > w_.line; }
   // A forward pass in a branch of its own makes the calls of any forward pass.
   bool is_usual() const {
-    return call_.habit == Habit::kUsual || (call_.habit == Habit::kAlike && own_condition_ == 0);
+    return call_.habit == Habit::kUsual ||
+           (call_.habit == Habit::kAlike && own_condition_ == 0 && !HasConditionBelow());
+  }
+
+  // In a function that the culprit has called from there and the others have not.
+  bool HasConditionBelow() const {
+    for (size_t i = at_ + 1; i < culprits_.size(); ++i) {
+      if (FindConditionOfOne(culprits_[i], 0) != 0) return true;
+    }
+    return false;
+  }
+
+  // At the head of the loop that both are in, each rank comes by once a pass.
+  bool IsAtHead() const {
+    return std::any_of(w_.blocks.begin(), w_.blocks.end(), [&](const CodeBlock& block) {
+      return block.kind == CodeBlock::Kind::kLoop && block.first == c_.line;
+    });
   }
 
   const Frames& culprits_;

@@ -163,7 +163,7 @@ const std::vector<AdviceCase>& KnownCases() {
        Standing(Meeting(AllReduce(), AllReduce(1)), "_tensor.Tensor.backward train.main",
                 "distributed_c10d.barrier train.main")},
       {"waits-for-a-thread", MissingAt("queue.Queue.get train.upload train.main"),
-       MissingAt("pthread_cond_wait Engine::execute _tensor.Tensor.backward train.main")},
+       MissingAt("pthread_cond_wait gloo::barrier distributed_c10d.barrier train.main")},
       {"sleeps-alone", MissingAt("clock_nanosleep train.poll"), MissingAt("train.poll")},
       {"buffer-broadcast",
        Mismatch(Cause::kOperationMismatch, AllReduce(), Broadcast(), 100, {"operation"}),
