@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "agent/collector/comm_update.h"
 #include "agent/processes/process_id.h"
@@ -31,6 +32,14 @@ struct CollectedComm {
   std::string sent;   // serialized: the last update, without records; "": not kept
 };
 
+// A thread that has made calls.
+struct Caller {
+  uint32_t own_tid = 0;  // in its own pid namespace
+  int32_t tid = 0;       // in the agent's; 0: not known
+  std::string name;
+  bool was_read = false;  // /proc has been asked for the name
+};
+
 struct CollectedProcess {
   ProcessId id;
   std::string file;  // name in the directory; "": no segment, or one in another folder
@@ -47,6 +56,7 @@ struct CollectedProcess {
   // By tid in its own pid namespace: the thread with this tid made no call before that time.
   std::map<uint32_t, int64_t> calls_from_ns;
   int64_t callers_checked_ns = 0;  // time of that check; 0: never
+  std::vector<Caller> callers;     // at most kMostCallers, the newest last
   v1::Identity identity;
   int launch_tries = 0;         // reads of its launch facts that have failed
   int64_t launch_again_ns = 0;  // time of the next one; 0: no more

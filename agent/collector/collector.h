@@ -159,6 +159,8 @@ class Collector {
                     CollectedProcess* process) const;
   void ReportBlocked(int64_t now_ns, const SegmentSnapshot& snapshot, CollectedProcess* process,
                      v1::Evidence* evidence) const;
+  void ReadCallers(int64_t now_ns, CollectedProcess* process) const;
+  void ReportCallers(int64_t now_ns, CollectedProcess* process, v1::Evidence* evidence) const;
   int32_t TranslateThread(int64_t now_ns, uint32_t own_tid, CollectedProcess* process) const;
   int64_t WaitFloorNs(const CollectedProcess& process) const;
   void RemoveEndedProcesses(int64_t now_ns);

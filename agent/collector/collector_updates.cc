@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "agent/collector/callers.h"
 #include "agent/collector/collector.h"
 #include "agent/collector/redact_update.h"
 #include "agent/processes/living_threads.h"
@@ -208,6 +209,7 @@ bool Collector::CollectComm(int64_t now_ns, bool whole, const SegmentSnapshot& s
                             const CommSnapshot& comm, size_t most_records,
                             CollectedProcess* process, v1::CommUpdate* update) {
   seen_communicators_ = true;
+  NoteCallers(comm.records, &process->callers);
   CollectedComm* memory = &process->comms[comm.index];
   if (memory->init_ticks != comm.init_ticks) {
     *memory = CollectedComm();
@@ -237,6 +239,7 @@ bool Collector::CollectComm(int64_t now_ns, bool whole, const SegmentSnapshot& s
 
 void Collector::ReadEvidence(int64_t now_ns, const SegmentSnapshot* snapshot,
                              CollectedProcess* process, v1::Evidence* evidence) {
+  ReportCallers(now_ns, process, evidence);
   evidence->set_exit_code(-1);
   evidence->set_error(process->error);
   evidence->set_error_ns(process->error_ns);
@@ -362,7 +365,9 @@ void Collector::ReportBlocked(int64_t now_ns, const SegmentSnapshot& snapshot,
     call->set_op(blocked.op);
     call->set_since_ns(std::max(blocked.since_ns, WaitFloorNs(*process)));
     for (const CommSnapshot& comm : snapshot.communicators) {
-      if (comm.index == blocked.comm) call->set_communicator(comm.id);
+      if (comm.index != blocked.comm) continue;
+      call->set_communicator(comm.id);
+      if (comm.rank >= 0) call->set_rank(comm.rank);
     }
   }
 }

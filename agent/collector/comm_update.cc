@@ -93,8 +93,21 @@ void ReserveColumns(int rows, v1::RecordBatch* batch) {
 
 }  // namespace
 
+namespace {
+
+// Whether the process holds several ranks of the communicator, by a thread each.
+bool HasSibling(const SegmentSnapshot& snapshot, const CommSnapshot& comm) {
+  return std::any_of(snapshot.communicators.begin(), snapshot.communicators.end(),
+                     [&comm](const CommSnapshot& other) {
+                       return other.index != comm.index && other.id == comm.id && comm.id != 0;
+                     });
+}
+
+}  // namespace
+
 HostWaits FindHostWaits(const SegmentSnapshot& snapshot, const CommSnapshot& comm) {
   HostWaits waits;
+  const bool has_sibling = HasSibling(snapshot, comm);
   const CommSnapshot* newest = nullptr;
   for (const CommSnapshot& other : snapshot.communicators) {
     // MPI calls run on the host, so a wait for the GPU is not a wait for them.
@@ -121,7 +134,9 @@ HostWaits FindHostWaits(const SegmentSnapshot& snapshot, const CommSnapshot& com
         record_call(blocked);
         break;
       case CallKind::kWait:
-        if (newest == &comm && newest->last_entered_ns <= blocked.since_ns) {
+        // A thread's wait is for the communicator of its last call.
+        if (has_sibling ? blocked.comm == comm.index && comm.last_entered_ns <= blocked.since_ns
+                        : newest == &comm && newest->last_entered_ns <= blocked.since_ns) {
           waits.host_waits_since_ns = earliest(waits.host_waits_since_ns, blocked.since_ns);
         }
         break;

@@ -94,11 +94,15 @@ std::vector<Advice> AdviceFor(const Verdict& verdict) {
   std::vector<Advice> advice;
   if (verdict.is_consequence) return advice;
   AddFitting(verdict, FactAdvice(), "", &advice);
-  const size_t facts = advice.size();
-  AddByComparison(verdict, &advice);
-  AddFitting(verdict, StackAdvice(), kByStack, &advice);
-  TellDeparture(verdict, &advice);
-  AddByCalls(verdict, advice.size() > facts, &advice);
+  // What the ranks called says nothing where their threads took turns by chance, or where they wait
+  // for a request.
+  if (!verdict.unordered_threads && !verdict.is_idle) {
+    const size_t facts = advice.size();
+    AddByComparison(verdict, &advice);
+    AddFitting(verdict, StackAdvice(), kByStack, &advice);
+    TellDeparture(verdict, &advice);
+    AddByCalls(verdict, advice.size() > facts, &advice);
+  }
   for (const AdviceEntry& entry : GeneralAdvice()) {
     if (entry.fits(verdict)) advice.push_back({entry.id, entry.text});
   }

@@ -39,6 +39,7 @@ bool Rank0OnlySetup(const Verdict& v) {
 }
 
 bool InitOrder(const Verdict& v) {
+  if (v.is_one_rank || HasField(v, "size")) return false;
   return Is(v, Cause::kInitIncomplete) || (Creates(v) && !Is(v, Cause::kStalledInFlight));
 }
 
@@ -62,7 +63,7 @@ bool NeverLaunched(const Verdict& v) {
          AnyCulprit(v, [](const Culprit& c) { return c.pid == 0; });
 }
 
-bool CreationStalls(const Verdict& v) { return Is(v, Cause::kStalledInFlight) && Creates(v); }
+bool CreationStalls(const Verdict& v) { return StallsAlone(v) && Creates(v); }
 
 bool IsMpi(const Verdict& v) {
   const char* name = OpName(v.call.op);
@@ -70,16 +71,14 @@ bool IsMpi(const Verdict& v) {
 }
 
 bool FirstCallStalls(const Verdict& v) {
-  return Is(v, Cause::kStalledInFlight) && !Creates(v) && !IsMpi(v) && v.position < kSetupCalls;
+  return StallsAlone(v) && !Creates(v) && !IsMpi(v) && v.position < kSetupCalls;
 }
 
 bool MpiCallStays(const Verdict& v) {
   return Is(v, Cause::kStalledInFlight) && ReturnsEarly(v.call.op) && !v.culprits.empty();
 }
 
-bool WorkedForLong(const Verdict& v) {
-  return Is(v, Cause::kStalledInFlight) && v.position >= 1000;
-}
+bool WorkedForLong(const Verdict& v) { return StallsAlone(v) && v.position >= 1000; }
 
 bool OnlyOneCalls(const Verdict& v) {
   return Is(v, Cause::kMissingRank) && v.position >= kSetupCalls && v.waiting_ranks.size() == 1 &&
@@ -121,7 +120,7 @@ bool GradientsDiffer(const Verdict& v) {
 }
 
 bool CommunicatorsInOtherOrders(const Verdict& v) {
-  return Is(v, Cause::kDeadlock) && CrossesCommunicators(v);
+  return (Is(v, Cause::kDeadlock) && CrossesCommunicators(v)) || !v.beside.empty();
 }
 
 bool AllSendFirst(const Verdict& v) {
@@ -285,7 +284,7 @@ const std::vector<AdviceEntry>& CallAdvice() {
        "The call worked a thousand times, so look for the change at that moment: link counters, "
        "switch logs, `dmesg` for Xid and for the network card, on the hosts of this communicator."},
       {"communicators-in-one-order", CommunicatorsInOtherOrders,
-       "a cycle over several communicators",
+       "a cycle over several communicators, or open calls of two threads on the same GPUs",
        "When ranks issue calls on two communicators in different orders, each kernel occupies the "
        "GPU and waits for the other kernel.",
        "Issue calls on different communicators in the same order on all ranks, and from one thread "

@@ -5,13 +5,18 @@
 
 #include "daemon/diagnosis/advice.h"
 #include "daemon/diagnosis/advice_patterns.h"
+#include "daemon/words/stops.h"
 
 namespace rollcall {
 namespace {
 
-bool Stopped(const Verdict& v) {
-  return AnyCulprit(v, [](const Culprit& c) { return c.state == 'T' || c.state == 't'; });
-}
+bool Stopped(const Verdict& v) { return IsAnyStopped(v.culprits); }
+
+bool IdleServer(const Verdict& v) { return v.is_idle; }
+
+bool NumberedTwice(const Verdict& v) { return v.is_one_rank; }
+
+bool SizesDiffer(const Verdict& v) { return Is(v, Cause::kInitIncomplete) && HasField(v, "size"); }
 
 bool CapturesInstead(const Verdict& v) { return IsAbsence(v) && v.captured; }
 
@@ -40,10 +45,27 @@ bool RaisedAnException(const Verdict& v) {
 
 const std::vector<AdviceEntry>& FactAdvice() {
   static const auto* const kTable = new std::vector<AdviceEntry>{
-      {"stopped-process", Stopped, "a culprit is in state T or t",
+      {"stopped-process", Stopped, "a culprit is in state T or t, or its control group is frozen",
        "A stopped process runs none of its threads. A person pressed Ctrl-Z, sent SIGSTOP or "
-       "attached a debugger, or the batch system suspended the job.",
-       "The process is stopped. Resume it with `kill -CONT PID`, or detach the debugger."},
+       "attached a debugger, or the batch system or container runtime suspended or froze the job.",
+       "The process is stopped. Resume it with `kill -CONT PID`, detach the debugger, or thaw its "
+       "control group (cgroup.freeze, `docker unpause`)."},
+      {"idle-server", IdleServer, "a culprit waits in the accept loop of a server",
+       "One rank takes requests and broadcasts the work, and the others wait in that call until the "
+       "next request. A server without requests is idle.",
+       "The rank waits for requests. If none is due, nothing hangs, and Rollcall does not act. If one "
+       "should be at work, look for it in the server's log: it has not reached its handler."},
+      {"ranks-numbered-twice", NumberedTwice, "two processes join a communicator with one rank",
+       "Each process computes its rank from the number of its host and its number there. If the hosts "
+       "were told different counts, two processes have one rank and nobody has another.",
+       "Number each process once: let the launcher do it (torchrun, srun, mpirun), or check how the "
+       "program computes RANK from the host's number, the processes of each host and the local rank, "
+       "and that each host was told the same counts."},
+      {"sizes-of-the-world-differ", SizesDiffer, "ranks pass different sizes for one communicator",
+       "One process was told another number of ranks: an old WORLD_SIZE, another number of hosts or "
+       "GPUs, or a process of an earlier start.",
+       "The ranks disagree on how many they are. Compare WORLD_SIZE, --nnodes and --nproc-per-node of "
+       "the culprit with those of the others, and look for a process of an earlier start."},
       {"captured-on-some-ranks", CapturesInstead,
        "the others made the call, but a culprit captured it into a CUDA graph",
        "A captured call runs only when the program launches the graph, and the others wait for it.",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GeneralAdvice(): one entry for each cause.
 #include "daemon/diagnosis/advice.h"
+#include "daemon/diagnosis/advice_patterns.h"
 
 namespace rollcall {
 namespace {
@@ -8,6 +9,10 @@ namespace {
 template <Cause kCause>
 bool HasCause(const Verdict& v) {
   return v.cause == kCause;
+}
+
+bool RanksHaveNotJoined(const Verdict& v) {
+  return v.cause == Cause::kInitIncomplete && !v.is_one_rank && !HasField(v, "size");
 }
 
 }  // namespace
@@ -20,10 +25,12 @@ const std::vector<AdviceEntry>& GeneralAdvice() {
        "GPU fault (Xid), and the scheduler's log. The other ranks cannot continue without it: "
        "restart the job."},
       {"one-thread-per-communicator", HasCause<Cause::kConcurrentUse>, "concurrent_use",
-       "NCCL allows one thread at a time on a communicator. Two simultaneous calls can run in a "
-       "different order on each rank, or corrupt the communicator.",
-       "Two threads of that rank were inside calls on one communicator. Guard the communicator "
-       "with a lock, or give each thread its own. Look for collectives in background threads."},
+       "NCCL allows one thread at a time on a communicator, and nothing orders the calls of two: they "
+       "can run in a different order on each rank, or corrupt the communicator.",
+       "Two threads make calls on one communicator. Give each thread a communicator of its own "
+       "(new_group()), or make all calls from one thread: a lock keeps them apart, but not in the "
+       "same order on all ranks. Look for collectives in background threads, such as an "
+       "asynchronous checkpoint."},
       {"same-calls-everywhere", HasCause<Cause::kOperationMismatch>, "operation_mismatch",
        "NCCL matches calls only by their order.",
        "All ranks must make the same calls in the same order on a communicator. Look for calls "
@@ -45,7 +52,7 @@ const std::vector<AdviceEntry>& GeneralAdvice() {
        "The host, its network or its agent has stopped responding, with all ranks on the host.",
        "The whole host is silent. Check whether it responds at all (console, management "
        "controller), and whether its link or switch is down. Restart the job without the host."},
-      {"look-at-who-has-not-joined", HasCause<Cause::kInitIncomplete>, "init_incomplete",
+      {"look-at-who-has-not-joined", RanksHaveNotJoined, "init_incomplete",
        "A communicator is complete when its last rank has joined.",
        "The creation waits for the ranks named here. Their stacks show what they do instead."},
       {"look-at-absent-rank", HasCause<Cause::kMissingRank>, "missing_rank",
@@ -65,7 +72,7 @@ const std::vector<AdviceEntry>& GeneralAdvice() {
        "A call starts on the GPU when all earlier work on its stream has ended.",
        "Earlier work on that GPU does not end: an endless or faulty kernel, a host callback that "
        "blocks, or a wait for an event on another stream. Check the work queued just before."},
-      {"check-network-and-gpu", HasCause<Cause::kStalledInFlight>, "stalled_in_flight",
+      {"check-network-and-gpu", StallsAlone, "stalled_in_flight",
        "All ranks have made the call, so the program is not the cause.",
        "All ranks are in the call, so the program is not the cause. Check the network (link "
        "errors, NCCL_DEBUG=INFO for the interfaces in use) and the GPUs (`dmesg` for Xid, "

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "daemon/words/stops.h"
 
 namespace rollcall {
 namespace {
@@ -31,6 +32,10 @@ bool IsAbsence(const Verdict& v) {
   return Is(v, Cause::kMissingRank) || Is(v, Cause::kInitIncomplete) ||
          Is(v, Cause::kUnmatchedP2p) || Is(v, Cause::kTeardownHang) ||
          Is(v, Cause::kBlockedBeforeStart);
+}
+
+bool StallsAlone(const Verdict& v) {
+  return Is(v, Cause::kStalledInFlight) && v.beside.empty() && !IsAnyStopped(v.culprits);
 }
 
 bool PlacesAreKnown(const Verdict& v) {

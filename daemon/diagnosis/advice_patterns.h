@@ -21,6 +21,9 @@ bool AnyCulprit(const Verdict& v, bool (*is)(const Culprit&));
 // The culprits are alive but not inside the call that the others wait in.
 bool IsAbsence(const Verdict& v);
 
+// All ranks are in the call, and nothing that Rollcall sees holds one of them up.
+bool StallsAlone(const Verdict& v);
+
 // Stacks show where a culprit stands.
 bool PlacesAreKnown(const Verdict& v);
 // A function of a culprit's own thread has one of these words in its name. Without lines: a

@@ -11,8 +11,10 @@
 #include "daemon/diagnosis/graphs.h"
 #include "daemon/diagnosis/host_advice.h"
 #include "daemon/diagnosis/host_evidence.h"
+#include "daemon/diagnosis/idle_servers.h"
 #include "daemon/diagnosis/learned_step.h"
 #include "daemon/diagnosis/losses.h"
+#include "daemon/diagnosis/starved_hosts.h"
 #include "daemon/diagnosis/steps.h"
 #include "daemon/diagnosis/summary.h"
 #include "daemon/diagnosis/verdict_departure.h"
@@ -21,6 +23,7 @@
 #include "daemon/rules/divergence.h"
 #include "daemon/rules/freshness.h"
 #include "daemon/rules/rules.h"
+#include "daemon/rules/thread_race.h"
 #include "daemon/rules/wait_graph.h"
 #include "daemon/words/terms.h"
 
@@ -231,6 +234,7 @@ std::vector<Verdict> JudgeCalls(const JobState& job, const StuckCalls& calls, in
   const WaitGraph graph = BuildWaitGraph(calls, options);
   Roots roots(job, calls, graph, now_ns, limits);
   std::vector<Verdict> verdicts = roots.Find();
+  for (Verdict& verdict : verdicts) WeighUnorderedCalls(job, calls, &verdict);
   *consequences = roots.FindConsequences();
   return verdicts;
 }
@@ -261,14 +265,17 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
   if (hangs) verdicts.insert(verdicts.end(), consequences.begin(), consequences.end());
   for (Verdict& verdict : verdicts) {
     WeighAge(job, now_ns, limits, &verdict);
+    WeighStops(job, &verdict);
     AddSteps(job, &verdict);
     const size_t period = LearnStep(job, &verdict);
     AddGraphs(job, &verdict);
     AddPlaces(job, &verdict);
+    WeighIdleServers(job, &verdict);
     AddGpuSharing(job, &verdict);
     AddLosses(job, &verdict);
     AddForbiddenStacks(job, &verdict);
     AddHostEvidence(job, &verdict);
+    WeighStarvedHosts(job, &verdict);
     FindCallSites(job, &verdict);
     AddDeparture(job, &verdict);
     verdict.summary = Summarize(verdict, period);

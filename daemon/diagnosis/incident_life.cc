@@ -124,7 +124,8 @@ bool SameFindings(const std::vector<Verdict>& a, const std::vector<Verdict>& b) 
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Verdict& x, const Verdict& y) {
     return x.cause == y.cause && x.certainty == y.certainty && x.communicator == y.communicator &&
            x.position == y.position && x.is_consequence == y.is_consequence && x.late == y.late &&
-           x.waiting_ranks == y.waiting_ranks && SameCulprits(x, y) && SameHostEvidence(x, y);
+           x.is_idle == y.is_idle && x.waiting_ranks == y.waiting_ranks && SameCulprits(x, y) &&
+           SameHostEvidence(x, y);
   });
 }
 
@@ -246,7 +247,7 @@ bool IncidentLife::AwaitsOtherRanks(const JobState& state, const Verdict& verdic
 bool IncidentLife::IsDue(const JobState& state, int64_t now_ns, const Limits& limits) const {
   bool first_wait = true;
   for (const Verdict& v : live_->verdicts) {
-    if (v.unsettled) continue;
+    if (v.unsettled || v.is_idle) continue;
     if (v.at_once) return true;
     if (IsContradiction(v.cause)) {
       if (IsNews(v) && !AwaitsOtherRanks(state, v, now_ns)) return true;
@@ -321,8 +322,11 @@ std::vector<int32_t> IncidentLife::NextOfRest(const JobState& state) {
 
 void IncidentLife::AskForStacks(const JobState& state, int64_t now_ns, const Limits& limits,
                                 Events* events) {
+  // A request may come to a server that idles, and its handler may hang.
+  const bool is_idle = std::any_of(live_->verdicts.begin(), live_->verdicts.end(),
+                                   [](const Verdict& v) { return v.is_idle; });
   if (stacks_taken_ns_ != 0 && now_ns - stacks_taken_ns_ >= limits.stacks_apart_ns) {
-    stacks_taken_ns_ = 0;
+    stacks_taken_ns_ = is_idle ? now_ns : 0;
     std::vector<int32_t> alive;
     for (const int32_t process : stacks_of_) {
       if (CanTakeStack(state, process)) alive.push_back(process);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "daemon/words/places.h"
 #include "daemon/words/sentence_parts.h"
 #include "daemon/words/sentences.h"
+#include "daemon/words/stops.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
@@ -88,11 +91,20 @@ std::vector<Line> Lines(const Verdict& v) {
   return lines;
 }
 
+// "rank 1 is in `step` (train.py:31) and in `save` (train.py:57): ".
+std::string ThreadLinesInWords(const Verdict& v) {
+  const std::string text =
+      absl::StrCat(RanksInWords({v.culprits.front().rank}), " is in ",
+                   PlaceInWords(v.thread_places[0]), " and in ", PlaceInWords(v.thread_places[1]));
+  return absl::StrCat(CutText(text, kLongestLead, "..."), ": ");
+}
+
 // "rank 0 is in `step` (train.py:31), rank 1 is in `evaluate` (train.py:57): "; as many lines as
 // have room, "" if none is known.
 std::string LinesInWords(const Verdict& v) {
   std::string text;
   const std::vector<Line> lines = Lines(v);
+  if (lines.size() < 2 && v.thread_places.size() > 1) return ThreadLinesInWords(v);
   for (size_t i = 0; i < std::min(kMostSummaryLines, lines.size()); ++i) {
     const Line& line = lines[i];
     const std::string words = absl::StrCat(
@@ -103,11 +115,36 @@ std::string LinesInWords(const Verdict& v) {
   return text.empty() ? "" : absl::StrCat(CutText(text, kLongestLead, "..."), ": ");
 }
 
-// True if the sentence begins with the lines of the culprits.
-bool HasLines(const Verdict& v, const std::string& sentence) {
-  if (v.places.empty()) return false;
+// True if the sentence begins with what the culprits do, and not only with who they are.
+bool StartsWithSubject(const Verdict& v, const std::string& sentence) {
   const std::string subject = Subject(v).substr(0, kLongestLead);
   return subject != Who(v.culprits).substr(0, kLongestLead) && absl::StartsWith(sentence, subject);
+}
+
+// True if the sentence begins with the lines of the culprits.
+bool HasLines(const Verdict& v, const std::string& sentence) {
+  return !v.places.empty() && StartsWithSubject(v, sentence);
+}
+
+// A process that cannot run is the headline, whatever its ranks have or have not called.
+bool NeedsStopLead(const Verdict& v, const std::string& sentence) {
+  return IsAnyStopped(v.culprits) &&
+         !(StartsWithSubject(v, sentence) && !StopOfAll(v.culprits).empty());
+}
+
+// "rank 1 is stopped by a signal (state T): ".
+std::string StopsInWords(const Verdict& v) {
+  std::map<std::string, std::vector<int32_t>> stopped;
+  for (const Culprit& culprit : v.culprits) {
+    const std::string stop = StopInWords(culprit.state, culprit.wait_channel);
+    if (!stop.empty()) stopped[stop].push_back(culprit.rank);
+  }
+  std::vector<std::string> parts;
+  for (const auto& [stop, ranks] : stopped) {
+    parts.push_back(
+        absl::StrCat(RanksInWords(ranks), PluralForm(ranks.size(), " is ", " are "), stop));
+  }
+  return absl::StrCat(absl::StrJoin(parts, ", "), ": ");
 }
 
 // The culprits of a cycle that are wrong by their own pasts.
@@ -126,7 +163,9 @@ std::string OtherOrder(const Verdict& v) {
 // The exception that ended the ranks on which NCCL reported an error, with NCCL's own words as a
 // rule.
 std::string FailureInWords(const Verdict& v) {
-  if (v.cause != Cause::kNcclError || v.culprits.empty()) return "";
+  const bool is_refused =
+      v.cause == Cause::kInitIncomplete && !v.culprits.empty() && v.culprits.front().is_refused;
+  if ((v.cause != Cause::kNcclError && !is_refused) || v.culprits.empty()) return "";
   const std::string& error = v.culprits.front().error;
   const bool is_one = std::all_of(v.culprits.begin(), v.culprits.end(),
                                   [&](const Culprit& c) { return c.error == error; });
@@ -147,7 +186,11 @@ std::string Summarize(const Verdict& verdict, size_t period) {
   const bool is_decided =
       verdict.cause == Cause::kDeadlock && verdict.divergence == DivergenceKind::kSwapped;
   std::string text = is_decided ? OtherOrder(verdict) : WithoutTail(WriteSummary(verdict), tail);
-  if (MayNeedLead(verdict) && !HasLines(verdict, text)) text = LinesInWords(verdict) + text;
+  if (NeedsStopLead(verdict, text)) {
+    text = StopsInWords(verdict) + text;
+  } else if (MayNeedLead(verdict) && !HasLines(verdict, text)) {
+    text = LinesInWords(verdict) + text;
+  }
   absl::StrAppend(&text, FailureInWords(verdict));
   std::string end = tail;
   if (period != 0 && !tail.empty()) absl::StrAppend(&end, " (of period ", period, " calls)");

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/model/calling_threads.h"
 #include "daemon/model/progress.h"
 #include "daemon/words/places.h"
 #include "daemon/words/process_roles.h"
@@ -17,12 +20,52 @@ constexpr size_t kMostPlaces = 64;
 constexpr size_t kMostPlacedRanks = 64;  // waiting ranks, for one with stacks
 constexpr size_t kDescribedPlaces = 8;
 
-// Stacks of before the wait prove nothing, and a process that has ended stands nowhere.
-const StackPlace* FindFreshPlace(const JobState& job, int32_t process, const Verdict& verdict) {
+const StackPlace* FindThreadPlace(const Process& process, const std::vector<uint32_t>& tids) {
+  for (const uint32_t tid : tids) {
+    for (const ThreadPlace& thread : process.thread_places) {
+      if (thread.tid == tid) return &thread.place;
+    }
+  }
+  return nullptr;
+}
+
+// The place of the thread that makes the rank's calls on the communicator. Stacks of before the
+// wait prove nothing, and a process that has ended stands nowhere.
+const StackPlace* FindFreshPlace(const JobState& job, int32_t process, int32_t rank,
+                                 const Verdict& verdict) {
   const Process* known = FindProcess(job, process);
   if (known == nullptr || HasEnded(*known) || known->stacks_ns == 0) return nullptr;
   if (known->stacks_ns < verdict.since_ns) return nullptr;
-  return &known->place;
+  const auto comm = job.communicators.find(verdict.communicator);
+  if (comm == job.communicators.end()) return &known->place;
+  const StackPlace* place = FindThreadPlace(
+      *known, CallingTids(*known, comm->second, known->holds_several ? rank : kAnyRank));
+  // The place of a process is that of any of its ranks.
+  return place == nullptr && !known->holds_several ? &known->place : place;
+}
+
+bool MakesCalls(const Process& process, uint32_t tid) {
+  return std::any_of(process.blocked.begin(), process.blocked.end(),
+                     [tid](const BlockedCall& call) { return call.thread == tid; }) ||
+         std::any_of(process.callers.begin(), process.callers.end(),
+                     [tid](const CallingThread& caller) { return caller.tid == tid; });
+}
+
+// The lines of both threads, where two of them make calls.
+void AddThreadPlaces(const JobState& job, Verdict* verdict) {
+  if (verdict->cause != Cause::kConcurrentUse || verdict->culprits.empty()) return;
+  const Culprit& first = verdict->culprits.front();
+  const Process* known = FindProcess(job, first.process);
+  if (known == nullptr || known->stacks_ns < verdict->since_ns) return;
+  for (const ThreadPlace& thread : known->thread_places) {
+    if (!MakesCalls(*known, thread.tid)) continue;
+    verdict->thread_places.push_back(thread.place);
+    verdict->evidence.push_back(
+        absl::StrCat("rank ", first.rank, ": thread ",
+                     thread.name.empty() ? absl::StrCat(thread.tid) : thread.name, " is in ",
+                     PlaceInWords(thread.place)));
+  }
+  if (verdict->thread_places.size() < 2) verdict->thread_places.clear();
 }
 
 }  // namespace
@@ -33,7 +76,7 @@ void AddPlaces(const JobState& job, Verdict* verdict) {
   for (size_t i = 0; i < verdict->places.size(); ++i) {
     const Culprit& culprit = verdict->culprits[i];
     if (!culprit.ending.empty() && culprit.ending != kFinalizing) continue;
-    const StackPlace* place = FindFreshPlace(job, culprit.process, *verdict);
+    const StackPlace* place = FindFreshPlace(job, culprit.process, culprit.rank, *verdict);
     if (place == nullptr) continue;
     verdict->places[i] = *place;
     any = true;
@@ -47,12 +90,15 @@ void AddPlaces(const JobState& job, Verdict* verdict) {
     }
   }
   if (!any) verdict->places.clear();
+  AddThreadPlaces(job, verdict);
   const std::vector<int32_t>& waiting = verdict->waiting_processes;
   for (size_t i = 0; i < std::min(waiting.size(), kMostPlacedRanks); ++i) {
-    const StackPlace* place = FindFreshPlace(job, waiting[i], *verdict);
+    const StackPlace* place = FindFreshPlace(job, waiting[i], verdict->waiting_ranks[i], *verdict);
     if (place == nullptr || place->functions.empty()) continue;
-    verdict->waiting_place = *place;
-    return;
+    if (verdict->waiting_place.functions.empty()) verdict->waiting_place = *place;
+    if (!verdict->of_communicator) return;
+    if (!place->at.empty())
+      verdict->waiting_places.push_back({verdict->waiting_ranks[i], place->at});
   }
 }
 

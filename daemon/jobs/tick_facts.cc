@@ -181,8 +181,13 @@ ProcessEvidence ToEvidence(const v1::Evidence& update, const AgentTimes& times,
   for (int i = 0; i < blocked; ++i) {
     const v1::BlockedCall& call = update.blocked(i);
     evidence.blocked.push_back({static_cast<uint32_t>(call.thread()), static_cast<Op>(call.op()),
-                                call.communicator(),
-                                times.OnDaemonClock(call.since_ns(), dropped)});
+                                call.communicator(), times.OnDaemonClock(call.since_ns(), dropped),
+                                call.has_rank() ? call.rank() : -1});
+  }
+  for (const v1::CallingThread& caller : update.callers()) {
+    if (evidence.callers.size() == limits::kCallers) break;
+    evidence.callers.push_back(
+        {caller.thread(), static_cast<uint32_t>(std::max(caller.tid(), 0)), caller.name()});
   }
   return evidence;
 }

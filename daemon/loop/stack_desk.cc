@@ -12,6 +12,8 @@
 #include "absl/strings/str_join.h"
 #include "daemon/agents/stack_motion.h"
 #include "daemon/loop/start_watch.h"
+#include "daemon/model/calling_threads.h"
+#include "daemon/model/progress.h"
 #include "daemon/report/program_line.h"
 #include "rollcall/v1/agent.pb.h"
 #include "rollcall/v1/query.pb.h"
@@ -62,6 +64,18 @@ void StackDesk::SendToAgents(uint64_t number, const StackRequest& request) {
   }
 }
 
+// A sample shows what the threads do, but not which of them makes the calls.
+void StackDesk::NameCallingThreads(StackResult* result) {
+  result->stack.clear_calling_tids();
+  store_->Read(result->job, [&](const JobState& state) {
+    const Process* process = FindProcess(state, result->process);
+    if (process == nullptr) return;
+    for (const uint32_t tid : CallingTids(*process)) {
+      result->stack.add_calling_tids(static_cast<int32_t>(tid));
+    }
+  });
+}
+
 // Passes the result to the incident that requested it, if any, and to the job's state.
 void StackDesk::Deliver(const StackResult& result) {
   Motion motion = Motion::kUnknown;
@@ -71,9 +85,10 @@ void StackDesk::Deliver(const StackResult& result) {
     motion = *judged;
   }
   if (!result.is_reply) return;
-  store_->SetStacks(result.job, result.process,
-                    {motion, FunctionNames(result.stack), FindPlace(result.stack),
-                     WaitsForOthers(result.stack), timeline_->Now()});
+  store_->SetStacks(
+      result.job, result.process,
+      {motion, FunctionNames(result.stack), FindPlace(result.stack), WaitsForOthers(result.stack),
+       timeline_->Now(), FindAwaitedTids(result.stack), FindThreadPlaces(result.stack)});
 }
 
 absl::Status StackDesk::Stream(const JobKey& job, const v1::TakeStacksRequest& request,
@@ -96,8 +111,10 @@ absl::Status StackDesk::Stream(const JobKey& job, const v1::TakeStacksRequest& r
 }
 
 void StackDesk::OnStackReply(const AgentName& agent, const v1::StackReply& reply) {
-  const auto result = requests_.AddReply(reply.request(), agent, reply.stack());
-  if (result.has_value()) Deliver(*result);
+  auto result = requests_.AddReply(reply.request(), agent, reply.stack());
+  if (!result.has_value()) return;
+  NameCallingThreads(&*result);
+  Deliver(*result);
 }
 
 }  // namespace rollcall

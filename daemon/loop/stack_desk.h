@@ -52,6 +52,7 @@ class StackDesk {
 
  private:
   void SendToAgents(uint64_t number, const StackRequest& request);
+  void NameCallingThreads(StackResult* result);
   void Deliver(const StackResult& result);
 
   const Send send_;

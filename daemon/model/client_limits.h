@@ -29,6 +29,8 @@ inline constexpr size_t kGrownIdsOfJob = size_t{1} << 16;
 // counts, and the rules treat it so.
 inline constexpr size_t kPeersOfMember = size_t{1} << 14;
 inline constexpr size_t kBlockedCalls = 1024;   // the library has room for 128
+inline constexpr size_t kCallers = 16;          // of a process; an agent names as many
+inline constexpr size_t kThreadPlaces = 8;      // of a process
 inline constexpr size_t kGraphLaunches = 1024;  // in one update; the library has room for 960
 // Of one communicator in one message: what its part of a segment holds (segment::kRingCapacity,
 // segment::kCheckpointCapacity).
@@ -56,7 +58,9 @@ inline constexpr size_t kName = 255;     // of a job, tenant, host, communicator
 inline constexpr size_t kAgentId = 512;  // of a run of an agent
 inline constexpr size_t kSite = 512;
 inline constexpr size_t kShape = 160;
+inline constexpr size_t kThreadName = 63;
 inline constexpr size_t kClaimedSizes = 1024;  // of one communicator
+inline constexpr size_t kRivals = 16;          // of one communicator
 inline constexpr size_t kError = 1024;
 inline constexpr size_t kCommand = 4096;      // and other texts of a process
 inline constexpr size_t kStackWords = 65536;  // the functions of all threads

@@ -35,6 +35,10 @@ void CopyProgress(const CommProgress& progress, Member* member) {
   }
 }
 
+bool IsBeingCreated(MemberState state) {
+  return state == MemberState::kInitializing || state == MemberState::kFailed;
+}
+
 // True if the process is inside a call on the communicator.
 bool IsInside(const JobState& state, int32_t process, uint64_t communicator) {
   const std::vector<BlockedCall>& blocked = FindProcess(state, process)->blocked;
@@ -136,9 +140,65 @@ void JobModel::NoteSize(const CommProgress& progress, Communicator* comm) {
   }
 }
 
+// True if another process joins the communicator with the same rank, while it is created: ranks
+// that are numbered twice. The one whose call NCCL has accepted is the member.
+bool JobModel::IsRival(int32_t process, const CommProgress& progress) const {
+  const auto comm = state_.communicators.find(progress.id);
+  if (comm == state_.communicators.end()) return false;
+  const auto member = comm->second.members.find(progress.rank);
+  if (member == comm->second.members.end() || member->second.process == process) return false;
+  if (!IsBeingCreated(progress.state) || !IsBeingCreated(member->second.state)) return false;
+  const Process* holder = FindProcess(state_, member->second.process);
+  const bool holder_failed = member->second.state == MemberState::kFailed;
+  return holder != nullptr &&
+         (holder_failed || !HasEnded(*holder) || progress.state == MemberState::kFailed);
+}
+
+// True if the process takes the place of the member, whose creating call failed.
+bool JobModel::NoteRival(int32_t process, const CommProgress& progress) {
+  Communicator& comm = state_.communicators.at(progress.id);
+  const Member& holder = comm.members.at(progress.rank);
+  const bool is_refused = progress.state == MemberState::kFailed;
+  const bool takes_over = holder.state == MemberState::kFailed && !is_refused;
+  const Rival rival = takes_over ? Rival{progress.rank, holder.process, true, holder.async_error}
+                                 : Rival{progress.rank, process, is_refused, progress.async_error};
+  Rival* known = std::find_if(comm.rivals.begin(), comm.rivals.end(),
+                              [&](const Rival& r) { return r.process == rival.process; });
+  if (known != comm.rivals.end()) {
+    *known = rival;
+  } else if (comm.rivals.size() < limits::kRivals) {
+    comm.rivals.push_back(rival);
+  }
+  if (!takes_over) TakeSeat(process, progress);
+  comm.version = ++version_;
+  return takes_over;
+}
+
+// A communicator within one process of many (one of its devices each) leaves the ranks of the job
+// their numbers.
+void JobModel::NoteSiblings(int32_t process, const CommProgress& progress, Communicator* comm) {
+  const std::vector<Seat>& seats = seats_[static_cast<size_t>(process)];
+  const Process& owner = state_.processes[static_cast<size_t>(process)];
+  const bool is_sibling = std::any_of(seats.begin(), seats.end(), [&](const Seat& seat) {
+    return seat.communicator == progress.id && seat.rank != progress.rank;
+  });
+  comm->has_siblings = comm->has_siblings || is_sibling;
+  if (!comm->has_siblings || owner.holds_several) return;
+  const bool is_shared =
+      std::any_of(comm->members.begin(), comm->members.end(),
+                  [process](const auto& entry) { return entry.second.process != process; });
+  if (!is_shared && owner.world_size > 1) return;
+  for (const auto& [rank, member] : comm->members) {
+    if (!IsKnown(member.process)) continue;
+    Process& known = state_.processes[static_cast<size_t>(member.process)];
+    if (!std::exchange(known.holds_several, true)) Touch(member.process);
+  }
+}
+
 void JobModel::ApplyProgress(int32_t process, const CommProgress& progress, int64_t now_ns) {
   if (!IsKnown(process) || progress.id == 0) return;
   if (progress.rank < 0 || progress.rank >= kMaxRanks) return;
+  if (IsRival(process, progress) && !NoteRival(process, progress)) return;
   if (IsTakenByAnother(process, progress) || !MayJoin(process, progress)) return;
   Process& owner = state_.processes[static_cast<size_t>(process)];
   owner.has_met = true;
@@ -166,6 +226,7 @@ void JobModel::ApplyProgress(int32_t process, const CommProgress& progress, int6
     member = Member();
     member.process = process;
   }
+  NoteSiblings(process, progress, &comm);
   book.over -= member.is_over;
   member.is_over = IsOver(progress.state) && !IsInside(state_, process, progress.id);
   book.over += member.is_over;

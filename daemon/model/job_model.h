@@ -34,6 +34,8 @@ struct StackFacts {
   StackPlace place;
   bool waits_outside = false;
   int64_t now_ns = 0;
+  std::vector<uint32_t> awaited_tids = {};
+  std::vector<ThreadPlace> threads = {};  // that show a line of the program
 };
 
 // The two ids of a grown communicator.
@@ -139,6 +141,9 @@ class JobModel {
   void TakeSeat(int32_t process, const CommProgress& progress);
   void LeaveSeat(const Seat& seat, int32_t process);
   void NoteSize(const CommProgress& progress, Communicator* comm);
+  bool IsRival(int32_t process, const CommProgress& progress) const;
+  bool NoteRival(int32_t process, const CommProgress& progress);
+  void NoteSiblings(int32_t process, const CommProgress& progress, Communicator* comm);
   void ApplyProgress(int32_t process, const CommProgress& progress, int64_t now_ns);
   uint64_t ResolveId(uint64_t reported) const;
   void AddGrown(const GrownId& grown);
@@ -153,6 +158,7 @@ class JobModel {
     has_dropped_ = true;
   }
   void LimitText(size_t most, std::string* text);
+  void LimitPlace(StackPlace* place);
   void CountTexts(int32_t process);
   void CutSites(size_t from, std::vector<std::string>* sites);
   int32_t FindLeftAgent(const std::string& host) const;

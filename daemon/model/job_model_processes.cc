@@ -20,7 +20,11 @@ size_t SiteBytes(const std::string& site) { return sizeof(site) + site.size(); }
 
 bool SameBlocked(const BlockedCall& a, const BlockedCall& b) {
   return a.thread == b.thread && a.op == b.op && a.communicator == b.communicator &&
-         a.since_ns == b.since_ns;
+         a.since_ns == b.since_ns && a.rank == b.rank;
+}
+
+bool SameCaller(const CallingThread& a, const CallingThread& b) {
+  return a.thread == b.thread && a.tid == b.tid && a.name == b.name;
 }
 
 // True if the rules on communicators see no difference.
@@ -32,7 +36,9 @@ bool SameForRules(const Process& process, const ProcessEvidence& evidence) {
 #define PROCESS_COUNT(name) (process.name != 0) == (evidence.name != 0) &&
 #include "proto/facts.def"
          std::equal(process.blocked.begin(), process.blocked.end(), evidence.blocked.begin(),
-                    evidence.blocked.end(), SameBlocked);
+                    evidence.blocked.end(), SameBlocked) &&
+         std::equal(process.callers.begin(), process.callers.end(), evidence.callers.begin(),
+                    evidence.callers.end(), SameCaller);
 }
 
 }  // namespace
@@ -41,6 +47,12 @@ void JobModel::LimitText(size_t most, std::string* text) {
   if (text->size() <= most) return;
   *text = CutText(*text, most);
   Count(Dropped::kTexts);
+}
+
+void JobModel::LimitPlace(StackPlace* place) {
+  LimitText(limits::kSite, &place->at);
+  LimitText(limits::kName, &place->inside);
+  LimitText(limits::kStackWords, &place->functions);
 }
 
 // For a process whose texts have changed: drops what has no room.
@@ -146,6 +158,8 @@ void JobModel::SetEvidence(int32_t process, const ProcessEvidence& evidence, int
     Count(Dropped::kBlockedCalls);
     known.blocked.resize(limits::kBlockedCalls);
   }
+  if (known.callers.size() > limits::kCallers) known.callers.resize(limits::kCallers);
+  for (CallingThread& caller : known.callers) LimitText(limits::kThreadName, &caller.name);
   CountTexts(process);
   known.silent_since_ns = 0;
   for (BlockedCall& call : known.blocked) call.communicator = ResolveId(call.communicator);
@@ -253,9 +267,17 @@ void JobModel::SetStacks(int32_t process, const StackFacts& facts) {
   known.stack_words = facts.words;
   LimitText(limits::kStackWords, &known.stack_words);
   known.place = facts.place;
-  LimitText(limits::kSite, &known.place.at);
-  LimitText(limits::kName, &known.place.inside);
-  LimitText(limits::kStackWords, &known.place.functions);
+  LimitPlace(&known.place);
+  known.awaited_tids = facts.awaited_tids;
+  if (known.awaited_tids.size() > limits::kCallers) known.awaited_tids.resize(limits::kCallers);
+  known.thread_places = facts.threads;
+  if (known.thread_places.size() > limits::kThreadPlaces) {
+    known.thread_places.resize(limits::kThreadPlaces);
+  }
+  for (ThreadPlace& thread : known.thread_places) {
+    LimitText(limits::kThreadName, &thread.name);
+    LimitPlace(&thread.place);
+  }
   CountTexts(process);
   known.stacks_ns = facts.now_ns;
   if (!facts.waits_outside) {

@@ -55,6 +55,14 @@ struct BlockedCall {
   Op op = Op::kNone;
   uint64_t communicator = 0;  // 0: none (a wait for the GPU, a group)
   int64_t since_ns = 0;
+  int32_t rank = -1;  // in the communicator, of which the process may hold several; -1: not known
+};
+
+// A thread that has made calls.
+struct CallingThread {
+  uint32_t thread = 0;  // CallRecord::thread
+  uint32_t tid = 0;     // as in the agent's stacks; 0: not known
+  std::string name;     // "pt_autograd_0"; "": not known
 };
 
 // What two samples of a process's stacks show, taken a second or more apart.
@@ -133,6 +141,7 @@ struct ProcessEvidence {
   double cpu_seconds = 0;     // used so far
   uint64_t memory_bytes = 0;  // resident
   std::vector<BlockedCall> blocked;
+  std::vector<CallingThread> callers;  // empty: only the main thread, or not known
 #define PROCESS_NUMBER(type, name) type name = 0;
 #define PROCESS_COUNT(name) uint64_t name = 0;
 #include "proto/facts.def"
@@ -156,7 +165,10 @@ struct Process : ProcessIdentity, ProcessEvidence {
   Motion motion = Motion::kUnknown;
   std::string stack_words;  // the functions of all threads, separated by blanks
   StackPlace place;
-  int64_t stacks_ns = 0;  // when the agent took the sample; 0: never
+  // Of its threads for whose calls others of its threads wait: those of PyTorch's backward pass.
+  std::vector<uint32_t> awaited_tids;
+  std::vector<ThreadPlace> thread_places;  // of its threads that show a line of the program
+  int64_t stacks_ns = 0;                   // when the agent took the sample; 0: never
   // Every sample since this time shows that the main thread waits for other ranks in a
   // library other than NCCL; 0: it does not wait there.
   int64_t waits_outside_since_ns = 0;
@@ -164,6 +176,9 @@ struct Process : ProcessIdentity, ProcessEvidence {
   int64_t suspended_ns = 0;
   std::vector<Suspension> suspensions;  // the last ones that were no moment, oldest first
   bool has_met = false;  // has been in a communicator, which the job may have dropped since
+  // It is in a communicator in which a process holds several ranks (one for each device, say). Its
+  // number in the job is then none of a rank.
+  bool holds_several = false;
 };
 
 inline bool HasEnded(const Process& process) {
@@ -274,6 +289,14 @@ struct ClaimedSize {
   int32_t size = 0;
 };
 
+// A process that joined with a rank that another process has.
+struct Rival {
+  int32_t rank = -1;
+  int32_t process = -1;
+  bool is_refused = false;  // its creating call failed
+  uint8_t nccl_result = 0;  // with this code; 0: not known
+};
+
 struct Communicator {
   uint64_t id = 0;
   uint64_t parent = 0;             // 0: none
@@ -281,6 +304,7 @@ struct Communicator {
   int32_t size = 0;                // as the first member reported it
   int32_t other_size = 0;          // a different size that another member reported; 0: all agree
   LazyVector<ClaimedSize> claims;  // the ranks with another size than `size`; at most kClaimedSizes
+  LazyVector<Rival> rivals;        // of members, while the communicator is created; at most kRivals
   RankTable<Member> members;       // only the ranks with a report
   LazyVector<int32_t> seats;       // processes by rank, if the source lists them (dumps do)
   std::vector<UsualDuration> usual;
@@ -293,6 +317,7 @@ struct Communicator {
   bool may_diverge = false;
   int32_t may_wait = 0;        // number of members with `may_wait`
   bool keeps_records = false;  // for every member: the job is small enough
+  bool has_siblings = false;   // a process holds several of its ranks
   // The kinds among the first `recorded_until` collectives, by whichever rank reported each
   // position first. Records pass, so only this shows whether a call is the first of its kind.
   LazyVector<FirstCall> first_calls;

@@ -8,6 +8,13 @@
 #include <vector>
 
 namespace rollcall {
+
+// A string has room for a short text inside itself.
+size_t HeapBytes(const std::string& text) {
+  static const size_t kInside = std::string().capacity();
+  return text.capacity() > kInside ? text.capacity() + 1 : 0;
+}
+
 namespace {
 
 size_t HeapBytes(const std::vector<BlockedCall>& calls) {
@@ -19,6 +26,24 @@ size_t HeapBytes(const std::vector<ProgramFrame>& frames) {
   for (const ProgramFrame& frame : frames) {
     bytes += rollcall::HeapBytes(frame.function) + rollcall::HeapBytes(frame.file) +
              frame.blocks.capacity() * sizeof(CodeBlock);
+  }
+  return bytes;
+}
+
+size_t HeapBytes(const std::vector<CallingThread>& callers) {
+  size_t bytes = callers.capacity() * sizeof(CallingThread);
+  for (const CallingThread& caller : callers) bytes += rollcall::HeapBytes(caller.name);
+  return bytes;
+}
+
+size_t HeapBytes(const std::vector<ThreadPlace>& places) {
+  size_t bytes = places.capacity() * sizeof(ThreadPlace);
+  for (const ThreadPlace& thread : places) {
+    bytes += HeapBytes(thread.place.program);
+    for (const std::string* text :
+         {&thread.name, &thread.place.at, &thread.place.inside, &thread.place.functions}) {
+      bytes += rollcall::HeapBytes(*text);
+    }
   }
   return bytes;
 }
@@ -37,14 +62,10 @@ auto TextsOf(AnyProcess* process) {
 
 }  // namespace
 
-// A string has room for a short text inside itself.
-size_t HeapBytes(const std::string& text) {
-  static const size_t kInside = std::string().capacity();
-  return text.capacity() > kInside ? text.capacity() + 1 : 0;
-}
-
 size_t TextBytes(const Process& process) {
-  size_t bytes = HeapBytes(process.blocked) + HeapBytes(process.place.program);
+  size_t bytes = HeapBytes(process.blocked) + HeapBytes(process.callers) +
+                 HeapBytes(process.place.program) + HeapBytes(process.thread_places) +
+                 process.awaited_tids.capacity() * sizeof(uint32_t);
   for (const std::string* text : TextsOf(&process)) bytes += HeapBytes(*text);
   return bytes;
 }
@@ -65,6 +86,11 @@ DroppedTexts DropTexts(size_t most, Process* process) {
   std::sort(texts.begin(), texts.end(), [](const std::string* a, const std::string* b) {
     return a->capacity() > b->capacity();
   });
+  // What only adds to the line of the main thread goes first.
+  if (TextBytes(*process) > most && !process->thread_places.empty()) {
+    std::vector<ThreadPlace>().swap(process->thread_places);
+    ++dropped.texts;
+  }
   size_t bytes = TextBytes(*process);
   if (bytes > most && !process->place.program.empty()) {
     bytes -= HeapBytes(process->place.program);
@@ -80,6 +106,7 @@ DroppedTexts DropTexts(size_t most, Process* process) {
   if (bytes > most && !process->blocked.empty()) {
     std::vector<BlockedCall>().swap(process->blocked);
     dropped.blocked_calls = true;
+    std::vector<CallingThread>().swap(process->callers);
   }
   return dropped;
 }

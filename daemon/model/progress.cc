@@ -45,7 +45,9 @@ std::optional<Wait> WaitByHost(const JobState& job, const Communicator& comm,
     return Wait{member.entered - 1, member.host_waits_since_ns, Proof::kInferred};
   }
   const Process* process = FindProcess(job, member.process);
-  const int64_t since = process == nullptr ? 0 : GpuWaitSince(*process);
+  // Another rank of the process may be the one that waits.
+  if (process == nullptr || process->holds_several) return std::nullopt;
+  const int64_t since = GpuWaitSince(*process);
   if (since == 0) return std::nullopt;
   return Wait{member.entered - 1, since, Proof::kIndirect};
 }
@@ -117,7 +119,8 @@ const Process* FindProcess(const JobState& job, int32_t process) {
 
 int32_t PublicRank(const JobState& job, int32_t process, int32_t rank) {
   const Process* known = FindProcess(job, process);
-  return known != nullptr && known->global_rank >= 0 ? known->global_rank : rank;
+  if (known == nullptr || known->global_rank < 0) return rank;
+  return known->holds_several && rank >= 0 ? rank : known->global_rank;
 }
 
 Gone HowProcessEnded(const JobState& job, int32_t process) {

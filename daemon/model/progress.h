@@ -48,7 +48,8 @@ inline constexpr int32_t kMaxRanks = 1 << 18;
 // nullptr if the job has no such process.
 const Process* FindProcess(const JobState& job, int32_t process);
 
-// The rank to show to people: the global rank if the environment gave one, else `rank`.
+// The rank to show to people: the global rank if the environment gave one and the process is one
+// rank, else `rank`, which counts in the communicator.
 int32_t PublicRank(const JobState& job, int32_t process, int32_t rank);
 
 // Whether and how its process ended.

@@ -2,6 +2,7 @@
 // Where a process stands in its program, by one sample of its stacks.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,13 @@ struct StackPlace {
   std::string functions;
   // The program's own functions of that thread, outermost first.
   std::vector<ProgramFrame> program = {};
+};
+
+// Where one of its threads stands.
+struct ThreadPlace {
+  uint32_t tid = 0;
+  std::string name;  // of the thread
+  StackPlace place;
 };
 
 }  // namespace rollcall

@@ -54,6 +54,8 @@ constexpr bool IsWarning(Cause cause) { return cause == Cause::kStraggler; }
 struct Culprit {
   int32_t process = -1;  // index into JobState::processes; -1: its process is not known
   int32_t rank = -1;     // global where known, else in the communicator
+  // Not -1: the number of its process, which holds several ranks; `rank` is the communicator's.
+  int32_t process_rank = -1;
   // More than 1: stands for this many neighbours from `rank` on, none with a known process.
   int32_t ranks = 1;
   std::string host;
@@ -62,6 +64,7 @@ struct Culprit {
   // mismatches: the call that it made instead; errors: the call that NCCL refused
   CallArgs call;
   int32_t nccl_result = 0;  // ncclResult_t that NCCL reported to it; 0: no error
+  bool is_refused = false;  // NCCL refused its creating call
   uint64_t entered = 0;     // number of collectives that it has entered on the communicator
   std::string error;  // the exception that ended it: "ValueError: ... at train.py:57"; "": none
   // How it ended or left: "exited normally", "killed by signal 9"; "": it did not.
@@ -130,6 +133,12 @@ struct HostEvidence {
   int32_t pid = 0;
 };
 
+// Where a rank stands in the program.
+struct RankPlace {
+  int32_t rank = -1;
+  std::string at;
+};
+
 struct Advice {
   std::string id;
   std::string text;
@@ -155,6 +164,18 @@ struct Verdict {
   std::string phase;      // of the same ranks
   GraphCall graph;        // set if a launch of a graph made the call on a waiting rank
   bool captured = false;  // culprits have captured the call into a graph instead of making it
+  // The culprits are servers that wait for requests. If no request should be at work, nothing
+  // hangs: no incident is confirmed for this verdict.
+  bool is_idle = false;
+  // init_incomplete: the culprits are processes with one rank of the communicator.
+  bool is_one_rank = false;
+  int32_t claimed_rank = -1;  // then: that rank, as the communicator counts
+  std::string unclaimed;      // then: the ranks that no process has, "rank 3"; "": none
+  // Two threads of the culprits make calls that nothing orders.
+  bool unordered_threads = false;
+  // stalled_in_flight: another communicator's call that is open on the same devices, and that
+  // nothing orders with this one: "AllReduce #3 on communicator "b""; "": none.
+  std::string beside;
   // Not 0: the divergence is at `position` or later, but before this. 0: it is at `position`.
   uint64_t position_end = 0;
 
@@ -168,6 +189,12 @@ struct Verdict {
   int64_t late_ns = 0;  // stragglers: the usual time from the other ranks to the culprit
   // Where culprits[i] stands, by stacks taken during the wait; of the first culprits only.
   std::vector<StackPlace> places;
+  // Its ranks count in the communicator, because a process holds several of them. Then the lines of
+  // the first waiting ranks, each by its own thread.
+  bool of_communicator = false;
+  std::vector<RankPlace> waiting_places;
+  // concurrent_use: the lines of the first culprit's threads that make calls, if there are several.
+  std::vector<StackPlace> thread_places;
   StackPlace waiting_place;  // of the first waiting rank whose stacks are known
   StackDeparture departure;  // of the first culprit with a place, from that waiting rank
   std::string stack_words;   // the functions on the culprits' stacks, separated by blanks

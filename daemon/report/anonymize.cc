@@ -75,10 +75,18 @@ void ReplacePids(Pseudonyms* names, Message* message) {
   });
 }
 
+// Like the tids of the threads themselves.
+void ReplaceCallingTids(Pseudonyms* names, v1::Incident* incident) {
+  for (v1::ProcessStack& stack : *incident->mutable_stacks()) {
+    for (int32_t& tid : *stack.mutable_calling_tids()) tid = names->NumberOf(tid);
+  }
+}
+
 }  // namespace
 
 void Anonymize(v1::Incident* incident, Pseudonyms* names) {
   ReplacePids(names, incident);
+  ReplaceCallingTids(names, incident);
   incident->clear_silenced();
   for (v1::Verdict& verdict : *incident->mutable_verdicts()) {
     for (v1::Culprit& culprit : *verdict.mutable_culprits()) culprit.clear_uid();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <set>
 #include <string>
 #include <unordered_set>
@@ -99,11 +100,14 @@ void AddCulprits(const Verdict& verdict, v1::Verdict* result) {
   std::unordered_set<std::string> hosts, listed;
   for (const Culprit& culprit : verdict.culprits) {
     if (!culprit.host.empty()) hosts.insert(culprit.host);
+    const auto index = static_cast<size_t>(&culprit - verdict.culprits.data());
+    const std::string at = index < verdict.places.size() ? verdict.places[index].at : "";
     for (int32_t i = 0; i < culprit.ranks; ++i) {
       if (static_cast<size_t>(result->culprits_size()) == kMostListed) break;
       v1::Culprit* one = result->add_culprits();
       *one = ToProto(culprit, verdict.position);
       one->set_rank(culprit.rank + i);
+      one->set_at(Utf8(at));
       listed.insert(culprit.host);
     }
   }
@@ -113,6 +117,20 @@ void AddCulprits(const Verdict& verdict, v1::Verdict* result) {
   result->set_culprits_total(static_cast<int32_t>(CountCulprits(verdict.culprits)));
   result->set_culprit_ranks(RankRanges(CulpritRanges(verdict.culprits)).List());
   result->set_culprit_hosts_total(static_cast<int32_t>(hosts.size()));
+}
+
+// The lines of the waiting ranks, where stacks do not show whose thread is whose.
+void AddWaitingPlaces(const Verdict& verdict, v1::Verdict* result) {
+  std::map<std::string, std::vector<int32_t>> ranks;
+  for (const RankPlace& place : verdict.waiting_places) ranks[place.at].push_back(place.rank);
+  for (const auto& [at, here] : ranks) {
+    v1::SiteRanks* site = result->add_waiting_at();
+    site->set_at(Utf8(at));
+    AddRanks(here, site->mutable_ranks());
+    site->set_total(static_cast<int32_t>(here.size()));
+    site->set_rank_ranges(RankList(here));
+  }
+  result->set_waiting_at_total(static_cast<int32_t>(ranks.size()));
 }
 
 }  // namespace
@@ -179,6 +197,9 @@ v1::Verdict ToProto(const Verdict& verdict) {
   }
   result.set_chain_total(static_cast<int32_t>(verdict.chain.size()));
   result.set_late(verdict.late);
+  result.set_idle(verdict.is_idle);
+  result.set_ranks_of_communicator(verdict.of_communicator);
+  AddWaitingPlaces(verdict, &result);
   result.set_evidence_age_seconds(static_cast<double>(verdict.evidence_age_ns / (kSecond / 1000)) /
                                   1000.0);
   return result;

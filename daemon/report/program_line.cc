@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "base/base_name.h"
+#include "daemon/model/client_limits.h"
 #include "daemon/report/program_frames.h"
 #include "daemon/words/process_roles.h"
 #include "interpose/python/python_files.h"
@@ -226,11 +227,20 @@ StackPlace PlaceIn(const v1::ThreadStack& thread, int frame) {
   return place;
 }
 
-StackPlace FindLine(const v1::ProcessStack& stack) {
-  const v1::ThreadStack* main = nullptr;
+const v1::ThreadStack* FindThread(const v1::ProcessStack& stack, int32_t tid) {
   for (const v1::ThreadStack& thread : stack.threads()) {
-    if (thread.tid() == stack.pid()) main = &thread;
+    if (thread.tid() == tid) return &thread;
   }
+  return nullptr;
+}
+
+StackPlace FindLine(const v1::ProcessStack& stack) {
+  for (const int32_t tid : stack.calling_tids()) {
+    const v1::ThreadStack* calling = FindThread(stack, tid);
+    const int frame = calling == nullptr ? -1 : FindProgramFrame(*calling);
+    if (frame >= 0) return PlaceIn(*calling, frame);
+  }
+  const v1::ThreadStack* main = FindThread(stack, stack.pid());
   if (main != nullptr && FindProgramFrame(*main) >= 0) {
     return PlaceIn(*main, FindProgramFrame(*main));
   }
@@ -239,6 +249,10 @@ StackPlace FindLine(const v1::ProcessStack& stack) {
     if (frame >= 0) return PlaceIn(thread, frame);
   }
   return main == nullptr ? StackPlace() : PlaceIn(*main, -1);
+}
+
+bool IsInACall(const ThreadPlace& thread) {
+  return ContainsAny(thread.place.functions, {"nccl", "cuda", "MPI_", "distributed_c10d"});
 }
 
 }  // namespace
@@ -257,6 +271,30 @@ std::string ShortFunction(const v1::Frame& frame) {
   const std::string function = PythonFunction(frame.function());
   if (absl::StrContains(function, '.')) return function;  // has its class
   return absl::StrCat(PythonModule(frame.file()), ".", function);
+}
+
+std::vector<ThreadPlace> FindThreadPlaces(const v1::ProcessStack& stack) {
+  std::vector<ThreadPlace> places;
+  for (const v1::ThreadStack& thread : stack.threads()) {
+    const int frame = FindProgramFrame(thread);
+    if (frame < 0) continue;
+    places.push_back({static_cast<uint32_t>(thread.tid()), thread.name(), PlaceIn(thread, frame)});
+  }
+  std::stable_partition(places.begin(), places.end(), IsInACall);
+  if (places.size() > limits::kThreadPlaces) places.resize(limits::kThreadPlaces);
+  return places;
+}
+
+std::vector<uint32_t> FindAwaitedTids(const v1::ProcessStack& stack) {
+  std::vector<uint32_t> tids;
+  for (const v1::ThreadStack& thread : stack.threads()) {
+    const bool is_awaited =
+        std::any_of(thread.frames().begin(), thread.frames().end(), [](const v1::Frame& frame) {
+          return absl::StrContains(frame.function(), "autograd::Engine::thread_");
+        });
+    if (is_awaited) tids.push_back(static_cast<uint32_t>(thread.tid()));
+  }
+  return tids;
 }
 
 StackPlace FindPlace(const v1::ProcessStack& stack) {

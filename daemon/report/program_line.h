@@ -3,7 +3,9 @@
 // or of C++, and the library's function that this line has called. Pure.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "daemon/model/stack_place.h"
 
@@ -14,9 +16,18 @@ class Frame;
 class ProcessStack;
 }  // namespace v1
 
-// Of the main thread if it is in the program's code, else of the first thread that is. Without an
+// Of the first calling thread that is in the program's code, else of the main thread if it is, else
+// of the first thread that is. Without an
 // innermost line, `at` is empty and the functions are the main thread's.
 StackPlace FindPlace(const v1::ProcessStack& stack);
+
+// Of each thread that is in the program's code, those in a call of a communication library first;
+// at most limits::kThreadPlaces.
+std::vector<ThreadPlace> FindThreadPlaces(const v1::ProcessStack& stack);
+
+// The threads for whose calls another thread of the process waits: those of PyTorch's backward
+// pass.
+std::vector<uint32_t> FindAwaitedTids(const v1::ProcessStack& stack);
 
 // Whether the code belongs to the system, a package, a framework or an interpreter, or has no name.
 bool IsLibraryFrame(const v1::Frame& frame);

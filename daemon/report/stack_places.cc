@@ -62,7 +62,10 @@ void AddSites(const v1::Incident& with_stacks, v1::Incident* incident) {
   const Sites places = FindSites(with_stacks);
   if (places.empty()) return;
   for (v1::Verdict& verdict : *incident->mutable_verdicts()) {
+    if (verdict.ranks_of_communicator())
+      continue;  // its places are those of the ranks' own threads
     for (v1::Culprit& culprit : *verdict.mutable_culprits()) {
+      if (!culprit.at().empty()) continue;  // as the sentence has it
       const auto place = places.find({culprit.host(), culprit.pid()});
       if (place != places.end()) culprit.set_at(place->second);
     }

@@ -73,7 +73,8 @@ void DescribeCulprit(const Suspicion& s, const Absent& absent, Verdict* verdict)
   if (member != nullptr) DescribeProgress(s.call, absent, *member, who, verdict);
   const bool ended = HowProcessEnded(s.job, absent.process) != Gone::kNo;
   if (!ended && !absent.failed) {
-    const std::string doing = DescribeActivity(s.job, absent.process, s.now_ns);
+    const std::string doing =
+        DescribeActivity(s.job, absent.process, s.now_ns, s.call.communicator, absent.rank);
     if (!doing.empty()) verdict->evidence.push_back(absl::StrCat(who, ": ", doing));
     return;
   }
@@ -149,7 +150,7 @@ const Process* FindFreshStacks(const Suspicion& s, const Absent& absent) {
 // True if stacks and CPU time show that the process makes progress outside NCCL.
 bool IsLate(const Suspicion& s, const Absent& absent) {
   const Process* process = FindFreshStacks(s, absent);
-  return process != nullptr && IsHeard(s.job, absent.process) &&
+  return process != nullptr && !process->holds_several && IsHeard(s.job, absent.process) &&
          process->liveness == Liveness::kAlive && process->cpu_moving &&
          process->motion == Motion::kMoving;
 }
@@ -224,6 +225,9 @@ void SetCommunicator(const JobState& job, const Communicator& comm, Verdict* ver
   verdict->communicator = comm.id;
   verdict->communicator_name = NameForPeople(job, comm);
   verdict->communicator_size = comm.size;
+  const Process* first =
+      comm.members.empty() ? nullptr : FindProcess(job, comm.members.begin()->second.process);
+  verdict->of_communicator = comm.has_siblings && first != nullptr && first->holds_several;
 }
 
 std::optional<Verdict> Describe(const Suspicion& s, Cause cause, int64_t limit_ns) {

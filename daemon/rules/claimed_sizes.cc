@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -22,7 +23,26 @@ std::map<int32_t, int32_t> OtherSizes(const Communicator& comm) {
   return sizes;
 }
 
+// NCCL has refused some ranks, all of them with other sizes than those that it has not. The size of
+// these; 0: it has not.
+int32_t AcceptedSize(const Communicator& comm, const std::map<int32_t, int32_t>& others) {
+  std::set<int32_t> accepted, refused;
+  for (const auto& [rank, member] : comm.members) {
+    const auto other = others.find(rank);
+    const int32_t size = other == others.end() ? comm.size : other->second;
+    (member.state == MemberState::kFailed ? refused : accepted).insert(size);
+  }
+  if (accepted.size() != 1 || refused.empty()) return 0;
+  return refused.count(*accepted.begin()) == 0 ? *accepted.begin() : 0;
+}
+
 }  // namespace
+
+int32_t SmallestSize(const Communicator& comm) {
+  int32_t size = comm.size;
+  for (const ClaimedSize& claim : comm.claims) size = std::min(size, claim.size);
+  return size;
+}
 
 SizeDispute JudgeClaimedSizes(const Communicator& comm) {
   SizeDispute dispute;
@@ -38,8 +58,10 @@ SizeDispute JudgeClaimedSizes(const Communicator& comm) {
   const auto most = std::max_element(
       ranks.begin(), ranks.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   // Ranks that are still on their way may agree with the others.
-  if (2 * most->second <= static_cast<size_t>(std::max(ranks.rbegin()->first, 0))) return dispute;
-  dispute.size = most->first;
+  const bool is_majority =
+      2 * most->second > static_cast<size_t>(std::max(ranks.rbegin()->first, 0));
+  dispute.size = is_majority ? most->first : AcceptedSize(comm, others);
+  if (dispute.size == 0) return dispute;
   for (const auto& [rank, member] : comm.members) {
     const int32_t size = size_of(rank);
     if (size != dispute.size) dispute.wrong.push_back({rank, size});

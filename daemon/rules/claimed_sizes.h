@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that disagree on the size of the communicator that they create. The majority is right.
+// Ranks that disagree on the size of the communicator that they create. The majority is right;
+// without one, those whose call NCCL has not refused.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,9 @@ struct SizeDispute {
 };
 
 SizeDispute JudgeClaimedSizes(const Communicator& comm);
+
+// The ranks below this number are in the communicator whoever is right.
+int32_t SmallestSize(const Communicator& comm);
 
 // "rank 3 passed 5, the others 4".
 std::string DisputeInWords(const JobState& job, const Communicator& comm,

@@ -9,9 +9,17 @@
 #include "base/durations.h"
 #include "daemon/model/progress.h"
 #include "daemon/rules/heard_hosts.h"
+#include "daemon/words/stops.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
+
+bool RestsOnWait(const Verdict& verdict) {
+  return verdict.cause != Cause::kRankDied && verdict.cause != Cause::kRankExited &&
+         verdict.cause != Cause::kNcclError && verdict.cause != Cause::kConcurrentUse &&
+         !IsWarning(verdict.cause);
+}
+
 namespace {
 
 // The ranks of a collective finish it at nearly the same time. Their hosts report this one after
@@ -162,14 +170,6 @@ int64_t OldestReportAgeNs(const JobState& job, int64_t now_ns) {
   return age_ns;
 }
 
-// True if the verdict blames ranks for a wait alone. The end of a process and an error are facts
-// whatever the length of the wait.
-bool RestsOnWait(const Verdict& verdict) {
-  return verdict.cause != Cause::kRankDied && verdict.cause != Cause::kRankExited &&
-         verdict.cause != Cause::kNcclError && verdict.cause != Cause::kConcurrentUse &&
-         !IsWarning(verdict.cause);
-}
-
 // The oldest report proves the wait up to its own time only. Between two ticks of agents that tick
 // seldom, the ranks of a healthy job seem to wait.
 void WeighShownWait(const Limits& limits, Verdict* verdict) {
@@ -218,6 +218,27 @@ int64_t CountedSince(const JobState& job, const std::vector<Waiter>& waiters) {
     since_ns = std::min(since_ns, from_ns + SuspendedSince(job, w.process, from_ns));
   }
   return since_ns == INT64_MAX ? job.counts_from_ns : since_ns;
+}
+
+namespace {
+
+bool IsStandingStill(const JobState& job, int32_t process) {
+  const Process* known = FindProcess(job, process);
+  return known != nullptr && !HasEnded(*known) &&
+         !StopInWords(known->state, known->wait_channel).empty();
+}
+
+}  // namespace
+
+// Who stopped a process may let it go on: then the wait ends.
+void WeighStops(const JobState& job, Verdict* verdict) {
+  if (!RestsOnWait(*verdict) || IsContradiction(verdict->cause)) return;
+  const auto& waiting = verdict->waiting_processes;
+  const bool any = std::any_of(verdict->culprits.begin(), verdict->culprits.end(),
+                               [&](const Culprit& c) { return IsStandingStill(job, c.process); }) ||
+                   std::any_of(waiting.begin(), waiting.end(),
+                               [&](int32_t process) { return IsStandingStill(job, process); });
+  if (any) verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
 }
 
 void WeighAge(const JobState& job, int64_t now_ns, const Limits& limits, Verdict* verdict) {

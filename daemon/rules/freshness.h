@@ -26,6 +26,13 @@ int64_t CountedSince(const JobState& job, const std::vector<Waiter>& waiters);
 
 // Fills in the age of the evidence. A verdict on old reports or silent hosts is at most `likely`,
 // and so is one on a wait that the reports do not show to be long.
+// True if the verdict blames ranks for a wait alone. The end of a process and an error are facts
+// whatever the length of the wait.
+bool RestsOnWait(const Verdict& verdict);
+
+// No wait is certain while a process that waits, or for which others wait, is kept from running.
+void WeighStops(const JobState& job, Verdict* verdict);
+
 void WeighAge(const JobState& job, int64_t now_ns, const Limits& limits, Verdict* verdict);
 
 }  // namespace rollcall

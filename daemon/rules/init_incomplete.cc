@@ -3,6 +3,7 @@
 
 #include "daemon/rules/claimed_sizes.h"
 #include "daemon/rules/rules.h"
+#include "daemon/words/rank_ranges.h"
 
 namespace rollcall {
 namespace {
@@ -27,14 +28,46 @@ void AddSizes(const Suspicion& s, Verdict* verdict) {
   if (all) verdict->mismatched_fields = {"size"};
 }
 
+// What NCCL said to the culprits, if it refused their creating calls.
+void AddRefusals(const Suspicion& s, Verdict* verdict) {
+  const Communicator& comm = *s.call.communicator;
+  for (Culprit& culprit : verdict->culprits) {
+    for (const auto& [rank, member] : comm.members) {
+      const bool is_refused = member.process == culprit.process && culprit.process >= 0 &&
+                              member.state == MemberState::kFailed;
+      if (!is_refused) continue;
+      culprit.is_refused = true;
+      culprit.nccl_result = member.async_error;
+    }
+    for (const Rival& rival : comm.rivals) {
+      if (rival.process != culprit.process || !rival.is_refused) continue;
+      culprit.is_refused = true;
+      culprit.nccl_result = rival.nccl_result;
+    }
+  }
+}
+
+// Two processes that have one rank, and the ranks that nobody has.
+void AddOneRank(const Suspicion& s, Verdict* verdict) {
+  const Communicator& comm = *s.call.communicator;
+  if (comm.rivals.empty()) return;
+  verdict->is_one_rank = true;
+  verdict->claimed_rank = comm.rivals.begin()->rank;
+  const RankRanges unclaimed(UnknownRanks(comm));
+  if (!unclaimed.empty()) verdict->unclaimed = unclaimed.InWords();
+}
+
 }  // namespace
 
 std::optional<Verdict> JudgeIncompleteCreation(const Suspicion& s) {
   if (s.call.kind != StuckCall::Kind::kCreation) return std::nullopt;
-  std::optional<Verdict> verdict =
-      Blame(s, Cause::kInitIncomplete,
-            Pick(s, [](const Absent& a) { return a.gone == Gone::kNo && !a.silent; }));
-  if (verdict) AddSizes(s, &*verdict);
+  std::optional<Verdict> verdict = Blame(s, Cause::kInitIncomplete, Pick(s, [](const Absent& a) {
+                                           return a.disagrees || (a.gone == Gone::kNo && !a.silent);
+                                         }));
+  if (!verdict) return verdict;
+  AddSizes(s, &*verdict);
+  AddRefusals(s, &*verdict);
+  AddOneRank(s, &*verdict);
   return verdict;
 }
 

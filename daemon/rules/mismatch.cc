@@ -2,11 +2,14 @@
 // JudgeMismatches(): makes a verdict from a divergence and blames the minority.
 #include <algorithm>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/rules/blame.h"
 #include "daemon/rules/divergence.h"
 #include "daemon/rules/rules.h"
+#include "daemon/rules/thread_race.h"
 #include "daemon/words/evidence.h"
 #include "daemon/words/habits.h"
 #include "daemon/words/mismatch_sentences.h"
@@ -204,13 +207,65 @@ std::optional<Verdict> JudgeRace(const JobState& job, const Communicator& comm,
   return verdict;
 }
 
+// Where two threads make calls that nothing orders, no rank is wrong for certain.
+void WeighThreads(const JobState& job, const ThreadRace& race, Verdict* verdict) {
+  if (race.ranks.empty()) return;
+  verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
+  std::vector<int32_t> ranks;
+  const Communicator& comm = job.communicators.at(verdict->communicator);
+  for (const int32_t rank : race.ranks) {
+    ranks.push_back(PublicRank(job, comm.members.at(rank).process, rank));
+  }
+  verdict->missing_evidence.push_back(
+      absl::StrCat("what orders the calls of two threads of ", RanksInWords(ranks)));
+  verdict->evidence.insert(verdict->evidence.end(), race.evidence.begin(), race.evidence.end());
+}
+
+// Where threads have taken their turns in other orders, no rank has made a call too many or too
+// few.
+void ForgetAlignment(const Divergence& divergence, Verdict* verdict) {
+  const std::string words = DivergenceInWords(divergence.alignment);
+  std::vector<std::string>& lines = verdict->evidence;
+  lines.erase(std::remove(lines.begin(), lines.end(), words), lines.end());
+  verdict->divergence = DivergenceKind::kNone;
+}
+
+// The verdict on all ranks, whose threads have taken their turns in different orders.
+Verdict MakeThreadVerdict(const JobState& job, const Communicator& comm,
+                          const Divergence& divergence, const Verdict& mismatch) {
+  Verdict verdict = mismatch;
+  verdict.cause = Cause::kConcurrentUse;
+  verdict.certainty = Certainty::kLikely;
+  verdict.unordered_threads = true;
+  verdict.mismatched_fields.clear();
+  verdict.culprits.clear();
+  verdict.waiting_ranks.clear();
+  verdict.waiting_processes.clear();
+  for (const Side& side : divergence.sides) {
+    for (const int32_t rank : side.ranks) {
+      const Member& member = comm.members.at(rank);
+      verdict.culprits.push_back(MakeCulprit(job, member.process, rank, &member));
+      verdict.culprits.back().call = side.call;
+    }
+  }
+  AddWaiters(job, comm, /*tie=*/true, &verdict);
+  return verdict;
+}
+
 }  // namespace
 
 std::vector<Verdict> JudgeMismatches(const JobState& job, const Communicator& comm) {
   std::vector<Verdict> verdicts;
   if (comm.size > kMaxRanks) return verdicts;
   for (const Divergence& divergence : FindDivergences(comm)) {
+    const ThreadRace threads = FindThreadRace(job, comm, divergence);
     verdicts.push_back(MakeVerdict(job, comm, divergence));
+    WeighThreads(job, threads, &verdicts.back());
+    if (threads.explains) {
+      ForgetAlignment(divergence, &verdicts.back());
+      verdicts.push_back(MakeThreadVerdict(job, comm, divergence, verdicts.back()));
+      continue;
+    }
     std::optional<Verdict> race = JudgeRace(job, comm, verdicts.back());
     if (race) verdicts.push_back(*std::move(race));
   }

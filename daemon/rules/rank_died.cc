@@ -4,7 +4,8 @@
 namespace rollcall {
 
 std::optional<Verdict> JudgeDiedRanks(const Suspicion& s) {
-  return Blame(s, Cause::kRankDied, Pick(s, [](const Absent& a) { return MayHaveDied(a.gone); }));
+  return Blame(s, Cause::kRankDied,
+               Pick(s, [](const Absent& a) { return MayHaveDied(a.gone) && !a.disagrees; }));
 }
 
 }  // namespace rollcall

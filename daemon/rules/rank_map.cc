@@ -237,6 +237,7 @@ RankProcesses RankFinder::Find(const Communicator& comm, const std::vector<RankR
   if (result.processes.empty()) result.processes = ByParent(job_, comm, ranks);
   if (!result.processes.empty() || ranks.empty()) return result;
 
+  if (comm.has_siblings) return result;  // which process holds which rank is the program's choice
   const int32_t world_size = WorldSize(job_, comm);
   if (world_size < 0) return {Pair(ranks, Outside(comm, WithoutRank())), true};
   if (world_size == comm.size) {

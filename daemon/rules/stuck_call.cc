@@ -10,6 +10,7 @@ void AddErrored(const JobState& job, const Communicator& comm, std::vector<Stuck
   std::vector<Errored> errored;
   for (const auto& [rank, member] : comm.members) {
     if (!InRange(comm, rank)) continue;
+    if (member.state == MemberState::kFailed) continue;  // its creating call: FindStuckCreation()
     int32_t code = member.async_error;
     // A call that failed at once has no position: the rank has not entered it.
     if (code == 0 && !member.records.empty()) {

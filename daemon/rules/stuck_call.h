@@ -33,6 +33,9 @@ struct Absent {
   Lack lack = Lack::kNotEntered;
   Gone gone = Gone::kNo;
   bool failed = false;  // an exception has ended it
+  // It passed another size than the others, or a rank that another process has: whatever became of
+  // it since, this is what is wrong.
+  bool disagrees = false;
   bool silent = false;  // its agent no longer reports
   bool stale = false;   // ticks of its agent are missing: it may have entered the call since
   int64_t gone_since_ns = 0;

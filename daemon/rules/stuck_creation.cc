@@ -3,6 +3,7 @@
 // not joined or for an unknown reason.
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -55,6 +56,51 @@ void AddWrongSizes(const JobState& job, const Communicator& comm, const SizeDisp
     if (member == nullptr) continue;
     Absent absent = MakeAbsent(job, claim.rank, *member, Lack::kNotEntered);
     absent.gone = HowProcessEnded(job, member->process);
+    absent.disagrees = true;
+    call->absents.push_back(absent);
+  }
+}
+
+bool HasRival(const Communicator& comm, int32_t rank) {
+  return std::any_of(comm.rivals.begin(), comm.rivals.end(),
+                     [rank](const Rival& rival) { return rival.rank == rank; });
+}
+
+bool IsInside(const Member& member) {
+  return member.state == MemberState::kInitializing && member.init_entered_ns > 0;
+}
+
+Waiter MakeCreationWaiter(const JobState& job, int32_t rank, const Member& member) {
+  const Proof proof = IsFresh(job, member.process) ? Proof::kShown : Proof::kInferred;
+  return {rank, member.process, {0, member.init_entered_ns, proof}};
+}
+
+// Where nobody else waits, those wait whose rank another process has, too.
+void AddWaitingRivals(const JobState& job, const Communicator& comm, StuckCall* call) {
+  for (const Rival& rival : comm.rivals) {
+    const Member* member = FindMember(comm, rival.rank);
+    if (member == nullptr || !IsInside(*member)) continue;
+    call->waiters.push_back(MakeCreationWaiter(job, rival.rank, *member));
+    return;
+  }
+}
+
+// Processes that have one rank. Which of them is wrong is not known.
+void AddRivals(const JobState& job, const Communicator& comm, StuckCall* call) {
+  std::set<int32_t> added;
+  for (const Rival& rival : comm.rivals) {
+    const Member* member = FindMember(comm, rival.rank);
+    if (member == nullptr) continue;
+    if (added.insert(rival.rank).second) {
+      call->absents.push_back(MakeAbsent(job, rival.rank, *member, Lack::kNotEntered));
+      call->absents.back().gone = HowProcessEnded(job, member->process);
+      call->absents.back().disagrees = true;
+    }
+    Absent absent;
+    absent.rank = rival.rank;
+    absent.process = rival.process;
+    absent.gone = HowProcessEnded(job, rival.process);
+    absent.disagrees = true;
     call->absents.push_back(absent);
   }
 }
@@ -65,12 +111,10 @@ void AddMembers(const JobState& job, const Communicator& comm, const SizeDispute
                 StuckCall* call) {
   std::vector<int32_t> failed;
   for (const auto& [rank, member] : comm.members) {
-    if (IsWrong(dispute, rank)) continue;
+    if (IsWrong(dispute, rank) || HasRival(comm, rank)) continue;
     if (dispute.size != 0 && member.state == MemberState::kFailed) continue;
     if (!InRange(comm, rank) || AddLost(job, rank, member, call, &failed)) continue;
-    if (member.state != MemberState::kInitializing || member.init_entered_ns <= 0) continue;
-    const Proof proof = IsFresh(job, member.process) ? Proof::kShown : Proof::kInferred;
-    call->waiters.push_back({rank, member.process, {0, member.init_entered_ns, proof}});
+    if (IsInside(member)) call->waiters.push_back(MakeCreationWaiter(job, rank, member));
   }
   if (failed.empty()) return;
   call->evidence.push_back(absl::StrCat(RanksInWords(failed), ": ",
@@ -164,10 +208,15 @@ void FindStuckCreation(const JobState& job, const Communicator& comm, RankFinder
   call.communicator = &comm;
   const SizeDispute dispute = JudgeClaimedSizes(comm);
   AddMembers(job, comm, dispute, &call);
+  if (call.waiters.empty()) AddWaitingRivals(job, comm, &call);
   if (call.waiters.empty()) return;
   call.call.op = CreatingCall(job, comm);
   AddWrongSizes(job, comm, dispute, &call);
-  AddNeverJoined(job, comm, dispute.size == 0 ? comm.size : dispute.size, finder, &call);
+  AddRivals(job, comm, &call);
+  // A number that two processes have is missing elsewhere.
+  if (comm.rivals.empty()) {
+    AddNeverJoined(job, comm, dispute.size == 0 ? SmallestSize(comm) : dispute.size, finder, &call);
+  }
   call.since_ns = WaitBegin(call);
   if (dispute.size != 0) {
     call.evidence.push_back(

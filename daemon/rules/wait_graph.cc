@@ -87,13 +87,24 @@ bool IsSettled(const Waiter& waiter, const StuckCall& owed, const WaitGraphOptio
   return waited >= std::min(options.settled_after_ns, owed_for / 2);
 }
 
+// Whether the rank that waits elsewhere is the absent one, and not another rank of its process,
+// with a device of its own.
+bool IsSameRank(const StuckCall& owed, const Absent& absent, const StuckCall& call,
+                const Waiter& waiter) {
+  if (!owed.communicator->has_siblings && !call.communicator->has_siblings) return true;
+  const Member* one = FindMember(*owed.communicator, absent.rank);
+  const Member* other = FindMember(*call.communicator, waiter.rank);
+  return one == nullptr || other == nullptr || one->device < 0 || one->device == other->device;
+}
+
 // The calls of `waits` that excuse an absent rank of call `self`.
 std::vector<size_t> Excuses(const StuckCalls& calls, const std::vector<WaitRef>& waits, size_t self,
-                            const WaitGraphOptions& options) {
+                            const Absent& absent, const WaitGraphOptions& options) {
   std::vector<size_t> excuses;
   for (const WaitRef& wait : waits) {
     const Waiter& waiter = calls[wait.call]->waiters[wait.waiter];
-    if (wait.call != self && IsSettled(waiter, *calls[self], options)) {
+    if (wait.call != self && IsSettled(waiter, *calls[self], options) &&
+        IsSameRank(*calls[self], absent, *calls[wait.call], waiter)) {
       excuses.push_back(wait.call);
     }
   }
@@ -116,11 +127,11 @@ std::vector<size_t> FindExcuses(const StuckCalls& calls, const Index& waiting_in
                                 const Absent& absent, size_t self, const WaitGraphOptions& options,
                                 std::optional<std::set<size_t>>* shared) {
   const ProcessWaits& waits = waiting_in.Find(absent.process);
-  std::vector<size_t> excuses = Excuses(calls, waits.seen, self, options);
-  if (excuses.empty()) excuses = Excuses(calls, waits.indirect, self, options);
+  std::vector<size_t> excuses = Excuses(calls, waits.seen, self, absent, options);
+  if (excuses.empty()) excuses = Excuses(calls, waits.indirect, self, absent, options);
   // A guess about a rank without fresh reports is no excuse.
   if (!excuses.empty() || absent.silent || absent.stale) return excuses;
-  for (const size_t guess : Excuses(calls, waits.guessed, self, options)) {
+  for (const size_t guess : Excuses(calls, waits.guessed, self, absent, options)) {
     if (!*shared) *shared = GuessesOfWaiters(*calls[self], waiting_in);
     if ((*shared)->count(guess) == 0) excuses.push_back(guess);
   }

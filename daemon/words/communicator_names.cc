@@ -25,16 +25,22 @@ constexpr char kOfAMesh[] = "mesh_";  // before the dimension of PyTorch's Devic
 constexpr char kNoDescription[] = "undefined";
 constexpr char kNoName[] = "group ";
 
+int32_t LargestSize(const JobState& job) {
+  int32_t size = 0;
+  for (const auto& [id, comm] : job.communicators) size = std::max(size, comm.size);
+  return size;
+}
+
 // The number of ranks of the job; 0: not known. Nearly always the first process knows it.
 int32_t CountRanks(const JobState& job) {
   int32_t count = 0;
   for (const Process& process : job.processes) {
+    if (process.holds_several) return LargestSize(job);
     if (process.world_size > 0) return process.world_size;
     count = std::max(count, process.global_rank + 1);
   }
   if (count > 0) return count;
-  for (const auto& [id, comm] : job.communicators) count = std::max(count, comm.size);
-  return count;
+  return LargestSize(job);
 }
 
 // The ranks of the members by their numbers in the job; empty if one has no such number.
@@ -42,7 +48,7 @@ std::vector<int32_t> GlobalRanks(const JobState& job, const Communicator& comm) 
   std::vector<int32_t> ranks;
   for (const auto& [rank, member] : comm.members) {
     const Process* process = FindProcess(job, member.process);
-    if (process == nullptr || process->global_rank < 0) return {};
+    if (process == nullptr || process->global_rank < 0 || process->holds_several) return {};
     ranks.push_back(process->global_rank);
   }
   return ranks;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "daemon/words/communicator_names.h"
+#include "daemon/words/stops.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
@@ -27,11 +28,9 @@ std::string BlockedInWords(const JobState& job, const BlockedCall& blocked, int6
 }
 
 std::string StateInWords(const Process& process) {
+  const std::string stop = StopInWords(process.state, process.wait_channel);
+  if (!stop.empty()) return stop;
   switch (process.state) {
-    case 'T':
-      return "stopped by a signal (state T)";
-    case 't':
-      return "stopped by a debugger (state t)";
     case 'D':
       return absl::StrCat("in uninterruptible sleep (state D)",
                           process.wait_channel.empty() ? "" : " in " + process.wait_channel);
@@ -61,6 +60,12 @@ std::vector<int32_t> PublicRanks(const JobState& job, const std::vector<Waiter>&
   return ranks;
 }
 
+// NCCL refused the creation of the communicator, or the rank's newest call on it.
+bool WasRefused(const Member& member) {
+  if (member.state == MemberState::kFailed) return true;
+  return !member.records.empty() && !IsAccepted(*(member.records.end() - 1));
+}
+
 }  // namespace
 
 std::string SinceInWords(int64_t since_ns, int64_t now_ns) {
@@ -68,18 +73,22 @@ std::string SinceInWords(int64_t since_ns, int64_t now_ns) {
   return absl::StrCat(" for ", DurationInWords(now_ns - since_ns));
 }
 
-std::string DescribeActivity(const JobState& job, int32_t process, int64_t now_ns) {
+std::string DescribeActivity(const JobState& job, int32_t process, int64_t now_ns,
+                             const Communicator* comm, int32_t rank) {
   const Process* known = FindProcess(job, process);
   if (known == nullptr) return "";
+  const bool is_sibling = known->holds_several && comm != nullptr;
   std::vector<std::string> parts;
   const std::string state = StateInWords(*known);
   if (!state.empty()) parts.push_back(state);
   for (const BlockedCall& blocked : known->blocked) {
-    if (parts.size() < 4) parts.push_back(BlockedInWords(job, blocked, now_ns));
+    const bool is_meant = !is_sibling || (blocked.communicator == comm->id && blocked.rank == rank);
+    if (is_meant && parts.size() < 4) parts.push_back(BlockedInWords(job, blocked, now_ns));
   }
   if (parts.empty() && !known->has_segment) parts.push_back("no recorded NCCL call");
   if (!job.offline && known->liveness == Liveness::kAlive && state.empty()) {
-    parts.push_back(known->cpu_moving ? "uses CPU time" : "uses no CPU time");
+    parts.push_back(absl::StrCat(is_sibling ? "its process " : "",
+                                 known->cpu_moving ? "uses CPU time" : "uses no CPU time"));
   }
   return absl::StrJoin(parts, "; ");
 }
@@ -96,7 +105,8 @@ std::string DescribeEnding(const JobState& job, int32_t process, const Member* m
   if (gone == Gone::kEnded) return kEndedUnknown;
   if (gone == Gone::kLeft) {
     if (known->exit_code > 0) return absl::StrCat("exited with code ", known->exit_code);
-    return "exited normally";
+    if (member != nullptr && WasRefused(*member)) return "exited after NCCL refused its call";
+    return known->exit_code == 0 ? "exited normally" : kExitedUnknown;
   }
   if (member == nullptr) return "";
   switch (member->state) {
@@ -160,6 +170,7 @@ Culprit MakeCulprit(const JobState& job, int32_t process, int32_t rank, const Me
   const Process* known = FindProcess(job, process);
   if (known != nullptr) {
     culprit.host = known->host;
+    if (known->holds_several && rank >= 0) culprit.process_rank = known->global_rank;
     culprit.pid = known->pid;
     culprit.state = known->state;
     culprit.wait_channel = known->wait_channel;

@@ -12,7 +12,9 @@
 namespace rollcall {
 
 // "stopped by a signal (state T)", "inside CommDestroy for 12 s", ...; "" if nothing is known.
-std::string DescribeActivity(const JobState& job, int32_t process, int64_t now_ns);
+// `comm`, `rank`: of a process that holds several ranks, only what this one does.
+std::string DescribeActivity(const JobState& job, int32_t process, int64_t now_ns,
+                             const Communicator* comm = nullptr, int32_t rank = -1);
 
 // "exited normally", "killed by signal 9", "inside CommDestroy", ...; "" while the rank takes part.
 std::string DescribeEnding(const JobState& job, int32_t process, const Member* member);

@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/cut_text.h"
 #include "daemon/words/places.h"
 #include "daemon/words/rank_ranges.h"
+#include "daemon/words/stops.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
@@ -32,6 +35,14 @@ std::string HostsAndPids(const std::vector<Culprit>& culprits) {
                       absl::StrJoin(pids, ", "));
 }
 
+// "device 1 of process 1", for one rank of a process that holds several; else "".
+std::string DeviceAndProcess(const std::vector<Culprit>& culprits) {
+  if (culprits.size() != 1 || culprits.front().process_rank < 0) return "";
+  if (culprits.front().device < 0) return absl::StrCat("process ", culprits.front().process_rank);
+  return absl::StrCat("device ", culprits.front().device, " of process ",
+                      culprits.front().process_rank);
+}
+
 // " (CUDA graph 3, launch 812, call 3 of 5)"; "" if no graph made the call.
 std::string GraphInWords(const GraphCall& call) {
   if (call.graph == 0) return "";
@@ -46,14 +57,16 @@ std::string CulpritsInWords(const std::vector<Culprit>& culprits) {
 }
 
 std::string Who(const std::vector<Culprit>& culprits) {
-  const std::string hosts = HostsAndPids(culprits);
+  std::vector<std::string> details = {DeviceAndProcess(culprits), HostsAndPids(culprits)};
+  details.erase(std::remove(details.begin(), details.end(), ""), details.end());
   const bool none_known =
       std::all_of(culprits.begin(), culprits.end(), [](const Culprit& c) { return c.process < 0; });
   if (none_known && !culprits.empty()) {
     return absl::StrCat(CulpritsInWords(culprits), " of the communicator (unknown process)");
   }
-  return absl::StrCat(CulpritsInWords(culprits),
-                      hosts.empty() ? "" : absl::StrCat(" (", hosts, ")"));
+  const bool is_of_communicator = !culprits.empty() && culprits.front().process_rank >= 0;
+  return absl::StrCat(CulpritsInWords(culprits), is_of_communicator ? " of the communicator" : "",
+                      details.empty() ? "" : absl::StrCat(" (", absl::StrJoin(details, "; "), ")"));
 }
 
 std::string Where(const Verdict& v) {
@@ -84,6 +97,11 @@ std::string EndInWords(const CallArgs& call, const std::string& communicator) {
                       call.peer, " of ", communicator);
 }
 
-std::string Subject(const Verdict& v) { return BeginWithPlaces(v, Who(v.culprits)); }
+// A process that cannot run stands nowhere.
+std::string Subject(const Verdict& v) {
+  const std::string stop = StopOfAll(v.culprits);
+  if (stop.empty()) return BeginWithPlaces(v, Who(v.culprits));
+  return absl::StrCat(Who(v.culprits), CulpritForm(v, " is ", " are "), stop, " and");
+}
 
 }  // namespace rollcall

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -11,12 +13,15 @@
 #include "daemon/words/mismatch_sentences.h"
 #include "daemon/words/rank_ranges.h"
 #include "daemon/words/sentence_parts.h"
+#include "daemon/words/stops.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
 namespace {
 
 constexpr size_t kNamedEdges = 3;  // of a deadlock, in its sentence
+constexpr size_t kNamedRivals = 4;
+constexpr size_t kNamedTurns = 3;  // of threads
 constexpr size_t kLongestError = 160;
 
 bool DidEnter(const Verdict& v) {
@@ -101,7 +106,37 @@ std::string RankDied(const Verdict& v) {
                       Where(v), WaitTail(v));
 }
 
+// "; NCCL refused pid 4007 (ncclInvalidUsage)".
+std::string RefusalInWords(const Verdict& v) {
+  for (const Culprit& culprit : v.culprits) {
+    if (!culprit.is_refused) continue;
+    return absl::StrCat("; NCCL refused ",
+                        v.is_one_rank && culprit.pid != 0 ? absl::StrCat("pid ", culprit.pid)
+                                                          : CulpritsInWords({culprit}),
+                        culprit.nccl_result == 0
+                            ? ""
+                            : absl::StrCat(" (", ResultInWords(culprit.nccl_result), ")"));
+  }
+  return "";
+}
+
+// "pids 4001, 4007 (node-0) both join communicator "dp" as rank 1 of 4, and nobody as rank 3".
+std::string OneRank(const Verdict& v) {
+  std::vector<std::string> pids;
+  std::set<std::string> hosts;
+  for (const Culprit& culprit : v.culprits) {
+    if (pids.size() < kNamedRivals) pids.push_back(absl::StrCat(culprit.pid));
+    if (!culprit.host.empty()) hosts.insert(culprit.host);
+  }
+  return absl::StrCat("pids ", absl::StrJoin(pids, ", "), " (", HostsInWords(hosts), ")",
+                      v.culprits.size() == 2 ? " both join as " : " all join as ", "rank ",
+                      v.claimed_rank, " of ", v.communicator_size, " of ", Where(v),
+                      v.unclaimed.empty() ? "" : absl::StrCat(", and nobody as ", v.unclaimed),
+                      RefusalInWords(v), WaitTail(v));
+}
+
 std::string InitIncomplete(const Verdict& v) {
+  if (v.is_one_rank) return OneRank(v);
   if (v.communicator == 0) {
     return absl::StrCat(Subject(v), CulpritForm(v, " has", " have"),
                         " not reached the point where the others wait, and no rank has made an "
@@ -115,10 +150,10 @@ std::string InitIncomplete(const Verdict& v) {
     return absl::StrCat(Subject(v), CulpritForm(v, " creates ", " create "), Where(v), " with ",
                         same ? absl::StrCat(first, " ranks") : "other sizes",
                         ", and the others create it with ", v.communicator_size, " (",
-                        OpInWords(v.call.op), ")", WaitTail(v));
+                        OpInWords(v.call.op), ")", RefusalInWords(v), WaitTail(v));
   }
   return absl::StrCat(Subject(v), " never joined ", Where(v), " of ", v.communicator_size,
-                      " ranks (", OpInWords(v.call.op), ")", WaitTail(v));
+                      " ranks (", OpInWords(v.call.op), ")", RefusalInWords(v), WaitTail(v));
 }
 
 // True if the culprit has made a call that returns early and does not wait for it.
@@ -140,13 +175,21 @@ std::string Stalled(const Verdict& v) {
     return absl::StrCat("sends and receives on ", Where(v), " match but do not finish (",
                         OpInWords(v.call.op), ")", least, WaitTail(v));
   }
+  if (!StopOfAll(v.culprits).empty()) {
+    return absl::StrCat(Subject(v), CulpritForm(v, " keeps", " keep"), " the others waiting in ",
+                        CallNumber(v), " on ", Where(v), WaitTail(v));
+  }
   if (elsewhere) {
     return absl::StrCat(Subject(v), CulpritForm(v, " does", " do"), " not wait for ", CallNumber(v),
                         " on ", Where(v), ": all ranks have made the call, but it does not finish",
                         WaitTail(v));
   }
+  const std::string beside = v.beside.empty()
+                                 ? ""
+                                 : absl::StrCat("; nor does ", v.beside,
+                                                ", which nothing orders with it on the same GPUs");
   return absl::StrCat("all ", v.communicator_size, " ranks of ", Where(v), " have entered ",
-                      CallNumber(v), ", which does not finish", least, WaitTail(v));
+                      CallNumber(v), ", which does not finish", beside, least, WaitTail(v));
 }
 
 std::string HostLost(const Verdict& v) {
@@ -222,7 +265,27 @@ std::string NcclError(const Verdict& v) {
                       CallNumber(v), " on ", Where(v), WaitTail(v));
 }
 
+// "ranks 0-2 made AllReduce, rank 3 AllGather".
+std::string TurnsInWords(const Verdict& v) {
+  std::vector<std::pair<std::string, std::vector<int32_t>>> turns;
+  for (const Culprit& culprit : v.culprits) {
+    const std::string call = OpInWords(culprit.call.op);
+    if (turns.empty() || turns.back().first != call) turns.push_back({call, {}});
+    turns.back().second.push_back(culprit.rank);
+  }
+  std::vector<std::string> parts;
+  for (const auto& [call, ranks] : turns) {
+    if (parts.size() == kNamedTurns) break;
+    parts.push_back(absl::StrCat(RanksInWords(ranks), parts.empty() ? " made " : " ", call));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
 std::string ConcurrentUse(const Verdict& v) {
+  if (v.unordered_threads) {
+    return absl::StrCat("two threads make calls on ", Where(v), ", and nothing orders them: at #",
+                        v.position, " ", TurnsInWords(v), WaitTail(v));
+  }
   return absl::StrCat("two threads of ", Who(v.culprits), " were inside calls on ", Where(v),
                       " at the same time", WaitTail(v));
 }
@@ -232,7 +295,16 @@ std::string Straggler(const Verdict& v) {
                       ", typically by ", MillisecondsInWords(v.late_ns), "; nothing hangs");
 }
 
+// "rank 0 (node-0, pid 4000) is in `main` (server.py:9), waiting in BaseServer.serve_forever, and
+// waits for requests, and the others wait for Broadcast #4 on ...".
+std::string IdleServer(const Verdict& v) {
+  return absl::StrCat(Subject(v), CulpritForm(v, " waits", " wait"),
+                      " for requests, and the others wait for ", CallNumber(v), " on ", Where(v),
+                      ": if this server idles, it is no hang", WaitTail(v));
+}
+
 std::string Sentence(const Verdict& verdict) {
+  if (verdict.is_idle) return IdleServer(verdict);
   switch (verdict.cause) {
     case Cause::kMissingRank:
       return MissingRank(verdict);

@@ -15,6 +15,9 @@ namespace rollcall {
 // Culprit::ending of a process whose exit status is unknown.
 inline constexpr char kEndedUnknown[] = "ended (exit status unknown)";
 
+// Culprit::ending of a process that exited by itself, with an exit code that nobody saw.
+inline constexpr char kExitedUnknown[] = "exited, exit code unknown";
+
 // Culprit::ending of a rank that lives and is leaving the communicator.
 inline constexpr char kFinalizing[] = "inside CommFinalize or CommDestroy";
 

@@ -37,6 +37,7 @@ void RecordNcclVersion() {
 void RecordCreated(LocalComm* comm, ncclComm_t handle, ncclResult_t result) {
   CommEntry* entry = comm->entry;
   if (IsError(result)) {
+    entry->async_error.store(static_cast<uint32_t>(result), std::memory_order_relaxed);
     SetState(comm, CommState::kFailed);
     return;
   }

@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from conftest import BUILD, ROLLCALL, VICTIMS, Service, ask, find_communicator, wait_for
+from conftest import BUILD, ROLLCALL, VICTIMS, Service, ask, find_communicator, has_certainty, wait_for
 
 SCRIPT = pathlib.Path(__file__)
 # A step takes at least 10 ms, so the agents have sent several ticks after these steps.
@@ -96,7 +96,7 @@ def test_no_rank_of_a_stopped_agent_is_blamed_for_another_rank(two_hosts):
         assert root["evidence_age_seconds"] > 0.3
     agent.send_signal(signal.SIGCONT)
     confirmed = await_incident(hosts.daemon, "confirmed")["verdicts"][0]
-    assert (confirmed["cause"], confirmed["certainty"]) == ("missing_rank", "certain")
+    assert confirmed["cause"] == "missing_rank" and has_certainty(confirmed, "certain")
     assert [c["rank"] for c in confirmed["culprits"]] == [3]
 
 
@@ -130,7 +130,7 @@ def test_a_daemon_that_was_stopped_reports_no_lost_host_and_counts_anew(two_host
             assert incident["verdicts"][0]["cause"] == "missing_rank"
         time.sleep(0.25)
     verdict = await_incident(hosts.daemon, "confirmed")["verdicts"][0]
-    assert (verdict["cause"], verdict["certainty"]) == ("missing_rank", "certain")
+    assert verdict["cause"] == "missing_rank" and has_certainty(verdict, "certain")
 
 
 def test_a_host_that_falls_silent_with_its_ranks_is_likely_lost(two_hosts):

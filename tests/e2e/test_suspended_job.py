@@ -68,3 +68,19 @@ def test_a_suspended_job_has_no_hang_and_its_waits_count_anew(tmp_path, suspende
         assert time.monotonic() - began > HANG_AFTER - 1.5
     finally:
         run.kill()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("suspended, words", [(by_signal, "is stopped by a signal"),
+                                              (by_freezer, "is frozen by its control group")])
+def test_one_stopped_rank_is_the_headline(tmp_path, suspended, words):
+    run = Service([ROLLCALL, "run", "--sim", f"--hang-after={HANG_AFTER}s", "--http=none",
+                   f"--report-dir={tmp_path}", "--", VICTIMS / "ranks", "-n", "4", "--", VICTIMS / "healthy_mix",
+                   "1000000"])
+    try:
+        wait_for(lambda: len(ranks_of(run)) == 4)
+        time.sleep(1.5)
+        with suspended(ranks_of(run)[1:2]):
+            run.read_until(words)
+    finally:
+        run.kill()

@@ -197,7 +197,10 @@ class JobBuilder {
     }
   }
 
-  void Exit(int rank, int64_t at) { End(rank, Liveness::kExited, at); }
+  void Exit(int rank, int64_t at) {
+    End(rank, Liveness::kExited, at);
+    process(rank).exit_code = 0;
+  }
   // The agent cannot see the process. The agent only learns that the process has ended.
   void EndUnseen(int rank, int64_t at) { End(rank, Liveness::kEnded, at); }
   void Die(int rank, int64_t at, int signal = 9) {

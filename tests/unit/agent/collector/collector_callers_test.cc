@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "agent/collector/callers.h"
 #include "agent/collector/collector.h"
 #include "base/durations.h"
 #include "base/steady_clock.h"
@@ -63,6 +64,39 @@ TEST_F(CallerTest, ReportsCallsOfAProcessThatProcDoesNotShow) {
   LifeLock lock(SegmentPath(&segment_));
   Collector collector(Options());
   EXPECT_EQ(CollectLater(&collector, 0).evidence().blocked_size(), 1);
+}
+
+RecordSnapshot RecordOf(uint32_t thread) {
+  RecordSnapshot record;
+  record.thread = thread;
+  return record;
+}
+
+TEST(NoteCallersTest, KnowsEachThreadOnceAndForgetsTheOldest) {
+  std::vector<Caller> callers;
+  NoteCallers({RecordOf(7), RecordOf(7), RecordOf(8), RecordOf(7), RecordOf(0)}, &callers);
+  ASSERT_EQ(callers.size(), 2u);
+  EXPECT_EQ(callers[1].own_tid, 8u);
+  for (uint32_t thread = 10; thread < 40; ++thread) NoteCallers({RecordOf(thread)}, &callers);
+  EXPECT_EQ(callers.size(), 16u);
+  EXPECT_EQ(callers.back().own_tid, 39u);
+}
+
+TEST_F(CallerTest, NamesTheThreadsThatMakeTheCalls) {
+  const Child child;
+  segment_.AddAllReduce(segment_.AddComm(5, 0, 2), 5000);
+  segment_.record(0, 0)->thread = static_cast<uint32_t>(child.pid());
+  WriteSegment(child, &segment_);
+  Collector collector(Options());
+  EXPECT_EQ(CollectLater(&collector, 0).evidence().callers_size(), 0) << "the main thread alone";
+  segment_.AddAllReduce(0, 6000);
+  segment_.record(0, 1)->thread = 1;  // not of this process
+  segment_.Write(SegmentPath(&segment_));
+  const v1::Evidence evidence = CollectLater(&collector, kSecond).evidence();
+  ASSERT_EQ(evidence.callers_size(), 2);
+  EXPECT_EQ(evidence.callers(0).tid(), child.pid());
+  EXPECT_FALSE(evidence.callers(0).name().empty());
+  EXPECT_EQ(evidence.callers(1).name(), "");
 }
 
 }  // namespace

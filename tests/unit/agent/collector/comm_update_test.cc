@@ -94,6 +94,7 @@ TEST(CommUpdateTest, AWaitForTheGpuIsOnTheNewestCommunicator) {
   CommSnapshot older = Comm(2, 2), newer = Comm(2, 2);
   older.last_entered_ns = kNow - 9 * kSecond;
   newer.index = 1;
+  newer.id = 6;
   SegmentSnapshot process = Process(older, Op::kcudaStreamSynchronize, 0, kNow);
   process.communicators.push_back(newer);
   EXPECT_EQ(FindHostWaits(process, process.communicators[0]).host_waits_since_ns, 0);
@@ -175,6 +176,17 @@ TEST(CommUpdateTest, AWaitForTheGpuThatIsOlderThanTheLastCallIsNotForIt) {
   const SegmentSnapshot process =
       Process(comm, Op::kcudaStreamSynchronize, 0, comm.last_entered_ns - 1);
   EXPECT_EQ(FindHostWaits(process, process.communicators[0]).host_waits_since_ns, 0);
+}
+
+// A process with a rank for each of two devices, and a thread for each.
+TEST(CommUpdateTest, AThreadWaitsForTheRankOfItsOwnCalls) {
+  CommSnapshot other = Comm(4, 4);
+  other.index = 1;
+  other.rank = 1;
+  SegmentSnapshot process = Process(Comm(4, 4), Op::kcudaStreamSynchronize, 1, kNow);
+  process.communicators.push_back(other);
+  EXPECT_EQ(FindHostWaits(process, process.communicators[0]).host_waits_since_ns, 0);
+  EXPECT_EQ(FindHostWaits(process, process.communicators[1]).host_waits_since_ns, kNow);
 }
 
 TEST(CommUpdateTest, CallsWithAnUnknownCodeAreNoWait) {

@@ -181,7 +181,7 @@ TEST(SummaryTest, TwoThreadsLeadWithTheLine) {
       << First(job.state).summary;
 }
 
-TEST(SummaryTest, AStalledCallLeadsWithTheLineOfTheStoppedRank) {
+TEST(SummaryTest, AStoppedProcessIsTheHeadlineOfAStalledCall) {
   JobBuilder job(4);
   job.Finish(24);
   job.Enter({0, 1, 2, 3}, At(10));
@@ -189,8 +189,38 @@ TEST(SummaryTest, AStalledCallLeadsWithTheLineOfTheStoppedRank) {
   Stands(1, "/x/train.py:31 in forward", &job);
   const Verdict v = First(job.state);
   EXPECT_EQ(v.cause, Cause::kStalledInFlight);
-  EXPECT_EQ(v.summary.rfind("rank 1 is in `forward` (train.py:31): all 4 ranks of communicator", 0),
-            0u)
+  EXPECT_EQ(v.certainty, Certainty::kLikely);
+  EXPECT_EQ(
+      v.summary,
+      "rank 1 (node-1, pid 4001) is stopped by a signal (state T) and keeps the others waiting "
+      "in AllReduce #24 on communicator \"dp\"; 3 ranks have waited 60 s");
+  EXPECT_EQ(v.advice.front().id, "stopped-process");
+  EXPECT_EQ(v.advice.size(), 1u) << "nothing shows a fault of the network";
+}
+
+TEST(SummaryTest, AFrozenProcessIsTheHeadlineOfAMissingRank) {
+  JobBuilder job(4);
+  job.Finish(24);
+  job.Enter({0, 1, 2}, At(10));
+  job.process(3).wait_channel = "do_freezer_trap";
+  Stands(3, "/x/train.py:31 in forward", &job);
+  const Verdict v = First(job.state);
+  EXPECT_EQ(v.certainty, Certainty::kLikely);
+  EXPECT_EQ(v.summary,
+            "rank 3 (node-3, pid 4003) is frozen by its control group and has not called AllReduce "
+            "#24 on communicator \"dp\"; 3 ranks have waited 60 s");
+}
+
+TEST(SummaryTest, AStoppedProcessIsTheHeadlineOfAContradiction) {
+  JobBuilder job(4);
+  job.Finish(24);
+  job.Enter({0, 1, 2}, At(10));
+  job.Enter({3}, At(10), Broadcast());
+  job.process(3).state = 't';
+  const Verdict v = First(job.state);
+  EXPECT_EQ(v.cause, Cause::kOperationMismatch);
+  EXPECT_EQ(v.certainty, Certainty::kCertain) << "the calls differ whoever runs";
+  EXPECT_EQ(v.summary.rfind("rank 3 (node-3, pid 4003) is stopped by a debugger (state t)", 0), 0u)
       << v.summary;
 }
 

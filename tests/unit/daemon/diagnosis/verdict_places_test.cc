@@ -52,5 +52,36 @@ TEST(VerdictPlacesTest, AProcessThatHasEndedStandsNowhere) {
   EXPECT_TRUE(v.places.empty());
 }
 
+// The training of rank 0 is in a thread, and its main thread waits for that.
+TEST(VerdictPlacesTest, ARankStandsWhereTheThreadOfTheCallStands) {
+  const Verdict v = Judge(At(30), [](JobBuilder* job) {
+    job->process(0).blocked = {{4100, Op::kcudaStreamSynchronize, kDp, At(10)}};
+    job->process(0).thread_places = {
+        {4100, "", {"/x/train.py:40 in train", "", true, " train.train "}},
+        {4000, "", {"/x/train.py:9 in main", "", true, " train.main "}}};
+  });
+  EXPECT_EQ(v.waiting_place.at, "/x/train.py:40 in train");
+}
+
+TEST(VerdictPlacesTest, ConcurrentUseNamesTheLinesOfBothThreads) {
+  JobBuilder job(2);
+  job.Finish(10);
+  job.Enter({0, 1}, At(10));
+  job.process(1).blocked = {{4001, Op::kAllReduce, kDp, At(10)},
+                            {4100, Op::kAllGather, kDp, At(10)}};
+  job.process(1).stacks_ns = At(30);
+  job.process(1).place = {"/x/train.py:31 in step", "", true, " train.step "};
+  job.process(1).thread_places = {
+      {4001, "python", job.process(1).place},
+      {4100, "Saver", {"/x/train.py:57 in save", "", true, " train.save "}}};
+  const std::vector<Verdict> verdicts = Diagnoser().Run(job.state, At(80), Limits());
+  ASSERT_FALSE(verdicts.empty());
+  EXPECT_EQ(verdicts[0].cause, Cause::kConcurrentUse);
+  EXPECT_EQ(verdicts[0].summary.rfind(
+                "rank 1 is in `step` (train.py:31) and in `save` (train.py:57): two threads of", 0),
+            0u)
+      << verdicts[0].summary;
+}
+
 }  // namespace
 }  // namespace rollcall

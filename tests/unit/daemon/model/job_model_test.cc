@@ -230,6 +230,63 @@ TEST(JobModelTest, AllowsConsecutiveCallsOfTwoThreads) {
   EXPECT_FALSE(ranks.comm().members.at(0).concurrent_use);
 }
 
+// Process 2 joins as rank 1, too.
+TEST(JobModelTest, AProcessWithTheRankOfAnotherIsItsRival) {
+  Ranks ranks(3);
+  for (int rank = 0; rank < 3; ++rank) ranks.of(rank).state = MemberState::kInitializing;
+  ranks.of(2).rank = 1;
+  ranks.of(2).state = MemberState::kFailed;
+  ranks.of(2).async_error = 5;
+  for (int i = 0; i < 2; ++i) ranks.ReportAll();
+  ASSERT_EQ(ranks.comm().rivals.size(), 1u);
+  EXPECT_EQ(ranks.comm().rivals.begin()->process, 2);
+  EXPECT_TRUE(ranks.comm().rivals.begin()->is_refused);
+  EXPECT_EQ(ranks.comm().members.at(1).process, 1) << "NCCL has accepted this one";
+}
+
+TEST(JobModelTest, TheProcessThatNcclRefusesIsTheRivalWhoeverReportsFirst) {
+  Ranks ranks(3);
+  for (int rank = 0; rank < 3; ++rank) ranks.of(rank).state = MemberState::kInitializing;
+  ranks.of(2).rank = 1;
+  ranks.of(1).state = MemberState::kFailed;
+  for (int i = 0; i < 2; ++i) ranks.ReportAll();
+  ASSERT_EQ(ranks.comm().rivals.size(), 1u);
+  EXPECT_EQ(ranks.comm().rivals.begin()->process, 1);
+  EXPECT_EQ(ranks.comm().members.at(1).process, 2);
+}
+
+// Two processes of two ranks each.
+TEST(JobModelTest, TheNumberOfAProcessWithSeveralRanksIsNoRank) {
+  Ranks ranks(4);
+  for (const int32_t process : {0, 1}) {
+    ProcessIdentity identity;
+    identity.global_rank = process;
+    identity.world_size = 2;
+    ranks.model.SetIdentity(process, identity);
+  }
+  for (int rank = 0; rank < 4; ++rank) {
+    ranks.of(rank).index = static_cast<uint32_t>(rank % 2);
+    ranks.model.SetProgress(rank / 2, ranks.of(rank), kStart);
+  }
+  EXPECT_TRUE(ranks.comm().has_siblings);
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(PublicRank(ranks.model.state(), rank / 2, rank), rank);
+  }
+}
+
+TEST(JobModelTest, ACommunicatorWithinOneProcessLeavesTheRanksTheirNumbers) {
+  Ranks ranks(2);
+  ProcessIdentity identity;
+  identity.global_rank = 5;
+  identity.world_size = 8;
+  ranks.model.SetIdentity(0, identity);
+  for (int rank = 0; rank < 2; ++rank) {
+    ranks.of(rank).index = static_cast<uint32_t>(rank);
+    ranks.model.SetProgress(0, ranks.of(rank), kStart);
+  }
+  EXPECT_EQ(PublicRank(ranks.model.state(), 0, 1), 5);
+}
+
 TEST(JobModelTest, CountsNothingTwiceAfterAResend) {
   Ranks ranks(2);
   CommProgress& p = ranks.of(0);

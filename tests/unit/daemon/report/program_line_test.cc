@@ -10,6 +10,7 @@
 
 #include "base/read_file.h"
 #include "daemon/diagnosis/advice.h"
+#include "daemon/model/client_limits.h"
 #include "daemon/words/places.h"
 #include "daemon/words/process_roles.h"
 #include "google/protobuf/util/json_util.h"
@@ -232,6 +233,40 @@ TEST(ProgramLineTest, ShortensNames) {
   EXPECT_EQ(ShortFunction(Python("get", "/usr/lib/python3.9/queue.py", 1)), "queue.get");
   EXPECT_EQ(ShortFunction(Python("save", "/x/checkpoint/__init__.py", 1)), "checkpoint.save");
   EXPECT_EQ(ShortFunction(Python("save", "__init__.py", 1)), ".save");
+}
+
+void AddThread(int32_t tid, const char* function, const char* inside, v1::ProcessStack* stack) {
+  v1::ThreadStack* thread = stack->add_threads();
+  thread->set_tid(tid);
+  for (const char* name : {inside, function}) {
+    v1::Frame* frame = thread->add_frames();
+    frame->set_function(name);
+    frame->set_module(name == inside ? "/usr/lib/libnccl.so.2" : "/x/job");
+    frame->set_file(name == inside ? "" : "/x/job.cc");
+    frame->set_line(name == inside ? 0 : 7);
+  }
+}
+
+// The main thread waits for the thread that is in the call.
+TEST(ProgramLineTest, AProcessStandsWhereItsCallingThreadStands) {
+  v1::ProcessStack stack;
+  stack.set_pid(4000);
+  AddThread(4000, "main", "std::thread::join", &stack);
+  AddThread(4001, "train", "ncclAllReduce", &stack);
+  EXPECT_EQ(FindPlace(stack).at, "/x/job.cc:7 in main");
+  stack.add_calling_tids(4999);  // has ended
+  stack.add_calling_tids(4001);
+  EXPECT_EQ(FindPlace(stack).at, "/x/job.cc:7 in train");
+}
+
+TEST(ProgramLineTest, ThreadsInCallsComeFirst) {
+  v1::ProcessStack stack;
+  stack.set_pid(4000);
+  for (int32_t tid = 4000; tid < 4020; ++tid) AddThread(tid, "work", "read", &stack);
+  AddThread(4020, "train", "ncclAllReduce", &stack);
+  const std::vector<ThreadPlace> places = FindThreadPlaces(stack);
+  ASSERT_EQ(places.size(), limits::kThreadPlaces);
+  EXPECT_EQ(places[0].tid, 4020u);
 }
 
 }  // namespace

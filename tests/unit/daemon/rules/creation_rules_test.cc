@@ -141,5 +141,98 @@ TEST(SplitTest, ThreeSidesAreJudgedByTheLargest) {
   EXPECT_NE(v.certainty, Certainty::kCertain);
 }
 
+// Three ranks of four processes are inside the creation of "dp"; the fourth process is another
+// rank 1.
+class OneRankTest : public testing::Test {
+ protected:
+  OneRankTest() {
+    job_.comm().members.erase(3);
+    for (const int rank : {0, 1, 2}) job_.Initializing(rank, At(10));
+    Process& other = job_.state.processes[3];
+    other.global_rank = 1;
+    other.host = job_.process(1).host;
+    job_.comm().rivals.push_back({1, 3, true, 5});
+  }
+  JobBuilder job_{4};
+};
+
+TEST_F(OneRankTest, NamesBothProcessesAndTheRankThatNobodyHas) {
+  const Verdict v = First(job_);
+  EXPECT_EQ(v.cause, Cause::kInitIncomplete);
+  EXPECT_EQ(Blamed(v), (Ranks{1, 1}));
+  EXPECT_EQ(v.waiting_ranks, (Ranks{0, 2}));
+  EXPECT_EQ(v.summary,
+            "pids 4001, 4003 (node-1) both join as rank 1 of 4 of communicator \"dp\", and nobody "
+            "as rank 3; NCCL refused pid 4003 (ncclInvalidUsage); 2 ranks have waited 60 s");
+  EXPECT_EQ(v.advice.front().id, "ranks-numbered-twice");
+}
+
+TEST_F(OneRankTest, WhatBecameOfTheRefusedOneChangesNothing) {
+  for (const Liveness liveness : {Liveness::kExited, Liveness::kDied, Liveness::kEnded}) {
+    job_.state.processes[3].liveness = liveness;
+    job_.state.processes[3].ended_ns = At(11);
+    const std::vector<Verdict> verdicts = Diagnose(job_.state, At(70), Limits());
+    ASSERT_EQ(verdicts.size(), 1u);
+    EXPECT_TRUE(verdicts[0].is_one_rank);
+  }
+}
+
+TEST(TwoRanksZeroTest, TwoProcessesWithTheOnlyRankThatJoinsAreFound) {
+  JobBuilder job(2);
+  job.comm().members.erase(1);
+  job.Initializing(0, At(10));
+  job.state.processes[1].global_rank = 0;
+  job.comm().rivals.push_back({0, 1, false, 0});
+  const Verdict v = First(job);
+  EXPECT_TRUE(v.is_one_rank);
+  EXPECT_EQ(v.unclaimed, "rank 1");
+}
+
+// Rank 1 passed 4 and was refused; ranks 0 and 2 passed 3. Two of four are no majority.
+JobBuilder RefusedSize() {
+  JobBuilder job(3);
+  job.comm().other_size = 4;
+  job.comm().claims.push_back({1, 4});
+  for (const int rank : {0, 2}) job.Initializing(rank, At(10));
+  job.member(1).state = MemberState::kFailed;
+  job.member(1).async_error = 5;
+  return job;
+}
+
+TEST(RefusedSizeTest, TheRankThatNcclRefusesPassedTheWrongSize) {
+  JobBuilder job = RefusedSize();
+  job.EndUnseen(1, At(11));
+  const Verdict v = First(job);
+  EXPECT_EQ(Blamed(v), Ranks{1});
+  EXPECT_EQ(v.summary,
+            "rank 1 (node-1, pid 4001) creates communicator \"dp\" with 4 ranks, and the others "
+            "create it with 3 (CommInitRank); NCCL refused rank 1 (ncclInvalidUsage); 2 ranks have "
+            "waited 60 s");
+  EXPECT_EQ(v.advice.front().id, "sizes-of-the-world-differ");
+}
+
+TEST(RefusedSizeTest, ARankThatOnlyTheRefusedOneExpectsIsNoCulprit) {
+  JobBuilder job = RefusedSize();
+  job.comm().size = 4;  // the refused one reported first
+  job.comm().other_size = 3;
+  job.comm().claims = LazyVector<ClaimedSize>();
+  job.comm().claims.push_back({0, 3});
+  job.comm().claims.push_back({2, 3});
+  EXPECT_EQ(Blamed(First(job)), Ranks{1});
+}
+
+TEST(RefusedSizeTest, WithoutARefusalNobodyBeyondTheSmallestSizeIsBlamed) {
+  JobBuilder job = RefusedSize();
+  job.comm().size = 4;  // rank 1 reported first
+  job.comm().claims = LazyVector<ClaimedSize>();
+  job.comm().claims.push_back({0, 3});
+  job.comm().claims.push_back({2, 3});
+  job.member(1).state = MemberState::kInitializing;
+  job.member(1).init_entered_ns = At(10);
+  for (const Verdict& v : Diagnose(job.state, At(70), Limits())) {
+    for (const int32_t rank : Blamed(v)) EXPECT_LT(rank, 3) << v.summary;
+  }
+}
+
 }  // namespace
 }  // namespace rollcall

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/diagnosis/idle_servers.h"
+
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "daemon/model/progress.h"
+
+namespace rollcall {
+namespace {
+
+using Names = std::vector<absl::string_view>;
+
+struct ServerLoop {
+  absl::string_view module;  // of Python; "": a function of another language
+  absl::string_view function;
+  bool has_own_handlers = false;  // the program starts the threads that handle requests
+};
+
+// Between a loop and the kernel stands only what waits.
+constexpr ServerLoop kLoops[] = {
+    {"socketserver", "serve_forever"},    // http.server, wsgiref, xmlrpc, werkzeug, Flask
+    {"base_events", "_run_once"},         // asyncio: uvicorn, aiohttp, tornado, gRPC's aio, Jupyter
+    {"_server", "wait_for_termination"},  // gRPC
+    {"_server", "_wait_for_termination"},  //
+    {"sync", "wait"},                      // gunicorn
+    {"baseserver", "serve_forever"},       // gevent
+    {"base", "mainLoop"},                  // twisted
+    {"ioloop", "start"},                   // old tornado
+    {"asyncore", "loop"},                  //
+    {"wasyncore", "loop"},                 // waitress
+    {"wspbus", "block"},                   // cherrypy
+    {"worker", "main_loop"},               // an actor of Ray
+    {"socket", "accept", true},            // and multiprocessing.connection, thrift, rpyc
+    {"", "uv_run"},                        // uvloop, libuv
+    {"", "accept", true},                  //
+    {"", "accept4", true},                 //
+    {"", "grpc::Server::Wait"},            //
+    {"", "boost::asio::io_context::run"},  //
+    {"", "boost::asio::detail::scheduler::run"},
+    {"", "asio::io_context::run"},         //
+    {"", "asio::detail::scheduler::run"},  //
+    {"", "event_base_loop"},               // libevent
+    {"", "ev_run"},                        // libev
+};
+
+// The last words of names, which are Python's if they have a module.
+constexpr absl::string_view kWaits[] = {
+    "select", "_select", "poll",        "_poll",
+    "wait",   "_wait",   "_wait_once",  "acquire",
+    "accept", "_accept", "doPoll",      "doSelect",
+    "sleep",  "join",    "doIteration", "_wait_for_tstate_lock"};
+
+constexpr absl::string_view kKernelWaits[] = {"poll",  "select", "accept",        "wait",
+                                              "futex", "sleep",  "epoll_dispatch"};
+
+// Threads of a server's own that handle a request, while a function of the program is on their
+// stacks.
+constexpr absl::string_view kHandlers[] = {
+    "process_request_thread",                   // socketserver
+    "_WorkItem.run",           " thread.run ",  // concurrent.futures: gRPC, asyncio's executor
+    "WorkerThread.run",                         // anyio: starlette, FastAPI
+    "_unary_response_in_pool",                  // gRPC
+    "handle_request",                           // gunicorn and others
+};
+
+absl::string_view LastWord(absl::string_view name) { return name.substr(name.rfind('.') + 1); }
+
+absl::string_view FirstWord(absl::string_view name) { return name.substr(0, name.find('.')); }
+
+bool IsOfPython(absl::string_view name) {
+  return absl::StrContains(name, '.') && !absl::StrContains(name, "::");
+}
+
+const ServerLoop* LoopNamed(absl::string_view name) {
+  for (const ServerLoop& loop : kLoops) {
+    const bool fits = loop.module.empty() ? name == loop.function
+                                          : IsOfPython(name) && FirstWord(name) == loop.module &&
+                                                LastWord(name) == loop.function;
+    if (fits) return &loop;
+  }
+  return nullptr;
+}
+
+bool OnlyWaits(absl::string_view name) {
+  if (!IsOfPython(name)) {
+    // What the interpreter and the C library call says nothing; a function of the program does.
+    return !absl::StrContains(name, "::") || absl::StrContains(name, "asio::") ||
+           absl::StrContains(name, "std::") || absl::StrContains(name, "grpc") ||
+           absl::StrContains(name, "ray::");
+  }
+  return std::any_of(std::begin(kWaits), std::end(kWaits),
+                     [&](absl::string_view wait) { return LastWord(name) == wait; });
+}
+
+// A function of C that waits. Inside a loop of Python, others are the interpreter's.
+bool IsKernelWait(absl::string_view name) {
+  return absl::StrContains(name, "::") ||
+         std::any_of(std::begin(kKernelWaits), std::end(kKernelWaits),
+                     [&](absl::string_view wait) { return absl::StrContains(name, wait); });
+}
+
+const ServerLoop* FindLoop(const std::string& functions, absl::string_view* found) {
+  const Names names = absl::StrSplit(functions, ' ', absl::SkipEmpty());  // innermost first
+  bool is_in_kernel = true;
+  for (const absl::string_view name : names) {
+    const ServerLoop* loop = LoopNamed(name);
+    if (loop != nullptr) {
+      *found = name;
+      return loop->module.empty() && !is_in_kernel ? nullptr : loop;
+    }
+    if (!OnlyWaits(name)) return nullptr;
+    is_in_kernel = is_in_kernel && IsKernelWait(name);
+  }
+  return nullptr;
+}
+
+bool HandlesARequest(const ServerLoop& loop, const StackPlace& place) {
+  return loop.has_own_handlers ||
+         std::any_of(std::begin(kHandlers), std::end(kHandlers), [&](absl::string_view handler) {
+           return absl::StrContains(place.functions, handler);
+         });
+}
+
+bool IsIdle(const Process& process, const StackPlace& place) {
+  absl::string_view name;
+  const ServerLoop* loop = FindLoop(place.functions, &name);
+  if (loop == nullptr) return false;
+  return std::none_of(
+      process.thread_places.begin(), process.thread_places.end(), [&](const ThreadPlace& thread) {
+        return thread.place.functions != place.functions && HandlesARequest(*loop, thread.place);
+      });
+}
+
+}  // namespace
+
+std::string FindIdleLoop(const std::string& functions) {
+  absl::string_view name;
+  return FindLoop(functions, &name) == nullptr ? "" : std::string(name);
+}
+
+void WeighIdleServers(const JobState& job, Verdict* verdict) {
+  // The others agree with the server in all calls before this one: else that is the verdict.
+  if (verdict->cause != Cause::kMissingRank && verdict->cause != Cause::kUnmatchedP2p) return;
+  if (verdict->culprits.empty() || verdict->places.size() < verdict->culprits.size()) return;
+  for (size_t i = 0; i < verdict->culprits.size(); ++i) {
+    const Culprit& culprit = verdict->culprits[i];
+    const Process* process = FindProcess(job, culprit.process);
+    if (process == nullptr || !culprit.ending.empty()) return;
+    if (!IsIdle(*process, verdict->places[i])) return;
+  }
+  verdict->is_idle = true;
+  verdict->certainty = Certainty::kPossible;
+  verdict->missing_evidence.push_back(
+      "whether a request should be at work: the culprit waits for one");
+}
+
+}  // namespace rollcall

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Servers that wait for requests: a rank that tells the others their work when a request comes.
+// They wait in its next call until then, and nothing hangs.
+#pragma once
+
+#include <string>
+
+#include "daemon/model/job_state.h"
+#include "daemon/model/verdict.h"
+
+namespace rollcall {
+
+// The loop of a server, in which the thread with these functions (StackPlace) waits for a request
+// or a connection; "": it does not.
+std::string FindIdleLoop(const std::string& functions);
+
+// Whether all culprits are such servers without a request at work, and owe only the call that the
+// others wait in: then the verdict is possible at most, and no incident is confirmed for it.
+void WeighIdleServers(const JobState& job, Verdict* verdict);
+
+}  // namespace rollcall

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/diagnosis/idle_servers.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "daemon/diagnosis/diagnose.h"
+#include "daemon/diagnosis/incident_life.h"
+#include "job_builder.h"
+
+namespace rollcall {
+namespace {
+
+// Functions of a thread, innermost first.
+struct LoopCase {
+  const char* name;
+  const char* functions;
+  bool is_idle;
+};
+
+const LoopCase kCases[] = {
+    {"http_server",
+     " __poll select_poll_poll selectors._PollLikeSelector.select "
+     "socketserver.BaseServer.serve_forever server.main server.<module> ",
+     true},
+    {"http_server_of_python_3_10", " poll selectors.select socketserver.serve_forever server.main ",
+     true},
+    {"http_server_in_a_handler",
+     " __select time_sleep server.Handler.do_GET server.BaseHTTPRequestHandler.handle_one_request "
+     "server.BaseHTTPRequestHandler.handle socketserver.BaseRequestHandler.__init__ "
+     "socketserver.BaseServer.finish_request socketserver.BaseServer.process_request "
+     "socketserver.BaseServer._handle_request_noblock socketserver.BaseServer.serve_forever "
+     "server.main ",
+     false},
+    {"asyncio",
+     " epoll_wait select_epoll_poll selectors.EpollSelector.select "
+     "base_events.BaseEventLoop._run_once base_events.BaseEventLoop.run_forever "
+     "base_events.BaseEventLoop.run_until_complete runners.Runner.run runners.run server.main ",
+     true},
+    {"asyncio_in_a_callback",
+     " __sched_yield server.generate events.Handle._run base_events.BaseEventLoop._run_once "
+     "base_events.BaseEventLoop.run_forever runners.run server.main ",
+     false},
+    {"uvloop", " epoll_pwait uv__io_poll uv_run __pyx_f_6uvloop_4loop_4Loop___run server.main ",
+     true},
+    {"grpc",
+     " lock_PyThread_acquire_lock threading.Condition.wait _common._wait_once _common.wait "
+     "_server._Server.wait_for_termination server.serve ",
+     true},
+    {"accept", " accept4 sock_accept socket.socket.accept server.loop ", true},
+    {"accept_in_cpp", " __libc_accept accept ServeForever main ", true},
+    {"asio",
+     " epoll_wait boost::asio::detail::epoll_reactor::run "
+     "boost::asio::detail::scheduler::do_run_one boost::asio::detail::scheduler::run main ",
+     true},
+    {"asio_in_a_handler", " read service::Handle boost::asio::detail::scheduler::run main ", false},
+    {"libevent_in_a_handler", " read handle_request event_process_active event_base_loop main ",
+     false},
+    {"libevent", " epoll_wait epoll_dispatch event_base_loop main ", true},
+    {"a_queue_of_the_program", " futex queue.Queue.get server.next_request server.main ", false},
+    {"an_answer_of_another_server",
+     " recv sock_recv ssl.SSLSocket.recv_into client.HTTPResponse.read train.main ", false},
+};
+
+class IdleLoopTest : public testing::TestWithParam<LoopCase> {};
+
+TEST_P(IdleLoopTest, IsFoundByWhatStandsInside) {
+  EXPECT_EQ(!FindIdleLoop(GetParam().functions).empty(), GetParam().is_idle);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, IdleLoopTest, testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// Rank 0 serves, and the others wait in the broadcast of the next work.
+class IdleServerTest : public testing::Test {
+ protected:
+  IdleServerTest() {
+    job_.Finish(12);
+    job_.Enter({1, 2, 3}, At(10), Broadcast());
+    job_.process(0).place = {"/x/server.py:9 in main", "BaseServer.serve_forever", true,
+                             kCases[0].functions};
+    job_.process(0).thread_places = {{4000, "python", job_.process(0).place}};
+    job_.process(0).stacks_ns = At(30);
+  }
+  Verdict Judge() {
+    const std::vector<Verdict> verdicts = Diagnose(job_.state, At(80), Limits());
+    EXPECT_EQ(verdicts.size(), 1u);
+    return verdicts.empty() ? Verdict() : verdicts[0];
+  }
+  void AddThread(const char* functions) {
+    job_.process(0).thread_places.push_back(
+        {4001, "", {"/x/server.py:20 in do_GET", "", true, functions}});
+  }
+  JobBuilder job_{4};
+};
+
+TEST_F(IdleServerTest, AServerWithoutRequestsIsNoHang) {
+  const Verdict v = Judge();
+  EXPECT_EQ(v.certainty, Certainty::kPossible);
+  EXPECT_EQ(
+      v.summary,
+      "rank 0 (node-0, pid 4000) is in `main` (server.py:9), waiting in "
+      "BaseServer.serve_forever, and waits for requests, and the others wait for Broadcast #12 "
+      "on communicator \"dp\": if this server idles, it is no hang; 3 ranks have waited 70 s");
+  EXPECT_EQ(v.advice.front().id, "idle-server");
+}
+
+TEST_F(IdleServerTest, NoIncidentIsConfirmed) {
+  IncidentLife life(job_.state.key);
+  for (int seconds = 30; seconds < 600; seconds += 10) {
+    const int64_t now_ns = At(seconds);
+    for (const IncidentEvent& event : life.Update(
+             job_.state, Diagnose(job_.state, now_ns, Limits()), now_ns, Limits(), View::kWhole)) {
+      EXPECT_NE(event.kind, IncidentEvent::Kind::kConfirmed);
+    }
+  }
+}
+
+TEST_F(IdleServerTest, AHandlerAtWorkMayHang) {
+  AddThread(
+      " futex lock.acquire server.do_GET socketserver.ThreadingMixIn.process_request_thread ");
+  EXPECT_EQ(Judge().certainty, Certainty::kCertain);
+}
+
+TEST_F(IdleServerTest, AThreadThatHandlesNoRequestSaysNothing) {
+  AddThread(" select time_sleep metrics.push threading.Thread.run ");
+  EXPECT_TRUE(Judge().is_idle);
+}
+
+}  // namespace
+}  // namespace rollcall
