@@ -28,7 +28,8 @@ void NoteCallers(const std::vector<RecordSnapshot>& records, std::vector<Caller>
         std::any_of(callers->begin(), callers->end(),
                     [known](const Caller& caller) { return caller.own_tid == known; });
     if (is_known) continue;
-    if (callers->size() == kMostCallers) callers->erase(callers->begin());
+    // The first is mostly the main thread, with which the others are compared.
+    if (callers->size() == kMostCallers) callers->erase(callers->begin() + 1);
     callers->push_back({known, 0, "", false});
   }
 }

@@ -10,7 +10,7 @@
 namespace rollcall {
 
 // Adds the threads of the records that are not known yet. A process that starts a thread for each
-// call has more than anybody can look at: the oldest go.
+// call has more than anybody can look at: the oldest go, but for the first one.
 void NoteCallers(const std::vector<RecordSnapshot>& records, std::vector<Caller>* callers);
 
 }  // namespace rollcall

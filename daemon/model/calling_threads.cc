@@ -39,6 +39,27 @@ bool StandsInACall(const BlockedCall& blocked) {
   return OpKind(blocked.op) != CallKind::kLocal && blocked.thread != 0;
 }
 
+bool IsAwaitedThread(const Process& process, uint32_t thread) {
+  const CallingThread* caller = FindCaller(process, thread);
+  if (caller == nullptr) return false;
+  const std::vector<uint32_t>& tids = process.awaited_tids;
+  return IsAwaited(caller->name) || std::find(tids.begin(), tids.end(), caller->tid) != tids.end();
+}
+
+// The thread that waits for the awaited ones: the main thread, or the only other one that makes
+// calls; 0: not known.
+uint32_t WaitingThread(const Process& process) {
+  uint32_t other = 0;
+  size_t others = 0;
+  for (const CallingThread& caller : process.callers) {
+    if (caller.tid == static_cast<uint32_t>(process.pid)) return caller.thread;
+    if (IsAwaitedThread(process, caller.thread)) continue;
+    other = caller.thread;
+    ++others;
+  }
+  return others == 1 ? other : 0;
+}
+
 void AddOnce(uint32_t tid, std::vector<uint32_t>* tids) {
   if (tid != 0 && std::find(tids->begin(), tids->end(), tid) == tids->end()) tids->push_back(tid);
 }
@@ -116,14 +137,11 @@ bool MayRace(const JobState& job, int32_t process, uint32_t a, uint32_t b) {
   if (a == b || a == 0 || b == 0) return false;
   const Process* known = FindProcess(job, process);
   if (known == nullptr) return true;
-  const auto is_awaited = [&](uint32_t thread) {
-    const CallingThread* caller = FindCaller(*known, thread);
-    if (caller == nullptr) return false;
-    const std::vector<uint32_t>& tids = known->awaited_tids;
-    return IsAwaited(caller->name) ||
-           std::find(tids.begin(), tids.end(), caller->tid) != tids.end();
-  };
-  return !is_awaited(a) && !is_awaited(b);
+  const bool a_is_awaited = IsAwaitedThread(*known, a);
+  const bool b_is_awaited = IsAwaitedThread(*known, b);
+  if (a_is_awaited && b_is_awaited) return false;
+  if (!a_is_awaited && !b_is_awaited) return true;
+  return (a_is_awaited ? b : a) != WaitingThread(*known);
 }
 
 std::vector<RacingThread> FindRacingThreads(const JobState& job, const Member& member) {

@@ -22,8 +22,8 @@ std::vector<uint32_t> CallingTids(const Process& process);
 inline constexpr int32_t kAnyRank = -1;
 std::vector<uint32_t> CallingTids(const Process& process, const Communicator& comm, int32_t rank);
 
-// Whether these are two threads of the process, and neither waits for the other's calls: one that
-// calls backward() waits for PyTorch's own.
+// Whether these are two threads of the process, and neither waits for the other's calls: the main
+// thread, which calls backward(), waits for PyTorch's own.
 bool MayRace(const JobState& job, int32_t process, uint32_t a, uint32_t b);
 
 // A thread with calls on a communicator that another thread uses as well, and nothing orders them.

@@ -267,7 +267,9 @@ std::vector<Verdict> JudgeMismatches(const JobState& job, const Communicator& co
       continue;
     }
     std::optional<Verdict> race = JudgeRace(job, comm, verdicts.back());
-    if (race) verdicts.push_back(*std::move(race));
+    if (!race) continue;
+    if (!threads.ranks.empty()) race = MakeThreadVerdict(job, comm, divergence, verdicts.back());
+    verdicts.push_back(*std::move(race));
   }
   return verdicts;
 }

@@ -43,6 +43,14 @@ TEST(RacingThreadsTest, WhoeverCallsBackwardWaitsForTheThreadOfPyTorch) {
   EXPECT_EQ(CountRacing(CallsOf({kMain, kOther, kMain, kOther}, "pt_autograd_0")), 0u);
 }
 
+TEST(RacingThreadsTest, OnlyTheThreadThatWaitsForABackwardPassIsOrderedWithIt) {
+  constexpr uint32_t kSaver = 4020;
+  JobBuilder job = CallsOf({kMain, kOther, kOther, kSaver, kOther}, "pt_autograd_0");
+  job.process(0).callers.push_back({kSaver, kSaver, "Saver"});
+  const std::vector<RacingThread> racing = FindRacingThreads(job.state, job.member(0));
+  EXPECT_EQ(racing.size(), 3u) << "the saver with both";
+}
+
 TEST(RacingThreadsTest, TheStackOfAnOlderPyTorchShowsItsThread) {
   JobBuilder job = CallsOf({kMain, kOther, kMain, kOther}, "python");
   job.process(0).awaited_tids = {kOther};

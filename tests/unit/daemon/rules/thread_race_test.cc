@@ -105,6 +105,21 @@ TEST_F(ThreadRaceTest, ThreadsThatHaveTakenManyTurnsHaveAnOrder) {
   EXPECT_EQ(verdicts.front().certainty, Certainty::kLikely);
 }
 
+// The checkpoint's thread beside a backward pass, which is none of the main thread either.
+TEST_F(ThreadRaceTest, AThirdThreadRacesWithTheBackwardPass) {
+  for (int rank = 0; rank < 4; ++rank) {
+    job_.process(rank).callers = {{9, static_cast<uint32_t>(4000 + rank), "python"},
+                                  {kTrainer, 0, "pt_autograd_0"},
+                                  {kCheckpoint, 0, "python"}};
+  }
+  Enter({0, 1, 2}, AllReduce(), kTrainer);
+  Enter({3}, AllGather(), kCheckpoint);
+  const std::vector<Verdict> verdicts = Judge();
+  ASSERT_FALSE(verdicts.empty());
+  EXPECT_EQ(verdicts.front().cause, Cause::kConcurrentUse);
+  EXPECT_EQ(CulpritRanks(verdicts.front().culprits), (Ranks{0, 1, 2, 3}));
+}
+
 // Validation on rank 3: its forward pass meets the backward pass of the others.
 TEST_F(ThreadRaceTest, TheThreadOfABackwardPassIsOrdered) {
   for (int rank = 0; rank < 4; ++rank) job_.member(rank).records[5].thread = kCheckpoint;
