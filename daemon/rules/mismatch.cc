@@ -230,6 +230,12 @@ void ForgetAlignment(const Divergence& divergence, Verdict* verdict) {
   verdict->divergence = DivergenceKind::kNone;
 }
 
+size_t CountRanks(const Divergence& divergence) {
+  size_t count = 0;
+  for (const Side& side : divergence.sides) count += side.ranks.size();
+  return count;
+}
+
 // The verdict on all ranks, whose threads have taken their turns in different orders.
 Verdict MakeThreadVerdict(const JobState& job, const Communicator& comm,
                           const Divergence& divergence, const Verdict& mismatch) {
@@ -268,7 +274,10 @@ std::vector<Verdict> JudgeMismatches(const JobState& job, const Communicator& co
     }
     std::optional<Verdict> race = JudgeRace(job, comm, verdicts.back());
     if (!race) continue;
-    if (!threads.ranks.empty()) race = MakeThreadVerdict(job, comm, divergence, verdicts.back());
+    // Where other ranks use one thread, those with two are wrong.
+    if (threads.ranks.size() == CountRanks(divergence)) {
+      race = MakeThreadVerdict(job, comm, divergence, verdicts.back());
+    }
     verdicts.push_back(*std::move(race));
   }
   return verdicts;
