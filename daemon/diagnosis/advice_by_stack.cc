@@ -103,12 +103,14 @@ bool Logs(const Verdict& v) {
 }
 
 bool WaitsForChild(const Verdict& v) {
-  return AbsentIsIn(v, {"Popen.wait", "Popen.communicate", "subprocess.", " wait4 ", " waitpid "});
+  return AbsentIsIn(v, {"Popen.wait", "Popen.communicate", "subprocess.", " wait4 ", " waitpid ",
+                        "pool.Pool.", "process.Process.join "});
 }
 
 // In a backward pass and inside a call the main thread waits for other threads as a matter of
 // course.
 bool WaitsForThread(const Verdict& v) {
+  if (WaitsForChild(v)) return false;
   if (CulpritIsIn(v, {"backward", "nccl", "NCCL", "cuda", "DataLoader", "distributed_c10d.",
                       "c10d::", "gloo::"})) {
     return false;
@@ -208,9 +210,11 @@ const std::vector<AdviceEntry>& StackAdvice() {
        "check the server, the disk and who reads the pipe."},
       {"waits-for-a-child", WaitsForChild,
        "the culprit's stack waits for a process that it started",
-       "A child may wait for a terminal, a lock or a full pipe, and its parent waits with it.",
+       "A child, or a worker of a pool, may work for long. It may also wait for a terminal, a lock or "
+       "a full pipe, and its parent waits with it.",
        "That rank waits for a process that it started. Look at the child (`pstree -p PID`, "
-       "`rollcall stacks CHILD`), and give the wait a timeout."},
+       "`rollcall stacks CHILD`). If it uses the CPU, it works: raise --hang-after, or do the work "
+       "before the job starts. If not, give the wait a timeout."},
       {"mixed-backends", WaitsInAnotherLibrary,
        "the culprit's stack waits in Gloo, MPI, or a key-value store",
        "Two libraries wait for each other: some ranks are in an NCCL collective, and this rank is "
@@ -254,11 +258,12 @@ const std::vector<AdviceEntry>& StackAdvice() {
        "That rank makes a call that the others do not make. Move the call out of the branch, so "
        "that all ranks make it, or compute the value without communication."},
       {"handles-an-exception", HandlesAnException,
-       "the culprit is in an except or a finally of its program, and the others are not",
+       "the culprit is in an except, a finally or an __exit__() of its program, and the others are "
+       "not",
        "An exception takes one rank out of the loop, and its handler waits: for the others, for a "
        "server, for its communicators to end. So nobody sees the exception.",
-       "That rank is in an except or finally block: an exception has probably brought it there, "
-       "and it is not printed while the block waits. Print the exception first in the handler, "
+       "That rank is in an except, a finally or an __exit__(): an exception has probably brought it there, "
+       "and it is not printed while that code waits. Print the exception first in the handler, "
        "and let the handler make no call that waits for other ranks."},
       {"uneven-inputs", LeftTheLoop,
        "the culprit is behind the loop (in a barrier or another call, in destroy, at its exit) "

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "daemon/diagnosis/advice_patterns.h"
 
 namespace rollcall {
@@ -66,6 +67,14 @@ bool WaiterIsInBlock(const Verdict& v, const std::string& file, const CodeBlock&
   const std::vector<ProgramFrame>& frames = v.waiting_place.program;
   return std::any_of(frames.begin(), frames.end(), [&](const ProgramFrame& frame) {
     return frame.file == file && block.first <= frame.line && frame.line <= block.last;
+  });
+}
+
+// In one of the waiting rank, too, the whole program may stand.
+bool IsInAHandler(const Verdict& v, const ProgramFrame& frame) {
+  if (absl::EndsWith(frame.function, ".__exit__")) return true;
+  return std::any_of(frame.blocks.begin(), frame.blocks.end(), [&](const CodeBlock& block) {
+    return block.kind == CodeBlock::Kind::kHandler && !WaiterIsInBlock(v, frame.file, block);
   });
 }
 
@@ -137,11 +146,8 @@ bool HandlesAnException(const Verdict& v) {
   if (LeftTheEnginesLoop(v)) return false;
   if (!DepartsAnyhow(v) && !Is(v, Cause::kRankExited) && !Is(v, Cause::kTeardownHang)) return false;
   return std::any_of(v.places.begin(), v.places.end(), [&](const StackPlace& place) {
-    return std::any_of(place.program.begin(), place.program.end(), [&](const ProgramFrame& frame) {
-      return std::any_of(frame.blocks.begin(), frame.blocks.end(), [&](const CodeBlock& block) {
-        return block.kind == CodeBlock::Kind::kHandler && !WaiterIsInBlock(v, frame.file, block);
-      });
-    });
+    return std::any_of(place.program.begin(), place.program.end(),
+                       [&](const ProgramFrame& frame) { return IsInAHandler(v, frame); });
   });
 }
 

@@ -18,7 +18,8 @@ bool Validates(const Verdict& v);
 bool LeftTheLoopByStacks(const Verdict& v);
 bool SkippedByStacks(const Verdict& v);
 
-// The culprit is in an except or a finally of its program that the waiting rank is not in.
+// The culprit is in an except, a finally or an __exit__() of its program that the waiting rank is
+// not in.
 bool HandlesAnException(const Verdict& v);
 
 // The culprit is behind the training loop and the others are in it, or the reverse.

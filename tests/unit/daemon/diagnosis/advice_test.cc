@@ -348,6 +348,21 @@ TEST(AdviceTest, AnArgumentDiffersBetweenTwoCallsFromOneLineOnly) {
   EXPECT_FALSE(Has(AdviceFor(v), "type-differs")) << "two calls, as far as one knows";
 }
 
+TEST(AdviceTest, TheEndOfAWithBlockIsAHandler) {
+  Verdict v = Lines(Make(Cause::kMissingRank), 9, {}, 5, {});
+  v.places[0].functions = " threading.Thread.join train.Uploads.__exit__ train.main ";
+  EXPECT_FALSE(Has(AdviceFor(v), "handles-an-exception"));
+  v.places[0].program.push_back({"Uploads.__exit__", "/x/train.py", 20, true, {}});
+  EXPECT_EQ(AdviceFor(v).front().id, "handles-an-exception");
+}
+
+TEST(AdviceTest, AWorkerOfAPoolIsNoThread) {
+  const std::vector<Advice> advice = AdviceFor(
+      MissingAt("threading.Condition.wait pool.ApplyResult.wait pool.Pool.map train.main"));
+  EXPECT_EQ(advice.front().id, "waits-for-a-child");
+  EXPECT_FALSE(Has(advice, "waits-for-a-thread"));
+}
+
 TEST(AdviceTest, AConsequenceHasNone) {
   Verdict v = Make(Cause::kMissingRank);
   v.is_consequence = true;
