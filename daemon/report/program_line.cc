@@ -9,8 +9,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "base/base_name.h"
+#include "base/cut_text.h"
 #include "daemon/model/client_limits.h"
-#include "daemon/report/program_frames.h"
 #include "daemon/words/process_roles.h"
 #include "interpose/python/python_files.h"
 #include "rollcall/v1/incident.pb.h"
@@ -213,6 +213,42 @@ std::string FunctionsOf(const v1::ThreadStack& thread) {
     absl::StrAppend(&text, name, " ");
   }
   return text;
+}
+
+CodeBlock ToBlock(const v1::CodeBlock& block) {
+  CodeBlock found;
+  found.first = block.first();
+  found.last = block.last();
+  found.skips_at = block.skips_at();
+  found.ends_at = block.ends_at();
+  found.is_periodic = block.is_periodic();
+  if (block.kind() == v1::CodeBlock::CONDITION) found.kind = CodeBlock::Kind::kCondition;
+  if (block.kind() == v1::CodeBlock::HANDLER) found.kind = CodeBlock::Kind::kHandler;
+  return found;
+}
+
+ProgramFrame ToProgramFrame(const v1::Frame& frame) {
+  ProgramFrame found;
+  found.function = CutText(frame.python() ? frame.function() : ShortFunction(frame), limits::kName);
+  found.file = CutText(frame.file().empty() ? frame.module() : frame.file(), limits::kSite);
+  found.line = frame.line();
+  found.has_source = frame.has_source();
+  for (const v1::CodeBlock& block : frame.blocks()) {
+    if (found.blocks.size() < kMostCodeBlocks) found.blocks.push_back(ToBlock(block));
+  }
+  return found;
+}
+
+// Outermost first; of a deep stack the outermost ones, and the innermost.
+std::vector<ProgramFrame> ProgramFrames(const v1::ThreadStack& thread) {
+  std::vector<ProgramFrame> frames;
+  for (int i = thread.frames_size() - 1; i >= 0; --i) {
+    if (IsLibraryFrame(thread.frames(i))) continue;
+    if (frames.size() == kMostProgramFrames) frames.pop_back();
+    frames.push_back(ToProgramFrame(thread.frames(i)));
+  }
+  frames.shrink_to_fit();
+  return frames;
 }
 
 StackPlace PlaceIn(const v1::ThreadStack& thread, int frame) {
