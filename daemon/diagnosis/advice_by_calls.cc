@@ -27,6 +27,17 @@ bool CrossesCommunicators(const Verdict& v) {
   return communicators.size() > 1;
 }
 
+// Also the communicator of two ranks that torch makes for their first message.
+bool IsMessage(const WaitEdge& edge) {
+  return OpKind(edge.call.op) == CallKind::kP2p ||
+         (OpKind(edge.call.op) == CallKind::kCreate && edge.communicator_size == 2);
+}
+
+bool AllSendFirst(const Verdict& v) {
+  return Is(v, Cause::kDeadlock) && !v.chain.empty() &&
+         std::all_of(v.chain.begin(), v.chain.end(), IsMessage);
+}
+
 bool IsBeforeNccl(const Verdict& v) {
   return Is(v, Cause::kInitIncomplete) && v.communicator == 0 && v.call.op == Op::kNone;
 }
@@ -34,13 +45,15 @@ bool IsBeforeNccl(const Verdict& v) {
 bool Rank0OnlySetup(const Verdict& v) {
   if (IsBeforeNccl(v)) return true;
   if (v.position >= kSetupCalls || Creates(v)) return false;
+  if (Is(v, Cause::kMissingRank) && v.divergence == DivergenceKind::kSkipped) return false;
   if (OpKind(v.call.op) == CallKind::kP2p) return false;  // its position counts collectives only
   return Is(v, Cause::kMissingRank) || Is(v, Cause::kRankExited) || IsContradiction(v.cause);
 }
 
 bool InitOrder(const Verdict& v) {
   if (v.is_one_rank || HasField(v, "size")) return false;
-  return Is(v, Cause::kInitIncomplete) || (Creates(v) && !Is(v, Cause::kStalledInFlight));
+  return Is(v, Cause::kInitIncomplete) ||
+         (Creates(v) && !Is(v, Cause::kStalledInFlight) && !AllSendFirst(v));
 }
 
 bool MakesChild(Op op) { return op == Op::kCommSplit || op == Op::kCommShrink; }
@@ -95,7 +108,8 @@ bool CallTooMany(const Verdict& v) {
 }
 
 bool CallSkipped(const Verdict& v) {
-  return IsContradiction(v.cause) && v.divergence == DivergenceKind::kSkipped;
+  return (IsContradiction(v.cause) || Is(v, Cause::kMissingRank)) &&
+         v.divergence == DivergenceKind::kSkipped;
 }
 
 // One call whose argument differs, and not two calls that have nothing to do with each other.
@@ -120,13 +134,8 @@ bool GradientsDiffer(const Verdict& v) {
 }
 
 bool CommunicatorsInOtherOrders(const Verdict& v) {
-  return (Is(v, Cause::kDeadlock) && CrossesCommunicators(v)) || !v.beside.empty();
-}
-
-bool AllSendFirst(const Verdict& v) {
-  return Is(v, Cause::kDeadlock) && !v.chain.empty() &&
-         std::all_of(v.chain.begin(), v.chain.end(),
-                     [](const WaitEdge& edge) { return OpKind(edge.call.op) == CallKind::kP2p; });
+  return (Is(v, Cause::kDeadlock) && CrossesCommunicators(v) && !AllSendFirst(v)) ||
+         !v.beside.empty();
 }
 
 bool PipelineOutOfStep(const Verdict& v) {

@@ -14,6 +14,8 @@
 #include "daemon/diagnosis/idle_servers.h"
 #include "daemon/diagnosis/learned_step.h"
 #include "daemon/diagnosis/losses.h"
+#include "daemon/diagnosis/p2p_sizes.h"
+#include "daemon/diagnosis/roots.h"
 #include "daemon/diagnosis/starved_hosts.h"
 #include "daemon/diagnosis/steps.h"
 #include "daemon/diagnosis/summary.h"
@@ -23,7 +25,6 @@
 #include "daemon/rules/divergence.h"
 #include "daemon/rules/freshness.h"
 #include "daemon/rules/rules.h"
-#include "daemon/rules/thread_race.h"
 #include "daemon/rules/wait_graph.h"
 #include "daemon/words/terms.h"
 
@@ -31,11 +32,8 @@ namespace rollcall {
 namespace {
 
 // A hang of a large job blocks thousands of calls: this limits the verdicts.
-constexpr size_t kMostRoots = 64;
-constexpr size_t kMostConsequences = 16;
-constexpr size_t kMostChain = 16;
+constexpr size_t kMostMismatches = 64;
 constexpr size_t kMostLines = 48;  // of evidence
-constexpr size_t kMostByPast = 8;  // calls and cycles
 
 bool MayWait(const Communicator& comm) { return comm.version == 0 || comm.may_wait != 0; }
 
@@ -59,28 +57,6 @@ int64_t ShortestLimit(const Limits& limits) {
   return std::min({limits.suspect_after_ns, limits.suspect_floor_ns, limits.absent_for_good_ns});
 }
 
-WaitEdge MakeChainEdge(const JobState& job, const StuckCall& call) {
-  WaitEdge edge = MakeEdge(job, call);
-  for (const Waiter& w : call.waiters) edge.from.push_back(PublicRank(job, w.process, w.rank));
-  for (const Absent& a : call.absents) {
-    const int32_t rank = PublicRank(job, a.process, a.rank);
-    edge.to.push_back({rank, rank + (a.ranks - 1)});
-  }
-  return edge;
-}
-
-void AddExcused(const JobState& job, const StuckCall& call, const WaitNode& node,
-                Verdict* verdict) {
-  if (node.excused.empty()) return;
-  std::vector<int32_t> ranks;
-  for (const int32_t rank : node.excused) {
-    const Member* member = FindMember(*call.communicator, rank);
-    ranks.push_back(PublicRank(job, member == nullptr ? -1 : member->process, rank));
-  }
-  verdict->evidence.push_back(
-      absl::StrCat("also absent, but blocked in another call: ", RanksInWords(ranks)));
-}
-
 void Shorten(std::vector<std::string>* lines) {
   if (lines->size() <= kMostLines) return;
   const size_t more = lines->size() - kMostLines;
@@ -95,148 +71,6 @@ void PutSettledFirst(std::vector<Verdict>* verdicts) {
   const auto roots_end = std::find_if_not(verdicts->begin(), verdicts->end(), is_root);
   std::stable_partition(verdicts->begin(), roots_end,
                         [](const Verdict& v) { return !v.unsettled; });
-}
-
-std::vector<Verdict> Judge(const Suspicion& suspicion) {
-  std::vector<Verdict> verdicts;
-  for (const CallRule rule : CallRules()) {
-    std::optional<Verdict> verdict = rule(suspicion);
-    if (verdict) verdicts.push_back(*std::move(verdict));
-  }
-  return verdicts;
-}
-
-// The calls at which paths through the wait graph end.
-class Roots {
- public:
-  Roots(const JobState& job, const StuckCalls& calls, const WaitGraph& graph, int64_t now_ns,
-        const Limits& limits)
-      : job_(job), calls_(calls), graph_(graph), now_ns_(now_ns), limits_(limits) {}
-
-  std::vector<Verdict> Find() {
-    std::vector<Verdict> verdicts;
-    for (const size_t i : InOrder()) {
-      const WaitNode& node = graph_.nodes[i];
-      const bool ends_here =
-          !node.guilty.empty() || (calls_[i]->absents.empty() && node.held_up_by.empty());
-      if (!ends_here || verdicts.size() >= kMostRoots) continue;
-      std::vector<Verdict> found =
-          Judge({job_, *calls_[i], Blamable(node.guilty), now_ns_, limits_});
-      AskPast(i, &found);
-      for (Verdict& v : found) {
-        AddExcused(job_, *calls_[i], node, &v);
-        verdicts.push_back(std::move(v));
-      }
-    }
-    for (const size_t cycle : CyclesInOrder()) AddCycle(graph_.components[cycle], &verdicts);
-    auto inversion = JudgeOrderInversion(job_, calls_, now_ns_, limits_);
-    if (inversion) verdicts.push_back(*std::move(inversion));
-    return verdicts;
-  }
-
-  // The consequences of the roots, with the chain of waits. Only if there is a root.
-  std::vector<Verdict> FindConsequences() {
-    std::vector<Verdict> verdicts;
-    for (const size_t i : InOrder()) {
-      const WaitNode& node = graph_.nodes[i];
-      if (!node.guilty.empty() || node.held_up_by.empty() || InCycle(i)) continue;
-      if (calls_[i]->absents.empty()) continue;
-      std::vector<Verdict> found =
-          Judge({job_, *calls_[i], Blamable(calls_[i]->absents), now_ns_, limits_});
-      if (found.empty()) continue;
-      Verdict& v = found.front();
-      v.is_consequence = true;
-      for (const size_t step : PathToRoot(graph_, i)) {
-        if (v.chain.size() < kMostChain) v.chain.push_back(MakeChainEdge(job_, *calls_[step]));
-      }
-      verdicts.push_back(std::move(v));
-      if (verdicts.size() == kMostConsequences) break;
-    }
-    return verdicts;
-  }
-
- private:
-  std::vector<size_t> InOrder() const {
-    std::vector<size_t> order(calls_.size());
-    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return calls_[a]->since_ns < calls_[b]->since_ns; });
-    return order;
-  }
-
-  // The earliest cycles, at most kMostRoots.
-  std::vector<size_t> CyclesInOrder() const {
-    const auto since = [&](size_t cycle) {
-      int64_t first = INT64_MAX;
-      for (const size_t i : graph_.components[cycle]) {
-        first = std::min(first, calls_[i]->since_ns);
-      }
-      return first;
-    };
-    std::vector<std::pair<int64_t, size_t>> order;
-    for (const size_t cycle : graph_.cycles) order.emplace_back(since(cycle), cycle);
-    std::sort(order.begin(), order.end());
-    if (order.size() > kMostRoots) order.resize(kMostRoots);
-    std::vector<size_t> cycles;
-    for (const auto& [since_ns, cycle] : order) cycles.push_back(cycle);
-    return cycles;
-  }
-
-  bool InCycle(size_t call) const {
-    // BuildWaitGraph() adds the cycles in order.
-    return std::binary_search(graph_.cycles.begin(), graph_.cycles.end(),
-                              graph_.nodes[call].component);
-  }
-
-  // Where a send or receive without its other end is all that is wrong with a call, the ranks' own
-  // pasts may show which end is wrong.
-  void AskPast(size_t call, std::vector<Verdict>* found) {
-    if (found->size() != 1 || found->front().cause != Cause::kUnmatchedP2p) return;
-    if (!MayAskPast()) return;
-    auto verdict = JudgeP2pByPast(job_, calls_, call, now_ns_, limits_);
-    if (verdict) found->front() = *std::move(verdict);
-  }
-
-  bool MayAskPast() { return asked_past_++ < kMostByPast; }
-
-  void AddCycle(const std::vector<size_t>& cycle, std::vector<Verdict>* verdicts) {
-    // A rank in the cycle has an NCCL error or used NCCL wrongly: the verdict is on that call.
-    for (const size_t i : cycle) {
-      for (const CallRule rule : {JudgeConcurrentUse, JudgeNcclErrors}) {
-        auto verdict = rule({job_, *calls_[i], {}, now_ns_, limits_});
-        if (verdict) verdicts->push_back(*std::move(verdict));
-      }
-    }
-    const bool may_ask = MayAskPast();
-    for (const auto rule : {JudgeCycleByPast, JudgeLeftStep, JudgeCycleByMajority, JudgeOrderByPast,
-                            JudgeForkedCreation, JudgeDeadlock}) {
-      if (!may_ask && rule != JudgeForkedCreation && rule != JudgeDeadlock) continue;
-      auto verdict = rule(job_, calls_, cycle, now_ns_, limits_);
-      if (!verdict) continue;
-      verdicts->push_back(*std::move(verdict));
-      return;
-    }
-  }
-
-  const JobState& job_;
-  const StuckCalls& calls_;
-  const WaitGraph& graph_;
-  const int64_t now_ns_;
-  const Limits& limits_;
-  size_t asked_past_ = 0;  // calls and cycles
-};
-
-std::vector<Verdict> JudgeCalls(const JobState& job, const StuckCalls& calls, int64_t now_ns,
-                                const Limits& limits, std::vector<Verdict>* consequences) {
-  WaitGraphOptions options;
-  options.now_ns = now_ns;
-  options.settled_after_ns = std::min(kSecond, limits.suspect_after_ns / 4);
-  const WaitGraph graph = BuildWaitGraph(calls, options);
-  Roots roots(job, calls, graph, now_ns, limits);
-  std::vector<Verdict> verdicts = roots.Find();
-  for (Verdict& verdict : verdicts) WeighUnorderedCalls(job, calls, &verdict);
-  *consequences = roots.FindConsequences();
-  return verdicts;
 }
 
 }  // namespace
@@ -291,16 +125,16 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
   return verdicts;
 }
 
-// The earliest contradictions, at most kMostRoots.
+// The earliest contradictions, at most kMostMismatches.
 std::vector<const Verdict*> Diagnoser::FirstMismatches() const {
   std::vector<const Verdict*> first;
   for (const auto& [id, finding] : findings_) {
     for (const Verdict& verdict : finding.mismatches) first.push_back(&verdict);
   }
-  if (first.size() <= kMostRoots) return first;
+  if (first.size() <= kMostMismatches) return first;
   std::stable_sort(first.begin(), first.end(),
                    [](const Verdict* a, const Verdict* b) { return a->since_ns < b->since_ns; });
-  first.resize(kMostRoots);
+  first.resize(kMostMismatches);
   return first;
 }
 
@@ -323,6 +157,7 @@ Diagnoser::Overview Diagnoser::ExamineCommunicators(const JobState& job, int64_t
       overview.next_long_wait_ns =
           std::min(overview.next_long_wait_ns, NextLongWait(comm, finding->second, limits));
     }
+    CompareSizes(job, comm, now_ns, &finding->second, &overview);
     if (IsStraggling(comm)) overview.straggling.push_back(&comm);
     ++finding;
   }
@@ -374,6 +209,33 @@ bool Diagnoser::WaitsSinceBefore(const Communicator& comm, int64_t now_ns, int64
   finding->waits_since_ns = since;
   finding->no_wait_before_ns = since == 0 ? now_ns : since;
   return since != 0 && since <= before;
+}
+
+// Looks at the members of a communicator only once in a while: in a job in good health messages are
+// always under way.
+void Diagnoser::CompareSizes(const JobState& job, const Communicator& comm, int64_t now_ns,
+                             Finding* finding, Overview* overview) {
+  const bool is_kept = comm.version != 0;
+  if (!MayWait(comm) || (is_kept && !comm.uses_p2p)) return;
+  const auto look_at = [overview](int64_t time_ns) {
+    overview->next_long_wait_ns = std::min(overview->next_long_wait_ns, time_ns);
+  };
+  const int64_t before = now_ns - kCompareSizesAfterNs;
+  if (!is_kept || finding->p2p_version != comm.version) {
+    const int64_t looked = finding->no_p2p_wait_before_ns;
+    if (is_kept && looked > before) return look_at(looked + kCompareSizesAfterNs);
+    const int64_t since = P2pWaitsSince(comm);
+    finding->p2p_version = comm.version;
+    finding->p2p_waits_since_ns = since;
+    finding->no_p2p_wait_before_ns = since == 0 ? now_ns : since;
+    finding->sizes_compared = false;
+  }
+  const int64_t since = finding->p2p_waits_since_ns;
+  if (since == 0) return;
+  if (since > before) return look_at(since + kCompareSizesAfterNs);
+  if (!finding->sizes_compared) finding->sizes_differ = DoSizesDiffer(job, comm);
+  finding->sizes_compared = true;
+  if (finding->sizes_differ) overview->has_long_wait = true;
 }
 
 StuckCalls Diagnoser::Collect(const JobState& job) {

@@ -42,8 +42,14 @@ class Diagnoser {
     int64_t no_wait_before_ns = 0;
     uint64_t waits_version = 0;  // `waits_since_ns` is of this version; 0: not known
     int64_t waits_since_ns = 0;  // when the first wait began; 0: no rank waits
-    bool has_calls = false;      // `calls` is up to date
-    bool is_forming = false;     // a rank waits in the creation
+    // As of `p2p_version`: when the first wait in a send or receive began; 0: nobody waits in one.
+    uint64_t p2p_version = 0;
+    int64_t p2p_waits_since_ns = 0;
+    int64_t no_p2p_wait_before_ns = 0;  // no such wait began before this
+    bool sizes_compared = false;        // `sizes_differ` is up to date
+    bool sizes_differ = false;
+    bool has_calls = false;   // `calls` is up to date
+    bool is_forming = false;  // a rank waits in the creation
     std::vector<StuckCall> calls;
     std::vector<Verdict> mismatches;
   };
@@ -63,6 +69,8 @@ class Diagnoser {
                               const Limits& limits);
   static bool WaitsSinceBefore(const Communicator& comm, int64_t now_ns, int64_t before,
                                Finding* finding);
+  static void CompareSizes(const JobState& job, const Communicator& comm, int64_t now_ns,
+                           Finding* finding, Overview* overview);
   StuckCalls Collect(const JobState& job);
   std::vector<const Verdict*> FirstMismatches() const;
 

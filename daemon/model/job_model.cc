@@ -215,6 +215,7 @@ void JobModel::ApplyProgress(int32_t process, const CommProgress& progress, int6
     world_restarts_.Created(comm.size, &state_);
   }
   NoteSize(progress, &comm);
+  comm.uses_p2p = comm.uses_p2p || progress.p2p_entered != 0;
   comm.version = ++version_;
 
   const size_t members = comm.members.size();
@@ -410,6 +411,7 @@ void JobModel::AddGrown(const GrownId& grown) {
   if (comm.size == 0) comm.size = joined.size;
   if (comm.name.empty()) SetName(joined.name, &comm);
   comm.may_diverge = comm.may_diverge || joined.may_diverge;
+  comm.uses_p2p = comm.uses_p2p || joined.uses_p2p;
   comm.version = ++version_;
   for (const auto& [rank, member] : joined.members) {
     MoveMember(member, rank, grown.unique_id, &comm);

@@ -316,6 +316,7 @@ struct Communicator {
   // False: the signatures of all members that could be compared are equal.
   bool may_diverge = false;
   int32_t may_wait = 0;        // number of members with `may_wait`
+  bool uses_p2p = false;       // a rank has issued a send or receive
   bool keeps_records = false;  // for every member: the job is small enough
   bool has_siblings = false;   // a process holds several of its ranks
   // The kinds among the first `recorded_until` collectives, by whichever rank reported each

@@ -31,28 +31,12 @@ struct Lackers {
   const P2pPair* earliest = nullptr;
 };
 
-// The waiting rank's send to or receive from the absent one: the first that its GPU has not
-// finished; without markers the newest.
-Op OpTowards(const P2pPair& pair) {
-  const Member* member = FindMember(*pair.call->communicator, pair.waiter.rank);
-  if (member == nullptr) return Op::kNone;
-  const uint64_t open = member->p2p_entered - std::min(member->p2p_entered, member->p2p_finished);
-  uint64_t after = 0;  // number of sends and receives from this record on
-  Op op = Op::kNone;
-  for (size_t i = member->records.size(); i-- > 0;) {
-    const CallRecord& record = member->records[i];
-    if (OpKind(record.args.op) != CallKind::kP2p || !Happens(record)) continue;
-    if (member->has_markers ? ++after > open : op != Op::kNone) break;
-    if (record.args.peer == pair.absent.rank) op = record.args.op;
-  }
-  return op;
-}
-
 std::map<int32_t, Lackers> FindLackers(const std::vector<P2pPair>& pairs) {
   std::map<int32_t, Lackers> by_absent;
   for (const P2pPair& pair : pairs) {
     Lackers& lackers = by_absent[pair.absent.process];
-    lackers.calls.emplace(pair.waiter.process, OpTowards(pair));
+    lackers.calls.emplace(pair.waiter.process,
+                          OpTowards(*pair.call->communicator, pair.waiter.rank, pair.absent.rank));
     const bool is_earlier = lackers.earliest == nullptr ||
                             pair.waiter.wait.since_ns < lackers.earliest->waiter.wait.since_ns;
     if (is_earlier) lackers.earliest = &pair;

@@ -5,7 +5,9 @@
 #include <map>
 #include <set>
 
+#include "daemon/model/progress.h"
 #include "daemon/rules/blame.h"
+#include "daemon/rules/pair_names.h"
 #include "daemon/words/evidence.h"
 
 namespace rollcall {
@@ -13,6 +15,25 @@ namespace rollcall {
 bool WaitsIn(const StuckCall& call, int32_t process) {
   return std::any_of(call.waiters.begin(), call.waiters.end(),
                      [process](const Waiter& waiter) { return waiter.process == process; });
+}
+
+bool IsPairCreation(const StuckCall& call) {
+  return call.kind == StuckCall::Kind::kCreation && FindPairName(call.communicator->name);
+}
+
+Op OpTowards(const Communicator& comm, int32_t rank, int32_t peer) {
+  const Member* member = FindMember(comm, rank);
+  if (member == nullptr) return Op::kNone;
+  const uint64_t open = member->p2p_entered - std::min(member->p2p_entered, member->p2p_finished);
+  uint64_t after = 0;  // number of sends and receives from this record on
+  Op op = Op::kNone;
+  for (size_t i = member->records.size(); i-- > 0;) {
+    const CallRecord& record = member->records[i];
+    if (OpKind(record.args.op) != CallKind::kP2p || !Happens(record)) continue;
+    if (member->has_markers ? ++after > open : op != Op::kNone) break;
+    if (record.args.peer == peer) op = record.args.op;
+  }
+  return op;
 }
 
 std::vector<P2pPair> FindPairs(const StuckCalls& calls, const std::vector<size_t>& concerned,
@@ -23,10 +44,12 @@ std::vector<P2pPair> FindPairs(const StuckCalls& calls, const std::vector<size_t
   }
   std::vector<P2pPair> pairs;
   for (const size_t i : concerned) {
-    if (calls[i]->kind != StuckCall::Kind::kP2p) continue;
+    if (calls[i]->kind != StuckCall::Kind::kP2p && !IsPairCreation(*calls[i])) continue;
     for (const Absent& absent : calls[i]->absents) {
       const bool is_there = absent.gone == Gone::kNo && !absent.silent && !absent.stale;
-      if (absent.lack != Lack::kNotEntered || !is_there || pairs.size() == most) continue;
+      if (absent.lack != Lack::kNotEntered || !is_there || absent.process < 0 ||
+          pairs.size() == most)
+        continue;
       const auto found = waits.find(absent.process);
       const size_t here = WaitsIn(*calls[i], absent.process) ? 1 : 0;
       if (found == waits.end() || found->second <= here) continue;

@@ -21,8 +21,15 @@ struct P2pPair {
 
 bool WaitsIn(const StuckCall& call, int32_t process);
 
-// The pairs among these calls in which the peer waits in another one of them; at most `most`. A
-// peer that waits nowhere may yet issue its end: it is late.
+// True for the creation of a communicator of two ranks that torch makes for their first message.
+bool IsPairCreation(const StuckCall& call);
+
+// The first send to, or receive from, the peer that the GPU of `rank` has not finished; without
+// markers the newest. kNone: it is not known.
+Op OpTowards(const Communicator& comm, int32_t rank, int32_t peer);
+
+// The pairs among these calls, creations of pairs included, in which the peer waits in another one
+// of them; at most `most`. A peer that waits nowhere may yet issue its end: it is late.
 std::vector<P2pPair> FindPairs(const StuckCalls& calls, const std::vector<size_t>& concerned,
                                size_t most);
 

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "daemon/model/progress.h"
+#include "daemon/rules/pair_names.h"
 
 namespace rollcall {
 namespace {
@@ -181,6 +182,28 @@ RankFinder::RankMap RankFinder::ByWorld(const Communicator& comm, const RankRang
   return Pair(ranks, remaining);
 }
 
+// A pair is named by the ranks in its process group: those of a communicator of that group, else
+// global ranks if the member that is known has that global rank.
+RankFinder::RankMap RankFinder::ByPairName(const Communicator& comm, const RankRanges& ranks,
+                                           int32_t world_size) {
+  const std::optional<PairName> pair = FindPairName(comm.name);
+  if (!pair || comm.size != 2 || comm.members.size() != 1) return {};
+  const auto& [known_rank, known] = *comm.members.begin();
+  if (known_rank < 0 || known_rank > 1 || !ranks.Contains(1 - known_rank)) return {};
+  const int32_t mine = pair->ranks[known_rank], other = pair->ranks[1 - known_rank];
+  for (const auto& [id, group] : job_.communicators) {
+    if (group.name != pair->of) continue;
+    const auto me = group.members.find(mine), peer = group.members.find(other);
+    const bool is_ours = me != group.members.end() && me->second.process == known.process;
+    if (is_ours && peer != group.members.end()) return {{1 - known_rank, peer->second.process}};
+  }
+  if (PublicRank(job_, known.process, -1) != mine) return {};
+  const RankMap& best = BestByGlobalRank(world_size);
+  const auto peer = best.find(other);
+  if (peer == best.end()) return {};
+  return {{1 - known_rank, peer->second}};
+}
+
 RankFinder::RankMap RankFinder::BySiblings(const Communicator& comm, const RankRanges& ranks,
                                            int32_t world_size) {
   std::map<int32_t, std::set<int32_t>> expected;  // by rank: global ranks
@@ -245,7 +268,8 @@ RankProcesses RankFinder::Find(const Communicator& comm, const std::vector<RankR
     if (!result.processes.empty()) return result;
   }
   result.guessed = true;
-  result.processes = BySiblings(comm, ranks, world_size);
+  result.processes = ByPairName(comm, ranks, world_size);
+  if (result.processes.empty()) result.processes = BySiblings(comm, ranks, world_size);
   if (result.processes.empty()) result.processes = BySilence(comm, ranks, world_size);
   return result;
 }

@@ -31,8 +31,8 @@ class RankFinder {
 
   // The processes of `ranks`, which are not members of `comm`; leaves out ranks without a known
   // process. Uses the first source that gives a result: recorded ranks, the ranks of the parent,
-  // global ranks if the communicator spans the world, the remaining processes, the pattern of
-  // other communicators of the same kind, silent processes.
+  // global ranks if the communicator spans the world, the remaining processes, the ranks in the
+  // name of a pair, the pattern of other communicators of the same kind, silent processes.
   RankProcesses Find(const Communicator& comm, const std::vector<RankRange>& ranks);
 
  private:
@@ -44,6 +44,7 @@ class RankFinder {
   bool IsAnySilent();
   const std::set<int32_t>& PlacedInKind(const Communicator& comm);
   RankMap ByWorld(const Communicator& comm, const RankRanges& ranks, int32_t world_size);
+  RankMap ByPairName(const Communicator& comm, const RankRanges& ranks, int32_t world_size);
   RankMap BySiblings(const Communicator& comm, const RankRanges& ranks, int32_t world_size);
   RankMap BySilence(const Communicator& comm, const RankRanges& ranks, int32_t world_size);
 

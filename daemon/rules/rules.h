@@ -39,6 +39,9 @@ std::optional<Verdict> JudgeConcurrentUse(const Suspicion& s);
 std::optional<Verdict> JudgeIncompleteCreation(const Suspicion& s);
 // Live ranks that have not entered a collective that others wait in.
 std::optional<Verdict> JudgeMissingRanks(const Suspicion& s);
+// Ends of a message with different sizes are compared once a rank has waited in one for this long:
+// most messages are over by then.
+inline constexpr int64_t kCompareSizesAfterNs = 300'000'000;
 // Peers that have not issued the other end of a send or receive, or have issued one with a
 // different size.
 std::optional<Verdict> JudgeUnmatchedP2p(const Suspicion& s);
@@ -95,6 +98,22 @@ std::optional<Verdict> JudgeLeftStep(const JobState& job, const StuckCalls& call
 std::optional<Verdict> JudgeCycleByMajority(const JobState& job, const StuckCalls& calls,
                                             const std::vector<size_t>& cycle, int64_t now_ns,
                                             const Limits& limits);
+
+// Like JudgeDeadlock(), for batches of sends and receives of which some lack a call that each batch
+// before had. The ranks of these batches are the culprits.
+std::optional<Verdict> JudgeLackingBatch(const JobState& job, const StuckCalls& calls,
+                                         const std::vector<size_t>& cycle, int64_t now_ns,
+                                         const Limits& limits);
+// Like JudgeDeadlock(), for a collective that most ranks wait in, while the others wait for these
+// in sends or receives. None if the number of sends and receives does not show who left out a call.
+std::optional<Verdict> JudgeLeftCollective(const JobState& job, const StuckCalls& calls,
+                                           const std::vector<size_t>& cycle, int64_t now_ns,
+                                           const Limits& limits);
+// Like JudgeDeadlock(), for a send or receive whose peer has gone on to another call. Both ranks
+// are culprits. None if the sides of the cycle are alike: then no call is missing.
+std::optional<Verdict> JudgeUnmatchedTie(const JobState& job, const StuckCalls& calls,
+                                         const std::vector<size_t>& cycle, int64_t now_ns,
+                                         const Limits& limits);
 
 // Like JudgeDeadlock(), for ranks inside the creation of a communicator while its other ranks wait
 // for them in another call. None if neither side has a majority.

@@ -26,7 +26,7 @@ std::optional<Verdict> JudgeSizes(const Suspicion& s) {
   std::optional<Verdict> verdict =
       Describe(s, Cause::kUnmatchedP2p,
                is_guessed ? SuspectAfter(*s.call.communicator, s.call.call, s.limits)
-                          : std::min(s.limits.suspect_floor_ns, s.limits.suspect_after_ns));
+                          : std::min(kCompareSizesAfterNs, s.limits.suspect_after_ns));
   if (!verdict) return verdict;
   verdict->at_once = !is_guessed;
   verdict->certainty = std::min(Certainty::kLikely, CertaintyOfWaits(s.call.waiters));

@@ -216,6 +216,13 @@ std::string Deadlock(const Verdict& v) {
       WaitTail(v));
 }
 
+// Two ranks of which one has left out a call, and nothing shows which.
+std::string UnmatchedTie(const Verdict& v) {
+  return absl::StrCat("one of ", CulpritsInWords(v.culprits),
+                      " has left out a call: ", EdgeInWords(v.chain[0]), ", and ",
+                      EdgeInWords(v.chain[1]), WaitTail(v));
+}
+
 std::string BlockedBeforeStart(const Verdict& v) {
   return absl::StrCat("all ranks have entered ", CallNumber(v), " on ", Where(v),
                       CulpritForm(v, ", but the GPU of ", ", but the GPUs of "), Who(v.culprits),
@@ -322,7 +329,9 @@ std::string Sentence(const Verdict& verdict) {
     case Cause::kHostLost:
       return HostLost(verdict);
     case Cause::kUnmatchedP2p:
-      return UnmatchedP2pSentence(verdict);
+      return !verdict.is_consequence && verdict.chain.size() == 2 && verdict.culprits.size() == 2
+                 ? UnmatchedTie(verdict)
+                 : UnmatchedP2pSentence(verdict);
     case Cause::kDeadlock:
       return Deadlock(verdict);
     case Cause::kBlockedBeforeStart:

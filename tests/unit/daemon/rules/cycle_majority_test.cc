@@ -35,13 +35,14 @@ TEST(CycleByMajorityTest, TheRankThatAloneSendsToAllIsTheCulprit) {
 }
 
 // With one peer nobody knows which of both is wrong.
-TEST(CycleByMajorityTest, OneSendWithoutItsReceiveStaysADeadlock) {
+TEST(CycleByMajorityTest, OfOneSendWithoutItsReceiveBothRanksAreNamed) {
   JobBuilder job(4);
   job.Finish(11);
   job.Issue(0, Send(1), At(10));
   job.Enter({1, 2, 3}, At(10));
   const Verdict v = First(job.state);
-  EXPECT_EQ(v.cause, Cause::kDeadlock) << v.summary;
+  EXPECT_EQ(v.cause, Cause::kUnmatchedP2p) << v.summary;
+  EXPECT_EQ(Blamed(v), (Ranks{0, 1})) << v.summary;
   EXPECT_EQ(v.certainty, Certainty::kLikely);
 }
 
@@ -164,9 +165,10 @@ TEST(LeftStepTest, ARankWithoutAPastDoesNotOutvoteTheOthers) {
   EXPECT_EQ(Blamed(v), (Ranks{3})) << v.summary;
 }
 
-TEST(LeftStepTest, WithoutAPastItIsADeadlock) {
+TEST(LeftStepTest, WithoutAPastBothAreNamed) {
   const Verdict v = First(StopsEarly(3).job.state);
-  EXPECT_EQ(v.cause, Cause::kDeadlock) << v.summary;
+  EXPECT_EQ(v.cause, Cause::kUnmatchedP2p) << v.summary;
+  EXPECT_EQ(Blamed(v), (Ranks{2, 3})) << v.summary;
   EXPECT_NE(v.certainty, Certainty::kCertain);
 }
 

@@ -199,7 +199,7 @@ const Case kCases[] = {
        j.Enter({1}, At(10));
        return j.state;
      },
-     70, Cause::kDeadlock, {0, 1}, Certainty::kLikely},
+     70, Cause::kUnmatchedP2p, {0, 1}, Certainty::kLikely},
 
     {"orders_of_two_communicators_on_one_stream",
      [] {
@@ -635,7 +635,7 @@ TEST(OtherSizesTest, OnlyAPairThatIsKnownIsConfirmedAtOnce) {
     j.Issue(0, Send(1, 64), At(10));
     j.Issue(1, Recv(0, 32), At(11));
     if (!is_known) j.member(0).p2p_started = j.member(0).p2p_entered += 7;
-    const std::vector<Verdict> early = Diagnose(j.state, At(17), Limits());
+    const std::vector<Verdict> early = Diagnose(j.state, At(11.5), Limits());
     ASSERT_EQ(early.size(), is_known ? 1u : 0u);
     const std::vector<Verdict> late = Diagnose(j.state, At(70), Limits());
     ASSERT_EQ(late.size(), 1u);
