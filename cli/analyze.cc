@@ -25,6 +25,7 @@
 #include "cli/joint_findings.h"
 #include "cli/ras_output.h"
 #include "daemon/diagnosis/diagnose.h"
+#include "daemon/diagnosis/last_sign.h"
 #include "daemon/diagnosis/versions.h"
 #include "daemon/jobs/job_store.h"
 #include "daemon/report/html.h"
@@ -45,7 +46,6 @@ struct Redaction {
 
 struct Input {
   JobStore store{"job"};
-  int64_t newest_ns = 0;
   int folders = 0;
   int segments = 0;
 };
@@ -62,7 +62,6 @@ void ReadFolder(const std::string& folder, const Redaction& redaction, Input* in
     std::cerr << "rollcall: " << note << "\n";
   ++input->folders;
   input->segments += tick.processes_size();
-  input->newest_ns = std::max(input->newest_ns, collector.newest_ns());
   // Two hosts may have used the same process numbers.
   input->store.Apply(folder, tick, 0);
 }
@@ -154,8 +153,8 @@ std::optional<Findings> AnalyzeSegments(const std::set<std::string>& folders,
   for (const JobKey& job : input.store.Keys()) {
     JobState state = input.store.Get(job);
     state.offline = true;
-    findings.push_back(
-        MakeFinding(state, input.newest_ns, Diagnose(state, input.newest_ns, NoPatience())));
+    const int64_t last_ns = LastSignNs(state);
+    findings.push_back(MakeFinding(state, last_ns, Diagnose(state, last_ns, NoPatience())));
   }
   return findings;
 }

@@ -100,7 +100,6 @@ class Collector {
   bool IsBehind() const;
 
   bool seen_communicators() const { return seen_communicators_; }
-  int64_t newest_ns() const { return newest_ns_; }  // the newest timestamp in any segment
 
   // Whether a tick since ForgetReported() has named the process and this agent's /proc shows it.
   // Thread-safe.
@@ -196,7 +195,6 @@ class Collector {
     size_t processes = 0;
   };
   std::map<uint32_t, RecordsLeft> records_left_;
-  int64_t newest_ns_ = 0;
   bool seen_communicators_ = false;
 
   mutable Mutex served_mutex_;

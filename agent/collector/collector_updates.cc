@@ -172,7 +172,6 @@ absl::StatusOr<SegmentSnapshot> Collector::ReadSegment(bool whole, CollectedProc
 #define PROCESS_NUMBER(type, name) process->name = snapshot->name;
 #define PROCESS_COUNT(name) process->name = snapshot->name;
 #include "proto/facts.def"
-  newest_ns_ = std::max({newest_ns_, snapshot->newest_ns, snapshot->exit_ns});
   for (const std::string& warning : snapshot->warnings) AddWarning(warning);
   return snapshot;
 }

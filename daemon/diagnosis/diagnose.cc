@@ -98,6 +98,7 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
   verdicts = InOrderOfCause(job, std::move(verdicts));
   if (hangs) verdicts.insert(verdicts.end(), consequences.begin(), consequences.end());
   for (Verdict& verdict : verdicts) {
+    verdict.is_at_least = job.offline;
     WeighAge(job, now_ns, limits, &verdict);
     WeighStops(job, &verdict);
     AddSteps(job, &verdict);

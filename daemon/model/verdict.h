@@ -201,6 +201,8 @@ struct Verdict {
   // When the first rank began to wait. Contradictions: when the second side made its call.
   int64_t since_ns = 0;
   int64_t waited_ns = 0;
+  // Read from files, which end with the last sign of the job: the ranks have waited for longer.
+  bool is_at_least = false;
   // The wait counts from this time on if it is later than `since_ns`: before it the daemon, or
   // the agent of a waiting rank or a culprit, was stopped.
   int64_t counts_from_ns = 0;

@@ -34,9 +34,11 @@ std::string AllInWords(const Ranks& listed, const std::string& ranges) {
 
 std::string WaitingInWords(const v1::Verdict& v) {
   if (v.waiting_ranks().empty()) return "";
-  return absl::StrCat(AllInWords(v.waiting_ranks(), v.waiting_rank_ranges()), " (",
-                      std::max(v.waiting_total(), v.waiting_ranks_size()), "), for ",
-                      DurationInWords(NsOfSeconds(v.waited_seconds())));
+  return absl::StrCat(
+      AllInWords(v.waiting_ranks(), v.waiting_rank_ranges()), " (",
+      std::max(v.waiting_total(), v.waiting_ranks_size()), ")",
+      v.waited_seconds() > 0 ? ", for " : "",
+      v.waited_seconds() > 0 ? DurationInWords(NsOfSeconds(v.waited_seconds())) : "");
 }
 
 std::string CommunicatorInWords(const v1::CommunicatorRef& comm) {

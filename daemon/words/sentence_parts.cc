@@ -17,6 +17,8 @@
 namespace rollcall {
 namespace {
 
+constexpr int64_t kLeastToldNs = 1'000'000'000;  // of a wait that was longer
+
 constexpr size_t kNamedPids = 4;
 constexpr size_t kLongestHost = 64;
 
@@ -81,9 +83,12 @@ std::string CallNumber(const Verdict& v) {
 std::string WaitTail(const Verdict& v) {
   const size_t n = v.waiting_ranks.size();
   if (n == 0) return "";
+  if (v.is_at_least && v.waited_ns < kLeastToldNs) {
+    return absl::StrCat("; ", CountInWords(n, "rank waits", "ranks wait"));
+  }
   return absl::StrCat("; ", CountInWords(n, "rank has waited ", "ranks have waited "),
-                      DurationInWords(v.waited_ns), v.step < 0 ? "" : " in ",
-                      v.step < 0 ? "" : StepInWords(v.step, v.phase));
+                      v.is_at_least ? "at least " : "", DurationInWords(v.waited_ns),
+                      v.step < 0 ? "" : " in ", v.step < 0 ? "" : StepInWords(v.step, v.phase));
 }
 
 const char* CulpritForm(const Verdict& v, const char* one, const char* many) {
