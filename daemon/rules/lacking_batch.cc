@@ -19,18 +19,19 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kLeastEqualBatches = 5;
+constexpr size_t kLeastOfManyBatches = 20;  // where older ones are lost
 constexpr size_t kMostBatchPairs = 64;
 
 using End = std::pair<Op, int32_t>;  // and its peer
 using Batch = std::vector<End>;      // in order
 
-// The groups of sends and receives of a member after the last record that is lost.
+// The groups of sends and receives of a member; none if a record between them is lost.
 std::vector<Batch> FindBatches(const Member& member) {
   std::vector<Batch> batches;
   const CallRecord* last = nullptr;
   uint64_t next = 0;
   for (const CallRecord& record : member.records) {
-    if (record.index != next) batches.clear();
+    if (next != 0 && record.index != next) return {};
     next = record.index + 1;
     if (OpKind(record.args.op) != CallKind::kP2p || !Happens(record)) continue;
     const bool joins = !batches.empty() && last != nullptr && record.group != 0 &&
@@ -45,20 +46,21 @@ std::vector<Batch> FindBatches(const Member& member) {
 
 // The batches with the end before those that lack it; 0: the newest has it, or the end was in no
 // habit.
-size_t BatchesBeforeLack(const std::vector<Batch>& batches, const End& end) {
+size_t BatchesBeforeLack(const std::vector<Batch>& batches, size_t least, const End& end) {
   const auto has = [&](const Batch& batch) {
     return std::binary_search(batch.begin(), batch.end(), end);
   };
   size_t with = batches.size();
   while (with > 0 && !has(batches[with - 1])) --with;
-  if (with == batches.size() || with < kLeastEqualBatches) return 0;
+  if (with == batches.size() || with < least) return 0;
   const Batch& usual = batches[with - 1];
   const Batch& lacking = batches[with];
   if (lacking.size() >= usual.size()) return 0;
   if (!std::includes(usual.begin(), usual.end(), lacking.begin(), lacking.end())) return 0;
   size_t equal = 0;
   while (equal < with && batches[with - 1 - equal] == usual) ++equal;
-  return equal >= kLeastEqualBatches ? equal : 0;
+  // A pipeline ends each step with smaller batches.
+  return equal == with && with >= least ? equal : 0;
 }
 
 struct Lacking {
@@ -79,7 +81,10 @@ std::vector<Lacking> FindLacking(const std::vector<P2pPair>& pairs) {
     lacking.pair = &pair;
     lacking.end.op = op == Op::kSend ? Op::kRecv : Op::kSend;
     lacking.end.peer = pair.waiter.rank;
-    lacking.batches = BatchesBeforeLack(FindBatches(*member), {lacking.end.op, lacking.end.peer});
+    const bool is_whole = !member->records.empty() && member->records.front().index == 0;
+    lacking.batches =
+        BatchesBeforeLack(FindBatches(*member), is_whole ? kLeastEqualBatches : kLeastOfManyBatches,
+                          {lacking.end.op, lacking.end.peer});
     if (lacking.batches != 0 && known.insert(pair.absent.process).second) all.push_back(lacking);
   }
   std::stable_sort(all.begin(), all.end(), [](const Lacking& a, const Lacking& b) {

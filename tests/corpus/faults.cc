@@ -381,7 +381,8 @@ bool JudgeDifference(Case* c) {
   }
   truth.hangs = true;
   if (Waits(*c, broken)) {
-    truth.causes = {Cause::kDeadlock};
+    // Where a message meets the call, one of its two ranks has left out a call.
+    truth.causes = {Cause::kDeadlock, Cause::kUnmatchedP2p};
     truth.culprits_among = true;
     if (!c->sight.markers) {
       // The evidence does not always show that the culprit waits, too.
