@@ -323,11 +323,10 @@ void Collector::CheckCallers(int64_t now_ns, const SegmentSnapshot& snapshot,
                      other_numbers = process->other_numbers] {
     return FindThreads(proc_root, id, callers, other_numbers);
   };
-  const Starts starts =
-      threads_
-          ->Get<Starts>(absl::StrCat("process ", process->id.pid), find, kReadTimeout,
-                        PayerOf(*process))
-          .value_or(std::nullopt);
+  const Starts starts = threads_
+                            ->Get<Starts>(absl::StrCat("process ", process->id.pid), find,
+                                          kReadTimeout, PayerOf(*process))
+                            .value_or(std::nullopt);
   // Without a result keep the previous one, so that calls of ended threads stay removed.
   if (!starts.has_value()) return;
   process->callers_checked_ns = now_ns;
@@ -386,8 +385,8 @@ int32_t Collector::TranslateThread(int64_t now_ns, uint32_t own_tid,
       return TranslateThreads(proc_root, pid);
     };
     const std::string key = absl::StrCat("process ", process->id.pid);
-    process->threads = threads_->Get<Threads>(key, read, kReadTimeout, PayerOf(*process))
-                           .value_or(Threads());
+    process->threads =
+        threads_->Get<Threads>(key, read, kReadTimeout, PayerOf(*process)).value_or(Threads());
     process->threads_read_ns = now_ns;
   }
   const auto known = process->threads.find(tid);

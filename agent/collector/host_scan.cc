@@ -282,8 +282,9 @@ void HostScan::Scanner::Read(const ProcStat& stat, KnownProcess* known) {
   known->was_read = true;
   known->with_maps = with_maps;
   known->maps_bytes = stat.virtual_bytes;
-  known->stuck = !threads_->Run(absl::StrCat("memory of ", stat.pid), read,
-                                options_.read_timeout_ns, FolderOwner(options_.proc_root, stat.pid));
+  known->stuck =
+      !threads_->Run(absl::StrCat("memory of ", stat.pid), read, options_.read_timeout_ns,
+                     FolderOwner(options_.proc_root, stat.pid));
   if (!known->stuck) known->view = *view;
 }
 

@@ -80,8 +80,8 @@ struct Payer {
 // user.
 Payer ReadPayer(const std::string& proc_root, pid_t pid);
 
-// Who owns the folder of the process in /proc: its user, or root if it must not be traced; -1: there
-// is none. Unlike the files in the folder, this answers at once whatever the process does.
+// Who owns the folder of the process in /proc: its user, or root if it must not be traced; -1:
+// there is none. Unlike the files in the folder, this answers at once whatever the process does.
 int64_t FolderOwner(const std::string& proc_root, pid_t pid);
 
 }  // namespace rollcall

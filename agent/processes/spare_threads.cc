@@ -39,7 +39,7 @@ struct SpareThreads::State {
 
   Mutex mutex;
   Condition done;
-  std::set<std::string> running ABSL_GUARDED_BY(mutex);  // keys
+  std::set<std::string> running ABSL_GUARDED_BY(mutex);         // keys
   std::map<int64_t, size_t> running_of ABSL_GUARDED_BY(mutex);  // by payer
   std::vector<std::shared_ptr<Worker>> idle ABSL_GUARDED_BY(mutex);
   size_t threads ABSL_GUARDED_BY(mutex) = 0;

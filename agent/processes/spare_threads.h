@@ -31,15 +31,15 @@ class SpareThreads {
 
   // Runs `read` on a separate thread and waits for it. False: `read` has not returned in time, an
   // earlier read with this key is still running, or no thread is free. `read` must own all objects
-  // that it uses, because it may outlive this object. `payer`: the user (uid) whose process can make
-  // it block; kNobody: not known, or nobody's.
+  // that it uses, because it may outlive this object. `payer`: the user (uid) whose process can
+  // make it block; kNobody: not known, or nobody's.
   bool Run(const std::string& key, std::function<void()> read, int64_t timeout_ns,
            int64_t payer = kNobody);
 
   // The same with a result; nullopt: Run() returned false.
   template <typename Value>
-  std::optional<Value> Get(const std::string& key, std::function<Value()> read,
-                           int64_t timeout_ns, int64_t payer = kNobody) {
+  std::optional<Value> Get(const std::string& key, std::function<Value()> read, int64_t timeout_ns,
+                           int64_t payer = kNobody) {
     const auto value = std::make_shared<std::optional<Value>>();
     if (!Run(key, [value, read = std::move(read)] { *value = read(); }, timeout_ns, payer)) {
       return std::nullopt;

@@ -27,8 +27,7 @@ AgentTimes::AgentTimes(const AgentBook::Origin& origin, int64_t since_ns)
 
 int64_t AgentTimes::OnDaemonClock(int64_t time_ns, DroppedCounts* dropped) const {
   if (time_ns == 0) return 0;
-  const bool can_be =
-      time_ns >= earliest_ns_ - kClocksDiffer && time_ns <= latest_ns_ + kReadsFor;
+  const bool can_be = time_ns >= earliest_ns_ - kClocksDiffer && time_ns <= latest_ns_ + kReadsFor;
   if (can_be) return time_ns + offset_ns_;
   if (dropped != nullptr) ++(*dropped)[static_cast<size_t>(Dropped::kTimes)];
   return std::clamp(time_ns, earliest_ns_, latest_ns_) + offset_ns_;

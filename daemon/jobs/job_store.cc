@@ -20,11 +20,11 @@ struct JobStore::Job {
   Job(JobKey key, std::shared_ptr<FleetBudget> fleet, const std::string& user)
       : model(std::move(key), std::move(fleet), user) {}
 
-  std::vector<ProcessKey> owned;     // its keys in JobStore::owned_, guarded by the store's mutex
-  size_t alive = 0;                  // of these; guarded likewise
+  std::vector<ProcessKey> owned;  // its keys in JobStore::owned_, guarded by the store's mutex
+  size_t alive = 0;               // of these; guarded likewise
   // How many of these belong to users who did not begin the job; guarded likewise.
   std::map<std::string, size_t> guests;
-  std::atomic<uint64_t> version{0};  // of the model
+  std::atomic<uint64_t> version{0};          // of the model
   std::atomic<int64_t> began_ns{INT64_MAX};  // as BeganNs(), written under the store's mutex
   Mutex mutex;
   JobModel model ABSL_GUARDED_BY(mutex);
@@ -315,8 +315,8 @@ void JobStore::Evict(const JobKey& newest, size_t attempts) {
     std::vector<HeldAttempt> held;
     for (const auto& [number, job] : family->second.jobs) {
       const auto owner = room_.OwnerOf(JobKey(newest, number));
-      held.push_back({number, owner.value_or(Owner()).user,
-                      job->alive > 0 || number == newest.attempt});
+      held.push_back(
+          {number, owner.value_or(Owner()).user, job->alive > 0 || number == newest.attempt});
     }
     Count(Dropped::kAttempts);
     ForgetLocked(JobKey(newest, MakesRoom(held)));
