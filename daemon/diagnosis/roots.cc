@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/durations.h"
 #include "daemon/model/progress.h"
+#include "daemon/rules/freshness.h"
 #include "daemon/rules/rules.h"
 #include "daemon/rules/thread_race.h"
 #include "daemon/rules/wait_graph.h"

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "base/mutex.h"
-#include "daemon/diagnosis/host_blame.h"
+#include "daemon/diagnosis/hosts/host_blame.h"
 #include "daemon/incidents/incident_book.h"
 
 namespace rollcall {

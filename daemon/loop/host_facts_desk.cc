@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "daemon/diagnosis/own_host_facts.h"
+#include "daemon/diagnosis/hosts/own_host_facts.h"
 #include "daemon/report/host_facts_proto.h"
 #include "rollcall/v1/agent.pb.h"
 

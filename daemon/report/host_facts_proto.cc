@@ -8,7 +8,7 @@
 #include "base/cut_text.h"
 #include "base/durations.h"
 #include "base/whole_numbers.h"
-#include "daemon/diagnosis/host_fact_rules.h"
+#include "daemon/diagnosis/hosts/host_fact_rules.h"
 #include "daemon/words/host_fact_words.h"
 #include "daemon/words/terms.h"
 #include "proto/timestamps.h"

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/durations.h"
 #include "daemon/model/progress.h"
-#include "daemon/rules/heard_hosts.h"
+#include "daemon/rules/members/heard_hosts.h"
 #include "daemon/words/stops.h"
 #include "daemon/words/terms.h"
 

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/model/progress.h"
-#include "daemon/rules/heard_hosts.h"
+#include "daemon/rules/members/heard_hosts.h"
 #include "daemon/rules/rules.h"
 #include "daemon/words/evidence.h"
 #include "daemon/words/terms.h"

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/model/progress.h"
 #include "daemon/rules/blame.h"
-#include "daemon/rules/heard_hosts.h"
+#include "daemon/rules/members/heard_hosts.h"
 #include "daemon/rules/rules.h"
 #include "daemon/words/terms.h"
 

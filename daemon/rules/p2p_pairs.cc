@@ -7,7 +7,7 @@
 
 #include "daemon/model/progress.h"
 #include "daemon/rules/blame.h"
-#include "daemon/rules/pair_names.h"
+#include "daemon/rules/members/pair_names.h"
 #include "daemon/words/evidence.h"
 
 namespace rollcall {

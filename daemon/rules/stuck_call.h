@@ -11,7 +11,7 @@
 #include "daemon/model/job_state.h"
 #include "daemon/model/progress.h"
 #include "daemon/model/verdict.h"
-#include "daemon/rules/rank_map.h"
+#include "daemon/rules/members/rank_map.h"
 
 namespace rollcall {
 

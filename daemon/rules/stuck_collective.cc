@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/rules/rank_map.h"
+#include "daemon/rules/members/rank_map.h"
 #include "daemon/rules/stuck_call.h"
 #include "daemon/words/communicator_names.h"
 #include "daemon/words/rank_ranges.h"

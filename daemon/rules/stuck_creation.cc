@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/rules/claimed_sizes.h"
-#include "daemon/rules/rank_map.h"
-#include "daemon/rules/shrunk.h"
+#include "daemon/rules/members/rank_map.h"
+#include "daemon/rules/members/shrunk.h"
 #include "daemon/rules/stuck_call.h"
 #include "daemon/words/rank_ranges.h"
 #include "daemon/words/terms.h"

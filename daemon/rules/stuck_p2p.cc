@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/rules/divergence.h"
-#include "daemon/rules/rank_map.h"
+#include "daemon/rules/members/rank_map.h"
 #include "daemon/rules/stuck_call.h"
 #include "daemon/words/communicator_names.h"
 #include "daemon/words/terms.h"

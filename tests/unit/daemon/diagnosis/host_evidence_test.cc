@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What facts about hosts change in a verdict: evidence, culprits, advice. And what they must not.
-#include "daemon/diagnosis/host_evidence.h"
+#include "daemon/diagnosis/hosts/host_evidence.h"
 
 #include <gtest/gtest.h>
 
@@ -13,9 +13,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/read_file.h"
 #include "daemon/diagnosis/diagnose.h"
-#include "daemon/diagnosis/host_advice.h"
-#include "daemon/diagnosis/host_fact_rules.h"
-#include "daemon/diagnosis/host_signs.h"
+#include "daemon/diagnosis/hosts/host_advice.h"
+#include "daemon/diagnosis/hosts/host_fact_rules.h"
+#include "daemon/diagnosis/hosts/host_signs.h"
 #include "job_builder.h"
 
 namespace rollcall {
@@ -455,7 +455,7 @@ std::string Document() {
       "This page "
       "lists what they look at, and what the rules make of it. `ROLLCALL_WRITE_DOCS=1 "
       "diagnosis_test` generates it from `proto/host_facts.def`, "
-      "`daemon/diagnosis/host_fact_rules.cc` and `daemon/diagnosis/host_advice.cc`. "
+      "`daemon/diagnosis/hosts/host_fact_rules.cc` and `daemon/diagnosis/hosts/host_advice.cc`. "
       "[operating.md](operating.md#facts-about-hosts) says how to permit or forbid it.\n\n"
       "## Kinds\n\n"
       "A fact is evidence: always, or where it differs from the other hosts (GPUs, ports) of the "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/diagnosis/own_host_facts.h"
+#include "daemon/diagnosis/hosts/own_host_facts.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/diagnosis/starved_hosts.h"
+#include "daemon/diagnosis/hosts/starved_hosts.h"
 
 #include <gtest/gtest.h>
 

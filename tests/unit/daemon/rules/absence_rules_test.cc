@@ -10,7 +10,7 @@
 #include "daemon/diagnosis/diagnose.h"
 #include "daemon/model/client_limits.h"
 #include "daemon/rules/claimed_sizes.h"
-#include "daemon/rules/rank_map.h"
+#include "daemon/rules/members/rank_map.h"
 #include "job_builder.h"
 
 namespace rollcall {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/rules/heard_hosts.h"
+#include "daemon/rules/members/heard_hosts.h"
 
 #include "daemon/model/progress.h"
 

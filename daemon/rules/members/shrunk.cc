@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/rules/shrunk.h"
+#include "daemon/rules/members/shrunk.h"
 
 #include <cstddef>
 #include <cstdint>

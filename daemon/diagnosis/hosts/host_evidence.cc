@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/diagnosis/host_evidence.h"
+#include "daemon/diagnosis/hosts/host_evidence.h"
 
 #include <algorithm>
 #include <map>
@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/durations.h"
-#include "daemon/diagnosis/host_signs.h"
+#include "daemon/diagnosis/hosts/host_signs.h"
 #include "daemon/model/progress.h"
 #include "daemon/words/evidence.h"
 #include "daemon/words/host_fact_words.h"

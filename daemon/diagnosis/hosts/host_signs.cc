@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/diagnosis/host_signs.h"
+#include "daemon/diagnosis/hosts/host_signs.h"
 
 #include <algorithm>
 #include <map>

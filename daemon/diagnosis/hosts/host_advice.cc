@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/diagnosis/host_advice.h"
+#include "daemon/diagnosis/hosts/host_advice.h"
 
 #include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "daemon/diagnosis/host_fact_rules.h"
+#include "daemon/diagnosis/hosts/host_fact_rules.h"
 
 namespace rollcall {
 namespace {

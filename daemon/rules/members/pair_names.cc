@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/rules/pair_names.h"
+#include "daemon/rules/members/pair_names.h"
 
 #include <vector>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/rules/rank_map.h"
+#include "daemon/rules/members/rank_map.h"
 
 #include <algorithm>
 #include <iterator>
 #include <tuple>
 
 #include "daemon/model/progress.h"
-#include "daemon/rules/pair_names.h"
+#include "daemon/rules/members/pair_names.h"
 
 namespace rollcall {
 namespace {

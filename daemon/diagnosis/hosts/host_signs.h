@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/diagnosis/host_fact_rules.h"
+#include "daemon/diagnosis/hosts/host_fact_rules.h"
 #include "daemon/model/job_state.h"
 
 namespace rollcall {
