@@ -47,6 +47,7 @@ void CleanEvidence(v1::Evidence* evidence) {
   CLEAN(error)
   CLEAN(phase)
 #undef CLEAN
+  for (v1::CallingThread& caller : *evidence->mutable_callers()) Clean(caller.mutable_name());
 }
 
 void CleanTick(v1::Tick* tick) {
