@@ -18,9 +18,11 @@ namespace {
 // A person on call reads no more than this.
 constexpr size_t kMostKnownMistakes = 3;
 constexpr char kByStack[] = "A guess by the stack: ";
+constexpr char kByCalls[] = "A guess by the calls: ";
 constexpr absl::string_view kException = "handles-an-exception";
 constexpr absl::string_view kSkippedCall = "skipped-call", kExtraCall = "extra-call",
-                            kUnevenInputs = "uneven-inputs", kLateRank = "late-rank";
+                            kUnevenInputs = "uneven-inputs", kLateRank = "late-rank",
+                            kInitOrder = "init-order", kRank0OnlySetup = "rank0-only-setup";
 
 // What the sentence of the verdict rules out.
 bool Contradicts(const Verdict& verdict, absl::string_view id) {
@@ -80,11 +82,24 @@ void TellDeparture(const Verdict& verdict, std::vector<Advice>* advice) {
   first->text.insert(std::strlen(kByStack), departure + ". ");
 }
 
-// The shape of the calls is a weaker guess than a stack, except for that a rank works.
+// That a rank works, and that the job is still in its first calls, is more than a shape of calls.
+bool HoldsBesideStacks(absl::string_view id) {
+  return id == kLateRank || id == kInitOrder || id == kRank0OnlySetup;
+}
+
+// The shape of the calls is a weaker guess than a stack.
 void AddByCalls(const Verdict& verdict, bool stacks_fit, std::vector<Advice>* advice) {
   for (const AdviceEntry& entry : CallAdvice()) {
-    if (stacks_fit && absl::string_view(entry.id) != kLateRank) continue;
-    AddIfFits(verdict, entry, "A guess by the calls: ", advice);
+    if (stacks_fit && !HoldsBesideStacks(entry.id)) continue;
+    AddIfFits(verdict, entry, kByCalls, advice);
+  }
+}
+
+// The first call of all differs: a set-up that differs explains more than one call too many.
+void AddFirstCall(const Verdict& verdict, std::vector<Advice>* advice) {
+  if (!IsContradiction(verdict.cause) || verdict.position != 0) return;
+  for (const AdviceEntry& entry : CallAdvice()) {
+    if (entry.id == kRank0OnlySetup) AddIfFits(verdict, entry, kByCalls, advice);
   }
 }
 
@@ -98,6 +113,7 @@ std::vector<Advice> AdviceFor(const Verdict& verdict) {
   // for a request.
   if (!verdict.unordered_threads && !verdict.is_idle) {
     const size_t facts = advice.size();
+    AddFirstCall(verdict, &advice);
     AddByComparison(verdict, &advice);
     AddFitting(verdict, StackAdvice(), kByStack, &advice);
     TellDeparture(verdict, &advice);
