@@ -16,7 +16,8 @@ BUILD = pathlib.Path(os.environ["ROLLCALL_BUILD"])
 ROLLCALL = BUILD / "bin" / "rollcall"
 FIVE_MINUTES = (ROOT / "docs" / "first_five_minutes.md").read_text()
 # What differs from run to run.
-VARIES = [(r"\d+ rank-seconds", "N rank-seconds"), (r"/\S*(?=rollcall-reports/)", ""), (r"\d{8}T\d{6}Z-python3?-\d+-", "TIME-"),
+VARIES = [(r"\d+ rank-seconds", "N rank-seconds"), (r"/\S*(?=rollcall-reports/)", ""),
+          (r"\d{8}T\d{6}Z-python3?-\d+-", "TIME-"),
           (r"\((?:[\w.-]+), pid \d+\)", "(HOST, pid N)"), (r"waited \d+(\.\d+)? s", "waited N s"),
           (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "TIME"), (r"  \d+s  ", "  Ns  ")]
 
