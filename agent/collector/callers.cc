@@ -46,7 +46,7 @@ void Collector::ReadCallers(int64_t now_ns, CollectedProcess* process) const {
       return thread.ok() ? thread->name : std::string();
     };
     const std::string key = absl::StrCat("process ", process->id.pid);
-    const auto name = threads_->Get<std::string>(key, read, kReadNameTimeout);
+    const auto name = threads_->Get<std::string>(key, read, kReadNameTimeout, PayerOf(*process));
     caller.was_read = name.has_value();
     caller.name = Printable(name.value_or("").c_str(), kLongestName);
   }

@@ -12,6 +12,7 @@
 
 #include "agent/collector/comm_update.h"
 #include "agent/processes/process_id.h"
+#include "agent/processes/spare_threads.h"
 #include "agent/segments/segment_owner.h"
 #include "agent/segments/segment_reader.h"
 #include "rollcall/v1/agent.pb.h"
@@ -93,5 +94,10 @@ struct CollectedProcess {
   bool traced = false;
   std::string wait_channel;
 };
+
+// Who pays for a read of the process that blocks (SpareThreads::Run()).
+inline int64_t PayerOf(const CollectedProcess& process) {
+  return process.identity.has_uid() ? process.identity.uid() : SpareThreads::kNobody;
+}
 
 }  // namespace rollcall

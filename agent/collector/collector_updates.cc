@@ -26,10 +26,6 @@ constexpr int64_t kLongCall = kSecond;
 constexpr int64_t kCheckCallersEvery = 5 * kSecond;
 constexpr int64_t kClocksDiffer = kSecond;  // largest error of a thread's start time
 
-int64_t PayerOf(const CollectedProcess& process) {
-  return process.identity.has_uid() ? process.identity.uid() : SpareThreads::kNobody;
-}
-
 constexpr char kAtStop = 't';  // in /proc: a tracer holds the thread
 
 struct ProcessReading {
