@@ -159,7 +159,9 @@ bool UnevenInputs(const Verdict& v) {
   }
   if (v.position < kLoopCalls) return false;
   if (Is(v, Cause::kMissingRank)) return !PlacesAreKnown(v);
-  return Is(v, Cause::kArgumentMismatch) && HasField(v, "count") && MayBeOneLine(v);
+  // The call of another step than the others' has nothing to do with the size of a batch.
+  return Is(v, Cause::kArgumentMismatch) && HasField(v, "count") && MayBeOneLine(v) &&
+         !v.odd_call_is_usual;
 }
 
 // The buffers of DistributedDataParallel, where no stack shows what broadcasts.

@@ -15,6 +15,8 @@ bool IsSameFunction(const ProgramFrame& a, const ProgramFrame& b) {
   return a.function == b.function && a.file == b.file;
 }
 
+bool IsLoop(const CodeBlock& block) { return block.kind == CodeBlock::Kind::kLoop; }
+
 bool Contains(const CodeBlock& block, int32_t line) {
   return block.first <= line && line <= block.last;
 }
@@ -33,21 +35,21 @@ int FindMeeting(const Frames& a, const Frames& b) {
 // The outermost loop around the one line that is not around the other; nullptr: none.
 const CodeBlock* FindLoopOfOne(const ProgramFrame& one, int32_t other_line) {
   for (const CodeBlock& block : one.blocks) {
-    if (block.kind == CodeBlock::Kind::kLoop && !Contains(block, other_line)) return &block;
+    if (IsLoop(block) && !Contains(block, other_line)) return &block;
   }
   return nullptr;
 }
 
 bool ShareALoop(const ProgramFrame& one, int32_t other_line) {
   return std::any_of(one.blocks.begin(), one.blocks.end(), [&](const CodeBlock& block) {
-    return block.kind == CodeBlock::Kind::kLoop && Contains(block, other_line);
+    return IsLoop(block) && Contains(block, other_line);
   });
 }
 
 // The innermost condition or handler around the one line that is not around the other; 0: none.
 int32_t FindConditionOfOne(const ProgramFrame& one, int32_t other_line) {
   for (auto block = one.blocks.rbegin(); block != one.blocks.rend(); ++block) {
-    if (block->kind != CodeBlock::Kind::kLoop && !Contains(*block, other_line)) return block->first;
+    if (!IsLoop(*block) && !Contains(*block, other_line)) return block->first;
   }
   return 0;
 }
@@ -75,7 +77,10 @@ class Parting {
     found.waiter_line = w_.line;
     found.kind = c_.line == w_.line ? BelowOneLine() : BetweenLines(&found);
     if (found.kind == Kind::kExtra) found.condition_line = own_condition_;
-    if (found.kind == Kind::kSkipped) found.condition_line = others_condition_;
+    if (found.kind == Kind::kSkipped) {
+      found.condition_line = others_condition_;
+      found.skips_at = FindEndOfPass();
+    }
     return found;
   }
 
@@ -91,6 +96,7 @@ class Parting {
 
   Kind BetweenLines(StackDeparture* found) const {
     if (!has_source_) return ByLinesAlone();
+    if (RepeatsInOwnLoop() || CannotHaveSkipped()) return Kind::kExtra;
     if (const CodeBlock* loop = FindLoopOfOne(w_, c_.line)) {
       return OutsideTheirLoop(*loop, found);
     }
@@ -179,6 +185,31 @@ class Parting {
     return is_later() && !shares_loop_ ? Kind::kSkipped : Kind::kBusy;
   }
 
+  // In a loop of a function that the others are not in, it makes a further pass.
+  bool RepeatsInOwnLoop() const {
+    return call_.is_in_call && call_.repeats && shares_loop_ &&
+           std::any_of(
+               culprits_.begin() + static_cast<std::ptrdiff_t>(at_) + 1, culprits_.end(),
+               [](const ProgramFrame& frame) { return FindLoopOfOne(frame, 0) != nullptr; });
+  }
+
+  // Each pass of the loop that both are in makes the others' call. The culprit is in another one of
+  // that loop, so it made one more before.
+  bool CannotHaveSkipped() const {
+    if (!call_.is_in_call || !call_.others_call_directly || !shares_loop_) return false;
+    if (at_ + 1 != waiters_.size() || !is_usual() || w_.blocks.empty()) return false;
+    const CodeBlock& innermost = w_.blocks.back();
+    return IsLoop(innermost) && Contains(innermost, c_.line) && c_.line != innermost.first &&
+           w_.line != innermost.first && innermost.skips_at == 0 && innermost.ends_at == 0;
+  }
+
+  // A line that may end a pass of the innermost loop before the others' call; 0: none.
+  int32_t FindEndOfPass() const {
+    const auto loop = std::find_if(w_.blocks.rbegin(), w_.blocks.rend(), IsLoop);
+    if (loop == w_.blocks.rend() || !Contains(*loop, c_.line)) return 0;
+    return loop->skips_at < w_.line ? loop->skips_at : 0;
+  }
+
   bool is_later() const { return c_.line > w_.line; }
   // A forward pass in a branch of its own makes the calls of any forward pass.
   bool is_usual() const {
@@ -197,7 +228,7 @@ class Parting {
   // At the head of the loop that both are in, each rank comes by once a pass.
   bool IsAtHead() const {
     return std::any_of(w_.blocks.begin(), w_.blocks.end(), [&](const CodeBlock& block) {
-      return block.kind == CodeBlock::Kind::kLoop && block.first == c_.line;
+      return IsLoop(block) && block.first == c_.line;
     });
   }
 

@@ -26,6 +26,10 @@ struct CulpritsCall {
   Habit habit = Habit::kUnknown;
   // The culprit is inside a call that waits for other ranks. False: it does something else.
   bool is_in_call = false;
+  // The call before it was an equal one, of the same line where that is known.
+  bool repeats = false;
+  // The program itself makes the call that the others wait in: no library decides whether to.
+  bool others_call_directly = false;
 };
 
 StackDeparture CompareStacks(const std::vector<ProgramFrame>& culprit,

@@ -11,6 +11,7 @@
 #include "daemon/diagnosis/advice_patterns.h"
 #include "daemon/diagnosis/members_by_process.h"
 #include "daemon/diagnosis/stack_comparison.h"
+#include "daemon/diagnosis/step_departure.h"
 #include "daemon/model/first_calls.h"
 #include "daemon/model/progress.h"
 #include "daemon/rules/habit.h"
@@ -71,16 +72,25 @@ uint64_t PositionOfCulprit(const Verdict& verdict) {
   return verdict.position;
 }
 
-Habit FindHabit(const JobState& job, const Verdict& verdict, int32_t process) {
+// The culprit's collectives up to its odd call; none: not known.
+std::vector<const CallRecord*> FindCalls(const JobState& job, const Verdict& verdict,
+                                         int32_t process) {
   const auto comm = job.communicators.find(verdict.communicator);
-  if (!IsContradiction(verdict.cause) || comm == job.communicators.end()) return Habit::kUnknown;
+  if (!IsContradiction(verdict.cause) || comm == job.communicators.end()) return {};
   const Member* member = MembersByProcess(comm->second).Find(process);
-  if (member == nullptr) return Habit::kUnknown;
+  if (member == nullptr) return {};
   const uint64_t position = PositionOfCulprit(verdict);
   std::vector<const CallRecord*> calls = CallsUpTo(*member, position);
-  if (calls.empty() || calls.back()->position != position) return Habit::kUnknown;
+  if (calls.empty() || calls.back()->position != position) return {};
   if (calls.size() > kMostPastCalls) calls.erase(calls.begin(), calls.end() - kMostPastCalls);
-  return JudgeLast(calls);
+  return calls;
+}
+
+bool RepeatsLast(const std::vector<const CallRecord*>& calls) {
+  if (calls.size() < 2) return false;
+  const CallRecord& last = *calls.back();
+  const CallRecord& before = *calls[calls.size() - 2];
+  return SignatureOf(last.args) == SignatureOf(before.args) && last.site == before.site;
 }
 
 std::string SiteOf(const JobState& job, const Member& member, const CallRecord& record) {
@@ -147,10 +157,11 @@ void PreferOwnLine(const std::string& site, int32_t rank, Verdict* verdict) {
 }
 
 // A rank that is one pass ahead has left out the rest of a pass, or made one more: if only rank 0
-// is, the latter is as likely (`if rank == 0: validate()`), unless the line of its call is known.
+// is, the latter is as likely (`if rank == 0: validate()`), unless the line of its call is known,
+// or that of a `continue` before the others' call.
 bool MayBeOnePassMore(const Verdict& verdict, Habit habit) {
   const StackDeparture& departure = verdict.departure;
-  return departure.kind == Kind::kSkipped && habit == Habit::kAlike &&
+  return departure.kind == Kind::kSkipped && habit == Habit::kAlike && departure.skips_at == 0 &&
          departure.culprit_line < departure.waiter_line && verdict.culprits.size() == 1 &&
          verdict.culprits[0].rank == 0;
 }
@@ -160,9 +171,14 @@ bool WaitsForRanks(const Verdict& verdict) {
          CulpritIsIn(verdict, {"distributed_c10d.", "nccl", "NCCL", "c10d::", "gloo::", "MPI_"});
 }
 
+// PyTorch's own functions make the call, and nothing of a library around them.
+bool WaitsDirectly(const Verdict& verdict) {
+  return absl::StartsWith(verdict.waiting_place.inside, "distributed_c10d.");
+}
+
 // What the stacks show of the calls. The rules compare whole histories where a culprit goes on
 // after its odd call; where it is blocked in that call, the histories differ only in the last one.
-void SetDivergence(Verdict* verdict) {
+void SetDivergence(const std::vector<const CallRecord*>& calls, Verdict* verdict) {
   if (!IsContradiction(verdict->cause)) return;
   DivergenceKind& divergence = verdict->divergence;
   const Kind kind = verdict->departure.kind;
@@ -172,6 +188,12 @@ void SetDivergence(Verdict* verdict) {
   if (divergence != DivergenceKind::kReplaced) return;
   if (kind == Kind::kSkipped) divergence = DivergenceKind::kSkipped;
   if (kind == Kind::kExtra) divergence = DivergenceKind::kExtra;
+  if (kind != Kind::kUnknown) return;
+  std::vector<CallToken> tokens;
+  for (const CallRecord* call : calls) tokens.push_back(SignatureOf(call->args));
+  const StepDeparture departure = DepartFromStep(tokens, SignatureOf(verdict->call));
+  divergence = departure.kind;
+  verdict->odd_call_is_usual = departure.is_usual;
 }
 
 }  // namespace
@@ -182,11 +204,13 @@ void AddDeparture(const JobState& job, Verdict* verdict) {
                                   [](const StackPlace& known) { return !known.program.empty(); });
   if (place == verdict->places.end()) return;
   const auto& culprit = verdict->culprits[static_cast<size_t>(place - verdict->places.begin())];
-  const CulpritsCall call = {FindHabit(job, *verdict, culprit.process), WaitsForRanks(*verdict)};
+  const std::vector<const CallRecord*> calls = FindCalls(job, *verdict, culprit.process);
+  const CulpritsCall call = {JudgeLast(calls), WaitsForRanks(*verdict), RepeatsLast(calls),
+                             WaitsDirectly(*verdict)};
   verdict->departure = CompareStacks(place->program, verdict->waiting_place.program, call);
   if (MayBeOnePassMore(*verdict, call.habit)) verdict->departure = StackDeparture();
   PreferOwnLine(FindOwnLine(job, *verdict, culprit.process), culprit.rank, verdict);
-  SetDivergence(verdict);
+  SetDivergence(calls, verdict);
 }
 
 }  // namespace rollcall

@@ -24,6 +24,8 @@ struct StackDeparture {
   // Begins a block that one side is in and the other is not: an if, an except. kLeftLoop: it may
   // have ended a pass of that loop before the call. 0: none is known.
   int32_t condition_line = 0;
+  // kSkipped: of the loop that both are in, a line that may end a pass before the others' call.
+  int32_t skips_at = 0;
 };
 
 }  // namespace rollcall

@@ -171,6 +171,8 @@ struct Verdict {
   bool is_one_rank = false;
   int32_t claimed_rank = -1;  // then: that rank, as the communicator counts
   std::string unclaimed;      // then: the ranks that no process has, "rank 3"; "": none
+  // Mismatches: the culprit's call is one of the step that it repeats.
+  bool odd_call_is_usual = false;
   // Two threads of the culprits make calls that nothing orders.
   bool unordered_threads = false;
   // stalled_in_flight: another communicator's call that is open on the same devices, and that

@@ -46,6 +46,16 @@ std::string CommunicatorInWords(const v1::CommunicatorRef& comm) {
   return absl::StrCat(name, comm.id(), ", ", comm.size(), " ranks");
 }
 
+// Some ranks are culprits that also wait: in a cycle, or where two threads of a rank call.
+bool WaitThere(const v1::Verdict& v, const std::string& at, const std::vector<int32_t>& ranks) {
+  return std::any_of(v.waiting_at().begin(), v.waiting_at().end(), [&](const v1::SiteRanks& place) {
+    return place.at() == at && std::all_of(ranks.begin(), ranks.end(), [&](int32_t rank) {
+             return std::find(place.ranks().begin(), place.ranks().end(), rank) !=
+                    place.ranks().end();
+           });
+  });
+}
+
 }  // namespace
 
 std::string TimeInWords(const google::protobuf::Timestamp& time) {
@@ -82,6 +92,7 @@ std::string SitesInWords(const v1::Verdict& v) {
   std::vector<std::string> places;
   for (const auto& [at, here] : ranks) {
     if (places.size() == kMostCulpritSites) break;
+    if (WaitThere(v, at, here)) continue;
     places.push_back(absl::StrCat(RanksInWords(here), " at ", SiteInWords(at)));
   }
   const std::string waiting = WaitingSitesInWords(v);

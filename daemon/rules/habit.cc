@@ -36,13 +36,15 @@ std::vector<size_t> RepeatLengths(const std::vector<CallToken>& calls, size_t en
   return lengths;
 }
 
+size_t LeastKeptOfGuess(size_t period) { return period * kLeastSteps; }
+
 // A longer period must explain a whole step of its own more than every shorter one.
-Habit ChooseHabit(const std::vector<size_t>& lengths) {
+Habit ChooseHabit(const std::vector<size_t>& lengths, size_t (*least_kept)(size_t) = LeastKept) {
   Habit best;
   size_t explained = 0;  // the most calls that a shorter period explains
   for (size_t period = 1; period * kLeastSteps <= lengths.size(); ++period) {
     const size_t kept = lengths[period] + period;
-    if (kept >= LeastKept(period) && kept >= explained + period) best = {period, kept};
+    if (kept >= least_kept(period) && kept >= explained + period) best = {period, kept};
     explained = std::max(explained, kept);
   }
   return best;
@@ -143,6 +145,10 @@ Judged JudgeCall(const std::vector<CallToken>& calls, size_t at) {
     judged.conduct = Conduct::kBroken;
   }
   return judged;
+}
+
+Habit GuessHabit(const std::vector<CallToken>& calls, size_t at) {
+  return ChooseHabit(RepeatLengths(calls, at), LeastKeptOfGuess);
 }
 
 Slip FindSlip(const std::vector<CallToken>& calls, size_t horizon, const Concerns& concerns) {

@@ -38,6 +38,9 @@ struct Judged {
 // `calls[at - habit.period]`.
 Judged JudgeCall(const std::vector<CallToken>& calls, size_t at);
 
+// The habit of the calls before `at`, where a guess is enough: three steps, however short.
+Habit GuessHabit(const std::vector<CallToken>& calls, size_t at);
+
 // Calls by which a rank is out of step with its habit.
 struct Slip {
   enum class Kind : uint8_t {

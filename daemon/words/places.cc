@@ -75,6 +75,10 @@ std::string LinesInWords(int32_t first, int32_t last) {
   return first == last ? absl::StrCat("line ", first) : absl::StrCat("lines ", first, "-", last);
 }
 
+std::string EndOfPassInWords(int32_t line) {
+  return line == 0 ? "" : absl::StrCat("; line ", line, " may end a pass before that call");
+}
+
 // What the comparison of two stacks has found; "": nothing, or the lines are not known.
 std::string ComparisonInWords(const Verdict& verdict) {
   using Kind = StackDeparture::Kind;
@@ -88,7 +92,7 @@ std::string ComparisonInWords(const Verdict& verdict) {
     case Kind::kSkipped:
       if (d.culprit_line < d.waiter_line) {
         return absl::StrCat(stands, " again, a rank that waits still at line ", d.waiter_line,
-                            branch);
+                            branch, EndOfPassInWords(d.skips_at));
       }
       return absl::StrCat(stands, ", past line ", d.waiter_line, ", at which a rank waits", branch);
     case Kind::kExtra:
@@ -98,9 +102,7 @@ std::string ComparisonInWords(const Verdict& verdict) {
       if (d.loop_first == 0) return "";
       return absl::StrCat(stands, ", behind the loop of ", LinesInWords(d.loop_first, d.loop_last),
                           ", in which a rank waits at line ", d.waiter_line,
-                          d.condition_line == 0 ? ""
-                                                : absl::StrCat("; line ", d.condition_line,
-                                                               " may end a pass before that call"));
+                          EndOfPassInWords(d.condition_line));
     case Kind::kStays:
       return absl::StrCat(stands, ", in the loop of ", LinesInWords(d.loop_first, d.loop_last),
                           ", which a rank that waits has left");

@@ -16,32 +16,24 @@ OTHER_CALL = ("operation_mismatch", "argument_mismatch")
 
 SKIPS = [
     Row("skips.overflow_in_one_shard", OTHER_CALL, (2,), ("skipped-call",)),
-    Row("skips.expert_without_tokens", OTHER_CALL, (3,), ("skipped-call", "gradients-differ"),
-        defect="gradients that are left out are told as fewer steps"),
-    Row("skips.nothing_left_after_filter", OTHER_CALL, (0,), ("skipped-call",), ranks=3,
-        defect="a call that is left out in a function of both sides gets general advice"),
+    Row("skips.expert_without_tokens", OTHER_CALL, (3,), ("skipped-call", "gradients-differ")),
+    Row("skips.nothing_left_after_filter", OTHER_CALL, (0,), ("skipped-call",), ranks=3),
     Row("skips.padding_is_cached", OTHER_CALL, (1,), ("skipped-call",)),
     Row("skips.average_counts_apart", OTHER_CALL, (1, 3), ("skipped-call",),
         defect="the past does not decide between two and two ranks"),
     Row("skips.recall_without_positives", OTHER_CALL, (1,), ("skipped-call",), ranks=3),
-    Row("skips.bucket_of_zeros", OTHER_CALL, (2,), ("skipped-call",),
-        defect="a call that is left out in a function of both sides gets general advice"),
-    Row("skips.stays_frozen", OTHER_CALL, (1,), ("skipped-call", "gradients-differ"), ranks=3,
-        defect="gradients that are left out are told as fewer steps"),
+    Row("skips.bucket_of_zeros", OTHER_CALL, (2,), ("skipped-call",)),
+    Row("skips.stays_frozen", OTHER_CALL, (1,), ("skipped-call", "gradients-differ"), ranks=3),
 ]
 EXTRAS = [
     Row("extras.shows_weights_of_odd_loss", OTHER_CALL, (3,), ("extra-call",)),
     Row("extras.evaluates_one_more", OTHER_CALL, (0,), ("validates-alone", "extra-call")),
-    Row("extras.tries_again_with_less", OTHER_CALL, (1,), ("extra-call",), ranks=3,
-        defect="a part made twice is told as fewer steps"),
-    Row("extras.warms_up_for_profile", OTHER_CALL, (0,), ("extra-call",),
-        defect="a step more than the others make is told as a skipped call"),
-    Row("extras.meter_goes_early", OTHER_CALL, (2,), ("extra-call",),
-        defect="a call in __del__ is told as leaving the loop"),
+    Row("extras.tries_again_with_less", OTHER_CALL, (1,), ("extra-call",), ranks=3),
+    Row("extras.warms_up_for_profile", OTHER_CALL, (0,), ("extra-call",)),
+    Row("extras.meter_goes_early", OTHER_CALL, (2,), ("extra-call",)),
     Row("extras.odd_ranks_seed_again", OTHER_CALL, (1, 3), ("extra-call",),
         defect="the past does not decide between two and two ranks"),
-    Row("extras.finds_learning_rate", OTHER_CALL, (0,), ("extra-call",), ranks=3,
-        defect="steps that the others do not make are told as a skipped call"),
+    Row("extras.finds_learning_rate", OTHER_CALL, (0,), ("extra-call",), ranks=3),
     Row("extras.logs_norm_of_gradients", OTHER_CALL, (0,), ("extra-call", "clips-alone")),
 ]
 LEFT = ("teardown_hang", "missing_rank", "rank_exited")
@@ -59,10 +51,8 @@ HANDLERS = [
     Row("handlers.prefetch_gives_up", ("missing_rank",), (0,), ("waits-for-a-thread",), ranks=3),
     Row("handlers.watcher_outlives_main", LEFT, (0,), (*HANDLED, "raised-an-exception"), ranks=3, at="",
         says=("KeyError: 'label'",)),
-    Row("handlers.gathers_again_after_checksum", OTHER_CALL, (2,), (*HANDLED, "extra-call"),
-        defect="a call made twice gets general advice"),
-    Row("handlers.continues_after_error", OTHER_CALL, (1,), ("skipped-call",), ranks=3,
-        defect="a call that is left out in a function of both sides gets general advice"),
+    Row("handlers.gathers_again_after_checksum", OTHER_CALL, (2,), (*HANDLED, "extra-call")),
+    Row("handlers.continues_after_error", OTHER_CALL, (1,), ("skipped-call",), ranks=3),
 ]
 WAITS = [
     Row("waits.duplicates_are_sought", ("", "missing_rank"), (2,), ("late-rank", "waits-for-a-child"),

@@ -40,6 +40,14 @@ const CulpritsCall kAlike = {Habit::kAlike, true};
 const CulpritsCall kNew = {Habit::kNew, true};
 const CulpritsCall kCalls = {Habit::kUnknown, true};
 const CulpritsCall kElsewhere = {Habit::kUnknown, false};
+const CulpritsCall kRepeats = {Habit::kUsual, true, true};
+const CulpritsCall kBeforeADirectCall = {Habit::kUsual, true, false, true};
+
+CodeBlock LoopThatSkips(int first, int last, int at) {
+  CodeBlock loop = Loop(first, last);
+  loop.skips_at = at;
+  return loop;
+}
 
 struct Case {
   const char* name;
@@ -95,6 +103,36 @@ const Case kCases[] = {
      {At("train", 24, {Loop(19, 24)})},
      {At("train", 21, {Loop(19, 24), If(20, 21)})},
      kCalls,
+     Kind::kSkipped},
+    {"evaluates_one_batch_more",
+     {At("main", 24, {Loop(19, 24)}), At("evaluate", 8, {Loop(5, 8)})},
+     {At("main", 22, {Loop(19, 24), Loop(21, 22)}), At("step", 31)},
+     kRepeats,
+     Kind::kExtra},
+    {"leaves_training_out_and_evaluates",
+     {At("main", 24, {Loop(19, 24)}), At("evaluate", 8, {Loop(5, 8)})},
+     {At("main", 22, {Loop(19, 24), Loop(21, 22)}), At("step", 31)},
+     kUsual,
+     Kind::kSkipped},
+    {"made_a_step_more_before_a_call_of_each_pass",
+     {At("main", 21, {Loop(19, 24)}), At("step", 31)},
+     {At("main", 22, {Loop(19, 24)})},
+     kBeforeADirectCall,
+     Kind::kExtra},
+    {"went_on_before_a_call_of_each_pass",
+     {At("main", 21, {LoopThatSkips(19, 24, 20)}), At("step", 31)},
+     {At("main", 22, {LoopThatSkips(19, 24, 20)})},
+     kBeforeADirectCall,
+     Kind::kSkipped},
+    {"left_out_a_call_in_a_branch",
+     {At("main", 21, {Loop(19, 24)}), At("step", 31)},
+     {At("main", 23, {Loop(19, 24), If(22, 23)})},
+     kBeforeADirectCall,
+     Kind::kSkipped},
+    {"left_out_a_call_of_a_function_below",
+     {At("main", 21, {Loop(19, 24)}), At("step", 31)},
+     {At("main", 22, {Loop(19, 24)}), At("share", 5)},
+     kBeforeADirectCall,
      Kind::kSkipped},
     {"one_loop_and_no_past",
      {At("train", 24, {Loop(19, 24)})},

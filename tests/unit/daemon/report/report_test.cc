@@ -13,6 +13,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include "base/read_file.h"
 #include "daemon/diagnosis/diagnose.h"
@@ -52,6 +53,21 @@ v1::Incident MakeIncident(const std::string& communicator = "dp",
   v1::Incident proto = ToProto(incident);
   proto.set_rollcall_version("0.1.0");
   return proto;
+}
+
+TEST(SitesTest, APlaceIsNamedOnce) {
+  v1::Verdict v;
+  for (const auto& [rank, at] : {std::pair(1, "/x/a.py:7 in f"), std::pair(3, "/x/a.py:7 in f"),
+                                 std::pair(2, "/x/a.py:9 in g")}) {
+    v1::Culprit& culprit = *v.add_culprits();
+    culprit.set_rank(rank);
+    culprit.set_at(at);
+  }
+  v1::SiteRanks& waiting = *v.add_waiting_at();
+  waiting.set_at("/x/a.py:9 in g");
+  waiting.add_ranks(0);
+  waiting.add_ranks(2);
+  EXPECT_EQ(SitesInWords(v), "ranks 1,3 at a.py:7 in f; ranks 0,2 at a.py:9 in g");
 }
 
 void AddStack(int rank, bool culprit, const std::string& function, v1::Incident* incident) {
