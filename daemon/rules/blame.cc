@@ -227,7 +227,7 @@ void SetCommunicator(const JobState& job, const Communicator& comm, Verdict* ver
   verdict->communicator_size = comm.size;
   const Process* first =
       comm.members.empty() ? nullptr : FindProcess(job, comm.members.begin()->second.process);
-  verdict->of_communicator = comm.has_siblings && first != nullptr && first->holds_several;
+  verdict->of_communicator = first != nullptr && first->holds_several;
 }
 
 std::optional<Verdict> Describe(const Suspicion& s, Cause cause, int64_t limit_ns) {

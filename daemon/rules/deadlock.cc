@@ -3,7 +3,10 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
+#include <vector>
 
+#include "daemon/model/progress.h"
 #include "daemon/rules/rules.h"
 #include "daemon/words/evidence.h"
 #include "daemon/words/sentences.h"
@@ -18,37 +21,50 @@ struct Party {
   int32_t rank = -1;
 };
 
-// The processes of the cycle: each one waits, and another one waits for it.
-std::map<int32_t, Party> FindParties(const StuckCalls& calls, const std::vector<size_t>& cycle) {
-  std::set<int32_t> waiting;
+// Who waits: a process, or one of its devices if it holds several ranks; else the device is -1.
+using Actor = std::pair<int32_t, int32_t>;
+using Parties = std::map<Actor, Party>;
+
+template <typename RankOfCall>  // Waiter, Absent
+Actor ActorOf(const JobState& job, const StuckCall& call, const RankOfCall& who) {
+  const Process* process = FindProcess(job, who.process);
+  if (process == nullptr || !process->holds_several) return {who.process, -1};
+  const Member* member = FindMember(*call.communicator, who.rank);
+  return {who.process, member == nullptr ? -1 : member->device};
+}
+
+// Each one waits, and another one waits for it.
+Parties FindParties(const JobState& job, const StuckCalls& calls,
+                    const std::vector<size_t>& cycle) {
+  std::set<Actor> waiting;
   for (const size_t i : cycle) {
-    for (const Waiter& w : calls[i]->waiters) waiting.insert(w.process);
+    for (const Waiter& w : calls[i]->waiters) waiting.insert(ActorOf(job, *calls[i], w));
   }
-  std::map<int32_t, Party> parties;
+  Parties parties;
   for (const size_t i : cycle) {
     for (const Absent& a : calls[i]->absents) {
-      if (waiting.count(a.process) == 0) continue;
-      parties.insert({a.process, {calls[i]->communicator, a.rank}});
+      const Actor actor = ActorOf(job, *calls[i], a);
+      if (waiting.count(actor) != 0) parties.insert({actor, {calls[i]->communicator, a.rank}});
     }
   }
   return parties;
 }
 
 template <typename Members>
-std::vector<int32_t> PartiesAmong(const JobState& job, const Members& members,
-                                  const std::map<int32_t, Party>& parties) {
+std::vector<int32_t> PartiesAmong(const JobState& job, const StuckCall& call,
+                                  const Members& members, const Parties& parties) {
   std::vector<int32_t> ranks;
   for (const auto& m : members) {
-    if (parties.count(m.process) != 0) ranks.push_back(PublicRank(job, m.process, m.rank));
+    if (parties.count(ActorOf(job, call, m)) != 0)
+      ranks.push_back(PublicRank(job, m.process, m.rank));
   }
   return ranks;
 }
 
-WaitEdge MakeCycleEdge(const JobState& job, const StuckCall& call,
-                       const std::map<int32_t, Party>& parties) {
+WaitEdge MakeCycleEdge(const JobState& job, const StuckCall& call, const Parties& parties) {
   WaitEdge edge = MakeEdge(job, call);
-  edge.from = PartiesAmong(job, call.waiters, parties);
-  for (const int32_t rank : PartiesAmong(job, call.absents, parties)) {
+  edge.from = PartiesAmong(job, call, call.waiters, parties);
+  for (const int32_t rank : PartiesAmong(job, call, call.absents, parties)) {
     edge.to.push_back({rank, rank});
   }
   return edge;
@@ -70,13 +86,13 @@ bool LacksAnEnd(const StuckCall& call) {
 }
 
 // The certainty of a cycle is that of its least certain edge.
-Certainty CycleCertainty(const StuckCalls& calls, const std::vector<size_t>& cycle,
-                         const std::map<int32_t, Party>& parties) {
+Certainty CycleCertainty(const JobState& job, const StuckCalls& calls,
+                         const std::vector<size_t>& cycle, const Parties& parties) {
   Certainty certainty = Certainty::kCertain;
   for (const size_t i : cycle) {
     Proof weakest = Proof::kShown;
     for (const Waiter& w : calls[i]->waiters) {
-      if (parties.count(w.process) != 0) weakest = std::min(weakest, w.wait.proof);
+      if (parties.count(ActorOf(job, *calls[i], w)) != 0) weakest = std::min(weakest, w.wait.proof);
     }
     if (weakest == Proof::kInferred || LacksAnEnd(*calls[i])) {
       certainty = std::min(certainty, Certainty::kLikely);
@@ -87,29 +103,32 @@ Certainty CycleCertainty(const StuckCalls& calls, const std::vector<size_t>& cyc
   return certainty;
 }
 
-// By process: the number of ranks inside its call. A rank that is alone in its call is more
-// likely wrong.
-std::map<int32_t, size_t> CountCallers(const StuckCalls& calls, const std::vector<size_t>& cycle) {
-  std::map<int32_t, size_t> callers;
+// The number of ranks inside the call of each. A rank that is alone in its call is more likely
+// wrong.
+std::map<Actor, size_t> CountCallers(const JobState& job, const StuckCalls& calls,
+                                     const std::vector<size_t>& cycle) {
+  std::map<Actor, size_t> callers;
   for (const size_t i : cycle) {
     for (const Waiter& w : calls[i]->waiters) {
-      callers[w.process] = std::max(callers[w.process], calls[i]->waiters.size());
+      size_t& most = callers[ActorOf(job, *calls[i], w)];
+      most = std::max(most, calls[i]->waiters.size());
     }
   }
   return callers;
 }
 
-void AddCycleMembers(const JobState& job, const std::map<int32_t, Party>& parties,
-                     std::map<int32_t, size_t> callers, Verdict* verdict) {
-  for (const auto& [process, party] : parties) {
-    verdict->culprits.push_back(
-        MakeCulprit(job, process, party.rank, FindMember(*party.communicator, party.rank)));
+void AddCycleMembers(const JobState& job, const Parties& parties,
+                     const std::map<Actor, size_t>& callers, Verdict* verdict) {
+  std::vector<std::pair<size_t, Culprit>> members;
+  for (const auto& [actor, party] : parties) {
+    members.emplace_back(
+        callers.at(actor),
+        MakeCulprit(job, actor.first, party.rank, FindMember(*party.communicator, party.rank)));
   }
-  std::stable_sort(verdict->culprits.begin(), verdict->culprits.end(),
-                   [&](const Culprit& a, const Culprit& b) {
-                     return std::make_pair(callers[a.process], a.rank) <
-                            std::make_pair(callers[b.process], b.rank);
-                   });
+  std::stable_sort(members.begin(), members.end(), [](const auto& a, const auto& b) {
+    return std::make_pair(a.first, a.second.rank) < std::make_pair(b.first, b.second.rank);
+  });
+  for (auto& member : members) verdict->culprits.push_back(std::move(member.second));
 }
 
 }  // namespace
@@ -120,9 +139,9 @@ std::optional<Verdict> JudgeDeadlock(const JobState& job, const StuckCalls& call
   const Suspicion first{job, *calls[Earliest(calls, cycle)], {}, now_ns, limits};
   std::optional<Verdict> verdict = Describe(first, Cause::kDeadlock, limits.suspect_after_ns);
   if (!verdict) return verdict;
-  const std::map<int32_t, Party> parties = FindParties(calls, cycle);
-  verdict->certainty = CycleCertainty(calls, cycle, parties);
-  AddCycleMembers(job, parties, CountCallers(calls, cycle), &*verdict);
+  const Parties parties = FindParties(job, calls, cycle);
+  verdict->certainty = CycleCertainty(job, calls, cycle, parties);
+  AddCycleMembers(job, parties, CountCallers(job, calls, cycle), &*verdict);
   verdict->evidence.clear();
   bool lacks_an_end = false;
   std::set<int32_t> waiting(verdict->waiting_processes.begin(), verdict->waiting_processes.end());

@@ -36,8 +36,9 @@ struct Absent {
   // It passed another size than the others, or a rank that another process has: whatever became of
   // it since, this is what is wrong.
   bool disagrees = false;
-  bool silent = false;  // its agent no longer reports
-  bool stale = false;   // ticks of its agent are missing: it may have entered the call since
+  bool is_sibling = false;  // its process holds several ranks, each with a device of its own
+  bool silent = false;      // its agent no longer reports
+  bool stale = false;       // ticks of its agent are missing: it may have entered the call since
   int64_t gone_since_ns = 0;
   // The highest certainty that the others wait for this rank.
   Certainty at_most = Certainty::kCertain;

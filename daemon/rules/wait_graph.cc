@@ -91,7 +91,7 @@ bool IsSettled(const Waiter& waiter, const StuckCall& owed, const WaitGraphOptio
 // with a device of its own.
 bool IsSameRank(const StuckCall& owed, const Absent& absent, const StuckCall& call,
                 const Waiter& waiter) {
-  if (!owed.communicator->has_siblings && !call.communicator->has_siblings) return true;
+  if (!absent.is_sibling) return true;
   const Member* one = FindMember(*owed.communicator, absent.rank);
   const Member* other = FindMember(*call.communicator, waiter.rank);
   return one == nullptr || other == nullptr || one->device < 0 || one->device == other->device;
@@ -251,6 +251,17 @@ bool IsCycle(const WaitGraph& graph, const std::vector<size_t>& component, size_
   return true;
 }
 
+// The calls in which the absent rank waits.
+std::vector<size_t> WaitsOf(const StuckCalls& calls, const Index& waiting_in, const StuckCall& owed,
+                            const Absent& absent) {
+  std::vector<size_t> waits;
+  for (const WaitRef& wait : waiting_in.Find(absent.process).seen) {
+    const StuckCall& call = *calls[wait.call];
+    if (IsSameRank(owed, absent, call, call.waiters[wait.waiter])) waits.push_back(wait.call);
+  }
+  return waits;
+}
+
 // A rank inside a teardown has left. In a cycle of calls and teardowns the culprits are the
 // ranks inside a teardown that are absent from a call.
 bool BlameRanksThatLeft(const StuckCalls& calls, const Index& waiting_in,
@@ -264,11 +275,10 @@ bool BlameRanksThatLeft(const StuckCalls& calls, const Index& waiting_in,
     const std::set<int32_t> excused(node.excused.begin(), node.excused.end());
     std::set<int32_t> gone;
     for (const Absent& absent : calls[i]->absents) {
-      const std::vector<WaitRef>& waits = waiting_in.Find(absent.process).seen;
-      const bool left =
-          !waits.empty() && std::all_of(waits.begin(), waits.end(), [&](const WaitRef& wait) {
-            return cycle.count(wait.call) != 0 && tears_down(wait.call);
-          });
+      const std::vector<size_t> waits = WaitsOf(calls, waiting_in, *calls[i], absent);
+      const bool left = !waits.empty() && std::all_of(waits.begin(), waits.end(), [&](size_t call) {
+        return cycle.count(call) != 0 && tears_down(call);
+      });
       if (!left || excused.count(absent.rank) == 0 || !gone.insert(absent.rank).second) continue;
       node.guilty.push_back(absent);
       any = true;

@@ -18,12 +18,19 @@ constexpr int64_t kStart = 1'700'000'000 * kSecond;
 constexpr int64_t kSilentAfter = 10 * kSecond;
 constexpr uint64_t kRing = 512;
 constexpr int64_t kSeenFor = 3 * kSecond;  // after a confirmation
+constexpr uint32_t kThreadsOfRank = 16;
 
 // Reads the timeline of one rank on one communicator, forwards in time.
 class Reader {
  public:
-  Reader(const Track& track, int rank, int size, const Sight& sight, bool loses)
-      : track_(track), rank_(rank), size_(size), sight_(sight), loses_(loses) {}
+  Reader(const Track& track, int rank, int size, uint32_t first_thread, const Sight& sight,
+         bool loses)
+      : track_(track),
+        rank_(rank),
+        size_(size),
+        first_thread_(first_thread),
+        sight_(sight),
+        loses_(loses) {}
 
   // True if `whole`, or if something has changed since the previous call.
   bool Read(int64_t t, int64_t skew, const RankTimeline& line, bool whole, CommProgress* progress) {
@@ -32,6 +39,8 @@ class Reader {
     p.id = CommId(track_.comm);
     p.rank = rank_;
     p.size = size_;
+    const bool has_siblings = sight_.ranks_per_process > 1;
+    if (has_siblings) p.device = static_cast<int32_t>(first_thread_ / kThreadsOfRank);
     p.state = StateAt(t);
     p.init_entered_ns = Stamp(track_.init_entered, skew);
     p.async_error = static_cast<uint8_t>(track_.error_at <= t ? track_.error : 0);
@@ -70,7 +79,7 @@ class Reader {
     record.entered_ns = Stamp(call.entered, skew);
     record.returned_ns = call.returned <= t ? Stamp(call.returned, skew) : 0;
     record.group = call.group;
-    record.thread = call.thread;
+    record.thread = first_thread_ + call.thread;
     return record;
   }
 
@@ -155,6 +164,7 @@ class Reader {
 
   const Track& track_;
   const int rank_, size_;
+  const uint32_t first_thread_;
   const Sight& sight_;
   const bool loses_;
   size_t entered_ = 0, started_ = 0, finished_ = 0;
@@ -252,7 +262,7 @@ class Watcher {
         const auto& comm = plan_.comms[static_cast<size_t>(track.comm)];
         readers_[static_cast<size_t>(rank)].emplace_back(track, plan_.RankIn(track.comm, rank),
                                                          static_cast<int>(comm.ranks.size()),
-                                                         sight_, loses);
+                                                         FirstThread(rank), sight_, loses);
       }
     }
   }
@@ -287,63 +297,106 @@ class Watcher {
 
   int32_t FindProcess(int rank) {
     const Host& host = hosts_[static_cast<size_t>(plan_.HostIndex(rank))];
-    return model_.AddProcess(HostName(host), 4000 + rank, 1);
+    return model_.AddProcess(HostName(host), kFirstPid + rank / sight_.ranks_per_process, 1);
+  }
+
+  // The ranks of this rank's process, [first, end).
+  int FirstSibling(int rank) const { return rank - rank % sight_.ranks_per_process; }
+  int EndOfSiblings(int rank) const {
+    return std::min(FirstSibling(rank) + sight_.ranks_per_process, plan_.ranks);
+  }
+  uint32_t FirstThread(int rank) const {
+    return kThreadsOfRank * static_cast<uint32_t>(rank - FirstSibling(rank));
+  }
+  const RankTimeline& LineOf(int rank) const { return timeline_.ranks[static_cast<size_t>(rank)]; }
+
+  ProcessIdentity IdentityAt(int rank, int64_t t) const {
+    ProcessIdentity identity;
+    identity.world_size = plan_.ranks;
+    identity.global_rank =
+        sight_.renumber.empty() ? rank : sight_.renumber[static_cast<size_t>(rank)];
+    const int held = sight_.ranks_per_process;
+    if (held > 1) {
+      identity.global_rank = sight_.numbers_processes ? rank / held : -1;
+      identity.world_size = sight_.numbers_processes ? (plan_.ranks + held - 1) / held : 0;
+    }
+    const RankTimeline& line = LineOf(rank);
+    identity.has_segment = !line.tracks.empty() && line.tracks[0].init_entered <= t;
+    return identity;
+  }
+
+  void ReportProcess(int first, int64_t t, int64_t skew, bool whole) {
+    const int32_t process = FindProcess(first);
+    if (whole) model_.SetIdentity(process, IdentityAt(first, t));
+    model_.SetEvidence(process, EvidenceAt(first, t, skew));
   }
 
   void Report(int rank, int64_t t, int64_t skew, bool whole) {
-    const RankTimeline& line = timeline_.ranks[static_cast<size_t>(rank)];
+    if (rank == FirstSibling(rank)) ReportProcess(rank, t, skew, whole);
+    const RankTimeline& line = LineOf(rank);
     const int32_t process = FindProcess(rank);
-    if (whole) {
-      ProcessIdentity identity;
-      identity.global_rank =
-          sight_.renumber.empty() ? rank : sight_.renumber[static_cast<size_t>(rank)];
-      identity.world_size = plan_.ranks;
-      identity.has_segment = !line.tracks.empty() && line.tracks[0].init_entered <= t;
-      model_.SetIdentity(process, identity);
-    }
-    model_.SetEvidence(process, EvidenceAt(line, t, skew));
     const int64_t seen = line.died || line.ended <= t ? std::min(t, line.ended) : t;
     auto& readers = readers_[static_cast<size_t>(rank)];
-    for (size_t i = 0; i < readers.size(); ++i) {
+    uint32_t index = 0;
+    for (int other = FirstSibling(rank); other < rank; ++other) {
+      index += static_cast<uint32_t>(readers_[static_cast<size_t>(other)].size());
+    }
+    for (size_t i = 0; i < readers.size(); ++i, ++index) {
       CommProgress progress;
       if (!readers[i].Read(seen, skew, line, whole, &progress)) continue;
-      progress.index = static_cast<uint32_t>(i);
+      progress.index = index;
       progress.name = plan_.comms[static_cast<size_t>(line.tracks[i].comm)].name;
       model_.SetProgress(process, progress, kStart + t);
       if (Chance(random_, sight_.resent_percent)) model_.SetProgress(process, progress, kStart + t);
     }
   }
 
-  ProcessEvidence EvidenceAt(const RankTimeline& line, int64_t t, int64_t skew) const {
+  // The rank of the process that ends last.
+  int LastSibling(int first) const {
+    int last = first;
+    for (int rank = first; rank < EndOfSiblings(first); ++rank) {
+      if (LineOf(rank).ended > LineOf(last).ended) last = rank;
+    }
+    return last;
+  }
+
+  ProcessEvidence EvidenceAt(int first, int64_t t, int64_t skew) const {
     ProcessEvidence evidence;
-    const auto stamp = [&](int64_t time) { return kStart + time + skew; };
     evidence.state = 'S';
+    const RankTimeline& line = LineOf(LastSibling(first));
     if (line.ended <= t) {
       const bool status_known = !line.died || sight_.sees_exit_status;
       evidence.liveness = !status_known ? Liveness::kEnded
                           : line.died   ? Liveness::kDied
                                         : Liveness::kExited;
       evidence.exit_signal = line.died && status_known ? 9 : 0;
-      evidence.ended_ns = stamp(line.ended);
+      evidence.ended_ns = kStart + line.ended + skew;
       return evidence;
     }
     evidence.liveness = Liveness::kAlive;
+    for (int rank = first; rank < EndOfSiblings(first); ++rank) {
+      AddBlockedCalls(rank, t, skew, &evidence);
+    }
+    return evidence;
+  }
+
+  void AddBlockedCalls(int rank, int64_t t, int64_t skew, ProcessEvidence* evidence) const {
+    const uint32_t thread = FirstThread(rank) + 1;
+    const auto add = [&](Op op, uint64_t communicator, int64_t since) {
+      evidence->blocked.push_back({thread, op, communicator, kStart + since + skew});
+    };
+    const RankTimeline& line = LineOf(rank);
     for (const Span& sync : line.syncs) {
-      if (sync.begin <= t && sync.end > t) {
-        evidence.blocked.push_back({1, Op::kcudaStreamSynchronize, 0, stamp(sync.begin)});
-      }
+      if (sync.begin <= t && sync.end > t) add(Op::kcudaStreamSynchronize, 0, sync.begin);
     }
     for (const Track& track : line.tracks) {
       if (track.init_entered <= t && track.init_returned > t) {
-        evidence.blocked.push_back(
-            {1, Op::kCommInitRank, CommId(track.comm), stamp(track.init_entered)});
+        add(Op::kCommInitRank, CommId(track.comm), track.init_entered);
       }
       if (track.destroy_entered <= t && track.destroy_returned > t) {
-        evidence.blocked.push_back(
-            {1, Op::kCommDestroy, CommId(track.comm), stamp(track.destroy_entered)});
+        add(Op::kCommDestroy, CommId(track.comm), track.destroy_entered);
       }
     }
-    return evidence;
   }
 
   // Communicators of other processes, whose ranks all make one call in each tick.

@@ -26,6 +26,9 @@ struct Sight {
   int resent_percent = 0;        // ticks that arrive twice
   int reconnects_percent = 0;    // ticks in which an agent reports everything again
   int64_t tick_ns = 500'000'000;
+  // Ranks that one process holds, each with a thread of its own; a host's ranks are a multiple.
+  int ranks_per_process = 1;
+  bool numbers_processes = true;  // then: the environment has the number of the process
   // Metamorphic tests change these and expect the same answer.
   bool shuffle_hosts = false;
   std::vector<int> renumber;     // rank -> the rank that the environment gives; empty: its own
@@ -46,6 +49,7 @@ Limits CorpusLimits();
 
 // The id with which agents report a communicator of the plan.
 uint64_t CommId(int comm);
+constexpr int kFirstPid = 4000;
 
 Outcome Watch(const JobPlan& plan, const Timeline& timeline, const Sight& sight);
 

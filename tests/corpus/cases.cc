@@ -74,21 +74,39 @@ void Slow(Random& random, JobPlan* plan) {
   }
 }
 
-std::set<int> CulpritRanks(const std::vector<Culprit>& culprits) {
+const std::vector<int>* RanksOf(const Case& c, uint64_t communicator) {
+  for (size_t comm = 0; comm < c.plan.comms.size(); ++comm) {
+    if (CommId(static_cast<int>(comm)) == communicator) return &c.plan.comms[comm].ranks;
+  }
+  return nullptr;
+}
+
+// A process with several ranks tells them by their devices, since each communicator counts anew.
+int GlobalRank(const Case& c, const Verdict& v, const Culprit& culprit) {
+  const int held = c.sight.ranks_per_process;
+  if (held == 1) return culprit.rank;
+  if (culprit.pid != 0) return (culprit.pid - kFirstPid) * held + culprit.device;
+  const std::vector<int>* ranks = RanksOf(c, v.communicator);
+  const auto at = static_cast<size_t>(culprit.rank);
+  return v.of_communicator && ranks != nullptr && at < ranks->size() ? (*ranks)[at] : culprit.rank;
+}
+
+std::set<int> CulpritRanks(const Case& c, const Verdict& v) {
   std::set<int> ranks;
-  for (const Culprit& culprit : culprits) {
-    for (int i = 0; i < culprit.ranks; ++i) ranks.insert(culprit.rank + i);
+  for (const Culprit& culprit : v.culprits) {
+    for (int i = 0; i < culprit.ranks; ++i) ranks.insert(GlobalRank(c, v, culprit) + i);
   }
   return ranks;
 }
 
-bool CulpritsRight(const Truth& truth, const std::vector<Verdict>& verdicts) {
-  std::set<int> named = CulpritRanks(verdicts.front().culprits);
+bool CulpritsRight(const Case& c, const std::vector<Verdict>& verdicts) {
+  const Truth& truth = c.truth;
+  std::set<int> named = CulpritRanks(c, verdicts.front());
   if (truth.several) {
     if (named.empty()) return false;
     for (const Verdict& v : verdicts) {
       if (v.is_consequence || truth.causes.count(v.cause) == 0) continue;
-      named.merge(CulpritRanks(v.culprits));
+      named.merge(CulpritRanks(c, v));
     }
   }
   if (truth.unseen && named.empty()) return true;
@@ -161,6 +179,19 @@ Case MakeHealthy(uint64_t seed, int most_ranks) {
   return c;
 }
 
+bool HoldSeveral(int ranks_per_process, Case* c) {
+  const auto ends_early = [](const RankTimeline& line) {
+    return line.died || line.ended != kNever;
+  };
+  const bool someone_ends =
+      std::any_of(c->timeline.ranks.begin(), c->timeline.ranks.end(), ends_early);
+  if (someone_ends && !c->timeline.all_ended) return false;
+  if (c->plan.ranks_per_host % ranks_per_process != 0) c->plan.ranks_per_host = ranks_per_process;
+  c->sight.ranks_per_process = ranks_per_process;
+  c->sight.numbers_processes = c->seed % 2 == 0;
+  return true;
+}
+
 Score ScoreOutcome(const Case& c, const Outcome& outcome) {
   Score score;
   score.confirmed = outcome.confirmed;
@@ -168,7 +199,7 @@ Score ScoreOutcome(const Case& c, const Outcome& outcome) {
     const std::set<int> straggler = {c.truth.straggler};
     score.straggler =
         std::any_of(outcome.warnings.begin(), outcome.warnings.end(),
-                    [&](const Verdict& v) { return CulpritRanks(v.culprits) == straggler; });
+                    [&](const Verdict& v) { return CulpritRanks(c, v) == straggler; });
   }
   if (!c.truth.hangs) {
     score.cause = score.culprits = score.divergence = !outcome.confirmed;
@@ -178,7 +209,7 @@ Score ScoreOutcome(const Case& c, const Outcome& outcome) {
   const Verdict& v = outcome.verdicts.front();
   score.cause = c.truth.causes.count(v.cause) != 0;
   if (MayBeLost(c, v)) score.cause = score.cause || IsContradiction(v.cause);
-  score.culprits = CulpritsRight(c.truth, outcome.verdicts);
+  score.culprits = CulpritsRight(c, outcome.verdicts);
   score.has_divergence = c.truth.comm >= 0;
   score.divergence = DivergenceRight(c, v);
   score.kind = score.has_divergence && v.divergence == c.truth.divergence;
@@ -188,8 +219,7 @@ Score ScoreOutcome(const Case& c, const Outcome& outcome) {
   score.wrong_likely = v.certainty == Certainty::kLikely && !score.culprits;
   const Verdict& first = outcome.at_first.front();
   if (first.certainty == Certainty::kCertain) {
-    const bool right =
-        c.truth.causes.count(first.cause) != 0 && CulpritsRight(c.truth, outcome.at_first);
+    const bool right = c.truth.causes.count(first.cause) != 0 && CulpritsRight(c, outcome.at_first);
     score.wrong_certain = score.wrong_certain || !right;
   }
   return score;

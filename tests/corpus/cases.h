@@ -52,6 +52,10 @@ Case MakeFault(uint64_t seed, int most_ranks, const std::string& fault = "");
 // A healthy job that is hard to judge: slow ranks, long pauses, late agents, lost records.
 Case MakeHealthy(uint64_t seed, int most_ranks);
 
+// Lets each process hold several ranks, which changes no right answer. False, and no change: a rank
+// ends before the others, which takes a process of its own.
+bool HoldSeveral(int ranks_per_process, Case* c);
+
 struct Score {
   bool confirmed = false;
   bool cause = false, culprits = false, divergence = false;  // true: right

@@ -46,6 +46,14 @@ TEST_P(EachFault, IsFoundWithItsCulprits) {
   });
 }
 
+TEST_P(EachFault, WithSeveralRanksInAProcessIsNeverWrongAndCertain) {
+  ForEachCase([](Case c) {
+    if (!HoldSeveral(4, &c)) return;
+    const Outcome outcome = Watch(c);
+    EXPECT_FALSE(ScoreOutcome(c, outcome).wrong_certain) << c.name << ": " << Answer(outcome);
+  });
+}
+
 TEST_P(EachFault, GivesTheSameAnswerForTheSameSeed) {
   const Case once = MakeFault(7, kMostRanks, GetParam());
   const Case again = MakeFault(7, kMostRanks, GetParam());

@@ -2,6 +2,7 @@
 // Scores the diagnosis on generated jobs:
 //   rollcall_corpus_score [--faults=N] [--healthy=N] [--seed=N] [--max-ranks=N]
 //                         [--fault=NAME] [--case=SEED] [--show=N] [--list]
+//                         [--ranks_per_process=1|2|4|8]
 // Exit status: 0 all verdicts are right, 3 a verdict is wrong, 2 a flag is wrong.
 #include <chrono>
 #include <cstdio>
@@ -22,6 +23,7 @@ ABSL_FLAG(std::string, fault, "", "only this fault; --list prints the names");
 ABSL_FLAG(uint64_t, show_case, 0, "print the case of this seed with all its verdicts, and end");
 ABSL_FLAG(bool, healthy_case, false, "--show_case shows the healthy case of the seed");
 ABSL_FLAG(int, show, 10, "number of wrong cases to print");
+ABSL_FLAG(int, ranks_per_process, 1, "ranks that each process holds: 1, 2, 4 or 8");
 ABSL_FLAG(bool, list, false, "print the names of the faults, and end");
 
 namespace rollcall::corpus {
@@ -79,12 +81,18 @@ void PrintHead() {
               "divergence", "kind", "certain", "wrong", "wrong_l", "right");
 }
 
+// False: the case needs a process for each rank.
+bool Hold(Case* c) {
+  const int held = absl::GetFlag(FLAGS_ranks_per_process);
+  return held == 1 || HoldSeveral(held, c);
+}
+
 int ShowOne() {
   const uint64_t seed = absl::GetFlag(FLAGS_show_case);
   const int most = absl::GetFlag(FLAGS_max_ranks);
-  const Case c = absl::GetFlag(FLAGS_healthy_case)
-                     ? MakeHealthy(seed, most)
-                     : MakeFault(seed, most, absl::GetFlag(FLAGS_fault));
+  Case c = absl::GetFlag(FLAGS_healthy_case) ? MakeHealthy(seed, most)
+                                             : MakeFault(seed, most, absl::GetFlag(FLAGS_fault));
+  Hold(&c);
   const Outcome outcome = Watch(c.plan, c.timeline, c.sight);
   Show(c, outcome, 100);
   for (const Verdict& v : outcome.verdicts) {
@@ -103,7 +111,8 @@ int ScoreAll() {
   std::map<std::string, Row> rows;
   Row all;
   for (int i = 0; i < absl::GetFlag(FLAGS_faults); ++i) {
-    const Case c = MakeFault(seed + static_cast<uint64_t>(i), most, absl::GetFlag(FLAGS_fault));
+    Case c = MakeFault(seed + static_cast<uint64_t>(i), most, absl::GetFlag(FLAGS_fault));
+    if (!Hold(&c)) continue;
     const Outcome outcome = Watch(c.plan, c.timeline, c.sight);
     const Score score = ScoreOutcome(c, outcome);
     Add(score, &rows[c.fault]);
@@ -113,7 +122,8 @@ int ScoreAll() {
   int incidents = 0, suspected = 0;
   const int healthy = absl::GetFlag(FLAGS_healthy);
   for (int i = 0; i < healthy; ++i) {
-    const Case c = MakeHealthy(seed + static_cast<uint64_t>(i), most);
+    Case c = MakeHealthy(seed + static_cast<uint64_t>(i), most);
+    Hold(&c);
     const Outcome outcome = Watch(c.plan, c.timeline, c.sight);
     incidents += outcome.confirmed;
     suspected += outcome.suspected > 0;
@@ -138,6 +148,10 @@ int Main() {
   const auto& names = FaultNames();
   if (!fault.empty() && std::find(names.begin(), names.end(), fault) == names.end()) {
     std::fprintf(stderr, "no fault has the name \"%s\": --list prints the names\n", fault.c_str());
+    return 2;
+  }
+  if (8 % std::max(absl::GetFlag(FLAGS_ranks_per_process), 1) != 0) {
+    std::fprintf(stderr, "--ranks_per_process must be 1, 2, 4 or 8\n");
     return 2;
   }
   return absl::GetFlag(FLAGS_show_case) != 0 ? ShowOne() : ScoreAll();
