@@ -9,6 +9,7 @@
 #include <deque>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -45,11 +46,12 @@ const char* AlertEventName(AlertEvent event) {
   return "";
 }
 
-AlertEvent FindEvent(const std::string& name) {
+// std::nullopt: a later release wrote the alert.
+std::optional<AlertEvent> FindEvent(const std::string& name) {
   for (const EventName& known : kEvents) {
     if (known.name == name) return known.event;
   }
-  return AlertEvent::kConfirmed;
+  return std::nullopt;
 }
 
 absl::StatusOr<std::string> ReadTarget(const std::string& where) {
@@ -462,8 +464,11 @@ void AlertSender::Announce(const v1::Incident& head, AlertEvent event, std::set<
 // Gives the alert to the receivers that lack it.
 void AlertSender::Post(const AlertRow& row, bool hold, Announced* announced) {
   Receiver::Alert alert;
-  alert.message = {row.body, FindEvent(row.kind), row.sequence, announced->first_cause,
-                   1,        row.made_ns};
+  alert.message.incident = row.body;
+  alert.message.event = FindEvent(row.kind).value_or(AlertEvent::kConfirmed);
+  alert.message.sequence = row.sequence;
+  alert.message.first_cause = announced->first_cause;
+  alert.message.made_ns = row.made_ns;
   alert.due_ns = announced->due_ns;
   if (announced->is_over && outbox_ != nullptr) {
     alert.body = std::make_shared<const v1::Incident>(row.body);
@@ -508,7 +513,9 @@ void AlertSender::Restore(const std::vector<AlertRow>& rows) {
 void AlertSender::Continue(const AlertRow& row, int64_t ago_ns) {
   Announced& announced = announced_[row.incident];
   announced.job = ReadJobKey(row.body);
-  const AlertEvent event = FindEvent(row.kind);
+  const std::optional<AlertEvent> known = FindEvent(row.kind);
+  // What this release cannot say is for the release that can. Its number is taken all the same.
+  const AlertEvent event = known.value_or(AlertEvent::kAnnotated);
   if (announced.newest.sequence == 0) {
     announced.first_cause = RootCause(row.body);
     if (event != AlertEvent::kConfirmed) {  // the earlier alerts were in another file
@@ -528,7 +535,7 @@ void AlertSender::Continue(const AlertRow& row, int64_t ago_ns) {
   announced.is_over = event == AlertEvent::kResolved;
   announced.due_ns = std::min(row.made_ns - ago_ns, SteadyNs());
   const bool is_late = SteadyNs() - announced.due_ns > options_.give_up_after_ns;
-  if (!row.sent && !is_late) Post(row, false, &announced);
+  if (!row.sent && !is_late && known.has_value()) Post(row, false, &announced);
   if (!row.sent && is_late && outbox_ != nullptr) outbox_->Mark(row.incident, row.sequence, "");
   announced.newest.receivers.clear();
   if (announced.is_over) DropBody(&announced);

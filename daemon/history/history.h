@@ -46,7 +46,7 @@ struct HistoryLimits {
 struct AlertRow {
   std::string incident;
   int32_t sequence = 0;             // number among the incident's alerts, from 1
-  std::string kind;                 // "confirmed", "updated", "resolved"
+  std::string kind;                 // "confirmed", "updated", ...; a later release has others
   int64_t made_ns = 0;              // wall clock
   v1::Incident body;                // the incident at that time, without stacks
   bool sent = false;                // delivered to all receivers, or given up

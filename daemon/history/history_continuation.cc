@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/mutex.h"
+#include "daemon/history/alert_kinds.h"
 #include "daemon/history/sql_history.h"
 #include "proto/timestamps.h"
 
@@ -16,6 +17,17 @@ namespace {
 
 constexpr int kMostSilencesLoaded = 1000;
 constexpr int kMostClosed = 1000;
+
+// The column `sent` of `outbox`. The release before takes all but 0 as sent, and sends what it does
+// not know as a new hang.
+constexpr int64_t kUnsent = 0;
+constexpr int64_t kSent = 1;
+constexpr int64_t kUnsentForLaterReleases = 2;
+
+int64_t SentColumn(const AlertRow& alert) {
+  if (alert.sent) return kSent;
+  return IsKnownBefore(alert.kind) ? kUnsent : kUnsentForLaterReleases;
+}
 
 // "INSERT ... ON CONFLICT ..." of one row, or the parts of it around the values of several.
 struct Upsert {
@@ -149,7 +161,7 @@ absl::Status SqlHistory::LoadAlerts(const Scope& scope, Continuation* continuati
   const char* const chosen =
       scope.is_one_job() ? "1 = 1"
                          : "incident IN (SELECT incident FROM outbox GROUP BY incident HAVING "
-                           "min(sent) = 0 OR max(CASE kind WHEN 'resolved' THEN 1 ELSE 0 END) = 0 "
+                           "min(sent % 2) = 0 OR max(CASE kind WHEN 'resolved' THEN 1 ELSE 0 END) = 0 "
                            "UNION SELECT id FROM incidents WHERE closed_ns = 0)";
   Sql rows(db(),
            absl::StrCat("SELECT incident, sequence, kind, made_ns, body, sent FROM outbox WHERE ",
@@ -161,7 +173,7 @@ absl::Status SqlHistory::LoadAlerts(const Scope& scope, Continuation* continuati
     alert.sequence = static_cast<int32_t>(rows.Integer(1));
     alert.kind = rows.Bytes(2);
     alert.made_ns = rows.Integer(3);
-    alert.sent = rows.Integer(5) != 0;
+    alert.sent = rows.Integer(5) == kSent;
     if (!alert.body.ParseFromString(rows.Bytes(4))) alerts->pop_back();
   }
   if (scope.is_one_job()) DropSettled(continuation);
@@ -237,7 +249,7 @@ absl::Status SqlHistory::SaveAlert(const AlertRow& alert) {
                       dialect_, true);
   return InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     Sql sql(db(), upsert.text(), alert.incident, alert.sequence, alert.kind, alert.made_ns);
-    sql.BindBlob(alert.body.SerializeAsString()).Bind(alert.sent ? 1 : 0);
+    sql.BindBlob(alert.body.SerializeAsString()).Bind(SentColumn(alert));
     BindMine(&sql);
     return sql.Run();
   });

@@ -35,7 +35,7 @@ constexpr Share kShares[] = {
      "at_ns DESC", 8},
     // Those of open incidents come first: without them an alert would be sent again.
     {"outbox", "incident, sequence", "64 + length(incident) + length(body)",
-     "incident NOT IN (SELECT id FROM incidents WHERE closed_ns = 0), sent, made_ns DESC", 16},
+     "incident NOT IN (SELECT id FROM incidents WHERE closed_ns = 0), sent % 2, made_ns DESC", 16},
     {"job_attempts", "tenant, job, attempt",
      "64 + length(restarts) + length(launch) + (SELECT coalesce(sum(96 + length(host)), 0) FROM "
      "attempt_members AS m WHERE m.tenant = job_attempts.tenant AND m.job = job_attempts.job AND "
@@ -98,7 +98,7 @@ absl::Status SqlHistory::TrimContinuation(int64_t now_ns) {
   if (status.ok()) {
     status = Sql(db(),
                  "DELETE FROM outbox_receivers WHERE (incident, sequence) NOT IN (SELECT "
-                 "incident, sequence FROM outbox WHERE sent = 0)")
+                 "incident, sequence FROM outbox WHERE sent != 1)")
                  .Run();
   }
   // The hosts of a living job are recorded again and again.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/history/history_write.h"
 
+#include "daemon/history/alert_kinds.h"
 #include "rollcall/v1/store.pb.h"
 
 namespace rollcall {
@@ -23,7 +24,7 @@ AlertRow AlertOf(const v1::HistoryWrite::Alert& alert) {
   row.kind = alert.kind();
   row.made_ns = alert.made_ns();
   row.body = alert.body();
-  row.sent = alert.sent();
+  row.sent = alert.sent() && !alert.unsent();
   return row;
 }
 
@@ -91,7 +92,9 @@ v1::HistoryWrite WriteOfAlert(const AlertRow& alert) {
   kept->set_kind(alert.kind);
   kept->set_made_ns(alert.made_ns);
   *kept->mutable_body() = alert.body;
-  kept->set_sent(alert.sent);
+  const bool is_for_later = !alert.sent && !IsKnownBefore(alert.kind);
+  kept->set_sent(alert.sent || is_for_later);
+  kept->set_unsent(is_for_later);
   return write;
 }
 

@@ -216,5 +216,30 @@ TEST(AlertAnnotationTest, ARestartedDaemonSendsAnUnsentNoteToTheBusAloneAndGoesO
   EXPECT_EQ(bus.keys(), (std::vector<std::string>{"job-1/1", "job-1/2", "job-1/3"}));
 }
 
+TEST(AlertAnnotationTest, WhatALaterReleaseHasNotSentIsNoAlertOfThisOneAndKeepsItsNumber) {
+  Receiver chat(0), bus(0);
+  const AlertOptions options = ToChatAndBus(chat, bus);
+  const auto outbox = std::make_shared<FakeOutbox>();
+  {
+    AlertSender sender(options, outbox);
+    sender.Send(Incident(), AlertEvent::kConfirmed);
+    ASSERT_TRUE(Eventually([&] { return sender.sent() == 2; }));
+  }
+  std::vector<AlertRow> rows = outbox->rows();
+  rows.push_back(rows[0]);
+  rows[1].sequence = 2;
+  rows[1].kind = "of-a-later-release";
+  rows[1].sent = false;
+  rows[1].receivers.clear();
+  AlertSender sender(options, outbox);
+  sender.Restore(rows);
+  sender.Send(Incident(), AlertEvent::kUpdated);  // nothing has changed
+  sender.Send(Incident(), AlertEvent::kResolved);
+  ASSERT_TRUE(Eventually([&] { return sender.sent() == 2; }));
+  for (Receiver* const receiver : {&chat, &bus}) {
+    EXPECT_EQ(receiver->keys(), (std::vector<std::string>{"job-1/1", "job-1/3"}));
+  }
+}
+
 }  // namespace
 }  // namespace rollcall

@@ -51,6 +51,17 @@ TEST_F(HistorySpoolTest, EveryWriteWaitsInItsOrderAndSurvivesARestart) {
   EXPECT_EQ(spool->Load()->open.size(), 1u) << "it is a history as well";
 }
 
+// As above: a daemon of the previous release may bring to the database what this one left.
+TEST_F(HistorySpoolTest, ThePreviousReleaseFindsNoUnsentAlertThatItDoesNotKnow) {
+  const auto spool = Open();
+  for (const char* kind : {"confirmed", "annotated"}) {
+    v1::HistoryWrite write = WriteOfAlert(Alert("train-1", 1, kind));
+    EXPECT_EQ(write.alert().sent(), kind == std::string("annotated"));
+    ASSERT_TRUE(Apply(write, spool.get()).ok());
+    EXPECT_FALSE(spool->Load()->alerts.at(0).sent) << kind;
+  }
+}
+
 TEST_F(HistorySpoolTest, ANewerStateOfAnIncidentReplacesTheOlderAndIsNotRemovedForIt) {
   const auto spool = Open();
   ASSERT_TRUE(spool->Save(OpenIncident("train", 1)).ok());

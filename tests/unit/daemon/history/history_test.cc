@@ -289,6 +289,26 @@ TEST_P(HistoryTest, KeepsAlertsAndTheReceiversThatGotThem) {
   EXPECT_EQ(loaded->alerts[1].body.id(), "train-1");
 }
 
+TEST_P(HistoryTest, AnUnsentNoteIsUnsentUntilItIsMarked) {
+  const auto history = Open();
+  ASSERT_TRUE(history->Save(Incident("train", 1, 1000, "node-1")).ok());
+  int32_t sequence = 0;
+  for (const char* kind : {"confirmed", "annotated", "resolved"}) {
+    ASSERT_TRUE(history->SaveAlert(Alert("train-1", ++sequence, kind)).ok());
+    const char* const receiver = sequence == 2 ? "json:1" : "";
+    ASSERT_TRUE(history->MarkAlert("train-1", sequence, receiver).ok());
+  }
+  ASSERT_TRUE(history->Trim(2001 * kSecond).ok());
+  const auto loaded = history->Load();
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  ASSERT_EQ(loaded->alerts.size(), 3u);
+  EXPECT_FALSE(loaded->alerts[1].sent);
+  EXPECT_EQ(loaded->alerts[1].receivers, std::set<std::string>{"json:1"});
+  EXPECT_EQ(history->LoadJob({"default", "train"})->alerts.size(), 3u);
+  ASSERT_TRUE(history->MarkAlert("train-1", 2, "").ok());
+  EXPECT_TRUE(history->Load()->alerts.empty());
+}
+
 // The daemon ended after it saved the end of the incident and before it saved that alert.
 TEST_P(HistoryTest, LoadsTheAlertsOfAClosedIncidentThatLackItsEnd) {
   const auto history = Open();

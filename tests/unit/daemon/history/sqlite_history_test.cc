@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "daemon/history/sqlite_database.h"
 #include "histories.h"
@@ -107,6 +108,19 @@ TEST_F(SqliteHistoryTest, ThePreviousReleaseCanUseTheFileAndHandItBack) {
   const auto loaded = history->Load();
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   EXPECT_TRUE(loaded->open.empty()) << "the previous release has closed it";
+}
+
+// It sends each row whose `sent` is 0, and a kind that it does not know as "confirmed".
+TEST_F(SqliteHistoryTest, ThePreviousReleaseFindsNoUnsentAlertThatItDoesNotKnow) {
+  const std::map<std::string, int64_t> found = {{"confirmed", 1}, {"updated", 1}, {"resolved", 1},
+                                                {"annotated", 0}, {"reminder", 0}};
+  for (const auto& [kind, unsent] : found) {
+    ASSERT_TRUE(Open()->SaveAlert(Alert("train-1", 1, kind)).ok());
+    sqlite3* db = nullptr;
+    ASSERT_EQ(sqlite3_open((folder_ / "history.db").c_str(), &db), SQLITE_OK);
+    SqliteDatabase database(db);
+    EXPECT_EQ(ReadInteger(&database, "SELECT count(*) FROM outbox WHERE sent = 0"), unsent) << kind;
+  }
 }
 
 TEST_F(SqliteHistoryTest, OpensAFileOfThePreviousRelease) {

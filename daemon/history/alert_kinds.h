@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which alerts a daemon of the release before knows. During an upgrade it reads what this one has
+// stored, and it would send an unsent alert of another kind as a new hang.
+#pragma once
+
+#include <string>
+
+namespace rollcall {
+
+// The kinds of AlertRow::kind that the release before sends. Add a kind one release after its birth.
+inline bool IsKnownBefore(const std::string& kind) {
+  for (const char* known : {"confirmed", "updated", "resolved"}) {
+    if (kind == known) return true;
+  }
+  return false;
+}
+
+}  // namespace rollcall
