@@ -19,7 +19,8 @@
 # and 2 GB in all: more than any input justifies.
 # Exit 0: nothing broke. Exit 1: an input broke a promise, or the build failed. Exit 2: bad usage.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=deploy/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../../deploy/common.sh"
 
 limit=-max_total_time=60
 action=search
@@ -64,10 +65,10 @@ build() {
   fi
   local preset
   for preset in "$@"; do
-    [ -e "build/$preset/build.ninja" ] || cmake --preset "$preset" > /dev/null
-    cmake --build "build/$preset" --target "${targets[@]/#/fuzz_}" > /dev/null
+    [ -e "build/$preset/build.ninja" ] || quietly "configure-$preset.log" cmake --preset "$preset"
+    quietly "build-$preset.log" cmake --build "build/$preset" --target "${targets[@]/#/fuzz_}"
   done
-  cmake --build build/fuzz --target fuzz_seeds > /dev/null
+  quietly build-fuzz-seeds.log cmake --build build/fuzz --target fuzz_seeds
   rm -rf $state/seeds
   build/fuzz/fuzz/fuzz_seeds $state/seeds build/fuzz/fuzz/libfuzz_small*.so
 }
