@@ -29,9 +29,11 @@ void ReadLines() {
 }  // namespace
 
 const char* GetSetting(const char* name) {
-  const char* value = getenv(name);
+  // Who starts a setuid program, which /etc/ld.so.preload gives the library, too, chooses its
+  // environment. He must not choose where it makes folders and files with the rights of its owner.
+  const char* value = secure_getenv(name);
   // A process of the container itself has all that its author wanted.
-  if (value != nullptr || getenv(kPreloadVariable) != nullptr) return value;
+  if (value != nullptr || secure_getenv(kPreloadVariable) != nullptr) return value;
   if (!were_read) ReadLines();
   const size_t length = strlen(name);
   for (const char* line = lines; *line != '\0'; line += strlen(line) + 1) {

@@ -31,9 +31,9 @@ os.environ.setdefault("ROLLCALL_STUB_DIR", str(BUILD / "stubs"))
 for variable in ("NCCL_INCLUDE_DIR", "CUDA_INCLUDE_DIR"):
     os.environ.setdefault(variable, header_folder(variable))
 sys.path.insert(0, str(ROOT / "tests" / "unit" / "interpose"))
-from library_hostile_test import INCLUDES, LIBRARY, SOURCES, Row, check, for_all, nccl, own_shared_memory  # noqa: E402
+from library_hostile_test import INCLUDES, LIBRARY, SOURCES, Row, check, for_all, nccl, open_folder, own_shared_memory  # noqa: E402
 
-__all__ = ["nccl"]  # the fixture: the folder of a stub of NCCL
+__all__ = ["nccl", "open_folder"]  # fixtures: the folder of a stub of NCCL; folders for all users
 SETPRIV = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 
 
@@ -80,10 +80,9 @@ def tool(name, package):
 
 
 @pytest.fixture(scope="session")
-def build(nccl, tmp_path_factory):
+def build(nccl, open_folder):
     """build(out, command...) -> the path of a program, made once."""
-    folder = tmp_path_factory.mktemp("odd")
-    folder.chmod(0o711)
+    folder = open_folder("odd")
     (folder / "libnccl.so").symlink_to(nccl / "libnccl.so.2")
     environment = {**os.environ, "GOCACHE": str(folder / "go"), "GO111MODULE": "off", "GOFLAGS": "",
                    "CGO_CFLAGS": " ".join(INCLUDES), "CGO_LDFLAGS": f"-L{nccl}"}
@@ -131,6 +130,24 @@ def test_a_program_with_the_rights_of_its_owner(build, nccl):
     program = build("setuid", tool("cc", "gcc"), "-o", "OUT", PROGRAMS / "alone.c")
     os.chmod(program, 0o4755)
     check(Row("", "", segment=False, command=SETPRIV), [program], nccl)
+
+
+def test_whoever_starts_a_program_with_other_rights_does_not_choose_where_it_writes(build, nccl, tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("only root can give such rights")
+    program = build("setuid_works", tool("cc", "gcc"), "-Wall", "-Wno-format-truncation", "-o", "OUT",
+                    PROGRAMS / "odd.c", f"-I{SOURCES}", *INCLUDES, f"-L{nccl}", f"-Wl,-rpath,{nccl}",
+                    "-l:libnccl.so.2")
+    os.chmod(program, 0o4755)
+    shutil.copytree("/etc", tmp_path / "etc", symlinks=True)
+    (tmp_path / "etc" / "ld.so.preload").write_text(LIBRARY)
+    (tmp_path / "of_root").mkdir()
+    own = 'mount --bind "$0" /etc && mount -t tmpfs none /dev/shm && "$@"; code=$?; ls -R /dev/shm; exit $code'
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", own, tmp_path / "etc", *SETPRIV, "env",
+                           f"ROLLCALL_DIR={tmp_path / 'of_root'}", program, "works"],
+                          capture_output=True, text=True)
+    assert (done.returncode, os.listdir(tmp_path / "of_root")) == (7, []), done.stderr
+    assert "rollcall-0" in done.stdout and ".seg" in done.stdout  # in the folder of its owner
 
 
 def test_go(build, nccl):
