@@ -59,6 +59,7 @@ struct CollectedProcess {
   int64_t callers_checked_ns = 0;  // time of that check; 0: never
   std::vector<Caller> callers;     // at most kMostCallers, the newest last
   v1::Identity identity;
+  int64_t payer = SpareThreads::kNobody;  // PayerOfReads(), of a process that lived when it was found
   int launch_tries = 0;         // reads of its launch facts that have failed
   int64_t launch_again_ns = 0;  // time of the next one; 0: no more
   bool identity_sent = false;
@@ -95,8 +96,9 @@ struct CollectedProcess {
   std::string wait_channel;
 };
 
-// Who pays for a read of the process that blocks (SpareThreads::Run()).
+// Whose share of the agent it takes, also for reads of it that block (SpareThreads::Run()).
 inline int64_t PayerOf(const CollectedProcess& process) {
+  if (process.payer >= 0) return process.payer;
   return process.identity.has_uid() ? process.identity.uid() : SpareThreads::kNobody;
 }
 

@@ -15,6 +15,7 @@
 #include "agent/processes/held_lock.h"
 #include "agent/processes/launch_facts.h"
 #include "agent/processes/living_threads.h"
+#include "agent/processes/payer.h"
 #include "agent/processes/process_namespaces.h"
 #include "agent/processes/this_host.h"
 #include "agent/segments/shared_reader.h"
@@ -337,12 +338,12 @@ void Collector::RetryOrGiveUp(const std::string& name, int64_t now_ns, const abs
 
 // One user has three times what is left for the others, at most. nullopt: it is not known yet whose
 // the segment is.
-bool Collector::HasRoomFor(ProcessId id, size_t bytes, std::optional<uint32_t> user) const {
-  const bool is_shared = options_.live && options_.whole_host && user.has_value();
+bool Collector::HasRoomFor(ProcessId id, size_t bytes, std::optional<int64_t> payer) const {
+  const bool is_shared = options_.live && options_.whole_host && payer.has_value();
   size_t segments = new_files_.size(), own_segments = 0, all_bytes = 0, own_bytes = bytes;
   for (const auto& [other, process] : processes_) {
     if (process->reader == nullptr || other == id) continue;
-    const bool is_own = process->identity.uid() == user;
+    const bool is_own = PayerOf(*process) == payer;
     ++segments;
     all_bytes += process->segment_bytes;
     own_segments += is_own ? 1 : 0;
@@ -405,7 +406,7 @@ SegmentOwner Collector::FindSegmentOwner(const NewSegment& file, const SegmentCl
   const std::optional<PidLookup> read = threads_->Get<PidLookup>(
       ProcessKey(claim.pid),
       [proc_root = options_.proc_root, pid = claim.pid] { return LookUpPid(proc_root, pid); },
-      kFileTimeout, FolderOwner(options_.proc_root, claim.pid));
+      kFileTimeout, PayerOfReads(options_.proc_root, claim.pid));
   if (!read.has_value()) return {};  // the next tick reads again
   const PidLookup& pid_lookup = *read;
   const std::shared_ptr<const ScanResult> scan = scan_->newest();
@@ -479,6 +480,8 @@ void Collector::AddHostSegments(const ScanResult& scan, int64_t now_ns) {
 // that starts a new program hides its environment for a moment.
 void Collector::ReadLaunch(int64_t now_ns, CollectedProcess* process) const {
   const pid_t pid = process->id.pid;
+  const int64_t payer = PayerOfReads(options_.proc_root, pid);
+  if (payer >= 0) process->payer = payer;
   const auto read = [proc_root = options_.proc_root, pid] {
     return ReadLaunchFacts(proc_root, pid, HostName());
   };
@@ -486,7 +489,7 @@ void Collector::ReadLaunch(int64_t now_ns, CollectedProcess* process) const {
   const auto facts =
       threads_
           ->Get<std::optional<LaunchFacts>>(absl::StrCat("launch of ", pid), read, kFileTimeout,
-                                            FolderOwner(options_.proc_root, pid))
+                                            payer)
           .value_or(std::nullopt);
   process->identity.set_started_ns(BeganAtSteadyNs(process->id.start_time));
   if (facts.has_value()) {
@@ -529,6 +532,7 @@ bool Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
   if (known != processes_.end()) {
     process->identity = known->second->identity;
     process->turn = known->second->turn;
+    process->payer = known->second->payer;
   }
   if (options_.live && visible) {
     const OwnView view = threads_
@@ -552,9 +556,10 @@ bool Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
     return true;
   }
   process->segment_bytes = BytesOf(*snapshot);
-  const auto user =
-      process->identity.has_uid() ? std::optional(process->identity.uid()) : std::nullopt;
-  if (!HasRoomFor(id, process->segment_bytes, user)) {
+  const int64_t payer = PayerOf(*process);
+  const auto known_payer =
+      payer == SpareThreads::kNobody ? std::nullopt : std::optional<int64_t>(payer);
+  if (!HasRoomFor(id, process->segment_bytes, known_payer)) {
     if (!file.empty()) LeaveOut(file, now_ns);
     return false;
   }
@@ -667,7 +672,7 @@ void Collector::ForgetEndedBeyondShare() {
   });
   Shares<ProcessId> shares;
   for (const CollectedProcess* process : ended) {
-    shares.Put(process->id, {std::to_string(process->identity.uid()), ""}, 1);
+    shares.Put(process->id, {std::to_string(PayerOf(*process)), ""}, 1);
   }
   while (shares.total() > options_.most_ended) {
     const ProcessId oldest = *shares.Heaviest(Shares<ProcessId>::First::kOldest);

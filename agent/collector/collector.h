@@ -124,7 +124,7 @@ class Collector {
   void AddWarning(const std::string& warning);
   void OpenSegment(const std::string& name, int64_t now_ns);
   void RetryOrGiveUp(const std::string& name, int64_t now_ns, const absl::Status& why);
-  bool HasRoomFor(ProcessId id, size_t bytes, std::optional<uint32_t> user) const;
+  bool HasRoomFor(ProcessId id, size_t bytes, std::optional<int64_t> payer) const;
   void LeaveOut(const std::string& name, int64_t now_ns);
   size_t CountLeftOut() const;
   void SettleNewFiles(int64_t now_ns);
@@ -194,7 +194,7 @@ class Collector {
     size_t records = 0;
     size_t processes = 0;
   };
-  std::map<uint32_t, RecordsLeft> records_left_;
+  std::map<int64_t, RecordsLeft> records_left_;
   bool seen_communicators_ = false;
 
   mutable Mutex served_mutex_;

@@ -188,7 +188,7 @@ void Collector::ShareRecords() {
 // How many records of each communicator the tick may have.
 size_t Collector::RecordsOfEach(const SegmentSnapshot& snapshot, const CollectedProcess& process) {
   constexpr size_t kLeast = 4;  // a verdict needs the newest ones
-  RecordsLeft& left = records_left_[process.identity.uid()];
+  RecordsLeft& left = records_left_[PayerOf(process)];
   const size_t part = left.records / std::max<size_t>(left.processes, 1);
   const size_t each = std::max(part / std::max<size_t>(snapshot.communicators.size(), 1), kLeast);
   size_t used = 0;

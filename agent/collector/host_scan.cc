@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "agent/processes/held_lock.h"
+#include "agent/processes/payer.h"
 #include "agent/processes/pod_environment.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/proc_maps.h"
@@ -284,7 +285,7 @@ void HostScan::Scanner::Read(const ProcStat& stat, KnownProcess* known) {
   known->maps_bytes = stat.virtual_bytes;
   known->stuck =
       !threads_->Run(absl::StrCat("memory of ", stat.pid), read, options_.read_timeout_ns,
-                     FolderOwner(options_.proc_root, stat.pid));
+                     PayerOfReads(options_.proc_root, stat.pid));
   if (!known->stuck) known->view = *view;
 }
 
@@ -300,9 +301,9 @@ void HostScan::Scanner::ReportStuck(pid_t pid, const std::string& name) {
 void HostScan::Scanner::DropUsersWithManyStuck(std::vector<pid_t>* pids) const {
   if (stuck_.size() < SpareThreads::kMostOfPayer) return;
   std::map<int64_t, size_t> stuck_of;
-  for (const auto& [pid, stats] : stuck_) ++stuck_of[FolderOwner(options_.proc_root, pid)];
+  for (const auto& [pid, stats] : stuck_) ++stuck_of[PayerOfReads(options_.proc_root, pid)];
   const auto has_many = [&](pid_t pid) {
-    const auto stuck = stuck_of.find(FolderOwner(options_.proc_root, pid));
+    const auto stuck = stuck_of.find(PayerOfReads(options_.proc_root, pid));
     return stuck != stuck_of.end() && stuck->second >= SpareThreads::kMostOfPayer;
   };
   pids->erase(std::remove_if(pids->begin(), pids->end(), has_many), pids->end());

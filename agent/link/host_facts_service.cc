@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/collector/redact_update.h"
-#include "agent/processes/proc_stat.h"
+#include "agent/processes/payer.h"
 #include "base/monotonic_clock.h"
 
 namespace rollcall {

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <map>
 
-#include "agent/processes/proc_stat.h"
+#include "agent/processes/payer.h"
 #include "base/mutex.h"
 
 namespace rollcall {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/collector/redact_update.h"
 #include "agent/link/stacks_proto.h"
+#include "agent/processes/payer.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/proc_stat.h"
 #include "base/durations.h"
@@ -81,7 +82,7 @@ v1::ProcessStack StackService::Refuse(ProcessId process, const std::string& why)
 v1::ProcessStack StackService::TakeFrom(ProcessId process) {
   const std::string& proc_root = options_.proc_root;
   const std::string key = absl::StrCat(process.pid);
-  const int64_t user = FolderOwner(proc_root, process.pid);
+  const int64_t user = PayerOfReads(proc_root, process.pid);
   const auto seen = threads_.Get<Look>(
       key, [proc_root, process] { return LookAt(proc_root, process); }, kReadTimeout, user);
   if (!seen.has_value()) {

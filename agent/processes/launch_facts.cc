@@ -19,6 +19,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "agent/processes/known_settings.h"
+#include "agent/processes/payer.h"
 #include "agent/processes/pod_environment.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/process_namespaces.h"
@@ -358,6 +359,8 @@ std::optional<LaunchFacts> ReadLaunchFacts(const std::string& proc_root, pid_t p
   const std::string user = ReadUser(proc_root, pid);
   uint32_t uid = 0;
   if (absl::SimpleAtoi(user, &uid)) facts.uid = uid;
+  const auto maker = MakerOfUserNamespace(proc_root, pid);
+  if (maker.has_value() && maker->user != 0) facts.uid = maker->user;
   facts.node = FindNode(environment, facts.uid);
   FindContainer(environment, proc_root, pid, &facts);
   const pid_t own = ReadOwnPid(proc_root, pid);

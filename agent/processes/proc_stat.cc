@@ -172,25 +172,4 @@ absl::StatusOr<ProcThreads> ReadProcThreads(const std::string& proc_root, pid_t 
   return found;
 }
 
-Payer ReadPayer(const std::string& proc_root, pid_t pid) {
-  Payer payer;
-  const std::string status = ReadProcFile(ProcPath(proc_root, pid, "status")).value_or("");
-  for (absl::string_view line : absl::StrSplit(status, '\n')) {
-    uint32_t uid = 0;
-    if (!absl::ConsumePrefix(&line, "Uid:\t")) continue;
-    if (absl::SimpleAtoi(line.substr(0, line.find('\t')), &uid)) payer.user = uid;
-  }
-  struct stat about;
-  if (payer.user == 0 && stat(ProcPath(proc_root, pid, "ns/pid").c_str(), &about) == 0) {
-    payer.pid_namespace = about.st_ino;
-  }
-  return payer;
-}
-
-int64_t FolderOwner(const std::string& proc_root, pid_t pid) {
-  struct stat about;
-  const bool found = stat(ProcPath(proc_root, pid, "").c_str(), &about) == 0;
-  return found ? static_cast<int64_t>(about.st_uid) : -1;
-}
-
 }  // namespace rollcall

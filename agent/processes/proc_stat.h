@@ -65,23 +65,4 @@ absl::StatusOr<ProcThreads> ReadProcThreads(const std::string& proc_root, pid_t 
 // Whether a process or thread in this state has ended.
 inline bool IsDead(char state) { return state == 'Z' || state == 'X'; }
 
-// Whose share of the agent a process takes: a user of the host; or, because all containers may run
-// as root, root of one pid namespace.
-struct Payer {
-  uint32_t user = UINT32_MAX;  // UINT32_MAX: not known
-  uint64_t pid_namespace = 0;  // of root; else 0
-
-  bool operator<(const Payer& other) const {
-    return user != other.user ? user < other.user : pid_namespace < other.pid_namespace;
-  }
-};
-
-// By the real user in the status of the process. Who owns its folder in /proc is not always that
-// user.
-Payer ReadPayer(const std::string& proc_root, pid_t pid);
-
-// Who owns the folder of the process in /proc: its user, or root if it must not be traced; -1:
-// there is none. Unlike the files in the folder, this answers at once whatever the process does.
-int64_t FolderOwner(const std::string& proc_root, pid_t pid);
-
 }  // namespace rollcall

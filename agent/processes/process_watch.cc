@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "agent/processes/payer.h"
 #include "agent/processes/pidfd.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/proc_stat.h"
@@ -79,7 +80,7 @@ std::optional<Value> ProcessWatch::ReadInTime(ProcessId process,
                                               std::function<Value()> read) const {
   if (threads_ == nullptr) return read();
   return threads_->Get<Value>(absl::StrCat("process ", process.pid), std::move(read), kReadTimeout,
-                              FolderOwner(proc_root_, process.pid));
+                              PayerOfReads(proc_root_, process.pid));
 }
 
 void ProcessWatch::Add(ProcessId process) {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "agent/processes/proc_stat.h"
+#include "agent/processes/payer.h"
 #include "agent/python/symbols_in_memory.h"
 #include "base/durations.h"
 #include "base/monotonic_clock.h"

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/processes/proc_stat.h"
+#include "agent/processes/payer.h"
 #include "agent/processes/stack_sample.h"
 #include "agent/python/python_symbols.h"
 #include "agent/stacks/stack_reader.h"

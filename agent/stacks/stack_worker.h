@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/processes/proc_stat.h"
+#include "agent/processes/payer.h"
 #include "agent/symbols/file_in_use.h"
 #include "base/unique_fd.h"
 

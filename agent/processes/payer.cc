@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/processes/payer.h"
+
+#include <fcntl.h>
+#include <linux/nsfs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "agent/processes/proc_files.h"
+#include "base/unique_fd.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int kMostNested = 33;  // the kernel allows 32
+
+// 0: not known.
+uint64_t InodeAt(const std::string& path) {
+  struct stat about;
+  return stat(path.c_str(), &about) == 0 ? about.st_ino : 0;
+}
+
+uint64_t InodeOf(int fd) {
+  struct stat about;
+  return fstat(fd, &about) == 0 ? about.st_ino : 0;
+}
+
+std::optional<Payer> MakerOf(const UniqueFd& user_namespace) {
+  uid_t user = 0;
+  if (ioctl(user_namespace.get(), NS_GET_OWNER_UID, &user) != 0) return std::nullopt;
+  return Payer{user, user == 0 ? InodeOf(user_namespace.get()) : 0};
+}
+
+}  // namespace
+
+std::optional<Payer> MakerOfUserNamespace(const std::string& proc_root, pid_t pid) {
+  static const uint64_t own = InodeAt("/proc/self/ns/user");
+  const std::string path = ProcPath(proc_root, pid, "ns/user");
+  if (own == 0 || InodeAt(path) == own) return std::nullopt;
+  UniqueFd at(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  for (int depth = 0; at.valid() && depth < kMostNested; ++depth) {
+    UniqueFd above(ioctl(at.get(), NS_GET_PARENT));
+    if (above.valid() && InodeOf(above.get()) == own) return MakerOf(at);
+    at = std::move(above);
+  }
+  return std::nullopt;
+}
+
+Payer ReadPayer(const std::string& proc_root, pid_t pid) {
+  if (const auto maker = MakerOfUserNamespace(proc_root, pid)) return *maker;
+  Payer payer;
+  const std::string status = ReadProcFile(ProcPath(proc_root, pid, "status")).value_or("");
+  for (absl::string_view line : absl::StrSplit(status, '\n')) {
+    uint32_t uid = 0;
+    if (!absl::ConsumePrefix(&line, "Uid:\t")) continue;
+    if (absl::SimpleAtoi(line.substr(0, line.find('\t')), &uid)) payer.user = uid;
+  }
+  if (payer.user == 0) payer.root_namespace = InodeAt(ProcPath(proc_root, pid, "ns/pid"));
+  return payer;
+}
+
+int64_t PayerOfReads(const std::string& proc_root, pid_t pid) {
+  constexpr int kAboveUsers = 31;  // inodes of namespaces are large numbers of 32 bits
+  struct stat about;
+  if (stat(ProcPath(proc_root, pid, "").c_str(), &about) != 0) return -1;
+  const auto maker = MakerOfUserNamespace(proc_root, pid);
+  if (!maker.has_value()) return about.st_uid;
+  return static_cast<int64_t>(maker->root_namespace << kAboveUsers) | maker->user;
+}
+
+}  // namespace rollcall
