@@ -18,7 +18,6 @@ namespace rollcall {
 namespace {
 
 constexpr int64_t kReadTimeout = kSecond;        // for reading a process in /proc
-constexpr int64_t kStackTimeout = 60 * kSecond;  // for its stacks, symbols included
 constexpr size_t kMaxMapsBytes = 64 << 20;
 
 struct Look {
@@ -102,11 +101,12 @@ v1::ProcessStack StackService::TakeFrom(ProcessId process) {
   const auto take = [tools = tools_, pid = process.pid, stack] {
     *stack = ToProto(tools->namer->Name(tools->taker.Take(pid, TakeLimits()), TakeLimits()));
   };
-  if (threads_.Run(key, take, kStackTimeout, user)) {
+  if (threads_.Run(key, take, patience_.TimeoutNs(seen->payer, MonotonicNs()), user)) {
     Redact(*options_.redactor, stack.get());
     return std::move(*stack);
   }
   tools_ = nullptr;  // the blocked thread still uses them
+  patience_.CountTimeout(seen->payer, MonotonicNs());
   return WithoutStacks(process, "taking the stacks timed out");
 }
 

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "agent/link/stack_allowance.h"
+#include "agent/link/stack_patience.h"
 #include "agent/processes/process_id.h"
 #include "agent/processes/spare_threads.h"
 #include "agent/stacks/any_stack_taker.h"
@@ -74,6 +75,7 @@ class StackService {
   const std::shared_ptr<StackNamer> namer_;
   // Used by the thread of Take(), or by the thread that it waits for.
   std::shared_ptr<Tools> tools_;
+  StackPatience patience_;  // of the thread of Take()
 
   Mutex mutex_;
   Throttle refusals_ ABSL_GUARDED_BY(mutex_);

@@ -24,19 +24,25 @@ ResidentMemory::ResidentMemory(ProcessMemory* memory, const std::string& proc_ro
     : memory_(memory),
       pages_(open(ProcPath(proc_root, pid, "pagemap").c_str(), O_RDONLY | O_CLOEXEC)) {}
 
-bool ResidentMemory::Read(uint64_t address, void* to, size_t size) {
+size_t ResidentMemory::CountResident(uint64_t address, size_t size) const {
   static const auto page_bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   // Linux, Documentation/admin-guide/mm/pagemap.rst: in memory, or in swap, which is local.
   constexpr uint64_t kPresent = uint64_t{3} << 62;
-  if (size == 0 || address > UINT64_MAX - size) return false;
-  const uint64_t last = (address + size - 1) / page_bytes;
-  for (uint64_t page = address / page_bytes; page <= last; ++page) {
+  if (!pages_.valid()) return size;
+  for (size_t done = 0; done < size;) {
+    const uint64_t page = (address + done) / page_bytes;
     uint64_t entry = 0;
     const auto at = static_cast<off_t>(page * sizeof(entry));
-    if (pread(pages_.get(), &entry, sizeof(entry), at) != sizeof(entry)) return false;
-    if ((entry & kPresent) == 0) return false;
+    if (pread(pages_.get(), &entry, sizeof(entry), at) != sizeof(entry)) return done;
+    if ((entry & kPresent) == 0) return done;
+    done += page_bytes - (address + done) % page_bytes;
   }
-  return memory_->Read(address, to, size);
+  return size;
+}
+
+bool ResidentMemory::Read(uint64_t address, void* to, size_t size) {
+  if (!pages_.valid() || size == 0 || address > UINT64_MAX - size) return false;
+  return CountResident(address, size) == size && memory_->Read(address, to, size);
 }
 
 }  // namespace rollcall

@@ -54,6 +54,10 @@ class ResidentMemory : public ProcessMemory {
   ResidentMemory(ProcessMemory* memory, const std::string& proc_root, pid_t pid);
   bool Read(uint64_t address, void* to, size_t size) override;
 
+  // How many of these bytes are in memory, up to the first page that is not. All of them where the
+  // kernel does not show it. Never allocates.
+  size_t CountResident(uint64_t address, size_t size) const;
+
  private:
   ProcessMemory* const memory_;
   const UniqueFd pages_;  // /proc/PID/pagemap

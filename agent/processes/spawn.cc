@@ -9,10 +9,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <cstring>
+#include <memory>
 #include <set>
+#include <utility>
 
 #include "base/mutex.h"
+#include "base/result_in_time.h"
 
 namespace rollcall {
 namespace {
@@ -73,21 +78,92 @@ class SpawnSettings {
   posix_spawnattr_t attributes_;
 };
 
+// Whoever starts a program waits until the kernel has read its file.
+constexpr int64_t kStartWithinNs = 2'000'000'000;
+std::atomic<bool> is_stuck{false};  // a start has not returned in time, nor since
+
+// The start of a program, on a thread of its own. Owns all that it uses.
+class Start {
+ public:
+  Start(std::string path, std::vector<std::string> arguments, const ChildFiles& files)
+      : path_(std::move(path)),
+        arguments_(std::move(arguments)),
+        input_(Copy(files.input)),
+        output_(Copy(files.output)),
+        extra_(Copy(files.extra)) {}
+
+  int Run() {
+    std::vector<char*> argv;
+    for (std::string& argument : arguments_) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    char variable[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
+    char* environment[] = {variable, nullptr};
+    const SpawnSettings settings({input_.get(), output_.get(), extra_.get()});
+    pid_t pid = 0;
+    const int failure = posix_spawn(&pid, path_.c_str(), settings.actions(), settings.attributes(),
+                                    argv.data(), environment);
+    const MutexLock lock(mutex_);
+    is_over_ = true;
+    failure_ = failure;
+    if (failure == 0) pid_ = pid;
+    if (is_left_) EndLate();
+    return failure;
+  }
+
+  // The caller does not wait any more. False: it has just ended all the same.
+  bool Leave() {
+    const MutexLock lock(mutex_);
+    is_left_ = !is_over_;
+    if (is_left_) is_stuck.store(true);
+    return is_left_;
+  }
+
+  // Once it is over.
+  int Take(pid_t* pid) {
+    const MutexLock lock(mutex_);
+    if (failure_ == 0) *pid = pid_;
+    return failure_;
+  }
+
+ private:
+  // -1 stays -1.
+  static int Copy(int fd) { return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, kExtra + 1); }
+
+  // Nobody wants the program now.
+  void EndLate() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (failure_ == 0) {
+      kill(pid_, SIGKILL);
+      waitpid(pid_, nullptr, 0);
+    }
+    is_stuck.store(false);
+  }
+
+  const std::string path_;
+  std::vector<std::string> arguments_;
+  const UniqueFd input_, output_, extra_;
+  Mutex mutex_;
+  bool is_over_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_left_ ABSL_GUARDED_BY(mutex_) = false;
+  int failure_ ABSL_GUARDED_BY(mutex_) = 0;
+  pid_t pid_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
 }  // namespace
 
 int SpawnApart(const std::string& path, const std::vector<std::string>& arguments,
                const ChildFiles& files, pid_t* pid) {
-  std::vector<char*> argv;
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  char variable[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
-  char* environment[] = {variable, nullptr};
-  const SpawnSettings settings(files);
-  const int failure = posix_spawn(pid, path.c_str(), settings.actions(), settings.attributes(),
-                                  argv.data(), environment);
+  if (is_stuck.load()) return ETIMEDOUT;
+  const auto start = std::make_shared<Start>(path, arguments, files);
+  ResultInTime<int> run([start] { return start->Run(); });
+  if (!run.Take(After(kStartWithinNs)).has_value() && start->Leave()) return ETIMEDOUT;
+  const int failure = start->Take(pid);
   const MutexLock lock(AllApart().mutex);
   if (failure == 0) AllApart().pids.insert(*pid);
   return failure;
+}
+
+std::string SpawnErrorInWords(int error) {
+  return error == ETIMEDOUT ? "its file server does not answer" : strerror(error);
 }
 
 bool IsApart(pid_t pid) {

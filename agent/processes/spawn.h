@@ -21,10 +21,14 @@ struct ChildFiles {
   int extra = -1;   // descriptor 3; -1: none
 };
 
-// `path`: of the program. The descriptors of ChildFiles must not be 0, 1, 2 or 3. Returns 0 or an
-// errno.
+// `path`: of the program. Returns 0 or an errno within two seconds: ETIMEDOUT if the program lies on
+// a file server that does not answer. Until the server answers, no other program is started, so that
+// it blocks one thread and not one more with each attempt.
 int SpawnApart(const std::string& path, const std::vector<std::string>& arguments,
                const ChildFiles& files, pid_t* pid);
+
+// Why SpawnApart() did not start it.
+std::string SpawnErrorInWords(int error);
 
 // Sends SIGKILL. `rollcall run` collects all children of its process, so a pid may belong to
 // another process already, and only a pidfd is safe. An invalid `pidfd`: the kernel has none.

@@ -251,8 +251,11 @@ void PtraceTake::KeepCopies(RawThread* thread) {
 
 size_t PtraceTake::StackSize(uint64_t stack_pointer) const {
   const ProcMap* map = FindMap(sample_->maps, stack_pointer);
-  if (map == nullptr) return buffer_.size();
-  return std::min<uint64_t>(buffer_.size(), map->end - stack_pointer);
+  if (map == nullptr) return resident_.CountResident(stack_pointer, buffer_.size());
+  const size_t size = std::min<uint64_t>(buffer_.size(), map->end - stack_pointer);
+  // The server of a mapped file may not answer, and the thread is stopped meanwhile. Memory of no
+  // file may have pages that the thread has not used so far, in the midst of its stack.
+  return map->inode == 0 ? size : resident_.CountResident(stack_pointer, size);
 }
 
 void PtraceTake::ReleaseLate() {

@@ -119,7 +119,7 @@ std::string StackWorker::Start(const Payer& payer) {
                                  {theirs.get(), theirs.get(), shared.get()}, &child_.pid);
   if (failure != 0) {
     child_.pid = 0;
-    return absl::StrCat("cannot start ", program_, ": ", strerror(failure));
+    return absl::StrCat("cannot start ", program_, ": ", SpawnErrorInWords(failure));
   }
   requests_ = 0;
   const auto handle = OpenPidfd(child_.pid);

@@ -104,7 +104,7 @@ class FileServer {
     fuse_attr attr = {};
     attr.ino = node;
     attr.size = node == kFile ? bytes_.size() : 0;
-    attr.mode = node == kFile ? S_IFREG | 0600 : S_IFDIR | 0700;
+    attr.mode = node == kFile ? S_IFREG | 0700 : S_IFDIR | 0700;
     attr.nlink = 1;
     return attr;
   }

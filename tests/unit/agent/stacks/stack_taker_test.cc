@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Takes stacks of real processes: the copies, the threads that the taker skips, and the victims,
 // which must continue afterwards as before.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -10,12 +12,20 @@
 
 #include <algorithm>
 #include <future>
+#include <optional>
+#include <string>
 #include <thread>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "agent/processes/proc_files.h"
 #include "agent/processes/proc_stat.h"
 #include "agent/processes/trace_refused.h"
 #include "agent/stacks/ptrace_stack_taker.h"
 #include "agent/stacks/traced_thread.h"
+#include "base/result_in_time.h"
+#include "eventually.h"
+#include "file_server.h"
 #include "temporary_tree.h"
 #include "victim_process.h"
 
@@ -252,6 +262,45 @@ TEST(StackTakerTest, StopsEachOf64ThreadsOnlyBriefly) {
   RecordProperty("process_us", static_cast<int>(duration / kRounds / 1000));
   EXPECT_LT(stopped[stopped.size() / 2], 100'000'000);
 }
+
+#ifdef __x86_64__
+// Makes a file its stack, and waits for a signal with no page of it in memory.
+[[noreturn]] void WaitOnAStackIn(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  void* const memory = mmap(nullptr, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+  if (memory == MAP_FAILED) _exit(1);
+  while (true) {
+    asm volatile("mov %0, %%rsp\n syscall"
+                 :
+                 : "r"(static_cast<char*>(memory) + 4096), "a"(SYS_pause)
+                 : "rcx", "r11", "memory");
+  }
+}
+
+TEST(StackTakerTest, AStackInAFileWhoseServerDoesNotAnswerIsNotWaitedFor) {
+  const TemporaryTree tree;
+  const std::string folder = tree.root() + "/server";
+  FileServer server(folder, "stack", std::vector<char>(1 << 16));
+  if (!server.problem().empty()) GTEST_SKIP() << server.problem();
+  const pid_t pid = fork();
+  if (pid == 0) WaitOnAStackIn(folder + "/stack");
+  const std::string waits = absl::StrCat(SYS_pause, " ");
+  ASSERT_TRUE(Eventually([&] {
+    return ReadProcFile(ProcPath("/proc", pid, "syscall")).value_or("").rfind(waits, 0) == 0;
+  }));
+  server.StopAt(FUSE_READ);
+  ResultInTime<RawSample> taking([pid] { return Take(pid); });
+  const std::optional<RawSample> sample = taking.Take(After(5'000'000'000));
+  server.Kill();
+  kill(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+  ASSERT_TRUE(sample.has_value()) << "it waits for the server, with the thread stopped";
+  ASSERT_EQ(sample->threads.size(), 1u);
+  EXPECT_EQ(sample->threads[0].error, "");
+  EXPECT_NE(StackPointer(sample->threads[0].registers), 0u);
+  EXPECT_TRUE(sample->threads[0].stack.empty());
+}
+#endif
 
 }  // namespace
 }  // namespace rollcall
