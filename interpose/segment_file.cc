@@ -291,13 +291,15 @@ bool MapPart(int fd, size_t begin, size_t end) {
   return true;
 }
 
+size_t StackAreaBegin() { return PageOf(segment::kStackAreaOffset); }
+size_t StackAreaEnd() { return PageOf(segment::kSitesOffset + PageBytes() - 1); }
+
 // Maps the stack area, which is a hole in the file until an agent requests stacks. Only for
 // writing: so it is no memory that one may read.
 void MapStackArea(int fd) {
-  const size_t begin = PageOf(segment::kStackAreaOffset);
-  const size_t end = PageOf(segment::kSitesOffset + PageBytes() - 1);
-  mmap(region.load() + kSegmentAt + begin, end - begin, PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
-       static_cast<off_t>(begin));
+  const size_t begin = StackAreaBegin();
+  mmap(region.load() + kSegmentAt + begin, StackAreaEnd() - begin, PROT_WRITE,
+       MAP_SHARED | MAP_FIXED, fd, static_cast<off_t>(begin));
 }
 
 // Maps what the file has, and its first page once more. After a failure the address range stays
@@ -330,9 +332,23 @@ bool MapFile(int fd, SegmentFile* file) {
 }
 
 // False: mmap failed, and the mapping stays as it is.
-bool ReplaceMapping(void* memory, size_t bytes) {
-  return mmap(memory, bytes, PROT_READ | PROT_WRITE,
+bool ReplaceMapping(char* memory, size_t bytes) {
+  return bytes == 0 ||
+         mmap(memory, bytes, PROT_READ | PROT_WRITE,
               MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED;
+}
+
+// Puts private memory in the place of what is mapped of the segment, and of nothing else: all of it
+// would be 47 MB of those that the process may have (RLIMIT_DATA, vm.overcommit_memory=2), and it
+// may have few. False: it may have less still.
+bool ReplaceMapped(char* segment) {
+  const size_t page = PageBytes(), stacks = StackAreaBegin();
+  bool all = ReplaceMapping(segment + stacks, StackAreaEnd() - stacks);
+  for (size_t begin = 0, end = 0; begin < segment::kMappedBytes; begin = end + page) {
+    for (end = begin; end < segment::kMappedBytes && IsMapped(end);) end += page;
+    all = ReplaceMapping(segment + begin, end - begin) && all;
+  }
+  return all;
 }
 
 // Closes the parent's descriptor of its file, if it was open at the fork. Searches all numbers: the
@@ -434,11 +450,11 @@ bool CoverSegment(const void* address) {
   char* const start = region.load(std::memory_order_acquire);
   const char* const at = static_cast<const char*>(address);
   if (start == nullptr || at < start + kSegmentAt || at >= start + kRegionBytes) return false;
-  return ReplaceMapping(start + kSegmentAt, segment::kMappedBytes);
+  return ReplaceMapped(start + kSegmentAt);
 }
 
 void GiveUpSegmentFile(void* memory, const char* why) {
-  ReplaceMapping(memory, segment::kMappedBytes);
+  ReplaceMapped(static_cast<char*>(memory));
   const int fd = OpenAgain();
   struct stat about;
   constexpr size_t kEnd = offsetof(SegmentHeader, magic) + sizeof(SegmentHeader::magic);

@@ -181,6 +181,7 @@ FILES = [
     Row("maps_no_more_than_the_file", "reads all that is mapped"),
     Row("file_truncated", "its segment is truncated", says=True),
     Row("file_truncated_with_a_signal_stack", "the same, on a thread with a signal stack", says=True),
+    Row("file_truncated_with_little_memory", "the same, with 16 MiB of memory left (RLIMIT_DATA)", says=True),
     Row("file_truncated_under_threads", "the same, while threads call", says=True),
     Row("faults_in_its_own_memory", "dies by SIGBUS in its own memory"),
     Row("handles_its_own_faults", "handles SIGBUS itself"),

@@ -193,6 +193,22 @@ static int truncated_at(int signal_stack) {
 }
 static int file_truncated(void) { return truncated_at(0); }
 static int file_truncated_with_a_signal_stack(void) { return truncated_at(1); }
+// What replaces the file leaves the process nearly all the memory that it may still have.
+static int file_truncated_with_little_memory(void) {
+  char line[256];
+  unsigned long kilobytes = 0;
+  FILE* status = fopen("/proc/self/status", "r");
+  join_job();
+  while (fgets(line, sizeof(line), status) != 0) sscanf(line, "VmData: %lu", &kilobytes);
+  fclose(status);
+  const rlim_t most = (kilobytes << 10) + (16 << 20);
+  const struct rlimit both = {most, most};
+  CHECK(kilobytes > 0 && setrlimit(RLIMIT_DATA, &both) == 0);
+  for_each_file(truncate_it);
+  for (int i = 0; i < 100; ++i) reduce();
+  CHECK(mmap(0, 8 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED);
+  return work();
+}
 static void* reduce_often(void* unused) {
   for (int i = 0; i < 50000; ++i) reduce();
   return unused;
@@ -269,6 +285,7 @@ static const struct Program programs[] = {
     {"leaks_memory", leaks_memory},
     {"file_truncated", file_truncated},
     {"file_truncated_with_a_signal_stack", file_truncated_with_a_signal_stack},
+    {"file_truncated_with_little_memory", file_truncated_with_little_memory},
     {"file_truncated_under_threads", file_truncated_under_threads},
     {"faults_in_its_own_memory", faults_in_its_own_memory},
     {"handles_its_own_faults", handles_its_own_faults},
