@@ -16,6 +16,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "base/fair_bytes.h"
 #include "base/mutex.h"
 #include "base/steady_clock.h"
 #include "net/http2_guard.h"
@@ -43,11 +44,51 @@ SslRead RealRead() {
 #endif
 }
 
+// What has come of messages that are not complete, of all connections that have much of it. An
+// agent's messages have about one MiB.
+constexpr uint64_t kMuchHeld = 2 << 20;
+constexpr size_t kMostHeld = size_t{512} << 20;
+FairBytes<const Http2Guard*>& AllHeld() {
+  static auto* const all = new FairBytes<const Http2Guard*>(kMostHeld);  // as AllPlaintext()
+  return *all;
+}
+
+// The guard of a connection, and its part of what all hold.
+class GuardedConnection {
+ public:
+  GuardedConnection() = default;
+  ~GuardedConnection() { Forget(); }
+  GuardedConnection(const GuardedConnection&) = delete;
+  GuardedConnection& operator=(const GuardedConnection&) = delete;
+
+  const char* reason() const { return guard_.reason(); }
+  bool Read(const void* data, size_t size, int64_t now_ns) {
+    return guard_.Read(data, size, now_ns) && Count();
+  }
+  // The connection has ended.
+  void Forget() {
+    if (counted_ > 0) AllHeld().Remove(&guard_, counted_);
+    counted_ = 0;
+  }
+
+ private:
+  bool Count() {
+    const size_t held = guard_.held() > kMuchHeld ? guard_.held() : 0;
+    if (held < counted_) AllHeld().Remove(&guard_, counted_ - held);
+    const bool has_room = held <= counted_ || AllHeld().Add(&guard_, held - counted_);
+    if (has_room) counted_ = held;
+    return has_room || guard_.Refuse("too much of unfinished messages");
+  }
+
+  Http2Guard guard_;
+  size_t counted_ = 0;
+};
+
 std::atomic<uint64_t> ended{0};
 std::atomic<const char*> newest_reason{""};
 
 // Shows the guard what was read. False: the connection has just ended, or had ended before.
-bool Show(Http2Guard* guard, const void* data, size_t size) {
+bool Show(GuardedConnection* guard, const void* data, size_t size) {
   const bool had_ended = guard->reason() != nullptr;
   if (guard->Read(data, size, SteadyNs())) return true;
   if (!had_ended) {
@@ -73,7 +114,7 @@ class PlaintextGuards {
   }
 
   // nullptr: nobody watches this descriptor.
-  std::shared_ptr<Http2Guard> Find(int fd) {
+  std::shared_ptr<GuardedConnection> Find(int fd) {
     if (count_.load() == 0) return nullptr;
     const MutexLock lock(mutex_);
     const auto at = guards_.find(fd);
@@ -90,7 +131,7 @@ class PlaintextGuards {
   struct Guarded {
     explicit Guarded(uint64_t of) : inode(of) {}
     const uint64_t inode;
-    Http2Guard guard;  // one thread reads a connection at a time
+    GuardedConnection guard;  // one thread reads a connection at a time
   };
 
   std::atomic<size_t> count_{0};  // without the lock: a daemon with TLS has none
@@ -104,7 +145,7 @@ PlaintextGuards& AllPlaintext() {
 }
 
 void ForgetGuard(void*, void* guard, CRYPTO_EX_DATA*, int, long, void*) {
-  delete static_cast<Http2Guard*>(guard);
+  delete static_cast<GuardedConnection*>(guard);
 }
 
 int GuardIndex() {
@@ -112,17 +153,17 @@ int GuardIndex() {
   return index;
 }
 
-Http2Guard* GuardOf(SSL* ssl) {
+GuardedConnection* GuardOf(SSL* ssl) {
   if (SSL_is_server(ssl) != 1) return nullptr;
-  auto* guard = static_cast<Http2Guard*>(SSL_get_ex_data(ssl, GuardIndex()));
+  auto* guard = static_cast<GuardedConnection*>(SSL_get_ex_data(ssl, GuardIndex()));
   if (guard != nullptr) return guard;
-  auto made = std::make_unique<Http2Guard>();
+  auto made = std::make_unique<GuardedConnection>();
   guard = made.get();
   if (SSL_set_ex_data(ssl, GuardIndex(), guard) == 1) made.release();
   return made == nullptr ? guard : nullptr;
 }
 
-bool ShowParts(Http2Guard* guard, const msghdr& message, size_t size) {
+bool ShowParts(GuardedConnection* guard, const msghdr& message, size_t size) {
   for (size_t i = 0; i < message.msg_iovlen && size > 0; ++i) {
     const size_t part = std::min(message.msg_iov[i].iov_len, size);
     if (!Show(guard, message.msg_iov[i].iov_base, part)) return false;
@@ -141,9 +182,10 @@ namespace {
 
 ssize_t GuardedReceive(int fd, msghdr* message, int flags) {
   const ssize_t size = syscall(SYS_recvmsg, fd, message, flags);
-  if (size <= 0 || (flags & (MSG_ERRQUEUE | MSG_PEEK)) != 0) return size;
-  const std::shared_ptr<Http2Guard> guard = AllPlaintext().Find(fd);
-  if (guard == nullptr || ShowParts(guard.get(), *message, static_cast<size_t>(size))) return size;
+  if (size < 0 || (flags & (MSG_ERRQUEUE | MSG_PEEK)) != 0) return size;
+  const std::shared_ptr<GuardedConnection> guard = AllPlaintext().Find(fd);
+  if (size == 0 && guard != nullptr) guard->Forget();  // the client has closed it
+  if (size == 0 || guard == nullptr || ShowParts(guard.get(), *message, static_cast<size_t>(size))) return size;
   errno = ECONNRESET;
   return -1;
 }
@@ -151,7 +193,7 @@ ssize_t GuardedReceive(int fd, msghdr* message, int flags) {
 int GuardedRead(SSL* ssl, void* buffer, int room) {
   const int size = RealRead()(ssl, buffer, room);
   if (size <= 0) return size;
-  Http2Guard* const guard = GuardOf(ssl);
+  GuardedConnection* const guard = GuardOf(ssl);
   if (guard == nullptr || Show(guard, buffer, static_cast<size_t>(size))) return size;
   ERR_raise_data(ERR_LIB_SSL, SSL_R_UNEXPECTED_MESSAGE, "%s", guard->reason());
   return -1;

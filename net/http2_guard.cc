@@ -22,7 +22,8 @@ enum FrameType : uint8_t {
   kWindowUpdate = 8,
   kContinuation = 9
 };
-constexpr uint8_t kEndHeaders = 4, kPadded = 8, kHasPriority = 32;
+constexpr uint8_t kEndStream = 1, kEndHeaders = 4, kPadded = 8, kHasPriority = 32;
+constexpr size_t kMessagePrefix = 5;
 
 }  // namespace
 
@@ -91,7 +92,9 @@ size_t HeaderFields::Skip(size_t most) {
 }
 
 Http2Guard::Http2Guard(const Http2Limits& limits)
-    : frame_bytes_(limits.frame_bytes), most_fields_(limits.header_fields) {
+    : frame_bytes_(limits.frame_bytes),
+      most_fields_(limits.header_fields),
+      most_messages_(limits.messages) {
   const FrameRate rates[kKinds] = {limits.streams,  limits.resets,  limits.pings,
                                    limits.settings, limits.windows, limits.idle};
   for (size_t i = 0; i < kKinds; ++i) {
@@ -106,8 +109,10 @@ bool Http2Guard::Read(const void* data, size_t size, int64_t now_ns) {
   while (at < end) {
     const uint64_t skipped = std::min(skip_, static_cast<uint64_t>(end - at));
     if (is_header_ && !ReadFields(at, skipped)) return false;
+    if (is_data_ && !ReadData(at, skipped)) return false;
     skip_ -= skipped;
     at += skipped;
+    if (skip_ == 0 && ends_stream_) EndMessage(stream_);
     while (skip_ == 0 && at < end && head_size_ < kHeadBytes) head_[head_size_++] = *at++;
     if (head_size_ < kHeadBytes) continue;
     if (!ReadHead(now_ns)) return false;
@@ -119,15 +124,23 @@ bool Http2Guard::Read(const void* data, size_t size, int64_t now_ns) {
 bool Http2Guard::ReadHead(int64_t now_ns) {
   const uint32_t length = uint32_t{head_[0]} << 16 | uint32_t{head_[1]} << 8 | head_[2];
   const uint8_t type = head_[3], flags = head_[4];
+  stream_ = (uint32_t{head_[5]} << 24 | uint32_t{head_[6]} << 16 | uint32_t{head_[7]} << 8 |
+             head_[8]) &
+            0x7fffffff;
   skip_ = length;
   is_header_ = false;
+  is_data_ = type == kData;
+  ends_stream_ = (type == kData || type == kHeaders) && (flags & kEndStream) != 0;
   if (length > frame_bytes_) return Refuse("a frame that is too long");
   switch (type) {
     case kData:
+      if ((flags & kPadded) != 0) return Refuse("data with padding");  // gRPC's clients pad nothing
+      if (length == 0 && ends_stream_) EndMessage(stream_);
       return length > 0 || Take(kIdle, now_ns, "too many frames without data");
     case kHeaders:
       return ReadHeaders(flags, now_ns);
     case kResetStream:
+      EndMessage(stream_);
       return Take(kResets, now_ns, "too many streams given up");
     case kSettingsFrame:
       return Take(kSettings, now_ns, "too many settings");
@@ -164,6 +177,37 @@ bool Http2Guard::ReadFields(const uint8_t* at, size_t size) {
     if (fields_.count() > most_fields_) return Refuse("a header of too many fields");
   }
   return true;
+}
+
+bool Http2Guard::ReadData(const uint8_t* at, size_t size) {
+  constexpr int kByte = 8;
+  const uint8_t* const end = at + size;
+  while (at < end) {
+    Message& message = messages_[stream_];
+    if (messages_.size() > most_messages_) return Refuse("too many unfinished messages");
+    if (message.prefix_bytes < kMessagePrefix) {
+      message.length = message.length << kByte | (message.prefix_bytes++ == 0 ? 0 : *at);
+      ++at;
+    } else {
+      const auto taken = static_cast<uint32_t>(
+          std::min<uint64_t>(message.length - message.came, static_cast<uint64_t>(end - at)));
+      message.came += taken;
+      held_ += taken;
+      at += taken;
+    }
+    const bool is_complete =
+        message.prefix_bytes == kMessagePrefix && message.came == message.length;
+    if (is_complete) EndMessage(stream_);
+  }
+  return true;
+}
+
+// It is complete, or its stream has ended.
+void Http2Guard::EndMessage(uint32_t stream) {
+  const auto at = messages_.find(stream);
+  if (at == messages_.end()) return;
+  held_ -= at->second.came;
+  messages_.erase(at);
 }
 
 bool Http2Guard::Take(Kind kind, int64_t now_ns, const char* otherwise) {

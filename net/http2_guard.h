@@ -4,7 +4,8 @@
 // settings without end, cuts a header into many frames, or refers to its header table again and
 // again: then each byte becomes 4 KiB. Its limits for streams and headers hold only once the client
 // has acknowledged them (RFC 9113, 6.5.3), and nobody makes it. All of that comes before gRPC knows
-// who the caller is.
+// who the caller is. And it takes each message into memory as it comes, up to its limit, so the guard
+// counts what has come of messages that are not complete.
 //
 // Pure: reads bytes in the order of the connection, and keeps some counters.
 #pragma once
@@ -12,6 +13,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 
 #include "base/throttle.h"
 
@@ -27,6 +29,9 @@ struct Http2Limits {
   uint32_t frame_bytes = 16384;
   // A call of gRPC has about ten, and one more for each fact about it.
   int header_fields = 32;
+  // Messages that have begun and are not complete, at once. Each call of gRPC has one at most, and
+  // the server permits fewer calls.
+  size_t messages = 1024;
   // gRPC's clients open a stream for each call, and reset one for each call that they give up.
   FrameRate streams{300, 200};
   FrameRate resets{300, 100};
@@ -72,6 +77,11 @@ class Http2Guard {
   // `reason` says why, in a few words. `now_ns` is monotonic.
   bool Read(const void* data, size_t size, int64_t now_ns);
   const char* reason() const { return reason_; }
+  // The connection must end for another reason than its frames.
+  bool Refuse(const char* reason);
+
+  // What has come of messages that are not complete, in bytes.
+  uint64_t held() const { return held_; }
 
  private:
   enum Kind { kStreams, kResets, kPings, kSettings, kWindows, kIdle, kKinds };
@@ -81,15 +91,28 @@ class Http2Guard {
   bool ReadHeaders(uint8_t flags, int64_t now_ns);
   bool ReadFields(const uint8_t* at, size_t size);
   bool Take(Kind kind, int64_t now_ns, const char* otherwise);
-  bool Refuse(const char* reason);
+  bool ReadData(const uint8_t* at, size_t size);
+  void EndMessage(uint32_t stream);
+
+  // A message of gRPC: a byte, its length in four, and itself.
+  struct Message {
+    size_t prefix_bytes = 0;  // that have come
+    uint32_t length = 0, came = 0;
+  };
 
   uint32_t frame_bytes_;
   int most_fields_;
+  size_t most_messages_;
   std::array<Throttle, kKinds> throttles_;
   std::array<uint8_t, kHeadBytes> head_{};
   size_t head_size_ = 0;           // of the next frame, that are read
   uint64_t skip_ = kPrefaceBytes;  // of the preface, or of the content of a frame
   bool is_header_ = false;         // that content
+  bool is_data_ = false;           // likewise
+  bool ends_stream_ = false;       // that frame
+  uint32_t stream_ = 0;            // of that frame
+  std::map<uint32_t, Message> messages_;  // not complete, by stream
+  uint64_t held_ = 0;
   HeaderFields fields_;
   const char* reason_ = nullptr;
 };

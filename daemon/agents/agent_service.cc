@@ -12,6 +12,7 @@
 #include <deque>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -19,6 +20,7 @@
 #include "absl/types/span.h"
 #include "base/clean_text.h"
 #include "base/cut_text.h"
+#include "base/fair_bytes.h"
 #include "base/mutex.h"
 #include "base/steady_clock.h"
 #include "daemon/access/access.h"
@@ -107,12 +109,13 @@ using Reactor = grpc_callback::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuf
 class AgentService::Impl : public grpc_callback::RawConnect<v1::AgentLink> {
  public:
   Impl(AgentSink* sink, DaemonCounters* counters, const Access* access, StreamLimits limits)
-      : sink_(sink), counters_(counters), access_(access), limits_(limits), open_(limits) {}
+      : sink_(sink), counters_(counters), access_(access), limits_(limits), unparsed_(limits.unparsed_bytes), open_(limits) {}
 
   Reactor* Connect(grpc_callback::CallbackServerContext* context) override;
 
   AgentSink* sink() { return sink_; }
   ParseBudget* budget() { return &budget_; }
+  FairBytes<std::string>* unparsed() { return &unparsed_; }
   const ParsedSize& parsed_size() const { return parsed_size_; }
   const Access* access() const { return access_; }
 
@@ -173,6 +176,7 @@ class AgentService::Impl : public grpc_callback::RawConnect<v1::AgentLink> {
   DaemonCounters* const counters_;
   const Access* const access_;
   const StreamLimits limits_;
+  FairBytes<std::string> unparsed_;  // that wait for the budget, by peer
   mutable Mutex mutex_;  // taken before a stream's own
   OpenStreams open_ ABSL_GUARDED_BY(mutex_);
   std::set<Stream*> all_ ABSL_GUARDED_BY(mutex_);  // that count as open
@@ -215,7 +219,8 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
     }
     grpc::ProtoBufferReader input(&in_);
     const std::optional<uint64_t> size = impl_->parsed_size().Of(&input);
-    const grpc::Status status = Judge(size);
+    grpc::Status status = Judge(size);
+    if (status.ok() && !CountUnparsed()) status = TooMuchWaits();
     if (!status.ok()) {
       in_.Clear();
       End(status);
@@ -300,6 +305,22 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
                          " are allowed: run fewer ranks on this host")};
   }
 
+  // False: the messages of this peer that wait take too much.
+  bool CountUnparsed() {
+    const size_t bytes = in_.Length() > limits::kManyUnparsedBytes ? in_.Length() : 0;
+    if (bytes > 0 && !impl_->unparsed()->Add(Peer(), bytes)) return false;
+    unparsed_ = bytes;
+    return true;
+  }
+  std::string Peer() const { return absl::StrCat(caller_.name, " ", peer_address_); }
+
+  grpc::Status TooMuchWaits() const {
+    spdlog::warn("{}: ended the stream of an agent: its messages that wait take too much memory",
+                 CleanText(name_.host));
+    return {grpc::StatusCode::RESOURCE_EXHAUSTED,
+            "the messages of this agent that wait take too much of the daemon's memory"};
+  }
+
   static grpc::Status NoMessage() {
     return {grpc::StatusCode::INVALID_ARGUMENT, "this is no message of an agent"};
   }
@@ -307,6 +328,7 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
   // Handles the message that was read, and reads the next one when it is applied. The stream may
   // have ended while the message waited.
   void Handle(size_t bytes) {
+    if (unparsed_ > 0) impl_->unparsed()->Remove(Peer(), std::exchange(unparsed_, 0));
     if (HasEnded()) return impl_->budget()->GiveBack(bytes);
     const auto parsed = std::make_shared<ParsedMessage>(in_.Length());
     v1::AgentMessage& message = *parsed->message();
@@ -436,6 +458,7 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
   bool is_counted_ = false;
   std::shared_ptr<Stream> self_;  // until gRPC has finished with it
   grpc::ByteBuffer in_;
+  size_t unparsed_ = 0;  // of in_, that count
   std::atomic<bool> is_prompt_{false};  // its last tick was applied at once
   AgentName name_;                      // no host: the agent has not sent its hello
   Mutex mutex_;

@@ -13,6 +13,7 @@ namespace rollcall {
 struct StreamLimits {
   size_t streams = limits::kStreams;
   size_t per_peer = limits::kStreamsOfPeer;
+  size_t unparsed_bytes = limits::kUnparsedBytes;
 };
 
 // The address of a peer as gRPC writes it ("ipv4:10.0.0.7:53214"), without the port. "": a peer of

@@ -46,6 +46,10 @@ inline constexpr size_t kShapes = size_t{1} << 18;  // of all jobs, until the da
 inline constexpr size_t kTextBytes = size_t{512} << 20;
 inline constexpr size_t kHostsWithFacts = 1024;  // of a job
 inline constexpr size_t kHosts = 200'000;        // with a count of dropped ticks
+// Of messages that wait as bytes until they may be parsed, of all agents. Only messages of more than
+// kManyUnparsedBytes count: agents send pieces of about one MiB.
+inline constexpr size_t kManyUnparsedBytes = size_t{2} << 20;
+inline constexpr size_t kUnparsedBytes = size_t{512} << 20;
 
 // How old a time can be that an agent claims: no process of a job runs for longer. 366 days.
 inline constexpr int64_t kOldestNs = int64_t{366} * 24 * 3600 * 1'000'000'000;

@@ -176,3 +176,82 @@ def test_a_client_that_calls_again_and_again_is_served(start_tls_daemon, pki):
     for _ in range(5):
         done = rollcall("status", f"--daemon=localhost:{daemon.port}", *client(pki, "viewer"))
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+CONNECT = (b"\x83\x86" + literal(b":path", b"/rollcall.v1.AgentLink/Connect", False) + literal(b":authority", b"x", False)
+           + literal(b"content-type", b"application/grpc", False) + literal(b"te", b"trailers", False))
+HELLO = b"\x0a\x09" + b"\x08\x01" + b"\x12\x01x" + b"\x1a\x02vm"  # protocol 1, id, host
+WINDOW_UPDATE = 8
+
+
+class UnfinishedMessages:
+    """An agent whose streams each send nearly all of a message of 60 MiB, as far as the daemon lets them."""
+    SIZE = 60 << 20
+
+    def __init__(self, connection, streams):
+        self.connection, self.buffer, self.initial = connection, b"", 65535
+        self.windows = {0: 65535}
+        self.left = {2 * number + 1: self.SIZE - 1 for number in range(streams)}
+        for stream in self.left:
+            self.windows[stream] = self.initial
+            connection.sendall(frame(HEADERS, END_HEADERS, stream, CONNECT))
+            self.send(stream, b"\0" + struct.pack(">I", len(HELLO)) + HELLO)
+            self.send(stream, b"\0" + struct.pack(">I", self.SIZE))
+
+    def send(self, stream, content):
+        for window in (0, stream):
+            self.windows[window] -= len(content)
+        self.connection.sendall(frame(DATA, 0, stream, content))
+
+    def read(self):
+        """False: the daemon has closed the connection."""
+        received = self.connection.recv(65536)
+        self.buffer += received
+        while len(self.buffer) >= 9 and len(self.buffer) >= 9 + (size := int.from_bytes(self.buffer[:3], "big")):
+            kind, flags, stream = self.buffer[3], self.buffer[4], int.from_bytes(self.buffer[5:9], "big")
+            content, self.buffer = self.buffer[9:9 + size], self.buffer[9 + size:]
+            if kind == WINDOW_UPDATE:
+                self.windows[stream] = self.windows.get(stream, self.initial) + int.from_bytes(content, "big")
+            if kind == SETTINGS and not flags & ACK:
+                for name, value in struct.iter_unpack(">HI", content):
+                    if name == 4:  # SETTINGS_INITIAL_WINDOW_SIZE
+                        for known in self.left:
+                            self.windows[known] += value - self.initial
+                        self.initial = value
+            if kind == PING and not flags & ACK:
+                self.connection.sendall(frame(PING, ACK, 0, content))
+        return received != b""
+
+    def go_on(self):
+        """Sends what it may. False: the connection has ended."""
+        try:
+            self.connection.settimeout(20)
+            for stream, left in self.left.items():
+                part = min(16384, left, self.windows[0], self.windows[stream])
+                if part > 0:
+                    self.send(stream, b"m" * part)
+                    self.left[stream] -= part
+            self.connection.settimeout(0.01)
+            return self.read()
+        except socket.timeout:
+            return True
+        except OSError:
+            return False
+
+
+@pytest.mark.long
+def test_unfinished_messages_of_agents_have_a_sum(start_daemon):
+    """2,400 MiB of them, of four connections."""
+    daemon = start_daemon()
+    agents = []
+    for _ in range(4):
+        connection = connect(daemon, False)
+        connection.sendall(PREFACE + frame(SETTINGS) + frame(SETTINGS, ACK))
+        agents.append(UnfinishedMessages(connection, 10))
+    end = time.monotonic() + 60
+    while agents and time.monotonic() < end:
+        agents = [agent for agent in agents if agent.go_on()]
+    assert memory_mib(daemon.process.pid, "VmHWM") < 1500
+    assert len(agents) < 4, "none of them was ended"
+    done = rollcall("status", f"--daemon={daemon.address}")
+    assert done.returncode == 0, done.stdout + done.stderr

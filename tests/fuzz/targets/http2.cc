@@ -28,6 +28,8 @@ void Run(Input input) {
   Http2Guard whole, cut;
   const bool passes = whole.Read(bytes.data(), bytes.size(), kNow);
   Promise(ReadInPieces(bytes, sizes, &cut) == passes, "the pieces do not matter");
+  Promise(whole.held() <= bytes.size(), "no message has more bytes than have come");
+  if (passes) Promise(whole.held() == cut.held(), "the pieces do not matter for them");
   if (passes) return;
   Promise(whole.reason() != nullptr, "a connection that must end has a reason");
   Promise(std::string_view(whole.reason()) == cut.reason(), "the same reason");

@@ -12,14 +12,21 @@ namespace {
 
 constexpr int kData = 0, kHeaders = 1, kPriority = 2, kReset = 3, kSettings = 4, kPing = 6,
               kGoAway = 7, kWindow = 8, kContinuation = 9;
-constexpr int kAck = 1, kEndHeaders = 4;
+constexpr int kAck = 1, kEndStream = 1, kEndHeaders = 4, kPadded = 8;
 
-std::string Frame(int type, int flags, const std::string& content = "") {
+std::string Frame(int type, int flags, const std::string& content = "", char stream = 1) {
   std::string out;
   for (const int shift : {16, 8, 0}) out += static_cast<char>(content.size() >> shift);
   out += static_cast<char>(type);
   out += static_cast<char>(flags);
-  return out + std::string("\0\0\0\1", 4) + content;
+  return out + std::string(3, '\0') + stream + content;
+}
+
+// A message of gRPC with so many bytes.
+std::string Message(size_t size) {
+  std::string out(1, '\0');
+  for (const int shift : {24, 16, 8, 0}) out += static_cast<char>(size >> shift);
+  return out + std::string(size, 'm');
 }
 
 const std::string kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -125,6 +132,47 @@ TEST(HeaderFieldsTest, EachFormOfAFieldIsOne) {
 TEST_F(Http2GuardTest, AFrameThatIsTooLongEndsTheConnectionByItsHead) {
   ASSERT_TRUE(Read(kStart));
   EXPECT_FALSE(Read(Frame(kData, 0, std::string(16385, 'd')).substr(0, 9)));
+}
+
+TEST_F(Http2GuardTest, KnowsWhatHasComeOfMessagesThatAreNotComplete) {
+  ASSERT_TRUE(Read(kStart));
+  const std::string message = Message(40000);
+  ASSERT_TRUE(Read(Frame(kData, 0, message.substr(0, 3))));  // a part of its length
+  EXPECT_EQ(guard_.held(), 0u);
+  ASSERT_TRUE(Read(Frame(kData, 0, message.substr(3, 10002))));
+  EXPECT_EQ(guard_.held(), 10000u);
+  ASSERT_TRUE(Read(Frame(kData, 0, Message(7) + message.substr(0, 105), 3)));
+  EXPECT_EQ(guard_.held(), 10100u);
+  ASSERT_TRUE(Read(Frame(kData, 0, message.substr(10005, 16000))));
+  ASSERT_TRUE(Read(Frame(kData, 0, message.substr(26005) + Message(0) + Message(9))));
+  EXPECT_EQ(guard_.held(), 100u) << "of the other stream";
+  ASSERT_TRUE(Read(Frame(kReset, 0, "1234", 3)));
+  EXPECT_EQ(guard_.held(), 0u);
+}
+
+TEST_F(Http2GuardTest, TheEndOfAStreamEndsItsMessage) {
+  ASSERT_TRUE(Read(kStart + Frame(kData, kEndStream, Message(50).substr(0, 20))));
+  EXPECT_EQ(guard_.held(), 0u);
+  ASSERT_TRUE(Read(Frame(kData, 0, Message(50).substr(0, 20))));
+  EXPECT_EQ(guard_.held(), 15u);
+  ASSERT_TRUE(Read(Frame(kData, kEndStream)));
+  EXPECT_EQ(guard_.held(), 0u);
+}
+
+TEST_F(Http2GuardTest, PaddedDataEndTheConnection) {
+  ASSERT_TRUE(Read(kStart));
+  EXPECT_FALSE(Read(Frame(kData, kPadded, "\1d ")));
+}
+
+TEST_F(Http2GuardTest, TooManyUnfinishedMessagesEndTheConnection) {
+  Http2Limits limits;
+  limits.messages = 3;
+  guard_ = Http2Guard(limits);
+  ASSERT_TRUE(Read(kStart));
+  for (const char stream : {1, 3, 5, 5}) {
+    ASSERT_TRUE(Read(Frame(kData, 0, Message(9).substr(0, 1), stream)));
+  }
+  EXPECT_FALSE(Read(Frame(kData, 0, Message(0), 7)));
 }
 
 struct Flood {

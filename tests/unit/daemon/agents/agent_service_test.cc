@@ -314,6 +314,54 @@ TEST_F(AgentServiceTest, AMessageThatBecomesHundredsOfMegabytesIsNotParsed) {
   EXPECT_EQ(sink_.events(), (Events{"connected node", "gone node"}));
 }
 
+// A tick that becomes so large that no other one may be parsed beside it.
+std::string TickThatTakesAllRoom() {
+  std::string communicators;
+  for (int i = 0; i < 600'000; ++i) communicators += std::string("\x2a\x00", 2);
+  std::string process = "\x1a";
+  for (size_t size = communicators.size(); size > 0; size >>= 7) {
+    process += static_cast<char>(size < 128 ? size : size % 128 + 128);
+  }
+  return process + communicators;
+}
+
+TEST(UnparsedMessagesTest, WhoHasTooManyThatWaitLosesAStreamAndTheOthersWait) {
+  Sink sink;
+  sink.HoldTicks();
+  StreamLimits limits;
+  limits.unparsed_bytes = 4 << 20;
+  AgentService service(&sink, nullptr, nullptr, limits);
+  grpc::ServerBuilder builder;
+  builder.SetMaxReceiveMessageSize(16 << 20);
+  builder.RegisterService(service.service());
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  HandMadeAgent first(server.get()), second(server.get()), third(server.get());
+  first.Hello("first");
+  second.Hello("second");
+  third.Hello("third");
+  sink.Await(3);
+  first.SendTickOf(TickThatTakesAllRoom());
+  sink.Await(4);
+  v1::Tick large;
+  large.set_now_ns(1);
+  large.add_processes()->mutable_identity()->set_command(std::string(2'200'000, 'c'));
+  second.Send(large);
+  third.Send(large);
+  // One of the two that wait is too much.
+  sink.Await(5);
+  const bool is_third = sink.events().back() == "gone third";
+  EXPECT_TRUE(is_third || sink.events().back() == "gone second") << sink.events().back();
+  HandMadeAgent& refused = is_third ? third : second;
+  EXPECT_EQ(refused.Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  sink.Apply();
+  sink.Await(6);
+  EXPECT_EQ(sink.events().back(), is_third ? "tick second" : "tick third");
+  sink.Apply();
+  service.CloseAll();
+  server->Shutdown(std::chrono::system_clock::now());
+  server->Wait();
+}
+
 TEST_F(AgentServiceTest, AnotherProtocolIsRefused) {
   HandMadeAgent agent(server_.get());
   agent.Hello("node", 99);
