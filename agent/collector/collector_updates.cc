@@ -9,6 +9,7 @@
 #include "agent/collector/callers.h"
 #include "agent/collector/collector.h"
 #include "agent/collector/redact_update.h"
+#include "agent/processes/freezer.h"
 #include "agent/processes/living_threads.h"
 #include "agent/processes/proc_stat.h"
 #include "agent/processes/process_namespaces.h"
@@ -28,6 +29,8 @@ constexpr int64_t kClocksDiffer = kSecond;  // largest error of a thread's start
 
 constexpr char kAtStop = 't';  // in /proc: a tracer holds the thread
 
+constexpr char kFrozen[] = "__refrigerator";  // the kernel's name for this wait
+
 struct ProcessReading {
   std::optional<ProcStat> stat;  // nullopt: /proc does not show the process
   bool traced = false;           // by another process
@@ -46,6 +49,9 @@ ProcessReading ReadFromProc(const std::string& proc_root, pid_t pid) {
   reading.traced = has_tracer && !is_own;
   reading.own_stop = is_own && reading.stat->state == kAtStop;
   reading.wait_channel = main.ok() ? Printable(main->wchan.c_str(), 64) : "";
+  // The freezer of version 1 leaves the name of what it waited in before.
+  const bool is_frozen = reading.stat->state == 'D' && IsFrozenByGroup(proc_root, pid);
+  if (is_frozen) reading.wait_channel = kFrozen;
   return reading;
 }
 

@@ -74,7 +74,7 @@ const std::vector<HostAdviceEntry>& HostAdvice() {
        "The control group of pid $p on $h is frozen. There: `cat /proc/$p/cgroup`, then ask who "
        "froze "
        "it (`scontrol show job`, `docker ps`, `systemctl status $p`), and thaw it: write 0 to its "
-       "cgroup.freeze."},
+       "cgroup.freeze, or of version 1 THAWED to its freezer.state."},
       {"cpu-held-back",
        "A CPU limit, other work or heat gives the processes of this host less time than the "
        "others.",
