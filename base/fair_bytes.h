@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that many share, as long as there is some: who has most is refused more. Only what is large
-// counts; its callers let small things pass.
+// Memory that many share, as long as there is some: who has most is refused more. Only what is
+// large counts; its callers let small things pass.
 //
-// While all have less than `most` together, each may have what it wants. From then on, each may have
-// an equal part of it. So all together have less than twice as much. Thread-safe.
+// While all have less than `most` together, each may have what it wants. From then on, each may
+// have an equal part of it. So all together have less than twice as much. Thread-safe.
 #pragma once
 
 #include <cstddef>

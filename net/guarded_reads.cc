@@ -185,7 +185,8 @@ ssize_t GuardedReceive(int fd, msghdr* message, int flags) {
   if (size < 0 || (flags & (MSG_ERRQUEUE | MSG_PEEK)) != 0) return size;
   const std::shared_ptr<GuardedConnection> guard = AllPlaintext().Find(fd);
   if (size == 0 && guard != nullptr) guard->Forget();  // the client has closed it
-  if (size == 0 || guard == nullptr || ShowParts(guard.get(), *message, static_cast<size_t>(size))) return size;
+  if (size == 0 || guard == nullptr || ShowParts(guard.get(), *message, static_cast<size_t>(size)))
+    return size;
   errno = ECONNRESET;
   return -1;
 }

@@ -124,9 +124,9 @@ bool Http2Guard::Read(const void* data, size_t size, int64_t now_ns) {
 bool Http2Guard::ReadHead(int64_t now_ns) {
   const uint32_t length = uint32_t{head_[0]} << 16 | uint32_t{head_[1]} << 8 | head_[2];
   const uint8_t type = head_[3], flags = head_[4];
-  stream_ = (uint32_t{head_[5]} << 24 | uint32_t{head_[6]} << 16 | uint32_t{head_[7]} << 8 |
-             head_[8]) &
-            0x7fffffff;
+  stream_ =
+      (uint32_t{head_[5]} << 24 | uint32_t{head_[6]} << 16 | uint32_t{head_[7]} << 8 | head_[8]) &
+      0x7fffffff;
   skip_ = length;
   is_header_ = false;
   is_data_ = type == kData;

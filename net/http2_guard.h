@@ -4,8 +4,8 @@
 // settings without end, cuts a header into many frames, or refers to its header table again and
 // again: then each byte becomes 4 KiB. Its limits for streams and headers hold only once the client
 // has acknowledged them (RFC 9113, 6.5.3), and nobody makes it. All of that comes before gRPC knows
-// who the caller is. And it takes each message into memory as it comes, up to its limit, so the guard
-// counts what has come of messages that are not complete.
+// who the caller is. And it takes each message into memory as it comes, up to its limit, so the
+// guard counts what has come of messages that are not complete.
 //
 // Pure: reads bytes in the order of the connection, and keeps some counters.
 #pragma once
@@ -105,12 +105,12 @@ class Http2Guard {
   size_t most_messages_;
   std::array<Throttle, kKinds> throttles_;
   std::array<uint8_t, kHeadBytes> head_{};
-  size_t head_size_ = 0;           // of the next frame, that are read
-  uint64_t skip_ = kPrefaceBytes;  // of the preface, or of the content of a frame
-  bool is_header_ = false;         // that content
-  bool is_data_ = false;           // likewise
-  bool ends_stream_ = false;       // that frame
-  uint32_t stream_ = 0;            // of that frame
+  size_t head_size_ = 0;                  // of the next frame, that are read
+  uint64_t skip_ = kPrefaceBytes;         // of the preface, or of the content of a frame
+  bool is_header_ = false;                // that content
+  bool is_data_ = false;                  // likewise
+  bool ends_stream_ = false;              // that frame
+  uint32_t stream_ = 0;                   // of that frame
   std::map<uint32_t, Message> messages_;  // not complete, by stream
   uint64_t held_ = 0;
   HeaderFields fields_;

@@ -59,7 +59,8 @@ struct CollectedProcess {
   int64_t callers_checked_ns = 0;  // time of that check; 0: never
   std::vector<Caller> callers;     // at most kMostCallers, the newest last
   v1::Identity identity;
-  int64_t payer = SpareThreads::kNobody;  // PayerOfReads(), of a process that lived when it was found
+  int64_t payer =
+      SpareThreads::kNobody;    // PayerOfReads(), of a process that lived when it was found
   int launch_tries = 0;         // reads of its launch facts that have failed
   int64_t launch_again_ns = 0;  // time of the next one; 0: no more
   bool identity_sent = false;

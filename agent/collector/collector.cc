@@ -486,11 +486,10 @@ void Collector::ReadLaunch(int64_t now_ns, CollectedProcess* process) const {
     return ReadLaunchFacts(proc_root, pid, HostName());
   };
   // The driver's files may be slow, so this read has a key of its own.
-  const auto facts =
-      threads_
-          ->Get<std::optional<LaunchFacts>>(absl::StrCat("launch of ", pid), read, kFileTimeout,
-                                            payer)
-          .value_or(std::nullopt);
+  const auto facts = threads_
+                         ->Get<std::optional<LaunchFacts>>(absl::StrCat("launch of ", pid), read,
+                                                           kFileTimeout, payer)
+                         .value_or(std::nullopt);
   process->identity.set_started_ns(BeganAtSteadyNs(process->id.start_time));
   if (facts.has_value()) {
     SetLaunch(*facts, &process->identity);

@@ -47,7 +47,8 @@ struct ProbeRunner::Running {
 
   void Fail(int error) {
     result->outcome = ProbeOutcome::kFailed;
-    result->note = absl::StrCat("cannot start ", command->arguments[0], ": ", SpawnErrorInWords(error));
+    result->note =
+        absl::StrCat("cannot start ", command->arguments[0], ": ", SpawnErrorInWords(error));
   }
 
   // What it has written so far. Sets is_over at the end of it.

@@ -17,7 +17,7 @@
 namespace rollcall {
 namespace {
 
-constexpr int64_t kReadTimeout = kSecond;        // for reading a process in /proc
+constexpr int64_t kReadTimeout = kSecond;  // for reading a process in /proc
 constexpr size_t kMaxMapsBytes = 64 << 20;
 
 struct Look {

@@ -29,8 +29,8 @@ struct Payer {
 Payer ReadPayer(const std::string& proc_root, pid_t pid);
 
 // The same as a number, for reads of this process that may block. -1: there is no such process.
-// Answers at once whatever the process does: by the owner of its folder in /proc, which is its user,
-// or root if it must not be traced.
+// Answers at once whatever the process does: by the owner of its folder in /proc, which is its
+// user, or root if it must not be traced.
 int64_t PayerOfReads(const std::string& proc_root, pid_t pid);
 
 // Who has made the user namespace that the process is in: the one below this program's own, because

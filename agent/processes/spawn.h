@@ -21,9 +21,9 @@ struct ChildFiles {
   int extra = -1;   // descriptor 3; -1: none
 };
 
-// `path`: of the program. Returns 0 or an errno within two seconds: ETIMEDOUT if the program lies on
-// a file server that does not answer. Until the server answers, no other program is started, so that
-// it blocks one thread and not one more with each attempt.
+// `path`: of the program. Returns 0 or an errno within two seconds: ETIMEDOUT if the program lies
+// on a file server that does not answer. Until the server answers, no other program is started, so
+// that it blocks one thread and not one more with each attempt.
 int SpawnApart(const std::string& path, const std::vector<std::string>& arguments,
                const ChildFiles& files, pid_t* pid);
 

@@ -109,7 +109,12 @@ using Reactor = grpc_callback::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuf
 class AgentService::Impl : public grpc_callback::RawConnect<v1::AgentLink> {
  public:
   Impl(AgentSink* sink, DaemonCounters* counters, const Access* access, StreamLimits limits)
-      : sink_(sink), counters_(counters), access_(access), limits_(limits), unparsed_(limits.unparsed_bytes), open_(limits) {}
+      : sink_(sink),
+        counters_(counters),
+        access_(access),
+        limits_(limits),
+        unparsed_(limits.unparsed_bytes),
+        open_(limits) {}
 
   Reactor* Connect(grpc_callback::CallbackServerContext* context) override;
 
@@ -177,7 +182,7 @@ class AgentService::Impl : public grpc_callback::RawConnect<v1::AgentLink> {
   const Access* const access_;
   const StreamLimits limits_;
   FairBytes<std::string> unparsed_;  // that wait for the budget, by peer
-  mutable Mutex mutex_;  // taken before a stream's own
+  mutable Mutex mutex_;              // taken before a stream's own
   OpenStreams open_ ABSL_GUARDED_BY(mutex_);
   std::set<Stream*> all_ ABSL_GUARDED_BY(mutex_);  // that count as open
   std::atomic<uint64_t> last_stream_{0};
@@ -458,7 +463,7 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
   bool is_counted_ = false;
   std::shared_ptr<Stream> self_;  // until gRPC has finished with it
   grpc::ByteBuffer in_;
-  size_t unparsed_ = 0;  // of in_, that count
+  size_t unparsed_ = 0;                 // of in_, that count
   std::atomic<bool> is_prompt_{false};  // its last tick was applied at once
   AgentName name_;                      // no host: the agent has not sent its hello
   Mutex mutex_;

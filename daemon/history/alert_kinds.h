@@ -7,7 +7,8 @@
 
 namespace rollcall {
 
-// The kinds of AlertRow::kind that the release before sends. Add a kind one release after its birth.
+// The kinds of AlertRow::kind that the release before sends. Add a kind one release after its
+// birth.
 inline bool IsKnownBefore(const std::string& kind) {
   for (const char* known : {"confirmed", "updated", "resolved"}) {
     if (kind == known) return true;

@@ -159,10 +159,11 @@ absl::Status SqlHistory::LoadAlerts(const Scope& scope, Continuation* continuati
   std::vector<AlertRow>* const alerts = &continuation->alerts;
   // Of one job all are few. To choose among all alerts for each of many jobs would take longer.
   const char* const chosen =
-      scope.is_one_job() ? "1 = 1"
-                         : "incident IN (SELECT incident FROM outbox GROUP BY incident HAVING "
-                           "min(sent % 2) = 0 OR max(CASE kind WHEN 'resolved' THEN 1 ELSE 0 END) = 0 "
-                           "UNION SELECT id FROM incidents WHERE closed_ns = 0)";
+      scope.is_one_job()
+          ? "1 = 1"
+          : "incident IN (SELECT incident FROM outbox GROUP BY incident HAVING "
+            "min(sent % 2) = 0 OR max(CASE kind WHEN 'resolved' THEN 1 ELSE 0 END) = 0 "
+            "UNION SELECT id FROM incidents WHERE closed_ns = 0)";
   Sql rows(db(),
            absl::StrCat("SELECT incident, sequence, kind, made_ns, body, sent FROM outbox WHERE ",
                         chosen, scope.OfAlerts(), " ORDER BY incident, sequence"));

@@ -46,8 +46,8 @@ inline constexpr size_t kShapes = size_t{1} << 18;  // of all jobs, until the da
 inline constexpr size_t kTextBytes = size_t{512} << 20;
 inline constexpr size_t kHostsWithFacts = 1024;  // of a job
 inline constexpr size_t kHosts = 200'000;        // with a count of dropped ticks
-// Of messages that wait as bytes until they may be parsed, of all agents. Only messages of more than
-// kManyUnparsedBytes count: agents send pieces of about one MiB.
+// Of messages that wait as bytes until they may be parsed, of all agents. Only messages of more
+// than kManyUnparsedBytes count: agents send pieces of about one MiB.
 inline constexpr size_t kManyUnparsedBytes = size_t{2} << 20;
 inline constexpr size_t kUnparsedBytes = size_t{512} << 20;
 

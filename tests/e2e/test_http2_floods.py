@@ -178,8 +178,9 @@ def test_a_client_that_calls_again_and_again_is_served(start_tls_daemon, pki):
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-CONNECT = (b"\x83\x86" + literal(b":path", b"/rollcall.v1.AgentLink/Connect", False) + literal(b":authority", b"x", False)
-           + literal(b"content-type", b"application/grpc", False) + literal(b"te", b"trailers", False))
+CONNECT = (b"\x83\x86" + literal(b":path", b"/rollcall.v1.AgentLink/Connect", False)
+           + literal(b":authority", b"x", False) + literal(b"content-type", b"application/grpc", False)
+           + literal(b"te", b"trailers", False))
 HELLO = b"\x0a\x09" + b"\x08\x01" + b"\x12\x01x" + b"\x1a\x02vm"  # protocol 1, id, host
 WINDOW_UPDATE = 8
 

@@ -182,6 +182,7 @@ def test_second_tries_are_named_at_the_end_and_counted_over_all_runs(gate, tmp_p
 def test_what_stops_the_build_of_the_fuzz_targets_is_said(tmp_path):
     copy_scripts(tmp_path, "deploy/common.sh", "tests/fuzz/run.sh", "tests/fuzz/targets/http2.cc")
     write_program(tmp_path / "bin" / "clang++", "#!/bin/sh\n")
-    write_program(tmp_path / "bin" / "cmake", "#!/bin/sh\n[ \"$1\" != --build ] || { echo 'http2.cc:7: error: why'; exit 1; }\n")
+    write_program(tmp_path / "bin" / "cmake",
+                  "#!/bin/sh\n[ \"$1\" != --build ] || { echo 'http2.cc:7: error: why'; exit 1; }\n")
     code, said = run("tests/fuzz/run.sh", "http2", cwd=tmp_path, path=f"{tmp_path / 'bin'}:")
     assert (code, "http2.cc:7: error: why" in said) == (1, True), said

@@ -87,9 +87,8 @@ class PayerTest : public testing::Test {
 TEST_F(PayerTest, AUserPaysForTheUsersOfHisContainers) {
   const std::string map = "0 12345 1\n1 100000 65536\n";
   for (const uid_t inside : {0, 1, 4711}) {
-    const Inhabitant container(BecomeUserAndUnshare, map, [inside] {
-      return setresuid(inside, inside, inside) == 0;
-    });
+    const Inhabitant container(BecomeUserAndUnshare, map,
+                               [inside] { return setresuid(inside, inside, inside) == 0; });
     ASSERT_TRUE(container.is_there());
     const Payer payer = ReadPayer("/proc", container.pid());
     EXPECT_EQ(payer.user, kUser) << inside;
@@ -99,9 +98,8 @@ TEST_F(PayerTest, AUserPaysForTheUsersOfHisContainers) {
 }
 
 TEST_F(PayerTest, ANamespaceInsideAnotherIsItsMakersToo) {
-  const Inhabitant nested(BecomeUserAndUnshare, "0 12345 1\n1 100000 65536\n", [] {
-    return setresuid(7, 7, 7) == 0 && unshare(CLONE_NEWUSER) == 0;
-  });
+  const Inhabitant nested(BecomeUserAndUnshare, "0 12345 1\n1 100000 65536\n",
+                          [] { return setresuid(7, 7, 7) == 0 && unshare(CLONE_NEWUSER) == 0; });
   ASSERT_TRUE(nested.is_there());
   EXPECT_EQ(ReadPayer("/proc", nested.pid()).user, kUser);
   EXPECT_EQ(PayerOfReads("/proc", nested.pid()), kUser);

@@ -112,8 +112,8 @@ TEST_F(SqliteHistoryTest, ThePreviousReleaseCanUseTheFileAndHandItBack) {
 
 // It sends each row whose `sent` is 0, and a kind that it does not know as "confirmed".
 TEST_F(SqliteHistoryTest, ThePreviousReleaseFindsNoUnsentAlertThatItDoesNotKnow) {
-  const std::map<std::string, int64_t> found = {{"confirmed", 1}, {"updated", 1}, {"resolved", 1},
-                                                {"annotated", 0}, {"reminder", 0}};
+  const std::map<std::string, int64_t> found = {
+      {"confirmed", 1}, {"updated", 1}, {"resolved", 1}, {"annotated", 0}, {"reminder", 0}};
   for (const auto& [kind, unsent] : found) {
     ASSERT_TRUE(Open()->SaveAlert(Alert("train-1", 1, kind)).ok());
     sqlite3* db = nullptr;
