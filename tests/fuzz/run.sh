@@ -48,6 +48,7 @@ for target in "${targets[@]}"; do
   exit 2
 done
 
+smallest_target='extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }'
 state=build/fuzz-state
 corpus=tests/fuzz/corpus
 options=(-timeout=120 -rss_limit_mb=2048 -malloc_limit_mb=256)
@@ -59,10 +60,10 @@ count_broken() { find $state/broken -name "$1-*" | wc -l; }
 
 # Builds the targets with these presets, and writes the seeds.
 build() {
-  if ! command -v clang++ > /dev/null; then
-    echo "tests/fuzz/run.sh: clang++ is missing:  apt-get install clang libclang-rt-14-dev" >&2
-    exit 1
-  fi
+  command -v clang++ > /dev/null || fail "clang++ is missing:" "apt-get install clang libclang-rt-14-dev"
+  # Debian's package of clang recommends it only.
+  clang++ -fsanitize=address,fuzzer -x c++ -o /dev/null - 2> /dev/null <<< "$smallest_target" ||
+    fail "clang++ lacks libFuzzer or AddressSanitizer:" "apt-get install libclang-rt-14-dev"
   local preset
   for preset in "$@"; do
     [ -e "build/$preset/build.ninja" ] || quietly "configure-$preset.log" cmake --preset "$preset"
