@@ -193,6 +193,13 @@ bool Collector::ServesPid(pid_t pid) const {
   return at != served_.end() && at->pid == pid;
 }
 
+std::vector<pid_t> Collector::ServedPids() const {
+  const MutexLock lock(served_mutex_);
+  std::vector<pid_t> pids;
+  for (const ProcessId& process : served_) pids.push_back(process.pid);
+  return pids;
+}
+
 void Collector::ForgetReported() {
   const MutexLock lock(served_mutex_);
   served_.clear();

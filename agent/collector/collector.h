@@ -105,6 +105,7 @@ class Collector {
   // Thread-safe.
   bool Serves(ProcessId process) const;
   bool ServesPid(pid_t pid) const;  // a process with this pid
+  std::vector<pid_t> ServedPids() const;
   // Before ticks for another stream, which begin with a whole one. Thread-safe.
   void ForgetReported();
 

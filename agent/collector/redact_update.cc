@@ -27,6 +27,10 @@ void Redact(const Redactor& redactor, SendArguments send, v1::ProcessUpdate* upd
 void Redact(const Redactor& redactor, v1::ProcessStack* stack) {
   for (v1::ThreadStack& thread : *stack->mutable_threads()) {
     Redact(redactor, thread.mutable_name());
+    if (thread.has_handles()) Redact(redactor, thread.mutable_handles()->mutable_text());
+  }
+  for (v1::ChildProcess& child : *stack->mutable_children()) {
+    Redact(redactor, child.mutable_name());
   }
 }
 

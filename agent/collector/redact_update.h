@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hides secrets in the texts that an agent sends. The library and the agent record names and lines
-// of stacks, never values, so only texts that a program or its user wrote can contain a secret.
+// of stacks, no values but those of exceptions, so only texts that a program or its user wrote can
+// contain a secret.
 #pragma once
 
 #include "rollcall/v1/agent.pb.h"
@@ -13,7 +14,7 @@ namespace rollcall {
 // the phase.
 void Redact(const Redactor& redactor, SendArguments send, v1::ProcessUpdate* update);
 
-// The names of the threads, which the program gives.
+// The names of the threads and children, which the program gives, and the texts of exceptions.
 void Redact(const Redactor& redactor, v1::ProcessStack* stack);
 
 // Lines of the kernel's log, and the names of servers and file systems.

@@ -46,7 +46,8 @@ AgentOptions WithNamer(AgentOptions options) {
   return options;
 }
 
-StackServiceOptions ServiceOptionsFrom(const AgentOptions& options) {
+StackServiceOptions ServiceOptionsFrom(const AgentOptions& options,
+                                       std::function<std::vector<pid_t>()> neighbours) {
   StackServiceOptions service;
   service.proc_root = options.collector.proc_root;
   service.max_per_minute = options.max_stacks_per_minute;
@@ -54,6 +55,7 @@ StackServiceOptions ServiceOptionsFrom(const AgentOptions& options) {
   service.redactor = options.collector.redactor;
   service.allowance = options.stack_allowance;
   service.namer = options.stack_namer;
+  service.neighbours = std::move(neighbours);
   return service;
 }
 
@@ -197,7 +199,7 @@ Agent::Agent(AgentOptions options, ChannelSource channels)
       channels_(std::move(channels)),
       collector_(options_.collector),
       pauses_(options_.tick_ns),
-      stack_service_(ServiceOptionsFrom(options_),
+      stack_service_(ServiceOptionsFrom(options_, [this] { return collector_.ServedPids(); }),
                      [this](ProcessId process) { return collector_.Serves(process); }),
       host_facts_service_(HostFactsFrom(options_),
                           [this](ProcessId process) { return collector_.Serves(process); }),

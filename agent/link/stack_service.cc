@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/collector/redact_update.h"
+#include "agent/link/stack_surroundings.h"
 #include "agent/link/stacks_proto.h"
 #include "agent/processes/payer.h"
 #include "agent/processes/proc_files.h"
@@ -98,8 +99,11 @@ v1::ProcessStack StackService::TakeFrom(ProcessId process) {
   }
   if (tools_ == nullptr) tools_ = std::make_shared<Tools>(proc_root, namer_);
   auto stack = std::make_shared<v1::ProcessStack>();
-  const auto take = [tools = tools_, pid = process.pid, stack] {
+  std::vector<pid_t> neighbours;
+  if (options_.neighbours != nullptr) neighbours = options_.neighbours();
+  const auto take = [tools = tools_, pid = process.pid, stack, proc_root, neighbours] {
     *stack = ToProto(tools->namer->Name(tools->taker.Take(pid, TakeLimits()), TakeLimits()));
+    AddSurroundings(proc_root, neighbours, stack.get());
   };
   if (threads_.Run(key, take, patience_.TimeoutNs(seen->payer, MonotonicNs()), user)) {
     Redact(*options_.redactor, stack.get());

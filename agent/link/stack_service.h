@@ -17,6 +17,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "agent/link/stack_allowance.h"
 #include "agent/link/stack_patience.h"
@@ -40,6 +41,8 @@ struct StackServiceOptions {
   std::shared_ptr<StackAllowance> allowance;
   // Shared likewise; nullptr: its own.
   std::shared_ptr<StackNamer> namer;
+  // Thread-safe. The processes that may be at the other end of a socket; nullptr: none.
+  std::function<std::vector<pid_t>()> neighbours;
 };
 
 class StackService {

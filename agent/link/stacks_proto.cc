@@ -42,6 +42,15 @@ void SetFrame(const Frame& frame, v1::Frame* out) {
                        : absl::StrCat(Text(frame.module), "+0x", absl::Hex(frame.module_offset)));
 }
 
+void SetException(const PythonException& exception, v1::PythonException* out) {
+  out->set_type(Text(exception.type));
+  out->set_text(Text(exception.text));
+  if (exception.file.empty()) return;
+  out->set_at(absl::StrCat(exception.file,
+                           exception.line > 0 ? absl::StrCat(":", exception.line) : "", " in ",
+                           exception.function));
+}
+
 const char* PythonLockName(PythonLock lock) {
   switch (lock) {
     case PythonLock::kHolds:
@@ -71,6 +80,8 @@ v1::ProcessStack ToProto(const ProcessStack& stack) {
     added->set_wait_channel(Text(thread.wchan));
     added->set_note(Text(thread.note));
     added->set_python_lock(PythonLockName(thread.gil));
+    added->set_keeps_process(thread.keeps_process);
+    if (!thread.exception.type.empty()) SetException(thread.exception, added->mutable_handles());
     for (const Frame& frame : thread.frames) SetFrame(frame, added->add_frames());
     cpu_ns += thread.cpu_ns;
   }

@@ -23,6 +23,8 @@ constexpr size_t kFlagsField = 9;
 constexpr uint64_t kKernelThreadFlag = 0x200000;  // PF_KTHREAD
 constexpr size_t kUserTimeField = 14;
 constexpr size_t kSystemTimeField = 15;
+constexpr size_t kChildrensUserTimeField = 16;
+constexpr size_t kChildrensSystemTimeField = 17;
 constexpr size_t kStartTimeField = 22;
 constexpr size_t kVirtualBytesField = 23;
 constexpr size_t kResidentPagesField = 24;
@@ -114,6 +116,8 @@ absl::StatusOr<ProcStat> ParseProcStat(absl::string_view text) {
   stat.ppid = NumberAt<pid_t>(fields, kPpidField);
   stat.cpu_ticks =
       NumberAt<uint64_t>(fields, kUserTimeField) + NumberAt<uint64_t>(fields, kSystemTimeField);
+  stat.children_ticks = NumberAt<uint64_t>(fields, kChildrensUserTimeField) +
+                        NumberAt<uint64_t>(fields, kChildrensSystemTimeField);
   stat.start_time = NumberAt<uint64_t>(fields, kStartTimeField);
   stat.virtual_bytes = NumberAt<uint64_t>(fields, kVirtualBytesField);
   stat.resident_bytes =

@@ -23,8 +23,9 @@ struct ProcStat {
   std::string name;  // may contain spaces, parentheses, newlines
   char state = '?';  // R running, S asleep, D in the kernel, T stopped, t traced, Z zombie, X dead
   pid_t ppid = 0;
-  uint64_t cpu_ticks = 0;   // user and system time
-  uint64_t start_time = 0;  // clock ticks since boot; see process_id.h
+  uint64_t cpu_ticks = 0;       // user and system time
+  uint64_t children_ticks = 0;  // the same of its children that have ended
+  uint64_t start_time = 0;      // clock ticks since boot; see process_id.h
   uint64_t resident_bytes = 0;
   uint64_t virtual_bytes = 0;
   bool is_kernel_thread = false;

@@ -68,6 +68,15 @@ enum class PythonLock {
   kWaits,
 };
 
+// An exception of Python.
+struct PythonException {
+  std::string type;  // "ValueError"; "": there is none
+  std::string text;  // of its arguments, as far as these are strings and numbers
+  // The innermost line of the program that it came through; "" and 0: none is known.
+  std::string function, file;
+  int line = 0;
+};
+
 struct RawThread {
   pid_t tid = 0;
   pid_t own_tid = 0;  // in its own pid namespace; 0: not known
@@ -91,7 +100,10 @@ struct RawThread {
   bool holds_gil = false;
   bool waits_gil = false;
   uint64_t python_first_local = 0;  // first argument of the outermost frame: address of an object
+  uint64_t python_state = 0;        // address of the interpreter's state for it
   std::string python_name;          // its name in Python's threading; "": started elsewhere
+  bool keeps_process = false;       // Python does not end before it: it is none of its daemons
+  PythonException exception;        // that it is handling
   // Innermost first. A frame without code ends each group of frames that one activation of the C
   // evaluator runs.
   std::vector<RawPythonFrame> python_frames;
@@ -152,6 +164,8 @@ struct ThreadStack {
   std::string wchan;
   uint64_t cpu_ns = 0;
   PythonLock gil = PythonLock::kNone;
+  bool keeps_process = false;  // as in RawThread
+  PythonException exception;
   std::vector<Frame> frames;  // innermost first
   std::string note;           // the reason why frames are missing or uncertain; "": none
 };

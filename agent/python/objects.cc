@@ -10,6 +10,10 @@ namespace {
 
 constexpr uint64_t kNoPage = ~uint64_t{0};
 constexpr size_t kMaxHeaderBytes = 256;
+constexpr size_t kMaxCodeObjectBytes = 512;
+constexpr size_t kLongestCodeName = 512;
+constexpr size_t kLongestCodeFile = 4096;
+constexpr size_t kLongestLineTable = 1 << 20;
 
 }  // namespace
 
@@ -51,6 +55,18 @@ bool PythonObjects::HasType(const uint8_t* object, uint64_t type) const {
 
 bool PythonObjects::ReadCode(uint64_t address, uint8_t* object, size_t size) {
   return Read(address, object, size) && HasType(object, interpreter_.code_type);
+}
+
+bool PythonObjects::ReadCodeNames(uint64_t address, PythonCode* code) {
+  uint8_t object[kMaxCodeObjectBytes];
+  if (!ReadCode(address, object, layout_.code_bytes)) return false;
+  const uint32_t name = layout_.code_qualname != 0 ? layout_.code_qualname : layout_.code_name;
+  if (!ReadString(ReadField<uint64_t>(object, name), kLongestCodeName, &code->name)) return false;
+  ReadString(ReadField<uint64_t>(object, layout_.code_filename), kLongestCodeFile, &code->file);
+  code->first_line = ReadField<int32_t>(object, layout_.code_first_line);
+  if (layout_.code_instructions != 0) code->instructions = address + layout_.code_instructions;
+  ReadBytes(ReadField<uint64_t>(object, layout_.code_lines), kLongestLineTable, &code->lines);
+  return true;
 }
 
 bool PythonObjects::ReadString(uint64_t address, size_t most, std::string* text) {

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "agent/processes/process_memory.h"
+#include "agent/processes/stack_sample.h"
 #include "agent/python/interpreter.h"
 
 namespace rollcall {
@@ -57,6 +58,8 @@ class PythonObjects {
 
   // Reads the fixed part of a code object, `size` bytes.
   bool ReadCode(uint64_t address, uint8_t* object, size_t size);
+  // Reads what names a code object and its lines. False: it is none, or its name cannot be read.
+  bool ReadCodeNames(uint64_t address, PythonCode* code);
   // Reads a string as UTF-8, at most its first `most` characters.
   bool ReadString(uint64_t address, size_t most, std::string* text);
   bool ReadBytes(uint64_t address, size_t most, std::string* bytes);

@@ -12,9 +12,6 @@ namespace {
 constexpr size_t kMaxInterpreters = 256;
 constexpr size_t kMaxThreads = 16384;
 constexpr size_t kMaxFrames = 32768;
-constexpr size_t kMaxName = 512;
-constexpr size_t kMaxFile = 4096;
-constexpr size_t kMaxTableBytes = 1 << 20;
 constexpr size_t kMaxCodeBytes = 64 << 20;  // of one process
 constexpr size_t kMaxObjectBytes = 512;
 // From the holder field to the end of struct _gil_runtime_state, 3.8 to 3.14.
@@ -37,7 +34,8 @@ PythonSampler::PythonSampler(PythonInterpreter interpreter, ProcessMemory* memor
       memory_(memory),
       pages_(memory),
       objects_(interpreter_, &pages_),
-      thread_names_(layout_, &objects_) {
+      thread_objects_(layout_, &objects_),
+      exceptions_(layout_, &objects_) {
   frames_.reserve(kMaxFrames);
 }
 
@@ -175,7 +173,10 @@ void PythonSampler::ReadFrames(RawThread* thread) {
   // A state in a sub-interpreter that the thread is not in has no frames.
   for (const Thread* known = found; known != threads_.data() + threads_.size(); ++known) {
     if (known->pthread != found->pthread || !IsStill(*known)) continue;
-    if (frame == 0) frame = InnermostFrame(*known);
+    if (frame == 0) {
+      frame = InnermostFrame(*known);
+      thread->python_state = known->address;
+    }
     thread->holds_gil = thread->holds_gil || HoldsGil(*known);
     thread->waits_gil = thread->waits_gil || WaitsForGil(*known, *thread);
   }
@@ -210,16 +211,19 @@ void PythonSampler::ReadCode(RawSample* sample) {
         return;
       }
       PythonCode code;
-      if (!ReadCodeObject(frame.code, &code)) continue;
+      if (!objects_.ReadCodeNames(frame.code, &code)) continue;
       bytes += sizeof(code) + code.name.size() + code.file.size() + code.lines.size();
       sample->python.code[frame.code] = std::move(code);
     }
   }
-  for (RawThread& thread : sample->threads) ReadThreadName(sample->python, &thread);
+  for (RawThread& thread : sample->threads) {
+    ReadThreadObject(sample->python, &thread);
+    thread.exception = exceptions_.ReadHandled(thread.python_state);
+  }
 }
 
 // Finds the Thread object as the first argument of the outermost frame, Thread._bootstrap(self).
-void PythonSampler::ReadThreadName(const PythonSample& python, RawThread* thread) {
+void PythonSampler::ReadThreadObject(const PythonSample& python, RawThread* thread) {
   const auto& frames = thread->python_frames;
   const auto outermost = std::find_if(frames.rbegin(), frames.rend(),
                                       [](const RawPythonFrame& frame) { return frame.code != 0; });
@@ -229,19 +233,8 @@ void PythonSampler::ReadThreadName(const PythonSample& python, RawThread* thread
       !absl::EndsWith(code->second.file, "threading.py")) {
     return;
   }
-  thread->python_name = thread_names_.ReadName(thread->python_first_local);
-}
-
-bool PythonSampler::ReadCodeObject(uint64_t address, PythonCode* code) {
-  uint8_t object[kMaxObjectBytes];
-  if (!objects_.ReadCode(address, object, layout_.code_bytes)) return false;
-  const uint32_t name = layout_.code_qualname != 0 ? layout_.code_qualname : layout_.code_name;
-  if (!objects_.ReadString(ReadField<uint64_t>(object, name), kMaxName, &code->name)) return false;
-  objects_.ReadString(ReadField<uint64_t>(object, layout_.code_filename), kMaxFile, &code->file);
-  code->first_line = ReadField<int32_t>(object, layout_.code_first_line);
-  if (layout_.code_instructions != 0) code->instructions = address + layout_.code_instructions;
-  objects_.ReadBytes(ReadField<uint64_t>(object, layout_.code_lines), kMaxTableBytes, &code->lines);
-  return true;
+  thread->python_name = thread_objects_.ReadName(thread->python_first_local);
+  thread->keeps_process = thread_objects_.KeepsProcess(thread->python_first_local);
 }
 
 }  // namespace rollcall

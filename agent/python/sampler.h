@@ -17,9 +17,10 @@
 
 #include "agent/processes/process_memory.h"
 #include "agent/processes/stack_sample.h"
+#include "agent/python/exceptions.h"
 #include "agent/python/interpreter.h"
 #include "agent/python/objects.h"
-#include "agent/python/thread_names.h"
+#include "agent/python/thread_objects.h"
 
 namespace rollcall {
 
@@ -56,15 +57,15 @@ class PythonSampler {
   uint64_t InnermostFrame(const Thread& thread);
   uint64_t AddFrame(uint64_t address);
   void ReadFirstLocal(uint64_t frame, RawThread* thread);
-  bool ReadCodeObject(uint64_t address, PythonCode* code);
-  void ReadThreadName(const PythonSample& python, RawThread* thread);
+  void ReadThreadObject(const PythonSample& python, RawThread* thread);
 
   const PythonInterpreter interpreter_;
   const PythonLayout& layout_;
   ProcessMemory* const memory_;
   PageCopies pages_;
   PythonObjects objects_;
-  PythonThreadNames thread_names_;
+  PythonThreadObjects thread_objects_;
+  PythonExceptions exceptions_;
   std::vector<Thread> threads_;
   std::vector<RawPythonFrame> frames_;  // reserved for one thread's frames
 };

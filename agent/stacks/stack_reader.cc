@@ -75,6 +75,8 @@ std::string ThreadName(const RawThread& thread, const std::string& main_name) {
 
 void AddPython(const RawThread& raw, const PythonSample& python, ThreadStack* thread) {
   if (!raw.is_python) return;
+  thread->keeps_process = raw.keeps_process;
+  thread->exception = raw.exception;
   if (raw.holds_gil) {
     thread->gil = PythonLock::kHolds;
   } else if (raw.waits_gil) {

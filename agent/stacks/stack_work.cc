@@ -7,7 +7,7 @@ namespace rollcall {
 namespace {
 
 // Rises when the fields below change. The sizes find most changes that somebody forgot.
-constexpr uint64_t kFormat = 2;
+constexpr uint64_t kFormat = 3;
 constexpr uint64_t kMark = (kFormat << 48) + (sizeof(RawSample) << 32) + (sizeof(RawThread) << 16) +
                            sizeof(PythonCode) + sizeof(ProcMap);
 
@@ -25,6 +25,15 @@ void Fields(Archive& archive, FieldsOf<Archive, ProcMap>& map) {
   archive(map.executable);
   archive(map.deleted);
   archive(map.path);
+}
+
+template <typename Archive>
+void Fields(Archive& archive, FieldsOf<Archive, PythonException>& exception) {
+  archive(exception.type);
+  archive(exception.text);
+  archive(exception.function);
+  archive(exception.file);
+  archive(exception.line);
 }
 
 template <typename Archive>
@@ -50,7 +59,10 @@ void Fields(Archive& archive, FieldsOf<Archive, RawThread>& thread) {
   archive(thread.holds_gil);
   archive(thread.waits_gil);
   archive(thread.python_first_local);
+  archive(thread.python_state);
   archive(thread.python_name);
+  archive(thread.keeps_process);
+  Fields(archive, thread.exception);
   archive(thread.python_frames);
 }
 
@@ -131,6 +143,8 @@ void Fields(Archive& archive, FieldsOf<Archive, ThreadStack>& thread) {
   archive(thread.wchan);
   archive(thread.cpu_ns);
   archive(thread.gil);
+  archive(thread.keeps_process);
+  Fields(archive, thread.exception);
   archive(thread.frames);
   archive(thread.note);
 }

@@ -75,10 +75,14 @@ void ReplacePids(Pseudonyms* names, Message* message) {
   });
 }
 
-// Like the tids of the threads themselves.
-void ReplaceCallingTids(Pseudonyms* names, v1::Incident* incident) {
+// Like the tids of the threads themselves, and the pids of children.
+void ReplaceLists(Pseudonyms* names, v1::Incident* incident) {
   for (v1::ProcessStack& stack : *incident->mutable_stacks()) {
     for (int32_t& tid : *stack.mutable_calling_tids()) tid = names->NumberOf(tid);
+    for (v1::ThreadStack& thread : *stack.mutable_threads()) {
+      if (!thread.has_other_end()) continue;
+      for (int32_t& pid : *thread.mutable_other_end()->mutable_pids()) pid = names->NumberOf(pid);
+    }
   }
 }
 
@@ -86,7 +90,7 @@ void ReplaceCallingTids(Pseudonyms* names, v1::Incident* incident) {
 
 void Anonymize(v1::Incident* incident, Pseudonyms* names) {
   ReplacePids(names, incident);
-  ReplaceCallingTids(names, incident);
+  ReplaceLists(names, incident);
   incident->clear_silenced();
   for (v1::Verdict& verdict : *incident->mutable_verdicts()) {
     for (v1::Culprit& culprit : *verdict.mutable_culprits()) culprit.clear_uid();

@@ -52,6 +52,12 @@ const std::vector<TextField>& TextFields() {
       {"ThreadStack.wait_channel", K::kPublic},
       {"ThreadStack.note", K::kText},
       {"ThreadStack.python_lock", K::kPublic},
+      {"PythonException.type", K::kFunction},
+      {"PythonException.text", K::kLog},
+      {"PythonException.at", K::kSite},
+      {"OtherEnd.kind", K::kPublic},
+      {"ChildProcess.name", K::kThread},
+      {"ChildProcess.state", K::kPublic},
       {"ProcessStack.host", K::kHost},
       {"ProcessStack.method", K::kPublic},
       {"ProcessStack.error", K::kText},
@@ -107,7 +113,8 @@ const std::vector<TextField>& TextFields() {
 
 const std::vector<std::string>& PidFields() {
   static const std::vector<std::string> fields = {
-      "Culprit.pid", "Culprit.inner_pid", "ThreadStack.tid", "ProcessStack.pid", "HostFact.pid"};
+      "Culprit.pid",      "Culprit.inner_pid",   "ThreadStack.tid", "ProcessStack.pid",
+      "ChildProcess.pid", "ChildProcess.parent", "HostFact.pid"};
   return fields;
 }
 

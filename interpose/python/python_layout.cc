@@ -8,6 +8,13 @@ namespace {
 
 // In 3.12 to 3.14, in builds with a GIL.
 constexpr uint32_t kCachedKeys312 = 880;
+// From 3.11 on, where an item of the exceptions being handled has no type of its own.
+constexpr uint32_t kHandledValue311 = 0;
+constexpr uint32_t kHandledPrevious311 = 8;
+constexpr uint32_t kTraceback311 = 40;
+// The exceptions being handled lie this far before a thread's id, in 3.8 to 3.14. Nothing publishes
+// it.
+constexpr uint32_t kHandledBeforeId = 32;
 
 // Measured with offsetof() on the headers of 3.8.18, 3.9.18, 3.10.13, 3.11.7 and 3.12.1.
 constexpr PythonLayout Python38() {
@@ -24,6 +31,10 @@ constexpr PythonLayout Python38() {
   layout.thread_next = 8;
   layout.thread_id = 176;
   layout.thread_frame = 24;
+  layout.thread_handled = 144;
+  layout.handled_value = 8;
+  layout.handled_previous = 24;
+  layout.exception_traceback = 32;
   layout.frame_bytes = 120;
   layout.frame_previous = 24;
   layout.frame_code = 32;
@@ -70,6 +81,10 @@ constexpr PythonLayout Python311() {
   layout.thread_id = 152;
   layout.thread_native_id = 160;
   layout.thread_frame = 56;
+  layout.thread_handled = 120;
+  layout.handled_value = kHandledValue311;
+  layout.handled_previous = kHandledPrevious311;
+  layout.exception_traceback = kTraceback311;
   layout.frame_indirect = true;
   layout.cframe_frame = 8;
   layout.frame_bytes = 72;
@@ -104,6 +119,7 @@ constexpr PythonLayout Python312() {
   layout.gil_holder = 8;
   layout.thread_id = 136;
   layout.thread_native_id = 144;
+  layout.thread_handled = 104;
   layout.cframe_frame = 0;
   layout.frame_previous = 8;
   layout.frame_code = 0;
@@ -129,14 +145,15 @@ struct OffsetWords {
   int frame_size, frame_previous, frame_code, frame_instruction, frame_first_local, frame_owner;
   int code_filename, code_name, code_qualname, code_lines, code_first_line, code_instructions;
   int object_type;
+  int tuple_items;
   int bytes_size, bytes_data;
   int string_state, string_length, string_ascii_bytes;
 };
 
 constexpr OffsetWords kWords313 = {5,  8,  9,  14, 15, 17, 18, 21, 23, 24, 25, 28, 29, 30, 31,
-                                   32, 33, 35, 36, 37, 38, 39, 43, 45, 65, 66, 68, 69, 70};
+                                   32, 33, 35, 36, 37, 38, 39, 43, 45, 51, 65, 66, 68, 69, 70};
 constexpr OffsetWords kWords314 = {5,  8,  9,  15, 16, 18, 19, 24, 26, 27, 28, 31, 32, 33, 34,
-                                   35, 36, 40, 41, 42, 43, 44, 48, 51, 75, 76, 78, 79, 80};
+                                   35, 36, 40, 41, 42, 43, 44, 48, 51, 57, 75, 76, 78, 79, 80};
 
 constexpr uint32_t kVersion313 = 0x030d;
 constexpr uint32_t kVersion314 = 0x030e;
@@ -167,8 +184,8 @@ bool IsPlausible(const PythonLayout& layout) {
          layout.code_bytes <= 512 && layout.code_filename <= code_most &&
          layout.code_name <= code_most && layout.code_qualname <= code_most &&
          layout.code_lines <= code_most && layout.code_first_line <= code_most &&
-         layout.object_type <= 64 && layout.bytes_data <= 128 && layout.string_ascii_bytes <= 128 &&
-         layout.string_state < layout.string_ascii_bytes;
+         layout.object_type <= 64 && layout.tuple_items <= 128 && layout.bytes_data <= 128 &&
+         layout.string_ascii_bytes <= 128 && layout.string_state < layout.string_ascii_bytes;
 }
 
 }  // namespace
@@ -218,6 +235,13 @@ std::optional<PythonLayout> PythonLayoutFromDebugOffsets(const uint64_t* words) 
   layout.code_bytes = layout.code_instructions + sizeof(uint64_t);
   layout.object_type = word(at.object_type);
   layout.type_cached_keys = layout.object_type == kTypeWithGil ? kCachedKeys312 : 0;
+  if (layout.object_type == kTypeWithGil && layout.thread_id >= kHandledBeforeId) {
+    layout.thread_handled = layout.thread_id - kHandledBeforeId;
+  }
+  layout.handled_value = kHandledValue311;
+  layout.handled_previous = kHandledPrevious311;
+  layout.exception_traceback = kTraceback311;
+  layout.tuple_items = word(at.tuple_items);
   layout.bytes_size = word(at.bytes_size);
   layout.bytes_data = word(at.bytes_data);
   layout.string_state = word(at.string_state);

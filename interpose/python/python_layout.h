@@ -53,6 +53,7 @@ struct PythonLayout {
   uint32_t thread_id = 0;         // pthread_self()
   uint32_t thread_native_id = 0;  // gettid(), from 3.11 on
   uint32_t thread_frame = 0;      // the innermost frame; a cframe if `frame_indirect`
+  uint32_t thread_handled = 0;    // pointer to the innermost item of exceptions being handled
   bool frame_indirect = false;    // 3.11, 3.12: thread -> cframe -> frame
   uint32_t cframe_frame = 0;
 
@@ -74,6 +75,10 @@ struct PythonLayout {
 
   uint32_t object_type = 8;
   uint32_t type_cached_keys = 0;  // of a class written in Python: names of its objects' attributes
+  uint32_t handled_value = 0;     // of such an item: the exception; none, or None: look further
+  uint32_t handled_previous = 0;  // the item outside of it
+  uint32_t exception_traceback = 0;
+  uint32_t tuple_items = 24;
   uint32_t string_length = 16;
   uint32_t string_state = 32;
   uint32_t string_ascii_bytes = 0;    // offset of the text of an ASCII string

@@ -197,6 +197,39 @@ TEST_P(PythonStacksTest, HasTheThreadNamesOfTheProgram) {
   EXPECT_EQ(ThreadIn(process, "wait_as_looked_at").name, "looked at");
 }
 
+TEST_P(PythonStacksTest, HasTheExceptionThatAThreadIsHandling) {
+  VictimProcess victim(Command("handling"));
+  ASSERT_TRUE(victim.WaitForAll('S'));
+  const ProcessStack process = Take(victim);
+  const struct {
+    const char* function;
+    const char* type;
+    const char* text;
+    const char* mark;
+    const char* raised_in;
+  } kExpected[] = {
+      {"wait_in_except", "ValueError", "bad shard 3", "raised", "load_shard"},
+      {"wait_in_finally", "KeyError", "'label'", "looked up", "wait_in_finally"},
+      {"wait_in_exit", "FileNotFoundError", "2, 'No such file or directory'", "opened", "leave"},
+      {"wait_in_generator_end", "JSONDecodeError",
+       "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)", "parsed",
+       "leave_a_generator"},
+  };
+  for (const auto& expected : kExpected) {
+    const ThreadStack thread = ThreadIn(process, expected.function);
+    EXPECT_EQ(thread.exception.type, expected.type) << FormatThreadStack(thread);
+    EXPECT_EQ(thread.exception.text, expected.text);
+    EXPECT_EQ(thread.exception.line, marks_.at(expected.mark));
+    EXPECT_EQ(thread.exception.function, expected.raised_in);
+    EXPECT_EQ(thread.exception.file, kScript);
+    EXPECT_FALSE(thread.keeps_process);
+  }
+  EXPECT_EQ(ThreadIn(process, "wait_after_handling").exception.type, "");
+  const ThreadStack keeper = ThreadIn(process, "wait_as_named");
+  EXPECT_TRUE(keeper.keeps_process);
+  EXPECT_EQ(keeper.exception.type, "");
+}
+
 TEST_P(PythonStacksTest, ShowsTheHolderOfTheLockThatIsStuckInC) {
   VictimProcess victim(Command("held"));
   const ProcessStack process = TakeUntil(victim, [](const ProcessStack& p) {

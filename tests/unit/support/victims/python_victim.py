@@ -4,7 +4,9 @@
 The places are marked; the test looks up their lines by the marks.
 """
 
+import contextlib
 import ctypes
+import json
 import sys
 import threading
 
@@ -109,6 +111,66 @@ def wait_as_named():
     never.acquire()
 
 
+def load_shard(number):
+    raise ValueError("bad shard %d\nof the second part" % number)  # MARK raised
+
+
+def wait_in_except():
+    try:
+        load_shard(3)
+    except ValueError:
+        never.acquire()
+
+
+def wait_in_finally():
+    try:
+        {}["label"]  # MARK looked up
+    finally:
+        never.acquire()
+
+
+class Waiting:
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *_):
+        wait_in_exit()
+
+
+def wait_in_exit():
+    never.acquire()
+
+
+def leave():
+    with Waiting():
+        open("/no/such/file")  # MARK opened
+
+
+@contextlib.contextmanager
+def waiting():
+    try:
+        yield
+    finally:
+        wait_in_generator_end()
+
+
+def wait_in_generator_end():
+    never.acquire()
+
+
+def leave_a_generator():
+    with waiting():
+        json.loads("{")  # MARK parsed
+
+
+def wait_after_handling():
+    try:
+        load_shard(4)
+    except ValueError:
+        pass
+    never.acquire()
+
+
 def work(depth):
     return sum(work(depth - 1) for _ in range(2)) if depth > 0 else 1
 
@@ -144,6 +206,10 @@ if mode == "named":
     threads = {"prefetch of the räumlich data": wait_as_named}
     LoadedThread(name="loaded", daemon=True).start()
     LookedAtThread(name="looked at", daemon=True).start()
+if mode == "handling":
+    threads = {function.__name__: function for function in
+               (wait_in_except, wait_in_finally, leave, leave_a_generator, wait_after_handling)}
+    threading.Thread(target=wait_as_named, name="keeper").start()
 for name, target in threads.items():
     threading.Thread(target=target, name=name, daemon=True).start()
 print("ready", flush=True)

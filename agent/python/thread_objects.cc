@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/python/thread_names.h"
+#include "agent/python/thread_objects.h"
 
 #include <algorithm>
 
@@ -9,7 +9,9 @@ namespace {
 constexpr size_t kLongestThreadName = 128;
 constexpr uint64_t kMaxKeys = 64;  // read per table: Thread sets _name among its first dozen keys
 constexpr size_t kMaxKnownKeys = 256;
-constexpr const char* kAttribute = "_name";
+constexpr const char* kNameAttribute = "_name";
+constexpr const char* kDaemonAttribute = "_daemonic";
+constexpr uint32_t kBoolDigit = 24;  // of True and False, which are integers
 
 // Measured with offsetof(). The same in 3.8 to 3.14, except where a comment gives versions.
 constexpr uint32_t kTypeBasicSize = 32;
@@ -42,20 +44,26 @@ uint32_t OldIndexBytes(uint64_t size) {
 
 }  // namespace
 
-std::string PythonThreadNames::ReadName(uint64_t thread) {
+std::string PythonThreadObjects::ReadName(uint64_t thread) {
   std::string name;
-  const uint64_t string = FindName(thread);
+  const uint64_t string = FindAttribute(thread, kNameAttribute);
   if (string != 0) objects_->ReadString(string, kLongestThreadName, &name);
   return name;
 }
 
-uint64_t PythonThreadNames::ReadReference(uint64_t address) {
+bool PythonThreadObjects::KeepsProcess(uint64_t thread) {
+  const uint64_t value = FindAttribute(thread, kDaemonAttribute);
+  uint32_t digit = 1;
+  return value != 0 && objects_->Read(value + kBoolDigit, &digit, sizeof(digit)) && digit == 0;
+}
+
+uint64_t PythonThreadObjects::ReadReference(uint64_t address) {
   uint64_t value = 0;
   return objects_->ReadPointer(address, &value) ? value & kReferenceMask : 0;
 }
 
-// Returns the address of the name, a string object; 0: not found.
-uint64_t PythonThreadNames::FindName(uint64_t thread) {
+// Returns the address of the attribute's value, an object; 0: not found.
+uint64_t PythonThreadObjects::FindAttribute(uint64_t thread, const char* name) {
   if (layout_.attributes != PythonAttributes::kDict && layout_.type_cached_keys == 0) return 0;
   const uint64_t type = ReadReference(thread + layout_.object_type);
   if (type == 0) return 0;
@@ -64,43 +72,44 @@ uint64_t PythonThreadNames::FindName(uint64_t thread) {
     case PythonAttributes::kDict: {
       int64_t offset = 0;
       if (!objects_->Read(type + kTypeDictOffset, &offset, sizeof(offset)) || offset <= 0) return 0;
-      return FindInDict(ReadReference(thread + static_cast<uint64_t>(offset)));
+      return FindInDict(ReadReference(thread + static_cast<uint64_t>(offset)), name);
     }
     case PythonAttributes::kValuesBefore:
       if (!objects_->ReadPointer(thread - 4 * kWordBytes, &pointer)) return 0;
-      if (pointer != 0) return FindInValues(type, pointer);
-      return FindInDict(ReadReference(thread - 3 * kWordBytes));
+      if (pointer != 0) return FindInValues(type, pointer, name);
+      return FindInDict(ReadReference(thread - 3 * kWordBytes), name);
     case PythonAttributes::kTaggedBefore:
       if (!objects_->ReadPointer(thread - 3 * kWordBytes, &pointer)) return 0;
-      if ((pointer & 1) != 0) return FindInValues(type, pointer + 1);
-      return FindInDict(pointer);
+      if ((pointer & 1) != 0) return FindInValues(type, pointer + 1, name);
+      return FindInDict(pointer, name);
     case PythonAttributes::kInline:
       if (!objects_->ReadPointer(thread - 3 * kWordBytes, &pointer)) return 0;
-      if (pointer != 0) return FindInDict(pointer);
+      if (pointer != 0) return FindInDict(pointer, name);
       int64_t size = 0;
       if (!objects_->Read(type + kTypeBasicSize, &size, sizeof(size)) || size <= 0) return 0;
-      return FindInValues(type, thread + static_cast<uint64_t>(size));
+      return FindInValues(type, thread + static_cast<uint64_t>(size), name);
   }
   return 0;
 }
 
-uint64_t PythonThreadNames::FindInValues(uint64_t type, uint64_t values) {
-  const KeySlot* slot = FindKey(ReadReference(type + layout_.type_cached_keys));
+uint64_t PythonThreadObjects::FindInValues(uint64_t type, uint64_t values, const char* name) {
+  const KeySlot* slot = FindKey(ReadReference(type + layout_.type_cached_keys), name);
   if (slot == nullptr) return 0;
   return ReadReference(values + ValuesHead(layout_.minor) + slot->index * kWordBytes);
 }
 
-uint64_t PythonThreadNames::FindInDict(uint64_t dict) {
+uint64_t PythonThreadObjects::FindInDict(uint64_t dict, const char* name) {
   if (dict == 0) return 0;
-  const KeySlot* slot = FindKey(ReadReference(dict + kDictKeys));
+  const KeySlot* slot = FindKey(ReadReference(dict + kDictKeys), name);
   if (slot == nullptr) return 0;
   const uint64_t values = ReadReference(dict + kDictValues);
   if (values == 0) return ReadReference(slot->value_address);
   return ReadReference(values + ValuesHead(layout_.minor) + slot->index * kWordBytes);
 }
 
-const PythonThreadNames::KeySlot* PythonThreadNames::FindKey(uint64_t keys_address) {
-  const auto known = key_slots_.find(keys_address);
+const PythonThreadObjects::KeySlot* PythonThreadObjects::FindKey(uint64_t keys_address,
+                                                                 const std::string& name) {
+  const auto known = key_slots_.find({keys_address, name});
   if (known != key_slots_.end()) return &known->second;
   Keys keys;
   if (!ReadKeys(keys_address, &keys)) return nullptr;
@@ -108,15 +117,14 @@ const PythonThreadNames::KeySlot* PythonThreadNames::FindKey(uint64_t keys_addre
     const uint64_t entry = keys.entries + i * keys.entry_bytes;
     std::string text;
     const uint64_t key = ReadReference(entry + keys.key);
-    if (key == 0 || !objects_->ReadString(key, kLongestThreadName, &text) || text != kAttribute)
-      continue;
+    if (key == 0 || !objects_->ReadString(key, kLongestThreadName, &text) || text != name) continue;
     if (key_slots_.size() >= kMaxKnownKeys) key_slots_.clear();
-    return &(key_slots_[keys_address] = {i, entry + keys.key + kWordBytes});
+    return &(key_slots_[{keys_address, name}] = {i, entry + keys.key + kWordBytes});
   }
   return nullptr;
 }
 
-bool PythonThreadNames::ReadKeys(uint64_t address, Keys* keys) {
+bool PythonThreadObjects::ReadKeys(uint64_t address, Keys* keys) {
   uint8_t head[kOldKeysIndices];
   if (address == 0 || !objects_->Read(address, head, sizeof(head))) return false;
   keys->entry_bytes = kEntryBytes;

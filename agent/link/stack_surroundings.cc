@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/link/stack_surroundings.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "agent/processes/descendants.h"
+#include "agent/processes/other_ends.h"
+#include "agent/processes/process_memory.h"
+#include "agent/segments/segment_reader.h"
+#include "base/durations.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int kMostLookedAt = 16;  // threads: each costs a look at all descriptors of the others
+
+double Seconds(uint64_t ns) { return static_cast<double>(ns) / kSecond; }
+
+void AddChildren(const Descendants& found, v1::ProcessStack* stack) {
+  stack->set_ended_children_cpu_seconds(Seconds(found.ended_cpu_ns));
+  for (const Descendant& child : found.processes) {
+    v1::ChildProcess* added = stack->add_children();
+    added->set_pid(child.pid);
+    added->set_parent(child.parent);
+    added->set_name(Printable(child.name.c_str(), child.name.size()));
+    added->set_state(std::string(1, child.state));
+    added->set_cpu_seconds(Seconds(child.cpu_ns));
+    added->set_moved_bytes(static_cast<double>(child.moved_bytes));
+  }
+}
+
+// The main thread and those of Python: those of libraries wait for descriptors all the time.
+bool IsWorthALook(const v1::ProcessStack& stack, const v1::ThreadStack& thread) {
+  if (thread.state() != "S" || absl::StrContains(thread.wait_channel(), "futex")) return false;
+  return thread.tid() == stack.pid() ||
+         std::any_of(thread.frames().begin(), thread.frames().end(),
+                     [](const v1::Frame& frame) { return frame.python(); });
+}
+
+void AddOtherEnds(const std::string& proc_root, const std::vector<pid_t>& among,
+                  v1::ProcessStack* stack) {
+  TracerMemory memory(stack->pid());
+  int looked_at = 0;
+  for (v1::ThreadStack& thread : *stack->mutable_threads()) {
+    if (!IsWorthALook(*stack, thread) || ++looked_at > kMostLookedAt) continue;
+    const OtherEnd end = FindOtherEnd(proc_root, stack->pid(), thread.tid(), among, &memory);
+    if (end.pids.empty()) continue;
+    thread.mutable_other_end()->set_kind(end.kind);
+    for (const pid_t pid : end.pids) thread.mutable_other_end()->add_pids(pid);
+  }
+}
+
+}  // namespace
+
+void AddSurroundings(const std::string& proc_root, const std::vector<pid_t>& neighbours,
+                     v1::ProcessStack* stack) {
+  if (stack->threads().empty()) return;
+  const Descendants found = FindDescendants(proc_root, stack->pid());
+  AddChildren(found, stack);
+  std::vector<pid_t> among;
+  for (const Descendant& child : found.processes) among.push_back(child.pid);
+  for (const pid_t pid : neighbours) {
+    if (std::find(among.begin(), among.end(), pid) == among.end()) among.push_back(pid);
+  }
+  AddOtherEnds(proc_root, among, stack);
+}
+
+}  // namespace rollcall

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/processes/descendants.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "agent/processes/proc_files.h"
+#include "agent/processes/proc_stat.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kMostParentThreads = 1024;
+constexpr size_t kIoBytes = 4096;
+
+uint64_t NsOfTicks(uint64_t ticks) {
+  static const uint64_t ns = 1'000'000'000ull / static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
+  return ticks * ns;
+}
+
+uint64_t ReadMovedBytes(const std::string& proc_root, pid_t pid) {
+  const std::string text = ReadProcFile(ProcPath(proc_root, pid, "io"), kIoBytes).value_or("");
+  uint64_t moved = 0;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    uint64_t bytes = 0;
+    if (!absl::ConsumePrefix(&line, "rchar: ") && !absl::ConsumePrefix(&line, "wchar: ")) continue;
+    if (absl::SimpleAtoi(line, &bytes)) moved += bytes;
+  }
+  return moved;
+}
+
+std::vector<pid_t> ListChildren(const std::string& proc_root, pid_t pid) {
+  std::vector<pid_t> children;
+  const std::string tasks = ProcPath(proc_root, pid, "task");
+  std::vector<pid_t> tids = ListNumbers(tasks).value_or(std::vector<pid_t>());
+  if (tids.size() > kMostParentThreads) tids.resize(kMostParentThreads);
+  for (const pid_t tid : tids) {
+    const std::string list = ReadProcFile(absl::StrCat(tasks, "/", tid, "/children")).value_or("");
+    for (const absl::string_view word : absl::StrSplit(list, ' ', absl::SkipWhitespace())) {
+      pid_t child = 0;
+      if (absl::SimpleAtoi(word, &child)) children.push_back(child);
+    }
+  }
+  std::sort(children.begin(), children.end());
+  return children;
+}
+
+void AddChildren(const std::string& proc_root, pid_t parent, std::vector<Descendant>* found) {
+  for (const pid_t pid : ListChildren(proc_root, parent)) {
+    if (found->size() == kMostDescendants) return;
+    absl::StatusOr<ProcStat> stat = ReadProcStat(proc_root, pid);
+    if (!stat.ok()) continue;
+    Descendant child;
+    child.pid = pid;
+    child.parent = parent;
+    child.name = std::move(stat->name);
+    child.state = stat->state;
+    child.cpu_ns = NsOfTicks(stat->cpu_ticks + stat->children_ticks);
+    child.moved_bytes = ReadMovedBytes(proc_root, pid);
+    found->push_back(std::move(child));
+  }
+}
+
+}  // namespace
+
+Descendants FindDescendants(const std::string& proc_root, pid_t pid) {
+  Descendants found;
+  const absl::StatusOr<ProcStat> own = ReadProcStat(proc_root, pid);
+  if (!own.ok()) return found;
+  found.ended_cpu_ns = NsOfTicks(own->children_ticks);
+  AddChildren(proc_root, pid, &found.processes);
+  for (size_t i = 0; i < found.processes.size(); ++i) {
+    AddChildren(proc_root, found.processes[i].pid, &found.processes);
+  }
+  return found;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which processes of this host are at the other end of the pipe or socket that a thread waits for:
+// a rank that waits for an answer of another rank, or for what its child writes.
+//
+// Looks for the other end among few processes, because it reads all their descriptors. Reads may
+// block: see spare_threads.h.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "agent/processes/process_memory.h"
+
+namespace rollcall {
+
+struct OtherEnd {
+  std::string kind;         // "pipe", "socket"; "": it waits for neither, or nobody is known
+  std::vector<pid_t> pids;  // at most kMostOtherEnds, ascending
+};
+
+inline constexpr size_t kMostOtherEnds = 8;
+
+// `among`: the processes that may be there; the process itself never is.
+OtherEnd FindOtherEnd(const std::string& proc_root, pid_t pid, pid_t tid,
+                      const std::vector<pid_t>& among, ProcessMemory* memory);
+
+}  // namespace rollcall

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The TCP sockets of a network namespace as /proc/PID/net/tcp and tcp6 list them, and the socket of
+// the same table at the other end of one of them. Pure.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace rollcall {
+
+struct TcpEnd {
+  std::array<uint8_t, 16> address = {};  // of IPv4 as IPv6 maps it
+  uint16_t port = 0;
+
+  bool operator==(const TcpEnd& other) const {
+    return address == other.address && port == other.port;
+  }
+};
+
+struct TcpSocket {
+  TcpEnd local, remote;
+  bool listens = false;
+  uint64_t inode = 0;  // 0: the program has not accepted it yet, or has closed it
+};
+
+// Ignores lines of another form.
+std::vector<TcpSocket> ParseTcpTable(const std::string& text);
+
+// The inode of the socket at the other end; of a connection that nobody has accepted yet, that of
+// the socket that listens. 0: the other end is elsewhere.
+uint64_t FindOtherSocket(const std::vector<TcpSocket>& table, uint64_t inode);
+
+}  // namespace rollcall

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is at the other end of the pipes and sockets that real threads wait for.
+#include "agent/processes/other_ends.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "agent/processes/proc_stat.h"
+#include "agent/processes/tcp_table.h"
+#include "agent/processes/waited_descriptors.h"
+
+namespace rollcall {
+namespace {
+
+TEST(SystemCallTest, IsReadFromTheKernelsText) {
+  const auto call = ParseSystemCall("7 0x7ffc10 0x1 0xdbba0 0x0 0x0 0x7f00 0x7ffc00 0x7f8b\n");
+  ASSERT_TRUE(call.has_value());
+  EXPECT_EQ(call->number, 7);
+  EXPECT_EQ(call->arguments[0], 0x7ffc10u);
+  EXPECT_EQ(call->arguments[1], 1u);
+  for (const char* text : {"", "running\n", "-1 0x7ffc 0x7f8b\n", "7 0x1",
+                           "x 0x1 0x1 0x1 0x1 0x1 0x1", "7 0x1 0x1 0x1 0x1 0x1 y"}) {
+    EXPECT_FALSE(ParseSystemCall(text).has_value()) << text;
+  }
+}
+
+constexpr char kTable[] =
+    "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid timeout inode\n"
+    "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  0 0 100 1 0 1 0\n"
+    "   1: 0100007F:9C40 0100007F:1F90 01 00000000:00000000 00:00000000 00000000  0 0 101 1 0 1 0\n"
+    "   2: 0100007F:1F90 0100007F:9C40 01 00000000:00000000 00:00000000 00000000  0 0 102 1 0 1 0\n"
+    "   3: 0100007F:9C41 0100007F:1F90 01 00000000:00000000 00:00000000 00000000  0 0 103 1 0 1 0\n"
+    "   4: 0100007F:1F90 0100007F:9C41 01 00000000:00000000 00:00000000 00000000  0 0 0 1 0 1 0\n"
+    "   5: 0A00000A:9C42 0B00000A:01BB 01 00000000:00000000 00:00000000 00000000  0 0 104 1 0 1 0\n"
+    "   6: 0100007F:9C43 0100007F:2328 01 00000000:00000000 00:00000000 00000000  0 0 105 1 0 1 0\n"
+    "   7: 00000000000000000000000000000000:2328 00000000000000000000000000000000:0000 0A "
+    "00000000:00000000 00:00000000 00000000  0 0 106 1 0 1 0\n"
+    "   8: 0000000000000000FFFF00000100007F:2328 0000000000000000FFFF00000100007F:9C43 01 "
+    "00000000:00000000 00:00000000 00000000  0 0 107 1 0 1 0\n"
+    "   9: garbage:zz 1 2 3 4 5 6 7 8 9\n";
+
+TEST(TcpTableTest, TheOtherEndIsTheSocketWithTheAddressesExchanged) {
+  const std::vector<TcpSocket> table = ParseTcpTable(kTable);
+  EXPECT_EQ(table.size(), 9u);
+  EXPECT_EQ(FindOtherSocket(table, 101), 102u);
+  EXPECT_EQ(FindOtherSocket(table, 102), 101u);
+  EXPECT_EQ(FindOtherSocket(table, 103), 100u);  // not accepted yet: who listens
+  EXPECT_EQ(FindOtherSocket(table, 104), 0u);    // another host
+  EXPECT_EQ(FindOtherSocket(table, 105), 107u);  // accepted by IPv6
+  EXPECT_EQ(FindOtherSocket(table, 100), 0u);
+  EXPECT_EQ(FindOtherSocket(table, 0), 0u);
+  EXPECT_EQ(FindOtherSocket(table, 999), 0u);
+}
+
+// A child that does this, asleep.
+class Sleeper {
+ public:
+  explicit Sleeper(const std::function<void()>& run) : pid_(fork()) {
+    if (pid_ == 0) {
+      run();
+      _exit(1);
+    }
+    while (ReadProcStat("/proc", pid_)->state != 'S') usleep(1000);
+  }
+  ~Sleeper() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  pid_t pid() const { return pid_; }
+
+ private:
+  const pid_t pid_;
+};
+
+// The ways to wait for a descriptor.
+struct WayToWait {
+  const char* name;
+  void (*wait)(int fd);
+};
+
+const WayToWait kWays[] = {
+    {"read",
+     [](int fd) {
+       char byte;
+       static_cast<void>(!read(fd, &byte, 1));
+     }},
+    {"poll",
+     [](int fd) {
+       pollfd ready = {fd, POLLIN, 0};
+       poll(&ready, 1, -1);
+     }},
+    {"select",
+     [](int fd) {
+       fd_set ready;
+       FD_ZERO(&ready);
+       FD_SET(fd, &ready);
+       select(fd + 1, &ready, nullptr, nullptr, nullptr);
+     }},
+    {"epoll",
+     [](int fd) {
+       const int many = epoll_create1(0);
+       epoll_event event = {};
+       event.events = EPOLLIN;
+       epoll_ctl(many, EPOLL_CTL_ADD, fd, &event);
+       epoll_wait(many, &event, 1, -1);
+     }},
+};
+
+class OtherEndTest : public testing::TestWithParam<WayToWait> {
+ protected:
+  // What the agent finds for a child that waits for `fd`, among this process only.
+  OtherEnd Find(int fd) const {
+    const Sleeper sleeper([fd] { GetParam().wait(fd); });
+    // Asleep already before it waits there, perhaps.
+    TracerMemory memory(sleeper.pid());
+    for (int i = 0; i < 2000; ++i) {
+      const OtherEnd end = FindOtherEnd("/proc", sleeper.pid(), sleeper.pid(), {getpid()}, &memory);
+      if (!end.pids.empty()) return end;
+      usleep(1000);
+    }
+    return {};
+  }
+};
+
+TEST_P(OtherEndTest, OfAPipeIsFound) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const OtherEnd end = Find(ends[0]);
+  EXPECT_EQ(end.kind, "pipe");
+  EXPECT_EQ(end.pids, std::vector<pid_t>{getpid()});
+  close(ends[0]);
+  close(ends[1]);
+}
+
+// Whether the server has accepted the connection or not.
+void ConnectByTcp(bool accepts, int* listener, int* client, int* accepted) {
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  *listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(bind(*listener, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(*listener, 4), 0);
+  ASSERT_EQ(getsockname(*listener, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  *client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(connect(*client, reinterpret_cast<sockaddr*>(&address), size), 0);
+  *accepted = accepts ? accept4(*listener, nullptr, nullptr, SOCK_CLOEXEC) : -1;
+}
+
+void ConnectByUnix(bool accepts, int* listener, int* client, int* accepted) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  const std::string name = absl::StrCat("rollcall other ends ", getpid(), " ", accepts);
+  name.copy(address.sun_path + 1, sizeof(address.sun_path) - 2);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  *listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(bind(*listener, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(*listener, 4), 0);
+  *client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(connect(*client, reinterpret_cast<sockaddr*>(&address), size), 0);
+  *accepted = accepts ? accept4(*listener, nullptr, nullptr, SOCK_CLOEXEC) : -1;
+}
+
+TEST_P(OtherEndTest, OfASocketIsFoundAcceptedOrNot) {
+  for (const auto connect : {&ConnectByTcp, &ConnectByUnix}) {
+    for (const bool accepts : {true, false}) {
+      int listener = -1, client = -1, accepted = -1;
+      connect(accepts, &listener, &client, &accepted);
+      const OtherEnd end = Find(client);
+      EXPECT_EQ(end.kind, "socket") << accepts << (connect == &ConnectByUnix);
+      EXPECT_EQ(end.pids, std::vector<pid_t>{getpid()});
+      for (const int fd : {listener, client, accepted}) close(fd);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OtherEndTest, testing::ValuesIn(kWays),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(NoOtherEndTest, OfAThreadThatWaitsForNone) {
+  const Sleeper sleeper([] {
+    while (true) pause();
+  });
+  TracerMemory memory(sleeper.pid());
+  EXPECT_EQ(FindOtherEnd("/proc", sleeper.pid(), sleeper.pid(), {getpid()}, &memory).kind, "");
+}
+
+}  // namespace
+}  // namespace rollcall
