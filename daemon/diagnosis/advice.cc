@@ -57,7 +57,7 @@ void AddFitting(const Verdict& verdict, const std::vector<AdviceEntry>& table, c
 
 // Who has left the loop or a step in a handler did so by an exception.
 bool LeftByAnException(const Verdict& verdict) {
-  return HandlesAnException(verdict) && !CallsAlone(verdict);
+  return HandlesAnException(verdict) && (KnowsTheException(verdict) || !CallsAlone(verdict));
 }
 
 // Two stacks show more than what the culprit does: who has left the loop may well log or save.

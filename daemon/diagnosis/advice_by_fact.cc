@@ -37,7 +37,8 @@ bool Crashed(const Verdict& v) {
 bool RaisedAnException(const Verdict& v) {
   return (Is(v, Cause::kRankDied) || Is(v, Cause::kRankExited)) &&
          AnyCulprit(v, [](const Culprit& c) {
-           return !c.error.empty() || (c.exit_signal == 0 && c.exit_code > 0 && c.exit_code < 128);
+           return (!c.error.empty() && !c.exits) ||
+                  (c.exit_signal == 0 && c.exit_code > 0 && c.exit_code < 128);
          });
 }
 

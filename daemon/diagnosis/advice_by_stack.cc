@@ -70,6 +70,7 @@ bool WaitsForTheGil(const Verdict& v) {
 }
 
 bool Downloads(const Verdict& v) {
+  if (!v.socket.others.empty()) return false;
   return AbsentIsIn(v, {"SSL_read", "SSL_connect", "hf_hub_download", "snapshot_download",
                         "getaddrinfo", "urlopen", "botocore"});
 }
@@ -82,6 +83,7 @@ bool WaitsForItsGpu(const Verdict& v) {
 
 // A rank that creates an NCCL communicator exchanges its id through the store, too.
 bool WaitsInAnotherLibrary(const Verdict& v) {
+  if (!v.socket.others.empty()) return IsAbsence(v);
   if (CulpritIsIn(v, {"NCCL", "nccl", "<rollcall>"})) return false;
   return AbsentIsIn(v, {"gloo::barrier", "gloo::all", "gloo::broadcast", "UnboundBuffer::wait",
                         "TCPStore::wait", "TCPStore::doWait", "FileStore::wait", "MPI_",
@@ -102,9 +104,19 @@ bool Logs(const Verdict& v) {
                         "SummaryWriter.", "wandb_run.", "wandb.", "mlflow"});
 }
 
+// The thread that takes the results of a pool of processes stands beside the one that waits for
+// them.
+bool WaitsForAPool(const Verdict& v) {
+  const bool has_pool = absl::StrContains(v.stack_words, "_ExecutorManagerThread") ||
+                        absl::StrContains(v.stack_words, "_queue_management_worker");
+  return has_pool && AbsentIsIn(v, {"_base.Future.", "_base.result", "_base.as_completed",
+                                    "_base.wait", "_result_or_cancel"});
+}
+
 bool WaitsForChild(const Verdict& v) {
-  return AbsentIsIn(v, {"Popen.wait", "Popen.communicate", "subprocess.", " wait4 ", " waitpid ",
-                        "pool.Pool.", "process.Process.join "});
+  if (!v.children.at_work.empty() || WaitsForAPool(v)) return IsAbsence(v);
+  return AbsentIsIn(v, {kPipeOfAChild, "Popen.wait", "Popen.communicate", "subprocess.", " wait4 ",
+                        " waitpid ", "pool.Pool.", "process.Process.join "});
 }
 
 // In a backward pass and inside a call the main thread waits for other threads as a matter of
@@ -216,11 +228,12 @@ const std::vector<AdviceEntry>& StackAdvice() {
        "`rollcall stacks CHILD`). If it uses the CPU, it works: raise --hang-after, or do the work "
        "before the job starts. If not, give the wait a timeout."},
       {"mixed-backends", WaitsInAnotherLibrary,
-       "the culprit's stack waits in Gloo, MPI, or a key-value store",
+       "the culprit's stack waits in Gloo, MPI, a key-value store, or at a socket of another rank",
        "Two libraries wait for each other: some ranks are in an NCCL collective, and this rank is "
-       "in a barrier or store of another library that needs them.",
-       "That rank waits for the others in another library (Gloo, MPI, TCPStore). Give all ranks "
-       "the same order of barriers, and put no barrier inside a branch on the rank."},
+       "in a barrier, a store or a request that needs them.",
+       "That rank waits for the others outside of NCCL (Gloo, MPI, TCPStore, a request to another "
+       "rank). Give all ranks the same order of barriers and requests, and put none inside a branch "
+       "on the rank."},
       {"waits-for-its-gpu", WaitsForItsGpu,
        "the culprit has not entered the call and waits for its GPU",
        "Earlier work on that GPU does not end: an endless kernel, a fault, or a wait for an event "
@@ -258,13 +271,12 @@ const std::vector<AdviceEntry>& StackAdvice() {
        "That rank makes a call that the others do not make. Move the call out of the branch, so "
        "that all ranks make it, or compute the value without communication."},
       {"handles-an-exception", HandlesAnException,
-       "the culprit is in an except, a finally or an __exit__() of its program, and the others are "
-       "not",
+       "the culprit handles an exception, or one has ended its program while its process lives on",
        "An exception takes one rank out of the loop, and its handler waits: for the others, for a "
        "server, for its communicators to end. So nobody sees the exception.",
-       "That rank is in an except, a finally or an __exit__(): an exception has probably brought it there, "
-       "and it is not printed while that code waits. Print the exception first in the handler, "
-       "and let the handler make no call that waits for other ranks."},
+       "That rank has met an exception, and the code that runs since (an except, a finally, an "
+       "__exit__(), a hook at its exit) waits. Look into the exception first; let that code print it, "
+       "and make no call there that waits for other ranks or threads."},
       {"uneven-inputs", LeftTheLoop,
        "the culprit is behind the loop (in a barrier or another call, in destroy, at its exit) "
        "while the others are in a training step",

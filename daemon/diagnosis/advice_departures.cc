@@ -142,9 +142,15 @@ bool LeftTheLoop(const Verdict& v) {
   return CulpritIsInCall(v) && !CallsAlone(v) && WaiterIsIn(v, kStep);
 }
 
+bool KnowsTheException(const Verdict& v) {
+  return !v.handled.exception.type.empty() ||
+         AnyCulprit(v, [](const Culprit& c) { return c.exits; });
+}
+
 bool HandlesAnException(const Verdict& v) {
   if (LeftTheEnginesLoop(v)) return false;
   if (!DepartsAnyhow(v) && !Is(v, Cause::kRankExited) && !Is(v, Cause::kTeardownHang)) return false;
+  if (KnowsTheException(v)) return true;
   return std::any_of(v.places.begin(), v.places.end(), [&](const StackPlace& place) {
     return std::any_of(place.program.begin(), place.program.end(),
                        [&](const ProgramFrame& frame) { return IsInAHandler(v, frame); });

@@ -18,9 +18,12 @@ bool Validates(const Verdict& v);
 bool LeftTheLoopByStacks(const Verdict& v);
 bool SkippedByStacks(const Verdict& v);
 
-// The culprit is in an except, a finally or an __exit__() of its program that the waiting rank is
-// not in.
+// The culprit handles an exception that the waiting rank does not, or has ended its program by one
+// and lives on. Where the interpreter's memory is not known: it is in an except, a finally or an
+// __exit__() of its program that the waiting rank is not in.
 bool HandlesAnException(const Verdict& v);
+// The interpreter, and not only the lines of the stack, shows that exception.
+bool KnowsTheException(const Verdict& v);
 
 // The culprit is behind the training loop and the others are in it, or the reverse.
 bool LeftTheLoop(const Verdict& v);

@@ -15,6 +15,7 @@
 #include "daemon/diagnosis/idle_servers.h"
 #include "daemon/diagnosis/learned_step.h"
 #include "daemon/diagnosis/losses.h"
+#include "daemon/diagnosis/outside_waits.h"
 #include "daemon/diagnosis/p2p_sizes.h"
 #include "daemon/diagnosis/roots.h"
 #include "daemon/diagnosis/steps.h"
@@ -106,6 +107,11 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
     AddGraphs(job, &verdict);
     AddPlaces(job, &verdict);
     WeighIdleServers(job, &verdict);
+    WeighWorkingChildren(job, &verdict);
+    AddHandledException(&verdict);
+    AddLastException(job, &verdict);
+    AddSocketWait(job, &verdict);
+    AddKeeper(job, &verdict);
     AddGpuSharing(job, &verdict);
     AddLosses(job, &verdict);
     AddForbiddenStacks(job, &verdict);

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "base/cut_text.h"
 #include "daemon/diagnosis/verdict_sites.h"
+#include "daemon/words/outside_words.h"
 #include "daemon/words/places.h"
 #include "daemon/words/sentence_parts.h"
 #include "daemon/words/sentences.h"
@@ -161,12 +162,13 @@ std::string OtherOrder(const Verdict& v) {
 }
 
 // The exception that ended the ranks on which NCCL reported an error, with NCCL's own words as a
-// rule.
-std::string FailureInWords(const Verdict& v) {
-  const bool is_refused =
-      v.cause == Cause::kInitIncomplete && !v.culprits.empty() && v.culprits.front().is_refused;
-  if ((v.cause != Cause::kNcclError && !is_refused) || v.culprits.empty()) return "";
+// rule; or that has ended the program of a rank, which makes calls on its way out.
+std::string FailureInWords(const Verdict& v, const std::string& sentence) {
+  if (v.culprits.empty()) return "";
+  const bool is_refused = v.cause == Cause::kInitIncomplete && v.culprits.front().is_refused;
+  if (v.cause != Cause::kNcclError && !is_refused && !v.culprits.front().exits) return "";
   const std::string& error = v.culprits.front().error;
+  if (absl::StrContains(sentence, CutText(error, kLongestError, "..."))) return "";
   const bool is_one = std::all_of(v.culprits.begin(), v.culprits.end(),
                                   [&](const Culprit& c) { return c.error == error; });
   if (error.empty() || !is_one) return "";
@@ -191,7 +193,7 @@ std::string Summarize(const Verdict& verdict, size_t period) {
   } else if (MayNeedLead(verdict) && !HasLines(verdict, text)) {
     text = LinesInWords(verdict) + text;
   }
-  absl::StrAppend(&text, FailureInWords(verdict));
+  absl::StrAppend(&text, FailureInWords(verdict, text), OutsideInWords(verdict));
   std::string end = tail;
   if (period != 0 && !tail.empty()) absl::StrAppend(&end, " (of period ", period, " calls)");
   if (text.size() + end.size() > kLongestSentence) end = tail;

@@ -312,12 +312,12 @@ std::function<bool()> IncidentBook::StoredBarrier() const { return history_->Bar
 
 bool IncidentBook::IsAlerting(const JobId& job) const { return alerts_->IsDelivering(job); }
 
-std::optional<Motion> IncidentBook::AddStack(const StackResult& result) {
+std::optional<StackChange> IncidentBook::AddStack(const StackResult& result) {
   const MutexLock lock(mutex_);
   const auto job = jobs_.find(result.job);
   if (job == jobs_.end()) return std::nullopt;
   Record* record = FindRecord(result.incident, &job->second);
-  if (record == nullptr) return Motion::kUnknown;
+  if (record == nullptr) return StackChange();
   record->dirty = true;
   SetPending(job->second, *record);
   record->awaited.Remove(result);
@@ -330,9 +330,9 @@ std::optional<Motion> IncidentBook::AddStack(const StackResult& result) {
     return std::nullopt;
   }
   record->has_new_stacks = true;
-  const Motion motion = MotionSince(record->incident, result.stack);
+  StackChange change = ChangeSince(record->incident, result.stack);
   AddSample(result.stack, &record->incident);
-  return motion;
+  return change;
 }
 
 void IncidentBook::AddHostFacts(const JobKey& job, const std::string& incident,

@@ -154,7 +154,7 @@ class IncidentBook {
   // Adds the reply for one process of an incident's stack request, or the reason why there is none.
   // Returns how the process moved since its previous sample; nullopt if the sample must not be
   // judged.
-  std::optional<Motion> AddStack(const StackResult& result) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<StackChange> AddStack(const StackResult& result) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Adds what a host of the incident showed.
   void AddHostFacts(const JobKey& job, const std::string& incident, const v1::HostFacts& facts)

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/agents/children_at_work.h"
 #include "daemon/agents/stack_motion.h"
 #include "daemon/report/stack_merge.h"
 #include "rollcall/v1/incident.pb.h"
@@ -64,13 +65,13 @@ void AddFailure(const v1::ProcessStack& stack, v1::Incident* incident) {
   if (!is_recorded && known.size() < kSamplesKept) Append(stack, incident);
 }
 
-Motion MotionSince(const v1::Incident& incident, const v1::ProcessStack& stack) {
-  Motion motion = Motion::kUnknown;
+StackChange ChangeSince(const v1::Incident& incident, const v1::ProcessStack& stack) {
+  StackChange change;
   for (const v1::ProcessStack& other : incident.stacks()) {
     if (other.threads().empty() || !IsSameProcess(stack, other)) continue;
-    motion = MotionBetween(other, stack);
+    change = {MotionBetween(other, stack), FindChildrenAtWork(other, stack)};
   }
-  return motion;
+  return change;
 }
 
 v1::StackTree MergedStacks(const v1::Incident& incident, const StackTree& rest) {

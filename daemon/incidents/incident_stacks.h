@@ -3,6 +3,8 @@
 // any thread, on values of its own.
 #pragma once
 
+#include <vector>
+
 #include "daemon/model/job_state.h"
 #include "daemon/report/stacks/stack_tree.h"
 
@@ -20,8 +22,14 @@ void AddSample(const v1::ProcessStack& stack, v1::Incident* incident);
 // Records once why a process has no sample now, if no agent was connected. Replaces no sample.
 void AddFailure(const v1::ProcessStack& stack, v1::Incident* incident);
 
+// What a sample of a process shows beside the one before it.
+struct StackChange {
+  Motion motion = Motion::kUnknown;
+  std::vector<ChildAtWork> children_at_work = {};
+};
+
 // Compares the stack with the newest sample of the process in the incident.
-Motion MotionSince(const v1::Incident& incident, const v1::ProcessStack& stack);
+StackChange ChangeSince(const v1::Incident& incident, const v1::ProcessStack& stack);
 
 // Merges the newest sample of each process with `rest`.
 v1::StackTree MergedStacks(const v1::Incident& incident, const StackTree& rest);

@@ -10,10 +10,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "daemon/agents/children_at_work.h"
 #include "daemon/agents/stack_motion.h"
 #include "daemon/loop/start_watch.h"
 #include "daemon/model/calling_threads.h"
 #include "daemon/model/progress.h"
+#include "daemon/report/keepers.h"
 #include "daemon/report/program_line.h"
 #include "rollcall/v1/agent.pb.h"
 #include "rollcall/v1/query.pb.h"
@@ -76,19 +78,38 @@ void StackDesk::NameCallingThreads(StackResult* result) {
   });
 }
 
+// A rank may have started others: they are no children that it waits for.
+void StackDesk::RemoveOtherRanks(StackResult* result) {
+  if (result->stack.children().empty()) return;
+  std::set<int32_t> ranks;
+  store_->Read(result->job, [&](const JobState& state) {
+    const Process* process = FindProcess(state, result->process);
+    if (process == nullptr) return;
+    for (const Process& other : state.processes) {
+      const bool is_rank = other.has_met || !other.blocked.empty();
+      const bool is_other = other.host == process->host && other.pid != process->pid;
+      if (is_rank && is_other && !HasEnded(other)) ranks.insert(other.pid);
+    }
+  });
+  RemoveRanks(ranks, &result->stack);
+}
+
 // Passes the result to the incident that requested it, if any, and to the job's state.
 void StackDesk::Deliver(const StackResult& result) {
-  Motion motion = Motion::kUnknown;
+  StackChange change;
   if (!result.incident.empty()) {
     const auto judged = incidents_->AddStack(result);
     if (!judged.has_value()) return;
-    motion = *judged;
+    change = *judged;
   }
   if (!result.is_reply) return;
+  const bool waits_for_others = WaitsForOthers(result.stack);
+  if (waits_for_others || !WaitsForChildren(result.stack)) change.children_at_work.clear();
   store_->SetStacks(
       result.job, result.process,
-      {motion, FunctionNames(result.stack), FindPlace(result.stack), WaitsForOthers(result.stack),
-       timeline_->Now(), FindAwaitedTids(result.stack), FindThreadPlaces(result.stack)});
+      {change.motion, FunctionNames(result.stack), FindPlace(result.stack), waits_for_others,
+       timeline_->Now(), FindAwaitedTids(result.stack), FindThreadPlaces(result.stack),
+       FindKeepers(result.stack), std::move(change.children_at_work)});
 }
 
 absl::Status StackDesk::Stream(const JobKey& job, const v1::TakeStacksRequest& request,
@@ -114,6 +135,7 @@ void StackDesk::OnStackReply(const AgentName& agent, const v1::StackReply& reply
   auto result = requests_.AddReply(reply.request(), agent, reply.stack());
   if (!result.has_value()) return;
   NameCallingThreads(&*result);
+  RemoveOtherRanks(&*result);
   Deliver(*result);
 }
 

@@ -52,6 +52,7 @@ class StackDesk {
 
  private:
   void SendToAgents(uint64_t number, const StackRequest& request);
+  void RemoveOtherRanks(StackResult* result);
   void NameCallingThreads(StackResult* result);
   void Deliver(const StackResult& result);
 

@@ -31,6 +31,9 @@ inline constexpr size_t kPeersOfMember = size_t{1} << 14;
 inline constexpr size_t kBlockedCalls = 1024;   // the library has room for 128
 inline constexpr size_t kCallers = 16;          // of a process; an agent names as many
 inline constexpr size_t kThreadPlaces = 8;      // of a process
+inline constexpr size_t kKeepers = 2;           // of a process
+inline constexpr size_t kChildrenAtWork = 4;    // of a process
+inline constexpr size_t kOtherEnds = 8;         // of a thread
 inline constexpr size_t kGraphLaunches = 1024;  // in one update; the library has room for 960
 // Of one communicator in one message: what its part of a segment holds (segment::kRingCapacity,
 // segment::kCheckpointCapacity).

@@ -36,6 +36,8 @@ struct StackFacts {
   int64_t now_ns = 0;
   std::vector<uint32_t> awaited_tids = {};
   std::vector<ThreadPlace> threads = {};  // that show a line of the program
+  std::vector<ThreadPlace> keepers = {};
+  std::vector<ChildAtWork> children_at_work = {};
 };
 
 // The two ids of a grown communicator.
@@ -159,6 +161,7 @@ class JobModel {
   }
   void LimitText(size_t most, std::string* text);
   void LimitPlace(StackPlace* place);
+  void SetChildren(const StackFacts& facts, Process* process);
   void CountTexts(int32_t process);
   void CutSites(size_t from, std::vector<std::string>* sites);
   int32_t FindLeftAgent(const std::string& host) const;

@@ -53,6 +53,10 @@ void JobModel::LimitPlace(StackPlace* place) {
   LimitText(limits::kSite, &place->at);
   LimitText(limits::kName, &place->inside);
   LimitText(limits::kStackWords, &place->functions);
+  LimitText(limits::kName, &place->handles.type);
+  LimitText(limits::kError, &place->handles.text);
+  LimitText(limits::kSite, &place->handles.at);
+  if (place->other_end.size() > limits::kOtherEnds) place->other_end.resize(limits::kOtherEnds);
 }
 
 // For a process whose texts have changed: drops what has no room.
@@ -260,6 +264,17 @@ void JobModel::SetSilence(int32_t process, bool silent, int64_t since_ns) {
   known.silent_since_ns = 0;
 }
 
+void JobModel::SetChildren(const StackFacts& facts, Process* process) {
+  process->children_at_work = facts.children_at_work;
+  if (process->children_at_work.size() > limits::kChildrenAtWork) {
+    process->children_at_work.resize(limits::kChildrenAtWork);
+  }
+  for (ChildAtWork& child : process->children_at_work) {
+    LimitText(limits::kThreadName, &child.name);
+  }
+  if (!process->children_at_work.empty()) process->children_worked_ns = facts.now_ns;
+}
+
 void JobModel::SetStacks(int32_t process, const StackFacts& facts) {
   if (!IsKnown(process)) return;
   Process& known = state_.processes[static_cast<size_t>(process)];
@@ -274,10 +289,15 @@ void JobModel::SetStacks(int32_t process, const StackFacts& facts) {
   if (known.thread_places.size() > limits::kThreadPlaces) {
     known.thread_places.resize(limits::kThreadPlaces);
   }
-  for (ThreadPlace& thread : known.thread_places) {
-    LimitText(limits::kThreadName, &thread.name);
-    LimitPlace(&thread.place);
+  known.keepers = facts.keepers;
+  if (known.keepers.size() > limits::kKeepers) known.keepers.resize(limits::kKeepers);
+  for (std::vector<ThreadPlace>* places : {&known.thread_places, &known.keepers}) {
+    for (ThreadPlace& thread : *places) {
+      LimitText(limits::kThreadName, &thread.name);
+      LimitPlace(&thread.place);
+    }
   }
+  SetChildren(facts, &known);
   CountTexts(process);
   known.stacks_ns = facts.now_ns;
   if (!facts.waits_outside) {

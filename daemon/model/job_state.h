@@ -65,6 +65,13 @@ struct CallingThread {
   std::string name;     // "pt_autograd_0"; "": not known
 };
 
+// A process that a process has started, and that works.
+struct ChildAtWork {
+  int32_t pid = 0;   // 0: several that have ended meanwhile
+  std::string name;  // as in /proc
+  double cpus = 0;   // that it has used all the time; 0: it reads or writes
+};
+
 // What two samples of a process's stacks show, taken a second or more apart.
 enum class Motion : uint8_t {
   kUnknown,
@@ -168,7 +175,12 @@ struct Process : ProcessIdentity, ProcessEvidence {
   // Of its threads for whose calls others of its threads wait: those of PyTorch's backward pass.
   std::vector<uint32_t> awaited_tids;
   std::vector<ThreadPlace> thread_places;  // of its threads that show a line of the program
-  int64_t stacks_ns = 0;                   // when the agent took the sample; 0: never
+  std::vector<ThreadPlace> keepers;        // for which it waits before it ends
+  // Those that it has started and waits for, and when they were last seen to work, now or before;
+  // 0: never.
+  std::vector<ChildAtWork> children_at_work;
+  int64_t children_worked_ns = 0;
+  int64_t stacks_ns = 0;  // when the agent took the sample; 0: never
   // Every sample since this time shows that the main thread waits for other ranks in a
   // library other than NCCL; 0: it does not wait there.
   int64_t waits_outside_since_ns = 0;

@@ -36,12 +36,19 @@ size_t HeapBytes(const std::vector<CallingThread>& callers) {
   return bytes;
 }
 
+size_t HeapBytes(const std::vector<ChildAtWork>& children) {
+  size_t bytes = children.capacity() * sizeof(ChildAtWork);
+  for (const ChildAtWork& child : children) bytes += rollcall::HeapBytes(child.name);
+  return bytes;
+}
+
 size_t HeapBytes(const std::vector<ThreadPlace>& places) {
   size_t bytes = places.capacity() * sizeof(ThreadPlace);
   for (const ThreadPlace& thread : places) {
-    bytes += HeapBytes(thread.place.program);
-    for (const std::string* text :
-         {&thread.name, &thread.place.at, &thread.place.inside, &thread.place.functions}) {
+    const StackPlace& place = thread.place;
+    bytes += HeapBytes(place.program) + place.other_end.capacity() * sizeof(int32_t);
+    for (const std::string* text : {&thread.name, &place.at, &place.inside, &place.functions,
+                                    &place.handles.type, &place.handles.text, &place.handles.at}) {
       bytes += rollcall::HeapBytes(*text);
     }
   }
@@ -51,8 +58,16 @@ size_t HeapBytes(const std::vector<ThreadPlace>& places) {
 template <typename AnyProcess>
 auto TextsOf(AnyProcess* process) {
   return std::array{
-      &process->stack_words, &process->place.at, &process->place.inside, &process->place.functions,
-      &process->error,       &process->phase,    &process->wait_channel,
+      &process->stack_words,
+      &process->place.at,
+      &process->place.inside,
+      &process->place.functions,
+      &process->error,
+      &process->phase,
+      &process->wait_channel,
+      &process->place.handles.type,
+      &process->place.handles.text,
+      &process->place.handles.at,
 #define PROCESS_TEXT(name) &process->name,
 #define PROCESS_PLACE(name) &process->name,
 #define PROCESS_DETAIL(name) &process->name,
@@ -65,6 +80,8 @@ auto TextsOf(AnyProcess* process) {
 size_t TextBytes(const Process& process) {
   size_t bytes = HeapBytes(process.blocked) + HeapBytes(process.callers) +
                  HeapBytes(process.place.program) + HeapBytes(process.thread_places) +
+                 HeapBytes(process.keepers) + HeapBytes(process.children_at_work) +
+                 process.place.other_end.capacity() * sizeof(int32_t) +
                  process.awaited_tids.capacity() * sizeof(uint32_t);
   for (const std::string* text : TextsOf(&process)) bytes += HeapBytes(*text);
   return bytes;
@@ -87,8 +104,12 @@ DroppedTexts DropTexts(size_t most, Process* process) {
     return a->capacity() > b->capacity();
   });
   // What only adds to the line of the main thread goes first.
-  if (TextBytes(*process) > most && !process->thread_places.empty()) {
+  const bool has_more = !process->thread_places.empty() || !process->keepers.empty() ||
+                        !process->children_at_work.empty();
+  if (TextBytes(*process) > most && has_more) {
     std::vector<ThreadPlace>().swap(process->thread_places);
+    std::vector<ThreadPlace>().swap(process->keepers);
+    std::vector<ChildAtWork>().swap(process->children_at_work);
     ++dropped.texts;
   }
   size_t bytes = TextBytes(*process);

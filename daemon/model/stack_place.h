@@ -10,6 +10,17 @@
 
 namespace rollcall {
 
+// An exception of Python.
+struct PlaceException {
+  std::string type;  // "ValueError"; "": there is none
+  std::string text;
+  std::string at;  // the program's line that it came from, as in StackPlace; "": none is known
+};
+
+// Stands among the functions of a thread that waits for what a child of its process writes or
+// reads.
+inline constexpr char kPipeOfAChild[] = "<pipe_of_a_child>";
+
 struct StackPlace {
   // "/x/train.py:31 in upload_checkpoint": the innermost line that is no library's; "": none is
   // known.
@@ -21,6 +32,9 @@ struct StackPlace {
   std::string functions;
   // The program's own functions of that thread, outermost first.
   std::vector<ProgramFrame> program = {};
+  PlaceException handles = {};  // the thread is in an except, a finally or an __exit__()
+  // Processes of its host at the other end of the pipe or socket that the thread waits for.
+  std::vector<int32_t> other_end = {};
 };
 
 // Where one of its threads stands.

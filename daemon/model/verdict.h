@@ -66,7 +66,8 @@ struct Culprit {
   int32_t nccl_result = 0;  // ncclResult_t that NCCL reported to it; 0: no error
   bool is_refused = false;  // NCCL refused its creating call
   uint64_t entered = 0;     // number of collectives that it has entered on the communicator
-  std::string error;  // the exception that ended it: "ValueError: ... at train.py:57"; "": none
+  std::string error;   // the exception that ended it: "ValueError: ... at train.py:57"; "": none
+  bool exits = false;  // it has ended its program, but not its process
   // How it ended or left: "exited normally", "killed by signal 9"; "": it did not.
   std::string ending;
   char state = '?';  // of its process, as in /proc
@@ -139,6 +140,31 @@ struct RankPlace {
   std::string at;
 };
 
+// An exception that a rank handles.
+struct RankException {
+  int32_t rank = -1;
+  PlaceException exception;
+};
+
+// The processes that a rank has started and waits for, and that work.
+struct RankChildren {
+  int32_t rank = -1;
+  std::vector<ChildAtWork> at_work;
+};
+
+// A rank that waits for what other ranks of its host write into a socket or pipe.
+struct RankSocket {
+  int32_t rank = -1;
+  std::vector<int32_t> others;  // global ranks
+  bool they_wait = false;       // in the call that the verdict is about
+};
+
+// A thread for which the process of a rank waits before it ends.
+struct RankKeeper {
+  int32_t rank = -1;  // -1: there is none
+  ThreadPlace thread;
+};
+
 struct Advice {
   std::string id;
   std::string text;
@@ -188,6 +214,13 @@ struct Verdict {
   // The culprits make progress outside NCCL (CPU time, changing stacks): they may still enter
   // the call.
   bool late = false;
+  // The culprits have waited for processes of their own that worked, during this wait.
+  bool children_worked = false;
+  // What their stacks show besides, of the first culprit of which it is known.
+  RankException handled;
+  RankChildren children;
+  RankSocket socket;
+  RankKeeper keeper;
   int64_t late_ns = 0;  // stragglers: the usual time from the other ranks to the culprit
   // Where culprits[i] stands, by stacks taken during the wait; of the first culprits only.
   std::vector<StackPlace> places;

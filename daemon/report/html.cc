@@ -95,6 +95,8 @@ void AddStack(const v1::ProcessStack& stack, std::string* html) {
   if (!stack.error().empty()) {
     absl::StrAppend(html, "<p>no stack: ", EscapeHtml(stack.error()), "</p>\n");
   }
+  const std::string children = ChildrenTitle(stack);
+  if (!children.empty()) absl::StrAppend(html, "<p>", EscapeHtml(children), "</p>\n");
   for (const v1::ThreadStack& thread : stack.threads()) {
     absl::StrAppend(html, "<h3>", EscapeHtml(ThreadTitle(thread)), "</h3>\n");
     if (!thread.note().empty()) absl::StrAppend(html, "<p>", EscapeHtml(thread.note()), "</p>\n");

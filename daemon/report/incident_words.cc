@@ -174,6 +174,15 @@ std::string StackTitle(const v1::ProcessStack& stack) {
   return absl::StrJoin(parts, ", ");
 }
 
+std::string ChildrenTitle(const v1::ProcessStack& stack) {
+  std::vector<std::string> parts;
+  for (const v1::ChildProcess& child : stack.children()) {
+    parts.push_back(absl::StrFormat("%d \"%s\" (state %s, %.2f s of CPU time)", child.pid(),
+                                    child.name(), child.state(), child.cpu_seconds()));
+  }
+  return parts.empty() ? "" : absl::StrCat("has started ", absl::StrJoin(parts, ", "));
+}
+
 std::string ThreadTitle(const v1::ThreadStack& thread) {
   std::string title = absl::StrCat("thread ", thread.tid());
   if (!thread.name().empty()) absl::StrAppend(&title, " \"", thread.name(), "\"");
@@ -182,6 +191,16 @@ std::string ThreadTitle(const v1::ThreadStack& thread) {
   if (!thread.python_lock().empty()) {
     absl::StrAppend(&title, ", ", thread.python_lock(),
                     thread.python_lock() == "waits" ? " for" : "", " Python's lock (GIL)");
+  }
+  if (thread.keeps_process()) absl::StrAppend(&title, ", no daemon");
+  if (thread.has_handles()) {
+    const v1::PythonException& exception = thread.handles();
+    absl::StrAppend(&title, ", handles ", exception.type(), exception.text().empty() ? "" : ": ",
+                    exception.text(), exception.at().empty() ? "" : ", raised at ", exception.at());
+  }
+  if (thread.has_other_end()) {
+    absl::StrAppend(&title, ", waits at a ", thread.other_end().kind(), " for pid ",
+                    absl::StrJoin(thread.other_end().pids(), ", "));
   }
   return title;
 }

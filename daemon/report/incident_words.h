@@ -52,6 +52,8 @@ std::string CallSiteInWords(const v1::Call& call);
 std::string StackTitle(const v1::ProcessStack& stack);
 
 // "thread 4121 "python", state S, in futex_wait".
+// The processes that it has started, "" if there are none.
+std::string ChildrenTitle(const v1::ProcessStack& stack);
 std::string ThreadTitle(const v1::ThreadStack& thread);
 
 // "#0 validate  train.py:212  (libfoo.so)".

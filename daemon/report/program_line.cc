@@ -260,7 +260,23 @@ StackPlace PlaceIn(const v1::ThreadStack& thread, int frame) {
   place.sleeps = thread.state() == "S" || thread.state() == "D";
   place.functions = FunctionsOf(thread);
   place.program = ProgramFrames(thread);
+  place.handles = {thread.handles().type(), thread.handles().text(), thread.handles().at()};
+  place.other_end.assign(thread.other_end().pids().begin(), thread.other_end().pids().end());
   return place;
+}
+
+bool IsChild(const v1::ProcessStack& stack, int32_t pid) {
+  return std::any_of(stack.children().begin(), stack.children().end(),
+                     [pid](const v1::ChildProcess& child) { return child.pid() == pid; });
+}
+
+// What a child writes or reads is none of another rank's.
+void TellChildren(const v1::ProcessStack& stack, StackPlace* place) {
+  std::vector<int32_t>& pids = place->other_end;
+  const auto others =
+      std::remove_if(pids.begin(), pids.end(), [&](int32_t pid) { return IsChild(stack, pid); });
+  if (others != pids.end()) absl::StrAppend(&place->functions, kPipeOfAChild, " ");
+  pids.erase(others, pids.end());
 }
 
 const v1::ThreadStack* FindThread(const v1::ProcessStack& stack, int32_t tid) {
@@ -315,10 +331,15 @@ std::vector<ThreadPlace> FindThreadPlaces(const v1::ProcessStack& stack) {
     const int frame = FindProgramFrame(thread);
     if (frame < 0) continue;
     places.push_back({static_cast<uint32_t>(thread.tid()), thread.name(), PlaceIn(thread, frame)});
+    TellChildren(stack, &places.back().place);
   }
   std::stable_partition(places.begin(), places.end(), IsInACall);
   if (places.size() > limits::kThreadPlaces) places.resize(limits::kThreadPlaces);
   return places;
+}
+
+StackPlace PlaceOfThread(const v1::ThreadStack& thread) {
+  return PlaceIn(thread, FindProgramFrame(thread));
 }
 
 std::vector<uint32_t> FindAwaitedTids(const v1::ProcessStack& stack) {
@@ -335,6 +356,7 @@ std::vector<uint32_t> FindAwaitedTids(const v1::ProcessStack& stack) {
 
 StackPlace FindPlace(const v1::ProcessStack& stack) {
   StackPlace place = FindLine(stack);
+  TellChildren(stack, &place);
   for (const v1::ThreadStack& thread : stack.threads()) {
     const bool is_named = thread.tid() == stack.pid() && RoleOfProcess(thread.name())[0] != '\0';
     if (is_named) absl::StrAppend(&place.functions, thread.name(), " ");

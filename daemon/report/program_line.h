@@ -14,6 +14,7 @@ namespace rollcall {
 namespace v1 {
 class Frame;
 class ProcessStack;
+class ThreadStack;
 }  // namespace v1
 
 // Of the first calling thread that is in the program's code, else of the main thread if it is, else
@@ -24,6 +25,9 @@ StackPlace FindPlace(const v1::ProcessStack& stack);
 // Of each thread that is in the program's code, those in a call of a communication library first;
 // at most limits::kThreadPlaces.
 std::vector<ThreadPlace> FindThreadPlaces(const v1::ProcessStack& stack);
+
+// Where one thread stands.
+StackPlace PlaceOfThread(const v1::ThreadStack& thread);
 
 // The threads for whose calls another thread of the process waits: those of PyTorch's backward
 // pass.

@@ -12,6 +12,8 @@ namespace rollcall {
 std::string StackToText(const v1::ProcessStack& stack) {
   std::string text = Wrap("", "  ", StackTitle(stack));
   if (!stack.error().empty()) text += Wrap("  no stack: ", "    ", stack.error());
+  const std::string children = ChildrenTitle(stack);
+  if (!children.empty()) text += Wrap("  ", "    ", children);
   for (const v1::ThreadStack& thread : stack.threads()) {
     text += Wrap("  ", "    ", ThreadTitle(thread));
     if (!thread.note().empty()) text += Wrap("    ", "    ", thread.note());

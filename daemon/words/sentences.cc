@@ -55,7 +55,8 @@ std::string MissingRank(const Verdict& v) {
     const std::string subject = Subject(v);
     const std::string late = absl::StrCat(subject, CulpritForm(v, " is", " are"), " late for ",
                                           CallNumber(v), " on ", Where(v));
-    if (subject != Who(v.culprits)) return absl::StrCat(late, WaitTail(v));
+    if (subject != Who(v.culprits) || !v.children.at_work.empty())
+      return absl::StrCat(late, WaitTail(v));
     return absl::StrCat(late, " and ", CulpritForm(v, "runs", "run"), " other code", WaitTail(v));
   }
   return absl::StrCat(Subject(v), CulpritForm(v, " has", " have"), " not called ", CallNumber(v),
@@ -81,9 +82,20 @@ std::string RankFailed(const Verdict& v, const std::string& error) {
                       Where(v), WaitTail(v));
 }
 
+// Their processes live, and wait for the others.
+bool AreLeaving(const Verdict& v) {
+  return !v.culprits.empty() &&
+         std::all_of(v.culprits.begin(), v.culprits.end(),
+                     [](const Culprit& c) { return c.ending == kFinalizing; });
+}
+
 std::string RankExited(const Verdict& v) {
   const std::string error = Error(v.culprits);
   if (!error.empty()) return RankFailed(v, error);
+  if (!IsCreation(v) && AreLeaving(v)) {
+    return absl::StrCat(Subject(v), CulpritForm(v, " is leaving (", " are leaving ("), kFinalizing,
+                        ") and never called ", CallNumber(v), " on ", Where(v), WaitTail(v));
+  }
   if (IsCreation(v)) {
     return absl::StrCat(Who(v.culprits), " left", Ending(v.culprits), " and never joined ",
                         Where(v), " (", OpInWords(v.call.op), ")", WaitTail(v));

@@ -5,7 +5,13 @@ import { type JobAddress, takeStacks } from "./api";
 import { frame, plural } from "./format";
 import { Icicle } from "./icicle";
 import { HasPages, HostLink, RankLink } from "./links";
-import type { Incident, ProcessStack, StacksResponse } from "./messages";
+import type {
+  ChildProcess,
+  Incident,
+  ProcessStack,
+  PythonException,
+  StacksResponse,
+} from "./messages";
 import { Time } from "./parts";
 import { formatRanks } from "./ranks";
 import { useMayAct } from "./session";
@@ -25,6 +31,15 @@ export function stackTop(incident: Incident, rank: number): string {
     .slice(0, 3)
     .map((one) => one.function)
     .join(" ← ");
+}
+
+function child(one: ChildProcess): string {
+  return `${one.pid} “${one.name}” (${one.state}, ${one.cpu_seconds.toFixed(2)} s of CPU time)`;
+}
+
+function exception(one: PythonException): string {
+  const text = one.text === "" ? one.type : `${one.type}: ${one.text}`;
+  return one.at === "" ? text : `${text}, raised at ${one.at}`;
 }
 
 // `job`: for links to the rank and the host.
@@ -57,6 +72,7 @@ export function Stack({
         </p>
       )}
       {open && stack.error !== "" && <p>{stack.error}</p>}
+      {open && stack.children.length > 0 && <p>Has started {stack.children.map(child).join(", ")}</p>}
       {open &&
         stack.threads.map((thread) => (
           <div key={thread.tid}>
@@ -65,6 +81,10 @@ export function Stack({
               {thread.name !== "" && ` “${thread.name}”`}, {thread.state}
               {thread.wait_channel !== "" && ` in ${thread.wait_channel}`}
               {thread.python_lock !== "" && `, ${thread.python_lock} Python's lock`}
+              {thread.keeps_process && ", no daemon"}
+              {thread.handles && `, handles ${exception(thread.handles)}`}
+              {thread.other_end &&
+                `, waits at a ${thread.other_end.kind} for pid ${thread.other_end.pids.join(", ")}`}
             </h4>
             {thread.note !== "" && <p class="soft">{thread.note}</p>}
             <pre tabIndex={0}>

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/agents/children_at_work.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+#include "base/base_name.h"
+#include "daemon/model/client_limits.h"
+#include "daemon/report/program_line.h"
+#include "rollcall/v1/incident.pb.h"
+
+namespace rollcall {
+namespace {
+
+constexpr double kLeastApart = 0.2;   // seconds
+constexpr double kLeastOfACpu = 0.1;  // a process that looks around every now and then uses less
+constexpr double kLeastMoved = 256 << 10;  // bytes a second
+
+struct Use {
+  double cpu = 0;
+  double moved = 0;
+};
+
+// What each process has used; the process itself stands for its children that have ended.
+std::map<int32_t, Use> UsesOf(const v1::ProcessStack& stack) {
+  std::map<int32_t, Use> uses;
+  uses[stack.pid()].cpu = stack.ended_children_cpu_seconds();
+  for (const v1::ChildProcess& child : stack.children()) {
+    uses[child.pid()] = {child.cpu_seconds(), child.moved_bytes()};
+  }
+  return uses;
+}
+
+double SecondsBetween(const v1::ProcessStack& before, const v1::ProcessStack& after) {
+  const auto seconds = [](const v1::ProcessStack& stack) {
+    return static_cast<double>(stack.taken_at().seconds()) + stack.taken_at().nanos() / 1e9;
+  };
+  return seconds(after) - seconds(before);
+}
+
+// Where Python's libraries wait for a process, or for what one writes.
+struct ChildWait {
+  absl::string_view file;
+  absl::string_view function;  // the last word; "": any
+};
+
+constexpr ChildWait kChildWaits[] = {
+    {"subprocess.py", ""},
+    {"popen_fork.py", ""},         // multiprocessing
+    {"popen_spawn_posix.py", ""},  //
+    {"popen_forkserver.py", ""},   //
+    {"process.py", "join"},        // multiprocessing
+    {"process.py", "run"},         // concurrent.futures
+    {"process.py", "_queue_management_worker"},
+    {"process.py", "wait_result_broken_or_wakeup"},
+    {"process_executor.py", ""},         // loky: joblib, scikit-learn
+    {"pool.py", ""},                     // multiprocessing
+    {"connection.py", ""},               //
+    {"queues.py", ""},                   //
+    {"managers.py", ""},                 //
+    {"synchronize.py", ""},              //
+    {"unix_events.py", "_do_waitpid"},   // asyncio
+    {"dataloader.py", "_try_get_data"},  // torch
+};
+
+constexpr absl::string_view kNativeWaits[] = {"wait4", "waitpid", "waitid", "pclose", "os_waitpid"};
+
+absl::string_view LastWord(absl::string_view name) { return name.substr(name.rfind('.') + 1); }
+
+bool WaitsForAChild(const v1::Frame& frame) {
+  if (frame.python()) {
+    if (!IsLibraryFrame(frame)) return false;
+    const absl::string_view file = BaseName(frame.file());
+    return std::any_of(std::begin(kChildWaits), std::end(kChildWaits), [&](const ChildWait& wait) {
+      return file == wait.file &&
+             (wait.function.empty() || LastWord(frame.function()) == wait.function);
+    });
+  }
+  absl::string_view name = frame.function();
+  while (absl::StartsWith(name, "_")) name.remove_prefix(1);
+  if (absl::StartsWith(name, "libc_")) name.remove_prefix(5);
+  return std::find(std::begin(kNativeWaits), std::end(kNativeWaits), name) !=
+         std::end(kNativeWaits);
+}
+
+bool IsFromAChild(const v1::ProcessStack& stack, const v1::ThreadStack& thread) {
+  if (!thread.has_other_end()) return false;
+  const auto& pids = thread.other_end().pids();
+  return std::any_of(stack.children().begin(), stack.children().end(), [&](const auto& child) {
+    return std::find(pids.begin(), pids.end(), child.pid()) != pids.end();
+  });
+}
+
+bool WaitsForAChild(const v1::ProcessStack& stack, const v1::ThreadStack& thread) {
+  if (thread.wait_channel() == "do_wait" || IsFromAChild(stack, thread)) return true;
+  const bool is_main = thread.tid() == stack.pid();
+  if (is_main && absl::StrContains(thread.wait_channel(), "nanosleep")) return true;
+  return std::any_of(thread.frames().begin(), thread.frames().end(),
+                     [](const v1::Frame& frame) { return WaitsForAChild(frame); });
+}
+
+}  // namespace
+
+std::vector<ChildAtWork> FindChildrenAtWork(const v1::ProcessStack& before,
+                                            const v1::ProcessStack& after) {
+  std::vector<ChildAtWork> working;
+  const double seconds = SecondsBetween(before, after);
+  if (!(seconds >= kLeastApart)) return working;
+  std::map<int32_t, Use> uses = UsesOf(before);
+  const std::map<int32_t, Use> now = UsesOf(after);
+  // What a child had used is its parent's once it has ended.
+  for (const v1::ChildProcess& child : before.children()) {
+    if (now.count(child.pid()) == 0) uses[child.parent()].cpu += child.cpu_seconds();
+  }
+  const auto add = [&](int32_t pid, const std::string& name) {
+    const Use& then = uses[pid];
+    const Use& use = now.at(pid == 0 ? after.pid() : pid);
+    const double cpu = (use.cpu - then.cpu) / seconds;
+    const double moved = (use.moved - then.moved) / seconds;
+    if (!(cpu >= kLeastOfACpu) && !(moved >= kLeastMoved)) return;
+    working.push_back({pid, name, std::max(cpu, 0.0)});
+  };
+  for (const v1::ChildProcess& child : after.children()) add(child.pid(), child.name());
+  uses[0] = uses[after.pid()];
+  add(0, "");
+  std::stable_sort(working.begin(), working.end(),
+                   [](const ChildAtWork& a, const ChildAtWork& b) { return a.cpus > b.cpus; });
+  if (working.size() > limits::kChildrenAtWork) working.resize(limits::kChildrenAtWork);
+  return working;
+}
+
+bool WaitsForChildren(const v1::ProcessStack& stack) {
+  return std::any_of(stack.threads().begin(), stack.threads().end(),
+                     [&](const auto& thread) { return WaitsForAChild(stack, thread); });
+}
+
+void RemoveRanks(const std::set<int32_t>& ranks, v1::ProcessStack* stack) {
+  std::set<int32_t> removed = ranks;
+  auto* children = stack->mutable_children();
+  const auto end = std::remove_if(children->begin(), children->end(), [&](const auto& child) {
+    if (removed.count(child.pid()) == 0 && removed.count(child.parent()) == 0) return false;
+    removed.insert(child.pid());
+    return true;
+  });
+  children->erase(end, children->end());
+}
+
+}  // namespace rollcall

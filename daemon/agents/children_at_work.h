@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which processes that a process has started work, by two samples of it, and whether it waits for
+// them. Pure.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "daemon/model/job_state.h"
+
+namespace rollcall {
+
+namespace v1 {
+class ProcessStack;
+}
+
+// Those that have used much CPU time between the samples, or have read or written much; most first.
+// Without a pid: children that have ended meanwhile. Empty also if the samples are too close.
+std::vector<ChildAtWork> FindChildrenAtWork(const v1::ProcessStack& before,
+                                            const v1::ProcessStack& after);
+
+// Whether a thread waits for a process that it has started, or for what such a process writes; or
+// the main thread sleeps, as a loop that looks after a child does.
+bool WaitsForChildren(const v1::ProcessStack& stack);
+
+// Removes children that are ranks of the job, and what these have started: ranks that wait use the
+// CPU, too.
+void RemoveRanks(const std::set<int32_t>& ranks, v1::ProcessStack* stack);
+
+}  // namespace rollcall

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/diagnosis/outside_waits.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "daemon/model/progress.h"
+#include "daemon/words/outside_words.h"
+#include "daemon/words/terms.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kDescribedRanks = 8;
+
+// Programs raise these for their flow of control, and wait in their handlers as a matter of course.
+constexpr absl::string_view kUsualExceptions[] = {
+    "StopIteration", "StopAsyncIteration", "GeneratorExit", "Empty", "Full", "BlockingIOError"};
+
+bool IsWaitForAbsent(const Verdict& v) {
+  return v.cause == Cause::kMissingRank || v.cause == Cause::kInitIncomplete ||
+         v.cause == Cause::kUnmatchedP2p || v.cause == Cause::kTeardownHang;
+}
+
+// nullptr: its children are not known to have worked during the wait.
+const Process* FindWorker(const JobState& job, const Culprit& culprit, const Verdict& verdict) {
+  const Process* process = FindProcess(job, culprit.process);
+  const bool is_known = process != nullptr && !process->holds_several && culprit.ending.empty() &&
+                        !HasEnded(*process) && IsHeard(job, culprit.process);
+  if (!is_known || process->children_worked_ns == 0) return nullptr;
+  return process->children_worked_ns >= verdict.since_ns ? process : nullptr;
+}
+
+// A stack that ends in the end of the interpreter: hooks of atexit run there.
+bool IsAtExit(const std::string& functions) {
+  return absl::StrContains(functions, " Py_Finalize") ||
+         absl::StrContains(functions, " threading._shutdown ");
+}
+
+bool TellsNothing(const PlaceException& exception, const PlaceException& of_waiter) {
+  if (exception.type.empty() || exception.at.empty()) return true;
+  if (exception.type == of_waiter.type && exception.at == of_waiter.at) return true;
+  return std::find(std::begin(kUsualExceptions), std::end(kUsualExceptions), exception.type) !=
+         std::end(kUsualExceptions);
+}
+
+// Other ranks, once each, as people number them.
+std::vector<int32_t> RanksAt(const JobState& job, const Process& process,
+                             const std::vector<int32_t>& pids) {
+  std::vector<int32_t> ranks;
+  for (const Process& other : job.processes) {
+    if (other.host != process.host || other.pid == process.pid || other.global_rank < 0) continue;
+    if (HasEnded(other) || !other.has_met) continue;
+    if (std::find(pids.begin(), pids.end(), other.pid) == pids.end()) continue;
+    if (other.global_rank != process.global_rank) ranks.push_back(other.global_rank);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+bool AllWait(const std::vector<int32_t>& ranks, const Verdict& verdict) {
+  const std::set<int32_t> waiting(verdict.waiting_ranks.begin(), verdict.waiting_ranks.end());
+  return std::all_of(ranks.begin(), ranks.end(),
+                     [&](int32_t rank) { return waiting.count(rank) != 0; });
+}
+
+}  // namespace
+
+void WeighWorkingChildren(const JobState& job, Verdict* verdict) {
+  if (!IsWaitForAbsent(*verdict) || verdict->culprits.empty()) return;
+  int64_t worked_ns = INT64_MAX;
+  bool work_now = true;
+  for (const Culprit& culprit : verdict->culprits) {
+    const Process* process = FindWorker(job, culprit, *verdict);
+    if (process == nullptr) return;
+    worked_ns = std::min(worked_ns, process->children_worked_ns);
+    work_now = work_now && !process->children_at_work.empty();
+  }
+  verdict->children_worked = true;
+  verdict->counts_from_ns = std::max(verdict->counts_from_ns, worked_ns);
+  verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
+  if (!work_now) return;
+  verdict->late = true;
+  for (size_t i = 0; i < std::min(kDescribedRanks, verdict->culprits.size()); ++i) {
+    const Culprit& culprit = verdict->culprits[i];
+    const auto& children = job.processes[static_cast<size_t>(culprit.process)].children_at_work;
+    if (verdict->children.at_work.empty()) verdict->children = {culprit.rank, children};
+    verdict->evidence.push_back(
+        absl::StrCat("rank ", culprit.rank, ": ", ChildrenInWords(children)));
+  }
+}
+
+void AddHandledException(Verdict* verdict) {
+  const PlaceException& of_waiter = verdict->waiting_place.handles;
+  for (size_t i = 0; i < std::min(kDescribedRanks, verdict->places.size()); ++i) {
+    const PlaceException& exception = verdict->places[i].handles;
+    if (i >= verdict->culprits.size() || TellsNothing(exception, of_waiter)) continue;
+    const int32_t rank = verdict->culprits[i].rank;
+    if (verdict->handled.exception.type.empty()) verdict->handled = {rank, exception};
+    verdict->evidence.push_back(ExceptionInWords({rank, exception}));
+  }
+}
+
+void AddLastException(const JobState& job, Verdict* verdict) {
+  for (size_t i = 0; i < verdict->culprits.size(); ++i) {
+    Culprit* culprit = &verdict->culprits[i];
+    const Process* process = FindProcess(job, culprit->process);
+    if (process == nullptr || process->error.empty() || HasEnded(*process)) continue;
+    // An interactive program prints an exception and goes on.
+    const bool is_at_exit = i < verdict->places.size() && IsAtExit(verdict->places[i].functions);
+    if (culprit->error.empty() && !is_at_exit) continue;
+    culprit->error = process->error;
+    culprit->exits = true;
+  }
+}
+
+void AddSocketWait(const JobState& job, Verdict* verdict) {
+  if (!IsWaitForAbsent(*verdict)) return;
+  for (size_t i = 0; i < std::min(kDescribedRanks, verdict->places.size()); ++i) {
+    const Process* process = FindProcess(job, verdict->culprits[i].process);
+    if (process == nullptr || process->holds_several) continue;
+    const std::vector<int32_t> ranks = RanksAt(job, *process, verdict->places[i].other_end);
+    if (ranks.empty()) continue;
+    const RankSocket socket = {verdict->culprits[i].rank, ranks, AllWait(ranks, *verdict)};
+    if (verdict->socket.others.empty()) verdict->socket = socket;
+    verdict->evidence.push_back(SocketInWords(socket));
+  }
+}
+
+void AddKeeper(const JobState& job, Verdict* verdict) {
+  for (size_t i = 0; i < std::min(kDescribedRanks, verdict->culprits.size()); ++i) {
+    const Culprit& culprit = verdict->culprits[i];
+    const Process* process = FindProcess(job, culprit.process);
+    if (process == nullptr || HasEnded(*process) || process->keepers.empty()) continue;
+    if (process->stacks_ns < verdict->since_ns) continue;
+    for (const ThreadPlace& thread : process->keepers) {
+      const RankKeeper keeper = {culprit.rank, thread};
+      if (verdict->keeper.rank < 0) verdict->keeper = keeper;
+      verdict->evidence.push_back(KeeperInWords(keeper));
+    }
+  }
+}
+
+}  // namespace rollcall

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// What two samples of a process say about the processes that it has started.
+#include "daemon/agents/children_at_work.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "rollcall/v1/incident.pb.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int32_t kMain = 100;
+
+struct ChildUse {
+  int32_t pid = 0;
+  double cpu = 0;
+  double moved = 0;
+  int32_t parent = kMain;
+};
+
+v1::ProcessStack SampleAt(int64_t seconds, const std::vector<ChildUse>& children,
+                          double ended = 0) {
+  v1::ProcessStack stack;
+  stack.set_pid(kMain);
+  stack.mutable_taken_at()->set_seconds(seconds);
+  stack.set_ended_children_cpu_seconds(ended);
+  for (const ChildUse& use : children) {
+    v1::ChildProcess* child = stack.add_children();
+    child->set_pid(use.pid);
+    child->set_parent(use.parent);
+    child->set_name("worker");
+    child->set_cpu_seconds(use.cpu);
+    child->set_moved_bytes(use.moved);
+  }
+  return stack;
+}
+
+std::vector<int32_t> PidsOf(const std::vector<ChildAtWork>& children) {
+  std::vector<int32_t> pids;
+  for (const ChildAtWork& child : children) pids.push_back(child.pid);
+  return pids;
+}
+
+struct WorkCase {
+  const char* name;
+  v1::ProcessStack before, after;
+  std::vector<int32_t> working;
+};
+
+const WorkCase kCases[] = {
+    {"busy_ones_most_first",
+     SampleAt(10, {{7, 1}, {8, 1}, {9, 1}}),
+     SampleAt(15, {{7, 1.01}, {8, 3}, {9, 6}}),
+     {9, 8}},
+    {"one_that_looks_around", SampleAt(10, {{7, 1}}), SampleAt(15, {{7, 1.2}}), {}},
+    {"one_that_copies", SampleAt(10, {{7, 1, 0}}), SampleAt(15, {{7, 1.1, 1e8}}), {7}},
+    {"a_new_one", SampleAt(10, {}), SampleAt(15, {{7, 2}}), {7}},
+    {"many_short_ones", SampleAt(10, {}, 5), SampleAt(15, {}, 9), {0}},
+    {"an_idle_one_has_ended", SampleAt(10, {{7, 50}}, 1), SampleAt(15, {}, 51), {}},
+    {"an_idle_grandchild_has_ended",
+     SampleAt(10, {{7, 1}, {8, 50, 0, 7}}),
+     SampleAt(15, {{7, 51}}),
+     {}},
+    {"too_close", SampleAt(10, {{7, 1}}), SampleAt(10, {{7, 3}}), {}},
+    {"none", SampleAt(10, {}), SampleAt(15, {}), {}},
+};
+
+class ChildrenAtWorkTest : public testing::TestWithParam<WorkCase> {};
+
+TEST_P(ChildrenAtWorkTest, AreThoseThatUseACpuOrMoveBytes) {
+  EXPECT_EQ(PidsOf(FindChildrenAtWork(GetParam().before, GetParam().after)), GetParam().working);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ChildrenAtWorkTest, testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(RemoveRanksTest, RanksAndWhatTheyHaveStartedAreNoChildren) {
+  v1::ProcessStack stack = SampleAt(10, {{7}, {8}, {9, 0, 0, 8}, {10, 0, 0, 9}});
+  RemoveRanks({8}, &stack);
+  ASSERT_EQ(stack.children_size(), 1);
+  EXPECT_EQ(stack.children(0).pid(), 7);
+}
+
+v1::ThreadStack* AddThreadOf(int32_t tid, v1::ProcessStack* stack) {
+  v1::ThreadStack* thread = stack->add_threads();
+  thread->set_tid(tid);
+  thread->set_state("S");
+  return thread;
+}
+
+void AddPythonFrame(const std::string& file, const std::string& function, v1::ThreadStack* thread) {
+  v1::Frame* frame = thread->add_frames();
+  frame->set_python(true);
+  frame->set_file(file);
+  frame->set_function(function);
+  frame->set_line(1);
+}
+
+constexpr char kLibrary[] = "/usr/lib/python3.11/";
+
+struct WaitCase {
+  const char* name;
+  std::string file;
+  const char* function;
+  bool waits;
+};
+
+const WaitCase kWaitCases[] = {
+    {"subprocess", std::string(kLibrary) + "subprocess.py", "Popen.wait", true},
+    {"pool", std::string(kLibrary) + "multiprocessing/pool.py", "ApplyResult.wait", true},
+    {"executor", std::string(kLibrary) + "concurrent/futures/process.py",
+     "_ExecutorManagerThread.run", true},
+    {"data_loader", "/x/site-packages/torch/utils/data/dataloader.py",
+     "_MultiProcessingDataLoaderIter._try_get_data", true},
+    {"a_lock", std::string(kLibrary) + "threading.py", "Condition.wait", false},
+    {"a_queue", std::string(kLibrary) + "queue.py", "Queue.get", false},
+    {"the_programs_own_pool", "/home/user/pool.py", "get", false},
+};
+
+class WaitsForChildrenTest : public testing::TestWithParam<WaitCase> {};
+
+TEST_P(WaitsForChildrenTest, IsKnownByTheLibrary) {
+  v1::ProcessStack stack = SampleAt(10, {{7}});
+  AddThreadOf(kMain, &stack);
+  AddPythonFrame(GetParam().file, GetParam().function, AddThreadOf(101, &stack));
+  EXPECT_EQ(WaitsForChildren(stack), GetParam().waits);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, WaitsForChildrenTest, testing::ValuesIn(kWaitCases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(WaitForAChildTest, IsSeenAtItsPipeAndInASleepOfTheMainThread) {
+  v1::ProcessStack stack = SampleAt(10, {{7}});
+  v1::ThreadStack* main = AddThreadOf(kMain, &stack);
+  main->mutable_other_end()->add_pids(8);
+  EXPECT_FALSE(WaitsForChildren(stack));
+  main->mutable_other_end()->add_pids(7);
+  EXPECT_TRUE(WaitsForChildren(stack));
+  main->clear_other_end();
+  main->set_wait_channel("hrtimer_nanosleep");
+  EXPECT_TRUE(WaitsForChildren(stack));
+}
+
+}  // namespace
+}  // namespace rollcall
