@@ -45,7 +45,8 @@ void AddOtherEnds(const std::string& proc_root, const std::vector<pid_t>& among,
   for (v1::ThreadStack& thread : *stack->mutable_threads()) {
     if (!IsWorthALook(*stack, thread) || ++looked_at > kMostLookedAt) continue;
     const OtherEnd end = FindOtherEnd(proc_root, stack->pid(), thread.tid(), among, &memory);
-    if (end.pids.empty()) continue;
+    if (end.kind.empty()) continue;
+    thread.mutable_other_end()->set_received_bytes(static_cast<double>(end.received_bytes));
     thread.mutable_other_end()->set_kind(end.kind);
     for (const pid_t pid : end.pids) thread.mutable_other_end()->add_pids(pid);
   }

@@ -6,14 +6,17 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "agent/processes/proc_files.h"
+#include "agent/processes/tcp_counters.h"
 #include "agent/processes/tcp_table.h"
 #include "agent/processes/unix_peers.h"
 #include "agent/processes/waited_descriptors.h"
@@ -25,6 +28,7 @@ constexpr size_t kTcpTableBytes = 8 << 20;
 constexpr size_t kMostDescriptors = 16384;  // of one process
 constexpr absl::string_view kPipe = "pipe:[";
 constexpr absl::string_view kSocket = "socket:[";
+constexpr absl::string_view kProcess = "anon_inode:[pidfd]";
 
 // "pipe:[4711]"; "": it cannot be read.
 std::string ReadLink(const std::string& path) {
@@ -53,33 +57,60 @@ bool SharesNetwork(const std::string& proc_root, pid_t pid) {
   return !own.empty() && own == ReadLink(ProcPath(proc_root, pid, "ns/net"));
 }
 
-uint64_t FindPeerSocket(const std::string& proc_root, pid_t pid, uint64_t inode) {
+std::vector<TcpSocket> ReadTcpTable(const std::string& proc_root, pid_t pid) {
   const std::string net = ProcPath(proc_root, pid, "net/");
   // A server that listens with IPv6 takes connections of IPv4, too.
-  const std::string text =
-      absl::StrCat(ReadProcFile(net + "tcp", kTcpTableBytes).value_or(""), "\n",
-                   ReadProcFile(net + "tcp6", kTcpTableBytes).value_or(""));
-  const uint64_t other = FindOtherSocket(ParseTcpTable(text), inode);
-  if (other != 0 || !SharesNetwork(proc_root, pid)) return other;
-  return FindUnixPeer(inode);
+  return ParseTcpTable(absl::StrCat(ReadProcFile(net + "tcp", kTcpTableBytes).value_or(""), "\n",
+                                    ReadProcFile(net + "tcp6", kTcpTableBytes).value_or("")));
 }
 
 // The links of the descriptors that other processes have at the other end.
-std::set<std::string> FindLinks(const std::string& proc_root, pid_t pid,
-                                const std::vector<int>& fds, OtherEnd* found) {
-  std::set<std::string> links;
-  for (const int fd : fds) {
-    const std::string link = ReadLink(ProcPath(proc_root, pid, absl::StrCat("fd/", fd)));
+class Links {
+ public:
+  Links(const std::string& proc_root, pid_t pid) : proc_root_(proc_root), pid_(pid) {}
+
+  void Add(int fd, OtherEnd* found) {
+    const std::string link = ReadLink(ProcPath(proc_root_, pid_, absl::StrCat("fd/", fd)));
     const uint64_t inode = InodeIn(link, kSocket);
-    const uint64_t peer = inode == 0 ? 0 : FindPeerSocket(proc_root, pid, inode);
-    if (absl::StartsWith(link, kPipe)) links.insert(link);
-    if (peer != 0) links.insert(absl::StrCat(kSocket, peer, "]"));
-    if (peer != 0 || (found->kind.empty() && absl::StartsWith(link, kPipe))) {
-      found->kind = peer != 0 ? "socket" : "pipe";
+    if (inode != 0) AddSocket(inode, found);
+    if (link == kProcess || absl::StartsWith(link, "pidfd:[")) AddProcess(fd, found);
+    if (!absl::StartsWith(link, kPipe)) return;
+    links_.insert(link);
+    if (found->kind.empty()) found->kind = "pipe";
+  }
+  const std::set<std::string>& links() const { return links_; }
+
+ private:
+  // A descriptor of a process, whose end the thread waits for.
+  void AddProcess(int fd, OtherEnd* found) {
+    const std::string file = ProcPath(proc_root_, pid_, absl::StrCat("fdinfo/", fd));
+    const std::string text = ReadProcFile(file).value_or("");
+    for (absl::string_view line : absl::StrSplit(text, '\n')) {
+      pid_t process = 0;
+      if (!absl::ConsumePrefix(&line, "Pid:\t") || !absl::SimpleAtoi(line, &process)) continue;
+      if (process > 0 && found->pids.size() < kMostOtherEnds) found->pids.push_back(process);
+      found->kind = "process";
     }
   }
-  return links;
-}
+
+  void AddSocket(uint64_t inode, OtherEnd* found) {
+    if (!tcp_.has_value()) tcp_ = ReadTcpTable(proc_root_, pid_);
+    const TcpSocket* connection = FindConnection(*tcp_, inode);
+    const bool shares_network = SharesNetwork(proc_root_, pid_);
+    if (connection != nullptr && shares_network) {
+      found->received_bytes += ReadReceivedBytes(*connection);
+    }
+    uint64_t peer = FindOtherSocket(*tcp_, inode);
+    if (connection == nullptr && shares_network) peer = FindUnixPeer(inode);
+    if (connection != nullptr || peer != 0) found->kind = "socket";
+    if (peer != 0) links_.insert(absl::StrCat(kSocket, peer, "]"));
+  }
+
+  const std::string& proc_root_;
+  const pid_t pid_;
+  std::optional<std::vector<TcpSocket>> tcp_;
+  std::set<std::string> links_;
+};
 
 }  // namespace
 
@@ -87,13 +118,16 @@ OtherEnd FindOtherEnd(const std::string& proc_root, pid_t pid, pid_t tid,
                       const std::vector<pid_t>& among, ProcessMemory* memory) {
   OtherEnd found;
   const std::vector<int> fds = FindWaitedDescriptors(proc_root, pid, tid, memory);
-  const std::set<std::string> links = FindLinks(proc_root, pid, fds, &found);
+  Links at_the_other_end(proc_root, pid);
+  for (const int fd : fds) at_the_other_end.Add(fd, &found);
+  const std::set<std::string>& links = at_the_other_end.links();
   for (const pid_t other : among) {
     if (links.empty() || found.pids.size() == kMostOtherEnds) break;
     if (other != pid && HasOpen(proc_root, other, links)) found.pids.push_back(other);
   }
-  if (found.pids.empty()) return {};
+  if (found.pids.empty() && found.received_bytes == 0) return {};
   std::sort(found.pids.begin(), found.pids.end());
+  found.pids.erase(std::unique(found.pids.begin(), found.pids.end()), found.pids.end());
   return found;
 }
 

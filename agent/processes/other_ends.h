@@ -8,6 +8,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,10 @@
 namespace rollcall {
 
 struct OtherEnd {
-  std::string kind;         // "pipe", "socket"; "": it waits for neither, or nobody is known
-  std::vector<pid_t> pids;  // at most kMostOtherEnds, ascending
+  std::string
+      kind;  // "pipe", "socket", "process" (for its end); "": it waits for none, or nobody is known
+  std::vector<pid_t> pids;      // at most kMostOtherEnds, ascending
+  uint64_t received_bytes = 0;  // by its TCP connections so far; 0: none, or not known
 };
 
 inline constexpr size_t kMostOtherEnds = 8;

@@ -66,11 +66,16 @@ std::vector<TcpSocket> ParseTcpTable(const std::string& text) {
   return table;
 }
 
-uint64_t FindOtherSocket(const std::vector<TcpSocket>& table, uint64_t inode) {
-  const auto own = std::find_if(table.begin(), table.end(), [inode](const TcpSocket& socket) {
+const TcpSocket* FindConnection(const std::vector<TcpSocket>& table, uint64_t inode) {
+  const auto found = std::find_if(table.begin(), table.end(), [inode](const TcpSocket& socket) {
     return socket.inode == inode && !socket.listens;
   });
-  if (inode == 0 || own == table.end()) return 0;
+  return inode == 0 || found == table.end() ? nullptr : &*found;
+}
+
+uint64_t FindOtherSocket(const std::vector<TcpSocket>& table, uint64_t inode) {
+  const TcpSocket* own = FindConnection(table, inode);
+  if (own == nullptr) return 0;
   for (const TcpSocket& other : table) {
     const bool is_other = other.local == own->remote && other.remote == own->local;
     if (is_other && other.inode != 0) return other.inode;

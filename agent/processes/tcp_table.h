@@ -28,6 +28,9 @@ struct TcpSocket {
 // Ignores lines of another form.
 std::vector<TcpSocket> ParseTcpTable(const std::string& text);
 
+// nullptr: the table has no connection with this inode.
+const TcpSocket* FindConnection(const std::vector<TcpSocket>& table, uint64_t inode);
+
 // The inode of the socket at the other end; of a connection that nobody has accepted yet, that of
 // the socket that listens. 0: the other end is elsewhere.
 uint64_t FindOtherSocket(const std::vector<TcpSocket>& table, uint64_t inode);

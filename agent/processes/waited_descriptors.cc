@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -51,6 +52,14 @@ constexpr WaitingCall kWaitingCalls[] = {
     {SYS_epoll_wait, Waits::kMany},
 #endif
 };
+
+// After a stop the kernel goes on in a poll() with a timeout by another call, whose arguments are
+// still those of poll(). It does so in sleeps and futexes, too.
+bool GoesOnInPoll(const std::string& proc_root, pid_t pid, pid_t tid, const SystemCall& call) {
+  if (call.number != SYS_restart_syscall) return false;
+  const std::string file = ProcPath(proc_root, pid, absl::StrCat("task/", tid, "/wchan"));
+  return absl::StrContains(ReadProcFile(file, kSyscallBytes).value_or(""), "poll");
+}
 
 std::vector<int> ReadArray(const SystemCall& call, ProcessMemory* memory) {
   const uint64_t count = std::min<uint64_t>(call.arguments[1], kMostWaitedDescriptors);
@@ -112,6 +121,7 @@ std::vector<int> FindWaitedDescriptors(const std::string& proc_root, pid_t pid, 
   const std::string file = ProcPath(proc_root, pid, absl::StrCat("task/", tid, "/syscall"));
   const auto call = ParseSystemCall(ReadProcFile(file, kSyscallBytes).value_or(""));
   if (!call.has_value()) return {};
+  if (GoesOnInPoll(proc_root, pid, tid, *call)) return ReadArray(*call, memory);
   const auto* known = std::find_if(std::begin(kWaitingCalls), std::end(kWaitingCalls),
                                    [&](const WaitingCall& c) { return c.number == call->number; });
   if (known == std::end(kWaitingCalls)) return {};

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kMostItems = 64;      // of exceptions being handled, one inside of another
 constexpr int kMostEntries = 1024;  // of a traceback
-constexpr uint64_t kMostArguments = 4;
+constexpr uint64_t kMostArguments = 6;
 constexpr size_t kLongestTypeName = 96;
 constexpr size_t kLongestExceptionText = 240;
 // What a control character becomes, such as the end of a line.

@@ -177,6 +177,13 @@ std::string FormatThreadStack(const ThreadStack& thread) {
   std::string text =
       absl::StrFormat("thread %d \"%s\" %c%s%s%s\n", thread.tid, thread.name, thread.state,
                       thread.wchan.empty() ? "" : " in ", thread.wchan, GilWords(thread.gil));
+  if (!thread.exception.type.empty()) {
+    const PythonException& exception = thread.exception;
+    absl::StrAppend(&text, "  handles ", exception.type, exception.text.empty() ? "" : ": ",
+                    exception.text);
+    if (exception.line > 0) absl::StrAppend(&text, "  at ", exception.file, ":", exception.line);
+    absl::StrAppend(&text, "\n");
+  }
   int number = 0;
   for (const Frame& frame : thread.frames) {
     absl::StrAppendFormat(&text, "  #%-2d %s", number++,

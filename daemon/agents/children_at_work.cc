@@ -19,6 +19,7 @@ namespace {
 constexpr double kLeastApart = 0.2;   // seconds
 constexpr double kLeastOfACpu = 0.1;  // a process that looks around every now and then uses less
 constexpr double kLeastMoved = 256 << 10;  // bytes a second
+constexpr double kLeastReceived = 4 << 10;
 
 struct Use {
   double cpu = 0;
@@ -103,6 +104,13 @@ bool WaitsForAChild(const v1::ProcessStack& stack, const v1::ThreadStack& thread
                      [](const v1::Frame& frame) { return WaitsForAChild(frame); });
 }
 
+// Others serve metrics, or exchange heartbeats.
+bool StandsForProcess(const v1::ProcessStack& stack, const v1::ThreadStack& thread) {
+  const auto& tids = stack.calling_tids();
+  return thread.tid() == stack.pid() ||
+         std::find(tids.begin(), tids.end(), thread.tid()) != tids.end();
+}
+
 }  // namespace
 
 std::vector<ChildAtWork> FindChildrenAtWork(const v1::ProcessStack& before,
@@ -131,6 +139,23 @@ std::vector<ChildAtWork> FindChildrenAtWork(const v1::ProcessStack& before,
                    [](const ChildAtWork& a, const ChildAtWork& b) { return a.cpus > b.cpus; });
   if (working.size() > limits::kChildrenAtWork) working.resize(limits::kChildrenAtWork);
   return working;
+}
+
+double BytesReceivedASecond(const v1::ProcessStack& before, const v1::ProcessStack& after) {
+  const double seconds = SecondsBetween(before, after);
+  if (!(seconds >= kLeastApart)) return 0;
+  std::map<int32_t, double> received;
+  for (const v1::ThreadStack& thread : before.threads()) {
+    if (thread.has_other_end()) received[thread.tid()] = thread.other_end().received_bytes();
+  }
+  double most = 0;
+  for (const v1::ThreadStack& thread : after.threads()) {
+    const auto earlier = received.find(thread.tid());
+    if (!StandsForProcess(after, thread) || earlier == received.end()) continue;
+    if (earlier->second == 0 || !thread.has_other_end()) continue;
+    most = std::max(most, (thread.other_end().received_bytes() - earlier->second) / seconds);
+  }
+  return most >= kLeastReceived ? most : 0;
 }
 
 bool WaitsForChildren(const v1::ProcessStack& stack) {

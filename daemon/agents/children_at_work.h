@@ -20,6 +20,10 @@ class ProcessStack;
 std::vector<ChildAtWork> FindChildrenAtWork(const v1::ProcessStack& before,
                                             const v1::ProcessStack& after);
 
+// How many bytes a second the main thread or one that makes calls receives by the connections that
+// it waits for in both samples; 0: too few to say that they move, or not known.
+double BytesReceivedASecond(const v1::ProcessStack& before, const v1::ProcessStack& after);
+
 // Whether a thread waits for a process that it has started, or for what such a process writes; or
 // the main thread sleeps, as a loop that looks after a child does.
 bool WaitsForChildren(const v1::ProcessStack& stack);

@@ -114,7 +114,7 @@ bool WaitsForAPool(const Verdict& v) {
 }
 
 bool WaitsForChild(const Verdict& v) {
-  if (!v.children.at_work.empty() || WaitsForAPool(v)) return IsAbsence(v);
+  if (!v.outside.children.empty() || WaitsForAPool(v)) return IsAbsence(v);
   return AbsentIsIn(v, {kPipeOfAChild, "Popen.wait", "Popen.communicate", "subprocess.", " wait4 ",
                         " waitpid ", "pool.Pool.", "process.Process.join "});
 }

@@ -106,8 +106,8 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
     const size_t period = LearnStep(job, &verdict);
     AddGraphs(job, &verdict);
     AddPlaces(job, &verdict);
-    WeighIdleServers(job, &verdict);
-    WeighWorkingChildren(job, &verdict);
+    WeighOutsideWork(job, &verdict);
+    if (verdict.outside.rank < 0) WeighIdleServers(job, &verdict);
     AddHandledException(&verdict);
     AddLastException(job, &verdict);
     AddSocketWait(job, &verdict);

@@ -322,11 +322,11 @@ std::vector<int32_t> IncidentLife::NextOfRest(const JobState& state) {
 
 void IncidentLife::AskForStacks(const JobState& state, int64_t now_ns, const Limits& limits,
                                 Events* events) {
-  // A request may come to a server that idles, and its handler may hang. Processes that work may
-  // come to their end, or hang.
+  // A request may come to a server that idles, and its handler may hang. What moves may come to its
+  // end, or hang.
   const bool may_change =
       std::any_of(live_->verdicts.begin(), live_->verdicts.end(),
-                  [](const Verdict& v) { return v.is_idle || v.children_worked; });
+                  [](const Verdict& v) { return v.is_idle || v.outside_moved; });
   if (may_change && stacks_taken_ns_ == 0) stacks_taken_ns_ = now_ns;
   if (stacks_taken_ns_ != 0 && now_ns - stacks_taken_ns_ >= limits.stacks_apart_ns) {
     stacks_taken_ns_ = may_change ? now_ns : 0;

@@ -27,13 +27,13 @@ bool IsWaitForAbsent(const Verdict& v) {
          v.cause == Cause::kUnmatchedP2p || v.cause == Cause::kTeardownHang;
 }
 
-// nullptr: its children are not known to have worked during the wait.
-const Process* FindWorker(const JobState& job, const Culprit& culprit, const Verdict& verdict) {
+// nullptr: nothing that it waits for outside is known to have moved during the wait.
+const Process* FindMoved(const JobState& job, const Culprit& culprit, const Verdict& verdict) {
   const Process* process = FindProcess(job, culprit.process);
   const bool is_known = process != nullptr && !process->holds_several && culprit.ending.empty() &&
                         !HasEnded(*process) && IsHeard(job, culprit.process);
-  if (!is_known || process->children_worked_ns == 0) return nullptr;
-  return process->children_worked_ns >= verdict.since_ns ? process : nullptr;
+  if (!is_known || process->outside_moved_ns == 0) return nullptr;
+  return process->outside_moved_ns >= verdict.since_ns ? process : nullptr;
 }
 
 // A stack that ends in the end of the interpreter: hooks of atexit run there.
@@ -72,27 +72,27 @@ bool AllWait(const std::vector<int32_t>& ranks, const Verdict& verdict) {
 
 }  // namespace
 
-void WeighWorkingChildren(const JobState& job, Verdict* verdict) {
+void WeighOutsideWork(const JobState& job, Verdict* verdict) {
   if (!IsWaitForAbsent(*verdict) || verdict->culprits.empty()) return;
-  int64_t worked_ns = INT64_MAX;
-  bool work_now = true;
+  int64_t moved_ns = INT64_MAX;
+  bool moves_now = true;
   for (const Culprit& culprit : verdict->culprits) {
-    const Process* process = FindWorker(job, culprit, *verdict);
+    const Process* process = FindMoved(job, culprit, *verdict);
     if (process == nullptr) return;
-    worked_ns = std::min(worked_ns, process->children_worked_ns);
-    work_now = work_now && !process->children_at_work.empty();
+    moved_ns = std::min(moved_ns, process->outside_moved_ns);
+    moves_now = moves_now && (!process->children_at_work.empty() || process->receives > 0);
   }
-  verdict->children_worked = true;
-  verdict->counts_from_ns = std::max(verdict->counts_from_ns, worked_ns);
+  verdict->outside_moved = true;
+  verdict->counts_from_ns = std::max(verdict->counts_from_ns, moved_ns);
   verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
-  if (!work_now) return;
+  if (!moves_now) return;
   verdict->late = true;
   for (size_t i = 0; i < std::min(kDescribedRanks, verdict->culprits.size()); ++i) {
     const Culprit& culprit = verdict->culprits[i];
-    const auto& children = job.processes[static_cast<size_t>(culprit.process)].children_at_work;
-    if (verdict->children.at_work.empty()) verdict->children = {culprit.rank, children};
-    verdict->evidence.push_back(
-        absl::StrCat("rank ", culprit.rank, ": ", ChildrenInWords(children)));
+    const Process& process = job.processes[static_cast<size_t>(culprit.process)];
+    const RankOutside outside = {culprit.rank, process.children_at_work, process.receives};
+    if (verdict->outside.rank < 0) verdict->outside = outside;
+    verdict->evidence.push_back(absl::StrCat("rank ", culprit.rank, ": ", WorkInWords(outside)));
   }
 }
 

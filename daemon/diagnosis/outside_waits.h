@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the stacks of the culprits show beside their lines: the exceptions that they handle, the
-// processes of their own that they wait for, the ranks at the other end of their sockets, and the
+// What the stacks of the culprits show beside their lines: the exceptions that they handle, what
+// they wait for outside of the job, the ranks at the other end of their sockets, and the
 // threads that keep their processes alive.
 //
 // After AddPlaces() and WeighAge().
@@ -10,9 +10,9 @@
 
 namespace rollcall {
 
-// Waits for processes that work are late, and no hang: the wait counts from the time at which they
-// were last seen to work.
-void WeighWorkingChildren(const JobState& job, Verdict* verdict);
+// Who waits for a process of its own that works, or for bytes that come, is late, and no hang: the
+// wait counts from the time at which these were last seen to move.
+void WeighOutsideWork(const JobState& job, Verdict* verdict);
 
 // An exception that a waiting rank handles, too, explains nothing.
 void AddHandledException(Verdict* verdict);

@@ -40,6 +40,7 @@
 #include "daemon/incidents/host_labels.h"
 #include "daemon/incidents/incident_counts.h"
 #include "daemon/incidents/incident_quota.h"
+#include "daemon/incidents/incident_stacks.h"
 #include "daemon/incidents/report_queue.h"
 #include "daemon/incidents/silences.h"
 #include "daemon/jobs/daemon_counters.h"

@@ -69,7 +69,8 @@ StackChange ChangeSince(const v1::Incident& incident, const v1::ProcessStack& st
   StackChange change;
   for (const v1::ProcessStack& other : incident.stacks()) {
     if (other.threads().empty() || !IsSameProcess(stack, other)) continue;
-    change = {MotionBetween(other, stack), FindChildrenAtWork(other, stack)};
+    change = {MotionBetween(other, stack), FindChildrenAtWork(other, stack),
+              BytesReceivedASecond(other, stack)};
   }
   return change;
 }

@@ -3,6 +3,7 @@
 // any thread, on values of its own.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "daemon/model/job_state.h"
@@ -25,7 +26,9 @@ void AddFailure(const v1::ProcessStack& stack, v1::Incident* incident);
 // What a sample of a process shows beside the one before it.
 struct StackChange {
   Motion motion = Motion::kUnknown;
-  std::vector<ChildAtWork> children_at_work = {};
+  // nullopt: there is none before.
+  std::optional<std::vector<ChildAtWork>> children_at_work = {};
+  double receives = 0;  // bytes a second
 };
 
 // Compares the stack with the newest sample of the process in the incident.

@@ -104,12 +104,15 @@ void StackDesk::Deliver(const StackResult& result) {
   }
   if (!result.is_reply) return;
   const bool waits_for_others = WaitsForOthers(result.stack);
-  if (waits_for_others || !WaitsForChildren(result.stack)) change.children_at_work.clear();
-  store_->SetStacks(
-      result.job, result.process,
-      {change.motion, FunctionNames(result.stack), FindPlace(result.stack), waits_for_others,
-       timeline_->Now(), FindAwaitedTids(result.stack), FindThreadPlaces(result.stack),
-       FindKeepers(result.stack), std::move(change.children_at_work)});
+  const bool may_wait_for_children = !waits_for_others && WaitsForChildren(result.stack);
+  if (change.children_at_work.has_value() && !may_wait_for_children) {
+    change.children_at_work->clear();
+  }
+  store_->SetStacks(result.job, result.process,
+                    {change.motion, FunctionNames(result.stack), FindPlace(result.stack),
+                     waits_for_others, timeline_->Now(), FindAwaitedTids(result.stack),
+                     FindThreadPlaces(result.stack), FindKeepers(result.stack),
+                     std::move(change.children_at_work), waits_for_others ? 0 : change.receives});
 }
 
 absl::Status StackDesk::Stream(const JobKey& job, const v1::TakeStacksRequest& request,

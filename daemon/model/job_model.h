@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -37,7 +38,9 @@ struct StackFacts {
   std::vector<uint32_t> awaited_tids = {};
   std::vector<ThreadPlace> threads = {};  // that show a line of the program
   std::vector<ThreadPlace> keepers = {};
-  std::vector<ChildAtWork> children_at_work = {};
+  std::optional<std::vector<ChildAtWork>> children_at_work =
+      {};  // nullopt: one sample tells nothing
+  double receives = 0;
 };
 
 // The two ids of a grown communicator.
@@ -161,7 +164,7 @@ class JobModel {
   }
   void LimitText(size_t most, std::string* text);
   void LimitPlace(StackPlace* place);
-  void SetChildren(const StackFacts& facts, Process* process);
+  void SetOutside(const StackFacts& facts, Process* process);
   void CountTexts(int32_t process);
   void CutSites(size_t from, std::vector<std::string>* sites);
   int32_t FindLeftAgent(const std::string& host) const;

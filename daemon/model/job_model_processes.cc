@@ -264,15 +264,18 @@ void JobModel::SetSilence(int32_t process, bool silent, int64_t since_ns) {
   known.silent_since_ns = 0;
 }
 
-void JobModel::SetChildren(const StackFacts& facts, Process* process) {
-  process->children_at_work = facts.children_at_work;
+void JobModel::SetOutside(const StackFacts& facts, Process* process) {
+  if (!facts.children_at_work.has_value()) return;
+  process->children_at_work = *facts.children_at_work;
   if (process->children_at_work.size() > limits::kChildrenAtWork) {
     process->children_at_work.resize(limits::kChildrenAtWork);
   }
   for (ChildAtWork& child : process->children_at_work) {
     LimitText(limits::kThreadName, &child.name);
   }
-  if (!process->children_at_work.empty()) process->children_worked_ns = facts.now_ns;
+  process->receives = std::max(facts.receives, 0.0);
+  const bool moves = !process->children_at_work.empty() || process->receives > 0;
+  if (moves) process->outside_moved_ns = facts.now_ns;
 }
 
 void JobModel::SetStacks(int32_t process, const StackFacts& facts) {
@@ -297,7 +300,7 @@ void JobModel::SetStacks(int32_t process, const StackFacts& facts) {
       LimitPlace(&thread.place);
     }
   }
-  SetChildren(facts, &known);
+  SetOutside(facts, &known);
   CountTexts(process);
   known.stacks_ns = facts.now_ns;
   if (!facts.waits_outside) {

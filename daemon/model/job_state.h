@@ -176,10 +176,11 @@ struct Process : ProcessIdentity, ProcessEvidence {
   std::vector<uint32_t> awaited_tids;
   std::vector<ThreadPlace> thread_places;  // of its threads that show a line of the program
   std::vector<ThreadPlace> keepers;        // for which it waits before it ends
-  // Those that it has started and waits for, and when they were last seen to work, now or before;
-  // 0: never.
+  // What it waits for outside of the job and moves: processes that it has started, and bytes a
+  // second that it receives; and when one of them last moved, now or before. 0: never.
   std::vector<ChildAtWork> children_at_work;
-  int64_t children_worked_ns = 0;
+  double receives = 0;
+  int64_t outside_moved_ns = 0;
   int64_t stacks_ns = 0;  // when the agent took the sample; 0: never
   // Every sample since this time shows that the main thread waits for other ranks in a
   // library other than NCCL; 0: it does not wait there.

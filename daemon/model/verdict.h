@@ -146,10 +146,11 @@ struct RankException {
   PlaceException exception;
 };
 
-// The processes that a rank has started and waits for, and that work.
-struct RankChildren {
-  int32_t rank = -1;
-  std::vector<ChildAtWork> at_work;
+// What a rank waits for outside of the job and moves, as in Process.
+struct RankOutside {
+  int32_t rank = -1;  // -1: nothing
+  std::vector<ChildAtWork> children;
+  double receives = 0;
 };
 
 // A rank that waits for what other ranks of its host write into a socket or pipe.
@@ -214,11 +215,11 @@ struct Verdict {
   // The culprits make progress outside NCCL (CPU time, changing stacks): they may still enter
   // the call.
   bool late = false;
-  // The culprits have waited for processes of their own that worked, during this wait.
-  bool children_worked = false;
+  // What the culprits wait for outside of the job has moved during this wait.
+  bool outside_moved = false;
   // What their stacks show besides, of the first culprit of which it is known.
   RankException handled;
-  RankChildren children;
+  RankOutside outside;
   RankSocket socket;
   RankKeeper keeper;
   int64_t late_ns = 0;  // stragglers: the usual time from the other ranks to the culprit

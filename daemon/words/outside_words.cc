@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/cut_text.h"
 #include "daemon/words/places.h"
@@ -30,9 +31,12 @@ std::string ExceptionInWords(const RankException& handled) {
                       where.empty() ? "" : absl::StrCat(" (", where, ")"));
 }
 
-std::string ChildrenInWords(const std::vector<ChildAtWork>& children) {
+std::string WorkInWords(const RankOutside& outside) {
+  if (outside.children.empty()) {
+    return absl::StrFormat("it receives %.1f kB a second", outside.receives / 1000);
+  }
   std::vector<std::string> pids;
-  for (const ChildAtWork& child : children) {
+  for (const ChildAtWork& child : outside.children) {
     if (child.pid != 0) pids.push_back(absl::StrCat(child.pid));
   }
   if (pids.empty()) return "the processes that it starts work";
@@ -64,9 +68,7 @@ std::string KeeperInWords(const RankKeeper& keeper) {
 std::string OutsideInWords(const Verdict& verdict) {
   std::vector<std::string> parts;
   if (!verdict.handled.exception.type.empty()) parts.push_back(ExceptionInWords(verdict.handled));
-  if (!verdict.children.at_work.empty()) {
-    parts.push_back(ChildrenInWords(verdict.children.at_work));
-  }
+  if (verdict.outside.rank >= 0) parts.push_back(WorkInWords(verdict.outside));
   if (!verdict.socket.others.empty()) parts.push_back(SocketInWords(verdict.socket));
   if (verdict.keeper.rank >= 0) parts.push_back(KeeperInWords(verdict.keeper));
   return parts.empty() ? "" : absl::StrCat("; ", absl::StrJoin(parts, "; "));

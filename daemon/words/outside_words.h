@@ -12,8 +12,9 @@ namespace rollcall {
 // "rank 3 is handling ValueError: bad shard (`load_shard` (data.py:40))".
 std::string ExceptionInWords(const RankException& handled);
 
-// "its processes 123 and 124 work", "the processes that it starts work".
-std::string ChildrenInWords(const std::vector<ChildAtWork>& children);
+// "its processes 123 and 124 work", "the processes that it starts work", "it receives 12.5 kB a
+// second".
+std::string WorkInWords(const RankOutside& outside);
 
 // "rank 0 waits at a socket for rank 3, which waits for it".
 std::string SocketInWords(const RankSocket& socket);

@@ -55,8 +55,7 @@ std::string MissingRank(const Verdict& v) {
     const std::string subject = Subject(v);
     const std::string late = absl::StrCat(subject, CulpritForm(v, " is", " are"), " late for ",
                                           CallNumber(v), " on ", Where(v));
-    if (subject != Who(v.culprits) || !v.children.at_work.empty())
-      return absl::StrCat(late, WaitTail(v));
+    if (subject != Who(v.culprits) || v.outside.rank >= 0) return absl::StrCat(late, WaitTail(v));
     return absl::StrCat(late, " and ", CulpritForm(v, "runs", "run"), " other code", WaitTail(v));
   }
   return absl::StrCat(Subject(v), CulpritForm(v, " has", " have"), " not called ", CallNumber(v),

@@ -39,15 +39,11 @@ EXTRAS = [
 LEFT = ("teardown_hang", "missing_rank", "rank_exited")
 HANDLED = ("handles-an-exception",)
 HANDLERS = [
-    Row("handlers.meets_after_error", OTHER_CALL, (1,), HANDLED, says=("UnicodeDecodeError",),
-        defect="the exception that is being handled is not told"),
+    Row("handlers.meets_after_error", OTHER_CALL, (1,), HANDLED, says=("UnicodeDecodeError",)),
     Row("handlers.shapes_do_not_fit", LEFT, (1,), HANDLED, ranks=2, says=("RuntimeError: mat1 and mat2",),
-        env={"ROLLCALL_SIM_DESTROY": "collective"},
-        defect="the exception that is being handled is not told"),
-    Row("handlers.timings_on_the_way_out", OTHER_CALL, (2,), HANDLED, says=("KeyError: 9",),
-        defect="the exception that is being handled is not told"),
-    Row("handlers.sums_at_exit", OTHER_CALL, (3,), (*HANDLED, "raised-an-exception"), says=("RuntimeError",),
-        defect="the exception that ended the program is not told while it exits"),
+        env={"ROLLCALL_SIM_DESTROY": "collective"}),
+    Row("handlers.timings_on_the_way_out", OTHER_CALL, (2,), HANDLED, says=("KeyError: 9",)),
+    Row("handlers.sums_at_exit", OTHER_CALL, (3,), (*HANDLED, "raised-an-exception"), says=("RuntimeError",)),
     Row("handlers.prefetch_gives_up", ("missing_rank",), (0,), ("waits-for-a-thread",), ranks=3),
     Row("handlers.watcher_outlives_main", LEFT, (0,), (*HANDLED, "raised-an-exception"), ranks=3, at="",
         says=("KeyError: 'label'",)),
@@ -56,17 +52,14 @@ HANDLERS = [
 ]
 WAITS = [
     Row("waits.duplicates_are_sought", ("", "missing_rank"), (2,), ("late-rank", "waits-for-a-child"),
-        most="likely", seconds=0,
-        defect="a wait for children that work is told as a dead thread"),
+        most="likely", seconds=0),
     Row("waits.builds_kernels", ("missing_rank",), (1,), ("waits-for-a-child",), ranks=3),
     Row("waits.posts_twice", ("missing_rank",), (3,), ("mixed-backends", "extra-call"), says=(r"rank 0\b",),
-        never=("remote server",),
-        defect="a socket to a rank of the job is told as a download"),
+        never=("remote server",)),
     Row("waits.journal_keeps_its_lock", ("missing_rank",), (1,), ("waits-for-a-thread",)),
     Row("waits.pool_waits_for_itself", ("missing_rank",), (0,), ("waits-for-a-thread",), ranks=3),
     Row("waits.meets_under_a_lock", ("missing_rank",), (2,), ("file-lock",), ranks=3),
     Row("waits.file_comes_after_the_barrier", ("missing_rank",), (2, 3), ("sleeps-alone",)),
-    Row("waits.words_stay_in_a_buffer", ("missing_rank",), (2,), ("waits-for-a-child",), ranks=3,
-        defect="a read of a child's pipe is not told as a wait for the child"),
+    Row("waits.words_stay_in_a_buffer", ("missing_rank",), (2,), ("waits-for-a-child",), ranks=3),
 ]
 CASES = [*SKIPS, *EXTRAS, *HANDLERS, *WAITS]

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Healthy, for long: one rank waits for its child processes, which work."""
+"""Healthy, for long: one rank waits for its child processes, which work, or for a download."""
 
 import multiprocessing
+import pathlib
+import socket
 import subprocess
 import sys
 import time
@@ -48,6 +50,26 @@ def builds_alone(args):
             seconds = "0.5" if args.fixed else str(WORK_SECONDS)
             subprocess.run([sys.executable, "-c", BUILD, seconds], check=True)  # hangs: builds_alone
         dist.all_gather_into_tensor(values, torch.ones(2))
+
+
+def download(work, pieces):
+    """From the server that the test has started."""
+    port = pathlib.Path(work, "port")
+    while not port.exists():
+        time.sleep(0.05)
+    with socket.create_connection(("127.0.0.1", int(port.read_text()))) as server:
+        server.sendall(b"%d\n" % pieces)
+        while server.recv(1 << 16):  # hangs: downloads_weights
+            pass
+
+
+@program
+def downloads_weights(args):
+    """Rank 2 downloads its weights from a slow server. Fixed: they are small."""
+    dist.barrier()
+    if args.rank == 2:
+        download(args.work, 2 if args.fixed else 5 * WORK_SECONDS)
+    dist.all_reduce(torch.ones(4))
 
 
 if __name__ == "__main__":

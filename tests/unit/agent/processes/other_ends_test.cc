@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -74,7 +75,13 @@ class Sleeper {
       run();
       _exit(1);
     }
-    while (ReadProcStat("/proc", pid_)->state != 'S') usleep(1000);
+    AwaitState('S');
+  }
+  void StopAndContinue() const {
+    kill(pid_, SIGSTOP);
+    AwaitState('T');
+    kill(pid_, SIGCONT);
+    AwaitState('S');
   }
   ~Sleeper() {
     kill(pid_, SIGKILL);
@@ -83,6 +90,10 @@ class Sleeper {
   pid_t pid() const { return pid_; }
 
  private:
+  void AwaitState(char state) const {
+    for (int i = 0; i < 10'000 && ReadProcStat("/proc", pid_)->state != state; ++i) usleep(1000);
+  }
+
   const pid_t pid_;
 };
 
@@ -101,7 +112,7 @@ const WayToWait kWays[] = {
     {"poll",
      [](int fd) {
        pollfd ready = {fd, POLLIN, 0};
-       poll(&ready, 1, -1);
+       poll(&ready, 1, 900'000);
      }},
     {"select",
      [](int fd) {
@@ -116,7 +127,8 @@ const WayToWait kWays[] = {
        epoll_event event = {};
        event.events = EPOLLIN;
        epoll_ctl(many, EPOLL_CTL_ADD, fd, &event);
-       epoll_wait(many, &event, 1, -1);
+       while (epoll_wait(many, &event, 1, -1) < 0) {  // a stop ends it
+       }
      }},
 };
 
@@ -127,12 +139,19 @@ class OtherEndTest : public testing::TestWithParam<WayToWait> {
     const Sleeper sleeper([fd] { GetParam().wait(fd); });
     // Asleep already before it waits there, perhaps.
     TracerMemory memory(sleeper.pid());
-    for (int i = 0; i < 2000; ++i) {
-      const OtherEnd end = FindOtherEnd("/proc", sleeper.pid(), sleeper.pid(), {getpid()}, &memory);
-      if (!end.pids.empty()) return end;
-      usleep(1000);
+    if (FindIn(sleeper, &memory).pids.empty()) return {};
+    sleeper.StopAndContinue();  // as whoever takes its stacks does
+    return FindIn(sleeper, &memory);
+  }
+
+ private:
+  static OtherEnd FindIn(const Sleeper& sleeper, ProcessMemory* memory) {
+    OtherEnd end;
+    for (int i = 0; i < 2000 && end.pids.empty(); ++i) {
+      if (i > 0) usleep(1000);
+      end = FindOtherEnd("/proc", sleeper.pid(), sleeper.pid(), {getpid()}, memory);
     }
-    return {};
+    return end;
   }
 };
 
@@ -144,6 +163,19 @@ TEST_P(OtherEndTest, OfAPipeIsFound) {
   EXPECT_EQ(end.pids, std::vector<pid_t>{getpid()});
   close(ends[0]);
   close(ends[1]);
+}
+
+TEST_P(OtherEndTest, IsTheProcessForWhoseEndItWaits) {
+  if (std::string(GetParam().name) == "read") GTEST_SKIP() << "nobody reads a pidfd";
+  const Sleeper other([] {
+    while (true) pause();
+  });
+  const int fd = static_cast<int>(syscall(SYS_pidfd_open, other.pid(), 0));
+  if (fd < 0) GTEST_SKIP() << "this kernel has no pidfd";
+  const OtherEnd end = Find(fd);
+  EXPECT_EQ(end.kind, "process");
+  EXPECT_EQ(end.pids, std::vector<pid_t>{other.pid()});
+  close(fd);
 }
 
 // Whether the server has accepted the connection or not.
@@ -186,6 +218,16 @@ TEST_P(OtherEndTest, OfASocketIsFoundAcceptedOrNot) {
       for (const int fd : {listener, client, accepted}) close(fd);
     }
   }
+}
+
+TEST_P(OtherEndTest, WhatAConnectionHasReceivedIsKnown) {
+  int listener = -1, client = -1, accepted = -1;
+  ConnectByTcp(true, &listener, &client, &accepted);
+  std::vector<char> bytes(5000), received(5000);
+  ASSERT_EQ(write(accepted, bytes.data(), bytes.size()), 5000);
+  ASSERT_EQ(recv(client, received.data(), received.size(), MSG_WAITALL), 5000);
+  EXPECT_EQ(Find(client).received_bytes, 5000u);
+  for (const int fd : {listener, client, accepted}) close(fd);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OtherEndTest, testing::ValuesIn(kWays),

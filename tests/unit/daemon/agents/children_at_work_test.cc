@@ -144,5 +144,18 @@ TEST(WaitForAChildTest, IsSeenAtItsPipeAndInASleepOfTheMainThread) {
   EXPECT_TRUE(WaitsForChildren(stack));
 }
 
+TEST(BytesReceivedTest, OfTheSameThreadInBothSamplesCount) {
+  v1::ProcessStack before = SampleAt(10, {}), after = SampleAt(15, {});
+  AddThreadOf(kMain, &before)->mutable_other_end()->set_received_bytes(1000);
+  v1::ThreadStack* main = AddThreadOf(kMain, &after);
+  main->mutable_other_end()->set_received_bytes(51'000);
+  EXPECT_EQ(BytesReceivedASecond(before, after), 10'000);
+  main->mutable_other_end()->set_received_bytes(1500);
+  EXPECT_EQ(BytesReceivedASecond(before, after), 0);
+  main->set_tid(101);
+  main->mutable_other_end()->set_received_bytes(51'000);
+  EXPECT_EQ(BytesReceivedASecond(before, after), 0);
+}
+
 }  // namespace
 }  // namespace rollcall

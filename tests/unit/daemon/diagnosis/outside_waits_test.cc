@@ -48,7 +48,7 @@ class OutsideWaitsTest : public testing::Test {
 
 TEST_F(OutsideWaitsTest, ARankWhoseChildrenWorkIsLate) {
   culprit().children_at_work = {{4711, "python3", 0.9}, {4712, "python3", 0.8}};
-  culprit().children_worked_ns = At(30);
+  culprit().outside_moved_ns = At(30);
   const Verdict v = Judge();
   EXPECT_TRUE(v.late);
   EXPECT_EQ(v.certainty, Certainty::kLikely);
@@ -60,9 +60,18 @@ TEST_F(OutsideWaitsTest, ARankWhoseChildrenWorkIsLate) {
   EXPECT_TRUE(IsEvidence(v, "rank 3: its processes 4711 and 4712 work"));
 }
 
+TEST_F(OutsideWaitsTest, ARankThatReceivesIsLate) {
+  culprit().receives = 12'500;
+  culprit().outside_moved_ns = At(30);
+  const Verdict v = Judge();
+  EXPECT_TRUE(v.late);
+  EXPECT_TRUE(Says(v, "; it receives 12.5 kB a second; 3 ranks")) << v.summary;
+  EXPECT_EQ(v.certainty, Certainty::kLikely);
+}
+
 TEST_F(OutsideWaitsTest, WorkOfBeforeTheWaitSaysNothing) {
   culprit().children_at_work = {{4711, "python3", 0.9}};
-  culprit().children_worked_ns = At(5);
+  culprit().outside_moved_ns = At(5);
   EXPECT_FALSE(Judge().late);
   EXPECT_EQ(Judge().certainty, Certainty::kCertain);
 }
@@ -70,7 +79,7 @@ TEST_F(OutsideWaitsTest, WorkOfBeforeTheWaitSaysNothing) {
 // Until a time the samples show that children work; then they show none that does.
 int64_t ConfirmedAt(JobBuilder* job, int works_until) {
   IncidentLife life(job->state.key);
-  job->process(3).children_worked_ns = 0;
+  job->process(3).outside_moved_ns = 0;
   for (int seconds = 30; seconds < 600; seconds += 5) {
     const int64_t now_ns = At(seconds);
     Process& process = job->process(3);
@@ -78,7 +87,7 @@ int64_t ConfirmedAt(JobBuilder* job, int works_until) {
     process.children_at_work.clear();
     if (seconds <= works_until) {
       process.children_at_work = {{4711, "python3", 0.9}};
-      process.children_worked_ns = now_ns;
+      process.outside_moved_ns = now_ns;
     }
     for (const IncidentEvent& event : life.Update(
              job->state, Diagnose(job->state, now_ns, Limits()), now_ns, Limits(), View::kWhole)) {
@@ -100,7 +109,7 @@ TEST_F(OutsideWaitsTest, StacksAreTakenAgainWhileTheyWork) {
   int again = 0;
   for (int seconds = 30; seconds < 130; ++seconds) {
     const int64_t now_ns = At(seconds);
-    culprit().stacks_ns = culprit().children_worked_ns = now_ns;
+    culprit().stacks_ns = culprit().outside_moved_ns = now_ns;
     for (const IncidentEvent& event : life.Update(
              job_.state, Diagnose(job_.state, now_ns, Limits()), now_ns, Limits(), View::kWhole)) {
       again += event.kind == IncidentEvent::Kind::kTakeStacksAgain;

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asks the kernel how much a TCP connection has received (sock_diag(7)): a download moves.
+#pragma once
+
+#include <cstdint>
+
+#include "agent/processes/tcp_table.h"
+
+namespace rollcall {
+
+// Of a connection in this process's network namespace; 0: the kernel does not say.
+uint64_t ReadReceivedBytes(const TcpSocket& socket);
+
+}  // namespace rollcall
