@@ -18,6 +18,7 @@ namespace {
 
 constexpr double kLeastApart = 0.2;   // seconds
 constexpr double kLeastOfACpu = 0.1;  // a process that looks around every now and then uses less
+constexpr double kMuchOfACpu = 0.5;
 constexpr double kLeastMoved = 256 << 10;  // bytes a second
 constexpr double kLeastReceived = 4 << 10;
 
@@ -98,8 +99,6 @@ bool IsFromAChild(const v1::ProcessStack& stack, const v1::ThreadStack& thread) 
 
 bool WaitsForAChild(const v1::ProcessStack& stack, const v1::ThreadStack& thread) {
   if (thread.wait_channel() == "do_wait" || IsFromAChild(stack, thread)) return true;
-  const bool is_main = thread.tid() == stack.pid();
-  if (is_main && absl::StrContains(thread.wait_channel(), "nanosleep")) return true;
   return std::any_of(thread.frames().begin(), thread.frames().end(),
                      [](const v1::Frame& frame) { return WaitsForAChild(frame); });
 }
@@ -130,7 +129,7 @@ std::vector<ChildAtWork> FindChildrenAtWork(const v1::ProcessStack& before,
     const double cpu = (use.cpu - then.cpu) / seconds;
     const double moved = (use.moved - then.moved) / seconds;
     if (!(cpu >= kLeastOfACpu) && !(moved >= kLeastMoved)) return;
-    working.push_back({pid, name, std::max(cpu, 0.0)});
+    working.push_back({pid, name, std::max(0.0, cpu)});
   };
   for (const v1::ChildProcess& child : after.children()) add(child.pid(), child.name());
   uses[0] = uses[after.pid()];
@@ -158,9 +157,18 @@ double BytesReceivedASecond(const v1::ProcessStack& before, const v1::ProcessSta
   return most >= kLeastReceived ? most : 0;
 }
 
-bool WaitsForChildren(const v1::ProcessStack& stack) {
-  return std::any_of(stack.threads().begin(), stack.threads().end(),
-                     [&](const auto& thread) { return WaitsForAChild(stack, thread); });
+void KeepAwaited(const v1::ProcessStack& stack, std::vector<ChildAtWork>* children) {
+  const auto& threads = stack.threads();
+  const bool waits = std::any_of(threads.begin(), threads.end(),
+                                 [&](const auto& thread) { return WaitsForAChild(stack, thread); });
+  if (waits) return;
+  const bool sleeps = std::any_of(threads.begin(), threads.end(), [&](const auto& thread) {
+    return thread.tid() == stack.pid() && absl::StrContains(thread.wait_channel(), "nanosleep");
+  });
+  const auto is_other = [sleeps](const ChildAtWork& child) {
+    return !sleeps || child.cpus < kMuchOfACpu;
+  };
+  children->erase(std::remove_if(children->begin(), children->end(), is_other), children->end());
 }
 
 void RemoveRanks(const std::set<int32_t>& ranks, v1::ProcessStack* stack) {

@@ -24,9 +24,10 @@ std::vector<ChildAtWork> FindChildrenAtWork(const v1::ProcessStack& before,
 // it waits for in both samples; 0: too few to say that they move, or not known.
 double BytesReceivedASecond(const v1::ProcessStack& before, const v1::ProcessStack& after);
 
-// Whether a thread waits for a process that it has started, or for what such a process writes; or
-// the main thread sleeps, as a loop that looks after a child does.
-bool WaitsForChildren(const v1::ProcessStack& stack);
+// Keeps those for which the process may wait: all where a thread waits for a process that it has
+// started, or for what such a process writes; where the main thread sleeps, as a loop that looks
+// after its children does, those that use much of a CPU. Others may stand beside a hang.
+void KeepAwaited(const v1::ProcessStack& stack, std::vector<ChildAtWork>* children);
 
 // Removes children that are ranks of the job, and what these have started: ranks that wait use the
 // CPU, too.

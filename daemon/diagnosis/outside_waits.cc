@@ -53,6 +53,7 @@ bool TellsNothing(const PlaceException& exception, const PlaceException& of_wait
 std::vector<int32_t> RanksAt(const JobState& job, const Process& process,
                              const std::vector<int32_t>& pids) {
   std::vector<int32_t> ranks;
+  if (pids.empty()) return ranks;
   for (const Process& other : job.processes) {
     if (other.host != process.host || other.pid == process.pid || other.global_rank < 0) continue;
     if (HasEnded(other) || !other.has_met) continue;
@@ -114,7 +115,8 @@ void AddLastException(const JobState& job, Verdict* verdict) {
     if (process == nullptr || process->error.empty() || HasEnded(*process)) continue;
     // An interactive program prints an exception and goes on.
     const bool is_at_exit = i < verdict->places.size() && IsAtExit(verdict->places[i].functions);
-    if (culprit->error.empty() && !is_at_exit) continue;
+    const bool is_kept = !process->keepers.empty() && process->stacks_ns >= verdict->since_ns;
+    if (!is_at_exit && !is_kept) continue;
     culprit->error = process->error;
     culprit->exits = true;
   }

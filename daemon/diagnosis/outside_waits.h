@@ -17,7 +17,8 @@ void WeighOutsideWork(const JobState& job, Verdict* verdict);
 // An exception that a waiting rank handles, too, explains nothing.
 void AddHandledException(Verdict* verdict);
 
-// An exception that has ended the program of a culprit, which makes calls on its way out.
+// An exception that has ended the program of a culprit, whose process lives on: it runs what the
+// program has registered for its exit, or waits for a thread.
 void AddLastException(const JobState& job, Verdict* verdict);
 
 void AddSocketWait(const JobState& job, Verdict* verdict);

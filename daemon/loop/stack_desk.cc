@@ -104,9 +104,9 @@ void StackDesk::Deliver(const StackResult& result) {
   }
   if (!result.is_reply) return;
   const bool waits_for_others = WaitsForOthers(result.stack);
-  const bool may_wait_for_children = !waits_for_others && WaitsForChildren(result.stack);
-  if (change.children_at_work.has_value() && !may_wait_for_children) {
-    change.children_at_work->clear();
+  if (change.children_at_work.has_value()) {
+    KeepAwaited(result.stack, &*change.children_at_work);
+    if (waits_for_others) change.children_at_work->clear();
   }
   store_->SetStacks(result.job, result.process,
                     {change.motion, FunctionNames(result.stack), FindPlace(result.stack),
