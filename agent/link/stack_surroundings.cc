@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "absl/strings/match.h"
-#include "agent/processes/descendants.h"
-#include "agent/processes/other_ends.h"
+#include "agent/outside/descendants.h"
+#include "agent/outside/other_ends.h"
 #include "agent/processes/process_memory.h"
 #include "agent/segments/segment_reader.h"
 #include "base/durations.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/processes/other_ends.h"
+#include "agent/outside/other_ends.h"
 
 #include <limits.h>
 #include <unistd.h>
@@ -15,11 +15,11 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "agent/outside/tcp_counters.h"
+#include "agent/outside/tcp_table.h"
+#include "agent/outside/unix_peers.h"
+#include "agent/outside/waited_descriptors.h"
 #include "agent/processes/proc_files.h"
-#include "agent/processes/tcp_counters.h"
-#include "agent/processes/tcp_table.h"
-#include "agent/processes/unix_peers.h"
-#include "agent/processes/waited_descriptors.h"
 
 namespace rollcall {
 namespace {

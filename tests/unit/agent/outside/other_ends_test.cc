@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who is at the other end of the pipes and sockets that real threads wait for.
-#include "agent/processes/other_ends.h"
+#include "agent/outside/other_ends.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -20,9 +20,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "agent/outside/tcp_table.h"
+#include "agent/outside/waited_descriptors.h"
 #include "agent/processes/proc_stat.h"
-#include "agent/processes/tcp_table.h"
-#include "agent/processes/waited_descriptors.h"
 
 namespace rollcall {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/processes/unix_peers.h"
+#include "agent/outside/unix_peers.h"
 
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>

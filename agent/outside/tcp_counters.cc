@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/processes/tcp_counters.h"
+#include "agent/outside/tcp_counters.h"
 
 #include <arpa/inet.h>
 #include <linux/inet_diag.h>

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "agent/processes/tcp_table.h"
+#include "agent/outside/tcp_table.h"
 
 namespace rollcall {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What real processes have started, and what that has used.
-#include "agent/processes/descendants.h"
+#include "agent/outside/descendants.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

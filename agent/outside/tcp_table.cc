@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/processes/tcp_table.h"
+#include "agent/outside/tcp_table.h"
 
 #include <algorithm>
 #include <cstddef>

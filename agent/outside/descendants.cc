@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/processes/descendants.h"
+#include "agent/outside/descendants.h"
 
 #include <unistd.h>
 

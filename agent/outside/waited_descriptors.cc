@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/processes/waited_descriptors.h"
+#include "agent/outside/waited_descriptors.h"
 
 #include <poll.h>
 #include <sys/syscall.h>
