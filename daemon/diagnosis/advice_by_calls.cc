@@ -39,7 +39,7 @@ bool AllSendFirst(const Verdict& v) {
 }
 
 bool IsBeforeNccl(const Verdict& v) {
-  return Is(v, Cause::kInitIncomplete) && v.communicator == 0 && v.call.op == Op::kNone;
+  return v.start_fault == StartFault::kNotReached || v.start_fault == StartFault::kWaitsElsewhere;
 }
 
 bool Rank0OnlySetup(const Verdict& v) {
@@ -69,11 +69,6 @@ bool SplitNotByAll(const Verdict& v) {
   if (NamesOutOfStep(v)) return true;
   return Is(v, Cause::kInitIncomplete) && v.call.op != Op::kNone && MakesChild(v.call.op) &&
          !v.culprits.empty() && AnyCulprit(v, [](const Culprit& c) { return c.process >= 0; });
-}
-
-bool NeverLaunched(const Verdict& v) {
-  return Is(v, Cause::kInitIncomplete) &&
-         AnyCulprit(v, [](const Culprit& c) { return c.pid == 0; });
 }
 
 bool CreationStalls(const Verdict& v) { return StallsAlone(v) && Creates(v); }
@@ -254,11 +249,6 @@ const std::vector<AdviceEntry>& CallAdvice() {
        "The ranks reduce gradients of different size, because only some ranks use some parameters "
        "(branches, experts, adapters). Use find_unused_parameters=True, or make every rank touch "
        "all of them."},
-      {"launch-count", NeverLaunched, "no process of a rank that should join is known",
-       "The launcher started fewer processes than the world size, a process ended before its first "
-       "NCCL call, or its host runs no agent.",
-       "No agent reports a process of an absent rank. Compare the number of started processes with "
-       "the world size, read the launcher's log, and check that each host runs an agent."},
       {"split-on-all-ranks", SplitNotByAll,
        "some ranks do not create a split or another child communicator, or wait in torch's store "
        "for the id of the one that the others create",

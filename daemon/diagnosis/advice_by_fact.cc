@@ -16,6 +16,12 @@ bool IdleServer(const Verdict& v) { return v.is_idle; }
 
 bool NumberedTwice(const Verdict& v) { return v.is_one_rank; }
 
+bool ExpectsOthers(const Verdict& v) {
+  return v.start_fault == StartFault::kOtherSize ||
+         (Is(v, Cause::kInitIncomplete) &&
+          AnyCulprit(v, [](const Culprit& c) { return c.pid == 0; }));
+}
+
 bool SizesDiffer(const Verdict& v) { return Is(v, Cause::kInitIncomplete) && HasField(v, "size"); }
 
 bool CapturesInstead(const Verdict& v) { return IsAbsence(v) && v.captured; }
@@ -62,6 +68,14 @@ const std::vector<AdviceEntry>& FactAdvice() {
        "Number each process once: let the launcher do it (torchrun, srun, mpirun), or check how the "
        "program computes RANK from the host's number, the processes of each host and the local rank, "
        "and that each host was told the same counts."},
+      {"launch-count", ExpectsOthers,
+       "no process of a rank that should join is known, or a rank expects another number of ranks "
+       "than the others",
+       "The launcher started fewer processes than the world size, a process ended before its first "
+       "NCCL call, or its host runs no agent.",
+       "A rank that others expect has no process that an agent reports. Compare the number of "
+       "started processes with the world size that each of them was told (WORLD_SIZE), read the "
+       "launcher's log, and check that each host runs an agent."},
       {"sizes-of-the-world-differ", SizesDiffer, "ranks pass different sizes for one communicator",
        "One process was told another number of ranks: an old WORLD_SIZE, another number of hosts or "
        "GPUs, or a process of an earlier start.",

@@ -48,6 +48,9 @@ int64_t WaitingSince(const Communicator& comm) {
   return since;
 }
 
+// Ranks disagree on its size or have one number: NCCL may have refused one of them already.
+bool IsDisputed(const Communicator& comm) { return !comm.claims.empty() || !comm.rivals.empty(); }
+
 bool IsForming(const std::vector<StuckCall>& calls) {
   return std::any_of(calls.begin(), calls.end(),
                      [](const StuckCall& call) { return call.kind == StuckCall::Kind::kCreation; });
@@ -165,6 +168,7 @@ Diagnoser::Overview Diagnoser::ExamineCommunicators(const JobState& job, int64_t
           std::min(overview.next_long_wait_ns, NextLongWait(comm, finding->second, limits));
     }
     CompareSizes(job, comm, now_ns, &finding->second, &overview);
+    if (IsDisputed(comm)) overview.has_long_wait = true;
     if (IsStraggling(comm)) overview.straggling.push_back(&comm);
     ++finding;
   }

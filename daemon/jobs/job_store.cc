@@ -12,6 +12,7 @@
 #include "daemon/jobs/daemon_counters.h"
 #include "daemon/jobs/tick_facts.h"
 #include "daemon/model/attempt_room.h"
+#include "interpose/mpi_world.h"
 #include "rollcall/v1/agent.pb.h"
 
 namespace rollcall {
@@ -68,6 +69,18 @@ Owner OwnerFrom(const AgentName& agent, const v1::Identity& identity) {
   std::string user = identity.has_uid() ? absl::StrCat(identity.uid()) : "unknown";
   if (!may_write_all) user = absl::StrCat(absl::StrJoin(agent.tenants, "+"), "/", user);
   return {std::move(user), agent.host};
+}
+
+// The communicators that the process joins and whose ids no other start has: not MPI_COMM_WORLD.
+std::vector<uint64_t> JoinedBy(const v1::ProcessUpdate& update) {
+  constexpr int kMost = 8;
+  std::vector<uint64_t> ids;
+  for (int i = 0; i < std::min(kMost, update.communicators_size()); ++i) {
+    const v1::CommUpdate& comm = update.communicators(i);
+    const bool is_of_start = comm.parent() == 0 && comm.name() != segment::kMpiWorldName;
+    if (comm.id() != 0 && is_of_start) ids.push_back(comm.id());
+  }
+  return ids;
 }
 
 // A time of the agent on the daemon's clock; `unknown_ns` for 0. Nobody counts here what cannot be:
@@ -159,6 +172,7 @@ std::shared_ptr<JobStore::Job> JobStore::RouteUpdate(const AgentName& agent,
       family.attempts.SetUsesNccl(process)) {
     RecordMember(*key, process, KnownRank(update.identity().global_rank(), -1, nullptr));
   }
+  NoteJoined(process, update, owned);
   if (update.has_evidence()) SetEnded(owned, HasEnded(update.evidence()));
   if (owned->has_ended && update.has_evidence()) {
     const v1::Evidence& end = update.evidence();
@@ -166,6 +180,14 @@ std::shared_ptr<JobStore::Job> JobStore::RouteUpdate(const AgentName& agent,
                              OnDaemonClock(end.ended_ns(), *times, origin.now_ns));
   }
   return family.jobs[key->attempt];
+}
+
+// The first communicators of a process suffice: those of the whole job come first.
+void JobStore::NoteJoined(const ProcessKey& process, const v1::ProcessUpdate& update,
+                          Owned* owned) {
+  if (owned->has_joined || update.communicators().empty()) return;
+  owned->has_joined = true;
+  families_[owned->job].attempts.AddCommunicators(process, JoinedBy(update));
 }
 
 // A process that is new here. nullptr: it gets no place.
@@ -185,7 +207,7 @@ JobStore::Owned* JobStore::TakeIn(const AgentName& agent, const AgentBook::Origi
     return nullptr;
   }
   if (!MakeRoomForProcess(newcomer)) return nullptr;
-  const std::optional<JobKey> placed = Place(process, *name, newcomer, identity, origin, times);
+  const std::optional<JobKey> placed = Place(process, *name, newcomer, update, origin, times);
   if (!placed.has_value()) return nullptr;
   Job& job = *families_[*placed].jobs[placed->attempt];
   job.owned.push_back(process);
@@ -339,8 +361,9 @@ std::optional<JobId> JobStore::NameOf(const v1::Identity& identity, const AgentN
 // nullopt: there are too many jobs; or it is too early, and the agent sends the identity again when
 // the process uses NCCL.
 std::optional<JobKey> JobStore::Place(const ProcessKey& process, const JobId& name,
-                                      const Newcomer& newcomer, const v1::Identity& identity,
+                                      const Newcomer& newcomer, const v1::ProcessUpdate& update,
                                       const AgentBook::Origin& origin, const AgentTimes& times) {
+  const v1::Identity& identity = update.identity();
   if (!MakeRoomForJob(name, newcomer)) return std::nullopt;
   ProcessStart start;
   start.process = process;
@@ -353,6 +376,7 @@ std::optional<JobKey> JobStore::Place(const ProcessKey& process, const JobId& na
   start.restarts = LimitText(identity.restarts(), limits::kCommand);
   start.launch = LimitText(identity.launch(), limits::kCommand);
   start.may_rejoin = identity.may_rejoin();
+  start.communicators = JoinedBy(update);
   Family& family = *FindOrAddFamily(name);
   if (family.attempts.IsTooEarly(start)) return std::nullopt;
   const bool is_recorded = family.attempts.IsPlaced(process);

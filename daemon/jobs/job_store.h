@@ -198,7 +198,8 @@ class JobStore {
     JobKey job;
     AgentBook::AgentPtr agent;  // that reported the process; nullptr: read from files
     bool has_ended = false;
-    int64_t since_ns = 0;  // see AgentTimes::EarliestNs()
+    bool has_joined = false;  // a communicator, which its attempt knows
+    int64_t since_ns = 0;     // see AgentTimes::EarliestNs()
   };
   struct Newcomer {  // a process that asks for a place
     Owner owner;
@@ -217,8 +218,10 @@ class JobStore {
                 const v1::ProcessUpdate& update, const AgentTimes& times, Routed* routed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<JobKey> Place(const ProcessKey& process, const JobId& name,
-                              const Newcomer& newcomer, const v1::Identity& identity,
+                              const Newcomer& newcomer, const v1::ProcessUpdate& update,
                               const AgentBook::Origin& origin, const AgentTimes& times)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteJoined(const ProcessKey& process, const v1::ProcessUpdate& update, Owned* owned)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RecordMember(const JobKey& key, const ProcessKey& process, int32_t rank)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

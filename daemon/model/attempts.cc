@@ -54,11 +54,33 @@ bool Attempts::IsTooEarly(const ProcessStart& start) const {
 }
 
 Attempts::Fit Attempts::Fits(const Attempt& attempt, const ProcessStart& start) {
+  if (SharesCommunicator(attempt, start)) return Fit::kYes;
   const bool is_other = Differ(attempt.restarts, start.restarts) ||
-                        Differ(attempt.launch, start.launch) ||
-                        Differ(attempt.world_size, start.world_size);
+                        Differ(attempt.launch, start.launch) || IsOfOtherWorld(attempt, start);
   const Fit rank = FitsRank(attempt, start);
   return is_other && rank == Fit::kYes ? Fit::kNo : rank;
+}
+
+bool Attempts::SharesCommunicator(const Attempt& attempt, const ProcessStart& start) {
+  if (attempt.alive == 0 || Differ(attempt.user, start.user)) return false;
+  return std::any_of(start.communicators.begin(), start.communicators.end(),
+                     [&attempt](uint64_t id) { return attempt.communicators.count(id) != 0; });
+}
+
+// The ranks of one launch may have been told different sizes. When a launcher starts the ranks
+// again with another size, it gives them numbers that others had, or that are new in that size.
+bool Attempts::IsOfOtherWorld(const Attempt& attempt, const ProcessStart& start) {
+  if (!Differ(attempt.world_size, start.world_size)) return false;
+  bool is_had = false;
+  for (const auto& [process, member] : attempt.members) {
+    if (start.rank < 0 || member.rank != start.rank) continue;
+    if (!Differ(member.world_size, start.world_size)) return false;  // its child
+    is_had = true;
+  }
+  if (is_had || start.rank < 0 || attempt.alive == 0 || !IsSameLaunch(attempt, start)) return true;
+  const int64_t apart_ns =
+      std::max(start.started_ns - attempt.began_ns, attempt.began_ns - start.started_ns);
+  return start.rank >= attempt.world_size && apart_ns > kTogetherNs;
 }
 
 bool Attempts::IsSameLaunch(const Attempt& attempt, const ProcessStart& start) {
@@ -107,6 +129,7 @@ Attempts::Attempt* Attempts::Begin(const ProcessStart& start, bool has_twin) {
   attempt.number = std::max(std::min(start.attempt, kHighestFromLauncher), next);
   attempt.has_twin = has_twin;
   attempt.user = start.user;
+  attempt.began_ns = start.started_ns;
   MakeRoom();
   attempts_.push_back(std::move(attempt));
   return &attempts_.back();
@@ -128,9 +151,30 @@ void Attempts::Add(const ProcessStart& start, Attempt* attempt) {
   if (attempt->world_size < 0) attempt->world_size = start.world_size;
   Member& member = attempt->members[start.process];
   member.rank = start.rank;
+  member.world_size = start.world_size;
   member.uses_nccl = start.uses_nccl;
   if (start.rank >= 0) ++attempt->alive;
-  if (start.rank >= 0 && start.uses_nccl) attempt->holders[start.rank] = start.process;
+  if (start.rank >= 0 && start.uses_nccl) Hold(start.rank, start.process, attempt);
+  Remember(start.communicators, attempt);
+}
+
+// Of two living processes with one rank the first one keeps it.
+void Attempts::Hold(int32_t rank, const ProcessKey& process, Attempt* attempt) {
+  const auto holder = attempt->holders.find(rank);
+  if (holder != attempt->holders.end() && IsAlive(attempt->members[holder->second])) return;
+  attempt->holders[rank] = process;
+}
+
+void Attempts::Remember(const std::vector<uint64_t>& communicators, Attempt* attempt) {
+  for (const uint64_t id : communicators) {
+    if (attempt->communicators.size() < kCommunicators) attempt->communicators.insert(id);
+  }
+}
+
+void Attempts::AddCommunicators(const ProcessKey& process, const std::vector<uint64_t>& ids) {
+  const auto placed = placed_.find(process);
+  Attempt* attempt = placed == placed_.end() ? nullptr : Find(placed->second);
+  if (attempt != nullptr) Remember(ids, attempt);
 }
 
 void Attempts::SetEnded(const ProcessKey& process, int64_t after_ns, int64_t by_ns) {

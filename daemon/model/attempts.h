@@ -11,6 +11,10 @@
 // An agent sees the end of a process with its next look, so each end lies between two times. A
 // process that begins between them and uses NCCL begins an attempt.
 //
+// The processes of one start may have been told different sizes of the world, or one rank twice:
+// that is what is wrong with the job. They are one attempt if they join one communicator, and those
+// with different sizes also if the launcher gave them one address.
+//
 // A restarted daemon restores the attempts of the earlier one, so that their numbers go on and a
 // process that returns belongs to the attempt that it had.
 //
@@ -19,6 +23,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,6 +44,8 @@ struct ProcessStart {
   // The job goes on while the process starts again, and takes it back. It belongs to the attempt as
   // long as another rank of it lives.
   bool may_rejoin = false;
+  // By their ids, those that it joins. No other start has these ids.
+  std::vector<uint64_t> communicators = {};
 };
 
 // What a restarted daemon needs to recognize the processes of an attempt.
@@ -63,6 +70,9 @@ class Attempts {
   static constexpr int64_t kLateNs = 30'000'000'000;
   // What makes room for newer attempts (attempt_room.h) takes no new processes.
   static constexpr size_t kKept = 64;
+  // The ranks of one start on one host begin within this time.
+  static constexpr int64_t kTogetherNs = 2'000'000'000;
+  static constexpr size_t kCommunicators = 4096;  // of an attempt, that it remembers
 
   // The attempt of the process; the same whenever it is asked again.
   int32_t Place(const ProcessStart& start);
@@ -75,6 +85,8 @@ class Attempts {
   void SetEnded(const ProcessKey& process, int64_t after_ns, int64_t by_ns);
   // The process uses NCCL from now on, so its rank is its own. Returns true at the first call.
   bool SetUsesNccl(const ProcessKey& process);
+  // Communicators that the process has joined since Place().
+  void AddCommunicators(const ProcessKey& process, const std::vector<uint64_t>& ids);
   void Forget(int32_t attempt);
 
   // An attempt that an earlier daemon recorded. Call it before the first Place(), oldest first.
@@ -94,6 +106,7 @@ class Attempts {
  private:
   struct Member {
     int32_t rank = -1;
+    int32_t world_size = -1;
     bool uses_nccl = false;
     int64_t ended_after_ns = 0, ended_by_ns = 0;  // 0: alive
     bool is_awaited = false;                      // restored, and no agent has reported it since
@@ -102,6 +115,8 @@ class Attempts {
     int32_t number = 0;
     std::string user;  // of its first process
     int32_t world_size = -1;
+    int64_t began_ns = 0;  // likewise
+    std::set<uint64_t> communicators;
     std::string restarts, launch;
     bool has_twin = false;
     std::map<ProcessKey, Member> members;
@@ -116,9 +131,13 @@ class Attempts {
   static Fit FitsRank(const Attempt& attempt, const ProcessStart& start);
   static Fit FitsUnheldRank(const Attempt& attempt, const ProcessStart& start);
   static bool IsAlive(const Member& member) { return member.ended_by_ns == 0; }
+  static bool SharesCommunicator(const Attempt& attempt, const ProcessStart& start);
+  static bool IsOfOtherWorld(const Attempt& attempt, const ProcessStart& start);
   static bool IsSameLaunch(const Attempt& attempt, const ProcessStart& start);
   static bool HasHadRank(const Attempt& attempt, int32_t rank);
   static void Add(const ProcessStart& start, Attempt* attempt);
+  static void Hold(int32_t rank, const ProcessKey& process, Attempt* attempt);
+  static void Remember(const std::vector<uint64_t>& communicators, Attempt* attempt);
   static AttemptFacts FactsOf(const Attempt& attempt);
   void SetReturned(const ProcessKey& process, Attempt* attempt);
   Attempt* Begin(const ProcessStart& start, bool has_twin);

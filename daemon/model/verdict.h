@@ -166,6 +166,16 @@ struct RankKeeper {
   ThreadPlace thread;
 };
 
+// What is wrong with ranks that others wait for before the first NCCL call.
+enum class StartFault : uint8_t {
+  kNone,            // the verdict is about an NCCL call
+  kNotReached,      // they have not reached the point where the others wait
+  kNotStarted,      // no process of theirs is known
+  kOtherSize,       // they were told another size of the world
+  kWaitsElsewhere,  // they wait at another point of the program
+  kAllWait,         // there is no such rank: all wait at one point
+};
+
 struct Advice {
   std::string id;
   std::string text;
@@ -200,6 +210,7 @@ struct Verdict {
   std::string unclaimed;      // then: the ranks that no process has, "rank 3"; "": none
   // Mismatches: the culprit's call is one of the step that it repeats.
   bool odd_call_is_usual = false;
+  StartFault start_fault = StartFault::kNone;
   // Two threads of the culprits make calls that nothing orders.
   bool unordered_threads = false;
   // stalled_in_flight: another communicator's call that is open on the same devices, and that

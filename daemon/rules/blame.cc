@@ -120,8 +120,10 @@ void AddMissing(const Suspicion& s, const std::vector<Absent>& blamed, Verdict* 
   }
 }
 
+// An exception has ended one of them, or NCCL has refused its call: no wait brings it back.
 bool AnyFailed(const std::vector<Absent>& blamed) {
-  return std::any_of(blamed.begin(), blamed.end(), [](const Absent& a) { return a.failed; });
+  return std::any_of(blamed.begin(), blamed.end(),
+                     [](const Absent& a) { return a.failed || a.is_refused; });
 }
 
 // A rank that is gone cannot enter the call. A wait for such ranks is long enough as soon as

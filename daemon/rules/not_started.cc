@@ -2,14 +2,17 @@
 // JudgeStart(): a job in which no rank has made an NCCL call because some ranks wait for others
 // earlier: in init_process_group(), or in a barrier of torch's store. Only stacks show this.
 #include <algorithm>
-#include <map>
+#include <set>
+#include <string>
 #include <tuple>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/durations.h"
 #include "daemon/model/progress.h"
 #include "daemon/rules/rules.h"
+#include "daemon/rules/start_fault.h"
 #include "daemon/words/evidence.h"
 #include "daemon/words/rank_ranges.h"
 #include "daemon/words/terms.h"
@@ -44,10 +47,7 @@ bool IsBetterCandidate(const JobState& job, int32_t a, int32_t b) {
   return key(a) < key(b);
 }
 
-struct Start {
-  std::map<int32_t, int32_t> processes;  // by rank: the process that represents it
-  std::vector<int32_t> waiting, absent;  // processes
-  int32_t world_size = 0;
+struct Start : StartRanks {
   int64_t since_ns = 0;
   int64_t seen_ns = 0;  // time of the oldest sample
   int64_t counts_from_ns = 0;
@@ -70,7 +70,6 @@ Start FindStart(const JobState& job, int64_t now_ns) {
   for (size_t i = 0; i < job.processes.size(); ++i) {
     const Process& process = job.processes[i];
     if (process.global_rank < 0) continue;
-    start.world_size = std::max(start.world_size, process.world_size);
     const auto index = static_cast<int32_t>(i);
     const auto [at, is_new] = start.processes.emplace(process.global_rank, index);
     if (!is_new && IsBetterCandidate(job, index, at->second)) at->second = index;
@@ -102,46 +101,60 @@ bool AllAreKnown(const JobState& job, const Start& start, int64_t oldest_ns) {
   });
 }
 
-// The ranks of the world that no process represents, in order.
-std::vector<RankRange> FindUnseen(const Start& start) {
-  const int32_t end = std::min(start.world_size, kMaxRanks);
-  std::vector<RankRange> unseen;
-  int32_t next = 0;
-  for (auto at = start.processes.begin(); at != start.processes.end() && at->first < end; ++at) {
-    if (at->first > next) unseen.push_back({next, at->first - 1});
-    next = at->first + 1;
-  }
-  if (next < end) unseen.push_back({next, end - 1});
-  return unseen;
+void DescribeBlamed(const JobState& job, int32_t process, int64_t now_ns, Verdict* verdict) {
+  const Process& known = job.processes[static_cast<size_t>(process)];
+  absl::StrAppend(&verdict->stack_words, known.stack_words, " ");
+  const std::string doing = HasEnded(job, process) ? DescribeEnding(job, process, nullptr)
+                                                   : DescribeActivity(job, process, now_ns);
+  if (doing.empty()) return;
+  verdict->evidence.push_back(absl::StrCat("rank ", known.global_rank, ": ", doing));
 }
 
-void AddNotStarted(const JobState& job, const Start& start, int64_t now_ns, Verdict* verdict) {
+void AddBlamed(const JobState& job, const StartBlame& blame, int64_t now_ns, Verdict* verdict) {
   std::vector<int32_t> rest;
-  for (const int32_t process : start.absent) {
-    const Process& known = job.processes[process];
+  for (const int32_t process : blame.processes) {
+    const Process& known = job.processes[static_cast<size_t>(process)];
     verdict->culprits.push_back(MakeCulprit(job, process, known.global_rank, nullptr));
+    if (blame.fault == StartFault::kOtherSize) {
+      verdict->culprits.back().call.count = static_cast<uint64_t>(known.world_size);
+    }
     if (verdict->culprits.size() > kDescribedNotStarted) {
       rest.push_back(known.global_rank);
       continue;
     }
-    absl::StrAppend(&verdict->stack_words, known.stack_words, " ");
-    const bool ended = HowProcessEnded(job, process) != Gone::kNo;
-    const std::string doing =
-        ended ? DescribeEnding(job, process, nullptr) : DescribeActivity(job, process, now_ns);
-    if (doing.empty()) continue;
-    verdict->evidence.push_back(absl::StrCat("rank ", known.global_rank, ": ", doing));
+    DescribeBlamed(job, process, now_ns, verdict);
   }
-  if (!rest.empty()) {
-    verdict->evidence.push_back(absl::StrCat("and ", rest.size(), " more: ", RanksInWords(rest)));
-  }
-  const std::vector<RankRange> unseen = FindUnseen(start);
-  if (unseen.empty()) return;
+  if (rest.empty()) return;
+  verdict->evidence.push_back(absl::StrCat("and ", rest.size(), " more: ", RanksInWords(rest)));
+}
+
+// Where ranks disagree on the size of the world, a rank that does not exist is no culprit.
+void AddUnseen(const JobState& job, const StartBlame& blame, Verdict* verdict) {
+  if (blame.unseen.empty()) return;
   verdict->missing_evidence.push_back(
-      absl::StrCat("no agent reports a process of ", RankRanges(unseen).InWords()));
-  for (const RankRange& ranks : unseen) {
+      absl::StrCat("no agent reports a process of ", RankRanges(blame.unseen).InWords()));
+  if (blame.fault == StartFault::kOtherSize) return;
+  for (const RankRange& ranks : blame.unseen) {
     verdict->culprits.push_back(MakeCulprit(job, -1, ranks.first, nullptr));
     verdict->culprits.back().ranks = ranks.last - ranks.first + 1;
   }
+}
+
+// Those that wait for the culprits; all that wait, if all are culprits.
+void AddWaiters(const JobState& job, const Start& start, const StartBlame& blame,
+                Verdict* verdict) {
+  const std::set<int32_t> blamed(blame.processes.begin(), blame.processes.end());
+  for (const bool also_blamed : {false, true}) {
+    if (!verdict->waiting_processes.empty()) break;
+    for (const int32_t process : start.waiting) {
+      if (!also_blamed && blamed.count(process) != 0) continue;
+      verdict->waiting_ranks.push_back(job.processes[static_cast<size_t>(process)].global_rank);
+      verdict->waiting_processes.push_back(process);
+    }
+  }
+  verdict->evidence.push_back(
+      absl::StrCat(RanksInWords(verdict->waiting_ranks),
+                   ": waiting for the others outside NCCL, shown by their stacks"));
 }
 
 }  // namespace
@@ -168,24 +181,23 @@ std::optional<Verdict> JudgeStart(const JobState& job, int64_t now_ns, const Lim
       !AllAreKnown(job, start, oldest_ns)) {
     return std::nullopt;
   }
+  const StartBlame blame = FindStartBlame(job, start);
   Verdict verdict;
   verdict.cause = Cause::kInitIncomplete;
-  verdict.certainty = Certainty::kLikely;
-  verdict.communicator_size = start.world_size;
+  verdict.start_fault = blame.fault;
+  // All may wait at one point for somebody who is no rank.
+  verdict.certainty =
+      blame.fault == StartFault::kAllWait ? Certainty::kPossible : Certainty::kLikely;
+  verdict.communicator_size = blame.world_size;
   verdict.since_ns = start.since_ns;
   verdict.counts_from_ns = start.counts_from_ns;
   // The length of the wait that the stacks show.
   verdict.waited_ns = start.seen_ns - start.since_ns;
   verdict.evidence_age_ns = now_ns - start.seen_ns;
-  for (const int32_t process : start.waiting) {
-    verdict.waiting_ranks.push_back(job.processes[process].global_rank);
-    verdict.waiting_processes.push_back(process);
-  }
-  verdict.evidence.push_back(
-      absl::StrCat(RanksInWords(verdict.waiting_ranks),
-                   ": waiting for the others outside NCCL, shown by their stacks"));
-  AddNotStarted(job, start, now_ns, &verdict);
-  if (verdict.culprits.empty()) return std::nullopt;
+  AddWaiters(job, start, blame, &verdict);
+  AddBlamed(job, blame, now_ns, &verdict);
+  AddUnseen(job, blame, &verdict);
+  if (blame.fault == StartFault::kOtherSize) verdict.mismatched_fields = {"size"};
   verdict.missing_evidence.push_back(
       "no rank has made an NCCL call yet: the verdict rests on samples of the stacks");
   return verdict;

@@ -37,6 +37,7 @@ struct Absent {
   // it since, this is what is wrong.
   bool disagrees = false;
   bool is_sibling = false;  // its process holds several ranks, each with a device of its own
+  bool is_refused = false;  // NCCL has refused its call for that: it will not come
   bool silent = false;      // its agent no longer reports
   bool stale = false;       // ticks of its agent are missing: it may have entered the call since
   int64_t gone_since_ns = 0;

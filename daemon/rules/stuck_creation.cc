@@ -57,6 +57,7 @@ void AddWrongSizes(const JobState& job, const Communicator& comm, const SizeDisp
     Absent absent = MakeAbsent(job, claim.rank, *member, Lack::kNotEntered);
     absent.gone = HowProcessEnded(job, member->process);
     absent.disagrees = true;
+    absent.is_refused = member->state == MemberState::kFailed;
     call->absents.push_back(absent);
   }
 }
@@ -95,12 +96,14 @@ void AddRivals(const JobState& job, const Communicator& comm, StuckCall* call) {
       call->absents.push_back(MakeAbsent(job, rival.rank, *member, Lack::kNotEntered));
       call->absents.back().gone = HowProcessEnded(job, member->process);
       call->absents.back().disagrees = true;
+      call->absents.back().is_refused = member->state == MemberState::kFailed;
     }
     Absent absent;
     absent.rank = rival.rank;
     absent.process = rival.process;
     absent.gone = HowProcessEnded(job, rival.process);
     absent.disagrees = true;
+    absent.is_refused = rival.is_refused;
     call->absents.push_back(absent);
   }
 }

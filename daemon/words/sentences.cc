@@ -13,6 +13,7 @@
 #include "daemon/words/mismatch_sentences.h"
 #include "daemon/words/rank_ranges.h"
 #include "daemon/words/sentence_parts.h"
+#include "daemon/words/start_sentences.h"
 #include "daemon/words/stops.h"
 #include "daemon/words/terms.h"
 
@@ -148,12 +149,7 @@ std::string OneRank(const Verdict& v) {
 
 std::string InitIncomplete(const Verdict& v) {
   if (v.is_one_rank) return OneRank(v);
-  if (v.communicator == 0) {
-    return absl::StrCat(Subject(v), CulpritForm(v, " has", " have"),
-                        " not reached the point where the others wait, and no rank has made an "
-                        "NCCL call yet",
-                        WaitTail(v));
-  }
+  if (v.start_fault != StartFault::kNone) return StartSentence(v);
   if (!v.mismatched_fields.empty()) {
     const uint64_t first = v.culprits.front().call.count;
     const bool same = std::all_of(v.culprits.begin(), v.culprits.end(),

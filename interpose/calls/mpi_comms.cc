@@ -9,6 +9,7 @@
 #include "interpose/keep_cancel.h"
 #include "interpose/keep_errno.h"
 #include "interpose/keep_loaded.h"
+#include "interpose/mpi_world.h"
 #include "interpose/real.h"
 #include "interpose/record/comm_table.h"
 #include "interpose/record/handle_table.h"
@@ -59,7 +60,7 @@ std::atomic<bool> world_left_out{false};  // there was no room for MPI_COMM_WORL
 // The id of MPI_COMM_WORLD. Spawned processes have a world of their own, with another name.
 uint64_t WorldId() {
   const char* name = getenv("PMIX_NAMESPACE");
-  if (name == nullptr) name = "MPI_COMM_WORLD";
+  if (name == nullptr) name = segment::kMpiWorldName;
   return segment::HashBytes(name, strlen(name));
 }
 
@@ -70,7 +71,7 @@ LocalComm* AddWorld() {
   what.id = what.base_id = WorldId();
   what.rank = rank;
   what.size = size;
-  what.name = "MPI_COMM_WORLD";
+  what.name = segment::kMpiWorldName;
   LocalComm* comm = AddComm(what);
   if (comm != nullptr) {
     MpiCommCreated(comm, mpi.world);

@@ -168,12 +168,10 @@ EXCHANGES = [
 STORES = ("init_incomplete", "missing_rank", "standstill")
 WORLDS = [
     Case("worlds.first_counts_five", STORES, (0,), ("launch-count",), most="likely", says=(r"\b5\b",),
-         own_processes=True, told=(0, 5), defect="nobody is blamed where all ranks wait in the store"),
-    Case("worlds.first_expects_four", STORES, (0,), ranks=3, most="likely", own_processes=True,
-         defect="nobody is blamed where all ranks wait in the store"),
+         own_processes=True, told=(0, 5)),
+    Case("worlds.first_expects_four", STORES, (0,), ranks=3, most="likely", own_processes=True),
     Case("worlds.third_counts_five", ("init_incomplete", "nccl_error", "rank_exited", "rank_died"), (2,),
          says=(r"rank 2 \(\S+, pid \d+\)", "invalid usage|refused", r"\b5\b"), at="",
-         never=(r"rank 4\b", "exited normally"), own_processes=True, told=(2, 5),
-         defect="a rank that NCCL refuses is not named"),
+         never=(r"rank 4\b", "exited normally"), own_processes=True, told=(2, 5)),
 ]
 CASES = [*STAGES, *THREADS, *SERVERS, *STEPS, *HANDLERS, *CHILDREN, *EXCHANGES, *WORLDS]

@@ -61,16 +61,17 @@ bool IsBetter(const Process& a, const Process& b) {
   return key(a) < key(b);
 }
 
-// The world size of the known members; -1: unknown.
+// The world size of most known members; -1: unknown. Some may have been told another one.
 int32_t WorldSize(const JobState& job, const Communicator& comm) {
-  int32_t world_size = -1;
+  std::map<int32_t, size_t> members;  // by world size
   for (const auto& [rank, member] : comm.members) {
     const Process* process = FindProcess(job, member.process);
-    if (process != nullptr && process->global_rank >= 0) {
-      world_size = std::max(world_size, process->world_size);
-    }
+    if (process != nullptr && process->global_rank >= 0) ++members[process->world_size];
   }
-  return world_size;
+  const auto most =
+      std::max_element(members.begin(), members.end(),
+                       [](const auto& a, const auto& b) { return a.second <= b.second; });
+  return most == members.end() ? -1 : most->first;
 }
 
 bool RanksAreGlobal(const JobState& job, const Communicator& comm) {
@@ -120,20 +121,33 @@ std::optional<int32_t> DistanceTo(const JobState& job, const Communicator& comm,
 
 }  // namespace
 
-const RankFinder::RankMap& RankFinder::BestByGlobalRank(int32_t world_size) {
-  if (!best_) {
-    best_.emplace();
-    for (size_t i = 0; i < job_.processes.size(); ++i) {
-      const Process& process = job_.processes[i];
-      if (process.global_rank < 0) continue;
-      const auto index = static_cast<int32_t>(i);
-      const auto [it, is_new] = (*best_)[process.world_size].emplace(process.global_rank, index);
-      if (!is_new && IsBetter(process, job_.processes[static_cast<size_t>(it->second)])) {
-        it->second = index;
-      }
+void RankFinder::FindBest() {
+  if (best_) return;
+  best_.emplace();
+  const auto add = [this](int32_t index, RankMap* best) {
+    const Process& process = job_.processes[static_cast<size_t>(index)];
+    const auto [it, is_new] = best->emplace(process.global_rank, index);
+    if (!is_new && IsBetter(process, job_.processes[static_cast<size_t>(it->second)])) {
+      it->second = index;
     }
+  };
+  for (size_t i = 0; i < job_.processes.size(); ++i) {
+    if (job_.processes[i].global_rank < 0) continue;
+    const auto index = static_cast<int32_t>(i);
+    add(index, &(*best_)[job_.processes[i].world_size]);
+    add(index, &best_of_any_);
   }
-  return (*best_)[world_size];
+}
+
+// With the ranks of the world that were told another size of it.
+const RankFinder::RankMap& RankFinder::BestByGlobalRank(int32_t world_size) {
+  FindBest();
+  RankMap& best = (*best_)[world_size];
+  if (!completed_.insert(world_size).second || best_->size() == 1) return best;
+  for (const auto& [rank, process] : best_of_any_) {
+    if (rank < world_size) best.emplace(rank, process);
+  }
+  return best;
 }
 
 const std::vector<int32_t>& RankFinder::WithoutRank() {

@@ -39,6 +39,7 @@ class RankFinder {
   using RankMap = std::map<int32_t, int32_t>;    // rank -> process
   using Kind = std::pair<std::string, int32_t>;  // of communicators: name and size
 
+  void FindBest();
   const RankMap& BestByGlobalRank(int32_t world_size);
   const std::vector<int32_t>& WithoutRank();
   bool IsAnySilent();
@@ -51,6 +52,8 @@ class RankFinder {
   const JobState& job_;
   // The tables. By world size: the process that stands for each global rank.
   std::optional<std::map<int32_t, RankMap>> best_;
+  RankMap best_of_any_;          // whatever the world size
+  std::set<int32_t> completed_;  // world sizes of which best_ has all ranks
   std::optional<std::vector<int32_t>> without_rank_;
   std::optional<bool> is_any_silent_;
   std::map<Kind, std::set<int32_t>> placed_;

@@ -85,6 +85,33 @@ TEST(JobStoreTest, EndsAndStartsOfOneTickAreTwoAttempts) {
   }
 }
 
+// A process with this pid that is rank 2 of the communicator.
+v1::Tick MakeRankTwo(int pid, uint64_t communicator, const std::string& name = "") {
+  v1::Tick tick = MakeTick(pid);
+  tick.mutable_processes(0)->mutable_identity()->set_global_rank(2);
+  tick.mutable_processes(0)->mutable_identity()->set_has_segment(true);
+  if (communicator != 0) AddComm(&tick, communicator, 2, 4)->set_name(name);
+  return tick;
+}
+
+TEST(JobStoreTest, TwoProcessesWithOneRankOfACommunicatorAreOneAttempt) {
+  for (const bool is_late : {false, true}) {
+    JobStore store("unnamed");
+    store.Apply("node", MakeRankTwo(100, is_late ? 0 : 77), 0);
+    if (is_late) store.Apply("node", MakeRankTwo(100, 77), 0);
+    store.Apply("node", MakeRankTwo(101, 77), 0);
+    EXPECT_EQ(store.Keys(), std::vector<JobKey>({JobKey("job", 0)})) << is_late;
+  }
+}
+
+// Without PMIx the world of each MPI job has one id.
+TEST(JobStoreTest, TwoMpiJobsOfOneNameAreTwoAttempts) {
+  JobStore store("unnamed");
+  store.Apply("node", MakeRankTwo(100, 77, "MPI_COMM_WORLD"), 0);
+  store.Apply("node", MakeRankTwo(101, 77, "MPI_COMM_WORLD"), 0);
+  EXPECT_EQ(store.Keys().size(), 2u);
+}
+
 TEST(JobStoreTest, ARestartedStoreContinuesTheAttempts) {
   JobStore before("unnamed");
   before.Apply("node", MakeStart(100), 0);

@@ -302,6 +302,122 @@ TEST(AttemptsTest, AnotherWorldSizeAfterTheEndIsANewAttempt) {
   EXPECT_EQ(attempts.Place(ninth), 1);
 }
 
+// One of four ranks was told another number of them: that is what is wrong with the job.
+TEST(AttemptsTest, RanksOfOneLaunchMayHaveBeenToldDifferentSizes) {
+  for (const int32_t told : {3, 5}) {
+    for (int32_t wrong = 0; wrong < 3; ++wrong) {
+      Attempts attempts;
+      for (int32_t rank = 0; rank < 4; ++rank) {
+        ProcessStart start = RankAtOneAddress(rank, 100 + rank, 10);
+        start.uses_nccl = false;
+        if (rank == wrong) start.world_size = told;
+        EXPECT_EQ(attempts.Place(start), 0) << told << " " << wrong << " " << rank;
+      }
+    }
+  }
+}
+
+TEST(AttemptsTest, ARankBeyondTheSizeOfTheOthersBelongsToThemIfItBeganWithThem) {
+  for (const bool together : {true, false}) {
+    Attempts attempts;
+    for (int32_t rank = 0; rank < 4; ++rank) attempts.Place(RankAtOneAddress(rank, 100 + rank, 10));
+    ProcessStart fifth = RankAtOneAddress(4, 104, together ? 11 : 40);
+    fifth.world_size = 5;
+    EXPECT_EQ(attempts.Place(fifth), together ? 0 : 1) << "a job that grows starts all ranks again";
+  }
+}
+
+// A job that lost a host starts its ranks again in a smaller world, before anybody has seen their
+// ends.
+TEST(AttemptsTest, ARankThatStartsAgainInAnotherWorldIsANewAttempt) {
+  Attempts attempts;
+  for (int32_t rank = 0; rank < 4; ++rank) {
+    ProcessStart start = RankAtOneAddress(rank, 100 + rank, 10);
+    start.uses_nccl = false;
+    attempts.Place(start);
+  }
+  for (int32_t rank = 0; rank < 2; ++rank) {
+    ProcessStart again = RankAtOneAddress(rank, 200 + rank, 40);
+    again.world_size = 2;
+    again.uses_nccl = false;
+    EXPECT_EQ(attempts.Place(again), 1) << rank;
+  }
+}
+
+TEST(AttemptsTest, AChildOfARankWithAnotherSizeBelongsToItsParentsAttempt) {
+  Attempts attempts;
+  for (int32_t rank = 0; rank < 4; ++rank) {
+    ProcessStart start = RankAtOneAddress(rank, 100 + rank, 10);
+    if (rank == 2) start.world_size = 5;
+    attempts.Place(start);
+  }
+  ProcessStart child = RankAtOneAddress(2, 500, 60);
+  child.world_size = 5;
+  EXPECT_EQ(attempts.Place(child), 0);
+}
+
+TEST(AttemptsTest, TwoJobsOfOneNameWithDifferentSizesAreTwoAttempts) {
+  Attempts attempts;
+  StartAll(100, 10, &attempts);
+  for (int32_t rank = 7; rank >= 0; --rank) {
+    ProcessStart other = Rank(rank, 200 + rank, 11);
+    other.world_size = 8;
+    EXPECT_EQ(attempts.Place(other), 1) << rank;
+  }
+}
+
+// Whatever their environment says, they are ranks of one communicator.
+TEST(AttemptsTest, ProcessesThatJoinOneCommunicatorAreOneAttempt) {
+  Attempts attempts;
+  for (int32_t rank = 0; rank < 3; ++rank) {
+    ProcessStart start = Rank(rank, 100 + rank, 10);
+    start.communicators = {77};
+    EXPECT_EQ(attempts.Place(start), 0);
+  }
+  ProcessStart twice = Rank(2, 103, 10), told = Rank(3, 104, 10);
+  twice.communicators = told.communicators = {78, 77};
+  told.world_size = 5;
+  EXPECT_EQ(attempts.Place(twice), 0);
+  EXPECT_EQ(attempts.Place(told), 0);
+  EXPECT_FALSE(attempts.HasTwin(0));
+  ProcessStart other = Rank(2, 203, 10);
+  other.communicators = {79};
+  EXPECT_EQ(attempts.Place(other), 1) << "another job of this name";
+}
+
+TEST(AttemptsTest, ACommunicatorThatAProcessJoinsLaterCountsToo) {
+  Attempts attempts;
+  attempts.Place(Rank(2, 100, 10));
+  attempts.AddCommunicators({"node-1", 100, 100}, {77});
+  attempts.AddCommunicators({"node-1", 999, 999}, {78});  // nobody knows it
+  ProcessStart twice = Rank(2, 101, 10);
+  twice.communicators = {77};
+  EXPECT_EQ(attempts.Place(twice), 0);
+}
+
+TEST(AttemptsTest, ACommunicatorOfAnAttemptThatIsOverIsAnotherOne) {
+  Attempts attempts;
+  ProcessStart start = Rank(0, 100, 10), next = Rank(0, 200, 60);
+  start.communicators = next.communicators = {77};
+  attempts.Place(start);
+  attempts.SetEnded(start.process, 0, 50 * kSecond);
+  EXPECT_EQ(attempts.Place(next), 1);
+}
+
+TEST(AttemptsTest, ARankThatTwoProcessesHadMayStartAgain) {
+  Attempts attempts;
+  ProcessStart one = Rank(2, 100, 10), twice = Rank(2, 101, 10);
+  one.communicators = twice.communicators = {77};
+  attempts.Place(one);
+  attempts.Place(twice);
+  attempts.SetEnded(twice.process, 0, 11 * kSecond);
+  ProcessStart helper = Rank(2, 102, 20);
+  helper.uses_nccl = false;
+  EXPECT_EQ(attempts.Place(helper), 0) << "the first of the two lives";
+  attempts.SetEnded(one.process, 0, 30 * kSecond);
+  EXPECT_EQ(attempts.Place(Rank(2, 200, 40)), 1);
+}
+
 // torchft: the other replicas train on, and take the weights to the one that is back.
 TEST(AttemptsTest, AReplicaThatStartsAgainWhileOthersLiveBelongsToTheirAttempt) {
   Attempts attempts;

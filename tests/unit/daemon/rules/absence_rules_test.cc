@@ -440,5 +440,15 @@ TEST(RankMapTest, ACompleteSiblingShowsTheMissingRank) {
   EXPECT_TRUE(found.guessed);
 }
 
+TEST(RankMapTest, ARankThatWasToldAnotherWorldIsFound) {
+  JobBuilder job(4);
+  job.comm().members.erase(2);
+  job.state.processes[2].world_size = 5;
+  const RankProcesses found = RankFinder(job.state).Find(job.comm(), {{2, 2}});
+  EXPECT_EQ(found.processes, (std::map<int32_t, int32_t>{{2, 2}}));
+  job.state.processes[3].world_size = 5;  // a member; most were told 4
+  EXPECT_EQ(RankFinder(job.state).Find(job.comm(), {{2, 2}}).processes, found.processes);
+}
+
 }  // namespace
 }  // namespace rollcall

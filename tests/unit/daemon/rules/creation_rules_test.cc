@@ -167,6 +167,15 @@ TEST_F(OneRankTest, NamesBothProcessesAndTheRankThatNobodyHas) {
   EXPECT_EQ(v.advice.front().id, "ranks-numbered-twice");
 }
 
+TEST_F(OneRankTest, IsToldAtOnceIfNcclRefusesOne) {
+  for (const bool is_refused : {true, false}) {
+    job_.comm().rivals.front().is_refused = is_refused;
+    const std::vector<Verdict> verdicts = Diagnose(job_.state, At(10.2), Limits());
+    ASSERT_EQ(verdicts.size(), is_refused ? 1u : 0u);
+    EXPECT_EQ(!verdicts.empty() && verdicts[0].at_once, is_refused);
+  }
+}
+
 TEST_F(OneRankTest, WhatBecameOfTheRefusedOneChangesNothing) {
   for (const Liveness liveness : {Liveness::kExited, Liveness::kDied, Liveness::kEnded}) {
     job_.state.processes[3].liveness = liveness;
@@ -209,6 +218,15 @@ TEST(RefusedSizeTest, TheRankThatNcclRefusesPassedTheWrongSize) {
             "create it with 3 (CommInitRank); NCCL refused rank 1 (ncclInvalidUsage); 2 ranks have "
             "waited 60 s");
   EXPECT_EQ(v.advice.front().id, "sizes-of-the-world-differ");
+}
+
+// It will not come, so nobody has to wait.
+TEST(RefusedSizeTest, TheRefusalIsToldAtOnce) {
+  const JobBuilder job = RefusedSize();
+  const std::vector<Verdict> verdicts = Diagnose(job.state, At(10.2), Limits());
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_TRUE(verdicts[0].at_once);
+  EXPECT_EQ(Blamed(verdicts[0]), Ranks{1});
 }
 
 TEST(RefusedSizeTest, ARankThatOnlyTheRefusedOneExpectsIsNoCulprit) {

@@ -51,12 +51,119 @@ TEST(StartTest, DoesNotBlameARankWithoutASample) {
   EXPECT_TRUE(AtStart(job.state, 70).empty());
 }
 
-TEST(StartTest, FindsNothingIfAllRanksWaitOrNone) {
+TEST(StartTest, FindsNothingIfNoRankWaits) {
   JobBuilder job = Starting();
-  job.state.processes[0].waits_outside_since_ns = At(10);
-  EXPECT_TRUE(AtStart(job.state, 70).empty());
   for (Process& process : job.state.processes) process.waits_outside_since_ns = 0;
   EXPECT_TRUE(AtStart(job.state, 70).empty());
+}
+
+// All ranks wait, each in its own line of the program.
+JobBuilder AllWaiting(const std::vector<std::string>& lines) {
+  JobBuilder job = Starting();
+  job.state.processes.resize(lines.size());
+  for (size_t i = 0; i < lines.size(); ++i) {
+    Process& process = job.state.processes[i];
+    process.world_size = static_cast<int32_t>(lines.size());
+    process.waits_outside_since_ns = At(10);
+    process.place.at = lines[i];
+    process.place.inside = "TCPStore.wait";
+    process.place.sleeps = true;
+    process.place.functions = " TCPStore.wait main ";
+    process.stacks_ns = At(60);
+  }
+  return job;
+}
+
+const char kInit[] = "/x/train.py:9 in main", kMeet[] = "/x/train.py:12 in meet";
+
+Verdict OnlyVerdict(const JobBuilder& job) {
+  const std::vector<Verdict> verdicts = AtStart(job.state, 61);
+  EXPECT_EQ(verdicts.size(), 1u);
+  if (verdicts.empty()) return {};
+  EXPECT_EQ(verdicts[0].cause, Cause::kInitIncomplete);
+  return verdicts[0];
+}
+
+TEST(AllWaitTest, WhoWasToldAnotherSizeOfTheWorldIsTheCulprit) {
+  JobBuilder job = AllWaiting({kInit, kMeet, kMeet, kMeet});
+  job.state.processes[0].world_size = 5;
+  const Verdict v = OnlyVerdict(job);
+  EXPECT_EQ(CulpritRanks(v.culprits), Ranks{0});
+  EXPECT_EQ(v.waiting_ranks, (Ranks{1, 2, 3}));
+  EXPECT_EQ(v.certainty, Certainty::kLikely);
+  EXPECT_EQ(v.communicator_size, 4);
+  EXPECT_EQ(v.summary,
+            "rank 0 (node-0, pid 4000) is in `main` (train.py:9), waiting in TCPStore.wait, and "
+            "expects 5 ranks, and the others expect 4, and no rank has made an NCCL call yet; 3 "
+            "ranks have waited 50 s");
+  EXPECT_EQ(v.advice.front().id, "launch-count");
+  for (const Advice& advice : v.advice) EXPECT_NE(advice.id, "mixed-backends");
+}
+
+TEST(AllWaitTest, TheMajorityIsRightAlsoWhereItExpectsMore) {
+  JobBuilder job = AllWaiting({kInit, kInit, kInit, kInit});
+  for (Process& process : job.state.processes) process.world_size = 5;
+  job.state.processes[2].world_size = 4;
+  EXPECT_EQ(CulpritRanks(OnlyVerdict(job).culprits), Ranks{2});
+}
+
+TEST(AllWaitTest, WithoutAMajorityThoseAreRightWhoWereToldTheNumberOfRanks) {
+  JobBuilder job = AllWaiting({kInit, kMeet});
+  job.state.processes[1].world_size = 3;
+  EXPECT_EQ(CulpritRanks(OnlyVerdict(job).culprits), Ranks{1});
+  job.state.processes[0].world_size = 4;
+  const Verdict v = OnlyVerdict(job);
+  EXPECT_EQ(CulpritRanks(v.culprits), (Ranks{0, 1}));
+  EXPECT_NE(v.summary.find("expect 3 and 4 ranks, and no rank"), std::string::npos) << v.summary;
+}
+
+TEST(AllWaitTest, ARankThatDoesNotWaitAndWasToldAnotherSizeIsTheCulpritForThat) {
+  JobBuilder job = AllWaiting({kInit, kInit, kInit, kInit});
+  job.state.processes[3].world_size = 5;
+  job.state.processes[3].waits_outside_since_ns = 0;
+  job.state.processes[3].stack_words = "main load";
+  const Verdict v = OnlyVerdict(job);
+  EXPECT_EQ(CulpritRanks(v.culprits), Ranks{3});
+  EXPECT_EQ(v.start_fault, StartFault::kOtherSize);
+  job.state.processes[2].waits_outside_since_ns = 0;  // and one that is busy
+  job.state.processes[2].stack_words = "main load";
+  EXPECT_EQ(OnlyVerdict(job).start_fault, StartFault::kNotReached);
+}
+
+TEST(AllWaitTest, ARankThatNobodyStartedIsNamedWithThoseWhoExpectIt) {
+  JobBuilder job = AllWaiting({kInit, kInit, kInit, kInit});
+  for (Process& process : job.state.processes) process.world_size = 6;
+  const Verdict v = OnlyVerdict(job);
+  EXPECT_EQ(CulpritRanks(v.culprits), (Ranks{4, 5}));
+  EXPECT_EQ(v.summary,
+            "ranks 4-5 were never started, or no agent reports them: ranks 0-3 expect 6 ranks, and "
+            "no rank has made an NCCL call yet; 4 ranks have waited 50 s");
+  EXPECT_EQ(v.advice.front().id, "launch-count");
+}
+
+TEST(AllWaitTest, WhoWaitsAtAnotherPointThanMostIsTheCulprit) {
+  const Verdict v = OnlyVerdict(AllWaiting({kMeet, kInit, kInit}));
+  EXPECT_EQ(CulpritRanks(v.culprits), Ranks{0});
+  EXPECT_EQ(v.waiting_ranks, (Ranks{1, 2}));
+  EXPECT_EQ(v.certainty, Certainty::kLikely);
+  EXPECT_EQ(v.summary,
+            "rank 0 (node-0, pid 4000) is in `meet` (train.py:12), waiting in TCPStore.wait, and "
+            "waits for the others at another point of the program than they, and no rank has made "
+            "an NCCL call yet; 2 ranks have waited 50 s");
+}
+
+TEST(AllWaitTest, TwoRanksAtDifferentPointsAreATie) {
+  EXPECT_EQ(CulpritRanks(OnlyVerdict(AllWaiting({kMeet, kInit})).culprits), (Ranks{0, 1}));
+}
+
+// They may wait for somebody who is no rank.
+TEST(AllWaitTest, WhereAllWaitAtOnePointNobodyIsTheCulprit) {
+  const Verdict v = OnlyVerdict(AllWaiting({kMeet, kMeet, kMeet}));
+  EXPECT_TRUE(v.culprits.empty());
+  EXPECT_EQ(v.certainty, Certainty::kPossible);
+  EXPECT_EQ(v.summary,
+            "all 3 ranks wait in `meet` (train.py:12), waiting in TCPStore.wait, for somebody who "
+            "is not among them, and no rank has made an NCCL call yet; 3 ranks have waited 50 s");
 }
 
 TEST(StartTest, ARankWithoutAKnownProcessIsAbsent) {

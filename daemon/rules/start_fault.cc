@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/rules/start_fault.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
+#include "daemon/model/progress.h"
+
+namespace rollcall {
+namespace {
+
+const Process& At(const JobState& job, int32_t process) {
+  return job.processes[static_cast<size_t>(process)];
+}
+
+// The size of the world; 0: nobody can tell. `votes`: the number of ranks that were told each size.
+int32_t RightSize(const std::map<int32_t, size_t>& votes, size_t started) {
+  size_t all = 0;
+  for (const auto& [size, ranks] : votes) all += ranks;
+  for (const auto& [size, ranks] : votes) {
+    if (2 * ranks > all) return size;
+  }
+  const auto as_started = static_cast<int32_t>(started);
+  return votes.count(as_started) != 0 ? as_started : 0;
+}
+
+// Sets the size of the world. Returns those who were told another one.
+std::vector<int32_t> FindToldOtherSize(const JobState& job, const StartRanks& ranks,
+                                       int32_t* world_size) {
+  std::map<int32_t, size_t> votes;
+  for (const auto& [rank, process] : ranks.processes) {
+    if (At(job, process).world_size > 0) ++votes[At(job, process).world_size];
+  }
+  if (votes.empty()) return {};
+  const int32_t right = RightSize(votes, ranks.processes.size());
+  *world_size = right != 0 ? right : votes.rbegin()->first;
+  std::vector<int32_t> wrong;
+  for (const auto& [rank, process] : ranks.processes) {
+    const int32_t told = At(job, process).world_size;
+    if (votes.size() > 1 && told > 0 && told != right) wrong.push_back(process);
+  }
+  return wrong;
+}
+
+std::vector<RankRange> FindUnseen(const StartRanks& ranks, int32_t world_size) {
+  const int32_t end = std::min(world_size, kMaxRanks);
+  std::vector<RankRange> unseen;
+  int32_t next = 0;
+  for (auto at = ranks.processes.begin(); at != ranks.processes.end() && at->first < end; ++at) {
+    if (at->first > next) unseen.push_back({next, at->first - 1});
+    next = at->first + 1;
+  }
+  if (next < end) unseen.push_back({next, end - 1});
+  return unseen;
+}
+
+// The point of the program at which the process waits; "": not known.
+const std::string& PointOf(const Process& process) {
+  return process.place.at.empty() ? process.place.functions : process.place.at;
+}
+
+// Those that wait at another point than most; all, if they are at several and most at none; nobody,
+// if all are at one, or if the point of some is not known.
+std::vector<int32_t> FindElsewhere(const JobState& job, const std::vector<int32_t>& waiting) {
+  std::map<std::string, size_t> points;
+  for (const int32_t process : waiting) ++points[PointOf(At(job, process))];
+  if (points.size() < 2 || points.count("") != 0) return {};
+  std::vector<int32_t> elsewhere;
+  std::copy_if(waiting.begin(), waiting.end(), std::back_inserter(elsewhere), [&](int32_t process) {
+    return 2 * points[PointOf(At(job, process))] <= waiting.size();
+  });
+  return elsewhere;
+}
+
+bool AreAllIn(const std::vector<int32_t>& some, const std::vector<int32_t>& all) {
+  return std::all_of(some.begin(), some.end(), [&all](int32_t process) {
+    return std::find(all.begin(), all.end(), process) != all.end();
+  });
+}
+
+}  // namespace
+
+StartBlame FindStartBlame(const JobState& job, const StartRanks& ranks) {
+  StartBlame blame;
+  const std::vector<int32_t> wrong = FindToldOtherSize(job, ranks, &blame.world_size);
+  blame.unseen = FindUnseen(ranks, blame.world_size);
+  if (!wrong.empty() && AreAllIn(ranks.absent, wrong)) {
+    blame.fault = StartFault::kOtherSize;
+    blame.processes = wrong;
+  } else if (!ranks.absent.empty()) {
+    blame.fault = StartFault::kNotReached;
+    blame.processes = ranks.absent;
+  } else if (!blame.unseen.empty()) {
+    blame.fault = StartFault::kNotStarted;
+  } else {
+    blame.processes = FindElsewhere(job, ranks.waiting);
+    blame.fault = blame.processes.empty() ? StartFault::kAllWait : StartFault::kWaitsElsewhere;
+  }
+  return blame;
+}
+
+}  // namespace rollcall

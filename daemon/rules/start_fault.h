@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is to blame where ranks wait for each other before the first NCCL call.
+//
+// Ranks that were told another size of the world come first: the majority is right; without one,
+// those who were told as many ranks as have been started. Then ranks that do not wait, then ranks
+// that nobody has started, then those that wait at another point of the program than most.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "daemon/model/job_state.h"
+#include "daemon/model/rank_range.h"
+#include "daemon/model/verdict.h"
+
+namespace rollcall {
+
+// By their processes, as indices.
+struct StartRanks {
+  std::map<int32_t, int32_t> processes;  // by rank: the process that represents it
+  std::vector<int32_t> waiting;          // alive, and their stacks show that they wait
+  std::vector<int32_t> absent;           // all others
+};
+
+struct StartBlame {
+  StartFault fault = StartFault::kNone;
+  std::vector<int32_t> processes;
+  std::vector<RankRange> unseen;  // ranks of the world that no process represents
+  int32_t world_size = 0;         // the right one
+};
+
+StartBlame FindStartBlame(const JobState& job, const StartRanks& ranks);
+
+}  // namespace rollcall

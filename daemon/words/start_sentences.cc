@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/words/start_sentences.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "daemon/words/places.h"
+#include "daemon/words/sentence_parts.h"
+#include "daemon/words/terms.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kNamedSizes = 3;
+
+// Where nobody has a majority, the culprits are all that wait.
+bool AreAllBlamed(const Verdict& v) {
+  const std::vector<int32_t>& waiting = v.waiting_ranks;
+  return !v.culprits.empty() &&
+         std::find(waiting.begin(), waiting.end(), v.culprits.front().rank) != waiting.end();
+}
+
+// "rank 0 (node-0, pid 4000) is in `main` (train.py:9) and expects 5 ranks, and the others expect
+// 4".
+std::string OtherSize(const Verdict& v) {
+  std::set<uint64_t> sizes;
+  for (const Culprit& culprit : v.culprits) {
+    if (sizes.size() < kNamedSizes) sizes.insert(culprit.call.count);
+  }
+  const std::string expects = absl::StrCat(Subject(v), CulpritForm(v, " expects ", " expect "),
+                                           absl::StrJoin(sizes, " and "), " ranks");
+  if (AreAllBlamed(v)) return expects;
+  return absl::StrCat(expects, ", and the others expect ", v.communicator_size);
+}
+
+std::string NotStarted(const Verdict& v) {
+  return absl::StrCat(CulpritsInWords(v.culprits), CulpritForm(v, " was", " were"),
+                      " never started, or no agent reports ", CulpritForm(v, "it", "them"), ": ",
+                      RanksInWords(v.waiting_ranks),
+                      PluralForm(v.waiting_ranks.size(), " expects ", " expect "),
+                      v.communicator_size, " ranks");
+}
+
+std::string WaitsElsewhere(const Verdict& v) {
+  if (AreAllBlamed(v)) {
+    return absl::StrCat(Subject(v), " wait for each other at different points of the program");
+  }
+  return absl::StrCat(Subject(v), CulpritForm(v, " waits", " wait"),
+                      " for the others at another point of the program than they");
+}
+
+std::string AllWait(const Verdict& v) {
+  const std::string place = PlaceInWords(v.waiting_place);
+  const size_t waiting = v.waiting_ranks.size();
+  return absl::StrCat(
+      waiting == 1 ? "the only rank waits" : absl::StrCat("all ", waiting, " ranks wait"),
+      place.empty() ? "" : absl::StrCat(" in ", place, ","), " for somebody who is not among them");
+}
+
+std::string Fault(const Verdict& v) {
+  switch (v.start_fault) {
+    case StartFault::kOtherSize:
+      return OtherSize(v);
+    case StartFault::kNotStarted:
+      return NotStarted(v);
+    case StartFault::kWaitsElsewhere:
+      return WaitsElsewhere(v);
+    case StartFault::kAllWait:
+      return AllWait(v);
+    case StartFault::kNotReached:
+    case StartFault::kNone:
+      break;
+  }
+  return absl::StrCat(Subject(v), CulpritForm(v, " has", " have"),
+                      " not reached the point where the others wait");
+}
+
+}  // namespace
+
+std::string StartSentence(const Verdict& v) {
+  return absl::StrCat(Fault(v), ", and no rank has made an NCCL call yet", WaitTail(v));
+}
+
+}  // namespace rollcall
