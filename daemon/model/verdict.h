@@ -259,7 +259,7 @@ struct Verdict {
   bool stale = false;      // a report is older than three ticks; a newer one may still arrive
   bool unsettled = false;  // it rests on an agent that has sent too few ticks, or on a mixed state
   // Contradictions: ranks that have not made the call yet can still decide which side is the
-  // majority.
+  // majority, or names of threads that nobody is wrong.
   bool may_turn = false;
   // The verdict needs no long wait: the culprits have failed and cannot enter the call.
   bool at_once = false;

@@ -210,6 +210,7 @@ std::optional<Verdict> JudgeRace(const JobState& job, const Communicator& comm,
 // Where two threads make calls that nothing orders, no rank is wrong for certain.
 void WeighThreads(const JobState& job, const ThreadRace& race, Verdict* verdict) {
   if (race.ranks.empty()) return;
+  verdict->may_turn = verdict->may_turn || race.awaits_names;
   verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
   std::vector<int32_t> ranks;
   const Communicator& comm = job.communicators.at(verdict->communicator);

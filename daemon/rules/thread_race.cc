@@ -54,21 +54,22 @@ RaceSide LookAt(const JobState& job, const Member& member, uint64_t position) {
 // Rollcall does not see: one waits for the other.
 constexpr size_t kManyTurns = 16;
 
-size_t CountTurns(const RaceSide& side) {
+// Without the turns of threads of which one waits for the other.
+size_t CountTurns(const JobState& job, const RaceSide& side) {
   const LazyVector<CallRecord>& records = side.member->records;
   size_t turns = 0;
   for (size_t i = 1; i < std::min(side.at, records.size()); ++i) {
-    turns += records[i].thread != records[i - 1].thread;
+    turns += MayRace(job, side.member->process, records[i].thread, records[i - 1].thread);
   }
   return turns;
 }
 
 // The racing thread of the rank that has its turn at the divergence; 0: none.
-uint32_t TurnOf(const RaceSide& side) {
+uint32_t TurnOf(const JobState& job, const RaceSide& side) {
   if (side.calls.empty()) return 0;
   const LazyVector<CallRecord>& records = side.member->records;
   const uint32_t thread = side.calls.front()->thread;
-  if (!Races(side, thread) || CountTurns(side) >= kManyTurns) return 0;
+  if (!Races(side, thread) || CountTurns(job, side) >= kManyTurns) return 0;
   const bool has_turned = side.at > 0 && records[side.at - 1].thread != thread;
   const bool turns = side.at + 1 < records.size() && records[side.at + 1].thread != thread;
   return has_turned || turns ? thread : 0;
@@ -100,8 +101,8 @@ bool GoTogether(const Calls& a, const Calls& b) {
 
 // Whether the calls of both ranks are the same without those of this thread of the first one, and
 // of its like on the other one.
-bool ExplainsTurn(const RaceSide& turning, const RaceSide& other) {
-  const uint32_t thread = TurnOf(turning);
+bool ExplainsTurn(const JobState& job, const RaceSide& turning, const RaceSide& other) {
+  const uint32_t thread = TurnOf(job, turning);
   if (thread == 0) return false;
   std::vector<uint32_t> likes = {0};  // the other rank's thread may not have made a call yet
   for (const RacingThread& racing : other.racing) likes.push_back(racing.thread);
@@ -128,7 +129,7 @@ bool ExplainsAll(const JobState& job, const Communicator& comm, const Divergence
     sides.push_back(LookAt(job, *member, divergence.position));
   }
   return std::all_of(sides.begin() + 1, sides.end(), [&](const RaceSide& side) {
-    return ExplainsTurn(side, sides[0]) || ExplainsTurn(sides[0], side);
+    return ExplainsTurn(job, side, sides[0]) || ExplainsTurn(job, sides[0], side);
   });
 }
 
@@ -152,6 +153,15 @@ std::string ThreadsInWords(const JobState& job, const Member& member, int32_t ra
   }
   return absl::StrCat("rank ", PublicRank(job, member.process, rank), ": ",
                       absl::StrJoin(threads, ", "));
+}
+
+// The agent reads the names of threads beside their calls, and a busy host makes it late.
+bool AwaitsNames(const JobState& job, const Member& member,
+                 const std::vector<RacingThread>& racing) {
+  const Process* process = FindProcess(job, member.process);
+  return !job.offline && process != nullptr && process->liveness == Liveness::kAlive &&
+         std::any_of(racing.begin(), racing.end(),
+                     [](const RacingThread& thread) { return thread.name.empty(); });
 }
 
 bool IsOpenCollective(const StuckCall& call) {
@@ -197,6 +207,7 @@ ThreadRace FindThreadRace(const JobState& job, const Communicator& comm,
       const std::vector<RacingThread> racing = FindRacingThreads(job, *member);
       if (racing.empty()) continue;
       race.ranks.push_back(rank);
+      race.awaits_names = race.awaits_names || AwaitsNames(job, *member, racing);
       if (race.evidence.size() == kDescribedRanks) continue;
       race.evidence.push_back(ThreadsInWords(job, *member, rank, racing));
     }

@@ -19,6 +19,8 @@ struct ThreadRace {
   std::vector<int32_t> ranks;  // in the communicator: two such threads make their calls
   // The ranks make the same calls, but for the turn of one of these threads.
   bool explains = false;
+  // The name of one of them is not known yet, and may show that another thread waits for it.
+  bool awaits_names = false;
   std::vector<std::string> evidence;  // which threads
 };
 

@@ -93,6 +93,38 @@ TEST_F(ThreadRaceTest, WithoutNamesTheContradictionStaysLikely) {
   EXPECT_EQ(verdicts.front().certainty, Certainty::kLikely);
 }
 
+// On a busy host the agent reads a name some ticks later than the calls. Nobody is blamed alone
+// meanwhile: an incident that may turn is not confirmed in its first second.
+TEST_F(ThreadRaceTest, WithoutNamesYetTheVerdictMayTurn) {
+  Enter({0, 1, 2}, AllReduce(), kTrainer);
+  Enter({3}, AllGather(), kCheckpoint);
+  for (const bool is_offline : {false, true}) {
+    job_.state.offline = is_offline;
+    NameThreads("");
+    for (const Verdict& v : Judge()) EXPECT_EQ(v.may_turn, !is_offline) << v.summary;
+    NameThreads("python");
+    for (const Verdict& v : Judge()) EXPECT_FALSE(v.may_turn) << v.summary;
+  }
+}
+
+// The main thread makes a call in each step beside those of the backward pass, for which it waits.
+TEST_F(ThreadRaceTest, TurnsOfABackwardPassAreNoneOfRacingThreads) {
+  constexpr uint32_t kBackward = 3;
+  for (int rank = 0; rank < 4; ++rank) {
+    for (size_t i = 0; i < 24; i += 2) job_.member(rank).records[i].thread = kBackward;
+    job_.process(rank).callers = {
+        {kTrainer, static_cast<uint32_t>(job_.process(rank).pid), "python"},
+        {kBackward, 0, "pt_autograd_0"},
+        {kCheckpoint, 0, "python"}};
+  }
+  Enter({0, 1, 2}, AllReduce(), kTrainer);
+  Enter({3}, AllGather(), kCheckpoint);
+  const std::vector<Verdict> verdicts = Judge();
+  ASSERT_FALSE(verdicts.empty());
+  EXPECT_EQ(verdicts.front().cause, Cause::kConcurrentUse) << verdicts.front().summary;
+  EXPECT_EQ(CulpritRanks(verdicts.front().culprits), (Ranks{0, 1, 2, 3}));
+}
+
 TEST_F(ThreadRaceTest, ThreadsThatHaveTakenManyTurnsHaveAnOrder) {
   for (int rank = 0; rank < 4; ++rank) {
     for (size_t i = 0; i < 24; i += 2) job_.member(rank).records[i].thread = kCheckpoint;
