@@ -2,6 +2,7 @@
 // JudgeLackingBatch(): ranks exchange messages in batches that repeat, and the batch of some of
 // them lacks a send or receive that each of their batches before had.
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -21,6 +22,8 @@ namespace {
 constexpr size_t kLeastEqualBatches = 5;
 constexpr size_t kLeastOfManyBatches = 20;  // where older ones are lost
 constexpr size_t kMostBatchPairs = 64;
+constexpr size_t kLongestPeriodOfBatches = 8;
+constexpr size_t kLeastPeriods = 3;
 
 using End = std::pair<Op, int32_t>;  // and its peer
 using Batch = std::vector<End>;      // in order
@@ -44,48 +47,84 @@ std::vector<Batch> FindBatches(const Member& member) {
   return batches;
 }
 
-// The batches with the end before those that lack it; 0: the newest has it, or the end was in no
-// habit.
-size_t BatchesBeforeLack(const std::vector<Batch>& batches, size_t least, const End& end) {
+// The batches before the first one that lacks an end.
+struct Before {
+  size_t batches = 0;  // 0: none lacks it, or it was in no habit
+  size_t period = 1;   // after so many batches they repeat
+};
+
+// A pipeline ends each step with smaller batches, and a rank may meet its neighbours in turn: only
+// where all batches before repeat, one that is smaller than it should be lacks something.
+Before BatchesBeforeLack(const std::vector<Batch>& batches, size_t least, const End& end) {
   const auto has = [&](const Batch& batch) {
     return std::binary_search(batch.begin(), batch.end(), end);
   };
-  size_t with = batches.size();
-  while (with > 0 && !has(batches[with - 1])) --with;
-  if (with == batches.size() || with < least) return 0;
-  const Batch& usual = batches[with - 1];
-  const Batch& lacking = batches[with];
-  if (lacking.size() >= usual.size()) return 0;
-  if (!std::includes(usual.begin(), usual.end(), lacking.begin(), lacking.end())) return 0;
-  size_t equal = 0;
-  while (equal < with && batches[with - 1 - equal] == usual) ++equal;
-  // A pipeline ends each step with smaller batches.
-  return equal == with && with >= least ? equal : 0;
+  for (size_t period = 1; period <= kLongestPeriodOfBatches; ++period) {
+    size_t n = period;
+    while (n < batches.size() && batches[n] == batches[n - period]) ++n;
+    if (n >= batches.size() || n < std::max(least, kLeastPeriods * period)) continue;
+    const Batch& usual = batches[n - period];
+    const Batch& lacking = batches[n];
+    const bool is_part = lacking.size() < usual.size() &&
+                         std::includes(usual.begin(), usual.end(), lacking.begin(), lacking.end());
+    const auto first = batches.begin() + static_cast<std::ptrdiff_t>(n);
+    if (is_part && has(usual) && std::none_of(first, batches.end(), has)) return {n, period};
+  }
+  return {};
+}
+
+// Whether the rank waits in such a message with the peer: one that its GPU has not finished;
+// without markers, one of its newest batch.
+bool HasOpen(const Member& member, int32_t peer, Op op) {
+  const uint64_t open = member.p2p_entered - std::min(member.p2p_entered, member.p2p_finished);
+  const CallRecord* newest = nullptr;
+  uint64_t after = 0;
+  for (size_t i = member.records.size(); i-- > 0;) {
+    const CallRecord& record = member.records[i];
+    if (OpKind(record.args.op) != CallKind::kP2p || !Happens(record)) continue;
+    if (newest == nullptr) newest = &record;
+    const bool is_of_newest =
+        &record == newest || (record.group != 0 && record.group == newest->group);
+    if (member.has_markers ? ++after > open : !is_of_newest) break;
+    if (record.args.peer == peer && record.args.op == op) return true;
+  }
+  return false;
 }
 
 struct Lacking {
   const P2pPair* pair = nullptr;
   CallArgs end;
-  size_t batches = 0;
+  Before before;
 };
+
+// An end that the pair's waiting rank waits for, and that the newest batches of the other one lack.
+std::optional<Lacking> FindLackingEnd(const P2pPair& pair) {
+  const Communicator& comm = *pair.call->communicator;
+  const Member* waiter = FindMember(comm, pair.waiter.rank);
+  const Member* absent = FindMember(comm, pair.absent.rank);
+  if (waiter == nullptr || absent == nullptr) return std::nullopt;
+  const bool is_whole = !absent->records.empty() && absent->records.front().index == 0;
+  const std::vector<Batch> batches = FindBatches(*absent);
+  for (const auto& [mine, theirs] :
+       {std::pair(Op::kSend, Op::kRecv), std::pair(Op::kRecv, Op::kSend)}) {
+    if (!HasOpen(*waiter, pair.absent.rank, mine)) continue;
+    Lacking lacking;
+    lacking.pair = &pair;
+    lacking.end.op = theirs;
+    lacking.end.peer = pair.waiter.rank;
+    lacking.before = BatchesBeforeLack(batches, is_whole ? kLeastEqualBatches : kLeastOfManyBatches,
+                                       {theirs, pair.waiter.rank});
+    if (lacking.before.batches != 0) return lacking;
+  }
+  return std::nullopt;
+}
 
 std::vector<Lacking> FindLacking(const std::vector<P2pPair>& pairs) {
   std::vector<Lacking> all;
   std::set<int32_t> known;
   for (const P2pPair& pair : pairs) {
-    const Communicator& comm = *pair.call->communicator;
-    const Member* member = FindMember(comm, pair.absent.rank);
-    const Op op = OpTowards(comm, pair.waiter.rank, pair.absent.rank);
-    if (member == nullptr || (op != Op::kSend && op != Op::kRecv)) continue;
-    Lacking lacking;
-    lacking.pair = &pair;
-    lacking.end.op = op == Op::kSend ? Op::kRecv : Op::kSend;
-    lacking.end.peer = pair.waiter.rank;
-    const bool is_whole = !member->records.empty() && member->records.front().index == 0;
-    lacking.batches =
-        BatchesBeforeLack(FindBatches(*member), is_whole ? kLeastEqualBatches : kLeastOfManyBatches,
-                          {lacking.end.op, lacking.end.peer});
-    if (lacking.batches != 0 && known.insert(pair.absent.process).second) all.push_back(lacking);
+    const std::optional<Lacking> lacking = FindLackingEnd(pair);
+    if (lacking && known.insert(pair.absent.process).second) all.push_back(*lacking);
   }
   std::stable_sort(all.begin(), all.end(), [](const Lacking& a, const Lacking& b) {
     return a.pair->waiter.wait.since_ns < b.pair->waiter.wait.since_ns;
@@ -103,10 +142,14 @@ void AddLacking(const JobState& job, const Lacking& lacking, Verdict* verdict) {
     verdict->culprits.push_back(
         MakeCulprit(job, absent.process, absent.rank, FindMember(comm, absent.rank)));
   }
+  const Before& before = lacking.before;
+  const std::string each =
+      before.period == 1
+          ? absl::StrCat("each of its last ", before.batches, " batches")
+          : absl::StrCat("one in ", before.period, " of its last ", before.batches, " batches");
   verdict->evidence.push_back(absl::StrCat(
-      RanksInWords({PublicRank(job, absent.process, absent.rank)}), ": each of its last ",
-      lacking.batches, " batches had ", EndInWords(lacking.end, CommunicatorInWords(job, comm)),
-      ", and the next one had not"));
+      RanksInWords({PublicRank(job, absent.process, absent.rank)}), ": ", each, " had ",
+      EndInWords(lacking.end, CommunicatorInWords(job, comm)), ", and the next one had not"));
 }
 
 }  // namespace

@@ -73,7 +73,9 @@ Ends JudgeEnds(const AllIssued& all, int32_t process, bool gives) {
     are_balanced = are_balanced && issued.sends == issued.receives;
   }
   const Issued& mine = all.at(process);
-  if (counts.size() == 1) return Compare(mine.Count(gives), *counts.begin());
+  const Ends as_others =
+      counts.size() == 1 ? Compare(mine.Count(gives), *counts.begin()) : Ends::kUnknown;
+  if (as_others != Ends::kUnknown) return as_others;
   if (counts.empty() || !are_balanced) return Ends::kUnknown;
   return Compare(mine.Count(gives), mine.Count(!gives));
 }

@@ -89,6 +89,23 @@ TEST(LeftCollectiveTest, SeveralRanksMayHaveLeftOutTheReduction) {
   EXPECT_NE(v.certainty, Certainty::kCertain);
 }
 
+// Activations go up and gradients come down, so an inner stage has twice as many messages.
+TEST(LeftCollectiveTest, AnInnerStageIsComparedWithItself) {
+  Chain chain(3);
+  chain.Call(AllReduce(1));
+  for (int step = 0; step < 8; ++step) {
+    chain.Step();
+    chain.Pass(2, 1);
+    chain.Pass(1, 0);
+  }
+  chain.Issue(2, Recv(1));
+  chain.Enter({0, 1}, AllReduce(100));
+  const Verdict v = First(chain.job.state);
+  EXPECT_EQ(v.cause, Cause::kMissingRank) << v.summary;
+  EXPECT_EQ(Blamed(v), (Ranks{2})) << v.summary;
+  EXPECT_EQ(v.certainty, Certainty::kLikely);
+}
+
 TEST(LeftCollectiveTest, ARankThatIsOnlyLateIsNoCycle) {
   Chain chain(4);
   for (int step = 0; step < 8; ++step) chain.Step();
@@ -177,6 +194,30 @@ TEST(LackingBatchTest, TheRanksWhoseBatchLacksACallAreTheCulprits) {
                    "rank 1: each of its last 20 batches had Send to rank 2 of communicator \"dp\", "
                    "and the next one had not"))
       << v.evidence.back();
+}
+
+// Each rank meets the one on either side in turn.
+TEST(LackingBatchTest, BatchesMayRepeatAfterSeveral) {
+  Chain chain(4);
+  uint16_t group = 0;
+  const auto meet = [&](int rank, int step, bool sends) {
+    const int peer = (rank + ((rank + step) % 2 == 0 ? 1 : 3)) % 4;
+    ++group;
+    if (sends) chain.Issue(rank, Send(peer), group);
+    chain.Issue(rank, Recv(peer), group);
+  };
+  for (int step = 0; step < 20; ++step) {
+    for (int rank = 0; rank < 4; ++rank) meet(rank, step, true);
+    chain.job.CompleteP2p({0, 1, 2, 3});
+  }
+  for (const int rank : {0, 2}) meet(rank, 20, true);
+  for (const int rank : {1, 3}) meet(rank, 20, false);
+  chain.job.CompleteP2p({1, 3});
+  for (const int rank : {1, 3}) meet(rank, 21, false);
+  const Verdict v = First(chain.job.state);
+  EXPECT_EQ(v.cause, Cause::kUnmatchedP2p) << v.summary;
+  EXPECT_EQ(Blamed(v), (Ranks{1, 3})) << v.summary;
+  EXPECT_TRUE(Says(v.evidence, "rank 1: one in 2 of its last 20 batches had Send to rank "));
 }
 
 // Pairs that are made at their first message: all ranks send to the next one first.
