@@ -51,7 +51,8 @@ bool Rank0OnlySetup(const Verdict& v) {
 }
 
 bool InitOrder(const Verdict& v) {
-  if (v.is_one_rank || HasField(v, "size")) return false;
+  if (v.is_one_rank || HasField(v, "size") || v.divergence == DivergenceKind::kSkipped)
+    return false;
   return Is(v, Cause::kInitIncomplete) ||
          (Creates(v) && !Is(v, Cause::kStalledInFlight) && !AllSendFirst(v));
 }
@@ -103,8 +104,8 @@ bool CallTooMany(const Verdict& v) {
 }
 
 bool CallSkipped(const Verdict& v) {
-  return (IsContradiction(v.cause) || Is(v, Cause::kMissingRank)) &&
-         v.divergence == DivergenceKind::kSkipped;
+  const bool is_absence = Is(v, Cause::kMissingRank) || Is(v, Cause::kInitIncomplete);
+  return (IsContradiction(v.cause) || is_absence) && v.divergence == DivergenceKind::kSkipped;
 }
 
 // One call whose argument differs, and not two calls that have nothing to do with each other.

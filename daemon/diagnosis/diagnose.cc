@@ -26,6 +26,7 @@
 #include "daemon/rules/divergence.h"
 #include "daemon/rules/freshness.h"
 #include "daemon/rules/rules.h"
+#include "daemon/rules/store_waits.h"
 #include "daemon/rules/wait_graph.h"
 #include "daemon/words/terms.h"
 
@@ -83,7 +84,10 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
   const Overview overview = ExamineCommunicators(job, now_ns, limits);
   std::vector<Verdict> verdicts, consequences;
   if (overview.has_long_wait) {
-    verdicts = JudgeCalls(job, Collect(job), now_ns, limits, &consequences);
+    StuckCalls calls = Collect(job);
+    const StoreWaits in_store = FindStoreWaits(job, calls);
+    for (const StuckCall& call : in_store.calls) calls.push_back(&call);
+    verdicts = JudgeCalls(job, calls, now_ns, limits, &consequences);
   }
   for (const Verdict* mismatch : FirstMismatches()) {
     verdicts.push_back(*mismatch);

@@ -323,7 +323,7 @@ std::optional<StackChange> IncidentBook::AddStack(const StackResult& result) {
   record->awaited.Remove(result);
   if (result.is_rest) {
     AddToTree(result.stack, result.stack.rank(), &record->rest);
-    return std::nullopt;
+    return Motion::kUnknown;
   }
   if (!result.is_reply) {
     AddFailure(result.stack, &record->incident);

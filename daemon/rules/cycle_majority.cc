@@ -46,7 +46,8 @@ std::map<int32_t, Lackers> FindLackers(const std::vector<P2pPair>& pairs) {
 
 bool WaitsInP2p(const StuckCalls& calls, int32_t process) {
   return std::any_of(calls.begin(), calls.end(), [&](const StuckCall* call) {
-    return call->kind == StuckCall::Kind::kP2p && WaitsIn(*call, process);
+    const bool is_message = call->kind == StuckCall::Kind::kP2p || IsPairCreation(*call);
+    return is_message && WaitsIn(*call, process);
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/rules/rules.h"
+#include "daemon/rules/store_waits.h"
 #include "daemon/words/communicator_names.h"
 #include "daemon/words/terms.h"
 
@@ -89,6 +90,8 @@ std::optional<Verdict> JudgeForkedCreation(const JobState& job, const StuckCalls
   std::optional<Verdict> verdict = most_create ? JudgeIncompleteCreation(s) : JudgeMissingRanks(s);
   if (!verdict) return verdict;
   verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
+  // Who would make the id has gone on to a call with those that wait for it.
+  if (most_create && IsStoreWait(call)) verdict->divergence = DivergenceKind::kSkipped;
   verdict->evidence.push_back(SidesInWords(job, *fork));
   verdict->missing_evidence.push_back(
       "which side is wrong: the ranks wait for each other, and the majority decides");

@@ -18,7 +18,8 @@ bool WaitsIn(const StuckCall& call, int32_t process) {
 }
 
 bool IsPairCreation(const StuckCall& call) {
-  return call.kind == StuckCall::Kind::kCreation && FindPairName(call.communicator->name);
+  return call.kind == StuckCall::Kind::kCreation &&
+         (OpKind(call.call.op) == CallKind::kP2p || FindPairName(call.communicator->name));
 }
 
 Op OpTowards(const Communicator& comm, int32_t rank, int32_t peer) {

@@ -82,6 +82,10 @@ std::string CallInWords(const CallArgs& call) {
 }
 
 std::string CommunicatorInWords(uint64_t id, const std::string& name) {
+  // It does not exist yet, and its name is the line that makes it.
+  if (id == 0 && !name.empty()) {
+    return absl::StrCat("the new communicator of ", CutText(name, kLongestName, "..."));
+  }
   if (!name.empty())
     return absl::StrCat("communicator \"", CutText(name, kLongestName, "..."), "\"");
   return absl::StrCat("communicator ", IdInHex(id).substr(0, 8));

@@ -218,6 +218,29 @@ TEST_F(StackDeskTest, AnAgentMayReplyDuringTheRequest) {
   EXPECT_EQ(ReportsBegun(), 1u);
 }
 
+// The incident does not list them, but the wait graph follows those that wait outside NCCL.
+TEST_F(StackDeskTest, TheRestOfTheProcessesCountsIfItWaitsForOthers) {
+  LookUntilConfirmed();
+  for (const char* function : {"train", "c10d::TCPStore::doWait(...)"}) {
+    send_ = [&](const v1::TakeStacks& take) {
+      for (const v1::ProcessRef& process : take.processes()) {
+        desk_->OnStackReply(TheAgent(), Reply(take.request(), process.pid(), function));
+      }
+      return true;
+    };
+    StackRequest rest;
+    store_.Read(kJob, [&rest](const JobState& state) {
+      rest = MakeStackRequest(state, std::vector<int32_t>{0});
+    });
+    rest.incident = incidents_->All("")[0].id();
+    rest.is_rest = true;
+    desk_->Request(rest);
+    const Process process = store_.Get(kJob).processes.at(0);
+    EXPECT_EQ(process.stacks_ns != 0, function != std::string("train"));
+    EXPECT_EQ(process.waits_outside_since_ns, process.stacks_ns);
+  }
+}
+
 TEST_F(StackDeskTest, PeopleGetRepliesOnlyFromTheRequestedAgent) {
   AgentName stranger = TheAgent();
   stranger.id = "from elsewhere";
