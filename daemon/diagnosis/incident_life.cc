@@ -354,7 +354,10 @@ void IncidentLife::Refresh(const JobState& state, const std::vector<Verdict>& ve
       gone_since_ns_ = 0;
       return;
     }
-    if (gone_since_ns_ == 0) gone_since_ns_ = now_ns;
+    if (gone_since_ns_ == 0) {
+      gone_since_ns_ = now_ns;
+      gone_alive_ = !IsBeingTornDown(state);
+    }
     return;
   }
   gone_since_ns_ = 0;
@@ -400,9 +403,18 @@ void IncidentLife::Confirm(const JobState& state, int64_t now_ns, Events* events
   events->push_back({IncidentEvent::Kind::kConfirmed, *live_, {}});
 }
 
+// True if the job has gone on and then ended in good order, however soon.
+bool IncidentLife::HasGoneOn(const JobState& state) const {
+  if (live_->is_stored || !HaveAllExited(state)) return false;
+  if (gone_since_ns_ != 0 && gone_alive_) return true;
+  const Verdict& verdict = live_->verdicts.front();
+  return !IsContradiction(verdict.cause) && state.communicators.count(verdict.communicator) != 0 &&
+         HasMovedPast(state, verdict);
+}
+
 void IncidentLife::CloseIfOver(const JobState& state, int64_t now_ns, Events* events) {
   if (HasJobEnded(state, now_ns, kLostForGoodNs)) {
-    Close(IncidentState::kEnded, now_ns, events);
+    Close(HasGoneOn(state) ? IncidentState::kResolved : IncidentState::kEnded, now_ns, events);
   } else if (IsBeingTornDown(state)) {
     // Without waiting ranks there are no verdicts, but also no progress.
     if (InvolvedHaveEnded(state)) Close(IncidentState::kEnded, now_ns, events);

@@ -101,6 +101,7 @@ class IncidentLife {
   bool IsBeingTornDown(const JobState& state) const;
   void AddEndedBefore(const JobState& state);
   bool InvolvedHaveEnded(const JobState& state) const;
+  bool HasGoneOn(const JobState& state) const;
   void Open(const JobState& state, const std::vector<Verdict>& verdicts, int64_t now_ns,
             Events* events);
   void Refresh(const JobState& state, const std::vector<Verdict>& verdicts, int64_t now_ns,
@@ -123,6 +124,7 @@ class IncidentLife {
   size_t rest_next_ = 0;          // first process of the next portion
   int64_t rest_next_ns_ = 0;      // when the next portion is due
   int64_t gone_since_ns_ = 0;     // when the last verdict ceased to hold; 0: one holds
+  bool gone_alive_ = false;       // then, no rank had ended since the confirmation
   size_t counted_ = 0;            // processes among which `ended_ranks` were counted
   // Of the confirmed incident: the ranks that were out of reach at its confirmation, and still are.
   std::vector<int32_t> unheard_;

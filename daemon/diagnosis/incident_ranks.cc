@@ -20,7 +20,8 @@ bool IsOnSilentHost(const JobState& state, int32_t process) {
 }
 
 bool CountsAsRank(const JobState& state, const Process& process) {
-  return state.communicators.empty() ? process.global_rank >= 0 : process.has_segment;
+  if (state.communicators.empty()) return process.global_rank >= 0;
+  return process.has_segment || (process.global_rank >= 0 && process.waits_outside_since_ns != 0);
 }
 
 // The ranks that the verdict calls absent have all entered the call since.
@@ -95,6 +96,13 @@ size_t TakeEndedBy(const JobState& state, int64_t by_ns, std::vector<int32_t>* u
   };
   unheard->erase(std::remove_if(unheard->begin(), unheard->end(), is_heard), unheard->end());
   return ended;
+}
+
+bool HaveAllExited(const JobState& state) {
+  return std::all_of(state.processes.begin(), state.processes.end(), [&](const Process& process) {
+    return !CountsAsRank(state, process) ||
+           (process.liveness == Liveness::kExited && process.exit_code <= 0);
+  });
 }
 
 bool HasJobEnded(const JobState& state, int64_t now_ns, int64_t lost_for_good_ns) {

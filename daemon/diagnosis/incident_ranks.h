@@ -13,8 +13,8 @@ namespace rollcall {
 
 bool HasEnded(const JobState& state, int32_t process);
 
-// Counts only processes that have used NCCL, once the job has a communicator: data-loader
-// workers come and go. `from`: index of the first process to count.
+// Counts only processes that have used NCCL or wait for ranks in torch's store, once the job has a
+// communicator: data-loader workers come and go. `from`: index of the first process to count.
 size_t CountEndedRanks(const JobState& state, size_t from = 0);
 
 // The ranks that have not ended and on which no fresh reports arrive.
@@ -23,6 +23,9 @@ std::vector<int32_t> UnheardRanks(const JobState& state);
 // Counts those of `unheard` that are reported as ended and may have ended by `by_ns`: their agent
 // has not seen them alive since. Removes them, and all others that are reported again.
 size_t TakeEndedBy(const JobState& state, int64_t by_ns, std::vector<int32_t>* unheard);
+
+// True if all ranks have ended in good order.
+bool HaveAllExited(const JobState& state);
 
 // True if all processes have ended. A lost host never reports the end of its processes: it counts
 // when it has been silent for `lost_for_good_ns`, and hosts that report show that the job has ended

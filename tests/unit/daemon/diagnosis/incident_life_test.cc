@@ -301,6 +301,43 @@ TEST_F(IncidentsTest, TheEndOfTheJobDoesNotRewriteTheVerdict) {
   EXPECT_EQ(Look(83), Kinds());
 }
 
+// It has made no NCCL call, and is the first that the launcher ends.
+TEST_F(IncidentsTest, ARankInTheStoreEndsWithTheJob) {
+  job_.state.processes[3].has_segment = false;
+  job_.state.processes[3].waits_outside_since_ns = At(12);
+  RanksWait(10);
+  Look(25);
+  EXPECT_EQ(LookPastStacks(70), Kinds{Kind::kConfirmed});
+  job_.state.processes[3].liveness = Liveness::kDied;
+  EXPECT_EQ(LookPastStacks(80), Kinds()) << "no update";
+}
+
+// The last rank comes, and all make the last call and exit within a moment.
+TEST_F(IncidentsTest, AJobThatGoesOnAndExitsAtOnceIsResolved) {
+  for (const bool is_seen : {true, false}) {
+    job_ = JobBuilder(4);
+    life_ = IncidentLife("train");
+    RanksWait(10);
+    Look(25);
+    EXPECT_EQ(LookPastStacks(70), Kinds{Kind::kConfirmed});
+    job_.Finish({3}, 1);
+    job_.Complete({0, 1, 2});
+    if (is_seen) {
+      EXPECT_EQ(LookPastStacks(80), Kinds());
+    }
+    for (int rank = 0; rank < 4; ++rank) job_.Exit(rank, At(80.2));
+    EXPECT_EQ(LookPastStacks(80.5), Kinds{Kind::kResolved}) << is_seen;
+  }
+}
+
+TEST_F(IncidentsTest, AJobThatIsEndedWhileItHangsIsNotResolved) {
+  RanksWait(10);
+  Look(25);
+  EXPECT_EQ(LookPastStacks(70), Kinds{Kind::kConfirmed});
+  for (int rank = 0; rank < 4; ++rank) job_.Exit(rank, At(80));
+  EXPECT_EQ(LookPastStacks(80.5), Kinds{Kind::kEnded}) << "a handler of SIGTERM may exit with 0";
+}
+
 TEST_F(IncidentsTest, ARankThatEndedBeforeItsHostWasHeardIsNoEndOfTheJob) {
   RanksWait(10);
   const Process unheard = job_.state.processes[3];
