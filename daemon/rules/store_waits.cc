@@ -129,6 +129,8 @@ class Search {
     const std::vector<bool> for_one = FindWaiting(&inside), for_any = FindWaiting(nullptr);
     std::vector<int32_t> gone_on, busy;
     for (const int32_t process : below) {
+      // It is in the same call, and creates the communicator under another id.
+      if (At(process).place.at == At(inside.front()).place.at) return {};
       if (for_one[static_cast<size_t>(process)]) gone_on.push_back(process);
       const bool waits = for_any[static_cast<size_t>(process)] || WaitsForId(At(process));
       if (!waits) busy.push_back(process);

@@ -63,6 +63,24 @@ TEST(StoreWaitsTest, WhoHasGoneOnWithoutMakingTheIdIsTheCulprit) {
   EXPECT_EQ(v.advice.front().id, "skipped-call");
 }
 
+// Ranks 2 and 3 have not made a group that ranks 0 and 1 have, so torch's names of the next one
+// differ: each half waits for the other one under another id.
+TEST(StoreWaitsTest, WhoMakesTheSameCallUnderAnotherIdHasNotGoneOn) {
+  JobBuilder job(4);
+  job.Finish(5);
+  job.AddCommunicator(100, "group 2", {0, 1, 2, 3});
+  for (const int rank : {2, 3}) job.comm().members.erase(rank);
+  for (const int rank : {0, 1}) {
+    job.Initializing(rank, At(10));
+    job.process(rank).blocked = {{1, Op::kCommInitRank, 100, At(10)}};
+  }
+  for (int rank = 0; rank < 4; ++rank) WaitInStore(rank, kCollective, 12, &job);
+  for (const int rank : {0, 1}) job.process(rank).waits_outside_since_ns = 0;
+  const Verdict v = First(job);
+  EXPECT_EQ(v.cause, Cause::kInitIncomplete) << v.summary;
+  EXPECT_EQ(Blamed(v), (Ranks{2, 3})) << v.summary;
+}
+
 // The communicator has ranks 1 to 3; stage 1 has left the call out.
 TEST(StoreWaitsTest, ARankThatIsNoMemberOnlyWaitsForTheCulprit) {
   JobBuilder job(4);
