@@ -24,6 +24,8 @@ struct DumpedCall {
   std::vector<uint64_t> input_counts, output_counts;  // elements of each tensor
   // All-to-alls whose sums do not match: elements to compare with the other ranks; else 0.
   uint64_t exchanged = 0;
+  // Gathers and scatters in which each rank has the number of elements that the root expects.
+  bool is_in_list = false;
   std::string dtype;                                         // of the first input, "Float"
   int64_t created_ns = 0, started_ns = 0, completed_ns = 0;  // 0: unknown
   bool started = false, completed = false;                   // from the entry's state

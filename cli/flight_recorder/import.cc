@@ -8,6 +8,7 @@
 #include "absl/strings/str_replace.h"
 #include "cli/flight_recorder/exchanges.h"
 #include "cli/flight_recorder/operations.h"
+#include "cli/flight_recorder/rooted_lists.h"
 #include "cli/flight_recorder/works.h"
 #include "daemon/words/evidence.h"
 #include "daemon/words/terms.h"
@@ -325,6 +326,15 @@ void AddLines(const FlightRecorderInput& input, Verdict* verdict) {
           RanksInWords({verdict->waiting_ranks[0]}), verdict);
 }
 
+// The ranks of a gather or scatter may well have different numbers, as its root expects them.
+void WeighUnlisted(const FlightRecorderInput& input, Verdict* verdict) {
+  if (verdict->cause != Cause::kArgumentMismatch) return;
+  if (input.unlisted.count({verdict->communicator, verdict->position}) == 0) return;
+  verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
+  verdict->missing_evidence.push_back(
+      "how many elements of each rank the root expects: no dump has its list");
+}
+
 void AddExchange(const FlightRecorderInput& input, Verdict* verdict) {
   const auto at = input.exchanges.find({verdict->communicator, verdict->position});
   if (at != input.exchanges.end()) verdict->evidence.push_back(at->second);
@@ -337,6 +347,9 @@ FlightRecorderInput ImportDumps(std::vector<RankedDump> dumps, std::vector<std::
   for (UnequalExchange& exchange : FindUnequalExchanges(&dumps)) {
     const uint64_t id = HashGroup(exchange.group, exchange.members);
     input.exchanges[{id, exchange.position}] = std::move(exchange.words);
+  }
+  for (const UnlistedCall& call : CompareWithRoots(&dumps)) {
+    input.unlisted.emplace(HashGroup(call.group, call.members), call.position);
   }
   input.warnings = std::move(warnings);
   input.files = static_cast<int>(dumps.size());
@@ -367,6 +380,7 @@ void AddDumpEvidence(const FlightRecorderInput& input, std::vector<Verdict>* ver
     }
     AddLines(input, &verdict);
     AddExchange(input, &verdict);
+    WeighUnlisted(input, &verdict);
     if (verdict.cause != Cause::kStalledInFlight || input.has_start_times) continue;
     verdict.certainty = std::min(verdict.certainty, Certainty::kLikely);
     verdict.missing_evidence.push_back(

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -28,6 +29,9 @@ struct FlightRecorderInput {
   std::map<std::tuple<int32_t, uint64_t, uint64_t>, std::string> where;
   // All-to-alls whose sums do not match, by communicator and position.
   std::map<std::pair<uint64_t, uint64_t>, std::string> exchanges;
+  // Gathers and scatters of different numbers, of which no dump has the root's list: by
+  // communicator and position.
+  std::set<std::pair<uint64_t, uint64_t>> unlisted;
 };
 
 // `paths` names files and folders to search. The number at the end of a file's name is the file's

@@ -83,6 +83,7 @@ uint64_t CountElements(const Known& known, const DumpedCall& call) {
   const bool many = known.op == Op::kAllGather || known.op == Op::kReduceScatter;
   const bool coalesced = absl::EndsWith(known.name, "coalesced");
   if (known.counted == Counted::kNothing) return call.exchanged;
+  if (call.is_in_list) return 0;
   if (many && !coalesced && (IsUneven(call.input_counts) || IsUneven(call.output_counts))) return 0;
   const auto& counts = known.counted == Counted::kInput ? call.input_counts : call.output_counts;
   return std::accumulate(counts.begin(), counts.end(), uint64_t{0});

@@ -443,6 +443,54 @@ TEST_F(FlightRecorderTest, UnevenSplitsAndScattersAreLegal) {
   EXPECT_TRUE(Verdicts().empty());
 }
 
+// What the root's list has for each rank.
+json Lists(std::initializer_list<int64_t> counts) {
+  json lists = json::array();
+  for (const int64_t count : counts) lists.push_back(json::array({count}));
+  return lists;
+}
+
+// The calls wait behind another one, so nobody knows whether they would end.
+TEST_F(FlightRecorderTest, AGatherOfTheCountsThatItsRootExpectsIsNoMismatch) {
+  for (const bool has_root : {true, false}) {
+    WriteRanks(
+        [](int rank, Recorder* r) {
+          r->Call("all_reduce", 8);
+          r->Call("gather", rank == 2 ? 6 : 8, false);
+          r->last()["output_sizes"] = rank == 0 ? Lists({8, 8, 6, 8}) : json::array();
+        },
+        has_root ? std::set<int>() : std::set<int>{0});
+    for (const Verdict& v : Verdicts()) {
+      EXPECT_NE(v.certainty, Certainty::kCertain) << v.summary;
+      EXPECT_TRUE(!has_root || v.cause != Cause::kArgumentMismatch) << v.summary;
+    }
+    fs::remove(folder_ / "nccl_trace_rank_0");
+  }
+}
+
+TEST_F(FlightRecorderTest, AGatherOfAnotherCountThanItsRootExpectsIsAMismatch) {
+  WriteRanks([](int rank, Recorder* r) {
+    r->Call("gather", rank == 2 ? 6 : 8, false);
+    r->last()["output_sizes"] = rank == 0 ? Lists({8, 8, 8, 8}) : json::array();
+  });
+  const std::vector<Verdict> verdicts = Verdicts();
+  ASSERT_FALSE(verdicts.empty());
+  EXPECT_EQ(verdicts[0].cause, Cause::kArgumentMismatch) << verdicts[0].summary;
+  EXPECT_EQ(Culprits(verdicts[0]), std::vector<int>{2});
+}
+
+TEST_F(FlightRecorderTest, AScatterIsComparedWithItsRootToo) {
+  for (const int64_t sent : {6, 8}) {
+    WriteRanks([sent](int rank, Recorder* r) {
+      r->Call("scatter", rank == 2 ? 6 : 8, false);
+      r->last()["input_sizes"] = rank == 0 ? Lists({8, 8, sent, 8}) : json::array();
+    });
+    const std::vector<Verdict> verdicts = Verdicts();
+    ASSERT_FALSE(verdicts.empty());
+    EXPECT_EQ(verdicts[0].cause == Cause::kArgumentMismatch, sent == 8) << verdicts[0].summary;
+  }
+}
+
 TEST_F(FlightRecorderTest, RingsThatWrappedUnequallyAreStillCompared) {
   WriteRanks([](int rank, Recorder* r) {
     r->Skip(rank == 1 ? 40 : 38);
