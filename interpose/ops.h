@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "interpose/comm_kind.h"
+
 namespace rollcall {
 
 enum class Op : uint8_t {
@@ -79,8 +81,30 @@ inline constexpr uint8_t kNoReduction = 0xff;
 inline constexpr uint8_t kDynamicReduction = 0xfe;
 inline constexpr int32_t kNoPeer = -1;
 
-// PyTorch's name of an ncclDataType_t; nullptr: unknown.
+// What is added to PyTorch's number of a type (c10::ScalarType) that NCCL does not know.
+inline constexpr uint8_t kTorchDtypes = 0x80;
+
+// PyTorch's name of such a type; nullptr: unknown.
+constexpr const char* TorchDtypeName(uint8_t type) {
+  switch (type) {
+    case 2:
+      return "int16";
+    case 8:
+      return "complex32";
+    case 9:
+      return "complex64";
+    case 10:
+      return "complex128";
+    case 11:
+      return "bool";
+    default:
+      return nullptr;
+  }
+}
+
+// PyTorch's name of an ncclDataType_t, or of a type of its own; nullptr: unknown.
 constexpr const char* DtypeName(uint8_t dtype) {
+  if (dtype >= kTorchDtypes) return TorchDtypeName(static_cast<uint8_t>(dtype - kTorchDtypes));
   constexpr const char* kNames[] = {"int8",    "uint8",    "int32",       "uint32",
                                     "int64",   "uint64",   "float16",     "float32",
                                     "float64", "bfloat16", "float8_e4m3", "float8_e5m2"};

@@ -92,11 +92,13 @@ const char* const kHipLibraries[] = {"libamdhip64.so.7", "libamdhip64.so.6", "li
                                      nullptr};
 const char* const kMpiLibraries[] = {"libmpi.so.40", "libmpi.so.12", "libmpich.so.12", nullptr};
 
-const Family kFamilies[] = {{"nccl", kNcclLibraries, true},
-                            {"cuda", kRuntimeLibraries, true},
-                            {"cu", kDriverLibraries, true},
-                            {"hip", kHipLibraries, true},
-                            {"MPI_", kMpiLibraries, false}};
+const char* const kTorchLibraries[] = {"libtorch_cpu.so", nullptr};
+
+const Family kFamilies[] = {
+    {"nccl", kNcclLibraries, true},       {"cuda", kRuntimeLibraries, true},
+    {"cu", kDriverLibraries, true},       {"hip", kHipLibraries, true},
+    {"MPI_", kMpiLibraries, false},       {"_ZN4c10d", kTorchLibraries, false},
+    {"_ZN4gloo", kTorchLibraries, false}, {"aoti_torch_", kTorchLibraries, false}};
 
 const Family& FindFamily(const char* symbol) {
   for (const Family& family : kFamilies) {
@@ -109,7 +111,7 @@ void* Find(const char* symbol) {
   // The next interposer in the preload order comes before the library itself.
   void* address = RealDlsym()(RTLD_NEXT, symbol);
   if (address != nullptr && !IsOurs(address)) return address;
-  char name[64];
+  char name[kLongestSymbol];
   RealName(symbol, name);
   address = RealDlsym()(RTLD_DEFAULT, name);
   if (address != nullptr && !IsOurs(address)) return address;
@@ -130,7 +132,7 @@ void* Find(const char* symbol) {
 bool LinkedCallsReach(const char* symbol, const void* real) {
   const KeepErrno keep_errno;
   const KeepCancel keep_cancel;  // as in FindAndKeep()
-  char name[64];
+  char name[kLongestSymbol];
   RealName(symbol, name);
   bool same = RealDlsym()(RTLD_NEXT, symbol) == real || RealDlsym()(RTLD_NEXT, name) == real;
   for (const char* const* soname = FindFamily(symbol).libraries; !same && *soname != nullptr;
@@ -145,7 +147,7 @@ bool LinkedCallsReach(const char* symbol, const void* real) {
 }
 
 // "ncclX" -> "pncclX", "MPI_X" -> "PMPI_X". CUDA has no such names.
-void RealName(const char* symbol, char (&out)[64]) {
+void RealName(const char* symbol, char (&out)[kLongestSymbol]) {
   char* at = out;
   if (IsNccl(symbol)) *at++ = 'p';
   if (strncmp(symbol, "MPI_", 4) == 0) *at++ = 'P';

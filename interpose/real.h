@@ -5,14 +5,18 @@
 // interposer. RTLD_NEXT does not find objects loaded RTLD_LOCAL, as Python loads them. For those
 // the library looks for the `pncclX` name, which nobody interposes, in all loaded objects (linked,
 // RTLD_LOCAL, static inside another library). If no object has it, the library loads libnccl.so.2
-// itself. MPI has such names too, PMPI_X. The object of a function that the library keeps stays
+// itself. MPI has such names too, PMPI_X. PyTorch's functions have only their own names, and are in
+// libtorch_cpu.so. The object of a function that the library keeps stays
 // loaded (keep_loaded.h).
 #pragma once
+
+#include <stddef.h>
 
 #include <atomic>
 
 #include "interpose/mpi_api.h"
 #include "interpose/nccl_api.h"
+#include "interpose/torch_api.h"
 
 namespace rollcall {
 
@@ -51,7 +55,8 @@ DlsymFn RealDlsym();
 
 // The name of the function that nobody interposes, "pncclX" or "PMPI_X"; `symbol` itself if there
 // is no such name.
-void RealName(const char* symbol, char (&out)[64]);
+inline constexpr size_t kLongestSymbol = 256;
+void RealName(const char* symbol, char (&out)[kLongestSymbol]);
 
 // The exported wrapper of `name`, and in `*fn` its number. nullptr: calls.def has no such name.
 void* FindWrapper(const char* name, Fn* fn);

@@ -153,8 +153,8 @@ struct BlockedEntry {
   HalfWord comm;  // index of the CommBlock; kNoComm
   HalfWord reserved;
   Word since;  // ticks
-  // What the thread waits for: a stream or an event, for comparison only; for MPI's calls 1 + the
-  // position of the collective, 0 if it waits for none.
+  // What the thread waits for: a stream or an event, for comparison only; for calls of MPI and gloo
+  // 1 + the position of the collective, 0 if it waits for none.
   Word stream;
   Word reserved_words[4];
 };
@@ -249,8 +249,8 @@ struct CommEntry {
   alignas(8) char name[64];
   Word init_entered;  // ticks
   Word reserved;
-  Word state_since;  // ticks
-  HalfWord reserved2;
+  Word state_since;      // ticks
+  HalfWord kind;         // CommKind (comm_kind.h); 0 in segments of older libraries
   HalfWord async_error;  // ncclResult_t
   // Set by the rank that made the newest unique id for growing this communicator: the hash of that
   // id, which is all that the joining ranks have, and the id that the other ranks compute.

@@ -32,20 +32,27 @@ void RecordEntered(const CommSnapshot& comm, CommHistory* history) {
   while (history->entered.size() > kMaxEntered) history->entered.pop_front();
 }
 
+// Since when the first unfinished collective could have finished.
+int64_t OpenSince(const CommSnapshot& comm, const CommHistory& history) {
+  const int64_t entered = FindEnteredNs(history, comm.finished);
+  return std::max(entered != 0 ? entered : comm.last_entered_ns, history.finished_changed_ns);
+}
+
 // Returns the start of the wait for the first collective that is not known to be finished; 0: no
 // wait. Calls in an open group have not started.
 int64_t WaitingSince(const CommSnapshot& comm, const HostWaits& waits, const CommHistory& history) {
   if ((comm.flags & segment::kFlagHostCalls) != 0) {
-    // An open nonblocking call is no wait while its host works on.
-    return comm.entered > comm.finished ? waits.host_blocked_since_ns : 0;
+    if (comm.entered <= comm.finished || waits.host_blocked_since_ns != 0) {
+      return comm.entered > comm.finished ? waits.host_blocked_since_ns : 0;
+    }
+    // An open nonblocking call of MPI is no wait while its host works on.
+    return comm.kind == CommKind::kGloo ? OpenSince(comm, history) : 0;
   }
   const uint64_t begun = waits.host_blocked_since_ns != 0 ? comm.entered : comm.returned;
   if ((comm.flags & segment::kFlagMarkers) == 0) {
     return comm.entered > comm.returned ? waits.host_blocked_since_ns : 0;
   }
-  if (begun <= comm.finished) return 0;
-  const int64_t entered = FindEnteredNs(history, comm.finished);
-  return std::max(entered != 0 ? entered : comm.last_entered_ns, history.finished_changed_ns);
+  return begun <= comm.finished ? 0 : OpenSince(comm, history);
 }
 
 // Returns the start of the wait in a send or receive: the time at which the host entered the call,
@@ -110,7 +117,7 @@ HostWaits FindHostWaits(const SegmentSnapshot& snapshot, const CommSnapshot& com
   const bool has_sibling = HasSibling(snapshot, comm);
   const CommSnapshot* newest = nullptr;
   for (const CommSnapshot& other : snapshot.communicators) {
-    // MPI calls run on the host, so a wait for the GPU is not a wait for them.
+    // Calls of MPI and gloo run on the host, so a wait for the GPU is not a wait for them.
     if ((other.flags & segment::kFlagHostCalls) != 0) continue;
     if (other.last_entered_ns != 0 &&
         (newest == nullptr || other.last_entered_ns > newest->last_entered_ns)) {
@@ -161,6 +168,7 @@ void FillProgress(const CommSnapshot& comm, const HostWaits& waits, int64_t now_
   update->set_id(splitting ? comm.split_id : comm.id);
   update->set_parent(comm.parent_id);
   update->set_name(comm.name);
+  update->set_kind(static_cast<uint32_t>(comm.kind));
   update->set_rank(splitting ? comm.parent_rank : comm.rank);
   update->set_size(splitting ? comm.parent_size : comm.size);
   update->set_split_pending(splitting);

@@ -225,6 +225,7 @@ void CopyEntry(const CommEntry& entry, const TickClock& clock, CommSnapshot* com
 #define COMM_TIME(name) comm->name##_ns = clock.ToNs(Get(entry.name));
 #include "proto/facts.def"
   comm->last_entered_ns = clock.ToNs(Get(entry.last_entered));
+  comm->kind = ToCommKind(Get(entry.kind));
   comm->async_error = Get(entry.async_error);
   comm->recorded = Get(entry.recorded);
   CopyCheckpoints(entry, comm);
@@ -439,10 +440,14 @@ bool SegmentReader::ReadComm(uint32_t index, const TickClock& clock, SegmentSnap
 
 void SegmentReader::ReadMarkers(uint32_t index, ReadProgress* progress, CommSnapshot* comm) const {
   if ((comm->flags & segment::kFlagHostCalls) != 0) {
-    // An MPI call has finished when it has returned, so the return replaces the marker.
+    // A call of MPI or gloo has finished when it has returned, so the return replaces the marker.
     comm->flags |= segment::kFlagMarkers;
     comm->started = comm->entered;
     comm->finished = std::min(comm->returned, comm->entered);
+    if (comm->kind == CommKind::kGloo) {
+      comm->p2p_started = comm->p2p_entered;
+      comm->p2p_finished = std::min(comm->p2p_returned, comm->p2p_entered);
+    }
     return;
   }
   if ((comm->flags & segment::kFlagMarkers) == 0) return;

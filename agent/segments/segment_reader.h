@@ -17,6 +17,7 @@
 #include "agent/segments/segment_owner.h"
 #include "agent/segments/tick_clock.h"
 #include "base/unique_fd.h"
+#include "interpose/comm_kind.h"
 #include "interpose/segment.h"
 
 namespace rollcall {
@@ -53,6 +54,7 @@ struct CommSnapshot {
   uint32_t index = 0;
   segment::CommState state = segment::CommState::kEmpty;
   uint32_t flags = 0;
+  CommKind kind = CommKind::kNccl;
   uint64_t id = 0, parent_id = 0, split_id = 0;
   uint64_t base_id = 0;                    // hash of its unique id; 0: not known
   uint64_t grow_base_id = 0, grow_id = 0;  // of the grown communicator

@@ -57,8 +57,8 @@ constexpr const char* kDtypes[] = {"Char",   "Byte",     "Int",           "UInt3
                                    "Long",   "UInt64",   "Half",          "Float",
                                    "Double", "BFloat16", "Float8_e4m3fn", "Float8_e5m2"};
 
-constexpr uint8_t kFirstUnknown = 200;  // larger than every code in calls.def
-constexpr size_t kMostUnknown = 50;
+constexpr uint8_t kFirstUnknown = 220;  // larger than every code in calls.def
+constexpr size_t kMostUnknown = 30;
 
 const Known* Find(const std::string& operation) {
   const auto at = std::find_if(std::begin(kKnown), std::end(kKnown),

@@ -264,8 +264,8 @@ void RunServices::ExplainNoCommunicator() const {
   if (!found.ok() || found->communicators) return;
   if (found->library) {
     spdlog::info(
-        "the job loaded the library but created no NCCL communicator: nothing to watch (the "
-        "backend \"gloo\" makes no NCCL calls)");
+        "the job loaded the library but created no communicator of NCCL, MPI or gloo: nothing to "
+        "watch");
   } else {
     spdlog::info(
         "the job did not load the library (static or setuid program, or cleared LD_PRELOAD): "

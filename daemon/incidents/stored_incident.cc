@@ -28,6 +28,13 @@ Cause FindCause(const std::string& name) {
   return found == std::end(kCauses) ? Cause::kMissingRank : *found;
 }
 
+CommKind FindCommKind(const std::string& name) {
+  for (uint32_t kind = 0; kind < kCommKinds; ++kind) {
+    if (name == CommKindName(ToCommKind(kind))) return ToCommKind(kind);
+  }
+  return CommKind::kNccl;
+}
+
 Certainty FindCertainty(const std::string& name) {
   for (const Certainty certainty : {Certainty::kCertain, Certainty::kLikely}) {
     if (name == CertaintyName(certainty)) return certainty;
@@ -54,6 +61,7 @@ Verdict FromStored(const v1::Verdict& stored) {
   verdict.waiting_ranks.assign(stored.waiting_ranks().begin(), stored.waiting_ranks().end());
   verdict.communicator = std::strtoull(stored.communicator().id().c_str(), nullptr, 16);
   verdict.communicator_name = stored.communicator().name();
+  verdict.communicator_kind = FindCommKind(stored.communicator().kind());
   verdict.communicator_size = stored.communicator().size();
   verdict.position =
       static_cast<uint64_t>(std::max<int64_t>(WholeNumber(stored.call().position()), 0));

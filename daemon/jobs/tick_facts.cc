@@ -306,6 +306,7 @@ CommProgress ToProgress(const v1::CommUpdate& update, const AgentTimes& times, S
   progress.id = update.id();
   progress.parent = update.parent();
   progress.name = update.name();
+  progress.kind = ToCommKind(update.kind());
   progress.rank = update.rank();
   progress.size = KnownRank(update.size(), 0, dropped);
   progress.device = update.device();

@@ -210,6 +210,7 @@ void JobModel::ApplyProgress(int32_t process, const CommProgress& progress, int6
   comm.id = progress.id;
   if (progress.parent != 0) comm.parent = progress.parent;
   SetName(progress.name, &comm);
+  comm.kind = progress.kind;
   if (comm.size == 0) {
     comm.size = progress.size;
     world_restarts_.Created(comm.size, &state_);

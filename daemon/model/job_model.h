@@ -55,6 +55,7 @@ struct CommProgress : CommFacts {
   uint64_t id = 0;
   uint64_t parent = 0;
   std::string name;
+  CommKind kind = CommKind::kNccl;
   int32_t rank = -1;
   int32_t size = 0;
   // `id`, `rank` and `size` are those of the split on the parent: the child does not

@@ -312,8 +312,9 @@ struct Rival {
 
 struct Communicator {
   uint64_t id = 0;
-  uint64_t parent = 0;             // 0: none
-  std::string name;                // "" if the program gave none
+  uint64_t parent = 0;  // 0: none
+  std::string name;     // "" if the program gave none
+  CommKind kind = CommKind::kNccl;
   int32_t size = 0;                // as the first member reported it
   int32_t other_size = 0;          // a different size that another member reported; 0: all agree
   LazyVector<ClaimedSize> claims;  // the ranks with another size than `size`; at most kClaimedSizes

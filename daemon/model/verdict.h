@@ -113,6 +113,7 @@ struct WaitEdge {
   std::vector<RankRange> to;
   uint64_t communicator = 0;
   std::string communicator_name;
+  CommKind communicator_kind = CommKind::kNccl;
   int32_t communicator_size = 0;
   uint64_t position = 0;  // of the collective. P2p: number of collectives before the call
   CallArgs call;
@@ -190,6 +191,7 @@ struct Verdict {
 
   uint64_t communicator = 0;
   std::string communicator_name;
+  CommKind communicator_kind = CommKind::kNccl;
   int32_t communicator_size = 0;
 
   uint64_t position = 0;

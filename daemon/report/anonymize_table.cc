@@ -19,6 +19,7 @@ const std::vector<TextField>& TextFields() {
       {"Culprit.container", K::kContainer},
       {"Culprit.gpu_uuid", K::kGpu},
       {"CommunicatorRef.id", K::kPublic},
+      {"CommunicatorRef.kind", K::kPublic},
       {"CommunicatorRef.name", K::kCommunicator},
       {"Call.operation", K::kPublic},
       {"Call.dtype", K::kPublic},

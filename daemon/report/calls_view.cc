@@ -45,6 +45,7 @@ void FillMemberCalls(const JobState& job, const RankStates& states, const Commun
   ref->set_id(absl::StrCat(absl::Hex(comm.id, absl::kZeroPad16)));
   ref->set_name(Utf8(NameForPeople(job, comm)));
   ref->set_size(comm.size);
+  ref->set_kind(CommKindName(comm.kind));
   calls->set_rank_in_communicator(rank);
   calls->set_entered(static_cast<double>(member.entered));
   calls->set_finished(member.has_markers ? static_cast<double>(member.finished) : -1);

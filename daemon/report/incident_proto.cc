@@ -92,6 +92,7 @@ v1::WaitEdge ToProto(const WaitEdge& edge) {
   result.mutable_communicator()->set_id(IdInHex(edge.communicator));
   result.mutable_communicator()->set_name(Utf8(edge.communicator_name));
   result.mutable_communicator()->set_size(edge.communicator_size);
+  result.mutable_communicator()->set_kind(CommKindName(edge.communicator_kind));
   *result.mutable_call() = ToProto(edge.call, edge.position);
   return result;
 }
@@ -165,6 +166,7 @@ v1::Verdict ToProto(const Verdict& verdict) {
   communicator.set_id(IdInHex(verdict.communicator));
   communicator.set_name(Utf8(verdict.communicator_name));
   communicator.set_size(verdict.communicator_size);
+  communicator.set_kind(CommKindName(verdict.communicator_kind));
   *result.mutable_call() = ToProto(verdict.call, verdict.position);
   result.mutable_call()->set_code(Utf8(verdict.site));
   if (verdict.graph.graph != 0) {

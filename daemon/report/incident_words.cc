@@ -43,7 +43,8 @@ std::string WaitingInWords(const v1::Verdict& v) {
 
 std::string CommunicatorInWords(const v1::CommunicatorRef& comm) {
   const std::string name = comm.name().empty() ? "" : absl::StrCat("\"", comm.name(), "\", ");
-  return absl::StrCat(name, comm.id(), ", ", comm.size(), " ranks");
+  const std::string kind = comm.kind().empty() ? "" : absl::StrCat(comm.kind(), ", ");
+  return absl::StrCat(kind, name, comm.id(), ", ", comm.size(), " ranks");
 }
 
 // Some ranks are culprits that also wait: in a cycle, or where two threads of a rank call.

@@ -208,6 +208,7 @@ WaitEdge MakeEdge(const JobState& job, const StuckCall& call) {
   WaitEdge edge;
   edge.communicator = call.communicator->id;
   edge.communicator_name = NameForPeople(job, *call.communicator);
+  edge.communicator_kind = call.communicator->kind;
   edge.communicator_size = call.communicator->size;
   edge.position = call.position;
   edge.call = call.call;
@@ -226,6 +227,7 @@ void TellApart(std::vector<WaitEdge>* edges) {
 void SetCommunicator(const JobState& job, const Communicator& comm, Verdict* verdict) {
   verdict->communicator = comm.id;
   verdict->communicator_name = NameForPeople(job, comm);
+  verdict->communicator_kind = comm.kind;
   verdict->communicator_size = comm.size;
   const Process* first =
       comm.members.empty() ? nullptr : FindProcess(job, comm.members.begin()->second.process);

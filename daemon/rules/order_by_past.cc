@@ -70,7 +70,8 @@ std::string InWords(const Verdict& verdict, const PastCall& call) {
   const auto edge = std::find_if(verdict.chain.begin(), verdict.chain.end(),
                                  [id](const WaitEdge& e) { return e.communicator == id; });
   const std::string name = edge == verdict.chain.end() ? "" : edge->communicator_name;
-  return absl::StrCat(CallInWords(call.record->args), " on ", CommunicatorInWords(id, name));
+  return absl::StrCat(CallInWords(call.record->args), " on ",
+                      CommunicatorInWords(id, name, call.communicator->kind));
 }
 
 using OrderStandings = std::map<int32_t, OrderStanding>;  // by process; kBroken and kKept

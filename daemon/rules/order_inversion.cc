@@ -81,7 +81,8 @@ Verdict MakeInversionVerdict(const JobState& job, const StuckCall& a, const Stuc
   for (const WaitEdge& edge : verdict.chain) {
     verdict.evidence.push_back(absl::StrCat(
         RanksInWords(edge.from), " issued ", OpInWords(edge.call.op), " #", edge.position, " on ",
-        CommunicatorInWords(edge.communicator, edge.communicator_name), " first"));
+        CommunicatorInWords(edge.communicator, edge.communicator_name, edge.communicator_kind),
+        " first"));
   }
   verdict.missing_evidence.push_back(
       "no evidence that the kernels block each other: the GPU can also run calls in different "
@@ -117,7 +118,9 @@ std::optional<Verdict> JudgeOrderInversion(const JobState& job, const StuckCalls
                                            int64_t now_ns, const Limits& limits) {
   std::vector<const StuckCall*> stalled;
   for (const StuckCall* call : calls) {
-    const bool fits = call->kind == StuckCall::Kind::kCollective && call->absents.empty();
+    // gloo's calls hold up nothing of a GPU.
+    const bool fits = call->kind == StuckCall::Kind::kCollective && call->absents.empty() &&
+                      call->communicator->kind != CommKind::kGloo;
     if (fits && stalled.size() < kMostCompared) stalled.push_back(call);
   }
   std::vector<Entries> entries;

@@ -91,7 +91,7 @@ bool IsMadeOfRanks(const std::string& name) {
 }
 
 std::string CommunicatorInWords(const JobState& job, const Communicator& comm) {
-  return CommunicatorInWords(comm.id, NameForPeople(job, comm));
+  return CommunicatorInWords(comm.id, NameForPeople(job, comm), comm.kind);
 }
 
 }  // namespace rollcall

@@ -72,7 +72,7 @@ std::string Who(const std::vector<Culprit>& culprits) {
 }
 
 std::string Where(const Verdict& v) {
-  return CommunicatorInWords(v.communicator, v.communicator_name);
+  return CommunicatorInWords(v.communicator, v.communicator_name, v.communicator_kind);
 }
 
 std::string CallNumber(const Verdict& v) {

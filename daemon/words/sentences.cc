@@ -369,7 +369,8 @@ std::string WriteSummary(const Verdict& verdict) {
 
 std::string EdgeInWords(const WaitEdge& edge) {
   const bool p2p = OpKind(edge.call.op) == CallKind::kP2p;
-  const std::string communicator = CommunicatorInWords(edge.communicator, edge.communicator_name);
+  const std::string communicator =
+      CommunicatorInWords(edge.communicator, edge.communicator_name, edge.communicator_kind);
   const std::string call =
       p2p ? EndInWords(edge.call, communicator)
           : absl::StrCat(edge.call.op == Op::kNone ? "call" : OpInWords(edge.call.op), " #",

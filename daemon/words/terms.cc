@@ -81,14 +81,15 @@ std::string CallInWords(const CallArgs& call) {
   return absl::StrCat(OpInWords(call.op), "(", absl::StrJoin(args, ", "), ")");
 }
 
-std::string CommunicatorInWords(uint64_t id, const std::string& name) {
+std::string CommunicatorInWords(uint64_t id, const std::string& name, CommKind kind) {
   // It does not exist yet, and its name is the line that makes it.
   if (id == 0 && !name.empty()) {
     return absl::StrCat("the new communicator of ", CutText(name, kLongestName, "..."));
   }
-  if (!name.empty())
-    return absl::StrCat("communicator \"", CutText(name, kLongestName, "..."), "\"");
-  return absl::StrCat("communicator ", IdInHex(id).substr(0, 8));
+  const char* library = CommKindName(kind);
+  return absl::StrCat(library, library[0] == '\0' ? "" : " ", "communicator ",
+                      name.empty() ? IdInHex(id).substr(0, 8)
+                                   : absl::StrCat("\"", CutText(name, kLongestName, "..."), "\""));
 }
 
 std::string IdInHex(uint64_t id) { return absl::StrFormat("%016x", id); }

@@ -52,8 +52,10 @@ std::string ReductionInWords(uint8_t reduction);
 // "AllReduce(float32 x 1048576, sum)".
 std::string CallInWords(const CallArgs& call);
 
-// "communicator "dp""; without a name the first eight digits of the id: "communicator a91f0c22".
-std::string CommunicatorInWords(uint64_t id, const std::string& name);
+// "communicator "dp"", "gloo communicator "dp""; without a name the first eight digits of the id:
+// "communicator a91f0c22".
+std::string CommunicatorInWords(uint64_t id, const std::string& name,
+                                CommKind kind = CommKind::kNccl);
 
 // The 16 hexadecimal digits of an id.
 std::string IdInHex(uint64_t id);

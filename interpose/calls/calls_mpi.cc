@@ -22,7 +22,7 @@ int ObserveMpi(Function* real, Op op, int32_t root, uint64_t bytes, const void* 
   ClaimedEntry(thread);
   const uint64_t now = Now();
   const CallInfo info = {op, kNoDtype, kNoReduction, root, bytes, nullptr};
-  BeginMpiPosition(comm);
+  BeginPosition(comm);
   const OpenRecord open = BeginRecord(thread, comm, info, now, caller, false);
   const uint64_t entered = Get(comm->entry->entered);
   const Blocked blocked(thread, op, comm, reinterpret_cast<const void*>(entered), now);
@@ -34,7 +34,7 @@ int ObserveMpi(Function* real, Op op, int32_t root, uint64_t bytes, const void* 
   } else if (request != nullptr) {
     RecordRequest(comm, entered - 1, HandleAt(request));
   }
-  EndMpiPosition(comm);
+  EndPosition(comm);
   return result;
 }
 

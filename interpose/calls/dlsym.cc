@@ -26,7 +26,7 @@ namespace rollcall {
 namespace {
 
 void* Twin(void* handle, const char* name, void* real) {
-  char twin[64];
+  char twin[kLongestSymbol];
   RealName(name, twin);
   if (strcmp(twin, name) == 0) return real;
   void* found = RealDlsym()(handle, twin);

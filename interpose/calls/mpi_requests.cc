@@ -22,8 +22,9 @@ constexpr uint64_t kBusy = 1;                    // no call has it: communicator
 struct Slot {
   std::atomic<uint64_t> call{0};  // 1 + communicator's index, and position; 0: free; kBusy
   std::atomic<uintptr_t> request{0};
-  std::atomic<uint32_t> watcher{0};  // the thread inside an MPI call with this request; 0: none
-  std::atomic<int32_t> index{0};     // of the request in that thread's array
+  std::atomic<uint64_t> generation{0};  // of the communicator: the child of a fork has others
+  std::atomic<uint32_t> watcher{0};     // the thread inside an MPI call with this request; 0: none
+  std::atomic<int32_t> index{0};        // of the request in that thread's array
   uint64_t split_id = 0;
   const MpiWord* created = nullptr;
 };
@@ -40,6 +41,11 @@ uint64_t CallWord(const LocalComm* comm, uint64_t position) {
 
 LocalComm* CallComm(uint64_t call) { return &recorder.comms[(call >> kCommShift) - 1]; }
 
+bool IsOfComm(const Slot& slot, uint64_t call, const LocalComm* comm) {
+  return CallComm(call) == comm &&
+         slot.generation.load(std::memory_order_relaxed) == Generation(comm);
+}
+
 // The number of positions before the first call that is not done.
 uint64_t CountDone(const LocalComm* comm) {
   uint64_t done = comm->entry->entered.load(std::memory_order_acquire);
@@ -48,7 +54,7 @@ uint64_t CountDone(const LocalComm* comm) {
   if (!AnyOpenRequest()) return done;
   for (const Slot& slot : slots) {
     const uint64_t call = slot.call.load(std::memory_order_acquire);
-    if (call <= kBusy || CallComm(call) != comm) continue;
+    if (call <= kBusy || !IsOfComm(slot, call, comm)) continue;
     if ((call & kPositionMask) < done) done = call & kPositionMask;
   }
   return done;
@@ -105,7 +111,10 @@ Slot* FindRequest(uintptr_t request, uint64_t* call) {
   Slot* set = RequestSet(request);
   for (Slot* slot = set; slot != set + kWays; ++slot) {
     *call = slot->call.load(std::memory_order_acquire);
-    if (*call > kBusy && slot->request.load(std::memory_order_relaxed) == request) return slot;
+    if (*call > kBusy && slot->request.load(std::memory_order_relaxed) == request &&
+        IsOfComm(*slot, *call, CallComm(*call))) {
+      return slot;
+    }
   }
   return nullptr;
 }
@@ -121,6 +130,7 @@ void RecordOpenRequest(uint64_t call, uintptr_t request, uint64_t split_id,
     if (!Claim(slot, 0)) continue;
     open_requests.fetch_add(1);
     slot->request.store(request, std::memory_order_relaxed);
+    slot->generation.store(Generation(CallComm(call)), std::memory_order_relaxed);
     slot->watcher.store(0, std::memory_order_relaxed);
     slot->split_id = split_id;
     slot->created = created;
@@ -131,11 +141,11 @@ void RecordOpenRequest(uint64_t call, uintptr_t request, uint64_t split_id,
 
 }  // namespace
 
-void BeginMpiPosition(const LocalComm* comm) {
+void BeginPosition(const LocalComm* comm) {
   being_made[comm->index].store(Get(comm->entry->entered) + 1, std::memory_order_relaxed);
 }
 
-void EndMpiPosition(LocalComm* comm) {
+void EndPosition(LocalComm* comm) {
   being_made[comm->index].store(0, std::memory_order_release);
   RaiseReturned(comm);
 }
@@ -152,6 +162,24 @@ void RecordCreationRequest(const LocalComm* parent, uint64_t split_id, MpiWord r
   } else {
     RecordOpenRequest(CallWord(parent, kNoPosition), request, split_id, created);
   }
+}
+
+void RecordWork(const LocalComm* comm, uint64_t position, uintptr_t work) {
+  RecordOpenRequest(CallWord(comm, position), work, 0, nullptr);
+}
+
+void FinishWork(uintptr_t work) {
+  if (!AnyOpenRequest()) return;
+  uint64_t call = 0;
+  Slot* slot = FindRequest(work, &call);
+  if (slot != nullptr) Finish(slot, call);
+}
+
+bool FindWork(uintptr_t work, AwaitedCall* call) {
+  uint64_t word = 0;
+  if (!AnyOpenRequest() || FindRequest(work, &word) == nullptr) return false;
+  *call = {CallComm(word), (word & kPositionMask) + 1};
+  return true;
 }
 
 void ForgetRequests(const LocalComm* comm) {

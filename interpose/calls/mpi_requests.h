@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The open requests of MPI's nonblocking collectives. They show how many of a communicator's calls
-// are done: `returned` counts the calls before the first one that is not done.
+// The open requests of MPI's nonblocking collectives, and the open works of gloo's. They show how
+// many of a communicator's calls are done: `returned` counts the calls before the first one that is
+// not done.
 //
 // A small table: to check a request of a message costs the reads of one set, or of one counter.
 // Never waits: if two threads complete requests at once, both go on, and the later one stores the
@@ -14,8 +15,8 @@ namespace rollcall {
 
 // Bracket a call that takes a position, from before it does until it is done or has an open
 // request.
-void BeginMpiPosition(const LocalComm* comm);
-void EndMpiPosition(LocalComm* comm);
+void BeginPosition(const LocalComm* comm);
+void EndPosition(LocalComm* comm);
 
 void RecordRequest(const LocalComm* comm, uint64_t position, MpiWord request);
 
@@ -23,6 +24,10 @@ void RecordRequest(const LocalComm* comm, uint64_t position, MpiWord request);
 // `created` holds the handle of the communicator, and the other ranks have it as `split_id`.
 void RecordCreationRequest(const LocalComm* parent, uint64_t split_id, MpiWord request,
                            const MpiWord* created);
+
+// The same for a work of gloo, by its address. A call may have several works.
+void RecordWork(const LocalComm* comm, uint64_t position, uintptr_t work);
+void FinishWork(uintptr_t work);
 
 // Removes the requests on an ended communicator.
 void ForgetRequests(const LocalComm* comm);
@@ -37,6 +42,9 @@ struct AwaitedCall {
   uint64_t number;
 };
 inline constexpr int kAwaited = 4;
+
+// False: no call has this work any more.
+bool FindWork(uintptr_t work, AwaitedCall* call);
 
 // The requests of one call to MPI_Wait or MPI_Test or a variant. MPI overwrites the requests that
 // are done, so the constructor looks them up before the call, and the destructor compares them

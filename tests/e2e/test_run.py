@@ -71,7 +71,7 @@ def test_input_and_output_pass_through_unchanged():
 def test_one_line_reports_a_job_without_nccl():
     said = rollcall("run", "--", "true").stderr
     assert said.count(b"\n") == 1
-    assert b"the job loaded the library but created no NCCL communicator" in said
+    assert b"the job loaded the library but created no communicator of NCCL, MPI or gloo" in said
 
 
 def test_one_line_reports_a_program_that_cannot_be_preloaded(tmp_path):

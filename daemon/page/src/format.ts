@@ -63,9 +63,10 @@ export function call(value: Call | undefined): string {
 
 export function communicator(value: CommunicatorRef | undefined): string {
   if (value === undefined || (value.id === "" && value.name === "")) return "";
+  const kind = value.kind === "" ? "" : `${value.kind} `;
   return value.name !== ""
-    ? `"${value.name}" (${value.size} ranks)`
-    : `${value.id} (${value.size} ranks)`;
+    ? `${kind}"${value.name}" (${value.size} ranks)`
+    : `${kind}${value.id} (${value.size} ranks)`;
 }
 
 export function culprit(value: Culprit): string {

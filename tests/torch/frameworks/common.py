@@ -41,9 +41,9 @@ def run_rank(args):
     print(f"rank {args.rank} done", flush=True)
 
 
-def main():
+def main(backend="nccl_cpu"):
     args = parse_arguments()
-    dist.init_process_group("nccl_cpu")
+    dist.init_process_group(backend)
     args.rank, args.ranks = dist.get_rank(), dist.get_world_size()
     run_rank(args)
 

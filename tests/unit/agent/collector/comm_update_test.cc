@@ -211,6 +211,17 @@ TEST(CommUpdateTest, AnOpenCallIsNoWaitWhileItsHostWorks) {
   EXPECT_EQ(Fill(comm).host_blocked_since_ns(), 0);
 }
 
+TEST(CommUpdateTest, AnOpenCallOfGlooIsAWaitWithoutAWaitingHost) {
+  CommSnapshot comm = WithOpenCalls();
+  comm.kind = CommKind::kGloo;
+  CommHistory history;
+  history.finished = 2;  // as of the tick before: it has not changed
+  EXPECT_EQ(Fill(comm, {}, &history).waiting_since_ns(), kNow - 3 * kSecond);
+  EXPECT_EQ(Fill(comm, {}, &history).kind(), static_cast<uint32_t>(CommKind::kGloo));
+  comm.finished = comm.entered;
+  EXPECT_EQ(Fill(comm).waiting_since_ns(), 0);
+}
+
 TEST(CommUpdateTest, AWaitForAnOpenCallStartsWithTheWaitCall) {
   const CommSnapshot comm = WithOpenCalls();
   SegmentSnapshot process = Process(comm, Op::kMPI_Wait, 0, kNow - kSecond / 2);

@@ -151,6 +151,8 @@ std::vector<Entry> Table() {
      R"(rank 3 of the communicator (unknown process) has not called AllReduce #24 on communicator "dp")"},
     {"no name", VerdictBuilder(C::kMissingRank).Set(&Verdict::communicator_name, ""),
      R"(rank 3 (n1, pid 73) has not called AllReduce #24 on communicator a91f0c22)"},
+    {"another library", VerdictBuilder(C::kMissingRank).Set(&Verdict::communicator_kind, CommKind::kGloo),
+     R"(rank 3 (n1, pid 73) has not called AllReduce #24 on gloo communicator "dp")"},
     {"no operation", VerdictBuilder(C::kMissingRank, none),
      R"(rank 3 (n1, pid 73) has not called call #24 on communicator "dp")"},
     {"step", VerdictBuilder(C::kMissingRank).Waiting({0, 1, 2}).Set(&Verdict::step, 812),

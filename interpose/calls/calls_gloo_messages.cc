@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// The wrappers of sends and receives of PyTorch's gloo groups. A method posts a message and
+// returns; gloo moves the data when the other end is posted, too.
+//
+// Messages that are posted while earlier ones are open go on side by side, so they count as a
+// group. A receive from any rank is not recorded.
+#include "interpose/calls/gloo_messages.h"
+#include "interpose/calls/torch_objects.h"
+#include "interpose/real.h"
+#include "interpose/record/blocked_threads.h"
+#include "interpose/record/call_record.h"
+#include "interpose/record/exceptions.h"
+#include "interpose/record/handle_table.h"
+
+namespace rollcall {
+namespace {
+
+// The message that a thread is posting.
+struct Posting : OpenCall {
+  LocalComm* comm;
+  OpenRecord open;
+  int message;
+};
+
+// gloo refused the message.
+void RevertPosting(OpenCall* open) {
+  auto* posting = static_cast<Posting*>(open);
+  posting->open.record->result.store(ncclInvalidArgument, std::memory_order_relaxed);
+  posting->open.record->returned.store(Now(), std::memory_order_release);
+  RevertPosition(posting->comm, posting->open);
+  FinishMessage(posting->message);
+  RaiseMessagesReturned(posting->comm);
+}
+
+Posting* CurrentPosting() {
+  OpenCall* call = open_call;
+  return call == nullptr || call->thrown != &RevertPosting ? nullptr : static_cast<Posting*>(call);
+}
+
+void BeginPosting(ThreadState* thread, LocalComm* comm, const CallInfo& info, const void* caller,
+                  uint64_t now, Posting* posting) {
+  if (!HasOpenMessage(comm) && ++thread->group_number == 0) ++thread->group_number;
+  posting->thrown = &RevertPosting;
+  posting->comm = comm;
+  posting->message = AddMessage(comm, info.op, Get(comm->entry->p2p_entered));
+  posting->open = BeginRecord(thread, comm, info, now, caller, true);
+}
+
+void EndPosting(const Posting& posting, const void* work) {
+  SetMessageWork(posting.message, work);
+  posting.open.record->result.store(ncclSuccess, std::memory_order_relaxed);
+  posting.open.record->returned.store(Now(), std::memory_order_release);
+  RaiseMessagesReturned(posting.comm);
+}
+
+using MakeBuffer = GlooBuffer (*)(void* context, void* memory, size_t bytes);
+
+// With one result only, so that the compiler makes it in the caller's memory.
+GlooBuffer RecordBuffer(MakeBuffer real, const Posting& posting, void* context, void* memory,
+                        size_t bytes) {
+  GlooBuffer made = real(context, memory, bytes);
+  SetMessageBuffer(posting.message, made.buffer);
+  return made;
+}
+
+using Post = TorchWork (*)(void* group, void* tensors, int peer, int tag);
+
+__attribute__((noinline, noclone)) TorchWork RecordPost(Post real, LocalComm* comm,
+                                                        const CallInfo& info, const void* caller,
+                                                        void* group, void* tensors, int tag) {
+  ROLLCALL_ENDS_BY_EXCEPTION();
+  ThreadState* thread = &this_thread;
+  const InsideCall inside(thread);
+  ClaimedEntry(thread);
+  const uint64_t now = Now();
+  Posting posting;
+  BeginPosting(thread, comm, info, caller, now, &posting);
+  const Blocked blocked(thread, info.op, comm, nullptr, now);
+  const MayThrow may_throw(&posting);
+  TorchWork work = real(group, tensors, info.peer, tag);
+  EndPosting(posting, work.work);
+  return work;
+}
+
+TorchWork ObservePost(Post real, Op op, const void* caller, void* group, void* tensors, int peer,
+                      int tag) {
+  LocalComm* comm = this_thread.inside || !Recording() ? nullptr : FindComm(group);
+  if (comm == nullptr) return real(group, tensors, peer, tag);
+  const TensorFacts facts = InVector(tensors);
+  const CallInfo info = {op, facts.dtype, kNoReduction, peer, facts.count, nullptr};
+  return RecordPost(real, comm, info, caller, group, tensors, tag);
+}
+
+// A message that a thread waits for.
+struct AwaitedMessage : OpenCall {
+  const void* work;
+};
+
+// The time-out of a wait ends the message.
+void EndThrownWait(OpenCall* open) {
+  FinishMessage(FindMessage(static_cast<AwaitedMessage*>(open)->work));
+}
+
+using Wait = bool (*)(void* work, int64_t timeout);
+
+__attribute__((noinline, noclone)) bool RecordMessageWait(Wait real, int message, void* work,
+                                                          int64_t timeout) {
+  ROLLCALL_ENDS_BY_EXCEPTION();
+  ThreadState* thread = &this_thread;
+  const InsideCall inside(thread);
+  const Message awaited = GetMessage(message);
+  const Blocked blocked(thread, awaited.op, awaited.comm, nullptr, Now());
+  SetMessageAwaited(message);
+  AwaitedMessage open;
+  open.thrown = &EndThrownWait;
+  open.work = work;
+  const MayThrow may_throw(&open);
+  const bool result = real(work, timeout);
+  FinishMessage(FindMessage(work));
+  return result;
+}
+
+bool ObserveMessageWait(Wait real, void* work, int64_t timeout) {
+  const int message = this_thread.inside || !Recording() ? -1 : FindMessage(work);
+  return message < 0 ? real(work, timeout) : RecordMessageWait(real, message, work, timeout);
+}
+
+}  // namespace
+}  // namespace rollcall
+
+using rollcall::ObserveMessageWait;
+using rollcall::ObservePost;
+using rollcall::Op;
+
+#define EXPORT extern "C" ROLLCALL_EXPORT
+
+EXPORT TorchWork _ZN4c10d16ProcessGroupGloo4sendERSt6vectorIN2at6TensorESaIS3_EEii(void* group,
+                                                                                   void* tensors,
+                                                                                   int peer,
+                                                                                   int tag) {
+  return ObservePost(
+      ROLLCALL_REAL(_ZN4c10d16ProcessGroupGloo4sendERSt6vectorIN2at6TensorESaIS3_EEii), Op::kSend,
+      __builtin_return_address(0), group, tensors, peer, tag);
+}
+
+EXPORT TorchWork _ZN4c10d16ProcessGroupGloo4recvERSt6vectorIN2at6TensorESaIS3_EEii(void* group,
+                                                                                   void* tensors,
+                                                                                   int peer,
+                                                                                   int tag) {
+  return ObservePost(
+      ROLLCALL_REAL(_ZN4c10d16ProcessGroupGloo4recvERSt6vectorIN2at6TensorESaIS3_EEii), Op::kRecv,
+      __builtin_return_address(0), group, tensors, peer, tag);
+}
+
+EXPORT bool _ZN4c10d16ProcessGroupGloo8SendWork4waitENSt6chrono8durationIlSt5ratioILl1ELl1000EEEE(
+    void* work, int64_t timeout) {
+  return ObserveMessageWait(
+      ROLLCALL_REAL(
+          _ZN4c10d16ProcessGroupGloo8SendWork4waitENSt6chrono8durationIlSt5ratioILl1ELl1000EEEE),
+      work, timeout);
+}
+
+EXPORT bool _ZN4c10d16ProcessGroupGloo8RecvWork4waitENSt6chrono8durationIlSt5ratioILl1ELl1000EEEE(
+    void* work, int64_t timeout) {
+  return ObserveMessageWait(
+      ROLLCALL_REAL(
+          _ZN4c10d16ProcessGroupGloo8RecvWork4waitENSt6chrono8durationIlSt5ratioILl1ELl1000EEEE),
+      work, timeout);
+}
+
+// gloo makes the memory of a message before it begins the transfer, so no end comes too early.
+EXPORT GlooBuffer _ZN4gloo7Context19createUnboundBufferEPvm(void* context, void* memory,
+                                                            size_t bytes) {
+  const auto real = ROLLCALL_REAL(_ZN4gloo7Context19createUnboundBufferEPvm);
+  rollcall::Posting* posting = rollcall::CurrentPosting();
+  return posting == nullptr ? real(context, memory, bytes)
+                            : rollcall::RecordBuffer(real, *posting, context, memory, bytes);
+}
+
+EXPORT void _ZN4gloo9transport3tcp13UnboundBuffer20handleSendCompletionEi(void* buffer, int rank) {
+  rollcall::FinishMessageOfBuffer(buffer);
+  ROLLCALL_REAL(_ZN4gloo9transport3tcp13UnboundBuffer20handleSendCompletionEi)(buffer, rank);
+}
+
+EXPORT void _ZN4gloo9transport3tcp13UnboundBuffer20handleRecvCompletionEi(void* buffer, int rank) {
+  rollcall::FinishMessageOfBuffer(buffer);
+  ROLLCALL_REAL(_ZN4gloo9transport3tcp13UnboundBuffer20handleRecvCompletionEi)(buffer, rank);
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The library whose calls a communicator has. For the library, the agent, the rules and the
+// reports.
+#pragma once
+
+#include <cstdint>
+
+namespace rollcall {
+
+// The numbers are those in segments and on the wire.
+enum class CommKind : uint8_t {
+  kNccl = 0,  // and MPI
+  kGloo = 1,  // PyTorch's: its calls go on while the program does other work
+};
+inline constexpr uint32_t kCommKinds = 2;
+
+// The library's name where it is not NCCL or MPI, whose calls have names of their own; else "".
+constexpr const char* CommKindName(CommKind kind) {
+  switch (kind) {
+    case CommKind::kGloo:
+      return "gloo";
+    case CommKind::kNccl:
+      break;
+  }
+  return "";
+}
+
+// kNccl: not known, from a newer library.
+constexpr CommKind ToCommKind(uint32_t number) {
+  return number < kCommKinds ? static_cast<CommKind>(number) : CommKind::kNccl;
+}
+
+}  // namespace rollcall

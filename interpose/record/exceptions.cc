@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "interpose/record/exceptions.h"
+
+#include <stdint.h>
+
+namespace rollcall {
+
+__thread OpenCall* open_call;
+
+void ForgetThrown(OpenCall*) {}
+
+namespace {
+
+// Of the C++ ABI (unwind.h, which belongs to the compiler's runtime).
+constexpr int kCleanupPhase = 2;
+constexpr int kContinueUnwind = 8;
+
+// As the destructors at the end of the wrapper would do.
+void EndOpenCall() {
+  OpenCall* call = open_call;
+  if (call == nullptr) return;
+  open_call = nullptr;
+  ThreadState* thread = &this_thread;
+  if (thread->blocked != nullptr) thread->blocked->since.store(0, std::memory_order_release);
+  call->thrown(call);
+  thread->inside = false;
+}
+
+}  // namespace
+
+// Also called for a thread that is cancelled or exits.
+extern "C" __attribute__((visibility("hidden"))) int rollcall_ends_by_exception(int, int actions,
+                                                                                uint64_t, void*,
+                                                                                void*) {
+  if ((actions & kCleanupPhase) != 0) EndOpenCall();
+  return kContinueUnwind;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// A libtorch_cpu.so for tests: the classes of PyTorch whose methods the library wraps, with the
+// same names and arguments and nothing behind them.
+//
+// A work stays open until FinishOldest(). A wait, a constructor or a call throws if stub_throws is
+// set.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+extern bool stub_throws;
+
+namespace at {
+struct TensorImpl {
+  int64_t numel;
+  int32_t dtype;
+};
+struct Tensor {
+  TensorImpl* impl;
+};
+}  // namespace at
+
+namespace c10 {
+namespace detail {
+template <typename T>
+struct intrusive_target_default_null_type {};
+}  // namespace detail
+
+// Passed and returned through memory, as the real one.
+template <typename T, typename Null = detail::intrusive_target_default_null_type<T>>
+class intrusive_ptr {
+ public:
+  intrusive_ptr(T* target = nullptr) : target_(target) {}
+  intrusive_ptr(const intrusive_ptr& from) : target_(from.target_) {}
+  intrusive_ptr& operator=(const intrusive_ptr& from) = default;
+  ~intrusive_ptr() {}
+  T* get() const { return target_; }
+  T* operator->() const { return target_; }
+
+ private:
+  T* target_;
+};
+}  // namespace c10
+
+namespace gloo {
+namespace transport {
+struct UnboundBuffer {
+  virtual ~UnboundBuffer() = default;
+};
+namespace tcp {
+struct UnboundBuffer : transport::UnboundBuffer {
+  void handleSendCompletion(int rank);
+  void handleRecvCompletion(int rank);
+};
+}  // namespace tcp
+}  // namespace transport
+
+struct Context {
+  std::unique_ptr<transport::UnboundBuffer> createUnboundBuffer(void* memory, unsigned long bytes);
+};
+}  // namespace gloo
+
+namespace c10d {
+using Tensors = std::vector<at::Tensor>;
+
+struct Store {
+  virtual ~Store() = default;
+};
+using StorePtr = c10::intrusive_ptr<Store>;
+
+struct PrefixStore : Store {
+  PrefixStore(std::string prefix, StorePtr store);
+};
+
+struct Work {
+  virtual ~Work() = default;
+  virtual bool wait(std::chrono::milliseconds timeout);
+};
+using WorkPtr = c10::intrusive_ptr<Work>;
+
+// What the library may read begins each of them.
+struct AllreduceOptions {};
+struct BroadcastOptions {
+  int64_t root = 0;
+};
+struct BarrierOptions {};
+struct AllToAllOptions {};
+
+struct ProcessGroup {
+  ProcessGroup(StorePtr store, int rank, int size);
+  void setGroupDesc(const std::string& text);
+};
+
+class ProcessGroupGloo {
+ public:
+  struct Options {};
+  struct AsyncWork : Work {
+    void finishWorkGloo();
+    void finishWorkGlooError(const std::exception_ptr& exception);
+  };
+  struct SendWork : Work {
+    bool wait(std::chrono::milliseconds timeout) override;
+  };
+  struct RecvWork : Work {
+    bool wait(std::chrono::milliseconds timeout) override;
+  };
+
+  ProcessGroupGloo(const StorePtr& store, int rank, int size, c10::intrusive_ptr<Options> options);
+  virtual ~ProcessGroupGloo();
+  virtual WorkPtr allreduce(Tensors& tensors, const AllreduceOptions& options);
+  virtual WorkPtr broadcast(Tensors& tensors, const BroadcastOptions& options);
+  virtual WorkPtr alltoall_base(at::Tensor& output, at::Tensor& input,
+                                std::vector<int64_t>& outputs, std::vector<int64_t>& inputs,
+                                const AllToAllOptions& options);
+  virtual WorkPtr barrier(const BarrierOptions& options);
+  virtual void monitoredBarrier(const BarrierOptions& options, bool wait_all_ranks);
+  virtual WorkPtr send(Tensors& tensors, int to, int tag);
+  virtual WorkPtr recv(Tensors& tensors, int from, int tag);
+
+  static void FinishOldest(bool with_error);
+  static gloo::transport::tcp::UnboundBuffer* newest_buffer;
+
+ private:
+  void enqueue(c10::intrusive_ptr<AsyncWork> work);
+  WorkPtr Enqueued();
+};
+}  // namespace c10d

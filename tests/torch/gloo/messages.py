@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hangs in sends and receives of gloo: on real PyTorch, without any NCCL."""
+
+import torch
+import torch.distributed as dist
+from common import WIDTH, answer_that_never_comes, main, program
+
+MESSAGES = 5
+
+
+def never_ends(args):
+    if not args.fixed:
+        answer_that_never_comes().get()  # hangs: never_receives, never_sends
+
+
+def exchange(args, count):
+    """Rank 0 sends, rank 1 receives."""
+    for _ in range(count):
+        if args.rank == 0:
+            dist.send(torch.ones(WIDTH), 1)
+        else:
+            dist.recv(torch.empty(WIDTH), 0)
+
+
+@program
+def never_receives(args):
+    exchange(args, MESSAGES)
+    if args.rank == 1:
+        never_ends(args)
+    exchange(args, 1)
+
+
+@program
+def never_sends(args):
+    exchange(args, MESSAGES)
+    if args.rank == 0:
+        never_ends(args)
+    exchange(args, 1)
+
+
+@program
+def both_receive_first(args):
+    """Each waits for the other to send; side by side, the messages of the rounds before went well."""
+    other, got = 1 - args.rank, torch.empty(WIDTH)
+    for _ in range(MESSAGES):
+        ends = [dist.P2POp(dist.isend, torch.ones(WIDTH), other), dist.P2POp(dist.irecv, got, other)]
+        for work in dist.batch_isend_irecv(ends):
+            work.wait()
+    if args.fixed and args.rank == 0:
+        dist.send(torch.ones(WIDTH), other)
+    dist.recv(got, other)  # hangs: both_receive_first
+    if not args.fixed or args.rank == 1:
+        dist.send(torch.ones(WIDTH), other)
+
+
+if __name__ == "__main__":
+    main("gloo")

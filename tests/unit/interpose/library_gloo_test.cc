@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// PyTorch's gloo groups as the preloaded library records them: positions, arguments, names, and
+// exceptions that pass through it. A stub of PyTorch has the real names and arguments.
+#include "library_steps.h"
+
+namespace rollcall {
+namespace {
+
+using segment::CommState;
+
+class LibraryGlooTest : public PreloadedProcessTest {
+ protected:
+  LibraryGlooTest() : PreloadedProcessTest(ROLLCALL_STUB_DIR) {}
+
+  std::vector<CommSnapshot> After(const std::string& steps) {
+    StartOver();
+    std::vector<std::string> command = {GLOO_STEPS};
+    for (const auto step : absl::StrSplit(steps, ' ')) command.emplace_back(step);
+    EXPECT_EQ(Run(command), 0) << steps << "\n" << Stderr();
+    return Read().communicators;
+  }
+  CommSnapshot CommAfter(const std::string& steps) {
+    const std::vector<CommSnapshot> comms = After(steps);
+    EXPECT_EQ(comms.size(), 1u);
+    return comms.empty() ? CommSnapshot() : comms[0];
+  }
+};
+
+TEST_F(LibraryGlooTest, AGroupIsACommunicatorOfGlooWithItsName) {
+  const std::vector<CommSnapshot> comms = After("group=1,4 pair=0,2 nameless=0,2");
+  ASSERT_EQ(comms.size(), 3u);
+  EXPECT_EQ(comms[0].kind, CommKind::kGloo);
+  EXPECT_EQ(comms[0].state, CommState::kReady);
+  EXPECT_EQ(comms[0].rank, 1);
+  EXPECT_EQ(comms[0].size, 4);
+  EXPECT_EQ(comms[0].name, "default_pg");
+  EXPECT_EQ(comms[1].name, "pair");
+  EXPECT_EQ(comms[2].name, "3");
+  EXPECT_NE(comms[1].id, comms[2].id);
+}
+
+TEST_F(LibraryGlooTest, AllMembersComputeOneId) {
+  const uint64_t id = CommAfter("group=1,4").id;
+  EXPECT_EQ(CommAfter("group=3,4").id, id);
+  EXPECT_NE(CommAfter("group=3,5").id, id);
+}
+
+TEST_F(LibraryGlooTest, AGroupThatIsMadeAgainIsAnotherOne) {
+  const std::vector<CommSnapshot> comms = After("group=1,4 destroy group=1,4");
+  ASSERT_EQ(comms.size(), 2u);
+  EXPECT_EQ(comms[0].state, CommState::kDestroyed);
+  EXPECT_NE(comms[0].id, comms[1].id);
+}
+
+TEST_F(LibraryGlooTest, CallsTakePositionsInTheOrderOfTheProgram) {
+  const CommSnapshot comm = CommAfter("group=0,2 allreduce=24 broadcast=5,1 barrier monitored");
+  EXPECT_EQ(Ops(comm), (std::vector<Op>{Op::kAllReduce, Op::kBroadcast, Op::kBarrier,
+                                        Op::kmonitored_barrier}));
+  EXPECT_EQ(comm.entered, 4u);
+  EXPECT_EQ(comm.records[0].count, 24u);
+  EXPECT_STREQ(DtypeName(comm.records[0].dtype), "float32");
+  EXPECT_EQ(comm.records[0].peer, kNoPeer);
+  EXPECT_EQ(comm.records[1].peer, 1);
+  for (size_t i = 0; i < comm.records.size(); ++i) EXPECT_EQ(comm.records[i].position, i);
+}
+
+TEST_F(LibraryGlooTest, ACallIsDoneWhenItsWorkAndAllBeforeAreDone) {
+  EXPECT_EQ(CommAfter("group=0,2 allreduce allreduce").finished, 0u);
+  EXPECT_EQ(CommAfter("group=0,2 allreduce allreduce finish").finished, 1u);
+  EXPECT_EQ(CommAfter("group=0,2 allreduce allreduce finish fail").finished, 2u);
+}
+
+TEST_F(LibraryGlooTest, ACallOfSeveralPartsIsOneCall) {
+  const CommSnapshot half = CommAfter("group=0,2 alltoall finish");
+  EXPECT_EQ(Ops(half), std::vector<Op>{Op::kAlltoAll});
+  EXPECT_EQ(half.finished, 0u);
+  EXPECT_EQ(CommAfter("group=0,2 alltoall finish finish").finished, 1u);
+}
+
+TEST_F(LibraryGlooTest, ACallThatThrowsTakesNoPosition) {
+  const CommSnapshot comm =
+      CommAfter("group=0,2 allreduce finish !allreduce !alltoall=2 broadcast");
+  EXPECT_EQ(comm.entered, 2u);
+  ASSERT_EQ(comm.records.size(), 4u);
+  EXPECT_NE(comm.records[1].result, 0);
+  EXPECT_EQ(comm.records[3].position, 1u);
+  EXPECT_EQ(comm.signature, CommAfter("group=0,2 allreduce broadcast").signature);
+}
+
+TEST_F(LibraryGlooTest, AnExceptionEndsTheWaitOfItsThread) {
+  const CommSnapshot comm = CommAfter("group=0,2 allreduce !wait !monitored allreduce");
+  EXPECT_EQ(comm.entered, 3u);  // others may have seen the monitored barrier
+  EXPECT_TRUE(Read().blocked.empty());
+}
+
+TEST_F(LibraryGlooTest, AGroupWhoseCreationThrowsHasFailed) {
+  const std::vector<CommSnapshot> comms = After("!group=0,2 pair=0,2 allreduce");
+  ASSERT_EQ(comms.size(), 2u);
+  EXPECT_EQ(comms[0].state, CommState::kFailed);
+  EXPECT_EQ(comms[1].entered, 1u);
+}
+
+TEST_F(LibraryGlooTest, MessagesHaveCountsOfTheirOwn) {
+  const CommSnapshot comm = CommAfter("group=0,2 send=16,1 wait recv=16,1 wait allreduce");
+  EXPECT_EQ(comm.entered, 1u);
+  EXPECT_EQ(comm.p2p_entered, 2u);
+  EXPECT_EQ(comm.p2p_finished, 2u);
+  EXPECT_EQ(Ops(comm), (std::vector<Op>{Op::kSend, Op::kRecv, Op::kAllReduce}));
+  EXPECT_EQ(comm.records[0].peer, 1);
+  EXPECT_EQ(comm.records[0].count, 16u);
+}
+
+TEST_F(LibraryGlooTest, AMessageIsOpenUntilItsDataHasMoved) {
+  EXPECT_EQ(CommAfter("group=0,2 send sent send send").p2p_finished, 1u);
+  EXPECT_EQ(CommAfter("group=0,2 send sent send send sent").p2p_finished, 1u);
+  EXPECT_EQ(CommAfter("group=0,2 send sent send !wait").p2p_finished, 2u);
+  EXPECT_EQ(CommAfter("group=0,2 !send send sent").p2p_entered, 1u);
+}
+
+TEST_F(LibraryGlooTest, MessagesSideBySideAreAGroup) {
+  const CommSnapshot comm = CommAfter("group=0,2 send sent send recv wait");
+  ASSERT_EQ(comm.records.size(), 3u);
+  EXPECT_NE(comm.records[0].group, comm.records[1].group);
+  EXPECT_EQ(comm.records[1].group, comm.records[2].group);
+}
+
+}  // namespace
+}  // namespace rollcall

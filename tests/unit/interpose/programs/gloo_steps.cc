@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program with gloo groups of a stub of PyTorch, whose arguments are its steps, for tests of the
+// preloaded library. A step is a word, or WORD=NUMBER,NUMBER. "!" before it says that it must throw
+// what PyTorch throws.
+//
+//   group=RANK,SIZE   makes the default group; "pair=RANK,SIZE" another one with the name "pair"
+//   finish, fail      end the oldest work; "sent" moves the data of the newest message
+//   wait              waits for the newest work or message
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <functional>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tests/support/stub_torch.h"
+
+namespace {
+
+using namespace c10d;  // NOLINT(google-build-using-namespace)
+using Numbers = std::vector<int>;
+
+ProcessGroupGloo* group = nullptr;
+Work* work = nullptr;
+StorePtr root(new Store());
+StorePtr world(nullptr);
+
+constexpr int32_t kFloat = 6;  // c10::ScalarType
+
+int At(const Numbers& numbers, size_t index, int fallback) {
+  return index < numbers.size() ? numbers[index] : fallback;
+}
+
+Tensors Some(const Numbers& numbers) {
+  return {at::Tensor{new at::TensorImpl{At(numbers, 0, 8), kFloat}}};
+}
+
+// As torch.distributed makes a group.
+void MakeGroup(const std::string& number, const std::string& name, const Numbers& numbers) {
+  if (world.get() == nullptr) world = StorePtr(new PrefixStore("default_pg", root));
+  const StorePtr own(new PrefixStore(number + "/", world));
+  auto* named = new ProcessGroup(own, numbers[0], numbers[1]);
+  const StorePtr device(new PrefixStore("cpu/", own));
+  group = new ProcessGroupGloo(device, numbers[0], numbers[1], nullptr);
+  named->setGroupDesc(name);
+}
+
+const std::map<std::string, std::function<void(const Numbers&)>> kSteps = {
+    {"group", [](const Numbers& n) { MakeGroup("0", "default_pg", n); }},
+    {"nameless", [](const Numbers& n) { MakeGroup("3", "undefined", n); }},
+    {"pair", [](const Numbers& n) { MakeGroup("1", "pair", n); }},
+    {"allreduce",
+     [](const Numbers& n) {
+       Tensors tensors = Some(n);
+       work = group->allreduce(tensors, {}).get();
+     }},
+    {"broadcast",
+     [](const Numbers& n) {
+       Tensors tensors = Some(n);
+       BroadcastOptions options;
+       options.root = At(n, 1, 0);
+       work = group->broadcast(tensors, options).get();
+     }},
+    {"alltoall",
+     [](const Numbers& n) {
+       Tensors tensors = Some(n);
+       std::vector<int64_t> outputs = {1}, inputs(static_cast<size_t>(At(n, 0, 1)));
+       work = group->alltoall_base(tensors[0], tensors[0], outputs, inputs, {}).get();
+     }},
+    {"barrier", [](const Numbers&) { work = group->barrier({}).get(); }},
+    {"monitored", [](const Numbers&) { group->monitoredBarrier({}, false); }},
+    {"send",
+     [](const Numbers& n) {
+       Tensors tensors = Some(n);
+       work = group->send(tensors, At(n, 1, 1), 0).get();
+     }},
+    {"recv",
+     [](const Numbers& n) {
+       Tensors tensors = Some(n);
+       work = group->recv(tensors, At(n, 1, 1), 0).get();
+     }},
+    {"sent", [](const Numbers&) { ProcessGroupGloo::newest_buffer->handleSendCompletion(1); }},
+    {"finish", [](const Numbers&) { ProcessGroupGloo::FinishOldest(false); }},
+    {"fail", [](const Numbers&) { ProcessGroupGloo::FinishOldest(true); }},
+    {"wait", [](const Numbers&) { work->wait(std::chrono::milliseconds(7)); }},
+    {"destroy", [](const Numbers&) { delete group; }},
+};
+
+Numbers NumbersOf(const char* text) {
+  Numbers numbers;
+  for (const char* at = text; at != nullptr && *at != '\0'; at = strchr(at, ',')) {
+    if (*at == ',') ++at;
+    numbers.push_back(atoi(at));
+  }
+  return numbers;
+}
+
+bool Take(const char* step) {
+  const bool must_throw = step[0] == '!';
+  if (must_throw) ++step;
+  const char* equals = strchr(step, '=');
+  const std::string word = equals == nullptr ? step : std::string(step, equals);
+  const Numbers numbers = NumbersOf(equals == nullptr ? nullptr : equals + 1);
+  stub_throws = must_throw && word != "alltoall";
+  try {
+    kSteps.at(word)(numbers);
+    return !must_throw;
+  } catch (const std::runtime_error& error) {
+    return must_throw && strcmp(error.what(), "the stub throws") == 0;
+  } catch (const std::invalid_argument& error) {
+    return must_throw && word == "alltoall";
+  }
+}
+
+}  // namespace
+
+int main(int count, char** steps) {
+  for (int i = 1; i < count; ++i) {
+    if (Take(steps[i])) continue;
+    fprintf(stderr, "the step %s went wrong\n", steps[i]);
+    return 1;
+  }
+  return 0;
+}
