@@ -159,9 +159,10 @@ class Roots {
       bool asks_past;
     };
     static constexpr CycleRule kRules[] = {
-        {JudgeCycleByPast, true},     {JudgeLackingBatch, true},  {JudgeLeftStep, true},
-        {JudgeCycleByMajority, true}, {JudgeOrderByPast, true},   {JudgeForkedCreation, false},
-        {JudgeLeftCollective, true},  {JudgeUnmatchedTie, false}, {JudgeDeadlock, false},
+        {JudgeCycleByPast, true},     {JudgeLackingBatch, true}, {JudgeLeftStep, true},
+        {JudgeCycleByMajority, true}, {JudgeOrderByPast, true},  {JudgeForkedCreation, false},
+        {JudgeLeftCollective, true},  {JudgeLeftLibrary, false}, {JudgeUnmatchedTie, false},
+        {JudgeDeadlock, false},
     };
     const bool may_ask = MayAskPast();
     for (const CycleRule& rule : kRules) {

@@ -87,15 +87,6 @@ struct Left {
   std::set<int32_t> inside;  // processes
 };
 
-bool IsLeftByFew(const StuckCall& call) {
-  if (call.kind != StuckCall::Kind::kCollective || call.waiters.size() < 2) return false;
-  if (call.absents.empty() || call.absents.size() >= call.waiters.size()) return false;
-  return std::all_of(call.absents.begin(), call.absents.end(), [](const Absent& a) {
-    return a.lack == Lack::kNotEntered && a.ranks == 1 && a.gone == Gone::kNo && !a.silent &&
-           !a.stale && a.process >= 0;
-  });
-}
-
 std::optional<Left> FindLeft(const StuckCalls& calls, const std::vector<size_t>& cycle) {
   const std::vector<P2pPair> pairs = FindPairs(calls, cycle, kMostLeftPairs);
   for (const size_t i : cycle) {

@@ -109,6 +109,11 @@ std::optional<Verdict> JudgeLackingBatch(const JobState& job, const StuckCalls& 
 std::optional<Verdict> JudgeLeftCollective(const JobState& job, const StuckCalls& calls,
                                            const std::vector<size_t>& cycle, int64_t now_ns,
                                            const Limits& limits);
+// Like JudgeDeadlock(), for a collective of one library that most ranks wait in, while the others
+// wait for these in a collective of another library. None if no side has a majority.
+std::optional<Verdict> JudgeLeftLibrary(const JobState& job, const StuckCalls& calls,
+                                        const std::vector<size_t>& cycle, int64_t now_ns,
+                                        const Limits& limits);
 // Like JudgeDeadlock(), for a send or receive whose peer has gone on to another call. Both ranks
 // are culprits. None if the sides of the cycle are alike: then no call is missing.
 std::optional<Verdict> JudgeUnmatchedTie(const JobState& job, const StuckCalls& calls,

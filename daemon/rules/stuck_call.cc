@@ -237,4 +237,13 @@ std::vector<StuckCall> FindStuckCalls(const JobState& job, const Communicator& c
   return calls;
 }
 
+bool IsLeftByFew(const StuckCall& call) {
+  if (call.kind != StuckCall::Kind::kCollective || call.waiters.size() < 2) return false;
+  if (call.absents.empty() || call.absents.size() >= call.waiters.size()) return false;
+  return std::all_of(call.absents.begin(), call.absents.end(), [](const Absent& a) {
+    return a.lack == Lack::kNotEntered && a.ranks == 1 && a.gone == Gone::kNo && !a.silent &&
+           !a.stale && a.process >= 0;
+  });
+}
+
 }  // namespace rollcall

@@ -78,6 +78,10 @@ struct StuckCall {
 
 using StuckCalls = std::vector<const StuckCall*>;
 
+// True for a collective that most ranks wait in and the others, which all are heard of, have not
+// entered.
+bool IsLeftByFew(const StuckCall& call);
+
 // All stuck calls of one communicator. `finder`: for all communicators of this state of the job.
 std::vector<StuckCall> FindStuckCalls(const JobState& job, const Communicator& comm,
                                       RankFinder* finder);

@@ -275,6 +275,10 @@ std::string ErrorOfNccl(const Verdict& v) {
 }
 
 std::string NcclError(const Verdict& v) {
+  if (v.communicator_kind == CommKind::kGloo) {
+    return absl::StrCat("a call threw an exception on ", Who(v.culprits), " in or before ",
+                        CallNumber(v), " on ", Where(v), WaitTail(v));
+  }
   return absl::StrCat("NCCL reported ", ErrorOfNccl(v), " on ", Who(v.culprits), " in or before ",
                       CallNumber(v), " on ", Where(v), WaitTail(v));
 }

@@ -231,6 +231,27 @@ const Case kCases[] = {
        return j.state;
      },
      70, Cause::kDeadlock, {0, 1}, Certainty::kLikely},
+    {"a_rank_that_waits_in_another_library_for_the_others",
+     [] {
+       JobBuilder j(3);
+       j.Finish(24);
+       j.Enter({0, 1}, At(10));
+       j.AddCommunicator(7, "control", {0, 1, 2});
+       j.comm().kind = CommKind::kGloo;
+       j.Enter({2}, At(12));
+       return j.state;
+     },
+     70, Cause::kMissingRank, {2}, Certainty::kLikely},
+    {"two_ranks_in_two_libraries",
+     [] {
+       JobBuilder j(2);
+       j.Enter({0}, At(10));
+       j.AddCommunicator(7, "control", {0, 1});
+       j.comm().kind = CommKind::kGloo;
+       j.Enter({1}, At(12));
+       return j.state;
+     },
+     70, Cause::kDeadlock, {0, 1}},
     {"an_absent_rank_that_waits_for_others_elsewhere",
      [] {
        JobBuilder j(4);

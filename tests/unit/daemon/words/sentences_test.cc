@@ -107,7 +107,8 @@ struct VerdictBuilder {
     for (int i = 0; i < edges; ++i) {
       ranks.push_back(i);
       const int next = (i + 1) % edges;
-      v.chain.push_back({{i}, {{next, next}}, kDp, i % 2 == 0 ? "a" : "b", 4, 5, call});
+      v.chain.push_back(
+          {{i}, {{next, next}}, kDp, i % 2 == 0 ? "a" : "b", CommKind::kNccl, 4, 5, call});
     }
     return Culprits(ranks);
   }
@@ -153,6 +154,8 @@ std::vector<Entry> Table() {
      R"(rank 3 (n1, pid 73) has not called AllReduce #24 on communicator a91f0c22)"},
     {"another library", VerdictBuilder(C::kMissingRank).Set(&Verdict::communicator_kind, CommKind::kGloo),
      R"(rank 3 (n1, pid 73) has not called AllReduce #24 on gloo communicator "dp")"},
+    {"an exception in another library", VerdictBuilder(C::kNcclError).Set(&Verdict::communicator_kind, CommKind::kGloo),
+     R"(a call threw an exception on rank 3 (n1, pid 73) in or before AllReduce #24 on gloo communicator "dp")"},
     {"no operation", VerdictBuilder(C::kMissingRank, none),
      R"(rank 3 (n1, pid 73) has not called call #24 on communicator "dp")"},
     {"step", VerdictBuilder(C::kMissingRank).Waiting({0, 1, 2}).Set(&Verdict::step, 812),
@@ -377,8 +380,8 @@ TEST(SentencesTest, Calls) {
   EXPECT_EQ(CallInWords({Op::kMPI_Bcast, kNoDtype, kNoReduction, 2, 64}),
             "MPI_Bcast(64 bytes, root 2)");
   EXPECT_EQ(CallInWords({Op::kMPI_Barrier}), "MPI_Barrier()");
-  EXPECT_EQ(CallInWords({static_cast<Op>(200), 77, 9, kNoPeer, 1}),
-            "call with op code 200(dtype 77 x 1, reduction 9)");
+  EXPECT_EQ(CallInWords({static_cast<Op>(250), 77, 9, kNoPeer, 1}),
+            "call with op code 250(dtype 77 x 1, reduction 9)");
 }
 
 std::vector<int32_t> EverySecond(int32_t count) {

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// JudgeLeftLibrary(): most ranks wait in a collective of one library, and those that have not
+// entered it wait for them in a collective of another library (NCCL, gloo). Nothing orders the
+// calls of two libraries but the program, and most ranks are in one order: the others have left out
+// the collective.
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/model/progress.h"
+#include "daemon/rules/p2p_pairs.h"
+#include "daemon/rules/rules.h"
+#include "daemon/words/communicator_names.h"
+#include "daemon/words/terms.h"
+
+namespace rollcall {
+namespace {
+
+// The collective of another library in which the absent rank waits; nullptr: none.
+const StuckCall* FindElsewhere(const StuckCalls& calls, const std::vector<size_t>& cycle,
+                               const StuckCall& left, int32_t process) {
+  const auto at = std::find_if(cycle.begin(), cycle.end(), [&](size_t i) {
+    return calls[i]->kind == StuckCall::Kind::kCollective &&
+           calls[i]->communicator->kind != left.communicator->kind && WaitsIn(*calls[i], process);
+  });
+  return at == cycle.end() ? nullptr : calls[*at];
+}
+
+// The call of the cycle that most ranks wait in while all others wait in another library.
+const StuckCall* FindLeftCall(const StuckCalls& calls, const std::vector<size_t>& cycle) {
+  const StuckCall* found = nullptr;
+  for (const size_t i : cycle) {
+    const StuckCall& call = *calls[i];
+    if (!IsLeftByFew(call)) continue;
+    const bool fits =
+        std::all_of(call.absents.begin(), call.absents.end(), [&](const Absent& absent) {
+          return FindElsewhere(calls, cycle, call, absent.process) != nullptr;
+        });
+    const bool is_larger = found == nullptr || call.waiters.size() > found->waiters.size();
+    if (fits && is_larger) found = &call;
+  }
+  return found;
+}
+
+}  // namespace
+
+std::optional<Verdict> JudgeLeftLibrary(const JobState& job, const StuckCalls& calls,
+                                        const std::vector<size_t>& cycle, int64_t now_ns,
+                                        const Limits& limits) {
+  const StuckCall* left = FindLeftCall(calls, cycle);
+  if (left == nullptr) return std::nullopt;
+  auto verdict = JudgeMissingRanks({job, *left, left->absents, now_ns, limits});
+  if (!verdict) return verdict;
+  verdict->divergence = DivergenceKind::kSkipped;
+  verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
+  const Absent& first = left->absents.front();
+  const StuckCall& elsewhere = *FindElsewhere(calls, cycle, *left, first.process);
+  verdict->evidence.push_back(
+      absl::StrCat(RanksInWords({PublicRank(job, first.process, first.rank)}), " waits in ",
+                   OpInWords(elsewhere.call.op), " #", elsewhere.position, " on ",
+                   CommunicatorInWords(job, *elsewhere.communicator), " for ranks that wait here"));
+  verdict->missing_evidence.push_back("which side has left out a call: most ranks are in this one");
+  return verdict;
+}
+
+}  // namespace rollcall
