@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs on gloo that throw, fork and end in odd ways: without a hang, and the same with Rollcall.
+
+    ends.py PROGRAM      a rank of it, as the environment says
+"""
+
+import datetime
+import os
+import sys
+
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+
+SOON = datetime.timedelta(seconds=1)
+
+
+def say(*words):
+    """One write, so that lines of two ranks do not mix."""
+    os.write(1, (" ".join(map(str, words)) + "\n").encode())
+
+
+def told(error):
+    """The class of an exception, and how it begins: addresses and times differ from run to run."""
+    return f"{type(error).__name__}: {str(error)[:24]}"
+
+
+def catches_a_timeout(rank):
+    """One rank waits alone; gloo throws, and the rank goes on in another group."""
+    alone, together = dist.new_group(timeout=SOON), dist.new_group()
+    if rank == 0:
+        try:
+            dist.all_reduce(torch.ones(4), group=alone)
+        except RuntimeError as error:
+            say("caught", type(error).__name__)
+    total = torch.ones(4)
+    dist.all_reduce(total, group=together)
+    say(total.tolist())
+
+
+def does_not_catch_a_timeout(rank):
+    alone = dist.new_group(timeout=SOON)
+    if rank == 0:
+        dist.all_reduce(torch.ones(4), group=alone)
+
+
+def fails_a_monitored_barrier(rank):
+    together = dist.new_group()
+    if rank == 0:
+        try:
+            dist.monitored_barrier(timeout=SOON)
+        except RuntimeError as error:
+            say(told(error))
+    dist.barrier(group=together)
+
+
+def gives_wrong_arguments(rank):
+    for wrong in (lambda: dist.all_reduce(torch.ones(2).to_sparse_csr()),
+                  lambda: dist.broadcast(torch.ones(4), src=7),
+                  lambda: dist.all_gather([torch.empty(3)], torch.ones(4)),
+                  lambda: dist.scatter(torch.ones(4), [torch.ones(4)] if rank == 0 else None, src=0)):
+        try:
+            wrong()
+        except (RuntimeError, ValueError, TypeError) as error:
+            say(told(error))
+            continue
+        say("fine")
+    dist.barrier()
+
+
+def times_out_in_a_receive(rank):
+    pair = dist.new_group(timeout=SOON)
+    if rank == 1:
+        try:
+            dist.recv(torch.empty(4), 0, group=pair)
+        except RuntimeError as error:
+            say("caught", type(error).__name__)
+    dist.barrier()
+
+
+def loads_in_forked_workers(rank):
+    for batch in DataLoader(torch.arange(12.0), batch_size=3, num_workers=2):
+        dist.all_reduce(batch)
+        say(batch.tolist())
+
+
+def destroys_with_an_open_call(rank):
+    work = dist.all_reduce(torch.ones(1 << 20), async_op=True)
+    dist.destroy_process_group()
+    say(work.is_completed())
+    os._exit(0)
+
+
+def ends_by_os_exit(rank):
+    dist.barrier()
+    os._exit(7)
+
+
+if __name__ == "__main__":
+    dist.init_process_group("gloo")
+    own = dist.get_rank()
+    globals()[sys.argv[1]](own)
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    say("rank", own, "done")
