@@ -21,8 +21,18 @@ struct GlooCall : OpenCall {
   LocalComm* comm;
   OpenRecord open;
   uint64_t position;
+  uintptr_t work;  // the last one that it has put into a queue; 0: none
   bool has_begun;  // other ranks may have seen it
 };
+
+void EndCall(const GlooCall& call) {
+  call.open.record->returned.store(Now(), std::memory_order_release);
+  if (call.work == 0) {
+    EndPosition(call.comm);
+  } else {
+    EndPositionOfWork(call.comm, call.work);
+  }
+}
 
 // A call that threw before it put a work into a queue has not happened.
 void EndThrown(OpenCall* open) {
@@ -31,8 +41,7 @@ void EndThrown(OpenCall* open) {
     call->open.record->result.store(ncclInvalidArgument, std::memory_order_relaxed);
     RevertPosition(call->comm, call->open);
   }
-  call->open.record->returned.store(Now(), std::memory_order_release);
-  EndPosition(call->comm);
+  EndCall(*call);
 }
 
 // The call that this thread is making; nullptr: none.
@@ -52,8 +61,7 @@ class GlooRecord {
         may_throw_(&call_) {}
   ~GlooRecord() {
     call_.open.record->result.store(ncclSuccess, std::memory_order_relaxed);
-    call_.open.record->returned.store(Now(), std::memory_order_release);
-    EndPosition(call_.comm);
+    EndCall(call_);
   }
   GlooRecord(const GlooRecord&) = delete;
   GlooRecord& operator=(const GlooRecord&) = delete;
@@ -66,6 +74,7 @@ class GlooRecord {
     call_.thrown = &EndThrown;
     call_.comm = comm;
     call_.position = Get(comm->entry->entered);
+    call_.work = 0;
     call_.has_begun = has_begun;
     BeginPosition(comm);
     call_.open = BeginRecord(thread, comm, info, now, caller, false);
@@ -149,7 +158,8 @@ _ZN4c10d16ProcessGroupGloo7enqueueEN3c1013intrusive_ptrINS0_9AsyncWorkENS1_6deta
   GlooCall* call = CurrentCall();
   if (call != nullptr) {
     call->has_begun = true;
-    RecordWork(call->comm, call->position, reinterpret_cast<uintptr_t>(*work));
+    call->work = reinterpret_cast<uintptr_t>(*work);
+    RecordWork(call->comm, call->position, call->work);
   }
   ROLLCALL_REAL(
       _ZN4c10d16ProcessGroupGloo7enqueueEN3c1013intrusive_ptrINS0_9AsyncWorkENS1_6detail34intrusive_target_default_null_typeIS3_EEEE)(

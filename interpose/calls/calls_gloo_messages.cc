@@ -3,7 +3,8 @@
 // returns; gloo moves the data when the other end is posted, too.
 //
 // Messages that are posted while earlier ones are open go on side by side, so they count as a
-// group. A receive from any rank is not recorded.
+// group. Not recorded are receives from any rank, and messages with a tag: there the nth send to a
+// rank need not match the nth receive from it.
 #include "interpose/calls/gloo_messages.h"
 #include "interpose/calls/torch_objects.h"
 #include "interpose/real.h"
@@ -84,7 +85,8 @@ __attribute__((noinline, noclone)) TorchWork RecordPost(Post real, LocalComm* co
 
 TorchWork ObservePost(Post real, Op op, const void* caller, void* group, void* tensors, int peer,
                       int tag) {
-  LocalComm* comm = this_thread.inside || !Recording() ? nullptr : FindComm(group);
+  const bool is_off = tag != 0 || this_thread.inside || !Recording();
+  LocalComm* comm = is_off ? nullptr : FindComm(group);
   if (comm == nullptr) return real(group, tensors, peer, tag);
   const TensorFacts facts = InVector(tensors);
   const CallInfo info = {op, facts.dtype, kNoReduction, peer, facts.count, nullptr};

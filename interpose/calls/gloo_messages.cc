@@ -6,7 +6,7 @@
 namespace rollcall {
 namespace {
 
-constexpr int kMessages = 128;
+constexpr int kMessages = 32;  // few: each message looks through them
 
 enum State : uint32_t { kFree = 0, kClaimed = 1, kOpen = 2 };
 

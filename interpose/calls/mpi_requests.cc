@@ -101,6 +101,7 @@ void Finish(Slot* slot, uint64_t call) {
   Free(slot);
   const LocalComm* comm = CallComm(call);
   if (created == nullptr) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // as in EndPositionOfWork()
     RaiseReturned(comm);
   } else if (comm->handle.load(std::memory_order_relaxed) != nullptr) {
     AddCopy(comm, split_id, HandleAt(created));
@@ -173,6 +174,14 @@ void FinishWork(uintptr_t work) {
   uint64_t call = 0;
   Slot* slot = FindRequest(work, &call);
   if (slot != nullptr) Finish(slot, call);
+}
+
+void EndPositionOfWork(LocalComm* comm, uintptr_t work) {
+  being_made[comm->index].store(0, std::memory_order_release);
+  // Either Finish() on the work's thread sees that the call has been made, or this sees its end.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  uint64_t call = 0;
+  if (FindRequest(work, &call) == nullptr) RaiseReturned(comm);
 }
 
 bool FindWork(uintptr_t work, AwaitedCall* call) {

@@ -117,6 +117,10 @@ TEST_F(LibraryGlooTest, AMessageIsOpenUntilItsDataHasMoved) {
   EXPECT_EQ(CommAfter("group=0,2 !send send sent").p2p_entered, 1u);
 }
 
+TEST_F(LibraryGlooTest, AMessageWithATagIsNotMatchedByItsOrder) {
+  EXPECT_EQ(CommAfter("group=0,2 send=8,1,0 send=8,1,7 wait").p2p_entered, 1u);
+}
+
 TEST_F(LibraryGlooTest, MessagesSideBySideAreAGroup) {
   const CommSnapshot comm = CommAfter("group=0,2 send sent send recv wait");
   ASSERT_EQ(comm.records.size(), 3u);

@@ -75,7 +75,7 @@ const std::map<std::string, std::function<void(const Numbers&)>> kSteps = {
     {"send",
      [](const Numbers& n) {
        Tensors tensors = Some(n);
-       work = group->send(tensors, At(n, 1, 1), 0).get();
+       work = group->send(tensors, At(n, 1, 1), At(n, 2, 0)).get();
      }},
     {"recv",
      [](const Numbers& n) {
