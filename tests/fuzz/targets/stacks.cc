@@ -35,7 +35,7 @@ void Run(Input input) {
   *incident.mutable_verdicts() = sent.verdicts();
   StackTree rest;
   for (const v1::ProcessStack& stack : sent.stacks()) {
-    (void)MotionSince(incident, stack);
+    (void)ChangeSince(incident, stack);
     (void)FunctionNames(stack);
     if (stack.threads().empty()) {
       AddFailure(stack, &incident);

@@ -347,7 +347,7 @@ TEST(IncidentStacksTest, AFailureBetweenTwoSamplesDoesNotHideThatAProcessMoves) 
   v1::Incident incident;
   AddSample(Sample("first"), &incident);
   AddFailure(Failure(), &incident);
-  EXPECT_EQ(MotionSince(incident, Sample("second")), Motion::kMoving);
+  EXPECT_EQ(ChangeSince(incident, Sample("second")).motion, Motion::kMoving);
 }
 
 }  // namespace
