@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "daemon/model/progress.h"
+#include "daemon/rules/stuck_call.h"
 
 namespace rollcall {
 namespace {
@@ -136,6 +137,25 @@ bool IsIdle(const Process& process, const StackPlace& place) {
       });
 }
 
+constexpr size_t kLeastRequests = 4;  // broadcasts on a communicator that brings requests
+
+// Whether the rank has brought the others work by this communicator, and nothing else went over it:
+// by all records, it has carried only broadcasts of this rank. Schedulers of inference engines have
+// such a group of gloo beside the one on which the ranks work.
+bool BringsRequests(const JobState& job, const Communicator& comm, const Verdict& verdict,
+                    const Process& culprit) {
+  if (comm.kind != CommKind::kGloo || verdict.call.op != Op::kBroadcast) return false;
+  const bool works = culprit.motion == Motion::kSpinning || culprit.motion == Motion::kMoving;
+  if (works || verdict.culprits.size() != 1) return false;
+  const Member* root = FindMember(comm, verdict.call.peer);
+  if (root == nullptr || FindProcess(job, root->process) != &culprit) return false;
+  const auto is_request = [&](const CallRecord& record) {
+    return record.args.op == Op::kBroadcast && record.args.peer == verdict.call.peer;
+  };
+  return root->entered >= kLeastRequests && !root->records.empty() &&
+         std::all_of(root->records.begin(), root->records.end(), is_request);
+}
+
 }  // namespace
 
 std::string FindIdleLoop(const std::string& functions) {
@@ -146,12 +166,14 @@ std::string FindIdleLoop(const std::string& functions) {
 void WeighIdleServers(const JobState& job, Verdict* verdict) {
   // The others agree with the server in all calls before this one: else that is the verdict.
   if (verdict->cause != Cause::kMissingRank && verdict->cause != Cause::kUnmatchedP2p) return;
-  if (verdict->culprits.empty() || verdict->places.size() < verdict->culprits.size()) return;
+  const auto comm = job.communicators.find(verdict->communicator);
+  if (verdict->culprits.empty() || comm == job.communicators.end()) return;
   for (size_t i = 0; i < verdict->culprits.size(); ++i) {
     const Culprit& culprit = verdict->culprits[i];
     const Process* process = FindProcess(job, culprit.process);
     if (process == nullptr || !culprit.ending.empty()) return;
-    if (!IsIdle(*process, verdict->places[i])) return;
+    const bool is_idle = i < verdict->places.size() && IsIdle(*process, verdict->places[i]);
+    if (!is_idle && !BringsRequests(job, comm->second, *verdict, *process)) return;
   }
   verdict->is_idle = true;
   verdict->certainty = Certainty::kPossible;

@@ -129,5 +129,32 @@ TEST_F(IdleServerTest, AThreadThatHandlesNoRequestSaysNothing) {
   EXPECT_TRUE(Judge().is_idle);
 }
 
+// Rank 0 of gloo's group has brought the others `requests` requests, and sleeps.
+Verdict JudgeScheduler(int requests, CallArgs first = Broadcast(),
+                       Motion motion = Motion::kFrozen) {
+  JobBuilder job(4);
+  job.process(0).motion = motion;
+  job.comm().kind = CommKind::kGloo;
+  job.Finish(1, first);
+  job.Finish(requests - 1, Broadcast());
+  job.Enter({1, 2, 3}, At(10), Broadcast());
+  const std::vector<Verdict> verdicts = Diagnose(job.state, At(80), Limits());
+  return verdicts.size() == 1 ? verdicts[0] : Verdict();
+}
+
+TEST(RequestsByGlooTest, ARankThatOnlyBringsRequestsMayIdle) {
+  EXPECT_TRUE(JudgeScheduler(4).is_idle);
+  EXPECT_FALSE(JudgeScheduler(3).is_idle);
+}
+
+TEST(RequestsByGlooTest, ARankThatComputesDoesNotWaitForRequests) {
+  EXPECT_FALSE(JudgeScheduler(9, Broadcast(), Motion::kMoving).is_idle);
+}
+
+TEST(RequestsByGlooTest, AGroupThatCarriesOtherCallsBringsNoRequests) {
+  EXPECT_FALSE(JudgeScheduler(9, AllReduce()).is_idle);
+  EXPECT_EQ(JudgeScheduler(9, AllReduce()).certainty, Certainty::kCertain);
+}
+
 }  // namespace
 }  // namespace rollcall

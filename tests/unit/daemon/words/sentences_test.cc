@@ -154,8 +154,6 @@ std::vector<Entry> Table() {
      R"(rank 3 (n1, pid 73) has not called AllReduce #24 on communicator a91f0c22)"},
     {"another library", VerdictBuilder(C::kMissingRank).Set(&Verdict::communicator_kind, CommKind::kGloo),
      R"(rank 3 (n1, pid 73) has not called AllReduce #24 on gloo communicator "dp")"},
-    {"an exception in another library", VerdictBuilder(C::kNcclError).Set(&Verdict::communicator_kind, CommKind::kGloo),
-     R"(a call threw an exception on rank 3 (n1, pid 73) in or before AllReduce #24 on gloo communicator "dp")"},
     {"no operation", VerdictBuilder(C::kMissingRank, none),
      R"(rank 3 (n1, pid 73) has not called call #24 on communicator "dp")"},
     {"step", VerdictBuilder(C::kMissingRank).Waiting({0, 1, 2}).Set(&Verdict::step, 812),
@@ -286,6 +284,8 @@ std::vector<Entry> Table() {
 
     {"error", VerdictBuilder(C::kNcclError),
      R"(NCCL reported an error on rank 3 (n1, pid 73) in or before AllReduce #24 on communicator "dp")"},
+    {"an exception in another library", VerdictBuilder(C::kNcclError).Set(&Verdict::communicator_kind, CommKind::kGloo),
+     R"(a call threw an exception on rank 3 (n1, pid 73) in or before AllReduce #24 on gloo communicator "dp")"},
     {"error with its call", VerdictBuilder(C::kNcclError).Result(4, {Op::kBroadcast, 7, kNoReduction, 11, 8}),
      R"(NCCL reported ncclInvalidArgument (Broadcast root 11 of 4 ranks) on rank 3 (n1, pid 73) in or before AllReduce #24 on communicator "dp")"},
     {"error without a call", VerdictBuilder(C::kNcclError).Result(2, {}),
