@@ -1,12 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstddef>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/model/calling_threads.h"
+#include "daemon/model/progress.h"
 #include "daemon/rules/rules.h"
 #include "daemon/words/evidence.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
+namespace {
+
+constexpr size_t kMostWithTwoThreads = 256;  // ranks of a communicator, to look at each
+
+// The ranks of which two threads make calls that nothing orders, without those of `known`. That the
+// threads of one rank have met is chance.
+std::vector<int32_t> FindOthersWithTwoThreads(const Suspicion& s,
+                                              const std::vector<int32_t>& known) {
+  const Communicator& comm = *s.call.communicator;
+  std::vector<int32_t> others;
+  if (comm.members.size() > kMostWithTwoThreads) return others;
+  for (const auto& [rank, member] : comm.members) {
+    if (std::find(known.begin(), known.end(), rank) != known.end()) continue;
+    if (!FindRacingThreads(s.job, member).empty()) others.push_back(rank);
+  }
+  return others;
+}
+
+void AddUser(const Suspicion& s, int32_t rank, Verdict* verdict) {
+  const Member* member = FindMember(*s.call.communicator, rank);
+  verdict->culprits.push_back(MakeCulprit(s.job, member->process, rank, member));
+  const CallRecord* record = FindCollective(*member, s.call.position);
+  verdict->culprits.back().call = record == nullptr ? s.call.call : record->args;
+}
+
+std::vector<int32_t> RanksOf(const std::vector<Culprit>& culprits) {
+  std::vector<int32_t> ranks;
+  for (const Culprit& culprit : culprits) ranks.push_back(culprit.rank);
+  return ranks;
+}
+
+}  // namespace
 
 std::optional<Verdict> JudgeConcurrentUse(const Suspicion& s) {
   if (s.call.concurrent.empty()) return std::nullopt;
@@ -14,14 +50,18 @@ std::optional<Verdict> JudgeConcurrentUse(const Suspicion& s) {
   if (!verdict) return verdict;
   // The records prove the overlap, but not that it caused the hang.
   verdict->certainty = Certainty::kLikely;
-  std::vector<int32_t> ranks;
-  for (const int32_t rank : s.call.concurrent) {
-    const Member* member = FindMember(*s.call.communicator, rank);
-    verdict->culprits.push_back(MakeCulprit(s.job, member->process, rank, member));
-    ranks.push_back(verdict->culprits.back().rank);
-  }
-  verdict->evidence.push_back(absl::StrCat(
-      RanksInWords(ranks), ": two threads were inside calls on the communicator at the same time"));
+  for (const int32_t rank : s.call.concurrent) AddUser(s, rank, &*verdict);
+  verdict->evidence.push_back(
+      absl::StrCat(RanksInWords(RanksOf(verdict->culprits)),
+                   ": two threads were inside calls on the communicator at the same time"));
+  const std::vector<int32_t> others = FindOthersWithTwoThreads(s, s.call.concurrent);
+  if (others.empty()) return verdict;
+  for (const int32_t rank : others) AddUser(s, rank, &*verdict);
+  std::sort(verdict->culprits.begin(), verdict->culprits.end(),
+            [](const Culprit& a, const Culprit& b) { return a.rank < b.rank; });
+  verdict->unordered_threads = true;
+  verdict->evidence.push_back(absl::StrCat(RanksInWords(RanksOf(verdict->culprits)),
+                                           ": two threads make calls that nothing orders"));
   return verdict;
 }
 

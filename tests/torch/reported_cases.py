@@ -98,12 +98,10 @@ STAGES = [
 ]
 THREADS = [
     Case("threads.saves_beside_training", ("concurrent_use", "operation_mismatch"), (0, 1, 2, 3),
-         ("one-thread-per-communicator",), most="likely", at="", never=("extra call", "skipped"),
-         defect="calls of two threads are compared as if they had an order", by_chance=True),
+         ("one-thread-per-communicator",), most="likely", at="", never=("extra call", "skipped")),
     Case("threads.gathers_beside_training", ("concurrent_use", "operation_mismatch"), (0, 1, 2),
          ("one-thread-per-communicator",), ranks=3, most="likely", at="", never=("extra call", "skipped"),
-         says=(r"threads\.py:\d+.*threads\.py:\d+",),
-         defect="calls of two threads are compared as if they had an order", by_chance=True),
+         says=(r"threads\.py:\d+.*threads\.py:\d+",)),
 ]
 SERVERS = [
     Case("servers.idle_server", ("", "missing_rank"), (0,), most="likely", says=("idle|request",), seconds=0,

@@ -60,6 +60,25 @@ TEST_F(ThreadRaceTest, BlamesAllRanksForTheirTurns) {
   for (const Verdict& other : verdicts) EXPECT_NE(other.certainty, Certainty::kCertain);
 }
 
+// All call in the same order, as recorded; but the threads of rank 0 have met, and in what order
+// NCCL has taken their calls is not known. The threads of the others might have met as well.
+TEST_F(ThreadRaceTest, ThreadsThatMeetOnOneRankAreThoseOfAll) {
+  for (int rank = 0; rank < 4; ++rank) job_.member(rank).records[20].thread = kCheckpoint;
+  Enter({0, 1, 2, 3}, AllReduce(), kTrainer);
+  Member& met = job_.member(0);
+  met.concurrent_use = true;
+  met.records[20].returned_ns = met.records[21].entered_ns + 1000;
+  const std::vector<Verdict> verdicts = Judge();
+  ASSERT_FALSE(verdicts.empty());
+  const Verdict& v = verdicts.front();
+  EXPECT_EQ(v.cause, Cause::kConcurrentUse) << v.summary;
+  EXPECT_EQ(CulpritRanks(v.culprits), (Ranks{0, 1, 2, 3})) << v.summary;
+  EXPECT_EQ(v.certainty, Certainty::kLikely);
+  EXPECT_EQ(v.summary,
+            "two threads make calls on communicator \"dp\", and nothing orders them: at #24 ranks "
+            "0-3 made AllReduce; 4 ranks have waited 60 s");
+}
+
 // The thread of rank 3 needs longer before its first call: only the others show two threads.
 TEST_F(ThreadRaceTest, BlamesAllRanksIfOneThreadIsLate) {
   Enter({0, 1, 2}, AllGather(), kCheckpoint);
