@@ -11,13 +11,15 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <set>
 #include <utility>
 
+#include "base/monotonic_clock.h"
 #include "base/mutex.h"
-#include "base/result_in_time.h"
+#include "base/worker.h"
 
 namespace rollcall {
 namespace {
@@ -92,35 +94,33 @@ class Start {
         output_(Copy(files.output)),
         extra_(Copy(files.extra)) {}
 
-  int Run() {
-    std::vector<char*> argv;
-    for (std::string& argument : arguments_) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    char variable[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
-    char* environment[] = {variable, nullptr};
-    const SpawnSettings settings({input_.get(), output_.get(), extra_.get()});
+  // Returns when the program has ended. A program may ask to end with its parent, and for the
+  // kernel its parent is the thread that started it (PR_SET_PDEATHSIG).
+  void Run() {
     pid_t pid = 0;
-    const int failure = posix_spawn(&pid, path_.c_str(), settings.actions(), settings.attributes(),
-                                    argv.data(), environment);
-    const MutexLock lock(mutex_);
-    is_over_ = true;
-    failure_ = failure;
-    if (failure == 0) pid_ = pid;
-    if (is_left_) EndLate();
-    return failure;
+    const int failure = Spawn(&pid);
+    input_ = UniqueFd();
+    output_ = UniqueFd();
+    extra_ = UniqueFd();
+    if (!Tell(failure, pid)) return;
+    siginfo_t end = {};
+    while (waitid(P_PID, static_cast<id_t>(pid), &end, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+    }
   }
 
-  // The caller does not wait any more. False: it has just ended all the same.
-  bool Leave() {
+  // ETIMEDOUT: it has not begun in time, and nobody wants it any more.
+  int Await(int64_t within_ns, pid_t* pid) {
+    const int64_t until_ns = MonotonicNs() + within_ns;
     const MutexLock lock(mutex_);
-    is_left_ = !is_over_;
-    if (is_left_) is_stuck.store(true);
-    return is_left_;
-  }
-
-  // Once it is over.
-  int Take(pid_t* pid) {
-    const MutexLock lock(mutex_);
+    while (!is_over_) {
+      const int64_t left_ns = until_ns - MonotonicNs();
+      is_left_ = left_ns <= 0;
+      if (is_left_) {
+        is_stuck.store(true);
+        return ETIMEDOUT;
+      }
+      over_.WaitFor(mutex_, std::chrono::nanoseconds(left_ns));
+    }
     if (failure_ == 0) *pid = pid_;
     return failure_;
   }
@@ -129,19 +129,37 @@ class Start {
   // -1 stays -1.
   static int Copy(int fd) { return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, kExtra + 1); }
 
-  // Nobody wants the program now.
-  void EndLate() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (failure_ == 0) {
-      kill(pid_, SIGKILL);
-      waitpid(pid_, nullptr, 0);
+  int Spawn(pid_t* pid) {
+    std::vector<char*> argv;
+    for (std::string& argument : arguments_) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    char variable[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
+    char* environment[] = {variable, nullptr};
+    const SpawnSettings settings({input_.get(), output_.get(), extra_.get()});
+    return posix_spawn(pid, path_.c_str(), settings.actions(), settings.attributes(), argv.data(),
+                       environment);
+  }
+
+  // False: there is no program.
+  bool Tell(int failure, pid_t pid) {
+    const MutexLock lock(mutex_);
+    is_over_ = true;
+    failure_ = failure;
+    pid_ = pid;
+    over_.NotifyAll();
+    if (is_left_ && failure == 0) {
+      kill(pid, SIGKILL);
+      waitpid(pid, nullptr, 0);
     }
-    is_stuck.store(false);
+    if (is_left_) is_stuck.store(false);
+    return failure == 0 && !is_left_;
   }
 
   const std::string path_;
   std::vector<std::string> arguments_;
-  const UniqueFd input_, output_, extra_;
+  UniqueFd input_, output_, extra_;
   Mutex mutex_;
+  Condition over_;
   bool is_over_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_left_ ABSL_GUARDED_BY(mutex_) = false;
   int failure_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -154,9 +172,10 @@ int SpawnApart(const std::string& path, const std::vector<std::string>& argument
                const ChildFiles& files, pid_t* pid) {
   if (is_stuck.load()) return ETIMEDOUT;
   const auto start = std::make_shared<Start>(path, arguments, files);
-  ResultInTime<int> run([start] { return start->Run(); });
-  if (!run.Take(After(kStartWithinNs)).has_value() && start->Leave()) return ETIMEDOUT;
-  const int failure = start->Take(pid);
+  Worker thread;
+  thread.Post([start] { start->Run(); });
+  const int failure = start->Await(kStartWithinNs, pid);
+  thread.Finish(SteadyTime());  // leaves it behind
   const MutexLock lock(AllApart().mutex);
   if (failure == 0) AllApart().pids.insert(*pid);
   return failure;

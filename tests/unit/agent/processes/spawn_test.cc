@@ -3,6 +3,8 @@
 #include "agent/processes/spawn.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -42,6 +44,20 @@ TEST(SpawnTest, StartsAProgramWithTheseFilesAndNoOthers) {
   EXPECT_EQ(said, "0\n1\n2\n3\n") << "3 is the listed folder";
   EXPECT_TRUE(Eventually([pid] { return CollectChild(pid); }));
   EXPECT_FALSE(IsApart(pid));
+}
+
+// For the kernel its parent is the thread that has started it.
+TEST(SpawnTest, AProgramThatEndsWithItsParentRunsOn) {
+  pid_t pid = 0;
+  ASSERT_EQ(
+      SpawnApart("/usr/bin/setpriv", {"setpriv", "--pdeathsig", "KILL", "sleep", "1"}, {}, &pid),
+      0);
+  usleep(300'000);
+  siginfo_t end = {};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(pid), &end, WEXITED | WNOWAIT), 0);
+  EXPECT_EQ(end.si_code, CLD_EXITED);
+  EXPECT_EQ(end.si_status, 0);
+  EXPECT_TRUE(Eventually([pid] { return CollectChild(pid); }));
 }
 
 TEST(SpawnTest, SaysWhyAProgramDoesNotStart) {
