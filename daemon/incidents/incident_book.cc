@@ -323,7 +323,7 @@ std::optional<StackChange> IncidentBook::AddStack(const StackResult& result) {
   record->awaited.Remove(result);
   if (result.is_rest) {
     AddToTree(result.stack, result.stack.rank(), &record->rest);
-    return Motion::kUnknown;
+    return StackChange();
   }
   if (!result.is_reply) {
     AddFailure(result.stack, &record->incident);
