@@ -29,11 +29,18 @@ std::vector<int32_t> FindOthersWithTwoThreads(const Suspicion& s,
   return others;
 }
 
-void AddUser(const Suspicion& s, int32_t rank, Verdict* verdict) {
+Culprit MakeUser(const Suspicion& s, int32_t rank) {
   const Member* member = FindMember(*s.call.communicator, rank);
-  verdict->culprits.push_back(MakeCulprit(s.job, member->process, rank, member));
-  const CallRecord* record = FindCollective(*member, s.call.position);
-  verdict->culprits.back().call = record == nullptr ? s.call.call : record->args;
+  return MakeCulprit(s.job, member->process, rank, member);
+}
+
+// With the call that it made at the position of the hang.
+Culprit MakeCaller(const Suspicion& s, int32_t rank) {
+  Culprit culprit = MakeUser(s, rank);
+  const CallRecord* record =
+      FindCollective(*FindMember(*s.call.communicator, rank), s.call.position);
+  culprit.call = record == nullptr ? s.call.call : record->args;
+  return culprit;
 }
 
 std::vector<int32_t> RanksOf(const std::vector<Culprit>& culprits) {
@@ -50,15 +57,16 @@ std::optional<Verdict> JudgeConcurrentUse(const Suspicion& s) {
   if (!verdict) return verdict;
   // The records prove the overlap, but not that it caused the hang.
   verdict->certainty = Certainty::kLikely;
-  for (const int32_t rank : s.call.concurrent) AddUser(s, rank, &*verdict);
+  for (const int32_t rank : s.call.concurrent) verdict->culprits.push_back(MakeUser(s, rank));
   verdict->evidence.push_back(
       absl::StrCat(RanksInWords(RanksOf(verdict->culprits)),
                    ": two threads were inside calls on the communicator at the same time"));
-  const std::vector<int32_t> others = FindOthersWithTwoThreads(s, s.call.concurrent);
-  if (others.empty()) return verdict;
-  for (const int32_t rank : others) AddUser(s, rank, &*verdict);
-  std::sort(verdict->culprits.begin(), verdict->culprits.end(),
-            [](const Culprit& a, const Culprit& b) { return a.rank < b.rank; });
+  std::vector<int32_t> all = FindOthersWithTwoThreads(s, s.call.concurrent);
+  if (all.empty()) return verdict;
+  all.insert(all.end(), s.call.concurrent.begin(), s.call.concurrent.end());
+  std::sort(all.begin(), all.end());
+  verdict->culprits.clear();
+  for (const int32_t rank : all) verdict->culprits.push_back(MakeCaller(s, rank));
   verdict->unordered_threads = true;
   verdict->evidence.push_back(absl::StrCat(RanksInWords(RanksOf(verdict->culprits)),
                                            ": two threads make calls that nothing orders"));

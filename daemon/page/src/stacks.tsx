@@ -72,7 +72,9 @@ export function Stack({
         </p>
       )}
       {open && stack.error !== "" && <p>{stack.error}</p>}
-      {open && stack.children.length > 0 && <p>Has started {stack.children.map(child).join(", ")}</p>}
+      {open && stack.children.length > 0 && (
+        <p>Has started {stack.children.map(child).join(", ")}</p>
+      )}
       {open &&
         stack.threads.map((thread) => (
           <div key={thread.tid}>

@@ -230,9 +230,9 @@ std::vector<Entry> Table() {
 
     {"creation", VerdictBuilder(C::kInitIncomplete, split),
      R"(rank 3 (n1, pid 73) never joined communicator "dp" of 4 ranks (CommSplit))"},
-    {"before NCCL", VerdictBuilder(C::kInitIncomplete, none).Set(&Verdict::communicator, 0u),
+    {"before NCCL", VerdictBuilder(C::kInitIncomplete, none).Set(&Verdict::communicator, 0u).Set(&Verdict::start_fault, StartFault::kNotReached),
      R"(rank 3 (n1, pid 73) has not reached the point where the others wait, and no rank has made an NCCL call yet)"},
-    {"several before NCCL", VerdictBuilder(C::kInitIncomplete, none).Culprits({2, 3}).Set(&Verdict::communicator, 0u),
+    {"several before NCCL", VerdictBuilder(C::kInitIncomplete, none).Culprits({2, 3}).Set(&Verdict::communicator, 0u).Set(&Verdict::start_fault, StartFault::kNotReached),
      R"(ranks 2-3 (n1, pids 72, 73) have not reached the point where the others wait, and no rank has made an NCCL call yet)"},
 
     {"no receive", VerdictBuilder(C::kUnmatchedP2p, Send(1)),
