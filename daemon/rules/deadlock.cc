@@ -33,6 +33,19 @@ Actor ActorOf(const JobState& job, const StuckCall& call, const RankOfCall& who)
   return {who.process, member == nullptr ? -1 : member->device};
 }
 
+// Those of the waiting that the absent rank may be: which rank of a process is absent from a
+// communicator that it has not joined, nobody knows.
+std::set<Actor> FindWaiting(const JobState& job, const std::set<Actor>& waiting,
+                            const StuckCall& call, const Absent& absent) {
+  const Actor actor = ActorOf(job, call, absent);
+  std::set<Actor> found;
+  auto it = waiting.lower_bound(actor);
+  for (; it != waiting.end() && it->first == actor.first; ++it) {
+    if (*it == actor || actor.second == -1) found.insert(*it);
+  }
+  return found;
+}
+
 // Each one waits, and another one waits for it.
 Parties FindParties(const JobState& job, const StuckCalls& calls,
                     const std::vector<size_t>& cycle) {
@@ -43,11 +56,21 @@ Parties FindParties(const JobState& job, const StuckCalls& calls,
   Parties parties;
   for (const size_t i : cycle) {
     for (const Absent& a : calls[i]->absents) {
-      const Actor actor = ActorOf(job, *calls[i], a);
-      if (waiting.count(actor) != 0) parties.insert({actor, {calls[i]->communicator, a.rank}});
+      for (const Actor& actor : FindWaiting(job, waiting, *calls[i], a)) {
+        parties.insert({actor, {calls[i]->communicator, a.rank}});
+      }
     }
   }
   return parties;
+}
+
+template <typename RankOfCall>
+bool IsParty(const JobState& job, const StuckCall& call, const RankOfCall& who,
+             const Parties& parties) {
+  const Actor actor = ActorOf(job, call, who);
+  if (actor.second >= 0) return parties.count(actor) != 0;
+  const auto at = parties.lower_bound(actor);
+  return at != parties.end() && at->first.first == actor.first;
 }
 
 template <typename Members>
@@ -55,8 +78,7 @@ std::vector<int32_t> PartiesAmong(const JobState& job, const StuckCall& call,
                                   const Members& members, const Parties& parties) {
   std::vector<int32_t> ranks;
   for (const auto& m : members) {
-    if (parties.count(ActorOf(job, call, m)) != 0)
-      ranks.push_back(PublicRank(job, m.process, m.rank));
+    if (IsParty(job, call, m, parties)) ranks.push_back(PublicRank(job, m.process, m.rank));
   }
   return ranks;
 }
@@ -92,7 +114,7 @@ Certainty CycleCertainty(const JobState& job, const StuckCalls& calls,
   for (const size_t i : cycle) {
     Proof weakest = Proof::kShown;
     for (const Waiter& w : calls[i]->waiters) {
-      if (parties.count(ActorOf(job, *calls[i], w)) != 0) weakest = std::min(weakest, w.wait.proof);
+      if (IsParty(job, *calls[i], w, parties)) weakest = std::min(weakest, w.wait.proof);
     }
     if (weakest == Proof::kInferred || LacksAnEnd(*calls[i])) {
       certainty = std::min(certainty, Certainty::kLikely);
