@@ -137,23 +137,52 @@ bool IsIdle(const Process& process, const StackPlace& place) {
       });
 }
 
-constexpr size_t kLeastRequests = 4;  // broadcasts on a communicator that brings requests
+constexpr size_t kLeastRequests = 4;  // calls on a communicator that brings requests
 
-// Whether the rank has brought the others work by this communicator, and nothing else went over it:
-// by all records, it has carried only broadcasts of this rank. Schedulers of inference engines have
-// such a group of gloo beside the one on which the ranks work.
+// Waits for work that another process brings: multiprocessing's connections, ZeroMQ. What the
+// program's own threads put into a queue may be an answer as well as a request.
+constexpr absl::string_view kInputs[] = {
+    "Connection.recv",      "_ConnectionBase.recv", "_ConnectionBase.recv_bytes",
+    "_ConnectionBase.poll", "Socket.recv",          "Socket.recv_multipart",
+    "Socket.recv_pyobj",    "Socket.recv_string",   "Socket.poll",
+    "Poller.poll",
+};
+
+bool WaitsForInput(const StackPlace* place) {
+  return place != nullptr &&
+         std::find(std::begin(kInputs), std::end(kInputs), place->inside) != std::end(kInputs);
+}
+
+// A call by which rank `from` hands work to others.
+bool HandsOut(const CallArgs& call, int32_t from) {
+  if (OpKind(call.op) == CallKind::kP2p) return IsSendSide(call.op);
+  return (call.op == Op::kBroadcast || call.op == Op::kScatter) && call.peer == from;
+}
+
+int32_t RankOf(const JobState& job, const Communicator& comm, const Process& process) {
+  for (const auto& [rank, member] : comm.members) {
+    if (FindProcess(job, member.process) == &process) return rank;
+  }
+  return -1;
+}
+
+// Whether the rank brings the others work by this communicator, and nothing else goes over it: by
+// all records, the rank has only handed out. Schedulers of inference engines have such a group of
+// gloo beside the one on which the ranks work. One that has not handed out much yet, or hands out
+// by messages, as the first stage of a pipeline does, must wait for input.
 bool BringsRequests(const JobState& job, const Communicator& comm, const Verdict& verdict,
-                    const Process& culprit) {
-  if (comm.kind != CommKind::kGloo || verdict.call.op != Op::kBroadcast) return false;
-  const bool works = culprit.motion == Motion::kSpinning || culprit.motion == Motion::kMoving;
-  if (works || verdict.culprits.size() != 1) return false;
-  const Member* root = FindMember(comm, verdict.call.peer);
-  if (root == nullptr || FindProcess(job, root->process) != &culprit) return false;
-  const auto is_request = [&](const CallRecord& record) {
-    return record.args.op == Op::kBroadcast && record.args.peer == verdict.call.peer;
-  };
-  return root->entered >= kLeastRequests && !root->records.empty() &&
-         std::all_of(root->records.begin(), root->records.end(), is_request);
+                    const Process& culprit, const StackPlace* place) {
+  if (comm.kind != CommKind::kGloo || verdict.culprits.size() != 1) return false;
+  if (culprit.motion == Motion::kSpinning || culprit.motion == Motion::kMoving) return false;
+  const int32_t rank = RankOf(job, comm, culprit);
+  const Member* member = FindMember(comm, rank);
+  if (member == nullptr) return false;
+  const bool is_message = OpKind(verdict.call.op) == CallKind::kP2p;
+  if (is_message ? IsSendSide(verdict.call.op) : !HandsOut(verdict.call, rank)) return false;
+  const auto hands_out = [&](const CallRecord& record) { return HandsOut(record.args, rank); };
+  if (!std::all_of(member->records.begin(), member->records.end(), hands_out)) return false;
+  const bool is_known = !is_message && member->entered >= kLeastRequests;
+  return is_known || WaitsForInput(place);
 }
 
 }  // namespace
@@ -172,8 +201,9 @@ void WeighIdleServers(const JobState& job, Verdict* verdict) {
     const Culprit& culprit = verdict->culprits[i];
     const Process* process = FindProcess(job, culprit.process);
     if (process == nullptr || !culprit.ending.empty()) return;
-    const bool is_idle = i < verdict->places.size() && IsIdle(*process, verdict->places[i]);
-    if (!is_idle && !BringsRequests(job, comm->second, *verdict, *process)) return;
+    const StackPlace* place = i < verdict->places.size() ? &verdict->places[i] : nullptr;
+    const bool is_idle = place != nullptr && IsIdle(*process, *place);
+    if (!is_idle && !BringsRequests(job, comm->second, *verdict, *process, place)) return;
   }
   verdict->is_idle = true;
   verdict->certainty = Certainty::kPossible;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "python_frame.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {
@@ -91,14 +92,6 @@ v1::ThreadStack* AddThreadOf(int32_t tid, v1::ProcessStack* stack) {
   return thread;
 }
 
-void AddPythonFrame(const std::string& file, const std::string& function, v1::ThreadStack* thread) {
-  v1::Frame* frame = thread->add_frames();
-  frame->set_python(true);
-  frame->set_file(file);
-  frame->set_function(function);
-  frame->set_line(1);
-}
-
 constexpr char kLibrary[] = "/usr/lib/python3.11/";
 
 struct WaitCase {
@@ -132,7 +125,7 @@ class WaitsForChildrenTest : public testing::TestWithParam<WaitCase> {};
 TEST_P(WaitsForChildrenTest, IsKnownByTheLibrary) {
   v1::ProcessStack stack = SampleAt(10, {{7}});
   AddThreadOf(kMain, &stack);
-  AddPythonFrame(GetParam().file, GetParam().function, AddThreadOf(101, &stack));
+  AddPythonFrame(GetParam().file, GetParam().function, 1, AddThreadOf(101, &stack));
   EXPECT_EQ(Awaited(stack, 0.2), GetParam().waits);
 }
 

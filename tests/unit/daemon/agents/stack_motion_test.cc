@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "python_frame.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {
@@ -18,24 +19,15 @@ v1::ThreadStack* AddThread(int32_t tid, v1::ProcessStack* stack) {
   return thread;
 }
 
-void AddPython(const std::string& file, const std::string& function, int line,
-               v1::ThreadStack* thread) {
-  v1::Frame* frame = thread->add_frames();
-  frame->set_python(true);
-  frame->set_file(file);
-  frame->set_function(function);
-  frame->set_line(line);
-}
-
 // The main thread of a training program that waits in a framework's call at this line, and a thread
 // of the framework at that line of its own.
 v1::ProcessStack Sample(int line, int helper_line) {
   v1::ProcessStack stack;
   v1::ThreadStack* main = AddThread(kMain, &stack);
-  AddPython("/usr/lib/python3/dist-packages/ray/_private/worker.py", "get", 2500, main);
-  AddPython("/home/user/train.py", "train", line, main);
-  AddPython("/usr/lib/python3/dist-packages/ray/_private/utils.py", "poll", helper_line,
-            AddThread(kHelper, &stack));
+  AddPythonFrame("/usr/lib/python3/dist-packages/ray/_private/worker.py", "get", 2500, main);
+  AddPythonFrame("/home/user/train.py", "train", line, main);
+  AddPythonFrame("/usr/lib/python3/dist-packages/ray/_private/utils.py", "poll", helper_line,
+                 AddThread(kHelper, &stack));
   return stack;
 }
 
@@ -49,7 +41,7 @@ TEST(StackMotionTest, AnotherLineOfTheProgramIsProgress) {
 
 TEST(StackMotionTest, AThreadThatBeginsInTheProgramIsProgress) {
   v1::ProcessStack after = Sample(7, 10);
-  AddPython("/home/user/data.py", "load", 3, AddThread(102, &after));
+  AddPythonFrame("/home/user/data.py", "load", 3, AddThread(102, &after));
   EXPECT_EQ(MotionBetween(Sample(7, 10), after), Motion::kMoving);
 }
 

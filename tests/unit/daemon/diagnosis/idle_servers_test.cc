@@ -129,14 +129,16 @@ TEST_F(IdleServerTest, AThreadThatHandlesNoRequestSaysNothing) {
   EXPECT_TRUE(Judge().is_idle);
 }
 
-// Rank 0 of gloo's group has brought the others `requests` requests, and sleeps.
-Verdict JudgeScheduler(int requests, CallArgs first = Broadcast(),
-                       Motion motion = Motion::kFrozen) {
+// Rank 0 of gloo's group has brought the others `requests` requests, and stands still.
+Verdict JudgeScheduler(int requests, CallArgs first = Broadcast(), Motion motion = Motion::kFrozen,
+                       const char* waits_in = "") {
   JobBuilder job(4);
   job.process(0).motion = motion;
+  job.process(0).place = {"/x/engine.py:9 in main", waits_in, true, " zmq main "};
+  job.process(0).stacks_ns = At(30);
   job.comm().kind = CommKind::kGloo;
-  job.Finish(1, first);
-  job.Finish(requests - 1, Broadcast());
+  if (requests > 0) job.Finish(1, first);
+  if (requests > 1) job.Finish(requests - 1, Broadcast());
   job.Enter({1, 2, 3}, At(10), Broadcast());
   const std::vector<Verdict> verdicts = Diagnose(job.state, At(80), Limits());
   return verdicts.size() == 1 ? verdicts[0] : Verdict();
@@ -145,6 +147,39 @@ Verdict JudgeScheduler(int requests, CallArgs first = Broadcast(),
 TEST(RequestsByGlooTest, ARankThatOnlyBringsRequestsMayIdle) {
   EXPECT_TRUE(JudgeScheduler(4).is_idle);
   EXPECT_FALSE(JudgeScheduler(3).is_idle);
+}
+
+TEST(RequestsByGlooTest, OneThatHasBroughtNoneYetMayIdleIfAnotherProcessBringsThem) {
+  EXPECT_TRUE(JudgeScheduler(0, {}, Motion::kFrozen, "Socket.recv_multipart").is_idle);
+  EXPECT_TRUE(JudgeScheduler(1, Broadcast(), Motion::kFrozen, "Connection.recv").is_idle);
+  EXPECT_FALSE(JudgeScheduler(1, Broadcast(), Motion::kFrozen, "Queue.get").is_idle);
+  EXPECT_FALSE(JudgeScheduler(1, AllReduce(), Motion::kFrozen, "Socket.recv").is_idle);
+}
+
+// Rank 1 waits for the next message of rank 0, which has sent it some.
+Verdict JudgeSender(const char* waits_in, bool answers) {
+  JobBuilder job(2);
+  job.comm().kind = CommKind::kGloo;
+  for (int i = 0; i < 5; ++i) {
+    job.Issue(0, Send(1), At(i));
+    job.Issue(1, Recv(0), At(i));
+  }
+  if (answers) {
+    job.Issue(1, Send(0), At(6));
+    job.Issue(0, Recv(1), At(6));
+  }
+  job.CompleteP2p({0, 1});
+  job.process(0).place = {"/x/engine.py:9 in main", waits_in, true, " zmq main "};
+  job.process(0).stacks_ns = At(30);
+  job.Issue(1, Recv(0), At(10));
+  const std::vector<Verdict> verdicts = Diagnose(job.state, At(80), Limits());
+  return verdicts.size() == 1 ? verdicts[0] : Verdict();
+}
+
+TEST(RequestsByGlooTest, ASenderThatWaitsForAnotherProcessMayIdle) {
+  EXPECT_TRUE(JudgeSender("Socket.recv", false).is_idle);
+  EXPECT_FALSE(JudgeSender("time.sleep", false).is_idle);
+  EXPECT_FALSE(JudgeSender("Socket.recv", true).is_idle) << "a stage of a pipeline";
 }
 
 TEST(RequestsByGlooTest, ARankThatComputesDoesNotWaitForRequests) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "daemon/report/program_line.h"
+#include "python_frame.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {
@@ -15,15 +16,6 @@ namespace {
 
 constexpr int32_t kMainTid = 100;
 constexpr char kThreading[] = "/usr/lib/python3.11/threading.py";
-
-void AddLine(const std::string& file, const std::string& function, int line,
-             v1::ThreadStack* thread) {
-  v1::Frame* frame = thread->add_frames();
-  frame->set_python(true);
-  frame->set_file(file);
-  frame->set_function(function);
-  frame->set_line(line);
-}
 
 v1::ThreadStack* AddNamed(int32_t tid, const std::string& name, bool keeps,
                           v1::ProcessStack* stack) {
@@ -39,12 +31,13 @@ v1::ThreadStack* AddNamed(int32_t tid, const std::string& name, bool keeps,
 v1::ProcessStack Process(const std::string& function) {
   v1::ProcessStack stack;
   stack.set_pid(kMainTid);
-  AddLine(kThreading, function, 1560, AddNamed(kMainTid, "python", false, &stack));
-  AddLine("/usr/lib/python3.11/queue.py", "Queue.get", 171, AddNamed(101, "pool", true, &stack));
+  AddPythonFrame(kThreading, function, 1560, AddNamed(kMainTid, "python", false, &stack));
+  AddPythonFrame("/usr/lib/python3.11/queue.py", "Queue.get", 171,
+                 AddNamed(101, "pool", true, &stack));
   v1::ThreadStack* sender = AddNamed(102, "uploads", true, &stack);
-  AddLine("/usr/lib/python3.11/queue.py", "Queue.get", 171, sender);
-  AddLine("/home/user/train.py", "send_files", 70, sender);
-  AddLine("/home/user/train.py", "log", 80, AddNamed(103, "logger", false, &stack));
+  AddPythonFrame("/usr/lib/python3.11/queue.py", "Queue.get", 171, sender);
+  AddPythonFrame("/home/user/train.py", "send_files", 70, sender);
+  AddPythonFrame("/home/user/train.py", "log", 80, AddNamed(103, "logger", false, &stack));
   return stack;
 }
 
@@ -62,13 +55,13 @@ TEST(KeepersTest, AMainThreadThatJoinsAThreadHasNotEnded) {
 
 TEST(KeepersTest, AMainThreadInAHookOfTheProgramHasNotEnded) {
   v1::ProcessStack stack = Process("_shutdown");
-  AddLine("/home/user/train.py", "at_exit", 90, stack.mutable_threads(0));
+  AddPythonFrame("/home/user/train.py", "at_exit", 90, stack.mutable_threads(0));
   EXPECT_TRUE(FindKeepers(stack).empty());
 }
 
 TEST(OtherEndOfAThreadTest, IsAChildOrAnotherProcess) {
   v1::ProcessStack stack = Process("Thread.join");
-  AddLine("/home/user/train.py", "ask", 90, stack.mutable_threads(0));
+  AddPythonFrame("/home/user/train.py", "ask", 90, stack.mutable_threads(0));
   stack.add_children()->set_pid(7);
   stack.mutable_threads(0)->mutable_other_end()->add_pids(7);
   stack.mutable_threads(0)->mutable_other_end()->add_pids(8);
