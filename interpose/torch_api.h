@@ -22,13 +22,6 @@ struct TorchWork {
   ~TorchWork();
 };
 
-// std::unique_ptr<gloo::transport::UnboundBuffer>, likewise.
-struct GlooBuffer {
-  void* buffer;
-  GlooBuffer(GlooBuffer&& from);
-  ~GlooBuffer();
-};
-
 #define COLLECTIVE(symbol, op, root, tensors, parameters, arguments) TorchWork symbol(parameters);
 #include "interpose/gloo_collectives.def"
 
@@ -61,9 +54,6 @@ bool _ZN4c10d16ProcessGroupGloo8SendWork4waitENSt6chrono8durationIlSt5ratioILl1E
     void* work, int64_t timeout);
 bool _ZN4c10d16ProcessGroupGloo8RecvWork4waitENSt6chrono8durationIlSt5ratioILl1ELl1000EEEE(
     void* work, int64_t timeout);
-GlooBuffer _ZN4gloo7Context19createUnboundBufferEPvm(void* context, void* memory, size_t bytes);
-void _ZN4gloo9transport3tcp13UnboundBuffer20handleSendCompletionEi(void* buffer, int rank);
-void _ZN4gloo9transport3tcp13UnboundBuffer20handleRecvCompletionEi(void* buffer, int rank);
 
 // c10d::PrefixStore(prefix, store).
 void _ZN4c10d11PrefixStoreC1ENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEN3c1013intrusive_ptrINS_5StoreENS7_6detail34intrusive_target_default_null_typeIS9_EEEE(

@@ -3,7 +3,9 @@
 
 #include <spdlog/spdlog.h>
 
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "agent/collector/redact_update.h"
@@ -19,6 +21,7 @@ namespace rollcall {
 namespace {
 
 constexpr int64_t kReadTimeout = kSecond;  // for reading a process in /proc
+constexpr int64_t kAroundTimeout = 5 * kSecond;
 constexpr size_t kMaxMapsBytes = 64 << 20;
 
 struct Look {
@@ -79,6 +82,23 @@ v1::ProcessStack StackService::Refuse(ProcessId process, const std::string& why)
   return WithoutStacks(process, why);
 }
 
+std::shared_ptr<v1::ProcessStack> StackService::WithSurroundings(ProcessId process,
+                                                                 const v1::ProcessStack& stack,
+                                                                 int64_t user) {
+  std::vector<pid_t> neighbours;
+  if (options_.neighbours != nullptr) neighbours = options_.neighbours();
+  const auto around = std::make_shared<v1::ProcessStack>(stack);
+  const auto still = std::make_shared<bool>(false);
+  const auto look = [proc_root = options_.proc_root, process, neighbours, around, still] {
+    AddSurroundings(proc_root, neighbours, around.get());
+    const auto stat = ReadProcStat(proc_root, process.pid);
+    *still = stat.ok() && stat->start_time == process.start_time;
+  };
+  const bool in_time =
+      threads_.Run(absl::StrCat("around ", process.pid), look, kAroundTimeout, user);
+  return in_time && *still ? around : nullptr;
+}
+
 v1::ProcessStack StackService::TakeFrom(ProcessId process) {
   const std::string& proc_root = options_.proc_root;
   const std::string key = absl::StrCat(process.pid);
@@ -99,13 +119,12 @@ v1::ProcessStack StackService::TakeFrom(ProcessId process) {
   }
   if (tools_ == nullptr) tools_ = std::make_shared<Tools>(proc_root, namer_);
   auto stack = std::make_shared<v1::ProcessStack>();
-  std::vector<pid_t> neighbours;
-  if (options_.neighbours != nullptr) neighbours = options_.neighbours();
-  const auto take = [tools = tools_, pid = process.pid, stack, proc_root, neighbours] {
+  const auto take = [tools = tools_, pid = process.pid, stack] {
     *stack = ToProto(tools->namer->Name(tools->taker.Take(pid, TakeLimits()), TakeLimits()));
-    AddSurroundings(proc_root, neighbours, stack.get());
   };
   if (threads_.Run(key, take, patience_.TimeoutNs(seen->payer, MonotonicNs()), user)) {
+    const auto around = WithSurroundings(process, *stack, user);
+    if (around != nullptr) stack = around;
     Redact(*options_.redactor, stack.get());
     return std::move(*stack);
   }

@@ -70,6 +70,10 @@ class StackService {
 
   std::string WhyNot(ProcessId process);
   v1::ProcessStack TakeFrom(ProcessId process);
+  // The stack with AddSurroundings(). nullptr: it has not come in time, and the stack is all there
+  // is, or the process has ended meanwhile, and what was read may be another one's.
+  std::shared_ptr<v1::ProcessStack> WithSurroundings(ProcessId process,
+                                                     const v1::ProcessStack& stack, int64_t user);
 
   const StackServiceOptions options_;
   const IsReported is_reported_;

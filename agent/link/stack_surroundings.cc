@@ -9,11 +9,13 @@
 #include "agent/processes/process_memory.h"
 #include "agent/segments/segment_reader.h"
 #include "base/durations.h"
+#include "base/monotonic_clock.h"
 
 namespace rollcall {
 namespace {
 
 constexpr int kMostLookedAt = 16;  // threads: each costs a look at all descriptors of the others
+constexpr int64_t kLookForNs = kSecond;
 
 double Seconds(uint64_t ns) { return static_cast<double>(ns) / kSecond; }
 
@@ -40,11 +42,14 @@ bool IsWorthALook(const v1::ProcessStack& stack, const v1::ThreadStack& thread) 
 
 void AddOtherEnds(const std::string& proc_root, const std::vector<pid_t>& among,
                   v1::ProcessStack* stack) {
-  TracerMemory memory(stack->pid());
+  TracerMemory traced(stack->pid());
+  ResidentMemory memory(&traced, proc_root, stack->pid());
+  const int64_t deadline_ns = MonotonicNs() + kLookForNs;
   int looked_at = 0;
   for (v1::ThreadStack& thread : *stack->mutable_threads()) {
     if (!IsWorthALook(*stack, thread) || ++looked_at > kMostLookedAt) continue;
-    const OtherEnd end = FindOtherEnd(proc_root, stack->pid(), thread.tid(), among, &memory);
+    const OtherEnd end =
+        FindOtherEnd(proc_root, stack->pid(), thread.tid(), among, deadline_ns, &memory);
     if (end.kind.empty()) continue;
     thread.mutable_other_end()->set_received_bytes(static_cast<double>(end.received_bytes));
     thread.mutable_other_end()->set_kind(end.kind);

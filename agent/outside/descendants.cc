@@ -56,7 +56,8 @@ void AddChildren(const std::string& proc_root, pid_t parent, std::vector<Descend
   for (const pid_t pid : ListChildren(proc_root, parent)) {
     if (found->size() == kMostDescendants) return;
     absl::StatusOr<ProcStat> stat = ReadProcStat(proc_root, pid);
-    if (!stat.ok()) continue;
+    // The child may have ended, and its number be another process's by now.
+    if (!stat.ok() || stat->ppid != parent) continue;
     Descendant child;
     child.pid = pid;
     child.parent = parent;

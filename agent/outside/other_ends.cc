@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/outside/other_ends.h"
 
+#include <dirent.h>
 #include <limits.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 
@@ -20,6 +22,7 @@
 #include "agent/outside/unix_peers.h"
 #include "agent/outside/waited_descriptors.h"
 #include "agent/processes/proc_files.h"
+#include "base/monotonic_clock.h"
 
 namespace rollcall {
 namespace {
@@ -43,13 +46,17 @@ uint64_t InodeIn(absl::string_view link, absl::string_view kind) {
   return fits && absl::SimpleAtoi(link, &inode) ? inode : 0;
 }
 
+// Reads no more than it looks at: a process may have millions of descriptors.
 bool HasOpen(const std::string& proc_root, pid_t pid, const std::set<std::string>& links) {
-  const std::string folder = ProcPath(proc_root, pid, "fd");
-  std::vector<int> fds = ListNumbers(folder).value_or(std::vector<int>());
-  if (fds.size() > kMostDescriptors) fds.resize(kMostDescriptors);
-  return std::any_of(fds.begin(), fds.end(), [&](int fd) {
-    return links.count(ReadLink(absl::StrCat(folder, "/", fd))) != 0;
-  });
+  const std::string path = ProcPath(proc_root, pid, "fd");
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path.c_str()), closedir);
+  if (folder == nullptr) return false;
+  for (size_t i = 0; i < kMostDescriptors; ++i) {
+    const dirent* entry = readdir(folder.get());
+    if (entry == nullptr) return false;
+    if (links.count(ReadLink(absl::StrCat(path, "/", entry->d_name))) != 0) return true;
+  }
+  return false;
 }
 
 bool SharesNetwork(const std::string& proc_root, pid_t pid) {
@@ -115,14 +122,16 @@ class Links {
 }  // namespace
 
 OtherEnd FindOtherEnd(const std::string& proc_root, pid_t pid, pid_t tid,
-                      const std::vector<pid_t>& among, ProcessMemory* memory) {
+                      const std::vector<pid_t>& among, int64_t deadline_ns, ProcessMemory* memory) {
   OtherEnd found;
+  if (MonotonicNs() > deadline_ns) return found;
   const std::vector<int> fds = FindWaitedDescriptors(proc_root, pid, tid, memory);
   Links at_the_other_end(proc_root, pid);
   for (const int fd : fds) at_the_other_end.Add(fd, &found);
   const std::set<std::string>& links = at_the_other_end.links();
   for (const pid_t other : among) {
     if (links.empty() || found.pids.size() == kMostOtherEnds) break;
+    if (MonotonicNs() > deadline_ns) break;
     if (other != pid && HasOpen(proc_root, other, links)) found.pids.push_back(other);
   }
   if (found.pids.empty() && found.received_bytes == 0) return {};

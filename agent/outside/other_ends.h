@@ -25,8 +25,9 @@ struct OtherEnd {
 
 inline constexpr size_t kMostOtherEnds = 8;
 
-// `among`: the processes that may be there; the process itself never is.
+// `among`: the processes that may be there; the process itself never is. `deadline_ns`: of the
+// monotonic clock; what was not looked at by then is not known.
 OtherEnd FindOtherEnd(const std::string& proc_root, pid_t pid, pid_t tid,
-                      const std::vector<pid_t>& among, ProcessMemory* memory);
+                      const std::vector<pid_t>& among, int64_t deadline_ns, ProcessMemory* memory);
 
 }  // namespace rollcall

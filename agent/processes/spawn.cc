@@ -15,6 +15,7 @@
 #include <cstring>
 #include <memory>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "base/monotonic_clock.h"
@@ -173,6 +174,11 @@ int SpawnApart(const std::string& path, const std::vector<std::string>& argument
   if (is_stuck.load()) return ETIMEDOUT;
   const auto start = std::make_shared<Start>(path, arguments, files);
   Worker thread;
+  try {
+    thread.Start();
+  } catch (const std::system_error& error) {
+    return error.code().value();  // the host has no thread left
+  }
   thread.Post([start] { start->Run(); });
   const int failure = start->Await(kStartWithinNs, pid);
   thread.Finish(SteadyTime());  // leaves it behind

@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kMostItems = 64;      // of exceptions being handled, one inside of another
 constexpr int kMostEntries = 1024;  // of a traceback
+constexpr int kMostCodes = 64;      // of these, of which the code is read
 constexpr uint64_t kMostArguments = 6;
 constexpr size_t kLongestTypeName = 96;
 constexpr size_t kLongestExceptionText = 240;
@@ -46,6 +47,15 @@ std::string FirstLine(const std::string& text) {
   size_t begin = 0;
   while (text.compare(begin, line_end.size(), line_end) == 0) begin += line_end.size();
   return text.substr(begin, text.find(line_end, begin) - begin);
+}
+
+// A text that was cut loses its last word: of an address with a password, the cut may have left the
+// password and taken what shows that it is one.
+std::string WithoutCutWord(std::string text) {
+  if (text.size() < kLongestExceptionText) return text;
+  const size_t blank = text.rfind(' ');
+  text.resize(blank == std::string::npos ? 0 : blank);
+  return text;
 }
 
 }  // namespace
@@ -109,7 +119,7 @@ std::string PythonExceptions::ReadArgument(uint64_t object, bool quotes) {
   if ((flags & kIsString) == 0 || !objects_->ReadString(object, kLongestExceptionText, &text)) {
     return "";
   }
-  text = FirstLine(text);
+  text = FirstLine(WithoutCutWord(std::move(text)));
   return quotes ? absl::StrCat("'", text, "'") : text;
 }
 
@@ -145,18 +155,29 @@ int PythonExceptions::ReadLine(uint64_t entry, const PythonCode& code) {
                     code.lines.size(), code.first_line, instruction);
 }
 
-// The innermost line of the program. A traceback begins at the outermost frame, the handler's own.
-void PythonExceptions::FindRaisingLine(uint64_t traceback, PythonException* found) {
+// A traceback begins at the outermost frame, the handler's own.
+std::vector<uint64_t> PythonExceptions::ListEntries(uint64_t traceback) {
+  std::vector<uint64_t> entries;
   for (int i = 0; i < kMostEntries && traceback != 0; ++i) {
-    PythonCode code;
-    const uint64_t frame = ReadReference(traceback + kTracebackFrame);
-    if (frame != 0 && ReadCodeOfFrame(frame, &code) && !code.file.empty() &&
-        !IsPythonLibraryFile(code.file.c_str())) {
-      found->line = ReadLine(traceback, code);
-      found->file = std::move(code.file);
-      found->function = std::move(code.name);
-    }
+    entries.push_back(traceback);
     traceback = ReadReference(traceback + kTracebackNext);
+  }
+  return entries;
+}
+
+// The innermost line of the program. From the inside outwards, so that few code objects are read.
+void PythonExceptions::FindRaisingLine(uint64_t traceback, PythonException* found) {
+  const std::vector<uint64_t> entries = ListEntries(traceback);
+  int left = kMostCodes;
+  for (auto entry = entries.rbegin(); entry != entries.rend() && left > 0; ++entry, --left) {
+    PythonCode code;
+    const uint64_t frame = ReadReference(*entry + kTracebackFrame);
+    if (frame == 0 || !ReadCodeOfFrame(frame, &code) || code.file.empty()) continue;
+    if (IsPythonLibraryFile(code.file.c_str())) continue;
+    found->line = ReadLine(*entry, code);
+    found->file = std::move(code.file);
+    found->function = std::move(code.name);
+    return;
   }
 }
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "agent/processes/stack_sample.h"
 #include "agent/python/objects.h"
@@ -30,6 +31,7 @@ class PythonExceptions {
   std::string ReadArgument(uint64_t object, bool quotes);
   std::string ReadInteger(uint64_t object);
   uint64_t ReadTypeFlags(uint64_t object);
+  std::vector<uint64_t> ListEntries(uint64_t traceback);
   void FindRaisingLine(uint64_t traceback, PythonException* found);
   bool ReadCodeOfFrame(uint64_t frame, PythonCode* code);
   int ReadLine(uint64_t entry, const PythonCode& code);

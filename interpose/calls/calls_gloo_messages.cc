@@ -33,11 +33,6 @@ void RevertPosting(OpenCall* open) {
   RaiseMessagesReturned(posting->comm);
 }
 
-Posting* CurrentPosting() {
-  OpenCall* call = open_call;
-  return call == nullptr || call->thrown != &RevertPosting ? nullptr : static_cast<Posting*>(call);
-}
-
 void BeginPosting(ThreadState* thread, LocalComm* comm, const CallInfo& info, const void* caller,
                   uint64_t now, Posting* posting) {
   if (!HasOpenMessage(comm) && ++thread->group_number == 0) ++thread->group_number;
@@ -52,16 +47,6 @@ void EndPosting(const Posting& posting, const void* work) {
   posting.open.record->result.store(ncclSuccess, std::memory_order_relaxed);
   posting.open.record->returned.store(Now(), std::memory_order_release);
   RaiseMessagesReturned(posting.comm);
-}
-
-using MakeBuffer = GlooBuffer (*)(void* context, void* memory, size_t bytes);
-
-// With one result only, so that the compiler makes it in the caller's memory.
-GlooBuffer RecordBuffer(MakeBuffer real, const Posting& posting, void* context, void* memory,
-                        size_t bytes) {
-  GlooBuffer made = real(context, memory, bytes);
-  SetMessageBuffer(posting.message, made.buffer);
-  return made;
 }
 
 using Post = TorchWork (*)(void* group, void* tensors, int peer, int tag);
@@ -168,23 +153,4 @@ EXPORT bool _ZN4c10d16ProcessGroupGloo8RecvWork4waitENSt6chrono8durationIlSt5rat
       ROLLCALL_REAL(
           _ZN4c10d16ProcessGroupGloo8RecvWork4waitENSt6chrono8durationIlSt5ratioILl1ELl1000EEEE),
       work, timeout);
-}
-
-// gloo makes the memory of a message before it begins the transfer, so no end comes too early.
-EXPORT GlooBuffer _ZN4gloo7Context19createUnboundBufferEPvm(void* context, void* memory,
-                                                            size_t bytes) {
-  const auto real = ROLLCALL_REAL(_ZN4gloo7Context19createUnboundBufferEPvm);
-  rollcall::Posting* posting = rollcall::CurrentPosting();
-  return posting == nullptr ? real(context, memory, bytes)
-                            : rollcall::RecordBuffer(real, *posting, context, memory, bytes);
-}
-
-EXPORT void _ZN4gloo9transport3tcp13UnboundBuffer20handleSendCompletionEi(void* buffer, int rank) {
-  rollcall::FinishMessageOfBuffer(buffer);
-  ROLLCALL_REAL(_ZN4gloo9transport3tcp13UnboundBuffer20handleSendCompletionEi)(buffer, rank);
-}
-
-EXPORT void _ZN4gloo9transport3tcp13UnboundBuffer20handleRecvCompletionEi(void* buffer, int rank) {
-  rollcall::FinishMessageOfBuffer(buffer);
-  ROLLCALL_REAL(_ZN4gloo9transport3tcp13UnboundBuffer20handleRecvCompletionEi)(buffer, rank);
 }

@@ -13,7 +13,7 @@ enum State : uint32_t { kFree = 0, kClaimed = 1, kOpen = 2 };
 struct Slot {
   std::atomic<uint32_t> state{kFree};
   std::atomic<bool> awaited{false};
-  std::atomic<uintptr_t> buffer{0}, work{0};
+  std::atomic<uintptr_t> work{0};
   std::atomic<uint32_t> comm{0};
   std::atomic<uint64_t> generation{0};  // of the communicator: the child of a fork has others
   std::atomic<uint64_t> nth{0};
@@ -21,7 +21,6 @@ struct Slot {
 };
 Slot slots[kMessages];
 std::atomic<int> open_messages{0};
-std::atomic<bool> transport_tells{false};  // gloo has told that it has moved data
 
 bool IsOfComm(const Slot& slot, const LocalComm* comm) {
   return slot.state.load(std::memory_order_acquire) == kOpen &&
@@ -29,9 +28,8 @@ bool IsOfComm(const Slot& slot, const LocalComm* comm) {
          slot.generation.load(std::memory_order_relaxed) == Generation(comm);
 }
 
-bool IsOpen(const Slot& slot, const LocalComm* comm) {
-  return IsOfComm(slot, comm) && (slot.awaited.load(std::memory_order_relaxed) ||
-                                  transport_tells.load(std::memory_order_relaxed));
+bool IsAwaited(const Slot& slot, const LocalComm* comm) {
+  return IsOfComm(slot, comm) && slot.awaited.load(std::memory_order_relaxed);
 }
 
 const LocalComm* CommOf(const Slot& slot) {
@@ -42,30 +40,17 @@ const LocalComm* CommOf(const Slot& slot) {
 bool Free(Slot* slot) {
   uint32_t open = kOpen;
   if (!slot->state.compare_exchange_strong(open, kClaimed, std::memory_order_acq_rel)) return false;
-  slot->buffer.store(0, std::memory_order_relaxed);
   slot->work.store(0, std::memory_order_relaxed);
   slot->state.store(kFree, std::memory_order_release);
   open_messages.fetch_sub(1);
   return true;
 }
 
-// An open message with the same address has been given up: the address is used again. A message
-// that is done by now has no address any more.
-void SetKey(int message, std::atomic<uintptr_t> Slot::* key, const void* address) {
-  const auto wanted = reinterpret_cast<uintptr_t>(address);
-  for (int i = 0; i < kMessages; ++i) {
-    Slot* slot = &slots[i];
-    if (i != message && (slot->*key).load(std::memory_order_relaxed) == wanted) Free(slot);
-  }
-  if (message < 0 || slots[message].state.load(std::memory_order_acquire) != kOpen) return;
-  (slots[message].*key).store(wanted, std::memory_order_release);
-}
-
 uint64_t CountDone(const LocalComm* comm) {
   uint64_t done = comm->entry->p2p_entered.load(std::memory_order_acquire);
   if (open_messages.load() == 0) return done;
   for (const Slot& slot : slots) {
-    if (!IsOpen(slot, comm)) continue;
+    if (!IsAwaited(slot, comm)) continue;
     const uint64_t nth = slot.nth.load(std::memory_order_relaxed);
     if (nth < done) done = nth;
   }
@@ -97,23 +82,21 @@ int AddMessage(const LocalComm* comm, Op op, uint64_t nth) {
   return -1;
 }
 
-void SetMessageBuffer(int message, const void* buffer) { SetKey(message, &Slot::buffer, buffer); }
-
-void SetMessageWork(int message, const void* work) { SetKey(message, &Slot::work, work); }
+// An open message with the same address has been given up: the address is used again. A message
+// that is done by now has no address any more.
+void SetMessageWork(int message, const void* work) {
+  const auto wanted = reinterpret_cast<uintptr_t>(work);
+  for (int i = 0; i < kMessages; ++i) {
+    if (i != message && slots[i].work.load(std::memory_order_relaxed) == wanted) Free(&slots[i]);
+  }
+  if (message < 0 || slots[message].state.load(std::memory_order_acquire) != kOpen) return;
+  slots[message].work.store(wanted, std::memory_order_release);
+}
 
 void FinishMessage(int message) {
   if (message < 0) return;
   const LocalComm* comm = CommOf(slots[message]);
   if (Free(&slots[message])) RaiseMessagesReturned(comm);
-}
-
-void FinishMessageOfBuffer(const void* buffer) {
-  if (!transport_tells.load(std::memory_order_relaxed)) transport_tells.store(true);
-  if (open_messages.load(std::memory_order_acquire) == 0) return;
-  const auto key = reinterpret_cast<uintptr_t>(buffer);
-  for (int i = 0; i < kMessages; ++i) {
-    if (slots[i].buffer.load(std::memory_order_acquire) == key) FinishMessage(i);
-  }
 }
 
 int FindMessage(const void* work) {
@@ -137,7 +120,11 @@ void SetMessageAwaited(int message) {
 }
 
 bool HasOpenMessage(const LocalComm* comm) {
-  return CountDone(comm) != Get(comm->entry->p2p_entered);
+  if (open_messages.load() == 0) return false;
+  for (const Slot& slot : slots) {
+    if (IsOfComm(slot, comm)) return true;
+  }
+  return false;
 }
 
 void ForgetMessages(const LocalComm* comm) {

@@ -2,9 +2,9 @@
 // The open sends and receives of gloo's groups. They show how many of a group's messages are done:
 // `p2p_returned` counts the messages before the first one that is not done.
 //
-// A message is done when gloo has moved its data, or when the program's wait for it returns. A
-// transport of gloo that does not tell when it has moved data (every one but TCP) leaves a message
-// open only while the program waits for it.
+// A message counts as done but while the program waits for it. gloo's own functions would tell when
+// the data has moved, but a process may hold several copies of gloo, of different versions, so the
+// library exports no name of gloo.
 //
 // A small table. Never waits, allocates or locks. A message without room in the table counts as
 // done when it was posted: a missed wait is better than a false one.
@@ -17,13 +17,9 @@ namespace rollcall {
 
 // Takes a place for a message that the thread is about to post. -1: there is no room.
 int AddMessage(const LocalComm* comm, Op op, uint64_t nth);
-// Of a message that this thread posts: its memory, before gloo uses it, and the program's handle.
-void SetMessageBuffer(int message, const void* buffer);
+// Of a message that this thread posts: the program's handle.
 void SetMessageWork(int message, const void* work);
 void FinishMessage(int message);
-
-// gloo has moved the data of the message with this memory.
-void FinishMessageOfBuffer(const void* buffer);
 
 // The open message with this handle; -1: none, or it is done.
 int FindMessage(const void* work);
@@ -34,7 +30,7 @@ struct Message {
 Message GetMessage(int message);
 void SetMessageAwaited(int message);
 
-// Whether the communicator has an open message.
+// Whether the communicator has a message that the program has not waited for yet.
 bool HasOpenMessage(const LocalComm* comm);
 
 // Counts the messages that are done, for `p2p_returned`.

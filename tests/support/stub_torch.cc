@@ -26,17 +26,7 @@ extern "C" int32_t aoti_torch_get_dtype(at::Tensor* tensor, int32_t* dtype) {
   return 0;
 }
 
-void gloo::transport::tcp::UnboundBuffer::handleSendCompletion(int) {}
-void gloo::transport::tcp::UnboundBuffer::handleRecvCompletion(int) {}
-
-std::unique_ptr<gloo::transport::UnboundBuffer> gloo::Context::createUnboundBuffer(void*,
-                                                                                   unsigned long) {
-  return std::make_unique<transport::tcp::UnboundBuffer>();
-}
-
 namespace c10d {
-
-gloo::transport::tcp::UnboundBuffer* ProcessGroupGloo::newest_buffer = nullptr;
 
 PrefixStore::PrefixStore(std::string, StorePtr) {}
 
@@ -91,15 +81,11 @@ void ProcessGroupGloo::monitoredBarrier(const BarrierOptions&, bool) { MayThrow(
 
 WorkPtr ProcessGroupGloo::send(Tensors&, int, int) {
   MayThrow();
-  newest_buffer = static_cast<gloo::transport::tcp::UnboundBuffer*>(
-      gloo::Context().createUnboundBuffer(nullptr, 0).release());
   return WorkPtr(new SendWork());
 }
 
 WorkPtr ProcessGroupGloo::recv(Tensors&, int, int) {
   MayThrow();
-  newest_buffer = static_cast<gloo::transport::tcp::UnboundBuffer*>(
-      gloo::Context().createUnboundBuffer(nullptr, 0).release());
   return WorkPtr(new RecvWork());
 }
 

@@ -47,24 +47,6 @@ class intrusive_ptr {
 };
 }  // namespace c10
 
-namespace gloo {
-namespace transport {
-struct UnboundBuffer {
-  virtual ~UnboundBuffer() = default;
-};
-namespace tcp {
-struct UnboundBuffer : transport::UnboundBuffer {
-  void handleSendCompletion(int rank);
-  void handleRecvCompletion(int rank);
-};
-}  // namespace tcp
-}  // namespace transport
-
-struct Context {
-  std::unique_ptr<transport::UnboundBuffer> createUnboundBuffer(void* memory, unsigned long bytes);
-};
-}  // namespace gloo
-
 namespace c10d {
 using Tensors = std::vector<at::Tensor>;
 
@@ -123,7 +105,6 @@ class ProcessGroupGloo {
   virtual WorkPtr recv(Tensors& tensors, int from, int tag);
 
   static void FinishOldest(bool with_error);
-  static gloo::transport::tcp::UnboundBuffer* newest_buffer;
 
  private:
   void enqueue(c10::intrusive_ptr<AsyncWork> work);

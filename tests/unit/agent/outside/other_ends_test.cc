@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@
 
 namespace rollcall {
 namespace {
+
+constexpr int64_t kNoDeadline = std::numeric_limits<int64_t>::max();
 
 TEST(SystemCallTest, IsReadFromTheKernelsText) {
   const auto call = ParseSystemCall("7 0x7ffc10 0x1 0xdbba0 0x0 0x0 0x7f00 0x7ffc00 0x7f8b\n");
@@ -149,7 +152,7 @@ class OtherEndTest : public testing::TestWithParam<WayToWait> {
     OtherEnd end;
     for (int i = 0; i < 2000 && end.pids.empty(); ++i) {
       if (i > 0) usleep(1000);
-      end = FindOtherEnd("/proc", sleeper.pid(), sleeper.pid(), {getpid()}, memory);
+      end = FindOtherEnd("/proc", sleeper.pid(), sleeper.pid(), {getpid()}, kNoDeadline, memory);
     }
     return end;
   }
@@ -233,12 +236,47 @@ TEST_P(OtherEndTest, WhatAConnectionHasReceivedIsKnown) {
 INSTANTIATE_TEST_SUITE_P(All, OtherEndTest, testing::ValuesIn(kWays),
                          [](const auto& info) { return std::string(info.param.name); });
 
+OtherEnd FindForReader(int fd, int64_t deadline_ns) {
+  const Sleeper sleeper([fd] {
+    char byte = 0;
+    while (read(fd, &byte, 1) != 0) {
+    }
+  });
+  TracerMemory memory(sleeper.pid());
+  OtherEnd end;
+  for (int i = 0; i < 2000 && end.pids.empty(); ++i) {
+    if (i > 0) usleep(1000);
+    end = FindOtherEnd("/proc", sleeper.pid(), sleeper.pid(), {getpid()}, deadline_ns, &memory);
+    if (deadline_ns == 0) break;
+  }
+  return end;
+}
+
+// As of a child that was started with a pipe.
+TEST(OtherEndAtDescriptor0Test, IsFoundUntilTheDeadline) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const int saved = dup(0);
+  ASSERT_EQ(dup2(ends[1], 0), 0);
+  close(ends[1]);
+  EXPECT_EQ(FindForReader(ends[0], kNoDeadline).pids, std::vector<pid_t>{getpid()});
+  EXPECT_EQ(FindForReader(ends[0], 0).kind, "");
+  close(0);
+  if (saved >= 0) {
+    dup2(saved, 0);
+    close(saved);
+  }
+  close(ends[0]);
+}
+
 TEST(NoOtherEndTest, OfAThreadThatWaitsForNone) {
   const Sleeper sleeper([] {
     while (true) pause();
   });
   TracerMemory memory(sleeper.pid());
-  EXPECT_EQ(FindOtherEnd("/proc", sleeper.pid(), sleeper.pid(), {getpid()}, &memory).kind, "");
+  EXPECT_EQ(
+      FindOtherEnd("/proc", sleeper.pid(), sleeper.pid(), {getpid()}, kNoDeadline, &memory).kind,
+      "");
 }
 
 }  // namespace

@@ -201,6 +201,7 @@ TEST_P(PythonStacksTest, HasTheExceptionThatAThreadIsHandling) {
   VictimProcess victim(Command("handling"));
   ASSERT_TRUE(victim.WaitForAll('S'));
   const ProcessStack process = Take(victim);
+  const std::string kCutText = std::string(200, 'x') + " of";  // and not a part of the password
   const struct {
     const char* function;
     const char* type;
@@ -214,6 +215,8 @@ TEST_P(PythonStacksTest, HasTheExceptionThatAThreadIsHandling) {
       {"wait_in_generator_end", "JSONDecodeError",
        "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)", "parsed",
        "leave_a_generator"},
+      {"wait_with_a_long_text", "ConnectionError", kCutText.c_str(), "refused",
+       "wait_with_a_long_text"},
   };
   for (const auto& expected : kExpected) {
     const ThreadStack thread = ThreadIn(process, expected.function);

@@ -82,7 +82,6 @@ const std::map<std::string, std::function<void(const Numbers&)>> kSteps = {
        Tensors tensors = Some(n);
        work = group->recv(tensors, At(n, 1, 1), 0).get();
      }},
-    {"sent", [](const Numbers&) { ProcessGroupGloo::newest_buffer->handleSendCompletion(1); }},
     {"finish", [](const Numbers&) { ProcessGroupGloo::FinishOldest(false); }},
     {"fail", [](const Numbers&) { ProcessGroupGloo::FinishOldest(true); }},
     {"wait", [](const Numbers&) { work->wait(std::chrono::milliseconds(7)); }},

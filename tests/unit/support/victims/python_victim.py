@@ -163,6 +163,14 @@ def leave_a_generator():
         json.loads("{")  # MARK parsed
 
 
+def wait_with_a_long_text():
+    """As long as the agent reads, the text ends in a password, and what follows shows that it is one."""
+    try:
+        raise ConnectionError("x" * 200 + " of postgresql://train:" + "S3cretPassw0rd" * 4 + "@db/runs")  # MARK refused
+    except ConnectionError:
+        never.acquire()
+
+
 def wait_after_handling():
     try:
         load_shard(4)
@@ -208,7 +216,8 @@ if mode == "named":
     LookedAtThread(name="looked at", daemon=True).start()
 if mode == "handling":
     threads = {function.__name__: function for function in
-               (wait_in_except, wait_in_finally, leave, leave_a_generator, wait_after_handling)}
+               (wait_in_except, wait_in_finally, leave, leave_a_generator, wait_with_a_long_text,
+                wait_after_handling)}
     threading.Thread(target=wait_as_named, name="keeper").start()
 for name, target in threads.items():
     threading.Thread(target=target, name=name, daemon=True).start()
