@@ -2,6 +2,7 @@
 #include "base/read_file.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,6 +29,12 @@ std::optional<std::string> ReadFile(const std::string& path, size_t most) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return std::nullopt;
   return ReadUpTo(fd.get(), most);
+}
+
+std::string ReadLink(const std::string& path) {
+  char target[PATH_MAX];
+  const ssize_t size = readlink(path.c_str(), target, sizeof(target));
+  return std::string(target, size > 0 ? static_cast<size_t>(size) : 0);
 }
 
 }  // namespace rollcall

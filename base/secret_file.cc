@@ -10,6 +10,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/read_file.h"
 
 namespace rollcall {
 namespace {
@@ -20,9 +21,7 @@ constexpr mode_t kGroup = S_IRGRP | S_IWGRP;
 // Kubernetes mounts secrets so that a new version appears at once: each file is a link to
 // ..data/FILE.
 bool IsInVolumeOfKubernetes(const std::string& path) {
-  char target[16] = {};
-  return readlink(path.c_str(), target, sizeof(target) - 1) > 0 &&
-         absl::StartsWith(target, "..data/");
+  return absl::StartsWith(ReadLink(path), "..data/");
 }
 
 absl::Status Refuse(const WatchedFile& file, absl::string_view secret, absl::string_view who,

@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "base/clean_stream.h"
 #include "base/clean_text.h"
+#include "base/read_file.h"
 #include "cli/commands.h"
 #include "cli/describe.h"
 #include "cli/usage.h"
@@ -63,11 +64,8 @@ void PrintHelp(std::ostream& out) {
 }
 
 std::string OwnDirectory() {
-  char path[4096];
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
-  if (length <= 0) return ".";
-  const std::string self(path, static_cast<size_t>(length));
-  return self.substr(0, self.rfind('/'));
+  const std::string self = ReadLink("/proc/self/exe");
+  return self.empty() ? "." : self.substr(0, self.rfind('/'));
 }
 
 std::string FirstThatExists(const std::vector<std::string>& candidates) {

@@ -68,11 +68,8 @@ std::vector<std::string> HostFiles::List(const std::string& path) const {
 }
 
 std::string HostFiles::LinkName(const std::string& path) const {
-  char target[4096];
-  const ssize_t size = readlink(Path(path).c_str(), target, sizeof(target));
-  if (size <= 0) return "";
-  const std::string_view whole(target, static_cast<size_t>(size));
-  return std::string(whole.substr(whole.rfind('/') + 1));
+  const std::string target = ReadLink(Path(path));
+  return target.substr(target.rfind('/') + 1);
 }
 
 std::optional<int64_t> NumberAfter(std::string_view text, std::string_view word) {

@@ -14,7 +14,7 @@
 namespace rollcall {
 namespace {
 
-constexpr int kMostLookedAt = 16;  // threads: each costs a look at all descriptors of the others
+constexpr size_t kMostLookedAt = 16;  // threads of one process
 constexpr int64_t kLookForNs = kSecond;
 
 double Seconds(uint64_t ns) { return static_cast<double>(ns) / kSecond; }
@@ -40,21 +40,27 @@ bool IsWorthALook(const v1::ProcessStack& stack, const v1::ThreadStack& thread) 
                      [](const v1::Frame& frame) { return frame.python(); });
 }
 
+void AddOtherEnd(const OtherEnd& end, v1::ThreadStack* thread) {
+  if (end.kind.empty()) return;
+  thread->mutable_other_end()->set_received_bytes(static_cast<double>(end.received_bytes));
+  thread->mutable_other_end()->set_kind(end.kind);
+  for (const pid_t pid : end.pids) thread->mutable_other_end()->add_pids(pid);
+}
+
 void AddOtherEnds(const std::string& proc_root, const std::vector<pid_t>& among,
                   v1::ProcessStack* stack) {
+  std::vector<v1::ThreadStack*> threads;
+  std::vector<pid_t> tids;
+  for (v1::ThreadStack& thread : *stack->mutable_threads()) {
+    if (!IsWorthALook(*stack, thread) || tids.size() == kMostLookedAt) continue;
+    threads.push_back(&thread);
+    tids.push_back(thread.tid());
+  }
   TracerMemory traced(stack->pid());
   ResidentMemory memory(&traced, proc_root, stack->pid());
-  const int64_t deadline_ns = MonotonicNs() + kLookForNs;
-  int looked_at = 0;
-  for (v1::ThreadStack& thread : *stack->mutable_threads()) {
-    if (!IsWorthALook(*stack, thread) || ++looked_at > kMostLookedAt) continue;
-    const OtherEnd end =
-        FindOtherEnd(proc_root, stack->pid(), thread.tid(), among, deadline_ns, &memory);
-    if (end.kind.empty()) continue;
-    thread.mutable_other_end()->set_received_bytes(static_cast<double>(end.received_bytes));
-    thread.mutable_other_end()->set_kind(end.kind);
-    for (const pid_t pid : end.pids) thread.mutable_other_end()->add_pids(pid);
-  }
+  const std::vector<OtherEnd> ends =
+      FindOtherEnds(proc_root, stack->pid(), tids, among, MonotonicNs() + kLookForNs, &memory);
+  for (size_t i = 0; i < ends.size(); ++i) AddOtherEnd(ends[i], threads[i]);
 }
 
 }  // namespace

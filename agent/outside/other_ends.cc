@@ -2,14 +2,10 @@
 #include "agent/outside/other_ends.h"
 
 #include <dirent.h>
-#include <limits.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <memory>
-#include <optional>
-#include <set>
+#include <unordered_map>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -17,127 +13,119 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "agent/outside/tcp_counters.h"
-#include "agent/outside/tcp_table.h"
-#include "agent/outside/unix_peers.h"
+#include "agent/outside/socket_tables.h"
 #include "agent/outside/waited_descriptors.h"
 #include "agent/processes/proc_files.h"
 #include "base/monotonic_clock.h"
+#include "base/read_file.h"
 
 namespace rollcall {
 namespace {
 
-constexpr size_t kTcpTableBytes = 8 << 20;
 constexpr size_t kMostDescriptors = 16384;  // of one process
 constexpr absl::string_view kPipe = "pipe:[";
 constexpr absl::string_view kSocket = "socket:[";
-constexpr absl::string_view kProcess = "anon_inode:[pidfd]";
 
-// "pipe:[4711]"; "": it cannot be read.
-std::string ReadLink(const std::string& path) {
-  char target[PATH_MAX];
-  const ssize_t size = readlink(path.c_str(), target, sizeof(target));
-  return size > 0 ? std::string(target, static_cast<size_t>(size)) : "";
-}
-
+// Of "pipe:[4711]"; 0: the link is of another kind. The kernel numbers pipes and sockets together.
 uint64_t InodeIn(absl::string_view link, absl::string_view kind) {
   uint64_t inode = 0;
   const bool fits = absl::ConsumePrefix(&link, kind) && absl::ConsumeSuffix(&link, "]");
   return fits && absl::SimpleAtoi(link, &inode) ? inode : 0;
 }
 
-// Reads no more than it looks at: a process may have millions of descriptors.
-bool HasOpen(const std::string& proc_root, pid_t pid, const std::set<std::string>& links) {
-  const std::string path = ProcPath(proc_root, pid, "fd");
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path.c_str()), closedir);
-  if (folder == nullptr) return false;
-  for (size_t i = 0; i < kMostDescriptors; ++i) {
-    const dirent* entry = readdir(folder.get());
-    if (entry == nullptr) return false;
-    if (links.count(ReadLink(absl::StrCat(path, "/", entry->d_name))) != 0) return true;
+// The process whose end a pidfd waits for; 0: not known.
+pid_t ProcessOf(const std::string& proc_root, pid_t pid, int fd) {
+  const std::string file = ProcPath(proc_root, pid, absl::StrCat("fdinfo/", fd));
+  const std::string text = ReadProcFile(file).value_or("");
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    pid_t process = 0;
+    if (absl::ConsumePrefix(&line, "Pid:\t") && absl::SimpleAtoi(line, &process)) {
+      return std::max(process, 0);
+    }
   }
-  return false;
+  return 0;
 }
 
-bool SharesNetwork(const std::string& proc_root, pid_t pid) {
-  const std::string own = ReadLink(absl::StrCat(proc_root, "/self/ns/net"));
-  return !own.empty() && own == ReadLink(ProcPath(proc_root, pid, "ns/net"));
+void AddPid(pid_t pid, OtherEnd* found) {
+  const auto at = std::lower_bound(found->pids.begin(), found->pids.end(), pid);
+  if (at != found->pids.end() && *at == pid) return;
+  if (found->pids.size() < kMostOtherEnds) found->pids.insert(at, pid);
 }
 
-std::vector<TcpSocket> ReadTcpTable(const std::string& proc_root, pid_t pid) {
-  const std::string net = ProcPath(proc_root, pid, "net/");
-  // A server that listens with IPv6 takes connections of IPv4, too.
-  return ParseTcpTable(absl::StrCat(ReadProcFile(net + "tcp", kTcpTableBytes).value_or(""), "\n",
-                                    ReadProcFile(net + "tcp6", kTcpTableBytes).value_or("")));
-}
-
-// The links of the descriptors that other processes have at the other end.
+// The pipes and sockets at the other ends, and the threads that wait for each.
 class Links {
  public:
-  Links(const std::string& proc_root, pid_t pid) : proc_root_(proc_root), pid_(pid) {}
+  Links(const std::string& proc_root, pid_t pid, int64_t deadline_ns)
+      : proc_root_(proc_root), pid_(pid), sockets_(proc_root, pid, deadline_ns) {}
 
-  void Add(int fd, OtherEnd* found) {
+  void Add(int fd, OtherEnd* waits) {
     const std::string link = ReadLink(ProcPath(proc_root_, pid_, absl::StrCat("fd/", fd)));
-    const uint64_t inode = InodeIn(link, kSocket);
-    if (inode != 0) AddSocket(inode, found);
-    if (link == kProcess || absl::StartsWith(link, "pidfd:[")) AddProcess(fd, found);
-    if (!absl::StartsWith(link, kPipe)) return;
-    links_.insert(link);
-    if (found->kind.empty()) found->kind = "pipe";
+    if (link == "anon_inode:[pidfd]" || absl::StartsWith(link, "pidfd:[")) AddProcess(fd, waits);
+    const uint64_t pipe = InodeIn(link, kPipe);
+    if (pipe != 0 && waits->kind.empty()) waits->kind = "pipe";
+    const uint64_t peer = pipe != 0 ? pipe : PeerOf(InodeIn(link, kSocket), waits);
+    if (peer != 0) waiting_[peer].push_back(waits);
   }
-  const std::set<std::string>& links() const { return links_; }
+
+  // Reads no more than it looks at: a process may have millions of descriptors.
+  void LookIn(pid_t other, int64_t deadline_ns) {
+    const std::string path = ProcPath(proc_root_, other, "fd");
+    const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path.c_str()), closedir);
+    if (folder == nullptr) return;
+    for (size_t i = 0; i < kMostDescriptors && MonotonicNs() <= deadline_ns; ++i) {
+      const dirent* entry = readdir(folder.get());
+      if (entry == nullptr) return;
+      const std::string link = ReadLink(absl::StrCat(path, "/", entry->d_name));
+      const auto found = waiting_.find(std::max(InodeIn(link, kPipe), InodeIn(link, kSocket)));
+      if (found == waiting_.end()) continue;
+      for (OtherEnd* waits : found->second) AddPid(other, waits);
+    }
+  }
+
+  bool empty() const { return waiting_.empty(); }
 
  private:
-  // A descriptor of a process, whose end the thread waits for.
-  void AddProcess(int fd, OtherEnd* found) {
-    const std::string file = ProcPath(proc_root_, pid_, absl::StrCat("fdinfo/", fd));
-    const std::string text = ReadProcFile(file).value_or("");
-    for (absl::string_view line : absl::StrSplit(text, '\n')) {
-      pid_t process = 0;
-      if (!absl::ConsumePrefix(&line, "Pid:\t") || !absl::SimpleAtoi(line, &process)) continue;
-      if (process > 0 && found->pids.size() < kMostOtherEnds) found->pids.push_back(process);
-      found->kind = "process";
-    }
+  void AddProcess(int fd, OtherEnd* waits) {
+    const pid_t process = ProcessOf(proc_root_, pid_, fd);
+    if (process == 0) return;
+    waits->kind = "process";
+    AddPid(process, waits);
   }
 
-  void AddSocket(uint64_t inode, OtherEnd* found) {
-    if (!tcp_.has_value()) tcp_ = ReadTcpTable(proc_root_, pid_);
-    const TcpSocket* connection = FindConnection(*tcp_, inode);
-    const bool shares_network = SharesNetwork(proc_root_, pid_);
-    if (connection != nullptr && shares_network) {
-      found->received_bytes += ReadReceivedBytes(*connection);
-    }
-    uint64_t peer = FindOtherSocket(*tcp_, inode);
-    if (connection == nullptr && shares_network) peer = FindUnixPeer(inode);
-    if (connection != nullptr || peer != 0) found->kind = "socket";
-    if (peer != 0) links_.insert(absl::StrCat(kSocket, peer, "]"));
+  uint64_t PeerOf(uint64_t inode, OtherEnd* waits) {
+    if (inode == 0) return 0;
+    const SocketTables::Socket socket = sockets_.Find(inode);
+    if (socket.known) waits->kind = "socket";
+    waits->received_bytes += socket.received_bytes;
+    return socket.peer;
   }
 
   const std::string& proc_root_;
   const pid_t pid_;
-  std::optional<std::vector<TcpSocket>> tcp_;
-  std::set<std::string> links_;
+  SocketTables sockets_;
+  std::unordered_map<uint64_t, std::vector<OtherEnd*>> waiting_;  // by the inode
 };
 
 }  // namespace
 
-OtherEnd FindOtherEnd(const std::string& proc_root, pid_t pid, pid_t tid,
-                      const std::vector<pid_t>& among, int64_t deadline_ns, ProcessMemory* memory) {
-  OtherEnd found;
-  if (MonotonicNs() > deadline_ns) return found;
-  const std::vector<int> fds = FindWaitedDescriptors(proc_root, pid, tid, memory);
-  Links at_the_other_end(proc_root, pid);
-  for (const int fd : fds) at_the_other_end.Add(fd, &found);
-  const std::set<std::string>& links = at_the_other_end.links();
-  for (const pid_t other : among) {
-    if (links.empty() || found.pids.size() == kMostOtherEnds) break;
-    if (MonotonicNs() > deadline_ns) break;
-    if (other != pid && HasOpen(proc_root, other, links)) found.pids.push_back(other);
+std::vector<OtherEnd> FindOtherEnds(const std::string& proc_root, pid_t pid,
+                                    const std::vector<pid_t>& tids, const std::vector<pid_t>& among,
+                                    int64_t deadline_ns, ProcessMemory* memory) {
+  std::vector<OtherEnd> ends(tids.size());
+  Links links(proc_root, pid, deadline_ns);
+  for (size_t i = 0; i < tids.size() && MonotonicNs() <= deadline_ns; ++i) {
+    for (const int fd : FindWaitedDescriptors(proc_root, pid, tids[i], memory)) {
+      links.Add(fd, &ends[i]);
+    }
   }
-  if (found.pids.empty() && found.received_bytes == 0) return {};
-  std::sort(found.pids.begin(), found.pids.end());
-  found.pids.erase(std::unique(found.pids.begin(), found.pids.end()), found.pids.end());
-  return found;
+  for (const pid_t other : among) {
+    if (links.empty() || MonotonicNs() > deadline_ns) break;
+    if (other != pid) links.LookIn(other, deadline_ns);
+  }
+  for (OtherEnd& end : ends) {
+    if (end.pids.empty() && end.received_bytes == 0) end = {};
+  }
+  return ends;
 }
 
 }  // namespace rollcall

@@ -2,8 +2,8 @@
 // Which processes of this host are at the other end of the pipe or socket that a thread waits for:
 // a rank that waits for an answer of another rank, or for what its child writes.
 //
-// Looks for the other end among few processes, because it reads all their descriptors. Reads may
-// block: see spare_threads.h.
+// Looks for the other end among few processes, because it reads all their descriptors, once. Reads
+// may block: see spare_threads.h.
 #pragma once
 
 #include <sys/types.h>
@@ -17,17 +17,19 @@
 namespace rollcall {
 
 struct OtherEnd {
-  std::string
-      kind;  // "pipe", "socket", "process" (for its end); "": it waits for none, or nobody is known
+  // "pipe", "socket", "process" (for its end); "": it waits for none, or nobody is known
+  std::string kind;
   std::vector<pid_t> pids;      // at most kMostOtherEnds, ascending
   uint64_t received_bytes = 0;  // by its TCP connections so far; 0: none, or not known
 };
 
 inline constexpr size_t kMostOtherEnds = 8;
 
-// `among`: the processes that may be there; the process itself never is. `deadline_ns`: of the
-// monotonic clock; what was not looked at by then is not known.
-OtherEnd FindOtherEnd(const std::string& proc_root, pid_t pid, pid_t tid,
-                      const std::vector<pid_t>& among, int64_t deadline_ns, ProcessMemory* memory);
+// For each of these threads of the process. `among`: the processes that may be there; the process
+// itself never is. `deadline_ns`: of the monotonic clock; what was not looked at by then is not
+// known.
+std::vector<OtherEnd> FindOtherEnds(const std::string& proc_root, pid_t pid,
+                                    const std::vector<pid_t>& tids, const std::vector<pid_t>& among,
+                                    int64_t deadline_ns, ProcessMemory* memory);
 
 }  // namespace rollcall

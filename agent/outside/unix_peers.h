@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks the kernel which Unix socket is at the other end of another (sock_diag(7)).
+// Asks the kernel which Unix sockets are connected with which (sock_diag(7)).
 #pragma once
 
 #include <cstdint>
+#include <unordered_map>
 
 namespace rollcall {
 
-// The inode of the other end; of a connection that nobody has accepted yet, that of the socket that
-// listens. 0: there is none, or the kernel does not say. Of sockets in this process's network
-// namespace only. Takes a moment, and blocks for a second at most.
-uint64_t FindUnixPeer(uint64_t inode);
+// By a socket's inode: the inode of the other end; of a connection that nobody has accepted yet,
+// that of the socket that listens.
+using UnixPeers = std::unordered_map<uint64_t, uint64_t>;
+
+// Of sockets in this process's network namespace only. What the kernel has not told by the deadline
+// (of the monotonic clock) is absent.
+UnixPeers ReadUnixPeers(int64_t deadline_ns);
 
 }  // namespace rollcall

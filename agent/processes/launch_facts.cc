@@ -25,6 +25,7 @@
 #include "agent/processes/process_namespaces.h"
 #include "agent/processes/rank_environment.h"
 #include "agent/processes/stacks_switch.h"
+#include "base/read_file.h"
 
 namespace rollcall {
 namespace {
@@ -313,14 +314,10 @@ std::string FindSettings(absl::string_view block) {
 
 // Where a descriptor of the process leads.
 std::string ReadTarget(const std::string& proc_root, pid_t pid, int descriptor) {
-  char target[kLongestText + 1];
-  const std::string link = ProcPath(proc_root, pid, absl::StrCat("fd/", descriptor));
-  const ssize_t size = readlink(link.c_str(), target, sizeof(target));
-  if (size <= 0) return "";
-  const absl::string_view text(target, static_cast<size_t>(size));
+  const std::string text = ReadLink(ProcPath(proc_root, pid, absl::StrCat("fd/", descriptor)));
   if (absl::StartsWith(text, "pipe:")) return "a pipe";
   if (absl::StartsWith(text, "socket:")) return "a socket";
-  return Clean(text);
+  return Clean(text.substr(0, kLongestText + 1));
 }
 
 constexpr const char* kNodeVariables[] = {"NODE_NAME", "SLURMD_NODENAME"};

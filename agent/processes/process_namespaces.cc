@@ -13,6 +13,7 @@
 #include "agent/processes/proc_files.h"
 #include "agent/processes/proc_stat.h"
 #include "base/durations.h"
+#include "base/read_file.h"
 
 namespace rollcall {
 namespace {
@@ -55,10 +56,8 @@ uint64_t ReadPidNamespace(const std::string& proc_root, pid_t pid) {
 }
 
 uint64_t ReadProcPidNamespace(const std::string& proc_root) {
-  char target[32] = "";
-  const ssize_t length = readlink((proc_root + "/self").c_str(), target, sizeof(target) - 1);
   // The /proc of another namespace has another pid for this process, or none.
-  if (length <= 0 || std::string(target) != std::to_string(getpid())) return 0;
+  if (ReadLink(proc_root + "/self") != std::to_string(getpid())) return 0;
   return ReadInode(proc_root + "/self/ns/pid");
 }
 

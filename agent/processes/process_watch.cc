@@ -11,6 +11,7 @@
 #include "agent/processes/pidfd.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/proc_stat.h"
+#include "base/read_file.h"
 
 namespace rollcall {
 namespace {
@@ -41,8 +42,7 @@ absl::StatusOr<ProcStat> ReadStat(const std::string& proc_root, ProcessId proces
 // Without permission the kernel shows status 0, which means a normal exit. This link needs the same
 // permission, and zombies have it too.
 bool MayReadWaitStatus(const std::string& proc_root, pid_t pid) {
-  char target[64];
-  return readlink(ProcPath(proc_root, pid, "ns/user").c_str(), target, sizeof(target)) > 0;
+  return !ReadLink(ProcPath(proc_root, pid, "ns/user")).empty();
 }
 
 bool HasEndedInProc(const std::string& proc_root, ProcessId process) {

@@ -20,6 +20,7 @@
 
 #include "base/monotonic_clock.h"
 #include "base/mutex.h"
+#include "base/read_file.h"
 #include "base/worker.h"
 
 namespace rollcall {
@@ -214,9 +215,7 @@ bool CollectChild(pid_t pid) {
 }
 
 std::string OwnProgramFolder() {
-  char path[4096];
-  const ssize_t size = readlink("/proc/self/exe", path, sizeof(path));
-  const std::string whole(path, static_cast<size_t>(std::max<ssize_t>(size, 0)));
+  const std::string whole = ReadLink("/proc/self/exe");
   return whole.substr(0, whole.rfind('/'));
 }
 

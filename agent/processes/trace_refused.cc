@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "agent/processes/proc_files.h"
+#include "base/read_file.h"
 
 namespace rollcall {
 namespace {
@@ -36,11 +37,7 @@ uint64_t ReadCapabilities(const std::string& status, const std::string& label) {
              : std::strtoull(status.c_str() + at + 1 + label.size(), nullptr, 16);
 }
 
-std::string UserNamespace(const std::string& process) {
-  char target[64] = "";
-  const ssize_t size = readlink((process + "/ns/user").c_str(), target, sizeof(target) - 1);
-  return std::string(target, size > 0 ? static_cast<size_t>(size) : 0);
-}
+std::string UserNamespace(const std::string& process) { return ReadLink(process + "/ns/user"); }
 
 std::string ScopeInWords(const std::string& scope) {
   return absl::StrCat("this host lets only ",

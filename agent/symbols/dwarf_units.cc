@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/symbols/trusted_path.h"
+#include "base/read_file.h"
 
 namespace rollcall {
 namespace {
@@ -29,10 +30,7 @@ bool IsInOwnFileSystem(const ElfFile& file) {
 
 // Returns the folder of the open file, which libdw searches first; "": not known.
 std::string FolderOf(const ElfFile& file) {
-  char path[PATH_MAX];
-  const std::string link = absl::StrCat("/proc/self/fd/", file.fd());
-  const ssize_t size = readlink(link.c_str(), path, sizeof(path));
-  const std::string name(path, size > 0 ? static_cast<size_t>(size) : 0);
+  const std::string name = ReadLink(absl::StrCat("/proc/self/fd/", file.fd()));
   return name.substr(0, name.rfind('/') + 1);
 }
 

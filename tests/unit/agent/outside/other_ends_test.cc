@@ -18,11 +18,13 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "agent/outside/tcp_table.h"
 #include "agent/outside/waited_descriptors.h"
+#include "agent/processes/proc_files.h"
 #include "agent/processes/proc_stat.h"
 
 namespace rollcall {
@@ -135,9 +137,14 @@ const WayToWait kWays[] = {
      }},
 };
 
+// What the main thread of the process waits for, among this process only.
+OtherEnd FindFor(pid_t pid, int64_t deadline_ns, ProcessMemory* memory) {
+  return FindOtherEnds("/proc", pid, {pid}, {getpid()}, deadline_ns, memory)[0];
+}
+
 class OtherEndTest : public testing::TestWithParam<WayToWait> {
  protected:
-  // What the agent finds for a child that waits for `fd`, among this process only.
+  // What the agent finds for a child that waits for `fd`.
   OtherEnd Find(int fd) const {
     const Sleeper sleeper([fd] { GetParam().wait(fd); });
     // Asleep already before it waits there, perhaps.
@@ -152,7 +159,7 @@ class OtherEndTest : public testing::TestWithParam<WayToWait> {
     OtherEnd end;
     for (int i = 0; i < 2000 && end.pids.empty(); ++i) {
       if (i > 0) usleep(1000);
-      end = FindOtherEnd("/proc", sleeper.pid(), sleeper.pid(), {getpid()}, kNoDeadline, memory);
+      end = FindFor(sleeper.pid(), kNoDeadline, memory);
     }
     return end;
   }
@@ -246,7 +253,7 @@ OtherEnd FindForReader(int fd, int64_t deadline_ns) {
   OtherEnd end;
   for (int i = 0; i < 2000 && end.pids.empty(); ++i) {
     if (i > 0) usleep(1000);
-    end = FindOtherEnd("/proc", sleeper.pid(), sleeper.pid(), {getpid()}, deadline_ns, &memory);
+    end = FindFor(sleeper.pid(), deadline_ns, &memory);
     if (deadline_ns == 0) break;
   }
   return end;
@@ -269,14 +276,37 @@ TEST(OtherEndAtDescriptor0Test, IsFoundUntilTheDeadline) {
   close(ends[0]);
 }
 
+// A pipe and a socket, of two threads of one process.
+TEST(OtherEndsOfThreadsTest, AreThoseOfEachThread) {
+  int pipes[2], listener = -1, client = -1, accepted = -1;
+  ASSERT_EQ(pipe(pipes), 0);
+  ConnectByUnix(true, &listener, &client, &accepted);
+  const Sleeper sleeper([&] {
+    std::thread([&] { kWays[1].wait(client); }).detach();
+    kWays[1].wait(pipes[0]);
+  });
+  TracerMemory memory(sleeper.pid());
+  std::vector<OtherEnd> ends;
+  for (int i = 0; i < 2000; ++i) {
+    if (i > 0) usleep(1000);
+    const auto tids = ListNumbers(absl::StrCat("/proc/", sleeper.pid(), "/task"));
+    if (!tids.ok() || tids->size() != 2) continue;
+    ends = FindOtherEnds("/proc", sleeper.pid(), *tids, {getpid()}, kNoDeadline, &memory);
+    if (!ends[0].pids.empty() && !ends[1].pids.empty()) break;
+  }
+  ASSERT_EQ(ends.size(), 2u);
+  EXPECT_EQ(ends[0].kind, "pipe");
+  EXPECT_EQ(ends[1].kind, "socket");
+  for (const OtherEnd& end : ends) EXPECT_EQ(end.pids, std::vector<pid_t>{getpid()});
+  for (const int fd : {pipes[0], pipes[1], listener, client, accepted}) close(fd);
+}
+
 TEST(NoOtherEndTest, OfAThreadThatWaitsForNone) {
   const Sleeper sleeper([] {
     while (true) pause();
   });
   TracerMemory memory(sleeper.pid());
-  EXPECT_EQ(
-      FindOtherEnd("/proc", sleeper.pid(), sleeper.pid(), {getpid()}, kNoDeadline, &memory).kind,
-      "");
+  EXPECT_EQ(FindFor(sleeper.pid(), kNoDeadline, &memory).kind, "");
 }
 
 }  // namespace

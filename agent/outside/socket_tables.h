@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sockets that a process can be connected with on its host. Each table of the kernel is read
+// once, when it is asked for first.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/outside/tcp_table.h"
+#include "agent/outside/unix_peers.h"
+
+namespace rollcall {
+
+class SocketTables {
+ public:
+  // `deadline_ns`: of the monotonic clock; a table that is not read by then stays empty.
+  SocketTables(const std::string& proc_root, pid_t pid, int64_t deadline_ns)
+      : proc_root_(proc_root), pid_(pid), deadline_ns_(deadline_ns) {}
+
+  struct Socket {
+    bool known = false;
+    uint64_t peer = 0;            // the inode of the other end on this host; 0: none, or not known
+    uint64_t received_bytes = 0;  // by a TCP connection so far; 0: none, or not known
+  };
+  Socket Find(uint64_t inode);
+
+ private:
+  const std::vector<TcpSocket>& tcp();
+  const UnixPeers& unix_peers();
+  bool SharesNetwork();
+
+  const std::string& proc_root_;
+  const pid_t pid_;
+  const int64_t deadline_ns_;
+  std::optional<std::vector<TcpSocket>> tcp_;
+  std::optional<UnixPeers> unix_peers_;
+  std::optional<bool> shares_network_;
+};
+
+}  // namespace rollcall
