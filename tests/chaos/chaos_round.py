@@ -10,9 +10,9 @@ import time
 
 import oracle
 import schedule as schedules
+from alert_receiver import Receiver
 from cluster import Agent, Daemon, Disk, Job, wait_for
 from proxy import Proxy
-from receiver import Receiver
 
 UP_SECONDS = 60         # for all ranks of the job to be known
 LOOK_SECONDS = 0.2

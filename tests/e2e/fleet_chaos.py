@@ -16,9 +16,9 @@ import pytest
 from conftest import BUILD, ROLLCALL, VICTIMS, wait_for
 
 sys.path.append(str(pathlib.Path(__file__).parent.parent / "chaos"))
+from alert_receiver import Receiver
 from postgres_server import free_port, postgres  # noqa: F401 (a fixture)
 from proxy import Proxy
-from receiver import Receiver
 
 HANG_AFTER = 4
 STOOD_STILL = 0.7 * HANG_AFTER  # a job that stood still for longer by itself was hung for a while

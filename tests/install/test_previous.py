@@ -19,6 +19,7 @@ import urllib.request
 
 import processes
 import pytest
+from alert_receiver import Receiver
 
 PACKAGES = pathlib.Path(os.environ["ROLLCALL_PACKAGES"])
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -64,11 +65,11 @@ class Cluster:
     def log(self, what):
         return (self.folder / f"{what}.log").read_text()
 
-    def start_daemon(self, usr):
+    def start_daemon(self, usr, *flags):
         self.start("daemon", [
             usr / "bin" / "rollcalld", f"--listen={self.address or '127.0.0.1:0'}",
             f"--http={self.page or '127.0.0.1:0'}", f"--hang-after={HANG_AFTER}s",
-            f"--report-dir={self.folder / 'reports'}"])
+            f"--report-dir={self.folder / 'reports'}", *flags])
         if self.page is None:
             said = r"agents on (127\.0\.0\.1:\d+), pages on http://(127\.0\.0\.1:\d+)/"
             self.address, self.page = wait_for(lambda: re.search(said, self.log("daemon"))).groups()
@@ -188,6 +189,42 @@ def test_an_open_incident_continues_under_the_other_release(cluster, first, then
                 if one["state"] == "confirmed"]
 
     assert wait_for(confirmed) == [known["id"]]
+
+
+@pytest.fixture
+def receivers():
+    both = [Receiver(), Receiver()]
+    yield both
+    for receiver in both:
+        receiver.close()
+
+
+def test_after_a_downgrade_an_unsent_note_repeats_no_alert(cluster, receivers):
+    """A daemon that does not know notes would send the unsent one as a hang."""
+    chat, bus = receivers
+    alerts = [f"--alert=json={chat.url()}", f"--alert=cloudevents={bus.url()}"]
+    cluster.start_daemon(RELEASES["now"], *alerts)
+    cluster.start_agent(RELEASES["before"])
+    cluster.start_job(RELEASES["before"])
+    cluster.progresses()
+    cluster.is_named()
+    wait_for(lambda: chat.taken and bus.taken)
+    known, = cluster.incidents()
+
+    bus.refuses = True
+    subprocess.run([NOW / "bin" / "rollcall", "note", known["id"], "the switch is dead",
+                    f"--daemon={cluster.address}"], check=True, timeout=30)
+    wait_for(lambda: any("annotated" in body["type"] for _, _, body in bus.refused))
+    cluster.end("daemon", signal.SIGKILL)
+    bus.refuses = False
+    sent = len(bus.taken)
+
+    cluster.start_daemon(RELEASES["before"], *alerts)
+    wait_for(cluster.progress)
+    cluster.end("job", signal.SIGKILL)
+    wait_for(lambda: len(bus.taken) > sent and len(chat.taken) > 1)
+    assert [body["status"] for _, _, body in chat.taken].count("firing") == 1
+    assert "rollcall.incident.confirmed" not in [body["type"] for _, _, body in bus.taken[sent:]]
 
 
 def one(folder, pattern):
