@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // JudgeLeftLibrary(): most ranks wait in a collective of one library, and those that have not
 // entered it wait for them in a collective of another library (NCCL, gloo). Nothing orders the
-// calls of two libraries but the program, and most ranks are in one order: the others have left out
-// the collective.
+// calls of two libraries but the program. That the fewest ranks have left out a collective explains
+// the cycle best.
 #include <algorithm>
 #include <optional>
 #include <vector>
@@ -27,20 +27,23 @@ const StuckCall* FindElsewhere(const StuckCalls& calls, const std::vector<size_t
   return at == cycle.end() ? nullptr : calls[*at];
 }
 
-// The call of the cycle that most ranks wait in while all others wait in another library.
+// The collective of the cycle that the fewest ranks have left, for one of another library; nullptr:
+// there is none, or several are left by as few.
 const StuckCall* FindLeftCall(const StuckCalls& calls, const std::vector<size_t>& cycle) {
   const StuckCall* found = nullptr;
+  bool is_only = false;
   for (const size_t i : cycle) {
     const StuckCall& call = *calls[i];
-    if (!IsLeftByFew(call)) continue;
+    if (call.kind != StuckCall::Kind::kCollective || call.absents.empty()) continue;
     const bool fits =
         std::all_of(call.absents.begin(), call.absents.end(), [&](const Absent& absent) {
           return FindElsewhere(calls, cycle, call, absent.process) != nullptr;
         });
-    const bool is_larger = found == nullptr || call.waiters.size() > found->waiters.size();
-    if (fits && is_larger) found = &call;
+    if (!fits || (found != nullptr && call.absents.size() > found->absents.size())) continue;
+    is_only = found == nullptr || call.absents.size() < found->absents.size();
+    found = &call;
   }
-  return found;
+  return is_only && IsLeftByFew(*found) ? found : nullptr;
 }
 
 }  // namespace
@@ -60,7 +63,8 @@ std::optional<Verdict> JudgeLeftLibrary(const JobState& job, const StuckCalls& c
       absl::StrCat(RanksInWords({PublicRank(job, first.process, first.rank)}), " waits in ",
                    OpInWords(elsewhere.call.op), " #", elsewhere.position, " on ",
                    CommunicatorInWords(job, *elsewhere.communicator), " for ranks that wait here"));
-  verdict->missing_evidence.push_back("which side has left out a call: most ranks are in this one");
+  verdict->missing_evidence.push_back(
+      "which side has left out a call: the fewest ranks have left this one");
   return verdict;
 }
 

@@ -23,11 +23,14 @@ constexpr uint32_t kThreadsOfRank = 16;
 // Reads the timeline of one rank on one communicator, forwards in time.
 class Reader {
  public:
-  Reader(const Track& track, int rank, int size, uint32_t first_thread, const Sight& sight,
-         bool loses)
-      : track_(track),
-        rank_(rank),
-        size_(size),
+  Reader(const JobPlan& plan, const Track& track, int rank, uint32_t first_thread,
+         const Sight& sight, bool loses)
+      : plan_(plan),
+        track_(track),
+        rank_(plan.RankIn(track.comm, rank)),
+        size_(static_cast<int>(CommOf(plan, track).ranks.size())),
+        kind_(CommOf(plan, track).kind),
+        has_markers_(sight.markers || kind_ == CommKind::kGloo),
         first_thread_(first_thread),
         sight_(sight),
         loses_(loses) {}
@@ -39,12 +42,13 @@ class Reader {
     p.id = CommId(track_.comm);
     p.rank = rank_;
     p.size = size_;
+    p.kind = kind_;
     const bool has_siblings = sight_.ranks_per_process > 1;
     if (has_siblings) p.device = static_cast<int32_t>(first_thread_ / kThreadsOfRank);
     p.state = StateAt(t);
     p.init_entered_ns = Stamp(track_.init_entered, skew);
     p.async_error = static_cast<uint8_t>(track_.error_at <= t ? track_.error : 0);
-    p.has_markers = sight_.markers;
+    p.has_markers = has_markers_;
     Count(t, whole, skew, &p);
     AddWaits(t, skew, line, &p);
     const bool changed = whole || !p.records.empty() || p.state != reported_.state ||
@@ -62,6 +66,9 @@ class Reader {
   }
 
  private:
+  static const CommPlan& CommOf(const JobPlan& plan, const Track& track) {
+    return plan.comms[static_cast<size_t>(track.comm)];
+  }
   static int64_t Stamp(int64_t t, int64_t skew) { return t == kNever ? 0 : kStart + t + skew; }
 
   MemberState StateAt(int64_t t) const {
@@ -109,12 +116,14 @@ class Reader {
     }
     p->entered = p->returned = collectives_;
     p->p2p_entered = p->p2p_returned = p2p_;
-    if (sight_.markers) {
+    if (has_markers_) {
       p->started = started_collectives_;
       p->finished = finished_collectives_;
       p->p2p_started = started_p2p_;
       p->p2p_finished = finished_p2p_;
     }
+    // The program is in a call of gloo until it is done.
+    if (kind_ == CommKind::kGloo) p->returned = finished_collectives_;
     p->signature = signature_;
     size_t first = whole ? 0 : before;
     if (entered_ - first > kRing) first = entered_ - kRing;
@@ -133,7 +142,7 @@ class Reader {
   }
 
   void AddWaits(int64_t t, int64_t skew, const RankTimeline& line, CommProgress* p) {
-    if (sight_.markers) {
+    if (has_markers_) {
       if (finished_ < entered_ && track_.calls[finished_].started <= t) {
         const int64_t since = std::max(track_.calls[finished_].entered, finished_at_);
         const bool is_p2p = OpKind(track_.calls[finished_].args.op) == CallKind::kP2p;
@@ -153,6 +162,7 @@ class Reader {
   bool IsNewest(const RankTimeline& line, int64_t t) const {
     int64_t newest = 0, mine = 0;
     for (const Track& track : line.tracks) {
+      if (plan_.IsGloo(track.comm)) continue;  // no wait for the GPU is for it
       for (const CallTimes& call : track.calls) {
         if (call.entered > t) break;
         newest = std::max(newest, call.entered);
@@ -162,8 +172,11 @@ class Reader {
     return mine != 0 && mine == newest;
   }
 
+  const JobPlan& plan_;
   const Track& track_;
   const int rank_, size_;
+  const CommKind kind_;
+  const bool has_markers_;
   const uint32_t first_thread_;
   const Sight& sight_;
   const bool loses_;
@@ -259,10 +272,8 @@ class Watcher {
     for (int rank = 0; rank < plan_.ranks; ++rank) {
       for (const Track& track : timeline_.ranks[static_cast<size_t>(rank)].tracks) {
         const bool loses = Chance(random_, sight_.lost_records_percent);
-        const auto& comm = plan_.comms[static_cast<size_t>(track.comm)];
-        readers_[static_cast<size_t>(rank)].emplace_back(track, plan_.RankIn(track.comm, rank),
-                                                         static_cast<int>(comm.ranks.size()),
-                                                         FirstThread(rank), sight_, loses);
+        readers_[static_cast<size_t>(rank)].emplace_back(plan_, track, rank, FirstThread(rank),
+                                                         sight_, loses);
       }
     }
   }
@@ -390,12 +401,27 @@ class Watcher {
       if (sync.begin <= t && sync.end > t) add(Op::kcudaStreamSynchronize, 0, sync.begin);
     }
     for (const Track& track : line.tracks) {
+      const bool is_gloo = plan_.IsGloo(track.comm);
       if (track.init_entered <= t && track.init_returned > t) {
-        add(Op::kCommInitRank, CommId(track.comm), track.init_entered);
+        add(is_gloo ? Op::kProcessGroupGloo : Op::kCommInitRank, CommId(track.comm),
+            track.init_entered);
+      }
+      if (is_gloo) {
+        AddCallOnHost(track, t, add);
+        continue;
       }
       if (track.destroy_entered <= t && track.destroy_returned > t) {
         add(Op::kCommDestroy, CommId(track.comm), track.destroy_entered);
       }
+    }
+  }
+
+  // The call of gloo that the rank's thread is in.
+  template <typename Add>
+  static void AddCallOnHost(const Track& track, int64_t t, const Add& add) {
+    for (const CallTimes& call : track.calls) {
+      if (call.entered <= t && call.returned > t)
+        add(call.args.op, CommId(track.comm), call.entered);
     }
   }
 

@@ -270,6 +270,7 @@ bool ChangeArgument(Random& random, int ranks, Case* c) {
       args.count += 1 + Below(random, 1000);
       return true;
     case 1:
+      if (args.dtype == kNoDtype) return false;
       args.dtype = args.dtype == 7 ? 2 : args.dtype == 9 ? 6 : 5;  // of the same size
       return true;
     case 2:
@@ -307,6 +308,7 @@ bool CallFromTwoThreads(Random& random, int ranks, Case* c) {
   if (!IsCall(second) || second.comm != first.comm || SameCall(first.args, second.args)) {
     return false;
   }
+  if (c->plan.IsGloo(first.comm)) return false;  // a call of gloo holds its own thread only
   std::swap(first, second);
   first.thread = 2;
   return true;
@@ -357,6 +359,11 @@ bool Waits(const Case& c, int rank) {
   return false;
 }
 
+bool HasGloo(const JobPlan& plan) {
+  return std::any_of(plan.comms.begin(), plan.comms.end(),
+                     [](const CommPlan& comm) { return comm.kind == CommKind::kGloo; });
+}
+
 bool JudgeDifference(Case* c) {
   const int broken = Broken(*c);
   FoundDivergence found;
@@ -384,6 +391,8 @@ bool JudgeDifference(Case* c) {
     // Where a message meets the call, one of its two ranks has left out a call.
     truth.causes = {Cause::kDeadlock, Cause::kUnmatchedP2p};
     truth.culprits_among = true;
+    // A rank that waits in one library for those that wait for it in the other has left that one.
+    if (HasGloo(c->plan)) truth.causes.insert(Cause::kMissingRank);
     if (!c->sight.markers) {
       // The evidence does not always show that the culprit waits, too.
       truth.causes.insert({Cause::kMissingRank, Cause::kUnmatchedP2p, Cause::kStalledInFlight});

@@ -11,7 +11,9 @@ namespace {
 constexpr uint8_t kFloat32 = 7, kFloat16 = 6, kBfloat16 = 9, kInt64 = 4;
 
 CallArgs Collective(Op op, uint64_t count, uint8_t dtype = kFloat32, int32_t root = kNoPeer) {
-  const bool reduces = op == Op::kAllReduce || op == Op::kReduceScatter || op == Op::kReduce;
+  // The library does not read the reduction of a call of gloo, nor its type.
+  const bool reduces =
+      dtype != kNoDtype && (op == Op::kAllReduce || op == Op::kReduceScatter || op == Op::kReduce);
   return {op, dtype, reduces ? uint8_t{0} : kNoReduction, root, count};
 }
 
@@ -38,7 +40,7 @@ Layout MakeLayout(Random& random, int ranks) {
 }
 
 struct Comms {
-  std::vector<int> world, tp, dp, pp, ep;  // by rank: index into JobPlan::comms; -1: none
+  std::vector<int> world, tp, dp, pp, ep, gloo;  // by rank: index into JobPlan::comms; -1: none
 };
 
 void AddComms(const std::string& name, const std::vector<std::vector<int>>& all, JobPlan* plan,
@@ -53,7 +55,7 @@ void AddComms(const std::string& name, const std::vector<std::vector<int>>& all,
   }
 }
 
-Comms MakeComms(const Layout& l, JobPlan* plan) {
+Comms MakeComms(const Layout& l, bool has_gloo, JobPlan* plan) {
   Comms comms;
   std::vector<std::vector<int>> world(1), tp, dp, pp, ep;
   for (int rank = 0; rank < l.ranks(); ++rank) world[0].push_back(rank);
@@ -82,6 +84,9 @@ Comms MakeComms(const Layout& l, JobPlan* plan) {
   AddComms("dp", dp, plan, &comms.dp);
   AddComms("pp", pp, plan, &comms.pp);
   AddComms("ep", ep, plan, &comms.ep);
+  if (!has_gloo) world.clear();
+  AddComms("gloo", world, plan, &comms.gloo);
+  if (has_gloo) plan->comms.back().kind = CommKind::kGloo;
   return comms;
 }
 
@@ -224,26 +229,33 @@ void WriteProgram(const Recipe& r, const Comms& comms, int rank, int stage, int 
                   Program* program) {
   const auto at = static_cast<size_t>(rank);
   const int world = comms.world[at];
-  const std::vector<int> all = {world, comms.tp[at], comms.dp[at], comms.pp[at], comms.ep[at]};
+  const int gloo = comms.gloo[at];
+  const std::vector<int> all = {world,        comms.tp[at], comms.dp[at],
+                                comms.pp[at], comms.ep[at], gloo};
   Writer w(program);
   for (const int comm : all) {
     if (comm >= 0) w.Simple(Step::Kind::kInit, comm);
   }
   w.Call(world, Collective(Op::kAllGather, 16, kInt64));  // to compare shapes
   w.Call(world, Collective(Op::kBroadcast, r.size, kFloat32, 0));
+  w.Call(gloo, Collective(Op::kAllGather, 1, kNoDtype));  // of objects: their sizes, then they
+  w.Call(gloo, Collective(Op::kAllGather, 512, kNoDtype));
   w.Simple(Step::Kind::kSync);
   for (int step = 0; step < r.steps; ++step) {
     w.Compute(step == 0 ? r.compute_ns * 10 : r.compute_ns);
     OneForwardOneBackward({r, comms.tp[at], comms.ep[at], comms.pp[at], stage, stages, &w});
     Gradients(r, comms.dp[at], &w);
     w.Simple(Step::Kind::kSync);
+    w.Call(gloo, Collective(Op::kAllReduce, 4, kNoDtype));
     if ((step + 1) % r.evaluate_every == 0) {
       w.Compute(r.evaluate_ns);
+      w.Call(gloo, Collective(Op::kBarrier, 0, kNoDtype));
       w.Call(world, Collective(Op::kAllReduce, 1));
       w.Simple(Step::Kind::kSync);
     }
   }
   if (r.checkpoint) {
+    w.Call(gloo, Collective(Op::kBroadcast, 64, kNoDtype, 0));  // the name of the file
     w.Compute(rank == 0 ? 8 * kSecond : kSecond / 10);
     w.Call(world, Collective(Op::kAllReduce, 1));
     w.Simple(Step::Kind::kSync);
@@ -273,7 +285,7 @@ JobPlan MakeJob(Random& random, int ranks, bool small_steps) {
   plan.ranks = layout.ranks();
   plan.layout = absl::StrCat("dp", layout.dp, "-tp", layout.tp, "-pp", layout.pp, "-ep", layout.ep);
   plan.ranks_per_host = Chance(random, 70) ? 8 : 1 << Below(random, 5);
-  const Comms comms = MakeComms(layout, &plan);
+  const Comms comms = MakeComms(layout, Chance(random, 25), &plan);
   Recipe recipe;
   recipe.steps = small_steps ? 2 : 3 + static_cast<int>(Below(random, 8));
   recipe.microbatches = small_steps     ? 1

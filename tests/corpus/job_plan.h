@@ -49,6 +49,7 @@ struct Step {
 struct CommPlan {
   std::string name;
   std::vector<int> ranks;  // global
+  CommKind kind = CommKind::kNccl;
 };
 
 using Program = std::vector<Step>;
@@ -64,12 +65,16 @@ struct JobPlan {
 
   int HostIndex(int rank) const { return rank / ranks_per_host; }
   int RankIn(int comm, int rank) const;
+  bool IsGloo(int comm) const {
+    return comm >= 0 && comms[static_cast<size_t>(comm)].kind == CommKind::kGloo;
+  }
   // Makes a copy of the rank's program, for the caller to change.
   Program* Own(int rank);
 };
 
 // A job with a random parallel layout and kind of step, and about `ranks` ranks. It
-// evaluates every few steps and may write a checkpoint.
+// evaluates every few steps and may write a checkpoint. In a quarter of them all ranks also have a
+// gloo group, for their losses and to agree on files.
 JobPlan MakeJob(Random& random, int ranks, bool small_steps);
 
 // A job with pipeline stages only: sends and receives.

@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kCallNs = 5'000;        // from the entry of a call to its return
 constexpr int64_t kTransferNs = 400'000;  // of every transfer
+constexpr int kGlooStream = 1 << 20;      // of a gloo group: this and its communicator
 
 // A piece of work on a stream: a collective, a group of p2p, or a kernel.
 struct Work {
@@ -34,6 +35,7 @@ struct RankState {
   size_t next = 0;
   int64_t now = 0;
   bool stopped = false;
+  bool in_host_call = false;
   std::map<int, Stream> streams;
   std::map<int, size_t> track_of;     // communicator -> index
   std::vector<uint64_t> collectives;  // entered, by track
@@ -118,9 +120,28 @@ class Machine {
         GetTimeline(rank).died = step.kind == Step::Kind::kDie;
         return !(state.stopped = true);
       default:
+        if (plan_.IsGloo(step.comm)) return CallOnHost(rank, step);
         Enqueue(rank, step);
         return true;
     }
+  }
+
+  bool CallOnHost(int rank, const Step& step) {
+    RankState& state = GetState(rank);
+    const int stream_id = kGlooStream + step.comm;
+    if (!state.in_host_call) {
+      Step call = step;
+      call.stream = stream_id;
+      state.in_host_call = true;
+      Enqueue(rank, call);
+      GetTrack(rank, step.comm).calls.back().returned = kNever;
+    }
+    const Stream& stream = state.streams[stream_id];
+    if (!stream.queue.empty() || stream.free_at == kNever) return false;
+    state.in_host_call = false;
+    state.now = std::max(state.now, stream.free_at);
+    GetTrack(rank, step.comm).calls.back().returned = state.now;
+    return true;
   }
 
   bool Init(int rank, int comm) {
@@ -156,6 +177,10 @@ class Machine {
     for (const CallTimes& call : track.calls) {
       if (call.finished == kNever) return false;
       done = std::max(done, call.finished);
+    }
+    if (plan_.IsGloo(comm)) {  // waits for nobody
+      track.destroy_returned = state.now = done;
+      return true;
     }
     Meeting& meeting = destroys_[{comm, plan_.HostIndex(rank)}];
     if (std::find(meeting.ranks.begin(), meeting.ranks.end(), rank) == meeting.ranks.end()) {

@@ -6,6 +6,8 @@
 // collective ends when the GPUs of all its ranks have started it. Sends and receives match
 // first in, first out for each pair. A group is one piece of work. Calls that do not match
 // never end, unless NCCL would not detect the difference.
+//
+// A call of gloo runs on the host: it returns when all ranks have entered it.
 #pragma once
 
 #include <cstdint>

@@ -242,6 +242,31 @@ const Case kCases[] = {
        return j.state;
      },
      70, Cause::kMissingRank, {2}, Certainty::kLikely},
+    {"a_rank_that_waits_in_another_library_with_more_ranks_than_it_has_left",
+     [] {
+       JobBuilder j(8);
+       j.AddCommunicator(8, "tp", {0, 1, 2, 3});
+       j.On(8);
+       j.Finish(24);
+       j.Enter({0, 1, 2}, At(10));  // rank 3 has left it out, and all others wait for these
+       j.AddCommunicator(7, "control", {0, 1, 2, 3, 4, 5, 6, 7});
+       j.comm().kind = CommKind::kGloo;
+       j.Enter({3, 4, 5, 6, 7}, At(12));
+       return j.state;
+     },
+     70, Cause::kMissingRank, {3}, Certainty::kLikely},
+    {"one_rank_in_each_of_two_libraries_while_most_are_in_one",
+     [] {
+       JobBuilder j(4);
+       j.AddCommunicator(8, "tp", {0, 1});
+       j.On(8);
+       j.Enter({1}, At(10));
+       j.AddCommunicator(7, "control", {0, 1, 2, 3});
+       j.comm().kind = CommKind::kGloo;
+       j.Enter({0, 2, 3}, At(12));
+       return j.state;
+     },
+     70, Cause::kDeadlock, {0, 1}},
     {"two_ranks_in_two_libraries",
      [] {
        JobBuilder j(2);
