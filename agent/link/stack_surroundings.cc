@@ -29,6 +29,7 @@ void AddChildren(const Descendants& found, v1::ProcessStack* stack) {
     added->set_state(std::string(1, child.state));
     added->set_cpu_seconds(Seconds(child.cpu_ns));
     added->set_moved_bytes(static_cast<double>(child.moved_bytes));
+    added->set_age_seconds(Seconds(child.age_ns));
   }
 }
 
@@ -42,9 +43,17 @@ bool IsWorthALook(const v1::ProcessStack& stack, const v1::ThreadStack& thread) 
 
 void AddOtherEnd(const OtherEnd& end, v1::ThreadStack* thread) {
   if (end.kind.empty()) return;
-  thread->mutable_other_end()->set_received_bytes(static_cast<double>(end.received_bytes));
-  thread->mutable_other_end()->set_kind(end.kind);
-  for (const pid_t pid : end.pids) thread->mutable_other_end()->add_pids(pid);
+  v1::OtherEnd* other_end = thread->mutable_other_end();
+  other_end->set_kind(end.kind);
+  for (const pid_t pid : end.pids) other_end->add_pids(pid);
+  double bytes = 0;
+  for (const Received& received : end.received) {
+    v1::SocketBytes* socket = other_end->add_sockets();
+    socket->set_inode(received.inode);
+    socket->set_received(static_cast<double>(received.bytes));
+    bytes += socket->received();
+  }
+  other_end->set_received_bytes(bytes);
 }
 
 void AddOtherEnds(const std::string& proc_root, const std::vector<pid_t>& among,

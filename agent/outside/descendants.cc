@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/outside/descendants.h"
 
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "absl/strings/strip.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/proc_stat.h"
+#include "base/durations.h"
 
 namespace rollcall {
 namespace {
@@ -21,8 +23,18 @@ constexpr size_t kMostParentThreads = 1024;
 constexpr size_t kIoBytes = 4096;
 
 uint64_t NsOfTicks(uint64_t ticks) {
-  static const uint64_t ns = 1'000'000'000ull / static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
+  static const uint64_t ns = kSecond / static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
   return ticks * ns;
+}
+
+// The kernel's clock of starts goes on while the machine sleeps.
+uint64_t AgeOf(const ProcStat& stat) {
+  timespec now = {};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  const uint64_t now_ns =
+      static_cast<uint64_t>(now.tv_sec) * kSecond + static_cast<uint64_t>(now.tv_nsec);
+  const uint64_t start_ns = NsOfTicks(stat.start_time);
+  return now_ns > start_ns ? now_ns - start_ns : 1;
 }
 
 uint64_t ReadMovedBytes(const std::string& proc_root, pid_t pid) {
@@ -65,6 +77,7 @@ void AddChildren(const std::string& proc_root, pid_t parent, std::vector<Descend
     child.state = stat->state;
     child.cpu_ns = NsOfTicks(stat->cpu_ticks + stat->children_ticks);
     child.moved_bytes = ReadMovedBytes(proc_root, pid);
+    child.age_ns = AgeOf(*stat);
     found->push_back(std::move(child));
   }
 }

@@ -23,6 +23,7 @@ struct Descendant {
   char state = '?';
   uint64_t cpu_ns = 0;       // used so far, with that of its own children that have ended
   uint64_t moved_bytes = 0;  // read and written so far; 0 also if that is not permitted
+  uint64_t age_ns = 0;       // since its start
 };
 
 struct Descendants {

@@ -96,7 +96,9 @@ class Links {
     if (inode == 0) return 0;
     const SocketTables::Socket socket = sockets_.Find(inode);
     if (socket.known) waits->kind = "socket";
-    waits->received_bytes += socket.received_bytes;
+    if (socket.received_bytes != 0 && waits->received.size() < kMostReceived) {
+      waits->received.push_back({inode, socket.received_bytes});
+    }
     return socket.peer;
   }
 
@@ -123,7 +125,7 @@ std::vector<OtherEnd> FindOtherEnds(const std::string& proc_root, pid_t pid,
     if (other != pid) links.LookIn(other, deadline_ns);
   }
   for (OtherEnd& end : ends) {
-    if (end.pids.empty() && end.received_bytes == 0) end = {};
+    if (end.pids.empty() && end.received.empty()) end = {};
   }
   return ends;
 }

@@ -16,14 +16,21 @@
 
 namespace rollcall {
 
+// What a TCP connection has received so far.
+struct Received {
+  uint64_t inode = 0;  // of its socket
+  uint64_t bytes = 0;
+};
+
 struct OtherEnd {
   // "pipe", "socket", "process" (for its end); "": it waits for none, or nobody is known
   std::string kind;
-  std::vector<pid_t> pids;      // at most kMostOtherEnds, ascending
-  uint64_t received_bytes = 0;  // by its TCP connections so far; 0: none, or not known
+  std::vector<pid_t> pids;         // at most kMostOtherEnds, ascending
+  std::vector<Received> received;  // at most kMostReceived
 };
 
 inline constexpr size_t kMostOtherEnds = 8;
+inline constexpr size_t kMostReceived = 16;
 
 // For each of these threads of the process. `among`: the processes that may be there; the process
 // itself never is. `deadline_ns`: of the monotonic clock; what was not looked at by then is not

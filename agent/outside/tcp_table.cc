@@ -41,9 +41,24 @@ bool IsAnyAddress(const TcpEnd& end) {
   return end.address == TcpEnd().address || end.address == any4.address;
 }
 
-bool Accepts(const TcpSocket& socket, const TcpEnd& end) {
+bool IsLoopback(const TcpEnd& end) {
+  TcpEnd loopback6;
+  loopback6.address[15] = 1;
+  const auto& a = end.address;
+  return end.address == loopback6.address || (a[10] == 0xff && a[11] == 0xff && a[12] == 127);
+}
+
+// Whether the address that the connection leads to is one of this network namespace.
+bool LeadsHere(const std::vector<TcpSocket>& table, const TcpSocket& connection) {
+  return IsLoopback(connection.remote) ||
+         std::any_of(table.begin(), table.end(), [&connection](const TcpSocket& socket) {
+           return socket.local.address == connection.remote.address;
+         });
+}
+
+bool Accepts(const TcpSocket& socket, const TcpEnd& end, bool leads_here) {
   return socket.listens && socket.local.port == end.port &&
-         (socket.local.address == end.address || IsAnyAddress(socket.local));
+         (socket.local.address == end.address || (leads_here && IsAnyAddress(socket.local)));
 }
 
 }  // namespace
@@ -80,8 +95,9 @@ uint64_t FindOtherSocket(const std::vector<TcpSocket>& table, uint64_t inode) {
     const bool is_other = other.local == own->remote && other.remote == own->local;
     if (is_other && other.inode != 0) return other.inode;
   }
+  const bool leads_here = LeadsHere(table, *own);
   for (const TcpSocket& other : table) {
-    if (Accepts(other, own->remote)) return other.inode;
+    if (Accepts(other, own->remote, leads_here)) return other.inode;
   }
   return 0;
 }

@@ -21,6 +21,9 @@ constexpr double kLeastOfACpu = 0.1;  // a process that looks around every now a
 constexpr double kMuchOfACpu = 0.5;
 constexpr double kLeastMoved = 256 << 10;  // bytes a second
 constexpr double kLeastReceived = 4 << 10;
+// By one connection of a thread that waits for several: an event loop has heartbeats and streams of
+// logs, and waits for something else.
+constexpr double kLeastAmongSeveral = 256 << 10;
 
 struct Use {
   double cpu = 0;
@@ -35,6 +38,23 @@ std::map<int32_t, Use> UsesOf(const v1::ProcessStack& stack) {
     uses[child.pid()] = {child.cpu_seconds(), child.moved_bytes()};
   }
   return uses;
+}
+
+// What a child had used is that of the process that has waited for it, once it has ended: its
+// nearest ancestor that still lives.
+void AddEnded(const v1::ProcessStack& before, const std::map<int32_t, Use>& now,
+              std::map<int32_t, Use>* uses) {
+  std::map<int32_t, int32_t> parents;
+  for (const v1::ChildProcess& child : before.children()) parents[child.pid()] = child.parent();
+  for (const v1::ChildProcess& child : before.children()) {
+    if (now.count(child.pid()) != 0) continue;
+    int32_t heir = child.parent();
+    for (size_t i = 0; i < parents.size() && now.count(heir) == 0; ++i) {
+      const auto parent = parents.find(heir);
+      heir = parent == parents.end() ? before.pid() : parent->second;
+    }
+    (*uses)[heir].cpu += child.cpu_seconds();
+  }
 }
 
 double SecondsBetween(const v1::ProcessStack& before, const v1::ProcessStack& after) {
@@ -97,6 +117,25 @@ bool IsFromAChild(const v1::ProcessStack& stack, const v1::ThreadStack& thread) 
   });
 }
 
+// Whether the thread waits for what another thread of its process brings, as the results of a pool:
+// in a library's wait, or in a condition of native code. Who waits for a lock does so in a line of
+// the program.
+bool WaitsForAThread(const v1::ThreadStack& thread) {
+  constexpr absl::string_view kWaits[] = {"wait", "get", "result", "join", "acquire"};
+  constexpr absl::string_view kNative[] = {"cond_wait", "cond_timedwait", "condition_variable",
+                                           "join"};
+  for (const v1::Frame& frame : thread.frames()) {
+    if (!frame.python()) continue;
+    return IsLibraryFrame(frame) && std::find(std::begin(kWaits), std::end(kWaits),
+                                              LastWord(frame.function())) != std::end(kWaits);
+  }
+  return std::any_of(thread.frames().begin(), thread.frames().end(), [&](const v1::Frame& frame) {
+    return std::any_of(std::begin(kNative), std::end(kNative), [&](absl::string_view wait) {
+      return absl::StrContains(frame.function(), wait);
+    });
+  });
+}
+
 bool WaitsForAChild(const v1::ProcessStack& stack, const v1::ThreadStack& thread) {
   if (thread.wait_channel() == "do_wait" || IsFromAChild(stack, thread)) return true;
   return std::any_of(thread.frames().begin(), thread.frames().end(),
@@ -110,6 +149,21 @@ bool StandsForProcess(const v1::ProcessStack& stack, const v1::ThreadStack& thre
          std::find(tids.begin(), tids.end(), thread.tid()) != tids.end();
 }
 
+// By the connection that receives most, of those that the thread waited for both times.
+double ReceivedASecond(const v1::OtherEnd& before, const v1::OtherEnd& after, double seconds) {
+  std::map<uint64_t, double> earlier;
+  for (const v1::SocketBytes& socket : before.sockets()) {
+    earlier[socket.inode()] = socket.received();
+  }
+  double most = 0;
+  for (const v1::SocketBytes& socket : after.sockets()) {
+    const auto known = earlier.find(socket.inode());
+    if (known == earlier.end()) continue;
+    most = std::max(most, (socket.received() - known->second) / seconds);
+  }
+  return most >= (after.sockets_size() > 1 ? kLeastAmongSeveral : kLeastReceived) ? most : 0;
+}
+
 }  // namespace
 
 std::vector<ChildAtWork> FindChildrenAtWork(const v1::ProcessStack& before,
@@ -119,19 +173,21 @@ std::vector<ChildAtWork> FindChildrenAtWork(const v1::ProcessStack& before,
   if (!(seconds >= kLeastApart)) return working;
   std::map<int32_t, Use> uses = UsesOf(before);
   const std::map<int32_t, Use> now = UsesOf(after);
-  // What a child had used is its parent's once it has ended.
-  for (const v1::ChildProcess& child : before.children()) {
-    if (now.count(child.pid()) == 0) uses[child.parent()].cpu += child.cpu_seconds();
-  }
+  AddEnded(before, now, &uses);
   const auto add = [&](int32_t pid, const std::string& name) {
-    const Use& then = uses[pid];
+    const auto known = uses.find(pid);
+    const Use then = known == uses.end() ? Use() : known->second;
     const Use& use = now.at(pid == 0 ? after.pid() : pid);
     const double cpu = (use.cpu - then.cpu) / seconds;
     const double moved = (use.moved - then.moved) / seconds;
     if (!(cpu >= kLeastOfACpu) && !(moved >= kLeastMoved)) return;
     working.push_back({pid, name, std::max(0.0, cpu)});
   };
-  for (const v1::ChildProcess& child : after.children()) add(child.pid(), child.name());
+  for (const v1::ChildProcess& child : after.children()) {
+    // An older one has come into the list because another one has left it.
+    const bool is_known = uses.count(child.pid()) != 0 || child.age_seconds() <= seconds;
+    if (is_known) add(child.pid(), child.name());
+  }
   uses[0] = uses[after.pid()];
   add(0, "");
   std::stable_sort(working.begin(), working.end(),
@@ -143,24 +199,29 @@ std::vector<ChildAtWork> FindChildrenAtWork(const v1::ProcessStack& before,
 double BytesReceivedASecond(const v1::ProcessStack& before, const v1::ProcessStack& after) {
   const double seconds = SecondsBetween(before, after);
   if (!(seconds >= kLeastApart)) return 0;
-  std::map<int32_t, double> received;
+  std::map<int32_t, const v1::OtherEnd*> earlier;
   for (const v1::ThreadStack& thread : before.threads()) {
-    if (thread.has_other_end()) received[thread.tid()] = thread.other_end().received_bytes();
+    if (thread.has_other_end()) earlier[thread.tid()] = &thread.other_end();
   }
   double most = 0;
   for (const v1::ThreadStack& thread : after.threads()) {
-    const auto earlier = received.find(thread.tid());
-    if (!StandsForProcess(after, thread) || earlier == received.end()) continue;
-    if (earlier->second == 0 || !thread.has_other_end()) continue;
-    most = std::max(most, (thread.other_end().received_bytes() - earlier->second) / seconds);
+    const auto known = earlier.find(thread.tid());
+    if (known == earlier.end() || !StandsForProcess(after, thread)) continue;
+    most = std::max(most, ReceivedASecond(*known->second, thread.other_end(), seconds));
   }
-  return most >= kLeastReceived ? most : 0;
+  return most;
 }
 
 void KeepAwaited(const v1::ProcessStack& stack, std::vector<ChildAtWork>* children) {
   const auto& threads = stack.threads();
-  const bool waits = std::any_of(threads.begin(), threads.end(),
-                                 [&](const auto& thread) { return WaitsForAChild(stack, thread); });
+  const bool others_wait =
+      std::any_of(threads.begin(), threads.end(),
+                  [&](const v1::ThreadStack& thread) { return WaitsForAChild(stack, thread); });
+  const bool waits =
+      std::any_of(threads.begin(), threads.end(), [&](const v1::ThreadStack& thread) {
+        return StandsForProcess(stack, thread) &&
+               (WaitsForAChild(stack, thread) || (others_wait && WaitsForAThread(thread)));
+      });
   if (waits) return;
   const bool sleeps = std::any_of(threads.begin(), threads.end(), [&](const auto& thread) {
     return thread.tid() == stack.pid() && absl::StrContains(thread.wait_channel(), "nanosleep");

@@ -15,6 +15,7 @@
 #include "daemon/diagnosis/idle_servers.h"
 #include "daemon/diagnosis/learned_step.h"
 #include "daemon/diagnosis/losses.h"
+#include "daemon/diagnosis/other_calls.h"
 #include "daemon/diagnosis/outside_waits.h"
 #include "daemon/diagnosis/p2p_sizes.h"
 #include "daemon/diagnosis/roots.h"
@@ -50,7 +51,15 @@ int64_t WaitingSince(const Communicator& comm) {
 }
 
 // Ranks disagree on its size or have one number: NCCL may have refused one of them already.
-bool IsDisputed(const Communicator& comm) { return !comm.claims.empty() || !comm.rivals.empty(); }
+// Whether ranks claim different sizes or one rank, and the communicator has not formed. The claims
+// stay for as long as it lives.
+bool IsDisputed(const Communicator& comm) {
+  if (comm.claims.empty() && comm.rivals.empty()) return false;
+  return std::any_of(comm.members.begin(), comm.members.end(), [](const auto& entry) {
+    const MemberState state = entry.second.state;
+    return state == MemberState::kInitializing || state == MemberState::kFailed;
+  });
+}
 
 bool IsForming(const std::vector<StuckCall>& calls) {
   return std::any_of(calls.begin(), calls.end(),
@@ -113,6 +122,7 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
     const size_t period = LearnStep(job, &verdict);
     AddGraphs(job, &verdict);
     AddPlaces(job, &verdict);
+    WeighOtherCalls(job, &verdict);
     WeighOutsideWork(job, &verdict);
     if (verdict.outside.rank < 0) WeighIdleServers(job, &verdict);
     AddHandledException(&verdict);

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "daemon/model/progress.h"
 #include "daemon/rules/stuck_call.h"
 
@@ -148,9 +149,23 @@ constexpr absl::string_view kInputs[] = {
     "Poller.poll",
 };
 
-bool WaitsForInput(const StackPlace* place) {
-  return place != nullptr &&
-         std::find(std::begin(kInputs), std::end(kInputs), place->inside) != std::end(kInputs);
+bool WaitsForInput(const StackPlace& place) {
+  return std::find(std::begin(kInputs), std::end(kInputs), place.inside) != std::end(kInputs);
+}
+
+// How a loop waits for what comes next: the last words of names. A lock, a file or a child is none.
+constexpr absl::string_view kLoopWaits[] = {
+    "get",   "Event.wait", "Condition.wait", "select", "poll",
+    "sleep", "epoll_wait", "zmq_msg_recv",   "recv",   "accept",
+};
+
+bool MayWaitForInput(const Process& process, const StackPlace& place) {
+  if (WaitsForInput(place)) return true;
+  return process.state != 'D' &&
+         std::any_of(std::begin(kLoopWaits), std::end(kLoopWaits), [&](absl::string_view wait) {
+           absl::string_view name = place.inside;
+           return absl::ConsumeSuffix(&name, wait) && (name.empty() || name.back() == '.');
+         });
 }
 
 // A call by which rank `from` hands work to others.
@@ -169,9 +184,9 @@ int32_t RankOf(const JobState& job, const Communicator& comm, const Process& pro
 // Whether the rank brings the others work by this communicator, and nothing else goes over it: by
 // all records, the rank has only handed out. Schedulers of inference engines have such a group of
 // gloo beside the one on which the ranks work. One that has not handed out much yet, or hands out
-// by messages, as the first stage of a pipeline does, must wait for input.
+// by messages, as the first stage of a pipeline does, must wait for another process.
 bool BringsRequests(const JobState& job, const Communicator& comm, const Verdict& verdict,
-                    const Process& culprit, const StackPlace* place) {
+                    const Process& culprit, const StackPlace& place) {
   if (comm.kind != CommKind::kGloo || verdict.culprits.size() != 1) return false;
   if (culprit.motion == Motion::kSpinning || culprit.motion == Motion::kMoving) return false;
   const int32_t rank = RankOf(job, comm, culprit);
@@ -182,7 +197,7 @@ bool BringsRequests(const JobState& job, const Communicator& comm, const Verdict
   const auto hands_out = [&](const CallRecord& record) { return HandsOut(record.args, rank); };
   if (!std::all_of(member->records.begin(), member->records.end(), hands_out)) return false;
   const bool is_known = !is_message && member->entered >= kLeastRequests;
-  return is_known || WaitsForInput(place);
+  return is_known ? MayWaitForInput(culprit, place) : WaitsForInput(place);
 }
 
 }  // namespace
@@ -200,10 +215,10 @@ void WeighIdleServers(const JobState& job, Verdict* verdict) {
   for (size_t i = 0; i < verdict->culprits.size(); ++i) {
     const Culprit& culprit = verdict->culprits[i];
     const Process* process = FindProcess(job, culprit.process);
-    if (process == nullptr || !culprit.ending.empty()) return;
-    const StackPlace* place = i < verdict->places.size() ? &verdict->places[i] : nullptr;
-    const bool is_idle = place != nullptr && IsIdle(*process, *place);
-    if (!is_idle && !BringsRequests(job, comm->second, *verdict, *process, place)) return;
+    if (process == nullptr || !culprit.ending.empty() || i >= verdict->places.size()) return;
+    const StackPlace& place = verdict->places[i];
+    if (IsIdle(*process, place)) continue;
+    if (!BringsRequests(job, comm->second, *verdict, *process, place)) return;
   }
   verdict->is_idle = true;
   verdict->certainty = Certainty::kPossible;

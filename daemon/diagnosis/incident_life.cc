@@ -328,8 +328,11 @@ void IncidentLife::AskForStacks(const JobState& state, int64_t now_ns, const Lim
       std::any_of(live_->verdicts.begin(), live_->verdicts.end(),
                   [](const Verdict& v) { return v.is_idle || v.outside_moved; });
   if (may_change && stacks_taken_ns_ == 0) stacks_taken_ns_ = now_ns;
-  if (stacks_taken_ns_ != 0 && now_ns - stacks_taken_ns_ >= limits.stacks_apart_ns) {
+  const int64_t apart_ns = std::max(stacks_apart_ns_, limits.stacks_apart_ns);
+  if (stacks_taken_ns_ != 0 && now_ns - stacks_taken_ns_ >= apart_ns) {
     stacks_taken_ns_ = may_change ? now_ns : 0;
+    // A server may idle all night.
+    stacks_apart_ns_ = may_change ? std::min(2 * apart_ns, limits.hang_after_ns / 2) : 0;
     std::vector<int32_t> alive;
     for (const int32_t process : stacks_of_) {
       if (CanTakeStack(state, process)) alive.push_back(process);
@@ -432,7 +435,7 @@ void IncidentLife::Close(IncidentState how, int64_t now_ns, Events* events) {
        {}});
   live_.reset();
   gone_since_ns_ = 0;
-  stacks_taken_ns_ = 0;
+  stacks_taken_ns_ = stacks_apart_ns_ = 0;
   stacks_of_.clear();
   has_stacks_.clear();
   unheard_.clear();

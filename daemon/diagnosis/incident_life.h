@@ -119,6 +119,7 @@ class IncidentLife {
   std::optional<Incident> live_;
   std::vector<Verdict> reported_;  // verdicts of the last event
   int64_t stacks_taken_ns_ = 0;    // 0: there is no second sample to take
+  int64_t stacks_apart_ns_ = 0;    // until the next one; 0: the shortest
   std::vector<int32_t> stacks_of_;
   std::set<int32_t> has_stacks_;  // the same processes
   size_t rest_next_ = 0;          // first process of the next portion

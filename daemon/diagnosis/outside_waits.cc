@@ -27,6 +27,15 @@ bool IsWaitForAbsent(const Verdict& v) {
          v.cause == Cause::kUnmatchedP2p || v.cause == Cause::kTeardownHang;
 }
 
+// Of so many culprits an incident takes the stacks of a sample (incident_life.cc).
+constexpr size_t kAllAreSampled = 256;
+
+bool IsOutsideTheSample(const JobState& job, const Culprit& culprit, const Verdict& verdict) {
+  const Process* process = FindProcess(job, culprit.process);
+  return verdict.culprits.size() > kAllAreSampled && process != nullptr &&
+         process->stacks_ns < verdict.since_ns && culprit.ending.empty();
+}
+
 // nullptr: nothing that it waits for outside is known to have moved during the wait.
 const Process* FindMoved(const JobState& job, const Culprit& culprit, const Verdict& verdict) {
   const Process* process = FindProcess(job, culprit.process);
@@ -78,11 +87,13 @@ void WeighOutsideWork(const JobState& job, Verdict* verdict) {
   int64_t moved_ns = INT64_MAX;
   bool moves_now = true;
   for (const Culprit& culprit : verdict->culprits) {
+    if (IsOutsideTheSample(job, culprit, *verdict)) continue;
     const Process* process = FindMoved(job, culprit, *verdict);
     if (process == nullptr) return;
     moved_ns = std::min(moved_ns, process->outside_moved_ns);
     moves_now = moves_now && (!process->children_at_work.empty() || process->receives > 0);
   }
+  if (moved_ns == INT64_MAX) return;  // nobody's stacks are known
   verdict->outside_moved = true;
   verdict->counts_from_ns = std::max(verdict->counts_from_ns, moved_ns);
   verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
@@ -91,6 +102,7 @@ void WeighOutsideWork(const JobState& job, Verdict* verdict) {
   for (size_t i = 0; i < std::min(kDescribedRanks, verdict->culprits.size()); ++i) {
     const Culprit& culprit = verdict->culprits[i];
     const Process& process = job.processes[static_cast<size_t>(culprit.process)];
+    if (process.children_at_work.empty() && process.receives <= 0) continue;
     const RankOutside outside = {culprit.rank, process.children_at_work, process.receives};
     if (verdict->outside.rank < 0) verdict->outside = outside;
     verdict->evidence.push_back(absl::StrCat("rank ", culprit.rank, ": ", WorkInWords(outside)));

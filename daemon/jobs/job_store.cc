@@ -12,6 +12,7 @@
 #include "daemon/jobs/daemon_counters.h"
 #include "daemon/jobs/tick_facts.h"
 #include "daemon/model/attempt_room.h"
+#include "interpose/comm_kind.h"
 #include "interpose/mpi_world.h"
 #include "rollcall/v1/agent.pb.h"
 
@@ -71,13 +72,15 @@ Owner OwnerFrom(const AgentName& agent, const v1::Identity& identity) {
   return {std::move(user), agent.host};
 }
 
-// The communicators that the process joins and whose ids no other start has: not MPI_COMM_WORLD.
+// The communicators that the process joins and whose ids no other start has. MPI_COMM_WORLD has
+// one name in all, and the groups of gloo have the names that the program gives them.
 std::vector<uint64_t> JoinedBy(const v1::ProcessUpdate& update) {
   constexpr int kMost = 8;
   std::vector<uint64_t> ids;
   for (int i = 0; i < std::min(kMost, update.communicators_size()); ++i) {
     const v1::CommUpdate& comm = update.communicators(i);
-    const bool is_of_start = comm.parent() == 0 && comm.name() != segment::kMpiWorldName;
+    const bool is_of_start = comm.parent() == 0 && comm.name() != segment::kMpiWorldName &&
+                             ToCommKind(comm.kind()) != CommKind::kGloo;
     if (comm.id() != 0 && is_of_start) ids.push_back(comm.id());
   }
   return ids;

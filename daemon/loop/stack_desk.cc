@@ -81,11 +81,14 @@ void StackDesk::NameCallingThreads(StackResult* result) {
 // A rank may have started others: they are no children that it waits for.
 void StackDesk::RemoveOtherRanks(StackResult* result) {
   if (result->stack.children().empty()) return;
+  std::set<int32_t> children;
+  for (const v1::ChildProcess& child : result->stack.children()) children.insert(child.pid());
   std::set<int32_t> ranks;
   store_->Read(result->job, [&](const JobState& state) {
     const Process* process = FindProcess(state, result->process);
     if (process == nullptr) return;
     for (const Process& other : state.processes) {
+      if (children.count(other.pid) == 0) continue;
       const bool is_rank = other.has_met || !other.blocked.empty();
       const bool is_other = other.host == process->host && other.pid != process->pid;
       if (is_rank && is_other && !HasEnded(other)) ranks.insert(other.pid);

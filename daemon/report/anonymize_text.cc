@@ -203,7 +203,7 @@ std::string TextAnonymizer::Log(const std::string& line) {
 
 std::string TextAnonymizer::Sentence(std::string text) {
   static const RE2 kException(
-      R"((?s)(\b[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Iteration): )([^"]*?)( at [^ "]+:[0-9]+|"|$))");
+      R"((?s)(\b[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Iteration): )([^"]*?)( at [^ "]+:[0-9]+| \(`|"|$))");
   text = names_->ReplaceIn(text);
   text = ReplaceMatches(kException, text, [](const std::vector<std::string>& groups) {
     return absl::StrCat(groups[1], kHiddenMessage, groups[3]);

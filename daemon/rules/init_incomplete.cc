@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <unordered_map>
 
 #include "daemon/rules/claimed_sizes.h"
 #include "daemon/rules/rules.h"
@@ -31,13 +32,15 @@ void AddSizes(const Suspicion& s, Verdict* verdict) {
 // What NCCL said to the culprits, if it refused their creating calls.
 void AddRefusals(const Suspicion& s, Verdict* verdict) {
   const Communicator& comm = *s.call.communicator;
+  std::unordered_map<int32_t, uint8_t> results;  // by process
+  for (const auto& [rank, member] : comm.members) {
+    if (member.state == MemberState::kFailed) results[member.process] = member.async_error;
+  }
   for (Culprit& culprit : verdict->culprits) {
-    for (const auto& [rank, member] : comm.members) {
-      const bool is_refused = member.process == culprit.process && culprit.process >= 0 &&
-                              member.state == MemberState::kFailed;
-      if (!is_refused) continue;
+    const auto refused = results.find(culprit.process);
+    if (culprit.process >= 0 && refused != results.end()) {
       culprit.is_refused = true;
-      culprit.nccl_result = member.async_error;
+      culprit.nccl_result = refused->second;
     }
     for (const Rival& rival : comm.rivals) {
       if (rival.process != culprit.process || !rival.is_refused) continue;

@@ -5,6 +5,7 @@
 // the cycle best.
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -17,19 +18,37 @@
 namespace rollcall {
 namespace {
 
-// The collective of another library in which the absent rank waits; nullptr: none.
-const StuckCall* FindElsewhere(const StuckCalls& calls, const std::vector<size_t>& cycle,
-                               const StuckCall& left, int32_t process) {
-  const auto at = std::find_if(cycle.begin(), cycle.end(), [&](size_t i) {
-    return calls[i]->kind == StuckCall::Kind::kCollective &&
-           calls[i]->communicator->kind != left.communicator->kind && WaitsIn(*calls[i], process);
+bool HasSeveralKinds(const StuckCalls& calls, const std::vector<size_t>& cycle) {
+  return std::any_of(cycle.begin(), cycle.end(), [&](size_t i) {
+    return calls[i]->communicator->kind != calls[cycle.front()]->communicator->kind;
   });
-  return at == cycle.end() ? nullptr : calls[*at];
+}
+
+// The collectives of a cycle that each process waits in.
+using Waits = std::unordered_multimap<int32_t, const StuckCall*>;
+
+Waits FindWaits(const StuckCalls& calls, const std::vector<size_t>& cycle) {
+  Waits waits;
+  for (const size_t i : cycle) {
+    if (calls[i]->kind != StuckCall::Kind::kCollective) continue;
+    for (const Waiter& waiter : calls[i]->waiters) waits.emplace(waiter.process, calls[i]);
+  }
+  return waits;
+}
+
+// The collective of another library in which the absent rank waits; nullptr: none.
+const StuckCall* FindElsewhere(const Waits& waits, const StuckCall& left, int32_t process) {
+  const auto [begin, end] = waits.equal_range(process);
+  for (auto at = begin; at != end; ++at) {
+    if (at->second->communicator->kind != left.communicator->kind) return at->second;
+  }
+  return nullptr;
 }
 
 // The collective of the cycle that the fewest ranks have left, for one of another library; nullptr:
 // there is none, or several are left by as few.
-const StuckCall* FindLeftCall(const StuckCalls& calls, const std::vector<size_t>& cycle) {
+const StuckCall* FindLeftCall(const StuckCalls& calls, const std::vector<size_t>& cycle,
+                              const Waits& waits) {
   const StuckCall* found = nullptr;
   bool is_only = false;
   for (const size_t i : cycle) {
@@ -37,7 +56,7 @@ const StuckCall* FindLeftCall(const StuckCalls& calls, const std::vector<size_t>
     if (call.kind != StuckCall::Kind::kCollective || call.absents.empty()) continue;
     const bool fits =
         std::all_of(call.absents.begin(), call.absents.end(), [&](const Absent& absent) {
-          return FindElsewhere(calls, cycle, call, absent.process) != nullptr;
+          return FindElsewhere(waits, call, absent.process) != nullptr;
         });
     if (!fits || (found != nullptr && call.absents.size() > found->absents.size())) continue;
     is_only = found == nullptr || call.absents.size() < found->absents.size();
@@ -51,14 +70,16 @@ const StuckCall* FindLeftCall(const StuckCalls& calls, const std::vector<size_t>
 std::optional<Verdict> JudgeLeftLibrary(const JobState& job, const StuckCalls& calls,
                                         const std::vector<size_t>& cycle, int64_t now_ns,
                                         const Limits& limits) {
-  const StuckCall* left = FindLeftCall(calls, cycle);
+  if (!HasSeveralKinds(calls, cycle)) return std::nullopt;
+  const Waits waits = FindWaits(calls, cycle);
+  const StuckCall* left = FindLeftCall(calls, cycle, waits);
   if (left == nullptr) return std::nullopt;
   auto verdict = JudgeMissingRanks({job, *left, left->absents, now_ns, limits});
   if (!verdict) return verdict;
   verdict->divergence = DivergenceKind::kSkipped;
   verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
   const Absent& first = left->absents.front();
-  const StuckCall& elsewhere = *FindElsewhere(calls, cycle, *left, first.process);
+  const StuckCall& elsewhere = *FindElsewhere(waits, *left, first.process);
   verdict->evidence.push_back(
       absl::StrCat(RanksInWords({PublicRank(job, first.process, first.rank)}), " waits in ",
                    OpInWords(elsewhere.call.op), " #", elsewhere.position, " on ",

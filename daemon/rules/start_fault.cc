@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <unordered_set>
 
 #include "daemon/model/progress.h"
 
@@ -55,28 +56,23 @@ std::vector<RankRange> FindUnseen(const StartRanks& ranks, int32_t world_size) {
   return unseen;
 }
 
-// The point of the program at which the process waits; "": not known.
-const std::string& PointOf(const Process& process) {
-  return process.place.at.empty() ? process.place.functions : process.place.at;
-}
-
 // Those that wait at another point than most; all, if they are at several and most at none; nobody,
-// if all are at one, or if the point of some is not known.
+// if all are at one, or if the line of some is not known: libraries' functions differ by chance.
 std::vector<int32_t> FindElsewhere(const JobState& job, const std::vector<int32_t>& waiting) {
   std::map<std::string, size_t> points;
-  for (const int32_t process : waiting) ++points[PointOf(At(job, process))];
+  for (const int32_t process : waiting) ++points[At(job, process).place.at];
   if (points.size() < 2 || points.count("") != 0) return {};
   std::vector<int32_t> elsewhere;
   std::copy_if(waiting.begin(), waiting.end(), std::back_inserter(elsewhere), [&](int32_t process) {
-    return 2 * points[PointOf(At(job, process))] <= waiting.size();
+    return 2 * points[At(job, process).place.at] <= waiting.size();
   });
   return elsewhere;
 }
 
 bool AreAllIn(const std::vector<int32_t>& some, const std::vector<int32_t>& all) {
-  return std::all_of(some.begin(), some.end(), [&all](int32_t process) {
-    return std::find(all.begin(), all.end(), process) != all.end();
-  });
+  const std::unordered_set<int32_t> known(all.begin(), all.end());
+  return std::all_of(some.begin(), some.end(),
+                     [&known](int32_t process) { return known.count(process) != 0; });
 }
 
 }  // namespace

@@ -359,11 +359,6 @@ bool Waits(const Case& c, int rank) {
   return false;
 }
 
-bool HasGloo(const JobPlan& plan) {
-  return std::any_of(plan.comms.begin(), plan.comms.end(),
-                     [](const CommPlan& comm) { return comm.kind == CommKind::kGloo; });
-}
-
 bool JudgeDifference(Case* c) {
   const int broken = Broken(*c);
   FoundDivergence found;
@@ -389,13 +384,12 @@ bool JudgeDifference(Case* c) {
   truth.hangs = true;
   if (Waits(*c, broken)) {
     // Where a message meets the call, one of its two ranks has left out a call.
-    truth.causes = {Cause::kDeadlock, Cause::kUnmatchedP2p};
+    // That rank has left out a collective.
+    truth.causes = {Cause::kDeadlock, Cause::kUnmatchedP2p, Cause::kMissingRank};
     truth.culprits_among = true;
-    // A rank that waits in one library for those that wait for it in the other has left that one.
-    if (HasGloo(c->plan)) truth.causes.insert(Cause::kMissingRank);
     if (!c->sight.markers) {
       // The evidence does not always show that the culprit waits, too.
-      truth.causes.insert({Cause::kMissingRank, Cause::kUnmatchedP2p, Cause::kStalledInFlight});
+      truth.causes.insert(Cause::kStalledInFlight);
       truth.unseen = true;
       truth.most = Certainty::kLikely;
     }
@@ -507,6 +501,10 @@ bool EndlessKernel(Random& random, int ranks, Case* c) {
 
 bool JudgeBlocked(Case* c) {
   const bool hangs = Hangs(c, Cause::kBlockedBeforeStart);
+  // Its host waits for its GPU, and so does not come to the next calls.
+  const Owed owed = OwedBy(*c, Broken(*c));
+  if (owed.collective) c->truth.causes.insert(Cause::kMissingRank);
+  if (owed.p2p) c->truth.causes.insert(Cause::kUnmatchedP2p);
   if (c->sight.markers) return hangs;
   // Without markers no evidence distinguishes a GPU that has not started the call from one that
   // cannot finish it.

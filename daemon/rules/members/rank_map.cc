@@ -68,9 +68,11 @@ int32_t WorldSize(const JobState& job, const Communicator& comm) {
     const Process* process = FindProcess(job, member.process);
     if (process != nullptr && process->global_rank >= 0) ++members[process->world_size];
   }
+  // Of sizes that as many were told, the largest.
   const auto most =
-      std::max_element(members.begin(), members.end(),
-                       [](const auto& a, const auto& b) { return a.second <= b.second; });
+      std::max_element(members.begin(), members.end(), [](const auto& a, const auto& b) {
+        return std::tie(a.second, a.first) < std::tie(b.second, b.first);
+      });
   return most == members.end() ? -1 : most->first;
 }
 

@@ -57,16 +57,20 @@ constexpr char kTable[] =
     "00000000:00000000 00:00000000 00000000  0 0 106 1 0 1 0\n"
     "   8: 0000000000000000FFFF00000100007F:2328 0000000000000000FFFF00000100007F:9C43 01 "
     "00000000:00000000 00:00000000 00000000  0 0 107 1 0 1 0\n"
-    "   9: garbage:zz 1 2 3 4 5 6 7 8 9\n";
+    "   9: garbage:zz 1 2 3 4 5 6 7 8 9\n"
+    "  10: 0A00000A:9C44 0B00000A:2328 01 00000000:00000000 00:00000000 00000000  0 0 108 1 0 1 0\n"
+    "  11: 0A00000A:9C45 0A00000A:2328 01 00000000:00000000 00:00000000 00000000  0 0 109 1 0 1 0\n";
 
 TEST(TcpTableTest, TheOtherEndIsTheSocketWithTheAddressesExchanged) {
   const std::vector<TcpSocket> table = ParseTcpTable(kTable);
-  EXPECT_EQ(table.size(), 9u);
+  EXPECT_EQ(table.size(), 11u);
   EXPECT_EQ(FindOtherSocket(table, 101), 102u);
   EXPECT_EQ(FindOtherSocket(table, 102), 101u);
   EXPECT_EQ(FindOtherSocket(table, 103), 100u);  // not accepted yet: who listens
   EXPECT_EQ(FindOtherSocket(table, 104), 0u);    // another host
   EXPECT_EQ(FindOtherSocket(table, 105), 107u);  // accepted by IPv6
+  EXPECT_EQ(FindOtherSocket(table, 108), 0u);    // another host's server of the same port
+  EXPECT_EQ(FindOtherSocket(table, 109), 106u);  // this host's, by its address
   EXPECT_EQ(FindOtherSocket(table, 100), 0u);
   EXPECT_EQ(FindOtherSocket(table, 0), 0u);
   EXPECT_EQ(FindOtherSocket(table, 999), 0u);
@@ -236,7 +240,9 @@ TEST_P(OtherEndTest, WhatAConnectionHasReceivedIsKnown) {
   std::vector<char> bytes(5000), received(5000);
   ASSERT_EQ(write(accepted, bytes.data(), bytes.size()), 5000);
   ASSERT_EQ(recv(client, received.data(), received.size(), MSG_WAITALL), 5000);
-  EXPECT_EQ(Find(client).received_bytes, 5000u);
+  const OtherEnd end = Find(client);
+  ASSERT_EQ(end.received.size(), 1u);
+  EXPECT_EQ(end.received[0].bytes, 5000u);
   for (const int fd : {listener, client, accepted}) close(fd);
 }
 

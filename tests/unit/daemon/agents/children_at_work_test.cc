@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "python_frame.h"
 #include "rollcall/v1/incident.pb.h"
 
@@ -20,6 +21,7 @@ struct ChildUse {
   double cpu = 0;
   double moved = 0;
   int32_t parent = kMain;
+  double age = 0;
 };
 
 v1::ProcessStack SampleAt(int64_t seconds, const std::vector<ChildUse>& children,
@@ -35,6 +37,7 @@ v1::ProcessStack SampleAt(int64_t seconds, const std::vector<ChildUse>& children
     child->set_name("worker");
     child->set_cpu_seconds(use.cpu);
     child->set_moved_bytes(use.moved);
+    child->set_age_seconds(use.age);
   }
   return stack;
 }
@@ -59,11 +62,20 @@ const WorkCase kCases[] = {
     {"one_that_looks_around", SampleAt(10, {{7, 1}}), SampleAt(15, {{7, 1.2}}), {}},
     {"one_that_copies", SampleAt(10, {{7, 1, 0}}), SampleAt(15, {{7, 1.1, 1e8}}), {7}},
     {"a_new_one", SampleAt(10, {}), SampleAt(15, {{7, 2}}), {7}},
+    {"a_new_one_of_known_age", SampleAt(10, {}), SampleAt(15, {{7, 2, 0, kMain, 4.5}}), {7}},
+    {"an_old_one_that_is_new_in_the_list",
+     SampleAt(10, {}),
+     SampleAt(15, {{7, 2, 0, kMain, 500}}),
+     {}},
     {"many_short_ones", SampleAt(10, {}, 5), SampleAt(15, {}, 9), {0}},
     {"an_idle_one_has_ended", SampleAt(10, {{7, 50}}, 1), SampleAt(15, {}, 51), {}},
     {"an_idle_grandchild_has_ended",
      SampleAt(10, {{7, 1}, {8, 50, 0, 7}}),
      SampleAt(15, {{7, 51}}),
+     {}},
+    {"a_child_and_its_own_have_ended",
+     SampleAt(10, {{7, 1}, {8, 50, 0, 7}}, 1),
+     SampleAt(15, {}, 52),
      {}},
     {"too_close", SampleAt(10, {{7, 1}}), SampleAt(10, {{7, 3}}), {}},
     {"none", SampleAt(10, {}), SampleAt(15, {}), {}},
@@ -124,9 +136,43 @@ class WaitsForChildrenTest : public testing::TestWithParam<WaitCase> {};
 
 TEST_P(WaitsForChildrenTest, IsKnownByTheLibrary) {
   v1::ProcessStack stack = SampleAt(10, {{7}});
-  AddThreadOf(kMain, &stack);
-  AddPythonFrame(GetParam().file, GetParam().function, 1, AddThreadOf(101, &stack));
+  AddPythonFrame(GetParam().file, GetParam().function, 1, AddThreadOf(kMain, &stack));
   EXPECT_EQ(Awaited(stack, 0.2), GetParam().waits);
+}
+
+// Another thread waits for the children, as that of an executor does, or of a program that is
+// started to write metrics.
+TEST(WaitsForChildrenByThreadTest, IsOneOfTheMainThreadAndNotOfAnyOther) {
+  struct Case {
+    const char* name;
+    const char* file;
+    const char* function;
+    bool waits;
+  };
+  for (const Case& c : {
+           Case{"a result", "/usr/lib/python3.11/concurrent/futures/_base.py", "Future.result",
+                true},
+           Case{"a queue", "/usr/lib/python3.11/queue.py", "Queue.get", true},
+           Case{"a lock", "/home/user/train.py", "save", false},
+           Case{"a read of a file", "/usr/lib/python3.11/pathlib.py", "Path.read_bytes", false},
+       }) {
+    v1::ProcessStack stack = SampleAt(10, {{7}});
+    AddPythonFrame(c.file, c.function, 1, AddThreadOf(kMain, &stack));
+    AddPythonFrame(absl::StrCat(kLibrary, "subprocess.py"), "Popen.wait", 1,
+                   AddThreadOf(101, &stack));
+    EXPECT_EQ(Awaited(stack, 0.2), c.waits) << c.name;
+  }
+}
+
+TEST(WaitsForChildrenByThreadTest, IsKnownOfNativeCodeToo) {
+  v1::ProcessStack stack = SampleAt(10, {{7}});
+  v1::Frame* frame = AddThreadOf(kMain, &stack)->add_frames();
+  v1::ThreadStack* other = AddThreadOf(101, &stack);
+  other->set_wait_channel("do_wait");
+  frame->set_function("pthread_mutex_lock");
+  EXPECT_FALSE(Awaited(stack, 0.2));
+  frame->set_function("pthread_cond_wait@@GLIBC_2.3.2");
+  EXPECT_TRUE(Awaited(stack, 0.2));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, WaitsForChildrenTest, testing::ValuesIn(kWaitCases),
@@ -145,17 +191,35 @@ TEST(WaitForAChildTest, IsSeenAtItsPipeAndInASleepOfTheMainThread) {
   EXPECT_TRUE(Awaited(stack, 0.9));
 }
 
+void SetReceived(uint64_t inode, double bytes, v1::ThreadStack* thread) {
+  v1::SocketBytes* socket = thread->mutable_other_end()->add_sockets();
+  socket->set_inode(inode);
+  socket->set_received(bytes);
+}
+
 TEST(BytesReceivedTest, OfTheSameThreadInBothSamplesCount) {
   v1::ProcessStack before = SampleAt(10, {}), after = SampleAt(15, {});
-  AddThreadOf(kMain, &before)->mutable_other_end()->set_received_bytes(1000);
+  SetReceived(7, 1000, AddThreadOf(kMain, &before));
   v1::ThreadStack* main = AddThreadOf(kMain, &after);
-  main->mutable_other_end()->set_received_bytes(51'000);
+  SetReceived(7, 51'000, main);
   EXPECT_EQ(BytesReceivedASecond(before, after), 10'000);
-  main->mutable_other_end()->set_received_bytes(1500);
+  main->mutable_other_end()->mutable_sockets(0)->set_received(1500);
   EXPECT_EQ(BytesReceivedASecond(before, after), 0);
   main->set_tid(101);
-  main->mutable_other_end()->set_received_bytes(51'000);
+  main->mutable_other_end()->mutable_sockets(0)->set_received(51'000);
   EXPECT_EQ(BytesReceivedASecond(before, after), 0);
+}
+
+// An event loop has a heartbeat, and a connection more than before, which is old.
+TEST(BytesReceivedTest, OfTheSameConnectionCountAndOfOneAmongSeveralOnlyIfTheyAreMany) {
+  v1::ProcessStack before = SampleAt(10, {}), after = SampleAt(15, {});
+  SetReceived(7, 1000, AddThreadOf(kMain, &before));
+  v1::ThreadStack* main = AddThreadOf(kMain, &after);
+  SetReceived(7, 51'000, main);
+  SetReceived(8, 5e9, main);
+  EXPECT_EQ(BytesReceivedASecond(before, after), 0);
+  main->mutable_other_end()->mutable_sockets(0)->set_received(5e7 + 1000);
+  EXPECT_EQ(BytesReceivedASecond(before, after), 1e7);
 }
 
 }  // namespace

@@ -129,24 +129,40 @@ TEST_F(IdleServerTest, AThreadThatHandlesNoRequestSaysNothing) {
   EXPECT_TRUE(Judge().is_idle);
 }
 
+Verdict OnlyVerdict(const JobBuilder& job) {
+  const std::vector<Verdict> verdicts = Diagnose(job.state, At(80), Limits());
+  EXPECT_EQ(verdicts.size(), 1u);
+  return verdicts.empty() ? Verdict() : verdicts[0];
+}
+
 // Rank 0 of gloo's group has brought the others `requests` requests, and stands still.
 Verdict JudgeScheduler(int requests, CallArgs first = Broadcast(), Motion motion = Motion::kFrozen,
-                       const char* waits_in = "") {
+                       const char* waits_in = "Queue.get", char state = 'S') {
   JobBuilder job(4);
   job.process(0).motion = motion;
+  job.process(0).state = state;
   job.process(0).place = {"/x/engine.py:9 in main", waits_in, true, " zmq main "};
   job.process(0).stacks_ns = At(30);
   job.comm().kind = CommKind::kGloo;
   if (requests > 0) job.Finish(1, first);
   if (requests > 1) job.Finish(requests - 1, Broadcast());
   job.Enter({1, 2, 3}, At(10), Broadcast());
-  const std::vector<Verdict> verdicts = Diagnose(job.state, At(80), Limits());
-  return verdicts.size() == 1 ? verdicts[0] : Verdict();
+  return OnlyVerdict(job);
 }
 
 TEST(RequestsByGlooTest, ARankThatOnlyBringsRequestsMayIdle) {
-  EXPECT_TRUE(JudgeScheduler(4).is_idle);
+  for (const char* waits_in : {"Queue.get", "Poller.poll", "time.sleep", "select", "Event.wait"}) {
+    EXPECT_TRUE(JudgeScheduler(4, Broadcast(), Motion::kFrozen, waits_in).is_idle) << waits_in;
+  }
   EXPECT_FALSE(JudgeScheduler(3).is_idle);
+}
+
+// As rank 0 that hands out the batches of a training job.
+TEST(RequestsByGlooTest, OneThatStandsWhereNoRequestComesHangs) {
+  for (const char* waits_in : {"", "lock.acquire", "open", "Popen.wait", "Thread.join", "budget"}) {
+    EXPECT_FALSE(JudgeScheduler(4, Broadcast(), Motion::kFrozen, waits_in).is_idle) << waits_in;
+  }
+  EXPECT_FALSE(JudgeScheduler(4, Broadcast(), Motion::kFrozen, "get", 'D').is_idle);
 }
 
 TEST(RequestsByGlooTest, OneThatHasBroughtNoneYetMayIdleIfAnotherProcessBringsThem) {
@@ -172,8 +188,7 @@ Verdict JudgeSender(const char* waits_in, bool answers) {
   job.process(0).place = {"/x/engine.py:9 in main", waits_in, true, " zmq main "};
   job.process(0).stacks_ns = At(30);
   job.Issue(1, Recv(0), At(10));
-  const std::vector<Verdict> verdicts = Diagnose(job.state, At(80), Limits());
-  return verdicts.size() == 1 ? verdicts[0] : Verdict();
+  return OnlyVerdict(job);
 }
 
 TEST(RequestsByGlooTest, ASenderThatWaitsForAnotherProcessMayIdle) {

@@ -112,6 +112,18 @@ TEST(JobStoreTest, TwoMpiJobsOfOneNameAreTwoAttempts) {
   EXPECT_EQ(store.Keys().size(), 2u);
 }
 
+// A gloo group has the name that the program gives it, in each start.
+TEST(JobStoreTest, TwoGlooJobsOfOneNameAreTwoAttempts) {
+  JobStore store("unnamed");
+  for (const int pid : {100, 101}) {
+    v1::Tick tick = MakeRankTwo(pid, 77);
+    v1::CommUpdate* comm = tick.mutable_processes(0)->mutable_communicators(0);
+    comm->set_kind(static_cast<uint32_t>(CommKind::kGloo));
+    store.Apply("node", tick, 0);
+  }
+  EXPECT_EQ(store.Keys().size(), 2u);
+}
+
 TEST(JobStoreTest, ARestartedStoreContinuesTheAttempts) {
   JobStore before("unnamed");
   before.Apply("node", MakeStart(100), 0);

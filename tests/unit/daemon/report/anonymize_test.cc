@@ -171,6 +171,7 @@ v1::Incident RealIncident() {
   verdict->add_evidence(
       "rank 3 ended with \"ValueError: no row 'me@lab' at /home/me/run/data.py:9\"");
   verdict->add_evidence("rank 5 ended with \"KeyError: 'me@lab'\"");
+  verdict->add_evidence("rank 3 is handling OSError: me@lab (`validate` (train.py:212)); all wait");
   v1::ThreadStack* thread = incident.add_stacks()->add_threads();
   thread->set_name("pt_autograd_0");
   v1::Frame* frame = thread->add_frames();
@@ -218,6 +219,8 @@ TEST(AnonymizeTest, ASentenceUsesThePseudonymsOfTheFields) {
   EXPECT_EQ(verdict.evidence(0),
             "rank 3 ended with \"ValueError: [message hidden] at file-1.py:9\"");
   EXPECT_EQ(verdict.evidence(1), "rank 5 ended with \"KeyError: [message hidden]\"");
+  EXPECT_EQ(verdict.evidence(2),
+            "rank 3 is handling OSError: [message hidden] (`validate` (file-2.py:212)); all wait");
 }
 
 TEST(AnonymizeTest, FilesOfWellKnownLibrariesKeepTheirNames) {
