@@ -55,10 +55,11 @@ bool Attempts::IsTooEarly(const ProcessStart& start) const {
 
 Attempts::Fit Attempts::Fits(const Attempt& attempt, const ProcessStart& start) {
   if (SharesCommunicator(attempt, start)) return Fit::kYes;
+  const Fit rank = FitsRank(attempt, start);
+  if (rank != Fit::kYes) return rank;
   const bool is_other = Differ(attempt.restarts, start.restarts) ||
                         Differ(attempt.launch, start.launch) || IsOfOtherWorld(attempt, start);
-  const Fit rank = FitsRank(attempt, start);
-  return is_other && rank == Fit::kYes ? Fit::kNo : rank;
+  return is_other ? Fit::kNo : Fit::kYes;
 }
 
 bool Attempts::SharesCommunicator(const Attempt& attempt, const ProcessStart& start) {

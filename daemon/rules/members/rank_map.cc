@@ -106,6 +106,7 @@ std::vector<int32_t> Outside(const Communicator& comm, const std::vector<int32_t
 // pattern of ranks. A complete communicator of the same kind shows the missing ranks of this
 // one: every rank has the same distance to its counterpart.
 constexpr size_t kMostSiblings = 64;
+constexpr size_t kMostWorlds = 8;
 
 std::optional<int32_t> DistanceTo(const JobState& job, const Communicator& comm,
                                   const Communicator& sibling) {
@@ -141,11 +142,13 @@ void RankFinder::FindBest() {
   }
 }
 
-// With the ranks of the world that were told another size of it.
+// With the ranks of the world that were told another size of it. Only a program that invents sizes
+// has many: each would cost a copy of all ranks.
 const RankFinder::RankMap& RankFinder::BestByGlobalRank(int32_t world_size) {
   FindBest();
   RankMap& best = (*best_)[world_size];
-  if (!completed_.insert(world_size).second || best_->size() == 1) return best;
+  if (best_->size() == 1 || completed_.size() == kMostWorlds) return best;
+  if (!completed_.insert(world_size).second) return best;
   for (const auto& [rank, process] : best_of_any_) {
     if (rank < world_size) best.emplace(rank, process);
   }
