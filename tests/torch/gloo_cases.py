@@ -28,9 +28,39 @@ CALLS = [
         says=('gloo communicator "first"', 'gloo communicator "second"')),
     Row("calls.stops_training", ("missing_rank",), (1,), ranks=2, says=("AllReduce",)),
 ]
+BRANCHES = [
+    Row("branches.sums_once_more", ("operation_mismatch",), (2,), ranks=3, says=("AllReduce", "Barrier")),
+    Row("branches.has_fewer_batches", ("operation_mismatch",), (3,), says=("Barrier", "AllReduce")),
+    Row("branches.broadcasts_from_itself", ("argument_mismatch",), (2,), ranks=3, says=("Broadcast", "root")),
+    Row("branches.gathers_a_short_batch", ("argument_mismatch",), (1,), ranks=3, at="", says=("AllGather", r"\b12\b")),
+    Row("branches.only_the_first_gathers", ("operation_mismatch",), (0,), ranks=3, says=("AllGather", "AllReduce")),
+    Row("branches.raises_while_a_thread_lives", ("teardown_hang", "missing_rank", "rank_exited"), (1,), ranks=3,
+        at="", says=("KeyError: 9",)),
+]
+GROUPS = [
+    Row("groups.three_pairs_in_a_circle", ("deadlock",), (0, 1, 2), ranks=3, at="",
+        says=('"pair 0"', '"pair 1"', '"pair 2"')),
+    Row("groups.skips_its_pair", ("missing_rank", "deadlock"), (1,), ranks=3,
+        says=(r'AllReduce #5 on gloo communicator "pair"',)),
+    Row("groups.some_ranks_make_a_group", ("init_incomplete",), (2,), ranks=3),
+]
+LIBRARIES = [
+    Row("libraries.saves_alone", ("operation_mismatch",), (0,), ranks=3, says=("Barrier",)),
+    Row("libraries.skips_a_bad_loss", ("operation_mismatch",), (1,), ranks=3, says=("Barrier", "AllReduce")),
+    Row("libraries.checks_each_call", ("missing_rank",), (1,), ranks=3, says=("gloo communicator",),
+        env={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}, own_processes=True),
+    Row("libraries.loader_never_delivers", ("missing_rank",), (1,), ranks=3, says=("AllReduce #4",)),
+]
+START = [
+    Row("start.never_joins", ("init_incomplete",), (1,), ranks=3),
+]
 MESSAGES = [
     Row("messages.never_receives", ("unmatched_p2p", "missing_rank"), (1,), ranks=2, says=("Send",)),
     Row("messages.never_sends", ("unmatched_p2p", "missing_rank"), (0,), ranks=2, says=("Recv",)),
     Row("messages.both_receive_first", ("unmatched_p2p", "deadlock"), (0, 1), ranks=2, at=""),
+    Row("messages.sends_to_the_wrong_rank", ("unmatched_p2p",), (1,), ranks=3, at="", says=("Send|Recv",)),
+    Row("messages.forgets_one_of_the_batch", ("unmatched_p2p",), (1,), ranks=2, says=("Recv",)),
+    Row("messages.takes_one_too_few", ("unmatched_p2p",), (1,), ranks=2, says=("Send",)),
 ]
-CASES = [*CALLS, *MESSAGES]
+KINDS = [CALLS, BRANCHES, GROUPS, LIBRARIES, START, MESSAGES]
+CASES = [case for kind in KINDS for case in kind]

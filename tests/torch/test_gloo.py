@@ -5,12 +5,11 @@
 """
 
 import pytest
-from gloo_cases import CASES
+from gloo_cases import CASES, KINDS
 from reported_checks import check_health, check_verdict, start_programs
 
-FIRST = CASES[0].program  # the gate runs this one
-EACH = [pytest.param(case, id=case.program, marks=[] if case.program == FIRST else [pytest.mark.long])
-        for case in CASES]
+FIRST = [kind[0] for kind in KINDS]  # the gate runs these
+EACH = [pytest.param(case, id=case.program, marks=[] if case in FIRST else [pytest.mark.long]) for case in CASES]
 
 
 @pytest.fixture(scope="module")
