@@ -20,6 +20,7 @@ constexpr Check kChecks[] = {
     {"sanitizer", &JudgeSanitizer},
     {"nccl", &JudgeNccl},
     {"profiler-plugin", &JudgeProfilerPlugin},
+    {"gloo", &JudgeGloo},
     {"folder", &JudgeFolder},
     {"room", &JudgeRoom},
     {"shared-memory", &JudgeSharedMemory},

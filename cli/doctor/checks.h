@@ -46,6 +46,8 @@ Judgement JudgeProgram(const Facts& facts);
 Judgement JudgeSanitizer(const Facts& facts);
 Judgement JudgeNccl(const Facts& facts);
 Judgement JudgeProfilerPlugin(const Facts& facts);
+// judge_gloo.cc
+Judgement JudgeGloo(const Facts& facts);
 // judge_folder.cc
 Judgement JudgeFolder(const Facts& facts);
 Judgement JudgeRoom(const Facts& facts);

@@ -92,49 +92,78 @@ void ReadDynamic(Elf* elf, Elf_Scn* section, const GElf_Shdr& header, const std:
   if (!facts->runpath.empty()) facts->rpath.clear();  // the loader ignores it then
 }
 
-void ReadSymbols(Elf* elf, Elf_Scn* section, const GElf_Shdr& header, ElfFacts* facts) {
+// Calls `visit` with the name of each function that the section defines.
+template <typename Visit>
+void ForEachFunction(Elf* elf, Elf_Scn* section, const GElf_Shdr& header, const Visit& visit) {
   Elf_Data* data = elf_getdata(section, nullptr);
   if (data == nullptr) return;
   GElf_Sym symbol;
   for (int i = 0; gelf_getsym(data, i, &symbol) != nullptr; ++i) {
     if (symbol.st_shndx == SHN_UNDEF || GELF_ST_TYPE(symbol.st_info) != STT_FUNC) continue;
     const char* name = elf_strptr(elf, header.sh_link, symbol.st_name);
-    if (name == nullptr) continue;
-    facts->has_nccl = facts->has_nccl || strcmp(name, kNcclCall) == 0;
-    facts->has_marker_calls = facts->has_marker_calls || strcmp(name, kMarkerCall) == 0;
+    if (name != nullptr) visit(name);
+  }
+}
+
+// Calls `visit` with each section and its header.
+template <typename Visit>
+void ForEachSection(Elf* elf, const Visit& visit) {
+  for (Elf_Scn* section = elf_nextscn(elf, nullptr); section != nullptr;
+       section = elf_nextscn(elf, section)) {
+    GElf_Shdr header;
+    if (gelf_getshdr(section, &header) != nullptr) visit(section, header);
   }
 }
 
 void ReadSections(Elf* elf, const std::string& path, ElfFacts* facts) {
-  for (Elf_Scn* section = elf_nextscn(elf, nullptr); section != nullptr;
-       section = elf_nextscn(elf, section)) {
-    GElf_Shdr header;
-    if (gelf_getshdr(section, &header) == nullptr) continue;
+  ForEachSection(elf, [&](Elf_Scn* section, const GElf_Shdr& header) {
     if (header.sh_type == SHT_DYNAMIC) ReadDynamic(elf, section, header, path, facts);
-    if (header.sh_type == SHT_DYNSYM || header.sh_type == SHT_SYMTAB) {
-      ReadSymbols(elf, section, header, facts);
-    }
-  }
+    if (header.sh_type != SHT_DYNSYM && header.sh_type != SHT_SYMTAB) return;
+    ForEachFunction(elf, section, header, [facts](const char* name) {
+      facts->has_nccl = facts->has_nccl || strcmp(name, kNcclCall) == 0;
+      facts->has_marker_calls = facts->has_marker_calls || strcmp(name, kMarkerCall) == 0;
+    });
+  });
+}
+
+// Calls `use` with the file, if it is in ELF.
+template <typename Use>
+void WithElf(const std::string& path, const Use& use) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.valid() || elf_version(EV_CURRENT) == EV_NONE) return;
+  // Not mapped: a file that is cut short meanwhile is an error then, and no SIGBUS.
+  Elf* elf = elf_begin(fd.get(), ELF_C_READ, nullptr);
+  if (elf == nullptr) return;
+  if (elf_kind(elf) == ELF_K_ELF) use(fd.get(), elf);
+  elf_end(elf);
 }
 
 }  // namespace
 
 ElfFacts ReadElf(const std::string& path) {
   ElfFacts facts;
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd.valid() || elf_version(EV_CURRENT) == EV_NONE) return facts;
-  // Not mapped: a file that is cut short meanwhile is an error then, and no SIGBUS.
-  Elf* elf = elf_begin(fd.get(), ELF_C_READ, nullptr);
-  if (elf == nullptr) return facts;
-  GElf_Ehdr header;
-  if (elf_kind(elf) == ELF_K_ELF && gelf_getehdr(elf, &header) != nullptr) {
+  WithElf(path, [&](int fd, Elf* elf) {
+    GElf_Ehdr header;
+    if (gelf_getehdr(elf, &header) == nullptr) return;
     facts.is_elf = true;
     facts.machine = NameOfMachine(header.e_machine);
-    ReadInterpreter(fd.get(), elf, &facts);
+    ReadInterpreter(fd, elf, &facts);
     ReadSections(elf, path, &facts);
-  }
-  elf_end(elf);
+  });
   return facts;
+}
+
+std::set<std::string> FunctionsIn(const std::string& path, absl::string_view prefix) {
+  std::set<std::string> found;
+  WithElf(path, [&](int, Elf* elf) {
+    ForEachSection(elf, [&](Elf_Scn* section, const GElf_Shdr& header) {
+      if (header.sh_type != SHT_DYNSYM) return;
+      ForEachFunction(elf, section, header, [&](const char* name) {
+        if (absl::StartsWith(name, prefix)) found.insert(name);
+      });
+    });
+  });
+  return found;
 }
 
 }  // namespace rollcall::doctor

@@ -73,6 +73,17 @@ struct NcclFacts {
   std::string inside;           // a program or library with an NCCL of its own; "": none
 };
 
+// The gloo in the program's PyTorch, by the functions that the library wraps, as "Class::function".
+struct GlooFacts {
+  std::string path;     // of libtorch_cpu.so; "": not found
+  std::string version;  // of PyTorch; "": unknown
+  int known = 0;        // functions that the library wraps, in all versions of PyTorch
+  int found = 0;
+  std::vector<std::string> absent;   // collectives that this version does not have
+  std::vector<std::string> changed;  // it has them with other arguments
+  std::vector<std::string> lost;     // others that it does not have, which serve all calls
+};
+
 enum class FolderState { kUsable, kNoAnswer, kNotMade, kNoFolder, kOtherUser, kNotWritable };
 
 struct FolderFacts {
@@ -171,6 +182,7 @@ struct Facts {
   LibraryFacts library;
   ProgramFacts program;
   NcclFacts nccl;
+  GlooFacts gloo;
   FolderFacts folder;
   SharedMemoryFacts shared_memory;
   TracingFacts tracing;

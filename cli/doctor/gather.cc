@@ -12,6 +12,7 @@
 
 #include "base/result_in_time.h"
 #include "cli/doctor/probe_daemon.h"
+#include "cli/doctor/probe_gloo.h"
 #include "cli/doctor/probes.h"
 
 namespace rollcall::doctor {
@@ -37,7 +38,8 @@ class Probing {
   ResultInTime<Result> result_;
 };
 
-using ProgramAndNccl = std::pair<ProgramFacts, NcclFacts>;
+// What is found by the program's path and folders.
+using ProgramAndLibraries = std::tuple<ProgramFacts, NcclFacts, GlooFacts>;
 
 LibraryFacts SilentLibrary(const Questions& questions) {
   LibraryFacts facts;
@@ -47,11 +49,11 @@ LibraryFacts SilentLibrary(const Questions& questions) {
   return facts;
 }
 
-ProgramAndNccl SilentProgram(const Questions& questions) {
+ProgramAndLibraries SilentProgram(const Questions& questions) {
   ProgramFacts facts;
   facts.command = questions.command;
   if (!facts.command.empty()) facts.error = "its file system does not answer";
-  return {facts, {}};
+  return {facts, {}, {}};
 }
 
 FolderFacts SilentFolder() {
@@ -95,10 +97,11 @@ Facts Gather(const Questions& questions) {
   });
   Probing<LibraryFacts> library(
       kPatience, [questions, environment] { return ProbeLibrary(questions.library, environment); });
-  Probing<ProgramAndNccl> program(kProgramPatience, [questions, environment, files] {
+  Probing<ProgramAndLibraries> program(kProgramPatience, [questions, environment, files] {
     ProgramFacts found = ProbeProgram(questions.command, environment);
     NcclFacts nccl = FindNccl(found, environment, files);
-    return ProgramAndNccl(std::move(found), std::move(nccl));
+    GlooFacts gloo = FindGloo(found, environment);
+    return ProgramAndLibraries(std::move(found), std::move(nccl), std::move(gloo));
   });
   Probing<FolderFacts> folder(kPatience, [environment] { return ProbeFolder(environment); });
   Probing<GpuFacts> gpu(kPatience, [environment, files] { return ProbeGpu(environment, files); });
@@ -118,7 +121,7 @@ Facts Gather(const Questions& questions) {
   facts.folder = folder.Take(SilentFolder());
   facts.gpu = gpu.Take({});
   facts.agent = agent.Take(SilentAgent());
-  std::tie(facts.program, facts.nccl) = program.Take(SilentProgram(questions));
+  std::tie(facts.program, facts.nccl, facts.gloo) = program.Take(SilentProgram(questions));
   facts.daemon = daemon.Take(SilentDaemon(questions));
   return facts;
 }

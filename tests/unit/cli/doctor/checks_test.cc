@@ -37,6 +37,11 @@ Facts GoodHost() {
   facts.program.elf.is_elf = true;
   facts.program.elf.interpreter = "/lib64/ld-linux-x86-64.so.2";
   facts.nccl.files = {{"/site/nvidia/nccl/lib/libnccl.so.2", kPythonPackage, 22809}};
+  facts.gloo.path = "/site/torch/lib/libtorch_cpu.so";
+  facts.gloo.version = "2.13.0";
+  facts.gloo.known = 35;
+  facts.gloo.found = 34;
+  facts.gloo.absent = {"ProcessGroupGloo::all_gather_single"};
   facts.folder.path = "/dev/shm/rollcall-1000";
   facts.folder.room.free_bytes = uint64_t{64} << 30;
   facts.shared_memory = {true, uint64_t{64} << 30, uint64_t{64} << 30};
@@ -72,10 +77,10 @@ const State kOk = State::kOk, kWarning = State::kWarning, kProblem = State::kPro
             kNotApplicable = State::kNotApplicable;
 
 const Case kCases[] = {
-    {"not_found", "library",
-     [](Facts* f) { f->library.path = ""; }, kProblem, "not in ../lib", "install"},
-    {"damaged", "library",
-     [](Facts* f) { f->library.elf.is_elf = false; }, kProblem, "damaged", "install"},
+    {"not_found", "library", [](Facts* f) { f->library.path = ""; }, kProblem, "not in ../lib",
+     "install"},
+    {"damaged", "library", [](Facts* f) { f->library.elf.is_elf = false; }, kProblem, "damaged",
+     "install"},
     {"refused_by_the_loader", "library",
      [](Facts* f) {
        f->library.load = Attempt::kFailed;
@@ -92,46 +97,41 @@ const Case kCases[] = {
        f->program = {};
      },
      kProblem, "musl", "glibc 2.17"},
-    {"musl_system_with_a_glibc_program", "library",
-     [](Facts* f) { f->library.is_musl = true; }, kOk,
-     "loads", ""},
+    {"musl_system_with_a_glibc_program", "library", [](Facts* f) { f->library.is_musl = true; },
+     kOk, "loads", ""},
 
     {"unset", "preload", [](Facts* f) { f->environment.erase("LD_PRELOAD"); }, kNotApplicable,
      "`rollcall run` sets it", ""},
     {"missing_file", "preload",
-     [](Facts* f) { f->missing_preloads = {"/usr/lib/rollcall/librollcall.so"}; },
-     kProblem, "not here",
-     "export LD_PRELOAD="},
+     [](Facts* f) { f->missing_preloads = {"/usr/lib/rollcall/librollcall.so"}; }, kProblem,
+     "not here", "export LD_PRELOAD="},
     {"other_missing_file", "preload",
-     [](Facts* f) { f->missing_preloads = {"/lib/libjemalloc.so"}; }, kOk,
-     "names /usr/lib", ""},
+     [](Facts* f) { f->missing_preloads = {"/lib/libjemalloc.so"}; }, kOk, "names /usr/lib", ""},
     {"twice", "preload",
      [](Facts* f) { f->environment["LD_PRELOAD"] = "/a/librollcall.so:/b/librollcall.so"; },
-     kWarning,
-     "2 times", "export LD_PRELOAD=/a/librollcall.so"},
+     kWarning, "2 times", "export LD_PRELOAD=/a/librollcall.so"},
 
     {"library_off", "switches", [](Facts* f) { f->environment["ROLLCALL"] = "0"; }, kProblem,
      "does nothing", "unset ROLLCALL"},
     {"stacks_off", "switches", [](Facts* f) { f->environment["ROLLCALL_STACKS"] = "No"; }, kWarning,
      "nobody takes stacks", "unset ROLLCALL_STACKS"},
-    {"switched_on", "switches",
-     [](Facts* f) { f->environment["ROLLCALL"] = "1"; }, kOk, "no variable", ""},
+    {"switched_on", "switches", [](Facts* f) { f->environment["ROLLCALL"] = "1"; }, kOk,
+     "no variable", ""},
 
-    {"little_address_space", "limits",
-     [](Facts* f) { f->kernel.address_space_bytes = 64 << 20; }, kProblem,
-     "address space", "ulimit -v"},
+    {"little_address_space", "limits", [](Facts* f) { f->kernel.address_space_bytes = 64 << 20; },
+     kProblem, "address space", "ulimit -v"},
     {"much_address_space", "limits",
      [](Facts* f) { f->kernel.address_space_bytes = int64_t{1} << 46; }, kOk, "no limit", ""},
     {"small_files", "limits", [](Facts* f) { f->kernel.file_bytes = 1024; }, kProblem, "file sizes",
      "ulimit -f"},
 
-    {"none", "program",
-     [](Facts* f) { f->program = {}; }, kNotApplicable, "no program", "rollcall doctor"},
+    {"none", "program", [](Facts* f) { f->program = {}; }, kNotApplicable, "no program",
+     "rollcall doctor"},
     {"unknown_command", "program",
-     [](Facts* f) { f->program.error = "no such command on the PATH"; },
-     kProblem, "cannot run python", "command -v python"},
-    {"no_elf", "program",
-     [](Facts* f) { f->program.elf = {}; }, kProblem, "no program in ELF", "file "},
+     [](Facts* f) { f->program.error = "no such command on the PATH"; }, kProblem,
+     "cannot run python", "command -v python"},
+    {"no_elf", "program", [](Facts* f) { f->program.elf = {}; }, kProblem, "no program in ELF",
+     "file "},
     {"other_processor", "program", [](Facts* f) { f->program.elf.machine = "aarch64"; }, kProblem,
      "another processor", "file "},
     {"static", "program", [](Facts* f) { f->program.elf.interpreter = ""; }, kProblem, "is static",
@@ -142,24 +142,20 @@ const Case kCases[] = {
        f->program.elf.has_nccl = true;
      },
      kProblem, "NCCL is inside", "link it dynamically"},
-    {"musl", "program",
-     [](Facts* f) { f->program.elf.interpreter = "/lib/ld-musl-x86_64.so.1"; }, kProblem,
-     "records nothing", "glibc 2.17"},
-    {"setuid", "program",
-     [](Facts* f) { f->program.changes_user = true; }, kProblem, "ignores LD_PRELOAD",
-     "chmod u-s"},
-    {"file_capabilities", "program",
-     [](Facts* f) { f->program.gains_capabilities = true; }, kProblem,
-     "ignores LD_PRELOAD", "setcap -r"},
+    {"musl", "program", [](Facts* f) { f->program.elf.interpreter = "/lib/ld-musl-x86_64.so.1"; },
+     kProblem, "records nothing", "glibc 2.17"},
+    {"setuid", "program", [](Facts* f) { f->program.changes_user = true; }, kProblem,
+     "ignores LD_PRELOAD", "chmod u-s"},
+    {"file_capabilities", "program", [](Facts* f) { f->program.gains_capabilities = true; },
+     kProblem, "ignores LD_PRELOAD", "setcap -r"},
     {"script_of_a_shell", "program",
      [](Facts* f) {
        f->program.is_shell = true;
        f->program.scripts = {"/job/train.sh"};
      },
      kNotApplicable, "/job/train.sh is a script", "rollcall doctor -- PYTHON"},
-    {"script_of_python", "program",
-     [](Facts* f) { f->program.scripts = {"/venv/bin/torchrun"}; }, kOk,
-     "by /venv/bin/torchrun", ""},
+    {"script_of_python", "program", [](Facts* f) { f->program.scripts = {"/venv/bin/torchrun"}; },
+     kOk, "by /venv/bin/torchrun", ""},
 
     {"none", "sanitizer", [](Facts* f) { f->program = {}; }, kNotApplicable, "no program", ""},
     {"address", "sanitizer", [](Facts* f) { f->program.elf.sanitizer = "address"; }, kProblem,
@@ -176,12 +172,11 @@ const Case kCases[] = {
        f->environment["LD_PRELOAD"] = "/lib/libasan.so.8:/b/librollcall.so";
      },
      kOk, "accepts the library", ""},
-    {"thread", "sanitizer",
-     [](Facts* f) { f->program.elf.sanitizer = "thread"; }, kOk, "accepts", ""},
+    {"thread", "sanitizer", [](Facts* f) { f->program.elf.sanitizer = "thread"; }, kOk, "accepts",
+     ""},
 
-    {"inside", "nccl",
-     [](Facts* f) { f->nccl.inside = "/site/torch/lib/libtorch_cuda.so"; }, kWarning,
-     "static in /site/torch", "strings /site/torch"},
+    {"inside", "nccl", [](Facts* f) { f->nccl.inside = "/site/torch/lib/libtorch_cuda.so"; },
+     kWarning, "static in /site/torch", "strings /site/torch"},
     {"missing", "nccl", [](Facts* f) { f->nccl.files.clear(); }, kWarning, "no libnccl.so.2",
      "pip install nvidia-nccl"},
     {"missing_without_gpu", "nccl",
@@ -202,9 +197,26 @@ const Case kCases[] = {
     {"python_hangs", "nccl", [](Facts* f) { f->program.python = Attempt::kNoAnswer; }, kWarning,
      "did not tell its folders", "sys.path"},
 
+    {"a_name_of_other_versions", "gloo", [](Facts*) {}, kOk,
+     "found 34 of 35 functions of gloo in PyTorch 2.13.0 (/site/torch/lib/libtorch_cpu.so); "
+     "not in this version: ProcessGroupGloo::all_gather_single",
+     ""},
+    {"new_arguments", "gloo",
+     [](Facts* f) { f->gloo.changed = {"ProcessGroupGloo::reduce", "ProcessGroupGloo::send"}; },
+     kWarning, "arguments are new: ProcessGroupGloo::reduce, ProcessGroupGloo::send", "--upgrade"},
+    {"what_all_calls_need", "gloo", [](Facts* f) { f->gloo.lost = {"ProcessGroupGloo::enqueue"}; },
+     kWarning,
+     "missing, so that calls may lack their ends, names or messages: ProcessGroupGloo::enqueue",
+     "--upgrade"},
+    {"without_pytorch", "gloo", [](Facts* f) { f->gloo = {}; }, kNotApplicable, "no PyTorch", ""},
+    {"pytorch_without_gloo", "gloo", [](Facts* f) { f->gloo.found = 0; }, kNotApplicable,
+     "was built without gloo", ""},
+    {"no_program", "gloo", [](Facts* f) { f->program = {}; }, kNotApplicable, "no program named",
+     ""},
+
     {"other_plugin", "profiler-plugin",
-     [](Facts* f) { f->environment["NCCL_PROFILER_PLUGIN"] = "inspector"; },
-     kWarning, "another plugin", "unset NCCL_PROFILER_PLUGIN"},
+     [](Facts* f) { f->environment["NCCL_PROFILER_PLUGIN"] = "inspector"; }, kWarning,
+     "another plugin", "unset NCCL_PROFILER_PLUGIN"},
     {"other_plugin_of_a_static_nccl", "profiler-plugin",
      [](Facts* f) {
        f->environment["NCCL_PROFILER_PLUGIN"] = "inspector";
@@ -213,8 +225,7 @@ const Case kCases[] = {
      kProblem, "another plugin", "unset NCCL_PROFILER_PLUGIN"},
     {"ours", "profiler-plugin",
      [](Facts* f) { f->environment["NCCL_PROFILER_PLUGIN"] = "/usr/lib/rollcall/librollcall.so"; },
-     kOk,
-     "names /usr/lib", ""},
+     kOk, "names /usr/lib", ""},
     {"ours_and_an_old_nccl", "profiler-plugin",
      [](Facts* f) {
        f->environment["NCCL_PROFILER_PLUGIN"] = "/usr/lib/rollcall/librollcall.so";
@@ -225,12 +236,10 @@ const Case kCases[] = {
 
     {"no_answer", "folder", [](Facts* f) { f->folder.state = FolderState::kNoAnswer; }, kProblem,
      "does not answer", "export ROLLCALL_DIR"},
-    {"cannot_be_made", "folder",
-     [](Facts* f) { f->folder.state = FolderState::kNotMade; }, kProblem,
-     "cannot make", "export ROLLCALL_DIR"},
-    {"link", "folder",
-     [](Facts* f) { f->folder.state = FolderState::kNoFolder; }, kProblem, "is a link",
-     "export ROLLCALL_DIR"},
+    {"cannot_be_made", "folder", [](Facts* f) { f->folder.state = FolderState::kNotMade; },
+     kProblem, "cannot make", "export ROLLCALL_DIR"},
+    {"link", "folder", [](Facts* f) { f->folder.state = FolderState::kNoFolder; }, kProblem,
+     "is a link", "export ROLLCALL_DIR"},
     {"of_another_user", "folder",
      [](Facts* f) {
        f->folder.state = FolderState::kOtherUser;
@@ -244,52 +253,43 @@ const Case kCases[] = {
        f->folder.error = "Read-only file system";
      },
      kProblem, "Read-only file system", "export ROLLCALL_DIR"},
-    {"usual_one_of_another_user", "folder",
-     [](Facts* f) { f->folder.is_taken = true; }, kWarning, "another user has made /dev/shm/rollcall-",
-     "as root:  rm -rf"},
-    {"on_a_file_server", "folder",
-     [](Facts* f) { f->folder.server = "nfs"; }, kWarning, "file server (nfs)",
-     "export ROLLCALL_DIR"},
+    {"usual_one_of_another_user", "folder", [](Facts* f) { f->folder.is_taken = true; }, kWarning,
+     "another user has made /dev/shm/rollcall-", "as root:  rm -rf"},
+    {"on_a_file_server", "folder", [](Facts* f) { f->folder.server = "nfs"; }, kWarning,
+     "file server (nfs)", "export ROLLCALL_DIR"},
 
     {"none_at_all", "room", [](Facts* f) { f->folder.room.free_bytes = 64 << 10; }, kProblem,
      "records nothing", "--shm-size"},
-    {"little", "room",
-     [](Facts* f) { f->folder.room.free_bytes = 12 << 20; }, kWarning, "fewer calls",
-     "--shm-size"},
-    {"unlimited", "room",
-     [](Facts* f) { f->folder.room = {true, 0, 0, 0}; }, kOk, "no limit of size", ""},
-    {"no_folder", "room",
-     [](Facts* f) { f->folder.state = FolderState::kOtherUser; }, kNotApplicable,
-     "no usable folder", ""},
+    {"little", "room", [](Facts* f) { f->folder.room.free_bytes = 12 << 20; }, kWarning,
+     "fewer calls", "--shm-size"},
+    {"unlimited", "room", [](Facts* f) { f->folder.room = {true, 0, 0, 0}; }, kOk,
+     "no limit of size", ""},
+    {"no_folder", "room", [](Facts* f) { f->folder.state = FolderState::kOtherUser; },
+     kNotApplicable, "no usable folder", ""},
 
-    {"none", "shared-memory",
-     [](Facts* f) { f->shared_memory = {}; }, kProblem, "no /dev/shm", "mount -t"},
+    {"none", "shared-memory", [](Facts* f) { f->shared_memory = {}; }, kProblem, "no /dev/shm",
+     "mount -t"},
     {"full", "shared-memory", [](Facts* f) { f->shared_memory.free_bytes = 1 << 20; }, kProblem,
      "cannot create one", "--shm-size"},
-    {"of_a_pod", "shared-memory",
-     [](Facts* f) { f->shared_memory = {true, 64 << 20, 64 << 20}; },
-     kWarning, "is little for 8 ranks",
-     "--shm-size"},
-    {"unlimited", "shared-memory",
-     [](Facts* f) { f->shared_memory = {true, 0, 0}; }, kOk, "no limit", ""},
+    {"of_a_pod", "shared-memory", [](Facts* f) { f->shared_memory = {true, 64 << 20, 64 << 20}; },
+     kWarning, "is little for 8 ranks", "--shm-size"},
+    {"unlimited", "shared-memory", [](Facts* f) { f->shared_memory = {true, 0, 0}; }, kOk,
+     "no limit", ""},
 
-    {"removes", "remove-ipc",
-     [](Facts* f) { f->systemd.removes_ipc = true; }, kWarning, "logind removes",
-     "loginctl enable-linger"},
+    {"removes", "remove-ipc", [](Facts* f) { f->systemd.removes_ipc = true; }, kWarning,
+     "logind removes", "loginctl enable-linger"},
     {"system_user", "remove-ipc",
      [](Facts* f) {
        f->systemd.removes_ipc = true;
        f->user = 998;
      },
      kOk, "system users", ""},
-    {"lingers", "remove-ipc",
-     [](Facts* f) { f->systemd.removes_ipc = f->systemd.lingers = true; }, kOk,
-     "lingers", ""},
+    {"lingers", "remove-ipc", [](Facts* f) { f->systemd.removes_ipc = f->systemd.lingers = true; },
+     kOk, "lingers", ""},
     {"no_systemd", "remove-ipc", [](Facts* f) { f->systemd.is_running = false; }, kNotApplicable,
      "systemd does not run", ""},
-    {"other_folder", "remove-ipc",
-     [](Facts* f) { f->folder.path = "/var/tmp/segments"; }, kNotApplicable,
-     "not in /dev/shm", ""},
+    {"other_folder", "remove-ipc", [](Facts* f) { f->folder.path = "/var/tmp/segments"; },
+     kNotApplicable, "not in /dev/shm", ""},
 
     {"refused", "tracing",
      [](Facts* f) {
@@ -308,11 +308,10 @@ const Case kCases[] = {
      "could not try", "rollcall stacks"},
 
     {"none", "yama", [](Facts* f) { f->tracing.ptrace_scope = -1; }, kNotApplicable, "no Yama", ""},
-    {"scope_1", "yama",
-     [](Facts* f) { f->tracing.ptrace_scope = 1; }, kOk, "needs CAP_SYS_PTRACE", ""},
-    {"scope_2", "yama",
-     [](Facts* f) { f->tracing.ptrace_scope = 2; }, kProblem, "only CAP_SYS_PTRACE",
-     "ptrace_scope=1"},
+    {"scope_1", "yama", [](Facts* f) { f->tracing.ptrace_scope = 1; }, kOk, "needs CAP_SYS_PTRACE",
+     ""},
+    {"scope_2", "yama", [](Facts* f) { f->tracing.ptrace_scope = 2; }, kProblem,
+     "only CAP_SYS_PTRACE", "ptrace_scope=1"},
     {"scope_2_with_capability", "yama",
      [](Facts* f) {
        f->tracing.ptrace_scope = 2;
@@ -332,8 +331,8 @@ const Case kCases[] = {
        f->tracing.of_child = Attempt::kFailed;
      },
      kProblem, "tracing is refused", "seccomp=unconfined"},
-    {"filter_permits_it", "seccomp",
-     [](Facts* f) { f->tracing.seccomp = 2; }, kOk, "not in the way", ""},
+    {"filter_permits_it", "seccomp", [](Facts* f) { f->tracing.seccomp = 2; }, kOk,
+     "not in the way", ""},
     {"yama_explains_it", "seccomp",
      [](Facts* f) {
        f->tracing.seccomp = 2;
@@ -357,12 +356,10 @@ const Case kCases[] = {
     {"selinux", "security-module", [](Facts* f) { f->tracing.selinux_denies = true; }, kProblem,
      "deny_ptrace", "setsebool"},
 
-    {"no_proc", "pid-namespace",
-     [](Facts* f) { f->container.has_proc = false; }, kProblem, "not mounted",
-     "mount -t proc"},
-    {"foreign_proc", "pid-namespace",
-     [](Facts* f) { f->container.is_foreign_proc = true; }, kProblem,
-     "another pid namespace", "--mount-proc"},
+    {"no_proc", "pid-namespace", [](Facts* f) { f->container.has_proc = false; }, kProblem,
+     "not mounted", "mount -t proc"},
+    {"foreign_proc", "pid-namespace", [](Facts* f) { f->container.is_foreign_proc = true; },
+     kProblem, "another pid namespace", "--mount-proc"},
     {"of_its_own", "pid-namespace",
      [](Facts* f) {
        f->container.has_own_pids = true;
@@ -380,26 +377,21 @@ const Case kCases[] = {
        f->gpu.is_amd = true;
      },
      kOk, "AMD", ""},
-    {"no_gpu_in_the_container", "gpu-driver",
-     [](Facts* f) { f->gpu.devices = 0; }, kProblem, "got no GPU",
-     "--gpus=all"},
-    {"no_permission", "gpu-driver",
-     [](Facts* f) { f->gpu.device_error = "Permission denied"; }, kProblem,
-     "cannot open", "ls -l /dev/nvidiactl"},
-    {"no_library", "gpu-driver",
-     [](Facts* f) { f->gpu.library = ""; }, kProblem, "libcuda.so.1 is in no",
-     "NVIDIA_DRIVER_CAPABILITIES"},
+    {"no_gpu_in_the_container", "gpu-driver", [](Facts* f) { f->gpu.devices = 0; }, kProblem,
+     "got no GPU", "--gpus=all"},
+    {"no_permission", "gpu-driver", [](Facts* f) { f->gpu.device_error = "Permission denied"; },
+     kProblem, "cannot open", "ls -l /dev/nvidiactl"},
+    {"no_library", "gpu-driver", [](Facts* f) { f->gpu.library = ""; }, kProblem,
+     "libcuda.so.1 is in no", "NVIDIA_DRIVER_CAPABILITIES"},
 
     {"no_driver", "markers", [](Facts* f) { f->gpu = {}; }, kNotApplicable, "no GPU markers", ""},
     {"old_driver", "markers", [](Facts* f) { f->gpu.elf.has_marker_calls = false; }, kWarning,
      "cuStreamWriteValue64_v2", "CUDA 11.7"},
-    {"switched_off", "markers",
-     [](Facts* f) { f->environment["ROLLCALL_MARKERS"] = "0"; }, kWarning,
-     "ROLLCALL_MARKERS=0", "unset ROLLCALL_MARKERS"},
+    {"switched_off", "markers", [](Facts* f) { f->environment["ROLLCALL_MARKERS"] = "0"; },
+     kWarning, "ROLLCALL_MARKERS=0", "unset ROLLCALL_MARKERS"},
 
-    {"nobody_reads", "agent",
-     [](Facts* f) { f->agent.is_running = false; }, kProblem, "nobody reads",
-     "rollcall-agent --daemon=daemon:7655"},
+    {"nobody_reads", "agent", [](Facts* f) { f->agent.is_running = false; }, kProblem,
+     "nobody reads", "rollcall-agent --daemon=daemon:7655"},
     {"run_reads", "agent",
      [](Facts* f) {
        f->agent.is_running = false;
@@ -440,11 +432,11 @@ const Case kCases[] = {
      },
      kProblem, "no answer", "systemctl"},
 
-    {"without_tls", "certificates",
-     [](Facts* f) { f->daemon.has_tls = false; }, kNotApplicable, "no TLS", ""},
+    {"without_tls", "certificates", [](Facts* f) { f->daemon.has_tls = false; }, kNotApplicable,
+     "no TLS", ""},
     {"own_expires_soon", "certificates",
-     [](Facts* f) { f->daemon.own_expiry_s = f->now_s + 3 * kDay; },
-     kWarning, "this program's certificate expires in 3 days", "rollcall pki renew"},
+     [](Facts* f) { f->daemon.own_expiry_s = f->now_s + 3 * kDay; }, kWarning,
+     "this program's certificate expires in 3 days", "rollcall pki renew"},
     {"own_has_expired", "certificates",
      [](Facts* f) {
        f->daemon.own_expiry_s = f->now_s - 1;
@@ -467,15 +459,15 @@ const Case kCases[] = {
        f->daemon.round_trip_ns = 4 * kSecondNs;
      },
      kOk, "agree", ""},
-    {"no_daemon", "clock",
-     [](Facts* f) { f->daemon.answer = DaemonAnswer::kNone; }, kNotApplicable, "", ""},
+    {"no_daemon", "clock", [](Facts* f) { f->daemon.answer = DaemonAnswer::kNone; }, kNotApplicable,
+     "", ""},
 
     {"other_series", "version", [](Facts* f) { f->daemon.version = "0.2.0"; }, kWarning,
      "daemon is of release 0.2.0", "pip install rollcall==0.2.0"},
-    {"same_series", "version",
-     [](Facts* f) { f->daemon.version = "0.1.7"; }, kOk, "work together", ""},
-    {"no_daemon", "version",
-     [](Facts* f) { f->daemon.answer = DaemonAnswer::kNone; }, kNotApplicable, "", ""},
+    {"same_series", "version", [](Facts* f) { f->daemon.version = "0.1.7"; }, kOk, "work together",
+     ""},
+    {"no_daemon", "version", [](Facts* f) { f->daemon.answer = DaemonAnswer::kNone; },
+     kNotApplicable, "", ""},
 
     {"unnamed", "job-name",
      [](Facts* f) {
@@ -483,22 +475,20 @@ const Case kCases[] = {
        f->environment.erase("SLURM_JOB_ID");
      },
      kWarning, "\"default\"", "export ROLLCALL_JOB"},
-    {"of_a_shell", "job-name",
-     [](Facts* f) { f->environment.clear(); }, kNotApplicable, "no variable", ""},
-    {"by_slurm", "job-name",
-     [](Facts* f) { f->environment.erase("ROLLCALL_JOB"); }, kOk, "called 17", ""},
+    {"of_a_shell", "job-name", [](Facts* f) { f->environment.clear(); }, kNotApplicable,
+     "no variable", ""},
+    {"by_slurm", "job-name", [](Facts* f) { f->environment.erase("ROLLCALL_JOB"); }, kOk,
+     "called 17", ""},
 
-    {"no_pod", "kubernetes",
-     [](Facts* f) { f->environment.clear(); }, kNotApplicable, "not in a pod", ""},
-    {"no_node", "kubernetes",
-     [](Facts* f) { f->environment.erase("NODE_NAME"); }, kWarning, "NODE_NAME",
-     "spec.nodeName"},
-    {"small_memory", "kubernetes",
-     [](Facts* f) { f->shared_memory.total_bytes = 64 << 20; },
+    {"no_pod", "kubernetes", [](Facts* f) { f->environment.clear(); }, kNotApplicable,
+     "not in a pod", ""},
+    {"no_node", "kubernetes", [](Facts* f) { f->environment.erase("NODE_NAME"); }, kWarning,
+     "NODE_NAME", "spec.nodeName"},
+    {"small_memory", "kubernetes", [](Facts* f) { f->shared_memory.total_bytes = 64 << 20; },
      kWarning, "small /dev/shm", "emptyDir"},
 
-    {"no_slurm", "slurm",
-     [](Facts* f) { f->environment.clear(); }, kNotApplicable, "not in a Slurm job", ""},
+    {"no_slurm", "slurm", [](Facts* f) { f->environment.clear(); }, kNotApplicable,
+     "not in a Slurm job", ""},
     {"prolog_and_pyxis", "slurm",
      [](Facts* f) {
        f->slurm.task_prolog = "/etc/slurm/prolog.sh";
@@ -506,8 +496,7 @@ const Case kCases[] = {
      },
      kProblem, "inside the containers of pyxis", "enroot"},
     {"prolog_without_pyxis", "slurm",
-     [](Facts* f) { f->slurm.task_prolog = "/etc/slurm/prolog.sh"; }, kOk,
-     "Slurm job 17", ""},
+     [](Facts* f) { f->slurm.task_prolog = "/etc/slurm/prolog.sh"; }, kOk, "Slurm job 17", ""},
     {"plugin_without_file", "slurm",
      [](Facts* f) {
        f->slurm.plugin = "/usr/lib/rollcall/slurm/spank_rollcall.so";
