@@ -41,8 +41,9 @@ GROUPS = [
     Row("groups.three_pairs_in_a_circle", ("deadlock",), (0, 1, 2), ranks=3, at="",
         says=('"pair 0"', '"pair 1"', '"pair 2"')),
     Row("groups.skips_its_pair", ("missing_rank", "deadlock"), (1,), ranks=3,
-        says=(r'AllReduce #5 on gloo communicator "pair"',)),
-    Row("groups.some_ranks_make_a_group", ("init_incomplete",), (2,), ranks=3),
+        says=(r'AllReduce #35 on gloo communicator "pair"',)),
+    Row("groups.some_ranks_make_a_group", ("init_incomplete",), (2,), ranks=3,
+        defect="a cycle of two creations, and all three ranks are blamed for it"),
 ]
 LIBRARIES = [
     Row("libraries.saves_alone", ("operation_mismatch",), (0,), ranks=3, says=("Barrier",)),
@@ -52,15 +53,18 @@ LIBRARIES = [
     Row("libraries.loader_never_delivers", ("missing_rank",), (1,), ranks=3, says=("AllReduce #4",)),
 ]
 START = [
-    Row("start.never_joins", ("init_incomplete",), (1,), ranks=3),
+    Row("start.never_joins", ("init_incomplete",), (1,), ranks=3, by_chance=True,
+        defect="rank 0 waits in its store for the others, before its first group, and counts as one that never joined"),
 ]
 MESSAGES = [
     Row("messages.never_receives", ("unmatched_p2p", "missing_rank"), (1,), ranks=2, says=("Send",)),
     Row("messages.never_sends", ("unmatched_p2p", "missing_rank"), (0,), ranks=2, says=("Recv",)),
     Row("messages.both_receive_first", ("unmatched_p2p", "deadlock"), (0, 1), ranks=2, at=""),
-    Row("messages.sends_to_the_wrong_rank", ("unmatched_p2p",), (1,), ranks=3, at="", says=("Send|Recv",)),
+    Row("messages.sends_to_the_wrong_rank", ("unmatched_p2p",), (1,), ranks=3, says=("Send|Recv",),
+        defect="nothing seeks the one rank that explains a send without receive and a receive without send"),
     Row("messages.forgets_one_of_the_batch", ("unmatched_p2p",), (1,), ranks=2, says=("Recv",)),
-    Row("messages.takes_one_too_few", ("unmatched_p2p",), (1,), ranks=2, says=("Send",)),
+    # One took too few or the other sent too many: nobody can tell.
+    Row("messages.takes_one_too_few", ("unmatched_p2p",), (0, 1), ranks=2, most="likely", says=("Send",)),
 ]
 KINDS = [CALLS, BRANCHES, GROUPS, LIBRARIES, START, MESSAGES]
 CASES = [case for kind in KINDS for case in kind]

@@ -11,8 +11,8 @@ STEPS = 12
 
 
 def step(group=None):
-    dist.all_reduce(torch.ones(WIDTH), group=group)
-    dist.barrier(group=group)  # hangs: sums_once_more
+    dist.all_reduce(torch.ones(WIDTH), group=group)  # hangs: sums_once_more
+    dist.barrier(group=group)
 
 
 @program
@@ -20,7 +20,7 @@ def sums_once_more(args):
     """Rank 2 does not trust a sum, and makes it again."""
     for number in range(STEPS):
         if number == 7 and args.rank == 2 and not args.fixed:
-            dist.all_reduce(torch.ones(WIDTH))  # hangs: sums_once_more
+            dist.all_reduce(torch.ones(WIDTH))
         step()
 
 

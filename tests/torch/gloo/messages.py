@@ -6,6 +6,7 @@ import torch.distributed as dist
 from common import WIDTH, answer_that_never_comes, main, program
 
 MESSAGES = 5
+ROUNDS = 30  # enough for a habit
 
 
 def never_ends(args):
@@ -56,21 +57,22 @@ def both_receive_first(args):
 @program
 def sends_to_the_wrong_rank(args):
     """A ring of three; once rank 1 takes the neighbour on the other side for the next one."""
-    for number in range(MESSAGES + 1):
-        wrong = number == MESSAGES and args.rank == 1 and not args.fixed
+    for number in range(ROUNDS + 1):
+        wrong = number == ROUNDS and args.rank == 1 and not args.fixed
         after = (args.rank + (2 if wrong else 1)) % 3
         sent = dist.isend(torch.ones(WIDTH), after)
         dist.recv(torch.empty(WIDTH), (args.rank + 2) % 3)
         sent.wait()  # hangs: sends_to_the_wrong_rank
+    dist.barrier()
 
 
 @program
 def forgets_one_of_the_batch(args):
     """Both send and receive in each round; in the last one rank 1 has nothing to send."""
     other, got = 1 - args.rank, torch.empty(WIDTH)
-    for number in range(MESSAGES + 1):
+    for number in range(ROUNDS + 1):
         ends = [dist.P2POp(dist.irecv, got, other)]
-        if number != MESSAGES or args.rank != 1 or args.fixed:
+        if number != ROUNDS or args.rank != 1 or args.fixed:
             ends.append(dist.P2POp(dist.isend, torch.ones(WIDTH), other))
         for work in dist.batch_isend_irecv(ends):
             work.wait()
@@ -80,10 +82,10 @@ def forgets_one_of_the_batch(args):
 @program
 def takes_one_too_few(args):
     """Rank 0 sends objects, each as two messages; rank 1 does not take the last one."""
-    for number in range(MESSAGES):
+    for number in range(ROUNDS):
         if args.rank == 0:
-            dist.send_object_list([{"number": number}], 1)
-        elif number != MESSAGES - 1 or args.fixed:
+            dist.send_object_list([{"number": number}], 1)  # hangs: takes_one_too_few
+        elif number != ROUNDS - 1 or args.fixed:
             dist.recv_object_list([None], 0)
     dist.barrier()  # hangs: takes_one_too_few
 
