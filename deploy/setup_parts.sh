@@ -26,6 +26,9 @@ prometheus   Debian's Prometheus, unpacked in build/prometheus
 site         build/site-venv, which builds the site of the docs
 slurm        Debian's Slurm, munge and Lmod; configures and starts nothing
 torch        build/torch-venv: the CPU build of PyTorch, frameworks, and the backend of tests/torch/backend
+torch24      build/torch24-venv: PyTorch 2.4.1, whose strings have the older ABI, with nothing of CUDA
+torch28      build/torch28-venv: PyTorch 2.8.0, likewise
+torch214     build/torch214-venv: PyTorch 2.14.1, likewise
 TABLE
 }
 
@@ -208,6 +211,22 @@ setup_torch() {
   rm -rf "$scratch"
   finished
 }
+
+# torch_of_version VERSION: an environment for the tests of gloo.
+torch_of_version() {
+  local requirements=tests/torch/requirements.txt script=tests/torch/without_cuda.py
+  if as_wanted "build/$part-venv" "$requirements" "$script"; then return; fi
+  make_environment "$venv"
+  grep -E '^(numpy|pytest)' "$requirements" | pip install -r /dev/stdin || cannot_install "$requirements"
+  "$venv/bin/python" "$script" "$1" ||
+    fail "cannot install PyTorch $1 without CUDA" \
+      "the reason stands above. It has a wheel for a few versions of Python:  PYTHON=/PATH/python3.11 deploy/setup_parts.sh $part"
+  finished
+}
+
+setup_torch24() { torch_of_version 2.4.1; }
+setup_torch28() { torch_of_version 2.8.0; }
+setup_torch214() { torch_of_version 2.14.1; }
 
 [ $# -gt 0 ] || { usage >&2; exit 1; }
 for part in "$@"; do

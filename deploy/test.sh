@@ -53,8 +53,11 @@ all   | 8     | torch       | torch          | 1    | 30    | -m long | the rest
 all   | 8     | kubernetes  | kubernetes     | 1    | 20    | -m long --dist=loadfile --ignore=tests/kubernetes/test_api_server.py | policy, events, several daemons
 all   | 9     | frameworks  | frameworks     | 1    | 30    | | programs of many frameworks
 all   | 9     | packages    | packages       | 0    | 15    | | packages of PyPI that load NCCL
+all   | 9     | torch24     | torch24        | 1    | 30    | | programs on gloo with PyTorch 2.4.1
 all   | 10    | reported    | reported       | 1    | 30    | | hangs as people reported them, with PyTorch
 all   | 10    | api-server  | api-server     | 0    | 30    | | chart and webhook with a real API server
+all   | 10    | torch28     | torch28        | 1    | 30    | | programs on gloo with PyTorch 2.8.0
+all   | 11    | torch214    | torch214       | 1    | 30    | | programs on gloo with PyTorch 2.14.1
 all   | 11    | chaos       | chaos          | 0    | 20    | ROLLCALL_CHAOS_ROUNDS=60 ROLLCALL_CHAOS_SEED=1 | sixty rounds of random faults
 all   | 12    | fleet       | fleet          | 0    | 25    | ROLLCALL_FLEET_LONG=1 -k jobs | a daemon with a thousand jobs, and with those of a day
 all   | 13    | fuzz        | fuzz           | -    | 40    | --seconds 10 | ten seconds of new inputs for each reader

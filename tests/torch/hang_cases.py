@@ -22,7 +22,8 @@ import time
 HERE = pathlib.Path(__file__).parent
 BUILD = pathlib.Path(os.environ.get("ROLLCALL_BUILD", HERE.parent.parent / "build" / "release"))
 LIMIT_SECONDS = 120
-# On a machine with a GPU, "nccl": the real NCCL, with all ranks on the first GPU.
+# On a machine with a GPU, "nccl": the real NCCL, with all ranks on the first GPU. "gloo": no NCCL, not even a
+# simulated one, for programs that choose gloo themselves.
 BACKEND = os.environ.get("ROLLCALL_TORCH_BACKEND", "nccl_cpu")
 # What lets several ranks share it: a host of its own for each, as far as NCCL knows, and
 # sockets between them; from NCCL 2.30 on there is a switch.
@@ -65,22 +66,22 @@ class Run:
     """A job under `rollcall run`, in a folder of its own."""
 
     def __init__(self, hang, work, ranks=4, fixed=False, hang_after="5s", on_hang="abort",
-                 rollcall=True, env=None, forks=None):
+                 rollcall=True, env=None, forks=None, backend=BACKEND):
         """forks: a ForkServer that starts the ranks in the place of torchrun."""
         self.hang, self.work, self.ranks = hang, pathlib.Path(work), ranks
         self.reports = self.work / "reports"
         self.output_file = self.work / "output"
         flags = ["--fixed", *hang.flags, *hang.fixed_flags] if fixed else hang.flags
         script = [str(HERE / hang.script), *(flag.format(work=self.work) for flag in flags)]
-        real = BACKEND == "nccl"
+        real = backend == "nccl"
         if real:
             script = ["--no-python", *WITH_OWN_HOST_ID, sys.executable, *script]
         torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone",
                     "--nproc-per-node", str(ranks)]
-        self.job = [*(torchrun if forks is None else forks.launcher(ranks)), *script, "--backend", BACKEND]
+        self.job = [*(torchrun if forks is None else forks.launcher(ranks)), *script, "--backend", backend]
         self.command = self.job
         if rollcall:
-            self.command = [str(BUILD / "bin" / "rollcall"), "run", *([] if real else ["--sim"]),
+            self.command = [str(BUILD / "bin" / "rollcall"), "run", *(["--sim"] if backend == "nccl_cpu" else []),
                             f"--hang-after={hang_after}", f"--on-hang={on_hang}",
                             f"--report-dir={self.reports}", "--", *self.job]
         self.env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}

@@ -9,10 +9,11 @@ import re
 import sys
 
 from fork_server import ForkServer
-from hang_cases import BUILD, HERE, Hang, Run
+from hang_cases import BACKEND, BUILD, HERE, Hang, Run
 
 # Accelerate, Transformers and others are in an environment of their own, over the one of PyTorch.
 PYTHON = HERE.parent.parent / "build" / "frameworks-venv" / "bin" / "python"
+HAS_FRAMEWORKS = PYTHON.exists() and BACKEND != "gloo"  # which may be another PyTorch
 # Where programs find Rollcall's package and common.py.
 PYTHON_PATH = f"{HERE.parent.parent / 'python'}:{HERE / 'frameworks'}"
 
@@ -60,7 +61,7 @@ class ProgramServer(ForkServer):
         environment = dict(os.environ, LD_PRELOAD=str(BUILD / "lib" / "librollcall.so"),
                            DS_ACCELERATOR="cpu", ACCELERATE_USE_CPU="true", PYTHONPATH=PYTHON_PATH)
         super().__init__(scratch, wanted_modules(files), environment,
-                         PYTHON if PYTHON.exists() else sys.executable)
+                         PYTHON if HAS_FRAMEWORKS else sys.executable)
 
 
 class ProgramRun(Run):

@@ -9,6 +9,7 @@ A line with "# hangs: PROGRAM" is where the culprit of that program stands; the 
 
 import argparse
 import queue
+import time
 
 import torch
 import torch.distributed as dist
@@ -37,6 +38,8 @@ def run_rank(args):
     torch.set_num_threads(1)
     PROGRAMS[args.program](args)
     if dist.is_initialized():
+        # PyTorch 2.4 keeps Python's lock while it waits for gloo's threads, which need it to drop their last tensors.
+        time.sleep(0.1)
         dist.destroy_process_group()
     print(f"rank {args.rank} done", flush=True)
 
