@@ -55,7 +55,7 @@ class Hang:
     culprit: object  # (number of ranks) -> the guilty rank
     advice: str  # must be among those given
     at: str  # function of the script in which the culprit stands, or its exception's text
-    waiting_at: str  # likewise of those that wait; "" where the script decides which of several
+    waiting_at: str  # likewise of those that wait; "" where nothing tells
     operation: str = ""  # what the others called
     flags: tuple = ()  # of the script; {work} is a folder of the run
     fixed_flags: tuple = ()  # with --fixed
@@ -203,6 +203,17 @@ HANGS = [
          first, "rank0-only-checkpoint", "main", "main", "AllReduce",
          flags=("--checkpoint", "{work}/checkpoint")),
 ]
+
+# The same on gloo, where a barrier is no AllReduce and a rank that has left breaks the others' connections. Not there:
+# what then ends with their exceptions.
+ON_GLOO = [dataclasses.replace(hang, **{
+    "uneven-inputs: dropped batch": {"cause": "operation_mismatch"},
+    # gloo ends the job at once, so nobody's stack is taken.
+    "uneven-inputs: last batch": {"at": "", "waiting_at": ""},
+    "rank0-only-checkpoint": {"operation": "Barrier"},
+    "rank0-only-checkpoint: FSDP1": {"operation": "Barrier"},
+    "rank0-only-checkpoint: Fabric": {"operation": "Barrier"},
+}.get(hang.name, {})) for hang in HANGS if hang.name != "uneven-inputs"]
 
 
 def by_name(name):
