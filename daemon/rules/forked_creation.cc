@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // JudgeForkedCreation(): some ranks wait in the creation of a communicator, and the ranks that have
-// not joined it wait for them in another call. The majority is right.
+// not joined it wait for them in another call, which may be the creation of another group of
+// PyTorch's. The majority is right.
 #include <algorithm>
 #include <map>
 #include <vector>
@@ -29,13 +30,26 @@ size_t CountIn(const std::vector<Waiter>& waiters, const Processes& processes) {
                     [&](const Waiter& waiter) { return processes.count(waiter.process) != 0; }));
 }
 
+// PyTorch's groups of gloo have the number that a process has counted. So two of them that wait for
+// each other are no matter of order: one side has made a group that the other one has not made.
+bool IsCounted(const StuckCall& call) { return call.communicator->kind == CommKind::kGloo; }
+
+// The one creation of the cycle, or of counted ones the one with most ranks. nullptr: none, or
+// several.
+const StuckCall* FindCreation(const StuckCalls& calls, const std::vector<size_t>& cycle) {
+  const StuckCall* found = nullptr;
+  for (const size_t i : cycle) {
+    const StuckCall& call = *calls[i];
+    if (call.kind != StuckCall::Kind::kCreation) continue;
+    if (found != nullptr && !(IsCounted(*found) && IsCounted(call))) return nullptr;
+    if (found == nullptr || call.waiters.size() > found->waiters.size()) found = &call;
+  }
+  return found;
+}
+
 std::optional<Fork> FindFork(const StuckCalls& calls, const std::vector<size_t>& cycle) {
   Fork fork;
-  for (const size_t i : cycle) {
-    if (calls[i]->kind != StuckCall::Kind::kCreation) continue;
-    if (fork.creation != nullptr) return std::nullopt;
-    fork.creation = calls[i];
-  }
+  fork.creation = FindCreation(calls, cycle);
   if (fork.creation == nullptr) return std::nullopt;
   for (const Waiter& waiter : fork.creation->waiters) {
     fork.inside.emplace(waiter.process, waiter.rank);

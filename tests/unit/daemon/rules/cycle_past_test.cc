@@ -83,23 +83,41 @@ TEST(CycleByPastTest, WithoutAPastBothAreNamed) {
 
 constexpr uint64_t kNew = 77;
 
-// These ranks are inside the creation of a communicator of all, and the others in an all-reduce.
-JobBuilder Forked(int ranks, const std::vector<int>& inside) {
-  JobBuilder job(ranks);
-  job.Finish(24);
-  job.AddCommunicator(kNew, "evaluation", JobBuilder::Ranks(0, ranks));
+// These ranks are inside the creation of a communicator of all. Returns the others.
+std::vector<int> Create(JobBuilder* job, uint64_t id, const char* name, int ranks,
+                        const std::vector<int>& inside) {
+  job->AddCommunicator(id, name, JobBuilder::Ranks(0, ranks));
   std::vector<int> outside;
   for (int rank = 0; rank < ranks; ++rank) {
     if (std::find(inside.begin(), inside.end(), rank) == inside.end()) {
       outside.push_back(rank);
-      job.comm().members.erase(rank);
+      job->comm().members.erase(rank);
       continue;
     }
-    job.Initializing(rank, At(10));
-    job.process(rank).blocked = {{1, Op::kCommInitRank, kNew, At(10)}};
+    job->Initializing(rank, At(10));
+    job->process(rank).blocked = {{1, Op::kCommInitRank, id, At(10)}};
   }
+  return outside;
+}
+
+// The others are in an all-reduce.
+JobBuilder Forked(int ranks, const std::vector<int>& inside) {
+  JobBuilder job(ranks);
+  job.Finish(24);
+  const std::vector<int> outside = Create(&job, kNew, "evaluation", ranks, inside);
   job.On(kDp);
   job.Enter(outside, At(10));
+  return job;
+}
+
+// These ranks of three have made a communicator more than the others, who create the one before.
+JobBuilder CountedApart(const std::vector<int>& ahead, CommKind kind) {
+  JobBuilder job(3);
+  job.Finish(24);
+  const std::vector<int> behind = Create(&job, kNew, "2", 3, ahead);
+  job.comm().kind = kind;
+  Create(&job, kNew + 1, "1", 3, behind);
+  job.comm().kind = kind;
   return job;
 }
 
@@ -121,6 +139,24 @@ TEST(ForkedCreationTest, TheMinorityThatCreatesAloneIsTheCulprit) {
                    "rank 1 waits in CommInitRank of communicator \"evaluation\", ranks 0,2-3 wait "
                    "in AllReduce of communicator \"dp\""))
       << verdicts[0].evidence.back();
+}
+
+TEST(ForkedCreationTest, WhoHasCountedOtherGroupsOfPytorchThanMostIsTheCulprit) {
+  for (const auto& [ahead, wrong] : {std::make_pair(Ranks{0, 1}, 2), std::make_pair(Ranks{1}, 1)}) {
+    const std::vector<Verdict> verdicts =
+        Diagnose(CountedApart(ahead, CommKind::kGloo).state, At(70), Limits());
+    ASSERT_FALSE(verdicts.empty());
+    EXPECT_EQ(verdicts[0].cause, Cause::kInitIncomplete) << verdicts[0].summary;
+    EXPECT_EQ(Blamed(verdicts[0]), (Ranks{wrong}));
+    EXPECT_EQ(verdicts[0].certainty, Certainty::kLikely);
+  }
+}
+
+TEST(ForkedCreationTest, TwoCreationsInOtherOrdersAreADeadlock) {
+  const std::vector<Verdict> verdicts =
+      Diagnose(CountedApart({0, 1}, CommKind::kNccl).state, At(70), Limits());
+  ASSERT_FALSE(verdicts.empty());
+  EXPECT_EQ(verdicts[0].cause, Cause::kDeadlock) << verdicts[0].summary;
 }
 
 TEST(ForkedCreationTest, WithoutAMajorityItIsADeadlock) {
