@@ -191,6 +191,11 @@ bool IsSuspended(const JobState& job, int32_t process) {
   return known != nullptr && IsSuspended(*known);
 }
 
+bool IsStopped(const JobState& job, int32_t process) {
+  const Process* known = FindProcess(job, process);
+  return known != nullptr && !HasEnded(*known) && (IsSuspended(*known) || known->state == 't');
+}
+
 int64_t CountsFrom(const JobState& job, int32_t process) {
   const AgentState* agent = FindAgent(job, process);
   return agent == nullptr ? job.counts_from_ns

@@ -86,6 +86,9 @@ bool IsFresh(const JobState& job, int32_t process);
 // it to stand still. Not a debugger, as which Rollcall stops threads itself, for a moment.
 bool IsSuspended(const JobState& job, int32_t process);
 
+// Whether a signal, a debugger or the freezer of a control group keeps the process from running.
+bool IsStopped(const JobState& job, int32_t process);
+
 // The waits of the process count from this time on.
 int64_t CountsFrom(const JobState& job, int32_t process);
 

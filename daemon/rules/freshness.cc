@@ -9,7 +9,6 @@
 #include "base/durations.h"
 #include "daemon/model/progress.h"
 #include "daemon/rules/members/heard_hosts.h"
-#include "daemon/words/stops.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
@@ -220,24 +219,14 @@ int64_t CountedSince(const JobState& job, const std::vector<Waiter>& waiters) {
   return since_ns == INT64_MAX ? job.counts_from_ns : since_ns;
 }
 
-namespace {
-
-bool IsStandingStill(const JobState& job, int32_t process) {
-  const Process* known = FindProcess(job, process);
-  return known != nullptr && !HasEnded(*known) &&
-         !StopInWords(known->state, known->wait_channel).empty();
-}
-
-}  // namespace
-
 // Who stopped a process may let it go on: then the wait ends.
 void WeighStops(const JobState& job, Verdict* verdict) {
   if (!RestsOnWait(*verdict) || IsContradiction(verdict->cause)) return;
   const auto& waiting = verdict->waiting_processes;
   const bool any = std::any_of(verdict->culprits.begin(), verdict->culprits.end(),
-                               [&](const Culprit& c) { return IsStandingStill(job, c.process); }) ||
+                               [&](const Culprit& c) { return IsStopped(job, c.process); }) ||
                    std::any_of(waiting.begin(), waiting.end(),
-                               [&](int32_t process) { return IsStandingStill(job, process); });
+                               [&](int32_t process) { return IsStopped(job, process); });
   if (any) verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
 }
 

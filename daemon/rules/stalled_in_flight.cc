@@ -1,33 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/rules/divergence.h"
 #include "daemon/rules/rules.h"
 #include "daemon/words/evidence.h"
+#include "daemon/words/stops.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
 namespace {
 
-bool IsStopped(const JobState& job, int32_t process) {
-  const Process* known = FindProcess(job, process);
-  return known != nullptr && (IsSuspended(*known) || known->state == 't');
+// A collective needs all ranks. A send or receive needs those that have exchanged some before.
+bool Concerns(const StuckCall& call, int32_t rank) {
+  if (call.kind != StuckCall::Kind::kP2p) return true;
+  return std::any_of(call.waiters.begin(), call.waiters.end(), [&](const Waiter& w) {
+    const Member* member = FindMember(*call.communicator, w.rank);
+    if (w.rank == rank || member == nullptr) return w.rank == rank;
+    return std::any_of(member->traffic.begin(), member->traffic.end(),
+                       [rank](const PeerTraffic& with) { return with.peer == rank; });
+  });
 }
 
-// Blames stopped ranks (SIGSTOP, a debugger): they cannot do their part of the call.
+// Blames stopped ranks, which cannot do their part of the call. One that has finished it by its
+// markers may owe data to the network: its proxy threads stand still, too.
 void AddStopped(const Suspicion& s, Verdict* verdict) {
-  std::vector<int32_t> ranks;
-  for (const Waiter& w : s.call.waiters) {
-    if (!IsStopped(s.job, w.process)) continue;
-    const Member* member = FindMember(*s.call.communicator, w.rank);
-    verdict->culprits.push_back(MakeCulprit(s.job, w.process, w.rank, member));
-    ranks.push_back(verdict->culprits.back().rank);
+  const Communicator& comm = *s.call.communicator;
+  std::map<std::string, std::vector<int32_t>> stopped;
+  for (const auto& [rank, member] : comm.members) {
+    if (!InRange(comm, rank) || !IsStopped(s.job, member.process)) continue;
+    if (HowGone(s.job, member) != Gone::kNo || !Concerns(s.call, rank)) continue;
+    const Culprit culprit = MakeCulprit(s.job, member.process, rank, &member);
+    stopped[StopInWords(culprit.state, culprit.wait_channel)].push_back(culprit.rank);
+    verdict->culprits.push_back(culprit);
   }
-  if (ranks.empty()) return;
-  verdict->evidence.push_back(absl::StrCat(RanksInWords(ranks),
-                                           PluralForm(ranks.size(), " is", " are"),
-                                           " stopped by a signal or a debugger"));
+  for (const auto& [words, ranks] : stopped) {
+    verdict->evidence.push_back(
+        absl::StrCat(RanksInWords(ranks), PluralForm(ranks.size(), " is ", " are "), words));
+  }
 }
 
 // Blames the ranks that have not finished the call, if others have.

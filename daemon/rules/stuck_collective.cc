@@ -86,6 +86,20 @@ void AddBystanders(const JobState& job, const Communicator& comm, StuckCall* cal
                    PluralForm(bystanders.size(), "waits", "wait"), " in the call"));
 }
 
+// The ranks that wait in later calls wait for those which have not finished this one. If all of
+// these are stopped, nobody else would speak for the wait.
+void AddHeldUpByStopped(const JobState& job, const MemberSummary& summary, StuckCall* call) {
+  const auto is_stopped = [&job](const Waiter& w) { return IsStopped(job, w.process); };
+  if (!std::all_of(call->waiters.begin(), call->waiters.end(), is_stopped)) return;
+  int64_t since_ns = INT64_MAX;
+  for (const Waiter& w : summary.waiters) {
+    if (w.wait.proof == Proof::kIndirect || w.wait.position <= call->position) continue;
+    call->waiters.push_back(w);
+    if (!is_stopped(w)) since_ns = std::min(since_ns, w.wait.since_ns);
+  }
+  if (since_ns != INT64_MAX) call->since_ns = since_ns;
+}
+
 // Adds the call that all ranks have entered.
 void AddInFlight(const JobState& job, const Communicator& comm, const MemberSummary& summary,
                  RankFinder* finder, std::vector<StuckCall>* calls) {
@@ -110,6 +124,7 @@ void AddInFlight(const JobState& job, const Communicator& comm, const MemberSumm
     bool over = false;
     AddBystanders(job, comm, &call, &over);
     if (over) return;
+    AddHeldUpByStopped(job, summary, &call);
   } else {
     for (const Waiter& w : summary.waiters) {
       const bool later = w.wait.proof != Proof::kIndirect && w.wait.position > call.position;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Somebody stops a whole job for a while (SIGSTOP, the freezer of a control group): nobody waits in it meanwhile."""
 import contextlib
+import ctypes
 import os
 import pathlib
 import signal
@@ -20,6 +21,11 @@ def ranks_of(run):
 
     launchers = children(run.process.pid)
     return [rank for launcher in launchers for rank in children(launcher)]
+
+
+def rank_of(pid):
+    variables = pathlib.Path(f"/proc/{pid}/environ").read_text().split("\0")
+    return next(int(value) for name, _, value in (variable.partition("=") for variable in variables) if name == "RANK")
 
 
 @contextlib.contextmanager
@@ -70,6 +76,24 @@ def by_old_freezer(pids):
         group.rmdir()
 
 
+PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 17, 0x4206, 0x4207
+WAIT_FOR_THREADS = 0x40000000  # __WALL
+
+
+@contextlib.contextmanager
+def by_debugger(pids):
+    ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+    ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    threads = [int(task.name) for pid in pids for task in pathlib.Path(f"/proc/{pid}/task").iterdir()]
+    for thread in threads:
+        assert ptrace(PTRACE_SEIZE, thread, None, None) == 0, os.strerror(ctypes.get_errno())
+        assert ptrace(PTRACE_INTERRUPT, thread, None, None) == 0, os.strerror(ctypes.get_errno())
+        os.waitpid(thread, WAIT_FOR_THREADS)
+    yield
+    for thread in threads:
+        ptrace(PTRACE_DETACH, thread, None, None)
+
+
 @pytest.mark.parametrize("suspended", [by_signal, long(by_freezer), long(by_old_freezer)])
 def test_a_suspended_job_has_no_hang_and_its_waits_count_anew(tmp_path, suspended):
     run = Service([ROLLCALL, "run", "--sim", f"--hang-after={HANG_AFTER}s", "--http=none",
@@ -89,18 +113,20 @@ def test_a_suspended_job_has_no_hang_and_its_waits_count_anew(tmp_path, suspende
         run.kill()
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("suspended, words", [(by_signal, "is stopped by a signal"),
-                                              (by_freezer, "is frozen by its control group"),
-                                              (by_old_freezer, "is frozen by its control group")])
-def test_one_stopped_rank_is_the_headline(tmp_path, suspended, words):
+@pytest.mark.parametrize("suspended, ranks, words", [
+    (by_signal, [1], "rank 1.* is stopped by a signal"),
+    long(by_signal, [1, 2], "ranks 1-2.* are stopped by a signal"),
+    long(by_debugger, [1], "rank 1.* is stopped by a debugger"),
+    long(by_freezer, [1], "rank 1.* is frozen by its control group"),
+    long(by_old_freezer, [1], "rank 1.* is frozen by its control group")])
+def test_stopped_ranks_are_the_headline(tmp_path, suspended, ranks, words):
     run = Service([ROLLCALL, "run", "--sim", f"--hang-after={HANG_AFTER}s", "--http=none",
                    f"--report-dir={tmp_path}", "--", VICTIMS / "ranks", "-n", "4", "--", VICTIMS / "healthy_mix",
                    "1000000"])
     try:
         wait_for(lambda: len(ranks_of(run)) == 4)
         time.sleep(1.5)
-        with suspended(ranks_of(run)[1:2]):
+        with suspended([pid for pid in ranks_of(run) if rank_of(pid) in ranks]):
             run.read_until(words)
     finally:
         run.kill()
