@@ -24,6 +24,7 @@ struct GlooCall : OpenCall {
   uintptr_t work;  // the last one that it has put into a queue; 0: none
   bool has_begun;  // other ranks may have seen it
 };
+GlooCall* OwnCall() { return OpenCallRoom<GlooCall>(); }
 
 void EndCall(const GlooCall& call) {
   call.open.record->returned.store(Now(), std::memory_order_release);
@@ -57,11 +58,13 @@ class GlooRecord {
              bool has_begun)
       : inside_(thread),
         now_(Begin(thread, comm, info, caller, has_begun)),
-        blocked_(thread, info.op, comm, reinterpret_cast<const void*>(call_.position + 1), now_),
-        may_throw_(&call_) {}
+        blocked_(thread, info.op, comm, reinterpret_cast<const void*>(OwnCall()->position + 1),
+                 now_),
+        may_throw_(OwnCall()) {}
   ~GlooRecord() {
-    call_.open.record->result.store(ncclSuccess, std::memory_order_relaxed);
-    EndCall(call_);
+    if (!may_throw_.IsOpen()) return;
+    OwnCall()->open.record->result.store(ncclSuccess, std::memory_order_relaxed);
+    EndCall(*OwnCall());
   }
   GlooRecord(const GlooRecord&) = delete;
   GlooRecord& operator=(const GlooRecord&) = delete;
@@ -71,17 +74,16 @@ class GlooRecord {
                  bool has_begun) {
     ClaimedEntry(thread);
     const uint64_t now = Now();
-    call_.thrown = &EndThrown;
-    call_.comm = comm;
-    call_.position = Get(comm->entry->entered);
-    call_.work = 0;
-    call_.has_begun = has_begun;
+    OwnCall()->thrown = &EndThrown;
+    OwnCall()->comm = comm;
+    OwnCall()->position = Get(comm->entry->entered);
+    OwnCall()->work = 0;
+    OwnCall()->has_begun = has_begun;
     BeginPosition(comm);
-    call_.open = BeginRecord(thread, comm, info, now, caller, false);
+    OwnCall()->open = BeginRecord(thread, comm, info, now, caller, false);
     return now;
   }
 
-  GlooCall call_;
   InsideCall inside_;
   uint64_t now_;
   Blocked blocked_;
@@ -89,8 +91,8 @@ class GlooRecord {
 };
 
 // The group's communicator; nullptr: it is not recorded, or the thread is inside another call.
-LocalComm* FindGloo(const void* group) {
-  return this_thread.inside || !Recording() ? nullptr : FindComm(group);
+__attribute__((always_inline)) inline LocalComm* FindGloo(const void* group) {
+  return IsInsideCall() || !Recording() ? nullptr : FindComm(group);
 }
 
 CallInfo InfoOf(Op op, int32_t root, const TensorFacts& tensors) {

@@ -46,10 +46,10 @@ __attribute__((noinline, noclone)) void RecordCreation(Function* real, LocalComm
   ThreadState* thread = &this_thread;
   const InsideCall inside(thread);
   const Blocked blocked(thread, Op::kProcessGroupGloo, comm, nullptr, Now());
-  Creation creation;
-  creation.thrown = &FailCreation;
-  creation.comm = comm;
-  const MayThrow may_throw(&creation);
+  auto* creation = OpenCallRoom<Creation>();
+  creation->thrown = &FailCreation;
+  creation->comm = comm;
+  const MayThrow may_throw(creation);
   real(group, args...);
   BindHandle(comm, group);
   SetState(comm, CommState::kReady);
@@ -57,9 +57,9 @@ __attribute__((noinline, noclone)) void RecordCreation(Function* real, LocalComm
 
 // A group may be destroyed with works in its queue, which its threads end first.
 template <typename Function>
-void ObserveEnd(Function* real, void* group) {
+__attribute__((always_inline)) inline void ObserveEnd(Function* real, void* group) {
   ThreadState* thread = &this_thread;
-  LocalComm* comm = thread->inside || !Recording() ? nullptr : FindComm(group);
+  LocalComm* comm = IsInsideCall() || !Recording() ? nullptr : FindComm(group);
   if (comm == nullptr) return real(group);
   const InsideCall inside(thread);
   ForgetHandle(comm);
@@ -89,7 +89,9 @@ _ZN4c10d16ProcessGroupGlooC1ERKN3c1013intrusive_ptrINS_5StoreENS1_6detail34intru
   const auto real = ROLLCALL_REAL(
       _ZN4c10d16ProcessGroupGlooC1ERKN3c1013intrusive_ptrINS_5StoreENS1_6detail34intrusive_target_default_null_typeIS3_EEEEiiNS2_INS0_7OptionsENS5_ISA_EEEE);
   rollcall::ThreadState* thread = &rollcall::this_thread;
-  if (thread->inside || !rollcall::StartRecording()) return real(group, store, rank, size, options);
+  if (rollcall::IsInsideCall() || !rollcall::StartRecording()) {
+    return real(group, store, rank, size, options);
+  }
   rollcall::LocalComm* comm = rollcall::AddGlooGroup(thread, *store, rank, size);
   if (comm == nullptr) return real(group, store, rank, size, options);
   rollcall::RecordCreation(real, comm, group, store, rank, size, options);

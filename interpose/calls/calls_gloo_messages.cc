@@ -22,6 +22,7 @@ struct Posting : OpenCall {
   OpenRecord open;
   int message;
 };
+Posting* OwnPosting() { return OpenCallRoom<Posting>(); }
 
 // gloo refused the message.
 void RevertPosting(OpenCall* open) {
@@ -59,18 +60,18 @@ __attribute__((noinline, noclone)) TorchWork RecordPost(Post real, LocalComm* co
   const InsideCall inside(thread);
   ClaimedEntry(thread);
   const uint64_t now = Now();
-  Posting posting;
-  BeginPosting(thread, comm, info, caller, now, &posting);
+  BeginPosting(thread, comm, info, caller, now, OwnPosting());
   const Blocked blocked(thread, info.op, comm, nullptr, now);
-  const MayThrow may_throw(&posting);
+  const MayThrow may_throw(OwnPosting());
   TorchWork work = real(group, tensors, info.peer, tag);
-  EndPosting(posting, work.work);
+  if (may_throw.IsOpen()) EndPosting(*OwnPosting(), work.work);
   return work;
 }
 
-TorchWork ObservePost(Post real, Op op, const void* caller, void* group, void* tensors, int peer,
-                      int tag) {
-  const bool is_off = tag != 0 || this_thread.inside || !Recording();
+__attribute__((always_inline)) inline TorchWork ObservePost(Post real, Op op, const void* caller,
+                                                            void* group, void* tensors, int peer,
+                                                            int tag) {
+  const bool is_off = IsInsideCall() || tag != 0 || !Recording();
   LocalComm* comm = is_off ? nullptr : FindComm(group);
   if (comm == nullptr) return real(group, tensors, peer, tag);
   const TensorFacts facts = InVector(tensors);
@@ -98,17 +99,18 @@ __attribute__((noinline, noclone)) bool RecordMessageWait(Wait real, int message
   const Message awaited = GetMessage(message);
   const Blocked blocked(thread, awaited.op, awaited.comm, nullptr, Now());
   SetMessageAwaited(message);
-  AwaitedMessage open;
-  open.thrown = &EndThrownWait;
-  open.work = work;
-  const MayThrow may_throw(&open);
+  auto* open = OpenCallRoom<AwaitedMessage>();
+  open->thrown = &EndThrownWait;
+  open->work = work;
+  const MayThrow may_throw(open);
   const bool result = real(work, timeout);
   FinishMessage(FindMessage(work));
   return result;
 }
 
-bool ObserveMessageWait(Wait real, void* work, int64_t timeout) {
-  const int message = this_thread.inside || !Recording() ? -1 : FindMessage(work);
+__attribute__((always_inline)) inline bool ObserveMessageWait(Wait real, void* work,
+                                                              int64_t timeout) {
+  const int message = IsInsideCall() || !Recording() ? -1 : FindMessage(work);
   return message < 0 ? real(work, timeout) : RecordMessageWait(real, message, work, timeout);
 }
 

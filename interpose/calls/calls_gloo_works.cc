@@ -20,8 +20,9 @@ __attribute__((noinline, noclone)) bool RecordWait(Wait real, const AwaitedCall&
   const InsideCall inside(thread);
   const Blocked blocked(thread, Op::kwait, call.comm, reinterpret_cast<const void*>(call.number),
                         Now());
-  OpenCall open = {&ForgetThrown};
-  const MayThrow may_throw(&open);
+  auto* open = OpenCallRoom<OpenCall>();
+  open->thrown = &ForgetThrown;
+  const MayThrow may_throw(open);
   return real(work, timeout);
 }
 
@@ -37,7 +38,7 @@ EXPORT bool _ZN4c10d4Work4waitENSt6chrono8durationIlSt5ratioILl1ELl1000EEEE(void
                                                                             int64_t timeout) {
   const auto real = ROLLCALL_REAL(_ZN4c10d4Work4waitENSt6chrono8durationIlSt5ratioILl1ELl1000EEEE);
   rollcall::AwaitedCall call = {};
-  const bool is_open = !rollcall::this_thread.inside && rollcall::Recording() &&
+  const bool is_open = !rollcall::IsInsideCall() && rollcall::Recording() &&
                        rollcall::FindWork(reinterpret_cast<uintptr_t>(work), &call);
   return is_open ? rollcall::RecordWait(real, call, work, timeout) : real(work, timeout);
 }

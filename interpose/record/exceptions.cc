@@ -6,16 +6,10 @@
 namespace rollcall {
 
 __thread OpenCall* open_call;
+alignas(OpenCall) __thread char open_call_room[kOpenCallBytes];
 
 void ForgetThrown(OpenCall*) {}
 
-namespace {
-
-// Of the C++ ABI (unwind.h, which belongs to the compiler's runtime).
-constexpr int kCleanupPhase = 2;
-constexpr int kContinueUnwind = 8;
-
-// As the destructors at the end of the wrapper would do.
 void EndOpenCall() {
   OpenCall* call = open_call;
   if (call == nullptr) return;
@@ -23,8 +17,14 @@ void EndOpenCall() {
   ThreadState* thread = &this_thread;
   if (thread->blocked != nullptr) thread->blocked->since.store(0, std::memory_order_release);
   call->thrown(call);
-  thread->inside = false;
+  thread->inside = thread->locked_in;
 }
+
+namespace {
+
+// Of the C++ ABI (unwind.h, which belongs to the compiler's runtime).
+constexpr int kCleanupPhase = 2;
+constexpr int kContinueUnwind = 8;
 
 }  // namespace
 

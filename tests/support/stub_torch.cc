@@ -5,10 +5,12 @@
 #include <stdexcept>
 
 bool stub_throws = false;
+void (*stub_calls)() = nullptr;
 
 namespace {
 
 void MayThrow() {
+  if (stub_calls != nullptr) stub_calls();
   if (stub_throws) throw std::runtime_error("the stub throws");
 }
 

@@ -3,7 +3,7 @@
 // same names and arguments and nothing behind them.
 //
 // A work stays open until FinishOldest(). A wait, a constructor or a call throws if stub_throws is
-// set.
+// set, and calls stub_calls.
 #pragma once
 
 #include <chrono>
@@ -14,6 +14,7 @@
 #include <vector>
 
 extern bool stub_throws;
+extern void (*stub_calls)();  // nullptr: nothing
 
 namespace at {
 struct TensorImpl {

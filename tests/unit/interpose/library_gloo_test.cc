@@ -100,6 +100,30 @@ TEST_F(LibraryGlooTest, AGroupWhoseCreationThrowsHasFailed) {
   EXPECT_EQ(comms[1].entered, 1u);
 }
 
+TEST_F(LibraryGlooTest, AJumpOutOfACallEndsItByTheNextCall) {
+  const CommSnapshot comm =
+      CommAfter("group=0,2 ^monitored allreduce ^wait allreduce finish finish");
+  EXPECT_EQ(comm.entered, 3u);
+  EXPECT_EQ(comm.finished, 3u);
+  EXPECT_TRUE(Read().blocked.empty());
+  EXPECT_EQ(CommAfter("group=0,2 ^send send wait").p2p_entered, 1u);
+  const std::vector<CommSnapshot> comms = After("^group=0,2 pair=0,2 allreduce");
+  ASSERT_EQ(comms.size(), 2u);
+  EXPECT_EQ(comms[0].state, CommState::kFailed);
+  EXPECT_EQ(comms[1].entered, 1u);
+}
+
+TEST_F(LibraryGlooTest, AJumpOutOfACallLeavesTheStackToTheProgram) {
+  EXPECT_EQ(CommAfter("group=0,2 allreduce finish jump finish").state, CommState::kReady);
+}
+
+TEST_F(LibraryGlooTest, CallsInsideOfACallEndWell) {
+  EXPECT_EQ(CommAfter("group=0,2 interrupted").state, CommState::kReady);
+  EXPECT_TRUE(Read().blocked.empty());
+  StartOver();
+  EXPECT_EQ(Run({GLOO_STEPS, "group=0,2", "forked"}), 0) << Stderr();
+}
+
 TEST_F(LibraryGlooTest, MessagesHaveCountsOfTheirOwn) {
   const CommSnapshot comm = CommAfter("group=0,2 send=16,1 wait recv=16,1 wait allreduce");
   EXPECT_EQ(comm.entered, 1u);

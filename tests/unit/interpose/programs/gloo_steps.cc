@@ -1,19 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program with gloo groups of a stub of PyTorch, whose arguments are its steps, for tests of the
 // preloaded library. A step is a word, or WORD=NUMBER,NUMBER. "!" before it says that it must throw
-// what PyTorch throws.
+// what PyTorch throws, "^" that the program leaves it by longjmp().
 //
 //   group=RANK,SIZE   makes the default group; "pair=RANK,SIZE" another one with the name "pair"
 //   finish, fail      end the oldest work; "sent" moves the data of the newest message
 //   wait              waits for the newest work or message
+//   interrupted       a signal handler on a stack of its own makes calls inside of other ones
+//   forked            the child of a fork inside of a call makes a group and a call
+//   jump              leaves a monitored barrier by longjmp(), and makes an allreduce beneath a
+//   function
+//                     with much on its stack, which nobody may change
+#include <setjmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <functional>
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/support/stub_torch.h"
@@ -29,6 +40,8 @@ StorePtr root(new Store());
 StorePtr world(nullptr);
 
 constexpr int32_t kFloat = 6;  // c10::ScalarType
+
+bool Take(const char* step);
 
 int At(const Numbers& numbers, size_t index, int fallback) {
   return index < numbers.size() ? numbers[index] : fallback;
@@ -46,6 +59,81 @@ void MakeGroup(const std::string& number, const std::string& name, const Numbers
   const StorePtr device(new PrefixStore("cpu/", own));
   group = new ProcessGroupGloo(device, numbers[0], numbers[1], nullptr);
   named->setGroupDesc(name);
+}
+
+__attribute__((noinline)) void ReduceBeneath(Tensors* tensors) {
+  char room[8192];
+  static char before[sizeof(room)];
+  __asm__ volatile("" : "=m"(room));  // whatever has been there
+  memcpy(before, room, sizeof(room));
+  __asm__ volatile("" : : "r"(room) : "memory");
+  work = group->allreduce(*tensors, {}).get();
+  __asm__ volatile("" : "+m"(room) : : "memory");
+  if (memcmp(before, room, sizeof(room)) == 0) return;
+  fprintf(stderr, "somebody wrote to the program's stack\n");
+  exit(1);
+}
+
+jmp_buf outside;
+void LeaveCall() { longjmp(outside, 1); }
+
+void JumpAndReduce() {
+  Tensors tensors = Some({});
+  stub_calls = &LeaveCall;
+  if (setjmp(outside) == 0) group->monitoredBarrier({}, false);
+  stub_calls = nullptr;
+  ReduceBeneath(&tensors);
+}
+
+// A signal handler on a stack above and below this one makes a call, while this one is in one.
+void Reduce(int) {
+  Tensors tensors = Some({});
+  stub_calls = nullptr;
+  work = group->allreduce(tensors, {}).get();
+}
+void RaiseSignal() { raise(SIGUSR1); }
+
+void ReduceInHandler(const Numbers&) {
+  static char below[65536];
+  void* above =
+      mmap(nullptr, sizeof(below), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  struct sigaction action = {};
+  action.sa_handler = &Reduce;
+  action.sa_flags = SA_ONSTACK;
+  sigaction(SIGUSR1, &action, nullptr);
+  std::thread([&] {  // its stack lies below what the kernel maps first
+    for (void* where : {static_cast<void*>(below), above}) {
+      stack_t stack = {};
+      stack.ss_sp = where;
+      stack.ss_size = sizeof(below);
+      sigaltstack(&stack, nullptr);
+      for (const char* step : {"monitored", "allreduce", "send", "recv"}) {
+        stub_calls = &RaiseSignal;
+        Take(step);
+      }
+    }
+  })
+      .join();
+}
+
+// The child of a fork from inside of a call makes calls of its own, and returns from that call.
+pid_t child = -1;
+void Fork() {
+  stub_calls = nullptr;
+  child = fork();
+  if (child != 0) return;
+  MakeGroup("7", "of the child", {0, 2});
+  Take("allreduce");
+}
+void ForkInside(const Numbers&) {
+  for (const char* step : {"monitored", "allreduce", "send"}) {
+    stub_calls = &Fork;
+    Take(step);
+    if (child == 0) _exit(0);
+    int status = 1;
+    waitpid(child, &status, 0);
+    if (status != 0) exit(1);
+  }
 }
 
 const std::map<std::string, std::function<void(const Numbers&)>> kSteps = {
@@ -85,6 +173,9 @@ const std::map<std::string, std::function<void(const Numbers&)>> kSteps = {
     {"finish", [](const Numbers&) { ProcessGroupGloo::FinishOldest(false); }},
     {"fail", [](const Numbers&) { ProcessGroupGloo::FinishOldest(true); }},
     {"wait", [](const Numbers&) { work->wait(std::chrono::milliseconds(7)); }},
+    {"jump", [](const Numbers&) { JumpAndReduce(); }},
+    {"interrupted", [](const Numbers& n) { ReduceInHandler(n); }},
+    {"forked", [](const Numbers& n) { ForkInside(n); }},
     {"destroy", [](const Numbers&) { delete group; }},
 };
 
@@ -97,7 +188,19 @@ Numbers NumbersOf(const char* text) {
   return numbers;
 }
 
+// The step is left where PyTorch would wait.
+bool LeaveByJump(const char* step) {
+  stub_calls = &LeaveCall;
+  if (setjmp(outside) == 0) {
+    Take(step);
+    return false;
+  }
+  stub_calls = nullptr;
+  return true;
+}
+
 bool Take(const char* step) {
+  if (step[0] == '^') return LeaveByJump(step + 1);
   const bool must_throw = step[0] == '!';
   if (must_throw) ++step;
   const char* equals = strchr(step, '=');
