@@ -63,8 +63,6 @@ void _ZN4c10d11PrefixStoreC1ESsN3c1013intrusive_ptrINS_5StoreENS1_6detail34intru
 // c10d::ProcessGroup(store, rank, size); until PyTorch 2.5 also with options.
 void _ZN4c10d12ProcessGroupC1EN3c1013intrusive_ptrINS_5StoreENS1_6detail34intrusive_target_default_null_typeIS3_EEEEii(
     void* group, void* const* store, int rank, int size);
-void _ZN4c10d12ProcessGroupC1ERKN3c1013intrusive_ptrINS_5StoreENS1_6detail34intrusive_target_default_null_typeIS3_EEEEii(
-    void* group, void* const* store, int rank, int size);
 void _ZN4c10d12ProcessGroupC1ERKN3c1013intrusive_ptrINS_5StoreENS1_6detail34intrusive_target_default_null_typeIS3_EEEEiiNS2_INS0_7OptionsENS5_ISA_EEEE(
     void* group, void* const* store, int rank, int size, void* options);
 void _ZN4c10d12ProcessGroup12setGroupDescERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE(

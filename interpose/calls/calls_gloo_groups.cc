@@ -133,15 +133,6 @@ _ZN4c10d12ProcessGroupC1EN3c1013intrusive_ptrINS_5StoreENS1_6detail34intrusive_t
 }
 
 EXPORT void
-_ZN4c10d12ProcessGroupC1ERKN3c1013intrusive_ptrINS_5StoreENS1_6detail34intrusive_target_default_null_typeIS3_EEEEii(
-    void* group, void* const* store, int rank, int size) {
-  RecordProcessGroup(group, *store);
-  ROLLCALL_REAL(
-      _ZN4c10d12ProcessGroupC1ERKN3c1013intrusive_ptrINS_5StoreENS1_6detail34intrusive_target_default_null_typeIS3_EEEEii)(
-      group, store, rank, size);
-}
-
-EXPORT void
 _ZN4c10d12ProcessGroupC1ERKN3c1013intrusive_ptrINS_5StoreENS1_6detail34intrusive_target_default_null_typeIS3_EEEEiiNS2_INS0_7OptionsENS5_ISA_EEEE(
     void* group, void* const* store, int rank, int size, void* options) {
   RecordProcessGroup(group, *store);
