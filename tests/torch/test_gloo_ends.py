@@ -13,6 +13,7 @@ from processes import free_port
 
 FILE = HERE / "gloo" / "ends.py"
 PROGRAMS = re.findall(r"^def (\w+)\(rank\)", FILE.read_text(), re.MULTILINE)
+FAILING = ("raises_in_the_loop", "is_killed")  # Rollcall may say which rank was first
 
 pytestmark = pytest.mark.long
 
@@ -34,4 +35,4 @@ def test_the_library_changes_nothing(program, detail, tmp_path, monkeypatch):
     rollcall = [str(BUILD / "bin" / "rollcall"), "run", "--hang-after=20s", f"--report-dir={tmp_path}", "--"]
     watched = result(rollcall, program)
     assert watched[:2] == plain[:2], watched[2]
-    assert not list(tmp_path.glob("*/incident.json")), watched[2]
+    assert program in FAILING or not list(tmp_path.glob("*/incident.json")), watched[2]

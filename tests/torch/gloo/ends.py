@@ -6,7 +6,9 @@
 
 import datetime
 import os
+import signal
 import sys
+import time
 
 import torch
 import torch.distributed as dist
@@ -55,10 +57,10 @@ def fails_a_monitored_barrier(rank):
 
 
 def gives_wrong_arguments(rank):
-    for wrong in (lambda: dist.all_reduce(torch.ones(2).to_sparse_csr()),
+    for wrong in (lambda: dist.all_reduce(torch.ones(2, 2).to_sparse_csr()),
                   lambda: dist.broadcast(torch.ones(4), src=7),
                   lambda: dist.all_gather([torch.empty(3)], torch.ones(4)),
-                  lambda: dist.scatter(torch.ones(4), [torch.ones(4)] if rank == 0 else None, src=0)):
+                  lambda: dist.scatter(torch.ones(4), [torch.ones(4)] * 9, src=0)):
         try:
             wrong()
         except (RuntimeError, ValueError, TypeError) as error:
@@ -94,6 +96,42 @@ def destroys_with_an_open_call(rank):
 def ends_by_os_exit(rank):
     dist.barrier()
     os._exit(7)
+
+
+def raises_in_the_loop(rank):
+    for step in range(4):
+        if step == 3 and rank == 1:
+            raise KeyError("label")
+        try:
+            dist.all_reduce(torch.ones(4))
+        except RuntimeError:
+            say("lost a rank")
+            os._exit(0)
+
+
+def is_killed(rank):
+    dist.barrier()
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        dist.all_reduce(torch.ones(4))
+    except RuntimeError:
+        say("lost a rank")
+    os._exit(0)
+
+
+def is_stopped_for_a_while(rank):
+    if rank == 1:
+        stopped, child = os.getpid(), os.fork()
+        if child == 0:
+            time.sleep(0.5)
+            os.kill(stopped, signal.SIGCONT)
+            os._exit(0)
+        os.kill(stopped, signal.SIGSTOP)
+        os.waitpid(child, 0)
+    total = torch.ones(4)
+    dist.all_reduce(total)
+    say(total.tolist())
 
 
 if __name__ == "__main__":
