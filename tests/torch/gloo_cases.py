@@ -60,7 +60,7 @@ MESSAGES = [
     Row("messages.never_sends", ("unmatched_p2p", "missing_rank"), (0,), ranks=2, says=("Recv",)),
     Row("messages.both_receive_first", ("unmatched_p2p", "deadlock"), (0, 1), ranks=2, at=""),
     Row("messages.sends_to_the_wrong_rank", ("unmatched_p2p",), (1,), ranks=3, says=("Send|Recv",),
-        defect="nothing seeks the one rank that explains a send without receive and a receive without send"),
+        defect="a likely deadlock of all: nobody asks whether a rank has sent to another one in all rounds before"),
     Row("messages.forgets_one_of_the_batch", ("unmatched_p2p",), (1,), ranks=2, says=("Recv",)),
     # One took too few or the other sent too many: nobody can tell.
     Row("messages.takes_one_too_few", ("unmatched_p2p",), (0, 1), ranks=2, most="likely", says=("Send",)),

@@ -14,10 +14,6 @@ import pytest
 from hang_cases import HANGS, ON_GLOO, Run, by_name, meanwhile, middle
 
 
-def rows(hangs, in_gate):
-    return [pytest.param(hang, id=hang.name, marks=() if in_gate(hang.name) else pytest.mark.long) for hang in hangs]
-
-
 def check(hang, run):
     assert run.exit_code in (75, 1), run.output  # 1: torchrun was quicker to end it
     assert len(run.incidents) == 1, run.output
@@ -40,13 +36,15 @@ def check(hang, run):
 
 
 # A name with a colon is another form of one of the five.
-@pytest.mark.parametrize("hang", rows(HANGS, lambda name: ":" not in name))
+@pytest.mark.parametrize("hang", [
+    pytest.param(hang, id=hang.name, marks=pytest.mark.long if ":" in hang.name else ()) for hang in HANGS])
 def test_the_verdict(hang, tmp_path):
     verdict = check(hang, Run(hang, tmp_path).go())
     assert verdict["waiting_ranks"] == [rank for rank in range(4) if rank != hang.culprit(4)]
 
 
-@pytest.mark.parametrize("hang", rows(ON_GLOO, lambda name: name == "buffer-broadcast"))
+@pytest.mark.long
+@pytest.mark.parametrize("hang", ON_GLOO, ids=lambda hang: hang.name)
 def test_the_verdict_on_gloo(hang, tmp_path):
     verdict = check(hang, Run(hang, tmp_path, backend="gloo").go())
     assert "gloo communicator" in verdict["summary"]
