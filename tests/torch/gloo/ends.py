@@ -60,7 +60,7 @@ def gives_wrong_arguments(rank):
     for wrong in (lambda: dist.all_reduce(torch.ones(2, 2).to_sparse_csr()),
                   lambda: dist.broadcast(torch.ones(4), src=7),
                   lambda: dist.all_gather([torch.empty(3)], torch.ones(4)),
-                  lambda: dist.scatter(torch.ones(4), [torch.ones(4)] * 9, src=0)):
+                  lambda: dist.reduce(torch.ones(4), dst=7)):
         try:
             wrong()
         except (RuntimeError, ValueError, TypeError) as error:
