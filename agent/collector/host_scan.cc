@@ -13,17 +13,20 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "agent/processes/held_lock.h"
 #include "agent/processes/payer.h"
 #include "agent/processes/pod_environment.h"
 #include "agent/processes/proc_files.h"
+#include "agent/processes/proc_lines.h"
 #include "agent/processes/proc_maps.h"
 #include "agent/processes/proc_stat.h"
 #include "agent/processes/process_namespaces.h"
 #include "agent/processes/this_host.h"
 #include "agent/segments/shared_reader.h"
+#include "base/monotonic_clock.h"
 #include "base/mutex.h"
 #include "base/open_regular.h"
 #include "interpose/segment.h"
@@ -31,7 +34,6 @@
 namespace rollcall {
 namespace {
 
-constexpr size_t kMaxMapsBytes = 64 << 20;
 constexpr char kScan[] = "scan";
 constexpr int kReportStuckAfterScans = 3;
 constexpr size_t kStatsTogether = 64;
@@ -53,6 +55,7 @@ struct ProcessView {
   SegmentClaim claim;
   std::string run_folder;  // of the `rollcall run` that serves it; "": none
   std::string error;       // the reason why the segment could not be opened
+  bool too_late = false;   // its maps take longer to read than anybody waits
 };
 
 // Opens the mapped file: by its path in the process's own root, by the mapping itself (map_files,
@@ -104,17 +107,26 @@ void FindRunFolder(const ScanOptions& options, pid_t pid, const std::string& fol
   if (ServedByRun(path)) view->run_folder = path;
 }
 
+void LookAtMap(absl::string_view line, ProcessView* view) {
+  const bool may_matter =
+      absl::StrContains(line, "librollcall.so") || absl::StrContains(line, ".seg");
+  ProcMap map;
+  if (!may_matter || !ParseProcMap(line, &map)) return;
+  const absl::string_view name = BaseName(map.path);
+  if (name == "librollcall.so") view->preloaded = true;
+  if (map.offset == 0 && map.inode != 0 && IsSegmentName(std::string(name))) {
+    view->segment = std::move(map);
+  }
+}
+
 void ReadMaps(const ScanOptions& options, pid_t pid, const std::shared_ptr<SpareThreads>& threads,
               ProcessView* view) {
-  const auto text = ReadProcFile(ProcPath(options.proc_root, pid, "maps"), kMaxMapsBytes);
-  if (!text.ok()) return;
-  for (ProcMap& map : ParseProcMaps(*text)) {
-    const absl::string_view name = BaseName(map.path);
-    if (name == "librollcall.so") view->preloaded = true;
-    if (map.offset == 0 && map.inode != 0 && IsSegmentName(std::string(name))) {
-      view->segment = std::move(map);
-    }
-  }
+  const std::string path = ProcPath(options.proc_root, pid, "maps");
+  const int64_t deadline_ns = MonotonicNs() + options.read_timeout_ns;
+  const auto look_at = [view](absl::string_view line) { LookAtMap(line, view); };
+  const bool whole = ForEachProcLine(path, deadline_ns, look_at);
+  view->too_late = !whole && MonotonicNs() > deadline_ns;
+  if (!whole) return;
   view->error.clear();
   if (!view->segment.has_value()) return;
   view->own_pid = ReadOwnPid(options.proc_root, pid);
@@ -176,6 +188,10 @@ std::vector<SegmentMapper> ScanResult::FindMappers(uint64_t device, uint64_t ino
 // publishes its result when it is complete.
 class HostScan::Scanner {
  public:
+  // Whose shares a process takes: the payer of its reads, and of root's processes the namespace of
+  // pids, because the containers of a host may all run as root.
+  using Sharer = std::pair<int64_t, uint64_t>;
+
   Scanner(ScanOptions options, std::shared_ptr<SpareThreads> threads)
       : options_(std::move(options)), threads_(std::move(threads)) {}
 
@@ -196,6 +212,9 @@ class HostScan::Scanner {
     bool with_maps = false;
     uint64_t maps_bytes = 0;  // its virtual memory at the last read of its maps
     bool stuck = false;
+    bool too_late = false;  // stuck because its maps are long, so reading them again soon is no use
+    Sharer sharer = {SpareThreads::kNobody, 0};
+    bool without_facts = false;  // they are not kept, because its user had too many
     bool failed_before = false;  // the last scan could not open its segment
     ProcessView view;
   };
@@ -209,6 +228,11 @@ class HostScan::Scanner {
   bool IsServed(const ProcStat& stat) const;
   bool MustRead(const ProcStat& stat, const KnownProcess& known) const;
   bool MustReadMaps(const ProcStat& stat, const KnownProcess& known) const;
+  Sharer FindSharer(pid_t pid) const;
+  bool HasShare(const ProcStat& stat, KnownProcess* known) const;
+  bool IsLeftOut(KnownProcess* known);
+  void ReportLaunched(KnownProcess* known);
+  void WarnOfManyLaunched();
   void Read(const ProcStat& stat, KnownProcess* known);
   void Report(KnownProcess* known);
 
@@ -219,6 +243,8 @@ class HostScan::Scanner {
   std::map<pid_t, int> scans_stuck_;               // consecutive scans
   std::shared_ptr<ScanResult> result_;             // of the running scan
   MapsToRead maps_ = MapsToRead::kNone;            // likewise
+  std::map<Sharer, int64_t> spent_ns_;             // likewise, on reads
+  std::map<Sharer, size_t> launched_;              // likewise, processes without a segment
 
   mutable Mutex mutex_;
   std::shared_ptr<const ScanResult> newest_ ABSL_GUARDED_BY(mutex_);
@@ -252,8 +278,10 @@ bool HostScan::Scanner::MustReadStat(const KnownProcess& known) const {
 }
 
 bool HostScan::Scanner::MustRead(const ProcStat& stat, const KnownProcess& known) const {
-  if (!known.was_read || known.stuck || !known.view.run_folder.empty()) return true;
-  return known.stat.program != stat.program || MustReadMaps(stat, known);
+  const bool is_blocked = known.stuck && !known.too_late;
+  if (!known.was_read || is_blocked || !known.view.run_folder.empty()) return true;
+  if (known.stat.program != stat.program) return true;
+  return known.too_late ? IsTurn(stat.pid) : MustReadMaps(stat, known);
 }
 
 // The maps of a process of PyTorch have thousands of lines, and its data loaders have the library
@@ -267,7 +295,23 @@ bool HostScan::Scanner::MustReadMaps(const ProcStat& stat, const KnownProcess& k
          stat.virtual_bytes >= known.maps_bytes + segment::kMappedBytes;
 }
 
+HostScan::Scanner::Sharer HostScan::Scanner::FindSharer(pid_t pid) const {
+  const int64_t payer = PayerOfReads(options_.proc_root, pid);
+  return {payer, payer == 0 ? ReadPidNamespace(options_.proc_root, pid) : 0};
+}
+
+// False: the user has had the share of this scan. The next one reads the process.
+bool HostScan::Scanner::HasShare(const ProcStat& stat, KnownProcess* known) const {
+  const auto spent = spent_ns_.find(known->sharer);
+  const bool has_share =
+      result_->number == 1 || spent == spent_ns_.end() || spent->second <= options_.user_share_ns;
+  if (!has_share && known->stat.program != stat.program) known->was_read = false;
+  return has_share;
+}
+
 void HostScan::Scanner::Read(const ProcStat& stat, KnownProcess* known) {
+  known->sharer = FindSharer(stat.pid);
+  if (!HasShare(stat, known)) return;
   const bool again = known->was_read && known->stat.program == stat.program && !known->stuck;
   const bool with_maps = maps_ != MapsToRead::kNone;
   auto view = std::make_shared<ProcessView>(again ? known->view : ProcessView());
@@ -283,10 +327,15 @@ void HostScan::Scanner::Read(const ProcStat& stat, KnownProcess* known) {
   known->was_read = true;
   known->with_maps = with_maps;
   known->maps_bytes = stat.virtual_bytes;
-  known->stuck =
-      !threads_->Run(absl::StrCat("memory of ", stat.pid), read, options_.read_timeout_ns,
-                     PayerOfReads(options_.proc_root, stat.pid));
-  if (!known->stuck) known->view = *view;
+  const int64_t begun_ns = MonotonicNs();
+  const bool in_time = threads_->Run(absl::StrCat("memory of ", stat.pid), read,
+                                     options_.read_timeout_ns, known->sharer.first);
+  known->too_late = in_time && view->too_late;
+  known->stuck = !in_time || view->too_late;
+  spent_ns_[known->sharer] += MonotonicNs() - begun_ns;
+  if (known->stuck) return;
+  known->view = *view;
+  known->without_facts = known->without_facts && again;
 }
 
 // Waits for several scans before it warns: on an overloaded host any read may time out.
@@ -349,6 +398,34 @@ std::vector<ProcStat> HostScan::Scanner::ReadStatsInTime(std::vector<pid_t> left
   return all;
 }
 
+bool HostScan::Scanner::IsLeftOut(KnownProcess* known) {
+  if (known->view.launched->rank.coordinates.rank < 0) return false;
+  if (++launched_[known->sharer] > options_.most_launched_of_user) {
+    known->view.launched->launch = LaunchFacts();
+    known->without_facts = true;
+  } else if (known->without_facts) {
+    known->was_read = false;  // the next scan reads them again
+  }
+  return known->without_facts;
+}
+
+void HostScan::Scanner::ReportLaunched(KnownProcess* known) {
+  if (IsLeftOut(known)) return;
+  DiscoveredProcess launched = *known->view.launched;
+  launched.ppid = known->stat.ppid;
+  launched.name = known->stat.name;
+  result_->launched.push_back(std::move(launched));
+}
+
+void HostScan::Scanner::WarnOfManyLaunched() {
+  for (const auto& [sharer, count] : launched_) {
+    if (count <= options_.most_launched_of_user) continue;
+    result_->warnings.push_back(
+        absl::StrCat("user ", sharer.first, " has more than ", options_.most_launched_of_user,
+                     " processes with a rank in their environment; the others are left out"));
+  }
+}
+
 void HostScan::Scanner::Report(KnownProcess* known) {
   const ProcStat& stat = known->stat;
   const std::string name = Printable(stat.name.c_str(), stat.name.size());
@@ -359,12 +436,7 @@ void HostScan::Scanner::Report(KnownProcess* known) {
   // Report an error in the second scan only: a new segment may be incomplete in the first.
   if (!view.error.empty() && known->failed_before) result_->warnings.push_back(view.error);
   known->failed_before = !view.error.empty();
-  if (view.launched.has_value()) {
-    DiscoveredProcess launched = *view.launched;
-    launched.ppid = stat.ppid;
-    launched.name = stat.name;
-    result_->launched.push_back(std::move(launched));
-  }
+  if (view.launched.has_value()) ReportLaunched(known);
   if (!view.segment.has_value()) return;
   MappedSegment segment;
   segment.mapper.process = {stat.pid, stat.start_time};
@@ -381,6 +453,8 @@ void HostScan::Scanner::Scan(uint64_t number, MapsToRead maps) {
   result_ = std::make_shared<ScanResult>();
   result_->number = number;
   maps_ = maps;
+  spent_ns_.clear();
+  launched_.clear();
   const std::map<pid_t, uint64_t> inodes =
       ListNumbersWithInodes(options_.proc_root).value_or(std::map<pid_t, uint64_t>());
   std::map<pid_t, KnownProcess> still_there;
@@ -408,6 +482,7 @@ void HostScan::Scanner::Scan(uint64_t number, MapsToRead maps) {
     if (known.served) Report(&known);
   }
   known_ = std::move(still_there);
+  WarnOfManyLaunched();
   MarkMainProcesses(&result_->launched);
   const MutexLock lock(mutex_);
   newest_ = std::move(result_);

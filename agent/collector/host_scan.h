@@ -31,6 +31,12 @@ struct ScanOptions {
   bool whole_host = false;         // scan all users; open their segments
   std::string discover_directory;  // the ROLLCALL_DIR of processes without a segment; "" for any
   int64_t read_timeout_ns = 300'000'000;  // for one process
+  // For all processes of one user in one scan, after the first scan: the others do not wait for a
+  // user with very many, or with long maps. What is left out comes in the next scans.
+  int64_t user_share_ns = 2'000'000'000;
+  // Processes of one user that have inherited the library and have no segment. Each costs the agent
+  // memory and a descriptor. The others are left out.
+  size_t most_launched_of_user = 1024;
 };
 
 // A segment that a process has mapped.

@@ -13,6 +13,7 @@
 #include "agent/link/stacks_proto.h"
 #include "agent/processes/payer.h"
 #include "agent/processes/proc_files.h"
+#include "agent/processes/proc_lines.h"
 #include "agent/processes/proc_stat.h"
 #include "base/durations.h"
 #include "base/monotonic_clock.h"
@@ -22,7 +23,6 @@ namespace {
 
 constexpr int64_t kReadTimeout = kSecond;  // for reading a process in /proc
 constexpr int64_t kAroundTimeout = 5 * kSecond;
-constexpr size_t kMaxMapsBytes = 64 << 20;
 
 struct Look {
   bool is_alive = false;
@@ -33,7 +33,8 @@ struct Look {
 // is detected here within kReadTimeout.
 Look LookAt(const std::string& proc_root, ProcessId process) {
   const auto stat = ReadProcStat(proc_root, process.pid);
-  static_cast<void>(ReadProcFile(ProcPath(proc_root, process.pid, "maps"), kMaxMapsBytes));
+  static_cast<void>(ForEachProcLine(ProcPath(proc_root, process.pid, "maps"),
+                                    MonotonicNs() + kReadTimeout, [](absl::string_view) {}));
   return {stat.ok() && stat->start_time == process.start_time, ReadPayer(proc_root, process.pid)};
 }
 

@@ -29,7 +29,9 @@ bool ParseNumber(absl::string_view text, int base, uint64_t* value) {
   return result.ec == std::errc() && result.ptr == end && !text.empty();
 }
 
-bool ParseLine(absl::string_view line, ProcMap* map) {
+}  // namespace
+
+bool ParseProcMap(absl::string_view line, ProcMap* map) {
   if (!ParseNumber(TakeField(&line, '-'), 16, &map->start)) return false;
   if (!ParseNumber(TakeField(&line, ' '), 16, &map->end)) return false;
   const absl::string_view permissions = TakeField(&line, ' ');
@@ -50,13 +52,11 @@ bool ParseLine(absl::string_view line, ProcMap* map) {
   return true;
 }
 
-}  // namespace
-
 std::vector<ProcMap> ParseProcMaps(absl::string_view text) {
   std::vector<ProcMap> maps;
   for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
     ProcMap map;
-    if (!ParseLine(line, &map)) continue;
+    if (!ParseProcMap(line, &map)) continue;
     if (!maps.empty() && map.start < maps.back().end) continue;
     maps.push_back(std::move(map));
   }

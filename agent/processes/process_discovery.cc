@@ -54,11 +54,15 @@ bool IsOfBatchScript(const EnvironmentRank& rank, absl::string_view environ) {
 
 using ByPid = std::map<pid_t, DiscoveredProcess*>;
 
-// Returns the ancestors of `process` that are in `by_pid`, nearest first.
+// Between a launcher and its ranks. A user may have thousands of processes, each the child of the
+// one before.
+constexpr size_t kMostAncestors = 32;
+
+// Returns the nearest ancestors of `process` that are in `by_pid`, nearest first.
 std::vector<DiscoveredProcess*> Ancestors(const DiscoveredProcess& process, const ByPid& by_pid) {
   std::vector<DiscoveredProcess*> ancestors;
   auto parent = by_pid.find(process.ppid);
-  while (parent != by_pid.end() && ancestors.size() < by_pid.size()) {
+  while (parent != by_pid.end() && ancestors.size() < kMostAncestors) {
     ancestors.push_back(parent->second);
     parent = by_pid.find(parent->second->ppid);
   }

@@ -137,6 +137,51 @@ TEST_F(HostScanTest, ReadsTheMapsOfARankWhenItHasMappedAsMuchAsASegment) {
   EXPECT_EQ(ScanAgain(MapsToRead::kChanged)->segments.size(), 1u);
 }
 
+TEST_F(HostScanTest, GivesAUserAShareOfEachScanAndReadsTheRestInTheNext) {
+  options_.user_share_ns = 0;  // one process
+  ScanAgain();
+  for (pid_t pid = 20; pid < 24; ++pid) AddRank(pid, pid - 20);
+  for (size_t scan = 1; scan <= 4; ++scan) EXPECT_EQ(Scan().size(), scan);
+  EXPECT_EQ(Scan().size(), 4u);
+}
+
+TEST_F(HostScanTest, ReadsAllProcessesInItsFirstScan) {
+  options_.user_share_ns = 0;
+  for (pid_t pid = 20; pid < 24; ++pid) AddRank(pid, pid - 20);
+  EXPECT_EQ(Scan().size(), 4u);
+}
+
+TEST_F(HostScanTest, FindsTheRankThatAProcessBecomesWhileItsUserHasHadItsShare) {
+  options_.user_share_ns = 0;
+  for (pid_t pid = 20; pid < 22; ++pid) AddProcess(pid, "HOME=/", /*program=*/1);
+  EXPECT_TRUE(Scan().empty());
+  for (pid_t pid = 20; pid < 22; ++pid) AddProcess(pid, kRankEnviron, /*program=*/2);
+  EXPECT_EQ(Scan().size(), 1u);
+  EXPECT_EQ(Scan().size(), 2u);
+}
+
+TEST_F(HostScanTest, LeavesOutTheRanksThatAreMoreThanOneUserMayHave) {
+  options_.most_launched_of_user = 3;
+  for (pid_t pid = 20; pid < 25; ++pid) AddRank(pid, pid - 20);
+  const auto found = ScanAgain();
+  EXPECT_EQ(found->launched.size(), 3u);
+  ASSERT_EQ(found->warnings.size(), 1u);
+  EXPECT_NE(found->warnings[0].find("more than 3 processes"), std::string::npos);
+  proc_.Remove("21");
+  Scan();  // sees that there is room
+  const auto later = Scan();
+  ASSERT_EQ(later.size(), 3u);
+  EXPECT_EQ(later.back().process.pid, 23);
+}
+
+TEST_F(HostScanTest, FindsASegmentAmongLongMaps) {
+  AddProcess(20, kRankEnviron, /*program=*/1);
+  const std::string line =
+      absl::StrCat("1000-2000 r--s 00000000 00:01 7 /", std::string(4000, 'x'));
+  proc_.Write("20/maps", absl::StrCat(line, "\n", line, std::string(9000, 'y'), "\n", kSegmentMap));
+  EXPECT_EQ(ScanAgain(MapsToRead::kAll)->segments.size(), 1u);
+}
+
 TEST_F(HostScanTest, FindsNothingWithoutProc) {
   AddRank(20, 3);
   proc_root_ = proc_.root() + "/none";

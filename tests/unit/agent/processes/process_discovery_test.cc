@@ -54,6 +54,12 @@ class ProcessDiscoveryTest : public ::testing::Test {
   std::vector<Added> processes_;
 };
 
+TEST_F(ProcessDiscoveryTest, AChainOfVeryManyProcessesCostsLittle) {
+  constexpr pid_t kChain = 20'000;
+  for (pid_t pid = 2; pid < kChain; ++pid) Add(pid, pid - 1, "python3", {"RANK=3"});
+  EXPECT_TRUE(Discover().front().is_main);  // in time: each with all before it would be minutes
+}
+
 TEST_F(ProcessDiscoveryTest, FindsARankOfAPodWhoseLibraryComesByLdSoPreload) {
   Add(20, 10, "python3", {"RANK=3", "ROLLCALL_PRELOAD=/rollcall/lib/librollcall.so"}, false);
   Add(21, 10, "python3", {"RANK=4", "ROLLCALL_PRELOAD=/rollcall/lib/other.so"}, false);
