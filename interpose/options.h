@@ -20,7 +20,7 @@ namespace rollcall {
   OPTION(call_sites, "ROLLCALL_CALL_SITES", false,                                                 \
          "1: each record has the line of Python that made the call")                               \
   OPTION(python_errors, "ROLLCALL_PYTHON_ERRORS", true,                                            \
-         "0: sys.excepthook is not wrapped, so verdicts have no exceptions")                       \
+         "0: Python's hooks for exceptions are not wrapped, so verdicts have none")                \
   OPTION(tensor_shapes, "ROLLCALL_TENSOR_SHAPES", false,                                           \
          "1: records have the tensors' shapes and the groups' names from PyTorch")                 \
   OPTION(sigquit, "ROLLCALL_SIGQUIT", true, "0: SIGQUIT ends the process, as without the library") \

@@ -48,6 +48,7 @@ inline constexpr uint32_t kMarkerLanes = 4;
 inline constexpr uint32_t kGraphLanes = 60;
 inline constexpr uint32_t kGraphLaunches = 16;
 inline constexpr uint32_t kErrorBytes = 512;
+inline constexpr uint32_t kThreadNameBytes = 64;
 inline constexpr uint32_t kNoComm = 0xffffffff;
 
 using Word = std::atomic<uint64_t>;
@@ -143,6 +144,11 @@ struct SegmentHeader {
   // 1 + the number of seccomp filters when the segment was made; 0: unknown. A thread that has more
   // has forbidden itself system calls since, and may be killed for those of a stack request.
   HalfWord seccomp_filters;
+  // The newest Python exception that ended a thread, and the thread's name in Python. Written
+  // before `thread_error_ticks`, which is 0 while there is none.
+  Word thread_error_ticks;
+  char failed_thread[kThreadNameBytes];
+  char thread_error[kErrorBytes];  // as `error`
 };
 static_assert(sizeof(SegmentHeader) <= 4096);
 

@@ -77,6 +77,7 @@ struct CollectedProcess {
   std::optional<int> exit_code, exit_signal;
   std::string error;  // the uncaught Python exception that ends it
   int64_t error_ns = 0;
+  ThreadFailureSnapshot thread_failure;
   int64_t step = -1;
   std::string phase;
 #define PROCESS_NUMBER(type, name) type name = 0;

@@ -169,6 +169,7 @@ absl::StatusOr<SegmentSnapshot> Collector::ReadSegment(bool whole, CollectedProc
   process->exit_marked = snapshot->exited;
   process->error = snapshot->error;
   process->error_ns = snapshot->error_ns;
+  process->thread_failure = snapshot->thread_failure;
   process->step = snapshot->step;
   process->phase = snapshot->phase;
 #define PROCESS_NUMBER(type, name) process->name = snapshot->name;
@@ -238,12 +239,25 @@ bool Collector::CollectComm(int64_t now_ns, bool whole, const SegmentSnapshot& s
   return changed;
 }
 
+namespace {
+
+void AddThreadFailure(const ThreadFailureSnapshot& failure, v1::Evidence* evidence) {
+  if (failure.error.empty()) return;
+  v1::ThreadFailure* added = evidence->mutable_thread_failure();
+  added->set_thread(failure.thread);
+  added->set_error(failure.error);
+  added->set_failed_ns(failure.failed_ns);
+}
+
+}  // namespace
+
 void Collector::ReadEvidence(int64_t now_ns, const SegmentSnapshot* snapshot,
                              CollectedProcess* process, v1::Evidence* evidence) {
   ReportCallers(now_ns, process, evidence);
   evidence->set_exit_code(-1);
   evidence->set_error(process->error);
   evidence->set_error_ns(process->error_ns);
+  AddThreadFailure(process->thread_failure, evidence);
   if (process->step >= 0) evidence->set_step(process->step);
   evidence->set_phase(process->phase);
 #define PROCESS_NUMBER(type, name) evidence->set_##name(process->name);

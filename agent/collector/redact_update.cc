@@ -22,6 +22,10 @@ void Redact(const Redactor& redactor, SendArguments send, v1::ProcessUpdate* upd
   if (!update->has_evidence()) return;
   Redact(redactor, update->mutable_evidence()->mutable_error());
   Redact(redactor, update->mutable_evidence()->mutable_phase());
+  if (!update->evidence().has_thread_failure()) return;
+  v1::ThreadFailure* failure = update->mutable_evidence()->mutable_thread_failure();
+  Redact(redactor, failure->mutable_thread());
+  Redact(redactor, failure->mutable_error());
 }
 
 void Redact(const Redactor& redactor, v1::ProcessStack* stack) {

@@ -132,6 +132,10 @@ void CopyHeader(const SegmentHeader& header, const TickClock& clock, SegmentSnap
     out->error = Text(header.error);
     out->error_ns = clock.ToNs(error_ticks);
   }
+  if (const uint64_t ticks = Get(header.thread_error_ticks); ticks != 0) {
+    out->thread_failure = {Text(header.failed_thread), Text(header.thread_error),
+                           clock.ToNs(ticks)};
+  }
   const uint64_t step = Get(header.annotations.step);
   out->step = step == 0 || step > kMostSteps ? -1 : static_cast<int64_t>(step - 1);
   char phase[sizeof(header.annotations.phase)];

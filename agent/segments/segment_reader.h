@@ -79,6 +79,13 @@ struct BlockedSnapshot {
   uint64_t stream = 0;  // the stream that the call waits for; for MPI calls 1 + the position
 };
 
+// A Python exception that ended a thread.
+struct ThreadFailureSnapshot {
+  std::string thread;  // its name in Python
+  std::string error;   // "": none
+  int64_t failed_ns = 0;
+};
+
 struct SegmentSnapshot {
 #define PROCESS_TEXT(name) std::string name;
 #define PROCESS_NUMBER(type, name) type name = 0;
@@ -92,7 +99,8 @@ struct SegmentSnapshot {
   int64_t exit_ns = 0;
   std::string error;  // an uncaught Python exception; "": none
   int64_t error_ns = 0;
-  int64_t step = -1;  // -1: the program does not report steps
+  ThreadFailureSnapshot thread_failure;  // the newest
+  int64_t step = -1;                     // -1: the program does not report steps
   std::string phase;
   int64_t newest_ns = 0;           // the newest timestamp in the file
   std::vector<std::string> sites;  // of calls: "/x/train.py:57 in train_epoch"

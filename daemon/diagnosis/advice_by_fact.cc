@@ -48,6 +48,10 @@ bool RaisedAnException(const Verdict& v) {
          });
 }
 
+bool LostAThread(const Verdict& v) {
+  return IsAbsence(v) && AnyCulprit(v, [](const Culprit& c) { return !c.thread_error.empty(); });
+}
+
 }  // namespace
 
 const std::vector<AdviceEntry>& FactAdvice() {
@@ -102,6 +106,13 @@ const std::vector<AdviceEntry>& FactAdvice() {
        "collective.",
        "Read the last traceback in that rank's log first. Let the launcher end the job when one "
        "rank fails (torchrun does), so that no rank waits."},
+      {"thread-failed", LostAThread,
+       "an exception ended a thread of a culprit within the ten minutes before the wait, or since",
+       "Python prints the exception of a thread and goes on. The main thread waits for what that "
+       "thread owes it: the next batch of a queue, an event, a lock.",
+       "An exception ended a thread of that rank, and its main thread lives on without it. Mend what "
+       "raised it first. Let the thread hand its exception on (concurrent.futures, or the queue that "
+       "it fills), or end the process in threading.excepthook, so that nobody waits for it."},
   };
   return *kTable;
 }

@@ -127,6 +127,7 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
     if (verdict.outside.rank < 0) WeighIdleServers(job, &verdict);
     AddHandledException(&verdict);
     AddLastException(job, &verdict);
+    AddThreadFailures(job, &verdict);
     AddSocketWait(job, &verdict);
     AddKeeper(job, &verdict);
     AddGpuSharing(job, &verdict);

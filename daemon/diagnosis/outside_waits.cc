@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/durations.h"
 #include "daemon/model/progress.h"
 #include "daemon/words/outside_words.h"
 #include "daemon/words/terms.h"
@@ -17,6 +18,10 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kDescribedRanks = 8;
+
+// A thread that prepares batches ends some steps before the main thread finds its queue empty. One
+// that ended long before is no reason.
+constexpr int64_t kFailedLately = 600 * kSecond;
 
 // Programs raise these for their flow of control, and wait in their handlers as a matter of course.
 constexpr absl::string_view kUsualExceptions[] = {
@@ -131,6 +136,20 @@ void AddLastException(const JobState& job, Verdict* verdict) {
     if (!is_at_exit && !is_kept) continue;
     culprit->error = process->error;
     culprit->exits = true;
+  }
+}
+
+void AddThreadFailures(const JobState& job, Verdict* verdict) {
+  if (!IsWaitForAbsent(*verdict)) return;
+  for (size_t i = 0; i < std::min(kDescribedRanks, verdict->culprits.size()); ++i) {
+    Culprit* culprit = &verdict->culprits[i];
+    const Process* process = FindProcess(job, culprit->process);
+    if (process == nullptr || HasEnded(*process) || process->holds_several) continue;
+    const ThreadFailure& failure = process->thread_failure;
+    if (failure.error.empty() || failure.failed_ns < verdict->since_ns - kFailedLately) continue;
+    culprit->thread_error = failure.error;
+    culprit->failed_thread = failure.thread;
+    verdict->evidence.push_back(ThreadFailureInWords(*culprit));
   }
 }
 

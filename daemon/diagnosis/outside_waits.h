@@ -21,6 +21,10 @@ void AddHandledException(Verdict* verdict);
 // program has registered for its exit, or waits for a thread.
 void AddLastException(const JobState& job, Verdict* verdict);
 
+// An exception that has ended a thread of a culprit: its main thread waits for that thread, or goes
+// on without it.
+void AddThreadFailures(const JobState& job, Verdict* verdict);
+
 void AddSocketWait(const JobState& job, Verdict* verdict);
 
 void AddKeeper(const JobState& job, Verdict* verdict);

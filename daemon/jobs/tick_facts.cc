@@ -101,6 +101,10 @@ void ClampTimes(v1::Evidence* evidence) {
   evidence->set_ended_ns(Clamp(evidence->ended_ns()));
   evidence->set_ended_after_ns(Clamp(evidence->ended_after_ns()));
   evidence->set_error_ns(Clamp(evidence->error_ns()));
+  if (evidence->has_thread_failure()) {
+    v1::ThreadFailure* failure = evidence->mutable_thread_failure();
+    failure->set_failed_ns(Clamp(failure->failed_ns()));
+  }
   for (v1::BlockedCall& call : *evidence->mutable_blocked()) {
     call.set_since_ns(Clamp(call.since_ns()));
   }
@@ -165,6 +169,9 @@ ProcessEvidence ToEvidence(const v1::Evidence& update, const AgentTimes& times,
   }
   evidence.error = update.error();
   evidence.error_ns = times.OnDaemonClock(update.error_ns(), dropped);
+  const v1::ThreadFailure& failure = update.thread_failure();
+  evidence.thread_failure = {failure.thread(), failure.error(),
+                             times.OnDaemonClock(failure.failed_ns(), dropped)};
   evidence.step = update.has_step() ? update.step() : -1;
   evidence.phase = update.phase();
   evidence.state = update.state().empty() ? '?' : update.state()[0];

@@ -31,6 +31,7 @@ bool SameCaller(const CallingThread& a, const CallingThread& b) {
 bool SameForRules(const Process& process, const ProcessEvidence& evidence) {
   return process.liveness == evidence.liveness && process.state == evidence.state &&
          process.ended_ns == evidence.ended_ns && process.error == evidence.error &&
+         process.thread_failure.failed_ns == evidence.thread_failure.failed_ns &&
          IsSuspended(process) == IsSuspended(evidence) &&
 // The rules use only whether a count is 0: counts may rise with every call.
 #define PROCESS_COUNT(name) (process.name != 0) == (evidence.name != 0) &&
@@ -156,6 +157,8 @@ void JobModel::SetEvidence(int32_t process, const ProcessEvidence& evidence, int
   const bool same = SameForRules(known, evidence);
   static_cast<ProcessEvidence&>(known) = evidence;
   LimitText(limits::kError, &known.error);
+  LimitText(limits::kError, &known.thread_failure.error);
+  LimitText(limits::kName, &known.thread_failure.thread);
   LimitText(limits::kName, &known.phase);
   LimitText(limits::kName, &known.wait_channel);
   if (known.blocked.size() > limits::kBlockedCalls) {

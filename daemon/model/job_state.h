@@ -124,6 +124,12 @@ struct ProcessIdentity {
 #include "proto/facts.def"
 };
 
+// A Python exception that ended a thread: its name in Python, and "ValueError: ... at train.py:57".
+struct ThreadFailure {
+  std::string thread, error;  // `error` "": none
+  int64_t failed_ns = 0;
+};
+
 // What the agent sees of a process from outside, and the blocking calls that the process
 // is inside.
 struct ProcessEvidence {
@@ -136,6 +142,7 @@ struct ProcessEvidence {
   // An uncaught Python exception: "ValueError: ... at train.py:57"; "": none.
   std::string error;
   int64_t error_ns = 0;
+  ThreadFailure thread_failure;  // the newest
   // Step of the training loop, if the program reports it (rollcall.h); -1: it does not.
   int64_t step = -1;
   std::string phase;  // "validation"; "": the program does not report it

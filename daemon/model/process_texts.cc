@@ -63,6 +63,8 @@ auto TextsOf(AnyProcess* process) {
       &process->place.inside,
       &process->place.functions,
       &process->error,
+      &process->thread_failure.thread,
+      &process->thread_failure.error,
       &process->phase,
       &process->wait_channel,
       &process->place.handles.type,

@@ -68,6 +68,9 @@ struct Culprit {
   uint64_t entered = 0;     // number of collectives that it has entered on the communicator
   std::string error;   // the exception that ended it: "ValueError: ... at train.py:57"; "": none
   bool exits = false;  // it has ended its program, but not its process
+  // The exception that ended a thread of it while its main thread lives on, and the thread's name;
+  // "": none that matters.
+  std::string thread_error, failed_thread;
   // How it ended or left: "exited normally", "killed by signal 9"; "": it did not.
   std::string ending;
   char state = '?';  // of its process, as in /proc

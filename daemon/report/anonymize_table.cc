@@ -11,6 +11,8 @@ const std::vector<TextField>& TextFields() {
       {"Culprit.host", K::kHost},
       {"Culprit.code", K::kSite},
       {"Culprit.error", K::kError},
+      {"Culprit.thread_error", K::kError},
+      {"Culprit.failed_thread", K::kThread},
       {"Culprit.at", K::kSite},
       {"Culprit.phase", K::kPhase},
       {"Culprit.node", K::kHost},

@@ -38,6 +38,8 @@ v1::Culprit ToProto(const Culprit& culprit, uint64_t position) {
   }
   result.set_code(Utf8(culprit.site));
   result.set_error(Utf8(culprit.error));
+  result.set_thread_error(Utf8(culprit.thread_error));
+  result.set_failed_thread(Utf8(culprit.failed_thread));
   if (culprit.step >= 0) result.set_step(static_cast<double>(culprit.step));
   result.set_phase(Utf8(culprit.phase));
   result.set_inner_pid(culprit.inner_pid);

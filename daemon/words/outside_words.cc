@@ -31,6 +31,13 @@ std::string ExceptionInWords(const RankException& handled) {
                       where.empty() ? "" : absl::StrCat(" (", where, ")"));
 }
 
+std::string ThreadFailureInWords(const Culprit& culprit) {
+  const std::string& thread = culprit.failed_thread;
+  return absl::StrCat(thread.empty() ? "a thread" : absl::StrCat("thread \"", thread, "\""),
+                      " of rank ", culprit.rank, " ended with ",
+                      CutText(culprit.thread_error, kLongestExceptionWords, "..."));
+}
+
 std::string WorkInWords(const RankOutside& outside) {
   if (outside.children.empty()) {
     return absl::StrFormat("it receives %.1f kB a second", outside.receives / 1000);
@@ -68,6 +75,10 @@ std::string KeeperInWords(const RankKeeper& keeper) {
 std::string OutsideInWords(const Verdict& verdict) {
   std::vector<std::string> parts;
   if (!verdict.handled.exception.type.empty()) parts.push_back(ExceptionInWords(verdict.handled));
+  const auto failed =
+      std::find_if(verdict.culprits.begin(), verdict.culprits.end(),
+                   [](const Culprit& culprit) { return !culprit.thread_error.empty(); });
+  if (failed != verdict.culprits.end()) parts.push_back(ThreadFailureInWords(*failed));
   if (verdict.outside.rank >= 0) parts.push_back(WorkInWords(verdict.outside));
   if (!verdict.socket.others.empty()) parts.push_back(SocketInWords(verdict.socket));
   if (verdict.keeper.rank >= 0) parts.push_back(KeeperInWords(verdict.keeper));

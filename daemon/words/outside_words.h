@@ -12,6 +12,9 @@ namespace rollcall {
 // "rank 3 is handling ValueError: bad shard (`load_shard` (data.py:40))".
 std::string ExceptionInWords(const RankException& handled);
 
+// "thread "prefetch" of rank 3 ended with ValueError: bad shard at data.py:40".
+std::string ThreadFailureInWords(const Culprit& culprit);
+
 // "its processes 123 and 124 work", "the processes that it starts work", "it receives 12.5 kB a
 // second".
 std::string WorkInWords(const RankOutside& outside);

@@ -21,23 +21,25 @@ struct MethodDef {
 inline constexpr int kVarArgs = 1;  // METH_VARARGS
 
 //   FUNCTION(name in CPython, result, arguments)
-#define ROLLCALL_PYTHON_FUNCTIONS(FUNCTION)                            \
-  FUNCTION(Py_AddPendingCall, int, (int (*)(void*), void*))            \
-  FUNCTION(Py_IncRef, void, (Object*))                                 \
-  FUNCTION(Py_DecRef, void, (Object*))                                 \
-  FUNCTION(Py_BuildValue, Object*, (const char*, ...))                 \
-  FUNCTION(PyErr_Clear, void, ())                                      \
-  FUNCTION(PyImport_ImportModule, Object*, (const char*))              \
-  FUNCTION(PySys_GetObject, Object*, (const char*))                    \
-  FUNCTION(PySys_SetObject, int, (const char*, Object*))               \
-  FUNCTION(PyCFunction_NewEx, Object*, (MethodDef*, Object*, Object*)) \
-  FUNCTION(PyObject_CallObject, Object*, (Object*, Object*))           \
-  FUNCTION(PyObject_IsInstance, int, (Object*, Object*))               \
-  FUNCTION(PyObject_GetAttrString, Object*, (Object*, const char*))    \
-  FUNCTION(PyObject_Str, Object*, (Object*))                           \
-  FUNCTION(PyTuple_GetItem, Object*, (Object*, intptr_t))              \
-  FUNCTION(PyTuple_Size, intptr_t, (Object*))                          \
-  FUNCTION(PyLong_AsLong, long, (Object*))                             \
+#define ROLLCALL_PYTHON_FUNCTIONS(FUNCTION)                              \
+  FUNCTION(Py_AddPendingCall, int, (int (*)(void*), void*))              \
+  FUNCTION(Py_IncRef, void, (Object*))                                   \
+  FUNCTION(Py_DecRef, void, (Object*))                                   \
+  FUNCTION(Py_BuildValue, Object*, (const char*, ...))                   \
+  FUNCTION(PyErr_Clear, void, ())                                        \
+  FUNCTION(PyImport_ImportModule, Object*, (const char*))                \
+  FUNCTION(PySys_GetObject, Object*, (const char*))                      \
+  FUNCTION(PySys_SetObject, int, (const char*, Object*))                 \
+  FUNCTION(PyCFunction_NewEx, Object*, (MethodDef*, Object*, Object*))   \
+  FUNCTION(PyObject_CallObject, Object*, (Object*, Object*))             \
+  FUNCTION(PyObject_IsInstance, int, (Object*, Object*))                 \
+  FUNCTION(PyObject_GetAttrString, Object*, (Object*, const char*))      \
+  FUNCTION(PyObject_SetAttrString, int, (Object*, const char*, Object*)) \
+  FUNCTION(PyDict_GetItemString, Object*, (Object*, const char*))        \
+  FUNCTION(PyObject_Str, Object*, (Object*))                             \
+  FUNCTION(PyTuple_GetItem, Object*, (Object*, intptr_t))                \
+  FUNCTION(PyTuple_Size, intptr_t, (Object*))                            \
+  FUNCTION(PyLong_AsLong, long, (Object*))                               \
   FUNCTION(PyUnicode_AsUTF8AndSize, const char*, (Object*, intptr_t*))
 
 struct Api {

@@ -72,22 +72,56 @@ void FindRaisingLine(Object* traceback, char* out, size_t size) {
   }
 }
 
-void RecordError(Object* type, Object* value, Object* traceback) {
-  segment::SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
-  if (header == nullptr) return;
-  char name[280], message[segment::kErrorBytes], site[160], whole[segment::kErrorBytes];
-  TypeName(type, name, sizeof(name));
-  if (strcmp(name, "KeyboardInterrupt") == 0) return;  // a person ended the job
+// "ValueError: no such file at train.py:57".
+struct ErrorText {
+  char type[280];
+  char whole[segment::kErrorBytes];
+};
+
+void Describe(Object* type, Object* value, Object* traceback, ErrorText* out) {
+  char message[segment::kErrorBytes], site[160];
+  TypeName(type, out->type, sizeof(out->type));
   const Reference text(value == nullptr ? nullptr : python::api.PyObject_Str(value));
   CopyFirstLine(text.get(), message, sizeof(message));
   FindRaisingLine(traceback, site, sizeof(site));
   // Cuts the message, not the site.
-  const int most = static_cast<int>(sizeof(whole) - 3 - strlen(name) - strlen(site));
-  snprintf(whole, sizeof(whole), "%s%s%.*s%s", name, message[0] == '\0' ? "" : ": ", most, message,
-           site);
+  const int most = static_cast<int>(sizeof(out->whole) - 3 - strlen(out->type) - strlen(site));
+  snprintf(out->whole, sizeof(out->whole), "%s%s%.*s%s", out->type, message[0] == '\0' ? "" : ": ",
+           most, message, site);
+}
+
+void RecordError(Object* type, Object* value, Object* traceback) {
+  segment::SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
+  if (header == nullptr) return;
+  ErrorText error;
+  Describe(type, value, traceback, &error);
+  if (strcmp(error.type, "KeyboardInterrupt") == 0) return;  // a person ended the job
   header->error_ticks.store(0, std::memory_order_release);
-  memcpy(header->error, whole, sizeof(whole));
+  memcpy(header->error, error.whole, sizeof(error.whole));
   header->error_ticks.store(Now(), std::memory_order_release);
+}
+
+// `failed`: a threading.ExceptHookArgs. A thread that sys.exit() ends is no failure.
+void RecordThreadError(Object* failed) {
+  segment::SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
+  if (header == nullptr) return;
+  const Reference type(Attribute(failed, "exc_type"));
+  const Reference value(Attribute(failed, "exc_value"));
+  const Reference traceback(Attribute(failed, "exc_traceback"));
+  const Reference thread(Attribute(failed, "thread"));
+  ErrorText error;
+  Describe(type.get(), value.get(), traceback.get(), &error);
+  if (error.type[0] == '\0' || strcmp(error.type, "SystemExit") == 0) return;
+  char name[segment::kThreadNameBytes];
+  CopyAttribute(thread.get(), "name", name, sizeof(name));
+  // Without the interpreter's lock (free threading), two may come at once: nobody waits.
+  static std::atomic<bool> is_writing{false};
+  if (is_writing.exchange(true)) return;
+  header->thread_error_ticks.store(0, std::memory_order_release);
+  memcpy(header->failed_thread, name, sizeof(name));
+  memcpy(header->thread_error, error.whole, sizeof(error.whole));
+  header->thread_error_ticks.store(Now(), std::memory_order_release);
+  is_writing.store(false);
 }
 
 // sys.excepthook(type, value, traceback). `previous` is the hook before ours.
@@ -104,6 +138,17 @@ Object* OnException(Object* previous, Object* arguments) {
   return python::api.PyObject_CallObject(previous, arguments);
 }
 
+// threading.excepthook(args). `previous` is the hook before ours.
+Object* OnThreadException(Object* previous, Object* arguments) {
+  {
+    const KeepErrno keep_errno;
+    Object* failed = python::api.PyTuple_GetItem(arguments, 0);  // a borrowed reference
+    if (failed == nullptr) python::api.PyErr_Clear();
+    if (failed != nullptr) RecordThreadError(failed);
+  }
+  return python::api.PyObject_CallObject(previous, arguments);
+}
+
 // If the creation of the first communicator failed and that ended the program, the interpreter runs
 // the pending call only at shutdown, after it printed the exception. At an interactive prompt an
 // exception ends nothing.
@@ -115,11 +160,28 @@ void RecordLastError() {
 }
 
 python::MethodDef excepthook = {"excepthook", &OnException, python::kVarArgs, nullptr};
+python::MethodDef thread_excepthook = {"excepthook", &OnThreadException, python::kVarArgs, nullptr};
+
+// A program that has not imported `threading` has no threads of Python.
+void WrapThreadHook() {
+  Object* modules = python::api.PySys_GetObject("modules");  // borrowed references
+  Object* threading =
+      modules == nullptr ? nullptr : python::api.PyDict_GetItemString(modules, "threading");
+  if (threading == nullptr) return python::api.PyErr_Clear();
+  const Reference previous(Attribute(threading, "excepthook"));
+  if (previous.get() == nullptr) return;
+  const Reference ours(python::api.PyCFunction_NewEx(&thread_excepthook, previous.get(), nullptr));
+  if (ours.get() != nullptr &&
+      python::api.PyObject_SetAttrString(threading, "excepthook", ours.get()) != 0) {
+    python::api.PyErr_Clear();
+  }
+}
 
 // Runs in the main thread of the interpreter, which holds its lock.
 int Wrap(void*) {
   const KeepErrno keep_errno;
   RecordLastError();
+  WrapThreadHook();
   Object* previous = python::api.PySys_GetObject("excepthook");  // a borrowed reference
   if (previous == nullptr) return 0;
   const Reference ours(python::api.PyCFunction_NewEx(&excepthook, previous, nullptr));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records the exception that ends a Python program in the segment: the last line of the traceback,
-// and the program's line that raised it.
+// Records the exception that ends a Python program in the segment, and the newest one that ended a
+// thread: the last line of the traceback, and the program's line that raised it.
 //
-// Wraps sys.excepthook and calls the previous hook afterwards. This costs nothing until Python
-// prints an exception. The interpreter does the wrapping at a safe point of its main thread
-// (Py_AddPendingCall).
+// Wraps sys.excepthook and threading.excepthook, and calls the previous hook afterwards. This costs
+// nothing until Python prints an exception. The interpreter does the wrapping at a safe point of
+// its main thread (Py_AddPendingCall).
 //
 // StartPythonErrors() is for calls that create communicators, from any thread, with or without
 // Python's lock. It must not run Python.

@@ -9,8 +9,10 @@ The highest rank does HOW instead of its last all-reduce; the others wait for it
 import ctypes
 import os
 import pathlib
+import queue
 import signal
 import sys
+import threading
 import time
 
 RANK, SIZE = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -52,6 +54,10 @@ def read_batch(number):
     raise LoaderError(f"batch {number} is damaged\nsecond line of the message")
 
 
+def fill(batches):
+    batches.put(read_batch(17))
+
+
 def hook_of_the_program(kind, value, traceback):
     print(f"the program's own hook: {kind.__name__}", file=sys.stderr, flush=True)
 
@@ -87,6 +93,10 @@ def main():
         wait_until_others_wait()
         if how in ("raise", "hook"):
             read_batch(17)
+        elif how == "thread":
+            batches = queue.Queue()
+            threading.Thread(target=fill, args=[batches], name="prefetch").start()
+            batches.get()
         elif how == "shape":
             all_reduce(rows=16)
         elif how == "exit":

@@ -16,10 +16,10 @@ SCRIPT = pathlib.Path(__file__).with_name("python_rank.py")
 def fail(tmp_path):
     """fail(how) -> (exit code, output, incidents): rank 3 of 4 ends in this way."""
 
-    def run(how, grace=0, env=None, flags=()):
+    def run(how, grace=0, env=None, flags=(), hang_after="60s"):
         reports = tmp_path / "reports"
         job = subprocess.run(
-            [ROLLCALL, "run", "--sim", "--hang-after=60s", f"--report-dir={reports}",
+            [ROLLCALL, "run", "--sim", f"--hang-after={hang_after}", f"--report-dir={reports}",
              *flags, "--", VICTIMS / "ranks", "-n", "4", "--grace", str(grace), "--",
              sys.executable, SCRIPT, how],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=90,
@@ -55,6 +55,19 @@ def test_the_verdict_has_the_exception_and_its_line(fail, grace):
     assert verdict["culprits"][0]["step"] == 804
     assert verdict["culprits"][0]["phase"] == "evaluation"
     assert "Traceback (most recent call last)" in said  # Python's own message stays
+
+
+def test_the_verdict_has_the_exception_that_ended_a_thread(fail):
+    _, said, incidents = fail("thread", flags=["--on-hang=abort"], hang_after="4s")
+    verdict = find_verdict(incidents)
+    assert verdict["cause"] == "missing_rank"
+    culprit, = verdict["culprits"]
+    raised = next(n for n, line in enumerate(SCRIPT.read_text().splitlines(), 1) if "raise LoaderError" in line)
+    assert culprit["thread_error"] == f"LoaderError: batch 17 is damaged at python_rank.py:{raised}"
+    assert culprit["failed_thread"] == "prefetch" and culprit["error"] == ""
+    assert f'thread "prefetch" of rank 3 ended with {culprit["thread_error"]}' in verdict["summary"]
+    assert verdict["advice"][0]["id"] == "thread-failed"
+    assert "Exception in thread prefetch" in said  # Python's own message stays
 
 
 @pytest.mark.long

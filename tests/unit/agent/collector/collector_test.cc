@@ -98,6 +98,9 @@ TEST_F(CollectorTest, HidesSecretsInWhatTheProcessWrote) {
   strcpy(segment_.header()->command, "train.py --db-password=hunter2 --job ticket-17");
   strcpy(segment_.header()->error, "ValueError: https://me:hunter2@db at train.py:57");
   segment_.header()->error_ticks = 5;
+  strcpy(segment_.header()->failed_thread, "ticket-17");
+  strcpy(segment_.header()->thread_error, "ValueError: https://me:hunter2@db at data.py:40");
+  segment_.header()->thread_error_ticks = 6;
   WriteSegment(child, &segment_);
   CollectorOptions options = Options();
   options.redactor = *Redactor::Create({"ticket-([0-9]+)"});
@@ -107,6 +110,10 @@ TEST_F(CollectorTest, HidesSecretsInWhatTheProcessWrote) {
             "train.py --db-password=[redacted] --job "
             "ticket-[redacted]");
   EXPECT_EQ(Only(tick).evidence().error(), "ValueError: https://me:[redacted]@db at train.py:57");
+  const v1::ThreadFailure& failure = Only(tick).evidence().thread_failure();
+  EXPECT_EQ(failure.thread(), "ticket-[redacted]");
+  EXPECT_EQ(failure.error(), "ValueError: https://me:[redacted]@db at data.py:40");
+  EXPECT_NE(failure.failed_ns(), 0);
 }
 
 TEST_F(CollectorTest, SendsOfACommandLineWhatIsKnownToBeHarmless) {

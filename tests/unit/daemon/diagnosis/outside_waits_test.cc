@@ -172,6 +172,34 @@ TEST_F(OutsideWaitsTest, ASocketToAnotherProcessIsNone) {
   EXPECT_EQ(Judge().advice.front().id, "downloads-alone");
 }
 
+TEST_F(OutsideWaitsTest, TheExceptionThatEndedAThreadIsNamed) {
+  culprit().thread_failure = {"prefetch", "ValueError: bad shard at data.py:40", At(8)};
+  const Verdict v = Judge();
+  EXPECT_EQ(
+      v.summary,
+      "rank 3 (node-3, pid 4003) is in `prepare` (train.py:31), waiting in Future.result, "
+      "and has not called AllReduce #12 on communicator \"dp\"; thread \"prefetch\" of rank 3 "
+      "ended with ValueError: bad shard at data.py:40; 3 ranks have waited 70 s");
+  EXPECT_TRUE(IsEvidence(
+      v, "thread \"prefetch\" of rank 3 ended with ValueError: bad shard at data.py:40"));
+  EXPECT_EQ(v.advice.front().id, "thread-failed");
+  EXPECT_EQ(v.culprits[0].thread_error, "ValueError: bad shard at data.py:40");
+  EXPECT_EQ(v.culprits[0].failed_thread, "prefetch");
+  EXPECT_EQ(v.culprits[0].error, "") << "its program goes on";
+}
+
+TEST_F(OutsideWaitsTest, AThreadThatEndedLongBeforeExplainsNothing) {
+  culprit().thread_failure = {"prefetch", "ValueError: bad shard at data.py:40", At(9 - 600)};
+  const Verdict v = Judge();
+  EXPECT_FALSE(Says(v, "prefetch"));
+  for (const Advice& advice : v.advice) EXPECT_NE(advice.id, "thread-failed");
+}
+
+TEST_F(OutsideWaitsTest, AThreadOfARankThatWaitsExplainsNothing) {
+  job_.process(0).thread_failure = {"prefetch", "ValueError: bad shard at data.py:40", At(8)};
+  EXPECT_FALSE(Says(Judge(), "prefetch"));
+}
+
 TEST_F(OutsideWaitsTest, TheThreadThatKeepsAProcessIsNamed) {
   culprit().error = "ValueError: bad loss at train.py:57";
   culprit().error_ns = At(20);

@@ -179,6 +179,10 @@ TEST(JobStoreLimitsTest, CutsLongNamesAndCountsWhatAJobDropped) {
   JobStore store("unnamed", {}, &counters);
   v1::Tick tick = MakeTick(1, std::string(1000, 'j'));
   tick.mutable_processes(0)->mutable_evidence()->set_error(std::string(100'000, 'e'));
+  v1::ThreadFailure* failure =
+      tick.mutable_processes(0)->mutable_evidence()->mutable_thread_failure();
+  failure->set_thread(std::string(100'000, 't'));
+  failure->set_error(std::string(100'000, 'e'));
   v1::Identity* identity = tick.mutable_processes(0)->mutable_identity();
   identity->set_launch(std::string(100'000, 'l'));
   identity->set_restarts(std::string(100'000, 'r'));
@@ -186,6 +190,8 @@ TEST(JobStoreLimitsTest, CutsLongNamesAndCountsWhatAJobDropped) {
   store.Apply("node", tick, 1);
   const JobKey key(std::string(limits::kName, 'j'));
   EXPECT_EQ(store.Get(key).processes.at(0).error.size(), limits::kError);
+  EXPECT_EQ(store.Get(key).processes.at(0).thread_failure.error.size(), limits::kError);
+  EXPECT_EQ(store.Get(key).processes.at(0).thread_failure.thread.size(), limits::kName);
   EXPECT_EQ(store.Get(key).processes.at(0).pod.size(), limits::kCommand);
   EXPECT_EQ(CountDropped(counters, Dropped::kTexts), 5u);
 }
