@@ -122,7 +122,8 @@ void LookAtMap(absl::string_view line, ProcessView* view) {
 void ReadMaps(const ScanOptions& options, pid_t pid, const std::shared_ptr<SpareThreads>& threads,
               ProcessView* view) {
   const std::string path = ProcPath(options.proc_root, pid, "maps");
-  const int64_t deadline_ns = MonotonicNs() + options.read_timeout_ns;
+  // Ends while somebody waits for the answer, so that it is known why there is none.
+  const int64_t deadline_ns = MonotonicNs() + options.read_timeout_ns / 3 * 2;
   const auto look_at = [view](absl::string_view line) { LookAtMap(line, view); };
   const bool whole = ForEachProcLine(path, deadline_ns, look_at);
   view->too_late = !whole && MonotonicNs() > deadline_ns;
