@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "daemon/model/progress.h"
 #include "daemon/rules/divergence.h"
@@ -13,30 +15,39 @@
 namespace rollcall {
 namespace {
 
+// A process and, if it holds several ranks, the device of the one: what explains a rank explains
+// none of its siblings.
+using Blamed = std::pair<int32_t, int32_t>;
+
 // A verdict and the verdicts that explain it.
 struct Node {
   Verdict verdict;
-  std::vector<int32_t> culprits;  // processes, in order, each once
-  bool moved_past = false;        // a contradiction that has not stopped the job
+  std::vector<Blamed> culprits;  // in order, each once
+  bool moved_past = false;       // a contradiction that has not stopped the job
   // moved past, but what comes later may be its effect: see SpoilsLater()
   bool spoils = false;
   std::set<size_t> explained_by;
 };
 
 using Nodes = std::vector<Node>;
-using Index = std::map<int32_t, std::vector<size_t>>;  // process -> verdicts
+template <typename Key>
+using Index = std::map<Key, std::vector<size_t>>;  // -> verdicts
 
 auto SortKey(const Verdict& v) {
   return std::make_tuple(v.since_ns, v.cause, v.communicator, v.position);
 }
 
-std::vector<int32_t> CulpritProcesses(const Verdict& v) {
-  std::vector<int32_t> processes;
-  processes.reserve(v.culprits.size());
-  for (const Culprit& culprit : v.culprits) processes.push_back(culprit.process);
-  std::sort(processes.begin(), processes.end());
-  processes.erase(std::unique(processes.begin(), processes.end()), processes.end());
-  return processes;
+std::vector<Blamed> BlamedIn(const JobState& job, const Verdict& v) {
+  std::vector<Blamed> blamed;
+  blamed.reserve(v.culprits.size());
+  for (const Culprit& culprit : v.culprits) {
+    const Process* process = FindProcess(job, culprit.process);
+    const bool is_sibling = process != nullptr && process->holds_several;
+    blamed.emplace_back(culprit.process, is_sibling ? culprit.device : -1);
+  }
+  std::sort(blamed.begin(), blamed.end());
+  blamed.erase(std::unique(blamed.begin(), blamed.end()), blamed.end());
+  return blamed;
 }
 
 bool IsSameFinding(const Node& a, const Node& b) {
@@ -76,7 +87,7 @@ Nodes MakeNodes(const JobState& job, std::vector<Verdict> verdicts) {
   Nodes nodes;
   for (Verdict& verdict : verdicts) {
     Node node;
-    node.culprits = CulpritProcesses(verdict);
+    node.culprits = BlamedIn(job, verdict);
     node.moved_past =
         IsContradiction(verdict.cause) && HasMovedPast(job, verdict.communicator, verdict.position);
     node.spoils = node.moved_past && !Shifts(verdict) && SpoilsLater(job, verdict);
@@ -199,10 +210,10 @@ bool CanExplainByCulprits(const Nodes& nodes, size_t cause, size_t effect) {
 // The same ranks are culprits of a more important wait, or contradict the others on another
 // communicator: this verdict is one more effect.
 void ExplainByCulprits(Nodes* nodes) {
-  Index blamed_in;
+  Index<Blamed> blamed_in;
   for (size_t i = 0; i < nodes->size(); ++i) {
-    for (const int32_t process : (*nodes)[i].culprits) {
-      if (process >= 0) blamed_in[process].push_back(i);
+    for (const Blamed& blamed : (*nodes)[i].culprits) {
+      if (blamed.first >= 0) blamed_in[blamed].push_back(i);
     }
   }
   for (size_t i = 0; i < nodes->size(); ++i) {
@@ -213,7 +224,7 @@ void ExplainByCulprits(Nodes* nodes) {
     if (candidates == blamed_in.end()) continue;
     for (const size_t other : candidates->second) {
       if (!CanExplainByCulprits(*nodes, other, i)) continue;
-      const std::vector<int32_t>& theirs = (*nodes)[other].culprits;
+      const std::vector<Blamed>& theirs = (*nodes)[other].culprits;
       if (std::includes(theirs.begin(), theirs.end(), node.culprits.begin(), node.culprits.end())) {
         node.explained_by.insert(other);
       }
@@ -250,7 +261,7 @@ void ExplainStalls(Nodes* nodes) {
     return node.verdict.cause == Cause::kStalledInFlight;
   });
   if (!any) return;
-  Index waiting_in;
+  Index<int32_t> waiting_in;
   for (size_t i = 0; i < nodes->size(); ++i) {
     for (const int32_t process : (*nodes)[i].verdict.waiting_processes) {
       if (process >= 0) waiting_in[process].push_back(i);
@@ -298,6 +309,22 @@ void WeighSpoiled(Nodes* nodes) {
     verdict.certainty = std::min(verdict.certainty, Certainty::kLikely);
     verdict.missing_evidence.push_back(
         "whether this call stopped the later one: all ranks have moved past it");
+  }
+}
+
+bool StopsTheJob(const Node& node) {
+  return node.explained_by.empty() && IsContradiction(node.verdict.cause) && !node.moved_past;
+}
+
+// Somebody may end a rank because others contradict each other: a launcher, a watchdog, the program
+// itself. That a rank has died is then a fact, and that this stops the job is likely.
+void WeighDeaths(Nodes* nodes) {
+  if (std::none_of(nodes->begin(), nodes->end(), StopsTheJob)) return;
+  for (Node& node : *nodes) {
+    if (node.verdict.cause != Cause::kRankDied || !node.explained_by.empty()) continue;
+    node.verdict.certainty = std::min(node.verdict.certainty, Certainty::kLikely);
+    node.verdict.missing_evidence.push_back(
+        "which came first: other ranks contradict each other in a call that does not end either");
   }
 }
 
@@ -353,6 +380,7 @@ std::vector<Verdict> InOrderOfCause(const JobState& job, std::vector<Verdict> ve
   ExplainStalls(&nodes);
   ExplainGuesses(&nodes);
   WeighSpoiled(&nodes);
+  WeighDeaths(&nodes);
   const std::vector<int> depths = BreakCircles(&nodes);
   std::vector<size_t> order;
   for (size_t i = 0; i < nodes.size(); ++i) {

@@ -127,6 +127,39 @@ TEST(DiagnoseTest, ADeadRankComesBeforeALateRank) {
   EXPECT_TRUE(verdicts[1].is_consequence);
 }
 
+// Somebody may have ended the rank because of the contradiction.
+TEST(DiagnoseTest, ADeathBesideAContradictionOfOtherRanksIsLikely) {
+  JobBuilder job(4);
+  job.AddCommunicator(1, "pp", {2, 3});
+  job.Finish(4);
+  job.Enter({0}, At(9));
+  job.AddCommunicator(2, "tp", {0, 1});
+  job.Finish(4);
+  job.Enter({0}, At(10), AllReduce(8));
+  job.Enter({1}, At(10), AllReduce(9));
+  job.On(1);
+  job.Die(1, At(9));
+  const std::vector<Verdict> verdicts = DiagnoseAt(job);
+  ASSERT_GE(verdicts.size(), 2u);
+  EXPECT_EQ(verdicts[0].cause, Cause::kRankDied);
+  EXPECT_EQ(verdicts[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(verdicts[1].cause, Cause::kArgumentMismatch);
+  EXPECT_FALSE(verdicts[1].is_consequence);
+}
+
+TEST(DiagnoseTest, ADeathBesideAContradictionThatStoppedNobodyIsCertain) {
+  JobBuilder job(4);
+  job.Finish({0, 1, 2}, 1);
+  job.Finish({3}, 1, AllReduce(9));
+  job.Finish(10);
+  job.Enter({0, 1, 3}, At(10));
+  job.Die(2, At(9));
+  const std::vector<Verdict> verdicts = DiagnoseAt(job);
+  ASSERT_EQ(verdicts.size(), 2u);
+  EXPECT_EQ(verdicts[0].cause, Cause::kRankDied);
+  EXPECT_EQ(verdicts[0].certainty, Certainty::kCertain);
+}
+
 TEST(DiagnoseTest, OneDeathOnTwoCommunicatorsIsOneCause) {
   JobBuilder job(3);
   job.AddCommunicator(1, "tp", {0, 2});

@@ -94,5 +94,24 @@ TEST_F(SiblingsTest, AWaitOfASiblingElsewhereIsNoExcuse) {
   }));
 }
 
+// Ranks 2 and 3, of one process, have each left out a call of a communicator of its own.
+TEST_F(SiblingsTest, TheAbsenceOfASiblingExplainsNone) {
+  job_.state.communicators.erase(kAll);
+  for (const uint64_t id : {uint64_t{78}, uint64_t{79}}) {
+    const int device = id == 78 ? 0 : 1;
+    job_.AddCommunicator(id, "dp", {0, 1});
+    job_.comm().has_siblings = true;
+    for (const int rank : {0, 1}) job_.member(rank).device = device;
+    job_.Finish(4);
+    job_.Enter({0}, At(9));
+  }
+  std::vector<uint64_t> roots;
+  for (const Verdict& v : Diagnose(job_.state, At(70), Limits())) {
+    if (!v.is_consequence && v.cause == Cause::kMissingRank) roots.push_back(v.communicator);
+  }
+  EXPECT_TRUE(std::find(roots.begin(), roots.end(), 78) != roots.end());
+  EXPECT_TRUE(std::find(roots.begin(), roots.end(), 79) != roots.end());
+}
+
 }  // namespace
 }  // namespace rollcall
