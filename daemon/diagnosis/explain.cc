@@ -286,6 +286,18 @@ void ExplainStalls(Nodes* nodes) {
   }
 }
 
+// Two calls of which each may hold the other up are one finding.
+void ExplainUnordered(Nodes* nodes) {
+  for (size_t i = 0; i < nodes->size(); ++i) {
+    if ((*nodes)[i].verdict.beside.empty() || !(*nodes)[i].explained_by.empty()) continue;
+    for (size_t other = i + 1; other < nodes->size(); ++other) {
+      Node& node = (*nodes)[other];
+      const bool is_same = !node.verdict.beside.empty() && node.culprits == (*nodes)[i].culprits;
+      if (is_same) node.explained_by.insert(i);
+    }
+  }
+}
+
 // A shift in one communicator and the same rank's contradiction in another one.
 void ExplainContradictions(Nodes* nodes) {
   for (Node& effect : *nodes) {
@@ -378,6 +390,7 @@ std::vector<Verdict> InOrderOfCause(const JobState& job, std::vector<Verdict> ve
   ExplainContradictions(&nodes);
   ExplainByCulprits(&nodes);
   ExplainStalls(&nodes);
+  ExplainUnordered(&nodes);
   ExplainGuesses(&nodes);
   WeighSpoiled(&nodes);
   WeighDeaths(&nodes);

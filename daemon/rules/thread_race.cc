@@ -10,6 +10,7 @@
 #include "daemon/model/progress.h"
 #include "daemon/words/alignment.h"
 #include "daemon/words/communicator_names.h"
+#include "daemon/words/evidence.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
@@ -177,9 +178,9 @@ bool AreUnordered(const JobState& job, const Member& a, uint64_t a_position, con
   return MayRace(job, a.process, first->thread, second->thread);
 }
 
-// The number of devices on which both calls are open; 0: something orders them.
-size_t CountShared(const JobState& job, const StuckCall& call, const StuckCall& other) {
-  size_t shared = 0;
+// The ranks on whose devices both calls are open; none: something orders them.
+std::vector<Waiter> FindShared(const JobState& job, const StuckCall& call, const StuckCall& other) {
+  std::vector<Waiter> shared;
   bool is_unordered = false;
   for (const Waiter& a : call.waiters) {
     const auto b = std::find_if(other.waiters.begin(), other.waiters.end(),
@@ -188,10 +189,21 @@ size_t CountShared(const JobState& job, const StuckCall& call, const StuckCall& 
     const Member* mine = FindMember(*call.communicator, a.rank);
     const Member* theirs = FindMember(*other.communicator, b->rank);
     if (mine == nullptr || theirs == nullptr || mine->device != theirs->device) continue;
-    ++shared;
+    shared.push_back(a);
     is_unordered = is_unordered || AreUnordered(job, *mine, call.position, *theirs, other.position);
   }
-  return is_unordered ? shared : 0;
+  return is_unordered ? shared : std::vector<Waiter>();
+}
+
+// Which of them has its kernels in the wrong order is not known: the markers show a call as started
+// before its kernel has room.
+void BlameShared(const JobState& job, const StuckCall& call, const std::vector<Waiter>& shared,
+                 Verdict* verdict) {
+  if (!verdict->culprits.empty()) return;
+  for (const Waiter& w : shared) {
+    const Member* member = FindMember(*call.communicator, w.rank);
+    verdict->culprits.push_back(MakeCulprit(job, w.process, w.rank, member));
+  }
 }
 
 }  // namespace
@@ -227,7 +239,9 @@ void WeighUnorderedCalls(const JobState& job, const StuckCalls& calls, Verdict* 
   if (mine == calls.end()) return;
   for (const StuckCall* other : calls) {
     if (!IsOpenCollective(*other) || other->communicator == (*mine)->communicator) continue;
-    if (CountShared(job, **mine, *other) < 2) continue;
+    const std::vector<Waiter> shared = FindShared(job, **mine, *other);
+    if (shared.size() < 2) continue;
+    BlameShared(job, **mine, shared, verdict);
     verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
     verdict->beside = absl::StrCat(OpInWords(other->call.op), " #", other->position, " on ",
                                    CommunicatorInWords(job, *other->communicator));

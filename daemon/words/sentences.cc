@@ -172,8 +172,9 @@ bool CulpritIsElsewhere(const Verdict& v) {
 
 std::string Stalled(const Verdict& v) {
   const bool elsewhere = CulpritIsElsewhere(v);
-  const std::string least =
-      v.culprits.empty() || elsewhere ? "" : absl::StrCat("; least advanced: ", Who(v.culprits));
+  const std::string least = v.culprits.empty() || elsewhere || !v.beside.empty()
+                                ? ""
+                                : absl::StrCat("; least advanced: ", Who(v.culprits));
   if (IsCreation(v)) {
     return absl::StrCat("all ", v.communicator_size, " ranks of ", Where(v), " are inside ",
                         OpInWords(v.call.op), ", which does not finish", WaitTail(v));

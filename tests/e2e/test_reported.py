@@ -39,11 +39,9 @@ ONE_NUMBER = dict(
     never=("exited normally", "Load the model"))
 
 CASES = [
-    unordered("two_threads_two_communicators", LANES, ranks=2, culprits=(0, 1), env=ONE_KERNEL,
-              defect="threads that nothing orders are told as a fault of the network", by_chance=True),
+    unordered("two_threads_two_communicators", LANES, ranks=2, culprits=(0, 1), env=ONE_KERNEL),
     unordered("two_threads_two_communicators", LANES, name="two threads, connected at once", ranks=2,
-              culprits=(0, 1), env={**ONE_KERNEL, "ROLLCALL_SIM_LAZY_CONNECT": "0"},
-              defect="threads that nothing orders are told as a fault of the network", by_chance=True),
+              culprits=(0, 1), env={**ONE_KERNEL, "ROLLCALL_SIM_LAZY_CONNECT": "0"}),
     unordered("prefetches_beside_training",
               r"prefetches_beside_training\.cc:\d+ in (\S+::)?(TrainStep|Fetch|Prefetch)\b|/victim\.h:\d+ in ",
               culprits=(0, 1, 2, 3), env=ONE_KERNEL),
