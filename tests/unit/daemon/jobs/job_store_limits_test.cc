@@ -193,7 +193,7 @@ TEST(JobStoreLimitsTest, CutsLongNamesAndCountsWhatAJobDropped) {
   EXPECT_EQ(store.Get(key).processes.at(0).thread_failure.error.size(), limits::kError);
   EXPECT_EQ(store.Get(key).processes.at(0).thread_failure.thread.size(), limits::kName);
   EXPECT_EQ(store.Get(key).processes.at(0).pod.size(), limits::kCommand);
-  EXPECT_EQ(CountDropped(counters, Dropped::kTexts), 5u);
+  EXPECT_EQ(CountDropped(counters, Dropped::kTexts), 7u);
 }
 
 // As many rows as a ring holds, as an agent sends them that has just read a segment.
