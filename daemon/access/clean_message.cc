@@ -47,6 +47,10 @@ void CleanEvidence(v1::Evidence* evidence) {
   CLEAN(error)
   CLEAN(phase)
 #undef CLEAN
+  if (evidence->has_thread_failure()) {
+    Clean(evidence->mutable_thread_failure()->mutable_thread());
+    Clean(evidence->mutable_thread_failure()->mutable_error());
+  }
   for (v1::CallingThread& caller : *evidence->mutable_callers()) Clean(caller.mutable_name());
 }
 

@@ -24,6 +24,7 @@ class Expected:
     ranks: int = 4
     seconds: int = 40  # in which --on-hang=abort has ended the job; 0: it must not, and the job ends well
     defect: str = ""  # what is wrong today; the test fails once nothing is
+    by_chance: bool = False  # the defect does not show in each run
 
 
 def faults(expected, incidents):
@@ -81,4 +82,4 @@ def decide(expected, found, told):
     if found and expected.defect:
         pytest.xfail(f"{expected.defect}\n{words}")
     assert not found, words
-    assert not expected.defect, "nothing is wrong any more: take the defect out of the table"
+    assert not expected.defect or expected.by_chance, "nothing is wrong any more: take the defect out of the table"
