@@ -115,7 +115,8 @@ def test_a_suspended_job_has_no_hang_and_its_waits_count_anew(tmp_path, suspende
 
 @pytest.mark.parametrize("suspended, ranks, words", [
     (by_signal, [1], "rank 1.* is stopped by a signal"),
-    long(by_signal, [1, 2], "ranks 1-2.* are stopped by a signal"),
+    # Rank 2 may have entered the call that lacks rank 1 only.
+    long(by_signal, [1, 2], "rank(s 1-2| 1|s? 2).* (are|is) stopped by a signal"),
     long(by_debugger, [1], "rank 1.* is stopped by a debugger"),
     long(by_freezer, [1], "rank 1.* is frozen by its control group"),
     long(by_old_freezer, [1], "rank 1.* is frozen by its control group")])
