@@ -17,7 +17,7 @@ namespace rollcall {
 
 class SocketTables {
  public:
-  // `deadline_ns`: of the monotonic clock; a table that is not read by then stays empty.
+  // `deadline_ns`: of the monotonic clock; the Unix sockets that are not read by then are absent.
   SocketTables(const std::string& proc_root, pid_t pid, int64_t deadline_ns)
       : proc_root_(proc_root), pid_(pid), deadline_ns_(deadline_ns) {}
 
