@@ -52,6 +52,16 @@ void KeepAdvice(const v1::Incident& known, v1::Incident* incident) {
   if (is_same && !before.advice().empty()) *root->mutable_advice() = before.advice();
 }
 
+// Whether a rank has come through a call: it has begun the next one.
+bool MakesCalls(const JobState& state) {
+  return std::any_of(
+      state.communicators.begin(), state.communicators.end(), [](const auto& communicator) {
+        const auto& members = communicator.second.members;
+        return std::any_of(members.begin(), members.end(),
+                           [](const auto& member) { return member.second.entered >= 2; });
+      });
+}
+
 }  // namespace
 
 IncidentBook::IncidentBook(IncidentBookOptions options, Timeline* timeline,
@@ -129,7 +139,8 @@ std::vector<StackRequest> IncidentBook::Apply(const JobState& state, std::vector
     record.awaited.Hear(state);
   }
   SayWhatIsNew(has_new_stacks, job);
-  CloseEarlierAttempts(state);
+  job->has_made_calls = job->has_made_calls || MakesCalls(state);
+  CloseEarlierAttempts(state.key);
   if (job->may_lack_alert) SendLackingAlert(verdicts, job);
   return requests;
 }

@@ -242,10 +242,11 @@ class IncidentBook {
     const JobKey key;
     IncidentLife life;
     KnownHosts hosts;
-    int64_t restored_ns = 0;     // when the daemon took it from the history
-    bool has_returned = false;   // diagnosed by this daemon
-    bool is_end_judged = false;  // an earlier daemon reported the end of the job
-    bool is_abandoned = false;   // no agent has reported it for long
+    int64_t restored_ns = 0;      // when the daemon took it from the history
+    bool has_returned = false;    // diagnosed by this daemon
+    bool is_end_judged = false;   // an earlier daemon reported the end of the job
+    bool is_abandoned = false;    // no agent has reported it for long
+    bool has_made_calls = false;  // a rank has come through one
     // An earlier daemon confirmed the live incident. It may have ended before it saved the alert.
     bool may_lack_alert = false;
     v1::Incident last_closed;           // the newest of an earlier daemon, without stacks
@@ -308,7 +309,9 @@ class IncidentBook {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ShareAcknowledgement(const v1::Incident& first) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Say(const Record& record, AlertEvent event);
-  void CloseEarlierAttempts(const JobState& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CloseEarlierAttempts(const JobId& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GoOnIn(int32_t attempt, JobIncidents* job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasLaterAttempt(const JobKey& key) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SayEnd(const JobIncidents& job, const Record& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SayWhatIsNew(bool has_new_stacks, JobIncidents* job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendDueFirst(bool all) ABSL_LOCKS_EXCLUDED(mutex_);

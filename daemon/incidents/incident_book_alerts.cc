@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // When the alerts of the book's incidents go out, and under which name. alert_hold.h and
 // alert_folds.h decide.
-#include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -12,20 +12,6 @@
 #include "proto/timestamps.h"
 
 namespace rollcall {
-namespace {
-
-// Whether a rank has come through a call: it has begun the next one.
-bool MakesCalls(const JobState& state) {
-  return std::any_of(
-      state.communicators.begin(), state.communicators.end(), [](const auto& communicator) {
-        const auto& members = communicator.second.members;
-        return std::any_of(members.begin(), members.end(),
-                           [](const auto& member) { return member.second.entered >= 2; });
-      });
-}
-
-}  // namespace
-
 void IncidentBook::Alert(const IncidentEvent& event, JobIncidents* job, Record* record) {
   if (!record->incident.has_confirmed_at()) return;
   const bool is_over = event.incident.closed_ns != 0;
@@ -114,30 +100,43 @@ void IncidentBook::Say(const Record& record, AlertEvent event) {
 
 // A job that goes on may hang again at once.
 void IncidentBook::SayEnd(const JobIncidents& job, const Record& record) {
-  const AlertFolds::Ending ending = {quota_.IsFull(job.key), restartable_.count(job.key) > 0};
+  const bool may_restart = restartable_.count(job.key) > 0 || HasLaterAttempt(job.key);
+  const AlertFolds::Ending ending = {quota_.IsFull(job.key), may_restart};
   if (folds_.EndsNow(record.incident, ending, timeline_->Now())) {
     Say(record, AlertEvent::kResolved);
   }
 }
 
-// This attempt makes calls, so the hangs with which earlier attempts of the job ended are over.
-// Their end may be found out after this attempt has begun.
-void IncidentBook::CloseEarlierAttempts(const JobState& state) {
-  if (state.key.attempt == 0 || !MakesCalls(state)) return;
-  const JobId& id = state.key;
+// An attempt that makes calls is the end of the hangs with which earlier attempts of the job ended.
+// Attempts are judged in no order: a hang may be found when the attempt that went on has no
+// communicator any more.
+void IncidentBook::CloseEarlierAttempts(const JobId& id) {
+  std::vector<JobIncidents*> earlier;
   for (auto at = jobs_.lower_bound(JobKey(id, INT32_MIN));
-       at != jobs_.end() && at->first < state.key; ++at) {
-    if (at->second.records.empty()) continue;
-    Record& last = at->second.records.back();
-    const bool has_ended = last.incident.has_confirmed_at() && last.incident.state() == "ended";
-    if (!has_ended || last.incident.has_went_on_in()) continue;
-    last.incident.set_went_on_in(state.key.attempt);
-    last.dirty = last.unsaved = true;
-    SetPending(at->second, last);
-    ++at->second.changes;
-    ++changes_;
+       at != jobs_.end() && static_cast<const JobId&>(at->first) == id; ++at) {
+    if (at->second.has_made_calls && at->first.attempt > 0) {
+      for (JobIncidents* const job : std::exchange(earlier, {})) GoOnIn(at->first.attempt, job);
+      folds_.GoOn(at->first, timeline_->Now());
+    }
+    earlier.push_back(&at->second);
   }
-  folds_.GoOn(state.key, timeline_->Now());
+}
+
+void IncidentBook::GoOnIn(int32_t attempt, JobIncidents* job) {
+  if (job->records.empty()) return;
+  Record& last = job->records.back();
+  const bool has_ended = last.incident.has_confirmed_at() && last.incident.state() == "ended";
+  if (!has_ended || last.incident.has_went_on_in()) return;
+  last.incident.set_went_on_in(attempt);
+  last.dirty = last.unsaved = true;
+  SetPending(*job, last);
+  ++job->changes;
+  ++changes_;
+}
+
+bool IncidentBook::HasLaterAttempt(const JobKey& key) const {
+  const auto next = jobs_.upper_bound(key);
+  return next != jobs_.end() && static_cast<const JobId&>(next->first) == key;
 }
 
 // What a message says may have changed without an event: lines come with stacks, and advice with

@@ -133,6 +133,25 @@ TEST_F(IncidentAlertsTest, AnEndIsNotToldWhileTheJobMayHangAgain) {
   EXPECT_EQ(CountAlerts(*book), 1u);
 }
 
+// The daemon may find out how an attempt ended when the next one has been and gone.
+TEST_F(IncidentAlertsTest, AHangThatEndedBeforeItWasFoundIsOverInTheAttemptThatWentOn) {
+  const auto book = Begin();
+  JobState second = RunningJob();
+  second.key.attempt = 1;
+  second.communicators[0xa91f].members[0].entered = 2;
+  book->Apply(second, {}, timeline_.Now());
+  second.communicators.clear();
+  book->Apply(second, {}, timeline_.Now());
+  JobState first = RunningJob();
+  first.processes[0].liveness = Liveness::kExited;
+  book->Apply(first, HangOf(0), timeline_.Now());
+  book->Publish();
+  ASSERT_TRUE(Sends(2, *book));
+  EXPECT_EQ(Sent()[0]["status"], "firing");
+  EXPECT_EQ(Sent()[1]["state"], "resolved");
+  EXPECT_EQ(book->All("train")[0].went_on_in(), 1);
+}
+
 TEST_F(IncidentAlertsTest, ARestartedDaemonTellsTheEndThatWaited) {
   {
     const auto book = Begin();
