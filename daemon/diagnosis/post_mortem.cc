@@ -4,7 +4,9 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <iterator>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/diagnosis/diagnose.h"
 #include "daemon/model/progress.h"
@@ -153,6 +155,67 @@ Failure FindFailure(const JobState& job, const ProcessSet& members) {
   return failure;
 }
 
+// What is thrown in a call whose other ranks are gone: by gloo's transport, and by NCCL's.
+constexpr const char* kLostPeer[] = {
+    "Connection closed by peer",
+    "Connection reset by peer",
+    "Broken pipe",
+    "ncclRemoteError",
+};
+
+bool LostAPeer(const Process& process) {
+  return std::any_of(std::begin(kLostPeer), std::end(kLostPeer),
+                     [&](const char* text) { return absl::StrContains(process.error, text); });
+}
+
+bool EndedWell(const Process& process) {
+  return process.error.empty() && process.exit_signal == 0 && process.exit_code == 0;
+}
+
+bool IsInCall(const JobState& job, int32_t process) {
+  for (const auto& [id, comm] : job.communicators) {
+    for (const auto& [rank, member] : comm.members) {
+      if (member.process == process && member.entered > member.finished) return true;
+    }
+  }
+  return false;
+}
+
+// The ranks that ended in good order, if the others failed of nothing but that. The exception of a
+// rank that loses a peer is known to the moment and the end of a process only from one look of its
+// agent to the next, so times prove nothing here: the calls do, which these ranks have not made.
+ProcessSet FindLeavers(const JobState& job, const ProcessSet& members) {
+  ProcessSet leavers;
+  bool is_any_lost = false;
+  for (const int32_t process : members) {
+    const Process& known = job.processes[process];
+    if (EndedWell(known) && !IsInCall(job, process)) leavers.insert(process);
+    if (!HasFailed(known)) continue;
+    if (!LostAPeer(known)) return {};
+    is_any_lost = true;
+  }
+  return is_any_lost ? leavers : ProcessSet();
+}
+
+// The exception has ended the call that these ranks have not made.
+void Reopen(const ProcessSet& leavers, JobState* job) {
+  for (auto& [id, comm] : job->communicators) {
+    uint64_t made = UINT64_MAX;
+    for (const auto& [rank, member] : comm.members) {
+      if (leavers.count(member.process) != 0) made = std::min(made, member.entered);
+    }
+    for (auto& [rank, member] : comm.members) {
+      const Process& process = job->processes[member.process];
+      if (member.entered <= made || !LostAPeer(process)) continue;
+      member.finished = std::min(member.finished, member.entered - 1);
+      member.waiting_since_ns = process.error_ns;
+      member.may_wait = true;
+      member.state = MemberState::kReady;  // the end of its process destroyed the communicator
+      member.is_over = false;
+    }
+  }
+}
+
 int64_t NextEnd(const JobState& job, const ProcessSet& members, const ProcessSet& first) {
   int64_t next = INT64_MAX;
   for (const int32_t process : members) {
@@ -199,6 +262,13 @@ std::string Order(const JobState& job, const ProcessSet& first, int64_t next_ns)
                       " before the next rank ended: later failures are consequences");
 }
 
+// The same, of ranks that ended in good order.
+std::string WhatOthersLost(const JobState& job, const ProcessSet& leavers) {
+  const std::vector<int32_t> ranks = GlobalRanks(job, leavers);
+  return absl::StrCat("the exceptions of the other ranks say that a peer is gone: ",
+                      ranks.empty() ? "the culprit" : RanksInWords(ranks), " ended before");
+}
+
 // Agents look at their processes at different times, up to two seconds apart.
 void AddRivals(const JobState& job, const ProcessSet& rivals, Verdict* verdict) {
   if (rivals.empty()) return;
@@ -226,10 +296,14 @@ std::vector<Verdict> JudgeTheEnd(const JobState& job, std::set<uint64_t>* judged
   JobState fallen = Fallen(job, judged);
   const ProcessSet members = Members(fallen);
   if (members.size() < 2 || members.count(-1) != 0) return {};
-  const Failure failure = FindFailure(fallen, members);
+  const ProcessSet leavers = FindLeavers(fallen, members);
+  const Failure failure = leavers.empty() ? FindFailure(fallen, members) : Failure{leavers, {}, {}};
   const ProcessSet& first = failure.first;
   if (first.empty()) return {};
   const int64_t next_ns = NextEnd(fallen, members, first);
+  const std::string order =
+      leavers.empty() ? Order(fallen, first, next_ns) : WhatOthersLost(fallen, leavers);
+  Reopen(leavers, &fallen);
   Revive(members, first, &fallen);
 
   Limits at_once;
@@ -244,7 +318,7 @@ std::vector<Verdict> JudgeTheEnd(const JobState& job, std::set<uint64_t>* judged
       verdicts.end());
   for (Verdict& verdict : verdicts) {
     verdict.at_once = true;
-    if (failure.rivals.empty()) verdict.evidence.push_back(Order(fallen, first, next_ns));
+    if (failure.rivals.empty()) verdict.evidence.push_back(order);
     AddExcused(fallen, failure.excused, &verdict);
     AddRivals(fallen, failure.rivals, &verdict);
   }

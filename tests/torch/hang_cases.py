@@ -204,16 +204,17 @@ HANGS = [
          flags=("--checkpoint", "{work}/checkpoint")),
 ]
 
-# The same on gloo, where a barrier is no AllReduce and a rank that has left breaks the others' connections. Not there:
-# what then ends with their exceptions.
+# The same on gloo, where a barrier is no AllReduce and a rank that has left breaks the others' connections: they end
+# with exceptions, and Rollcall says why.
 ON_GLOO = [dataclasses.replace(hang, **{
     "uneven-inputs: dropped batch": {"cause": "operation_mismatch"},
     # gloo ends the job at once, so nobody's stack is taken.
+    "uneven-inputs": {"at": "", "waiting_at": ""},
     "uneven-inputs: last batch": {"at": "", "waiting_at": ""},
     "rank0-only-checkpoint": {"operation": "Barrier"},
     "rank0-only-checkpoint: FSDP1": {"operation": "Barrier"},
     "rank0-only-checkpoint: Fabric": {"operation": "Barrier"},
-}.get(hang.name, {})) for hang in HANGS if hang.name != "uneven-inputs"]
+}.get(hang.name, {})) for hang in HANGS]
 
 
 def by_name(name):

@@ -131,6 +131,51 @@ TEST(PostMortemTest, ANormalEndIsNoFailure) {
   EXPECT_TRUE(Judge(job).empty());
 }
 
+// As on gloo, whose calls throw when a rank of theirs has gone: the exception ends the call.
+JobBuilder WaitingForOneThatEndedWell(const std::string& error) {
+  JobBuilder job = Waiting();
+  for (const int rank : {0, 1, 2}) {
+    job.member(rank).finished = job.member(rank).entered;
+    job.member(rank).waiting_since_ns = 0;
+    job.member(rank).is_over = true;
+    job.member(rank).state = MemberState::kDestroyed;
+  }
+  job.Exit(3, At(10.5));
+  job.process(3).exit_code = 0;
+  for (const int rank : {0, 1, 2}) {
+    job.Exit(rank, At(10.9));
+    job.process(rank).exit_code = 1;
+    job.process(rank).error = error;
+    job.process(rank).error_ns = At(10.1);
+  }
+  return job;
+}
+
+TEST(PostMortemTest, BlamesTheRankWhoseNormalEndBrokeTheCallsOfTheOthers) {
+  const std::vector<Verdict> verdicts = Judge(WaitingForOneThatEndedWell(
+      "RuntimeError: [pair.cc:553] Connection closed by peer [127.0.0.1]:7 at train.py:5"));
+  ExpectBlamed(verdicts, Cause::kRankExited);
+  EXPECT_EQ(verdicts[0].evidence.back(),
+            "the exceptions of the other ranks say that a peer is gone: rank 3 ended before");
+}
+
+TEST(PostMortemTest, ANormalEndIsNotTheReasonForAnotherException) {
+  EXPECT_TRUE(Judge(WaitingForOneThatEndedWell("ValueError: no at train.py:5")).empty());
+}
+
+TEST(PostMortemTest, OneExceptionOfItsOwnIsAReasonForTheOthers) {
+  JobBuilder job = WaitingForOneThatEndedWell("RuntimeError: Connection reset by peer");
+  job.process(1).error = "ValueError: no at train.py:5";
+  EXPECT_TRUE(Judge(job).empty());
+}
+
+// It has handled the exception of the others' end.
+TEST(PostMortemTest, ARankThatWasInTheCallTooIsNotTheReason) {
+  JobBuilder job = WaitingForOneThatEndedWell("RuntimeError: Connection reset by peer");
+  job.Enter({3}, At(10));
+  EXPECT_TRUE(Judge(job).empty());
+}
+
 TEST(PostMortemTest, AJobThatAPersonEndsHasNoFailure) {
   JobBuilder job = Waiting();
   job.Die(3, At(10.5), SIGTERM);
