@@ -556,6 +556,10 @@ bool Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
   } else if (options_.live) {
     process->wait_floor_ns = now_ns;
   }
+  // The kernel says no longer whose a process was that has ended. Its file does.
+  if (options_.live && !process->identity.has_uid()) {
+    process->identity.set_uid(process->reader->user());
+  }
   const absl::StatusOr<SegmentSnapshot> snapshot = ReadFile(process.get());
   if (!snapshot.ok()) {
     if (!file.empty()) RetryOrGiveUp(file, now_ns, snapshot.status());

@@ -298,6 +298,7 @@ absl::StatusOr<std::unique_ptr<SegmentReader>> SegmentReader::FromDescriptor(
   }
   reader->device_ = about.st_dev;
   reader->inode_ = about.st_ino;
+  reader->user_ = about.st_uid;
   reader->may_block_ = !IsLocal(reader->fd_.get());
   Copy<SegmentHeader> header;
   if (!reader->ReadAt(0, header.bytes, sizeof(header.bytes))) {

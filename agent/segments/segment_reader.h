@@ -131,6 +131,7 @@ class SegmentReader {
   }
   uint64_t device() const { return device_; }
   uint64_t inode() const { return inode_; }
+  uint32_t user() const { return user_; }  // who owns the file
 
   // Whether a read may block without limit: the file is on a network or FUSE file system.
   bool MayBlock() const { return may_block_; }
@@ -174,6 +175,7 @@ class SegmentReader {
   const std::string path_;
   const UniqueFd fd_;
   uint64_t device_ = 0, inode_ = 0;
+  uint32_t user_ = 0;
   bool may_block_ = false;
   std::vector<ReadProgress> progress_;
   // Two copies of new records, made one after the other; nullptr: there were none so far.

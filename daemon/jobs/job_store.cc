@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/cut_text.h"
@@ -42,6 +43,7 @@ namespace {
 
 constexpr size_t kRanksOfHost = 8;  // a guess
 constexpr size_t kLeastInWholeTicks = 64;
+constexpr const char* kUnknownUser = "unknown";
 
 bool HasEnded(const v1::Evidence& evidence) {
   return evidence.liveness() == v1::Evidence::EXITED || evidence.liveness() == v1::Evidence::DIED ||
@@ -67,10 +69,13 @@ std::vector<int> OrderOfUpdates(const v1::Tick& tick) {
 Owner OwnerFrom(const AgentName& agent, const v1::Identity& identity) {
   const bool may_write_all =
       std::find(agent.tenants.begin(), agent.tenants.end(), kAll) != agent.tenants.end();
-  std::string user = identity.has_uid() ? absl::StrCat(identity.uid()) : "unknown";
+  std::string user = identity.has_uid() ? absl::StrCat(identity.uid()) : kUnknownUser;
   if (!may_write_all) user = absl::StrCat(absl::StrJoin(agent.tenants, "+"), "/", user);
   return {std::move(user), agent.host};
 }
+
+// Whose process ended before its agent could look whose it was.
+bool IsUnknown(const Owner& owner) { return absl::EndsWith(owner.user, kUnknownUser); }
 
 // The communicators that the process joins and whose ids no other start has. MPI_COMM_WORLD has
 // one name in all, and the groups of gloo have the names that the program gives them.
@@ -214,6 +219,7 @@ JobStore::Owned* JobStore::TakeIn(const AgentName& agent, const AgentBook::Origi
   if (!placed.has_value()) return nullptr;
   Job& job = *families_[*placed].jobs[placed->attempt];
   job.owned.push_back(process);
+  if (IsUnknown(*room_.OwnerOf(*placed))) HandOver(*placed, newcomer.owner);
   if (room_.OwnerOf(*placed)->user != newcomer.owner.user) ++job.guests[newcomer.owner.user];
   ++job.alive;
   job.began_ns = std::min(job.began_ns.load(), OnDaemonClock(identity.started_ns(), times, 0));
@@ -231,6 +237,13 @@ JobStore::Newcomer JobStore::NewcomerOf(const AgentName& agent, const JobId& nam
   const auto owner = room_.OwnerOf(JobKey(name, family->second.jobs.rbegin()->first));
   if (owner.has_value() && owner->user == newcomer.owner.user) newcomer.owner = *owner;
   return newcomer;
+}
+
+// The first user who is known has the job.
+void JobStore::HandOver(const JobKey& key, const Owner& owner) {
+  room_.RemoveJob(key);
+  room_.AddJob(key, owner);
+  families_[key].jobs[key.attempt]->guests.erase(owner.user);
 }
 
 // The processes of this user in jobs of the name that others began. These pay for them.

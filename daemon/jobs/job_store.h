@@ -237,6 +237,7 @@ class JobStore {
   void SetEnded(Owned* owned, bool has_ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetProcesses(const JobKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EraseEmptyFamily(const JobId& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void HandOver(const JobKey& key, const Owner& owner) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Evict(const JobKey& newest, size_t attempts) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetLocked(const JobKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Count(Dropped what);

@@ -265,6 +265,14 @@ TEST_F(UnseenTest, HasExitedIfItsSegmentHasTheExitMark) {
   EXPECT_EQ(Only(collector.Collect(kSecond, true)).evidence().liveness(), v1::Evidence::EXITED);
 }
 
+TEST_F(UnseenTest, BelongsToTheOwnerOfItsSegment) {
+  WriteUnseen(true);
+  Collector collector(Keeping(0));
+  const v1::Identity identity = Only(collector.Collect(kSecond, true)).identity();
+  ASSERT_TRUE(identity.has_uid());
+  EXPECT_EQ(identity.uid(), geteuid());
+}
+
 TEST_F(UnseenTest, WithoutALockTheEndIsUnknownAndNothingIsDeleted) {
   WriteUnseen(false);
   Collector collector(Keeping(kSecond));

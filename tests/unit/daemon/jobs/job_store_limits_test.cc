@@ -102,6 +102,18 @@ TEST(JobStoreLimitsTest, JobsThatAreOverMakeRoomForLivingOnes) {
   EXPECT_EQ(CountDropped(counters, Dropped::kJobs), 0u);
 }
 
+// A launcher's helper may end before its agent has looked whose it is.
+TEST(JobStoreLimitsTest, AJobThatNobodyKnownBeganIsTheFirstKnownUsers) {
+  DaemonCounters counters;
+  JobStore store("unnamed", JobStoreLimits(), &counters);
+  store.Apply("node", MakeTick(1, "train"), 1);
+  for (int pid = 10; pid < 410; ++pid) store.Apply("node", TickOf(7, pid, "train"), 1);
+  EXPECT_EQ(store.Get(JobKey("train")).processes.size(), 401u);
+  EXPECT_EQ(CountDropped(counters, Dropped::kProcesses), 0u);
+  for (int pid = 500; pid < 900; ++pid) store.Apply("node", TickOf(8, pid, "train"), 1);
+  EXPECT_EQ(store.Get(JobKey("train")).processes.size(), 401u + limits::kGuestsOfUser);
+}
+
 TEST(JobStoreLimitsTest, AFloodOfJobsLeavesAnotherUsersJobs) {
   DaemonCounters counters;
   JobStoreLimits most;
