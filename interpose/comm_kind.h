@@ -9,16 +9,19 @@ namespace rollcall {
 
 // The numbers are those in segments and on the wire.
 enum class CommKind : uint8_t {
-  kNccl = 0,  // and MPI
-  kGloo = 1,  // PyTorch's: its calls go on while the program does other work
+  kNccl = 0,   // and MPI
+  kGloo = 1,   // PyTorch's: its calls go on while the program does other work
+  kStore = 2,  // a key of PyTorch's stores and the ranks of the job: only the rules make such ones
 };
-inline constexpr uint32_t kCommKinds = 2;
+inline constexpr uint32_t kCommKinds = 3;
 
 // The library's name where it is not NCCL or MPI, whose calls have names of their own; else "".
 constexpr const char* CommKindName(CommKind kind) {
   switch (kind) {
     case CommKind::kGloo:
       return "gloo";
+    case CommKind::kStore:
+      return "store";
     case CommKind::kNccl:
       break;
   }

@@ -85,6 +85,17 @@ struct Annotations {
   Word phase[kPhaseWords];  // text, with zeros after it
 };
 
+// A key of a store (PyTorch's TCPStore, FileStore) that a thread waits for. Readers check the text.
+struct AwaitedKey {
+  HalfWord tid;     // 0: the entry is free
+  HalfWord keys;    // the number of keys that the thread waits for; `text` is the first of them
+  Word timeout_ms;  // of the wait; 0: none; kUnknownTimeout
+  char text[176];   // with a 0 at the end; of a longer key the end
+};
+static_assert(sizeof(AwaitedKey) == 192);
+inline constexpr uint32_t kAwaitedKeys = 8;
+inline constexpr uint64_t kUnknownTimeout = UINT64_MAX;
+
 struct SegmentHeader {
   // Written last: a reader that sees it sees all fields that are written once.
   Word magic;
@@ -149,6 +160,7 @@ struct SegmentHeader {
   Word thread_error_ticks;
   char failed_thread[kThreadNameBytes];
   char thread_error[kErrorBytes];  // as `error`
+  AwaitedKey awaited_keys[kAwaitedKeys];
 };
 static_assert(sizeof(SegmentHeader) <= 4096);
 
@@ -157,8 +169,8 @@ struct BlockedEntry {
   HalfWord tid;   // 0: the entry is free
   HalfWord op;    // an Op
   HalfWord comm;  // index of the CommBlock; kNoComm
-  HalfWord reserved;
-  Word since;  // ticks
+  HalfWord key;   // 1 + the index of an AwaitedKey; 0: none
+  Word since;     // ticks
   // What the thread waits for: a stream or an event, for comparison only; for calls of MPI and gloo
   // 1 + the position of the collective, 0 if it waits for none.
   Word stream;

@@ -68,6 +68,33 @@ void _ZN4c10d12ProcessGroupC1ERKN3c1013intrusive_ptrINS_5StoreENS1_6detail34intr
 void _ZN4c10d12ProcessGroup12setGroupDescERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE(
     void* group, const void* text);
 void _ZN4c10d12ProcessGroup12setGroupDescERKSs(void* group, const void* text);
+
+// std::vector<uint8_t>, returned as TorchWork is.
+struct TorchBytes {
+  void* bounds[3];
+  TorchBytes(TorchBytes&& from);
+  ~TorchBytes();
+};
+// c10d::TCPStore::doWait(c10::ArrayRef<std::string> keys, timeout), which is passed in two words.
+void _ZN4c10d8TCPStore6doWaitEN3c108ArrayRefINSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEEENSt6chrono8durationIlSt5ratioILl1ELl1000EEEE(
+    void* store, const void* keys, size_t count, int64_t timeout);
+void _ZN4c10d8TCPStore6doWaitEN3c108ArrayRefISsEENSt6chrono8durationIlSt5ratioILl1ELl1000EEEE(
+    void* store, const void* keys, size_t count, int64_t timeout);
+// wait(keys, timeout) and get(key) of c10d::FileStore and c10d::HashStore.
+void _ZN4c10d9FileStore4waitERKSt6vectorINSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEESaIS7_EERKNSt6chrono8durationIlSt5ratioILl1ELl1000EEEE(
+    void* store, const void* keys, const int64_t* timeout);
+void _ZN4c10d9FileStore4waitERKSt6vectorISsSaISsEERKNSt6chrono8durationIlSt5ratioILl1ELl1000EEEE(
+    void* store, const void* keys, const int64_t* timeout);
+TorchBytes _ZN4c10d9FileStore3getERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE(
+    void* store, const void* key);
+TorchBytes _ZN4c10d9FileStore3getERKSs(void* store, const void* key);
+void _ZN4c10d9HashStore4waitERKSt6vectorINSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEESaIS7_EERKNSt6chrono8durationIlSt5ratioILl1ELl1000EEEE(
+    void* store, const void* keys, const int64_t* timeout);
+void _ZN4c10d9HashStore4waitERKSt6vectorISsSaISsEERKNSt6chrono8durationIlSt5ratioILl1ELl1000EEEE(
+    void* store, const void* keys, const int64_t* timeout);
+TorchBytes _ZN4c10d9HashStore3getERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE(
+    void* store, const void* key);
+TorchBytes _ZN4c10d9HashStore3getERKSs(void* store, const void* key);
 }
 
 #if defined(__clang__)

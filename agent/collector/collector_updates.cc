@@ -378,6 +378,11 @@ void Collector::ReportBlocked(int64_t now_ns, const SegmentSnapshot& snapshot,
     call->set_thread(TranslateThread(now_ns, blocked.tid, process));
     call->set_op(blocked.op);
     call->set_since_ns(std::max(blocked.since_ns, WaitFloorNs(*process)));
+    if (!blocked.key.empty()) {
+      call->set_key(blocked.key);
+      call->set_keys(blocked.keys);
+      call->set_key_timeout_ms(blocked.key_timeout_ms);
+    }
     for (const CommSnapshot& comm : snapshot.communicators) {
       if (comm.index != blocked.comm) continue;
       call->set_communicator(comm.id);

@@ -10,6 +10,17 @@ void Redact(const Redactor& redactor, std::string* text) {
   if (!text->empty()) *text = redactor.Redact(*text);
 }
 
+void RedactEvidence(const Redactor& redactor, v1::Evidence* evidence) {
+  Redact(redactor, evidence->mutable_error());
+  Redact(redactor, evidence->mutable_phase());
+  for (v1::BlockedCall& call : *evidence->mutable_blocked()) {
+    Redact(redactor, call.mutable_key());
+  }
+  if (!evidence->has_thread_failure()) return;
+  Redact(redactor, evidence->mutable_thread_failure()->mutable_thread());
+  Redact(redactor, evidence->mutable_thread_failure()->mutable_error());
+}
+
 }  // namespace
 
 void Redact(const Redactor& redactor, SendArguments send, v1::ProcessUpdate* update) {
@@ -19,13 +30,7 @@ void Redact(const Redactor& redactor, SendArguments send, v1::ProcessUpdate* upd
 #define PROCESS_DETAIL(name) Redact(redactor, identity->mutable_##name());
 #include "proto/facts.def"
   }
-  if (!update->has_evidence()) return;
-  Redact(redactor, update->mutable_evidence()->mutable_error());
-  Redact(redactor, update->mutable_evidence()->mutable_phase());
-  if (!update->evidence().has_thread_failure()) return;
-  v1::ThreadFailure* failure = update->mutable_evidence()->mutable_thread_failure();
-  Redact(redactor, failure->mutable_thread());
-  Redact(redactor, failure->mutable_error());
+  if (update->has_evidence()) RedactEvidence(redactor, update->mutable_evidence());
 }
 
 void Redact(const Redactor& redactor, v1::ProcessStack* stack) {

@@ -110,6 +110,16 @@ std::string Parts(const char (&text)[N]) {
   return absl::StrJoin(parts, "\n");
 }
 
+// The header is older than the entry: its key may be that of another thread's wait, or of none.
+void AddKey(const SegmentHeader& header, uint32_t number, BlockedSnapshot* out) {
+  if (number == 0 || number > segment::kAwaitedKeys) return;
+  const segment::AwaitedKey& key = header.awaited_keys[number - 1];
+  if (Get(key.tid) != out->tid) return;
+  out->key = Text(key.text);
+  out->keys = Get(key.keys);
+  out->key_timeout_ms = Get(key.timeout_ms);
+}
+
 void CopyHeader(const SegmentHeader& header, const TickClock& clock, SegmentSnapshot* out) {
   out->pid = header.pid;
   out->start_time = header.start_time;
@@ -376,6 +386,7 @@ absl::StatusOr<SegmentSnapshot> SegmentReader::Read(const HostClock* host, int64
     if (Get(entry.tid) == 0 || since == 0) continue;
     snapshot.blocked.push_back(
         {Get(entry.tid), Get(entry.op), Get(entry.comm), clock.ToNs(since), Get(entry.stream)});
+    AddKey(*header, Get(entry.key), &snapshot.blocked.back());
   }
   ReadSites(Get(header->site_count));
   snapshot.sites = sites_;

@@ -77,6 +77,11 @@ struct BlockedSnapshot {
   uint32_t comm = segment::kNoComm;  // index
   int64_t since_ns = 0;
   uint64_t stream = 0;  // the stream that the call waits for; for MPI calls 1 + the position
+  // The key of a store that the call waits for, the first of `keys`, and the wait's time-out;
+  // 0: none. "": no key.
+  std::string key = {};
+  uint32_t keys = 0;
+  uint64_t key_timeout_ms = segment::kUnknownTimeout;
 };
 
 // A Python exception that ended a thread.

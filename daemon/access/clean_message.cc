@@ -47,6 +47,9 @@ void CleanEvidence(v1::Evidence* evidence) {
   CLEAN(error)
   CLEAN(phase)
 #undef CLEAN
+  for (v1::BlockedCall& call : *evidence->mutable_blocked()) {
+    if (!IsCleanText(call.key())) call.set_key(CleanText(call.key()));
+  }
   if (evidence->has_thread_failure()) {
     Clean(evidence->mutable_thread_failure()->mutable_thread());
     Clean(evidence->mutable_thread_failure()->mutable_error());

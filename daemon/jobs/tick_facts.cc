@@ -97,6 +97,13 @@ void ClampTimes(v1::RecordBatch* batch) {
   }
 }
 
+// Who gives a time-out of days means none.
+bool WaitsForever(uint64_t timeout_ms) {
+  constexpr uint64_t kDayMs = 24 * 3600 * 1000;
+  const bool is_known = timeout_ms != segment::kUnknownTimeout;
+  return is_known && (timeout_ms == 0 || timeout_ms >= kDayMs);
+}
+
 void ClampTimes(v1::Evidence* evidence) {
   evidence->set_ended_ns(Clamp(evidence->ended_ns()));
   evidence->set_ended_after_ns(Clamp(evidence->ended_after_ns()));
@@ -185,11 +192,18 @@ ProcessEvidence ToEvidence(const v1::Evidence& update, const AgentTimes& times,
 #include "proto/facts.def"
   const int blocked = update.blocked_size() - Excess(update.blocked_size(), limits::kBlockedCalls,
                                                      Dropped::kBlockedCalls, dropped);
+  size_t keys = 0;
   for (int i = 0; i < blocked; ++i) {
     const v1::BlockedCall& call = update.blocked(i);
     evidence.blocked.push_back({static_cast<uint32_t>(call.thread()), static_cast<Op>(call.op()),
                                 call.communicator(), times.OnDaemonClock(call.since_ns(), dropped),
                                 call.has_rank() ? call.rank() : -1});
+    if (call.key().empty() || keys == limits::kAwaitedKeys) continue;
+    ++keys;
+    BlockedCall& wait = evidence.blocked.back();
+    wait.key = call.key();
+    wait.keys = call.keys();
+    wait.key_waits_forever = WaitsForever(call.key_timeout_ms());
   }
   for (const v1::CallingThread& caller : update.callers()) {
     if (evidence.callers.size() == limits::kCallers) break;

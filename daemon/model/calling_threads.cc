@@ -68,7 +68,8 @@ template <typename Predicate>
 std::vector<uint32_t> TidsInside(const Process& process, Predicate is_meant) {
   std::vector<const BlockedCall*> inside;
   for (const BlockedCall& blocked : process.blocked) {
-    if (StandsInACall(blocked) && is_meant(blocked)) inside.push_back(&blocked);
+    const bool stands = StandsInACall(blocked) && !WaitsBeside(process, blocked);
+    if (stands && is_meant(blocked)) inside.push_back(&blocked);
   }
   std::stable_sort(inside.begin(), inside.end(), [](const BlockedCall* a, const BlockedCall* b) {
     return a->since_ns < b->since_ns;
@@ -108,6 +109,10 @@ bool HasTakenOver(const Member& member, const Span& before, const Span& after) {
 }
 
 }  // namespace
+
+bool WaitsBeside(const Process& process, const BlockedCall& blocked) {
+  return blocked.op == Op::kstore_wait && static_cast<int32_t>(blocked.thread) != process.pid;
+}
 
 std::vector<uint32_t> CallingTids(const Process& process) {
   std::vector<uint32_t> tids = TidsInside(process, [](const BlockedCall&) { return true; });

@@ -12,6 +12,10 @@
 
 namespace rollcall {
 
+// Whether a thread beside the main one waits for a key of a store. It may wait for good, and says
+// nothing of the program.
+bool WaitsBeside(const Process& process, const BlockedCall& blocked);
+
 // The threads by which the process stands in its calls, best first: those inside a call, the
 // longest first; then those that make its calls, if the main thread makes none. By their numbers in
 // the agent's stacks. Empty: the main thread, or not known.

@@ -20,7 +20,7 @@ size_t SiteBytes(const std::string& site) { return sizeof(site) + site.size(); }
 
 bool SameBlocked(const BlockedCall& a, const BlockedCall& b) {
   return a.thread == b.thread && a.op == b.op && a.communicator == b.communicator &&
-         a.since_ns == b.since_ns && a.rank == b.rank;
+         a.since_ns == b.since_ns && a.rank == b.rank && a.key == b.key;
 }
 
 bool SameCaller(const CallingThread& a, const CallingThread& b) {
@@ -165,6 +165,7 @@ void JobModel::SetEvidence(int32_t process, const ProcessEvidence& evidence, int
     Count(Dropped::kBlockedCalls);
     known.blocked.resize(limits::kBlockedCalls);
   }
+  for (BlockedCall& call : known.blocked) LimitText(limits::kName, &call.key);
   if (known.callers.size() > limits::kCallers) known.callers.resize(limits::kCallers);
   for (CallingThread& caller : known.callers) LimitText(limits::kThreadName, &caller.name);
   CountTexts(process);

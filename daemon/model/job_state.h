@@ -56,6 +56,10 @@ struct BlockedCall {
   uint64_t communicator = 0;  // 0: none (a wait for the GPU, a group)
   int64_t since_ns = 0;
   int32_t rank = -1;  // in the communicator, of which the process may hold several; -1: not known
+  // Of a store: the first of the keys that it waits for; "": none, or not known.
+  std::string key = {};
+  uint32_t keys = 0;
+  bool key_waits_forever = false;  // the wait has no time-out
 };
 
 // A thread that has made calls.

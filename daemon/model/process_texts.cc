@@ -18,7 +18,9 @@ size_t HeapBytes(const std::string& text) {
 namespace {
 
 size_t HeapBytes(const std::vector<BlockedCall>& calls) {
-  return calls.capacity() * sizeof(BlockedCall);
+  size_t bytes = calls.capacity() * sizeof(BlockedCall);
+  for (const BlockedCall& call : calls) bytes += rollcall::HeapBytes(call.key);
+  return bytes;
 }
 
 size_t HeapBytes(const std::vector<ProgramFrame>& frames) {

@@ -7,17 +7,19 @@ namespace rollcall {
 
 __thread OpenCall* open_call;
 alignas(OpenCall) __thread char open_call_room[kOpenCallBytes];
+alignas(InnerCall) __thread char inner_call_room[kInnerCallBytes];
 
 void ForgetThrown(OpenCall*) {}
 
 void EndOpenCall() {
   OpenCall* call = open_call;
   if (call == nullptr) return;
-  open_call = nullptr;
+  open_call = OuterOf(call);
   ThreadState* thread = &this_thread;
-  if (thread->blocked != nullptr) thread->blocked->since.store(0, std::memory_order_release);
+  const bool has_ended = open_call == nullptr && thread->blocked != nullptr;
+  if (has_ended) thread->blocked->since.store(0, std::memory_order_release);
   call->thrown(call);
-  thread->inside = thread->locked_in;
+  thread->inside = open_call != nullptr || thread->locked_in;
 }
 
 namespace {

@@ -37,6 +37,34 @@ Call* OpenCallRoom() {
   return reinterpret_cast<Call*>(open_call_room);
 }
 
+// A call that may be inside an open one, which goes on after it. It has a room of its own, so a
+// thread has one of them at a time.
+struct InnerCall : OpenCall {
+  OpenCall* outer;  // nullptr: it is inside no other one
+};
+inline constexpr size_t kInnerCallBytes = 48;
+alignas(InnerCall) extern __thread char inner_call_room[kInnerCallBytes];
+template <typename Call>
+Call* InnerCallRoom() {
+  static_assert(sizeof(Call) <= kInnerCallBytes && alignof(Call) <= alignof(InnerCall));
+  return reinterpret_cast<Call*>(inner_call_room);
+}
+inline bool IsInner(const OpenCall* call) {
+  return reinterpret_cast<const char*>(call) == inner_call_room;
+}
+inline OpenCall* OuterOf(OpenCall* call) {
+  return IsInner(call) ? static_cast<InnerCall*>(call)->outer : nullptr;
+}
+
+// Ends the thread's open call, as the destructors at the end of its wrapper would do.
+void EndOpenCall();
+
+// Ends what the program has left, by the address of a frame that this thread is in: the frames of
+// what is still open lie above it.
+inline void EndCallsBelow(const void* frame) {
+  while (open_call != nullptr && open_call->frame < frame) EndOpenCall();
+}
+
 // Keeps `call` as the thread's open call for the time of a scope that is left in good order.
 class MayThrow {
  public:
@@ -45,11 +73,14 @@ class MayThrow {
     open_call = call;
   }
   ~MayThrow() {
-    if (IsOpen()) open_call = nullptr;
+    if (IsOpen()) open_call = OuterOf(open_call);
   }
   // False: another call has taken the room. So it is in the child of a fork from inside the call,
   // and in a signal handler on a stack of its own, whose calls cannot tell that this one goes on.
-  bool IsOpen() const { return open_call != nullptr && open_call->frame == this; }
+  bool IsOpen() const {
+    EndCallsBelow(this);
+    return open_call != nullptr && open_call->frame == this;
+  }
   MayThrow(const MayThrow&) = delete;
   MayThrow& operator=(const MayThrow&) = delete;
 };
@@ -57,14 +88,10 @@ class MayThrow {
 // For a call of which only the thread's own state is to be reset.
 void ForgetThrown(OpenCall* call);
 
-// As the destructors at the end of the wrapper would do.
-void EndOpenCall();
-
 // Whether this thread is inside a wrapped call. For wrappers, at their start: the frames of what
 // this thread is still inside of lie above theirs.
 __attribute__((always_inline)) inline bool IsInsideCall() {
-  const OpenCall* call = open_call;
-  if (call != nullptr && call->frame < __builtin_frame_address(0)) EndOpenCall();
+  EndCallsBelow(__builtin_frame_address(0));
   return this_thread.inside;
 }
 

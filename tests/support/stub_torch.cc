@@ -32,6 +32,19 @@ namespace c10d {
 
 PrefixStore::PrefixStore(std::string, StorePtr) {}
 
+void TCPStore::wait(const std::vector<std::string>& keys, std::chrono::milliseconds timeout) {
+  doWait({keys.data(), keys.size()}, timeout);
+}
+void TCPStore::doWait(c10::ArrayRef<std::string>, std::chrono::milliseconds) { MayThrow(); }
+
+std::vector<uint8_t> FileStore::get(const std::string& key) {
+  MayThrow();
+  return {key.begin(), key.end()};
+}
+void FileStore::wait(const std::vector<std::string>&, const std::chrono::milliseconds&) {
+  MayThrow();
+}
+
 bool Work::wait(std::chrono::milliseconds) {
   MayThrow();
   return true;
@@ -52,7 +65,7 @@ ProcessGroup::ProcessGroup(StorePtr, int, int) {}
 void ProcessGroup::setGroupDesc(const std::string&) {}
 
 ProcessGroupGloo::ProcessGroupGloo(const StorePtr&, int, int, c10::intrusive_ptr<Options>) {
-  MayThrow();
+  TCPStore().wait({"/default_pg/0//cpu//0/1"}, std::chrono::milliseconds(1800000));
 }
 ProcessGroupGloo::~ProcessGroupGloo() = default;
 

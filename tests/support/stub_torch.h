@@ -46,6 +46,12 @@ class intrusive_ptr {
  private:
   T* target_;
 };
+
+template <typename T>
+struct ArrayRef {
+  const T* data;
+  size_t size;
+};
 }  // namespace c10
 
 namespace c10d {
@@ -58,6 +64,18 @@ using StorePtr = c10::intrusive_ptr<Store>;
 
 struct PrefixStore : Store {
   PrefixStore(std::string prefix, StorePtr store);
+};
+
+struct TCPStore : Store {
+  void wait(const std::vector<std::string>& keys, std::chrono::milliseconds timeout);
+
+ private:
+  void doWait(c10::ArrayRef<std::string> keys, std::chrono::milliseconds timeout);
+};
+
+struct FileStore : Store {
+  virtual std::vector<uint8_t> get(const std::string& key);
+  virtual void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout);
 };
 
 struct Work {
@@ -93,6 +111,7 @@ class ProcessGroupGloo {
     bool wait(std::chrono::milliseconds timeout) override;
   };
 
+  // Waits for the address of another member, as the real one does.
   ProcessGroupGloo(const StorePtr& store, int rank, int size, c10::intrusive_ptr<Options> options);
   virtual ~ProcessGroupGloo();
   virtual WorkPtr allreduce(Tensors& tensors, const AllreduceOptions& options);

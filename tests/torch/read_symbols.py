@@ -15,7 +15,7 @@ import tempfile
 import zipfile
 
 LIBRARY = "torch/lib/libtorch_cpu.so"
-CLASSES = r"16ProcessGroupGloo|12ProcessGroup|4Work|11PrefixStore|8TCPStore|9FileStore"
+CLASSES = r"16ProcessGroupGloo|12ProcessGroup|4Work|11PrefixStore|8TCPStore|9FileStore|9HashStore"
 # Their own functions and those of gloo's works; of other nested classes none. No second form of a constructor.
 WANTED = re.compile(rf"_ZNK?4c10d(?:{CLASSES})(?:9AsyncWork|8SendWork|8RecvWork)?(?:\d+[a-z_]\w*?|C1|D[01])E")
 

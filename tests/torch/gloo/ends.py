@@ -15,6 +15,7 @@ import torch.distributed as dist
 from torch.utils.data import DataLoader
 
 SOON = datetime.timedelta(seconds=1)
+BRIEFLY = datetime.timedelta(milliseconds=300)
 
 
 def say(*words):
@@ -91,6 +92,39 @@ def destroys_with_an_open_call(rank):
     dist.destroy_process_group()
     say(work.is_completed())
     os._exit(0)
+
+
+def asks_a_store_again(rank):
+    """One rank takes its time; the other polls, then waits for a moment again and again."""
+    store = dist.distributed_c10d._get_default_store()
+    tries = 0
+    if rank == 0:
+        time.sleep(3)
+        store.set("first", "yes")
+        store.set("second", "yes")
+    while rank == 1 and not store.check(["first"]):
+        time.sleep(0.05)
+    while rank == 1:
+        try:
+            store.wait(["second"], BRIEFLY)
+            break
+        except RuntimeError:
+            tries += 1
+    say(store.get("second"), tries < 2)
+    dist.barrier()
+
+
+def times_out_in_a_store(rank):
+    """In a TCPStore, and in a FileStore by two ways; then the rank goes on."""
+    file = dist.FileStore(f"/tmp/rollcall-store-{os.environ['MASTER_PORT']}", 2)
+    file.set_timeout(BRIEFLY)
+    for wait in (lambda: dist.distributed_c10d._get_default_store().wait(["never", "ever"], BRIEFLY),
+                 lambda: file.wait(["never"], BRIEFLY), lambda: file.get("never")):
+        try:
+            wait()
+        except RuntimeError as error:
+            say(type(error).__name__)
+    dist.barrier()
 
 
 def ends_by_os_exit(rank):

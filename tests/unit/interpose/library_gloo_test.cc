@@ -93,6 +93,62 @@ TEST_F(LibraryGlooTest, AnExceptionEndsTheWaitOfItsThread) {
   EXPECT_TRUE(Read().blocked.empty());
 }
 
+TEST_F(LibraryGlooTest, AWaitForAKeyHasTheKeyAndTheTimeOut) {
+  After("group=0,2 end key");
+  const std::vector<BlockedSnapshot> blocked = Read().blocked;
+  ASSERT_EQ(blocked.size(), 1u);
+  EXPECT_EQ(blocked[0].op, static_cast<uint32_t>(Op::kstore_wait));
+  EXPECT_EQ(blocked[0].comm, segment::kNoComm);
+  EXPECT_EQ(blocked[0].key, "/saved/step 7");
+  EXPECT_EQ(blocked[0].keys, 2u);
+  EXPECT_EQ(blocked[0].key_timeout_ms, 300000u);
+}
+
+TEST_F(LibraryGlooTest, AGetOfAKeyWaitsForItWithTheTimeOutOfTheStore) {
+  After("group=0,2 end get");
+  const std::vector<BlockedSnapshot> blocked = Read().blocked;
+  ASSERT_EQ(blocked.size(), 1u);
+  EXPECT_EQ(blocked[0].key, "ready");
+  EXPECT_EQ(blocked[0].keys, 1u);
+  EXPECT_EQ(blocked[0].key_timeout_ms, segment::kUnknownTimeout);
+}
+
+TEST_F(LibraryGlooTest, OfALongKeyTheEndIsKept) {
+  After("group=0,2 end long");
+  const std::vector<BlockedSnapshot> blocked = Read().blocked;
+  ASSERT_EQ(blocked.size(), 1u);
+  EXPECT_EQ(blocked[0].key.size(), sizeof(segment::AwaitedKey::text) - 1);
+  EXPECT_EQ(blocked[0].key.substr(164), "xx?/the end");
+  EXPECT_EQ(blocked[0].key_timeout_ms, 0u);
+}
+
+// Also more waits than there is room for, had each kept its entry.
+TEST_F(LibraryGlooTest, AWaitForAKeyEndsInGoodOrderAndByException) {
+  std::string steps = "group=0,2";
+  for (int i = 0; i < 5; ++i) steps += " key !key get !get";
+  After(steps + " allreduce end key");
+  ASSERT_EQ(Read().blocked.size(), 1u);
+  EXPECT_EQ(Read().blocked[0].key, "/saved/step 7");
+  EXPECT_EQ(CommAfter(steps + " allreduce").entered, 1u);
+  EXPECT_TRUE(Read().blocked.empty());
+}
+
+TEST_F(LibraryGlooTest, AGroupThatWaitsForAMemberHasItsKey) {
+  After("end group=0,2");
+  const std::vector<BlockedSnapshot> blocked = Read().blocked;
+  ASSERT_EQ(blocked.size(), 1u);
+  EXPECT_EQ(blocked[0].op, static_cast<uint32_t>(Op::kProcessGroupGloo));
+  EXPECT_EQ(blocked[0].comm, 0u);
+  EXPECT_EQ(blocked[0].key, "/default_pg/0//cpu//0/1");
+}
+
+// A launcher waits in stores, too.
+TEST_F(LibraryGlooTest, WithoutAGroupNoWaitForAKeyIsRecorded) {
+  StartOver();
+  EXPECT_EQ(Run({GLOO_STEPS, "key", "get"}), 0);
+  EXPECT_TRUE(Segments().empty());
+}
+
 TEST_F(LibraryGlooTest, AGroupWhoseCreationThrowsHasFailed) {
   const std::vector<CommSnapshot> comms = After("!group=0,2 pair=0,2 allreduce");
   ASSERT_EQ(comms.size(), 2u);
@@ -113,8 +169,37 @@ TEST_F(LibraryGlooTest, AJumpOutOfACallEndsItByTheNextCall) {
   EXPECT_EQ(comms[1].entered, 1u);
 }
 
+// Also more jumps than there is room for keys, had each kept its entry.
+TEST_F(LibraryGlooTest, AJumpOutOfAWaitForAKeyEndsItByTheNextCall) {
+  std::string steps = "group=0,2";
+  for (int i = 0; i < 5; ++i) steps += " ^key ^get";
+  EXPECT_EQ(CommAfter(steps + " allreduce").entered, 1u);
+  EXPECT_TRUE(Read().blocked.empty());
+  After(steps + " end key");
+  ASSERT_EQ(Read().blocked.size(), 1u);
+  EXPECT_EQ(Read().blocked[0].key, "/saved/step 7");
+}
+
+TEST_F(LibraryGlooTest, AJumpOutOfTheWaitOfAGroupForAMemberEndsBoth) {
+  std::string steps;
+  for (int i = 0; i < 10; ++i) steps += "^pair=0,2 ";
+  const std::vector<CommSnapshot> comms = After(steps + "group=0,2 allreduce");
+  ASSERT_EQ(comms.size(), 11u);
+  for (size_t i = 0; i < 10; ++i) EXPECT_EQ(comms[i].state, CommState::kFailed);
+  EXPECT_EQ(comms[10].entered, 1u);
+  EXPECT_TRUE(Read().blocked.empty());
+  After(steps + "end key");
+  ASSERT_EQ(Read().blocked.size(), 1u);
+  EXPECT_EQ(Read().blocked[0].op, static_cast<uint32_t>(Op::kstore_wait));
+  EXPECT_EQ(Read().blocked[0].comm, segment::kNoComm);
+  EXPECT_EQ(Read().blocked[0].key, "/saved/step 7");
+}
+
 TEST_F(LibraryGlooTest, AJumpOutOfACallLeavesTheStackToTheProgram) {
-  EXPECT_EQ(CommAfter("group=0,2 allreduce finish jump finish").state, CommState::kReady);
+  const std::vector<CommSnapshot> comms = After("group=0,2 allreduce finish jump allreduce finish");
+  ASSERT_EQ(comms.size(), 2u);
+  EXPECT_EQ(comms[0].state, CommState::kReady);
+  EXPECT_EQ(comms[1].state, CommState::kFailed);
 }
 
 TEST_F(LibraryGlooTest, CallsInsideOfACallEndWell) {

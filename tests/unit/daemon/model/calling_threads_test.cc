@@ -74,6 +74,16 @@ TEST(CallingTidsTest, TheThreadInTheLongestCallComesFirst) {
   EXPECT_EQ(CallingTids(process), (Tids{kMain, kOther}));
 }
 
+TEST(CallingTidsTest, AThreadThatWaitsForAKeyBesideTheMainOneMakesNoCall) {
+  Process process;
+  process.pid = kMain;
+  process.callers = {{kMain, kMain, "python"}};
+  process.blocked = {{kOther, Op::kstore_wait, 0, At(1)}};
+  EXPECT_EQ(CallingTids(process), Tids());
+  process.blocked = {{kMain, Op::kstore_wait, 0, At(1)}};
+  EXPECT_EQ(CallingTids(process), (Tids{kMain}));
+}
+
 TEST(CallingTidsTest, AThreadMakesTheCallsIfTheMainThreadMakesNone) {
   Process process;
   process.pid = kMain;

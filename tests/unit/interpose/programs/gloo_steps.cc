@@ -8,9 +8,12 @@
 //   wait              waits for the newest work or message
 //   interrupted       a signal handler on a stack of its own makes calls inside of other ones
 //   forked            the child of a fork inside of a call makes a group and a call
-//   jump              leaves a monitored barrier by longjmp(), and makes an allreduce beneath a
-//   function
-//                     with much on its stack, which nobody may change
+//   jump              leaves a monitored barrier, a wait for a key, and the constructor of a group
+//   by
+//                     longjmp(), and makes an allreduce after each, beneath a function with much on
+//                     its stack, which nobody may change
+//   key, get          wait for keys of a TCPStore (two, of 300 s) and of a FileStore, "long" for
+//                     one with a long name; "end" ends the process where it would wait next
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -77,12 +80,23 @@ __attribute__((noinline)) void ReduceBeneath(Tensors* tensors) {
 jmp_buf outside;
 void LeaveCall() { longjmp(outside, 1); }
 
+// The step is left where PyTorch would wait.
+bool LeaveByJump(const char* step) {
+  stub_calls = &LeaveCall;
+  if (setjmp(outside) == 0) {
+    Take(step);
+    return false;
+  }
+  stub_calls = nullptr;
+  return true;
+}
+
 void JumpAndReduce() {
   Tensors tensors = Some({});
-  stub_calls = &LeaveCall;
-  if (setjmp(outside) == 0) group->monitoredBarrier({}, false);
-  stub_calls = nullptr;
-  ReduceBeneath(&tensors);
+  for (const char* step : {"monitored", "key", "pair=0,2"}) {
+    LeaveByJump(step);
+    ReduceBeneath(&tensors);
+  }
 }
 
 // A signal handler on a stack above and below this one makes a call, while this one is in one.
@@ -107,7 +121,7 @@ void ReduceInHandler(const Numbers&) {
       stack.ss_sp = where;
       stack.ss_size = sizeof(below);
       sigaltstack(&stack, nullptr);
-      for (const char* step : {"monitored", "allreduce", "send", "recv"}) {
+      for (const char* step : {"monitored", "allreduce", "send", "recv", "key", "get"}) {
         stub_calls = &RaiseSignal;
         Take(step);
       }
@@ -126,7 +140,7 @@ void Fork() {
   Take("allreduce");
 }
 void ForkInside(const Numbers&) {
-  for (const char* step : {"monitored", "allreduce", "send"}) {
+  for (const char* step : {"monitored", "allreduce", "send", "key", "pair=0,2"}) {
     stub_calls = &Fork;
     Take(step);
     if (child == 0) _exit(0);
@@ -176,6 +190,20 @@ const std::map<std::string, std::function<void(const Numbers&)>> kSteps = {
     {"jump", [](const Numbers&) { JumpAndReduce(); }},
     {"interrupted", [](const Numbers& n) { ReduceInHandler(n); }},
     {"forked", [](const Numbers& n) { ForkInside(n); }},
+    {"end", [](const Numbers&) { stub_calls = [] { _exit(0); }; }},
+    {"key",
+     [](const Numbers&) {
+       TCPStore().wait({"/saved/step 7", "/other"}, std::chrono::milliseconds(300000));
+     }},
+    {"get",
+     [](const Numbers&) {
+       const std::vector<uint8_t> value = FileStore().get("ready");
+       if (std::string(value.begin(), value.end()) != "ready") abort();
+     }},
+    {"long",
+     [](const Numbers&) {
+       FileStore().wait({std::string(500, 'x') + "\n/the end"}, std::chrono::milliseconds(0));
+     }},
     {"destroy", [](const Numbers&) { delete group; }},
 };
 
@@ -186,17 +214,6 @@ Numbers NumbersOf(const char* text) {
     numbers.push_back(atoi(at));
   }
   return numbers;
-}
-
-// The step is left where PyTorch would wait.
-bool LeaveByJump(const char* step) {
-  stub_calls = &LeaveCall;
-  if (setjmp(outside) == 0) {
-    Take(step);
-    return false;
-  }
-  stub_calls = nullptr;
-  return true;
 }
 
 bool Take(const char* step) {

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "interpose/calls/awaited_keys.h"
+
+#include "interpose/record/blocked_threads.h"
+
+namespace rollcall {
+namespace {
+
+using segment::AwaitedKey;
+using segment::BlockedEntry;
+
+constexpr size_t kLongestKey = 1 << 20;  // a longer text is none
+
+// Copies the end of the text. As CopyText(), it calls no function of the C library.
+template <size_t size>
+void CopyEnd(TextView text, char (&out)[size]) {
+  const size_t known = text.size > kLongestKey ? 0 : text.size;
+  const size_t length = known < size ? known : size - 1;
+  const char* from = text.data + (known - length);
+  for (size_t i = 0; i < length; ++i) {
+    const char c = from[i];
+    out[i] = c == '\0' || c == '\n' ? '?' : c;
+  }
+  out[length] = '\0';
+}
+
+AwaitedKey* ClaimKey(uint32_t tid) {
+  segment::SegmentHeader* header = recorder.mapping.load(std::memory_order_acquire);
+  for (AwaitedKey& key : header->awaited_keys) {
+    uint32_t owner = 0;
+    if (key.tid.compare_exchange_strong(owner, tid)) return &key;
+  }
+  return nullptr;
+}
+
+uint32_t NumberOf(const AwaitedKey* key) {
+  const segment::SegmentHeader* header = recorder.mapping.load(std::memory_order_acquire);
+  return 1 + static_cast<uint32_t>(key - header->awaited_keys);
+}
+
+AwaitedKey* WriteKey(const WantedKeys& keys, uint32_t tid) {
+  AwaitedKey* key = ClaimKey(tid);
+  if (key == nullptr) return nullptr;
+  CopyEnd(keys.first, key->text);
+  key->keys.store(static_cast<uint32_t>(keys.count), std::memory_order_relaxed);
+  key->timeout_ms.store(keys.timeout_ms, std::memory_order_relaxed);
+  return key;
+}
+
+void EnterEntry(BlockedEntry* entry) {
+  entry->op.store(static_cast<uint32_t>(Op::kstore_wait), std::memory_order_relaxed);
+  entry->comm.store(segment::kNoComm, std::memory_order_relaxed);
+  entry->stream.store(0, std::memory_order_relaxed);
+  entry->since.store(Now(), std::memory_order_release);
+}
+
+struct OpenWait : InnerCall {
+  BlockedEntry* entry;   // nullptr: the thread has none
+  AwaitedKey* key;       // nullptr: none was free
+  uint64_t outer_since;  // of the call that the wait is inside of; 0: it is a call of its own
+};
+
+void EndWait(OpenCall* open) {
+  const auto* wait = static_cast<OpenWait*>(open);
+  if (wait->entry != nullptr) {
+    wait->entry->since.store(wait->outer_since, std::memory_order_release);
+    wait->entry->key.store(0, std::memory_order_release);
+  }
+  if (wait->key != nullptr) wait->key->tid.store(0, std::memory_order_release);
+}
+
+void EnterWait(const WantedKeys& keys, OpenWait* wait) {
+  AwaitedKey* key = WriteKey(keys, this_thread.thread_id);
+  wait->key = key;
+  wait->entry->key.store(key == nullptr ? 0 : NumberOf(key), std::memory_order_release);
+  if (wait->outer_since == 0) EnterEntry(wait->entry);
+}
+
+// In the child of a fork from inside a call, the open one is none that this thread is inside of.
+OpenWait* BeginWait(const WantedKeys& keys) {
+  ThreadState* thread = &this_thread;
+  auto* wait = InnerCallRoom<OpenWait>();
+  wait->thrown = &EndWait;
+  wait->outer = thread->inside ? open_call : nullptr;
+  wait->entry = ClaimedEntry(thread);
+  wait->key = nullptr;
+  wait->outer_since = 0;
+  if (wait->outer != nullptr)
+    wait->outer_since = wait->entry->since.load(std::memory_order_relaxed);
+  if (wait->entry != nullptr) EnterWait(keys, wait);
+  thread->inside = true;
+  return wait;
+}
+
+}  // namespace
+
+StoreWait::StoreWait(const WantedKeys& keys) : may_throw_(BeginWait(keys)) {}
+
+StoreWait::~StoreWait() {
+  if (!may_throw_.IsOpen()) return;
+  EndWait(open_call);
+  this_thread.inside = OuterOf(open_call) != nullptr;
+}
+
+}  // namespace rollcall
