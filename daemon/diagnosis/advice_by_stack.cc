@@ -87,7 +87,7 @@ bool WaitsInAnotherLibrary(const Verdict& v) {
   if (v.start_fault == StartFault::kOtherSize) return false;
   if (!v.socket.others.empty()) return IsAbsence(v);
   if (CulpritIsIn(v, {"NCCL", "nccl", "<rollcall>"})) return false;
-  if (v.communicator_kind == CommKind::kGloo) return false;  // its waits are the verdict's own
+  if (v.communicator_kind != CommKind::kNccl) return false;  // its waits are the verdict's own
   return AbsentIsIn(v, {"gloo::barrier", "gloo::all", "gloo::broadcast", "UnboundBuffer::wait",
                         "TCPStore::wait", "TCPStore::doWait", "FileStore::wait", "MPI_",
                         "monitoredBarrier", "store_based_barrier"});

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/durations.h"
 #include "daemon/diagnosis/advice.h"
+#include "daemon/diagnosis/awaited_keys.h"
 #include "daemon/diagnosis/explain.h"
 #include "daemon/diagnosis/gpu_sharing.h"
 #include "daemon/diagnosis/graphs.h"
@@ -24,6 +25,7 @@
 #include "daemon/diagnosis/verdict_departure.h"
 #include "daemon/diagnosis/verdict_places.h"
 #include "daemon/diagnosis/verdict_sites.h"
+#include "daemon/model/calling_threads.h"
 #include "daemon/rules/divergence.h"
 #include "daemon/rules/freshness.h"
 #include "daemon/rules/rules.h"
@@ -96,6 +98,8 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
     StuckCalls calls = Collect(job);
     const StoreWaits in_store = FindStoreWaits(job, calls);
     for (const StuckCall& call : in_store.calls) calls.push_back(&call);
+    const KeyWaits for_keys = FindKeyWaits(job);
+    for (const StuckCall& call : for_keys.calls) calls.push_back(&call);
     verdicts = JudgeCalls(job, calls, now_ns, limits, &consequences);
   }
   for (const Verdict* mismatch : FirstMismatches()) {
@@ -200,6 +204,7 @@ void Diagnoser::ExamineProcesses(const JobState& job, int64_t now_ns, const Limi
     if (overview->has_long_wait) return;
     if (!process.error.empty()) overview->has_long_wait = true;
     for (const BlockedCall& b : process.blocked) {
+      if (WaitsBeside(process, b)) continue;
       if (b.since_ns <= now_ns - shortest) overview->has_long_wait = true;
       overview->next_long_wait_ns = std::min(overview->next_long_wait_ns, b.since_ns + shortest);
     }

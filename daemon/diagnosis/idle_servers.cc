@@ -211,14 +211,15 @@ void WeighIdleServers(const JobState& job, Verdict* verdict) {
   // The others agree with the server in all calls before this one: else that is the verdict.
   if (verdict->cause != Cause::kMissingRank && verdict->cause != Cause::kUnmatchedP2p) return;
   const auto comm = job.communicators.find(verdict->communicator);
-  if (verdict->culprits.empty() || comm == job.communicators.end()) return;
+  const bool is_key = verdict->communicator_kind == CommKind::kStore;
+  if (verdict->culprits.empty() || (comm == job.communicators.end() && !is_key)) return;
   for (size_t i = 0; i < verdict->culprits.size(); ++i) {
     const Culprit& culprit = verdict->culprits[i];
     const Process* process = FindProcess(job, culprit.process);
     if (process == nullptr || !culprit.ending.empty() || i >= verdict->places.size()) return;
     const StackPlace& place = verdict->places[i];
     if (IsIdle(*process, place)) continue;
-    if (!BringsRequests(job, comm->second, *verdict, *process, place)) return;
+    if (is_key || !BringsRequests(job, comm->second, *verdict, *process, place)) return;
   }
   verdict->is_idle = true;
   verdict->certainty = Certainty::kPossible;

@@ -154,7 +154,9 @@ void AddThreadFailures(const JobState& job, Verdict* verdict) {
 }
 
 void AddSocketWait(const JobState& job, Verdict* verdict) {
-  if (!IsWaitForAbsent(*verdict)) return;
+  // A rank may hold the store, and is then at the other end of every wait for a key.
+  const bool is_key = verdict->communicator_kind == CommKind::kStore;
+  if (is_key || !IsWaitForAbsent(*verdict)) return;
   for (size_t i = 0; i < std::min(kDescribedRanks, verdict->places.size()); ++i) {
     const Process* process = FindProcess(job, verdict->culprits[i].process);
     if (process == nullptr || process->holds_several) continue;

@@ -51,7 +51,7 @@ std::string LastCall(const Member& member) {
 
 void DescribeProgress(const StuckCall& call, const Absent& absent, const Member& member,
                       const std::string& who, Verdict* verdict) {
-  if (call.kind == StuckCall::Kind::kCreation) return;
+  if (call.kind == StuckCall::Kind::kCreation || call.kind == StuckCall::Kind::kStoreKey) return;
   if (absent.lack == Lack::kNotStarted) {
     verdict->evidence.push_back(absl::StrCat(
         who, ": the host has made the call, but the GPU has ", "started only ", member.started,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // JudgeLeftLibrary(): most ranks wait in a collective of one library, and those that have not
-// entered it wait for them in a collective of another library (NCCL, gloo). Nothing orders the
-// calls of two libraries but the program. That the fewest ranks have left out a collective explains
-// the cycle best.
+// entered it wait for them in a collective of another library (NCCL, gloo), or for a key of a
+// store. Nothing orders the calls of two libraries but the program. That the fewest ranks have left
+// out a collective explains the cycle best.
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
@@ -18,25 +18,29 @@
 namespace rollcall {
 namespace {
 
+bool IsOrderedByProgram(const StuckCall& call) {
+  return call.kind == StuckCall::Kind::kCollective || call.kind == StuckCall::Kind::kStoreKey;
+}
+
 bool HasSeveralKinds(const StuckCalls& calls, const std::vector<size_t>& cycle) {
   return std::any_of(cycle.begin(), cycle.end(), [&](size_t i) {
     return calls[i]->communicator->kind != calls[cycle.front()]->communicator->kind;
   });
 }
 
-// The collectives of a cycle that each process waits in.
+// The calls of a cycle that each process waits in.
 using Waits = std::unordered_multimap<int32_t, const StuckCall*>;
 
 Waits FindWaits(const StuckCalls& calls, const std::vector<size_t>& cycle) {
   Waits waits;
   for (const size_t i : cycle) {
-    if (calls[i]->kind != StuckCall::Kind::kCollective) continue;
+    if (!IsOrderedByProgram(*calls[i])) continue;
     for (const Waiter& waiter : calls[i]->waiters) waits.emplace(waiter.process, calls[i]);
   }
   return waits;
 }
 
-// The collective of another library in which the absent rank waits; nullptr: none.
+// The call of another library in which the absent rank waits; nullptr: none.
 const StuckCall* FindElsewhere(const Waits& waits, const StuckCall& left, int32_t process) {
   const auto [begin, end] = waits.equal_range(process);
   for (auto at = begin; at != end; ++at) {
@@ -65,6 +69,12 @@ const StuckCall* FindLeftCall(const StuckCalls& calls, const std::vector<size_t>
   return is_only && IsLeftByFew(*found) ? found : nullptr;
 }
 
+std::string StandsInWords(const JobState& job, const StuckCall& call) {
+  const std::string where = CommunicatorInWords(job, *call.communicator);
+  if (call.kind == StuckCall::Kind::kStoreKey) return absl::StrCat("for ", where, ", and so");
+  return absl::StrCat("in ", OpInWords(call.call.op), " #", call.position, " on ", where);
+}
+
 }  // namespace
 
 std::optional<Verdict> JudgeLeftLibrary(const JobState& job, const StuckCalls& calls,
@@ -81,9 +91,8 @@ std::optional<Verdict> JudgeLeftLibrary(const JobState& job, const StuckCalls& c
   const Absent& first = left->absents.front();
   const StuckCall& elsewhere = *FindElsewhere(waits, *left, first.process);
   verdict->evidence.push_back(
-      absl::StrCat(RanksInWords({PublicRank(job, first.process, first.rank)}), " waits in ",
-                   OpInWords(elsewhere.call.op), " #", elsewhere.position, " on ",
-                   CommunicatorInWords(job, *elsewhere.communicator), " for ranks that wait here"));
+      absl::StrCat(RanksInWords({PublicRank(job, first.process, first.rank)}), " waits ",
+                   StandsInWords(job, elsewhere), " for ranks that wait here"));
   verdict->missing_evidence.push_back(
       "which side has left out a call: the fewest ranks have left this one");
   return verdict;

@@ -15,7 +15,7 @@
 namespace rollcall {
 namespace {
 
-constexpr size_t kMostCompared = 16;
+constexpr size_t kMostInverted = 16;
 
 // When each process entered the call, by its own clock.
 using Entries = std::map<int32_t, int64_t>;
@@ -121,7 +121,7 @@ std::optional<Verdict> JudgeOrderInversion(const JobState& job, const StuckCalls
     // gloo's calls hold up nothing of a GPU.
     const bool fits = call->kind == StuckCall::Kind::kCollective && call->absents.empty() &&
                       call->communicator->kind != CommKind::kGloo;
-    if (fits && stalled.size() < kMostCompared) stalled.push_back(call);
+    if (fits && stalled.size() < kMostInverted) stalled.push_back(call);
   }
   std::vector<Entries> entries;
   for (const StuckCall* call : stalled) entries.push_back(FindEntries(*call));

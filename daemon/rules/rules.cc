@@ -7,7 +7,7 @@ const std::vector<CallRule>& CallRules() {
   static const auto* rules = new std::vector<CallRule>{
       JudgeDiedRanks,     JudgeConcurrentUse,      JudgeNcclErrors,    JudgeExitedRanks,
       JudgeLostHosts,     JudgeIncompleteCreation, JudgeMissingRanks,  JudgeUnmatchedP2p,
-      JudgeBlockedStarts, JudgeStalledCalls,       JudgeTeardownHangs,
+      JudgeBlockedStarts, JudgeStalledCalls,       JudgeTeardownHangs, JudgeKeyNotSet,
   };
   return *rules;
 }

@@ -52,6 +52,9 @@ std::optional<Verdict> JudgeStalledCalls(const Suspicion& s);
 // Ranks for which others wait in CommFinalize, CommDestroy or CommAbort.
 std::optional<Verdict> JudgeTeardownHangs(const Suspicion& s);
 
+// Live ranks that do not wait for a key of a store for which others wait, and have not set it.
+std::optional<Verdict> JudgeKeyNotSet(const Suspicion& s);
+
 const std::vector<CallRule>& CallRules();
 
 // Ranks that called a different operation at the same position, or the same operation with

@@ -125,6 +125,7 @@ void DropStoppedWaiters(const JobState& job, Verdict* verdict) {
 std::optional<Verdict> JudgeStalledCalls(const Suspicion& s) {
   if (!s.call.absents.empty() || s.call.size_differs) return std::nullopt;
   if (s.call.kind == StuckCall::Kind::kTeardown) return std::nullopt;
+  if (s.call.kind == StuckCall::Kind::kStoreKey) return std::nullopt;
   std::optional<Verdict> verdict = Describe(
       s, Cause::kStalledInFlight, SuspectAfter(*s.call.communicator, s.call.call, s.limits));
   if (!verdict) return verdict;

@@ -53,7 +53,7 @@ struct Errored {
 };
 
 struct StuckCall {
-  enum class Kind : uint8_t { kCollective, kCreation, kP2p, kTeardown };
+  enum class Kind : uint8_t { kCollective, kCreation, kP2p, kTeardown, kStoreKey };
   Kind kind = Kind::kCollective;
   const Communicator* communicator = nullptr;
   uint64_t position = 0;  // p2p: collectives entered before it

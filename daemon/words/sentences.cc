@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/cut_text.h"
+#include "daemon/words/key_sentences.h"
 #include "daemon/words/mismatch_sentences.h"
 #include "daemon/words/rank_ranges.h"
 #include "daemon/words/sentence_parts.h"
@@ -323,6 +324,9 @@ std::string IdleServer(const Verdict& v) {
 }
 
 std::string Sentence(const Verdict& verdict) {
+  if (verdict.communicator_kind == CommKind::kStore && verdict.cause != Cause::kDeadlock) {
+    return KeySentence(verdict);
+  }
   if (verdict.is_idle) return IdleServer(verdict);
   switch (verdict.cause) {
     case Cause::kMissingRank:
@@ -373,6 +377,7 @@ std::string WriteSummary(const Verdict& verdict) {
 }
 
 std::string EdgeInWords(const WaitEdge& edge) {
+  if (edge.communicator_kind == CommKind::kStore) return KeyEdgeInWords(edge);
   const bool p2p = OpKind(edge.call.op) == CallKind::kP2p;
   const std::string communicator =
       CommunicatorInWords(edge.communicator, edge.communicator_name, edge.communicator_kind);

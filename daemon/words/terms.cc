@@ -82,6 +82,9 @@ std::string CallInWords(const CallArgs& call) {
 }
 
 std::string CommunicatorInWords(uint64_t id, const std::string& name, CommKind kind) {
+  if (kind == CommKind::kStore) {
+    return absl::StrCat("key \"", CutText(name, kLongestName, "..."), "\" of the store");
+  }
   // It does not exist yet, and its name is the line that makes it.
   if (id == 0 && !name.empty()) {
     return absl::StrCat("the new communicator of ", CutText(name, kLongestName, "..."));

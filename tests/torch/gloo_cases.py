@@ -65,5 +65,16 @@ MESSAGES = [
     # One took too few or the other sent too many: nobody can tell.
     Row("messages.takes_one_too_few", ("unmatched_p2p",), (0, 1), ranks=2, most="likely", says=("Send",)),
 ]
-KINDS = [CALLS, BRANCHES, GROUPS, LIBRARIES, START, MESSAGES]
+KEY = r'key "[^"]*%s" of the store'
+STORES = [
+    Row("stores.setter_stands_elsewhere", ("missing_rank",), (0,), ranks=3, most="likely", says=(KEY % "saved",)),
+    Row("stores.file_is_never_ready", ("missing_rank",), (1,), ranks=3, most="likely",
+        says=(KEY % "data/ready",)),
+    Row("stores.comes_to_no_barrier", ("missing_rank",), (2,), most="likely", says=(KEY % "all-here",)),
+    Row("stores.waits_for_a_wrong_key", ("missing_rank",), (2,), ranks=3, most="likely", says=("AllReduce #3",)),
+    Row("stores.nobody_sets_the_key", ("missing_rank",), (0, 1, 2), ranks=3, most="possible",
+        says=(KEY % "go", "which nobody sets")),
+    Row("stores.member_never_comes", ("init_incomplete",), (1,), ranks=3),
+]
+KINDS = [CALLS, BRANCHES, GROUPS, LIBRARIES, START, MESSAGES, STORES]
 CASES = [case for kind in KINDS for case in kind]
