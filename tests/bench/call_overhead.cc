@@ -26,6 +26,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/bench/gloo_calls.h"
+
 namespace {
 
 constexpr int kCalls = 200000;
@@ -78,6 +80,7 @@ struct Scenario {
   int communicators, threads;
   bool markers;
   int (*call)(ncclComm_t comm);
+  bool gloo = false;  // the calls are those of a group of PyTorch's gloo, which a stub plays
 };
 
 int AllReduce(ncclComm_t comm) {
@@ -100,6 +103,9 @@ const Scenario kScenarios[] = {
     {"group of 8 AllReduce", 1, 1, false, Group},
     {"cudaStreamSynchronize", 1, 1, false,
      [](ncclComm_t) -> int { return cudaStreamSynchronize(nullptr); }},
+    {"gloo all_reduce and the end of its work", 1, 1, false, GlooAllReduce, true},
+    {"gloo send and its wait", 1, 1, false, GlooSend, true},
+    {"wait for a key of a store", 1, 1, false, WaitForKey, true},
 };
 
 std::vector<ncclComm_t> MakeCommunicators(int count) {
@@ -115,6 +121,7 @@ std::vector<ncclComm_t> MakeCommunicators(int count) {
 
 Figures MeasureThread(const Scenario& scenario) {
   const std::vector<ncclComm_t> comms = MakeCommunicators(scenario.communicators);
+  if (scenario.gloo) MakeGlooGroup();
   size_t turn = 0;
   const auto call = [&] {
     scenario.call(comms[turn]);
@@ -185,7 +192,7 @@ Figures Median(const std::vector<Figures>& all) {
 }
 
 void Print(const char* name, const char* variant, const Figures& figures) {
-  printf("%-38s %-12s %7.1f %7.1f %7.1f %13.1f\n", name, variant, figures.p50, figures.p99,
+  printf("%-40s %-12s %7.1f %7.1f %7.1f %13.1f\n", name, variant, figures.p50, figures.p99,
          figures.p999, figures.mean);
 }
 
@@ -222,7 +229,7 @@ int main(int argc, char** argv) {
   }
   setenv("ROLLCALL_DIR", segments, 1);
   printf("ns per call, median of %d rounds of %d calls\n", rounds, kCalls);
-  printf("%-38s %-12s %7s %7s %7s %13s\n", "", "", "p50", "p99", "p99.9", "back to back");
+  printf("%-40s %-12s %7s %7s %7s %13s\n", "", "", "p50", "p99", "p99.9", "back to back");
   for (size_t scenario = 0; scenario < kCount; ++scenario) Compare(argv[0], scenario, rounds);
   std::filesystem::remove_all(segments);
   return 0;
