@@ -116,6 +116,26 @@ TEST_F(CollectorTest, HidesSecretsInWhatTheProcessWrote) {
   EXPECT_NE(failure.failed_ns(), 0);
 }
 
+TEST_F(CollectorTest, HidesSecretsInTheKeyForWhichAThreadWaits) {
+  const Child child;
+  segment::AwaitedKey& key = segment_.header()->awaited_keys[2];
+  strcpy(key.text, "/shards/https://me:hunter2@store/7");
+  key.tid = 41;
+  key.keys = 3;
+  for (uint32_t i = 0; i < 2; ++i) {
+    segment_.blocked(i)->tid = 41 + i;
+    segment_.blocked(i)->op = static_cast<uint32_t>(Op::kstore_wait);
+    segment_.blocked(i)->since = 5;
+    segment_.blocked(i)->key = 1 + 2;
+  }
+  WriteSegment(child, &segment_);
+  const v1::Tick tick = Collector(Options()).Collect(kSecond, true);
+  ASSERT_EQ(Only(tick).evidence().blocked_size(), 2);
+  EXPECT_EQ(Only(tick).evidence().blocked(0).key(), "/shards/https://me:[redacted]@store/7");
+  EXPECT_EQ(Only(tick).evidence().blocked(0).keys(), 3u);
+  EXPECT_EQ(Only(tick).evidence().blocked(1).key(), "") << "the key is another thread's";
+}
+
 TEST_F(CollectorTest, SendsOfACommandLineWhatIsKnownToBeHarmless) {
   const Child child;
   const char command[] = "python\0train.py\0--lr\0003\0--note\0two words";

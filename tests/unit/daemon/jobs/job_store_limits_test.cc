@@ -195,6 +195,10 @@ TEST(JobStoreLimitsTest, CutsLongNamesAndCountsWhatAJobDropped) {
       tick.mutable_processes(0)->mutable_evidence()->mutable_thread_failure();
   failure->set_thread(std::string(100'000, 't'));
   failure->set_error(std::string(100'000, 'e'));
+  for (size_t i = 0; i < limits::kAwaitedKeys + 1; ++i) {
+    v1::BlockedCall* call = tick.mutable_processes(0)->mutable_evidence()->add_blocked();
+    call->set_key(std::string(i == 0 ? 100'000 : 1, 'k'));
+  }
   v1::Identity* identity = tick.mutable_processes(0)->mutable_identity();
   identity->set_launch(std::string(100'000, 'l'));
   identity->set_restarts(std::string(100'000, 'r'));
@@ -205,7 +209,9 @@ TEST(JobStoreLimitsTest, CutsLongNamesAndCountsWhatAJobDropped) {
   EXPECT_EQ(store.Get(key).processes.at(0).thread_failure.error.size(), limits::kError);
   EXPECT_EQ(store.Get(key).processes.at(0).thread_failure.thread.size(), limits::kName);
   EXPECT_EQ(store.Get(key).processes.at(0).pod.size(), limits::kCommand);
-  EXPECT_EQ(CountDropped(counters, Dropped::kTexts), 7u);
+  EXPECT_EQ(store.Get(key).processes.at(0).blocked.at(0).key.size(), limits::kName);
+  EXPECT_EQ(store.Get(key).processes.at(0).blocked.at(limits::kAwaitedKeys).key, "");
+  EXPECT_EQ(CountDropped(counters, Dropped::kTexts), 8u);
 }
 
 // As many rows as a ring holds, as an agent sends them that has just read a segment.
