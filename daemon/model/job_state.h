@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/container/btree_map.h"
+#include "absl/strings/string_view.h"
 #include "daemon/model/host_facts.h"
 #include "daemon/model/job_key.h"
 #include "daemon/model/lazy_vector.h"
@@ -111,21 +112,37 @@ struct AgentState : AgentHeard {
   std::string host;
 };
 
+// The rules read a few fields of every process of a job, each time from memory that no cache holds.
+// So these stand together in a Process: the last ones of ProcessIdentity, those of ProcessInJob,
+// and the first ones of ProcessEvidence (job_state_test.cc).
+
 // Facts about a process that do not change, from its environment and segment.
 struct ProcessIdentity {
   std::string host;
-  int32_t global_rank = -1;  // -1: the environment gives none
-  int32_t world_size = -1;
-  int32_t local_rank = -1;
-  bool has_segment = false;  // false: the library is loaded but NCCL was never called
   // What has switched its stacks off: "ROLLCALL_STACKS=off"; "": nothing.
   std::string stacks_off;
-  int32_t inner_pid = 0;  // in its own pid namespace; 0: the same, or not known
-  int64_t uid = -1;       // its owner, as the kernel told the agent; -1: not known
+  int64_t uid = -1;  // its owner, as the kernel told the agent; -1: not known
 #define PROCESS_TEXT(name) std::string name;
 #define PROCESS_PLACE(name) std::string name;
 #define PROCESS_DETAIL(name) std::string name;
 #include "proto/facts.def"
+  int32_t inner_pid = 0;  // in its own pid namespace; 0: the same, or not known
+  int32_t local_rank = -1;
+  int32_t world_size = -1;
+  int32_t global_rank = -1;  // -1: the environment gives none
+  bool has_segment = false;  // false: the library is loaded but NCCL was never called
+};
+
+// What JobModel knows of a process.
+struct ProcessInJob {
+  bool has_met = false;  // has been in a communicator, which the job may have dropped since
+  // It is in a communicator in which a process holds several ranks (one for each device, say). Its
+  // number in the job is then none of a rank.
+  bool holds_several = false;
+  int32_t agent = -1;  // reports on it; index into JobState::agents; -1: none, its data is fresh
+  // Every sample since this time shows that the main thread waits for other ranks in a
+  // library other than NCCL; 0: it does not wait there.
+  int64_t waits_outside_since_ns = 0;
 };
 
 // A Python exception that ended a thread: its name in Python, and "ValueError: ... at train.py:57".
@@ -138,41 +155,38 @@ struct ThreadFailure {
 // is inside.
 struct ProcessEvidence {
   Liveness liveness = Liveness::kUnknown;
+  char state = '?';         // of /proc, as of the last tick: R, S, D, T, t, Z
+  bool cpu_moving = false;  // used CPU time between the last two ticks
+  bool traced = false;
+  std::vector<BlockedCall> blocked;
+  // An uncaught Python exception: "ValueError: ... at train.py:57"; "": none.
+  std::string error;
+  // Step of the training loop, if the program reports it (rollcall.h); -1: it does not.
+  int64_t step = -1;
+  std::string wait_channel;  // of /proc, as of the last tick
+#define PROCESS_NUMBER(type, name) type name = 0;
+#define PROCESS_COUNT(name) uint64_t name = 0;
+#include "proto/facts.def"
   // When the agent saw the end, and when it last saw the process alive before. It ended between the
   // two. `ended_after_ns` is 0 if the agent never did, or does not say.
   int64_t ended_ns = 0, ended_after_ns = 0;
   int32_t exit_code = -1;   // -1: not known
   int32_t exit_signal = 0;  // 0: none, or not known
-  // An uncaught Python exception: "ValueError: ... at train.py:57"; "": none.
-  std::string error;
   int64_t error_ns = 0;
-  ThreadFailure thread_failure;  // the newest
-  // Step of the training loop, if the program reports it (rollcall.h); -1: it does not.
-  int64_t step = -1;
-  std::string phase;  // "validation"; "": the program does not report it
-
-  // /proc evidence, as of the last tick.
-  char state = '?';         // R, S, D, T, t, Z
-  bool cpu_moving = false;  // used CPU time between the last two ticks
-  bool traced = false;
-  std::string wait_channel;
-  double cpu_seconds = 0;     // used so far
-  uint64_t memory_bytes = 0;  // resident
-  std::vector<BlockedCall> blocked;
+  ThreadFailure thread_failure;        // the newest
+  std::string phase;                   // "validation"; "": the program does not report it
+  double cpu_seconds = 0;              // used so far
+  uint64_t memory_bytes = 0;           // resident
   std::vector<CallingThread> callers;  // empty: only the main thread, or not known
-#define PROCESS_NUMBER(type, name) type name = 0;
-#define PROCESS_COUNT(name) uint64_t name = 0;
-#include "proto/facts.def"
 };
 
-// One process of the job.
 // A time in which a process could not run.
 struct Suspension {
   int64_t from_ns = 0, to_ns = 0;
 };
 
-struct Process : ProcessIdentity, ProcessEvidence {
-  int32_t agent = -1;  // reports on it; index into JobState::agents; -1: none, its data is fresh
+// One process of the job.
+struct Process : ProcessIdentity, ProcessInJob, ProcessEvidence {
   int32_t pid = 0;
   uint64_t start_time = 0;      // clock ticks since boot, as in /proc/PID/stat; detects pid reuse
   int64_t silent_since_ns = 0;  // kSilent: when the last report of its agent arrived
@@ -193,16 +207,9 @@ struct Process : ProcessIdentity, ProcessEvidence {
   double receives = 0;
   int64_t outside_moved_ns = 0;
   int64_t stacks_ns = 0;  // when the agent took the sample; 0: never
-  // Every sample since this time shows that the main thread waits for other ranks in a
-  // library other than NCCL; 0: it does not wait there.
-  int64_t waits_outside_since_ns = 0;
   // Since when it is suspended; 0: it is not.
   int64_t suspended_ns = 0;
   std::vector<Suspension> suspensions;  // the last ones that were no moment, oldest first
-  bool has_met = false;  // has been in a communicator, which the job may have dropped since
-  // It is in a communicator in which a process holds several ranks (one for each device, say). Its
-  // number in the job is then none of a rank.
-  bool holds_several = false;
 };
 
 inline bool HasEnded(const Process& process) {
@@ -211,10 +218,11 @@ inline bool HasEnded(const Process& process) {
 }
 
 // As in progress.h. A frozen process sleeps in one of these functions of the kernel: which of them
-// has a name of its own depends on the kernel's compiler.
+// has a name of its own depends on the kernel's compiler. A string_view compares lengths first.
 inline bool IsSuspended(const ProcessEvidence& process) {
-  return process.state == 'T' || process.wait_channel == "do_freezer_trap" ||
-         process.wait_channel == "get_signal" || process.wait_channel == "__refrigerator";
+  const absl::string_view channel = process.wait_channel;
+  return process.state == 'T' || channel == "do_freezer_trap" || channel == "get_signal" ||
+         channel == "__refrigerator";
 }
 
 enum class MemberState : uint8_t {
@@ -323,27 +331,30 @@ struct Rival {
 
 struct Communicator {
   uint64_t id = 0;
-  uint64_t parent = 0;  // 0: none
-  std::string name;     // "" if the program gave none
-  CommKind kind = CommKind::kNccl;
-  int32_t size = 0;                // as the first member reported it
-  int32_t other_size = 0;          // a different size that another member reported; 0: all agree
-  LazyVector<ClaimedSize> claims;  // the ranks with another size than `size`; at most kClaimedSizes
-  LazyVector<Rival> rivals;        // of members, while the communicator is created; at most kRivals
-  RankTable<Member> members;       // only the ranks with a report
-  LazyVector<int32_t> seats;       // processes by rank, if the source lists them (dumps do)
-  std::vector<UsualDuration> usual;
-  Arrivals arrivals;
-  int64_t finish_seen_ns = 0;  // when a report last showed that a rank had finished a collective
   // Rises with every change that a rule could see, of members and of their processes.
-  // 0: the owner of the state maintains neither this nor the fields below.
+  // 0: the owner of the state maintains neither this nor `may_diverge`, `may_wait`, `uses_p2p`,
+  // `keeps_records`, `has_siblings`, `first_calls` and `recorded_until`.
   uint64_t version = 0;
+  int32_t may_wait = 0;  // number of members with `may_wait`
   // False: the signatures of all members that could be compared are equal.
   bool may_diverge = false;
-  int32_t may_wait = 0;        // number of members with `may_wait`
-  bool uses_p2p = false;       // a rank has issued a send or receive
-  bool keeps_records = false;  // for every member: the job is small enough
-  bool has_siblings = false;   // a process holds several of its ranks
+  bool uses_p2p = false;           // a rank has issued a send or receive
+  bool keeps_records = false;      // for every member: the job is small enough
+  bool has_siblings = false;       // a process holds several of its ranks
+  LazyVector<ClaimedSize> claims;  // the ranks with another size than `size`; at most kClaimedSizes
+  LazyVector<Rival> rivals;        // of members, while the communicator is created; at most kRivals
+  Arrivals arrivals;
+  // Every diagnosis reads what is above of every communicator, so it stands together.
+
+  RankTable<Member> members;  // only the ranks with a report
+  uint64_t parent = 0;        // 0: none
+  std::string name;           // "" if the program gave none
+  CommKind kind = CommKind::kNccl;
+  int32_t size = 0;           // as the first member reported it
+  int32_t other_size = 0;     // a different size that another member reported; 0: all agree
+  LazyVector<int32_t> seats;  // processes by rank, if the source lists them (dumps do)
+  std::vector<UsualDuration> usual;
+  int64_t finish_seen_ns = 0;  // when a report last showed that a rank had finished a collective
   // The kinds among the first `recorded_until` collectives, by whichever rank reported each
   // position first. Records pass, so only this shows whether a call is the first of its kind.
   LazyVector<FirstCall> first_calls;

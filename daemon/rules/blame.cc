@@ -245,13 +245,15 @@ std::optional<Verdict> Describe(const Suspicion& s, Cause cause, int64_t limit_n
   verdict.since_ns = call.since_ns;
   verdict.waited_ns = s.now_ns - call.since_ns;
   verdict.counts_from_ns = CountedSince(s.job, call.waiters);
+  verdict.waiting_ranks.reserve(call.waiters.size());
+  verdict.waiting_processes.reserve(call.waiters.size());
   for (const Waiter& w : call.waiters) {
     verdict.waiting_ranks.push_back(PublicRank(s.job, w.process, w.rank));
     verdict.waiting_processes.push_back(w.process);
   }
-  verdict.evidence = DescribeEvidence(s.job, call.waiters, OpInWords(call.call.op));
+  verdict.evidence = DescribeEvidence(call.waiters, verdict.waiting_ranks, OpInWords(call.call.op));
   verdict.evidence.insert(verdict.evidence.end(), call.evidence.begin(), call.evidence.end());
-  verdict.missing_evidence = DescribeMissing(s.job, call.waiters);
+  verdict.missing_evidence = DescribeMissing(s.job, call.waiters, verdict.waiting_ranks);
   verdict.missing_evidence.insert(verdict.missing_evidence.end(), call.missing_evidence.begin(),
                                   call.missing_evidence.end());
   if (call.call.op == Op::kNone) {

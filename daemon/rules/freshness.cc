@@ -212,6 +212,9 @@ int64_t SuspendedSince(const JobState& job, int32_t index, int64_t from_ns) {
 int64_t CountedSince(const JobState& job, const std::vector<Waiter>& waiters) {
   int64_t since_ns = INT64_MAX;
   for (const Waiter& w : waiters) {
+    // Nothing lets a wait count from an earlier time than its begin. So few processes are looked
+    // at.
+    if (w.wait.since_ns >= since_ns) continue;
     if (IsSuspended(job, w.process)) continue;  // it does not wait now
     const int64_t from_ns = std::max(w.wait.since_ns, CountsFrom(job, w.process));
     since_ns = std::min(since_ns, from_ns + SuspendedSince(job, w.process, from_ns));
@@ -222,6 +225,7 @@ int64_t CountedSince(const JobState& job, const std::vector<Waiter>& waiters) {
 // Who stopped a process may let it go on: then the wait ends.
 void WeighStops(const JobState& job, Verdict* verdict) {
   if (!RestsOnWait(*verdict) || IsContradiction(verdict->cause)) return;
+  if (verdict->certainty <= Certainty::kLikely) return;
   const auto& waiting = verdict->waiting_processes;
   const bool any = std::any_of(verdict->culprits.begin(), verdict->culprits.end(),
                                [&](const Culprit& c) { return IsStopped(job, c.process); }) ||

@@ -18,7 +18,7 @@ bool ArrivesLast(const Arrivals& a) {
 
 }  // namespace
 
-bool IsStraggling(const Communicator& comm) { return comm.size >= 3 && ArrivesLast(comm.arrivals); }
+bool IsStraggling(const Communicator& comm) { return ArrivesLast(comm.arrivals) && comm.size >= 3; }
 
 std::vector<Verdict> JudgeStragglers(const JobState& job, const Communicator& comm,
                                      int64_t now_ns) {

@@ -14,13 +14,19 @@
 namespace rollcall {
 namespace {
 
+// Nearly all ranks are neither: MakeAbsent() would look up what nobody asks for.
+bool IsGoneOrSilent(const JobState& job, const Member& member) {
+  const Process* process = FindProcess(job, member.process);
+  return (process != nullptr && IsSilent(*process)) || HowGone(job, member) != Gone::kNo;
+}
+
 // Adds a rank that is gone or silent and has not finished the call. A rank that exited
 // normally has finished the call unless its markers show otherwise.
 void AddIfGoneInside(const JobState& job, int32_t rank, const Member& member, StuckCall* call) {
   const bool shown = member.has_markers && member.finished <= call->position;
   if (member.has_markers && !shown) return;
+  if (!IsGoneOrSilent(job, member)) return;
   Absent absent = MakeAbsent(job, rank, member, Lack::kGone);
-  if (absent.gone == Gone::kNo && !absent.silent) return;
   // A rank inside CommDestroy with open calls waits like the others.
   const bool waits = member.state == MemberState::kFinalizing;
   if (absent.gone == Gone::kLeft && (waits || !shown)) return;

@@ -34,18 +34,23 @@ Op CreatingCall(const JobState& job, const Communicator& comm) {
 // the rank still takes part.
 bool AddLost(const JobState& job, int32_t rank, const Member& member, StuckCall* call,
              std::vector<int32_t>* failed) {
-  Absent absent = MakeAbsent(job, rank, member, Lack::kGone);
-  absent.gone = HowProcessEnded(job, member.process);
+  const Process* process = FindProcess(job, member.process);
+  const bool is_silent = process != nullptr && IsSilent(*process);
   const bool has_failed = member.state == MemberState::kFailed;
-  if (!has_failed && !absent.silent && absent.gone == Gone::kNo) return false;
+  const Gone gone = HowProcessEnded(job, member.process);
+  if (!has_failed && !is_silent && gone == Gone::kNo) return false;
+  Absent absent = MakeAbsent(job, rank, member, Lack::kGone);
+  absent.gone = gone;
   if (has_failed) failed->push_back(PublicRank(job, member.process, rank));
   call->absents.push_back(absent);
   return true;
 }
 
 bool IsWrong(const SizeDispute& dispute, int32_t rank) {
-  return std::any_of(dispute.wrong.begin(), dispute.wrong.end(),
-                     [rank](const ClaimedSize& claim) { return claim.rank == rank; });
+  const auto at = std::lower_bound(
+      dispute.wrong.begin(), dispute.wrong.end(), rank,
+      [](const ClaimedSize& claim, int32_t wanted) { return claim.rank < wanted; });
+  return at != dispute.wrong.end() && at->rank == rank;
 }
 
 // A rank with another size than the majority is inside a creation that is not the others'.

@@ -51,13 +51,13 @@ std::string WaitName(const JobState& job, int32_t process) {
   return "a wait for the GPU";
 }
 
-std::vector<int32_t> PublicRanks(const JobState& job, const std::vector<Waiter>& waiters,
-                                 Proof proof) {
-  std::vector<int32_t> ranks;
-  for (const Waiter& w : waiters) {
-    if (w.wait.proof == proof) ranks.push_back(PublicRank(job, w.process, w.rank));
+std::vector<int32_t> RanksWith(Proof proof, const std::vector<Waiter>& waiters,
+                               const std::vector<int32_t>& ranks) {
+  std::vector<int32_t> those;
+  for (size_t i = 0; i < waiters.size(); ++i) {
+    if (waiters[i].wait.proof == proof) those.push_back(ranks[i]);
   }
-  return ranks;
+  return those;
 }
 
 // NCCL refused the creation of the communicator, or the rank's newest call on it.
@@ -125,12 +125,13 @@ std::string DescribeEnding(const JobState& job, int32_t process, const Member* m
   }
 }
 
-std::vector<std::string> DescribeEvidence(const JobState& job, const std::vector<Waiter>& waiters,
+std::vector<std::string> DescribeEvidence(const std::vector<Waiter>& waiters,
+                                          const std::vector<int32_t>& ranks,
                                           const std::string& call) {
   std::vector<std::string> lines;
   const auto add = [&](Proof proof, const std::string& text) {
-    const std::vector<int32_t> ranks = PublicRanks(job, waiters, proof);
-    if (!ranks.empty()) lines.push_back(absl::StrCat(RanksInWords(ranks), ": ", text));
+    const std::vector<int32_t> those = RanksWith(proof, waiters, ranks);
+    if (!those.empty()) lines.push_back(absl::StrCat(RanksInWords(those), ": ", text));
   };
   add(Proof::kShown,
       absl::StrCat("waiting in ", call, " or a later call, ", kShownByMarkersOrHost));
@@ -139,20 +140,21 @@ std::vector<std::string> DescribeEvidence(const JobState& job, const std::vector
   return lines;
 }
 
-std::vector<std::string> DescribeMissing(const JobState& job, const std::vector<Waiter>& waiters) {
+std::vector<std::string> DescribeMissing(const JobState& job, const std::vector<Waiter>& waiters,
+                                         const std::vector<int32_t>& ranks) {
   std::map<std::string, std::vector<int32_t>> unsure;  // by the call that the wait is inferred from
   std::vector<int32_t> stale;
-  for (const Waiter& w : waiters) {
-    const int32_t rank = PublicRank(job, w.process, w.rank);
+  for (size_t i = 0; i < waiters.size(); ++i) {
+    const Waiter& w = waiters[i];
     if (!IsFresh(job, w.process)) {
-      stale.push_back(rank);
+      stale.push_back(ranks[i]);
     } else if (w.wait.proof != Proof::kShown) {
-      unsure[WaitName(job, w.process)].push_back(rank);
+      unsure[WaitName(job, w.process)].push_back(ranks[i]);
     }
   }
   std::vector<std::string> lines;
-  for (const auto& [name, ranks] : unsure) {
-    lines.push_back(absl::StrCat("no GPU markers on ", RanksInWords(ranks),
+  for (const auto& [name, those] : unsure) {
+    lines.push_back(absl::StrCat("no GPU markers on ", RanksInWords(those),
                                  ": Rollcall infers the wait from ", name));
   }
   if (!stale.empty()) {

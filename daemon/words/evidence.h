@@ -22,12 +22,15 @@ std::string DescribeEnding(const JobState& job, int32_t process, const Member* m
 // The words of DescribeEvidence() for a wait that Rollcall sees and does not infer.
 inline constexpr char kShownByMarkersOrHost[] = "shown by GPU markers or by the host thread's call";
 
-// The evidence that the ranks wait, one line for each kind of evidence.
-std::vector<std::string> DescribeEvidence(const JobState& job, const std::vector<Waiter>& waiters,
+// The evidence that the ranks wait, one line for each kind of evidence. `ranks`: those of the
+// waiters, as people number them.
+std::vector<std::string> DescribeEvidence(const std::vector<Waiter>& waiters,
+                                          const std::vector<int32_t>& ranks,
                                           const std::string& call);
 
 // The evidence that is missing to prove that the ranks wait.
-std::vector<std::string> DescribeMissing(const JobState& job, const std::vector<Waiter>& waiters);
+std::vector<std::string> DescribeMissing(const JobState& job, const std::vector<Waiter>& waiters,
+                                         const std::vector<int32_t>& ranks);
 
 // A culprit with all known facts about its process.
 Culprit MakeCulprit(const JobState& job, int32_t process, int32_t rank, const Member* member);

@@ -2,11 +2,12 @@
 #include "daemon/diagnosis/hosts/starved_hosts.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <set>
-#include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "daemon/model/progress.h"
 #include "daemon/rules/freshness.h"
 
@@ -16,19 +17,6 @@ namespace {
 // Of ten seconds, in percent. A job that computes keeps its host busy, and tasks wait now and then.
 constexpr int64_t kStarved = 75;
 
-void AddHost(const JobState& job, int32_t process, std::set<std::string>* hosts) {
-  const Process* known = FindProcess(job, process);
-  if (known != nullptr) hosts->insert(known->host);
-}
-
-// The hosts of the ranks that wait and of those that they wait for.
-std::set<std::string> HostsOf(const JobState& job, const Verdict& verdict) {
-  std::set<std::string> hosts;
-  for (const Culprit& culprit : verdict.culprits) AddHost(job, culprit.process, &hosts);
-  for (const int32_t process : verdict.waiting_processes) AddHost(job, process, &hosts);
-  return hosts;
-}
-
 int64_t CpuPressure(const HostFacts& facts) {
   int64_t most = 0;
   for (const HostFact& fact : facts.facts) {
@@ -37,19 +25,45 @@ int64_t CpuPressure(const HostFacts& facts) {
   return most;
 }
 
+// In percent, by host. Nearly always there is none: then nobody looks at the ranks.
+using StarvedHosts = std::map<absl::string_view, int64_t>;
+
+StarvedHosts FindStarvedHosts(const JobState& job, const Verdict& verdict) {
+  StarvedHosts starved;
+  for (const auto& [host, facts] : job.host_facts) {
+    if (facts.gathered_ns < verdict.since_ns) continue;
+    const int64_t percent = CpuPressure(facts);
+    if (percent >= kStarved) starved.emplace(host, percent);
+  }
+  return starved;
+}
+
+// Those of the ranks that wait and of the ranks that they wait for.
+std::set<absl::string_view> ConcernedHosts(const JobState& job, const Verdict& verdict,
+                                           const StarvedHosts& starved) {
+  std::set<absl::string_view> hosts;
+  const auto add = [&](int32_t process) {
+    const Process* known = FindProcess(job, process);
+    if (known == nullptr) return;
+    const auto host = starved.find(known->host);
+    if (host != starved.end()) hosts.insert(host->first);
+  };
+  for (const Culprit& culprit : verdict.culprits) add(culprit.process);
+  for (const int32_t process : verdict.waiting_processes) add(process);
+  return hosts;
+}
+
 }  // namespace
 
 void WeighStarvedHosts(const JobState& job, Verdict* verdict) {
   if (job.host_facts.empty() || !RestsOnWait(*verdict) || IsContradiction(verdict->cause)) return;
-  for (const std::string& host : HostsOf(job, *verdict)) {
-    const auto facts = job.host_facts.find(host);
-    if (facts == job.host_facts.end() || facts->second.gathered_ns < verdict->since_ns) continue;
-    const int64_t percent = CpuPressure(facts->second);
-    if (percent < kStarved) continue;
+  const StarvedHosts starved = FindStarvedHosts(job, *verdict);
+  if (starved.empty()) return;
+  for (const absl::string_view host : ConcernedHosts(job, *verdict, starved)) {
     verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
     verdict->missing_evidence.push_back(absl::StrCat("whether the ranks of ", host,
                                                      " are only slow: its tasks wait for a CPU ",
-                                                     percent, " % of the time"));
+                                                     starved.at(host), " % of the time"));
   }
 }
 
