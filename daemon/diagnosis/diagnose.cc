@@ -2,6 +2,7 @@
 #include "daemon/diagnosis/diagnose.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "base/durations.h"
@@ -92,17 +93,19 @@ void PutSettledFirst(std::vector<Verdict>* verdicts) {
 }  // namespace
 
 std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const Limits& limits) {
-  const Overview overview = ExamineCommunicators(job, now_ns, limits);
+  RankFinder finder(job);
+  Overview overview = ExamineCommunicators(job, now_ns, limits, &finder);
   std::vector<Verdict> verdicts, consequences;
   if (overview.has_long_wait) {
-    StuckCalls calls = Collect(job);
+    StuckCalls calls = Collect(job, &finder, &overview);
     const StoreWaits in_store = FindStoreWaits(job, calls);
     for (const StuckCall& call : in_store.calls) calls.push_back(&call);
     const KeyWaits for_keys = FindKeyWaits(job);
     for (const StuckCall& call : for_keys.calls) calls.push_back(&call);
     verdicts = JudgeCalls(job, calls, now_ns, limits, &consequences);
   }
-  for (const Verdict* mismatch : FirstMismatches()) {
+  const auto mismatches = overview.has_mismatch ? FirstMismatches() : std::vector<const Verdict*>();
+  for (const Verdict* mismatch : mismatches) {
     verdicts.push_back(*mismatch);
     Verdict& verdict = verdicts.back();
     if (verdict.since_ns != 0) verdict.waited_ns = std::max<int64_t>(0, now_ns - verdict.since_ns);
@@ -169,7 +172,7 @@ std::vector<const Verdict*> Diagnoser::FirstMismatches() const {
 
 // Merges two tables that both have the order of the communicators' ids.
 Diagnoser::Overview Diagnoser::ExamineCommunicators(const JobState& job, int64_t now_ns,
-                                                    const Limits& limits) {
+                                                    const Limits& limits, RankFinder* finder) {
   const int64_t before = now_ns - ShortestLimit(limits);
   Overview overview;
   auto finding = findings_.begin();
@@ -179,6 +182,7 @@ Diagnoser::Overview Diagnoser::ExamineCommunicators(const JobState& job, int64_t
       finding = findings_.emplace_hint(finding, id, Finding());
     }
     ExamineCommunicator(job, comm, &finding->second);
+    if (!finding->second.mismatches.empty()) overview.has_mismatch = true;
     if (!overview.has_long_wait) {
       overview.has_long_wait = WaitsSinceBefore(comm, now_ns, before, &finding->second);
     }
@@ -186,7 +190,7 @@ Diagnoser::Overview Diagnoser::ExamineCommunicators(const JobState& job, int64_t
       overview.next_long_wait_ns =
           std::min(overview.next_long_wait_ns, NextLongWait(comm, finding->second, limits));
     }
-    CompareSizes(job, comm, now_ns, &finding->second, &overview);
+    CompareSizes(job, comm, now_ns, finder, &finding->second, &overview);
     if (IsDisputed(comm)) overview.has_long_wait = true;
     if (IsStraggling(comm)) overview.straggling.push_back(&comm);
     ++finding;
@@ -245,45 +249,47 @@ bool Diagnoser::WaitsSinceBefore(const Communicator& comm, int64_t now_ns, int64
 // Looks at the members of a communicator only once in a while: in a job in good health messages are
 // always under way.
 void Diagnoser::CompareSizes(const JobState& job, const Communicator& comm, int64_t now_ns,
-                             Finding* finding, Overview* overview) {
+                             RankFinder* finder, Finding* finding, Overview* overview) {
   const bool is_kept = comm.version != 0;
   if (!MayWait(comm) || (is_kept && !comm.uses_p2p)) return;
+  if (finding->messages == nullptr) finding->messages = std::make_unique<Messages>();
+  Messages& messages = *finding->messages;
   const auto look_at = [overview](int64_t time_ns) {
     overview->next_long_wait_ns = std::min(overview->next_long_wait_ns, time_ns);
   };
   const int64_t before = now_ns - kCompareSizesAfterNs;
-  if (!is_kept || finding->p2p_version != comm.version) {
-    const int64_t looked = finding->no_p2p_wait_before_ns;
+  if (!is_kept || messages.version != comm.version) {
+    const int64_t looked = messages.no_wait_before_ns;
     if (is_kept && looked > before) return look_at(looked + kCompareSizesAfterNs);
     const int64_t since = P2pWaitsSince(comm);
-    finding->p2p_version = comm.version;
-    finding->p2p_waits_since_ns = since;
-    finding->no_p2p_wait_before_ns = since == 0 ? now_ns : since;
-    finding->sizes_compared = false;
+    messages.version = comm.version;
+    messages.waits_since_ns = since;
+    messages.no_wait_before_ns = since == 0 ? now_ns : since;
+    messages.sizes_compared = false;
   }
-  const int64_t since = finding->p2p_waits_since_ns;
+  const int64_t since = messages.waits_since_ns;
   if (since == 0) return;
   if (since > before) return look_at(since + kCompareSizesAfterNs);
-  if (!finding->sizes_compared) finding->sizes_differ = DoSizesDiffer(job, comm);
-  finding->sizes_compared = true;
-  if (finding->sizes_differ) overview->has_long_wait = true;
+  if (!messages.sizes_compared) messages.sizes_differ = DoSizesDiffer(job, comm, finder);
+  messages.sizes_compared = true;
+  if (messages.sizes_differ) overview->has_long_wait = true;
 }
 
-StuckCalls Diagnoser::Collect(const JobState& job) {
+StuckCalls Diagnoser::Collect(const JobState& job, RankFinder* finder, Overview* overview) {
   StuckCalls calls;
-  RankFinder finder(job);
   auto at = findings_.begin();
   for (const auto& [id, comm] : job.communicators) {
     Finding& finding = (at++)->second;
     // The search for ranks that never joined covers all processes, so the version of
     // the communicator is not enough.
     if (!finding.has_calls || finding.is_forming || comm.version == 0) {
-      finding.calls = MayWait(comm) ? FindStuckCalls(job, comm, &finder) : std::vector<StuckCall>();
+      finding.calls = MayWait(comm) ? FindStuckCalls(job, comm, finder) : std::vector<StuckCall>();
       finding.has_calls = true;
       finding.is_forming = IsForming(finding.calls);
       // Compares the signatures that JobModel could not compare on arrival.
       const bool compared = comm.version == 0 || comm.may_diverge || !comm.keeps_records;
       if (!compared && !finding.calls.empty()) finding.mismatches = JudgeMismatches(job, comm);
+      if (!finding.mismatches.empty()) overview->has_mismatch = true;
     }
     for (StuckCall& call : finding.calls) {
       call.communicator = &comm;

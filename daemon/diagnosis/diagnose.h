@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/container/btree_map.h"
@@ -35,6 +36,16 @@ class Diagnoser {
   static constexpr int64_t kNever = INT64_MAX;
 
  private:
+  // The result for one communicator with sends and receives.
+  struct Messages {
+    // As of `version`: when the first wait in a send or receive began; 0: nobody waits in one.
+    uint64_t version = 0;
+    int64_t waits_since_ns = 0;
+    int64_t no_wait_before_ns = 0;  // no such wait began before this
+    bool sizes_compared = false;    // `sizes_differ` is up to date
+    bool sizes_differ = false;
+  };
+
   // The result for one communicator at this version.
   struct Finding {
     uint64_t version = 0;
@@ -42,26 +53,23 @@ class Diagnoser {
     int64_t no_wait_before_ns = 0;
     uint64_t waits_version = 0;  // `waits_since_ns` is of this version; 0: not known
     int64_t waits_since_ns = 0;  // when the first wait began; 0: no rank waits
-    // As of `p2p_version`: when the first wait in a send or receive began; 0: nobody waits in one.
-    uint64_t p2p_version = 0;
-    int64_t p2p_waits_since_ns = 0;
-    int64_t no_p2p_wait_before_ns = 0;  // no such wait began before this
-    bool sizes_compared = false;        // `sizes_differ` is up to date
-    bool sizes_differ = false;
-    bool has_calls = false;   // `calls` is up to date
-    bool is_forming = false;  // a rank waits in the creation
-    std::vector<StuckCall> calls;
     std::vector<Verdict> mismatches;
+    std::unique_ptr<Messages> messages;  // nullptr: it has none, as most have
+    bool has_calls = false;              // `calls` is up to date
+    bool is_forming = false;             // a rank waits in the creation
+    std::vector<StuckCall> calls;
   };
 
   // The result of one pass over all communicators.
   struct Overview {
     bool has_long_wait = false;          // some rank may have waited for long enough
+    bool has_mismatch = false;           // a finding has one
     int64_t next_long_wait_ns = kNever;  // when a wait is long enough, if none is yet
     std::vector<const Communicator*> straggling;
   };
 
-  Overview ExamineCommunicators(const JobState& job, int64_t now_ns, const Limits& limits);
+  Overview ExamineCommunicators(const JobState& job, int64_t now_ns, const Limits& limits,
+                                RankFinder* finder);
   static void ExamineCommunicator(const JobState& job, const Communicator& comm, Finding* finding);
   static void ExamineProcesses(const JobState& job, int64_t now_ns, const Limits& limits,
                                Overview* overview);
@@ -70,8 +78,8 @@ class Diagnoser {
   static bool WaitsSinceBefore(const Communicator& comm, int64_t now_ns, int64_t before,
                                Finding* finding);
   static void CompareSizes(const JobState& job, const Communicator& comm, int64_t now_ns,
-                           Finding* finding, Overview* overview);
-  StuckCalls Collect(const JobState& job);
+                           RankFinder* finder, Finding* finding, Overview* overview);
+  StuckCalls Collect(const JobState& job, RankFinder* finder, Overview* overview);
   std::vector<const Verdict*> FirstMismatches() const;
 
   int64_t next_due_ns_ = 0;

@@ -20,10 +20,9 @@ int64_t P2pWaitsSince(const Communicator& comm) {
   return oldest;
 }
 
-bool DoSizesDiffer(const JobState& job, const Communicator& comm) {
+bool DoSizesDiffer(const JobState& job, const Communicator& comm, RankFinder* finder) {
   std::vector<StuckCall> calls;
-  RankFinder finder(job);
-  FindStuckP2p(job, comm, &finder, &calls);
+  FindStuckP2p(job, comm, finder, &calls);
   return std::any_of(calls.begin(), calls.end(), [](const StuckCall& call) {
     return call.size_differs && call.absents.empty() && !call.is_pair_guessed;
   });

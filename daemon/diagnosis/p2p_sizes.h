@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "daemon/model/job_state.h"
+#include "daemon/rules/members/rank_map.h"
 
 namespace rollcall {
 
@@ -14,6 +15,6 @@ int64_t P2pWaitsSince(const Communicator& comm);
 
 // True if a rank waits in a send or receive whose other end has another size, and no record is lost
 // that would show another pair.
-bool DoSizesDiffer(const JobState& job, const Communicator& comm);
+bool DoSizesDiffer(const JobState& job, const Communicator& comm, RankFinder* finder);
 
 }  // namespace rollcall

@@ -51,22 +51,17 @@ RankMap ByParent(const JobState& job, const Communicator& comm, const RankRanges
   return result;
 }
 
-// True if process `a` represents its rank better than `b`. Launchers, wrappers and data-loader
-// workers inherit the environment of the rank and the library. So the best process is one that
-// uses NCCL, else one that is alive, else the first.
-bool IsBetter(const Process& a, const Process& b) {
-  const auto key = [](const Process& p) {
-    return std::make_tuple(!p.has_segment, HasEnded(p), p.start_time, p.pid);
-  };
-  return key(a) < key(b);
-}
-
 // The world size of most known members; -1: unknown. Some may have been told another one.
 int32_t WorldSize(const JobState& job, const Communicator& comm) {
   std::map<int32_t, size_t> members;  // by world size
+  auto newest = members.end();        // most members were told the same
   for (const auto& [rank, member] : comm.members) {
     const Process* process = FindProcess(job, member.process);
-    if (process != nullptr && process->global_rank >= 0) ++members[process->world_size];
+    if (process == nullptr || process->global_rank < 0) continue;
+    if (newest == members.end() || newest->first != process->world_size) {
+      newest = members.try_emplace(process->world_size).first;
+    }
+    ++newest->second;
   }
   // Of sizes that as many were told, the largest.
   const auto most =
@@ -106,7 +101,8 @@ std::vector<int32_t> Outside(const Communicator& comm, const std::vector<int32_t
 // pattern of ranks. A complete communicator of the same kind shows the missing ranks of this
 // one: every rank has the same distance to its counterpart.
 constexpr size_t kMostSiblings = 64;
-constexpr size_t kMostWorlds = 8;
+constexpr size_t kMostWorlds = 8;  // to search for silent ranks
+static_assert(CommunicatorsByName::kMostComplete > kMostSiblings, "with the communicator itself");
 
 std::optional<int32_t> DistanceTo(const JobState& job, const Communicator& comm,
                                   const Communicator& sibling) {
@@ -124,40 +120,26 @@ std::optional<int32_t> DistanceTo(const JobState& job, const Communicator& comm,
 
 }  // namespace
 
-void RankFinder::FindBest() {
-  if (best_) return;
-  best_.emplace();
-  const auto add = [this](int32_t index, RankMap* best) {
-    const Process& process = job_.processes[static_cast<size_t>(index)];
-    const auto [it, is_new] = best->emplace(process.global_rank, index);
-    if (!is_new && IsBetter(process, job_.processes[static_cast<size_t>(it->second)])) {
-      it->second = index;
-    }
-  };
-  for (size_t i = 0; i < job_.processes.size(); ++i) {
-    if (job_.processes[i].global_rank < 0) continue;
-    const auto index = static_cast<int32_t>(i);
-    add(index, &(*best_)[job_.processes[i].world_size]);
-    add(index, &best_of_any_);
+const Worlds& RankFinder::worlds() {
+  if (!worlds_) {
+    worlds_.emplace(job_);
+    looked_at_ += job_.processes.size();
   }
+  return *worlds_;
 }
 
-// With the ranks of the world that were told another size of it. Only a program that invents sizes
-// has many: each would cost a copy of all ranks.
-const RankFinder::RankMap& RankFinder::BestByGlobalRank(int32_t world_size) {
-  FindBest();
-  RankMap& best = (*best_)[world_size];
-  if (best_->size() == 1 || completed_.size() == kMostWorlds) return best;
-  if (!completed_.insert(world_size).second) return best;
-  for (const auto& [rank, process] : best_of_any_) {
-    if (rank < world_size) best.emplace(rank, process);
+CommunicatorsByName& RankFinder::communicators() {
+  if (!communicators_) {
+    communicators_.emplace(job_);
+    looked_at_ += job_.communicators.size();
   }
-  return best;
+  return *communicators_;
 }
 
 const std::vector<int32_t>& RankFinder::WithoutRank() {
   if (!without_rank_) {
     without_rank_.emplace();
+    looked_at_ += job_.processes.size();
     for (size_t i = 0; i < job_.processes.size(); ++i) {
       if (job_.processes[i].global_rank < 0) without_rank_->push_back(static_cast<int32_t>(i));
     }
@@ -173,14 +155,55 @@ bool RankFinder::IsAnySilent() {
 }
 
 // Processes that are members of a communicator of the same kind. Each process is in only one.
-const std::set<int32_t>& RankFinder::PlacedInKind(const Communicator& comm) {
+const RankFinder::Processes& RankFinder::PlacedInKind(const Communicator& comm) {
   const auto [at, is_new] = placed_.try_emplace({comm.name, comm.size});
   if (!is_new || comm.name.empty()) return at->second;
-  for (const auto& [id, sibling] : job_.communicators) {
-    if (sibling.name != comm.name || sibling.size != comm.size) continue;
-    for (const auto& [rank, member] : sibling.members) at->second.insert(member.process);
+  for (const Communicator* sibling : communicators().Alike(comm).all) {
+    for (const auto& [rank, member] : sibling->members) at->second.insert(member.process);
+    looked_at_ += sibling->members.size();
   }
   return at->second;
+}
+
+// Only a program that invents sizes has many worlds: each would cost a search of all ranks.
+RankFinder::Unplaced& RankFinder::UnplacedIn(const Communicator& comm, int32_t world_size) {
+  if (searched_worlds_.size() < kMostWorlds) searched_worlds_.insert(world_size);
+  const bool is_whole = searched_worlds_.count(world_size) != 0;
+  const Unplaced none = {
+      is_whole ? worlds().OfSize(world_size) : worlds().ToldSize(world_size), {}, {}, {}};
+  return unplaced_.try_emplace({{comm.name, comm.size}, world_size}, none).first->second;
+}
+
+bool RankFinder::FindNextUnplaced(const Processes& placed, Unplaced* unplaced) {
+  while (const auto next = unplaced->world.Next(&unplaced->at)) {
+    ++looked_at_;
+    if (placed.count(next->second) != 0) continue;
+    const bool is_silent = IsSilent(job_.processes[static_cast<size_t>(next->second)]);
+    (is_silent ? unplaced->silent : unplaced->heard).push_back(*next);
+    return true;
+  }
+  return false;
+}
+
+// Whether a rank without a place, and not of `taken`, is not silent.
+bool RankFinder::IsOneHeard(const std::vector<int32_t>& taken, const Processes& placed,
+                            Unplaced* unplaced) {
+  size_t looked = 0;
+  do {
+    for (; looked < unplaced->heard.size(); ++looked) {
+      ++looked_at_;
+      if (!Contains(taken, unplaced->heard[looked].first)) return true;
+    }
+  } while (FindNextUnplaced(placed, unplaced));
+  return false;
+}
+
+// The remaining processes, where the launcher gives no ranks.
+RankFinder::RankMap RankFinder::ByRest(const Communicator& comm, const RankRanges& ranks) {
+  const std::vector<int32_t>& all = WithoutRank();
+  if (all.size() > comm.members.size() + ranks.size()) return {};  // more remain than are wanted
+  looked_at_ += all.size();
+  return Pair(ranks, Outside(comm, all));
 }
 
 // For a communicator that spans the world: takes the process with the same global rank if
@@ -191,7 +214,11 @@ RankFinder::RankMap RankFinder::ByWorld(const Communicator& comm, const RankRang
   const bool ranks_are_global = RanksAreGlobal(job_, comm);
   RankMap result;
   std::vector<int32_t> remaining;
-  for (const auto& [rank, process] : BestByGlobalRank(world_size)) {
+  const WorldRanks world = worlds().OfSize(world_size);
+  WorldRanks::Cursor at;
+  while (const auto next = world.Next(&at)) {
+    ++looked_at_;
+    const auto [rank, process] = *next;
     if (Contains(taken, rank)) continue;
     remaining.push_back(process);
     if (ranks_are_global && ranks.Contains(rank)) result[rank] = process;
@@ -210,44 +237,39 @@ RankFinder::RankMap RankFinder::ByPairName(const Communicator& comm, const RankR
   const auto& [known_rank, known] = *comm.members.begin();
   if (known_rank < 0 || known_rank > 1 || !ranks.Contains(1 - known_rank)) return {};
   const int32_t mine = pair->ranks[known_rank], other = pair->ranks[1 - known_rank];
-  for (const auto& [id, group] : job_.communicators) {
-    if (group.name != pair->of) continue;
-    const auto me = group.members.find(mine), peer = group.members.find(other);
-    const bool is_ours = me != group.members.end() && me->second.process == known.process;
-    if (is_ours && peer != group.members.end()) return {{1 - known_rank, peer->second.process}};
+  if (const auto peer = communicators().FindPeer(pair->of, known.process, mine, other)) {
+    return {{1 - known_rank, *peer}};
   }
   if (PublicRank(job_, known.process, -1) != mine) return {};
-  const RankMap& best = BestByGlobalRank(world_size);
-  const auto peer = best.find(other);
-  if (peer == best.end()) return {};
-  return {{1 - known_rank, peer->second}};
+  const std::optional<int32_t> peer = worlds().OfSize(world_size).FindProcess(other);
+  if (!peer) return {};
+  return {{1 - known_rank, *peer}};
 }
 
 RankFinder::RankMap RankFinder::BySiblings(const Communicator& comm, const RankRanges& ranks,
                                            int32_t world_size) {
   std::map<int32_t, std::set<int32_t>> expected;  // by rank: global ranks
   size_t searched = 0;
-  for (const auto& [id, sibling] : job_.communicators) {
-    const bool alike = id != comm.id && sibling.size == comm.size && sibling.name == comm.name &&
-                       sibling.members.size() == static_cast<size_t>(sibling.size);
-    if (!alike) continue;
+  for (const Communicator* sibling : communicators().Alike(comm).complete) {
+    if (sibling->id == comm.id) continue;
     if (++searched > kMostSiblings) break;
-    const std::optional<int32_t> distance = DistanceTo(job_, comm, sibling);
+    looked_at_ += comm.members.size();
+    const std::optional<int32_t> distance = DistanceTo(job_, comm, *sibling);
     if (!distance) continue;
-    for (const auto& [rank, there] : sibling.members) {
+    for (const auto& [rank, there] : sibling->members) {
       if (!ranks.Contains(rank)) continue;
       expected[rank].insert(PublicRank(job_, there.process, -1) + *distance);
     }
   }
   if (expected.empty()) return {};
   const std::vector<int32_t> taken = TakenRanks(job_, comm);
-  const RankMap& best = BestByGlobalRank(world_size);
+  const WorldRanks world = worlds().OfSize(world_size);
   RankMap result;
   for (const auto& [rank, global] : expected) {
     for (const int32_t one : global) {
-      const auto who = best.find(one);
-      if (who == best.end() || Contains(taken, one)) continue;
-      if (!result.emplace(rank, who->second).second) return {};  // siblings contradict each other
+      const std::optional<int32_t> who = world.FindProcess(one);
+      if (!who || Contains(taken, one)) continue;
+      if (!result.emplace(rank, *who).second) return {};  // siblings contradict each other
     }
   }
   return result;
@@ -258,18 +280,15 @@ RankFinder::RankMap RankFinder::BySilence(const Communicator& comm, const RankRa
                                           int32_t world_size) {
   if (!IsAnySilent()) return {};
   const std::vector<int32_t> taken = TakenRanks(job_, comm);
-  const std::set<int32_t>& placed = PlacedInKind(comm);
+  Unplaced& unplaced = UnplacedIn(comm, world_size);
+  if (IsOneHeard(taken, PlacedInKind(comm), &unplaced)) return {};
   std::vector<int32_t> silent;
-  for (const auto& [rank, process] : BestByGlobalRank(world_size)) {
-    if (Contains(taken, rank) || placed.count(process) != 0) continue;
-    if (!IsSilent(job_.processes[static_cast<size_t>(process)])) return {};
-    silent.push_back(process);
+  for (const auto& [rank, process] : unplaced.silent) {
+    if (silent.size() == ranks.size()) break;
+    ++looked_at_;
+    if (!Contains(taken, rank)) silent.push_back(process);
   }
-  RankMap result;
-  if (silent.size() < ranks.size()) return result;
-  const std::vector<int32_t> in_order = ranks.First(silent.size());
-  for (size_t i = 0; i < in_order.size(); ++i) result[in_order[i]] = silent[i];
-  return result;
+  return Pair(ranks, silent);
 }
 
 RankProcesses RankFinder::Find(const Communicator& comm, const std::vector<RankRange>& wanted) {
@@ -281,7 +300,7 @@ RankProcesses RankFinder::Find(const Communicator& comm, const std::vector<RankR
 
   if (comm.has_siblings) return result;  // which process holds which rank is the program's choice
   const int32_t world_size = WorldSize(job_, comm);
-  if (world_size < 0) return {Pair(ranks, Outside(comm, WithoutRank())), true};
+  if (world_size < 0) return {ByRest(comm, ranks), true};
   if (world_size == comm.size) {
     result.processes = ByWorld(comm, ranks, world_size);
     if (!result.processes.empty()) return result;
