@@ -192,7 +192,7 @@ std::vector<Verdict> JudgeCalls(const JobState& job, const StuckCalls& calls, in
   const WaitGraph graph = BuildWaitGraph(calls, options);
   Roots roots(job, calls, graph, now_ns, limits);
   std::vector<Verdict> verdicts = roots.Find();
-  for (Verdict& verdict : verdicts) WeighUnorderedCalls(job, calls, &verdict);
+  WeighUnorderedCalls(job, calls, &verdicts);
   *consequences = roots.FindConsequences();
   return verdicts;
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -44,25 +45,32 @@ std::map<int32_t, Lackers> FindLackers(const std::vector<P2pPair>& pairs) {
   return by_absent;
 }
 
-bool WaitsInP2p(const StuckCalls& calls, int32_t process) {
-  return std::any_of(calls.begin(), calls.end(), [&](const StuckCall* call) {
-    const bool is_message = call->kind == StuckCall::Kind::kP2p || IsPairCreation(*call);
-    return is_message && WaitsIn(*call, process);
-  });
+// The sends and receives, and the creations of communicators for them, that each process waits in.
+using MessageWaits = std::unordered_map<int32_t, std::vector<const StuckCall*>>;
+
+MessageWaits FindMessageWaits(const StuckCalls& calls, const std::map<int32_t, Lackers>& lacked) {
+  MessageWaits waits;
+  for (const StuckCall* call : calls) {
+    if (call->kind != StuckCall::Kind::kP2p && !IsPairCreation(*call)) continue;
+    for (const Waiter& waiter : call->waiters) {
+      if (lacked.count(waiter.process) != 0) waits[waiter.process].push_back(call);
+    }
+  }
+  return waits;
 }
 
 // True if one peer sends to the rank, another one receives from it, and the rank waits for one of
 // them: it stands between two peers that agree on what flows through it. Where all peers send
 // first, or all receive first, every rank is as wrong as the others.
-bool StandsBetween(const StuckCalls& calls, const Lackers& lackers, int32_t process) {
+bool StandsBetween(const std::vector<const StuckCall*>& waits, const Lackers& lackers) {
   const auto any = [&](bool sends) {
     return std::any_of(lackers.calls.begin(), lackers.calls.end(), [sends](const auto& lacker) {
       return lacker.second != Op::kNone && IsSendSide(lacker.second) == sends;
     });
   };
   const auto is_lacker = [&](const Absent& a) { return lackers.calls.count(a.process) != 0; };
-  const bool is_mutual = std::any_of(calls.begin(), calls.end(), [&](const StuckCall* call) {
-    return call->kind == StuckCall::Kind::kP2p && WaitsIn(*call, process) &&
+  const bool is_mutual = std::any_of(waits.begin(), waits.end(), [&](const StuckCall* call) {
+    return call->kind == StuckCall::Kind::kP2p &&
            std::any_of(call->absents.begin(), call->absents.end(), is_lacker);
   });
   return any(true) && any(false) && is_mutual;
@@ -70,10 +78,12 @@ bool StandsBetween(const StuckCalls& calls, const Lackers& lackers, int32_t proc
 
 // The one process for which several ranks wait, if it explains their waits; -1: none.
 int32_t FindLacked(const StuckCalls& calls, const std::map<int32_t, Lackers>& by_absent) {
+  const MessageWaits waits = FindMessageWaits(calls, by_absent);
   int32_t lacked = -1;
   for (const auto& [process, lackers] : by_absent) {
     if (lackers.calls.size() < kLeastPeers) continue;
-    if (WaitsInP2p(calls, process) && !StandsBetween(calls, lackers, process)) continue;
+    const auto own = waits.find(process);
+    if (own != waits.end() && !StandsBetween(own->second, lackers)) continue;
     if (lacked >= 0) return -1;
     lacked = process;
   }

@@ -14,17 +14,18 @@ void AddSizes(const Suspicion& s, Verdict* verdict) {
   const SizeDispute dispute = JudgeClaimedSizes(*s.call.communicator);
   if (dispute.size == 0) return;
   verdict->communicator_size = dispute.size;
+  std::unordered_map<int32_t, int32_t> claims;  // by process; of its first rank
+  for (const ClaimedSize& wrong : dispute.wrong) {
+    const Member* member = FindMember(*s.call.communicator, wrong.rank);
+    if (member != nullptr && member->process >= 0) claims.emplace(member->process, wrong.size);
+  }
   bool all = true;
   for (Culprit& culprit : verdict->culprits) {
-    const auto claim =
-        std::find_if(dispute.wrong.begin(), dispute.wrong.end(), [&](const ClaimedSize& wrong) {
-          const Member* member = FindMember(*s.call.communicator, wrong.rank);
-          return member != nullptr && culprit.process >= 0 && member->process == culprit.process;
-        });
-    all = all && claim != dispute.wrong.end();
-    if (claim == dispute.wrong.end()) continue;
+    const auto claim = claims.find(culprit.process);
+    all = all && claim != claims.end();
+    if (claim == claims.end()) continue;
     culprit.call = s.call.call;
-    culprit.call.count = static_cast<uint64_t>(claim->size);
+    culprit.call.count = static_cast<uint64_t>(claim->second);
   }
   if (all) verdict->mismatched_fields = {"size"};
 }

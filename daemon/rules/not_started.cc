@@ -30,8 +30,9 @@ bool HasEnded(const JobState& job, int32_t process) {
 
 // True if the stacks show threads or calls of NCCL: "ncclProxyService", "pncclAllReduce".
 bool IsInsideNccl(const Process& process) {
-  const std::string words = absl::StrCat(" ", process.stack_words);
-  return absl::StrContains(words, " nccl") || absl::StrContains(words, " pnccl");
+  const std::string& words = process.stack_words;
+  return absl::StartsWith(words, "nccl") || absl::StartsWith(words, "pnccl") ||
+         absl::StrContains(words, " nccl") || absl::StrContains(words, " pnccl");
 }
 
 // True if process `a` represents its rank better than `b`. Launchers and data-loader workers

@@ -2,6 +2,7 @@
 #include "daemon/rules/past_calls.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "daemon/model/first_calls.h"
 #include "daemon/model/progress.h"
@@ -30,14 +31,11 @@ int64_t AddRecords(const Communicator& comm, const Member& member, std::vector<P
   return complete_from_ns;
 }
 
-Past FindPast(const std::vector<const Communicator*>& comms, int32_t process) {
+Past FindPast(const std::vector<PastMember>& members) {
   Past past;
   int64_t complete_from_ns = 0;
-  for (const Communicator* comm : comms) {
-    for (const auto& [rank, member] : comm->members) {
-      if (member.process != process) continue;
-      complete_from_ns = std::max(complete_from_ns, AddRecords(*comm, member, &past.calls));
-    }
+  for (const auto& [comm, member] : members) {
+    complete_from_ns = std::max(complete_from_ns, AddRecords(*comm, *member, &past.calls));
   }
   std::vector<PastCall>& calls = past.calls;
   calls.erase(
@@ -58,9 +56,10 @@ Past FindPast(const std::vector<const Communicator*>& comms, int32_t process) {
 std::vector<const Communicator*> CommunicatorsOf(const StuckCalls& calls,
                                                  const std::vector<size_t>& cycle) {
   std::vector<const Communicator*> comms;
+  std::unordered_set<const Communicator*> known;
   for (const size_t i : cycle) {
     const Communicator* comm = calls[i]->communicator;
-    if (std::find(comms.begin(), comms.end(), comm) == comms.end()) comms.push_back(comm);
+    if (known.insert(comm).second) comms.push_back(comm);
   }
   return comms;
 }
@@ -86,9 +85,23 @@ std::vector<CallToken> TokensOf(const Past& past, bool with_count) {
   return tokens;
 }
 
+// A cycle may have thousands of communicators: looks at the members of each once, and not for each
+// process that is asked for.
+void Pasts::FindMembers() {
+  for (const Communicator* comm : comms_) {
+    for (const auto& [rank, member] : comm->members) {
+      members_[member.process].push_back({comm, &member});
+    }
+  }
+  comms_.clear();
+}
+
 const Past& Pasts::Of(int32_t process) {
   const auto [found, is_new] = pasts_.try_emplace(process);
-  if (is_new) found->second = FindPast(comms_, process);
+  if (!is_new) return found->second;
+  if (!comms_.empty()) FindMembers();
+  const auto members = members_.find(process);
+  if (members != members_.end()) found->second = FindPast(members->second);
   return found->second;
 }
 

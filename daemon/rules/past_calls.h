@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,12 @@ std::vector<CallToken> TokensOf(const Past& past, bool with_count);
 std::vector<const Communicator*> CommunicatorsOf(const StuckCalls& calls,
                                                  const std::vector<size_t>& cycle);
 
+// A rank of a communicator.
+struct PastMember {
+  const Communicator* communicator = nullptr;
+  const Member* member = nullptr;
+};
+
 // Finds each rank's past once.
 class Pasts {
  public:
@@ -44,7 +51,10 @@ class Pasts {
   const Past& Of(int32_t process);
 
  private:
-  const std::vector<const Communicator*> comms_;
+  void FindMembers();
+
+  std::vector<const Communicator*> comms_;  // whose members have not been looked at
+  std::unordered_map<int32_t, std::vector<PastMember>> members_;  // by process
   std::map<int32_t, Past> pasts_;
 };
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -13,7 +14,6 @@
 #include "absl/strings/match.h"
 #include "daemon/model/progress.h"
 #include "daemon/rules/members/pair_names.h"
-#include "daemon/rules/p2p_pairs.h"
 #include "daemon/rules/rules.h"
 #include "daemon/words/places.h"
 
@@ -109,11 +109,17 @@ class Search {
 
   // By process: whether it waits in a call that lacks one of `awaited`; if none is given, in any.
   std::vector<bool> FindWaiting(const std::vector<int32_t>* awaited) const {
-    std::vector<bool> waiting(job_.processes.size());
+    std::vector<bool> waiting(job_.processes.size()), is_awaited(job_.processes.size());
+    if (awaited != nullptr) {
+      for (const int32_t process : *awaited) is_awaited[static_cast<size_t>(process)] = true;
+    }
     for (const StuckCall* call : calls_) {
-      const bool lacks_one = awaited == nullptr ||
-                             std::any_of(awaited->begin(), awaited->end(),
-                                         [call](int32_t process) { return Lacks(*call, process); });
+      const bool lacks_one =
+          awaited == nullptr ||
+          std::any_of(call->absents.begin(), call->absents.end(), [&](const Absent& absent) {
+            return FindProcess(job_, absent.process) != nullptr &&
+                   is_awaited[static_cast<size_t>(absent.process)];
+          });
       if (!lacks_one) continue;
       for (const Waiter& waiter : call->waiters) {
         if (waiter.process >= 0) waiting[static_cast<size_t>(waiter.process)] = true;
@@ -141,33 +147,53 @@ class Search {
 
   // A rank below that waits for this one in the communicator of both has made its id.
   std::vector<int32_t> MakersOfPair(int32_t process) {
-    std::vector<int32_t> makers = RanksBelow({process});
-    makers.erase(std::remove_if(makers.begin(), makers.end(),
-                                [&](int32_t maker) { return HasMadePair(maker, process); }),
-                 makers.end());
+    const std::set<int32_t> have_made = WaitInPairsFor(process);
+    if (best_.empty()) FindBest();
+    std::vector<int32_t> makers;
+    for (auto at = best_.begin(); at != best_.end() && at->first < At(process).global_rank; ++at) {
+      if (makers.size() > kMostMakers) break;
+      if (have_made.count(at->second) == 0) makers.push_back(at->second);
+    }
     return makers;
   }
 
-  bool HasMadePair(int32_t maker, int32_t process) const {
-    return std::any_of(calls_.begin(), calls_.end(), [&](const StuckCall* call) {
-      return call->kind == StuckCall::Kind::kCreation && FindPairName(call->communicator->name) &&
-             WaitsIn(*call, maker) && Lacks(*call, process);
-    });
+  std::set<int32_t> WaitInPairsFor(int32_t process) {
+    std::set<int32_t> waiting;
+    for (const StuckCall* call : CallsThatLack(process).pairs) {
+      for (const Waiter& waiter : call->waiters) waiting.insert(waiter.process);
+    }
+    return waiting;
   }
 
-  static bool Lacks(const StuckCall& call, int32_t process) {
-    return std::any_of(call.absents.begin(), call.absents.end(),
-                       [process](const Absent& absent) { return absent.process == process; });
+  // The calls that lack a process.
+  struct LackingCalls {
+    int64_t since_ns = INT64_MAX;         // of the first of them
+    std::vector<const StuckCall*> pairs;  // those that create a communicator of a pair
+  };
+
+  const LackingCalls& CallsThatLack(int32_t process) {
+    if (lacking_.empty()) FindLacking();
+    return lacking_[static_cast<size_t>(process)];
+  }
+
+  void FindLacking() {
+    lacking_.resize(job_.processes.size());
+    for (const StuckCall* call : calls_) {
+      const bool is_pair = call->kind == StuckCall::Kind::kCreation &&
+                           FindPairName(call->communicator->name).has_value();
+      for (const Absent& absent : call->absents) {
+        if (FindProcess(job_, absent.process) == nullptr) continue;
+        LackingCalls& lacking = lacking_[static_cast<size_t>(absent.process)];
+        lacking.since_ns = std::min(lacking.since_ns, call->since_ns);
+        if (is_pair) lacking.pairs.push_back(call);
+      }
+    }
   }
 
   // A sample of the stacks shows the wait when it has lasted for a while. What others wait for has
   // not moved since they began.
-  int64_t WaitsSince(int32_t process) const {
-    int64_t since_ns = At(process).waits_outside_since_ns;
-    for (const StuckCall* call : calls_) {
-      if (Lacks(*call, process)) since_ns = std::min(since_ns, call->since_ns);
-    }
-    return since_ns;
+  int64_t WaitsSince(int32_t process) {
+    return std::min(At(process).waits_outside_since_ns, CallsThatLack(process).since_ns);
   }
 
   void Add(const std::vector<int32_t>& inside, const std::vector<int32_t>& makers, Op op,
@@ -197,7 +223,7 @@ class Search {
     return line;
   }
 
-  void AddWaiter(int32_t process, Communicator* comm, StuckCall* call) const {
+  void AddWaiter(int32_t process, Communicator* comm, StuckCall* call) {
     const int32_t rank = At(process).global_rank;
     const int64_t since_ns = WaitsSince(process);
     Member& member = comm->members[rank];
@@ -227,7 +253,8 @@ class Search {
   const JobState& job_;
   const StuckCalls& calls_;
   std::map<Key, std::vector<int32_t>> in_store_;
-  std::map<int32_t, int32_t> best_;  // by rank
+  std::map<int32_t, int32_t> best_;    // by rank
+  std::vector<LackingCalls> lacking_;  // by process, when one was asked for
 };
 
 }  // namespace

@@ -3,6 +3,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -178,18 +182,82 @@ bool AreUnordered(const JobState& job, const Member& a, uint64_t a_position, con
   return MayRace(job, a.process, first->thread, second->thread);
 }
 
+// A call in which a process waits.
+struct OpenPlace {
+  int32_t process = -1;
+  size_t call = 0;    // index into the stuck calls
+  size_t waiter = 0;  // index into its waiters
+};
+
+bool IsBefore(const OpenPlace& a, const OpenPlace& b) {
+  return std::tie(a.process, a.call, a.waiter) < std::tie(b.process, b.call, b.waiter);
+}
+
+// The open collectives by the processes that wait in them: all ranks of a large job may wait in two
+// calls each.
+class OpenCalls {
+ public:
+  explicit OpenCalls(const StuckCalls& calls) {
+    for (size_t i = 0; i < calls.size(); ++i) {
+      const StuckCall& call = *calls[i];
+      if (!IsOpenCollective(call)) continue;
+      by_position_.try_emplace({call.communicator->id, call.position}, i);
+      for (size_t n = 0; n < call.waiters.size(); ++n) {
+        places_.push_back({call.waiters[n].process, i, n});
+      }
+    }
+    std::sort(places_.begin(), places_.end(), IsBefore);
+  }
+
+  // nullopt: no such call is open.
+  std::optional<size_t> Find(uint64_t communicator, uint64_t position) const {
+    const auto at = by_position_.find({communicator, position});
+    return at == by_position_.end() ? std::nullopt : std::make_optional(at->second);
+  }
+
+  // The first place of the process in each call.
+  std::vector<OpenPlace> PlacesOf(int32_t process) const {
+    std::vector<OpenPlace> first;
+    const OpenPlace wanted = {process, 0, 0};
+    for (auto at = std::lower_bound(places_.begin(), places_.end(), wanted, IsBefore);
+         at != places_.end() && at->process == process; ++at) {
+      if (first.empty() || first.back().call != at->call) first.push_back(*at);
+    }
+    return first;
+  }
+
+ private:
+  std::map<std::pair<uint64_t, uint64_t>, size_t> by_position_;
+  std::vector<OpenPlace> places_;
+};
+
+// By index of another call: its waiters whose processes wait in this one, too, each with its waiter
+// here.
+using SharedWaiters = std::map<size_t, std::vector<std::pair<const Waiter*, const Waiter*>>>;
+
+SharedWaiters FindSharedWaiters(const StuckCalls& calls, const OpenCalls& open,
+                                const StuckCall& call) {
+  SharedWaiters shared;
+  for (const Waiter& waiter : call.waiters) {
+    for (const OpenPlace& place : open.PlacesOf(waiter.process)) {
+      const StuckCall& other = *calls[place.call];
+      if (other.communicator == call.communicator) continue;
+      shared[place.call].emplace_back(&waiter, &other.waiters[place.waiter]);
+    }
+  }
+  return shared;
+}
+
 // The ranks on whose devices both calls are open; none: something orders them.
-std::vector<Waiter> FindShared(const JobState& job, const StuckCall& call, const StuckCall& other) {
+std::vector<Waiter> OnOneDevice(const JobState& job, const StuckCall& call, const StuckCall& other,
+                                const SharedWaiters::mapped_type& waiters) {
   std::vector<Waiter> shared;
   bool is_unordered = false;
-  for (const Waiter& a : call.waiters) {
-    const auto b = std::find_if(other.waiters.begin(), other.waiters.end(),
-                                [&](const Waiter& w) { return w.process == a.process; });
-    if (b == other.waiters.end()) continue;
-    const Member* mine = FindMember(*call.communicator, a.rank);
+  for (const auto& [a, b] : waiters) {
+    const Member* mine = FindMember(*call.communicator, a->rank);
     const Member* theirs = FindMember(*other.communicator, b->rank);
     if (mine == nullptr || theirs == nullptr || mine->device != theirs->device) continue;
-    shared.push_back(a);
+    shared.push_back(*a);
     is_unordered = is_unordered || AreUnordered(job, *mine, call.position, *theirs, other.position);
   }
   return is_unordered ? shared : std::vector<Waiter>();
@@ -203,6 +271,27 @@ void BlameShared(const JobState& job, const StuckCall& call, const std::vector<W
   for (const Waiter& w : shared) {
     const Member* member = FindMember(*call.communicator, w.rank);
     verdict->culprits.push_back(MakeCulprit(job, w.process, w.rank, member));
+  }
+}
+
+void WeighUnordered(const JobState& job, const StuckCalls& calls, const OpenCalls& open,
+                    Verdict* verdict) {
+  const std::optional<size_t> at = open.Find(verdict->communicator, verdict->position);
+  if (!at) return;
+  const StuckCall& mine = *calls[*at];
+  for (const auto& [index, waiters] : FindSharedWaiters(calls, open, mine)) {
+    const StuckCall& other = *calls[index];
+    const std::vector<Waiter> shared = OnOneDevice(job, mine, other, waiters);
+    if (shared.size() < 2) continue;
+    BlameShared(job, mine, shared, verdict);
+    verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
+    verdict->beside = absl::StrCat(OpInWords(other.call.op), " #", other.position, " on ",
+                                   CommunicatorInWords(job, *other.communicator));
+    verdict->missing_evidence.push_back(
+        absl::StrCat("which call holds the other up: ", verdict->beside,
+                     " is open on the same devices, another thread has made it, and nothing orders "
+                     "the two"));
+    return;
   }
 }
 
@@ -230,26 +319,13 @@ ThreadRace FindThreadRace(const JobState& job, const Communicator& comm,
   return race;
 }
 
-void WeighUnorderedCalls(const JobState& job, const StuckCalls& calls, Verdict* verdict) {
-  if (verdict->cause != Cause::kStalledInFlight) return;
-  const auto mine = std::find_if(calls.begin(), calls.end(), [&](const StuckCall* call) {
-    return IsOpenCollective(*call) && call->communicator->id == verdict->communicator &&
-           call->position == verdict->position;
-  });
-  if (mine == calls.end()) return;
-  for (const StuckCall* other : calls) {
-    if (!IsOpenCollective(*other) || other->communicator == (*mine)->communicator) continue;
-    const std::vector<Waiter> shared = FindShared(job, **mine, *other);
-    if (shared.size() < 2) continue;
-    BlameShared(job, **mine, shared, verdict);
-    verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
-    verdict->beside = absl::StrCat(OpInWords(other->call.op), " #", other->position, " on ",
-                                   CommunicatorInWords(job, *other->communicator));
-    verdict->missing_evidence.push_back(
-        absl::StrCat("which call holds the other up: ", verdict->beside,
-                     " is open on the same devices, another thread has made it, and nothing orders "
-                     "the two"));
-    return;
+void WeighUnorderedCalls(const JobState& job, const StuckCalls& calls,
+                         std::vector<Verdict>* verdicts) {
+  const auto is_stalled = [](const Verdict& v) { return v.cause == Cause::kStalledInFlight; };
+  if (std::none_of(verdicts->begin(), verdicts->end(), is_stalled)) return;
+  const OpenCalls open(calls);
+  for (Verdict& verdict : *verdicts) {
+    if (is_stalled(verdict)) WeighUnordered(job, calls, open, &verdict);
   }
 }
 

@@ -27,9 +27,10 @@ struct ThreadRace {
 ThreadRace FindThreadRace(const JobState& job, const Communicator& comm,
                           const Divergence& divergence);
 
-// For a call that all ranks have entered: another communicator's call is open on the same devices,
+// For calls that all ranks have entered: another communicator's call is open on the same devices,
 // another thread has made it, and nothing orders the two. Each may hold the other up on the GPU, so
 // that it is not known whether the network is at fault.
-void WeighUnorderedCalls(const JobState& job, const StuckCalls& calls, Verdict* verdict);
+void WeighUnorderedCalls(const JobState& job, const StuckCalls& calls,
+                         std::vector<Verdict>* verdicts);
 
 }  // namespace rollcall

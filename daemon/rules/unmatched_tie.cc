@@ -3,6 +3,7 @@
 // without the other end. One of both has left out a call, and nothing shows which. A cycle in which
 // both sides are alike, such as two ranks that send first, lacks no call.
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <vector>
@@ -78,18 +79,34 @@ int Worth(const P2pPair& pair, const StuckCall& other) {
   return is_mutual && other.communicator == pair.call->communicator && !AreAlike(pair) ? 1 : 0;
 }
 
+// The calls of the cycle in which the peers of the pairs wait, in order, each once.
+std::map<int32_t, std::vector<const StuckCall*>> FindWaitsOfPeers(
+    const StuckCalls& calls, const std::vector<size_t>& cycle, const std::vector<P2pPair>& pairs) {
+  std::map<int32_t, std::vector<const StuckCall*>> waits;  // by process
+  for (const P2pPair& pair : pairs) waits.try_emplace(pair.absent.process);
+  for (const size_t i : cycle) {
+    for (const Waiter& waiter : calls[i]->waiters) {
+      const auto at = waits.find(waiter.process);
+      if (at == waits.end()) continue;
+      if (at->second.empty() || at->second.back() != calls[i]) at->second.push_back(calls[i]);
+    }
+  }
+  return waits;
+}
+
 // The pair whose peer has gone on most plainly; of equal ones the one that waits longest.
 std::optional<Sides> FindSides(const StuckCalls& calls, const std::vector<size_t>& cycle) {
+  const std::vector<P2pPair> pairs = FindPairs(calls, cycle, kMostTiePairs);
+  const auto waits = FindWaitsOfPeers(calls, cycle, pairs);
   std::optional<Sides> best;
-  for (const P2pPair& pair : FindPairs(calls, cycle, kMostTiePairs)) {
-    for (const size_t i : cycle) {
-      if (calls[i] == pair.call || !WaitsIn(*calls[i], pair.absent.process)) continue;
-      const int worth = Worth(pair, *calls[i]);
+  for (const P2pPair& pair : pairs) {
+    for (const StuckCall* call : waits.at(pair.absent.process)) {
+      const int worth = call == pair.call ? 0 : Worth(pair, *call);
       if (worth == 0) continue;
       const bool is_better =
           !best || worth > best->worth ||
           (worth == best->worth && pair.waiter.wait.since_ns < best->pair.waiter.wait.since_ns);
-      if (is_better) best = Sides{pair, calls[i], worth};
+      if (is_better) best = Sides{pair, call, worth};
     }
   }
   return best;
