@@ -2,7 +2,6 @@
 #include "daemon/agents/children_at_work.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <string>
 
@@ -10,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "base/base_name.h"
 #include "daemon/model/client_limits.h"
+#include "daemon/model/wait_frames.h"
 #include "daemon/report/program_line.h"
 #include "rollcall/v1/incident.pb.h"
 
@@ -64,49 +64,21 @@ double SecondsBetween(const v1::ProcessStack& before, const v1::ProcessStack& af
   return seconds(after) - seconds(before);
 }
 
-// Where Python's libraries wait for a process, or for what one writes.
-struct ChildWait {
-  absl::string_view file;
-  absl::string_view function;  // the last word; "": any
-};
-
-constexpr ChildWait kChildWaits[] = {
-    {"subprocess.py", ""},
-    {"popen_fork.py", ""},         // multiprocessing
-    {"popen_spawn_posix.py", ""},  //
-    {"popen_forkserver.py", ""},   //
-    {"process.py", "join"},        // multiprocessing
-    {"process.py", "run"},         // concurrent.futures
-    {"process.py", "_queue_management_worker"},
-    {"process.py", "wait_result_broken_or_wakeup"},
-    {"process_executor.py", ""},         // loky: joblib, scikit-learn
-    {"pool.py", ""},                     // multiprocessing
-    {"connection.py", ""},               //
-    {"queues.py", ""},                   //
-    {"managers.py", ""},                 //
-    {"synchronize.py", ""},              //
-    {"unix_events.py", "_do_waitpid"},   // asyncio
-    {"dataloader.py", "_try_get_data"},  // torch
-};
-
-constexpr absl::string_view kNativeWaits[] = {"wait4", "waitpid", "waitid", "pclose", "os_waitpid"};
-
 absl::string_view LastWord(absl::string_view name) { return name.substr(name.rfind('.') + 1); }
 
 bool WaitsForAChild(const v1::Frame& frame) {
   if (frame.python()) {
     if (!IsLibraryFrame(frame)) return false;
     const absl::string_view file = BaseName(frame.file());
-    return std::any_of(std::begin(kChildWaits), std::end(kChildWaits), [&](const ChildWait& wait) {
-      return file == wait.file &&
-             (wait.function.empty() || LastWord(frame.function()) == wait.function);
+    const auto& known = WaitFramesOf(waits::kChildOfLibrary);
+    return std::any_of(known.begin(), known.end(), [&](const WaitFrame& wait) {
+      return file == wait.where && (wait.name.empty() || LastWord(frame.function()) == wait.name);
     });
   }
   absl::string_view name = frame.function();
   while (absl::StartsWith(name, "_")) name.remove_prefix(1);
   if (absl::StartsWith(name, "libc_")) name.remove_prefix(5);
-  return std::find(std::begin(kNativeWaits), std::end(kNativeWaits), name) !=
-         std::end(kNativeWaits);
+  return IsWait(name, waits::kChildOfCode);
 }
 
 bool IsFromAChild(const v1::ProcessStack& stack, const v1::ThreadStack& thread) {
@@ -121,18 +93,12 @@ bool IsFromAChild(const v1::ProcessStack& stack, const v1::ThreadStack& thread) 
 // in a library's wait, or in a condition of native code. Who waits for a lock does so in a line of
 // the program.
 bool WaitsForAThread(const v1::ThreadStack& thread) {
-  constexpr absl::string_view kWaits[] = {"wait", "get", "result", "join", "acquire"};
-  constexpr absl::string_view kNative[] = {"cond_wait", "cond_timedwait", "condition_variable",
-                                           "join"};
   for (const v1::Frame& frame : thread.frames()) {
     if (!frame.python()) continue;
-    return IsLibraryFrame(frame) && std::find(std::begin(kWaits), std::end(kWaits),
-                                              LastWord(frame.function())) != std::end(kWaits);
+    return IsLibraryFrame(frame) && IsWait(LastWord(frame.function()), waits::kThreadOfLibrary);
   }
-  return std::any_of(thread.frames().begin(), thread.frames().end(), [&](const v1::Frame& frame) {
-    return std::any_of(std::begin(kNative), std::end(kNative), [&](absl::string_view wait) {
-      return absl::StrContains(frame.function(), wait);
-    });
+  return std::any_of(thread.frames().begin(), thread.frames().end(), [](const v1::Frame& frame) {
+    return HasWait(frame.function(), waits::kThreadOfCode);
   });
 }
 

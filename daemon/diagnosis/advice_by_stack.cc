@@ -18,20 +18,15 @@ bool ReadsATerminal(const Verdict& v) {
 
 bool WaitsForInput(const Verdict& v) {
   if (IsAbsence(v) && ReadsATerminal(v)) return true;
-  return AbsentIsIn(v, {"PyOS_Readline", "PyOS_StdioReadline", "rl_callback", "builtin_input",
-                        "builtin_breakpoint", "breakpointhook", "set_trace", "cmdloop"});
+  return AbsentIsIn(v, waits::kTerminal);
 }
 
 bool WaitsForStorage(const Verdict& v) {
   if (!IsAbsence(v)) return false;
   const bool channel = AnyCulprit(v, [](const Culprit& c) {
-    for (const char* word : {"nfs", "rpc_wait", "io_schedule", "lustre", "cl_sync", "ceph", "fuse",
-                             "wait_on_page", "folio_wait", "jbd2"}) {
-      if (absl::StrContains(c.wait_channel, word)) return true;
-    }
-    return c.state == 'D';
+    return c.state == 'D' || HasWait(c.wait_channel, waits::kStorageInKernel);
   });
-  return channel || AbsentIsIn(v, {"fsync", "fdatasync", "msync"});
+  return channel || AbsentIsIn(v, waits::kStorage);
 }
 
 bool Compiles(const Verdict& v) {
@@ -50,10 +45,7 @@ bool ManagesGpuMemory(const Verdict& v) {
           "cudaHostRegister", "cudaFreeHost", "release_cached_blocks", "emptyCache"});
 }
 
-bool WaitsForFileLock(const Verdict& v) {
-  return AbsentIsIn(
-      v, {"FileBaton", "file_baton", "FileLock", "filelock", "flock", "lockf", "fcntl_setlk"});
-}
+bool WaitsForFileLock(const Verdict& v) { return AbsentIsIn(v, waits::kFileLock); }
 
 bool LoadsData(const Verdict& v) {
   return AbsentIsIn(v,
@@ -65,9 +57,7 @@ bool SavesCheckpoint(const Verdict& v) {
                         "FileSystemWriter", "async_save", "save_pretrained"});
 }
 
-bool WaitsForTheGil(const Verdict& v) {
-  return !v.late && AbsentIsIn(v, {"take_gil", "_PyThreadState_Attach"});
-}
+bool WaitsForTheGil(const Verdict& v) { return !v.late && AbsentIsIn(v, waits::kInterpreter); }
 
 bool Downloads(const Verdict& v) {
   if (!v.socket.others.empty()) return false;
@@ -76,9 +66,7 @@ bool Downloads(const Verdict& v) {
 }
 
 bool WaitsForItsGpu(const Verdict& v) {
-  return Is(v, Cause::kMissingRank) &&
-         CulpritIsIn(v, {"cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize",
-                         "cuCtxSynchronize", "cuStreamSynchronize", "cuEventSynchronize"});
+  return Is(v, Cause::kMissingRank) && CulpritIsIn(v, waits::kGpu);
 }
 
 // A rank that creates an NCCL communicator exchanges its id through the store, too. One that
@@ -88,9 +76,7 @@ bool WaitsInAnotherLibrary(const Verdict& v) {
   if (!v.socket.others.empty()) return IsAbsence(v);
   if (CulpritIsIn(v, {"NCCL", "nccl", "<rollcall>"})) return false;
   if (v.communicator_kind != CommKind::kNccl) return false;  // its waits are the verdict's own
-  return AbsentIsIn(v, {"gloo::barrier", "gloo::all", "gloo::broadcast", "UnboundBuffer::wait",
-                        "TCPStore::wait", "TCPStore::doWait", "FileStore::wait", "MPI_",
-                        "monitoredBarrier", "store_based_barrier"});
+  return AbsentIsIn(v, waits::kOtherLibrary);
 }
 
 bool InSignalHandler(const Verdict& v) {
@@ -112,14 +98,12 @@ bool Logs(const Verdict& v) {
 bool WaitsForAPool(const Verdict& v) {
   const bool has_pool = absl::StrContains(v.stack_words, "_ExecutorManagerThread") ||
                         absl::StrContains(v.stack_words, "_queue_management_worker");
-  return has_pool && AbsentIsIn(v, {"_base.Future.", "_base.result", "_base.as_completed",
-                                    "_base.wait", "_result_or_cancel"});
+  return has_pool && AbsentIsIn(v, waits::kPool);
 }
 
 bool WaitsForChild(const Verdict& v) {
   if (!v.outside.children.empty() || WaitsForAPool(v)) return IsAbsence(v);
-  return AbsentIsIn(v, {kPipeOfAChild, "Popen.wait", "Popen.communicate", "subprocess.", " wait4 ",
-                        " waitpid ", "pool.Pool.", "process.Process.join "});
+  return AbsentIsIn(v, {kPipeOfAChild}) || AbsentIsIn(v, waits::kChild);
 }
 
 // In a backward pass and inside a call the main thread waits for other threads as a matter of
@@ -130,16 +114,13 @@ bool WaitsForThread(const Verdict& v) {
                       "c10d::", "gloo::"})) {
     return false;
   }
-  return AbsentIsIn(
-      v, {"Queue.get", "queue.get", "Queue.put", "Condition.wait", "Event.wait", "Thread.join",
-          "Future.result", "threading.wait", "Barrier.wait", "PyThread_acquire_lock_timed",
-          "pthread_cond_wait", "condition_variable", "std::thread::join"});
+  return AbsentIsIn(v, waits::kThread);
 }
 
 // The program itself sleeps, and not somebody whom another entry names.
 bool Sleeps(const Verdict& v) {
   if (WaitsForFileLock(v) || InSignalHandler(v) || CollectsGarbage(v) || Imports(v)) return false;
-  return !v.late && AbsentIsIn(v, {"clock_nanosleep", " nanosleep", " sleep "});
+  return !v.late && AbsentIsIn(v, waits::kSleep);
 }
 
 }  // namespace

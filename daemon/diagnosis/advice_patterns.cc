@@ -49,6 +49,14 @@ bool CulpritIsIn(const Verdict& v, AdviceWords words) {
                      [&](const StackPlace& place) { return HasAny(place.functions, words); });
 }
 
+bool CulpritIsIn(const Verdict& v, waits::Kind wait) {
+  if (!PlacesAreKnown(v)) return HasWait(v.stack_words, wait);
+  return std::any_of(v.places.begin(), v.places.end(),
+                     [&](const StackPlace& place) { return HasWait(place.functions, wait); });
+}
+
+bool AbsentIsIn(const Verdict& v, waits::Kind wait) { return IsAbsence(v) && CulpritIsIn(v, wait); }
+
 bool WaiterIsIn(const Verdict& v, AdviceWords words) {
   return HasAny(v.waiting_place.functions, words);
 }

@@ -8,6 +8,7 @@
 #include <initializer_list>
 
 #include "daemon/model/verdict.h"
+#include "daemon/model/wait_frames.h"
 
 namespace rollcall {
 
@@ -32,6 +33,9 @@ bool CulpritIsIn(const Verdict& v, AdviceWords words);
 // The same for the waiting rank whose stack is known.
 bool WaiterIsIn(const Verdict& v, AdviceWords words);
 bool AbsentIsIn(const Verdict& v, AdviceWords words);
+// The same for the functions of a wait (wait_frames.def).
+bool CulpritIsIn(const Verdict& v, waits::Kind wait);
+bool AbsentIsIn(const Verdict& v, waits::Kind wait);
 
 // Both sides made the call from one line of the program. Two lines are two calls, whose arguments
 // have no reason to agree.

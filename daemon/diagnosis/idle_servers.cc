@@ -2,7 +2,6 @@
 #include "daemon/diagnosis/idle_servers.h"
 
 #include <algorithm>
-#include <iterator>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -10,65 +9,13 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "daemon/model/progress.h"
+#include "daemon/model/wait_frames.h"
 #include "daemon/rules/stuck_call.h"
 
 namespace rollcall {
 namespace {
 
 using Names = std::vector<absl::string_view>;
-
-struct ServerLoop {
-  absl::string_view module;  // of Python; "": a function of another language
-  absl::string_view function;
-  bool has_own_handlers = false;  // the program starts the threads that handle requests
-};
-
-// Between a loop and the kernel stands only what waits.
-constexpr ServerLoop kLoops[] = {
-    {"socketserver", "serve_forever"},    // http.server, wsgiref, xmlrpc, werkzeug, Flask
-    {"base_events", "_run_once"},         // asyncio: uvicorn, aiohttp, tornado, gRPC's aio, Jupyter
-    {"_server", "wait_for_termination"},  // gRPC
-    {"_server", "_wait_for_termination"},  //
-    {"sync", "wait"},                      // gunicorn
-    {"baseserver", "serve_forever"},       // gevent
-    {"base", "mainLoop"},                  // twisted
-    {"ioloop", "start"},                   // old tornado
-    {"asyncore", "loop"},                  //
-    {"wasyncore", "loop"},                 // waitress
-    {"wspbus", "block"},                   // cherrypy
-    {"worker", "main_loop"},               // an actor of Ray
-    {"socket", "accept", true},            // and multiprocessing.connection, thrift, rpyc
-    {"", "uv_run"},                        // uvloop, libuv
-    {"", "accept", true},                  //
-    {"", "accept4", true},                 //
-    {"", "grpc::Server::Wait"},            //
-    {"", "boost::asio::io_context::run"},  //
-    {"", "boost::asio::detail::scheduler::run"},
-    {"", "asio::io_context::run"},         //
-    {"", "asio::detail::scheduler::run"},  //
-    {"", "event_base_loop"},               // libevent
-    {"", "ev_run"},                        // libev
-};
-
-// The last words of names, which are Python's if they have a module.
-constexpr absl::string_view kWaits[] = {
-    "select", "_select", "poll",        "_poll",
-    "wait",   "_wait",   "_wait_once",  "acquire",
-    "accept", "_accept", "doPoll",      "doSelect",
-    "sleep",  "join",    "doIteration", "_wait_for_tstate_lock"};
-
-constexpr absl::string_view kKernelWaits[] = {"poll",  "select", "accept",        "wait",
-                                              "futex", "sleep",  "epoll_dispatch"};
-
-// Threads of a server's own that handle a request, while a function of the program is on their
-// stacks.
-constexpr absl::string_view kHandlers[] = {
-    "process_request_thread",                   // socketserver
-    "_WorkItem.run",           " thread.run ",  // concurrent.futures: gRPC, asyncio's executor
-    "WorkerThread.run",                         // anyio: starlette, FastAPI
-    "_unary_response_in_pool",                  // gRPC
-    "handle_request",                           // gunicorn and others
-};
 
 absl::string_view LastWord(absl::string_view name) { return name.substr(name.rfind('.') + 1); }
 
@@ -78,11 +25,12 @@ bool IsOfPython(absl::string_view name) {
   return absl::StrContains(name, '.') && !absl::StrContains(name, "::");
 }
 
-const ServerLoop* LoopNamed(absl::string_view name) {
-  for (const ServerLoop& loop : kLoops) {
-    const bool fits = loop.module.empty() ? name == loop.function
-                                          : IsOfPython(name) && FirstWord(name) == loop.module &&
-                                                LastWord(name) == loop.function;
+// nullptr: it is no loop of a server.
+const WaitFrame* LoopNamed(absl::string_view name) {
+  for (const WaitFrame& loop : WaitFramesOf(waits::kServerLoop)) {
+    const bool fits = loop.where.empty() ? name == loop.name
+                                         : IsOfPython(name) && FirstWord(name) == loop.where &&
+                                               LastWord(name) == loop.name;
     if (fits) return &loop;
   }
   return nullptr;
@@ -95,25 +43,23 @@ bool OnlyWaits(absl::string_view name) {
            absl::StrContains(name, "std::") || absl::StrContains(name, "grpc") ||
            absl::StrContains(name, "ray::");
   }
-  return std::any_of(std::begin(kWaits), std::end(kWaits),
-                     [&](absl::string_view wait) { return LastWord(name) == wait; });
+  return IsWait(LastWord(name), waits::kPause);
 }
 
 // A function of C that waits. Inside a loop of Python, others are the interpreter's.
 bool IsKernelWait(absl::string_view name) {
-  return absl::StrContains(name, "::") ||
-         std::any_of(std::begin(kKernelWaits), std::end(kKernelWaits),
-                     [&](absl::string_view wait) { return absl::StrContains(name, wait); });
+  return absl::StrContains(name, "::") || HasWait(name, waits::kKernelPause);
 }
 
-const ServerLoop* FindLoop(const std::string& functions, absl::string_view* found) {
+// Between a loop and the kernel stands only what waits.
+const WaitFrame* FindLoop(const std::string& functions, absl::string_view* found) {
   const Names names = absl::StrSplit(functions, ' ', absl::SkipEmpty());  // innermost first
   bool is_in_kernel = true;
   for (const absl::string_view name : names) {
-    const ServerLoop* loop = LoopNamed(name);
+    const WaitFrame* loop = LoopNamed(name);
     if (loop != nullptr) {
       *found = name;
-      return loop->module.empty() && !is_in_kernel ? nullptr : loop;
+      return loop->where.empty() && !is_in_kernel ? nullptr : loop;
     }
     if (!OnlyWaits(name)) return nullptr;
     is_in_kernel = is_in_kernel && IsKernelWait(name);
@@ -121,16 +67,14 @@ const ServerLoop* FindLoop(const std::string& functions, absl::string_view* foun
   return nullptr;
 }
 
-bool HandlesARequest(const ServerLoop& loop, const StackPlace& place) {
-  return loop.has_own_handlers ||
-         std::any_of(std::begin(kHandlers), std::end(kHandlers), [&](absl::string_view handler) {
-           return absl::StrContains(place.functions, handler);
-         });
+// Whether a thread with a function of the program on its stack handles a request.
+bool HandlesARequest(const WaitFrame& loop, const StackPlace& place) {
+  return (loop.kinds & waits::kServerOfThreads) != 0 || HasWait(place.functions, waits::kRequest);
 }
 
 bool IsIdle(const Process& process, const StackPlace& place) {
   absl::string_view name;
-  const ServerLoop* loop = FindLoop(place.functions, &name);
+  const WaitFrame* loop = FindLoop(place.functions, &name);
   if (loop == nullptr) return false;
   return std::none_of(
       process.thread_places.begin(), process.thread_places.end(), [&](const ThreadPlace& thread) {
@@ -140,32 +84,18 @@ bool IsIdle(const Process& process, const StackPlace& place) {
 
 constexpr size_t kLeastRequests = 4;  // calls on a communicator that brings requests
 
-// Waits for work that another process brings: multiprocessing's connections, ZeroMQ. What the
-// program's own threads put into a queue may be an answer as well as a request.
-constexpr absl::string_view kInputs[] = {
-    "Connection.recv",      "_ConnectionBase.recv", "_ConnectionBase.recv_bytes",
-    "_ConnectionBase.poll", "Socket.recv",          "Socket.recv_multipart",
-    "Socket.recv_pyobj",    "Socket.recv_string",   "Socket.poll",
-    "Poller.poll",
-};
+// What the program's own threads put into a queue may be an answer as well as a request.
+bool WaitsForInput(const StackPlace& place) { return IsWait(place.inside, waits::kInput); }
 
-bool WaitsForInput(const StackPlace& place) {
-  return std::find(std::begin(kInputs), std::end(kInputs), place.inside) != std::end(kInputs);
-}
-
-// How a loop waits for what comes next: the last words of names. A lock, a file or a child is none.
-constexpr absl::string_view kLoopWaits[] = {
-    "get",   "Event.wait", "Condition.wait", "select", "poll",
-    "sleep", "epoll_wait", "zmq_msg_recv",   "recv",   "accept",
-};
-
+// A lock, a file or a child is no input.
 bool MayWaitForInput(const Process& process, const StackPlace& place) {
   if (WaitsForInput(place)) return true;
-  return process.state != 'D' &&
-         std::any_of(std::begin(kLoopWaits), std::end(kLoopWaits), [&](absl::string_view wait) {
-           absl::string_view name = place.inside;
-           return absl::ConsumeSuffix(&name, wait) && (name.empty() || name.back() == '.');
-         });
+  if (process.state == 'D') return false;
+  const auto& inputs = WaitFramesOf(waits::kLoopInput);
+  return std::any_of(inputs.begin(), inputs.end(), [&](const WaitFrame& input) {
+    absl::string_view name = place.inside;
+    return absl::ConsumeSuffix(&name, input.name) && (name.empty() || name.back() == '.');
+  });
 }
 
 // A call by which rank `from` hands work to others.

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "absl/strings/match.h"
 #include "base/durations.h"
+#include "daemon/model/wait_frames.h"
 #include "daemon/rules/rules.h"
 #include "rollcall/v1/incident.pb.h"
 
@@ -23,10 +23,7 @@ bool WaitsForOthers(const v1::ProcessStack& stack) {
   for (const v1::ThreadStack& thread : stack.threads()) {
     if (thread.tid() != stack.pid()) continue;
     for (const v1::Frame& frame : thread.frames()) {
-      for (const char* word : {"TCPStore::wait", "TCPStore::doWait", "FileStore::wait",
-                               "HashStore::wait", "_store_based_barrier", "gloo::rendezvous"}) {
-        if (absl::StrContains(frame.function(), word)) return true;
-      }
+      if (HasWait(frame.function(), waits::kStore)) return true;
     }
   }
   return false;

@@ -13,6 +13,7 @@
 
 #include "absl/strings/match.h"
 #include "daemon/model/progress.h"
+#include "daemon/model/wait_frames.h"
 #include "daemon/rules/members/pair_names.h"
 #include "daemon/rules/rules.h"
 #include "daemon/words/places.h"
@@ -35,7 +36,7 @@ bool WaitsForId(const Process& process) {
     return false;
   }
   const std::string& functions = process.place.functions;
-  return ContainsOne(functions, {"Store::get", "Store::doGet"}) &&
+  return HasWait(functions, waits::kStoreId) &&
          ContainsOne(functions, {" distributed_c10d.", "ProcessGroupNCCL::", "NCCLUniqueID"});
 }
 
