@@ -24,6 +24,8 @@ enum class Fault : uint8_t {
   kAllDiffer,         // every rank has called with its own count
   kAllCaptured,       // every second rank has captured the call into a CUDA graph
   kGuessedExcuse,     // every second rank may wait in a call on another communicator
+  kTwoOpen,           // all ranks have entered two calls, and neither ends
+  kInStore,           // every second rank waits in the store to send its first message
 };
 
 inline constexpr struct {
@@ -34,6 +36,7 @@ inline constexpr struct {
     {Fault::kHostsSilent, "hosts silent"},  {Fault::kAllErrors, "NCCL errors"},
     {Fault::kHalfStopped, "half stopped"},  {Fault::kAllDiffer, "all differ"},
     {Fault::kAllCaptured, "half captured"}, {Fault::kGuessedExcuse, "half excused"},
+    {Fault::kTwoOpen, "two open"},          {Fault::kInStore, "half in the store"},
 };
 
 inline CallRecord MakeRecord(uint64_t position, uint64_t count) {
@@ -88,6 +91,14 @@ inline void SetFault(Fault fault, int32_t rank, int32_t ranks, Process* process,
       break;
     case Fault::kGuessedExcuse:
       if (second) leave_out();
+      break;
+    case Fault::kTwoOpen:
+      break;
+    case Fault::kInStore:
+      if (!second) break;
+      leave_out();
+      process->waits_outside_since_ns = kStart;
+      process->place.functions = " c10d::TCPStore::doGet distributed_c10d.send ";
       break;
   }
 }
@@ -147,12 +158,17 @@ inline JobState MakeJob(Fault fault, int32_t ranks) {
     process.step = rank % 2;
     AddMember(fault, rank, ranks, &process, &world);
   }
-  if (fault != Fault::kGuessedExcuse) return job;
+  if (fault != Fault::kGuessedExcuse && fault != Fault::kTwoOpen) return job;
   Communicator& other = job.communicators[2];
   other.id = 2;
   other.name = "other";
   other.size = ranks;
-  for (int32_t rank = 0; rank < ranks; ++rank) AddGuess(rank, &other);
+  for (int32_t rank = 0; rank < ranks; ++rank) {
+    if (fault == Fault::kGuessedExcuse) AddGuess(rank, &other);
+    if (fault == Fault::kTwoOpen) {
+      AddMember(fault, rank, ranks, &job.processes[static_cast<size_t>(rank)], &other);
+    }
+  }
   return job;
 }
 
