@@ -94,18 +94,17 @@ void PutSettledFirst(std::vector<Verdict>* verdicts) {
 
 std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const Limits& limits) {
   RankFinder finder(job);
-  Overview overview = ExamineCommunicators(job, now_ns, limits, &finder);
+  const Overview overview = ExamineCommunicators(job, now_ns, limits, &finder);
   std::vector<Verdict> verdicts, consequences;
   if (overview.has_long_wait) {
-    StuckCalls calls = Collect(job, &finder, &overview);
+    StuckCalls calls = Collect(job, &finder);
     const StoreWaits in_store = FindStoreWaits(job, calls);
     for (const StuckCall& call : in_store.calls) calls.push_back(&call);
     const KeyWaits for_keys = FindKeyWaits(job);
     for (const StuckCall& call : for_keys.calls) calls.push_back(&call);
     verdicts = JudgeCalls(job, calls, now_ns, limits, &consequences);
   }
-  const auto mismatches = overview.has_mismatch ? FirstMismatches() : std::vector<const Verdict*>();
-  for (const Verdict* mismatch : mismatches) {
+  for (const Verdict* mismatch : FirstMismatches()) {
     verdicts.push_back(*mismatch);
     Verdict& verdict = verdicts.back();
     if (verdict.since_ns != 0) verdict.waited_ns = std::max<int64_t>(0, now_ns - verdict.since_ns);
@@ -158,11 +157,13 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
 }
 
 // The earliest contradictions, at most kMostMismatches.
-std::vector<const Verdict*> Diagnoser::FirstMismatches() const {
+std::vector<const Verdict*> Diagnoser::FirstMismatches() {
   std::vector<const Verdict*> first;
+  if (!may_mismatch_) return first;
   for (const auto& [id, finding] : findings_) {
     for (const Verdict& verdict : finding.mismatches) first.push_back(&verdict);
   }
+  may_mismatch_ = !first.empty();
   if (first.size() <= kMostMismatches) return first;
   std::stable_sort(first.begin(), first.end(),
                    [](const Verdict* a, const Verdict* b) { return a->since_ns < b->since_ns; });
@@ -182,7 +183,6 @@ Diagnoser::Overview Diagnoser::ExamineCommunicators(const JobState& job, int64_t
       finding = findings_.emplace_hint(finding, id, Finding());
     }
     ExamineCommunicator(job, comm, &finding->second);
-    if (!finding->second.mismatches.empty()) overview.has_mismatch = true;
     if (!overview.has_long_wait) {
       overview.has_long_wait = WaitsSinceBefore(comm, now_ns, before, &finding->second);
     }
@@ -191,7 +191,7 @@ Diagnoser::Overview Diagnoser::ExamineCommunicators(const JobState& job, int64_t
           std::min(overview.next_long_wait_ns, NextLongWait(comm, finding->second, limits));
     }
     CompareSizes(job, comm, now_ns, finder, &finding->second, &overview);
-    if (IsDisputed(comm)) overview.has_long_wait = true;
+    if (MayWait(comm) && IsDisputed(comm)) overview.has_long_wait = true;
     if (IsStraggling(comm)) overview.straggling.push_back(&comm);
     ++finding;
   }
@@ -232,7 +232,12 @@ void Diagnoser::ExamineCommunicator(const JobState& job, const Communicator& com
   finding->version = comm.version;
   finding->has_calls = false;
   finding->mismatches.clear();
-  if (comm.version == 0 || comm.may_diverge) finding->mismatches = JudgeMismatches(job, comm);
+  if (comm.version == 0 || comm.may_diverge) FindMismatches(job, comm, finding);
+}
+
+void Diagnoser::FindMismatches(const JobState& job, const Communicator& comm, Finding* finding) {
+  finding->mismatches = JudgeMismatches(job, comm);
+  may_mismatch_ = may_mismatch_ || !finding->mismatches.empty();
 }
 
 // In most cases no rank waits for long: then this does not examine the members.
@@ -275,7 +280,7 @@ void Diagnoser::CompareSizes(const JobState& job, const Communicator& comm, int6
   if (messages.sizes_differ) overview->has_long_wait = true;
 }
 
-StuckCalls Diagnoser::Collect(const JobState& job, RankFinder* finder, Overview* overview) {
+StuckCalls Diagnoser::Collect(const JobState& job, RankFinder* finder) {
   StuckCalls calls;
   auto at = findings_.begin();
   for (const auto& [id, comm] : job.communicators) {
@@ -288,8 +293,7 @@ StuckCalls Diagnoser::Collect(const JobState& job, RankFinder* finder, Overview*
       finding.is_forming = IsForming(finding.calls);
       // Compares the signatures that JobModel could not compare on arrival.
       const bool compared = comm.version == 0 || comm.may_diverge || !comm.keeps_records;
-      if (!compared && !finding.calls.empty()) finding.mismatches = JudgeMismatches(job, comm);
-      if (!finding.mismatches.empty()) overview->has_mismatch = true;
+      if (!compared && !finding.calls.empty()) FindMismatches(job, comm, &finding);
     }
     for (StuckCall& call : finding.calls) {
       call.communicator = &comm;

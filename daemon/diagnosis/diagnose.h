@@ -63,14 +63,14 @@ class Diagnoser {
   // The result of one pass over all communicators.
   struct Overview {
     bool has_long_wait = false;          // some rank may have waited for long enough
-    bool has_mismatch = false;           // a finding has one
     int64_t next_long_wait_ns = kNever;  // when a wait is long enough, if none is yet
     std::vector<const Communicator*> straggling;
   };
 
   Overview ExamineCommunicators(const JobState& job, int64_t now_ns, const Limits& limits,
                                 RankFinder* finder);
-  static void ExamineCommunicator(const JobState& job, const Communicator& comm, Finding* finding);
+  void ExamineCommunicator(const JobState& job, const Communicator& comm, Finding* finding);
+  void FindMismatches(const JobState& job, const Communicator& comm, Finding* finding);
   static void ExamineProcesses(const JobState& job, int64_t now_ns, const Limits& limits,
                                Overview* overview);
   static int64_t NextLongWait(const Communicator& comm, const Finding& finding,
@@ -79,10 +79,11 @@ class Diagnoser {
                                Finding* finding);
   static void CompareSizes(const JobState& job, const Communicator& comm, int64_t now_ns,
                            RankFinder* finder, Finding* finding, Overview* overview);
-  StuckCalls Collect(const JobState& job, RankFinder* finder, Overview* overview);
-  std::vector<const Verdict*> FirstMismatches() const;
+  StuckCalls Collect(const JobState& job, RankFinder* finder);
+  std::vector<const Verdict*> FirstMismatches();
 
   int64_t next_due_ns_ = 0;
+  bool may_mismatch_ = false;                    // a finding may have mismatches
   absl::btree_map<uint64_t, Finding> findings_;  // by communicator, as of the previous Run()
 };
 

@@ -330,7 +330,6 @@ struct Rival {
 };
 
 struct Communicator {
-  uint64_t id = 0;
   // Rises with every change that a rule could see, of members and of their processes.
   // 0: the owner of the state maintains neither this nor `may_diverge`, `may_wait`, `uses_p2p`,
   // `keeps_records`, `has_siblings`, `first_calls` and `recorded_until`.
@@ -338,17 +337,18 @@ struct Communicator {
   int32_t may_wait = 0;  // number of members with `may_wait`
   // False: the signatures of all members that could be compared are equal.
   bool may_diverge = false;
-  bool uses_p2p = false;           // a rank has issued a send or receive
-  bool keeps_records = false;      // for every member: the job is small enough
-  bool has_siblings = false;       // a process holds several of its ranks
-  LazyVector<ClaimedSize> claims;  // the ranks with another size than `size`; at most kClaimedSizes
-  LazyVector<Rival> rivals;        // of members, while the communicator is created; at most kRivals
+  bool uses_p2p = false;       // a rank has issued a send or receive
+  bool keeps_records = false;  // for every member: the job is small enough
+  bool has_siblings = false;   // a process holds several of its ranks
   Arrivals arrivals;
   // Every diagnosis reads what is above of every communicator, so it stands together.
 
-  RankTable<Member> members;  // only the ranks with a report
-  uint64_t parent = 0;        // 0: none
-  std::string name;           // "" if the program gave none
+  uint64_t id = 0;
+  LazyVector<ClaimedSize> claims;  // the ranks with another size than `size`; at most kClaimedSizes
+  LazyVector<Rival> rivals;        // of members, while the communicator is created; at most kRivals
+  RankTable<Member> members;       // only the ranks with a report
+  uint64_t parent = 0;             // 0: none
+  std::string name;                // "" if the program gave none
   CommKind kind = CommKind::kNccl;
   int32_t size = 0;           // as the first member reported it
   int32_t other_size = 0;     // a different size that another member reported; 0: all agree

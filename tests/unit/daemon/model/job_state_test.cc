@@ -51,10 +51,10 @@ TEST(JobStateTest, WhatRulesReadOfEachWaitingProcessIsFourLinesOfTheCache) {
 
 TEST(JobStateTest, WhatADiagnosisReadsOfEachCommunicatorIsOneLineOfTheCache) {
   const Communicator c;
-  EXPECT_LE(
-      Span({FIELD(c, id), FIELD(c, version), FIELD(c, may_wait), FIELD(c, may_diverge),
-            FIELD(c, uses_p2p), FIELD(c, claims), FIELD(c, rivals), FIELD(c, arrivals.calls)}),
-      kCacheLine);
+  // With its key in the table of communicators it is half a line, and nearly never in two.
+  EXPECT_LE(Span({FIELD(c, version), FIELD(c, may_wait), FIELD(c, may_diverge), FIELD(c, uses_p2p),
+                  FIELD(c, arrivals.calls)}),
+            kCacheLine / 2 - 8);
 }
 
 }  // namespace
