@@ -11,9 +11,14 @@ extern "C" {
 using MpiWord = uintptr_t;
 
 #define COLLECTIVE(symbol, twin, root, bytes, parameters, arguments) \
-  int symbol(parameters);                                            \
-  int twin(parameters, MpiWord* request);
+  int FORM(symbol)(parameters);                                      \
+  int FORM(twin)(parameters, MpiWord * request);                     \
+  int FORM(symbol##_init)(parameters, MpiWord info, MpiWord * request);
 #include "interpose/mpi_collectives.def"
+#define COUNT int64_t
+#define FORM(symbol) symbol##_c
+#include "interpose/mpi_collectives.def"
+#undef COLLECTIVE
 
 int MPI_Comm_dup(MpiWord comm, MpiWord* created);
 int MPI_Comm_dup_with_info(MpiWord comm, MpiWord info, MpiWord* created);
@@ -50,9 +55,86 @@ int MPI_Request_free(MpiWord* request);
 
 int MPI_Send(const void* buffer, int count, MpiWord type, int to, int tag, MpiWord comm);
 int MPI_Ssend(const void* buffer, int count, MpiWord type, int to, int tag, MpiWord comm);
+int MPI_Bsend(const void* buffer, int count, MpiWord type, int to, int tag, MpiWord comm);
+int MPI_Rsend(const void* buffer, int count, MpiWord type, int to, int tag, MpiWord comm);
+int MPI_Isend(const void* buffer, int count, MpiWord type, int to, int tag, MpiWord comm,
+              MpiWord* request);
+int MPI_Issend(const void* buffer, int count, MpiWord type, int to, int tag, MpiWord comm,
+               MpiWord* request);
+int MPI_Ibsend(const void* buffer, int count, MpiWord type, int to, int tag, MpiWord comm,
+               MpiWord* request);
+int MPI_Irsend(const void* buffer, int count, MpiWord type, int to, int tag, MpiWord comm,
+               MpiWord* request);
 int MPI_Recv(void* buffer, int count, MpiWord type, int from, int tag, MpiWord comm, void* status);
+int MPI_Irecv(void* buffer, int count, MpiWord type, int from, int tag, MpiWord comm,
+              MpiWord* request);
 int MPI_Sendrecv(const void* send, int send_count, MpiWord send_type, int to, int send_tag,
                  void* recv, int recv_count, MpiWord recv_type, int from, int recv_tag,
                  MpiWord comm, void* status);
+int MPI_Sendrecv_replace(void* buffer, int count, MpiWord type, int to, int send_tag, int from,
+                         int recv_tag, MpiWord comm, void* status);
 int MPI_Probe(int from, int tag, MpiWord comm, void* status);
+int MPI_Send_init(const void* buffer, int count, MpiWord type, int to, int tag, MpiWord comm,
+                  MpiWord* request);
+int MPI_Ssend_init(const void* buffer, int count, MpiWord type, int to, int tag, MpiWord comm,
+                   MpiWord* request);
+int MPI_Bsend_init(const void* buffer, int count, MpiWord type, int to, int tag, MpiWord comm,
+                   MpiWord* request);
+int MPI_Rsend_init(const void* buffer, int count, MpiWord type, int to, int tag, MpiWord comm,
+                   MpiWord* request);
+int MPI_Recv_init(void* buffer, int count, MpiWord type, int from, int tag, MpiWord comm,
+                  MpiWord* request);
+int MPI_Start(MpiWord* request);
+int MPI_Startall(int count, MpiWord* requests);
+int MPI_Iprobe(int from, int tag, MpiWord comm, int* flag, void* status);
+int MPI_Mprobe(int from, int tag, MpiWord comm, MpiWord* message, void* status);
+int MPI_Improbe(int from, int tag, MpiWord comm, int* flag, MpiWord* message, void* status);
+int MPI_Cancel(MpiWord* request);
+
+// With big counts.
+int MPI_Send_c(const void* buffer, int64_t count, MpiWord type, int to, int tag, MpiWord comm);
+int MPI_Ssend_c(const void* buffer, int64_t count, MpiWord type, int to, int tag, MpiWord comm);
+int MPI_Bsend_c(const void* buffer, int64_t count, MpiWord type, int to, int tag, MpiWord comm);
+int MPI_Rsend_c(const void* buffer, int64_t count, MpiWord type, int to, int tag, MpiWord comm);
+int MPI_Isend_c(const void* buffer, int64_t count, MpiWord type, int to, int tag, MpiWord comm,
+                MpiWord* request);
+int MPI_Issend_c(const void* buffer, int64_t count, MpiWord type, int to, int tag, MpiWord comm,
+                 MpiWord* request);
+int MPI_Ibsend_c(const void* buffer, int64_t count, MpiWord type, int to, int tag, MpiWord comm,
+                 MpiWord* request);
+int MPI_Irsend_c(const void* buffer, int64_t count, MpiWord type, int to, int tag, MpiWord comm,
+                 MpiWord* request);
+int MPI_Recv_c(void* buffer, int64_t count, MpiWord type, int from, int tag, MpiWord comm,
+               void* status);
+int MPI_Irecv_c(void* buffer, int64_t count, MpiWord type, int from, int tag, MpiWord comm,
+                MpiWord* request);
+int MPI_Sendrecv_c(const void* send, int64_t send_count, MpiWord send_type, int to, int send_tag,
+                   void* recv, int64_t recv_count, MpiWord recv_type, int from, int recv_tag,
+                   MpiWord comm, void* status);
+int MPI_Sendrecv_replace_c(void* buffer, int64_t count, MpiWord type, int to, int send_tag,
+                           int from, int recv_tag, MpiWord comm, void* status);
+int MPI_Send_init_c(const void* buffer, int64_t count, MpiWord type, int to, int tag, MpiWord comm,
+                    MpiWord* request);
+int MPI_Ssend_init_c(const void* buffer, int64_t count, MpiWord type, int to, int tag, MpiWord comm,
+                     MpiWord* request);
+int MPI_Bsend_init_c(const void* buffer, int64_t count, MpiWord type, int to, int tag, MpiWord comm,
+                     MpiWord* request);
+int MPI_Rsend_init_c(const void* buffer, int64_t count, MpiWord type, int to, int tag, MpiWord comm,
+                     MpiWord* request);
+int MPI_Recv_init_c(void* buffer, int64_t count, MpiWord type, int from, int tag, MpiWord comm,
+                    MpiWord* request);
+
+int MPI_Isendrecv(const void* send, int send_count, MpiWord send_type, int to, int send_tag,
+                  void* recv, int recv_count, MpiWord recv_type, int from, int recv_tag,
+                  MpiWord comm, MpiWord* request);
+int MPI_Isendrecv_replace(void* buffer, int count, MpiWord type, int to, int send_tag, int from,
+                          int recv_tag, MpiWord comm, MpiWord* request);
+int MPI_Isendrecv_c(const void* send, int64_t send_count, MpiWord send_type, int to, int send_tag,
+                    void* recv, int64_t recv_count, MpiWord recv_type, int from, int recv_tag,
+                    MpiWord comm, MpiWord* request);
+int MPI_Isendrecv_replace_c(void* buffer, int64_t count, MpiWord type, int to, int send_tag,
+                            int from, int recv_tag, MpiWord comm, MpiWord* request);
+
+int MPI_Init(int* argc, char*** argv);
+int MPI_Init_thread(int* argc, char*** argv, int required, int* provided);
 }

@@ -63,11 +63,22 @@ constexpr Op Canonical(Op op) { return op == Op::kBcast ? Op::kBroadcast : op; }
 // Whether a point-to-point call sends. A wait for a signal matches the peer's signal, as a receive
 // matches a send.
 constexpr bool IsSendSide(Op op) {
-  return op == Op::kSend || op == Op::kPutSignal || op == Op::kSignal;
+  return op == Op::kSend || op == Op::kPutSignal || op == Op::kSignal || op == Op::kMPI_Send;
 }
 
 // Whether the call sends without waiting for the receiver.
 constexpr bool IsSignal(Op op) { return op == Op::kPutSignal || op == Op::kSignal; }
+
+// Whether the call is a message of MPI: several threads may be inside such calls at once.
+constexpr bool IsMpiMessage(Op op) {
+  return op == Op::kMPI_Send || op == Op::kMPI_Ssend || op == Op::kMPI_Recv ||
+         op == Op::kMPI_Sendrecv || op == Op::kMPI_Probe;
+}
+
+// Whether the call looks whether a wait would end. In a loop it is one.
+constexpr bool IsMpiTest(Op op) {
+  return (op >= Op::kMPI_Test && op <= Op::kMPI_Testsome) || op == Op::kMPI_Iprobe;
+}
 
 // Whether the call is a nonblocking collective of MPI.
 constexpr bool ReturnsEarly(Op op) {

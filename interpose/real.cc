@@ -95,10 +95,10 @@ const char* const kMpiLibraries[] = {"libmpi.so.40", "libmpi.so.12", "libmpich.s
 const char* const kTorchLibraries[] = {"libtorch_cpu.so", nullptr};
 
 const Family kFamilies[] = {
-    {"nccl", kNcclLibraries, true},         {"cuda", kRuntimeLibraries, true},
-    {"cu", kDriverLibraries, true},         {"hip", kHipLibraries, true},
-    {"MPI_", kMpiLibraries, false},         {"_ZN4c10d", kTorchLibraries, false},
-    {"aoti_torch_", kTorchLibraries, false}};
+    {"nccl", kNcclLibraries, true},       {"cuda", kRuntimeLibraries, true},
+    {"cu", kDriverLibraries, true},       {"hip", kHipLibraries, true},
+    {"MPI_", kMpiLibraries, false},       {"PMPI_", kMpiLibraries, false},
+    {"_ZN4c10d", kTorchLibraries, false}, {"aoti_torch_", kTorchLibraries, false}};
 
 const Family& FindFamily(const char* symbol) {
   for (const Family& family : kFamilies) {

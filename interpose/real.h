@@ -67,4 +67,17 @@ void* FindWrapper(const char* name, Fn* fn);
 #define ROLLCALL_REAL(symbol) \
   (reinterpret_cast<decltype(&::symbol)>(::rollcall::Real(::rollcall::Fn::k_##symbol)))
 
+// Of a wrapper of MPI: the name that it has in this file, MPI_X or PMPI_X (calls_pmpi.cc), and the
+// real function of that name.
+#ifdef ROLLCALL_PMPI
+#define ROLLCALL_MPI_NAME(symbol) P##symbol
+#else
+#define ROLLCALL_MPI_NAME(symbol) symbol
+#endif
+#define ROLLCALL_MPI(symbol) ROLLCALL_MPI_NAME(symbol)
+#define ROLLCALL_FN(symbol) ::rollcall::Fn::k_##symbol
+#define ROLLCALL_FN_OF(symbol) ROLLCALL_FN(symbol)
+#define ROLLCALL_REAL_MPI(symbol) \
+  (reinterpret_cast<decltype(&::symbol)>(::rollcall::Real(ROLLCALL_FN_OF(ROLLCALL_MPI(symbol)))))
+
 #define ROLLCALL_EXPORT __attribute__((visibility("default")))

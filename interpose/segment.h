@@ -233,6 +233,7 @@ enum CommFlags : uint32_t {
   // 8: never used
   kFlagHostCalls = 16,     // calls are done when they return: nothing goes to a GPU
   kFlagGraphMarkers = 32,  // the GPU writes which call of a graph it has reached
+  kFlagMessages = 64,      // counts messages in the place of the markers (segment_messages.h)
 };
 
 // A launch of a CUDA graph that holds calls of the communicator.

@@ -36,6 +36,8 @@ int32_t FromClock() {
 
 void ForgetThread() {
   this_thread.inside = false;
+  this_thread.polls = false;
+  this_thread.messages_on = 0;
   this_thread.blocked_claimed = false;
   this_thread.blocked = nullptr;
   this_thread.last_comm = nullptr;

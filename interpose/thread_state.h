@@ -38,6 +38,7 @@ struct GroupLists;  // group_lists.h
 struct ThreadState {
   bool inside;  // in a wrapped call: the wrappers ignore calls that the real function makes
   bool blocked_claimed;
+  bool polls;                  // tests requests of MPI in a loop (mpi_polls.h)
   bool locked_in;              // may not read the clock any more: `inside` stays set (prctl.cc)
   uint8_t next_shape;          // of the next call, from the program; 0: none
   uint8_t kept_shape;          // of all calls until PyTorch's method returns (torch_shapes.h)
@@ -49,6 +50,7 @@ struct ThreadState {
   segment::BlockedEntry* blocked;
   LocalComm* last_comm;
   uint32_t thread_id;
+  uint32_t messages_on;       // 1 + index of the communicator of its message call of MPI; 0: none
   uint64_t nested_unique_id;  // hash of the id that CommInitAll made inside
   GroupLists* lists;          // nullptr: the thread has never opened a group
 };

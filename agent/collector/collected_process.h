@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "agent/collector/comm_update.h"
+#include "agent/collector/poll_pace.h"
 #include "agent/processes/process_id.h"
 #include "agent/processes/spare_threads.h"
 #include "agent/segments/segment_owner.h"
@@ -92,6 +93,7 @@ struct CollectedProcess {
   char state = '?';
   bool was_at_stop = false;  // another process held its main thread at the last read
   uint64_t cpu_ticks = 0;
+  PollPaces poll_paces;
   bool cpu_moving = false;
   uint64_t resident_bytes = 0;
   bool traced = false;

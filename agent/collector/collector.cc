@@ -144,7 +144,8 @@ size_t BytesOf(const SegmentSnapshot& snapshot) {
   for (const CommSnapshot& comm : snapshot.communicators) {
     bytes += sizeof(comm) + comm.records.size() * sizeof(RecordSnapshot) +
              comm.checkpoints.size() * sizeof(comm.checkpoints[0]) +
-             comm.graph_launches.size() * sizeof(GraphLaunchSnapshot);
+             comm.graph_launches.size() * sizeof(GraphLaunchSnapshot) +
+             comm.messages.size() * sizeof(MessagesSnapshot);
   }
   return bytes;
 }

@@ -153,6 +153,8 @@ class Collector {
   static v1::Evidence::Liveness EndLiveness(const CollectedProcess& process);
   void ReadProc(int64_t now_ns, CollectedProcess* process) const;
   void ReportProcess(int64_t now_ns, CollectedProcess* process, v1::Evidence* evidence) const;
+  void KeepLoopsThatWait(int64_t now_ns, CollectedProcess* process,
+                         SegmentSnapshot* snapshot) const;
   void RemoveCallsOfEndedThreads(int64_t now_ns, CollectedProcess* process,
                                  SegmentSnapshot* snapshot) const;
   void CheckCallers(int64_t now_ns, const SegmentSnapshot& snapshot,

@@ -89,6 +89,7 @@ bool Collector::CollectProcess(int64_t now_ns, bool whole, CollectedProcess* pro
   absl::StatusOr<SegmentSnapshot> snapshot = ReadSegment(whole, process);
   if (snapshot.ok()) {
     RemoveCallsOfEndedThreads(now_ns, process, &*snapshot);
+    KeepLoopsThatWait(now_ns, process, &*snapshot);
     changed = CollectSites(whole, *snapshot, process, update) || changed;
     const size_t most_records = RecordsOfEach(*snapshot, *process);
     for (const CommSnapshot& comm : snapshot->communicators) {
@@ -217,7 +218,10 @@ bool Collector::CollectComm(int64_t now_ns, bool whole, const SegmentSnapshot& s
     *memory = CollectedComm();
     memory->init_ticks = comm.init_ticks;
   }
-  if (whole) memory->history.checkpoint_sent = 0;
+  if (whole) {
+    memory->history.checkpoint_sent = 0;
+    memory->history.messages_sent.clear();
+  }
   // Offline, the time at which a marker changed is unknown.
   FillProgress(comm, FindHostWaits(snapshot, comm), options_.live ? now_ns : 0, &memory->history,
                update);
@@ -369,6 +373,15 @@ void Collector::RemoveCallsOfEndedThreads(int64_t now_ns, CollectedProcess* proc
   };
   std::vector<BlockedSnapshot>* all = &snapshot->blocked;
   all->erase(std::remove_if(all->begin(), all->end(), is_from_ended_thread), all->end());
+}
+
+void Collector::KeepLoopsThatWait(int64_t now_ns, CollectedProcess* process,
+                                  SegmentSnapshot* snapshot) const {
+  if (!options_.live) return RemoveLoops(snapshot);
+  const auto ticks_per_second = static_cast<int64_t>(sysconf(_SC_CLK_TCK));
+  const auto ticks = static_cast<int64_t>(process->cpu_ticks);
+  const CpuUse cpu = {ticks * kSecond / ticks_per_second, process->state == 'S'};
+  process->poll_paces.KeepWaits(now_ns, cpu, snapshot);
 }
 
 void Collector::ReportBlocked(int64_t now_ns, const SegmentSnapshot& snapshot,

@@ -67,10 +67,39 @@ int64_t P2pWaitingSince(const CommSnapshot& comm, const HostWaits& waits, int64_
     history->p2p_open_since_ns = now_ns;
   }
   history->p2p_finished = comm.p2p_finished;
+  if (waits.message_since_ns != 0) return waits.message_since_ns;
   if (waits.host_blocked_since_ns != 0 && comm.p2p_entered > comm.p2p_returned) {
     return waits.host_blocked_since_ns;
   }
   return history->p2p_open_since_ns;
+}
+
+v1::MessageCounts ToMessageCounts(const CommSnapshot& comm) {
+  v1::MessageCounts counts;
+  for (const MessagesSnapshot& messages : comm.messages) {
+    counts.add_peer(messages.peer);
+    counts.add_tag(messages.tag);
+    counts.add_sends(messages.sends);
+    counts.add_receives(messages.receives);
+    counts.add_sends_awaited(messages.sends_awaited);
+    counts.add_receives_awaited(messages.receives_awaited);
+  }
+  counts.set_lost(comm.messages_lost);
+  counts.set_cancelled(comm.messages_cancelled);
+  return counts;
+}
+
+// A rank that hangs, or for which others wait, sends no more of the messages that they wait for. So
+// counts that change with each tick need not be sent.
+void FillMessages(const CommSnapshot& comm, CommHistory* history, v1::CommUpdate* update) {
+  if ((comm.flags & segment::kFlagMessages) == 0) return;
+  const v1::MessageCounts counts = ToMessageCounts(comm);
+  std::string now = counts.SerializeAsString();
+  const bool is_still = now == history->messages || history->messages_sent.empty();
+  history->messages = std::move(now);
+  if (!is_still || history->messages == history->messages_sent) return;
+  history->messages_sent = history->messages;
+  *update->mutable_messages() = counts;
 }
 
 void AddGrown(uint64_t unique_id, uint64_t id, v1::CommUpdate* update) {
@@ -110,6 +139,14 @@ bool HasSibling(const SegmentSnapshot& snapshot, const CommSnapshot& comm) {
                      });
 }
 
+// Whether the thread waits for messages of MPI: such a wait names no collective.
+bool IsMessageWait(const CommSnapshot& comm, const BlockedSnapshot& blocked) {
+  const CallKind kind = OpKind(static_cast<Op>(blocked.op));
+  return (comm.flags & segment::kFlagMessages) != 0 && blocked.stream == 0 &&
+         (kind == CallKind::kP2p || kind == CallKind::kHostWait ||
+          IsMpiTest(static_cast<Op>(blocked.op)));
+}
+
 }  // namespace
 
 HostWaits FindHostWaits(const SegmentSnapshot& snapshot, const CommSnapshot& comm) {
@@ -127,6 +164,10 @@ HostWaits FindHostWaits(const SegmentSnapshot& snapshot, const CommSnapshot& com
   const auto earliest = [](int64_t a, int64_t b) { return a == 0 ? b : std::min(a, b); };
   const auto record_call = [&](const BlockedSnapshot& blocked) {
     if (blocked.comm != comm.index) return;
+    if (IsMessageWait(comm, blocked)) {
+      waits.message_since_ns = earliest(waits.message_since_ns, blocked.since_ns);
+      return;
+    }
     const bool first =
         waits.host_blocked_since_ns == 0 || blocked.since_ns < waits.host_blocked_since_ns;
     if (first) waits.awaited = (comm.flags & segment::kFlagHostCalls) != 0 ? blocked.stream : 0;
@@ -146,6 +187,9 @@ HostWaits FindHostWaits(const SegmentSnapshot& snapshot, const CommSnapshot& com
                         : newest == &comm && newest->last_entered_ns <= blocked.since_ns) {
           waits.host_waits_since_ns = earliest(waits.host_waits_since_ns, blocked.since_ns);
         }
+        break;
+      case CallKind::kQuery:
+        if (IsMpiTest(static_cast<Op>(blocked.op))) record_call(blocked);
         break;
       default:
         break;
@@ -191,6 +235,7 @@ void FillProgress(const CommSnapshot& comm, const HostWaits& waits, int64_t now_
   update->set_host_waits_since_ns(inferred ? waits.host_waits_since_ns : 0);
   update->set_records_lost(comm.records_lost);
   update->set_has_graph_markers((comm.flags & segment::kFlagGraphMarkers) != 0);
+  FillMessages(comm, history, update);
   AddGrown(comm.grow_base_id, comm.grow_id, update);
   if (comm.parent_id != 0) AddGrown(comm.base_id, comm.id, update);
   for (const GraphLaunchSnapshot& launch : comm.graph_launches) {

@@ -31,7 +31,8 @@ size_t EstimateBytes(const v1::RecordBatch& records) {
 
 size_t EstimateBytes(const v1::CommUpdate& comm) {
   const auto pairs =
-      static_cast<size_t>(comm.checkpoint_positions_size() + comm.graph_launches_size());
+      static_cast<size_t>(comm.checkpoint_positions_size() + comm.graph_launches_size() +
+                          2 * comm.messages().peer_size());
   return kCommBytes + comm.name().size() + EstimateBytes(comm.records()) + pairs * kPairBytes;
 }
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <tuple>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -19,6 +20,8 @@
 #include "absl/strings/strip.h"
 #include "agent/processes/this_host.h"
 #include "base/open_regular.h"
+#include "interpose/ops.h"
+#include "interpose/segment_messages.h"
 
 namespace rollcall {
 namespace {
@@ -369,6 +372,27 @@ const TickClock& SegmentReader::Clock(const SegmentHeader& header, const HostClo
   return *clock_;
 }
 
+namespace {
+
+BlockedSnapshot CopyBlocked(const segment::BlockedEntry& entry, uint64_t since,
+                            const TickClock& clock) {
+  BlockedSnapshot blocked;
+  blocked.tid = Get(entry.tid);
+  blocked.op = Get(entry.op);
+  blocked.comm = Get(entry.comm);
+  blocked.since_ns = clock.ToNs(since);
+  blocked.stream = Get(entry.stream);
+  if (!IsMpiTest(static_cast<Op>(blocked.op))) return blocked;
+  blocked.polls = Get(entry.reserved_words[segment::kPollsWord]);
+  const int64_t end_ns = clock.ToNs(since + Get(entry.reserved_words[segment::kPollTicksWord]));
+  constexpr int64_t kMostNs = int64_t{366} * 24 * 3600 * 1'000'000'000;
+  const bool is_sane = blocked.since_ns > 0 && end_ns >= blocked.since_ns;
+  blocked.poll_ns = is_sane ? std::min(end_ns - blocked.since_ns, kMostNs) : 0;
+  return blocked;
+}
+
+}  // namespace
+
 absl::StatusOr<SegmentSnapshot> SegmentReader::Read(const HostClock* host, int64_t ahead_ns) {
   Copy<SegmentHeader> header;
   Copy<segment::BlockedEntry[segment::kBlockedCapacity]> blocked;
@@ -384,8 +408,7 @@ absl::StatusOr<SegmentSnapshot> SegmentReader::Read(const HostClock* host, int64
   for (const segment::BlockedEntry& entry : *blocked) {
     const uint64_t since = Get(entry.since);
     if (Get(entry.tid) == 0 || since == 0) continue;
-    snapshot.blocked.push_back(
-        {Get(entry.tid), Get(entry.op), Get(entry.comm), clock.ToNs(since), Get(entry.stream)});
+    snapshot.blocked.push_back(CopyBlocked(entry, since, clock));
     AddKey(*header, Get(entry.key), &snapshot.blocked.back());
   }
   ReadSites(Get(header->site_count));
@@ -460,10 +483,9 @@ void SegmentReader::ReadMarkers(uint32_t index, ReadProgress* progress, CommSnap
     comm->flags |= segment::kFlagMarkers;
     comm->started = comm->entered;
     comm->finished = std::min(comm->returned, comm->entered);
-    if (comm->kind == CommKind::kGloo) {
-      comm->p2p_started = comm->p2p_entered;
-      comm->p2p_finished = std::min(comm->p2p_returned, comm->p2p_entered);
-    }
+    if ((comm->flags & segment::kFlagMessages) != 0) ReadMessages(index, comm);
+    comm->p2p_started = comm->p2p_entered;
+    comm->p2p_finished = std::min(comm->p2p_returned, comm->p2p_entered);
     return;
   }
   if ((comm->flags & segment::kFlagMarkers) == 0) return;
@@ -484,6 +506,33 @@ void SegmentReader::ReadMarkers(uint32_t index, ReadProgress* progress, CommSnap
   comm->finished = std::min(progress->finished, comm->entered);
   comm->p2p_started = std::min(progress->p2p_started, comm->p2p_entered);
   comm->p2p_finished = std::min(progress->p2p_finished, comm->p2p_entered);
+}
+
+// Counts the messages as sends and receives, too. They have no records.
+void SegmentReader::ReadMessages(uint32_t index, CommSnapshot* comm) const {
+  Copy<segment::MessageTable> table;
+  if (!ReadAt(segment::CommBlockOffset(index) + segment::kMarkersOffset, table.bytes,
+              sizeof(table.bytes))) {
+    return;
+  }
+  comm->messages_lost = Get(table->lost) != 0;
+  comm->messages_cancelled = Get(table->cancelled) != 0;
+  uint64_t issued = Get(table->lost);
+  for (const segment::MessageEntry& entry : table->entries) {
+    const uint64_t key = Get(entry.key);
+    const int32_t peer = segment::PeerOf(key), tag = segment::TagOf(key);
+    if (key == 0 || peer < segment::kAnySource || peer >= comm->size || tag < segment::kMixedTags) {
+      continue;
+    }
+    comm->messages.push_back({peer, tag, Get(entry.sends), Get(entry.receives),
+                              Get(entry.sends_awaited), Get(entry.receives_awaited)});
+    issued += uint64_t{Get(entry.sends)} + Get(entry.receives);
+  }
+  std::sort(comm->messages.begin(), comm->messages.end(),
+            [](const MessagesSnapshot& a, const MessagesSnapshot& b) {
+              return std::tie(a.peer, a.tag) < std::tie(b.peer, b.tag);
+            });
+  comm->p2p_entered = comm->p2p_returned = issued;
 }
 
 void SegmentReader::ReadGraphMarkers(uint32_t index, ReadProgress* progress) const {

@@ -46,6 +46,12 @@ struct GraphLaunchSnapshot {
   uint64_t records = 0;       // number of its calls on this communicator
 };
 
+// Messages of MPI with one peer and one tag (interpose/segment_messages.h).
+struct MessagesSnapshot {
+  int32_t peer = -1, tag = -1;
+  uint32_t sends = 0, receives = 0, sends_awaited = 0, receives_awaited = 0;
+};
+
 struct CommSnapshot {
 #define COMM_COUNT(type, name) uint64_t name = 0;
 #define COMM_SEEN(type, name) uint64_t name = 0;
@@ -69,6 +75,8 @@ struct CommSnapshot {
   uint64_t recorded = 0;                // index of the next record
   uint64_t records_lost = 0;            // overwritten before they were read, in total
   std::vector<GraphLaunchSnapshot> graph_launches;  // the newest, in order
+  std::vector<MessagesSnapshot> messages;           // by peer and tag
+  bool messages_lost = false, messages_cancelled = false;
 };
 
 struct BlockedSnapshot {
@@ -82,6 +90,8 @@ struct BlockedSnapshot {
   std::string key = {};
   uint32_t keys = 0;
   uint64_t key_timeout_ms = segment::kUnknownTimeout;
+  uint64_t polls = 0;   // of a loop of MPI's tests: their number, and the time spent in them
+  int64_t poll_ns = 0;
 };
 
 // A Python exception that ended a thread.
@@ -171,6 +181,7 @@ class SegmentReader {
   void ReadSites(uint32_t count);
   void ReadMarkers(uint32_t index, ReadProgress* progress, CommSnapshot* comm) const;
   void ReadGraphMarkers(uint32_t index, ReadProgress* progress) const;
+  void ReadMessages(uint32_t index, CommSnapshot* comm) const;
   void ReadRecords(const TickClock& clock, uint64_t capacity, ReadProgress* progress,
                    CommSnapshot* comm);
   bool ReadRing(uint32_t index, uint64_t capacity, uint64_t begin, uint64_t end,

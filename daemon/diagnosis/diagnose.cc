@@ -29,6 +29,7 @@
 #include "daemon/model/calling_threads.h"
 #include "daemon/rules/divergence.h"
 #include "daemon/rules/freshness.h"
+#include "daemon/rules/open_choices.h"
 #include "daemon/rules/rules.h"
 #include "daemon/rules/store_waits.h"
 #include "daemon/rules/wait_graph.h"
@@ -102,7 +103,8 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
     for (const StuckCall& call : in_store.calls) calls.push_back(&call);
     const KeyWaits for_keys = FindKeyWaits(job);
     for (const StuckCall& call : for_keys.calls) calls.push_back(&call);
-    verdicts = JudgeCalls(job, calls, now_ns, limits, &consequences);
+    const ClosedCalls closed = WithoutOpenChoices(calls, now_ns, limits);
+    verdicts = JudgeCalls(job, closed.calls, now_ns, limits, &consequences);
   }
   for (const Verdict* mismatch : FirstMismatches()) {
     verdicts.push_back(*mismatch);

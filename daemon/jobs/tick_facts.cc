@@ -2,6 +2,7 @@
 #include "daemon/jobs/tick_facts.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "daemon/model/progress.h"
 #include "interpose/segment.h"
@@ -297,6 +298,29 @@ std::vector<GraphLaunch> ToGraphLaunches(const v1::CommUpdate& update, DroppedCo
   return launches;
 }
 
+// Sorted, whatever the agent sends.
+std::shared_ptr<const MessageCounts> ToMessages(const v1::CommUpdate& update,
+                                                DroppedCounts* dropped) {
+  if (!update.has_messages()) return nullptr;
+  const v1::MessageCounts& sent = update.messages();
+  auto counts = std::make_shared<MessageCounts>();
+  const int size =
+      std::min({sent.peer_size(), sent.tag_size(), sent.sends_size(), sent.receives_size(),
+                sent.sends_awaited_size(), sent.receives_awaited_size()});
+  const int first = Excess(size, limits::kPeersOfUpdate, Dropped::kPeers, dropped);
+  for (int i = first; i < size; ++i) {
+    counts->by_peer.push_back({sent.peer(i), sent.tag(i), sent.sends(i), sent.receives(i),
+                               sent.sends_awaited(i), sent.receives_awaited(i)});
+  }
+  std::stable_sort(counts->by_peer.begin(), counts->by_peer.end(),
+                   [](const PeerMessages& a, const PeerMessages& b) {
+                     return std::tie(a.peer, a.tag) < std::tie(b.peer, b.tag);
+                   });
+  counts->lost = sent.lost() || first != 0;
+  counts->cancelled = sent.cancelled();
+  return counts;
+}
+
 std::vector<GrownId> ToGrownIds(const v1::CommUpdate& update, DroppedCounts* dropped) {
   std::vector<GrownId> ids;
   const int size = update.grown_size();
@@ -340,6 +364,7 @@ CommProgress ToProgress(const v1::CommUpdate& update, const AgentTimes& times, S
   progress.checkpoints = ToCheckpoints(update, dropped);
   progress.has_graph_markers = update.has_graph_markers();
   progress.graph_launches = ToGraphLaunches(update, dropped);
+  progress.messages = ToMessages(update, dropped);
   progress.grown = ToGrownIds(update, dropped);
   progress.records = ToRecords(update.records(), times, shapes, dropped);
   return progress;

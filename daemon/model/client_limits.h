@@ -28,6 +28,7 @@ inline constexpr size_t kGrownIdsOfJob = size_t{1} << 16;
 // Peers of one rank whose sends and receives the daemon counts. A rank beyond it has no exact
 // counts, and the rules treat it so.
 inline constexpr size_t kPeersOfMember = size_t{1} << 14;
+inline constexpr size_t kPeersOfUpdate = 256;   // and tags; the library has room for 170
 inline constexpr size_t kBlockedCalls = 1024;   // the library has room for 128
 inline constexpr size_t kAwaitedKeys = 8;       // of stores, of a process; the library has as many
 inline constexpr size_t kCallers = 16;          // of a process; an agent names as many

@@ -35,6 +35,19 @@ void CopyProgress(const CommProgress& progress, Member* member) {
   }
 }
 
+// Their sums by peer are the traffic, as the records of other messages give it.
+void SetMessages(std::shared_ptr<const MessageCounts> messages, Member* member) {
+  member->messages = std::move(messages);
+  member->traffic = LazyVector<PeerTraffic>();
+  for (const PeerMessages& with : member->messages->by_peer) {
+    if (with.peer < 0) continue;
+    const bool is_new = member->traffic.empty() || member->traffic.back().peer != with.peer;
+    if (is_new) member->traffic.push_back({with.peer, 0, 0});
+    member->traffic.back().sends += with.sends;
+    member->traffic.back().receives += with.receives;
+  }
+}
+
 bool IsBeingCreated(MemberState state) {
   return state == MemberState::kInitializing || state == MemberState::kFailed;
 }
@@ -107,6 +120,7 @@ void JobModel::TrimRecords() {
       const size_t kept = RecordsKept(comm, rank);
       comm.keeps_records = kept >= kLeastRecords;
       Shrink(kept, &member.records);
+      member.messages = LimitMessages(std::move(member.messages), kept);
       Shrink(CheckpointsKept(kept), &member.checkpoints);
     }
     comm.version = version_;
@@ -236,6 +250,10 @@ void JobModel::ApplyProgress(int32_t process, const CommProgress& progress, int6
   UpdateAgreement(progress, &book, &comm, member);
   if (progress.finished > member.finished) comm.finish_seen_ns = now_ns;
   CopyProgress(progress, &member);
+  if (progress.messages != nullptr) {
+    SetMessages(LimitMessages(progress.messages, RecordsKept(comm, progress.rank)), &member);
+    comm.counts_messages = true;
+  }
   if (progress.graph_launches.size() > limits::kGraphLaunches) Count(Dropped::kGraphLaunches);
   comm.may_wait -= member.may_wait;
   member.may_wait =

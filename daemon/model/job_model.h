@@ -63,7 +63,8 @@ struct CommProgress : CommFacts {
   bool split_pending = false;
   std::vector<Checkpoint> checkpoints;  // new ones
   std::vector<GraphLaunch> graph_launches;
-  std::vector<CallRecord> records;  // new ones, and those that have changed
+  std::shared_ptr<const MessageCounts> messages;  // nullptr: as before
+  std::vector<CallRecord> records;                // new ones, and those that have changed
   std::vector<GrownId> grown;
 };
 

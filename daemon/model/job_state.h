@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -249,6 +250,21 @@ struct PeerTraffic {
   uint32_t sends = 0, receives = 0;
 };
 
+// The messages of MPI with one peer and one tag: the nth send matches the peer's nth receive. The
+// peer or the tag may be those of interpose/segment_messages.h.
+struct PeerMessages {
+  int32_t peer = -1, tag = -1;
+  uint32_t sends = 0, receives = 0;  // modulo 2^32
+  // As many of them must be done for the rank to go on; 0: it waits for none.
+  uint32_t sends_awaited = 0, receives_awaited = 0;
+};
+
+struct MessageCounts {
+  std::vector<PeerMessages> by_peer;  // by peer, then tag
+  bool lost = false;                  // messages with other peers are not counted
+  bool cancelled = false;             // the counts of receives may be wrong
+};
+
 // One launch of a CUDA graph that contains calls on a communicator.
 struct GraphLaunch {
   uint32_t graph = 0;         // nth graph of the process that contains calls, from 1
@@ -289,6 +305,7 @@ struct Member : CommFacts {
   LazyVector<CallRecord> records;          // the newest, by index; may start late or have gaps
   LazyVector<PeerTraffic> traffic;         // of all records received so far, by peer
   LazyVector<GraphLaunch> graph_launches;  // the newest, in order
+  std::shared_ptr<const MessageCounts> messages;  // nullptr: it has none, or they have records
 };
 
 // How long calls of one kind usually take, from the time at which the first rank enters
@@ -337,9 +354,10 @@ struct Communicator {
   int32_t may_wait = 0;  // number of members with `may_wait`
   // False: the signatures of all members that could be compared are equal.
   bool may_diverge = false;
-  bool uses_p2p = false;       // a rank has issued a send or receive
-  bool keeps_records = false;  // for every member: the job is small enough
-  bool has_siblings = false;   // a process holds several of its ranks
+  bool uses_p2p = false;         // a rank has issued a send or receive
+  bool counts_messages = false;  // its ranks' messages are counted, and have no records
+  bool keeps_records = false;    // for every member: the job is small enough
+  bool has_siblings = false;     // a process holds several of its ranks
   Arrivals arrivals;
   // Every diagnosis reads what is above of every communicator, so it stands together.
 

@@ -34,6 +34,25 @@ void AddCheckpoints(const std::vector<Checkpoint>& checkpoints, size_t kept, Mem
   Shrink(kept, all);
 }
 
+std::shared_ptr<const MessageCounts> LimitMessages(std::shared_ptr<const MessageCounts> counts,
+                                                   size_t kept) {
+  constexpr size_t kOfRecord = sizeof(CallRecord) / sizeof(PeerMessages);
+  constexpr size_t kLeastMessages = 8;
+  const size_t most = std::max(kept * kOfRecord, kLeastMessages);
+  if (counts == nullptr || counts->by_peer.size() <= most) return counts;
+  auto less = std::make_shared<MessageCounts>(*counts);
+  less->lost = true;
+  std::vector<PeerMessages>* all = &less->by_peer;
+  all->erase(std::remove_if(all->begin(), all->end(),
+                            [](const PeerMessages& with) {
+                              return with.sends_awaited == 0 && with.receives_awaited == 0;
+                            }),
+             all->end());
+  if (all->size() > most) all->resize(most);
+  all->shrink_to_fit();
+  return less;
+}
+
 bool CountTraffic(const CallRecord& record, Member* member) {
   if (OpKind(record.args.op) != CallKind::kP2p || !Happens(record)) return true;
   LazyVector<PeerTraffic>* all = &member->traffic;

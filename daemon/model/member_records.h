@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "daemon/model/job_state.h"
@@ -41,6 +42,11 @@ void AddCheckpoints(const std::vector<Checkpoint>& checkpoints, size_t kept, Mem
 bool Insert(const CallRecord& record, LazyVector<CallRecord>* records, size_t* at_index);
 
 // Counts a send or receive for its peer. False: the member has too many peers.
+// The counts without those that there is no room for: a member may keep as much as `kept` records
+// take. Those that it waits for stay, so that it is known to wait.
+std::shared_ptr<const MessageCounts> LimitMessages(std::shared_ptr<const MessageCounts> counts,
+                                                   size_t kept);
+
 bool CountTraffic(const CallRecord& record, Member* member);
 
 }  // namespace rollcall

@@ -19,7 +19,8 @@ bool HostIsInCollective(const JobState& job, const Communicator& comm, const Mem
       const CallKind kind = OpKind(blocked.op);
       if (kind == CallKind::kGroup) continue;
       if (blocked.communicator == comm.id) {
-        return kind == CallKind::kCollective || kind == CallKind::kHostWait;
+        return kind == CallKind::kCollective || kind == CallKind::kHostWait ||
+               IsMpiTest(blocked.op);
       }
     }
   }
@@ -227,14 +228,22 @@ std::vector<RankRange> UnknownRanks(const Communicator& comm) {
   return unknown;
 }
 
+bool OnlyTests(const JobState& job, const Communicator& comm, const Member& member) {
+  const Process* process = FindProcess(job, member.process);
+  return process != nullptr && std::any_of(process->blocked.begin(), process->blocked.end(),
+                                           [&comm](const BlockedCall& blocked) {
+                                             return blocked.communicator == comm.id &&
+                                                    IsMpiTest(blocked.op);
+                                           });
+}
+
 std::optional<Wait> FindWait(const JobState& job, const Communicator& comm, const Member& member) {
   if (!CanWait(job, member)) return std::nullopt;
   std::optional<Wait> wait;
   if (member.has_markers) wait = WaitByMarkers(member);
   if (!wait) wait = WaitByHost(job, comm, member);
-  if (wait && wait->proof == Proof::kShown && !IsFresh(job, member.process)) {
-    wait->proof = Proof::kInferred;
-  }
+  const bool is_seen = IsFresh(job, member.process) && !OnlyTests(job, comm, member);
+  if (wait && wait->proof == Proof::kShown && !is_seen) wait->proof = Proof::kInferred;
   return wait;
 }
 

@@ -104,6 +104,10 @@ int64_t GpuWaitSince(const Process& process);
 // Whether nothing has been heard of the process for a time.
 inline bool IsSilent(const Process& process) { return process.liveness == Liveness::kSilent; }
 
+// Whether a thread of the member tests requests of the communicator in a loop, and does nothing
+// else.
+bool OnlyTests(const JobState& job, const Communicator& comm, const Member& member);
+
 // The rank's wait in a collective of `comm`. None for a rank that is gone and for a
 // rank that waits only for a send or receive.
 std::optional<Wait> FindWait(const JobState& job, const Communicator& comm, const Member& member);

@@ -122,6 +122,7 @@ bool HasTwoInside(const JobState& job, const Communicator& comm, const Member& m
   for (const BlockedCall& blocked : process->blocked) {
     const CallKind kind = OpKind(blocked.op);
     if (kind != CallKind::kCollective && kind != CallKind::kP2p) continue;
+    if (IsMpiMessage(blocked.op)) continue;
     if (blocked.communicator != comm.id) continue;
     if (thread != 0 && blocked.thread != thread) return true;
     thread = blocked.thread;
@@ -223,7 +224,11 @@ std::vector<StuckCall> FindStuckCalls(const JobState& job, const Communicator& c
   const MemberSummary summary = SummarizeMembers(job, comm);
   if (!summary.has_formed) FindStuckCreation(job, comm, finder, &calls);
   if (summary.has_formed) FindStuckCollectives(job, comm, summary, finder, &calls);
-  if (summary.uses_p2p) FindStuckP2p(job, comm, finder, &calls);
+  if (comm.counts_messages) {
+    FindStuckMessages(job, comm, finder, &calls);
+  } else if (summary.uses_p2p) {
+    FindStuckP2p(job, comm, finder, &calls);
+  }
   if (summary.may_tear_down) FindStuckTeardown(job, comm, &calls);
   if (calls.empty() && summary.may_have_errors) AddUnseenWait(comm, summary, &calls);
   calls.erase(std::remove_if(calls.begin(), calls.end(),

@@ -65,6 +65,8 @@ struct StuckCall {
   std::vector<int32_t> concurrent;  // ranks of which two threads were inside calls at once
   // P2p: both ends exist, but their sizes differ. Then the call and rank of the other end.
   bool size_differs = false;
+  // P2p: any message of the absent ranks would end the wait, so it needs not all of them.
+  bool is_choice = false;
   // records of an end are lost: these may be two ends that never meet
   bool is_pair_guessed = false;
   CallArgs other_end;
@@ -108,6 +110,8 @@ void FindStuckCreation(const JobState& job, const Communicator& comm, RankFinder
                        std::vector<StuckCall>* calls);
 void FindStuckP2p(const JobState& job, const Communicator& comm, RankFinder* finder,
                   std::vector<StuckCall>* calls);
+void FindStuckMessages(const JobState& job, const Communicator& comm, RankFinder* finder,
+                       std::vector<StuckCall>* calls);
 void FindStuckTeardown(const JobState& job, const Communicator& comm,
                        std::vector<StuckCall>* calls);
 
@@ -117,6 +121,9 @@ Absent MakeAbsent(const JobState& job, int32_t rank, const Member& member, Lack 
 // An absent rank, or neighbours, without any report on the communicator. The data is missing, but
 // the rank may have made the call: the verdict on it is at most `possible`.
 Absent MakeUnheard(const JobState& job, const UnknownMember& unknown);
+
+// MPI_Recv or MPI_Send, if the rank waits for a message with the peer; else kNone.
+Op AwaitedTowards(const Communicator& comm, int32_t rank, int32_t peer);
 
 // The arguments of the call at `position`, from the first rank that still has its record.
 CallArgs CallAt(const Communicator& comm, uint64_t position);

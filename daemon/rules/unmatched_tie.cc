@@ -53,6 +53,10 @@ Directions DirectionsTowards(const Communicator& comm, int32_t rank, int32_t pee
 // made the same mistake.
 bool AreAlike(const P2pPair& pair) {
   const Communicator& comm = *pair.call->communicator;
+  if (comm.counts_messages) {
+    return IsSendSide(OpTowards(comm, pair.waiter.rank, pair.absent.rank)) ==
+           IsSendSide(OpTowards(comm, pair.absent.rank, pair.waiter.rank));
+  }
   const Directions ours = DirectionsTowards(comm, pair.waiter.rank, pair.absent.rank);
   const Directions theirs = DirectionsTowards(comm, pair.absent.rank, pair.waiter.rank);
   return !ours.is_whole || !theirs.is_whole || ours.sends == theirs.sends;

@@ -60,6 +60,30 @@ std::vector<int32_t> RanksWith(Proof proof, const std::vector<Waiter>& waiters,
   return those;
 }
 
+bool TestsInLoop(const JobState& job, const Waiter& waiter) {
+  const Process* process = FindProcess(job, waiter.process);
+  return process != nullptr &&
+         std::any_of(process->blocked.begin(), process->blocked.end(),
+                     [](const BlockedCall& blocked) { return IsMpiTest(blocked.op); });
+}
+
+// What shows inferred waits, a line for each kind.
+std::vector<std::string> DescribeInferred(const JobState& job, const std::vector<Waiter>& waiters,
+                                          const std::vector<int32_t>& ranks) {
+  std::vector<int32_t> loops, others;
+  for (size_t i = 0; i < waiters.size(); ++i) {
+    if (waiters[i].wait.proof != Proof::kInferred) continue;
+    (TestsInLoop(job, waiters[i]) ? loops : others).push_back(ranks[i]);
+  }
+  std::vector<std::string> lines;
+  const auto add = [&](const std::vector<int32_t>& those, const char* text) {
+    if (!those.empty()) lines.push_back(absl::StrCat(RanksInWords(those), ": ", text));
+  };
+  add(loops, "nothing but tests, in a loop, whether the call is done");
+  add(others, "the host thread waits, and its last call was on this communicator");
+  return lines;
+}
+
 // NCCL refused the creation of the communicator, or the rank's newest call on it.
 bool WasRefused(const Member& member) {
   if (member.state == MemberState::kFailed) return true;
@@ -135,7 +159,7 @@ std::vector<std::string> DescribeEvidence(const std::vector<Waiter>& waiters,
   };
   add(Proof::kShown,
       absl::StrCat("waiting in ", call, " or a later call, ", kShownByMarkersOrHost));
-  add(Proof::kInferred, "the host thread waits, and its last call was on this communicator");
+  for (std::string& line : DescribeInferred(job, waiters, ranks)) lines.push_back(std::move(line));
   add(Proof::kIndirect, "the host thread waits for the GPU after a call on another communicator");
   return lines;
 }
@@ -143,11 +167,13 @@ std::vector<std::string> DescribeEvidence(const std::vector<Waiter>& waiters,
 std::vector<std::string> DescribeMissing(const JobState& job, const std::vector<Waiter>& waiters,
                                          const std::vector<int32_t>& ranks) {
   std::map<std::string, std::vector<int32_t>> unsure;  // by the call that the wait is inferred from
-  std::vector<int32_t> stale;
+  std::vector<int32_t> stale, loops;
   for (size_t i = 0; i < waiters.size(); ++i) {
     const Waiter& w = waiters[i];
     if (!IsFresh(job, w.process)) {
       stale.push_back(ranks[i]);
+    } else if (TestsInLoop(job, w)) {
+      loops.push_back(ranks[i]);
     } else if (w.wait.proof != Proof::kShown) {
       unsure[WaitName(job, w.process)].push_back(ranks[i]);
     }
@@ -156,6 +182,11 @@ std::vector<std::string> DescribeMissing(const JobState& job, const std::vector<
   for (const auto& [name, those] : unsure) {
     lines.push_back(absl::StrCat("no GPU markers on ", RanksInWords(those),
                                  ": Rollcall infers the wait from ", name));
+  }
+  if (!loops.empty()) {
+    lines.push_back(absl::StrCat("whether ", RanksInWords(loops),
+                                 PluralForm(loops.size(), " needs", " need"),
+                                 " the call to go on: MPI's tests do not wait"));
   }
   if (!stale.empty()) {
     lines.push_back(absl::StrCat("no recent report on ", RanksInWords(stale), ": ",

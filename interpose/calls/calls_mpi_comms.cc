@@ -4,6 +4,7 @@
 // All members compute the same id of a communicator without communicating. The id is a hash of the
 // parent's id, the number of this creation on the parent, and the rank in the parent of the child's
 // first member.
+#include "interpose/calls/mpi_messages.h"
 #include "interpose/calls/mpi_requests.h"
 #include "interpose/real.h"
 #include "interpose/record/blocked_threads.h"
@@ -120,8 +121,13 @@ int ObserveMpiEnd(Function* real, Op op, MpiWord handle, Args... args) {
   ForgetHandle(comm);
   const int result = real(args...);
   ForgetRequests(comm);
+  ForgetMpiMessages(comm);
   SetState(comm, CommState::kDestroyed);
   return result;
+}
+
+void AddMpiWorld() {
+  if (FindMpi()) FindMpiComm(&this_thread, mpi.world);
 }
 
 MpiWord RecordedHandle(const MpiWord* comm) { return FindMpi() ? HandleAt(comm) : 0; }
@@ -137,68 +143,86 @@ using rollcall::RecordedHandle;
 
 #define EXPORT extern "C" ROLLCALL_EXPORT
 
-EXPORT int MPI_Comm_dup(MpiWord comm, MpiWord* created) {
-  return ObserveMpiCreate(ROLLCALL_REAL(MPI_Comm_dup), Op::kMPI_Comm_dup, created, comm, comm,
+// From now on the rank is known, also if it makes no call.
+EXPORT int ROLLCALL_MPI(MPI_Init)(int* argc, char*** argv) {
+  const auto real = ROLLCALL_REAL_MPI(MPI_Init);
+  const int result = real == nullptr ? rollcall::kMpiFailed : real(argc, argv);
+  if (result == 0) rollcall::AddMpiWorld();
+  return result;
+}
+
+EXPORT int ROLLCALL_MPI(MPI_Init_thread)(int* argc, char*** argv, int required, int* provided) {
+  const auto real = ROLLCALL_REAL_MPI(MPI_Init_thread);
+  const int result = real == nullptr ? rollcall::kMpiFailed : real(argc, argv, required, provided);
+  if (result == 0) rollcall::AddMpiWorld();
+  return result;
+}
+
+EXPORT int ROLLCALL_MPI(MPI_Comm_dup)(MpiWord comm, MpiWord* created) {
+  return ObserveMpiCreate(ROLLCALL_REAL_MPI(MPI_Comm_dup), Op::kMPI_Comm_dup, created, comm, comm,
                           created);
 }
 
-EXPORT int MPI_Comm_dup_with_info(MpiWord comm, MpiWord info, MpiWord* created) {
-  return ObserveMpiCreate(ROLLCALL_REAL(MPI_Comm_dup_with_info), Op::kMPI_Comm_dup_with_info,
+EXPORT int ROLLCALL_MPI(MPI_Comm_dup_with_info)(MpiWord comm, MpiWord info, MpiWord* created) {
+  return ObserveMpiCreate(ROLLCALL_REAL_MPI(MPI_Comm_dup_with_info), Op::kMPI_Comm_dup_with_info,
                           created, comm, comm, info, created);
 }
 
-EXPORT int MPI_Comm_split(MpiWord comm, int color, int key, MpiWord* created) {
-  return ObserveMpiCreate(ROLLCALL_REAL(MPI_Comm_split), Op::kMPI_Comm_split, created, comm, comm,
-                          color, key, created);
+EXPORT int ROLLCALL_MPI(MPI_Comm_split)(MpiWord comm, int color, int key, MpiWord* created) {
+  return ObserveMpiCreate(ROLLCALL_REAL_MPI(MPI_Comm_split), Op::kMPI_Comm_split, created, comm,
+                          comm, color, key, created);
 }
 
-EXPORT int MPI_Comm_split_type(MpiWord comm, int type, int key, MpiWord info, MpiWord* created) {
-  return ObserveMpiCreate(ROLLCALL_REAL(MPI_Comm_split_type), Op::kMPI_Comm_split_type, created,
+EXPORT int ROLLCALL_MPI(MPI_Comm_split_type)(MpiWord comm, int type, int key, MpiWord info,
+                                             MpiWord* created) {
+  return ObserveMpiCreate(ROLLCALL_REAL_MPI(MPI_Comm_split_type), Op::kMPI_Comm_split_type, created,
                           comm, comm, type, key, info, created);
 }
 
-EXPORT int MPI_Comm_create(MpiWord comm, MpiWord group, MpiWord* created) {
-  return ObserveMpiCreate(ROLLCALL_REAL(MPI_Comm_create), Op::kMPI_Comm_create, created, comm, comm,
-                          group, created);
+EXPORT int ROLLCALL_MPI(MPI_Comm_create)(MpiWord comm, MpiWord group, MpiWord* created) {
+  return ObserveMpiCreate(ROLLCALL_REAL_MPI(MPI_Comm_create), Op::kMPI_Comm_create, created, comm,
+                          comm, group, created);
 }
 
-EXPORT int MPI_Cart_create(MpiWord comm, int dims, const int* sizes, const int* periods,
-                           int reorder, MpiWord* created) {
-  return ObserveMpiCreate(ROLLCALL_REAL(MPI_Cart_create), Op::kMPI_Cart_create, created, comm, comm,
-                          dims, sizes, periods, reorder, created);
+EXPORT int ROLLCALL_MPI(MPI_Cart_create)(MpiWord comm, int dims, const int* sizes,
+                                         const int* periods, int reorder, MpiWord* created) {
+  return ObserveMpiCreate(ROLLCALL_REAL_MPI(MPI_Cart_create), Op::kMPI_Cart_create, created, comm,
+                          comm, dims, sizes, periods, reorder, created);
 }
 
-EXPORT int MPI_Cart_sub(MpiWord comm, const int* remain, MpiWord* created) {
-  return ObserveMpiCreate(ROLLCALL_REAL(MPI_Cart_sub), Op::kMPI_Cart_sub, created, comm, comm,
+EXPORT int ROLLCALL_MPI(MPI_Cart_sub)(MpiWord comm, const int* remain, MpiWord* created) {
+  return ObserveMpiCreate(ROLLCALL_REAL_MPI(MPI_Cart_sub), Op::kMPI_Cart_sub, created, comm, comm,
                           remain, created);
 }
 
-EXPORT int MPI_Graph_create(MpiWord comm, int nodes, const int* index, const int* edges,
-                            int reorder, MpiWord* created) {
-  return ObserveMpiCreate(ROLLCALL_REAL(MPI_Graph_create), Op::kMPI_Graph_create, created, comm,
+EXPORT int ROLLCALL_MPI(MPI_Graph_create)(MpiWord comm, int nodes, const int* index,
+                                          const int* edges, int reorder, MpiWord* created) {
+  return ObserveMpiCreate(ROLLCALL_REAL_MPI(MPI_Graph_create), Op::kMPI_Graph_create, created, comm,
                           comm, nodes, index, edges, reorder, created);
 }
 
-EXPORT int MPI_Dist_graph_create(MpiWord comm, int nodes, const int* sources, const int* degrees,
-                                 const int* destinations, const int* weights, MpiWord info,
-                                 int reorder, MpiWord* created) {
-  return ObserveMpiCreate(ROLLCALL_REAL(MPI_Dist_graph_create), Op::kMPI_Dist_graph_create, created,
-                          comm, comm, nodes, sources, degrees, destinations, weights, info, reorder,
-                          created);
+EXPORT int ROLLCALL_MPI(MPI_Dist_graph_create)(MpiWord comm, int nodes, const int* sources,
+                                               const int* degrees, const int* destinations,
+                                               const int* weights, MpiWord info, int reorder,
+                                               MpiWord* created) {
+  return ObserveMpiCreate(ROLLCALL_REAL_MPI(MPI_Dist_graph_create), Op::kMPI_Dist_graph_create,
+                          created, comm, comm, nodes, sources, degrees, destinations, weights, info,
+                          reorder, created);
 }
 
-EXPORT int MPI_Dist_graph_create_adjacent(MpiWord comm, int in_degree, const int* sources,
-                                          const int* source_weights, int out_degree,
-                                          const int* destinations, const int* destination_weights,
-                                          MpiWord info, int reorder, MpiWord* created) {
-  return ObserveMpiCreate(ROLLCALL_REAL(MPI_Dist_graph_create_adjacent),
+EXPORT int ROLLCALL_MPI(MPI_Dist_graph_create_adjacent)(
+    MpiWord comm, int in_degree, const int* sources, const int* source_weights, int out_degree,
+    const int* destinations, const int* destination_weights, MpiWord info, int reorder,
+    MpiWord* created) {
+  return ObserveMpiCreate(ROLLCALL_REAL_MPI(MPI_Dist_graph_create_adjacent),
                           Op::kMPI_Dist_graph_create_adjacent, created, comm, comm, in_degree,
                           sources, source_weights, out_degree, destinations, destination_weights,
                           info, reorder, created);
 }
 
-EXPORT int MPI_Comm_create_group(MpiWord comm, MpiWord group, int tag, MpiWord* created) {
-  const auto real = ROLLCALL_REAL(MPI_Comm_create_group);
+EXPORT int ROLLCALL_MPI(MPI_Comm_create_group)(MpiWord comm, MpiWord group, int tag,
+                                               MpiWord* created) {
+  const auto real = ROLLCALL_REAL_MPI(MPI_Comm_create_group);
   if (real == nullptr) return rollcall::kMpiFailed;
   rollcall::ThreadState* thread = &rollcall::this_thread;
   const LocalComm* parent = rollcall::FindMpiComm(thread, comm);
@@ -219,8 +243,8 @@ EXPORT int MPI_Comm_create_group(MpiWord comm, MpiWord group, int tag, MpiWord* 
 
 // Does not block. The library adds the communicator when the request is done, and marks no thread
 // as waiting for it.
-EXPORT int MPI_Comm_idup(MpiWord comm, MpiWord* created, MpiWord* request) {
-  const auto real = ROLLCALL_REAL(MPI_Comm_idup);
+EXPORT int ROLLCALL_MPI(MPI_Comm_idup)(MpiWord comm, MpiWord* created, MpiWord* request) {
+  const auto real = ROLLCALL_REAL_MPI(MPI_Comm_idup);
   if (real == nullptr) return rollcall::kMpiFailed;
   rollcall::ThreadState* thread = &rollcall::this_thread;
   const LocalComm* parent = rollcall::FindMpiComm(thread, comm);
@@ -234,17 +258,17 @@ EXPORT int MPI_Comm_idup(MpiWord comm, MpiWord* created, MpiWord* request) {
   return result;
 }
 
-EXPORT int MPI_Comm_free(MpiWord* comm) {
-  return ObserveMpiEnd(ROLLCALL_REAL(MPI_Comm_free), Op::kMPI_Comm_free, RecordedHandle(comm),
+EXPORT int ROLLCALL_MPI(MPI_Comm_free)(MpiWord* comm) {
+  return ObserveMpiEnd(ROLLCALL_REAL_MPI(MPI_Comm_free), Op::kMPI_Comm_free, RecordedHandle(comm),
                        comm);
 }
 
-EXPORT int MPI_Comm_disconnect(MpiWord* comm) {
-  return ObserveMpiEnd(ROLLCALL_REAL(MPI_Comm_disconnect), Op::kMPI_Comm_disconnect,
+EXPORT int ROLLCALL_MPI(MPI_Comm_disconnect)(MpiWord* comm) {
+  return ObserveMpiEnd(ROLLCALL_REAL_MPI(MPI_Comm_disconnect), Op::kMPI_Comm_disconnect,
                        RecordedHandle(comm), comm);
 }
 
-EXPORT int MPI_Finalize() {
-  return ObserveMpiEnd(ROLLCALL_REAL(MPI_Finalize), Op::kMPI_Finalize,
+EXPORT int ROLLCALL_MPI(MPI_Finalize)() {
+  return ObserveMpiEnd(ROLLCALL_REAL_MPI(MPI_Finalize), Op::kMPI_Finalize,
                        rollcall::FindMpi() ? rollcall::mpi.world : 0);
 }

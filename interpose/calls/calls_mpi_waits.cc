@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wrappers of MPI's waits for nonblocking collectives, and of its messages. Of a message the
-// library records only that a thread is inside the call.
+// The wrappers of MPI's waits for requests: of nonblocking collectives, and of messages.
+#include "interpose/calls/mpi_messages.h"
+#include "interpose/calls/mpi_persistent.h"
+#include "interpose/calls/mpi_polls.h"
 #include "interpose/calls/mpi_requests.h"
 #include "interpose/real.h"
 #include "interpose/record/blocked_threads.h"
@@ -43,137 +45,199 @@ class AlsoBlocked {
     return nullptr;
   }
 
-  segment::BlockedEntry* entries_[kAwaited];
+  segment::BlockedEntry* entries_[2 * kAwaited];
   int count_ = 0;
 };
 
 enum class Until { kAllDone, kAnyDone };
 
-// Records a wait for requests. A wait for any of several requests counts as a wait for a collective
-// only if every request is a collective's: a message may end the wait, and a server may wait long
-// for its next message.
-template <typename Function, typename... Args>
-int ObserveMpiWait(Function* real, Op op, Until until, int count, const MpiWord* requests,
-                   Args... args) {
-  if (real == nullptr) return kMpiFailed;
+// What a thread waits for: collectives, then messages, which have no position.
+struct AwaitedCalls {
+  AwaitedCall calls[2 * kAwaited] = {};
+  int count = 0;
+};
+
+// A wait for any of several requests counts as a wait for a collective only if every request is a
+// collective's, and as one for messages only if every request is a message's: a message may end the
+// wait, and a server may wait long for its next message.
+AwaitedCalls FindAwaited(Until until, const WatchedRequests& watched, WatchedMessages* messages) {
+  AwaitedCalls found;
+  AwaitedCall collectives[kAwaited] = {};
+  if (until == Until::kAllDone || !watched.others()) {
+    found.count = watched.Awaited(collectives);
+    for (int i = 0; i < found.count; ++i) found.calls[i] = collectives[i];
+  }
+  if (!messages->any() || (until == Until::kAnyDone && !messages->are_all())) return found;
+  LocalComm* comms[kAwaited];
+  const int count = messages->Await(comms, kAwaited);
+  for (int i = 0; i < count; ++i) found.calls[found.count++] = {comms[i], 0};
+  return found;
+}
+
+// Room for the statuses that the caller does not want, where MPI chooses the source of a message.
+struct OwnStatuses {
+  static constexpr int kMost = 16;
+  alignas(16) unsigned char bytes[kMost * 24];
+};
+
+void* ChooseStatuses(void* given, int count, const WatchedMessages& messages, OwnStatuses* own) {
+  const bool needs = messages.any_choice() && StatusOf::IsIgnored(given);
+  return needs && count <= OwnStatuses::kMost ? own->bytes : given;
+}
+
+// The requests of a call, and where it puts their statuses.
+struct RequestArgs {
+  int count;
+  const MpiWord* requests;
+  void* statuses;
+  Statuses::Place place = Statuses::Place::kOne;
+  const int* listed = nullptr;
+  const int* indices = nullptr;
+
+  Statuses At(void* chosen) const {
+    return {place, StatusOf::IsIgnored(chosen) ? nullptr : chosen, listed, indices};
+  }
+};
+
+// Records a wait for requests. `call` makes it, with the place for the statuses.
+template <typename Call>
+int ObserveMpiWait(Op op, Until until, const RequestArgs& args, Call call) {
   ThreadState* thread = &this_thread;
-  if (thread->inside || !Recording()) return real(args...);
+  if (thread->inside || !Recording()) return call(args.statuses);
+  EndPolls(thread);
   const InsideCall inside(thread);
   ClaimedEntry(thread);
-  const WatchedRequests watched(thread, count, requests);
-  AwaitedCall calls[kAwaited] = {};
-  const bool counts = until == Until::kAllDone || !watched.others();
-  const int awaited = counts ? watched.Awaited(calls) : 0;
+  const WatchedRequests watched(thread, args.count, args.requests);
+  WatchedMessages messages(args.count, args.requests);
+  const AwaitedCalls awaited = FindAwaited(until, watched, &messages);
   const uint64_t now = Now();
   AlsoBlocked also;
-  for (int i = 1; i < awaited; ++i) also.Add(thread->thread_id, op, calls[i], now);
-  const Blocked blocked(thread, op, calls[0].comm, reinterpret_cast<const void*>(calls[0].number),
-                        now);
-  return real(args...);
+  for (int i = 1; i < awaited.count; ++i) also.Add(thread->thread_id, op, awaited.calls[i], now);
+  const Blocked blocked(thread, op, awaited.calls[0].comm,
+                        reinterpret_cast<const void*>(awaited.calls[0].number), now);
+  OwnStatuses own;
+  void* statuses = ChooseStatuses(args.statuses, args.count, messages, &own);
+  const int result = call(statuses);
+  messages.Finish(args.At(statuses));
+  watched.FinishPersistent(args.At(statuses));
+  return result;
 }
 
-// Records a call that does not wait, but may complete requests.
-template <typename Function, typename... Args>
-int ObserveMpiTest(Function* real, int count, const MpiWord* requests, Args... args) {
-  if (real == nullptr) return kMpiFailed;
+// Notes a test that has ended nothing. One of any of several requests counts as in FindAwaited().
+void NoteFailedTest(ThreadState* thread, Until until, const FailedTest& test,
+                    const WatchedRequests& watched, const WatchedMessages& messages) {
+  constexpr int kMost = 8;
+  IssuedMessage marked[kMost];
+  LocalComm* comm = nullptr;
+  if (until == Until::kAllDone || messages.are_all()) {
+    const int count = messages.List(marked, kMost, &comm);
+    if (comm != nullptr) return NotePoll(thread, test, {comm, 0}, marked, count);
+  }
+  AwaitedCall calls[kAwaited] = {};
+  if (until == Until::kAnyDone && watched.others()) return EndPolls(thread);
+  if (watched.Awaited(calls) == 0) return EndPolls(thread);
+  NotePoll(thread, test, calls[0], nullptr, 0);
+}
+
+// Records a call that does not wait, but may complete requests. `*done` is 0 if it has completed
+// none.
+template <typename Call>
+int ObserveMpiTest(Op op, Until until, const int* done, const RequestArgs& args, Call call) {
   ThreadState* thread = &this_thread;
-  if (thread->inside || !AnyOpenRequest()) return real(args...);
+  if (thread->inside) return call(args.statuses);
+  if (!AnyOpenRequest() && !AnyOpenMessage()) {
+    EndPolls(thread);
+    return call(args.statuses);
+  }
+  const FailedTest test = {op, args.requests, Now()};
   const InsideCall inside(thread);
   ClaimedEntry(thread);
-  const WatchedRequests watched(thread, count, requests);
-  return real(args...);
-}
-
-// Records a message call. Before recording starts it costs one load.
-template <typename Function, typename... Args>
-int ObserveMpiMessage(Function* real, Op op, Args... args) {
-  if (real == nullptr) return kMpiFailed;
-  ThreadState* thread = &this_thread;
-  if (thread->inside || !Recording()) return real(args...);
-  const InsideCall inside(thread);
-  const Blocked blocked(thread, op, nullptr, nullptr, Now());
-  return real(args...);
+  const WatchedRequests watched(thread, args.count, args.requests);
+  WatchedMessages messages(args.count, args.requests);
+  OwnStatuses own;
+  void* statuses = ChooseStatuses(args.statuses, args.count, messages, &own);
+  const int result = call(statuses);
+  if (done == nullptr || result != 0 || *done != 0) {
+    EndPolls(thread);
+    messages.Finish(args.At(statuses));
+    watched.FinishPersistent(args.At(statuses));
+  } else {
+    NoteFailedTest(thread, until, test, watched, messages);
+  }
+  return result;
 }
 
 }  // namespace
 }  // namespace rollcall
 
-using rollcall::ObserveMpiMessage;
 using rollcall::ObserveMpiTest;
 using rollcall::ObserveMpiWait;
 using rollcall::Op;
+using rollcall::RequestArgs;
+using rollcall::Statuses;
 using rollcall::Until;
 
 #define EXPORT extern "C" ROLLCALL_EXPORT
 
-EXPORT int MPI_Wait(MpiWord* request, void* status) {
-  return ObserveMpiWait(ROLLCALL_REAL(MPI_Wait), Op::kMPI_Wait, Until::kAllDone, 1, request,
-                        request, status);
+// Looks the real function up, and calls it with `statuses` in the place of the caller's.
+#define REAL_CALL(symbol, ...)                      \
+  const auto real = ROLLCALL_REAL_MPI(symbol);      \
+  if (real == nullptr) return rollcall::kMpiFailed; \
+  const auto call = [&](void* statuses) { return real(__VA_ARGS__); }
+
+EXPORT int ROLLCALL_MPI(MPI_Wait)(MpiWord* request, void* status) {
+  REAL_CALL(MPI_Wait, request, statuses);
+  return ObserveMpiWait(Op::kMPI_Wait, Until::kAllDone, {1, request, status}, call);
 }
 
-EXPORT int MPI_Waitall(int count, MpiWord* requests, void* statuses) {
-  return ObserveMpiWait(ROLLCALL_REAL(MPI_Waitall), Op::kMPI_Waitall, Until::kAllDone, count,
-                        requests, count, requests, statuses);
+EXPORT int ROLLCALL_MPI(MPI_Waitall)(int count, MpiWord* requests, void* all) {
+  REAL_CALL(MPI_Waitall, count, requests, statuses);
+  return ObserveMpiWait(Op::kMPI_Waitall, Until::kAllDone,
+                        {count, requests, all, Statuses::Place::kByRequest}, call);
 }
 
-EXPORT int MPI_Waitany(int count, MpiWord* requests, int* index, void* status) {
-  return ObserveMpiWait(ROLLCALL_REAL(MPI_Waitany), Op::kMPI_Waitany, Until::kAnyDone, count,
-                        requests, count, requests, index, status);
+EXPORT int ROLLCALL_MPI(MPI_Waitany)(int count, MpiWord* requests, int* index, void* status) {
+  REAL_CALL(MPI_Waitany, count, requests, index, statuses);
+  return ObserveMpiWait(Op::kMPI_Waitany, Until::kAnyDone,
+                        {count, requests, status, Statuses::Place::kOne, nullptr, index}, call);
 }
 
-EXPORT int MPI_Waitsome(int count, MpiWord* requests, int* done, int* indices, void* statuses) {
-  return ObserveMpiWait(ROLLCALL_REAL(MPI_Waitsome), Op::kMPI_Waitsome, Until::kAnyDone, count,
-                        requests, count, requests, done, indices, statuses);
+EXPORT int ROLLCALL_MPI(MPI_Waitsome)(int count, MpiWord* requests, int* done, int* indices,
+                                      void* all) {
+  REAL_CALL(MPI_Waitsome, count, requests, done, indices, statuses);
+  return ObserveMpiWait(Op::kMPI_Waitsome, Until::kAnyDone,
+                        {count, requests, all, Statuses::Place::kListed, done, indices}, call);
 }
 
-EXPORT int MPI_Test(MpiWord* request, int* flag, void* status) {
-  return ObserveMpiTest(ROLLCALL_REAL(MPI_Test), 1, request, request, flag, status);
+EXPORT int ROLLCALL_MPI(MPI_Test)(MpiWord* request, int* flag, void* status) {
+  REAL_CALL(MPI_Test, request, flag, statuses);
+  return ObserveMpiTest(Op::kMPI_Test, Until::kAllDone, flag, {1, request, status}, call);
 }
 
-EXPORT int MPI_Testall(int count, MpiWord* requests, int* flag, void* statuses) {
-  return ObserveMpiTest(ROLLCALL_REAL(MPI_Testall), count, requests, count, requests, flag,
-                        statuses);
+EXPORT int ROLLCALL_MPI(MPI_Testall)(int count, MpiWord* requests, int* flag, void* all) {
+  REAL_CALL(MPI_Testall, count, requests, flag, statuses);
+  return ObserveMpiTest(Op::kMPI_Testall, Until::kAllDone, flag,
+                        {count, requests, all, Statuses::Place::kByRequest}, call);
 }
 
-EXPORT int MPI_Testany(int count, MpiWord* requests, int* index, int* flag, void* status) {
-  return ObserveMpiTest(ROLLCALL_REAL(MPI_Testany), count, requests, count, requests, index, flag,
-                        status);
+EXPORT int ROLLCALL_MPI(MPI_Testany)(int count, MpiWord* requests, int* index, int* flag,
+                                     void* status) {
+  REAL_CALL(MPI_Testany, count, requests, index, flag, statuses);
+  return ObserveMpiTest(Op::kMPI_Testany, Until::kAnyDone, flag,
+                        {count, requests, status, Statuses::Place::kOne, nullptr, index}, call);
 }
 
-EXPORT int MPI_Testsome(int count, MpiWord* requests, int* done, int* indices, void* statuses) {
-  return ObserveMpiTest(ROLLCALL_REAL(MPI_Testsome), count, requests, count, requests, done,
-                        indices, statuses);
+EXPORT int ROLLCALL_MPI(MPI_Testsome)(int count, MpiWord* requests, int* done, int* indices,
+                                      void* all) {
+  REAL_CALL(MPI_Testsome, count, requests, done, indices, statuses);
+  return ObserveMpiTest(Op::kMPI_Testsome, Until::kAnyDone, done,
+                        {count, requests, all, Statuses::Place::kListed, done, indices}, call);
 }
 
 // MPI does not report when a freed request is done, so the request counts as done.
-EXPORT int MPI_Request_free(MpiWord* request) {
-  return ObserveMpiTest(ROLLCALL_REAL(MPI_Request_free), 1, request, request);
-}
-
-EXPORT int MPI_Send(const void* buffer, int count, MpiWord type, int to, int tag, MpiWord comm) {
-  return ObserveMpiMessage(ROLLCALL_REAL(MPI_Send), Op::kMPI_Send, buffer, count, type, to, tag,
-                           comm);
-}
-
-EXPORT int MPI_Ssend(const void* buffer, int count, MpiWord type, int to, int tag, MpiWord comm) {
-  return ObserveMpiMessage(ROLLCALL_REAL(MPI_Ssend), Op::kMPI_Ssend, buffer, count, type, to, tag,
-                           comm);
-}
-
-EXPORT int MPI_Recv(void* buffer, int count, MpiWord type, int from, int tag, MpiWord comm,
-                    void* status) {
-  return ObserveMpiMessage(ROLLCALL_REAL(MPI_Recv), Op::kMPI_Recv, buffer, count, type, from, tag,
-                           comm, status);
-}
-
-EXPORT int MPI_Sendrecv(const void* send, int send_count, MpiWord send_type, int to, int send_tag,
-                        void* recv, int recv_count, MpiWord recv_type, int from, int recv_tag,
-                        MpiWord comm, void* status) {
-  return ObserveMpiMessage(ROLLCALL_REAL(MPI_Sendrecv), Op::kMPI_Sendrecv, send, send_count,
-                           send_type, to, send_tag, recv, recv_count, recv_type, from, recv_tag,
-                           comm, status);
-}
-
-EXPORT int MPI_Probe(int from, int tag, MpiWord comm, void* status) {
-  return ObserveMpiMessage(ROLLCALL_REAL(MPI_Probe), Op::kMPI_Probe, from, tag, comm, status);
+EXPORT int ROLLCALL_MPI(MPI_Request_free)(MpiWord* request) {
+  REAL_CALL(MPI_Request_free, (static_cast<void>(statuses), request));
+  if (rollcall::FindMpi()) rollcall::ForgetPersistent(rollcall::HandleAt(request));
+  return ObserveMpiTest(Op::kMPI_Request_free, Until::kAllDone, nullptr, {1, request, nullptr},
+                        call);
 }

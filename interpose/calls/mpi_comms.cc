@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
+#include "interpose/calls/mpi_polls.h"
 #include "interpose/keep_cancel.h"
 #include "interpose/keep_errno.h"
 #include "interpose/keep_loaded.h"
@@ -46,6 +47,7 @@ bool FindFunctions() {
   Find("MPI_Group_rank", &mpi.group_rank);
   Find("MPI_Group_size", &mpi.group_size);
   Find("MPI_Group_translate_ranks", &mpi.translate);
+  Find("MPI_Request_get_status", &mpi.request_status);
   return mpi.size != nullptr && mpi.is_inter != nullptr && mpi.type_size != nullptr &&
          mpi.group != nullptr && mpi.free_group != nullptr && mpi.group_rank != nullptr &&
          mpi.group_size != nullptr && mpi.translate != nullptr;
@@ -105,6 +107,11 @@ bool FindMpi() {
 }
 
 LocalComm* FindMpiComm(ThreadState* thread, MpiWord handle) {
+  if (__builtin_expect(thread->polls && !thread->inside, 0)) EndPolls(thread);
+  return FindPolledComm(thread, handle);
+}
+
+LocalComm* FindPolledComm(ThreadState* thread, MpiWord handle) {
   if (thread->inside || !StartRecording() || !FindMpi()) return nullptr;
   LocalComm* comm = FindComm(MpiHandle(handle));
   if (comm != nullptr || CleanWord(handle) != mpi.world ||
@@ -113,6 +120,10 @@ LocalComm* FindMpiComm(ThreadState* thread, MpiWord handle) {
   }
   const InsideCall inside(thread);
   return AddWorld();
+}
+
+LocalComm* FindKnownComm(MpiWord handle) {
+  return FindMpi() ? FindComm(MpiHandle(handle)) : nullptr;
 }
 
 bool RankAndSize(MpiWord comm, int* rank, int* size) {
@@ -127,7 +138,7 @@ void MpiCommCreated(LocalComm* comm, MpiWord handle) {
   BindHandle(comm, MpiHandle(handle));
 }
 
-uint64_t MessageBytes(int count, MpiWord type) {
+uint64_t MessageBytes(int64_t count, MpiWord type) {
   int size = 0;
   // Do not call MPI if recording is off. But start recording for the first call too: otherwise
   // ranks that began to record earlier would have other bytes.

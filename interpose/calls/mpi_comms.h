@@ -34,6 +34,7 @@ struct MpiImplementation {
   int (*group_rank)(MpiWord, int*) = nullptr;
   int (*group_size)(MpiWord, int*) = nullptr;
   int (*translate)(MpiWord, int, const int*, MpiWord, int*) = nullptr;
+  int (*request_status)(MpiWord, int*, void*) = nullptr;  // may be missing
 };
 extern MpiImplementation mpi;
 
@@ -57,12 +58,18 @@ inline MpiWord HandleAt(const MpiWord* handles, int index = 0) {
 // nullptr: the communicator is not recorded, or the thread is inside another call.
 LocalComm* FindMpiComm(ThreadState* thread, MpiWord handle);
 
+// The same for a call that does not end a loop of tests (mpi_polls.h).
+LocalComm* FindPolledComm(ThreadState* thread, MpiWord handle);
+
+// nullptr: the communicator is not recorded. Also for a thread that is inside another call.
+LocalComm* FindKnownComm(MpiWord handle);
+
 // False: an intercommunicator, or MPI returned an error.
 bool RankAndSize(MpiWord comm, int* rank, int* size);
 
 // Records that the communicator is created, with this handle.
 void MpiCommCreated(LocalComm* comm, MpiWord handle);
 
-uint64_t MessageBytes(int count, MpiWord type);
+uint64_t MessageBytes(int64_t count, MpiWord type);
 
 }  // namespace rollcall

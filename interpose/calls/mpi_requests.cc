@@ -25,6 +25,7 @@ struct Slot {
   std::atomic<uint64_t> generation{0};  // of the communicator: the child of a fork has others
   std::atomic<uint32_t> watcher{0};     // the thread inside an MPI call with this request; 0: none
   std::atomic<int32_t> index{0};        // of the request in that thread's array
+  bool is_persistent = false;
   uint64_t split_id = 0;
   const MpiWord* created = nullptr;
 };
@@ -120,8 +121,8 @@ Slot* FindRequest(uintptr_t request, uint64_t* call) {
   return nullptr;
 }
 
-void RecordOpenRequest(uint64_t call, uintptr_t request, uint64_t split_id,
-                       const MpiWord* created) {
+void RecordOpenRequest(uint64_t call, uintptr_t request, uint64_t split_id, const MpiWord* created,
+                       bool is_persistent = false) {
   uint64_t earlier = 0;
   // MPI uses a handle again when its request is done, and may use one handle for all done requests.
   Slot* same = FindRequest(request, &earlier);
@@ -135,6 +136,7 @@ void RecordOpenRequest(uint64_t call, uintptr_t request, uint64_t split_id,
     slot->watcher.store(0, std::memory_order_relaxed);
     slot->split_id = split_id;
     slot->created = created;
+    slot->is_persistent = is_persistent;
     slot->call.store(call, std::memory_order_release);
     return;
   }
@@ -151,9 +153,9 @@ void EndPosition(LocalComm* comm) {
   RaiseReturned(comm);
 }
 
-void RecordRequest(const LocalComm* comm, uint64_t position, MpiWord request) {
+void RecordRequest(const LocalComm* comm, uint64_t position, MpiWord request, bool is_persistent) {
   if (request == mpi.null_request) return;
-  RecordOpenRequest(CallWord(comm, position), request, 0, nullptr);
+  RecordOpenRequest(CallWord(comm, position), request, 0, nullptr, is_persistent);
 }
 
 void RecordCreationRequest(const LocalComm* parent, uint64_t split_id, MpiWord request,
@@ -228,6 +230,18 @@ WatchedRequests::~WatchedRequests() {
     slot.watcher.store(0, std::memory_order_relaxed);
     const uintptr_t now = HandleAt(requests_, slot.index.load(std::memory_order_relaxed));
     if (now != slot.request.load(std::memory_order_relaxed)) Finish(&slot, call);
+  }
+}
+
+void WatchedRequests::FinishPersistent(const Statuses& statuses) const {
+  if (found_ == 0) return;
+  for (Slot& slot : slots) {
+    const uint64_t call = slot.call.load(std::memory_order_acquire);
+    if (call <= kBusy || slot.watcher.load(std::memory_order_relaxed) != thread_) continue;
+    if (slot.is_persistent && IsDone(statuses, slot.index.load(std::memory_order_relaxed))) {
+      slot.watcher.store(0, std::memory_order_relaxed);
+      Finish(&slot, call);
+    }
   }
 }
 

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "interpose/calls/mpi_comms.h"
+#include "interpose/calls/mpi_statuses.h"
 
 namespace rollcall {
 
@@ -18,7 +19,9 @@ namespace rollcall {
 void BeginPosition(const LocalComm* comm);
 void EndPosition(LocalComm* comm);
 
-void RecordRequest(const LocalComm* comm, uint64_t position, MpiWord request);
+// `is_persistent`: it keeps its handle when it is done.
+void RecordRequest(const LocalComm* comm, uint64_t position, MpiWord request,
+                   bool is_persistent = false);
 
 // Records the request of a communicator's creation, which takes no position. When it is done,
 // `created` holds the handle of the communicator, and the other ranks have it as `split_id`.
@@ -63,6 +66,8 @@ class WatchedRequests {
   int Awaited(AwaitedCall (&calls)[kAwaited]) const;
   // Whether some requests belong to messages, or to calls that are not recorded.
   bool others() const { return others_; }
+  // After the call, of persistent requests.
+  void FinishPersistent(const Statuses& statuses) const;
 
  private:
   uint32_t thread_;

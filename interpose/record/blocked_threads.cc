@@ -25,7 +25,6 @@ bool IsInCall(const LocalComm* comm) {
     switch (OpKind(static_cast<Op>(entry.op.load(std::memory_order_relaxed)))) {
       case CallKind::kLocal:
       case CallKind::kWait:
-      case CallKind::kHostWait:
         break;  // a call of these kinds records nothing on a communicator
       case CallKind::kGroup:
         if (GroupHasCalls(entry.tid.load(std::memory_order_relaxed), comm)) return true;

@@ -1,64 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real MPI jobs, with each MPI: host barriers and MPI's other collectives."""
-import json
-import os
-import pathlib
-import shutil
-import subprocess
-
 import pytest
-from conftest import ROLLCALL, long, read_until
+from conftest import long
+from mpi_jobs import MPIRUN_FLAGS, build_mpi_job, culprits, run_mpi_job
 
 # One after the other: ranks of MPI that wait keep a processor each busy.
 pytestmark = pytest.mark.xdist_group("mpi")
-
-SOURCE = pathlib.Path(__file__).with_name("victims") / "mpi_job.c"
-ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-               "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
-MPIRUN_FLAGS = {"openmpi": ["--oversubscribe"], "mpich": []}
 
 
 @pytest.fixture(scope="module", params=["openmpi", long("mpich")])
 def mpi(request, tmp_path_factory):
     """The command that starts 4 ranks of mpi_job.c, built with this MPI."""
-    name = request.param
-    if shutil.which(f"mpicc.{name}") is None:
-        pytest.skip(f"mpicc.{name} is not installed (Debian: {name} and its -dev package)")
-    program = tmp_path_factory.mktemp(name) / "mpi_job"
-    subprocess.run([f"mpicc.{name}", "-g", "-O1", "-w", "-o", program, SOURCE], check=True)
-    return [f"mpirun.{name}", *MPIRUN_FLAGS[name], "-n", "4", program]
+    return build_mpi_job(request.param, "mpi_job", tmp_path_factory)
 
 
 @pytest.fixture
 def go(mpi, tmp_path):
     """go(what) -> (exit code, output, verdicts). `until`: ends the job once stderr holds this."""
 
-    def run(what, flags=("--on-hang=abort",), until=None):
-        reports = tmp_path / "reports"
-        job = subprocess.Popen(
-            [ROLLCALL, "run", "--hang-after=2s", *flags, f"--report-dir={reports}", "--", *mpi,
-             what],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env=ENVIRONMENT)
-        try:
-            begin = read_until(job, until) if until else ""
-            if until:
-                job.terminate()
-            out, err = job.communicate(timeout=60)
-        finally:
-            job.terminate()  # a job that goes on would take processors and /dev/shm from all others
-        print(out, begin, err)
-        incidents = [json.loads(file.read_text()) for file in reports.glob("*/incident.json")]
-        return job.returncode, out + begin + err, [i["verdicts"][0] for i in incidents]
+    def run(what, **options):
+        exit_code, output, incidents = run_mpi_job(mpi, [what], tmp_path, **options)
+        return exit_code, output, [verdicts[0] for verdicts in incidents]
 
     return run
 
 
 each_mpi = pytest.mark.parametrize("mpi", MPIRUN_FLAGS, indirect=True)
-
-
-def culprits(verdict):
-    return [culprit["rank"] for culprit in verdict["culprits"]]
 
 
 @each_mpi

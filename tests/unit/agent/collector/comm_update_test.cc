@@ -322,5 +322,35 @@ TEST(CommUpdateTest, ColumnsMayBeLimitedToTheNewestRecords) {
   EXPECT_EQ(batch.position(1), comm.records[3].position);
 }
 
+// A communicator of MPI that counts messages, with this many sent.
+CommSnapshot Messages(uint32_t sent) {
+  CommSnapshot comm = Comm(0, 0);
+  comm.flags |= segment::kFlagHostCalls | segment::kFlagMessages;
+  comm.messages = {{1, 7, sent, 0, 0, 0}};
+  return comm;
+}
+
+TEST(CommUpdateTest, CountsOfMessagesAreSentOnceTheyAreStill) {
+  CommHistory history;
+  EXPECT_EQ(Fill(Messages(1), {}, &history).messages().sends(0), 1u) << "the first ones at once";
+  EXPECT_FALSE(Fill(Messages(2), {}, &history).has_messages());
+  EXPECT_FALSE(Fill(Messages(3), {}, &history).has_messages());
+  EXPECT_EQ(Fill(Messages(3), {}, &history).messages().sends(0), 3u);
+  EXPECT_FALSE(Fill(Messages(3), {}, &history).has_messages()) << "they were sent";
+}
+
+TEST(CommUpdateTest, AWaitForMessagesIsNoWaitForACollective) {
+  CommSnapshot comm = Messages(1);
+  comm.entered = 3;
+  comm.finished = comm.started = 2;
+  for (const Op op : {Op::kMPI_Recv, Op::kMPI_Waitall, Op::kMPI_Test}) {
+    const SegmentSnapshot process = Process(comm, op, 0, kNow - kSecond);
+    const v1::CommUpdate update = Fill(comm, FindHostWaits(process, process.communicators[0]));
+    EXPECT_EQ(update.p2p_waiting_since_ns(), kNow - kSecond);
+    EXPECT_EQ(update.waiting_since_ns(), 0);
+    EXPECT_EQ(update.host_blocked_since_ns(), 0);
+  }
+}
+
 }  // namespace
 }  // namespace rollcall

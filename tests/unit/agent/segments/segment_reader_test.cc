@@ -12,6 +12,7 @@
 #include <random>
 #include <thread>
 
+#include "interpose/segment_messages.h"
 #include "segment_builder.h"
 
 namespace rollcall {
@@ -52,6 +53,34 @@ TEST_F(SegmentReaderTest, ReadsTheWrittenFields) {
   ASSERT_EQ(read.records.size(), 1u);
   EXPECT_EQ(read.records[0].count, 64u);
   EXPECT_EQ(read.records[0].entered_ns, static_cast<int64_t>(SegmentBuilder::kBaseNs) + 4000);
+}
+
+TEST_F(SegmentReaderTest, ReadsTheMessagesThatCanBe) {
+  const uint32_t comm = segment_.AddComm(0xabc, 1, 4);
+  segment_.entry(comm)->flags |= segment::kFlagHostCalls | segment::kFlagMessages;
+  auto* table = reinterpret_cast<segment::MessageTable*>(segment_.lane(comm, 0));
+  table->lost = 2;
+  const auto set = [table](int i, int32_t peer, int32_t tag) {
+    table->entries[i].key = segment::MessageKey(peer, tag);
+    table->entries[i].sends = 5;
+    table->entries[i].receives_awaited = 1;
+  };
+  set(9, 3, 7);
+  set(2, 0, segment::kMixedTags);
+  set(5, segment::kAnySource, segment::kAnyTag);
+  set(6, 4, 7);            // no rank of the communicator
+  set(7, 2, -2000000000);  // no tag
+  segment_.Write(path_);
+  const auto snapshot = ReadAll();
+  ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+  const CommSnapshot& read = snapshot->communicators.at(0);
+  ASSERT_EQ(read.messages.size(), 3u);
+  EXPECT_EQ(read.messages[0].peer, segment::kAnySource);
+  EXPECT_EQ(read.messages[1].tag, segment::kMixedTags);
+  EXPECT_EQ(read.messages[2].sends, 5u);
+  EXPECT_EQ(read.messages[2].receives_awaited, 1u);
+  EXPECT_TRUE(read.messages_lost);
+  EXPECT_EQ(read.p2p_entered, 17u);
 }
 
 // A child of vfork that ends by exit() sets the mark in its parent's memory.

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/rules/message_counts.h"
+
+#include <algorithm>
+
+#include "interpose/segment_messages.h"
+
+namespace rollcall {
+namespace {
+
+using segment::kAnySource;
+using segment::kAnyTag;
+using segment::kMixedTags;
+
+// By all tags: if a rank waits for a message while it has received as many as the peer has sent,
+// the peer owes one.
+OtherEnd CompareSums(const MessageCounts& ours, const PeerMessages& awaited, Way way,
+                     const MessageCounts& theirs, int32_t rank) {
+  const uint32_t their_sum = CountWith(theirs, rank, OtherWay(way));
+  const uint32_t our_sum = CountWith(ours, awaited.peer, way);
+  // A receive of any tag is in no sum while it is open.
+  const uint32_t wanted = awaited.tag == kAnyTag ? our_sum + 1 : our_sum;
+  return HasReached(their_sum, wanted) ? OtherEnd::kUnknown : OtherEnd::kLackingOfAny;
+}
+
+}  // namespace
+
+const MessageCounts& MessagesOf(const Member* member) {
+  static const auto* const kNone = new MessageCounts();
+  return member == nullptr || member->messages == nullptr ? *kNone : *member->messages;
+}
+
+const PeerMessages* FindMessages(const MessageCounts& counts, int32_t peer, int32_t tag) {
+  for (const PeerMessages& messages : counts.by_peer) {
+    if (messages.peer == peer && messages.tag == tag) return &messages;
+  }
+  return nullptr;
+}
+
+uint32_t CountWith(const MessageCounts& counts, int32_t peer, Way way) {
+  uint32_t sum = 0;
+  for (const PeerMessages& messages : counts.by_peer) {
+    if (messages.peer == peer && messages.tag != kAnyTag) sum += IssuedOf(messages, way);
+  }
+  return sum;
+}
+
+bool MixesTags(const MessageCounts& counts, int32_t peer) {
+  return FindMessages(counts, peer, kMixedTags) != nullptr;
+}
+
+bool MayTake(const MessageCounts& counts, int32_t peer, int32_t tag) {
+  return std::any_of(counts.by_peer.begin(), counts.by_peer.end(), [&](const PeerMessages& with) {
+    if (with.peer != kAnySource && with.tag != kAnyTag) return false;
+    const bool fits = (with.peer == kAnySource || with.peer == peer) &&
+                      (with.tag < 0 || tag < 0 || with.tag == tag);
+    return fits && (with.receives != 0 || with.receives_awaited != 0);
+  });
+}
+
+OtherEnd FindOtherEnd(const MessageCounts& ours, const PeerMessages& awaited, Way way,
+                      const MessageCounts& theirs, int32_t rank) {
+  if (ours.cancelled || theirs.cancelled) return OtherEnd::kUnknown;
+  const Way other_way = OtherWay(way);
+  const PeerMessages* exact = awaited.tag < 0 ? nullptr : FindMessages(theirs, rank, awaited.tag);
+  if (exact == nullptr && theirs.lost) return OtherEnd::kUnknown;
+  const bool takes_any = way == Way::kSend && MayTake(theirs, rank, awaited.tag);
+  if (awaited.tag < 0 || (exact == nullptr && MixesTags(theirs, rank))) {
+    return takes_any ? OtherEnd::kUnknown : CompareSums(ours, awaited, way, theirs, rank);
+  }
+  const uint32_t issued = exact == nullptr ? 0 : IssuedOf(*exact, other_way);
+  if (HasReached(issued, AwaitedOf(awaited, way))) {
+    // Another receive of ours may have taken it.
+    const bool is_taken = way == Way::kReceive && MayTake(ours, awaited.peer, awaited.tag);
+    return is_taken ? OtherEnd::kUnknown : OtherEnd::kIssued;
+  }
+  return takes_any ? OtherEnd::kUnknown : OtherEnd::kLacking;
+}
+
+}  // namespace rollcall

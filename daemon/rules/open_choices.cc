@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/rules/open_choices.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
+
+namespace rollcall {
+namespace {
+
+class Choices {
+ public:
+  Choices(const StuckCalls& calls, int64_t settled_before_ns)
+      : calls_(calls), is_open_(calls.size()) {
+    for (const StuckCall* call : calls) {
+      for (const Waiter& waiter : call->waiters) {
+        if (waiter.wait.since_ns <= settled_before_ns) ++settled_waits_[waiter.process];
+      }
+    }
+    settled_before_ns_ = settled_before_ns;
+  }
+
+  // Until nothing changes: an open call opens those that wait for its ranks.
+  void Open() {
+    for (bool changes = true; changes;) {
+      changes = false;
+      for (size_t i = 0; i < calls_.size(); ++i) {
+        if (is_open_[i] || !ShallOpen(*calls_[i])) continue;
+        SetOpen(i);
+        changes = true;
+      }
+    }
+  }
+
+  ClosedCalls Take() const {
+    ClosedCalls closed;
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      if (is_open_[i]) continue;
+      const StuckCall& call = *calls_[i];
+      StuckCall less = call;
+      KeepAbsents(&less);
+      if (less.absents.size() == call.absents.size()) {
+        closed.calls.push_back(&call);
+      } else {
+        closed.changed.push_back(std::move(less));
+        closed.calls.push_back(&closed.changed.back());
+      }
+    }
+    return closed;
+  }
+
+ private:
+  bool IsIdle(const Absent& absent) const { return idle_.count(absent.process) != 0; }
+
+  // Whether the rank will send nothing, as long as all others hang.
+  bool IsOut(const Absent& absent) const {
+    if (absent.gone != Gone::kNo) return true;
+    const auto waits = settled_waits_.find(absent.process);
+    return absent.process >= 0 && !IsIdle(absent) && waits != settled_waits_.end() &&
+           waits->second > 0;
+  }
+
+  bool ShallOpen(const StuckCall& call) const {
+    const auto& absents = call.absents;
+    if (call.is_choice) {
+      return !std::all_of(absents.begin(), absents.end(),
+                          [this](const Absent& absent) { return IsOut(absent); });
+    }
+    return !absents.empty() && std::all_of(absents.begin(), absents.end(), [this](const Absent& a) {
+      return a.gone == Gone::kNo && IsIdle(a);
+    });
+  }
+
+  void SetOpen(size_t i) {
+    is_open_[i] = true;
+    for (const Waiter& waiter : calls_[i]->waiters) {
+      idle_.insert(waiter.process);
+      if (waiter.wait.since_ns <= settled_before_ns_) --settled_waits_[waiter.process];
+    }
+  }
+
+  // Of a choice, those who have left: the others wait for these, too.
+  void KeepAbsents(StuckCall* call) const {
+    auto& absents = call->absents;
+    const auto is_gone = [](const Absent& absent) { return absent.gone != Gone::kNo; };
+    const bool any_gone = std::any_of(absents.begin(), absents.end(), is_gone);
+    absents.erase(std::remove_if(absents.begin(), absents.end(),
+                                 [&](const Absent& absent) {
+                                   if (is_gone(absent)) return false;
+                                   return IsIdle(absent) || (call->is_choice && any_gone);
+                                 }),
+                  absents.end());
+  }
+
+  const StuckCalls& calls_;
+  int64_t settled_before_ns_ = 0;
+  std::vector<bool> is_open_;
+  std::map<int32_t, int> settled_waits_;  // by process: its waits in calls that are not open
+  std::set<int32_t> idle_;                // processes whose waits are open
+};
+
+}  // namespace
+
+ClosedCalls WithoutOpenChoices(const StuckCalls& calls, int64_t now_ns, const Limits& limits) {
+  const bool any = std::any_of(calls.begin(), calls.end(),
+                               [](const StuckCall* call) { return call->is_choice; });
+  if (!any) return {calls, {}};
+  const int64_t settled_ns = std::min(limits.suspect_floor_ns, limits.suspect_after_ns / 2);
+  Choices choices(calls, now_ns - settled_ns);
+  choices.Open();
+  return choices.Take();
+}
+
+}  // namespace rollcall

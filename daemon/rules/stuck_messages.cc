@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+// FindStuckMessages(): MPI's messages that wait for their other end. The counts of both ranks show
+// whether it was issued (message_counts.h). A rank that waits for several messages needs all of
+// them, but for MPI_ANY_SOURCE, MPI_Waitany and MPI_Waitsome: there any one will do, and whoever
+// may yet send it decides (open_choices.h).
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/rules/members/rank_map.h"
+#include "daemon/rules/message_counts.h"
+#include "daemon/rules/stuck_call.h"
+#include "daemon/words/terms.h"
+#include "interpose/segment_messages.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int kMostTags = 3;
+
+// Enough for a master of 500 ranks on each of 500 communicators. Further waits for any rank are
+// open.
+constexpr size_t kMostChoices = size_t{1} << 18;
+
+// A message of which the other end is lacking.
+struct LackingEnd {
+  const PeerMessages* messages = nullptr;
+  Way way = Way::kReceive;
+  bool is_exact = true;
+};
+
+struct MessageWaits {
+  std::vector<LackingEnd> lacking, issued;
+  bool is_choice = false;
+  bool is_unknown = false;  // some other ends may have been issued
+};
+
+// What a wait is worth.
+enum class Worth : uint8_t {
+  kLacks,    // it needs an end that was not issued
+  kStalled,  // all ends were issued
+  kOpen,     // nobody knows, or the message for a choice may be under way
+};
+
+bool IsChoice(Op op) {
+  return op == Op::kMPI_Waitany || op == Op::kMPI_Waitsome || op == Op::kMPI_Testany ||
+         op == Op::kMPI_Testsome;
+}
+
+bool WaitsForAnyOf(const JobState& job, const Communicator& comm, const Member& member) {
+  const Process* process = FindProcess(job, member.process);
+  if (process == nullptr) return false;
+  return std::any_of(process->blocked.begin(), process->blocked.end(),
+                     [&comm](const BlockedCall& blocked) {
+                       return blocked.communicator == comm.id && IsChoice(blocked.op);
+                     });
+}
+
+// Whether `rank` may have been sent a message that it has not received.
+bool MayHaveMessage(const Communicator& comm, const MessageCounts& ours, int32_t rank, int32_t peer,
+                    int32_t tag) {
+  const MessageCounts& theirs = MessagesOf(FindMember(comm, peer));
+  if (ours.cancelled || ours.lost || theirs.lost || MixesTags(theirs, rank)) return true;
+  for (const PeerMessages& sent : theirs.by_peer) {
+    if (sent.peer != rank || (tag >= 0 && sent.tag != tag)) continue;
+    const PeerMessages* received = FindMessages(ours, peer, sent.tag);
+    const uint32_t taken = received == nullptr ? 0 : received->receives;
+    if (!HasReached(taken, sent.sends)) return true;
+  }
+  return false;
+}
+
+bool MayHaveAnyMessage(const Communicator& comm, const MessageCounts& ours, int32_t rank,
+                       int32_t tag) {
+  for (const auto& [peer, member] : comm.members) {
+    if (peer != rank && MayHaveMessage(comm, ours, rank, peer, tag)) return true;
+  }
+  return false;
+}
+
+void AddEnd(const Communicator& comm, int32_t rank, const MessageCounts& ours,
+            const PeerMessages& with, Way way, MessageWaits* waits) {
+  const bool is_known = with.peer == segment::kAnySource || InRange(comm, with.peer);
+  if (AwaitedOf(with, way) == 0 || !is_known) return;
+  if (with.peer == segment::kAnySource) {
+    waits->is_choice = true;
+    waits->is_unknown = waits->is_unknown || MayHaveAnyMessage(comm, ours, rank, with.tag);
+    waits->lacking.push_back({&with, way, false});
+    return;
+  }
+  const OtherEnd end = FindOtherEnd(ours, with, way, MessagesOf(FindMember(comm, with.peer)), rank);
+  switch (end) {
+    case OtherEnd::kIssued:
+      waits->issued.push_back({&with, way, true});
+      break;
+    case OtherEnd::kUnknown:
+      waits->is_unknown = true;
+      break;
+    case OtherEnd::kLacking:
+    case OtherEnd::kLackingOfAny:
+      waits->lacking.push_back({&with, way, end == OtherEnd::kLacking});
+      break;
+  }
+}
+
+// A send may be done without its other end, so it is no reason while a receive lacks its own.
+void KeepReceives(std::vector<LackingEnd>* lacking) {
+  const auto is_send = [](const LackingEnd& end) { return end.way == Way::kSend; };
+  if (std::all_of(lacking->begin(), lacking->end(), is_send)) return;
+  lacking->erase(std::remove_if(lacking->begin(), lacking->end(), is_send), lacking->end());
+}
+
+MessageWaits FindMessageWaits(const JobState& job, const Communicator& comm, int32_t rank,
+                              const Member& member) {
+  MessageWaits waits;
+  const MessageCounts& ours = MessagesOf(&member);
+  waits.is_choice = WaitsForAnyOf(job, comm, member);
+  for (const PeerMessages& with : ours.by_peer) {
+    AddEnd(comm, rank, ours, with, Way::kReceive, &waits);
+    AddEnd(comm, rank, ours, with, Way::kSend, &waits);
+  }
+  if (!waits.is_choice) KeepReceives(&waits.lacking);
+  return waits;
+}
+
+Worth WorthOf(const MessageWaits& waits) {
+  const bool any_lacks = !waits.lacking.empty();
+  if (waits.is_choice) {
+    return any_lacks && waits.issued.empty() && !waits.is_unknown ? Worth::kLacks : Worth::kOpen;
+  }
+  // Only sends lack their ends: they may be done, and the wait is for what is not known.
+  const bool only_sends = any_lacks && waits.lacking.front().way == Way::kSend;
+  if (waits.is_unknown && (only_sends || !any_lacks)) return Worth::kOpen;
+  if (any_lacks) return Worth::kLacks;
+  return waits.issued.empty() ? Worth::kOpen : Worth::kStalled;
+}
+
+CallArgs ArgsOf(const LackingEnd& end) {
+  CallArgs args;
+  args.op = end.way == Way::kSend ? Op::kMPI_Send : Op::kMPI_Recv;
+  args.peer = end.messages->peer;
+  return args;
+}
+
+void AddAbsentPeer(const JobState& job, const Communicator& comm, RankFinder* finder, int32_t peer,
+                   Certainty at_most, StuckCall* call) {
+  for (Absent& absent : call->absents) {
+    if (absent.rank != peer) continue;
+    absent.at_most = std::max(absent.at_most, at_most);
+    return;
+  }
+  const Member* member = FindMember(comm, peer);
+  Absent absent;
+  if (member != nullptr) {
+    absent = MakeAbsent(job, peer, *member, Lack::kNotEntered);
+  } else {
+    const RankRange alone = {peer, peer};
+    absent =
+        MakeUnheard(job, SplitByProcess({alone}, finder->Find(comm, {alone}).processes).front());
+  }
+  absent.at_most = std::min(absent.at_most, at_most);
+  call->absents.push_back(absent);
+}
+
+// All that may send it a message.
+void AddAllPeers(const JobState& job, const Communicator& comm, RankFinder* finder, int32_t rank,
+                 StuckCall* call) {
+  call->absents.clear();
+  for (const auto& [peer, member] : comm.members) {
+    if (peer == rank || !InRange(comm, peer)) continue;
+    call->absents.push_back(MakeAbsent(job, peer, member, Lack::kNotEntered));
+    Absent& absent = call->absents.back();
+    absent.at_most = std::min(absent.at_most, Certainty::kLikely);
+  }
+  const std::vector<RankRange> unheard = UnknownRanks(comm);
+  for (const UnknownMember& unknown :
+       SplitByProcess(unheard, finder->Find(comm, unheard).processes)) {
+    call->absents.push_back(MakeUnheard(job, unknown));
+  }
+}
+
+std::string TagInWords(int32_t tag) {
+  if (tag == segment::kAnyTag) return "any tag";
+  return tag < 0 ? "other tags" : absl::StrCat("tag ", tag);
+}
+
+// Of a receive: the peer's messages of other tags that wait for one, "1 with tag 8".
+std::string UnreceivedInWords(const MessageCounts& ours, const MessageCounts& theirs,
+                              const PeerMessages& awaited, int32_t rank) {
+  std::string words;
+  int listed = 0;
+  for (const PeerMessages& sent : theirs.by_peer) {
+    if (sent.peer != rank || sent.tag < 0 || sent.tag == awaited.tag) continue;
+    const PeerMessages* received = FindMessages(ours, awaited.peer, sent.tag);
+    const uint32_t taken = received == nullptr ? 0 : received->receives;
+    if (HasReached(taken, sent.sends) || ++listed > kMostTags) continue;
+    absl::StrAppend(&words, words.empty() ? "" : ", ", sent.sends - taken, " with tag ", sent.tag);
+  }
+  return words.empty() ? "" : absl::StrCat(", and ", words, " that it has not received");
+}
+
+// "rank 1 has sent it 2, and 1 with tag 8 that it has not received"
+std::string CountsInWords(const JobState& job, const Communicator& comm, const LackingEnd& end,
+                          int32_t rank) {
+  const PeerMessages& awaited = *end.messages;
+  const Member* peer = FindMember(comm, awaited.peer);
+  const MessageCounts& theirs = MessagesOf(peer);
+  const PeerMessages* exact = awaited.tag < 0 ? nullptr : FindMessages(theirs, rank, awaited.tag);
+  const Way way = OtherWay(end.way);
+  const uint32_t issued =
+      end.is_exact ? (exact == nullptr ? 0 : IssuedOf(*exact, way)) : CountWith(theirs, rank, way);
+  const int32_t process = peer == nullptr ? -1 : peer->process;
+  const std::string who = RanksInWords({PublicRank(job, process, awaited.peer)});
+  if (end.way == Way::kSend) return absl::StrCat(who, " has begun to receive ", issued);
+  const MessageCounts& ours = MessagesOf(FindMember(comm, rank));
+  return absl::StrCat(who, " has sent it ", issued, end.is_exact ? "" : " with all tags",
+                      UnreceivedInWords(ours, theirs, awaited, rank));
+}
+
+void DescribeEnd(const JobState& job, const Communicator& comm, const LackingEnd& end, int32_t rank,
+                 int32_t process, StuckCall* call) {
+  const PeerMessages& with = *end.messages;
+  const std::string who = RanksInWords({PublicRank(job, process, rank)});
+  if (with.peer == segment::kAnySource) {
+    call->evidence.push_back(
+        absl::StrCat(who, ": waits for a message of any rank with ", TagInWords(with.tag)));
+    return;
+  }
+  const std::string which =
+      with.tag < 0 ? "a message" : absl::StrCat("message #", AwaitedOf(with, end.way));
+  call->evidence.push_back(absl::StrCat(who, ": waits for ", which, " with ", TagInWords(with.tag),
+                                        "; ", CountsInWords(job, comm, end, rank)));
+  if (end.is_exact) return;
+  call->missing_evidence.push_back(
+      absl::StrCat("which message ", who, " lacks: its tags are counted together"));
+}
+
+StuckCall MakeBareCall(const JobState& job, const Communicator& comm, int32_t rank,
+                       const Member& member) {
+  StuckCall call;
+  call.kind = StuckCall::Kind::kP2p;
+  call.communicator = &comm;
+  call.position = member.entered;
+  call.call.op = Op::kMPI_Recv;
+  call.since_ns = member.p2p_waiting_since_ns;
+  const bool is_seen = IsFresh(job, member.process) && !OnlyTests(job, comm, member);
+  const Proof proof = is_seen ? Proof::kShown : Proof::kInferred;
+  call.waiters.push_back({rank, member.process, {call.position, call.since_ns, proof}});
+  return call;
+}
+
+// Nobody is to blame for the wait, nor its rank for the waits of others (open_choices.h).
+StuckCall MakeOpenCall(StuckCall call) {
+  call.is_choice = true;
+  call.absents.emplace_back();
+  return call;
+}
+
+StuckCall MakeStalledCall(const MessageWaits& waits, StuckCall call) {
+  call.call = ArgsOf(waits.issued.front());
+  call.missing_evidence.push_back(
+      "whether the message is under way: MPI may move it only when its sender makes a call");
+  return call;
+}
+
+StuckCall MakeLackingCall(const JobState& job, const Communicator& comm, RankFinder* finder,
+                          const MessageWaits& waits, StuckCall call) {
+  const auto [rank, process, wait] = call.waiters.front();
+  call.call = ArgsOf(waits.lacking.front());
+  std::set<int32_t> described;
+  for (const LackingEnd& end : waits.lacking) {
+    const int32_t peer = end.messages->peer;
+    if (described.insert(peer).second) DescribeEnd(job, comm, end, rank, process, &call);
+    if (peer == segment::kAnySource) {
+      AddAllPeers(job, comm, finder, rank, &call);
+      break;
+    }
+    // One of several sends may be done, but which one?
+    const bool is_one_of = waits.is_choice || end.way == Way::kSend;
+    const bool is_sure = end.is_exact && (!is_one_of || waits.lacking.size() == 1);
+    AddAbsentPeer(job, comm, finder, peer, is_sure ? Certainty::kCertain : Certainty::kLikely,
+                  &call);
+  }
+  call.is_choice = waits.is_choice && call.absents.size() > 1;
+  return call;
+}
+
+// Equal for calls that lack the same ranks.
+std::vector<int32_t> LackedRanks(const StuckCall& call) {
+  std::vector<int32_t> ranks;
+  for (const Absent& absent : call.absents) ranks.push_back(absent.rank);
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+void MergeInto(const StuckCall& from, StuckCall* into) {
+  into->waiters.insert(into->waiters.end(), from.waiters.begin(), from.waiters.end());
+  into->evidence.insert(into->evidence.end(), from.evidence.begin(), from.evidence.end());
+  into->since_ns = std::min(into->since_ns, from.since_ns);
+}
+
+}  // namespace
+
+void FindStuckMessages(const JobState& job, const Communicator& comm, RankFinder* finder,
+                       std::vector<StuckCall>* calls) {
+  std::map<std::pair<bool, std::vector<int32_t>>, StuckCall> merged;
+  size_t choices = 0;
+  for (const auto& [rank, member] : comm.members) {
+    if (!InRange(comm, rank) || member.p2p_waiting_since_ns == 0) continue;
+    if (HowProcessEnded(job, member.process) != Gone::kNo) continue;
+    const MessageWaits waits = FindMessageWaits(job, comm, rank, member);
+    StuckCall call = MakeBareCall(job, comm, rank, member);
+    Worth worth = WorthOf(waits);
+    if (waits.is_choice && worth == Worth::kLacks) choices += comm.members.size();
+    if (choices > kMostChoices) worth = Worth::kOpen;
+    if (worth == Worth::kOpen) {
+      calls->push_back(MakeOpenCall(std::move(call)));
+    } else if (worth == Worth::kStalled) {
+      calls->push_back(MakeStalledCall(waits, std::move(call)));
+    } else {
+      call = MakeLackingCall(job, comm, finder, waits, std::move(call));
+      const auto key = std::make_pair(call.is_choice, LackedRanks(call));
+      const auto [at, is_new] = merged.emplace(key, call);
+      if (!is_new) MergeInto(call, &at->second);
+    }
+  }
+  for (auto& [key, call] : merged) calls->push_back(std::move(call));
+}
+
+Op AwaitedTowards(const Communicator& comm, int32_t rank, int32_t peer) {
+  for (const PeerMessages& with : MessagesOf(FindMember(comm, rank)).by_peer) {
+    if (with.peer != peer) continue;
+    if (with.receives_awaited != 0) return Op::kMPI_Recv;
+    if (with.sends_awaited != 0) return Op::kMPI_Send;
+  }
+  return Op::kNone;
+}
+
+}  // namespace rollcall

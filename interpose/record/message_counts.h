@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts an MPI communicator's messages in its segment (segment_messages.h), and shows which of
+// them threads wait for.
+//
+// The hot path: never allocates, locks, or calls MPI. Several threads may use a communicator.
+#pragma once
+
+#include "interpose/local_comm.h"
+#include "interpose/segment_messages.h"
+
+namespace rollcall {
+
+enum class MessageEnd : uint8_t { kSend, kReceive };
+
+// A message, as the rank has issued it. `entry` is nullptr if it is not recorded.
+struct IssuedMessage {
+  segment::MessageEntry* entry = nullptr;
+  uint32_t number = 0;  // nth of the entry's sends or receives, from 1
+  MessageEnd end = MessageEnd::kSend;
+  bool is_open_choice = false;  // a receive for which MPI chooses the source or the tag
+};
+
+// Counts a message. `peer` and `tag` may be segment::kAnySource and segment::kAnyTag.
+IssuedMessage CountMessage(LocalComm* comm, MessageEnd end, int32_t peer, int32_t tag);
+
+// The next message from the peer, which the rank has not asked for yet: what a probe waits for.
+IssuedMessage NextMessage(LocalComm* comm, int32_t peer, int32_t tag);
+
+// A receive for which MPI chose is done, or was given up: it counts no more in the entry of its
+// choice.
+void EndChoice(const IssuedMessage& message);
+
+// A receive may never get its message.
+void NoteCancelled(LocalComm* comm);
+
+void AwaitMessage(const IssuedMessage& message);
+void EndAwait(const IssuedMessage& message);
+
+// Shows that the thread waits for the message, until this object goes out of scope.
+class Awaited {
+ public:
+  explicit Awaited(const IssuedMessage& message) : message_(message) { AwaitMessage(message_); }
+  ~Awaited() { EndAwait(message_); }
+  Awaited(const Awaited&) = delete;
+  Awaited& operator=(const Awaited&) = delete;
+  const IssuedMessage& message() const { return message_; }
+
+ private:
+  const IssuedMessage message_;
+};
+
+}  // namespace rollcall

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+// MPI's messages, by the counts of both ends: whose message is lacking, and what a wait for any of
+// several messages is worth.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "daemon/diagnosis/diagnose.h"
+#include "daemon/rules/message_counts.h"
+#include "interpose/segment_messages.h"
+#include "steps_of_calls.h"
+
+namespace rollcall {
+namespace {
+
+using segment::kAnySource;
+using segment::kAnyTag;
+using segment::kMixedTags;
+
+// A job whose ranks send each other messages of MPI.
+class MessageJob {
+ public:
+  explicit MessageJob(int ranks) : job(ranks) {
+    job.comm().counts_messages = true;
+    for (int rank = 0; rank < ranks; ++rank) Set(rank);
+  }
+
+  PeerMessages* With(int rank, int peer, int tag) {
+    std::vector<PeerMessages>& all = counts(rank).by_peer;
+    for (PeerMessages& with : all) {
+      if (with.peer == peer && with.tag == tag) return &with;
+    }
+    all.push_back({peer, tag});
+    return &all.back();
+  }
+  MessageCounts& counts(int rank) { return all_[static_cast<size_t>(rank)]; }
+
+  void Sent(int rank, int peer, int tag, uint32_t n) { With(rank, peer, tag)->sends += n; }
+  void Received(int rank, int peer, int tag, uint32_t n) { With(rank, peer, tag)->receives += n; }
+  // These wait in the next message.
+  void Send(int rank, int peer, int tag, double at, Op op = Op::kMPI_Send) {
+    PeerMessages* with = With(rank, peer, tag);
+    with->sends_awaited = ++with->sends;
+    Wait(rank, op, at);
+  }
+  void Receive(int rank, int peer, int tag, double at, Op op = Op::kMPI_Recv) {
+    PeerMessages* with = With(rank, peer, tag);
+    with->receives_awaited = ++with->receives;
+    Wait(rank, op, at);
+  }
+  void Leave(int rank, double at) { job.TearDown(rank, Op::kMPI_Finalize, At(at)); }
+
+  std::vector<Verdict> Judge(double at = 70) {
+    for (int rank = 0; rank < static_cast<int>(all_.size()); ++rank) Set(rank);
+    return Diagnose(job.state, At(at), Limits());
+  }
+
+  JobBuilder job;
+
+ private:
+  void Set(int rank) {
+    if (static_cast<size_t>(rank) >= all_.size()) all_.resize(static_cast<size_t>(rank) + 1);
+    job.member(rank).messages = std::make_shared<MessageCounts>(counts(rank));
+  }
+  void Wait(int rank, Op op, double at) {
+    job.member(rank).p2p_waiting_since_ns = At(at);
+    job.process(rank).blocked = {{1, op, kDp, At(at)}};
+  }
+  std::vector<MessageCounts> all_;
+};
+
+struct Case {
+  const char* name;
+  int ranks;
+  std::function<void(MessageJob*)> happens;
+  Cause cause;
+  Ranks blamed;  // empty: there is no verdict
+  Certainty certainty;
+};
+
+const Case kCases[] = {
+    {"a_receive_without_its_send",
+     3,
+     [](MessageJob* job) {
+       job->Sent(1, 0, 7, 4);
+       job->Received(0, 1, 7, 4);
+       job->Receive(0, 1, 7, 10);
+     },
+     Cause::kUnmatchedP2p,
+     {1},
+     Certainty::kCertain},
+    {"a_send_without_its_receive",
+     3,
+     [](MessageJob* job) {
+       job->Sent(0, 1, 7, 2);
+       job->Received(1, 0, 7, 2);
+       job->Send(0, 1, 7, 10);
+     },
+     Cause::kUnmatchedP2p,
+     {1},
+     Certainty::kCertain},
+    {"messages_of_another_tag_are_none",
+     2,
+     [](MessageJob* job) {
+       job->Sent(1, 0, 8, 5);
+       job->Receive(0, 1, 7, 10);
+     },
+     Cause::kUnmatchedP2p,
+     {1},
+     Certainty::kCertain},
+    {"an_early_message_is_no_wait",
+     2,
+     [](MessageJob* job) { job->Sent(1, 0, 8, 5); },
+     Cause::kUnmatchedP2p,
+     {},
+     Certainty::kCertain},
+    {"counts_are_as_large_as_they_can_be",
+     2,
+     [](MessageJob* job) {
+       job->Sent(1, 0, 7, 0xfffffffe);
+       job->Received(0, 1, 7, 0xfffffffe);
+       job->Receive(0, 1, 7, 10);
+     },
+     Cause::kUnmatchedP2p,
+     {1},
+     Certainty::kCertain},
+    {"who_waits_for_messages_that_are_not_counted_is_not_to_blame",
+     3,
+     [](MessageJob* job) {
+       job->counts(2).lost = true;
+       job->Receive(0, 1, 7, 10);
+       job->Receive(1, 2, 7, 10);
+     },
+     Cause::kUnmatchedP2p,
+     {},
+     Certainty::kCertain},
+    {"two_that_send_first",
+     2,
+     [](MessageJob* job) {
+       job->Send(0, 1, 7, 10);
+       job->Send(1, 0, 7, 10);
+     },
+     Cause::kDeadlock,
+     {0, 1},
+     Certainty::kLikely},
+    {"a_send_and_a_receive_of_different_tags",
+     2,
+     [](MessageJob* job) {
+       job->Send(0, 1, 7, 10);
+       job->Receive(1, 0, 8, 10);
+     },
+     Cause::kUnmatchedP2p,
+     {0, 1},
+     Certainty::kLikely},
+    {"of_several_messages_the_receive_is_what_lacks",
+     3,
+     [](MessageJob* job) {
+       job->Send(0, 1, 7, 10, Op::kMPI_Waitall);
+       job->Receive(0, 2, 7, 10, Op::kMPI_Waitall);
+     },
+     Cause::kUnmatchedP2p,
+     {2},
+     Certainty::kCertain},
+    {"one_of_several_sends_is_not_known",
+     3,
+     [](MessageJob* job) {
+       job->Send(0, 1, 7, 10, Op::kMPI_Waitall);
+       job->Send(0, 2, 7, 10, Op::kMPI_Waitall);
+     },
+     Cause::kUnmatchedP2p,
+     {1, 2},
+     Certainty::kLikely},
+    {"tags_that_are_counted_together",
+     2,
+     [](MessageJob* job) {
+       job->Sent(1, 0, kMixedTags, 5);
+       job->Received(0, 1, kMixedTags, 5);
+       job->Receive(0, 1, 900, 10);
+     },
+     Cause::kUnmatchedP2p,
+     {1},
+     Certainty::kLikely},
+    {"tags_that_are_counted_together_may_hold_it",
+     2,
+     [](MessageJob* job) {
+       job->Sent(1, 0, kMixedTags, 6);
+       job->Received(0, 1, kMixedTags, 5);
+       job->Receive(0, 1, 900, 10);
+     },
+     Cause::kUnmatchedP2p,
+     {},
+     Certainty::kCertain},
+    {"a_peer_whose_messages_are_not_all_counted",
+     2,
+     [](MessageJob* job) {
+       job->counts(1).lost = true;
+       job->Receive(0, 1, 7, 10);
+     },
+     Cause::kUnmatchedP2p,
+     {},
+     Certainty::kCertain},
+    {"a_receive_that_was_given_up",
+     2,
+     [](MessageJob* job) {
+       job->counts(0).cancelled = true;
+       job->Receive(0, 1, 7, 10);
+     },
+     Cause::kUnmatchedP2p,
+     {},
+     Certainty::kCertain},
+    {"any_tag_of_a_rank_that_sent_none",
+     2,
+     [](MessageJob* job) {
+       job->Sent(1, 0, 3, 2);
+       job->Received(0, 1, 3, 2);
+       job->Receive(0, 1, kAnyTag, 10);
+     },
+     Cause::kUnmatchedP2p,
+     {1},
+     Certainty::kLikely},
+    {"a_receive_from_any_rank_takes_it",
+     3,
+     [](MessageJob* job) {
+       job->With(1, kAnySource, 7)->receives = 1;
+       job->Send(0, 1, 7, 10);
+     },
+     Cause::kUnmatchedP2p,
+     {},
+     Certainty::kCertain},
+    // Whoever may yet send to a rank that waits for any one keeps its wait open.
+    {"a_pool_at_work",
+     4,
+     [](MessageJob* job) {
+       job->Receive(0, kAnySource, 7, 10);
+       for (const int idle : {1, 3}) job->Receive(idle, 0, 8, 10);
+     },
+     Cause::kUnmatchedP2p,
+     {},
+     Certainty::kCertain},
+    {"a_pool_of_which_one_has_left",
+     4,
+     [](MessageJob* job) {
+       job->Receive(0, kAnySource, 7, 10);
+       for (const int idle : {1, 2}) job->Receive(idle, 0, 8, 10);
+       job->job.Exit(3, At(11));
+     },
+     Cause::kRankExited,
+     {3},
+     Certainty::kLikely},
+    {"a_pool_in_which_all_wait",
+     3,
+     [](MessageJob* job) {
+       job->Receive(0, kAnySource, 7, 10);
+       for (const int idle : {1, 2}) job->Receive(idle, 0, 8, 10);
+     },
+     Cause::kDeadlock,
+     {0, 1, 2},
+     Certainty::kLikely},
+    {"any_of_two_requests_one_of_which_may_come",
+     3,
+     [](MessageJob* job) {
+       job->Receive(0, 1, 7, 10, Op::kMPI_Waitany);
+       job->Receive(0, 2, 7, 10, Op::kMPI_Waitany);
+       job->job.Exit(1, At(11));
+     },
+     Cause::kUnmatchedP2p,
+     {},
+     Certainty::kCertain},
+    {"any_rank_may_be_this_one",
+     2,
+     [](MessageJob* job) { job->Receive(0, kAnySource, 7, 10); },
+     Cause::kUnmatchedP2p,
+     {1},
+     Certainty::kLikely},
+};
+
+class MessageRuleTest : public testing::TestWithParam<Case> {};
+
+TEST_P(MessageRuleTest, Blames) {
+  const Case& c = GetParam();
+  MessageJob job(c.ranks);
+  c.happens(&job);
+  const std::vector<Verdict> verdicts = job.Judge();
+  if (c.blamed.empty()) {
+    EXPECT_TRUE(verdicts.empty()) << verdicts[0].summary;
+    return;
+  }
+  ASSERT_FALSE(verdicts.empty());
+  Ranks blamed = Blamed(verdicts[0]);
+  std::sort(blamed.begin(), blamed.end());
+  EXPECT_EQ(verdicts[0].cause, c.cause) << verdicts[0].summary;
+  EXPECT_EQ(blamed, c.blamed) << verdicts[0].summary;
+  EXPECT_EQ(verdicts[0].certainty, c.certainty) << verdicts[0].summary;
+}
+
+INSTANTIATE_TEST_SUITE_P(Messages, MessageRuleTest, testing::ValuesIn(kCases),
+                         [](const auto& row) { return std::string(row.param.name); });
+
+TEST(MessageCountsTest, Wrap) {
+  EXPECT_TRUE(HasReached(2, 0xffffffff));
+  EXPECT_FALSE(HasReached(0xffffffff, 2));
+  EXPECT_TRUE(HasReached(7, 7));
+}
+
+// Its sender has issued it, and MPI may need a call of the sender to move it.
+TEST(MessageRulesTest, AMessageOfWhichBothEndsAreIssuedIsPossiblyStalled) {
+  MessageJob job(3);
+  job.Sent(2, 1, 7, 1);
+  job.Receive(1, 2, 7, 10);
+  job.Receive(0, 1, 7, 10);  // waits for a rank that waits
+  const std::vector<Verdict> verdicts = job.Judge();
+  ASSERT_FALSE(verdicts.empty());
+  EXPECT_EQ(verdicts[0].cause, Cause::kStalledInFlight) << verdicts[0].summary;
+  EXPECT_EQ(verdicts[0].certainty, Certainty::kPossible);
+  EXPECT_TRUE(verdicts[0].culprits.empty()) << verdicts[0].summary;
+}
+
+TEST(MessageWordsTest, TheEvidenceCountsByTag) {
+  MessageJob job(2);
+  job.Sent(1, 0, 8, 5);
+  job.Receive(0, 1, 7, 10);
+  const std::vector<Verdict> verdicts = job.Judge();
+  ASSERT_FALSE(verdicts.empty());
+  const std::vector<std::string>& lines = verdicts[0].evidence;
+  EXPECT_NE(
+      std::find(
+          lines.begin(), lines.end(),
+          "rank 0: waits for message #1 with tag 7; rank 1 has sent it 0, and 5 with tag 8 that it "
+          "has not received"),
+      lines.end())
+      << testing::PrintToString(lines);
+  EXPECT_EQ(verdicts[0].summary,
+            "rank 1 (node-1, pid 4001) never issued the send that matches MPI_Recv from rank 1 "
+            "of communicator \"dp\"; 1 rank has waited 60 s");
+}
+
+}  // namespace
+}  // namespace rollcall
