@@ -251,7 +251,8 @@ std::optional<Verdict> Describe(const Suspicion& s, Cause cause, int64_t limit_n
     verdict.waiting_ranks.push_back(PublicRank(s.job, w.process, w.rank));
     verdict.waiting_processes.push_back(w.process);
   }
-  verdict.evidence = DescribeEvidence(call.waiters, verdict.waiting_ranks, OpInWords(call.call.op));
+  verdict.evidence =
+      DescribeEvidence(s.job, call.waiters, verdict.waiting_ranks, OpInWords(call.call.op));
   verdict.evidence.insert(verdict.evidence.end(), call.evidence.begin(), call.evidence.end());
   verdict.missing_evidence = DescribeMissing(s.job, call.waiters, verdict.waiting_ranks);
   verdict.missing_evidence.insert(verdict.missing_evidence.end(), call.missing_evidence.begin(),

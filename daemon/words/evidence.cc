@@ -149,7 +149,7 @@ std::string DescribeEnding(const JobState& job, int32_t process, const Member* m
   }
 }
 
-std::vector<std::string> DescribeEvidence(const std::vector<Waiter>& waiters,
+std::vector<std::string> DescribeEvidence(const JobState& job, const std::vector<Waiter>& waiters,
                                           const std::vector<int32_t>& ranks,
                                           const std::string& call) {
   std::vector<std::string> lines;

@@ -24,7 +24,7 @@ inline constexpr char kShownByMarkersOrHost[] = "shown by GPU markers or by the 
 
 // The evidence that the ranks wait, one line for each kind of evidence. `ranks`: those of the
 // waiters, as people number them.
-std::vector<std::string> DescribeEvidence(const std::vector<Waiter>& waiters,
+std::vector<std::string> DescribeEvidence(const JobState& job, const std::vector<Waiter>& waiters,
                                           const std::vector<int32_t>& ranks,
                                           const std::string& call);
 

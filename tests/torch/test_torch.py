@@ -12,42 +12,17 @@ says what becomes of the others. Those that fail do so for these reasons:
 
 import os
 import pathlib
-import tempfile
-
-os.environ["BACKEND"] = "nccl_cpu"
-os.environ.setdefault("WORLD_SIZE", "2")
-os.environ.setdefault("TEMP_DIR", tempfile.mkdtemp())
-os.environ.setdefault("DISTRIBUTED_TESTS_DEFAULT_TIMEOUT", "60")
 
 import pytest
-import torch.multiprocessing
-from torch.testing._internal.distributed import distributed_test
+
+os.environ["BACKEND"] = "nccl_cpu"
+
+from torchs_own import Inherited, TestTorchsOwn  # noqa: F401 (pytest collects it here)
 
 pytestmark = pytest.mark.long
-FORKS = torch.multiprocessing.get_context("forkserver")  # has few threads, unlike this process
-FORKS.set_forkserver_preload([distributed_test.__name__])
-
 LISTED = {line for line in
           pathlib.Path(__file__).with_name("torch_tests.txt").read_text().splitlines()
           if not line.startswith("#")}
-Inherited = distributed_test.DistributedTest._DistTestBase
-
-
-def forked(target, name, args, kwargs):
-    return FORKS.Process(target=run_with, name=name, args=(dict(os.environ), target, args, kwargs))
-
-
-def run_with(environment, target, args, kwargs):
-    os.environ.update(environment)  # the server of the forks has that of the first test
-    target(*args, **kwargs)
-
-
-class TestTorchsOwn(distributed_test.TestDistBackend, Inherited):
-    def setUp(self):
-        super().setUp()
-        # Not _spawn_processes(): each rank would import torch, which takes ten times as long as most tests.
-        self._start_processes(forked)
-
 
 for name in dir(Inherited):
     if name.startswith("test_") and name not in LISTED:
