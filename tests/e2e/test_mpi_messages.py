@@ -50,7 +50,7 @@ def assert_blamed(run, cause, who, words):
     verdicts = incidents[0]
     assert sorted(culprits(verdicts[0])) == who
     assert cause in [verdict["cause"] for verdict in verdicts]
-    everything = output + "".join(verdict["summary"] + "".join(verdict["evidence"]) for verdict in verdicts)
+    everything = output + "".join("".join([v["summary"], *v["evidence"], *v["missing_evidence"]]) for v in verdicts)
     assert words in everything
 
 
