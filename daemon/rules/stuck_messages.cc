@@ -8,8 +8,8 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/model/message_counts.h"
 #include "daemon/rules/members/rank_map.h"
-#include "daemon/rules/message_counts.h"
 #include "daemon/rules/stuck_call.h"
 #include "daemon/words/terms.h"
 #include "interpose/segment_messages.h"

@@ -2,9 +2,9 @@
 // The wrappers of MPI's messages. A call counts its message before the real function runs, so that
 // a rank that waits in it is known to have issued it.
 #include "interpose/calls/mpi_messages.h"
-#include "interpose/calls/mpi_polls.h"
 #include "interpose/real.h"
 #include "interpose/record/blocked_threads.h"
+#include "interpose/record/poll_loops.h"
 #include "interpose/recorder.h"
 
 namespace rollcall {
@@ -111,7 +111,7 @@ int ObserveLook(int from, int tag, MpiWord handle, const int* flag, void* status
     return result;
   }
   const IssuedMessage message = Probe(comm, from, tag);
-  NotePoll(thread, {Op::kMPI_Iprobe, message.entry, began}, {comm, 0}, &message, 1);
+  NotePoll(thread, {Op::kMPI_Iprobe, message.entry, began}, comm, 0, &message, 1);
   return result;
 }
 

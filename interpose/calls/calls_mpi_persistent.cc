@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The wrappers of MPI's persistent messages, and of the calls that start persistent requests.
 #include "interpose/calls/mpi_persistent.h"
-#include "interpose/calls/mpi_polls.h"
 #include "interpose/real.h"
 #include "interpose/record/blocked_threads.h"
+#include "interpose/record/poll_loops.h"
 #include "interpose/recorder.h"
 
 namespace rollcall {

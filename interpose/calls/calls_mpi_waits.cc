@@ -2,10 +2,10 @@
 // The wrappers of MPI's waits for requests: of nonblocking collectives, and of messages.
 #include "interpose/calls/mpi_messages.h"
 #include "interpose/calls/mpi_persistent.h"
-#include "interpose/calls/mpi_polls.h"
 #include "interpose/calls/mpi_requests.h"
 #include "interpose/real.h"
 #include "interpose/record/blocked_threads.h"
+#include "interpose/record/poll_loops.h"
 #include "interpose/recorder.h"
 
 namespace rollcall {
@@ -131,12 +131,12 @@ void NoteFailedTest(ThreadState* thread, Until until, const FailedTest& test,
   LocalComm* comm = nullptr;
   if (until == Until::kAllDone || messages.are_all()) {
     const int count = messages.List(marked, kMost, &comm);
-    if (comm != nullptr) return NotePoll(thread, test, {comm, 0}, marked, count);
+    if (comm != nullptr) return NotePoll(thread, test, comm, 0, marked, count);
   }
   AwaitedCall calls[kAwaited] = {};
   if (until == Until::kAnyDone && watched.others()) return EndPolls(thread);
   if (watched.Awaited(calls) == 0) return EndPolls(thread);
-  NotePoll(thread, test, calls[0], nullptr, 0);
+  NotePoll(thread, test, calls[0].comm, calls[0].number, nullptr, 0);
 }
 
 // Records a call that does not wait, but may complete requests. `*done` is 0 if it has completed

@@ -6,7 +6,6 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
-#include "interpose/calls/mpi_polls.h"
 #include "interpose/keep_cancel.h"
 #include "interpose/keep_errno.h"
 #include "interpose/keep_loaded.h"
@@ -14,6 +13,7 @@
 #include "interpose/real.h"
 #include "interpose/record/comm_table.h"
 #include "interpose/record/handle_table.h"
+#include "interpose/record/poll_loops.h"
 #include "interpose/record/recording.h"
 #include "interpose/recorder.h"
 

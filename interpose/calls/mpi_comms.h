@@ -58,7 +58,7 @@ inline MpiWord HandleAt(const MpiWord* handles, int index = 0) {
 // nullptr: the communicator is not recorded, or the thread is inside another call.
 LocalComm* FindMpiComm(ThreadState* thread, MpiWord handle);
 
-// The same for a call that does not end a loop of tests (mpi_polls.h).
+// The same for a call that does not end a loop of tests (poll_loops.h).
 LocalComm* FindPolledComm(ThreadState* thread, MpiWord handle);
 
 // nullptr: the communicator is not recorded. Also for a thread that is inside another call.

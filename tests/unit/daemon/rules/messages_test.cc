@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "daemon/diagnosis/diagnose.h"
-#include "daemon/rules/message_counts.h"
+#include "daemon/model/message_counts.h"
 #include "interpose/segment_messages.h"
 #include "steps_of_calls.h"
 

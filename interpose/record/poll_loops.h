@@ -7,9 +7,9 @@
 // loop.
 #pragma once
 
-#include "interpose/calls/mpi_messages.h"
-#include "interpose/calls/mpi_requests.h"
 #include "interpose/ops.h"
+#include "interpose/record/message_counts.h"
+#include "interpose/thread_state.h"
 
 namespace rollcall {
 
@@ -20,8 +20,8 @@ struct FailedTest {
   uint64_t began;    // ticks
 };
 
-// Notes it. `call`: for what it tests, a collective, or messages if its number is 0.
-void NotePoll(ThreadState* thread, const FailedTest& test, const AwaitedCall& call,
+// Notes it. It tests calls on `comm`: 1 + the position of a collective, or 0 and messages.
+void NotePoll(ThreadState* thread, const FailedTest& test, const LocalComm* comm, uint64_t number,
               const IssuedMessage* messages, int count);
 
 void EndPolls(ThreadState* thread);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/rules/message_counts.h"
+#include "daemon/model/message_counts.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "interpose/calls/mpi_polls.h"
+#include "interpose/record/poll_loops.h"
 
 #include "interpose/record/blocked_threads.h"
 #include "interpose/recorder.h"
@@ -44,10 +44,10 @@ void Add(segment::Word* word, uint64_t value) {
 
 }  // namespace
 
-void NotePoll(ThreadState* thread, const FailedTest& test, const AwaitedCall& call,
+void NotePoll(ThreadState* thread, const FailedTest& test, const LocalComm* comm, uint64_t number,
               const IssuedMessage* messages, int count) {
   segment::BlockedEntry* entry = thread->blocked;
-  if (entry == nullptr || call.comm == nullptr) return;
+  if (entry == nullptr || comm == nullptr) return;
   Loop* loop = LoopOf(thread);
   segment::Word* polls = &entry->reserved_words[segment::kPollsWord];
   segment::Word* ticks = &entry->reserved_words[segment::kPollTicksWord];
@@ -59,8 +59,8 @@ void NotePoll(ThreadState* thread, const FailedTest& test, const AwaitedCall& ca
     polls->store(0, std::memory_order_relaxed);
     ticks->store(0, std::memory_order_relaxed);
     entry->op.store(static_cast<uint32_t>(test.op), std::memory_order_relaxed);
-    entry->comm.store(call.comm->index, std::memory_order_relaxed);
-    entry->stream.store(call.number, std::memory_order_relaxed);
+    entry->comm.store(comm->index, std::memory_order_relaxed);
+    entry->stream.store(number, std::memory_order_relaxed);
     entry->since.store(test.began, std::memory_order_release);
   }
   if (!IsKnown(*loop, test.what)) {
