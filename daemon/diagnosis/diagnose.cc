@@ -99,7 +99,7 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
   std::vector<Verdict> verdicts, consequences;
   if (overview.has_long_wait) {
     StuckCalls calls = Collect(job, &finder);
-    const StoreWaits in_store = FindStoreWaits(job, calls);
+    const StoreWaits in_store = FindStoreWaits(job, calls, now_ns, limits);
     for (const StuckCall& call : in_store.calls) calls.push_back(&call);
     const KeyWaits for_keys = FindKeyWaits(job);
     for (const StuckCall& call : for_keys.calls) calls.push_back(&call);

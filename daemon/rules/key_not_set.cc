@@ -9,22 +9,11 @@
 namespace rollcall {
 namespace {
 
-// The newest call that the process has begun on any communicator.
-int64_t NewestCall(const JobState& job, int32_t process) {
-  int64_t newest_ns = 0;
-  for (const auto& [id, comm] : job.communicators) {
-    for (const auto& [rank, member] : comm.members) {
-      if (member.process != process || member.records.empty()) continue;
-      newest_ns = std::max(newest_ns, member.records.back().entered_ns);
-    }
-  }
-  return newest_ns;
-}
-
 // A rank that trains on will set the key when it comes to it.
 bool WorksOn(const Suspicion& s, const std::vector<Absent>& absents) {
-  return std::any_of(absents.begin(), absents.end(), [&s](const Absent& absent) {
-    const int64_t newest_ns = NewestCall(s.job, absent.process);
+  const std::vector<int64_t> newest = NewestCallTimes(s.job);
+  return std::any_of(absents.begin(), absents.end(), [&](const Absent& absent) {
+    const int64_t newest_ns = absent.process < 0 ? 0 : newest[static_cast<size_t>(absent.process)];
     return newest_ns > s.call.since_ns && s.now_ns - newest_ns < s.limits.suspect_after_ns;
   });
 }

@@ -6,15 +6,18 @@
 #include <cstdint>
 #include <initializer_list>
 #include <map>
-#include <set>
 #include <string>
 #include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "daemon/model/progress.h"
 #include "daemon/model/wait_frames.h"
 #include "daemon/rules/members/pair_names.h"
+#include "daemon/rules/p2p_pairs.h"
 #include "daemon/rules/rules.h"
 #include "daemon/words/places.h"
 
@@ -22,6 +25,7 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kMostStoreCalls = 16;
+constexpr size_t kMostLines = 64;  // of the program at which ranks wait
 // With more ranks that may owe the id, nothing shows who owes it.
 constexpr size_t kMostMakers = 8;
 
@@ -30,8 +34,8 @@ bool ContainsOne(const std::string& functions, std::initializer_list<const char*
                      [&functions](const char* word) { return absl::StrContains(functions, word); });
 }
 
-// Inside a call of torch.distributed that gets an id from the store.
-bool WaitsForId(const Process& process) {
+// By its last sample, inside a call of torch.distributed that gets an id from the store.
+bool WaitedForId(const Process& process) {
   if (process.waits_outside_since_ns == 0 || process.global_rank < 0 || HasEnded(process)) {
     return false;
   }
@@ -55,92 +59,152 @@ Op MessageOf(const Process& process) {
   return receives ? Op::kRecv : Op::kNone;
 }
 
+// The stuck calls of the job, by process. A job may have 100,000 ranks that wait and that are
+// absent, so no question may search the calls.
+class OpenCalls {
+ public:
+  OpenCalls(const JobState& job, const StuckCalls& calls)
+      : calls_(calls), waits_(job.processes.size()) {
+    for (const StuckCall* call : calls) since_ns_ = std::min(since_ns_, call->since_ns);
+  }
+
+  // Since when a rank of the job waits in a call. What a process did before says nothing.
+  int64_t since_ns() const { return since_ns_; }
+
+  // For the questions below. Most jobs have no rank in the store, and need none.
+  void Index() {
+    for (const StuckCall* call : calls_) {
+      looked_at += call->waiters.size() + call->absents.size();
+      Mark(*call, &waits_);
+      for (const Absent& absent : call->absents) {
+        if (absent.process >= 0) lacking_[absent.process].push_back(call);
+      }
+    }
+  }
+
+  bool Waits(int32_t process) const { return waits_[static_cast<size_t>(process)]; }
+
+  const std::vector<const StuckCall*>& Lacking(int32_t process) const {
+    static const auto* none = new std::vector<const StuckCall*>;
+    const auto at = lacking_.find(process);
+    return at == lacking_.end() ? *none : at->second;
+  }
+
+  // By process: whether it waits in a call that lacks one of these.
+  std::vector<bool> WaitFor(const std::vector<int32_t>& processes) {
+    std::unordered_set<const StuckCall*> found;
+    for (const int32_t process : processes) {
+      looked_at += Lacking(process).size();
+      found.insert(Lacking(process).begin(), Lacking(process).end());
+    }
+    std::vector<bool> waiting(waits_.size());
+    for (const StuckCall* call : found) {
+      looked_at += call->waiters.size();
+      Mark(*call, &waiting);
+    }
+    return waiting;
+  }
+
+  size_t looked_at = 0;
+
+ private:
+  static void Mark(const StuckCall& call, std::vector<bool>* waiting) {
+    for (const Waiter& waiter : call.waiters) {
+      if (waiter.process >= 0) (*waiting)[static_cast<size_t>(waiter.process)] = true;
+    }
+  }
+
+  const StuckCalls& calls_;
+  int64_t since_ns_ = INT64_MAX;
+  std::vector<bool> waits_;
+  std::unordered_map<int32_t, std::vector<const StuckCall*>> lacking_;
+};
+
 class Search {
  public:
-  Search(const JobState& job, const StuckCalls& calls) : job_(job), calls_(calls) {
+  Search(const JobState& job, const StuckCalls& calls, int64_t now_ns, const Limits& limits)
+      : job_(job), now_ns_(now_ns), limits_(limits), open_(job, calls) {
     for (size_t i = 0; i < job.processes.size(); ++i) {
-      const Process& process = job.processes[i];
       const auto index = static_cast<int32_t>(i);
-      if (!WaitsForId(process) || !IsHeard(job, index)) continue;
-      const Op op = MessageOf(process);
+      if (!WaitsForId(index) || !IsHeard(job, index)) continue;
+      const Op op = MessageOf(At(index));
       // A message has two ends, so each rank that waits to exchange one has its own call.
-      in_store_[{process.place.at, op, op == Op::kNone ? -1 : index}].push_back(index);
+      in_store_[{At(index).place.at, op, op == Op::kNone ? -1 : index}].push_back(index);
     }
   }
 
   StoreWaits Run() {
     StoreWaits waits;
+    if (in_store_.empty()) return waits;
+    open_.Index();
+    newest_calls_ = NewestCallTimes(job_);
+    FindBest();
+    size_t lines = 0;
     for (const auto& [key, inside] : in_store_) {
       if (waits.calls.size() == kMostStoreCalls) break;
       const Op op = std::get<Op>(key);
+      if (op == Op::kNone && ++lines > kMostLines) continue;
       const std::vector<int32_t> makers =
           op == Op::kNone ? MakersOfAll(inside) : MakersOfPair(inside.front());
-      if (!makers.empty() && makers.size() <= kMostMakers) Add(inside, makers, op, &waits);
+      if (makers.empty() || makers.size() > kMostMakers || WorkOn(makers, inside)) continue;
+      Add(inside, makers, op, &waits);
     }
+    waits.looked_at = open_.looked_at;
     return waits;
   }
 
  private:
   using Key = std::tuple<std::string, Op, int32_t>;  // line, Send or Recv, process
+  using RankedProcess = std::pair<int32_t, int32_t>;
 
   const Process& At(int32_t process) const { return job_.processes[static_cast<size_t>(process)]; }
 
-  // The living ranks below those inside: one of them makes the id.
-  std::vector<int32_t> RanksBelow(const std::vector<int32_t>& inside) {
-    if (best_.empty()) FindBest();
-    int32_t least = INT32_MAX;
-    for (const int32_t process : inside) least = std::min(least, At(process).global_rank);
-    std::vector<int32_t> below;
-    for (auto at = best_.begin(); at != best_.end() && at->first < least; ++at) {
-      below.push_back(at->second);
-    }
-    return below;
-  }
+  // A sample from before anybody waited shows where the process was, perhaps hours ago.
+  bool IsCurrent(int32_t process) const { return At(process).stacks_ns >= open_.since_ns(); }
 
-  // A process that uses NCCL stands for its rank, and not a worker that has inherited the rank.
+  bool WaitsForId(int32_t process) const { return IsCurrent(process) && WaitedForId(At(process)); }
+
+  // The living ranks, the lowest first. A process that uses NCCL stands for its rank, and not a
+  // worker that has inherited the rank.
   void FindBest() {
+    std::map<int32_t, int32_t> best;
     for (size_t i = 0; i < job_.processes.size(); ++i) {
       const Process& process = job_.processes[i];
       if (process.global_rank < 0 || HasEnded(process)) continue;
       const auto index = static_cast<int32_t>(i);
-      const auto [at, is_new] = best_.emplace(process.global_rank, index);
+      const auto [at, is_new] = best.emplace(process.global_rank, index);
       if (!is_new && process.has_segment && !At(at->second).has_segment) at->second = index;
     }
+    best_.assign(best.begin(), best.end());
   }
 
-  // By process: whether it waits in a call that lacks one of `awaited`; if none is given, in any.
-  std::vector<bool> FindWaiting(const std::vector<int32_t>* awaited) const {
-    std::vector<bool> waiting(job_.processes.size()), is_awaited(job_.processes.size());
-    if (awaited != nullptr) {
-      for (const int32_t process : *awaited) is_awaited[static_cast<size_t>(process)] = true;
-    }
-    for (const StuckCall* call : calls_) {
-      const bool lacks_one =
-          awaited == nullptr ||
-          std::any_of(call->absents.begin(), call->absents.end(), [&](const Absent& absent) {
-            return FindProcess(job_, absent.process) != nullptr &&
-                   is_awaited[static_cast<size_t>(absent.process)];
-          });
-      if (!lacks_one) continue;
-      for (const Waiter& waiter : call->waiters) {
-        if (waiter.process >= 0) waiting[static_cast<size_t>(waiter.process)] = true;
-      }
-    }
-    return waiting;
+  // How many of them are below this rank: one of those makes the id.
+  size_t CountBelow(int32_t rank) const {
+    return static_cast<size_t>(
+        std::lower_bound(best_.begin(), best_.end(), RankedProcess(rank, -1)) - best_.begin());
+  }
+
+  int32_t LeastRank(const std::vector<int32_t>& inside) const {
+    int32_t least = INT32_MAX;
+    for (const int32_t process : inside) least = std::min(least, At(process).global_rank);
+    return least;
   }
 
   // Which ranks the communicator has is not known. Those that wait for a rank inside have gone on
   // without it; else those that wait for nobody.
   std::vector<int32_t> MakersOfAll(const std::vector<int32_t>& inside) {
-    const std::vector<int32_t> below = RanksBelow(inside);
-    const std::vector<bool> for_one = FindWaiting(&inside), for_any = FindWaiting(nullptr);
-    std::vector<int32_t> gone_on, busy;
-    for (const int32_t process : below) {
+    const std::string& line = At(inside.front()).place.at;
+    const std::vector<bool> for_one = open_.WaitFor(inside);
+    std::vector<int32_t> gone_on, busy, below;
+    const size_t count = CountBelow(LeastRank(inside));
+    open_.looked_at += count;
+    for (size_t i = 0; i < count; ++i) {
+      const int32_t process = best_[i].second;
       // It is in the same call, and creates the communicator under another id.
-      if (At(process).place.at == At(inside.front()).place.at) return {};
+      if (IsCurrent(process) && At(process).place.at == line) return {};
+      below.push_back(process);
       if (for_one[static_cast<size_t>(process)]) gone_on.push_back(process);
-      const bool waits = for_any[static_cast<size_t>(process)] || WaitsForId(At(process));
-      if (!waits) busy.push_back(process);
+      if (!Waits(process)) busy.push_back(process);
     }
     if (!gone_on.empty()) return gone_on;
     return busy.empty() ? below : busy;
@@ -148,53 +212,57 @@ class Search {
 
   // A rank below that waits for this one in the communicator of both has made its id.
   std::vector<int32_t> MakersOfPair(int32_t process) {
-    const std::set<int32_t> have_made = WaitInPairsFor(process);
-    if (best_.empty()) FindBest();
+    const std::unordered_set<int32_t> made = WaitForPairWith(process);
+    const size_t count = CountBelow(At(process).global_rank);
     std::vector<int32_t> makers;
-    for (auto at = best_.begin(); at != best_.end() && at->first < At(process).global_rank; ++at) {
-      if (makers.size() > kMostMakers) break;
-      if (have_made.count(at->second) == 0) makers.push_back(at->second);
+    if (count > made.size() + kMostMakers) return makers;
+    open_.looked_at += count;
+    for (size_t i = 0; i < count; ++i) {
+      if (made.count(best_[i].second) == 0) makers.push_back(best_[i].second);
     }
     return makers;
   }
 
-  std::set<int32_t> WaitInPairsFor(int32_t process) {
-    std::set<int32_t> waiting;
-    for (const StuckCall* call : CallsThatLack(process).pairs) {
+  std::unordered_set<int32_t> WaitForPairWith(int32_t process) {
+    std::unordered_set<int32_t> waiting;
+    for (const StuckCall* call : open_.Lacking(process)) {
+      ++open_.looked_at;
+      const bool is_pair = call->kind == StuckCall::Kind::kCreation &&
+                           call->communicator->size == 2 && FindPairName(call->communicator->name);
+      if (!is_pair) continue;
       for (const Waiter& waiter : call->waiters) waiting.insert(waiter.process);
     }
     return waiting;
   }
 
-  // The calls that lack a process.
-  struct LackingCalls {
-    int64_t since_ns = INT64_MAX;         // of the first of them
-    std::vector<const StuckCall*> pairs;  // those that create a communicator of a pair
-  };
+  bool Waits(int32_t process) const { return open_.Waits(process) || WaitsForId(process); }
 
-  const LackingCalls& CallsThatLack(int32_t process) {
-    if (lacking_.empty()) FindLacking();
-    return lacking_[static_cast<size_t>(process)];
+  // It waits, or its last sample shows that it stands. What it does else may come to its end, and
+  // then it makes the id: it is late.
+  bool IsHeld(int32_t process) const {
+    const Process& known = At(process);
+    const bool stands = known.waits_outside_since_ns != 0 || known.motion == Motion::kFrozen;
+    return Waits(process) || (IsCurrent(process) && stands);
   }
 
-  void FindLacking() {
-    lacking_.resize(job_.processes.size());
-    for (const StuckCall* call : calls_) {
-      const bool is_pair = call->kind == StuckCall::Kind::kCreation &&
-                           FindPairName(call->communicator->name).has_value();
-      for (const Absent& absent : call->absents) {
-        if (FindProcess(job_, absent.process) == nullptr) continue;
-        LackingCalls& lacking = lacking_[static_cast<size_t>(absent.process)];
-        lacking.since_ns = std::min(lacking.since_ns, call->since_ns);
-        if (is_pair) lacking.pairs.push_back(call);
-      }
-    }
+  // Whether one that may owe the id has made calls since, and makes it when it comes to it.
+  bool WorkOn(const std::vector<int32_t>& makers, const std::vector<int32_t>& inside) const {
+    const int64_t since_ns = WaitsSince(inside.front());
+    return std::any_of(makers.begin(), makers.end(), [&](int32_t process) {
+      const int64_t newest_ns = newest_calls_[static_cast<size_t>(process)];
+      const bool is_new = newest_ns > since_ns && now_ns_ - newest_ns < limits_.suspect_after_ns;
+      return is_new && !Waits(process);
+    });
   }
 
   // A sample of the stacks shows the wait when it has lasted for a while. What others wait for has
   // not moved since they began.
-  int64_t WaitsSince(int32_t process) {
-    return std::min(At(process).waits_outside_since_ns, CallsThatLack(process).since_ns);
+  int64_t WaitsSince(int32_t process) const {
+    int64_t since_ns = std::max(At(process).waits_outside_since_ns, open_.since_ns());
+    for (const StuckCall* call : open_.Lacking(process)) {
+      since_ns = std::min(since_ns, call->since_ns);
+    }
+    return since_ns;
   }
 
   void Add(const std::vector<int32_t>& inside, const std::vector<int32_t>& makers, Op op,
@@ -205,7 +273,7 @@ class Search {
     call.communicator = &comm;
     call.since_ns = INT64_MAX;
     for (const int32_t process : inside) AddWaiter(process, &comm, &call);
-    const bool is_open = makers.size() > 1 && !DoAllWait(makers);
+    const bool is_open = makers.size() > 1 ? !DoAllWait(makers) : !IsHeld(makers.front());
     for (const int32_t process : makers) AddMaker(process, is_open, &call);
     const bool is_pair = op != Op::kNone;
     comm.size = is_pair ? 2 : static_cast<int32_t>(inside.size() + makers.size());
@@ -224,7 +292,7 @@ class Search {
     return line;
   }
 
-  void AddWaiter(int32_t process, Communicator* comm, StuckCall* call) {
+  void AddWaiter(int32_t process, Communicator* comm, StuckCall* call) const {
     const int32_t rank = At(process).global_rank;
     const int64_t since_ns = WaitsSince(process);
     Member& member = comm->members[rank];
@@ -236,13 +304,11 @@ class Search {
 
   // Whichever of them owes the id, it waits.
   bool DoAllWait(const std::vector<int32_t>& makers) const {
-    const std::vector<bool> waiting = FindWaiting(nullptr);
-    return std::all_of(makers.begin(), makers.end(), [&](int32_t process) {
-      return waiting[static_cast<size_t>(process)] || WaitsForId(At(process));
-    });
+    return std::all_of(makers.begin(), makers.end(),
+                       [this](int32_t process) { return Waits(process); });
   }
 
-  // `is_open`: which of several owes the id is not known.
+  // `is_open`: which of several owes the id is not known, or whether it is only late.
   void AddMaker(int32_t process, bool is_open, StuckCall* call) const {
     Member member;
     member.process = process;
@@ -252,17 +318,20 @@ class Search {
   }
 
   const JobState& job_;
-  const StuckCalls& calls_;
+  const int64_t now_ns_;
+  const Limits& limits_;
+  OpenCalls open_;
   std::map<Key, std::vector<int32_t>> in_store_;
-  std::map<int32_t, int32_t> best_;    // by rank
-  std::vector<LackingCalls> lacking_;  // by process, when one was asked for
+  std::vector<int64_t> newest_calls_;
+  std::vector<RankedProcess> best_;  // by rank
 };
 
 }  // namespace
 
-StoreWaits FindStoreWaits(const JobState& job, const StuckCalls& calls) {
+StoreWaits FindStoreWaits(const JobState& job, const StuckCalls& calls, int64_t now_ns,
+                          const Limits& limits) {
   if (job.offline || !HasStarted(job)) return {};
-  return Search(job, calls).Run();
+  return Search(job, calls, now_ns, limits).Run();
 }
 
 }  // namespace rollcall

@@ -6,6 +6,8 @@
 // line of the program are taken to wait for one id.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <list>
 
 #include "daemon/model/job_state.h"
@@ -18,6 +20,7 @@ namespace rollcall {
 struct StoreWaits {
   std::list<Communicator> communicators;
   std::list<StuckCall> calls;
+  size_t looked_at = 0;  // calls, ranks and entries of calls: a job has many of each
 };
 
 // Whether the call is one of these.
@@ -25,7 +28,9 @@ inline bool IsStoreWait(const StuckCall& call) {
   return call.kind == StuckCall::Kind::kCreation && call.communicator->id == 0;
 }
 
-// `calls`: the stuck calls of the job. Nothing in a job that has not started (HasStarted()).
-StoreWaits FindStoreWaits(const JobState& job, const StuckCalls& calls);
+// `calls`: the stuck calls of the job. Nothing in a job that has not started (HasStarted()). Nobody
+// owes an id while a rank that may owe it makes calls.
+StoreWaits FindStoreWaits(const JobState& job, const StuckCalls& calls, int64_t now_ns,
+                          const Limits& limits);
 
 }  // namespace rollcall

@@ -242,6 +242,18 @@ std::vector<StuckCall> FindStuckCalls(const JobState& job, const Communicator& c
   return calls;
 }
 
+std::vector<int64_t> NewestCallTimes(const JobState& job) {
+  std::vector<int64_t> newest(job.processes.size());
+  for (const auto& [id, comm] : job.communicators) {
+    for (const auto& [rank, member] : comm.members) {
+      if (FindProcess(job, member.process) == nullptr || member.records.empty()) continue;
+      int64_t& known_ns = newest[static_cast<size_t>(member.process)];
+      known_ns = std::max(known_ns, member.records.back().entered_ns);
+    }
+  }
+  return newest;
+}
+
 bool IsLeftByFew(const StuckCall& call) {
   if (call.kind != StuckCall::Kind::kCollective || call.waiters.size() < 2) return false;
   if (call.absents.empty() || call.absents.size() >= call.waiters.size()) return false;

@@ -118,6 +118,9 @@ void FindStuckTeardown(const JobState& job, const Communicator& comm,
 // An absent rank with the known facts of its process.
 Absent MakeAbsent(const JobState& job, int32_t rank, const Member& member, Lack lack);
 
+// By process: when it has begun its newest call on any communicator; 0: not known.
+std::vector<int64_t> NewestCallTimes(const JobState& job);
+
 // An absent rank, or neighbours, without any report on the communicator. The data is missing, but
 // the rank may have made the call: the verdict on it is at most `possible`.
 Absent MakeUnheard(const JobState& job, const UnknownMember& unknown);

@@ -91,17 +91,69 @@ TEST(StoreWaitsTest, ARankThatIsNoMemberOnlyWaitsForTheCulprit) {
   EXPECT_EQ(Blamed(First(job)), (Ranks{1}));
 }
 
-// Ranks 1 to 3 wait in the store, and rank 0 is busy; others wait for one of them.
-TEST(StoreWaitsTest, ABusyMakerIsTheCulprit) {
+// Ranks 1 to 3 wait in the store, and rank 0 in no call; others wait for one of them.
+JobBuilder WithABusyMaker() {
   JobBuilder job(6);
   job.Finish(5);
   job.AddCommunicator(7, "tp", {1, 4, 5});
   job.Enter({1, 2}, At(10));
   for (const int rank : {1, 2, 3}) WaitInStore(rank, kCollective, 12, &job);
+  return job;
+}
+
+TEST(StoreWaitsTest, AMakerThatMayOnlyBeLateIsPossible) {
+  JobBuilder job = WithABusyMaker();
   const Verdict v = First(job);
   EXPECT_EQ(v.cause, Cause::kInitIncomplete) << v.summary;
   EXPECT_EQ(Blamed(v), (Ranks{0})) << v.summary;
-  EXPECT_EQ(v.certainty, Certainty::kLikely);
+  EXPECT_EQ(v.certainty, Certainty::kPossible);
+  for (const Motion motion : {Motion::kMoving, Motion::kSpinning}) {
+    job.state.processes[0].motion = motion;
+    job.state.processes[0].stacks_ns = At(12);
+    EXPECT_EQ(First(job).certainty, Certainty::kPossible);
+  }
+}
+
+TEST(StoreWaitsTest, AMakerThatStandsIsTheCulprit) {
+  JobBuilder job = WithABusyMaker();
+  job.state.processes[0].motion = Motion::kFrozen;
+  job.state.processes[0].stacks_ns = At(9);
+  EXPECT_EQ(First(job).certainty, Certainty::kPossible) << "it stood before anybody waited";
+  job.state.processes[0].stacks_ns = At(12);
+  EXPECT_EQ(First(job).certainty, Certainty::kLikely);
+}
+
+TEST(StoreWaitsTest, WhileAMakerMakesOtherCallsNobodyOwesTheId) {
+  JobBuilder job = WithABusyMaker();
+  job.AddCommunicator(8, "alone", {0});
+  job.Finish({0}, 3, AllReduce(), At(66));
+  EXPECT_NE(Blamed(First(job)), (Ranks{0})) << First(job).summary;
+}
+
+// Ranks 1 to 3 were in the store in another hang, long before anybody waited now.
+TEST(StoreWaitsTest, ASampleFromBeforeTheHangShowsNoWait) {
+  JobBuilder job(6);
+  job.Finish(5);
+  job.Enter({4, 5}, At(40));
+  for (const int rank : {1, 2, 3}) WaitInStore(rank, kCollective, 12, &job);
+  const Verdict v = First(job);
+  EXPECT_EQ(v.cause, Cause::kMissingRank) << v.summary;
+  EXPECT_EQ(v.communicator, kDp);
+}
+
+TEST(StoreWaitsTest, AWaitOfAnotherHangIsNotTheBeginningOfThisOne) {
+  JobBuilder job = WithABusyMaker();
+  for (const int rank : {1, 2, 3})
+    job.state.processes[static_cast<size_t>(rank)].waits_outside_since_ns = At(-900);
+  EXPECT_EQ(First(job).since_ns, At(10));
+}
+
+// It made the call of this line in another hang.
+TEST(StoreWaitsTest, AnOldPlaceOfAMakerSaysNothing) {
+  JobBuilder job = WithABusyMaker();
+  WaitInStore(0, kCollective, 9, &job);
+  job.state.processes[0].waits_outside_since_ns = 0;
+  EXPECT_EQ(Blamed(First(job)), (Ranks{0})) << First(job).summary;
 }
 
 // The lower rank of two makes the id, so the last one of the ring waits in the store.
@@ -164,7 +216,38 @@ TEST(StoreWaitsTest, WhoMakesACommunicatorAloneIsTheCulprit) {
 TEST(StoreWaitsTest, WhereManyMayOweTheIdNobodyIsNamed) {
   JobBuilder job(40);
   for (int rank = 30; rank < 40; ++rank) WaitInStore(rank, kCollective, 12, &job);
-  EXPECT_TRUE(FindStoreWaits(job.state, {}).calls.empty());
+  StuckCall call;
+  call.since_ns = At(10);
+  EXPECT_TRUE(FindStoreWaits(job.state, {&call}, At(70), Limits()).calls.empty());
+  for (int rank = 0; rank < 30; ++rank)
+    job.state.processes[static_cast<size_t>(rank)].liveness = Liveness::kExited;
+  job.state.processes[3].liveness = Liveness::kAlive;
+  EXPECT_EQ(FindStoreWaits(job.state, {&call}, At(70), Limits()).calls.size(), 1u);
+}
+
+// Ranks wait at many lines and in many messages, and each waits in a call that lacks all others.
+size_t WorkFor(int ranks) {
+  JobBuilder job(ranks);
+  StuckCall all;
+  all.communicator = &job.comm();
+  all.since_ns = At(10);
+  for (int rank = 0; rank < ranks; ++rank) {
+    Waiter waiter;
+    waiter.rank = waiter.process = rank;
+    all.waiters.push_back(waiter);
+    Absent absent;
+    absent.rank = absent.process = rank;
+    all.absents.push_back(absent);
+    const std::string line = "/x/train.py:" + std::to_string(rank % 100) + " in balance";
+    WaitInStore(rank, rank % 2 == 0 ? kCollective : kSend, 12, &job, line);
+  }
+  return FindStoreWaits(job.state, {&all, &all, &all}, At(70), Limits()).looked_at;
+}
+
+TEST(StoreWaitsTest, TwiceTheRanksAreTwiceTheWork) {
+  const size_t work = WorkFor(2000);
+  EXPECT_GT(work, 2000u);
+  EXPECT_LT(WorkFor(4000), 2 * work + work / 4);
 }
 
 }  // namespace
