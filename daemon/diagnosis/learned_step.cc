@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/model/first_calls.h"
+#include "daemon/model/habit.h"
 #include "daemon/model/progress.h"
-#include "daemon/rules/habit.h"
 #include "daemon/rules/past_calls.h"
 
 namespace rollcall {

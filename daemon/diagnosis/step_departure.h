@@ -5,8 +5,8 @@
 
 #include <vector>
 
+#include "daemon/model/habit.h"
 #include "daemon/model/verdict.h"
-#include "daemon/rules/habit.h"
 
 namespace rollcall {
 

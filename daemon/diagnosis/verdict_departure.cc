@@ -13,8 +13,8 @@
 #include "daemon/diagnosis/stack_comparison.h"
 #include "daemon/diagnosis/step_departure.h"
 #include "daemon/model/first_calls.h"
+#include "daemon/model/habit.h"
 #include "daemon/model/progress.h"
-#include "daemon/rules/habit.h"
 #include "daemon/rules/past_calls.h"
 
 namespace rollcall {

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "daemon/model/habit.h"
 #include "daemon/model/job_state.h"
 #include "daemon/model/verdict.h"
-#include "daemon/rules/habit.h"
 #include "daemon/words/alignment.h"
 
 namespace rollcall {

@@ -8,8 +8,8 @@
 #include <set>
 #include <vector>
 
+#include "daemon/model/habit.h"
 #include "daemon/model/progress.h"
-#include "daemon/rules/habit.h"
 #include "daemon/rules/p2p_pairs.h"
 #include "daemon/rules/past_calls.h"
 #include "daemon/rules/rules.h"

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/model/habit.h"
 #include "daemon/model/progress.h"
-#include "daemon/rules/habit.h"
 #include "daemon/rules/rules.h"
 #include "daemon/words/habits.h"
 #include "daemon/words/terms.h"

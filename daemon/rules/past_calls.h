@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/model/habit.h"
 #include "daemon/model/job_state.h"
-#include "daemon/rules/habit.h"
 #include "daemon/rules/stuck_call.h"
 
 namespace rollcall {

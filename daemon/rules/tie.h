@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "daemon/model/habit.h"
 #include "daemon/model/job_state.h"
-#include "daemon/rules/habit.h"
 
 namespace rollcall {
 

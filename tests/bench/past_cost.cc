@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/rules/habit.h"
+#include "daemon/model/habit.h"
 
 namespace rollcall {
 namespace {

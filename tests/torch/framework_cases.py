@@ -104,7 +104,7 @@ CHECKPOINTS = [
 OBJECTS = [
     Case("objects.other_source", "argument_mismatch", (3,), ("root-differs",)),
     Case("objects.nothing_to_gather", "operation_mismatch", (1,), ("skipped-call",)),
-    Case("objects.reports_its_error", "operation_mismatch", (2,), ("extra-call",)),
+    Case("objects.reports_its_error", "operation_mismatch", (2,), ("extra-call", "handles-an-exception")),
     Case("objects.new_group_on_some", "init_incomplete", (2, 3),
          ("split-on-all-ranks", "mixed-backends")),
     Case("objects.rank_in_no_group", "missing_rank", (2,),
@@ -121,7 +121,7 @@ ACCELERATE = [
 ]
 TRAINER = [
     Case("with_trainer.evaluates_on_rank0", "operation_mismatch", (0,),
-         ("validates-alone", "buffer-broadcast")),
+         ("validates-alone", "extra-call", "buffer-broadcast")),
     Case("with_trainer.stops_alone", "operation_mismatch", (1,), ("uneven-inputs",)),
     Case("with_trainer.waits_in_training_step", "missing_rank", (3,),
          ("waits-for-a-thread", "look-at-absent-rank")),

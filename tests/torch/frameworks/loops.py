@@ -130,7 +130,7 @@ def stuck_in_compile(args):
         compiler.write_text('#!/bin/sh\ncase "$*" in *--version*) echo g++ 12.2.0;; '
                             '*) sleep 600;; esac\n')
         compiler.chmod(compiler.stat().st_mode | stat.S_IEXEC)
-        os.environ["CXX"] = str(compiler)
+        torch._inductor.config.cpp.cxx = (None, str(compiler))  # it has read the variable CXX
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{args.work}/inductor{args.rank}"
     model, optimizer = make_ddp()
     activation = torch.compile(torch.nn.functional.gelu,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The habit of a rank, learned from sequences of letters: each letter is a kind of call.
-#include "daemon/rules/habit.h"
+#include "daemon/model/habit.h"
 
 #include <gtest/gtest.h>
 

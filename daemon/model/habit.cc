@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/rules/habit.h"
+#include "daemon/model/habit.h"
 
 #include <algorithm>
 

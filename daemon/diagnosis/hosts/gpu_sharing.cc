@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/diagnosis/gpu_sharing.h"
+#include "daemon/diagnosis/hosts/gpu_sharing.h"
 
 #include <algorithm>
 #include <map>
