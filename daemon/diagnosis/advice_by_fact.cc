@@ -12,7 +12,9 @@ namespace {
 
 bool Stopped(const Verdict& v) { return IsAnyStopped(v.culprits); }
 
-bool IdleServer(const Verdict& v) { return v.is_idle; }
+bool IdleServer(const Verdict& v) { return v.is_idle && v.start_fault == StartFault::kNone; }
+
+bool IdleWorkers(const Verdict& v) { return v.is_idle && v.start_fault != StartFault::kNone; }
 
 bool NumberedTwice(const Verdict& v) { return v.is_one_rank; }
 
@@ -66,6 +68,12 @@ const std::vector<AdviceEntry>& FactAdvice() {
        "next request. A server without requests is idle.",
        "The rank waits for requests. If none is due, nothing hangs, and Rollcall does not act. If one "
        "should be at work, look for it in the server's log: it has not reached its handler."},
+      {"idle-workers", IdleWorkers, "all ranks wait for keys of a store before their first call",
+       "The ranks take work from a controller that is no rank, and wait for it in PyTorch's store. "
+       "Workers without work are idle.",
+       "All ranks wait for a key that none of them sets. If no work is due, nothing hangs, and Rollcall "
+       "does not act. If some is due, look at the process that hands it out, and at the name of the "
+       "key."},
       {"ranks-numbered-twice", NumberedTwice, "two processes join a communicator with one rank",
        "Each process computes its rank from the number of its host and its number there. If the hosts "
        "were told different counts, two processes have one rank and nobody has another.",

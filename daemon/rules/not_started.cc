@@ -186,6 +186,7 @@ std::optional<Verdict> JudgeStart(const JobState& job, int64_t now_ns, const Lim
   Verdict verdict;
   verdict.cause = Cause::kInitIncomplete;
   verdict.start_fault = blame.fault;
+  verdict.is_idle = blame.may_idle;
   // All may wait at one point for somebody who is no rank.
   verdict.certainty =
       blame.fault == StartFault::kAllWait ? Certainty::kPossible : Certainty::kLikely;

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <initializer_list>
 #include <string>
 #include <unordered_set>
 
+#include "absl/strings/match.h"
 #include "daemon/model/progress.h"
 
 namespace rollcall {
@@ -69,6 +71,20 @@ std::vector<int32_t> FindElsewhere(const JobState& job, const std::vector<int32_
   return elsewhere;
 }
 
+bool ContainsAny(const std::string& functions, std::initializer_list<const char*> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&functions](const char* word) { return absl::StrContains(functions, word); });
+}
+
+// In a store of PyTorch, and in nothing for which all ranks meet: somebody who is no rank may be to
+// set the key.
+bool WaitsForAKey(const Process& process) {
+  const std::string& functions = process.place.functions;
+  return ContainsAny(functions, {"Store::", "Store."}) &&
+         !ContainsAny(functions, {"init_process_group", "barrier", "Barrier", "rendezvous",
+                                  "waitForWorkers", "TCPStore::TCPStore"});
+}
+
 bool AreAllIn(const std::vector<int32_t>& some, const std::vector<int32_t>& all) {
   const std::unordered_set<int32_t> known(all.begin(), all.end());
   return std::all_of(some.begin(), some.end(),
@@ -89,6 +105,10 @@ StartBlame FindStartBlame(const JobState& job, const StartRanks& ranks) {
     blame.processes = ranks.absent;
   } else if (!blame.unseen.empty()) {
     blame.fault = StartFault::kNotStarted;
+  } else if (std::all_of(ranks.waiting.begin(), ranks.waiting.end(),
+                         [&job](int32_t process) { return WaitsForAKey(At(job, process)); })) {
+    blame.fault = StartFault::kAllWait;
+    blame.may_idle = true;
   } else {
     blame.processes = FindElsewhere(job, ranks.waiting);
     blame.fault = blame.processes.empty() ? StartFault::kAllWait : StartFault::kWaitsElsewhere;

@@ -3,7 +3,8 @@
 //
 // Ranks that were told another size of the world come first: the majority is right; without one,
 // those who were told as many ranks as have been started. Then ranks that do not wait, then ranks
-// that nobody has started, then those that wait at another point of the program than most.
+// that nobody has started, then those that wait at another point of the program than most. Ranks
+// that all wait for keys of the program's own may be workers without work.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +29,7 @@ struct StartBlame {
   std::vector<int32_t> processes;
   std::vector<RankRange> unseen;  // ranks of the world that no process represents
   int32_t world_size = 0;         // the right one
+  bool may_idle = false;          // kAllWait: for work that somebody else brings, perhaps
 };
 
 StartBlame FindStartBlame(const JobState& job, const StartRanks& ranks);

@@ -327,7 +327,7 @@ std::string Sentence(const Verdict& verdict) {
   if (verdict.communicator_kind == CommKind::kStore && verdict.cause != Cause::kDeadlock) {
     return KeySentence(verdict);
   }
-  if (verdict.is_idle) return IdleServer(verdict);
+  if (verdict.is_idle && verdict.start_fault == StartFault::kNone) return IdleServer(verdict);
   switch (verdict.cause) {
     case Cause::kMissingRank:
       return MissingRank(verdict);

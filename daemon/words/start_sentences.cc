@@ -81,7 +81,8 @@ std::string Fault(const Verdict& v) {
 }  // namespace
 
 std::string StartSentence(const Verdict& v) {
-  return absl::StrCat(Fault(v), ", and no rank has made an NCCL call yet", WaitTail(v));
+  return absl::StrCat(Fault(v), ", and no rank has made an NCCL call yet",
+                      v.is_idle ? ": if they wait for work, it is no hang" : "", WaitTail(v));
 }
 
 }  // namespace rollcall

@@ -95,6 +95,14 @@ const std::vector<AdviceCase>& KnownCases() {
        Make(Cause::kStalledInFlight)},
       {"idle-server", With(Make(Cause::kMissingRank), [](Verdict* v) { v->is_idle = true; }),
        Make(Cause::kMissingRank)},
+      {"idle-workers",
+       With(Make(Cause::kInitIncomplete),
+            [](Verdict* v) {
+              v->is_idle = true;
+              v->start_fault = StartFault::kAllWait;
+            }),
+       With(Make(Cause::kInitIncomplete),
+            [](Verdict* v) { v->start_fault = StartFault::kAllWait; })},
       {"ranks-numbered-twice",
        With(Make(Cause::kInitIncomplete), [](Verdict* v) { v->is_one_rank = true; }),
        Make(Cause::kInitIncomplete)},

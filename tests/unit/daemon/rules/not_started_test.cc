@@ -68,7 +68,7 @@ JobBuilder AllWaiting(const std::vector<std::string>& lines) {
     process.place.at = lines[i];
     process.place.inside = "TCPStore.wait";
     process.place.sleeps = true;
-    process.place.functions = " TCPStore.wait main ";
+    process.place.functions = " TCPStore.wait distributed_c10d.init_process_group main ";
     process.stacks_ns = At(60);
   }
   return job;
@@ -164,6 +164,34 @@ TEST(AllWaitTest, WhereAllWaitAtOnePointNobodyIsTheCulprit) {
   EXPECT_EQ(v.summary,
             "all 3 ranks wait in `meet` (train.py:12), waiting in TCPStore.wait, for somebody who "
             "is not among them, and no rank has made an NCCL call yet; 3 ranks have waited 50 s");
+}
+
+// A controller that is no rank brings them work, by keys of a store.
+JobBuilder AwaitingKeys(const std::vector<std::string>& lines) {
+  JobBuilder job = AllWaiting(lines);
+  for (Process& process : job.state.processes) {
+    process.place.functions = " TCPStore::doWait TCPStore::get workers.take main ";
+  }
+  return job;
+}
+
+TEST(AllWaitTest, WhoWaitForKeysOfTheProgramsOwnMayIdle) {
+  const Verdict v = OnlyVerdict(AwaitingKeys({kMeet, kMeet, kMeet}));
+  EXPECT_TRUE(v.is_idle);
+  EXPECT_EQ(v.certainty, Certainty::kPossible);
+  EXPECT_EQ(v.summary,
+            "all 3 ranks wait in `meet` (train.py:12), waiting in TCPStore.wait, for somebody who "
+            "is not among them, and no rank has made an NCCL call yet: if they wait for work, it "
+            "is no hang; 3 ranks have waited 50 s");
+  EXPECT_EQ(v.advice.front().id, "idle-workers");
+}
+
+TEST(AllWaitTest, NobodyIsTheCulpritWhereAllWaitForKeysAtSeveralPoints) {
+  JobBuilder job = AwaitingKeys({kMeet, kInit, kInit});
+  EXPECT_TRUE(OnlyVerdict(job).culprits.empty());
+  EXPECT_TRUE(OnlyVerdict(job).is_idle);
+  job.state.processes[1].place.functions = " TCPStore::doWait distributed_c10d.barrier main ";
+  EXPECT_FALSE(OnlyVerdict(job).is_idle) << "this one waits for all ranks";
 }
 
 TEST(StartTest, ARankWithoutAKnownProcessIsAbsent) {
