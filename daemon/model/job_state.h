@@ -354,10 +354,9 @@ struct Communicator {
   int32_t may_wait = 0;  // number of members with `may_wait`
   // False: the signatures of all members that could be compared are equal.
   bool may_diverge = false;
-  bool uses_p2p = false;         // a rank has issued a send or receive
-  bool counts_messages = false;  // its ranks' messages are counted, and have no records
-  bool keeps_records = false;    // for every member: the job is small enough
-  bool has_siblings = false;     // a process holds several of its ranks
+  bool uses_p2p = false;       // a rank has issued a send or receive
+  bool keeps_records = false;  // for every member: the job is small enough
+  bool has_siblings = false;   // a process holds several of its ranks
   Arrivals arrivals;
   // Every diagnosis reads what is above of every communicator, so it stands together.
 
@@ -368,9 +367,10 @@ struct Communicator {
   uint64_t parent = 0;             // 0: none
   std::string name;                // "" if the program gave none
   CommKind kind = CommKind::kNccl;
-  int32_t size = 0;           // as the first member reported it
-  int32_t other_size = 0;     // a different size that another member reported; 0: all agree
-  LazyVector<int32_t> seats;  // processes by rank, if the source lists them (dumps do)
+  bool counts_messages = false;  // its ranks' messages are counted, and have no records
+  int32_t size = 0;              // as the first member reported it
+  int32_t other_size = 0;        // a different size that another member reported; 0: all agree
+  LazyVector<int32_t> seats;     // processes by rank, if the source lists them (dumps do)
   std::vector<UsualDuration> usual;
   int64_t finish_seen_ns = 0;  // when a report last showed that a rank had finished a collective
   // The kinds among the first `recorded_until` collectives, by whichever rank reported each
