@@ -27,6 +27,9 @@ const Case kCases[] = {
     {"sleeps_between_tests", 10, 10'000, 1'000'000, true, true},
     {"works_between_tests", 200, 100'000, kSecond, false, false},
     {"works_between_tests_without_much_of_a_cpu", 20, 10'000, kSecond / 20, false, false},
+    {"works_between_tests_that_give_the_cpu_away", 60, kSecond / 2, kSecond / 3, false, false},
+    {"tests_without_a_pause_that_give_the_cpu_away", 2000, kSecond * 9 / 10, 4'000'000, false,
+     true},
     {"tests_no_more", 0, 0, kSecond, false, false},
     {"sleeps_after_its_last_test", 0, 0, 0, true, false},
 };
