@@ -14,6 +14,7 @@ constexpr int64_t kLeastPartInTests = 4;  // of its CPU time: a quarter
 constexpr int64_t kMostPartOfCpu = 10;    // of the time: a tenth
 // A test that takes longer has lost its CPU, or given it away as MPI does where ranks share one.
 constexpr int64_t kLongestTestNs = 20'000;
+constexpr size_t kMostPaces = 512;  // of a process: a segment has room for 128 threads
 
 // The CPU time that tests may have used. Their own time is of the wall clock.
 int64_t MostCpuOfTests(uint64_t polls, int64_t took_ns) {
@@ -47,6 +48,7 @@ bool PollPaces::Waits(const BlockedSnapshot& loop, int64_t now_ns, const CpuUse&
 
 void PollPaces::KeepWaits(int64_t now_ns, const CpuUse& cpu, SegmentSnapshot* snapshot) {
   std::vector<BlockedSnapshot>* all = &snapshot->blocked;
+  if (paces_.size() > kMostPaces) paces_.clear();
   if (std::none_of(all->begin(), all->end(), IsLoop)) return paces_.clear();
   all->erase(std::remove_if(all->begin(), all->end(),
                             [&](const BlockedSnapshot& blocked) {

@@ -144,12 +144,10 @@ CallArgs ArgsOf(const LackingEnd& end) {
 }
 
 void AddAbsentPeer(const JobState& job, const Communicator& comm, RankFinder* finder, int32_t peer,
-                   Certainty at_most, StuckCall* call) {
-  for (Absent& absent : call->absents) {
-    if (absent.rank != peer) continue;
-    absent.at_most = std::max(absent.at_most, at_most);
-    return;
-  }
+                   StuckCall* call) {
+  const bool is_known = std::any_of(call->absents.begin(), call->absents.end(),
+                                    [peer](const Absent& absent) { return absent.rank == peer; });
+  if (is_known) return;
   const Member* member = FindMember(comm, peer);
   Absent absent;
   if (member != nullptr) {
@@ -159,7 +157,7 @@ void AddAbsentPeer(const JobState& job, const Communicator& comm, RankFinder* fi
     absent =
         MakeUnheard(job, SplitByProcess({alone}, finder->Find(comm, {alone}).processes).front());
   }
-  absent.at_most = std::min(absent.at_most, at_most);
+  absent.at_most = std::min(absent.at_most, Certainty::kLikely);
   call->absents.push_back(absent);
 }
 
@@ -276,11 +274,8 @@ StuckCall MakeLackingCall(const JobState& job, const Communicator& comm, RankFin
       AddAllPeers(job, comm, finder, rank, &call);
       break;
     }
-    // One of several sends may be done, but which one?
-    const bool is_one_of = waits.is_choice || end.way == Way::kSend;
-    const bool is_sure = end.is_exact && (!is_one_of || waits.lacking.size() == 1);
-    AddAbsentPeer(job, comm, finder, peer, is_sure ? Certainty::kCertain : Certainty::kLikely,
-                  &call);
+    // Counts are no records: of a rank that goes on with other messages they may be old.
+    AddAbsentPeer(job, comm, finder, peer, &call);
   }
   call.is_choice = waits.is_choice && call.absents.size() > 1;
   return call;

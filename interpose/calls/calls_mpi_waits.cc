@@ -95,7 +95,7 @@ struct RequestArgs {
   const int* indices = nullptr;
 
   Statuses At(void* chosen) const {
-    return {place, StatusOf::IsIgnored(chosen) ? nullptr : chosen, listed, indices};
+    return {place, StatusOf::IsIgnored(chosen) ? nullptr : chosen, listed, indices, count};
   }
 };
 
@@ -155,7 +155,9 @@ int ObserveMpiTest(Op op, Until until, const int* done, const RequestArgs& args,
   const WatchedRequests watched(thread, args.count, args.requests);
   WatchedMessages messages(args.count, args.requests);
   OwnStatuses own;
-  void* statuses = ChooseStatuses(args.statuses, args.count, messages, &own);
+  // MPI_Request_free (no `done`) writes none.
+  void* statuses =
+      done == nullptr ? args.statuses : ChooseStatuses(args.statuses, args.count, messages, &own);
   const int result = call(statuses);
   if (done == nullptr || result != 0 || *done != 0) {
     EndPolls(thread);

@@ -45,8 +45,10 @@ inline uintptr_t CleanWord(MpiWord word) {
   return mpi.words_are_ints ? static_cast<uint32_t>(word) : word;
 }
 
-// The handle at `index` of an array of MPI handles, which are ints or pointers.
+// The handle at `index` of an array of MPI handles, which are ints or pointers. Without an array,
+// about which MPI itself complains: the handle of no request.
 inline MpiWord HandleAt(const MpiWord* handles, int index = 0) {
+  if (handles == nullptr) return mpi.null_request;
   if (!mpi.words_are_ints) return handles[index];
   uint32_t handle;
   memcpy(&handle,

@@ -14,8 +14,10 @@ struct Statuses {
   };
   Place place = Place::kOne;
   const void* first = nullptr;  // nullptr: nowhere
-  const int* count = nullptr;   // kListed: of `indices`
+  const int* count =
+      nullptr;  // kListed: of `indices`; a call that fails may have left it as it was
   const int* indices = nullptr;
+  int requests = 0;  // of the call: `indices` has room for no more
 };
 
 // Where the status of the request at `index` is among those of the call; -1: it is not done.
@@ -28,7 +30,7 @@ inline int FindDone(const Statuses& statuses, int index) {
     case Statuses::Place::kListed:
       break;
   }
-  for (int i = 0; i < *statuses.count; ++i) {
+  for (int i = 0; i < *statuses.count && i < statuses.requests; ++i) {
     if (statuses.indices[i] == index) return i;
   }
   return -1;

@@ -91,7 +91,7 @@ const Case kCases[] = {
      },
      Cause::kUnmatchedP2p,
      {1},
-     Certainty::kCertain},
+     Certainty::kLikely},
     {"a_send_without_its_receive",
      3,
      [](MessageJob* job) {
@@ -101,7 +101,7 @@ const Case kCases[] = {
      },
      Cause::kUnmatchedP2p,
      {1},
-     Certainty::kCertain},
+     Certainty::kLikely},
     {"messages_of_another_tag_are_none",
      2,
      [](MessageJob* job) {
@@ -110,7 +110,7 @@ const Case kCases[] = {
      },
      Cause::kUnmatchedP2p,
      {1},
-     Certainty::kCertain},
+     Certainty::kLikely},
     {"an_early_message_is_no_wait",
      2,
      [](MessageJob* job) { job->Sent(1, 0, 8, 5); },
@@ -126,7 +126,7 @@ const Case kCases[] = {
      },
      Cause::kUnmatchedP2p,
      {1},
-     Certainty::kCertain},
+     Certainty::kLikely},
     {"who_waits_for_messages_that_are_not_counted_is_not_to_blame",
      3,
      [](MessageJob* job) {
@@ -163,7 +163,7 @@ const Case kCases[] = {
      },
      Cause::kUnmatchedP2p,
      {2},
-     Certainty::kCertain},
+     Certainty::kLikely},
     {"one_of_several_sends_is_not_known",
      3,
      [](MessageJob* job) {
