@@ -159,7 +159,6 @@ Failure FindFailure(const JobState& job, const ProcessSet& members) {
 constexpr const char* kLostPeer[] = {
     "Connection closed by peer",
     "Connection reset by peer",
-    "Broken pipe",
     "ncclRemoteError",
 };
 
@@ -172,29 +171,38 @@ bool EndedWell(const Process& process) {
   return process.error.empty() && process.exit_signal == 0 && process.exit_code == 0;
 }
 
-bool IsInCall(const JobState& job, int32_t process) {
+// Whether no failure is another than the loss of a peer.
+bool OnlyLostPeers(const JobState& job, const ProcessSet& members) {
+  return std::all_of(members.begin(), members.end(), [&](int32_t process) {
+    const Process& known = job.processes[process];
+    return !HasFailed(known) || LostAPeer(known);
+  });
+}
+
+// Of those that ended in good order, the ranks that have made fewer calls on a communicator than
+// one that lost a peer, and that were in no call.
+ProcessSet FindBehind(const JobState& job) {
+  ProcessSet behind, in_call;
   for (const auto& [id, comm] : job.communicators) {
+    uint64_t made = 0;
     for (const auto& [rank, member] : comm.members) {
-      if (member.process == process && member.entered > member.finished) return true;
+      if (LostAPeer(job.processes[member.process])) made = std::max(made, member.entered);
+    }
+    for (const auto& [rank, member] : comm.members) {
+      if (!EndedWell(job.processes[member.process])) continue;
+      if (member.entered > member.finished) in_call.insert(member.process);
+      if (member.entered < made) behind.insert(member.process);
     }
   }
-  return false;
+  for (const int32_t process : in_call) behind.erase(process);
+  return behind;
 }
 
 // The ranks that ended in good order, if the others failed of nothing but that. The exception of a
 // rank that loses a peer is known to the moment and the end of a process only from one look of its
 // agent to the next, so times prove nothing here: the calls do, which these ranks have not made.
 ProcessSet FindLeavers(const JobState& job, const ProcessSet& members) {
-  ProcessSet leavers;
-  bool is_any_lost = false;
-  for (const int32_t process : members) {
-    const Process& known = job.processes[process];
-    if (EndedWell(known) && !IsInCall(job, process)) leavers.insert(process);
-    if (!HasFailed(known)) continue;
-    if (!LostAPeer(known)) return {};
-    is_any_lost = true;
-  }
-  return is_any_lost ? leavers : ProcessSet();
+  return OnlyLostPeers(job, members) ? FindBehind(job) : ProcessSet();
 }
 
 // The exception has ended the call that these ranks have not made.

@@ -169,6 +169,20 @@ TEST(PostMortemTest, OneExceptionOfItsOwnIsAReasonForTheOthers) {
   EXPECT_TRUE(Judge(job).empty());
 }
 
+// It lost the connection to a server of its own, before the call that the others made.
+TEST(PostMortemTest, ARankThatLostAnotherConnectionFailedFirst) {
+  JobBuilder job = Waiting();
+  job.Exit(3, At(10.5));
+  job.process(3).exit_code = 1;
+  job.process(3).error = "ConnectionResetError: Connection reset by peer at data.py:5";
+  job.process(3).error_ns = At(10.4);
+  for (const int rank : {0, 1, 2}) {
+    job.Exit(rank, At(10.9));
+    job.process(rank).exit_code = 0;
+  }
+  ExpectBlamed(Judge(job), Cause::kRankExited);
+}
+
 // It has handled the exception of the others' end.
 TEST(PostMortemTest, ARankThatWasInTheCallTooIsNotTheReason) {
   JobBuilder job = WaitingForOneThatEndedWell("RuntimeError: Connection reset by peer");
