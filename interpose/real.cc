@@ -98,6 +98,7 @@ const Family kFamilies[] = {
     {"nccl", kNcclLibraries, true},       {"cuda", kRuntimeLibraries, true},
     {"cu", kDriverLibraries, true},       {"hip", kHipLibraries, true},
     {"MPI_", kMpiLibraries, false},       {"PMPI_", kMpiLibraries, false},
+    {"ompi_", kMpiLibraries, false},  // variables, for which any MPI is asked
     {"_ZN4c10d", kTorchLibraries, false}, {"aoti_torch_", kTorchLibraries, false}};
 
 const Family& FindFamily(const char* symbol) {

@@ -4,12 +4,14 @@
 #include <algorithm>
 
 #include "absl/types/span.h"
+#include "base/durations.h"
 #include "interpose/ops.h"
 
 namespace rollcall {
 namespace {
 
 constexpr size_t kMaxEntered = 512;
+constexpr int64_t kMessagesApartNs = kSecond;
 
 // Returns the time at which the collective at `position` was entered; 0: no longer recorded.
 int64_t FindEnteredNs(const CommHistory& history, uint64_t position) {
@@ -89,16 +91,19 @@ v1::MessageCounts ToMessageCounts(const CommSnapshot& comm) {
   return counts;
 }
 
-// A rank that hangs, or for which others wait, sends no more of the messages that they wait for. So
-// counts that change with each tick need not be sent.
-void FillMessages(const CommSnapshot& comm, CommHistory* history, v1::CommUpdate* update) {
+// Counts that change with each tick are sent now and then: of a rank that goes on with some
+// messages, others may wait for other ones.
+void FillMessages(const CommSnapshot& comm, int64_t now_ns, CommHistory* history,
+                  v1::CommUpdate* update) {
   if ((comm.flags & segment::kFlagMessages) == 0) return;
   const v1::MessageCounts counts = ToMessageCounts(comm);
   std::string now = counts.SerializeAsString();
-  const bool is_still = now == history->messages || history->messages_sent.empty();
+  const bool is_due = now == history->messages || history->messages_sent.empty() ||
+                      now_ns - history->messages_sent_ns >= kMessagesApartNs;
   history->messages = std::move(now);
-  if (!is_still || history->messages == history->messages_sent) return;
+  if (!is_due || history->messages == history->messages_sent) return;
   history->messages_sent = history->messages;
+  history->messages_sent_ns = now_ns;
   *update->mutable_messages() = counts;
 }
 
@@ -235,7 +240,7 @@ void FillProgress(const CommSnapshot& comm, const HostWaits& waits, int64_t now_
   update->set_host_waits_since_ns(inferred ? waits.host_waits_since_ns : 0);
   update->set_records_lost(comm.records_lost);
   update->set_has_graph_markers((comm.flags & segment::kFlagGraphMarkers) != 0);
-  FillMessages(comm, history, update);
+  FillMessages(comm, now_ns, history, update);
   AddGrown(comm.grow_base_id, comm.grow_id, update);
   if (comm.parent_id != 0) AddGrown(comm.base_id, comm.id, update);
   for (const GraphLaunchSnapshot& launch : comm.graph_launches) {

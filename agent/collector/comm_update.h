@@ -22,6 +22,7 @@ struct CommHistory {
   int64_t p2p_open_since_ns = 0;        // first tick with an unfinished one; 0: none
   uint64_t checkpoint_sent = 0;         // position of the newest checkpoint sent
   std::string messages, messages_sent;  // v1::MessageCounts: of the last tick, and as sent
+  int64_t messages_sent_ns = 0;
 };
 
 // Waits of the process's threads that concern one communicator. Times: 0: no such wait.

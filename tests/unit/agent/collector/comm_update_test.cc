@@ -34,10 +34,10 @@ CommSnapshot Comm(uint64_t entered, uint64_t returned) {
 }
 
 v1::CommUpdate Fill(const CommSnapshot& comm, const HostWaits& waits = {},
-                    CommHistory* history = nullptr) {
+                    CommHistory* history = nullptr, int64_t now_ns = kNow) {
   CommHistory none;
   v1::CommUpdate update;
-  FillProgress(comm, waits, kNow, history == nullptr ? &none : history, &update);
+  FillProgress(comm, waits, now_ns, history == nullptr ? &none : history, &update);
   return update;
 }
 
@@ -337,6 +337,14 @@ TEST(CommUpdateTest, CountsOfMessagesAreSentOnceTheyAreStill) {
   EXPECT_FALSE(Fill(Messages(3), {}, &history).has_messages());
   EXPECT_EQ(Fill(Messages(3), {}, &history).messages().sends(0), 3u);
   EXPECT_FALSE(Fill(Messages(3), {}, &history).has_messages()) << "they were sent";
+}
+
+TEST(CommUpdateTest, CountsOfMessagesThatAreNeverStillAreSentNowAndThen) {
+  CommHistory history;
+  Fill(Messages(1), {}, &history);
+  EXPECT_FALSE(Fill(Messages(2), {}, &history, kNow + kSecond / 2).has_messages());
+  EXPECT_EQ(Fill(Messages(3), {}, &history, kNow + kSecond).messages().sends(0), 3u);
+  EXPECT_FALSE(Fill(Messages(4), {}, &history, kNow + kSecond * 3 / 2).has_messages());
 }
 
 TEST(CommUpdateTest, AWaitForMessagesIsNoWaitForACollective) {
