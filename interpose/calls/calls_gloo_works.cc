@@ -20,9 +20,7 @@ __attribute__((noinline, noclone)) bool RecordWait(Wait real, const AwaitedCall&
   const InsideCall inside(thread);
   const Blocked blocked(thread, Op::kwait, call.comm, reinterpret_cast<const void*>(call.number),
                         Now());
-  auto* open = OpenCallRoom<OpenCall>();
-  open->thrown = &ForgetThrown;
-  const MayThrow may_throw(open);
+  const MayThrow may_throw(PlainCall());
   return real(work, timeout);
 }
 

@@ -6,37 +6,66 @@
 #include "interpose/real.h"
 #include "interpose/record/blocked_threads.h"
 #include "interpose/record/call_record.h"
+#include "interpose/record/exceptions.h"
 
 namespace rollcall {
 namespace {
 
-// Records a collective around the real function. `request` is that of a nonblocking collective,
-// nullptr for a blocking one.
+// The collective that a thread is in.
+struct CollectiveCall : OpenCall {
+  LocalComm* comm;
+  OpenRecord open;
+};
+
+void EndCollective(const CollectiveCall& call, int result) {
+  segment::RecordEntry* record = call.open.record;
+  record->result.store(result == 0 ? ncclSuccess : ncclSystemError, std::memory_order_relaxed);
+  record->returned.store(Now(), std::memory_order_release);
+  if (result != 0) RevertPosition(call.comm, call.open);
+  EndPosition(call.comm);
+}
+
+void EndLeftCollective(OpenCall* open) {
+  EndCollective(*static_cast<CollectiveCall*>(open), kMpiFailed);
+}
+
+// `request` is that of a nonblocking collective, nullptr for a blocking one.
+template <typename Call>
+__attribute__((noinline, noclone)) int RecordCollective(LocalComm* comm, const CallInfo& info,
+                                                        const void* caller, const MpiWord* request,
+                                                        const Call& call) {
+  ROLLCALL_ENDS_BY_EXCEPTION();
+  ThreadState* thread = &this_thread;
+  const InsideCall inside(thread);
+  ClaimedEntry(thread);
+  const uint64_t now = Now();
+  auto* own = OpenCallRoom<CollectiveCall>();
+  own->thrown = &EndLeftCollective;
+  own->comm = comm;
+  BeginPosition(comm);
+  own->open = BeginRecord(thread, comm, info, now, caller, false);
+  const uint64_t entered = Get(comm->entry->entered);
+  const Blocked blocked(thread, info.op, comm, reinterpret_cast<const void*>(entered), now);
+  const MayThrow may_throw(own);
+  const int result = call();
+  if (!may_throw.IsOpen()) return result;
+  if (result == 0 && request != nullptr) {
+    ForgetMessage(HandleAt(request));
+    RecordRequest(comm, entered - 1, HandleAt(request));
+  }
+  EndCollective(*own, result);
+  return result;
+}
+
+// Records a collective around the real function. `request`: as in RecordCollective().
 template <typename Function, typename... Args>
 int ObserveMpi(Function* real, Op op, int32_t root, uint64_t bytes, const void* caller,
                MpiWord handle, const MpiWord* request, Args... args) {
   if (real == nullptr) return kMpiFailed;
-  ThreadState* thread = &this_thread;
-  LocalComm* comm = FindMpiComm(thread, handle);
+  LocalComm* comm = FindMpiComm(&this_thread, handle);
   if (comm == nullptr) return real(args...);
-  const InsideCall inside(thread);
-  ClaimedEntry(thread);
-  const uint64_t now = Now();
   const CallInfo info = {op, kNoDtype, kNoReduction, root, bytes, nullptr};
-  BeginPosition(comm);
-  const OpenRecord open = BeginRecord(thread, comm, info, now, caller, false);
-  const uint64_t entered = Get(comm->entry->entered);
-  const Blocked blocked(thread, op, comm, reinterpret_cast<const void*>(entered), now);
-  const int result = real(args...);
-  open.record->result.store(result == 0 ? ncclSuccess : ncclSystemError, std::memory_order_relaxed);
-  open.record->returned.store(Now(), std::memory_order_release);
-  if (result != 0) {
-    RevertPosition(comm, open);
-  } else if (request != nullptr) {
-    RecordRequest(comm, entered - 1, HandleAt(request));
-  }
-  EndPosition(comm);
-  return result;
+  return RecordCollective(comm, info, caller, request, [&] { return real(args...); });
 }
 
 // Records a call that describes a collective, which MPI_Start begins. It matches persistent ones
@@ -45,19 +74,13 @@ template <typename Function, typename... Args>
 int ObserveMpiInit(Function* real, Op op, int32_t root, uint64_t bytes, MpiWord handle,
                    const MpiWord* request, Args... args) {
   if (real == nullptr) return kMpiFailed;
-  ThreadState* thread = &this_thread;
-  LocalComm* comm = FindMpiComm(thread, handle);
-  if (comm == nullptr) return real(args...);
-  const InsideCall inside(thread);
-  const int result = real(args...);
-  if (result != 0) return result;
   PersistentCall described;
-  described.comm = comm;
+  described.comm = FindMpiComm(&this_thread, handle);
+  if (described.comm == nullptr) return real(args...);
   described.op = op;
   described.peer = root;
   described.bytes = bytes;
-  RecordPersistent(described, HandleAt(request));
-  return result;
+  return DescribePersistent(described, request, [&] { return real(args...); });
 }
 
 }  // namespace

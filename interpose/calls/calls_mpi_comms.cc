@@ -10,6 +10,7 @@
 #include "interpose/record/blocked_threads.h"
 #include "interpose/record/comm_table.h"
 #include "interpose/record/creations.h"
+#include "interpose/record/exceptions.h"
 #include "interpose/record/handle_table.h"
 #include "interpose/recorder.h"
 
@@ -42,15 +43,56 @@ int FirstRank(MpiWord child, MpiWord parent) {
   return first;
 }
 
+// A call that creates or ends a communicator.
+struct LifeCall : OpenCall {
+  LocalComm* comm;
+};
+
+void EndLeftCreation(OpenCall* open) {
+  SetState(static_cast<LifeCall*>(open)->comm, CommState::kFailed);
+}
+
+// Records the time in the call that creates `comm`. `created` records what came of it, by MPI's
+// result.
+template <typename Call, typename Created>
+__attribute__((noinline, noclone)) int RecordCreation(Op op, LocalComm* comm, const Call& call,
+                                                      const Created& created) {
+  ROLLCALL_ENDS_BY_EXCEPTION();
+  auto* own = OpenCallRoom<LifeCall>();
+  own->thrown = &EndLeftCreation;
+  own->comm = comm;
+  const InsideCall inside(&this_thread);
+  const Blocked blocked(&this_thread, op, comm, nullptr, Now());
+  const MayThrow may_throw(own);
+  const int result = call();
+  if (!may_throw.IsOpen()) return result;
+  if (result == 0) {
+    created();
+  } else {
+    SetState(comm, CommState::kFailed);
+  }
+  return result;
+}
+
+void RecordChild(LocalComm* comm, uint64_t split_id, MpiWord child, MpiWord parent) {
+  int rank = -1, size = 0;
+  if (child == mpi.null_comm || !RankAndSize(child, &rank, &size)) {
+    return SetState(comm, CommState::kPassedOver);
+  }
+  comm->entry->id.store(Mix(split_id, static_cast<uint32_t>(FirstRank(child, parent))),
+                        std::memory_order_relaxed);
+  comm->entry->rank.store(static_cast<uint32_t>(rank), std::memory_order_relaxed);
+  comm->entry->size.store(static_cast<uint32_t>(size), std::memory_order_relaxed);
+  MpiCommCreated(comm, child);
+}
+
 // Records a call that all members of `parent` make, and that gives each of them one communicator or
 // none.
 template <typename Function, typename... Args>
 int ObserveMpiCreate(Function* real, Op op, MpiWord* created, MpiWord parent, Args... args) {
   if (real == nullptr) return kMpiFailed;
-  ThreadState* thread = &this_thread;
-  LocalComm* known = FindMpiComm(thread, parent);
+  LocalComm* known = FindMpiComm(&this_thread, parent);
   if (known == nullptr) return real(args...);
-  const InsideCall inside(thread);
   CommEntry* entry = known->entry;
   NewComm what;
   what.parent_id = Get(entry->id);
@@ -59,24 +101,9 @@ int ObserveMpiCreate(Function* real, Op op, MpiWord* created, MpiWord parent, Ar
   what.parent_size = static_cast<int32_t>(entry->size.load(std::memory_order_relaxed));
   LocalComm* comm = AddComm(what);
   if (comm == nullptr) return real(args...);
-  const Blocked blocked(thread, op, comm, nullptr, Now());
-  const int result = real(args...);
-  if (result != 0) {
-    SetState(comm, CommState::kFailed);
-    return result;
-  }
-  int rank = -1, size = 0;
-  const MpiWord child = HandleAt(created);
-  if (child == mpi.null_comm || !RankAndSize(child, &rank, &size)) {
-    SetState(comm, CommState::kPassedOver);
-    return result;
-  }
-  comm->entry->id.store(Mix(what.split_id, static_cast<uint32_t>(FirstRank(child, parent))),
-                        std::memory_order_relaxed);
-  comm->entry->rank.store(static_cast<uint32_t>(rank), std::memory_order_relaxed);
-  comm->entry->size.store(static_cast<uint32_t>(size), std::memory_order_relaxed);
-  MpiCommCreated(comm, child);
-  return result;
+  return RecordCreation(
+      op, comm, [&] { return real(args...); },
+      [&] { RecordChild(comm, what.split_id, HandleAt(created), parent); });
 }
 
 // A hash of the tag and of the group's members, by their ranks in the parent. 0: MPI returned an
@@ -108,22 +135,51 @@ LocalComm* AddGroupComm(const LocalComm* known, MpiWord parent, MpiWord group, i
   return AddComm(what);
 }
 
+template <typename Call>
+__attribute__((noinline, noclone)) int RecordDuplication(const LocalComm* parent,
+                                                         const MpiWord* created,
+                                                         const MpiWord* request, const Call& call) {
+  ROLLCALL_ENDS_BY_EXCEPTION();
+  const InsideCall inside(&this_thread);
+  const MayThrow may_throw(PlainCall());
+  const uint64_t split_id = NextSplitId(parent->entry);
+  const int result = call();
+  if (result == 0 && may_throw.IsOpen()) {
+    ForgetMessage(HandleAt(request));
+    RecordCreationRequest(parent, split_id, HandleAt(request), created);
+  }
+  return result;
+}
+
+void EndComm(const LifeCall& call) {
+  ForgetRequests(call.comm);
+  ForgetMpiMessages(call.comm);
+  SetState(call.comm, CommState::kDestroyed);
+}
+
+template <typename Call>
+__attribute__((noinline, noclone)) int RecordEnd(Op op, LocalComm* comm, const Call& call) {
+  ROLLCALL_ENDS_BY_EXCEPTION();
+  auto* own = OpenCallRoom<LifeCall>();
+  own->thrown = [](OpenCall* open) { EndComm(*static_cast<LifeCall*>(open)); };
+  own->comm = comm;
+  const InsideCall inside(&this_thread);
+  const Blocked blocked(&this_thread, op, comm, nullptr, Now());
+  SetState(comm, CommState::kFinalizing);
+  ForgetHandle(comm);
+  const MayThrow may_throw(own);
+  const int result = call();
+  if (may_throw.IsOpen()) EndComm(*own);
+  return result;
+}
+
 // Records a call by which `real` ends a communicator.
 template <typename Function, typename... Args>
 int ObserveMpiEnd(Function* real, Op op, MpiWord handle, Args... args) {
   if (real == nullptr) return kMpiFailed;
-  ThreadState* thread = &this_thread;
-  LocalComm* comm = FindMpiComm(thread, handle);
+  LocalComm* comm = FindMpiComm(&this_thread, handle);
   if (comm == nullptr) return real(args...);
-  const InsideCall inside(thread);
-  const Blocked blocked(thread, op, comm, nullptr, Now());
-  SetState(comm, CommState::kFinalizing);
-  ForgetHandle(comm);
-  const int result = real(args...);
-  ForgetRequests(comm);
-  ForgetMpiMessages(comm);
-  SetState(comm, CommState::kDestroyed);
-  return result;
+  return RecordEnd(op, comm, [&] { return real(args...); });
 }
 
 void AddMpiWorld() {
@@ -224,21 +280,13 @@ EXPORT int ROLLCALL_MPI(MPI_Comm_create_group)(MpiWord comm, MpiWord group, int 
                                                MpiWord* created) {
   const auto real = ROLLCALL_REAL_MPI(MPI_Comm_create_group);
   if (real == nullptr) return rollcall::kMpiFailed;
-  rollcall::ThreadState* thread = &rollcall::this_thread;
-  const LocalComm* parent = rollcall::FindMpiComm(thread, comm);
+  const LocalComm* parent = rollcall::FindMpiComm(&rollcall::this_thread, comm);
   if (parent == nullptr) return real(comm, group, tag, created);
-  const rollcall::InsideCall inside(thread);
   LocalComm* made = rollcall::AddGroupComm(parent, comm, group, tag);
   if (made == nullptr) return real(comm, group, tag, created);
-  const rollcall::Blocked blocked(thread, Op::kMPI_Comm_create_group, made, nullptr,
-                                  rollcall::Now());
-  const int result = real(comm, group, tag, created);
-  if (result == 0) {
-    rollcall::MpiCommCreated(made, rollcall::HandleAt(created));
-  } else {
-    rollcall::SetState(made, rollcall::CommState::kFailed);
-  }
-  return result;
+  return rollcall::RecordCreation(
+      Op::kMPI_Comm_create_group, made, [&] { return real(comm, group, tag, created); },
+      [&] { rollcall::MpiCommCreated(made, rollcall::HandleAt(created)); });
 }
 
 // Does not block. The library adds the communicator when the request is done, and marks no thread
@@ -246,16 +294,10 @@ EXPORT int ROLLCALL_MPI(MPI_Comm_create_group)(MpiWord comm, MpiWord group, int 
 EXPORT int ROLLCALL_MPI(MPI_Comm_idup)(MpiWord comm, MpiWord* created, MpiWord* request) {
   const auto real = ROLLCALL_REAL_MPI(MPI_Comm_idup);
   if (real == nullptr) return rollcall::kMpiFailed;
-  rollcall::ThreadState* thread = &rollcall::this_thread;
-  const LocalComm* parent = rollcall::FindMpiComm(thread, comm);
+  const LocalComm* parent = rollcall::FindMpiComm(&rollcall::this_thread, comm);
   if (parent == nullptr) return real(comm, created, request);
-  const rollcall::InsideCall inside(thread);
-  const uint64_t split_id = rollcall::NextSplitId(parent->entry);
-  const int result = real(comm, created, request);
-  if (result == 0) {
-    rollcall::RecordCreationRequest(parent, split_id, rollcall::HandleAt(request), created);
-  }
-  return result;
+  return rollcall::RecordDuplication(parent, created, request,
+                                     [&] { return real(comm, created, request); });
 }
 
 EXPORT int ROLLCALL_MPI(MPI_Comm_free)(MpiWord* comm) {

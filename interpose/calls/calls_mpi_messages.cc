@@ -3,52 +3,86 @@
 // a rank that waits in it is known to have issued it.
 #include "interpose/calls/mpi_messages.h"
 #include "interpose/real.h"
-#include "interpose/record/blocked_threads.h"
-#include "interpose/record/poll_loops.h"
 #include "interpose/recorder.h"
 
 namespace rollcall {
 namespace {
 
+template <typename Call>
+__attribute__((noinline, noclone)) int RecordUnknown(Op op, const Call& call) {
+  ROLLCALL_ENDS_BY_EXCEPTION();
+  const InsideCall inside(&this_thread);
+  const Blocked blocked(&this_thread, op, nullptr, nullptr, Now());
+  const MayThrow may_throw(PlainCall());
+  return call();
+}
+
 // Records a call on a communicator that is not recorded: only that a thread is inside it.
 template <typename Call>
-int ObserveUnknown(ThreadState* thread, Op op, MpiWord handle, Call call) {
-  if (thread->inside || !Recording()) {
-    NoteNested(*thread, handle);
-    return call();
-  }
-  const InsideCall inside(thread);
-  const Blocked blocked(thread, op, nullptr, nullptr, Now());
+int ObserveUnknown(Op op, MpiWord handle, const Call& call) {
+  if (!this_thread.inside && Recording()) return RecordUnknown(op, call);
+  NoteNested(this_thread, handle);
+  return call();
+}
+
+template <typename Call>
+__attribute__((noinline, noclone)) int RecordSend(LocalComm* comm, Op op, int to, int tag,
+                                                  const Call& call) {
+  ROLLCALL_ENDS_BY_EXCEPTION();
+  const MessageRecord record(comm, op, Issue(comm, MessageEnd::kSend, to, tag));
   return call();
 }
 
 template <typename Call>
 int ObserveSend(Op op, int to, int tag, MpiWord handle, Call call) {
-  ThreadState* thread = &this_thread;
-  LocalComm* comm = FindMpiComm(thread, handle);
-  if (comm == nullptr) return ObserveUnknown(thread, op, handle, call);
-  const InsideMessage inside(thread, comm);
-  const Awaited awaited(Issue(comm, MessageEnd::kSend, to, tag));
-  const Blocked blocked(thread, op, comm, nullptr, Now());
-  return call();
+  LocalComm* comm = FindMpiComm(&this_thread, handle);
+  if (comm == nullptr) return ObserveUnknown(op, handle, call);
+  return RecordSend(comm, op, to, tag, call);
+}
+
+// `message` has been issued. `request`: nullptr if the call makes none.
+template <typename Call>
+__attribute__((noinline, noclone)) int RecordIssue(LocalComm* comm, const IssuedMessage& message,
+                                                   const IssuedMessage& other,
+                                                   const MpiWord* request, const Call& call) {
+  ROLLCALL_ENDS_BY_EXCEPTION();
+  const MessageRecord record(comm, Op::kNone, message, other);
+  const int result = call();
+  if (request == nullptr || !record.IsOpen()) return result;
+  if (result == 0) {
+    RecordMessage(comm, message, HandleAt(request));
+  } else {
+    EndChoice(message);
+  }
+  return result;
 }
 
 // Records a call that issues a message, and waits for nobody.
 template <typename Call>
 int ObserveIssue(MessageEnd end, int peer, int tag, MpiWord handle, const MpiWord* request,
                  Call call) {
-  ThreadState* thread = &this_thread;
-  LocalComm* comm = FindMpiComm(thread, handle);
+  LocalComm* comm = FindMpiComm(&this_thread, handle);
   if (comm == nullptr) {
-    NoteNested(*thread, handle);
+    NoteNested(this_thread, handle);
     return call();
   }
-  const InsideMessage inside(thread, comm);
-  const IssuedMessage message = Issue(comm, end, peer, tag);
-  const int result = call();
-  if (request == nullptr) return result;
+  return RecordIssue(comm, Issue(comm, end, peer, tag), {}, request, call);
+}
+
+// `sent`: a send that is made at the same time, or none.
+template <typename Call>
+__attribute__((noinline, noclone)) int RecordReceive(LocalComm* comm, Op op,
+                                                     const IssuedMessage& message,
+                                                     const IssuedMessage& sent, void* status,
+                                                     const Call& call) {
+  ROLLCALL_ENDS_BY_EXCEPTION();
+  const MessageRecord record(comm, op, message, sent);
+  if (!message.is_open_choice) return call(status);
+  StatusOf place(status);
+  const int result = call(place.get());
+  if (!record.IsOpen()) return result;
   if (result == 0) {
-    RecordMessage(comm, message, HandleAt(request));
+    CountChosen(comm, message, place.get());
   } else {
     EndChoice(message);
   }
@@ -58,53 +92,46 @@ int ObserveIssue(MessageEnd end, int peer, int tag, MpiWord handle, const MpiWor
 // Records a receive. `call` makes it, with the place for its status.
 template <typename Call>
 int ObserveReceive(Op op, int from, int tag, MpiWord handle, void* status, Call call) {
-  ThreadState* thread = &this_thread;
-  LocalComm* comm = FindMpiComm(thread, handle);
-  if (comm == nullptr) return ObserveUnknown(thread, op, handle, [&] { return call(status); });
-  const InsideMessage inside(thread, comm);
-  const Awaited awaited(Issue(comm, MessageEnd::kReceive, from, tag));
-  const IssuedMessage& message = awaited.message();
-  const Blocked blocked(thread, op, comm, nullptr, Now());
-  if (!message.is_open_choice) return call(status);
+  LocalComm* comm = FindMpiComm(&this_thread, handle);
+  if (comm == nullptr) return ObserveUnknown(op, handle, [&] { return call(status); });
+  return RecordReceive(comm, op, Issue(comm, MessageEnd::kReceive, from, tag), {}, status, call);
+}
+
+template <typename Call>
+__attribute__((noinline, noclone)) int RecordProbe(LocalComm* comm, int from, int tag, void* status,
+                                                   bool takes, const Call& call) {
+  ROLLCALL_ENDS_BY_EXCEPTION();
+  const MessageRecord record(comm, Op::kMPI_Probe, Probe(comm, from, tag));
+  if (!takes) return call(status);
   StatusOf place(status);
   const int result = call(place.get());
-  if (result == 0) {
-    CountChosen(comm, message, place.get());
-  } else {
-    EndChoice(message);
-  }
+  if (result == 0 && record.IsOpen()) CountTaken(comm, place.get());
   return result;
 }
 
 // Records a wait for a message that a later receive takes. `takes`: the call takes it itself.
 template <typename Call>
 int ObserveProbe(int from, int tag, MpiWord handle, void* status, bool takes, Call call) {
-  ThreadState* thread = &this_thread;
-  LocalComm* comm = FindMpiComm(thread, handle);
-  if (comm == nullptr)
-    return ObserveUnknown(thread, Op::kMPI_Probe, handle, [&] { return call(status); });
-  const InsideMessage inside(thread, comm);
-  const Awaited awaited(Probe(comm, from, tag));
-  const Blocked blocked(thread, Op::kMPI_Probe, comm, nullptr, Now());
-  if (!takes) return call(status);
-  StatusOf place(status);
-  const int result = call(place.get());
-  if (result == 0) CountTaken(comm, place.get());
-  return result;
+  LocalComm* comm = FindMpiComm(&this_thread, handle);
+  if (comm == nullptr) {
+    return ObserveUnknown(Op::kMPI_Probe, handle, [&] { return call(status); });
+  }
+  return RecordProbe(comm, from, tag, status, takes, call);
 }
 
 // Records a look for a message. `takes`: as in ObserveProbe().
 template <typename Call>
-int ObserveLook(int from, int tag, MpiWord handle, const int* flag, void* status, bool takes,
-                Call call) {
+__attribute__((noinline, noclone)) int RecordLook(LocalComm* comm, int from, int tag,
+                                                  const int* flag, void* status, bool takes,
+                                                  const Call& call) {
+  ROLLCALL_ENDS_BY_EXCEPTION();
   ThreadState* thread = &this_thread;
-  LocalComm* comm = FindPolledComm(thread, handle);
-  if (comm == nullptr) return call(status);
   const uint64_t began = Now();
-  const InsideMessage inside(thread, comm);
   ClaimedEntry(thread);
+  const MessageRecord record(comm, Op::kNone, {});
   StatusOf place(status);
   const int result = call(takes ? place.get() : status);
+  if (!record.IsOpen()) return result;
   if (result != 0 || *flag != 0) {
     EndPolls(thread);
     if (takes && result == 0) CountTaken(comm, place.get());
@@ -115,51 +142,40 @@ int ObserveLook(int from, int tag, MpiWord handle, const int* flag, void* status
   return result;
 }
 
+template <typename Call>
+int ObserveLook(int from, int tag, MpiWord handle, const int* flag, void* status, bool takes,
+                Call call) {
+  LocalComm* comm = FindPolledComm(&this_thread, handle);
+  if (comm != nullptr) return RecordLook(comm, from, tag, flag, status, takes, call);
+  if (takes) NoteNested(this_thread, handle);
+  return call(status);
+}
+
 // A send and a receive at once.
 template <typename Call>
 int ObserveExchange(int to, int send_tag, int from, int recv_tag, MpiWord handle, void* status,
                     Call call) {
-  ThreadState* thread = &this_thread;
-  LocalComm* comm = FindMpiComm(thread, handle);
+  LocalComm* comm = FindMpiComm(&this_thread, handle);
   if (comm == nullptr) {
-    return ObserveUnknown(thread, Op::kMPI_Sendrecv, handle, [&] { return call(status); });
+    return ObserveUnknown(Op::kMPI_Sendrecv, handle, [&] { return call(status); });
   }
-  const InsideMessage inside(thread, comm);
-  const Awaited sent(Issue(comm, MessageEnd::kSend, to, send_tag));
-  const Awaited received(Issue(comm, MessageEnd::kReceive, from, recv_tag));
-  const IssuedMessage& message = received.message();
-  const Blocked blocked(thread, Op::kMPI_Sendrecv, comm, nullptr, Now());
-  if (!message.is_open_choice) return call(status);
-  StatusOf place(status);
-  const int result = call(place.get());
-  if (result == 0) {
-    CountChosen(comm, message, place.get());
-  } else {
-    EndChoice(message);
-  }
-  return result;
+  const IssuedMessage sent = Issue(comm, MessageEnd::kSend, to, send_tag);
+  const IssuedMessage received = Issue(comm, MessageEnd::kReceive, from, recv_tag);
+  return RecordReceive(comm, Op::kMPI_Sendrecv, received, sent, status, call);
 }
 
 // A send and a receive that do not block. A wait for them counts as one for the receive.
 template <typename Call>
 int ObserveOpenExchange(int to, int send_tag, int from, int recv_tag, MpiWord handle,
                         const MpiWord* request, Call call) {
-  ThreadState* thread = &this_thread;
-  LocalComm* comm = FindMpiComm(thread, handle);
+  LocalComm* comm = FindMpiComm(&this_thread, handle);
   if (comm == nullptr) {
-    NoteNested(*thread, handle);
+    NoteNested(this_thread, handle);
     return call();
   }
-  const InsideMessage inside(thread, comm);
-  Issue(comm, MessageEnd::kSend, to, send_tag);
+  const IssuedMessage sent = Issue(comm, MessageEnd::kSend, to, send_tag);
   const IssuedMessage received = Issue(comm, MessageEnd::kReceive, from, recv_tag);
-  const int result = call();
-  if (result == 0) {
-    RecordMessage(comm, received, HandleAt(request));
-  } else {
-    EndChoice(received);
-  }
-  return result;
+  return RecordIssue(comm, received, sent, request, call);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include "interpose/calls/mpi_persistent.h"
 #include "interpose/real.h"
 #include "interpose/record/blocked_threads.h"
-#include "interpose/record/poll_loops.h"
 #include "interpose/recorder.h"
 
 namespace rollcall {
@@ -13,31 +12,36 @@ namespace {
 template <typename Call>
 int ObserveMessageInit(MessageEnd end, int peer, int tag, MpiWord handle, const MpiWord* request,
                        Call call) {
-  ThreadState* thread = &this_thread;
-  LocalComm* comm = FindMpiComm(thread, handle);
-  if (comm == nullptr) return call();
-  const InsideCall inside(thread);
-  const int result = call();
-  if (result != 0) return result;
   PersistentCall described;
-  described.comm = comm;
+  described.comm = FindMpiComm(&this_thread, handle);
+  if (described.comm == nullptr) {
+    NoteNested(this_thread, handle);
+    return call();
+  }
   described.is_message = true;
   described.end = end;
   described.peer = peer;
   described.tag = tag;
-  RecordPersistent(described, HandleAt(request));
-  return result;
+  return DescribePersistent(described, request, call);
+}
+
+template <typename Call>
+__attribute__((noinline, noclone)) int RecordStart(int count, const MpiWord* requests,
+                                                   const void* caller, const Call& call) {
+  ROLLCALL_ENDS_BY_EXCEPTION();
+  ThreadState* thread = &this_thread;
+  const InsideCall inside(thread);
+  ClaimedEntry(thread);
+  for (int i = 0; i < count; ++i) StartPersistent(thread, HandleAt(requests, i), caller);
+  const MayThrow may_throw(PlainCall());
+  return call();
 }
 
 template <typename Call>
 int ObserveStart(int count, const MpiWord* requests, const void* caller, Call call) {
-  ThreadState* thread = &this_thread;
-  if (thread->inside || !Recording()) return call();
-  EndPolls(thread);
-  const InsideCall inside(thread);
-  ClaimedEntry(thread);
-  for (int i = 0; i < count; ++i) StartPersistent(thread, HandleAt(requests, i), caller);
-  return call();
+  if (IsInsideCall() || !Recording() || !FindMpi()) return call();
+  EndPolls(&this_thread);
+  return RecordStart(count, requests, caller, call);
 }
 
 }  // namespace

@@ -11,21 +11,23 @@
 namespace rollcall {
 namespace {
 
+void FreeEntry(segment::BlockedEntry* entry) {
+  entry->since.store(0, std::memory_order_relaxed);
+  entry->tid.store(0, std::memory_order_release);
+}
+
 // The entries of a wait's further communicators. Frees them when the call returns.
 class AlsoBlocked {
  public:
   AlsoBlocked() = default;
   ~AlsoBlocked() {
-    for (int i = 0; i < count_; ++i) {
-      entries_[i]->since.store(0, std::memory_order_relaxed);
-      entries_[i]->tid.store(0, std::memory_order_release);
-    }
+    for (int i = 0; i < count_; ++i) FreeEntry(entries_[i]);
   }
   AlsoBlocked(const AlsoBlocked&) = delete;
   AlsoBlocked& operator=(const AlsoBlocked&) = delete;
 
   void Add(uint32_t thread, Op op, const AwaitedCall& call, uint64_t since) {
-    segment::BlockedEntry* entry = FreeEntry(thread);
+    segment::BlockedEntry* entry = ClaimEntry(thread);
     if (entry == nullptr) return;
     entry->op.store(static_cast<uint32_t>(op), std::memory_order_relaxed);
     entry->comm.store(call.comm->index, std::memory_order_relaxed);
@@ -34,8 +36,19 @@ class AlsoBlocked {
     entries_[count_++] = entry;
   }
 
+  // The program has left the wait.
+  void Forget() { count_ = 0; }
+
+  static void FreeAll(const ThreadState* thread) {
+    for (uint32_t i = 0; i < segment::kBlockedCapacity; ++i) {
+      segment::BlockedEntry* entry = &recorder.blocked[i];
+      const uint32_t owner = entry->tid.load(std::memory_order_relaxed);
+      if (owner == thread->thread_id && entry != thread->blocked) FreeEntry(entry);
+    }
+  }
+
  private:
-  static segment::BlockedEntry* FreeEntry(uint32_t thread) {
+  static segment::BlockedEntry* ClaimEntry(uint32_t thread) {
     for (uint32_t i = 0; i < segment::kBlockedCapacity; ++i) {
       uint32_t owner = 0;
       if (recorder.blocked[i].tid.compare_exchange_strong(owner, thread)) {
@@ -94,21 +107,37 @@ struct RequestArgs {
   const int* listed = nullptr;
   const int* indices = nullptr;
 
-  Statuses At(void* chosen) const {
+  // After the call. If it has failed, it may have written none of them, and all its requests count
+  // as done.
+  Statuses At(void* chosen, int result) const {
+    if (result != 0) return {Statuses::Place::kByRequest};
     return {place, StatusOf::IsIgnored(chosen) ? nullptr : chosen, listed, indices, count};
   }
 };
 
-// Records a wait for requests. `call` makes it, with the place for the statuses.
+void EndLeftWait(OpenCall*) {
+  const ThreadState* thread = &this_thread;
+  ForgetWatchedMessages(thread->thread_id);
+  ForgetWatchedRequests(thread->thread_id);
+  AlsoBlocked::FreeAll(thread);
+}
+
+OpenCall* WaitCall() {
+  auto* call = OpenCallRoom<OpenCall>();
+  call->thrown = &EndLeftWait;
+  return call;
+}
+
 template <typename Call>
-int ObserveMpiWait(Op op, Until until, const RequestArgs& args, Call call) {
+__attribute__((noinline, noclone)) int RecordWait(Op op, Until until, const RequestArgs& args,
+                                                  const Call& call) {
+  ROLLCALL_ENDS_BY_EXCEPTION();
   ThreadState* thread = &this_thread;
-  if (thread->inside || !Recording()) return call(args.statuses);
-  EndPolls(thread);
   const InsideCall inside(thread);
   ClaimedEntry(thread);
+  const MayThrow may_throw(WaitCall());
   const WatchedRequests watched(thread, args.count, args.requests);
-  WatchedMessages messages(args.count, args.requests);
+  WatchedMessages messages(thread, args.count, args.requests);
   const AwaitedCalls awaited = FindAwaited(until, watched, &messages);
   const uint64_t now = Now();
   AlsoBlocked also;
@@ -118,9 +147,21 @@ int ObserveMpiWait(Op op, Until until, const RequestArgs& args, Call call) {
   OwnStatuses own;
   void* statuses = ChooseStatuses(args.statuses, args.count, messages, &own);
   const int result = call(statuses);
-  messages.Finish(args.At(statuses));
-  watched.FinishPersistent(args.At(statuses));
+  if (!may_throw.IsOpen()) {
+    also.Forget();
+    return result;
+  }
+  messages.Finish(args.At(statuses, result));
+  watched.FinishPersistent(args.At(statuses, result));
   return result;
+}
+
+// Records a wait for requests. `call` makes it, with the place for the statuses.
+template <typename Call>
+int ObserveMpiWait(Op op, Until until, const RequestArgs& args, Call call) {
+  if (IsInsideCall() || !Recording()) return call(args.statuses);
+  EndPolls(&this_thread);
+  return RecordWait(op, until, args, call);
 }
 
 // Notes a test that has ended nothing. One of any of several requests counts as in FindAwaited().
@@ -139,34 +180,49 @@ void NoteFailedTest(ThreadState* thread, Until until, const FailedTest& test,
   NotePoll(thread, test, calls[0].comm, calls[0].number, nullptr, 0);
 }
 
-// Records a call that does not wait, but may complete requests. `*done` is 0 if it has completed
-// none.
+void EndLeftTest(OpenCall*) { EndPolls(&this_thread); }
+
+OpenCall* TestCall() {
+  auto* call = OpenCallRoom<OpenCall>();
+  call->thrown = &EndLeftTest;
+  return call;
+}
+
 template <typename Call>
-int ObserveMpiTest(Op op, Until until, const int* done, const RequestArgs& args, Call call) {
+__attribute__((noinline, noclone)) int RecordTest(Op op, Until until, const int* done,
+                                                  const RequestArgs& args, const Call& call) {
+  ROLLCALL_ENDS_BY_EXCEPTION();
   ThreadState* thread = &this_thread;
-  if (thread->inside) return call(args.statuses);
-  if (!AnyOpenRequest() && !AnyOpenMessage()) {
-    EndPolls(thread);
-    return call(args.statuses);
-  }
   const FailedTest test = {op, args.requests, Now()};
   const InsideCall inside(thread);
   ClaimedEntry(thread);
+  const MayThrow may_throw(TestCall());
   const WatchedRequests watched(thread, args.count, args.requests);
-  WatchedMessages messages(args.count, args.requests);
+  WatchedMessages messages(thread, args.count, args.requests);
   OwnStatuses own;
   // MPI_Request_free (no `done`) writes none.
   void* statuses =
       done == nullptr ? args.statuses : ChooseStatuses(args.statuses, args.count, messages, &own);
   const int result = call(statuses);
+  if (!may_throw.IsOpen()) return result;
   if (done == nullptr || result != 0 || *done != 0) {
     EndPolls(thread);
-    messages.Finish(args.At(statuses));
-    watched.FinishPersistent(args.At(statuses));
+    messages.Finish(args.At(statuses, result));
+    watched.FinishPersistent(args.At(statuses, result));
   } else {
     NoteFailedTest(thread, until, test, watched, messages);
   }
   return result;
+}
+
+// Records a call that does not wait, but may complete requests. `*done` is 0 if it has completed
+// none.
+template <typename Call>
+int ObserveMpiTest(Op op, Until until, const int* done, const RequestArgs& args, Call call) {
+  if (IsInsideCall()) return call(args.statuses);
+  if (AnyOpenRequest() || AnyOpenMessage()) return RecordTest(op, until, done, args, call);
+  EndPolls(&this_thread);
+  return call(args.statuses);
 }
 
 }  // namespace

@@ -13,7 +13,6 @@
 #include "interpose/real.h"
 #include "interpose/record/comm_table.h"
 #include "interpose/record/handle_table.h"
-#include "interpose/record/poll_loops.h"
 #include "interpose/record/recording.h"
 #include "interpose/recorder.h"
 
@@ -25,6 +24,8 @@ namespace {
 
 constexpr uint64_t kMpi = uint64_t{1} << 63;  // no address of an NCCL communicator has this bit
 
+// Finds the function PMPI_X: a tool between the program and MPI may have an MPI_X of its own, which
+// would take our calls for the program's.
 template <typename Function>
 void Find(const char* name, Function* out) {
   *out = reinterpret_cast<Function>(FindRealByName(name));
@@ -38,16 +39,16 @@ uintptr_t FindVariable(const char* name) {
 }
 
 bool FindFunctions() {
-  Find("MPI_Comm_rank", &mpi.rank);
-  Find("MPI_Comm_size", &mpi.size);
-  Find("MPI_Comm_test_inter", &mpi.is_inter);
-  Find("MPI_Type_size", &mpi.type_size);
-  Find("MPI_Comm_group", &mpi.group);
-  Find("MPI_Group_free", &mpi.free_group);
-  Find("MPI_Group_rank", &mpi.group_rank);
-  Find("MPI_Group_size", &mpi.group_size);
-  Find("MPI_Group_translate_ranks", &mpi.translate);
-  Find("MPI_Request_get_status", &mpi.request_status);
+  Find("PMPI_Comm_rank", &mpi.rank);
+  Find("PMPI_Comm_size", &mpi.size);
+  Find("PMPI_Comm_test_inter", &mpi.is_inter);
+  Find("PMPI_Type_size", &mpi.type_size);
+  Find("PMPI_Comm_group", &mpi.group);
+  Find("PMPI_Group_free", &mpi.free_group);
+  Find("PMPI_Group_rank", &mpi.group_rank);
+  Find("PMPI_Group_size", &mpi.group_size);
+  Find("PMPI_Group_translate_ranks", &mpi.translate);
+  Find("PMPI_Request_get_status", &mpi.request_status);
   return mpi.size != nullptr && mpi.is_inter != nullptr && mpi.type_size != nullptr &&
          mpi.group != nullptr && mpi.free_group != nullptr && mpi.group_rank != nullptr &&
          mpi.group_size != nullptr && mpi.translate != nullptr;
@@ -106,13 +107,8 @@ bool FindMpi() {
   return mpi.rank != nullptr;
 }
 
-LocalComm* FindMpiComm(ThreadState* thread, MpiWord handle) {
-  if (__builtin_expect(thread->polls && !thread->inside, 0)) EndPolls(thread);
-  return FindPolledComm(thread, handle);
-}
-
-LocalComm* FindPolledComm(ThreadState* thread, MpiWord handle) {
-  if (thread->inside || !StartRecording() || !FindMpi()) return nullptr;
+LocalComm* FindOuterComm(ThreadState* thread, MpiWord handle) {
+  if (!StartRecording() || !FindMpi()) return nullptr;
   LocalComm* comm = FindComm(MpiHandle(handle));
   if (comm != nullptr || CleanWord(handle) != mpi.world ||
       world_left_out.load(std::memory_order_relaxed)) {
@@ -138,12 +134,11 @@ void MpiCommCreated(LocalComm* comm, MpiWord handle) {
   BindHandle(comm, MpiHandle(handle));
 }
 
-uint64_t MessageBytes(int64_t count, MpiWord type) {
+uint64_t OuterBytes(int64_t count, MpiWord type) {
   int size = 0;
   // Do not call MPI if recording is off. But start recording for the first call too: otherwise
   // ranks that began to record earlier would have other bytes.
-  if (this_thread.inside || !StartRecording() || !FindMpi() || mpi.type_size(type, &size) != 0)
-    return 0;
+  if (!StartRecording() || !FindMpi() || mpi.type_size(type, &size) != 0) return 0;
   return static_cast<uint64_t>(count) * static_cast<uint64_t>(size);
 }
 

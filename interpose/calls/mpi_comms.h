@@ -13,6 +13,8 @@
 
 #include "interpose/local_comm.h"
 #include "interpose/mpi_api.h"
+#include "interpose/record/exceptions.h"
+#include "interpose/record/poll_loops.h"
 #include "interpose/thread_state.h"
 
 namespace rollcall {
@@ -57,11 +59,22 @@ inline MpiWord HandleAt(const MpiWord* handles, int index = 0) {
   return handle;
 }
 
-// nullptr: the communicator is not recorded, or the thread is inside another call.
-LocalComm* FindMpiComm(ThreadState* thread, MpiWord handle);
+// The communicator of a call that a thread makes inside of no other one; nullptr: it is not
+// recorded.
+LocalComm* FindOuterComm(ThreadState* thread, MpiWord handle);
 
-// The same for a call that does not end a loop of tests (poll_loops.h).
-LocalComm* FindPolledComm(ThreadState* thread, MpiWord handle);
+// The same for a call that does not end a loop of tests (poll_loops.h). nullptr also if the thread
+// is inside another call. For wrappers, at their start, as IsInsideCall().
+__attribute__((always_inline)) inline LocalComm* FindPolledComm(ThreadState* thread,
+                                                                MpiWord handle) {
+  return IsInsideCall() ? nullptr : FindOuterComm(thread, handle);
+}
+
+__attribute__((always_inline)) inline LocalComm* FindMpiComm(ThreadState* thread, MpiWord handle) {
+  if (IsInsideCall()) return nullptr;
+  if (__builtin_expect(thread->polls, 0)) EndPolls(thread);
+  return FindOuterComm(thread, handle);
+}
 
 // nullptr: the communicator is not recorded. Also for a thread that is inside another call.
 LocalComm* FindKnownComm(MpiWord handle);
@@ -72,6 +85,10 @@ bool RankAndSize(MpiWord comm, int* rank, int* size);
 // Records that the communicator is created, with this handle.
 void MpiCommCreated(LocalComm* comm, MpiWord handle);
 
-uint64_t MessageBytes(int64_t count, MpiWord type);
+// Of a call that a thread makes inside of no other one; 0: not known.
+uint64_t OuterBytes(int64_t count, MpiWord type);
+__attribute__((always_inline)) inline uint64_t MessageBytes(int64_t count, MpiWord type) {
+  return IsInsideCall() ? 0 : OuterBytes(count, type);
+}
 
 }  // namespace rollcall

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interpose/calls/mpi_messages.h"
 
+#include "interpose/calls/mpi_requests.h"
 #include "interpose/recorder.h"
 
 namespace rollcall {
@@ -16,18 +17,21 @@ struct MessageRequest {
   uint64_t generation = 0;  // of the communicator: the child of a fork has others
   IssuedMessage message;
   bool is_persistent = false;
+  std::atomic<uint32_t> watcher{0};  // the thread inside a call with this request; 0: none
+  std::atomic<int32_t> index{0};     // of the request in that thread's array
 };
 
 namespace {
 
 constexpr uint32_t kSets = 128;
-constexpr uint32_t kWays = 8;  // slots of a set; a request's hash chooses the set
+constexpr uint32_t kWays = 8;     // slots of a set
+constexpr uint32_t kChoices = 2;  // sets that a request may be in: its hash chooses them
 constexpr uint64_t kChanging = 1;
 MessageRequest slots[kSets * kWays];
 std::atomic<uint64_t> next_owner{kChanging + 1};
 
-MessageRequest* SetOf(uintptr_t request) {
-  return &slots[segment::Mix(0, request) % kSets * kWays];
+MessageRequest* SetOf(uintptr_t request, uint32_t choice) {
+  return &slots[segment::Mix(choice, request) % kSets * kWays];
 }
 
 bool Take(MessageRequest* slot, uint64_t owner) {
@@ -44,10 +48,24 @@ bool IsCurrent(const LocalComm* comm, uint64_t generation) {
 }
 
 MessageRequest* FindSlot(uintptr_t request, uint64_t* owner) {
-  MessageRequest* set = SetOf(request);
-  for (MessageRequest* slot = set; slot != set + kWays; ++slot) {
-    *owner = slot->owner.load(std::memory_order_acquire);
-    if (*owner > kChanging && slot->request.load(std::memory_order_relaxed) == request) return slot;
+  for (uint32_t choice = 0; choice < kChoices; ++choice) {
+    MessageRequest* set = SetOf(request, choice);
+    for (MessageRequest* slot = set; slot != set + kWays; ++slot) {
+      *owner = slot->owner.load(std::memory_order_acquire);
+      const bool is_used = *owner > kChanging;
+      if (is_used && slot->request.load(std::memory_order_relaxed) == request) return slot;
+    }
+  }
+  return nullptr;
+}
+
+// Takes a free slot; nullptr: there is none.
+MessageRequest* TakeFree(uintptr_t request) {
+  for (uint32_t choice = 0; choice < kChoices; ++choice) {
+    MessageRequest* set = SetOf(request, choice);
+    for (MessageRequest* slot = set; slot != set + kWays; ++slot) {
+      if (slot->owner.load(std::memory_order_relaxed) == 0 && Take(slot, 0)) return slot;
+    }
   }
   return nullptr;
 }
@@ -56,12 +74,31 @@ MessageRequest* FindSlot(uintptr_t request, uint64_t* owner) {
 void Drop(MessageRequest* slot, uint64_t owner, bool may_be_cancelled) {
   if (!Take(slot, owner)) return;
   if (IsCurrent(slot->comm, slot->generation)) {
-    const bool is_unknown = slot->message.is_open_choice ||
-                            (may_be_cancelled && slot->message.end == MessageEnd::kReceive);
-    if (is_unknown) NoteCancelled(slot->comm);
+    if (slot->message.is_open_choice || may_be_cancelled) NoteCancelled(slot->comm);
     EndChoice(slot->message);
   }
   Release(slot);
+}
+
+// Calls `use` for each request that the thread watches, with its owner.
+template <typename Use>
+void ForEachWatched(uint32_t thread, Use use) {
+  for (MessageRequest& slot : slots) {
+    const uint64_t owner = slot.owner.load(std::memory_order_acquire);
+    if (owner <= kChanging || slot.watcher.load(std::memory_order_relaxed) != thread) continue;
+    use(&slot, owner);
+  }
+}
+
+// Of all communicators: nobody knows which one the cancelled message is on.
+void NoteCancelledAnywhere() {
+  const uint32_t count = recorder.mapping.load(std::memory_order_acquire)->comm_count.load();
+  for (uint32_t i = 0; i < count; ++i) {
+    LocalComm* comm = &recorder.comms[i];
+    if (comm->handle.load(std::memory_order_acquire) == nullptr) continue;
+    const uint32_t flags = comm->entry->flags.load(std::memory_order_relaxed);
+    if ((flags & segment::kFlagMessages) != 0) NoteCancelled(comm);
+  }
 }
 
 int IntAt(const void* status, size_t n) {
@@ -124,29 +161,32 @@ void CountChosen(LocalComm* comm, const IssuedMessage& message, const void* stat
   EndChoice(message);
 }
 
+void ForgetMessage(MpiWord request) {
+  uint64_t owner = 0;
+  MessageRequest* slot = AnyOpenMessage() ? FindSlot(request, &owner) : nullptr;
+  if (slot != nullptr) Drop(slot, owner, false);
+}
+
 void RecordMessage(LocalComm* comm, const IssuedMessage& message, MpiWord request,
                    bool is_persistent) {
-  if (message.entry == nullptr || request == mpi.null_request) return;
-  uint64_t earlier = 0;
+  if (request == mpi.null_request) return;
   // MPI uses a handle again when its request is done, and may use one handle for all done requests.
-  MessageRequest* same = FindSlot(request, &earlier);
-  if (same != nullptr) Drop(same, earlier, false);
-  MessageRequest* set = SetOf(request);
-  for (MessageRequest* slot = set; slot != set + kWays; ++slot) {
-    if (slot->owner.load(std::memory_order_relaxed) != 0 || !Take(slot, 0)) continue;
-    open_message_requests.fetch_add(1, std::memory_order_relaxed);
-    slot->request.store(request, std::memory_order_relaxed);
-    slot->comm = comm;
-    slot->generation = Generation(comm);
-    slot->message = message;
-    slot->is_persistent = is_persistent;
-    slot->owner.store(next_owner.fetch_add(1, std::memory_order_relaxed),
-                      std::memory_order_release);
-    return;
+  ForgetMessage(request);
+  FinishWork(request);
+  if (message.entry == nullptr) return;
+  MessageRequest* slot = TakeFree(request);
+  if (slot == nullptr) {
+    if (message.is_open_choice) NoteCancelled(comm);  // nobody will see what MPI chose
+    return EndChoice(message);
   }
-  if (!message.is_open_choice) return;
-  NoteCancelled(comm);  // nobody will see what MPI chose
-  EndChoice(message);
+  open_message_requests.fetch_add(1, std::memory_order_relaxed);
+  slot->request.store(request, std::memory_order_relaxed);
+  slot->comm = comm;
+  slot->generation = Generation(comm);
+  slot->message = message;
+  slot->is_persistent = is_persistent;
+  slot->watcher.store(0, std::memory_order_relaxed);
+  slot->owner.store(next_owner.fetch_add(1, std::memory_order_relaxed), std::memory_order_release);
 }
 
 void NoteNested(const ThreadState& thread, MpiWord handle) {
@@ -158,23 +198,65 @@ void NoteNested(const ThreadState& thread, MpiWord handle) {
 void CancelMessage(MpiWord request) {
   uint64_t owner = 0;
   MessageRequest* slot = AnyOpenMessage() ? FindSlot(request, &owner) : nullptr;
-  if (slot != nullptr) Drop(slot, owner, true);
+  if (slot == nullptr) return NoteCancelledAnywhere();
+  Drop(slot, owner, true);
 }
 
-WatchedMessages::WatchedMessages(int count, const MpiWord* requests)
-    : count_(count), requests_(requests) {
+void EndMessageCall(const MessageCall& call) {
+  for (const IssuedMessage& message : call.messages) EndAwait(message);
+  this_thread.messages_on = 0;
+}
+
+namespace {
+
+void EndLeftMessageCall(OpenCall* open) {
+  const auto& call = *static_cast<MessageCall*>(open);
+  EndPolls(&this_thread);
+  EndMessageCall(call);
+  for (const IssuedMessage& message : call.messages) EndChoice(message);
+}
+
+}  // namespace
+
+MessageCall* MessageRecord::Begin(const LocalComm* comm, bool waits, const IssuedMessage& first,
+                                  const IssuedMessage& second) {
+  this_thread.messages_on = comm->index + 1;
+  auto* call = OpenCallRoom<MessageCall>();
+  call->thrown = &EndLeftMessageCall;
+  call->messages[0] = first;
+  call->messages[1] = second;
+  if (!waits) return call;
+  AwaitMessage(first);
+  AwaitMessage(second);
+  return call;
+}
+
+MessageRecord::MessageRecord(LocalComm* comm, Op op, const IssuedMessage& first,
+                             const IssuedMessage& second)
+    : inside_(&this_thread),
+      blocked_(op == Op::kNone ? nullptr : ClaimedEntry(&this_thread), op, comm, nullptr,
+               op == Op::kNone ? 0 : Now()),
+      may_throw_(Begin(comm, op != Op::kNone, first, second)) {}
+
+WatchedMessages::WatchedMessages(const ThreadState* thread, int count, const MpiWord* requests)
+    : thread_(thread->thread_id), count_(count), requests_(requests) {
   const bool any_open = AnyOpenMessage();
   for (int i = 0; i < count; ++i) {
     const uintptr_t request = HandleAt(requests, i);
     if (request == mpi.null_request) continue;
     uint64_t owner = 0;
     MessageRequest* slot = any_open ? FindSlot(request, &owner) : nullptr;
-    const bool is_known =
-        slot != nullptr && found_ < kMostWatched && IsCurrent(slot->comm, slot->generation);
+    const bool is_known = slot != nullptr && IsCurrent(slot->comm, slot->generation);
     are_all_ = are_all_ && is_known;
     if (!is_known) continue;
     has_choice_ = has_choice_ || slot->message.is_open_choice;
-    watched_[found_++] = {slot, owner, i, false};
+    if (found_ < kMostWatched) {
+      watched_[found_++] = {slot, owner, slot->message, i};
+      continue;
+    }
+    has_more_ = true;
+    slot->index.store(i, std::memory_order_relaxed);
+    slot->watcher.store(thread_, std::memory_order_relaxed);
   }
 }
 
@@ -183,20 +265,22 @@ WatchedMessages::WatchedMessages(int count, const MpiWord* requests)
 int WatchedMessages::Await(LocalComm** comms, int most) {
   int known = 0;
   for (int i = 0; i < found_; ++i) {
-    const MessageRequest& slot = *watched_[i].slot;
-    if (slot.message.end == MessageEnd::kSend && count_ > 1) {
+    const Watched& watched = watched_[i];
+    if (watched.message.end == MessageEnd::kSend && count_ > 1) {
       alignas(16) unsigned char status[64];
       int is_done = 0;
       const bool has_asked =
           mpi.request_status != nullptr &&
-          mpi.request_status(HandleAt(requests_, watched_[i].index), &is_done, status) == 0;
+          mpi.request_status(HandleAt(requests_, watched.index), &is_done, status) == 0;
       if (!has_asked || is_done != 0) continue;
     }
-    AwaitMessage(slot.message);
-    watched_[i].is_awaited = true;
     int at = 0;
-    while (at < known && comms[at] != slot.comm) ++at;
-    if (at == known && known < most) comms[known++] = slot.comm;
+    while (at < known && comms[at] != watched.slot->comm) ++at;
+    // The block of a communicator stays its own only while the thread is seen to wait for it.
+    if (at == most) continue;
+    if (at == known) comms[known++] = watched.slot->comm;
+    watched.slot->watcher.store(thread_, std::memory_order_relaxed);
+    AwaitMessage(watched.message);
   }
   return known;
 }
@@ -204,22 +288,19 @@ int WatchedMessages::Await(LocalComm** comms, int most) {
 int WatchedMessages::List(IssuedMessage* listed, int most, LocalComm** comm) const {
   int count = 0;
   for (int i = 0; i < found_ && count < most; ++i) {
-    const MessageRequest& slot = *watched_[i].slot;
-    if (slot.message.end == MessageEnd::kSend && count_ > 1) continue;
-    if (*comm == nullptr) *comm = slot.comm;
-    if (*comm == slot.comm) listed[count++] = slot.message;
+    const Watched& watched = watched_[i];
+    if (watched.message.end == MessageEnd::kSend && count_ > 1) continue;
+    if (*comm == nullptr) *comm = watched.slot->comm;
+    if (*comm == watched.slot->comm) listed[count++] = watched.message;
   }
   return count;
 }
 
-void WatchedMessages::EndWait(Watched* watched) {
-  if (!watched->is_awaited) return;
-  watched->is_awaited = false;
-  EndAwait(watched->slot->message);
-}
+namespace {
 
-void WatchedMessages::EndRequest(const MessageRequest& slot, int index, const Statuses& statuses) {
-  if (!slot.message.is_open_choice) return;
+// Of a receive for which MPI has chosen the message.
+void EndRequest(const MessageRequest& slot, int index, const Statuses& statuses) {
+  if (!slot.message.is_open_choice || !IsCurrent(slot.comm, slot.generation)) return;
   const void* status = FindStatus(statuses, index);
   if (status != nullptr) {
     CountChosen(slot.comm, slot.message, status);
@@ -229,18 +310,38 @@ void WatchedMessages::EndRequest(const MessageRequest& slot, int index, const St
   }
 }
 
+}  // namespace
+
+void WatchedMessages::FinishRequest(MessageRequest* slot, uint64_t owner, int index,
+                                    const Statuses& statuses) {
+  slot->watcher.store(0, std::memory_order_relaxed);
+  const bool is_open = slot->is_persistent ? !IsDone(statuses, index)
+                                           : HandleAt(requests_, index) == slot->request.load();
+  if (is_open || !Take(slot, owner)) return;
+  EndRequest(*slot, index, statuses);
+  Release(slot);
+}
+
 void WatchedMessages::Finish(const Statuses& statuses) {
   for (int i = 0; i < found_; ++i) {
-    Watched* watched = &watched_[i];
-    EndWait(watched);
-    MessageRequest* slot = watched->slot;
-    const bool is_open = slot->is_persistent
-                             ? !IsDone(statuses, watched->index)
-                             : HandleAt(requests_, watched->index) == slot->request.load();
-    if (is_open || !Take(slot, watched->owner)) continue;
-    EndRequest(*slot, watched->index, statuses);
-    Release(slot);
+    const Watched& watched = watched_[i];
+    EndAwait(watched.message);
+    FinishRequest(watched.slot, watched.owner, watched.index, statuses);
   }
+  if (!has_more_) return;
+  ForEachWatched(thread_, [&](MessageRequest* slot, uint64_t owner) {
+    FinishRequest(slot, owner, slot->index.load(std::memory_order_relaxed), statuses);
+  });
+}
+
+// The slot is taken meanwhile, so that the message is the one that the thread has waited for.
+void ForgetWatchedMessages(uint32_t thread) {
+  ForEachWatched(thread, [](MessageRequest* slot, uint64_t owner) {
+    if (!Take(slot, owner)) return;
+    slot->watcher.store(0, std::memory_order_relaxed);
+    EndAwait(slot->message);
+    slot->owner.store(owner, std::memory_order_release);
+  });
 }
 
 void ForgetMpiMessages(const LocalComm* comm) {

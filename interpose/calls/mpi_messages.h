@@ -7,6 +7,8 @@
 
 #include "interpose/calls/mpi_comms.h"
 #include "interpose/calls/mpi_statuses.h"
+#include "interpose/record/blocked_threads.h"
+#include "interpose/record/exceptions.h"
 #include "interpose/record/message_counts.h"
 
 namespace rollcall {
@@ -41,8 +43,10 @@ void CountTaken(LocalComm* comm, const void* status);
 // `is_persistent`: it keeps its handle when it is done.
 void RecordMessage(LocalComm* comm, const IssuedMessage& message, MpiWord request,
                    bool is_persistent = false);
-// The program gives a request up: MPI may cancel its receive.
+// The program gives a request up: MPI may cancel its message.
 void CancelMessage(MpiWord request);
+// MPI uses the handle for another request.
+void ForgetMessage(MpiWord request);
 // Removes the requests on an ended communicator.
 void ForgetMpiMessages(const LocalComm* comm);
 
@@ -53,29 +57,48 @@ inline bool AnyOpenMessage() { return open_message_requests.load(std::memory_ord
 // program's call. Nobody counts it, so the counts there are no evidence.
 void NoteNested(const ThreadState& thread, MpiWord handle);
 
-// Marks the thread as inside a call of MPI on this communicator, for the time of a scope.
-class InsideMessage {
+// The call for messages that a thread is in.
+struct MessageCall : OpenCall {
+  IssuedMessage messages[2];  // with no entry: none
+};
+void EndMessageCall(const MessageCall& call);
+
+// Records such a call for the time of a scope, on the communicator of `comm`.
+class MessageRecord {
  public:
-  InsideMessage(ThreadState* thread, const LocalComm* comm) : inside_(thread), thread_(thread) {
-    thread->messages_on = comm->index + 1;
+  // `op`: the call waits for the messages; kNone: it does not wait.
+  MessageRecord(LocalComm* comm, Op op, const IssuedMessage& first,
+                const IssuedMessage& second = {});
+  ~MessageRecord() {
+    if (IsOpen()) EndMessageCall(*OpenCallRoom<MessageCall>());
   }
-  ~InsideMessage() { thread_->messages_on = 0; }
-  InsideMessage(const InsideMessage&) = delete;
-  InsideMessage& operator=(const InsideMessage&) = delete;
+  MessageRecord(const MessageRecord&) = delete;
+  MessageRecord& operator=(const MessageRecord&) = delete;
+
+  // After the call. False: it has ended already, and nothing of it is to be recorded.
+  bool IsOpen() const { return may_throw_.IsOpen(); }
 
  private:
+  static MessageCall* Begin(const LocalComm* comm, bool waits, const IssuedMessage& first,
+                            const IssuedMessage& second);
+
   const InsideCall inside_;
-  ThreadState* thread_;
+  const Blocked blocked_;
+  const MayThrow may_throw_;
 };
 
 struct MessageRequest;  // mpi_messages.cc
 
 // The messages among the requests of one call to MPI_Wait, MPI_Test, or a variant. The constructor
 // looks them up before the call, because MPI overwrites the requests that are done, and Finish()
-// compares them after it.
+// compares them after it. If the program leaves the call, ForgetWatchedMessages() takes its place.
+void ForgetWatchedMessages(uint32_t thread);
 class WatchedMessages {
  public:
-  WatchedMessages(int count, const MpiWord* requests);
+  WatchedMessages(const ThreadState* thread, int count, const MpiWord* requests);
+  ~WatchedMessages() {
+    if (has_more_) ForgetWatchedMessages(thread_);
+  }
   WatchedMessages(const WatchedMessages&) = delete;
   WatchedMessages& operator=(const WatchedMessages&) = delete;
 
@@ -84,8 +107,8 @@ class WatchedMessages {
   // Whether each request that is not MPI_REQUEST_NULL is a message of the table.
   bool are_all() const { return are_all_; }
 
-  // Shows that the thread waits for those that are not done. Fills in their communicators, at most
-  // `most`, and returns how many.
+  // Shows that the thread waits for those that are not done, on as many communicators as `most`.
+  // Fills these in, and returns how many.
   int Await(LocalComm** comms, int most);
   // The receives, and a send that is alone: a test of several tells nothing about its sends.
   // `*comm`: that of the first one.
@@ -98,14 +121,15 @@ class WatchedMessages {
   struct Watched {
     MessageRequest* slot;
     uint64_t owner;  // of the slot: another owner means another request
+    IssuedMessage message;
     int index;
-    bool is_awaited;
   };
-  void EndWait(Watched* watched);
-  static void EndRequest(const MessageRequest& slot, int index, const Statuses& statuses);
+  void FinishRequest(MessageRequest* slot, uint64_t owner, int index, const Statuses& statuses);
 
+  uint32_t thread_;
   int count_ = 0;
   int found_ = 0;
+  bool has_more_ = false;  // than `watched_` has room for: nobody is seen to wait for these
   bool has_choice_ = false;
   bool are_all_ = true;
   const MpiWord* requests_;

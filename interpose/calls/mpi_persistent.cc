@@ -3,27 +3,52 @@
 
 #include "interpose/calls/mpi_requests.h"
 #include "interpose/record/call_record.h"
+#include "interpose/record/recording.h"
 
 namespace rollcall {
 namespace {
 
-constexpr uint32_t kPersistentSets = 64;
-constexpr uint32_t kPersistentWays = 8;
-constexpr uintptr_t kReserved = 1;  // no request has this handle
+// A request has one of the slots that follow the one of its hash.
+constexpr uint32_t kPersistentSlots = 4096;
+constexpr uint32_t kFarthest = 512;
+constexpr uint32_t kMostMessages = kPersistentSlots / 2;
+constexpr uint32_t kMostCollectives = kPersistentSlots / 4 * 3;
+// No request has these handles.
+constexpr uintptr_t kNeverUsed = 0, kReserved = 1, kRemoved = 2;
 
 struct PersistentSlot {
-  std::atomic<uintptr_t> request{0};  // 0: free
-  uint64_t generation = 0;            // of the communicator
+  std::atomic<uintptr_t> request{kNeverUsed};
+  uint64_t generation = 0;  // of the communicator
   PersistentCall call;
 };
-PersistentSlot persistent[kPersistentSets * kPersistentWays];
+PersistentSlot persistent[kPersistentSlots];
 std::atomic<uint32_t> persistent_requests{0};
+
+uint32_t FirstSlotOf(uintptr_t request) {
+  return static_cast<uint32_t>(segment::Mix(0, request) % kPersistentSlots);
+}
 
 PersistentSlot* FindPersistent(uintptr_t request) {
   if (persistent_requests.load(std::memory_order_relaxed) == 0) return nullptr;
-  PersistentSlot* set = &persistent[segment::Mix(0, request) % kPersistentSets * kPersistentWays];
-  for (PersistentSlot* slot = set; slot != set + kPersistentWays; ++slot) {
-    if (slot->request.load(std::memory_order_acquire) == request) return slot;
+  uint32_t at = FirstSlotOf(request);
+  for (uint32_t i = 0; i < kFarthest; ++i, at = (at + 1) % kPersistentSlots) {
+    const uintptr_t seen = persistent[at].request.load(std::memory_order_acquire);
+    if (seen == request) return &persistent[at];
+    if (seen == kNeverUsed) return nullptr;
+  }
+  return nullptr;
+}
+
+// Reserves a free slot; nullptr: there is no room.
+PersistentSlot* ReserveSlot(uintptr_t request, uint32_t most) {
+  if (persistent_requests.load(std::memory_order_relaxed) >= most) return nullptr;
+  uint32_t at = FirstSlotOf(request);
+  for (uint32_t i = 0; i < kFarthest; ++i, at = (at + 1) % kPersistentSlots) {
+    uintptr_t seen = persistent[at].request.load(std::memory_order_relaxed);
+    if (seen != kNeverUsed && seen != kRemoved) continue;
+    if (!persistent[at].request.compare_exchange_strong(seen, kReserved)) continue;
+    persistent_requests.fetch_add(1, std::memory_order_relaxed);
+    return &persistent[at];
   }
   return nullptr;
 }
@@ -49,22 +74,20 @@ void StartCollective(ThreadState* thread, const PersistentCall& call, uintptr_t 
 }  // namespace
 
 void RecordPersistent(const PersistentCall& call, MpiWord request) {
-  if (request == mpi.null_request || request <= kReserved) return;
-  PersistentSlot* same = FindPersistent(request);
-  if (same != nullptr) return Fill(same, call, request);
-  PersistentSlot* set = &persistent[segment::Mix(0, request) % kPersistentSets * kPersistentWays];
-  for (PersistentSlot* slot = set; slot != set + kPersistentWays; ++slot) {
-    uintptr_t expected = 0;
-    if (!slot->request.compare_exchange_strong(expected, kReserved)) continue;
-    persistent_requests.fetch_add(1, std::memory_order_relaxed);
-    return Fill(slot, call, request);
+  if (request == mpi.null_request || request <= kRemoved) return;
+  PersistentSlot* slot = FindPersistent(request);
+  if (slot == nullptr) {
+    slot = ReserveSlot(request, call.is_message ? kMostMessages : kMostCollectives);
   }
+  if (slot != nullptr) return Fill(slot, call, request);
+  if (call.is_message) return NoteCancelled(call.comm);
+  StopRecording("no room for more persistent requests of MPI:");
 }
 
 void ForgetPersistent(MpiWord request) {
   PersistentSlot* slot = FindPersistent(request);
   if (slot == nullptr) return;
-  slot->request.store(0, std::memory_order_release);
+  slot->request.store(kRemoved, std::memory_order_release);
   persistent_requests.fetch_sub(1, std::memory_order_relaxed);
 }
 

@@ -2,11 +2,14 @@
 // MPI's persistent requests: calls that are described once (MPI_Send_init, MPI_Bcast_init) and
 // begin with each MPI_Start. A request keeps its handle when it is done.
 //
-// A small table. Never waits, allocates or locks. A request without room in it is not recorded.
+// A table. Never waits, allocates or locks. The last part of it is for collectives, of which all
+// ranks hold alike many. Of a communicator with a message without room, the counts are no evidence;
+// a process with a collective without room is not recorded any more.
 #pragma once
 
 #include "interpose/calls/mpi_messages.h"
 #include "interpose/ops.h"
+#include "interpose/record/exceptions.h"
 
 namespace rollcall {
 
@@ -21,6 +24,20 @@ struct PersistentCall {
 };
 
 void RecordPersistent(const PersistentCall& call, MpiWord request);
+
+// Records a call that describes another one: `call` makes it, and fills in the request.
+template <typename Call>
+__attribute__((noinline, noclone)) int DescribePersistent(const PersistentCall& described,
+                                                          const MpiWord* request,
+                                                          const Call& call) {
+  ROLLCALL_ENDS_BY_EXCEPTION();
+  const InsideCall inside(&this_thread);
+  const MayThrow may_throw(PlainCall());
+  const int result = call();
+  if (result == 0 && may_throw.IsOpen()) RecordPersistent(described, HandleAt(request));
+  return result;
+}
+
 void ForgetPersistent(MpiWord request);
 
 // Records that the call begins, if the request is in the table.

@@ -222,6 +222,14 @@ WatchedRequests::WatchedRequests(const ThreadState* thread, int count, const Mpi
   }
 }
 
+void ForgetWatchedRequests(uint32_t thread) {
+  if (!AnyOpenRequest()) return;
+  for (Slot& slot : slots) {
+    uint32_t watcher = thread;
+    slot.watcher.compare_exchange_strong(watcher, 0, std::memory_order_relaxed);
+  }
+}
+
 WatchedRequests::~WatchedRequests() {
   if (found_ == 0) return;
   for (Slot& slot : slots) {

@@ -54,7 +54,8 @@ bool FindWork(uintptr_t work, AwaitedCall* call);
 
 // The requests of one call to MPI_Wait or MPI_Test or a variant. MPI overwrites the requests that
 // are done, so the constructor looks them up before the call, and the destructor compares them
-// after it.
+// after it. If the program leaves the call, ForgetWatchedRequests() takes its place.
+void ForgetWatchedRequests(uint32_t thread);
 class WatchedRequests {
  public:
   WatchedRequests(const ThreadState* thread, int count, const MpiWord* requests);

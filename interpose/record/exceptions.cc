@@ -9,7 +9,11 @@ __thread OpenCall* open_call;
 alignas(OpenCall) __thread char open_call_room[kOpenCallBytes];
 alignas(InnerCall) __thread char inner_call_room[kInnerCallBytes];
 
-void ForgetThrown(OpenCall*) {}
+OpenCall* PlainCall() {
+  auto* call = OpenCallRoom<OpenCall>();
+  call->thrown = [](OpenCall*) {};
+  return call;
+}
 
 void EndOpenCall() {
   OpenCall* call = open_call;

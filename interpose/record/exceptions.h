@@ -85,8 +85,8 @@ class MayThrow {
   MayThrow& operator=(const MayThrow&) = delete;
 };
 
-// For a call of which only the thread's own state is to be reset.
-void ForgetThrown(OpenCall* call);
+// A call of which only the thread's own state is to be reset.
+OpenCall* PlainCall();
 
 // Whether this thread is inside a wrapped call. For wrappers, at their start: the frames of what
 // this thread is still inside of lie above theirs.

@@ -89,7 +89,7 @@ void NoteCancelled(LocalComm* comm) {
   UsedTable(comm)->cancelled.store(1, std::memory_order_relaxed);
 }
 
-// Of several messages of one entry that a thread waits for, the last one is done last.
+// Of several messages of one entry that threads wait for, the last one is done last.
 void AwaitMessage(const IssuedMessage& message) {
   if (message.entry == nullptr) return;
   HalfWord* awaited = AwaitedOf(message);
@@ -99,7 +99,9 @@ void AwaitMessage(const IssuedMessage& message) {
 }
 
 void EndAwait(const IssuedMessage& message) {
-  if (message.entry != nullptr) AwaitedOf(message)->store(0, std::memory_order_release);
+  if (message.entry == nullptr) return;
+  uint32_t own = message.number;
+  AwaitedOf(message)->compare_exchange_strong(own, 0, std::memory_order_release);
 }
 
 }  // namespace rollcall

@@ -33,20 +33,9 @@ void EndChoice(const IssuedMessage& message);
 // A receive may never get its message.
 void NoteCancelled(LocalComm* comm);
 
+// Show that a thread waits for the message, and no more. Several threads may wait for messages of
+// one entry: the last of these is shown.
 void AwaitMessage(const IssuedMessage& message);
 void EndAwait(const IssuedMessage& message);
-
-// Shows that the thread waits for the message, until this object goes out of scope.
-class Awaited {
- public:
-  explicit Awaited(const IssuedMessage& message) : message_(message) { AwaitMessage(message_); }
-  ~Awaited() { EndAwait(message_); }
-  Awaited(const Awaited&) = delete;
-  Awaited& operator=(const Awaited&) = delete;
-  const IssuedMessage& message() const { return message_; }
-
- private:
-  const IssuedMessage message_;
-};
 
 }  // namespace rollcall

@@ -38,6 +38,11 @@ void Mark(Loop* loop, const IssuedMessage* messages, int count) {
   }
 }
 
+void EndMarks(Loop* loop) {
+  for (int i = 0; i < loop->marked_count; ++i) EndAwait(loop->marked[i]);
+  loop->marked_count = loop->test_count = 0;
+}
+
 void Add(segment::Word* word, uint64_t value) {
   word->store(word->load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
 }
@@ -54,7 +59,7 @@ void NotePoll(ThreadState* thread, const FailedTest& test, const LocalComm* comm
   // Another call to another library has used the entry meanwhile.
   if (thread->polls && entry->since.load(std::memory_order_relaxed) == 0) EndPolls(thread);
   if (!thread->polls) {
-    loop->test_count = loop->marked_count = 0;
+    EndMarks(loop);  // of a thread that has ended
     thread->polls = true;
     polls->store(0, std::memory_order_relaxed);
     ticks->store(0, std::memory_order_relaxed);
@@ -63,6 +68,8 @@ void NotePoll(ThreadState* thread, const FailedTest& test, const LocalComm* comm
     entry->stream.store(number, std::memory_order_relaxed);
     entry->since.store(test.began, std::memory_order_release);
   }
+  // The entry names one communicator.
+  if (entry->comm.load(std::memory_order_relaxed) != comm->index) return EndPolls(thread);
   if (!IsKnown(*loop, test.what)) {
     if (loop->test_count == kMostTests) return EndPolls(thread);
     loop->tests[loop->test_count++] = test.what;
@@ -80,9 +87,7 @@ void NotePoll(ThreadState* thread, const FailedTest& test, const LocalComm* comm
 void EndPolls(ThreadState* thread) {
   if (!thread->polls) return;
   thread->polls = false;
-  Loop* loop = LoopOf(thread);
-  for (int i = 0; i < loop->marked_count; ++i) EndAwait(loop->marked[i]);
-  loop->marked_count = loop->test_count = 0;
+  EndMarks(LoopOf(thread));
   thread->blocked->since.store(0, std::memory_order_release);
 }
 

@@ -31,11 +31,11 @@
 #include <vector>
 
 #include "tests/support/stub_torch.h"
+#include "tests/unit/interpose/programs/steps.h"
 
 namespace {
 
 using namespace c10d;  // NOLINT(google-build-using-namespace)
-using Numbers = std::vector<int>;
 
 ProcessGroupGloo* group = nullptr;
 Work* work = nullptr;
@@ -45,10 +45,6 @@ StorePtr world(nullptr);
 constexpr int32_t kFloat = 6;  // c10::ScalarType
 
 bool Take(const char* step);
-
-int At(const Numbers& numbers, size_t index, int fallback) {
-  return index < numbers.size() ? numbers[index] : fallback;
-}
 
 Tensors Some(const Numbers& numbers) {
   return {at::Tensor{new at::TensorImpl{At(numbers, 0, 8), kFloat}}};
@@ -207,22 +203,10 @@ const std::map<std::string, std::function<void(const Numbers&)>> kSteps = {
     {"destroy", [](const Numbers&) { delete group; }},
 };
 
-Numbers NumbersOf(const char* text) {
-  Numbers numbers;
-  for (const char* at = text; at != nullptr && *at != '\0'; at = strchr(at, ',')) {
-    if (*at == ',') ++at;
-    numbers.push_back(atoi(at));
-  }
-  return numbers;
-}
-
-bool Take(const char* step) {
-  if (step[0] == '^') return LeaveByJump(step + 1);
-  const bool must_throw = step[0] == '!';
-  if (must_throw) ++step;
-  const char* equals = strchr(step, '=');
-  const std::string word = equals == nullptr ? step : std::string(step, equals);
-  const Numbers numbers = NumbersOf(equals == nullptr ? nullptr : equals + 1);
+bool Take(const char* text) {
+  if (text[0] == '^') return LeaveByJump(text + 1);
+  const bool must_throw = text[0] == '!';
+  const auto [word, numbers] = ReadStep(must_throw ? text + 1 : text);
   stub_throws = must_throw && word != "alltoall";
   try {
     kSteps.at(word)(numbers);
