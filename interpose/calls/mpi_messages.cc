@@ -24,15 +24,17 @@ struct MessageRequest {
 namespace {
 
 constexpr uint32_t kSets = 128;
-constexpr uint32_t kWays = 8;     // slots of a set
-constexpr uint32_t kChoices = 2;  // sets that a request may be in: its hash chooses them
+constexpr uint32_t kWays = 8;  // slots of a set; a request's hash chooses two sets for it
 constexpr uint64_t kChanging = 1;
 MessageRequest slots[kSets * kWays];
 std::atomic<uint64_t> next_owner{kChanging + 1};
 
-MessageRequest* SetOf(uintptr_t request, uint32_t choice) {
-  return &slots[segment::Mix(choice, request) % kSets * kWays];
+uint32_t SetOf(uintptr_t request, uint32_t choice) {
+  return static_cast<uint32_t>(segment::Mix(choice, request) % kSets);
 }
+// Whether requests of this set, by their first choice, have found it full: only then may one be
+// elsewhere.
+std::atomic<bool> has_been_full[kSets];
 
 bool Take(MessageRequest* slot, uint64_t owner) {
   return slot->owner.compare_exchange_strong(owner, kChanging, std::memory_order_acq_rel);
@@ -47,27 +49,37 @@ bool IsCurrent(const LocalComm* comm, uint64_t generation) {
   return comm != nullptr && comm->entry != nullptr && Generation(comm) == generation;
 }
 
+MessageRequest* FindInSet(uint32_t set, uintptr_t request, uint64_t* owner) {
+  MessageRequest* first = &slots[set * kWays];
+  for (MessageRequest* slot = first; slot != first + kWays; ++slot) {
+    *owner = slot->owner.load(std::memory_order_acquire);
+    if (*owner > kChanging && slot->request.load(std::memory_order_relaxed) == request) return slot;
+  }
+  return nullptr;
+}
+
 MessageRequest* FindSlot(uintptr_t request, uint64_t* owner) {
-  for (uint32_t choice = 0; choice < kChoices; ++choice) {
-    MessageRequest* set = SetOf(request, choice);
-    for (MessageRequest* slot = set; slot != set + kWays; ++slot) {
-      *owner = slot->owner.load(std::memory_order_acquire);
-      const bool is_used = *owner > kChanging;
-      if (is_used && slot->request.load(std::memory_order_relaxed) == request) return slot;
-    }
+  const uint32_t set = SetOf(request, 0);
+  MessageRequest* slot = FindInSet(set, request, owner);
+  if (slot != nullptr || !has_been_full[set].load(std::memory_order_relaxed)) return slot;
+  return FindInSet(SetOf(request, 1), request, owner);
+}
+
+MessageRequest* TakeFreeInSet(uint32_t set) {
+  MessageRequest* first = &slots[set * kWays];
+  for (MessageRequest* slot = first; slot != first + kWays; ++slot) {
+    if (slot->owner.load(std::memory_order_relaxed) == 0 && Take(slot, 0)) return slot;
   }
   return nullptr;
 }
 
 // Takes a free slot; nullptr: there is none.
 MessageRequest* TakeFree(uintptr_t request) {
-  for (uint32_t choice = 0; choice < kChoices; ++choice) {
-    MessageRequest* set = SetOf(request, choice);
-    for (MessageRequest* slot = set; slot != set + kWays; ++slot) {
-      if (slot->owner.load(std::memory_order_relaxed) == 0 && Take(slot, 0)) return slot;
-    }
-  }
-  return nullptr;
+  const uint32_t set = SetOf(request, 0);
+  MessageRequest* slot = TakeFreeInSet(set);
+  if (slot != nullptr) return slot;
+  has_been_full[set].store(true, std::memory_order_relaxed);
+  return TakeFreeInSet(SetOf(request, 1));
 }
 
 // Ends a request of which nobody knows the status.
@@ -129,7 +141,7 @@ int32_t CleanPeer(int peer) { return IsAnySource(peer) ? segment::kAnySource : p
 }  // namespace
 
 IssuedMessage Issue(LocalComm* comm, MessageEnd end, int peer, int tag) {
-  IssuedMessage none;
+  IssuedMessage none = {};
   none.end = end;
   if (peer == ProcNull() || (peer < 0 && !IsAnySource(peer))) return none;
   return CountMessage(comm, end, CleanPeer(peer), CleanTag(tag));

@@ -61,7 +61,7 @@ HalfWord* AwaitedOf(const IssuedMessage& message) {
 }  // namespace
 
 IssuedMessage CountMessage(LocalComm* comm, MessageEnd end, int32_t peer, int32_t tag) {
-  IssuedMessage message;
+  IssuedMessage message = {};
   message.end = end;
   message.is_open_choice = peer == segment::kAnySource || tag == segment::kAnyTag;
   message.entry = FindOrAdd(comm, peer, tag);
@@ -72,7 +72,7 @@ IssuedMessage CountMessage(LocalComm* comm, MessageEnd end, int32_t peer, int32_
 }
 
 IssuedMessage NextMessage(LocalComm* comm, int32_t peer, int32_t tag) {
-  IssuedMessage message;
+  IssuedMessage message = {};
   message.end = MessageEnd::kReceive;
   message.entry = FindOrAdd(comm, peer, tag);
   if (message.entry == nullptr) return message;
@@ -100,8 +100,9 @@ void AwaitMessage(const IssuedMessage& message) {
 
 void EndAwait(const IssuedMessage& message) {
   if (message.entry == nullptr) return;
-  uint32_t own = message.number;
-  AwaitedOf(message)->compare_exchange_strong(own, 0, std::memory_order_release);
+  HalfWord* awaited = AwaitedOf(message);
+  if (awaited->load(std::memory_order_relaxed) != message.number) return;  // another thread's
+  awaited->store(0, std::memory_order_release);
 }
 
 }  // namespace rollcall

@@ -12,12 +12,13 @@ namespace rollcall {
 
 enum class MessageEnd : uint8_t { kSend, kReceive };
 
-// A message, as the rank has issued it. `entry` is nullptr if it is not recorded.
+// A message, as the rank has issued it. `entry` is nullptr if it is not recorded. Without initial
+// values: a wait has room for many.
 struct IssuedMessage {
-  segment::MessageEntry* entry = nullptr;
-  uint32_t number = 0;  // nth of the entry's sends or receives, from 1
-  MessageEnd end = MessageEnd::kSend;
-  bool is_open_choice = false;  // a receive for which MPI chooses the source or the tag
+  segment::MessageEntry* entry;
+  uint32_t number;  // nth of the entry's sends or receives, from 1
+  MessageEnd end;
+  bool is_open_choice;  // a receive for which MPI chooses the source or the tag
 };
 
 // Counts a message. `peer` and `tag` may be segment::kAnySource and segment::kAnyTag.
