@@ -12,8 +12,15 @@ enum class CommKind : uint8_t {
   kNccl = 0,   // and MPI
   kGloo = 1,   // PyTorch's: its calls go on while the program does other work
   kStore = 2,  // a key of PyTorch's stores and the ranks of the job: only the rules make such ones
+  kHccl = 3,
+  kOneCcl = 4,
 };
-inline constexpr uint32_t kCommKinds = 3;
+inline constexpr uint32_t kCommKinds = 5;
+
+// Whether the kind's calls go to a stream of a GPU, and the host waits for that.
+constexpr bool IsLikeNccl(CommKind kind) {
+  return kind == CommKind::kNccl || kind == CommKind::kHccl || kind == CommKind::kOneCcl;
+}
 
 // The library's name where it is not NCCL or MPI, whose calls have names of their own; else "".
 constexpr const char* CommKindName(CommKind kind) {
@@ -22,6 +29,10 @@ constexpr const char* CommKindName(CommKind kind) {
       return "gloo";
     case CommKind::kStore:
       return "store";
+    case CommKind::kHccl:
+      return "hccl";
+    case CommKind::kOneCcl:
+      return "oneccl";
     case CommKind::kNccl:
       break;
   }

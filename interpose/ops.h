@@ -94,11 +94,12 @@ inline constexpr int32_t kNoPeer = -1;
 
 // What is added to PyTorch's number of a type (c10::ScalarType) that NCCL does not know.
 inline constexpr uint8_t kTorchDtypes = 0x80;
+inline constexpr uint8_t kTorchInt16 = 2, kTorchUint16 = 27;
 
 // PyTorch's name of such a type; nullptr: unknown.
 constexpr const char* TorchDtypeName(uint8_t type) {
   switch (type) {
-    case 2:
+    case kTorchInt16:
       return "int16";
     case 8:
       return "complex32";
@@ -108,6 +109,8 @@ constexpr const char* TorchDtypeName(uint8_t type) {
       return "complex128";
     case 11:
       return "bool";
+    case kTorchUint16:
+      return "uint16";
     default:
       return nullptr;
   }

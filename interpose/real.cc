@@ -91,15 +91,19 @@ const char* const kDriverLibraries[] = {"libcuda.so.1", nullptr};
 const char* const kHipLibraries[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
                                      nullptr};
 const char* const kMpiLibraries[] = {"libmpi.so.40", "libmpi.so.12", "libmpich.so.12", nullptr};
-
+const char* const kHcclLibraries[] = {"libhccl.so", nullptr};
+const char* const kAscendLibraries[] = {"libascendcl.so", nullptr};
+const char* const kOneCclLibraries[] = {"libccl.so.2", "libccl.so.1", nullptr};
 const char* const kTorchLibraries[] = {"libtorch_cpu.so", nullptr};
 
 const Family kFamilies[] = {
-    {"nccl", kNcclLibraries, true},       {"cuda", kRuntimeLibraries, true},
-    {"cu", kDriverLibraries, true},       {"hip", kHipLibraries, true},
-    {"MPI_", kMpiLibraries, false},       {"PMPI_", kMpiLibraries, false},
+    {"nccl", kNcclLibraries, true},         {"cuda", kRuntimeLibraries, true},
+    {"cu", kDriverLibraries, true},         {"hip", kHipLibraries, true},
+    {"MPI_", kMpiLibraries, false},         {"PMPI_", kMpiLibraries, false},
     {"ompi_", kMpiLibraries, false},  // variables, for which any MPI is asked
-    {"_ZN4c10d", kTorchLibraries, false}, {"aoti_torch_", kTorchLibraries, false}};
+    {"Hccl", kHcclLibraries, false},        {"aclrt", kAscendLibraries, false},
+    {"oneccl", kOneCclLibraries, false},    {"_ZN4c10d", kTorchLibraries, false},
+    {"aoti_torch_", kTorchLibraries, false}};
 
 const Family& FindFamily(const char* symbol) {
   for (const Family& family : kFamilies) {

@@ -14,8 +14,10 @@
 
 #include <atomic>
 
+#include "interpose/hccl_api.h"
 #include "interpose/mpi_api.h"
 #include "interpose/nccl_api.h"
+#include "interpose/oneccl_api.h"
 #include "interpose/torch_api.h"
 
 namespace rollcall {

@@ -18,34 +18,38 @@
 
 namespace rollcall {
 
+// The result of a call in NCCL's words. Other libraries return ints, with 0 for success.
+inline ncclResult_t ToNccl(ncclResult_t result) { return result; }
+inline ncclResult_t ToNccl(int result) { return result == 0 ? ncclSuccess : ncclSystemError; }
+
 template <typename Function, typename... Args>
-__attribute__((noinline, cold)) ncclResult_t ObserveCaptured(Function* real, ThreadState* thread,
-                                                             LocalComm* comm, CallInfo info,
-                                                             const void* caller, uint64_t capture,
-                                                             Args... args) {
+__attribute__((noinline, cold)) auto ObserveCaptured(Function* real, ThreadState* thread,
+                                                     LocalComm* comm, CallInfo info,
+                                                     const void* caller, uint64_t capture,
+                                                     Args... args) {
   const Blocked blocked(thread, info.op, comm, info.stream, Now());
   const CapturedRecord captured = BeginCaptured(thread, comm, info, caller, capture);
-  const ncclResult_t result = real(args...);
-  EndCaptured(thread, comm, info, captured, result);
+  const auto result = real(args...);
+  EndCaptured(thread, comm, info, captured, ToNccl(result));
   return result;
 }
 
 // An ungrouped call on a communicator without markers, while no stream is being captured.
 template <typename Function, typename... Args>
-ROLLCALL_HOT ncclResult_t ObservePlain(Function* real, ThreadState* thread, LocalComm* comm,
-                                       const CallInfo& info, const void* caller, Args... args) {
+ROLLCALL_HOT auto ObservePlain(Function* real, ThreadState* thread, LocalComm* comm,
+                               const CallInfo& info, const void* caller, Args... args) {
   const uint64_t now = Now();
   const OpenRecord open = BeginRecord(thread, comm, info, now, caller, false);
   const Blocked blocked(thread->blocked, info.op, comm, info.stream, now);
-  const ncclResult_t result = real(args...);
-  EndRecord(comm, open, result, false);
+  const auto result = real(args...);
+  EndRecord(comm, open, ToNccl(result), false);
   return result;
 }
 
 // Any call.
 template <typename Function, typename... Args>
-ROLLCALL_HOT ncclResult_t ObserveFully(Function* real, ThreadState* thread, LocalComm* comm,
-                                       const CallInfo& info, const void* caller, Args... args) {
+ROLLCALL_HOT auto ObserveFully(Function* real, ThreadState* thread, LocalComm* comm,
+                               const CallInfo& info, const void* caller, Args... args) {
   const uint64_t now = Now();
   const bool grouped = thread->group_depth > 0;
   const GroupComm* part = grouped ? JoinGroup(thread, comm, info.stream) : nullptr;
@@ -59,16 +63,16 @@ ROLLCALL_HOT ncclResult_t ObserveFully(Function* real, ThreadState* thread, Loca
   const uint64_t collectives = open.p2p ? 0 : Get(comm->entry->entered);
   const uint64_t p2p = open.p2p ? Get(comm->entry->p2p_entered) : 0;
   if (marked) MarkBefore(comm, info.stream, collectives, p2p);
-  const ncclResult_t result = real(args...);
-  EndRecord(comm, open, result, grouped && part != nullptr);
-  if (marked && result == ncclSuccess) MarkAfter(comm, info.stream, collectives, p2p);
+  const auto result = real(args...);
+  EndRecord(comm, open, ToNccl(result), grouped && part != nullptr);
+  if (marked && ToNccl(result) == ncclSuccess) MarkAfter(comm, info.stream, collectives, p2p);
   return result;
 }
 
 // Records a call on a communicator.
 template <typename Function, typename... Args>
-ROLLCALL_HOT ncclResult_t ObserveCall(Function* real, ncclComm_t handle, const CallInfo& info,
-                                      const void* caller, Args... args) {
+ROLLCALL_HOT auto ObserveCall(Function* real, ncclComm_t handle, const CallInfo& info,
+                              const void* caller, Args... args) -> decltype(real(args...)) {
   if (__builtin_expect(real == nullptr, 0)) return ncclSystemError;
   ThreadState* thread = &this_thread;
   LocalComm* comm = thread->inside || !Recording() ? nullptr : FindThreadComm(thread, handle);
@@ -84,10 +88,10 @@ ROLLCALL_HOT ncclResult_t ObserveCall(Function* real, ncclComm_t handle, const C
   // Combines three conditions, so that the hot path has one branch.
   const uint64_t special = static_cast<uint64_t>(thread->group_depth) | comm->marker_base |
                            captures_open.load(std::memory_order_relaxed);
-  const ncclResult_t result = __builtin_expect(special != 0, 0)
-                                  ? ObserveFully(real, thread, comm, info, caller, args...)
-                                  : ObservePlain(real, thread, comm, info, caller, args...);
-  if (__builtin_expect(result == ncclInProgress, 0)) RecordLateCall(thread, comm);
+  const auto result = __builtin_expect(special != 0, 0)
+                          ? ObserveFully(real, thread, comm, info, caller, args...)
+                          : ObservePlain(real, thread, comm, info, caller, args...);
+  if (__builtin_expect(ToNccl(result) == ncclInProgress, 0)) RecordLateCall(thread, comm);
   return result;
 }
 

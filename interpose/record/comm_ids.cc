@@ -47,12 +47,17 @@ uint64_t CommId(uint64_t base_id, int32_t rank) {
 
 }  // namespace
 
-NewComm FromUniqueId(const ncclUniqueId& id, int ranks, int rank, const ncclConfig_t* config) {
+NewComm FromIdHash(uint64_t hash, int ranks, int rank) {
   NewComm what;
-  what.base_id = segment::HashBytes(&id, sizeof(id));
-  what.id = CommId(what.base_id, rank);
+  what.base_id = hash;
+  what.id = CommId(hash, rank);
   what.rank = rank;
   what.size = ranks;
+  return what;
+}
+
+NewComm FromUniqueId(const ncclUniqueId& id, int ranks, int rank, const ncclConfig_t* config) {
+  NewComm what = FromIdHash(segment::HashBytes(&id, sizeof(id)), ranks, rank);
   what.name = ConfigName(config);
   what.non_blocking = IsNonBlocking(config);
   return what;

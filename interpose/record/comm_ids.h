@@ -15,6 +15,9 @@ namespace rollcall {
 // A communicator made from a unique id. `config` may be nullptr.
 NewComm FromUniqueId(const ncclUniqueId& id, int ranks, int rank, const ncclConfig_t* config);
 
+// The same for the unique id of any library, by its hash.
+NewComm FromIdHash(uint64_t hash, int ranks, int rank);
+
 // A child of `parent_handle`; `kind` as in child_ids.h. Only the parent and the child's number
 // among the parent's children of this kind are known; the members of its colour are known once it
 // is created. False: the parent is unknown.
