@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/durations.h"
@@ -16,12 +18,14 @@
 #include "daemon/diagnosis/hosts/starved_hosts.h"
 #include "daemon/diagnosis/idle_servers.h"
 #include "daemon/diagnosis/learned_step.h"
+#include "daemon/diagnosis/live_ranks.h"
 #include "daemon/diagnosis/losses.h"
 #include "daemon/diagnosis/open_choices.h"
 #include "daemon/diagnosis/other_calls.h"
 #include "daemon/diagnosis/outside_waits.h"
 #include "daemon/diagnosis/p2p_sizes.h"
 #include "daemon/diagnosis/roots.h"
+#include "daemon/diagnosis/side_waits.h"
 #include "daemon/diagnosis/steps.h"
 #include "daemon/diagnosis/summary.h"
 #include "daemon/diagnosis/verdict_departure.h"
@@ -91,6 +95,21 @@ void PutSettledFirst(std::vector<Verdict>* verdicts) {
                         [](const Verdict& v) { return !v.unsettled; });
 }
 
+// Leaves out the waits of threads and ranks that others will serve.
+std::vector<Verdict> JudgeWaits(const JobState& job, const StuckCalls& calls, int64_t now_ns,
+                                const Limits& limits, std::vector<Verdict>* consequences) {
+  const LiveRanks live(job, calls, now_ns, limits);
+  const SideWaits side = SplitSideWaits(job, calls, live);
+  const ClosedCalls closed = WithoutOpenChoices(side.calls, live, now_ns, limits);
+  std::vector<Verdict> verdicts = JudgeCalls(job, closed.calls, now_ns, limits, consequences);
+  for (Verdict& verdict : verdicts) CountFromNewestCall(live, &verdict);
+  if (verdicts.empty()) {
+    std::optional<Verdict> idle = JudgeSideWaits(job, side.unsure, now_ns, limits);
+    if (idle) verdicts.push_back(*std::move(idle));
+  }
+  return verdicts;
+}
+
 }  // namespace
 
 std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const Limits& limits) {
@@ -103,8 +122,7 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
     for (const StuckCall& call : in_store.calls) calls.push_back(&call);
     const KeyWaits for_keys = FindKeyWaits(job);
     for (const StuckCall& call : for_keys.calls) calls.push_back(&call);
-    const ClosedCalls closed = WithoutOpenChoices(calls, now_ns, limits);
-    verdicts = JudgeCalls(job, closed.calls, now_ns, limits, &consequences);
+    verdicts = JudgeWaits(job, calls, now_ns, limits, &consequences);
   }
   for (const Verdict* mismatch : FirstMismatches()) {
     verdicts.push_back(*mismatch);

@@ -11,8 +11,8 @@ namespace {
 
 class Choices {
  public:
-  Choices(const StuckCalls& calls, int64_t settled_before_ns)
-      : calls_(calls), is_open_(calls.size()) {
+  Choices(const StuckCalls& calls, const LiveRanks& live, int64_t settled_before_ns)
+      : calls_(calls), live_(live), is_open_(calls.size()) {
     for (const StuckCall* call : calls) {
       for (const Waiter& waiter : call->waiters) {
         if (waiter.wait.since_ns <= settled_before_ns) ++settled_waits_[waiter.process];
@@ -53,6 +53,12 @@ class Choices {
  private:
   bool IsIdle(const Absent& absent) const { return idle_.count(absent.process) != 0; }
 
+  // Whether the rank may come to what the call lacks: it waits for work, or goes on with messages.
+  bool MayCome(const StuckCall& call, const Absent& absent) const {
+    if (absent.gone != Gone::kNo) return false;
+    return IsIdle(absent) || (IsOfMessages(call) && live_.GoesOn(absent.process, call.since_ns));
+  }
+
   // Whether the rank will send nothing, as long as all others hang.
   bool IsOut(const Absent& absent) const {
     if (absent.gone != Gone::kNo) return true;
@@ -67,9 +73,9 @@ class Choices {
       return !std::all_of(absents.begin(), absents.end(),
                           [this](const Absent& absent) { return IsOut(absent); });
     }
-    return !absents.empty() && std::all_of(absents.begin(), absents.end(), [this](const Absent& a) {
-      return a.gone == Gone::kNo && IsIdle(a);
-    });
+    return !absents.empty() &&
+           std::all_of(absents.begin(), absents.end(),
+                       [&](const Absent& absent) { return MayCome(call, absent); });
   }
 
   void SetOpen(size_t i) {
@@ -88,12 +94,13 @@ class Choices {
     absents.erase(std::remove_if(absents.begin(), absents.end(),
                                  [&](const Absent& absent) {
                                    if (is_gone(absent)) return false;
-                                   return IsIdle(absent) || (call->is_choice && any_gone);
+                                   return MayCome(*call, absent) || (call->is_choice && any_gone);
                                  }),
                   absents.end());
   }
 
   const StuckCalls& calls_;
+  const LiveRanks& live_;
   int64_t settled_before_ns_ = 0;
   std::vector<bool> is_open_;
   std::map<int32_t, int> settled_waits_;  // by process: its waits in calls that are not open
@@ -102,12 +109,14 @@ class Choices {
 
 }  // namespace
 
-ClosedCalls WithoutOpenChoices(const StuckCalls& calls, int64_t now_ns, const Limits& limits) {
-  const bool any = std::any_of(calls.begin(), calls.end(),
-                               [](const StuckCall* call) { return call->is_choice; });
+ClosedCalls WithoutOpenChoices(const StuckCalls& calls, const LiveRanks& live, int64_t now_ns,
+                               const Limits& limits) {
+  const bool any = std::any_of(calls.begin(), calls.end(), [](const StuckCall* call) {
+    return call->is_choice || IsOfMessages(*call);
+  });
   if (!any) return {calls, {}};
   const int64_t settled_ns = std::min(limits.suspect_floor_ns, limits.suspect_after_ns / 2);
-  Choices choices(calls, now_ns - settled_ns);
+  Choices choices(calls, live, now_ns - settled_ns);
   choices.Open();
   return choices.Take();
 }

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits that any one of several ranks can end: MPI_ANY_SOURCE, MPI_Waitany.
+// Waits that any one of several ranks can end: MPI_ANY_SOURCE, MPI_Waitany. And waits for messages
+// of ranks that go on with others.
 //
 // Such a rank hangs only if each rank that might send it a message has left, or hangs itself. While
 // one of them works, the wait is open: a pool's master waits for results, and nothing is wrong. Who
-// waits for that rank alone waits for work, and nobody is to blame. Pure.
+// waits for that rank alone waits for work, and nobody is to blame. The same holds for who waits
+// for a master that serves others meanwhile. Pure.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 
+#include "daemon/diagnosis/live_ranks.h"
 #include "daemon/rules/stuck_call.h"
 
 namespace rollcall {
@@ -20,6 +23,7 @@ struct ClosedCalls {
   std::deque<StuckCall> changed;  // those of `calls` that differ from the given ones
 };
 
-ClosedCalls WithoutOpenChoices(const StuckCalls& calls, int64_t now_ns, const Limits& limits);
+ClosedCalls WithoutOpenChoices(const StuckCalls& calls, const LiveRanks& live, int64_t now_ns,
+                               const Limits& limits);
 
 }  // namespace rollcall

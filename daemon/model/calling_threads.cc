@@ -39,6 +39,10 @@ bool StandsInACall(const BlockedCall& blocked) {
   return OpKind(blocked.op) != CallKind::kLocal && blocked.thread != 0;
 }
 
+bool IsOfMain(const Process& process, const BlockedCall& blocked) {
+  return static_cast<int32_t>(blocked.thread) == process.pid;
+}
+
 bool IsAwaitedThread(const Process& process, uint32_t thread) {
   const CallingThread* caller = FindCaller(process, thread);
   if (caller == nullptr) return false;
@@ -112,6 +116,24 @@ bool HasTakenOver(const Member& member, const Span& before, const Span& after) {
 
 bool WaitsBeside(const Process& process, const BlockedCall& blocked) {
   return blocked.op == Op::kstore_wait && static_cast<int32_t>(blocked.thread) != process.pid;
+}
+
+MessageThreads FindMessageThreads(const Process& process, uint64_t communicator) {
+  MessageThreads threads;
+  for (const BlockedCall& blocked : process.blocked) {
+    const bool is_other = OpKind(blocked.op) == CallKind::kCollective;
+    if (blocked.communicator != communicator || is_other) continue;
+    const bool is_main = blocked.thread == 0 || IsOfMain(process, blocked);
+    (is_main ? threads.is_main : threads.is_beside) = true;
+    threads.since_ns = std::max(threads.since_ns, blocked.since_ns);
+  }
+  return threads;
+}
+
+bool IsMainInside(const Process& process) {
+  return std::any_of(process.blocked.begin(), process.blocked.end(), [&](const BlockedCall& b) {
+    return StandsInACall(b) && IsOfMain(process, b);
+  });
 }
 
 std::vector<uint32_t> CallingTids(const Process& process) {

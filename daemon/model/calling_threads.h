@@ -16,6 +16,16 @@ namespace rollcall {
 // nothing of the program.
 bool WaitsBeside(const Process& process, const BlockedCall& blocked);
 
+// Which threads of a process wait for messages of MPI on a communicator.
+struct MessageThreads {
+  bool is_main = false, is_beside = false;
+  int64_t since_ns = 0;  // all of them wait
+};
+MessageThreads FindMessageThreads(const Process& process, uint64_t communicator);
+
+// Whether its main thread is inside a recorded call.
+bool IsMainInside(const Process& process);
+
 // The threads by which the process stands in its calls, best first: those inside a call, the
 // longest first; then those that make its calls, if the main thread makes none. By their numbers in
 // the agent's stacks. Empty: the main thread, or not known.

@@ -8,6 +8,7 @@
 #include "daemon/model/arrivals.h"
 #include "daemon/model/first_calls.h"
 #include "daemon/model/member_records.h"
+#include "daemon/model/message_counts.h"
 #include "daemon/model/process_texts.h"
 #include "daemon/model/progress.h"
 #include "daemon/model/usual_durations.h"
@@ -36,8 +37,8 @@ void CopyProgress(const CommProgress& progress, Member* member) {
 }
 
 // Their sums by peer are the traffic, as the records of other messages give it.
-void SetMessages(std::shared_ptr<const MessageCounts> messages, Member* member) {
-  member->messages = std::move(messages);
+void SetMessages(std::shared_ptr<const MessageCounts> messages, int64_t now_ns, Member* member) {
+  member->messages = NoteMoves(std::move(messages), member->messages.get(), now_ns);
   member->traffic = LazyVector<PeerTraffic>();
   for (const PeerMessages& with : member->messages->by_peer) {
     if (with.peer < 0) continue;
@@ -251,7 +252,8 @@ void JobModel::ApplyProgress(int32_t process, const CommProgress& progress, int6
   if (progress.finished > member.finished) comm.finish_seen_ns = now_ns;
   CopyProgress(progress, &member);
   if (progress.messages != nullptr) {
-    SetMessages(LimitMessages(progress.messages, RecordsKept(comm, progress.rank)), &member);
+    SetMessages(LimitMessages(progress.messages, RecordsKept(comm, progress.rank)), now_ns,
+                &member);
     comm.counts_messages = true;
   }
   if (progress.graph_launches.size() > limits::kGraphLaunches) Count(Dropped::kGraphLaunches);

@@ -263,6 +263,8 @@ struct MessageCounts {
   std::vector<PeerMessages> by_peer;  // by peer, then tag
   bool lost = false;                  // messages with other peers are not counted
   bool cancelled = false;             // the counts of receives may be wrong
+  // When a report first showed the newest message, by the reader's clock; 0: not known.
+  int64_t moved_ns = 0;
 };
 
 // One launch of a CUDA graph that contains calls on a communicator.

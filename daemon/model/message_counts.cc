@@ -2,6 +2,7 @@
 #include "daemon/model/message_counts.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "interpose/segment_messages.h"
 
@@ -21,6 +22,15 @@ OtherEnd CompareSums(const MessageCounts& ours, const PeerMessages& awaited, Way
   // A receive of any tag is in no sum while it is open.
   const uint32_t wanted = awaited.tag == kAnyTag ? our_sum + 1 : our_sum;
   return HasReached(their_sum, wanted) ? OtherEnd::kUnknown : OtherEnd::kLackingOfAny;
+}
+
+// What a rank waits for is no sign that it goes on.
+bool HasSameMessages(const MessageCounts& a, const MessageCounts& b) {
+  return std::equal(a.by_peer.begin(), a.by_peer.end(), b.by_peer.begin(), b.by_peer.end(),
+                    [](const PeerMessages& x, const PeerMessages& y) {
+                      return x.peer == y.peer && x.tag == y.tag && x.sends == y.sends &&
+                             x.receives == y.receives;
+                    });
 }
 
 }  // namespace
@@ -75,6 +85,16 @@ OtherEnd FindOtherEnd(const MessageCounts& ours, const PeerMessages& awaited, Wa
     return is_taken ? OtherEnd::kUnknown : OtherEnd::kIssued;
   }
   return takes_any ? OtherEnd::kUnknown : OtherEnd::kLacking;
+}
+
+std::shared_ptr<const MessageCounts> NoteMoves(std::shared_ptr<const MessageCounts> newest,
+                                               const MessageCounts* before, int64_t now_ns) {
+  if (newest == nullptr || before == nullptr) return newest;
+  const int64_t moved_ns = HasSameMessages(*newest, *before) ? before->moved_ns : now_ns;
+  if (moved_ns == newest->moved_ns) return newest;
+  auto noted = std::make_shared<MessageCounts>(*newest);
+  noted->moved_ns = moved_ns;
+  return noted;
 }
 
 }  // namespace rollcall

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "daemon/model/job_state.h"
 
@@ -52,5 +53,10 @@ enum class OtherEnd : uint8_t {
 // counts are `theirs`.
 OtherEnd FindOtherEnd(const MessageCounts& ours, const PeerMessages& awaited, Way way,
                       const MessageCounts& theirs, int32_t rank);
+
+// The newest counts of a rank, with the time of its newest message. `before`: those that it had;
+// nullptr: none are known, and neither is the time.
+std::shared_ptr<const MessageCounts> NoteMoves(std::shared_ptr<const MessageCounts> newest,
+                                               const MessageCounts* before, int64_t now_ns);
 
 }  // namespace rollcall

@@ -209,6 +209,9 @@ struct Verdict {
   // The culprits are servers that wait for requests. If no request should be at work, nothing
   // hangs: no incident is confirmed for this verdict.
   bool is_idle = false;
+  // Only threads beside the main one wait, and nobody knows that their ranks stand. Such a thread
+  // may serve requests: then the verdict is idle.
+  bool waits_beside = false;
   // init_incomplete: the culprits are processes with one rank of the communicator.
   bool is_one_rank = false;
   int32_t claimed_rank = -1;  // then: that rank, as the communicator counts

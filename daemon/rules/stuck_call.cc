@@ -246,9 +246,10 @@ std::vector<int64_t> NewestCallTimes(const JobState& job) {
   std::vector<int64_t> newest(job.processes.size());
   for (const auto& [id, comm] : job.communicators) {
     for (const auto& [rank, member] : comm.members) {
-      if (FindProcess(job, member.process) == nullptr || member.records.empty()) continue;
+      if (FindProcess(job, member.process) == nullptr) continue;
       int64_t& known_ns = newest[static_cast<size_t>(member.process)];
-      known_ns = std::max(known_ns, member.records.back().entered_ns);
+      if (!member.records.empty()) known_ns = std::max(known_ns, member.records.back().entered_ns);
+      if (member.messages != nullptr) known_ns = std::max(known_ns, member.messages->moved_ns);
     }
   }
   return newest;

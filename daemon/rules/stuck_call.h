@@ -67,6 +67,8 @@ struct StuckCall {
   bool size_differs = false;
   // P2p: any message of the absent ranks would end the wait, so it needs not all of them.
   bool is_choice = false;
+  // Messages of MPI: only threads beside the main ones wait in it.
+  bool is_beside = false;
   // records of an end are lost: these may be two ends that never meet
   bool is_pair_guessed = false;
   CallArgs other_end;
@@ -118,7 +120,7 @@ void FindStuckTeardown(const JobState& job, const Communicator& comm,
 // An absent rank with the known facts of its process.
 Absent MakeAbsent(const JobState& job, int32_t rank, const Member& member, Lack lack);
 
-// By process: when it has begun its newest call on any communicator; 0: not known.
+// By process: when it has begun its newest call or message on any communicator; 0: not known.
 std::vector<int64_t> NewestCallTimes(const JobState& job);
 
 // An absent rank, or neighbours, without any report on the communicator. The data is missing, but

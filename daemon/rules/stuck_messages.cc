@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/model/calling_threads.h"
 #include "daemon/model/message_counts.h"
 #include "daemon/rules/members/rank_map.h"
+#include "daemon/rules/sent_messages.h"
 #include "daemon/rules/stuck_call.h"
 #include "daemon/words/terms.h"
 #include "interpose/segment_messages.h"
@@ -34,6 +37,7 @@ struct MessageWaits {
   std::vector<LackingEnd> lacking, issued;
   bool is_choice = false;
   bool is_unknown = false;  // some other ends may have been issued
+  bool is_guess = false;    // another thread of the rank waits, too, and may lack its message
 };
 
 // What a wait is worth.
@@ -57,35 +61,13 @@ bool WaitsForAnyOf(const JobState& job, const Communicator& comm, const Member& 
                      });
 }
 
-// Whether `rank` may have been sent a message that it has not received.
-bool MayHaveMessage(const Communicator& comm, const MessageCounts& ours, int32_t rank, int32_t peer,
-                    int32_t tag) {
-  const MessageCounts& theirs = MessagesOf(FindMember(comm, peer));
-  if (ours.cancelled || ours.lost || theirs.lost || MixesTags(theirs, rank)) return true;
-  for (const PeerMessages& sent : theirs.by_peer) {
-    if (sent.peer != rank || (tag >= 0 && sent.tag != tag)) continue;
-    const PeerMessages* received = FindMessages(ours, peer, sent.tag);
-    const uint32_t taken = received == nullptr ? 0 : received->receives;
-    if (!HasReached(taken, sent.sends)) return true;
-  }
-  return false;
-}
-
-bool MayHaveAnyMessage(const Communicator& comm, const MessageCounts& ours, int32_t rank,
-                       int32_t tag) {
-  for (const auto& [peer, member] : comm.members) {
-    if (peer != rank && MayHaveMessage(comm, ours, rank, peer, tag)) return true;
-  }
-  return false;
-}
-
 void AddEnd(const Communicator& comm, int32_t rank, const MessageCounts& ours,
-            const PeerMessages& with, Way way, MessageWaits* waits) {
+            const PeerMessages& with, Way way, SentMessages* sent, MessageWaits* waits) {
   const bool is_known = with.peer == segment::kAnySource || InRange(comm, with.peer);
   if (AwaitedOf(with, way) == 0 || !is_known) return;
   if (with.peer == segment::kAnySource) {
     waits->is_choice = true;
-    waits->is_unknown = waits->is_unknown || MayHaveAnyMessage(comm, ours, rank, with.tag);
+    waits->is_unknown = waits->is_unknown || sent->MayHave(ours, rank, with.tag);
     waits->lacking.push_back({&with, way, false});
     return;
   }
@@ -111,14 +93,30 @@ void KeepReceives(std::vector<LackingEnd>* lacking) {
   lacking->erase(std::remove_if(lacking->begin(), lacking->end(), is_send), lacking->end());
 }
 
+MessageThreads ThreadsOf(const JobState& job, const Communicator& comm, const Member& member) {
+  const Process* process = FindProcess(job, member.process);
+  return process == nullptr ? MessageThreads() : FindMessageThreads(*process, comm.id);
+}
+
+bool WaitsForAPeer(const MessageCounts& ours) {
+  return std::any_of(ours.by_peer.begin(), ours.by_peer.end(), [](const PeerMessages& with) {
+    return with.peer >= 0 && (with.sends_awaited != 0 || with.receives_awaited != 0);
+  });
+}
+
+// Beside a main thread that waits for a peer, another one that waits for any rank serves requests.
 MessageWaits FindMessageWaits(const JobState& job, const Communicator& comm, int32_t rank,
-                              const Member& member) {
+                              const Member& member, SentMessages* sent) {
   MessageWaits waits;
   const MessageCounts& ours = MessagesOf(&member);
+  const MessageThreads threads = ThreadsOf(job, comm, member);
+  waits.is_guess = threads.is_main && threads.is_beside;
+  const bool leaves_choices = waits.is_guess && WaitsForAPeer(ours);
   waits.is_choice = WaitsForAnyOf(job, comm, member);
   for (const PeerMessages& with : ours.by_peer) {
-    AddEnd(comm, rank, ours, with, Way::kReceive, &waits);
-    AddEnd(comm, rank, ours, with, Way::kSend, &waits);
+    if (leaves_choices && with.peer == segment::kAnySource) continue;
+    AddEnd(comm, rank, ours, with, Way::kReceive, sent, &waits);
+    AddEnd(comm, rank, ours, with, Way::kSend, sent, &waits);
   }
   if (!waits.is_choice) KeepReceives(&waits.lacking);
   return waits;
@@ -216,8 +214,10 @@ std::string CountsInWords(const JobState& job, const Communicator& comm, const L
                       UnreceivedInWords(ours, theirs, awaited, rank));
 }
 
+// `is_choice`: the first of several messages of the peer will do, and which one that is nobody
+// knows.
 void DescribeEnd(const JobState& job, const Communicator& comm, const LackingEnd& end, int32_t rank,
-                 int32_t process, StuckCall* call) {
+                 int32_t process, bool is_choice, StuckCall* call) {
   const PeerMessages& with = *end.messages;
   const std::string who = RanksInWords({PublicRank(job, process, rank)});
   if (with.peer == segment::kAnySource) {
@@ -226,7 +226,7 @@ void DescribeEnd(const JobState& job, const Communicator& comm, const LackingEnd
     return;
   }
   const std::string which =
-      with.tag < 0 ? "a message" : absl::StrCat("message #", AwaitedOf(with, end.way));
+      with.tag < 0 || is_choice ? "a message" : absl::StrCat("message #", AwaitedOf(with, end.way));
   call->evidence.push_back(absl::StrCat(who, ": waits for ", which, " with ", TagInWords(with.tag),
                                         "; ", CountsInWords(job, comm, end, rank)));
   if (end.is_exact) return;
@@ -241,7 +241,10 @@ StuckCall MakeBareCall(const JobState& job, const Communicator& comm, int32_t ra
   call.communicator = &comm;
   call.position = member.entered;
   call.call.op = Op::kMPI_Recv;
-  call.since_ns = member.p2p_waiting_since_ns;
+  const MessageThreads threads = ThreadsOf(job, comm, member);
+  call.is_beside = threads.is_beside && !threads.is_main;
+  // Of two threads, one may have listened for long.
+  call.since_ns = std::max(member.p2p_waiting_since_ns, threads.since_ns);
   const bool is_seen = IsFresh(job, member.process) && !OnlyTests(job, comm, member);
   const Proof proof = is_seen ? Proof::kShown : Proof::kInferred;
   call.waiters.push_back({rank, member.process, {call.position, call.since_ns, proof}});
@@ -262,6 +265,15 @@ StuckCall MakeStalledCall(const MessageWaits& waits, StuckCall call) {
   return call;
 }
 
+void MakeGuess(const JobState& job, int32_t rank, int32_t process, StuckCall* call) {
+  for (Absent& absent : call->absents) {
+    absent.at_most = std::min(absent.at_most, Certainty::kPossible);
+  }
+  call->missing_evidence.push_back(
+      absl::StrCat("which of its threads ", RanksInWords({PublicRank(job, process, rank)}),
+                   " needs: another one beside the main one waits for messages, too"));
+}
+
 StuckCall MakeLackingCall(const JobState& job, const Communicator& comm, RankFinder* finder,
                           const MessageWaits& waits, StuckCall call) {
   const auto [rank, process, wait] = call.waiters.front();
@@ -269,7 +281,8 @@ StuckCall MakeLackingCall(const JobState& job, const Communicator& comm, RankFin
   std::set<int32_t> described;
   for (const LackingEnd& end : waits.lacking) {
     const int32_t peer = end.messages->peer;
-    if (described.insert(peer).second) DescribeEnd(job, comm, end, rank, process, &call);
+    if (described.insert(peer).second)
+      DescribeEnd(job, comm, end, rank, process, waits.is_choice, &call);
     if (peer == segment::kAnySource) {
       AddAllPeers(job, comm, finder, rank, &call);
       break;
@@ -278,6 +291,7 @@ StuckCall MakeLackingCall(const JobState& job, const Communicator& comm, RankFin
     AddAbsentPeer(job, comm, finder, peer, &call);
   }
   call.is_choice = waits.is_choice && call.absents.size() > 1;
+  if (waits.is_guess) MakeGuess(job, rank, process, &call);
   return call;
 }
 
@@ -299,12 +313,13 @@ void MergeInto(const StuckCall& from, StuckCall* into) {
 
 void FindStuckMessages(const JobState& job, const Communicator& comm, RankFinder* finder,
                        std::vector<StuckCall>* calls) {
-  std::map<std::pair<bool, std::vector<int32_t>>, StuckCall> merged;
+  std::map<std::tuple<bool, bool, std::vector<int32_t>>, StuckCall> merged;
+  SentMessages sent(comm);
   size_t choices = 0;
   for (const auto& [rank, member] : comm.members) {
     if (!InRange(comm, rank) || member.p2p_waiting_since_ns == 0) continue;
     if (HowProcessEnded(job, member.process) != Gone::kNo) continue;
-    const MessageWaits waits = FindMessageWaits(job, comm, rank, member);
+    const MessageWaits waits = FindMessageWaits(job, comm, rank, member, &sent);
     StuckCall call = MakeBareCall(job, comm, rank, member);
     Worth worth = WorthOf(waits);
     if (waits.is_choice && worth == Worth::kLacks) choices += comm.members.size();
@@ -315,7 +330,7 @@ void FindStuckMessages(const JobState& job, const Communicator& comm, RankFinder
       calls->push_back(MakeStalledCall(waits, std::move(call)));
     } else {
       call = MakeLackingCall(job, comm, finder, waits, std::move(call));
-      const auto key = std::make_pair(call.is_choice, LackedRanks(call));
+      const auto key = std::make_tuple(call.is_choice, call.is_beside, LackedRanks(call));
       const auto [at, is_new] = merged.emplace(key, call);
       if (!is_new) MergeInto(call, &at->second);
     }

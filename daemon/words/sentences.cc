@@ -323,10 +323,20 @@ std::string IdleServer(const Verdict& v) {
                       ": if this server idles, it is no hang", WaitTail(v));
 }
 
+std::string SideWait(const Verdict& v) {
+  return absl::StrCat(RanksInWords(v.waiting_ranks),
+                      PluralForm(v.waiting_ranks.size(), " waits in ", " wait in "),
+                      OpInWords(v.call.op), " of ", Where(v),
+                      " in a thread beside its main one: if that thread serves requests, it is no "
+                      "hang",
+                      WaitTail(v));
+}
+
 std::string Sentence(const Verdict& verdict) {
   if (verdict.communicator_kind == CommKind::kStore && verdict.cause != Cause::kDeadlock) {
     return KeySentence(verdict);
   }
+  if (verdict.waits_beside) return SideWait(verdict);
   if (verdict.is_idle && verdict.start_fault == StartFault::kNone) return IdleServer(verdict);
   switch (verdict.cause) {
     case Cause::kMissingRank:

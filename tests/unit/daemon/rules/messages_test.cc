@@ -8,10 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "daemon/diagnosis/diagnose.h"
 #include "daemon/model/message_counts.h"
 #include "interpose/segment_messages.h"
-#include "steps_of_calls.h"
+#include "message_job.h"
 
 namespace rollcall {
 namespace {
@@ -19,58 +18,6 @@ namespace {
 using segment::kAnySource;
 using segment::kAnyTag;
 using segment::kMixedTags;
-
-// A job whose ranks send each other messages of MPI.
-class MessageJob {
- public:
-  explicit MessageJob(int ranks) : job(ranks) {
-    job.comm().counts_messages = true;
-    for (int rank = 0; rank < ranks; ++rank) Set(rank);
-  }
-
-  PeerMessages* With(int rank, int peer, int tag) {
-    std::vector<PeerMessages>& all = counts(rank).by_peer;
-    for (PeerMessages& with : all) {
-      if (with.peer == peer && with.tag == tag) return &with;
-    }
-    all.push_back({peer, tag});
-    return &all.back();
-  }
-  MessageCounts& counts(int rank) { return all_[static_cast<size_t>(rank)]; }
-
-  void Sent(int rank, int peer, int tag, uint32_t n) { With(rank, peer, tag)->sends += n; }
-  void Received(int rank, int peer, int tag, uint32_t n) { With(rank, peer, tag)->receives += n; }
-  // These wait in the next message.
-  void Send(int rank, int peer, int tag, double at, Op op = Op::kMPI_Send) {
-    PeerMessages* with = With(rank, peer, tag);
-    with->sends_awaited = ++with->sends;
-    Wait(rank, op, at);
-  }
-  void Receive(int rank, int peer, int tag, double at, Op op = Op::kMPI_Recv) {
-    PeerMessages* with = With(rank, peer, tag);
-    with->receives_awaited = ++with->receives;
-    Wait(rank, op, at);
-  }
-  void Leave(int rank, double at) { job.TearDown(rank, Op::kMPI_Finalize, At(at)); }
-
-  std::vector<Verdict> Judge(double at = 70) {
-    for (int rank = 0; rank < static_cast<int>(all_.size()); ++rank) Set(rank);
-    return Diagnose(job.state, At(at), Limits());
-  }
-
-  JobBuilder job;
-
- private:
-  void Set(int rank) {
-    if (static_cast<size_t>(rank) >= all_.size()) all_.resize(static_cast<size_t>(rank) + 1);
-    job.member(rank).messages = std::make_shared<MessageCounts>(counts(rank));
-  }
-  void Wait(int rank, Op op, double at) {
-    job.member(rank).p2p_waiting_since_ns = At(at);
-    job.process(rank).blocked = {{1, op, kDp, At(at)}};
-  }
-  std::vector<MessageCounts> all_;
-};
 
 struct Case {
   const char* name;
@@ -230,6 +177,108 @@ const Case kCases[] = {
      Cause::kUnmatchedP2p,
      {},
      Certainty::kCertain},
+    // It was there before, and may have taken the message that the later receive waits for.
+    {"an_earlier_receive_from_any_rank_may_have_taken_the_message",
+     3,
+     [](MessageJob* job) {
+       job->Post(0, kAnySource, 7, 1);
+       job->Sent(1, 0, 7, 1);
+       job->Receive(0, 1, 7, 10);
+     },
+     Cause::kUnmatchedP2p,
+     {},
+     Certainty::kCertain},
+    {"an_earlier_receive_of_any_rank_and_tag_may_have_taken_it",
+     3,
+     [](MessageJob* job) {
+       job->Post(0, kAnySource, kAnyTag, 1);
+       job->Sent(1, 0, 7, 3);
+       job->Received(0, 1, 7, 2);
+       job->Receive(0, 1, 7, 10);
+     },
+     Cause::kUnmatchedP2p,
+     {},
+     Certainty::kCertain},
+    {"an_earlier_receive_of_another_tag_takes_nothing",
+     3,
+     [](MessageJob* job) {
+       job->Post(0, kAnySource, 9, 1);
+       job->Receive(0, 1, 7, 10);
+     },
+     Cause::kUnmatchedP2p,
+     {1},
+     Certainty::kLikely},
+    // Whichever of both takes the next message: none was sent, and this one needs another.
+    {"an_earlier_receive_from_any_rank_takes_nothing_of_a_rank_that_sent_nothing",
+     3,
+     [](MessageJob* job) {
+       job->Post(0, kAnySource, 7, 1);
+       job->Receive(0, 1, 7, 10);
+     },
+     Cause::kUnmatchedP2p,
+     {1},
+     Certainty::kLikely},
+    {"one_of_several_receives_of_a_rank_lacks_its_send",
+     3,
+     [](MessageJob* job) {
+       job->Sent(1, 0, 7, 6);
+       job->Received(0, 1, 7, 4);
+       job->Post(0, 1, 7, 2);
+       job->Receive(0, 1, 7, 10, Op::kMPI_Waitall);
+     },
+     Cause::kUnmatchedP2p,
+     {1},
+     Certainty::kLikely},
+    {"one_of_the_receives_of_several_ranks_lacks_its_send",
+     4,
+     [](MessageJob* job) {
+       for (const int peer : {1, 2, 3}) job->Receive(0, peer, 7, 10, Op::kMPI_Waitall);
+       for (const int peer : {1, 3}) job->Sent(peer, 0, 7, 1);
+     },
+     Cause::kUnmatchedP2p,
+     {2},
+     Certainty::kLikely},
+    {"one_of_the_sends_to_several_ranks_lacks_its_receive",
+     4,
+     [](MessageJob* job) {
+       for (const int peer : {1, 2, 3}) job->Send(0, peer, 7, 10, Op::kMPI_Waitall);
+       for (const int peer : {1, 3}) job->Received(peer, 0, 7, 1);
+     },
+     Cause::kUnmatchedP2p,
+     {2},
+     Certainty::kLikely},
+    {"a_send_that_lacks_its_receive_beside_receives_whose_sends_were_issued",
+     4,
+     [](MessageJob* job) {
+       job->Send(0, 1, 7, 10, Op::kMPI_Waitall);
+       for (const int peer : {2, 3}) job->Receive(0, peer, 7, 10, Op::kMPI_Waitall);
+       for (const int peer : {2, 3}) job->Sent(peer, 0, 7, 1);
+     },
+     Cause::kUnmatchedP2p,
+     {1},
+     Certainty::kLikely},
+    {"the_last_message_before_the_counts_wrap",
+     2,
+     [](MessageJob* job) {
+       job->Sent(1, 0, 7, 0xfffffffe);
+       job->Received(0, 1, 7, 0xfffffffd);
+       job->Post(0, 1, 7, 1);
+       job->Receive(0, 1, 7, 10, Op::kMPI_Waitall);
+     },
+     Cause::kUnmatchedP2p,
+     {1},
+     Certainty::kLikely},
+    {"a_message_behind_the_wrap_of_the_counts",
+     2,
+     [](MessageJob* job) {
+       job->Sent(1, 0, 7, 0xffffffff);
+       job->Received(0, 1, 7, 0xffffffff);
+       job->Post(0, 1, 7, 1);
+       job->Receive(0, 1, 7, 10, Op::kMPI_Waitall);
+     },
+     Cause::kUnmatchedP2p,
+     {1},
+     Certainty::kLikely},
     // Whoever may yet send to a rank that waits for any one keeps its wait open.
     {"a_pool_at_work",
      4,
@@ -335,6 +384,33 @@ TEST(MessageWordsTest, TheEvidenceCountsByTag) {
   EXPECT_EQ(verdicts[0].summary,
             "rank 1 (node-1, pid 4001) never issued the send that matches MPI_Recv from rank 1 "
             "of communicator \"dp\"; 1 rank has waited 60 s");
+}
+
+TEST(MessageWordsTest, TheMessageThatLacksHasItsNumber) {
+  MessageJob job(2);
+  job.Sent(1, 0, 7, 6);
+  job.Received(0, 1, 7, 4);
+  job.Post(0, 1, 7, 2);
+  job.Receive(0, 1, 7, 10, Op::kMPI_Waitall);
+  const std::vector<Verdict> verdicts = job.Judge();
+  ASSERT_FALSE(verdicts.empty());
+  EXPECT_TRUE(
+      Says(verdicts[0].evidence, "rank 0: waits for message #7 with tag 7; rank 1 has sent it 6"))
+      << testing::PrintToString(verdicts[0].evidence);
+}
+
+// It has posted three, and the first one that comes will do.
+TEST(MessageWordsTest, AnyOfSeveralMessagesHasNoNumber) {
+  MessageJob job(2);
+  job.Sent(1, 0, 7, 4);
+  job.Received(0, 1, 7, 4);
+  job.Post(0, 1, 7, 2);
+  job.Receive(0, 1, 7, 10, Op::kMPI_Waitany);
+  const std::vector<Verdict> verdicts = job.Judge();
+  ASSERT_FALSE(verdicts.empty());
+  EXPECT_TRUE(
+      Says(verdicts[0].evidence, "rank 0: waits for a message with tag 7; rank 1 has sent it 4"))
+      << testing::PrintToString(verdicts[0].evidence);
 }
 
 }  // namespace

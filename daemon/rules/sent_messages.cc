@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/rules/sent_messages.h"
+
+#include <algorithm>
+
+#include "daemon/model/message_counts.h"
+#include "interpose/segment_messages.h"
+
+namespace rollcall {
+
+void SentMessages::ReadAll() {
+  is_read_ = true;
+  for (const auto& [peer, member] : comm_.members) {
+    const MessageCounts& counts = MessagesOf(&member);
+    any_lost_ = any_lost_ || counts.lost;
+    for (const PeerMessages& sent : counts.by_peer) {
+      ++looked_at_;
+      if (sent.peer < 0 || sent.peer == peer) continue;
+      if (sent.tag == segment::kMixedTags) mixed_.insert(sent.peer);
+      if (sent.sends != 0) by_receiver_[sent.peer].push_back({peer, sent.tag, sent.sends});
+    }
+  }
+}
+
+bool SentMessages::IsTaken(const MessageCounts& ours, const Sent& sent) {
+  const PeerMessages* received = FindMessages(ours, sent.peer, sent.tag);
+  ++looked_at_;
+  return HasReached(received == nullptr ? 0 : received->receives, sent.sends);
+}
+
+bool SentMessages::MayHave(const MessageCounts& ours, int32_t rank, int32_t tag) {
+  if (!is_read_) ReadAll();
+  if (ours.cancelled || ours.lost || any_lost_ || mixed_.count(rank) != 0) return true;
+  const auto to_us = by_receiver_.find(rank);
+  if (to_us == by_receiver_.end()) return false;
+  return std::any_of(to_us->second.begin(), to_us->second.end(), [&](const Sent& sent) {
+    return (tag < 0 || sent.tag == tag) && !IsTaken(ours, sent);
+  });
+}
+
+}  // namespace rollcall
