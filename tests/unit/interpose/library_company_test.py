@@ -313,6 +313,34 @@ def test_a_counter_that_the_kernel_does_not_trust_is_not_used(go, tmp_path, list
     assert int.from_bytes(bytes_read, "little") == source
 
 
+# The library tells the two MPIs apart by a variable that only one of them has. The search for it must load nothing:
+# NCCL starts threads, and a file of that name lies where the program may find it.
+MPI_ALONE = r"""
+#include <dlfcn.h>
+#include <mpi.h>
+int main(void) {
+  int value = 1, sum = 0;
+  MPI_Init(0, 0);
+  MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Sendrecv(&value, 1, MPI_INT, 0, 7, &sum, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  int loaded = dlopen("libnccl.so.2", RTLD_NOLOAD | RTLD_LAZY) != 0;
+  MPI_Finalize();
+  return loaded ? 1 : 7;
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["openmpi", "mpich"])
+def test_a_job_of_mpi_alone_is_recorded_and_loads_no_nccl(go, tmp_path, name):
+    assert (pathlib.Path(STUBS) / "libnccl.so.2").exists()
+    program = compiled(tmp_path, f"mpicc.{name}", MPI_ALONE, "-ldl")
+    exit_code, _, segments = go([program],
+                                environment={"OMPI_ALLOW_RUN_AS_ROOT": "1",
+                                             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+    assert (exit_code, segments) == (7, 1)
+    assert b"MPI_COMM_WORLD" in next((tmp_path / "segments").glob("*.seg")).read_bytes()
+
+
 # Uses up the table of communicators, makes an MPI call, and another one when there is room again.
 FULL_TABLE = r"""
 #include <mpi.h>
