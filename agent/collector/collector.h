@@ -155,6 +155,8 @@ class Collector {
   void ReportProcess(int64_t now_ns, CollectedProcess* process, v1::Evidence* evidence) const;
   void KeepLoopsThatWait(int64_t now_ns, CollectedProcess* process,
                          SegmentSnapshot* snapshot) const;
+  std::map<uint32_t, CpuUse> ReadCpuUses(int64_t now_ns, const std::vector<uint32_t>& tids,
+                                         CollectedProcess* process) const;
   void RemoveCallsOfEndedThreads(int64_t now_ns, CollectedProcess* process,
                                  SegmentSnapshot* snapshot) const;
   void CheckCallers(int64_t now_ns, const SegmentSnapshot& snapshot,

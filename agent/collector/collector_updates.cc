@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -378,10 +379,39 @@ void Collector::RemoveCallsOfEndedThreads(int64_t now_ns, CollectedProcess* proc
 void Collector::KeepLoopsThatWait(int64_t now_ns, CollectedProcess* process,
                                   SegmentSnapshot* snapshot) const {
   if (!options_.live) return RemoveLoops(snapshot);
+  const std::vector<uint32_t> due = process->poll_paces.Due(now_ns, *snapshot);
+  std::map<uint32_t, CpuUse> uses;
+  if (!due.empty()) uses = ReadCpuUses(now_ns, due, process);
+  process->poll_paces.KeepWaits(now_ns, uses, snapshot);
+}
+
+// By tid in the process's own pid namespace. Of a thread that cannot be read, what is known of its
+// process is all.
+std::map<uint32_t, CpuUse> Collector::ReadCpuUses(int64_t now_ns, const std::vector<uint32_t>& tids,
+                                                  CollectedProcess* process) const {
   const auto ticks_per_second = static_cast<int64_t>(sysconf(_SC_CLK_TCK));
   const auto ticks = static_cast<int64_t>(process->cpu_ticks);
-  const CpuUse cpu = {ticks * kSecond / ticks_per_second, process->state == 'S'};
-  process->poll_paces.KeepWaits(now_ns, cpu, snapshot);
+  const CpuUse of_process = {ticks * kSecond / ticks_per_second, process->state};
+  std::vector<std::pair<uint32_t, int32_t>> threads;  // own tid, tid
+  for (const uint32_t tid : tids) threads.emplace_back(tid, TranslateThread(now_ns, tid, process));
+  using Uses = std::map<uint32_t, CpuUse>;
+  const auto read = [proc_root = options_.proc_root, pid = process->id.pid, threads, of_process] {
+    Uses found;
+    for (const auto& [own_tid, tid] : threads) {
+      if (tid == 0) continue;
+      const auto thread = ReadProcThread(proc_root, pid, tid);
+      if (!thread.ok()) continue;
+      found[own_tid] = {of_process.used_ns, thread->state, static_cast<int64_t>(thread->cpu_ns),
+                        thread->lacked_ns};
+    }
+    return found;
+  };
+  Uses uses = threads_
+                  ->Get<Uses>(absl::StrCat("process ", process->id.pid), read, kReadTimeout,
+                              PayerOf(*process))
+                  .value_or(Uses());
+  for (const uint32_t tid : tids) uses.emplace(tid, of_process);
+  return uses;
 }
 
 void Collector::ReportBlocked(int64_t now_ns, const SegmentSnapshot& snapshot,

@@ -12,6 +12,7 @@ namespace {
 constexpr int64_t kWindowNs = 2'500'000'000;
 constexpr int64_t kLeastPartInTests = 4;  // of its CPU time: a quarter
 constexpr int64_t kMostPartOfCpu = 10;    // of the time: a tenth
+constexpr int64_t kLeastPartAsleep = 4;   // of the time: a quarter
 // A test that takes longer has lost its CPU, or given it away as MPI does where ranks share one.
 constexpr int64_t kLongestTestNs = 20'000;
 constexpr size_t kMostPaces = 512;  // of a process: a segment has room for 128 threads
@@ -23,38 +24,80 @@ int64_t MostCpuOfTests(uint64_t polls, int64_t took_ns) {
                                               : static_cast<int64_t>(polls) * kLongestTestNs;
 }
 
+// Two looks at a thread, and the time between them.
+struct Window {
+  const CpuUse& from;
+  const CpuUse& to;
+  int64_t long_ns;
+
+  int64_t used_ns() const { return to.used_ns - from.used_ns; }
+  bool KnowsThread() const { return from.thread_lacked_ns >= 0 && to.thread_lacked_ns >= 0; }
+  // Neither on a CPU nor ready for one.
+  int64_t thread_slept_ns() const {
+    return long_ns - (to.thread_used_ns - from.thread_used_ns) -
+           (to.thread_lacked_ns - from.thread_lacked_ns);
+  }
+};
+
+// Whether it sleeps for a good part of the time. On a busy machine it waits for a CPU after each
+// sleep, and a look seldom finds it asleep.
+bool Sleeps(const Window& window) {
+  if (!window.KnowsThread()) return window.from.state == 'S' && window.to.state == 'S';
+  return window.thread_slept_ns() * kLeastPartAsleep >= window.long_ns;
+}
+
+bool Rests(const Window& window) {
+  const bool reads_files = window.to.state == 'D';
+  return !reads_files && window.used_ns() * kMostPartOfCpu <= window.long_ns && Sleeps(window);
+}
+
 bool IsLoop(const BlockedSnapshot& blocked) { return IsMpiTest(static_cast<Op>(blocked.op)); }
 
 }  // namespace
 
-// A process that lacks a CPU uses little of it, too, but does not sleep.
+bool PollPaces::IsDue(const BlockedSnapshot& loop, int64_t now_ns) const {
+  const auto known = paces_.find(loop.tid);
+  return known == paces_.end() || known->second.since_ns != loop.since_ns ||
+         now_ns - known->second.looked_ns >= kWindowNs;
+}
+
+std::vector<uint32_t> PollPaces::Due(int64_t now_ns, const SegmentSnapshot& snapshot) const {
+  std::vector<uint32_t> due;
+  for (const BlockedSnapshot& blocked : snapshot.blocked) {
+    if (IsLoop(blocked) && IsDue(blocked, now_ns)) due.push_back(blocked.tid);
+  }
+  return due;
+}
+
 bool PollPaces::Waits(const BlockedSnapshot& loop, int64_t now_ns, const CpuUse& cpu) {
   Pace* pace = &paces_[loop.tid];
   if (pace->since_ns != loop.since_ns) {
     *pace = {loop.since_ns, now_ns, loop.polls, loop.poll_ns, cpu, true};
     return true;
   }
-  const int64_t window = now_ns - pace->looked_ns;
-  if (window < kWindowNs) return pace->waits;
-  const int64_t used = cpu.used_ns - pace->cpu.used_ns;
+  const Window window = {pace->cpu, cpu, now_ns - pace->looked_ns};
   const uint64_t polls = loop.polls > pace->polls ? loop.polls - pace->polls : 0;
   const int64_t in_tests = MostCpuOfTests(polls, loop.poll_ns - pace->poll_ns);
-  const bool only_tests = in_tests * kLeastPartInTests >= used;
-  const bool rests = cpu.sleeps && pace->cpu.sleeps && used * kMostPartOfCpu <= window;
-  const bool waits = polls > 0 && (only_tests || rests);
+  const bool only_tests = in_tests * kLeastPartInTests >= window.used_ns();
+  const bool waits = polls > 0 && (only_tests || Rests(window));
   *pace = {loop.since_ns, now_ns, loop.polls, loop.poll_ns, cpu, waits};
   return waits;
 }
 
-void PollPaces::KeepWaits(int64_t now_ns, const CpuUse& cpu, SegmentSnapshot* snapshot) {
+void PollPaces::KeepWaits(int64_t now_ns, const std::map<uint32_t, CpuUse>& uses,
+                          SegmentSnapshot* snapshot) {
   std::vector<BlockedSnapshot>* all = &snapshot->blocked;
   if (paces_.size() > kMostPaces) paces_.clear();
   if (std::none_of(all->begin(), all->end(), IsLoop)) return paces_.clear();
-  all->erase(std::remove_if(all->begin(), all->end(),
-                            [&](const BlockedSnapshot& blocked) {
-                              return IsLoop(blocked) && !Waits(blocked, now_ns, cpu);
-                            }),
-             all->end());
+  const auto works = [&](const BlockedSnapshot& blocked) {
+    if (!IsLoop(blocked)) return false;
+    const auto use = uses.find(blocked.tid);
+    if (use != uses.end() && IsDue(blocked, now_ns)) return !Waits(blocked, now_ns, use->second);
+    const auto known = paces_.find(blocked.tid);
+    return known != paces_.end() && known->second.since_ns == blocked.since_ns &&
+           !known->second.waits;
+  };
+  all->erase(std::remove_if(all->begin(), all->end(), works), all->end());
 }
 
 void RemoveLoops(SegmentSnapshot* snapshot) {

@@ -2,27 +2,38 @@
 // Whether a thread that tests requests of MPI in a loop does nothing else: then it waits for them.
 //
 // A loop without a pause uses its CPU time in the tests. One that sleeps between them uses hardly
-// any. A program that works, and looks from time to time whether a message has come, does neither.
+// any. A program that works, and looks from time to time whether a message has come, does neither;
+// one that lacks a CPU uses little of it, and does not sleep; one that reads files sleeps in the
+// kernel's storage (D). What it does at sockets and pipes between two tests cannot be known: it
+// waits for both, and the daemon claims little of it (MayServeInput()).
 // Pure.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <vector>
 
 #include "agent/segments/segment_reader.h"
 
 namespace rollcall {
 
-// What the process has used by now, and whether it slept when it was looked at.
+// What a process has used by now: its other threads may work for the one in the loop. And what is
+// known of that thread itself.
 struct CpuUse {
   int64_t used_ns = 0;
-  bool sleeps = false;
+  char state = '?';  // of the thread, or else of the main thread, as in /proc
+  // On a CPU, and ready to run without one; -1: not known.
+  int64_t thread_used_ns = -1, thread_lacked_ns = -1;
 };
 
 class PollPaces {
  public:
-  // Removes the loops of threads that do other work, and those that have ended.
-  void KeepWaits(int64_t now_ns, const CpuUse& cpu, SegmentSnapshot* snapshot);
+  // The threads in loops at which it is time to look.
+  std::vector<uint32_t> Due(int64_t now_ns, const SegmentSnapshot& snapshot) const;
+
+  // Removes the loops of threads that do other work, and those that have ended. `uses`: of the
+  // threads that are due.
+  void KeepWaits(int64_t now_ns, const std::map<uint32_t, CpuUse>& uses, SegmentSnapshot* snapshot);
 
  private:
   struct Pace {
@@ -33,6 +44,7 @@ class PollPaces {
     CpuUse cpu;
     bool waits = true;  // until a second look shows how fast the loop is
   };
+  bool IsDue(const BlockedSnapshot& loop, int64_t now_ns) const;
   bool Waits(const BlockedSnapshot& loop, int64_t now_ns, const CpuUse& cpu);
 
   std::map<uint32_t, Pace> paces_;  // by thread

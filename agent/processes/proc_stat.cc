@@ -78,15 +78,18 @@ void ReadStatus(const std::string& directory, ProcThread* thread) {
   }
 }
 
-// Reads the CPU time from schedstat if the kernel has it, else converts `ticks`.
-uint64_t ReadCpuNs(const std::string& directory, uint64_t ticks) {
+// Reads the times from schedstat if the kernel has it, else converts `ticks`.
+void ReadTimes(const std::string& directory, uint64_t ticks, ProcThread* thread) {
   const absl::StatusOr<std::string> text = ReadProcFile(absl::StrCat(directory, "/schedstat"), 128);
+  thread->cpu_ns = ticks * TickNs();
+  if (!text.ok()) return;
+  const std::vector<absl::string_view> fields = absl::StrSplit(*text, ' ');
   uint64_t ns = 0;
-  if (text.ok()) {
-    const std::vector<absl::string_view> fields = absl::StrSplit(*text, ' ');
-    if (absl::SimpleAtoi(fields[0], &ns) && ns > 0) return ns;
-  }
-  return ticks * TickNs();
+  int64_t lacked_ns = 0;
+  // Some sandboxes have the file and write no more than zeros.
+  if (!absl::SimpleAtoi(fields[0], &ns) || ns == 0) return;
+  thread->cpu_ns = ns;
+  if (fields.size() > 1 && absl::SimpleAtoi(fields[1], &lacked_ns)) thread->lacked_ns = lacked_ns;
 }
 
 absl::StatusOr<ProcStat> ReadStatIn(const std::string& directory) {
@@ -151,7 +154,7 @@ absl::StatusOr<ProcThread> ReadProcThread(const std::string& proc_root, pid_t pi
   thread.start_time = stat->start_time;
   thread.wchan = ReadWchan(directory);
   ReadStatus(directory, &thread);
-  thread.cpu_ns = ReadCpuNs(directory, stat->cpu_ticks);
+  ReadTimes(directory, stat->cpu_ticks, &thread);
   return thread;
 }
 

@@ -42,6 +42,7 @@ struct ProcThread {
   pid_t tracer = 0;         // tid of the tracer; 0: none
   uint64_t start_time = 0;  // clock ticks since boot
   uint64_t cpu_ns = 0;      // time on a CPU so far
+  int64_t lacked_ns = -1;   // time so far that it was ready and had no CPU; -1: not known
   uint64_t signals_blocked = 0;  // bit n-1: signal n
   uint64_t signals_caught = 0;   // bit n-1: the process has a handler for signal n
 };

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "interpose/ops.h"
 
@@ -13,25 +14,36 @@ namespace {
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kStart = 1000 * kSecond;
 
-// What a thread does in each second of a loop.
+// What a thread does in each second of a loop, and its process. -1: nothing is known of the thread.
 struct Case {
   const char* name;
   uint64_t polls;
   int64_t in_polls_ns, cpu_ns;
-  bool sleeps, waits;
+  char state;
+  bool waits;
+  int64_t thread_cpu_ns = -1, lacked_ns = -1;
 };
 
 const Case kCases[] = {
-    {"tests_without_a_pause", 2'000'000, kSecond / 2, kSecond, false, true},
-    {"tests_without_a_pause_or_much_of_a_cpu", 20'000, kSecond / 200, kSecond / 100, false, true},
-    {"sleeps_between_tests", 10, 10'000, 1'000'000, true, true},
-    {"works_between_tests", 200, 100'000, kSecond, false, false},
-    {"works_between_tests_without_much_of_a_cpu", 20, 10'000, kSecond / 20, false, false},
-    {"works_between_tests_that_give_the_cpu_away", 60, kSecond / 2, kSecond / 3, false, false},
-    {"tests_without_a_pause_that_give_the_cpu_away", 2000, kSecond * 9 / 10, 4'000'000, false,
-     true},
-    {"tests_no_more", 0, 0, kSecond, false, false},
-    {"sleeps_after_its_last_test", 0, 0, 0, true, false},
+    {"tests_without_a_pause", 2'000'000, kSecond / 2, kSecond, 'R', true},
+    {"tests_without_a_pause_or_much_of_a_cpu", 20'000, kSecond / 200, kSecond / 100, 'R', true},
+    {"sleeps_between_tests", 10, 10'000, 1'000'000, 'S', true},
+    {"works_between_tests", 200, 100'000, kSecond, 'R', false},
+    {"works_between_tests_without_much_of_a_cpu", 20, 10'000, kSecond / 20, 'R', false},
+    {"works_between_tests_that_give_the_cpu_away", 60, kSecond / 2, kSecond / 3, 'R', false},
+    {"tests_without_a_pause_that_give_the_cpu_away", 2000, kSecond * 9 / 10, 4'000'000, 'R', true},
+    {"tests_no_more", 0, 0, kSecond, 'R', false},
+    {"sleeps_after_its_last_test", 0, 0, 0, 'S', false},
+    // Where the kernel tells how long the thread was ready to run.
+    {"sleeps_between_tests_and_then_waits_for_a_cpu", 10, 10'000, 5'000'000, 'R', true, 5'000'000,
+     kSecond * 6 / 10},
+    {"works_between_tests_and_lacks_a_cpu", 20, 10'000, kSecond / 20, 'S', false, kSecond / 20,
+     kSecond * 9 / 10},
+    {"sleeps_between_tests_while_other_threads_work", 10, 10'000, 4 * kSecond, 'S', false,
+     1'000'000, 0},
+    // What it reads is useful, and takes no CPU time.
+    {"reads_files_between_tests", 20, 10'000, kSecond / 50, 'D', false, kSecond / 50, 0},
+    {"reads_files_between_tests_as_far_as_is_known", 20, 10'000, kSecond / 50, 'D', false},
 };
 
 class PollPaceTest : public testing::TestWithParam<Case> {};
@@ -50,7 +62,10 @@ TEST_P(PollPaceTest, OnlyALoopThatDoesNothingElseWaits) {
     loop.polls = 1 + 2 * static_cast<uint64_t>(i) * c.polls;
     loop.poll_ns = 2 * i * c.in_polls_ns;
     snapshot.blocked = {loop};
-    paces.KeepWaits(kStart + passed, {2 * i * c.cpu_ns, c.sleeps}, &snapshot);
+    CpuUse use = {2 * i * c.cpu_ns, c.state};
+    if (c.lacked_ns >= 0) use.thread_used_ns = 2 * i * c.thread_cpu_ns;
+    if (c.lacked_ns >= 0) use.thread_lacked_ns = 2 * i * c.lacked_ns;
+    paces.KeepWaits(kStart + passed, {{7, use}}, &snapshot);
     waits = !snapshot.blocked.empty();
     if (i == 0) {
       EXPECT_TRUE(waits) << "one look shows no loop, and nobody blames the rank so soon";
@@ -61,6 +76,29 @@ TEST_P(PollPaceTest, OnlyALoopThatDoesNothingElseWaits) {
 
 INSTANTIATE_TEST_SUITE_P(Loops, PollPaceTest, testing::ValuesIn(kCases),
                          [](const auto& row) { return std::string(row.param.name); });
+
+SegmentSnapshot Loop(int64_t since_ns) {
+  SegmentSnapshot snapshot;
+  BlockedSnapshot loop;
+  loop.tid = 7;
+  loop.op = static_cast<uint32_t>(Op::kMPI_Iprobe);
+  loop.since_ns = since_ns;
+  loop.polls = 1;
+  snapshot.blocked = {loop};
+  return snapshot;
+}
+
+// A look costs reads of /proc.
+TEST(PollPacesTest, LooksNowAndThen) {
+  PollPaces paces;
+  SegmentSnapshot loop = Loop(kStart);
+  EXPECT_EQ(paces.Due(kStart, loop), std::vector<uint32_t>{7});
+  paces.KeepWaits(kStart, {{7, {}}}, &loop);
+  EXPECT_TRUE(paces.Due(kStart + kSecond, loop).empty());
+  EXPECT_EQ(paces.Due(kStart + 3 * kSecond, loop), std::vector<uint32_t>{7});
+  EXPECT_EQ(paces.Due(kStart + kSecond, Loop(kStart + kSecond)), std::vector<uint32_t>{7})
+      << "another loop";
+}
 
 TEST(PollPacesTest, OtherCallsStay) {
   SegmentSnapshot snapshot;
