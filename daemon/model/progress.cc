@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "daemon/model/wait_frames.h"
+
 namespace rollcall {
 namespace {
 
@@ -62,6 +64,20 @@ bool CanWait(const JobState& job, const Member& member) {
 bool LacksCalls(const JobState& job, int32_t process) {
   const Process& known = *FindProcess(job, process);
   return known.has_met && !known.has_segment && !job.offline;
+}
+
+// A loop of tests of the communicator's requests; nullptr: no thread is in one.
+const BlockedCall* FindLoop(const Process& process, const Communicator& comm) {
+  for (const BlockedCall& blocked : process.blocked) {
+    if (blocked.communicator == comm.id && IsMpiTest(blocked.op)) return &blocked;
+  }
+  return nullptr;
+}
+
+// Between two tests. Only of the main thread is it known where it sleeps.
+bool RestsAtInput(const Process& process, const BlockedCall& loop) {
+  return static_cast<int32_t>(loop.thread) == process.pid && process.state == 'S' &&
+         HasWait(process.wait_channel, waits::kInputInKernel);
 }
 
 }  // namespace
@@ -228,13 +244,12 @@ std::vector<RankRange> UnknownRanks(const Communicator& comm) {
   return unknown;
 }
 
-bool OnlyTests(const JobState& job, const Communicator& comm, const Member& member) {
-  const Process* process = FindProcess(job, member.process);
-  return process != nullptr && std::any_of(process->blocked.begin(), process->blocked.end(),
-                                           [&comm](const BlockedCall& blocked) {
-                                             return blocked.communicator == comm.id &&
-                                                    IsMpiTest(blocked.op);
-                                           });
+Proof HostProof(const JobState& job, const Communicator& comm, const Member& member) {
+  if (!IsFresh(job, member.process)) return Proof::kInferred;
+  const Process& process = job.processes[static_cast<size_t>(member.process)];
+  const BlockedCall* loop = FindLoop(process, comm);
+  if (loop == nullptr) return Proof::kShown;
+  return RestsAtInput(process, *loop) ? Proof::kIndirect : Proof::kInferred;
 }
 
 std::optional<Wait> FindWait(const JobState& job, const Communicator& comm, const Member& member) {
@@ -242,8 +257,7 @@ std::optional<Wait> FindWait(const JobState& job, const Communicator& comm, cons
   std::optional<Wait> wait;
   if (member.has_markers) wait = WaitByMarkers(member);
   if (!wait) wait = WaitByHost(job, comm, member);
-  const bool is_seen = IsFresh(job, member.process) && !OnlyTests(job, comm, member);
-  if (wait && wait->proof == Proof::kShown && !is_seen) wait->proof = Proof::kInferred;
+  if (wait && wait->proof == Proof::kShown) wait->proof = HostProof(job, comm, member);
   return wait;
 }
 

@@ -104,9 +104,10 @@ int64_t GpuWaitSince(const Process& process);
 // Whether nothing has been heard of the process for a time.
 inline bool IsSilent(const Process& process) { return process.liveness == Liveness::kSilent; }
 
-// Whether a thread of the member tests requests of the communicator in a loop, and does nothing
-// else.
-bool OnlyTests(const JobState& job, const Communicator& comm, const Member& member);
+// What shows that the member waits, if its host is inside a call on the communicator. A loop of
+// tests may do other work, and does some where it rests at a socket or a pipe and serves what comes
+// there.
+Proof HostProof(const JobState& job, const Communicator& comm, const Member& member);
 
 // The rank's wait in a collective of `comm`. None for a rank that is gone and for a
 // rank that waits only for a send or receive.

@@ -42,6 +42,7 @@ enum Kind : Kinds {
   kFileLock = 1 << 21,
   kTerminal = 1 << 22,
   kSleep = 1 << 23,
+  kInputInKernel = 1 << 24,  // a part of the kernel's name for the wait, for a socket or a pipe
 };
 
 }  // namespace waits

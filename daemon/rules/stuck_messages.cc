@@ -245,8 +245,7 @@ StuckCall MakeBareCall(const JobState& job, const Communicator& comm, int32_t ra
   call.is_beside = threads.is_beside && !threads.is_main;
   // Of two threads, one may have listened for long.
   call.since_ns = std::max(member.p2p_waiting_since_ns, threads.since_ns);
-  const bool is_seen = IsFresh(job, member.process) && !OnlyTests(job, comm, member);
-  const Proof proof = is_seen ? Proof::kShown : Proof::kInferred;
+  const Proof proof = HostProof(job, comm, member);
   call.waiters.push_back({rank, member.process, {call.position, call.since_ns, proof}});
   return call;
 }

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "daemon/model/message_counts.h"
@@ -275,6 +276,21 @@ TEST(MessageServersTest, WhoseMessageLacksBesideAListenerIsPossibleAtMost) {
   const std::vector<Verdict> verdicts = job.Judge();
   ASSERT_FALSE(verdicts.empty());
   EXPECT_EQ(verdicts[0].certainty, Certainty::kPossible) << verdicts[0].summary;
+}
+
+// Between its tests it sleeps, or waits for a socket: it may serve what comes there.
+TEST(MessageServersTest, ALoopThatRestsAtASocketIsPossibleAtMost) {
+  for (const auto& [channel, certainty] : {std::pair("hrtimer_nanosleep", Certainty::kLikely),
+                                           std::pair("do_sys_poll", Certainty::kPossible),
+                                           std::pair("ep_poll", Certainty::kPossible)}) {
+    MessageJob job(2);
+    job.Receive(1, 0, 7, 10, Op::kMPI_Iprobe);
+    job.job.process(1).wait_channel = channel;
+    const std::vector<Verdict> verdicts = job.Judge();
+    ASSERT_FALSE(verdicts.empty());
+    EXPECT_EQ(Blamed(verdicts[0]), Ranks{0}) << channel;
+    EXPECT_EQ(verdicts[0].certainty, certainty) << channel;
+  }
 }
 
 // It has gone on for a while: the wait counts from then on.
