@@ -102,11 +102,14 @@ std::vector<Verdict> JudgeWaits(const JobState& job, const StuckCalls& calls, in
   const SideWaits side = SplitSideWaits(job, calls, live);
   const ClosedCalls closed = WithoutOpenChoices(side.calls, live, now_ns, limits);
   std::vector<Verdict> verdicts = JudgeCalls(job, closed.calls, now_ns, limits, consequences);
-  for (Verdict& verdict : verdicts) CountFromNewestCall(live, &verdict);
-  if (verdicts.empty()) {
-    std::optional<Verdict> idle = JudgeSideWaits(job, side.unsure, now_ns, limits);
-    if (idle) verdicts.push_back(*std::move(idle));
-  }
+  for (Verdict& verdict : verdicts) CountFromNewestCall(job, live, &verdict);
+  if (!verdicts.empty() || side.unsure.empty()) return verdicts;
+  // A listener for any rank is none of these, while one of the others works.
+  StuckCalls all = side.calls;
+  all.insert(all.end(), side.unsure.begin(), side.unsure.end());
+  const ClosedCalls with_unsure = WithoutOpenChoices(all, live, now_ns, limits);
+  std::optional<Verdict> idle = JudgeSideWaits(job, with_unsure.calls, now_ns, limits);
+  if (idle) verdicts.push_back(*std::move(idle));
   return verdicts;
 }
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "daemon/model/calling_threads.h"
+
 namespace rollcall {
 
 bool IsOfMessages(const StuckCall& call) {
@@ -11,7 +13,7 @@ bool IsOfMessages(const StuckCall& call) {
 
 LiveRanks::LiveRanks(const JobState& job, const StuckCalls& calls, int64_t now_ns,
                      const Limits& limits)
-    : lately_ns_(now_ns - limits.suspect_after_ns) {
+    : job_(job), lately_ns_(now_ns - limits.suspect_after_ns) {
   const bool any = std::any_of(calls.begin(), calls.end(),
                                [](const StuckCall* call) { return IsOfMessages(*call); });
   if (any) newest_ = NewestCallTimes(job);
@@ -27,10 +29,34 @@ bool LiveRanks::GoesOn(int32_t process, int64_t since_ns) const {
   return newest_ns > since_ns && newest_ns > lately_ns_;
 }
 
-void CountFromNewestCall(const LiveRanks& live, Verdict* verdict) {
+bool LiveRanks::Listens(int32_t process) const {
+  const Process* known = FindProcess(job_, process);
+  return known != nullptr &&
+         std::any_of(known->blocked.begin(), known->blocked.end(), [&](const BlockedCall& blocked) {
+           return FindMessageThreads(*known, blocked.communicator).is_beside;
+         });
+}
+
+std::vector<int32_t> LiveRanks::FindProcesses() const {
+  std::vector<int32_t> processes;
+  if (newest_.empty()) return processes;
+  for (const auto& [id, comm] : job_.communicators) {
+    if (!comm.counts_messages) continue;
+    for (const auto& [rank, member] : comm.members) {
+      if (HowProcessEnded(job_, member.process) == Gone::kNo) processes.push_back(member.process);
+    }
+  }
+  std::sort(processes.begin(), processes.end());
+  processes.erase(std::unique(processes.begin(), processes.end()), processes.end());
+  return processes;
+}
+
+void CountFromNewestCall(const JobState& job, const LiveRanks& live, Verdict* verdict) {
   if (verdict->cause != Cause::kUnmatchedP2p || verdict->culprits.empty()) return;
   int64_t stands_ns = INT64_MAX;
   for (const Culprit& culprit : verdict->culprits) {
+    const Process* process = FindProcess(job, culprit.process);
+    if (process == nullptr || IsMainInside(*process) || live.Listens(culprit.process)) return;
     stands_ns = std::min(stands_ns, live.Newest(culprit.process));
   }
   if (stands_ns <= verdict->since_ns) return;

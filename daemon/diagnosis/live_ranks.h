@@ -25,12 +25,21 @@ class LiveRanks {
   // When it has begun its newest call or message; 0: not known.
   int64_t Newest(int32_t process) const;
 
+  // Whether a thread beside its main one waits for messages: then what the process receives is no
+  // sign that its main thread goes on.
+  bool Listens(int32_t process) const;
+
+  // The processes that exchange messages and live.
+  std::vector<int32_t> FindProcesses() const;
+
  private:
+  const JobState& job_;
   std::vector<int64_t> newest_;
   int64_t lately_ns_ = 0;
 };
 
-// A wait for messages is as long as those who owe them have begun no other call.
-void CountFromNewestCall(const LiveRanks& live, Verdict* verdict);
+// A wait for messages is as long as those who owe them have begun no other call, unless threads
+// beside the main one may have begun them.
+void CountFromNewestCall(const JobState& job, const LiveRanks& live, Verdict* verdict);
 
 }  // namespace rollcall

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <vector>
 
@@ -19,16 +20,27 @@ class Choices {
       }
     }
     settled_before_ns_ = settled_before_ns;
+    for (size_t i = 0; i < calls.size(); ++i) {
+      for (const Absent& absent : calls[i]->absents) lacking_[absent.process].push_back(i);
+    }
+    for (const int32_t process : live.FindProcesses()) free_ += Waits(process) ? 0 : 1;
   }
 
-  // Until nothing changes: an open call opens those that wait for its ranks.
+  // Until nothing changes: an open call opens those that wait for its ranks. Looks again only at
+  // these: a pipeline may have thousands of ranks.
   void Open() {
-    for (bool changes = true; changes;) {
-      changes = false;
-      for (size_t i = 0; i < calls_.size(); ++i) {
-        if (is_open_[i] || !ShallOpen(*calls_[i])) continue;
-        SetOpen(i);
-        changes = true;
+    std::vector<size_t> to_look(calls_.size());
+    std::iota(to_look.rbegin(), to_look.rend(), 0);
+    while (!to_look.empty()) {
+      const size_t i = to_look.back();
+      to_look.pop_back();
+      if (is_open_[i] || !ShallOpen(*calls_[i])) continue;
+      SetOpen(i);
+      for (const Waiter& waiter : calls_[i]->waiters) {
+        const auto lacking = lacking_.find(waiter.process);
+        if (lacking == lacking_.end()) continue;
+        to_look.insert(to_look.end(), lacking->second.begin(), lacking->second.end());
+        lacking_.erase(lacking);
       }
     }
   }
@@ -53,18 +65,28 @@ class Choices {
  private:
   bool IsIdle(const Absent& absent) const { return idle_.count(absent.process) != 0; }
 
+  // Whether it waits in a call that is not open, and has for a while.
+  bool Waits(int32_t process) const {
+    const auto waits = settled_waits_.find(process);
+    return waits != settled_waits_.end() && waits->second > 0;
+  }
+
+  // Where all others stand, a rank exchanges nothing that leads on: its threads beside the main one
+  // may answer theirs.
+  bool GoesOn(const StuckCall& call, const Absent& absent) const {
+    if (!IsOfMessages(call) || !live_.GoesOn(absent.process, call.since_ns)) return false;
+    return !Waits(absent.process) && (free_ > 1 || !live_.Listens(absent.process));
+  }
+
   // Whether the rank may come to what the call lacks: it waits for work, or goes on with messages.
   bool MayCome(const StuckCall& call, const Absent& absent) const {
-    if (absent.gone != Gone::kNo) return false;
-    return IsIdle(absent) || (IsOfMessages(call) && live_.GoesOn(absent.process, call.since_ns));
+    return absent.gone == Gone::kNo && (IsIdle(absent) || GoesOn(call, absent));
   }
 
   // Whether the rank will send nothing, as long as all others hang.
   bool IsOut(const Absent& absent) const {
     if (absent.gone != Gone::kNo) return true;
-    const auto waits = settled_waits_.find(absent.process);
-    return absent.process >= 0 && !IsIdle(absent) && waits != settled_waits_.end() &&
-           waits->second > 0;
+    return absent.process >= 0 && !IsIdle(absent) && Waits(absent.process);
   }
 
   bool ShallOpen(const StuckCall& call) const {
@@ -104,7 +126,9 @@ class Choices {
   int64_t settled_before_ns_ = 0;
   std::vector<bool> is_open_;
   std::map<int32_t, int> settled_waits_;  // by process: its waits in calls that are not open
-  std::set<int32_t> idle_;                // processes whose waits are open
+  std::map<int32_t, std::vector<size_t>> lacking_;  // by absent process: the calls that lack it
+  std::set<int32_t> idle_;                          // processes whose waits are open
+  size_t free_ = 0;  // processes that exchange messages and wait in no call
 };
 
 }  // namespace

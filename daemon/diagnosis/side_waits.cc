@@ -76,13 +76,15 @@ SideWaits SplitSideWaits(const JobState& job, const StuckCalls& calls, const Liv
   return split;
 }
 
-std::optional<Verdict> JudgeSideWaits(const JobState& job, const StuckCalls& unsure, int64_t now_ns,
+std::optional<Verdict> JudgeSideWaits(const JobState& job, const StuckCalls& calls, int64_t now_ns,
                                       const Limits& limits) {
-  const auto oldest = std::min_element(
-      unsure.begin(), unsure.end(),
-      [](const StuckCall* a, const StuckCall* b) { return a->since_ns < b->since_ns; });
-  if (oldest == unsure.end()) return std::nullopt;
-  const Suspicion suspicion{job, **oldest, {}, now_ns, limits};
+  const StuckCall* oldest = nullptr;
+  for (const StuckCall* call : calls) {
+    if (!call->is_beside) continue;
+    if (oldest == nullptr || call->since_ns < oldest->since_ns) oldest = call;
+  }
+  if (oldest == nullptr) return std::nullopt;
+  const Suspicion suspicion{job, *oldest, {}, now_ns, limits};
   std::optional<Verdict> verdict =
       Describe(suspicion, Cause::kUnmatchedP2p, limits.suspect_after_ns);
   if (!verdict) return verdict;

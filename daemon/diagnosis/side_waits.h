@@ -23,9 +23,9 @@ struct SideWaits {
 
 SideWaits SplitSideWaits(const JobState& job, const StuckCalls& calls, const LiveRanks& live);
 
-// An idle verdict on the oldest of the unsure waits, so that stacks are taken; none before it has
-// lasted for long.
-std::optional<Verdict> JudgeSideWaits(const JobState& job, const StuckCalls& unsure, int64_t now_ns,
+// An idle verdict on the oldest wait of a thread beside the main one, so that stacks are taken;
+// none before it has lasted for long.
+std::optional<Verdict> JudgeSideWaits(const JobState& job, const StuckCalls& calls, int64_t now_ns,
                                       const Limits& limits);
 
 }  // namespace rollcall

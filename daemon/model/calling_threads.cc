@@ -125,7 +125,7 @@ MessageThreads FindMessageThreads(const Process& process, uint64_t communicator)
     if (blocked.communicator != communicator || is_other) continue;
     const bool is_main = blocked.thread == 0 || IsOfMain(process, blocked);
     (is_main ? threads.is_main : threads.is_beside) = true;
-    threads.since_ns = std::max(threads.since_ns, blocked.since_ns);
+    if (is_main) threads.main_since_ns = blocked.since_ns;
   }
   return threads;
 }

@@ -19,7 +19,7 @@ bool WaitsBeside(const Process& process, const BlockedCall& blocked);
 // Which threads of a process wait for messages of MPI on a communicator.
 struct MessageThreads {
   bool is_main = false, is_beside = false;
-  int64_t since_ns = 0;  // all of them wait
+  int64_t main_since_ns = 0;  // the main thread waits
 };
 MessageThreads FindMessageThreads(const Process& process, uint64_t communicator);
 

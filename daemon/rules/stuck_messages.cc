@@ -243,8 +243,8 @@ StuckCall MakeBareCall(const JobState& job, const Communicator& comm, int32_t ra
   call.call.op = Op::kMPI_Recv;
   const MessageThreads threads = ThreadsOf(job, comm, member);
   call.is_beside = threads.is_beside && !threads.is_main;
-  // Of two threads, one may have listened for long.
-  call.since_ns = std::max(member.p2p_waiting_since_ns, threads.since_ns);
+  // Another thread may have listened for long.
+  call.since_ns = std::max(member.p2p_waiting_since_ns, threads.main_since_ns);
   const Proof proof = HostProof(job, comm, member);
   call.waiters.push_back({rank, member.process, {call.position, call.since_ns, proof}});
   return call;

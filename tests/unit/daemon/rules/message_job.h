@@ -2,6 +2,7 @@
 // A job of MPI for the tests of rules: counts of messages, and the threads that wait for them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -49,7 +50,7 @@ class MessageJob {
   void Listen(int rank, int peer, int tag, double at, Op op = Op::kMPI_Recv) {
     PeerMessages* with = With(rank, peer, tag);
     with->receives_awaited = ++with->receives;
-    job.member(rank).p2p_waiting_since_ns = At(at);
+    NoteWait(rank, at);
     job.process(rank).blocked.push_back({kListener, op, kDp, At(at)});
   }
   // It has issued its newest message at this time.
@@ -85,8 +86,13 @@ class MessageJob {
     if (static_cast<size_t>(rank) >= all_.size()) all_.resize(static_cast<size_t>(rank) + 1);
     job.member(rank).messages = std::make_shared<MessageCounts>(counts(rank));
   }
+  // As the agent reports it: since the first of its threads.
+  void NoteWait(int rank, double at) {
+    int64_t* since_ns = &job.member(rank).p2p_waiting_since_ns;
+    *since_ns = *since_ns == 0 ? At(at) : std::min(*since_ns, At(at));
+  }
   void Wait(int rank, Op op, double at) {
-    job.member(rank).p2p_waiting_since_ns = At(at);
+    NoteWait(rank, at);
     job.process(rank).blocked.insert(job.process(rank).blocked.begin(),
                                      {Main(rank), op, kDp, At(at)});
   }

@@ -55,6 +55,14 @@ const Case kCases[] = {
     {"listeners_for_each_other", 2, [](MessageJob* job) { ListenToEachOther(job); }, Then::kIdle},
     {"listeners_for_any_rank_on_all_ranks", 4, [](MessageJob* job) { ListenToAll(4, job); },
      Then::kIdle},
+    {"a_listener_for_any_rank_while_others_work", 3,
+     [](MessageJob* job) { job->Listen(0, kAnySource, 99, 10); }, Then::kNothing},
+    {"a_listener_whose_peer_has_messages_that_are_not_counted", 2,
+     [](MessageJob* job) {
+       job->Listen(0, 1, 99, 10);
+       job->counts(1).lost = true;
+     },
+     Then::kNothing},
     {"a_listener_that_polls", 2,
      [](MessageJob* job) { job->Listen(0, 1, 99, 10, Op::kMPI_Iprobe); }, Then::kIdle},
     {"a_listener_for_a_rank_that_has_left", 3,
@@ -136,6 +144,26 @@ const Case kCases[] = {
      },
      Then::kBlames,
      {0, 1}},
+    // What listeners answer each other is no work of main threads.
+    {"main_threads_that_wait_for_each_other_while_listeners_answer_requests",
+     3,
+     [](MessageJob* job) {
+       job->Receive(0, 1, 7, 10);
+       job->Receive(1, 0, 7, 10);
+       for (const int rank : {0, 1, 2}) job->Move(rank, 66);
+       for (const int rank : {0, 1, 2}) job->Listen(rank, kAnySource, 99, 66);
+     },
+     Then::kBlames,
+     {0, 1}},
+    {"a_main_thread_that_stands_while_its_listener_answers_the_listeners_of_all_that_wait",
+     3,
+     [](MessageJob* job) {
+       for (const int rank : {0, 2}) job->Receive(rank, 1, 7, 10);
+       job->Listen(1, kAnySource, 99, 66);
+       job->Move(1, 66);
+     },
+     Then::kBlames,
+     {1}},
     // Work that a rank brings which goes on.
     {"a_worker_without_work_of_a_master_that_goes_on", 3,
      [](MessageJob* job) {
@@ -177,6 +205,12 @@ const Case kCases[] = {
      [](MessageJob* job) {
        for (const int stage : {1, 2, 3}) job->Receive(stage, stage - 1, 7, 10);
        job->Move(0, 66);
+     },
+     Then::kNothing},
+    {"a_pipeline_of_sends_towards_a_rank_that_goes_on", 6,
+     [](MessageJob* job) {
+       for (const int stage : {0, 1, 2, 3, 4}) job->Send(stage, stage + 1, 7, 10);
+       job->Move(5, 66);
      },
      Then::kNothing},
     {"a_pipeline_behind_a_rank_that_stands",
