@@ -12,18 +12,18 @@
 namespace rollcall {
 namespace {
 
-// A rank whose stack shows that it waits for others elsewhere, such as in torch's store. If another
-// absent rank does not, that one holds it up.
-bool WaitsOutside(const JobState& job, const Absent& absent) {
-  const Process* process = FindProcess(job, absent.process);
-  return process != nullptr && process->waits_outside_since_ns != 0;
-}
-
 constexpr size_t kFewRanks = 8;  // of whom all stacks are taken
 
 bool HasFreshStack(const Suspicion& s, const Absent& absent) {
   const Process* process = FindProcess(s.job, absent.process);
   return process != nullptr && process->stacks_ns != 0 && process->stacks_ns >= s.call.since_ns;
+}
+
+// A rank whose stack shows that it waits for others elsewhere, such as in torch's store. If another
+// absent rank does not, that one holds it up. Stacks of before the wait prove nothing.
+bool WaitsOutside(const Suspicion& s, const Absent& absent) {
+  const Process* process = FindProcess(s.job, absent.process);
+  return process != nullptr && process->waits_outside_since_ns != 0 && HasFreshStack(s, absent);
 }
 
 // While the stacks of only some of the few absent ranks have come, another one of them may show
@@ -63,8 +63,8 @@ std::optional<Verdict> JudgeMissingRanks(const Suspicion& s) {
     return a.gone == Gone::kNo && !a.silent && a.lack != Lack::kNotStarted;
   });
   if (absents.empty()) absents = UnreportedByNewAgent(s);
-  const auto held_up = std::stable_partition(
-      absents.begin(), absents.end(), [&s](const Absent& a) { return !WaitsOutside(s.job, a); });
+  const auto held_up = std::stable_partition(absents.begin(), absents.end(),
+                                             [&s](const Absent& a) { return !WaitsOutside(s, a); });
   if (held_up == absents.begin() || held_up == absents.end()) {
     std::optional<Verdict> verdict = Blame(s, Cause::kMissingRank, absents);
     if (verdict) WeakenWithoutStacks(s, absents, &*verdict);

@@ -283,9 +283,20 @@ const Case kCases[] = {
        j.Finish(24);
        j.Enter({0, 1}, At(10));
        j.process(3).waits_outside_since_ns = At(20);  // in torch's store, for rank 2
+       j.process(3).stacks_ns = At(20);
        return j.state;
      },
      70, Cause::kMissingRank, {2}, Certainty::kLikely},
+    {"an_absent_rank_that_waited_for_others_elsewhere_before",
+     [] {
+       JobBuilder j(4);
+       j.Finish(24);
+       j.process(3).waits_outside_since_ns = At(2);
+       j.process(3).stacks_ns = At(5);  // what it does since nobody has seen
+       j.Enter({0, 1}, At(10));
+       return j.state;
+     },
+     70, Cause::kMissingRank, {2, 3}},
     {"two_absent_ranks_and_the_stack_of_one_has_not_come",
      [] {
        JobBuilder j(4);
