@@ -42,6 +42,12 @@ const std::vector<TextField>& TextFields() {
       {"Verdict.culprit_ranks", K::kPublic},
       {"Verdict.waiting_rank_ranges", K::kPublic},
       {"Verdict.other_culprit_hosts", K::kHost},
+      {"Verdict.start_fault", K::kPublic},
+      {"OutsideWait.inside", K::kFunction},
+      {"ChildAtWork.name", K::kThread},
+      {"Keeper.name", K::kThread},
+      {"Keeper.at", K::kSite},
+      {"Keeper.inside", K::kFunction},
       {"SiteRanks.at", K::kSite},
       {"SiteRanks.rank_ranges", K::kPublic},
       {"WaitEdge.from_ranges", K::kPublic},
@@ -116,8 +122,9 @@ const std::vector<TextField>& TextFields() {
 
 const std::vector<std::string>& PidFields() {
   static const std::vector<std::string> fields = {
-      "Culprit.pid",      "Culprit.inner_pid",   "ThreadStack.tid", "ProcessStack.pid",
-      "ChildProcess.pid", "ChildProcess.parent", "HostFact.pid"};
+      "Culprit.pid",      "Culprit.inner_pid", "ThreadStack.tid",
+      "ProcessStack.pid", "ChildProcess.pid",  "ChildProcess.parent",
+      "HostFact.pid",     "ChildAtWork.pid",   "Keeper.tid"};
   return fields;
 }
 

@@ -68,6 +68,86 @@ const char* DivergenceName(DivergenceKind kind) {
   return "";
 }
 
+const char* StartFaultName(StartFault fault) {
+  switch (fault) {
+    case StartFault::kNotReached:
+      return "not_reached";
+    case StartFault::kNotStarted:
+      return "not_started";
+    case StartFault::kOtherSize:
+      return "other_size";
+    case StartFault::kWaitsElsewhere:
+      return "waits_elsewhere";
+    case StartFault::kAllWait:
+      return "all_wait";
+    case StartFault::kNone:
+      break;
+  }
+  return "";
+}
+
+v1::HandledException ToProto(const RankException& handled) {
+  v1::HandledException result;
+  result.set_rank(handled.rank);
+  result.mutable_exception()->set_type(Utf8(handled.exception.type));
+  result.mutable_exception()->set_text(Utf8(handled.exception.text));
+  result.mutable_exception()->set_at(Utf8(handled.exception.at));
+  return result;
+}
+
+// The library's function that the culprit waits in; "": not known.
+std::string InsideOf(const Verdict& verdict, int32_t rank) {
+  for (size_t i = 0; i < std::min(verdict.places.size(), verdict.culprits.size()); ++i) {
+    if (verdict.culprits[i].rank == rank) return verdict.places[i].inside;
+  }
+  return "";
+}
+
+v1::OutsideWait ToProto(const RankOutside& outside, const std::string& inside) {
+  v1::OutsideWait result;
+  result.set_rank(outside.rank);
+  result.set_inside(Utf8(inside));
+  for (const ChildAtWork& child : outside.children) {
+    v1::ChildAtWork& added = *result.add_children();
+    added.set_pid(child.pid);
+    added.set_name(Utf8(child.name));
+    added.set_cpus(child.cpus);
+  }
+  if (outside.children.empty()) result.set_received_bytes_per_second(outside.receives);
+  return result;
+}
+
+v1::SocketWait ToProto(const RankSocket& socket) {
+  v1::SocketWait result;
+  result.set_rank(socket.rank);
+  AddRanks(socket.others, result.mutable_others());
+  result.set_they_wait(socket.they_wait);
+  return result;
+}
+
+v1::Keeper ToProto(const RankKeeper& keeper) {
+  v1::Keeper result;
+  result.set_rank(keeper.rank);
+  result.set_tid(static_cast<int32_t>(keeper.thread.tid));
+  result.set_name(Utf8(keeper.thread.name));
+  result.set_at(Utf8(keeper.thread.place.at));
+  result.set_inside(Utf8(keeper.thread.place.inside));
+  return result;
+}
+
+// What stacks show of the culprits beside their lines.
+void AddOutside(const Verdict& verdict, v1::Verdict* result) {
+  if (!verdict.handled.exception.type.empty()) {
+    *result->mutable_handled() = ToProto(verdict.handled);
+  }
+  if (verdict.outside.rank >= 0) {
+    *result->mutable_outside() = ToProto(verdict.outside, InsideOf(verdict, verdict.outside.rank));
+  }
+  if (!verdict.socket.others.empty()) *result->mutable_socket() = ToProto(verdict.socket);
+  if (verdict.keeper.rank >= 0) *result->mutable_keeper() = ToProto(verdict.keeper);
+  result->set_start_fault(StartFaultName(verdict.start_fault));
+}
+
 v1::AlignedCall ToProto(const AlignedCall& line) {
   v1::AlignedCall result;
   if (line.others.op != Op::kNone) {
@@ -203,6 +283,7 @@ v1::Verdict ToProto(const Verdict& verdict) {
   result.set_late(verdict.late);
   result.set_idle(verdict.is_idle);
   result.set_ranks_of_communicator(verdict.of_communicator);
+  AddOutside(verdict, &result);
   AddWaitingPlaces(verdict, &result);
   result.set_evidence_age_seconds(static_cast<double>(verdict.evidence_age_ns / (kSecond / 1000)) /
                                   1000.0);

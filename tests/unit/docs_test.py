@@ -295,7 +295,8 @@ def test_every_field_of_incident_json_is_documented(message):
 
 
 @pytest.mark.parametrize("message", ["Culprit", "Call", "CommunicatorRef", "GraphCall", "Advice",
-                                     "SiteRanks", "AlignedCall", "WaitEdge", "ProcessStack",
+                                     "SiteRanks", "AlignedCall", "WaitEdge", "HandledException",
+                                     "OutsideWait", "ChildAtWork", "SocketWait", "Keeper", "ProcessStack",
                                      "ThreadStack", "Frame", "StackTree", "HostFacts", "HostFact",
                                      "HostProbe"])
 def test_every_field_within_it_is_named(message):

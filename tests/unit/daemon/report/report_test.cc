@@ -105,6 +105,57 @@ const Value& Get(const Struct& in, const std::string& name, Value::KindCase kind
   return it->second;
 }
 
+Verdict WithOutside() {
+  Verdict v;
+  v.culprits.resize(1);
+  v.culprits[0].rank = 3;
+  v.places.resize(1);
+  v.places[0].inside = "Popen.wait";
+  v.handled = {3, {"ValueError", "bad shard", "/x/data.py:40 in load_shard"}};
+  v.outside = {3, {{4123, "tar", 0.9}}, 0};
+  v.socket = {3, {0, 1}, true};
+  v.keeper = {3, {4124, "uploads", {"/x/train.py:40 in send_files", "Queue.get", true, ""}}};
+  v.start_fault = StartFault::kWaitsElsewhere;
+  return v;
+}
+
+TEST(JsonTest, WhatStacksShowBesideTheLineHasFields) {
+  v1::Incident incident;
+  *incident.add_verdicts() = ToProto(WithOutside());
+  const Value verdicts = Get(ParseJson(incident), "verdicts", Value::kListValue);
+  const Struct& v = verdicts.list_value().values(0).struct_value();
+  EXPECT_EQ(Get(v, "start_fault", Value::kStringValue).string_value(), "waits_elsewhere");
+  const Struct& handled = Get(v, "handled", Value::kStructValue).struct_value();
+  EXPECT_EQ(Get(handled, "rank", Value::kNumberValue).number_value(), 3);
+  const Struct& exception = Get(handled, "exception", Value::kStructValue).struct_value();
+  EXPECT_EQ(Get(exception, "type", Value::kStringValue).string_value(), "ValueError");
+  const Struct& outside = Get(v, "outside", Value::kStructValue).struct_value();
+  EXPECT_EQ(Get(outside, "inside", Value::kStringValue).string_value(), "Popen.wait");
+  EXPECT_EQ(Get(outside, "received_bytes_per_second", Value::kNumberValue).number_value(), 0);
+  const Value& children = Get(outside, "children", Value::kListValue);
+  ASSERT_EQ(children.list_value().values_size(), 1);
+  const Struct& child = children.list_value().values(0).struct_value();
+  EXPECT_EQ(Get(child, "pid", Value::kNumberValue).number_value(), 4123);
+  EXPECT_EQ(Get(child, "cpus", Value::kNumberValue).number_value(), 0.9);
+  const Struct& socket = Get(v, "socket", Value::kStructValue).struct_value();
+  EXPECT_EQ(Get(socket, "others", Value::kListValue).list_value().values_size(), 2);
+  EXPECT_TRUE(Get(socket, "they_wait", Value::kBoolValue).bool_value());
+  const Struct& keeper = Get(v, "keeper", Value::kStructValue).struct_value();
+  EXPECT_EQ(Get(keeper, "tid", Value::kNumberValue).number_value(), 4124);
+  EXPECT_EQ(Get(keeper, "inside", Value::kStringValue).string_value(), "Queue.get");
+}
+
+TEST(JsonTest, WhatNoStackShowsIsAbsent) {
+  v1::Incident incident;
+  *incident.add_verdicts() = ToProto(Verdict());
+  const Value verdicts = Get(ParseJson(incident), "verdicts", Value::kListValue);
+  const Struct& v = verdicts.list_value().values(0).struct_value();
+  for (const char* name : {"handled", "outside", "socket", "keeper"}) {
+    EXPECT_EQ(v.fields().count(name), 0u) << name;
+  }
+  EXPECT_EQ(Get(v, "start_fault", Value::kStringValue).string_value(), "");
+}
+
 // An incident in which every second of these ranks has not entered the call.
 v1::Incident MakeLargeIncident(int32_t ranks) {
   Incident incident;
