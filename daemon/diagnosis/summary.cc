@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "base/cut_text.h"
 #include "daemon/diagnosis/verdict_sites.h"
+#include "daemon/words/fit_sentence.h"
 #include "daemon/words/outside_words.h"
 #include "daemon/words/places.h"
 #include "daemon/words/sentence_parts.h"
@@ -97,7 +98,7 @@ std::string ThreadLinesInWords(const Verdict& v) {
   const std::string text =
       absl::StrCat(RanksInWords({v.culprits.front().rank}), " is in ",
                    PlaceInWords(v.thread_places[0]), " and in ", PlaceInWords(v.thread_places[1]));
-  return absl::StrCat(CutText(text, kLongestLead, "..."), ": ");
+  return absl::StrCat(FitSentence(text, kLongestLead), ": ");
 }
 
 // "rank 0 is in `step` (train.py:31), rank 1 is in `evaluate` (train.py:57): "; as many lines as
@@ -110,10 +111,10 @@ std::string LinesInWords(const Verdict& v) {
     const Line& line = lines[i];
     const std::string words = absl::StrCat(
         RanksInWords(line.ranks), PluralForm(line.ranks.size(), line.one, line.many), line.words);
-    if (i > 0 && text.size() + words.size() > kLongestLead) break;
+    if (i > 0 && NameFewerRanks(text + words, 1).size() > kLongestLead) break;
     absl::StrAppend(&text, i == 0 ? "" : ", ", words);
   }
-  return text.empty() ? "" : absl::StrCat(CutText(text, kLongestLead, "..."), ": ");
+  return text.empty() ? "" : absl::StrCat(FitSentence(text, kLongestLead), ": ");
 }
 
 // True if the sentence begins with what the culprits do, and not only with who they are.
@@ -197,7 +198,7 @@ std::string Summarize(const Verdict& verdict, size_t period) {
   std::string end = tail;
   if (period != 0 && !tail.empty()) absl::StrAppend(&end, " (of period ", period, " calls)");
   if (text.size() + end.size() > kLongestSentence) end = tail;
-  return absl::StrCat(CutText(text, kLongestSentence - end.size(), "..."), end);
+  return absl::StrCat(FitSentence(text, kLongestSentence - end.size()), end);
 }
 
 }  // namespace rollcall

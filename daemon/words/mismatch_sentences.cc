@@ -7,13 +7,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "daemon/words/alignment.h"
+#include "daemon/words/fit_sentence.h"
 #include "daemon/words/sentence_parts.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
 namespace {
 
-constexpr size_t kNamedSides = 6;  // different calls of a mismatch
+constexpr size_t kNamedSides = 6;      // different calls of a mismatch
+constexpr size_t kLongestSides = 240;  // in bytes, with a handful of ranks each
+constexpr size_t kNamedRanksOfSide = 4;
+constexpr size_t kLeastSides = 2;
 
 // The culprits, grouped by their call: at most kNamedSides groups. `*others`: the culprits with
 // other calls.
@@ -32,6 +36,32 @@ std::vector<std::vector<Culprit>> BySide(const std::vector<Culprit>& culprits,
     side->push_back(culprit);
   }
   return sides;
+}
+
+bool IsTie(const std::vector<std::vector<Culprit>>& sides, const Verdict& v) {
+  return std::any_of(sides.begin(), sides.end(), [&v](const std::vector<Culprit>& side) {
+    return SameCall(side.front().call, v.call);
+  });
+}
+
+// "rank 3 called Broadcast(...)" for each side that has room, two at least. The ranks of the others
+// join `*unnamed`.
+std::vector<std::string> SidesInWords(const Verdict& v,
+                                      const std::vector<std::vector<Culprit>>& sides, bool one_side,
+                                      std::vector<int32_t>* unnamed) {
+  std::vector<std::string> parts;
+  size_t length = 0;
+  for (const std::vector<Culprit>& side : sides) {
+    const std::string part =
+        absl::StrCat(one_side ? Subject(v) : Who(side), " called ", CallInWords(side.front().call));
+    length += NameFewerRanks(part, kNamedRanksOfSide).size();
+    if (parts.size() < kLeastSides || length <= kLongestSides) {
+      parts.push_back(part);
+      continue;
+    }
+    for (const Culprit& culprit : side) unnamed->push_back(culprit.rank);
+  }
+  return parts;
 }
 
 // The extra or skipped calls at the divergence.
@@ -85,18 +115,13 @@ std::string MismatchSentence(const Verdict& v) {
                         ", starting between call #", v.position, " and call #", v.position_end,
                         WaitTail(v));
   }
-  std::vector<std::string> parts;
-  bool others = true;
   std::vector<int32_t> unnamed;
   const auto sides = BySide(v.culprits, &unnamed);
   const bool one_side = sides.size() == 1 && !SameCall(sides[0].front().call, v.call);
   const std::string departure = one_side ? Departure(v) : "";
   if (!departure.empty()) return absl::StrCat(departure, WaitTail(v));
-  for (const std::vector<Culprit>& side : sides) {
-    parts.push_back(absl::StrCat(one_side ? Subject(v) : Who(side), " called ",
-                                 CallInWords(side.front().call)));
-    if (SameCall(side.front().call, v.call)) others = false;  // a tie: no other rank is right
-  }
+  const bool others = !IsTie(sides, v);  // in a tie no other rank is right
+  std::vector<std::string> parts = SidesInWords(v, sides, one_side, &unnamed);
   if (!unnamed.empty()) {
     parts.push_back(
         absl::StrCat(RanksInWords(unnamed),

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/cut_text.h"
+#include "daemon/words/fit_sentence.h"
 #include "daemon/words/key_sentences.h"
 #include "daemon/words/mismatch_sentences.h"
 #include "daemon/words/rank_ranges.h"
@@ -383,7 +384,7 @@ std::string WriteSummary(const Verdict& verdict) {
   if (text.size() <= kLongestSentence) return text;
   const std::string tail = WaitTail(verdict);
   if (absl::EndsWith(text, tail)) text.resize(text.size() - tail.size());
-  return absl::StrCat(CutText(text, kLongestSentence - tail.size(), "..."), tail);
+  return absl::StrCat(FitSentence(text, kLongestSentence - tail.size()), tail);
 }
 
 std::string EdgeInWords(const WaitEdge& edge) {

@@ -238,6 +238,27 @@ TEST(SummaryTest, ATieLeadsWithTheLinesOfBothSides) {
       "waited 60 s");
 }
 
+TEST(SummaryTest, ATieOfManyRanksIsNotCutInAClause) {
+  JobBuilder job(64);
+  for (int rank = 0; rank < 64; ++rank) {
+    const bool is_even = rank % 2 == 0;
+    job.Enter({rank}, At(10), is_even ? AllReduce(8) : Broadcast());
+    Stands(rank,
+           is_even ? "/x/train_model.py:31 in run_one_step_of_training"
+                   : "/x/train_model.py:157 in evaluate_on_all_batches",
+           &job);
+  }
+  const std::string summary = First(job.state).summary;
+  EXPECT_LE(summary.size(), kLongestSentence);
+  EXPECT_EQ(summary.find("..."), std::string::npos) << summary;
+  for (const char* part :
+       {"are in `run_one_step_of_training` (train_model.py:31)",
+        "are in `evaluate_on_all_batches` (train_model.py:157)", " more (32 hosts) called",
+        "called AllReduce(float32 x 8, sum) where ranks 1,3", "; 64 ranks have waited 60 s"}) {
+    EXPECT_NE(summary.find(part), std::string::npos) << part << "\n" << summary;
+  }
+}
+
 TEST(SummaryTest, AMinorityLeadsWithItsLineOnce) {
   JobBuilder job(4);
   job.Enter({0, 1, 2}, At(10));

@@ -334,6 +334,19 @@ TEST(SentencesTest, NoSentenceIsLong) {
   }
 }
 
+// Of the sides of a tie those stay that have room, whole; the ranks of the others are only named.
+TEST(SentencesTest, SidesOfATieThatHaveNoRoomAreNamedByTheirRanks) {
+  Verdict v = VerdictBuilder(Cause::kArgumentMismatch).Culprits({0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  for (Culprit& culprit : v.culprits) culprit.call = AllReduce(1000 + culprit.rank);
+  v.call = v.culprits[0].call;
+  EXPECT_EQ(
+      WriteSummary(v),
+      "rank 0 (n1, pid 70) called AllReduce(float32 x 1000, sum) where rank 1 (n1, pid 71) called "
+      "AllReduce(float32 x 1001, sum) where rank 2 (n1, pid 72) called AllReduce(float32 x 1002, "
+      "sum) where rank 3 (n1, pid 73) called AllReduce(float32 x 1003, sum) where ranks 4-9 made "
+      "other calls: call #24 on communicator \"dp\"");
+}
+
 TEST(SentencesTest, TheTableHasEveryCause) {
   std::set<Cause> causes;
   for (const Entry& entry : Table()) causes.insert(entry.verdict.cause);
