@@ -215,7 +215,7 @@ const std::vector<AdviceEntry>& CallAdvice() {
        "Work that only some ranks do contains a collective: a metric's compute(), logging a "
        "reduced loss, saving, an extra forward pass.",
        "The culprits make an extra call. Look for metrics, logging, saving or validation inside a "
-       "branch on the rank, at the code line of that call."},
+       "branch on the rank, at the code line of that call or shortly before it."},
       {"skipped-call", CallSkipped, "the culprits skip calls that the others make",
        "The code branches on data: an empty batch, a loss that is NaN, an early `continue`, a step "
        "that the gradient scaler skips, an expert without tokens.",

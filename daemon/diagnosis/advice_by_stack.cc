@@ -266,7 +266,7 @@ const std::vector<AdviceEntry>& StackAdvice() {
        "while the others are in a training step",
        "It had fewer batches than the others, or left the loop by an early stop or a limit that "
        "only it reached.",
-       "That rank has left the training loop and the others have not: it had fewer batches, or "
+       "One side has left the training loop and the other has not: it had fewer batches, or "
        "stopped early. Let all ranks decide together when to stop, use drop_last=True or pad the"
        " data, or wrap the loop in join()."},
       {"validates-alone", Validates, "the culprit's stack evaluates or validates",

@@ -78,6 +78,13 @@ bool IsInAHandler(const Verdict& v, const ProgramFrame& frame) {
   });
 }
 
+// It is in a loop that the others have left, and its call is none of a step of training: what it
+// does there says more than the loop, which may be one over metrics.
+bool ActsInItsOwnLoop(const Verdict& v) {
+  return v.departure.kind == Kind::kStays && !v.odd_call_is_usual &&
+         (SyncsMetric(v) || ClipsGradients(v) || GathersState(v) || Validates(v));
+}
+
 // One forward pass more, or one backward pass less: the others are in the backward pass.
 bool IsAForwardAhead(const Verdict& v) {
   return IsContradiction(v.cause) && CulpritIsInForward(v) && WaiterIsIn(v, kBackward);
@@ -158,6 +165,7 @@ bool HandlesAnException(const Verdict& v) {
 }
 
 bool LeftTheLoopByStacks(const Verdict& v) {
+  if (ActsInItsOwnLoop(v)) return false;
   const Kind kind = v.departure.kind;
   const bool left = kind == Kind::kLeftLoop || kind == Kind::kStays ||
                     (IsDecided(v) && CulpritLeftAFrameworksLoop(v));

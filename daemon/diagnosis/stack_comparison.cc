@@ -80,6 +80,7 @@ class Parting {
     if (found.kind == Kind::kSkipped) {
       found.condition_line = others_condition_;
       found.skips_at = FindEndOfPass();
+      found.in_each_pass = ComesByInEachPass();
     }
     return found;
   }
@@ -196,8 +197,12 @@ class Parting {
   // Each pass of the loop that both are in makes the others' call. The culprit is in another one of
   // that loop, so it made one more before.
   bool CannotHaveSkipped() const {
-    if (!call_.is_in_call || !call_.others_call_directly || !shares_loop_) return false;
-    if (at_ + 1 != waiters_.size() || !is_usual() || w_.blocks.empty()) return false;
+    return call_.is_in_call && call_.others_call_directly && is_usual() && ComesByInEachPass();
+  }
+
+  // The source of the loop that both are in lets no pass go without the others' line.
+  bool ComesByInEachPass() const {
+    if (!shares_loop_ || at_ + 1 != waiters_.size() || w_.blocks.empty()) return false;
     const CodeBlock& innermost = w_.blocks.back();
     return IsLoop(innermost) && Contains(innermost, c_.line) && c_.line != innermost.first &&
            w_.line != innermost.first && innermost.skips_at == 0 && innermost.ends_at == 0;

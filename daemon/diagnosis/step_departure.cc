@@ -21,26 +21,30 @@ bool Has(const std::vector<CallToken>& step, CallToken call) {
 }
 
 // `step`: from the call on that the habit expects.
-DivergenceKind Compare(const std::vector<CallToken>& step, CallToken odd, CallToken others) {
+DivergenceKind Compare(const std::vector<CallToken>& step, CallToken odd, CallToken others,
+                       bool is_earlier) {
   const CallToken expected = step.front();
   if (odd == expected) {
     return Has(step, others) ? DivergenceKind::kReplaced : DivergenceKind::kSkipped;
   }
   if (others != expected) return DivergenceKind::kReplaced;
-  const size_t ahead = Distance(step, odd, true), behind = Distance(step, odd, false);
+  const size_t behind = Distance(step, odd, false);
+  if (behind == step.size()) return DivergenceKind::kReplaced;
+  const size_t ahead = is_earlier ? step.size() - behind : Distance(step, odd, true);
   if (ahead == behind) return DivergenceKind::kReplaced;
   return ahead < behind ? DivergenceKind::kSkipped : DivergenceKind::kExtra;
 }
 
 }  // namespace
 
-StepDeparture DepartFromStep(const std::vector<CallToken>& calls, CallToken others) {
+StepDeparture DepartFromStep(const std::vector<CallToken>& calls, CallToken others,
+                             bool is_earlier) {
   if (calls.size() < 2) return {};
   const size_t period = GuessHabit(calls, calls.size() - 1).period;
   if (period == 0) return {};
   const auto end = calls.end() - 1;
   const std::vector<CallToken> step(end - static_cast<std::ptrdiff_t>(period), end);
-  return {Compare(step, calls.back(), others), Has(step, calls.back())};
+  return {Compare(step, calls.back(), others, is_earlier), Has(step, calls.back())};
 }
 
 }  // namespace rollcall

@@ -18,6 +18,9 @@ struct StepDeparture {
 };
 
 // `calls`: of the rank, the odd one last. `others`: the call that the others made in its place.
-StepDeparture DepartFromStep(const std::vector<CallToken>& calls, CallToken others);
+// `is_earlier`: in each step, the program makes the odd call before that of the others. Then a rank
+// that is ahead has left out the rest of its step.
+StepDeparture DepartFromStep(const std::vector<CallToken>& calls, CallToken others,
+                             bool is_earlier = false);
 
 }  // namespace rollcall

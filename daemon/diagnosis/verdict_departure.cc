@@ -156,14 +156,16 @@ void PreferOwnLine(const std::string& site, int32_t rank, Verdict* verdict) {
                                            ", where a rank that waits has made none"));
 }
 
-// A rank that is one pass ahead has left out the rest of a pass, or made one more: if only rank 0
-// is, the latter is as likely (`if rank == 0: validate()`), unless the line of its call is known,
-// or that of a `continue` before the others' call.
+// A rank that is one pass ahead has left out the rest of a pass, or made the begin of one more: of
+// rank 0 alone the latter is as likely (`if rank == 0: validate()`), and of any rank where the
+// source lets no pass go without the others' line; unless the line of its call is known, or that of
+// a `continue` before the others' call.
 bool MayBeOnePassMore(const Verdict& verdict, Habit habit) {
   const StackDeparture& departure = verdict.departure;
-  return departure.kind == Kind::kSkipped && habit == Habit::kAlike && departure.skips_at == 0 &&
-         departure.culprit_line < departure.waiter_line && verdict.culprits.size() == 1 &&
-         verdict.culprits[0].rank == 0;
+  if (departure.kind != Kind::kSkipped || habit != Habit::kAlike) return false;
+  if (departure.skips_at != 0 || departure.culprit_line >= departure.waiter_line) return false;
+  const bool is_rank0 = verdict.culprits.size() == 1 && verdict.culprits[0].rank == 0;
+  return is_rank0 || departure.in_each_pass;
 }
 
 bool WaitsForRanks(const Verdict& verdict) {
@@ -176,12 +178,40 @@ bool WaitsDirectly(const Verdict& verdict) {
   return absl::StartsWith(verdict.waiting_place.inside, "distributed_c10d.");
 }
 
+std::vector<CallToken> TokensOfCalls(const std::vector<const CallRecord*>& calls) {
+  std::vector<CallToken> tokens;
+  for (const CallRecord* call : calls) tokens.push_back(SignatureOf(call->args));
+  return tokens;
+}
+
+// The calls between both lines decide: the shorter way is the likelier one. Of equal ways, the one
+// that the source permits.
+void JudgeOnePassMore(const std::vector<const CallRecord*>& calls, int32_t rank, Verdict* verdict) {
+  StackDeparture& departure = verdict->departure;
+  const StepDeparture step = DepartFromStep(TokensOfCalls(calls), SignatureOf(verdict->call), true);
+  if (step.kind == DivergenceKind::kSkipped) return;
+  if (step.kind != DivergenceKind::kExtra && !departure.in_each_pass) {
+    departure = StackDeparture();
+    return;
+  }
+  departure.kind = Kind::kExtra;
+  departure.is_again = true;
+  departure.condition_line = 0;
+  verdict->evidence.push_back(absl::StrCat(
+      "rank ", rank, " is at line ", departure.culprit_line, " of `", departure.function,
+      "` again, and a rank that waits still at line ", departure.waiter_line,
+      ": it has made the calls before that line once more, or left out the rest of a pass"));
+}
+
 // What the stacks show of the calls. The rules compare whole histories where a culprit goes on
 // after its odd call; where it is blocked in that call, the histories differ only in the last one.
-void SetDivergence(const std::vector<const CallRecord*>& calls, Verdict* verdict) {
+void SetDivergence(const std::vector<const CallRecord*>& calls, Habit habit, Verdict* verdict) {
   if (!IsContradiction(verdict->cause)) return;
   DivergenceKind& divergence = verdict->divergence;
   const Kind kind = verdict->departure.kind;
+  if (kind == Kind::kStays) {
+    verdict->odd_call_is_usual = habit == Habit::kUsual || habit == Habit::kAlike;
+  }
   if ((kind == Kind::kLeftLoop || kind == Kind::kStays) && divergence == DivergenceKind::kExtra) {
     divergence = DivergenceKind::kReplaced;
   }
@@ -189,9 +219,7 @@ void SetDivergence(const std::vector<const CallRecord*>& calls, Verdict* verdict
   if (kind == Kind::kSkipped) divergence = DivergenceKind::kSkipped;
   if (kind == Kind::kExtra) divergence = DivergenceKind::kExtra;
   if (kind != Kind::kUnknown) return;
-  std::vector<CallToken> tokens;
-  for (const CallRecord* call : calls) tokens.push_back(SignatureOf(call->args));
-  const StepDeparture departure = DepartFromStep(tokens, SignatureOf(verdict->call));
+  const StepDeparture departure = DepartFromStep(TokensOfCalls(calls), SignatureOf(verdict->call));
   divergence = departure.kind;
   verdict->odd_call_is_usual = departure.is_usual;
 }
@@ -208,9 +236,9 @@ void AddDeparture(const JobState& job, Verdict* verdict) {
   const CulpritsCall call = {JudgeLast(calls), WaitsForRanks(*verdict), RepeatsLast(calls),
                              WaitsDirectly(*verdict)};
   verdict->departure = CompareStacks(place->program, verdict->waiting_place.program, call);
-  if (MayBeOnePassMore(*verdict, call.habit)) verdict->departure = StackDeparture();
+  if (MayBeOnePassMore(*verdict, call.habit)) JudgeOnePassMore(calls, culprit.rank, verdict);
   PreferOwnLine(FindOwnLine(job, *verdict, culprit.process), culprit.rank, verdict);
-  SetDivergence(calls, verdict);
+  SetDivergence(calls, call.habit, verdict);
 }
 
 }  // namespace rollcall

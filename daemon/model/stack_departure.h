@@ -26,6 +26,11 @@ struct StackDeparture {
   int32_t condition_line = 0;
   // kSkipped: of the loop that both are in, a line that may end a pass before the others' call.
   int32_t skips_at = 0;
+  // Of the loop that both are in, the source lets no pass go without the waiting rank's line.
+  bool in_each_pass = false;
+  // kExtra: it is back in a pass of that loop, and has made the calls before the others' line
+  // twice.
+  bool is_again = false;
 };
 
 }  // namespace rollcall

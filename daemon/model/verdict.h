@@ -206,8 +206,9 @@ struct Verdict {
   std::string phase;      // of the same ranks
   GraphCall graph;        // set if a launch of a graph made the call on a waiting rank
   bool captured = false;  // culprits have captured the call into a graph instead of making it
-  // The culprits are servers that wait for requests. If no request should be at work, nothing
-  // hangs: no incident is confirmed for this verdict.
+  // The culprits are servers that wait for requests, or all ranks wait for keys of a store before
+  // their first call. If no request and no work is due, nothing hangs: no wait is confirmed by
+  // this.
   bool is_idle = false;
   // Only threads beside the main one wait, and nobody knows that their ranks stand. Such a thread
   // may serve requests: then the verdict is idle.

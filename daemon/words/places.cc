@@ -96,6 +96,10 @@ std::string ComparisonInWords(const Verdict& verdict) {
       }
       return absl::StrCat(stands, ", past line ", d.waiter_line, ", at which a rank waits", branch);
     case Kind::kExtra:
+      if (d.is_again) {
+        return absl::StrCat(stands, " again, a rank that waits still at line ", d.waiter_line,
+                            ": it has made the calls before that line once more");
+      }
       return absl::StrCat(stands, branch, branch.empty() ? "" : ",",
                           " and a rank that waits at line ", d.waiter_line);
     case Kind::kLeftLoop:

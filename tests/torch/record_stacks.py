@@ -26,6 +26,9 @@ def trimmed_frame(frame):
     kept = {"function": frame["function"][:LONGEST_NAME]}
     if frame["python"]:
         kept.update(file=file, line=frame["line"], python=True)
+        if file.startswith("/home/user/job/"):
+            kept.update(has_source=frame["has_source"], blocks=[
+                {name: value for name, value in block.items() if value} for block in frame["blocks"]])
     else:
         kept.update(module="/usr/lib/" + pathlib.Path(frame["module"]).name,
                     interpreter=frame["interpreter"])

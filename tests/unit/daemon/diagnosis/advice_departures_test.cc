@@ -96,6 +96,18 @@ TEST(AdviceDeparturesTest, FullTensorIsNoForwardPass) {
   EXPECT_EQ(AdviceFor(v).front().id, "extra-call");
 }
 
+// A loop over metrics, of which one rank has one more, is no loop of training.
+TEST(AdviceDeparturesTest, WhoSyncsAMetricInALoopThatTheOthersHaveLeftDoesSoAlone) {
+  Verdict v =
+      Standing(Mismatch(Cause::kArgumentMismatch, AllReduce(1), AllReduce(561), 8, {"count"}),
+               "distributed_c10d.barrier metric.Metric.sync train.main",
+               "_tensor.Tensor.backward train.train train.main");
+  v.departure.kind = StackDeparture::Kind::kStays;
+  EXPECT_EQ(AdviceFor(v).front().id, "metric-on-some-ranks");
+  v.odd_call_is_usual = true;
+  EXPECT_EQ(AdviceFor(v).front().id, "uneven-inputs") << "each step syncs it";
+}
+
 TEST(AdviceDeparturesTest, TellsWhatOneSideDoesAndTheOtherDoesNot) {
   Verdict v = Standing(Meeting(AllGather(), AllReduce()), "_api.DTensor.full_tensor train.norms",
                        "_tensor.Tensor.backward train.step");

@@ -272,6 +272,21 @@ TEST(StackDepartureTest, FindsWhatMayEndAPassBeforeTheCall) {
   }
 }
 
+// A library may leave out its call there, but the program cannot leave out the line.
+TEST(StackDepartureTest, KnowsWhetherEachPassComesToTheOthersLine) {
+  const std::vector<ProgramFrame> culprit = {At("main", 21, {Loop(19, 24)})};
+  for (const auto& [waiter, in_each_pass] : std::vector<std::pair<std::vector<ProgramFrame>, bool>>{
+           {{At("main", 22, {Loop(19, 24)})}, true},
+           {{At("main", 22, {LoopThatSkips(19, 24, 20)})}, false},
+           {{At("main", 23, {Loop(19, 24), If(22, 23)})}, false},
+           {{At("main", 22, {Loop(19, 24)}), At("share", 5)}, false},
+           {{At("main", 22)}, false}}) {
+    const StackDeparture found = CompareStacks(culprit, waiter, kAlike);
+    EXPECT_EQ(found.kind, Kind::kSkipped);
+    EXPECT_EQ(found.in_each_pass, in_each_pass);
+  }
+}
+
 TEST(StackDepartureTest, NamesTheLinesTheLoopAndTheCondition) {
   const StackDeparture left = CompareStacks({At("main", 3), At("train", 86)},
                                             {At("main", 3), At("train", 77, {Loop(74, 85)})}, kNew);

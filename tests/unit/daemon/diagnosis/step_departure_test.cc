@@ -15,6 +15,7 @@ struct Case {
   char others;
   DivergenceKind kind;
   bool is_usual = true;
+  bool is_earlier = false;
 };
 
 const Case kCases[] = {
@@ -28,6 +29,10 @@ const Case kCases[] = {
     {"two_steps_are_no_habit", "ABCDABCDAC", 'B', DivergenceKind::kReplaced, false},
     {"a_run_inside_a_step_is_no_step", "AAABBBBAAABBBBAAABBBBAAAA", 'B', DivergenceKind::kExtra},
     {"no_calls", "", 'A', DivergenceKind::kReplaced, false},
+    {"a_pass_more_with_calls_like_those_behind", "ABBACABBACABBACABA", 'B', DivergenceKind::kExtra,
+     true, true},
+    {"a_pass_without_its_last_call", "ABCABCABCABA", 'C', DivergenceKind::kSkipped, true, true},
+    {"half_a_pass", "ABABABABAA", 'B', DivergenceKind::kReplaced, true, true},
 };
 
 class StepDepartureTest : public testing::TestWithParam<Case> {};
@@ -35,8 +40,8 @@ class StepDepartureTest : public testing::TestWithParam<Case> {};
 TEST_P(StepDepartureTest, TheShorterWayIsGuessed) {
   const Case& c = GetParam();
   const std::string letters = c.calls;
-  const StepDeparture found =
-      DepartFromStep({letters.begin(), letters.end()}, static_cast<CallToken>(c.others));
+  const StepDeparture found = DepartFromStep({letters.begin(), letters.end()},
+                                             static_cast<CallToken>(c.others), c.is_earlier);
   EXPECT_EQ(found.kind, c.kind);
   EXPECT_EQ(found.is_usual, c.is_usual);
 }

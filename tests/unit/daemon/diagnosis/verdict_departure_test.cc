@@ -87,6 +87,60 @@ TEST(VerdictDepartureTest, APassFromALineOfItsOwnIsOneTooMany) {
             v.evidence.end());
 }
 
+// A sharded model: its forward pass gathers two layers, its backward pass both in reverse and
+// reduces their gradients. `alone` runs one more forward pass, whose calls meet those of the
+// others' next one. It stands in the forward pass at line 12, the others in the backward pass at
+// line 14.
+Verdict RunsForwardAlone(int alone, int skips_at) {
+  JobBuilder job(4);
+  const auto forward = [&] {
+    job.Finish(1, AllGather(68));
+    job.Finish(1, AllGather(17));
+  };
+  for (int step = 0; step < 6; ++step) {
+    forward();
+    job.Finish(1, AllGather(17));
+    job.Finish(1, AllGather(68));
+    job.Finish(1, AllReduce(34));
+    job.Finish(1, AllReduce(136));
+  }
+  forward();
+  for (int rank = 0; rank < 4; ++rank) {
+    job.Enter({rank}, At(10), AllGather(rank == alone ? 68 : 17));
+    ProgramFrame frame = InLoop(rank == alone ? 12 : 14);
+    frame.blocks[0].skips_at = skips_at;
+    job.process(rank).place.program = {frame};
+    job.process(rank).place.functions =
+        rank == alone ? " module.Module._call_impl train.train " : " Tensor.backward train.train ";
+    job.process(rank).stacks_ns = At(30);
+  }
+  const std::vector<Verdict> verdicts = Diagnose(job.state, At(80), Limits());
+  EXPECT_FALSE(verdicts.empty());
+  return verdicts.empty() ? Verdict() : verdicts.front();
+}
+
+TEST(VerdictDepartureTest, AForwardPassOfOneRankIsOneTooMany) {
+  for (const int alone : {0, 2}) {
+    const Verdict v = RunsForwardAlone(alone, 0);
+    EXPECT_EQ(v.departure.kind, Kind::kExtra) << alone;
+    EXPECT_EQ(v.divergence, DivergenceKind::kExtra) << alone;
+    ASSERT_FALSE(v.advice.empty());
+    EXPECT_EQ(v.advice.front().id, "extra-call") << alone;
+    EXPECT_NE(
+        v.advice.front().text.find("is at line 12 of `train` again, a rank that waits still at "
+                                   "line 14: it has made the calls before that line once more"),
+        std::string::npos)
+        << v.advice.front().text;
+  }
+}
+
+TEST(VerdictDepartureTest, WhereTheLoopMayGoOnARankHasLeftTheRestOut) {
+  const Verdict v = RunsForwardAlone(2, 13);
+  EXPECT_EQ(v.departure.kind, Kind::kSkipped);
+  ASSERT_FALSE(v.advice.empty());
+  EXPECT_EQ(v.advice.front().id, "skipped-call");
+}
+
 TEST(VerdictDepartureTest, OfOldStacksNothingIsSaid) {
   JobBuilder job(4);
   job.Finish(10);

@@ -104,6 +104,7 @@ const Program kPrograms[] = {
     {"objects.reports_its_error", {"extra-call"}},
     {"objects.new_group_on_some", {"split-on-all-ranks", "mixed-backends"}},
     {"objects.computes_on_rank0", {"metric-on-some-ranks"}},
+    {"objects.other_metric", {"metric-on-some-ranks"}},
     {"with_accelerate.waits_on_main_process", {"extra-call"}},
     {"with_accelerate.gathers_on_main_process", {"extra-call"}},
     {"with_accelerate.breaks_alone", {"uneven-inputs"}},
