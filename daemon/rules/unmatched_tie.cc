@@ -150,6 +150,13 @@ void AddSides(const JobState& job, const Sides& sides, Verdict* verdict) {
   for (const WaitEdge& edge : verdict->chain) verdict->evidence.push_back(EdgeInWords(edge));
 }
 
+// What the side that waits later waits for: which side is told first is chance.
+void AddEvidenceOfOther(const Sides& sides, Verdict* verdict) {
+  if (sides.other == sides.pair.call) return;
+  const std::vector<std::string>& more = sides.other->evidence;
+  verdict->evidence.insert(verdict->evidence.end(), more.begin(), more.end());
+}
+
 void AddAllWaiters(const JobState& job, const StuckCalls& calls, const std::vector<size_t>& cycle,
                    Verdict* verdict) {
   std::set<int32_t> known(verdict->waiting_processes.begin(), verdict->waiting_processes.end());
@@ -178,6 +185,7 @@ std::optional<Verdict> JudgeUnmatchedTie(const JobState& job, const StuckCalls& 
   verdict->certainty =
       std::min(proof == Proof::kIndirect ? Certainty::kPossible : Certainty::kLikely,
                sides->pair.absent.at_most);
+  AddEvidenceOfOther(*sides, &*verdict);
   AddSides(job, *sides, &*verdict);
   AddAllWaiters(job, calls, cycle, &*verdict);
   verdict->missing_evidence.push_back(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Children that work, exceptions that are handled, sockets between ranks, and threads that keep a
 // process alive.
-#include "daemon/diagnosis/outside_waits.h"
+#include "daemon/diagnosis/waits/outside_waits.h"
 
 #include <gtest/gtest.h>
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "daemon/diagnosis/awaited_keys.h"
 #include "daemon/diagnosis/diagnose.h"
+#include "daemon/diagnosis/waits/awaited_keys.h"
 #include "steps_of_calls.h"
 
 namespace rollcall {

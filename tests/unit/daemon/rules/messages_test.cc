@@ -386,6 +386,20 @@ TEST(MessageWordsTest, TheEvidenceCountsByTag) {
             "of communicator \"dp\"; 1 rank has waited 60 s");
 }
 
+TEST(MessageWordsTest, ATieTellsWhatEachSideLacksWhoeverWaitsLonger) {
+  for (const int later : {0, 1}) {
+    MessageJob job(2);
+    job.Send(0, 1, 8, later == 0 ? 10 : 11);
+    job.Receive(1, 0, 7, later == 1 ? 10 : 11);
+    const Verdict verdict = job.Judge().front();
+    EXPECT_TRUE(Says(verdict.evidence,
+                     "rank 0: waits for message #1 with tag 8; rank 1 has begun to receive 0"));
+    EXPECT_TRUE(Says(verdict.evidence,
+                     "rank 1: waits for message #1 with tag 7; rank 0 has sent it 0, and 1 with "
+                     "tag 8 that it has not received"));
+  }
+}
+
 TEST(MessageWordsTest, TheMessageThatLacksHasItsNumber) {
   MessageJob job(2);
   job.Sent(1, 0, 7, 6);

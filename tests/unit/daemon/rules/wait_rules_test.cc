@@ -701,5 +701,22 @@ TEST(OtherSizesTest, OnlyAPairThatIsKnownIsConfirmedAtOnce) {
   }
 }
 
+TEST(WaitSentencesTest, ACycleThroughThreeLibrariesIsToldInOneSentence) {
+  JobBuilder j(3);
+  j.Enter({0}, At(10));
+  j.AddCommunicator(7, "control", {0, 1, 2});
+  j.comm().kind = CommKind::kGloo;
+  j.Enter({1}, At(12));
+  CallArgs barrier;
+  barrier.op = Op::kMPI_Barrier;
+  j.AddCommunicator(9, "MPI_COMM_WORLD", {0, 1, 2});
+  j.Enter({2}, At(14), barrier);
+  const std::vector<Verdict> verdicts = Diagnose(j.state, At(70), Limits());
+  ASSERT_FALSE(verdicts.empty());
+  EXPECT_EQ(verdicts[0].cause, Cause::kDeadlock);
+  EXPECT_EQ(verdicts[0].culprits.size(), 3u);
+  EXPECT_EQ(verdicts[0].summary, "");
+}
+
 }  // namespace
 }  // namespace rollcall

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <deque>
 
-#include "daemon/diagnosis/live_ranks.h"
+#include "daemon/diagnosis/waits/live_ranks.h"
 #include "daemon/rules/stuck_call.h"
 
 namespace rollcall {

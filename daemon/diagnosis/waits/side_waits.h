@@ -10,7 +10,7 @@
 #include <deque>
 #include <optional>
 
-#include "daemon/diagnosis/live_ranks.h"
+#include "daemon/diagnosis/waits/live_ranks.h"
 #include "daemon/rules/stuck_call.h"
 
 namespace rollcall {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/diagnosis/open_choices.h"
+#include "daemon/diagnosis/waits/open_choices.h"
 
 #include <algorithm>
 #include <map>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/rules/sent_messages.h"
+#include "daemon/model/sent_messages.h"
 
 #include <algorithm>
 

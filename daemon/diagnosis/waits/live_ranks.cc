@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/diagnosis/live_ranks.h"
+#include "daemon/diagnosis/waits/live_ranks.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/diagnosis/outside_waits.h"
+#include "daemon/diagnosis/waits/outside_waits.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/diagnosis/idle_servers.h"
+#include "daemon/diagnosis/waits/idle_servers.h"
 
 #include <algorithm>
 #include <vector>

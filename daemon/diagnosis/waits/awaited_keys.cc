@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/diagnosis/awaited_keys.h"
+#include "daemon/diagnosis/waits/awaited_keys.h"
 
 #include <algorithm>
 #include <cstdint>

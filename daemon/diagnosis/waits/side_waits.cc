@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/diagnosis/side_waits.h"
+#include "daemon/diagnosis/waits/side_waits.h"
 
 #include <algorithm>
 #include <utility>
