@@ -24,6 +24,8 @@ HANGS = [
     ("sleepy probe loop", "unmatched_p2p", [2], "never issued the send"),
     ("barrier loop", "missing_rank", [2], "MPI_Ibarrier"),
     ("persistent", "unmatched_p2p", [2], "never issued the"),
+    ("listener", "unmatched_p2p", [2], "never issued the send"),
+    ("busy master", "unmatched_p2p", [0], "never issued the send"),
 ]
 # Open MPI 4.1 has none of these.
 HANGS_OF_MPI_4 = [

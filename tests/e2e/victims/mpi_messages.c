@@ -6,9 +6,11 @@
  * "fixed": the same job without the mistake.
  */
 #include <mpi.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { kLarge = 1 << 20, kTags = 300 };
@@ -247,6 +249,49 @@ static void Pool(void) {
   }
 }
 
+static void Work(int seconds) {
+  struct timespec begin, now;
+  clock_gettime(CLOCK_MONOTONIC, &begin);
+  do {
+    clock_gettime(CLOCK_MONOTONIC, &now);
+  } while (now.tv_sec - begin.tv_sec < seconds);
+}
+
+static void* ReceiveFrom2(void* unused) {
+  RecvInt(2, 7);
+  return unused;
+}
+
+/* A thread waits for rank 2 while the main thread works; or the main thread waits for that thread.
+ */
+static void Listener(void) {
+  pthread_t thread;
+  if (rank == 2) {
+    if (wrong) Forget();
+    Work(6);
+    for (int peer = 0; peer < size; ++peer) {
+      if (peer != rank) SendInt(peer, 7);
+    }
+    return;
+  }
+  pthread_create(&thread, NULL, ReceiveFrom2, NULL);
+  if (!wrong) Work(6);
+  pthread_join(thread, NULL);
+}
+
+/* Rank 3 waits for work that rank 0 gives it late: it goes on with the others first. */
+static void BusyMaster(void) {
+  if (rank == 3) RecvInt(0, 7);
+  for (int round = 0; rank != 3 && round < 60; ++round) {
+    int next = (rank + 1) % 3, before = (rank + 2) % 3, got;
+    usleep(100000);
+    MPI_Sendrecv(&rank, 1, MPI_INT, next, 8, &got, 1, MPI_INT, before, 8, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+  }
+  if (rank == 0 && wrong) Forget();
+  if (rank == 0) SendInt(3, 7);
+}
+
 /* Small messages that nobody has asked for yet, and one that is given up. */
 static void Early(void) {
   MPI_Request request;
@@ -278,13 +323,20 @@ static const struct {
              {"persistent barrier", PersistentBarrier},
              {"big counts", BigCounts},
              {"pool", Pool},
+             {"listener", Listener},
+             {"busy master", BusyMaster},
              {"early", Early}};
 
 int main(int argc, char** argv) {
   MPI_Comm copy;
+  int threads;
   what = argc > 1 ? argv[1] : "";
   wrong = argc <= 2;
-  MPI_Init(&argc, &argv);
+  if (Is("listener")) {
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &threads);
+  } else {
+    MPI_Init(&argc, &argv);
+  }
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Comm_dup(MPI_COMM_WORLD, &copy);
