@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "base/durations.h"
 #include "daemon/model/progress.h"
+#include "daemon/model/wait_frames.h"
 #include "daemon/words/outside_words.h"
 #include "daemon/words/terms.h"
 
@@ -77,6 +78,11 @@ std::vector<int32_t> RanksAt(const JobState& job, const Process& process,
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   return ranks;
+}
+
+// A rank may hold the store, and is then at the other end of every wait for a key.
+bool AsksTheStore(const StackPlace& place) {
+  return HasWait(place.functions, waits::kStore) || HasWait(place.functions, waits::kStoreId);
 }
 
 bool AllWait(const std::vector<int32_t>& ranks, const Verdict& verdict) {
@@ -154,12 +160,12 @@ void AddThreadFailures(const JobState& job, Verdict* verdict) {
 }
 
 void AddSocketWait(const JobState& job, Verdict* verdict) {
-  // A rank may hold the store, and is then at the other end of every wait for a key.
   const bool is_key = verdict->communicator_kind == CommKind::kStore;
   if (is_key || !IsWaitForAbsent(*verdict)) return;
   for (size_t i = 0; i < std::min(kDescribedRanks, verdict->places.size()); ++i) {
     const Process* process = FindProcess(job, verdict->culprits[i].process);
     if (process == nullptr || process->holds_several) continue;
+    if (AsksTheStore(verdict->places[i])) continue;
     const std::vector<int32_t> ranks = RanksAt(job, *process, verdict->places[i].other_end);
     if (ranks.empty()) continue;
     const RankSocket socket = {verdict->culprits[i].rank, ranks, AllWait(ranks, *verdict)};

@@ -166,6 +166,18 @@ TEST_F(OutsideWaitsTest, ASocketToARankThatWaitsIsACycle) {
   for (const Advice& advice : v.advice) EXPECT_NE(advice.id, "downloads-alone");
 }
 
+// The rank at the other end holds the store, and owes the key no more than others do.
+TEST_F(OutsideWaitsTest, ASocketToTheStoreIsNone) {
+  for (int rank = 0; rank < 4; ++rank) job_.process(rank).host = "node-0";
+  for (const char* call : {"doGet", "doWait"}) {
+    culprit().place = {
+        "/x/train.py:31 in join", "distributed_c10d.all_reduce", true,
+        std::string(" recv c10d::TCPStore::") + call + " distributed_c10d.all_reduce train.join "};
+    culprit().place.other_end = {job_.process(1).pid};
+    EXPECT_TRUE(Judge().socket.others.empty()) << call;
+  }
+}
+
 TEST_F(OutsideWaitsTest, ASocketToAnotherProcessIsNone) {
   culprit().place = {"/x/train.py:31 in ask", "socket.recv", true, " recv urlopen train.ask "};
   culprit().place.other_end = {999};
