@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "daemon/diagnosis/advice_departures.h"
+#include "daemon/diagnosis/advice_patterns.h"
 #include "daemon/words/places.h"
 
 namespace rollcall {
@@ -55,6 +56,21 @@ void AddFitting(const Verdict& verdict, const std::vector<AdviceEntry>& table, c
   for (const AdviceEntry& entry : table) AddIfFits(verdict, entry, before, advice);
 }
 
+// An absent rank that is past the others' line and waits for no rank may come to its own call
+// later: where one rank goes first and the others wait for it, say. What it does there says more.
+bool MayYetCome(const Verdict& verdict) {
+  return Is(verdict, Cause::kMissingRank) && !WaitsForRanks(verdict) && SkippedByStacks(verdict);
+}
+bool HasSkipped(const Verdict& verdict) { return SkippedByStacks(verdict) && !MayYetCome(verdict); }
+
+void AddStackAdvice(const Verdict& verdict, bool of_skipped_calls, std::vector<Advice>* advice) {
+  for (const AdviceEntry& entry : StackAdvice()) {
+    if ((entry.id == kSkippedCall) == of_skipped_calls) {
+      AddIfFits(verdict, entry, kByStack, advice);
+    }
+  }
+}
+
 // Who has left the loop or a step in a handler did so by an exception.
 bool LeftByAnException(const Verdict& verdict) {
   return HandlesAnException(verdict) && (KnowsTheException(verdict) || !CallsAlone(verdict));
@@ -63,7 +79,7 @@ bool LeftByAnException(const Verdict& verdict) {
 // Two stacks show more than what the culprit does: who has left the loop may well log or save.
 void AddByComparison(const Verdict& verdict, std::vector<Advice>* advice) {
   for (const auto& [shows, id] :
-       {std::pair(LeftByAnException, kException), std::pair(SkippedByStacks, kSkippedCall),
+       {std::pair(LeftByAnException, kException), std::pair(HasSkipped, kSkippedCall),
         std::pair(LeftTheLoopByStacks, kUnevenInputs)}) {
     if (!shows(verdict)) continue;
     for (const AdviceEntry& entry : StackAdvice()) {
@@ -113,11 +129,14 @@ std::vector<Advice> AdviceFor(const Verdict& verdict) {
   // for a request.
   if (!verdict.unordered_threads && !verdict.is_idle) {
     const size_t facts = advice.size();
+    const bool may_yet_come = MayYetCome(verdict);
     AddFirstCall(verdict, &advice);
     AddByComparison(verdict, &advice);
-    AddFitting(verdict, StackAdvice(), kByStack, &advice);
+    AddStackAdvice(verdict, false, &advice);
+    if (!may_yet_come) AddStackAdvice(verdict, true, &advice);
+    AddByCalls(verdict, may_yet_come || advice.size() > facts, &advice);
+    if (may_yet_come) AddStackAdvice(verdict, true, &advice);
     TellDeparture(verdict, &advice);
-    AddByCalls(verdict, advice.size() > facts, &advice);
   }
   for (const AdviceEntry& entry : GeneralAdvice()) {
     if (entry.fits(verdict)) advice.push_back({entry.id, entry.text});

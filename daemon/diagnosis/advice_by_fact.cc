@@ -50,8 +50,17 @@ bool RaisedAnException(const Verdict& v) {
          });
 }
 
+// No thread of its process ends these waits.
+bool WaitsForNoThread(const Verdict& v) {
+  constexpr waits::Kind kKinds[] = {waits::kTerminal, waits::kStorage, waits::kFileLock,
+                                    waits::kOtherLibrary};
+  return PlacesAreKnown(v) && std::any_of(std::begin(kKinds), std::end(kKinds),
+                                          [&v](waits::Kind kind) { return CulpritIsIn(v, kind); });
+}
+
 bool LostAThread(const Verdict& v) {
-  return IsAbsence(v) && AnyCulprit(v, [](const Culprit& c) { return !c.thread_error.empty(); });
+  return IsAbsence(v) && !WaitsForNoThread(v) &&
+         AnyCulprit(v, [](const Culprit& c) { return !c.thread_error.empty(); });
 }
 
 }  // namespace
@@ -115,7 +124,8 @@ const std::vector<AdviceEntry>& FactAdvice() {
        "Read the last traceback in that rank's log first. Let the launcher end the job when one "
        "rank fails (torchrun does), so that no rank waits."},
       {"thread-failed", LostAThread,
-       "an exception ended a thread of a culprit within the ten minutes before the wait, or since",
+       "an exception ended a thread of a culprit within the ten minutes before the wait, or since, and "
+       "the culprit waits for no terminal, file or other library",
        "Python prints the exception of a thread and goes on. The main thread waits for what that "
        "thread owes it: the next batch of a queue, an event, a lock.",
        "An exception ended a thread of that rank, and its main thread lives on without it. Mend what "

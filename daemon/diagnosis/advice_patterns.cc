@@ -38,6 +38,11 @@ bool StallsAlone(const Verdict& v) {
   return Is(v, Cause::kStalledInFlight) && v.beside.empty() && !IsAnyStopped(v.culprits);
 }
 
+bool WaitsForRanks(const Verdict& v) {
+  return IsContradiction(v.cause) ||
+         CulpritIsIn(v, {"distributed_c10d.", "nccl", "NCCL", "c10d::", "gloo::", "MPI_"});
+}
+
 bool PlacesAreKnown(const Verdict& v) {
   return std::any_of(v.places.begin(), v.places.end(),
                      [](const StackPlace& place) { return !place.functions.empty(); });

@@ -25,6 +25,9 @@ bool IsAbsence(const Verdict& v);
 // All ranks are in the call, and nothing that Rollcall sees holds one of them up.
 bool StallsAlone(const Verdict& v);
 
+// The culprits are inside a call that waits for other ranks, of whatever library.
+bool WaitsForRanks(const Verdict& v);
+
 // Stacks show where a culprit stands.
 bool PlacesAreKnown(const Verdict& v);
 // A function of a culprit's own thread has one of these words in its name. Without lines: a

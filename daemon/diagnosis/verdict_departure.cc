@@ -41,6 +41,12 @@ size_t WindowOf(const std::vector<const CallRecord*>& calls, bool* has_period) {
   return period != 0 ? period : std::min(kWithoutAPeriod, tokens.size());
 }
 
+bool HasPeriod(const std::vector<const CallRecord*>& calls) {
+  bool has_period = false;
+  if (calls.size() > kLeastPastCalls) WindowOf(calls, &has_period);
+  return has_period;
+}
+
 // Whether the last call belongs to the step that the rank repeats, and comes from the same line.
 Habit JudgeLast(const std::vector<const CallRecord*>& calls) {
   if (calls.size() <= kLeastPastCalls) return Habit::kUnknown;
@@ -168,11 +174,6 @@ bool MayBeOnePassMore(const Verdict& verdict, Habit habit) {
   return is_rank0 || departure.in_each_pass;
 }
 
-bool WaitsForRanks(const Verdict& verdict) {
-  return IsContradiction(verdict.cause) ||
-         CulpritIsIn(verdict, {"distributed_c10d.", "nccl", "NCCL", "c10d::", "gloo::", "MPI_"});
-}
-
 // PyTorch's own functions make the call, and nothing of a library around them.
 bool WaitsDirectly(const Verdict& verdict) {
   return absl::StartsWith(verdict.waiting_place.inside, "distributed_c10d.");
@@ -210,7 +211,8 @@ void SetDivergence(const std::vector<const CallRecord*>& calls, Habit habit, Ver
   DivergenceKind& divergence = verdict->divergence;
   const Kind kind = verdict->departure.kind;
   if (kind == Kind::kStays) {
-    verdict->odd_call_is_usual = habit == Habit::kUsual || habit == Habit::kAlike;
+    verdict->odd_call_is_usual =
+        HasPeriod(calls) && (habit == Habit::kUsual || habit == Habit::kAlike);
   }
   if ((kind == Kind::kLeftLoop || kind == Kind::kStays) && divergence == DivergenceKind::kExtra) {
     divergence = DivergenceKind::kReplaced;

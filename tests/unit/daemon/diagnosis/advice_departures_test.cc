@@ -108,6 +108,41 @@ TEST(AdviceDeparturesTest, WhoSyncsAMetricInALoopThatTheOthersHaveLeftDoesSoAlon
   EXPECT_EQ(AdviceFor(v).front().id, "uneven-inputs") << "each step syncs it";
 }
 
+// A thread may have failed that nobody waits for.
+TEST(AdviceDeparturesTest, AThreadThatFailedIsNoReasonToWaitForAnother) {
+  for (const auto& [functions, id] : std::vector<std::tuple<const char*, const char*>>{
+           {"threading.Condition.wait queue.Queue.get train.main", "thread-failed"},
+           {"clock_nanosleep time.sleep train.main", "thread-failed"},
+           {"gloo::barrier distributed_c10d.barrier train.main", "mixed-backends"},
+           {"pdb.Pdb.cmdloop train.main", "debugger-prompt"},
+           {"fcntl.flock lock.FileLock.acquire train.main", "file-lock"}}) {
+    Verdict v = MissingAt(functions);
+    v.culprits[0].thread_error = "KeyError: 3 at data.py:40";
+    EXPECT_EQ(AdviceFor(v).front().id, id) << functions;
+  }
+}
+
+// Where one rank loads first and the others wait for it in a barrier, that rank comes to its own
+// barrier later: what it does there is the reason, and no call that it has left out.
+TEST(AdviceDeparturesTest, WhatAnAbsentRankDoesSaysMoreThanTheLineThatItHasPassed) {
+  for (const auto& [functions, late, id] : std::vector<std::tuple<const char*, bool, const char*>>{
+           {"ssl.SSL_read hub.hf_hub_download train.load", false, "downloads-alone"},
+           {"fcntl.flock lock.FileLock.acquire train.load", false, "file-lock"},
+           {"threading.Condition.wait queue.Queue.get train.load", false, "waits-for-a-thread"},
+           {"clock_nanosleep time.sleep train.load", false, "sleeps-alone"},
+           {"tokenizer.encode train.load", true, "late-rank"},
+           {"tokenizer.encode train.load", false, "skipped-call"},
+           {"gloo::barrier distributed_c10d.barrier train.load", false, "skipped-call"}}) {
+    Verdict v = MissingAt(functions);
+    v.late = late;
+    v.culprits[0].rank = 0;
+    v.departure.kind = StackDeparture::Kind::kSkipped;
+    const std::vector<Advice> advice = AdviceFor(v);
+    EXPECT_EQ(advice.front().id, id) << functions;
+    EXPECT_TRUE(Has(advice, "skipped-call")) << functions;
+  }
+}
+
 TEST(AdviceDeparturesTest, TellsWhatOneSideDoesAndTheOtherDoesNot) {
   Verdict v = Standing(Meeting(AllGather(), AllReduce()), "_api.DTensor.full_tensor train.norms",
                        "_tensor.Tensor.backward train.step");

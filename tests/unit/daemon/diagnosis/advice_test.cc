@@ -399,8 +399,9 @@ std::string Document() {
   std::string text =
       "# Advice\n\nThe advice of the verdicts, and the reasons. `ROLLCALL_WRITE_DOCS=1 "
       "diagnosis_test` generates this page from `daemon/diagnosis/advice_*.cc`.\n\n"
-      "A verdict gives up to three known mistakes that fit, in the order of this page, and the "
-      "general entry for its cause last. A consequence gets no advice.\n";
+      "A verdict gives up to three known mistakes that fit, and the general entry for its cause last. "
+      "After what is known of the process comes what the stacks of both sides show beside each other, "
+      "and then the order of this page. A consequence gets no advice.\n";
   const auto add = [&](const char* title, const std::vector<AdviceEntry>& table) {
     absl::StrAppend(&text, "\n## ", title, "\n");
     for (const AdviceEntry& entry : table) text += Section(entry);
