@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "base/monotonic_clock.h"
 
 namespace rollcall {
 namespace {
@@ -12,7 +13,9 @@ namespace {
 constexpr size_t kMaxInterpreters = 256;
 constexpr size_t kMaxThreads = 16384;
 constexpr size_t kMaxFrames = 32768;
-constexpr size_t kMaxCodeBytes = 64 << 20;  // of one process
+constexpr size_t kMaxFramesOfAll = 512 << 10;
+constexpr size_t kMaxCodeBytes = 16 << 20;  // of one process, with what it handles
+constexpr int64_t kMaxCodeNs = 2'000'000'000;
 constexpr size_t kMaxObjectBytes = 512;
 // From the holder field to the end of struct _gil_runtime_state, 3.8 to 3.14.
 constexpr uint64_t kGilBytes = 200;
@@ -45,8 +48,9 @@ void PythonSampler::ListThreads() {
   memory_->ReadValue(interpreter_.runtime + layout_.runtime_interpreters, &interpreter);
   for (size_t i = 0; i < kMaxInterpreters && interpreter != 0; ++i) {
     ListInterpreterThreads(interpreter);
-    if (!memory_->ReadValue(interpreter + layout_.interpreter_next, &interpreter)) return;
+    if (!memory_->ReadValue(interpreter + layout_.interpreter_next, &interpreter)) break;
   }
+  parts_ = FairParts(kMaxFramesOfAll, threads_.size());
 }
 
 void PythonSampler::ListInterpreterThreads(uint64_t interpreter) {
@@ -182,13 +186,19 @@ void PythonSampler::ReadFrames(RawThread* thread) {
   }
   thread->is_python = true;
   uint64_t outermost = 0;
-  while (frame != 0 && frames_.size() + 2 <= kMaxFrames) {
+  const size_t most = std::min(kMaxFrames, parts_.most());
+  while (frame != 0 && frames_.size() + 2 <= most) {
     const size_t before = frames_.size();
     const uint64_t next = AddFrame(frame);
     if (frames_.size() > before && frames_[before].code != 0) outermost = frame;
     frame = next;
   }
   ReadFirstLocal(outermost, thread);
+}
+
+void PythonSampler::KeepFrames(RawThread* thread) {
+  parts_.Take(frames_.size());
+  thread->python_frames = frames_;
 }
 
 void PythonSampler::ReadFirstLocal(uint64_t frame, RawThread* thread) {
@@ -203,10 +213,11 @@ void PythonSampler::ReadCode(RawSample* sample) {
   sample->python.minor = layout_.minor;
   pages_.Clear();
   size_t bytes = 0;
+  const int64_t deadline_ns = MonotonicNs() + kMaxCodeNs;
   for (const RawThread& thread : sample->threads) {
     for (const RawPythonFrame& frame : thread.python_frames) {
       if (frame.code == 0 || sample->python.code.count(frame.code) > 0) continue;
-      if (bytes > kMaxCodeBytes) {
+      if (bytes > kMaxCodeBytes || MonotonicNs() > deadline_ns) {
         sample->python.note = "too much Python code; the rest of the names is left out";
         return;
       }
@@ -217,8 +228,10 @@ void PythonSampler::ReadCode(RawSample* sample) {
     }
   }
   for (RawThread& thread : sample->threads) {
+    if (bytes > kMaxCodeBytes || MonotonicNs() > deadline_ns) return;
     ReadThreadObject(sample->python, &thread);
     thread.exception = exceptions_.ReadHandled(thread.python_state);
+    bytes += thread.exception.file.size() + thread.exception.function.size();
   }
 }
 

@@ -4,7 +4,7 @@
 //   PythonSampler python(interpreter, &memory);
 //   python.ListThreads();                      // before any thread is stopped
 //   python.ReadFrames(&thread);                // while that thread is stopped
-//   thread.python_frames = python.frames();    // after that thread continues
+//   python.KeepFrames(&thread);                // after that thread continues
 //   python.ReadCode(&sample);                  // after all threads continue
 //
 // The sampler never calls the interpreter and needs none of its locks, so it works on an
@@ -21,6 +21,7 @@
 #include "agent/python/interpreter.h"
 #include "agent/python/objects.h"
 #include "agent/python/thread_objects.h"
+#include "base/fair_parts.h"
 
 namespace rollcall {
 
@@ -35,6 +36,8 @@ class PythonSampler {
   // allocate memory. frames() returns the result until the next call.
   void ReadFrames(RawThread* thread);
   const std::vector<RawPythonFrame>& frames() const { return frames_; }
+  // Gives the thread its frames. Those of all threads together have a limit.
+  void KeepFrames(RawThread* thread);
 
   void ReadCode(RawSample* sample);
 
@@ -68,6 +71,7 @@ class PythonSampler {
   PythonExceptions exceptions_;
   std::vector<Thread> threads_;
   std::vector<RawPythonFrame> frames_;  // reserved for one thread's frames
+  FairParts parts_ = {0, 0};            // of the limit for the frames of all threads
 };
 
 }  // namespace rollcall

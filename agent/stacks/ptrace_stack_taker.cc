@@ -26,6 +26,7 @@
 #include "agent/stacks/sample_parts.h"
 #include "agent/stacks/signal_context.h"
 #include "agent/stacks/traced_thread.h"
+#include "base/fair_parts.h"
 #include "base/monotonic_clock.h"
 
 namespace rollcall {
@@ -80,6 +81,8 @@ class PtraceTake {
   absl::Status CopyStopped(const TracedThread& traced, RawThread* thread);
   void CopyStacks(RawThread* thread);
   void KeepCopies(RawThread* thread);
+  void SayCut();
+  size_t Room() const { return std::min(buffer_.size(), parts_.most()); }
   size_t CopyMemory(uint64_t address, size_t size, size_t at);
   size_t StackSize(uint64_t stack_pointer) const;
   void ReleaseLate();
@@ -94,6 +97,8 @@ class PtraceTake {
   bool refused_ = false;
   std::vector<TracedThread> late_;  // seized, and did not stop in time
   std::vector<uint8_t> buffer_;     // allocated before a thread is stopped, as pages_ is
+  FairParts parts_ = {0, 0};        // of the limit for all stacks, by threads
+  size_t cut_ = 0;                  // threads whose stacks have met that limit
   size_t copied_ = 0;               // bytes of the stack in buffer_, and behind it:
   size_t interrupted_ = 0;          // bytes of the stack that a signal interrupted
   std::vector<iovec> pages_;
@@ -104,6 +109,7 @@ void PtraceTake::Run(PythonSymbols* symbols) {
   const int64_t start = MonotonicNs();
   if (!BeginSample(proc_root_, limits_, sample_)) return;
   deadline_ns_ = start + limits_.TotalTimeoutNs(sample_->threads.size());
+  parts_ = FairParts(limits_.all_stack_bytes, sample_->threads.size());
   StartPython(symbols);
   const int64_t begun = MonotonicNs();
   for (RawThread& thread : sample_->threads) {
@@ -113,6 +119,7 @@ void PtraceTake::Run(PythonSymbols* symbols) {
   }
   sample_->copying_ns = MonotonicNs() - begun;
   if (python_ != nullptr) python_->ReadCode(sample_);
+  SayCut();
   sample_->duration_ns = MonotonicNs() - start;
 }
 
@@ -174,7 +181,7 @@ void PtraceTake::CopyWithoutStop(RawThread* thread) {
     if (activity() != before) continue;
     thread->how = HowTaken::kWatched;
     KeepCopies(thread);
-    if (python_ != nullptr) thread->python_frames = python_->frames();
+    if (python_ != nullptr) python_->KeepFrames(thread);
     return;
   }
   thread->error = thread->state == 'D'
@@ -195,7 +202,7 @@ void PtraceTake::StopAndCopy(TracedThread* traced, RawThread* thread) {
   thread->stopped_ns = MonotonicNs() - start;
   if (status.ok()) {
     KeepCopies(thread);
-    if (python_ != nullptr) thread->python_frames = python_->frames();
+    if (python_ != nullptr) python_->KeepFrames(thread);
   } else {
     thread->error = std::string(status.message());
     thread->how = HowTaken::kFailed;
@@ -206,7 +213,7 @@ void PtraceTake::StopAndCopy(TracedThread* traced, RawThread* thread) {
 // the end of the mapping. Uses one element for each page, because the kernel does not promise to
 // split an element.
 size_t PtraceTake::CopyMemory(uint64_t address, size_t size, size_t at) {
-  size = std::min(size, buffer_.size() - at);
+  size = std::min(size, Room() - at);
   pages_.clear();
   for (size_t done = 0; done < size;) {
     const size_t in_page = kPageBytes - (address + done) % kPageBytes;
@@ -239,11 +246,13 @@ void PtraceTake::CopyStacks(RawThread* thread) {
   if (found.stack_pointer == 0) return;
   const size_t size = StackSize(found.stack_pointer);
   // A stack that the program has in a large mapping has filled the buffer with other data.
-  if (size > buffer_.size() - copied_) copied_ = std::min(copied_, found.handler_bytes);
+  if (size > Room() - copied_) copied_ = std::min(copied_, found.handler_bytes);
   interrupted_ = CopyMemory(found.stack_pointer, size, copied_);
 }
 
 void PtraceTake::KeepCopies(RawThread* thread) {
+  if (copied_ + interrupted_ == parts_.most()) ++cut_;
+  parts_.Take(copied_ + interrupted_);
   const auto end = buffer_.begin() + copied_;
   thread->stack.assign(buffer_.begin(), end);
   thread->interrupted_stack.assign(end, end + interrupted_);
@@ -251,11 +260,18 @@ void PtraceTake::KeepCopies(RawThread* thread) {
 
 size_t PtraceTake::StackSize(uint64_t stack_pointer) const {
   const ProcMap* map = FindMap(sample_->maps, stack_pointer);
-  if (map == nullptr) return resident_.CountResident(stack_pointer, buffer_.size());
-  const size_t size = std::min<uint64_t>(buffer_.size(), map->end - stack_pointer);
+  if (map == nullptr) return resident_.CountResident(stack_pointer, Room());
+  const size_t size = std::min<uint64_t>(Room(), map->end - stack_pointer);
   // The server of a mapped file may not answer, and the thread is stopped meanwhile. Memory of no
   // file may have pages that the thread has not used so far, in the midst of its stack.
   return map->inode == 0 ? size : resident_.CountResident(stack_pointer, size);
+}
+
+void PtraceTake::SayCut() {
+  if (cut_ == 0) return;
+  absl::StrAppend(&sample_->error, sample_->error.empty() ? "" : "\n", "the stacks of ", cut_,
+                  " threads are cut: the copies of one process take at most ",
+                  limits_.all_stack_bytes >> 20, " MiB");
 }
 
 void PtraceTake::ReleaseLate() {

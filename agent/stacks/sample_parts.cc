@@ -14,13 +14,22 @@
 namespace rollcall {
 namespace {
 
-constexpr size_t kMaxMapsBytes = 64 << 20;
+// A host may permit a process 262,144 mappings, of some 80 bytes each. Paths may have 4 KiB.
+constexpr size_t kMaxMapsBytes = 24 << 20;
 constexpr int kReads = 20;
 constexpr long kReadAgainNs = 100'000;
 
+void AddError(const std::string& text, RawSample* sample) {
+  absl::StrAppend(&sample->error, sample->error.empty() ? "" : "\n", text);
+}
+
 bool ReadMaps(const std::string& proc_root, RawSample* sample) {
-  const absl::StatusOr<std::string> maps =
+  absl::StatusOr<std::string> maps =
       ReadProcFile(ProcPath(proc_root, sample->pid, "maps"), kMaxMapsBytes);
+  if (maps.ok() && maps->size() == kMaxMapsBytes) {
+    maps->resize(maps->rfind('\n') + 1);  // not a part of a path
+    AddError("the list of its mappings is too long: no names from those of high addresses", sample);
+  }
   if (maps.ok()) sample->maps = ParseProcMaps(*maps);
   if (!sample->maps.empty()) return true;
   sample->refused = !maps.ok() && !absl::IsNotFound(maps.status());
@@ -62,8 +71,8 @@ bool BeginSample(const std::string& proc_root, const TakeLimits& limits, RawSamp
   }
   const bool readable = ReadMaps(proc_root, sample);
   if (found->left_out) {
-    absl::StrAppend(&sample->error, sample->error.empty() ? "" : "\n", "more than ",
-                    limits.max_threads, " threads; the rest is left out");
+    AddError(absl::StrCat("more than ", limits.max_threads, " threads; the rest is left out"),
+             sample);
   }
   int left = kReads;
   for (ProcThread& seen : found->threads) {

@@ -231,8 +231,9 @@ std::vector<uint32_t> SegmentStackRequests::FreeSlots() {
 
 // Requests from one thread first: a program that has since installed its own handler must not get
 // the signal a hundred times.
-void SegmentStackRequests::RequestStacks(const std::vector<RawThread*>& threads,
+void SegmentStackRequests::RequestStacks(const std::vector<RawThread*>& threads, size_t most_bytes,
                                          int64_t thread_timeout_ns, int64_t deadline_ns) {
+  parts_ = FairParts(most_bytes, threads.size());
   bool answered = false;
   const char* reason = "left alone: threads that were asked before it did not answer";
   size_t done = 0;
@@ -331,8 +332,9 @@ void SegmentStackRequests::ReadCopy(Request* request) {
   RawThread* thread = request->thread;
   const off_t at =
       static_cast<off_t>(segment::kStackAreaOffset + request->slot * segment::kStackCopyBytes);
-  const size_t bytes =
-      std::min<size_t>(Get(Slot(request->slot).stack_bytes), segment::kMaxStackInCopy);
+  const size_t bytes = std::min<size_t>(
+      {Get(Slot(request->slot).stack_bytes), segment::kMaxStackInCopy, parts_.most()});
+  parts_.Take(bytes);
   thread->stack.resize(bytes);
   thread->stopped_ns = MonotonicNs() - request->sent_ns;
   if (pread(segment_.get(), &thread->registers, sizeof(thread->registers), at) !=

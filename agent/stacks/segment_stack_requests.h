@@ -18,6 +18,7 @@
 #include "agent/processes/descriptor_socket.h"
 #include "agent/processes/proc_maps.h"
 #include "agent/processes/stack_sample.h"
+#include "base/fair_parts.h"
 #include "interpose/room.h"
 #include "interpose/segment.h"
 
@@ -34,9 +35,9 @@ class SegmentStackRequests {
 
   // Requests the stacks of these threads in batches. Waits at most `thread_timeout_ns` for a batch,
   // and until `deadline_ns` (monotonic) in all. Sets registers, stack, how and error of each
-  // thread.
-  void RequestStacks(const std::vector<RawThread*>& threads, int64_t thread_timeout_ns,
-                     int64_t deadline_ns);
+  // thread; all stacks together have `most_bytes`.
+  void RequestStacks(const std::vector<RawThread*>& threads, size_t most_bytes,
+                     int64_t thread_timeout_ns, int64_t deadline_ns);
 
   int signal() const { return answers_.signal; }
 
@@ -81,6 +82,7 @@ class SegmentStackRequests {
   const Answers answers_;
   uint32_t slots_ = 0;  // slots with room for a copy
   std::unique_ptr<DescriptorSocket> socket_;
+  FairParts parts_ = {0, 0};  // of the limit for all copies, by threads
   UniqueFd memory_;
   bool memory_promised_ = false;  // a thread answered a request for the memory
   alignas(segment::StackSlot)

@@ -60,7 +60,7 @@ void ReadPython(const std::string& proc_root, UniqueFd memory_fd, PythonSymbols*
   python.ListThreads();
   for (RawThread& thread : sample->threads) {
     python.ReadFrames(&thread);
-    thread.python_frames = python.frames();
+    python.KeepFrames(&thread);
   }
   python.ReadCode(sample);
 }
@@ -85,7 +85,7 @@ RawSample SignalStackTaker::Take(pid_t pid, const TakeLimits& limits) {
   }
   const std::vector<RawThread*> threads = SelectThreads((*requests)->signal(), &sample);
   const int64_t begun = MonotonicNs();
-  (*requests)->RequestStacks(threads, limits.thread_timeout_ns,
+  (*requests)->RequestStacks(threads, limits.all_stack_bytes, limits.thread_timeout_ns,
                              start + limits.TotalTimeoutNs(sample.threads.size()));
   sample.copying_ns = MonotonicNs() - begun;
   UniqueFd memory = (*requests)->TakeMemory();

@@ -19,7 +19,7 @@ constexpr int64_t kSilentFor = kMinute;
 constexpr int64_t kCostlyFor = 60 * kMinute;
 constexpr size_t kMostLeftOut = 64;  // of one user
 constexpr size_t kMostUsers = 1024;
-constexpr size_t kMostRequest = size_t{64} << 20;
+constexpr size_t kMostRequest = size_t{128} << 20;
 // What one request may take without a charge.
 constexpr int64_t kUsualNs = 2 * kSecond;
 
@@ -155,10 +155,10 @@ bool StackNamer::Do(StackWork* work, std::string* answer, std::string* why) {
   return false;
 }
 
-ProcessStack StackNamer::Name(const RawSample& sample, const TakeLimits& limits) {
+ProcessStack StackNamer::Name(RawSample sample, const TakeLimits& limits) {
   StackWork work;
   work.limits = limits;
-  work.sample = sample;
+  work.sample = std::move(sample);
   std::string answer, why;
   ProcessStack stack;
   bool is_named = false;
@@ -170,7 +170,7 @@ ProcessStack StackNamer::Name(const RawSample& sample, const TakeLimits& limits)
     SayLeftOut(work, &stack);
     return stack;
   }
-  stack = WithoutFiles(sample, limits, proc_root_);
+  stack = WithoutFiles(work.sample, limits, proc_root_);
   SayLeftOut(work, &stack);
   AddError(why, &stack);
   return stack;

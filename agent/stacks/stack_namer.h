@@ -56,7 +56,7 @@ class StackNamer {
                       const StackWorkLimits& limits = {});
 
   // What it cannot name, the error of the stack says.
-  ProcessStack Name(const RawSample& sample, const TakeLimits& limits) ABSL_LOCKS_EXCLUDED(mutex_);
+  ProcessStack Name(RawSample sample, const TakeLimits& limits) ABSL_LOCKS_EXCLUDED(mutex_);
   // As PythonSymbols::Find().
   FoundSymbols FindSymbols(pid_t pid, const ProcMap& first, const std::vector<std::string>& names,
                            ProcessMemory* memory) ABSL_LOCKS_EXCLUDED(mutex_);

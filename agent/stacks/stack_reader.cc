@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/stacks/stack_reader.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "agent/stacks/stack_unwinder.h"
 #include "agent/symbols/jit_names.h"
 #include "agent/symbols/source_files.h"
+#include "base/fair_parts.h"
 #include "interpose/python/python_files.h"
 
 namespace rollcall {
@@ -108,6 +110,25 @@ void CutMiddle(size_t most, ThreadStack* thread) {
                   " frames in the middle are left out");
 }
 
+size_t BytesOf(const std::vector<Frame>& frames) {
+  size_t bytes = 0;
+  for (const Frame& frame : frames) {
+    bytes += sizeof(frame) + frame.function.size() + frame.module.size() + frame.build_id.size() +
+             frame.source_file.size() + frame.blocks.size() * sizeof(SourceBlock);
+  }
+  return bytes;
+}
+
+// A program chooses how many threads it has, how deep they are, and how long its names are.
+void CutToPart(size_t kept_frames, FairParts* parts, ThreadStack* thread) {
+  const size_t bytes = BytesOf(thread->frames);
+  const size_t part = parts->most();
+  const size_t most = bytes <= part ? kept_frames : thread->frames.size() * part / bytes;
+  CutMiddle(std::min(kept_frames, most), thread);
+  if (BytesOf(thread->frames) > part) thread->frames.clear();
+  parts->Take(BytesOf(thread->frames));
+}
+
 // ", holds Python's lock (GIL)" or similar; "" for kNone.
 const char* GilWords(PythonLock gil) {
   switch (gil) {
@@ -132,6 +153,7 @@ ProcessStack StackReader::Unwind(const RawSample& sample, const TakeLimits& limi
   StackUnwinder unwinder(sample, &modules);
   std::optional<JitNames> jit_names;
   SourceFiles sources(proc_root_, sample.pid, files_);
+  FairParts parts(limits.all_frame_bytes, sample.threads.size());
   ProcessStack process;
   process.pid = sample.pid;
   process.method = sample.method;
@@ -151,7 +173,7 @@ ProcessStack StackReader::Unwind(const RawSample& sample, const TakeLimits& limi
     }
     if (has_files_) NameJitCode(proc_root_, sample.pid, &jit_names, &thread.frames);
     AddPython(raw, sample.python, &thread);
-    CutMiddle(limits.kept_frames, &thread);
+    CutToPart(limits.kept_frames, &parts, &thread);
     if (has_files_) AddSource(&sources, &thread.frames);
     process.threads.push_back(std::move(thread));
   }

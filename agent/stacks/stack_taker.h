@@ -8,6 +8,7 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -17,15 +18,19 @@ namespace rollcall {
 
 struct TakeLimits {
   size_t stack_bytes = 1 << 20;              // copied per thread, from the stack pointer upwards
+  size_t all_stack_bytes = 24 << 20;         // copied of all threads together (base/fair_parts.h)
   size_t max_threads = 16384;                // further threads are only counted
   size_t max_frames = 32768;                 // unwound per thread
   size_t kept_frames = 256;                  // of these; the middle of a longer stack is cut out
+  size_t all_frame_bytes = 28 << 20;         // that the frames of all threads take, with names
   int64_t thread_timeout_ns = 100'000'000;   // for one thread to stop
   int64_t total_timeout_ns = 2'000'000'000;  // threads not reached by then are only listed
   int64_t more_timeout_ns = 2'000'000;       // added to the total for each thread
+  int64_t most_timeout_ns = 8'000'000'000;   // however many threads there are
 
   int64_t TotalTimeoutNs(size_t threads) const {
-    return total_timeout_ns + more_timeout_ns * static_cast<int64_t>(threads);
+    return std::min(total_timeout_ns + more_timeout_ns * static_cast<int64_t>(threads),
+                    most_timeout_ns);
   }
 };
 

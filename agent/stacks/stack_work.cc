@@ -7,7 +7,7 @@ namespace rollcall {
 namespace {
 
 // Rises when the fields below change. The sizes find most changes that somebody forgot.
-constexpr uint64_t kFormat = 3;
+constexpr uint64_t kFormat = 4;
 constexpr uint64_t kMark = (kFormat << 48) + (sizeof(RawSample) << 32) + (sizeof(RawThread) << 16) +
                            sizeof(PythonCode) + sizeof(ProcMap);
 

@@ -15,6 +15,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "agent/processes/pidfd.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/proc_stat.h"
@@ -154,19 +155,22 @@ StackWorker::Answer StackWorker::Ask(const std::string& request, const Payer& pa
 // False: the child does not get on, as `answer->end` says.
 bool StackWorker::Exchange(const std::string& request, Answer* answer) {
   const uint64_t size = request.size();
-  const std::string out = std::string(reinterpret_cast<const char*>(&size), sizeof(size)) + request;
+  const absl::string_view head(reinterpret_cast<const char*>(&size), sizeof(size));
+  const size_t all = head.size() + request.size();
   std::string in;
   size_t sent = 0;
   uint64_t wanted = sizeof(uint64_t);
   Watch watch(child_.pid, limits_);
   int64_t looked_ns = MonotonicNs();
   while (in.size() < wanted) {
-    pollfd ready = {socket_.get(), static_cast<short>(POLLIN | (sent < out.size() ? POLLOUT : 0)),
-                    0};
+    pollfd ready = {socket_.get(), static_cast<short>(POLLIN | (sent < all ? POLLOUT : 0)), 0};
     poll(&ready, 1, kLookEveryMs);
-    if (sent < out.size() && (ready.revents & POLLOUT) != 0) {
+    if (sent < all && (ready.revents & POLLOUT) != 0) {
+      const absl::string_view left = sent < head.size()
+                                         ? head.substr(sent)
+                                         : absl::string_view(request).substr(sent - head.size());
       const ssize_t count =
-          send(socket_.get(), out.data() + sent, out.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+          send(socket_.get(), left.data(), left.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
       if (count > 0) sent += static_cast<size_t>(count);
     }
     if ((ready.revents & (POLLIN | POLLHUP | POLLERR)) != 0) {

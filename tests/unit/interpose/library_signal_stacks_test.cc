@@ -90,7 +90,7 @@ TEST_F(LibrarySignalStacksTest, ARequestUnderWayIsAnsweredOnTheThreadsOwnStack) 
   const int second = Meet(1);
   RawThread main;
   main.tid = pid_;
-  (*requests)->RequestStacks({&main}, 10'000'000'000, INT64_MAX);
+  (*requests)->RequestStacks({&main}, 1 << 20, 10'000'000'000, INT64_MAX);
   EXPECT_TRUE(main.taken()) << main.error;
   EXPECT_TRUE(Lives());
   close(second);

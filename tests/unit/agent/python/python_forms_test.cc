@@ -188,7 +188,7 @@ TEST(PythonSamplerTest, EndsInDamagedMemory) {
         thread.tid = static_cast<pid_t>(seed);
         thread.is_main = true;
         python.ReadFrames(&thread);
-        thread.python_frames = python.frames();
+        python.KeepFrames(&thread);
       }
       python.ReadCode(&sample);
       for (const auto& [address, code] : sample.python.code) EXPECT_LE(code.name.size(), 2048u);

@@ -2,6 +2,7 @@
 // Takes stacks of real processes: the copies, the threads that the taker skips, and the victims,
 // which must continue afterwards as before.
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -83,6 +84,29 @@ TEST(StackTakerTest, CopiesNoMoreThanTheLimit) {
   const RawSample sample = Take(victim.pid(), limits);
   ASSERT_NE(FindThread(sample, "wide"), nullptr);
   EXPECT_EQ(FindThread(sample, "wide")->stack.size(), 1000u);
+}
+
+// All threads of a program may stand at the foot of one large stack, which costs the program
+// nothing.
+TEST(StackTakerTest, CopiesOfAllThreadsTogetherNoMoreThanTheirLimit) {
+  VictimProcess victim("stack_victim");
+  ASSERT_TRUE(victim.WaitForAll('S'));
+  TakeLimits limits;
+  limits.all_stack_bytes = 64 << 10;
+  const RawSample sample = Take(victim.pid(), limits);
+  size_t bytes = 0;
+  for (const RawThread& thread : sample.threads) {
+    EXPECT_TRUE(thread.taken()) << thread.name;
+    EXPECT_FALSE(thread.stack.empty()) << thread.name;
+    bytes += thread.stack.size();
+  }
+  EXPECT_LE(bytes, limits.all_stack_bytes);
+  EXPECT_THAT(sample.error, testing::MatchesRegex("the stacks of [0-9]+ threads are cut: .*"));
+}
+
+TEST(StackTakerTest, ManyThreadsGetNoTimeWithoutEnd) {
+  EXPECT_EQ(TakeLimits().TotalTimeoutNs(1000), 4'000'000'000);
+  EXPECT_EQ(TakeLimits().TotalTimeoutNs(16384), 8'000'000'000);
 }
 
 TEST(StackTakerTest, CountsThreadsBeyondTheLimitAsLeftOut) {

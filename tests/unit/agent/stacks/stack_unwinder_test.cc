@@ -120,6 +120,19 @@ TEST_F(StackUnwinderTest, LeavesOutFramesBeyondTheLimit) {
   EXPECT_EQ(thread.note, "more than 5 frames; the outer ones are left out");
 }
 
+TEST_F(StackUnwinderTest, KeepsOfAllThreadsTogetherNoMoreThanTheirLimit) {
+  TakeLimits limits;
+  limits.all_frame_bytes = 11 * 2000;
+  const ProcessStack process = reader_.Unwind(TakeBlocked(), limits);
+  size_t bytes = 0;
+  for (const ThreadStack& thread : process.threads) {
+    for (const Frame& frame : thread.frames) bytes += sizeof(frame) + frame.function.size();
+  }
+  EXPECT_LE(bytes, limits.all_frame_bytes);
+  EXPECT_GT(bytes, limits.all_frame_bytes / 4);
+  EXPECT_THAT(Find(process, "recursion").note, testing::HasSubstr("left out"));
+}
+
 TEST_F(StackUnwinderTest, FindsNamesInACompressedSymbolTable) {
   const ThreadStack thread = StackOf("recursion", "stack_victim_minidebug");
   EXPECT_TRUE(HasRun(thread, {"victim::RunRole(void*)"})) << FormatThreadStack(thread);
