@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "agent/stacks/stack_work.h"
 #include "fuzz_input.h"
 #include "fuzz_target.h"
 #include "interpose/python/python_layout.h"
+#include "interpose/segment_messages.h"
 #include "python_memory.h"
 #include "seeds.h"
 #include "segment_builder.h"
@@ -86,6 +88,36 @@ std::string TwoCommunicators(uint8_t flags, bool has_markers) {
   return ToPieces(&builder, flags);
 }
 
+// A rank of MPI that waits for a message, with the counts of its messages, and for a key of a
+// store.
+std::string MessagesAndKeys(uint8_t flags) {
+  SegmentBuilder builder;
+  FillHeader(&builder);
+  const uint32_t comm = builder.AddComm(7, 3, 4);
+  builder.AddAllReduce(comm, 2000);
+  builder.entry(comm)->flags = segment::kFlagRing | segment::kFlagMessages;
+  auto* table = reinterpret_cast<segment::MessageTable*>(builder.lane(comm, 0));
+  table->used = 3;
+  table->lost = 1;
+  const std::pair<int32_t, int32_t> kPeers[] = {
+      {2, 5}, {segment::kAnySource, segment::kAnyTag}, {0, segment::kMixedTags}};
+  for (size_t i = 0; i < std::size(kPeers); ++i) {
+    segment::MessageEntry* entry = &table->entries[7 * i];
+    entry->key = segment::MessageKey(kPeers[i].first, kPeers[i].second);
+    entry->sends = 4;
+    entry->receives = 3;
+    entry->receives_awaited = 1;
+  }
+  segment::BlockedEntry* blocked = builder.blocked(0);
+  blocked->key = 1;
+  segment::AwaitedKey* key = &builder.header()->awaited_keys[0];
+  key->tid = 4121;
+  key->keys = 2;
+  key->timeout_ms = 300'000;
+  std::strcpy(key->text, "default_pg/0//cuda/0");
+  return ToPieces(&builder, flags);
+}
+
 // A piece of one word.
 std::string WordAt(uint8_t region, size_t offset, uint64_t word) {
   return Bytes(region) + Bytes(static_cast<uint16_t>(offset)) + Part(Bytes(word));
@@ -112,6 +144,9 @@ void AddSegments(std::vector<std::string>* seeds) {
                    WordAt(2, offsetof(segment::CommEntry, recorded), 20) + reads);
   seeds->push_back(TwoCommunicators(kOfThisBoot, true) + ChangesWithinRead() + reads);
   seeds->push_back(TwoCommunicators(kCutShort, false));
+  seeds->push_back(MessagesAndKeys(kOfThisBoot));
+  seeds->push_back(MessagesAndKeys(kOfThisBoot | kByHostClock) + reads +
+                   WordAt(3, offsetof(segment::MessageTable, entries), 1) + reads);
 }
 
 // Memory with one interpreter, one thread and two frames of one function.

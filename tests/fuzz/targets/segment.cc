@@ -12,6 +12,7 @@
 #include "agent/processes/this_host.h"
 #include "agent/segments/segment_reader.h"
 #include "fuzz_target.h"
+#include "interpose/segment_messages.h"
 #include "memory_file.h"
 #include "segment_pieces.h"
 
@@ -30,7 +31,17 @@ void CheckTime(int64_t time_ns) {
   Promise(time_ns >= 0 && time_ns <= kLatestNs, "times have a limit");
 }
 
+void CheckMessages(const CommSnapshot& comm) {
+  Promise(comm.messages.size() <= segment::kMessageEntries, "a table of messages has a capacity");
+  for (const MessagesSnapshot& messages : comm.messages) {
+    Promise(messages.peer >= segment::kAnySource && messages.peer < comm.size,
+            "a peer is a rank of the communicator, or any");
+    Promise(messages.tag >= segment::kMixedTags, "a tag is one of MPI's, or one of ours");
+  }
+}
+
 void CheckComm(const CommSnapshot& comm) {
+  CheckMessages(comm);
   CheckText(comm.name);
   CheckTime(comm.init_entered_ns);
   CheckTime(comm.last_entered_ns);
@@ -53,6 +64,7 @@ void CheckSnapshot(const SegmentSnapshot& snapshot) {
   }
   CheckText(absl::StrReplaceAll(snapshot.command, {{"\n", " "}}));
   for (const std::string& site : snapshot.sites) CheckText(site);
+  for (const BlockedSnapshot& blocked : snapshot.blocked) CheckText(blocked.key);
   CheckTime(snapshot.exit_ns);
   CheckTime(snapshot.error_ns);
   Promise(snapshot.global_rank >= -1 && snapshot.world_size >= -1, "ranks are numbers, or none");
