@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/link/short_columns.h"
 #include "agent/link/tick_pieces.h"
+#include "agent/processes/payer.h"
 #include "agent/processes/this_host.h"
 #include "base/backoff.h"
 #include "base/clean_text.h"
@@ -486,6 +487,9 @@ void Agent::Answer(const PendingRequest& request) {
 // For the reader of the stream. A request without room is refused here: the reader then reads no
 // faster than the daemon reads the refusals.
 void Agent::TakeIn(PendingRequest request) {
+  if (!request.processes.empty()) {
+    request.owner = PayerOfReads(options_.collector.proc_root, request.processes.front().pid);
+  }
   {
     const MutexLock lock(mutex_);
     if (stack_requests_.Push(&request)) {

@@ -4,7 +4,7 @@
 //
 // All users share it. Who has taken much gets no more once less than a third of that is left, so
 // there is always some left for the others. What users have taken is forgotten at the bucket's
-// rate, evenly.
+// rate, evenly. A process that takes long, because it has thousands of threads, counts as several.
 //
 // Pure: the caller gives the time. Thread-safe: the streams to several daemons share one.
 #pragma once
@@ -43,7 +43,20 @@ class StackAllowance {
     return true;
   }
 
+  // The stacks of the user's process have taken so long.
+  void Charge(const Payer& user, int64_t took_ns) {
+    const MutexLock lock(mutex_);
+    if (every_ns_ == 0 || took_ns <= kUsualNs) return;
+    int64_t& taken_ns = taken_ns_[user];
+    const int64_t more_ns = took_ns - kUsualNs;
+    // What is beyond its share is taken from no one else.
+    const int64_t share_ns = std::max<int64_t>(kShare * left_ns_ - taken_ns, 0) / (kShare + 1);
+    left_ns_ -= std::min(more_ns, share_ns);
+    taken_ns += more_ns;
+  }
+
  private:
+  static constexpr int64_t kUsualNs = 2'000'000'000;
   static constexpr int64_t kMinuteNs = 60'000'000'000;
   static constexpr int64_t kShare = 3;  // times what is left
 

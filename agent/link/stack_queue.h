@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The daemon's requests for stacks that the agent has not answered yet. Bounded: a daemon cannot
-// fill the agent's memory.
+// fill the agent's memory. The users take turns, a process each: whose processes take long waits
+// for them alone.
 //
 // Not thread-safe.
 #pragma once
@@ -8,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <vector>
 
 #include "agent/processes/process_id.h"
@@ -18,6 +20,7 @@ struct PendingRequest {
   uint64_t stream = 0;   // that asked
   uint64_t request = 0;  // the daemon's number
   std::vector<ProcessId> processes;
+  int64_t owner = -1;  // whose processes these are: PayerOfReads()
 };
 
 class StackQueue {
@@ -25,14 +28,22 @@ class StackQueue {
   static constexpr size_t kMostRequests = 64;
   static constexpr size_t kMostProcesses = 4096;  // of all requests together
 
-  bool empty() const { return requests_.empty(); }
+  bool empty() const { return requests_ == 0; }
   // False: there is no room, and `*request` is unchanged.
   bool Push(PendingRequest* request);
-  PendingRequest Pop();  // REQUIRES: not empty
+  // Returns a request for one process, or for none if it was so. REQUIRES: not empty.
+  PendingRequest Pop();
   void Clear();
 
  private:
-  std::deque<PendingRequest> requests_;
+  struct Waiting {
+    PendingRequest request;
+    size_t taken = 0;  // of its processes
+  };
+
+  std::map<int64_t, std::deque<Waiting>> waiting_;  // by owner; none is empty
+  int64_t last_owner_ = INT64_MAX;
+  size_t requests_ = 0;
   size_t processes_ = 0;
 };
 

@@ -123,7 +123,10 @@ v1::ProcessStack StackService::TakeFrom(ProcessId process) {
   const auto take = [tools = tools_, pid = process.pid, stack] {
     *stack = ToProto(tools->namer->Name(tools->taker.Take(pid, TakeLimits()), TakeLimits()));
   };
-  if (threads_.Run(key, take, patience_.TimeoutNs(seen->payer, MonotonicNs()), user)) {
+  const int64_t begun_ns = MonotonicNs();
+  const bool in_time = threads_.Run(key, take, patience_.TimeoutNs(seen->payer, begun_ns), user);
+  allowance_->Charge(seen->payer, MonotonicNs() - begun_ns);
+  if (in_time) {
     const auto around = WithSurroundings(process, *stack, user);
     if (around != nullptr) stack = around;
     Redact(*options_.redactor, stack.get());

@@ -73,5 +73,19 @@ TEST(StackAllowanceTest, ZeroIsNoLimit) {
   EXPECT_EQ(TakeAt(kStart, 100'000, &allowance), 100'000);
 }
 
+TEST(StackAllowanceTest, WhoseProcessesTakeLongGetsFewer) {
+  StackAllowance allowance(600);
+  EXPECT_EQ(TakeAt(kStart, 1, &allowance, 1), 1);
+  for (int i = 0; i < 3; ++i) allowance.Charge({1}, 60 * kSecond);
+  EXPECT_EQ(TakeAt(kStart, 1, &allowance, 1), 0);
+  EXPECT_EQ(TakeAt(kStart, 8, &allowance, 2), 8);
+}
+
+TEST(StackAllowanceTest, UsualTimesCostNothing) {
+  StackAllowance allowance(600);
+  for (int i = 0; i < 1000; ++i) allowance.Charge({1}, 2 * kSecond);
+  EXPECT_EQ(TakeAt(0, 1000, &allowance, 1), kBurstOfOne);
+}
+
 }  // namespace
 }  // namespace rollcall

@@ -18,14 +18,34 @@ bool Push(size_t processes, StackQueue* queue) {
   return queue->Push(&request);
 }
 
-TEST(StackQueueTest, GivesTheRequestsInOrder) {
+std::vector<uint64_t> PopAll(StackQueue* queue) {
+  std::vector<uint64_t> requests;
+  while (!queue->empty()) {
+    const PendingRequest one = queue->Pop();
+    EXPECT_LE(one.processes.size(), 1u);
+    requests.push_back(one.request);
+  }
+  return requests;
+}
+
+TEST(StackQueueTest, GivesTheProcessesOfOneOwnerInOrder) {
   StackQueue queue;
-  PendingRequest first = RequestFor(2, 7), second = RequestFor(3, 8);
-  EXPECT_TRUE(queue.Push(&first));
-  EXPECT_TRUE(queue.Push(&second));
-  EXPECT_EQ(queue.Pop().request, 7);
-  EXPECT_EQ(queue.Pop().processes.size(), 3);
-  EXPECT_TRUE(queue.empty());
+  PendingRequest first = RequestFor(2, 7), second = RequestFor(0, 8), third = RequestFor(1, 9);
+  for (PendingRequest* request : {&first, &second, &third}) EXPECT_TRUE(queue.Push(request));
+  EXPECT_EQ(PopAll(&queue), (std::vector<uint64_t>{7, 7, 8, 9}));
+}
+
+TEST(StackQueueTest, OwnersTakeTurnsWhateverTheyHaveWaiting) {
+  StackQueue queue;
+  for (uint64_t number = 0; number < 3; ++number) {
+    PendingRequest request = RequestFor(2, number);
+    request.owner = 1000;
+    EXPECT_TRUE(queue.Push(&request));
+  }
+  PendingRequest other = RequestFor(2, 9);
+  other.owner = 1001;
+  EXPECT_TRUE(queue.Push(&other));
+  EXPECT_EQ(PopAll(&queue), (std::vector<uint64_t>{0, 9, 0, 9, 1, 1, 2, 2}));
 }
 
 TEST(StackQueueTest, HasRoomFor64Requests) {
@@ -42,7 +62,8 @@ TEST(StackQueueTest, HasRoomFor4096Processes) {
   EXPECT_FALSE(Push(97, &queue));
   EXPECT_TRUE(Push(96, &queue));
   queue.Pop();
-  EXPECT_TRUE(Push(4000, &queue));
+  EXPECT_FALSE(Push(2, &queue));
+  EXPECT_TRUE(Push(1, &queue));
   queue.Clear();
   EXPECT_TRUE(Push(4096, &queue));
 }
