@@ -91,6 +91,14 @@ TEST_F(LibraryProcessTest, AChildsExitMarksOnlyTheChild) {
   EXPECT_FALSE(Read().exited);
 }
 
+TEST_F(LibraryProcessTest, AChildInItsMemoryThatEndsOrBecomesAnotherIsNoEndOfIt) {
+  ASSERT_TRUE(
+      WIFSIGNALED(Run(Steps("id init=2,0 all_reduce vfork_exit vfork_exec all_reduce kill"))));
+  const SegmentSnapshot segment = Read();
+  EXPECT_FALSE(segment.exited);
+  EXPECT_EQ(segment.communicators[0].entered, 2u);
+}
+
 TEST_F(LibraryProcessTest, AForkWithinAnOpenGroupStartsWithoutIt) {
   ASSERT_EQ(Run(Steps("id init=2,0 group_start all_reduce fork group_end id init=4,0 all_reduce "
                       "join group_end")),

@@ -128,6 +128,25 @@ int WaitSignal(const Arguments& a) {
   return ncclWaitSignal(static_cast<int>(wanted.size()), wanted.data(), comm, nullptr);
 }
 
+// A child in this process's memory ends, or becomes another program.
+int VforkAndEnd() {
+  const pid_t child = vfork();
+  if (child == 0) _exit(0);
+  int status = -1;
+  waitpid(child, &status, 0);
+  return status;
+}
+int VforkAndBecomeAnother() {
+  const pid_t child = vfork();
+  if (child == 0) {
+    execl("/bin/true", "true", nullptr);
+    _exit(1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  return status;
+}
+
 // The nth CPU that this process may use, modulo their number.
 int MoveToCpu(const Arguments& a) {
   static cpu_set_t allowed;
@@ -355,6 +374,8 @@ const std::map<std::string, Step> kOthers = {
     {"kill", CALL(kill(getpid(), SIGKILL))},
     {"exit", CALL((exit(At(a, 0, 0)), 0))},
     {"quick_exit", CALL((_exit(At(a, 0, 0)), 0))},
+    {"vfork_exec", CALL(VforkAndBecomeAnother())},
+    {"vfork_exit", CALL(VforkAndEnd())},
 };
 
 Arguments Parse(const std::string& text) {
