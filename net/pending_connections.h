@@ -11,6 +11,7 @@
 // No socket and no clock in here. Not thread-safe: one owner.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -77,8 +78,8 @@ class PendingConnections {
   // longest. Where all are young, the oldest one of a network other than kOwnNetwork that has more
   // than its share, an eighth. kNone: there is no such network.
   Place FindOldest(int64_t now_ns) const;
-  // Whether a quarter of the places is taken.
-  bool IsCrowded() const { return by_fd_.size() >= limits_.all / 4; }
+  // Whether a quarter of the places is taken, or as many as a quarter of those in gRPC.
+  bool IsCrowded() const { return by_fd_.size() >= std::min(limits_.all, limits_.in_grpc) / 4; }
 
   // Forgets another connection with this descriptor, which must be closed.
   void Add(Connection connection);

@@ -43,6 +43,20 @@ TEST(PendingConnectionsTest, OnlyHandshakesOfTlsWait) {
   EXPECT_EQ(PendingLimitsFor(1 << 20, false).in_grpc, 16384u);
 }
 
+// Only then is it worth to ask who the users of this machine are. Slow handshakes of one of them
+// would have all places in gRPC before a quarter of all places is taken.
+TEST(PendingConnectionsTest, AQuarterOfThePlacesInGrpcIsACrowd) {
+  PendingConnections pending(PendingLimitsFor(1 << 20, true));
+  int fd = 5;
+  for (; !pending.IsCrowded() && fd < 1000; ++fd) pending.Add(From("loopback", fd, 0));
+  EXPECT_EQ(pending.size(), 128u);
+  for (; fd < 2000; ++fd) pending.Add(From("loopback, uid 1000", fd, 0));
+  while (pending.TakeTurn(0)) {
+  }
+  pending.Add(From("loopback", fd, 1));
+  EXPECT_TRUE(pending.TakeTurn(1).has_value());
+}
+
 TEST(PendingConnectionsTest, TheZoneIsNoPartOfAPeersKey) {
   EXPECT_EQ(PeerKey("ipv6:[fe80::1%25eth0]:80"), "ipv6:[fe80::1]:80");
   EXPECT_EQ(PeerKey("ipv6:[fe80::1]:80"), "ipv6:[fe80::1]:80");
