@@ -715,7 +715,11 @@ TEST(WaitSentencesTest, ACycleThroughThreeLibrariesIsToldInOneSentence) {
   ASSERT_FALSE(verdicts.empty());
   EXPECT_EQ(verdicts[0].cause, Cause::kDeadlock);
   EXPECT_EQ(verdicts[0].culprits.size(), 3u);
-  EXPECT_EQ(verdicts[0].summary, "");
+  EXPECT_EQ(verdicts[0].summary,
+            "ranks 0-2 wait for each other: rank 1 waits in AllReduce #0 on gloo communicator "
+            "\"control\" for ranks 0,2, and rank 2 waits in MPI_Barrier #0 on communicator "
+            "\"MPI_COMM_WORLD\" for ranks 0-1, and rank 0 waits in AllReduce #0 on communicator "
+            "\"dp\" for ranks 1-2; 3 ranks have waited 60 s");
 }
 
 }  // namespace
