@@ -177,6 +177,14 @@ epilog; ls -A /dev/shm; kill $!"""
     assert shell(script) == [f".rollcall-epilog-{OTHER}.0123456789"]
 
 
+# Whoever is to reap it may take its time, as the first process of a machine does.
+def test_a_process_that_has_ended_and_is_not_reaped_keeps_no_segment(shell):
+    script = f"""\
+sh -c 'setpriv --reuid={USER} --clear-groups true & exec sleep 20' & sleep 0.5
+fill; epilog; ls -A /dev/shm; kill $!"""
+    assert shell(script) == []
+
+
 def test_the_copies_of_100_jobs_stay_and_the_oldest_go(shell):
     script = """\
 export ROLLCALL_KEEP=$KEEP; fill; mkdir -p $KEEP/notes
