@@ -18,6 +18,44 @@ namespace {
 
 constexpr size_t kDescribedCulprits = 8;
 constexpr uint32_t kEnoughSeen = 8;  // calls from which a usual duration is reliable
+constexpr size_t kFewRanks = 8;      // of whom all stacks are taken
+
+bool HasFreshStack(const Suspicion& s, const Absent& absent) {
+  const Process* process = FindProcess(s.job, absent.process);
+  return process != nullptr && process->stacks_ns != 0 && process->stacks_ns >= s.call.since_ns;
+}
+
+// If another absent rank does not wait so, that one holds it up. Stacks of before the wait prove
+// nothing.
+bool WaitsOutside(const Suspicion& s, const Absent& absent) {
+  const Process* process = FindProcess(s.job, absent.process);
+  return process != nullptr && process->waits_outside_since_ns != 0 && HasFreshStack(s, absent);
+}
+
+// While the stacks of only some of the few absent ranks have come, another one of them may show
+// that it waits for these.
+void WeakenWithoutStacks(const Suspicion& s, const std::vector<Absent>& absents, Verdict* verdict) {
+  if (absents.size() < 2 || absents.size() > kFewRanks) return;
+  std::vector<int32_t> unknown;
+  for (const Absent& absent : absents) {
+    if (HasFreshStack(s, absent)) continue;
+    unknown.push_back(PublicRank(s.job, absent.process, absent.rank));
+  }
+  if (unknown.empty() || unknown.size() == absents.size()) return;
+  verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
+  verdict->missing_evidence.push_back(absl::StrCat("where ", RanksInWords(unknown),
+                                                   PluralForm(unknown.size(), " stands", " stand"),
+                                                   ": it may wait for another absent rank"));
+}
+
+void AddHeldUp(const std::vector<int32_t>& ranks, Verdict* verdict) {
+  verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
+  verdict->evidence.push_back(
+      absl::StrCat("also absent, but waiting for others outside NCCL: ", RanksInWords(ranks)));
+  verdict->missing_evidence.push_back(absl::StrCat("for whom ", RanksInWords(ranks),
+                                                   PluralForm(ranks.size(), " waits", " wait"),
+                                                   " outside NCCL"));
+}
 
 // True if Rollcall infers both the wait and the end of the absent rank.
 bool IsGuessedTwice(const Absent& absent, Proof best) {
@@ -271,6 +309,25 @@ std::optional<Verdict> Blame(const Suspicion& s, Cause cause, const std::vector<
   verdict->at_once = AnyFailed(blamed);
   AddCulprits(s, blamed, &*verdict);
   AddMissing(s, blamed, &*verdict);
+  return verdict;
+}
+
+std::optional<Verdict> BlameNotHeldUp(const Suspicion& s, Cause cause,
+                                      std::vector<Absent> absents) {
+  const auto held_up = std::stable_partition(absents.begin(), absents.end(),
+                                             [&s](const Absent& a) { return !WaitsOutside(s, a); });
+  if (held_up == absents.begin() || held_up == absents.end()) {
+    std::optional<Verdict> verdict = Blame(s, cause, absents);
+    if (verdict) WeakenWithoutStacks(s, absents, &*verdict);
+    return verdict;
+  }
+  std::vector<int32_t> ranks;
+  for (auto a = held_up; a != absents.end(); ++a) {
+    ranks.push_back(PublicRank(s.job, a->process, a->rank));
+  }
+  absents.erase(held_up, absents.end());
+  std::optional<Verdict> verdict = Blame(s, cause, absents);
+  if (verdict) AddHeldUp(ranks, &*verdict);
   return verdict;
 }
 

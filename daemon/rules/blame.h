@@ -40,6 +40,10 @@ int64_t SuspectAfter(const Communicator& comm, const CallArgs& call, const Limit
 // `blamed` is empty or the wait is not long enough.
 std::optional<Verdict> Blame(const Suspicion& s, Cause cause, const std::vector<Absent>& blamed);
 
+// As Blame(), but without the ranks whose stacks, taken during the wait, show that they wait for
+// others outside of recorded calls, such as in torch's store, if one does not.
+std::optional<Verdict> BlameNotHeldUp(const Suspicion& s, Cause cause, std::vector<Absent> absents);
+
 // A verdict with the call, the waiting ranks and the time, but without culprits. None if
 // the wait is shorter than `limit_ns`.
 std::optional<Verdict> Describe(const Suspicion& s, Cause cause, int64_t limit_ns);

@@ -65,9 +65,9 @@ void AddOneRank(const Suspicion& s, Verdict* verdict) {
 
 std::optional<Verdict> JudgeIncompleteCreation(const Suspicion& s) {
   if (s.call.kind != StuckCall::Kind::kCreation) return std::nullopt;
-  std::optional<Verdict> verdict = Blame(s, Cause::kInitIncomplete, Pick(s, [](const Absent& a) {
-                                           return a.disagrees || (a.gone == Gone::kNo && !a.silent);
-                                         }));
+  std::optional<Verdict> verdict = BlameNotHeldUp(
+      s, Cause::kInitIncomplete,
+      Pick(s, [](const Absent& a) { return a.disagrees || (a.gone == Gone::kNo && !a.silent); }));
   if (!verdict) return verdict;
   AddSizes(s, &*verdict);
   AddRefusals(s, &*verdict);

@@ -52,8 +52,7 @@ LIBRARIES = [
     Row("libraries.loader_never_delivers", ("missing_rank",), (1,), ranks=3, says=("AllReduce #4",)),
 ]
 START = [
-    Row("start.never_joins", ("init_incomplete",), (1,), ranks=3, by_chance=True,
-        defect="rank 0 waits in its store for the others, before its first group, and counts as one that never joined"),
+    Row("start.never_joins", ("init_incomplete",), (1,), ranks=3, own_processes=True),
 ]
 MESSAGES = [
     Row("messages.never_receives", ("unmatched_p2p", "missing_rank"), (1,), ranks=2, says=("Send",)),

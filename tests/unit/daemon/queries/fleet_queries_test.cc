@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/durations.h"
 #include "daemon/access/access.h"
 #include "daemon/access/unknown_calls.h"
 #include "daemon/agents/agent_service.h"
@@ -488,10 +489,13 @@ TEST_F(FleetQueriesTest, DaemonsThatDoNotAnswerAreNamedInTime) {
     dead.address = "127.0.0.1:1";  // nobody listens
     town_.daemons.push_back(dead);
   }
-  const FleetQueries queries(&a_.local(), &a_.view, PeerOptions());
+  // Long enough for those that answer, also on a busy machine.
+  auto options = PeerOptions();
+  options.list_patience_ns = 4 * kSecond;
+  const FleetQueries queries(&a_.local(), &a_.view, options);
   const auto begun = std::chrono::steady_clock::now();
   const v1::StatusResponse status = queries.GetStatus({}, true);
-  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::milliseconds(1500));
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(8));
   EXPECT_THAT(NamesIn(status), ElementsAre("1 at a", "3 at c"));
   EXPECT_THAT(SilentIn(status), ElementsAre("b", "d"));
   EXPECT_THAT(std::string(queries.GetJob(Named("2")).status().message()),

@@ -519,6 +519,19 @@ const Case kCases[] = {
        return j.state;
      },
      70, Cause::kMissingRank, {2}},
+    {"a_rank_that_has_not_joined_waits_in_the_store_for_another_one",
+     [] {
+       JobBuilder j(3);
+       j.AddCommunicator(9, "new", {0, 1, 2});
+       j.Initializing(2, At(10));
+       j.process(0).waits_outside_since_ns = At(20);
+       for (int rank : {0, 1}) {
+         j.process(rank).stacks_ns = At(20);
+         j.comm().members.erase(rank);
+       }
+       return j.state;
+     },
+     70, Cause::kInitIncomplete, {1}, Certainty::kLikely},
 };
 // clang-format on
 
