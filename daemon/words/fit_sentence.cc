@@ -19,6 +19,7 @@ namespace {
 constexpr char kRanks[] = "ranks ";
 constexpr absl::string_view kAnd = " and ", kMore = " more", kEnd = "...";
 constexpr size_t kFewRanges[] = {8, 4, 2, 1};
+constexpr size_t kMostLost = 60;  // letters of room behind the last clause that ends in it
 // Behind these a clause ends.
 constexpr absl::string_view kClauseEnds[] = {", ", "; ", ": ", " where ", " and "};
 
@@ -115,8 +116,8 @@ std::string FitSentence(const std::string& text, size_t most) {
   }
   if (most < kEnd.size()) return "";
   const size_t end = FindClauseEnd(fewer, most - kEnd.size());
-  // A clause that is very long has no end in sight: better the half of it than nothing.
-  if (end < most / 3) return CutText(fewer, most, std::string(kEnd));
+  // Of a long clause, such as the text of an exception, a part is better than nothing.
+  if (end < most / 3 || most - end > kMostLost) return CutText(fewer, most, std::string(kEnd));
   return absl::StrCat(fewer.substr(0, end), kEnd);
 }
 

@@ -42,6 +42,13 @@ TEST(FitSentenceTest, ASentenceEndsBehindAClause) {
             "root 0)...");
 }
 
+TEST(FitSentenceTest, OfALongClauseTheBeginStays) {
+  const std::string text =
+      "rank 3 called AllReduce(float32 x 3, sum), while it handles RuntimeError: The size of tensor a "
+      "(8) must match the size of tensor b (4) at non-singleton dimension 0";
+  EXPECT_EQ(FitSentence(text, 150), text.substr(0, 147) + "...");
+}
+
 TEST(FitSentenceTest, NoClauseEndsInsideOfANameOrOfParentheses) {
   EXPECT_EQ(FitSentence("rank 1 (n1, pid 71) on \"a, b and c\", more words than fit", 45),
             "rank 1 (n1, pid 71) on \"a, b and c\"...");
