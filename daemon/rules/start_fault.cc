@@ -81,8 +81,8 @@ bool ContainsAny(const std::string& functions, std::initializer_list<const char*
 bool WaitsForAKey(const Process& process) {
   const std::string& functions = process.place.functions;
   return ContainsAny(functions, {"Store::", "Store."}) &&
-         !ContainsAny(functions, {"init_process_group", "barrier", "Barrier", "rendezvous",
-                                  "waitForWorkers", "TCPStore::TCPStore"});
+         !ContainsAny(functions, {"init_process_group", "ProcessGroup", "barrier", "Barrier",
+                                  "rendezvous", "waitForWorkers", "TCPStore::TCPStore"});
 }
 
 bool AreAllIn(const std::vector<int32_t>& some, const std::vector<int32_t>& all) {

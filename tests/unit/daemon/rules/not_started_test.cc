@@ -194,6 +194,18 @@ TEST(AllWaitTest, NobodyIsTheCulpritWhereAllWaitForKeysAtSeveralPoints) {
   EXPECT_FALSE(OnlyVerdict(job).is_idle) << "this one waits for all ranks";
 }
 
+// The first collective of a group takes its id from the store, and all ranks meet in it.
+TEST(AllWaitTest, WhoWaitsInACollectiveIsNoWorker) {
+  JobBuilder job = AwaitingKeys({kMeet, kInit, kInit});
+  for (const size_t rank : {1, 2}) {
+    job.state.processes[rank].place.functions =
+        " c10d::TCPStore::doWait c10d::PrefixStore::get c10d::ProcessGroup::allreduce main ";
+  }
+  const Verdict v = OnlyVerdict(job);
+  EXPECT_FALSE(v.is_idle);
+  EXPECT_EQ(CulpritRanks(v.culprits), Ranks{0});
+}
+
 TEST(StartTest, ARankWithoutAKnownProcessIsAbsent) {
   JobBuilder job = Starting();
   job.state.processes.erase(job.state.processes.begin());
