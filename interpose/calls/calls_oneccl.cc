@@ -37,13 +37,7 @@ using namespace rollcall;  // NOLINT(google-build-using-namespace): the rows use
 
 #define EXPORT extern "C" ROLLCALL_EXPORT
 
-#define ENQUEUED(symbol, op, dtype, reduction, peer, count, parameters, arguments) \
-  EXPORT int symbol(parameters) {                                                  \
-    const CallInfo info = {Op::k##op, dtype, reduction,                            \
-                           peer,      count, static_cast<cudaStream_t>(stream)};   \
-    return ObserveCall(ROLLCALL_REAL(symbol), static_cast<ncclComm_t>(comm), info, \
-                       __builtin_return_address(0), arguments);                    \
-  }
+#define ENQUEUED ROLLCALL_ENQUEUED
 #include "interpose/oneccl_calls.def"
 
 EXPORT int onecclGroupStart() { return ObserveGroupStart(ROLLCALL_REAL(onecclGroupStart)); }

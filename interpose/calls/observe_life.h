@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records the creation and the end of a communicator of a library that is like NCCL: HCCL, oneCCL.
+// Records the calls, the creation and the end of a communicator of a library that is like NCCL:
+// HCCL, oneCCL.
 //
-// For the wrappers of the calls that create and end communicators, on the thread that makes them.
+// For the wrappers, on the thread that makes the call.
 // Nothing is asked of a GPU: these communicators have no markers.
 #pragma once
 
+#include "interpose/calls/observe.h"
 #include "interpose/comm_kind.h"
 #include "interpose/real.h"
 #include "interpose/record/blocked_threads.h"
@@ -70,3 +72,12 @@ int ObserveEndOfComm(Function* real, Op op, void* handle) {
 }
 
 }  // namespace rollcall
+
+// The wrapper of a call that goes to a stream: what a table such as hccl_calls.def has in a row.
+#define ROLLCALL_ENQUEUED(symbol, op, dtype, reduction, peer, count, parameters, arguments)     \
+  extern "C" ROLLCALL_EXPORT int symbol(parameters) {                                           \
+    const rollcall::CallInfo info = {                                                           \
+        rollcall::Op::k##op, dtype, reduction, peer, count, static_cast<cudaStream_t>(stream)}; \
+    return rollcall::ObserveCall(ROLLCALL_REAL(symbol), static_cast<ncclComm_t>(comm), info,    \
+                                 __builtin_return_address(0), arguments);                       \
+  }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ends a record when the real function throws.
 //
-// PyTorch's functions throw, and the exception passes through the wrapper to the program. The
-// library has no code of the C++ runtime, so no destructor of ours runs then. Instead a wrapper's
-// frame has a personality routine of ours: the unwinder calls it while it removes the frame, it
-// ends what the thread has open, and tells the unwinder to go on. The exception is not touched.
+// PyTorch's functions throw, and so may an error handler that the program has given to MPI. The
+// exception passes through the wrapper to the program. The library has no code of the C++ runtime,
+// so no destructor of ours runs then. Instead a wrapper's frame has a personality routine of ours:
+// the unwinder calls it while it removes the frame, it ends what the thread has open, and tells the
+// unwinder to go on. The exception is not touched.
 //
 // A function that calls the real function while a call is open contains
 // ROLLCALL_ENDS_BY_EXCEPTION(), is not inlined into another one, and calls nothing else that
