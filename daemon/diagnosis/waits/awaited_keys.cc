@@ -68,14 +68,23 @@ NumberedRanks RanksByCommunicator(const JobState& job) {
 }
 
 // The wait of its main thread. Other threads may wait for good: they serve the store's other users.
-const BlockedCall* FindKeyWait(const JobState& job, int32_t index) {
-  const Process& process = job.processes[static_cast<size_t>(index)];
-  if (HasEnded(process) || !IsHeard(job, index)) return nullptr;
+const BlockedCall* FindKeyWait(const Process& process) {
   const auto at = std::find_if(
       process.blocked.begin(), process.blocked.end(), [&process](const BlockedCall& call) {
         return call.op == Op::kstore_wait && !WaitsBeside(process, call) && !call.key.empty();
       });
-  return at == process.blocked.end() ? nullptr : &*at;
+  return at == process.blocked.end() || HasEnded(process) ? nullptr : &*at;
+}
+
+const BlockedCall* FindKeyWait(const JobState& job, int32_t index) {
+  const BlockedCall* wait = FindKeyWait(job.processes[static_cast<size_t>(index)]);
+  return wait == nullptr || !IsHeard(job, index) ? nullptr : wait;
+}
+
+// In most jobs nobody does, and numbering the ranks of a large one takes long.
+bool AnyWaitsForKey(const JobState& job) {
+  return std::any_of(job.processes.begin(), job.processes.end(),
+                     [](const Process& process) { return FindKeyWait(process) != nullptr; });
 }
 
 std::map<std::string, KeyWait> FindWaitsByKey(const JobState& job, const NumberedRanks& ranks) {
@@ -162,9 +171,10 @@ bool IsKeyOfBackend(const std::string& key) {
 
 KeyWaits FindKeyWaits(const JobState& job) {
   KeyWaits waits;
-  if (job.offline) return waits;
+  if (job.offline || !AnyWaitsForKey(job)) return waits;
   NumberedRanks ranks = RanksByJob(job);
   if (ranks.empty()) ranks = RanksByCommunicator(job);
+  waits.looked_at = ranks.size();
   if (ranks.size() < 2) return waits;
   for (const auto& [key, wait] : FindWaitsByKey(job, ranks)) {
     const size_t others = ranks.size() - wait.waiting.size();

@@ -6,6 +6,7 @@
 // are part of calls that make a communicator, and are judged there.
 #pragma once
 
+#include <cstddef>
 #include <list>
 #include <string>
 
@@ -19,6 +20,7 @@ namespace rollcall {
 struct KeyWaits {
   std::list<Communicator> communicators;
   std::list<StuckCall> calls;
+  size_t looked_at = 0;  // ranks of the job that were numbered; a job has many
 };
 
 KeyWaits FindKeyWaits(const JobState& job);

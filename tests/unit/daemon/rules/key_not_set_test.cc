@@ -55,6 +55,15 @@ TEST(KeyNotSetTest, WhoDoesNotWaitIsTheCulpritAndTheKeyIsNamed) {
             "3 ranks have waited 60 s");
 }
 
+TEST(KeyNotSetTest, AJobInWhichNobodyWaitsForAKeyCostsNoSearchOfItsRanks) {
+  JobBuilder job(1000);
+  job.Finish(5);
+  job.process(7).blocked.push_back({1, Op::kAllReduce, kDp, At(10)});
+  EXPECT_EQ(FindKeyWaits(job.state).looked_at, 0u);
+  AwaitKey(7, 10, &job);
+  EXPECT_EQ(FindKeyWaits(job.state).looked_at, 1000u);
+}
+
 TEST(KeyNotSetTest, WhoMaySetTheKeyAmongManyIsOnlyPossible) {
   JobBuilder job(4);
   job.Finish(5);
