@@ -19,7 +19,7 @@ namespace {
 constexpr char kRanks[] = "ranks ";
 constexpr absl::string_view kAnd = " and ", kMore = " more", kEnd = "...";
 constexpr size_t kFewRanges[] = {8, 4, 2, 1};
-constexpr size_t kMostLost = 60;  // letters of room behind the last clause that ends in it
+constexpr size_t kMostLost = 60;  // bytes of room behind the last clause that ends in it
 // Behind these a clause ends.
 constexpr absl::string_view kClauseEnds[] = {", ", "; ", ": ", " where ", " and "};
 
