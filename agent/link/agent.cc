@@ -56,6 +56,7 @@ StackServiceOptions ServiceOptionsFrom(const AgentOptions& options,
   service.redactor = options.collector.redactor;
   service.allowance = options.stack_allowance;
   service.namer = options.stack_namer;
+  service.effects = options.sample_effects;
   service.neighbours = std::move(neighbours);
   return service;
 }

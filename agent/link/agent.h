@@ -70,6 +70,7 @@ struct AgentOptions {
   // daemon for all jobs.
   std::shared_ptr<StackAllowance> stack_allowance;
   std::shared_ptr<StackNamer> stack_namer;
+  std::shared_ptr<SampleEffects> sample_effects;
   std::shared_ptr<StreamWatcher> watcher;
   // Learns which hangs the daemon blames this host for. nullptr: the daemon is not asked.
   std::shared_ptr<HostHangsSink> host_hangs;

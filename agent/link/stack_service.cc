@@ -3,7 +3,9 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "agent/collector/redact_update.h"
 #include "agent/link/stack_surroundings.h"
 #include "agent/link/stacks_proto.h"
+#include "agent/processes/moved_bytes.h"
 #include "agent/processes/payer.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/proc_lines.h"
@@ -54,7 +57,29 @@ StackService::StackService(StackServiceOptions options, IsReported is_reported)
                      ? options_.allowance
                      : std::make_shared<StackAllowance>(options_.max_per_minute)),
       namer_(options_.namer != nullptr ? options_.namer
-                                       : std::make_shared<StackNamer>(options_.proc_root)) {}
+                                       : std::make_shared<StackNamer>(options_.proc_root)),
+      effects_(options_.effects != nullptr ? options_.effects : std::make_shared<SampleEffects>()) {
+}
+
+v1::ProcessStack StackService::Tools::Take(ProcessId process, const TakeLimits& limits) {
+  const std::optional<uint64_t> moved = ReadMovedBytes(proc_root, process.pid);
+  RawSample sample = taker.Take(process.pid, limits);
+  uint64_t added = 0;
+  if (moved.has_value() && sample.method == "signal") {  // it has read its own memory for that
+    added = std::max(ReadMovedBytes(proc_root, process.pid).value_or(0), *moved) - *moved;
+  }
+  ProcessStack named = namer->Name(std::move(sample), limits);
+  for (ThreadStack& thread : named.threads) {
+    if (thread.switches == 0) continue;
+    thread.switches =
+        effects->WithoutSamples(process, thread.tid, thread.switches, thread.sample_switches);
+  }
+  v1::ProcessStack stack = ToProto(named);
+  if (!moved.has_value()) return stack;
+  stack.set_moved_bytes(static_cast<double>(
+      effects->WithoutSamples(process, SampleEffects::kWholeProcess, *moved, added)));
+  return stack;
+}
 
 // Why the agent takes no stacks of the process; "": it does.
 std::string StackService::WhyNot(ProcessId process) {
@@ -118,10 +143,10 @@ v1::ProcessStack StackService::TakeFrom(ProcessId process) {
                                         "later, or start rollcall-agent with a larger "
                                         "--max-stacks-per-minute"));
   }
-  if (tools_ == nullptr) tools_ = std::make_shared<Tools>(proc_root, namer_);
+  if (tools_ == nullptr) tools_ = std::make_shared<Tools>(proc_root, namer_, effects_);
   auto stack = std::make_shared<v1::ProcessStack>();
-  const auto take = [tools = tools_, pid = process.pid, stack] {
-    *stack = ToProto(tools->namer->Name(tools->taker.Take(pid, TakeLimits()), TakeLimits()));
+  const auto take = [tools = tools_, process, stack] {
+    *stack = tools->Take(process, TakeLimits());
   };
   const int64_t begun_ns = MonotonicNs();
   const bool in_time = threads_.Run(key, take, patience_.TimeoutNs(seen->payer, begun_ns), user);

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/link/sample_effects.h"
 #include "agent/link/stack_allowance.h"
 #include "agent/link/stack_patience.h"
 #include "agent/processes/process_id.h"
@@ -41,6 +42,7 @@ struct StackServiceOptions {
   std::shared_ptr<StackAllowance> allowance;
   // Shared likewise; nullptr: its own.
   std::shared_ptr<StackNamer> namer;
+  std::shared_ptr<SampleEffects> effects;
   // Thread-safe. The processes that may be at the other end of a socket; nullptr: none.
   std::function<std::vector<pid_t>()> neighbours;
 };
@@ -62,9 +64,17 @@ class StackService {
  private:
   // One thread at a time uses these. That thread may block forever.
   struct Tools {
-    Tools(const std::string& proc_root, std::shared_ptr<StackNamer> with)
-        : namer(std::move(with)), taker(proc_root, std::make_shared<SymbolsOfNamer>(namer)) {}
+    Tools(const std::string& root, std::shared_ptr<StackNamer> with,
+          std::shared_ptr<SampleEffects> known)
+        : proc_root(root),
+          namer(std::move(with)),
+          effects(std::move(known)),
+          taker(root, std::make_shared<SymbolsOfNamer>(namer)) {}
+    v1::ProcessStack Take(ProcessId process, const TakeLimits& limits);
+
+    const std::string proc_root;
     const std::shared_ptr<StackNamer> namer;
+    const std::shared_ptr<SampleEffects> effects;
     AnyStackTaker taker;
   };
 
@@ -80,6 +90,7 @@ class StackService {
   SpareThreads threads_;
   const std::shared_ptr<StackAllowance> allowance_;
   const std::shared_ptr<StackNamer> namer_;
+  const std::shared_ptr<SampleEffects> effects_;
   // Used by the thread of Take(), or by the thread that it waits for.
   std::shared_ptr<Tools> tools_;
   StackPatience patience_;  // of the thread of Take()

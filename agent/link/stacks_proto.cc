@@ -81,6 +81,7 @@ v1::ProcessStack ToProto(const ProcessStack& stack) {
     added->set_note(Text(thread.note));
     added->set_python_lock(PythonLockName(thread.gil));
     added->set_keeps_process(thread.keeps_process);
+    added->set_switches(thread.switches);
     if (!thread.exception.type.empty()) SetException(thread.exception, added->mutable_handles());
     for (const Frame& frame : thread.frames) SetFrame(frame, added->add_frames());
     cpu_ns += thread.cpu_ns;

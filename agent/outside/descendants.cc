@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
+#include "agent/processes/moved_bytes.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/proc_stat.h"
 #include "base/durations.h"
@@ -20,7 +20,6 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kMostParentThreads = 1024;
-constexpr size_t kIoBytes = 4096;
 
 uint64_t NsOfTicks(uint64_t ticks) {
   static const uint64_t ns = kSecond / static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
@@ -35,17 +34,6 @@ uint64_t AgeOf(const ProcStat& stat) {
       static_cast<uint64_t>(now.tv_sec) * kSecond + static_cast<uint64_t>(now.tv_nsec);
   const uint64_t start_ns = NsOfTicks(stat.start_time);
   return now_ns > start_ns ? now_ns - start_ns : 1;
-}
-
-uint64_t ReadMovedBytes(const std::string& proc_root, pid_t pid) {
-  const std::string text = ReadProcFile(ProcPath(proc_root, pid, "io"), kIoBytes).value_or("");
-  uint64_t moved = 0;
-  for (absl::string_view line : absl::StrSplit(text, '\n')) {
-    uint64_t bytes = 0;
-    if (!absl::ConsumePrefix(&line, "rchar: ") && !absl::ConsumePrefix(&line, "wchar: ")) continue;
-    if (absl::SimpleAtoi(line, &bytes)) moved += bytes;
-  }
-  return moved;
 }
 
 std::vector<pid_t> ListChildren(const std::string& proc_root, pid_t pid) {
@@ -76,7 +64,7 @@ void AddChildren(const std::string& proc_root, pid_t parent, std::vector<Descend
     child.name = std::move(stat->name);
     child.state = stat->state;
     child.cpu_ns = NsOfTicks(stat->cpu_ticks + stat->children_ticks);
-    child.moved_bytes = ReadMovedBytes(proc_root, pid);
+    child.moved_bytes = ReadMovedBytes(proc_root, pid).value_or(0);
     child.age_ns = AgeOf(*stat);
     found->push_back(std::move(child));
   }

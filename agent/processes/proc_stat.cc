@@ -31,7 +31,7 @@ constexpr size_t kResidentPagesField = 24;
 constexpr size_t kStartCodeField = 26;
 constexpr size_t kStartStackField = 28;
 constexpr size_t kExitCodeField = 52;
-constexpr size_t kStatusBytes = 8192;
+constexpr size_t kStatusBytes = 64 << 10;  // the groups of a user may be many
 
 template <typename T>
 T NumberAt(const std::vector<absl::string_view>& fields, size_t field) {
@@ -60,7 +60,13 @@ pid_t LastNumber(absl::string_view line) {
   return absl::SimpleAtoi(line, &number) ? number : 0;
 }
 
-// Reads the tracer, the signals, and the tid in the thread's own pid namespace (the last of NSpid).
+uint64_t NumberIn(absl::string_view text) {
+  uint64_t number = 0;
+  return absl::SimpleAtoi(text, &number) ? number : 0;
+}
+
+// Reads the tracer, the signals, the context switches, and the tid in the thread's own pid
+// namespace (the last of NSpid).
 void ReadStatus(const std::string& directory, ProcThread* thread) {
   const absl::StatusOr<std::string> text =
       ReadProcFile(absl::StrCat(directory, "/status"), kStatusBytes);
@@ -74,6 +80,9 @@ void ReadStatus(const std::string& directory, ProcThread* thread) {
       static_cast<void>(absl::SimpleHexAtoi(line, &thread->signals_blocked));
     } else if (absl::ConsumePrefix(&line, "SigCgt:\t")) {
       static_cast<void>(absl::SimpleHexAtoi(line, &thread->signals_caught));
+    } else if (absl::ConsumePrefix(&line, "voluntary_ctxt_switches:") ||
+               absl::ConsumePrefix(&line, "nonvoluntary_ctxt_switches:")) {
+      thread->switches += NumberIn(line);
     }
   }
 }

@@ -45,6 +45,7 @@ struct ProcThread {
   int64_t lacked_ns = -1;   // time so far that it was ready and had no CPU; -1: not known
   uint64_t signals_blocked = 0;  // bit n-1: signal n
   uint64_t signals_caught = 0;   // bit n-1: the process has a handler for signal n
+  uint64_t switches = 0;         // how often it has slept or lost the CPU; 0: not known
 };
 
 struct ProcThreads {

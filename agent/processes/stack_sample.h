@@ -87,6 +87,8 @@ struct RawThread {
   uint64_t cpu_ns = 0;
   uint64_t signals_blocked = 0;  // bit n-1: signal n
   uint64_t signals_caught = 0;
+  uint64_t switches = 0;         // how often it had slept or lost the CPU before; 0: not known
+  uint64_t sample_switches = 0;  // how often it has since, because of the sample
   HowTaken how = HowTaken::kNotTouched;
   std::string error;  // "": registers and stack are valid
   ThreadRegisters registers = {};
@@ -163,6 +165,8 @@ struct ThreadStack {
   char state = '?';
   std::string wchan;
   uint64_t cpu_ns = 0;
+  uint64_t switches = 0;  // as in RawThread
+  uint64_t sample_switches = 0;
   PythonLock gil = PythonLock::kNone;
   bool keeps_process = false;  // as in RawThread
   PythonException exception;

@@ -24,6 +24,7 @@
 #include "agent/python/interpreter.h"
 #include "agent/python/sampler.h"
 #include "agent/stacks/sample_parts.h"
+#include "agent/stacks/sample_switches.h"
 #include "agent/stacks/signal_context.h"
 #include "agent/stacks/traced_thread.h"
 #include "base/fair_parts.h"
@@ -119,6 +120,7 @@ void PtraceTake::Run(PythonSymbols* symbols) {
   }
   sample_->copying_ns = MonotonicNs() - begun;
   if (python_ != nullptr) python_->ReadCode(sample_);
+  CountSampleSwitches(proc_root_, sample_);
   SayCut();
   sample_->duration_ns = MonotonicNs() - start;
 }

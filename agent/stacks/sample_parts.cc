@@ -89,6 +89,7 @@ bool BeginSample(const std::string& proc_root, const TakeLimits& limits, RawSamp
     thread.cpu_ns = seen.cpu_ns;
     thread.signals_blocked = seen.signals_blocked;
     thread.signals_caught = seen.signals_caught;
+    thread.switches = seen.switches;
     sample->threads.push_back(std::move(thread));
   }
   return readable;

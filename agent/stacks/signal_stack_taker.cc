@@ -14,6 +14,7 @@
 #include "agent/python/interpreter.h"
 #include "agent/python/sampler.h"
 #include "agent/stacks/sample_parts.h"
+#include "agent/stacks/sample_switches.h"
 #include "agent/stacks/segment_stack_requests.h"
 #include "base/monotonic_clock.h"
 
@@ -90,6 +91,7 @@ RawSample SignalStackTaker::Take(pid_t pid, const TakeLimits& limits) {
   sample.copying_ns = MonotonicNs() - begun;
   UniqueFd memory = (*requests)->TakeMemory();
   if (memory.valid()) ReadPython(proc_root_, std::move(memory), symbols_.get(), &sample);
+  CountSampleSwitches(proc_root_, &sample);
   sample.duration_ns = MonotonicNs() - start;
   return sample;
 }

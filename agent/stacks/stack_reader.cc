@@ -167,6 +167,8 @@ ProcessStack StackReader::Unwind(const RawSample& sample, const TakeLimits& limi
     thread.state = raw.state;
     thread.wchan = raw.wchan;
     thread.cpu_ns = raw.cpu_ns;
+    thread.switches = raw.switches;
+    thread.sample_switches = raw.sample_switches;
     thread.note = raw.taken() ? std::move(unwound.note) : raw.error;
     for (const UnwoundFrame& frame : unwound.frames) {
       AppendFrames(frame, &modules, &symbolizer_, &thread.frames);

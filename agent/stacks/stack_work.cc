@@ -7,7 +7,7 @@ namespace rollcall {
 namespace {
 
 // Rises when the fields below change. The sizes find most changes that somebody forgot.
-constexpr uint64_t kFormat = 4;
+constexpr uint64_t kFormat = 5;
 constexpr uint64_t kMark = (kFormat << 48) + (sizeof(RawSample) << 32) + (sizeof(RawThread) << 16) +
                            sizeof(PythonCode) + sizeof(ProcMap);
 
@@ -47,6 +47,8 @@ void Fields(Archive& archive, FieldsOf<Archive, RawThread>& thread) {
   archive(thread.cpu_ns);
   archive(thread.signals_blocked);
   archive(thread.signals_caught);
+  archive(thread.switches);
+  archive(thread.sample_switches);
   archive(thread.how);
   archive(thread.error);
   archive(thread.registers);
@@ -142,6 +144,8 @@ void Fields(Archive& archive, FieldsOf<Archive, ThreadStack>& thread) {
   archive(thread.state);
   archive(thread.wchan);
   archive(thread.cpu_ns);
+  archive(thread.switches);
+  archive(thread.sample_switches);
   archive(thread.gil);
   archive(thread.keeps_process);
   Fields(archive, thread.exception);

@@ -66,31 +66,29 @@ TextKind KindOf(const FieldDescriptor* field) {
   return at == kinds.end() ? TextKind::kDropped : at->second;
 }
 
+void ReplacePid(Pseudonyms* names, const FieldDescriptor* field, Message* owner) {
+  const Reflection& reflection = *owner->GetReflection();
+  if (!field->is_repeated()) {
+    reflection.SetInt32(owner, field, names->NumberOf(reflection.GetInt32(*owner, field)));
+    return;
+  }
+  for (int i = 0; i < reflection.FieldSize(*owner, field); ++i) {
+    const int32_t pid = reflection.GetRepeatedInt32(*owner, field, i);
+    reflection.SetRepeatedInt32(owner, field, i, names->NumberOf(pid));
+  }
+}
+
 void ReplacePids(Pseudonyms* names, Message* message) {
   const std::set<std::string> pids(PidFields().begin(), PidFields().end());
   Walk(message, [&](const FieldDescriptor* field, Message* owner) {
-    if (pids.count(NameOf(field)) == 0) return;
-    const Reflection& reflection = *owner->GetReflection();
-    reflection.SetInt32(owner, field, names->NumberOf(reflection.GetInt32(*owner, field)));
+    if (pids.count(NameOf(field)) != 0) ReplacePid(names, field, owner);
   });
-}
-
-// Like the tids of the threads themselves, and the pids of children.
-void ReplaceLists(Pseudonyms* names, v1::Incident* incident) {
-  for (v1::ProcessStack& stack : *incident->mutable_stacks()) {
-    for (int32_t& tid : *stack.mutable_calling_tids()) tid = names->NumberOf(tid);
-    for (v1::ThreadStack& thread : *stack.mutable_threads()) {
-      if (!thread.has_other_end()) continue;
-      for (int32_t& pid : *thread.mutable_other_end()->mutable_pids()) pid = names->NumberOf(pid);
-    }
-  }
 }
 
 }  // namespace
 
 void Anonymize(v1::Incident* incident, Pseudonyms* names) {
   ReplacePids(names, incident);
-  ReplaceLists(names, incident);
   incident->clear_silenced();
   for (v1::Verdict& verdict : *incident->mutable_verdicts()) {
     for (v1::Culprit& culprit : *verdict.mutable_culprits()) culprit.clear_uid();

@@ -65,8 +65,10 @@ const std::vector<TextField>& TextFields() {
       {"PythonException.text", K::kLog},
       {"PythonException.at", K::kSite},
       {"OtherEnd.kind", K::kPublic},
+      {"OtherEnd.names", K::kThread},
       {"ChildProcess.name", K::kThread},
       {"ChildProcess.state", K::kPublic},
+      {"FileLock.path", K::kFile},
       {"ProcessStack.host", K::kHost},
       {"ProcessStack.method", K::kPublic},
       {"ProcessStack.error", K::kText},
@@ -122,9 +124,9 @@ const std::vector<TextField>& TextFields() {
 
 const std::vector<std::string>& PidFields() {
   static const std::vector<std::string> fields = {
-      "Culprit.pid",      "Culprit.inner_pid", "ThreadStack.tid",
-      "ProcessStack.pid", "ChildProcess.pid",  "ChildProcess.parent",
-      "HostFact.pid",     "ChildAtWork.pid",   "Keeper.tid"};
+      "Culprit.pid",      "Culprit.inner_pid",         "ThreadStack.tid", "OtherEnd.pids",
+      "ProcessStack.pid", "ProcessStack.calling_tids", "FileLock.holder", "ChildProcess.pid",
+      "HostFact.pid",     "ChildProcess.parent",       "ChildAtWork.pid", "Keeper.tid"};
   return fields;
 }
 

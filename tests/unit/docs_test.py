@@ -296,7 +296,8 @@ def test_every_field_of_incident_json_is_documented(message):
 
 @pytest.mark.parametrize("message", ["Culprit", "Call", "CommunicatorRef", "GraphCall", "Advice",
                                      "SiteRanks", "AlignedCall", "WaitEdge", "HandledException",
-                                     "OutsideWait", "ChildAtWork", "SocketWait", "Keeper", "ProcessStack",
+                                     "OutsideWait", "ChildAtWork", "SocketWait", "Keeper",
+                                     "ProcessStack", "ChildProcess", "FileLock", "OtherEnd",
                                      "ThreadStack", "Frame", "StackTree", "HostFacts", "HostFact",
                                      "HostProbe"])
 def test_every_field_within_it_is_named(message):

@@ -3,11 +3,18 @@
 #include "agent/link/stack_service.h"
 
 #include <gtest/gtest.h>
+#include <linux/futex.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <ctime>
 #include <fstream>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "agent/processes/proc_stat.h"
@@ -141,6 +148,133 @@ TEST(StackServiceTest, DoesNotTouchAProcessThatSwitchesItsStacksOff) {
   EXPECT_EQ(forbids.ContextSwitches(), before);
   EXPECT_EQ(on.Take(permits.id()).threads_size(), 1);
   EXPECT_GT(permits.ContextSwitches(), before_permitted) << "the count shows a stop";
+}
+
+// A child that does this, and sleeps in it.
+class Waiter {
+ public:
+  explicit Waiter(void (*wait)()) : pid_(fork()) {
+    if (pid_ == 0) {
+      while (true) wait();
+    }
+    while (!IsStill()) usleep(1000);
+  }
+  ~Waiter() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  ProcessId id() const { return {pid_, ReadProcStat("/proc", pid_)->start_time}; }
+  ProcThread Look() const { return *ReadProcThread("/proc", pid_, pid_); }
+
+ private:
+  bool IsStill() const {
+    const ProcThread before = Look();
+    usleep(2000);
+    const ProcThread after = Look();
+    return after.state == 'S' && before.switches == after.switches;
+  }
+
+  const pid_t pid_;
+};
+
+struct WayToWait {
+  const char* name;
+  void (*wait)();
+};
+
+void WaitInFutex(const timespec* longest) {
+  static uint32_t word = 0;
+  syscall(SYS_futex, &word, FUTEX_WAIT, 0, longest, nullptr, 0);
+}
+
+const WayToWait kWaysToWait[] = {
+    {"in_a_futex", [] { WaitInFutex(nullptr); }},
+    {"in_a_futex_with_a_timeout",
+     [] {
+       const timespec longest = {900, 0};
+       WaitInFutex(&longest);
+     }},
+    {"in_sleep", [] { usleep(900'000'000); }},
+    {"in_poll", [] { poll(nullptr, 0, 900'000); }},
+    {"in_read",
+     [] {
+       int ends[2];
+       char byte;
+       if (pipe(ends) != 0 || read(ends[0], &byte, 1) != 0) _exit(1);
+     }},
+    {"in_epoll",
+     [] {
+       epoll_event event = {};
+       epoll_wait(epoll_create1(0), &event, 1, -1);
+     }},
+};
+
+class SwitchesTest : public testing::TestWithParam<WayToWait> {};
+
+// Though each sample makes it sleep twice.
+TEST_P(SwitchesTest, AThreadThatWaitsForEverHasAlwaysTheSame) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer adds a thread of its own";
+#endif
+  const Waiter waiter(GetParam().wait);
+  StackService service = ServiceFor(waiter.id());
+  const uint64_t own = waiter.Look().switches;
+  if (own == 0) GTEST_SKIP() << "this kernel counts no context switches";
+  for (int i = 0; i < 4; ++i) {
+    const v1::ProcessStack stack = service.Take(waiter.id());
+    ASSERT_EQ(stack.threads_size(), 1) << stack.error();
+    EXPECT_EQ(stack.threads(0).switches(), own) << "sample " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SwitchesTest, testing::ValuesIn(kWaysToWait),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(SwitchesOfAPollerTest, AreWhatItHasSlept) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer adds a thread of its own";
+#endif
+  const pid_t pid = fork();
+  if (pid == 0) {
+    while (true) usleep(500);
+  }
+  const ProcessId poller = {pid, ReadProcStat("/proc", pid)->start_time};
+  StackService service = ServiceFor(poller);
+  const auto count = [pid] { return ReadProcThread("/proc", pid, pid)->switches; };
+  const v1::ProcessStack before = service.Take(poller);
+  const uint64_t then = count();
+  while (count() < then + 100) usleep(1000);
+  const v1::ProcessStack after = service.Take(poller);
+  ASSERT_EQ(after.threads_size(), 1) << after.error();
+  EXPECT_GE(after.threads(0).switches(), before.threads(0).switches() + 100);
+  kill(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+}
+
+TEST(MovedBytesTest, AreThoseThatTheProcessHasReadAndWritten) {
+  int request[2], answer[2];
+  ASSERT_EQ(pipe(request), 0);
+  ASSERT_EQ(pipe(answer), 0);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    std::vector<char> bytes(1000);
+    while (read(request[0], bytes.data(), bytes.size()) > 0) {
+      if (write(answer[1], bytes.data(), 1) != 1) _exit(1);
+    }
+    _exit(0);
+  }
+  const ProcessId process = {pid, ReadProcStat("/proc", pid)->start_time};
+  StackService service = ServiceFor(process);
+  const v1::ProcessStack before = service.Take(process), again = service.Take(process);
+  if (!before.has_moved_bytes()) GTEST_SKIP() << "this kernel does not count them";
+  EXPECT_EQ(again.moved_bytes(), before.moved_bytes());
+  std::vector<char> bytes(1000);
+  ASSERT_EQ(write(request[1], bytes.data(), bytes.size()), 1000);
+  ASSERT_EQ(read(answer[0], bytes.data(), 1), 1);
+  EXPECT_EQ(service.Take(process).moved_bytes(), before.moved_bytes() + 1001);
+  kill(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+  for (const int fd : {request[0], request[1], answer[0], answer[1]}) close(fd);
 }
 
 TEST(StackServiceTest, TakesNoneWhereTheAgentsStacksAreOff) {

@@ -63,12 +63,14 @@ TEST(ProcThreadsTest, ReadsEachThreadsStateTracerAndTime) {
   EXPECT_EQ(main.tracer, 0);
   EXPECT_EQ(main.cpu_ns, 15301234567u);
   EXPECT_EQ(main.lacked_ns, 8123456);
+  EXPECT_EQ(main.switches, 157u);  // of both kinds
   const ProcThread& wrapped = found->threads[1];
   EXPECT_EQ(wrapped.tid, 512);
   EXPECT_EQ(wrapped.state, 'R');
   EXPECT_EQ(wrapped.wchan, "");
   EXPECT_EQ(wrapped.cpu_ns, 12'000'000'000u);  // no schedstat: 1200 ticks
   EXPECT_EQ(wrapped.lacked_ns, -1);
+  EXPECT_EQ(wrapped.switches, 0u);  // not known
   EXPECT_EQ(found->threads[2].state, 'D');
   EXPECT_EQ(found->threads[2].wchan, "nv_ioctl_wait");
   EXPECT_EQ(found->threads[3].state, 't');

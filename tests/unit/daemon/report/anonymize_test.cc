@@ -115,7 +115,12 @@ void Fill(Message* message) {
                                 : reflection.MutableMessage(message, field));
     }
     for (const std::string& pid : PidFields()) {
-      if (pid == name) reflection.SetInt32(message, field, 987654);
+      if (pid != name) continue;
+      if (field->is_repeated()) {
+        reflection.AddInt32(message, field, 987654);
+      } else {
+        reflection.SetInt32(message, field, 987654);
+      }
     }
   }
 }
