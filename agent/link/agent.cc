@@ -151,7 +151,9 @@ class Agent::Link {
       }
       if (message.has_take_stacks()) {
         const v1::TakeStacks& take = message.take_stacks();
-        agent_->TakeIn(ToPending(number_, take.request(), take.processes()));
+        PendingRequest request = ToPending(number_, take.request(), take.processes());
+        request.children = take.children();
+        agent_->TakeIn(std::move(request));
       }
       if (message.has_gather_host_facts()) {
         const v1::GatherHostFacts& gather = message.gather_host_facts();
@@ -481,7 +483,7 @@ void Agent::RunStacks() {
 
 void Agent::Answer(const PendingRequest& request) {
   for (const ProcessId process : request.processes) {
-    if (!HandOver(request, process, stack_service_.Take(process))) return;
+    if (!HandOver(request, process, stack_service_.Take(process, request.children))) return;
   }
 }
 

@@ -24,6 +24,7 @@ PendingRequest StackQueue::Pop() {
   one.stream = first.request.stream;
   one.request = first.request.request;
   one.owner = first.request.owner;
+  one.children = first.request.children;
   const std::vector<ProcessId>& processes = first.request.processes;
   if (!processes.empty()) {
     one.processes.push_back(processes[first.taken++]);

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/collector/redact_update.h"
+#include "agent/link/child_stacks.h"
 #include "agent/link/stack_surroundings.h"
 #include "agent/link/stacks_proto.h"
 #include "agent/processes/moved_bytes.h"
@@ -26,6 +27,8 @@ namespace {
 
 constexpr int64_t kReadTimeout = kSecond;  // for reading a process in /proc
 constexpr int64_t kAroundTimeout = 5 * kSecond;
+// None is begun later than that, and each has that time.
+constexpr int64_t kChildrenTimeout = 10 * kSecond;
 
 struct Look {
   bool is_alive = false;
@@ -92,9 +95,9 @@ std::string StackService::WhyNot(ProcessId process) {
   return "";
 }
 
-v1::ProcessStack StackService::Take(ProcessId process) {
+v1::ProcessStack StackService::Take(ProcessId process, bool children) {
   const std::string why_not = WhyNot(process);
-  return why_not.empty() ? TakeFrom(process) : Refuse(process, why_not);
+  return why_not.empty() ? TakeFrom(process, children) : Refuse(process, why_not);
 }
 
 v1::ProcessStack StackService::Refuse(ProcessId process, const std::string& why) {
@@ -108,29 +111,91 @@ v1::ProcessStack StackService::Refuse(ProcessId process, const std::string& why)
   return WithoutStacks(process, why);
 }
 
-std::shared_ptr<v1::ProcessStack> StackService::WithSurroundings(ProcessId process,
-                                                                 const v1::ProcessStack& stack,
-                                                                 int64_t user) {
-  std::vector<pid_t> neighbours;
-  if (options_.neighbours != nullptr) neighbours = options_.neighbours();
-  const auto around = std::make_shared<v1::ProcessStack>(stack);
-  const auto still = std::make_shared<bool>(false);
-  const auto look = [proc_root = options_.proc_root, process, neighbours, around, still] {
-    AddSurroundings(proc_root, neighbours, around.get());
-    const auto stat = ReadProcStat(proc_root, process.pid);
-    *still = stat.ok() && stat->start_time == process.start_time;
+std::optional<v1::ProcessStack> StackService::Sample(const Subject& subject,
+                                                     const TakeLimits& limits, int64_t timeout_ns) {
+  if (tools_ == nullptr) tools_ = std::make_shared<Tools>(options_.proc_root, namer_, effects_);
+  auto stack = std::make_shared<v1::ProcessStack>();
+  const auto take = [tools = tools_, process = subject.id, limits, stack] {
+    *stack = tools->Take(process, limits);
   };
-  const bool in_time =
-      threads_.Run(absl::StrCat("around ", process.pid), look, kAroundTimeout, user);
-  return in_time && *still ? around : nullptr;
+  const int64_t begun_ns = MonotonicNs();
+  const int64_t patience_ns = patience_.TimeoutNs(subject.payer, begun_ns);
+  const bool in_time = threads_.Run(absl::StrCat(subject.id.pid), take,
+                                    std::min(timeout_ns, patience_ns), subject.user);
+  allowance_->Charge(subject.payer, MonotonicNs() - begun_ns);
+  if (in_time) return std::move(*stack);
+  tools_ = nullptr;  // the blocked thread still uses them
+  patience_.CountTimeout(subject.payer, MonotonicNs());
+  return std::nullopt;
 }
 
-v1::ProcessStack StackService::TakeFrom(ProcessId process) {
+template <typename Value>
+std::optional<Value> StackService::LookAround(const Subject& subject, std::function<Value()> look) {
+  const auto look_twice = [proc_root = options_.proc_root, process = subject.id,
+                           look = std::move(look)]() -> std::optional<Value> {
+    Value value = look();
+    const auto stat = ReadProcStat(proc_root, process.pid);
+    if (!stat.ok() || stat->start_time != process.start_time) return std::nullopt;
+    return value;
+  };
+  return threads_
+      .Get<std::optional<Value>>(absl::StrCat("around ", subject.id.pid), look_twice,
+                                 kAroundTimeout, subject.user)
+      .value_or(std::nullopt);
+}
+
+std::vector<pid_t> StackService::Neighbours() const {
+  return options_.neighbours == nullptr ? std::vector<pid_t>() : options_.neighbours();
+}
+
+void StackService::AddSurroundings(const Subject& subject, bool children, v1::ProcessStack* stack) {
+  if (stack->threads().empty()) return;
   const std::string& proc_root = options_.proc_root;
-  const std::string key = absl::StrCat(process.pid);
+  const auto found = LookAround<Descendants>(
+      subject, [proc_root, pid = subject.id.pid] { return FindDescendants(proc_root, pid); });
+  if (!found.has_value()) return;
+  AddChildren(*found, stack);
+  if (children) AddChildStacks(subject, stack);
+  const OutsideQuestion question = AskOutside(*stack, Neighbours());
+  const auto answer = LookAround<OutsideAnswer>(
+      subject, [proc_root, question] { return LookOutside(proc_root, question); });
+  if (answer.has_value()) AddOutside(question, *answer, stack);
+}
+
+void StackService::AddChildStacks(const Subject& subject, v1::ProcessStack* stack) {
+  const int64_t deadline_ns = MonotonicNs() + kChildrenTimeout;
+  for (const int child : ChildrenToSample(*stack)) {
+    if (MonotonicNs() > deadline_ns || !AddChildStack(subject, stack->mutable_children(child))) {
+      return;
+    }
+  }
+}
+
+// False: no further child shall be tried.
+bool StackService::AddChildStack(const Subject& subject, v1::ChildProcess* child) {
+  const auto look = [proc_root = options_.proc_root, of = subject.id.pid, parent = child->parent(),
+                     pid = child->pid()] { return LookAtChild(proc_root, of, parent, pid); };
+  const auto start_time = [&] {
+    return threads_.Get<uint64_t>(absl::StrCat(child->pid()), look, kReadTimeout, subject.user)
+        .value_or(0);
+  };
+  const uint64_t started = start_time();
+  if (started == 0) return true;
+  if (!allowance_->Take(subject.payer, MonotonicNs())) return false;
+  auto taken = Sample({{child->pid(), started}, subject.payer, subject.user}, LimitsOfChildren(),
+                      kChildrenTimeout);
+  if (!taken.has_value()) return false;
+  // Else its number may have been another process's.
+  if (start_time() == started) AddChildThreads(*std::move(taken), child);
+  return true;
+}
+
+v1::ProcessStack StackService::TakeFrom(ProcessId process, bool children) {
+  const std::string& proc_root = options_.proc_root;
   const int64_t user = PayerOfReads(proc_root, process.pid);
   const auto seen = threads_.Get<Look>(
-      key, [proc_root, process] { return LookAt(proc_root, process); }, kReadTimeout, user);
+      absl::StrCat(process.pid), [proc_root, process] { return LookAt(proc_root, process); },
+      kReadTimeout, user);
   if (!seen.has_value()) {
     return WithoutStacks(process, "reading the process in /proc timed out: no stacks taken");
   }
@@ -143,23 +208,12 @@ v1::ProcessStack StackService::TakeFrom(ProcessId process) {
                                         "later, or start rollcall-agent with a larger "
                                         "--max-stacks-per-minute"));
   }
-  if (tools_ == nullptr) tools_ = std::make_shared<Tools>(proc_root, namer_, effects_);
-  auto stack = std::make_shared<v1::ProcessStack>();
-  const auto take = [tools = tools_, process, stack] {
-    *stack = tools->Take(process, TakeLimits());
-  };
-  const int64_t begun_ns = MonotonicNs();
-  const bool in_time = threads_.Run(key, take, patience_.TimeoutNs(seen->payer, begun_ns), user);
-  allowance_->Charge(seen->payer, MonotonicNs() - begun_ns);
-  if (in_time) {
-    const auto around = WithSurroundings(process, *stack, user);
-    if (around != nullptr) stack = around;
-    Redact(*options_.redactor, stack.get());
-    return std::move(*stack);
-  }
-  tools_ = nullptr;  // the blocked thread still uses them
-  patience_.CountTimeout(seen->payer, MonotonicNs());
-  return WithoutStacks(process, "taking the stacks timed out");
+  const Subject subject = {process, seen->payer, user};
+  auto stack = Sample(subject, TakeLimits(), StackPatience::kLongNs);
+  if (!stack.has_value()) return WithoutStacks(process, "taking the stacks timed out");
+  AddSurroundings(subject, children, &*stack);
+  Redact(*options_.redactor, &*stack);
+  return *std::move(stack);
 }
 
 }  // namespace rollcall

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,7 +56,8 @@ class StackService {
   // asks.
   StackService(StackServiceOptions options, IsReported is_reported);
 
-  v1::ProcessStack Take(ProcessId process);
+  // `children`: with the threads of the processes that it has started, by the same rules.
+  v1::ProcessStack Take(ProcessId process, bool children = false);
   // An answer without stacks, counted and logged.
   v1::ProcessStack Refuse(ProcessId process, const std::string& why) ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends a Take() that waits.
@@ -78,12 +80,26 @@ class StackService {
     AnyStackTaker taker;
   };
 
+  // A process, and who pays for it.
+  struct Subject {
+    ProcessId id;
+    Payer payer;
+    int64_t user;  // as PayerOfReads()
+  };
+
   std::string WhyNot(ProcessId process);
-  v1::ProcessStack TakeFrom(ProcessId process);
-  // The stack with AddSurroundings(). nullptr: it has not come in time, and the stack is all there
-  // is, or the process has ended meanwhile, and what was read may be another one's.
-  std::shared_ptr<v1::ProcessStack> WithSurroundings(ProcessId process,
-                                                     const v1::ProcessStack& stack, int64_t user);
+  v1::ProcessStack TakeFrom(ProcessId process, bool children);
+  // nullopt: they have not come in time.
+  std::optional<v1::ProcessStack> Sample(const Subject& subject, const TakeLimits& limits,
+                                         int64_t timeout_ns);
+  void AddSurroundings(const Subject& subject, bool children, v1::ProcessStack* stack);
+  void AddChildStacks(const Subject& subject, v1::ProcessStack* stack);
+  bool AddChildStack(const Subject& subject, v1::ChildProcess* child);
+  std::vector<pid_t> Neighbours() const;
+  // nullopt: it has not come in time, or the process has ended meanwhile, and what was read may be
+  // another one's.
+  template <typename Value>
+  std::optional<Value> LookAround(const Subject& subject, std::function<Value()> look);
 
   const StackServiceOptions options_;
   const IsReported is_reported_;

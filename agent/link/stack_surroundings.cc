@@ -2,10 +2,9 @@
 #include "agent/link/stack_surroundings.h"
 
 #include <algorithm>
+#include <deque>
 
 #include "absl/strings/match.h"
-#include "agent/outside/descendants.h"
-#include "agent/outside/other_ends.h"
 #include "agent/processes/process_memory.h"
 #include "agent/segments/segment_reader.h"
 #include "base/durations.h"
@@ -17,28 +16,15 @@ namespace {
 constexpr size_t kMostLookedAt = 16;  // threads of one process
 constexpr int64_t kLookForNs = kSecond;
 
+using Threads = google::protobuf::RepeatedPtrField<v1::ThreadStack>;
+
 double Seconds(uint64_t ns) { return static_cast<double>(ns) / kSecond; }
 
-void AddChildren(const Descendants& found, v1::ProcessStack* stack) {
-  stack->set_ended_children_cpu_seconds(Seconds(found.ended_cpu_ns));
-  for (const Descendant& child : found.processes) {
-    v1::ChildProcess* added = stack->add_children();
-    added->set_pid(child.pid);
-    added->set_parent(child.parent);
-    added->set_name(Printable(child.name.c_str(), child.name.size()));
-    added->set_state(std::string(1, child.state));
-    added->set_cpu_seconds(Seconds(child.cpu_ns));
-    added->set_moved_bytes(static_cast<double>(child.moved_bytes));
-    added->set_age_seconds(Seconds(child.age_ns));
-  }
-}
-
 // The main thread and those of Python: those of libraries wait for descriptors all the time.
-bool IsWorthALook(const v1::ProcessStack& stack, const v1::ThreadStack& thread) {
+bool IsWorthALook(pid_t pid, const v1::ThreadStack& thread) {
   if (thread.state() != "S" || absl::StrContains(thread.wait_channel(), "futex")) return false;
-  return thread.tid() == stack.pid() ||
-         std::any_of(thread.frames().begin(), thread.frames().end(),
-                     [](const v1::Frame& frame) { return frame.python(); });
+  return thread.tid() == pid || std::any_of(thread.frames().begin(), thread.frames().end(),
+                                            [](const v1::Frame& frame) { return frame.python(); });
 }
 
 void AddOtherEnd(const OtherEnd& end, v1::ThreadStack* thread) {
@@ -56,35 +42,80 @@ void AddOtherEnd(const OtherEnd& end, v1::ThreadStack* thread) {
   other_end->set_received_bytes(bytes);
 }
 
-void AddOtherEnds(const std::string& proc_root, const std::vector<pid_t>& among,
-                  v1::ProcessStack* stack) {
-  std::vector<v1::ThreadStack*> threads;
+std::vector<pid_t> ThreadsWorthALook(pid_t pid, const Threads& threads) {
   std::vector<pid_t> tids;
-  for (v1::ThreadStack& thread : *stack->mutable_threads()) {
-    if (!IsWorthALook(*stack, thread) || tids.size() == kMostLookedAt) continue;
-    threads.push_back(&thread);
-    tids.push_back(thread.tid());
+  for (const v1::ThreadStack& thread : threads) {
+    if (tids.size() < kMostLookedAt && IsWorthALook(pid, thread)) tids.push_back(thread.tid());
   }
-  TracerMemory traced(stack->pid());
-  ResidentMemory memory(&traced, proc_root, stack->pid());
-  const std::vector<OtherEnd> ends =
-      FindOtherEnds(proc_root, stack->pid(), tids, among, MonotonicNs() + kLookForNs, &memory);
-  for (size_t i = 0; i < ends.size(); ++i) AddOtherEnd(ends[i], threads[i]);
+  return tids;
+}
+
+Threads* ThreadsOf(pid_t pid, v1::ProcessStack* stack) {
+  if (pid == stack->pid()) return stack->mutable_threads();
+  for (v1::ChildProcess& child : *stack->mutable_children()) {
+    if (child.pid() == pid) return child.mutable_threads();
+  }
+  return nullptr;
+}
+
+void AddPid(pid_t pid, std::vector<pid_t>* pids) {
+  if (std::find(pids->begin(), pids->end(), pid) == pids->end()) pids->push_back(pid);
 }
 
 }  // namespace
 
-void AddSurroundings(const std::string& proc_root, const std::vector<pid_t>& neighbours,
-                     v1::ProcessStack* stack) {
-  if (stack->threads().empty()) return;
-  const Descendants found = FindDescendants(proc_root, stack->pid());
-  AddChildren(found, stack);
-  std::vector<pid_t> among;
-  for (const Descendant& child : found.processes) among.push_back(child.pid);
-  for (const pid_t pid : neighbours) {
-    if (std::find(among.begin(), among.end(), pid) == among.end()) among.push_back(pid);
+void AddChildren(const Descendants& found, v1::ProcessStack* stack) {
+  stack->set_ended_children_cpu_seconds(Seconds(found.ended_cpu_ns));
+  for (const Descendant& child : found.processes) {
+    v1::ChildProcess* added = stack->add_children();
+    added->set_pid(child.pid);
+    added->set_parent(child.parent);
+    added->set_name(Printable(child.name.c_str(), child.name.size()));
+    added->set_state(std::string(1, child.state));
+    added->set_cpu_seconds(Seconds(child.cpu_ns));
+    added->set_moved_bytes(static_cast<double>(child.moved_bytes));
+    added->set_age_seconds(Seconds(child.age_ns));
   }
-  AddOtherEnds(proc_root, among, stack);
+}
+
+OutsideQuestion AskOutside(const v1::ProcessStack& stack, const std::vector<pid_t>& neighbours) {
+  OutsideQuestion question;
+  const auto ask = [&question](pid_t pid, const Threads& threads) {
+    std::vector<pid_t> tids = ThreadsWorthALook(pid, threads);
+    if (!tids.empty()) question.threads.emplace_back(pid, std::move(tids));
+  };
+  ask(stack.pid(), stack.threads());
+  for (const v1::ChildProcess& child : stack.children()) {
+    ask(child.pid(), child.threads());
+    AddPid(child.pid(), &question.among);
+  }
+  AddPid(stack.pid(), &question.among);
+  for (const pid_t pid : neighbours) AddPid(pid, &question.among);
+  return question;
+}
+
+OutsideAnswer LookOutside(const std::string& proc_root, const OutsideQuestion& question) {
+  std::deque<TracerMemory> traced;
+  std::deque<ResidentMemory> memories;
+  std::vector<WaitingThreads> waiting;
+  for (const auto& [pid, tids] : question.threads) {
+    memories.emplace_back(&traced.emplace_back(pid), proc_root, pid);
+    waiting.push_back({pid, tids, &memories.back()});
+  }
+  return {FindOtherEnds(proc_root, waiting, question.among, MonotonicNs() + kLookForNs)};
+}
+
+void AddOutside(const OutsideQuestion& question, const OutsideAnswer& answer,
+                v1::ProcessStack* stack) {
+  for (size_t i = 0; i < question.threads.size(); ++i) {
+    const auto& [pid, tids] = question.threads[i];
+    Threads* const threads = ThreadsOf(pid, stack);
+    if (threads == nullptr) continue;
+    for (v1::ThreadStack& thread : *threads) {
+      const auto at = std::find(tids.begin(), tids.end(), thread.tid());
+      if (at != tids.end()) AddOtherEnd(answer.ends[i][at - tids.begin()], &thread);
+    }
+  }
 }
 
 }  // namespace rollcall

@@ -1,20 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adds to the stacks of a process what its threads wait for outside of it: the processes that it
 // has started, with what they have used, and who is at the other end of a pipe or socket.
+//
+// What reads /proc, and may block, is apart from what works on the message: a blocked read is left
+// behind, and the message stays.
 #pragma once
 
 #include <sys/types.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "agent/outside/descendants.h"
+#include "agent/outside/other_ends.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {
 
-// `neighbours`: processes of this host that may be at the other end of a socket. Nothing if the
-// sample has no threads.
-void AddSurroundings(const std::string& proc_root, const std::vector<pid_t>& neighbours,
-                     v1::ProcessStack* stack);
+void AddChildren(const Descendants& found, v1::ProcessStack* stack);
+
+// Where to look for other ends: which threads of the process and of its children wait, and among
+// which processes.
+struct OutsideQuestion {
+  std::vector<std::pair<pid_t, std::vector<pid_t>>> threads;  // by process
+  std::vector<pid_t> among;
+};
+
+// `neighbours`: processes of this host that may be at the other end of a socket.
+OutsideQuestion AskOutside(const v1::ProcessStack& stack, const std::vector<pid_t>& neighbours);
+
+struct OutsideAnswer {
+  std::vector<std::vector<OtherEnd>> ends;  // of the question's threads
+};
+
+// May block: see spare_threads.h.
+OutsideAnswer LookOutside(const std::string& proc_root, const OutsideQuestion& question);
+
+void AddOutside(const OutsideQuestion& question, const OutsideAnswer& answer,
+                v1::ProcessStack* stack);
 
 }  // namespace rollcall

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -55,46 +56,50 @@ void AddPid(pid_t pid, OtherEnd* found) {
 // The pipes and sockets at the other ends, and the threads that wait for each.
 class Links {
  public:
-  Links(const std::string& proc_root, pid_t pid, int64_t deadline_ns)
-      : proc_root_(proc_root), pid_(pid), sockets_(proc_root, pid, deadline_ns) {}
+  Links(const std::string& proc_root, int64_t deadline_ns)
+      : proc_root_(proc_root), deadline_ns_(deadline_ns) {}
 
-  void Add(int fd, OtherEnd* waits) {
-    const std::string link = ReadLink(ProcPath(proc_root_, pid_, absl::StrCat("fd/", fd)));
-    if (link == "anon_inode:[pidfd]" || absl::StartsWith(link, "pidfd:[")) AddProcess(fd, waits);
+  void Add(pid_t pid, int fd, OtherEnd* waits) {
+    const std::string link = ReadLink(ProcPath(proc_root_, pid, absl::StrCat("fd/", fd)));
+    if (link == "anon_inode:[pidfd]" || absl::StartsWith(link, "pidfd:[")) {
+      AddProcess(pid, fd, waits);
+    }
     const uint64_t pipe = InodeIn(link, kPipe);
     if (pipe != 0 && waits->kind.empty()) waits->kind = "pipe";
-    const uint64_t peer = pipe != 0 ? pipe : PeerOf(InodeIn(link, kSocket), waits);
-    if (peer != 0) waiting_[peer].push_back(waits);
+    const uint64_t peer = pipe != 0 ? pipe : PeerOf(pid, InodeIn(link, kSocket), waits);
+    if (peer != 0) waiting_[peer].push_back({pid, waits});
   }
 
   // Reads no more than it looks at: a process may have millions of descriptors.
-  void LookIn(pid_t other, int64_t deadline_ns) {
+  void LookIn(pid_t other) {
     const std::string path = ProcPath(proc_root_, other, "fd");
     const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path.c_str()), closedir);
     if (folder == nullptr) return;
-    for (size_t i = 0; i < kMostDescriptors && MonotonicNs() <= deadline_ns; ++i) {
+    for (size_t i = 0; i < kMostDescriptors && MonotonicNs() <= deadline_ns_; ++i) {
       const dirent* entry = readdir(folder.get());
       if (entry == nullptr) return;
       const std::string link = ReadLink(absl::StrCat(path, "/", entry->d_name));
       const auto found = waiting_.find(std::max(InodeIn(link, kPipe), InodeIn(link, kSocket)));
       if (found == waiting_.end()) continue;
-      for (OtherEnd* waits : found->second) AddPid(other, waits);
+      for (const auto& [pid, waits] : found->second) {
+        if (pid != other) AddPid(other, waits);
+      }
     }
   }
 
   bool empty() const { return waiting_.empty(); }
 
  private:
-  void AddProcess(int fd, OtherEnd* waits) {
-    const pid_t process = ProcessOf(proc_root_, pid_, fd);
+  void AddProcess(pid_t pid, int fd, OtherEnd* waits) {
+    const pid_t process = ProcessOf(proc_root_, pid, fd);
     if (process == 0) return;
     waits->kind = "process";
     AddPid(process, waits);
   }
 
-  uint64_t PeerOf(uint64_t inode, OtherEnd* waits) {
+  uint64_t PeerOf(pid_t pid, uint64_t inode, OtherEnd* waits) {
     if (inode == 0) return 0;
-    const SocketTables::Socket socket = sockets_.Find(inode);
+    const SocketTables::Socket socket = SocketsOf(pid)->Find(inode);
     if (socket.known) waits->kind = "socket";
     if (socket.received_bytes != 0 && waits->received.size() < kMostReceived) {
       waits->received.push_back({inode, socket.received_bytes});
@@ -102,30 +107,54 @@ class Links {
     return socket.peer;
   }
 
+  // A process and its children have the same tables, as a rule.
+  SocketTables* SocketsOf(pid_t pid) {
+    const std::string network = ReadLink(ProcPath(proc_root_, pid, "ns/net"));
+    std::unique_ptr<SocketTables>& sockets =
+        sockets_[network.empty() ? absl::StrCat(pid) : network];
+    if (sockets == nullptr) {
+      sockets = std::make_unique<SocketTables>(proc_root_, pid, deadline_ns_);
+    }
+    return sockets.get();
+  }
+
   const std::string& proc_root_;
-  const pid_t pid_;
-  SocketTables sockets_;
-  std::unordered_map<uint64_t, std::vector<OtherEnd*>> waiting_;  // by the inode
+  const int64_t deadline_ns_;
+  std::unordered_map<std::string, std::unique_ptr<SocketTables>> sockets_;
+  // By the inode: the process and its thread.
+  std::unordered_map<uint64_t, std::vector<std::pair<pid_t, OtherEnd*>>> waiting_;
 };
+
+void AddWaits(const std::string& proc_root, const WaitingThreads& waiting, int64_t deadline_ns,
+              std::vector<OtherEnd>* ends, Links* links) {
+  for (size_t i = 0; i < waiting.tids.size() && MonotonicNs() <= deadline_ns; ++i) {
+    const pid_t tid = waiting.tids[i];
+    for (const int fd : FindWaitedDescriptors(proc_root, waiting.pid, tid, waiting.memory)) {
+      links->Add(waiting.pid, fd, &(*ends)[i]);
+    }
+  }
+}
 
 }  // namespace
 
-std::vector<OtherEnd> FindOtherEnds(const std::string& proc_root, pid_t pid,
-                                    const std::vector<pid_t>& tids, const std::vector<pid_t>& among,
-                                    int64_t deadline_ns, ProcessMemory* memory) {
-  std::vector<OtherEnd> ends(tids.size());
-  Links links(proc_root, pid, deadline_ns);
-  for (size_t i = 0; i < tids.size() && MonotonicNs() <= deadline_ns; ++i) {
-    for (const int fd : FindWaitedDescriptors(proc_root, pid, tids[i], memory)) {
-      links.Add(fd, &ends[i]);
-    }
+std::vector<std::vector<OtherEnd>> FindOtherEnds(const std::string& proc_root,
+                                                 const std::vector<WaitingThreads>& waiting,
+                                                 const std::vector<pid_t>& among,
+                                                 int64_t deadline_ns) {
+  std::vector<std::vector<OtherEnd>> ends;
+  for (const WaitingThreads& threads : waiting) ends.emplace_back(threads.tids.size());
+  Links links(proc_root, deadline_ns);
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    AddWaits(proc_root, waiting[i], deadline_ns, &ends[i], &links);
   }
   for (const pid_t other : among) {
     if (links.empty() || MonotonicNs() > deadline_ns) break;
-    if (other != pid) links.LookIn(other, deadline_ns);
+    links.LookIn(other);
   }
-  for (OtherEnd& end : ends) {
-    if (end.pids.empty() && end.received.empty()) end = {};
+  for (std::vector<OtherEnd>& of_process : ends) {
+    for (OtherEnd& end : of_process) {
+      if (end.pids.empty() && end.received.empty()) end = {};
+    }
   }
   return ends;
 }

@@ -32,11 +32,19 @@ struct OtherEnd {
 inline constexpr size_t kMostOtherEnds = 8;
 inline constexpr size_t kMostReceived = 16;
 
-// For each of these threads of the process. `among`: the processes that may be there; the process
-// itself never is. `deadline_ns`: of the monotonic clock; what was not looked at by then is not
-// known.
-std::vector<OtherEnd> FindOtherEnds(const std::string& proc_root, pid_t pid,
-                                    const std::vector<pid_t>& tids, const std::vector<pid_t>& among,
-                                    int64_t deadline_ns, ProcessMemory* memory);
+// Threads of one process.
+struct WaitingThreads {
+  pid_t pid = 0;
+  std::vector<pid_t> tids;
+  ProcessMemory* memory = nullptr;  // of the process
+};
+
+// For each of these processes: those of its threads, in their order. `among`: the processes that
+// may be there; the process itself never is. `deadline_ns`: of the monotonic clock; what was not
+// looked at by then is not known.
+std::vector<std::vector<OtherEnd>> FindOtherEnds(const std::string& proc_root,
+                                                 const std::vector<WaitingThreads>& waiting,
+                                                 const std::vector<pid_t>& among,
+                                                 int64_t deadline_ns);
 
 }  // namespace rollcall

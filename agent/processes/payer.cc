@@ -20,6 +20,15 @@ namespace {
 
 constexpr int kMostNested = 33;  // the kernel allows 32
 
+// The real, effective, saved and file system's user ids as the kernel writes them; "": not known.
+std::string ReadUids(const std::string& proc_root, pid_t pid) {
+  const std::string status = ReadProcFile(ProcPath(proc_root, pid, "status")).value_or("");
+  for (absl::string_view line : absl::StrSplit(status, '\n')) {
+    if (absl::ConsumePrefix(&line, "Uid:\t")) return std::string(line);
+  }
+  return "";
+}
+
 // 0: not known.
 uint64_t InodeAt(const std::string& path) {
   struct stat about;
@@ -55,14 +64,18 @@ std::optional<Payer> MakerOfUserNamespace(const std::string& proc_root, pid_t pi
 Payer ReadPayer(const std::string& proc_root, pid_t pid) {
   if (const auto maker = MakerOfUserNamespace(proc_root, pid)) return *maker;
   Payer payer;
-  const std::string status = ReadProcFile(ProcPath(proc_root, pid, "status")).value_or("");
-  for (absl::string_view line : absl::StrSplit(status, '\n')) {
-    uint32_t uid = 0;
-    if (!absl::ConsumePrefix(&line, "Uid:\t")) continue;
-    if (absl::SimpleAtoi(line.substr(0, line.find('\t')), &uid)) payer.user = uid;
-  }
+  const std::string uids = ReadUids(proc_root, pid);
+  uint32_t uid = 0;
+  if (absl::SimpleAtoi(uids.substr(0, uids.find('\t')), &uid)) payer.user = uid;
   if (payer.user == 0) payer.root_namespace = InodeAt(ProcPath(proc_root, pid, "ns/pid"));
   return payer;
+}
+
+bool HaveSameUser(const std::string& proc_root, pid_t one, pid_t other) {
+  const std::string uids = ReadUids(proc_root, one);
+  if (uids.empty() || uids != ReadUids(proc_root, other)) return false;
+  const Payer a = ReadPayer(proc_root, one), b = ReadPayer(proc_root, other);
+  return !(a < b) && !(b < a);
 }
 
 int64_t PayerOfReads(const std::string& proc_root, pid_t pid) {

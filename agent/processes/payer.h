@@ -33,6 +33,10 @@ Payer ReadPayer(const std::string& proc_root, pid_t pid);
 // user, or root if it must not be traced.
 int64_t PayerOfReads(const std::string& proc_root, pid_t pid);
 
+// Whether both processes run as the same user, in all ways of the kernel, and the same user pays:
+// what the agent may learn of one it may learn of the other. Both may block.
+bool HaveSameUser(const std::string& proc_root, pid_t one, pid_t other);
+
 // Who has made the user namespace that the process is in: the one below this program's own, because
 // whoever has one may make others in it. nullopt: it is in this program's own, or the kernel does
 // not show it. Does not block.

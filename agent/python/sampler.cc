@@ -97,6 +97,12 @@ const PythonSampler::Thread* PythonSampler::FindThread(const RawThread& thread) 
   return nullptr;
 }
 
+bool PythonSampler::MayRun(const RawThread& thread) const {
+  return std::any_of(threads_.begin(), threads_.end(), [&](const Thread& known) {
+    return known.tid == 0 || known.tid == static_cast<uint64_t>(thread.own_tid);
+  });
+}
+
 // 0: the address is not known.
 uint64_t PythonSampler::GilHolderAddress(const Thread& thread) const {
   if (layout_.runtime_gil_holder != 0) return interpreter_.runtime + layout_.runtime_gil_holder;

@@ -31,6 +31,8 @@ class PythonSampler {
   PythonSampler(PythonInterpreter interpreter, ProcessMemory* memory);
 
   void ListThreads();
+  // Whether the interpreter may have a state for the thread, before its registers are known.
+  bool MayRun(const RawThread& thread) const;
 
   // Finds the thread by the thread pointer in its registers (x86-64), else by its tid. Does not
   // allocate memory. frames() returns the result until the next call.

@@ -74,6 +74,7 @@ class PtraceTake {
 
  private:
   void StartPython(PythonSymbols* symbols);
+  bool IsWanted(const RawThread& thread) const;
   std::string ReasonNotToTouch() const;
   void TakeThread(RawThread* thread);
   void Refuse(RawThread* thread);
@@ -96,6 +97,7 @@ class PtraceTake {
   std::unique_ptr<PythonSampler> python_;  // nullptr: the process has no Python
   int64_t deadline_ns_ = 0;
   bool refused_ = false;
+  size_t of_program_ = 0;           // threads so far: the main one, and those with Python frames
   std::vector<TracedThread> late_;  // seized, and did not stop in time
   std::vector<uint8_t> buffer_;     // allocated before a thread is stopped, as pages_ is
   FairParts parts_ = {0, 0};        // of the limit for all stacks, by threads
@@ -114,12 +116,15 @@ void PtraceTake::Run(PythonSymbols* symbols) {
   StartPython(symbols);
   const int64_t begun = MonotonicNs();
   for (RawThread& thread : sample_->threads) {
+    if (thread.error.empty() && !IsWanted(thread)) thread.error = "not asked for";
     if (thread.error.empty()) thread.error = ReasonNotToTouch();
     if (thread.error.empty()) TakeThread(&thread);
+    if (thread.is_main || HasPythonFrames(thread)) ++of_program_;
     ReleaseLate();
   }
   sample_->copying_ns = MonotonicNs() - begun;
   if (python_ != nullptr) python_->ReadCode(sample_);
+  KeepThreadsOfProgram(limits_, sample_);
   CountSampleSwitches(proc_root_, sample_);
   SayCut();
   sample_->duration_ns = MonotonicNs() - start;
@@ -132,6 +137,11 @@ void PtraceTake::StartPython(PythonSymbols* symbols) {
   if (interpreter->only_resident) memory = &resident_;
   python_ = std::make_unique<PythonSampler>(*std::move(interpreter), memory);
   python_->ListThreads();
+}
+
+bool PtraceTake::IsWanted(const RawThread& thread) const {
+  if (limits_.program_threads == 0 || thread.is_main) return true;
+  return of_program_ < limits_.program_threads && python_ != nullptr && python_->MayRun(thread);
 }
 
 std::string PtraceTake::ReasonNotToTouch() const {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/stacks/sample_parts.h"
 
+#include <algorithm>
 #include <ctime>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -93,6 +95,21 @@ bool BeginSample(const std::string& proc_root, const TakeLimits& limits, RawSamp
     sample->threads.push_back(std::move(thread));
   }
   return readable;
+}
+
+bool HasPythonFrames(const RawThread& thread) {
+  return std::any_of(thread.python_frames.begin(), thread.python_frames.end(),
+                     [](const RawPythonFrame& frame) { return frame.code != 0; });
+}
+
+void KeepThreadsOfProgram(const TakeLimits& limits, RawSample* sample) {
+  if (limits.program_threads == 0) return;
+  std::vector<RawThread>& threads = sample->threads;
+  const auto is_other = [](const RawThread& thread) {
+    return !thread.is_main && !HasPythonFrames(thread);
+  };
+  threads.erase(std::remove_if(threads.begin(), threads.end(), is_other), threads.end());
+  if (threads.size() > limits.program_threads) threads.resize(limits.program_threads);
 }
 
 }  // namespace rollcall

@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "agent/processes/proc_stat.h"
+#include "agent/stacks/sample_parts.h"
 #include "base/monotonic_clock.h"
 
 namespace rollcall {
@@ -13,10 +14,7 @@ namespace {
 constexpr int64_t kWaitForNs = 50'000'000;  // for all threads of a process
 constexpr long kFirstNapNs = 100'000, kLastNapNs = 3'200'000;
 
-bool IsCounted(const RawThread& thread) {
-  return thread.is_main || std::any_of(thread.python_frames.begin(), thread.python_frames.end(),
-                                       [](const RawPythonFrame& frame) { return frame.code != 0; });
-}
+bool IsCounted(const RawThread& thread) { return thread.is_main || HasPythonFrames(thread); }
 
 bool WasWoken(const RawThread& thread) {
   return thread.how != HowTaken::kNotTouched && thread.how != HowTaken::kWatched;

@@ -39,10 +39,14 @@ std::string ReasonNotToSignal(int signal, const RawThread& thread) {
 }
 
 // The threads that the signal may reach. The others get an error with the reason.
-std::vector<RawThread*> SelectThreads(int signal, RawSample* sample) {
+std::vector<RawThread*> SelectThreads(int signal, bool only_main, RawSample* sample) {
   std::vector<RawThread*> threads;
   for (RawThread& thread : sample->threads) {
     if (!thread.error.empty()) continue;
+    if (only_main && !thread.is_main) {
+      thread.error = "not asked for its native frames";
+      continue;
+    }
     thread.error = ReasonNotToSignal(signal, thread);
     if (thread.error.empty()) threads.push_back(&thread);
   }
@@ -84,13 +88,15 @@ RawSample SignalStackTaker::Take(pid_t pid, const TakeLimits& limits) {
     }
     return sample;
   }
-  const std::vector<RawThread*> threads = SelectThreads((*requests)->signal(), &sample);
+  const std::vector<RawThread*> threads =
+      SelectThreads((*requests)->signal(), limits.program_threads > 0, &sample);
   const int64_t begun = MonotonicNs();
   (*requests)->RequestStacks(threads, limits.all_stack_bytes, limits.thread_timeout_ns,
                              start + limits.TotalTimeoutNs(sample.threads.size()));
   sample.copying_ns = MonotonicNs() - begun;
   UniqueFd memory = (*requests)->TakeMemory();
   if (memory.valid()) ReadPython(proc_root_, std::move(memory), symbols_.get(), &sample);
+  KeepThreadsOfProgram(limits, &sample);
   CountSampleSwitches(proc_root_, &sample);
   sample.duration_ns = MonotonicNs() - start;
   return sample;

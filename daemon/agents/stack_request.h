@@ -30,8 +30,9 @@ struct RequestedProcess {
 
 struct StackRequest {
   JobKey job;
-  std::string incident;  // "": a request of the start watch, or of a person
-  bool is_rest = false;  // for processes that an incident merges and does not list
+  std::string incident;   // "": a request of the start watch, or of a person
+  bool is_rest = false;   // for processes that an incident merges and does not list
+  bool children = false;  // with the threads of what the processes have started
   std::vector<RequestedProcess> processes;
 };
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "daemon/agents/children_at_work.h"
+#include "daemon/agents/stack_limits.h"
 #include "daemon/agents/stack_motion.h"
 #include "daemon/loop/start_watch.h"
 #include "daemon/model/calling_threads.h"
@@ -32,6 +33,7 @@ std::map<std::string, v1::DaemonMessage> MessagesFor(uint64_t number, const Stac
   for (const RequestedProcess& process : request.processes) {
     v1::TakeStacks* take = messages[process.agent].mutable_take_stacks();
     take->set_request(number);
+    take->set_children(request.children);
     v1::ProcessRef* wanted = take->add_processes();
     wanted->set_pid(process.pid);
     wanted->set_start_time(process.start_time);
@@ -140,7 +142,9 @@ absl::Status StackDesk::Stream(const JobKey& job, const v1::TakeStacksRequest& r
 }
 
 void StackDesk::OnStackReply(const AgentName& agent, const v1::StackReply& reply) {
-  auto result = requests_.AddReply(reply.request(), agent, reply.stack());
+  v1::ProcessStack stack = reply.stack();
+  LimitStack(&stack);
+  auto result = requests_.AddReply(reply.request(), agent, std::move(stack));
   if (!result.has_value()) return;
   NameCallingThreads(&*result);
   RemoveOtherRanks(&*result);

@@ -89,6 +89,17 @@ void AddVerdict(const v1::Verdict& verdict, bool is_first, std::string* html) {
   AddList("Missing evidence", verdict.missing_evidence(), html);
 }
 
+void AddThread(const v1::ThreadStack& thread, std::string* html) {
+  absl::StrAppend(html, "<h3>", EscapeHtml(ThreadTitle(thread)), "</h3>\n");
+  if (!thread.note().empty()) absl::StrAppend(html, "<p>", EscapeHtml(thread.note()), "</p>\n");
+  *html += "<pre>";
+  int number = 0;
+  for (const v1::Frame& frame : thread.frames()) {
+    absl::StrAppend(html, EscapeHtml(FrameInWords(frame, number++)), "\n");
+  }
+  *html += "</pre>\n";
+}
+
 void AddStack(const v1::ProcessStack& stack, std::string* html) {
   absl::StrAppend(html, "<details", stack.culprit() ? " open" : "", "><summary>",
                   EscapeHtml(StackTitle(stack)), "</summary>\n");
@@ -97,15 +108,12 @@ void AddStack(const v1::ProcessStack& stack, std::string* html) {
   }
   const std::string children = ChildrenTitle(stack);
   if (!children.empty()) absl::StrAppend(html, "<p>", EscapeHtml(children), "</p>\n");
-  for (const v1::ThreadStack& thread : stack.threads()) {
-    absl::StrAppend(html, "<h3>", EscapeHtml(ThreadTitle(thread)), "</h3>\n");
-    if (!thread.note().empty()) absl::StrAppend(html, "<p>", EscapeHtml(thread.note()), "</p>\n");
-    *html += "<pre>";
-    int number = 0;
-    for (const v1::Frame& frame : thread.frames()) {
-      absl::StrAppend(html, EscapeHtml(FrameInWords(frame, number++)), "\n");
+  for (const v1::ThreadStack& thread : stack.threads()) AddThread(thread, html);
+  for (const v1::ChildProcess& child : stack.children()) {
+    if (!child.threads().empty()) {
+      absl::StrAppend(html, "<h3>", EscapeHtml(ChildTitle(child)), "</h3>\n");
     }
-    *html += "</pre>\n";
+    for (const v1::ThreadStack& thread : child.threads()) AddThread(thread, html);
   }
   *html += "</details>\n";
 }
@@ -123,6 +131,9 @@ v1::Incident CutForHtml(const v1::Incident& incident, int* left_out) {
   int frames = 0;
   for (const v1::ProcessStack* stack : StacksInOrder(incident)) {
     for (const v1::ThreadStack& thread : stack->threads()) frames += thread.frames_size();
+    for (const v1::ChildProcess& child : stack->children()) {
+      for (const v1::ThreadStack& thread : child.threads()) frames += thread.frames_size();
+    }
     if (frames > kMostFrames && !cut.stacks().empty()) {
       ++*left_out;
     } else {

@@ -184,6 +184,10 @@ std::string ChildrenTitle(const v1::ProcessStack& stack) {
   return parts.empty() ? "" : absl::StrCat("has started ", absl::StrJoin(parts, ", "));
 }
 
+std::string ChildTitle(const v1::ChildProcess& child) {
+  return absl::StrFormat("process %d \"%s\", which it has started", child.pid(), child.name());
+}
+
 std::string ThreadTitle(const v1::ThreadStack& thread) {
   std::string title = absl::StrCat("thread ", thread.tid());
   if (!thread.name().empty()) absl::StrAppend(&title, " \"", thread.name(), "\"");

@@ -51,9 +51,11 @@ std::string CallSiteInWords(const v1::Call& call);
 // "rank 3, node-17, pid 4121, culprit, taken 2026-11-20 19:30:00 UTC".
 std::string StackTitle(const v1::ProcessStack& stack);
 
-// "thread 4121 "python", state S, in futex_wait".
 // The processes that it has started, "" if there are none.
 std::string ChildrenTitle(const v1::ProcessStack& stack);
+// Above the threads of one of them: "process 4130 "ffmpeg", which it has started".
+std::string ChildTitle(const v1::ChildProcess& child);
+// "thread 4121 "python", state S, in futex_wait".
 std::string ThreadTitle(const v1::ThreadStack& thread);
 
 // "#0 validate  train.py:212  (libfoo.so)".

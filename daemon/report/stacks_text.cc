@@ -9,18 +9,28 @@
 
 namespace rollcall {
 
+namespace {
+
+void AddThread(const v1::ThreadStack& thread, std::string* text) {
+  *text += Wrap("  ", "    ", ThreadTitle(thread));
+  if (!thread.note().empty()) *text += Wrap("    ", "    ", thread.note());
+  int number = 0;
+  for (const v1::Frame& frame : thread.frames()) {
+    *text += Wrap("    ", "        ", FrameInWords(frame, number++));
+  }
+}
+
+}  // namespace
+
 std::string StackToText(const v1::ProcessStack& stack) {
   std::string text = Wrap("", "  ", StackTitle(stack));
   if (!stack.error().empty()) text += Wrap("  no stack: ", "    ", stack.error());
   const std::string children = ChildrenTitle(stack);
   if (!children.empty()) text += Wrap("  ", "    ", children);
-  for (const v1::ThreadStack& thread : stack.threads()) {
-    text += Wrap("  ", "    ", ThreadTitle(thread));
-    if (!thread.note().empty()) text += Wrap("    ", "    ", thread.note());
-    int number = 0;
-    for (const v1::Frame& frame : thread.frames()) {
-      text += Wrap("    ", "        ", FrameInWords(frame, number++));
-    }
+  for (const v1::ThreadStack& thread : stack.threads()) AddThread(thread, &text);
+  for (const v1::ChildProcess& child : stack.children()) {
+    if (!child.threads().empty()) text += Wrap("  ", "    ", ChildTitle(child));
+    for (const v1::ThreadStack& thread : child.threads()) AddThread(thread, &text);
   }
   return text;
 }

@@ -35,6 +35,15 @@ TEST(StackQueueTest, GivesTheProcessesOfOneOwnerInOrder) {
   EXPECT_EQ(PopAll(&queue), (std::vector<uint64_t>{7, 7, 8, 9}));
 }
 
+TEST(StackQueueTest, EachProcessIsAskedForAsTheRequestSays) {
+  StackQueue queue;
+  PendingRequest request = RequestFor(2);
+  request.children = true;
+  ASSERT_TRUE(queue.Push(&request));
+  EXPECT_TRUE(queue.Pop().children);
+  EXPECT_TRUE(queue.Pop().children);
+}
+
 TEST(StackQueueTest, OwnersTakeTurnsWhateverTheyHaveWaiting) {
   StackQueue queue;
   for (uint64_t number = 0; number < 3; ++number) {

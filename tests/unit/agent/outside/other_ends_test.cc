@@ -143,7 +143,7 @@ const WayToWait kWays[] = {
 
 // What the main thread of the process waits for, among this process only.
 OtherEnd FindFor(pid_t pid, int64_t deadline_ns, ProcessMemory* memory) {
-  return FindOtherEnds("/proc", pid, {pid}, {getpid()}, deadline_ns, memory)[0];
+  return FindOtherEnds("/proc", {{pid, {pid}, memory}}, {getpid()}, deadline_ns)[0][0];
 }
 
 class OtherEndTest : public testing::TestWithParam<WayToWait> {
@@ -297,7 +297,7 @@ TEST(OtherEndsOfThreadsTest, AreThoseOfEachThread) {
     if (i > 0) usleep(1000);
     const auto tids = ListNumbers(absl::StrCat("/proc/", sleeper.pid(), "/task"));
     if (!tids.ok() || tids->size() != 2) continue;
-    ends = FindOtherEnds("/proc", sleeper.pid(), *tids, {getpid()}, kNoDeadline, &memory);
+    ends = FindOtherEnds("/proc", {{sleeper.pid(), *tids, &memory}}, {getpid()}, kNoDeadline)[0];
     if (!ends[0].pids.empty() && !ends[1].pids.empty()) break;
   }
   ASSERT_EQ(ends.size(), 2u);

@@ -183,6 +183,24 @@ TEST_F(StackDeskTest, CountsTheRequestsThatItForgets) {
   EXPECT_EQ(forgotten(), 3u);
 }
 
+TEST_F(StackDeskTest, AsksForTheStacksOfChildrenOnlyIfTheRequestDoes) {
+  StackRequest request;
+  request.job = kJob;
+  RequestedProcess process;
+  process.agent = TheAgent().id;
+  process.host = TheAgent().host;
+  request.processes = {process};
+  std::vector<bool> asked;
+  send_ = [&asked](const v1::TakeStacks& take) {
+    asked.push_back(take.children());
+    return true;
+  };
+  desk_->Request(request);
+  request.children = true;
+  desk_->Request(request);
+  EXPECT_EQ(asked, (std::vector<bool>{false, true}));
+}
+
 TEST_F(StackDeskTest, AnIncidentShowsThatAnAgentIsNotConnected) {
   send_ = [](const v1::TakeStacks&) { return false; };
   LookUntilConfirmed();

@@ -409,6 +409,23 @@ TEST(TextTest, SaysWhenThereIsNoVerdict) {
   EXPECT_EQ(StacksToText(v1::Incident()), "No stacks.\n");
 }
 
+TEST(StacksTextTest, ThreadsOfAChildFollowThoseOfItsProcess) {
+  v1::Incident incident;
+  AddStack(0, true, "wait_for_child", &incident);
+  v1::ChildProcess* child = incident.mutable_stacks(0)->add_children();
+  child->set_pid(4711);
+  child->set_name("loader");
+  child->add_threads()->add_frames()->set_function("read_shard");
+  for (const std::string& text : {StacksToText(incident), ToHtml(incident)}) {
+    const size_t process = text.find("wait_for_child"), frame = text.find("read_shard");
+    const size_t title = text.find("process 4711");
+    ASSERT_NE(frame, std::string::npos) << text;
+    EXPECT_LT(process, title);
+    EXPECT_LT(title, frame);
+    EXPECT_NE(text.find("which it has started"), std::string::npos);
+  }
+}
+
 TEST(StacksTextTest, CulpritsComeFirst) {
   v1::Incident incident;
   AddStack(0, false, "wait_for_gpu", &incident);

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which children are sampled with a process, and what real ones show.
+#include "agent/link/child_stacks.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "agent/link/stack_service.h"
+#include "agent/outside/descendants.h"
+#include "agent/processes/proc_files.h"
+#include "agent/processes/proc_stat.h"
+
+namespace rollcall {
+namespace {
+
+v1::ProcessStack WithStates(const std::vector<std::string>& states) {
+  v1::ProcessStack stack;
+  for (const std::string& state : states) stack.add_children()->set_state(state);
+  return stack;
+}
+
+struct ChoiceCase {
+  const char* name;
+  std::vector<std::string> states;
+  std::vector<int> chosen;
+};
+
+const ChoiceCase kChoices[] = {
+    {"none_without_children", {}, {}},
+    {"parents_first", {"S", "D", "R"}, {0, 1, 2}},
+    {"not_those_that_have_ended", {"Z", "S", "X"}, {1}},
+    {"stopped_ones_last", {"T", "S", "t", "R"}, {1, 3, 0, 2}},
+    {"eight", {"S", "S", "S", "S", "S", "S", "S", "S", "S"}, {0, 1, 2, 3, 4, 5, 6, 7}},
+    {"a_late_one_before_a_stopped_one",
+     {"T", "S", "S", "S", "S", "S", "S", "S", "S"},
+     {1, 2, 3, 4, 5, 6, 7, 8}},
+    {"not_those_of_an_unknown_state", {"", "SS", "?"}, {}},
+};
+
+class ChildrenToSampleTest : public testing::TestWithParam<ChoiceCase> {};
+
+TEST_P(ChildrenToSampleTest, AreThese) {
+  EXPECT_EQ(ChildrenToSample(WithStates(GetParam().states)), GetParam().chosen);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ChildrenToSampleTest, testing::ValuesIn(kChoices),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(ChildThreadsTest, AreThoseWithFrames) {
+  v1::ProcessStack taken;
+  taken.add_threads()->add_frames()->set_function("wait");
+  taken.add_threads()->set_note("it has ended");
+  v1::ChildProcess child;
+  AddChildThreads(taken, &child);
+  ASSERT_EQ(child.threads_size(), 1);
+  EXPECT_EQ(child.threads(0).frames(0).function(), "wait");
+}
+
+void WaitForEver() {
+  while (true) pause();
+}
+
+// A process with children that do this, all asleep.
+class Parent {
+ public:
+  explicit Parent(const std::vector<std::function<void()>>& children) : pid_(fork()) {
+    if (pid_ == 0) {
+      for (const auto& run : children) Start(run);
+      WaitForEver();
+    }
+    while (!AreAsleep(children.size())) usleep(1000);
+  }
+  ~Parent() {
+    kill(pid_, SIGKILL);  // the children die with it
+    waitpid(pid_, nullptr, 0);
+  }
+  ProcessId id() const { return {pid_, ReadProcStat("/proc", pid_)->start_time}; }
+
+ private:
+  static void Start(const std::function<void()>& run) {
+    if (fork() != 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    run();
+    WaitForEver();
+  }
+  bool AreAsleep(size_t children) const {
+    const Descendants found = FindDescendants("/proc", pid_);
+    if (found.processes.size() != children) return false;
+    for (const Descendant& child : found.processes) {
+      const auto call = ReadProcFile(ProcPath("/proc", child.pid, "syscall"));
+      if (child.state != 'S' || !call.ok() || call->find("0x") == std::string::npos) return false;
+    }
+    return true;
+  }
+
+  const pid_t pid_;
+};
+
+v1::ProcessStack Take(const Parent& parent, bool children, StackServiceOptions options = {}) {
+  const ProcessId id = parent.id();
+  options.namer = std::make_shared<StackNamer>(options.proc_root, ROLLCALL_PROGRAMS);
+  StackService service(std::move(options), [id](ProcessId asked) { return asked == id; });
+  return service.Take(id, children);
+}
+
+int Sampled(const v1::ProcessStack& stack) {
+  int sampled = 0;
+  for (const v1::ChildProcess& child : stack.children()) sampled += child.threads().empty() ? 0 : 1;
+  return sampled;
+}
+
+void Become(std::vector<const char*> command, const char* variable) {
+  command.push_back(nullptr);
+  const char* environment[] = {variable, "PATH=/usr/bin:/bin", nullptr};
+  execvpe(command[0], const_cast<char**>(command.data()), const_cast<char**>(environment));
+  _exit(99);
+}
+
+bool KernelListsChildren() { return access("/proc/thread-self/children", R_OK) == 0; }
+
+class ChildStacksTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!KernelListsChildren()) GTEST_SKIP() << "this kernel lists no children";
+#ifdef __SANITIZE_THREAD__
+    GTEST_SKIP() << "ThreadSanitizer adds a thread of its own";
+#endif
+  }
+};
+
+TEST_F(ChildStacksTest, AreTakenIfTheDaemonAsks) {
+  const Parent parent({WaitForEver, WaitForEver});
+  const v1::ProcessStack without = Take(parent, false);
+  EXPECT_EQ(without.children_size(), 2);
+  EXPECT_EQ(Sampled(without), 0);
+  const v1::ProcessStack with = Take(parent, true);
+  ASSERT_EQ(Sampled(with), 2) << with.DebugString();
+  for (const v1::ChildProcess& child : with.children()) {
+    ASSERT_EQ(child.threads_size(), 1);
+    EXPECT_EQ(child.threads(0).tid(), child.pid());
+    EXPECT_GT(child.threads(0).frames_size(), 0);
+  }
+}
+
+TEST_F(ChildStacksTest, HaveTheSameSwitchesInEachSample) {
+  const Parent parent({WaitForEver});
+  const ProcessId id = parent.id();
+  StackServiceOptions options;
+  options.namer = std::make_shared<StackNamer>(options.proc_root, ROLLCALL_PROGRAMS);
+  StackService service(std::move(options), [id](ProcessId asked) { return asked == id; });
+  const v1::ProcessStack first = service.Take(id, true), second = service.Take(id, true);
+  ASSERT_EQ(Sampled(first), 1);
+  ASSERT_EQ(Sampled(second), 1);
+  EXPECT_GT(first.children(0).threads(0).switches(), 0u);
+  EXPECT_EQ(first.children(0).threads(0).switches(), second.children(0).threads(0).switches());
+}
+
+TEST_F(ChildStacksTest, AreThoseOfEightAtMost) {
+  const Parent parent(std::vector<std::function<void()>>(10, WaitForEver));
+  EXPECT_EQ(Sampled(Take(parent, true)), 8);
+}
+
+TEST_F(ChildStacksTest, EachCountsInTheLimit) {
+  const Parent parent({WaitForEver, WaitForEver, WaitForEver});
+  StackServiceOptions options;
+  options.max_per_minute = 3;
+  EXPECT_EQ(Sampled(Take(parent, true, options)), 2);
+}
+
+TEST_F(ChildStacksTest, AChildThatForbidsThemHasNone) {
+  const Parent parent({[] { Become({"sleep", "1000"}, "ROLLCALL_STACKS=off"); },
+                       [] { Become({"sleep", "1000"}, "ROLLCALL_STACKS=on"); }});
+  v1::ProcessStack stack;
+  for (int i = 0; i < 1000 && stack.children_size() < 2; ++i) stack = Take(parent, true);
+  EXPECT_EQ(Sampled(stack), 1) << stack.DebugString();
+}
+
+TEST_F(ChildStacksTest, AChildOfAnotherUserHasNone) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  const Parent parent({[] {
+                         if (setuid(12345) != 0) _exit(1);
+                         prctl(PR_SET_PDEATHSIG, SIGKILL);
+                         WaitForEver();
+                       },
+                       WaitForEver});
+  EXPECT_EQ(Sampled(Take(parent, true)), 1);
+}
+
+TEST_F(ChildStacksTest, ShowWhoIsAtTheOtherEnd) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const Parent parent({[&] {
+    close(ends[1]);
+    char byte;
+    if (read(ends[0], &byte, 1) != 0) _exit(1);
+  }});
+  const v1::ProcessStack stack = Take(parent, true);
+  ASSERT_EQ(Sampled(stack), 1) << stack.DebugString();
+  const v1::OtherEnd& end = stack.children(0).threads(0).other_end();
+  EXPECT_EQ(end.kind(), "pipe");
+  ASSERT_EQ(end.pids_size(), 1);
+  EXPECT_EQ(end.pids(0), stack.pid());
+  close(ends[0]);
+  close(ends[1]);
+}
+
+constexpr char kSixThreads[] =
+    "import threading, time\n"
+    "def wait(): time.sleep(1000)\n"
+    "for i in range(6): threading.Thread(target=wait, daemon=True).start()\n"
+    "wait()\n";
+
+bool ShowsPython(const v1::ThreadStack& thread) {
+  for (const v1::Frame& frame : thread.frames()) {
+    if (frame.python() && frame.function() == "wait") return true;
+  }
+  return false;
+}
+
+TEST_F(ChildStacksTest, AreTheMainThreadAndThreeThatRunPython) {
+  const Parent parent({[] { Become({"python3", "-c", kSixThreads}, "HOME=/"); }});
+  v1::ProcessStack stack;
+  for (int i = 0; i < 500; ++i) {  // until it has started them
+    stack = Take(parent, true);
+    const bool is_there = Sampled(stack) == 1 && stack.children(0).threads_size() == 4;
+    if (is_there && ShowsPython(stack.children(0).threads(3))) break;
+    usleep(10'000);
+  }
+  ASSERT_EQ(Sampled(stack), 1) << stack.DebugString();
+  ASSERT_EQ(stack.children(0).threads_size(), 4);
+  EXPECT_EQ(stack.children(0).threads(0).tid(), stack.children(0).pid());
+  for (const v1::ThreadStack& thread : stack.children(0).threads()) {
+    EXPECT_TRUE(ShowsPython(thread)) << thread.DebugString();
+    EXPECT_LE(thread.frames_size(), 32);
+    EXPECT_GT(thread.switches(), 0u);
+  }
+}
+
+}  // namespace
+}  // namespace rollcall
