@@ -24,6 +24,7 @@ struct DaemonFlags {
   ServiceFlags service;
   DaemonOptions options;  // what a flag sets directly
   std::string hang_after = "60s", keep_jobs = "1h";
+  std::string watch = "all";
   std::string http_token_file;
   std::string history;
   std::string store, daemon_name;

@@ -34,6 +34,13 @@ void DefineRunFlags(CLI::App* app, RunFlags* flags) {
       ->envname("ROLLCALL_HANG_AFTER")
       ->capture_default_str()
       ->check(CLI::Validator(CheckDuration, "TIME"));
+  app->add_option(
+         "--watch", flags->watch,
+         "all: also judge jobs that stand still outside of recorded calls, by samples of their stacks; "
+         "calls: recorded calls only")
+      ->envname("ROLLCALL_WATCH")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"all", "calls"}, CLI::ignore_case));
   app->add_option("--on-hang", flags->on_hang,
                   "observe: only report; abort: end the job with exit code 75; exec:CMD: run CMD")
       ->envname("ROLLCALL_ON_HANG")
@@ -71,7 +78,8 @@ void DefineRunFlags(CLI::App* app, RunFlags* flags) {
 
 void SayWhatTheEnvironmentSets(const CLI::App& app) {
   std::vector<std::string> changes;
-  for (const char* name : {"--hang-after", "--on-hang", "--report-dir", "--http", "--host-facts"}) {
+  for (const char* name :
+       {"--hang-after", "--watch", "--on-hang", "--report-dir", "--http", "--host-facts"}) {
     const CLI::Option* option = app.get_option(name);
     const char* value = std::getenv(option->get_envname().c_str());
     // CLI11 prefers the command line.

@@ -18,6 +18,7 @@ namespace rollcall {
 
 struct RunFlags {
   std::string hang_after = "60s";
+  std::string watch = "all";
   std::string on_hang = "observe";
   std::string report_dir = "./rollcall-reports";
   std::string http = "127.0.0.1:0";

@@ -8,6 +8,7 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/link/fleet_channels.h"
 #include "agent/processes/stacks_switch.h"
@@ -146,6 +147,7 @@ std::string RunServices::UsableReportDir() const {
 bool RunServices::StartDaemon() {
   DaemonOptions options;
   options.limits = LimitsFor(flags_.HangAfterNs());
+  options.limits.watches_calls_only = absl::EqualsIgnoreCase(flags_.watch, "calls");
   options.default_job = job_;
   options.log_incidents = false;
   options.http = flags_.http == "none" ? "" : flags_.http;

@@ -27,11 +27,6 @@ std::string ListFrames(const v1::ThreadStack& thread) {
   return frames;
 }
 
-bool RunsTheProgram(const v1::ThreadStack& thread) {
-  return std::any_of(thread.frames().begin(), thread.frames().end(),
-                     [](const v1::Frame& frame) { return !IsLibraryFrame(frame); });
-}
-
 std::map<int32_t, std::string> FramesByThread(const v1::ProcessStack& stack) {
   std::map<int32_t, std::string> frames;
   for (const v1::ThreadStack& thread : stack.threads()) {

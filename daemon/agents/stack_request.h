@@ -41,6 +41,7 @@ struct StackResult {
   JobKey job;
   std::string incident;
   bool is_rest = false;
+  bool children = false;
   int32_t process = -1;  // index in the job's state
   v1::ProcessStack stack;
   bool is_reply = true;  // false: the agent was not connected, and the stack has that error

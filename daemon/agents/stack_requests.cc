@@ -36,6 +36,7 @@ uint64_t StackRequests::Add(const StackRequest& request, bool has_reader) {
   entry.job = request.job;
   entry.incident = request.incident;
   entry.is_rest = request.is_rest;
+  entry.children = request.children;
   entry.has_reader = has_reader;
   for (const RequestedProcess& process : request.processes) {
     entry.open[{process.host, process.pid, process.agent}] = process;
@@ -95,7 +96,7 @@ std::optional<StackResult> StackRequests::Finish(const RequestedProcess& process
     wake_.NotifyAll();
     return std::nullopt;
   }
-  return StackResult{entry->job,    entry->incident,  entry->is_rest,
+  return StackResult{entry->job,    entry->incident,  entry->is_rest, entry->children,
                      process.index, std::move(stack), is_reply};
 }
 

@@ -63,6 +63,7 @@ class StackRequests {
     JobKey job;
     std::string incident;
     bool is_rest = false;
+    bool children = false;
     bool has_reader = false;
     std::map<Key, RequestedProcess> open;
     std::deque<v1::ProcessStack> ready;  // for the reader

@@ -88,6 +88,20 @@ void AddByComparison(const Verdict& verdict, std::vector<Advice>* advice) {
   }
 }
 
+// The lines of ranks say which call one has left out only where all make the same calls.
+bool MayCompare(const Verdict& verdict) {
+  switch (verdict.standstill.in) {
+    case StandKind::kJax:
+    case StandKind::kJaxBarrier:
+    case StandKind::kJaxEnd:
+    case StandKind::kMpi:
+    case StandKind::kGloo:
+      return true;
+    default:
+      return !Is(verdict, Cause::kStandstill);
+  }
+}
+
 // The first guess by the stack begins with what one side does and the other does not.
 void TellDeparture(const Verdict& verdict, std::vector<Advice>* advice) {
   const std::string departure = DepartureInWords(verdict);
@@ -131,12 +145,13 @@ std::vector<Advice> AdviceFor(const Verdict& verdict) {
     const size_t facts = advice.size();
     const bool may_yet_come = MayYetCome(verdict);
     AddFirstCall(verdict, &advice);
-    AddByComparison(verdict, &advice);
+    if (MayCompare(verdict)) AddByComparison(verdict, &advice);
     AddStackAdvice(verdict, false, &advice);
-    if (!may_yet_come) AddStackAdvice(verdict, true, &advice);
+    AddFitting(verdict, StandstillAdvice(), kByStack, &advice);
+    if (!may_yet_come && MayCompare(verdict)) AddStackAdvice(verdict, true, &advice);
     AddByCalls(verdict, may_yet_come || advice.size() > facts, &advice);
     if (may_yet_come) AddStackAdvice(verdict, true, &advice);
-    TellDeparture(verdict, &advice);
+    if (MayCompare(verdict)) TellDeparture(verdict, &advice);
   }
   for (const AdviceEntry& entry : GeneralAdvice()) {
     if (entry.fits(verdict)) advice.push_back({entry.id, entry.text});

@@ -28,13 +28,17 @@ bool SizesDiffer(const Verdict& v) { return Is(v, Cause::kInitIncomplete) && Has
 
 bool CapturesInstead(const Verdict& v) { return IsAbsence(v) && v.captured; }
 
+bool HasDied(const Verdict& v) {
+  return Is(v, Cause::kRankDied) || v.standstill.shape == StandShape::kEnded;
+}
+
 bool KilledHard(const Verdict& v) {
-  return Is(v, Cause::kRankDied) &&
+  return HasDied(v) &&
          AnyCulprit(v, [](const Culprit& c) { return c.exit_signal == 9 || c.exit_code == 137; });
 }
 
 bool Crashed(const Verdict& v) {
-  return Is(v, Cause::kRankDied) && AnyCulprit(v, [](const Culprit& c) {
+  return HasDied(v) && AnyCulprit(v, [](const Culprit& c) {
            constexpr int kFaults[] = {4, 6, 7, 8, 11};
            return std::any_of(std::begin(kFaults), std::end(kFaults), [&](int signal) {
              return c.exit_signal == signal || c.exit_code == 128 + signal;

@@ -45,7 +45,14 @@ bool ManagesGpuMemory(const Verdict& v) {
           "cudaHostRegister", "cudaFreeHost", "release_cached_blocks", "emptyCache"});
 }
 
-bool WaitsForFileLock(const Verdict& v) { return AbsentIsIn(v, waits::kFileLock); }
+bool IsFileLock(StandKind kind) {
+  return kind == StandKind::kFileLock || kind == StandKind::kDatabase;
+}
+
+bool WaitsForFileLock(const Verdict& v) {
+  return IsFileLock(v.standstill.in) || IsFileLock(v.standstill.others_in) ||
+         AbsentIsIn(v, waits::kFileLock);
+}
 
 bool LoadsData(const Verdict& v) {
   return AbsentIsIn(v,
@@ -102,14 +109,25 @@ bool WaitsForAPool(const Verdict& v) {
 }
 
 bool WaitsForChild(const Verdict& v) {
+  const Standstill& stand = v.standstill;
+  if (stand.shape == StandShape::kChild || stand.in == StandKind::kChild ||
+      stand.in == StandKind::kPool) {
+    return true;
+  }
   if (!v.outside.children.empty() || WaitsForAPool(v)) return IsAbsence(v);
   return AbsentIsIn(v, {kPipeOfAChild}) || AbsentIsIn(v, waits::kChild);
+}
+
+bool WaitsForOwnThread(StandKind kind) {
+  return kind == StandKind::kQueue || kind == StandKind::kEvent || kind == StandKind::kThread ||
+         kind == StandKind::kFuture || kind == StandKind::kCondition;
 }
 
 // In a backward pass and inside a call the main thread waits for other threads as a matter of
 // course.
 bool WaitsForThread(const Verdict& v) {
   if (WaitsForChild(v)) return false;
+  if (Is(v, Cause::kStandstill)) return WaitsForOwnThread(v.standstill.in) && !v.standstill.writes;
   if (CulpritIsIn(v, {"backward", "nccl", "NCCL", "cuda", "DataLoader", "distributed_c10d.",
                       "c10d::", "gloo::"})) {
     return false;
@@ -120,6 +138,7 @@ bool WaitsForThread(const Verdict& v) {
 // The program itself sleeps, and not somebody whom another entry names.
 bool Sleeps(const Verdict& v) {
   if (WaitsForFileLock(v) || InSignalHandler(v) || CollectsGarbage(v) || Imports(v)) return false;
+  if (Is(v, Cause::kStandstill)) return v.standstill.in == StandKind::kSleep;
   return !v.late && AbsentIsIn(v, waits::kSleep);
 }
 

@@ -72,6 +72,11 @@ const std::vector<AdviceEntry>& GeneralAdvice() {
        "A call starts on the GPU when all earlier work on its stream has ended.",
        "Earlier work on that GPU does not end: an endless or faulty kernel, a host callback that "
        "blocks, or a wait for an event on another stream. Check the work queued just before."},
+      {"look-where-it-stands", HasCause<Cause::kStandstill>, "standstill",
+       "No rank moves, and no recorded call waits: the ranks wait in queues, sockets, locks or "
+       "libraries whose calls are not recorded.",
+       "The stacks show where each rank stands and for whom it waits. Begin with the ranks named "
+       "here: find out what should have let them go on."},
       {"check-network-and-gpu", StallsAlone, "stalled_in_flight",
        "All ranks have made the call, so the program is not the cause.",
        "All ranks are in the call, so the program is not the cause. Check the network (link "

@@ -31,7 +31,7 @@ bool AnyCulprit(const Verdict& v, bool (*is)(const Culprit&)) {
 bool IsAbsence(const Verdict& v) {
   return Is(v, Cause::kMissingRank) || Is(v, Cause::kInitIncomplete) ||
          Is(v, Cause::kUnmatchedP2p) || Is(v, Cause::kTeardownHang) ||
-         Is(v, Cause::kBlockedBeforeStart);
+         Is(v, Cause::kBlockedBeforeStart) || Is(v, Cause::kStandstill);
 }
 
 bool StallsAlone(const Verdict& v) {

@@ -20,6 +20,7 @@
 #include "daemon/diagnosis/other_calls.h"
 #include "daemon/diagnosis/p2p_sizes.h"
 #include "daemon/diagnosis/roots.h"
+#include "daemon/diagnosis/standing/standstill.h"
 #include "daemon/diagnosis/steps.h"
 #include "daemon/diagnosis/summary.h"
 #include "daemon/diagnosis/verdict_departure.h"
@@ -134,6 +135,11 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
   }
   if (std::optional<Verdict> start = JudgeStart(job, now_ns, limits)) {
     verdicts.push_back(*std::move(start));
+  }
+  if (verdicts.empty()) {
+    if (std::optional<Verdict> still = JudgeStandstill(job, now_ns, limits)) {
+      verdicts.push_back(*std::move(still));
+    }
   }
   const bool hangs = !verdicts.empty();
   if (!hangs) {

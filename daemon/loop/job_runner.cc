@@ -140,12 +140,18 @@ JobRunner::Wanted JobRunner::Judge(const JobState& state, int64_t now_ns, int64_
   if (parts_.rates->IsDue(key_, now_ns)) {
     parts_.rates->Count(key_, now_ns, CallsEntered(state), PublicRanks(state).count());
   }
-  const std::vector<int32_t> at_start = start_.Next(state, now_ns, options_.limits);
+  const bool hangs = std::any_of(verdicts.begin(), verdicts.end(), [](const Verdict& v) {
+    return !IsWarning(v.cause) && v.cause != Cause::kStandstill;
+  });
+  const SamplesWanted samples = start_.Next(state, hangs, now_ns, options_.limits);
   const std::vector<int32_t> involved = InvolvedProcesses(verdicts);
   Wanted wanted;
   wanted.stacks = parts_.incidents->Apply(state, std::move(verdicts), now_ns, began_ns);
   wanted.host_facts = NextHostFacts(state, involved);
-  if (!at_start.empty()) wanted.stacks.push_back(MakeStackRequest(state, at_start));
+  if (!samples.processes.empty()) {
+    wanted.stacks.push_back(MakeStackRequest(state, samples.processes));
+    wanted.stacks.back().children = samples.children;
+  }
   is_any_silent_ = std::any_of(state.processes.begin(), state.processes.end(), IsSilent);
   if (!AllEndedOrSilent(state)) {
     ended_ns_ = 0;

@@ -13,6 +13,7 @@
 #include "daemon/agents/children_at_work.h"
 #include "daemon/agents/stack_limits.h"
 #include "daemon/agents/stack_motion.h"
+#include "daemon/agents/standing_sample.h"
 #include "daemon/loop/start_watch.h"
 #include "daemon/model/calling_threads.h"
 #include "daemon/model/progress.h"
@@ -99,6 +100,17 @@ void StackDesk::RemoveOtherRanks(StackResult* result) {
   RemoveRanks(ranks, &result->stack);
 }
 
+// A sample of the watch on jobs that stand still, with those before it.
+std::shared_ptr<const Standing> StackDesk::StandingWith(const StackResult& result,
+                                                        int64_t now_ns) const {
+  std::shared_ptr<const Standing> before;
+  store_->Read(result.job, [&](const JobState& state) {
+    const Process* process = FindProcess(state, result.process);
+    if (process != nullptr) before = process->standing;
+  });
+  return AddToRow(before, result.stack, now_ns);
+}
+
 // Passes the result to the incident that requested it, if any, and to the job's state.
 void StackDesk::Deliver(const StackResult& result) {
   StackChange change;
@@ -115,11 +127,13 @@ void StackDesk::Deliver(const StackResult& result) {
     KeepAwaited(result.stack, &*change.children_at_work);
     if (waits_for_others) change.children_at_work->clear();
   }
+  const int64_t now_ns = timeline_->Now();
   store_->SetStacks(result.job, result.process,
                     {change.motion, FunctionNames(result.stack), FindPlace(result.stack),
-                     waits_for_others, timeline_->Now(), FindAwaitedTids(result.stack),
+                     waits_for_others, now_ns, FindAwaitedTids(result.stack),
                      FindThreadPlaces(result.stack), FindKeepers(result.stack),
-                     std::move(change.children_at_work), waits_for_others ? 0 : change.receives});
+                     std::move(change.children_at_work), waits_for_others ? 0 : change.receives,
+                     result.children ? StandingWith(result, now_ns) : nullptr});
 }
 
 absl::Status StackDesk::Stream(const JobKey& job, const v1::TakeStacksRequest& request,

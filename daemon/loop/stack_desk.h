@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -54,6 +55,7 @@ class StackDesk {
   void SendToAgents(uint64_t number, const StackRequest& request);
   void RemoveOtherRanks(StackResult* result);
   void NameCallingThreads(StackResult* result);
+  std::shared_ptr<const Standing> StandingWith(const StackResult& result, int64_t now_ns) const;
   void Deliver(const StackResult& result);
 
   const Send send_;

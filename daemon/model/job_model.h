@@ -41,6 +41,7 @@ struct StackFacts {
   std::optional<std::vector<ChildAtWork>> children_at_work =
       {};  // nullopt: one sample tells nothing
   double receives = 0;
+  std::shared_ptr<const Standing> standing = {};  // nullptr: not sampled for it, the last one holds
 };
 
 // The two ids of a grown communicator.
@@ -160,6 +161,7 @@ class JobModel {
   bool MayJoin(int32_t process, const CommProgress& progress);
   size_t RecordShare() const;
   static void NoteSuspension(bool is_suspended, int64_t now_ns, Process* process);
+  static void NoteQuiet(double cpu_seconds, int64_t now_ns, Process* process);
   void Count(Dropped what) {
     ++dropped_[static_cast<size_t>(what)];
     has_dropped_ = true;

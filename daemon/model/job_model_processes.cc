@@ -14,6 +14,8 @@ namespace {
 constexpr int64_t kNotableSuspensionNs = 1'000'000'000;
 constexpr int64_t kGoOnWithinNs = 2'000'000'000;
 constexpr size_t kMostSuspensions = 16;
+constexpr int64_t kQuietIntervalNs = 2'000'000'000;
+constexpr double kQuietCpus = 0.1;
 
 // Without the allocator's own bytes.
 size_t SiteBytes(const std::string& site) { return sizeof(site) + site.size(); }
@@ -150,10 +152,23 @@ void JobModel::NoteSuspension(bool is_suspended, int64_t now_ns, Process* proces
   all.push_back({since_ns, now_ns + kGoOnWithinNs});
 }
 
+// Loops that ask again and again and heartbeats use a trace of CPU time for ever.
+void JobModel::NoteQuiet(double cpu_seconds, int64_t now_ns, Process* process) {
+  const int64_t passed_ns = now_ns - process->counted_ns;
+  if (process->counted_ns != 0 && passed_ns < kQuietIntervalNs) return;
+  // An agent reports nothing of a process that does nothing.
+  const auto counted = static_cast<double>(std::min(passed_ns, 2 * kQuietIntervalNs)) / 1e9;
+  const double used = cpu_seconds - process->counted_cpu_seconds;
+  if (process->quiet_since_ns == 0 || used > kQuietCpus * counted) process->quiet_since_ns = now_ns;
+  process->counted_ns = now_ns;
+  process->counted_cpu_seconds = cpu_seconds;
+}
+
 void JobModel::SetEvidence(int32_t process, const ProcessEvidence& evidence, int64_t now_ns) {
   if (!IsKnown(process)) return;
   Process& known = state_.processes[static_cast<size_t>(process)];
   NoteSuspension(IsSuspended(evidence), now_ns, &known);
+  NoteQuiet(evidence.cpu_seconds, now_ns, &known);
   const bool same = SameForRules(known, evidence);
   static_cast<ProcessEvidence&>(known) = evidence;
   LimitText(limits::kError, &known.error);
@@ -305,6 +320,7 @@ void JobModel::SetStacks(int32_t process, const StackFacts& facts) {
     }
   }
   SetOutside(facts, &known);
+  if (facts.standing != nullptr) known.standing = facts.standing;
   CountTexts(process);
   known.stacks_ns = facts.now_ns;
   if (!facts.waits_outside) {

@@ -19,6 +19,7 @@
 #include "daemon/model/lazy_vector.h"
 #include "daemon/model/rank_table.h"
 #include "daemon/model/stack_place.h"
+#include "daemon/model/standing.h"
 #include "interpose/ops.h"
 
 namespace rollcall {
@@ -189,6 +190,11 @@ struct Suspension {
 // One process of the job.
 struct Process : ProcessIdentity, ProcessInJob, ProcessEvidence {
   int32_t pid = 0;
+  // Since when it has used no more than a trace of CPU time; 0: not known.
+  int64_t quiet_since_ns = 0;
+  // The CPU time that it had used at a time: JobModel counts from there.
+  double counted_cpu_seconds = 0;
+  int64_t counted_ns = 0;
   uint64_t start_time = 0;      // clock ticks since boot, as in /proc/PID/stat; detects pid reuse
   int64_t silent_since_ns = 0;  // kSilent: when the last report of its agent arrived
 
@@ -208,6 +214,8 @@ struct Process : ProcessIdentity, ProcessInJob, ProcessEvidence {
   double receives = 0;
   int64_t outside_moved_ns = 0;
   int64_t stacks_ns = 0;  // when the agent took the sample; 0: never
+  // By the samples of the watch on jobs that stand still; nullptr: there are none.
+  std::shared_ptr<const Standing> standing;
   // Since when it is suspended; 0: it is not.
   int64_t suspended_ns = 0;
   std::vector<Suspension> suspensions;  // the last ones that were no moment, oldest first
@@ -407,6 +415,7 @@ struct Limits {
   int64_t absent_for_good_ns = 5'000'000'000;
   // Time between the two samples of stacks that show which ranks make progress.
   int64_t stacks_apart_ns = 5'000'000'000;
+  bool watches_calls_only = false;  // judges no job that stands still outside of recorded calls
 };
 
 }  // namespace rollcall

@@ -44,17 +44,41 @@ size_t HeapBytes(const std::vector<ChildAtWork>& children) {
   return bytes;
 }
 
+size_t HeapBytes(const StackPlace& place) {
+  size_t bytes = HeapBytes(place.program) + place.other_end.capacity() * sizeof(int32_t);
+  for (const std::string* text : {&place.at, &place.inside, &place.functions, &place.handles.type,
+                                  &place.handles.text, &place.handles.at}) {
+    bytes += rollcall::HeapBytes(*text);
+  }
+  return bytes;
+}
+
 size_t HeapBytes(const std::vector<ThreadPlace>& places) {
   size_t bytes = places.capacity() * sizeof(ThreadPlace);
   for (const ThreadPlace& thread : places) {
-    const StackPlace& place = thread.place;
-    bytes += HeapBytes(place.program) + place.other_end.capacity() * sizeof(int32_t);
-    for (const std::string* text : {&thread.name, &place.at, &place.inside, &place.functions,
-                                    &place.handles.type, &place.handles.text, &place.handles.at}) {
-      bytes += rollcall::HeapBytes(*text);
-    }
+    bytes += HeapBytes(thread.place) + rollcall::HeapBytes(thread.name);
   }
   return bytes;
+}
+
+size_t HeapBytes(const std::vector<StackPlace>& places) {
+  size_t bytes = places.capacity() * sizeof(StackPlace);
+  for (const StackPlace& place : places) bytes += HeapBytes(place);
+  return bytes;
+}
+
+size_t HeapBytes(const Standing& standing) {
+  constexpr size_t kNode = 64;  // of a map
+  size_t bytes = sizeof(Standing) + HeapBytes(standing.place) + HeapBytes(standing.threads) +
+                 rollcall::HeapBytes(standing.wait_channel);
+  for (const StandingChild& child : standing.children) {
+    bytes += sizeof(child) + rollcall::HeapBytes(child.name) + HeapBytes(child.places);
+  }
+  for (const FileLockSeen& lock : standing.locks) {
+    bytes += sizeof(lock) + rollcall::HeapBytes(lock.path);
+  }
+  for (const auto& [pid, name] : standing.names) bytes += kNode + rollcall::HeapBytes(name);
+  return bytes + kNode * (standing.first.threads.size() + standing.newest.threads.size());
 }
 
 template <typename AnyProcess>
@@ -88,7 +112,7 @@ size_t TextBytes(const Process& process) {
                  process.place.other_end.capacity() * sizeof(int32_t) +
                  process.awaited_tids.capacity() * sizeof(uint32_t);
   for (const std::string* text : TextsOf(&process)) bytes += HeapBytes(*text);
-  return bytes;
+  return process.standing == nullptr ? bytes : bytes + HeapBytes(*process.standing);
 }
 
 void ShrinkTexts(Process* process) {
@@ -109,11 +133,12 @@ DroppedTexts DropTexts(size_t most, Process* process) {
   });
   // What only adds to the line of the main thread goes first.
   const bool has_more = !process->thread_places.empty() || !process->keepers.empty() ||
-                        !process->children_at_work.empty();
+                        !process->children_at_work.empty() || process->standing != nullptr;
   if (TextBytes(*process) > most && has_more) {
     std::vector<ThreadPlace>().swap(process->thread_places);
     std::vector<ThreadPlace>().swap(process->keepers);
     std::vector<ChildAtWork>().swap(process->children_at_work);
+    process->standing.reset();
     ++dropped.texts;
   }
   size_t bytes = TextBytes(*process);

@@ -17,6 +17,14 @@ struct PlaceException {
   std::string at;  // the program's line that it came from, as in StackPlace; "": none is known
 };
 
+// What a thread waits for, beside the functions that it is in.
+enum class EndKind : uint8_t {
+  kNone,
+  kPipe,
+  kSocket,
+  kProcess,  // the end of one
+};
+
 // Stands among the functions of a thread that waits for what a child of its process writes or
 // reads.
 inline constexpr char kPipeOfAChild[] = "<pipe_of_a_child>";
@@ -35,6 +43,7 @@ struct StackPlace {
   PlaceException handles = {};  // the thread is in an except, a finally or an __exit__()
   // Processes of its host at the other end of the pipe or socket that the thread waits for.
   std::vector<int32_t> other_end = {};
+  EndKind end = EndKind::kNone;
 };
 
 // Where one of its threads stands.

@@ -11,6 +11,7 @@
 #include "daemon/model/job_state.h"
 #include "daemon/model/rank_range.h"
 #include "daemon/model/stack_departure.h"
+#include "daemon/model/stand_kinds.h"
 
 namespace rollcall {
 
@@ -30,6 +31,7 @@ namespace rollcall {
   X(kDeadlock, "deadlock")                       \
   X(kBlockedBeforeStart, "blocked_before_start") \
   X(kStalledInFlight, "stalled_in_flight")       \
+  X(kStandstill, "standstill")                   \
   X(kTeardownHang, "teardown_hang")              \
   X(kStraggler, "straggler")
 
@@ -180,6 +182,31 @@ enum class StartFault : uint8_t {
   kAllWait,         // there is no such rank: all wait at one point
 };
 
+// Why the culprits of a standstill are these.
+enum class StandShape : uint8_t {
+  kNone,       // the verdict is about a call
+  kEnded,      // they have ended, and the others wait
+  kLast,       // others wait for them, and they wait for nobody that is known
+  kRing,       // they wait for each other
+  kHub,        // they wait for ranks that wait for them
+  kChild,      // they and processes that they have started wait for each other
+  kElsewhere,  // they wait elsewhere than the others
+  kOutside,    // all wait for a process that is no rank; there are no culprits
+  kAll,        // all wait in one place; there are no culprits
+};
+
+// How the ranks of a standstill wait.
+struct Standstill {
+  StandShape shape = StandShape::kNone;
+  StandKind in = StandKind::kUnknown;         // of the culprits; of all, if there are none
+  StandKind others_in = StandKind::kUnknown;  // of those that wait
+  bool others_wait_for_them = false;          // by what their stacks show
+  bool writes = false;                        // they put into a queue or write into a pipe
+  bool two_locks = false;                     // two threads of the first culprit wait for locks
+  std::string others;  // for whom they wait: "its child 4711 (cat)", "process 812"; "": not known
+  std::string on;      // the file that they wait to lock, or hold; "": none is known
+};
+
 struct Advice {
   std::string id;
   std::string text;
@@ -220,6 +247,7 @@ struct Verdict {
   // Mismatches: the culprit's call is one of the step that it repeats.
   bool odd_call_is_usual = false;
   StartFault start_fault = StartFault::kNone;
+  Standstill standstill;
   // Two threads of the culprits make calls that nothing orders.
   bool unordered_threads = false;
   // stalled_in_flight: another communicator's call that is open on the same devices, and that

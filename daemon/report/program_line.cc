@@ -251,6 +251,12 @@ std::vector<ProgramFrame> ProgramFrames(const v1::ThreadStack& thread) {
   return frames;
 }
 
+EndKind ToEndKind(const std::string& kind) {
+  if (kind == "pipe") return EndKind::kPipe;
+  if (kind == "socket") return EndKind::kSocket;
+  return kind == "process" ? EndKind::kProcess : EndKind::kNone;
+}
+
 StackPlace PlaceIn(const v1::ThreadStack& thread, int frame) {
   StackPlace place;
   if (frame >= 0) {
@@ -262,6 +268,7 @@ StackPlace PlaceIn(const v1::ThreadStack& thread, int frame) {
   place.program = ProgramFrames(thread);
   place.handles = {thread.handles().type(), thread.handles().text(), thread.handles().at()};
   place.other_end.assign(thread.other_end().pids().begin(), thread.other_end().pids().end());
+  place.end = ToEndKind(thread.other_end().kind());
   return place;
 }
 
@@ -317,6 +324,8 @@ bool IsLibraryFrame(const v1::Frame& frame) {
   return frame.interpreter() || StartsTheProgram(frame.function()) ||
          IsLibraryModule(frame.module()) || IsLibrarySource(frame.file());
 }
+
+bool RunsTheProgram(const v1::ThreadStack& thread) { return FindProgramFrame(thread) >= 0; }
 
 std::string ShortFunction(const v1::Frame& frame) {
   if (!frame.python()) return ShortNative(frame.function());

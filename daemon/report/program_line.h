@@ -36,6 +36,9 @@ std::vector<uint32_t> FindAwaitedTids(const v1::ProcessStack& stack);
 // Whether the code belongs to the system, a package, a framework or an interpreter, or has no name.
 bool IsLibraryFrame(const v1::Frame& frame);
 
+// Whether the thread has a function of the program on its stack.
+bool RunsTheProgram(const v1::ThreadStack& thread);
+
 // "Queue.get", "queue.get", "std::condition_variable::wait": without arguments and templates.
 std::string ShortFunction(const v1::Frame& frame);
 

@@ -23,7 +23,7 @@ constexpr size_t kMostStepParties = 64;
 constexpr size_t kMostStepPairs = 256;
 
 // How a rank's newest call fits its past.
-struct Standing {
+struct StandOfRank {
   Conduct conduct = Conduct::kUnknown;
   Habit habit;
   CallArgs expected, made;
@@ -34,8 +34,8 @@ bool StepMayBeOlder(const Past& past, const std::vector<CallToken>& tokens) {
   return !past.is_whole && std::count(tokens.begin(), tokens.end(), tokens.back()) == 1;
 }
 
-Standing StandingOf(const Past& past) {
-  Standing standing;
+StandOfRank StandingOf(const Past& past) {
+  StandOfRank standing;
   if (past.calls.empty()) return standing;
   for (const bool with_count : {true, false}) {
     const std::vector<CallToken> tokens = TokensOf(past, with_count);
@@ -53,7 +53,7 @@ Standing StandingOf(const Past& past) {
   return standing;
 }
 
-using Standings = std::map<int32_t, Standing>;  // by process
+using Standings = std::map<int32_t, StandOfRank>;  // by process
 
 Standings FindStandings(const StuckCalls& calls, const std::vector<size_t>& cycle) {
   std::set<int32_t> parties;
@@ -93,7 +93,7 @@ std::optional<Verdict> JudgeLeftStep(const JobState& job, const StuckCalls& call
     return candidate.absent.process == leaver;
   });
   if (leaver < 0 || pair == pairs.end()) return std::nullopt;
-  const Standing& standing = standings.at(leaver);
+  const StandOfRank& standing = standings.at(leaver);
   if (OpKind(standing.made.op) == CallKind::kP2p) return std::nullopt;
   auto verdict = JudgeUnmatchedP2p({job, *pair->call, {pair->absent}, now_ns, limits});
   if (!verdict) return verdict;

@@ -102,6 +102,18 @@ bool AllAreKnown(const JobState& job, const Start& start, int64_t oldest_ns) {
   });
 }
 
+// Whether one of them uses the CPU, or reads or writes: it prepares what the others wait for.
+bool AnyWorks(const JobState& job, const StartBlame& blame, int64_t since_ns) {
+  return std::any_of(blame.processes.begin(), blame.processes.end(), [&](int32_t index) {
+    const Process& process = job.processes[static_cast<size_t>(index)];
+    if (HasEnded(job, index)) return false;
+    const Standing* standing = process.standing.get();
+    const bool moves = standing != nullptr && standing->newest_ns >= since_ns &&
+                       (standing->since_ns > since_ns || standing->rests);
+    return moves || process.quiet_since_ns > since_ns;
+  });
+}
+
 void DescribeBlamed(const JobState& job, int32_t process, int64_t now_ns, Verdict* verdict) {
   const Process& known = job.processes[static_cast<size_t>(process)];
   absl::StrAppend(&verdict->stack_words, known.stack_words, " ");
@@ -183,6 +195,10 @@ std::optional<Verdict> JudgeStart(const JobState& job, int64_t now_ns, const Lim
     return std::nullopt;
   }
   const StartBlame blame = FindStartBlame(job, start);
+  const int64_t lately_ns = start.seen_ns - limits.suspect_after_ns;
+  if (blame.fault == StartFault::kNotReached && AnyWorks(job, blame, lately_ns)) {
+    return std::nullopt;
+  }
   Verdict verdict;
   verdict.cause = Cause::kInitIncomplete;
   verdict.start_fault = blame.fault;

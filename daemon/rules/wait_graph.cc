@@ -5,6 +5,8 @@
 #include <optional>
 #include <set>
 
+#include "daemon/model/components.h"
+
 namespace rollcall {
 namespace {
 
@@ -170,76 +172,6 @@ void ExplainGuess(const StuckCalls& calls, const Index& waiting_in, size_t self,
   node->held_up_by.assign(held_up_by.begin(), held_up_by.end());
 }
 
-// Tarjan's strongly connected components, without recursion: a large job has long chains. A
-// component follows those that it waits for.
-class Components {
- public:
-  explicit Components(const std::vector<WaitNode>& nodes)
-      : nodes_(nodes), index_(nodes.size(), 0), low_(nodes.size(), 0), on_stack_(nodes.size()) {}
-
-  std::vector<std::vector<size_t>> Find() {
-    for (size_t i = 0; i < nodes_.size(); ++i) {
-      if (index_[i] == 0) Visit(i);
-    }
-    return std::move(found_);
-  }
-
- private:
-  struct Step {
-    size_t node;
-    size_t next;
-  };
-
-  void Enter(size_t node) {
-    index_[node] = low_[node] = ++count_;
-    stack_.push_back(node);
-    on_stack_[node] = true;
-    path_.push_back({node, 0});
-  }
-
-  void Visit(size_t root) {
-    Enter(root);
-    while (!path_.empty()) {
-      Step& step = path_.back();
-      const std::vector<size_t>& edges = nodes_[step.node].held_up_by;
-      if (step.next < edges.size()) {
-        const size_t to = edges[step.next++];
-        if (index_[to] == 0) {
-          Enter(to);
-        } else if (on_stack_[to]) {
-          low_[step.node] = std::min(low_[step.node], index_[to]);
-        }
-        continue;
-      }
-      Leave(step.node);
-    }
-  }
-
-  void Leave(size_t node) {
-    path_.pop_back();
-    if (!path_.empty()) low_[path_.back().node] = std::min(low_[path_.back().node], low_[node]);
-    if (low_[node] != index_[node]) return;
-    std::vector<size_t> component;
-    size_t member = 0;
-    do {
-      member = stack_.back();
-      stack_.pop_back();
-      on_stack_[member] = false;
-      component.push_back(member);
-    } while (member != node);
-    std::sort(component.begin(), component.end());
-    found_.push_back(std::move(component));
-  }
-
-  const std::vector<WaitNode>& nodes_;
-  std::vector<size_t> index_, low_;
-  std::vector<bool> on_stack_;
-  std::vector<size_t> stack_;
-  std::vector<Step> path_;
-  std::vector<std::vector<size_t>> found_;
-  size_t count_ = 0;
-};
-
 bool IsCycle(const WaitGraph& graph, const std::vector<size_t>& component, size_t id) {
   if (component.size() < 2) return false;
   for (const size_t i : component) {
@@ -301,7 +233,9 @@ WaitGraph BuildWaitGraph(const StuckCalls& calls, const WaitGraphOptions& option
     Excuse(calls, waiting_in, options, i, &graph.nodes[i]);
     ExplainGuess(calls, waiting_in, i, &graph.nodes[i]);
   }
-  graph.components = Components(graph.nodes).Find();
+  std::vector<const std::vector<size_t>*> edges;
+  for (const WaitNode& node : graph.nodes) edges.push_back(&node.held_up_by);
+  graph.components = FindComponents(edges);
   for (size_t id = 0; id < graph.components.size(); ++id) {
     for (const size_t i : graph.components[id]) graph.nodes[i].component = id;
   }

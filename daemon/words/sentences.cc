@@ -15,6 +15,7 @@
 #include "daemon/words/mismatch_sentences.h"
 #include "daemon/words/rank_ranges.h"
 #include "daemon/words/sentence_parts.h"
+#include "daemon/words/standstill_sentences.h"
 #include "daemon/words/start_sentences.h"
 #include "daemon/words/stops.h"
 #include "daemon/words/terms.h"
@@ -361,6 +362,8 @@ std::string Sentence(const Verdict& verdict) {
                  : UnmatchedP2pSentence(verdict);
     case Cause::kDeadlock:
       return Deadlock(verdict);
+    case Cause::kStandstill:
+      return StandstillSentence(verdict);
     case Cause::kBlockedBeforeStart:
       return BlockedBeforeStart(verdict);
     case Cause::kTeardownHang:

@@ -40,6 +40,7 @@ bool IsAboutCulprits(const Verdict& v) {
     case Cause::kRankDied:
     case Cause::kRankExited:
     case Cause::kNcclError:
+    case Cause::kStandstill:
       return true;
     default:
       return false;

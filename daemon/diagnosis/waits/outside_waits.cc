@@ -30,7 +30,8 @@ constexpr absl::string_view kUsualExceptions[] = {
 
 bool IsWaitForAbsent(const Verdict& v) {
   return v.cause == Cause::kMissingRank || v.cause == Cause::kInitIncomplete ||
-         v.cause == Cause::kUnmatchedP2p || v.cause == Cause::kTeardownHang;
+         v.cause == Cause::kUnmatchedP2p || v.cause == Cause::kTeardownHang ||
+         v.cause == Cause::kStandstill;
 }
 
 // Of so many culprits an incident takes the stacks of a sample (incident_life.cc).
@@ -161,7 +162,7 @@ void AddThreadFailures(const JobState& job, Verdict* verdict) {
 
 void AddSocketWait(const JobState& job, Verdict* verdict) {
   const bool is_key = verdict->communicator_kind == CommKind::kStore;
-  if (is_key || !IsWaitForAbsent(*verdict)) return;
+  if (is_key || !IsWaitForAbsent(*verdict) || verdict->cause == Cause::kStandstill) return;
   for (size_t i = 0; i < std::min(kDescribedRanks, verdict->places.size()); ++i) {
     const Process* process = FindProcess(job, verdict->culprits[i].process);
     if (process == nullptr || process->holds_several) continue;

@@ -37,6 +37,7 @@ export const kCauses = [
   "deadlock",
   "blocked_before_start",
   "stalled_in_flight",
+  "standstill",
   "teardown_hang",
   "nccl_error",
   "concurrent_use",

@@ -88,6 +88,10 @@ struct AdviceCase {
   Verdict other;
 };
 
+Verdict StillIn(StandKind kind) {
+  return With(Make(Cause::kStandstill), [kind](Verdict* v) { v->standstill.in = kind; });
+}
+
 const std::vector<AdviceCase>& KnownCases() {
   static const auto* const kCases = new std::vector<AdviceCase>{
       {"stopped-process",
@@ -229,6 +233,17 @@ const std::vector<AdviceCase>& KnownCases() {
             [](Verdict* v) { v->mismatched_fields = {"count"}; })},
       {"abort-on-all-ranks", Make(Cause::kTeardownHang, {Op::kCommAbort}),
        Make(Cause::kTeardownHang, {Op::kCommDestroy})},
+      {"queue-is-full", With(StillIn(StandKind::kQueue), [](Verdict* v) { v->standstill.writes = true; }),
+       StillIn(StandKind::kQueue)},
+      {"lock-order", With(StillIn(StandKind::kLock), [](Verdict* v) { v->standstill.two_locks = true; }),
+       StillIn(StandKind::kLock)},
+      {"held-lock", StillIn(StandKind::kProcessLock), StillIn(StandKind::kQueue)},
+      {"lost-wake-up", StillIn(StandKind::kSignal), StillIn(StandKind::kSocket)},
+      {"lacking-party", StillIn(StandKind::kBarrier), StillIn(StandKind::kSocket)},
+      {"count-the-processes", StillIn(StandKind::kJaxStart), StillIn(StandKind::kJaxBarrier)},
+      {"lost-message", StillIn(StandKind::kRing), StillIn(StandKind::kSocket)},
+      {"ask-the-other-end", StillIn(StandKind::kSocket), StillIn(StandKind::kRing)},
+      {"collective-outside", StillIn(StandKind::kMpi), StillIn(StandKind::kSocket)},
       {"late-rank", With(Make(Cause::kMissingRank), [](Verdict* v) { v->late = true; }),
        Make(Cause::kMissingRank)},
   };
@@ -237,7 +252,7 @@ const std::vector<AdviceCase>& KnownCases() {
 
 std::vector<AdviceEntry> KnownMistakes() {
   std::vector<AdviceEntry> all;
-  for (const auto* table : {&FactAdvice(), &StackAdvice(), &CallAdvice()}) {
+  for (const auto* table : {&FactAdvice(), &StackAdvice(), &StandstillAdvice(), &CallAdvice()}) {
     all.insert(all.end(), table->begin(), table->end());
   }
   return all;
@@ -408,6 +423,7 @@ std::string Document() {
   };
   add("By what is known of the process", FactAdvice());
   add("A guess by the stack", StackAdvice());
+  add("A guess by the stack, where no recorded call waits", StandstillAdvice());
   add("A guess by the calls", CallAdvice());
   add("In general", GeneralAdvice());
   return text;

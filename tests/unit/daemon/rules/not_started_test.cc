@@ -2,6 +2,7 @@
 // The rule for a job of which some ranks wait before any rank has made an NCCL call.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,23 @@ TEST(StartTest, DoesNotBlameARankWithoutASample) {
   JobBuilder job = Starting();
   job.state.processes[0].stack_words = "";
   EXPECT_TRUE(AtStart(job.state, 70).empty());
+}
+
+// It saves or computes what the others wait for.
+TEST(StartTest, DoesNotBlameARankThatWorks) {
+  JobBuilder job = Starting();
+  Process& first = job.state.processes[0];
+  first.quiet_since_ns = At(5);
+  EXPECT_FALSE(AtStart(job.state, 70).empty());
+  first.quiet_since_ns = At(69);
+  EXPECT_TRUE(AtStart(job.state, 70).empty());
+  first.quiet_since_ns = At(5);
+  auto standing = std::make_shared<Standing>();
+  standing->since_ns = standing->newest_ns = At(68);
+  first.standing = standing;
+  EXPECT_TRUE(AtStart(job.state, 70).empty());
+  standing->since_ns = At(20);
+  EXPECT_FALSE(AtStart(job.state, 70).empty());
 }
 
 TEST(StartTest, FindsNothingIfNoRankWaits) {

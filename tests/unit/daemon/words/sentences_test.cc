@@ -77,6 +77,16 @@ struct VerdictBuilder {
     for (Culprit& c : v.culprits) c.call = call;
     return *this;
   }
+  VerdictBuilder& Stands(StandShape shape, StandKind in, const std::string& others = "",
+                         const std::string& on = "") {
+    v.standstill.shape = shape;
+    v.standstill.in = in;
+    v.standstill.others_in = StandKind::kSocket;
+    v.standstill.others = others;
+    v.standstill.on = on;
+    v.standstill.others_wait_for_them = shape != StandShape::kElsewhere;
+    return *this;
+  }
   // The lines of the culprits, one each, and the function that they wait in.
   VerdictBuilder& At(const std::vector<std::string>& lines, const std::string& inside = "") {
     for (const std::string& line : lines) v.places.push_back({line, inside, true, ""});
@@ -261,6 +271,38 @@ std::vector<Entry> Table() {
      R"(all ranks have entered AllReduce #24 on communicator "dp", but the GPU of rank 3 (n1, pid 73) has not started the call: earlier work blocks its stream)"},
     {"several GPUs", VerdictBuilder(C::kBlockedBeforeStart).Culprits({2, 3}),
      R"(all ranks have entered AllReduce #24 on communicator "dp", but the GPUs of ranks 2-3 (n1, pids 72, 73) have not started the call: earlier work blocks their streams)"},
+
+    {"stands in a queue",
+     VerdictBuilder(C::kStandstill).Stands(StandShape::kLast, StandKind::kQueue).Waiting({0, 1}),
+     R"(rank 3 (n1, pid 73) waits in a queue of its own threads, and ranks 0-1 wait for it, in a socket: no rank moves; 2 ranks have waited 48 s)"},
+    {"stands with its child",
+     VerdictBuilder(C::kStandstill)
+         .Stands(StandShape::kChild, StandKind::kPipe, "its child 4711 (cat)")
+         .Waiting({0}),
+     R"(rank 3 (n1, pid 73) waits for its child 4711 (cat), in a pipe, and rank 0 waits for it, in a socket: no rank moves; 1 rank has waited 48 s)"},
+    {"holds a lock",
+     VerdictBuilder(C::kStandstill)
+         .Stands(StandShape::kElsewhere, StandKind::kSleep, "", "/x/cache.lock")
+         .Waiting({0, 1}),
+     R"(rank 3 (n1, pid 73) sleeps and holds a lock (/x/cache.lock), and ranks 0-1 wait, in a socket: no rank moves; 2 ranks have waited 48 s)"},
+    {"stands in a ring",
+     VerdictBuilder(C::kStandstill)
+         .Culprits({0, 3})
+         .Stands(StandShape::kRing, StandKind::kSocket)
+         .Waiting({1}),
+     R"(ranks 0,3 (n1, pids 70, 73) wait for each other, in a socket, and rank 1 waits for them, in a socket: no rank moves; 1 rank has waited 48 s)"},
+    {"all stand",
+     VerdictBuilder(C::kStandstill)
+         .Culprits({})
+         .Stands(StandShape::kAll, StandKind::kSemaphore)
+         .Waiting({0, 1, 2, 3}),
+     R"(all 4 ranks wait in a lock or a semaphore: no rank moves; 4 ranks have waited 48 s)"},
+    {"stands after an end",
+     VerdictBuilder(C::kStandstill)
+         .Stands(StandShape::kEnded, StandKind::kUnknown)
+         .Ended("killed by signal 9", 0)
+         .Waiting({0, 1}),
+     R"(rank 3 (n1, pid 73) was killed by signal 9, and ranks 0-1 wait for it, in a socket: no rank moves; 2 ranks have waited 48 s)"},
 
     {"no culprit", VerdictBuilder(C::kStalledInFlight).Culprits({}),
      R"(all 4 ranks of communicator "dp" have entered AllReduce #24, which does not finish)"},

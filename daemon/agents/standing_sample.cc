@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/agents/standing_sample.h"
+
+#include <algorithm>
+
+#include "absl/hash/hash.h"
+#include "absl/strings/str_cat.h"
+#include "base/cut_text.h"
+#include "base/durations.h"
+#include "daemon/model/client_limits.h"
+#include "daemon/report/program_line.h"
+#include "rollcall/v1/incident.pb.h"
+
+namespace rollcall {
+namespace {
+
+// A trace: loops that ask again and again and heartbeats go on for ever.
+constexpr double kMostCpus = 0.03;
+constexpr double kMostBytesASecond = 2048;
+// A thread that wakes so often polls. One that wakes less often may do a step each time.
+constexpr double kLeastPollsASecond = 3.5;
+
+// A sample wakes the threads that it stops, and an agent without a free CPU may count one too many.
+constexpr double kWakesBySamples = 1;
+
+constexpr size_t kMostChildren = 8;
+constexpr size_t kMostLocks = 8;
+constexpr size_t kMostThreads = 8;
+constexpr size_t kMostOtherNames = 64;
+constexpr size_t kMostPlaces = 3;           // of a child
+constexpr size_t kLongestFunctions = 4096;  // of a thread, in bytes
+
+using Threads = google::protobuf::RepeatedPtrField<v1::ThreadStack>;
+
+// By the program's own frames, if there are some: in a loop that polls, those of libraries below
+// them change all the time.
+uint64_t PositionOf(const v1::ThreadStack& thread) {
+  const auto& all = thread.frames();
+  auto from = std::find_if(all.begin(), all.end(),
+                           [](const v1::Frame& frame) { return !IsLibraryFrame(frame); });
+  if (from == all.end()) from = all.begin();
+  std::string frames;
+  for (; from != all.end(); ++from) {
+    absl::StrAppend(&frames, from->function(), ":", from->line(), "\n");
+  }
+  return absl::HashOf(frames);
+}
+
+void AddThreads(int32_t pid, const Threads& threads, StandingMarks* marks) {
+  for (const v1::ThreadStack& thread : threads) {
+    const bool is_main = thread.tid() == pid;
+    if (thread.frames().empty() || (!is_main && !RunsTheProgram(thread))) continue;
+    marks->threads[{pid, thread.tid()}] = {PositionOf(thread), thread.switches()};
+  }
+}
+
+StandingMarks MarksOf(const v1::ProcessStack& stack, int64_t now_ns) {
+  StandingMarks marks;
+  marks.at_ns = now_ns;
+  marks.cpu_seconds = stack.cpu_seconds() + stack.ended_children_cpu_seconds();
+  marks.moved_bytes = stack.has_moved_bytes() ? stack.moved_bytes() : -1;
+  AddThreads(stack.pid(), stack.threads(), &marks);
+  for (const v1::ChildProcess& child : stack.children()) {
+    marks.cpu_seconds += child.cpu_seconds();
+    if (marks.moved_bytes >= 0) marks.moved_bytes += child.moved_bytes();
+    AddThreads(child.pid(), child.threads(), &marks);
+  }
+  return marks;
+}
+
+bool HasMoved(const StandingMarks& before, const StandingMarks& after) {
+  const double seconds = static_cast<double>(after.at_ns - before.at_ns) / kSecond;
+  if (after.cpu_seconds - before.cpu_seconds > kMostCpus * seconds) return true;
+  const bool knows_bytes = before.moved_bytes >= 0 && after.moved_bytes >= 0;
+  if (knows_bytes && after.moved_bytes - before.moved_bytes > kMostBytesASecond * seconds) {
+    return true;
+  }
+  return !std::equal(before.threads.begin(), before.threads.end(), after.threads.begin(),
+                     after.threads.end(), [](const auto& a, const auto& b) {
+                       return a.first == b.first && a.second.position == b.second.position;
+                     });
+}
+
+// Sets `rests` and `sleeps`.
+void SetPace(const StandingMarks& first, const StandingMarks& newest, Standing* standing) {
+  const double seconds = static_cast<double>(newest.at_ns - first.at_ns) / kSecond;
+  standing->sleeps = true;
+  for (const auto& [id, thread] : newest.threads) {
+    const auto before = first.threads.find(id);
+    if (before == first.threads.end() || thread.switches == before->second.switches) continue;
+    standing->sleeps = false;
+    const auto wakes = static_cast<double>(thread.switches - before->second.switches);
+    if (wakes <= kWakesBySamples) continue;
+    if (wakes < kLeastPollsASecond * seconds) standing->rests = true;
+  }
+}
+
+// Nobody compares the program's functions of these.
+StackPlace ShortPlace(StackPlace place) {
+  place.functions = CutText(place.functions, kLongestFunctions);
+  place.at = CutText(place.at, limits::kSite);
+  place.inside = CutText(place.inside, limits::kName);
+  place.program = {};
+  place.handles = {};
+  if (place.other_end.size() > limits::kOtherEnds) place.other_end.resize(limits::kOtherEnds);
+  return place;
+}
+
+// The agent lists the main thread and those of Python.
+std::vector<StackPlace> PlacesOf(const v1::ChildProcess& child) {
+  std::vector<StackPlace> places;
+  for (const bool of_main : {true, false}) {
+    for (const v1::ThreadStack& thread : child.threads()) {
+      if ((thread.tid() == child.pid()) != of_main || places.size() == kMostPlaces) continue;
+      places.push_back(ShortPlace(PlaceOfThread(thread)));
+    }
+  }
+  return places;
+}
+
+void AddNames(const Threads& threads, std::map<int32_t, std::string>* names) {
+  for (const v1::ThreadStack& thread : threads) {
+    const v1::OtherEnd& end = thread.other_end();
+    for (int i = 0; i < std::min(end.pids_size(), end.names_size()); ++i) {
+      if (names->size() < kMostOtherNames)
+        (*names)[end.pids(i)] = CutText(end.names(i), limits::kThreadName);
+    }
+  }
+}
+
+void AddChildren(const v1::ProcessStack& stack, Standing* standing) {
+  for (const v1::ChildProcess& child : stack.children()) {
+    if (standing->children.size() == kMostChildren) break;
+    standing->children.push_back(
+        {child.pid(), child.parent(), CutText(child.name(), limits::kThreadName), PlacesOf(child)});
+    AddNames(child.threads(), &standing->names);
+  }
+}
+
+void AddMain(const v1::ProcessStack& stack, Standing* standing) {
+  for (const v1::ThreadStack& thread : stack.threads()) {
+    if (thread.tid() != stack.pid()) continue;
+    standing->place = ShortPlace(PlaceOfThread(thread));
+    standing->state = thread.state().empty() ? '?' : thread.state().front();
+    standing->wait_channel = CutText(thread.wait_channel(), limits::kName);
+  }
+}
+
+// Those in the program, and those that wait for somebody.
+void AddOtherThreads(const v1::ProcessStack& stack, Standing* standing) {
+  for (const v1::ThreadStack& thread : stack.threads()) {
+    if (thread.tid() == stack.pid() || standing->threads.size() == kMostThreads) continue;
+    if (thread.other_end().pids().empty() && !RunsTheProgram(thread)) continue;
+    standing->threads.push_back({static_cast<uint32_t>(thread.tid()),
+                                 CutText(thread.name(), limits::kThreadName),
+                                 ShortPlace(PlaceOfThread(thread))});
+  }
+}
+
+void AddLocks(const v1::ProcessStack& stack, Standing* standing) {
+  for (const v1::FileLock& lock : stack.locks()) {
+    if (standing->locks.size() == kMostLocks) return;
+    standing->locks.push_back(
+        {lock.inode(), CutText(lock.path(), limits::kSite), lock.holder(), lock.waits()});
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const Standing> AddToRow(const std::shared_ptr<const Standing>& before,
+                                         const v1::ProcessStack& stack, int64_t now_ns) {
+  auto standing = std::make_shared<Standing>();
+  standing->newest = MarksOf(stack, now_ns);
+  if (standing->newest.threads.empty()) return nullptr;
+  const bool goes_on = before != nullptr && !HasMoved(before->newest, standing->newest);
+  standing->first = goes_on ? before->first : standing->newest;
+  standing->since_ns = standing->first.at_ns;
+  standing->newest_ns = now_ns;
+  SetPace(standing->first, standing->newest, standing.get());
+  AddMain(stack, standing.get());
+  AddOtherThreads(stack, standing.get());
+  AddNames(stack.threads(), &standing->names);
+  AddChildren(stack, standing.get());
+  AddLocks(stack, standing.get());
+  return standing;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who waits for whom outside of recorded calls: ranks, the processes that they have started, and
+// others at the ends of their pipes, sockets and locks. Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "daemon/model/job_state.h"
+#include "daemon/model/stand_kinds.h"
+
+namespace rollcall {
+
+struct StandNode {
+  int32_t process = -1;  // the rank's, as an index; of a child, that of its rank; -1: of no rank
+  int32_t rank = -1;     // of `process`
+  bool is_child = false;
+  int32_t pid = 0;
+  std::string name;               // of its program, as in /proc; "": not known
+  StandFunction in;               // what it waits in
+  std::string at;                 // its line, as in StackPlace
+  uint64_t position = 0;          // a digest of the program's lines on its stack; 0: not known
+  std::string on;                 // the file that it waits to lock; "": none is known
+  bool is_idle = false;           // waits for work
+  std::vector<size_t> waits_for;  // nodes
+};
+
+struct StandGraph {
+  std::vector<StandNode> nodes;                 // those of `ranks` first, in this order
+  std::vector<std::vector<size_t>> components;  // as FindComponents()
+  std::vector<size_t> component_of;             // by node
+};
+
+// `ranks`: processes with a Standing, one for each rank, as indices.
+StandGraph BuildStandGraph(const JobState& job, const std::vector<int32_t>& ranks);
+
+}  // namespace rollcall

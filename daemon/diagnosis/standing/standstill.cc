@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/diagnosis/standing/standstill.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "daemon/diagnosis/standing/stand_graph.h"
+#include "daemon/diagnosis/standing/standing_ranks.h"
+#include "daemon/words/evidence.h"
+#include "daemon/words/places.h"
+#include "daemon/words/terms.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kDescribedRanks = 8;
+constexpr int32_t kNoRank = -1;
+constexpr int32_t kSeveral = -2;
+
+const Process& At(const JobState& job, int32_t process) {
+  return job.processes[static_cast<size_t>(process)];
+}
+
+// Where a rank's wait leads to.
+struct End {
+  size_t component = 0;      // of the nodes that wait for nobody but each other
+  bool is_of_other = false;  // of other ranks
+};
+
+class Judge {
+ public:
+  Judge(const JobState& job, const StandingRanks& ranks)
+      : job_(job), ranks_(ranks), graph_(BuildStandGraph(job, ranks.processes)) {
+    for (size_t i = 0; i < Count(); ++i) rank_of_[ranks.processes[i]] = i;
+    FindOwners();
+    FindEnds();
+  }
+
+  // False: it is no hang, as far as the stacks show.
+  bool Run(Verdict* verdict) {
+    if (IsAnyOutOfSight() || IsAnyEndIdle()) return false;
+    const bool found = BlameOneEnd() || BlameEnded() || BlameMinority() || BlameOwn() || TellAll();
+    if (!found) return false;
+    Describe(verdict);
+    return true;
+  }
+
+ private:
+  size_t Count() const { return ranks_.processes.size(); }
+  const StandNode& Rank(size_t i) const { return graph_.nodes[i]; }
+
+  // A person, a GPU or a server without requests.
+  bool IsAnyOutOfSight() const {
+    for (size_t i = 0; i < Count(); ++i) {
+      const StandKind kind = Rank(i).in.kind;
+      if (kind == StandKind::kPerson || kind == StandKind::kGpu) return true;
+      if (Rank(i).is_idle && Rank(i).waits_for.empty()) return true;
+    }
+    return false;
+  }
+
+  void FindOwners() {
+    for (const std::vector<size_t>& component : graph_.components) {
+      std::set<int32_t> owners;
+      for (const size_t node : component) owners.insert(graph_.nodes[node].process);
+      owners_.push_back(owners.size() == 1 ? *owners.begin() : kSeveral);
+    }
+  }
+
+  // A component comes after those that it waits for.
+  void FindEnds() {
+    std::vector<size_t> end_of(graph_.components.size());
+    for (size_t id = 0; id < graph_.components.size(); ++id) {
+      end_of[id] = id;
+      for (const size_t node : graph_.components[id]) {
+        for (const size_t to : graph_.nodes[node].waits_for) {
+          const size_t other = graph_.component_of[to];
+          if (other != id) end_of[id] = end_of[other];
+        }
+      }
+    }
+    for (size_t i = 0; i < Count(); ++i) {
+      const size_t own = graph_.component_of[i];
+      const size_t end = end_of[own];
+      ends_.push_back({end, end != own && owners_[end] != Rank(i).process});
+      if (ends_.back().is_of_other) awaited_.insert(end);
+    }
+  }
+
+  // Others wait for a server, and it waits for requests.
+  bool IsAnyEndIdle() const {
+    return std::any_of(awaited_.begin(), awaited_.end(), [&](size_t end) {
+      const std::vector<size_t>& nodes = graph_.components[end];
+      return std::all_of(nodes.begin(), nodes.end(),
+                         [&](size_t node) { return graph_.nodes[node].is_idle; });
+    });
+  }
+
+  // Ranks that others wait for, by the pipes, sockets and locks that they wait at.
+  bool BlameOneEnd() {
+    // Nothing is known of what a process does that is no rank, and no rank's child.
+    const bool is_outside = std::any_of(awaited_.begin(), awaited_.end(),
+                                        [&](size_t end) { return owners_[end] == kNoRank; });
+    if (is_outside) return false;
+    std::set<size_t> rings;  // of several ranks, for which nobody else need wait
+    for (size_t i = 0; i < Count(); ++i) {
+      if (owners_[ends_[i].component] == kSeveral) rings.insert(ends_[i].component);
+    }
+    std::set<size_t> ends = awaited_;
+    ends.insert(rings.begin(), rings.end());
+    if (ends.empty()) return false;
+    for (const size_t id : ends) BlameComponent(id);
+    stand_.others_wait_for_them = !awaited_.empty();
+    if (culprits_.size() == Count() && AreAllAtOneLine()) culprits_.clear();
+    if (culprits_.empty()) stand_.shape = StandShape::kAll;
+    return !culprits_.empty() || MayBeNoIdleness();
+  }
+
+  void BlameComponent(size_t id) {
+    const std::vector<size_t>& nodes = graph_.components[id];
+    const size_t hub = FindHub(nodes);
+    for (const size_t node : nodes) {
+      if (hub != graph_.nodes.size() && node != hub) continue;
+      if (graph_.nodes[node].process >= 0)
+        culprits_.insert(rank_of_.at(graph_.nodes[node].process));
+    }
+    if (owners_[id] == kSeveral) {
+      stand_.shape = hub == graph_.nodes.size() ? StandShape::kRing : StandShape::kHub;
+    } else {
+      stand_.shape = nodes.size() > 1 || graph_.nodes[nodes.front()].is_child ? StandShape::kChild
+                                                                              : StandShape::kLast;
+    }
+  }
+
+  // The one for which all others of a ring wait, and no two of these for each other. The number of
+  // nodes, if there is none.
+  size_t FindHub(const std::vector<size_t>& nodes) const {
+    const size_t none = graph_.nodes.size();
+    if (nodes.size() < 3) return none;
+    for (const size_t hub : nodes) {
+      const bool is_hub = std::all_of(nodes.begin(), nodes.end(), [&](size_t node) {
+        const std::vector<size_t>& to = graph_.nodes[node].waits_for;
+        return node == hub || (to.size() == 1 && to.front() == hub);
+      });
+      if (is_hub) return hub;
+    }
+    return none;
+  }
+
+  bool BlameEnded() {
+    if (ranks_.ended.empty()) return false;
+    stand_.shape = StandShape::kEnded;
+    return true;
+  }
+
+  std::map<uint64_t, std::vector<size_t>> ByPosition() const {
+    std::map<uint64_t, std::vector<size_t>> groups;
+    for (size_t i = 0; i < Count(); ++i) groups[Rank(i).position].push_back(i);
+    return groups;
+  }
+
+  bool AreAllAtOneLine() const {
+    for (size_t i = 1; i < Count(); ++i) {
+      if (Rank(i).at != Rank(0).at || Rank(i).at.empty()) return false;
+    }
+    return true;
+  }
+
+  // Most wait at one place: the others are elsewhere.
+  bool BlameMinority() {
+    const auto groups = ByPosition();
+    if (groups.size() < 2) return false;
+    for (const auto& [position, ranks] : groups) {
+      if (2 * ranks.size() <= Count() || position == 0) continue;
+      // Those that stand by themselves hold up the others, however many they are.
+      if (WhomItIsFor(Rank(ranks.front()).in.kind) == StandFor::kOwn && AnyWaitsForOthers()) break;
+      const std::set<size_t> most(ranks.begin(), ranks.end());
+      for (size_t i = 0; i < Count(); ++i) {
+        if (most.count(i) == 0) culprits_.insert(i);
+      }
+      stand_.shape = StandShape::kElsewhere;
+      return true;
+    }
+    return false;
+  }
+
+  bool AnyWaitsForOthers() const {
+    for (size_t i = 0; i < Count(); ++i) {
+      const StandKind kind = Rank(i).in.kind;
+      if (WhomItIsFor(kind) == StandFor::kOthers && kind != StandKind::kPipe) return true;
+    }
+    return false;
+  }
+
+  bool BlameOwn() {
+    for (size_t i = 0; i < Count(); ++i) {
+      if (WhomItIsFor(Rank(i).in.kind) == StandFor::kOwn) culprits_.insert(i);
+    }
+    if (culprits_.empty() || culprits_.size() == Count()) culprits_.clear();
+    stand_.shape = StandShape::kElsewhere;
+    if (!culprits_.empty()) return true;
+    if (ByPosition().size() < 2) return false;
+    for (size_t i = 0; i < Count(); ++i) culprits_.insert(i);  // nothing decides
+    return MayBeNoIdleness();
+  }
+
+  bool TellAll() {
+    culprits_.clear();
+    stand_.shape = StandShape::kAll;
+    return MayBeNoIdleness();
+  }
+
+  // Ranks that all read what somebody brings may be without work, and what sleeps may wake.
+  bool MayBeNoIdleness() const {
+    bool may_wait = false;
+    for (size_t i = 0; i < Count(); ++i) {
+      if (HasASleeper(i)) return false;
+      may_wait = may_wait || IsNoWaitForWork(Rank(i).in);
+    }
+    return may_wait;
+  }
+
+  bool HasASleeper(size_t i) const {
+    const std::vector<ThreadPlace>& threads = At(job_, ranks_.processes[i]).standing->threads;
+    return std::any_of(threads.begin(), threads.end(), [](const ThreadPlace& thread) {
+      return StandsIn(thread.place).kind == StandKind::kSleep;
+    });
+  }
+
+  static bool IsNoWaitForWork(const StandFunction& in) {
+    switch (in.kind) {
+      case StandKind::kSemaphore:
+      case StandKind::kLock:
+      case StandKind::kProcessLock:
+      case StandKind::kFileLock:
+      case StandKind::kDatabase:
+      case StandKind::kBarrier:
+      case StandKind::kMpi:
+      case StandKind::kGloo:
+      case StandKind::kJax:
+      case StandKind::kJaxBarrier:
+      case StandKind::kJaxStart:
+      case StandKind::kJaxEnd:
+      case StandKind::kChild:
+      case StandKind::kStorage:
+        return true;
+      default:
+        return Writes(in);
+    }
+  }
+
+  static bool Writes(const StandFunction& in) {
+    return absl::EndsWith(in.name, "put") || absl::StrContains(in.name, "write") ||
+           absl::StrContains(in.name, "send");
+  }
+
+  static bool IsLock(StandKind kind) {
+    return kind == StandKind::kLock || kind == StandKind::kSemaphore;
+  }
+
+  bool WaitsForTwoLocks(size_t i) const {
+    const std::vector<ThreadPlace>& threads = At(job_, ranks_.processes[i]).standing->threads;
+    return IsLock(Rank(i).in.kind) &&
+           std::any_of(threads.begin(), threads.end(), [](const ThreadPlace& thread) {
+             return IsLock(StandsIn(thread.place).kind);
+           });
+  }
+
+  void Describe(Verdict* verdict) {
+    std::vector<size_t> waiting;
+    for (size_t i = 0; i < Count(); ++i) {
+      if (culprits_.count(i) == 0) waiting.push_back(i);
+    }
+    // Where all are culprits, all wait.
+    for (size_t i = 0; waiting.empty() && i < Count(); ++i) waiting.push_back(i);
+    for (const size_t i : waiting) {
+      verdict->waiting_ranks.push_back(Rank(i).rank);
+      verdict->waiting_processes.push_back(ranks_.processes[i]);
+    }
+    AddCulprits(verdict);
+    const size_t first = culprits_.empty() ? Representative() : *culprits_.begin();
+    stand_.in = Rank(first).in.kind;
+    stand_.others_in = Rank(waiting.front()).in.kind;
+    stand_.others = OthersInWords(first);
+    stand_.on = FindLock(first);
+    stand_.writes = Writes(Rank(first).in);
+    stand_.two_locks = !culprits_.empty() && WaitsForTwoLocks(first);
+    verdict->standstill = stand_;
+    AddEvidence(verdict);
+  }
+
+  void AddCulprits(Verdict* verdict) const {
+    for (const size_t i : culprits_) {
+      verdict->culprits.push_back(MakeCulprit(job_, ranks_.processes[i], Rank(i).rank, nullptr));
+      absl::StrAppend(&verdict->stack_words, At(job_, ranks_.processes[i]).stack_words, " ");
+    }
+    if (stand_.shape != StandShape::kEnded) return;
+    for (const int32_t process : ranks_.ended) {
+      Culprit culprit = MakeCulprit(job_, process, At(job_, process).global_rank, nullptr);
+      culprit.ending = DescribeEnding(job_, process, nullptr);
+      verdict->culprits.push_back(std::move(culprit));
+    }
+  }
+
+  // Of ranks that all wait in one place, the one whose wait says most.
+  size_t Representative() const {
+    for (size_t i = 0; i < Count(); ++i) {
+      if (IsNoWaitForWork(Rank(i).in)) return i;
+    }
+    return 0;
+  }
+
+  // "its child 4711 (cat)", "rank 2", "process 812 (python)".
+  std::string OthersInWords(size_t i) const {
+    for (const size_t to : Rank(i).waits_for) {
+      const StandNode& other = graph_.nodes[to];
+      const std::string name = other.name.empty() ? "" : absl::StrCat(" (", other.name, ")");
+      if (other.is_child && other.process == Rank(i).process) {
+        return absl::StrCat("its child ", other.pid, name);
+      }
+      if (other.is_child) {
+        return absl::StrCat("child ", other.pid, name, " of rank ", other.rank);
+      }
+      return other.process >= 0 ? absl::StrCat("rank ", other.rank)
+                                : absl::StrCat("process ", other.pid, name);
+    }
+    return "";
+  }
+
+  // The file that it waits to lock, or that others wait to lock and it holds.
+  std::string FindLock(size_t i) const {
+    if (!Rank(i).on.empty()) return Rank(i).on;
+    for (size_t other = 0; other < Count(); ++other) {
+      const std::vector<size_t>& to = Rank(other).waits_for;
+      const bool is_for_it = std::find(to.begin(), to.end(), i) != to.end();
+      if (is_for_it && !Rank(other).on.empty()) return Rank(other).on;
+    }
+    return "";
+  }
+
+  void AddEvidence(Verdict* verdict) const {
+    for (size_t i = 0; i < std::min(Count(), kDescribedRanks); ++i) {
+      const StandNode& node = Rank(i);
+      const std::string for_whom = OthersInWords(i);
+      verdict->evidence.push_back(
+          absl::StrCat("rank ", node.rank, ": ",
+                       node.in.name.empty() ? "waits" : absl::StrCat("in ", node.in.name),
+                       *StandKindInWords(node.in.kind) == '\0'
+                           ? ""
+                           : absl::StrCat(" (", StandKindInWords(node.in.kind), ")"),
+                       for_whom.empty() ? "" : absl::StrCat(", for ", for_whom)));
+    }
+  }
+
+  const JobState& job_;
+  const StandingRanks& ranks_;
+  const StandGraph graph_;
+  std::map<int32_t, size_t> rank_of_;  // by process
+  std::vector<int32_t> owners_;  // by component: the process of all its nodes, or one of the above
+  std::vector<End> ends_;        // by rank
+  std::set<size_t> awaited_;     // components of other ranks where waits end
+  std::set<size_t> culprits_;    // ranks
+  Standstill stand_;
+};
+
+}  // namespace
+
+std::optional<Verdict> JudgeStandstill(const JobState& job, int64_t now_ns, const Limits& limits) {
+  if (job.offline || limits.watches_calls_only) return std::nullopt;
+  const auto ranks = FindStandingRanks(job, now_ns, limits);
+  if (!ranks || ranks->seen_ns - ranks->since_ns < limits.suspect_after_ns) return std::nullopt;
+  Verdict verdict;
+  verdict.cause = Cause::kStandstill;
+  if (!Judge(job, *ranks).Run(&verdict)) return std::nullopt;
+  verdict.certainty =
+      verdict.culprits.empty() || verdict.culprits.size() == verdict.waiting_ranks.size()
+          ? Certainty::kPossible
+          : Certainty::kLikely;
+  verdict.since_ns = ranks->since_ns;
+  verdict.waited_ns = ranks->seen_ns - ranks->since_ns;
+  verdict.evidence_age_ns = now_ns - ranks->seen_ns;
+  verdict.missing_evidence.push_back(
+      "no recorded call waits: the verdict rests on samples of the stacks");
+  return verdict;
+}
+
+}  // namespace rollcall

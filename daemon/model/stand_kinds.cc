@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/model/stand_kinds.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace rollcall {
+namespace {
+
+using Names = std::vector<absl::string_view>;
+
+struct StandFrame {
+  StandKind kind;
+  absl::string_view where, name;
+};
+
+constexpr StandFrame kStandFrames[] = {
+#define STAND_FRAME(kind, where, name) {StandKind::kind, where, name},
+#include "daemon/model/wait_frames.def"
+};
+
+// A short name may be a part of another one.
+constexpr size_t kLongName = 8;
+
+bool IsOfPython(absl::string_view function) {
+  return absl::StrContains(function, '.') && !absl::StrContains(function, "::");
+}
+
+absl::string_view WithoutPrefix(absl::string_view function) {
+  if (!absl::ConsumePrefix(&function, "__libc_")) {
+    while (absl::ConsumePrefix(&function, "_")) {
+    }
+  }
+  return function;
+}
+
+bool FitsPython(const StandFrame& row, absl::string_view function) {
+  const size_t dot = function.find('.');
+  if (!row.where.empty() && function.substr(0, dot) != row.where) return false;
+  return row.name.empty() || absl::EndsWith(function, absl::StrCat(".", row.name));
+}
+
+bool Fits(const StandFrame& row, absl::string_view function) {
+  if (IsOfPython(function)) return FitsPython(row, function);
+  if (!row.where.empty()) return false;
+  const bool is_long = row.name.size() >= kLongName || absl::StrContains(row.name, "_");
+  return WithoutPrefix(function) == row.name || (is_long && absl::StrContains(function, row.name));
+}
+
+const StandFrame* RowOf(absl::string_view function) {
+  const auto* const row = std::find_if(std::begin(kStandFrames), std::end(kStandFrames),
+                                       [&](const StandFrame& r) { return Fits(r, function); });
+  return row == std::end(kStandFrames) ? nullptr : row;
+}
+
+// The index of the program's innermost function; the number of functions, if none is known.
+size_t FindProgram(const StackPlace& place, const Names& functions) {
+  const size_t in = place.at.rfind(" in ");
+  if (in == std::string::npos) return functions.size();
+  const absl::string_view name = absl::string_view(place.at).substr(in + 4);
+  const auto at = std::find_if(functions.begin(), functions.end(), [&](absl::string_view f) {
+    return f == name || absl::EndsWith(f, absl::StrCat(".", name));
+  });
+  return static_cast<size_t>(at - functions.begin());
+}
+
+// "Queue.get" of "queue.Queue.get".
+std::string NameOf(absl::string_view function) {
+  const size_t dot = function.find('.');
+  const bool has_class = IsOfPython(function) && function.find('.', dot + 1) != std::string::npos;
+  return std::string(has_class ? function.substr(dot + 1) : function);
+}
+
+StandKind KindOfEnd(const StackPlace& place, absl::string_view wait_channel) {
+  if (place.end == EndKind::kPipe || absl::StrContains(wait_channel, "pipe_")) {
+    return StandKind::kPipe;
+  }
+  if (place.end == EndKind::kProcess) return StandKind::kChild;
+  const bool is_socket = absl::StartsWith(wait_channel, "unix_stream_") ||
+                         absl::StartsWith(wait_channel, "sk_wait") ||
+                         wait_channel == "wait_woken" || wait_channel == "inet_csk_accept";
+  if (place.end == EndKind::kSocket || is_socket) return StandKind::kSocket;
+  if (absl::StrContains(wait_channel, "setlk") || absl::StrContains(wait_channel, "locks_lock")) {
+    return StandKind::kFileLock;
+  }
+  return StandKind::kUnknown;
+}
+
+}  // namespace
+
+StandFor WhomItIsFor(StandKind kind) {
+  switch (kind) {
+#define X(name, whom, words) \
+  case StandKind::name:      \
+    return StandFor::whom;
+    ROLLCALL_STAND_KINDS(X)
+#undef X
+  }
+  return StandFor::kOthers;
+}
+
+const char* StandKindInWords(StandKind kind) {
+  switch (kind) {
+#define X(name, whom, words) \
+  case StandKind::name:      \
+    return words;
+    ROLLCALL_STAND_KINDS(X)
+#undef X
+  }
+  return "";
+}
+
+StandFunction StandsIn(const StackPlace& place, char state, absl::string_view wait_channel) {
+  if (state == 'D') return {StandKind::kStorage, ""};
+  const Names functions = absl::StrSplit(place.functions, ' ', absl::SkipEmpty());
+  const size_t program = FindProgram(place, functions);
+  // A program may have a queue of its own that is built like those of the engines.
+  for (size_t i = program; i < functions.size(); ++i) {
+    const StandFrame* row = RowOf(functions[i]);
+    if (row != nullptr && row->kind == StandKind::kRing) return {row->kind, NameOf(functions[i])};
+  }
+  for (size_t i = program; i-- > 0;) {
+    const StandFrame* row = RowOf(functions[i]);
+    if (row == nullptr) continue;
+    const StandKind end = KindOfEnd(place, wait_channel);
+    // What stands in the kernel for a pipe or a socket is no pause.
+    if (row->kind == StandKind::kSleep && end != StandKind::kUnknown) return {end, place.inside};
+    return {row->kind, NameOf(functions[i])};
+  }
+  return {KindOfEnd(place, wait_channel), place.inside};
+}
+
+}  // namespace rollcall

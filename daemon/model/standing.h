@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a process stands while nothing moves in it, by an unbroken row of samples of its stacks.
+// Plain values.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/model/stack_place.h"
+
+namespace rollcall {
+
+// A process that a rank has started, or one that such a process has started.
+struct StandingChild {
+  int32_t pid = 0, parent = 0;
+  std::string name;                // as in /proc
+  std::vector<StackPlace> places;  // of its threads that are in the program, the main one first
+};
+
+// A file that the process has locked, or waits to lock.
+struct FileLockSeen {
+  uint64_t inode = 0;
+  std::string path;    // "": not known
+  int32_t holder = 0;  // pid
+  bool waits = false;
+};
+
+// What the next sample is compared with.
+struct StandingMarks {
+  struct Thread {
+    uint64_t position = 0;  // a digest of its frames
+    uint64_t switches = 0;  // how often it has slept or lost the CPU; 0: not known
+  };
+  int64_t at_ns = 0;
+  double cpu_seconds = 0;  // of the process and those that it has started
+  double moved_bytes = 0;  // that they have read and written; negative: not known
+  std::map<std::pair<int32_t, int32_t>, Thread> threads;  // by pid and tid
+};
+
+struct Standing {
+  int64_t since_ns = 0;   // the first sample of the row
+  int64_t newest_ns = 0;  // the newest one
+  // It wakes from time to time, and returns to where it stood: a step that takes long looks like
+  // this, and so does a loop that asks seldom.
+  bool rests = false;
+  bool sleeps = false;  // none of its threads in the program has woken at all
+  char state = '?';     // of the main thread, as in /proc
+  std::string wait_channel;
+  StackPlace place;
+  std::vector<ThreadPlace> threads;  // that are in the program, `place` excepted
+  std::vector<StandingChild> children;
+  std::vector<FileLockSeen> locks;
+  std::map<int32_t, std::string> names;  // of processes at other ends, by pid
+  StandingMarks first, newest;
+};
+
+}  // namespace rollcall

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/words/standstill_sentences.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "daemon/words/places.h"
+#include "daemon/words/sentence_parts.h"
+#include "daemon/words/terms.h"
+
+namespace rollcall {
+namespace {
+
+// " (/x/cache.lock)"; "" if no file is known.
+std::string FileInWords(const Standstill& stand) {
+  return stand.on.empty() ? "" : absl::StrCat(" (", stand.on, ")");
+}
+
+// "waits for its child 4711 (cat), in a pipe"; `many`: "wait ...".
+std::string WaitInWords(const Standstill& stand, bool many) {
+  if (stand.in == StandKind::kSleep) {
+    const std::string sleeps = many ? "sleep" : "sleeps";
+    if (stand.on.empty()) return sleeps;
+    return absl::StrCat(sleeps, many ? " and hold" : " and holds", " a lock", FileInWords(stand));
+  }
+  const std::string verb = many ? "wait" : "waits";
+  const std::string in = StandKindInWords(stand.in);
+  if (!stand.others.empty()) {
+    return absl::StrCat(verb, " for ", stand.others, in.empty() ? "" : ", in ", in,
+                        FileInWords(stand));
+  }
+  if (in.empty()) return absl::StrCat(verb, " outside of recorded calls");
+  return absl::StrCat(verb, " in ", in, FileInWords(stand));
+}
+
+bool AreAllCulprits(const Verdict& v) {
+  return v.culprits.size() == v.waiting_ranks.size() && !v.waiting_ranks.empty() &&
+         v.culprits.front().rank == v.waiting_ranks.front();
+}
+
+// "ranks 0 and 2 wait for it, in a socket".
+std::string Waiters(const Verdict& v) {
+  const Standstill& stand = v.standstill;
+  const std::string in = StandKindInWords(stand.others_in);
+  const std::string whom =
+      stand.others_wait_for_them
+          ? absl::StrCat(" for ", CulpritForm(v, "it", "them"))
+          : std::string(stand.others_in == StandKind::kSleep ? " and sleep" : "");
+  return absl::StrCat(RanksInWords(v.waiting_ranks),
+                      PluralForm(v.waiting_ranks.size(), " waits", " wait"), whom,
+                      in.empty() || stand.others_in == StandKind::kSleep ? "" : ", in ",
+                      stand.others_in == StandKind::kSleep ? "" : in);
+}
+
+std::string Ended(const Verdict& v) {
+  const std::string& ending = v.culprits.front().ending;
+  const bool is_passive = absl::StartsWith(ending, "killed");
+  return absl::StrCat(Who(v.culprits), is_passive ? CulpritForm(v, " was ", " were ") : " ",
+                      ending.empty() ? "ended" : ending, ", and ", Waiters(v));
+}
+
+std::string Ring(const Verdict& v) {
+  const std::string in = StandKindInWords(v.standstill.in);
+  const std::string ring = absl::StrCat(Subject(v), " wait for each other",
+                                        in.empty() ? "" : ", in ", in, FileInWords(v.standstill));
+  return AreAllCulprits(v) ? ring : absl::StrCat(ring, ", and ", Waiters(v));
+}
+
+std::string AllStand(const Verdict& v) {
+  const std::string place = PlaceInWords(v.waiting_place);
+  const size_t ranks = v.waiting_ranks.size();
+  return absl::StrCat(ranks == 1 ? "the only rank" : absl::StrCat("all ", ranks, " ranks"), " ",
+                      place.empty() ? "" : absl::StrCat("stand in ", place, ", and "),
+                      WaitInWords(v.standstill, ranks != 1));
+}
+
+std::string WhoStands(const Verdict& v) {
+  switch (v.standstill.shape) {
+    case StandShape::kEnded:
+      return Ended(v);
+    case StandShape::kRing:
+      return Ring(v);
+    case StandShape::kAll:
+    case StandShape::kOutside:
+      return AllStand(v);
+    default:
+      break;
+  }
+  const std::string wait = WaitInWords(v.standstill, CountCulprits(v.culprits) != 1);
+  const std::string text = absl::StrCat(Subject(v), " ", wait);
+  return AreAllCulprits(v) ? text : absl::StrCat(text, ", and ", Waiters(v));
+}
+
+}  // namespace
+
+std::string StandstillSentence(const Verdict& v) {
+  return absl::StrCat(WhoStands(v), ": no rank moves", WaitTail(v));
+}
+
+}  // namespace rollcall

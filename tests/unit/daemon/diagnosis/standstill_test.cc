@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs that stand still outside of recorded calls, by what samples of their stacks show.
+#include "daemon/diagnosis/standing/standstill.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/diagnosis/diagnose.h"
+#include "job_builder.h"
+
+namespace rollcall {
+namespace {
+
+using Ranks = std::vector<int32_t>;
+
+constexpr int32_t kChildPid = 9000;
+
+struct RankPlaceOf {
+  const char* functions;  // innermost first
+  const char* at;
+  std::vector<int32_t> other_end = {};
+  EndKind end = EndKind::kNone;
+};
+
+StackPlace PlaceOf(const RankPlaceOf& seen) {
+  StackPlace place;
+  place.functions = seen.functions;
+  place.at = seen.at;
+  place.other_end = seen.other_end;
+  place.end = seen.end;
+  place.sleeps = true;
+  return place;
+}
+
+const RankPlaceOf kQueue = {" __new_sem_wait_slow64 queue.Queue.get train.load ",
+                            "/x/train.py:9 in load"};
+const RankPlaceOf kServes = {" poll selectors.select socketserver.serve_forever train.main ",
+                             "/x/train.py:70 in main"};
+
+RankPlaceOf Reads(int32_t pid, const char* at = "/x/train.py:42 in receive") {
+  return {" __recv train.receive train.main ", at, {pid}, EndKind::kSocket};
+}
+
+// A job of ranks without a recorded call, which have stood since second 10. Rank i has the pid
+// 4000 + i.
+struct StandingJob : JobBuilder {
+  explicit StandingJob(const std::vector<RankPlaceOf>& places)
+      : JobBuilder(static_cast<int>(places.size())) {
+    state.communicators.clear();
+    for (size_t i = 0; i < places.size(); ++i) {
+      Process& process = state.processes[i];
+      process.host = "node";
+      process.has_segment = false;
+      process.place = PlaceOf(places[i]);
+      process.stacks_ns = At(60);
+      standings.push_back(std::make_shared<Standing>());
+      Standing& standing = *standings.back();
+      standing.since_ns = At(10);
+      standing.newest_ns = At(60);
+      standing.state = 'S';
+      standing.sleeps = true;
+      standing.place = process.place;
+      standing.newest.threads[{process.pid, process.pid}].position =
+          std::hash<std::string>()(places[i].at);
+      process.standing = standings.back();
+    }
+  }
+
+  std::vector<Verdict> Judge(double now = 61) const { return Diagnose(state, At(now), Limits()); }
+
+  Verdict Only() const {
+    std::vector<Verdict> verdicts = Judge();
+    EXPECT_EQ(verdicts.size(), 1u);
+    return verdicts.empty() ? Verdict() : std::move(verdicts.front());
+  }
+
+  std::vector<std::shared_ptr<Standing>> standings;
+};
+
+Ranks CulpritsOf(const Verdict& verdict) {
+  Ranks ranks;
+  for (const Culprit& culprit : verdict.culprits) ranks.push_back(culprit.rank);
+  return ranks;
+}
+
+TEST(StandstillTest, BlamesTheRankThatTheOthersWaitFor) {
+  const StandingJob job({Reads(4001), kQueue, Reads(4000)});
+  const Verdict verdict = job.Only();
+  EXPECT_EQ(verdict.cause, Cause::kStandstill);
+  EXPECT_EQ(verdict.certainty, Certainty::kLikely);
+  EXPECT_EQ(CulpritsOf(verdict), Ranks{1});
+  EXPECT_EQ(verdict.waiting_ranks, (Ranks{0, 2}));
+  EXPECT_EQ(verdict.summary,
+            "rank 1 (node, pid 4001) is in `load` (train.py:9) and waits in a queue of its own "
+            "threads, and ranks 0,2 wait for it, in a socket: no rank moves; 2 ranks have waited "
+            "50 s");
+  EXPECT_EQ(verdict.advice.front().id, "waits-for-a-thread");
+}
+
+TEST(StandstillTest, BlamesRanksThatWaitForEachOther) {
+  const Verdict verdict = StandingJob({Reads(4002), Reads(4000, "/x/train.py:8 in send"),
+                                       Reads(4000, "/x/train.py:9 in send")})
+                              .Only();
+  EXPECT_EQ(CulpritsOf(verdict), (Ranks{0, 2}));
+  EXPECT_EQ(verdict.standstill.shape, StandShape::kRing);
+  EXPECT_EQ(verdict.advice.front().id, "ask-the-other-end");
+}
+
+// It waits until all have come, and those that have come wait for its answer.
+TEST(StandstillTest, BlamesTheRankInTheMiddleOfARing) {
+  RankPlaceOf hub = {" epoll_wait selectors.EpollSelector.select train.greet ",
+                     "/x/train.py:77 in greet",
+                     {4001, 4002},
+                     EndKind::kSocket};
+  const Verdict verdict = StandingJob({hub, Reads(4000), Reads(4000)}).Only();
+  EXPECT_EQ(CulpritsOf(verdict), Ranks{0});
+  EXPECT_EQ(verdict.advice.front().id, "lacking-party");
+}
+
+TEST(StandstillTest, BlamesTheRankWhoseChildWaitsForIt) {
+  StandingJob job(
+      {Reads(4001),
+       {" read train.count train.main ", "/x/train.py:80 in count", {kChildPid}, EndKind::kPipe},
+       Reads(4000)});
+  StandingChild child = {kChildPid, 4001, "cat", {PlaceOf({" read main ", "", {4001}})}};
+  job.standings[1]->children.push_back(child);
+  const Verdict verdict = job.Only();
+  EXPECT_EQ(CulpritsOf(verdict), Ranks{1});
+  EXPECT_EQ(verdict.standstill.shape, StandShape::kChild);
+  EXPECT_EQ(verdict.standstill.others, "its child 9000 (cat)");
+  EXPECT_EQ(verdict.advice.front().id, "waits-for-a-child");
+}
+
+TEST(StandstillTest, BlamesTheHolderOfALock) {
+  const RankPlaceOf locks = {" flock train.take ", "/x/train.py:25 in take"};
+  const RankPlaceOf polls = {" clock_nanosleep train.wait_for_file ",
+                             "/x/train.py:69 in wait_for_file"};
+  StandingJob job({polls, locks, locks});
+  for (const size_t i : {1, 2}) {
+    job.standings[i]->locks = {{7, "/x/cache.lock", 4000, true}};
+  }
+  const Verdict verdict = job.Only();
+  EXPECT_EQ(CulpritsOf(verdict), Ranks{0});
+  EXPECT_EQ(verdict.standstill.on, "/x/cache.lock");
+  EXPECT_EQ(verdict.advice.front().id, "file-lock");
+}
+
+TEST(StandstillTest, BlamesTheRankThatStandsElsewhere) {
+  const RankPlaceOf barrier = {" pthread_barrier_wait main ", "/x/b.c:52 in main"};
+  const RankPlaceOf batch = {" pthread_cond_wait TakeBatch main ", "/x/b.c:40 in TakeBatch"};
+  EXPECT_EQ(CulpritsOf(StandingJob({barrier, barrier, batch}).Only()), Ranks{2});
+  // Of two, the one that waits for nobody else.
+  EXPECT_EQ(CulpritsOf(StandingJob({batch, barrier}).Only()), Ranks{0});
+}
+
+TEST(StandstillTest, TellsWhereAllWaitInOnePlace) {
+  const RankPlaceOf semaphore = {" __new_sem_wait_slow64 TakeTurn main ", "/x/s.c:20 in TakeTurn"};
+  const Verdict verdict = StandingJob({semaphore, semaphore, semaphore}).Only();
+  EXPECT_TRUE(verdict.culprits.empty());
+  EXPECT_EQ(verdict.certainty, Certainty::kPossible);
+  EXPECT_EQ(verdict.summary,
+            "all 3 ranks stand in `TakeTurn` (s.c:20), and wait in a lock or a semaphore: no rank "
+            "moves; 3 ranks have waited 50 s");
+}
+
+TEST(StandstillTest, BlamesARankThatHasDied) {
+  const RankPlaceOf ring = {" clock_nanosleep q.Ring.acquire_read engine.run ",
+                            "/x/q.py:43 in Ring.acquire_read"};
+  StandingJob job({ring, ring, ring});
+  job.state.processes[2].liveness = Liveness::kDied;
+  job.state.processes[2].exit_signal = 9;
+  job.state.processes[2].standing = nullptr;
+  const Verdict verdict = job.Only();
+  EXPECT_EQ(CulpritsOf(verdict), Ranks{2});
+  EXPECT_EQ(verdict.advice.front().id, "killed");
+}
+
+// No incident, whatever the ranks wait in.
+TEST(StandstillTest, LeavesAloneWhatMayGoOn) {
+  const RankPlaceOf ring = {" clock_nanosleep q.Ring.acquire_read engine.run ",
+                            "/x/q.py:43 in Ring.acquire_read"};
+  const RankPlaceOf prompt = {" read PyOS_Readline builtin_input train.ask ", "/x/t.py:3 in ask"};
+  const RankPlaceOf gpu = {" poll cuStreamSynchronize train.step ", "/x/t.py:3 in step"};
+  const RankPlaceOf sleeps = {" clock_nanosleep train.pause ", "/x/t.py:9 in pause"};
+  const std::pair<const char*, std::vector<RankPlaceOf>> jobs[] = {
+      {"workers without work", {ring, ring, ring}},
+      {"readers of one server", {kServes, Reads(4000), Reads(4000)}},
+      {"a person", {Reads(4001), prompt}},
+      {"a GPU", {Reads(4001), gpu}},
+      {"all sleep", {sleeps, sleeps}},
+      {"one rank", {kQueue}},
+      {"readers of a process of which nothing is known", {Reads(812), Reads(812)}},
+  };
+  for (const auto& [name, places] : jobs) EXPECT_TRUE(StandingJob(places).Judge().empty()) << name;
+}
+
+TEST(StandstillTest, WaitsUntilAllHaveStoodForLong) {
+  using Change = void (*)(StandingJob*);
+  const std::pair<const char*, Change> changes[] = {
+      {"a rank moves", [](StandingJob* job) { job->standings[2]->since_ns = At(55); }},
+      {"a rank rests", [](StandingJob* job) { job->standings[2]->rests = true; }},
+      {"an old sample", [](StandingJob* job) { job->standings[2]->newest_ns = At(20); }},
+      {"no sample", [](StandingJob* job) { job->state.processes[2].standing = nullptr; }},
+      {"stopped", [](StandingJob* job) { job->state.processes[2].state = 'T'; }},
+      {"in a debugger", [](StandingJob* job) { job->state.processes[2].traced = true; }},
+  };
+  for (const auto& [name, change] : changes) {
+    StandingJob job({Reads(4001), kQueue, Reads(4000)});
+    change(&job);
+    EXPECT_TRUE(job.Judge().empty()) << name;
+  }
+}
+
+TEST(StandstillTest, TheWatchOnCallsOnlyJudgesNone) {
+  const StandingJob job({Reads(4001), kQueue, Reads(4000)});
+  Limits limits;
+  limits.watches_calls_only = true;
+  EXPECT_TRUE(Diagnose(job.state, At(61), limits).empty());
+}
+
+}  // namespace
+}  // namespace rollcall

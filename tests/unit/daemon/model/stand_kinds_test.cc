@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stacks of real programs (tests/standstill), and what they wait in.
+#include "daemon/model/stand_kinds.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace rollcall {
+namespace {
+
+constexpr StandKind kUnknown = StandKind::kUnknown;
+
+struct StackCase {
+  const char* name;
+  const char* functions;  // innermost first
+  const char* at;
+  StandKind kind;
+  const char* function;
+  EndKind end = EndKind::kNone;
+  const char* channel = "";
+  char state = 'S';
+};
+
+const StackCase kCases[] = {
+    {"popen_wait",
+     " wait4 PyObject_Vectorcall subprocess.Popen._try_wait subprocess.Popen._wait "
+     "subprocess.Popen.wait pipes.pack ",
+     "/x/pipes.py:48 in pack", StandKind::kChild, "Popen.wait", EndKind::kProcess, "do_wait"},
+    {"join_of_multiprocessing",
+     " wait4 popen_fork.Popen.poll popen_fork.Popen.wait process.BaseProcess.join workers.run ",
+     "/x/workers.py:26 in run", StandKind::kChild, "BaseProcess.join"},
+    {"semaphore_of_python", " __futex_abstimed_wait_common __new_sem_wait_slow64 workers.fill ",
+     "/x/workers.py:102 in fill", StandKind::kSemaphore, "__new_sem_wait_slow64"},
+    {"lock_of_multiprocessing",
+     " __futex_abstimed_wait_common __new_sem_wait_slow64 synchronize.SemLock.__enter__ "
+     "workers.run ",
+     "/x/workers.py:50 in run", StandKind::kProcessLock, "SemLock.__enter__"},
+    {"barrier_of_multiprocessing",
+     " __new_sem_wait_slow64 synchronize.Condition.wait synchronize.Condition.wait_for "
+     "threading.Barrier._wait threading.Barrier.wait workers.prepare ",
+     "/x/workers.py:58 in prepare", StandKind::kBarrier, "Barrier.wait"},
+    {"condition_of_multiprocessing",
+     " __new_sem_wait_slow64 synchronize.Condition.wait workers.run ", "/x/workers.py:95 in run",
+     StandKind::kProcessCondition, "Condition.wait"},
+    {"queue_of_threads",
+     " __new_sem_wait_slow64 threading.Condition.wait queue.Queue.get train.run ",
+     "/x/train.py:63 in run", StandKind::kQueue, "Queue.get"},
+    {"queue_of_a_manager",
+     " read connection.Connection._recv connection.Connection._recv_bytes "
+     "connection._ConnectionBase.recv managers.BaseProxy._callmethod <string>.put train.run ",
+     "/x/train.py:68 in run", StandKind::kManager, "BaseProxy._callmethod", EndKind::kSocket},
+    {"queue_of_multiprocessing",
+     " read connection.Connection._recv connection._ConnectionBase.recv_bytes queues.Queue.get "
+     "train.run ",
+     "/x/train.py:25 in run", StandKind::kProcessQueue, "Queue.get", EndKind::kPipe},
+    {"data_loader",
+     " poll selectors.PollSelector.select connection.wait connection.Connection.poll "
+     "queues.Queue.get dataloader._MultiProcessingDataLoaderIter._try_get_data "
+     "dataloader._BaseDataLoaderIter.__next__ train.run ",
+     "/x/train.py:25 in run", StandKind::kDataLoader, "_BaseDataLoaderIter.__next__",
+     EndKind::kPipe},
+    {"ring_of_the_program", " clock_nanosleep queue.Ring.acquire_read engine.run_worker ",
+     "/x/queue.py:43 in Ring.acquire_read", StandKind::kRing, "Ring.acquire_read"},
+    {"flock", " flock files.take_turns files.main ", "/x/files.py:25 in take_turns",
+     StandKind::kFileLock, "flock", EndKind::kNone, "locks_lock_inode_wait"},
+    {"fcntl", " __libc_fcntl64 files.run ", "/x/files.py:53 in run", StandKind::kFileLock,
+     "__libc_fcntl64", EndKind::kNone, "fcntl_setlk"},
+    {"filelock",
+     " clock_nanosleep _api.BaseFileLock.acquire _api.BaseFileLock.__enter__ files.run ",
+     "/x/files.py:60 in run", StandKind::kFileLock, "BaseFileLock.acquire"},
+    {"poll_of_a_file", " clock_nanosleep common.wait_for_file files.run ",
+     "/x/common.py:69 in wait_for_file", StandKind::kSleep, "clock_nanosleep"},
+    {"signal", " pause signals.run ", "/x/signals.py:29 in run", StandKind::kSignal, "pause"},
+    {"socket", " __recv sockets.receive sockets.run ", "/x/sockets.py:42 in receive",
+     StandKind::kSocket, "socket.recv", EndKind::kSocket, "wait_woken"},
+    {"pipe", " read pipes.count_tokens pipes.run ", "/x/pipes.py:80 in count_tokens",
+     StandKind::kPipe, "file.read", EndKind::kNone, "anon_pipe_read"},
+    {"selector", " epoll_wait selectors.EpollSelector.select sockets.greet_all sockets.run ",
+     "/x/sockets.py:77 in greet_all", StandKind::kSocket, "EpollSelector.select", EndKind::kSocket,
+     "do_epoll_wait"},
+    {"mutex_in_shared_memory", " __GI___lll_lock_wait __pthread_mutex_lock CountStep main ",
+     "/x/mutex.c:30 in CountStep", StandKind::kLock, "__pthread_mutex_lock"},
+    {"barrier_in_shared_memory", " pthread_barrier_wait main ", "/x/barrier.c:52 in main",
+     StandKind::kBarrier, "pthread_barrier_wait"},
+    {"semaphore_of_system_v", " semtimedop Change WriteLog main ", "/x/sysv.c:17 in Change",
+     StandKind::kSemaphore, "semtimedop"},
+    {"message_queue", " __libc_msgrcv Receive main ", "/x/queue.c:34 in Receive",
+     StandKind::kMessageQueue, "__libc_msgrcv"},
+    {"zeromq", " __poll zmq_msg_recv zeromq.run ", "/x/zeromq.py:57 in run", StandKind::kZeroMq,
+     "zmq_msg_recv"},
+    {"coordination_service",
+     " __futex absl::lts::Mutex::LockSlowWithDeadline absl::lts::Notification::WaitForNotification "
+     "xla::CoordinationServiceAgent::WaitAtBarrier "
+     "xla::DistributedRuntimeCoordinationServiceClient::WaitAtBarrier jax_service.run ",
+     "/x/jax_service.py:40 in run", StandKind::kJaxBarrier,
+     "xla::DistributedRuntimeCoordinationServiceClient::WaitAtBarrier"},
+    {"worker_of_a_pool",
+     " read connection.Connection._recv connection._ConnectionBase.recv queues.SimpleQueue.get "
+     "pool.worker process.BaseProcess.run process.BaseProcess._bootstrap ",
+     "", StandKind::kIdle, "pool.worker", EndKind::kPipe},
+    {"file_system", " openat train.save ", "/x/train.py:31 in save", StandKind::kStorage, "",
+     EndKind::kNone, "rpc_wait_bit_killable", 'D'},
+    {"computes", " train.step ", "/x/train.py:31 in step", kUnknown, ""},
+};
+
+TEST(StandKindsTest, TheRowThatFitsClosestToTheProgramCounts) {
+  for (const StackCase& c : kCases) {
+    StackPlace place;
+    place.functions = c.functions;
+    place.at = c.at;
+    place.end = c.end;
+    // The places of real stacks have the library's function that the line called.
+    place.inside = c.function;
+    const StandFunction found = StandsIn(place, c.state, c.channel);
+    EXPECT_STREQ(StandKindInWords(found.kind), StandKindInWords(c.kind)) << c.name;
+    EXPECT_EQ(found.kind, c.kind) << c.name;
+    EXPECT_EQ(found.name, c.function) << c.name;
+  }
+}
+
+TEST(StandKindsTest, EveryKindHasWordsButTheUnknownOne) {
+#define X(kind, whom, words) \
+  EXPECT_EQ(*StandKindInWords(StandKind::kind) == '\0', StandKind::kind == kUnknown) << #kind;
+  ROLLCALL_STAND_KINDS(X)
+#undef X
+}
+
+}  // namespace
+}  // namespace rollcall
