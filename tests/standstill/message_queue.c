@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rank 0 gives the message of rank 1 the number of rank 2. Rank 1 waits for it in a System V message queue, rank 0
-// waits there for the answer of rank 1, and rank 2 for its next message.
+// Rank 0 gives the message of rank 1 the number of rank 2. Rank 1 waits for it in a System V
+// message queue, rank 0 waits there for the answer of rank 1, and rank 2 for its next message.
 #include <sys/ipc.h>
 #include <sys/msg.h>
 
 #include "ranks.h"
 
-enum { kAnswer = 100 };
+enum { kAnswer = 100, kTextSize = 16 };
 
 struct Page {
   int queue;
@@ -14,7 +14,7 @@ struct Page {
 
 struct Message {
   long type;
-  char text[16];
+  char text[kTextSize];
 };
 
 static void SetUp(void* memory, const struct Arguments* args) {
@@ -26,12 +26,13 @@ static void SetUp(void* memory, const struct Arguments* args) {
 
 static void Send(int queue, long type) {
   const struct Message message = {type, "step"};
-  Check(msgsnd(queue, &message, sizeof(message.text), 0) == 0, "msgsnd");
+  Check(msgsnd(queue, &message, kTextSize, 0) == 0, "msgsnd");
 }
 
 static void Receive(int queue, long type) {
   struct Message message;
-  Check(msgrcv(queue, &message, sizeof(message.text), type, 0) >= 0, "msgrcv");  // hangs: message_queue
+  const ssize_t size = msgrcv(queue, &message, kTextSize, type, 0);  // hangs: message_queue
+  Check(size >= 0, "msgrcv");
 }
 
 static void Lead(const struct Arguments* args, int queue) {
@@ -40,7 +41,9 @@ static void Lead(const struct Arguments* args, int queue) {
       Send(queue, round == 3 && rank == 1 && !args->fixed ? 2 : rank);
     }
     Compute(args->pause);
-    for (int rank = 1; rank < args->ranks; ++rank) Receive(queue, kAnswer + rank);  // hangs: message_queue
+    for (int rank = 1; rank < args->ranks; ++rank) {
+      Receive(queue, kAnswer + rank);  // hangs: message_queue
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rank 1 leaves its turn without a post to the next rank's semaphore. All ranks then wait, each at its own one.
+// Rank 1 leaves its turn without a post to the next rank's semaphore. All ranks then wait, each at
+// its own one.
 #include <semaphore.h>
 
 #include "ranks.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the C programs of this folder share: their arguments, a page that all ranks map, slow but healthy work.
+// What the C programs of this folder share: their arguments, a page that all ranks map, slow but
+// healthy work.
 //
 //   launch.py -n RANKS -- PROGRAM --work FOLDER [--fixed] [--for SECONDS]
 #ifndef TESTS_STANDSTILL_RANKS_H_
@@ -67,7 +68,8 @@ static inline void WaitForFile(const char* name) {
 }
 
 // Rank 0 makes the page, and calls `set_up` before the others see it.
-static inline void* SharedPage(const struct Arguments* args, size_t size, void (*set_up)(void*, const struct Arguments*)) {
+static inline void* SharedPage(const struct Arguments* args, size_t size,
+                               void (*set_up)(void*, const struct Arguments*)) {
   if (args->rank != 0) WaitForFile("page");
   const int file = open(args->rank == 0 ? "page.new" : "page", O_RDWR | O_CREAT, 0600);
   Check(file >= 0 && ftruncate(file, (off_t)size) == 0, "page");

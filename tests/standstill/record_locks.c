@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks 0 and 1 lock two records of a file in two orders. The kernel finds no deadlock among such locks
-// (F_OFD_SETLKW). Rank 2 waits for the first record.
+// Ranks 0 and 1 lock two records of a file in two orders. The kernel finds no deadlock among such
+// locks (F_OFD_SETLKW). Rank 2 waits for the first record.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
 #include "ranks.h"
 
 static void SetLock(int file, int record, int type) {
-  struct flock lock = {.l_type = (short)type, .l_whence = SEEK_SET, .l_start = record * 64, .l_len = 64};
+  struct flock lock = {
+      .l_type = (short)type, .l_whence = SEEK_SET, .l_start = record * 64, .l_len = 64};
   Check(fcntl(file, F_OFD_SETLKW, &lock) == 0, "fcntl");  // hangs: record_locks
 }
 

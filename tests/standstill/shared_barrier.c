@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rank 2 waits at a condition that no thread signals, and does not come to the barrier in shared memory.
+// Rank 2 waits at a condition that no thread signals, and does not come to the barrier in shared
+// memory.
 #include <pthread.h>
 
 #include "ranks.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A child of rank 2 dies while it holds a System V semaphore, without SEM_UNDO. Then the children of all ranks wait for
-// the semaphore, and all ranks for their children.
+// A child of rank 2 dies while it holds a System V semaphore, without SEM_UNDO. Then the children
+// of all ranks wait for the semaphore, and all ranks for their children.
 #include <signal.h>
 #include <sys/ipc.h>
 #include <sys/sem.h>
