@@ -75,8 +75,8 @@ def spawned_process_stands(args):
     """All ranks wait in Spawn for a process that reads a pipe of its own before it comes to MPI."""
     if args.rank == 0:
         publish("spawned.py", SPAWNED)
-    seconds = args.seconds if args.fixed else 0
-    children = MPI.COMM_WORLD.Spawn(sys.executable, ["spawned.py", str(seconds)], 1)  # hangs: spawned_process_stands
+    command = [os.path.abspath("spawned.py"), str(args.seconds if args.fixed else 0)]
+    children = MPI.COMM_WORLD.Spawn(sys.executable, command, 1)  # hangs: spawned_process_stands
     children.Disconnect()
 
 

@@ -25,7 +25,7 @@ static void SetUp(void* memory, const struct Arguments* args) {
 static void* ReadBatches(void* argument) {
   const struct Arguments* args = argument;
   for (int round = 0; round < args->rounds; ++round) {
-    Compute(args->pause > 1 ? args->pause : 0.05);
+    Compute(args->pause);
     if (round == 3 && args->rank == 2 && !args->fixed) return NULL;
     pthread_mutex_lock(&mutex);
     ++batches;

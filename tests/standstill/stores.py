@@ -34,10 +34,18 @@ def rank_is_never_started(args):
     train(args)
 
 
+def meet_in_store(store, args, name):
+    store.set(f"{name}/{args.rank}", "yes")
+    store.wait([f"{name}/{rank}" for rank in range(args.ranks)])  # hangs: one_rank_counts_four
+
+
 @program
 def one_rank_counts_four(args):
-    """Rank 1 was told four ranks, the others three: it waits in the store for rank 3."""
-    dist.init_process_group("gloo", timeout=HOUR)  # hangs: one_rank_counts_four
+    """Rank 1 was told four ranks, the others three: it waits in the store for rank 3, and they wait for rank 1."""
+    store = open_store(args)
+    meet_in_store(store, args, "ready")
+    meet_in_store(store, args, "loaded")
+    dist.init_process_group("gloo", store=store, rank=args.rank, world_size=args.ranks)
     train(args)
 
 
