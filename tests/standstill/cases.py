@@ -9,6 +9,7 @@ lost-wake-up, nobody-makes-it, queue-is-full, lock-order.
 from rows import Row
 
 HANGS = ("standstill",)
+OR_NONE = ("standstill", "")  # from outside, nothing tells these from programs without work
 JOINS = ("standstill", "init_incomplete")
 KEYS = ("standstill", "missing_rank", "init_incomplete")
 CHILD = r"child|process \d+"
@@ -56,7 +57,7 @@ THREADS = [
         says=(LOCK, "thread"), twin="main and saving thread take the locks every 3 s"),
     Row("threads.prefetching_thread_has_ended", HANGS, (2,), ("thread-failed",),
         says=(QUEUE, "thread"), twin="a batch comes every 2 s"),
-    Row("threads.future_is_never_set", HANGS, (0,), ("ask-the-other-end", "lost-wake-up"),
+    Row("threads.future_is_never_set", OR_NONE, (0,), ("ask-the-other-end", "lost-wake-up"),
         says=("asyncio|event loop|coroutine", r"rank 0\b"), twin="each rank sleeps 4 s in its event loop"),
 ]
 FILES = [
@@ -66,11 +67,11 @@ FILES = [
         says=(LOCK, r"\bindex\b"), twin="each computes in its turn under the lock"),
     Row("files.index_has_another_name", HANGS, (0,), ("nobody-makes-it", "sleeps-alone"),
         says=("file|sleep|poll",), twin="rank 0 writes its index for long"),
-    Row("files.nobody_writes_the_token", HANGS, (), ("nobody-makes-it", "sleeps-alone"),
+    Row("files.nobody_writes_the_token", OR_NONE, (), ("nobody-makes-it", "sleeps-alone"),
         says=("file|sleep|poll",), twin="rank 0 computes 3 s before each file"),
     Row("files.transaction_is_left_open", HANGS, (1,), ("file-lock", "held-lock"),
         says=(LOCK, r"trials\.db|SQLite"), twin="each computes in its turn in a transaction"),
-    Row("files.lock_file_is_left_behind", HANGS, (), ("file-lock", "sleeps-alone"),
+    Row("files.lock_file_is_left_behind", OR_NONE, (), ("file-lock", "sleeps-alone"),
         says=("lock|file|sleep|poll",), twin="each computes in its turn while its lock file is there"),
 ]
 SIGNALS = [
