@@ -25,6 +25,7 @@ packages     build/packages-venv: packages of PyPI that load NCCL
 prometheus   Debian's Prometheus, unpacked in build/prometheus
 site         build/site-venv, which builds the site of the docs
 slurm        Debian's Slurm, munge and Lmod; configures and starts nothing
+standstill   build/standstill-venv over build/torch-venv: JAX, Ray, ZeroMQ, gRPC, mpi4py
 torch        build/torch-venv: the CPU build of PyTorch, frameworks, and the backend of tests/torch/backend
 torch24      build/torch24-venv: PyTorch 2.4.1, whose strings have the older ABI, with nothing of CUDA
 torch28      build/torch28-venv: PyTorch 2.8.0, likewise
@@ -60,6 +61,19 @@ simple_environment() {
   finished
 }
 
+# environment_over_torch VENV REQUIREMENTS: the same, and it can import what build/torch-venv has.
+environment_over_torch() {
+  local requirements=$2 below packages
+  below=$(realpath build/torch-venv)
+  [ -f "$below/rollcall-installed" ] || fail "there is no build/torch-venv" "deploy/setup_parts.sh torch $part"
+  if as_wanted "$1" "$requirements" "$below/rollcall-installed"; then return; fi
+  make_environment "$venv"
+  packages='import sysconfig; print(sysconfig.get_path("purelib"))'
+  "$below/bin/python" -c "$packages" > "$("$venv/bin/python" -c "$packages")/torch-venv.pth"
+  pip install -r "$requirements" || cannot_install "$requirements"
+  finished
+}
+
 # install_debian PACKAGE...: installs those that are missing.
 install_debian() {
   install_packages <(printf '%s\n' "$@")
@@ -78,18 +92,8 @@ setup_browser() {
   PYTHON='' simple_environment build/browser-venv tests/browser/requirements.txt --system-site-packages
 }
 
-setup_frameworks() {
-  local requirements=tests/torch/frameworks/requirements.txt below packages
-  below=$(realpath build/torch-venv)
-  [ -f "$below/rollcall-installed" ] || fail "there is no build/torch-venv" "deploy/setup_parts.sh torch frameworks"
-  if as_wanted build/frameworks-venv "$requirements" "$below/rollcall-installed"; then return; fi
-  make_environment "$venv"
-  # Frameworks change their behaviour when they can import each other, so those of torch-venv stay there.
-  packages='import sysconfig; print(sysconfig.get_path("purelib"))'
-  "$below/bin/python" -c "$packages" > "$("$venv/bin/python" -c "$packages")/torch-venv.pth"
-  pip install -r "$requirements" || cannot_install "$requirements"
-  finished
-}
+# Frameworks change their behaviour when they can import each other, so those of torch-venv stay there.
+setup_frameworks() { environment_over_torch build/frameworks-venv tests/torch/frameworks/requirements.txt; }
 
 setup_fuzz() { install_debian clang libclang-rt-14-dev; }
 
@@ -187,6 +191,8 @@ setup_slurm() {
   fi
   install_debian "${packages[@]}"
 }
+
+setup_standstill() { environment_over_torch build/standstill-venv tests/standstill/requirements.txt; }
 
 setup_torch() {
   local requirements=tests/torch/requirements.txt backend=tests/torch/backend scratch

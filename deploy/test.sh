@@ -60,7 +60,8 @@ all   | 10    | torch28     | torch28        | 1    | 30    | | programs on gloo
 all   | 11    | torch214    | torch214       | 1    | 30    | | programs on gloo with PyTorch 2.14.1
 all   | 11    | chaos       | chaos          | 0    | 20    | ROLLCALL_CHAOS_ROUNDS=60 ROLLCALL_CHAOS_SEED=1 | sixty rounds of random faults
 all   | 12    | fleet       | fleet          | 0    | 25    | ROLLCALL_FLEET_LONG=1 -k jobs | a daemon with a thousand jobs, and with those of a day
-all   | 13    | fuzz        | fuzz           | -    | 40    | --seconds 10 | ten seconds of new inputs for each reader
+all   | 13    | standstill  | standstill     | 2    | 40    | | programs that hang outside of every recorded call, and ordinary ones like them
+all   | 14    | fuzz        | fuzz           | -    | 40    | --seconds 10 | ten seconds of new inputs for each reader
 TABLE
 }
 

@@ -15,7 +15,7 @@ import re
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "torch"))
+sys.path.extend(str(pathlib.Path(__file__).parents[1] / folder) for folder in ("torch", "support"))
 from hang_cases import HANGS, Run
 
 LIMIT_SECONDS = 20

@@ -72,6 +72,14 @@ def _faults_of_words(expected, verdict):
     return found
 
 
+def misplaced(lines, verdict):
+    """The first culprit that stands at none of these lines; "" if there is none."""
+    for culprit in verdict["culprits"]:
+        if not any(re.search(rf"(^|/){line} in ", culprit["at"]) for line in lines):
+            return f"at {culprit['at']!r}, not {lines}: {verdict['summary']}"
+    return ""
+
+
 def first_advice(verdict):
     return ([piece["id"] for piece in verdict["advice"]] or [""])[0]
 

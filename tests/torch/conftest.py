@@ -6,6 +6,7 @@ import os
 import pytest
 from fork_server import ForkServer
 from hang_cases import BACKEND
+from verdict_scores import pytest_terminal_summary  # noqa: F401 (a hook of pytest)
 
 
 @pytest.fixture(scope="session")
@@ -17,16 +18,3 @@ def forks(tmp_path_factory):
     server = ForkServer(tmp_path_factory.mktemp("forks"), "torch._dynamo,torch.distributed", dict(os.environ))
     yield server
     server.stop()
-
-
-def pytest_terminal_summary(terminalreporter):
-    told = [value for reports in terminalreporter.stats.values() for report in reports
-            for name, value in getattr(report, "user_properties", ())
-            if name == "first advice" and getattr(report, "when", "") == "call"]
-    if not told:
-        return
-    fits = sum(1 for _, _, fit, _ in told if fit)
-    terminalreporter.section("first advice")
-    for program, first, fit, summary in told:
-        terminalreporter.write_line(f"{'fits' if fit else 'MISS'}  {program}: [{first}] {summary}")
-    terminalreporter.write_line(f"first advice fits {fits} of {len(told)}")

@@ -9,15 +9,14 @@ Rollcall, for a result to compare with, may fork its ranks instead.
 import contextlib
 import dataclasses
 import fcntl
-import json
 import os
 import pathlib
 import re
-import signal
-import subprocess
 import sys
 import threading
 import time
+
+from watched_job import WatchedJob
 
 HERE = pathlib.Path(__file__).parent
 BUILD = pathlib.Path(os.environ.get("ROLLCALL_BUILD", HERE.parent.parent / "build" / "release"))
@@ -62,15 +61,14 @@ class Hang:
     upset: object = None  # (Run) -> context manager: what befalls the job from outside
 
 
-class Run:
+class Run(WatchedJob):
     """A job under `rollcall run`, in a folder of its own."""
 
     def __init__(self, hang, work, ranks=4, fixed=False, hang_after="5s", on_hang="abort",
                  rollcall=True, env=None, forks=None, backend=BACKEND):
         """forks: a ForkServer that starts the ranks in the place of torchrun."""
-        self.hang, self.work, self.ranks = hang, pathlib.Path(work), ranks
-        self.reports = self.work / "reports"
-        self.output_file = self.work / "output"
+        super().__init__(work)
+        self.hang, self.ranks = hang, ranks
         flags = ["--fixed", *hang.flags, *hang.fixed_flags] if fixed else hang.flags
         script = [str(HERE / hang.script), *(flag.format(work=self.work) for flag in flags)]
         real = backend == "nccl"
@@ -90,33 +88,11 @@ class Run:
             self.env["OMP_NUM_THREADS"] = "1"  # as torchrun sets it
         self.env.update(env or {})
 
+    def upset(self):
+        return self.hang.upset(self) if self.hang.upset else super().upset()
+
     def go(self, limit=LIMIT_SECONDS):
-        """Runs the job to its end. exit_code -1: the test ended the job at the limit."""
-        upset = self.hang.upset or (lambda run: contextlib.nullcontext())
-        with open(self.output_file, "w") as output, upset(self):
-            self.process = subprocess.Popen(self.command, env=self.env, stdin=subprocess.DEVNULL,
-                                            stdout=output, stderr=subprocess.STDOUT)
-            try:
-                self.exit_code = self.process.wait(timeout=limit)
-            except subprocess.TimeoutExpired:
-                self.exit_code = -1
-                self.process.send_signal(signal.SIGTERM)
-                self.process.wait(timeout=60)
-        return self
-
-    @property
-    def output(self):
-        return self.output_file.read_text(errors="replace")
-
-    @property
-    def said(self):
-        """Rollcall's own lines."""
-        return [line for line in self.output.splitlines() if line.startswith("rollcall:")]
-
-    @property
-    def incidents(self):
-        return [json.loads(file.read_text())
-                for file in sorted(self.reports.glob("*/incident.json"))]
+        return super().go(limit)
 
     def find_pid(self, rank):
         """The process of this rank; None if it does not exist (yet)."""

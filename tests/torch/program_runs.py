@@ -31,20 +31,6 @@ def culprit_lines(folder, program):
             if re.search(rf"# hangs: (\w+, )*{name}\b", line)]
 
 
-def misplaced(lines, verdict):
-    """The first culprit that stands at none of these lines; "" if there is none."""
-    for culprit in verdict["culprits"]:
-        if not any(re.search(rf"(^|/){line} in ", culprit["at"]) for line in lines):
-            return f"at {culprit['at']!r}, not {lines}: {verdict['summary']}"
-    return ""
-
-
-def lacks_stacks(run):
-    """On a busy machine the report may be written, and the job ended, before the stacks come."""
-    texts = [file.read_text() for file in run.reports.glob("*/stacks.txt")]
-    return texts == ["No stacks.\n"]
-
-
 def wanted_modules(files):
     """What the programs import, for the server to import once."""
     found = {"torch._dynamo"}  # an optimizer imports it at its first step

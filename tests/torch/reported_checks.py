@@ -4,9 +4,9 @@
 import re
 import sys
 
-from expected_verdict import decide, faults, first_advice
+from expected_verdict import decide, faults, first_advice, misplaced
 from hang_cases import meanwhile
-from program_runs import ProgramServer, lacks_stacks, misplaced
+from program_runs import ProgramServer
 from reported_cases import ReportedRun
 
 
@@ -40,7 +40,7 @@ def wrong_in(case, run):
 
 def check_verdict(case, start, tmp_path, record_property):
     run = start(case, tmp_path / "1", case.seconds or 80)
-    if lacks_stacks(run):
+    if run.lacks_stacks():
         run = start(case, tmp_path / "2", case.seconds or 80)
     if len(run.incidents) == 1 and case.advice:
         verdict = run.incidents[0]["verdicts"][0]

@@ -10,8 +10,8 @@ The last lines say how often the first piece of advice fits.
 import re
 
 import pytest
+from expected_verdict import misplaced
 from framework_cases import CASES, HEALTHY, FrameworkRun, Server, lacks_packages, starts_its_ranks
-from program_runs import lacks_stacks, misplaced
 
 pytestmark = pytest.mark.long
 
@@ -53,7 +53,7 @@ def judge(case, run):
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.program)
 def test_the_verdict(case, start, tmp_path, record_property):
     run = start(case.program, tmp_path / "1", case.ranks)
-    if lacks_stacks(run):
+    if run.lacks_stacks():
         run = start(case.program, tmp_path / "2", case.ranks)
     wrong = judge(case, run)
     if wrong and case.defect:
