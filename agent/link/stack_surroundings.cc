@@ -5,6 +5,7 @@
 #include <deque>
 
 #include "absl/strings/match.h"
+#include "agent/outside/ancestors.h"
 #include "agent/processes/process_memory.h"
 #include "agent/segments/segment_reader.h"
 #include "base/durations.h"
@@ -32,6 +33,9 @@ void AddOtherEnd(const OtherEnd& end, v1::ThreadStack* thread) {
   v1::OtherEnd* other_end = thread->mutable_other_end();
   other_end->set_kind(end.kind);
   for (const pid_t pid : end.pids) other_end->add_pids(pid);
+  for (const std::string& name : end.names) {
+    other_end->add_names(Printable(name.c_str(), name.size()));
+  }
   double bytes = 0;
   for (const Received& received : end.received) {
     v1::SocketBytes* socket = other_end->add_sockets();
@@ -58,8 +62,23 @@ Threads* ThreadsOf(pid_t pid, v1::ProcessStack* stack) {
   return nullptr;
 }
 
-void AddPid(pid_t pid, std::vector<pid_t>* pids) {
-  if (std::find(pids->begin(), pids->end(), pid) == pids->end()) pids->push_back(pid);
+void AddNew(const std::vector<pid_t>& added, std::vector<pid_t>* pids) {
+  for (const pid_t pid : added) {
+    if (std::find(pids->begin(), pids->end(), pid) == pids->end()) pids->push_back(pid);
+  }
+}
+
+// What the neighbours have started, without those that are known already.
+std::vector<pid_t> ListFurther(const std::string& proc_root, const OutsideQuestion& question,
+                               std::vector<pid_t> known, int64_t deadline_ns) {
+  const size_t before = known.size();
+  for (const pid_t neighbour : question.neighbours) {
+    if (MonotonicNs() > deadline_ns || known.size() - before > kMostLookedIn) break;
+    if (neighbour != question.family.front()) {
+      AddNew(ListDescendants(proc_root, neighbour), &known);
+    }
+  }
+  return {known.begin() + static_cast<ptrdiff_t>(before), known.end()};
 }
 
 }  // namespace
@@ -80,6 +99,7 @@ void AddChildren(const Descendants& found, v1::ProcessStack* stack) {
 
 OutsideQuestion AskOutside(const v1::ProcessStack& stack, const std::vector<pid_t>& neighbours) {
   OutsideQuestion question;
+  question.family.push_back(stack.pid());
   const auto ask = [&question](pid_t pid, const Threads& threads) {
     std::vector<pid_t> tids = ThreadsWorthALook(pid, threads);
     if (!tids.empty()) question.threads.emplace_back(pid, std::move(tids));
@@ -87,10 +107,9 @@ OutsideQuestion AskOutside(const v1::ProcessStack& stack, const std::vector<pid_
   ask(stack.pid(), stack.threads());
   for (const v1::ChildProcess& child : stack.children()) {
     ask(child.pid(), child.threads());
-    AddPid(child.pid(), &question.among);
+    question.family.push_back(child.pid());
   }
-  AddPid(stack.pid(), &question.among);
-  for (const pid_t pid : neighbours) AddPid(pid, &question.among);
+  question.neighbours = neighbours;
   return question;
 }
 
@@ -102,7 +121,13 @@ OutsideAnswer LookOutside(const std::string& proc_root, const OutsideQuestion& q
     memories.emplace_back(&traced.emplace_back(pid), proc_root, pid);
     waiting.push_back({pid, tids, &memories.back()});
   }
-  return {FindOtherEnds(proc_root, waiting, question.among, MonotonicNs() + kLookForNs)};
+  const int64_t deadline_ns = MonotonicNs() + kLookForNs;
+  Among among;
+  AddNew(question.family, &among.first);
+  if (!waiting.empty()) AddNew(FindAncestors(proc_root, question.family.front()), &among.first);
+  AddNew(question.neighbours, &among.first);
+  among.further = [&] { return ListFurther(proc_root, question, among.first, deadline_ns); };
+  return {FindOtherEnds(proc_root, waiting, among, deadline_ns)};
 }
 
 void AddOutside(const OutsideQuestion& question, const OutsideAnswer& answer,

@@ -24,10 +24,12 @@ void AddChildren(const Descendants& found, v1::ProcessStack* stack);
 // which processes.
 struct OutsideQuestion {
   std::vector<std::pair<pid_t, std::vector<pid_t>>> threads;  // by process
-  std::vector<pid_t> among;
+  std::vector<pid_t> family;  // the process, and what it has started
+  std::vector<pid_t> neighbours;
 };
 
-// `neighbours`: processes of this host that may be at the other end of a socket.
+// `neighbours`: processes of this host that may be at the other end of a socket, or may have
+// started one that is.
 OutsideQuestion AskOutside(const v1::ProcessStack& stack, const std::vector<pid_t>& neighbours);
 
 struct OutsideAnswer {

@@ -84,4 +84,14 @@ Descendants FindDescendants(const std::string& proc_root, pid_t pid) {
   return found;
 }
 
+std::vector<pid_t> ListDescendants(const std::string& proc_root, pid_t pid) {
+  std::vector<pid_t> found = ListChildren(proc_root, pid);
+  for (size_t i = 0; i < found.size() && found.size() < kMostDescendants; ++i) {
+    const std::vector<pid_t> below = ListChildren(proc_root, found[i]);
+    found.insert(found.end(), below.begin(), below.end());
+  }
+  if (found.size() > kMostDescendants) found.resize(kMostDescendants);
+  return found;
+}
+
 }  // namespace rollcall

@@ -35,4 +35,7 @@ inline constexpr size_t kMostDescendants = 64;
 
 Descendants FindDescendants(const std::string& proc_root, pid_t pid);
 
+// Their pids only, at most kMostDescendants. One may have ended, and its pid be another process's.
+std::vector<pid_t> ListDescendants(const std::string& proc_root, pid_t pid);
+
 }  // namespace rollcall

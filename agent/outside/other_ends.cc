@@ -2,11 +2,11 @@
 #include "agent/outside/other_ends.h"
 
 #include <dirent.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <memory>
 #include <unordered_map>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -17,6 +17,7 @@
 #include "agent/outside/socket_tables.h"
 #include "agent/outside/waited_descriptors.h"
 #include "agent/processes/proc_files.h"
+#include "agent/processes/proc_stat.h"
 #include "base/monotonic_clock.h"
 #include "base/read_file.h"
 
@@ -53,21 +54,38 @@ void AddPid(pid_t pid, OtherEnd* found) {
   if (found->pids.size() < kMostOtherEnds) found->pids.insert(at, pid);
 }
 
+// Whether the descriptor can be read (S_IRUSR) or written (S_IWUSR); 0: not known.
+mode_t ModeOf(const std::string& descriptor) {
+  struct stat about;
+  if (lstat(descriptor.c_str(), &about) != 0) return 0;
+  return about.st_mode & (S_IRUSR | S_IWUSR);
+}
+
+// Who waits for a pipe or socket.
+struct Wait {
+  pid_t pid = 0;
+  OtherEnd* end = nullptr;
+  mode_t other_mode = 0;  // of a pipe: what its other end can do; 0: anything
+};
+
 // The pipes and sockets at the other ends, and the threads that wait for each.
 class Links {
  public:
   Links(const std::string& proc_root, int64_t deadline_ns)
       : proc_root_(proc_root), deadline_ns_(deadline_ns) {}
 
-  void Add(pid_t pid, int fd, OtherEnd* waits) {
-    const std::string link = ReadLink(ProcPath(proc_root_, pid, absl::StrCat("fd/", fd)));
+  // `depth`: an epoll descriptor can be among those of another one.
+  void Add(pid_t pid, int fd, int depth, OtherEnd* waits) {
+    const std::string descriptor = ProcPath(proc_root_, pid, absl::StrCat("fd/", fd));
+    const std::string link = ReadLink(descriptor);
     if (link == "anon_inode:[pidfd]" || absl::StartsWith(link, "pidfd:[")) {
-      AddProcess(pid, fd, waits);
+      return AddProcess(pid, fd, waits);
     }
+    if (link == "anon_inode:[eventpoll]") return AddWatched(pid, fd, depth, waits);
     const uint64_t pipe = InodeIn(link, kPipe);
-    if (pipe != 0 && waits->kind.empty()) waits->kind = "pipe";
-    const uint64_t peer = pipe != 0 ? pipe : PeerOf(pid, InodeIn(link, kSocket), waits);
-    if (peer != 0) waiting_[peer].push_back({pid, waits});
+    if (pipe != 0) return AddPipe({pid, waits, ModeOf(descriptor)}, pipe);
+    const uint64_t peer = PeerOf(pid, InodeIn(link, kSocket), waits);
+    if (peer != 0) waiting_[peer].waits.push_back({pid, waits});
   }
 
   // Reads no more than it looks at: a process may have millions of descriptors.
@@ -78,23 +96,53 @@ class Links {
     for (size_t i = 0; i < kMostDescriptors && MonotonicNs() <= deadline_ns_; ++i) {
       const dirent* entry = readdir(folder.get());
       if (entry == nullptr) return;
-      const std::string link = ReadLink(absl::StrCat(path, "/", entry->d_name));
+      const std::string descriptor = absl::StrCat(path, "/", entry->d_name);
+      const std::string link = ReadLink(descriptor);
       const auto found = waiting_.find(std::max(InodeIn(link, kPipe), InodeIn(link, kSocket)));
-      if (found == waiting_.end()) continue;
-      for (const auto& [pid, waits] : found->second) {
-        if (pid != other) AddPid(other, waits);
-      }
+      if (found != waiting_.end()) AddOther(other, descriptor, &found->second);
     }
   }
 
   bool empty() const { return waiting_.empty(); }
+  bool AreAllFound() const {
+    return std::all_of(waiting_.begin(), waiting_.end(),
+                       [](const auto& link) { return link.second.is_found; });
+  }
 
  private:
+  static constexpr int kMostNested = 2;
+  struct Link {
+    std::vector<Wait> waits;
+    bool is_found = false;
+  };
+
   void AddProcess(pid_t pid, int fd, OtherEnd* waits) {
     const pid_t process = ProcessOf(proc_root_, pid, fd);
     if (process == 0) return;
     waits->kind = "process";
     AddPid(process, waits);
+  }
+
+  void AddWatched(pid_t pid, int epoll, int depth, OtherEnd* waits) {
+    if (depth == kMostNested) return;
+    for (const int fd : ListWatched(proc_root_, pid, epoll)) Add(pid, fd, depth + 1, waits);
+  }
+
+  // Others that read the same pipe are not at its other end.
+  void AddPipe(Wait wait, uint64_t inode) {
+    if (wait.end->kind.empty()) wait.end->kind = "pipe";
+    const mode_t own = wait.other_mode;
+    wait.other_mode = own == S_IRUSR ? S_IWUSR : own == S_IWUSR ? S_IRUSR : 0;
+    waiting_[inode].waits.push_back(wait);
+  }
+
+  static void AddOther(pid_t other, const std::string& descriptor, Link* link) {
+    for (const Wait& wait : link->waits) {
+      if (wait.pid == other) continue;
+      if (wait.other_mode != 0 && (ModeOf(descriptor) & wait.other_mode) == 0) continue;
+      AddPid(other, wait.end);
+      link->is_found = true;
+    }
   }
 
   uint64_t PeerOf(pid_t pid, uint64_t inode, OtherEnd* waits) {
@@ -121,8 +169,7 @@ class Links {
   const std::string& proc_root_;
   const int64_t deadline_ns_;
   std::unordered_map<std::string, std::unique_ptr<SocketTables>> sockets_;
-  // By the inode: the process and its thread.
-  std::unordered_map<uint64_t, std::vector<std::pair<pid_t, OtherEnd*>>> waiting_;
+  std::unordered_map<uint64_t, Link> waiting_;  // by the inode
 };
 
 void AddWaits(const std::string& proc_root, const WaitingThreads& waiting, int64_t deadline_ns,
@@ -130,30 +177,49 @@ void AddWaits(const std::string& proc_root, const WaitingThreads& waiting, int64
   for (size_t i = 0; i < waiting.tids.size() && MonotonicNs() <= deadline_ns; ++i) {
     const pid_t tid = waiting.tids[i];
     for (const int fd : FindWaitedDescriptors(proc_root, waiting.pid, tid, waiting.memory)) {
-      links->Add(waiting.pid, fd, &(*ends)[i]);
+      links->Add(waiting.pid, fd, 0, &(*ends)[i]);
     }
   }
+}
+
+void LookAmong(const Among& among, int64_t deadline_ns, Links* links) {
+  size_t looked_in = 0;
+  const auto look = [&](const std::vector<pid_t>& processes) {
+    for (const pid_t other : processes) {
+      if (links->empty() || MonotonicNs() > deadline_ns || looked_in == kMostLookedIn) return;
+      ++looked_in;
+      links->LookIn(other);
+    }
+  };
+  look(among.first);
+  if (among.further != nullptr && !links->AreAllFound()) look(among.further());
+}
+
+std::vector<std::string> NamesOf(const std::string& proc_root, const std::vector<pid_t>& pids) {
+  std::vector<std::string> names;
+  for (const pid_t pid : pids) {
+    const absl::StatusOr<ProcStat> stat = ReadProcStat(proc_root, pid);
+    names.push_back(stat.ok() ? stat->name : "");
+  }
+  return names;
 }
 
 }  // namespace
 
 std::vector<std::vector<OtherEnd>> FindOtherEnds(const std::string& proc_root,
                                                  const std::vector<WaitingThreads>& waiting,
-                                                 const std::vector<pid_t>& among,
-                                                 int64_t deadline_ns) {
+                                                 const Among& among, int64_t deadline_ns) {
   std::vector<std::vector<OtherEnd>> ends;
   for (const WaitingThreads& threads : waiting) ends.emplace_back(threads.tids.size());
   Links links(proc_root, deadline_ns);
   for (size_t i = 0; i < waiting.size(); ++i) {
     AddWaits(proc_root, waiting[i], deadline_ns, &ends[i], &links);
   }
-  for (const pid_t other : among) {
-    if (links.empty() || MonotonicNs() > deadline_ns) break;
-    links.LookIn(other);
-  }
+  LookAmong(among, deadline_ns, &links);
   for (std::vector<OtherEnd>& of_process : ends) {
     for (OtherEnd& end : of_process) {
       if (end.pids.empty() && end.received.empty()) end = {};
+      end.names = NamesOf(proc_root, end.pids);
     }
   }
   return ends;

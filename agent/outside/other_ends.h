@@ -8,7 +8,9 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,11 +28,13 @@ struct OtherEnd {
   // "pipe", "socket", "process" (for its end); "": it waits for none, or nobody is known
   std::string kind;
   std::vector<pid_t> pids;         // at most kMostOtherEnds, ascending
+  std::vector<std::string> names;  // of these, in their order; "": it has ended
   std::vector<Received> received;  // at most kMostReceived
 };
 
 inline constexpr size_t kMostOtherEnds = 8;
 inline constexpr size_t kMostReceived = 16;
+inline constexpr size_t kMostLookedIn = 256;  // processes
 
 // Threads of one process.
 struct WaitingThreads {
@@ -39,12 +43,18 @@ struct WaitingThreads {
   ProcessMemory* memory = nullptr;  // of the process
 };
 
-// For each of these processes: those of its threads, in their order. `among`: the processes that
-// may be there; the process itself never is. `deadline_ns`: of the monotonic clock; what was not
-// looked at by then is not known.
+// Where other ends may be, without the same process twice.
+struct Among {
+  std::vector<pid_t> first;
+  // Further ones, which cost more to list: asked only if some end is at none of the first.
+  std::function<std::vector<pid_t>()> further = nullptr;
+};
+
+// For each of these processes: those of its threads, in their order. The process itself is never at
+// the other end. `deadline_ns`: of the monotonic clock; what was not looked at by then is not
+// known.
 std::vector<std::vector<OtherEnd>> FindOtherEnds(const std::string& proc_root,
                                                  const std::vector<WaitingThreads>& waiting,
-                                                 const std::vector<pid_t>& among,
-                                                 int64_t deadline_ns);
+                                                 const Among& among, int64_t deadline_ns);
 
 }  // namespace rollcall

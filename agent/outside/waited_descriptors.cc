@@ -87,20 +87,6 @@ std::vector<int> ReadSets(const SystemCall& call, ProcessMemory* memory) {
   return found;
 }
 
-// Lines like "tfd:       7 events: 19 data: ...".
-std::vector<int> ReadMany(const std::string& proc_root, pid_t pid, uint64_t epoll) {
-  const std::string file = ProcPath(proc_root, pid, absl::StrCat("fdinfo/", epoll));
-  const std::string text = ReadProcFile(file).value_or("");
-  std::vector<int> found;
-  for (absl::string_view line : absl::StrSplit(text, '\n')) {
-    int fd = -1;
-    if (!absl::ConsumePrefix(&line, "tfd:") || found.size() == kMostWaitedDescriptors) continue;
-    line = absl::StripLeadingAsciiWhitespace(line);
-    if (absl::SimpleAtoi(line.substr(0, line.find(' ')), &fd)) found.push_back(fd);
-  }
-  return found;
-}
-
 }  // namespace
 
 std::optional<SystemCall> ParseSystemCall(const std::string& text) {
@@ -133,9 +119,23 @@ std::vector<int> FindWaitedDescriptors(const std::string& proc_root, pid_t pid, 
     case Waits::kSets:
       return ReadSets(*call, memory);
     case Waits::kMany:
-      return ReadMany(proc_root, pid, call->arguments[0]);
+      return ListWatched(proc_root, pid, static_cast<int>(call->arguments[0]));
   }
   return {};
+}
+
+// Lines like "tfd:       7 events: 19 data: ...".
+std::vector<int> ListWatched(const std::string& proc_root, pid_t pid, int epoll) {
+  const std::string file = ProcPath(proc_root, pid, absl::StrCat("fdinfo/", epoll));
+  const std::string text = ReadProcFile(file).value_or("");
+  std::vector<int> found;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    int fd = -1;
+    if (!absl::ConsumePrefix(&line, "tfd:") || found.size() == kMostWaitedDescriptors) continue;
+    line = absl::StripLeadingAsciiWhitespace(line);
+    if (absl::SimpleAtoi(line.substr(0, line.find(' ')), &fd)) found.push_back(fd);
+  }
+  return found;
 }
 
 }  // namespace rollcall

@@ -34,4 +34,7 @@ inline constexpr size_t kMostWaitedDescriptors = 16;  // of one thread
 std::vector<int> FindWaitedDescriptors(const std::string& proc_root, pid_t pid, pid_t tid,
                                        ProcessMemory* memory);
 
+// The descriptors that an epoll descriptor of the process waits for.
+std::vector<int> ListWatched(const std::string& proc_root, pid_t pid, int epoll);
+
 }  // namespace rollcall

@@ -160,6 +160,21 @@ std::string CallInWords(const v1::Call& call) {
   return args.empty() ? name : absl::StrCat(name, "(", absl::StrJoin(args, ", "), ")");
 }
 
+namespace {
+
+// "4120 "python", 4131".
+std::string OtherEndsInWords(const v1::OtherEnd& end) {
+  std::vector<std::string> pids;
+  for (int i = 0; i < end.pids_size(); ++i) {
+    pids.push_back(absl::StrCat(end.pids(i)));
+    const bool has_name = i < end.names_size() && !end.names(i).empty();
+    if (has_name) absl::StrAppend(&pids.back(), " \"", end.names(i), "\"");
+  }
+  return absl::StrJoin(pids, ", ");
+}
+
+}  // namespace
+
 std::string CallSiteInWords(const v1::Call& call) { return SiteInWords(call.code()); }
 
 std::string StackTitle(const v1::ProcessStack& stack) {
@@ -205,7 +220,7 @@ std::string ThreadTitle(const v1::ThreadStack& thread) {
   }
   if (thread.has_other_end()) {
     absl::StrAppend(&title, ", waits at a ", thread.other_end().kind(), " for pid ",
-                    absl::StrJoin(thread.other_end().pids(), ", "));
+                    OtherEndsInWords(thread.other_end()));
   }
   return title;
 }

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -202,14 +204,84 @@ TEST_F(ChildStacksTest, ShowWhoIsAtTheOtherEnd) {
     char byte;
     if (read(ends[0], &byte, 1) != 0) _exit(1);
   }});
+  for (const int fd : ends) close(fd);  // this process is above both
   const v1::ProcessStack stack = Take(parent, true);
   ASSERT_EQ(Sampled(stack), 1) << stack.DebugString();
   const v1::OtherEnd& end = stack.children(0).threads(0).other_end();
   EXPECT_EQ(end.kind(), "pipe");
   ASSERT_EQ(end.pids_size(), 1);
   EXPECT_EQ(end.pids(0), stack.pid());
-  close(ends[0]);
-  close(ends[1]);
+}
+
+// Asks a server, and waits for its answer.
+void AskServer(const std::string& name) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  name.copy(address.sun_path + 1, sizeof(address.sun_path) - 2);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  while (connect(fd, reinterpret_cast<sockaddr*>(&address), size) != 0) usleep(1000);
+  char byte;
+  if (recv(fd, &byte, 1, 0) != 0) _exit(1);
+}
+
+void Serve(const std::string& name) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  name.copy(address.sun_path + 1, sizeof(address.sun_path) - 2);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  if (bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0 || listen(fd, 4) != 0) _exit(1);
+  WaitForEver();
+}
+
+// A coordinator that rank 0 has started, and rank 2 asks.
+TEST_F(ChildStacksTest, ADescendantOfAnotherProcessOfTheJobMayBeAtTheOtherEnd) {
+  const std::string name = absl::StrCat("rollcall coordinator ", getpid());
+  const Parent first({[&] { Serve(name); }});
+  const Parent asker({[&] { AskServer(name); }});
+  StackServiceOptions options;
+  options.neighbours = [pid = first.id().pid] { return std::vector<pid_t>{pid}; };
+  v1::OtherEnd end;
+  for (int i = 0; i < 500 && end.pids().empty(); ++i) {
+    usleep(1000);
+    const v1::ProcessStack stack = Take(asker, true, options);
+    ASSERT_EQ(Sampled(stack), 1);
+    end = stack.children(0).threads(0).other_end();
+  }
+  EXPECT_EQ(end.kind(), "socket");
+  const pid_t coordinator = FindDescendants("/proc", first.id().pid).processes.at(0).pid;
+  ASSERT_EQ(end.pids_size(), 1);
+  EXPECT_EQ(end.pids(0), coordinator);
+  EXPECT_EQ(end.names(0), ReadProcStat("/proc", coordinator)->name);
+}
+
+TEST_F(ChildStacksTest, WhoHasStartedTheProcessMayBeAtTheOtherEnd) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    close(ends[1]);
+    char byte;
+    if (read(ends[0], &byte, 1) != 0) _exit(1);
+    _exit(0);
+  }
+  const ProcessId id = {pid, ReadProcStat("/proc", pid)->start_time};
+  StackServiceOptions options;
+  options.namer = std::make_shared<StackNamer>(options.proc_root, ROLLCALL_PROGRAMS);
+  StackService service(std::move(options), [id](ProcessId asked) { return asked == id; });
+  v1::ProcessStack stack;
+  for (int i = 0; i < 500; ++i) {
+    stack = service.Take(id);
+    if (stack.threads_size() == 1 && stack.threads(0).has_other_end()) break;
+    usleep(1000);
+  }
+  ASSERT_EQ(stack.threads_size(), 1) << stack.error();
+  ASSERT_EQ(stack.threads(0).other_end().pids_size(), 1);
+  EXPECT_EQ(stack.threads(0).other_end().pids(0), getpid());
+  kill(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+  for (const int fd : ends) close(fd);
 }
 
 constexpr char kSixThreads[] =

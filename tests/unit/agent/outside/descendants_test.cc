@@ -9,6 +9,7 @@
 
 #include <fstream>
 #include <string>
+#include <vector>
 
 namespace rollcall {
 namespace {
@@ -67,6 +68,14 @@ TEST(DescendantsTest, AreChildrenAndTheirsWithTheirTimeOnACpu) {
     EXPECT_GE(one.cpu_ns, 30'000'000u);
     EXPECT_FALSE(one.name.empty());
   }
+}
+
+TEST(DescendantsTest, TheirPidsAloneCostLess) {
+  if (!KernelListsChildren()) GTEST_SKIP() << "this kernel lists no children";
+  const Family family;
+  EXPECT_EQ(ListDescendants("/proc", getpid()),
+            (std::vector<pid_t>{family.child(), family.grandchild()}));
+  EXPECT_TRUE(ListDescendants("/proc", INT32_MAX).empty());
 }
 
 TEST(DescendantsTest, WhatEndedChildrenHaveUsedIsTheirParents) {

@@ -15,15 +15,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "agent/outside/ancestors.h"
 #include "agent/outside/tcp_table.h"
 #include "agent/outside/waited_descriptors.h"
+#include "agent/processes/payer.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/proc_stat.h"
 
@@ -143,7 +147,7 @@ const WayToWait kWays[] = {
 
 // What the main thread of the process waits for, among this process only.
 OtherEnd FindFor(pid_t pid, int64_t deadline_ns, ProcessMemory* memory) {
-  return FindOtherEnds("/proc", {{pid, {pid}, memory}}, {getpid()}, deadline_ns)[0][0];
+  return FindOtherEnds("/proc", {{pid, {pid}, memory}}, {{getpid()}}, deadline_ns)[0][0];
 }
 
 class OtherEndTest : public testing::TestWithParam<WayToWait> {
@@ -297,7 +301,7 @@ TEST(OtherEndsOfThreadsTest, AreThoseOfEachThread) {
     if (i > 0) usleep(1000);
     const auto tids = ListNumbers(absl::StrCat("/proc/", sleeper.pid(), "/task"));
     if (!tids.ok() || tids->size() != 2) continue;
-    ends = FindOtherEnds("/proc", {{sleeper.pid(), *tids, &memory}}, {getpid()}, kNoDeadline)[0];
+    ends = FindOtherEnds("/proc", {{sleeper.pid(), *tids, &memory}}, {{getpid()}}, kNoDeadline)[0];
     if (!ends[0].pids.empty() && !ends[1].pids.empty()) break;
   }
   ASSERT_EQ(ends.size(), 2u);
@@ -305,6 +309,159 @@ TEST(OtherEndsOfThreadsTest, AreThoseOfEachThread) {
   EXPECT_EQ(ends[1].kind, "socket");
   for (const OtherEnd& end : ends) EXPECT_EQ(end.pids, std::vector<pid_t>{getpid()});
   for (const int fd : {pipes[0], pipes[1], listener, client, accepted}) close(fd);
+}
+
+void WaitForEver() {
+  while (true) pause();
+}
+
+// Children that each hold one descriptor of these, of which this process then has none.
+class Holders {
+ public:
+  explicit Holders(const std::vector<int>& fds) {
+    for (const int fd : fds) {
+      children_.push_back(std::make_unique<Sleeper>([&fds, fd] {
+        for (const int other : fds) {
+          if (other != fd) close(other);
+        }
+        WaitForEver();
+      }));
+    }
+    for (const int fd : fds) close(fd);
+  }
+  std::vector<pid_t> pids() const {
+    std::vector<pid_t> pids;
+    for (const auto& child : children_) pids.push_back(child->pid());
+    std::sort(pids.begin(), pids.end());
+    return pids;
+  }
+
+ private:
+  std::vector<std::unique_ptr<Sleeper>> children_;
+};
+
+// What the process waits for, once all that it waits for is there.
+OtherEnd FindAll(pid_t pid, const Among& among, size_t ends) {
+  TracerMemory memory(pid);
+  OtherEnd end;
+  for (int i = 0; i < 2000; ++i) {
+    if (i > 0) usleep(1000);
+    end = FindOtherEnds("/proc", {{pid, {pid}, &memory}}, among, kNoDeadline)[0][0];
+    if (end.pids.size() == ends) break;
+  }
+  return end;
+}
+
+struct ManyCase {
+  const char* name;
+  void (*wait)(int first, int second, int watched);
+};
+
+int Watch(const std::vector<int>& fds) {
+  const int epoll = epoll_create1(EPOLL_CLOEXEC);
+  for (const int fd : fds) {
+    epoll_event event = {};
+    event.events = EPOLLIN;
+    epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+  }
+  return epoll;
+}
+
+const ManyCase kManyCases[] = {
+    {"select",
+     [](int first, int second, int watched) {
+       const int epoll = Watch({watched});
+       fd_set ready;
+       FD_ZERO(&ready);
+       for (const int fd : {first, second, epoll}) FD_SET(fd, &ready);
+       select(std::max({first, second, epoll}) + 1, &ready, nullptr, nullptr, nullptr);
+     }},
+    {"poll",
+     [](int first, int second, int watched) {
+       pollfd ready[] = {{first, POLLIN, 0}, {second, POLLIN, 0}, {Watch({watched}), POLLIN, 0}};
+       poll(ready, 3, -1);
+     }},
+    {"epoll",
+     [](int first, int second, int watched) {
+       epoll_event event = {};
+       while (epoll_wait(Watch({first, second, Watch({watched})}), &event, 1, -1) < 0) {
+       }
+     }},
+};
+
+class ManyOtherEndsTest : public testing::TestWithParam<ManyCase> {};
+
+// Two sockets, and a pipe in an epoll descriptor.
+TEST_P(ManyOtherEndsTest, AreAllFoundWithTheirNames) {
+  int first[2], second[2], watched[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, first), 0);
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, second), 0);
+  ASSERT_EQ(pipe(watched), 0);
+  const Holders holders({first[1], second[1], watched[1]});
+  const Sleeper waiter([&] { GetParam().wait(first[0], second[0], watched[0]); });
+  std::vector<pid_t> among = holders.pids();
+  among.push_back(getpid());
+  const OtherEnd end = FindAll(waiter.pid(), {among}, 3);
+  EXPECT_EQ(end.pids, holders.pids());
+  ASSERT_EQ(end.names.size(), 3u);
+  for (const std::string& name : end.names) EXPECT_EQ(name, ReadProcStat("/proc", getpid())->name);
+  for (const int fd : {first[0], second[0], watched[0]}) close(fd);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ManyOtherEndsTest, testing::ValuesIn(kManyCases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// As the workers of a pool, which read their tasks from one pipe.
+TEST(OtherEndOfAPipeTest, IsNobodyWhoReadsItToo) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const auto read_it = [&ends] {
+    close(ends[1]);
+    kWays[0].wait(ends[0]);
+  };
+  const Sleeper one(read_it), other(read_it);
+  EXPECT_EQ(FindAll(one.pid(), {{other.pid(), getpid()}}, 1).pids, std::vector<pid_t>{getpid()});
+  for (const int fd : ends) close(fd);
+}
+
+TEST(FurtherProcessesTest, AreAskedForOnlyIfAnEndIsAtNoneOfTheFirst) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const Holders holders({ends[1]});
+  const Sleeper waiter([&] { kWays[0].wait(ends[0]); });
+  int asked = 0;
+  const auto list = [&] {
+    ++asked;
+    return holders.pids();
+  };
+  EXPECT_EQ(FindAll(waiter.pid(), {{getpid()}, list}, 1).pids, holders.pids());
+  EXPECT_GT(asked, 0);
+  asked = 0;
+  EXPECT_EQ(FindAll(waiter.pid(), {holders.pids(), list}, 1).pids, holders.pids());
+  EXPECT_EQ(asked, 0);
+  close(ends[0]);
+}
+
+TEST(AncestorsTest, AreThoseAboveOfTheSameUser) {
+  const Sleeper child(WaitForEver);
+  const std::vector<pid_t> ancestors = FindAncestors("/proc", child.pid());
+  ASSERT_GE(ancestors.size(), 1u);
+  EXPECT_LE(ancestors.size(), kMostAncestors);
+  EXPECT_EQ(ancestors[0], getpid());
+  if (ancestors.size() > 1) {
+    EXPECT_EQ(ancestors[1], getppid());
+  }
+}
+
+TEST(AncestorsTest, AProcessOfAnotherUserHasNone) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become others";
+  const Sleeper child([] {
+    if (setuid(12345) != 0) _exit(1);
+    WaitForEver();
+  });
+  for (int i = 0; i < 2000 && HaveSameUser("/proc", getpid(), child.pid()); ++i) usleep(1000);
+  EXPECT_TRUE(FindAncestors("/proc", child.pid()).empty());
+  EXPECT_TRUE(FindAncestors("/proc", INT32_MAX).empty());
 }
 
 TEST(NoOtherEndTest, OfAThreadThatWaitsForNone) {
