@@ -54,6 +54,24 @@ std::vector<pid_t> ThreadsWorthALook(pid_t pid, const Threads& threads) {
   return tids;
 }
 
+std::vector<pid_t> ThreadsInLocks(const Threads& threads) {
+  std::vector<pid_t> tids;
+  for (const v1::ThreadStack& thread : threads) {
+    const std::string& channel = thread.wait_channel();
+    const bool is_lock = absl::StrContains(channel, "lock") || absl::StrContains(channel, "setlk");
+    if (is_lock && tids.size() < kMostLookedAt) tids.push_back(thread.tid());
+  }
+  return tids;
+}
+
+void AddLock(const FileLock& lock, v1::ProcessStack* stack) {
+  v1::FileLock* added = stack->add_locks();
+  added->set_inode(lock.inode);
+  added->set_path(Printable(lock.path.c_str(), lock.path.size()));
+  added->set_holder(lock.holder);
+  added->set_waits(lock.waits);
+}
+
 Threads* ThreadsOf(pid_t pid, v1::ProcessStack* stack) {
   if (pid == stack->pid()) return stack->mutable_threads();
   for (v1::ChildProcess& child : *stack->mutable_children()) {
@@ -110,6 +128,7 @@ OutsideQuestion AskOutside(const v1::ProcessStack& stack, const std::vector<pid_
     question.family.push_back(child.pid());
   }
   question.neighbours = neighbours;
+  question.lockers = ThreadsInLocks(stack.threads());
   return question;
 }
 
@@ -127,11 +146,13 @@ OutsideAnswer LookOutside(const std::string& proc_root, const OutsideQuestion& q
   if (!waiting.empty()) AddNew(FindAncestors(proc_root, question.family.front()), &among.first);
   AddNew(question.neighbours, &among.first);
   among.further = [&] { return ListFurther(proc_root, question, among.first, deadline_ns); };
-  return {FindOtherEnds(proc_root, waiting, among, deadline_ns)};
+  return {FindOtherEnds(proc_root, waiting, among, deadline_ns),
+          FindFileLocks(proc_root, question.family.front(), question.lockers)};
 }
 
 void AddOutside(const OutsideQuestion& question, const OutsideAnswer& answer,
                 v1::ProcessStack* stack) {
+  for (const FileLock& lock : answer.locks) AddLock(lock, stack);
   for (size_t i = 0; i < question.threads.size(); ++i) {
     const auto& [pid, tids] = question.threads[i];
     Threads* const threads = ThreadsOf(pid, stack);

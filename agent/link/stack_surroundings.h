@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adds to the stacks of a process what its threads wait for outside of it: the processes that it
-// has started, with what they have used, and who is at the other end of a pipe or socket.
+// has started, with what they have used, and who is at the other end of a pipe or socket, and whose
+// locks of files it waits for.
 //
 // What reads /proc, and may block, is apart from what works on the message: a blocked read is left
 // behind, and the message stays.
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "agent/outside/descendants.h"
+#include "agent/outside/file_locks.h"
 #include "agent/outside/other_ends.h"
 #include "rollcall/v1/incident.pb.h"
 
@@ -26,6 +28,7 @@ struct OutsideQuestion {
   std::vector<std::pair<pid_t, std::vector<pid_t>>> threads;  // by process
   std::vector<pid_t> family;  // the process, and what it has started
   std::vector<pid_t> neighbours;
+  std::vector<pid_t> lockers;  // threads of the process that may wait for the lock of a file
 };
 
 // `neighbours`: processes of this host that may be at the other end of a socket, or may have
@@ -34,6 +37,7 @@ OutsideQuestion AskOutside(const v1::ProcessStack& stack, const std::vector<pid_
 
 struct OutsideAnswer {
   std::vector<std::vector<OtherEnd>> ends;  // of the question's threads
+  std::vector<FileLock> locks;              // of the process
 };
 
 // May block: see spare_threads.h.

@@ -102,10 +102,14 @@ std::optional<SystemCall> ParseSystemCall(const std::string& text) {
   return call;
 }
 
+std::optional<SystemCall> ReadSystemCall(const std::string& proc_root, pid_t pid, pid_t tid) {
+  const std::string file = ProcPath(proc_root, pid, absl::StrCat("task/", tid, "/syscall"));
+  return ParseSystemCall(ReadProcFile(file, kSyscallBytes).value_or(""));
+}
+
 std::vector<int> FindWaitedDescriptors(const std::string& proc_root, pid_t pid, pid_t tid,
                                        ProcessMemory* memory) {
-  const std::string file = ProcPath(proc_root, pid, absl::StrCat("task/", tid, "/syscall"));
-  const auto call = ParseSystemCall(ReadProcFile(file, kSyscallBytes).value_or(""));
+  const std::optional<SystemCall> call = ReadSystemCall(proc_root, pid, tid);
   if (!call.has_value()) return {};
   if (GoesOnInPoll(proc_root, pid, tid, *call)) return ReadArray(*call, memory);
   const auto* known = std::find_if(std::begin(kWaitingCalls), std::end(kWaitingCalls),

@@ -28,6 +28,9 @@ struct SystemCall {
 // The text of that file. nullopt: the thread runs, or is in no call. Pure.
 std::optional<SystemCall> ParseSystemCall(const std::string& text);
 
+// That of a thread.
+std::optional<SystemCall> ReadSystemCall(const std::string& proc_root, pid_t pid, pid_t tid);
+
 inline constexpr size_t kMostWaitedDescriptors = 16;  // of one thread
 
 // Empty: the thread waits for none, or that cannot be read.

@@ -2,11 +2,13 @@
 // What the agent does when a daemon asks for the stacks of real processes.
 #include "agent/link/stack_service.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -275,6 +277,30 @@ TEST(MovedBytesTest, AreThoseThatTheProcessHasReadAndWritten) {
   kill(pid, SIGKILL);
   waitpid(pid, nullptr, 0);
   for (const int fd : {request[0], request[1], answer[0], answer[1]}) close(fd);
+}
+
+TEST(FileLocksOfAProcessTest, AreInTheSample) {
+  if (access("/proc/locks", R_OK) != 0) GTEST_SKIP() << "this kernel lists no locks";
+  char path[] = "/tmp/rollcall-locks-XXXXXX";
+  const int fd = mkstemp(path);
+  ASSERT_EQ(flock(fd, LOCK_EX), 0);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    close(fd);
+    _exit(flock(open(path, O_RDWR), LOCK_EX) == 0 ? 0 : 1);
+  }
+  const ProcessId waiter = {pid, ReadProcStat("/proc", pid)->start_time};
+  StackService service = ServiceFor(waiter);
+  v1::ProcessStack stack;
+  for (int i = 0; i < 500 && stack.locks().empty(); ++i) stack = service.Take(waiter);
+  ASSERT_EQ(stack.locks_size(), 1) << stack.DebugString();
+  EXPECT_TRUE(stack.locks(0).waits());
+  EXPECT_EQ(stack.locks(0).holder(), getpid());
+  EXPECT_EQ(stack.locks(0).path(), path);
+  unlink(path);
+  kill(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+  close(fd);
 }
 
 TEST(StackServiceTest, TakesNoneWhereTheAgentsStacksAreOff) {

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/outside/file_locks.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "agent/outside/lock_table.h"
+#include "agent/outside/waited_descriptors.h"
+#include "agent/processes/proc_files.h"
+#include "base/read_file.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kMostListed = 4096;  // of the process
+constexpr size_t kMostFiles = 512;    // of these
+constexpr size_t kFdinfoBytes = 16 << 10;
+
+struct OpenFile {
+  int fd = -1;
+  std::string path;
+  DescriptorLocks locks;
+};
+
+// Reads no more than it looks at: a process may have millions of descriptors.
+std::vector<OpenFile> ListOpenFiles(const std::string& proc_root, pid_t pid) {
+  std::vector<OpenFile> files;
+  const std::string path = ProcPath(proc_root, pid, "fd");
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path.c_str()), closedir);
+  for (size_t i = 0; folder != nullptr && i < kMostListed; ++i) {
+    const dirent* entry = readdir(folder.get());
+    if (entry == nullptr || files.size() == kMostFiles) break;
+    OpenFile file;
+    file.path = ReadLink(absl::StrCat(path, "/", entry->d_name));
+    if (!absl::SimpleAtoi(entry->d_name, &file.fd) || !absl::StartsWith(file.path, "/")) continue;
+    const std::string info = ProcPath(proc_root, pid, absl::StrCat("fdinfo/", file.fd));
+    file.locks = ParseDescriptorLocks(ReadProcFile(info, kFdinfoBytes).value_or(""));
+    files.push_back(std::move(file));
+  }
+  return files;
+}
+
+// The kernel may still name a process that has ended. Its lock lives with the descriptor, which
+// others have inherited.
+pid_t IfItLives(const std::string& proc_root, pid_t pid) {
+  return pid > 0 && access(ProcPath(proc_root, pid, "").c_str(), F_OK) == 0 ? pid : 0;
+}
+
+// The descriptor for whose lock the thread waits.
+std::optional<int> FindAwaited(const std::string& proc_root, pid_t pid, pid_t tid) {
+  const std::optional<SystemCall> call = ReadSystemCall(proc_root, pid, tid);
+  if (!call.has_value()) return std::nullopt;
+  const uint64_t command = call->arguments[1];
+  const bool waits =
+      call->number == SYS_flock ||
+      (call->number == SYS_fcntl && (command == F_SETLKW || command == F_OFD_SETLKW));
+  return waits ? std::optional<int>(static_cast<int>(call->arguments[0])) : std::nullopt;
+}
+
+class LocksOfProcess {
+ public:
+  LocksOfProcess(const std::string& proc_root, pid_t pid)
+      : proc_root_(proc_root), pid_(pid), files_(ListOpenFiles(proc_root, pid)) {}
+
+  void AddRow(const LockRow& row) {
+    if (row.pid != pid_) return;
+    const pid_t holder = row.waits ? IfItLives(proc_root_, row.holder) : pid_;
+    Add({row.inode, PathOf(row.inode), holder, row.waits});
+  }
+
+  void AddAwaited(int fd) {
+    for (const OpenFile& file : files_) {
+      if (file.fd != fd) continue;
+      const auto unnamed = std::find_if(locks_.begin(), locks_.end(), [](const FileLock& lock) {
+        return lock.waits && lock.path.empty();
+      });
+      if (unnamed == locks_.end()) return Add({file.locks.inode, file.path, 0, true});
+      unnamed->path = file.path;  // an older kernel has not said the inode
+    }
+  }
+
+  // The locks that the open files have and no living process has made.
+  void AddInherited() {
+    for (const OpenFile& file : files_) {
+      for (const LockRow& row : file.locks.rows) {
+        if (!row.waits && IfItLives(proc_root_, row.pid) == 0) {
+          Add({row.inode, file.path, pid_, false});
+        }
+      }
+    }
+  }
+
+  std::vector<FileLock> Take() {
+    std::stable_partition(locks_.begin(), locks_.end(),
+                          [](const FileLock& lock) { return lock.waits; });
+    if (locks_.size() > kMostFileLocks) locks_.resize(kMostFileLocks);
+    return std::move(locks_);
+  }
+
+ private:
+  std::string PathOf(uint64_t inode) const {
+    const auto file = std::find_if(files_.begin(), files_.end(), [inode](const OpenFile& one) {
+      return one.locks.inode == inode;
+    });
+    return file == files_.end() ? "" : file->path;
+  }
+
+  void Add(FileLock lock) {
+    const bool is_known = std::any_of(locks_.begin(), locks_.end(), [&](const FileLock& known) {
+      return known.waits == lock.waits && known.inode == lock.inode && known.path == lock.path;
+    });
+    if (!is_known) locks_.push_back(std::move(lock));
+  }
+
+  const std::string& proc_root_;
+  const pid_t pid_;
+  const std::vector<OpenFile> files_;
+  std::vector<FileLock> locks_;
+};
+
+}  // namespace
+
+std::vector<FileLock> FindFileLocks(const std::string& proc_root, pid_t pid,
+                                    const std::vector<pid_t>& tids) {
+  const std::vector<LockRow> rows = ParseLockTable(ReadProcFile(proc_root + "/locks").value_or(""));
+  std::vector<int> awaited;
+  for (const pid_t tid : tids) {
+    if (const auto fd = FindAwaited(proc_root, pid, tid)) awaited.push_back(*fd);
+  }
+  const bool may_have_some = std::any_of(rows.begin(), rows.end(), [&](const LockRow& row) {
+    return row.pid == pid || IfItLives(proc_root, row.pid) == 0;
+  });
+  if (!may_have_some && awaited.empty()) return {};
+  LocksOfProcess locks(proc_root, pid);
+  for (const LockRow& row : rows) locks.AddRow(row);
+  for (const int fd : awaited) locks.AddAwaited(fd);
+  locks.AddInherited();
+  return locks.Take();
+}
+
+}  // namespace rollcall

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The locks on files that a process holds or waits for, of flock() and fcntl(). Who tries again and
+// again, as some libraries do, waits for none here.
+//
+// Opens none of the files: closing one would end the locks of fcntl() that this program has there,
+// and its server may not answer. Reads may block: see spare_threads.h.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace rollcall {
+
+struct FileLock {
+  uint64_t inode = 0;
+  std::string path;  // as the process has opened it; "": not known
+  pid_t holder = 0;  // 0: not known
+  bool waits = false;
+};
+
+inline constexpr size_t kMostFileLocks = 8;
+
+// First those that it waits for. `tids`: the threads that may wait in flock() or fcntl(): a request
+// for a descriptor's lock has no pid, nor has one whose holder is of another pid namespace.
+std::vector<FileLock> FindFileLocks(const std::string& proc_root, pid_t pid,
+                                    const std::vector<pid_t>& tids);
+
+}  // namespace rollcall

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// The locks of files that real processes hold and wait for.
+#include "agent/outside/file_locks.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "agent/outside/lock_table.h"
+#include "agent/processes/proc_files.h"
+#include "agent/processes/proc_stat.h"
+
+namespace rollcall {
+namespace {
+
+constexpr char kTable[] =
+    "1: FLOCK  ADVISORY  WRITE 4121 08:01:100 0 EOF\n"
+    "1: -> FLOCK  ADVISORY  WRITE 4122 08:01:100 0 EOF\n"
+    "1:  -> FLOCK  ADVISORY  READ 4123 08:01:100 0 EOF\n"
+    "2: POSIX  ADVISORY  READ 4124 08:01:101 128 128\n"
+    "3: LEASE  ACTIVE    READ 4125 08:01:102 0 EOF\n"
+    "4: OFDLCK ADVISORY  WRITE -1 fe:00:103 0 EOF\n"
+    "4: -> OFDLCK ADVISORY  WRITE -1 fe:00:103 0 EOF\n"
+    "5: FLOCK  ADVISORY  WRITE 0 08:01:104 0 EOF\n"
+    "5: -> FLOCK  ADVISORY  WRITE 4126 08:01:104 0 EOF\n"
+    "6: POSIX  ADVISORY  *NOINODE*\n"
+    "7: FLOCK  ADVISORY  WRITE x 08:01:105 0 EOF\n"
+    "\n8:\n9: ->\n";
+
+TEST(LockTableTest, ARequestWaitsForTheLockAboveIt) {
+  const std::vector<LockRow> rows = ParseLockTable(kTable);
+  ASSERT_EQ(rows.size(), 8u);
+  EXPECT_EQ(rows[0].pid, 4121);
+  EXPECT_FALSE(rows[0].waits);
+  EXPECT_EQ(rows[0].inode, 100u);
+  for (const int waiter : {1, 2}) {
+    EXPECT_TRUE(rows[waiter].waits);
+    EXPECT_EQ(rows[waiter].holder, 4121);
+  }
+  EXPECT_EQ(rows[3].pid, 4124);
+  EXPECT_TRUE(rows[4].is_of_descriptor);
+  EXPECT_EQ(rows[4].pid, -1);
+  EXPECT_EQ(rows[5].holder, -1);
+  EXPECT_EQ(rows[7].pid, 4126);
+  EXPECT_EQ(rows[7].holder, 0);  // in another pid namespace, or ended
+}
+
+TEST(LockTableTest, OfADescriptor) {
+  const DescriptorLocks locks = ParseDescriptorLocks(
+      "pos:\t0\nflags:\t02\nmnt_id:\t27\nino:\t103\n"
+      "lock:\t1: OFDLCK ADVISORY  WRITE -1 fe:00:103 0 EOF\n");
+  EXPECT_EQ(locks.inode, 103u);
+  ASSERT_EQ(locks.rows.size(), 1u);
+  EXPECT_EQ(locks.rows[0].pid, -1);
+  EXPECT_EQ(
+      ParseDescriptorLocks("pos:\t0\nlock:\t1: FLOCK  ADVISORY  WRITE 7 fe:00:9 0 EOF\n").inode,
+      9u);
+  EXPECT_EQ(ParseDescriptorLocks("").inode, 0u);
+}
+
+// A child that does this, and then waits.
+class Child {
+ public:
+  explicit Child(const std::function<void()>& run) : pid_(fork()) {
+    if (pid_ != 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    run();
+    while (true) pause();
+  }
+  ~Child() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  pid_t pid() const { return pid_; }
+
+  // Its locks once it has so many.
+  std::vector<FileLock> Find(size_t count) const {
+    std::vector<FileLock> locks;
+    for (int i = 0; i < 2000; ++i) {
+      locks = FindFileLocks("/proc", pid_, {pid_});
+      if (locks.size() == count) break;
+      usleep(1000);
+    }
+    return locks;
+  }
+
+ private:
+  const pid_t pid_;
+};
+
+// The kinds of locks.
+struct Kind {
+  const char* name;
+  bool (*lock)(int fd);
+  bool tells_holder;
+};
+
+bool LockWith(int command, int fd) {
+  struct flock whole = {};
+  whole.l_type = F_WRLCK;
+  return fcntl(fd, command, &whole) == 0;
+}
+
+const Kind kKinds[] = {
+    {"flock", [](int fd) { return flock(fd, LOCK_EX) == 0; }, true},
+    {"posix", [](int fd) { return LockWith(F_SETLKW, fd); }, true},
+    {"of_a_descriptor", [](int fd) { return LockWith(F_OFD_SETLKW, fd); }, false},
+};
+
+class FileLocksTest : public testing::TestWithParam<Kind> {
+ protected:
+  void SetUp() override {
+    char path[] = "/tmp/rollcall-locks-XXXXXX";
+    close(mkstemp(path));
+    path_ = path;
+    struct stat about;
+    ASSERT_EQ(stat(path, &about), 0);
+    inode_ = about.st_ino;
+    if (access("/proc/locks", R_OK) != 0) GTEST_SKIP() << "this kernel lists no locks";
+  }
+  void TearDown() override { unlink(path_.c_str()); }
+
+  std::function<void()> Locks() const {
+    return [path = path_] {
+      if (!GetParam().lock(open(path.c_str(), O_RDWR))) _exit(1);
+    };
+  }
+
+  std::string path_;
+  uint64_t inode_ = 0;
+};
+
+TEST_P(FileLocksTest, OfWhoHoldsOneAndOfWhoWaitsForIt) {
+  const Child holder(Locks());
+  const std::vector<FileLock> held = holder.Find(1);
+  ASSERT_EQ(held.size(), 1u);
+  EXPECT_EQ(held[0].inode, inode_);
+  EXPECT_EQ(held[0].path, path_);
+  EXPECT_EQ(held[0].holder, holder.pid());
+  EXPECT_FALSE(held[0].waits);
+  const Child waiter(Locks());
+  const std::vector<FileLock> awaited = waiter.Find(1);
+  ASSERT_EQ(awaited.size(), 1u);
+  EXPECT_EQ(awaited[0].inode, inode_);
+  EXPECT_EQ(awaited[0].path, path_);
+  EXPECT_EQ(awaited[0].holder, GetParam().tells_holder ? holder.pid() : 0);
+  EXPECT_TRUE(awaited[0].waits);
+  EXPECT_EQ(holder.Find(1).size(), 1u) << "a look ends no lock";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FileLocksTest, testing::ValuesIn(kKinds),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// As when a launcher has locked a file, and a rank has its descriptor.
+TEST(InheritedLockTest, IsOfWhoHasTheDescriptorOnceItsMakerHasEnded) {
+  if (access("/proc/locks", R_OK) != 0) GTEST_SKIP() << "this kernel lists no locks";
+  char path[] = "/tmp/rollcall-locks-XXXXXX";
+  const int fd = mkstemp(path);
+  const pid_t maker = fork();
+  if (maker == 0) _exit(flock(fd, LOCK_EX) == 0 ? 0 : 1);
+  waitpid(maker, nullptr, 0);
+  const Child heir([] {});
+  close(fd);
+  const std::vector<FileLock> locks = heir.Find(1);
+  ASSERT_EQ(locks.size(), 1u);
+  EXPECT_EQ(locks[0].path, path);
+  EXPECT_EQ(locks[0].holder, heir.pid());
+  EXPECT_FALSE(locks[0].waits);
+  unlink(path);
+}
+
+TEST(ManyLocksTest, AreEightAndFirstThoseThatItWaitsFor) {
+  if (access("/proc/locks", R_OK) != 0) GTEST_SKIP() << "this kernel lists no locks";
+  char folder[] = "/tmp/rollcall-locks-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const auto lock = [&folder](int number) {
+    const std::string path = absl::StrCat(folder, "/", number);
+    if (flock(open(path.c_str(), O_RDWR | O_CREAT, 0600), LOCK_EX) != 0) _exit(1);
+  };
+  const Child holder([&] { lock(100); });
+  ASSERT_EQ(holder.Find(1).size(), 1u);
+  const Child many([&] {
+    for (int i = 0; i < 12; ++i) lock(i);
+    lock(100);
+  });
+  std::vector<FileLock> locks;
+  for (int i = 0; i < 2000 && (locks.empty() || !locks[0].waits); ++i) {
+    locks = many.Find(kMostFileLocks);
+  }
+  ASSERT_EQ(locks.size(), kMostFileLocks);
+  EXPECT_TRUE(locks[0].waits);
+  EXPECT_EQ(locks[0].holder, holder.pid());
+  for (size_t i = 1; i < locks.size(); ++i) EXPECT_FALSE(locks[i].waits);
+  for (int i = 0; i < 12; ++i) unlink(absl::StrCat(folder, "/", i).c_str());
+  unlink(absl::StrCat(folder, "/100").c_str());
+  rmdir(folder);
+}
+
+TEST(NoLocksTest, OfAProcessWithoutAnyOrThatIsGone) {
+  const Child idle([] {});
+  EXPECT_TRUE(FindFileLocks("/proc", idle.pid(), {idle.pid()}).empty());
+  EXPECT_TRUE(FindFileLocks("/proc", INT32_MAX, {INT32_MAX}).empty());
+}
+
+}  // namespace
+}  // namespace rollcall
