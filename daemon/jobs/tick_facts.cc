@@ -6,6 +6,7 @@
 
 #include "daemon/model/progress.h"
 #include "interpose/segment.h"
+#include "interpose/segment_messages.h"
 #include "rollcall/v1/agent.pb.h"
 
 namespace rollcall {
@@ -298,7 +299,25 @@ std::vector<GraphLaunch> ToGraphLaunches(const v1::CommUpdate& update, DroppedCo
   return launches;
 }
 
-// Sorted, whatever the agent sends.
+bool CanBe(const PeerMessages& with) {
+  return with.peer >= segment::kAnySource && with.tag >= segment::kMixedTags;
+}
+
+// By peer and tag, each once, as the questions to them need it.
+void PutInOrder(std::vector<PeerMessages>* all) {
+  all->erase(std::remove_if(all->begin(), all->end(),
+                            [](const PeerMessages& with) { return !CanBe(with); }),
+             all->end());
+  const auto key = [](const PeerMessages& with) { return std::tie(with.peer, with.tag); };
+  std::stable_sort(all->begin(), all->end(), [&key](const PeerMessages& a, const PeerMessages& b) {
+    return key(a) < key(b);
+  });
+  all->erase(std::unique(
+                 all->begin(), all->end(),
+                 [&key](const PeerMessages& a, const PeerMessages& b) { return key(a) == key(b); }),
+             all->end());
+}
+
 std::shared_ptr<const MessageCounts> ToMessages(const v1::CommUpdate& update,
                                                 DroppedCounts* dropped) {
   if (!update.has_messages()) return nullptr;
@@ -312,11 +331,10 @@ std::shared_ptr<const MessageCounts> ToMessages(const v1::CommUpdate& update,
     counts->by_peer.push_back({sent.peer(i), sent.tag(i), sent.sends(i), sent.receives(i),
                                sent.sends_awaited(i), sent.receives_awaited(i)});
   }
-  std::stable_sort(counts->by_peer.begin(), counts->by_peer.end(),
-                   [](const PeerMessages& a, const PeerMessages& b) {
-                     return std::tie(a.peer, a.tag) < std::tie(b.peer, b.tag);
-                   });
-  counts->lost = sent.lost() || first != 0;
+  PutInOrder(&counts->by_peer);
+  const auto kept = static_cast<int>(counts->by_peer.size());
+  if (kept < size - first) CountNumber(dropped);
+  counts->lost = sent.lost() || kept < size;
   counts->cancelled = sent.cancelled();
   return counts;
 }

@@ -40,17 +40,26 @@ const MessageCounts& MessagesOf(const Member* member) {
   return member == nullptr || member->messages == nullptr ? *kNone : *member->messages;
 }
 
+absl::Span<const PeerMessages> MessagesWith(const MessageCounts& counts, int32_t peer) {
+  const auto [begin, end] = std::equal_range(
+      counts.by_peer.begin(), counts.by_peer.end(), PeerMessages{peer},
+      [](const PeerMessages& a, const PeerMessages& b) { return a.peer < b.peer; });
+  return {counts.by_peer.data() + (begin - counts.by_peer.begin()),
+          static_cast<size_t>(end - begin)};
+}
+
 const PeerMessages* FindMessages(const MessageCounts& counts, int32_t peer, int32_t tag) {
-  for (const PeerMessages& messages : counts.by_peer) {
-    if (messages.peer == peer && messages.tag == tag) return &messages;
-  }
-  return nullptr;
+  const absl::Span<const PeerMessages> with = MessagesWith(counts, peer);
+  const auto at =
+      std::lower_bound(with.begin(), with.end(), tag,
+                       [](const PeerMessages& one, int32_t wanted) { return one.tag < wanted; });
+  return at != with.end() && at->tag == tag ? &*at : nullptr;
 }
 
 uint32_t CountWith(const MessageCounts& counts, int32_t peer, Way way) {
   uint32_t sum = 0;
-  for (const PeerMessages& messages : counts.by_peer) {
-    if (messages.peer == peer && messages.tag != kAnyTag) sum += IssuedOf(messages, way);
+  for (const PeerMessages& messages : MessagesWith(counts, peer)) {
+    if (messages.tag != kAnyTag) sum += IssuedOf(messages, way);
   }
   return sum;
 }
@@ -60,12 +69,20 @@ bool MixesTags(const MessageCounts& counts, int32_t peer) {
 }
 
 bool MayTake(const MessageCounts& counts, int32_t peer, int32_t tag) {
-  return std::any_of(counts.by_peer.begin(), counts.by_peer.end(), [&](const PeerMessages& with) {
-    if (with.peer != kAnySource && with.tag != kAnyTag) return false;
-    const bool fits = (with.peer == kAnySource || with.peer == peer) &&
-                      (with.tag < 0 || tag < 0 || with.tag == tag);
-    return fits && (with.receives != 0 || with.receives_awaited != 0);
-  });
+  const auto is_open = [](const PeerMessages& with) {
+    return with.receives != 0 || with.receives_awaited != 0;
+  };
+  const auto is_open_with = [&](int32_t source, int32_t wanted) {
+    const PeerMessages* with = FindMessages(counts, source, wanted);
+    return with != nullptr && is_open(*with);
+  };
+  if (is_open_with(peer, kAnyTag)) return true;
+  if (tag >= 0) {
+    return is_open_with(kAnySource, kAnyTag) || is_open_with(kAnySource, kMixedTags) ||
+           is_open_with(kAnySource, tag);
+  }
+  const absl::Span<const PeerMessages> any_source = MessagesWith(counts, kAnySource);
+  return std::any_of(any_source.begin(), any_source.end(), is_open);
 }
 
 OtherEnd FindOtherEnd(const MessageCounts& ours, const PeerMessages& awaited, Way way,

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/types/span.h"
 #include "daemon/model/job_state.h"
 
 namespace rollcall {
@@ -29,6 +30,10 @@ inline uint32_t AwaitedOf(const PeerMessages& messages, Way way) {
 
 // The member's messages; none if it has issued none.
 const MessageCounts& MessagesOf(const Member* member);
+
+// Those with this peer, by tag. An agent may send hundreds, so no question looks at those of
+// others.
+absl::Span<const PeerMessages> MessagesWith(const MessageCounts& counts, int32_t peer);
 
 // The messages with exactly this peer and tag; nullptr: none.
 const PeerMessages* FindMessages(const MessageCounts& counts, int32_t peer, int32_t tag);

@@ -27,16 +27,17 @@ class SentMessages {
 
  private:
   struct Sent {
-    int32_t peer, tag;
+    int32_t tag, peer;
     uint32_t sends;
   };
   void ReadAll();
+  bool MayHaveOf(const std::vector<Sent>& to_us, const MessageCounts& ours, int32_t tag);
   bool IsTaken(const MessageCounts& ours, const Sent& sent);
 
   const Communicator& comm_;
   bool is_read_ = false;
   bool any_lost_ = false;
-  std::map<int32_t, std::vector<Sent>> by_receiver_;
+  std::map<int32_t, std::vector<Sent>> by_receiver_;  // of each, by tag
   std::set<int32_t> mixed_;  // ranks with which a peer has tags that share an entry
   size_t looked_at_ = 0;
 };

@@ -21,6 +21,8 @@ namespace rollcall {
 namespace {
 
 constexpr int kMostTags = 3;
+// Ranks of a communicator without a report whose processes are searched for. Programs name few.
+constexpr size_t kMostUnheardPeers = 256;
 
 // Enough for a master of 500 ranks on each of 500 communicators. Further waits for any rank are
 // open.
@@ -141,40 +143,52 @@ CallArgs ArgsOf(const LackingEnd& end) {
   return args;
 }
 
-void AddAbsentPeer(const JobState& job, const Communicator& comm, RankFinder* finder, int32_t peer,
-                   StuckCall* call) {
-  const bool is_known = std::any_of(call->absents.begin(), call->absents.end(),
-                                    [peer](const Absent& absent) { return absent.rank == peer; });
-  if (is_known) return;
-  const Member* member = FindMember(comm, peer);
-  Absent absent;
-  if (member != nullptr) {
-    absent = MakeAbsent(job, peer, *member, Lack::kNotEntered);
-  } else {
-    const RankRange alone = {peer, peer};
-    absent =
-        MakeUnheard(job, SplitByProcess({alone}, finder->Find(comm, {alone}).processes).front());
-  }
-  absent.at_most = std::min(absent.at_most, Certainty::kLikely);
-  call->absents.push_back(absent);
-}
+// The ranks that owe a rank its messages.
+class Peers {
+ public:
+  Peers(const JobState& job, const Communicator& comm, RankFinder* finder)
+      : job_(job), comm_(comm), finder_(finder) {}
 
-// All that may send it a message.
-void AddAllPeers(const JobState& job, const Communicator& comm, RankFinder* finder, int32_t rank,
-                 StuckCall* call) {
-  call->absents.clear();
-  for (const auto& [peer, member] : comm.members) {
-    if (peer == rank || !InRange(comm, peer)) continue;
-    call->absents.push_back(MakeAbsent(job, peer, member, Lack::kNotEntered));
-    Absent& absent = call->absents.back();
+  void Add(int32_t peer, StuckCall* call) {
+    const Member* member = FindMember(comm_, peer);
+    Absent absent =
+        member == nullptr ? Unheard(peer) : MakeAbsent(job_, peer, *member, Lack::kNotEntered);
     absent.at_most = std::min(absent.at_most, Certainty::kLikely);
+    call->absents.push_back(absent);
   }
-  const std::vector<RankRange> unheard = UnknownRanks(comm);
-  for (const UnknownMember& unknown :
-       SplitByProcess(unheard, finder->Find(comm, unheard).processes)) {
-    call->absents.push_back(MakeUnheard(job, unknown));
+
+  // All that may send it a message.
+  void AddAll(int32_t rank, StuckCall* call) {
+    call->absents.clear();
+    for (const auto& [peer, member] : comm_.members) {
+      if (peer == rank || !InRange(comm_, peer)) continue;
+      call->absents.push_back(MakeAbsent(job_, peer, member, Lack::kNotEntered));
+      Absent& absent = call->absents.back();
+      absent.at_most = std::min(absent.at_most, Certainty::kLikely);
+    }
+    const std::vector<RankRange> unheard = UnknownRanks(comm_);
+    for (const UnknownMember& unknown :
+         SplitByProcess(unheard, finder_->Find(comm_, unheard).processes)) {
+      call->absents.push_back(MakeUnheard(job_, unknown));
+    }
   }
-}
+
+ private:
+  // Each search may look at all processes of the job.
+  Absent Unheard(int32_t peer) {
+    const RankRange alone = {peer, peer};
+    const auto [at, is_new] = unheard_.try_emplace(peer);
+    if (is_new && unheard_.size() <= kMostUnheardPeers) {
+      at->second = finder_->Find(comm_, {alone}).processes;
+    }
+    return MakeUnheard(job_, SplitByProcess({alone}, at->second).front());
+  }
+
+  const JobState& job_;
+  const Communicator& comm_;
+  RankFinder* const finder_;
+  std::map<int32_t, std::map<int32_t, int32_t>> unheard_;  // by rank: its process, if it is known
+};
 
 std::string TagInWords(int32_t tag) {
   if (tag == segment::kAnyTag) return "any tag";
@@ -186,8 +200,8 @@ std::string UnreceivedInWords(const MessageCounts& ours, const MessageCounts& th
                               const PeerMessages& awaited, int32_t rank) {
   std::string words;
   int listed = 0;
-  for (const PeerMessages& sent : theirs.by_peer) {
-    if (sent.peer != rank || sent.tag < 0 || sent.tag == awaited.tag) continue;
+  for (const PeerMessages& sent : MessagesWith(theirs, rank)) {
+    if (sent.tag < 0 || sent.tag == awaited.tag) continue;
     const PeerMessages* received = FindMessages(ours, awaited.peer, sent.tag);
     const uint32_t taken = received == nullptr ? 0 : received->receives;
     if (HasReached(taken, sent.sends) || ++listed > kMostTags) continue;
@@ -273,21 +287,21 @@ void MakeGuess(const JobState& job, int32_t rank, int32_t process, StuckCall* ca
                    " needs: another one beside the main one waits for messages, too"));
 }
 
-StuckCall MakeLackingCall(const JobState& job, const Communicator& comm, RankFinder* finder,
-                          const MessageWaits& waits, StuckCall call) {
+StuckCall MakeLackingCall(const JobState& job, const Communicator& comm, const MessageWaits& waits,
+                          Peers* peers, StuckCall call) {
   const auto [rank, process, wait] = call.waiters.front();
   call.call = ArgsOf(waits.lacking.front());
   std::set<int32_t> described;
   for (const LackingEnd& end : waits.lacking) {
     const int32_t peer = end.messages->peer;
-    if (described.insert(peer).second)
-      DescribeEnd(job, comm, end, rank, process, waits.is_choice, &call);
+    if (!described.insert(peer).second) continue;
+    DescribeEnd(job, comm, end, rank, process, waits.is_choice, &call);
     if (peer == segment::kAnySource) {
-      AddAllPeers(job, comm, finder, rank, &call);
+      peers->AddAll(rank, &call);
       break;
     }
     // Counts are no records: of a rank that goes on with other messages they may be old.
-    AddAbsentPeer(job, comm, finder, peer, &call);
+    peers->Add(peer, &call);
   }
   call.is_choice = waits.is_choice && call.absents.size() > 1;
   if (waits.is_guess) MakeGuess(job, rank, process, &call);
@@ -314,6 +328,7 @@ void FindStuckMessages(const JobState& job, const Communicator& comm, RankFinder
                        std::vector<StuckCall>* calls) {
   std::map<std::tuple<bool, bool, std::vector<int32_t>>, StuckCall> merged;
   SentMessages sent(comm);
+  Peers peers(job, comm, finder);
   size_t choices = 0;
   for (const auto& [rank, member] : comm.members) {
     if (!InRange(comm, rank) || member.p2p_waiting_since_ns == 0) continue;
@@ -328,7 +343,7 @@ void FindStuckMessages(const JobState& job, const Communicator& comm, RankFinder
     } else if (worth == Worth::kStalled) {
       calls->push_back(MakeStalledCall(waits, std::move(call)));
     } else {
-      call = MakeLackingCall(job, comm, finder, waits, std::move(call));
+      call = MakeLackingCall(job, comm, waits, &peers, std::move(call));
       const auto key = std::make_tuple(call.is_choice, call.is_beside, LackedRanks(call));
       const auto [at, is_new] = merged.emplace(key, call);
       if (!is_new) MergeInto(call, &at->second);
@@ -338,8 +353,7 @@ void FindStuckMessages(const JobState& job, const Communicator& comm, RankFinder
 }
 
 Op AwaitedTowards(const Communicator& comm, int32_t rank, int32_t peer) {
-  for (const PeerMessages& with : MessagesOf(FindMember(comm, rank)).by_peer) {
-    if (with.peer != peer) continue;
+  for (const PeerMessages& with : MessagesWith(MessagesOf(FindMember(comm, rank)), peer)) {
     if (with.receives_awaited != 0) return Op::kMPI_Recv;
     if (with.sends_awaited != 0) return Op::kMPI_Send;
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "daemon/diagnosis/diagnose.h"
@@ -84,6 +85,10 @@ class MessageJob {
  private:
   void Set(int rank) {
     if (static_cast<size_t>(rank) >= all_.size()) all_.resize(static_cast<size_t>(rank) + 1);
+    std::vector<PeerMessages>& all = counts(rank).by_peer;
+    std::sort(all.begin(), all.end(), [](const PeerMessages& a, const PeerMessages& b) {
+      return std::tie(a.peer, a.tag) < std::tie(b.peer, b.tag);
+    });
     job.member(rank).messages = std::make_shared<MessageCounts>(counts(rank));
   }
   // As the agent reports it: since the first of its threads.
