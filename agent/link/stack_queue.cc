@@ -5,13 +5,32 @@
 
 namespace rollcall {
 
+namespace {
+
+constexpr size_t kShare = 3;  // times what is left for others
+
+// Whether one who has `own` of the `taken` places may take `more`.
+bool IsShare(size_t own, size_t more, size_t taken, size_t most) {
+  return more <= most - taken && own + more <= kShare * (most - taken - more);
+}
+
+}  // namespace
+
+bool StackQueue::HasRoomFor(const PendingRequest& request) const {
+  const auto line = waiting_.find(request.owner);
+  const bool is_new = line == waiting_.end();
+  return IsShare(is_new ? 0 : line->second.requests.size(), 1, requests_, kMostRequests) &&
+         IsShare(is_new ? 0 : line->second.processes, request.processes.size(), processes_,
+                 kMostProcesses);
+}
+
 bool StackQueue::Push(PendingRequest* request) {
-  const size_t processes = request->processes.size();
-  if (requests_ >= kMostRequests || processes > kMostProcesses - processes_) return false;
+  if (!HasRoomFor(*request)) return false;
   ++requests_;
-  processes_ += processes;
-  const int64_t owner = request->owner;
-  waiting_[owner].push_back({std::move(*request)});
+  processes_ += request->processes.size();
+  Line& line = waiting_[request->owner];
+  line.processes += request->processes.size();
+  line.requests.push_back({std::move(*request)});
   return true;
 }
 
@@ -19,7 +38,8 @@ PendingRequest StackQueue::Pop() {
   auto turn = waiting_.upper_bound(last_owner_);
   if (turn == waiting_.end()) turn = waiting_.begin();
   last_owner_ = turn->first;
-  Waiting& first = turn->second.front();
+  Line& line = turn->second;
+  Waiting& first = line.requests.front();
   PendingRequest one;
   one.stream = first.request.stream;
   one.request = first.request.request;
@@ -29,11 +49,12 @@ PendingRequest StackQueue::Pop() {
   if (!processes.empty()) {
     one.processes.push_back(processes[first.taken++]);
     --processes_;
+    --line.processes;
   }
   if (first.taken < processes.size()) return one;
   --requests_;
-  turn->second.pop_front();
-  if (turn->second.empty()) waiting_.erase(turn);
+  line.requests.pop_front();
+  if (line.requests.empty()) waiting_.erase(turn);
   return one;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The daemon's requests for stacks that the agent has not answered yet. Bounded: a daemon cannot
 // fill the agent's memory. The users take turns, a process each: whose processes take long waits
-// for them alone.
+// for them alone. Who has much waiting gets no more room once less than a third of that is left, so
+// there is always some left for the others.
 //
 // Not thread-safe.
 #pragma once
@@ -30,7 +31,7 @@ class StackQueue {
   static constexpr size_t kMostProcesses = 4096;  // of all requests together
 
   bool empty() const { return requests_ == 0; }
-  // False: there is no room, and `*request` is unchanged.
+  // False: there is no room for its owner, and `*request` is unchanged.
   bool Push(PendingRequest* request);
   // Returns a request for one process, or for none if it was so. REQUIRES: not empty.
   PendingRequest Pop();
@@ -41,8 +42,14 @@ class StackQueue {
     PendingRequest request;
     size_t taken = 0;  // of its processes
   };
+  struct Line {
+    std::deque<Waiting> requests;
+    size_t processes = 0;  // of all of them
+  };
 
-  std::map<int64_t, std::deque<Waiting>> waiting_;  // by owner; none is empty
+  bool HasRoomFor(const PendingRequest& request) const;
+
+  std::map<int64_t, Line> waiting_;  // by owner; none is empty
   int64_t last_owner_ = INT64_MAX;
   size_t requests_ = 0;
   size_t processes_ = 0;

@@ -13,11 +13,6 @@ PendingRequest RequestFor(size_t processes, uint64_t number = 1) {
   return request;
 }
 
-bool Push(size_t processes, StackQueue* queue) {
-  PendingRequest request = RequestFor(processes);
-  return queue->Push(&request);
-}
-
 std::vector<uint64_t> PopAll(StackQueue* queue) {
   std::vector<uint64_t> requests;
   while (!queue->empty()) {
@@ -57,24 +52,38 @@ TEST(StackQueueTest, OwnersTakeTurnsWhateverTheyHaveWaiting) {
   EXPECT_EQ(PopAll(&queue), (std::vector<uint64_t>{0, 9, 0, 9, 1, 1, 2, 2}));
 }
 
-TEST(StackQueueTest, HasRoomFor64Requests) {
-  StackQueue queue;
-  for (size_t i = 0; i < 64; ++i) EXPECT_TRUE(Push(1, &queue));
-  EXPECT_FALSE(Push(1, &queue));
-  queue.Pop();
-  EXPECT_TRUE(Push(1, &queue));
+bool PushFor(int64_t owner, size_t processes, StackQueue* queue) {
+  PendingRequest request = RequestFor(processes);
+  request.owner = owner;
+  return queue->Push(&request);
 }
 
-TEST(StackQueueTest, HasRoomFor4096Processes) {
+// How many requests of this many processes have room.
+size_t Fill(int64_t owner, size_t processes, StackQueue* queue) {
+  size_t count = 0;
+  while (PushFor(owner, processes, queue)) ++count;
+  return count;
+}
+
+TEST(StackQueueTest, HasRoomFor64RequestsOfWhichOneOwnerTakesThreeQuarters) {
   StackQueue queue;
-  EXPECT_TRUE(Push(4000, &queue));
-  EXPECT_FALSE(Push(97, &queue));
-  EXPECT_TRUE(Push(96, &queue));
+  EXPECT_EQ(Fill(1000, 1, &queue), 48);
+  EXPECT_EQ(Fill(1001, 1, &queue), 12);
+  EXPECT_EQ(Fill(1002, 1, &queue), 3);
   queue.Pop();
-  EXPECT_FALSE(Push(2, &queue));
-  EXPECT_TRUE(Push(1, &queue));
+  EXPECT_TRUE(PushFor(1003, 1, &queue));
+}
+
+TEST(StackQueueTest, HasRoomFor4096ProcessesOfWhichOneOwnerTakesThreeQuarters) {
+  StackQueue queue;
+  EXPECT_FALSE(PushFor(1000, 3073, &queue));
+  EXPECT_TRUE(PushFor(1000, 3072, &queue));
+  EXPECT_FALSE(PushFor(1000, 1, &queue));
+  EXPECT_TRUE(PushFor(1001, 768, &queue));
+  for (int i = 0; i < 2; ++i) queue.Pop();
+  EXPECT_EQ(Fill(1001, 1, &queue), 1);
   queue.Clear();
-  EXPECT_TRUE(Push(4096, &queue));
+  EXPECT_TRUE(PushFor(1000, 3072, &queue));
 }
 
 TEST(StackQueueTest, ARefusedRequestKeepsItsProcesses) {
