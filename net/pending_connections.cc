@@ -11,6 +11,7 @@ namespace {
 constexpr size_t kShareOfDescriptors = 4;
 constexpr size_t kFewest = 32;
 constexpr size_t kShareOfNetwork = 8;  // of the places, where there are none left
+constexpr size_t kShareInGrpc = 4;     // of the places in gRPC, for others than this machine
 // The queue of the system is as long where the daemon has few places, so each of few is free
 // sooner. Clients need some milliseconds for their first byte, and seconds where thousands return
 // at once.
@@ -107,8 +108,11 @@ void PendingConnections::ChangeNetwork(const std::string& name, Change change) {
   if (network.count == 0) networks_.erase(name);
 }
 
+// This machine has no limit of its own in the table. In gRPC it leaves a part to others: a proxy on
+// it may bring slow strangers.
 size_t PendingConnections::MostInGrpcOf(std::string_view network) const {
-  return network == kOwnNetwork ? limits_.in_grpc : limits_.in_grpc_per_network;
+  return network == kOwnNetwork ? limits_.in_grpc - limits_.in_grpc / kShareInGrpc
+                                : limits_.in_grpc_per_network;
 }
 
 void PendingConnections::Add(Connection connection) {

@@ -184,6 +184,19 @@ TEST(PendingConnectionsTest, OneNetworkCannotTakeAllTurns) {
   EXPECT_EQ(pending.TakeTurn(1), 5);
 }
 
+TEST(PendingConnectionsTest, ThisMachineLeavesAQuarterOfTheTurnsToOthers) {
+  PendingLimits limits;
+  limits.in_grpc = 8;
+  limits.in_grpc_per_network = 4;
+  PendingConnections pending(limits);
+  for (int fd = 100; fd < 120; ++fd) pending.Add(From(std::string(kOwnNetwork), fd, 0));
+  int taken = 0;
+  while (pending.TakeTurn(1)) ++taken;
+  EXPECT_EQ(taken, 6);
+  pending.Add(From("10.0.0.7", 7, 1));
+  EXPECT_EQ(pending.TakeTurn(1), 7);
+}
+
 TEST(PendingConnectionsTest, ASlowCallerMakesRoomForThoseThatWait) {
   PendingLimits limits;
   limits.in_grpc = 1;
