@@ -11,13 +11,6 @@ namespace {
 constexpr size_t kLongestName = 253;  // of an object of Kubernetes
 constexpr size_t kMostDigits = 9;     // as library and agent read them
 
-// Whether the text can go into a variable: an annotation may hold anything.
-bool IsName(const std::string& text) {
-  return !text.empty() && text.size() <= kLongestName &&
-         std::all_of(text.begin(), text.end(),
-                     [](char c) { return c > ' ' && c <= '~' && c != '$'; });
-}
-
 bool IsNumber(const std::string& text) {
   return !text.empty() && text.size() <= kMostDigits &&
          text.find_first_not_of("0123456789") == std::string::npos;
@@ -37,6 +30,12 @@ std::string PodMarks::Find(const std::string& name) const {
     if (found != marks->end()) return found->second;
   }
   return "";
+}
+
+bool IsName(const std::string& text) {
+  return !text.empty() && text.size() <= kLongestName &&
+         std::all_of(text.begin(), text.end(),
+                     [](char c) { return c > ' ' && c <= '~' && c != '$'; });
 }
 
 const std::vector<JobSource>& JobSources() {

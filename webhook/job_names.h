@@ -30,6 +30,10 @@ struct JobSource {
 // a JobSet, which makes Jobs, and all have put their label on the pod.
 const std::vector<JobSource>& JobSources();
 
+// Whether the text can go into a variable of each container, as the names of objects can: what a
+// stranger sends may be megabytes.
+bool IsName(const std::string& text);
+
 // Of one pod.
 struct PodJob {
   const JobSource* source = nullptr;  // nullptr: nobody says; the pod is a job of its own

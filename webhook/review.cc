@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/clean_text.h"
+#include "webhook/job_names.h"
 #include "webhook/json_limits.h"
 #include "webhook/pod_json.h"
 
@@ -92,6 +93,8 @@ ReviewAnswer AnswerReview(std::string_view body, const InjectionSettings& settin
   }
   const json& request = Member(review, "request");
   if (Text(request, "uid").empty()) return Refuse("it has no request.uid");
+  const std::string space = Text(request, "namespace");
+  if (!space.empty() && !IsName(space)) return Refuse("its request.namespace is no name");
   if (!IsCreationOfPod(request)) {
     return {200, Wrap({{"uid", Text(request, "uid")}, {"allowed", true}}), ""};
   }

@@ -4,6 +4,7 @@ import concurrent.futures
 import contextlib
 import copy
 import json
+import os
 import pathlib
 import re
 import select
@@ -193,10 +194,115 @@ def test_of_many_large_bodies_at_once_those_without_room_are_refused_and_the_oth
     print(f"{sum(answers)} of {len(answers)} answered in {time.monotonic() - begun:.1f} s")
     assert sum(answers) >= 5, "as many as have room at once"
     assert "patch" in webhook.review(pod), "and the next one"
-    status = pathlib.Path(f"/proc/{webhook.process.pid}/status").read_text()
-    most_kb = int(re.search(r"VmHWM:\s+(\d+) kB", status)[1])
-    print(f"at most {most_kb // 1024} MB")
-    assert most_kb < 120 * 1024, "of 512Mi"
+    most = most_memory_mb(webhook.process.pid)
+    print(f"at most {most} MB")
+    assert most < 120, "of 512Mi"
+
+
+def review_with(change):
+    """A review of 500 containers, as `change` makes it."""
+    pod = load("job")
+    first, = pod["spec"]["containers"]
+    pod["spec"]["containers"] = [{**first, "name": f"c{i}"} for i in range(500)]
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": "705ab4f5", "operation": "CREATE", "namespace": "ml", "kind": {"kind": "Pod"}, "object": pod}}
+    change(review["request"])
+    return json.dumps(review)
+
+
+LARGE = 2_800_000
+BOMBS = {
+    "a namespace for each container": review_with(lambda request: request.update(namespace="x" * LARGE)),
+    "a job for each container": review_with(
+        lambda request: request["object"]["metadata"]["annotations"].update({"rollcall/job": "x" * LARGE})),
+    "an attempt for each container": review_with(
+        lambda request: request["object"]["metadata"]["annotations"].update({"rollcall/attempt": "9" * LARGE})),
+    "variables": review_with(lambda request: request["object"]["spec"]["containers"][0].update(
+        env=[{"name": f"V{i}"} for i in range(90_000)])),
+    "mounts": review_with(lambda request: request["object"]["spec"]["containers"][0].update(
+        volumeMounts=[{"mountPath": "/x" * 8} for i in range(60_000)])),
+    "a path of many parts": review_with(lambda request: request["object"]["spec"]["containers"][0].update(
+        volumeMounts=[{"mountPath": "/" * LARGE}])),
+    "resources": review_with(lambda request: request["object"]["spec"]["containers"][0].update(
+        resources={"limits": {f"nvidia.com/gpu{i}": 0 for i in range(90_000)}})),
+    "a name": '{"' + "x" * LARGE + '": 1}',
+    "names": "{" + ",".join(f'"{i}":0' for i in range(250_000)) + "}",
+    "one name": "{" + ",".join(['"kind":0'] * 250_000) + "}",
+    "a number": '{"kind": ' + "9" * LARGE + "}",
+    "a fraction": '{"kind": 0.' + "1" * LARGE + "e-9999}",
+    "escapes": '{"kind": "' + "\\u00e9" * (LARGE // 6) + '"}',
+    "empty objects": "[" + "{}," * (LARGE // 3) + "{}]",
+    "levels": '{"kind":' * (LARGE // 8),
+    "levels in a review": '{"request": {"uid": "705ab4f5", "object": ' + "[" * LARGE,
+}
+
+
+def cpu_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def most_memory_mb(pid):
+    return int(re.search(r"VmHWM:\s+(\d+) kB", pathlib.Path(f"/proc/{pid}/status").read_text())[1]) // 1024
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_small_body_does_not_become_large(start_webhook, bomb):
+    webhook = start_webhook()
+    body = BOMBS[bomb].encode()
+    assert len(body) < 3 << 20
+    begun = cpu_seconds(webhook.process.pid)
+    status, answer = webhook.post(body)
+    took, most = cpu_seconds(webhook.process.pid) - begun, most_memory_mb(webhook.process.pid)
+    print(f"{status}, {len(answer)} bytes, {took:.2f} s of a CPU, {most} MB")
+    assert json.loads(answer)["response"]["allowed"] is True
+    assert took < 1 and most < 120 and len(answer) < 4 * len(body) + (4 << 20)
+    assert "patch" in webhook.review(load("job"))
+
+
+@pytest.mark.parametrize("head", ["Content-Length: 104857600", "Transfer-Encoding: chunked",
+                                  "Transfer-Encoding: chunked\r\nContent-Length: 10",
+                                  "Content-Length: 99999999999999999999",
+                                  "Content-Encoding: gzip\r\nContent-Length: 10"])
+def test_a_body_that_stands_for_more_is_refused_before_it_comes(webhook, head):
+    before = most_memory_mb(webhook.process.pid)
+    with webhook.context.wrap_socket(socket.create_connection(("127.0.0.1", webhook.port), timeout=10),
+                                     server_hostname="127.0.0.1") as connection:
+        connection.sendall(f"POST /mutate HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n".encode())
+        with contextlib.suppress(OSError):  # it closes while this sends
+            for _ in range(100):
+                connection.sendall(b"100000\r\n" + b"[" * (1 << 20) + b"\r\n")
+            assert re.match(rb"HTTP/1.1 (400|411|413|415|501) ", connection.recv(4096))
+    assert most_memory_mb(webhook.process.pid) < before + 20
+    assert webhook.review(load("job"))["allowed"]
+
+
+def test_bodies_that_come_slowly_keep_nobody_waiting_and_end(webhook):
+    """As many as it has connections, in TLS: a byte each second keeps none of them for long."""
+    head = b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: 20000\r\n\r\n"
+    slow = [webhook.context.wrap_socket(socket.create_connection(("127.0.0.1", webhook.port), timeout=10),
+                                        server_hostname="127.0.0.1") for _ in range(64)]
+    ended, begun = set(), time.monotonic()
+    for connection in slow:
+        connection.sendall(head)
+    while len(ended) < len(slow):
+        assert time.monotonic() - begun < 25, f"{len(slow) - len(ended)} are still there"
+        for connection in set(slow) - ended:
+            try:
+                connection.sendall(b"[")
+                connection.setblocking(False)
+                if connection.recv(4096).startswith((b"", b"HTTP/1.1 ")):
+                    ended.add(connection)
+            except ssl.SSLWantReadError:
+                connection.settimeout(10)
+            except OSError:
+                ended.add(connection)
+        asked = time.monotonic()
+        assert webhook.review(load("job"))["allowed"]
+        assert time.monotonic() - asked < 3
+        time.sleep(0.7)
+    for connection in slow:
+        connection.close()
 
 
 def first_answer(connections, timeout=30):

@@ -79,6 +79,8 @@ TEST(AnswerReviewTest, ABodyThatItCannotReadIsAClearErrorAndAllowed) {
   old["apiVersion"] = "admission.k8s.io/v1beta1";
   json nameless = Review();
   nameless["request"].erase("uid");
+  json elsewhere = Review();
+  elsewhere["request"]["namespace"] = "$(HOME)";
   for (const auto& [body, why] : std::vector<std::pair<std::string, std::string>>{
            {"", "it is no JSON"},
            {"{\"kind\":", "it is no JSON"},
@@ -86,6 +88,7 @@ TEST(AnswerReviewTest, ABodyThatItCannotReadIsAClearErrorAndAllowed) {
            {"[]", "another kind or apiVersion"},
            {old.dump(), "another kind or apiVersion"},
            {nameless.dump(), "no request.uid"},
+           {elsewhere.dump(), "its request.namespace is no name"},
            {std::string(60, '['), "it is no JSON"},
            {std::string(100'000, '['), "nested deeper than 64 levels"}}) {
     const ReviewAnswer answer = AnswerReview(body, Settings());
@@ -105,6 +108,31 @@ std::string ReviewWith(const std::string& annotation) {
       "object": {"metadata": {"uid": "other", "x": )" +
          annotation + R"(}, "spec": {"containers": [
           {"name": "train", "resources": {"limits": {"nvidia.com/gpu": 8}}}]}}}})";
+}
+
+// Each container gets the names of the pod.
+TEST(AnswerReviewTest, NoTextOfAReviewIsRepeatedForEachContainer) {
+  const std::string large(1'000'000, 'x');
+  json review = Review();
+  json& pod = review["request"]["object"];
+  for (int i = 0; i < 499; ++i) {
+    json container = pod["spec"]["containers"][0];
+    container["name"] = "c" + std::to_string(i);
+    pod["spec"]["containers"].push_back(container);
+  }
+  const size_t usual = AnswerReview(review.dump(), Settings()).body.size();
+  for (const char* path :
+       {"/request/namespace", "/request/object/metadata/namespace",
+        "/request/object/metadata/labels/rollcall~1job",
+        "/request/object/metadata/annotations/rollcall~1attempt",
+        "/request/object/metadata/labels/leaderworkerset.sigs.k8s.io~1name",
+        "/request/object/metadata/labels/leaderworkerset.sigs.k8s.io~1group-index",
+        "/request/object/spec/containers/0/name", "/request/object/spec/containers/0/env/0/name"}) {
+    json changed = review;
+    changed[json::json_pointer(path)] = large;
+    EXPECT_LT(AnswerReview(changed.dump(), Settings()).body.size(), usual + 10 * large.size())
+        << path;
+  }
 }
 
 TEST(AnswerReviewTest, APodThatIsTooLargeIsAdmittedAsItIsWithAWarning) {
