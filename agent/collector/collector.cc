@@ -41,7 +41,6 @@ constexpr int64_t kGiveUpAfter = 2 * kSecond;
 constexpr int64_t kTryAgainEvery = 5 * kSecond;
 constexpr int64_t kReadLaunchAgainAfter = kSecond;
 constexpr int kMaxLaunchTries = 10;
-constexpr size_t kMaxWarnings = 1000;
 constexpr size_t kShare = 3;           // of one user, times what is left
 constexpr size_t kMostListed = 65536;  // names of segments in the folder
 constexpr int64_t kLookForRoomEvery = 10 * kSecond;
@@ -181,7 +180,7 @@ Collector::~Collector() {
   threads_->Cancel();
 }
 
-std::vector<std::string> Collector::TakeWarnings() { return std::exchange(warnings_, {}); }
+std::vector<std::string> Collector::TakeWarnings() { return faults_.Take(); }
 
 bool Collector::Serves(ProcessId process) const {
   const MutexLock lock(served_mutex_);
@@ -293,8 +292,8 @@ void Collector::ListDirectory(int64_t now_ns) {
   } else if (!threads_->Run(kDirectory, list, kFileTimeout)) {
     if (directory_stuck_since_ns_ == 0) directory_stuck_since_ns_ = now_ns;
     if (now_ns - directory_stuck_since_ns_ > kReportStuckAfter) {
-      AddWarning(absl::StrCat(options_.directory,
-                              ": the file system does not answer; left out until it does"));
+      faults_.Add(absl::StrCat(options_.directory,
+                               ": the file system does not answer; left out until it does"));
     }
     return;
   }
@@ -328,11 +327,6 @@ bool Collector::IsDeleted(const std::string& name,
       .value_or(false);
 }
 
-void Collector::AddWarning(const std::string& warning) {
-  if (reported_warnings_.size() >= kMaxWarnings) return;
-  if (reported_warnings_.insert(warning).second) warnings_.push_back(warning);
-}
-
 void Collector::RetryOrGiveUp(const std::string& name, int64_t now_ns, const absl::Status& why) {
   OpenAttempt& tried = unreadable_.emplace(name, OpenAttempt{now_ns, now_ns}).first->second;
   if (options_.live && now_ns - tried.first_ns < kGiveUpAfter) return;
@@ -341,7 +335,7 @@ void Collector::RetryOrGiveUp(const std::string& name, int64_t now_ns, const abs
     return;
   }
   tried.again_ns = INT64_MAX;
-  AddWarning(absl::StrCat("skipped: ", why.message()));
+  faults_.Add(absl::StrCat("skipped: ", why.message()));
 }
 
 // One user has three times what is left for the others, at most. nullopt: it is not known yet whose
@@ -367,11 +361,11 @@ bool Collector::HasRoomFor(ProcessId id, size_t bytes, std::optional<int64_t> pa
 
 void Collector::LeaveOut(const std::string& name, int64_t now_ns) {
   unreadable_[name] = {now_ns, now_ns + kLookForRoomEvery, true};
-  AddWarning(absl::StrCat(options_.directory, ": more than ", options_.most_segments,
-                          " segments, or more than ", options_.most_segment_bytes >> 20,
-                          " MiB in them: the others are left out\n"
-                          "  remove those of ended jobs, or give jobs folders of their own "
-                          "(ROLLCALL_DIR)"));
+  faults_.Add(absl::StrCat(options_.directory, ": more than ", options_.most_segments,
+                           " segments, or more than ", options_.most_segment_bytes >> 20,
+                           " MiB in them: the others are left out\n"
+                           "  remove those of ended jobs, or give jobs folders of their own "
+                           "(ROLLCALL_DIR)"));
 }
 
 size_t Collector::CountLeftOut() const {
@@ -401,8 +395,8 @@ void Collector::OpenSegment(const std::string& name, int64_t now_ns) {
   }
   if (!file.claim.of_this_boot) {
     unreadable_[name].again_ns = INT64_MAX;
-    AddWarning(absl::StrCat(file.reader->path(), ": from another host or an earlier boot: ",
-                            "left out; rollcall analyze reads it"));
+    faults_.Add(absl::StrCat(file.reader->path(), ": from another host or an earlier boot: ",
+                             "left out; rollcall analyze reads it"));
     return;
   }
   file.settled_by = scan_->begun() + 1;
@@ -453,7 +447,7 @@ void Collector::ScanHost(int64_t now_ns) {
   SettleNewFiles(now_ns);
   if (scan == nullptr || scan->number == used_scan_) return;
   used_scan_ = scan->number;
-  for (const std::string& warning : scan->warnings) AddWarning(warning);
+  for (const ScanFault& fault : scan->faults) faults_.Add(fault.text, fault.user);
   if (options_.whole_host) AddHostSegments(*scan, now_ns);
   AddProcessesWithoutSegment(*scan);
 }
@@ -669,6 +663,7 @@ void Collector::Forget(ProcessId id) {
     served_.erase(id);
   }
   processes_.erase(id);
+  faults_.Forget(id);
 }
 
 // Many short processes cost memory, and nobody asks for them any more. The daemon has them.
@@ -691,9 +686,10 @@ void Collector::ForgetEndedBeyondShare() {
     shares.Remove(oldest);
     Forget(oldest);
   }
-  AddWarning(absl::StrCat("more than ", options_.most_ended,
-                          " processes have ended in the last hour: forgets the oldest of the users "
-                          "with most of them"));
+  faults_.Add(
+      absl::StrCat("more than ", options_.most_ended,
+                   " processes have ended in the last hour: forgets the oldest of the users "
+                   "with most of them"));
 }
 
 }  // namespace rollcall

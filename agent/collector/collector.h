@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "agent/collector/collected_process.h"
+#include "agent/collector/fault_log.h"
 #include "agent/collector/host_scan.h"
 #include "agent/processes/folder_watch.h"
 #include "agent/processes/process_watch.h"
@@ -122,7 +123,6 @@ class Collector {
   void ListDirectory(int64_t now_ns);
   bool IsNew(const std::string& name, int64_t now_ns) const;
   bool IsDeleted(const std::string& name, const std::shared_ptr<SegmentReader>& reader) const;
-  void AddWarning(const std::string& warning);
   void OpenSegment(const std::string& name, int64_t now_ns);
   void RetryOrGiveUp(const std::string& name, int64_t now_ns, const absl::Status& why);
   bool HasRoomFor(ProcessId id, size_t bytes, std::optional<int64_t> payer) const;
@@ -189,9 +189,8 @@ class Collector {
   // Those of the newest scan without room, and the time of the next attempt to take their segments.
   std::map<ProcessId, int64_t> host_left_out_;
   uint64_t used_scan_ = 0;  // number of the newest scan that was used
-  std::vector<std::string> warnings_;
-  int64_t directory_stuck_since_ns_ = 0;     // 0: the last listing came back in time
-  std::set<std::string> reported_warnings_;  // a fault recurs with every tick: report it once
+  FaultLog faults_;
+  int64_t directory_stuck_since_ns_ = 0;  // 0: the last listing came back in time
   int64_t wait_floor_ns_ = 0;
   uint32_t whole_records_ = 0;
   // What is left of the records of this tick for each user, and of that user's processes.

@@ -156,7 +156,7 @@ absl::StatusOr<SegmentSnapshot> Collector::ReadFile(CollectedProcess* process) {
   if (!process->stuck) return std::move(*snapshot);
   const std::string warning = absl::StrCat(
       process->reader->path(), ": the file system does not answer; left out until it does");
-  AddWarning(warning);
+  faults_.AddOf(process->id, warning, PayerOf(*process));
   return absl::UnavailableError(warning);
 }
 
@@ -177,7 +177,9 @@ absl::StatusOr<SegmentSnapshot> Collector::ReadSegment(bool whole, CollectedProc
 #define PROCESS_NUMBER(type, name) process->name = snapshot->name;
 #define PROCESS_COUNT(name) process->name = snapshot->name;
 #include "proto/facts.def"
-  for (const std::string& warning : snapshot->warnings) AddWarning(warning);
+  for (const std::string& warning : snapshot->warnings) {
+    faults_.AddOf(process->id, warning, PayerOf(*process));
+  }
   return snapshot;
 }
 

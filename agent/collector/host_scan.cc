@@ -225,7 +225,7 @@ class HostScan::Scanner {
   bool MustReadStat(const KnownProcess& known) const;
   std::vector<ProcStat> ReadStatsInTime(std::vector<pid_t> pids);
   void DropUsersWithManyStuck(std::vector<pid_t>* pids) const;
-  void ReportStuck(pid_t pid, const std::string& name);
+  void ReportStuck(pid_t pid, const std::string& name, int64_t user);
   bool IsServed(const ProcStat& stat) const;
   bool MustRead(const ProcStat& stat, const KnownProcess& known) const;
   bool MustReadMaps(const ProcStat& stat, const KnownProcess& known) const;
@@ -340,11 +340,12 @@ void HostScan::Scanner::Read(const ProcStat& stat, KnownProcess* known) {
 }
 
 // Waits for several scans before it warns: on an overloaded host any read may time out.
-void HostScan::Scanner::ReportStuck(pid_t pid, const std::string& name) {
+void HostScan::Scanner::ReportStuck(pid_t pid, const std::string& name, int64_t user) {
   if (++scans_stuck_[pid] < kReportStuckAfterScans) return;
-  result_->warnings.push_back(
-      absl::StrCat("process ", pid, name.empty() ? "" : " (", name, name.empty() ? "" : ")",
-                   ": reads of its /proc files time out; left out until they succeed"));
+  result_->faults.push_back(
+      {absl::StrCat("process ", pid, name.empty() ? "" : " (", name, name.empty() ? "" : ")",
+                    ": reads of its /proc files time out; left out until they succeed"),
+       user});
 }
 
 // Nobody whose processes block many threads gets more.
@@ -366,7 +367,7 @@ std::vector<ProcStat> HostScan::Scanner::ReadStatsInTime(std::vector<pid_t> left
     const auto stuck = stuck_.find(pid);
     if (stuck == stuck_.end()) return false;
     if (!stuck->second->returned) {
-      ReportStuck(pid, "");
+      ReportStuck(pid, "", PayerOfReads(options_.proc_root, pid));
       return true;
     }
     stuck_.erase(stuck);
@@ -391,7 +392,7 @@ std::vector<ProcStat> HostScan::Scanner::ReadStatsInTime(std::vector<pid_t> left
     at += done;
     if (done == count) continue;
     stuck_[left[at]] = stats;
-    ReportStuck(left[at], "");
+    ReportStuck(left[at], "", PayerOfReads(options_.proc_root, left[at]));
     left.erase(left.begin(), left.begin() + static_cast<ptrdiff_t>(at) + 1);
     DropUsersWithManyStuck(&left);
     at = 0;
@@ -421,21 +422,24 @@ void HostScan::Scanner::ReportLaunched(KnownProcess* known) {
 void HostScan::Scanner::WarnOfManyLaunched() {
   for (const auto& [sharer, count] : launched_) {
     if (count <= options_.most_launched_of_user) continue;
-    result_->warnings.push_back(
-        absl::StrCat("user ", sharer.first, " has more than ", options_.most_launched_of_user,
-                     " processes with a rank in their environment; the others are left out"));
+    result_->faults.push_back(
+        {absl::StrCat("user ", sharer.first, " has more than ", options_.most_launched_of_user,
+                      " processes with a rank in their environment; the others are left out"),
+         sharer.first});
   }
 }
 
 void HostScan::Scanner::Report(KnownProcess* known) {
   const ProcStat& stat = known->stat;
   const std::string name = Printable(stat.name.c_str(), stat.name.size());
-  if (known->stuck) return ReportStuck(stat.pid, name);
+  if (known->stuck) return ReportStuck(stat.pid, name, known->sharer.first);
   scans_stuck_.erase(stat.pid);
   const ProcessView& view = known->view;
   if (!view.run_folder.empty()) return;
   // Report an error in the second scan only: a new segment may be incomplete in the first.
-  if (!view.error.empty() && known->failed_before) result_->warnings.push_back(view.error);
+  if (!view.error.empty() && known->failed_before) {
+    result_->faults.push_back({view.error, known->sharer.first});
+  }
   known->failed_before = !view.error.empty();
   if (view.launched.has_value()) ReportLaunched(known);
   if (!view.segment.has_value()) return;

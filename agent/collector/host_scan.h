@@ -47,11 +47,17 @@ struct MappedSegment {
   SegmentClaim claim;                     // as of the time it was opened
 };
 
+// For people: a part left out, and the reason.
+struct ScanFault {
+  std::string text;
+  int64_t user = SpareThreads::kNobody;  // whose processes these are: PayerOfReads()
+};
+
 struct ScanResult {
   uint64_t number = 0;  // of the scan, from 1
   std::vector<MappedSegment> segments;
   std::vector<DiscoveredProcess> launched;  // is_main is set
-  std::vector<std::string> warnings;        // for people: parts left out, and the reasons
+  std::vector<ScanFault> faults;
 
   // Returns the processes that have mapped this file.
   std::vector<SegmentMapper> FindMappers(uint64_t device, uint64_t inode) const;

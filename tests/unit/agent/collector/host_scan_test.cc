@@ -165,8 +165,8 @@ TEST_F(HostScanTest, LeavesOutTheRanksThatAreMoreThanOneUserMayHave) {
   for (pid_t pid = 20; pid < 25; ++pid) AddRank(pid, pid - 20);
   const auto found = ScanAgain();
   EXPECT_EQ(found->launched.size(), 3u);
-  ASSERT_EQ(found->warnings.size(), 1u);
-  EXPECT_NE(found->warnings[0].find("more than 3 processes"), std::string::npos);
+  ASSERT_EQ(found->faults.size(), 1u);
+  EXPECT_NE(found->faults[0].text.find("more than 3 processes"), std::string::npos);
   proc_.Remove("21");
   Scan();  // sees that there is room
   const auto later = Scan();
