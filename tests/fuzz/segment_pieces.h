@@ -6,7 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <string_view>
 
+#include "fuzz_input.h"
 #include "interpose/segment.h"
 
 namespace rollcall {
@@ -31,6 +34,18 @@ inline constexpr size_t kSegmentRegions[] = {
     segment::kSitesOffset,
     segment::kShapesOffset,
 };
+
+// A piece of the segment. Without bytes it cuts the file short.
+struct Piece {
+  uint64_t offset = 0;
+  std::string_view bytes;
+};
+
+inline Piece TakePiece(uint8_t region, Input* input) {
+  const uint64_t begin = kSegmentRegions[region % std::size(kSegmentRegions)];
+  const auto offset = input->Take<uint16_t>();
+  return {begin + offset, input->TakePart()};
+}
 
 }  // namespace fuzz
 }  // namespace rollcall

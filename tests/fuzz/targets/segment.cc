@@ -85,12 +85,6 @@ void Send(const SegmentSnapshot& snapshot, std::map<uint32_t, CommHistory>* hist
   }
 }
 
-// A piece of the segment. Without bytes it cuts the file short.
-struct Piece {
-  uint64_t offset = 0;
-  std::string_view bytes;
-};
-
 // The process that owns the segment.
 class Process {
  public:
@@ -154,12 +148,6 @@ class Reading {
   std::unique_ptr<SegmentReader> reader_;
   std::map<uint32_t, CommHistory> histories_;
 };
-
-Piece TakePiece(uint8_t region, Input* input) {
-  const uint64_t begin = kSegmentRegions[region % std::size(kSegmentRegions)];
-  const auto offset = input->Take<uint16_t>();
-  return {begin + offset, input->TakePart()};
-}
 
 void Run(Input input) {
   const auto flags = input.Take<uint8_t>();
