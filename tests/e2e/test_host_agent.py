@@ -193,6 +193,25 @@ def test_the_agent_explains_a_hang_in_another_users_container_with_stacks(host, 
     assert agent.process.poll() is None and job.process.poll() is None
 
 
+@pytest.mark.long
+def test_another_user_who_writes_anything_into_his_segment_harms_nobody(host, daemon):
+    theirs = host.folder / "theirs"
+    theirs.mkdir()
+    os.chown(theirs, 1234, 1234)
+    agent = host.agent(daemon)
+    writer = host.start("setpriv", "--reuid=1234", "--regid=1234", "--clear-groups", "nice", "-n", "15",
+                        BUILD / "fuzz" / "hostile_segment", theirs, "1")
+    host.job("one_rank_stops_calling")
+    wait_for_status(daemon, "a-job: hung")
+    others = wait_for(lambda: {job["name"] for job in ask(daemon, "status")["jobs"]} - {"a-job"})
+    assert others, "the agent has read what he writes"
+    time.sleep(20)
+    incident, = (i["id"] for i in ask(daemon, "incidents")["incidents"] if i["job"] == "a-job")
+    verdict = ask(daemon, f"incident?id={incident}")["verdicts"][0]
+    assert [culprit["rank"] for culprit in verdict["culprits"]] == [3]
+    assert agent.process.poll() is None and daemon.process.poll() is None and writer.process.poll() is None
+
+
 def test_the_agent_reports_no_death_of_a_slow_healthy_job_in_a_container(host, daemon, tmp_path):
     """A past fault: the agent took the job's pids for pids of its own namespace."""
     host.agent(daemon)
