@@ -8,6 +8,7 @@
 #include "base/cut_text.h"
 #include "base/durations.h"
 #include "daemon/model/client_limits.h"
+#include "daemon/model/stand_kinds.h"
 #include "daemon/report/program_line.h"
 #include "rollcall/v1/incident.pb.h"
 
@@ -20,8 +21,8 @@ constexpr double kMostBytesASecond = 2048;
 // A thread that wakes so often polls. One that wakes less often may do a step each time.
 constexpr double kLeastPollsASecond = 3.5;
 
-// A sample wakes the threads that it stops, and an agent without a free CPU may count one too many.
-constexpr double kWakesBySamples = 1;
+// On a host without a free CPU, or where somebody else samples the process.
+constexpr double kFewWakes = 1;
 
 constexpr size_t kMostChildren = 8;
 constexpr size_t kMostLocks = 8;
@@ -50,7 +51,9 @@ void AddThreads(int32_t pid, const Threads& threads, StandingMarks* marks) {
   for (const v1::ThreadStack& thread : threads) {
     const bool is_main = thread.tid() == pid;
     if (thread.frames().empty() || (!is_main && !RunsTheProgram(thread))) continue;
-    marks->threads[{pid, thread.tid()}] = {PositionOf(thread), thread.switches()};
+    // A thread that waits for Python's lock looks every 5 ms whether it is free.
+    const bool looks = thread.python_lock() == "waits";
+    marks->threads[{pid, thread.tid()}] = {PositionOf(thread), looks ? 0 : thread.switches()};
   }
 }
 
@@ -81,16 +84,26 @@ bool HasMoved(const StandingMarks& before, const StandingMarks& after) {
                      });
 }
 
+// A sample wakes the threads that it stops. The agent leaves that out, but on a host without a free
+// CPU it may miss one. A thread that waits for a lock of a file goes to sleep late each time.
+double WakesBySamples(const Standing& standing) {
+  return StandsIn(standing.place, standing.state, standing.wait_channel).kind == StandKind::kFileLock
+             ? std::max(kFewWakes, static_cast<double>(standing.samples))
+             : kFewWakes;
+}
+
 // Sets `rests` and `sleeps`.
-void SetPace(const StandingMarks& first, const StandingMarks& newest, Standing* standing) {
+void SetPace(double by_samples, Standing* standing) {
+  const StandingMarks &first = standing->first, &newest = standing->newest;
   const double seconds = static_cast<double>(newest.at_ns - first.at_ns) / kSecond;
   standing->sleeps = true;
   for (const auto& [id, thread] : newest.threads) {
     const auto before = first.threads.find(id);
     if (before == first.threads.end() || thread.switches == before->second.switches) continue;
+    if (thread.switches == 0 || before->second.switches == 0) continue;  // not known
     standing->sleeps = false;
     const auto wakes = static_cast<double>(thread.switches - before->second.switches);
-    if (wakes <= kWakesBySamples) continue;
+    if (wakes <= by_samples) continue;
     if (wakes < kLeastPollsASecond * seconds) standing->rests = true;
   }
 }
@@ -165,6 +178,16 @@ void AddLocks(const v1::ProcessStack& stack, Standing* standing) {
   }
 }
 
+// Libraries that wait for what comes by a pipe look every few seconds whether its writer lives.
+// What comes is counted as bytes.
+bool PollsAPipe(const Standing& standing) {
+  const StandKind kind = StandsIn(standing.place).kind;
+  const bool is_pipe = kind == StandKind::kDataLoader || kind == StandKind::kProcessQueue ||
+                       kind == StandKind::kPool;
+  return is_pipe && standing.first.moved_bytes >= 0 &&
+         standing.first.moved_bytes == standing.newest.moved_bytes;
+}
+
 }  // namespace
 
 std::shared_ptr<const Standing> AddToRow(const std::shared_ptr<const Standing>& before,
@@ -176,8 +199,10 @@ std::shared_ptr<const Standing> AddToRow(const std::shared_ptr<const Standing>& 
   standing->first = goes_on ? before->first : standing->newest;
   standing->since_ns = standing->first.at_ns;
   standing->newest_ns = now_ns;
-  SetPace(standing->first, standing->newest, standing.get());
+  standing->samples = goes_on ? before->samples + 1 : 1;
   AddMain(stack, standing.get());
+  SetPace(WakesBySamples(*standing), standing.get());
+  if (PollsAPipe(*standing)) standing->rests = false;
   AddOtherThreads(stack, standing.get());
   AddNames(stack.threads(), &standing->names);
   AddChildren(stack, standing.get());

@@ -32,6 +32,14 @@ bool IsOfPython(absl::string_view function) {
   return absl::StrContains(function, '.') && !absl::StrContains(function, "::");
 }
 
+// "sem_wait" of "sem_wait.constprop.0": the compiler's own copies of functions.
+absl::string_view WithoutCopy(absl::string_view function) {
+  for (const absl::string_view copy : {".constprop", ".isra", ".part", ".cold", ".lto_priv"}) {
+    function = function.substr(0, function.find(copy));
+  }
+  return function;
+}
+
 absl::string_view WithoutPrefix(absl::string_view function) {
   if (!absl::ConsumePrefix(&function, "__libc_")) {
     while (absl::ConsumePrefix(&function, "_")) {
@@ -118,7 +126,8 @@ const char* StandKindInWords(StandKind kind) {
 
 StandFunction StandsIn(const StackPlace& place, char state, absl::string_view wait_channel) {
   if (state == 'D') return {StandKind::kStorage, ""};
-  const Names functions = absl::StrSplit(place.functions, ' ', absl::SkipEmpty());
+  Names functions = absl::StrSplit(place.functions, ' ', absl::SkipEmpty());
+  for (absl::string_view& function : functions) function = WithoutCopy(function);
   const size_t program = FindProgram(place, functions);
   // A program may have a queue of its own that is built like those of the engines.
   for (size_t i = program; i < functions.size(); ++i) {

@@ -43,6 +43,7 @@ struct StandingMarks {
 struct Standing {
   int64_t since_ns = 0;   // the first sample of the row
   int64_t newest_ns = 0;  // the newest one
+  int32_t samples = 0;    // of the row
   // It wakes from time to time, and returns to where it stood: a step that takes long looks like
   // this, and so does a loop that asks seldom.
   bool rests = false;

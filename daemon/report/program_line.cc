@@ -194,11 +194,17 @@ std::string PlaceOf(const v1::Frame& frame) {
   return absl::StrCat(frame.file(), ":", frame.line(), " in ", function);
 }
 
+// Libraries make small functions from texts: the line that called one is the program's.
+bool IsOfAText(const v1::Frame& frame) { return frame.python() && frame.file() == "<string>"; }
+
 int FindProgramFrame(const v1::ThreadStack& thread) {
+  int of_text = -1;
   for (int i = 0; i < thread.frames_size(); ++i) {
-    if (!IsLibraryFrame(thread.frames(i))) return i;
+    if (IsLibraryFrame(thread.frames(i))) continue;
+    if (!IsOfAText(thread.frames(i))) return i;
+    if (of_text < 0) of_text = i;
   }
-  return -1;
+  return of_text;
 }
 
 std::string FunctionsOf(const v1::ThreadStack& thread) {

@@ -25,7 +25,8 @@ std::string WaitInWords(const Standstill& stand, bool many) {
   const std::string verb = many ? "wait" : "waits";
   const std::string in = StandKindInWords(stand.in);
   if (!stand.others.empty()) {
-    return absl::StrCat(verb, " for ", stand.others, in.empty() ? "" : ", in ", in,
+    const bool says_it = in.empty() || stand.in == StandKind::kChild;
+    return absl::StrCat(verb, " for ", stand.others, says_it ? "" : absl::StrCat(", in ", in),
                         FileInWords(stand));
   }
   if (in.empty()) return absl::StrCat(verb, " outside of recorded calls");

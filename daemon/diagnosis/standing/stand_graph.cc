@@ -35,6 +35,16 @@ bool MayBeForChildren(StandKind kind) {
   }
 }
 
+// Where the main thread waits for another one, that one's wait says more.
+StandFunction WaitOf(const std::vector<StackPlace>& places) {
+  const StandFunction main = StandsIn(places.front());
+  if (main.kind != StandKind::kThread && main.kind != StandKind::kFuture) return main;
+  for (const StackPlace& place : places) {
+    if (!place.other_end.empty()) return StandsIn(place);
+  }
+  return main;
+}
+
 class Builder {
  public:
   Builder(const JobState& job, const std::vector<int32_t>& ranks) : job_(job), ranks_(ranks) {}
@@ -78,7 +88,7 @@ class Builder {
       node.pid = child.pid;
       node.name = child.name;
       if (!child.places.empty()) {
-        node.in = StandsIn(child.places.front());
+        node.in = WaitOf(child.places);
         node.at = child.places.front().at;
         node.is_idle = IsIdlePlace(child.places.front());
       }
@@ -127,7 +137,8 @@ class Builder {
     if (!MayBeForChildren(graph_.nodes[node].in.kind)) return;
     for (const StandingChild& child : owner.standing->children) {
       const auto at = nodes_.find({owner.host, child.pid});
-      if (child.parent != pid || at == nodes_.end() || graph_.nodes[at->second].is_idle) continue;
+      if (child.parent != pid || child.places.empty() || at == nodes_.end()) continue;
+      if (graph_.nodes[at->second].is_idle) continue;
       AddTo(node, at->second);
     }
   }

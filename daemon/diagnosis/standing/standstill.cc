@@ -60,7 +60,7 @@ class Judge {
     for (size_t i = 0; i < Count(); ++i) {
       const StandKind kind = Rank(i).in.kind;
       if (kind == StandKind::kPerson || kind == StandKind::kGpu) return true;
-      if (Rank(i).is_idle && Rank(i).waits_for.empty()) return true;
+      if (Rank(i).is_idle) return true;
     }
     return false;
   }
@@ -199,15 +199,24 @@ class Judge {
   }
 
   bool BlameOwn() {
+    bool is_any_ring = false;
     for (size_t i = 0; i < Count(); ++i) {
-      if (WhomItIsFor(Rank(i).in.kind) == StandFor::kOwn) culprits_.insert(i);
+      const bool is_ring = IsInARingOfItsOwn(i);
+      is_any_ring = is_any_ring || is_ring;
+      if (is_ring || WhomItIsFor(Rank(i).in.kind) == StandFor::kOwn) culprits_.insert(i);
     }
-    if (culprits_.empty() || culprits_.size() == Count()) culprits_.clear();
-    stand_.shape = StandShape::kElsewhere;
+    if (culprits_.size() == Count()) culprits_.clear();
+    stand_.shape = is_any_ring ? StandShape::kChild : StandShape::kElsewhere;
     if (!culprits_.empty()) return true;
     if (ByPosition().size() < 2) return false;
     for (size_t i = 0; i < Count(); ++i) culprits_.insert(i);  // nothing decides
     return MayBeNoIdleness();
+  }
+
+  // It and what it has started wait for each other.
+  bool IsInARingOfItsOwn(size_t i) const {
+    const size_t end = ends_[i].component;
+    return owners_[end] == Rank(i).process && graph_.components[end].size() > 1;
   }
 
   bool TellAll() {
@@ -249,6 +258,7 @@ class Judge {
       case StandKind::kJaxEnd:
       case StandKind::kChild:
       case StandKind::kStorage:
+      case StandKind::kGrpc:
         return true;
       default:
         return Writes(in);
@@ -322,7 +332,9 @@ class Judge {
       const StandNode& other = graph_.nodes[to];
       const std::string name = other.name.empty() ? "" : absl::StrCat(" (", other.name, ")");
       if (other.is_child && other.process == Rank(i).process) {
-        return absl::StrCat("its child ", other.pid, name);
+        const char* in = StandKindInWords(other.in.kind);
+        return absl::StrCat("its child ", other.pid, name,
+                            *in == '\0' ? "" : absl::StrCat(", which waits in ", in));
       }
       if (other.is_child) {
         return absl::StrCat("child ", other.pid, name, " of rank ", other.rank);
