@@ -132,11 +132,12 @@ class LocksOfProcess {
 
 std::vector<FileLock> FindFileLocks(const std::string& proc_root, pid_t pid,
                                     const std::vector<pid_t>& tids) {
-  const std::vector<LockRow> rows = ParseLockTable(ReadProcFile(proc_root + "/locks").value_or(""));
   std::vector<int> awaited;
   for (const pid_t tid : tids) {
     if (const auto fd = FindAwaited(proc_root, pid, tid)) awaited.push_back(*fd);
   }
+  // Afterwards: it has the requests of these threads.
+  const std::vector<LockRow> rows = ParseLockTable(ReadProcFile(proc_root + "/locks").value_or(""));
   const bool may_have_some = std::any_of(rows.begin(), rows.end(), [&](const LockRow& row) {
     return row.pid == pid || IfItLives(proc_root, row.pid) == 0;
   });

@@ -93,6 +93,10 @@ class Child {
     }
     return locks;
   }
+  // Before that a request may be in no table yet.
+  void AwaitSleep() const {
+    for (int i = 0; i < 10'000 && ReadProcStat("/proc", pid_)->state != 'S'; ++i) usleep(1000);
+  }
 
  private:
   const pid_t pid_;
@@ -149,6 +153,8 @@ TEST_P(FileLocksTest, OfWhoHoldsOneAndOfWhoWaitsForIt) {
   EXPECT_EQ(held[0].holder, holder.pid());
   EXPECT_FALSE(held[0].waits);
   const Child waiter(Locks());
+  ASSERT_EQ(waiter.Find(1).size(), 1u);
+  waiter.AwaitSleep();
   const std::vector<FileLock> awaited = waiter.Find(1);
   ASSERT_EQ(awaited.size(), 1u);
   EXPECT_EQ(awaited[0].inode, inode_);
