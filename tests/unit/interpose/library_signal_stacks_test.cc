@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "agent/processes/moved_bytes.h"
 #include "agent/processes/proc_maps.h"
 #include "agent/stacks/segment_stack_requests.h"
 #include "agent/stacks/signal_stack_taker.h"
@@ -114,6 +115,23 @@ TEST_F(LibrarySignalStacksTest, AUsualSignalStackIsLargeEnough) {
   EXPECT_EQ(Answered(sample), 1);
   close(fifo);
   EXPECT_EQ(WaitFor(std::exchange(pid_, 0)), 0) << Stderr();
+}
+
+// The agent leaves out what these counts say, and compares the rest with the next sample.
+TEST_F(LibrarySignalStacksTest, WhatASampleAddsToTheCountersOfTheProcessIsKnown) {
+  const int fifo = StartAndMeet("id init=2,0" + WaitAt(0), 0);
+  RawSample sample = Ask(pid_);
+  ASSERT_TRUE(Eventually([&] {
+    sample = Ask(pid_);
+    return !sample.threads.empty() && sample.threads[0].state == 'S' && Answered(sample) == 1;
+  }));
+  const auto moved = ReadMovedBytes("/proc", pid_);
+  const RawSample next = Ask(pid_);
+  EXPECT_EQ(next.threads[0].switches,
+            sample.threads[0].switches + sample.threads[0].sample_switches);
+  EXPECT_GT(next.threads[0].sample_switches, 0u);
+  EXPECT_GT(ReadMovedBytes("/proc", pid_), moved) << "it reads its own stacks";
+  close(fifo);
 }
 
 TEST_F(LibrarySignalStacksTest, AThreadWithTheSmallestStackAnswers) {
