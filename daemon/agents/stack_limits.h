@@ -21,6 +21,7 @@ inline constexpr int kFileLocks = 8;
 
 }  // namespace limits
 
-void LimitStack(v1::ProcessStack* stack);
+// Whether there was more.
+bool LimitStack(v1::ProcessStack* stack);
 
 }  // namespace rollcall

@@ -157,7 +157,7 @@ absl::Status StackDesk::Stream(const JobKey& job, const v1::TakeStacksRequest& r
 
 void StackDesk::OnStackReply(const AgentName& agent, const v1::StackReply& reply) {
   v1::ProcessStack stack = reply.stack();
-  LimitStack(&stack);
+  if (LimitStack(&stack) && counters_ != nullptr) counters_->CountDropped(Dropped::kStacks, 1);
   auto result = requests_.AddReply(reply.request(), agent, std::move(stack));
   if (!result.has_value()) return;
   NameCallingThreads(&*result);
