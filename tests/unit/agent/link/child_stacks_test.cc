@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -106,11 +107,14 @@ class Parent {
   const pid_t pid_;
 };
 
-v1::ProcessStack Take(const Parent& parent, bool children, StackServiceOptions options = {}) {
-  const ProcessId id = parent.id();
+std::unique_ptr<StackService> ServiceFor(ProcessId id, StackServiceOptions options = {}) {
   options.namer = std::make_shared<StackNamer>(options.proc_root, ROLLCALL_PROGRAMS);
-  StackService service(std::move(options), [id](ProcessId asked) { return asked == id; });
-  return service.Take(id, children);
+  return std::make_unique<StackService>(std::move(options),
+                                        [id](ProcessId asked) { return asked == id; });
+}
+
+v1::ProcessStack Take(const Parent& parent, bool children, StackServiceOptions options = {}) {
+  return ServiceFor(parent.id(), std::move(options))->Take(parent.id(), children);
 }
 
 int Sampled(const v1::ProcessStack& stack) {
@@ -154,11 +158,9 @@ TEST_F(ChildStacksTest, AreTakenIfTheDaemonAsks) {
 
 TEST_F(ChildStacksTest, HaveTheSameSwitchesInEachSample) {
   const Parent parent({WaitForEver});
-  const ProcessId id = parent.id();
-  StackServiceOptions options;
-  options.namer = std::make_shared<StackNamer>(options.proc_root, ROLLCALL_PROGRAMS);
-  StackService service(std::move(options), [id](ProcessId asked) { return asked == id; });
-  const v1::ProcessStack first = service.Take(id, true), second = service.Take(id, true);
+  const auto service = ServiceFor(parent.id());
+  const v1::ProcessStack first = service->Take(parent.id(), true);
+  const v1::ProcessStack second = service->Take(parent.id(), true);
   ASSERT_EQ(Sampled(first), 1);
   ASSERT_EQ(Sampled(second), 1);
   EXPECT_GT(first.children(0).threads(0).switches(), 0u);
@@ -267,12 +269,10 @@ TEST_F(ChildStacksTest, WhoHasStartedTheProcessMayBeAtTheOtherEnd) {
     _exit(0);
   }
   const ProcessId id = {pid, ReadProcStat("/proc", pid)->start_time};
-  StackServiceOptions options;
-  options.namer = std::make_shared<StackNamer>(options.proc_root, ROLLCALL_PROGRAMS);
-  StackService service(std::move(options), [id](ProcessId asked) { return asked == id; });
+  const auto service = ServiceFor(id);
   v1::ProcessStack stack;
   for (int i = 0; i < 500; ++i) {
-    stack = service.Take(id);
+    stack = service->Take(id);
     if (stack.threads_size() == 1 && stack.threads(0).has_other_end()) break;
     usleep(1000);
   }
@@ -299,9 +299,10 @@ bool ShowsPython(const v1::ThreadStack& thread) {
 
 TEST_F(ChildStacksTest, AreTheMainThreadAndThreeThatRunPython) {
   const Parent parent({[] { Become({"python3", "-c", kSixThreads}, "HOME=/"); }});
+  const auto service = ServiceFor(parent.id());
   v1::ProcessStack stack;
   for (int i = 0; i < 500; ++i) {  // until it has started them
-    stack = Take(parent, true);
+    stack = service->Take(parent.id(), true);
     const bool is_there = Sampled(stack) == 1 && stack.children(0).threads_size() == 4;
     if (is_there && ShowsPython(stack.children(0).threads(3))) break;
     usleep(10'000);
@@ -313,6 +314,12 @@ TEST_F(ChildStacksTest, AreTheMainThreadAndThreeThatRunPython) {
     EXPECT_TRUE(ShowsPython(thread)) << thread.DebugString();
     EXPECT_LE(thread.frames_size(), 32);
     EXPECT_GT(thread.switches(), 0u);
+  }
+  const v1::ProcessStack next = service->Take(parent.id(), true);
+  const v1::ProcessStack later = service->Take(parent.id(), true);
+  ASSERT_EQ(later.children(0).threads_size(), 4);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(later.children(0).threads(i).switches(), next.children(0).threads(i).switches());
   }
 }
 
