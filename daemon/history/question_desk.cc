@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/history/question_desk.h"
 
+#include <algorithm>
 #include <iterator>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 
@@ -12,7 +15,8 @@ namespace {
 constexpr int64_t kKeptNs = 60'000'000'000;
 constexpr int64_t kWantedNs = 10'000'000'000;  // who wants an answer asks again within this time
 constexpr size_t kMostOpen = 16;
-constexpr size_t kMostKnown = 64;  // with those that are answered
+constexpr size_t kMostKnown = 64;   // with those that are answered
+constexpr size_t kShareOfDesk = 3;  // of the callers of some tenants, times what is left
 
 absl::Status HasEnded() { return absl::UnavailableError("the history cannot be read now"); }
 
@@ -28,7 +32,7 @@ QuestionDesk::Answer QuestionDesk::Ask(const v1::CountIncidentsRequest& request,
   DropOld(now_ns);
   auto at = known_.find(key);
   if (at == known_.end()) {
-    if (open_.size() >= kMostOpen || known_.size() >= kMostKnown) {
+    if (!HasRoomFor(request)) {
       return absl::ResourceExhaustedError(
           "the history has too many questions to answer; ask again later");
     }
@@ -51,6 +55,21 @@ QuestionDesk::Answer QuestionDesk::Ask(const v1::CountIncidentsRequest& request,
     question->is_put_off = true;
   }
   return absl::AbortedError("the history still works on this question; ask again for its answer");
+}
+
+// The callers of some tenants leave room to those of others.
+bool QuestionDesk::HasRoomFor(const v1::CountIncidentsRequest& request) const {
+  const std::vector<std::string> tenants(request.tenants().begin(), request.tenants().end());
+  const auto is_own = [&tenants](const Question& other) {
+    const auto& theirs = other.request.tenants();
+    return std::equal(tenants.begin(), tenants.end(), theirs.begin(), theirs.end());
+  };
+  const auto open = std::count_if(open_.begin(), open_.end(),
+                                  [&](const QuestionPtr& one) { return is_own(*one); });
+  const auto known = std::count_if(known_.begin(), known_.end(),
+                                   [&](const auto& one) { return is_own(*one.second); });
+  return static_cast<size_t>(open) < kShareOfDesk * (kMostOpen - open_.size()) &&
+         static_cast<size_t>(known) < kShareOfDesk * (kMostKnown - known_.size());
 }
 
 void QuestionDesk::DropOld(int64_t now_ns) {

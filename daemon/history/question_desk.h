@@ -31,7 +31,8 @@ class QuestionDesk {
   QuestionDesk& operator=(const QuestionDesk&) = delete;
 
   // Waits at most `patience`, and not at all for a question that was put off before. kAborted: the
-  // desk goes on, and the caller may ask again. kResourceExhausted: too many questions wait.
+  // desk goes on, and the caller may ask again. kResourceExhausted: too many questions wait, or too
+  // many of callers of these tenants.
   // kUnavailable: the desk has ended.
   Answer Ask(const v1::CountIncidentsRequest& request, std::chrono::nanoseconds patience);
 
@@ -51,6 +52,8 @@ class QuestionDesk {
   using QuestionPtr = std::shared_ptr<Question>;
   using Known = std::map<std::string, QuestionPtr>;
 
+  bool HasRoomFor(const v1::CountIncidentsRequest& request) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropOld(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Answer Give(Known::iterator at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void KeepIfWanted(const QuestionPtr& question) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -15,6 +15,8 @@
 namespace rollcall {
 namespace {
 
+constexpr size_t kShareOfSilences = 3;  // of a tenant, times what is left
+
 bool FitsPattern(const std::string& pattern, const std::string& name) {
   return pattern.empty() || fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
 }
@@ -112,6 +114,15 @@ std::string SilenceInWords(const std::string& tenant, const std::string& job,
   return words;
 }
 
+// Operators of one tenant leave room to those of others.
+bool Silences::HasItsShare(const std::string& tenant) const {
+  if (tenant.empty()) return false;  // only an operator of all tenants may add it
+  const auto own = std::count_if(silences_.begin(), silences_.end(), [&tenant](const auto& one) {
+    return one.second.tenant() == tenant;
+  });
+  return static_cast<size_t>(own) >= kShareOfSilences * (kMostSilences - silences_.size());
+}
+
 absl::StatusOr<v1::Silence> Silences::Add(const v1::Silence& given, int64_t seconds,
                                           const std::string& who, const Tenants& tenants,
                                           int64_t now_ns) {
@@ -122,6 +133,11 @@ absl::StatusOr<v1::Silence> Silences::Add(const v1::Silence& given, int64_t seco
   if (silences_.size() >= kMostSilences) {
     return absl::FailedPreconditionError(absl::StrCat(
         "there are ", kMostSilences, " silences, and there can be no more; end one first"));
+  }
+  if (HasItsShare(wanted.tenant())) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "there are ", silences_.size(), " silences, and too many of them are for tenant ",
+        CleanText(wanted.tenant()), "; end one of these first"));
   }
   const auto id = [this](int64_t number) {
     return absl::StrCat("silence-", number, daemon_.empty() ? "" : "-", daemon_);

@@ -70,6 +70,7 @@ class Silences {
   size_t Count(int64_t now_ns) const;
 
  private:
+  bool HasItsShare(const std::string& tenant) const;
   void DropEnded(int64_t now_ns);
 
   const std::string daemon_;

@@ -134,12 +134,26 @@ TEST_F(QuestionDeskTest, DropsAQuestionThatNobodyHasAskedForTenSeconds) {
 TEST_F(QuestionDeskTest, RefusesQuestionsWhileTooManyWait) {
   EXPECT_EQ(Ask("slow", milliseconds(0)), "ABORTED");
   ASSERT_TRUE(Eventually([&] { return begun_ == 1; }));
-  for (int i = 0; i < 16; ++i) EXPECT_EQ(Ask(std::to_string(i), milliseconds(0)), "ABORTED");
+  for (int i = 0; i < 12; ++i) EXPECT_EQ(Ask(std::to_string(i), milliseconds(0)), "ABORTED");
   EXPECT_EQ(Ask("another", milliseconds(0)), "RESOURCE_EXHAUSTED");
   EXPECT_EQ(Ask("slow", milliseconds(0)), "ABORTED") << "it is known";
   GoOn();
-  ASSERT_TRUE(Eventually([&] { return worked_on_ == 17; }));
-  EXPECT_EQ(Ask("another"), "18") << "answers that are kept take no room";
+  ASSERT_TRUE(Eventually([&] { return worked_on_ == 13; }));
+  EXPECT_EQ(Ask("another"), "14") << "answers that are kept take no room";
+}
+
+TEST_F(QuestionDeskTest, CallersOfOneTenantLeaveRoomToThoseOfOthers) {
+  EXPECT_EQ(Ask("slow", milliseconds(0)), "ABORTED");
+  ASSERT_TRUE(Eventually([&] { return begun_ == 1; }));
+  const auto count = [this](const std::string& tenant) {
+    for (int i = 0; true; ++i) {
+      v1::CountIncidentsRequest request = By(std::to_string(i));
+      request.add_tenants(tenant);
+      if (InWords(desk_.Ask(request, milliseconds(0))) != "ABORTED") return i;
+    }
+  };
+  EXPECT_EQ(count("one"), 12);
+  EXPECT_EQ(count("other"), 3);
 }
 
 TEST_F(QuestionDeskTest, NobodyWaitsForADeskThatEnds) {

@@ -144,6 +144,23 @@ TEST(SilencesTest, ThereIsALimitThatEndedOnesDoNotCountFor) {
   EXPECT_TRUE(silences.Add(For("*"), kHour, "ada", Tenants::All(), kNow + kHour * kSecondNs).ok());
 }
 
+TEST(SilencesTest, ThoseOfOneTenantLeaveRoomToThoseOfOthers) {
+  Silences silences;
+  const auto count = [&silences](const std::string& tenant) {
+    size_t added = 0;
+    while (silences.Add(For("*"), kHour, "ada", Tenants::Only({tenant}), kNow).ok()) ++added;
+    return added;
+  };
+  EXPECT_EQ(count("research"), 375u);
+  const auto refused = silences.Add(For("*"), kHour, "ada", Tenants::Only({"research"}), kNow);
+  EXPECT_EQ(
+      refused.status().message(),
+      "there are 375 silences, and too many of them are for tenant research; end one of these "
+      "first");
+  EXPECT_EQ(count("default"), 94u);
+  EXPECT_TRUE(Add(For("*"), &silences).ok());
+}
+
 TEST(SilencesTest, ARestartedDaemonHasThoseOfTheEarlierOne) {
   Silences earlier;
   ASSERT_TRUE(Add(For("llm-*"), &earlier).ok());
