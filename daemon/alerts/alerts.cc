@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -21,6 +22,7 @@
 #include "base/steady_clock.h"
 #include "daemon/alerts/alert_delivery.h"
 #include "daemon/alerts/alert_news.h"
+#include "daemon/alerts/alert_room.h"
 
 namespace rollcall {
 namespace {
@@ -124,6 +126,7 @@ struct AlertSender::Receiver {
   bool MaySend(const Alert& alert) const {
     return options.may_send == nullptr || options.may_send(alert.message.incident);
   }
+  std::deque<Alert>::iterator FindOneThatMakesRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   std::deque<Alert>::iterator NextDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void Deliver(Alert alert, bool last_chance);
   absl::Status TryOnce(const Alert& alert);
@@ -159,14 +162,13 @@ void AlertSender::Receiver::Put(Alert alert) {
   if (alert.message.event == AlertEvent::kResolved) DropUpdates(alert.message.incident.id());
   if (alerts.size() >= kMaxWaiting) {
     if (!dropped) {
-      spdlog::error(
-          "dropped the oldest alert for {}: {} alerts wait; check that the receiver "
-          "responds",
-          ReceiverInWords(target), alerts.size());
+      spdlog::error("dropped an alert for {}: {} alerts wait; check that the receiver responds",
+                    ReceiverInWords(target), alerts.size());
     }
     dropped = true;
-    Settle(alerts.front());
-    alerts.pop_front();
+    const auto last = FindOneThatMakesRoom();
+    Settle(*last);
+    alerts.erase(last);
     ++failed;
   }
   alert.next_try_ns = alert.due_ns;
@@ -175,6 +177,12 @@ void AlertSender::Receiver::Put(Alert alert) {
   }
   alerts.push_back(std::move(alert));
   wake.NotifyAll();
+}
+
+std::deque<AlertSender::Receiver::Alert>::iterator AlertSender::Receiver::FindOneThatMakesRoom() {
+  std::vector<const v1::Incident*> waiting;
+  for (const Alert& alert : alerts) waiting.push_back(&alert.message.incident);
+  return alerts.begin() + static_cast<std::ptrdiff_t>(FindAlertThatMakesRoom(waiting));
 }
 
 // The end of an incident makes its waiting updates superfluous.
