@@ -87,7 +87,8 @@ bool HasMoved(const StandingMarks& before, const StandingMarks& after) {
 // A sample wakes the threads that it stops. The agent leaves that out, but on a host without a free
 // CPU it may miss one. A thread that waits for a lock of a file goes to sleep late each time.
 double WakesBySamples(const Standing& standing) {
-  return StandsIn(standing.place, standing.state, standing.wait_channel).kind == StandKind::kFileLock
+  return StandsIn(standing.place, standing.state, standing.wait_channel).kind ==
+                 StandKind::kFileLock
              ? std::max(kFewWakes, static_cast<double>(standing.samples))
              : kFewWakes;
 }

@@ -154,9 +154,9 @@ def test_the_list_of_incidents_offers_every_cause_of_an_incident():
 
 
 def test_the_pages_count_the_causes_right():
-    assert len(causes()) == 15, "then change the word below, and in the pages"
-    assert "all fifteen causes" in read("README.md")
-    assert "one of fifteen" in read("docs/architecture.md")
+    assert len(causes()) == 16, "then change the words below, and in the pages"
+    assert "fifteen of the sixteen causes" in read("README.md")
+    assert "one of sixteen" in read("docs/architecture.md")
 
 
 # The environment.

@@ -30,7 +30,8 @@ const StackCase kCases[] = {
     {"join_of_multiprocessing",
      " wait4 popen_fork.Popen.poll popen_fork.Popen.wait process.BaseProcess.join workers.run ",
      "/x/workers.py:26 in run", StandKind::kChild, "BaseProcess.join"},
-    {"semaphore_of_python", " __futex_abstimed_wait_common __new_sem_wait_slow64.constprop.0 workers.fill ",
+    {"semaphore_of_python",
+     " __futex_abstimed_wait_common __new_sem_wait_slow64.constprop.0 workers.fill ",
      "/x/workers.py:102 in fill", StandKind::kSemaphore, "__new_sem_wait_slow64"},
     {"lock_of_multiprocessing",
      " __futex_abstimed_wait_common __new_sem_wait_slow64 synchronize.SemLock.__enter__ "
