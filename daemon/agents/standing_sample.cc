@@ -16,7 +16,8 @@ namespace rollcall {
 namespace {
 
 // A trace: loops that ask again and again and heartbeats go on for ever.
-constexpr double kMostCpus = 0.03;
+constexpr double kMostCpus = 0.01;
+constexpr double kMostCpusOfAPoll = 0.03;  // where a library asks some hundred times a second
 constexpr double kMostBytesASecond = 2048;
 // A thread that wakes so often polls. One that wakes less often may do a step each time.
 constexpr double kLeastPollsASecond = 3.5;
@@ -71,9 +72,9 @@ StandingMarks MarksOf(const v1::ProcessStack& stack, int64_t now_ns) {
   return marks;
 }
 
-bool HasMoved(const StandingMarks& before, const StandingMarks& after) {
+bool HasMoved(const StandingMarks& before, const StandingMarks& after, double most_cpus) {
   const double seconds = static_cast<double>(after.at_ns - before.at_ns) / kSecond;
-  if (after.cpu_seconds - before.cpu_seconds > kMostCpus * seconds) return true;
+  if (after.cpu_seconds - before.cpu_seconds > most_cpus * seconds) return true;
   const bool knows_bytes = before.moved_bytes >= 0 && after.moved_bytes >= 0;
   if (knows_bytes && after.moved_bytes - before.moved_bytes > kMostBytesASecond * seconds) {
     return true;
@@ -82,6 +83,11 @@ bool HasMoved(const StandingMarks& before, const StandingMarks& after) {
                      after.threads.end(), [](const auto& a, const auto& b) {
                        return a.first == b.first && a.second.position == b.second.position;
                      });
+}
+
+double MostCpus(const Standing& standing) {
+  const StandKind kind = StandsIn(standing.place).kind;
+  return kind == StandKind::kRing || kind == StandKind::kGrpc ? kMostCpusOfAPoll : kMostCpus;
 }
 
 // A sample wakes the threads that it stops. The agent leaves that out, but on a host without a free
@@ -196,12 +202,13 @@ std::shared_ptr<const Standing> AddToRow(const std::shared_ptr<const Standing>& 
   auto standing = std::make_shared<Standing>();
   standing->newest = MarksOf(stack, now_ns);
   if (standing->newest.threads.empty()) return nullptr;
-  const bool goes_on = before != nullptr && !HasMoved(before->newest, standing->newest);
+  AddMain(stack, standing.get());
+  const bool goes_on =
+      before != nullptr && !HasMoved(before->newest, standing->newest, MostCpus(*standing));
   standing->first = goes_on ? before->first : standing->newest;
   standing->since_ns = standing->first.at_ns;
   standing->newest_ns = now_ns;
   standing->samples = goes_on ? before->samples + 1 : 1;
-  AddMain(stack, standing.get());
   SetPace(WakesBySamples(*standing), standing.get());
   if (PollsAPipe(*standing)) standing->rests = false;
   AddOtherThreads(stack, standing.get());

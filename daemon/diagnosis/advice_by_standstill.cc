@@ -48,8 +48,8 @@ bool LacksAParty(const Verdict& v) {
 bool WaitsForItsWorld(const Verdict& v) { return IsIn(v, {StandKind::kJaxStart}); }
 
 bool WaitsForAMessage(const Verdict& v) {
-  return IsIn(v, {StandKind::kRing, StandKind::kZeroMq, StandKind::kZeroMqPoll,
-                  StandKind::kMessageQueue, StandKind::kRayChannel});
+  return IsIn(
+      v, {StandKind::kRing, StandKind::kZeroMq, StandKind::kMessageQueue, StandKind::kRayChannel});
 }
 
 bool WaitsForAnAnswer(const Verdict& v) {

@@ -24,7 +24,6 @@ enum class StandFor : uint8_t { kOthers, kOwn, kNobody };
   X(kManager, kOthers, "a queue or another object of a manager of multiprocessing") \
   X(kRing, kOthers, "a broadcast queue in shared memory")                           \
   X(kZeroMq, kOthers, "ZeroMQ")                                                     \
-  X(kZeroMqPoll, kOthers, "ZeroMQ")                                                 \
   X(kGrpc, kOthers, "gRPC")                                                         \
   X(kMessageQueue, kOthers, "a message queue")                                      \
   X(kFileLock, kOthers, "a file lock")                                              \

@@ -108,8 +108,9 @@ bool AnyWorks(const JobState& job, const StartBlame& blame, int64_t since_ns) {
     const Process& process = job.processes[static_cast<size_t>(index)];
     if (HasEnded(job, index)) return false;
     const Standing* standing = process.standing.get();
-    const bool moves = standing != nullptr && standing->newest_ns >= since_ns &&
-                       (standing->since_ns > since_ns || standing->rests);
+    // Nobody takes such samples while a rank of the job uses the CPU.
+    const bool moves = standing != nullptr && (standing->newest_ns < since_ns ||
+                                               standing->since_ns > since_ns || standing->rests);
     return moves || process.quiet_since_ns > since_ns;
   });
 }

@@ -62,7 +62,7 @@ TEST(StandingSampleTest, AnotherLineOrWorkBeginsANewRow) {
 }
 
 TEST(StandingSampleTest, ATraceOfWorkIsNone) {
-  EXPECT_TRUE(Stands(After(Sample({}), Sample({7, 5, 10.2, 5'000}))));
+  EXPECT_TRUE(Stands(After(Sample({}), Sample({7, 5, 10.05, 5'000}))));
 }
 
 TEST(StandingSampleTest, AThreadThatPollsStandsAndOneThatWakesSeldomRests) {

@@ -67,6 +67,8 @@ TEST(StartTest, DoesNotBlameARankThatWorks) {
   EXPECT_TRUE(AtStart(job.state, 70).empty());
   standing->since_ns = At(20);
   EXPECT_FALSE(AtStart(job.state, 70).empty());
+  standing->newest_ns = At(40);
+  EXPECT_TRUE(AtStart(job.state, 70).empty());
 }
 
 TEST(StartTest, FindsNothingIfNoRankWaits) {
