@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "agent/processes/proc_files.h"
+#include "agent/processes/spare_threads.h"
 #include "base/unique_fd.h"
 
 namespace rollcall {
@@ -38,6 +39,29 @@ uint64_t InodeAt(const std::string& path) {
 uint64_t InodeOf(int fd) {
   struct stat about;
   return fstat(fd, &about) == 0 ? about.st_ino : 0;
+}
+
+// Of the user namespace that the process is in, as this program sees it. Its owner may map only ids
+// that are its own, so no other namespace has the map of this program's.
+std::string ReadUidMap(const std::string& proc_root, pid_t pid) {
+  return ReadProcFile(ProcPath(proc_root, pid, "uid_map")).value_or("");
+}
+
+bool IsInOwnUserNamespace(const std::string& proc_root, pid_t pid) {
+  static const std::string own = ReadUidMap("/proc", getpid());
+  return ReadUidMap(proc_root, pid) == own;
+}
+
+// As MakerOfUserNamespace(), at once; nullopt also if the process blocks who asks.
+std::optional<Payer> FindMakerInTime(const std::string& proc_root, pid_t pid) {
+  constexpr int64_t kTimeoutNs = 20'000'000;
+  constexpr int64_t kAll = 0;  // who blocks these threads blocks those of other namespaces
+  static auto* threads = new SpareThreads;
+  return threads
+      ->Get<std::optional<Payer>>(
+          std::to_string(pid), [proc_root, pid] { return MakerOfUserNamespace(proc_root, pid); },
+          kTimeoutNs, kAll)
+      .value_or(std::nullopt);
 }
 
 std::optional<Payer> MakerOf(const UniqueFd& user_namespace) {
@@ -82,8 +106,9 @@ int64_t PayerOfReads(const std::string& proc_root, pid_t pid) {
   constexpr int kAboveUsers = 31;  // inodes of namespaces are large numbers of 32 bits
   struct stat about;
   if (stat(ProcPath(proc_root, pid, "").c_str(), &about) != 0) return -1;
-  const auto maker = MakerOfUserNamespace(proc_root, pid);
-  if (!maker.has_value()) return about.st_uid;
+  if (IsInOwnUserNamespace(proc_root, pid)) return about.st_uid;
+  const auto maker = FindMakerInTime(proc_root, pid);
+  if (!maker.has_value()) return kUnknownMaker;
   return static_cast<int64_t>(maker->root_namespace << kAboveUsers) | maker->user;
 }
 

@@ -28,6 +28,9 @@ struct Payer {
 // By the real user in the status of the process, which may block: see spare_threads.h.
 Payer ReadPayer(const std::string& proc_root, pid_t pid);
 
+// All whose user namespace nobody can look at in time share one share.
+inline constexpr int64_t kUnknownMaker = -2;
+
 // The same as a number, for reads of this process that may block. -1: there is no such process.
 // Answers at once whatever the process does: by the owner of its folder in /proc, which is its
 // user, or root if it must not be traced.

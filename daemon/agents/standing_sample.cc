@@ -22,7 +22,8 @@ constexpr double kMostBytesASecond = 2048;
 // A thread that wakes so often polls. One that wakes less often may do a step each time.
 constexpr double kLeastPollsASecond = 3.5;
 
-// On a host without a free CPU, or where somebody else samples the process.
+// A sample wakes the threads that it stops. The agent leaves that out, but may miss one on a host
+// without a free CPU, and knows nothing of somebody else's samples.
 constexpr double kFewWakes = 1;
 
 constexpr size_t kMostChildren = 8;
@@ -90,29 +91,25 @@ double MostCpus(const Standing& standing) {
   return kind == StandKind::kRing || kind == StandKind::kGrpc ? kMostCpusOfAPoll : kMostCpus;
 }
 
-// A sample wakes the threads that it stops. The agent leaves that out, but on a host without a free
-// CPU it may miss one. A thread that waits for a lock of a file goes to sleep late each time.
-double WakesBySamples(const Standing& standing) {
+// Each sample of one process wakes the others that wait for the same lock: the kernel lets them try
+// again.
+bool WaitsForAFileLock(const Standing& standing) {
   return StandsIn(standing.place, standing.state, standing.wait_channel).kind ==
-                 StandKind::kFileLock
-             ? std::max(kFewWakes, static_cast<double>(standing.samples))
-             : kFewWakes;
+         StandKind::kFileLock;
 }
 
-// Sets `rests` and `sleeps`.
-void SetPace(double by_samples, Standing* standing) {
-  const StandingMarks &first = standing->first, &newest = standing->newest;
+bool Rests(int32_t pid, const Standing& standing) {
+  const StandingMarks &first = standing.first, &newest = standing.newest;
   const double seconds = static_cast<double>(newest.at_ns - first.at_ns) / kSecond;
-  standing->sleeps = true;
   for (const auto& [id, thread] : newest.threads) {
     const auto before = first.threads.find(id);
     if (before == first.threads.end() || thread.switches == before->second.switches) continue;
     if (thread.switches == 0 || before->second.switches == 0) continue;  // not known
-    standing->sleeps = false;
+    if (id == std::make_pair(pid, pid) && WaitsForAFileLock(standing)) continue;
     const auto wakes = static_cast<double>(thread.switches - before->second.switches);
-    if (wakes <= by_samples) continue;
-    if (wakes < kLeastPollsASecond * seconds) standing->rests = true;
+    if (wakes > kFewWakes && wakes < kLeastPollsASecond * seconds) return true;
   }
+  return false;
 }
 
 // Nobody compares the program's functions of these.
@@ -209,8 +206,7 @@ std::shared_ptr<const Standing> AddToRow(const std::shared_ptr<const Standing>& 
   standing->since_ns = standing->first.at_ns;
   standing->newest_ns = now_ns;
   standing->samples = goes_on ? before->samples + 1 : 1;
-  SetPace(WakesBySamples(*standing), standing.get());
-  if (PollsAPipe(*standing)) standing->rests = false;
+  standing->rests = Rests(stack.pid(), *standing) && !PollsAPipe(*standing);
   AddOtherThreads(stack, standing.get());
   AddNames(stack.threads(), &standing->names);
   AddChildren(stack, standing.get());

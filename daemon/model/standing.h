@@ -47,8 +47,7 @@ struct Standing {
   // It wakes from time to time, and returns to where it stood: a step that takes long looks like
   // this, and so does a loop that asks seldom.
   bool rests = false;
-  bool sleeps = false;  // none of its threads in the program has woken at all
-  char state = '?';     // of the main thread, as in /proc
+  char state = '?';  // of the main thread, as in /proc
   std::string wait_channel;
   StackPlace place;
   std::vector<ThreadPlace> threads;  // that are in the program, `place` excepted

@@ -337,12 +337,14 @@ def blocks(path):
         return True
 
 
-def test_a_process_that_blocks_its_readers_delays_no_other(host, daemon):
+@pytest.mark.parametrize("namespaces", [(), ("unshare", "--user", "--map-root-user", "--mount")],
+                         ids=["", "in-a-user-namespace"])
+def test_a_process_that_blocks_its_readers_delays_no_other(host, daemon, namespaces):
     agent = host.agent(daemon)
     mount = host.folder / "stuck"
     mount.mkdir()
     blocker = subprocess.Popen(
-        host.command("env", f"LD_PRELOAD={LIBRARY}", "RANK=0",
+        host.command(*namespaces, "env", f"LD_PRELOAD={LIBRARY}", "RANK=0",
                      BUILD / "tests" / "blocks_its_readers", mount),
         stdout=subprocess.PIPE, text=True)
     try:

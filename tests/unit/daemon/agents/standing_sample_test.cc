@@ -51,7 +51,6 @@ TEST(StandingSampleTest, TheSamePlaceIsARow) {
   const Row row = After(Sample({}), Sample({}));
   ASSERT_TRUE(Stands(row));
   EXPECT_EQ(row->newest_ns, 20 * kSecond);
-  EXPECT_TRUE(row->sleeps);
   EXPECT_FALSE(row->rests);
   EXPECT_EQ(row->place.at, "/home/user/train.py:7 in train");
 }
@@ -69,7 +68,6 @@ TEST(StandingSampleTest, AThreadThatPollsStandsAndOneThatWakesSeldomRests) {
   const Row polls = After(Sample({}), Sample({7, 105}));
   ASSERT_TRUE(Stands(polls));
   EXPECT_FALSE(polls->rests);
-  EXPECT_FALSE(polls->sleeps);
   const Row rests = After(Sample({}), Sample({7, 9}));
   ASSERT_TRUE(Stands(rests));
   EXPECT_TRUE(rests->rests);
@@ -83,6 +81,19 @@ TEST(StandingSampleTest, TheWholeRowDecidesHowOftenAThreadWakes) {
   const Row row = AddToRow(once, Sample({7, 7}), 25 * kSecond);
   ASSERT_TRUE(Stands(row));
   EXPECT_TRUE(row->rests);
+}
+
+// Each sample of the others wakes it.
+TEST(StandingSampleTest, AThreadThatWaitsForALockOfAFileNeverRests) {
+  const auto in_lock = [](uint64_t switches) {
+    v1::ProcessStack stack = Sample({7, switches});
+    stack.mutable_threads(0)->mutable_frames()->DeleteSubrange(0, 1);  // no queue
+    stack.mutable_threads(0)->set_wait_channel("locks_lock_inode_wait");
+    return stack;
+  };
+  const Row row = After(in_lock(5), in_lock(9));
+  ASSERT_TRUE(Stands(row));
+  EXPECT_FALSE(row->rests);
 }
 
 TEST(StandingSampleTest, AThreadOfTheProgramThatComesOrGoesBeginsANewRow) {

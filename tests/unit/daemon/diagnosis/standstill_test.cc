@@ -62,7 +62,6 @@ struct StandingJob : JobBuilder {
       standing.since_ns = At(10);
       standing.newest_ns = At(60);
       standing.state = 'S';
-      standing.sleeps = true;
       standing.place = process.place;
       standing.newest.threads[{process.pid, process.pid}].position =
           std::hash<std::string>()(places[i].at);
