@@ -102,7 +102,7 @@ struct CollectedProcess {
 
 // Whose share of the agent it takes, also for reads of it that block (SpareThreads::Run()).
 inline int64_t PayerOf(const CollectedProcess& process) {
-  if (process.payer >= 0) return process.payer;
+  if (process.payer != SpareThreads::kNobody) return process.payer;
   return process.identity.has_uid() ? process.identity.uid() : SpareThreads::kNobody;
 }
 

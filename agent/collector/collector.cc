@@ -483,7 +483,7 @@ void Collector::AddHostSegments(const ScanResult& scan, int64_t now_ns) {
 void Collector::ReadLaunch(int64_t now_ns, CollectedProcess* process) const {
   const pid_t pid = process->id.pid;
   const int64_t payer = PayerOfReads(options_.proc_root, pid);
-  if (payer >= 0) process->payer = payer;
+  if (payer != SpareThreads::kNobody) process->payer = payer;
   const auto read = [proc_root = options_.proc_root, pid] {
     return ReadLaunchFacts(proc_root, pid, HostName());
   };

@@ -298,7 +298,12 @@ bool HostScan::Scanner::MustReadMaps(const ProcStat& stat, const KnownProcess& k
 
 HostScan::Scanner::Sharer HostScan::Scanner::FindSharer(pid_t pid) const {
   const int64_t payer = PayerOfReads(options_.proc_root, pid);
-  return {payer, payer == 0 ? ReadPidNamespace(options_.proc_root, pid) : 0};
+  if (payer != 0) return {payer, 0};
+  const auto read = [root = options_.proc_root, pid] { return ReadPidNamespace(root, pid); };
+  return {payer, threads_
+                     ->Get<uint64_t>(absl::StrCat("namespace of ", pid), read,
+                                     options_.read_timeout_ns, payer)
+                     .value_or(0)};
 }
 
 // False: the user has had the share of this scan. The next one reads the process.

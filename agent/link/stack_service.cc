@@ -144,8 +144,15 @@ std::optional<Value> StackService::LookAround(const Subject& subject, std::funct
       .value_or(std::nullopt);
 }
 
-std::vector<pid_t> StackService::Neighbours() const {
-  return options_.neighbours == nullptr ? std::vector<pid_t>() : options_.neighbours();
+// Of the same user: a process that blocks its readers must not block the samples of others.
+std::vector<pid_t> StackService::Neighbours(int64_t user) const {
+  std::vector<pid_t> all =
+      options_.neighbours == nullptr ? std::vector<pid_t>() : options_.neighbours();
+  const auto is_of_another = [&](pid_t pid) {
+    return PayerOfReads(options_.proc_root, pid) != user;
+  };
+  all.erase(std::remove_if(all.begin(), all.end(), is_of_another), all.end());
+  return all;
 }
 
 void StackService::AddSurroundings(const Subject& subject, bool children, v1::ProcessStack* stack) {
@@ -156,7 +163,7 @@ void StackService::AddSurroundings(const Subject& subject, bool children, v1::Pr
   if (!found.has_value()) return;
   AddChildren(*found, stack);
   if (children) AddChildStacks(subject, stack);
-  const OutsideQuestion question = AskOutside(*stack, Neighbours());
+  const OutsideQuestion question = AskOutside(*stack, Neighbours(subject.user));
   const auto answer = LookAround<OutsideAnswer>(
       subject, [proc_root, question] { return LookOutside(proc_root, question); });
   if (answer.has_value()) AddOutside(question, *answer, stack);

@@ -95,7 +95,7 @@ class StackService {
   void AddSurroundings(const Subject& subject, bool children, v1::ProcessStack* stack);
   void AddChildStacks(const Subject& subject, v1::ProcessStack* stack);
   bool AddChildStack(const Subject& subject, v1::ChildProcess* child);
-  std::vector<pid_t> Neighbours() const;
+  std::vector<pid_t> Neighbours(int64_t user) const;
   // nullopt: it has not come in time, or the process has ended meanwhile, and what was read may be
   // another one's.
   template <typename Value>

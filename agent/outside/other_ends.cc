@@ -2,11 +2,13 @@
 #include "agent/outside/other_ends.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -25,14 +27,24 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kMostDescriptors = 16384;  // of one process
-constexpr absl::string_view kPipe = "pipe:[";
-constexpr absl::string_view kSocket = "socket:[";
 
-// Of "pipe:[4711]"; 0: the link is of another kind. The kernel numbers pipes and sockets together.
-uint64_t InodeIn(absl::string_view link, absl::string_view kind) {
+// Of "socket:[4711]"; 0: the link is of another kind.
+uint64_t SocketIn(absl::string_view link) {
   uint64_t inode = 0;
-  const bool fits = absl::ConsumePrefix(&link, kind) && absl::ConsumeSuffix(&link, "]");
+  const bool fits = absl::ConsumePrefix(&link, "socket:[") && absl::ConsumeSuffix(&link, "]");
   return fits && absl::SimpleAtoi(link, &inode) ? inode : 0;
+}
+
+using FileId = std::pair<uint64_t, uint64_t>;  // device, inode
+constexpr FileId kNoFile = {0, 0};
+
+// Of a pipe with a name; kNoFile: the descriptor is of another kind. Asks no file server.
+FileId NamedPipeOf(const std::string& descriptor) {
+  struct statx about;
+  const unsigned wanted = STATX_TYPE | STATX_INO;
+  if (statx(AT_FDCWD, descriptor.c_str(), AT_STATX_DONT_SYNC, wanted, &about) != 0) return kNoFile;
+  if (!S_ISFIFO(about.stx_mode)) return kNoFile;
+  return {uint64_t{about.stx_dev_major} << 32 | about.stx_dev_minor, about.stx_ino};
 }
 
 // The process whose end a pidfd waits for; 0: not known.
@@ -65,7 +77,8 @@ mode_t ModeOf(const std::string& descriptor) {
 struct Wait {
   pid_t pid = 0;
   OtherEnd* end = nullptr;
-  mode_t other_mode = 0;  // of a pipe: what its other end can do; 0: anything
+  mode_t other_mode = 0;   // of a pipe: what its other end can do; 0: anything
+  FileId named = kNoFile;  // in another mount namespace its path may be another file's
 };
 
 // The pipes and sockets at the other ends, and the threads that wait for each.
@@ -82,10 +95,12 @@ class Links {
       return AddProcess(pid, fd, waits);
     }
     if (link == "anon_inode:[eventpoll]") return AddWatched(pid, fd, depth, waits);
-    const uint64_t pipe = InodeIn(link, kPipe);
-    if (pipe != 0) return AddPipe({pid, waits, ModeOf(descriptor)}, pipe);
-    const uint64_t peer = PeerOf(pid, InodeIn(link, kSocket), waits);
-    if (peer != 0) waiting_[peer].waits.push_back({pid, waits});
+    const FileId named = absl::StartsWith(link, "/") ? NamedPipeOf(descriptor) : kNoFile;
+    if (named != kNoFile || absl::StartsWith(link, "pipe:[")) {
+      return AddPipe({pid, waits, ModeOf(descriptor), named}, link);
+    }
+    const uint64_t peer = PeerOf(pid, SocketIn(link), waits);
+    if (peer != 0) waiting_[absl::StrCat("socket:[", peer, "]")].waits.push_back({pid, waits});
   }
 
   // Reads no more than it looks at: a process may have millions of descriptors.
@@ -97,8 +112,7 @@ class Links {
       const dirent* entry = readdir(folder.get());
       if (entry == nullptr) return;
       const std::string descriptor = absl::StrCat(path, "/", entry->d_name);
-      const std::string link = ReadLink(descriptor);
-      const auto found = waiting_.find(std::max(InodeIn(link, kPipe), InodeIn(link, kSocket)));
+      const auto found = waiting_.find(ReadLink(descriptor));
       if (found != waiting_.end()) AddOther(other, descriptor, &found->second);
     }
   }
@@ -129,17 +143,18 @@ class Links {
   }
 
   // Others that read the same pipe are not at its other end.
-  void AddPipe(Wait wait, uint64_t inode) {
+  void AddPipe(Wait wait, const std::string& link) {
     if (wait.end->kind.empty()) wait.end->kind = "pipe";
     const mode_t own = wait.other_mode;
     wait.other_mode = own == S_IRUSR ? S_IWUSR : own == S_IWUSR ? S_IRUSR : 0;
-    waiting_[inode].waits.push_back(wait);
+    waiting_[link].waits.push_back(wait);
   }
 
   static void AddOther(pid_t other, const std::string& descriptor, Link* link) {
     for (const Wait& wait : link->waits) {
       if (wait.pid == other) continue;
       if (wait.other_mode != 0 && (ModeOf(descriptor) & wait.other_mode) == 0) continue;
+      if (wait.named != kNoFile && wait.named != NamedPipeOf(descriptor)) continue;
       AddPid(other, wait.end);
       link->is_found = true;
     }
@@ -169,7 +184,7 @@ class Links {
   const std::string& proc_root_;
   const int64_t deadline_ns_;
   std::unordered_map<std::string, std::unique_ptr<SocketTables>> sockets_;
-  std::unordered_map<uint64_t, Link> waiting_;  // by the inode
+  std::unordered_map<std::string, Link> waiting_;  // by the link of their descriptors
 };
 
 void AddWaits(const std::string& proc_root, const WaitingThreads& waiting, int64_t deadline_ns,

@@ -32,8 +32,8 @@ Payer ReadPayer(const std::string& proc_root, pid_t pid);
 inline constexpr int64_t kUnknownMaker = -2;
 
 // The same as a number, for reads of this process that may block. -1: there is no such process.
-// Answers at once whatever the process does: by the owner of its folder in /proc, which is its
-// user, or root if it must not be traced.
+// Answers whatever the process does: by the owner of its folder in /proc, which is its user, or
+// root if it must not be traced; in another user namespace, within some milliseconds.
 int64_t PayerOfReads(const std::string& proc_root, pid_t pid);
 
 // Whether both processes run as the same user, in all ways of the kernel, and the same user pays:

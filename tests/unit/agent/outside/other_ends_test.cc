@@ -3,6 +3,7 @@
 #include "agent/outside/other_ends.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -10,6 +11,7 @@
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -181,6 +183,21 @@ TEST_P(OtherEndTest, OfAPipeIsFound) {
   EXPECT_EQ(end.pids, std::vector<pid_t>{getpid()});
   close(ends[0]);
   close(ends[1]);
+}
+
+TEST_P(OtherEndTest, OfAPipeWithANameIsFound) {
+  const std::string path = absl::StrCat(testing::TempDir(), "/pipe-", getpid());
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const int reads = open(path.c_str(), O_RDONLY | O_NONBLOCK),
+            writes = open(path.c_str(), O_WRONLY);
+  ASSERT_GE(writes, 0);
+  fcntl(reads, F_SETFL, 0);  // the child blocks
+  const OtherEnd end = Find(reads);
+  EXPECT_EQ(end.kind, "pipe");
+  EXPECT_EQ(end.pids, std::vector<pid_t>{getpid()});
+  close(reads);
+  close(writes);
+  unlink(path.c_str());
 }
 
 TEST_P(OtherEndTest, IsTheProcessForWhoseEndItWaits) {
