@@ -29,6 +29,7 @@ constexpr double kFewWakes = 1;
 constexpr size_t kMostChildren = 8;
 constexpr size_t kMostLocks = 8;
 constexpr size_t kMostThreads = 8;
+constexpr size_t kMostMarkedThreads = 64;  // of all processes of the sample
 constexpr size_t kMostOtherNames = 64;
 constexpr size_t kMostPlaces = 3;           // of a child
 constexpr size_t kLongestFunctions = 4096;  // of a thread, in bytes
@@ -53,6 +54,7 @@ void AddThreads(int32_t pid, const Threads& threads, StandingMarks* marks) {
   for (const v1::ThreadStack& thread : threads) {
     const bool is_main = thread.tid() == pid;
     if (thread.frames().empty() || (!is_main && !RunsTheProgram(thread))) continue;
+    if (!is_main && marks->threads.size() >= kMostMarkedThreads) continue;
     // A thread that waits for Python's lock looks every 5 ms whether it is free.
     const bool looks = thread.python_lock() == "waits";
     marks->threads[{pid, thread.tid()}] = {PositionOf(thread), looks ? 0 : thread.switches()};

@@ -15,12 +15,21 @@ std::string FileInWords(const Standstill& stand) {
   return stand.on.empty() ? "" : absl::StrCat(" (", stand.on, ")");
 }
 
+// "sleeps and holds a lock (/x/cache.lock)"; only the second half if the place says the first one:
+// "waiting in time.sleep".
+std::string SleepInWords(const Standstill& stand, bool many, bool is_said) {
+  const std::string sleeps = many ? "sleep" : "sleeps";
+  if (stand.on.empty()) return sleeps;
+  return absl::StrCat(is_said ? "" : sleeps + " and ", many ? "hold" : "holds", " a lock",
+                      FileInWords(stand));
+}
+
 // "waits for its child 4711 (cat), in a pipe"; `many`: "wait ...".
-std::string WaitInWords(const Standstill& stand, bool many) {
+std::string WaitInWords(const Verdict& v, bool many) {
+  const Standstill& stand = v.standstill;
   if (stand.in == StandKind::kSleep) {
-    const std::string sleeps = many ? "sleep" : "sleeps";
-    if (stand.on.empty()) return sleeps;
-    return absl::StrCat(sleeps, many ? " and hold" : " and holds", " a lock", FileInWords(stand));
+    const bool is_said = v.places.size() == 1 && v.places[0].sleeps && !v.places[0].inside.empty();
+    return SleepInWords(stand, many, is_said);
   }
   const std::string verb = many ? "wait" : "waits";
   const std::string in = StandKindInWords(stand.in);
@@ -41,15 +50,16 @@ bool AreAllCulprits(const Verdict& v) {
 // "ranks 0 and 2 wait for it, in a socket".
 std::string Waiters(const Verdict& v) {
   const Standstill& stand = v.standstill;
-  const std::string in = StandKindInWords(stand.others_in);
+  const bool sleeps = stand.others_in == StandKind::kSleep;
+  const size_t ranks = v.waiting_ranks.size();
+  if (sleeps && !stand.others_wait_for_them) {
+    return absl::StrCat(RanksInWords(v.waiting_ranks), PluralForm(ranks, " sleeps", " sleep"));
+  }
+  const std::string in = sleeps ? "" : StandKindInWords(stand.others_in);
   const std::string whom =
-      stand.others_wait_for_them
-          ? absl::StrCat(" for ", CulpritForm(v, "it", "them"))
-          : std::string(stand.others_in == StandKind::kSleep ? " and sleep" : "");
-  return absl::StrCat(RanksInWords(v.waiting_ranks),
-                      PluralForm(v.waiting_ranks.size(), " waits", " wait"), whom,
-                      in.empty() || stand.others_in == StandKind::kSleep ? "" : ", in ",
-                      stand.others_in == StandKind::kSleep ? "" : in);
+      stand.others_wait_for_them ? absl::StrCat(" for ", CulpritForm(v, "it", "them")) : "";
+  return absl::StrCat(RanksInWords(v.waiting_ranks), PluralForm(ranks, " waits", " wait"), whom,
+                      in.empty() ? "" : absl::StrCat(whom.empty() ? " in " : ", in ", in));
 }
 
 std::string Ended(const Verdict& v) {
@@ -71,7 +81,7 @@ std::string AllStand(const Verdict& v) {
   const size_t ranks = v.waiting_ranks.size();
   return absl::StrCat(ranks == 1 ? "the only rank" : absl::StrCat("all ", ranks, " ranks"), " ",
                       place.empty() ? "" : absl::StrCat("stand in ", place, ", and "),
-                      WaitInWords(v.standstill, ranks != 1));
+                      WaitInWords(v, ranks != 1));
 }
 
 std::string WhoStands(const Verdict& v) {
@@ -86,7 +96,7 @@ std::string WhoStands(const Verdict& v) {
     default:
       break;
   }
-  const std::string wait = WaitInWords(v.standstill, CountCulprits(v.culprits) != 1);
+  const std::string wait = WaitInWords(v, CountCulprits(v.culprits) != 1);
   const std::string text = absl::StrCat(Subject(v), " ", wait);
   return AreAllCulprits(v) ? text : absl::StrCat(text, ", and ", Waiters(v));
 }

@@ -73,7 +73,10 @@ class Builder {
     node.is_idle = IsIdlePlace(standing.place);
     const auto mark = standing.newest.threads.find({known.pid, known.pid});
     if (mark != standing.newest.threads.end()) node.position = mark->second.position;
-    Add(known.host, std::move(node));
+    // Each rank has a node of its own, also where two of them have one number: in containers that
+    // have the same host name.
+    nodes_.emplace(Place(known.host, node.pid), graph_.nodes.size());
+    graph_.nodes.push_back(std::move(node));
   }
 
   void AddChildren(size_t rank) {
@@ -110,7 +113,8 @@ class Builder {
     if (graph_.nodes[rank].waits_for.empty()) AddChildrenOf(known, rank, known.pid);
     for (const StandingChild& child : standing.children) {
       const size_t at = nodes_[{known.host, child.pid}];
-      if (!graph_.nodes[at].is_child || child.places.empty()) continue;
+      const bool is_of_it = graph_.nodes[at].is_child && graph_.nodes[at].process == ranks_[rank];
+      if (!is_of_it || child.places.empty()) continue;
       AddPlaces(known, at, child.places.front(), {child.places.begin() + 1, child.places.end()});
       if (graph_.nodes[at].waits_for.empty()) AddChildrenOf(known, at, child.pid);
     }

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/diagnosis/standing/stand_graph.h"
 #include "daemon/diagnosis/standing/standing_ranks.h"
+#include "daemon/diagnosis/waits/idle_servers.h"
 #include "daemon/words/evidence.h"
 #include "daemon/words/places.h"
 #include "daemon/words/terms.h"
@@ -61,8 +62,20 @@ class Judge {
       const StandKind kind = Rank(i).in.kind;
       if (kind == StandKind::kPerson || kind == StandKind::kGpu) return true;
       if (Rank(i).is_idle) return true;
+      if (kind == StandKind::kChild && WaitsForOneOutOfSight(i)) return true;
     }
     return false;
+  }
+
+  // A launcher or a script waits for the program that it has started.
+  bool WaitsForOneOutOfSight(size_t i) const {
+    const std::vector<StandingChild>& children = At(job_, ranks_.processes[i]).standing->children;
+    return std::any_of(children.begin(), children.end(), [](const StandingChild& child) {
+      if (child.places.empty()) return false;
+      const StandKind kind = StandsIn(child.places.front()).kind;
+      return kind == StandKind::kPerson || kind == StandKind::kGpu || kind == StandKind::kIdle ||
+             !FindIdleLoop(child.places.front().functions).empty();
+    });
   }
 
   void FindOwners() {
@@ -118,6 +131,7 @@ class Judge {
     for (const size_t id : ends) BlameComponent(id);
     stand_.others_wait_for_them = !awaited_.empty();
     if (culprits_.size() == Count() && AreAllAtOneLine()) culprits_.clear();
+    if (culprits_.empty()) stand_ = {};
     if (culprits_.empty()) stand_.shape = StandShape::kAll;
     return !culprits_.empty() || MayBeNoIdleness();
   }
@@ -155,8 +169,16 @@ class Judge {
 
   bool BlameEnded() {
     if (ranks_.ended.empty()) return false;
+    // Those that are left may serve others now.
+    if (HaveAllEndedWell() && !AnyWaitsForOthers() && !MayBeNoIdleness()) return false;
     stand_.shape = StandShape::kEnded;
     return true;
+  }
+
+  bool HaveAllEndedWell() const {
+    return std::all_of(ranks_.ended.begin(), ranks_.ended.end(), [this](int32_t process) {
+      return At(job_, process).liveness == Liveness::kExited && At(job_, process).exit_code <= 0;
+    });
   }
 
   std::map<uint64_t, std::vector<size_t>> ByPosition() const {
@@ -302,12 +324,32 @@ class Judge {
     stand_.writes = Writes(Rank(first).in);
     stand_.two_locks = !culprits_.empty() && WaitsForTwoLocks(first);
     verdict->standstill = stand_;
+    verdict->certainty = CanBeLikely() ? Certainty::kLikely : Certainty::kPossible;
     AddEvidence(verdict);
+  }
+
+  // Ranks that nobody sees may work, and a rank that sleeps may wake.
+  bool CanBeLikely() const {
+    if (stand_.shape == StandShape::kEnded) return true;
+    if (culprits_.empty() || culprits_.size() == Count() || IsAnyUnseen()) return false;
+    return std::none_of(culprits_.begin(), culprits_.end(), [this](size_t i) {
+      return Rank(i).in.kind == StandKind::kSleep && !stand_.others_wait_for_them &&
+             FindLock(i).empty();
+    });
+  }
+
+  bool IsAnyUnseen() const {
+    int32_t world_size = 0;
+    for (const int32_t process : ranks_.processes) {
+      world_size = std::max(world_size, At(job_, process).world_size);
+    }
+    return static_cast<size_t>(world_size) > Count() + ranks_.ended.size();
   }
 
   void AddCulprits(Verdict* verdict) const {
     for (const size_t i : culprits_) {
       verdict->culprits.push_back(MakeCulprit(job_, ranks_.processes[i], Rank(i).rank, nullptr));
+      if (verdict->culprits.size() > kDescribedRanks) continue;
       absl::StrAppend(&verdict->stack_words, At(job_, ranks_.processes[i]).stack_words, " ");
     }
     if (stand_.shape != StandShape::kEnded) return;
@@ -332,9 +374,11 @@ class Judge {
       const StandNode& other = graph_.nodes[to];
       const std::string name = other.name.empty() ? "" : absl::StrCat(" (", other.name, ")");
       if (other.is_child && other.process == Rank(i).process) {
-        const char* in = StandKindInWords(other.in.kind);
+        const std::string in = StandKindInWords(other.in.kind);
+        const bool is_a_wait = !in.empty() && other.in.kind != StandKind::kSleep &&
+                               WhomItIsFor(other.in.kind) != StandFor::kNobody;
         return absl::StrCat("its child ", other.pid, name,
-                            *in == '\0' ? "" : absl::StrCat(", which waits in ", in));
+                            is_a_wait ? absl::StrCat(", which waits in ", in) : "");
       }
       if (other.is_child) {
         return absl::StrCat("child ", other.pid, name, " of rank ", other.rank);
@@ -366,7 +410,7 @@ class Judge {
                        *StandKindInWords(node.in.kind) == '\0'
                            ? ""
                            : absl::StrCat(" (", StandKindInWords(node.in.kind), ")"),
-                       for_whom.empty() ? "" : absl::StrCat(", for ", for_whom)));
+                       for_whom.empty() ? "" : absl::StrCat(" for ", for_whom)));
     }
   }
 
@@ -390,10 +434,6 @@ std::optional<Verdict> JudgeStandstill(const JobState& job, int64_t now_ns, cons
   Verdict verdict;
   verdict.cause = Cause::kStandstill;
   if (!Judge(job, *ranks).Run(&verdict)) return std::nullopt;
-  verdict.certainty =
-      verdict.culprits.empty() || verdict.culprits.size() == verdict.waiting_ranks.size()
-          ? Certainty::kPossible
-          : Certainty::kLikely;
   verdict.since_ns = ranks->since_ns;
   verdict.waited_ns = ranks->seen_ns - ranks->since_ns;
   verdict.evidence_age_ns = now_ns - ranks->seen_ns;

@@ -156,6 +156,50 @@ TEST(StandstillTest, BlamesTheRankThatStandsElsewhere) {
   EXPECT_EQ(CulpritsOf(StandingJob({batch, barrier}).Only()), Ranks{0});
 }
 
+// Two containers may have the same host name, and their processes the same number.
+TEST(StandstillTest, TwoRanksWithOneNumberAreTwo) {
+  StandingJob job({Reads(4002), Reads(4002), kQueue});
+  job.state.processes[1].pid = job.state.processes[0].pid;
+  job.state.processes[1].start_time += 1;
+  EXPECT_EQ(CulpritsOf(job.Only()), Ranks{2});
+}
+
+TEST(StandstillTest, ARankThatSleepsMayWake) {
+  const RankPlaceOf sleeps = {" clock_nanosleep time.sleep train.rest ", "/x/train.py:9 in rest"};
+  const RankPlaceOf reads = {" __recv train.receive ", "/x/train.py:42 in receive"};
+  const Verdict verdict = StandingJob({sleeps, reads, reads}).Only();
+  EXPECT_EQ(CulpritsOf(verdict), Ranks{0});
+  EXPECT_EQ(verdict.certainty, Certainty::kPossible);
+}
+
+TEST(StandstillTest, RanksThatNobodySeesMayWork) {
+  StandingJob job({Reads(4001), kQueue, Reads(4000)});
+  for (Process& process : job.state.processes) process.world_size = 8;
+  EXPECT_EQ(job.Only().certainty, Certainty::kPossible);
+}
+
+TEST(StandstillTest, ARankMayLiveOnAfterTheOthersHaveEndedWell) {
+  StandingJob job({{" clock_nanosleep time.sleep train.keep ", "/x/train.py:90 in keep"}, kQueue});
+  Process& ended = job.state.processes[1];
+  ended.liveness = Liveness::kExited;
+  ended.exit_code = 0;
+  ended.standing = nullptr;
+  EXPECT_TRUE(job.Judge().empty());
+  ended.liveness = Liveness::kDied;
+  ended.exit_code = 1;
+  EXPECT_EQ(CulpritsOf(job.Only()), Ranks{1});
+}
+
+TEST(StandstillTest, AScriptThatWaitsForAServerWithoutRequestsStandsForNothing) {
+  const RankPlaceOf waits = {" wait4 main ", "", {kChildPid}, EndKind::kProcess};
+  StandingJob job({waits, waits});
+  for (size_t i = 0; i < 2; ++i) {
+    job.standings[i]->children = {
+        {kChildPid, 4000 + static_cast<int32_t>(i), "python", {PlaceOf(kServes)}}};
+  }
+  EXPECT_TRUE(job.Judge().empty());
+}
+
 TEST(StandstillTest, TellsWhereAllWaitInOnePlace) {
   const RankPlaceOf semaphore = {" __new_sem_wait_slow64 TakeTurn main ", "/x/s.c:20 in TakeTurn"};
   const Verdict verdict = StandingJob({semaphore, semaphore, semaphore}).Only();
