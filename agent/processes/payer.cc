@@ -41,15 +41,12 @@ uint64_t InodeOf(int fd) {
   return fstat(fd, &about) == 0 ? about.st_ino : 0;
 }
 
-// Of the user namespace that the process is in, as this program sees it. Its owner may map only ids
-// that are its own, so no other namespace has the map of this program's.
-std::string ReadUidMap(const std::string& proc_root, pid_t pid) {
-  return ReadProcFile(ProcPath(proc_root, pid, "uid_map")).value_or("");
-}
-
+// By its map of user ids, as this program sees it. Who makes a namespace may map own ids only, so
+// no other one has the map of this program's. Does not block.
 bool IsInOwnUserNamespace(const std::string& proc_root, pid_t pid) {
-  static const std::string own = ReadUidMap("/proc", getpid());
-  return ReadUidMap(proc_root, pid) == own;
+  static const std::string own = ReadProcFile("/proc/self/uid_map").value_or("");
+  const absl::StatusOr<std::string> map = ReadProcFile(ProcPath(proc_root, pid, "uid_map"));
+  return !map.ok() || *map == own;  // a process that has ended has none
 }
 
 // As MakerOfUserNamespace(), at once; nullopt also if the process blocks who asks.

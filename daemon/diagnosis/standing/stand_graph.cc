@@ -14,10 +14,6 @@ namespace {
 
 using Place = std::pair<std::string, int32_t>;  // host, pid
 
-bool IsIdlePlace(const StackPlace& place) {
-  return !FindIdleLoop(place.functions).empty() || StandsIn(place).kind == StandKind::kIdle;
-}
-
 // A wait in which the other side is a process that this one has started, if nothing shows another.
 bool MayBeForChildren(StandKind kind) {
   switch (kind) {
@@ -214,6 +210,10 @@ class Builder {
 };
 
 }  // namespace
+
+bool IsIdlePlace(const StackPlace& place) {
+  return !FindIdleLoop(place.functions).empty() || StandsIn(place).kind == StandKind::kIdle;
+}
 
 StandGraph BuildStandGraph(const JobState& job, const std::vector<int32_t>& ranks) {
   return Builder(job, ranks).Build();

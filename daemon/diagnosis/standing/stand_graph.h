@@ -33,6 +33,9 @@ struct StandGraph {
   std::vector<size_t> component_of;             // by node
 };
 
+// Waits for requests or work.
+bool IsIdlePlace(const StackPlace& place);
+
 // `ranks`: processes with a Standing, one for each rank, as indices.
 StandGraph BuildStandGraph(const JobState& job, const std::vector<int32_t>& ranks);
 

@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/diagnosis/standing/stand_graph.h"
 #include "daemon/diagnosis/standing/standing_ranks.h"
-#include "daemon/diagnosis/waits/idle_servers.h"
 #include "daemon/words/evidence.h"
 #include "daemon/words/places.h"
 #include "daemon/words/terms.h"
@@ -73,8 +72,8 @@ class Judge {
     return std::any_of(children.begin(), children.end(), [](const StandingChild& child) {
       if (child.places.empty()) return false;
       const StandKind kind = StandsIn(child.places.front()).kind;
-      return kind == StandKind::kPerson || kind == StandKind::kGpu || kind == StandKind::kIdle ||
-             !FindIdleLoop(child.places.front().functions).empty();
+      return kind == StandKind::kPerson || kind == StandKind::kGpu ||
+             IsIdlePlace(child.places.front());
     });
   }
 
@@ -197,7 +196,7 @@ class Judge {
   // Most wait at one place: the others are elsewhere.
   bool BlameMinority() {
     const auto groups = ByPosition();
-    if (groups.size() < 2) return false;
+    if (groups.size() < 2 || AllWaitForLocksOfFiles()) return false;
     for (const auto& [position, ranks] : groups) {
       if (2 * ranks.size() <= Count() || position == 0) continue;
       // Those that stand by themselves hold up the others, however many they are.
@@ -210,6 +209,14 @@ class Judge {
       return true;
     }
     return false;
+  }
+
+  // Each waits for a holder, wherever in the program it asks for the lock.
+  bool AllWaitForLocksOfFiles() const {
+    for (size_t i = 0; i < Count(); ++i) {
+      if (Rank(i).in.kind != StandKind::kFileLock) return false;
+    }
+    return true;
   }
 
   bool AnyWaitsForOthers() const {
@@ -325,6 +332,7 @@ class Judge {
     stand_.two_locks = !culprits_.empty() && WaitsForTwoLocks(first);
     verdict->standstill = stand_;
     verdict->certainty = CanBeLikely() ? Certainty::kLikely : Certainty::kPossible;
+    if (IsAnyUnseen()) verdict->missing_evidence.push_back("no agent reports some of the ranks");
     AddEvidence(verdict);
   }
 

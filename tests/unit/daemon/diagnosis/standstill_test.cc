@@ -148,6 +148,17 @@ TEST(StandstillTest, BlamesTheHolderOfALock) {
   EXPECT_EQ(verdict.advice.front().id, "file-lock");
 }
 
+// Nobody knows the holders of some kinds of locks.
+TEST(StandstillTest, BlamesNoRankForWhereItAsksForALockOfAFile) {
+  const auto locks = [](const char* at) { return RankPlaceOf{" flock train.take ", at}; };
+  const Verdict verdict =
+      StandingJob({locks("/x/train.py:25 in take"), locks("/x/train.py:25 in take"),
+                   locks("/x/train.py:31 in take")})
+          .Only();
+  EXPECT_EQ(CulpritsOf(verdict), (Ranks{0, 1, 2}));
+  EXPECT_EQ(verdict.certainty, Certainty::kPossible);
+}
+
 TEST(StandstillTest, BlamesTheRankThatStandsElsewhere) {
   const RankPlaceOf barrier = {" pthread_barrier_wait main ", "/x/b.c:52 in main"};
   const RankPlaceOf batch = {" pthread_cond_wait TakeBatch main ", "/x/b.c:40 in TakeBatch"};
