@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/link/stack_service.h"
 #include "agent/outside/descendants.h"
+#include "agent/processes/payer.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/proc_stat.h"
 
@@ -256,6 +257,49 @@ TEST_F(ChildStacksTest, ADescendantOfAnotherProcessOfTheJobMayBeAtTheOtherEnd) {
   ASSERT_EQ(end.pids_size(), 1);
   EXPECT_EQ(end.pids(0), coordinator);
   EXPECT_EQ(end.names(0), ReadProcStat("/proc", coordinator)->name);
+}
+
+// A process of another user could block whoever reads its files.
+TEST_F(ChildStacksTest, NobodyLooksForTheOtherEndAmongProcessesOfAnotherUser) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become others";
+  for (const uid_t user : {0u, 12345u}) {
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    const pid_t holder = fork();
+    if (holder == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (setresuid(user, user, user) != 0) _exit(1);
+      prctl(PR_SET_DUMPABLE, 1);  // else its folder in /proc is root's
+      WaitForEver();
+    }
+    while (PayerOfReads("/proc", holder) != user) usleep(1000);
+    close(ends[1]);
+    const pid_t reader = fork();
+    if (reader == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      char byte;
+      _exit(static_cast<int>(read(ends[0], &byte, 1)));
+    }
+    const ProcessId id = {reader, ReadProcStat("/proc", reader)->start_time};
+    StackServiceOptions options;
+    options.neighbours = [holder] { return std::vector<pid_t>{holder}; };
+    const auto service = ServiceFor(id, std::move(options));
+    v1::ProcessStack stack;
+    for (int i = 0; i < 100; ++i) {  // until it reads
+      stack = service->Take(id);
+      if (stack.threads_size() == 1 && stack.threads(0).has_other_end()) break;
+      usleep(1000);
+    }
+    EXPECT_EQ(stack.threads_size(), 1) << stack.error();
+    if (stack.threads_size() == 1) {
+      EXPECT_EQ(stack.threads(0).other_end().pids_size(), user == 0 ? 1 : 0);
+    }
+    for (const pid_t child : {holder, reader}) {
+      kill(child, SIGKILL);
+      waitpid(child, nullptr, 0);
+    }
+    close(ends[0]);
+  }
 }
 
 TEST_F(ChildStacksTest, WhoHasStartedTheProcessMayBeAtTheOtherEnd) {
