@@ -82,6 +82,7 @@ v1::ProcessStack ToProto(const ProcessStack& stack) {
     added->set_python_lock(PythonLockName(thread.gil));
     added->set_keeps_process(thread.keeps_process);
     added->set_switches(thread.switches);
+    added->set_awaited_key(Text(thread.awaited_key));
     if (!thread.exception.type.empty()) SetException(thread.exception, added->mutable_handles());
     for (const Frame& frame : thread.frames) SetFrame(frame, added->add_frames());
     cpu_ns += thread.cpu_ns;

@@ -170,6 +170,7 @@ struct ThreadStack {
   PythonLock gil = PythonLock::kNone;
   bool keeps_process = false;  // as in RawThread
   PythonException exception;
+  std::string awaited_key;    // of a store, as FindNotedKey(); "": none, or not known
   std::vector<Frame> frames;  // innermost first
   std::string note;           // the reason why frames are missing or uncertain; "": none
 };

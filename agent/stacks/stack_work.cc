@@ -149,6 +149,7 @@ void Fields(Archive& archive, FieldsOf<Archive, ThreadStack>& thread) {
   archive(thread.gil);
   archive(thread.keeps_process);
   Fields(archive, thread.exception);
+  archive(thread.awaited_key);
   archive(thread.frames);
   archive(thread.note);
 }

@@ -59,6 +59,7 @@ void JobModel::LimitPlace(StackPlace* place) {
   LimitText(limits::kName, &place->handles.type);
   LimitText(limits::kError, &place->handles.text);
   LimitText(limits::kSite, &place->handles.at);
+  LimitText(limits::kName, &place->key);
   if (place->other_end.size() > limits::kOtherEnds) place->other_end.resize(limits::kOtherEnds);
 }
 
@@ -300,6 +301,7 @@ void JobModel::SetOutside(const StackFacts& facts, Process* process) {
 void JobModel::SetStacks(int32_t process, const StackFacts& facts) {
   if (!IsKnown(process)) return;
   Process& known = state_.processes[static_cast<size_t>(process)];
+  const std::string key_before = known.place.key;
   known.motion = facts.motion;
   known.stack_words = facts.words;
   LimitText(limits::kStackWords, &known.stack_words);
@@ -325,7 +327,7 @@ void JobModel::SetStacks(int32_t process, const StackFacts& facts) {
   known.stacks_ns = facts.now_ns;
   if (!facts.waits_outside) {
     known.waits_outside_since_ns = 0;
-  } else if (known.waits_outside_since_ns == 0) {
+  } else if (known.waits_outside_since_ns == 0 || known.place.key != key_before) {
     known.waits_outside_since_ns = facts.now_ns;
   }
   Touch(process);

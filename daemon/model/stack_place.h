@@ -44,6 +44,7 @@ struct StackPlace {
   // Processes of its host at the other end of the pipe or socket that the thread waits for.
   std::vector<int32_t> other_end = {};
   EndKind end = EndKind::kNone;
+  std::string key = {};  // of a store, as in v1::ThreadStack; "": none, or not known
 };
 
 // Where one of its threads stands.

@@ -203,6 +203,7 @@ struct Standstill {
   bool others_wait_for_them = false;          // by what their stacks show
   bool writes = false;                        // they put into a queue or write into a pipe
   bool two_locks = false;                     // two threads of the first culprit wait for locks
+  bool in_handler = false;                    // the first culprit is in a handler of a signal
   std::string others;  // for whom they wait: "its child 4711 (cat)", "process 812"; "": not known
   std::string on;      // the file that they wait to lock, or hold; "": none is known
 };
@@ -247,6 +248,9 @@ struct Verdict {
   // Mismatches: the culprit's call is one of the step that it repeats.
   bool odd_call_is_usual = false;
   StartFault start_fault = StartFault::kNone;
+  // The key of a store for which the waiting ranks wait, or the ranks that were told another size
+  // of the world; "": not one key, or not known.
+  std::string awaited_key;
   Standstill standstill;
   // Two threads of the culprits make calls that nothing orders.
   bool unordered_threads = false;

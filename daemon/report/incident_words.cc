@@ -218,6 +218,9 @@ std::string ThreadTitle(const v1::ThreadStack& thread) {
     absl::StrAppend(&title, ", handles ", exception.type(), exception.text().empty() ? "" : ": ",
                     exception.text(), exception.at().empty() ? "" : ", raised at ", exception.at());
   }
+  if (!thread.awaited_key().empty()) {
+    absl::StrAppend(&title, ", waits for key \"", thread.awaited_key(), "\" of the store");
+  }
   if (thread.has_other_end()) {
     absl::StrAppend(&title, ", waits at a ", thread.other_end().kind(), " for pid ",
                     OtherEndsInWords(thread.other_end()));

@@ -275,6 +275,7 @@ StackPlace PlaceIn(const v1::ThreadStack& thread, int frame) {
   place.handles = {thread.handles().type(), thread.handles().text(), thread.handles().at()};
   place.other_end.assign(thread.other_end().pids().begin(), thread.other_end().pids().end());
   place.end = ToEndKind(thread.other_end().kind());
+  place.key = thread.awaited_key();
   return place;
 }
 

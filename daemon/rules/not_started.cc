@@ -171,6 +171,17 @@ void AddWaiters(const JobState& job, const Start& start, const StartBlame& blame
                    ": waiting for the others outside NCCL, shown by their stacks"));
 }
 
+// "": they wait for several, or it is not known.
+std::string KeyOf(const JobState& job, const std::vector<int32_t>& processes) {
+  std::string key;
+  for (const int32_t process : processes) {
+    const std::string& own = job.processes[static_cast<size_t>(process)].place.key;
+    if (own.empty() || (!key.empty() && own != key)) return "";
+    key = own;
+  }
+  return key;
+}
+
 }  // namespace
 
 bool HasStarted(const JobState& job) {
@@ -216,6 +227,8 @@ std::optional<Verdict> JudgeStart(const JobState& job, int64_t now_ns, const Lim
   AddWaiters(job, start, blame, &verdict);
   AddBlamed(job, blame, now_ns, &verdict);
   AddUnseen(job, blame, &verdict);
+  verdict.awaited_key = KeyOf(
+      job, blame.fault == StartFault::kOtherSize ? blame.processes : verdict.waiting_processes);
   if (blame.fault == StartFault::kOtherSize) verdict.mismatched_fields = {"size"};
   verdict.missing_evidence.push_back(
       "no rank has made an NCCL call yet: the verdict rests on samples of the stacks");

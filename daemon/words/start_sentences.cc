@@ -23,6 +23,11 @@ bool AreAllBlamed(const Verdict& v) {
          std::find(waiting.begin(), waiting.end(), v.culprits.front().rank) != waiting.end();
 }
 
+// " for key "settings" of the store"; "" if none is known.
+std::string ForKey(const Verdict& v) {
+  return v.awaited_key.empty() ? "" : absl::StrCat(" for key \"", v.awaited_key, "\" of the store");
+}
+
 // "rank 0 (node-0, pid 4000) is in `main` (train.py:9) and expects 5 ranks, and the others expect
 // 4".
 std::string OtherSize(const Verdict& v) {
@@ -32,8 +37,11 @@ std::string OtherSize(const Verdict& v) {
   }
   const std::string expects = absl::StrCat(Subject(v), CulpritForm(v, " expects ", " expect "),
                                            absl::StrJoin(sizes, " and "), " ranks");
-  if (AreAllBlamed(v)) return expects;
-  return absl::StrCat(expects, ", and the others expect ", v.communicator_size);
+  const std::string key = ForKey(v);
+  const std::string waits =
+      key.empty() ? "" : absl::StrCat(CulpritForm(v, " and waits", " and wait"), key);
+  if (AreAllBlamed(v)) return absl::StrCat(expects, waits);
+  return absl::StrCat(expects, waits, ", and the others expect ", v.communicator_size);
 }
 
 std::string NotStarted(const Verdict& v) {
@@ -57,7 +65,9 @@ std::string AllWait(const Verdict& v) {
   const size_t waiting = v.waiting_ranks.size();
   return absl::StrCat(
       waiting == 1 ? "the only rank waits" : absl::StrCat("all ", waiting, " ranks wait"),
-      place.empty() ? "" : absl::StrCat(" in ", place, ","), " for somebody who is not among them");
+      place.empty() ? "" : absl::StrCat(" in ", place, ","),
+      v.awaited_key.empty() ? " for somebody who is not among them"
+                            : absl::StrCat(ForKey(v), ", which none of them sets"));
 }
 
 std::string Fault(const Verdict& v) {
@@ -75,7 +85,7 @@ std::string Fault(const Verdict& v) {
       break;
   }
   return absl::StrCat(Subject(v), CulpritForm(v, " has", " have"),
-                      " not reached the point where the others wait");
+                      " not reached the point where the others wait", ForKey(v));
 }
 
 }  // namespace

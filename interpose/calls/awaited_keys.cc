@@ -102,4 +102,18 @@ StoreWait::~StoreWait() {
   this_thread.inside = OuterOf(open_call) != nullptr;
 }
 
+// The empty statement makes the compiler write the note, which nothing here reads.
+KeyOnStack::KeyOnStack(const WantedKeys& keys) {
+  CopyEnd(keys.first, note_.first);
+  CopyEnd(keys.last, note_.last);
+  note_.keys = keys.count;
+  for (size_t i = 0; i < 2; ++i) note_.magic[i] = kKeyNoteMagic[i];
+  __asm__ volatile("" : : "r"(&note_) : "memory");
+}
+
+KeyOnStack::~KeyOnStack() {
+  note_.magic[0] = 0;
+  __asm__ volatile("" : : "r"(&note_) : "memory");
+}
+
 }  // namespace rollcall

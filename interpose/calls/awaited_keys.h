@@ -7,6 +7,7 @@
 #pragma once
 
 #include "interpose/calls/torch_objects.h"
+#include "interpose/key_note.h"
 #include "interpose/record/exceptions.h"
 #include "interpose/recorder.h"
 #include "interpose/segment.h"
@@ -14,7 +15,7 @@
 namespace rollcall {
 
 struct WantedKeys {
-  TextView first;
+  TextView first, last;
   size_t count;
   uint64_t timeout_ms;  // 0: none
 };
@@ -37,6 +38,19 @@ class StoreWait {
 
  private:
   MayThrow may_throw_;
+};
+
+// For a process without a segment: notes the key on this thread's stack, until this object goes out
+// of scope. A note that an exception leaves behind lies in no frame of this library any more.
+class KeyOnStack {
+ public:
+  explicit KeyOnStack(const WantedKeys& keys);
+  ~KeyOnStack();
+  KeyOnStack(const KeyOnStack&) = delete;
+  KeyOnStack& operator=(const KeyOnStack&) = delete;
+
+ private:
+  KeyNote note_;
 };
 
 }  // namespace rollcall

@@ -2,7 +2,7 @@
 // The wrappers of the waits for keys of PyTorch's stores (c10d::TCPStore, FileStore, HashStore).
 //
 // A process without a segment records none of them: it has made no group yet, or it is a launcher,
-// which waits in stores, too.
+// which waits in stores, too. Its waits have a note on the stack (key_note.h).
 #include <string.h>
 
 #include "interpose/calls/awaited_keys.h"
@@ -22,8 +22,10 @@ constexpr StringKind kNew = {&NewString, 32};
 constexpr StringKind kOld = {&OldString, sizeof(void*)};
 
 WantedKeys KeysAt(const StringKind& kind, const void* keys, size_t count, int64_t timeout) {
-  WantedKeys wanted = {{nullptr, 0}, count, static_cast<uint64_t>(timeout)};
-  if (count != 0) wanted.first = kind.read(keys);
+  WantedKeys wanted = {{nullptr, 0}, {nullptr, 0}, count, static_cast<uint64_t>(timeout)};
+  if (count == 0) return wanted;
+  wanted.first = kind.read(keys);
+  wanted.last = kind.read(static_cast<const char*>(keys) + (count - 1) * kind.bytes);
   return wanted;
 }
 
@@ -41,6 +43,20 @@ __attribute__((noinline, noclone)) Result RecordStoreWait(Result (*real)(Paramet
   return real(args...);
 }
 
+template <typename Result, typename... Parameters, typename... Args>
+__attribute__((noinline, noclone)) Result NoteStoreWait(Result (*real)(Parameters...),
+                                                        const WantedKeys& keys, Args... args) {
+  const KeyOnStack note(keys);
+  return real(args...);
+}
+
+template <typename Result, typename... Parameters, typename... Args>
+__attribute__((always_inline)) inline Result WaitForKeys(Result (*real)(Parameters...),
+                                                         const WantedKeys& keys, Args... args) {
+  if (RecordsStoreWait()) return RecordStoreWait(real, keys, args...);
+  return Recording() ? real(args...) : NoteStoreWait(real, keys, args...);
+}
+
 }  // namespace
 }  // namespace rollcall
 
@@ -48,23 +64,20 @@ using namespace rollcall;  // NOLINT(google-build-using-namespace): the rows use
 
 #define EXPORT extern "C" ROLLCALL_EXPORT
 
-#define TCP_STORE_WAIT(symbol, kind)                                                        \
-  EXPORT void symbol(void* store, const void* keys, size_t count, int64_t timeout) {        \
-    const auto real = ROLLCALL_REAL(symbol);                                                \
-    if (!RecordsStoreWait()) return real(store, keys, count, timeout);                      \
-    RecordStoreWait(real, KeysAt(kind, keys, count, timeout), store, keys, count, timeout); \
+#define TCP_STORE_WAIT(symbol, kind)                                                    \
+  EXPORT void symbol(void* store, const void* keys, size_t count, int64_t timeout) {    \
+    const auto real = ROLLCALL_REAL(symbol);                                            \
+    WaitForKeys(real, KeysAt(kind, keys, count, timeout), store, keys, count, timeout); \
   }
-#define STORE_WAIT(symbol, kind)                                               \
-  EXPORT void symbol(void* store, const void* keys, const int64_t* timeout) {  \
-    const auto real = ROLLCALL_REAL(symbol);                                   \
-    if (!RecordsStoreWait()) return real(store, keys, timeout);                \
-    RecordStoreWait(real, KeysIn(kind, keys, *timeout), store, keys, timeout); \
+#define STORE_WAIT(symbol, kind)                                              \
+  EXPORT void symbol(void* store, const void* keys, const int64_t* timeout) { \
+    const auto real = ROLLCALL_REAL(symbol);                                  \
+    WaitForKeys(real, KeysIn(kind, keys, *timeout), store, keys, timeout);    \
   }
-#define STORE_GET(symbol, kind)                                                      \
-  EXPORT TorchBytes symbol(void* store, const void* key) {                           \
-    const auto real = ROLLCALL_REAL(symbol);                                         \
-    if (!RecordsStoreWait()) return real(store, key);                                \
-    return RecordStoreWait(real, KeysAt(kind, key, 1, kTimeoutOfStore), store, key); \
+#define STORE_GET(symbol, kind)                                                  \
+  EXPORT TorchBytes symbol(void* store, const void* key) {                       \
+    const auto real = ROLLCALL_REAL(symbol);                                     \
+    return WaitForKeys(real, KeysAt(kind, key, 1, kTimeoutOfStore), store, key); \
   }
 
 TCP_STORE_WAIT(

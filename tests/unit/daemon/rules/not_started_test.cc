@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rule for a job of which some ranks wait before any rank has made an NCCL call.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -44,6 +45,17 @@ TEST(StartTest, NamesTheRankThatTheOthersWaitFor) {
       "made an NCCL call yet; "
       "3 ranks have waited 60 s");
   EXPECT_EQ(verdicts[0].advice.front().id, "rank0-only-setup");
+}
+
+TEST(StartTest, NamesTheKeyForWhichTheOthersWait) {
+  JobBuilder job = Starting();
+  for (Process& process : job.state.processes) process.place.key = "settings";
+  EXPECT_THAT(AtStart(job.state, 70).at(0).summary,
+              testing::HasSubstr("has not reached the point where the others wait for key "
+                                 "\"settings\" of the store, and no rank"));
+  job.state.processes[2].place.key = "epoch";
+  EXPECT_THAT(AtStart(job.state, 70).at(0).summary,
+              testing::HasSubstr("where the others wait, and no rank"));
 }
 
 TEST(StartTest, DoesNotBlameARankWithoutASample) {
@@ -135,6 +147,15 @@ TEST(AllWaitTest, WithoutAMajorityThoseAreRightWhoWereToldTheNumberOfRanks) {
   const Verdict v = OnlyVerdict(job);
   EXPECT_EQ(CulpritRanks(v.culprits), (Ranks{0, 1}));
   EXPECT_NE(v.summary.find("expect 3 and 4 ranks, and no rank"), std::string::npos) << v.summary;
+}
+
+TEST(AllWaitTest, TheKeyOfARankThatWasToldAnotherSizeIsNamed) {
+  JobBuilder job = AllWaiting({kInit, kInit, kInit, kInit});
+  job.state.processes[3].world_size = 5;
+  job.state.processes[3].place.key = "ready/0 ... ready/4 (5 keys)";
+  EXPECT_THAT(OnlyVerdict(job).summary,
+              testing::HasSubstr("expects 5 ranks and waits for key \"ready/0 ... ready/4 (5 "
+                                 "keys)\" of the store, and the others expect 4"));
 }
 
 TEST(AllWaitTest, ARankThatDoesNotWaitAndWasToldAnotherSizeIsTheCulpritForThat) {
