@@ -70,6 +70,8 @@ void AddLock(const FileLock& lock, v1::ProcessStack* stack) {
   added->set_path(Printable(lock.path.c_str(), lock.path.size()));
   added->set_holder(lock.holder);
   added->set_waits(lock.waits);
+  added->set_first(lock.bytes.first);
+  if (lock.bytes.last != UINT64_MAX) added->set_last(lock.bytes.last);
 }
 
 Threads* ThreadsOf(pid_t pid, v1::ProcessStack* stack) {

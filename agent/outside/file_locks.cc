@@ -14,9 +14,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "agent/outside/lock_table.h"
 #include "agent/outside/waited_descriptors.h"
 #include "agent/processes/proc_files.h"
+#include "agent/processes/process_memory.h"
 #include "base/read_file.h"
 
 namespace rollcall {
@@ -56,15 +56,33 @@ pid_t IfItLives(const std::string& proc_root, pid_t pid) {
   return pid > 0 && access(ProcPath(proc_root, pid, "").c_str(), F_OK) == 0 ? pid : 0;
 }
 
-// The descriptor for whose lock the thread waits.
-std::optional<int> FindAwaited(const std::string& proc_root, pid_t pid, pid_t tid) {
+// The descriptor for whose lock a thread waits.
+struct Awaited {
+  int fd = -1;
+  ByteRange bytes;
+};
+
+// The argument of fcntl(). All of the file if it counts from a place that is not known.
+ByteRange ReadRange(pid_t pid, uint64_t address) {
+  TracerMemory memory(pid);
+  struct flock lock = {};
+  if (!memory.ReadValue(address, &lock) || lock.l_whence != SEEK_SET || lock.l_start < 0) return {};
+  ByteRange bytes;
+  bytes.first = static_cast<uint64_t>(lock.l_start);
+  if (lock.l_len > 0) bytes.last = bytes.first + static_cast<uint64_t>(lock.l_len) - 1;
+  return bytes;
+}
+
+std::optional<Awaited> FindAwaited(const std::string& proc_root, pid_t pid, pid_t tid) {
   const std::optional<SystemCall> call = ReadSystemCall(proc_root, pid, tid);
   if (!call.has_value()) return std::nullopt;
+  const int fd = static_cast<int>(call->arguments[0]);
+  if (call->number == SYS_flock) return Awaited{fd, {}};
   const uint64_t command = call->arguments[1];
-  const bool waits =
-      call->number == SYS_flock ||
-      (call->number == SYS_fcntl && (command == F_SETLKW || command == F_OFD_SETLKW));
-  return waits ? std::optional<int>(static_cast<int>(call->arguments[0])) : std::nullopt;
+  if (call->number != SYS_fcntl || (command != F_SETLKW && command != F_OFD_SETLKW)) {
+    return std::nullopt;
+  }
+  return Awaited{fd, ReadRange(pid, call->arguments[2])};
 }
 
 class LocksOfProcess {
@@ -75,16 +93,18 @@ class LocksOfProcess {
   void AddRow(const LockRow& row) {
     if (row.pid != pid_) return;
     const pid_t holder = row.waits ? IfItLives(proc_root_, row.holder) : pid_;
-    Add({row.inode, PathOf(row.inode), holder, row.waits});
+    Add({row.inode, PathOf(row.inode), holder, row.waits, row.bytes});
   }
 
-  void AddAwaited(int fd) {
+  void AddAwaited(const Awaited& awaited) {
     for (const OpenFile& file : files_) {
-      if (file.fd != fd) continue;
+      if (file.fd != awaited.fd) continue;
       const auto unnamed = std::find_if(locks_.begin(), locks_.end(), [](const FileLock& lock) {
         return lock.waits && lock.path.empty();
       });
-      if (unnamed == locks_.end()) return Add({file.locks.inode, file.path, 0, true});
+      if (unnamed == locks_.end()) {
+        return Add({file.locks.inode, file.path, 0, true, awaited.bytes});
+      }
       unnamed->path = file.path;  // an older kernel has not said the inode
     }
   }
@@ -94,7 +114,7 @@ class LocksOfProcess {
     for (const OpenFile& file : files_) {
       for (const LockRow& row : file.locks.rows) {
         if (!row.waits && IfItLives(proc_root_, row.pid) == 0) {
-          Add({row.inode, file.path, pid_, false});
+          Add({row.inode, file.path, pid_, false, row.bytes});
         }
       }
     }
@@ -117,7 +137,8 @@ class LocksOfProcess {
 
   void Add(FileLock lock) {
     const bool is_known = std::any_of(locks_.begin(), locks_.end(), [&](const FileLock& known) {
-      return known.waits == lock.waits && known.inode == lock.inode && known.path == lock.path;
+      return known.waits == lock.waits && known.inode == lock.inode && known.path == lock.path &&
+             known.bytes.first == lock.bytes.first && known.bytes.last == lock.bytes.last;
     });
     if (!is_known) locks_.push_back(std::move(lock));
   }
@@ -132,9 +153,9 @@ class LocksOfProcess {
 
 std::vector<FileLock> FindFileLocks(const std::string& proc_root, pid_t pid,
                                     const std::vector<pid_t>& tids) {
-  std::vector<int> awaited;
+  std::vector<Awaited> awaited;
   for (const pid_t tid : tids) {
-    if (const auto fd = FindAwaited(proc_root, pid, tid)) awaited.push_back(*fd);
+    if (const auto one = FindAwaited(proc_root, pid, tid)) awaited.push_back(*one);
   }
   // Afterwards: it has the requests of these threads.
   const std::vector<LockRow> rows = ParseLockTable(ReadProcFile(proc_root + "/locks").value_or(""));
@@ -144,7 +165,7 @@ std::vector<FileLock> FindFileLocks(const std::string& proc_root, pid_t pid,
   if (!may_have_some && awaited.empty()) return {};
   LocksOfProcess locks(proc_root, pid);
   for (const LockRow& row : rows) locks.AddRow(row);
-  for (const int fd : awaited) locks.AddAwaited(fd);
+  for (const Awaited& one : awaited) locks.AddAwaited(one);
   locks.AddInherited();
   return locks.Take();
 }

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "agent/outside/lock_table.h"
+
 namespace rollcall {
 
 struct FileLock {
@@ -20,6 +22,7 @@ struct FileLock {
   std::string path;  // as the process has opened it; "": not known
   pid_t holder = 0;  // 0: not known
   bool waits = false;
+  ByteRange bytes = {};  // all of the file, if it is not known
 };
 
 inline constexpr size_t kMostFileLocks = 8;

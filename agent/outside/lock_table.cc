@@ -11,7 +11,13 @@ namespace rollcall {
 namespace {
 
 // "FLOCK", "ADVISORY", "WRITE", "4121", "08:01:7864448", "0", "EOF".
-constexpr size_t kPidWord = 3, kFileWord = 4, kWords = 5;
+constexpr size_t kPidWord = 3, kFileWord = 4, kFirstWord = 5, kLastWord = 6, kWords = 7;
+
+// "0", "63"; "EOF" is no number. False: not a range.
+bool ParseRange(absl::string_view first, absl::string_view last, ByteRange* bytes) {
+  if (!absl::SimpleAtoi(first, &bytes->first)) return false;
+  return last == "EOF" || absl::SimpleAtoi(last, &bytes->last);
+}
 
 // "3: FLOCK  ADVISORY  WRITE 4121 08:01:7864448 0 EOF"; "3: -> FLOCK ..." waits for the one above.
 std::optional<LockRow> ParseRow(absl::string_view line) {
@@ -26,7 +32,8 @@ std::optional<LockRow> ParseRow(absl::string_view line) {
   if (!row.is_of_descriptor && words[0] != "FLOCK" && words[0] != "POSIX") return std::nullopt;
   const absl::string_view file = words[kFileWord];
   const bool fits = absl::SimpleAtoi(words[kPidWord], &row.pid) &&
-                    absl::SimpleAtoi(file.substr(file.rfind(':') + 1), &row.inode);
+                    absl::SimpleAtoi(file.substr(file.rfind(':') + 1), &row.inode) &&
+                    ParseRange(words[kFirstWord], words[kLastWord], &row.bytes);
   return fits && row.inode != 0 ? std::optional<LockRow>(row) : std::nullopt;
 }
 

@@ -13,6 +13,12 @@
 
 namespace rollcall {
 
+// Of a file, both ends included. As it is: all of it.
+struct ByteRange {
+  uint64_t first = 0;
+  uint64_t last = UINT64_MAX;
+};
+
 // A lock of flock() or fcntl(), or a request that waits for one.
 struct LockRow {
   bool is_of_descriptor = false;  // OFD: who has the open file has the lock
@@ -21,6 +27,7 @@ struct LockRow {
   pid_t pid = 0;
   pid_t holder = 0;  // of a request: who has the lock that it waits for; as `pid`
   uint64_t inode = 0;
+  ByteRange bytes;
 };
 
 // Ignores leases, and lines of another form. A request follows the lock that it waits for.

@@ -48,6 +48,9 @@ TEST(LockTableTest, ARequestWaitsForTheLockAboveIt) {
     EXPECT_EQ(rows[waiter].holder, 4121);
   }
   EXPECT_EQ(rows[3].pid, 4124);
+  EXPECT_EQ(rows[3].bytes.first, 128u);
+  EXPECT_EQ(rows[3].bytes.last, 128u);
+  EXPECT_EQ(rows[4].bytes.last, UINT64_MAX);
   EXPECT_TRUE(rows[4].is_of_descriptor);
   EXPECT_EQ(rows[4].pid, -1);
   EXPECT_EQ(rows[5].holder, -1);
@@ -166,6 +169,38 @@ TEST_P(FileLocksTest, OfWhoHoldsOneAndOfWhoWaitsForIt) {
 
 INSTANTIATE_TEST_SUITE_P(All, FileLocksTest, testing::ValuesIn(kKinds),
                          [](const auto& info) { return std::string(info.param.name); });
+
+struct flock Bytes(off_t first, off_t size) {
+  struct flock bytes = {};
+  bytes.l_type = F_WRLCK;
+  bytes.l_start = first;
+  bytes.l_len = size;
+  return bytes;
+}
+
+TEST(LockOfBytesTest, HasItsBytesWhereItIsHeldAndWhereItIsAwaited) {
+  if (access("/proc/locks", R_OK) != 0) GTEST_SKIP() << "this kernel lists no locks";
+  char path[] = "/tmp/rollcall-locks-XXXXXX";
+  close(mkstemp(path));
+  const auto lock = [&path](off_t first, off_t size) {
+    return [path, first, size] {
+      struct flock bytes = Bytes(first, size);
+      if (fcntl(open(path, O_RDWR), F_OFD_SETLKW, &bytes) != 0) _exit(1);
+    };
+  };
+  const Child holder(lock(64, 128));
+  ASSERT_EQ(holder.Find(1).size(), 1u);
+  EXPECT_EQ(holder.Find(1)[0].bytes.first, 64u);
+  EXPECT_EQ(holder.Find(1)[0].bytes.last, 191u);
+  const Child waiter(lock(100, 0));
+  ASSERT_EQ(waiter.Find(1).size(), 1u);
+  waiter.AwaitSleep();
+  const FileLock awaited = waiter.Find(1).front();
+  EXPECT_TRUE(awaited.waits);
+  EXPECT_EQ(awaited.bytes.first, 100u);
+  EXPECT_EQ(awaited.bytes.last, UINT64_MAX);
+  unlink(path);
+}
 
 // As when a launcher has locked a file, and a rank has its descriptor.
 TEST(InheritedLockTest, IsOfWhoHasTheDescriptorOnceItsMakerHasEnded) {
