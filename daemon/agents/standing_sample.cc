@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/cut_text.h"
 #include "base/durations.h"
+#include "daemon/diagnosis/waits/idle_servers.h"
 #include "daemon/model/client_limits.h"
 #include "daemon/model/stand_kinds.h"
 #include "daemon/report/program_line.h"
@@ -176,11 +177,21 @@ void AddOtherThreads(const v1::ProcessStack& stack, Standing* standing) {
   }
 }
 
+// Of all threads: those of a server's library are not in the program.
+bool HasServer(const v1::ProcessStack& stack) {
+  return std::any_of(stack.threads().begin(), stack.threads().end(),
+                     [&](const v1::ThreadStack& thread) {
+                       return thread.tid() != stack.pid() &&
+                              !FindIdleLoop(PlaceOfThread(thread).functions).empty();
+                     });
+}
+
 void AddLocks(const v1::ProcessStack& stack, Standing* standing) {
   for (const v1::FileLock& lock : stack.locks()) {
     if (standing->locks.size() == kMostLocks) return;
-    standing->locks.push_back(
-        {lock.inode(), CutText(lock.path(), limits::kSite), lock.holder(), lock.waits()});
+    standing->locks.push_back({lock.inode(), CutText(lock.path(), limits::kSite), lock.holder(),
+                               lock.waits(), lock.first(),
+                               lock.has_last() ? lock.last() : UINT64_MAX});
   }
 }
 
@@ -210,6 +221,7 @@ std::shared_ptr<const Standing> AddToRow(const std::shared_ptr<const Standing>& 
   standing->samples = goes_on ? before->samples + 1 : 1;
   standing->rests = Rests(stack.pid(), *standing) && !PollsAPipe(*standing);
   AddOtherThreads(stack, standing.get());
+  standing->has_server = HasServer(stack);
   AddNames(stack.threads(), &standing->names);
   AddChildren(stack, standing.get());
   AddLocks(stack, standing.get());

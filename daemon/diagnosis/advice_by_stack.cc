@@ -49,7 +49,9 @@ bool IsFileLock(StandKind kind) {
   return kind == StandKind::kFileLock || kind == StandKind::kDatabase;
 }
 
+// Of a ring of locks, the order says more.
 bool WaitsForFileLock(const Verdict& v) {
+  if (v.standstill.shape == StandShape::kRing) return false;
   return IsFileLock(v.standstill.in) || IsFileLock(v.standstill.others_in) ||
          AbsentIsIn(v, waits::kFileLock);
 }
@@ -86,10 +88,7 @@ bool WaitsInAnotherLibrary(const Verdict& v) {
   return AbsentIsIn(v, waits::kOtherLibrary);
 }
 
-bool InSignalHandler(const Verdict& v) {
-  return AbsentIsIn(v, {"__restore_rt", "<signal_handler", "on_signal", "signal_handler",
-                        "handle_signal", "sigterm_handler"});
-}
+bool InSignalHandler(const Verdict& v) { return AbsentIsIn(v, waits::kSignalHandler); }
 
 bool CollectsGarbage(const Verdict& v) { return AbsentIsIn(v, {"gc_collect", ".__del__ "}); }
 

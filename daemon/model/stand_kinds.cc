@@ -57,7 +57,8 @@ bool FitsPython(const StandFrame& row, absl::string_view function) {
 bool Fits(const StandFrame& row, absl::string_view function) {
   if (IsOfPython(function)) return FitsPython(row, function);
   if (!row.where.empty()) return false;
-  const bool is_long = row.name.size() >= kLongName || absl::StrContains(row.name, "_");
+  const bool is_long = row.name.size() >= kLongName || absl::StrContains(row.name, "_") ||
+                       absl::StrContains(row.name, "::");
   return WithoutPrefix(function) == row.name || (is_long && absl::StrContains(function, row.name));
 }
 

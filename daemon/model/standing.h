@@ -24,8 +24,9 @@ struct StandingChild {
 struct FileLockSeen {
   uint64_t inode = 0;
   std::string path;    // "": not known
-  int32_t holder = 0;  // pid
+  int32_t holder = 0;  // pid; 0: not known
   bool waits = false;
+  uint64_t first = 0, last = UINT64_MAX;  // its bytes, both ends included
 };
 
 // What the next sample is compared with.
@@ -51,6 +52,7 @@ struct Standing {
   std::string wait_channel;
   StackPlace place;
   std::vector<ThreadPlace> threads;  // that are in the program, `place` excepted
+  bool has_server = false;           // a thread beside the main one waits for requests
   std::vector<StandingChild> children;
   std::vector<FileLockSeen> locks;
   std::map<int32_t, std::string> names;  // of processes at other ends, by pid

@@ -3,6 +3,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "daemon/words/places.h"
 #include "daemon/words/sentence_parts.h"
 #include "daemon/words/terms.h"
@@ -32,14 +33,17 @@ std::string WaitInWords(const Verdict& v, bool many) {
     return SleepInWords(stand, many, is_said);
   }
   const std::string verb = many ? "wait" : "waits";
-  const std::string in = StandKindInWords(stand.in);
+  std::string in = StandKindInWords(stand.in);
+  if (many) absl::StrReplaceAll({{"its ", "their "}}, &in);
   if (!stand.others.empty()) {
     const bool says_it = in.empty() || stand.in == StandKind::kChild;
     return absl::StrCat(verb, " for ", stand.others, says_it ? "" : absl::StrCat(", in ", in),
                         FileInWords(stand));
   }
   if (in.empty()) return absl::StrCat(verb, " outside of recorded calls");
-  return absl::StrCat(verb, " in ", in, FileInWords(stand));
+  if (stand.writes) return absl::StrCat(verb, " to write into ", in, ", which is full");
+  return absl::StrCat(verb, " in ", in, FileInWords(stand),
+                      stand.in_handler ? ", in a handler of a signal" : "");
 }
 
 bool AreAllCulprits(const Verdict& v) {

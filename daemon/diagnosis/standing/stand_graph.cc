@@ -66,6 +66,7 @@ class Builder {
     node.pid = known.pid;
     node.in = StandsIn(standing.place, standing.state, standing.wait_channel);
     node.at = standing.place.at;
+    node.inside = standing.place.inside;
     node.is_idle = IsIdlePlace(standing.place);
     const auto mark = standing.newest.threads.find({known.pid, known.pid});
     if (mark != standing.newest.threads.end()) node.position = mark->second.position;
@@ -149,6 +150,7 @@ class Builder {
       if (!lock.waits) continue;
       graph_.nodes[node].on = lock.path;
       if (lock.holder > 0 && lock.holder != owner.pid) AddEdge(owner, node, lock.holder);
+      if (lock.holder == 0) AddHoldersOf(lock, owner, node);
     }
     const StandKind kind = graph_.nodes[node].in.kind;
     if (kind != StandKind::kFileLock && kind != StandKind::kDatabase) return;
@@ -156,6 +158,20 @@ class Builder {
     if (!graph_.nodes[node].waits_for.empty() || held == holders_.end()) return;
     if (held->second.is_one) graph_.nodes[node].on = held->second.path;
     if (held->second.is_one) AddTo(node, held->second.node);
+  }
+
+  // A lock of a descriptor: the kernel names no holder, but who has locked which bytes.
+  void AddHoldersOf(const FileLockSeen& lock, const Process& owner, size_t node) {
+    for (size_t i = 0; i < ranks_.size(); ++i) {
+      const Process& other = At(ranks_[i]);
+      if (i == node || other.host != owner.host) continue;
+      const std::vector<FileLockSeen>& locks = other.standing->locks;
+      const bool holds = std::any_of(locks.begin(), locks.end(), [&](const FileLockSeen& held) {
+        return !held.waits && held.inode == lock.inode && held.first <= lock.last &&
+               lock.first <= held.last;
+      });
+      if (holds) AddTo(node, i);
+    }
   }
 
   // The ranks of each host that hold locks of files.

@@ -20,7 +20,7 @@ struct StandNode {
   int32_t pid = 0;
   std::string name;               // of its program, as in /proc; "": not known
   StandFunction in;               // what it waits in
-  std::string at;                 // its line, as in StackPlace
+  std::string at, inside;         // its line, and what that called, as in StackPlace
   uint64_t position = 0;          // a digest of the program's lines on its stack; 0: not known
   std::string on;                 // the file that it waits to lock; "": none is known
   bool is_idle = false;           // waits for work

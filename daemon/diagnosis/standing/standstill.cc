@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/diagnosis/standing/stand_graph.h"
 #include "daemon/diagnosis/standing/standing_ranks.h"
+#include "daemon/model/wait_frames.h"
 #include "daemon/words/evidence.h"
 #include "daemon/words/places.h"
 #include "daemon/words/terms.h"
@@ -33,6 +34,12 @@ struct End {
   bool is_of_other = false;  // of other ranks
 };
 
+// The program's name, of one that waits for work on other hosts.
+bool IsOfAnotherHost(const std::string& name) {
+  static constexpr const char* kNames[] = {"srun", "sbatch", "salloc", "ssh", "kubectl", "qsub"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
 class Judge {
  public:
   Judge(const JobState& job, const StandingRanks& ranks)
@@ -45,7 +52,8 @@ class Judge {
   // False: it is no hang, as far as the stacks show.
   bool Run(Verdict* verdict) {
     if (IsAnyOutOfSight() || IsAnyEndIdle()) return false;
-    const bool found = BlameOneEnd() || BlameEnded() || BlameMinority() || BlameOwn() || TellAll();
+    const bool found = DoAllWriteAtOneLine() || BlameOneEnd() || BlameEnded() || BlameMinority() ||
+                       BlameOwn() || TellAll();
     if (!found) return false;
     Describe(verdict);
     return true;
@@ -55,21 +63,45 @@ class Judge {
   size_t Count() const { return ranks_.processes.size(); }
   const StandNode& Rank(size_t i) const { return graph_.nodes[i]; }
 
-  // A person, a GPU or a server without requests.
+  // A person, a GPU, another host or a server without requests.
   bool IsAnyOutOfSight() const {
     for (size_t i = 0; i < Count(); ++i) {
       const StandKind kind = Rank(i).in.kind;
-      if (kind == StandKind::kPerson || kind == StandKind::kGpu) return true;
-      if (Rank(i).is_idle) return true;
+      if (kind == StandKind::kPerson || UsesItsGpu(i)) return true;
+      if (Rank(i).is_idle || MayServe(i)) return true;
       if (kind == StandKind::kChild && WaitsForOneOutOfSight(i)) return true;
     }
     return false;
+  }
+
+  bool UsesItsGpu(size_t i) const {
+    const std::vector<ThreadPlace>& threads = At(job_, ranks_.processes[i]).standing->threads;
+    return Rank(i).in.kind == StandKind::kGpu ||
+           std::any_of(threads.begin(), threads.end(), [](const ThreadPlace& thread) {
+             return StandsIn(thread.place).kind == StandKind::kGpu;
+           });
+  }
+
+  // The engine of a server: its main thread waits for what the threads of the server bring, and the
+  // others for the work that it hands on. No rank owes another one anything.
+  bool MayServe(size_t i) const {
+    const StandKind kind = Rank(i).in.kind;
+    const bool takes_work = kind == StandKind::kQueue || kind == StandKind::kEvent ||
+                            kind == StandKind::kCondition || kind == StandKind::kFuture;
+    if (!takes_work || !At(job_, ranks_.processes[i]).standing->has_server) return false;
+    for (size_t other = 0; other < Count(); ++other) {
+      const std::vector<size_t>& to = Rank(other).waits_for;
+      if (std::find(to.begin(), to.end(), i) != to.end()) return false;
+      if (IsNoWaitForWork(Rank(other).in)) return false;
+    }
+    return true;
   }
 
   // A launcher or a script waits for the program that it has started.
   bool WaitsForOneOutOfSight(size_t i) const {
     const std::vector<StandingChild>& children = At(job_, ranks_.processes[i]).standing->children;
     return std::any_of(children.begin(), children.end(), [](const StandingChild& child) {
+      if (IsOfAnotherHost(child.name)) return true;
       if (child.places.empty()) return false;
       const StandKind kind = StandsIn(child.places.front()).kind;
       return kind == StandKind::kPerson || kind == StandKind::kGpu ||
@@ -112,6 +144,16 @@ class Judge {
       return std::all_of(nodes.begin(), nodes.end(),
                          [&](size_t node) { return graph_.nodes[node].is_idle; });
     });
+  }
+
+  // Who writes waits for a reader, and there is none: the rank that should read writes, too.
+  bool DoAllWriteAtOneLine() {
+    if (!AreAllAtOneLine()) return false;
+    for (size_t i = 0; i < Count(); ++i) {
+      const bool puts = absl::EndsWith(Rank(i).inside, ".put");  // a proxy's function, too
+      if (!puts && !Writes(Rank(i).in)) return false;
+    }
+    return TellAll();
   }
 
   // Ranks that others wait for, by the pipes, sockets and locks that they wait at.
@@ -303,6 +345,10 @@ class Judge {
     return kind == StandKind::kLock || kind == StandKind::kSemaphore;
   }
 
+  bool IsInAHandler(size_t i) const {
+    return HasWait(At(job_, ranks_.processes[i]).standing->place.functions, waits::kSignalHandler);
+  }
+
   bool WaitsForTwoLocks(size_t i) const {
     const std::vector<ThreadPlace>& threads = At(job_, ranks_.processes[i]).standing->threads;
     return IsLock(Rank(i).in.kind) &&
@@ -316,8 +362,7 @@ class Judge {
     for (size_t i = 0; i < Count(); ++i) {
       if (culprits_.count(i) == 0) waiting.push_back(i);
     }
-    // Where all are culprits, all wait.
-    for (size_t i = 0; waiting.empty() && i < Count(); ++i) waiting.push_back(i);
+    if (waiting.empty()) waiting.assign(culprits_.begin(), culprits_.end());
     for (const size_t i : waiting) {
       verdict->waiting_ranks.push_back(Rank(i).rank);
       verdict->waiting_processes.push_back(ranks_.processes[i]);
@@ -329,6 +374,7 @@ class Judge {
     stand_.others = OthersInWords(first);
     stand_.on = FindLock(first);
     stand_.writes = Writes(Rank(first).in);
+    stand_.in_handler = IsInAHandler(first);
     stand_.two_locks = !culprits_.empty() && WaitsForTwoLocks(first);
     verdict->standstill = stand_;
     verdict->certainty = CanBeLikely() ? Certainty::kLikely : Certainty::kPossible;
@@ -370,8 +416,11 @@ class Judge {
 
   // Of ranks that all wait in one place, the one whose wait says most.
   size_t Representative() const {
-    for (size_t i = 0; i < Count(); ++i) {
-      if (IsNoWaitForWork(Rank(i).in)) return i;
+    for (const bool is_for_others : {true, false}) {
+      for (size_t i = 0; i < Count(); ++i) {
+        const bool fits = !is_for_others || WhomItIsFor(Rank(i).in.kind) == StandFor::kOthers;
+        if (fits && IsNoWaitForWork(Rank(i).in)) return i;
+      }
     }
     return 0;
   }

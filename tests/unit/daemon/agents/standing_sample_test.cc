@@ -125,6 +125,20 @@ TEST(StandingSampleTest, AChildThatWorksIsWork) {
 }
 
 // In a loop that polls, the functions of the library change all the time.
+// All of its frames are a library's.
+TEST(StandingSampleTest, AThreadThatServesIsSeen) {
+  v1::ProcessStack stack = Sample({});
+  EXPECT_FALSE(AddToRow(nullptr, stack, 10 * kSecond)->has_server);
+  v1::ThreadStack* server = stack.add_threads();
+  server->set_tid(kOther);
+  server->add_frames()->set_function("poll");
+  AddPythonFrame("/usr/lib/python3.11/selectors.py", "_PollLikeSelector.select", 415, server);
+  AddPythonFrame("/usr/lib/python3.11/socketserver.py", "BaseServer.serve_forever", 232, server);
+  const Row row = AddToRow(nullptr, stack, 10 * kSecond);
+  EXPECT_TRUE(row->has_server);
+  EXPECT_TRUE(row->threads.empty());
+}
+
 TEST(StandingSampleTest, OtherFunctionsOfALibraryAreTheSamePlace) {
   v1::ProcessStack other = Sample({});
   other.mutable_threads(0)->mutable_frames(0)->set_line(180);

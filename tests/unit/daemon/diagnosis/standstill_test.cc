@@ -2,6 +2,7 @@
 // Jobs that stand still outside of recorded calls, by what samples of their stacks show.
 #include "daemon/diagnosis/standing/standstill.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -109,6 +110,32 @@ TEST(StandstillTest, BlamesRanksThatWaitForEachOther) {
   EXPECT_EQ(verdict.advice.front().id, "ask-the-other-end");
 }
 
+// The rank that should empty the queue puts into it, too.
+TEST(StandstillTest, WhereAllPutIntoAFullQueueNoRankIsToBlame) {
+  const char* const line = "/x/train.py:68 in give";
+  const RankPlaceOf own = {" __new_sem_wait_slow64 queue.Queue.put train.give ", line};
+  const RankPlaceOf through_manager = {
+      " __libc_read managers._callmethod <string>.put train.give ", line, {4000}, EndKind::kSocket};
+  StandingJob job({own, through_manager, through_manager});
+  for (const size_t i : {1, 2}) job.standings[i]->place.inside = "<string>.put";
+  const Verdict verdict = job.Only();
+  EXPECT_EQ(verdict.culprits.size(), 0u);
+  EXPECT_EQ(verdict.certainty, Certainty::kPossible);
+  EXPECT_THAT(verdict.summary, testing::HasSubstr("which is full"));
+  EXPECT_EQ(verdict.advice.front().id, "queue-is-full");
+}
+
+TEST(StandstillTest, SaysThatACulpritIsInAHandlerOfASignal) {
+  const RankPlaceOf handler = {
+      " PyThread_acquire_lock_timed train.write train.<lambda> PyErr_CheckSignals time.sleep "
+      "train.write ",
+      "/x/train.py:40 in write"};
+  const Verdict verdict = StandingJob({Reads(4001), handler, Reads(4001)}).Only();
+  EXPECT_EQ(CulpritsOf(verdict), Ranks{1});
+  EXPECT_THAT(verdict.summary, testing::HasSubstr("waits in a lock, in a handler of a signal"));
+  EXPECT_EQ(verdict.advice.front().id, "signal-handler");
+}
+
 // It waits until all have come, and those that have come wait for its answer.
 TEST(StandstillTest, BlamesTheRankInTheMiddleOfARing) {
   RankPlaceOf hub = {" epoll_wait selectors.EpollSelector.select train.greet ",
@@ -146,6 +173,23 @@ TEST(StandstillTest, BlamesTheHolderOfALock) {
   EXPECT_EQ(CulpritsOf(verdict), Ranks{0});
   EXPECT_EQ(verdict.standstill.on, "/x/cache.lock");
   EXPECT_EQ(verdict.advice.front().id, "file-lock");
+}
+
+// Of the locks of descriptors the kernel names no holder.
+TEST(StandstillTest, FindsTheHolderOfALockByItsBytes) {
+  const auto locks = [](const char* at) { return RankPlaceOf{" fcntl train.move ", at}; };
+  const char* const path = "/x/records";
+  StandingJob job({locks("/x/train.py:25 in move"), locks("/x/train.py:31 in move"),
+                   locks("/x/train.py:25 in move")});
+  job.standings[0]->locks = {{7, path, 0, true, 64, 127}, {7, path, 4000, false, 0, 63}};
+  job.standings[1]->locks = {{7, path, 0, true, 0, 63}, {7, path, 4001, false, 64, 127}};
+  job.standings[2]->locks = {{7, path, 0, true, 0, 63}};
+  const Verdict verdict = job.Only();
+  EXPECT_EQ(CulpritsOf(verdict), (Ranks{0, 1}));
+  EXPECT_EQ(verdict.waiting_ranks, Ranks{2});
+  EXPECT_EQ(verdict.certainty, Certainty::kLikely);
+  EXPECT_EQ(verdict.standstill.shape, StandShape::kRing);
+  EXPECT_EQ(verdict.advice.front().id, "lock-order");
 }
 
 // Nobody knows the holders of some kinds of locks.
@@ -208,6 +252,40 @@ TEST(StandstillTest, AScriptThatWaitsForAServerWithoutRequestsStandsForNothing) 
     job.standings[i]->children = {
         {kChildPid, 4000 + static_cast<int32_t>(i), "python", {PlaceOf(kServes)}}};
   }
+  EXPECT_TRUE(job.Judge().empty());
+}
+
+// Its scheduler waits for requests in a queue, and its workers for the scheduler.
+TEST(StandstillTest, AnEngineWithoutRequestsStandsForNothing) {
+  const RankPlaceOf worker = {" clock_nanosleep broadcast_queue.acquire_read train.step ",
+                              "/x/train.py:30 in step"};
+  StandingJob job({kQueue, worker, worker});
+  EXPECT_EQ(CulpritsOf(job.Only()), Ranks{0});
+  job.standings[0]->has_server = true;
+  EXPECT_TRUE(job.Judge().empty());
+}
+
+// Many ranks have a server for metrics.
+TEST(StandstillTest, ARankThatOthersWaitForIsToBlameAlthoughItHasAServer) {
+  StandingJob job({Reads(4001), kQueue, Reads(4000)});
+  job.standings[1]->has_server = true;
+  EXPECT_EQ(CulpritsOf(job.Only()), Ranks{1});
+}
+
+TEST(StandstillTest, NobodySeesWhatAChildWaitsForOnAnotherHost) {
+  const RankPlaceOf waits = {" wait4 subprocess.wait train.launch ", "/x/train.py:5 in launch"};
+  StandingJob job({waits, Reads(4000), Reads(4000)});
+  job.standings[0]->children = {{kChildPid, 4000, "rsync", {PlaceOf({" __select main ", ""})}}};
+  EXPECT_EQ(CulpritsOf(job.Only()), Ranks{0});
+  job.standings[0]->children[0].name = "srun";
+  EXPECT_TRUE(job.Judge().empty());
+}
+
+TEST(StandstillTest, AThreadThatWaitsForItsGpuIsWork) {
+  StandingJob job({Reads(4001), kQueue, Reads(4000)});
+  job.standings[1]->threads = {
+      {5000, "compute",
+       PlaceOf({" cudaStreamSynchronize train.compute ", "/x/train.py:8 in compute"})}};
   EXPECT_TRUE(job.Judge().empty());
 }
 

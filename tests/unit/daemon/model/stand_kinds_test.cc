@@ -96,6 +96,12 @@ const StackCase kCases[] = {
      "xla::DistributedRuntimeCoordinationServiceClient::WaitAtBarrier jax_service.run ",
      "/x/jax_service.py:40 in run", StandKind::kJaxBarrier,
      "xla::DistributedRuntimeCoordinationServiceClient::WaitAtBarrier"},
+    {"gloo_without_torch", " __futex_abstimed_wait_common gloo::barrier train.step ",
+     "/x/train.py:31 in step", StandKind::kGloo, "gloo::barrier"},
+    {"child_of_a_fork_that_joins_a_thread",
+     " __new_sem_wait_slow64 threading.Thread.join queues.Queue._finalize_join "
+     "process.BaseProcess._bootstrap popen_fork.Popen._launch common.start_worker ",
+     "/x/common.py:110 in start_worker", StandKind::kThread, "Thread.join"},
     {"worker_of_a_pool",
      " read connection.Connection._recv connection._ConnectionBase.recv queues.SimpleQueue.get "
      "pool.worker process.BaseProcess.run process.BaseProcess._bootstrap ",
