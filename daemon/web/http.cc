@@ -25,6 +25,7 @@
 #include "daemon/web/http_gate.h"
 #include "daemon/web/http_router.h"
 #include "daemon/web/http_web_config.h"
+#include "daemon/web/job_health.h"
 #include "net/address.h"
 #include "net/http_types.h"
 
@@ -103,6 +104,10 @@ class HttpServer::Impl {
     server_.Get(kHttpEvents, [this](const httplib::Request&, httplib::Response& response) {
       Events(&response);
     });
+    server_.Get(R"(/healthz/(.+))",
+                [this](const httplib::Request& request, httplib::Response& response) {
+                  Health(request, &response);
+                });
     server_.Get("/report", [this](const httplib::Request& request, httplib::Response& response) {
       Report(request.get_param_value("id"), request.has_param("download"), &response);
     });
@@ -315,6 +320,19 @@ class HttpServer::Impl {
     }
     response->set_header("X-Accel-Buffering", "no");  // keeps a proxy from buffering the events
     response->set_content("", "text/event-stream");
+  }
+
+  // A probe asks every few seconds, and needs neither communicators nor other jobs.
+  void Health(const httplib::Request& request, httplib::Response* response) {
+    QueryParameters parameters = GetParameters(request);
+    parameters.Add("job", request.matches[1]);
+    const absl::Status text = parameters.CheckText();
+    if (!text.ok()) return Refuse(text, response);
+    const auto job = FindJobStatus(Seen().get(), parameters);
+    if (!job.ok()) return Refuse(job.status(), response);
+    const JobHealth health = HealthOf(*job);
+    response->status = health.http_status;
+    response->set_content(health.line + "\n", "text/plain; charset=utf-8");
   }
 
   void Report(const std::string& id, bool download, httplib::Response* response) {

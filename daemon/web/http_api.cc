@@ -343,6 +343,17 @@ std::string ObjectOfAcknowledgement(const QuerySource& /*queries*/,
 
 }  // namespace
 
+absl::StatusOr<v1::JobStatus> FindJobStatus(QuerySource* queries,
+                                            const QueryParameters& parameters) {
+  const auto selector = Selector(parameters);
+  if (!selector.ok()) return selector.status();
+  v1::StatusResponse found = queries->GetStatus(*selector, false);
+  if (!found.jobs().empty()) return std::move(*found.mutable_jobs(0));
+  const auto view = queries->GetJob(*selector);  // its error says which jobs there are
+  if (!view.ok()) return view.status();
+  return view->status();
+}
+
 // clang-format off
 const std::vector<ApiRoute> kApiRoutes = {
     {"/api/v1/status", &Status, "job", false,

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "net/http_types.h"
+#include "rollcall/v1/query.pb.h"
 
 namespace rollcall {
 
@@ -53,5 +54,9 @@ struct ApiRoute {
 };
 
 extern const std::vector<ApiRoute> kApiRoutes;
+
+// The job that `job`, `tenant` and `attempt` name. kNotFound lists the jobs that there are.
+absl::StatusOr<v1::JobStatus> FindJobStatus(QuerySource* queries,
+                                            const QueryParameters& parameters);
 
 }  // namespace rollcall

@@ -16,6 +16,7 @@ constexpr std::optional<Role> kAnybody = std::nullopt;
 std::vector<HttpRoute> MakeRoutes() {
   std::vector<HttpRoute> routes = {
       {"GET", "/healthz", kAnybody},
+      {"GET", "/healthz/*", Role::kViewer},
       {"GET", "/login", kAnybody},
       {"GET", "/login.css", kAnybody},
       {"GET", "/login.js", kAnybody},

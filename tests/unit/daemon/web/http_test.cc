@@ -267,7 +267,8 @@ TEST_F(HttpTest, RefusesPostsOfOtherSites) {
 TEST_F(HttpTest, WithATokenEveryRequestNeedsIt) {
   const std::string token = "0123456789abcdef0123";
   Start(token);
-  for (const char* path : {"/", "/api/v1/status", "/metrics", "/api/v1/events", "/app.js"}) {
+  for (const char* path :
+       {"/", "/api/v1/status", "/metrics", "/api/v1/events", "/app.js", "/healthz/job"}) {
     EXPECT_EQ(Get(path)->status, 401) << path;
   }
   EXPECT_THAT(Get("/")->body, HasSubstr("--http-token-file"));
@@ -282,6 +283,15 @@ TEST_F(HttpTest, WithATokenEveryRequestNeedsIt) {
       Get("/api/v1/status", {}, {{"Cookie", "a=b; " + cookie.substr(0, cookie.find(';'))}})->status,
       200);
   EXPECT_EQ(Get("/", {{"token", "wrong"}})->status, 401);
+}
+
+TEST_F(HttpTest, AHungJobFailsItsReadinessProbe) {
+  Start();
+  const auto hung = Get("/healthz/%3Cscript%3Ejob%3C%2Fscript%3E%2Fa%20b");
+  EXPECT_EQ(hung->status, 503);
+  EXPECT_THAT(hung->body, testing::StartsWith("hung: rank 2 "));
+  EXPECT_EQ(Get("/healthz/nobody")->status, 404);
+  EXPECT_EQ(Get("/healthz/%ff")->status, 400);
 }
 
 TEST_F(HttpTest, MetricsHaveTheRequestedFormat) {
