@@ -18,6 +18,13 @@ set_target_properties(rollcall_corpus_score PROPERTIES RUNTIME_OUTPUT_DIRECTORY
   ${PROJECT_BINARY_DIR}/corpus)
 target_link_libraries(rollcall_corpus_score PRIVATE rollcall_corpus absl::flags absl::flags_parse)
 
+add_executable(rollcall_standstill_score ${CMAKE_CURRENT_LIST_DIR}/standstill_main.cc
+  ${CMAKE_CURRENT_LIST_DIR}/standstills.cc)
+set_target_properties(rollcall_standstill_score PROPERTIES RUNTIME_OUTPUT_DIRECTORY
+  ${PROJECT_BINARY_DIR}/corpus)
+target_link_libraries(rollcall_standstill_score PRIVATE rollcall_agents rollcall_diagnosis
+  rollcall_sanitize absl::flags absl::flags_parse)
+
 add_executable(corpus_test ${CMAKE_CURRENT_LIST_DIR}/corpus_test.cc)
 target_link_libraries(corpus_test PRIVATE rollcall_corpus GTest::gtest_main)
 include(GoogleTest)
@@ -26,7 +33,9 @@ if(ROLLCALL_SANITIZE STREQUAL "thread")
 else()
   gtest_discover_tests(corpus_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
   add_test(NAME corpus_of_500 COMMAND rollcall_corpus_score --faults=500 --healthy=500)
-  set_tests_properties(corpus_of_500 PROPERTIES LABELS "unit;quick" TIMEOUT 120)
+  add_test(NAME standstills_of_2000 COMMAND rollcall_standstill_score)
+  set_tests_properties(corpus_of_500 standstills_of_2000 PROPERTIES LABELS "unit;quick"
+    TIMEOUT 120)
 endif()
 
 add_executable(rollcall_corpus_dumps ${CMAKE_CURRENT_LIST_DIR}/dumps_main.cc)
