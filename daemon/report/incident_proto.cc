@@ -86,6 +86,40 @@ const char* StartFaultName(StartFault fault) {
   return "";
 }
 
+const char* StandShapeName(StandShape shape) {
+  switch (shape) {
+    case StandShape::kEnded:
+      return "ended";
+    case StandShape::kLast:
+      return "last";
+    case StandShape::kRing:
+      return "ring";
+    case StandShape::kHub:
+      return "hub";
+    case StandShape::kChild:
+      return "child";
+    case StandShape::kElsewhere:
+      return "elsewhere";
+    case StandShape::kOutside:
+      return "outside";
+    case StandShape::kAll:
+      return "all";
+    case StandShape::kNone:
+      break;
+  }
+  return "";
+}
+
+v1::Standstill ToProto(const Standstill& stand) {
+  v1::Standstill result;
+  result.set_shape(StandShapeName(stand.shape));
+  result.set_waits_in(StandKindInWords(stand.in));
+  result.set_others_wait_in(StandKindInWords(stand.others_in));
+  result.set_waits_for(Utf8(stand.others));
+  result.set_file(Utf8(stand.on));
+  return result;
+}
+
 v1::HandledException ToProto(const RankException& handled) {
   v1::HandledException result;
   result.set_rank(handled.rank);
@@ -146,6 +180,10 @@ void AddOutside(const Verdict& verdict, v1::Verdict* result) {
   if (!verdict.socket.others.empty()) *result->mutable_socket() = ToProto(verdict.socket);
   if (verdict.keeper.rank >= 0) *result->mutable_keeper() = ToProto(verdict.keeper);
   result->set_start_fault(StartFaultName(verdict.start_fault));
+  result->set_awaited_key(Utf8(verdict.awaited_key));
+  if (verdict.standstill.shape != StandShape::kNone) {
+    *result->mutable_standstill() = ToProto(verdict.standstill);
+  }
 }
 
 v1::AlignedCall ToProto(const AlignedCall& line) {

@@ -7,6 +7,7 @@
 
 #include "daemon/report/incident_proto.h"
 #include "daemon/report/public_ranks.h"
+#include "daemon/words/process_roles.h"
 #include "daemon/words/rank_ranges.h"
 
 namespace rollcall {
@@ -57,6 +58,7 @@ void FillProcess(const Process& process, int32_t rank, int32_t device, int64_t n
   status->set_command(Utf8(process.command));
   status->set_cpu_moving(process.cpu_moving);
   status->set_inner_pid(process.inner_pid);
+  status->set_role(RoleAmong(process.place.functions));
 #define PROCESS_PLACE(name) status->set_##name(Utf8(process.name));
 #define PROCESS_DETAIL(name) status->set_##name(Utf8(process.name));
 #include "proto/facts.def"

@@ -33,10 +33,12 @@ export function Processes({ job, host: given }: { job: JobAddress; host?: string
     return <Waiting live={live} what="processes" />;
   const list = live.value?.processes ?? [];
   const hasPlaces = list.some((process) => place(process) !== "");
+  const hasRoles = list.some((process) => process.role !== "");
   const columns: Column[] = [
     ["Rank", "number"],
     ...(given === undefined ? [["Host"] as Column] : []),
     ...(hasPlaces ? [["Node, pod, container"] as Column] : []),
+    ...(hasRoles ? [["Role"] as Column] : []),
     ["PID", "number"],
     ["GPU", "number"],
     ["State"],
@@ -74,6 +76,7 @@ export function Processes({ job, host: given }: { job: JobAddress; host?: string
               </td>
             )}
             {hasPlaces && <td>{place(process)}</td>}
+            {hasRoles && <td>{process.role}</td>}
             <td class="number" data-label="pid">
               {process.pid}
             </td>

@@ -11,6 +11,7 @@ import type {
   ProcessStack,
   PythonException,
   StacksResponse,
+  ThreadStack,
 } from "./messages";
 import { Time } from "./parts";
 import { formatRanks } from "./ranks";
@@ -40,6 +41,30 @@ function child(one: ChildProcess): string {
 function exception(one: PythonException): string {
   const text = one.text === "" ? one.type : `${one.type}: ${one.text}`;
   return one.at === "" ? text : `${text}, raised at ${one.at}`;
+}
+
+function Thread({ thread }: { thread: ThreadStack }) {
+  return (
+    <div>
+      <h4>
+        thread {thread.tid}
+        {thread.name !== "" && ` “${thread.name}”`}, {thread.state}
+        {thread.wait_channel !== "" && ` in ${thread.wait_channel}`}
+        {thread.python_lock !== "" && `, ${thread.python_lock} Python's lock`}
+        {thread.keeps_process && ", no daemon"}
+        {thread.handles && `, handles ${exception(thread.handles)}`}
+        {thread.awaited_key !== "" && `, waits for key “${thread.awaited_key}” of the store`}
+        {thread.other_end &&
+          `, waits at a ${thread.other_end.kind} for pid ${thread.other_end.pids.join(", ")}`}
+      </h4>
+      {thread.note !== "" && <p class="soft">{thread.note}</p>}
+      <pre tabIndex={0}>
+        {thread.frames
+          .map((one, index) => `#${String(index).padEnd(3)}${frame(one)}`)
+          .join("\n")}
+      </pre>
+    </div>
+  );
 }
 
 // `job`: for links to the rank and the host.
@@ -75,27 +100,18 @@ export function Stack({
       {open && stack.children.length > 0 && (
         <p>Has started {stack.children.map(child).join(", ")}</p>
       )}
+      {open && stack.threads.map((one) => <Thread key={one.tid} thread={one} />)}
       {open &&
-        stack.threads.map((thread) => (
-          <div key={thread.tid}>
-            <h4>
-              thread {thread.tid}
-              {thread.name !== "" && ` “${thread.name}”`}, {thread.state}
-              {thread.wait_channel !== "" && ` in ${thread.wait_channel}`}
-              {thread.python_lock !== "" && `, ${thread.python_lock} Python's lock`}
-              {thread.keeps_process && ", no daemon"}
-              {thread.handles && `, handles ${exception(thread.handles)}`}
-              {thread.other_end &&
-                `, waits at a ${thread.other_end.kind} for pid ${thread.other_end.pids.join(", ")}`}
-            </h4>
-            {thread.note !== "" && <p class="soft">{thread.note}</p>}
-            <pre tabIndex={0}>
-              {thread.frames
-                .map((one, index) => `#${String(index).padEnd(3)}${frame(one)}`)
-                .join("\n")}
-            </pre>
-          </div>
-        ))}
+        stack.children
+          .filter((one) => one.threads.length > 0)
+          .map((one) => (
+            <section key={one.pid} aria-label={`child ${one.pid}`}>
+              <h4>child {child(one)}</h4>
+              {one.threads.map((thread) => (
+                <Thread key={thread.tid} thread={thread} />
+              ))}
+            </section>
+          ))}
     </details>
   );
 }

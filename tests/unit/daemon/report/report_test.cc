@@ -116,6 +116,10 @@ Verdict WithOutside() {
   v.socket = {3, {0, 1}, true};
   v.keeper = {3, {4124, "uploads", {"/x/train.py:40 in send_files", "Queue.get", true, ""}}};
   v.start_fault = StartFault::kWaitsElsewhere;
+  v.awaited_key = "settings";
+  v.standstill.shape = StandShape::kRing;
+  v.standstill.in = StandKind::kFileLock;
+  v.standstill.on = "/x/records";
   return v;
 }
 
@@ -143,6 +147,11 @@ TEST(JsonTest, WhatStacksShowBesideTheLineHasFields) {
   const Struct& keeper = Get(v, "keeper", Value::kStructValue).struct_value();
   EXPECT_EQ(Get(keeper, "tid", Value::kNumberValue).number_value(), 4124);
   EXPECT_EQ(Get(keeper, "inside", Value::kStringValue).string_value(), "Queue.get");
+  EXPECT_EQ(Get(v, "awaited_key", Value::kStringValue).string_value(), "settings");
+  const Struct& stand = Get(v, "standstill", Value::kStructValue).struct_value();
+  EXPECT_EQ(Get(stand, "shape", Value::kStringValue).string_value(), "ring");
+  EXPECT_EQ(Get(stand, "waits_in", Value::kStringValue).string_value(), "a file lock");
+  EXPECT_EQ(Get(stand, "file", Value::kStringValue).string_value(), "/x/records");
 }
 
 TEST(JsonTest, WhatNoStackShowsIsAbsent) {
@@ -150,7 +159,7 @@ TEST(JsonTest, WhatNoStackShowsIsAbsent) {
   *incident.add_verdicts() = ToProto(Verdict());
   const Value verdicts = Get(ParseJson(incident), "verdicts", Value::kListValue);
   const Struct& v = verdicts.list_value().values(0).struct_value();
-  for (const char* name : {"handled", "outside", "socket", "keeper"}) {
+  for (const char* name : {"handled", "outside", "socket", "keeper", "standstill"}) {
     EXPECT_EQ(v.fields().count(name), 0u) << name;
   }
   EXPECT_EQ(Get(v, "start_fault", Value::kStringValue).string_value(), "");
