@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "agent/processes/payer.h"
 #include "agent/processes/proc_stat.h"
@@ -12,6 +13,7 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kMostThreads = 4;
+constexpr size_t kMostThreadsLookedAt = 256;
 constexpr size_t kMostFrames = 32;  // with the mark of those that are left out
 constexpr absl::string_view kAnswers = "SDR", kStopped = "Tt";
 
@@ -45,6 +47,15 @@ uint64_t LookAtChild(const std::string& proc_root, pid_t of, pid_t parent, pid_t
   const absl::StatusOr<ProcStat> stat = ReadProcStat(proc_root, child);
   if (!stat.ok() || stat->ppid != parent || !HaveSameUser(proc_root, of, child)) return 0;
   return stat->start_time;
+}
+
+bool HidesAWait(const std::string& proc_root, pid_t pid, const std::vector<pid_t>& sampled) {
+  const absl::StatusOr<ProcThreads> found = ReadProcThreads(proc_root, pid, kMostThreadsLookedAt);
+  if (!found.ok() || found->left_out) return true;
+  return std::any_of(found->threads.begin(), found->threads.end(), [&](const ProcThread& thread) {
+    const bool is_sampled = std::find(sampled.begin(), sampled.end(), thread.tid) != sampled.end();
+    return !is_sampled && !absl::StrContains(thread.wchan, "futex");
+  });
 }
 
 void AddChildThreads(v1::ProcessStack taken, v1::ChildProcess* child) {

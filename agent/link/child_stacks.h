@@ -26,6 +26,10 @@ std::vector<int> ChildrenToSample(const v1::ProcessStack& stack);
 // as another user. May block: see spare_threads.h.
 uint64_t LookAtChild(const std::string& proc_root, pid_t of, pid_t parent, pid_t child);
 
+// Whether a thread of this process waits for something else than a lock, and is not among these.
+// May block.
+bool HidesAWait(const std::string& proc_root, pid_t pid, const std::vector<pid_t>& sampled);
+
 // Adds the threads that have frames.
 void AddChildThreads(v1::ProcessStack taken, v1::ChildProcess* child);
 

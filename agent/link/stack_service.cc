@@ -166,7 +166,36 @@ void StackService::AddSurroundings(const Subject& subject, bool children, v1::Pr
   const OutsideQuestion question = AskOutside(*stack, Neighbours(subject.user));
   const auto answer = LookAround<OutsideAnswer>(
       subject, [proc_root, question] { return LookOutside(proc_root, question); });
-  if (answer.has_value()) AddOutside(question, *answer, stack);
+  if (!answer.has_value()) return;
+  AddOutside(question, *answer, stack);
+  if (children) AddOthers(subject, question, stack);
+}
+
+// Ranks may wait for a process that is none of them: a coordinator, a scheduler.
+void StackService::AddOthers(const Subject& subject, const OutsideQuestion& question,
+                             v1::ProcessStack* stack) {
+  const std::string& proc_root = options_.proc_root;
+  for (const pid_t pid : ListOthers(*stack, question)) {
+    const auto found = LookAround<std::optional<Descendant>>(
+        subject, [proc_root, pid] { return DescribeProcess(proc_root, pid); });
+    if (!found.has_value() || !found->has_value()) continue;
+    v1::ChildProcess other;
+    AddProcess(**found, &other);
+    const bool goes_on = AddChildStack(subject, &other);
+    if (!other.threads().empty()) {
+      LookForOtherThreads(subject, &other);
+      *stack->add_others() = std::move(other);
+    }
+    if (!goes_on) break;
+  }
+  const OutsideQuestion of_others = AskOutsideOfOthers(*stack, question);
+  if (of_others.threads.empty()) return;
+  const auto answer = LookAround<OutsideAnswer>(
+      subject, [proc_root, of_others] { return LookOutside(proc_root, of_others); });
+  if (!answer.has_value()) return;
+  OutsideAnswer ends = *answer;
+  ends.locks.clear();  // they are the process's own
+  AddOutside(of_others, ends, stack);
 }
 
 void StackService::AddChildStacks(const Subject& subject, v1::ProcessStack* stack) {
@@ -193,8 +222,22 @@ bool StackService::AddChildStack(const Subject& subject, v1::ChildProcess* child
                       kChildrenTimeout);
   if (!taken.has_value()) return false;
   // Else its number may have been another process's.
-  if (start_time() == started) AddChildThreads(*std::move(taken), child);
+  if (start_time() != started) return true;
+  AddChildThreads(*std::move(taken), child);
+  if (child->own_session()) LookForOtherThreads(subject, child);
   return true;
+}
+
+// A service may answer in threads of a library, which have no stacks here.
+void StackService::LookForOtherThreads(const Subject& subject, v1::ChildProcess* child) {
+  std::vector<pid_t> sampled;
+  for (const v1::ThreadStack& thread : child->threads()) sampled.push_back(thread.tid());
+  const auto look = [proc_root = options_.proc_root, pid = child->pid(), sampled] {
+    return HidesAWait(proc_root, pid, sampled);
+  };
+  child->set_hides_a_wait(
+      threads_.Get<bool>(absl::StrCat(child->pid()), look, kReadTimeout, subject.user)
+          .value_or(true));
 }
 
 v1::ProcessStack StackService::TakeFrom(ProcessId process, bool children) {

@@ -34,6 +34,8 @@
 
 namespace rollcall {
 
+struct OutsideQuestion;
+
 struct StackServiceOptions {
   std::string proc_root = "/proc";
   int64_t max_per_minute = 600;  // processes; 0: no limit
@@ -95,6 +97,8 @@ class StackService {
   void AddSurroundings(const Subject& subject, bool children, v1::ProcessStack* stack);
   void AddChildStacks(const Subject& subject, v1::ProcessStack* stack);
   bool AddChildStack(const Subject& subject, v1::ChildProcess* child);
+  void AddOthers(const Subject& subject, const OutsideQuestion& question, v1::ProcessStack* stack);
+  void LookForOtherThreads(const Subject& subject, v1::ChildProcess* child);
   std::vector<pid_t> Neighbours(int64_t user) const;
   // nullopt: it has not come in time, or the process has ended meanwhile, and what was read may be
   // another one's.

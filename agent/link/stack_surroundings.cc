@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "agent/outside/ancestors.h"
+#include "agent/processes/payer.h"
 #include "agent/processes/process_memory.h"
 #include "agent/segments/segment_reader.h"
 #include "base/durations.h"
@@ -15,6 +16,8 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kMostLookedAt = 16;  // threads of one process
+constexpr size_t kMostWatchers = 16;  // further ones, of libraries
+constexpr size_t kMostOthers = 2;
 constexpr int64_t kLookForNs = kSecond;
 
 using Threads = google::protobuf::RepeatedPtrField<v1::ThreadStack>;
@@ -22,17 +25,29 @@ using Threads = google::protobuf::RepeatedPtrField<v1::ThreadStack>;
 double Seconds(uint64_t ns) { return static_cast<double>(ns) / kSecond; }
 
 // The main thread and those of Python: those of libraries wait for descriptors all the time.
-bool IsWorthALook(pid_t pid, const v1::ThreadStack& thread) {
-  if (thread.state() != "S" || absl::StrContains(thread.wait_channel(), "futex")) return false;
+bool IsOfTheProgram(pid_t pid, const v1::ThreadStack& thread) {
   return thread.tid() == pid || std::any_of(thread.frames().begin(), thread.frames().end(),
                                             [](const v1::Frame& frame) { return frame.python(); });
 }
 
-void AddOtherEnd(const OtherEnd& end, v1::ThreadStack* thread) {
-  if (end.kind.empty()) return;
-  v1::OtherEnd* other_end = thread->mutable_other_end();
+bool IsWorthALook(pid_t pid, const v1::ThreadStack& thread) {
+  if (thread.state() != "S" || absl::StrContains(thread.wait_channel(), "futex")) return false;
+  return IsOfTheProgram(pid, thread);
+}
+
+// Of a library, for the sockets of others: ZeroMQ, gRPC.
+bool WatchesSockets(pid_t pid, const v1::ThreadStack& thread) {
+  const std::string& channel = thread.wait_channel();
+  const bool is_epoll =
+      absl::StrContains(channel, "epoll") || absl::StrContains(channel, "ep_poll");
+  return thread.state() == "S" && is_epoll && !IsOfTheProgram(pid, thread);
+}
+
+void AddOtherEnd(const OtherEnd& end, v1::OtherEnd* other_end) {
   other_end->set_kind(end.kind);
   for (const pid_t pid : end.pids) other_end->add_pids(pid);
+  for (const pid_t pid : end.called) other_end->add_called(pid);
+  other_end->set_listens(end.listens);
   for (const std::string& name : end.names) {
     other_end->add_names(Printable(name.c_str(), name.size()));
   }
@@ -50,6 +65,10 @@ std::vector<pid_t> ThreadsWorthALook(pid_t pid, const Threads& threads) {
   std::vector<pid_t> tids;
   for (const v1::ThreadStack& thread : threads) {
     if (tids.size() < kMostLookedAt && IsWorthALook(pid, thread)) tids.push_back(thread.tid());
+  }
+  const size_t most = tids.size() + kMostWatchers;
+  for (const v1::ThreadStack& thread : threads) {
+    if (tids.size() < most && WatchesSockets(pid, thread)) tids.push_back(thread.tid());
   }
   return tids;
 }
@@ -76,8 +95,10 @@ void AddLock(const FileLock& lock, v1::ProcessStack* stack) {
 
 Threads* ThreadsOf(pid_t pid, v1::ProcessStack* stack) {
   if (pid == stack->pid()) return stack->mutable_threads();
-  for (v1::ChildProcess& child : *stack->mutable_children()) {
-    if (child.pid() == pid) return child.mutable_threads();
+  for (auto* processes : {stack->mutable_children(), stack->mutable_others()}) {
+    for (v1::ChildProcess& process : *processes) {
+      if (process.pid() == pid) return process.mutable_threads();
+    }
   }
   return nullptr;
 }
@@ -88,50 +109,83 @@ void AddNew(const std::vector<pid_t>& added, std::vector<pid_t>* pids) {
   }
 }
 
-// What the neighbours have started, without those that are known already.
+// What the neighbours have started, and what those have that have started the process, without
+// those that are known already.
 std::vector<pid_t> ListFurther(const std::string& proc_root, const OutsideQuestion& question,
                                std::vector<pid_t> known, int64_t deadline_ns) {
   const size_t before = known.size();
-  for (const pid_t neighbour : question.neighbours) {
+  const pid_t own = question.family.front();
+  std::vector<pid_t> starters = question.neighbours;
+  AddNew(FindAncestors(proc_root, own), &starters);
+  for (const pid_t starter : starters) {
     if (MonotonicNs() > deadline_ns || known.size() - before > kMostLookedIn) break;
-    if (neighbour != question.family.front()) {
-      AddNew(ListDescendants(proc_root, neighbour), &known);
-    }
+    if (starter == own) continue;
+    std::vector<pid_t> started = ListDescendants(proc_root, starter);
+    const auto is_of_another = [&](pid_t pid) { return !HaveSameUser(proc_root, own, pid); };
+    started.erase(std::remove_if(started.begin(), started.end(), is_of_another), started.end());
+    AddNew(started, &known);
   }
   return {known.begin() + static_cast<ptrdiff_t>(before), known.end()};
+}
+
+void AddThreads(pid_t pid, const Threads& threads, OutsideQuestion* question) {
+  std::vector<pid_t> tids = ThreadsWorthALook(pid, threads);
+  if (!tids.empty()) question->threads.emplace_back(pid, std::move(tids));
 }
 
 }  // namespace
 
 void AddChildren(const Descendants& found, v1::ProcessStack* stack) {
   stack->set_ended_children_cpu_seconds(Seconds(found.ended_cpu_ns));
-  for (const Descendant& child : found.processes) {
-    v1::ChildProcess* added = stack->add_children();
-    added->set_pid(child.pid);
-    added->set_parent(child.parent);
-    added->set_name(Printable(child.name.c_str(), child.name.size()));
-    added->set_state(std::string(1, child.state));
-    added->set_cpu_seconds(Seconds(child.cpu_ns));
-    added->set_moved_bytes(static_cast<double>(child.moved_bytes));
-    added->set_age_seconds(Seconds(child.age_ns));
+  for (const Descendant& child : found.processes) AddProcess(child, stack->add_children());
+}
+
+void AddProcess(const Descendant& process, v1::ChildProcess* added) {
+  added->set_pid(process.pid);
+  added->set_parent(process.parent);
+  added->set_name(Printable(process.name.c_str(), process.name.size()));
+  added->set_state(std::string(1, process.state));
+  added->set_cpu_seconds(Seconds(process.cpu_ns));
+  added->set_moved_bytes(static_cast<double>(process.moved_bytes));
+  added->set_age_seconds(Seconds(process.age_ns));
+  added->set_own_session(process.own_session);
+}
+
+std::vector<pid_t> ListOthers(const v1::ProcessStack& stack, const OutsideQuestion& question) {
+  std::vector<pid_t> others;
+  const auto is_among = [](const std::vector<pid_t>& pids, pid_t pid) {
+    return std::find(pids.begin(), pids.end(), pid) != pids.end();
+  };
+  for (const v1::ThreadStack& thread : stack.threads()) {
+    for (const pid_t pid : thread.other_end().pids()) {
+      const bool is_known = is_among(question.family, pid) || is_among(question.neighbours, pid);
+      if (is_known || is_among(others, pid) || others.size() == kMostOthers) continue;
+      others.push_back(pid);
+    }
   }
+  return others;
 }
 
 OutsideQuestion AskOutside(const v1::ProcessStack& stack, const std::vector<pid_t>& neighbours) {
   OutsideQuestion question;
   question.family.push_back(stack.pid());
-  const auto ask = [&question](pid_t pid, const Threads& threads) {
-    std::vector<pid_t> tids = ThreadsWorthALook(pid, threads);
-    if (!tids.empty()) question.threads.emplace_back(pid, std::move(tids));
-  };
-  ask(stack.pid(), stack.threads());
+  AddThreads(stack.pid(), stack.threads(), &question);
   for (const v1::ChildProcess& child : stack.children()) {
-    ask(child.pid(), child.threads());
+    AddThreads(child.pid(), child.threads(), &question);
     question.family.push_back(child.pid());
   }
   question.neighbours = neighbours;
   question.lockers = ThreadsInLocks(stack.threads());
   return question;
+}
+
+OutsideQuestion AskOutsideOfOthers(const v1::ProcessStack& stack, OutsideQuestion before) {
+  before.threads.clear();
+  before.lockers.clear();
+  for (const v1::ChildProcess& other : stack.others()) {
+    AddThreads(other.pid(), other.threads(), &before);
+  }
+  return before;
 }
 
 OutsideAnswer LookOutside(const std::string& proc_root, const OutsideQuestion& question) {
@@ -161,7 +215,12 @@ void AddOutside(const OutsideQuestion& question, const OutsideAnswer& answer,
     if (threads == nullptr) continue;
     for (v1::ThreadStack& thread : *threads) {
       const auto at = std::find(tids.begin(), tids.end(), thread.tid());
-      if (at != tids.end()) AddOtherEnd(answer.ends[i][at - tids.begin()], &thread);
+      if (at == tids.end()) continue;
+      const OtherEnd& end = answer.ends[i][at - tids.begin()];
+      const bool watches = WatchesSockets(pid, thread);
+      const bool is_known = watches || !end.pids.empty() || !end.received.empty();
+      if (end.kind.empty() || !is_known) continue;
+      AddOtherEnd(end, watches ? thread.mutable_watched() : thread.mutable_other_end());
     }
   }
 }

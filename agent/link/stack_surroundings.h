@@ -21,6 +21,7 @@
 namespace rollcall {
 
 void AddChildren(const Descendants& found, v1::ProcessStack* stack);
+void AddProcess(const Descendant& process, v1::ChildProcess* added);
 
 // Where to look for other ends: which threads of the process and of its children wait, and among
 // which processes.
@@ -39,6 +40,13 @@ struct OutsideAnswer {
   std::vector<std::vector<OtherEnd>> ends;  // of the question's threads
   std::vector<FileLock> locks;              // of the process
 };
+
+// Processes at the other ends of the process's threads that are neither its children nor
+// neighbours.
+std::vector<pid_t> ListOthers(const v1::ProcessStack& stack, const OutsideQuestion& question);
+
+// The same question about the `others` of the stack.
+OutsideQuestion AskOutsideOfOthers(const v1::ProcessStack& stack, OutsideQuestion before);
 
 // May block: see spare_threads.h.
 OutsideAnswer LookOutside(const std::string& proc_root, const OutsideQuestion& question);

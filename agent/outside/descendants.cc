@@ -55,22 +55,28 @@ std::vector<pid_t> ListChildren(const std::string& proc_root, pid_t pid) {
 void AddChildren(const std::string& proc_root, pid_t parent, std::vector<Descendant>* found) {
   for (const pid_t pid : ListChildren(proc_root, parent)) {
     if (found->size() == kMostDescendants) return;
-    absl::StatusOr<ProcStat> stat = ReadProcStat(proc_root, pid);
+    std::optional<Descendant> child = DescribeProcess(proc_root, pid);
     // The child may have ended, and its number be another process's by now.
-    if (!stat.ok() || stat->ppid != parent) continue;
-    Descendant child;
-    child.pid = pid;
-    child.parent = parent;
-    child.name = std::move(stat->name);
-    child.state = stat->state;
-    child.cpu_ns = NsOfTicks(stat->cpu_ticks + stat->children_ticks);
-    child.moved_bytes = ReadMovedBytes(proc_root, pid).value_or(0);
-    child.age_ns = AgeOf(*stat);
-    found->push_back(std::move(child));
+    if (child.has_value() && child->parent == parent) found->push_back(*std::move(child));
   }
 }
 
 }  // namespace
+
+std::optional<Descendant> DescribeProcess(const std::string& proc_root, pid_t pid) {
+  absl::StatusOr<ProcStat> stat = ReadProcStat(proc_root, pid);
+  if (!stat.ok()) return std::nullopt;
+  Descendant found;
+  found.pid = pid;
+  found.parent = stat->ppid;
+  found.name = std::move(stat->name);
+  found.state = stat->state;
+  found.cpu_ns = NsOfTicks(stat->cpu_ticks + stat->children_ticks);
+  found.moved_bytes = ReadMovedBytes(proc_root, pid).value_or(0);
+  found.age_ns = AgeOf(*stat);
+  found.own_session = stat->session == pid;
+  return found;
+}
 
 Descendants FindDescendants(const std::string& proc_root, pid_t pid) {
   Descendants found;

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct Descendant {
   uint64_t cpu_ns = 0;       // used so far, with that of its own children that have ended
   uint64_t moved_bytes = 0;  // read and written so far; 0 also if that is not permitted
   uint64_t age_ns = 0;       // since its start
+  bool own_session = false;  // it is the first process of its session
 };
 
 struct Descendants {
@@ -34,6 +36,9 @@ struct Descendants {
 inline constexpr size_t kMostDescendants = 64;
 
 Descendants FindDescendants(const std::string& proc_root, pid_t pid);
+
+// The same of any process. nullopt: it has ended.
+std::optional<Descendant> DescribeProcess(const std::string& proc_root, pid_t pid);
 
 // Their pids only, at most kMostDescendants. One may have ended, and its pid be another process's.
 std::vector<pid_t> ListDescendants(const std::string& proc_root, pid_t pid);

@@ -60,10 +60,10 @@ pid_t ProcessOf(const std::string& proc_root, pid_t pid, int fd) {
   return 0;
 }
 
-void AddPid(pid_t pid, OtherEnd* found) {
-  const auto at = std::lower_bound(found->pids.begin(), found->pids.end(), pid);
-  if (at != found->pids.end() && *at == pid) return;
-  if (found->pids.size() < kMostOtherEnds) found->pids.insert(at, pid);
+void AddPid(pid_t pid, std::vector<pid_t>* pids) {
+  const auto at = std::lower_bound(pids->begin(), pids->end(), pid);
+  if (at != pids->end() && *at == pid) return;
+  if (pids->size() < kMostOtherEnds) pids->insert(at, pid);
 }
 
 // Whether the descriptor can be read (S_IRUSR) or written (S_IWUSR); 0: not known.
@@ -79,6 +79,7 @@ struct Wait {
   OtherEnd* end = nullptr;
   mode_t other_mode = 0;   // of a pipe: what its other end can do; 0: anything
   FileId named = kNoFile;  // in another mount namespace its path may be another file's
+  bool called = false;     // a connection that it has made
 };
 
 // The pipes and sockets at the other ends, and the threads that wait for each.
@@ -89,6 +90,7 @@ class Links {
 
   // `depth`: an epoll descriptor can be among those of another one.
   void Add(pid_t pid, int fd, int depth, OtherEnd* waits) {
+    if (MonotonicNs() > deadline_ns_) return;
     const std::string descriptor = ProcPath(proc_root_, pid, absl::StrCat("fd/", fd));
     const std::string link = ReadLink(descriptor);
     if (link == "anon_inode:[pidfd]" || absl::StartsWith(link, "pidfd:[")) {
@@ -99,8 +101,7 @@ class Links {
     if (named != kNoFile || absl::StartsWith(link, "pipe:[")) {
       return AddPipe({pid, waits, ModeOf(descriptor), named}, link);
     }
-    const uint64_t peer = PeerOf(pid, SocketIn(link), waits);
-    if (peer != 0) waiting_[absl::StrCat("socket:[", peer, "]")].waits.push_back({pid, waits});
+    AddSocket({pid, waits}, SocketIn(link));
   }
 
   // Reads no more than it looks at: a process may have millions of descriptors.
@@ -134,7 +135,7 @@ class Links {
     const pid_t process = ProcessOf(proc_root_, pid, fd);
     if (process == 0) return;
     waits->kind = "process";
-    AddPid(process, waits);
+    AddPid(process, &waits->pids);
   }
 
   void AddWatched(pid_t pid, int epoll, int depth, OtherEnd* waits) {
@@ -155,19 +156,23 @@ class Links {
       if (wait.pid == other) continue;
       if (wait.other_mode != 0 && (ModeOf(descriptor) & wait.other_mode) == 0) continue;
       if (wait.named != kNoFile && wait.named != NamedPipeOf(descriptor)) continue;
-      AddPid(other, wait.end);
+      AddPid(other, &wait.end->pids);
+      if (wait.called) AddPid(other, &wait.end->called);
       link->is_found = true;
     }
   }
 
-  uint64_t PeerOf(pid_t pid, uint64_t inode, OtherEnd* waits) {
-    if (inode == 0) return 0;
-    const SocketTables::Socket socket = SocketsOf(pid)->Find(inode);
-    if (socket.known) waits->kind = "socket";
-    if (socket.received_bytes != 0 && waits->received.size() < kMostReceived) {
-      waits->received.push_back({inode, socket.received_bytes});
+  void AddSocket(Wait wait, uint64_t inode) {
+    if (inode == 0) return;
+    const SocketTables::Socket socket = SocketsOf(wait.pid)->Find(inode);
+    if (socket.known || socket.listens) wait.end->kind = "socket";
+    wait.end->listens = wait.end->listens || socket.listens;
+    if (socket.received_bytes != 0 && wait.end->received.size() < kMostReceived) {
+      wait.end->received.push_back({inode, socket.received_bytes});
     }
-    return socket.peer;
+    wait.called = socket.called;
+    if (socket.peer != 0)
+      waiting_[absl::StrCat("socket:[", socket.peer, "]")].waits.push_back(wait);
   }
 
   // A process and its children have the same tables, as a rule.
@@ -233,7 +238,7 @@ std::vector<std::vector<OtherEnd>> FindOtherEnds(const std::string& proc_root,
   LookAmong(among, deadline_ns, &links);
   for (std::vector<OtherEnd>& of_process : ends) {
     for (OtherEnd& end : of_process) {
-      if (end.pids.empty() && end.received.empty()) end = {};
+      if (end.pids.empty() && end.received.empty() && !end.listens) end = {};
       end.names = NamesOf(proc_root, end.pids);
     }
   }

@@ -29,6 +29,8 @@ struct OtherEnd {
   std::string kind;
   std::vector<pid_t> pids;         // at most kMostOtherEnds, ascending
   std::vector<std::string> names;  // of these, in their order; "": it has ended
+  std::vector<pid_t> called;       // those of these that have accepted its connections, ascending
+  bool listens = false;            // also at a TCP port with which nobody is connected
   std::vector<Received> received;  // at most kMostReceived
 };
 

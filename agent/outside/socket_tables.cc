@@ -20,7 +20,10 @@ SocketTables::Socket SocketTables::Find(uint64_t inode) {
   const TcpSocket* connection = FindConnection(tcp(), inode);
   if (connection != nullptr) {
     found.peer = FindOtherSocket(tcp(), inode);
+    found.called = LeadsToAListener(tcp(), *connection);
     if (SharesNetwork()) found.received_bytes = ReadReceivedBytes(*connection);
+  } else if (ListensToNobody(tcp(), inode)) {
+    found.listens = true;
   } else if (SharesNetwork()) {
     const auto peer = unix_peers().find(inode);
     if (peer != unix_peers().end()) found.peer = peer->second;

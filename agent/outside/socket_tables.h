@@ -25,6 +25,8 @@ class SocketTables {
     bool known = false;
     uint64_t peer = 0;            // the inode of the other end on this host; 0: none, or not known
     uint64_t received_bytes = 0;  // by a TCP connection so far; 0: none, or not known
+    bool called = false;          // LeadsToAListener()
+    bool listens = false;         // nobody is connected with its port
   };
   Socket Find(uint64_t inode);
 

@@ -102,4 +102,21 @@ uint64_t FindOtherSocket(const std::vector<TcpSocket>& table, uint64_t inode) {
   return 0;
 }
 
+bool LeadsToAListener(const std::vector<TcpSocket>& table, const TcpSocket& connection) {
+  const bool leads_here = LeadsHere(table, connection);
+  return std::any_of(table.begin(), table.end(), [&](const TcpSocket& socket) {
+    return Accepts(socket, connection.remote, leads_here);
+  });
+}
+
+bool ListensToNobody(const std::vector<TcpSocket>& table, uint64_t inode) {
+  const auto own = std::find_if(table.begin(), table.end(), [inode](const TcpSocket& socket) {
+    return socket.inode == inode && socket.listens;
+  });
+  if (inode == 0 || own == table.end()) return false;
+  return std::none_of(table.begin(), table.end(), [&](const TcpSocket& socket) {
+    return !socket.listens && socket.inode != 0 && socket.local.port == own->local.port;
+  });
+}
+
 }  // namespace rollcall

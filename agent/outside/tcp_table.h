@@ -35,4 +35,11 @@ const TcpSocket* FindConnection(const std::vector<TcpSocket>& table, uint64_t in
 // the socket that listens. 0: the other end is elsewhere.
 uint64_t FindOtherSocket(const std::vector<TcpSocket>& table, uint64_t inode);
 
+// Whether the connection leads to a socket of the table that still listens, so that this side has
+// made it. False also if that is not known.
+bool LeadsToAListener(const std::vector<TcpSocket>& table, const TcpSocket& connection);
+
+// Whether the socket with this inode listens, and nobody is connected with its port.
+bool ListensToNobody(const std::vector<TcpSocket>& table, uint64_t inode);
+
 }  // namespace rollcall

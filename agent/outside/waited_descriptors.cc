@@ -135,7 +135,7 @@ std::vector<int> ListWatched(const std::string& proc_root, pid_t pid, int epoll)
   std::vector<int> found;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     int fd = -1;
-    if (!absl::ConsumePrefix(&line, "tfd:") || found.size() == kMostWaitedDescriptors) continue;
+    if (!absl::ConsumePrefix(&line, "tfd:") || found.size() == kMostWatchedDescriptors) continue;
     line = absl::StripLeadingAsciiWhitespace(line);
     if (absl::SimpleAtoi(line.substr(0, line.find(' ')), &fd)) found.push_back(fd);
   }

@@ -19,6 +19,7 @@ namespace {
 // Field numbers of proc(5): the state, the first field after the name, is field 3.
 constexpr int kFirstFieldAfterName = 3;
 constexpr size_t kPpidField = 4;
+constexpr size_t kSessionField = 6;
 constexpr size_t kFlagsField = 9;
 constexpr uint64_t kKernelThreadFlag = 0x200000;  // PF_KTHREAD
 constexpr size_t kUserTimeField = 14;
@@ -126,6 +127,7 @@ absl::StatusOr<ProcStat> ParseProcStat(absl::string_view text) {
   }
   stat.state = fields[0][0];
   stat.ppid = NumberAt<pid_t>(fields, kPpidField);
+  stat.session = NumberAt<pid_t>(fields, kSessionField);
   stat.cpu_ticks =
       NumberAt<uint64_t>(fields, kUserTimeField) + NumberAt<uint64_t>(fields, kSystemTimeField);
   stat.children_ticks = NumberAt<uint64_t>(fields, kChildrensUserTimeField) +

@@ -23,6 +23,7 @@ struct ProcStat {
   std::string name;  // may contain spaces, parentheses, newlines
   char state = '?';  // R running, S asleep, D in the kernel, T stopped, t traced, Z zombie, X dead
   pid_t ppid = 0;
+  pid_t session = 0;            // its first process
   uint64_t cpu_ticks = 0;       // user and system time
   uint64_t children_ticks = 0;  // the same of its children that have ended
   uint64_t start_time = 0;      // clock ticks since boot; see process_id.h

@@ -69,18 +69,26 @@ std::vector<DiscoveredProcess*> Ancestors(const DiscoveredProcess& process, cons
   return ancestors;
 }
 
-// Returns the launchers: processes with a descendant whose rank comes from a variable that is
-// closer to the process. Example: torchrun has the SLURM_PROCID of its Slurm task, its workers have
-// RANK.
+// Whether `process` has its rank from a launcher `above`: by a variable that is closer to the
+// process (torchrun has the SLURM_PROCID of its Slurm task, its workers have RANK), or, by the same
+// one, as a worker of a launcher that counts nodes (torchrun in a pod that has RANK itself).
+bool IsStartedBy(const DiscoveredProcess& above, const DiscoveredProcess& process) {
+  if (process.rank.table_row != above.rank.table_row) {
+    return process.rank.table_row < above.rank.table_row;
+  }
+  const Place &own = process.rank.coordinates, &others = above.rank.coordinates;
+  return own.local_rank >= 0 && others.local_rank < 0 && others.rank >= 0 &&
+         (own.rank != others.rank || own.world_size != others.world_size);
+}
+
+// Returns the launchers: processes with a descendant whose rank they gave.
 std::set<pid_t> FindLaunchers(const std::vector<DiscoveredProcess>& processes,
                               const ByPid& by_pid) {
   std::set<pid_t> launchers;
   for (const DiscoveredProcess& process : processes) {
     if (process.rank.coordinates.rank < 0) continue;
     for (const DiscoveredProcess* ancestor : Ancestors(process, by_pid)) {
-      if (process.rank.table_row < ancestor->rank.table_row) {
-        launchers.insert(ancestor->process.pid);
-      }
+      if (IsStartedBy(*ancestor, process)) launchers.insert(ancestor->process.pid);
     }
   }
   return launchers;
@@ -88,11 +96,7 @@ std::set<pid_t> FindLaunchers(const std::vector<DiscoveredProcess>& processes,
 
 }  // namespace
 
-std::optional<DiscoveredProcess> DiscoverIn(absl::string_view environ, const ProcStat& stat,
-                                            const std::string& rollcall_directory) {
-  const bool preloads = PreloadsRollcall(FindInEnviron(environ, "LD_PRELOAD")) ||
-                        PreloadsRollcall(FindInEnviron(environ, kPreloadVariable));
-  if (!preloads || !InDirectory(environ, rollcall_directory)) return std::nullopt;
+DiscoveredProcess DescribeIn(absl::string_view environ, const ProcStat& stat) {
   DiscoveredProcess process;
   process.process = {stat.pid, stat.start_time};
   process.ppid = stat.ppid;
@@ -102,6 +106,14 @@ std::optional<DiscoveredProcess> DiscoverIn(absl::string_view environ, const Pro
   process.job = ReadJobName(environ);
   process.directory = std::string(FindInEnviron(environ, "ROLLCALL_DIR"));
   return process;
+}
+
+std::optional<DiscoveredProcess> DiscoverIn(absl::string_view environ, const ProcStat& stat,
+                                            const std::string& rollcall_directory) {
+  const bool preloads = PreloadsRollcall(FindInEnviron(environ, "LD_PRELOAD")) ||
+                        PreloadsRollcall(FindInEnviron(environ, kPreloadVariable));
+  if (!preloads || !InDirectory(environ, rollcall_directory)) return std::nullopt;
+  return DescribeIn(environ, stat);
 }
 
 bool PreloadsRollcall(absl::string_view ld_preload) {

@@ -35,6 +35,10 @@ struct DiscoveredProcess {
   bool is_main = false;
 };
 
+// The rank and the job of a process by its environment `environ`, whether or not it has inherited
+// the library. Does not set is_main and launch.
+DiscoveredProcess DescribeIn(absl::string_view environ, const ProcStat& stat);
+
 // Reads the rank and the job of a process from its environment `environ`. nullopt: the process has
 // not inherited the library, or uses another directory. Does not set is_main and launch.
 std::optional<DiscoveredProcess> DiscoverIn(absl::string_view environ, const ProcStat& stat,

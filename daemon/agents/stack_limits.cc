@@ -16,10 +16,14 @@ class Limiter {
   }
 
   void LimitOtherEnd(v1::ThreadStack* thread) {
-    if (!thread->has_other_end()) return;
-    v1::OtherEnd* end = thread->mutable_other_end();
+    if (thread->has_other_end()) LimitEnd(thread->mutable_other_end());
+    if (thread->has_watched()) LimitEnd(thread->mutable_watched());
+  }
+
+  void LimitEnd(v1::OtherEnd* end) {
     KeepFirst(limits::kPidsOfOtherEnd, end->mutable_pids());
     KeepFirst(end->pids_size(), end->mutable_names());
+    KeepFirst(end->pids_size(), end->mutable_called());
     KeepFirst(limits::kSocketsOfOtherEnd, end->mutable_sockets());
   }
 
@@ -43,6 +47,8 @@ bool LimitStack(v1::ProcessStack* stack) {
   Limiter limiter;
   limiter.KeepFirst(limits::kChildren, stack->mutable_children());
   limiter.KeepFirst(limits::kFileLocks, stack->mutable_locks());
+  limiter.KeepFirst(limits::kOthers, stack->mutable_others());
+  for (v1::ChildProcess& other : *stack->mutable_others()) limiter.LimitChild(true, &other);
   for (v1::ThreadStack& thread : *stack->mutable_threads()) limiter.LimitOtherEnd(&thread);
   int sampled = 0;
   for (v1::ChildProcess& child : *stack->mutable_children()) {

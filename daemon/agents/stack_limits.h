@@ -13,6 +13,7 @@ namespace limits {
 
 inline constexpr int kChildren = 64;        // of a process
 inline constexpr int kSampledChildren = 8;  // of these, with threads
+inline constexpr int kOthers = 2;           // processes at other ends
 inline constexpr int kThreadsOfChild = 4;
 inline constexpr int kFramesOfChild = 32;
 inline constexpr int kPidsOfOtherEnd = 8;

@@ -2,6 +2,8 @@
 #include "daemon/agents/standing_sample.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
@@ -10,6 +12,7 @@
 #include "daemon/diagnosis/waits/idle_servers.h"
 #include "daemon/model/client_limits.h"
 #include "daemon/model/stand_kinds.h"
+#include "daemon/model/wait_frames.h"
 #include "daemon/report/program_line.h"
 #include "rollcall/v1/incident.pb.h"
 
@@ -19,7 +22,11 @@ namespace {
 // A trace: loops that ask again and again and heartbeats go on for ever.
 constexpr double kMostCpus = 0.01;
 constexpr double kMostCpusOfAPoll = 0.03;  // where a library asks some hundred times a second
+constexpr double kMostCpusOfAWait = 1.05;  // of a library that never sleeps
+constexpr double kMostCpusOfASpin = 1000;  // threads of NCCL and MPI spin beside the main one
 constexpr double kMostBytesASecond = 2048;
+// A library wakes its own threads by a few bytes. A message of a queue has more.
+constexpr double kFewBytes = 32, kFewBytesASecond = 1;
 // A thread that wakes so often polls. One that wakes less often may do a step each time.
 constexpr double kLeastPollsASecond = 3.5;
 
@@ -27,11 +34,12 @@ constexpr double kLeastPollsASecond = 3.5;
 // without a free CPU, and knows nothing of somebody else's samples.
 constexpr double kFewWakes = 1;
 
-constexpr size_t kMostChildren = 8;
+constexpr size_t kMostChildren = 64;  // few of them with threads
 constexpr size_t kMostLocks = 8;
 constexpr size_t kMostThreads = 8;
 constexpr size_t kMostMarkedThreads = 64;  // of all processes of the sample
 constexpr size_t kMostOtherNames = 64;
+constexpr size_t kMostLinked = 64;          // processes
 constexpr size_t kMostPlaces = 3;           // of a child
 constexpr size_t kLongestFunctions = 4096;  // of a thread, in bytes
 
@@ -65,13 +73,18 @@ void AddThreads(int32_t pid, const Threads& threads, StandingMarks* marks) {
 StandingMarks MarksOf(const v1::ProcessStack& stack, int64_t now_ns) {
   StandingMarks marks;
   marks.at_ns = now_ns;
-  marks.cpu_seconds = stack.cpu_seconds() + stack.ended_children_cpu_seconds();
+  marks.cpu_seconds = stack.cpu_seconds();
+  marks.children_cpu_seconds = stack.ended_children_cpu_seconds();
   marks.moved_bytes = stack.has_moved_bytes() ? stack.moved_bytes() : -1;
   AddThreads(stack.pid(), stack.threads(), &marks);
   for (const v1::ChildProcess& child : stack.children()) {
-    marks.cpu_seconds += child.cpu_seconds();
+    marks.children_cpu_seconds += child.cpu_seconds();
     if (marks.moved_bytes >= 0) marks.moved_bytes += child.moved_bytes();
     AddThreads(child.pid(), child.threads(), &marks);
+  }
+  for (const v1::ChildProcess& other : stack.others()) {
+    marks.others_cpu_seconds[other.pid()] = other.cpu_seconds();
+    AddThreads(other.pid(), other.threads(), &marks);
   }
   return marks;
 }
@@ -79,6 +92,15 @@ StandingMarks MarksOf(const v1::ProcessStack& stack, int64_t now_ns) {
 bool HasMoved(const StandingMarks& before, const StandingMarks& after, double most_cpus) {
   const double seconds = static_cast<double>(after.at_ns - before.at_ns) / kSecond;
   if (after.cpu_seconds - before.cpu_seconds > most_cpus * seconds) return true;
+  // No child is part of the library in which the process spins.
+  const double children = after.children_cpu_seconds - before.children_cpu_seconds;
+  if (children > std::min(most_cpus, kMostCpusOfAPoll) * seconds) return true;
+  // What others do is work, too, as long as the process waits for them.
+  for (const auto& [pid, cpu_seconds] : after.others_cpu_seconds) {
+    const auto known = before.others_cpu_seconds.find(pid);
+    if (known == before.others_cpu_seconds.end()) continue;
+    if (cpu_seconds - known->second > most_cpus * seconds) return true;
+  }
   const bool knows_bytes = before.moved_bytes >= 0 && after.moved_bytes >= 0;
   if (knows_bytes && after.moved_bytes - before.moved_bytes > kMostBytesASecond * seconds) {
     return true;
@@ -89,9 +111,21 @@ bool HasMoved(const StandingMarks& before, const StandingMarks& after, double mo
                      });
 }
 
-double MostCpus(const Standing& standing) {
+bool MaySpin(const Standing& standing) {
   const StandKind kind = StandsIn(standing.place).kind;
-  return kind == StandKind::kRing || kind == StandKind::kGrpc ? kMostCpusOfAPoll : kMostCpus;
+  return Spins(kind) || kind == StandKind::kNccl || kind == StandKind::kGpu;
+}
+
+// Of one that waits in no library that spins.
+double MostCpusAsleep(const Standing& standing) {
+  const StandKind kind = StandsIn(standing.place).kind;
+  const bool polls =
+      kind == StandKind::kRing || kind == StandKind::kGrpc || kind == StandKind::kStore;
+  return polls ? kMostCpusOfAPoll : kMostCpus;
+}
+
+double MostCpus(const Standing& standing) {
+  return WaitsWithTheCpu(standing) ? kMostCpusOfAWait : MostCpusAsleep(standing);
 }
 
 // Each sample of one process wakes the others that wait for the same lock: the kernel lets them try
@@ -101,14 +135,53 @@ bool WaitsForAFileLock(const Standing& standing) {
          StandKind::kFileLock;
 }
 
-bool Rests(int32_t pid, const Standing& standing) {
+// Libraries that wait for what comes by a pipe or a message look every now and then whether its
+// sender lives. What comes by a pipe is counted as bytes.
+bool AsksItself(const v1::ThreadStack& thread) {
+  switch (StandsIn(PlaceOfThread(thread)).kind) {
+    case StandKind::kDataLoader:
+    case StandKind::kProcessQueue:
+    case StandKind::kPool:
+    case StandKind::kRay:
+    case StandKind::kRayChannel:
+    case StandKind::kIdle:
+      return true;
+    default:
+      return false;
+  }
+}
+
+using ThreadIds = std::set<std::pair<int32_t, int32_t>>;  // pid, tid
+
+ThreadIds ListAsking(const v1::ProcessStack& stack, const Standing& standing) {
+  ThreadIds asking;
   const StandingMarks &first = standing.first, &newest = standing.newest;
+  const double seconds = static_cast<double>(newest.at_ns - first.at_ns) / kSecond;
+  const bool is_quiet = first.moved_bytes >= 0 && newest.moved_bytes - first.moved_bytes <
+                                                      kFewBytes + kFewBytesASecond * seconds;
+  const auto add = [&](int32_t pid, const Threads& threads) {
+    for (const v1::ThreadStack& thread : threads) {
+      const bool is_marked = standing.newest.threads.count({pid, thread.tid()}) != 0;
+      if (is_marked && AsksItself(thread)) asking.insert({pid, thread.tid()});
+    }
+  };
+  if (!is_quiet) return asking;
+  add(stack.pid(), stack.threads());
+  for (const v1::ChildProcess& child : stack.children()) add(child.pid(), child.threads());
+  return asking;
+}
+
+bool Rests(const v1::ProcessStack& stack, const Standing& standing) {
+  const int32_t pid = stack.pid();
+  const StandingMarks &first = standing.first, &newest = standing.newest;
+  const ThreadIds asking = ListAsking(stack, standing);
   const double seconds = static_cast<double>(newest.at_ns - first.at_ns) / kSecond;
   for (const auto& [id, thread] : newest.threads) {
     const auto before = first.threads.find(id);
     if (before == first.threads.end() || thread.switches == before->second.switches) continue;
     if (thread.switches == 0 || before->second.switches == 0) continue;  // not known
     if (id == std::make_pair(pid, pid) && WaitsForAFileLock(standing)) continue;
+    if (asking.count(id) != 0) continue;
     const auto wakes = static_cast<double>(thread.switches - before->second.switches);
     if (wakes > kFewWakes && wakes < kLeastPollsASecond * seconds) return true;
   }
@@ -140,20 +213,57 @@ std::vector<StackPlace> PlacesOf(const v1::ChildProcess& child) {
 
 void AddNames(const Threads& threads, std::map<int32_t, std::string>* names) {
   for (const v1::ThreadStack& thread : threads) {
-    const v1::OtherEnd& end = thread.other_end();
-    for (int i = 0; i < std::min(end.pids_size(), end.names_size()); ++i) {
-      if (names->size() < kMostOtherNames)
-        (*names)[end.pids(i)] = CutText(end.names(i), limits::kThreadName);
+    for (const v1::OtherEnd* end : {&thread.other_end(), &thread.watched()}) {
+      for (int i = 0; i < std::min(end->pids_size(), end->names_size()); ++i) {
+        if (names->size() < kMostOtherNames)
+          (*names)[end->pids(i)] = CutText(end->names(i), limits::kThreadName);
+      }
     }
   }
 }
 
-void AddChildren(const v1::ProcessStack& stack, Standing* standing) {
-  for (const v1::ChildProcess& child : stack.children()) {
-    if (standing->children.size() == kMostChildren) break;
-    standing->children.push_back(
-        {child.pid(), child.parent(), CutText(child.name(), limits::kThreadName), PlacesOf(child)});
-    AddNames(child.threads(), &standing->names);
+void AddPids(const google::protobuf::RepeatedField<int32_t>& added, std::vector<int32_t>* pids) {
+  for (const int32_t pid : added) {
+    const bool is_new = std::find(pids->begin(), pids->end(), pid) == pids->end();
+    if (is_new && pids->size() < kMostLinked) pids->push_back(pid);
+  }
+}
+
+void AddSockets(const v1::ProcessStack& stack, StandingSockets* sockets) {
+  for (const v1::ThreadStack& thread : stack.threads()) {
+    AddPids(thread.other_end().called(), &sockets->called);
+    AddPids(thread.watched().called(), &sockets->called);
+    if (!thread.has_watched()) continue;
+    sockets->known = true;
+    sockets->listens = sockets->listens || thread.watched().listens();
+    sockets->received_bytes += thread.watched().received_bytes();
+    AddPids(thread.watched().pids(), &sockets->with);
+  }
+}
+
+// Which thread watches them changes, and for a moment none does.
+void KeepSockets(const StandingSockets& before, StandingSockets* sockets) {
+  const auto keep = [](const std::vector<int32_t>& known, std::vector<int32_t>* pids) {
+    for (const int32_t pid : known) {
+      const bool is_new = std::find(pids->begin(), pids->end(), pid) == pids->end();
+      if (is_new && pids->size() < kMostLinked) pids->push_back(pid);
+    }
+  };
+  keep(before.called, &sockets->called);
+  keep(before.with, &sockets->with);
+  sockets->known = sockets->known || before.known;
+  sockets->received_bytes = std::max(sockets->received_bytes, before.received_bytes);
+}
+
+using Processes = google::protobuf::RepeatedPtrField<v1::ChildProcess>;
+
+void AddProcesses(const Processes& processes, std::map<int32_t, std::string>* names,
+                  std::vector<StandingChild>* added) {
+  for (const v1::ChildProcess& process : processes) {
+    if (added->size() == kMostChildren) break;
+    added->push_back({process.pid(), process.parent(), CutText(process.name(), limits::kThreadName),
+                      PlacesOf(process), process.own_session(), process.hides_a_wait()});
+    AddNames(process.threads(), names);
   }
 }
 
@@ -170,10 +280,12 @@ void AddMain(const v1::ProcessStack& stack, Standing* standing) {
 void AddOtherThreads(const v1::ProcessStack& stack, Standing* standing) {
   for (const v1::ThreadStack& thread : stack.threads()) {
     if (thread.tid() == stack.pid() || standing->threads.size() == kMostThreads) continue;
-    if (thread.other_end().pids().empty() && !RunsTheProgram(thread)) continue;
+    StackPlace place = PlaceOfThread(thread);
+    const bool is_for_others = HasWait(place.functions, waits::kRequest);
+    if (thread.other_end().pids().empty() && !is_for_others && !RunsTheProgram(thread)) continue;
     standing->threads.push_back({static_cast<uint32_t>(thread.tid()),
                                  CutText(thread.name(), limits::kThreadName),
-                                 ShortPlace(PlaceOfThread(thread))});
+                                 ShortPlace(std::move(place))});
   }
 }
 
@@ -195,36 +307,33 @@ void AddLocks(const v1::ProcessStack& stack, Standing* standing) {
   }
 }
 
-// Libraries that wait for what comes by a pipe look every few seconds whether its writer lives.
-// What comes is counted as bytes.
-bool PollsAPipe(const Standing& standing) {
-  const StandKind kind = StandsIn(standing.place).kind;
-  const bool is_pipe = kind == StandKind::kDataLoader || kind == StandKind::kProcessQueue ||
-                       kind == StandKind::kPool;
-  return is_pipe && standing.first.moved_bytes >= 0 &&
-         standing.first.moved_bytes == standing.newest.moved_bytes;
-}
-
 }  // namespace
 
 std::shared_ptr<const Standing> AddToRow(const std::shared_ptr<const Standing>& before,
-                                         const v1::ProcessStack& stack, int64_t now_ns) {
+                                         const v1::ProcessStack& stack, int64_t now_ns,
+                                         bool may_spin) {
   auto standing = std::make_shared<Standing>();
   standing->newest = MarksOf(stack, now_ns);
   if (standing->newest.threads.empty()) return nullptr;
   AddMain(stack, standing.get());
-  const bool goes_on =
-      before != nullptr && !HasMoved(before->newest, standing->newest, MostCpus(*standing));
+  AddOtherThreads(stack, standing.get());
+  const bool spins = may_spin && MaySpin(*standing);
+  const double most_cpus = spins ? kMostCpusOfASpin : MostCpus(*standing);
+  const bool goes_on = before != nullptr && !HasMoved(before->newest, standing->newest, most_cpus);
   standing->first = goes_on ? before->first : standing->newest;
   standing->since_ns = standing->first.at_ns;
   standing->newest_ns = now_ns;
   standing->samples = goes_on ? before->samples + 1 : 1;
-  standing->rests = Rests(stack.pid(), *standing) && !PollsAPipe(*standing);
-  AddOtherThreads(stack, standing.get());
+  standing->spins =
+      spins && goes_on && HasMoved(standing->first, standing->newest, MostCpusAsleep(*standing));
+  standing->rests = !standing->spins && Rests(stack, *standing);
   standing->has_server = HasServer(stack);
   AddNames(stack.threads(), &standing->names);
-  AddChildren(stack, standing.get());
+  AddProcesses(stack.children(), &standing->names, &standing->children);
+  AddProcesses(stack.others(), &standing->names, &standing->others);
   AddLocks(stack, standing.get());
+  AddSockets(stack, &standing->sockets);
+  if (goes_on) KeepSockets(before->sockets, &standing->sockets);
   return standing;
 }
 

@@ -109,8 +109,9 @@ bool WaitsForAPool(const Verdict& v) {
 
 bool WaitsForChild(const Verdict& v) {
   const Standstill& stand = v.standstill;
+  if (stand.shape == StandShape::kOwnServer) return false;
   if (stand.shape == StandShape::kChild || stand.in == StandKind::kChild ||
-      stand.in == StandKind::kPool) {
+      stand.in == StandKind::kPool || stand.in == StandKind::kMpiSpawn) {
     return true;
   }
   if (!v.outside.children.empty() || WaitsForAPool(v)) return IsAbsence(v);

@@ -34,7 +34,8 @@ bool WaitsForALock(const Verdict& v) {
   return IsIn(v, {StandKind::kLock, StandKind::kSemaphore, StandKind::kProcessLock}) ||
          (Is(v, Cause::kStandstill) && !v.culprits.empty() &&
           (v.standstill.others_in == StandKind::kLock ||
-           v.standstill.others_in == StandKind::kSemaphore));
+           v.standstill.others_in == StandKind::kSemaphore ||
+           v.standstill.others_in == StandKind::kMpiWindow));
 }
 
 bool WaitsForAWakeUp(const Verdict& v) {
@@ -53,7 +54,8 @@ bool WaitsForAMessage(const Verdict& v) {
 }
 
 bool WaitsForAnAnswer(const Verdict& v) {
-  return IsIn(v, {StandKind::kSocket, StandKind::kPipe, StandKind::kGrpc, StandKind::kRay,
+  return HasShape(v, StandShape::kOutside) ||
+         IsIn(v, {StandKind::kSocket, StandKind::kPipe, StandKind::kGrpc, StandKind::kRay,
                   StandKind::kManager, StandKind::kProcessQueue});
 }
 

@@ -130,8 +130,14 @@ bool Validates(const Verdict& v) {
          !CulpritLeftAFrameworksLoop(v);
 }
 
+// In the shutdown of its library, while the others are in its calls.
+static bool EndsBeforeTheOthers(const Standstill& stand) {
+  return stand.in == StandKind::kJaxEnd && stand.others_in != StandKind::kJaxEnd;
+}
+
 bool LeftTheLoop(const Verdict& v) {
   if (LeftTheEnginesLoop(v)) return false;
+  if (EndsBeforeTheOthers(v.standstill)) return true;
   const Kind kind = v.departure.kind;
   if (kind == Kind::kLeftLoop || kind == Kind::kStays) return true;
   if (IsDecided(v) && !CulpritLeftAFrameworksLoop(v)) return false;

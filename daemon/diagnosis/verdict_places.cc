@@ -77,6 +77,8 @@ void AddPlaces(const JobState& job, Verdict* verdict) {
     const Culprit& culprit = verdict->culprits[i];
     if (!culprit.ending.empty() && culprit.ending != kFinalizing) continue;
     const StackPlace* place = FindFreshPlace(job, culprit.process, culprit.rank, *verdict);
+    const std::vector<StackPlace>& others = verdict->standstill.places;
+    if (i < others.size() && !others[i].functions.empty()) place = &others[i];
     if (place == nullptr) continue;
     verdict->places[i] = *place;
     any = true;

@@ -416,6 +416,9 @@ struct Limits {
   // Time between the two samples of stacks that show which ranks make progress.
   int64_t stacks_apart_ns = 5'000'000'000;
   bool watches_calls_only = false;  // judges no job that stands still outside of recorded calls
+  // A person has looked at the job for some seconds and asks what is wrong now (`rollcall
+  // diagnose`): most of its ranks are not recorded, and one that is stopped is worth a word.
+  bool is_look = false;
 };
 
 }  // namespace rollcall

@@ -71,13 +71,17 @@ size_t HeapBytes(const Standing& standing) {
   constexpr size_t kNode = 64;  // of a map
   size_t bytes = sizeof(Standing) + HeapBytes(standing.place) + HeapBytes(standing.threads) +
                  rollcall::HeapBytes(standing.wait_channel);
-  for (const StandingChild& child : standing.children) {
-    bytes += sizeof(child) + rollcall::HeapBytes(child.name) + HeapBytes(child.places);
+  for (const auto* processes : {&standing.children, &standing.others}) {
+    for (const StandingChild& child : *processes) {
+      bytes += sizeof(child) + rollcall::HeapBytes(child.name) + HeapBytes(child.places);
+    }
   }
   for (const FileLockSeen& lock : standing.locks) {
     bytes += sizeof(lock) + rollcall::HeapBytes(lock.path);
   }
   for (const auto& [pid, name] : standing.names) bytes += kNode + rollcall::HeapBytes(name);
+  bytes +=
+      sizeof(int32_t) * (standing.sockets.with.capacity() + standing.sockets.called.capacity());
   return bytes + kNode * (standing.first.threads.size() + standing.newest.threads.size());
 }
 

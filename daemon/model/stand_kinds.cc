@@ -56,7 +56,8 @@ bool FitsPython(const StandFrame& row, absl::string_view function) {
 
 bool Fits(const StandFrame& row, absl::string_view function) {
   if (IsOfPython(function)) return FitsPython(row, function);
-  if (!row.where.empty()) return false;
+  // A function of Cython has the name of its module and class, whatever it calls.
+  if (!row.where.empty() || absl::StartsWith(function, "__pyx_")) return false;
   const bool is_long = row.name.size() >= kLongName || absl::StrContains(row.name, "_") ||
                        absl::StrContains(row.name, "::");
   return WithoutPrefix(function) == row.name || (is_long && absl::StrContains(function, row.name));
@@ -68,11 +69,25 @@ const StandFrame* RowOf(absl::string_view function) {
   return row == std::end(kStandFrames) ? nullptr : row;
 }
 
+// What a child of multiprocessing has inherited is no part of its own stack.
+void RemoveParents(Names* functions) {
+  const auto fork =
+      std::find_if(functions->begin(), functions->end(), [](absl::string_view function) {
+        return absl::StartsWith(function, "popen_fork.") && absl::EndsWith(function, "._launch");
+      });
+  functions->erase(fork, functions->end());
+}
+
 // The index of the program's innermost function; the number of functions, if none is known.
 size_t FindProgram(const StackPlace& place, const Names& functions) {
   const size_t in = place.at.rfind(" in ");
   if (in == std::string::npos) return functions.size();
-  const absl::string_view name = absl::string_view(place.at).substr(in + 4);
+  std::string name = place.at.substr(in + 4);
+  // As StackPlace::functions has it.
+  const std::string inside = "<locals>.";
+  const size_t local = name.rfind(inside);
+  if (local != std::string::npos) name = name.substr(local + inside.size());
+  std::replace(name.begin(), name.end(), ' ', '_');
   const auto at = std::find_if(functions.begin(), functions.end(), [&](absl::string_view f) {
     return f == name || absl::EndsWith(f, absl::StrCat(".", name));
   });
@@ -101,6 +116,15 @@ StandKind KindOfEnd(const StackPlace& place, absl::string_view wait_channel) {
   return StandKind::kUnknown;
 }
 
+// PyTorch has the same functions for gloo and for NCCL. What they wait in tells the two apart.
+bool IsOnNccl(const Names& functions) {
+  return std::any_of(functions.begin(), functions.end(), [](absl::string_view function) {
+    return absl::StrContains(function, "ProcessGroupNCCL") || absl::StartsWith(function, "nccl") ||
+           absl::StartsWith(function, "cudaStream") || absl::StartsWith(function, "cudaEvent") ||
+           absl::StartsWith(function, "cuStream") || absl::StartsWith(function, "cuEvent");
+  });
+}
+
 }  // namespace
 
 StandFor WhomItIsFor(StandKind kind) {
@@ -112,6 +136,11 @@ StandFor WhomItIsFor(StandKind kind) {
 #undef X
   }
   return StandFor::kOthers;
+}
+
+bool Spins(StandKind kind) {
+  return kind == StandKind::kMpi || kind == StandKind::kMpiWindow || kind == StandKind::kMpiSpawn ||
+         kind == StandKind::kRayChannel;
 }
 
 const char* StandKindInWords(StandKind kind) {
@@ -129,6 +158,7 @@ StandFunction StandsIn(const StackPlace& place, char state, absl::string_view wa
   if (state == 'D') return {StandKind::kStorage, ""};
   Names functions = absl::StrSplit(place.functions, ' ', absl::SkipEmpty());
   for (absl::string_view& function : functions) function = WithoutCopy(function);
+  RemoveParents(&functions);
   const size_t program = FindProgram(place, functions);
   // A program may have a queue of its own that is built like those of the engines.
   for (size_t i = program; i < functions.size(); ++i) {
@@ -138,12 +168,21 @@ StandFunction StandsIn(const StackPlace& place, char state, absl::string_view wa
   for (size_t i = program; i-- > 0;) {
     const StandFrame* row = RowOf(functions[i]);
     if (row == nullptr) continue;
+    if (row->kind == StandKind::kGloo && IsOnNccl(functions)) {
+      return {StandKind::kNccl, NameOf(functions[i])};
+    }
     const StandKind end = KindOfEnd(place, wait_channel);
     // What stands in the kernel for a pipe or a socket is no pause.
     if (row->kind == StandKind::kSleep && end != StandKind::kUnknown) return {end, place.inside};
     return {row->kind, NameOf(functions[i])};
   }
   return {KindOfEnd(place, wait_channel), place.inside};
+}
+
+bool WaitsWithTheCpu(const Standing& standing) {
+  return Spins(StandsIn(standing.place).kind) ||
+         std::any_of(standing.threads.begin(), standing.threads.end(),
+                     [](const ThreadPlace& thread) { return Spins(StandsIn(thread.place).kind); });
 }
 
 }  // namespace rollcall

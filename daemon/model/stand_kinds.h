@@ -8,6 +8,7 @@
 
 #include "absl/strings/string_view.h"
 #include "daemon/model/stack_place.h"
+#include "daemon/model/standing.h"
 
 namespace rollcall {
 
@@ -36,8 +37,11 @@ enum class StandFor : uint8_t { kOthers, kOwn, kNobody };
   X(kRay, kOthers, "Ray")                                                           \
   X(kRayChannel, kOthers, "a channel of Ray")                                       \
   X(kGloo, kOthers, "a collective of gloo")                                         \
+  X(kNccl, kOthers, "NCCL")                                                         \
   X(kStore, kOthers, "a store")                                                     \
   X(kMpi, kOthers, "MPI")                                                           \
+  X(kMpiWindow, kOthers, "a window of MPI")                                         \
+  X(kMpiSpawn, kOthers, "MPI_Comm_spawn")                                           \
   X(kBarrier, kOthers, "a barrier")                                                 \
   X(kDataLoader, kOwn, "a worker of its DataLoader")                                \
   X(kProcessLock, kOwn, "a lock or semaphore of multiprocessing")                   \
@@ -64,6 +68,8 @@ enum class StandKind : uint8_t {
 };
 
 StandFor WhomItIsFor(StandKind kind);
+// A library that uses the CPU while it waits.
+bool Spins(StandKind kind);
 // "a socket"; "": kUnknown.
 const char* StandKindInWords(StandKind kind);
 
@@ -76,5 +82,8 @@ struct StandFunction {
 // `state`, `wait_channel`: of the thread, as in /proc.
 StandFunction StandsIn(const StackPlace& place, char state = 'S',
                        absl::string_view wait_channel = "");
+
+// Whether such a library may be why the process uses the CPU.
+bool WaitsWithTheCpu(const Standing& standing);
 
 }  // namespace rollcall

@@ -18,6 +18,17 @@ struct StandingChild {
   int32_t pid = 0, parent = 0;
   std::string name;                // as in /proc
   std::vector<StackPlace> places;  // of its threads that are in the program, the main one first
+  bool own_session = false;        // the first process of a session, as services are
+  bool hides_a_wait = false;       // a further thread waits for something else than a lock
+};
+
+// The sockets of a process that its libraries watch for its other threads, or that it waits at.
+struct StandingSockets {
+  bool known = false;           // a thread watches some
+  bool listens = false;         // also where nobody is connected
+  double received_bytes = 0;    // so far
+  std::vector<int32_t> with;    // processes of its host at the other ends, by pid
+  std::vector<int32_t> called;  // processes of its host that have accepted its connections
 };
 
 // A file that the process has locked, or waits to lock.
@@ -36,9 +47,11 @@ struct StandingMarks {
     uint64_t switches = 0;  // how often it has slept or lost the CPU; 0: not known
   };
   int64_t at_ns = 0;
-  double cpu_seconds = 0;  // of the process and those that it has started
-  double moved_bytes = 0;  // that they have read and written; negative: not known
+  double cpu_seconds = 0;           // of the process
+  double children_cpu_seconds = 0;  // of those that it has started
+  double moved_bytes = 0;           // that they have read and written; negative: not known
   std::map<std::pair<int32_t, int32_t>, Thread> threads;  // by pid and tid
+  std::map<int32_t, double> others_cpu_seconds;           // of Standing::others, by pid
 };
 
 struct Standing {
@@ -48,13 +61,17 @@ struct Standing {
   // It wakes from time to time, and returns to where it stood: a step that takes long looks like
   // this, and so does a loop that asks seldom.
   bool rests = false;
+  // It uses the CPU, and only to ask again and again for what it waits for: MPI and CUDA do so.
+  bool spins = false;
   char state = '?';  // of the main thread, as in /proc
   std::string wait_channel;
   StackPlace place;
   std::vector<ThreadPlace> threads;  // that are in the program, `place` excepted
   bool has_server = false;           // a thread beside the main one waits for requests
   std::vector<StandingChild> children;
+  std::vector<StandingChild> others;  // at other ends, neither children nor ranks
   std::vector<FileLockSeen> locks;
+  StandingSockets sockets;
   std::map<int32_t, std::string> names;  // of processes at other ends, by pid
   StandingMarks first, newest;
 };

@@ -98,12 +98,16 @@ const char* StandShapeName(StandShape shape) {
       return "hub";
     case StandShape::kChild:
       return "child";
+    case StandShape::kOwnServer:
+      return "own_server";
     case StandShape::kElsewhere:
       return "elsewhere";
     case StandShape::kOutside:
       return "outside";
     case StandShape::kAll:
       return "all";
+    case StandShape::kStopped:
+      return "stopped";
     case StandShape::kNone:
       break;
   }

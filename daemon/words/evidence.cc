@@ -126,6 +126,7 @@ std::string DescribeEnding(const JobState& job, int32_t process, const Member* m
     if (known->exit_code > 0) return absl::StrCat("exit code ", known->exit_code);
     return "the process disappeared";
   }
+  if (gone == Gone::kEnded && known->pid == 0) return kNoProcess;
   if (gone == Gone::kEnded) return kEndedUnknown;
   if (gone == Gone::kLeft) {
     if (known->exit_code > 0) return absl::StrCat("exited with code ", known->exit_code);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_replace.h"
 #include "daemon/words/places.h"
 #include "daemon/words/sentence_parts.h"
+#include "daemon/words/stops.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
@@ -33,6 +34,7 @@ std::string WaitInWords(const Verdict& v, bool many) {
     return SleepInWords(stand, many, is_said);
   }
   const std::string verb = many ? "wait" : "waits";
+  if (stand.in == StandKind::kGpu) return absl::StrCat(verb, " for the GPU");
   std::string in = StandKindInWords(stand.in);
   if (many) absl::StrReplaceAll({{"its ", "their "}}, &in);
   if (!stand.others.empty()) {
@@ -59,6 +61,10 @@ std::string Waiters(const Verdict& v) {
   if (sleeps && !stand.others_wait_for_them) {
     return absl::StrCat(RanksInWords(v.waiting_ranks), PluralForm(ranks, " sleeps", " sleep"));
   }
+  if (stand.others_in == StandKind::kGpu) {
+    return absl::StrCat(RanksInWords(v.waiting_ranks), PluralForm(ranks, " waits", " wait"),
+                        " for the GPU");
+  }
   const std::string in = sleeps ? "" : StandKindInWords(stand.others_in);
   const std::string whom =
       stand.others_wait_for_them ? absl::StrCat(" for ", CulpritForm(v, "it", "them")) : "";
@@ -73,9 +79,25 @@ std::string Ended(const Verdict& v) {
                       ending.empty() ? "ended" : ending, ", and ", Waiters(v));
 }
 
+std::string Stopped(const Verdict& v) {
+  const std::string stop = StopOfAll(v.culprits);
+  return absl::StrCat(Who(v.culprits), CulpritForm(v, " is ", " are "),
+                      stop.empty() ? "kept from running" : stop, ", and ", Waiters(v));
+}
+
+// ", rank 0 for rank 1 and rank 1 for rank 0", of two that the sentence names together, because
+// they stand in one line; else "".
+std::string PairInWords(const Verdict& v) {
+  const bool is_pair = v.culprits.size() == 2 && v.places.size() == 2;
+  if (!is_pair || v.places[0].at != v.places[1].at) return "";
+  const std::string a = absl::StrCat("rank ", v.culprits[0].rank);
+  const std::string b = absl::StrCat("rank ", v.culprits[1].rank);
+  return absl::StrCat(", ", a, " for ", b, " and ", b, " for ", a);
+}
+
 std::string Ring(const Verdict& v) {
   const std::string in = StandKindInWords(v.standstill.in);
-  const std::string ring = absl::StrCat(Subject(v), " wait for each other",
+  const std::string ring = absl::StrCat(Subject(v), " wait for each other", PairInWords(v),
                                         in.empty() ? "" : ", in ", in, FileInWords(v.standstill));
   return AreAllCulprits(v) ? ring : absl::StrCat(ring, ", and ", Waiters(v));
 }
@@ -88,10 +110,25 @@ std::string AllStand(const Verdict& v) {
                       WaitInWords(v, ranks != 1));
 }
 
+std::string OwnServer(const Verdict& v) {
+  const Standstill& stand = v.standstill;
+  const std::string who = absl::StrCat(stand.server, " of ", Who(v.culprits));
+  const std::string in = StandKindInWords(stand.in);
+  const std::string own =
+      stand.places.empty() ? "" : StandKindInWords(StandsIn(stand.places.front()).kind);
+  return absl::StrCat(BeginWithPlaces(v, who), " waits", own.empty() ? "" : " in ", own,
+                      ", its parent waits", in.empty() ? "" : absl::StrCat(" in ", in), ", and ",
+                      Waiters(v));
+}
+
 std::string WhoStands(const Verdict& v) {
   switch (v.standstill.shape) {
+    case StandShape::kOwnServer:
+      return OwnServer(v);
     case StandShape::kEnded:
       return Ended(v);
+    case StandShape::kStopped:
+      return Stopped(v);
     case StandShape::kRing:
       return Ring(v);
     case StandShape::kAll:

@@ -14,6 +14,7 @@ namespace rollcall {
 
 // Culprit::ending of a process whose exit status is unknown.
 inline constexpr char kEndedUnknown[] = "ended (exit status unknown)";
+inline constexpr char kNoProcess[] = "has no process (it has ended, or was never started)";
 
 // Culprit::ending of a process that exited by itself, with an exit code that nobody saw.
 inline constexpr char kExitedUnknown[] = "exited, exit code unknown";

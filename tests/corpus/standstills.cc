@@ -388,6 +388,8 @@ const std::vector<Kind>& Healthy() {
       {"computes",
        [](Scene* s, StandCase* c) {
          MakeAnyHang(s, c);
+         // MPI uses the CPU while it waits.
+         if (s->Broken().end_kind.empty()) s->BreakElsewhere(s->Any(OwnWaits()));
          s->Broken().cpus = 0.05 + s->Pick(95) / 100.0;
        }},
       {"writes",

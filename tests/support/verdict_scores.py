@@ -4,7 +4,7 @@
 A test records record_property(PART, (program, what was said, whether it fits, the sentence)).
 """
 
-PARTS = ("cause and culprits", "line", "first advice")
+PARTS = ("cause and culprits", "line", "first advice", "culprits", "at least one of them")
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "daemon/diagnosis/waits/idle_servers.h"
 #include "daemon/model/components.h"
+#include "daemon/model/wait_frames.h"
 
 namespace rollcall {
 namespace {
@@ -31,6 +34,16 @@ bool MayBeForChildren(StandKind kind) {
   }
 }
 
+bool Sends(const StandFunction& in) { return absl::StrContains(in.name, "send"); }
+
+// A thread of a server that handles a request is in the program. A stage of a graph of Ray may wait
+// for its input.
+bool HandlesARequest(const ThreadPlace& thread) {
+  const bool is_at_work =
+      !thread.place.at.empty() || StandsIn(thread.place).kind == StandKind::kRayChannel;
+  return is_at_work && HasWait(thread.place.functions, waits::kRequest);
+}
+
 // Where the main thread waits for another one, that one's wait says more.
 StandFunction WaitOf(const std::vector<StackPlace>& places) {
   const StandFunction main = StandsIn(places.front());
@@ -48,8 +61,11 @@ class Builder {
   StandGraph Build() {
     for (const int32_t process : ranks_) AddRank(process);
     for (size_t i = 0; i < ranks_.size(); ++i) AddChildren(i);
+    for (size_t i = 0; i < ranks_.size(); ++i) AddOthers(i);
     FindHolders();
     for (size_t i = 0; i < ranks_.size(); ++i) AddEdges(i);
+    DropAnswersToWaiters();
+    FreeServices();
     FindRings();
     return std::move(graph_);
   }
@@ -64,11 +80,26 @@ class Builder {
     node.process = process;
     node.rank = known.global_rank;
     node.pid = known.pid;
+    node.place = &standing.place;
     node.in = StandsIn(standing.place, standing.state, standing.wait_channel);
-    node.at = standing.place.at;
-    node.inside = standing.place.inside;
-    node.is_idle = IsIdlePlace(standing.place);
-    const auto mark = standing.newest.threads.find({known.pid, known.pid});
+    int32_t tid = known.pid;
+    if (IsIdlePlace(standing.place)) {
+      const ThreadPlace* handler = FindHandler(standing);
+      node.is_idle = handler == nullptr;
+      if (handler != nullptr) {
+        node.place = &handler->place;
+        node.in = StandsIn(handler->place);
+        tid = static_cast<int32_t>(handler->tid);
+      }
+    }
+    // Requests may come from outside of the job.
+    const bool receives = node.in.kind == StandKind::kZeroMq && !Sends(node.in);
+    node.is_idle = node.is_idle || (receives && standing.sockets.listens);
+    node.at = node.place->at;
+    node.inside = node.place->inside;
+    node.is_seen = true;
+    node.standing = &standing;
+    const auto mark = standing.newest.threads.find({known.pid, tid});
     if (mark != standing.newest.threads.end()) node.position = mark->second.position;
     // Each rank has a node of its own, also where two of them have one number: in containers that
     // have the same host name.
@@ -81,19 +112,35 @@ class Builder {
     for (const StandingChild& child : known.standing->children) {
       // A rank may have started others.
       if (nodes_.count({known.host, child.pid}) != 0) continue;
-      StandNode node;
+      StandNode node = NodeOf(child);
       node.process = ranks_[rank];
       node.rank = known.global_rank;
       node.is_child = true;
-      node.pid = child.pid;
-      node.name = child.name;
-      if (!child.places.empty()) {
-        node.in = WaitOf(child.places);
-        node.at = child.places.front().at;
-        node.is_idle = IsIdlePlace(child.places.front());
-      }
       Add(known.host, std::move(node));
     }
+  }
+
+  // One that a rank sees may be another one's child.
+  void AddOthers(size_t rank) {
+    const Process& known = At(ranks_[rank]);
+    for (const StandingChild& other : known.standing->others) {
+      const auto at = nodes_.find({known.host, other.pid});
+      if (at == nodes_.end()) Add(known.host, NodeOf(other));
+    }
+  }
+
+  static StandNode NodeOf(const StandingChild& child) {
+    StandNode node;
+    node.pid = child.pid;
+    node.name = child.name;
+    node.child = &child;
+    node.is_seen = !child.places.empty();
+    if (child.places.empty()) return node;
+    node.in = WaitOf(child.places);
+    node.at = child.places.front().at;
+    node.place = &child.places.front();
+    node.is_idle = IsIdlePlace(child.places.front());
+    return node;
   }
 
   size_t Add(const std::string& host, StandNode node) {
@@ -105,15 +152,18 @@ class Builder {
   void AddEdges(size_t rank) {
     const Process& known = At(ranks_[rank]);
     const Standing& standing = *known.standing;
-    AddPlaces(known, rank, standing.place, OtherPlaces(standing.threads));
+    if (!AddSockets(known, rank)) {
+      AddPlaces(known, rank, *graph_.nodes[rank].place, OtherPlaces(standing.threads));
+    }
     AddLock(known, rank);
     if (graph_.nodes[rank].waits_for.empty()) AddChildrenOf(known, rank, known.pid);
-    for (const StandingChild& child : standing.children) {
-      const size_t at = nodes_[{known.host, child.pid}];
-      const bool is_of_it = graph_.nodes[at].is_child && graph_.nodes[at].process == ranks_[rank];
-      if (!is_of_it || child.places.empty()) continue;
-      AddPlaces(known, at, child.places.front(), {child.places.begin() + 1, child.places.end()});
-      if (graph_.nodes[at].waits_for.empty()) AddChildrenOf(known, at, child.pid);
+    for (const auto* processes : {&standing.children, &standing.others}) {
+      for (const StandingChild& child : *processes) {
+        const size_t at = nodes_[{known.host, child.pid}];
+        if (graph_.nodes[at].child != &child || child.places.empty()) continue;
+        AddPlaces(known, at, child.places.front(), {child.places.begin() + 1, child.places.end()});
+        if (graph_.nodes[at].waits_for.empty()) AddChildrenOf(known, at, child.pid);
+      }
     }
   }
 
@@ -127,10 +177,81 @@ class Builder {
   // wait for: those of a server too, which bring what it waits for.
   void AddPlaces(const Process& owner, size_t node, const StackPlace& main,
                  const std::vector<StackPlace>& others) {
-    for (const int32_t pid : main.other_end) AddEdge(owner, node, pid);
+    // Whoever has the server of a store does not set its keys.
+    if (graph_.nodes[node].in.kind == StandKind::kStore) return;
+    AddEnds(owner, node, main);
     if (!graph_.nodes[node].waits_for.empty() || graph_.nodes[node].is_idle) return;
-    for (const StackPlace& place : others) {
-      for (const int32_t pid : place.other_end) AddEdge(owner, node, pid);
+    for (const StackPlace& place : others) AddEnds(owner, node, place);
+    graph_.nodes[node].is_by_thread = !graph_.nodes[node].waits_for.empty();
+  }
+
+  void AddEnds(const Process& owner, size_t node, const StackPlace& place) {
+    for (const int32_t pid : place.other_end) {
+      if (!IsACopy(owner, graph_.nodes[node].pid, place, pid)) AddEdge(owner, node, pid);
+    }
+  }
+
+  // A worker without work has what its parent had open when it was started, and uses none of it.
+  bool IsACopy(const Process& owner, int32_t waiting, const StackPlace& place, int32_t pid) const {
+    const auto at = nodes_.find({owner.host, pid});
+    if (place.end != EndKind::kSocket || at == nodes_.end()) return false;
+    const StandNode& other = graph_.nodes[at->second];
+    if (!other.is_child || !other.is_idle) return false;
+    const int32_t parent = other.child->parent;
+    const auto& pids = place.other_end;
+    return parent == waiting || std::find(pids.begin(), pids.end(), parent) != pids.end();
+  }
+
+  // Whether a library waits at the sockets of the rank for its main thread, and not that thread
+  // itself.
+  bool AddSockets(const Process& owner, size_t rank) {
+    const StandingSockets& sockets = owner.standing->sockets;
+    switch (graph_.nodes[rank].in.kind) {
+      case StandKind::kZeroMq:
+        for (const int32_t pid : sockets.with) AddEdge(owner, rank, pid);
+        return sockets.known;
+      case StandKind::kGrpc:
+        for (const int32_t pid : sockets.called) AddEdge(owner, rank, pid);
+        return true;
+      case StandKind::kRay:
+        // Each is connected with processes of Ray itself, too.
+        for (const int32_t pid : sockets.called) {
+          if (nodes_.count({owner.host, pid}) != 0) AddEdge(owner, rank, pid);
+        }
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  // Of two at one connection of ZeroMQ, one that sends does not wait for one that receives: it
+  // waits for somebody else.
+  void DropAnswersToWaiters() {
+    for (StandNode& node : graph_.nodes) {
+      if (node.in.kind != StandKind::kZeroMq || !Sends(node.in)) continue;
+      const auto receives = [this](size_t to) {
+        const StandFunction& in = graph_.nodes[to].in;
+        return in.kind == StandKind::kZeroMq && !Sends(in);
+      };
+      auto& edges = node.waits_for;
+      edges.erase(std::remove_if(edges.begin(), edges.end(), receives), edges.end());
+    }
+  }
+
+  // A process with a session of its own, for which several ranks wait, is no part of the one that
+  // has started it.
+  void FreeServices() {
+    std::map<size_t, std::set<int32_t>> waiting;
+    for (const StandNode& node : graph_.nodes) {
+      for (const size_t to : node.waits_for) {
+        if (node.rank >= 0) waiting[to].insert(node.rank);
+      }
+    }
+    for (const auto& [at, ranks] : waiting) {
+      StandNode& node = graph_.nodes[at];
+      if (!node.is_child || !node.child->own_session || ranks.size() < 2) continue;
+      node.is_child = false;
+      node.process = node.rank = -1;
     }
   }
 
@@ -229,6 +350,12 @@ class Builder {
 
 bool IsIdlePlace(const StackPlace& place) {
   return !FindIdleLoop(place.functions).empty() || StandsIn(place).kind == StandKind::kIdle;
+}
+
+const ThreadPlace* FindHandler(const Standing& standing) {
+  const auto& threads = standing.threads;
+  const auto at = std::find_if(threads.begin(), threads.end(), HandlesARequest);
+  return at == threads.end() ? nullptr : &*at;
 }
 
 StandGraph BuildStandGraph(const JobState& job, const std::vector<int32_t>& ranks) {

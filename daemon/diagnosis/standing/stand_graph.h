@@ -18,13 +18,18 @@ struct StandNode {
   int32_t rank = -1;     // of `process`
   bool is_child = false;
   int32_t pid = 0;
-  std::string name;               // of its program, as in /proc; "": not known
-  StandFunction in;               // what it waits in
-  std::string at, inside;         // its line, and what that called, as in StackPlace
-  uint64_t position = 0;          // a digest of the program's lines on its stack; 0: not known
-  std::string on;                 // the file that it waits to lock; "": none is known
-  bool is_idle = false;           // waits for work
-  std::vector<size_t> waits_for;  // nodes
+  std::string name;           // of its program, as in /proc; "": not known
+  StandFunction in;           // what it waits in
+  std::string at, inside;     // its line, and what that called, as in StackPlace
+  uint64_t position = 0;      // a digest of the program's lines on its stack; 0: not known
+  std::string on;             // the file that it waits to lock; "": none is known
+  bool is_idle = false;       // waits for work
+  bool is_seen = false;       // its stack is known
+  bool is_by_thread = false;  // its main thread waits for nobody that is known, another one does
+  const StackPlace* place = nullptr;     // of the thread that counts; nullptr: not known
+  const Standing* standing = nullptr;    // of a rank
+  const StandingChild* child = nullptr;  // of a child, and of one of no rank that was seen
+  std::vector<size_t> waits_for;         // nodes
 };
 
 struct StandGraph {
@@ -35,6 +40,9 @@ struct StandGraph {
 
 // Waits for requests or work.
 bool IsIdlePlace(const StackPlace& place);
+
+// The thread of the rank that handles a request in the program; nullptr: none does.
+const ThreadPlace* FindHandler(const Standing& standing);
 
 // `ranks`: processes with a Standing, one for each rank, as indices.
 StandGraph BuildStandGraph(const JobState& job, const std::vector<int32_t>& ranks);

@@ -7,6 +7,7 @@
 
 #include "base/durations.h"
 #include "daemon/model/progress.h"
+#include "daemon/model/stand_kinds.h"
 #include "daemon/rules/rules.h"
 
 namespace rollcall {
@@ -44,6 +45,23 @@ bool Stands(const JobState& job, int32_t index, int64_t oldest_ns) {
          IsHeard(job, index);
 }
 
+// Another process with the number of a rank may be what the ranks wait for: one that MPI has
+// spawned. False: one of them works.
+bool AddOthers(const JobState& job, const std::map<int32_t, int32_t>& ranks, StandingRanks* found) {
+  for (size_t i = 0; i < job.processes.size(); ++i) {
+    const Process& process = job.processes[i];
+    if (process.global_rank < 0 || process.liveness != Liveness::kAlive) continue;
+    if (ranks.at(process.global_rank) == static_cast<int32_t>(i)) continue;
+    if (process.quiet_since_ns > found->since_ns) return false;
+    if (process.standing == nullptr) continue;
+    // What sleeps in a loop may compute a little each time.
+    const bool sleeps = StandsIn(process.standing->place).kind == StandKind::kSleep;
+    if (process.standing->rests || sleeps) return false;
+    found->since_ns = std::max(found->since_ns, process.standing->since_ns);
+  }
+  return true;
+}
+
 }  // namespace
 
 std::optional<StandingRanks> FindStandingRanks(const JobState& job, int64_t now_ns,
@@ -51,10 +69,15 @@ std::optional<StandingRanks> FindStandingRanks(const JobState& job, int64_t now_
   const int64_t oldest_ns = now_ns - 2 * StartRoundNs(job.processes.size(), limits) - kOnTheWayNs;
   StandingRanks found;
   found.seen_ns = now_ns;
-  for (const auto& [rank, index] : ByRank(job)) {
+  const std::map<int32_t, int32_t> ranks = ByRank(job);
+  for (const auto& [rank, index] : ranks) {
     const Process& process = job.processes[static_cast<size_t>(index)];
     if (HasEnded(process)) {
       found.ended.push_back(index);
+      continue;
+    }
+    if (limits.is_look && IsSuspended(process)) {
+      found.stopped.push_back(index);
       continue;
     }
     if (!Stands(job, index, oldest_ns)) return std::nullopt;
@@ -62,9 +85,9 @@ std::optional<StandingRanks> FindStandingRanks(const JobState& job, int64_t now_
     found.since_ns = std::max(found.since_ns, process.standing->since_ns);
     found.seen_ns = std::min(found.seen_ns, process.standing->newest_ns);
   }
-  if (found.processes.empty() || found.processes.size() + found.ended.size() < 2) {
-    return std::nullopt;
-  }
+  const size_t count = found.processes.size() + found.ended.size() + found.stopped.size();
+  if (found.processes.empty() || count < 2) return std::nullopt;
+  if (!AddOthers(job, ranks, &found)) return std::nullopt;
   return found;
 }
 

@@ -42,8 +42,8 @@ bool IsOfAnotherHost(const std::string& name) {
 
 class Judge {
  public:
-  Judge(const JobState& job, const StandingRanks& ranks)
-      : job_(job), ranks_(ranks), graph_(BuildStandGraph(job, ranks.processes)) {
+  Judge(const JobState& job, const StandingRanks& ranks, bool is_look)
+      : job_(job), ranks_(ranks), is_look_(is_look), graph_(BuildStandGraph(job, ranks.processes)) {
     for (size_t i = 0; i < Count(); ++i) rank_of_[ranks.processes[i]] = i;
     FindOwners();
     FindEnds();
@@ -52,9 +52,9 @@ class Judge {
   // False: it is no hang, as far as the stacks show.
   bool Run(Verdict* verdict) {
     if (IsAnyOutOfSight() || IsAnyEndIdle()) return false;
-    const bool found = DoAllWriteAtOneLine() || BlameOneEnd() || BlameEnded() || BlameMinority() ||
-                       BlameOwn() || TellAll();
-    if (!found) return false;
+    const bool found = DoAllWriteAtOneLine() || BlameStopped() || BlameUnconnected() ||
+                       BlameOneEnd() || BlameEnded() || BlameMinority() || BlameOwn() || TellAll();
+    if (!found || MayBeInStep() || MayAnswer() || MayServeMpi()) return false;
     Describe(verdict);
     return true;
   }
@@ -67,7 +67,7 @@ class Judge {
   bool IsAnyOutOfSight() const {
     for (size_t i = 0; i < Count(); ++i) {
       const StandKind kind = Rank(i).in.kind;
-      if (kind == StandKind::kPerson || UsesItsGpu(i)) return true;
+      if (kind == StandKind::kPerson || (UsesItsGpu(i) && !is_look_)) return true;
       if (Rank(i).is_idle || MayServe(i)) return true;
       if (kind == StandKind::kChild && WaitsForOneOutOfSight(i)) return true;
     }
@@ -146,6 +146,44 @@ class Judge {
     });
   }
 
+  // One rank waits to send by ZeroMQ. Of the others, some have no connection at all.
+  bool BlameUnconnected() {
+    bool any_sends = false;
+    std::set<size_t> unconnected;
+    for (size_t i = 0; i < Count(); ++i) {
+      if (Rank(i).in.kind != StandKind::kZeroMq) return false;
+      any_sends = any_sends || Writes(Rank(i).in);
+      if (!Rank(i).standing->sockets.known) unconnected.insert(i);
+    }
+    if (!any_sends || unconnected.empty() || 2 * unconnected.size() > Count()) return false;
+    culprits_ = unconnected;
+    stand_.shape = StandShape::kElsewhere;
+    return true;
+  }
+
+  // A service that has been started beside the ranks, and that none of its threads lets go on.
+  bool IsAStuckService(size_t end) const {
+    const std::vector<size_t>& nodes = graph_.components[end];
+    if (nodes.size() != 1 || graph_.nodes[nodes.front()].child == nullptr) return false;
+    const StandingChild& service = *graph_.nodes[nodes.front()].child;
+    return !service.places.empty() && !service.hides_a_wait &&
+           std::all_of(service.places.begin(), service.places.end(), [](const StackPlace& place) {
+             const StandKind kind = StandsIn(place).kind;
+             return WhomItIsFor(kind) == StandFor::kOwn && kind != StandKind::kSleep &&
+                    !IsIdlePlace(place);
+           });
+  }
+
+  // All wait for one process that is no rank.
+  bool TellService() {
+    const bool is_one = std::all_of(ends_.begin(), ends_.end(), [this](const End& end) {
+      return end.component == ends_.front().component;
+    });
+    if (!is_one || !IsAStuckService(ends_.front().component)) return false;
+    stand_.shape = StandShape::kOutside;
+    return true;
+  }
+
   // Who writes waits for a reader, and there is none: the rank that should read writes, too.
   bool DoAllWriteAtOneLine() {
     if (!AreAllAtOneLine()) return false;
@@ -158,10 +196,10 @@ class Judge {
 
   // Ranks that others wait for, by the pipes, sockets and locks that they wait at.
   bool BlameOneEnd() {
-    // Nothing is known of what a process does that is no rank, and no rank's child.
+    // Of most processes that are no ranks, and no rank's children, nothing is known.
     const bool is_outside = std::any_of(awaited_.begin(), awaited_.end(),
                                         [&](size_t end) { return owners_[end] == kNoRank; });
-    if (is_outside) return false;
+    if (is_outside) return TellService();
     std::set<size_t> rings;  // of several ranks, for which nobody else need wait
     for (size_t i = 0; i < Count(); ++i) {
       if (owners_[ends_[i].component] == kSeveral) rings.insert(ends_[i].component);
@@ -180,17 +218,29 @@ class Judge {
   void BlameComponent(size_t id) {
     const std::vector<size_t>& nodes = graph_.components[id];
     const size_t hub = FindHub(nodes);
+    const std::set<size_t> behind = FindBehind(nodes, hub);
     for (const size_t node : nodes) {
-      if (hub != graph_.nodes.size() && node != hub) continue;
+      if (hub != graph_.nodes.size() && node != hub && behind.count(node) == 0) continue;
       if (graph_.nodes[node].process >= 0)
         culprits_.insert(rank_of_.at(graph_.nodes[node].process));
     }
-    if (owners_[id] == kSeveral) {
-      stand_.shape = hub == graph_.nodes.size() ? StandShape::kRing : StandShape::kHub;
+    if (owners_[id] == kSeveral && CountRanks(nodes) > 1) {
+      const bool is_hub = hub != graph_.nodes.size() && behind.empty();
+      stand_.shape = is_hub ? StandShape::kHub : StandShape::kRing;
+    } else if (IsBehindAServer(nodes)) {
+      stand_.shape = StandShape::kOwnServer;
     } else {
-      stand_.shape = nodes.size() > 1 || graph_.nodes[nodes.front()].is_child ? StandShape::kChild
-                                                                              : StandShape::kLast;
+      const bool has_child =
+          owners_[id] != kSeveral && (nodes.size() > 1 || graph_.nodes[nodes.front()].is_child);
+      stand_.shape = has_child ? StandShape::kChild : StandShape::kLast;
     }
+  }
+
+  size_t CountRanks(const std::vector<size_t>& nodes) const {
+    std::set<int32_t> ranks;
+    for (const size_t node : nodes) ranks.insert(graph_.nodes[node].process);
+    ranks.erase(kNoRank);
+    return ranks.size();
   }
 
   // The one for which all others of a ring wait, and no two of these for each other. The number of
@@ -206,6 +256,71 @@ class Judge {
       if (is_hub) return hub;
     }
     return none;
+  }
+
+  // Of those that wait for the answer of a hub, by connections of a library: who has received less
+  // than the others. It lacks an answer, and the hub waits for it.
+  std::set<size_t> FindBehind(const std::vector<size_t>& nodes, size_t hub) const {
+    std::set<size_t> behind;
+    double least = 0, most = 0;
+    for (const size_t node : nodes) {
+      if (node == hub) continue;
+      const Standing* standing = hub == graph_.nodes.size() ? nullptr : graph_.nodes[node].standing;
+      if (standing == nullptr || standing->sockets.received_bytes == 0) return {};
+      const double received = standing->sockets.received_bytes;
+      if (most == 0 || received < least) behind.clear();
+      if (most == 0 || received < least) least = received;
+      if (received == least) behind.insert(node);
+      most = std::max(most, received);
+    }
+    if (most == least || 2 * behind.size() > nodes.size() - 1) return {};
+    return behind;
+  }
+
+  // A rank waits for what a process brings that it has started for all, and by another thread for
+  // that process.
+  bool IsBehindAServer(const std::vector<size_t>& nodes) const {
+    const bool is_of_thread = std::any_of(nodes.begin(), nodes.end(), [this](size_t node) {
+      return graph_.nodes[node].is_by_thread &&
+             WhomItIsFor(graph_.nodes[node].in.kind) == StandFor::kOthers;
+    });
+    return is_of_thread && FindChild(nodes) != nullptr;
+  }
+
+  const StandNode* FindChild(const std::vector<size_t>& nodes) const {
+    const auto at = std::find_if(nodes.begin(), nodes.end(),
+                                 [this](size_t node) { return graph_.nodes[node].is_child; });
+    return at == nodes.end() ? nullptr : &graph_.nodes[*at];
+  }
+
+  bool BlameStopped() {
+    if (ranks_.stopped.empty()) return false;
+    stand_.shape = StandShape::kStopped;
+    return true;
+  }
+
+  // Ranks that all spin at one line look alike in a job that goes on.
+  bool MayBeInStep() const { return is_look_ && stand_.shape == StandShape::kAll && AnySpins(); }
+
+  // MPI's calls are recorded, and judged by the messages. Here its ranks wait for one that only
+  // sleeps: a master, or a step that rests.
+  bool MayServeMpi() const {
+    if (culprits_.empty() || culprits_.size() == Count() || stand_.others_wait_for_them)
+      return false;
+    for (size_t i = 0; i < Count(); ++i) {
+      const StandKind kind = Rank(i).in.kind;
+      const bool is_culprit = culprits_.count(i) != 0;
+      const bool sleeps = kind == StandKind::kSleep && FindLock(i).empty();
+      if (is_culprit ? !sleeps : kind != StandKind::kMpi) return false;
+    }
+    return true;
+  }
+
+  bool AnySpins() const {
+    for (size_t i = 0; i < Count(); ++i) {
+      if (At(job_, ranks_.processes[i]).standing->spins) return true;
+    }
+    return false;
   }
 
   bool BlameEnded() {
@@ -264,6 +379,7 @@ class Judge {
   bool AnyWaitsForOthers() const {
     for (size_t i = 0; i < Count(); ++i) {
       const StandKind kind = Rank(i).in.kind;
+      if (kind == StandKind::kGpu && is_look_) return true;
       if (WhomItIsFor(kind) == StandFor::kOthers && kind != StandKind::kPipe) return true;
     }
     return false;
@@ -278,10 +394,17 @@ class Judge {
     }
     if (culprits_.size() == Count()) culprits_.clear();
     stand_.shape = is_any_ring ? StandShape::kChild : StandShape::kElsewhere;
+    if (culprits_.size() == 1 && IsBehindAServer(ComponentOf(*culprits_.begin()))) {
+      stand_.shape = StandShape::kOwnServer;
+    }
     if (!culprits_.empty()) return true;
     if (ByPosition().size() < 2) return false;
     for (size_t i = 0; i < Count(); ++i) culprits_.insert(i);  // nothing decides
     return MayBeNoIdleness();
+  }
+
+  const std::vector<size_t>& ComponentOf(size_t rank) const {
+    return graph_.components[graph_.component_of[rank]];
   }
 
   // It and what it has started wait for each other.
@@ -322,7 +445,9 @@ class Judge {
       case StandKind::kDatabase:
       case StandKind::kBarrier:
       case StandKind::kMpi:
+      case StandKind::kMpiWindow:
       case StandKind::kGloo:
+      case StandKind::kNccl:
       case StandKind::kJax:
       case StandKind::kJaxBarrier:
       case StandKind::kJaxStart:
@@ -369,23 +494,105 @@ class Judge {
     }
     AddCulprits(verdict);
     const size_t first = culprits_.empty() ? Representative() : *culprits_.begin();
-    stand_.in = Rank(first).in.kind;
+    AddPlacesOfCulprits();
+    stand_.in = InOf(first).kind;
     stand_.others_in = Rank(waiting.front()).in.kind;
     stand_.others = OthersInWords(first);
     stand_.on = FindLock(first);
-    stand_.writes = Writes(Rank(first).in);
+    stand_.writes = Writes(InOf(first));
+    NameServer(first);
     stand_.in_handler = IsInAHandler(first);
     stand_.two_locks = !culprits_.empty() && WaitsForTwoLocks(first);
     verdict->standstill = stand_;
     verdict->certainty = CanBeLikely() ? Certainty::kLikely : Certainty::kPossible;
-    if (IsAnyUnseen()) verdict->missing_evidence.push_back("no agent reports some of the ranks");
+    if (IsAnyUnseen()) verdict->missing_evidence.push_back("some of the ranks are not seen");
     AddEvidence(verdict);
+  }
+
+  // The thread of a culprit that counts: the one that should answer the others.
+  const StackPlace* PlaceOf(size_t i) const {
+    if (stand_.shape == StandShape::kOwnServer) return FindChild(ComponentOf(i))->place;
+    const Standing& standing = *Rank(i).standing;
+    const bool answers = stand_.shape == StandShape::kLast && AnyWaitsIn(StandKind::kGrpc);
+    const ThreadPlace* handler = answers ? FindHandler(standing) : nullptr;
+    return handler == nullptr ? Rank(i).place : &handler->place;
+  }
+
+  bool AnyWaitsIn(StandKind kind) const {
+    for (size_t i = 0; i < Count(); ++i) {
+      if (ends_[i].is_of_other && Rank(i).in.kind == kind) return true;
+    }
+    return false;
+  }
+
+  // The thread that handles the requests of the others sleeps in its work: it goes on by itself.
+  bool MayAnswer() const {
+    return std::any_of(culprits_.begin(), culprits_.end(), [this](size_t i) {
+      return PlaceOf(i) != Rank(i).place && InOf(i).kind == StandKind::kSleep;
+    });
+  }
+
+  StandFunction InOf(size_t i) const {
+    const bool is_other = stand_.shape == StandShape::kLast && PlaceOf(i) != Rank(i).place;
+    return is_other ? StandsIn(*PlaceOf(i)) : Rank(i).in;
+  }
+
+  void AddPlacesOfCulprits() {
+    for (const size_t i : culprits_) {
+      const StackPlace* place = PlaceOf(i);
+      const bool is_main = place == nullptr || place == &Rank(i).standing->place;
+      stand_.places.push_back(is_main ? StackPlace() : *place);
+    }
+  }
+
+  void NameServer(size_t first) {
+    if (stand_.shape != StandShape::kOwnServer) return;
+    const StandNode& server = *FindChild(ComponentOf(first));
+    stand_.server = absl::StrCat("child process ", server.pid,
+                                 server.name.empty() ? "" : absl::StrCat(" (", server.name, ")"));
+  }
+
+  // Both may wait for each other, and nothing shows who does: a message may be lost on its way.
+  bool IsOneWaitOfAll() const {
+    if (stand_.shape != StandShape::kElsewhere || !IsDirected(Rank(0).in.kind)) return false;
+    for (size_t i = 0; i < Count(); ++i) {
+      if (Rank(i).in.kind != Rank(0).in.kind || Writes(Rank(i).in)) return false;
+    }
+    return true;
+  }
+
+  // A culprit and a process of no rank wait for each other.
+  bool WaitsWithAnOutsider() const {
+    return std::any_of(culprits_.begin(), culprits_.end(), [this](size_t i) {
+      const std::vector<size_t>& nodes = ComponentOf(i);
+      return std::any_of(nodes.begin(), nodes.end(),
+                         [this](size_t node) { return graph_.nodes[node].process == kNoRank; });
+    });
+  }
+
+  // Somebody in particular should answer.
+  static bool IsDirected(StandKind kind) {
+    switch (kind) {
+      case StandKind::kPipe:
+      case StandKind::kSocket:
+      case StandKind::kProcessQueue:
+      case StandKind::kManager:
+      case StandKind::kZeroMq:
+      case StandKind::kGrpc:
+      case StandKind::kMessageQueue:
+      case StandKind::kRay:
+        return true;
+      default:
+        return false;
+    }
   }
 
   // Ranks that nobody sees may work, and a rank that sleeps may wake.
   bool CanBeLikely() const {
-    if (stand_.shape == StandShape::kEnded) return true;
+    if (stand_.shape == StandShape::kEnded || stand_.shape == StandShape::kStopped) return true;
+    if (AnySpins()) return false;
     if (culprits_.empty() || culprits_.size() == Count() || IsAnyUnseen()) return false;
+    if (IsOneWaitOfAll() || WaitsWithAnOutsider()) return false;
     return std::none_of(culprits_.begin(), culprits_.end(), [this](size_t i) {
       return Rank(i).in.kind == StandKind::kSleep && !stand_.others_wait_for_them &&
              FindLock(i).empty();
@@ -397,7 +604,7 @@ class Judge {
     for (const int32_t process : ranks_.processes) {
       world_size = std::max(world_size, At(job_, process).world_size);
     }
-    return static_cast<size_t>(world_size) > Count() + ranks_.ended.size();
+    return static_cast<size_t>(world_size) > Count() + ranks_.ended.size() + ranks_.stopped.size();
   }
 
   void AddCulprits(Verdict* verdict) const {
@@ -405,6 +612,12 @@ class Judge {
       verdict->culprits.push_back(MakeCulprit(job_, ranks_.processes[i], Rank(i).rank, nullptr));
       if (verdict->culprits.size() > kDescribedRanks) continue;
       absl::StrAppend(&verdict->stack_words, At(job_, ranks_.processes[i]).stack_words, " ");
+    }
+    if (stand_.shape == StandShape::kStopped) {
+      for (const int32_t process : ranks_.stopped) {
+        verdict->culprits.push_back(
+            MakeCulprit(job_, process, At(job_, process).global_rank, nullptr));
+      }
     }
     if (stand_.shape != StandShape::kEnded) return;
     for (const int32_t process : ranks_.ended) {
@@ -473,6 +686,7 @@ class Judge {
 
   const JobState& job_;
   const StandingRanks& ranks_;
+  const bool is_look_;
   const StandGraph graph_;
   std::map<int32_t, size_t> rank_of_;  // by process
   std::vector<int32_t> owners_;  // by component: the process of all its nodes, or one of the above
@@ -490,7 +704,7 @@ std::optional<Verdict> JudgeStandstill(const JobState& job, int64_t now_ns, cons
   if (!ranks || ranks->seen_ns - ranks->since_ns < limits.suspect_after_ns) return std::nullopt;
   Verdict verdict;
   verdict.cause = Cause::kStandstill;
-  if (!Judge(job, *ranks).Run(&verdict)) return std::nullopt;
+  if (!Judge(job, *ranks, limits.is_look).Run(&verdict)) return std::nullopt;
   verdict.since_ns = ranks->since_ns;
   verdict.waited_ns = ranks->seen_ns - ranks->since_ns;
   verdict.evidence_age_ns = now_ns - ranks->seen_ns;

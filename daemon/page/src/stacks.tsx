@@ -59,9 +59,7 @@ function Thread({ thread }: { thread: ThreadStack }) {
       </h4>
       {thread.note !== "" && <p class="soft">{thread.note}</p>}
       <pre tabIndex={0}>
-        {thread.frames
-          .map((one, index) => `#${String(index).padEnd(3)}${frame(one)}`)
-          .join("\n")}
+        {thread.frames.map((one, index) => `#${String(index).padEnd(3)}${frame(one)}`).join("\n")}
       </pre>
     </div>
   );

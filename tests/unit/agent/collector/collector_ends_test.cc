@@ -123,6 +123,28 @@ TEST_F(CollectorTest, ReportsTheLaunchOfARankBeforeAndAfterItsFirstCall) {
   kill(pid, SIGKILL);
 }
 
+// It may be dead two seconds later.
+TEST_F(CollectorTest, FindsARankAsSoonAsItHasLoadedTheLibrary) {
+  std::ofstream(folder_ / "loaded").close();
+  Collector collector(Options());
+  EXPECT_EQ(collector.Collect(10 * kSecond, false).processes_size(), 0);
+  const std::string folder = absl::StrCat("ROLLCALL_DIR=", folder_.string());
+  const std::string preload = "LD_PRELOAD=" ROLLCALL_LIBRARY;
+  const std::string mark = absl::StrCat("ROLLCALL_LOADED=", (folder_ / "loaded").string());
+  const auto marked = fs::last_write_time(folder_ / "loaded");
+  const pid_t pid = fork();
+  if (pid == 0) {
+    const char* environment[] = {"RANK=3", preload.c_str(), folder.c_str(), mark.c_str(), nullptr};
+    execle("/bin/sleep", "sleep", "100", nullptr, environment);
+    _exit(1);
+  }
+  ASSERT_TRUE(Eventually([&] { return fs::last_write_time(folder_ / "loaded") != marked; }));
+  // Not yet time for the usual scan.
+  const v1::Tick tick = collector.Collect(10 * kSecond + kSecond / 2, false);
+  EXPECT_EQ(Only(tick).identity().global_rank(), 3);
+  kill(pid, SIGKILL);
+}
+
 TEST_F(CollectorTest, ReadsTheLaunchAgainWhenTheEnvironmentCouldNotBeRead) {
   const Child child;
   const fs::path proc = folder_ / "proc";

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -13,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -216,16 +218,48 @@ TEST_F(ChildStacksTest, ShowWhoIsAtTheOtherEnd) {
   EXPECT_EQ(end.pids(0), stack.pid());
 }
 
-// Asks a server, and waits for its answer.
-void AskServer(const std::string& name) {
+TEST_F(ChildStacksTest, AServiceHasASessionOfItsOwn) {
+  const Parent parent({[] { setsid(); }, [] {}});
+  const v1::ProcessStack stack = Take(parent, true);
+  ASSERT_EQ(stack.children_size(), 2);
+  EXPECT_TRUE(stack.children(0).own_session());
+  EXPECT_FALSE(stack.children(1).own_session());
+}
+
+// Those of libraries have no stacks in such a sample.
+TEST_F(ChildStacksTest, AThreadOfAServiceMayWaitForMoreThanALock) {
+  const auto reads = [] {
+    int ends[2];
+    char byte;
+    if (pipe(ends) != 0 || read(ends[0], &byte, 1) != 0) _exit(1);
+  };
+  const Parent reader({[&] {
+    setsid();
+    std::thread(reads).detach();
+    WaitForEver();
+  }});
+  v1::ChildProcess service;
+  for (int i = 0; i < 500 && !service.hides_a_wait(); ++i) {
+    usleep(1000);
+    service = Take(reader, true).children(0);
+  }
+  EXPECT_TRUE(service.hides_a_wait());
+  const Parent alone({[] { setsid(); }});
+  for (int i = 0; i < 500 && service.hides_a_wait(); ++i) {
+    usleep(1000);
+    service = Take(alone, true).children(0);
+  }
+  EXPECT_FALSE(service.hides_a_wait());
+}
+
+int ConnectTo(const std::string& name) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   name.copy(address.sun_path + 1, sizeof(address.sun_path) - 2);
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
   while (connect(fd, reinterpret_cast<sockaddr*>(&address), size) != 0) usleep(1000);
-  char byte;
-  if (recv(fd, &byte, 1, 0) != 0) _exit(1);
+  return fd;
 }
 
 void Serve(const std::string& name) {
@@ -238,6 +272,65 @@ void Serve(const std::string& name) {
   WaitForEver();
 }
 
+// A process that does this, without children.
+class Alone {
+ public:
+  explicit Alone(const std::function<void()>& run) : pid_(fork()) {
+    if (pid_ != 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    run();
+    _exit(1);
+  }
+  ~Alone() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  ProcessId id() const { return {pid_, ReadProcStat("/proc", pid_)->start_time}; }
+
+ private:
+  const pid_t pid_;
+};
+
+// A thread of a library watches the sockets of others.
+TEST_F(ChildStacksTest, WhatAThreadWatchesForOthersIsKnown) {
+  const std::string name = absl::StrCat("rollcall watched ", getpid());
+  const Parent server({[&] { Serve(name); }});
+  const Alone watcher([&] {
+    std::thread([&] {
+      const int many = epoll_create1(0);
+      epoll_event event = {};
+      event.events = EPOLLIN;
+      epoll_ctl(many, EPOLL_CTL_ADD, ConnectTo(name), &event);
+      while (epoll_wait(many, &event, 1, -1) < 0) {
+      }
+    }).detach();
+    WaitForEver();
+  });
+  const ProcessId id = watcher.id();
+  StackServiceOptions options;
+  options.neighbours = [neighbour = server.id().pid] { return std::vector<pid_t>{neighbour}; };
+  const auto service = ServiceFor(id, options);
+  v1::OtherEnd watched;
+  for (int i = 0; i < 500 && watched.pids().empty(); ++i) {
+    usleep(1000);
+    const v1::ProcessStack stack = service->Take(id, true);
+    for (const v1::ThreadStack& thread : stack.threads()) {
+      EXPECT_FALSE(thread.has_other_end());
+      if (thread.has_watched()) watched = thread.watched();
+    }
+  }
+  const pid_t serving = FindDescendants("/proc", server.id().pid).processes.at(0).pid;
+  EXPECT_EQ(watched.kind(), "socket");
+  ASSERT_EQ(watched.pids_size(), 1);
+  EXPECT_EQ(watched.pids(0), serving);
+}
+
+// Asks a server, and waits for its answer.
+void AskServer(const std::string& name) {
+  const int fd = ConnectTo(name);
+  char byte;
+  if (recv(fd, &byte, 1, 0) != 0) _exit(1);
+}
 // A coordinator that rank 0 has started, and rank 2 asks.
 TEST_F(ChildStacksTest, ADescendantOfAnotherProcessOfTheJobMayBeAtTheOtherEnd) {
   const std::string name = absl::StrCat("rollcall coordinator ", getpid());
@@ -257,6 +350,31 @@ TEST_F(ChildStacksTest, ADescendantOfAnotherProcessOfTheJobMayBeAtTheOtherEnd) {
   ASSERT_EQ(end.pids_size(), 1);
   EXPECT_EQ(end.pids(0), coordinator);
   EXPECT_EQ(end.names(0), ReadProcStat("/proc", coordinator)->name);
+}
+
+// A coordinator that the launcher has started beside the ranks.
+TEST_F(ChildStacksTest, AProcessAtTheOtherEndThatIsNoRankIsSampledToo) {
+  const std::string name = absl::StrCat("rollcall beside ", getpid());
+  const Alone coordinator([&] { Serve(name); });
+  const Alone asker([&] { AskServer(name); });
+  const auto take = [&](std::vector<pid_t> ranks) {
+    StackServiceOptions options;
+    options.neighbours = [ranks = std::move(ranks)] { return ranks; };
+    return ServiceFor(asker.id(), std::move(options))->Take(asker.id(), true);
+  };
+  v1::ProcessStack stack;
+  for (int i = 0; i < 500 && stack.others().empty(); ++i) {
+    usleep(1000);
+    stack = take({});
+  }
+  ASSERT_EQ(stack.others_size(), 1);
+  const v1::ChildProcess& other = stack.others(0);
+  EXPECT_EQ(other.pid(), coordinator.id().pid);
+  EXPECT_EQ(other.parent(), getpid());
+  EXPECT_EQ(other.threads_size(), 1);
+  EXPECT_FALSE(other.hides_a_wait());
+  // A rank has a sample of its own.
+  EXPECT_EQ(take({coordinator.id().pid}).others_size(), 0);
 }
 
 // A process of another user could block whoever reads its files.

@@ -82,6 +82,27 @@ TEST(TcpTableTest, TheOtherEndIsTheSocketWithTheAddressesExchanged) {
   EXPECT_EQ(FindOtherSocket(table, 999), 0u);
 }
 
+TEST(TcpTableTest, WhoConnectedIsTheSideThatLeadsToAListener) {
+  const std::vector<TcpSocket> table = ParseTcpTable(kTable);
+  const auto leads = [&](uint64_t inode) {
+    return LeadsToAListener(table, *FindConnection(table, inode));
+  };
+  EXPECT_TRUE(leads(101));
+  EXPECT_FALSE(leads(102));
+  EXPECT_TRUE(leads(103));   // not accepted yet
+  EXPECT_FALSE(leads(104));  // another host
+  EXPECT_TRUE(leads(109));   // by the address of this host
+}
+
+TEST(TcpTableTest, ASocketListensToNobodyUntilOneIsAccepted) {
+  std::vector<TcpSocket> table = ParseTcpTable(kTable);
+  EXPECT_FALSE(ListensToNobody(table, 100));
+  EXPECT_FALSE(ListensToNobody(table, 102));  // a connection
+  EXPECT_FALSE(ListensToNobody(table, 0));
+  table.erase(table.begin() + 2);  // the accepted one; another one waits
+  EXPECT_TRUE(ListensToNobody(table, 100));
+}
+
 // A child that does this, asleep.
 class Sleeper {
  public:
@@ -253,6 +274,14 @@ TEST_P(OtherEndTest, OfASocketIsFoundAcceptedOrNot) {
       for (const int fd : {listener, client, accepted}) close(fd);
     }
   }
+}
+
+TEST_P(OtherEndTest, WhoHasAcceptedTheConnectionIsCalled) {
+  int listener = -1, client = -1, accepted = -1;
+  ConnectByTcp(true, &listener, &client, &accepted);
+  EXPECT_EQ(Find(client).called, std::vector<pid_t>{getpid()});
+  EXPECT_TRUE(Find(accepted).called.empty());
+  for (const int fd : {listener, client, accepted}) close(fd);
 }
 
 TEST_P(OtherEndTest, WhatAConnectionHasReceivedIsKnown) {

@@ -15,7 +15,7 @@ const std::string& Recorded() {
 }
 
 std::string StatLine(const std::string& name, char state, uint64_t ticks = 0) {
-  return "12 (" + name + ") " + state + " 7 1 1 0 -1 4194304 1 2 3 4 " + std::to_string(ticks) +
+  return "12 (" + name + ") " + state + " 7 1 6 0 -1 4194304 1 2 3 4 " + std::to_string(ticks) +
          " 0 0 0 20 0 3 0 98765 1 2 3\n";
 }
 
@@ -26,6 +26,7 @@ TEST(ProcStatTest, ReadsNamesThatHoldSpacesAndParentheses) {
     EXPECT_EQ(stat->name, name);
     EXPECT_EQ(stat->state, 'S');
     EXPECT_EQ(stat->ppid, 7);
+    EXPECT_EQ(stat->session, 6);
     EXPECT_EQ(stat->start_time, 98765u);
   }
 }

@@ -135,6 +135,22 @@ TEST_F(ProcessDiscoveryTest, DoesNotTakeALauncherUnderSlurmForARank) {
   EXPECT_EQ(FindMainPid(9), 21);
 }
 
+// In a pod that has RANK itself, torchrun counts nodes, and its workers ranks.
+TEST_F(ProcessDiscoveryTest, DoesNotTakeALauncherThatCountsNodesForARank) {
+  Add(20, 1, "torchrun", {"RANK=0", "WORLD_SIZE=2"});
+  Add(21, 20, "python3", {"RANK=0", "WORLD_SIZE=16", "LOCAL_RANK=0"});
+  Add(22, 20, "python3", {"RANK=1", "WORLD_SIZE=16", "LOCAL_RANK=1"});
+  EXPECT_EQ(FindMainPid(0), 21);
+  EXPECT_EQ(FindMainPid(1), 22);
+}
+
+// A rank that sets LOCAL_RANK itself, and a program that it starts.
+TEST_F(ProcessDiscoveryTest, AHelperWithMoreVariablesIsNotTheRank) {
+  Add(20, 1, "python3", {"RANK=0", "WORLD_SIZE=2"});
+  Add(21, 20, "ninja", {"RANK=0", "WORLD_SIZE=2", "LOCAL_RANK=0"});
+  EXPECT_EQ(FindMainPid(0), 20);
+}
+
 TEST_F(ProcessDiscoveryTest, DoesNotTakeABatchScriptOfSlurmForARank) {
   Add(10, 1, "slurm_script", {"SLURM_JOB_ID=7", "SLURM_PROCID=0"});
   Add(11, 10, "srun", {"SLURM_JOB_ID=7", "SLURM_PROCID=0"});

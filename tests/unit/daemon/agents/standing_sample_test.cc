@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <vector>
 
 #include "base/durations.h"
 #include "python_frame.h"
@@ -73,6 +74,37 @@ TEST(StandingSampleTest, AThreadThatPollsStandsAndOneThatWakesSeldomRests) {
   EXPECT_TRUE(rests->rests);
 }
 
+// MPI, NCCL and CUDA ask again and again. Only who looks at a job for some seconds takes that for a
+// wait (`may_spin`).
+TEST(StandingSampleTest, AMainThreadThatSpinsInALibraryStands) {
+  const auto in_mpi = [](int line, double cpu_seconds) {
+    v1::ProcessStack stack;
+    stack.set_pid(kMain);
+    stack.set_cpu_seconds(cpu_seconds);
+    v1::ThreadStack* thread = stack.add_threads();
+    thread->set_tid(kMain);
+    thread->set_state("R");
+    v1::Frame* frame = thread->add_frames();
+    frame->set_function("PMPI_Barrier");
+    frame->set_module("/usr/lib/libmpi.so.40");
+    AddPythonFrame("/home/user/train.py", "train", line, thread);
+    return stack;
+  };
+  const auto after = [](const v1::ProcessStack& first, const v1::ProcessStack& second, bool spin) {
+    return AddToRow(AddToRow(nullptr, first, 10 * kSecond, spin), second, 20 * kSecond, spin);
+  };
+  const Row row = after(in_mpi(7, 10), in_mpi(7, 20), true);
+  ASSERT_TRUE(Stands(row));
+  EXPECT_TRUE(row->spins);
+  const Row watched = after(in_mpi(7, 10), in_mpi(7, 20), false);
+  EXPECT_TRUE(Stands(watched)) << "one CPU is that of the wait";
+  EXPECT_FALSE(watched->spins);
+  EXPECT_FALSE(Stands(after(in_mpi(7, 10), in_mpi(7, 30), false))) << "other threads compute";
+  EXPECT_FALSE(Stands(after(in_mpi(7, 10), in_mpi(8, 20), true))) << "another line";
+  EXPECT_FALSE(after(in_mpi(7, 10), in_mpi(7, 10), true)->spins) << "it sleeps";
+  EXPECT_FALSE(Stands(After(Sample({}), Sample({7, 5, 20})))) << "a queue does not spin";
+}
+
 // The row counts from its first sample: one that wakes every 8 s sleeps between two of them.
 TEST(StandingSampleTest, TheWholeRowDecidesHowOftenAThreadWakes) {
   const Row once = After(Sample({}), Sample({7, 6}));  // a sample may wake it once
@@ -94,6 +126,94 @@ TEST(StandingSampleTest, AThreadThatWaitsForALockOfAFileNeverRests) {
   const Row row = After(in_lock(5), in_lock(9));
   ASSERT_TRUE(Stands(row));
   EXPECT_FALSE(row->rests);
+}
+
+// Of a data loader: it looks every 5 s whether its parent lives.
+TEST(StandingSampleTest, AWorkerWithoutWorkThatAsksForItNeverRests) {
+  const auto with_worker = [](uint64_t switches, double moved_bytes) {
+    v1::ProcessStack stack = Sample({7, 5, 10, moved_bytes});
+    v1::ChildProcess* child = stack.add_children();
+    child->set_pid(kChild);
+    v1::ThreadStack* thread = child->add_threads();
+    thread->set_tid(kChild);
+    thread->set_state("S");
+    thread->set_switches(switches);
+    AddPythonFrame("/usr/lib/python3.11/multiprocessing/queues.py", "Queue.get", 113, thread);
+    AddPythonFrame("/x/site-packages/torch/utils/data/_utils/worker.py", "_worker_loop", 275,
+                   thread);
+    return stack;
+  };
+  const Row row = After(with_worker(1, 1000), with_worker(3, 1000));
+  ASSERT_TRUE(Stands(row));
+  EXPECT_FALSE(row->rests);
+  const Row works = After(with_worker(1, 1000), with_worker(3, 1100));
+  ASSERT_TRUE(Stands(works));
+  EXPECT_TRUE(works->rests);
+}
+
+TEST(StandingSampleTest, ARankThatWaitsInMpiMayUseItsCpu) {
+  const auto in_mpi = [](const char* function, double cpu_seconds) {
+    v1::ProcessStack stack = Sample({7, 5, cpu_seconds});
+    v1::Frame* frame = stack.mutable_threads(0)->mutable_frames(0);
+    *frame = v1::Frame();
+    frame->set_function(function);
+    frame->set_module("libmpi.so.40");
+    return stack;
+  };
+  EXPECT_TRUE(Stands(After(in_mpi("PMPI_Win_lock", 10), in_mpi("PMPI_Win_lock", 20))));
+  EXPECT_FALSE(Stands(After(in_mpi("PMPI_Win_lock", 10), in_mpi("PMPI_Win_lock", 25))));
+  EXPECT_FALSE(Stands(After(in_mpi("dgemm_", 10), in_mpi("dgemm_", 20))));
+}
+
+// Which thread of a library watches them changes.
+TEST(StandingSampleTest, WhatLibrariesHaveWatchedInTheRowIsKept) {
+  v1::ProcessStack first = Sample({});
+  first.add_threads()->mutable_watched()->add_pids(300);
+  first.mutable_threads(1)->mutable_watched()->add_called(300);
+  const Row row = After(first, Sample({}));
+  ASSERT_TRUE(Stands(row));
+  EXPECT_TRUE(row->sockets.known);
+  EXPECT_EQ(row->sockets.with, std::vector<int32_t>{300});
+  EXPECT_EQ(row->sockets.called, std::vector<int32_t>{300});
+  EXPECT_TRUE(After(first, Sample({8}))->sockets.with.empty());
+}
+
+// It waits for them.
+TEST(StandingSampleTest, WhatAProcessAtTheOtherEndDoesIsWork) {
+  const auto with_other = [](int line, double cpu_seconds) {
+    v1::ProcessStack stack = Sample({});
+    v1::ChildProcess* other = stack.add_others();
+    other->set_pid(kChild);
+    other->set_name("python");
+    other->set_cpu_seconds(cpu_seconds);
+    v1::ThreadStack* thread = other->add_threads();
+    thread->set_tid(kChild);
+    AddPythonFrame("/home/user/coordinator.py", "work", line, thread);
+    return stack;
+  };
+  const Row row = After(with_other(1, 1), with_other(1, 1));
+  ASSERT_TRUE(Stands(row));
+  ASSERT_EQ(row->others.size(), 1u);
+  EXPECT_EQ(row->others[0].places.front().at, "/home/user/coordinator.py:1 in work");
+  EXPECT_FALSE(Stands(After(with_other(1, 1), with_other(2, 1))));
+  EXPECT_FALSE(Stands(After(with_other(1, 1), with_other(1, 9))));
+}
+
+TEST(StandingSampleTest, WhatLibrariesWatchIsKnown) {
+  v1::ProcessStack stack = Sample({});
+  v1::OtherEnd* watched = stack.add_threads()->mutable_watched();
+  watched->set_kind("socket");
+  watched->set_received_bytes(77);
+  watched->set_listens(true);
+  for (const int32_t pid : {300, 301}) watched->add_pids(pid);
+  watched->add_called(301);
+  const Row row = AddToRow(nullptr, stack, kSecond);
+  ASSERT_NE(row, nullptr);
+  EXPECT_TRUE(row->sockets.known);
+  EXPECT_TRUE(row->sockets.listens);
+  EXPECT_EQ(row->sockets.received_bytes, 77);
+  EXPECT_EQ(row->sockets.with, (std::vector<int32_t>{300, 301}));
+  EXPECT_EQ(row->sockets.called, std::vector<int32_t>{301});
 }
 
 TEST(StandingSampleTest, AThreadOfTheProgramThatComesOrGoesBeginsANewRow) {
@@ -125,6 +245,26 @@ TEST(StandingSampleTest, AChildThatWorksIsWork) {
 }
 
 // In a loop that polls, the functions of the library change all the time.
+// MPI uses the CPU while it waits, and no child does so for it.
+TEST(StandingSampleTest, AChildThatWorksIsWorkThoughItsParentSpins) {
+  const auto in_mpi = [](double cpu_seconds, double child_seconds) {
+    v1::ProcessStack stack;
+    stack.set_pid(kMain);
+    stack.set_cpu_seconds(cpu_seconds);
+    v1::ThreadStack* thread = stack.add_threads();
+    thread->set_tid(kMain);
+    thread->set_state("R");
+    thread->add_frames()->set_function("PMPI_Barrier");
+    AddPythonFrame("/home/user/train.py", "train", 7, thread);
+    v1::ChildProcess* child = stack.add_children();
+    child->set_pid(kChild);
+    child->set_cpu_seconds(child_seconds);
+    return stack;
+  };
+  EXPECT_TRUE(Stands(After(in_mpi(10, 1), in_mpi(20, 1))));
+  EXPECT_FALSE(Stands(After(in_mpi(10, 1), in_mpi(10, 2))));
+}
+
 // All of its frames are a library's.
 TEST(StandingSampleTest, AThreadThatServesIsSeen) {
   v1::ProcessStack stack = Sample({});

@@ -101,6 +101,16 @@ TEST(StandstillTest, BlamesTheRankThatTheOthersWaitFor) {
   EXPECT_EQ(verdict.advice.front().id, "waits-for-a-thread");
 }
 
+TEST(StandstillTest, WhoeverHasTheServerOfAStoreDoesNotSetItsKeys) {
+  const auto in_store = [](std::vector<int32_t> server) {
+    return RankPlaceOf{" poll c10d::TCPStore::doWait c10d::TCPStore::wait train.meet ",
+                       "/x/train.py:5 in meet", std::move(server), EndKind::kSocket};
+  };
+  const Verdict verdict =
+      StandingJob({in_store({}), in_store({4000}), in_store({4000}), kQueue}).Only();
+  EXPECT_EQ(CulpritsOf(verdict), Ranks{3});
+}
+
 TEST(StandstillTest, BlamesRanksThatWaitForEachOther) {
   const Verdict verdict = StandingJob({Reads(4002), Reads(4000, "/x/train.py:8 in send"),
                                        Reads(4000, "/x/train.py:9 in send")})
@@ -227,6 +237,16 @@ TEST(StandstillTest, ARankThatSleepsMayWake) {
   EXPECT_EQ(verdict.certainty, Certainty::kPossible);
 }
 
+// MPI's calls are recorded: what a rank owes there, the messages show.
+TEST(StandstillTest, ARankThatRestsWhileTheOthersWaitInMpiIsNoStandstill) {
+  const RankPlaceOf recv = {" poll ompi_request_default_wait PMPI_Recv main ",
+                            "/x/pool.c:40 in main"};
+  const RankPlaceOf rests = {" clock_nanosleep sleep main ", "/x/pool.c:52 in main"};
+  EXPECT_TRUE(StandingJob({recv, rests, recv}).Judge().empty());
+  const RankPlaceOf locks = {" __lll_lock_wait pthread_mutex_lock main ", "/x/pool.c:52 in main"};
+  EXPECT_EQ(CulpritsOf(StandingJob({recv, locks, recv}).Only()), Ranks{1});
+}
+
 TEST(StandstillTest, RanksThatNobodySeesMayWork) {
   StandingJob job({Reads(4001), kQueue, Reads(4000)});
   for (Process& process : job.state.processes) process.world_size = 8;
@@ -311,6 +331,206 @@ TEST(StandstillTest, BlamesARankThatHasDied) {
   EXPECT_EQ(verdict.advice.front().id, "killed");
 }
 
+const RankPlaceOf kReceives = {" __poll zmq_msg_recv train.work ", "/x/train.py:66 in work"};
+const RankPlaceOf kSends = {" __poll zmq_msg_send train.hand_out ", "/x/train.py:59 in hand_out"};
+
+void Connect(StandingJob* job, size_t rank, std::vector<int32_t> with, double received_bytes) {
+  StandingSockets& sockets = job->standings[rank]->sockets;
+  sockets.known = true;
+  sockets.with = std::move(with);
+  sockets.received_bytes = received_bytes;
+}
+
+TEST(StandstillTest, BlamesTheRankThatNobodyIsConnectedWith) {
+  StandingJob job({kSends, kReceives, kReceives});
+  Connect(&job, 0, {4001}, 90);
+  Connect(&job, 1, {4000}, 90);
+  const Verdict verdict = job.Only();
+  EXPECT_EQ(CulpritsOf(verdict), Ranks{2});
+  EXPECT_EQ(verdict.advice.front().id, "lost-message");
+}
+
+// Of those that wait for the same rank, it has received less than the others.
+TEST(StandstillTest, BlamesTheRankThatLacksAnAnswerAndTheOneThatOwesIt) {
+  const RankPlaceOf hub = {" __poll zmq_msg_recv train.answer ", "/x/train.py:25 in answer"};
+  StandingJob job({hub, kReceives, kReceives, kReceives});
+  Connect(&job, 0, {4001, 4002, 4003}, 400);
+  for (const size_t rank : {1, 2, 3}) Connect(&job, rank, {4000}, rank == 2 ? 90 : 97);
+  const Verdict verdict = job.Only();
+  EXPECT_EQ(CulpritsOf(verdict), (Ranks{0, 2}));
+  EXPECT_EQ(verdict.standstill.shape, StandShape::kRing);
+  // Nobody lacks one: who waits for all is in the middle.
+  Connect(&job, 2, {4000}, 97);
+  EXPECT_EQ(CulpritsOf(job.Only()), Ranks{0});
+  // Somebody else may come with a request.
+  job.standings[0]->sockets.listens = true;
+  EXPECT_TRUE(job.Judge().empty());
+}
+
+// Two that wait for messages of each other may do so because one was lost.
+TEST(StandstillTest, OfRanksThatAllReceiveNoneIsLikely) {
+  const RankPlaceOf hub = {" __poll zmq_msg_recv train.answer ", "/x/train.py:25 in answer"};
+  EXPECT_EQ(StandingJob({hub, kReceives, kReceives}).Only().certainty, Certainty::kPossible);
+}
+
+const RankPlaceOf kAsks = {" epoll_wait _channel._UnaryUnaryMultiCallable.__call__ train.ask ",
+                           "/x/train.py:27 in ask"};
+
+TEST(StandstillTest, BlamesServersThatAskEachOther) {
+  StandingJob job({kAsks, kAsks, kAsks});
+  const int32_t asked[] = {4001, 4000, 4000};
+  for (size_t i = 0; i < 3; ++i) job.standings[i]->sockets.called = {asked[i]};
+  const Verdict verdict = job.Only();
+  EXPECT_EQ(CulpritsOf(verdict), (Ranks{0, 1}));
+  EXPECT_EQ(verdict.advice.front().id, "ask-the-other-end");
+  EXPECT_EQ(
+      verdict.summary,
+      "ranks 0-1 (node, pids 4000, 4001) are in `ask` (train.py:27) and wait for each other, "
+      "rank 0 for rank 1 and rank 1 for rank 0, in gRPC, and rank 2 waits for them, in gRPC: no "
+      "rank moves; 1 rank has waited 50 s");
+}
+
+// Its own call is one of those that the handler does not answer.
+TEST(StandstillTest, BlamesTheRankWhoseHandlerStands) {
+  StandingJob job({kAsks, kAsks, kAsks});
+  for (const size_t i : {0, 2}) job.standings[i]->sockets.called = {4001};
+  job.standings[1]->threads = {
+      {4100, "worker",
+       PlaceOf({" __new_sem_wait_slow64 queue.Queue.get train.handle thread._WorkItem.run "
+                "thread._worker ",
+                "/x/train.py:57 in handle"})}};
+  const Verdict verdict = job.Only();
+  EXPECT_EQ(CulpritsOf(verdict), Ranks{1});
+  ASSERT_EQ(verdict.places.size(), 1u);
+  EXPECT_EQ(verdict.places[0].at, "/x/train.py:57 in handle");
+  EXPECT_EQ(verdict.advice.front().id, "waits-for-a-thread");
+  // One that sleeps in its work goes on.
+  job.standings[1]->threads[0].place =
+      PlaceOf({" clock_nanosleep time.sleep train.handle thread._WorkItem.run thread._worker ",
+               "/x/train.py:58 in handle"});
+  EXPECT_TRUE(job.Judge().empty());
+}
+
+// A worker of rank 0's data loader has a copy of the socket at which rank 0 waits for a thread of
+// its own.
+TEST(StandstillTest, BlamesNoChildThatOnlyHasACopyOfASocket) {
+  const StackPlace worker =
+      PlaceOf({" poll queues.Queue.get worker._worker_loop process.BaseProcess._bootstrap "
+               "popen_fork.Popen._launch dataloader.DataLoader.__iter__ train.run ",
+               "/x/train.py:39 in run",
+               {4000},
+               EndKind::kPipe});
+  StandingJob job({Reads(kChildPid), kQueue, Reads(4000)});
+  job.standings[0]->children = {{kChildPid, 4000, "python", {worker}}};
+  job.standings[0]->threads = {
+      {4100, "hub", PlaceOf({" __recv train.serve ", "/x/train.py:9 in serve", {4001}})}};
+  EXPECT_EQ(CulpritsOf(job.Only()), Ranks{1});
+}
+
+// One that rank 0 has started, with a session of its own.
+struct ServiceJob : StandingJob {
+  explicit ServiceJob(const RankPlaceOf& service)
+      : StandingJob({Reads(kChildPid), Reads(kChildPid), Reads(kChildPid)}) {
+    standings[0]->children = {{kChildPid, 4000, "python", {PlaceOf(service)}, true}};
+  }
+};
+
+TEST(StandstillTest, TellsOfAServiceForWhichAllWait) {
+  const RankPlaceOf event = {" __new_sem_wait_slow64 threading.Event.wait service.main ",
+                             "/x/service.py:9 in main"};
+  ServiceJob job(event);
+  const Verdict verdict = job.Only();
+  EXPECT_TRUE(verdict.culprits.empty());
+  EXPECT_EQ(verdict.certainty, Certainty::kPossible);
+  EXPECT_EQ(verdict.advice.front().id, "ask-the-other-end");
+  EXPECT_EQ(
+      verdict.summary,
+      "all 3 ranks stand in `receive` (train.py:42), and wait for process 9000 (python), in a "
+      "socket: no rank moves; 3 ranks have waited 50 s");
+  // It may answer in a thread that nobody sees.
+  job.standings[0]->children[0].hides_a_wait = true;
+  EXPECT_TRUE(job.Judge().empty());
+  EXPECT_TRUE(ServiceJob(kServes).Judge().empty());
+  // It waits for rank 0, and rank 0 for it.
+  const Verdict pair = ServiceJob(Reads(4000)).Only();
+  EXPECT_EQ(CulpritsOf(pair), Ranks{0});
+  EXPECT_EQ(pair.certainty, Certainty::kPossible);
+}
+
+// The launcher has started it.
+TEST(StandstillTest, TellsOfAServiceThatNoRankHasStarted) {
+  StandingJob job({Reads(812), Reads(812)});
+  const StackPlace lock =
+      PlaceOf({" __new_sem_wait_slow64 PyThread_acquire_lock_timed service.answer ",
+               "/x/service.py:9 in answer"});
+  for (const auto& standing : job.standings) standing->others = {{812, 7, "python", {lock}}};
+  const Verdict verdict = job.Only();
+  EXPECT_EQ(verdict.standstill.shape, StandShape::kOutside);
+  EXPECT_EQ(verdict.standstill.others, "process 812 (python)");
+  // It waits for a rank itself.
+  for (const auto& standing : job.standings) {
+    standing->others[0].places = {
+        PlaceOf({" __recv service.ask ", "/x/service.py:7 in ask", {4001}, EndKind::kSocket})};
+  }
+  EXPECT_EQ(CulpritsOf(job.Only()), (Ranks{1}));
+}
+
+// The ranks wait for what it broadcasts, and it for an answer of rank 0.
+TEST(StandstillTest, BlamesTheRankWhoseSchedulerWaits) {
+  const RankPlaceOf ring = {" clock_nanosleep q.Ring.acquire_read engine.run ",
+                            "/x/q.py:43 in Ring.acquire_read"};
+  StandingJob job({ring, ring, ring});
+  job.standings[0]->children = {
+      {kChildPid,
+       4000,
+       "python",
+       {PlaceOf({" read engine.step ", "/x/engine.py:48 in step", {4000}, EndKind::kPipe})}}};
+  job.standings[0]->threads = {
+      {4100, "client", PlaceOf({" __recv engine.ask ", "/x/engine.py:80 in ask", {kChildPid}})}};
+  const Verdict verdict = job.Only();
+  EXPECT_EQ(CulpritsOf(verdict), Ranks{0});
+  EXPECT_EQ(verdict.standstill.shape, StandShape::kOwnServer);
+  EXPECT_EQ(verdict.advice.front().id, "lost-message");
+  EXPECT_EQ(
+      verdict.summary,
+      "child process 9000 (python) of rank 0 (node, pid 4000) is in `step` (engine.py:48) and "
+      "waits in a pipe, its parent waits in a broadcast queue in shared memory, and ranks 1-2 "
+      "wait in a broadcast queue in shared memory: no rank moves; 2 ranks have waited 50 s");
+}
+
+TEST(StandstillTest, TheCpuThatMpiUsesIsAWait) {
+  const RankPlaceOf window = {" opal_progress PMPI_Win_lock train.count ",
+                              "/x/train.py:29 in count"};
+  const Verdict verdict = StandingJob({window, kQueue, window}).Only();
+  EXPECT_EQ(CulpritsOf(verdict), Ranks{1});
+  // The process that they spawn may work.
+  const RankPlaceOf spawn = {" opal_progress PMPI_Comm_spawn train.run ", "/x/train.py:82 in run"};
+  EXPECT_TRUE(StandingJob({spawn, spawn}).Judge().empty());
+}
+
+// Its main thread is in Ray's loop, and another one executes the stages.
+TEST(StandstillTest, BlamesTheStageOfAGraphThatStands) {
+  const RankPlaceOf actor = {" __futex worker.Worker.main_loop ", ""};
+  StandingJob job({actor, actor, actor});
+  const StackPlace reads =
+      PlaceOf({" sem_timedwait shared_memory_channel.Channel.read "
+               "compiled_dag_node.ExecutableTask._read compiled_dag_node.do_exec_tasks ",
+               ""});
+  const StackPlace stands =
+      PlaceOf({" __new_sem_wait_slow64 queue.Queue.get train.stage "
+               "compiled_dag_node.ExecutableTask._compute compiled_dag_node.do_exec_tasks ",
+               "/x/train.py:40 in stage"});
+  for (const size_t i : {0, 1, 2}) {
+    job.standings[i]->threads = {{4100, "ray", i == 1 ? stands : reads}};
+    const int32_t pid = job.state.processes[i].pid;
+    job.standings[i]->newest.threads[{pid, 4100}].position = i == 1 ? 7 : 8;
+  }
+  const Verdict verdict = job.Only();
+  EXPECT_EQ(CulpritsOf(verdict), Ranks{1});
+  EXPECT_EQ(verdict.places.at(0).at, "/x/train.py:40 in stage");
+  EXPECT_EQ(verdict.advice.front().id, "waits-for-a-thread");
+}
+
 // No incident, whatever the ranks wait in.
 TEST(StandstillTest, LeavesAloneWhatMayGoOn) {
   const RankPlaceOf ring = {" clock_nanosleep q.Ring.acquire_read engine.run ",
@@ -345,6 +565,32 @@ TEST(StandstillTest, WaitsUntilAllHaveStoodForLong) {
     change(&job);
     EXPECT_TRUE(job.Judge().empty()) << name;
   }
+}
+
+// One that MPI has spawned has a rank of its own.
+TEST(StandstillTest, AnotherProcessWithTheNumberOfARankMayWork) {
+  StandingJob job({Reads(4001), kQueue, Reads(4000)});
+  Process spawned = job.state.processes[0];
+  spawned.pid = 4400;
+  spawned.start_time += 1;
+  spawned.standing = nullptr;
+  spawned.quiet_since_ns = At(5);
+  job.state.processes.push_back(spawned);
+  EXPECT_FALSE(job.Judge().empty());
+  job.state.processes.back().quiet_since_ns = At(60);
+  EXPECT_TRUE(job.Judge().empty());
+  // It uses little of the CPU, but moves.
+  job.state.processes.back().quiet_since_ns = At(5);
+  auto moves = std::make_shared<Standing>();
+  moves->since_ns = At(59);
+  job.state.processes.back().standing = moves;
+  EXPECT_TRUE(job.Judge().empty());
+  // It sleeps in a loop: it may compute a little each time.
+  auto sleeps = std::make_shared<Standing>();
+  sleeps->since_ns = At(10);
+  sleeps->place = PlaceOf({" clock_nanosleep time.sleep train.main ", "/x/train.py:9 in main"});
+  job.state.processes.back().standing = sleeps;
+  EXPECT_TRUE(job.Judge().empty());
 }
 
 TEST(StandstillTest, TheWatchOnCallsOnlyJudgesNone) {

@@ -44,6 +44,22 @@ const StackCase kCases[] = {
     {"condition_of_multiprocessing",
      " __new_sem_wait_slow64 synchronize.Condition.wait workers.run ", "/x/workers.py:95 in run",
      StandKind::kProcessCondition, "Condition.wait"},
+    {"backward_of_ddp",
+     " __futex_abstimed_wait_common pthread_cond_wait c10d::Reducer::finalize_backward "
+     "torch::autograd::Engine::execute_with_graph_task Tensor.backward train.run ",
+     "/x/train.py:20 in run", StandKind::kGloo, "c10d::Reducer::finalize_backward"},
+    {"receive_of_gloo", " pthread_cond_wait c10d::ProcessGroupGloo::RecvWork::wait train.run ",
+     "/x/train.py:20 in run", StandKind::kGloo, "c10d::ProcessGroupGloo::RecvWork::wait"},
+    {"pytorch_on_nccl",
+     " cudaStreamSynchronize c10d::ProcessGroupNCCL::WorkNCCL::synchronize "
+     "distributed_c10d.barrier train.run ",
+     "/x/train.py:20 in run", StandKind::kNccl, "distributed_c10d.barrier"},
+    {"creation_of_a_communicator_of_nccl",
+     " poll ncclCommInitRankConfig c10d::NCCLComm::create c10d::Work::wait "
+     "distributed_c10d.all_reduce train.run ",
+     "/x/train.py:20 in run", StandKind::kNccl, "distributed_c10d.all_reduce"},
+    {"loss_from_the_gpu", " cuMemcpyDtoHAsync_v2 cudaMemcpyAsync train.run ",
+     "/x/train.py:30 in run", StandKind::kGpu, "cudaMemcpyAsync"},
     {"queue_of_threads",
      " __new_sem_wait_slow64 threading.Condition.wait queue.Queue.get train.run ",
      "/x/train.py:63 in run", StandKind::kQueue, "Queue.get"},
@@ -106,6 +122,32 @@ const StackCase kCases[] = {
      " read connection.Connection._recv connection._ConnectionBase.recv queues.SimpleQueue.get "
      "pool.worker process.BaseProcess.run process.BaseProcess._bootstrap ",
      "", StandKind::kIdle, "pool.worker", EndKind::kPipe},
+    {"worker_of_a_data_loader_that_was_forked",
+     " poll selectors.PollSelector.select connection.wait connection.Connection.poll "
+     "queues.Queue.get worker._worker_loop process.BaseProcess.run process.BaseProcess._bootstrap "
+     "popen_fork.Popen._launch popen_fork.Popen.__init__ process.BaseProcess.start "
+     "dataloader._MultiProcessingDataLoaderIter.__init__ dataloader.DataLoader.__iter__ train.run ",
+     "/x/train.py:39 in run", StandKind::kIdle, "worker._worker_loop", EndKind::kPipe},
+    {"lock_of_such_a_worker",
+     " __new_sem_wait_slow64 PyThread_acquire_lock_timed train.Samples.__getitem__ "
+     "fetch._MapDatasetFetcher.fetch worker._worker_loop process.BaseProcess._bootstrap "
+     "popen_fork.Popen._launch dataloader.DataLoader.__iter__ train.run ",
+     "/x/train.py:26 in Samples.__getitem__", StandKind::kLock, "PyThread_acquire_lock_timed"},
+    {"function_inside_of_another_one",
+     " pthread_cond_timedwait ray::core::GetRequest::Wait ray::core::CoreWorker::Get worker.get "
+     "actors.<genexpr> actors.Trainer.train function_manager.actor_method_executor "
+     "worker.Worker.main_loop ",
+     "/x/actors.py:28 in Trainer.train.<locals>.<genexpr>", StandKind::kRay,
+     "ray::core::CoreWorker::Get"},
+    {"window_of_mpi",
+     " __sched_yield opal_progress ompi_osc_rdma_lock_atomic PMPI_Win_lock "
+     "__pyx_pw_6mpi4py_3MPI_3Win_49Lock mpi_windows.count_steps ",
+     "/x/mpi_windows.py:29 in count_steps", StandKind::kMpiWindow, "PMPI_Win_lock"},
+    {"spawn_of_mpi", " opal_progress ompi_dpm_connect_accept PMPI_Comm_spawn mpi_windows.run ",
+     "/x/mpi_windows.py:82 in run", StandKind::kMpiSpawn, "PMPI_Comm_spawn"},
+    {"file_of_mpi",
+     " opal_progress ompi_request_default_wait mca_io_ompio_file_open PMPI_File_open files.run ",
+     "/x/files.py:8 in run", StandKind::kMpi, "PMPI_File_open"},
     {"file_system", " openat train.save ", "/x/train.py:31 in save", StandKind::kStorage, "",
      EndKind::kNone, "rpc_wait_bit_killable", 'D'},
     {"computes", " train.step ", "/x/train.py:31 in step", kUnknown, ""},

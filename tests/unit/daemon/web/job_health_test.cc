@@ -21,7 +21,7 @@ TEST(JobHealthTest, AJobThatGoesOnIsHealthy) {
 
 TEST(JobHealthTest, AHungJobIsNotAndTheLineSaysWhy) {
   EXPECT_EQ(Of("hung", "rank 3 has not called").http_status, 503);
-  EXPECT_EQ(Of("hung", "rank 3 has\nnot called").line, "hung: rank 3 has?not called");
+  EXPECT_EQ(Of("hung", "rank 3 has\nnot called").line, "hung: rank 3 has not called");
 }
 
 TEST(JobHealthTest, ASuspicionMayBeWrong) {
