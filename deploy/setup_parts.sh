@@ -25,6 +25,7 @@ packages     build/packages-venv: packages of PyPI that load NCCL
 prometheus   Debian's Prometheus, unpacked in build/prometheus
 site         build/site-venv, which builds the site of the docs
 slurm        Debian's Slurm, munge and Lmod; configures and starts nothing
+ssh          Debian's sshd, unpacked in build/ssh
 standstill   build/standstill-venv over build/torch-venv: JAX, Ray, ZeroMQ, gRPC, mpi4py
 torch        build/torch-venv: the CPU build of PyTorch, frameworks, and the backend of tests/torch/backend
 torch24      build/torch24-venv: PyTorch 2.4.1, whose strings have the older ABI, with nothing of CUDA
@@ -144,25 +145,31 @@ setup_packages() {
   finished
 }
 
-# Unpacks the package, because installing it would start a service.
-setup_prometheus() {
-  local target=build/prometheus scratch
-  # Several tests may run this at once: one fetches, and the others wait for it.
+# unpack_debian TARGET PROGRAM PACKAGE...: the packages unpacked below TARGET, because installing one of them would start
+# a service. PROGRAM: below TARGET, there when they are. Several tests may run this at once: one fetches, and the others
+# wait for it.
+unpack_debian() {
+  local target=$1 program=$2 scratch file
+  shift 2
   exec 9> "$target.lock"
   flock 9
-  if [ -x "$target/usr/bin/promtool" ]; then return; fi
+  if [ -x "$target/$program" ]; then return; fi
   # In build/, so that the last step is a rename: what another sees at $target is whole.
   scratch=$(mktemp -d "$target-XXXXXX")
-  if ! (cd "$scratch" && apt-get download -qq prometheus > /dev/null 2>&1); then
+  if ! (cd "$scratch" && apt-get download -qq "$@" > /dev/null 2>&1); then
     rm -rf "$scratch"
-    fail "apt-get could not download the package prometheus" \
-      "the tests with the real Prometheus are skipped; try again:  deploy/setup_parts.sh prometheus"
+    fail "apt-get could not download the packages: $*" \
+      "the tests that need them are skipped; try again:  deploy/setup_parts.sh $part"
   fi
-  dpkg -x "$scratch"/prometheus_*.deb "$scratch/unpacked"
-  "$scratch/unpacked/usr/bin/promtool" --version > /dev/null
+  for file in "$scratch"/*.deb; do dpkg -x "$file" "$scratch/unpacked"; done
   rm -rf "$target"
   mv "$scratch/unpacked" "$target"
   rm -rf "$scratch"
+}
+
+setup_prometheus() {
+  unpack_debian build/prometheus usr/bin/promtool prometheus
+  build/prometheus/usr/bin/promtool --version > /dev/null
 }
 
 setup_site() {
@@ -191,6 +198,8 @@ setup_slurm() {
   fi
   install_debian "${packages[@]}"
 }
+
+setup_ssh() { unpack_debian build/ssh usr/sbin/sshd openssh-server libwrap0; }
 
 setup_standstill() { environment_over_torch build/standstill-venv tests/standstill/requirements.txt; }
 

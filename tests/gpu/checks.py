@@ -6,9 +6,11 @@ Started by run.sh. Each check is a job of four ranks with one mistake (tests/e2e
 """
 import json
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 import overhead
 from machine import SIM, Machine
@@ -81,6 +83,34 @@ def judge(cause, culprit, incidents):
     return f"{verdict['cause']} of {ranks}: {verdict['summary']}"
 
 
+def check_ras(machine):
+    """`rollcall diagnose` of a job that runs without Rollcall: it asks NCCL's RAS, and both blame the rank that stops.
+    -> (why not, what was printed)"""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    command = [str(machine.programs / "ranks"), "-n", str(RANKS), "--keep-going", "--",
+               *machine.in_job([machine.programs / "one_rank_stops_calling"])]
+    job = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                           env=machine.environ({"NCCL_RAS_ENABLE": "1", "NCCL_RAS_ADDR": address}))
+    try:
+        deadline = time.monotonic() + LIMIT_SECONDS
+        while True:
+            time.sleep(5)  # NCCL begins, and the ranks come to the call that one of them never makes
+            look = subprocess.run([*machine.rollcall, "diagnose", "--format=json", "--ras=always", str(job.pid)],
+                                  capture_output=True, text=True, timeout=60, check=False)
+            verdict = json.loads(look.stdout)["verdicts"][0] if look.returncode == 3 else {}
+            culprits = [culprit["rank"] for culprit in verdict.get("culprits", [])]
+            told = any("RAS" in line and "launched" in line for line in verdict.get("evidence", []))
+            if culprits == [RANKS - 1] and told:
+                return "", look.stdout
+            if time.monotonic() > deadline or job.poll() is not None:
+                return f"exit code {look.returncode}, culprits {culprits}, RAS told: {told}", look.stdout + look.stderr
+    finally:
+        job.terminate()
+        job.wait(timeout=60)
+
+
 def say(good, name, why, output):
     print(f"{'pass' if good else 'FAIL'}  {name}" + ("" if good else f"\n      {why}"), flush=True)
     if not good:
@@ -103,12 +133,19 @@ def main():
         code, output, incidents = run_job(machine, program, environment)
         good += say(code == 0 and not incidents, f"healthy: {program} {environment}",
                     f"exit code {code}, {len(incidents)} incidents", output)
-    print(f"{good} of {len(CHECKS) + len(HEALTHY)} checks passed\n", flush=True)
+    checks = len(CHECKS) + len(HEALTHY)
+    if SIM:
+        print("skip  diagnose with RAS: the simulated NCCL has none", flush=True)
+    else:
+        checks += 1
+        why, output = check_ras(machine)
+        good += say(not why, "diagnose with RAS", why, output)
+    print(f"{good} of {checks} checks passed\n", flush=True)
     if SIM:
         print("no table: the simulated NCCL has no times worth measuring")
     else:
         overhead.measure(machine)
-    sys.exit(0 if good == len(CHECKS) + len(HEALTHY) else 1)
+    sys.exit(0 if good == checks else 1)
 
 
 if __name__ == "__main__":

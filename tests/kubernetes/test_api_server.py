@@ -7,7 +7,7 @@ import time
 
 import pytest
 import yaml
-from api_server import ApiServer, as_it_knows_them, chart_for_it, why_not
+from api_server import TOOLS, ApiServer, as_it_knows_them, chart_for_it, why_not
 from conftest import BUILD, IMAGE, ROLLCALL, load, render, webhook_arguments, write_secret
 from network import can_be_alone, wait_for
 from pods import PODS
@@ -260,3 +260,38 @@ def test_the_account_of_the_daemon_may_create_events_and_nothing_else(server, re
         assert not may(verb, kind), (verb, kind)
     for account in ("agent", "webhook", "viewer", "operator"):
         assert not may("create", "events", account) and not may("get", "pods", account)
+
+
+# As kubectl; but there is no kubelet, so `exec` runs the command of the pod on this machine.
+KUBECTL_WITH_EXEC = """#!/bin/sh
+[ "$1" = exec ] || exec {kubectl} "$@"
+while [ "$1" != -- ]; do shift; done
+shift
+exec "$@"
+"""
+
+
+def test_diagnose_looks_into_the_pods_that_the_api_server_names(server, tmp_path):
+    def pod(number, phase):
+        name = f"unprepared-{number}"
+        server.create({"apiVersion": "v1", "kind": "Pod", "metadata": {
+            "name": name, "namespace": "plain", "labels": {"app": "unprepared"}},
+            "spec": {"containers": [{"name": "job", "image": "registry.example/train:1"}]}})
+        made = server.get("pods", name, "plain")
+        path = f"/api/v1/namespaces/plain/pods/{name}/status"
+        server.must("replace", f"--raw={path}", "--filename=-", input=json.dumps({**made, "status": {"phase": phase}}))
+
+    pod(0, "Running")
+    pod(1, "Pending")
+    (tmp_path / "kubectl").write_text(KUBECTL_WITH_EXEC.format(kubectl=TOOLS / "kubectl"))
+    (tmp_path / "kubectl").chmod(0o755)
+    server.start("unprepared", *server.inside(
+        "env", f"LD_LIBRARY_PATH={BUILD / 'sim'}", "ROLLCALL_JOB=unprepared", BUILD / "tests" / "ranks", "-n", "4",
+        "--keep-going", "--", BUILD / "tests" / "one_rank_stops_calling"), env=server.environment)
+
+    def look():
+        done = server.run("env", f"PATH={tmp_path}:{server.environment['PATH']}", ROLLCALL, "diagnose",
+                          "--kubernetes=plain/app=unprepared", "unprepared")
+        return done if "unprepared-1: the pod does not run: Pending" in done.stdout and done.returncode != 0 else None
+    text = wait_for(look).stdout
+    assert "unprepared-0: " not in text, text  # it has been looked into

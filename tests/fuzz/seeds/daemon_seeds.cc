@@ -3,6 +3,7 @@
 #include "interpose/segment.h"
 #include "rollcall/v1/agent.pb.h"
 #include "rollcall/v1/incident.pb.h"
+#include "rollcall/v1/look.pb.h"
 #include "seeds.h"
 #include "story.pb.h"
 
@@ -204,6 +205,31 @@ v1::Incident HangIncident() {
   return incident;
 }
 
+// Two ranks on one host, of which one is elsewhere.
+v1::HostLook Look() {
+  v1::HostLook look;
+  look.set_host("node-17");
+  look.set_begun_ns(1'000'000'000);
+  look.set_ended_ns(8'000'000'000);
+  for (int rank = 0; rank < 2; ++rank) {
+    v1::ProcessLook* process = look.add_processes();
+    process->mutable_process()->set_pid(4121 + rank);
+    process->mutable_process()->mutable_identity()->set_global_rank(rank);
+    process->mutable_process()->mutable_identity()->set_world_size(2);
+    process->set_found_by("RANK");
+    process->add_libraries("nccl");
+    v1::JobMark* mark = process->add_marks();
+    mark->set_kind("rendezvous");
+    mark->set_value("node-17:29500");
+    for (int i = 0; i < 2; ++i) {
+      v1::StackSample* sample = process->add_samples();
+      sample->set_taken_ns(2'000'000'000 + i * int64_t{5'000'000'000});
+      *sample->mutable_stack() = Stack(rank, rank == 0 ? "ncclAllReduce" : "validate");
+    }
+  }
+  return look;
+}
+
 }  // namespace
 
 void AddDaemonSeeds(Seeds* seeds) {
@@ -214,6 +240,7 @@ void AddDaemonSeeds(Seeds* seeds) {
   for (const Step& step : story.steps()) {
     (*seeds)["parsed_size"].push_back(step.message().SerializeAsString());
   }
+  (*seeds)["look"] = {Look().SerializeAsString()};
   (*seeds)["incident"] = {HangIncident().SerializeAsString()};
   (*seeds)["stacks"] = {HangIncident().SerializeAsString()};
 }

@@ -114,6 +114,24 @@ void AddProc(Seeds* seeds) {
                           std::string(8, '\0') + "7f0000000000 ffff with blanks in it\n"};
 }
 
+void AddRas(Seeds* seeds) {
+  (*seeds)["ras"] = {
+      "{\"nccl_version\": \"2.29.2\", \"communicators\": [{\"hash\": \"0xa91f\", \"size\": 2, "
+      "\"ranks\": [{\"rank\": 0, \"host\": \"10.0.0.1\", \"pid\": 100, \"cuda_dev\": 0, "
+      "\"collective_counts\": {\"AllReduce\": 5, \"Broadcast\": 0}}, {\"rank\": 1, \"host\": "
+      "\"10.0.0.1\", \"pid\": 3, \"cuda_dev\": 1, \"collective_counts\": {\"AllReduce\": 4, "
+      "\"Broadcast\": 1}}], \"missing_ranks\": [{\"rank\": 2, \"pid\": 9, \"status\": "
+      "{\"unresponsive\": true, \"considered_dead\": true}}]}]}",
+      "NCCL version 2.26.2 compiled with CUDA 12.6\n\nJob summary\n\nCommunicators... (0.00s)\n\n"
+      "INCOMPLETE\n  Process 60004 on node 10.4.109.13 managing GPU 0\n\n"
+      "#0-0 (fa93daea854b060b) MISMATCH\n"
+      "  Communicator ranks have different AllGather operation counts\n"
+      "  30 ranks have launched up to operation 641\n"
+      "  2 ranks have launched up to operation 640\n"
+      "  Rank 12 -- GPU 4 managed by process 100 on node 10.137.190.124\n"
+      "  Rank 13 -- GPU 5 managed by process 3 on node 10.137.190.124\n"};
+}
+
 }  // namespace
 
 void AddTextSeeds(Seeds* seeds) {
@@ -122,6 +140,7 @@ void AddTextSeeds(Seeds* seeds) {
   AddNames(seeds);
   AddRequests(seeds);
   AddProc(seeds);
+  AddRas(seeds);
 }
 
 Seeds AllSeeds() {

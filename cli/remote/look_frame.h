@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a look at a host travels over the stdout of a program on that host: a line with its length,
+// and its bytes. Both sides are of one version (remote_script.h), so the bytes have none. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "rollcall/v1/look.pb.h"
+
+namespace rollcall {
+
+inline constexpr size_t kMostLookBytes = 16 << 20;
+
+// "rollcall-look TOKEN " before the length.
+std::string LookHead(absl::string_view token);
+
+// Whether this may be a token: it comes from the command line.
+bool IsLookToken(absl::string_view token);
+
+// Of a look that is too large, the stacks are left out, and the look says so.
+std::string FramedLook(absl::string_view token, v1::HostLook look);
+
+// What a stranger sent as a look: parsed, without control characters in its texts, and within the
+// limits of look.proto. `memory`: what it takes, at most `most_memory` bytes.
+absl::StatusOr<v1::HostLook> ParseLook(absl::string_view bytes, uint64_t most_memory,
+                                       uint64_t* memory);
+
+}  // namespace rollcall

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs one command that looks at another host, sends this program where it is asked for, and takes
+// the look. The command is a stranger's in all but its first program: time and sizes have limits.
+//
+// Thread-safe. The command gets this process's environment, because ssh and kubectl need it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "cli/remote/remote_commands.h"
+
+namespace rollcall {
+
+struct RemoteLook {
+  std::string bytes;       // as ParseLook() takes it
+  std::string error;       // why there is none, for people; "": there is one
+  int64_t arrived_ns = 0;  // on the monotonic clock
+};
+
+// `deadline_ns`: of the monotonic clock.
+RemoteLook TakeRemoteLook(const Command& command, const std::string& token,
+                          absl::string_view program, int64_t deadline_ns);
+
+struct CommandOutput {
+  std::string out;
+  std::string error;  // why it is not whole; "": the command ended well
+};
+
+// For scontrol and `kubectl get`: at most 64 MiB.
+CommandOutput RunToEnd(const Command& command, int64_t deadline_ns);
+
+}  // namespace rollcall
