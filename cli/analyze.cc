@@ -23,7 +23,7 @@
 #include "cli/error_lines.h"
 #include "cli/flight_recorder/import.h"
 #include "cli/joint_findings.h"
-#include "cli/ras_output.h"
+#include "cli/ras/ras_output.h"
 #include "daemon/diagnosis/diagnose.h"
 #include "daemon/diagnosis/last_sign.h"
 #include "daemon/diagnosis/versions.h"

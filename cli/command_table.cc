@@ -32,6 +32,7 @@ struct Command {
 };
 
 constexpr Command kCommands[] = {
+    {"diagnose", "find out why a job hangs now that nobody prepared", &DiagnoseCommand},
     {"run", "run a job and report the rank at fault when it hangs", &RunCommand},
     {"demo", "run a job that hangs, without a GPU, and show the verdict", &DemoCommand},
     {"analyze", "find out from files why a job hung, without a daemon", &AnalyzeCommand},
@@ -54,7 +55,8 @@ constexpr Command kCommands[] = {
 };
 
 void PrintHelp(std::ostream& out) {
-  out << "Finds out why a distributed training job hangs.\n\nUsage:\n"
+  out << "Finds out why a distributed training job hangs.\n\n"
+         "It hangs now, and nothing was prepared?  rollcall diagnose\n\nUsage:\n"
          "  rollcall run [flags] -- CMD...\n  rollcall COMMAND [flags]\n\nCommands:\n";
   for (const Command& command : kCommands) {
     out << absl::StreamFormat("  %-17s%s\n", command.name, command.help);

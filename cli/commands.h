@@ -15,7 +15,7 @@ namespace rollcall {
 
 // Rollcall's own exit codes. In all other cases `run` exits with the job's exit code.
 inline constexpr int kExitBadUsage = 2;
-inline constexpr int kExitHangFound = 3;     // analyze
+inline constexpr int kExitHangFound = 3;     // analyze, diagnose
 inline constexpr int kExitProblemFound = 3;  // doctor
 inline constexpr int kExitHangAborted = 75;  // run --on-hang=abort
 
@@ -24,6 +24,7 @@ inline constexpr char kLogPattern[] = "rollcall: %v";  // of spdlog
 // `arguments` follow the subcommand's name on the command line. Each function returns the exit
 // code.
 int RunCommand(const std::vector<std::string>& arguments);
+int DiagnoseCommand(const std::vector<std::string>& arguments);
 int DemoCommand(const std::vector<std::string>& arguments);
 int AnalyzeCommand(const std::vector<std::string>& arguments);
 int StatusCommand(const std::vector<std::string>& arguments);

@@ -129,6 +129,7 @@ CommandHelp Describe(const CLI::App& app) {
   command.name = name.substr(name.rfind(' ') + 1);
   command.help = absl::StrReplaceAll(app.get_description(), {{"\n", " "}});
   for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty()) continue;  // of one program to another
     command.flags.push_back(DescribeFlag(*option));
   }
   return command;

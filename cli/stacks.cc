@@ -25,6 +25,9 @@
 #include "base/monotonic_clock.h"
 #include "base/read_file.h"
 #include "cli/commands.h"
+#include "cli/diagnose/find.h"
+#include "cli/diagnose/ranks.h"
+#include "cli/diagnose/who_differs.h"
 #include "cli/query.h"
 #include "cli/usage.h"
 #include "daemon/access/clean_message.h"
@@ -91,12 +94,22 @@ std::vector<Taken> TakeAll(const std::vector<pid_t>& pids, StackTaker* taker) {
   return all;
 }
 
-StackTree Merge(const std::vector<Taken>& all) {
+// `native`: with the frames of the interpreter's own code.
+StackTree Merge(const std::vector<Taken>& all, bool native) {
   StackTree tree;
   for (const Taken& taken : all) {
-    AddToTree(ToProto(taken.stack), taken.rank, &tree);
+    const v1::ProcessStack stack = ToProto(taken.stack);
+    AddToTree(native ? stack : WithoutInterpreter(stack), taken.rank, &tree);
   }
   return tree;
+}
+
+// One sentence above the tree.
+void PrintWhoDiffers(const std::vector<Taken>& all) {
+  std::vector<RankStack> stacks;
+  for (const Taken& taken : all) stacks.emplace_back(taken.rank, ToProto(taken.stack));
+  const std::string text = WhoDiffers(stacks);
+  if (!text.empty()) std::cout << CleanText(text) << "\n\n";
 }
 
 void PrintEach(const std::vector<Taken>& all) {
@@ -138,6 +151,8 @@ struct Flags {
   std::vector<std::string> ranks, hosts;
   bool merge = false;
   bool each = false;
+  bool here = false;
+  bool native = false;
   std::vector<std::string> names;
 };
 
@@ -152,17 +167,22 @@ void AddStacksFlags(CLI::App* app, Flags* flags) {
   app->add_flag("--each", flags->each, "text: print the processes of a job one by one, not merged")
       ->excludes(merge);
   AddDaemonFlags(app, &flags->daemon);
-  app->add_option("--rank", flags->ranks, "JOB: only these ranks, for example 0-3,7");
-  app->add_option("--host", flags->hosts, "JOB: only processes of this host; can be repeated");
+  app->add_option("--rank", flags->ranks, "JOB: only these ranks, for example 0-3,7")
+      ->allow_extra_args(false);
+  app->add_option("--host", flags->hosts, "JOB: only processes of this host; can be repeated")
+      ->allow_extra_args(false);
   AddJobFlags(app, &flags->chosen);
   app->add_option("--way", flags->way,
                   "PID: outside: use ptrace; inside: send a signal that the library in the process "
                   "answers; auto: outside if the kernel permits it")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "outside", "inside"}));
+  app->add_flag("--here", flags->here,
+                "the ranks of your distributed jobs on this host, merged, as `rollcall diagnose` "
+                "finds them (no daemon needed)");
+  app->add_flag("--native", flags->native, "--here: with the frames of the interpreter's own code");
   app->add_option("JOB|PID", flags->names,
-                  "name of a job on a daemon, or process numbers of this host (no daemon needed)")
-      ->required();
+                  "name of a job on a daemon, or process numbers of this host (no daemon needed)");
 }
 
 int StacksOfProcesses(const Flags& flags, const std::vector<pid_t>& pids) {
@@ -171,9 +191,31 @@ int StacksOfProcesses(const Flags& flags, const std::vector<pid_t>& pids) {
   if (each) {
     PrintEach(all);
   } else {
-    PrintTree(Merge(all), flags.format);
+    if (flags.here && flags.format == "text") PrintWhoDiffers(all);
+    PrintTree(Merge(all, !flags.here || flags.native), flags.format);
   }
   return PrintErrors(all, each) ? 1 : 0;
+}
+
+// --here: those of this user, or of the jobs of the named processes.
+int StacksOfThisHost(const CLI::App& app, Flags flags) {
+  FindOptions options;
+  options.uid = geteuid();
+  if (!ParsePids(flags.names, &options.pids)) return kExitBadUsage;
+  SpareThreads threads;
+  FoundProcesses found = FindProcesses(options, &threads);
+  std::vector<pid_t> pids;
+  for (const ChosenRank& rank : ChooseRanks(&found.processes, options.pids, getpid())) {
+    if (rank.found_by == kFoundAsZombie) continue;
+    pids.push_back(found.processes[rank.at].process.process.pid);
+  }
+  if (pids.empty()) {
+    return RefuseUsage(app,
+                       "found no process of a distributed job of this user on this host"
+                       "\n  processes of this host:  rollcall stacks PID...");
+  }
+  flags.merge = !flags.each;
+  return StacksOfProcesses(flags, pids);
 }
 
 // The processes of this user that run a rank of the job on this host. After some seconds, leaves
@@ -276,6 +318,11 @@ int StacksCommand(const std::vector<std::string>& arguments) {
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
   if (flags.each && flags.format != "text") {
     return RefuseUsage(app, "--each prints text; json, folded and dot are one tree: leave one out");
+  }
+  if (flags.here) return StacksOfThisHost(app, flags);
+  if (flags.names.empty()) {
+    return RefuseUsage(app,
+                       "JOB|PID is required\n  your jobs on this host:  rollcall stacks --here");
   }
   // The name of a job may be a number.
   pid_t number = 0;

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "agent/collector/process_facts.h"
 #include "agent/processes/held_lock.h"
 #include "agent/processes/launch_facts.h"
 #include "agent/processes/living_threads.h"
@@ -27,6 +28,7 @@ namespace {
 
 constexpr int64_t kDiscoverEvery = 2 * kSecond;
 constexpr int64_t kScanHostEvery = kSecond;
+constexpr int64_t kScanForNewEvery = kSecond / 5;
 constexpr int64_t kFirstScanWait = kSecond;
 constexpr int64_t kFileTimeout = kSecond / 20;
 // A watch detects new files at once, except those of other hosts.
@@ -120,20 +122,6 @@ struct OwnView {
 
 OwnView ReadOwnView(const std::string& proc_root, pid_t pid) {
   return {ReadOwnPid(proc_root, pid), MonotonicAhead(proc_root, pid)};
-}
-
-void SetLaunch(const LaunchFacts& facts, v1::Identity* identity) {
-  if (facts.attempt >= 0) identity->set_attempt(facts.attempt);
-  identity->set_restarts(facts.restarts);
-  identity->set_launch(facts.launch);
-  if (facts.may_rejoin) identity->set_may_rejoin(true);
-  identity->set_inner_pid(facts.inner_pid);
-  if (facts.uid >= 0) identity->set_uid(static_cast<uint32_t>(facts.uid));
-  if (!facts.tenant.empty()) identity->set_tenant(facts.tenant);
-  if (!facts.stacks_off.empty()) identity->set_stacks_off(facts.stacks_off);
-#define PROCESS_PLACE(name) identity->set_##name(facts.name);
-#define PROCESS_DETAIL(name) identity->set_##name(facts.name);
-#include "proto/facts.def"
 }
 
 // The memory that the contents of a segment take.
@@ -436,13 +424,29 @@ void Collector::SettleNewFiles(int64_t now_ns) {
   }
 }
 
+// When a process of `rollcall run` has loaded the library last: the library sets this file's time.
+// A rank may end before the next usual scan. 0: never.
+int64_t Collector::ReadLoadedTime() const {
+  if (options_.discover_directory.empty()) return 0;
+  const auto read = [file = options_.discover_directory + "/loaded"]() -> int64_t {
+    struct stat about;
+    if (stat(file.c_str(), &about) != 0) return 0;
+    return int64_t{about.st_mtim.tv_sec} * kSecond + about.st_mtim.tv_nsec;
+  };
+  return threads_->Get<int64_t>(kDirectory, read, kFileTimeout).value_or(scanned_loaded_ns_);
+}
+
 void Collector::ScanHost(int64_t now_ns) {
   const bool urgent = !new_files_.empty();
-  const int64_t calm_ns = options_.whole_host ? kScanHostEvery : kDiscoverEvery;
+  const int64_t loaded_ns = ReadLoadedTime();
+  const int64_t usual_ns = options_.whole_host ? kScanHostEvery : kDiscoverEvery;
+  const int64_t calm_ns = loaded_ns == scanned_loaded_ns_ ? usual_ns : kScanForNewEvery;
+  const uint64_t begun = scan_->begun();
   const int64_t wait_ns =
       scan_->begun() == 0 ? std::max(kFirstScanWait, options_.scan_wait_ns) : options_.scan_wait_ns;
   const MapsToRead calm_maps = options_.whole_host ? MapsToRead::kChanged : MapsToRead::kNone;
   scan_->Poll(now_ns, urgent ? 0 : calm_ns, urgent ? MapsToRead::kAll : calm_maps, wait_ns);
+  if (scan_->begun() != begun) scanned_loaded_ns_ = loaded_ns;
   const std::shared_ptr<const ScanResult> scan = scan_->newest();
   SettleNewFiles(now_ns);
   if (scan == nullptr || scan->number == used_scan_) return;

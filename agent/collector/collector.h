@@ -118,6 +118,7 @@ class Collector {
   };
 
   void ScanHost(int64_t now_ns);
+  int64_t ReadLoadedTime() const;
   bool MustListDirectory(int64_t now_ns);
   void ForgetRemovedFiles(const std::vector<std::string>& names);
   void ListDirectory(int64_t now_ns);
@@ -190,6 +191,7 @@ class Collector {
   std::map<ProcessId, int64_t> host_left_out_;
   uint64_t used_scan_ = 0;  // number of the newest scan that was used
   FaultLog faults_;
+  int64_t scanned_loaded_ns_ = 0;         // ReadLoadedTime() before the last scan
   int64_t directory_stuck_since_ns_ = 0;  // 0: the last listing came back in time
   int64_t wait_floor_ns_ = 0;
   uint32_t whole_records_ = 0;

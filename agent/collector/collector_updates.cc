@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "agent/collector/callers.h"
 #include "agent/collector/collector.h"
+#include "agent/collector/process_facts.h"
 #include "agent/collector/redact_update.h"
-#include "agent/processes/freezer.h"
 #include "agent/processes/living_threads.h"
 #include "agent/processes/proc_stat.h"
 #include "agent/processes/process_namespaces.h"
@@ -29,32 +29,6 @@ constexpr int64_t kCheckCallersEvery = 5 * kSecond;
 constexpr int64_t kClocksDiffer = kSecond;  // largest error of a thread's start time
 
 constexpr char kAtStop = 't';  // in /proc: a tracer holds the thread
-
-constexpr char kFrozen[] = "__refrigerator";  // the kernel's name for this wait
-
-struct ProcessReading {
-  std::optional<ProcStat> stat;  // nullopt: /proc does not show the process
-  bool traced = false;           // by another process
-  bool own_stop = false;         // this process takes a stack, or has just taken one
-  std::string wait_channel;
-};
-
-ProcessReading ReadFromProc(const std::string& proc_root, pid_t pid) {
-  ProcessReading reading;
-  auto stat = ReadProcStat(proc_root, pid);
-  if (!stat.ok()) return reading;
-  reading.stat = *std::move(stat);
-  const auto main = ReadProcThread(proc_root, pid, pid);
-  const bool has_tracer = main.ok() && main->tracer != 0;
-  const bool is_own = has_tracer && IsOwnOrEndedTracer(proc_root, main->tracer);
-  reading.traced = has_tracer && !is_own;
-  reading.own_stop = is_own && reading.stat->state == kAtStop;
-  reading.wait_channel = main.ok() ? Printable(main->wchan.c_str(), 64) : "";
-  // The freezer of version 1 leaves the name of what it waited in before.
-  const bool is_frozen = reading.stat->state == 'D' && IsFrozenByGroup(proc_root, pid);
-  if (is_frozen) reading.wait_channel = kFrozen;
-  return reading;
-}
 
 }  // namespace
 

@@ -21,11 +21,15 @@ void RedactEvidence(const Redactor& redactor, v1::Evidence* evidence) {
   Redact(redactor, evidence->mutable_thread_failure()->mutable_error());
 }
 
+void RedactEnd(const Redactor& redactor, v1::OtherEnd* end) {
+  for (std::string& name : *end->mutable_names()) Redact(redactor, &name);
+}
+
 void RedactThread(const Redactor& redactor, v1::ThreadStack* thread) {
   Redact(redactor, thread->mutable_name());
   if (thread->has_handles()) Redact(redactor, thread->mutable_handles()->mutable_text());
-  if (!thread->has_other_end()) return;
-  for (std::string& name : *thread->mutable_other_end()->mutable_names()) Redact(redactor, &name);
+  if (thread->has_other_end()) RedactEnd(redactor, thread->mutable_other_end());
+  if (thread->has_watched()) RedactEnd(redactor, thread->mutable_watched());
 }
 
 }  // namespace
@@ -42,9 +46,11 @@ void Redact(const Redactor& redactor, SendArguments send, v1::ProcessUpdate* upd
 
 void Redact(const Redactor& redactor, v1::ProcessStack* stack) {
   for (v1::ThreadStack& thread : *stack->mutable_threads()) RedactThread(redactor, &thread);
-  for (v1::ChildProcess& child : *stack->mutable_children()) {
-    Redact(redactor, child.mutable_name());
-    for (v1::ThreadStack& thread : *child.mutable_threads()) RedactThread(redactor, &thread);
+  for (auto* processes : {stack->mutable_children(), stack->mutable_others()}) {
+    for (v1::ChildProcess& process : *processes) {
+      Redact(redactor, process.mutable_name());
+      for (v1::ThreadStack& thread : *process.mutable_threads()) RedactThread(redactor, &thread);
+    }
   }
   for (v1::FileLock& lock : *stack->mutable_locks()) Redact(redactor, lock.mutable_path());
 }

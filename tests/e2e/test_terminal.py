@@ -13,8 +13,8 @@ import pytest
 from conftest import BUILD, ROLLCALL, VICTIMS
 from terminal import Terminal
 
-COMMANDS = ["run", "demo", "analyze", "status", "watch", "stacks", "incidents", "acknowledge", "note", "silence",
-            "report", "doctor", "explain", "pki", "token", "install-library", "webhook", "completion", "man"]
+COMMANDS = ["diagnose", "run", "demo", "analyze", "status", "watch", "stacks", "incidents", "acknowledge", "note",
+            "silence", "report", "doctor", "explain", "pki", "token", "install-library", "webhook", "completion", "man"]
 
 
 def ask(daemon, *arguments, **options):

@@ -93,6 +93,7 @@ same_help = pytest.mark.skipif("\nOptions:" not in read_help("rollcalld"),
 @pytest.mark.parametrize("program, arguments, heading", [
     ("rollcall", ["run"], "`rollcall run"),
     ("rollcall", ["analyze"], "`rollcall analyze"),
+    ("rollcall", ["diagnose"], "`rollcall diagnose"),
     ("rollcall", ["pki"], "`rollcall pki`"),
     ("rollcall", ["token"], "`rollcall token"),
     ("rollcall", ["install-library"], "`rollcall install-library"),
@@ -111,7 +112,7 @@ def test_the_guide_has_the_flags_of_each_program(program, arguments, heading):
 @same_help
 def test_the_guide_has_the_flags_of_the_other_commands():
     table = rows(section(OPERATING.read_text(), "Queries to a daemon"))
-    for command in set(subcommands()) - {"run", "analyze", "pki", "token", "install-library", "webhook"}:
+    for command in set(subcommands()) - {"run", "analyze", "diagnose", "pki", "token", "install-library", "webhook"}:
         flags = parse_flags(read_help("rollcall", command))
         documented = documented_flags([row for row in table if command in code(row[2])])
         assert set(documented) == set(flags), command
@@ -275,8 +276,8 @@ def test_the_guide_has_the_kinds_of_alerts_and_what_a_template_fills_in():
 def test_every_address_is_documented():
     names = ("http_api", "http_routes")
     sources = "".join(read(f"daemon/web/{name}.cc") for name in names)
-    served = set(re.findall(r'"(/(?:api/v1/[\w/.]+|report|metrics|healthz|login|logout))"', sources))
-    documented = {name.split()[1]
+    served = set(re.findall(r'"(/(?:api/v1/[\w/.]+|report|metrics|healthz(?:/\*)?|login|logout))"', sources))
+    documented = {name.split()[1].replace("/JOB", "/*")
                   for row in rows(read("docs/http_api.md")) for name in code(row[0])}
     assert len(served) > 10
     assert documented == served

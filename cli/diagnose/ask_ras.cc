@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/diagnose/ask_ras.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "cli/diagnose/ranks.h"
+#include "proto/timestamps.h"
+
+namespace rollcall {
+namespace {
+
+const v1::ProcessLook& ProcessAt(const std::vector<v1::HostLook>& looks, const LookedAt& at) {
+  return looks[at.look].processes(at.process);
+}
+
+bool UsesNccl(const v1::ProcessLook& process) {
+  return std::find(process.libraries().begin(), process.libraries().end(), "nccl") !=
+         process.libraries().end();
+}
+
+bool HasFrames(const v1::ProcessStack& stack) {
+  return std::any_of(stack.threads().begin(), stack.threads().end(),
+                     [](const v1::ThreadStack& thread) { return !thread.frames().empty(); });
+}
+
+// Also if nobody has seen what it does.
+bool MayChangeCommunicators(const v1::ProcessLook& process) {
+  if (process.found_by() == kFoundAsZombie) return false;
+  const auto& samples = process.samples();
+  if (samples.empty() || !HasFrames(samples[samples.size() - 1].stack())) return true;
+  return std::any_of(samples.begin(), samples.end(), [](const v1::StackSample& sample) {
+    return IsInCommunicatorLife(sample.stack());
+  });
+}
+
+bool IsAnyUnanswered(const std::vector<v1::HostLook>& looks) {
+  return std::any_of(looks.begin(), looks.end(),
+                     [](const v1::HostLook& look) { return !look.error().empty(); });
+}
+
+bool MayBeAsked(const LookedAtJob& job) {
+  return job.outcome == LookedAtJob::Outcome::kHangs || job.needs_counts;
+}
+
+// Of a job of which the stacks could not tell whether it stands. The counts of one moment differ in
+// a healthy job, too: only those that stay are a hang.
+void Promote(const v1::RasAnswer& first, const v1::RasAnswer& second, int64_t now_ns,
+             LookedAtJob* job) {
+  v1::Incident& incident = job->incident;
+  if (incident.verdicts().empty()) return;
+  if (!HaveSameCounts(first, second)) {
+    incident.clear_verdicts();
+    if (second.text().empty()) return;
+    job->outcome = LookedAtJob::Outcome::kGoesOn;
+    job->why = "NCCL's RAS counted other calls some seconds later";
+    return;
+  }
+  job->outcome = LookedAtJob::Outcome::kHangs;
+  job->why.clear();
+  incident.set_state("confirmed");
+  *incident.mutable_opened_at() = ToTimestamp(now_ns);
+  *incident.mutable_confirmed_at() = ToTimestamp(now_ns);
+}
+
+}  // namespace
+
+std::optional<RasPlace> ChooseRasPlace(const std::vector<v1::HostLook>& looks,
+                                       const LookGroup& group) {
+  std::map<std::pair<size_t, std::string>, std::vector<pid_t>> places;
+  RasPlace place;
+  place.changes_communicators = IsAnyUnanswered(looks);
+  for (const LookedAt& member : group.members) {
+    const v1::ProcessLook& process = ProcessAt(looks, member);
+    if (!UsesNccl(process)) continue;
+    place.changes_communicators = place.changes_communicators || MayChangeCommunicators(process);
+    places[{member.look, process.ras_address()}].push_back(process.process().pid());
+  }
+  for (auto& [at, pids] : places) {
+    if (pids.size() <= place.pids.size()) continue;
+    place.look = at.first;
+    place.address = at.second;
+    place.pids = std::move(pids);
+  }
+  if (place.pids.empty()) return std::nullopt;
+  return place;
+}
+
+std::vector<RasMember> RasMembers(const std::vector<v1::HostLook>& looks, const LookGroup& group) {
+  std::vector<RasMember> members;
+  for (const LookedAt& at : group.members) {
+    const v1::ProcessUpdate& process = ProcessAt(looks, at).process();
+    const v1::Identity& identity = process.identity();
+    if (identity.global_rank() < 0) continue;
+    members.push_back(
+        {identity.global_rank(), looks[at.look].host(), process.pid(), identity.inner_pid()});
+  }
+  return members;
+}
+
+void AskRasOfJobs(std::vector<v1::HostLook>* looks, std::vector<LookedAtJob>* jobs,
+                  const std::function<v1::RasAnswer(const RasPlace&)>& ask,
+                  const std::function<void()>& pause) {
+  const std::vector<LookGroup> groups = GroupLooks(*looks);
+  for (size_t i = 0; i < groups.size() && i < jobs->size(); ++i) {
+    LookedAtJob& job = (*jobs)[i];
+    if (!MayBeAsked(job)) continue;
+    std::optional<RasPlace> place = ChooseRasPlace(*looks, groups[i]);
+    if (!place) continue;
+    const bool sees_all = static_cast<size_t>(std::max(job.world_size, 0)) <= job.ranks;
+    place->changes_communicators = place->changes_communicators || !sees_all;
+    v1::RasAnswer answer = ask(*place);
+    JoinRas(answer, RasMembers(*looks, groups[i]), &job.incident);
+    if (answer.text().empty()) job.unseen.push_back(absl::StrCat("NCCL's RAS: ", answer.error()));
+    if (job.needs_counts && !job.incident.verdicts().empty()) {
+      pause();
+      Promote(answer, ask(*place), (*looks)[place->look].ended_ns(), &job);
+    }
+    *(*looks)[place->look].add_ras() = std::move(answer);
+  }
+}
+
+}  // namespace rollcall

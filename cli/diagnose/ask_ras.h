@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asks NCCL's RAS about the jobs that a look has found to stand: one question to one process for
+// each job, on one of its hosts. What it answers joins the verdict (cli/ras/ras_join.h).
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/diagnose/group.h"
+#include "cli/diagnose/judge.h"
+#include "cli/ras/ask_job.h"
+#include "cli/ras/ras_join.h"
+
+namespace rollcall {
+
+// Whom to ask about one job.
+struct RasPlace {
+  size_t look = 0;          // of this host
+  std::vector<pid_t> pids;  // its ranks there that use NCCL
+  std::string address;      // NCCL_RAS_ADDR of these
+  // A rank of the job, on any host, creates or ends a communicator, or may: nobody has seen what it
+  // does.
+  bool changes_communicators = false;
+};
+
+// nullopt: none of its ranks uses NCCL. The host with most of them.
+std::optional<RasPlace> ChooseRasPlace(const std::vector<v1::HostLook>& looks,
+                                       const LookGroup& group);
+
+// The ranks of the job as JoinRas() wants them.
+std::vector<RasMember> RasMembers(const std::vector<v1::HostLook>& looks, const LookGroup& group);
+
+// Asks about jobs that hang, and about those of which only counts can tell it; about these twice,
+// if the counts differ, with `pause` between. `ask` asks on the host of the place. `jobs`: of
+// JudgeLooks(*looks). The answers go into the looks, too.
+void AskRasOfJobs(std::vector<v1::HostLook>* looks, std::vector<LookedAtJob>* jobs,
+                  const std::function<v1::RasAnswer(const RasPlace&)>& ask,
+                  const std::function<void()>& pause);
+
+}  // namespace rollcall

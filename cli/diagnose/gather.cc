@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/diagnose/gather.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "agent/collector/collector.h"
+#include "agent/collector/redact_update.h"
+#include "agent/processes/proc_stat.h"
+#include "agent/processes/process_id.h"
+#include "agent/processes/spare_threads.h"
+#include "agent/processes/this_host.h"
+#include "base/durations.h"
+#include "base/steady_clock.h"
+#include "base/user_names.h"
+#include "cli/diagnose/find.h"
+#include "cli/diagnose/process_look.h"
+#include "cli/diagnose/ranks.h"
+#include "cli/diagnose/take_samples.h"
+#include "interpose/environment.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int kMostProcesses = 4096;
+constexpr int kMostUnseen = 64;
+constexpr size_t kMostFolders = 16;               // of segments: a process names its own
+constexpr int64_t kFactsTimeoutNs = 300'000'000;  // for one process
+constexpr int64_t kFactsShareNs = 500'000'000;    // of the time for the whole look
+
+std::string JobName(const std::string& name) {
+  JobNameBuffer job;
+  CopyJobName(name.c_str(), job);
+  return job;
+}
+
+bool HasFrames(const v1::StackSample& sample) { return !sample.stack().threads().empty(); }
+
+class Gatherer {
+ public:
+  explicit Gatherer(const GatherOptions& options)
+      : options_(options),
+        threads_(std::make_shared<SpareThreads>()),
+        samples_until_ns_(SteadyNs() + options.patience_ns - kFactsShareNs) {}
+
+  v1::HostLook Gather() {
+    look_.set_host(HostName());
+    look_.set_rollcall_version(ROLLCALL_VERSION);
+    look_.set_uid(geteuid());
+    look_.set_begun_ns(SteadyNs());
+    Find();
+    MakeCollectors();
+    Sample();
+    AddFacts();
+    AddRecorded();
+    for (v1::ProcessLook& process : *look_.mutable_processes()) {
+      Redact(*options_.redactor, SendArguments::kListed, process.mutable_process());
+    }
+    look_.set_ended_ns(SteadyNs());
+    return std::move(look_);
+  }
+
+ private:
+  void Tell(const std::string& text) const {
+    if (options_.tell) options_.tell(text);
+  }
+
+  void AddUnseen(const std::string& text) {
+    if (look_.unseen_size() < kMostUnseen) look_.add_unseen(text);
+  }
+
+  void Find() {
+    Tell("looking for processes of distributed jobs");
+    FindOptions wanted;
+    wanted.proc_root = options_.proc_root;
+    wanted.uid = options_.uid;
+    wanted.pids = options_.pids;
+    FoundProcesses found = FindProcesses(wanted, threads_.get());
+    for (const pid_t pid : found.silent) {
+      AddUnseen(absl::StrCat("process ", pid, " did not answer when it was read in /proc"));
+    }
+    if (found.is_cut) AddUnseen("this host has more processes than can be read in time");
+    look_.set_is_whole(found.silent.empty() && !found.is_cut && IsAllReadable(found));
+    const std::vector<ChosenRank> ranks = ChooseRanks(&found.processes, options_.pids, getpid());
+    const std::set<std::string> wanted_jobs = KeysOfJob(found, ranks);
+    for (const ChosenRank& rank : ranks) {
+      const FoundProcess& process = found.processes[rank.at];
+      if (!options_.job.empty() && wanted_jobs.count(BestMark(process)) == 0) continue;
+      if (look_.processes_size() == kMostProcesses) {
+        look_.set_left_out(look_.left_out() + 1);
+        look_.set_is_whole(false);
+      } else {
+        *look_.add_processes() = ToProcessLook(process, rank.found_by);
+      }
+    }
+    NameUnreadable(found);
+  }
+
+  bool IsOfJob(const FoundProcess& process) const {
+    return options_.job.empty() || process.process.job == JobName(options_.job) ||
+           ScriptOf(process.command) == options_.job;
+  }
+
+  // The best marks of the ranks of the wanted job: others of it may have another script, or none.
+  std::set<std::string> KeysOfJob(const FoundProcesses& found,
+                                  const std::vector<ChosenRank>& ranks) const {
+    std::set<std::string> keys;
+    for (const ChosenRank& rank : ranks) {
+      const FoundProcess& process = found.processes[rank.at];
+      if (IsOfJob(process)) keys.insert(BestMark(process));
+    }
+    return keys;
+  }
+
+  bool IsAllReadable(const FoundProcesses& found) const {
+    return std::all_of(
+        found.processes.begin(), found.processes.end(), [this](const FoundProcess& process) {
+          const bool is_wanted =
+              !options_.uid.has_value() || process.uid == static_cast<int64_t>(*options_.uid);
+          return process.is_readable || IsDead(process.state) || !is_wanted;
+        });
+  }
+
+  // Of the processes that the command names.
+  void NameUnreadable(const FoundProcesses& found) {
+    for (const FoundProcess& process : found.processes) {
+      const pid_t pid = process.process.process.pid;
+      const bool is_named =
+          std::find(options_.pids.begin(), options_.pids.end(), pid) != options_.pids.end();
+      if (!is_named || process.is_readable || process.uid < 0) continue;
+      AddUnseen(absl::StrCat(
+          "process ", pid, " is of user ", UserInWords(static_cast<uint32_t>(process.uid)),
+          ", and the kernel shows nothing of it to you: sudo rollcall diagnose ", pid));
+    }
+  }
+
+  // Their first ticks show since when ranks wait.
+  void MakeCollectors() {
+    std::set<std::string> folders;
+    for (const v1::ProcessLook& process : look_.processes()) {
+      if (folders.size() == kMostFolders) break;
+      if (!process.segment_folder().empty()) folders.insert(process.segment_folder());
+    }
+    for (const std::string& folder : folders) {
+      CollectorOptions options;
+      options.proc_root = options_.proc_root;
+      options.directory = folder;
+      options.discover_directory = folder;
+      options.redactor = options_.redactor;
+      options.scan_wait_ns = kSecond / 2;
+      collectors_.push_back(std::make_unique<Collector>(options));
+      collectors_.back()->Collect(SteadyNs(), true);
+    }
+  }
+
+  void AddRecorded() {
+    std::set<ProcessId> known;
+    for (const v1::ProcessLook& process : look_.processes()) {
+      known.insert({process.process().pid(), process.process().start_time()});
+    }
+    for (const std::unique_ptr<Collector>& collector : collectors_) {
+      v1::Tick tick = collector->Collect(SteadyNs(), true);
+      for (v1::ProcessUpdate& update : *tick.mutable_processes()) {
+        const ProcessId id = {update.pid(), update.start_time()};
+        if (known.count(id) == 0 || !update.identity().has_segment()) continue;
+        look_.mutable_recorded()->set_now_ns(tick.now_ns());
+        look_.mutable_recorded()->set_whole(true);
+        *look_.mutable_recorded()->add_processes() = std::move(update);
+      }
+      for (const std::string& warning : collector->TakeWarnings()) AddUnseen(warning);
+    }
+  }
+
+  // Those that have not ended.
+  std::vector<v1::ProcessLook*> Living() {
+    std::vector<v1::ProcessLook*> living;
+    for (v1::ProcessLook& process : *look_.mutable_processes()) {
+      if (process.found_by() != kFoundAsZombie) living.push_back(&process);
+    }
+    return living;
+  }
+
+  void Sample() {
+    const std::vector<v1::ProcessLook*> living = Living();
+    if (living.empty()) return;
+    Tell(absl::StrCat("taking the stacks of ", living.size(),
+                      living.size() == 1 ? " process" : " processes"));
+    std::vector<ProcessId> ids;
+    for (const v1::ProcessLook* process : living) {
+      ids.push_back({process->process().pid(), process->process().start_time()});
+    }
+    SampleOptions wanted;
+    wanted.proc_root = options_.proc_root;
+    wanted.apart_ns = options_.apart_ns;
+    wanted.until_ns = samples_until_ns_;
+    wanted.at_once = options_.at_once;
+    wanted.redactor = options_.redactor;
+    wanted.tell = options_.tell;
+    std::vector<std::vector<v1::StackSample>> samples = TakeSamples(ids, wanted);
+    for (size_t i = 0; i < living.size(); ++i) {
+      for (v1::StackSample& sample : samples[i]) *living[i]->add_samples() = std::move(sample);
+    }
+  }
+
+  void AddFacts() {
+    for (v1::ProcessLook* process : Living()) {
+      const v1::ProcessUpdate& known = process->process();
+      auto facts = threads_->Get<v1::ProcessUpdate>(
+          absl::StrCat("facts ", known.pid()),
+          [root = options_.proc_root, known] { return WithProcessFacts(root, known); },
+          kFactsTimeoutNs, known.identity().uid());
+      process->set_unseen(WhyUnseen(*process, facts.has_value()));
+      if (facts.has_value()) *process->mutable_process() = *std::move(facts);
+    }
+  }
+
+  // "": nothing is missing.
+  static std::string WhyUnseen(const v1::ProcessLook& process, bool has_answered) {
+    const auto& samples = process.samples();
+    for (const v1::StackSample& sample : samples) {
+      if (!HasFrames(sample)) return sample.stack().error();
+    }
+    if (!has_answered) return "it did not answer when it was read in /proc";
+    if (samples.empty()) return "there was no time to take its stacks";
+    return samples.size() == 1 ? "there was no time for a second look" : "";
+  }
+
+  const GatherOptions& options_;
+  const std::shared_ptr<SpareThreads> threads_;
+  const int64_t samples_until_ns_;
+  std::vector<std::unique_ptr<Collector>> collectors_;
+  v1::HostLook look_;
+};
+
+}  // namespace
+
+v1::HostLook GatherLook(const GatherOptions& options) { return Gatherer(options).Gather(); }
+
+}  // namespace rollcall

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an environment and a map of memory say of a process's job: marks that it has in common with
+// the other ranks, and the libraries by which ranks talk. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace rollcall {
+
+// As v1::JobMark.
+struct Mark {
+  std::string kind, value;
+  bool of_host = false;
+};
+
+// Best first. `host`: the name of this host, with the network namespace of the process, for
+// addresses that mean another machine on each host.
+std::vector<Mark> FindMarks(absl::string_view environ, const std::string& host);
+
+// "nccl" for "/usr/lib/libnccl.so.2"; "": none that matters.
+absl::string_view LibraryOf(absl::string_view path);
+
+// Whether ranks talk by threads of this name: those of NCCL, gloo and their process groups.
+bool IsThreadOfRank(absl::string_view name);
+
+// Whether the arguments (as in /proc/PID/cmdline) are those of a helper of a language's runtime,
+// which inherits a rank and does not run the program.
+bool IsRuntimeHelper(absl::string_view command);
+
+// "train.py" of the arguments; "" if there is no script or module.
+std::string ScriptOf(absl::string_view command);
+
+}  // namespace rollcall

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Judges jobs by looks at their hosts: groups the processes into jobs, and applies the daemon's
+// rules to each. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "rollcall/v1/look.pb.h"
+
+namespace rollcall {
+
+// What the looks show of one job.
+struct LookedAtJob {
+  enum class Outcome : uint8_t {
+    kGoesOn,      // it moves, is idle, or is no job that could hang: nothing is said
+    kHangs,       // `incident` has verdicts
+    kCannotTell,  // `why` says why
+  };
+  Outcome outcome = Outcome::kGoesOn;
+  v1::Incident incident;  // of any outcome; without verdicts unless it hangs. Has the newest stacks
+  std::string why;        // one sentence
+  size_t ranks = 0;       // seen
+  int32_t world_size = 0;  // as the job says; 0: it does not
+  std::vector<std::string> hosts;
+  bool is_recorded = false;  // some of its processes run Rollcall's library
+  // All ranks wait at one line of a library that asks again and again: counts of calls can tell.
+  bool needs_counts = false;
+  std::vector<std::string> unseen;  // for people, of this job
+};
+
+// `looks`: of all hosts; one with an `error` counts as a host that nobody has seen. Never
+// `certain`: two samples show where the ranks stand, and not what they have agreed on.
+std::vector<LookedAtJob> JudgeLooks(const std::vector<v1::HostLook>& looks);
+
+}  // namespace rollcall

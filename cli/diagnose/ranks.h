@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chooses which processes of a host are ranks of distributed jobs. Pure.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "cli/diagnose/find.h"
+
+namespace rollcall {
+
+// ChosenRank::found_by of a rank that has ended, and that nobody has waited for.
+inline constexpr char kFoundAsZombie[] = "zombie";
+
+struct ChosenRank {
+  size_t at = 0;         // in the processes
+  std::string found_by;  // as v1::ProcessLook
+};
+
+// What a process has in common with the others of its job: "rendezvous node-1:29500"; "": nothing.
+std::string BestMark(const FoundProcess& process);
+
+// The main process of each rank, by the variables of launchers; processes without such a variable
+// that have threads of NCCL or gloo, or MPI or NVSHMEM mapped; and ranks that have ended and that
+// nobody has waited for ("zombie"). A process below another one of these belongs to it.
+//
+// `pids`: only the ranks of these processes' jobs; a process among them that is no rank and belongs
+// to none counts as one. Empty: all. `self`: the program that looks. It and the processes above it
+// are no ranks, whatever their variables say; 0: it is none of these.
+std::vector<ChosenRank> ChooseRanks(std::vector<FoundProcess>* processes,
+                                    const std::vector<pid_t>& pids, pid_t self);
+
+}  // namespace rollcall

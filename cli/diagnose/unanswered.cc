@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/diagnose/unanswered.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kHostsOfLine = 4;
+
+std::string UnansweredLine(const std::vector<std::string>& hosts, const std::string& why) {
+  if (hosts.size() == 1) return absl::StrCat("host ", hosts[0], ": ", why);
+  const std::vector<std::string> named(hosts.begin(),
+                                       hosts.begin() + std::min(hosts.size(), kHostsOfLine));
+  const size_t more = hosts.size() - named.size();
+  return absl::StrCat("hosts ", absl::StrJoin(named, ", "),
+                      more == 0 ? "" : absl::StrCat(" and ", more, " more"), ": ", why);
+}
+
+}  // namespace
+
+std::vector<std::string> UnansweredHosts(const std::vector<v1::HostLook>& looks) {
+  // ssh repeats the name of the host in its errors: by "*" there, equal reasons are equal.
+  std::map<std::string, std::vector<std::string>> reasons;
+  std::map<std::string, std::string> first;
+  for (const v1::HostLook& look : looks) {
+    if (look.error().empty()) continue;
+    const std::string reason =
+        absl::StrReplaceAll(look.error(), {{absl::StrCat(" ", look.host(), " "), " * "}});
+    reasons[reason].push_back(look.host());
+    first.emplace(reason, look.error());
+  }
+  std::vector<std::pair<std::string, std::vector<std::string>>> ordered(reasons.begin(),
+                                                                        reasons.end());
+  std::stable_sort(ordered.begin(), ordered.end(),
+                   [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
+  std::vector<std::string> lines;
+  for (const auto& [reason, hosts] : ordered) {
+    if (lines.size() + 1 == kMostUnansweredLines && ordered.size() > kMostUnansweredLines) {
+      lines.push_back(absl::StrCat("hosts did not answer for ", ordered.size() - lines.size(),
+                                   " other reasons"));
+      break;
+    }
+    lines.push_back(UnansweredLine(hosts, hosts.size() == 1 ? first[reason] : reason));
+  }
+  return lines;
+}
+
+}  // namespace rollcall

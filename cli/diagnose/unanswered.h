@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names the hosts of which there is no look, and why. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "rollcall/v1/look.pb.h"
+
+namespace rollcall {
+
+// A line for each reason, of most hosts first: "host gone: no route to host", "hosts a, b and 5
+// more: ...". At most kMostUnansweredLines, of which the last one may count the rest.
+inline constexpr size_t kMostUnansweredLines = 16;
+std::vector<std::string> UnansweredHosts(const std::vector<v1::HostLook>& looks);
+
+}  // namespace rollcall

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs of this folder, started without Rollcall's library, under `rollcall diagnose`.
+
+    tests/run standstill tests/standstill/test_diagnose.py
+
+The last lines say how often the culprits are right, and how often at least one of them. Nothing may be said of the
+programs without their mistakes.
+"""
+
+import os
+import pathlib
+import subprocess
+import time
+
+import pytest
+from cases import CASES, LEFT_ALONE
+from diagnosed_job import HANG, Look, look_until_it_hangs, running
+from expected_verdict import CERTAINTIES
+
+pytestmark = pytest.mark.long
+
+ROLLCALL = pathlib.Path(os.environ["ROLLCALL_BUILD"]).resolve() / "bin" / "rollcall"
+STARTS = 8  # seconds: PyTorch in three processes; looks are repeated for what takes longer
+LONGEST = 45
+ENV = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
+
+
+def start(row, folder, fixed=False):
+    place = folder / "place"
+    place.mkdir()
+    if row.is_c:
+        subprocess.run(row.compile_command(folder), check=True)
+    return running(row.command(place, folder, fixed=fixed, seconds=2 * LONGEST), folder, ENV)
+
+
+@pytest.mark.parametrize("row", CASES, ids=lambda row: row.program)
+def test_the_culprits(row, tmp_path, record_property):
+    with start(row, tmp_path) as job:
+        time.sleep(STARTS)
+        look = look_until_it_hangs(ROLLCALL, job, LONGEST if "" not in row.causes else 0)
+    row.remove_ipc(tmp_path / "place")
+    said = look.verdict["summary"] if look.verdict else look.text[:300] + look.errors
+    if look.verdict or "" not in row.causes:
+        whole = bool(look.verdict) and look.culprits == row.culprits
+        part = whole or bool(set(look.culprits) & set(row.culprits))
+        record_property("culprits", (row.program, str(look.culprits), whole, said))
+        record_property("at least one of them", (row.program, str(look.culprits), part, said))
+    if look.verdict:
+        assert CERTAINTIES.index(look.verdict["certainty"]) <= CERTAINTIES.index("likely")
+    assert look.exit_code in (0, 2, 3) and look.seconds < 12, said
+
+
+@pytest.mark.parametrize("row", CASES + LEFT_ALONE, ids=lambda row: row.program)
+def test_nothing_is_said_without_the_mistake(row, tmp_path):
+    with start(row, tmp_path, fixed=True) as job:
+        time.sleep(STARTS)
+        for _ in range(2):
+            look = Look(ROLLCALL, job.pid)
+            assert look.exit_code != HANG, look.verdict["summary"]
+    row.remove_ipc(tmp_path / "place")

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job that runs without Rollcall, and what `rollcall diagnose` says of it from outside."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+
+HANG, CANNOT_TELL, NOTHING = 3, 2, 0
+
+
+class Look:
+    """One `rollcall diagnose`, of the jobs of some processes."""
+
+    def __init__(self, rollcall, *arguments):
+        begin = time.monotonic()
+        done = subprocess.run([str(rollcall), "diagnose", "--format=json", *map(str, arguments)],
+                              capture_output=True, text=True, timeout=120, check=False)
+        self.seconds = time.monotonic() - begin
+        self.exit_code, self.errors, self.text = done.returncode, done.stderr, done.stdout
+        self.incidents = list(_documents(done.stdout))
+
+    @property
+    def verdict(self):
+        """Of the first job that hangs."""
+        return next((incident["verdicts"][0] for incident in self.incidents if incident["verdicts"]), None)
+
+    @property
+    def culprits(self):
+        return tuple(sorted(culprit["rank"] for culprit in self.verdict["culprits"])) if self.verdict else ()
+
+
+def _documents(text):
+    decoder, at = json.JSONDecoder(), 0
+    while at < len(text):
+        document, at = decoder.raw_decode(text, at)
+        yield document
+        at = next((i for i in range(at, len(text)) if not text[i].isspace()), len(text))
+
+
+@contextlib.contextmanager
+def running(command, folder, env=None):
+    """The job in a session of its own, with its output in a file. It is ended with all that it has started."""
+    with open(folder / "output", "w") as output:
+        job = subprocess.Popen(command, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL,
+                               stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            yield job
+        finally:
+            job.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                job.wait(timeout=20)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(job.pid, signal.SIGKILL)  # it may have left processes behind
+            job.wait()
+
+
+def look_until_it_hangs(rollcall, job, seconds, *arguments):
+    """The first look that finds a hang, or the last one."""
+    deadline = time.monotonic() + seconds
+    while True:
+        look = Look(rollcall, *arguments, job.pid)
+        if look.exit_code == HANG or time.monotonic() > deadline or job.poll() is not None:
+            return look

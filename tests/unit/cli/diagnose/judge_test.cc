@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is said of jobs by looks at their hosts.
+#include "cli/diagnose/judge.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "cli/diagnose/say.h"
+#include "look_builder.h"
+
+namespace rollcall {
+namespace {
+
+using Outcome = LookedAtJob::Outcome;
+
+const SeenStack kInGloo = {
+    {{"c10d::Work::wait", ""},
+     {"all_reduce", "/usr/lib/python3/dist-packages/torch/distributed/distributed_c10d.py", 9},
+     {"train", "/x/train.py", 20}}};
+const SeenStack kInValidate = {
+    {{"clock_nanosleep", ""}, {"validate", "/x/train.py", 50}, {"train", "/x/train.py", 30}}};
+
+std::vector<SeenStack> Always(const SeenStack& stack) { return {stack, stack, stack}; }
+
+std::vector<SeenStack> Spinning(SeenStack stack) {
+  std::vector<SeenStack> stacks;
+  for (int i = 0; i < 3; ++i) {
+    stacks.push_back(stack);
+    stack.cpu_seconds += 2.5;
+  }
+  return stacks;
+}
+
+LookedAtJob JudgeOnly(const std::vector<v1::HostLook>& looks) {
+  std::vector<LookedAtJob> jobs = JudgeLooks(looks);
+  EXPECT_EQ(jobs.size(), 1u);
+  return jobs.empty() ? LookedAtJob() : std::move(jobs.front());
+}
+
+std::vector<int32_t> CulpritsOf(const LookedAtJob& job) {
+  std::vector<int32_t> ranks;
+  if (job.incident.verdicts().empty()) return ranks;
+  for (const v1::Culprit& culprit : job.incident.verdicts(0).culprits()) {
+    ranks.push_back(culprit.rank());
+  }
+  return ranks;
+}
+
+using Culprits = std::vector<int32_t>;
+
+TEST(JudgeLooksTest, BlamesTheRankThatIsElsewhere) {
+  LookBuilder host;
+  for (const int rank : {0, 1, 3}) host.Add(rank, Always(kInGloo), 4);
+  host.Add(2, Always(kInValidate), 4);
+  const LookedAtJob job = JudgeOnly({host.look});
+  EXPECT_EQ(job.outcome, Outcome::kHangs);
+  EXPECT_EQ(CulpritsOf(job), Culprits({2}));
+  const v1::Verdict& verdict = job.incident.verdicts(0);
+  EXPECT_EQ(verdict.cause(), "standstill");
+  EXPECT_NE(verdict.certainty(), "certain");
+  EXPECT_NE(verdict.summary().find("train.py:50"), std::string::npos) << verdict.summary();
+  EXPECT_EQ(job.incident.stacks(0).rank(), 2);
+  EXPECT_TRUE(job.incident.stacks(0).culprit());
+}
+
+TEST(JudgeLooksTest, SaysNothingOfAJobOfWhichOneRankMoves) {
+  LookBuilder host;
+  host.Add(0, Always(kInGloo), 3);
+  host.Add(1, Always(kInGloo), 3);
+  SeenStack works = kInValidate;
+  works.cpu_seconds += 3;
+  host.Add(2, {kInValidate, kInValidate, works}, 3);
+  const LookedAtJob job = JudgeOnly({host.look});
+  EXPECT_EQ(job.outcome, Outcome::kGoesOn);
+  EXPECT_NE(job.why.find("rank 2 moves"), std::string::npos) << job.why;
+  EXPECT_TRUE(job.incident.verdicts().empty());
+}
+
+TEST(JudgeLooksTest, JoinsTheRanksOfTwoHosts) {
+  LookBuilder one("node-1"), two("node-2");
+  for (LookBuilder* host : {&one, &two}) {
+    for (int i = 0; i < 2; ++i) {
+      const int rank = host == &one ? i : i + 2;
+      v1::ProcessLook* process = host->Add(rank, Always(rank == 3 ? kInValidate : kInGloo), 4);
+      process->clear_marks();
+      LookBuilder::Mark(process, "rendezvous", "node-1:29500", false);
+    }
+  }
+  two.look.set_begun_ns(two.look.begun_ns() + 40 * kSecond);  // its clock is another one
+  two.look.set_ended_ns(two.look.ended_ns() + 40 * kSecond);
+  for (v1::ProcessLook& process : *two.look.mutable_processes()) {
+    for (v1::StackSample& sample : *process.mutable_samples()) {
+      sample.set_taken_ns(sample.taken_ns() + 40 * kSecond);
+    }
+  }
+  const LookedAtJob job = JudgeOnly({one.look, two.look});
+  EXPECT_EQ(CulpritsOf(job), Culprits({3}));
+  EXPECT_EQ(job.incident.verdicts(0).culprits(0).host(), "node-2");
+  EXPECT_EQ(job.hosts.size(), 2u);
+}
+
+// It may be the culprit, whose memory is locked.
+TEST(JudgeLooksTest, ARankThatCouldNotBeReadIsNotOneWithoutAProcess) {
+  LookBuilder host;
+  host.Add(0, Always(kInGloo), 3);
+  host.Add(2, Always(kInGloo), 3);
+  host.look.set_is_whole(false);
+  const LookedAtJob job = JudgeOnly({host.look});
+  EXPECT_EQ(CulpritsOf(job), Culprits({}));
+}
+
+// A step of 20 s: it moved between the first look and the second.
+TEST(JudgeLooksTest, ALongLookAsksForALongWait) {
+  LookBuilder host;
+  SeenStack before = kInGloo;
+  before.frames.back().line = 19;
+  host.Add(0, {before, kInGloo, kInGloo}, 2);
+  host.Add(1, {before, kInValidate, kInValidate}, 2);
+  for (v1::ProcessLook& process : *host.look.mutable_processes()) {
+    for (int i = 0; i < 3; ++i) {
+      process.mutable_samples(i)->set_taken_ns(kLookBegunNs + kSecond + i * 15 * kSecond);
+    }
+  }
+  host.look.set_ended_ns(kLookBegunNs + 32 * kSecond);
+  EXPECT_EQ(JudgeOnly({host.look}).outcome, Outcome::kGoesOn);
+}
+
+TEST(JudgeLooksTest, SaysThatRanksOnOtherHostsAreNotSeen) {
+  LookBuilder host;
+  v1::ProcessLook* process = host.Add(0, Always(kInGloo), 16);
+  process->clear_marks();
+  LookBuilder::Mark(process, "rendezvous", "node-1:29500", false);
+  const LookedAtJob job = JudgeOnly({host.look});
+  EXPECT_EQ(job.outcome, Outcome::kCannotTell);
+  EXPECT_NE(job.why.find("1 of 16 ranks"), std::string::npos) << job.why;
+}
+
+TEST(JudgeLooksTest, BlamesARankWithoutAProcess) {
+  LookBuilder host;
+  host.Add(0, Always(kInGloo), 3);
+  host.Add(2, Always(kInGloo), 3);
+  const LookedAtJob job = JudgeOnly({host.look});
+  EXPECT_EQ(CulpritsOf(job), Culprits({1}));
+  EXPECT_NE(job.incident.verdicts(0).summary().find("has no process"), std::string::npos)
+      << job.incident.verdicts(0).summary();
+}
+
+TEST(JudgeLooksTest, NoRankIsMissingWhereTheRanksDisagreeOnTheSizeOfTheWorld) {
+  LookBuilder host;
+  host.Add(0, Always(kInGloo), 3);
+  host.Add(1, Always(kInGloo), 4);
+  host.Add(2, Always(kInValidate), 3);
+  EXPECT_EQ(CulpritsOf(JudgeOnly({host.look})), Culprits({2}));
+}
+
+TEST(JudgeLooksTest, GivesTheMissingRankToAnEndedSibling) {
+  LookBuilder host;
+  host.Add(0, Always(kInGloo), 3);
+  host.Add(1, Always(kInGloo), 3);
+  v1::ProcessLook* ended = host.Add(-1, {});
+  ended->set_found_by("zombie");
+  ended->mutable_process()->mutable_evidence()->set_liveness(v1::Evidence::DIED);
+  ended->mutable_process()->mutable_evidence()->set_exit_signal(9);
+  const LookedAtJob job = JudgeOnly({host.look});
+  EXPECT_EQ(CulpritsOf(job), Culprits({2}));
+  EXPECT_NE(job.incident.verdicts(0).summary().find("killed by signal 9"), std::string::npos)
+      << job.incident.verdicts(0).summary();
+}
+
+TEST(JudgeLooksTest, BlamesAStoppedRank) {
+  LookBuilder host;
+  host.Add(0, Always(kInGloo), 3);
+  host.Add(1, Always(kInGloo), 3);
+  host.Add(2, Always(kInValidate), 3)->mutable_process()->mutable_evidence()->set_state("T");
+  const LookedAtJob job = JudgeOnly({host.look});
+  EXPECT_EQ(CulpritsOf(job), Culprits({2}));
+  EXPECT_NE(job.incident.verdicts(0).summary().find("stopped by a signal"), std::string::npos)
+      << job.incident.verdicts(0).summary();
+}
+
+TEST(JudgeLooksTest, CannotTellOfAJobThatSomebodyDebugs) {
+  LookBuilder host;
+  host.Add(0, Always(kInGloo), 2);
+  host.Add(1, Always(kInValidate), 2)->mutable_process()->mutable_evidence()->set_traced(true);
+  const LookedAtJob job = JudgeOnly({host.look});
+  EXPECT_EQ(job.outcome, Outcome::kCannotTell);
+  EXPECT_NE(job.why.find("rank 1 is in a debugger"), std::string::npos) << job.why;
+}
+
+TEST(JudgeLooksTest, CannotTellWithoutStacks) {
+  LookBuilder host;
+  host.Add(0, Always(kInGloo), 2);
+  host.Add(1, {}, 2)->set_unseen("the kernel refused to trace it");
+  const LookedAtJob job = JudgeOnly({host.look});
+  EXPECT_EQ(job.outcome, Outcome::kCannotTell);
+  ASSERT_EQ(job.unseen.size(), 1u);
+  EXPECT_EQ(job.unseen[0], "rank 1: the kernel refused to trace it");
+}
+
+const SeenStack kInMpi = {{{"PMPI_Allreduce", ""}, {"step", "/x/train.py", 8}}, "R"};
+const SeenStack kInOtherMpi = {{{"PMPI_Barrier", ""}, {"save", "/x/train.py", 12}}, "R"};
+
+TEST(JudgeLooksTest, CannotTellARingOfSpinningRanksFromAJobInStep) {
+  LookBuilder host;
+  for (const int rank : {0, 1, 2}) host.Add(rank, Spinning(kInMpi), 3);
+  EXPECT_EQ(JudgeOnly({host.look}).outcome, Outcome::kCannotTell);
+}
+
+TEST(JudgeLooksTest, BlamesARankThatStandsWhileTheOthersSpin) {
+  LookBuilder host;
+  for (const int rank : {0, 1}) host.Add(rank, Spinning(kInMpi), 3);
+  host.Add(2, Always(kInValidate), 3);
+  EXPECT_EQ(CulpritsOf(JudgeOnly({host.look})), Culprits({2}));
+}
+
+TEST(JudgeLooksTest, IsNoMoreThanPossibleWhereAllSpin) {
+  LookBuilder host;
+  for (const int rank : {0, 1}) host.Add(rank, Spinning(kInMpi), 3);
+  host.Add(2, Spinning(kInOtherMpi), 3);
+  const LookedAtJob job = JudgeOnly({host.look});
+  EXPECT_EQ(CulpritsOf(job), Culprits({2}));
+  EXPECT_EQ(job.incident.verdicts(0).certainty(), "possible");
+}
+
+TEST(JudgeLooksTest, WaitsForTheGpuAreWaitsForTheOthers) {
+  const SeenStack gpu = {{{"cudaStreamSynchronize", ""}, {"train", "/x/train.py", 20}}, "R"};
+  LookBuilder host;
+  for (const int rank : {0, 1, 2}) host.Add(rank, Spinning(gpu), 4);
+  host.Add(3, Always(kInValidate), 4);
+  const LookedAtJob job = JudgeOnly({host.look});
+  EXPECT_EQ(CulpritsOf(job), Culprits({3}));
+  EXPECT_NE(job.incident.verdicts(0).summary().find("for the GPU"), std::string::npos)
+      << job.incident.verdicts(0).summary();
+}
+
+TEST(JudgeLooksTest, ExitCodeIsThatOfTheWorstJob) {
+  LookedAtJob goes_on, unclear, hangs;
+  unclear.outcome = Outcome::kCannotTell;
+  hangs.outcome = Outcome::kHangs;
+  v1::HostLook look;
+  look.add_processes();
+  EXPECT_EQ(ExitCodeOf({goes_on}, {look}), 0);
+  EXPECT_EQ(ExitCodeOf({goes_on, unclear}, {look}), 2);
+  EXPECT_EQ(ExitCodeOf({unclear, hangs, goes_on}, {look}), 3);
+  v1::HostLook silent;
+  silent.set_error("does not answer");
+  EXPECT_EQ(ExitCodeOf({goes_on}, {look, silent}), 2);
+}
+
+}  // namespace
+}  // namespace rollcall

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which processes of a host are ranks, and what they have in common.
+#include "cli/diagnose/ranks.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "cli/diagnose/group.h"
+#include "look_builder.h"
+
+namespace rollcall {
+namespace {
+
+constexpr pid_t kSelf = 900;
+constexpr char kTrainCommand[] = "python3\0/x/train.py\0--lr\0001";
+
+// A process whose environment is `environ`, a variable a line.
+FoundProcess MakeFound(pid_t pid, pid_t ppid, std::string environ,
+                       const std::string& name = "python3") {
+  for (char& c : environ) {
+    if (c == '\n') c = '\0';
+  }
+  ProcStat stat;
+  stat.pid = pid;
+  stat.ppid = ppid;
+  stat.start_time = 5;
+  stat.name = name;
+  FoundProcess found;
+  found.process = DescribeIn(environ, stat);
+  found.state = 'S';
+  found.uid = 1000;
+  found.command = std::string(kTrainCommand, sizeof(kTrainCommand) - 1);
+  found.marks = FindMarks(environ, "node-1");
+  return found;
+}
+
+std::vector<pid_t> PidsOf(std::vector<FoundProcess> processes,
+                          const std::vector<pid_t>& pids = {}) {
+  std::vector<pid_t> chosen;
+  for (const ChosenRank& rank : ChooseRanks(&processes, pids, kSelf)) {
+    chosen.push_back(processes[rank.at].process.process.pid);
+  }
+  return chosen;
+}
+
+using Pids = std::vector<pid_t>;
+const char kRank0[] = "RANK=0\nWORLD_SIZE=2\nMASTER_ADDR=10.0.0.1\nMASTER_PORT=29500";
+const char kRank1[] = "RANK=1\nWORLD_SIZE=2\nMASTER_ADDR=10.0.0.1\nMASTER_PORT=29500";
+
+TEST(ChooseRanksTest, TakesTheMainProcessOfEachRank) {
+  // torchrun, two ranks, a data loader of each, and a shell that nobody has given a rank
+  EXPECT_EQ(
+      PidsOf({MakeFound(10, 1, "HOME=/x"), MakeFound(11, 10, kRank0), MakeFound(12, 10, kRank1),
+              MakeFound(13, 11, kRank0), MakeFound(14, 12, kRank1), MakeFound(20, 1, "")}),
+      Pids({11, 12}));
+}
+
+// `kubectl exec` and `srun --overlap` give the shell and this program the variables of a rank.
+TEST(ChooseRanksTest, WhoLooksIsNoRank) {
+  const std::vector<FoundProcess> processes = {MakeFound(100, 1, kRank0),
+                                               MakeFound(899, 1, kRank0, "bash"),
+                                               MakeFound(kSelf, 899, kRank0, "rollcall")};
+  EXPECT_EQ(PidsOf(processes), Pids{100});
+}
+
+TEST(ChooseRanksTest, ADataLoaderThatHasOutlivedItsRankIsNone) {
+  EXPECT_EQ(PidsOf({MakeFound(11, 1, kRank0), MakeFound(14, 1, kRank1, "pt_data_worker")}),
+            Pids({11}));
+}
+
+TEST(ChooseRanksTest, TakesWhatTalksWithoutARank) {
+  FoundProcess launcher = MakeFound(10, 1, ""), one = MakeFound(11, 10, ""),
+               two = MakeFound(12, 10, "");
+  launcher.libraries = one.libraries = two.libraries = {"nccl", "torch"};
+  one.talks = two.talks = true;
+  EXPECT_EQ(PidsOf({launcher, one, two}), Pids({11, 12}));
+}
+
+TEST(ChooseRanksTest, LeavesAloneWhatHasOnlyMappedALibrary) {
+  FoundProcess notebook = MakeFound(10, 1, "");
+  notebook.libraries = {"nccl", "torch"};
+  EXPECT_EQ(PidsOf({notebook}), Pids());
+}
+
+TEST(ChooseRanksTest, TakesWhatTheCommandNames) {
+  EXPECT_EQ(PidsOf({MakeFound(10, 1, ""), MakeFound(11, 1, ""), MakeFound(12, 1, "")}, {10, 12}),
+            Pids({10, 12}));
+}
+
+TEST(ChooseRanksTest, TakesTheJobOfANamedProcess) {
+  const std::string other = "RANK=0\nMASTER_ADDR=10.0.0.1\nMASTER_PORT=29501";
+  const std::vector<FoundProcess> all = {MakeFound(10, 1, ""), MakeFound(11, 10, kRank0),
+                                         MakeFound(12, 10, kRank1), MakeFound(13, 12, kRank1),
+                                         MakeFound(21, 1, other)};
+  EXPECT_EQ(PidsOf(all, {11}), Pids({11, 12}));
+  EXPECT_EQ(PidsOf(all, {13}), Pids({11, 12})) << "a data loader";
+  EXPECT_EQ(PidsOf(all, {10}), Pids({11, 12})) << "a launcher";
+}
+
+TEST(ChooseRanksTest, TakesAnEndedRankBesideLivingOnes) {
+  FoundProcess ended = MakeFound(13, 10, "");
+  ended.state = 'Z';
+  FoundProcess shell = MakeFound(14, 10, "", "bash");
+  shell.state = 'Z';
+  EXPECT_EQ(PidsOf({MakeFound(10, 1, ""), MakeFound(11, 10, kRank0), MakeFound(12, 10, kRank1),
+                    ended, shell}),
+            Pids({11, 12, 13}));
+}
+
+TEST(JobMarksTest, AnAddressOfLoopbackIsOfItsHost) {
+  const std::string environ("MASTER_ADDR=localhost\0MASTER_PORT=1234\0", 38);
+  const std::vector<Mark> marks = FindMarks(environ, "node-1");
+  ASSERT_EQ(marks.size(), 1u);
+  EXPECT_EQ(marks[0].value, "localhost:1234 on node-1");
+  EXPECT_TRUE(marks[0].of_host);
+}
+
+TEST(JobMarksTest, NamesLibrariesAndScripts) {
+  EXPECT_EQ(LibraryOf("/usr/lib/libnccl.so.2.27.3"), "nccl");
+  EXPECT_EQ(LibraryOf("/usr/lib/libnccl-net.so"), "") << "a plugin";
+  EXPECT_EQ(LibraryOf("/usr/lib/libc.so.6"), "");
+  EXPECT_EQ(ScriptOf(std::string("python3\0-u\0/x/train.py\0--a", 26)), "train.py");
+  EXPECT_EQ(ScriptOf(std::string("python3\0-m\0pkg.train", 20)), "pkg.train");
+  EXPECT_EQ(ScriptOf("/x/solver"), "solver");
+  EXPECT_EQ(ScriptOf(""), "");
+}
+
+TEST(GroupLooksTest, TwoJobsWithOneAddressAreToldApartByTheirLaunchers) {
+  LookBuilder host;
+  for (const char* launcher : {"10", "20"}) {
+    for (const int rank : {0, 1}) {
+      v1::ProcessLook* process = host.Add(rank, {});
+      process->clear_marks();
+      LookBuilder::Mark(process, "rendezvous", "127.0.0.1:29500", true);
+      LookBuilder::Mark(process, "launcher", launcher, true);
+    }
+  }
+  const std::vector<LookGroup> groups = GroupLooks({host.look});
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_EQ(groups[0].name, "train.py");
+  EXPECT_EQ(groups[1].name, "train.py-2");
+  EXPECT_EQ(groups[1].members[0].process, 2);
+}
+
+TEST(GroupLooksTest, UsersHaveJobsOfTheirOwn) {
+  LookBuilder host;
+  host.Add(0, {});
+  host.Add(1, {})->mutable_process()->mutable_identity()->set_uid(1001);
+  EXPECT_EQ(GroupLooks({host.look}).size(), 2u);
+}
+
+TEST(GroupLooksTest, AnAddressOfLoopbackJoinsNoHosts) {
+  LookBuilder one("node-1"), two("node-2");
+  one.Add(0, {});
+  two.Add(1, {});
+  const std::vector<v1::HostLook> looks = {one.look, two.look};
+  const std::vector<LookGroup> groups = GroupLooks(looks);
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_TRUE(IsOfOneHost(looks, groups[0]));
+}
+
+}  // namespace
+}  // namespace rollcall
