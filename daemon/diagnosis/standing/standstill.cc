@@ -305,8 +305,8 @@ class Judge {
   // MPI's calls are recorded, and judged by the messages. Here its ranks wait for one that only
   // sleeps: a master, or a step that rests.
   bool MayServeMpi() const {
-    if (culprits_.empty() || culprits_.size() == Count() || stand_.others_wait_for_them)
-      return false;
+    if (is_look_ || culprits_.empty() || culprits_.size() == Count()) return false;
+    if (stand_.others_wait_for_them) return false;
     for (size_t i = 0; i < Count(); ++i) {
       const StandKind kind = Rank(i).in.kind;
       const bool is_culprit = culprits_.count(i) != 0;
