@@ -281,7 +281,7 @@ class Judge {
   // that process.
   bool IsBehindAServer(const std::vector<size_t>& nodes) const {
     const bool is_of_thread = std::any_of(nodes.begin(), nodes.end(), [this](size_t node) {
-      return graph_.nodes[node].is_by_thread &&
+      return graph_.nodes[node].is_by_thread && !graph_.nodes[node].is_child &&
              WhomItIsFor(graph_.nodes[node].in.kind) == StandFor::kOthers;
     });
     return is_of_thread && FindChild(nodes) != nullptr;

@@ -202,6 +202,21 @@ TEST(StandstillTest, FindsTheHolderOfALockByItsBytes) {
   EXPECT_EQ(verdict.advice.front().id, "lock-order");
 }
 
+// It writes its result by a thread of its own, and its parent waits for its end.
+TEST(StandstillTest, AChildWhoseThreadWritesToItsParentIsNoServer) {
+  const RankPlaceOf joins = {" wait4 popen_fork.Popen.poll process.BaseProcess.join train.gather ",
+                             "/x/train.py:26 in gather"};
+  StandingJob job({Reads(4001), joins, Reads(4000)});
+  const StackPlace ends = PlaceOf({" __new_sem_wait_slow64 threading.Thread.join ", ""});
+  const StackPlace writes =
+      PlaceOf({" __libc_write connection._send queues._feed ", "", {4001}, EndKind::kPipe});
+  job.standings[1]->children = {{kChildPid, 4001, "python", {ends, writes}}};
+  const Verdict verdict = job.Only();
+  EXPECT_EQ(CulpritsOf(verdict), Ranks{1});
+  EXPECT_EQ(verdict.standstill.shape, StandShape::kChild);
+  EXPECT_EQ(verdict.advice.front().id, "waits-for-a-child");
+}
+
 // Nobody knows the holders of some kinds of locks.
 TEST(StandstillTest, BlamesNoRankForWhereItAsksForALockOfAFile) {
   const auto locks = [](const char* at) { return RankPlaceOf{" flock train.take ", at}; };
