@@ -146,6 +146,7 @@ bool MakeOptions(const CLI::App& app, const Flags& flags, GatherOptions* options
   }
   options->patience_ns = options->apart_ns + kBesidesNs;
   options->redactor = MakeRedactor(flags.redact);
+  options->arguments = flags.redact.send_arguments();
   return options->redactor != nullptr && ParseNames(app, flags, options);
 }
 

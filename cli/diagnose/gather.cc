@@ -58,7 +58,7 @@ class Gatherer {
     AddFacts();
     AddRecorded();
     for (v1::ProcessLook& process : *look_.mutable_processes()) {
-      Redact(*options_.redactor, SendArguments::kListed, process.mutable_process());
+      Redact(*options_.redactor, options_.arguments, process.mutable_process());
     }
     look_.set_ended_ns(SteadyNs());
     return std::move(look_);
@@ -151,6 +151,7 @@ class Gatherer {
       options.directory = folder;
       options.discover_directory = folder;
       options.redactor = options_.redactor;
+      options.send_arguments = options_.arguments;
       options.scan_wait_ns = kSecond / 2;
       collectors_.push_back(std::make_unique<Collector>(options));
       collectors_.back()->Collect(SteadyNs(), true);

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "rollcall/v1/look.pb.h"
+#include "security/harmless_arguments.h"
 #include "security/redact.h"
 
 namespace rollcall {
@@ -32,6 +33,7 @@ struct GatherOptions {
   int64_t patience_ns = 10'000'000'000;  // for the whole look
   size_t at_once = 4;                    // processes that are sampled at a time
   std::shared_ptr<const Redactor> redactor = DefaultRedactor();
+  SendArguments arguments = SendArguments::kListed;  // of the processes' command lines
   // Called from the caller's thread, with one line for people: "taking stacks of 8 processes".
   std::function<void(const std::string&)> tell;
 };

@@ -20,7 +20,6 @@ constexpr int kMostProcessesOfLook = 4096;
 constexpr int kMostSamplesOfProcess = 8;
 constexpr int kMostUnseenOfLook = 64;
 constexpr int kMostRasAnswers = 64;
-constexpr int kMostFactsOfLook = 512;
 constexpr size_t kLongestToken = 64;
 constexpr size_t kMostRasText = 4 << 20;
 constexpr int64_t kLatestNs = INT64_MAX / 4;
@@ -44,7 +43,6 @@ void KeepLimits(v1::HostLook* look) {
   }
   KeepFirst(kMostUnseenOfLook, look->mutable_unseen());
   KeepFirst(kMostRasAnswers, look->mutable_ras());
-  if (look->has_facts()) KeepFirst(kMostFactsOfLook, look->mutable_facts()->mutable_facts());
 }
 
 }  // namespace
