@@ -32,7 +32,7 @@
 namespace rollcall {
 namespace {
 
-// Measured with a daemon and jobs, and a margin (docs/measured.md).
+// Measured with a daemon and jobs, and a margin (docs/measured_history.md).
 constexpr ResourceNeeds kNeeds = {uint64_t{192} << 20, 20, 48};
 
 int Fail(const absl::Status& status, int code) {

@@ -30,7 +30,7 @@
 namespace rollcall {
 namespace {
 
-// Measured with an agent and a page, and a margin (docs/measured.md).
+// Measured with an agent and a page, and a margin (docs/measured_history.md).
 constexpr ResourceNeeds kNeeds = {uint64_t{96} << 20, 44, 64};
 
 constexpr int64_t kTellOfIncidents = 1000;  // an import says so each time
