@@ -2,7 +2,7 @@
 // What `rollcall doctor` judges, and the table of its checks. Pure: facts in, findings out.
 //
 // To add a check: a function below, a row in kChecks (checks.cc), rows in checks_test.cc for a good
-// and a bad case, and a row in docs/operating.md.
+// and a bad case, and a row in docs/commands.md.
 #pragma once
 
 #include <string>

@@ -79,7 +79,7 @@ Judgement JudgeAgent(const Facts& facts) {
           agent.may_see_all
               ? absl::StrCat("rollcall-agent --daemon=", facts.daemon.address)
               : "for all users, start it with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, as "
-                "docs/operating.md shows"};
+                "docs/running.md shows"};
 }
 
 Judgement JudgeDaemon(const Facts& facts) {

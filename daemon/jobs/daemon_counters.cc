@@ -31,13 +31,13 @@ void DaemonCounters::CountDropped(Dropped what, uint64_t count) {
   if (what == Dropped::kTenants) {
     spdlog::warn(
         "dropped processes of tenants that their agent may not write ({} since the "
-        "start): see ROLLCALL_TENANT in docs/operating.md",
+        "start): see ROLLCALL_TENANT in docs/configuration.md",
         total);
     return;
   }
   spdlog::warn(
       "dropped {} that exceed a limit ({} since the start): see \"Limits\" in "
-      "docs/operating.md",
+      "docs/limits.md",
       DroppedName(what), total);
 }
 
@@ -60,7 +60,7 @@ void DaemonCounters::CountOverShare(Dropped what, const Owner& owner) {
   }
   spdlog::warn(
       "dropped {} of user {} on host {}, who has most of them while others want some: see "
-      "rollcall_over_share_total, and \"Shares\" in docs/operating.md",
+      "rollcall_over_share_total, and \"Shares\" in docs/limits.md",
       DroppedName(what), owner.user, owner.host);
 }
 

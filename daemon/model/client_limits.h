@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limits of what agents may send. docs/operating.md, "Limits", lists them for operators.
+// The limits of what agents may send. docs/limits.md, "Limits", lists them for operators.
 //
 // The daemon drops what exceeds a limit, or cuts it if it is a text. It counts what it dropped
 // (rollcall_daemon_dropped_total) and logs it at most once a minute.

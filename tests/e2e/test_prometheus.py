@@ -42,7 +42,7 @@ def test_promtool_accepts_the_rules(programs):
 
 
 def test_promtool_accepts_the_scrape_part_of_the_recipe_for_the_collector(programs, tmp_path):
-    text = (ROOT / "docs" / "operating.md").read_text()
+    text = (ROOT / "docs" / "running.md").read_text()
     recipe = yaml.safe_load(re.search(r"```yaml\n(receivers:\n  prometheus:.*?)```", text, re.DOTALL)[1])
     assert recipe["service"]["pipelines"]["metrics"]["receivers"] == list(recipe["receivers"])
     (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(recipe["receivers"]["prometheus"]["config"]))

@@ -8,7 +8,7 @@ from hang_cases import HERE, Hang, Run, last
 
 ANNOTATED = Hang("annotated", "annotated/train.py", "argument_mismatch", last, "", "", "")
 pytestmark = pytest.mark.long
-GUIDE = HERE.parent.parent / "docs" / "operating.md"
+GUIDE = HERE.parent.parent / "docs" / "programs.md"
 
 
 def test_a_verdict_says_which_step_and_phase_each_side_is_in(tmp_path):

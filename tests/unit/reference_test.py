@@ -10,7 +10,12 @@ import pytest
 from docs_test import ROOT, code, read, read_help, rows, section
 
 PAGES = ROOT / "docs" / "reference"
-HOW = ("`ROLLCALL_WRITE_DOCS=1 ctest --preset release -R reference` generates this page from {}.\n")
+HOW = ("*This page is generated from {}: `ROLLCALL_WRITE_DOCS=1 ctest --preset release -R reference`.*\n")
+
+
+def whole_page(title, purpose, parts, source):
+    """A page opens with what it is for, and ends with how it is made."""
+    return f"# {title}\n\n{purpose}\n\n{parts.rstrip()}\n\n{HOW.format(source)}"
 
 
 def cell(text):
@@ -104,11 +109,8 @@ def reaches_a_daemon(flags):
 def flags_page():
     every = commands()
     shared = shared_flags(every)
-    text = ("# Flags\n\n" + HOW.format("the `--help` of the programs") +
-            "[operating.md](../operating.md#commands-and-flags) explains the flags, with exit codes "
-            "and examples.\n\nA flag wins over its variable. `rollcall completion bash` and "
-            "`rollcall man COMMAND` have the same.\n\n## To reach a daemon\n\n")
-    text += ("These flags mean the same in " + ", ".join(
+    text = ("## To reach a daemon\n\n"
+            "These flags mean the same in " + ", ".join(
         f"`{name}`" for name, (_, _, _, flags) in every.items() if reaches_a_daemon(flags)) +
         ". The tables below leave them out.\n\n" + table(FLAG_HEAD, map_rows(shared)))
     for name, (words, usage, positionals, flags) in every.items():
@@ -116,7 +118,12 @@ def flags_page():
         text += table(("argument", ""), [(f"`{word}`", meaning) for word, meaning in positionals])
         left_out = shared if reaches_a_daemon(flags) else []
         text += table(FLAG_HEAD, map_rows(flag for flag in flags if flag not in left_out))
-    return text.rstrip("\n") + "\n"
+    return whole_page(
+        "Flags", "Look up a flag here: each program and command, with the flag's value, default and "
+        "environment variable. [commands.md](../commands.md) and [configuration.md](../configuration.md) "
+        "explain flags that need more than a line, and list the exit codes.\n\nA flag on the command "
+        "line wins over its variable. `rollcall man COMMAND` and `rollcall completion bash` show the "
+        "same flags.", text, "the `--help` of the programs")
 
 
 def map_rows(flags):
@@ -163,36 +170,34 @@ def confirmed(cause):
 
 
 def causes_page():
-    guide = {code(row[0])[0]: row for row in rows(section(read("docs/operating.md"), "Verdicts"))}
     spoken, advice = sentences(), general_advice()
-    text = ("# Causes\n\n" + HOW.format("the table in [operating.md](../operating.md#verdicts), "
-            "the table of advice, and the sentences that a test expects") +
-            "\nEach verdict has one of these causes. `rollcall incidents --cause=CAUSE` lists the "
-            "incidents of one.\n\n")
-    for cause in docs_test.causes():
-        _, meaning, blamed, todo = (move_links(words) for words in guide[cause])
+    text = ""
+    for cause, row in docs_test.runbook().items():
+        _, meaning, blamed, todo = (move_links(words) for words in row)
         name, why, _ = advice[cause]
         text += (f"## {cause}\n\n**When:** {meaning}.\n\n**Culprit:** {blamed}.\n\n"
                  f"**Confirmed:** {confirmed(cause)}.\n\n**Why:** {why}\n\n"
                  f"**Next:** {todo}. Advice: [{name}](../advice.md#{name}).\n\n"
                  "Sentences such as:\n\n")
         text += "".join(f"> {sentence}\n\n" for sentence in examples(spoken[cause]))
-    return text.rstrip("\n") + "\n"
+    return whole_page(
+        "Causes", "Look up what a cause means, whom Rollcall blames for it, and when it is confirmed. "
+        "Each verdict has one of these causes. The causes that people meet first come first. In a "
+        "hang, begin with [A job hangs: now what](../runbook.md). `rollcall incidents --cause=CAUSE` "
+        "lists the incidents of a cause.", text,
+        "the table in [runbook.md](../runbook.md#causes), the table of advice, and the sentences that a "
+        "test expects")
 
 
 def move_links(words):
-    """Links of operating.md, for a page one folder further down."""
-    words = words.replace("](#", "](../operating.md#")
+    """Links of runbook.md, for a page one folder further down."""
     return re.sub(r"\]\((\w+\.md)", r"](../\1", words)
 
 
 # Metrics.
 
 def metrics_page():
-    text = ("# Metrics\n\n" + HOW.format("`daemon/queries/metrics.cc`") +
-            "\nThe daemon serves them at `/metrics` of its page "
-            "([operating.md](../operating.md#metrics)).\n\n")
-    groups = {}
+    text, groups = "", {}
     for name, kind, words in docs_test.metrics():
         parts = name.split("_")
         about = {"job": "A job", "communicator": "A communicator", "incident": "Incidents",
@@ -201,7 +206,10 @@ def metrics_page():
         groups.setdefault(key, []).append((f"`{name}`", kind, words))
     for key, lines in groups.items():
         text += f"## {key}\n\n" + table(("metric", "kind", ""), lines)
-    return text.rstrip("\n") + "\n"
+    return whole_page(
+        "Metrics", "Look up a metric for an alert or a dashboard. The daemon serves them to Prometheus at "
+        "`/metrics` of its page; [running.md](../running.md#metrics) has labels, ready-made alerting rules "
+        "and a dashboard.", text, "`daemon/queries/metrics.cc`")
 
 
 # API.
@@ -289,12 +297,7 @@ def calls():
 
 
 def api_page():
-    text = ("# API\n\n" + HOW.format("`proto/`, `daemon/queries/`, `interpose/rollcall.h` and "
-            "`python/rollcall/`") +
-            "\n[http_api.md](../http_api.md) explains parameters, errors and limits of the addresses, "
-            "[incident_json.md](../incident_json.md) the fields of an incident, and "
-            "[security.md](../security.md) the roles. Fields are only ever added.\n\n")
-    text += "## From a training program, in C\n\n" + table(("function", ""), c_functions())
+    text = "## From a training program, in C\n\n" + table(("function", ""), c_functions())
     python = [row for name in ("__init__", "lightning", "transformers")
               for row in python_functions(name)]
     text += "## From a training program, in Python\n\n" + table(("function", ""), python)
@@ -306,7 +309,12 @@ def api_page():
         for message, (words, fields) in messages(name).items():
             text += f"### {message}\n\n" + (f"{words}\n\n" if words else "")
             text += table(("field", "type", ""), fields)
-    return text.rstrip("\n") + "\n"
+    return whole_page(
+        "API", "Look up what programs can call: functions for training programs, HTTP addresses, the gRPC "
+        "service, and all messages. [http_api.md](../http_api.md) explains parameters, errors and limits "
+        "of the addresses, [incident_json.md](../incident_json.md) the fields of an incident, and "
+        "[security.md](../security.md) the roles. Fields are only ever added.", text,
+        "`proto/`, `daemon/queries/`, `interpose/rollcall.h` and `python/rollcall/`")
 
 
 @pytest.mark.parametrize("name, page", [

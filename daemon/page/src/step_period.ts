@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The step of a training loop, from the calls that a rank repeats on a communicator. As strict as the
-// daemon's own (docs/operating.md, "A rank's own past"): three steps and 24 calls, 40 for steps of
+// daemon's own (docs/verdicts.md, "A rank's own past"): three steps and 24 calls, 40 for steps of
 // up to four calls.
 import type { CallSpan } from "./messages";
 

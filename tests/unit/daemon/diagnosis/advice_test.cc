@@ -291,7 +291,7 @@ TEST(AdviceTest, EveryCauseHasOneGeneralEntryAndItComesLast) {
   EXPECT_EQ(ids.size(), GeneralAdvice().size());
 }
 
-// The advice that must come first for the classic hangs (docs/operating.md).
+// The advice that must come first for the classic hangs (docs/tutorial.md).
 TEST(AdviceTest, TheFiveClassicHangsGetTheirAdviceFirst) {
   const std::vector<std::pair<const char*, Verdict>> cases = {
       {"uneven-inputs", Make(Cause::kRankExited)},

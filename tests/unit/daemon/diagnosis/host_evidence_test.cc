@@ -456,7 +456,7 @@ std::string Document() {
       "lists what they look at, and what the rules make of it. `ROLLCALL_WRITE_DOCS=1 "
       "diagnosis_test` generates it from `proto/host_facts.def`, "
       "`daemon/diagnosis/hosts/host_fact_rules.cc` and `daemon/diagnosis/hosts/host_advice.cc`. "
-      "[operating.md](operating.md#facts-about-hosts) says how to permit or forbid it.\n\n"
+      "[running.md](running.md#facts-about-hosts) says how to permit or forbid it.\n\n"
       "## Kinds\n\n"
       "A fact is evidence: always, or where it differs from the other hosts (GPUs, ports) of the "
       "job. One that "
