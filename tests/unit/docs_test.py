@@ -68,8 +68,13 @@ def parse_flags(text):
     return flags
 
 
+def flag_rows(text):
+    """The rows of the tables of flags in a text: flag, default, ..."""
+    return [row for row in rows(text) if row[0].startswith("`--")]
+
+
 def documented_flags(table):
-    """Name -> default, of rows: flag, default, ..."""
+    """Name -> default, of rows of flags."""
     found = {}
     for row in table:
         for flag in code(row[0]):
@@ -100,7 +105,7 @@ same_help = pytest.mark.skipif("\nOptions:" not in read_help("rollcalld"),
 ])
 def test_the_guide_has_the_flags_of_each_program(program, arguments, page, heading):
     flags = parse_flags(read_help(program, *arguments))
-    documented = documented_flags(rows(section(read(f"docs/{page}.md"), heading)))
+    documented = documented_flags(flag_rows(section(read(f"docs/{page}.md"), heading)))
     assert flags
     own = {"/dev/shm/rollcall-" + str(os.geteuid()): "/dev/shm/rollcall-<uid>"}
     assert documented == {name: own.get(default, default) for name, (default, _) in flags.items()}
@@ -108,7 +113,7 @@ def test_the_guide_has_the_flags_of_each_program(program, arguments, page, headi
 
 @same_help
 def test_the_guide_has_the_flags_of_the_other_commands():
-    table = rows(section(read("docs/commands.md"), "Queries to a daemon"))
+    table = flag_rows(section(read("docs/commands.md"), "Queries to a daemon"))
     for command in set(subcommands()) - {"run", "analyze", "diagnose", "pki", "token", "install-library", "webhook"}:
         flags = parse_flags(read_help("rollcall", command))
         documented = documented_flags([row for row in table if command in code(row[2])])
