@@ -36,6 +36,20 @@ bool IsRank(const Process& process) {
   return process.global_rank >= 0 && process.liveness == Liveness::kAlive;
 }
 
+// Some ranks wait before the first call, and one that does not is quiet: only the bytes that it
+// reads and writes show whether it works for them.
+bool AwaitsAQuietRank(const JobState& state, int64_t now_ns) {
+  bool any_waits = false, any_is_quiet = false;
+  for (const Process& process : state.processes) {
+    if (!IsRank(process)) continue;
+    const bool waits = process.waits_outside_since_ns != 0;
+    const int64_t quiet_ns = process.quiet_since_ns;
+    any_waits = any_waits || waits;
+    any_is_quiet = any_is_quiet || (!waits && quiet_ns != 0 && quiet_ns <= now_ns - kLookAgainNs);
+  }
+  return any_waits && any_is_quiet;
+}
+
 }  // namespace
 
 bool WaitsForOthers(const v1::ProcessStack& stack) {
@@ -55,8 +69,12 @@ SamplesWanted StartWatch::Next(const JobState& state, bool hangs, int64_t now_ns
     next_ns_ = 0;
     return wanted;
   }
-  wanted.children = !limits.watches_calls_only && !hangs && IsStill(state, now_ns, limits);
-  if (HasStarted(state) && !wanted.children) {
+  const bool has_started = HasStarted(state);
+  if (!limits.watches_calls_only && !hangs) {
+    wanted.children =
+        IsStill(state, now_ns, limits) || (!has_started && AwaitsAQuietRank(state, now_ns));
+  }
+  if (has_started && !wanted.children) {
     next_ns_ = limits.watches_calls_only ? 0 : now_ns + kLookAgainNs;
     at_ = 0;
     return wanted;

@@ -108,11 +108,32 @@ bool AnyWorks(const JobState& job, const StartBlame& blame, int64_t since_ns) {
     const Process& process = job.processes[static_cast<size_t>(index)];
     if (HasEnded(job, index)) return false;
     const Standing* standing = process.standing.get();
-    // Nobody takes such samples while a rank of the job uses the CPU.
     const bool moves = standing != nullptr && (standing->newest_ns < since_ns ||
                                                standing->since_ns > since_ns || standing->rests);
     return moves || process.quiet_since_ns > since_ns;
   });
+}
+
+// Whether a sample shows of each of them that no byte moves in it. One that saves slowly uses no
+// CPU either. Without the watch on jobs that stand still, nobody takes such samples.
+bool AllAreSeenAtRest(const JobState& job, const StartBlame& blame, const Limits& limits) {
+  return limits.watches_calls_only ||
+         std::all_of(blame.processes.begin(), blame.processes.end(), [&](int32_t index) {
+           const Process& process = job.processes[static_cast<size_t>(index)];
+           return process.standing != nullptr || HasEnded(job, index);
+         });
+}
+
+Certainty CertaintyOf(const JobState& job, const StartBlame& blame, const Limits& limits) {
+  switch (blame.fault) {
+    // All may wait at one point for somebody who is no rank.
+    case StartFault::kAllWait:
+      return Certainty::kPossible;
+    case StartFault::kNotReached:
+      return AllAreSeenAtRest(job, blame, limits) ? Certainty::kLikely : Certainty::kPossible;
+    default:
+      return Certainty::kLikely;
+  }
 }
 
 void DescribeBlamed(const JobState& job, int32_t process, int64_t now_ns, Verdict* verdict) {
@@ -215,9 +236,7 @@ std::optional<Verdict> JudgeStart(const JobState& job, int64_t now_ns, const Lim
   verdict.cause = Cause::kInitIncomplete;
   verdict.start_fault = blame.fault;
   verdict.is_idle = blame.may_idle;
-  // All may wait at one point for somebody who is no rank.
-  verdict.certainty =
-      blame.fault == StartFault::kAllWait ? Certainty::kPossible : Certainty::kLikely;
+  verdict.certainty = CertaintyOf(job, blame, limits);
   verdict.communicator_size = blame.world_size;
   verdict.since_ns = start.since_ns;
   verdict.counts_from_ns = start.counts_from_ns;

@@ -75,5 +75,41 @@ TEST(StartWatchTest, RanksThatSpinInALibraryAreWatched) {
   EXPECT_GE(job.Watch().size(), 50u);
 }
 
+// Ranks that have made no call yet: rank 0 is quiet, and the others use the CPU now and then.
+struct StartingJob : JobBuilder {
+  StartingJob() : JobBuilder(3) {
+    state.communicators.clear();
+    for (Process& process : state.processes) process.has_segment = false;
+  }
+
+  bool WantsChildren(const Limits& limits) {
+    StartWatch watch;
+    watch.Next(state, false, At(0), limits);
+    const double due = 1 + static_cast<double>(limits.suspect_after_ns) / 1e9;
+    for (Process& process : state.processes) process.quiet_since_ns = At(due - 1);
+    if (is_first_quiet) state.processes[0].quiet_since_ns = At(due - 5);
+    return watch.Next(state, false, At(due), limits).children;
+  }
+
+  bool is_first_quiet = true;
+};
+
+TEST(StartWatchTest, AQuietRankForWhichOthersWaitIsSampledWithItsBytes) {
+  StartingJob job;
+  EXPECT_FALSE(job.WantsChildren(Limits()));
+  job.state.processes[1].waits_outside_since_ns = At(1);
+  EXPECT_TRUE(job.WantsChildren(Limits()));
+  job.is_first_quiet = false;
+  EXPECT_FALSE(job.WantsChildren(Limits()));
+}
+
+TEST(StartWatchTest, TheWatchOnCallsTakesNoBytes) {
+  StartingJob job;
+  job.state.processes[1].waits_outside_since_ns = At(1);
+  Limits limits;
+  limits.watches_calls_only = true;
+  EXPECT_FALSE(job.WantsChildren(limits));
+}
+
 }  // namespace
 }  // namespace rollcall

@@ -13,6 +13,14 @@
 namespace rollcall {
 namespace {
 
+// By samples from second `since` to second `newest`.
+std::shared_ptr<Standing> AtRest(double since, double newest) {
+  auto standing = std::make_shared<Standing>();
+  standing->since_ns = At(since);
+  standing->newest_ns = At(newest);
+  return standing;
+}
+
 // Four ranks without an NCCL call; ranks 1-3 have waited for the others since second 10.
 JobBuilder Starting() {
   JobBuilder job(4);
@@ -20,6 +28,7 @@ JobBuilder Starting() {
   for (Process& process : job.state.processes) {
     process.has_segment = false;
     process.stack_words = "main download";
+    process.standing = AtRest(10, 70);
     if (process.global_rank != 0) process.waits_outside_since_ns = At(10);
   }
   return job;
@@ -73,14 +82,23 @@ TEST(StartTest, DoesNotBlameARankThatWorks) {
   first.quiet_since_ns = At(69);
   EXPECT_TRUE(AtStart(job.state, 70).empty());
   first.quiet_since_ns = At(5);
-  auto standing = std::make_shared<Standing>();
-  standing->since_ns = standing->newest_ns = At(68);
-  first.standing = standing;
+  first.standing = AtRest(68, 68);
   EXPECT_TRUE(AtStart(job.state, 70).empty());
-  standing->since_ns = At(20);
+  first.standing = AtRest(20, 68);
   EXPECT_FALSE(AtStart(job.state, 70).empty());
-  standing->newest_ns = At(40);
+  first.standing = AtRest(20, 40);
   EXPECT_TRUE(AtStart(job.state, 70).empty());
+}
+
+TEST(StartTest, IsNotSureOfARankWhoseBytesNobodyHasSeen) {
+  JobBuilder job = Starting();
+  job.state.processes[0].standing = nullptr;
+  EXPECT_EQ(AtStart(job.state, 70).at(0).certainty, Certainty::kPossible);
+  Limits limits;
+  limits.watches_calls_only = true;
+  EXPECT_EQ(Diagnose(job.state, At(70), limits).at(0).certainty, Certainty::kLikely);
+  job.state.processes[0].liveness = Liveness::kDied;
+  EXPECT_EQ(AtStart(job.state, 70).at(0).certainty, Certainty::kLikely);
 }
 
 TEST(StartTest, FindsNothingIfNoRankWaits) {
