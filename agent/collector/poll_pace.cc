@@ -10,6 +10,9 @@ namespace {
 
 // Longer than the time between two looks at the CPU time of a process.
 constexpr int64_t kWindowNs = 2'500'000'000;
+// For so long after a loop began, one look at it is enough to take it for a wait: nobody blames a
+// rank so soon. The second look comes in this time, unless the machine is busy.
+constexpr int64_t kUnprovenNs = kWindowNs + 1'000'000'000;
 constexpr int64_t kLeastPartInTests = 4;  // of its CPU time: a quarter
 constexpr int64_t kMostPartOfCpu = 10;    // of the time: a tenth
 constexpr int64_t kLeastPartAsleep = 4;   // of the time: a quarter
@@ -30,7 +33,12 @@ struct Window {
   const CpuUse& to;
   int64_t long_ns;
 
-  int64_t used_ns() const { return to.used_ns - from.used_ns; }
+  // At least what the thread itself has used: the process is looked at more seldom.
+  int64_t used_ns() const {
+    const int64_t of_process = to.used_ns - from.used_ns;
+    return KnowsThread() ? std::max(of_process, to.thread_used_ns - from.thread_used_ns)
+                         : of_process;
+  }
   bool KnowsThread() const { return from.thread_lacked_ns >= 0 && to.thread_lacked_ns >= 0; }
   // Neither on a CPU nor ready for one.
   int64_t thread_slept_ns() const {
@@ -69,11 +77,15 @@ std::vector<uint32_t> PollPaces::Due(int64_t now_ns, const SegmentSnapshot& snap
   return due;
 }
 
+bool PollPaces::MayWait(const Pace& pace, int64_t now_ns) {
+  return pace.waits.value_or(now_ns - pace.since_ns < kUnprovenNs);
+}
+
 bool PollPaces::Waits(const BlockedSnapshot& loop, int64_t now_ns, const CpuUse& cpu) {
   Pace* pace = &paces_[loop.tid];
   if (pace->since_ns != loop.since_ns) {
-    *pace = {loop.since_ns, now_ns, loop.polls, loop.poll_ns, cpu, true};
-    return true;
+    *pace = {loop.since_ns, now_ns, loop.polls, loop.poll_ns, cpu, std::nullopt};
+    return MayWait(*pace, now_ns);
   }
   const Window window = {pace->cpu, cpu, now_ns - pace->looked_ns};
   const uint64_t polls = loop.polls > pace->polls ? loop.polls - pace->polls : 0;
@@ -95,7 +107,7 @@ void PollPaces::KeepWaits(int64_t now_ns, const std::map<uint32_t, CpuUse>& uses
     if (use != uses.end() && IsDue(blocked, now_ns)) return !Waits(blocked, now_ns, use->second);
     const auto known = paces_.find(blocked.tid);
     return known != paces_.end() && known->second.since_ns == blocked.since_ns &&
-           !known->second.waits;
+           !MayWait(known->second, now_ns);
   };
   all->erase(std::remove_if(all->begin(), all->end(), works), all->end());
 }

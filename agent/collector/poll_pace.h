@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "agent/segments/segment_reader.h"
@@ -42,10 +43,11 @@ class PollPaces {
     uint64_t polls = 0;
     int64_t poll_ns = 0;
     CpuUse cpu;
-    bool waits = true;  // until a second look shows how fast the loop is
+    std::optional<bool> waits = {};  // nullopt: only a second look shows how fast the loop is
   };
   bool IsDue(const BlockedSnapshot& loop, int64_t now_ns) const;
   bool Waits(const BlockedSnapshot& loop, int64_t now_ns, const CpuUse& cpu);
+  static bool MayWait(const Pace& pace, int64_t now_ns);
 
   std::map<uint32_t, Pace> paces_;  // by thread
 };

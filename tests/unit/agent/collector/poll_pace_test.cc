@@ -41,6 +41,8 @@ const Case kCases[] = {
      kSecond * 9 / 10},
     {"sleeps_between_tests_while_other_threads_work", 10, 10'000, 4 * kSecond, 'S', false,
      1'000'000, 0},
+    {"works_between_tests_and_its_process_was_not_looked_at_since", 20, 10'000, 0, 'R', false,
+     kSecond / 2, kSecond / 2},
     // What it reads is useful, and takes no CPU time.
     {"reads_files_between_tests", 20, 10'000, kSecond / 50, 'D', false, kSecond / 50, 0},
     {"reads_files_between_tests_as_far_as_is_known", 20, 10'000, kSecond / 50, 'D', false},
@@ -98,6 +100,20 @@ TEST(PollPacesTest, LooksNowAndThen) {
   EXPECT_EQ(paces.Due(kStart + 3 * kSecond, loop), std::vector<uint32_t>{7});
   EXPECT_EQ(paces.Due(kStart + kSecond, Loop(kStart + kSecond)), std::vector<uint32_t>{7})
       << "another loop";
+}
+
+// An agent that lacks a CPU looks late, and a loop that works may be old by then.
+TEST(PollPacesTest, OneLookAtAnOldLoopShowsNoWait) {
+  PollPaces paces;
+  SegmentSnapshot loop = Loop(kStart);
+  paces.KeepWaits(kStart + 2 * kSecond, {{7, {}}}, &loop);
+  EXPECT_EQ(loop.blocked.size(), 1u);
+  paces.KeepWaits(kStart + 4 * kSecond, {}, &loop);
+  EXPECT_TRUE(loop.blocked.empty());
+
+  SegmentSnapshot old = Loop(kStart);
+  PollPaces().KeepWaits(kStart + 4 * kSecond, {{7, {}}}, &old);
+  EXPECT_TRUE(old.blocked.empty());
 }
 
 TEST(PollPacesTest, OtherCallsStay) {
