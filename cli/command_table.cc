@@ -57,7 +57,7 @@ constexpr Command kCommands[] = {
 void PrintHelp(std::ostream& out) {
   out << "Finds out why a distributed training job hangs.\n\n"
          "It hangs now, and nothing was prepared?  rollcall diagnose\n\nUsage:\n"
-         "  rollcall run [flags] -- CMD...\n  rollcall COMMAND [flags]\n\nCommands:\n";
+         "  rollcall run [flags] CMD...\n  rollcall COMMAND [flags]\n\nCommands:\n";
   for (const Command& command : kCommands) {
     out << absl::StreamFormat("  %-17s%s\n", command.name, command.help);
   }
@@ -184,7 +184,7 @@ int Main(int argc, char** argv) {
   spdlog::set_pattern(kLogPattern);
   SilenceGrpc();
   const std::string name = argc > 1 ? argv[1] : "";
-  if (name == "--version") {
+  if (name == "--version" || name == "-V" || name == "version") {
     std::cout << VersionLine("rollcall") << "\n";
     return 0;
   }

@@ -2,7 +2,6 @@
 // rollcall doctor: what works on this host, in this container or for this program, and what will
 // not.
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <iostream>
 
 #include "agent/processes/this_host.h"
@@ -11,6 +10,7 @@
 #include "cli/doctor_lines.h"
 #include "cli/query.h"
 #include "cli/terminal.h"
+#include "cli/usage.h"
 
 namespace rollcall {
 
@@ -19,13 +19,13 @@ int DoctorCommand(const std::vector<std::string>& arguments) {
   doctor::Questions questions;
   CLI::App app(
       "Checks this host or container, and says what to type where something is wrong:\n"
-      "rollcall doctor, or with the program of a job:  rollcall doctor -- python train.py",
+      "rollcall doctor, or with the program of a job:  rollcall doctor python train.py",
       "rollcall doctor");
   AddQueryFlags(&app, &flags);
+  const auto& [words, command] = SplitCommand(app, arguments);
   int exit_code = 0;
-  const auto separator = std::find(arguments.begin(), arguments.end(), "--");
-  if (!ParseFlags(&app, {arguments.begin(), separator}, &exit_code)) return exit_code;
-  if (separator != arguments.end()) questions.command.assign(separator + 1, arguments.end());
+  if (!ParseFlags(&app, words, &exit_code)) return exit_code;
+  questions.command = command;
   questions.library = FindLibrary();
   questions.daemon = flags.daemon;
   questions.is_daemon_chosen = app.get_option("--daemon")->count() > 0;

@@ -15,6 +15,13 @@
 namespace rollcall {
 namespace {
 
+// Whether the word after this flag is its value.
+bool TakesNextWord(const CLI::App& app, const std::string& flag) {
+  if (absl::StrContains(flag, '=')) return false;
+  const CLI::Option* option = app.get_option_no_throw(flag);
+  return option != nullptr && option->get_items_expected_max() > 0;
+}
+
 bool MayHoldAnyBytes(const FlagHelp& flag) { return flag.is_path || flag.name == "--on-hang"; }
 
 }  // namespace
@@ -45,6 +52,16 @@ std::string FirstTyped(const std::vector<std::string>& arguments,
     return IsTyped(arguments, flag);
   });
   return at == flags.end() ? "" : *at;
+}
+
+FlagsAndCommand SplitCommand(const CLI::App& app, const std::vector<std::string>& arguments) {
+  auto at = arguments.begin();
+  while (at != arguments.end() && *at != "--" && absl::StartsWith(*at, "-")) {
+    const bool has_value = TakesNextWord(app, *at) && at + 1 != arguments.end();
+    at += has_value ? 2 : 1;
+  }
+  const bool is_marked = at != arguments.end() && *at == "--";
+  return {{arguments.begin(), at}, {at + (is_marked ? 1 : 0), arguments.end()}};
 }
 
 int RefuseUsage(const CLI::App& app, const std::string& problem) {

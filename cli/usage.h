@@ -22,6 +22,15 @@ bool IsTyped(const std::vector<std::string>& arguments, const std::string& flag)
 std::string FirstTyped(const std::vector<std::string>& arguments,
                        const std::vector<std::string>& flags);
 
+// The words of `rollcall run [flags] [--] CMD...`.
+struct FlagsAndCommand {
+  std::vector<std::string> flags, command;
+};
+
+// The command begins behind the first "--", or else with the first word that is neither a flag of
+// `app` nor the value of one.
+FlagsAndCommand SplitCommand(const CLI::App& app, const std::vector<std::string>& arguments);
+
 // Prints what is wrong and how to get help. Returns the exit code.
 int RefuseUsage(const CLI::App& app, const std::string& problem);
 

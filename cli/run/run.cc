@@ -226,22 +226,21 @@ void Run::Finish() {
 }  // namespace
 
 int RunCommand(const std::vector<std::string>& arguments) {
-  const auto separator = std::find(arguments.begin(), arguments.end(), "--");
   RunFlags flags;
   CLI::App app(
       "Runs CMD and reports the rank at fault when CMD hangs. CMD's output and exit code\n"
-      "pass through unchanged:  rollcall run [flags] -- CMD...",
+      "pass through unchanged:  rollcall run [flags] CMD...",
       "rollcall run");
   DefineRunFlags(&app, &flags);
+  const auto& [words, command] = SplitCommand(app, arguments);
   int exit_code = 0;
-  if (!ParseFlags(&app, {arguments.begin(), separator}, &exit_code)) return exit_code;
-  if (separator == arguments.end() || separator + 1 == arguments.end()) {
-    std::cerr << "rollcall run: no command to run after --\n"
-                 "  usage:  rollcall run [flags] -- CMD...\n";
+  if (!ParseFlags(&app, words, &exit_code)) return exit_code;
+  if (command.empty()) {
+    std::cerr << "rollcall run: no command to run\n"
+                 "  usage:  rollcall run [flags] CMD...\n";
     return kExitBadUsage;
   }
-  const std::string of_daemon = FirstTyped({arguments.begin(), separator},
-                                           {"--tls-ca", "--tls-cert", "--tls-key", "--tls-crl",
+  const std::string of_daemon = FirstTyped(words, {"--tls-ca", "--tls-cert", "--tls-key", "--tls-crl",
                                             "--tls-server-name", "--token-file", "--daemon-user"});
   if (flags.has_own_daemon() && !of_daemon.empty()) {
     return RefuseUsage(app, of_daemon + " is for a daemon elsewhere: give --daemon=HOST:PORT, too");
@@ -249,7 +248,6 @@ int RunCommand(const std::vector<std::string>& arguments) {
   SayWhatTheEnvironmentSets(app);
   flags.redactor = MakeRedactor(flags.redact);
   if (flags.redactor == nullptr) return kExitBadUsage;
-  const std::vector<std::string> command(separator + 1, arguments.end());
   // The file is there from the start: a CI server that never gets it would count no test at all.
   const absl::Status begun =
       flags.junit.empty() ? absl::OkStatus()

@@ -62,6 +62,11 @@ def test_run_exits_with_the_exit_code_of_the_job(command, code):
     assert rollcall("run", "--", *command).returncode == code
 
 
+def test_no_mark_is_needed_before_the_command():
+    result = rollcall("run", "--hang-after", "5s", "sh", "-c", "echo $1; exit 7", "sh", "--help")
+    assert (result.returncode, result.stdout) == (7, b"--help\n")
+
+
 def test_input_and_output_pass_through_unchanged():
     data = bytes(range(256)) * 1000
     result = rollcall("run", "--", "cat", input=data)

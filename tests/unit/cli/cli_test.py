@@ -52,9 +52,8 @@ def contradiction(tmp_path):
     return tmp_path / "hung"
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("run", "--help"),
-                                       ("analyze", "--help"), ("status", "--help"),
-                                       ("stacks", "--help")])
+@pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("-V",), ("version",), ("run", "--help"),
+                                       ("analyze", "--help"), ("status", "--help"), ("stacks", "--help")])
 def test_help_exits_with_0_and_prints_on_stdout(arguments):
     result = rollcall(*arguments)
     assert result.returncode == 0
