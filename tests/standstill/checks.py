@@ -16,13 +16,13 @@ START_SECONDS = 40  # of Ray, or of PyTorch in three processes, on a busy machin
 class StandstillRun(WatchedJob):
     """A row's program under `rollcall run`, with System V's objects and compiled program of its own."""
 
-    def __init__(self, row, folder, hang_after, fixed=False):
+    def __init__(self, row, folder, hang_after, fixed=False, seconds=None):
         super().__init__(folder)
         self.row, self.place = row, self.work / "place"
         self.place.mkdir(parents=True)
         if row.is_c:
             subprocess.run(row.compile_command(self.work), check=True)
-        job = row.command(self.place, self.work, fixed=fixed, seconds=3 * hang_after)
+        job = row.command(self.place, self.work, fixed=fixed, seconds=seconds or 3 * hang_after)
         self.command = [str(ROLLCALL), "run", f"--hang-after={hang_after}s", "--on-hang=abort",
                         f"--report-dir={self.reports}", "--", *job]
         # Without these Ray keeps a secret in the home folder, and tells its makers what it runs.
@@ -81,9 +81,10 @@ def check_verdict(row, folder, record_property, hang_after=10):
     decide(row, wrong_in(row, run), run.output)
 
 
-def check_health(row, folder, hang_after=10):
-    """The program without its mistake lasts three times hang_after."""
-    run = StandstillRun(row, folder, hang_after, fixed=True).go(2 * START_SECONDS + 9 * hang_after)
+def check_health(row, folder, hang_after=10, seconds=None):
+    """The program without its mistake lasts three times hang_after, or `seconds`."""
+    run = StandstillRun(row, folder, hang_after, fixed=True, seconds=seconds)
+    run.go(2 * START_SECONDS + 6 * hang_after + (seconds or 3 * hang_after))
     assert run.exit_code == 0, run.output
     said = [line for line in run.said if not line.endswith("nothing to watch")]  # of recorded calls there are none
     assert said == [] and run.incidents == [], run.output
