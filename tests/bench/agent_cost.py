@@ -3,12 +3,13 @@
 """What rollcall-agent costs a host: its CPU, its start, its memory.
 
     tests/bench/agent_cost.py [BUILD_DIR] [--seconds=20] [--starts=10] [--ranks=8]
-                              [--calls-per-second=2000]
+                              [--calls-per-second=2000] [--watch-rounds=5]
 
 Runs a real daemon, and ranks on the simulated NCCL that make that many calls a second. Starts the
 agent several times and measures the time from exec until the daemon shows the job, which it does
 when it has applied the agent's first tick. Then measures the last agent for `--seconds`. Prints
-each figure beside its target. Other work on the machine makes the figures worse.
+each figure beside its target. Then measures agent and daemon with the watch on jobs that stand
+still, and without it, by turns. Other work on the machine makes the figures worse.
 """
 import argparse
 import contextlib
@@ -92,17 +93,17 @@ def stop(process):
     process.wait()
 
 
-def measure_start(build, folder, segments, running):
-    """With a new daemon. Returns the agent and the milliseconds."""
+def measure_start(build, folder, segments, running, flags=(), hang_after=60):
+    """With a new daemon. Returns the daemon, the agent and the milliseconds."""
     folder.mkdir()
-    daemon = Daemon(build, folder, 60)
+    daemon = Daemon(build, folder, hang_after, flags)
     running.callback(daemon.end)
     with (folder / "agent.log").open("w") as log:
         begun = time.monotonic()
         agent = start_agent(build, daemon, segments, log)
     running.callback(stop, agent)
     await_job(daemon.page)
-    return agent, (time.monotonic() - begun) * 1000
+    return daemon, agent, (time.monotonic() - begun) * 1000
 
 
 def measure_steady(agent, folder, seconds):
@@ -115,6 +116,32 @@ def measure_steady(agent, folder, seconds):
     return percent, call_rate(folder, begun, ended)
 
 
+def measure_watch(build, folder, segments, options):
+    """The CPU in percent of a core, {watch: {program: [of each round]}}."""
+    spent = {watch: {"agent": [], "daemon": []} for watch in ("all", "calls")}
+    for i, watch in itertools.product(range(options.watch_rounds), spent):
+        with contextlib.ExitStack() as running:
+            # The watch begins to look after --hang-after: it has reason to from the first second on.
+            daemon, agent, _ = measure_start(build, folder / f"{watch}-{i}", segments, running,
+                                             [f"--watch={watch}"], hang_after=1)
+            time.sleep(SETTLE_SECONDS)
+            pids = {"agent": agent.pid, "daemon": daemon.process.pid}
+            begun, before = time.monotonic(), {name: cpu_seconds(pid) for name, pid in pids.items()}
+            time.sleep(options.seconds)
+            passed = time.monotonic() - begun
+            for name, pid in pids.items():
+                spent[watch][name].append(100 * (cpu_seconds(pid) - before[name]) / passed)
+    return spent
+
+
+def show_watch(spent):
+    for name in ("agent", "daemon"):
+        on, off = (spent[watch][name] for watch in ("all", "calls"))
+        show(f"CPU of the {name}, watch on : off",
+             f"{statistics.median(on):.2f} % : {statistics.median(off):.2f} %",
+             f"within {max(off) - min(off):.2f} %, the noise of {len(off)} rounds without it")
+
+
 def show(what, figure, target):
     print(f"{what:42s} {figure:32s} target {target}", flush=True)
 
@@ -125,6 +152,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--starts", type=int, default=10)
     parser.add_argument("--ranks", type=int, default=8)
+    parser.add_argument("--watch-rounds", type=int, default=5)
     parser.add_argument("--calls-per-second", type=int, default=2000, help="of each rank")
     options = parser.parse_args()
     build = options.build.resolve(strict=True)
@@ -134,12 +162,13 @@ def main():
         starts = []
         for i in range(options.starts - 1):
             with contextlib.ExitStack() as running:
-                starts.append(measure_start(build, folder / str(i), segments, running)[1])
+                starts.append(measure_start(build, folder / str(i), segments, running)[2])
         with contextlib.ExitStack() as running:
-            agent, took = measure_start(build, folder / "last", segments, running)
+            _, agent, took = measure_start(build, folder / "last", segments, running)
             starts.append(took)
             percent, rate = measure_steady(agent, folder, options.seconds)
             rss, pss = memory_mib(agent.pid, "Rss"), memory_mib(agent.pid, "Pss")
+        watch = measure_watch(build, folder, segments, options)
     print(f"{options.ranks} ranks, {rate:.0f} calls a second each; "
           f"load average {os.getloadavg()[0]:.1f}")
     show("CPU of the agent", f"{percent:.2f} % of a core", f"{TARGET_CPU_PERCENT} %")
@@ -148,6 +177,8 @@ def main():
          f"{TARGET_START_MS} ms")
     show("memory of the agent", f"RSS {rss:.1f} MiB, PSS {pss:.1f} MiB",
          f"{TARGET_MEMORY_MIB} MiB")
+    if options.watch_rounds > 0:
+        show_watch(watch)
 
 
 main()
