@@ -234,17 +234,7 @@ void AddAlertFlags(CLI::App* app, DaemonFlags* flags) {
 }
 
 void AddTimeFlags(CLI::App* app, DaemonFlags* flags) {
-  app->add_option("--hang-after", flags->hang_after, "a wait of this length is a hang")
-      ->envname("ROLLCALL_HANG_AFTER")
-      ->capture_default_str()
-      ->check(CLI::Validator(CheckDuration, "TIME"));
-  app->add_option(
-         "--watch", flags->watch,
-         "all: also judge jobs that stand still outside of recorded calls, by samples of their stacks; "
-         "calls: recorded calls only")
-      ->envname("ROLLCALL_WATCH")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"all", "calls"}, CLI::ignore_case));
+  AddJudgingFlags(app, &flags->judging);
   app->add_option("--keep-jobs", flags->keep_jobs, "how long to show a job after its end")
       ->envname("ROLLCALL_KEEP_JOBS")
       ->capture_default_str()
@@ -376,8 +366,7 @@ void FillLimits(const DaemonFlags& flags, DaemonOptions* options) {
   options->keep_ended_ns = DurationNs(flags.keep_jobs);
   options->remind_every_ns =
       flags.alert_reminder == kNoReminder ? 0 : DurationNs(flags.alert_reminder);
-  options->limits = LimitsFor(DurationNs(flags.hang_after));
-  options->limits.watches_calls_only = absl::EqualsIgnoreCase(flags.watch, "calls");
+  options->limits = flags.judging.limits();
 }
 
 // Adds the receivers and routes of a file.

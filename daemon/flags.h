@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "daemon/access/daemon_security.h"
 #include "daemon/daemon.h"
+#include "daemon/judging_flags.h"
 #include "service/service_flags.h"
 
 namespace CLI {
@@ -23,8 +24,8 @@ struct DaemonFlags {
 
   ServiceFlags service;
   DaemonOptions options;  // what a flag sets directly
-  std::string hang_after = "60s", keep_jobs = "1h";
-  std::string watch = "all";
+  JudgingFlags judging;
+  std::string keep_jobs = "1h";
   std::string http_token_file;
   std::string history;
   std::string store, daemon_name;

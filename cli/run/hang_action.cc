@@ -23,7 +23,7 @@ constexpr size_t kExecPrefix = 5;  // "exec:"
 HangAction::HangAction(const RunFlags& flags, const InheritedSignals& inherited,
                        std::unique_ptr<LocalProgress> local, std::function<void()> abort)
     : on_hang_(flags.on_hang),
-      hang_after_ns_(flags.HangAfterNs()),
+      hang_after_ns_(flags.judging.limits().hang_after_ns),
       inherited_(inherited),
       local_(std::move(local)),
       abort_(std::move(abort)) {}

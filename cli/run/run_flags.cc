@@ -11,8 +11,6 @@
 #include "absl/strings/str_join.h"
 #include "agent/redact_flag.h"
 #include "base/clean_text.h"
-#include "base/duration_flag.h"
-#include "base/durations.h"
 
 namespace rollcall {
 namespace {
@@ -27,20 +25,8 @@ std::string CheckOnHang(const std::string& text) {
 
 }  // namespace
 
-int64_t RunFlags::HangAfterNs() const { return DurationNs(hang_after); }
-
 void DefineRunFlags(CLI::App* app, RunFlags* flags) {
-  app->add_option("--hang-after", flags->hang_after, "a wait of this length is a hang")
-      ->envname("ROLLCALL_HANG_AFTER")
-      ->capture_default_str()
-      ->check(CLI::Validator(CheckDuration, "TIME"));
-  app->add_option(
-         "--watch", flags->watch,
-         "all: also judge jobs that stand still outside of recorded calls, by samples of their stacks; "
-         "calls: recorded calls only")
-      ->envname("ROLLCALL_WATCH")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"all", "calls"}, CLI::ignore_case));
+  AddJudgingFlags(app, &flags->judging);
   app->add_option("--on-hang", flags->on_hang,
                   "observe: only report; abort: end the job with exit code 75; exec:CMD: run CMD")
       ->envname("ROLLCALL_ON_HANG")

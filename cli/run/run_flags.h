@@ -2,12 +2,12 @@
 // The flags of `rollcall run`.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "agent/link/daemon_channel.h"
 #include "agent/redact_flag.h"
+#include "daemon/judging_flags.h"
 #include "security/redact.h"
 
 namespace CLI {
@@ -17,8 +17,7 @@ class App;
 namespace rollcall {
 
 struct RunFlags {
-  std::string hang_after = "60s";
-  std::string watch = "all";
+  JudgingFlags judging;
   std::string on_hang = "observe";
   std::string report_dir = "./rollcall-reports";
   std::string http = "127.0.0.1:0";
@@ -30,7 +29,6 @@ struct RunFlags {
   RedactFlags redact;
   std::shared_ptr<const Redactor> redactor;  // made from `redact`
 
-  int64_t HangAfterNs() const;
   bool has_own_daemon() const { return daemon.address.empty(); }
 };
 

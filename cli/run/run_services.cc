@@ -8,7 +8,6 @@
 
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/link/fleet_channels.h"
 #include "agent/processes/stacks_switch.h"
@@ -146,8 +145,7 @@ std::string RunServices::UsableReportDir() const {
 // Returns false if there is no daemon.
 bool RunServices::StartDaemon() {
   DaemonOptions options;
-  options.limits = LimitsFor(flags_.HangAfterNs());
-  options.limits.watches_calls_only = absl::EqualsIgnoreCase(flags_.watch, "calls");
+  options.limits = flags_.judging.limits();
   options.default_job = job_;
   options.log_incidents = false;
   options.http = flags_.http == "none" ? "" : flags_.http;
