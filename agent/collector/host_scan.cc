@@ -189,10 +189,6 @@ std::vector<SegmentMapper> ScanResult::FindMappers(uint64_t device, uint64_t ino
 // publishes its result when it is complete.
 class HostScan::Scanner {
  public:
-  // Whose shares a process takes: the payer of its reads, and of root's processes the namespace of
-  // pids, because the containers of a host may all run as root.
-  using Sharer = std::pair<int64_t, uint64_t>;
-
   Scanner(ScanOptions options, std::shared_ptr<SpareThreads> threads)
       : options_(std::move(options)), threads_(std::move(threads)) {}
 
@@ -214,7 +210,7 @@ class HostScan::Scanner {
     uint64_t maps_bytes = 0;  // its virtual memory at the last read of its maps
     bool stuck = false;
     bool too_late = false;  // stuck because its maps are long, so reading them again soon is no use
-    Sharer sharer = {SpareThreads::kNobody, 0};
+    int64_t payer = SpareThreads::kNobody;
     bool without_facts = false;  // they are not kept, because its user had too many
     bool failed_before = false;  // the last scan could not open its segment
     ProcessView view;
@@ -229,7 +225,6 @@ class HostScan::Scanner {
   bool IsServed(const ProcStat& stat) const;
   bool MustRead(const ProcStat& stat, const KnownProcess& known) const;
   bool MustReadMaps(const ProcStat& stat, const KnownProcess& known) const;
-  Sharer FindSharer(pid_t pid) const;
   bool HasShare(const ProcStat& stat, KnownProcess* known) const;
   bool IsLeftOut(KnownProcess* known);
   void ReportLaunched(KnownProcess* known);
@@ -244,8 +239,8 @@ class HostScan::Scanner {
   std::map<pid_t, int> scans_stuck_;               // consecutive scans
   std::shared_ptr<ScanResult> result_;             // of the running scan
   MapsToRead maps_ = MapsToRead::kNone;            // likewise
-  std::map<Sharer, int64_t> spent_ns_;             // likewise, on reads
-  std::map<Sharer, size_t> launched_;              // likewise, processes without a segment
+  std::map<int64_t, int64_t> spent_ns_;            // likewise, on reads, by payer
+  std::map<int64_t, size_t> launched_;             // likewise, processes without a segment
 
   mutable Mutex mutex_;
   std::shared_ptr<const ScanResult> newest_ ABSL_GUARDED_BY(mutex_);
@@ -296,19 +291,9 @@ bool HostScan::Scanner::MustReadMaps(const ProcStat& stat, const KnownProcess& k
          stat.virtual_bytes >= known.maps_bytes + segment::kMappedBytes;
 }
 
-HostScan::Scanner::Sharer HostScan::Scanner::FindSharer(pid_t pid) const {
-  const int64_t payer = PayerOfReads(options_.proc_root, pid);
-  if (payer != 0) return {payer, 0};
-  const auto read = [root = options_.proc_root, pid] { return ReadPidNamespace(root, pid); };
-  return {payer, threads_
-                     ->Get<uint64_t>(absl::StrCat("namespace of ", pid), read,
-                                     options_.read_timeout_ns, payer)
-                     .value_or(0)};
-}
-
 // False: the user has had the share of this scan. The next one reads the process.
 bool HostScan::Scanner::HasShare(const ProcStat& stat, KnownProcess* known) const {
-  const auto spent = spent_ns_.find(known->sharer);
+  const auto spent = spent_ns_.find(known->payer);
   const bool has_share =
       result_->number == 1 || spent == spent_ns_.end() || spent->second <= options_.user_share_ns;
   if (!has_share && known->stat.program != stat.program) known->was_read = false;
@@ -316,7 +301,7 @@ bool HostScan::Scanner::HasShare(const ProcStat& stat, KnownProcess* known) cons
 }
 
 void HostScan::Scanner::Read(const ProcStat& stat, KnownProcess* known) {
-  known->sharer = FindSharer(stat.pid);
+  known->payer = PayerOfReads(options_.proc_root, stat.pid);
   if (!HasShare(stat, known)) return;
   const bool again = known->was_read && known->stat.program == stat.program && !known->stuck;
   const bool with_maps = maps_ != MapsToRead::kNone;
@@ -335,10 +320,10 @@ void HostScan::Scanner::Read(const ProcStat& stat, KnownProcess* known) {
   known->maps_bytes = stat.virtual_bytes;
   const int64_t begun_ns = MonotonicNs();
   const bool in_time = threads_->Run(absl::StrCat("memory of ", stat.pid), read,
-                                     options_.read_timeout_ns, known->sharer.first);
+                                     options_.read_timeout_ns, known->payer);
   known->too_late = in_time && view->too_late;
   known->stuck = !in_time || view->too_late;
-  spent_ns_[known->sharer] += MonotonicNs() - begun_ns;
+  spent_ns_[known->payer] += MonotonicNs() - begun_ns;
   if (known->stuck) return;
   known->view = *view;
   known->without_facts = known->without_facts && again;
@@ -407,7 +392,7 @@ std::vector<ProcStat> HostScan::Scanner::ReadStatsInTime(std::vector<pid_t> left
 
 bool HostScan::Scanner::IsLeftOut(KnownProcess* known) {
   if (known->view.launched->rank.coordinates.rank < 0) return false;
-  if (++launched_[known->sharer] > options_.most_launched_of_user) {
+  if (++launched_[known->payer] > options_.most_launched_of_user) {
     known->view.launched->launch = LaunchFacts();
     known->without_facts = true;
   } else if (known->without_facts) {
@@ -425,25 +410,25 @@ void HostScan::Scanner::ReportLaunched(KnownProcess* known) {
 }
 
 void HostScan::Scanner::WarnOfManyLaunched() {
-  for (const auto& [sharer, count] : launched_) {
+  for (const auto& [payer, count] : launched_) {
     if (count <= options_.most_launched_of_user) continue;
     result_->faults.push_back(
-        {absl::StrCat("user ", sharer.first, " has more than ", options_.most_launched_of_user,
+        {absl::StrCat(PayerInWords(payer), " has more than ", options_.most_launched_of_user,
                       " processes with a rank in their environment; the others are left out"),
-         sharer.first});
+         payer});
   }
 }
 
 void HostScan::Scanner::Report(KnownProcess* known) {
   const ProcStat& stat = known->stat;
   const std::string name = Printable(stat.name.c_str(), stat.name.size());
-  if (known->stuck) return ReportStuck(stat.pid, name, known->sharer.first);
+  if (known->stuck) return ReportStuck(stat.pid, name, known->payer);
   scans_stuck_.erase(stat.pid);
   const ProcessView& view = known->view;
   if (!view.run_folder.empty()) return;
   // Report an error in the second scan only: a new segment may be incomplete in the first.
   if (!view.error.empty() && known->failed_before) {
-    result_->faults.push_back({view.error, known->sharer.first});
+    result_->faults.push_back({view.error, known->payer});
   }
   known->failed_before = !view.error.empty();
   if (view.launched.has_value()) ReportLaunched(known);

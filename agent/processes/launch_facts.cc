@@ -18,6 +18,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "agent/processes/container_id.h"
 #include "agent/processes/known_settings.h"
 #include "agent/processes/payer.h"
 #include "agent/processes/pod_environment.h"
@@ -31,8 +32,6 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kLongestText = 255;
-constexpr size_t kContainerId = 64;
-constexpr size_t kContainerDigits = 12;
 constexpr size_t kMostGpus = 64;
 constexpr size_t kMostSettings = 32;
 
@@ -118,22 +117,6 @@ std::string FindLaunch(const Environment& environment, const std::string& proc_r
   return absl::StrCat(ReadUser(proc_root, pid), " ", absl::StrJoin(parts, " "));
 }
 
-// The container's id at the beginning of `text`; "": there is none.
-std::string IdAt(absl::string_view text) {
-  const size_t digits = std::min(text.find_first_not_of("0123456789abcdef"), text.size());
-  return digits == kContainerId ? std::string(text.substr(0, kContainerDigits)) : "";
-}
-
-// From "0::/kubepods.slice/.../cri-containerd-<id>.scope", "12:devices:/docker/<id>".
-std::string ContainerInGroups(absl::string_view groups) {
-  for (const absl::string_view name : absl::StrSplit(groups, absl::ByAnyChar("/\n"))) {
-    const size_t dash = name.rfind('-');
-    const std::string id = IdAt(dash == absl::string_view::npos ? name : name.substr(dash + 1));
-    if (!id.empty()) return id;
-  }
-  return "";
-}
-
 // Whether the text has the form of a UUID, with this character in place of "-".
 bool IsUuidWith(char dash, absl::string_view text) {
   constexpr size_t kUuid = 36;
@@ -172,7 +155,7 @@ std::string ContainerInMounts(absl::string_view mounts) {
     constexpr absl::string_view kFolder = "containers/";
     const size_t at = fields[3].find(kFolder);
     if (at == absl::string_view::npos) continue;
-    const std::string id = IdAt(fields[3].substr(at + kFolder.size()));
+    const std::string id = ContainerIdAt(fields[3].substr(at + kFolder.size()));
     if (!id.empty()) return id;
   }
   return "";

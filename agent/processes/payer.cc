@@ -7,13 +7,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <functional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "agent/processes/container_id.h"
+#include "agent/processes/pidfd.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/spare_threads.h"
+#include "agent/processes/subordinate_ids.h"
 #include "base/unique_fd.h"
 
 namespace rollcall {
@@ -41,45 +47,120 @@ uint64_t InodeOf(int fd) {
   return fstat(fd, &about) == 0 ? about.st_ino : 0;
 }
 
-// By its map of user ids, as this program sees it. Who makes a namespace may map own ids only, so
-// no other one has the map of this program's. Does not block.
-bool IsInOwnUserNamespace(const std::string& proc_root, pid_t pid) {
-  static const std::string own = ReadProcFile("/proc/self/uid_map").value_or("");
-  const absl::StatusOr<std::string> map = ReadProcFile(ProcPath(proc_root, pid, "uid_map"));
-  return !map.ok() || *map == own;  // a process that has ended has none
+// Does not block. Not valid: see PidfdUserNamespace().
+UniqueFd NamespaceByHandle(const std::string& proc_root, pid_t pid, UniqueFd (*find)(int pidfd)) {
+  if (proc_root != "/proc") return UniqueFd();  // another tree's process has another number
+  const UniqueFd handle(OpenPidfd(pid).value_or(-1));
+  return handle.valid() ? find(handle.get()) : UniqueFd();
 }
 
-// As MakerOfUserNamespace(), at once; nullopt also if the process blocks who asks.
-std::optional<Payer> FindMakerInTime(const std::string& proc_root, pid_t pid) {
+// May block. Not valid: there is none, or it is not permitted.
+UniqueFd NamespaceByLink(const std::string& proc_root, pid_t pid, const char* file) {
+  return UniqueFd(open(ProcPath(proc_root, pid, file).c_str(), O_RDONLY | O_CLOEXEC));
+}
+
+// What `find` finds in a link in /proc/PID/ns, which may block. `payer`: who has these threads if
+// they block.
+template <typename Value>
+Value ByLinkInTime(pid_t pid, int64_t payer, std::function<Value()> find) {
   constexpr int64_t kTimeoutNs = 20'000'000;
-  constexpr int64_t kAll = 0;  // who blocks these threads blocks those of other namespaces
   static auto* threads = new SpareThreads;
-  return threads
-      ->Get<std::optional<Payer>>(
-          std::to_string(pid), [proc_root, pid] { return MakerOfUserNamespace(proc_root, pid); },
-          kTimeoutNs, kAll)
-      .value_or(std::nullopt);
+  return threads->Get<Value>(std::to_string(pid), std::move(find), kTimeoutNs, payer)
+      .value_or(Value());
 }
 
-std::optional<Payer> MakerOf(const UniqueFd& user_namespace) {
+// Does not block.
+uint64_t ContainerByGroups(const std::string& proc_root, pid_t pid) {
+  constexpr size_t kDigits = 8;  // as many as PayerOfReads() has room for
+  const std::string groups = ReadProcFile(ProcPath(proc_root, pid, "cgroup")).value_or("");
+  uint64_t number = 0;
+  const std::string id = ContainerOfTheHost(groups).substr(0, kDigits);
+  return absl::SimpleHexAtoi(id, &number) ? number : 0;
+}
+
+std::optional<Payer> MakerOf(const UniqueFd& user_namespace, const std::string& proc_root,
+                             pid_t pid) {
   uid_t user = 0;
   if (ioctl(user_namespace.get(), NS_GET_OWNER_UID, &user) != 0) return std::nullopt;
-  return Payer{user, user == 0 ? InodeOf(user_namespace.get()) : 0};
+  if (user != 0) return Payer{user, 0};
+  const uint64_t container = ContainerByGroups(proc_root, pid);
+  return Payer{0, container != 0 ? container : InodeOf(user_namespace.get())};
+}
+
+// May block before Linux 6.11. Not valid: there is none, or it is not permitted.
+UniqueFd OpenUserNamespace(const std::string& proc_root, pid_t pid) {
+  UniqueFd found = NamespaceByHandle(proc_root, pid, PidfdUserNamespace);
+  return found.valid() ? std::move(found) : NamespaceByLink(proc_root, pid, "ns/user");
+}
+
+// `at`: the user namespace of the process.
+std::optional<Payer> FindMaker(UniqueFd at, const std::string& proc_root, pid_t pid) {
+  static const uint64_t own = InodeAt("/proc/self/ns/user");
+  if (own == 0 || !at.valid() || InodeOf(at.get()) == own) return std::nullopt;
+  for (int depth = 0; at.valid() && depth < kMostNested; ++depth) {
+    UniqueFd above(ioctl(at.get(), NS_GET_PARENT));
+    if (above.valid() && InodeOf(above.get()) == own) return MakerOf(at, proc_root, pid);
+    at = std::move(above);
+  }
+  return std::nullopt;
+}
+
+// The inode, if that is another namespace than this program's; else 0.
+uint64_t OtherPidNamespace(const UniqueFd& pid_namespace) {
+  static const uint64_t own = InodeAt("/proc/self/ns/pid");
+  const uint64_t inode = pid_namespace.valid() ? InodeOf(pid_namespace.get()) : 0;
+  return inode == own ? 0 : inode;
+}
+
+// Of a process in this program's own user namespace, at once.
+uint64_t ContainerInTime(const std::string& proc_root, pid_t pid, uint32_t user) {
+  if (user != 0) return 0;
+  const uint64_t container = ContainerByGroups(proc_root, pid);
+  if (container != 0) return container;
+  const UniqueFd found = NamespaceByHandle(proc_root, pid, PidfdPidNamespace);
+  if (found.valid()) return OtherPidNamespace(found);
+  return ByLinkInTime<uint64_t>(pid, user, [proc_root, pid] {
+    return OtherPidNamespace(NamespaceByLink(proc_root, pid, "ns/pid"));
+  });
+}
+
+const std::string& OwnMap() {
+  static const auto* own = new std::string(ReadProcFile("/proc/self/uid_map").value_or(""));
+  return *own;
+}
+
+// The first id of the host in such a map; nullopt: it is empty.
+std::optional<uint32_t> FirstOfMap(absl::string_view map) {
+  const std::vector<absl::string_view> words =
+      absl::StrSplit(map, absl::ByAnyChar(" \n"), absl::SkipWhitespace());
+  uint32_t id = 0;
+  return words.size() > 1 && absl::SimpleAtoi(words[1], &id) ? std::optional<uint32_t>(id)
+                                                             : std::nullopt;
+}
+
+// Who has made the process's user namespace, at once. `map`: of its ids, as this program sees it.
+Payer MakerInTime(const std::string& proc_root, pid_t pid, const std::string& map, uid_t owner) {
+  const int64_t by_ids = PayerOfFiles(FirstOfMap(map).value_or(owner));
+  UniqueFd found = NamespaceByHandle(proc_root, pid, PidfdUserNamespace);
+  const bool is_found = found.valid();
+  std::optional<Payer> maker = FindMaker(std::move(found), proc_root, pid);
+  if (!is_found) {
+    maker = ByLinkInTime<std::optional<Payer>>(pid, by_ids, [proc_root, pid] {
+      return FindMaker(NamespaceByLink(proc_root, pid, "ns/user"), proc_root, pid);
+    });
+  }
+  return maker.value_or(Payer{static_cast<uint32_t>(by_ids), 0});
+}
+
+int64_t NumberOf(const Payer& payer) {
+  constexpr int kAboveUsers = 31;  // numbers of containers have 32 bits
+  return static_cast<int64_t>(payer.container << kAboveUsers) | payer.user;
 }
 
 }  // namespace
 
 std::optional<Payer> MakerOfUserNamespace(const std::string& proc_root, pid_t pid) {
-  static const uint64_t own = InodeAt("/proc/self/ns/user");
-  const std::string path = ProcPath(proc_root, pid, "ns/user");
-  if (own == 0 || InodeAt(path) == own) return std::nullopt;
-  UniqueFd at(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  for (int depth = 0; at.valid() && depth < kMostNested; ++depth) {
-    UniqueFd above(ioctl(at.get(), NS_GET_PARENT));
-    if (above.valid() && InodeOf(above.get()) == own) return MakerOf(at);
-    at = std::move(above);
-  }
-  return std::nullopt;
+  return FindMaker(OpenUserNamespace(proc_root, pid), proc_root, pid);
 }
 
 Payer ReadPayer(const std::string& proc_root, pid_t pid) {
@@ -88,25 +169,38 @@ Payer ReadPayer(const std::string& proc_root, pid_t pid) {
   const std::string uids = ReadUids(proc_root, pid);
   uint32_t uid = 0;
   if (absl::SimpleAtoi(uids.substr(0, uids.find('\t')), &uid)) payer.user = uid;
-  if (payer.user == 0) payer.root_namespace = InodeAt(ProcPath(proc_root, pid, "ns/pid"));
+  payer.container = ContainerInTime(proc_root, pid, payer.user);
   return payer;
 }
 
 bool HaveSameUser(const std::string& proc_root, pid_t one, pid_t other) {
   const std::string uids = ReadUids(proc_root, one);
   if (uids.empty() || uids != ReadUids(proc_root, other)) return false;
+  if (InodeOf(OpenUserNamespace(proc_root, one).get()) !=
+      InodeOf(OpenUserNamespace(proc_root, other).get()))
+    return false;
   const Payer a = ReadPayer(proc_root, one), b = ReadPayer(proc_root, other);
   return !(a < b) && !(b < a);
 }
 
 int64_t PayerOfReads(const std::string& proc_root, pid_t pid) {
-  constexpr int kAboveUsers = 31;  // inodes of namespaces are large numbers of 32 bits
   struct stat about;
   if (stat(ProcPath(proc_root, pid, "").c_str(), &about) != 0) return -1;
-  if (IsInOwnUserNamespace(proc_root, pid)) return about.st_uid;
-  const auto maker = FindMakerInTime(proc_root, pid);
-  if (!maker.has_value()) return kUnknownMaker;
-  return static_cast<int64_t>(maker->root_namespace << kAboveUsers) | maker->user;
+  // Who makes a namespace may map own ids only, so no other one has the map of this program's. A
+  // process that has ended has none.
+  const absl::StatusOr<std::string> map = ReadProcFile(ProcPath(proc_root, pid, "uid_map"));
+  if (map.ok() && *map != OwnMap()) {
+    return NumberOf(MakerInTime(proc_root, pid, *map, about.st_uid));
+  }
+  return NumberOf({about.st_uid, ContainerInTime(proc_root, pid, about.st_uid)});
+}
+
+int64_t PayerOfFiles(uid_t owner) {
+  return FirstOfItsBlock(ReadProcFile("/etc/subuid").value_or(""), owner);
+}
+
+std::string PayerInWords(int64_t payer) {
+  return payer > int64_t{UINT32_MAX} ? "root of a container" : absl::StrCat("user ", payer);
 }
 
 }  // namespace rollcall

@@ -35,6 +35,8 @@ static_assert(sizeof(PidfdInfo) == 64);
 
 constexpr uint64_t kInfoExit = 1 << 3;
 constexpr unsigned long kPidfdGetInfo = _IOWR(0xFF, 11, PidfdInfo);
+constexpr unsigned long kPidfdGetPidNamespace = _IO(0xFF, 5);
+constexpr unsigned long kPidfdGetUserNamespace = _IO(0xFF, 9);
 
 }  // namespace
 
@@ -66,5 +68,9 @@ std::optional<int> PidfdWaitStatus(int pidfd) {
   if (ioctl(pidfd, kPidfdGetInfo, &info) != 0 || (info.mask & kInfoExit) == 0) return std::nullopt;
   return info.exit_code;
 }
+
+UniqueFd PidfdUserNamespace(int pidfd) { return UniqueFd(ioctl(pidfd, kPidfdGetUserNamespace, 0)); }
+
+UniqueFd PidfdPidNamespace(int pidfd) { return UniqueFd(ioctl(pidfd, kPidfdGetPidNamespace, 0)); }
 
 }  // namespace rollcall

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/unique_fd.h"
 
 namespace rollcall {
 
@@ -26,5 +27,10 @@ std::vector<int> FindEndedPidfds(const std::vector<int>& pidfds);
 // The wait status, as waitpid() returns it. nullopt: not known. Needs Linux 6.15; the status is
 // available after the parent has collected the process.
 std::optional<int> PidfdWaitStatus(int pidfd);
+
+// The namespace that the process is in. Answers at once, whatever the process does: a link in its
+// /proc/PID/ns may block. Not valid: not permitted, or not possible, which needs Linux 6.11.
+UniqueFd PidfdUserNamespace(int pidfd);
+UniqueFd PidfdPidNamespace(int pidfd);
 
 }  // namespace rollcall
