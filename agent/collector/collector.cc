@@ -68,6 +68,7 @@ struct Listing {
 struct Opened {
   std::shared_ptr<SegmentReader> reader;  // nullptr: `claim` has the error
   absl::StatusOr<SegmentClaim> claim = absl::UnavailableError("not opened");
+  int64_t payer = FaultLog::kNobody;  // of what is wrong with it
 };
 
 // Returns kUnavailable if the segment may become complete later. A stopped or starved process may
@@ -78,7 +79,13 @@ absl::Status OpenError(const std::string& path, const absl::Status& status) {
   return is_made ? absl::UnavailableError(status.message()) : status;
 }
 
+int64_t PayerOfFile(const std::string& path) {
+  struct stat about;
+  return lstat(path.c_str(), &about) == 0 ? PayerOfFiles(about.st_uid) : FaultLog::kNobody;
+}
+
 void OpenFile(const std::string& path, std::shared_ptr<SpareThreads> threads, Opened* opened) {
+  opened->payer = PayerOfFile(path);
   auto reader = SegmentReader::Open(path);
   if (!reader.ok()) {
     opened->claim = OpenError(path, reader.status());
@@ -315,7 +322,8 @@ bool Collector::IsDeleted(const std::string& name,
       .value_or(false);
 }
 
-void Collector::RetryOrGiveUp(const std::string& name, int64_t now_ns, const absl::Status& why) {
+void Collector::RetryOrGiveUp(const std::string& name, int64_t now_ns, const absl::Status& why,
+                              int64_t payer) {
   OpenAttempt& tried = unreadable_.emplace(name, OpenAttempt{now_ns, now_ns}).first->second;
   if (options_.live && now_ns - tried.first_ns < kGiveUpAfter) return;
   if (options_.live && absl::IsUnavailable(why)) {
@@ -323,7 +331,7 @@ void Collector::RetryOrGiveUp(const std::string& name, int64_t now_ns, const abs
     return;
   }
   tried.again_ns = INT64_MAX;
-  faults_.Add(absl::StrCat("skipped: ", why.message()));
+  faults_.Add(absl::StrCat("skipped: ", why.message()), payer);
 }
 
 // One user has three times what is left for the others, at most. nullopt: it is not known yet whose
@@ -372,7 +380,9 @@ void Collector::OpenSegment(const std::string& name, int64_t now_ns) {
   } else if (!threads_->Run(FileKey(name), open, kFileTimeout)) {
     return;
   }
-  if (!opened->claim.ok()) return RetryOrGiveUp(name, now_ns, opened->claim.status());
+  if (!opened->claim.ok()) {
+    return RetryOrGiveUp(name, now_ns, opened->claim.status(), opened->payer);
+  }
   NewSegment file;
   file.reader = std::move(opened->reader);
   file.claim = *opened->claim;
@@ -384,7 +394,8 @@ void Collector::OpenSegment(const std::string& name, int64_t now_ns) {
   if (!file.claim.of_this_boot) {
     unreadable_[name].again_ns = INT64_MAX;
     faults_.Add(absl::StrCat(file.reader->path(), ": from another host or an earlier boot: ",
-                             "left out; rollcall analyze reads it"));
+                             "left out; rollcall analyze reads it"),
+                opened->payer);
     return;
   }
   file.settled_by = scan_->begun() + 1;
@@ -561,7 +572,7 @@ bool Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
   }
   const absl::StatusOr<SegmentSnapshot> snapshot = ReadFile(process.get());
   if (!snapshot.ok()) {
-    if (!file.empty()) RetryOrGiveUp(file, now_ns, snapshot.status());
+    if (!file.empty()) RetryOrGiveUp(file, now_ns, snapshot.status(), PayerOf(*process));
     return true;
   }
   process->segment_bytes = BytesOf(*snapshot);

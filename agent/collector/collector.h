@@ -125,7 +125,9 @@ class Collector {
   bool IsNew(const std::string& name, int64_t now_ns) const;
   bool IsDeleted(const std::string& name, const std::shared_ptr<SegmentReader>& reader) const;
   void OpenSegment(const std::string& name, int64_t now_ns);
-  void RetryOrGiveUp(const std::string& name, int64_t now_ns, const absl::Status& why);
+  // `payer`: of the file.
+  void RetryOrGiveUp(const std::string& name, int64_t now_ns, const absl::Status& why,
+                     int64_t payer);
   bool HasRoomFor(ProcessId id, size_t bytes, std::optional<int64_t> payer) const;
   void LeaveOut(const std::string& name, int64_t now_ns);
   size_t CountLeftOut() const;

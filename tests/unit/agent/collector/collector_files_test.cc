@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Segment files that a collector cannot read, cannot read yet, or leaves out.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -27,6 +28,22 @@ TEST_F(CollectorTest, ReportsUnreadableFilesOnceAndReadsTheOthers) {
   EXPECT_TRUE(absl::StrContains(warnings[0], "1-2.seg"));
   collector.Collect(0, true);
   EXPECT_TRUE(collector.TakeWarnings().empty());
+}
+
+TEST_F(CollectorTest, SaysWhatIsWrongWithAFileBesideAUserWhoHasThousandsOfThem) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  const auto write_broken = [this](int number, uid_t owner) {
+    const fs::path file = folder_ / (std::to_string(number) + "-2.seg");
+    std::ofstream(file) << "not a segment";
+    EXPECT_EQ(chown(file.c_str(), owner, owner), 0);
+  };
+  for (int i = 1; i <= 1200; ++i) write_broken(i, 4711);
+  Collector collector(Options(/*live=*/false));
+  collector.Collect(0, true);
+  EXPECT_EQ(collector.TakeWarnings().size(), 750u);
+  write_broken(5000, 0);
+  collector.Collect(1, true);
+  EXPECT_EQ(collector.TakeWarnings().size(), 1u);
 }
 
 TEST_F(CollectorTest, LeavesOutAndCountsSegmentsBeyondTheLimits) {
