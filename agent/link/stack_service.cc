@@ -102,7 +102,7 @@ v1::ProcessStack StackService::Take(ProcessId process, bool children) {
 
 v1::ProcessStack StackService::Refuse(ProcessId process, const std::string& why) {
   const MutexLock lock(mutex_);
-  if (refusals_.Take(MonotonicNs()).has_value()) {
+  if (refusals_.Take(options_.now_ns()).has_value()) {
     spdlog::warn(
         "refused to take stacks for the daemon; refusals since the start: {}; the last: "
         "process {}: {}",
@@ -118,14 +118,16 @@ std::optional<v1::ProcessStack> StackService::Sample(const Subject& subject,
   const auto take = [tools = tools_, process = subject.id, limits, stack] {
     *stack = tools->Take(process, limits);
   };
-  const int64_t begun_ns = MonotonicNs();
+  const int64_t begun_ns = options_.now_ns();
   const int64_t patience_ns = patience_.TimeoutNs(subject.payer, begun_ns);
   const bool in_time = threads_.Run(absl::StrCat(subject.id.pid), take,
                                     std::min(timeout_ns, patience_ns), subject.user);
-  allowance_->Charge(subject.payer, MonotonicNs() - begun_ns);
+  const int64_t took_ns = options_.now_ns() - begun_ns;
+  allowance_->Charge(subject.payer, took_ns);
+  sampled_ns_ += took_ns;
   if (in_time) return std::move(*stack);
   tools_ = nullptr;  // the blocked thread still uses them
-  patience_.CountTimeout(subject.payer, MonotonicNs());
+  patience_.CountTimeout(subject.payer, options_.now_ns());
   return std::nullopt;
 }
 
@@ -162,66 +164,79 @@ void StackService::AddSurroundings(const Subject& subject, bool children, v1::Pr
       subject, [proc_root, pid = subject.id.pid] { return FindDescendants(proc_root, pid); });
   if (!found.has_value()) return;
   AddChildren(*found, stack);
-  if (children) AddChildStacks(subject, stack);
-  const OutsideQuestion question = AskOutside(*stack, Neighbours(subject.user));
+  const Starts starts = StartsOf(*found);
+  if (children) AddChildStacks(subject, starts, stack);
+  const OutsideQuestion question = AskOutside(*stack, Neighbours(subject.user), starts);
   const auto answer = LookAround<OutsideAnswer>(
       subject, [proc_root, question] { return LookOutside(proc_root, question); });
   if (!answer.has_value()) return;
   AddOutside(question, *answer, stack);
+  SayIfCut(*answer);
   if (children) AddOthers(subject, question, stack);
+}
+
+void StackService::SayIfCut(const OutsideAnswer& answer) {
+  if (!answer.locks.cut || !cut_.Take(options_.now_ns()).has_value()) return;
+  spdlog::warn(
+      "/proc/locks has more locks of files than the agent reads in a second: stacks may lack whose "
+      "lock a process waits for; since the start: {} times",
+      cut_.total());
 }
 
 // Ranks may wait for a process that is none of them: a coordinator, a scheduler.
 void StackService::AddOthers(const Subject& subject, const OutsideQuestion& question,
                              v1::ProcessStack* stack) {
   const std::string& proc_root = options_.proc_root;
+  Starts starts;
   for (const pid_t pid : ListOthers(*stack, question)) {
     const auto found = LookAround<std::optional<Descendant>>(
         subject, [proc_root, pid] { return DescribeProcess(proc_root, pid); });
     if (!found.has_value() || !found->has_value()) continue;
     v1::ChildProcess other;
     AddProcess(**found, &other);
-    const bool goes_on = AddChildStack(subject, &other);
+    starts[pid] = (*found)->start_time;
+    const bool goes_on = AddChildStack(subject, starts[pid], &other);
     if (!other.threads().empty()) {
       LookForOtherThreads(subject, &other);
       *stack->add_others() = std::move(other);
     }
     if (!goes_on) break;
   }
-  const OutsideQuestion of_others = AskOutsideOfOthers(*stack, question);
+  const OutsideQuestion of_others = AskOutsideOfOthers(*stack, question, starts);
   if (of_others.threads.empty()) return;
   const auto answer = LookAround<OutsideAnswer>(
       subject, [proc_root, of_others] { return LookOutside(proc_root, of_others); });
   if (!answer.has_value()) return;
   OutsideAnswer ends = *answer;
-  ends.locks.clear();  // they are the process's own
+  ends.locks = {};  // they are the process's own
   AddOutside(of_others, ends, stack);
 }
 
-void StackService::AddChildStacks(const Subject& subject, v1::ProcessStack* stack) {
-  const int64_t deadline_ns = MonotonicNs() + kChildrenTimeout;
-  for (const int child : ChildrenToSample(*stack)) {
-    if (MonotonicNs() > deadline_ns || !AddChildStack(subject, stack->mutable_children(child))) {
-      return;
-    }
+void StackService::AddChildStacks(const Subject& subject, const Starts& starts,
+                                  v1::ProcessStack* stack) {
+  const int64_t deadline_ns = options_.now_ns() + kChildrenTimeout;
+  for (const int index : ChildrenToSample(*stack)) {
+    if (options_.now_ns() > deadline_ns) return;
+    v1::ChildProcess* child = stack->mutable_children(index);
+    if (!AddChildStack(subject, starts.at(child->pid()), child)) return;
   }
 }
 
-// False: no further child shall be tried.
-bool StackService::AddChildStack(const Subject& subject, v1::ChildProcess* child) {
+// `started`: the process that was found. Later its number may be another one's. False: no further
+// child shall be tried.
+bool StackService::AddChildStack(const Subject& subject, uint64_t started,
+                                 v1::ChildProcess* child) {
   const auto look = [proc_root = options_.proc_root, of = subject.id.pid, parent = child->parent(),
                      pid = child->pid()] { return LookAtChild(proc_root, of, parent, pid); };
   const auto start_time = [&] {
     return threads_.Get<uint64_t>(absl::StrCat(child->pid()), look, kReadTimeout, subject.user)
         .value_or(0);
   };
-  const uint64_t started = start_time();
-  if (started == 0) return true;
-  if (!allowance_->Take(subject.payer, MonotonicNs())) return false;
+  if (start_time() != started) return true;
+  if (!allowance_->Take(subject.payer, options_.now_ns())) return false;
   auto taken = Sample({{child->pid(), started}, subject.payer, subject.user}, LimitsOfChildren(),
                       kChildrenTimeout);
   if (!taken.has_value()) return false;
-  // Else its number may have been another process's.
   if (start_time() != started) return true;
   AddChildThreads(*std::move(taken), child);
   if (child->own_session()) LookForOtherThreads(subject, child);
@@ -250,7 +265,7 @@ v1::ProcessStack StackService::TakeFrom(ProcessId process, bool children) {
     return WithoutStacks(process, "reading the process in /proc timed out: no stacks taken");
   }
   if (!seen->is_alive) return WithoutStacks(process, "the process has ended");
-  if (!allowance_->Take(seen->payer, MonotonicNs())) {
+  if (!allowance_->Take(seen->payer, options_.now_ns())) {
     return Refuse(process, absl::StrCat("the agent of this host takes the stacks of at most ",
                                         options_.max_per_minute, " processes a minute, and user ",
                                         seen->payer.user,
@@ -261,7 +276,10 @@ v1::ProcessStack StackService::TakeFrom(ProcessId process, bool children) {
   const Subject subject = {process, seen->payer, user};
   auto stack = Sample(subject, TakeLimits(), StackPatience::kLongNs);
   if (!stack.has_value()) return WithoutStacks(process, "taking the stacks timed out");
+  const int64_t begun_ns = options_.now_ns(), sampled_before_ns = sampled_ns_;
   AddSurroundings(subject, children, &*stack);
+  const int64_t sampled_ns = sampled_ns_ - sampled_before_ns;  // the stacks of children
+  allowance_->Charge(seen->payer, options_.now_ns() - begun_ns - sampled_ns);
   Redact(*options_.redactor, &*stack);
   return *std::move(stack);
 }

@@ -23,10 +23,12 @@
 #include "agent/link/sample_effects.h"
 #include "agent/link/stack_allowance.h"
 #include "agent/link/stack_patience.h"
+#include "agent/outside/descendants.h"
 #include "agent/processes/process_id.h"
 #include "agent/processes/spare_threads.h"
 #include "agent/stacks/any_stack_taker.h"
 #include "agent/stacks/stack_namer.h"
+#include "base/monotonic_clock.h"
 #include "base/mutex.h"
 #include "base/throttle.h"
 #include "rollcall/v1/agent.pb.h"
@@ -34,6 +36,7 @@
 
 namespace rollcall {
 
+struct OutsideAnswer;
 struct OutsideQuestion;
 
 struct StackServiceOptions {
@@ -48,6 +51,7 @@ struct StackServiceOptions {
   std::shared_ptr<SampleEffects> effects;
   // Thread-safe. The processes that may be at the other end of a socket; nullptr: none.
   std::function<std::vector<pid_t>()> neighbours;
+  std::function<int64_t()> now_ns = MonotonicNs;
 };
 
 class StackService {
@@ -95,8 +99,9 @@ class StackService {
   std::optional<v1::ProcessStack> Sample(const Subject& subject, const TakeLimits& limits,
                                          int64_t timeout_ns);
   void AddSurroundings(const Subject& subject, bool children, v1::ProcessStack* stack);
-  void AddChildStacks(const Subject& subject, v1::ProcessStack* stack);
-  bool AddChildStack(const Subject& subject, v1::ChildProcess* child);
+  void AddChildStacks(const Subject& subject, const Starts& starts, v1::ProcessStack* stack);
+  bool AddChildStack(const Subject& subject, uint64_t started, v1::ChildProcess* child);
+  void SayIfCut(const OutsideAnswer& answer);
   void AddOthers(const Subject& subject, const OutsideQuestion& question, v1::ProcessStack* stack);
   void LookForOtherThreads(const Subject& subject, v1::ChildProcess* child);
   std::vector<pid_t> Neighbours(int64_t user) const;
@@ -114,6 +119,8 @@ class StackService {
   // Used by the thread of Take(), or by the thread that it waits for.
   std::shared_ptr<Tools> tools_;
   StackPatience patience_;  // of the thread of Take()
+  int64_t sampled_ns_ = 0;  // likewise: in Sample(), since the start
+  Throttle cut_;            // likewise: tables of locks that were not read to their ends
 
   Mutex mutex_;
   Throttle refusals_ ABSL_GUARDED_BY(mutex_);

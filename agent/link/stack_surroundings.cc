@@ -84,8 +84,9 @@ std::vector<pid_t> ThreadsInLocks(const Threads& threads) {
 }
 
 void AddLock(const FileLock& lock, v1::ProcessStack* stack) {
+  constexpr int kAboveInodes = 32;
   v1::FileLock* added = stack->add_locks();
-  added->set_inode(lock.inode);
+  added->set_inode(lock.device << kAboveInodes ^ lock.inode);  // files are compared by it
   added->set_path(Printable(lock.path.c_str(), lock.path.size()));
   added->set_holder(lock.holder);
   added->set_waits(lock.waits);
@@ -135,6 +136,12 @@ void AddThreads(pid_t pid, const Threads& threads, OutsideQuestion* question) {
 
 }  // namespace
 
+Starts StartsOf(const Descendants& found) {
+  Starts starts;
+  for (const Descendant& process : found.processes) starts[process.pid] = process.start_time;
+  return starts;
+}
+
 void AddChildren(const Descendants& found, v1::ProcessStack* stack) {
   stack->set_ended_children_cpu_seconds(Seconds(found.ended_cpu_ns));
   for (const Descendant& child : found.processes) AddProcess(child, stack->add_children());
@@ -166,8 +173,10 @@ std::vector<pid_t> ListOthers(const v1::ProcessStack& stack, const OutsideQuesti
   return others;
 }
 
-OutsideQuestion AskOutside(const v1::ProcessStack& stack, const std::vector<pid_t>& neighbours) {
+OutsideQuestion AskOutside(const v1::ProcessStack& stack, const std::vector<pid_t>& neighbours,
+                           const Starts& starts) {
   OutsideQuestion question;
+  question.starts = starts;
   question.family.push_back(stack.pid());
   AddThreads(stack.pid(), stack.threads(), &question);
   for (const v1::ChildProcess& child : stack.children()) {
@@ -179,7 +188,9 @@ OutsideQuestion AskOutside(const v1::ProcessStack& stack, const std::vector<pid_
   return question;
 }
 
-OutsideQuestion AskOutsideOfOthers(const v1::ProcessStack& stack, OutsideQuestion before) {
+OutsideQuestion AskOutsideOfOthers(const v1::ProcessStack& stack, OutsideQuestion before,
+                                   const Starts& starts) {
+  before.starts.insert(starts.begin(), starts.end());
   before.threads.clear();
   before.lockers.clear();
   for (const v1::ChildProcess& other : stack.others()) {
@@ -201,14 +212,16 @@ OutsideAnswer LookOutside(const std::string& proc_root, const OutsideQuestion& q
   AddNew(question.family, &among.first);
   if (!waiting.empty()) AddNew(FindAncestors(proc_root, question.family.front()), &among.first);
   AddNew(question.neighbours, &among.first);
+  among.starts = question.starts;
   among.further = [&] { return ListFurther(proc_root, question, among.first, deadline_ns); };
   return {FindOtherEnds(proc_root, waiting, among, deadline_ns),
-          FindFileLocks(proc_root, question.family.front(), question.lockers)};
+          FindFileLocks(proc_root, question.family.front(), question.lockers,
+                        MonotonicNs() + kLookForNs)};
 }
 
 void AddOutside(const OutsideQuestion& question, const OutsideAnswer& answer,
                 v1::ProcessStack* stack) {
-  for (const FileLock& lock : answer.locks) AddLock(lock, stack);
+  for (const FileLock& lock : answer.locks.locks) AddLock(lock, stack);
   for (size_t i = 0; i < question.threads.size(); ++i) {
     const auto& [pid, tids] = question.threads[i];
     Threads* const threads = ThreadsOf(pid, stack);

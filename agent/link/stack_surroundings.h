@@ -20,6 +20,7 @@
 
 namespace rollcall {
 
+Starts StartsOf(const Descendants& found);
 void AddChildren(const Descendants& found, v1::ProcessStack* stack);
 void AddProcess(const Descendant& process, v1::ChildProcess* added);
 
@@ -30,23 +31,26 @@ struct OutsideQuestion {
   std::vector<pid_t> family;  // the process, and what it has started
   std::vector<pid_t> neighbours;
   std::vector<pid_t> lockers;  // threads of the process that may wait for the lock of a file
+  Starts starts;               // of what the process has started
 };
 
 // `neighbours`: processes of this host that may be at the other end of a socket, or may have
-// started one that is.
-OutsideQuestion AskOutside(const v1::ProcessStack& stack, const std::vector<pid_t>& neighbours);
+// started one that is. `starts`: of its children.
+OutsideQuestion AskOutside(const v1::ProcessStack& stack, const std::vector<pid_t>& neighbours,
+                           const Starts& starts);
 
 struct OutsideAnswer {
   std::vector<std::vector<OtherEnd>> ends;  // of the question's threads
-  std::vector<FileLock> locks;              // of the process
+  FileLocks locks;                          // of the process
 };
 
 // Processes at the other ends of the process's threads that are neither its children nor
 // neighbours.
 std::vector<pid_t> ListOthers(const v1::ProcessStack& stack, const OutsideQuestion& question);
 
-// The same question about the `others` of the stack.
-OutsideQuestion AskOutsideOfOthers(const v1::ProcessStack& stack, OutsideQuestion before);
+// The same question about the `others` of the stack. `starts`: of these.
+OutsideQuestion AskOutsideOfOthers(const v1::ProcessStack& stack, OutsideQuestion before,
+                                   const Starts& starts);
 
 // May block: see spare_threads.h.
 OutsideAnswer LookOutside(const std::string& proc_root, const OutsideQuestion& question);

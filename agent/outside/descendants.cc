@@ -69,6 +69,7 @@ std::optional<Descendant> DescribeProcess(const std::string& proc_root, pid_t pi
   Descendant found;
   found.pid = pid;
   found.parent = stat->ppid;
+  found.start_time = stat->start_time;
   found.name = std::move(stat->name);
   found.state = stat->state;
   found.cpu_ns = NsOfTicks(stat->cpu_ticks + stat->children_ticks);

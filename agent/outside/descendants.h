@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ namespace rollcall {
 struct Descendant {
   pid_t pid = 0;
   pid_t parent = 0;
+  uint64_t start_time = 0;  // in clock ticks since the boot
   std::string name;
   char state = '?';
   uint64_t cpu_ns = 0;       // used so far, with that of its own children that have ended
@@ -32,6 +34,9 @@ struct Descendants {
   std::vector<Descendant> processes;  // children before grandchildren
   uint64_t ended_cpu_ns = 0;          // used by children that have ended
 };
+
+// When processes have started, by pid: a later one with the same pid is another process.
+using Starts = std::map<pid_t, uint64_t>;
 
 inline constexpr size_t kMostDescendants = 64;
 

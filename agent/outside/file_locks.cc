@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,7 +17,9 @@
 #include "absl/strings/str_cat.h"
 #include "agent/outside/waited_descriptors.h"
 #include "agent/processes/proc_files.h"
+#include "agent/processes/proc_lines.h"
 #include "agent/processes/process_memory.h"
+#include "base/monotonic_clock.h"
 #include "base/read_file.h"
 
 namespace rollcall {
@@ -25,12 +28,35 @@ namespace {
 constexpr size_t kMostListed = 4096;  // of the process
 constexpr size_t kMostFiles = 512;    // of these
 constexpr size_t kFdinfoBytes = 16 << 10;
+constexpr size_t kMostOwn = 4096;
+constexpr size_t kMountBytes = 4 << 20;
 
 struct OpenFile {
   int fd = -1;
   std::string path;
+  uint64_t device = 0;
   DescriptorLocks locks;
 };
+
+// Asks no file server.
+uint64_t DeviceByStat(const std::string& descriptor) {
+  struct statx about;
+  const bool is_known =
+      statx(AT_FDCWD, descriptor.c_str(), AT_STATX_DONT_SYNC, STATX_INO, &about) == 0;
+  return is_known ? DeviceNumber(about.stx_dev_major, about.stx_dev_minor) : 0;
+}
+
+// Of a mount in another namespace, as the file itself says.
+void FindDevices(const std::string& proc_root, pid_t pid, std::vector<OpenFile>* files) {
+  const auto mounts = ParseMountDevices(
+      ReadProcFile(ProcPath(proc_root, pid, "mountinfo"), kMountBytes).value_or(""));
+  for (OpenFile& file : *files) {
+    const auto mount = mounts.find(file.locks.mount);
+    file.device = mount != mounts.end()
+                      ? mount->second
+                      : DeviceByStat(ProcPath(proc_root, pid, absl::StrCat("fd/", file.fd)));
+  }
+}
 
 // Reads no more than it looks at: a process may have millions of descriptors.
 std::vector<OpenFile> ListOpenFiles(const std::string& proc_root, pid_t pid) {
@@ -47,6 +73,7 @@ std::vector<OpenFile> ListOpenFiles(const std::string& proc_root, pid_t pid) {
     file.locks = ParseDescriptorLocks(ReadProcFile(info, kFdinfoBytes).value_or(""));
     files.push_back(std::move(file));
   }
+  FindDevices(proc_root, pid, &files);
   return files;
 }
 
@@ -85,6 +112,30 @@ std::optional<Awaited> FindAwaited(const std::string& proc_root, pid_t pid, pid_
   return Awaited{fd, ReadRange(pid, call->arguments[2])};
 }
 
+// What matters of the table of all locks, which is as long as its users like.
+struct TableOfHost {
+  std::vector<LockRow> own;  // of the process, at most kMostOwn
+  bool has_orphans = false;  // locks that no living process has made
+  bool cut = false;
+};
+
+TableOfHost ReadTable(const std::string& proc_root, pid_t pid, int64_t deadline_ns) {
+  TableOfHost found;
+  LockTable table;
+  pid_t living = 0;  // the last one that was asked for: most rows are of the same ones
+  const bool whole =
+      ForEachProcLine(proc_root + "/locks", deadline_ns, [&](absl::string_view line) {
+        const std::optional<LockRow> row = table.Read(line);
+        if (!row.has_value()) return;
+        if (row->pid == pid && found.own.size() < kMostOwn) found.own.push_back(*row);
+        if (found.has_orphans || row->pid == living || row->pid == pid) return;
+        living = IfItLives(proc_root, row->pid);
+        found.has_orphans = living == 0;
+      });
+  found.cut = !whole && MonotonicNs() > deadline_ns;
+  return found;
+}
+
 class LocksOfProcess {
  public:
   LocksOfProcess(const std::string& proc_root, pid_t pid)
@@ -93,7 +144,7 @@ class LocksOfProcess {
   void AddRow(const LockRow& row) {
     if (row.pid != pid_) return;
     const pid_t holder = row.waits ? IfItLives(proc_root_, row.holder) : pid_;
-    Add({row.inode, PathOf(row.inode), holder, row.waits, row.bytes});
+    Add({row.device, row.inode, PathOf(row), holder, row.waits, row.bytes});
   }
 
   void AddAwaited(const Awaited& awaited) {
@@ -103,7 +154,7 @@ class LocksOfProcess {
         return lock.waits && lock.path.empty();
       });
       if (unnamed == locks_.end()) {
-        return Add({file.locks.inode, file.path, 0, true, awaited.bytes});
+        return Add({file.device, file.locks.inode, file.path, 0, true, awaited.bytes});
       }
       unnamed->path = file.path;  // an older kernel has not said the inode
     }
@@ -114,7 +165,7 @@ class LocksOfProcess {
     for (const OpenFile& file : files_) {
       for (const LockRow& row : file.locks.rows) {
         if (!row.waits && IfItLives(proc_root_, row.pid) == 0) {
-          Add({row.inode, file.path, pid_, false, row.bytes});
+          Add({row.device, row.inode, file.path, pid_, false, row.bytes});
         }
       }
     }
@@ -128,16 +179,17 @@ class LocksOfProcess {
   }
 
  private:
-  std::string PathOf(uint64_t inode) const {
-    const auto file = std::find_if(files_.begin(), files_.end(), [inode](const OpenFile& one) {
-      return one.locks.inode == inode;
+  std::string PathOf(const LockRow& row) const {
+    const auto file = std::find_if(files_.begin(), files_.end(), [&row](const OpenFile& one) {
+      return one.locks.inode == row.inode && one.device == row.device;
     });
     return file == files_.end() ? "" : file->path;
   }
 
   void Add(FileLock lock) {
     const bool is_known = std::any_of(locks_.begin(), locks_.end(), [&](const FileLock& known) {
-      return known.waits == lock.waits && known.inode == lock.inode && known.path == lock.path &&
+      return known.waits == lock.waits && known.device == lock.device &&
+             known.inode == lock.inode && known.path == lock.path &&
              known.bytes.first == lock.bytes.first && known.bytes.last == lock.bytes.last;
     });
     if (!is_known) locks_.push_back(std::move(lock));
@@ -151,23 +203,20 @@ class LocksOfProcess {
 
 }  // namespace
 
-std::vector<FileLock> FindFileLocks(const std::string& proc_root, pid_t pid,
-                                    const std::vector<pid_t>& tids) {
+FileLocks FindFileLocks(const std::string& proc_root, pid_t pid, const std::vector<pid_t>& tids,
+                        int64_t deadline_ns) {
   std::vector<Awaited> awaited;
   for (const pid_t tid : tids) {
     if (const auto one = FindAwaited(proc_root, pid, tid)) awaited.push_back(*one);
   }
   // Afterwards: it has the requests of these threads.
-  const std::vector<LockRow> rows = ParseLockTable(ReadProcFile(proc_root + "/locks").value_or(""));
-  const bool may_have_some = std::any_of(rows.begin(), rows.end(), [&](const LockRow& row) {
-    return row.pid == pid || IfItLives(proc_root, row.pid) == 0;
-  });
-  if (!may_have_some && awaited.empty()) return {};
+  const TableOfHost table = ReadTable(proc_root, pid, deadline_ns);
+  if (table.own.empty() && !table.has_orphans && awaited.empty()) return {{}, table.cut};
   LocksOfProcess locks(proc_root, pid);
-  for (const LockRow& row : rows) locks.AddRow(row);
+  for (const LockRow& row : table.own) locks.AddRow(row);
   for (const Awaited& one : awaited) locks.AddAwaited(one);
   locks.AddInherited();
-  return locks.Take();
+  return {locks.Take(), table.cut};
 }
 
 }  // namespace rollcall

@@ -18,18 +18,23 @@
 namespace rollcall {
 
 struct FileLock {
-  uint64_t inode = 0;
-  std::string path;  // as the process has opened it; "": not known
-  pid_t holder = 0;  // 0: not known
+  uint64_t device = 0, inode = 0;  // DeviceNumber()
+  std::string path;                // as the process has opened it; "": not known
+  pid_t holder = 0;                // 0: not known
   bool waits = false;
   ByteRange bytes = {};  // all of the file, if it is not known
 };
 
 inline constexpr size_t kMostFileLocks = 8;
 
-// First those that it waits for. `tids`: the threads that may wait in flock() or fcntl(): a request
-// for a descriptor's lock has no pid, nor has one whose holder is of another pid namespace.
-std::vector<FileLock> FindFileLocks(const std::string& proc_root, pid_t pid,
-                                    const std::vector<pid_t>& tids);
+struct FileLocks {
+  std::vector<FileLock> locks;  // first those that the process waits for
+  bool cut = false;             // the host has too many to read before the deadline: some may lack
+};
+
+// `tids`: the threads that may wait in flock() or fcntl(): a request for a descriptor's lock has no
+// pid, nor has one whose holder is of another pid namespace. `deadline_ns`: of the monotonic clock.
+FileLocks FindFileLocks(const std::string& proc_root, pid_t pid, const std::vector<pid_t>& tids,
+                        int64_t deadline_ns);
 
 }  // namespace rollcall

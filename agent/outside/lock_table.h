@@ -6,6 +6,8 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,19 +27,35 @@ struct LockRow {
   bool waits = false;
   // Who has made it. 0: a process that has ended, or of another pid namespace; -1: of a descriptor.
   pid_t pid = 0;
-  pid_t holder = 0;  // of a request: who has the lock that it waits for; as `pid`
-  uint64_t inode = 0;
+  pid_t holder = 0;                // of a request: who has the lock that it waits for; as `pid`
+  uint64_t device = 0, inode = 0;  // of the file; DeviceNumber()
   ByteRange bytes;
 };
 
-// Ignores leases, and lines of another form. A request follows the lock that it waits for.
-std::vector<LockRow> ParseLockTable(absl::string_view text);
+inline uint64_t DeviceNumber(uint32_t major, uint32_t minor) {
+  return uint64_t{major} << 20 | minor;
+}
+
+// Reads the table line by line: any user may make it long.
+class LockTable {
+ public:
+  // nullopt: a lease, or a line of another form. A request follows the lock that it waits for.
+  std::optional<LockRow> Read(absl::string_view line);
+
+ private:
+  pid_t holder_ = 0;  // of the last lock
+};
 
 // What fdinfo says of a descriptor.
 struct DescriptorLocks {
   uint64_t inode = 0;  // 0: an older kernel does not say it, unless there are locks
+  int mount = -1;      // as in mountinfo
   std::vector<LockRow> rows;
 };
 DescriptorLocks ParseDescriptorLocks(absl::string_view text);
+
+// The device of each mount of a mountinfo, as DeviceNumber(): the one that a lock in the table has,
+// which stat() does not show of all file systems.
+std::map<int, uint64_t> ParseMountDevices(absl::string_view mountinfo);
 
 }  // namespace rollcall

@@ -18,6 +18,7 @@
 #include "absl/strings/strip.h"
 #include "agent/outside/socket_tables.h"
 #include "agent/outside/waited_descriptors.h"
+#include "agent/processes/payer.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/proc_stat.h"
 #include "base/monotonic_clock.h"
@@ -82,11 +83,17 @@ struct Wait {
   bool called = false;     // a connection that it has made
 };
 
+// 0: there is no such process.
+uint64_t StartOf(const std::string& proc_root, pid_t pid) {
+  const absl::StatusOr<ProcStat> stat = ReadProcStat(proc_root, pid);
+  return stat.ok() ? stat->start_time : 0;
+}
+
 // The pipes and sockets at the other ends, and the threads that wait for each.
 class Links {
  public:
-  Links(const std::string& proc_root, int64_t deadline_ns)
-      : proc_root_(proc_root), deadline_ns_(deadline_ns) {}
+  Links(const std::string& proc_root, const Among& among, int64_t deadline_ns)
+      : proc_root_(proc_root), among_(among), deadline_ns_(deadline_ns), starts_(among.starts) {}
 
   // `depth`: an epoll descriptor can be among those of another one.
   void Add(pid_t pid, int fd, int depth, OtherEnd* waits) {
@@ -106,6 +113,8 @@ class Links {
 
   // Reads no more than it looks at: a process may have millions of descriptors.
   void LookIn(pid_t other) {
+    const uint64_t start = StartOf(proc_root_, other);
+    if (start != starts_.emplace(other, start).first->second) return;
     const std::string path = ProcPath(proc_root_, other, "fd");
     const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path.c_str()), closedir);
     if (folder == nullptr) return;
@@ -116,6 +125,19 @@ class Links {
       const auto found = waiting_.find(ReadLink(descriptor));
       if (found != waiting_.end()) AddOther(other, descriptor, &found->second);
     }
+  }
+
+  // Whether it is still the process that was looked at.
+  bool IsSame(pid_t pid) const {
+    const auto known = starts_.find(pid);
+    return known == starts_.end() || known->second == StartOf(proc_root_, pid);
+  }
+
+  std::string NameOf(pid_t pid) const {
+    const absl::StatusOr<ProcStat> stat = ReadProcStat(proc_root_, pid);
+    const auto known = starts_.find(pid);
+    const bool is_same = known == starts_.end() || (stat.ok() && known->second == stat->start_time);
+    return stat.ok() && is_same ? stat->name : "";
   }
 
   bool empty() const { return waiting_.empty(); }
@@ -134,8 +156,15 @@ class Links {
   void AddProcess(pid_t pid, int fd, OtherEnd* waits) {
     const pid_t process = ProcessOf(proc_root_, pid, fd);
     if (process == 0) return;
+    starts_.emplace(process, StartOf(proc_root_, process));
+    // Any user may have a handle of any process.
+    if (!IsAmongTheFirst(process) && !HaveSameUser(proc_root_, pid, process)) return;
     waits->kind = "process";
     AddPid(process, &waits->pids);
+  }
+
+  bool IsAmongTheFirst(pid_t pid) const {
+    return std::find(among_.first.begin(), among_.first.end(), pid) != among_.first.end();
   }
 
   void AddWatched(pid_t pid, int epoll, int depth, OtherEnd* waits) {
@@ -187,7 +216,9 @@ class Links {
   }
 
   const std::string& proc_root_;
+  const Among& among_;
   const int64_t deadline_ns_;
+  Starts starts_;  // of those that were looked at, before the look
   std::unordered_map<std::string, std::unique_ptr<SocketTables>> sockets_;
   std::unordered_map<std::string, Link> waiting_;  // by the link of their descriptors
 };
@@ -215,15 +246,6 @@ void LookAmong(const Among& among, int64_t deadline_ns, Links* links) {
   if (among.further != nullptr && !links->AreAllFound()) look(among.further());
 }
 
-std::vector<std::string> NamesOf(const std::string& proc_root, const std::vector<pid_t>& pids) {
-  std::vector<std::string> names;
-  for (const pid_t pid : pids) {
-    const absl::StatusOr<ProcStat> stat = ReadProcStat(proc_root, pid);
-    names.push_back(stat.ok() ? stat->name : "");
-  }
-  return names;
-}
-
 }  // namespace
 
 std::vector<std::vector<OtherEnd>> FindOtherEnds(const std::string& proc_root,
@@ -231,15 +253,16 @@ std::vector<std::vector<OtherEnd>> FindOtherEnds(const std::string& proc_root,
                                                  const Among& among, int64_t deadline_ns) {
   std::vector<std::vector<OtherEnd>> ends;
   for (const WaitingThreads& threads : waiting) ends.emplace_back(threads.tids.size());
-  Links links(proc_root, deadline_ns);
+  Links links(proc_root, among, deadline_ns);
   for (size_t i = 0; i < waiting.size(); ++i) {
     AddWaits(proc_root, waiting[i], deadline_ns, &ends[i], &links);
   }
   LookAmong(among, deadline_ns, &links);
-  for (std::vector<OtherEnd>& of_process : ends) {
-    for (OtherEnd& end : of_process) {
-      if (end.pids.empty() && end.received.empty() && !end.listens) end = {};
-      end.names = NamesOf(proc_root, end.pids);
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    const bool is_same = links.IsSame(waiting[i].pid);
+    for (OtherEnd& end : ends[i]) {
+      if (!is_same || (end.pids.empty() && end.received.empty() && !end.listens)) end = {};
+      for (const pid_t pid : end.pids) end.names.push_back(links.NameOf(pid));
     }
   }
   return ends;

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/outside/descendants.h"
 #include "agent/processes/process_memory.h"
 
 namespace rollcall {
@@ -28,7 +29,7 @@ struct OtherEnd {
   // "pipe", "socket", "process" (for its end); "": it waits for none, or nobody is known
   std::string kind;
   std::vector<pid_t> pids;         // at most kMostOtherEnds, ascending
-  std::vector<std::string> names;  // of these, in their order; "": it has ended
+  std::vector<std::string> names;  // of these, in their order; "": it has ended, or ended meanwhile
   std::vector<pid_t> called;       // those of these that have accepted its connections, ascending
   bool listens = false;            // also at a TCP port with which nobody is connected
   std::vector<Received> received;  // at most kMostReceived
@@ -50,11 +51,14 @@ struct Among {
   std::vector<pid_t> first;
   // Further ones, which cost more to list: asked only if some end is at none of the first.
   std::function<std::vector<pid_t>()> further = nullptr;
+  // Of those of which it is known. One that has ended waits for nothing and is at no end, whatever
+  // process has its pid now.
+  Starts starts = {};
 };
 
 // For each of these processes: those of its threads, in their order. The process itself is never at
-// the other end. `deadline_ns`: of the monotonic clock; what was not looked at by then is not
-// known.
+// the other end. A process for whose end a thread waits is one of the first, or of the same user.
+// `deadline_ns`: of the monotonic clock; what was not looked at by then is not known.
 std::vector<std::vector<OtherEnd>> FindOtherEnds(const std::string& proc_root,
                                                  const std::vector<WaitingThreads>& waiting,
                                                  const Among& among, int64_t deadline_ns);

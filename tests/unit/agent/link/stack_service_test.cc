@@ -18,8 +18,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/processes/proc_stat.h"
+#include "base/durations.h"
 
 namespace rollcall {
 namespace {
@@ -128,6 +130,22 @@ TEST(StackServiceTest, RefusesMoreThanTheLimitPerMinuteAndSaysSo) {
                          " has had a share of them: no stacks taken; ask "
                          "again later, or start rollcall-agent with a larger "
                          "--max-stacks-per-minute"));
+}
+
+TEST(StackServiceTest, TheLookAroundAProcessCountsForItsTime) {
+  const Sleeper sleeper;
+  int64_t now_ns = 0;
+  StackServiceOptions options;
+  options.allowance = std::make_shared<StackAllowance>(6);
+  options.now_ns = [&now_ns] { return now_ns; };
+  options.neighbours = [&now_ns] {
+    now_ns += 1000 * kSecond;
+    return std::vector<pid_t>();
+  };
+  ASSERT_TRUE(options.allowance->Take(Payer{4711}, now_ns));
+  StackService service = ServiceFor(sleeper.id(), options);
+  EXPECT_EQ(service.Take(sleeper.id()).error(), "");
+  EXPECT_TRUE(absl::StrContains(service.Take(sleeper.id()).error(), "has had a share of them"));
 }
 
 TEST(StackServiceTest, UnknownProcessesCostNothingOfTheLimit) {

@@ -16,9 +16,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "agent/outside/lock_table.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/proc_stat.h"
+#include "temporary_tree.h"
 
 namespace rollcall {
 namespace {
@@ -38,11 +41,17 @@ constexpr char kTable[] =
     "\n8:\n9: ->\n";
 
 TEST(LockTableTest, ARequestWaitsForTheLockAboveIt) {
-  const std::vector<LockRow> rows = ParseLockTable(kTable);
+  std::vector<LockRow> rows;
+  LockTable table;
+  for (const absl::string_view line : absl::StrSplit(kTable, '\n')) {
+    if (const auto row = table.Read(line)) rows.push_back(*row);
+  }
   ASSERT_EQ(rows.size(), 8u);
   EXPECT_EQ(rows[0].pid, 4121);
   EXPECT_FALSE(rows[0].waits);
   EXPECT_EQ(rows[0].inode, 100u);
+  EXPECT_EQ(rows[0].device, DeviceNumber(8, 1));
+  EXPECT_EQ(rows[5].device, DeviceNumber(0xfe, 0));
   for (const int waiter : {1, 2}) {
     EXPECT_TRUE(rows[waiter].waits);
     EXPECT_EQ(rows[waiter].holder, 4121);
@@ -63,6 +72,7 @@ TEST(LockTableTest, OfADescriptor) {
       "pos:\t0\nflags:\t02\nmnt_id:\t27\nino:\t103\n"
       "lock:\t1: OFDLCK ADVISORY  WRITE -1 fe:00:103 0 EOF\n");
   EXPECT_EQ(locks.inode, 103u);
+  EXPECT_EQ(locks.mount, 27);
   ASSERT_EQ(locks.rows.size(), 1u);
   EXPECT_EQ(locks.rows[0].pid, -1);
   EXPECT_EQ(
@@ -90,7 +100,7 @@ class Child {
   std::vector<FileLock> Find(size_t count) const {
     std::vector<FileLock> locks;
     for (int i = 0; i < 2000; ++i) {
-      locks = FindFileLocks("/proc", pid_, {pid_});
+      locks = FindFileLocks("/proc", pid_, {pid_}, INT64_MAX).locks;
       if (locks.size() == count) break;
       usleep(1000);
     }
@@ -247,10 +257,50 @@ TEST(ManyLocksTest, AreEightAndFirstThoseThatItWaitsFor) {
   rmdir(folder);
 }
 
+// A made-up /proc: process 20 has the file /a/x, inode 103 of device 08:01, open.
+class LocksOfTheHostTest : public testing::Test {
+ protected:
+  LocksOfTheHostTest() {
+    proc_.Write("20/fdinfo/3", "pos:\t0\nflags:\t02\nmnt_id:\t27\nino:\t103\n");
+    proc_.Write("20/mountinfo", "27 1 8:1 / / rw - ext4 /dev/sda1 rw\n");
+    proc_.Write("20/fd/none", "");
+    EXPECT_EQ(symlink("/a/x", (proc_.root() + "/20/fd/3").c_str()), 0);
+    proc_.Write("1/stat", "");
+  }
+  FileLocks Find(const std::string& table, int64_t deadline_ns = INT64_MAX) {
+    proc_.Write("locks", table);
+    return FindFileLocks(proc_.root(), 20, {}, deadline_ns);
+  }
+
+  TemporaryTree proc_;
+};
+
+TEST_F(LocksOfTheHostTest, AreOfTheFileOnTheSameDevice) {
+  const FileLocks same = Find("1: FLOCK  ADVISORY  WRITE 20 08:01:103 0 EOF\n");
+  ASSERT_EQ(same.locks.size(), 1u);
+  EXPECT_EQ(same.locks[0].path, "/a/x");
+  const FileLocks other = Find("1: FLOCK  ADVISORY  WRITE 20 fe:00:103 0 EOF\n");
+  ASSERT_EQ(other.locks.size(), 1u);
+  EXPECT_EQ(other.locks[0].path, "") << "that is another file with this inode";
+  EXPECT_NE(other.locks[0].device, same.locks[0].device);
+}
+
+TEST_F(LocksOfTheHostTest, AreReadBehindTensOfThousandsOfOthers) {
+  std::string table;
+  for (int i = 0; i < 40'000; ++i) {
+    absl::StrAppend(&table, i, ": FLOCK  ADVISORY  WRITE 1 08:01:", 1000 + i, " 0 EOF\n");
+  }
+  absl::StrAppend(&table, "40000: FLOCK  ADVISORY  WRITE 20 08:01:103 0 EOF\n");
+  const FileLocks found = Find(table);
+  EXPECT_EQ(found.locks.size(), 1u);
+  EXPECT_FALSE(found.cut);
+  EXPECT_TRUE(Find(table, /*deadline_ns=*/0).cut);
+}
+
 TEST(NoLocksTest, OfAProcessWithoutAnyOrThatIsGone) {
   const Child idle([] {});
-  EXPECT_TRUE(FindFileLocks("/proc", idle.pid(), {idle.pid()}).empty());
-  EXPECT_TRUE(FindFileLocks("/proc", INT32_MAX, {INT32_MAX}).empty());
+  EXPECT_TRUE(FindFileLocks("/proc", idle.pid(), {idle.pid()}, INT64_MAX).locks.empty());
+  EXPECT_TRUE(FindFileLocks("/proc", INT32_MAX, {INT32_MAX}, INT64_MAX).locks.empty());
 }
 
 }  // namespace

@@ -488,6 +488,52 @@ TEST(FurtherProcessesTest, AreAskedForOnlyIfAnEndIsAtNoneOfTheFirst) {
   close(ends[0]);
 }
 
+// As when a child has ended, and another process has its number.
+TEST(ReusedPidTest, IsNeitherAtAnEndNorWaits) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const Holders holder({ends[1]});
+  const Sleeper waiter([&] { kWays[0].wait(ends[0]); });
+  const pid_t pid = holder.pids().front();
+  const uint64_t start = ReadProcStat("/proc", pid)->start_time;
+  const uint64_t own_start = ReadProcStat("/proc", waiter.pid())->start_time;
+  const Starts known = {{pid, start}, {waiter.pid(), own_start}};
+  EXPECT_EQ(FindAll(waiter.pid(), {{pid}, nullptr, known}, 1).pids, holder.pids());
+  TracerMemory memory(waiter.pid());
+  for (const Starts& earlier : {Starts{{pid, start - 1}}, Starts{{waiter.pid(), own_start - 1}}}) {
+    const Among among = {{pid}, nullptr, earlier};
+    const OtherEnd end =
+        FindOtherEnds("/proc", {{waiter.pid(), {waiter.pid()}, &memory}}, among, kNoDeadline)[0][0];
+    EXPECT_TRUE(end.pids.empty());
+    EXPECT_TRUE(end.names.empty());
+  }
+  close(ends[0]);
+}
+
+// A handle of any process can be had by its number.
+TEST(HandleOfAnotherUsersProcessTest, DoesNotTellItsName) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become others";
+  const Sleeper secret(WaitForEver);
+  const int fd = static_cast<int>(syscall(SYS_pidfd_open, secret.pid(), 0));
+  if (fd < 0) GTEST_SKIP() << "this kernel has no pidfd";
+  const Sleeper curious([fd] {
+    if (setuid(12345) != 0) _exit(1);
+    kWays[1].wait(fd);
+  });
+  for (int i = 0; i < 2000 && HaveSameUser("/proc", getpid(), curious.pid()); ++i) usleep(1000);
+  TracerMemory memory(curious.pid());
+  const auto find = [&](const Among& among) {
+    return FindOtherEnds("/proc", {{curious.pid(), {curious.pid()}, &memory}}, among,
+                         kNoDeadline)[0][0];
+  };
+  // It waits there once it is seen to wait for what is its own child.
+  for (int i = 0; i < 2000 && find({{secret.pid()}}).pids.empty(); ++i) usleep(1000);
+  EXPECT_EQ(find({{secret.pid()}}).pids, std::vector<pid_t>{secret.pid()});
+  EXPECT_TRUE(find({{getpid()}}).pids.empty());
+  EXPECT_TRUE(find({{getpid()}}).names.empty());
+  close(fd);
+}
+
 TEST(AncestorsTest, AreThoseAboveOfTheSameUser) {
   const Sleeper child(WaitForEver);
   const std::vector<pid_t> ancestors = FindAncestors("/proc", child.pid());
