@@ -117,8 +117,9 @@ class HistoryKeeper {
                                                    const std::string& without = "") const;
   // What comes back, as History::Count(); of what is saved. kAborted: the answer needs longer than
   // the caller may wait; the keeper goes on, and the caller may ask again. kResourceExhausted: too
-  // many questions wait. kUnavailable: the history cannot be read.
-  absl::StatusOr<v1::CountIncidentsResponse> Count(const v1::CountIncidentsRequest& request) const;
+  // many questions wait, of all callers or of this one. kUnavailable: the history cannot be read.
+  absl::StatusOr<v1::CountIncidentsResponse> Count(const v1::CountIncidentsRequest& request,
+                                                   const std::string& who = "") const;
   // As History::ListSilences(); of what is saved. Fails as List() does.
   absl::StatusOr<std::vector<v1::Silence>> ListSilences() const;
   // kNotFound: there is no such incident. kUnavailable, kDataLoss: as List().

@@ -115,8 +115,8 @@ absl::StatusOr<v1::ListIncidentsResponse> HistoryKeeper::Groups(
 }
 
 absl::StatusOr<v1::CountIncidentsResponse> HistoryKeeper::Count(
-    const v1::CountIncidentsRequest& request) const {
-  return core_->questions.Ask(request, kReadPatience);
+    const v1::CountIncidentsRequest& request, const std::string& who) const {
+  return core_->questions.Ask(request, who, kReadPatience);
 }
 
 absl::StatusOr<std::vector<v1::Silence>> HistoryKeeper::ListSilences() const {

@@ -5,7 +5,6 @@
 #include <iterator>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 
@@ -15,15 +14,17 @@ namespace {
 constexpr int64_t kKeptNs = 60'000'000'000;
 constexpr int64_t kWantedNs = 10'000'000'000;  // who wants an answer asks again within this time
 constexpr size_t kMostOpen = 16;
-constexpr size_t kMostKnown = 64;   // with those that are answered
-constexpr size_t kShareOfDesk = 3;  // of the callers of some tenants, times what is left
+constexpr size_t kMostKnown = 64;  // with those that are answered
+// Times what is left: of one caller, and of all callers of some tenants. Of those who see all
+// tenants no one takes all.
+constexpr size_t kShareOfCaller = 1, kShareOfTenants = 3;
 
 absl::Status HasEnded() { return absl::UnavailableError("the history cannot be read now"); }
 
 }  // namespace
 
 QuestionDesk::Answer QuestionDesk::Ask(const v1::CountIncidentsRequest& request,
-                                       std::chrono::nanoseconds patience) {
+                                       const std::string& who, std::chrono::nanoseconds patience) {
   std::string key = request.SerializeAsString();
   const auto deadline = std::chrono::steady_clock::now() + patience;
   const MutexLock lock(mutex_);
@@ -32,12 +33,13 @@ QuestionDesk::Answer QuestionDesk::Ask(const v1::CountIncidentsRequest& request,
   DropOld(now_ns);
   auto at = known_.find(key);
   if (at == known_.end()) {
-    if (!HasRoomFor(request)) {
+    if (!HasRoomFor(request, who)) {
       return absl::ResourceExhaustedError(
           "the history has too many questions to answer; ask again later");
     }
     auto added = std::make_shared<Question>();
     added->request = request;
+    added->who = who;
     at = known_.emplace(std::move(key), added).first;
     open_.push_back(std::move(added));
     wake_.NotifyOne();
@@ -57,19 +59,24 @@ QuestionDesk::Answer QuestionDesk::Ask(const v1::CountIncidentsRequest& request,
   return absl::AbortedError("the history still works on this question; ask again for its answer");
 }
 
-// The callers of some tenants leave room to those of others.
-bool QuestionDesk::HasRoomFor(const v1::CountIncidentsRequest& request) const {
-  const std::vector<std::string> tenants(request.tenants().begin(), request.tenants().end());
-  const auto is_own = [&tenants](const Question& other) {
-    const auto& theirs = other.request.tenants();
-    return std::equal(tenants.begin(), tenants.end(), theirs.begin(), theirs.end());
+bool QuestionDesk::HasRoomFor(const v1::CountIncidentsRequest& request,
+                              const std::string& who) const {
+  const auto is_of_caller = [&who](const Question& other) { return other.who == who; };
+  const auto is_of_tenants = [&request](const Question& other) {
+    const auto &own = request.tenants(), &theirs = other.request.tenants();
+    return std::equal(own.begin(), own.end(), theirs.begin(), theirs.end());
   };
+  return HasRoomFor(is_of_caller, kShareOfCaller) && HasRoomFor(is_of_tenants, kShareOfTenants);
+}
+
+bool QuestionDesk::HasRoomFor(const std::function<bool(const Question&)>& is_own,
+                              size_t share) const {
   const auto open = std::count_if(open_.begin(), open_.end(),
                                   [&](const QuestionPtr& one) { return is_own(*one); });
   const auto known = std::count_if(known_.begin(), known_.end(),
                                    [&](const auto& one) { return is_own(*one.second); });
-  return static_cast<size_t>(open) < kShareOfDesk * (kMostOpen - open_.size()) &&
-         static_cast<size_t>(known) < kShareOfDesk * (kMostKnown - known_.size());
+  return static_cast<size_t>(open) < share * (kMostOpen - open_.size()) &&
+         static_cast<size_t>(known) < share * (kMostKnown - known_.size());
 }
 
 void QuestionDesk::DropOld(int64_t now_ns) {

@@ -32,9 +32,9 @@ class QuestionDesk {
 
   // Waits at most `patience`, and not at all for a question that was put off before. kAborted: the
   // desk goes on, and the caller may ask again. kResourceExhausted: too many questions wait, or too
-  // many of callers of these tenants.
-  // kUnavailable: the desk has ended.
-  Answer Ask(const v1::CountIncidentsRequest& request, std::chrono::nanoseconds patience);
+  // many of this caller, or of callers of these tenants. kUnavailable: the desk has ended.
+  Answer Ask(const v1::CountIncidentsRequest& request, const std::string& who,
+             std::chrono::nanoseconds patience);
 
   // Answers questions by `work` until End(). For one thread.
   void Run(const Work& work);
@@ -43,6 +43,7 @@ class QuestionDesk {
  private:
   struct Question {
     v1::CountIncidentsRequest request;
+    std::string who;          // has asked first
     bool is_put_off = false;  // a caller was told to ask again
     int callers = 0;          // that wait now
     int64_t asked_ns = 0;     // the last time
@@ -52,7 +53,10 @@ class QuestionDesk {
   using QuestionPtr = std::shared_ptr<Question>;
   using Known = std::map<std::string, QuestionPtr>;
 
-  bool HasRoomFor(const v1::CountIncidentsRequest& request) const
+  bool HasRoomFor(const v1::CountIncidentsRequest& request, const std::string& who) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of the questions like these, one may have so many times what is left for others.
+  bool HasRoomFor(const std::function<bool(const Question&)>& is_own, size_t share) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropOld(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Answer Give(Known::iterator at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -164,10 +164,10 @@ class IncidentBook {
   // Incidents since the start, of one job or of all jobs for "", oldest first.
   std::vector<v1::Incident> All(const std::string& job) const ABSL_LOCKS_EXCLUDED(mutex_);
   // What comes back; of what the history has. Hangs that last cost what they cost now. `newer`: as
-  // of List().
+  // of List(). `who`: the caller, who has a share of the questions.
   absl::StatusOr<v1::CountIncidentsResponse> CountIncidents(
-      const v1::CountIncidentsRequest& request, const std::vector<v1::Incident>& newer = {}) const
-      ABSL_LOCKS_EXCLUDED(mutex_);
+      const v1::CountIncidentsRequest& request, const std::vector<v1::Incident>& newer = {},
+      const std::string& who = "") const ABSL_LOCKS_EXCLUDED(mutex_);
   // Includes the history. If it is unreadable, a note in the response says so. `newer`: incidents
   // of other daemons, in a newer state than the history's.
   absl::StatusOr<v1::ListIncidentsResponse> List(const v1::ListIncidentsRequest& request,

@@ -114,8 +114,9 @@ absl::StatusOr<v1::ListIncidentsResponse> IncidentBook::List(
 }
 
 absl::StatusOr<v1::CountIncidentsResponse> IncidentBook::CountIncidents(
-    const v1::CountIncidentsRequest& request, const std::vector<v1::Incident>& newer) const {
-  absl::StatusOr<v1::CountIncidentsResponse> counts = history_->Count(request);
+    const v1::CountIncidentsRequest& request, const std::vector<v1::Incident>& newer,
+    const std::string& who) const {
+  absl::StatusOr<v1::CountIncidentsResponse> counts = history_->Count(request, who);
   if (counts.ok()) {
     // The framework is known by the stacks.
     const bool with_stacks = request.by() == "framework";

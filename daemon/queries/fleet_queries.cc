@@ -80,7 +80,7 @@ std::unique_ptr<QuerySource> FleetQueries::SeenByCaller(const Identity& caller) 
   if (!caller.Has(Role::kViewer)) return SeenByAgent(caller);
   const Tenants tenants = TenantsFor(caller);
   return std::unique_ptr<QuerySource>(new FleetQueries(
-      local_->SeenBy(tenants), *this, CallerOf(caller.name, Role::kViewer, tenants)));
+      local_->SeenByCaller(caller), *this, CallerOf(caller.name, Role::kViewer, tenants)));
 }
 
 bool FleetQueries::IsAgent() const { return caller_.role() == RoleName(Role::kAgent); }

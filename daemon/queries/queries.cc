@@ -81,6 +81,11 @@ std::unique_ptr<QuerySource> Queries::SeenByAgent(const Identity& agent) const {
   return std::make_unique<Queries>(parts_, TenantsFor(agent), agent);
 }
 
+std::unique_ptr<QuerySource> Queries::SeenByCaller(const Identity& caller) const {
+  if (!caller.Has(Role::kViewer)) return SeenByAgent(caller);
+  return std::make_unique<Queries>(parts_, TenantsFor(caller), std::nullopt, caller.name);
+}
+
 bool Queries::Sees(const JobKey& key) const {
   if (!tenants_.Has(key.tenant)) return false;
   if (!agent_.has_value()) return true;
@@ -369,7 +374,7 @@ absl::StatusOr<v1::CountIncidentsResponse> Queries::CountIncidentsWith(
   v1::CountIncidentsRequest mine = request;
   if (agent_.has_value()) return v1::CountIncidentsResponse();
   if (!tenants_.AreAll() && !KeepOwnTenants(&mine)) return v1::CountIncidentsResponse();
-  return parts_.incidents->CountIncidents(mine, newer);
+  return parts_.incidents->CountIncidents(mine, newer, who_);
 }
 
 absl::StatusOr<v1::Incident> Queries::GetIncident(const std::string& id) const {

@@ -42,13 +42,17 @@ class Queries : public QuerySource {
     const DaemonSecurity* security;  // nullptr: none
   };
 
-  // `agent`: as in QuerySource::SeenByAgent().
+  // `agent`: as in QuerySource::SeenByAgent(). `who`: the caller's name; "": this daemon.
   explicit Queries(Parts parts, Tenants tenants = Tenants::All(),
-                   std::optional<Identity> agent = std::nullopt)
-      : parts_(parts), tenants_(std::move(tenants)), agent_(std::move(agent)) {}
+                   std::optional<Identity> agent = std::nullopt, std::string who = "")
+      : parts_(parts),
+        tenants_(std::move(tenants)),
+        agent_(std::move(agent)),
+        who_(std::move(who)) {}
 
   std::unique_ptr<QuerySource> SeenBy(Tenants tenants) const override;
   std::unique_ptr<QuerySource> SeenByAgent(const Identity& agent) const override;
+  std::unique_ptr<QuerySource> SeenByCaller(const Identity& caller) const override;
 
   v1::StatusResponse GetStatus(const JobSelector& selector, bool with_communicators) const override;
   absl::StatusOr<v1::JobView> GetJob(const JobSelector& selector) const override;
@@ -100,6 +104,7 @@ class Queries : public QuerySource {
   const Parts parts_;
   const Tenants tenants_;
   const std::optional<Identity> agent_;  // that asks; nullopt: a viewer
+  const std::string who_;
 };
 
 }  // namespace rollcall

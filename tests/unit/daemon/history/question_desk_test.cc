@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "eventually.h"
 
 namespace rollcall {
@@ -54,8 +55,9 @@ class QuestionDeskTest : public testing::Test {
     return answer.ok() ? std::to_string(answer->total())
                        : absl::StatusCodeToString(answer.status().code());
   }
+  // Each question has a caller of its own.
   std::string Ask(const std::string& kind, std::chrono::nanoseconds patience = minutes(1)) {
-    return InWords(desk_.Ask(By(kind), patience));
+    return InWords(desk_.Ask(By(kind), kind, patience));
   }
 
   std::atomic<int64_t> now_ns_{0};
@@ -142,18 +144,20 @@ TEST_F(QuestionDeskTest, RefusesQuestionsWhileTooManyWait) {
   EXPECT_EQ(Ask("another"), "14") << "answers that are kept take no room";
 }
 
-TEST_F(QuestionDeskTest, CallersOfOneTenantLeaveRoomToThoseOfOthers) {
+TEST_F(QuestionDeskTest, OneCallerAndTheCallersOfOneTenantLeaveRoomToOthers) {
   EXPECT_EQ(Ask("slow", milliseconds(0)), "ABORTED");
   ASSERT_TRUE(Eventually([&] { return begun_ == 1; }));
-  const auto count = [this](const std::string& tenant) {
+  const auto count = [this](const std::string& tenant, const std::string& who) {
     for (int i = 0; true; ++i) {
-      v1::CountIncidentsRequest request = By(std::to_string(i));
-      request.add_tenants(tenant);
-      if (InWords(desk_.Ask(request, milliseconds(0))) != "ABORTED") return i;
+      v1::CountIncidentsRequest request = By(absl::StrCat(who, i));
+      if (!tenant.empty()) request.add_tenants(tenant);
+      if (InWords(desk_.Ask(request, who, milliseconds(0))) != "ABORTED") return i;
     }
   };
-  EXPECT_EQ(count("one"), 12);
-  EXPECT_EQ(count("other"), 3);
+  EXPECT_EQ(count("", "a viewer of all tenants"), 8);
+  EXPECT_EQ(count("", "another one"), 4);
+  EXPECT_EQ(count("one", "a viewer of one"), 2);
+  EXPECT_EQ(count("other", "a viewer of another"), 1);
 }
 
 TEST_F(QuestionDeskTest, NobodyWaitsForADeskThatEnds) {
