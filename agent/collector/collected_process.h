@@ -88,8 +88,9 @@ struct CollectedProcess {
   bool read_after_end = false;
   bool stuck = false;  // the last read of its segment timed out: the values here are old
 
-  bool missing = false;      // in /proc, at the last read
-  int64_t proc_read_ns = 0;  // time of the last read of the fields below; 0: never
+  bool missing = false;       // in /proc, at the last read
+  int64_t proc_read_ns = 0;   // time of the last read of the fields below; 0: never
+  int64_t had_memory_ns = 0;  // the last read at which it still had its memory; 0: none
   char state = '?';
   bool was_at_stop = false;  // another process held its main thread at the last read
   uint64_t cpu_ticks = 0;

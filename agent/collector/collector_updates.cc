@@ -30,6 +30,14 @@ constexpr int64_t kClocksDiffer = kSecond;  // largest error of a thread's start
 
 constexpr char kAtStop = 't';  // in /proc: a tracer holds the thread
 
+// A process that has its memory long after its exit mark has not set it: a child of vfork that ends
+// by exit() runs the library's exit handler in its parent's memory. One that ends gives its memory
+// back after its handlers.
+bool HasLivedOn(const CollectedProcess& process, const SegmentSnapshot& snapshot) {
+  constexpr int64_t kLongestHandlersNs = 60 * kSecond;
+  return snapshot.exit_ns != 0 && process.had_memory_ns > snapshot.exit_ns + kLongestHandlersNs;
+}
+
 }  // namespace
 
 // Without an exit mark the process was killed or called _exit(). Only the kernel's exit status
@@ -142,7 +150,7 @@ absl::StatusOr<SegmentSnapshot> Collector::ReadSegment(bool whole, CollectedProc
   absl::StatusOr<SegmentSnapshot> snapshot = ReadFile(process);
   if (!process->stuck) process->read_after_end = process->ended;
   if (!snapshot.ok()) return snapshot;
-  process->exit_marked = snapshot->exited;
+  process->exit_marked = snapshot->exited && !HasLivedOn(*process, *snapshot);
   process->error = snapshot->error;
   process->error_ns = snapshot->error_ns;
   process->thread_failure = snapshot->thread_failure;
@@ -277,6 +285,7 @@ void Collector::ReadProc(int64_t now_ns, CollectedProcess* process) const {
   process->cpu_moving = process->proc_read_ns != 0 && stat.cpu_ticks > process->cpu_ticks;
   process->cpu_ticks = stat.cpu_ticks;
   process->resident_bytes = stat.resident_bytes;
+  if (stat.virtual_bytes > 0) process->had_memory_ns = now_ns;
   process->proc_read_ns = now_ns;
   // A program that takes stacks, like this agent, holds a thread for a moment. A stop says
   // something of the process only if it lasts.

@@ -44,7 +44,7 @@ __attribute__((destructor)) void MarkExit() {
   SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
   // A child of clone runs no fork handler, and must not mark the exit of its parent. A child of
   // vfork that ends by exit() looks like its parent; the reader ignores its mark
-  // (segment_reader.cc).
+  // (segment_reader.cc), and the agent that of a process which lives on (collector_updates.cc).
   if (header == nullptr || !MadeSegmentFile(header->pid)) return;
   if (!this_thread.locked_in) StampExit(header);
   header->exit_mark.store(static_cast<uint32_t>(segment::ExitMark::kExited),

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/collector/collector.h"
 #include "base/durations.h"
+#include "base/monotonic_clock.h"
 #include "base/steady_clock.h"
 #include "collector_fixture.h"
 #include "eventually.h"
@@ -65,6 +66,27 @@ INSTANTIATE_TEST_SUITE_P(
         EndCase{"UnmarkedFailure", false, [](Child* c) { c->Exit(3); }, v1::Evidence::DIED, 3, 0},
         EndCase{"Signal", false, [](Child* c) { c->Kill(); }, v1::Evidence::DIED, -1, SIGKILL}),
     [](const auto& info) { return std::string(info.param.name); });
+
+// A child of vfork that ends by exit() sets the mark in the memory of its parent.
+TEST_F(CollectorTest, AnExitMarkOfAProcessThatLivesOnIsNone) {
+  segment_.AddComm(5, 0, 2);
+  segment_.header()->exit_mark = 1;
+  segment_.header()->exit_ticks = static_cast<uint64_t>(MonotonicNs());
+  const int64_t marked_ns = SteadyNs();
+  const auto end_after = [&](int64_t lives_on_for_ns) {
+    Child child;
+    WriteSegment(child, &segment_);
+    Collector collector(Options());
+    collector.Collect(marked_ns + kSecond, false);
+    collector.Collect(marked_ns + lives_on_for_ns, false);
+    child.Kill();
+    const v1::Tick tick = collector.Collect(marked_ns + lives_on_for_ns + kSecond, false);
+    fs::remove(SegmentPath(&segment_));
+    return Only(tick).evidence().liveness();
+  };
+  EXPECT_EQ(end_after(50 * kSecond), v1::Evidence::EXITED);
+  EXPECT_EQ(end_after(70 * kSecond), v1::Evidence::DIED);
+}
 
 TEST_F(CollectorTest, OfflineOnlyTheExitMarkShowsTheEnd) {
   segment_.AddComm(5, 0, 2);
