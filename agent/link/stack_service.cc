@@ -14,7 +14,7 @@
 #include "agent/link/child_stacks.h"
 #include "agent/link/stack_surroundings.h"
 #include "agent/link/stacks_proto.h"
-#include "agent/processes/moved_bytes.h"
+#include "agent/outside/moved_bytes.h"
 #include "agent/processes/payer.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/proc_lines.h"

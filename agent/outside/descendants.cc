@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "agent/processes/moved_bytes.h"
+#include "agent/outside/moved_bytes.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/proc_stat.h"
 #include "base/durations.h"

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/trace_refused.h"
-#include "agent/processes/wait_channels.h"
+#include "agent/stacks/wait_channels.h"
 #include "base/monotonic_clock.h"
 
 namespace rollcall {

@@ -10,12 +10,12 @@
 #include "absl/strings/str_cat.h"
 #include "agent/processes/proc_stat.h"
 #include "agent/processes/process_memory.h"
-#include "agent/processes/wait_channels.h"
 #include "agent/python/interpreter.h"
 #include "agent/python/sampler.h"
 #include "agent/stacks/sample_parts.h"
 #include "agent/stacks/sample_switches.h"
 #include "agent/stacks/segment_stack_requests.h"
+#include "agent/stacks/wait_channels.h"
 #include "base/monotonic_clock.h"
 
 namespace rollcall {

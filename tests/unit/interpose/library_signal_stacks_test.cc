@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "agent/processes/moved_bytes.h"
+#include "agent/outside/moved_bytes.h"
 #include "agent/processes/proc_maps.h"
 #include "agent/stacks/segment_stack_requests.h"
 #include "agent/stacks/signal_stack_taker.h"

@@ -12,7 +12,7 @@
 #include <random>
 
 #include "agent/processes/descriptor_socket.h"
-#include "agent/processes/wait_channels.h"
+#include "agent/stacks/wait_channels.h"
 #include "agent/symbols/elf_symbols.h"
 #include "agent/symbols/jit_names.h"
 #include "temporary_tree.h"

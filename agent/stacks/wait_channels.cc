@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/processes/wait_channels.h"
+#include "agent/stacks/wait_channels.h"
 
 #include "absl/strings/match.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/processes/moved_bytes.h"
+#include "agent/outside/moved_bytes.h"
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
