@@ -77,7 +77,7 @@ std::vector<uint64_t> Time(Call call) {
 
 struct Scenario {
   const char* name;
-  int communicators, threads;
+  int communicators, threads;  // without a communicator a process has no segment
   bool markers;
   int (*call)(ncclComm_t comm);
   bool gloo = false;  // the calls are those of a group of PyTorch's gloo, which a stub plays
@@ -106,6 +106,7 @@ const Scenario kScenarios[] = {
     {"gloo all_reduce and the end of its work", 1, 1, false, GlooAllReduce, true},
     {"gloo send and its wait", 1, 1, false, GlooSend, true},
     {"wait for a key of a store", 1, 1, false, WaitForKey, true},
+    {"wait for a key, without a segment", 0, 1, false, WaitForKey},
 };
 
 std::vector<ncclComm_t> MakeCommunicators(int count) {
@@ -120,7 +121,8 @@ std::vector<ncclComm_t> MakeCommunicators(int count) {
 }
 
 Figures MeasureThread(const Scenario& scenario) {
-  const std::vector<ncclComm_t> comms = MakeCommunicators(scenario.communicators);
+  std::vector<ncclComm_t> comms = MakeCommunicators(scenario.communicators);
+  if (comms.empty()) comms.push_back(nullptr);
   if (scenario.gloo) MakeGlooGroup();
   size_t turn = 0;
   const auto call = [&] {

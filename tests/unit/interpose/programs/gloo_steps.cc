@@ -14,6 +14,7 @@
 //                     its stack, which nobody may change
 //   key, get          wait for keys of a TCPStore (two, of 300 s) and of a FileStore, "long" for
 //                     one with a long name; "end" ends the process where it would wait next
+//   hold              pauses where it would wait next; "stay" pauses at once
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -187,6 +188,8 @@ const std::map<std::string, std::function<void(const Numbers&)>> kSteps = {
     {"interrupted", [](const Numbers& n) { ReduceInHandler(n); }},
     {"forked", [](const Numbers& n) { ForkInside(n); }},
     {"end", [](const Numbers&) { stub_calls = [] { _exit(0); }; }},
+    {"hold", [](const Numbers&) { stub_calls = [] { pause(); }; }},
+    {"stay", [](const Numbers&) { pause(); }},
     {"key",
      [](const Numbers&) {
        TCPStore().wait({"/saved/step 7", "/other"}, std::chrono::milliseconds(300000));
