@@ -33,6 +33,7 @@ int HcclCommInitRootInfoConfig(uint32_t ranks, const HcclRootInfo* id, uint32_t 
                                const void* config, void** comm);
 int HcclCommInitClusterInfo(const char* file, uint32_t rank, void** comm);
 int HcclCommInitClusterInfoConfig(const char* file, uint32_t rank, void* config, void** comm);
+int HcclCommInitAll(uint32_t ranks, int32_t* devices, void** comms);
 int HcclCreateSubCommConfig(void** comm, uint32_t ranks, uint32_t* ids, uint64_t number,
                             uint32_t rank, void* config, void** created);
 int HcclCommDestroy(void* comm);

@@ -76,6 +76,38 @@ void LearnHcclSize(const LocalComm* comm, void* handle) {
   }
 }
 
+// A communicator whose ranks are all in this process is known by the process, and by its number.
+uint64_t OwnId() {
+  static std::atomic<uint32_t> made{0};
+  const segment::SegmentHeader* header = recorder.mapping.load(std::memory_order_acquire);
+  const uint64_t process =
+      segment::Mix(segment::HashBytes(header->host, sizeof(header->host)), header->start_time);
+  return segment::Mix(segment::Mix(process, static_cast<uint32_t>(header->pid)), ++made);
+}
+
+constexpr uint32_t kMostRanks = 64;  // of a process, one for each device
+
+int RecordInitAll(decltype(&HcclCommInitAll) real, uint32_t ranks, int32_t* devices, void** all) {
+  ThreadState* thread = &this_thread;
+  const InsideCall inside(thread);
+  const uint64_t id = OwnId();
+  LocalComm* comms[kMostRanks] = {};
+  const uint32_t recorded = ranks < kMostRanks ? ranks : kMostRanks;
+  for (uint32_t rank = 0; rank < recorded; ++rank) {
+    comms[rank] = AddComm(FromIdHash(id, static_cast<int>(ranks), static_cast<int>(rank)));
+    if (comms[rank] == nullptr) continue;
+    comms[rank]->entry->kind.store(static_cast<uint32_t>(CommKind::kHccl),
+                                   std::memory_order_relaxed);
+  }
+  const Blocked blocked(thread, Op::kCommInitAll, comms[0], nullptr, Now());
+  const int result = real(ranks, devices, all);
+  for (uint32_t rank = 0; rank < recorded; ++rank) {
+    if (comms[rank] == nullptr) continue;
+    RecordAnswer(comms[rank], result == 0 ? all[rank] : nullptr, result);
+  }
+  return result;
+}
+
 int HcclDoesNothing() { return 0; }
 
 // One message of a batch, inside a group.
@@ -155,6 +187,13 @@ EXPORT int HcclCommInitClusterInfoConfig(const char* file, uint32_t rank, void* 
   return ObserveNewComm(real, CommKind::kHccl, Op::kCommInitRankConfig,
                         FromClusterFile(rank, config), comm, &LearnHcclSize, file, rank, config,
                         comm);
+}
+
+EXPORT int HcclCommInitAll(uint32_t ranks, int32_t* devices, void** comms) {
+  auto* real = ROLLCALL_REAL(HcclCommInitAll);
+  if (real == nullptr) return ncclSystemError;
+  const bool is_recorded = IsOwnCreation() && ranks > 0 && comms != nullptr;
+  return is_recorded ? RecordInitAll(real, ranks, devices, comms) : real(ranks, devices, comms);
 }
 
 EXPORT int HcclCreateSubCommConfig(void** comm, uint32_t ranks, uint32_t* ids, uint64_t number,

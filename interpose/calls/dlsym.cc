@@ -52,7 +52,7 @@ bool Bind(Fn fn, const char* name, void* real) {
   return slot.compare_exchange_strong(bound, real, std::memory_order_acq_rel) || bound == real;
 }
 
-bool MayBeWrapped(const char* name) { return strchr("nchmM", name[0]) != nullptr; }
+bool MayBeWrapped(const char* name) { return strchr("nchmMHaou", name[0]) != nullptr; }
 
 }  // namespace
 

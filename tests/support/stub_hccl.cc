@@ -47,6 +47,10 @@ int HcclCommInitClusterInfo(const char*, uint32_t, void** comm) {
 int HcclCommInitClusterInfoConfig(const char*, uint32_t, void*, void** comm) {
   return Make("HcclCommInitClusterInfoConfig", 8, comm);
 }
+int HcclCommInitAll(uint32_t ranks, int32_t*, void** comms) {
+  for (uint32_t rank = 0; rank < ranks; ++rank) comms[rank] = new uint32_t(ranks);
+  return Call("HcclCommInitAll");
+}
 int HcclCreateSubCommConfig(void**, uint32_t ranks, uint32_t*, uint64_t, uint32_t, void*,
                             void** created) {
   return Make("HcclCreateSubCommConfig", ranks, created);

@@ -59,6 +59,10 @@ TEST_F(LikeNcclTest, MessagesOfABatchAreAGroup) {
   EXPECT_EQ(comm.p2p_returned, 2u);
 }
 
+TEST_F(LikeNcclTest, ACallThatAProgramAsksForByItsNameIsRecorded) {
+  EXPECT_EQ(Ops(AfterHccl("asked").communicators.at(0)), std::vector<Op>{Op::kBarrier});
+}
+
 TEST_F(LikeNcclTest, MembersOfAPartOfHcclComputeOneId) {
   const std::vector<CommSnapshot> first = AfterHccl("parts").communicators;
   const std::vector<CommSnapshot> second = AfterHccl("parts", {{"RANK", "3"}}).communicators;
@@ -76,6 +80,20 @@ TEST_F(LikeNcclTest, ACommunicatorFromAFileOfRanksHasTheirNumber) {
   const Environment stuck = {
       {"RANK", "1"}, {"RANK_SIZE", "6"}, {"STUB_ENDS_IN", "HcclCommInitClusterInfo"}};
   EXPECT_EQ(AfterHccl("file", stuck).communicators.at(1).size, 6);
+}
+
+TEST_F(LikeNcclTest, AProcessMayHoldAllRanksOfACommunicatorOfHccl) {
+  const std::vector<CommSnapshot> comms = AfterHccl("all all").communicators;
+  ASSERT_EQ(comms.size(), 5u);
+  for (int rank : {0, 1}) {
+    const CommSnapshot& comm = comms[1 + static_cast<size_t>(rank)];
+    EXPECT_EQ(comm.kind, CommKind::kHccl);
+    EXPECT_EQ(comm.rank, rank);
+    EXPECT_EQ(comm.size, 2);
+    EXPECT_EQ(Ops(comm), std::vector<Op>{Op::kBarrier});
+  }
+  EXPECT_EQ(comms[1].id, comms[2].id);
+  EXPECT_NE(comms[1].id, comms[3].id);
 }
 
 TEST_F(LikeNcclTest, AThreadThatWaitsInHcclIsBlockedThere) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program that calls a stub of HCCL, as rank RANK of 4, for tests of the preloaded library. Its
-// arguments are its steps: calls, batch, parts, file, wait, destroy.
+// arguments are its steps: calls, batch, asked, parts, file, all, wait, destroy.
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -53,6 +54,21 @@ void File() {
   HcclCommInitClusterInfo("ranks.json", Rank(), &comm);
 }
 
+// Two ranks in this process.
+void All() {
+  int32_t devices[] = {0, 1};
+  void* comms[2] = {};
+  HcclCommInitAll(2, devices, comms);
+  for (void* comm : comms) HcclBarrier(comm, kStream);
+}
+
+// As frameworks do that load the library themselves.
+void AskForBarrier(void* comm) {
+  void* library = dlopen("libstub_hccl.so", RTLD_NOW);
+  const auto barrier = reinterpret_cast<decltype(&HcclBarrier)>(dlsym(library, "HcclBarrier"));
+  barrier(comm, kStream);
+}
+
 }  // namespace
 
 int main(int count, char** steps) {
@@ -62,7 +78,9 @@ int main(int count, char** steps) {
     if (is("calls")) Calls(comm);
     if (is("batch")) Batch(comm);
     if (is("parts")) Parts(comm);
+    if (is("asked")) AskForBarrier(comm);
     if (is("file")) File();
+    if (is("all")) All();
     if (is("wait")) aclrtSynchronizeStream(kStream);
     if (is("destroy")) HcclCommDestroy(comm);
   }
