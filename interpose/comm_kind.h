@@ -14,13 +14,23 @@ enum class CommKind : uint8_t {
   kStore = 2,  // a key of PyTorch's stores and the ranks of the job: only the rules make such ones
   kHccl = 3,
   kOneCcl = 4,
+  kUcc = 5,  // its calls go on while a thread tests them
 };
-inline constexpr uint32_t kCommKinds = 5;
+inline constexpr uint32_t kCommKinds = 6;
 
 // Whether the kind's calls go to a stream of a GPU, and the host waits for that.
 constexpr bool IsLikeNccl(CommKind kind) {
   return kind == CommKind::kNccl || kind == CommKind::kHccl || kind == CommKind::kOneCcl;
 }
+
+// Whether the kind's communicators have ids that the library counts or makes of names. Another
+// start of the program has the same ones.
+constexpr bool HasCountedIds(CommKind kind) {
+  return kind == CommKind::kGloo || kind == CommKind::kUcc;
+}
+
+// Whether the kind's collectives only begin an operation, which goes on when a thread tests it.
+constexpr bool CallsReturnEarly(CommKind kind) { return kind == CommKind::kUcc; }
 
 // The library's name where it is not NCCL or MPI, whose calls have names of their own; else "".
 constexpr const char* CommKindName(CommKind kind) {
@@ -33,6 +43,8 @@ constexpr const char* CommKindName(CommKind kind) {
       return "hccl";
     case CommKind::kOneCcl:
       return "oneccl";
+    case CommKind::kUcc:
+      return "ucc";
     case CommKind::kNccl:
       break;
   }

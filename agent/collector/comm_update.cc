@@ -149,7 +149,7 @@ bool IsMessageWait(const CommSnapshot& comm, const BlockedSnapshot& blocked) {
   const CallKind kind = OpKind(static_cast<Op>(blocked.op));
   return (comm.flags & segment::kFlagMessages) != 0 && blocked.stream == 0 &&
          (kind == CallKind::kP2p || kind == CallKind::kHostWait ||
-          IsMpiTest(static_cast<Op>(blocked.op)));
+          IsTest(static_cast<Op>(blocked.op)));
 }
 
 }  // namespace
@@ -194,7 +194,7 @@ HostWaits FindHostWaits(const SegmentSnapshot& snapshot, const CommSnapshot& com
         }
         break;
       case CallKind::kQuery:
-        if (IsMpiTest(static_cast<Op>(blocked.op))) record_call(blocked);
+        if (IsTest(static_cast<Op>(blocked.op))) record_call(blocked);
         break;
       default:
         break;

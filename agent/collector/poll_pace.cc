@@ -59,7 +59,7 @@ bool Rests(const Window& window) {
   return !reads_files && window.used_ns() * kMostPartOfCpu <= window.long_ns && Sleeps(window);
 }
 
-bool IsLoop(const BlockedSnapshot& blocked) { return IsMpiTest(static_cast<Op>(blocked.op)); }
+bool IsLoop(const BlockedSnapshot& blocked) { return IsTest(static_cast<Op>(blocked.op)); }
 
 }  // namespace
 

@@ -382,7 +382,7 @@ BlockedSnapshot CopyBlocked(const segment::BlockedEntry& entry, uint64_t since,
   blocked.comm = Get(entry.comm);
   blocked.since_ns = clock.ToNs(since);
   blocked.stream = Get(entry.stream);
-  if (!IsMpiTest(static_cast<Op>(blocked.op))) return blocked;
+  if (!IsTest(static_cast<Op>(blocked.op))) return blocked;
   blocked.polls = Get(entry.reserved_words[segment::kPollsWord]);
   const int64_t end_ns = clock.ToNs(since + Get(entry.reserved_words[segment::kPollTicksWord]));
   constexpr int64_t kMostNs = int64_t{366} * 24 * 3600 * 1'000'000'000;

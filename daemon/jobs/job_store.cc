@@ -78,14 +78,14 @@ Owner OwnerFrom(const AgentName& agent, const v1::Identity& identity) {
 bool IsUnknown(const Owner& owner) { return absl::EndsWith(owner.user, kUnknownUser); }
 
 // The communicators that the process joins and whose ids no other start has. MPI_COMM_WORLD has
-// one name in all, and the groups of gloo have the names that the program gives them.
+// one name in all, and some kinds have ids by names and counts.
 std::vector<uint64_t> JoinedBy(const v1::ProcessUpdate& update) {
   constexpr int kMost = 8;
   std::vector<uint64_t> ids;
   for (int i = 0; i < std::min(kMost, update.communicators_size()); ++i) {
     const v1::CommUpdate& comm = update.communicators(i);
     const bool is_of_start = comm.parent() == 0 && comm.name() != segment::kMpiWorldName &&
-                             ToCommKind(comm.kind()) != CommKind::kGloo;
+                             !HasCountedIds(ToCommKind(comm.kind()));
     if (comm.id() != 0 && is_of_start) ids.push_back(comm.id());
   }
   return ids;

@@ -21,8 +21,7 @@ bool HostIsInCollective(const JobState& job, const Communicator& comm, const Mem
       const CallKind kind = OpKind(blocked.op);
       if (kind == CallKind::kGroup) continue;
       if (blocked.communicator == comm.id) {
-        return kind == CallKind::kCollective || kind == CallKind::kHostWait ||
-               IsMpiTest(blocked.op);
+        return kind == CallKind::kCollective || kind == CallKind::kHostWait || IsTest(blocked.op);
       }
     }
   }
@@ -69,7 +68,7 @@ bool LacksCalls(const JobState& job, int32_t process) {
 // A loop of tests of the communicator's requests; nullptr: no thread is in one.
 const BlockedCall* FindLoop(const Process& process, const Communicator& comm) {
   for (const BlockedCall& blocked : process.blocked) {
-    if (blocked.communicator == comm.id && IsMpiTest(blocked.op)) return &blocked;
+    if (blocked.communicator == comm.id && IsTest(blocked.op)) return &blocked;
   }
   return nullptr;
 }

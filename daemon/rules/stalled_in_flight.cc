@@ -134,7 +134,9 @@ std::optional<Verdict> JudgeStalledCalls(const Suspicion& s) {
   AddUnproven(s, &*verdict);
   AddStopped(s, &*verdict);
   DropStoppedWaiters(s.job, &*verdict);
-  if (verdict->culprits.empty() && ReturnsEarly(s.call.call.op)) AddElsewhere(s, &*verdict);
+  const bool returns_early =
+      ReturnsEarly(s.call.call.op) || CallsReturnEarly(s.call.communicator->kind);
+  if (verdict->culprits.empty() && returns_early) AddElsewhere(s, &*verdict);
   // If no rank is ahead of the others, there is no least advanced rank.
   if (verdict->culprits.empty() && s.call.kind == StuckCall::Kind::kCollective) {
     AddLeastAdvanced(s, &*verdict);

@@ -64,7 +64,7 @@ bool TestsInLoop(const JobState& job, const Waiter& waiter) {
   const Process* process = FindProcess(job, waiter.process);
   return process != nullptr &&
          std::any_of(process->blocked.begin(), process->blocked.end(),
-                     [](const BlockedCall& blocked) { return IsMpiTest(blocked.op); });
+                     [](const BlockedCall& blocked) { return IsTest(blocked.op); });
 }
 
 // What shows inferred waits, a line for each kind.

@@ -168,7 +168,8 @@ std::string InitIncomplete(const Verdict& v) {
 
 // True if the culprit has made a call that returns early and does not wait for it.
 bool CulpritIsElsewhere(const Verdict& v) {
-  if (v.culprits.empty() || !ReturnsEarly(v.call.op)) return false;
+  const bool returns_early = ReturnsEarly(v.call.op) || CallsReturnEarly(v.communicator_kind);
+  if (v.culprits.empty() || !returns_early) return false;
   const std::vector<int32_t>& waiting = v.waiting_ranks;
   return std::find(waiting.begin(), waiting.end(), v.culprits.front().rank) == waiting.end();
 }

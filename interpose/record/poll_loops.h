@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops of MPI_Test and MPI_Iprobe.
+// Loops of MPI_Test and MPI_Iprobe, and of UCC's ucc_context_progress.
 //
 // A thread that does nothing but test waits as much as one inside MPI_Wait. The library notes each
 // test that fails, and the time that the thread has spent in such tests. The agent compares these
-// with the clock: they show whether the thread does anything else. Any other call to MPI ends the
-// loop.
+// with the clock: they show whether the thread does anything else. Any other call to the same
+// library ends the loop.
 #pragma once
 
 #include "interpose/ops.h"

@@ -112,16 +112,19 @@ TEST(JobStoreTest, TwoMpiJobsOfOneNameAreTwoAttempts) {
   EXPECT_EQ(store.Keys().size(), 2u);
 }
 
-// A gloo group has the name that the program gives it, in each start.
-TEST(JobStoreTest, TwoGlooJobsOfOneNameAreTwoAttempts) {
-  JobStore store("unnamed");
-  for (const int pid : {100, 101}) {
-    v1::Tick tick = MakeRankTwo(pid, 77);
-    v1::CommUpdate* comm = tick.mutable_processes(0)->mutable_communicators(0);
-    comm->set_kind(static_cast<uint32_t>(CommKind::kGloo));
-    store.Apply("node", tick, 0);
+// Their communicators have the same ids in each start: by names that the program gives, or by
+// counts.
+TEST(JobStoreTest, TwoJobsOfOneNameWithCountedCommunicatorsAreTwoAttempts) {
+  for (const CommKind kind : {CommKind::kGloo, CommKind::kUcc}) {
+    JobStore store("unnamed");
+    for (const int pid : {100, 101}) {
+      v1::Tick tick = MakeRankTwo(pid, 77);
+      v1::CommUpdate* comm = tick.mutable_processes(0)->mutable_communicators(0);
+      comm->set_kind(static_cast<uint32_t>(kind));
+      store.Apply("node", tick, 0);
+    }
+    EXPECT_EQ(store.Keys().size(), 2u) << CommKindName(kind);
   }
-  EXPECT_EQ(store.Keys().size(), 2u);
 }
 
 TEST(JobStoreTest, ARestartedStoreContinuesTheAttempts) {

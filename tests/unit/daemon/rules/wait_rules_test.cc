@@ -358,6 +358,16 @@ const Case kCases[] = {
        return j.state;
      },
      70, Cause::kStalledInFlight, {2}, Certainty::kPossible},
+    {"a_rank_that_has_posted_a_call_of_ucc_and_does_not_test_it",
+     [] {
+       JobBuilder j(3);
+       j.comm().kind = CommKind::kUcc;
+       j.Finish(24);
+       j.Enter({0, 1, 2}, At(9));
+       j.member(2).waiting_since_ns = 0;
+       return j.state;
+     },
+     70, Cause::kStalledInFlight, {2}, Certainty::kPossible},
     {"a_group_that_has_not_ended_has_not_been_made",
      [] {
        auto j = NotStarted();

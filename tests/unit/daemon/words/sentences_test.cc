@@ -314,6 +314,8 @@ std::vector<Entry> Table() {
      R"(sends and receives on communicator "dp" match but do not finish (Send))"},
     {"culprit elsewhere", VerdictBuilder(C::kStalledInFlight, early),
      R"(rank 3 (n1, pid 73) does not wait for MPI_Iallreduce #24 on communicator "dp": all ranks have made the call, but it does not finish)"},
+    {"culprit that does not test", VerdictBuilder(C::kStalledInFlight).Set(&Verdict::communicator_kind, CommKind::kUcc),
+     R"(rank 3 (n1, pid 73) does not wait for AllReduce #24 on ucc communicator "dp": all ranks have made the call, but it does not finish)"},
 
     {"teardown", VerdictBuilder(C::kTeardownHang, destroy),
      R"(rank 3 (n1, pid 73) has not called CommDestroy of communicator "dp")"},
