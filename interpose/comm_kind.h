@@ -15,18 +15,20 @@ enum class CommKind : uint8_t {
   kHccl = 3,
   kOneCcl = 4,
   kUcc = 5,  // its calls go on while a thread tests them
+  kNvshmem = 6,
 };
-inline constexpr uint32_t kCommKinds = 6;
+inline constexpr uint32_t kCommKinds = 7;
 
 // Whether the kind's calls go to a stream of a GPU, and the host waits for that.
 constexpr bool IsLikeNccl(CommKind kind) {
-  return kind == CommKind::kNccl || kind == CommKind::kHccl || kind == CommKind::kOneCcl;
+  return kind == CommKind::kNccl || kind == CommKind::kHccl || kind == CommKind::kOneCcl ||
+         kind == CommKind::kNvshmem;
 }
 
 // Whether the kind's communicators have ids that the library counts or makes of names. Another
 // start of the program has the same ones.
 constexpr bool HasCountedIds(CommKind kind) {
-  return kind == CommKind::kGloo || kind == CommKind::kUcc;
+  return kind == CommKind::kGloo || kind == CommKind::kUcc || kind == CommKind::kNvshmem;
 }
 
 // Whether the kind's collectives only begin an operation, which goes on when a thread tests it.
@@ -45,6 +47,8 @@ constexpr const char* CommKindName(CommKind kind) {
       return "oneccl";
     case CommKind::kUcc:
       return "ucc";
+    case CommKind::kNvshmem:
+      return "nvshmem";
     case CommKind::kNccl:
       break;
   }

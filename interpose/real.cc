@@ -95,6 +95,7 @@ const char* const kHcclLibraries[] = {"libhccl.so", nullptr};
 const char* const kAscendLibraries[] = {"libascendcl.so", nullptr};
 const char* const kOneCclLibraries[] = {"libccl.so.2", "libccl.so.1", nullptr};
 const char* const kUccLibraries[] = {"libucc.so.1", nullptr};
+const char* const kNvshmemLibraries[] = {"libnvshmem_host.so.3", nullptr};
 const char* const kTorchLibraries[] = {"libtorch_cpu.so", nullptr};
 
 const Family kFamilies[] = {
@@ -104,7 +105,8 @@ const Family kFamilies[] = {
     {"ompi_", kMpiLibraries, false},  // variables, for which any MPI is asked
     {"Hccl", kHcclLibraries, false},        {"aclrt", kAscendLibraries, false},
     {"oneccl", kOneCclLibraries, false},    {"ucc_", kUccLibraries, false},
-    {"_ZN4c10d", kTorchLibraries, false},   {"aoti_torch_", kTorchLibraries, false}};
+    {"nvshmem", kNvshmemLibraries, false},  {"_ZN4c10d", kTorchLibraries, false},
+    {"aoti_torch_", kTorchLibraries, false}};
 
 const Family& FindFamily(const char* symbol) {
   for (const Family& family : kFamilies) {

@@ -17,6 +17,7 @@
 #include "interpose/hccl_api.h"
 #include "interpose/mpi_api.h"
 #include "interpose/nccl_api.h"
+#include "interpose/nvshmem_api.h"
 #include "interpose/oneccl_api.h"
 #include "interpose/torch_api.h"
 #include "interpose/ucc_api.h"

@@ -20,6 +20,11 @@ def read_table(calls):
     table = set(re.findall(r"^(?:MPI_)?(?:CALL|ALIAS)\((\w+),", calls, re.M))
     for symbol, twin in re.findall(r"^MPI_FORMS\((\w+), (\w+)\)", calls, re.M):
         table |= {f"{symbol}_c", f"{twin}_c", f"{symbol}_init", f"{symbol}_init_c"}
+    types = CALLS.with_name("nvshmem_types.def").read_text()
+    for typed in re.findall(r"^NVSHMEM_TYPED\((\w+),", types, re.M):
+        table |= {call.replace("##type##", typed)
+                  for call in re.findall(r"each\((\w+##type##\w+),", types)}
+        table.add(f"nvshmemx_{typed}_broadcast_on_stream")
     return table | {f"P{symbol}" for symbol in table if symbol.startswith("MPI_")}
 
 

@@ -115,7 +115,7 @@ TEST(JobStoreTest, TwoMpiJobsOfOneNameAreTwoAttempts) {
 // Their communicators have the same ids in each start: by names that the program gives, or by
 // counts.
 TEST(JobStoreTest, TwoJobsOfOneNameWithCountedCommunicatorsAreTwoAttempts) {
-  for (const CommKind kind : {CommKind::kGloo, CommKind::kUcc}) {
+  for (const CommKind kind : {CommKind::kGloo, CommKind::kUcc, CommKind::kNvshmem}) {
     JobStore store("unnamed");
     for (const int pid : {100, 101}) {
       v1::Tick tick = MakeRankTwo(pid, 77);
