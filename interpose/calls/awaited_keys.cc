@@ -105,7 +105,7 @@ StoreWait::~StoreWait() {
 // The empty statement makes the compiler write the note, which nothing here reads.
 KeyOnStack::KeyOnStack(const WantedKeys& keys) {
   CopyEnd(keys.first, note_.first);
-  CopyEnd(keys.last, note_.last);
+  if (keys.count > 1) CopyEnd(keys.last, note_.last);
   note_.keys = keys.count;
   for (size_t i = 0; i < 2; ++i) note_.magic[i] = kKeyNoteMagic[i];
   __asm__ volatile("" : : "r"(&note_) : "memory");
