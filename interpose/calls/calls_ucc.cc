@@ -151,11 +151,12 @@ int RecordPost(Function* real, UccRequest* const* request, const UccCall& call, 
                             std::memory_order_relaxed);
   open.record->returned.store(Now(), std::memory_order_release);
   if (result == kUccOk) {
-    OpenUccCall(*request, call, position);
+    OpenUccCall(*request, call, position, now);
+    EndPositionOfWork(comm, reinterpret_cast<uintptr_t>(*request));
   } else {
     RevertPosition(comm, open);
+    EndPosition(comm);
   }
-  EndPosition(comm);
   EndDoneUccCalls(call.context);
   return result;
 }

@@ -126,14 +126,15 @@ void ForgetUccRequest(const UccRequest* request) {
   if (slot != nullptr) slot->request.store(kRemoved, std::memory_order_release);
 }
 
-void OpenUccCall(const UccRequest* request, const UccCall& call, uint64_t position) {
+void OpenUccCall(const UccRequest* request, const UccCall& call, uint64_t position,
+                 uint64_t since) {
   OpenSlot* slot = ReserveOpenSlot();
   if (slot == nullptr) return;
   slot->comm = call.comm;
   slot->context = call.context;
   slot->generation = Generation(call.comm);
   slot->number = position + 1;
-  slot->since = Now();
+  slot->since = since;
   RecordWork(call.comm, position, Key(request));
   open_ucc_calls.fetch_add(1);
   slot->request.store(Key(request), std::memory_order_release);

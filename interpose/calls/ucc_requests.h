@@ -27,8 +27,8 @@ void DescribeUccRequest(const UccRequest* request, const UccCall& call);
 bool FindUccRequest(const UccRequest* request, UccCall* call);
 void ForgetUccRequest(const UccRequest* request);
 
-// Records that the call at this position of its communicator is open.
-void OpenUccCall(const UccRequest* request, const UccCall& call, uint64_t position);
+// Records that the call at this position of its communicator is open, since these ticks.
+void OpenUccCall(const UccRequest* request, const UccCall& call, uint64_t position, uint64_t since);
 // Ends the open calls on the context that are done.
 void EndDoneUccCalls(const void* context);
 // Ends a call, or all of a context, of which nobody may read the status any more.
