@@ -17,7 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "base/clean_text.h"
 #include "cli/commands.h"
-#include "cli/explained_lines.h"
+#include "cli/explained/explained_lines.h"
 #include "cli/terminal.h"
 #include "daemon/report/wrap.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/explained_lines.h"
+#include "cli/explained/explained_lines.h"
 
 #include <algorithm>
 #include <limits>

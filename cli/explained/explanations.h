@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What well-known lines of the logs of distributed training jobs mean: the one table of `rollcall
-// explain`.
+// What well-known lines of the logs of distributed training jobs mean: the table of `rollcall
+// explain`. Its rows are in the .def files of this folder, one for each kind of source.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@ namespace rollcall {
 
 struct Explanation {
   const char* id;  // for scripts: never changes
-  // A line matches if it has all of these texts, in this order, in any case. At least one; "" at
-  // the end of the array is no text.
-  const char* texts[3];
+  // A line matches if it has all of these texts, in this order, in any case. At least one; the
+  // others may be left out.
+  std::string_view texts[3];
   const char* means;   // who wrote the line, and what it says
   const char* beware;  // what people wrongly conclude from it; "": nothing
   const char* run;     // what to do next: a command, or one sentence

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/explanations.h"
+#include "cli/explained/explanations.h"
 
 namespace rollcall {
 
