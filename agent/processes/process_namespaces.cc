@@ -61,6 +61,10 @@ uint64_t ReadProcPidNamespace(const std::string& proc_root) {
   return ReadInode(proc_root + "/self/ns/pid");
 }
 
+std::string ReadNetworkNamespace(const std::string& proc_root, const std::string& process) {
+  return ReadLink(absl::StrCat(proc_root, "/", process, "/ns/net"));
+}
+
 std::map<pid_t, pid_t> TranslateThreads(const std::string& proc_root, pid_t pid) {
   std::map<pid_t, pid_t> threads;
   const auto tids = ListNumbers(ProcPath(proc_root, pid, "task"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pid and time namespaces of a process, and the conversion of its own pids, tids and times to this
+// Namespaces of a process, and the conversion of its own pids, tids and times to this
 // agent's.
 //
 // May block: see spare_threads.h. A value that the kernel does not show (no permission, an old
@@ -23,6 +23,10 @@ uint64_t ReadPidNamespace(const std::string& proc_root, pid_t pid);
 
 // The pid namespace of the pids that `proc_root` lists; 0: not known.
 uint64_t ReadProcPidNamespace(const std::string& proc_root);
+
+// What the kernel calls the network namespace of a process, "net:[4026531840]"; `process`: a pid,
+// or "self". "": not known.
+std::string ReadNetworkNamespace(const std::string& proc_root, const std::string& process);
 
 // Maps the tids in the process's own pid namespace to those in this agent's.
 std::map<pid_t, pid_t> TranslateThreads(const std::string& proc_root, pid_t pid);

@@ -14,6 +14,7 @@
 #include "agent/processes/proc_files.h"
 #include "agent/processes/proc_lines.h"
 #include "agent/processes/proc_stat.h"
+#include "agent/processes/process_namespaces.h"
 #include "agent/processes/rank_environment.h"
 #include "agent/processes/this_host.h"
 #include "base/clean_text.h"
@@ -34,12 +35,6 @@ std::optional<uid_t> OwnerOf(const std::string& proc_root, pid_t pid) {
   const std::string path = absl::StrCat(proc_root, "/", pid);
   if (stat(path.c_str(), &about) != 0) return std::nullopt;
   return about.st_uid;
-}
-
-std::string NetworkOf(const std::string& proc_root, pid_t pid) {
-  struct stat about;
-  const std::string path = ProcPath(proc_root, pid, "ns/net");
-  return stat(path.c_str(), &about) == 0 ? absl::StrCat("-", about.st_ino) : "";
 }
 
 std::vector<std::string> ReadLibraries(const std::string& proc_root, pid_t pid) {
@@ -88,7 +83,9 @@ void ReadEnvironment(const std::string& proc_root, const ProcStat& stat, FoundPr
   found->process = DescribeIn(environ, stat);
   found->preloads = PreloadsRollcall(FindInEnviron(environ, "LD_PRELOAD")) ||
                     PreloadsRollcall(FindInEnviron(environ, kPreloadVariable));
-  found->marks = FindMarks(environ, absl::StrCat(HostName(), NetworkOf(proc_root, stat.pid)));
+  found->marks = FindMarks(
+      environ,
+      absl::StrCat(HostName(), " ", ReadNetworkNamespace(proc_root, std::to_string(stat.pid))));
   found->local_world_size = LocalWorldSize(environ);
   found->ras_address =
       CleanText(std::string(FindInEnviron(environ, "NCCL_RAS_ADDR").substr(0, kMostAddress)));

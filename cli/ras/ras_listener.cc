@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "agent/processes/proc_files.h"
+#include "agent/processes/process_namespaces.h"
 #include "base/clean_text.h"
 #include "base/read_file.h"
 
@@ -22,10 +23,6 @@ namespace {
 constexpr uint16_t kNcclsPort = 28028;
 constexpr size_t kTableLimit = 16 << 20;
 constexpr size_t kMostDescriptors = 1 << 16;  // of one process
-
-std::string NetworkOf(const std::string& proc_root, const std::string& process) {
-  return ReadLink(absl::StrCat(proc_root, "/", process, "/ns/net"));
-}
 
 std::vector<TcpSocket> ListenersAt(const std::string& proc_root, pid_t pid, uint16_t port) {
   std::vector<TcpSocket> listeners;
@@ -63,10 +60,10 @@ bool AddHeld(const std::string& proc_root, pid_t pid, const std::set<uint64_t>& 
 
 // The processes that share this process's network; the others cannot be reached.
 std::vector<pid_t> Reachable(const std::string& proc_root, const std::vector<pid_t>& pids) {
-  const std::string own = NetworkOf(proc_root, "self");
+  const std::string own = ReadNetworkNamespace(proc_root, "self");
   std::vector<pid_t> out;
   for (const pid_t pid : pids) {
-    const std::string theirs = NetworkOf(proc_root, std::to_string(pid));
+    const std::string theirs = ReadNetworkNamespace(proc_root, std::to_string(pid));
     if (!own.empty() && theirs == own) out.push_back(pid);
   }
   std::sort(out.begin(), out.end());
