@@ -110,7 +110,7 @@ class ProgressLine {
 };
 
 // False: this function has printed the error.
-bool ParseNames(const CLI::App& app, const Flags& flags, GatherOptions* options) {
+bool ParseNames(const CLI::App& app, const Flags& flags, LookOptions* options) {
   for (const std::string& name : flags.names) {
     pid_t pid = 0;
     if (absl::SimpleAtoi(name, &pid) && pid > 0) {
@@ -130,7 +130,7 @@ bool ParseNames(const CLI::App& app, const Flags& flags, GatherOptions* options)
 }
 
 // False: this function has printed the error.
-bool MakeOptions(const CLI::App& app, const Flags& flags, GatherOptions* options) {
+bool MakeOptions(const CLI::App& app, const Flags& flags, LookOptions* options) {
   options->uid = geteuid();
   if (!flags.user.empty()) {
     options->uid = FindUser(flags.user);
@@ -243,7 +243,7 @@ std::vector<std::string> ArgumentsThere(const Flags& flags, int64_t apart_ns) {
 
 void PauseBetweenCounts() { std::this_thread::sleep_for(std::chrono::seconds(3)); }
 
-Looks LookHere(GatherOptions options, const Flags& flags, const Tell& tell,
+Looks LookHere(LookOptions options, const Flags& flags, const Tell& tell,
                std::vector<LookedAtJob>* jobs) {
   options.tell = tell;
   Looks looks = {GatherLook(options)};
@@ -263,8 +263,8 @@ Looks LookHere(GatherOptions options, const Flags& flags, const Tell& tell,
 }
 
 // An error is for people.
-absl::StatusOr<Looks> LookAndJudge(const Flags& flags, const GatherOptions& options,
-                                   const Tell& tell, std::vector<LookedAtJob>* jobs) {
+absl::StatusOr<Looks> LookAndJudge(const Flags& flags, const LookOptions& options, const Tell& tell,
+                                   std::vector<LookedAtJob>* jobs) {
   if (!flags.elsewhere.is_elsewhere()) return LookHere(options, flags, tell, jobs);
   const absl::StatusOr<Elsewhere> elsewhere = Elsewhere::Find(flags.elsewhere);
   if (!elsewhere.ok()) return elsewhere.status();
@@ -299,7 +299,7 @@ std::string AsTyped(const std::vector<std::string>& arguments) {
 }
 
 // What makes no sense for other hosts; "": nothing.
-std::string WrongElsewhere(const Flags& flags, const GatherOptions& options) {
+std::string WrongElsewhere(const Flags& flags, const LookOptions& options) {
   if (!flags.elsewhere.is_elsewhere()) return "";
   if (!options.pids.empty())
     return "process numbers are of one host: name the job, or leave them out";
@@ -318,7 +318,7 @@ int DiagnoseCommand(const std::vector<std::string>& arguments) {
   AddFlags(&app, &flags);
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
-  GatherOptions options;
+  LookOptions options;
   if (!MakeOptions(app, flags, &options)) return kExitBadUsage;
   if (!flags.report_dir.empty()) {
     const absl::Status writable = CheckReportDir(flags.report_dir);

@@ -40,9 +40,9 @@ std::string JobName(const std::string& name) {
 
 bool HasFrames(const v1::StackSample& sample) { return !sample.stack().threads().empty(); }
 
-class Gatherer {
+class LookGatherer {
  public:
-  explicit Gatherer(const GatherOptions& options)
+  explicit LookGatherer(const LookOptions& options)
       : options_(options),
         threads_(std::make_shared<SpareThreads>()),
         samples_until_ns_(SteadyNs() + options.patience_ns - kFactsShareNs) {}
@@ -230,7 +230,7 @@ class Gatherer {
     return samples.size() == 1 ? "there was no time for a second look" : "";
   }
 
-  const GatherOptions& options_;
+  const LookOptions& options_;
   const std::shared_ptr<SpareThreads> threads_;
   const int64_t samples_until_ns_;
   std::vector<std::unique_ptr<Collector>> collectors_;
@@ -239,6 +239,6 @@ class Gatherer {
 
 }  // namespace
 
-v1::HostLook GatherLook(const GatherOptions& options) { return Gatherer(options).Gather(); }
+v1::HostLook GatherLook(const LookOptions& options) { return LookGatherer(options).Gather(); }
 
 }  // namespace rollcall

@@ -23,7 +23,7 @@
 
 namespace rollcall {
 
-struct GatherOptions {
+struct LookOptions {
   std::string proc_root = "/proc";
   // Whose processes; nullopt: all users'. Of processes that `pids` names, any user's.
   std::optional<uid_t> uid;
@@ -38,6 +38,6 @@ struct GatherOptions {
   std::function<void(const std::string&)> tell;
 };
 
-v1::HostLook GatherLook(const GatherOptions& options);
+v1::HostLook GatherLook(const LookOptions& options);
 
 }  // namespace rollcall

@@ -22,7 +22,7 @@ struct SampleOptions {
   int64_t until_ns = 0;  // of the steady clock: the function returns by then
   size_t at_once = 4;
   std::shared_ptr<const Redactor> redactor;
-  std::function<void(const std::string&)> tell;  // as in GatherOptions; may be empty
+  std::function<void(const std::string&)> tell;  // as in LookOptions; may be empty
 };
 
 // By process, in the given order: at most `times` samples each. One that could not be taken has no
