@@ -266,11 +266,10 @@ Looks LookHere(LookOptions options, const Flags& flags, const Tell& tell,
 absl::StatusOr<Looks> LookAndJudge(const Flags& flags, const LookOptions& options, const Tell& tell,
                                    std::vector<LookedAtJob>* jobs) {
   if (!flags.elsewhere.is_elsewhere()) return LookHere(options, flags, tell, jobs);
-  const absl::StatusOr<Elsewhere> elsewhere = Elsewhere::Find(flags.elsewhere);
+  const absl::StatusOr<Elsewhere> elsewhere = Elsewhere::Find(flags.elsewhere, options.apart_ns);
   if (!elsewhere.ok()) return elsewhere.status();
   Looks looks =
-      elsewhere->Look([&flags](int64_t apart_ns) { return ArgumentsThere(flags, apart_ns); },
-                      options.apart_ns, tell);
+      elsewhere->Look([&flags](int64_t apart_ns) { return ArgumentsThere(flags, apart_ns); }, tell);
   *jobs = JudgeLooks(looks);
   AskRasOfJobs(
       &looks, jobs,

@@ -30,6 +30,9 @@ namespace {
 // Of hosts that are looked at twice: between the samples of one look, and between the two looks.
 constexpr int64_t kShortApartNs = 2 * kSecond / 5;
 constexpr int64_t kBetweenLooksNs = 5 * kSecond / 2;
+// The default of --samples-apart, for which the limits of a look are made.
+constexpr int64_t kUsualApartNs = 6 * kSecond;
+constexpr int64_t kBesidesApartNs = 4 * kSecond;  // that a look takes besides, at least
 constexpr int64_t kToFindHostsNs = 10 * kSecond;
 constexpr int64_t kToAskRasNs = 20 * kSecond;
 constexpr size_t kMostRasPids = 1024;
@@ -51,8 +54,9 @@ void AddElsewhereFlags(CLI::App* app, ElsewhereFlags* flags) {
   app->add_option("--container", flags->container,
                   "container of the pods; without: the default one, or the first with a device")
       ->needs(kubernetes);
-  app->add_option("--within", flags->within, "time for the look at all other hosts")
-      ->capture_default_str()
+  app->add_option("--within", flags->within,
+                  "time for the look at all other hosts; without: 30s, and more with a longer "
+                  "--samples-apart")
       ->check(CLI::Validator(CheckDuration, "TIME"));
   app->add_option("--ras", flags->ras,
                   "ask NCCL's RAS about a job that stands: safe (not of releases that such a "
@@ -68,43 +72,74 @@ RasUse RasUseOf(const ElsewhereFlags& flags) {
   return flags.ras == "never" ? RasUse::kNever : RasUse::kIfSafe;
 }
 
-absl::StatusOr<Elsewhere> Elsewhere::Find(const ElsewhereFlags& flags) {
-  const int64_t until_ns = MonotonicNs() + kToFindHostsNs;
-  absl::StatusOr<std::vector<RemoteTarget>> targets =
-      !flags.hosts.empty()   ? HostTargets(flags.hosts)
-      : !flags.slurm.empty() ? SlurmTargets(flags.slurm, until_ns)
-                             : KubernetesTargets(flags.kubernetes, flags.container, until_ns);
-  if (!targets.ok()) return targets.status();
+absl::StatusOr<RemoteLimits> LimitsFor(const std::string& within, int64_t apart_ns) {
+  RemoteLimits limits;
+  const int64_t longer_ns = std::max<int64_t>(apart_ns - kUsualApartNs, 0);
+  limits.host_ns += longer_ns;
+  limits.total_ns += longer_ns;
+  if (within.empty()) return limits;
+  limits.total_ns = DurationNs(within);
+  limits.host_ns = std::min(limits.host_ns, limits.total_ns);
+  const int64_t least_ns = apart_ns + kBesidesApartNs;
+  if (limits.total_ns >= least_ns) return limits;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--within=", within, " is too short for samples that are ", apart_ns / kSecond,
+      "s apart: give --within=", (least_ns + kSecond - 1) / kSecond, "s or more, or leave it out"));
+}
+
+absl::StatusOr<Elsewhere> Elsewhere::Find(const ElsewhereFlags& flags, int64_t apart_ns) {
+  const absl::StatusOr<RemoteLimits> limits = LimitsFor(flags.within, apart_ns);
+  if (!limits.ok()) return limits.status();
   Elsewhere found;
-  found.targets_ = *std::move(targets);
-  found.limits_.total_ns = DurationNs(flags.within);
-  found.limits_.host_ns = std::min(found.limits_.host_ns, found.limits_.total_ns);
+  found.apart_ns_ = apart_ns;
+  found.limits_ = *limits;
   found.flags_ = flags;
+  const absl::Status status = found.FindTargets();
+  if (!status.ok()) return status;
   return found;
 }
 
+absl::Status Elsewhere::FindTargets() {
+  const int64_t until_ns = MonotonicNs() + kToFindHostsNs;
+  if (!flags_.slurm.empty()) {
+    absl::StatusOr<SlurmTargetList> nodes = SlurmTargets(flags_.slurm, until_ns);
+    if (!nodes.ok()) return nodes.status();
+    targets_ = std::move(nodes->targets);
+    slurm_job_ = nodes->job;
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::vector<RemoteTarget>> targets =
+      !flags_.hosts.empty() ? HostTargets(flags_.hosts, &HasAddress)
+                            : KubernetesTargets(flags_.kubernetes, flags_.container, until_ns);
+  if (!targets.ok()) return targets.status();
+  targets_ = *std::move(targets);
+  return absl::OkStatus();
+}
+
 std::vector<v1::HostLook> Elsewhere::Look(
-    const Arguments& arguments, int64_t apart_ns,
-    const std::function<void(const std::string&)>& tell) const {
+    const Arguments& arguments, const std::function<void(const std::string&)>& tell) const {
   std::vector<v1::HostLook> looks;
   if (targets_.size() > limits_.at_once) {
     looks = LookTwice(arguments, tell);
   } else {
-    looks = LookAtHosts(targets_, {arguments(apart_ns), limits_, tell});
+    looks = LookAtHosts(targets_, {arguments(apart_ns_), limits_, nullptr, tell});
   }
-  if (!flags_.slurm.empty()) {
-    for (v1::HostLook& look : looks) KeepSlurmJob(flags_.slurm, &look);
+  if (!slurm_job_.empty()) {
+    for (v1::HostLook& look : looks) KeepSlurmJob(slurm_job_, &look);
   }
   return looks;
 }
 
 std::vector<v1::HostLook> Elsewhere::LookTwice(
     const Arguments& arguments, const std::function<void(const std::string&)>& tell) const {
-  const int64_t until_ns = MonotonicNs() + limits_.total_ns;
-  RemoteWork work = {arguments(kShortApartNs), limits_, tell};
-  work.limits.total_ns = std::max((limits_.total_ns - kBetweenLooksNs) / 2, limits_.total_ns / 4);
+  const int64_t begun_ns = MonotonicNs(), until_ns = begun_ns + limits_.total_ns;
+  ByteBudget budget(kMostMemoryOfLooks);  // of the looks of both times
+  RemoteWork work = {arguments(kShortApartNs), limits_, &budget, tell};
+  const int64_t pause_ns = kBetweenLooksNs + std::max<int64_t>(apart_ns_ - kUsualApartNs, 0);
+  work.limits.total_ns = std::max((limits_.total_ns - pause_ns) / 2, limits_.total_ns / 4);
   std::vector<v1::HostLook> looks = LookAtHosts(targets_, work);
-  std::this_thread::sleep_for(std::chrono::nanoseconds(kBetweenLooksNs));
+  const int64_t again_ns = std::max(begun_ns + apart_ns_, MonotonicNs() + kBetweenLooksNs);
+  std::this_thread::sleep_for(std::chrono::nanoseconds(again_ns - MonotonicNs()));
   std::vector<RemoteTarget> again;
   for (size_t i = 0; i < looks.size(); ++i) {
     again.push_back(targets_[i]);

@@ -23,11 +23,10 @@
 #include "cli/diagnose/take_samples.h"
 #include "interpose/environment.h"
 
+#include "cli/remote/look_limits.h"
 namespace rollcall {
 namespace {
 
-constexpr int kMostProcesses = 4096;
-constexpr int kMostUnseen = 64;
 constexpr size_t kMostFolders = 16;               // of segments: a process names its own
 constexpr int64_t kFactsTimeoutNs = 300'000'000;  // for one process
 constexpr int64_t kFactsShareNs = 500'000'000;    // of the time for the whole look
@@ -70,7 +69,7 @@ class LookGatherer {
   }
 
   void AddUnseen(const std::string& text) {
-    if (look_.unseen_size() < kMostUnseen) look_.add_unseen(text);
+    if (look_.unseen_size() < kMostUnseenOfLook) look_.add_unseen(text);
   }
 
   void Find() {
@@ -90,7 +89,7 @@ class LookGatherer {
     for (const ChosenRank& rank : ranks) {
       const FoundProcess& process = found.processes[rank.at];
       if (!options_.job.empty() && wanted_jobs.count(BestMark(process)) == 0) continue;
-      if (look_.processes_size() == kMostProcesses) {
+      if (look_.processes_size() == kMostProcessesOfLook) {
         look_.set_left_out(look_.left_out() + 1);
         look_.set_is_whole(false);
       } else {

@@ -2,6 +2,7 @@
 #include "cli/remote/look_at_hosts.h"
 
 #include <fcntl.h>
+#include <netdb.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/clean_text.h"
 #include "base/digest/digest.h"
@@ -22,8 +24,8 @@
 #include "base/monotonic_clock.h"
 #include "base/mutex.h"
 #include "base/read_file.h"
+#include "base/result_in_time.h"
 #include "base/unique_fd.h"
-#include "cli/remote/look_frame.h"
 #include "cli/remote/remote_child.h"
 #include "cli/remote/remote_hosts.h"
 #include "cli/remote/remote_script.h"
@@ -36,6 +38,7 @@ namespace {
 constexpr size_t kTokenBytes = 16;
 constexpr size_t kMostHostFile = 4 << 20;
 constexpr int64_t kProgressNs = kSecond;
+constexpr int64_t kToFindAddressNs = 3 * kSecond;
 
 // The program that runs now, whatever lies at its path.
 class OwnProgram {
@@ -124,23 +127,13 @@ class Looks {
     script.arguments = work_.arguments;
     // What follows a "--" is no flag.
     script.arguments.insert(script.arguments.begin() + 1, absl::StrCat("--look=", token));
-    const RemoteLook answer =
+    RemoteLook answer =
         TakeRemoteLook(target.command(ScriptLine(script)), token, program_.bytes(),
-                       std::min(until_ns_, now_ns + work_.limits.host_ns));
+                       std::min(until_ns_, now_ns + work_.limits.host_ns), work_.budget);
+    if (!answer.error.empty()) return Unanswered(target.name, answer.error);
     *arrived_ns = answer.arrived_ns;
-    return answer.error.empty() ? Parsed(target, answer.bytes)
-                                : Unanswered(target.name, answer.error);
-  }
-
-  v1::HostLook Parsed(const RemoteTarget& target, const std::string& bytes) {
-    uint64_t memory = 0;
-    const uint64_t taken = memory_.load();
-    const uint64_t left = work_.limits.most_memory - std::min(work_.limits.most_memory, taken);
-    absl::StatusOr<v1::HostLook> look = ParseLook(bytes, left, &memory);
-    if (!look.ok()) return Unanswered(target.name, std::string(look.status().message()));
-    memory_ += memory;
-    if (target.names_look || look->host().empty()) look->set_host(target.name);
-    return *std::move(look);
+    if (target.names_look || answer.look.host().empty()) answer.look.set_host(target.name);
+    return std::move(answer.look);
   }
 
   void TellProgress() {
@@ -165,7 +158,6 @@ class Looks {
   std::vector<v1::HostLook> looks_;
   std::vector<int64_t> arrived_ns_;  // of each look; 0: there is none
   std::atomic<size_t> next_{0};
-  std::atomic<uint64_t> memory_{0};
   int64_t told_ns_ = 0;  // of the caller's thread
   Mutex mutex_;
   Condition changed_;
@@ -181,14 +173,26 @@ void TellApart(const std::vector<RemoteTarget>& targets, std::vector<v1::HostLoo
   }
 }
 
+// nullopt: there is no such file. A folder or a pipe is none.
+std::optional<std::string> ReadHostFile(const std::string& path) {
+  struct stat status = {};
+  if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  return ReadFile(path, kMostHostFile);
+}
+
 absl::Status Failed(const char* what, const std::string& why) {
   return absl::FailedPreconditionError(absl::StrCat(what, ": ", why));
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<RemoteTarget>> HostTargets(const std::string& hosts) {
-  const std::optional<std::string> file = ReadFile(hosts, kMostHostFile);
+absl::StatusOr<std::vector<RemoteTarget>> HostTargets(const std::string& hosts,
+                                                      const IsHost& is_host) {
+  const bool is_path = absl::StrContains(hosts, '/');
+  std::optional<std::string> file = ReadHostFile(hosts);
+  if (is_path && !file)
+    return Failed("--hosts", absl::StrCat("cannot read the file ", CleanText(hosts)));
+  if (!is_path && file && IsHostName(hosts) && is_host(hosts)) file.reset();
   const absl::StatusOr<std::vector<std::string>> names = ParseHosts(file.value_or(hosts));
   if (!names.ok()) {
     return Failed(file ? "the file of --hosts" : "--hosts", std::string(names.status().message()));
@@ -203,26 +207,37 @@ absl::StatusOr<std::vector<RemoteTarget>> HostTargets(const std::string& hosts) 
   return targets;
 }
 
-absl::StatusOr<std::vector<RemoteTarget>> SlurmTargets(const std::string& job,
-                                                       int64_t deadline_ns) {
+bool HasAddress(const std::string& host) {
+  ResultInTime<bool> asked([name = host.substr(host.find('@') + 1)] {
+    addrinfo* found = nullptr;
+    const bool has = getaddrinfo(name.c_str(), nullptr, nullptr, &found) == 0;
+    if (has) freeaddrinfo(found);
+    return has;
+  });
+  return asked.Take(After(kToFindAddressNs)).value_or(false);
+}
+
+absl::StatusOr<SlurmTargetList> SlurmTargets(const std::string& job, int64_t deadline_ns) {
   if (!IsSlurmJob(job)) return Failed("--slurm", "give the number of a job");
   const CommandOutput shown = RunToEnd(ShowJobCommand(job), deadline_ns);
   if (!shown.error.empty()) return Failed("scontrol show job", shown.error);
-  const absl::StatusOr<std::string> list = ParseSlurmJob(shown.out);
-  if (!list.ok()) return Failed("--slurm", std::string(list.status().message()));
-  const CommandOutput listed = RunToEnd(ShowHostnamesCommand(*list), deadline_ns);
+  const absl::StatusOr<SlurmJob> running = ParseSlurmJob(shown.out);
+  if (!running.ok()) return Failed("--slurm", std::string(running.status().message()));
+  const CommandOutput listed = RunToEnd(ShowHostnamesCommand(running->nodes), deadline_ns);
   if (!listed.error.empty()) return Failed("scontrol show hostnames", listed.error);
   const absl::StatusOr<std::vector<std::string>> nodes = ParseHosts(listed.out);
   if (!nodes.ok()) return Failed("scontrol show hostnames", std::string(nodes.status().message()));
-  std::vector<RemoteTarget> targets;
+  SlurmTargetList list = {running->id, {}};
   for (const std::string& node : *nodes) {
     RemoteTarget target;
     target.name = node;
-    target.command = [job, node](const std::string& line) { return SrunCommand(job, node, line); };
+    target.command = [id = list.job, node](const std::string& line) {
+      return SrunCommand(id, node, line);
+    };
     target.names_look = true;
-    targets.push_back(std::move(target));
+    list.targets.push_back(std::move(target));
   }
-  return targets;
+  return list;
 }
 
 absl::StatusOr<std::vector<RemoteTarget>> KubernetesTargets(const std::string& wanted,
@@ -250,7 +265,10 @@ absl::StatusOr<std::vector<RemoteTarget>> KubernetesTargets(const std::string& w
 
 std::vector<v1::HostLook> LookAtHosts(const std::vector<RemoteTarget>& targets,
                                       const RemoteWork& work) {
-  std::vector<v1::HostLook> looks = Looks(targets, work).Take();
+  ByteBudget own(kMostMemoryOfLooks);
+  RemoteWork limited = work;
+  if (limited.budget == nullptr) limited.budget = &own;
+  std::vector<v1::HostLook> looks = Looks(targets, limited).Take();
   TellApart(targets, &looks);
   return looks;
 }

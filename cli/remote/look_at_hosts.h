@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "cli/remote/byte_budget.h"
 #include "cli/remote/kubernetes_pods.h"
 #include "cli/remote/remote_commands.h"
 #include "rollcall/v1/look.pb.h"
@@ -25,9 +26,19 @@ struct RemoteTarget {
 };
 
 // The targets of --hosts, --slurm and --kubernetes. Errors are sentences with what to type.
-// `hosts`: as ParseHosts() takes it, or the name of a file with such a text.
-absl::StatusOr<std::vector<RemoteTarget>> HostTargets(const std::string& hosts);
-absl::StatusOr<std::vector<RemoteTarget>> SlurmTargets(const std::string& job, int64_t deadline_ns);
+// `hosts`: as ParseHosts() takes it, or the name of a file with such a text. A name that is a
+// file's in this folder and a host's, as `is_host` tells, is the host.
+using IsHost = std::function<bool(const std::string&)>;
+absl::StatusOr<std::vector<RemoteTarget>> HostTargets(const std::string& hosts,
+                                                      const IsHost& is_host);
+// Whether the system finds an address for it, within some seconds.
+bool HasAddress(const std::string& host);
+
+struct SlurmTargetList {
+  std::string job;  // as SlurmJob::id
+  std::vector<RemoteTarget> targets;
+};
+absl::StatusOr<SlurmTargetList> SlurmTargets(const std::string& job, int64_t deadline_ns);
 absl::StatusOr<std::vector<RemoteTarget>> KubernetesTargets(const std::string& wanted,
                                                             const std::string& container,
                                                             int64_t deadline_ns);
@@ -36,13 +47,18 @@ struct RemoteLimits {
   size_t at_once = 64;
   int64_t host_ns = 25'000'000'000;   // for one host
   int64_t total_ns = 30'000'000'000;  // for all of them
-  uint64_t most_memory = 1ULL << 30;  // that all looks together take
 };
+
+// That all looks take together, with what arrives of them.
+inline constexpr uint64_t kMostMemoryOfLooks = 1ULL << 30;
 
 struct RemoteWork {
   // Of rollcall on that host: the subcommand and more. --look is added.
   std::vector<std::string> arguments = {"diagnose"};
   RemoteLimits limits;
+  // From which the looks take their memory: one for all that are kept at a time. nullptr: of
+  // kMostMemoryOfLooks bytes, for these looks.
+  ByteBudget* budget = nullptr;
   // Called from the caller's thread, with one line for people: "12 of 512 hosts have answered".
   std::function<void(const std::string&)> tell;
 };

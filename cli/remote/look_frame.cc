@@ -10,18 +10,14 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/clean_text.h"
+#include "cli/remote/look_limits.h"
 #include "daemon/access/clean_message.h"
 #include "daemon/agents/parsed_size.h"
 
 namespace rollcall {
 namespace {
 
-constexpr int kMostProcessesOfLook = 4096;
-constexpr int kMostSamplesOfProcess = 8;
-constexpr int kMostUnseenOfLook = 64;
-constexpr int kMostRasAnswers = 64;
 constexpr size_t kLongestToken = 64;
-constexpr size_t kMostRasText = 4 << 20;
 constexpr int64_t kLatestNs = INT64_MAX / 4;
 
 template <typename Repeated>
@@ -64,22 +60,22 @@ std::string FramedLook(absl::string_view token, v1::HostLook look) {
   return absl::StrCat(LookHead(token), bytes.size(), "\n", bytes);
 }
 
-absl::StatusOr<v1::HostLook> ParseLook(absl::string_view bytes, uint64_t most_memory,
-                                       uint64_t* memory) {
+absl::StatusOr<v1::HostLook> ParseLook(absl::string_view bytes, ByteBudget* budget) {
   static const ParsedSize kSize(v1::HostLook::descriptor());
   google::protobuf::io::ArrayInputStream input(bytes.data(), static_cast<int>(bytes.size()));
   const std::optional<uint64_t> size = kSize.Of(&input);
   if (!size) return absl::InvalidArgumentError("what it sent is no look at a host");
-  if (*size > most_memory) return absl::ResourceExhaustedError("what it sent is too large");
-  *memory = *size;
+  if (!budget->Take(*size)) return absl::ResourceExhaustedError(kTooLargeLook);
   v1::HostLook look;
-  if (!look.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+  if (!look.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    budget->GiveBack(*size);
     return absl::InvalidArgumentError("what it sent is no look at a host");
   KeepLimits(&look);
   // RAS answers in lines.
   std::vector<std::string> texts;
   for (const v1::RasAnswer& answer : look.ras()) {
     texts.push_back(CleanLines(answer.text().substr(0, kMostRasText)));
+  }
   }
   CleanStrings(&look);
   for (int i = 0; i < look.ras_size(); ++i) {

@@ -8,11 +8,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "cli/remote/byte_budget.h"
 #include "rollcall/v1/look.pb.h"
 
 namespace rollcall {
 
-inline constexpr size_t kMostLookBytes = 16 << 20;
+// Of a look for which there is no room.
+inline constexpr char kTooLargeLook[] = "what it sent is too large";
 
 // "rollcall-look TOKEN " before the length.
 std::string LookHead(absl::string_view token);
@@ -24,8 +26,7 @@ bool IsLookToken(absl::string_view token);
 std::string FramedLook(absl::string_view token, v1::HostLook look);
 
 // What a stranger sent as a look: parsed, without control characters in its texts, and within the
-// limits of look.proto. `memory`: what it takes, at most `most_memory` bytes.
-absl::StatusOr<v1::HostLook> ParseLook(absl::string_view bytes, uint64_t most_memory,
-                                       uint64_t* memory);
+// limits of look_limits.h. Takes from `budget` what the look takes in memory.
+absl::StatusOr<v1::HostLook> ParseLook(absl::string_view bytes, ByteBudget* budget);
 
 }  // namespace rollcall

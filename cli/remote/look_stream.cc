@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
 #include "cli/remote/look_frame.h"
+#include "cli/remote/look_limits.h"
 #include "cli/remote/remote_script.h"
 
 namespace rollcall {
@@ -16,8 +17,8 @@ constexpr size_t kLongestLine = 256;  // no line that is looked for is longer
 
 }  // namespace
 
-LookStream::LookStream(std::string token)
-    : needs_program_(NeedsProgramLine(token)), head_(LookHead(token)) {}
+LookStream::LookStream(const std::string& token, ByteBudget* budget)
+    : needs_program_(NeedsProgramLine(token)), head_(LookHead(token)), room_(budget) {}
 
 void LookStream::Fail(const char* why) {
   state_ = State::kFailed;
@@ -43,6 +44,10 @@ LookStream::State LookStream::Add(absl::string_view bytes) {
   while (!bytes.empty() && state_ != State::kDone && state_ != State::kFailed) {
     if (in_look_) {
       const size_t taken = std::min(bytes.size(), length_ - look_.size());
+      if (!room_.Take(taken)) {
+        Fail(kTooLargeLook);
+        continue;
+      }
       look_.append(bytes.data(), taken);
       bytes.remove_prefix(taken);
       if (look_.size() == length_) state_ = State::kDone;

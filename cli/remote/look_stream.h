@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "cli/remote/byte_budget.h"
 
 namespace rollcall {
 
@@ -23,7 +24,8 @@ class LookStream {
   // A host may print this much before its look.
   static constexpr size_t kMostGreeting = 256 << 10;
 
-  explicit LookStream(std::string token);
+  // What arrives of a look takes from `budget` until the stream ends.
+  LookStream(const std::string& token, ByteBudget* budget);
 
   State Add(absl::string_view bytes);
   State state() const { return state_; }
@@ -35,6 +37,7 @@ class LookStream {
   void Fail(const char* why);
 
   const std::string needs_program_, head_;
+  ByteShare room_;
   State state_ = State::kWaits;
   std::string line_;     // the current one, cut
   size_t greeting_ = 0;  // bytes that are no look

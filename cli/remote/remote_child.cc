@@ -26,6 +26,7 @@
 #include "base/durations.h"
 #include "base/monotonic_clock.h"
 #include "base/unique_fd.h"
+#include "cli/remote/look_frame.h"
 #include "cli/remote/look_stream.h"
 
 namespace rollcall {
@@ -243,17 +244,26 @@ std::string Late(Talk* talk) {
   return absl::StrCat("it did not answer in time", said.empty() ? "" : ": ", said);
 }
 
+void TakeParsed(const std::string& bytes, ByteBudget* budget, RemoteLook* result) {
+  absl::StatusOr<v1::HostLook> look = ParseLook(bytes, budget);
+  if (look.ok()) {
+    result->look = *std::move(look);
+  } else {
+    result->error = std::string(look.status().message());
+  }
+}
+
 }  // namespace
 
 RemoteLook TakeRemoteLook(const Command& command, const std::string& token,
-                          absl::string_view program, int64_t deadline_ns) {
+                          absl::string_view program, int64_t deadline_ns, ByteBudget* budget) {
   RemoteLook result;
   Child child(command);
   if (child.failed() != 0) {
     result.error = NotStarted(command, child.failed());
     return result;
   }
-  LookStream stream(token);
+  LookStream stream(token, budget);
   bool has_sent = false;
   Talk talk(&child, [&](absl::string_view bytes) {
     const LookStream::State state = stream.Add(bytes);
@@ -263,8 +273,8 @@ RemoteLook TakeRemoteLook(const Command& command, const std::string& token,
   });
   const Talk::End end = talk.Go(deadline_ns);
   if (stream.state() == LookStream::State::kDone) {
-    result.bytes = stream.look();
     result.arrived_ns = MonotonicNs();
+    TakeParsed(stream.look(), budget, &result);
     child.in = UniqueFd();
     // It removes what it was sent.
     child.HasEndedWell(std::min(deadline_ns, MonotonicNs() + kToCleanUpNs));

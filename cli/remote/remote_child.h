@@ -9,19 +9,21 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "cli/remote/byte_budget.h"
 #include "cli/remote/remote_commands.h"
+#include "rollcall/v1/look.pb.h"
 
 namespace rollcall {
 
 struct RemoteLook {
-  std::string bytes;       // as ParseLook() takes it
+  v1::HostLook look;
   std::string error;       // why there is none, for people; "": there is one
-  int64_t arrived_ns = 0;  // on the monotonic clock
+  int64_t arrived_ns = 0;  // on the monotonic clock; 0: nothing has arrived
 };
 
-// `deadline_ns`: of the monotonic clock.
+// `deadline_ns`: of the monotonic clock. Takes from `budget` what the look takes in memory.
 RemoteLook TakeRemoteLook(const Command& command, const std::string& token,
-                          absl::string_view program, int64_t deadline_ns);
+                          absl::string_view program, int64_t deadline_ns, ByteBudget* budget);
 
 struct CommandOutput {
   std::string out;

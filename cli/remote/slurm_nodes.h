@@ -14,8 +14,16 @@ namespace rollcall {
 // `scontrol show job`, of which the answer goes to ParseSlurmJob().
 Command ShowJobCommand(const std::string& job);
 
-// The list of its nodes as Slurm writes it, "node[01-04,7]". An error: it does not run.
-absl::StatusOr<std::string> ParseSlurmJob(absl::string_view text);
+struct SlurmJob {
+  // As its processes have it in SLURM_JOB_ID, and as srun takes it. A task of an array has a number
+  // of its own besides "123_4".
+  std::string id;
+  std::string nodes;  // as Slurm writes a list, "node[01-04,7]"
+};
+
+// An error, for people: it does not run, or it is an array of which several tasks run, each a job
+// of its own.
+absl::StatusOr<SlurmJob> ParseSlurmJob(absl::string_view text);
 
 // `scontrol show hostnames`, of which the answer is a node a line: ParseHosts().
 Command ShowHostnamesCommand(const std::string& nodes);

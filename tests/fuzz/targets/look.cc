@@ -16,15 +16,15 @@ constexpr char kToken[] = "ab";
 
 void Run(Input input) {
   const std::string bytes(input.TakeRest());
-  LookStream raw(kToken);
+  ByteBudget budget(kMostMemory);
+  LookStream raw(kToken, &budget);
   raw.Add(bytes);
-  LookStream stream(kToken);
+  LookStream stream(kToken, &budget);
   stream.Add(LookHead(kToken) + std::to_string(bytes.size()) + "\n");
   stream.Add(bytes);
   Promise(stream.state() == LookStream::State::kDone && stream.look() == bytes,
           "a look arrives as it was");
-  uint64_t memory = 0;
-  const auto look = ParseLook(bytes, kMostMemory, &memory);
+  const auto look = ParseLook(bytes, &budget);
   if (!look.ok()) return;
   Promise(IsCleanText(look->host()), "texts are clean");
   for (const LookedAtJob& job : JudgeLooks({*look, *look})) {

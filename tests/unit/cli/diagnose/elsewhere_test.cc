@@ -82,10 +82,10 @@ TEST(ElsewhereTest, AJobOnFiveHundredAndTwelveHostsIsJudgedInTime) {
   ElsewhereFlags flags;
   flags.hosts = tree.root() + "/hosts";
   const int64_t begun_ns = MonotonicNs();
-  const auto elsewhere = Elsewhere::Find(flags);
+  const auto elsewhere = Elsewhere::Find(flags, kSecond);
   ASSERT_TRUE(elsewhere.ok()) << elsewhere.status();
-  const std::vector<v1::HostLook> looks = elsewhere->Look(
-      [](int64_t) { return std::vector<std::string>{"diagnose"}; }, 6 * kSecond, nullptr);
+  const std::vector<v1::HostLook> looks =
+      elsewhere->Look([](int64_t) { return std::vector<std::string>{"diagnose"}; }, nullptr);
   const int64_t looked_ns = MonotonicNs();
   const std::vector<LookedAtJob> jobs = JudgeLooks(looks);
   const int64_t judged_ns = MonotonicNs();
@@ -122,6 +122,29 @@ TEST(ElsewhereTest, ProcessesOfAnotherNodeOfTheSameMachineAreLeftOut) {
   EXPECT_EQ(builder.look.processes(1).process().identity().global_rank(), 2);
 }
 
+struct LimitsCase {
+  const char* within;
+  int64_t apart_s;
+  int64_t host_s, total_s;  // 0: it is an error
+};
+
+TEST(ElsewhereTest, SamplesFurtherApartHaveMoreTime) {
+  const LimitsCase cases[] = {
+      {"", 6, 25, 30},    {"", 2, 25, 30},   {"", 60, 79, 84},    {"2m", 60, 79, 120},
+      {"30s", 6, 25, 30}, {"30s", 60, 0, 0}, {"64s", 60, 64, 64}, {"9s", 6, 0, 0},
+  };
+  for (const LimitsCase& c : cases) {
+    const absl::StatusOr<RemoteLimits> limits = LimitsFor(c.within, c.apart_s * kSecond);
+    ASSERT_EQ(limits.ok(), c.total_s > 0) << c.within << " " << c.apart_s;
+    if (!limits.ok()) continue;
+    EXPECT_EQ(limits->host_ns, c.host_s * kSecond) << c.within << " " << c.apart_s;
+    EXPECT_EQ(limits->total_ns, c.total_s * kSecond) << c.within << " " << c.apart_s;
+  }
+  EXPECT_EQ(LimitsFor("30s", 60 * kSecond).status().message(),
+            "--within=30s is too short for samples that are 60s apart: give --within=64s or more, "
+            "or leave it out");
+}
+
 TEST(ElsewhereTest, ProcessNumbers) {
   EXPECT_THAT(PidsOf("7,8"), ElementsAre(7, 8));
   for (const char* text : {"", "7,", "x", "-1", "0", "7 8"}) EXPECT_THAT(PidsOf(text), IsEmpty());
@@ -130,10 +153,10 @@ TEST(ElsewhereTest, ProcessNumbers) {
 TEST(ElsewhereTest, APlaceThatCannotBeReachedIsAnError) {
   ElsewhereFlags flags;
   flags.hosts = "-oProxyCommand=x";
-  EXPECT_FALSE(Elsewhere::Find(flags).ok());
+  EXPECT_FALSE(Elsewhere::Find(flags, 6 * kSecond).ok());
   flags.hosts.clear();
   flags.kubernetes = "ml";
-  EXPECT_FALSE(Elsewhere::Find(flags).ok());
+  EXPECT_FALSE(Elsewhere::Find(flags, 6 * kSecond).ok());
 }
 
 }  // namespace

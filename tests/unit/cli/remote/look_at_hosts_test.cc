@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
@@ -53,13 +55,18 @@ class LookAtHostsTest : public testing::Test {
   }
   ~LookAtHostsTest() override { setenv("PATH", path_.c_str(), 1); }
 
-  static std::vector<v1::HostLook> Look(const std::string& hosts, RemoteLimits limits = {}) {
+  static std::vector<v1::HostLook> Look(const std::string& hosts, RemoteLimits limits = {},
+                                        ByteBudget* budget = nullptr) {
     RemoteWork work;
     work.arguments = {"diagnose"};
     work.limits = limits;
-    const auto targets = HostTargets(hosts);
+    work.budget = budget;
+    const auto targets = HostTargets(hosts, &IsAnyHost);
     return targets.ok() ? LookAtHosts(*targets, work) : std::vector<v1::HostLook>();
   }
+
+  static bool IsAnyHost(const std::string& /*host*/) { return true; }
+  static bool IsNoHost(const std::string& /*host*/) { return false; }
 
   const std::string path_;
   const TemporaryTree tree_;
@@ -109,10 +116,44 @@ TEST_F(LookAtHostsTest, TheTimeForAllHostsEndsTheLook) {
 TEST_F(LookAtHostsTest, AllLooksTogetherHaveALimit) {
   RemoteLimits limits;
   limits.at_once = 1;
-  limits.most_memory = 8'000;
-  const std::vector<v1::HostLook> looks = Look("good-1,good-2,good-3,good-4,good-5", limits);
+  ByteBudget budget(8'000);
+  const std::vector<v1::HostLook> looks =
+      Look("good-1,good-2,good-3,good-4,good-5", limits, &budget);
   EXPECT_EQ(looks.front().error(), "");
   EXPECT_EQ(looks.back().error(), "what it sent is too large");
+}
+
+// As many looks fit as one after the other, also if all arrive at once.
+TEST_F(LookAtHostsTest, TheLimitIsNotPassedByLooksThatArriveTogether) {
+  std::vector<std::string> hosts;
+  for (int i = 0; i < 32; ++i) hosts.push_back(absl::StrCat("good-", i));
+  const auto count_seen = [&hosts](size_t at_once) {
+    RemoteLimits limits;
+    limits.at_once = at_once;
+    ByteBudget budget(20'000);
+    const std::vector<v1::HostLook> looks = Look(absl::StrJoin(hosts, ","), limits, &budget);
+    return std::count_if(looks.begin(), looks.end(),
+                         [](const v1::HostLook& look) { return look.error().empty(); });
+  };
+  const auto one_by_one = count_seen(1);
+  EXPECT_GT(one_by_one, 0);
+  EXPECT_LT(one_by_one, 32);
+  EXPECT_LE(count_seen(32), one_by_one);
+}
+
+TEST_F(LookAtHostsTest, ANameIsAFileOnlyIfItIsNoHost) {
+  const std::string before = std::filesystem::current_path();
+  tree_.Write("node-1", "good-1\ngood-2\n");
+  std::filesystem::current_path(tree_.root());
+  const auto host = HostTargets("node-1", &IsAnyHost), file = HostTargets("node-1", &IsNoHost),
+             path = HostTargets("./node-1", &IsAnyHost),
+             missing = HostTargets("./node-2", &IsAnyHost);
+  std::filesystem::current_path(before);
+  ASSERT_TRUE(host.ok() && file.ok() && path.ok());
+  EXPECT_THAT(*host, SizeIs(1));
+  EXPECT_THAT(*file, SizeIs(2));
+  EXPECT_THAT(*path, SizeIs(2));
+  EXPECT_EQ(missing.status().message(), "--hosts: cannot read the file ./node-2");
 }
 
 TEST_F(LookAtHostsTest, FiveHundredAndTwelveHostsAreSeenInTime) {
@@ -151,7 +192,7 @@ TEST_F(LookAtHostsTest, ATargetThatCannotBeLookedAtIsNamed) {
 TEST_F(LookAtHostsTest, NodesOfSlurmAndPodsOfKubernetesAreAskedFor) {
   tree_.Write("scontrol",
               "#!/bin/sh\nif [ \"$2\" = hostnames ]; then echo n1; echo n2; exit; fi\n"
-              "echo \"JobId=$4 JobState=RUNNING NodeList=n[1-2]\"\n");
+              "[ \"$4\" = 9_4 ] && echo \"JobId=12 JobState=RUNNING NodeList=n[1-2]\"\n");
   tree_.Write("kubectl",
               "#!/bin/sh\necho '{\"items\": [{\"metadata\": {\"name\": \"a-0\", \"namespace\": "
               "\"ml\"}, \"spec\": {\"containers\": [{\"name\": \"job\"}]}, \"status\": "
@@ -160,11 +201,13 @@ TEST_F(LookAtHostsTest, NodesOfSlurmAndPodsOfKubernetesAreAskedFor) {
     std::filesystem::permissions(tree_.root() + name, std::filesystem::perms::owner_all);
   }
   const int64_t until_ns = MonotonicNs() + 10 * kSecond;
-  const auto nodes = SlurmTargets("7", until_ns);
+  const auto nodes = SlurmTargets("9_4", until_ns);
   ASSERT_TRUE(nodes.ok()) << nodes.status();
-  ASSERT_THAT(*nodes, SizeIs(2));
-  EXPECT_EQ((*nodes)[1].name, "n2");
-  EXPECT_EQ((*nodes)[1].command("x")[2], "--nodelist=n2");
+  EXPECT_EQ(nodes->job, "12");
+  ASSERT_THAT(nodes->targets, SizeIs(2));
+  EXPECT_EQ(nodes->targets[1].name, "n2");
+  EXPECT_EQ(nodes->targets[1].command("x")[1], "--jobid=12");
+  EXPECT_EQ(nodes->targets[1].command("x")[2], "--nodelist=n2");
   const auto pods = KubernetesTargets("ml/app=a", "", until_ns);
   ASSERT_TRUE(pods.ok()) << pods.status();
   ASSERT_THAT(*pods, SizeIs(1));

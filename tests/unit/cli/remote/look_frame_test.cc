@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "cli/remote/look_limits.h"
 
 namespace rollcall {
 namespace {
@@ -19,8 +20,8 @@ v1::HostLook Look(int processes) {
 }
 
 absl::StatusOr<v1::HostLook> Parse(const v1::HostLook& look) {
-  uint64_t memory = 0;
-  return ParseLook(look.SerializeAsString(), kMemory, &memory);
+  ByteBudget budget(kMemory);
+  return ParseLook(look.SerializeAsString(), &budget);
 }
 
 TEST(LookFrameTest, Tokens) {
@@ -42,8 +43,8 @@ TEST(LookFrameTest, ALargeLookComesWithoutItsStacks) {
       std::string(kMostLookBytes, 'x'));
   const std::string framed = FramedLook("ab", look);
   EXPECT_LT(framed.size(), 1000u);
-  uint64_t memory = 0;
-  const auto parsed = ParseLook(framed.substr(framed.find('\n') + 1), kMemory, &memory);
+  ByteBudget budget(kMemory);
+  const auto parsed = ParseLook(framed.substr(framed.find('\n') + 1), &budget);
   ASSERT_TRUE(parsed.ok());
   EXPECT_EQ(parsed->processes_size(), 1);
   EXPECT_THAT(parsed->unseen(), testing::ElementsAre(testing::HasSubstr("left out")));
@@ -64,13 +65,13 @@ TEST(LookFrameTest, WhatAStrangerSendsIsCutAndCleaned) {
 }
 
 TEST(LookFrameTest, RubbishAndWhatIsTooLargeAreErrors) {
-  uint64_t memory = 0;
-  EXPECT_FALSE(ParseLook("\xff\xff\xff", kMemory, &memory).ok());
+  ByteBudget budget(1 << 20);
+  EXPECT_FALSE(ParseLook("\xff\xff\xff", &budget).ok());
   // Empty messages: two bytes on the wire, hundreds in memory.
   std::string bomb;
   for (int i = 0; i < 100'000; ++i) bomb += std::string("\x32\x00", 2);
-  EXPECT_EQ(ParseLook(bomb, 1 << 20, &memory).status().message(), "what it sent is too large");
-  EXPECT_TRUE(ParseLook("", kMemory, &memory).ok());
+  EXPECT_EQ(ParseLook(bomb, &budget).status().message(), "what it sent is too large");
+  EXPECT_TRUE(ParseLook("", &budget).ok());
 }
 
 }  // namespace
