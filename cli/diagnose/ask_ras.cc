@@ -12,10 +12,6 @@
 namespace rollcall {
 namespace {
 
-const v1::ProcessLook& ProcessAt(const std::vector<v1::HostLook>& looks, const LookedAt& at) {
-  return looks[at.look].processes(at.process);
-}
-
 bool UsesNccl(const v1::ProcessLook& process) {
   return std::find(process.libraries().begin(), process.libraries().end(), "nccl") !=
          process.libraries().end();
@@ -103,16 +99,14 @@ std::vector<RasMember> RasMembers(const std::vector<v1::HostLook>& looks, const 
 void AskRasOfJobs(std::vector<v1::HostLook>* looks, std::vector<LookedAtJob>* jobs,
                   const std::function<v1::RasAnswer(const RasPlace&)>& ask,
                   const std::function<void()>& pause) {
-  const std::vector<LookGroup> groups = GroupLooks(*looks);
-  for (size_t i = 0; i < groups.size() && i < jobs->size(); ++i) {
-    LookedAtJob& job = (*jobs)[i];
+  for (LookedAtJob& job : *jobs) {
     if (!MayBeAsked(job)) continue;
-    std::optional<RasPlace> place = ChooseRasPlace(*looks, groups[i]);
+    std::optional<RasPlace> place = ChooseRasPlace(*looks, job.group);
     if (!place) continue;
     const bool sees_all = static_cast<size_t>(std::max(job.world_size, 0)) <= job.ranks;
     place->changes_communicators = place->changes_communicators || !sees_all;
     v1::RasAnswer answer = ask(*place);
-    JoinRas(answer, RasMembers(*looks, groups[i]), &job.incident);
+    JoinRas(answer, RasMembers(*looks, job.group), &job.incident);
     if (answer.text().empty()) job.unseen.push_back(absl::StrCat("NCCL's RAS: ", answer.error()));
     if (job.needs_counts && !job.incident.verdicts().empty()) {
       pause();

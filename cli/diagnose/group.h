@@ -2,31 +2,24 @@
 // Groups the processes of looks into jobs, by the marks that they have in common. Pure.
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <vector>
 
+#include "cli/diagnose/looked_at.h"
 #include "rollcall/v1/look.pb.h"
 
 namespace rollcall {
 
-// A process by the index of its look, and by its own in that look.
-struct LookedAt {
-  size_t look = 0;
-  int process = 0;
-  bool operator==(const LookedAt& other) const {
-    return look == other.look && process == other.process;
-  }
-};
-
 struct LookGroup {
   std::string name;               // of the job, or of its script; another one for each group
   std::vector<LookedAt> members;  // by look, then in the look's order
+  // Living processes that have ranks of this job as well, which members have: left behind by an
+  // earlier run. They are no members, and no group has them.
+  std::vector<LookedAt> left_behind;
 };
 
 // Two processes are of one job if their best marks are equal, and their users. Where two living
-// processes of a host then have one rank, two jobs share an address: who started them tells them
-// apart.
+// processes then have one rank, several runs share an address: started_together.h tells them apart.
 std::vector<LookGroup> GroupLooks(const std::vector<v1::HostLook>& looks);
 
 // Whether all ranks of the job run on one host, as far as its marks show.

@@ -19,13 +19,20 @@ namespace {
 constexpr size_t kLongestMark = 255;
 
 // A variable that all processes of one start share. Where several are set, the first says most.
+// `and_variable`: is a part of the value, and must be set, too.
 struct MarkVariable {
-  absl::string_view kind, variable;
+  absl::string_view kind, variable, and_variable = "";
 };
+// The namespace before the step: mpirun starts the ranks of its own node without a step of Slurm,
+// and those of the other nodes in one.
 constexpr MarkVariable kMarkVariables[] = {
-    {"pmix", "PMIX_NAMESPACE"}, {"pmi", "PMI_JOBID"},
-    {"ray", "RAY_JOB_ID"},      {"torchelastic", "TORCHELASTIC_RUN_ID"},
-    {"jobset", "JOBSET_NAME"},  {"named", "ROLLCALL_JOB"},
+    {"pmix", "PMIX_NAMESPACE"},
+    {"pmi", "PMI_JOBID"},
+    {"slurm", "SLURM_JOB_ID", "SLURM_STEP_ID"},
+    {"ray", "RAY_JOB_ID"},
+    {"torchelastic", "TORCHELASTIC_RUN_ID"},
+    {"jobset", "JOBSET_NAME"},
+    {"named", "ROLLCALL_JOB"},
 };
 
 // By the beginning of a file's name. An NCCL plugin has the same beginning, and is no NCCL.
@@ -50,6 +57,15 @@ std::string Value(absl::string_view environ, absl::string_view name) {
   return CutText(CleanText(std::string(FindInEnviron(environ, name))), kLongestMark);
 }
 
+// "": the variable says nothing. torchrun sets "none" for every job without a rendezvous id.
+std::string MarkValue(absl::string_view environ, const MarkVariable& mark) {
+  const std::string value = Value(environ, mark.variable);
+  if (value == "none") return "";
+  if (mark.and_variable.empty()) return value;
+  const std::string more = Value(environ, mark.and_variable);
+  return value.empty() || more.empty() ? "" : absl::StrCat(value, ".", more);
+}
+
 bool IsLoopbackName(absl::string_view address) {
   return address == "localhost" || address == "::1" || address == "[::1]" ||
          absl::StartsWith(address, "127.");
@@ -66,13 +82,9 @@ std::vector<Mark> FindMarks(absl::string_view environ, const std::string& host) 
                      absl::StrCat(address, ":", port, is_here ? absl::StrCat(" on ", host) : ""),
                      is_here});
   }
-  const std::string slurm = Value(environ, "SLURM_JOB_ID");
-  const std::string step = Value(environ, "SLURM_STEP_ID");
-  if (!slurm.empty() && !step.empty()) marks.push_back({"slurm", absl::StrCat(slurm, ".", step)});
   for (const MarkVariable& mark : kMarkVariables) {
-    const std::string value = Value(environ, mark.variable);
-    // torchrun sets "none" for every job without a rendezvous id.
-    if (!value.empty() && value != "none") marks.push_back({std::string(mark.kind), value});
+    const std::string value = MarkValue(environ, mark);
+    if (!value.empty()) marks.push_back({std::string(mark.kind), value});
   }
   return marks;
 }

@@ -62,10 +62,10 @@ class JobJudge {
     return std::move(result_);
   }
 
+    result_.group = group_;
  private:
   const v1::ProcessLook& At(size_t member) const {
-    const LookedAt& at = group_.members[member];
-    return looks_[at.look].processes(at.process);
+    return ProcessAt(looks_, group_.members[member]);
   }
 
   bool IsZombie(size_t member) const { return At(member).found_by() == kFoundAsZombie; }
@@ -76,7 +76,7 @@ class JobJudge {
     int64_t from_ns = INT64_MIN, to_ns = INT64_MAX;
     for (const LookedAt& member : group_.members) {
       const v1::HostLook& look = looks_[member.look];
-      const auto& samples = look.processes(member.process).samples();
+      const auto& samples = ProcessAt(looks_, member).samples();
       if (samples.size() < 2) continue;
       from_ns = std::max(from_ns, samples[0].taken_ns() - look.ended_ns());
       to_ns = std::min(to_ns, samples[samples.size() - 1].taken_ns() - look.ended_ns());
@@ -116,6 +116,7 @@ class JobJudge {
   }
 
   // Processes without two samples, by the reason.
+    AddLeftBehind();
   void AddMissingStacks() {
     std::map<std::string, std::vector<int32_t>> reasons;
     for (size_t i = 0; i < group_.members.size(); ++i) {
@@ -130,6 +131,23 @@ class JobJudge {
   const Process* ProcessOf(size_t member) const {
     const int32_t index = state_.of_member[member];
     return index < 0 ? nullptr : &state_.job.processes[static_cast<size_t>(index)];
+  // They may hold the address or the GPUs of the job.
+  void AddLeftBehind() {
+    const size_t named = std::min(group_.left_behind.size(), kMostLeftBehindNamed);
+    for (size_t i = 0; i < named; ++i) {
+      const v1::ProcessUpdate& process = ProcessAt(looks_, group_.left_behind[i]).process();
+      result_.unseen.push_back(absl::StrCat(
+          "process ", process.pid(), " on ", looks_[group_.left_behind[i].look].host(),
+          " has rank ", process.identity().global_rank(),
+          " of this job, too: an earlier run may have left it behind, and it was left out"));
+    }
+    const size_t more = group_.left_behind.size() - named;
+    if (more > 0) {
+      result_.unseen.push_back(
+          absl::StrCat(CountInWords(more, "more process", "more processes"), " like this"));
+    }
+  }
+
   }
 
   int32_t RankOf(size_t member) const {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/diagnose/group.h"
 #include "rollcall/v1/look.pb.h"
 
 namespace rollcall {
@@ -21,6 +22,7 @@ struct LookedAtJob {
   Outcome outcome = Outcome::kGoesOn;
   v1::Incident incident;  // of any outcome; without verdicts unless it hangs. Has the newest stacks
   std::string why;        // one sentence
+  LookGroup group;  // its processes, in the looks
   size_t ranks = 0;       // seen
   int32_t world_size = 0;  // as the job says; 0: it does not
   std::vector<std::string> hosts;

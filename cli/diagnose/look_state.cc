@@ -49,9 +49,7 @@ class Builder {
   }
 
  private:
-  const v1::ProcessLook& At(const LookedAt& member) const {
-    return looks_[member.look].processes(member.process);
-  }
+  const v1::ProcessLook& At(const LookedAt& member) const { return ProcessAt(looks_, member); }
 
   // As the library has recorded it, if it has.
   v1::ProcessUpdate UpdateOf(const LookedAt& member) {

@@ -4,11 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <ostream>
 #include <string>
 #include <vector>
-
-#include "cli/diagnose/group.h"
-#include "look_builder.h"
 
 namespace rollcall {
 namespace {
@@ -109,13 +107,43 @@ TEST(ChooseRanksTest, TakesAnEndedRankBesideLivingOnes) {
             Pids({11, 12, 13}));
 }
 
-TEST(JobMarksTest, AnAddressOfLoopbackIsOfItsHost) {
-  const std::string environ("MASTER_ADDR=localhost\0MASTER_PORT=1234\0", 38);
-  const std::vector<Mark> marks = FindMarks(environ, "node-1");
-  ASSERT_EQ(marks.size(), 1u);
-  EXPECT_EQ(marks[0].value, "localhost:1234 on node-1");
-  EXPECT_TRUE(marks[0].of_host);
+struct MarksCase {
+  const char* name;
+  std::string environ;  // a variable a line
+  std::string best;
+  bool of_host = false;
+};
+
+std::ostream& operator<<(std::ostream& out, const MarksCase& c) { return out << c.name; }
+
+class BestMarkTest : public testing::TestWithParam<MarksCase> {};
+
+TEST_P(BestMarkTest, SaysWhatTheRanksOfAJobShare) {
+  const FoundProcess found = MakeFound(11, 1, GetParam().environ);
+  EXPECT_EQ(BestMark(found), GetParam().best);
+  ASSERT_EQ(found.marks.empty(), GetParam().best.empty());
+  EXPECT_EQ(!found.marks.empty() && found.marks[0].of_host, GetParam().of_host);
 }
+
+const MarksCase kMarks[] = {
+    {"nothing", "HOME=/x", ""},
+    {"an_address", "MASTER_ADDR=10.0.0.1\nMASTER_PORT=29500", "rendezvous 10.0.0.1:29500"},
+    {"an_address_of_loopback_is_of_its_host", "MASTER_ADDR=localhost\nMASTER_PORT=1234",
+     "rendezvous localhost:1234 on node-1", true},
+    {"an_address_without_a_port", "MASTER_ADDR=10.0.0.1\nSLURM_JOB_ID=7\nSLURM_STEP_ID=0",
+     "slurm 7.0"},
+    {"a_job_of_slurm_may_have_several_starts", "SLURM_JOB_ID=7", ""},
+    // mpirun starts the ranks of its own node by itself, and those of the others through srun.
+    {"open_mpi_on_the_node_of_mpirun", "SLURM_JOB_ID=7\nPMIX_NAMESPACE=prte-n1-40@1",
+     "pmix prte-n1-40@1"},
+    {"open_mpi_on_another_node", "SLURM_JOB_ID=7\nSLURM_STEP_ID=0\nPMIX_NAMESPACE=prte-n1-40@1",
+     "pmix prte-n1-40@1"},
+    {"torchrun_without_an_id", "TORCHELASTIC_RUN_ID=none", ""},
+    {"torchrun", "TORCHELASTIC_RUN_ID=x7", "torchelastic x7"},
+};
+
+INSTANTIATE_TEST_SUITE_P(All, BestMarkTest, testing::ValuesIn(kMarks),
+                         [](const auto& test) { return test.param.name; });
 
 TEST(JobMarksTest, NamesLibrariesAndScripts) {
   EXPECT_EQ(LibraryOf("/usr/lib/libnccl.so.2.27.3"), "nccl");
@@ -125,40 +153,6 @@ TEST(JobMarksTest, NamesLibrariesAndScripts) {
   EXPECT_EQ(ScriptOf(std::string("python3\0-m\0pkg.train", 20)), "pkg.train");
   EXPECT_EQ(ScriptOf("/x/solver"), "solver");
   EXPECT_EQ(ScriptOf(""), "");
-}
-
-TEST(GroupLooksTest, TwoJobsWithOneAddressAreToldApartByTheirLaunchers) {
-  LookBuilder host;
-  for (const char* launcher : {"10", "20"}) {
-    for (const int rank : {0, 1}) {
-      v1::ProcessLook* process = host.Add(rank, {});
-      process->clear_marks();
-      LookBuilder::Mark(process, "rendezvous", "127.0.0.1:29500", true);
-      LookBuilder::Mark(process, "launcher", launcher, true);
-    }
-  }
-  const std::vector<LookGroup> groups = GroupLooks({host.look});
-  ASSERT_EQ(groups.size(), 2u);
-  EXPECT_EQ(groups[0].name, "train.py");
-  EXPECT_EQ(groups[1].name, "train.py-2");
-  EXPECT_EQ(groups[1].members[0].process, 2);
-}
-
-TEST(GroupLooksTest, UsersHaveJobsOfTheirOwn) {
-  LookBuilder host;
-  host.Add(0, {});
-  host.Add(1, {})->mutable_process()->mutable_identity()->set_uid(1001);
-  EXPECT_EQ(GroupLooks({host.look}).size(), 2u);
-}
-
-TEST(GroupLooksTest, AnAddressOfLoopbackJoinsNoHosts) {
-  LookBuilder one("node-1"), two("node-2");
-  one.Add(0, {});
-  two.Add(1, {});
-  const std::vector<v1::HostLook> looks = {one.look, two.look};
-  const std::vector<LookGroup> groups = GroupLooks(looks);
-  ASSERT_EQ(groups.size(), 2u);
-  EXPECT_TRUE(IsOfOneHost(looks, groups[0]));
 }
 
 }  // namespace

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// A process among those that looks at several hosts show.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "rollcall/v1/look.pb.h"
+
+namespace rollcall {
+
+// By the index of its look, and by its own in that look.
+struct LookedAt {
+  size_t look = 0;
+  int process = 0;
+  bool operator==(const LookedAt& other) const {
+    return look == other.look && process == other.process;
+  }
+};
+
+inline const v1::ProcessLook& ProcessAt(const std::vector<v1::HostLook>& looks,
+                                        const LookedAt& at) {
+  return looks[at.look].processes(at.process);
+}
+
+}  // namespace rollcall

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tells runs apart that share all marks of a job, an address for example: two jobs, or a job and
+// what an earlier run of it has left behind. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/diagnose/looked_at.h"
+#include "rollcall/v1/look.pb.h"
+
+namespace rollcall {
+
+// The rank of a process that lives; -1: it has ended, or nothing gives its rank.
+int32_t LivingRank(const v1::ProcessLook& process);
+
+// `members`, in which two living processes may have one rank, as runs in which none have. Who was
+// started by one launcher of a host is in one run; the runs of several hosts are joined where they
+// have no rank twice. The run with most ranks of a host is of the first result, and among equals
+// the newest one.
+std::vector<std::vector<LookedAt>> TellRunsApart(const std::vector<v1::HostLook>& looks,
+                                                 const std::vector<LookedAt>& members);
+
+// Whether a run was left behind, and is no job of its own: it lacks ranks of its world, and has
+// fewer than `whole`.
+bool IsLeftBehind(const std::vector<v1::HostLook>& looks, const std::vector<LookedAt>& run,
+                  const std::vector<LookedAt>& whole);
+
+}  // namespace rollcall
