@@ -33,10 +33,12 @@
 #include "cli/diagnose/gather.h"
 #include "cli/diagnose/judge.h"
 #include "cli/diagnose/say.h"
+#include "cli/diagnose/say_json.h"
+#include "cli/diagnose/say_logs.h"
 #include "cli/diagnose/unanswered.h"
 #include "cli/remote/remote_script.h"
 #include "cli/usage.h"
-#include "daemon/report/json.h"
+#include "daemon/report/report_files.h"
 #include "daemon/report/writer.h"
 
 namespace rollcall {
@@ -196,25 +198,12 @@ bool WriteReports(const std::string& folder, std::vector<LookedAtJob>* jobs) {
       return false;
     }
     job.incident.set_report_path(*path);
+    if (const std::string logs = LogsInFull(job); !logs.empty()) {
+      const absl::Status written = WriteFile(absl::StrCat(*path, "/", kLogsFile), logs);
+      if (!written.ok()) std::cerr << "rollcall diagnose: " << written.message() << "\n";
+    }
   }
   return true;
-}
-
-// A document for each job that hangs; else one without verdicts. Why it cannot be told of a job
-// goes to stderr: the documents have the shape of incident.json.
-void PrintJson(const std::vector<LookedAtJob>& jobs) {
-  bool any = false;
-  for (const LookedAtJob& job : jobs) {
-    if (job.outcome == LookedAtJob::Outcome::kCannotTell) {
-      std::cerr << "rollcall: cannot tell whether job " << CleanText(job.incident.job())
-                << " hangs: " << CleanText(job.why) << "\n";
-    }
-    if (job.outcome != LookedAtJob::Outcome::kHangs) continue;
-    any = true;
-    std::cout << ToJson(job.incident).value_or("{}") << "\n";
-  }
-  if (any) return;
-  std::cout << ToJson(jobs.empty() ? v1::Incident() : jobs[0].incident).value_or("{}") << "\n";
 }
 
 using Looks = std::vector<v1::HostLook>;
@@ -332,6 +321,7 @@ int DiagnoseCommand(const std::vector<std::string>& arguments) {
   std::vector<LookedAtJob> jobs;
   const absl::StatusOr<std::vector<v1::HostLook>> looks = LookAndJudge(flags, options, tell, &jobs);
   progress.Clear();
+  for (LookedAtJob& job : jobs) KeepUnseen(&job);
   if (!looks.ok()) {
     std::cerr << "rollcall diagnose: " << looks.status().message() << "\n";
     return kExitBadUsage;
@@ -342,7 +332,7 @@ int DiagnoseCommand(const std::vector<std::string>& arguments) {
   }
   if (!flags.report_dir.empty() && !WriteReports(flags.report_dir, &jobs)) return kExitBadUsage;
   if (flags.format == "json") {
-    PrintJson(jobs);
+    std::cout << JobsAsJson(jobs, *looks);
   } else {
     SayOptions say;
     say.reports_kept = !flags.report_dir.empty();

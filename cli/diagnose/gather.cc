@@ -18,18 +18,22 @@
 #include "base/steady_clock.h"
 #include "base/user_names.h"
 #include "cli/diagnose/find.h"
+#include "cli/diagnose/host_facts.h"
+#include "cli/diagnose/logs.h"
 #include "cli/diagnose/process_look.h"
 #include "cli/diagnose/ranks.h"
 #include "cli/diagnose/take_samples.h"
+#include "cli/remote/look_limits.h"
 #include "interpose/environment.h"
 
-#include "cli/remote/look_limits.h"
 namespace rollcall {
 namespace {
 
 constexpr size_t kMostFolders = 16;               // of segments: a process names its own
 constexpr int64_t kFactsTimeoutNs = 300'000'000;  // for one process
 constexpr int64_t kFactsShareNs = 500'000'000;    // of the time for the whole look
+constexpr int64_t kLogsShareNs = 200'000'000;     // likewise
+constexpr int64_t kLeastApartForFactsNs = 2 * kSecond;
 
 std::string JobName(const std::string& name) {
   JobNameBuffer job;
@@ -44,7 +48,7 @@ class LookGatherer {
   explicit LookGatherer(const LookOptions& options)
       : options_(options),
         threads_(std::make_shared<SpareThreads>()),
-        samples_until_ns_(SteadyNs() + options.patience_ns - kFactsShareNs) {}
+        samples_until_ns_(SteadyNs() + options.patience_ns - kFactsShareNs - kLogsShareNs) {}
 
   v1::HostLook Gather() {
     look_.set_host(HostName());
@@ -53,8 +57,11 @@ class LookGatherer {
     look_.set_begun_ns(SteadyNs());
     Find();
     MakeCollectors();
+    BeginHostFacts();
     Sample();
     AddFacts();
+    AddLogs();
+    TakeHostFacts();
     AddRecorded();
     for (v1::ProcessLook& process : *look_.mutable_processes()) {
       Redact(*options_.redactor, options_.arguments, process.mutable_process());
@@ -206,6 +213,30 @@ class LookGatherer {
     }
   }
 
+  // A short look, of many hosts, leaves them out.
+  void BeginHostFacts() {
+    if (options_.apart_ns < kLeastApartForFactsNs) return;
+    std::vector<pid_t> pids;
+    for (const v1::ProcessLook* process : Living()) pids.push_back(process->process().pid());
+    if (!pids.empty()) host_facts_.emplace(pids, options_.redactor);
+  }
+
+  void TakeHostFacts() {
+    if (!host_facts_) return;
+    std::optional<v1::HostFacts> facts = host_facts_->Take(After(kFactsShareNs));
+    if (facts) *look_.mutable_host_facts() = *std::move(facts);
+  }
+
+  void AddLogs() {
+    LogOptions wanted;
+    wanted.proc_root = options_.proc_root;
+    wanted.patience_ns = kLogsShareNs;
+    wanted.redactor = options_.redactor;
+    const std::vector<v1::ProcessLook*> living = Living();
+    for (v1::LogEnd& log : ReadLogs({living.begin(), living.end()}, wanted, threads_.get()))
+      *look_.add_logs() = std::move(log);
+  }
+
   void AddFacts() {
     for (v1::ProcessLook* process : Living()) {
       const v1::ProcessUpdate& known = process->process();
@@ -233,6 +264,7 @@ class LookGatherer {
   const std::shared_ptr<SpareThreads> threads_;
   const int64_t samples_until_ns_;
   std::vector<std::unique_ptr<Collector>> collectors_;
+  std::optional<HostFactsBeside> host_facts_;
   v1::HostLook look_;
 };
 

@@ -21,6 +21,7 @@
 #include "daemon/diagnosis/versions.h"
 #include "daemon/model/progress.h"
 #include "daemon/model/stand_kinds.h"
+#include "daemon/report/host_facts_proto.h"
 #include "daemon/report/incident_proto.h"
 #include "daemon/words/rank_ranges.h"
 #include "daemon/words/terms.h"
@@ -32,6 +33,8 @@ constexpr int64_t kLeastTogetherNs = 3 * kSecond / 2;  // that all ranks must be
 constexpr double kShareOfLook = 0.7;                   // of the time for which all are seen
 constexpr int64_t kNeverNs = 1000 * 3600 * kSecond;
 constexpr size_t kMostStacks = 64;  // in an incident
+constexpr size_t kMostLeftBehindNamed = 4;
+constexpr size_t kMostLogs = 64;  // of a job
 
 using Looks = std::vector<v1::HostLook>;
 
@@ -59,10 +62,10 @@ class JobJudge {
       Explain();
     }
     MakeIncident(std::move(verdicts));
+    result_.group = group_;
     return std::move(result_);
   }
 
-    result_.group = group_;
  private:
   const v1::ProcessLook& At(size_t member) const {
     return ProcessAt(looks_, group_.members[member]);
@@ -113,10 +116,10 @@ class JobJudge {
     }
     for (std::string& line : UnansweredHosts(looks_)) result_.unseen.push_back(std::move(line));
     AddMissingStacks();
+    AddLeftBehind();
   }
 
   // Processes without two samples, by the reason.
-    AddLeftBehind();
   void AddMissingStacks() {
     std::map<std::string, std::vector<int32_t>> reasons;
     for (size_t i = 0; i < group_.members.size(); ++i) {
@@ -128,9 +131,6 @@ class JobJudge {
     }
   }
 
-  const Process* ProcessOf(size_t member) const {
-    const int32_t index = state_.of_member[member];
-    return index < 0 ? nullptr : &state_.job.processes[static_cast<size_t>(index)];
   // They may hold the address or the GPUs of the job.
   void AddLeftBehind() {
     const size_t named = std::min(group_.left_behind.size(), kMostLeftBehindNamed);
@@ -148,6 +148,9 @@ class JobJudge {
     }
   }
 
+  const Process* ProcessOf(size_t member) const {
+    const int32_t index = state_.of_member[member];
+    return index < 0 ? nullptr : &state_.job.processes[static_cast<size_t>(index)];
   }
 
   int32_t RankOf(size_t member) const {
@@ -273,6 +276,8 @@ class JobJudge {
     result_.incident.set_rollcall_version(ROLLCALL_VERSION);
     result_.incident.set_ranks(static_cast<int32_t>(result_.ranks));
     AddStacks(culprits);
+    AddLogs(culprits);
+    if (!result_.incident.verdicts().empty()) AddHostFacts();
   }
 
   // Those of the culprits first.
@@ -292,6 +297,32 @@ class JobJudge {
     }
   }
 
+  void AddLogs(const std::set<int32_t>& culprits) {
+    for (size_t look = 0; look < looks_.size(); ++look) {
+      for (const v1::LogEnd& log : looks_[look].logs()) {
+        LogOfRanks of = {{}, false, looks_[look].host(), log};
+        for (size_t i = 0; i < group_.members.size(); ++i) {
+          const bool writes =
+              group_.members[i].look == look &&
+              std::count(log.pids().begin(), log.pids().end(), At(i).process().pid()) > 0;
+          if (!writes) continue;
+          of.ranks.push_back(RankOf(i));
+          of.of_culprit = of.of_culprit || culprits.count(RankOf(i)) != 0;
+        }
+        if (!of.ranks.empty()) result_.logs.push_back(std::move(of));
+      }
+    }
+    std::stable_partition(result_.logs.begin(), result_.logs.end(),
+                          [](const LogOfRanks& log) { return log.of_culprit; });
+    if (result_.logs.size() > kMostLogs) result_.logs.resize(kMostLogs);
+  }
+
+  // What may interest people who look for the cause.
+  void AddHostFacts() {
+    for (const auto& [host, facts] : state_.job.host_facts)
+      AddToIncident(WorthALook(host, facts, state_.now_ns), &result_.incident);
+  }
+
   const Looks& looks_;
   const LookGroup& group_;
   const LookState state_;
@@ -306,6 +337,12 @@ std::vector<LookedAtJob> JudgeLooks(const Looks& looks) {
   std::vector<LookedAtJob> jobs;
   for (const LookGroup& group : GroupLooks(looks)) jobs.push_back(JobJudge(looks, group).Judge());
   return jobs;
+}
+
+void KeepUnseen(LookedAtJob* job) {
+  if (job->outcome != LookedAtJob::Outcome::kHangs || job->incident.verdicts().empty()) return;
+  for (const std::string& line : job->unseen)
+    job->incident.mutable_verdicts(0)->add_missing_evidence(line);
 }
 
 }  // namespace rollcall

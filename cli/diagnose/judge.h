@@ -12,8 +12,17 @@
 
 namespace rollcall {
 
+// The end of a file into which ranks of one host write their output.
+struct LogOfRanks {
+  std::vector<int32_t> ranks;
+  bool of_culprit = false;
+  std::string host;
+  v1::LogEnd log;
+};
+
 // What the looks show of one job.
 struct LookedAtJob {
+  LookGroup group;  // its processes, in the looks
   enum class Outcome : uint8_t {
     kGoesOn,      // it moves, is idle, or is no job that could hang: nothing is said
     kHangs,       // `incident` has verdicts
@@ -22,7 +31,6 @@ struct LookedAtJob {
   Outcome outcome = Outcome::kGoesOn;
   v1::Incident incident;  // of any outcome; without verdicts unless it hangs. Has the newest stacks
   std::string why;        // one sentence
-  LookGroup group;  // its processes, in the looks
   size_t ranks = 0;       // seen
   int32_t world_size = 0;  // as the job says; 0: it does not
   std::vector<std::string> hosts;
@@ -30,10 +38,15 @@ struct LookedAtJob {
   // All ranks wait at one line of a library that asks again and again: counts of calls can tell.
   bool needs_counts = false;
   std::vector<std::string> unseen;  // for people, of this job
+  std::vector<LogOfRanks> logs;     // into which its ranks write; those of culprits first
 };
 
 // `looks`: of all hosts; one with an `error` counts as a host that nobody has seen. Never
 // `certain`: two samples show where the ranks stand, and not what they have agreed on.
 std::vector<LookedAtJob> JudgeLooks(const std::vector<v1::HostLook>& looks);
+
+// When all is known: what was not seen of a job that hangs is missing evidence of its root cause,
+// and its report keeps it.
+void KeepUnseen(LookedAtJob* job);
 
 }  // namespace rollcall

@@ -11,8 +11,10 @@
 #include "daemon/agents/stack_limits.h"
 #include "daemon/agents/stack_motion.h"
 #include "daemon/agents/standing_sample.h"
+#include "daemon/diagnosis/hosts/own_host_facts.h"
 #include "daemon/jobs/tick_facts.h"
 #include "daemon/loop/start_watch.h"
+#include "daemon/report/host_facts_proto.h"
 #include "daemon/report/keepers.h"
 #include "daemon/report/program_line.h"
 
@@ -41,6 +43,7 @@ class Builder {
     for (const v1::ProcessUpdate& absent : absent_) {
       Apply(looks_[group_.members.front().look].host(), absent);
     }
+    AddHostFacts();
     for (size_t i = 0; i < updates_.size(); ++i) {
       if (state_.of_member[i] >= 0) AddSamples(group_.members[i], state_.of_member[i]);
     }
@@ -149,6 +152,19 @@ class Builder {
       model_.SetProgress(process, ToProgress(comm, times, &shapes_, nullptr), state_.now_ns);
     }
     return process;
+  }
+
+  // Of the hosts of the job. Another job's processes are none of its business.
+  void AddHostFacts() {
+    std::set<size_t> of_job;
+    for (const LookedAt& member : group_.members) of_job.insert(member.look);
+    for (const size_t at : of_job) {
+      const v1::HostLook& look = looks_[at];
+      if (!look.has_host_facts()) continue;
+      HostFacts facts = FromProto(look.host_facts(), state_.now_ns);
+      KeepOwnHostFacts(model_.state(), look.host(), &facts);
+      model_.SetHostFacts(look.host(), std::move(facts));
+    }
   }
 
   // On one clock: the looks end together.

@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/clean_text.h"
+#include "cli/diagnose/say_logs.h"
+#include "cli/diagnose/unanswered.h"
 #include "daemon/report/report_text.h"
 #include "daemon/report/wrap.h"
 #include "daemon/words/terms.h"
@@ -52,7 +54,7 @@ std::string NextTime(const LookedAtJob& job) {
 
 std::string SayHang(const LookedAtJob& job, const SayOptions& options) {
   std::string text = absl::StrCat(Title(job), "\n", ToText(job.incident));
-  text += Lines("Not all was seen", job.unseen);
+  text += LogsInShort(job);
   text += NextTime(job);
   if (!options.reports_kept) {
     text += absl::StrCat("\nKeep this, with all stacks, before you end the job:\n      ",
@@ -80,18 +82,6 @@ bool HasRanks(const std::vector<v1::HostLook>& looks) {
                      [](const v1::HostLook& look) { return look.processes_size() > 0; });
 }
 
-std::vector<std::string> UnseenOf(const std::vector<v1::HostLook>& looks) {
-  std::vector<std::string> lines;
-  for (const v1::HostLook& look : looks) {
-    const std::string host = looks.size() > 1 ? absl::StrCat(look.host(), ": ") : "";
-    for (const std::string& line : look.unseen()) lines.push_back(host + line);
-    if (look.left_out() > 0) {
-      lines.push_back(absl::StrCat(host, look.left_out(), " more processes of jobs were left out"));
-    }
-  }
-  return lines;
-}
-
 }  // namespace
 
 std::string SayJobs(const std::vector<LookedAtJob>& jobs, const std::vector<v1::HostLook>& looks,
@@ -109,7 +99,7 @@ std::string SayJobs(const std::vector<LookedAtJob>& jobs, const std::vector<v1::
         "  without a launcher's rank?  rollcall diagnose PID...\n");
   }
   std::string text = absl::StrJoin(parts, absl::StrCat("\n", std::string(72, '='), "\n"));
-  return text + Lines("On this host", UnseenOf(looks));
+  return text + Lines("On this host", UnseenOnHosts(looks));
 }
 
 int ExitCodeOf(const std::vector<LookedAtJob>& jobs, const std::vector<v1::HostLook>& looks) {

@@ -53,4 +53,16 @@ std::vector<std::string> UnansweredHosts(const std::vector<v1::HostLook>& looks)
   return lines;
 }
 
+std::vector<std::string> UnseenOnHosts(const std::vector<v1::HostLook>& looks) {
+  std::vector<std::string> lines;
+  for (const v1::HostLook& look : looks) {
+    const std::string host = looks.size() > 1 ? absl::StrCat(look.host(), ": ") : "";
+    for (const std::string& line : look.unseen()) lines.push_back(host + line);
+    if (look.left_out() > 0) {
+      lines.push_back(absl::StrCat(host, look.left_out(), " more processes of jobs were left out"));
+    }
+  }
+  return lines;
+}
+
 }  // namespace rollcall

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names the hosts of which there is no look, and why. Pure.
+// Names the hosts of which there is no look, or no whole one, and why. Pure.
 #pragma once
 
 #include <string>
@@ -13,5 +13,8 @@ namespace rollcall {
 // more: ...". At most kMostUnansweredLines, of which the last one may count the rest.
 inline constexpr size_t kMostUnansweredLines = 16;
 std::vector<std::string> UnansweredHosts(const std::vector<v1::HostLook>& looks);
+
+// What looks could not see, which is of no one job; with the host, where there are several.
+std::vector<std::string> UnseenOnHosts(const std::vector<v1::HostLook>& looks);
 
 }  // namespace rollcall

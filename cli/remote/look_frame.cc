@@ -38,7 +38,12 @@ void KeepLimits(v1::HostLook* look) {
       sample.set_taken_ns(PossibleTime(sample.taken_ns()));
   }
   KeepFirst(kMostUnseenOfLook, look->mutable_unseen());
-  KeepFirst(kMostRasAnswers, look->mutable_ras());
+  KeepFirst(kMostRasAnswersOfLook, look->mutable_ras());
+  KeepFirst(kMostLogsOfLook, look->mutable_logs());
+  for (v1::LogEnd& log : *look->mutable_logs()) {
+    KeepFirst(kMostLinesOfLog, log.mutable_lines());
+    if (log.pids_size() > kMostProcessesOfLook) log.mutable_pids()->Truncate(kMostProcessesOfLook);
+  }
 }
 
 }  // namespace
@@ -70,12 +75,12 @@ absl::StatusOr<v1::HostLook> ParseLook(absl::string_view bytes, ByteBudget* budg
   if (!look.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     budget->GiveBack(*size);
     return absl::InvalidArgumentError("what it sent is no look at a host");
+  }
   KeepLimits(&look);
   // RAS answers in lines.
   std::vector<std::string> texts;
   for (const v1::RasAnswer& answer : look.ras()) {
     texts.push_back(CleanLines(answer.text().substr(0, kMostRasText)));
-  }
   }
   CleanStrings(&look);
   for (int i = 0; i < look.ras_size(); ++i) {

@@ -17,10 +17,10 @@
 
 namespace rollcall {
 
-// All files of a report. Who deletes a report deletes incident.json last: a folder that is half
-// deleted is still recognized by it.
-inline constexpr const char* kReportFiles[] = {"stacks.txt", "report.txt", "report.html",
-                                               "incident.json"};
+// All files of a report; logs.txt is one of `rollcall diagnose`. Who deletes a report deletes
+// incident.json last: a folder that is half deleted is still recognized by it.
+inline constexpr const char* kReportFiles[] = {"logs.txt", "stacks.txt", "report.txt",
+                                               "report.html", "incident.json"};
 
 // An incident.json that is larger is not read: somebody has put it there.
 inline constexpr size_t kMostReportBytes = size_t{256} << 20;

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "cli/diagnose/say.h"
+#include "cli/diagnose/say_logs.h"
 #include "look_builder.h"
 
 namespace rollcall {
@@ -197,6 +199,63 @@ TEST(JudgeLooksTest, CannotTellWithoutStacks) {
   EXPECT_EQ(job.outcome, Outcome::kCannotTell);
   ASSERT_EQ(job.unseen.size(), 1u);
   EXPECT_EQ(job.unseen[0], "rank 1: the kernel refused to trace it");
+}
+
+TEST(JudgeLooksTest, AProcessOfAnEarlierRunIsNamedAndNotBlamed) {
+  LookBuilder host;
+  for (const int rank : {0, 1}) host.Add(rank, Always(kInGloo), 3);
+  host.Add(2, Always(kInValidate), 3);
+  v1::ProcessLook* stray = host.Add(0, Always(kInValidate), 3);
+  stray->mutable_marks(1)->set_value("1");
+  stray->mutable_process()->set_start_time(5);
+  LookedAtJob job = JudgeOnly({host.look});
+  EXPECT_EQ(job.ranks, 3u);
+  EXPECT_EQ(CulpritsOf(job), Culprits({2}));
+  ASSERT_EQ(job.unseen.size(), 1u);
+  EXPECT_EQ(job.unseen[0],
+            "process 4003 on node-1 has rank 0 of this job, too: an earlier run may have left it "
+            "behind, and it was left out");
+  KeepUnseen(&job);
+  const auto& missing = job.incident.verdicts(0).missing_evidence();
+  EXPECT_EQ(missing[missing.size() - 1], job.unseen[0]);
+}
+
+TEST(JudgeLooksTest, TheLogsOfCulpritsAreFirst) {
+  LookBuilder host;
+  for (const int rank : {0, 1}) host.Add(rank, Always(kInGloo), 3);
+  host.Add(2, Always(kInValidate), 3);
+  for (const int process : {0, 2}) {
+    v1::LogEnd* log = host.look.add_logs();
+    log->set_path(absl::StrCat("/x/", process, ".log"));
+    log->add_pids(kFirstPid + process);
+    log->set_quiet_seconds(300);
+    log->add_lines(absl::StrCat("step ", process));
+  }
+  host.look.mutable_logs(0)->add_pids(kFirstPid + 1);
+  host.look.add_logs()->add_pids(1);  // of another job
+  const LookedAtJob job = JudgeOnly({host.look});
+  ASSERT_EQ(job.logs.size(), 2u);
+  EXPECT_TRUE(job.logs[0].of_culprit);
+  EXPECT_EQ(
+      LogsInShort(job),
+      "\nWhere the log ends\n  rank 2 on node-1: /x/2.log, unchanged for 5 min 0 s\n    step 2\n");
+  EXPECT_EQ(LogsInFull(job),
+            "  rank 2 on node-1: /x/2.log, unchanged for 5 min 0 s\n    step 2\n"
+            "  ranks 0-1 on node-1: /x/0.log, unchanged for 5 min 0 s\n    step 0\n");
+}
+
+TEST(JudgeLooksTest, WhatTheHostShowsIsInTheIncident) {
+  LookBuilder host;
+  for (const int rank : {0, 1}) host.Add(rank, Always(kInGloo), 3);
+  host.Add(2, Always(kInValidate), 3);
+  v1::HostFact* fact = host.look.mutable_host_facts()->add_facts();
+  fact->set_kind("link_down");
+  fact->set_subject("mlx5_2 port 1");
+  fact->set_age_seconds(21);
+  const LookedAtJob job = JudgeOnly({host.look});
+  ASSERT_EQ(job.incident.host_facts_size(), 1);
+  EXPECT_EQ(job.incident.host_facts(0).facts(0).subject(), "mlx5_2 port 1");
+  EXPECT_EQ(job.incident.host_facts_total(), 1);
 }
 
 const SeenStack kInMpi = {{{"PMPI_Allreduce", ""}, {"step", "/x/train.py", 8}}, "R"};

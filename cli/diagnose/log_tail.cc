@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/diagnose/log_tail.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "agent/processes/proc_files.h"
+#include "base/clean_text.h"
+#include "base/cut_text.h"
+#include "base/durations.h"
+#include "base/open_regular.h"
+#include "base/read_file.h"
+#include "cli/remote/look_limits.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kMostBytes = 32 << 10;
+
+// A link of /proc/PID/fd has the rights with which the process has opened the file.
+bool IsOpenForWriting(const std::string& link) {
+  struct stat about;
+  return lstat(link.c_str(), &about) == 0 && (about.st_mode & S_IWUSR) != 0;
+}
+
+// Reading some files of the kernel takes what they hold, or waits for more.
+bool IsOfKernel(int fd) {
+  struct statfs about;
+  if (fstatfs(fd, &about) != 0) return true;
+  const auto type = static_cast<uint64_t>(about.f_type);
+  return type == PROC_SUPER_MAGIC || type == SYSFS_MAGIC || type == DEBUGFS_MAGIC ||
+         type == TRACEFS_MAGIC || type == CGROUP2_SUPER_MAGIC || type == CGROUP_SUPER_MAGIC;
+}
+
+std::string ReadEnd(int fd, off_t size) {
+  std::string end(std::min<size_t>(static_cast<size_t>(size), kMostBytes), '\0');
+  const ssize_t got = pread(fd, end.data(), end.size(), size - static_cast<off_t>(end.size()));
+  end.resize(got > 0 ? static_cast<size_t>(got) : 0);
+  return end;
+}
+
+}  // namespace
+
+std::vector<std::string> LastLines(const std::string& end) {
+  std::vector<std::string> lines = absl::StrSplit(end, '\n');
+  // The first one has no beginning where the file is longer.
+  if (end.size() == kMostBytes) lines.erase(lines.begin());
+  std::vector<std::string> kept;
+  for (const std::string& line : lines) {
+    const absl::string_view whole = absl::StripSuffix(line, "\r");
+    const std::string shown(whole.substr(whole.rfind('\r') + 1));
+    if (!shown.empty()) kept.push_back(CutText(CleanText(shown), kLongestLogLine, "..."));
+  }
+  if (kept.size() > kMostLinesOfLog)
+    kept.erase(kept.begin(), kept.end() - static_cast<ptrdiff_t>(kMostLinesOfLog));
+  return kept;
+}
+
+std::optional<LogTail> ReadLogTail(const std::string& proc_root, pid_t pid, int descriptor) {
+  const std::string link = ProcPath(proc_root, pid, absl::StrCat("fd/", descriptor));
+  if (!IsOpenForWriting(link)) return std::nullopt;
+  // The link leads to the very file, whatever lies at its path by now.
+  const UniqueFd path_only(open(link.c_str(), O_PATH | O_CLOEXEC));
+  struct stat about;
+  const UniqueFd fd = ReopenRegular(path_only, O_RDONLY, &about);
+  if (!fd.valid() || about.st_size <= 0 || IsOfKernel(fd.get())) return std::nullopt;
+  LogTail tail;
+  tail.file = {about.st_dev, about.st_ino};
+  tail.path = CleanText(ReadLink(link));
+  tail.changed_ns = about.st_mtim.tv_sec * kSecond + about.st_mtim.tv_nsec;
+  tail.lines = LastLines(ReadEnd(fd.get(), about.st_size));
+  if (tail.lines.empty()) return std::nullopt;
+  return tail;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of the file to which a process writes its output.
+//
+// The file is the process's: a device, a pipe or a file of the kernel is never opened, and nothing
+// is written. A file server that does not answer blocks the reader: see
+// agent/processes/spare_threads.h.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace rollcall {
+
+inline constexpr size_t kLongestLogLine = 400;
+
+struct LogTail {
+  std::tuple<uint64_t, uint64_t> file;  // device and inode
+  std::string path;                     // as the process sees it
+  int64_t changed_ns = 0;               // by the wall clock
+  std::vector<std::string> lines;       // the last ones, without control characters
+};
+
+// `descriptor`: 1 or 2. nullopt: no regular file that it writes, an empty one, or one that may not
+// be read.
+std::optional<LogTail> ReadLogTail(const std::string& proc_root, pid_t pid, int descriptor);
+
+// The last lines of the end of a file. Of a line that a progress bar has written again and again,
+// what is seen on a screen. Pure.
+std::vector<std::string> LastLines(const std::string& end);
+
+}  // namespace rollcall

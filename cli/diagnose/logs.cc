@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/diagnose/logs.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "base/durations.h"
+#include "base/monotonic_clock.h"
+#include "cli/diagnose/log_tail.h"
+#include "cli/remote/look_limits.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int64_t kOneLogNs = 200'000'000;
+constexpr int kStdout = 1, kStderr = 2;
+
+int64_t WallNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+v1::LogEnd ToLogEnd(const LogTail& tail, const Redactor& redactor) {
+  v1::LogEnd log;
+  log.set_path(redactor.Redact(tail.path));
+  const int64_t quiet_ns = std::max<int64_t>(WallNs() - tail.changed_ns, 0);
+  log.set_quiet_seconds(static_cast<double>(quiet_ns / (kSecond / 1000)) / 1000.0);
+  for (const std::string& line : tail.lines) log.add_lines(redactor.Redact(line));
+  return log;
+}
+
+}  // namespace
+
+std::vector<v1::LogEnd> ReadLogs(const std::vector<const v1::ProcessLook*>& processes,
+                                 const LogOptions& options, SpareThreads* threads) {
+  const int64_t until_ns = MonotonicNs() + options.patience_ns;
+  std::vector<v1::LogEnd> logs;
+  std::map<std::tuple<uint64_t, uint64_t>, size_t> known;
+  for (const v1::ProcessLook* process : processes) {
+    const pid_t pid = process->process().pid();
+    for (const int descriptor : {kStdout, kStderr}) {
+      if (MonotonicNs() >= until_ns) return logs;
+      const auto tail = threads->Get<std::optional<LogTail>>(
+          absl::StrCat("log ", pid),
+          [root = options.proc_root, pid, descriptor] {
+            return ReadLogTail(root, pid, descriptor);
+          },
+          kOneLogNs, process->process().identity().uid());
+      if (!tail.has_value()) break;  // it blocks
+      if (!tail->has_value()) continue;
+      const auto [at, is_new] = known.emplace((*tail)->file, logs.size());
+      if (is_new && logs.size() == kMostLogsOfLook) return logs;
+      if (is_new) logs.push_back(ToLogEnd(**tail, *options.redactor));
+      auto* pids = logs[at->second].mutable_pids();
+      if (pids->empty() || pids->Get(pids->size() - 1) != pid) pids->Add(pid);
+    }
+  }
+  return logs;
+}
+
+}  // namespace rollcall

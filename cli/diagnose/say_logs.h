@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ends of the logs of a job's ranks, in words. Pure.
+#pragma once
+
+#include <string>
+
+#include "cli/diagnose/judge.h"
+
+namespace rollcall {
+
+// The file of a report that has all of them. `rollcall report --anonymize` leaves it out.
+inline constexpr char kLogsFile[] = "logs.txt";
+
+// For a terminal: the last lines of the logs of the first culprits, without culprits of any. "":
+// there are none.
+std::string LogsInShort(const LookedAtJob& job);
+
+// For kLogsFile; "": there are none.
+std::string LogsInFull(const LookedAtJob& job);
+
+}  // namespace rollcall
