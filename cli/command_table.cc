@@ -44,6 +44,7 @@ constexpr Command kCommands[] = {
     {"note", "add a note to an incident", &NoteCommand},
     {"silence", "hold back alerts for a time", &SilenceCommand},
     {"report", "print one incident or write its report to a folder", &ReportCommand},
+    {"compare", "compare two incidents or reports, fact by fact", &CompareCommand},
     {"doctor", "check this host, container or program, and say what to type", &DoctorCommand},
     {"explain", "say what a line of a job's log means, and what to run next", &ExplainCommand},
     {"pki", "make certificates for daemons, agents and people", &PkiCommand},

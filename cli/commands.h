@@ -17,6 +17,7 @@ namespace rollcall {
 inline constexpr int kExitBadUsage = 2;
 inline constexpr int kExitHangFound = 3;     // analyze, diagnose
 inline constexpr int kExitProblemFound = 3;  // doctor
+inline constexpr int kExitDiffers = 3;       // compare
 inline constexpr int kExitHangAborted = 75;  // run --on-hang=abort
 
 inline constexpr char kLogPattern[] = "rollcall: %v";  // of spdlog
@@ -35,6 +36,7 @@ int NoteCommand(const std::vector<std::string>& arguments);
 int SilenceCommand(const std::vector<std::string>& arguments);
 int IncidentsCommand(const std::vector<std::string>& arguments);
 int ReportCommand(const std::vector<std::string>& arguments);
+int CompareCommand(const std::vector<std::string>& arguments);
 int DoctorCommand(const std::vector<std::string>& arguments);
 int ExplainCommand(const std::vector<std::string>& arguments);
 int PkiCommand(const std::vector<std::string>& arguments);

@@ -421,6 +421,48 @@ def test_stacks_leaves_a_process_alone_that_switches_its_stacks_off(way):
     assert "switched off (ROLLCALL_STACKS=off in its environment)" in result.stderr
 
 
+def write_report(folder, place, job="secret-job"):
+    folder.mkdir()
+    root = {"cause": "missing_rank", "certainty": "likely", "summary": f"rank 3 of {job} is late",
+            "culprits": [{"rank": 3, "host": "node-17", "at": f"/x/train.py:212 in {place}"}]}
+    (folder / "incident.json").write_text(json.dumps({"id": f"{job}-1", "job": job, "state": "confirmed",
+                                                      "verdicts": [root], "look": {"why": "of a later release"}}))
+    return folder
+
+
+def test_a_report_on_disk_needs_no_daemon(tmp_path):
+    folder = write_report(tmp_path / "a", "validate")
+    shown = rollcall("report", folder, "--daemon=127.0.0.1:1")
+    assert shown.returncode == 0, shown.stderr
+    assert "secret-job" in shown.stdout and "node-17" in shown.stdout
+    hidden = rollcall("report", folder, "--anonymize", f"--report-dir={tmp_path / 'for-others'}")
+    assert hidden.returncode == 0, hidden.stderr
+    for path in pathlib.Path(hidden.stdout.strip()).iterdir():
+        assert "secret-job" not in path.read_text() and "node-17" not in path.read_text()
+
+
+def test_two_reports_on_disk_are_compared(tmp_path):
+    first, other = write_report(tmp_path / "a", "validate"), write_report(tmp_path / "b", "load")
+    assert rollcall("compare", first, first / "incident.json").returncode == 0
+    differ = rollcall("compare", first, other, "--format=json")
+    assert differ.returncode == 3, differ.stderr
+    facts = {fact["name"]: fact for fact in json.loads(differ.stdout)["facts"]}
+    assert facts["at"]["differs"] and not facts["cause"]["differs"]
+
+
+@pytest.mark.parametrize("damage, words", [
+    (lambda file: file.unlink(), "no incident.json"),
+    (lambda file: file.write_text(file.read_text()[:90]), "is damaged"),
+    (lambda file: file.write_bytes(bytes(range(256))), "is damaged"),
+    (lambda file: file.write_text("{}"), "holds no incident")])
+@pytest.mark.parametrize("command", ["report", "compare"])
+def test_a_damaged_report_is_named(tmp_path, command, damage, words):
+    folder = write_report(tmp_path / "a", "validate")
+    damage(folder / "incident.json")
+    result = rollcall(command, *([folder] if command == "report" else [folder, folder]))
+    assert result.returncode == 2 and words in result.stderr and str(folder) in result.stderr
+
+
 HOSTILE = "\x1b[31mred\nrollcall: all is well\u202e\x9b2J\x07"
 
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rollcall report: prints the report of one incident of a daemon, or writes it to a folder.
+// rollcall report: prints the report of one incident, or writes it to a folder. The incident is a
+// daemon's, or that of a report on disk, which needs no daemon.
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -10,10 +11,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
-#include "cli/query.h"
-#include "cli/trace.h"
+#include "cli/reports/incident_reader.h"
+#include "cli/reports/report_on_disk.h"
+#include "cli/reports/trace.h"
 #include "cli/usage.h"
-#include "daemon/access/clean_message.h"
 #include "daemon/report/anonymize.h"
 #include "daemon/report/html.h"
 #include "daemon/report/json.h"
@@ -54,7 +55,10 @@ void DefineFlags(CLI::App* app, ReportFlags* flags) {
                   "with --trace: the calls of these ranks, for example 0-3,7, at most 64; without "
                   "it, of culprits, then of waiting ranks, then of the lowest")
       ->needs(trace);
-  app->add_option("ID", flags->id, "the id of the incident, from `rollcall incidents`")->required();
+  app->add_option("ID|FOLDER", flags->id,
+                  "the id of the incident, from `rollcall incidents`, or the folder of a report on "
+                  "disk, which needs no daemon")
+      ->required();
 }
 
 // Creates the file for its owner only. False: this function has printed the error.
@@ -108,6 +112,12 @@ bool ChooseRanks(const ReportFlags& flags, const v1::Incident& incident,
   return false;
 }
 
+// What makes no sense for a report on disk; "": nothing.
+std::string WrongOnDisk(const ReportFlags& flags) {
+  if (!IsReportPath(flags.id) || flags.trace.empty()) return "";
+  return "--trace needs the recorded calls, which a report does not have: give the id of the incident";
+}
+
 }  // namespace
 
 int ReportCommand(const std::vector<std::string>& arguments) {
@@ -121,18 +131,13 @@ int ReportCommand(const std::vector<std::string>& arguments) {
                        "--format is of the report that is printed; --report-dir writes all "
                        "formats, and --trace has one of its own: leave out --format");
   }
-  v1::IncidentRequest request;
-  request.set_id(flags.id);
+  if (const std::string wrong = WrongOnDisk(flags); !wrong.empty()) return RefuseUsage(app, wrong);
   v1::Incident incident;
   TraceRequest trace = {flags.trace, {}, !flags.ranks.empty(), {!flags.anonymize}};
   // Bad ranks fail before a daemon is asked.
   if (!flags.ranks.empty() && !ChooseRanks(flags, incident, &trace.ranks)) return kExitBadUsage;
-  DaemonQuery daemon(flags.query.daemon);
-  const bool answered = daemon.Ask("report", [&](auto* stub, auto* context) {
-    return stub->GetIncident(context, request, &incident);
-  });
-  if (!answered) return daemon.exit_code();
-  CleanStrings(&incident);
+  IncidentReader reader("report", flags.query.daemon);
+  if (!reader.Read(flags.id, &incident)) return reader.exit_code();
   const v1::Incident named = incident;
   if (flags.anonymize) {
     Pseudonyms names;
@@ -141,7 +146,7 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   }
   if (!flags.trace.empty()) {
     ChooseRanks(flags, named, &trace.ranks);
-    const int traced = WriteTrace(trace, &daemon, named, incident);
+    const int traced = WriteTrace(trace, &reader.daemon(), named, incident);
     if (traced != 0 || flags.folder.empty()) return traced;
   }
   if (!flags.folder.empty()) return WriteFolder(flags, incident);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/trace.h"
+#include "cli/reports/trace.h"
 
 #include <algorithm>
 #include <iostream>
