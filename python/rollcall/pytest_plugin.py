@@ -9,21 +9,18 @@ when a hang is one. It then exits with 75; this plugin ends the processes of the
 A process that forks without exec has what pytest's own process has, which is not watched.
 """
 
-import contextlib
 import os
 import pathlib
-import shutil
 import signal
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import threading
 import time
 
 import pytest
 
-from rollcall import library_path
+from rollcall.program import find_program
 
 HANG = 75  # exit code of rollcall run --on-hang=abort
 READY_SECONDS = 30
@@ -70,16 +67,6 @@ def pytest_configure(config):
             pytest.PytestConfigWarning(f"--rollcall has no effect: {error}"), stacklevel=2)
         return
     config.pluginmanager.register(Watch(config, program), "rollcall-watch")
-
-
-def find_program():
-    """The program `rollcall`, which finds its library itself. Raises FileNotFoundError."""
-    places = [os.environ.get("PATH", os.defpath), sysconfig.get_path("scripts")]
-    with contextlib.suppress(FileNotFoundError):
-        places.append(str(pathlib.Path(library_path()).parent.parent / "bin"))  # a build
-    if (program := shutil.which("rollcall", path=os.pathsep.join(places))) is None:
-        raise FileNotFoundError("found no program `rollcall`: install Rollcall's wheel")
-    return program
 
 
 def check_flags(program, config):
