@@ -20,6 +20,7 @@ frameworks   build/frameworks-venv over build/torch-venv: Accelerate, Transforme
 fuzz         Debian's clang with libFuzzer
 install      what makes and judges packages: Debian packages, two sources, build/package-venv
 kubernetes   build/kubernetes-venv, with helm and kubectl; needs no cluster
+mcp          build/mcp-venv: the SDK of the Model Context Protocol; needs Python 3.10
 odd          Debian's jemalloc, tcmalloc, Go, Rust, Java and Node
 packages     build/packages-venv: packages of PyPI that load NCCL
 prometheus   Debian's Prometheus, unpacked in build/prometheus
@@ -133,6 +134,8 @@ PY
   rm -rf "$scratch"
   finished
 }
+
+setup_mcp() { simple_environment build/mcp-venv tests/mcp/requirements.txt; }
 
 setup_packages() {
   local requirements=tests/packages/requirements.txt

@@ -34,6 +34,7 @@ gate  | 4     | slurm       | slurm          | 0    | 10    | -m 'not long' | a 
 gate  | 4     | browser     | browser        | 1    | 10    | -m 'not long' | jobs, an incident and a job on the page
 gate  | 5     | torch       | torch          | 1    | 15    | -m 'not long' | the five hangs, with PyTorch
 gate  | 5     | kubernetes  | kubernetes     | 0    | 10    | -m 'not long' | the chart, rendered, and the webhook
+gate  | 5     | mcp         | mcp            | 0    | 10    | -m 'not long' | the MCP server, asked by the SDK's client
 gate  | 5     | site        | site           | 0    | 10    | -m 'not long' | the site of the docs
 gate  | 5     | stacks      | stacks         | 0    | 10    | -m 'not long' | stacks beside those of gdb and eu-stack
 gate  | 6     | chaos       | chaos          | 0    | 10    | -m 'not long' | ten rounds of random faults

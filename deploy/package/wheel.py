@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Makes a wheel of an installed tree: the programs in scripts/, the library in data/lib/rollcall, where
-the programs look for it, and the pure Python package.
+the programs look for it, and the pure Python package, with the runbooks that its MCP server shows.
 
     wheel.py --root TREE --version 0.1.0 --machine x86_64 --output FOLDER
 
@@ -20,7 +20,10 @@ import zipfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = ("rollcall", "rollcall-agent", "rollcalld", "rollcall-probe", "rollcall-probe-nvml")
-ENTRY_POINTS = """[pytest11]
+ENTRY_POINTS = """[console_scripts]
+rollcall-mcp = rollcall.mcp.__main__:main
+
+[pytest11]
 rollcall = rollcall.pytest_plugin
 """
 
@@ -41,6 +44,8 @@ Version: {version}
 Summary: Finds out why a distributed training job hangs
 License: Apache-2.0
 Requires-Python: >=3.8
+Provides-Extra: mcp
+Requires-Dist: mcp<3,>=2.3; extra == "mcp"
 Classifier: Operating System :: POSIX :: Linux
 Description-Content-Type: text/markdown
 
@@ -75,8 +80,10 @@ def files_of(arguments, tag):
             elif file.is_symlink():
                 yield (f"{name}.data/data/{place}/{file.relative_to(usr / folder)}",
                        file.resolve().read_bytes())
-    for file in sorted((SOURCE / "python" / "rollcall").glob("*.py")):
-        yield f"rollcall/{file.name}", file.read_bytes()
+    for file in sorted((SOURCE / "python" / "rollcall").rglob("*.py")):
+        yield f"{file.relative_to(SOURCE / 'python')}", file.read_bytes()
+    for file in sorted((SOURCE / "docs" / "runbook").glob("*.md")):
+        yield f"rollcall/mcp/runbook/{file.name}", file.read_bytes()
     yield f"{name}.dist-info/licenses/LICENSE", (SOURCE / "LICENSE").read_bytes()
     doc = usr / "share" / "doc" / "rollcall"
     notices = doc / "THIRD_PARTY_NOTICES"

@@ -103,6 +103,17 @@ def test_python_prints_the_path_of_the_library(venv, tmp_path):
     assert missing.returncode == 1 and "install Rollcall's wheel" in missing.stderr
 
 
+def test_the_wheel_alone_says_how_to_get_the_server_for_assistants(venv, tmp_path):
+    alone = run(venv / "bin" / "rollcall-mcp", cwd=tmp_path)
+    assert alone.returncode == 2 and "-m pip install 'rollcall[mcp]'" in alone.stderr
+    # Its files are all there: the runbooks, and the requirement that the words above install.
+    script = ("import importlib.metadata, rollcall.mcp.runbooks as r; "
+              "print(*r.runbooks(), *importlib.metadata.requires('rollcall'), sep='\\n')")
+    *causes, requirement = run(venv / "bin" / "python", "-c", script, cwd=tmp_path).stdout.splitlines()
+    assert causes == sorted(file.stem for file in (SOURCE / "docs" / "runbook").iterdir())
+    assert requirement == 'mcp<3,>=2.3; extra == "mcp"'
+
+
 @pytest.mark.long
 def test_removing_the_wheel_leaves_nothing(tmp_path):
     folder = tmp_path / "venv"
