@@ -104,10 +104,16 @@ ncclComm_t CommOf(int32_t team) {
   return static_cast<ncclComm_t>(const_cast<void*>(TeamHandle(team)));
 }
 
+// A version is in the upper half, and the size in the lower one.
+bool IsKnownVersion(int version) {
+  const int number = version >> 16, bytes = version & 0xffff;
+  return (number == 1 || number == 2) && bytes >= static_cast<int>(sizeof(NvshmemInitAttr));
+}
+
 // The team of all PEs, before the start. nullptr: nobody knows it yet.
 LocalComm* AddWorldById(unsigned flags, const NvshmemInitAttr* attr) {
-  const bool has_id =
-      (flags & kNvshmemByUniqueId) != 0 && attr != nullptr && attr->unique.id != nullptr;
+  const bool has_id = (flags & kNvshmemByUniqueId) != 0 && attr != nullptr &&
+                      IsKnownVersion(attr->version) && attr->unique.id != nullptr;
   if (!has_id) return nullptr;
   const uint64_t hash = segment::HashBytes(attr->unique.id, sizeof(*attr->unique.id));
   return AddTeam(FromIdHash(hash, attr->unique.size, attr->unique.rank));

@@ -106,6 +106,15 @@ CallInfo InfoOf(const UccCollArgs& args, const UccOperation& operation, uint32_t
   return info;
 }
 
+// Whether the arguments have the layouts of ucc_api.h. UCC 0.1 has others.
+bool HasKnownLayouts() {
+  const auto query = reinterpret_cast<void (*)(unsigned*, unsigned*, unsigned*)>(
+      FindRealByName("ucc_get_version"));
+  unsigned major = 0, minor = 0, release = 0;
+  if (query != nullptr) query(&major, &minor, &release);
+  return major == 1;
+}
+
 // The contexts of the teams, by the number of their communicator.
 std::atomic<const void*> contexts_of[segment::kCommCapacity];
 
@@ -266,7 +275,8 @@ EXPORT int ucc_context_create(void* library, const UccContextParams* params, voi
   if (real == nullptr) return kUccMissing;
   if (IsInsideCall()) return real(library, params, config, context);
   const int result = CallInside(real, library, params, config, context);
-  if (result == kUccOk && params != nullptr) RecordUccContext(*context, *params);
+  const bool is_made = result == kUccOk && params != nullptr;
+  if (is_made && HasKnownLayouts()) RecordUccContext(*context, *params);
   return result;
 }
 

@@ -46,6 +46,10 @@ int Post(UccRequest* request) {
 }  // namespace
 
 extern "C" {
+void ucc_get_version(unsigned* major, unsigned* minor, unsigned* release) {
+  *major = static_cast<unsigned>(Setting("STUB_VERSION"));
+  *minor = *release = 0;
+}
 int ucc_context_create(void*, const UccContextParams*, void*, void** context) {
   *context = new int(0);
   return Call("ucc_context_create");

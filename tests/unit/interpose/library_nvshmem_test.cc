@@ -51,6 +51,11 @@ TEST_F(NvshmemTest, AStartByAUniqueIdIsSeenBeforeItEnds) {
   EXPECT_EQ(segment.blocked[0].op, static_cast<uint32_t>(Op::knvshmem_init));
 }
 
+TEST_F(NvshmemTest, AnIdInArgumentsOfAnotherVersionIsNotRead) {
+  EXPECT_EQ(WorldAfter("id", {{"ATTR_VERSION", "2"}}).id, WorldAfter("id").id);
+  EXPECT_EQ(WorldAfter("id", {{"ATTR_VERSION", "3"}}).id, WorldAfter("").id);
+}
+
 TEST_F(NvshmemTest, OfAPartOfTheJobWithoutAUniqueIdNothingIsRecorded) {
   EXPECT_TRUE(After("host", "1", {{"WORLD_SIZE", "8"}}).communicators.empty());
   EXPECT_EQ(After("id host", "1", {{"WORLD_SIZE", "8"}}).communicators.size(), 1u);

@@ -68,6 +68,10 @@ TEST_F(UccTest, TeamsOfAContextThatIsNotOfAllRanksAreNotRecorded) {
   EXPECT_TRUE(After("", "1", {{"WORLD_SIZE", "8"}}).communicators.empty());
 }
 
+TEST_F(UccTest, AVersionWithOtherLayoutsIsNotRecorded) {
+  EXPECT_TRUE(After("calls", "1", {{"STUB_VERSION", "0"}}).communicators.empty());
+}
+
 TEST_F(UccTest, APartOfATeamHasItsParentAndARankOnceItIsCreated) {
   const std::vector<CommSnapshot> comms = After("part", "3").communicators;
   ASSERT_EQ(comms.size(), 2u);
