@@ -267,8 +267,8 @@ v1::ProcessStack StackService::TakeFrom(ProcessId process, bool children) {
   if (!seen->is_alive) return WithoutStacks(process, "the process has ended");
   if (!allowance_->Take(seen->payer, options_.now_ns())) {
     return Refuse(process, absl::StrCat("the agent of this host takes the stacks of at most ",
-                                        options_.max_per_minute, " processes a minute, and user ",
-                                        seen->payer.user,
+                                        options_.max_per_minute, " processes a minute, and ",
+                                        PayerInWords(user),
                                         " has had a share of them: no stacks taken; ask again "
                                         "later, or start rollcall-agent with a larger "
                                         "--max-stacks-per-minute"));

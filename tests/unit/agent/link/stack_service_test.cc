@@ -20,6 +20,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "agent/processes/payer.h"
 #include "agent/processes/proc_stat.h"
 #include "base/durations.h"
 
@@ -125,8 +126,8 @@ TEST(StackServiceTest, RefusesMoreThanTheLimitPerMinuteAndSaysSo) {
   EXPECT_EQ(third.threads_size(), 0);
   EXPECT_EQ(third.error(),
             absl::StrCat("the agent of this host takes the stacks of at most 2 processes a minute, "
-                         "and user ",
-                         getuid(),
+                         "and ",
+                         PayerInWords(PayerOfReads("/proc", sleeper.id().pid)),
                          " has had a share of them: no stacks taken; ask "
                          "again later, or start rollcall-agent with a larger "
                          "--max-stacks-per-minute"));
