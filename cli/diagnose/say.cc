@@ -74,7 +74,8 @@ std::string SayCannotTell(const LookedAtJob& job, const SayOptions& options) {
 std::string SayGoesOn(const LookedAtJob& job) {
   std::string title = Title(job);
   title.pop_back();
-  return absl::StrCat(title, ": no hang found, ", CleanText(job.why), "\n");
+  return absl::StrCat(title, ": no hang found, ", CleanText(job.why), "\n",
+                      Lines("Not all was seen", job.unseen));
 }
 
 bool HasRanks(const std::vector<v1::HostLook>& looks) {

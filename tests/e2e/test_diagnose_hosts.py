@@ -173,7 +173,7 @@ def test_an_installed_program_of_the_same_version_is_used(job, tmp_path):
 ONE_OF_MANY = r"""#!/bin/sh
 while [ "$1" != -- ]; do shift; done
 [ "$2" != real ] || exec sh -c "$3"
-printf 'rollcall-look %s 0\n' "$(printf '%s' "$3" | sed -n 's/.*--look=\([0-9a-f]*\).*/\1/p')"
+printf 'rollcall-look %s 3\n\012\001x' "$(printf '%s' "$3" | sed -n 's/.*--look=\([0-9a-f]*\).*/\1/p')"
 """
 
 

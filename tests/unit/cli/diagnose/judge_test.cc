@@ -294,6 +294,21 @@ TEST(JudgeLooksTest, WaitsForTheGpuAreWaitsForTheOthers) {
       << job.incident.verdicts(0).summary();
 }
 
+// The exit code is 2 then.
+TEST(SayJobsTest, AHostThatDidNotAnswerIsNamedAlsoIfNothingHangs) {
+  LookBuilder host;
+  SeenStack works = kInValidate;
+  works.cpu_seconds += 3;
+  for (const int rank : {0, 1}) host.Add(rank, {kInValidate, kInValidate, works}, 2);
+  v1::HostLook silent;
+  silent.set_host("node-2");
+  silent.set_error("no route");
+  const std::vector<v1::HostLook> looks = {host.look, silent};
+  const std::string text = SayJobs(JudgeLooks(looks), looks, {});
+  EXPECT_NE(text.find("no hang found"), std::string::npos) << text;
+  EXPECT_NE(text.find("host node-2: no route"), std::string::npos) << text;
+}
+
 TEST(JudgeLooksTest, ExitCodeIsThatOfTheWorstJob) {
   LookedAtJob goes_on, unclear, hangs;
   unclear.outcome = Outcome::kCannotTell;
