@@ -57,8 +57,19 @@ constexpr const char* kDtypes[] = {"Char",   "Byte",     "Int",           "UInt3
                                    "Long",   "UInt64",   "Half",          "Float",
                                    "Double", "BFloat16", "Float8_e4m3fn", "Float8_e5m2"};
 
-constexpr uint8_t kFirstUnknown = 220;  // larger than every code in calls.def
 constexpr size_t kMostUnknown = 30;
+
+// Codes that calls.def gives to no call, for unknown operations and for those beyond kMostUnknown.
+const std::vector<Op>& UnknownCodes() {
+  static const auto* codes = [] {
+    auto* free = new std::vector<Op>;
+    for (int code = UINT8_MAX; free->size() <= kMostUnknown; --code) {
+      if (OpName(static_cast<Op>(code)) == nullptr) free->push_back(static_cast<Op>(code));
+    }
+    return free;
+  }();
+  return *codes;
+}
 
 const Known* Find(const std::string& operation) {
   const auto at = std::find_if(std::begin(kKnown), std::end(kKnown),
@@ -118,8 +129,7 @@ Op OperationTable::FindOp(const std::string& operation) const {
   const Known* known = Find(operation);
   if (known != nullptr) return known->op;
   const auto at = std::find(unknown_.begin(), unknown_.end(), operation);
-  const auto n = std::min<ptrdiff_t>(at - unknown_.begin(), kMostUnknown);
-  return static_cast<Op>(kFirstUnknown + n);
+  return UnknownCodes()[std::min<size_t>(static_cast<size_t>(at - unknown_.begin()), kMostUnknown)];
 }
 
 std::vector<std::string> OperationTable::Warnings() const {
@@ -127,7 +137,7 @@ std::vector<std::string> OperationTable::Warnings() const {
   for (size_t i = 0; i < unknown_.size(); ++i) {
     warnings.push_back(absl::StrCat("unknown operation \"", unknown_[i],
                                     "\": Rollcall reports it as call with op code ",
-                                    kFirstUnknown + i));
+                                    static_cast<int>(UnknownCodes()[i])));
   }
   return warnings;
 }
