@@ -240,8 +240,9 @@ int RunCommand(const std::vector<std::string>& arguments) {
                  "  usage:  rollcall run [flags] CMD...\n";
     return kExitBadUsage;
   }
-  const std::string of_daemon = FirstTyped(words, {"--tls-ca", "--tls-cert", "--tls-key", "--tls-crl",
-                                            "--tls-server-name", "--token-file", "--daemon-user"});
+  const std::string of_daemon =
+      FirstTyped(words, {"--tls-ca", "--tls-cert", "--tls-key", "--tls-crl", "--tls-server-name",
+                         "--token-file", "--daemon-user"});
   if (flags.has_own_daemon() && !of_daemon.empty()) {
     return RefuseUsage(app, of_daemon + " is for a daemon elsewhere: give --daemon=HOST:PORT, too");
   }
