@@ -91,7 +91,7 @@ int ToExitCode(int wait_status) {
 
 int ExitCodeOfSpawnError(int error) { return error == ENOENT || error == ENOTDIR ? 127 : 126; }
 
-std::vector<pid_t> Descendants() {
+std::vector<pid_t> OwnDescendants() {
   std::vector<pid_t> found = {getpid()};
   for (size_t i = 0; i < found.size(); ++i) AddChildren(found[i], &found);
   found.erase(found.begin());

@@ -39,7 +39,7 @@ int ExitCodeOfSpawnError(int error);
 
 // The descendants of this process, which must be a subreaper: then the list includes processes
 // whose parents have ended. The list may contain processes that have ended since.
-std::vector<pid_t> Descendants();
+std::vector<pid_t> OwnDescendants();
 
 void SignalAll(const std::vector<pid_t>& processes, int signal);
 

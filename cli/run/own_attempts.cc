@@ -112,7 +112,7 @@ Ownership OwnAttempts::AskForProcesses(const JobKey& attempt, SteadyTime deadlin
 // Of the living processes of this run, and of those that have left a segment.
 std::set<pid_t> OwnAttempts::Pids() const {
   std::set<pid_t> pids = local_->pids();
-  for (const pid_t pid : Descendants()) pids.insert(pid);
+  for (const pid_t pid : OwnDescendants()) pids.insert(pid);
   return pids;
 }
 

@@ -50,7 +50,7 @@ void RunningJob::Poll(int most_ms) {
   poll(&wait, 1, most_ms);
   TakeSignals();
   if (has_ended_ || kill_at_ns_ == 0 || MonotonicNs() <= kill_at_ns_) return;
-  SignalAll(Descendants(), SIGKILL);
+  SignalAll(OwnDescendants(), SIGKILL);
   kill_at_ns_ += kGrace;
 }
 
@@ -85,8 +85,8 @@ void RunningJob::Reap() {
 }
 
 void RunningJob::End() {
-  SignalAll(Descendants(), SIGTERM);
-  SignalAll(Descendants(), SIGCONT);  // so that stopped ranks receive the signal too
+  SignalAll(OwnDescendants(), SIGTERM);
+  SignalAll(OwnDescendants(), SIGCONT);  // so that stopped ranks receive the signal too
   kill_at_ns_ = MonotonicNs() + kGrace;
 }
 
@@ -100,13 +100,13 @@ void RunningJob::AwaitRest() {
 
 // The rest gets the same time as the command.
 void RunningJob::EndLingering() {
-  SignalAll(Descendants(), SIGTERM);
+  SignalAll(OwnDescendants(), SIGTERM);
   const int64_t until = MonotonicNs() + kGrace;
-  while (!Descendants().empty() && MonotonicNs() < until) {
+  while (!OwnDescendants().empty() && MonotonicNs() < until) {
     usleep(kLookForEndUs);
     Reap();
   }
-  SignalAll(Descendants(), SIGKILL);
+  SignalAll(OwnDescendants(), SIGKILL);
   usleep(kLookForEndUs);
   Reap();
 }
@@ -116,7 +116,7 @@ void RunningJob::EndLingering() {
 // no verdict on the end of a job with a living rank.
 void RunningJob::AwaitRanks() {
   const int64_t until_ns = MonotonicNs() + kRanksEndWithinNs;
-  while (!Descendants().empty() && MonotonicNs() < until_ns) {
+  while (!OwnDescendants().empty() && MonotonicNs() < until_ns) {
     usleep(kLookForEndUs);
     Reap();
   }
