@@ -197,7 +197,7 @@ class JobJudge {
         if (ranks.moves_at.empty()) ranks.moves_at = process->place.at;
       } else {
         ranks.standing.push_back(RankOf(i));
-        const bool is_device = StandsIn(standing->place).kind == StandKind::kGpu;
+        const bool is_device = standing->place.in.kind == StandKind::kGpu;
         ranks.any_waits_for_device = ranks.any_waits_for_device || is_device || standing->spins;
       }
     }

@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "base/base_name.h"
 #include "daemon/model/client_limits.h"
-#include "daemon/model/wait_frames.h"
+#include "daemon/model/waits/wait_frames.h"
 #include "daemon/report/program_line.h"
 #include "rollcall/v1/incident.pb.h"
 

@@ -9,10 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/cut_text.h"
 #include "base/durations.h"
-#include "daemon/diagnosis/waits/idle_servers.h"
 #include "daemon/model/client_limits.h"
 #include "daemon/model/stand_kinds.h"
-#include "daemon/model/wait_frames.h"
+#include "daemon/model/waits/idle_loops.h"
+#include "daemon/model/waits/wait_frames.h"
 #include "daemon/report/program_line.h"
 #include "rollcall/v1/incident.pb.h"
 
@@ -36,7 +36,6 @@ constexpr double kFewWakes = 1;
 
 constexpr size_t kMostChildren = 64;  // few of them with threads
 constexpr size_t kMostLocks = 8;
-constexpr size_t kMostThreads = 8;
 constexpr size_t kMostMarkedThreads = 64;  // of all processes of the sample
 constexpr size_t kMostOtherNames = 64;
 constexpr size_t kMostLinked = 64;          // processes
@@ -112,16 +111,13 @@ bool HasMoved(const StandingMarks& before, const StandingMarks& after, double mo
 }
 
 bool MaySpin(const Standing& standing) {
-  const StandKind kind = StandsIn(standing.place).kind;
-  return Spins(kind) || kind == StandKind::kNccl || kind == StandKind::kGpu;
+  const StandKind kind = standing.place.in.kind;
+  return HasTrait(kind, stands::kSpins) || kind == StandKind::kNccl || kind == StandKind::kGpu;
 }
 
 // Of one that waits in no library that spins.
 double MostCpusAsleep(const Standing& standing) {
-  const StandKind kind = StandsIn(standing.place).kind;
-  const bool polls =
-      kind == StandKind::kRing || kind == StandKind::kGrpc || kind == StandKind::kStore;
-  return polls ? kMostCpusOfAPoll : kMostCpus;
+  return HasTrait(standing.place.in.kind, stands::kPolls) ? kMostCpusOfAPoll : kMostCpus;
 }
 
 double MostCpus(const Standing& standing) {
@@ -131,24 +127,13 @@ double MostCpus(const Standing& standing) {
 // Each sample of one process wakes the others that wait for the same lock: the kernel lets them try
 // again.
 bool WaitsForAFileLock(const Standing& standing) {
-  return StandsIn(standing.place, standing.state, standing.wait_channel).kind ==
-         StandKind::kFileLock;
+  return WaitOfMain(standing).kind == StandKind::kFileLock;
 }
 
 // Libraries that wait for what comes by a pipe or a message look every now and then whether its
 // sender lives. What comes by a pipe is counted as bytes.
 bool AsksItself(const v1::ThreadStack& thread) {
-  switch (StandsIn(PlaceOfThread(thread)).kind) {
-    case StandKind::kDataLoader:
-    case StandKind::kProcessQueue:
-    case StandKind::kPool:
-    case StandKind::kRay:
-    case StandKind::kRayChannel:
-    case StandKind::kIdle:
-      return true;
-    default:
-      return false;
-  }
+  return HasTrait(StandsIn(PlaceOfThread(thread)).kind, stands::kAsks);
 }
 
 using ThreadIds = std::set<std::pair<int32_t, int32_t>>;  // pid, tid
@@ -200,12 +185,12 @@ StackPlace ShortPlace(StackPlace place) {
 }
 
 // The agent lists the main thread and those of Python.
-std::vector<StackPlace> PlacesOf(const v1::ChildProcess& child) {
-  std::vector<StackPlace> places;
+std::vector<StandPlace> PlacesOf(const v1::ChildProcess& child) {
+  std::vector<StandPlace> places;
   for (const bool of_main : {true, false}) {
     for (const v1::ThreadStack& thread : child.threads()) {
       if ((thread.tid() == child.pid()) != of_main || places.size() == kMostPlaces) continue;
-      places.push_back(ShortPlace(PlaceOfThread(thread)));
+      places.emplace_back(ShortPlace(PlaceOfThread(thread)));
     }
   }
   return places;
@@ -270,22 +255,22 @@ void AddProcesses(const Processes& processes, std::map<int32_t, std::string>* na
 void AddMain(const v1::ProcessStack& stack, Standing* standing) {
   for (const v1::ThreadStack& thread : stack.threads()) {
     if (thread.tid() != stack.pid()) continue;
-    standing->place = ShortPlace(PlaceOfThread(thread));
     standing->state = thread.state().empty() ? '?' : thread.state().front();
     standing->wait_channel = CutText(thread.wait_channel(), limits::kName);
+    standing->place = StandPlace(ShortPlace(PlaceOfThread(thread)), standing->wait_channel);
   }
 }
 
 // Those in the program, and those that wait for somebody.
 void AddOtherThreads(const v1::ProcessStack& stack, Standing* standing) {
   for (const v1::ThreadStack& thread : stack.threads()) {
-    if (thread.tid() == stack.pid() || standing->threads.size() == kMostThreads) continue;
+    if (thread.tid() == stack.pid() || standing->threads.size() == kMostStandThreads) continue;
     StackPlace place = PlaceOfThread(thread);
     const bool is_for_others = HasWait(place.functions, waits::kRequest);
     if (thread.other_end().pids().empty() && !is_for_others && !RunsTheProgram(thread)) continue;
     standing->threads.push_back({static_cast<uint32_t>(thread.tid()),
                                  CutText(thread.name(), limits::kThreadName),
-                                 ShortPlace(std::move(place))});
+                                 StandPlace(ShortPlace(std::move(place)))});
   }
 }
 
@@ -294,7 +279,7 @@ bool HasServer(const v1::ProcessStack& stack) {
   return std::any_of(stack.threads().begin(), stack.threads().end(),
                      [&](const v1::ThreadStack& thread) {
                        return thread.tid() != stack.pid() &&
-                              !FindIdleLoop(PlaceOfThread(thread).functions).empty();
+                              FindIdleLoop(PlaceOfThread(thread).functions) != nullptr;
                      });
 }
 

@@ -8,7 +8,7 @@
 #include <initializer_list>
 
 #include "daemon/model/verdict.h"
-#include "daemon/model/wait_frames.h"
+#include "daemon/model/waits/wait_frames.h"
 
 namespace rollcall {
 

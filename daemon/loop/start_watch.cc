@@ -5,7 +5,7 @@
 
 #include "base/durations.h"
 #include "daemon/model/stand_kinds.h"
-#include "daemon/model/wait_frames.h"
+#include "daemon/model/waits/wait_frames.h"
 #include "daemon/report/status_view.h"
 #include "daemon/rules/rules.h"
 #include "interpose/mpi_world.h"

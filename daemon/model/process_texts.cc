@@ -61,9 +61,21 @@ size_t HeapBytes(const std::vector<ThreadPlace>& places) {
   return bytes;
 }
 
-size_t HeapBytes(const std::vector<StackPlace>& places) {
-  size_t bytes = places.capacity() * sizeof(StackPlace);
-  for (const StackPlace& place : places) bytes += HeapBytes(place);
+size_t HeapBytes(const StandPlace& place) {
+  return HeapBytes(static_cast<const StackPlace&>(place)) + rollcall::HeapBytes(place.in.name);
+}
+
+size_t HeapBytes(const std::vector<StandThread>& threads) {
+  size_t bytes = threads.capacity() * sizeof(StandThread);
+  for (const StandThread& thread : threads) {
+    bytes += HeapBytes(thread.place) + rollcall::HeapBytes(thread.name);
+  }
+  return bytes;
+}
+
+size_t HeapBytes(const std::vector<StandPlace>& places) {
+  size_t bytes = places.capacity() * sizeof(StandPlace);
+  for (const StandPlace& place : places) bytes += HeapBytes(place);
   return bytes;
 }
 

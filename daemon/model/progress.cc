@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "daemon/model/wait_frames.h"
+#include "daemon/model/waits/wait_frames.h"
 
 namespace rollcall {
 namespace {

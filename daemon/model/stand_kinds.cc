@@ -15,6 +15,20 @@ namespace {
 
 using Names = std::vector<absl::string_view>;
 
+struct KindRow {
+  StandFor whom;
+  stands::Traits traits;
+  const char* words;
+};
+
+constexpr KindRow kKinds[] = {
+#define X(kind, whom, traits, words) {StandFor::whom, traits, words},
+    ROLLCALL_STAND_KINDS(X)
+#undef X
+};
+
+const KindRow& RowOf(StandKind kind) { return kKinds[static_cast<size_t>(kind)]; }
+
 struct StandFrame {
   StandKind kind;
   absl::string_view where, name;
@@ -22,7 +36,12 @@ struct StandFrame {
 
 constexpr StandFrame kStandFrames[] = {
 #define STAND_FRAME(kind, where, name) {StandKind::kind, where, name},
-#include "daemon/model/wait_frames.def"
+#include "daemon/model/waits/wait_frames.def"
+};
+
+constexpr absl::string_view kLaunchersOfOtherHosts[] = {
+#define LAUNCHER_OF_OTHER_HOSTS(name) name,
+#include "daemon/model/waits/wait_frames.def"
 };
 
 // A short name may be a part of another one.
@@ -127,35 +146,13 @@ bool IsOnNccl(const Names& functions) {
 
 }  // namespace
 
-StandFor WhomItIsFor(StandKind kind) {
-  switch (kind) {
-#define X(name, whom, words) \
-  case StandKind::name:      \
-    return StandFor::whom;
-    ROLLCALL_STAND_KINDS(X)
-#undef X
-  }
-  return StandFor::kOthers;
-}
+StandFor WhomItIsFor(StandKind kind) { return RowOf(kind).whom; }
 
-bool Spins(StandKind kind) {
-  return kind == StandKind::kMpi || kind == StandKind::kMpiWindow || kind == StandKind::kMpiSpawn ||
-         kind == StandKind::kRayChannel;
-}
+bool HasTrait(StandKind kind, stands::Trait trait) { return (RowOf(kind).traits & trait) != 0; }
 
-const char* StandKindInWords(StandKind kind) {
-  switch (kind) {
-#define X(name, whom, words) \
-  case StandKind::name:      \
-    return words;
-    ROLLCALL_STAND_KINDS(X)
-#undef X
-  }
-  return "";
-}
+const char* StandKindInWords(StandKind kind) { return RowOf(kind).words; }
 
-StandFunction StandsIn(const StackPlace& place, char state, absl::string_view wait_channel) {
-  if (state == 'D') return {StandKind::kStorage, ""};
+StandFunction StandsIn(const StackPlace& place, absl::string_view wait_channel) {
   Names functions = absl::StrSplit(place.functions, ' ', absl::SkipEmpty());
   for (absl::string_view& function : functions) function = WithoutCopy(function);
   RemoveParents(&functions);
@@ -179,10 +176,9 @@ StandFunction StandsIn(const StackPlace& place, char state, absl::string_view wa
   return {KindOfEnd(place, wait_channel), place.inside};
 }
 
-bool WaitsWithTheCpu(const Standing& standing) {
-  return Spins(StandsIn(standing.place).kind) ||
-         std::any_of(standing.threads.begin(), standing.threads.end(),
-                     [](const ThreadPlace& thread) { return Spins(StandsIn(thread.place).kind); });
+bool WaitsForOtherHosts(absl::string_view program) {
+  return std::find(std::begin(kLaunchersOfOtherHosts), std::end(kLaunchersOfOtherHosts), program) !=
+         std::end(kLaunchersOfOtherHosts);
 }
 
 }  // namespace rollcall

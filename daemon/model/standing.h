@@ -3,21 +3,42 @@
 // Plain values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "daemon/model/stack_place.h"
+#include "daemon/model/stand_kinds.h"
 
 namespace rollcall {
+
+// Where a thread stands, and what it waits in there: found once, for all judgements.
+struct StandPlace : StackPlace {
+  StandPlace() = default;
+  // `wait_channel`: as for StandsIn().
+  explicit StandPlace(StackPlace place, absl::string_view wait_channel = "");
+
+  StandFunction in;
+  bool is_idle = false;  // it waits for requests or work
+};
+
+inline constexpr size_t kMostStandThreads = 8;  // of a process, without the main one
+
+struct StandThread {
+  uint32_t tid = 0;
+  std::string name;
+  StandPlace place;
+};
 
 // A process that a rank has started, or one that such a process has started.
 struct StandingChild {
   int32_t pid = 0, parent = 0;
   std::string name;                // as in /proc
-  std::vector<StackPlace> places;  // of its threads that are in the program, the main one first
+  std::vector<StandPlace> places;  // of its threads that are in the program, the main one first
   bool own_session = false;        // the first process of a session, as services are
   bool hides_a_wait = false;       // a further thread waits for something else than a lock
 };
@@ -65,8 +86,8 @@ struct Standing {
   bool spins = false;
   char state = '?';  // of the main thread, as in /proc
   std::string wait_channel;
-  StackPlace place;
-  std::vector<ThreadPlace> threads;  // that are in the program, `place` excepted
+  StandPlace place;
+  std::vector<StandThread> threads;  // that are in the program, `place` excepted
   bool has_server = false;           // a thread beside the main one waits for requests
   std::vector<StandingChild> children;
   std::vector<StandingChild> others;  // at other ends, neither children nor ranks
@@ -75,5 +96,14 @@ struct Standing {
   std::map<int32_t, std::string> names;  // of processes at other ends, by pid
   StandingMarks first, newest;
 };
+
+// What the main thread of the process waits in.
+StandFunction WaitOfMain(const Standing& standing);
+
+// Whether a library that waits may be why the process uses the CPU.
+bool WaitsWithTheCpu(const Standing& standing);
+
+// The thread of the process that handles a request in the program; nullptr: none does.
+const StandThread* FindHandler(const Standing& standing);
 
 }  // namespace rollcall

@@ -26,6 +26,18 @@ const char* CertaintyName(Certainty certainty) {
   return "possible";
 }
 
+const char* StandShapeName(StandShape shape) {
+  switch (shape) {
+    case StandShape::kNone:
+      break;
+#define STAND_SHAPE(name, word, meaning) \
+  case StandShape::name:                 \
+    return word;
+#include "daemon/model/stand_shapes.def"
+  }
+  return "";
+}
+
 RankRange CulpritRange(const Culprit& culprit) {
   return {culprit.rank, culprit.rank + (culprit.ranks - 1)};
 }

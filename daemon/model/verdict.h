@@ -184,18 +184,12 @@ enum class StartFault : uint8_t {
 
 // Why the culprits of a standstill are these.
 enum class StandShape : uint8_t {
-  kNone,       // the verdict is about a call
-  kEnded,      // they have ended, and the others wait
-  kStopped,    // a signal or a freezer keeps them from running, and the others wait
-  kLast,       // others wait for them, and they wait for nobody that is known
-  kRing,       // they wait for each other
-  kHub,        // they wait for ranks that wait for them
-  kChild,      // they and processes that they have started wait for each other
-  kOwnServer,  // a process that they have started, and for which others wait, waits for them
-  kElsewhere,  // they wait elsewhere than the others
-  kOutside,    // all wait for a process that is no rank; there are no culprits
-  kAll,        // all wait in one place; there are no culprits
+  kNone,  // the verdict is about a call
+#define STAND_SHAPE(name, word, meaning) name,
+#include "daemon/model/stand_shapes.def"
 };
+// As in incident.json; "": kNone.
+const char* StandShapeName(StandShape shape);
 
 // How the ranks of a standstill wait.
 struct Standstill {
@@ -209,6 +203,7 @@ struct Standstill {
   std::string others;  // for whom they wait: "its child 4711 (cat)", "process 812"; "": not known
   std::string on;      // the file that they wait to lock, or hold; "": none is known
   std::string server;  // kOwnServer: "child process 812 (python)"
+  StandKind server_in = StandKind::kUnknown;  // kOwnServer: what that one waits in
   // Of the culprits that do not stand where their main threads do, in their order; of the others
   // without functions.
   std::vector<StackPlace> places = {};

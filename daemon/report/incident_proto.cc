@@ -86,34 +86,6 @@ const char* StartFaultName(StartFault fault) {
   return "";
 }
 
-const char* StandShapeName(StandShape shape) {
-  switch (shape) {
-    case StandShape::kEnded:
-      return "ended";
-    case StandShape::kLast:
-      return "last";
-    case StandShape::kRing:
-      return "ring";
-    case StandShape::kHub:
-      return "hub";
-    case StandShape::kChild:
-      return "child";
-    case StandShape::kOwnServer:
-      return "own_server";
-    case StandShape::kElsewhere:
-      return "elsewhere";
-    case StandShape::kOutside:
-      return "outside";
-    case StandShape::kAll:
-      return "all";
-    case StandShape::kStopped:
-      return "stopped";
-    case StandShape::kNone:
-      break;
-  }
-  return "";
-}
-
 v1::Standstill ToProto(const Standstill& stand) {
   v1::Standstill result;
   result.set_shape(StandShapeName(stand.shape));

@@ -15,7 +15,7 @@
 
 #include "absl/strings/match.h"
 #include "daemon/model/progress.h"
-#include "daemon/model/wait_frames.h"
+#include "daemon/model/waits/wait_frames.h"
 #include "daemon/rules/members/pair_names.h"
 #include "daemon/rules/p2p_pairs.h"
 #include "daemon/rules/rules.h"

@@ -114,8 +114,7 @@ std::string OwnServer(const Verdict& v) {
   const Standstill& stand = v.standstill;
   const std::string who = absl::StrCat(stand.server, " of ", Who(v.culprits));
   const std::string in = StandKindInWords(stand.in);
-  const std::string own =
-      stand.places.empty() ? "" : StandKindInWords(StandsIn(stand.places.front()).kind);
+  const std::string own = StandKindInWords(stand.server_in);
   return absl::StrCat(BeginWithPlaces(v, who), " waits", own.empty() ? "" : " in ", own,
                       ", its parent waits", in.empty() ? "" : absl::StrCat(" in ", in), ", and ",
                       Waiters(v));

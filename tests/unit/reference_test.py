@@ -169,6 +169,14 @@ def confirmed(cause):
     return "after `--hang-after`, or after 5 s where the others wait for a rank that is gone for good"
 
 
+def stand_shapes():
+    """The words of Standstill.shape, and what each means."""
+    shapes = re.findall(r'^STAND_SHAPE\(\w+, "(\w+)",\s*((?:"[^"]*"\s*)+)\)',
+                        read("daemon/model/stand_shapes.def"), re.MULTILINE)
+    assert shapes
+    return [(f"`{word}`", "".join(re.findall(r'"([^"]*)"', meaning))) for word, meaning in shapes]
+
+
 def causes_page():
     spoken, advice = sentences(), general_advice()
     text = ""
@@ -180,12 +188,15 @@ def causes_page():
                  f"**Next:** {todo}. Advice: [{name}](../advice.md#{name}).\n\n"
                  "Sentences such as:\n\n")
         text += "".join(f"> {sentence}\n\n" for sentence in examples(spoken[cause]))
+        if cause == "standstill":
+            text += ("The field `shape` of `incident.json` says why the culprits (\"they\") are these:\n\n" +
+                     table(("Shape", "Why"), stand_shapes()) + "\n")
     return whole_page(
         "Causes", "Look up what a cause means, whom Rollcall blames for it, and when it is confirmed. "
         "Each verdict has one of these causes. The causes that people meet first come first. In a "
         "hang, begin with [A job hangs: now what](../runbook.md). `rollcall incidents --cause=CAUSE` "
         "lists the incidents of a cause.", text,
-        "the table in [runbook.md](../runbook.md#causes), the table of advice, and the sentences that a "
+        "the table in [runbook.md](../runbook.md#causes), the tables of advice and of shapes, and the sentences that a "
         "test expects")
 
 

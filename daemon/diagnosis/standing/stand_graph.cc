@@ -8,48 +8,21 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "daemon/diagnosis/waits/idle_servers.h"
 #include "daemon/model/components.h"
-#include "daemon/model/wait_frames.h"
 
 namespace rollcall {
 namespace {
 
 using Place = std::pair<std::string, int32_t>;  // host, pid
 
-// A wait in which the other side is a process that this one has started, if nothing shows another.
-bool MayBeForChildren(StandKind kind) {
-  switch (kind) {
-    case StandKind::kChild:
-    case StandKind::kPool:
-    case StandKind::kDataLoader:
-    case StandKind::kProcessLock:
-    case StandKind::kProcessCondition:
-    case StandKind::kProcessQueue:
-    case StandKind::kBarrier:
-    case StandKind::kSemaphore:
-      return true;
-    default:
-      return false;
-  }
-}
-
 bool Sends(const StandFunction& in) { return absl::StrContains(in.name, "send"); }
 
-// A thread of a server that handles a request is in the program. A stage of a graph of Ray may wait
-// for its input.
-bool HandlesARequest(const ThreadPlace& thread) {
-  const bool is_at_work =
-      !thread.place.at.empty() || StandsIn(thread.place).kind == StandKind::kRayChannel;
-  return is_at_work && HasWait(thread.place.functions, waits::kRequest);
-}
-
 // Where the main thread waits for another one, that one's wait says more.
-StandFunction WaitOf(const std::vector<StackPlace>& places) {
-  const StandFunction main = StandsIn(places.front());
+StandFunction WaitOf(const std::vector<StandPlace>& places) {
+  const StandFunction& main = places.front().in;
   if (main.kind != StandKind::kThread && main.kind != StandKind::kFuture) return main;
-  for (const StackPlace& place : places) {
-    if (!place.other_end.empty()) return StandsIn(place);
+  for (const StandPlace& place : places) {
+    if (!place.other_end.empty()) return place.in;
   }
   return main;
 }
@@ -81,14 +54,14 @@ class Builder {
     node.rank = known.global_rank;
     node.pid = known.pid;
     node.place = &standing.place;
-    node.in = StandsIn(standing.place, standing.state, standing.wait_channel);
+    node.in = WaitOfMain(standing);
     int32_t tid = known.pid;
-    if (IsIdlePlace(standing.place)) {
-      const ThreadPlace* handler = FindHandler(standing);
+    if (standing.place.is_idle) {
+      const StandThread* handler = FindHandler(standing);
       node.is_idle = handler == nullptr;
       if (handler != nullptr) {
         node.place = &handler->place;
-        node.in = StandsIn(handler->place);
+        node.in = handler->place.in;
         tid = static_cast<int32_t>(handler->tid);
       }
     }
@@ -139,7 +112,7 @@ class Builder {
     node.in = WaitOf(child.places);
     node.at = child.places.front().at;
     node.place = &child.places.front();
-    node.is_idle = IsIdlePlace(child.places.front());
+    node.is_idle = child.places.front().is_idle;
     return node;
   }
 
@@ -167,16 +140,16 @@ class Builder {
     }
   }
 
-  static std::vector<StackPlace> OtherPlaces(const std::vector<ThreadPlace>& threads) {
-    std::vector<StackPlace> places;
-    for (const ThreadPlace& thread : threads) places.push_back(thread.place);
+  static std::vector<StandPlace> OtherPlaces(const std::vector<StandThread>& threads) {
+    std::vector<StandPlace> places;
+    for (const StandThread& thread : threads) places.push_back(thread.place);
     return places;
   }
 
   // What the main thread waits for; if that is nobody else, what the threads wait for that it may
   // wait for: those of a server too, which bring what it waits for.
   void AddPlaces(const Process& owner, size_t node, const StackPlace& main,
-                 const std::vector<StackPlace>& others) {
+                 const std::vector<StandPlace>& others) {
     // Whoever has the server of a store does not set its keys.
     if (graph_.nodes[node].in.kind == StandKind::kStore) return;
     AddEnds(owner, node, main);
@@ -256,7 +229,7 @@ class Builder {
   }
 
   void AddChildrenOf(const Process& owner, size_t node, int32_t pid) {
-    if (!MayBeForChildren(graph_.nodes[node].in.kind)) return;
+    if (!HasTrait(graph_.nodes[node].in.kind, stands::kForChildren)) return;
     for (const StandingChild& child : owner.standing->children) {
       const auto at = nodes_.find({owner.host, child.pid});
       if (child.parent != pid || child.places.empty() || at == nodes_.end()) continue;
@@ -347,16 +320,6 @@ class Builder {
 };
 
 }  // namespace
-
-bool IsIdlePlace(const StackPlace& place) {
-  return !FindIdleLoop(place.functions).empty() || StandsIn(place).kind == StandKind::kIdle;
-}
-
-const ThreadPlace* FindHandler(const Standing& standing) {
-  const auto& threads = standing.threads;
-  const auto at = std::find_if(threads.begin(), threads.end(), HandlesARequest);
-  return at == threads.end() ? nullptr : &*at;
-}
 
 StandGraph BuildStandGraph(const JobState& job, const std::vector<int32_t>& ranks) {
   return Builder(job, ranks).Build();

@@ -26,7 +26,7 @@ struct StandNode {
   bool is_idle = false;       // waits for work
   bool is_seen = false;       // its stack is known
   bool is_by_thread = false;  // its main thread waits for nobody that is known, another one does
-  const StackPlace* place = nullptr;     // of the thread that counts; nullptr: not known
+  const StandPlace* place = nullptr;     // of the thread that counts; nullptr: not known
   const Standing* standing = nullptr;    // of a rank
   const StandingChild* child = nullptr;  // of a child, and of one of no rank that was seen
   std::vector<size_t> waits_for;         // nodes
@@ -37,12 +37,6 @@ struct StandGraph {
   std::vector<std::vector<size_t>> components;  // as FindComponents()
   std::vector<size_t> component_of;             // by node
 };
-
-// Waits for requests or work.
-bool IsIdlePlace(const StackPlace& place);
-
-// The thread of the rank that handles a request in the program; nullptr: none does.
-const ThreadPlace* FindHandler(const Standing& standing);
 
 // `ranks`: processes with a Standing, one for each rank, as indices.
 StandGraph BuildStandGraph(const JobState& job, const std::vector<int32_t>& ranks);

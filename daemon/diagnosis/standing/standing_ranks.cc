@@ -7,7 +7,6 @@
 
 #include "base/durations.h"
 #include "daemon/model/progress.h"
-#include "daemon/model/stand_kinds.h"
 #include "daemon/rules/rules.h"
 
 namespace rollcall {
@@ -55,7 +54,7 @@ bool AddOthers(const JobState& job, const std::map<int32_t, int32_t>& ranks, Sta
     if (process.quiet_since_ns > found->since_ns) return false;
     if (process.standing == nullptr) continue;
     // What sleeps in a loop may compute a little each time.
-    const bool sleeps = StandsIn(process.standing->place).kind == StandKind::kSleep;
+    const bool sleeps = process.standing->place.in.kind == StandKind::kSleep;
     if (process.standing->rests || sleeps) return false;
     found->since_ns = std::max(found->since_ns, process.standing->since_ns);
   }

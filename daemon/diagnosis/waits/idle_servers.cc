@@ -4,68 +4,15 @@
 #include <algorithm>
 #include <vector>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "daemon/model/progress.h"
-#include "daemon/model/wait_frames.h"
+#include "daemon/model/waits/idle_loops.h"
+#include "daemon/model/waits/wait_frames.h"
 #include "daemon/rules/stuck_call.h"
 
 namespace rollcall {
 namespace {
-
-using Names = std::vector<absl::string_view>;
-
-absl::string_view LastWord(absl::string_view name) { return name.substr(name.rfind('.') + 1); }
-
-absl::string_view FirstWord(absl::string_view name) { return name.substr(0, name.find('.')); }
-
-bool IsOfPython(absl::string_view name) {
-  return absl::StrContains(name, '.') && !absl::StrContains(name, "::");
-}
-
-// nullptr: it is no loop of a server.
-const WaitFrame* LoopNamed(absl::string_view name) {
-  for (const WaitFrame& loop : WaitFramesOf(waits::kServerLoop)) {
-    const bool fits = loop.where.empty() ? name == loop.name
-                                         : IsOfPython(name) && FirstWord(name) == loop.where &&
-                                               LastWord(name) == loop.name;
-    if (fits) return &loop;
-  }
-  return nullptr;
-}
-
-bool OnlyWaits(absl::string_view name) {
-  if (!IsOfPython(name)) {
-    // What the interpreter and the C library call says nothing; a function of the program does.
-    return !absl::StrContains(name, "::") || absl::StrContains(name, "asio::") ||
-           absl::StrContains(name, "std::") || absl::StrContains(name, "grpc") ||
-           absl::StrContains(name, "ray::");
-  }
-  return IsWait(LastWord(name), waits::kPause);
-}
-
-// A function of C that waits. Inside a loop of Python, others are the interpreter's.
-bool IsKernelWait(absl::string_view name) {
-  return absl::StrContains(name, "::") || HasWait(name, waits::kKernelPause);
-}
-
-// Between a loop and the kernel stands only what waits.
-const WaitFrame* FindLoop(const std::string& functions, absl::string_view* found) {
-  const Names names = absl::StrSplit(functions, ' ', absl::SkipEmpty());  // innermost first
-  bool is_in_kernel = true;
-  for (const absl::string_view name : names) {
-    const WaitFrame* loop = LoopNamed(name);
-    if (loop != nullptr) {
-      *found = name;
-      return loop->where.empty() && !is_in_kernel ? nullptr : loop;
-    }
-    if (!OnlyWaits(name)) return nullptr;
-    is_in_kernel = is_in_kernel && IsKernelWait(name);
-  }
-  return nullptr;
-}
 
 // Whether a thread with a function of the program on its stack handles a request.
 bool HandlesARequest(const WaitFrame& loop, const StackPlace& place) {
@@ -73,8 +20,7 @@ bool HandlesARequest(const WaitFrame& loop, const StackPlace& place) {
 }
 
 bool IsIdle(const Process& process, const StackPlace& place) {
-  absl::string_view name;
-  const WaitFrame* loop = FindLoop(place.functions, &name);
+  const WaitFrame* loop = FindIdleLoop(place.functions);
   if (loop == nullptr) return false;
   return std::none_of(
       process.thread_places.begin(), process.thread_places.end(), [&](const ThreadPlace& thread) {
@@ -131,11 +77,6 @@ bool BringsRequests(const JobState& job, const Communicator& comm, const Verdict
 }
 
 }  // namespace
-
-std::string FindIdleLoop(const std::string& functions) {
-  absl::string_view name;
-  return FindLoop(functions, &name) == nullptr ? "" : std::string(name);
-}
 
 void WeighIdleServers(const JobState& job, Verdict* verdict) {
   // The others agree with the server in all calls before this one: else that is the verdict.

@@ -10,10 +10,6 @@
 
 namespace rollcall {
 
-// The loop of a server, in which the thread with these functions (StackPlace) waits for a request
-// or a connection; "": it does not.
-std::string FindIdleLoop(const std::string& functions);
-
 // Whether all culprits are such servers without a request at work, and owe only the call that the
 // others wait in: then the verdict is possible at most, and no incident is confirmed for it.
 void WeighIdleServers(const JobState& job, Verdict* verdict);

@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "base/durations.h"
 #include "daemon/model/progress.h"
-#include "daemon/model/wait_frames.h"
+#include "daemon/model/waits/wait_frames.h"
 #include "daemon/words/outside_words.h"
 #include "daemon/words/terms.h"
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/model/calling_threads.h"
-#include "daemon/model/wait_frames.h"
+#include "daemon/model/waits/wait_frames.h"
 #include "daemon/rules/blame.h"
 #include "daemon/words/terms.h"
 

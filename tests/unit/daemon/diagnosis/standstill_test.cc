@@ -27,14 +27,14 @@ struct RankPlaceOf {
   EndKind end = EndKind::kNone;
 };
 
-StackPlace PlaceOf(const RankPlaceOf& seen) {
+StandPlace PlaceOf(const RankPlaceOf& seen) {
   StackPlace place;
   place.functions = seen.functions;
   place.at = seen.at;
   place.other_end = seen.other_end;
   place.end = seen.end;
   place.sleeps = true;
-  return place;
+  return StandPlace(std::move(place));
 }
 
 const RankPlaceOf kQueue = {" __new_sem_wait_slow64 queue.Queue.get train.load ",
@@ -63,7 +63,7 @@ struct StandingJob : JobBuilder {
       standing.since_ns = At(10);
       standing.newest_ns = At(60);
       standing.state = 'S';
-      standing.place = process.place;
+      standing.place = PlaceOf(places[i]);
       standing.newest.threads[{process.pid, process.pid}].position =
           std::hash<std::string>()(places[i].at);
       process.standing = standings.back();
@@ -207,8 +207,8 @@ TEST(StandstillTest, AChildWhoseThreadWritesToItsParentIsNoServer) {
   const RankPlaceOf joins = {" wait4 popen_fork.Popen.poll process.BaseProcess.join train.gather ",
                              "/x/train.py:26 in gather"};
   StandingJob job({Reads(4001), joins, Reads(4000)});
-  const StackPlace ends = PlaceOf({" __new_sem_wait_slow64 threading.Thread.join ", ""});
-  const StackPlace writes =
+  const StandPlace ends = PlaceOf({" __new_sem_wait_slow64 threading.Thread.join ", ""});
+  const StandPlace writes =
       PlaceOf({" __libc_write connection._send queues._feed ", "", {4001}, EndKind::kPipe});
   job.standings[1]->children = {{kChildPid, 4001, "python", {ends, writes}}};
   const Verdict verdict = job.Only();
@@ -260,6 +260,14 @@ TEST(StandstillTest, ARankThatRestsWhileTheOthersWaitInMpiIsNoStandstill) {
   EXPECT_TRUE(StandingJob({recv, rests, recv}).Judge().empty());
   const RankPlaceOf locks = {" __lll_lock_wait pthread_mutex_lock main ", "/x/pool.c:52 in main"};
   EXPECT_EQ(CulpritsOf(StandingJob({recv, locks, recv}).Only()), Ranks{1});
+}
+
+TEST(StandstillTest, ARankInTheKernelWaitsForAFileSystem) {
+  StandingJob job({Reads(4001), {" openat train.save ", "/x/train.py:31 in save"}, Reads(4000)});
+  job.standings[1]->state = 'D';
+  const Verdict verdict = job.Only();
+  EXPECT_EQ(CulpritsOf(verdict), Ranks{1});
+  EXPECT_THAT(verdict.summary, testing::HasSubstr("a file system that does not answer"));
 }
 
 TEST(StandstillTest, RanksThatNobodySeesMayWork) {
@@ -429,7 +437,7 @@ TEST(StandstillTest, BlamesTheRankWhoseHandlerStands) {
 // A worker of rank 0's data loader has a copy of the socket at which rank 0 waits for a thread of
 // its own.
 TEST(StandstillTest, BlamesNoChildThatOnlyHasACopyOfASocket) {
-  const StackPlace worker =
+  const StandPlace worker =
       PlaceOf({" poll queues.Queue.get worker._worker_loop process.BaseProcess._bootstrap "
                "popen_fork.Popen._launch dataloader.DataLoader.__iter__ train.run ",
                "/x/train.py:39 in run",
@@ -475,7 +483,7 @@ TEST(StandstillTest, TellsOfAServiceForWhichAllWait) {
 // The launcher has started it.
 TEST(StandstillTest, TellsOfAServiceThatNoRankHasStarted) {
   StandingJob job({Reads(812), Reads(812)});
-  const StackPlace lock =
+  const StandPlace lock =
       PlaceOf({" __new_sem_wait_slow64 PyThread_acquire_lock_timed service.answer ",
                "/x/service.py:9 in answer"});
   for (const auto& standing : job.standings) standing->others = {{812, 7, "python", {lock}}};
@@ -527,11 +535,11 @@ TEST(StandstillTest, TheCpuThatMpiUsesIsAWait) {
 TEST(StandstillTest, BlamesTheStageOfAGraphThatStands) {
   const RankPlaceOf actor = {" __futex worker.Worker.main_loop ", ""};
   StandingJob job({actor, actor, actor});
-  const StackPlace reads =
+  const StandPlace reads =
       PlaceOf({" sem_timedwait shared_memory_channel.Channel.read "
                "compiled_dag_node.ExecutableTask._read compiled_dag_node.do_exec_tasks ",
                ""});
-  const StackPlace stands =
+  const StandPlace stands =
       PlaceOf({" __new_sem_wait_slow64 queue.Queue.get train.stage "
                "compiled_dag_node.ExecutableTask._compute compiled_dag_node.do_exec_tasks ",
                "/x/train.py:40 in stage"});

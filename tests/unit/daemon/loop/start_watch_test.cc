@@ -48,8 +48,9 @@ struct WatchedJob : JobBuilder {
   void Sample(int32_t index, double now) {
     auto standing = std::make_shared<Standing>();
     standing->newest_ns = At(now);
-    standing->place.functions =
-        waits_in_mpi ? " opal_progress PMPI_Win_lock main " : " dgemm_ main ";
+    StackPlace place;
+    place.functions = waits_in_mpi ? " opal_progress PMPI_Win_lock main " : " dgemm_ main ";
+    standing->place = StandPlace(place);
     state.processes[static_cast<size_t>(index)].standing = standing;
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/model/wait_frames.h"
+#include "daemon/model/waits/wait_frames.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ TEST(WaitFramesTest, EachFunctionHasOneRow) {
   std::set<std::pair<std::string, std::string>> known;
 #define WAIT_FRAME(kinds, where, name) \
   EXPECT_TRUE(known.emplace(where, name).second) << (where) << " " << (name);
-#include "daemon/model/wait_frames.def"
+#include "daemon/model/waits/wait_frames.def"
 }
 
 TEST(WaitFramesTest, EachKindHasRows) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/model/wait_frames.h"
+#include "daemon/model/waits/wait_frames.h"
 
 #include <algorithm>
 #include <map>
@@ -11,7 +11,7 @@ namespace waits {
 
 constexpr WaitFrame kWaitFrames[] = {
 #define WAIT_FRAME(kinds, where, name) {kinds, where, name},
-#include "daemon/model/wait_frames.def"
+#include "daemon/model/waits/wait_frames.def"
 };
 
 }  // namespace waits

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/diagnosis/standing/stand_scene.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+
+namespace rollcall {
+namespace {
+
+bool WaitsFor(const StandNode& node, size_t other) {
+  return std::find(node.waits_for.begin(), node.waits_for.end(), other) != node.waits_for.end();
+}
+
+}  // namespace
+
+StandScene::StandScene(const JobState& job, const StandingRanks& ranks, bool is_look)
+    : job_(job), ranks_(ranks), is_look_(is_look), graph_(BuildStandGraph(job, ranks.processes)) {
+  for (size_t i = 0; i < Count(); ++i) rank_of_[ranks.processes[i]] = i;
+  FindOwners();
+  FindEnds();
+}
+
+void StandScene::FindOwners() {
+  for (const std::vector<size_t>& component : graph_.components) {
+    std::set<int32_t> owners;
+    for (const size_t node : component) owners.insert(graph_.nodes[node].process);
+    owners_.push_back(owners.size() == 1 ? *owners.begin() : kSeveralRanks);
+  }
+}
+
+// A component comes after those that it waits for.
+void StandScene::FindEnds() {
+  std::vector<size_t> end_of(graph_.components.size());
+  for (size_t id = 0; id < graph_.components.size(); ++id) {
+    end_of[id] = id;
+    for (const size_t node : graph_.components[id]) {
+      for (const size_t to : graph_.nodes[node].waits_for) {
+        const size_t other = graph_.component_of[to];
+        if (other != id) end_of[id] = end_of[other];
+      }
+    }
+  }
+  for (size_t i = 0; i < Count(); ++i) {
+    const size_t own = graph_.component_of[i];
+    const size_t end = end_of[own];
+    ends_.push_back({end, end != own && owners_[end] != Rank(i).process});
+    if (ends_.back().is_of_other) awaited_.insert(end);
+  }
+}
+
+const Process& StandScene::ProcessAt(int32_t process) const {
+  return job_.processes[static_cast<size_t>(process)];
+}
+
+const std::vector<size_t>& StandScene::ComponentOf(size_t i) const {
+  return graph_.components[graph_.component_of[i]];
+}
+
+const StandNode* StandScene::FindChild(const std::vector<size_t>& nodes) const {
+  const auto at = std::find_if(nodes.begin(), nodes.end(),
+                               [this](size_t node) { return graph_.nodes[node].is_child; });
+  return at == nodes.end() ? nullptr : &graph_.nodes[*at];
+}
+
+bool StandScene::IsBehindAServer(const std::vector<size_t>& nodes) const {
+  const bool is_of_thread = std::any_of(nodes.begin(), nodes.end(), [this](size_t at) {
+    const StandNode& node = graph_.nodes[at];
+    return node.is_by_thread && !node.is_child && WhomItIsFor(node.in.kind) == StandFor::kOthers;
+  });
+  return is_of_thread && FindChild(nodes) != nullptr;
+}
+
+bool StandScene::IsAwaited(size_t i) const {
+  for (size_t other = 0; other < Count(); ++other) {
+    if (WaitsFor(Rank(other), i)) return true;
+  }
+  return false;
+}
+
+std::string StandScene::FindLock(size_t i) const {
+  if (!Rank(i).on.empty()) return Rank(i).on;
+  for (size_t other = 0; other < Count(); ++other) {
+    if (WaitsFor(Rank(other), i) && !Rank(other).on.empty()) return Rank(other).on;
+  }
+  return "";
+}
+
+bool StandScene::AnySpins() const {
+  for (size_t i = 0; i < Count(); ++i) {
+    if (Rank(i).standing->spins) return true;
+  }
+  return false;
+}
+
+bool StandScene::IsAnyUnseen() const {
+  int32_t world_size = 0;
+  for (const int32_t process : ranks_.processes) {
+    world_size = std::max(world_size, ProcessAt(process).world_size);
+  }
+  return static_cast<size_t>(world_size) > Count() + ranks_.ended.size() + ranks_.stopped.size();
+}
+
+bool StandScene::MayBeNoIdleness() const {
+  bool may_wait = false;
+  for (size_t i = 0; i < Count(); ++i) {
+    if (HasAThreadIn(Rank(i), StandKind::kSleep)) return false;
+    may_wait = may_wait || IsNoWaitForWork(Rank(i).in);
+  }
+  return may_wait;
+}
+
+bool Writes(const StandFunction& in) {
+  return absl::EndsWith(in.name, "put") || absl::StrContains(in.name, "write") ||
+         absl::StrContains(in.name, "send");
+}
+
+bool IsNoWaitForWork(const StandFunction& in) {
+  return HasTrait(in.kind, stands::kNoWork) || Writes(in);
+}
+
+bool HasAThreadIn(const StandNode& rank, StandKind kind) {
+  const std::vector<StandThread>& threads = rank.standing->threads;
+  return std::any_of(threads.begin(), threads.end(),
+                     [&](const StandThread& thread) { return thread.place.in.kind == kind; });
+}
+
+}  // namespace rollcall
