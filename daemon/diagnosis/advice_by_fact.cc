@@ -63,6 +63,7 @@ bool WaitsForNoThread(const Verdict& v) {
 }
 
 bool LostAThread(const Verdict& v) {
+  if (!v.standstill.lacks_thread.empty()) return true;
   return IsAbsence(v) && !WaitsForNoThread(v) &&
          AnyCulprit(v, [](const Culprit& c) { return !c.thread_error.empty(); });
 }
@@ -129,11 +130,12 @@ const std::vector<AdviceEntry>& FactAdvice() {
        "rank fails (torchrun does), so that no rank waits."},
       {"thread-failed", LostAThread,
        "an exception ended a thread of a culprit within the ten minutes before the wait, or since, and "
-       "the culprit waits for no terminal, file or other library",
+       "the culprit waits for no terminal, file or other library; or it waits for its own threads, and "
+       "lacks one that the others have",
        "Python prints the exception of a thread and goes on. The main thread waits for what that "
        "thread owes it: the next batch of a queue, an event, a lock.",
-       "An exception ended a thread of that rank, and its main thread lives on without it. Mend what "
-       "raised it first. Let the thread hand its exception on (concurrent.futures, or the queue that "
+       "A thread of that rank has ended, by an exception as a rule, and its main thread lives on "
+       "without it. Read the traceback in that rank's log, and mend what raised it first. Let the thread hand its exception on (concurrent.futures, or the queue that "
        "it fills), or end the process in threading.excepthook, so that nobody waits for it."},
   };
   return *kTable;

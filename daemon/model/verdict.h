@@ -204,6 +204,9 @@ struct Standstill {
   std::string on;      // the file that they wait to lock, or hold; "": none is known
   std::string server;  // kOwnServer: "child process 812 (python)"
   StandKind server_in = StandKind::kUnknown;  // kOwnServer: what that one waits in
+  // The function of a thread that the first culprit lacks and the others have: "prefetch"; "":
+  // none.
+  std::string lacks_thread;
   // Of the culprits that do not stand where their main threads do, in their order; of the others
   // without functions.
   std::vector<StackPlace> places = {};

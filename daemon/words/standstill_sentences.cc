@@ -44,6 +44,10 @@ std::string WaitInWords(const Verdict& v, bool many) {
   }
   if (in.empty()) return absl::StrCat(verb, " outside of recorded calls");
   if (stand.writes) return absl::StrCat(verb, " to write into ", in, ", which is full");
+  if (!stand.lacks_thread.empty()) {
+    return absl::StrCat(verb, " in ", in, ", without the thread in `", stand.lacks_thread,
+                        "` that the others have");
+  }
   return absl::StrCat(verb, " in ", in, FileInWords(stand),
                       stand.in_handler ? ", in a handler of a signal" : "");
 }

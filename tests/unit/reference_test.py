@@ -190,7 +190,7 @@ def causes_page():
         text += "".join(f"> {sentence}\n\n" for sentence in examples(spoken[cause]))
         if cause == "standstill":
             text += ("The field `shape` of `incident.json` says why the culprits (\"they\") are these:\n\n" +
-                     table(("Shape", "Why"), stand_shapes()) + "\n")
+                     table(("Shape", "Why"), stand_shapes()))
     return whole_page(
         "Causes", "Look up what a cause means, whom Rollcall blames for it, and when it is confirmed. "
         "Each verdict has one of these causes. The causes that people meet first come first. In a "

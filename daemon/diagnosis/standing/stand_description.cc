@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/diagnosis/standing/stand_threads.h"
 #include "daemon/model/waits/wait_frames.h"
 #include "daemon/words/evidence.h"
 
@@ -126,6 +127,7 @@ Standstill StandOf(const StandScene& scene, const StandBlame& blame, size_t wait
   stand.writes = Writes(in);
   if (stand.shape == StandShape::kOwnServer) NameServer(scene, first, &stand);
   stand.in_handler = HasWait(rank.standing->place.functions, waits::kSignalHandler);
+  if (has_culprits) stand.lacks_thread = FindLackingThread(scene, blame, first);
   stand.two_locks = has_culprits && WaitsForTwoLocks(rank);
   return stand;
 }

@@ -101,6 +101,40 @@ TEST(StandstillTest, BlamesTheRankThatTheOthersWaitFor) {
   EXPECT_EQ(verdict.advice.front().id, "waits-for-a-thread");
 }
 
+StandThread PrefetchThread() {
+  return {5000, "python",
+          PlaceOf({" __new_sem_wait_slow64 threading.Condition.wait queue.Queue.put train.prefetch "
+                   "PyObject_Call threading.Thread.run threading.Thread._bootstrap_inner "
+                   "threading.Thread._bootstrap ",
+                   "/x/train.py:48 in prefetch"})};
+}
+
+TEST(StandstillTest, NamesTheThreadThatTheCulpritLacks) {
+  StandingJob job({Reads(4001), kQueue, Reads(4000)});
+  for (const size_t i : {0, 2}) job.standings[i]->threads = {PrefetchThread()};
+  const Verdict verdict = job.Only();
+  EXPECT_EQ(verdict.standstill.lacks_thread, "prefetch");
+  EXPECT_EQ(verdict.advice.front().id, "thread-failed");
+}
+
+TEST(StandstillTest, NamesNoThreadThatTheCulpritHasOrThatNotAllOthersHave) {
+  StandingJob job({Reads(4001), kQueue, Reads(4000)});
+  for (const size_t i : {0, 1, 2}) job.standings[i]->threads = {PrefetchThread()};
+  EXPECT_EQ(job.Only().standstill.lacks_thread, "");
+  for (const size_t i : {1, 2}) job.standings[i]->threads.clear();
+  EXPECT_EQ(job.Only().standstill.lacks_thread, "") << "rank 0 may have a role of its own";
+  EXPECT_EQ(job.Only().advice.front().id, "waits-for-a-thread");
+  // It waits for its file, whatever its threads do.
+  StandingJob other({Reads(4001), {" flock train.save ", "/x/train.py:5 in save"}, Reads(4000)});
+  for (const size_t i : {0, 2}) other.standings[i]->threads = {PrefetchThread()};
+  EXPECT_EQ(other.Only().standstill.lacks_thread, "");
+  // Of many threads, not all are listed.
+  StandingJob many({Reads(4001), kQueue, Reads(4000)});
+  for (const size_t i : {0, 2}) many.standings[i]->threads = {PrefetchThread()};
+  many.standings[1]->threads.resize(kMostStandThreads);
+  EXPECT_EQ(many.Only().standstill.lacks_thread, "");
+}
+
 TEST(StandstillTest, WhoeverHasTheServerOfAStoreDoesNotSetItsKeys) {
   const auto in_store = [](std::vector<int32_t> server) {
     return RankPlaceOf{" poll c10d::TCPStore::doWait c10d::TCPStore::wait train.meet ",

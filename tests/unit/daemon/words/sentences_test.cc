@@ -87,6 +87,10 @@ struct VerdictBuilder {
     v.standstill.others_wait_for_them = shape != StandShape::kElsewhere;
     return *this;
   }
+  VerdictBuilder& LacksThread(const std::string& function) {
+    v.standstill.lacks_thread = function;
+    return *this;
+  }
   // The lines of the culprits, one each, and the function that they wait in.
   VerdictBuilder& At(const std::vector<std::string>& lines, const std::string& inside = "") {
     for (const std::string& line : lines) v.places.push_back({line, inside, true, ""});
@@ -280,6 +284,12 @@ std::vector<Entry> Table() {
          .Stands(StandShape::kChild, StandKind::kPipe, "its child 4711 (cat)")
          .Waiting({0}),
      R"(rank 3 (n1, pid 73) waits for its child 4711 (cat), in a pipe, and rank 0 waits for it, in a socket: no rank moves; 1 rank has waited 48 s)"},
+    {"lacks a thread",
+     VerdictBuilder(C::kStandstill)
+         .Stands(StandShape::kLast, StandKind::kQueue)
+         .LacksThread("prefetch")
+         .Waiting({0, 1}),
+     R"(rank 3 (n1, pid 73) waits in a queue of its own threads, without the thread in `prefetch` that the others have, and ranks 0-1 wait for it, in a socket: no rank moves; 2 ranks have waited 48 s)"},
     {"holds a lock",
      VerdictBuilder(C::kStandstill)
          .Stands(StandShape::kElsewhere, StandKind::kSleep, "", "/x/cache.lock")
