@@ -18,9 +18,10 @@ int CompareCommand(const std::vector<std::string>& arguments) {
       "daemon. Exits with 0 if they are alike, and with 3 if they are not.",
       "rollcall compare");
   AddQueryFlags(&app, &flags);
-  app.add_option("FOLDER|ID", first_name, "the folder of a report, or the id of an incident")
+  app.add_option("ID|FOLDER", first_name,
+                 "the id of an incident, or the folder of a report on disk")
       ->required();
-  app.add_option("FOLDER2|ID2", second_name, "the other one")->required();
+  app.add_option("ID2|FOLDER2", second_name, "the other one")->required();
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
   IncidentReader reader("compare", flags.daemon);

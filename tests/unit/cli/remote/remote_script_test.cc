@@ -35,17 +35,20 @@ class RemoteScriptTest : public testing::Test {
     const std::string path = absl::StrCat("PATH=", tree_.root(), "/bin:/usr/bin:/bin");
     const std::string folder = absl::StrCat("TMPDIR=", tree_.root());
     return TakeRemoteLook({"env", path, folder, "/bin/sh", "-c", ScriptLine(script)}, kToken,
-                          program, MonotonicNs() + 20 * kSecond);
+                          program, MonotonicNs() + 20 * kSecond, &budget_);
   }
 
   bool IsLeft() const { return std::filesystem::exists(Folder()); }
   std::string Folder() const { return absl::StrCat(tree_.root(), "/rollcall-", kToken); }
 
-  // Prints this text as a look.
+  // Prints a look of which this text is the host: field 1, and its length in two bytes.
   static std::string Program(const std::string& shell) {
-    return absl::StrCat("#!/bin/sh\ntext=\"", shell, "\"\nprintf 'rollcall-look %s %d\\n%s' ",
-                        kToken, " ${#text} \"$text\"\n");
+    return absl::StrCat("#!/bin/sh\ntext=\"", shell, "\"\nsize=${#text}\nprintf 'rollcall-look ",
+                        kToken,
+                        " %d\\n' $((size + 3))\nprintf \"\\\\012\\\\$(printf %o $((size % 128 + "
+                        "128)))\\\\$(printf %o $((size / 128)))\"\nprintf %s \"$text\"\n");
   }
+  ByteBudget budget_{1 << 20};
 
   const TemporaryTree tree_;
 };
@@ -54,13 +57,13 @@ TEST_F(RemoteScriptTest, TheProgramIsSentRunAndRemoved) {
   const RemoteLook look = Run(Program("$0 $# $1 $2 $(stat -c %a $(dirname $0) $0 | xargs)"),
                               {"diagnose", "it's $(reboot) \"here\""});
   EXPECT_EQ(look.error, "");
-  EXPECT_EQ(look.bytes,
+  EXPECT_EQ(look.look.host(),
             absl::StrCat(Folder(), "/rollcall 2 diagnose it's $(reboot) \"here\" 700 700"));
   EXPECT_FALSE(IsLeft());
 }
 
 TEST_F(RemoteScriptTest, ItIsTheProbeOfItsOwnToo) {
-  EXPECT_EQ(Run(Program("$(readlink -f $(dirname $0)/rollcall-probe)"), {}).bytes,
+  EXPECT_EQ(Run(Program("$(readlink -f $(dirname $0)/rollcall-probe)"), {}).look.host(),
             Folder() + "/rollcall");
 }
 
@@ -69,14 +72,14 @@ TEST_F(RemoteScriptTest, AnInstalledProgramOfThisVersionIsUsed) {
               absl::StrCat("#!/bin/sh\nif [ \"$1\" = --version ]; then echo \"", kVersion,
                            "\"; exit; fi\n", Program("installed $1").substr(10)));
   std::filesystem::permissions(tree_.root() + "/bin/rollcall", std::filesystem::perms::owner_all);
-  EXPECT_EQ(Run(Program("sent"), {"diagnose"}).bytes, "installed diagnose");
+  EXPECT_EQ(Run(Program("sent"), {"diagnose"}).look.host(), "installed diagnose");
   EXPECT_FALSE(IsLeft());
 }
 
 TEST_F(RemoteScriptTest, AnInstalledProgramOfAnotherVersionIsNot) {
   tree_.Write("bin/rollcall", "#!/bin/sh\necho rollcall 1.0\n");
   std::filesystem::permissions(tree_.root() + "/bin/rollcall", std::filesystem::perms::owner_all);
-  EXPECT_EQ(Run(Program("sent"), {}).bytes, "sent");
+  EXPECT_EQ(Run(Program("sent"), {}).look.host(), "sent");
 }
 
 TEST_F(RemoteScriptTest, AProgramThatDoesNotArriveWholeIsNotRun) {
@@ -96,9 +99,9 @@ TEST_F(RemoteScriptTest, TheErrorOfTheProgramIsSaid) {
 TEST_F(RemoteScriptTest, AFolderThatIsThereAlreadyIsNotUsed) {
   std::filesystem::create_directory(Folder());
   const RemoteLook look = Run(Program("$(dirname $0)"), {});
-  EXPECT_EQ(look.bytes, absl::StrCat("/tmp/rollcall-", kToken));
+  EXPECT_EQ(look.look.host(), absl::StrCat("/tmp/rollcall-", kToken));
   EXPECT_TRUE(IsLeft());
-  EXPECT_FALSE(std::filesystem::exists(look.bytes));
+  EXPECT_FALSE(std::filesystem::exists(look.look.host()));
 }
 
 TEST(ShellQuotedTest, AShellGivesItBack) {
