@@ -34,7 +34,7 @@ constexpr char kAtStop = 't';  // in /proc: a tracer holds the thread
 // by exit() runs the library's exit handler in its parent's memory. One that ends gives its memory
 // back after its handlers.
 bool HasLivedOn(const CollectedProcess& process, const SegmentSnapshot& snapshot) {
-  constexpr int64_t kLongestHandlersNs = 60 * kSecond;
+  constexpr int64_t kLongestHandlersNs = 600 * kSecond;
   return snapshot.exit_ns != 0 && process.had_memory_ns > snapshot.exit_ns + kLongestHandlersNs;
 }
 

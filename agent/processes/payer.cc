@@ -59,13 +59,13 @@ UniqueFd NamespaceByLink(const std::string& proc_root, pid_t pid, const char* fi
   return UniqueFd(open(ProcPath(proc_root, pid, file).c_str(), O_RDONLY | O_CLOEXEC));
 }
 
-// What `find` finds in a link in /proc/PID/ns, which may block. `payer`: who has these threads if
+// What `find` finds in a `link` in /proc/PID, which may block. `payer`: who has these threads if
 // they block.
 template <typename Value>
-Value ByLinkInTime(pid_t pid, int64_t payer, std::function<Value()> find) {
+Value ByLinkInTime(pid_t pid, const char* link, int64_t payer, std::function<Value()> find) {
   constexpr int64_t kTimeoutNs = 20'000'000;
   static auto* threads = new SpareThreads;
-  return threads->Get<Value>(std::to_string(pid), std::move(find), kTimeoutNs, payer)
+  return threads->Get<Value>(absl::StrCat(pid, "/", link), std::move(find), kTimeoutNs, payer)
       .value_or(Value());
 }
 
@@ -119,7 +119,7 @@ uint64_t ContainerInTime(const std::string& proc_root, pid_t pid, uint32_t user)
   if (container != 0) return container;
   const UniqueFd found = NamespaceByHandle(proc_root, pid, PidfdPidNamespace);
   if (found.valid()) return OtherPidNamespace(found);
-  return ByLinkInTime<uint64_t>(pid, user, [proc_root, pid] {
+  return ByLinkInTime<uint64_t>(pid, "ns/pid", user, [proc_root, pid] {
     return OtherPidNamespace(NamespaceByLink(proc_root, pid, "ns/pid"));
   });
 }
@@ -145,7 +145,7 @@ Payer MakerInTime(const std::string& proc_root, pid_t pid, const std::string& ma
   const bool is_found = found.valid();
   std::optional<Payer> maker = FindMaker(std::move(found), proc_root, pid);
   if (!is_found) {
-    maker = ByLinkInTime<std::optional<Payer>>(pid, by_ids, [proc_root, pid] {
+    maker = ByLinkInTime<std::optional<Payer>>(pid, "ns/user", by_ids, [proc_root, pid] {
       return FindMaker(NamespaceByLink(proc_root, pid, "ns/user"), proc_root, pid);
     });
   }
@@ -168,7 +168,9 @@ Payer ReadPayer(const std::string& proc_root, pid_t pid) {
   Payer payer;
   const std::string uids = ReadUids(proc_root, pid);
   uint32_t uid = 0;
-  if (absl::SimpleAtoi(uids.substr(0, uids.find('\t')), &uid)) payer.user = uid;
+  if (absl::SimpleAtoi(uids.substr(0, uids.find('\t')), &uid)) {
+    payer.user = static_cast<uint32_t>(PayerOfFiles(uid));
+  }
   payer.container = ContainerInTime(proc_root, pid, payer.user);
   return payer;
 }
@@ -176,9 +178,8 @@ Payer ReadPayer(const std::string& proc_root, pid_t pid) {
 bool HaveSameUser(const std::string& proc_root, pid_t one, pid_t other) {
   const std::string uids = ReadUids(proc_root, one);
   if (uids.empty() || uids != ReadUids(proc_root, other)) return false;
-  if (InodeOf(OpenUserNamespace(proc_root, one).get()) !=
-      InodeOf(OpenUserNamespace(proc_root, other).get()))
-    return false;
+  const uint64_t space = InodeOf(OpenUserNamespace(proc_root, one).get());
+  if (space == 0 || space != InodeOf(OpenUserNamespace(proc_root, other).get())) return false;
   const Payer a = ReadPayer(proc_root, one), b = ReadPayer(proc_root, other);
   return !(a < b) && !(b < a);
 }

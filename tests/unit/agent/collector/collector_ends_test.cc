@@ -84,8 +84,8 @@ TEST_F(CollectorTest, AnExitMarkOfAProcessThatLivesOnIsNone) {
     fs::remove(SegmentPath(&segment_));
     return Only(tick).evidence().liveness();
   };
-  EXPECT_EQ(end_after(50 * kSecond), v1::Evidence::EXITED);
-  EXPECT_EQ(end_after(70 * kSecond), v1::Evidence::DIED);
+  EXPECT_EQ(end_after(590 * kSecond), v1::Evidence::EXITED);
+  EXPECT_EQ(end_after(610 * kSecond), v1::Evidence::DIED);
 }
 
 TEST_F(CollectorTest, OfflineOnlyTheExitMarkShowsTheEnd) {
