@@ -44,17 +44,16 @@ std::string ReadEnd(int fd, off_t size) {
   std::string end(std::min<size_t>(static_cast<size_t>(size), kMostBytes), '\0');
   const ssize_t got = pread(fd, end.data(), end.size(), size - static_cast<off_t>(end.size()));
   end.resize(got > 0 ? static_cast<size_t>(got) : 0);
+  // The first line has no beginning where the file is longer.
+  if (end.size() == kMostBytes) end.erase(0, std::min(end.find('\n'), end.size() - 1) + 1);
   return end;
 }
 
 }  // namespace
 
 std::vector<std::string> LastLines(const std::string& end) {
-  std::vector<std::string> lines = absl::StrSplit(end, '\n');
-  // The first one has no beginning where the file is longer.
-  if (end.size() == kMostBytes) lines.erase(lines.begin());
   std::vector<std::string> kept;
-  for (const std::string& line : lines) {
+  for (const absl::string_view line : absl::StrSplit(end, '\n')) {
     const absl::string_view whole = absl::StripSuffix(line, "\r");
     const std::string shown(whole.substr(whole.rfind('\r') + 1));
     if (!shown.empty()) kept.push_back(CutText(CleanText(shown), kLongestLogLine, "..."));
@@ -62,6 +61,13 @@ std::vector<std::string> LastLines(const std::string& end) {
   if (kept.size() > kMostLinesOfLog)
     kept.erase(kept.begin(), kept.end() - static_cast<ptrdiff_t>(kMostLinesOfLog));
   return kept;
+}
+
+std::string WithoutTornKey(const std::string& end) {
+  constexpr char kEnd[] = "PRIVATE KEY-----", kBegin[] = "-----BEGIN ";
+  const size_t at = end.find(kEnd);
+  if (at == std::string::npos || end.find(kBegin) < at) return end;
+  return end.substr(at + sizeof(kEnd) - 1);
 }
 
 std::optional<LogTail> ReadLogTail(const std::string& proc_root, pid_t pid, int descriptor) {
@@ -76,8 +82,8 @@ std::optional<LogTail> ReadLogTail(const std::string& proc_root, pid_t pid, int 
   tail.file = {about.st_dev, about.st_ino};
   tail.path = CleanText(ReadLink(link));
   tail.changed_ns = about.st_mtim.tv_sec * kSecond + about.st_mtim.tv_nsec;
-  tail.lines = LastLines(ReadEnd(fd.get(), about.st_size));
-  if (tail.lines.empty()) return std::nullopt;
+  tail.end = ReadEnd(fd.get(), about.st_size);
+  if (tail.end.empty()) return std::nullopt;
   return tail;
 }
 

@@ -22,15 +22,19 @@ struct LogTail {
   std::tuple<uint64_t, uint64_t> file;  // device and inode
   std::string path;                     // as the process sees it
   int64_t changed_ns = 0;               // by the wall clock
-  std::vector<std::string> lines;       // the last ones, without control characters
+  std::string end;                      // from the beginning of a line on
 };
 
 // `descriptor`: 1 or 2. nullopt: no regular file that it writes, an empty one, or one that may not
 // be read.
 std::optional<LogTail> ReadLogTail(const std::string& proc_root, pid_t pid, int descriptor);
 
-// The last lines of the end of a file. Of a line that a progress bar has written again and again,
-// what is seen on a screen. Pure.
+// The last lines of the end of a file, without control characters. Of a line that a progress bar
+// has written again and again, what is seen on a screen. Cuts long lines: hide secrets before.
 std::vector<std::string> LastLines(const std::string& end);
+
+// The end of a file without the rest of a private key of which it lacks the beginning: no pattern
+// knows such a rest.
+std::string WithoutTornKey(const std::string& end);
 
 }  // namespace rollcall

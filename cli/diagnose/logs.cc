@@ -16,7 +16,7 @@
 namespace rollcall {
 namespace {
 
-constexpr int64_t kOneLogNs = 200'000'000;
+constexpr int64_t kOneLogNs = 50'000'000;
 constexpr int kStdout = 1, kStderr = 2;
 
 int64_t WallNs() {
@@ -30,7 +30,10 @@ v1::LogEnd ToLogEnd(const LogTail& tail, const Redactor& redactor) {
   log.set_path(redactor.Redact(tail.path));
   const int64_t quiet_ns = std::max<int64_t>(WallNs() - tail.changed_ns, 0);
   log.set_quiet_seconds(static_cast<double>(quiet_ns / (kSecond / 1000)) / 1000.0);
-  for (const std::string& line : tail.lines) log.add_lines(redactor.Redact(line));
+  // A secret may have several lines, or be cut in one.
+  for (const std::string& line : LastLines(redactor.Redact(WithoutTornKey(tail.end)))) {
+    log.add_lines(line);
+  }
   return log;
 }
 

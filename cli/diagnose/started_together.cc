@@ -97,6 +97,28 @@ size_t WorldOf(const Looks& looks, const Members& members) {
   return static_cast<size_t>(world);
 }
 
+// The start of the newest process, by host.
+std::map<size_t, uint64_t> NewestByHost(const Looks& looks, const Members& members) {
+  std::map<size_t, uint64_t> newest;
+  for (const LookedAt& member : members) {
+    newest[member.look] = std::max(newest[member.look], StartOf(looks, member));
+  }
+  return newest;
+}
+
+// On each host that both are on, and there is one: clocks of two hosts tell nothing.
+bool IsOlder(const Looks& looks, const Members& run, const Members& other) {
+  const std::map<size_t, uint64_t> others = NewestByHost(looks, other);
+  bool is_older = false;
+  for (const auto& [look, newest] : NewestByHost(looks, run)) {
+    const auto at = others.find(look);
+    if (at == others.end()) continue;
+    if (newest >= at->second) return false;
+    is_older = true;
+  }
+  return is_older;
+}
+
 }  // namespace
 
 int32_t LivingRank(const v1::ProcessLook& process) {
@@ -129,7 +151,8 @@ std::vector<Members> TellRunsApart(const Looks& looks, const Members& members) {
 
 bool IsLeftBehind(const Looks& looks, const Members& run, const Members& whole) {
   const size_t ranks = RanksOf(looks, run).size();
-  return ranks < WorldOf(looks, run) && ranks < RanksOf(looks, whole).size();
+  return ranks < WorldOf(looks, run) && ranks < RanksOf(looks, whole).size() &&
+         IsOlder(looks, run, whole);
 }
 
 }  // namespace rollcall
