@@ -57,7 +57,8 @@ std::string FirstTyped(const std::vector<std::string>& arguments,
 FlagsAndCommand SplitCommand(const CLI::App& app, const std::vector<std::string>& arguments) {
   auto at = arguments.begin();
   while (at != arguments.end() && *at != "--" && absl::StartsWith(*at, "-")) {
-    const bool has_value = TakesNextWord(app, *at) && at + 1 != arguments.end();
+    const bool is_followed = at + 1 != arguments.end() && *(at + 1) != "--";
+    const bool has_value = is_followed && TakesNextWord(app, *at);
     at += has_value ? 2 : 1;
   }
   const bool is_marked = at != arguments.end() && *at == "--";

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/clean_text.h"
+#include "base/cut_text.h"
 #include "daemon/history/incident_groups.h"
 #include "daemon/report/incident_words.h"
 #include "daemon/report/wrap.h"
@@ -138,8 +139,8 @@ std::vector<std::string> Lines(const std::string& text) {
   while (rest.size() > kCellColumns) {
     const size_t space = rest.rfind(' ', kCellColumns);
     const bool has_space = space != std::string::npos && space > 0;
-    lines.push_back(rest.substr(0, has_space ? space : kCellColumns));
-    rest.erase(0, has_space ? space + 1 : kCellColumns);
+    lines.push_back(has_space ? rest.substr(0, space) : CutText(rest, kCellColumns));
+    rest.erase(0, lines.back().size() + (has_space ? 1 : 0));
   }
   lines.push_back(rest);
   return lines;

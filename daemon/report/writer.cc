@@ -97,7 +97,7 @@ std::string StableName(const v1::Incident& incident) {
 // "20261120T193000Z-train-missing_rank".
 std::string NameFor(const v1::Incident& incident) {
   const std::string cause = incident.verdicts().empty() ? "unknown" : incident.verdicts(0).cause();
-  return absl::StrCat(StableName(incident), "-", cause);
+  return absl::StrCat(StableName(incident), "-", SafeName(cause));
 }
 
 // Somebody else who may write into the folder of the reports can have put a folder of that name

@@ -31,6 +31,7 @@ const Case kCases[] = {
     {"a_mark_of_the_command_stays", "torchrun a.py -- --fast", "", "torchrun a.py -- --fast"},
     {"an_unknown_flag_has_no_value", "--bogus python", "--bogus", "python"},
     {"a_flag_without_its_value", "--after", "--after", ""},
+    {"a_mark_is_no_value", "--after -- python train.py", "--after", "python train.py"},
     {"nothing_after_the_mark", "--fast --", "--fast", ""},
 };
 
