@@ -194,6 +194,11 @@ std::string BashCompletion(const std::vector<CommandHelp>& commands) {
       "    case $command in\n",
       cases,
       "    esac\n"
+      "    # A word that is no flag begins another program's command line.\n"
+      "    if [[ ( $command == run || $command == doctor ) && -n $word && $word != -* ]]; then\n"
+      "      COMPREPLY=($(compgen -c -f -- \"$word\"))\n"
+      "      return\n"
+      "    fi\n"
       "    COMPREPLY=($(compgen -W \"$flags\" -- \"$word\"))\n"
       "  fi\n"
       "  # compgen -W would expand names as code of the shell.\n"
