@@ -14,7 +14,8 @@ from conftest import BUILD, ROLLCALL, VICTIMS
 from terminal import Terminal
 
 COMMANDS = ["diagnose", "run", "demo", "analyze", "status", "watch", "stacks", "incidents", "acknowledge", "note",
-            "silence", "report", "doctor", "explain", "pki", "token", "install-library", "webhook", "completion", "man"]
+            "silence", "report", "compare", "doctor", "explain", "pki", "token", "install-library", "webhook",
+            "completion", "man"]
 
 
 def ask(daemon, *arguments, **options):
@@ -222,6 +223,7 @@ def test_bash_completes_commands_flags_and_choices():
     assert complete("rollcall st") == ["status", "stacks"]
     assert "--hang-after=" in complete("rollcall run --")
     assert complete("rollcall run --on-hang=a") == ["abort"]
+    assert "bash" in complete("rollcall run bas")
     assert complete("rollcall report --format=") == ["text", "stacks", "json", "html"]
 
 
