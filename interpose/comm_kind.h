@@ -19,11 +19,14 @@ enum class CommKind : uint8_t {
 };
 inline constexpr uint32_t kCommKinds = 7;
 
-// Whether the kind's calls go to a stream of a GPU, and the host waits for that.
-constexpr bool IsLikeNccl(CommKind kind) {
-  return kind == CommKind::kNccl || kind == CommKind::kHccl || kind == CommKind::kOneCcl ||
-         kind == CommKind::kNvshmem;
+// Whether a thread that has begun a group groups the kind's calls, too.
+constexpr bool HasGroups(CommKind kind) {
+  return kind == CommKind::kNccl || kind == CommKind::kHccl || kind == CommKind::kOneCcl;
 }
+
+// Whether the kind's calls may go to a stream of a GPU, for which the host then waits. Some of
+// NVSHMEM's wait on the host.
+constexpr bool IsLikeNccl(CommKind kind) { return HasGroups(kind) || kind == CommKind::kNvshmem; }
 
 // Whether the kind's communicators have ids that the library counts or makes of names. Another
 // start of the program has the same ones.

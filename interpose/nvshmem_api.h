@@ -12,8 +12,6 @@
 extern "C" {
 
 inline constexpr int32_t kNvshmemInvalidTeam = -1, kNvshmemWorld = 0;
-// The teams that the library makes itself: of PEs that share memory, of a node, and the like.
-inline constexpr int32_t kNvshmemFirstMade = 1, kNvshmemLastMade = 6;
 
 struct NvshmemUniqueId {
   char bytes[128];

@@ -107,7 +107,11 @@ union UccSide {
   UccBuffers each;
 };
 
-enum UccCollFields : uint64_t { kUccCollFlags = 1 << 0, kUccCollActiveSet = 1 << 4 };
+enum UccCollFields : uint64_t {
+  kUccCollFlags = 1 << 0,
+  kUccCollCallback = 1 << 2,
+  kUccCollActiveSet = 1 << 4,
+};
 enum UccCollFlags : uint64_t { kUccInPlace = 1 << 0 };
 struct UccCollArgs {
   uint64_t mask;

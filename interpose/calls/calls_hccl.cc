@@ -92,8 +92,7 @@ int RecordInitAll(decltype(&HcclCommInitAll) real, uint32_t ranks, int32_t* devi
   const InsideCall inside(thread);
   const uint64_t id = OwnId();
   LocalComm* comms[kMostRanks] = {};
-  const uint32_t recorded = ranks < kMostRanks ? ranks : kMostRanks;
-  for (uint32_t rank = 0; rank < recorded; ++rank) {
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
     comms[rank] = AddComm(FromIdHash(id, static_cast<int>(ranks), static_cast<int>(rank)));
     if (comms[rank] == nullptr) continue;
     comms[rank]->entry->kind.store(static_cast<uint32_t>(CommKind::kHccl),
@@ -101,7 +100,7 @@ int RecordInitAll(decltype(&HcclCommInitAll) real, uint32_t ranks, int32_t* devi
   }
   const Blocked blocked(thread, Op::kCommInitAll, comms[0], nullptr, Now());
   const int result = real(ranks, devices, all);
-  for (uint32_t rank = 0; rank < recorded; ++rank) {
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
     if (comms[rank] == nullptr) continue;
     RecordAnswer(comms[rank], result == 0 ? all[rank] : nullptr, result);
   }
@@ -192,7 +191,7 @@ EXPORT int HcclCommInitClusterInfoConfig(const char* file, uint32_t rank, void* 
 EXPORT int HcclCommInitAll(uint32_t ranks, int32_t* devices, void** comms) {
   auto* real = ROLLCALL_REAL(HcclCommInitAll);
   if (real == nullptr) return ncclSystemError;
-  const bool is_recorded = IsOwnCreation() && ranks > 0 && comms != nullptr;
+  const bool is_recorded = IsOwnCreation() && ranks > 0 && ranks <= kMostRanks && comms != nullptr;
   return is_recorded ? RecordInitAll(real, ranks, devices, comms) : real(ranks, devices, comms);
 }
 

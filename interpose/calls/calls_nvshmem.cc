@@ -6,7 +6,9 @@
 // launcher or MPI brings the PEs together. Then they are assumed to be all ranks of the job (RANK,
 // WORLD_SIZE and their like); of another number of PEs nothing is recorded, since other ranks may
 // have such a team, too. A split is known by the order of the splits on its parent, and by its
-// arguments, in which the parts of a parent differ.
+// arguments, in which the parts of a parent differ. The other teams that NVSHMEM makes itself, of
+// PEs that share memory, of a node and the like, are not recorded: which numbers they have depends
+// on the version, and NVSHMEM may be asked about them only between its start and its end.
 //
 // What kernels call themselves, on the GPU, no library sees.
 #include <stdlib.h>
@@ -83,24 +85,8 @@ int ObserveTeam(Op op, LocalComm* comm, const int32_t* team, const Call& call) {
 
 bool IsRecorded(int32_t team) { return FindComm(TeamHandle(team)) != nullptr; }
 
-// A team that NVSHMEM has made itself: its number, and its first PE among all of them.
-void AddMade(int32_t team) {
-  const LocalComm* world = FindComm(TeamHandle(kNvshmemWorld));
-  const int32_t size = Ask("nvshmem_team_n_pes", team);
-  if (world == nullptr || size <= 0) return;
-  const int32_t first = Ask("nvshmem_team_translate_pe", team, 0, kNvshmemWorld);
-  const uint64_t id =
-      Mix(Mix(Get(world->entry->id), static_cast<uint32_t>(team)), static_cast<uint32_t>(first));
-  EndTeam(AddTeam(FromIdHash(id, size, Ask("nvshmem_team_my_pe", team))), team, 0);
-}
-
 // The handle of a team in a call.
 ncclComm_t CommOf(int32_t team) {
-  const bool is_made = team >= kNvshmemFirstMade && team <= kNvshmemLastMade;
-  if (is_made && !this_thread.inside && Recording() && !IsRecorded(team)) {
-    const InsideCall inside(&this_thread);
-    AddMade(team);
-  }
   return static_cast<ncclComm_t>(const_cast<void*>(TeamHandle(team)));
 }
 

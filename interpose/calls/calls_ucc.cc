@@ -5,6 +5,8 @@
 // collective of MPI does: UCC matches the calls of a team in the order of their posts. A thread
 // that calls nothing but ucc_context_progress() while a call is open waits for it. Calls of an
 // active set, by which programs send messages, are not those of all members, and are not recorded.
+// Nor are calls with a callback: UCC calls it inside the post if the call is done at once, else
+// later. A callback may post the next call, which so is recorded on all ranks alike.
 #include "interpose/calls/mpi_requests.h"
 #include "interpose/calls/observe_life.h"
 #include "interpose/calls/ucc_requests.h"
@@ -122,7 +124,8 @@ std::atomic<const void*> contexts_of[segment::kCommCapacity];
 bool DescribeCall(const UccCollArgs& args, const void* team, UccCall* call) {
   const UccOperation* operation = FindOperation(args.type);
   call->comm = FindComm(team);
-  if (call->comm == nullptr || operation == nullptr || (args.mask & kUccCollActiveSet) != 0) {
+  constexpr uint64_t kNotRecorded = kUccCollActiveSet | kUccCollCallback;
+  if (call->comm == nullptr || operation == nullptr || (args.mask & kNotRecorded) != 0) {
     return false;
   }
   call->context = contexts_of[call->comm->index].load(std::memory_order_relaxed);
@@ -183,7 +186,9 @@ void NoteProgress(ThreadState* thread, const void* context, uint64_t began) {
   EndDoneUccCalls(context);
   const OldestUccCall oldest = FindOldestUccCall(context);
   const bool has_ended = open_ucc_calls.load(std::memory_order_relaxed) < before;
-  if (has_ended || oldest.comm == nullptr) return EndPolls(thread);
+  // A thread may progress another context in turn, on which no call is open.
+  if (oldest.comm == nullptr && !has_ended) return;
+  if (has_ended) return EndPolls(thread);
   ClaimedEntry(thread);
   NotePoll(thread, {Op::kucc_context_progress, context, began}, oldest.comm, oldest.number, nullptr,
            0);

@@ -51,7 +51,7 @@ template <typename Function, typename... Args>
 ROLLCALL_HOT auto ObserveFully(Function* real, ThreadState* thread, LocalComm* comm,
                                const CallInfo& info, const void* caller, Args... args) {
   const uint64_t now = Now();
-  const bool grouped = thread->group_depth > 0;
+  const bool grouped = IsGrouped(thread, comm);
   const GroupComm* part = grouped ? JoinGroup(thread, comm, info.stream) : nullptr;
   const uint64_t capture = part != nullptr ? part->capture : FindCapture(comm, info.stream);
   if (__builtin_expect(capture > kOffLimits, 0)) {

@@ -14,17 +14,20 @@ namespace {
 constexpr uint32_t kSlots = 4096;
 constexpr uint32_t kFarthest = 512;
 // No request has these addresses.
-constexpr uintptr_t kNeverUsed = 0, kReserved = 1, kRemoved = 2;
+constexpr uintptr_t kFree = 0, kReserved = 1;
 
 struct Slot {
-  std::atomic<uintptr_t> request{kNeverUsed};
+  std::atomic<uintptr_t> request{kFree};
+  // How many slots from this one on may have requests of this one's hash. Never becomes less. So a
+  // slot is free again once its request ends, whatever other threads put into the next ones.
+  std::atomic<uint32_t> reach{0};
   uint64_t generation = 0;  // of the communicator
   UccCall call;
 };
 Slot slots[kSlots];
 
 struct OpenSlot {
-  std::atomic<uintptr_t> request{kNeverUsed};
+  std::atomic<uintptr_t> request{kFree};
   const LocalComm* comm = nullptr;
   const void* context = nullptr;
   uint64_t generation = 0;
@@ -43,31 +46,39 @@ uint32_t FirstSlotOf(uintptr_t request) {
 
 Slot* FindSlot(uintptr_t request) {
   uint32_t at = FirstSlotOf(request);
-  for (uint32_t i = 0; i < kFarthest; ++i, at = (at + 1) % kSlots) {
-    const uintptr_t seen = slots[at].request.load(std::memory_order_acquire);
-    if (seen == request) return &slots[at];
-    if (seen == kNeverUsed) return nullptr;
+  const uint32_t reach = slots[at].reach.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < reach; ++i, at = (at + 1) % kSlots) {
+    if (slots[at].request.load(std::memory_order_acquire) == request) return &slots[at];
   }
   return nullptr;
 }
 
+void Raise(std::atomic<uint32_t>* number, uint32_t to) {
+  uint32_t seen = number->load(std::memory_order_relaxed);
+  while (seen < to && !number->compare_exchange_weak(seen, to)) {
+  }
+}
+
+bool Reserve(std::atomic<uintptr_t>* request) {
+  uintptr_t seen = request->load(std::memory_order_relaxed);
+  return seen == kFree && request->compare_exchange_strong(seen, kReserved);
+}
+
 Slot* ReserveSlot(uintptr_t request) {
-  uint32_t at = FirstSlotOf(request);
-  for (uint32_t i = 0; i < kFarthest; ++i, at = (at + 1) % kSlots) {
-    uintptr_t seen = slots[at].request.load(std::memory_order_relaxed);
-    if (seen != kNeverUsed && seen != kRemoved) continue;
-    if (slots[at].request.compare_exchange_strong(seen, kReserved)) return &slots[at];
+  const uint32_t first = FirstSlotOf(request);
+  for (uint32_t i = 0; i < kFarthest; ++i) {
+    Slot* slot = &slots[(first + i) % kSlots];
+    if (!Reserve(&slot->request)) continue;
+    Raise(&slots[first].reach, i + 1);
+    return slot;
   }
   return nullptr;
 }
 
 OpenSlot* ReserveOpenSlot() {
   for (uint32_t i = 0; i < kMostOpen; ++i) {
-    uintptr_t seen = kNeverUsed;
-    if (!open_slots[i].request.compare_exchange_strong(seen, kReserved)) continue;
-    uint32_t end = open_end.load(std::memory_order_relaxed);
-    while (end <= i && !open_end.compare_exchange_weak(end, i + 1)) {
-    }
+    if (!Reserve(&open_slots[i].request)) continue;
+    Raise(&open_end, i + 1);
     return &open_slots[i];
   }
   return nullptr;
@@ -88,7 +99,7 @@ void End(OpenSlot* slot, uintptr_t request) {
   if (!slot->request.compare_exchange_strong(request, kReserved)) return;
   open_ucc_calls.fetch_sub(1);
   if (IsCurrent(*slot)) FinishWork(request);
-  slot->request.store(kNeverUsed, std::memory_order_release);
+  slot->request.store(kFree, std::memory_order_release);
 }
 
 // Calls `each` with every open slot of the context, and its request.
@@ -98,7 +109,7 @@ void ForEachOpen(const void* context, Each each) {
   for (uint32_t i = 0; i < end; ++i) {
     OpenSlot* slot = &open_slots[i];
     const uintptr_t request = slot->request.load(std::memory_order_acquire);
-    if (request > kRemoved && slot->context == context) each(slot, request);
+    if (request > kReserved && slot->context == context) each(slot, request);
   }
 }
 
@@ -123,7 +134,7 @@ bool FindUccRequest(const UccRequest* request, UccCall* call) {
 
 void ForgetUccRequest(const UccRequest* request) {
   Slot* slot = request == nullptr ? nullptr : FindSlot(Key(request));
-  if (slot != nullptr) slot->request.store(kRemoved, std::memory_order_release);
+  if (slot != nullptr) slot->request.store(kFree, std::memory_order_release);
 }
 
 void OpenUccCall(const UccRequest* request, const UccCall& call, uint64_t position,

@@ -84,7 +84,10 @@ bool MixMembers(const UccEpMap& map, uint64_t size, uint64_t* id) {
 
 bool MixMembersOf(const UccTeamParams& params, const Context& context, uint64_t size,
                   uint64_t* id) {
-  if ((params.mask & kUccTeamEpMap) != 0) return MixMembers(params.ep_map, size, id);
+  if ((params.mask & kUccTeamEpMap) != 0) {
+    // The program's array has as many numbers as the map says.
+    return params.ep_map.size == size && MixMembers(params.ep_map, size, id);
+  }
   UccEpMap all = {};
   all.type = kUccMapFull;
   return size == context.size && MixMembers(all, size, id);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interpose/record/graph_launches.h"
 
+#include "interpose/record/groups.h"
 #include "interpose/recorder.h"
 
 namespace rollcall {
@@ -82,7 +83,7 @@ CapturedRecord BeginCaptured(ThreadState* thread, LocalComm* comm, const CallInf
                              const void* caller, uint64_t capture) {
   CallGraph* graph = CaptureGraph(capture);
   const uint64_t now = Now();
-  const uint16_t group = thread->group_depth > 0 ? thread->group_number : uint16_t{0};
+  const uint16_t group = IsGrouped(thread, comm) ? thread->group_number : uint16_t{0};
   const RecordOrigin origin = {thread->thread_id, group, thread->next_shape,
                                segment::kRecordCaptured, CallerWord(caller)};
   thread->next_shape = thread->kept_shape;
@@ -105,7 +106,7 @@ void EndCaptured(const ThreadState* thread, LocalComm* comm, const CallInfo& inf
   if (IsError(result) && captured.graph != nullptr) {
     DropCalls(captured.graph, CallCount(captured.graph) - 1);
   }
-  if (!IsError(result) && thread->group_depth > 0) return;  // captured when the group ends
+  if (!IsError(result) && IsGrouped(thread, comm)) return;  // captured when the group ends
   captured.record->returned.store(Now(), std::memory_order_release);
   if (result != ncclSuccess || captured.graph == nullptr) return;
   MarkCaptured(comm, info.stream, captured.graph, MarkerPoint::kFinished);

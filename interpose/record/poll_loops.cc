@@ -74,8 +74,8 @@ void NotePoll(ThreadState* thread, const FailedTest& test, const LocalComm* comm
     if (loop->test_count == kMostTests) return EndPolls(thread);
     loop->tests[loop->test_count++] = test.what;
     Mark(loop, messages, count);
-    // Of several tests any one may end the loop.
-    if (loop->test_count > 1) {
+    // Of several tests of MPI any one may end the loop.
+    if (loop->test_count > 1 && test.op != Op::kucc_context_progress) {
       entry->op.store(static_cast<uint32_t>(Op::kMPI_Testany), std::memory_order_relaxed);
     }
   }

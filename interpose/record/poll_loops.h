@@ -3,8 +3,9 @@
 //
 // A thread that does nothing but test waits as much as one inside MPI_Wait. The library notes each
 // test that fails, and the time that the thread has spent in such tests. The agent compares these
-// with the clock: they show whether the thread does anything else. Any other call to the same
-// library ends the loop.
+// with the clock: they show whether the thread does anything else. Any other call to
+// MPI ends the loop. Of UCC's calls only a post, the end of a team and a progress that ends a call
+// or finds none open do.
 #pragma once
 
 #include "interpose/ops.h"

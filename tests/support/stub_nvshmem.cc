@@ -16,7 +16,7 @@ struct Team {
   int rank, size;
 };
 std::vector<Team> teams;
-constexpr int kNode = 2;
+constexpr size_t kMade = 7;  // by NVSHMEM itself, with the one of all PEs
 
 int Number(const char* name, int other) {
   const char* value = getenv(name);
@@ -45,9 +45,6 @@ int nvshmem_my_pe() { return Pe(); }
 int nvshmem_n_pes() { return Pes(); }
 int nvshmem_team_my_pe(int32_t team) { return teams[static_cast<size_t>(team)].rank; }
 int nvshmem_team_n_pes(int32_t team) { return teams[static_cast<size_t>(team)].size; }
-int nvshmem_team_translate_pe(int32_t from, int pe, int32_t to) {
-  return from == kNode ? Pe() / 2 * 2 + pe : pe;
-}
 
 int nvshmemid_hostlib_init_attr(int, int*, unsigned, NvshmemInitAttr*, NvshmemVersion version,
                                 void* callback) {
@@ -55,7 +52,7 @@ int nvshmemid_hostlib_init_attr(int, int*, unsigned, NvshmemInitAttr*, NvshmemVe
   if (version.patch != 3 || callback == nullptr) return 1;
   Call("nvshmem_init");
   if (teams.empty()) teams = {{Pe(), Pes()}, {Pe() % 2, 2}, {Pe() % 2, 2}};
-  while (teams.size() <= kNvshmemLastMade) teams.push_back({0, 1});
+  if (teams.size() < kMade) teams.resize(kMade, {0, 1});
   return 0;
 }
 void nvshmemid_hostlib_finalize(void*, void*) { Call("nvshmem_finalize"); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A libucc.so.1 for tests: UCC's functions, with nothing behind them. A posted call is done after
 // as many calls of ucc_context_progress() as STUB_PROGRESS says (1). The function whose name is in
-// STUB_ENDS_IN ends the process: when it is called for the STUB_ENDS_AT-th time (1).
+// STUB_ENDS_IN ends the process: when it is called for the STUB_ENDS_AT-th time (1). A call with a callback is done at once, and calls it inside the post.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -14,6 +14,7 @@ namespace {
 
 struct Request : UccRequest {
   int polls = 0;
+  bool calls_back = false;
 };
 struct Team {
   bool tested = false;
@@ -22,6 +23,7 @@ struct Team {
 };
 
 std::vector<Request*> posted;
+void (*callback)() = nullptr;
 
 int Setting(const char* name) {
   const char* value = getenv(name);
@@ -37,6 +39,11 @@ int Call(const char* name) {
 
 int Post(UccRequest* request) {
   auto* own = static_cast<Request*>(request);
+  if (own->calls_back) {
+    own->status = kUccOk;
+    callback();
+    return kUccOk;
+  }
   own->status = kUccInProgress;
   own->polls = 0;
   posted.push_back(own);
@@ -46,6 +53,7 @@ int Post(UccRequest* request) {
 }  // namespace
 
 extern "C" {
+void stub_ucc_set_callback(void (*to_call)()) { callback = to_call; }
 void ucc_get_version(unsigned* major, unsigned* minor, unsigned* release) {
   *major = static_cast<unsigned>(Setting("STUB_VERSION"));
   *minor = *release = 0;
@@ -82,9 +90,11 @@ int ucc_team_get_attr(void* team, UccTeamAttr* attr) {
   return kUccOk;
 }
 int ucc_team_destroy(void*) { return Call("ucc_team_destroy"); }
-int ucc_collective_init(UccCollArgs*, UccRequest** request, void*) {
-  *request = new Request;
-  (*request)->status = kUccInitialized;
+int ucc_collective_init(UccCollArgs* args, UccRequest** request, void*) {
+  auto* own = new Request;
+  own->status = kUccInitialized;
+  own->calls_back = (args->mask & kUccCollCallback) != 0;
+  *request = own;
   return Call("ucc_collective_init");
 }
 int ucc_collective_post(UccRequest* request) {

@@ -125,12 +125,10 @@ TEST_F(NvshmemTest, ATeamByAUniqueIdIsACommunicator) {
   EXPECT_EQ(Last("team", "2").rank, 2);
 }
 
-TEST_F(NvshmemTest, TheTeamOfANodeIsKnownByItsFirstPe) {
-  const CommSnapshot node = Last("node", "3");
-  EXPECT_EQ(node.rank, 1);
-  EXPECT_EQ(node.size, 2);
-  EXPECT_EQ(Last("node", "2").id, node.id);
-  EXPECT_NE(Last("node", "1").id, node.id);
+TEST_F(NvshmemTest, OtherTeamsThatNvshmemMakesAreNotRecorded) {
+  const SegmentSnapshot segment = After("node", "3");
+  ASSERT_EQ(segment.communicators.size(), 1u);
+  EXPECT_EQ(segment.communicators[0].entered, 0u);
 }
 
 TEST_F(NvshmemTest, TheLastEndEndsAllTeams) {

@@ -61,6 +61,7 @@ TEST_F(UccTest, ATeamIsKnownByItsMembers) {
 
 TEST_F(UccTest, ATeamWithUnknownMembersIsNotRecorded) {
   EXPECT_EQ(After("unknown").communicators.size(), 1u);
+  EXPECT_EQ(After("short").communicators.size(), 1u);
 }
 
 TEST_F(UccTest, TeamsOfAContextThatIsNotOfAllRanksAreNotRecorded) {
@@ -106,6 +107,12 @@ TEST_F(UccTest, ACallOfAnActiveSetTakesNoPosition) {
   EXPECT_EQ(WorldAfter("messages").entered, 0u);
 }
 
+TEST_F(UccTest, OfACallWithACallbackOnlyWhatTheCallbackPostsIsRecorded) {
+  const CommSnapshot team = WorldAfter("callback");
+  EXPECT_EQ(Ops(team), (std::vector<Op>{Op::kBarrier, Op::kBarrier}));
+  EXPECT_EQ(team.returned, 2u);
+}
+
 TEST_F(UccTest, EachPostOfAPersistentRequestIsACall) {
   const CommSnapshot team = WorldAfter("persistent");
   EXPECT_EQ(team.entered, 3u);
@@ -136,6 +143,14 @@ TEST_F(UccTest, AnOpenCallIsNoWaitUntilAThreadTestsIt) {
   EXPECT_EQ(testing.blocked[0].comm, testing.communicators.at(0).index);
   EXPECT_EQ(testing.blocked[0].stream, 1u);
   EXPECT_EQ(testing.blocked[0].polls, 2u);
+}
+
+TEST_F(UccTest, AThreadThatProgressesAnotherContextInTurnStillWaits) {
+  const SegmentSnapshot segment =
+      After("open progress other progress other", "1", {{"STUB_PROGRESS", "9"}});
+  ASSERT_EQ(segment.blocked.size(), 1u);
+  EXPECT_EQ(segment.blocked[0].op, static_cast<uint32_t>(Op::kucc_context_progress));
+  EXPECT_EQ(segment.blocked[0].polls, 2u);
 }
 
 TEST_F(UccTest, TheEndOfACallIsSeenInTheLoop) {

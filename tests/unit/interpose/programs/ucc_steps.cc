@@ -8,6 +8,8 @@
 
 #include "interpose/ucc_api.h"
 
+extern "C" void stub_ucc_set_callback(void (*callback)());
+
 namespace {
 
 constexpr uint64_t kInt16 = 1 << 3, kFloat = 11 << 3, kOwnType = 1;
@@ -62,6 +64,27 @@ void* MakePart(bool as_array, bool with_id) {
   return MakeTeam(params);
 }
 
+// The map has fewer members than the team.
+void MakeWithShortMap() {
+  UccTeamParams params = OfRank(2, rank / 2);
+  params.mask |= kUccTeamEpMap;
+  params.ep_map.size = 1;
+  params.ep_map.type = kUccMapArray;
+  params.ep_map.array = {&rank, sizeof(rank)};
+  MakeTeam(params);
+}
+
+void ProgressOther() {
+  static void* other = nullptr;
+  if (other == nullptr) {
+    void* const first = context;
+    MakeContext();
+    other = context;
+    context = first;
+  }
+  ucc_context_progress(other);
+}
+
 UccCollArgs Args(int type, uint64_t count, uint64_t datatype) {
   UccCollArgs args = {};
   args.type = type;
@@ -101,6 +124,18 @@ void Messages(void* team) {
   UccCollArgs args = Args(kBroadcast, 5, kFloat);
   args.mask = kUccCollActiveSet;
   Run(args, team);
+}
+
+// A call that is done at once, and whose callback makes the next call.
+void Callback(void* team) {
+  static void* called = team;
+  stub_ucc_set_callback([] { Run(Args(kBarrier, 0, kFloat), called); });
+  UccCollArgs args = Args(kAllReduce, 8, kFloat);
+  args.mask = kUccCollCallback;
+  Run(args, team);
+  UccRequest* request = nullptr;
+  ucc_collective_init_and_post(&args, &request, team);
+  ucc_collective_finalize(request);
 }
 
 void Persistent(void* team) {
@@ -145,6 +180,7 @@ int main(int count, char** steps) {
     const auto is = [&](const char* step) { return strcmp(steps[i], step) == 0; };
     if (is("calls")) Calls(team);
     if (is("messages")) Messages(team);
+    if (is("callback")) Callback(team);
     if (is("persistent")) Persistent(team);
     if (is("others")) Others(team);
     if (is("open")) Open(team);
@@ -153,6 +189,7 @@ int main(int count, char** steps) {
     if (is("stride")) MakePart(false, false);
     if (is("id")) MakePart(false, true);
     if (is("unknown")) MakeTeam(OfRank(2, rank / 2));
+    if (is("short")) MakeWithShortMap();
     if (is("part")) {
       void* part = nullptr;
       ucc_team_create_from_parent(rank, rank % 2, team, &part);
@@ -160,6 +197,7 @@ int main(int count, char** steps) {
       }
     }
     if (is("progress")) ucc_context_progress(context);
+    if (is("other")) ProgressOther();
     if (is("destroy")) ucc_team_destroy(team);
     if (is("end")) ucc_context_destroy(context);
   }
