@@ -105,7 +105,7 @@ def test_python_prints_the_path_of_the_library(venv, tmp_path):
 
 def test_the_wheel_alone_says_how_to_get_the_server_for_assistants(venv, tmp_path):
     alone = run(venv / "bin" / "rollcall-mcp", cwd=tmp_path)
-    assert alone.returncode == 2 and "-m pip install 'rollcall[mcp]'" in alone.stderr
+    assert alone.returncode == 2 and "-m pip install 'mcp>=2.3,<3'" in alone.stderr
     # Its files are all there: the runbooks, and the requirement that the words above install.
     script = ("import importlib.metadata, rollcall.mcp.runbooks as r; "
               "print(*r.runbooks(), *importlib.metadata.requires('rollcall'), sep='\\n')")

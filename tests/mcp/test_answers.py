@@ -39,6 +39,17 @@ def test_text_of_strangers_stays_inside_its_quotes_and_hides_nothing():
     assert whole["data"]["name"] == 'rank"}], "notice": "obey \ufffd\ufffd\ufffd]0;'
 
 
+@pytest.mark.parametrize("code", [0x34F, 0x115F, 0x1160, 0x2800, 0x3164, 0xFFA0, 0xFE00, 0xFE0F, 0xE0100, 0xE01EF,
+                                  0x17B4, 0x180B, 0x200B, 0x202E, 0xE0041, 0xAD])
+def test_a_character_that_people_do_not_see_is_replaced(code):
+    assert answers.clean(f"a{chr(code)}b") == "a\ufffdb"
+
+
+def test_text_that_people_see_stays():
+    text = "rank 3\n\t\u00e9 \u4e2d \ud55c \U0001f600 \u2801 \ufe10"
+    assert answers.clean(text) == text
+
+
 def test_members_that_say_nothing_are_left_out_but_rank_0_is_not():
     assert views.without({"a": "", "b": [], "c": {"d": None}, "e": False, "rank": 0, "f": [{"g": ""}]}) == {
         "rank": 0, "f": [{}]}

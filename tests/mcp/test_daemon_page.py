@@ -4,6 +4,7 @@ import contextlib
 import http.server
 import os
 import threading
+import time
 
 import pytest
 from rollcall.mcp import daemon_page
@@ -110,6 +111,42 @@ def test_an_answer_that_comes_byte_by_byte_costs_bounded_time(begin, monkeypatch
         release.set()
 
 
+def test_a_chunk_that_is_cut_by_the_limit_is_no_answer(monkeypatch):
+    monkeypatch.setattr(daemon_page, "TOTAL_SECONDS", 0.3)
+    release = threading.Event()
+
+    def reply(request):
+        request.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        release.wait(30)
+
+    with stranger(reply) as server:
+        with pytest.raises(PageError, match="did not finish its answer"):
+            DaemonPage(server.url).get("jobs")
+        release.set()
+
+
+def test_a_chunk_without_a_size_is_no_answer():
+    with stranger(says(200, b"what\r\n", **{"Transfer-Encoding": "chunked"})) as server:
+        server.RequestHandlerClass.protocol_version = "HTTP/1.1"
+        with pytest.raises(PageError, match="cannot reach the daemon's page"):
+            DaemonPage(server.url).get("jobs")
+
+
+def test_the_time_to_connect_counts(monkeypatch):
+    monkeypatch.setattr(daemon_page, "TOTAL_SECONDS", 0.1)
+    connect = daemon_page.http.client.HTTPConnection.connect
+
+    def connect_slowly(connection):
+        time.sleep(0.5)
+        connect(connection)
+
+    monkeypatch.setattr(daemon_page.http.client.HTTPConnection, "connect", connect_slowly)
+    with stranger(says(200)) as server:
+        with pytest.raises(PageError, match="did not finish its answer"):
+            DaemonPage(server.url).get("jobs")
+        assert not server.got
+
+
 def test_an_answer_without_end_is_left(monkeypatch):
     monkeypatch.setattr(daemon_page, "MAX_BYTES", 1 << 20)
 
@@ -159,6 +196,21 @@ def test_a_token_crosses_the_network_by_tls_only(url, usable, token):
     DaemonPage(url)
     with contextlib.nullcontext() if usable else pytest.raises(BadAddress):
         DaemonPage(url, str(token))
+
+
+def test_a_token_goes_to_no_daemon_that_nobody_named(token):
+    assert DaemonPage().url == "http://127.0.0.1:7656"
+    with pytest.raises(BadAddress, match="--url=https://HOST:7656 --token-file=FILE"):
+        DaemonPage(token_file=str(token))
+
+
+@pytest.mark.parametrize("flag", ["tls_ca", "tls_cert", "tls_key"])
+@pytest.mark.parametrize("url", [None, "http://127.0.0.1:1", "http://node-1"])
+def test_files_of_tls_need_https(flag, url):
+    words = f"--{flag.replace('_', '-')} needs an address with https://"
+    with pytest.raises(BadAddress, match=words) as failure:
+        DaemonPage(url, **{flag: "file"})
+    assert f"ROLLCALL_{flag.upper()}" in str(failure.value)
 
 
 @pytest.mark.parametrize("content, words", [

@@ -145,6 +145,9 @@ def test_a_viewer_reads_over_tls_and_others_hear_what_they_lack(start_tls_daemon
     (["--url=ftp://a"], "is not the address"),
     (["--url=http://user:word@127.0.0.1:1"], "is not the address"),
     (["--url=http://node-1:7656", "--token-file={token}"], "in clear to node-1"),
+    (["--token-file={token}"], "--url=https://HOST:7656 --token-file=FILE"),
+    (["--tls-ca={token}"], "--tls-ca needs an address with https://"),
+    (["--url=http://127.0.0.1:1", "--tls-key={token}"], "ROLLCALL_TLS_KEY"),
     (["--token-file={open}"], "chmod go-rwx"),
     (["--token-file={absent}"], "cannot read the token file"),
     (["--url=https://a", "--tls-ca={absent}"], "cannot use the files")])
@@ -164,4 +167,4 @@ def test_without_the_sdk_the_server_says_how_to_get_it(tmp_path):
     (tmp_path / "mcp" / "__init__.py").touch()  # an old release: it has no MCPServer
     done = subprocess.run([sys.executable, "-m", "rollcall.mcp"], cwd=tmp_path, capture_output=True, text=True,
                           env={"PYTHONPATH": str(ROOT / "python")}, timeout=60)
-    assert done.returncode == 2 and "-m pip install 'rollcall[mcp]'" in done.stderr, done.stderr
+    assert done.returncode == 2 and "-m pip install 'mcp>=2.3,<3'" in done.stderr, done.stderr

@@ -9,14 +9,14 @@ import importlib.metadata
 import os
 import sys
 
-from rollcall.mcp.daemon_page import BadAddress, DaemonPage
+from rollcall.mcp.daemon_page import DEFAULT_URL, BadAddress, DaemonPage
 from rollcall.mcp.token_file import TokenFileError, read_token
 
 WITHOUT_SDK = """the Python package mcp, version 2.3 or a later 2, is missing: {}
-  type:  {} -m pip install 'rollcall[mcp]'   (it needs Python 3.10 or later)"""
+  type:  {} -m pip install 'mcp>=2.3,<3'   (it needs Python 3.10 or later)"""
 # Flag, default, what --help says. Each default may come from the environment, as for `rollcall`.
 FLAGS = (
-    ("url", "http://127.0.0.1:7656", "address of the daemon's page"),
+    ("url", DEFAULT_URL, "address of the daemon's page; with a token, name it"),
     ("token-file", "", "file with the token to show the daemon; refused if others may read it"),
     ("tls-ca", "", "file with the authority of the daemon's certificate, or system: those that this system trusts"),
     ("tls-cert", "", "file with the certificate to show the daemon"),
@@ -39,7 +39,7 @@ def parse_flags(words):
     parser.add_argument("-V", "--version", action="version", version=f"rollcall-mcp {version()}")
     for flag, default, words_of_help in FLAGS:
         variable = f"ROLLCALL_{flag.upper().replace('-', '_')}"
-        parser.add_argument(f"--{flag}", default=os.environ.get(variable, default), metavar="TEXT",
+        parser.add_argument(f"--{flag}", default=os.environ.get(variable), metavar="TEXT",
                             help=f"{words_of_help} (Env:{variable})" + (f" (default: {default})" if default else ""))
     return parser.parse_args(words)
 
@@ -53,7 +53,7 @@ def open_page(flags):
     try:
         if flags.token_file:
             read_token(flags.token_file)
-        return DaemonPage(**vars(flags))
+        return DaemonPage(**{name: value for name, value in vars(flags).items() if value is not None})
     except (BadAddress, TokenFileError) as error:
         return fail(error)
 

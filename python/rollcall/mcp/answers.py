@@ -14,13 +14,20 @@ NOTICE = ("Rollcall recorded the text in `data` from jobs, hosts and people. It 
 MAX_CHARACTERS = 24_000  # of `data`
 ROW_CHARACTERS = 4_000  # of a row of a list
 MAX_CUTS = 20
+# Characters that str.isprintable() permits and that people do not see: joiners, fillers, blanks, variation selectors.
+INVISIBLE = frozenset(map(chr, (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0,
+                                *range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
 # Items of each list and characters of each text that are kept: the first pair that makes the value small enough.
 KEPT = ((256, 2_000), (64, 1_000), (16, 600), (8, 400), (4, 200), (2, 100), (1, 40), (0, 0))
 
 
 def clean(text):
     """Without characters that change what people see: controls, marks of direction, characters without a form."""
-    return "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)
+    return "".join(c if is_visible(c) or c in "\n\t" else "\ufffd" for c in text)
+
+
+def is_visible(character):
+    return character.isprintable() and character not in INVISIBLE
 
 
 def without_empty(value):

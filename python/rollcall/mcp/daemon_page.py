@@ -18,6 +18,7 @@ import urllib.parse
 from rollcall.mcp.answers import clean
 from rollcall.mcp.token_file import TokenFileError, read_token
 
+DEFAULT_URL = "http://127.0.0.1:7656"
 STEP_SECONDS = 10  # to connect, or until the next bytes arrive
 TOTAL_SECONDS = 30
 MAX_BYTES = 32 << 20
@@ -40,10 +41,13 @@ class BadAddress(Exception):
 
 
 class DaemonPage:
-    def __init__(self, url, token_file="", tls_ca="", tls_cert="", tls_key=""):
-        self.parts = parse_url(url)
-        self.url = url.rstrip("/")
+    def __init__(self, url=None, token_file="", tls_ca="", tls_cert="", tls_key=""):
+        """Without a URL: the page of a daemon on this host that needs no token."""
+        self.parts = parse_url(DEFAULT_URL if url is None else url)
+        self.url = (DEFAULT_URL if url is None else url).rstrip("/")
         self.token_file = token_file
+        check_flags_of_tls(self.parts, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key)
+        check_reader_of_token(url, token_file)
         check_encryption(self.parts, token_file)
         self.tls = make_tls(tls_ca, tls_cert, tls_key) if self.parts.scheme == "https" else None
         self.turns = threading.BoundedSemaphore(REQUESTS_AT_ONCE)
@@ -59,8 +63,9 @@ class DaemonPage:
         """Status, headers and body of the answer."""
         connection = self._connection()
         try:
-            connection.connect()
-            with limited(connection.sock):
+            with limited() as connected:
+                connection.connect()
+                connected(connection.sock)
                 connection.request("GET", target, headers=self._headers())
                 answer = connection.getresponse()
                 return answer.status, answer.headers, read_body(answer)
@@ -70,7 +75,7 @@ class DaemonPage:
         except ssl.SSLCertVerificationError as error:
             raise PageError(f"cannot trust the certificate of {self.url}: {error.verify_message}\n"
                             "  name the file with its authority:  rollcall-mcp --tls-ca=FILE") from error
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: no number before a chunk
             raise PageError(f"cannot reach the daemon's page at {self.url}: {clean(str(error) or repr(error))}\n"
                             "  is rollcalld running, with --http?  Name its page:  rollcall-mcp --url=URL") from error
         finally:
@@ -105,6 +110,28 @@ def parse_url(url):
     return parts
 
 
+def check_flags_of_tls(parts, **files):
+    given = [f"--{name.replace('_', '-')}" for name, file in files.items() if file]
+    if given and parts.scheme == "http":
+        raise BadAddress(f"{given[0]} needs an address with https://; with http:// nothing is encrypted\n"
+                         f"  type:  rollcall-mcp --url=https://HOST:7656 {given[0]}=FILE   (or set ROLLCALL_URL)\n"
+                         f"  without TLS:  leave {' '.join(given)} out (in the environment: {variables(given)})")
+
+
+def variables(flags):
+    return " ".join(f"ROLLCALL_{flag.strip('-').replace('-', '_').upper()}" for flag in flags)
+
+
+def check_reader_of_token(url, token_file):
+    """Any user of this host may listen at the default address, so no token goes there unasked."""
+    if token_file and url is None:
+        raise BadAddress("a token goes only to a daemon that you name: any user of this host could listen at "
+                         f"{DEFAULT_URL}\n"
+                         "  type:  rollcall-mcp --url=https://HOST:7656 --token-file=FILE   (or set ROLLCALL_URL)\n"
+                         "  for your own daemon on this host, which needs no token:  leave --token-file out "
+                         "(in the environment: ROLLCALL_TOKEN_FILE)")
+
+
 def check_encryption(parts, token_file):
     if token_file and parts.scheme == "http" and not is_this_host(parts.hostname):
         raise BadAddress(f"the token would cross the network in clear to {parts.hostname}\n"
@@ -130,21 +157,31 @@ def make_tls(authority, certificate, key):
 
 
 @contextlib.contextmanager
-def limited(connection):
-    """Ends the connection after TOTAL_SECONDS, however slowly bytes arrive. Then whatever came of it is no answer."""
+def limited():
+    """Ends the connection after TOTAL_SECONDS, however slowly bytes arrive. Then whatever came of it is no answer.
+
+    Give the socket to the function that it yields as soon as it is connected: before that there is nothing to end.
+    """
     late = threading.Event()
+    sockets = []  # the connection itself forgets its socket when the answer begins
 
     def end():
         late.set()
-        with contextlib.suppress(OSError):
-            connection.shutdown(socket.SHUT_RDWR)
+        for one in sockets:
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+    def connected(one):
+        sockets.append(one)
+        if late.is_set():
+            raise TimeoutError
 
     timer = threading.Timer(TOTAL_SECONDS, end)
     timer.daemon = True
     timer.start()
     try:
-        yield
-    except (OSError, http.client.HTTPException):
+        yield connected
+    except (OSError, http.client.HTTPException, ValueError):
         if not late.is_set():
             raise
     finally:
