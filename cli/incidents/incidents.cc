@@ -107,7 +107,7 @@ void PrintGroups(const v1::ListIncidentsRequest& request,
   }
 }
 
-// "1400.0 rank-hours so far; 2nd time in 1 min, same rank and line; acknowledged by alice"
+// "1400.0 rank-hours so far; 2nd time in 1 min, same rank and line; acknowledged by NAME"
 std::string MoreInWords(const v1::Incident& incident) {
   std::vector<std::string> parts;
   if (incident.lost_rank_seconds() > 0) {
