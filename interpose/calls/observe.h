@@ -10,6 +10,7 @@
 #include "interpose/record/blocked_threads.h"
 #include "interpose/record/call_record.h"
 #include "interpose/record/graph_launches.h"
+#include "interpose/record/grouped.h"
 #include "interpose/record/groups.h"
 #include "interpose/record/handle_table.h"
 #include "interpose/record/late.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interpose/record/graph_launches.h"
 
-#include "interpose/record/groups.h"
+#include "interpose/record/grouped.h"
 #include "interpose/recorder.h"
 
 namespace rollcall {
