@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A libucc.so.1 for tests: UCC's functions, with nothing behind them. A posted call is done after
 // as many calls of ucc_context_progress() as STUB_PROGRESS says (1). The function whose name is in
-// STUB_ENDS_IN ends the process: when it is called for the STUB_ENDS_AT-th time (1). A call with a callback is done at once, and calls it inside the post.
+// STUB_ENDS_IN ends the process: when it is called for the STUB_ENDS_AT-th time (1). A call with a
+// callback is done at once, and calls it inside the post.
 #include <unistd.h>
 
 #include <cstdlib>
