@@ -35,7 +35,7 @@ else()
   add_test(NAME corpus_of_500 COMMAND rollcall_corpus_score --faults=500 --healthy=500)
   add_test(NAME standstills_of_2000 COMMAND rollcall_standstill_score)
   set_tests_properties(corpus_of_500 standstills_of_2000 PROPERTIES LABELS "unit;quick"
-    TIMEOUT 120)
+    TIMEOUT 600)
 endif()
 
 add_executable(rollcall_corpus_dumps ${CMAKE_CURRENT_LIST_DIR}/dumps_main.cc)
