@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -64,10 +65,11 @@ std::vector<std::string> LastLines(const std::string& end) {
 }
 
 std::string WithoutTornKey(const std::string& end) {
-  constexpr char kEnd[] = "PRIVATE KEY-----", kBegin[] = "-----BEGIN ";
-  const size_t at = end.find(kEnd);
-  if (at == std::string::npos || end.find(kBegin) < at) return end;
-  return end.substr(at + sizeof(kEnd) - 1);
+  const size_t at = end.find("-----END ");
+  if (at == std::string::npos || end.find("-----BEGIN ") < at) return end;
+  const size_t line_end = std::min(end.find('\n', at), end.size());
+  const bool is_key = absl::StrContains(end.substr(at, line_end - at), "PRIVATE KEY");
+  return is_key ? end.substr(line_end) : end;
 }
 
 std::optional<LogTail> ReadLogTail(const std::string& proc_root, pid_t pid, int descriptor) {

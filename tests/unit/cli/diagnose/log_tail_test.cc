@@ -40,7 +40,11 @@ TEST(WithoutTornKeyTest, ARestOfAKeyIsLeftOut) {
   EXPECT_EQ(WithoutTornKey(kRest), "\nstep 8\n");
   const std::string whole = absl::StrCat("-----BEGIN RSA PRIVATE KEY-----\n", kRest);
   EXPECT_EQ(WithoutTornKey(whole), whole) << "a pattern hides it";
-  EXPECT_EQ(WithoutTornKey("step 8\n"), "step 8\n");
+  EXPECT_EQ(WithoutTornKey("lQVY\n-----END PGP PRIVATE KEY BLOCK-----"), "");
+  for (const char* text :
+       {"step 8\n", "MIID\n-----END CERTIFICATE-----\n", "no PRIVATE KEY-----\n"}) {
+    EXPECT_EQ(WithoutTornKey(text), text);
+  }
 }
 
 // Of this process, by a descriptor.
