@@ -19,6 +19,8 @@ FIVE_MINUTES = (ROOT / "docs" / "first_five_minutes.md").read_text()
 VARIES = [(r"\d+ rank-seconds", "N rank-seconds"), (r"/\S*(?=rollcall-reports/)", ""),
           (r"\d{8}T\d{6}Z-python3?-\d+-", "TIME-"),
           (r"\((?:[\w.-]+), pid \d+\)", "(HOST, pid N)"), (r"waited \d+(\.\d+)? s", "waited N s"),
+          # The page says so: on a busy host the culprit may only have no processor.
+          (r"certainty: (certain|likely);", "certainty: CERTAINTY;"),
           (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "TIME"), (r"  \d+s  ", "  Ns  ")]
 
 
