@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "daemon/model/job_state.h"
+#include "daemon/model/network_state.h"
 #include "daemon/model/rank_range.h"
 #include "daemon/model/stack_departure.h"
 #include "daemon/model/stand_kinds.h"
@@ -261,6 +262,7 @@ struct Verdict {
   // stalled_in_flight: another communicator's call that is open on the same devices, and that
   // nothing orders with this one: "AllReduce #3 on communicator "b""; "": none.
   std::string beside;
+  NetworkWalk network;  // stalled_in_flight: what the network states show
   // Not 0: the divergence is at `position` or later, but before this. 0: it is at `position`.
   uint64_t position_end = 0;
 

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the transfers of a collective wait for, and the way from a waiting rank to the first one
+// that does not move. Plain values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "interpose/network_wait.h"
+
+namespace rollcall {
+
+// One direction of one channel to one peer, as one rank sees it.
+struct NetworkState {
+  int32_t channel = 0;
+  int32_t peer = -1;        // rank in the communicator
+  bool sends = false;       // to the peer; false: receives from it
+  uint64_t begun = 0;       // steps of the newest operation that have begun
+  uint64_t ended = 0;       // of them, those that have ended
+  NetworkWait wait = NetworkWait::kNone;  // of the oldest step that has not ended
+  int64_t since_ns = 0;     // when this wait began, by the reader's clock; 0: not known
+};
+
+// All states of one rank of one communicator, read at one moment.
+struct NetworkSample {
+  uint64_t communicator = 0;
+  int32_t rank = -1;      // in the communicator
+  int32_t process = -1;   // index into JobState::processes
+  bool is_whole = true;   // false: the library had no room for all states
+  std::vector<NetworkState> states;
+};
+
+enum class NetworkFault : uint8_t {
+  kNone = 0,     // the states name nobody
+  kOwnGpu = 1,   // the culprit's GPU or kernel does not produce what it must send
+  kLink = 2,     // the link or NIC from the culprit to `peer` does not carry what it has sent
+  kPeerGpu = 3,  // the GPU of the receiver, the culprit, does not take what it receives
+  kProxy = 4,    // the culprit's proxy thread has posted nothing
+};
+
+// A rank on the way, what its transfer waits for, and with whom.
+struct NetworkHop {
+  int32_t rank = -1;  // in the communicator
+  int32_t peer = -1;  // in the communicator; -1: none
+  int32_t channel = 0;
+  NetworkWait wait = NetworkWait::kNone;
+  int64_t since_ns = 0;
+};
+
+// From a rank that waits for data, upstream to the first one that does not.
+struct NetworkWalk {
+  NetworkFault fault = NetworkFault::kNone;
+  int32_t culprit = -1;  // rank in the communicator
+  int32_t peer = -1;     // the other end of its link, in the communicator; -1: none
+  // The channels with a wait, and those of them that lead to this culprit by this fault.
+  int32_t channels = 0, agreeing = 0;
+  std::vector<NetworkHop> hops;  // of the first such channel; the culprit is the last
+};
+
+}  // namespace rollcall
