@@ -45,8 +45,11 @@ std::string ReadEnd(int fd, off_t size) {
   std::string end(std::min<size_t>(static_cast<size_t>(size), kMostBytes), '\0');
   const ssize_t got = pread(fd, end.data(), end.size(), size - static_cast<off_t>(end.size()));
   end.resize(got > 0 ? static_cast<size_t>(got) : 0);
-  // The first line has no beginning where the file is longer.
-  if (end.size() == kMostBytes) end.erase(0, std::min(end.find('\n'), end.size() - 1) + 1);
+  // The first line has no beginning where the file is longer. A progress bar ends none, and begins
+  // each of its pictures with a carriage return.
+  if (end.size() == kMostBytes) {
+    end.erase(0, std::min(end.find_first_of("\n\r"), end.size() - 1) + 1);
+  }
   return end;
 }
 

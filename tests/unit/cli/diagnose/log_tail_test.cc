@@ -61,6 +61,17 @@ TEST(LogTailTest, IsTheEndOfTheFileThatTheProcessWrites) {
   EXPECT_GT(tail->changed_ns, 0);
 }
 
+TEST(LogTailTest, OfAProgressBarThatEndsNoLineIsItsNewestPicture) {
+  const TemporaryTree tree;
+  std::string bar;
+  for (int i = 0; i < 10'000; ++i) absl::StrAppend(&bar, "\rstep ", i);
+  tree.Write("log", bar);
+  const UniqueFd log(open((tree.root() + "/log").c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  const auto tail = TailOf(log.get());
+  ASSERT_TRUE(tail.has_value());
+  EXPECT_THAT(LastLines(tail->end), ElementsAre("step 9999"));
+}
+
 // None of them is opened: a pipe would wait for its writer, and a terminal or a tape would act.
 TEST(LogTailTest, WhatIsNoFileOfTheProcessIsLeftAlone) {
   const TemporaryTree tree;
