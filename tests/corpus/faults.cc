@@ -570,11 +570,21 @@ bool WrongThenDead(Random& random, int ranks, Case* c) {
   return true;
 }
 
+// True if a rank has died before it entered the call: the others wait for it, too.
+bool AnyDiedBefore(const Case& c, const FoundDivergence& call) {
+  return std::any_of(c.timeline.ranks.begin(), c.timeline.ranks.end(), [&](const auto& rank) {
+    const Track* track = rank.OnComm(call.comm);
+    return rank.died && track != nullptr && EnteredCollectives(*track).size() <= call.position;
+  });
+}
+
 bool JudgeWrongThenDead(Case* c) {
   FoundDivergence found;
   if (FindDivergence(*c, Broken(*c), &found)) {
-    // A late agent reports both at once: then either may be the first verdict.
-    return c->sight.late_hosts_percent == 0 && JudgeDifference(c);
+    // Either may be the first verdict where a late agent reports both at once, or where the wrong
+    // call comes after a wait for the dead.
+    const bool one_comes_first = c->sight.late_hosts_percent == 0 && !AnyDiedBefore(*c, found);
+    return one_comes_first && JudgeDifference(c);
   }
   for (int rank = 0; rank < c->plan.ranks; ++rank) {
     if (c->timeline.ranks[static_cast<size_t>(rank)].died) c->truth.culprits = {rank};
