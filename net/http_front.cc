@@ -29,6 +29,9 @@ namespace {
 
 constexpr int kSweepConnectionsMs = 200;
 constexpr size_t kReadAtOnce = 16 << 10;
+// What strangers get before the connections that are open have their turn.
+constexpr int kAcceptAtOnce = 16;
+constexpr int64_t kHandshakesAtOnceNs = 20'000'000;
 // Bytes; a viewer that is further behind is disconnected.
 constexpr size_t kMostUnsentEvents = 64 << 10;
 // Bytes that one connection gets before the others have their turn.
@@ -61,7 +64,9 @@ class HttpFront::Impl {
   // For the first thread, which owns the connections.
   void Serve();
   void Watch(const HttpConnection& connection);
-  void AcceptAll();
+  void HandleAll(const std::vector<HttpPoller::Ready>& all);
+  bool IsInHandshake(const HttpConnection& connection) const;
+  void AcceptSome();
   void Accept(int fd, std::string peer);
   bool MakeRoom();
   void Handle(HttpConnection* connection, uint32_t events);
@@ -136,25 +141,51 @@ void HttpFront::Impl::Serve() {
       const MutexLock lock(mutex_);
       if (stopping_) return;
     }
-    // A connection that AcceptAll() adds can have the descriptor of one that it has closed. What
-    // `all` says about this descriptor is of the closed one.
-    const uint64_t first_new = connections_.next_id();
-    for (const HttpPoller::Ready& ready : all) {
-      if (ready.fd == listener_.fd()) AcceptAll();
-      HttpConnection* connection = connections_.Find(ready.fd);
-      if (connection != nullptr && connection->id < first_new) Handle(connection, ready.events);
-    }
+    HandleAll(all);
     ApplyFinished();
     Sweep();
   }
+}
+
+// Handshakes cost most, and any stranger can begin them: they come last, and those that are left
+// come next time.
+void HttpFront::Impl::HandleAll(const std::vector<HttpPoller::Ready>& all) {
+  // A connection that AcceptSome() adds can have the descriptor of one that it has closed. What
+  // `all` says about this descriptor is of the closed one.
+  const uint64_t first_new = connections_.next_id();
+  std::vector<HttpPoller::Ready> handshakes;
+  const auto find = [&](const HttpPoller::Ready& ready) {
+    HttpConnection* connection = connections_.Find(ready.fd);
+    return connection != nullptr && connection->id < first_new ? connection : nullptr;
+  };
+  for (const HttpPoller::Ready& ready : all) {
+    if (ready.fd == listener_.fd()) AcceptSome();
+    HttpConnection* connection = find(ready);
+    if (connection == nullptr) continue;
+    if (IsInHandshake(*connection)) {
+      handshakes.push_back(ready);
+    } else {
+      Handle(connection, ready.events);
+    }
+  }
+  const int64_t until_ns = SteadyNs() + kHandshakesAtOnceNs;
+  for (size_t i = 0; i < handshakes.size() && SteadyNs() < until_ns; ++i) {
+    HttpConnection* connection = find(handshakes[i]);
+    if (connection != nullptr) Handle(connection, handshakes[i].events);
+  }
+}
+
+bool HttpFront::Impl::IsInHandshake(const HttpConnection& connection) const {
+  return tls_ != nullptr && !connection.had_bytes;
 }
 
 void HttpFront::Impl::Watch(const HttpConnection& connection) {
   poller_.Change(connection.fd, EpollEvents(connection));
 }
 
-void HttpFront::Impl::AcceptAll() {
-  while (true) {
+// The listener stays ready while clients queue.
+void HttpFront::Impl::AcceptSome() {
+  for (int i = 0; i < kAcceptAtOnce; ++i) {
     HttpListener::Accepted next = listener_.Accept();
     if (next.fd >= 0) {
       Accept(next.fd, std::move(next.peer));
@@ -185,7 +216,7 @@ void HttpFront::Impl::Accept(int fd, std::string peer) {
   connections_count_ = connections_.size();
   poller_.Add(fd, EPOLLIN);
   Enter(HttpPhase::kReading, kept);
-  Read(kept);  // the request has mostly arrived already
+  if (!IsInHandshake(*kept)) Read(kept);  // the request has mostly arrived already
 }
 
 // Closes a connection. Returns false if all of them wait for the daemon.

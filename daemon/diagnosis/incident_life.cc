@@ -247,7 +247,11 @@ bool IncidentLife::AwaitsOtherRanks(const JobState& state, const Verdict& verdic
 bool IncidentLife::IsDue(const JobState& state, int64_t now_ns, const Limits& limits) const {
   bool first_wait = true;
   for (const Verdict& v : live_->verdicts) {
-    if (v.unsettled || v.is_idle) continue;
+    if (v.unsettled || v.is_idle) {
+      // Nor do the waits count that only an idle one explains.
+      if (!IsContradiction(v.cause)) first_wait = false;
+      continue;
+    }
     if (v.at_once) return true;
     if (IsContradiction(v.cause)) {
       if (IsNews(v) && !AwaitsOtherRanks(state, v, now_ns)) return true;

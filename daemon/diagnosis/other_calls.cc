@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "daemon/model/job_state.h"
+#include "daemon/model/progress.h"
 
 namespace rollcall {
 namespace {
@@ -23,6 +24,41 @@ bool AddRanks(const Verdict& verdict, NewestCalls* newest) {
   return !newest->empty();
 }
 
+// When the rank entered the newest call that its GPU has finished; 0: not known. A call of NCCL
+// that has returned may only be queued.
+int64_t NewestFinished(const Member& member) {
+  if (!member.has_markers || member.finished == 0) return 0;
+  const CallRecord* record = FindCollective(member, member.finished - 1);
+  return record == nullptr ? 0 : record->entered_ns;
+}
+
+// True if each culprit has entered calls on other communicators since the wait began, and its GPU
+// has finished them: it goes on, and may come.
+bool CulpritsGoOn(const JobState& job, const Verdict& verdict) {
+  NewestCalls newest;
+  for (const Culprit& culprit : verdict.culprits) {
+    if (culprit.process < 0 || !culprit.ending.empty()) return false;
+    newest.emplace(culprit.process, 0);
+  }
+  for (const auto& [id, comm] : job.communicators) {
+    if (id == verdict.communicator) continue;
+    for (const auto& [rank, member] : comm.members) {
+      const auto at = newest.find(member.process);
+      if (at != newest.end()) at->second = std::max(at->second, NewestFinished(member));
+    }
+  }
+  return !newest.empty() && std::all_of(newest.begin(), newest.end(), [&](const auto& one) {
+    return one.second > verdict.since_ns;
+  });
+}
+
+void WeighCallsOfNccl(const JobState& job, Verdict* verdict) {
+  if (verdict->cause != Cause::kMissingRank || !CulpritsGoOn(job, *verdict)) return;
+  verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
+  verdict->missing_evidence.push_back(
+      "whether they will come: they finish calls on other communicators meanwhile");
+}
+
 void FindNewestCalls(const JobState& job, uint64_t but, NewestCalls* newest) {
   for (const auto& [id, comm] : job.communicators) {
     if (id == but) continue;
@@ -37,7 +73,9 @@ void FindNewestCalls(const JobState& job, uint64_t but, NewestCalls* newest) {
 }  // namespace
 
 void WeighOtherCalls(const JobState& job, Verdict* verdict) {
-  if (verdict->communicator_kind != CommKind::kGloo || job.communicators.size() < 2) return;
+  if (job.communicators.size() < 2) return;
+  if (verdict->communicator_kind == CommKind::kNccl) return WeighCallsOfNccl(job, verdict);
+  if (verdict->communicator_kind != CommKind::kGloo) return;
   if (verdict->cause != Cause::kMissingRank && verdict->cause != Cause::kUnmatchedP2p) return;
   NewestCalls newest;
   if (!AddRanks(*verdict, &newest)) return;

@@ -14,20 +14,20 @@ namespace rollcall {
 // One direction of one channel to one peer, as one rank sees it.
 struct NetworkState {
   int32_t channel = 0;
-  int32_t peer = -1;        // rank in the communicator
-  bool sends = false;       // to the peer; false: receives from it
-  uint64_t begun = 0;       // steps of the newest operation that have begun
-  uint64_t ended = 0;       // of them, those that have ended
+  int32_t peer = -1;                      // rank in the communicator
+  bool sends = false;                     // to the peer; false: receives from it
+  uint64_t begun = 0;                     // steps of the newest operation that have begun
+  uint64_t ended = 0;                     // of them, those that have ended
   NetworkWait wait = NetworkWait::kNone;  // of the oldest step that has not ended
-  int64_t since_ns = 0;     // when this wait began, by the reader's clock; 0: not known
+  int64_t since_ns = 0;  // when this wait began, by the reader's clock; 0: not known
 };
 
 // All states of one rank of one communicator, read at one moment.
 struct NetworkSample {
   uint64_t communicator = 0;
-  int32_t rank = -1;      // in the communicator
-  int32_t process = -1;   // index into JobState::processes
-  bool is_whole = true;   // false: the library had no room for all states
+  int32_t rank = -1;     // in the communicator
+  int32_t process = -1;  // index into JobState::processes
+  bool is_whole = true;  // false: the library had no room for all states
   std::vector<NetworkState> states;
 };
 

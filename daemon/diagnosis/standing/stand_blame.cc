@@ -25,11 +25,25 @@ bool AreAllAtOneLine(const StandScene& scene) {
   return true;
 }
 
+bool WaitsForOthers(const StandScene& scene, size_t i) {
+  const StandKind kind = scene.KindOf(i);
+  if (kind == StandKind::kGpu) return scene.is_look();
+  return WhomItIsFor(kind) == StandFor::kOthers && kind != StandKind::kPipe;
+}
+
 bool AnyWaitsForOthers(const StandScene& scene) {
   for (size_t i = 0; i < scene.Count(); ++i) {
+    if (WaitsForOthers(scene, i)) return true;
+  }
+  return false;
+}
+
+// Who reads from a socket learns of the exit of the other end, and anybody may send a signal.
+bool AnyMayWaitForTheEnded(const StandScene& scene) {
+  for (size_t i = 0; i < scene.Count(); ++i) {
     const StandKind kind = scene.KindOf(i);
-    if (kind == StandKind::kGpu && scene.is_look()) return true;
-    if (WhomItIsFor(kind) == StandFor::kOthers && kind != StandKind::kPipe) return true;
+    const bool is_told = kind == StandKind::kSocket || kind == StandKind::kSignal;
+    if (WaitsForOthers(scene, i) && !is_told) return true;
   }
   return false;
 }
@@ -195,10 +209,8 @@ bool HaveAllEndedWell(const StandScene& scene) {
 
 Blame BlameEnded(const StandScene& scene) {
   if (scene.ranks().ended.empty()) return std::nullopt;
-  // Those that are left may serve others now.
-  if (HaveAllEndedWell(scene) && !AnyWaitsForOthers(scene) && !scene.MayBeNoIdleness()) {
-    return std::nullopt;
-  }
+  // Those that are left may serve others now, or wait for what they have started themselves.
+  if (HaveAllEndedWell(scene) && !AnyMayWaitForTheEnded(scene)) return std::nullopt;
   return StandBlame{StandShape::kEnded};
 }
 

@@ -46,9 +46,18 @@ bool IsAnyEndIdle(const StandScene& scene) {
   });
 }
 
-// Ranks that all spin at one line look alike in a job that goes on.
+bool AllWaitForTheirGpus(const StandScene& scene) {
+  for (size_t i = 0; i < scene.Count(); ++i) {
+    if (scene.KindOf(i) != StandKind::kGpu) return false;
+  }
+  return true;
+}
+
+// Ranks that all spin at one line look alike in a job that goes on. So do ranks that all wait for
+// their GPUs, each at its line: the stages of a pipeline, within a long step.
 bool MayBeInStep(const StandScene& scene, const StandBlame& blame) {
-  return scene.is_look() && blame.shape == StandShape::kAll && scene.AnySpins();
+  if (!scene.is_look()) return false;
+  return (blame.shape == StandShape::kAll && scene.AnySpins()) || AllWaitForTheirGpus(scene);
 }
 
 // The thread that handles the requests of the others sleeps in its work: it goes on by itself.

@@ -29,23 +29,41 @@ void StandScene::FindOwners() {
   }
 }
 
-// A component comes after those that it waits for.
-void StandScene::FindEnds() {
-  std::vector<size_t> end_of(graph_.components.size());
-  for (size_t id = 0; id < graph_.components.size(); ++id) {
-    end_of[id] = id;
+// For each component those at the end of its waits, that of the newest wait at the back; itself, if
+// it waits for no other. A component comes after those that it waits for.
+std::vector<std::vector<size_t>> StandScene::FindEndsOfComponents() const {
+  std::vector<std::vector<size_t>> ends_of(graph_.components.size());
+  for (size_t id = 0; id < ends_of.size(); ++id) {
+    std::set<size_t> known;
+    size_t last = id;
     for (const size_t node : graph_.components[id]) {
       for (const size_t to : graph_.nodes[node].waits_for) {
         const size_t other = graph_.component_of[to];
-        if (other != id) end_of[id] = end_of[other];
+        if (other == id) continue;
+        known.insert(ends_of[other].begin(), ends_of[other].end());
+        last = ends_of[other].back();
       }
     }
+    known.erase(last);
+    ends_of[id].assign(known.begin(), known.end());
+    ends_of[id].push_back(last);
   }
+  return ends_of;
+}
+
+void StandScene::FindEnds() {
+  const std::vector<std::vector<size_t>> ends_of = FindEndsOfComponents();
   for (size_t i = 0; i < Count(); ++i) {
     const size_t own = graph_.component_of[i];
-    const size_t end = end_of[own];
-    ends_.push_back({end, end != own && owners_[end] != Rank(i).process});
-    if (ends_.back().is_of_other) awaited_.insert(end);
+    const size_t last = ends_of[own].back();
+    ends_.push_back({last, last != own && owners_[last] != Rank(i).process});
+    if (ends_.back().is_of_other) awaited_.insert(last);
+    // Of most processes that are no ranks nothing is known.
+    for (const size_t end : ends_of[own]) {
+      if (end != own && owners_[end] != Rank(i).process && owners_[end] != kNoRank) {
+        awaited_.insert(end);
+      }
+    }
   }
 }
 

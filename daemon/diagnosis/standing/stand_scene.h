@@ -65,6 +65,7 @@ class StandScene {
 
  private:
   void FindOwners();
+  std::vector<std::vector<size_t>> FindEndsOfComponents() const;
   void FindEnds();
 
   const JobState& job_;

@@ -205,6 +205,24 @@ TEST_F(HttpFrontTest, ElevenHundredSlowConnectionsLeaveDescriptorsAndDelayNoOthe
   EXPECT_EQ(client.Receive(">"), "<18>");
 }
 
+TEST_F(HttpFrontTest, AQueueOfStrangersDoesNotKeepAnOpenConnectionWaiting) {
+  HttpLimits limits;
+  limits.connections = 1000;
+  Start(limits);
+  const Client open = Connect();
+  EXPECT_TRUE(open.Send("GET /a HTTP/1.1\r\nHost: x\r\n\r\n"));
+  EXPECT_THAT(open.Receive(">"), HasSubstr(">"));
+  const Client holder = Connect();
+  holder.Send("GET /hold-front HTTP/1.1\r\nHost: x\r\n\r\n");
+  ASSERT_TRUE(Eventually([this] { return answers_held() == 1; }));
+  constexpr int kStrangers = 300;
+  const std::vector<Client> strangers = Slow(kStrangers);
+  EXPECT_TRUE(open.Send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"));
+  Release();
+  EXPECT_THAT(open.Receive("200 OK"), HasSubstr("200 OK"));
+  EXPECT_LT(front_->counts().connections, uint64_t{kStrangers / 2});
+}
+
 TEST_F(HttpFrontTest, SlowBytesDoNotExtendTheDeadline) {
   HttpLimits limits;
   limits.request_ns = 600 * kMs;

@@ -135,7 +135,7 @@ TEST(JudgeLooksTest, SaysThatRanksOnOtherHostsAreNotSeen) {
   process->clear_marks();
   LookBuilder::Mark(process, "rendezvous", "node-1:29500", false);
   const LookedAtJob job = JudgeOnly({host.look});
-  EXPECT_EQ(job.outcome, Outcome::kCannotTell);
+  EXPECT_EQ(job.outcome, LookedAtJob::Outcome::kCannotTell);
   EXPECT_NE(job.why.find("1 of 16 ranks"), std::string::npos) << job.why;
 }
 
@@ -292,6 +292,19 @@ TEST(JudgeLooksTest, WaitsForTheGpuAreWaitsForTheOthers) {
   EXPECT_EQ(CulpritsOf(job), Culprits({3}));
   EXPECT_NE(job.incident.verdicts(0).summary().find("for the GPU"), std::string::npos)
       << job.incident.verdicts(0).summary();
+}
+
+// Stages of a pipeline within one long step look like this, too.
+TEST(JudgeLooksTest, CannotTellWhereEachRankWaitsForItsGpu) {
+  const auto gpu = [](int line) {
+    return Spinning(
+        SeenStack{{{"cudaStreamSynchronize", ""}, {"train", "/x/train.py", line}}, "R"});
+  };
+  LookBuilder host;
+  for (const int rank : {0, 1, 2}) host.Add(rank, gpu(80), 4);
+  host.Add(3, gpu(95), 4);
+  const LookedAtJob job = JudgeOnly({host.look});
+  EXPECT_EQ(job.outcome, Outcome::kCannotTell);
 }
 
 // The exit code is 2 then.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -108,6 +109,33 @@ TEST_F(IdleServerTest, AServerWithoutRequestsIsNoHang) {
   EXPECT_EQ(v.advice.front().id, "idle-server");
 }
 
+// Rank 0 serves, rank 1 waits for it, and rank 2 for rank 1.
+TEST(IdlePipelineTest, NoWaitIsConfirmedThatOnlyAnIdleServerExplains) {
+  JobBuilder job(3);
+  job.AddCommunicator(1, "tp", {0, 1});
+  job.AddCommunicator(2, "pp", {1, 2});
+  job.On(1);
+  job.Enter({1}, At(10), Broadcast());
+  job.On(2);
+  job.Enter({1}, At(11));
+  job.process(0).place = {"/x/server.py:9 in main", "BaseServer.serve_forever", true,
+                          kCases[0].functions};
+  job.process(0).thread_places = {{4000, "python", job.process(0).place}};
+  job.process(0).stacks_ns = At(30);
+  IncidentLife life(job.state.key);
+  size_t most_verdicts = 0;
+  for (int seconds = 30; seconds < 600; seconds += 10) {
+    const int64_t now_ns = At(seconds);
+    const std::vector<Verdict> verdicts = Diagnose(job.state, now_ns, Limits());
+    most_verdicts = std::max(most_verdicts, verdicts.size());
+    for (const IncidentEvent& event :
+         life.Update(job.state, verdicts, now_ns, Limits(), View::kWhole)) {
+      EXPECT_NE(event.kind, IncidentEvent::Kind::kConfirmed);
+    }
+  }
+  EXPECT_EQ(most_verdicts, 2u);
+}
+
 TEST_F(IdleServerTest, NoIncidentIsConfirmed) {
   IncidentLife life(job_.state.key);
   for (int seconds = 30; seconds < 600; seconds += 10) {
@@ -152,7 +180,8 @@ Verdict JudgeScheduler(int requests, CallArgs first = Broadcast(), Motion motion
 }
 
 TEST(RequestsByGlooTest, ARankThatOnlyBringsRequestsMayIdle) {
-  for (const char* waits_in : {"Queue.get", "Poller.poll", "time.sleep", "select", "Event.wait"}) {
+  for (const char* waits_in : {"Queue.get", "Poller.poll", "time.sleep", "select", "Event.wait",
+                               "ListCommands.blpop", "StreamCommands.xreadgroup"}) {
     EXPECT_TRUE(JudgeScheduler(4, Broadcast(), Motion::kFrozen, waits_in).is_idle) << waits_in;
   }
   EXPECT_FALSE(JudgeScheduler(3).is_idle);

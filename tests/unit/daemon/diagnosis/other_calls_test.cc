@@ -64,6 +64,21 @@ TEST(OtherCallsTest, OneRankThatStandsIsEnough) {
   EXPECT_EQ(Judge(WaitsInTheBackground(70, 9), 80).certainty, Certainty::kCertain);
 }
 
+// Ranks 0-3 evaluate on, and ranks 4-7 wait for them in a call of the world.
+TEST(OtherCallsTest, ARankWhoseGpuFinishesOtherCallsMayStillCome) {
+  const auto judge = [](int finished_until) {
+    JobBuilder job(8);
+    job.AddCommunicator(7, "tp", {0, 1, 2, 3});
+    job.On(kDp);
+    job.Enter({4, 5, 6, 7}, At(kWaitsSince));
+    job.On(7);
+    job.Finish({0, 1, 2, 3}, 1, AllReduce(), At(finished_until));
+    return Judge(job.state, 80).certainty;
+  };
+  EXPECT_EQ(judge(75), Certainty::kLikely);
+  EXPECT_EQ(judge(5), Certainty::kCertain);
+}
+
 TEST(OtherCallsTest, CallsBehindAStuckCallOfNcclSayNothing) {
   EXPECT_EQ(Judge(WaitsInTheBackground(70, 70, CommKind::kNccl), 80).certainty,
             Certainty::kCertain);
