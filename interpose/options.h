@@ -23,6 +23,8 @@ namespace rollcall {
          "0: Python's hooks for exceptions are not wrapped, so verdicts have none")                \
   OPTION(tensor_shapes, "ROLLCALL_TENSOR_SHAPES", false,                                           \
          "1: records have the tensors' shapes and the groups' names from PyTorch")                 \
+  OPTION(network, "ROLLCALL_NETWORK", true,                                                        \
+         "0: the states of NCCL's transfers over the network are not recorded")                    \
   OPTION(sigquit, "ROLLCALL_SIGQUIT", true, "0: SIGQUIT ends the process, as without the library") \
   OPTION(sigbus, "ROLLCALL_SIGBUS", true, "0: a segment that is cut short may end the process")
 

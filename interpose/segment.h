@@ -19,6 +19,9 @@
 //                             hole unless call sites are on
 //   46415872  Shape[255]      28560 bytes: shapes of tensors; a hole unless the
 //                             program gives some
+//   46444544  NetworkEntry[2048] 131072 bytes: states of NCCL's transfers over the
+//                             network (segment_network.h), in 8 chunks; a hole
+//                             unless NCCL reports them
 //
 //   CommBlock:  CommEntry 4096 | markers 4096 | RecordEntry[512] 32768
 //
@@ -66,6 +69,7 @@ enum LeftOut : uint32_t {
   kLeftOutRecords = 1,        // communicators have shorter rings (CommEntry::ring_capacity)
   kLeftOutRings = 2,          // communicators have no records
   kLeftOutCommunicators = 4,  // communicators are missing (lost_communicators)
+  kLeftOutNetwork = 8,        // there are no states of transfers over the network
 };
 
 enum class ExitMark : uint32_t { kNone = 0, kExited = 1 };
@@ -161,6 +165,8 @@ struct SegmentHeader {
   char failed_thread[kThreadNameBytes];
   char thread_error[kErrorBytes];  // as `error`
   AwaitedKey awaited_keys[kAwaitedKeys];
+  HalfWord network_chunks;   // bit n: chunk n of the NetworkEntries can be read; never reset
+  Word lost_network_states;  // transfers for which no NetworkEntry was free
 };
 static_assert(sizeof(SegmentHeader) <= 4096);
 
@@ -387,7 +393,12 @@ inline constexpr size_t kStackAreaOffset = CommBlockOffset(kCommCapacity);
 inline constexpr size_t kStackAreaBytes = kStackSlots * kStackCopyBytes;
 inline constexpr size_t kSitesOffset = kStackAreaOffset + kStackAreaBytes;
 inline constexpr size_t kShapesOffset = kSitesOffset + kSiteCapacity * sizeof(Site);
-inline constexpr size_t kMappedBytes = kShapesOffset + kShapeCapacity * sizeof(Shape);
+inline constexpr size_t kShapesEnd = kShapesOffset + kShapeCapacity * sizeof(Shape);
+// The room is reserved a chunk at a time (segment_network.h).
+inline constexpr size_t kNetworkOffset = (kShapesEnd + 4095) / 4096 * 4096;
+inline constexpr uint32_t kNetworkChunks = 8;
+inline constexpr size_t kNetworkChunkBytes = 16384;
+inline constexpr size_t kMappedBytes = kNetworkOffset + kNetworkChunks * kNetworkChunkBytes;
 
 // The chained hash of `signature`: equal on two ranks exactly if they made the same calls in the
 // same order (up to 64-bit collisions).

@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <iterator>
+#include <set>
 #include <tuple>
 
 #include "absl/strings/match.h"
@@ -22,6 +24,7 @@
 #include "base/open_regular.h"
 #include "interpose/ops.h"
 #include "interpose/segment_messages.h"
+#include "interpose/segment_network.h"
 
 namespace rollcall {
 namespace {
@@ -273,6 +276,16 @@ RecordSnapshot CopyRecord(const segment::RecordEntry& record, uint64_t index, ui
   const uint64_t returned = Get(record.returned);
   out.returned_ns = returned == 0 ? 0 : std::max(clock.ToNs(returned), out.entered_ns);
   return out;
+}
+
+// Whether a communicator in this state has no transfers any more.
+bool HasEnded(segment::CommState state) {
+  for (const segment::CommState ended :
+       {segment::CommState::kEmpty, segment::CommState::kDestroyed, segment::CommState::kAborted,
+        segment::CommState::kFailed, segment::CommState::kPassedOver}) {
+    if (state == ended) return true;
+  }
+  return false;
 }
 
 // A process that calls long after its exit mark has not set it: a child of vfork that ends by
@@ -628,6 +641,61 @@ const std::string& SegmentReader::ReadShape(uint8_t number) {
   absl::StrAppend(&text, text.empty() ? "[" : " [",
                   absl::StrJoin(shape->sizes, shape->sizes + dims - 1, ", "), "]");
   return text;
+}
+
+std::vector<NetworkSnapshot> SegmentReader::ReadNetwork(const HostClock* host, int64_t ahead_ns) {
+  Copy<SegmentHeader> header;
+  if (!ReadAt(0, header.bytes, sizeof(header.bytes)) || !CheckHeader(path_, *header).ok())
+    return {};
+  const std::vector<NetworkEntryCopy> entries = ReadNetworkEntries(Get(header->network_chunks));
+  if (entries.empty()) return {};
+  // Read after the entries: a block that another communicator has taken since does not fit them.
+  const std::map<uint32_t, NetworkComm> comms =
+      ReadNetworkComms(entries, std::min(Get(header->comm_count), segment::kCommCapacity));
+  std::vector<NetworkSnapshot> all =
+      ToNetworkSnapshots(entries, comms, Clock(*header, host, ahead_ns));
+  const bool is_whole = Get(header->lost_network_states) == 0 &&
+                        (Get(header->left_out) & segment::kLeftOutNetwork) == 0;
+  for (NetworkSnapshot& one : all) one.is_whole = one.is_whole && is_whole;
+  return all;
+}
+
+// The used entries. Bit n of `chunks`: chunk n has some.
+std::vector<NetworkEntryCopy> SegmentReader::ReadNetworkEntries(uint32_t chunks) const {
+  static_assert(sizeof(NetworkEntryCopy) == sizeof(segment::NetworkEntry));
+  std::vector<NetworkEntryCopy> used;
+  std::vector<NetworkEntryCopy> chunk(segment::kNetworkChunkEntries);
+  for (uint32_t i = 0; i < segment::kNetworkChunks; ++i) {
+    if ((chunks >> i & 1) == 0) continue;
+    if (!ReadAt(segment::kNetworkOffset + i * segment::kNetworkChunkBytes, chunk.data(),
+                segment::kNetworkChunkBytes)) {
+      continue;
+    }
+    std::copy_if(chunk.begin(), chunk.end(), std::back_inserter(used),
+                 [](const NetworkEntryCopy& entry) { return entry.key != 0; });
+  }
+  return used;
+}
+
+// The communicators of the entries, at most kMostNetworkComms, without those that have ended.
+std::map<uint32_t, NetworkComm> SegmentReader::ReadNetworkComms(
+    const std::vector<NetworkEntryCopy>& entries, uint32_t count) const {
+  std::set<uint32_t> indexes;
+  for (const NetworkEntryCopy& entry : entries) {
+    const uint32_t index = segment::NetworkTransferOf(entry.key).comm;
+    if (index < count) indexes.insert(index);
+  }
+  std::map<uint32_t, NetworkComm> comms;
+  for (const uint32_t index : indexes) {
+    Copy<CommEntry> entry;
+    if (comms.size() == kMostNetworkComms) break;
+    if (!ReadAt(segment::CommBlockOffset(index), entry.bytes, sizeof(entry.bytes))) continue;
+    if (HasEnded(static_cast<segment::CommState>(Get(entry->state)))) continue;
+    const NetworkComm comm = {Get(entry->id), Get(entry->init_entered), Signed(entry->rank),
+                              Signed(entry->size)};
+    if (comm.rank >= 0 && comm.rank < comm.size && comm.size <= kMostRanks) comms[index] = comm;
+  }
+  return comms;
 }
 
 bool IsSegmentName(const std::string& name) {

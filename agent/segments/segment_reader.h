@@ -8,12 +8,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "agent/segments/segment_network.h"
 #include "agent/segments/segment_owner.h"
 #include "agent/segments/tick_clock.h"
 #include "base/unique_fd.h"
@@ -162,6 +164,11 @@ class SegmentReader {
   // Open().
   absl::StatusOr<SegmentSnapshot> Read(const HostClock* host = nullptr, int64_t ahead_ns = 0);
 
+  // Returns the states of NCCL's transfers over the network, by communicator; of ended
+  // communicators none. `host` and `ahead_ns` as for Read(). Empty if the library records none, and
+  // on errors.
+  std::vector<NetworkSnapshot> ReadNetwork(const HostClock* host = nullptr, int64_t ahead_ns = 0);
+
   // The next Read() returns every record that the ring still holds.
   void StartOver() { progress_.clear(); }
 
@@ -179,6 +186,9 @@ class SegmentReader {
                          int64_t ahead_ns);
   bool ReadComm(uint32_t index, const TickClock& clock, SegmentSnapshot* snapshot);
   void ReadSites(uint32_t count);
+  std::vector<NetworkEntryCopy> ReadNetworkEntries(uint32_t chunks) const;
+  std::map<uint32_t, NetworkComm> ReadNetworkComms(const std::vector<NetworkEntryCopy>& entries,
+                                                   uint32_t count) const;
   void ReadMarkers(uint32_t index, ReadProgress* progress, CommSnapshot* comm) const;
   void ReadGraphMarkers(uint32_t index, ReadProgress* progress) const;
   void ReadMessages(uint32_t index, CommSnapshot* comm) const;
