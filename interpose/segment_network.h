@@ -45,8 +45,7 @@ inline constexpr uint64_t kNetworkP2p = uint64_t{1} << 61;
 inline constexpr int kNetworkChannelShift = 32, kNetworkCommShift = 40;
 
 constexpr uint64_t NetworkKey(const NetworkTransfer& transfer) {
-  return kNetworkUsed | (transfer.sends ? kNetworkSends : 0) |
-         (transfer.is_p2p ? kNetworkP2p : 0) |
+  return kNetworkUsed | (transfer.sends ? kNetworkSends : 0) | (transfer.is_p2p ? kNetworkP2p : 0) |
          uint64_t{transfer.comm & 0xffff} << kNetworkCommShift |
          uint64_t{transfer.channel & 0xff} << kNetworkChannelShift |
          static_cast<uint32_t>(transfer.peer);

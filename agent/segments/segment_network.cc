@@ -11,7 +11,7 @@ namespace {
 
 using segment::NetworkTransfer;
 
-constexpr uint64_t kMostSteps = uint64_t{1} << 53;  // what JSON can express
+constexpr uint64_t kMostNetworkSteps = uint64_t{1} << 53;  // what JSON can express
 
 // NCCL has several connections with the same channel, peer and direction.
 struct Connection {
@@ -30,7 +30,7 @@ bool IsConsistent(const NetworkEntryCopy& entry, const NetworkTransfer& transfer
                   const NetworkComm& comm) {
   return entry.generation == comm.generation && entry.began != 0 && transfer.peer >= 0 &&
          transfer.peer < comm.size && NetworkKey(transfer) == entry.key &&
-         entry.ended <= entry.begun && entry.begun <= kMostSteps &&
+         entry.ended <= entry.begun && entry.begun <= kMostNetworkSteps &&
          entry.begun - entry.ended <= segment::kNetworkSteps;
 }
 

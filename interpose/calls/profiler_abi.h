@@ -31,11 +31,24 @@ enum Event : uint64_t {
   kGroup = 1,
   kColl = 2,  // a collective is launched
   kP2p = 4,
+  kProxyOp = 8,     // transfers of a collective, send or receive on one channel with one peer
+  kProxyStep = 16,  // a step of such transfers
+  kNetPlugin = 128,
   kGroupApi = 256,  // from version 5 on: the API calls themselves
   kCollApi = 512,
   kP2pApi = 1024,
 };
 inline constexpr int kGroupEndBegins = 24;  // state of a kGroupApi event
+
+// States of a kProxyStep event.
+enum StepState : int {
+  kSendGpuWait = 8,
+  kSendWait = 9,
+  kReceiveWait = 10,
+  kReceiveFlushWait = 11,
+  kReceiveGpuWait = 12,
+  kSendPeerWait = 20,
+};
 
 // The start of a descriptor. Up to version 4 `type` is one byte, at the same offset.
 struct Descriptor {
@@ -70,6 +83,19 @@ struct P2p {  // versions 4 to 6
   const char* datatype;
   size_t count;
   int peer;
+};
+
+struct ProxyOp {  // versions 1 to 6
+  int pid;        // of the process whose collective it is: another one, if NCCL uses PXN
+  uint8_t channel;
+  int peer;
+  int steps;
+  int chunk_bytes;
+  int sends;
+};
+
+struct ProxyStep {  // versions 1 to 6; its parent is the handle of a kProxyOp event
+  int step;         // of the transfer, from 0
 };
 
 // The part of a descriptor that is one of the structs above.

@@ -7,8 +7,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "interpose/calls/profiler_abi.h"
+#include "interpose/calls/profiler_network.h"
 #include "interpose/calls/profiler_records.h"
 #include "interpose/keep_cancel.h"
 #include "interpose/keep_errno.h"
@@ -17,6 +19,7 @@
 #include "interpose/record/comm_table.h"
 #include "interpose/record/creations.h"
 #include "interpose/record/handle_table.h"
+#include "interpose/record/network_states.h"
 #include "interpose/record/recording.h"
 #include "interpose/recorder.h"
 #include "interpose/thread_state.h"
@@ -32,12 +35,20 @@ constexpr int kSystemError = 2;  // ncclSystemError: NCCL goes on without a prof
 
 // The table of another plugin, to which ours forwards.
 std::atomic<const Table*> chained[profiler::kVersions + 1];
+// All events that such a plugin has requested for some communicator.
+std::atomic<uint64_t> chained_mask{0};
 
 // A communicator; NCCL passes its address as `context`. Finalize() frees it.
 struct Context {
   std::atomic<bool> used;
-  LocalComm* comm;  // nullptr: not recorded
+  LocalComm* comm;  // whose calls the plugin records; nullptr: none
   uint64_t generation;
+  // Whose transfers over the network the plugin records; nullptr: none. The wrappers may record its
+  // calls.
+  LocalComm* network;
+  uint64_t network_generation;
+  int rank;
+  int pid;       // of this process
   void* theirs;  // the other plugin's context
   int their_mask;
 };
@@ -50,6 +61,10 @@ struct GroupEvent {
 constexpr uint32_t kGroupEvents = 256;
 GroupEvent group_events[kGroupEvents];
 std::atomic<uint32_t> next_group_event{0};
+
+// The handle of each send or receive that the other plugin has no handle for. It tells transfers of
+// sends and receives from those of collectives.
+char p2p_event;
 
 Context* FindContext(void* context) {
   auto* found = static_cast<Context*>(context);
@@ -67,6 +82,16 @@ Context* ClaimContext() {
     if (!used && context.used.compare_exchange_strong(used, true)) return &context;
   }
   return nullptr;
+}
+
+bool IsTaken(const LocalComm* comm) {
+  for (const Context& context : contexts) {
+    if (context.used.load(std::memory_order_acquire) && context.network == comm &&
+        context.network_generation == Generation(comm)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 // Whether the wrappers record the calls of this NCCL. NCCL calls init() during the creation of a
@@ -104,6 +129,34 @@ constexpr int OurMask(int version) {
   return version == 4 ? profiler::kColl | profiler::kP2p : 0;
 }
 
+// Chooses the communicator whose transfers the events of this context are. Returns the events to
+// request.
+int StartNetwork(Context* context, int version, int ranks, int rank) {
+  if (!RecordsNetwork(version) || ranks < 2) return 0;
+  if ((static_cast<uint64_t>(context->their_mask) & kNetworkEvents) != 0) return 0;
+  LocalComm* comm = context->comm;
+  if (comm == nullptr) comm = CommBeingCreated(rank, ranks, &IsTaken);
+  if (comm == nullptr || !MakeNetworkRoom()) return 0;
+  context->rank = rank;
+  context->pid = static_cast<int>(getpid());
+  context->network_generation = Generation(comm);
+  context->network = comm;
+  return kRequestedNetworkEvents;
+}
+
+// A transfer that NCCL drives for another process (PXN) has a context of that process, which may be
+// the address of one of ours.
+void* StartOwnTransfer(const Context& context, const profiler::Descriptor* descriptor) {
+  const auto& transfer = DetailsAt<profiler::ProxyOp>(descriptor);
+  const LocalComm* comm = context.network;
+  if (comm == nullptr || transfer.pid != context.pid || descriptor->rank != context.rank ||
+      Generation(comm) != context.network_generation) {
+    return nullptr;
+  }
+  return StartTransfer(comm, context.network_generation, transfer,
+                       descriptor->parent == &p2p_event);
+}
+
 template <int version>
 void RecordEvent(LocalComm* comm, uint64_t type, void* descriptor) {
   if (type == profiler::kP2p) RecordP2p(comm, DetailsAt<profiler::P2p>(descriptor));
@@ -119,39 +172,63 @@ bool IsAlive(const Context& context) {
          context.comm->handle.load(std::memory_order_relaxed) == &context;
 }
 
+// The parent as the other plugin knows it.
+void* TheirParent(void* parent) {
+  if (parent == &p2p_event) return nullptr;
+  const GroupEvent* group = FindGroupEvent(parent);
+  return group == nullptr ? parent : group->theirs;
+}
+
+// `context`: the other plugin's. Returns its handle in `*handle`.
+int StartTheirs(const Table* other, void* context, void** handle,
+                profiler::Descriptor* descriptor) {
+  void* const parent = descriptor->parent;
+  descriptor->parent = TheirParent(parent);
+  const int result = other->start(context, handle, descriptor);
+  descriptor->parent = parent;
+  return result;
+}
+
+// `*handle` is the other plugin's handle, or nullptr.
+template <int version>
+void StartOurs(const Context& context, uint64_t type, void** handle,
+               profiler::Descriptor* descriptor) {
+  const bool is_free = *handle == nullptr && context.network != nullptr && Recording();
+  if (is_free && type == profiler::kProxyOp) *handle = StartOwnTransfer(context, descriptor);
+  if (is_free && type == profiler::kP2p) *handle = &p2p_event;
+  if ((OurMask(version) & type) == 0 || !IsAlive(context) || !Recording()) return;
+  const KeepErrno keep_errno;
+  RecordEvent<version>(context.comm, type, descriptor);
+  if (type != profiler::kGroupApi) return;
+  GroupEvent* group = &group_events[next_group_event.fetch_add(1) % kGroupEvents];
+  group->theirs = *handle;
+  *handle = group;
+}
+
 template <int version>
 int Start(void* given, void** handle, void* given_descriptor) {
-  const Table* other = chained[version].load(std::memory_order_acquire);
-  Context* context = FindContext(given);
-  if (context == nullptr) {
-    return other == nullptr ? 0 : other->start(given, handle, given_descriptor);
-  }
   auto* descriptor = static_cast<profiler::Descriptor*>(given_descriptor);
   const uint64_t type = version < 5 ? descriptor->type & 0xff : descriptor->type;
-  const bool is_ours = (OurMask(version) & type) != 0 && IsAlive(*context) && Recording();
-  void* theirs = nullptr;
+  if (type == profiler::kProxyStep) {  // the most frequent event
+    *handle = StartNetworkStep(descriptor->parent, DetailsAt<profiler::ProxyStep>(descriptor));
+    if (*handle != nullptr) return 0;
+  }
+  *handle = nullptr;
+  const Table* other = chained[version].load(std::memory_order_acquire);
+  const Context* context = FindContext(given);
+  const uint64_t their_mask = context == nullptr ? chained_mask.load(std::memory_order_relaxed)
+                                                 : static_cast<uint64_t>(context->their_mask);
   int result = 0;
-  if (other != nullptr && (static_cast<uint64_t>(context->their_mask) & type) != 0) {
-    void* const parent = descriptor->parent;
-    const GroupEvent* group = FindGroupEvent(parent);
-    if (group != nullptr) descriptor->parent = group->theirs;
-    result = other->start(context->theirs, &theirs, descriptor);
-    descriptor->parent = parent;
+  if (other != nullptr && (their_mask & type) != 0) {
+    result = StartTheirs(other, context == nullptr ? given : context->theirs, handle, descriptor);
   }
-  *handle = theirs;
-  if (!is_ours) return result;
-  const KeepErrno keep_errno;
-  RecordEvent<version>(context->comm, type, descriptor);
-  if (type == profiler::kGroupApi) {
-    GroupEvent* group = &group_events[next_group_event.fetch_add(1) % kGroupEvents];
-    group->theirs = theirs;
-    *handle = group;
-  }
+  if (context != nullptr) StartOurs<version>(*context, type, handle, descriptor);
   return result;
 }
 
 template <int version>
 int Stop(void* handle) {
+  if (StopNetworkEvent(handle) || handle == &p2p_event) return 0;
   const Table* other = chained[version].load(std::memory_order_acquire);
   const GroupEvent* group = FindGroupEvent(handle);
   if (group != nullptr) {
@@ -163,6 +240,7 @@ int Stop(void* handle) {
 
 template <int version>
 int RecordState(void* handle, int state, void* arguments) {
+  if (RecordNetworkState(handle, state) || handle == &p2p_event) return 0;
   const Table* other = chained[version].load(std::memory_order_acquire);
   const GroupEvent* group = FindGroupEvent(handle);
   if (group != nullptr) {
@@ -183,27 +261,39 @@ int Finalize(void* given) {
     ForgetHandle(context->comm);
     SetState(context->comm, segment::CommState::kDestroyed);
   }
+  if (context->network != nullptr) {
+    ForgetTransfers(context->network->index, context->network_generation);
+  }
+  context->network = nullptr;
   context->comm = nullptr;
   context->used.store(false, std::memory_order_release);
   return result;
 }
 
 // Calls init() of the other plugin with a context of its own, then adds the events that we request.
-// `ours` adds our communicator.
+// `ours` adds our communicator. `rank` and `ranks` are -1 if NCCL does not say them.
 template <int version, typename Theirs, typename Ours>
-int InitBoth(void** given, int* mask, Theirs theirs, Ours ours) {
+int InitBoth(void** given, int* mask, int ranks, int rank, Theirs theirs, Ours ours) {
   const KeepErrno keep_errno;
   const Table* other = chained[version].load(std::memory_order_acquire);
   Context* context = ClaimContext();
-  if (context == nullptr) return other == nullptr ? kSystemError : theirs(other, given);
+  if (context == nullptr) {
+    if (other == nullptr) return kSystemError;
+    const int result = theirs(other, given);
+    chained_mask.fetch_or(static_cast<uint64_t>(*mask));
+    return result;
+  }
   context->theirs = nullptr;
   context->comm = nullptr;
+  context->network = nullptr;
   const int before = *mask;
   const int result = other == nullptr ? 0 : theirs(other, &context->theirs);
   context->their_mask = other == nullptr || result != 0 ? 0 : *mask;
   if (context->their_mask == 0) *mask = before;
+  chained_mask.fetch_or(static_cast<uint64_t>(context->their_mask));
   context->comm = ours(context);
   if (context->comm != nullptr) *mask |= OurMask(version);
+  *mask |= StartNetwork(context, version, ranks, rank);
   *given = context;
   return 0;
 }
@@ -211,7 +301,7 @@ int InitBoth(void** given, int* mask, Theirs theirs, Ours ours) {
 template <int version>
 int InitUpTo3(void** context, int* mask) {
   return InitBoth<version>(
-      context, mask,
+      context, mask, -1, -1,
       [=](const Table* other, void** theirs) {
         return reinterpret_cast<profiler::InitOld>(other->init)(theirs, mask);
       },
@@ -221,7 +311,7 @@ int InitUpTo3(void** context, int* mask) {
 int InitVersion4(void** context, int* mask, const char* name, uint64_t hash, int nodes, int ranks,
                  int rank, void* log) {
   return InitBoth<4>(
-      context, mask,
+      context, mask, ranks, rank,
       [=](const Table* other, void** theirs) {
         return reinterpret_cast<profiler::Init4>(other->init)(theirs, mask, name, hash, nodes,
                                                               ranks, rank, log);
@@ -233,7 +323,7 @@ template <int version>
 int InitFrom5(void** context, uint64_t hash, int* mask, const char* name, int nodes, int ranks,
               int rank, void* log) {
   return InitBoth<version>(
-      context, mask,
+      context, mask, ranks, rank,
       [=](const Table* other, void** theirs) {
         return reinterpret_cast<profiler::Init5>(other->init)(theirs, hash, mask, name, nodes,
                                                               ranks, rank, log);
@@ -313,7 +403,8 @@ void* ProfilerTableFor(const char* name, void* real) {
     return real;
   }
   const KeepCancel keep_cancel;  // a thread cancelled in the loader would keep the loader's lock
-  const bool nothing_to_see = !IsOn() || this_thread.inside || WrappersRecordIt();
+  const bool calls_are_seen = this_thread.inside || WrappersRecordIt();
+  const bool nothing_to_see = !IsOn() || (calls_are_seen && !RecordsNetwork(version));
   const Table* other = static_cast<const Table*>(real);
   if (real == ours[version]) {  // NCCL has opened our file, and no other plugin
     void* library = DefaultPlugin();

@@ -4,8 +4,8 @@
 //
 // The constructor sets NCCL_PROFILER_PLUGIN to this file, unless the user has set it. NCCL then
 // looks up a table of functions for each version that it supports. If the wrappers record its
-// calls, the plugin requests no events. A plugin of the user, by name or by NCCL's search, gets all
-// the events that it requests.
+// calls, the plugin requests only the events of transfers over the network (profiler_network.h). A
+// plugin of the user, by name or by NCCL's search, gets all the events that it requests.
 //
 // From version 4 (NCCL 2.27) on NCCL reports the ranks of a communicator. With an older version the
 // plugin records nothing.

@@ -14,6 +14,7 @@
 #include "interpose/record/creations.h"
 #include "interpose/record/group_lists.h"
 #include "interpose/record/handle_table.h"
+#include "interpose/record/network_states.h"
 #include "interpose/record/segment_header.h"
 #include "interpose/record/stack_signals.h"
 #include "interpose/recorder.h"
@@ -44,6 +45,7 @@ void ForgetParent() {
   RemoveBusGuard();
   StopCallSites();
   ForgetShapes();
+  ForgetNetworkRoom();
   recorder.header.store(nullptr);
   start_state.store(0, std::memory_order_release);
   ForEachComm(&ForgetComm);

@@ -10,6 +10,9 @@
 //   STUB_CALL_MEANWHILE=1 another thread makes a call while ncclCommGetAsyncError answers
 //   STUB_IN_PROGRESS=1    new communicators are not ready yet
 //
+// A program that has the function stub_created() learns of each new communicator before it is
+// returned, as NCCL's profiler plugin does.
+//
 // Every call has its p-twin. As NCCL does, it calls some of its own public
 // functions, and gives a new communicator the address of one that has ended.
 // Compiled with STUB_OLD it is an NCCL of before ncclCommShrink and has no twins. Compiled with
@@ -26,6 +29,8 @@
 
 #include "interpose/nccl_api.h"
 
+extern "C" __attribute__((weak)) void stub_created(int rank, int size);
+
 namespace {
 
 struct Object {
@@ -39,6 +44,7 @@ std::atomic<int> next_object{0};  // threads of a benchmark create communicators
 ncclComm_t NewObject(int rank, int size) {
   const int index = free_count > 0 ? free_objects[--free_count] : next_object++;
   objects[index] = {rank, size, 0};
+  if (stub_created != nullptr) stub_created(rank, size);
   return reinterpret_cast<ncclComm_t>(&objects[index]);
 }
 

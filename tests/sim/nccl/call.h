@@ -41,6 +41,7 @@ struct Call {
   int root = 0;  // or the peer of a send or receive
   size_t bytes = 0;
   std::shared_ptr<const PreMultiply> scale;  // then op is ncclSum
+  void* task = nullptr;                      // a profiler plugin's handle of the launch
 
   bool is_p2p() const { return function == Function::kSend || function == Function::kRecv; }
 };

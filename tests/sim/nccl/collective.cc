@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "tests/sim/nccl/device_turn.h"
+#include "tests/sim/nccl/network.h"
 #include "tests/sim/nccl/options.h"
 #include "tests/sim/nccl/reduce.h"
 #include "tests/sim/nccl/run.h"
@@ -210,7 +211,7 @@ void RunAlone(const Call& call) {
 void RunCollective(Comm& comm, const Call& call) {
   if (comm.nranks == 1) {
     RunAlone(call);
-  } else {
+  } else if (RunNetwork(comm, call)) {
     Collective(comm, call).Run();
   }
 }

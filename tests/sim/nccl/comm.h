@@ -87,8 +87,9 @@ class Comm : public std::enable_shared_from_this<Comm> {
   int shrinks = 0;
   void* profiler_context = nullptr;  // set once, by Join()
 
-  std::mutex run_mutex;  // held while a stream is in here; guards the next
-  uint64_t rounds = 0;   // of collectives, equal on all ranks
+  std::mutex run_mutex;        // held while a stream is in here; guards the next two
+  uint64_t rounds = 0;         // of collectives, equal on all ranks
+  uint64_t network_calls = 0;  // collectives that have gone over the simulated network
 
  private:
   std::mutex mutex_;

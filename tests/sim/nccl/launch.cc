@@ -138,7 +138,7 @@ void Enqueue(Bundle bundle) {
 ncclResult_t ConnectAndEnqueue(std::vector<Bundle> bundles) {
   const ncclResult_t connected = Connect(&bundles);
   if (connected != ncclSuccess) return connected;
-  for (const Bundle& bundle : bundles) ProfileLaunch(*bundle.comm, bundle.calls);
+  for (Bundle& bundle : bundles) ProfileLaunch(*bundle.comm, &bundle.calls);
   for (Bundle& bundle : bundles) Enqueue(std::move(bundle));
   return ncclSuccess;
 }

@@ -4,9 +4,12 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include <iterator>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "interpose/calls/profiler_abi.h"
 #include "tests/sim/made_once.h"
@@ -119,23 +122,24 @@ void Stop(void* handle) {
   if (handle != nullptr) ThePlugin().table->stop(handle);
 }
 
-void LaunchP2p(const Comm& comm, const Call& call) {
+// Like NCCL, sends the events that are parents of a requested one, too.
+constexpr uint64_t kTransfers = profiler::kProxyOp | profiler::kProxyStep;
+
+void LaunchP2p(const Comm& comm, Call& call) {
   Event event(ThePlugin(), profiler::kP2p, group.handle, comm.rank);
   DetailsAt<profiler::P2p>(event.bytes) = {FunctionName(call.function), call.recv,
                                            DtypeName(call.dtype), call.count, call.root};
-  void* handle = nullptr;
-  Begin(comm, &event, &handle);
-  Stop(handle);
+  Begin(comm, &event, &call.task);
+  Stop(call.task);
 }
 
-void LaunchCollective(const Comm& comm, const Call& call) {
+void LaunchCollective(const Comm& comm, Call& call) {
   Event event(ThePlugin(), profiler::kColl, group.handle, comm.rank);
   DetailsAt<profiler::Coll>(event.bytes) = {
       0,         FunctionName(call.function), call.send, call.recv, call.count,
       call.root, DtypeName(call.dtype)};
-  void* handle = nullptr;
-  Begin(comm, &event, &handle);
-  Stop(handle);
+  Begin(comm, &event, &call.task);
+  Stop(call.task);
 }
 
 }  // namespace
@@ -165,14 +169,15 @@ void ProfilerFinalize(Comm* comm) {
 }
 
 void ProfileCall(const Comm& comm, const Call& call, void* stream, bool captured) {
-  constexpr uint64_t kCalls = profiler::kGroupApi | profiler::kCollApi | profiler::kP2pApi;
+  constexpr uint64_t kCalls =
+      profiler::kGroupApi | profiler::kCollApi | profiler::kP2pApi | kTransfers;
   if (ThePlugin().version < 5 || !Wants(comm, kCalls | profiler::kP2p)) return;
   if (!group.begun) {
     Event event(ThePlugin(), profiler::kGroupApi, nullptr, comm.rank);
     group.begun = true;
     Begin(comm, &event, &group.handle);
   }
-  if (call.is_p2p() || !Wants(comm, profiler::kCollApi)) return;
+  if (call.is_p2p() || !Wants(comm, profiler::kCollApi | kTransfers)) return;
   Event event(ThePlugin(), profiler::kCollApi, group.handle, comm.rank);
   DetailsAt<profiler::CollApi>(event.bytes) = {
       FunctionName(call.function), call.count, DtypeName(call.dtype), call.root, stream, captured};
@@ -187,12 +192,43 @@ void ProfileGroupEnd() {
   }
 }
 
-void ProfileLaunch(const Comm& comm, const std::vector<Call>& calls) {
-  for (const Call& call : calls) {
-    if (call.is_p2p() && Wants(comm, profiler::kP2p)) LaunchP2p(comm, call);
-    if (!call.is_p2p() && Wants(comm, profiler::kColl)) LaunchCollective(comm, call);
+void ProfileLaunch(const Comm& comm, std::vector<Call>* calls) {
+  for (Call& call : *calls) {
+    if (call.is_p2p() && Wants(comm, profiler::kP2p | kTransfers)) LaunchP2p(comm, call);
+    if (!call.is_p2p() && Wants(comm, profiler::kColl | kTransfers)) LaunchCollective(comm, call);
   }
 }
+
+ProfiledTransfer::ProfiledTransfer(const Comm& comm, const Call& call, const TransferFacts& facts)
+    : comm_(comm) {
+  if (!Wants(comm, kTransfers) || facts.steps == 0) return;
+  Event event(ThePlugin(), profiler::kProxyOp, call.task, comm.rank);
+  DetailsAt<profiler::ProxyOp>(event.bytes) = {static_cast<int>(getpid()),
+                                               static_cast<uint8_t>(facts.channel),
+                                               facts.peer,
+                                               facts.steps,
+                                               1 << 17,
+                                               facts.sends ? 1 : 0};
+  Begin(comm, &event, &handle_);
+}
+
+void ProfiledTransfer::BeginStep(uint64_t step) {
+  if (!Wants(comm_, profiler::kProxyStep)) return;
+  Event event(ThePlugin(), profiler::kProxyStep, handle_, comm_.rank);
+  DetailsAt<profiler::ProxyStep>(event.bytes).step = static_cast<int>(step);
+  Begin(comm_, &event, &steps_[step % std::size(steps_)]);
+}
+
+void ProfiledTransfer::Record(uint64_t step, int state) {
+  void* handle = steps_[step % std::size(steps_)];
+  if (handle_ != nullptr && handle != nullptr) ThePlugin().table->record(handle, state, nullptr);
+}
+
+void ProfiledTransfer::EndStep(uint64_t step) {
+  sim::Stop(std::exchange(steps_[step % std::size(steps_)], nullptr));
+}
+
+void ProfiledTransfer::Stop() { sim::Stop(std::exchange(handle_, nullptr)); }
 
 void ProfileGroupEnded() {
   Stop(group.handle);

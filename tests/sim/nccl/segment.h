@@ -18,6 +18,9 @@
 
 namespace rollcall::sim {
 
+// Channels of the simulated network (network.h).
+inline constexpr int kNetworkChannels = 2;
+
 // Where ranks wait for each other. Separate, so that ranks in different calls
 // never take each other's arrival for their own.
 enum Gate { kDeviceGate, kConnectGate, kSplitGate, kWindowGate, kDestroyGate, kGates };
@@ -42,6 +45,9 @@ struct alignas(256) RankArea {
   std::atomic<int32_t> pid;
   Descriptor descriptors[2];
   SplitChoice choices[2];
+  // Of the simulated network (network.h), over all collectives: the steps that this rank has sent
+  // to the next one and that have arrived, and those for whose receive it is ready.
+  std::atomic<uint64_t> carried[kNetworkChannels], posted[kNetworkChannels];
 };
 
 // Bytes on their way from one rank to another.
