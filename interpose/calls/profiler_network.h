@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records the events by which NCCL reports its transfers over the network to the profiler plugin
-// (profiler_plugin.h), from version 5 of the plugin's interface on: docs/decisions/network_states.md
-// says why not earlier.
+// (profiler_plugin.h), from version 5 of the plugin's interface on:
+// docs/decisions/network_states.md says why not earlier.
 //
 // An event's handle is an address within the entry of its transfer in the segment, so that no event
 // needs a look-up. NCCL never follows a handle.

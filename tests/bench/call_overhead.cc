@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "tests/bench/gloo_calls.h"
+#include "tests/bench/network_events.h"
 
 namespace {
 
@@ -106,6 +107,7 @@ const Scenario kScenarios[] = {
     {"gloo all_reduce and the end of its work", 1, 1, false, GlooAllReduce, true},
     {"gloo send and its wait", 1, 1, false, GlooSend, true},
     {"wait for a key of a store", 1, 1, false, WaitForKey, true},
+    {"5 events of a step over the network", 1, 1, false, NetworkStep},
     {"wait for a key, without a segment", 0, 1, false, WaitForKey},
 };
 

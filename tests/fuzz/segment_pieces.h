@@ -33,6 +33,7 @@ inline constexpr size_t kSegmentRegions[] = {
     segment::CommBlockOffset(2),
     segment::kSitesOffset,
     segment::kShapesOffset,
+    segment::kNetworkOffset,
 };
 
 // A piece of the segment. Without bytes it cuts the file short.

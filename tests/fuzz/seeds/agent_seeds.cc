@@ -9,6 +9,7 @@
 #include "fuzz_target.h"
 #include "interpose/python/python_layout.h"
 #include "interpose/segment_messages.h"
+#include "interpose/segment_network.h"
 #include "python_memory.h"
 #include "seeds.h"
 #include "segment_builder.h"
@@ -118,6 +119,23 @@ std::string MessagesAndKeys(uint8_t flags) {
   return ToPieces(&builder, flags);
 }
 
+// Transfers of the first of two communicators. The builder's file ends before them.
+std::string Transfers(uint8_t flags) {
+  constexpr uint8_t kRegion = 11;
+  static_assert(kSegmentRegions[kRegion] == segment::kNetworkOffset);
+  std::string words;
+  for (const bool sends : {true, false}) {
+    const uint64_t key = segment::NetworkKey({0, 1, sends ? 2 : 1, sends, false});
+    for (const uint64_t word : {key, uint64_t{1000}, uint64_t{2000}, uint64_t{3}, uint64_t{1},
+                                uint64_t{0x030400}, uint64_t{2500}, uint64_t{0}}) {
+      words += Bytes(word);
+    }
+  }
+  const size_t chunks = offsetof(segment::SegmentHeader, network_chunks);
+  return TwoCommunicators(flags, false) + Bytes(uint8_t{0}) + Bytes(static_cast<uint16_t>(chunks)) +
+         Part(Bytes(uint32_t{1})) + Bytes(kRegion) + Bytes(uint16_t{0}) + Part(words);
+}
+
 // A piece of one word.
 std::string WordAt(uint8_t region, size_t offset, uint64_t word) {
   return Bytes(region) + Bytes(static_cast<uint16_t>(offset)) + Part(Bytes(word));
@@ -145,6 +163,7 @@ void AddSegments(std::vector<std::string>* seeds) {
   seeds->push_back(TwoCommunicators(kOfThisBoot, true) + ChangesWithinRead() + reads);
   seeds->push_back(TwoCommunicators(kCutShort, false));
   seeds->push_back(MessagesAndKeys(kOfThisBoot));
+  seeds->push_back(Transfers(kOfThisBoot) + reads);
   seeds->push_back(MessagesAndKeys(kOfThisBoot | kByHostClock) + reads +
                    WordAt(3, offsetof(segment::MessageTable, entries), 1) + reads);
 }

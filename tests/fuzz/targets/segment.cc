@@ -71,6 +71,19 @@ void CheckSnapshot(const SegmentSnapshot& snapshot) {
   for (const CommSnapshot& comm : snapshot.communicators) CheckComm(comm);
 }
 
+void CheckNetwork(const std::vector<NetworkSnapshot>& all) {
+  Promise(all.size() <= kMostNetworkComms, "communicators have a limit");
+  for (const NetworkSnapshot& comm : all) {
+    Promise(!comm.states.empty() && comm.states.size() <= kMostNetworkStates,
+            "states have a limit");
+    for (const NetworkStateSnapshot& state : comm.states) {
+      Promise(state.ended <= state.begun && state.peer >= 0, "a state is consistent");
+      Promise(static_cast<uint32_t>(state.wait) < kNetworkWaits, "a wait is one of ours");
+      CheckTime(state.since_ns);
+    }
+  }
+}
+
 // What the collector does with a snapshot.
 void Send(const SegmentSnapshot& snapshot, std::map<uint32_t, CommHistory>* histories) {
   for (const CommSnapshot& comm : snapshot.communicators) {
@@ -141,6 +154,7 @@ class Reading {
     if (!snapshot.ok()) return;
     CheckSnapshot(*snapshot);
     Send(*snapshot, &histories_);
+    CheckNetwork(reader_->ReadNetwork(by_host_clock_ ? &host : nullptr, 0));
   }
 
  private:

@@ -16,7 +16,7 @@
 namespace rollcall::sim {
 namespace {
 
-constexpr uint64_t kSteps = 16;   // of a collective
+constexpr uint64_t kSteps = 16;    // of a collective
 constexpr uint64_t kUnderWay = 8;  // steps of NCCL (NCCL_STEPS)
 constexpr uint64_t kInSocket = 2;
 

@@ -73,10 +73,12 @@ TEST_F(LibraryNetworkTest, AStateSaysWhatTheOldestStepWaitsFor) {
 }
 
 TEST_F(LibraryNetworkTest, EachStateOfNcclHasAWait) {
-  const std::pair<const char*, NetworkWait> kWaits[] = {
-      {kSendGpu, NetworkWait::kSendGpu},           {kSendPeer, NetworkWait::kSendPeer},
-      {kSend, NetworkWait::kSend},                 {kReceive, NetworkWait::kReceive},
-      {kReceiveFlush, NetworkWait::kReceiveFlush}, {kReceiveGpu, NetworkWait::kReceiveGpu}};
+  const std::pair<const char*, NetworkWait> kWaits[] = {{kSendGpu, NetworkWait::kSendGpu},
+                                                        {kSendPeer, NetworkWait::kSendPeer},
+                                                        {kSend, NetworkWait::kSend},
+                                                        {kReceive, NetworkWait::kReceive},
+                                                        {kReceiveFlush, NetworkWait::kReceiveFlush},
+                                                        {kReceiveGpu, NetworkWait::kReceiveGpu}};
   for (const auto& [state, wait] : kWaits) {
     EXPECT_EQ(WaitAfter(kSends + State(0, state)), wait) << state;
   }
@@ -97,9 +99,9 @@ TEST_F(LibraryNetworkTest, StepsThatEndCountAndTheNextOneWaits) {
 }
 
 TEST_F(LibraryNetworkTest, AStepThatNcclBeginsAgainCountsOnce) {
-  const std::vector<NetworkStateSnapshot> states =
-      StatesAfter("load=6 init=4,1 coll op=0,3,0 begin=0 begin=0 begin=0 state=0,10 end=0 begin=1 "
-                  "begin=1 state=1,10");
+  const std::vector<NetworkStateSnapshot> states = StatesAfter(
+      "load=6 init=4,1 coll op=0,3,0 begin=0 begin=0 begin=0 state=0,10 end=0 begin=1 "
+      "begin=1 state=1,10");
   ASSERT_EQ(states.size(), 1u);
   EXPECT_EQ(states[0].begun, 2u);
   EXPECT_EQ(states[0].ended, 1u);
@@ -107,9 +109,9 @@ TEST_F(LibraryNetworkTest, AStepThatNcclBeginsAgainCountsOnce) {
 }
 
 TEST_F(LibraryNetworkTest, TheNextOperationStartsOver) {
-  const std::vector<NetworkStateSnapshot> states =
-      StatesAfter("load=6 init=4,1 coll op=0,3,1 op=0,3,1 on_op=0 begin=0 state=0,8 end=0 begin=1 "
-                  "state=1,8 end=1 end_op on_op=1 begin=0 state=0,9");
+  const std::vector<NetworkStateSnapshot> states = StatesAfter(
+      "load=6 init=4,1 coll op=0,3,1 op=0,3,1 on_op=0 begin=0 state=0,8 end=0 begin=1 "
+      "state=1,8 end=1 end_op on_op=1 begin=0 state=0,9");
   ASSERT_EQ(states.size(), 1u);
   EXPECT_EQ(states[0].begun, 1u);
   EXPECT_EQ(states[0].ended, 0u);
@@ -153,8 +155,7 @@ TEST_F(LibraryNetworkTest, AnOperationWithoutAStepShowsNothing) {
 }
 
 TEST_F(LibraryNetworkTest, CommunicatorsAreApartAndEndedOnesGone) {
-  const std::string two =
-      "load=6 init=4,1,1 init=8,2,2 on=0 coll op=0,2,1 begin=0 state=0,8 on=1";
+  const std::string two = "load=6 init=4,1,1 init=8,2,2 on=0 coll op=0,2,1 begin=0 state=0,8 on=1";
   // The program has one rank number at a time, as an operation of another rank is not recorded.
   std::vector<NetworkSnapshot> all =
       After(two + " op=0,3,1,0,2 begin=0 state=0,9 on=0 op=0,2,1,0,1 begin=0 state=0,20");
@@ -167,7 +168,8 @@ TEST_F(LibraryNetworkTest, CommunicatorsAreApartAndEndedOnesGone) {
 
 TEST_F(LibraryNetworkTest, VersionsOfTheInterfaceBeforeTheFifthAreNotAsked) {
   for (const int version : {1, 2, 3, 4}) {
-    const std::string before = absl::StrCat("load=", version, " init=4,1 asks_for=0 coll op=0,3,1 ");
+    const std::string before =
+        absl::StrCat("load=", version, " init=4,1 asks_for=0 coll op=0,3,1 ");
     EXPECT_TRUE(After(before + "!op_has_handle begin=0 state=0,9").empty()) << version;
   }
   for (const int version : {5, 6}) {
@@ -194,19 +196,48 @@ TEST_F(LibraryNetworkTest, ACommunicatorThatTheWrappersRecordHasStatesToo) {
   EXPECT_EQ(segment.communicators[0].entered, 0u);
 }
 
+TEST_F(LibraryNetworkTest, EachRankOfAProcessHasItsOwnStates) {
+  const std::vector<NetworkSnapshot> all = After(
+      "wrapped_all=3 on=0 coll op=0,1,1,0,0 begin=0 state=0,8 on=1 op=0,2,1,0,1 begin=0 state=0,20 "
+      "on=2 op=0,0,1,0,2 begin=0 state=0,9");
+  ASSERT_EQ(all.size(), 3u);
+  const NetworkWait kWaits[] = {NetworkWait::kSendGpu, NetworkWait::kSendPeer, NetworkWait::kSend};
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(all[i].rank, static_cast<int32_t>(i));
+    ASSERT_EQ(all[i].states.size(), 1u);
+    EXPECT_EQ(all[i].states[0].wait, kWaits[i]);
+  }
+}
+
+TEST_F(LibraryNetworkTest, AChildHasItsOwnStates) {
+  const std::vector<NetworkSnapshot> all =
+      After("wrapped=4,2 coll op=0,3,1 begin=0 state=0,8 split on=1 op=0,0,0 begin=0 state=0,10");
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].states.at(0).wait, NetworkWait::kSendGpu);
+  EXPECT_EQ(all[1].comm, 1u);
+  EXPECT_EQ(all[1].rank, 1);
+  EXPECT_EQ(all[1].states.at(0).wait, NetworkWait::kReceive);
+}
+
+TEST_F(LibraryNetworkTest, ACommunicatorThatIsNotTheWrappedOneHasNoStates) {
+  EXPECT_TRUE(
+      After("wrong_by=1 wrapped=4,2 asks_for=0 coll op=0,0,1 !op_has_handle begin=0 state=0,9")
+          .empty());
+}
+
 TEST_F(LibraryNetworkTest, TheStatesOfAWrappedCommunicatorEndWithIt) {
   EXPECT_TRUE(After("wrapped=4,2 coll op=0,3,1 begin=0 state=0,9 destroy finalize").empty());
-  const std::vector<NetworkSnapshot> all =
-      After("wrapped=4,2 coll op=0,3,1 begin=0 state=0,9 finalize destroy wrapped=4,2 op=0,1,0 "
-            "begin=0 state=0,10");
+  const std::vector<NetworkSnapshot> all = After(
+      "wrapped=4,2 coll op=0,3,1 begin=0 state=0,9 finalize destroy wrapped=4,2 op=0,1,0 "
+      "begin=0 state=0,10");
   ASSERT_EQ(all.size(), 1u);
   ASSERT_EQ(all[0].states.size(), 1u);
   EXPECT_EQ(all[0].states[0].wait, NetworkWait::kReceive);
 }
 
 TEST_F(LibraryNetworkTest, TransfersForAnotherProcessAreNotRecorded) {
-  EXPECT_TRUE(
-      After("load=6 init=4,1 coll op=0,3,1,1 !op_has_handle begin=0 state=0,9 end=0 end_op").empty());
+  EXPECT_TRUE(After("load=6 init=4,1 coll op=0,3,1,1 !op_has_handle begin=0 state=0,9 end=0 end_op")
+                  .empty());
   // The pid of a process in another container may be the same, its rank is not.
   EXPECT_TRUE(
       After("load=6 init=4,1 coll op=0,3,1,0,2 !op_has_handle begin=0 state=0,9 end=0").empty());

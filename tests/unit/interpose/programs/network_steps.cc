@@ -40,6 +40,7 @@ int mask = 0;
 std::vector<void*> contexts;
 size_t context = 0;
 int own_rank = 0;
+int wrong_by = 0;  // added to the rank that NCCL says during a wrapped creation
 std::vector<Operation> operations;
 size_t operation = 0;
 void* parent = nullptr;
@@ -84,6 +85,16 @@ int InitWrapped(const Numbers& n) {
   return ncclCommInitRank(&comm, At(n, 0, 4), id, At(n, 1, 0));
 }
 
+int InitAllWrapped(const Numbers& n) {
+  std::vector<ncclComm_t> comms(static_cast<size_t>(At(n, 0, 2)));
+  return ncclCommInitAll(comms.data(), At(n, 0, 2), nullptr);
+}
+
+int Split(const Numbers&) {
+  ncclComm_t child = nullptr;
+  return ncclCommSplit(comm, 0, 0, &child, nullptr);
+}
+
 struct Event {
   alignas(8) char bytes[192] = {};
 
@@ -98,7 +109,7 @@ struct Event {
 int StartParent(uint64_t type) {
   Event event(type, nullptr, own_rank);
   if (type == profiler::kColl) {
-    profiler::DetailsAt<profiler::Coll>(event.bytes) = {0, "AllReduce", nullptr,       nullptr,
+    profiler::DetailsAt<profiler::Coll>(event.bytes) = {0, "AllReduce", nullptr,      nullptr,
                                                         8, 0,           "ncclFloat32"};
   } else {
     profiler::DetailsAt<profiler::P2p>(event.bytes) = {"Send", nullptr, "ncclFloat32", 8, 1};
@@ -109,9 +120,12 @@ int StartParent(uint64_t type) {
 // Channel, peer, sends; 1: for another process; rank.
 int StartOperation(const Numbers& n) {
   Event event(profiler::kProxyOp, parent, At(n, 4, own_rank));
-  profiler::DetailsAt<profiler::ProxyOp>(event.bytes) = {
-      static_cast<int>(getpid()) + At(n, 3, 0), static_cast<uint8_t>(At(n, 0, 0)), At(n, 1, 1), 16,
-      1 << 17, At(n, 2, 1)};
+  profiler::DetailsAt<profiler::ProxyOp>(event.bytes) = {static_cast<int>(getpid()) + At(n, 3, 0),
+                                                         static_cast<uint8_t>(At(n, 0, 0)),
+                                                         At(n, 1, 1),
+                                                         16,
+                                                         1 << 17,
+                                                         At(n, 2, 1)};
   operations.emplace_back();
   operation = operations.size() - 1;
   Current().handle = &version;  // a plugin that does not set it has NCCL keep an old one
@@ -157,6 +171,9 @@ const std::map<std::string, Action> kActions = {
     {"load", Load},
     {"init", Init},
     {"wrapped", InitWrapped},
+    {"wrapped_all", InitAllWrapped},
+    {"split", Split},
+    {"wrong_by", [](const Numbers& n) { return (wrong_by = At(n, 0, 1)) * 0; }},
     {"on", [](const Numbers& n) { return static_cast<int>((context = At(n, 0, 0)) * 0); }},
     {"asks_for", [](const Numbers& n) { return (mask & 24) == At(n, 0, 24) ? 0 : 1; }},
     {"coll", [](const Numbers&) { return StartParent(profiler::kColl); }},
@@ -178,7 +195,7 @@ const std::map<std::string, Action> kActions = {
 
 extern "C" void stub_created(int rank, int size) {
   if (table == nullptr) Load({version == 0 ? 6 : version});
-  Init({size, rank});
+  Init({size, rank + wrong_by});
 }
 
 int main(int argc, char** argv) {

@@ -52,9 +52,9 @@ int Finalize(void* context) {
 
 }  // namespace
 
-#define TABLE(version)                                                                        \
-  extern "C" __attribute__((visibility("default"))) const profiler::Table                     \
-      ncclProfiler_v##version = {"other", reinterpret_cast<void (*)()>(&Init), Start, Stop, \
-                                 Record, Finalize};
+#define TABLE(version)                              \
+  extern "C" __attribute__((visibility("default"))) \
+  const profiler::Table ncclProfiler_v##version = { \
+      "other", reinterpret_cast<void (*)()>(&Init), Start, Stop, Record, Finalize};
 TABLE(5)
 TABLE(6)
