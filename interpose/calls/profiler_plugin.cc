@@ -45,7 +45,7 @@ struct Context {
   uint64_t generation;
   // Whose transfers over the network the plugin records; nullptr: none. The wrappers may record its
   // calls.
-  LocalComm* network;
+  std::atomic<LocalComm*> network;
   uint64_t network_generation;
   int rank;
   int pid;       // of this process
@@ -86,7 +86,7 @@ Context* ClaimContext() {
 
 bool IsTaken(const LocalComm* comm) {
   for (const Context& context : contexts) {
-    if (context.used.load(std::memory_order_acquire) && context.network == comm &&
+    if (context.network.load(std::memory_order_acquire) == comm &&
         context.network_generation == Generation(comm)) {
       return true;
     }
@@ -140,7 +140,7 @@ int StartNetwork(Context* context, int version, int ranks, int rank) {
   context->rank = rank;
   context->pid = static_cast<int>(getpid());
   context->network_generation = Generation(comm);
-  context->network = comm;
+  context->network.store(comm, std::memory_order_release);
   return kRequestedNetworkEvents;
 }
 
@@ -148,7 +148,7 @@ int StartNetwork(Context* context, int version, int ranks, int rank) {
 // the address of one of ours.
 void* StartOwnTransfer(const Context& context, const profiler::Descriptor* descriptor) {
   const auto& transfer = DetailsAt<profiler::ProxyOp>(descriptor);
-  const LocalComm* comm = context.network;
+  const LocalComm* comm = context.network.load(std::memory_order_acquire);
   if (comm == nullptr || transfer.pid != context.pid || descriptor->rank != context.rank ||
       Generation(comm) != context.network_generation) {
     return nullptr;
@@ -193,7 +193,8 @@ int StartTheirs(const Table* other, void* context, void** handle,
 template <int version>
 void StartOurs(const Context& context, uint64_t type, void** handle,
                profiler::Descriptor* descriptor) {
-  const bool is_free = *handle == nullptr && context.network != nullptr && Recording();
+  const bool is_free = *handle == nullptr && Recording() &&
+                       context.network.load(std::memory_order_acquire) != nullptr;
   if (is_free && type == profiler::kProxyOp) *handle = StartOwnTransfer(context, descriptor);
   if (is_free && type == profiler::kP2p) *handle = &p2p_event;
   if ((OurMask(version) & type) == 0 || !IsAlive(context) || !Recording()) return;
@@ -261,10 +262,8 @@ int Finalize(void* given) {
     ForgetHandle(context->comm);
     SetState(context->comm, segment::CommState::kDestroyed);
   }
-  if (context->network != nullptr) {
-    ForgetTransfers(context->network->index, context->network_generation);
-  }
-  context->network = nullptr;
+  const LocalComm* network = context->network.exchange(nullptr);
+  if (network != nullptr) ForgetTransfers(network->index, context->network_generation);
   context->comm = nullptr;
   context->used.store(false, std::memory_order_release);
   return result;
@@ -285,7 +284,7 @@ int InitBoth(void** given, int* mask, int ranks, int rank, Theirs theirs, Ours o
   }
   context->theirs = nullptr;
   context->comm = nullptr;
-  context->network = nullptr;
+  context->network.store(nullptr, std::memory_order_relaxed);
   const int before = *mask;
   const int result = other == nullptr ? 0 : theirs(other, &context->theirs);
   context->their_mask = other == nullptr || result != 0 ? 0 : *mask;

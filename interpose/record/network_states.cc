@@ -47,14 +47,18 @@ void Probe(SegmentHeader* header, uint64_t key, Each each) {
 }
 
 // Readers ignore the entry until `began` and `generation` are those of the new transfer.
-bool Claim(NetworkEntry* entry, uint64_t key, uint64_t generation) {
-  uint64_t expected = 0;
-  if (!entry->key.compare_exchange_strong(expected, key)) return false;
+void Reset(NetworkEntry* entry, uint64_t generation) {
   for (segment::Word* word :
        {&entry->began, &entry->begun, &entry->ended, &entry->waits, &entry->changed}) {
     word->store(0, kRelaxed);
   }
   entry->generation.store(generation, std::memory_order_release);
+}
+
+bool Claim(NetworkEntry* entry, uint64_t key, uint64_t generation) {
+  uint64_t expected = 0;
+  if (!entry->key.compare_exchange_strong(expected, key)) return false;
+  Reset(entry, generation);
   return true;
 }
 
@@ -98,13 +102,17 @@ NetworkEntry* FindTransfer(uint64_t generation, const NetworkTransfer& transfer)
   const uint64_t key = NetworkKey(transfer);
   NetworkEntry* found = nullptr;
   Probe(header, key, [&](NetworkEntry* entry) {
-    const bool is_it = entry->key.load(kRelaxed) == key && Get(entry->generation) == generation;
+    const bool is_it = Get(entry->key) == key;
     if (is_it) found = entry;
     return is_it;
   });
-  if (found != nullptr) return found;
+  if (found != nullptr) {
+    // An earlier communicator of this block that has ended without a word.
+    if (Get(found->generation) != generation) Reset(found, generation);
+    return found;
+  }
   Probe(header, key, [&](NetworkEntry* entry) {
-    const bool is_it = entry->key.load(kRelaxed) == 0 && Claim(entry, key, generation);
+    const bool is_it = Get(entry->key) == 0 && Claim(entry, key, generation);
     if (is_it) found = entry;
     return is_it;
   });

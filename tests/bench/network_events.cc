@@ -33,8 +33,8 @@ struct Plugin {
     Event start;
     auto* head = reinterpret_cast<profiler::Descriptor*>(start.bytes);
     head->type = profiler::kProxyOp;
-    profiler::DetailsAt<profiler::ProxyOp>(start.bytes) = {static_cast<int>(getpid()), 0, 1, 16, 1,
-                                                           1};
+    profiler::DetailsAt<profiler::ProxyOp>(start.bytes) = {
+        static_cast<int>(getpid()), 0, 1, 16, 1, 1};
     table->start(context, &transfer, start.bytes);
     head = reinterpret_cast<profiler::Descriptor*>(step.bytes);
     head->type = profiler::kProxyStep;
@@ -51,8 +51,7 @@ int NetworkStep(ncclComm_t) {
   plugin.number = (plugin.number + 1) % 16;
   void* handle = nullptr;
   plugin.table->start(plugin.context, &handle, plugin.step.bytes);
-  for (const int state :
-       {profiler::kSendGpuWait, profiler::kSendPeerWait, profiler::kSendWait}) {
+  for (const int state : {profiler::kSendGpuWait, profiler::kSendPeerWait, profiler::kSendWait}) {
     plugin.table->record(handle, state, nullptr);
   }
   return plugin.table->stop(handle);

@@ -101,6 +101,12 @@ void LastBroadcasts(Rank& self) {
   self.Wait();
 }
 
+void AllBroadcast(Rank& self) {
+  self.Join();
+  self.Broadcast(0);
+  self.Wait();
+}
+
 void LastSendsMore(Rank& self) {
   self.Join();
   self.AllReduce(self.last ? kCount + 1 : kCount);
@@ -553,6 +559,7 @@ const struct {
     {"last_misses_first", LastMissesFirst},
     {"last_misses_second", LastMissesSecond},
     {"last_broadcasts", LastBroadcasts},
+    {"all_broadcast", AllBroadcast},
     {"last_sends_more", LastSendsMore},
     {"last_sends_nothing", LastSendsNothing},
     {"last_has_other_root", LastHasOtherRoot},

@@ -280,5 +280,112 @@ TEST_F(LibraryNetworkTest, AnotherPluginThatAsksForStepsGetsThemAlone) {
   }
 }
 
+// Ranks that hang in a collective of the simulated NCCL.
+class SimulatedNetworkTest : public PreloadedProcessTest {
+ protected:
+  SimulatedNetworkTest() : PreloadedProcessTest(ROLLCALL_SIM_DIR) {}
+  void TearDown() override {
+    if (job_ > 0) {
+      kill(job_, SIGTERM);
+      WaitFor(job_);
+    }
+    PreloadedProcessTest::TearDown();
+  }
+
+  static std::vector<std::string> Command(const std::string& scenario) {
+    return {RANKS, "-n", "4", "--keep-going", "--grace", "1", "--", SIM_RANK, scenario};
+  }
+  void Hang(const std::string& scenario, const std::string& network, const std::string& fault) {
+    job_ = Start(Command(scenario),
+                 {{"ROLLCALL_SIM_NETWORK", network}, {"ROLLCALL_SIM_NETWORK_FAULT", fault}});
+  }
+
+  // The states of a rank's transfers in one direction, which its two channels have.
+  std::vector<NetworkStateSnapshot> StatesOf(int rank, bool sends) const {
+    std::vector<NetworkStateSnapshot> states;
+    for (const std::filesystem::path& path : Segments()) {
+      auto reader = SegmentReader::Open(path);
+      if (!reader.ok()) continue;
+      for (const NetworkSnapshot& comm : (*reader)->ReadNetwork()) {
+        for (const NetworkStateSnapshot& state : comm.states) {
+          if (comm.rank == rank && state.sends == sends) states.push_back(state);
+        }
+      }
+    }
+    return states;
+  }
+  bool Waits(int rank, bool sends, NetworkWait wait) const {
+    const std::vector<NetworkStateSnapshot> states = StatesOf(rank, sends);
+    for (const NetworkStateSnapshot& state : states) {
+      if (state.wait != wait || state.peer != (rank + (sends ? 1 : 3)) % 4) return false;
+    }
+    return states.size() == 2;
+  }
+  // Until the rank shows these waits.
+  void Expect(int rank, NetworkWait sends, NetworkWait receives) const {
+    EXPECT_TRUE(Eventually([&] { return Waits(rank, true, sends); })) << rank << " sends";
+    EXPECT_TRUE(Eventually([&] { return Waits(rank, false, receives); })) << rank << " receives";
+  }
+
+  pid_t job_ = 0;
+};
+
+TEST_F(SimulatedNetworkTest, AHealthyCollectiveEndsAllItsSteps) {
+  for (const char* network : {"socket", "ib"}) {
+    StartOver();
+    EXPECT_EQ(Run(Command("all_agree"), {{"ROLLCALL_SIM_NETWORK", network}}), 0) << Stderr();
+    for (int rank = 0; rank < 4; ++rank) {
+      for (const bool sends : {true, false}) {
+        EXPECT_TRUE(Waits(rank, sends, NetworkWait::kNone));
+        for (const NetworkStateSnapshot& state : StatesOf(rank, sends)) {
+          EXPECT_EQ(state.begun, 16u);
+          EXPECT_EQ(state.ended, 16u);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(SimulatedNetworkTest, WithoutANetworkThereAreNoStates) {
+  EXPECT_EQ(Run(Command("all_agree")), 0) << Stderr();
+  EXPECT_EQ(Segments().size(), 4u);
+  for (int rank = 0; rank < 4; ++rank) EXPECT_TRUE(StatesOf(rank, true).empty());
+}
+
+TEST_F(SimulatedNetworkTest, AStalledKernelHasDataAndNeitherTakesNorSends) {
+  Hang("all_agree", "socket", "kernel:2");
+  Expect(2, NetworkWait::kSendGpu, NetworkWait::kReceiveGpu);
+  // The innocent ones wait for their own kernels, too, but those wait for data.
+  for (const int rank : {3, 0, 1}) Expect(rank, NetworkWait::kSendGpu, NetworkWait::kReceive);
+}
+
+TEST_F(SimulatedNetworkTest, ALinkThatDropsKeepsTheSend) {
+  Hang("all_agree", "socket", "link:1");
+  Expect(1, NetworkWait::kSend, NetworkWait::kReceive);
+  for (const int rank : {2, 3, 0}) Expect(rank, NetworkWait::kSendGpu, NetworkWait::kReceive);
+}
+
+TEST_F(SimulatedNetworkTest, AStoppedProxyThreadPostsNothing) {
+  Hang("all_agree", "ib", "proxy:3");
+  Expect(0, NetworkWait::kSendGpu, NetworkWait::kReceive);
+  Expect(2, NetworkWait::kSendPeer, NetworkWait::kReceive);
+  EXPECT_TRUE(StatesOf(3, true).empty());
+  EXPECT_TRUE(StatesOf(3, false).empty());
+}
+
+TEST_F(SimulatedNetworkTest, AReceiverThatDoesNotTakeHoldsUpTheSender) {
+  Hang("all_broadcast", "ib", "take:2");
+  EXPECT_TRUE(Eventually([&] { return Waits(1, true, NetworkWait::kSendPeer); }));
+  EXPECT_TRUE(Eventually([&] { return Waits(2, false, NetworkWait::kReceiveGpu); }));
+  EXPECT_TRUE(Eventually([&] { return Waits(3, false, NetworkWait::kReceive); }));
+  EXPECT_TRUE(StatesOf(3, true).empty());  // the end of the chain
+}
+
+TEST_F(SimulatedNetworkTest, ARankThatDoesNotComeShowsItsEarlierCall) {
+  Hang("last_misses_second", "socket", "");
+  Expect(0, NetworkWait::kSendGpu, NetworkWait::kReceive);
+  Expect(3, NetworkWait::kNone, NetworkWait::kNone);
+}
+
 }  // namespace
 }  // namespace rollcall

@@ -20,12 +20,18 @@ using segment::NetworkTransfer;
 constexpr uint64_t kGeneration = 1000;  // as SegmentBuilder's communicators have
 
 NetworkEntryCopy Entry(const NetworkTransfer& transfer) {
-  return {segment::NetworkKey(transfer), kGeneration, 2000, 5, 3, 0x0300'0000, 2500, 0};  // step 3: kSend
+  return {segment::NetworkKey(transfer),
+          kGeneration,
+          2000,
+          5,
+          3,
+          0x0300'0000,
+          2500,
+          0};  // step 3: kSend
 }
 constexpr NetworkTransfer kTransfer = {7, 1, 2, true, false};
 
-std::vector<NetworkSnapshot> Read(const std::vector<NetworkEntryCopy>& entries,
-                                  int32_t size = 4) {
+std::vector<NetworkSnapshot> Read(const std::vector<NetworkEntryCopy>& entries, int32_t size = 4) {
   const TickClock clock(segment::ClockSource::kMonotonic, {1000, 1000, 1'000'000});
   return ToNetworkSnapshots(entries, {{7, {0xabc, kGeneration, 1, size}}}, clock);
 }
@@ -58,8 +64,10 @@ const BadCase kBadCases[] = {
      [](NetworkEntryCopy* entry) { entry->key = segment::NetworkKey({8, 1, 2, true, false}); }},
     {"earlier_communicator", [](NetworkEntryCopy* entry) { entry->generation = 999; }},
     {"no_step", [](NetworkEntryCopy* entry) { entry->began = 0; }},
-    {"no_peer", [](NetworkEntryCopy* entry) { entry->key = segment::NetworkKey({7, 1, -1, true, false}); }},
-    {"peer_beyond", [](NetworkEntryCopy* entry) { entry->key = segment::NetworkKey({7, 1, 4, true, false}); }},
+    {"no_peer",
+     [](NetworkEntryCopy* entry) { entry->key = segment::NetworkKey({7, 1, -1, true, false}); }},
+    {"peer_beyond",
+     [](NetworkEntryCopy* entry) { entry->key = segment::NetworkKey({7, 1, 4, true, false}); }},
     {"unknown_bits", [](NetworkEntryCopy* entry) { entry->key |= uint64_t{1} << 58; }},
     {"not_used", [](NetworkEntryCopy* entry) { entry->key &= ~segment::kNetworkUsed; }},
     {"more_ended_than_begun", [](NetworkEntryCopy* entry) { entry->ended = 6; }},
@@ -165,9 +173,9 @@ TEST_F(NetworkReaderTest, RandomEntriesStayWithinTheLimits) {
   std::minstd_rand random(1);
   for (int round = 0; round < 20; ++round) {
     for (size_t i = 0; i < segment::kNetworkChunkEntries; ++i) {
-      NetworkEntryCopy entry = Entry({static_cast<uint32_t>(random() % 3), 1,
-                                      static_cast<int32_t>(random() % 6), random() % 2 == 0,
-                                      random() % 2 == 0});
+      NetworkEntryCopy entry =
+          Entry({static_cast<uint32_t>(random() % 3), 1, static_cast<int32_t>(random() % 6),
+                 random() % 2 == 0, random() % 2 == 0});
       auto* words = reinterpret_cast<uint64_t*>(&entry);
       words[random() % 8] = uint64_t{random()} << (random() % 40);
       Put(i, entry);
