@@ -25,7 +25,7 @@ inline constexpr uint64_t kNcclBytes = uint64_t{34} << 20;
 
 // A use of room. Its value is its share of the quarter, in eighths.
 enum class RoomFor : uint64_t {
-  kLongHistories = 4,  // and optional parts: call sites, shapes
+  kLongHistories = 4,  // and optional parts: call sites, shapes, states of the network
   kShortHistories = 5,
   kPresence = 6,  // communicators without records
   kProcess = 7,   // a process and its first communicators, when earlier ones took much

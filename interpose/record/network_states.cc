@@ -84,7 +84,7 @@ bool MakeNetworkRoom() {
   const KeepErrno keep_errno;
   const KeepCancel keep_cancel;
   const size_t begin = segment::kNetworkOffset + chunk * kNetworkChunkBytes;
-  const SegmentPart part = {begin, begin + kNetworkChunkBytes, RoomFor::kShortHistories};
+  const SegmentPart part = {begin, begin + kNetworkChunkBytes, RoomFor::kLongHistories};
   if (ReserveFirstFit(&part, 1) == 0) {
     header->network_chunks.fetch_or(1u << chunk);
     return true;
