@@ -330,11 +330,13 @@ def test_the_page_of_the_segment_has_the_layout_of_the_source():
     area = header + block * numbers["kCommCapacity"]
     sites = area + numbers["kStackSlots"] * numbers["kStackCopyBytes"]
     shapes = sites + 256 * numbers["kSiteCapacity"]
+    network = -(-(shapes + 112 * numbers["kShapeCapacity"]) // 4096) * 4096
     for shown in (f"blocked[{numbers['kBlockedCapacity']}]",
                   f"stack-slots[{numbers['kStackSlots']}]",
                   f"one every {block} bytes", f"lane[{numbers['kMarkerLanes']}]",
                   f"graph-lane[{numbers['kGraphLanes']}]", f"offset {area}\n", f"offset {sites}\n",
-                  f"offset {shapes}\n", f"site[{numbers['kSiteCapacity']}]",
+                  f"offset {shapes}\n", f"offset {network}\n", f"chunk[{numbers['kNetworkChunks']}]",
+                  f"({numbers['kNetworkChunkBytes']} each)", f"site[{numbers['kSiteCapacity']}]",
                   f"shape[{numbers['kShapeCapacity']}]", f"header bytes {header}:",
                   f"comm-block bytes {block}\n",
                   f"Every {numbers['kCheckpointInterval']} positions",

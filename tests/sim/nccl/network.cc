@@ -164,9 +164,13 @@ class RingChannel {
 
 }  // namespace
 
-bool RunNetwork(Comm& comm, const Call& call) {
+bool HasNetwork() {
   static const bool is_on = getenv("ROLLCALL_SIM_NETWORK") != nullptr;
-  if (!is_on) return true;
+  return is_on;
+}
+
+bool RunNetwork(Comm& comm, const Call& call) {
+  if (!HasNetwork()) return true;
   const Segment& segment = *comm.segment;
   std::vector<RingChannel> channels;
   channels.reserve(kNetworkChannels);

@@ -11,11 +11,16 @@
 //     link    what RANK sends does not arrive
 //     proxy   RANK's proxy thread does nothing
 //     slow    RANK's GPU needs 20 ms for a step
+//
+// A send or receive is one step on the first channel (transfer.cc).
 #pragma once
 
 #include "tests/sim/nccl/comm.h"
 
 namespace rollcall::sim {
+
+// Whether transfers go over the network (ROLLCALL_SIM_NETWORK).
+bool HasNetwork();
 
 // Waits until all steps of the collective have ended. False if the communicator is stopped. Without
 // ROLLCALL_SIM_NETWORK there are none.

@@ -9,8 +9,11 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <optional>
 
+#include "tests/sim/nccl/network.h"
 #include "tests/sim/nccl/options.h"
+#include "tests/sim/nccl/profiler.h"
 #include "tests/sim/nccl/run.h"
 
 namespace rollcall::sim {
@@ -60,6 +63,25 @@ struct Transfer {
   bool started = false;  // its size is written or read
   uint64_t size = 0;     // of the message
   uint64_t moved = 0;
+  std::optional<ProfiledTransfer> profile = {};  // what a profiler plugin sees of it
+
+  void Begin(const Comm& comm) {
+    const bool sends = call->function == Function::kSend;
+    profile.emplace(comm, *call, TransferFacts{0, call->root, sends, 1});
+    profile->BeginStep(0);
+    profile->Record(0, sends ? profiler::kSendGpuWait : profiler::kReceiveWait);
+  }
+  void Moved() {
+    if (!profile) return;
+    const bool sends = call->function == Function::kSend;
+    profile->Record(0, sends ? profiler::kSendPeerWait : profiler::kReceiveFlushWait);
+    profile->Record(0, sends ? profiler::kSendWait : profiler::kReceiveGpuWait);
+  }
+  void End() {
+    if (!profile) return;
+    profile->EndStep(0);
+    profile->Stop();
+  }
 };
 
 class Transfers {
@@ -69,7 +91,9 @@ class Transfers {
     for (const Call& call : calls) {
       const bool sends = call.function == Function::kSend;
       if (call.root != comm.rank) {
-        queues_[{sends, call.root}].push_back({&call});
+        auto& queue = queues_[{sends, call.root}];
+        queue.push_back({&call});
+        if (HasNetwork() && queue.size() == 1) queue.back().Begin(comm);
       } else {
         (sends ? sends_to_self : receives_from_self).push_back(&call);
       }
@@ -101,7 +125,12 @@ class Transfers {
     const bool moved = sends ? Send(peer, &transfer) : Receive(peer, &transfer);
     const bool done = sends ? Sent(peer, transfer) : Received(transfer);
     if (moved) segment_.Ring(peer);
-    if (done) queue->pop_front();
+    if (moved) transfer.Moved();
+    if (done) {
+      transfer.End();
+      queue->pop_front();
+      if (HasNetwork() && !queue->empty()) queue->front().Begin(comm_);
+    }
     return moved || done;
   }
 

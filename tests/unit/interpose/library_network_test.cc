@@ -292,11 +292,13 @@ class SimulatedNetworkTest : public PreloadedProcessTest {
     PreloadedProcessTest::TearDown();
   }
 
-  static std::vector<std::string> Command(const std::string& scenario) {
-    return {RANKS, "-n", "4", "--keep-going", "--grace", "1", "--", SIM_RANK, scenario};
+  static std::vector<std::string> Command(const std::string& scenario, int ranks = 4) {
+    return {RANKS,    "-n",    std::to_string(ranks), "--keep-going", "--grace", "1", "--",
+            SIM_RANK, scenario};
   }
-  void Hang(const std::string& scenario, const std::string& network, const std::string& fault) {
-    job_ = Start(Command(scenario),
+  void Hang(const std::string& scenario, const std::string& network, const std::string& fault,
+            int ranks = 4) {
+    job_ = Start(Command(scenario, ranks),
                  {{"ROLLCALL_SIM_NETWORK", network}, {"ROLLCALL_SIM_NETWORK_FAULT", fault}});
   }
 
@@ -379,6 +381,14 @@ TEST_F(SimulatedNetworkTest, AReceiverThatDoesNotTakeHoldsUpTheSender) {
   EXPECT_TRUE(Eventually([&] { return Waits(2, false, NetworkWait::kReceiveGpu); }));
   EXPECT_TRUE(Eventually([&] { return Waits(3, false, NetworkWait::kReceive); }));
   EXPECT_TRUE(StatesOf(3, true).empty());  // the end of the chain
+}
+
+TEST_F(SimulatedNetworkTest, ASendThatNobodyReceivesWaits) {
+  Hang("second_send_to_nobody", "socket", "", 2);
+  EXPECT_TRUE(Eventually([&] {
+    const std::vector<NetworkStateSnapshot> states = StatesOf(0, true);
+    return states.size() == 1 && states[0].peer == 1 && states[0].wait == NetworkWait::kSend;
+  }));
 }
 
 TEST_F(SimulatedNetworkTest, ARankThatDoesNotComeShowsItsEarlierCall) {
