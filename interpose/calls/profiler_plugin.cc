@@ -37,6 +37,8 @@ constexpr int kSystemError = 2;  // ncclSystemError: NCCL goes on without a prof
 std::atomic<const Table*> chained[profiler::kVersions + 1];
 // All events that such a plugin has requested for some communicator.
 std::atomic<uint64_t> chained_mask{0};
+// The events that only we have requested. NCCL has one mask for all communicators.
+std::atomic<int> added_mask{0};
 
 // A communicator; NCCL passes its address as `context`. Finalize() frees it.
 struct Context {
@@ -285,14 +287,18 @@ int InitBoth(void** given, int* mask, int ranks, int rank, Theirs theirs, Ours o
   context->theirs = nullptr;
   context->comm = nullptr;
   context->network.store(nullptr, std::memory_order_relaxed);
-  const int before = *mask;
+  // A plugin may set the mask for its first communicator only, and finds there what it has set.
+  const int added = added_mask.load(std::memory_order_relaxed) & *mask;
+  const int before = *mask &= ~added;
   const int result = other == nullptr ? 0 : theirs(other, &context->theirs);
   context->their_mask = other == nullptr || result != 0 ? 0 : *mask;
   if (context->their_mask == 0) *mask = before;
   chained_mask.fetch_or(static_cast<uint64_t>(context->their_mask));
   context->comm = ours(context);
-  if (context->comm != nullptr) *mask |= OurMask(version);
-  *mask |= StartNetwork(context, version, ranks, rank);
+  const int calls = context->comm != nullptr ? OurMask(version) : 0;
+  const int wanted = calls | StartNetwork(context, version, ranks, rank);
+  added_mask.fetch_or(wanted & ~*mask);
+  *mask |= added | wanted;
   *given = context;
   return 0;
 }

@@ -270,6 +270,14 @@ TEST_F(LibraryNetworkTest, AnotherPluginGetsItsEventsAndOurStatesAreThere) {
   }
 }
 
+TEST_F(LibraryNetworkTest, AnotherPluginThatSetsTheMaskOnceGetsNothingOfOurs) {
+  const std::vector<NetworkSnapshot> all = After(
+      "load=6 init=4,1,1 init=4,1,2 asks_for=24 coll op=0,2,1 begin=0 state=0,9 p2p end_parent",
+      {{"NCCL_PROFILER_PLUGIN", OTHER_PROFILER}, {"OTHER_MASK", "2"}});
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].comm, 1u);
+}
+
 TEST_F(LibraryNetworkTest, AnotherPluginThatAsksForStepsGetsThemAlone) {
   for (const char* mask : {"24", "16", "8", "128"}) {
     EXPECT_TRUE(After("load=5 init=4,1 coll op=0,2,1 begin=0 state=0,8 state=0,9 end=0 end_op "

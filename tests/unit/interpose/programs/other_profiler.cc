@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Another profiler plugin. It requests the events OTHER_MASK, and ends the process if it gets one
-// that it has not requested, or a handle or context that it has not made.
+// Another profiler plugin. With its first communicator it requests the events OTHER_MASK. It ends
+// the process if it gets one that it has not requested, or a handle or context that it has not
+// made.
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -25,7 +26,7 @@ bool IsOwn(const void* handle) {
 void* Make() { return &handles[made++]; }
 
 int Init(void** context, uint64_t, int* wanted, const char*, int, int, int, void*) {
-  mask = *wanted = atoi(getenv("OTHER_MASK"));
+  if (made == 0) mask = *wanted = atoi(getenv("OTHER_MASK"));
   *context = Make();
   return 0;
 }
