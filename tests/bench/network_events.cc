@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <initializer_list>
+
 #include "interpose/calls/profiler_abi.h"
 
 namespace {

@@ -3,12 +3,15 @@
 // are read is in tests/unit/interpose/library_network_test.cc.
 #include "agent/segments/segment_network.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <random>
 #include <string>
 
 #include "agent/segments/segment_reader.h"
+#include "base/unique_fd.h"
 #include "interpose/segment_network.h"
 #include "segment_builder.h"
 
@@ -97,8 +100,8 @@ TEST(SegmentNetworkTest, OfTwoConnectionsTheOlderThatIsUnderWayIsShown) {
   NetworkEntryCopy message = Entry({7, 1, 2, true, true});
   message.began = 2100;
   message.waits = 0x0100'0000;
-  for (const auto& entries :
-       {std::vector<NetworkEntryCopy>{collective, message}, {message, collective}}) {
+  const std::vector<NetworkEntryCopy> one = {collective, message}, other = {message, collective};
+  for (const auto& entries : {one, other}) {
     ASSERT_EQ(Read(entries)[0].states.size(), 1u);
     EXPECT_EQ(Read(entries)[0].states[0].wait, NetworkWait::kSend);
   }
@@ -123,23 +126,27 @@ class NetworkReaderTest : public testing::Test {
   void SetUp() override {
     const uint32_t comm = segment_.AddComm(0xabc, 1, 4);
     segment_.header()->network_chunks = 1;
-    segment_.bytes().resize(segment::kMappedBytes, 0);
-    Put(0, Entry({comm, 1, 2, true, false}));
+    chunk_[0] = Entry({comm, 1, 2, true, false});
   }
   void TearDown() override { unlink(path_.c_str()); }
 
-  void Put(size_t at, const NetworkEntryCopy& entry) {
-    memcpy(segment_.bytes().data() + segment::kNetworkOffset + at * sizeof(entry), &entry,
-           sizeof(entry));
-  }
-  std::vector<NetworkSnapshot> ReadAll() {
-    auto reader = SegmentReader::Open(segment_.Write(path_));
+  // The file has holes, as the library's has.
+  std::vector<NetworkSnapshot> ReadAll(size_t bytes = segment::kMappedBytes) {
+    segment_.Write(path_);
+    const UniqueFd file(open(path_.c_str(), O_RDWR | O_CLOEXEC));
+    const size_t size = chunk_.size() * sizeof(chunk_[0]);
+    EXPECT_EQ(pwrite(file.get(), chunk_.data(), size, segment::kNetworkOffset),
+              static_cast<ssize_t>(size));
+    EXPECT_EQ(ftruncate(file.get(), static_cast<off_t>(bytes)), 0);
+    auto reader = SegmentReader::Open(path_);
     EXPECT_TRUE(reader.ok()) << reader.status();
     return (*reader)->ReadNetwork();
   }
 
   const std::string path_ = testing::TempDir() + "/rollcall-network-" + std::to_string(getpid());
   SegmentBuilder segment_;
+  std::vector<NetworkEntryCopy> chunk_ =
+      std::vector<NetworkEntryCopy>(segment::kNetworkChunkEntries, NetworkEntryCopy());
 };
 
 TEST_F(NetworkReaderTest, ReadsChunksThatTheSegmentHas) {
@@ -165,8 +172,7 @@ TEST_F(NetworkReaderTest, ReadsNothingOfAnEndedOrDamagedCommunicator) {
 }
 
 TEST_F(NetworkReaderTest, AFileThatEndsEarlyHasNoStates) {
-  segment_.bytes().resize(segment::kNetworkOffset + 100);
-  EXPECT_TRUE(ReadAll().empty());
+  EXPECT_TRUE(ReadAll(segment::kNetworkOffset + 100).empty());
 }
 
 TEST_F(NetworkReaderTest, RandomEntriesStayWithinTheLimits) {
@@ -178,7 +184,7 @@ TEST_F(NetworkReaderTest, RandomEntriesStayWithinTheLimits) {
                  random() % 2 == 0, random() % 2 == 0});
       auto* words = reinterpret_cast<uint64_t*>(&entry);
       words[random() % 8] = uint64_t{random()} << (random() % 40);
-      Put(i, entry);
+      chunk_[i] = entry;
     }
     for (const NetworkSnapshot& comm : ReadAll()) {
       EXPECT_LE(comm.states.size(), kMostNetworkStates);
