@@ -13,6 +13,7 @@
 #include "daemon/words/fit_sentence.h"
 #include "daemon/words/key_sentences.h"
 #include "daemon/words/mismatch_sentences.h"
+#include "daemon/words/network_words.h"
 #include "daemon/words/rank_ranges.h"
 #include "daemon/words/sentence_parts.h"
 #include "daemon/words/standstill_sentences.h"
@@ -175,6 +176,7 @@ bool CulpritIsElsewhere(const Verdict& v) {
 }
 
 std::string Stalled(const Verdict& v) {
+  if (IsNamedByNetwork(v)) return NetworkSentence(v);
   const bool elsewhere = CulpritIsElsewhere(v);
   const std::string least = v.culprits.empty() || elsewhere || !v.beside.empty()
                                 ? ""

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/diagnosis/network/network_verdict.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/durations.h"
+#include "daemon/diagnosis/network/network_walk.h"
+#include "daemon/diagnosis/network/network_witness.h"
+#include "daemon/model/progress.h"
+#include "daemon/rules/stuck_call.h"
+#include "daemon/words/evidence.h"
+#include "daemon/words/network_words.h"
+#include "daemon/words/stops.h"
+#include "daemon/words/terms.h"
+
+namespace rollcall {
+namespace {
+
+// A transfer whose step has waited for less moves. A healthy step of 512 KiB takes so long at
+// 0.25 MiB/s only.
+constexpr int64_t kStandsAfterNs = 2 * kSecond;
+
+// The samples of one communicator that were read during the wait.
+struct Readings {
+  std::vector<NetworkSample> samples;
+  std::vector<int32_t> nodes;  // by sample
+  bool any = false, moves = false;
+};
+
+int64_t ReadAt(const JobState& job, const NetworkSample& sample) {
+  const Process* process = FindProcess(job, sample.process);
+  return process == nullptr ? 0 : process->stacks_ns;
+}
+
+bool Moves(const NetworkSample& sample, int64_t read_ns) {
+  return std::any_of(sample.states.begin(), sample.states.end(), [&](const NetworkState& state) {
+    if (state.wait == NetworkWait::kNone) return false;
+    return state.since_ns == 0 || read_ns - state.since_ns < kStandsAfterNs;
+  });
+}
+
+Readings ReadingsOf(const JobState& job, const std::vector<NetworkSample>& samples,
+                    const Verdict& v) {
+  Readings readings;
+  std::map<std::string, int32_t> nodes;  // by host
+  for (const NetworkSample& sample : samples) {
+    const int64_t read_ns = ReadAt(job, sample);
+    if (sample.communicator != v.communicator || read_ns == 0 || read_ns < v.since_ns) continue;
+    readings.samples.push_back(sample);
+    readings.any = readings.any || !sample.states.empty();
+    readings.moves = readings.moves || Moves(sample, read_ns);
+    const std::string& host = FindProcess(job, sample.process)->host;
+    const auto number = static_cast<int32_t>(nodes.size());
+    readings.nodes.push_back(host.empty() ? -1 : nodes.emplace(host, number).first->second);
+  }
+  return readings;
+}
+
+int32_t ProcessOf(const Readings& readings, const Communicator& comm, int32_t rank) {
+  const Member* member = FindMember(comm, rank);
+  if (member != nullptr) return member->process;
+  for (const NetworkSample& sample : readings.samples) {
+    if (sample.rank == rank) return sample.process;
+  }
+  return -1;
+}
+
+// "rank 3 (node-1, device 0)".
+std::string EndInWords(const JobState& job, const Readings& readings, const Communicator& comm,
+                       int32_t rank) {
+  const int32_t process = ProcessOf(readings, comm, rank);
+  const Member* member = FindMember(comm, rank);
+  const Process* known = FindProcess(job, process);
+  const std::string host = known == nullptr ? "" : known->host;
+  const bool has_device = member != nullptr && member->device >= 0;
+  const std::string device = has_device ? absl::StrCat("device ", member->device) : "";
+  const std::string place = absl::StrCat(host, host.empty() || !has_device ? "" : ", ", device);
+  return absl::StrCat("rank ", PublicRank(job, process, rank),
+                      place.empty() ? "" : absl::StrCat(" (", place, ")"));
+}
+
+// Others cannot do their part of the call at all, or have not reached it.
+bool AreCulpritsOnBetterGround(const Verdict& v) {
+  if (IsAnyStopped(v.culprits) || !v.beside.empty()) return true;
+  return std::any_of(v.culprits.begin(), v.culprits.end(), [&](const Culprit& culprit) {
+    return std::find(v.waiting_ranks.begin(), v.waiting_ranks.end(), culprit.rank) ==
+           v.waiting_ranks.end();
+  });
+}
+
+// A GPU that has finished the call, by its markers, does not hold it up.
+bool IsDisproven(const Communicator& comm, const NetworkWalk& walk, uint64_t position) {
+  if (walk.fault != NetworkFault::kOwnGpu && walk.fault != NetworkFault::kPeerGpu) return false;
+  const Member* member = FindMember(comm, walk.culprit);
+  return member != nullptr && member->has_markers && member->finished > position;
+}
+
+bool IsInDirection(const Readings& readings, const NetworkWalk& walk, bool sends) {
+  for (const NetworkSample& sample : readings.samples) {
+    if (sample.rank != walk.culprit) continue;
+    for (const NetworkState& state : sample.states) {
+      if (state.channel == walk.hops.back().channel && state.sends == sends) return true;
+    }
+  }
+  return false;
+}
+
+// Whether a rank gets the data that it lacks, or has the room, from others of its host.
+bool MayBeNeighbour(const JobState& job, const Communicator& comm, const Readings& readings,
+                    const NetworkWalk& walk) {
+  const bool is_own = walk.fault == NetworkFault::kOwnGpu;
+  if (!is_own && walk.fault != NetworkFault::kPeerGpu) return false;
+  if (IsInDirection(readings, walk, !is_own)) return false;
+  const Process* culprit = FindProcess(job, ProcessOf(readings, comm, walk.culprit));
+  return std::any_of(comm.members.begin(), comm.members.end(), [&](const auto& other) {
+    const Process* process = FindProcess(job, other.second.process);
+    return other.first != walk.culprit && process != nullptr && culprit != nullptr &&
+           process->host == culprit->host;
+  });
+}
+
+std::vector<int32_t> RanksWithout(const JobState& job, const Communicator& comm,
+                                  const Readings& readings) {
+  std::vector<int32_t> without, with;
+  for (const NetworkSample& sample : readings.samples) {
+    if (sample.is_whole) with.push_back(sample.rank);
+  }
+  std::sort(with.begin(), with.end());
+  for (const auto& [rank, member] : comm.members) {
+    if (!InRange(comm, rank) || std::binary_search(with.begin(), with.end(), rank)) continue;
+    without.push_back(PublicRank(job, member.process, rank));
+  }
+  return without;
+}
+
+void AddEvidence(const JobState& job, const Communicator& comm, const Readings& readings,
+                 const NetworkWalk& walk, Verdict* v) {
+  const int64_t since_ns = walk.hops.back().since_ns;
+  const int32_t process = ProcessOf(readings, comm, walk.culprit);
+  const Process* known = FindProcess(job, process);
+  v->evidence.push_back(NetworkEvidence(
+      walk, EndInWords(job, readings, comm, walk.culprit),
+      walk.peer < 0 ? "" : EndInWords(job, readings, comm, walk.peer),
+      since_ns == 0 || known == nullptr ? 0 : known->stacks_ns - since_ns));
+  if (walk.channels > 1) {
+    v->evidence.push_back(absl::StrCat(walk.agreeing, " of ", walk.channels,
+                                       " channels that wait lead to rank ",
+                                       PublicRank(job, process, walk.culprit)));
+  }
+}
+
+void NumberForPeople(const JobState& job, const Communicator& comm, const Readings& readings,
+                     NetworkWalk* walk) {
+  const auto number = [&](int32_t* rank) {
+    if (*rank >= 0) *rank = PublicRank(job, ProcessOf(readings, comm, *rank), *rank);
+  };
+  number(&walk->culprit);
+  number(&walk->peer);
+  for (NetworkHop& hop : walk->hops) {
+    number(&hop.rank);
+    number(&hop.peer);
+  }
+}
+
+void DropWaiter(int32_t process, int32_t rank, Verdict* v) {
+  for (size_t i = 0; i < v->waiting_ranks.size() && v->waiting_ranks.size() > 1; ++i) {
+    if (v->waiting_ranks[i] != rank || v->waiting_processes[i] != process) continue;
+    v->waiting_ranks.erase(v->waiting_ranks.begin() + static_cast<std::ptrdiff_t>(i));
+    v->waiting_processes.erase(v->waiting_processes.begin() + static_cast<std::ptrdiff_t>(i));
+    return;
+  }
+}
+
+void Blame(const JobState& job, const Communicator& comm, const Readings& readings,
+           const NetworkWalk& walk, Verdict* v) {
+  const int32_t process = ProcessOf(readings, comm, walk.culprit);
+  v->culprits = {MakeCulprit(job, process, walk.culprit, FindMember(comm, walk.culprit))};
+  DropWaiter(process, v->culprits.front().rank, v);
+  const std::string witness = SecondWitness(job, *v, walk);
+  if (!witness.empty()) v->evidence.push_back(witness);
+  const bool agree = walk.agreeing == walk.channels && v->missing_evidence.empty();
+  if (witness.empty() || !agree) v->certainty = std::min(v->certainty, Certainty::kLikely);
+}
+
+void AddMissing(const JobState& job, const Communicator& comm, const Readings& readings,
+                const NetworkWalk& walk, Verdict* v) {
+  const std::vector<int32_t> without = RanksWithout(job, comm, readings);
+  if (!without.empty()) {
+    v->missing_evidence.push_back(
+        absl::StrCat("what the transfers over the network of ", RanksInWords(without),
+                     PluralForm(without.size(), " wait for: its states are not known",
+                                " wait for: their states are not known")));
+  }
+  if (walk.fault == NetworkFault::kNone || !MayBeNeighbour(job, comm, readings, walk)) return;
+  v->missing_evidence.push_back(absl::StrCat(
+      "whether it is this GPU or another one of its host, with which rank ",
+      PublicRank(job, ProcessOf(readings, comm, walk.culprit), walk.culprit),
+      " exchanges the data without the network"));
+}
+
+}  // namespace
+
+void ApplyNetwork(const JobState& job, const std::vector<NetworkSample>& samples,
+                  Verdict* verdict) {
+  if (verdict->cause != Cause::kStalledInFlight) return;
+  const auto found = job.communicators.find(verdict->communicator);
+  if (found == job.communicators.end()) return;
+  const Communicator& comm = found->second;
+  const Readings readings = ReadingsOf(job, samples, *verdict);
+  if (!readings.any) return;
+  if (readings.moves) {
+    verdict->evidence.push_back("transfers of the communicator over the network still move");
+    return;
+  }
+  NetworkWalk walk = WalkNetwork(readings.samples, comm.size, readings.nodes);
+  if (walk.channels == 0 || IsDisproven(comm, walk, verdict->position)) return;
+  AddMissing(job, comm, readings, walk, verdict);
+  if (walk.fault == NetworkFault::kNone) return;
+  AddEvidence(job, comm, readings, walk, verdict);
+  if (!AreCulpritsOnBetterGround(*verdict)) Blame(job, comm, readings, walk, verdict);
+  NumberForPeople(job, comm, readings, &walk);
+  verdict->network = std::move(walk);
+}
+
+}  // namespace rollcall

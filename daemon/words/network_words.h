@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which rank or link holds a collective up, in words.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "daemon/model/verdict.h"
+
+namespace rollcall {
+
+// Whether the network states name the culprit of the verdict.
+bool IsNamedByNetwork(const Verdict& verdict);
+
+// "rank 3 (node-1, pid 1334) does not send to rank 4 on channel 0: its GPU has not produced the data
+// (AllReduce #6 on communicator "dp"); 7 ranks have waited 31 s". Of such a verdict only.
+std::string NetworkSentence(const Verdict& verdict);
+
+// "rank 3 (node-1, device 0) has had nothing to send to rank 4 (node-2, device 1) on channel 0 for
+// 29 s: ...". `culprit` and `peer` in words; 0 ns: not known.
+std::string NetworkEvidence(const NetworkWalk& walk, const std::string& culprit,
+                            const std::string& peer, int64_t waited_ns);
+
+}  // namespace rollcall
