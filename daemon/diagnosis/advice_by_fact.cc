@@ -5,12 +5,18 @@
 
 #include "daemon/diagnosis/advice.h"
 #include "daemon/diagnosis/advice_patterns.h"
+#include "daemon/words/network_words.h"
 #include "daemon/words/stops.h"
 
 namespace rollcall {
 namespace {
 
 bool Stopped(const Verdict& v) { return IsAnyStopped(v.culprits); }
+
+template <NetworkFault kFault>
+bool HoldsUpByNetwork(const Verdict& v) {
+  return Is(v, Cause::kStalledInFlight) && v.network.fault == kFault && IsNamedByNetwork(v);
+}
 
 bool IdleServer(const Verdict& v) { return v.is_idle && v.start_fault == StartFault::kNone; }
 
@@ -77,6 +83,38 @@ const std::vector<AdviceEntry>& FactAdvice() {
        "attached a debugger, or the batch system or container runtime suspended or froze the job.",
        "The process is stopped. Resume it with `kill -CONT PID`, detach the debugger, or thaw its "
        "control group (cgroup.freeze, `docker unpause`)."},
+      {"gpu-does-not-produce", HoldsUpByNetwork<NetworkFault::kOwnGpu>,
+       "the culprit's transfers over the network wait for its own GPU, and for no other rank",
+       "A send that waits for its own GPU, in a rank none of whose receives waits, shows that the "
+       "kernel on that GPU does not run on: the GPU has a fault, or other work occupies it.",
+       "The GPU of the culprit does not run its part of the call. On its host: `dmesg -T | grep -i "
+       "xid`, `nvidia-smi -q -d PERFORMANCE,ECC`, and `nvidia-smi --query-compute-apps=pid,name "
+       "--format=csv` for another process on this GPU. Look for a kernel of the program that does "
+       "not end on another stream."},
+      {"gpu-does-not-take", HoldsUpByNetwork<NetworkFault::kPeerGpu>,
+       "data has come to the culprit over the network, and its GPU does not take it",
+       "The kernel that takes the data does not run on: the GPU has a fault, or other work "
+       "occupies it.",
+       "The GPU of the culprit does not take what has come. On its host: `dmesg -T | grep -i xid`, "
+       "`nvidia-smi -q -d PERFORMANCE,ECC`, and `nvidia-smi --query-compute-apps=pid,name "
+       "--format=csv` for another process on this GPU. Look for a kernel of the program that does "
+       "not end on another stream."},
+      {"link-does-not-carry", HoldsUpByNetwork<NetworkFault::kLink>,
+       "the network has what the culprit has sent, and the peer waits for it",
+       "A link that is down, a NIC or switch that drops packets, a wrong route or a firewall. NCCL "
+       "repeats a transfer for long before it reports an error.",
+       "Look at the link between the two ranks named here, on both hosts: `ibstat` or `ip -s link`, "
+       "`ethtool -S DEVICE` and `rdma statistic show` twice, `dmesg -T | grep -i link`; then the "
+       "counters of both switch ports. Test the path itself with `ib_write_bw` or `iperf3` between "
+       "these interfaces. Restart the job without the host whose counters rise."},
+      {"proxy-thread-stands", HoldsUpByNetwork<NetworkFault::kProxy>,
+       "the culprit has no transfer under way that its peer waits for",
+       "One thread of NCCL in each process posts and completes the transfers. If it waits, ends or "
+       "gets no CPU, no transfer of that rank moves.",
+       "Look at the thread of NCCL that serves the transfers (\"NCCL Progress\") in the stacks of "
+       "the culprit, and at its state: `ps -L -o tid,stat,wchan:32,pcpu,comm -p PID`. If it does "
+       "not run, look at CPU limits and pinning (`taskset -cp PID`), and at the network plugin it "
+       "waits in."},
       {"idle-server", IdleServer, "a culprit waits in the accept loop of a server",
        "One rank takes requests and broadcasts the work, and the others wait in that call until the "
        "next request. A server without requests is idle.",

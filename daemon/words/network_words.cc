@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/words/network_words.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "daemon/words/sentence_parts.h"
@@ -21,12 +23,11 @@ constexpr FaultWords kWords[] = {
      "waits for its own GPU to send to $p$c$f, and for no other rank"},
     {NetworkFault::kLink,
      "has sent to $p$c what does not arrive: the link or a NIC between them does not carry it",
-     "has given the network data for $p$c that $p waits for$f"},
+     "has given the network data for $p$c$f, and $p waits for it"},
     {NetworkFault::kPeerGpu, "does not take what $p sends$c: its GPU has not read the data",
      "has received data from $p$c that its GPU does not take$f, and waits for no other rank"},
-    {NetworkFault::kProxy,
-     "has posted no transfer with $p$c: its NCCL proxy thread does not run",
-     "has no transfer with $p$c under way that $p waits for$f"},
+    {NetworkFault::kProxy, "has posted no transfer with $p$c: its NCCL proxy thread does not run",
+     "has no transfer with $p$c under way$f, and $p waits for it"},
 };
 
 const FaultWords& WordsOf(NetworkFault fault) {
@@ -45,21 +46,41 @@ std::string Fill(const char* words, const NetworkWalk& walk, const std::string& 
   const std::string waited =
       waited_ns <= 0 ? "" : absl::StrCat(" for ", DurationInWords(waited_ns));
   return absl::StrReplaceAll(
-      words,
-      {{"$p", peer}, {"$c", absl::StrCat(" on channel ", ChannelOf(walk))}, {"$f", waited}});
+      words, {{"$p", peer}, {"$c", absl::StrCat(" on channel ", ChannelOf(walk))}, {"$f", waited}});
+}
+
+// " has not produced what rank 27 sends to rank 36 on channel 4".
+std::string OfHost(const NetworkWalk& walk, const std::string& peer) {
+  const std::string culprit = absl::StrCat("rank ", walk.culprit);
+  const std::string channel = absl::StrCat(" on channel ", ChannelOf(walk));
+  if (walk.fault == NetworkFault::kPeerGpu) {
+    return absl::StrCat(" has not read what ", peer, " sends to ", culprit, channel);
+  }
+  return absl::StrCat(" has not produced what ", culprit, " sends to ", peer, channel);
 }
 
 }  // namespace
 
 bool IsNamedByNetwork(const Verdict& v) {
-  return v.network.fault != NetworkFault::kNone && v.culprits.size() == 1 &&
-         v.culprits.front().rank == v.network.culprit;
+  if (v.network.fault == NetworkFault::kNone || v.culprits.empty()) return false;
+  if (v.culprits.size() == 1 && v.culprits.front().rank == v.network.culprit) return true;
+  const bool is_gpu =
+      v.network.fault == NetworkFault::kOwnGpu || v.network.fault == NetworkFault::kPeerGpu;
+  return is_gpu && std::all_of(v.culprits.begin(), v.culprits.end(), [&](const Culprit& culprit) {
+           return culprit.host == v.culprits.front().host;
+         });
 }
 
 std::string NetworkSentence(const Verdict& v) {
   const std::string peer = absl::StrCat("rank ", v.network.peer);
-  return absl::StrCat(Subject(v), " ", Fill(WordsOf(v.network.fault).sentence, v.network, peer, 0),
-                      " (", CallNumber(v), " on ", Where(v), ")", WaitTail(v));
+  const std::string call = absl::StrCat(" (", CallNumber(v), " on ", Where(v), ")");
+  const bool is_one = v.culprits.size() == 1 && v.culprits.front().rank == v.network.culprit;
+  if (is_one) {
+    const std::string words = Fill(WordsOf(v.network.fault).sentence, v.network, peer, 0);
+    return absl::StrCat(Subject(v), " ", words, call, WaitTail(v));
+  }
+  return absl::StrCat(Who(v.culprits), CulpritForm(v, ": its GPU", ": the GPU of one of them"),
+                      OfHost(v.network, peer), call, WaitTail(v));
 }
 
 std::string NetworkEvidence(const NetworkWalk& walk, const std::string& culprit,

@@ -9,11 +9,12 @@
 
 namespace rollcall {
 
-// Whether the network states name the culprit of the verdict.
+// Whether the network states name the culprits of the verdict: one rank or, where one of its GPUs
+// is at fault, the ranks of a host.
 bool IsNamedByNetwork(const Verdict& verdict);
 
-// "rank 3 (node-1, pid 1334) does not send to rank 4 on channel 0: its GPU has not produced the data
-// (AllReduce #6 on communicator "dp"); 7 ranks have waited 31 s". Of such a verdict only.
+// "rank 3 (node-1, pid 1334) does not send to rank 4 on channel 0: its GPU has not produced the
+// data (AllReduce #6 on communicator "dp"); 7 ranks have waited 31 s". Of such a verdict only.
 std::string NetworkSentence(const Verdict& verdict);
 
 // "rank 3 (node-1, device 0) has had nothing to send to rank 4 (node-2, device 1) on channel 0 for

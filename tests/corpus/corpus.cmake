@@ -25,6 +25,15 @@ set_target_properties(rollcall_standstill_score PROPERTIES RUNTIME_OUTPUT_DIRECT
 target_link_libraries(rollcall_standstill_score PRIVATE rollcall_agents rollcall_diagnosis
   rollcall_sanitize absl::flags absl::flags_parse)
 
+add_executable(rollcall_network_score ${CMAKE_CURRENT_LIST_DIR}/network_main.cc
+  ${CMAKE_CURRENT_LIST_DIR}/network_cases.cc
+  ${CMAKE_CURRENT_LIST_DIR}/network_shapes.cc
+  ${CMAKE_CURRENT_LIST_DIR}/network_transfer.cc)
+set_target_properties(rollcall_network_score PROPERTIES RUNTIME_OUTPUT_DIRECTORY
+  ${PROJECT_BINARY_DIR}/corpus)
+target_link_libraries(rollcall_network_score PRIVATE rollcall_network_diagnosis rollcall_sanitize
+  absl::flags absl::flags_parse)
+
 add_executable(corpus_test ${CMAKE_CURRENT_LIST_DIR}/corpus_test.cc)
 target_link_libraries(corpus_test PRIVATE rollcall_corpus GTest::gtest_main)
 include(GoogleTest)
@@ -34,7 +43,8 @@ else()
   gtest_discover_tests(corpus_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
   add_test(NAME corpus_of_500 COMMAND rollcall_corpus_score --faults=500 --healthy=500)
   add_test(NAME standstills_of_2000 COMMAND rollcall_standstill_score)
-  set_tests_properties(corpus_of_500 standstills_of_2000 PROPERTIES LABELS "unit;quick"
+  add_test(NAME network_of_400 COMMAND rollcall_network_score --faults=400 --healthy=400)
+  set_tests_properties(corpus_of_500 standstills_of_2000 network_of_400 PROPERTIES LABELS "unit;quick"
     TIMEOUT 600)
 endif()
 

@@ -88,7 +88,7 @@ class Kernel {
 struct OtherEnd {
   int point = -1;
   const NetworkState* state = nullptr;  // nullptr: there is none
-  bool is_known = false;                // false: the sample that should tell is missing or not whole
+  bool is_known = false;  // false: the sample that should tell is missing or not whole
 };
 
 OtherEnd FindOther(const NetworkPoints& points, const NetworkPoint& of) {

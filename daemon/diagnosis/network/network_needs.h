@@ -19,8 +19,8 @@ struct NetworkEnd {
 };
 
 struct NetworkNeed {
-  NetworkEnd end;               // fault not kNone: what the wait would end at
-  std::vector<size_t> points;   // the waits that it waits for; at most kMostNeeds
+  NetworkEnd end;              // fault not kNone: what the wait would end at
+  std::vector<size_t> points;  // the waits that it waits for; at most kMostNeeds
   // It waits for `points`, or is `end` itself: the states allow both.
   bool is_open = false;
 };

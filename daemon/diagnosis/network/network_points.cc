@@ -16,12 +16,12 @@ bool IsRank(int32_t rank, int32_t size) { return rank >= 0 && rank < size; }
 // The points whose first keys are these.
 template <typename Key, typename KeyOfPoint>
 PointRange RangeOf(const std::vector<NetworkPoint>& points, const Key& key, KeyOfPoint key_of) {
-  const auto first =
-      std::lower_bound(points.begin(), points.end(), key,
-                       [&](const NetworkPoint& p, const Key& wanted) { return key_of(p) < wanted; });
-  const auto end =
-      std::upper_bound(first, points.end(), key,
-                       [&](const Key& wanted, const NetworkPoint& p) { return wanted < key_of(p); });
+  const auto first = std::lower_bound(
+      points.begin(), points.end(), key,
+      [&](const NetworkPoint& p, const Key& wanted) { return key_of(p) < wanted; });
+  const auto end = std::upper_bound(
+      first, points.end(), key,
+      [&](const Key& wanted, const NetworkPoint& p) { return wanted < key_of(p); });
   return {static_cast<size_t>(first - points.begin()), static_cast<size_t>(end - points.begin())};
 }
 
@@ -40,9 +40,9 @@ NetworkPoints::NetworkPoints(const std::vector<NetworkSample>& samples, int32_t 
       points_.push_back({state.channel, node, sample.rank, state.peer, state.sends, &state});
     }
   }
-  std::stable_sort(points_.begin(), points_.end(), [](const NetworkPoint& a, const NetworkPoint& b) {
-    return KeyOf(a) < KeyOf(b);
-  });
+  std::stable_sort(
+      points_.begin(), points_.end(),
+      [](const NetworkPoint& a, const NetworkPoint& b) { return KeyOf(a) < KeyOf(b); });
   points_.erase(std::unique(points_.begin(), points_.end(),
                             [](const NetworkPoint& a, const NetworkPoint& b) {
                               return KeyOf(a) == KeyOf(b);
@@ -75,15 +75,13 @@ int NetworkPoints::Find(int32_t channel, int32_t rank, int32_t peer, bool sends)
 }
 
 PointRange NetworkPoints::OfRank(int32_t channel, int32_t rank) const {
-  return RangeOf(points_, std::make_tuple(channel, NodeOf(rank), rank), [](const NetworkPoint& p) {
-    return std::make_tuple(p.channel, p.node, p.rank);
-  });
+  return RangeOf(points_, std::make_tuple(channel, NodeOf(rank), rank),
+                 [](const NetworkPoint& p) { return std::make_tuple(p.channel, p.node, p.rank); });
 }
 
 PointRange NetworkPoints::OfNode(int32_t channel, int32_t rank) const {
-  return RangeOf(points_, std::make_tuple(channel, NodeOf(rank)), [](const NetworkPoint& p) {
-    return std::make_tuple(p.channel, p.node);
-  });
+  return RangeOf(points_, std::make_tuple(channel, NodeOf(rank)),
+                 [](const NetworkPoint& p) { return std::make_tuple(p.channel, p.node); });
 }
 
 }  // namespace rollcall

@@ -39,6 +39,8 @@ class NetworkPoints {
   PointRange OfNode(int32_t channel, int32_t rank) const;
   // Whether a state of the rank that is not here does not exist.
   bool IsWhole(int32_t rank) const;
+  // A number that ranks of one host share; -1: the rank has no sample.
+  int32_t NodeOf(int32_t rank) const;
   // False if one of the hosts is not known.
   bool IsOneNode(int32_t rank, int32_t other) const;
 
@@ -47,8 +49,6 @@ class NetworkPoints {
     int32_t node = -1;
     bool is_whole = false;
   };
-
-  int32_t NodeOf(int32_t rank) const;
 
   std::vector<NetworkPoint> points_;
   std::unordered_map<int32_t, Known> ranks_;

@@ -93,35 +93,27 @@ bool AreCulpritsOnBetterGround(const Verdict& v) {
   });
 }
 
-// A GPU that has finished the call, by its markers, does not hold it up.
-bool IsDisproven(const Communicator& comm, const NetworkWalk& walk, uint64_t position) {
-  if (walk.fault != NetworkFault::kOwnGpu && walk.fault != NetworkFault::kPeerGpu) return false;
-  const Member* member = FindMember(comm, walk.culprit);
-  return member != nullptr && member->has_markers && member->finished > position;
-}
-
-bool IsInDirection(const Readings& readings, const NetworkWalk& walk, bool sends) {
-  for (const NetworkSample& sample : readings.samples) {
-    if (sample.rank != walk.culprit) continue;
-    for (const NetworkState& state : sample.states) {
-      if (state.channel == walk.hops.back().channel && state.sends == sends) return true;
-    }
+// The ranks whose GPU may be the one at fault. What passes between ranks of one host shows in no
+// network state, so a GPU may wait for another one of its host. Markers exclude those that have
+// finished the call, and single out those that have not started it.
+std::vector<int32_t> Suspects(const JobState& job, const Communicator& comm,
+                              const Readings& readings, const NetworkWalk& walk,
+                              uint64_t position) {
+  if (walk.fault != NetworkFault::kOwnGpu && walk.fault != NetworkFault::kPeerGpu) {
+    return {walk.culprit};
   }
-  return false;
-}
-
-// Whether a rank gets the data that it lacks, or has the room, from others of its host.
-bool MayBeNeighbour(const JobState& job, const Communicator& comm, const Readings& readings,
-                    const NetworkWalk& walk) {
-  const bool is_own = walk.fault == NetworkFault::kOwnGpu;
-  if (!is_own && walk.fault != NetworkFault::kPeerGpu) return false;
-  if (IsInDirection(readings, walk, !is_own)) return false;
   const Process* culprit = FindProcess(job, ProcessOf(readings, comm, walk.culprit));
-  return std::any_of(comm.members.begin(), comm.members.end(), [&](const auto& other) {
-    const Process* process = FindProcess(job, other.second.process);
-    return other.first != walk.culprit && process != nullptr && culprit != nullptr &&
-           process->host == culprit->host;
-  });
+  std::vector<int32_t> ranks, not_started;
+  for (const auto& [rank, member] : comm.members) {
+    const Process* process = FindProcess(job, member.process);
+    const bool is_there = process != nullptr && culprit != nullptr && !culprit->host.empty() &&
+                          process->host == culprit->host;
+    if (rank != walk.culprit && !is_there) continue;
+    if (member.has_markers && member.finished > position) continue;
+    ranks.push_back(rank);
+    if (HasNotStarted(comm, rank, position)) not_started.push_back(rank);
+  }
+  return not_started.empty() ? ranks : not_started;
 }
 
 std::vector<int32_t> RanksWithout(const JobState& job, const Communicator& comm,
@@ -143,10 +135,10 @@ void AddEvidence(const JobState& job, const Communicator& comm, const Readings& 
   const int64_t since_ns = walk.hops.back().since_ns;
   const int32_t process = ProcessOf(readings, comm, walk.culprit);
   const Process* known = FindProcess(job, process);
-  v->evidence.push_back(NetworkEvidence(
-      walk, EndInWords(job, readings, comm, walk.culprit),
-      walk.peer < 0 ? "" : EndInWords(job, readings, comm, walk.peer),
-      since_ns == 0 || known == nullptr ? 0 : known->stacks_ns - since_ns));
+  v->evidence.push_back(
+      NetworkEvidence(walk, EndInWords(job, readings, comm, walk.culprit),
+                      walk.peer < 0 ? "" : EndInWords(job, readings, comm, walk.peer),
+                      since_ns == 0 || known == nullptr ? 0 : known->stacks_ns - since_ns));
   if (walk.channels > 1) {
     v->evidence.push_back(absl::StrCat(walk.agreeing, " of ", walk.channels,
                                        " channels that wait lead to rank ",
@@ -177,10 +169,16 @@ void DropWaiter(int32_t process, int32_t rank, Verdict* v) {
 }
 
 void Blame(const JobState& job, const Communicator& comm, const Readings& readings,
-           const NetworkWalk& walk, Verdict* v) {
-  const int32_t process = ProcessOf(readings, comm, walk.culprit);
-  v->culprits = {MakeCulprit(job, process, walk.culprit, FindMember(comm, walk.culprit))};
-  DropWaiter(process, v->culprits.front().rank, v);
+           const std::vector<int32_t>& suspects, NetworkWalk walk, Verdict* v) {
+  v->culprits.clear();
+  for (const int32_t rank : suspects) {
+    v->culprits.push_back(
+        MakeCulprit(job, ProcessOf(readings, comm, rank), rank, FindMember(comm, rank)));
+  }
+  v->certainty = suspects.size() > 1 ? std::min(v->certainty, Certainty::kLikely) : v->certainty;
+  if (suspects.size() > 1) return;
+  walk.culprit = suspects.front();
+  DropWaiter(v->culprits.front().process, v->culprits.front().rank, v);
   const std::string witness = SecondWitness(job, *v, walk);
   if (!witness.empty()) v->evidence.push_back(witness);
   const bool agree = walk.agreeing == walk.channels && v->missing_evidence.empty();
@@ -188,19 +186,13 @@ void Blame(const JobState& job, const Communicator& comm, const Readings& readin
 }
 
 void AddMissing(const JobState& job, const Communicator& comm, const Readings& readings,
-                const NetworkWalk& walk, Verdict* v) {
+                Verdict* v) {
   const std::vector<int32_t> without = RanksWithout(job, comm, readings);
-  if (!without.empty()) {
-    v->missing_evidence.push_back(
-        absl::StrCat("what the transfers over the network of ", RanksInWords(without),
-                     PluralForm(without.size(), " wait for: its states are not known",
-                                " wait for: their states are not known")));
-  }
-  if (walk.fault == NetworkFault::kNone || !MayBeNeighbour(job, comm, readings, walk)) return;
-  v->missing_evidence.push_back(absl::StrCat(
-      "whether it is this GPU or another one of its host, with which rank ",
-      PublicRank(job, ProcessOf(readings, comm, walk.culprit), walk.culprit),
-      " exchanges the data without the network"));
+  if (without.empty()) return;
+  v->missing_evidence.push_back(
+      absl::StrCat("what the transfers over the network of ", RanksInWords(without),
+                   PluralForm(without.size(), " wait for: its states are not known",
+                              " wait for: their states are not known")));
 }
 
 }  // namespace
@@ -218,11 +210,13 @@ void ApplyNetwork(const JobState& job, const std::vector<NetworkSample>& samples
     return;
   }
   NetworkWalk walk = WalkNetwork(readings.samples, comm.size, readings.nodes);
-  if (walk.channels == 0 || IsDisproven(comm, walk, verdict->position)) return;
-  AddMissing(job, comm, readings, walk, verdict);
+  if (walk.channels == 0) return;
+  AddMissing(job, comm, readings, verdict);
   if (walk.fault == NetworkFault::kNone) return;
+  const std::vector<int32_t> suspects = Suspects(job, comm, readings, walk, verdict->position);
+  if (suspects.empty()) return;  // by their markers they have finished the call
   AddEvidence(job, comm, readings, walk, verdict);
-  if (!AreCulpritsOnBetterGround(*verdict)) Blame(job, comm, readings, walk, verdict);
+  if (!AreCulpritsOnBetterGround(*verdict)) Blame(job, comm, readings, suspects, walk, verdict);
   NumberForPeople(job, comm, readings, &walk);
   verdict->network = std::move(walk);
 }

@@ -11,9 +11,10 @@
 
 namespace rollcall {
 
-// Sets `verdict->network`, culprits, certainty, evidence and missing evidence of a stalled_in_flight
-// verdict. Ignores samples of other communicators. All ranks in `verdict->network` are then as
-// people number them (PublicRank()), no longer those of the communicator.
+// Sets `verdict->network`, culprits, certainty, evidence and missing evidence of a
+// stalled_in_flight verdict. Ignores samples of other communicators. All ranks in
+// `verdict->network` are then as people number them (PublicRank()), no longer those of the
+// communicator.
 //
 // A sample was read when the stacks of its process were taken (Process::stacks_ns); one from before
 // the wait shows nothing. If a transfer has moved shortly before, nobody is accused.

@@ -20,17 +20,20 @@ constexpr size_t kMostOpenEnds = 4;
 
 // What two ends have in common if they accuse the same part.
 enum class Part : uint8_t { kGpu, kLink, kProxy };
-using Accused = std::pair<int32_t, Part>;  // rank, and its part
+using Accused = std::pair<int32_t, Part>;  // rank or, of a GPU, host; and its part
 
-Accused AccusedBy(const NetworkEnd& end) {
+// Which GPU of a host does not produce data shows at another rank on each channel: the one from
+// which the channel leaves the host.
+Accused AccusedBy(const NetworkPoints& points, const NetworkEnd& end) {
   if (end.fault == NetworkFault::kLink) return {end.culprit, Part::kLink};
-  return {end.culprit, end.fault == NetworkFault::kProxy ? Part::kProxy : Part::kGpu};
+  if (end.fault == NetworkFault::kProxy) return {end.culprit, Part::kProxy};
+  return {points.NodeOf(end.culprit), Part::kGpu};
 }
 
 // The votes for one end.
 struct Votes {
-  int sure = 0, open = 0;  // channels
-  size_t waits = 0;        // that lead to it
+  int sure = 0, open = 0;    // channels
+  size_t waits = 0;          // that lead to it
   std::vector<size_t> ends;  // points that are this end, one of each such channel
 
   int Weight() const { return 2 * sure + open; }
@@ -93,7 +96,7 @@ class Paths {
 
   void Lead() {
     std::vector<std::pair<size_t, size_t>> waiters;  // who waits for the first
-        for (size_t i = 0; i < points_.size(); ++i) {
+    for (size_t i = 0; i < points_.size(); ++i) {
       for (const size_t need : needs_[i].points) waiters.push_back({need, i});
       if (!IsEnd(i)) continue;
       ends_[i] = static_cast<int>(i);
@@ -121,7 +124,8 @@ class Paths {
 // The votes of all channels.
 class Count {
  public:
-  Count(const NetworkPoints& points, const Paths& paths) : points_(points.points()), paths_(paths) {
+  Count(const NetworkPoints& points, const Paths& paths)
+      : all_(points), points_(points.points()), paths_(paths) {
     for (size_t first = 0; first < points_.size();) {
       size_t end = first;
       while (end < points_.size() && points_[end].channel == points_[first].channel) ++end;
@@ -162,10 +166,10 @@ class Count {
       waits = waits || paths_.Waits(i);
       const int at = paths_.EndOf(i);
       if (at != kNowhere) {
-        Reached& to = reached[AccusedBy(paths_.At(static_cast<size_t>(at)))];
+        Reached& to = reached[AccusedBy(all_, paths_.At(static_cast<size_t>(at)))];
         if (to.waits++ == 0) to.end = static_cast<size_t>(at);
       } else if (paths_.IsOpen(i)) {
-        open[AccusedBy(paths_.At(i))] = {1, i};
+        open[AccusedBy(all_, paths_.At(i))] = {1, i};
       }
     }
     channels_ += waits;
@@ -188,6 +192,7 @@ class Count {
     }
   }
 
+  const NetworkPoints& all_;
   const std::vector<NetworkPoint>& points_;
   const Paths& paths_;
   std::map<Accused, Votes> votes_;
@@ -209,16 +214,16 @@ std::vector<NetworkHop> HopsTo(const NetworkPoints& points, const Paths& paths, 
     const NetworkPoint& point = points.points()[static_cast<size_t>(at)];
     if (!point.sends && point.rank != to.culprit) hops.push_back(HopOf(point));
   }
-  const int own = points.Find(last.channel, to.culprit, to.peer, last.rank == to.culprit
-                                                                     ? last.sends
-                                                                     : !last.sends);
+  const int own = points.Find(last.channel, to.culprit, to.peer,
+                              last.rank == to.culprit ? last.sends : !last.sends);
   hops.push_back(own == kNowhere ? NetworkHop{to.culprit, to.peer, last.channel}
                                  : HopOf(points.points()[static_cast<size_t>(own)]));
   if (hops.size() > kMostHops) hops.erase(hops.begin(), hops.end() - kMostHops);
   return hops;
 }
 
-// The end that stands for all: what the culprit does not send tells more than what it does not take.
+// The end that stands for all: what the culprit does not send tells more than what it does not
+// take.
 size_t TellingEnd(const Votes& votes, const Paths& paths) {
   for (const size_t end : votes.ends) {
     if (paths.At(end).fault != NetworkFault::kPeerGpu) return end;

@@ -18,20 +18,6 @@ namespace {
 constexpr HostFactKind kDeadLinks[] = {HostFactKind::kLinkDown, HostFactKind::kIbPort,
                                        HostFactKind::kNicError};
 
-// That a GPU of a rank has not started a call that those of others have.
-std::string NotStarted(const JobState& job, const Verdict& verdict, const Communicator& comm,
-                       int32_t rank) {
-  const Member* member = FindMember(comm, rank);
-  if (member == nullptr || !member->has_markers || member->started > verdict.position) return "";
-  const bool others_have =
-      std::any_of(comm.members.begin(), comm.members.end(), [&](const auto& other) {
-        return other.second.has_markers && other.second.started > verdict.position;
-      });
-  if (!others_have) return "";
-  return absl::StrCat("rank ", PublicRank(job, member->process, rank),
-                      ": its GPU has not started the call, shown by GPU markers");
-}
-
 std::string ErrorOf(const JobState& job, const Communicator& comm, int32_t rank) {
   const Member* member = FindMember(comm, rank);
   if (member == nullptr || member->async_error == 0) return "";
@@ -49,8 +35,8 @@ std::string DeadLink(const JobState& job, const Verdict& verdict, const Communic
                      const NetworkWalk& walk) {
   const std::string* ends[] = {HostOf(job, comm, walk.culprit), HostOf(job, comm, walk.peer)};
   for (const HostSign& sign : FindHostSigns(job, verdict.since_ns).signs) {
-    const bool is_dead = std::find(std::begin(kDeadLinks), std::end(kDeadLinks),
-                                   sign.fact->kind) != std::end(kDeadLinks);
+    const bool is_dead = std::find(std::begin(kDeadLinks), std::end(kDeadLinks), sign.fact->kind) !=
+                         std::end(kDeadLinks);
     const bool is_an_end = std::any_of(std::begin(ends), std::end(ends), [&](const auto* host) {
       return host != nullptr && *host == *sign.host;
     });
@@ -61,6 +47,14 @@ std::string DeadLink(const JobState& job, const Verdict& verdict, const Communic
 
 }  // namespace
 
+bool HasNotStarted(const Communicator& comm, int32_t rank, uint64_t position) {
+  const Member* member = FindMember(comm, rank);
+  if (member == nullptr || !member->has_markers || member->started > position) return false;
+  return std::any_of(comm.members.begin(), comm.members.end(), [&](const auto& other) {
+    return other.second.has_markers && other.second.started > position;
+  });
+}
+
 std::string SecondWitness(const JobState& job, const Verdict& verdict, const NetworkWalk& walk) {
   const auto comm = job.communicators.find(verdict.communicator);
   if (comm == job.communicators.end()) return "";
@@ -69,7 +63,12 @@ std::string SecondWitness(const JobState& job, const Verdict& verdict, const Net
   switch (walk.fault) {
     case NetworkFault::kOwnGpu:
     case NetworkFault::kPeerGpu:
-      return NotStarted(job, verdict, comm->second, walk.culprit);
+      return HasNotStarted(comm->second, walk.culprit, verdict.position)
+                 ? absl::StrCat("rank ",
+                                PublicRank(job, FindMember(comm->second, walk.culprit)->process,
+                                           walk.culprit),
+                                ": its GPU has not started the call, shown by GPU markers")
+                 : "";
     case NetworkFault::kLink: {
       const std::string peers = ErrorOf(job, comm->second, walk.peer);
       return peers.empty() ? DeadLink(job, verdict, comm->second, walk) : peers;

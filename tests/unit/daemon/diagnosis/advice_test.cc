@@ -92,11 +92,25 @@ Verdict StillIn(StandKind kind) {
   return With(Make(Cause::kStandstill), [kind](Verdict* v) { v->standstill.in = kind; });
 }
 
+// Rank 3 holds the call up, by the states of its transfers.
+Verdict HeldUp(NetworkFault fault) {
+  return With(Make(Cause::kStalledInFlight), [fault](Verdict* v) {
+    v->network.fault = fault;
+    v->network.culprit = 3;
+    v->network.peer = 4;
+  });
+}
+
 const std::vector<AdviceCase>& KnownCases() {
   static const auto* const kCases = new std::vector<AdviceCase>{
       {"stopped-process",
        With(Make(Cause::kStalledInFlight), [](Verdict* v) { v->culprits[0].state = 'T'; }),
        Make(Cause::kStalledInFlight)},
+      {"gpu-does-not-produce", HeldUp(NetworkFault::kOwnGpu), HeldUp(NetworkFault::kPeerGpu)},
+      {"gpu-does-not-take", HeldUp(NetworkFault::kPeerGpu), HeldUp(NetworkFault::kOwnGpu)},
+      {"link-does-not-carry", HeldUp(NetworkFault::kLink), HeldUp(NetworkFault::kProxy)},
+      {"proxy-thread-stands", HeldUp(NetworkFault::kProxy),
+       With(HeldUp(NetworkFault::kProxy), [](Verdict* v) { v->culprits.clear(); })},
       {"idle-server", With(Make(Cause::kMissingRank), [](Verdict* v) { v->is_idle = true; }),
        Make(Cause::kMissingRank)},
       {"idle-workers",

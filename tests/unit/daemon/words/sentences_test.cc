@@ -50,6 +50,14 @@ struct VerdictBuilder {
     }
     return *this;
   }
+  // Rank 3 and rank 1 are the ends of a transfer that stands.
+  VerdictBuilder& Transfers(NetworkFault fault) {
+    v.network.fault = fault;
+    v.network.culprit = 3;
+    v.network.peer = 1;
+    v.network.hops = {{3, 1, 5, NetworkWait::kSendGpu, 0}};
+    return *this;
+  }
   VerdictBuilder& EachOnItsHost() {
     for (Culprit& c : v.culprits) c.host = absl::StrCat("n", c.rank);
     return *this;
@@ -318,6 +326,20 @@ std::vector<Entry> Table() {
      R"(all 4 ranks of communicator "dp" have entered AllReduce #24, which does not finish)"},
     {"least advanced", VerdictBuilder(C::kStalledInFlight).Waiting({0, 1, 2}),
      R"(all 4 ranks of communicator "dp" have entered AllReduce #24, which does not finish; least advanced: rank 3 (n1, pid 73); 3 ranks have waited 48 s)"},
+    {"own GPU", VerdictBuilder(C::kStalledInFlight).Transfers(NetworkFault::kOwnGpu).Waiting({0, 1, 2}),
+     R"(rank 3 (n1, pid 73) does not send to rank 1 on channel 5: its GPU has not produced the data (AllReduce #24 on communicator "dp"); 3 ranks have waited 48 s)"},
+    {"link", VerdictBuilder(C::kStalledInFlight).Transfers(NetworkFault::kLink).Waiting({0, 1, 2}),
+     R"(rank 3 (n1, pid 73) has sent to rank 1 on channel 5 what does not arrive: the link or a NIC between them does not carry it (AllReduce #24 on communicator "dp"); 3 ranks have waited 48 s)"},
+    {"peer's GPU", VerdictBuilder(C::kStalledInFlight).Transfers(NetworkFault::kPeerGpu),
+     R"(rank 3 (n1, pid 73) does not take what rank 1 sends on channel 5: its GPU has not read the data (AllReduce #24 on communicator "dp"))"},
+    {"proxy thread", VerdictBuilder(C::kStalledInFlight).Transfers(NetworkFault::kProxy),
+     R"(rank 3 (n1, pid 73) has posted no transfer with rank 1 on channel 5: its NCCL proxy thread does not run (AllReduce #24 on communicator "dp"))"},
+    {"a GPU of a host", VerdictBuilder(C::kStalledInFlight).Culprits({2, 3}).Transfers(NetworkFault::kOwnGpu),
+     R"(ranks 2-3 (n1, pids 72, 73): the GPU of one of them has not produced what rank 3 sends to rank 1 on channel 5 (AllReduce #24 on communicator "dp"))"},
+    {"another GPU of the host", VerdictBuilder(C::kStalledInFlight).Culprits({2}).Transfers(NetworkFault::kPeerGpu),
+     R"(rank 2 (n1, pid 72): its GPU has not read what rank 1 sends to rank 3 on channel 5 (AllReduce #24 on communicator "dp"))"},
+    {"the network names somebody else than the stop", VerdictBuilder(C::kStalledInFlight).Culprits({0, 2}).EachOnItsHost().Transfers(NetworkFault::kOwnGpu),
+     R"(all 4 ranks of communicator "dp" have entered AllReduce #24, which does not finish; least advanced: ranks 0,2 (2 hosts))"},
     {"stalled creation", VerdictBuilder(C::kStalledInFlight, init).Culprits({}),
      R"(all 4 ranks of communicator "dp" are inside CommInitRank, which does not finish)"},
     {"stalled sends", VerdictBuilder(C::kStalledInFlight, Send(1)).Culprits({}),
