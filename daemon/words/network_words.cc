@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "daemon/words/sentence_parts.h"
+#include "daemon/words/stops.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
@@ -62,25 +63,20 @@ std::string OfHost(const NetworkWalk& walk, const std::string& peer) {
 }  // namespace
 
 bool IsNamedByNetwork(const Verdict& v) {
-  if (v.network.fault == NetworkFault::kNone || v.culprits.empty()) return false;
-  if (v.culprits.size() == 1 && v.culprits.front().rank == v.network.culprit) return true;
-  const bool is_gpu =
-      v.network.fault == NetworkFault::kOwnGpu || v.network.fault == NetworkFault::kPeerGpu;
-  return is_gpu && std::all_of(v.culprits.begin(), v.culprits.end(), [&](const Culprit& culprit) {
-           return culprit.host == v.culprits.front().host;
-         });
+  if (v.network.fault == NetworkFault::kNone || IsAnyStopped(v.culprits)) return false;
+  return std::any_of(v.culprits.begin(), v.culprits.end(),
+                     [&](const Culprit& culprit) { return culprit.rank == v.network.culprit; });
 }
 
 std::string NetworkSentence(const Verdict& v) {
   const std::string peer = absl::StrCat("rank ", v.network.peer);
   const std::string call = absl::StrCat(" (", CallNumber(v), " on ", Where(v), ")");
-  const bool is_one = v.culprits.size() == 1 && v.culprits.front().rank == v.network.culprit;
-  if (is_one) {
+  if (v.culprits.size() == 1) {
     const std::string words = Fill(WordsOf(v.network.fault).sentence, v.network, peer, 0);
     return absl::StrCat(Subject(v), " ", words, call, WaitTail(v));
   }
-  return absl::StrCat(Who(v.culprits), CulpritForm(v, ": its GPU", ": the GPU of one of them"),
-                      OfHost(v.network, peer), call, WaitTail(v));
+  return absl::StrCat(Who(v.culprits), ": the GPU of one of them", OfHost(v.network, peer), call,
+                      WaitTail(v));
 }
 
 std::string NetworkEvidence(const NetworkWalk& walk, const std::string& culprit,

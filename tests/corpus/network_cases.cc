@@ -45,9 +45,9 @@ struct World {
   uint64_t socket_steps = 0;
   int64_t fault_at = 0;
   std::vector<RightAnswer> right;
-  std::set<int> not_started;    // GPUs
-  std::set<int> dead_at;        // ranks with a dead link
-  int64_t settles_ns = 0;       // from the fault to the first look
+  std::set<int> not_started;  // GPUs
+  std::set<int> dead_at;      // ranks with a dead link
+  int64_t settles_ns = 0;     // from the fault to the first look
   std::string words;
 };
 
@@ -64,9 +64,8 @@ Layout DrawLayout(Dice* dice) {
   while (layout.channels > 1 && layout.channels * layout.hosts > kMostConnections) {
     layout.channels /= 2;
   }
-  layout.loops = layout.algorithm == Algorithm::kRing
-                     ? static_cast<uint64_t>(100 / layout.ranks() + 1)
-                     : 100;
+  layout.loops =
+      layout.algorithm == Algorithm::kRing ? static_cast<uint64_t>(100 / layout.ranks() + 1) : 100;
   return layout;
 }
 
@@ -88,10 +87,9 @@ World DrawWorld(Dice* dice) {
 }
 
 bool IsOnNetwork(const World& world, int rank) {
-  return std::any_of(world.plan.connections.begin(), world.plan.connections.end(),
-                     [&](const Connection& c) {
-                       return c.is_network && (c.src == rank || c.dst == rank);
-                     });
+  return std::any_of(
+      world.plan.connections.begin(), world.plan.connections.end(),
+      [&](const Connection& c) { return c.is_network && (c.src == rank || c.dst == rank); });
 }
 
 int DrawRank(const World& world, Dice* dice, bool on_network = false) {
@@ -207,9 +205,12 @@ void SlowProxy(World* world, Dice* dice) {
 
 const std::vector<FaultKind>& HealthyTable() {
   static const auto* const kTable = new std::vector<FaultKind>{
-      {"slow_links", {SlowLinks}, 0},         {"slow_link", {SlowLink}, 0},
-      {"slow_gpu", {SlowGpu}, 0},             {"slow_gpus", {SlowGpus}, 0},
-      {"slow_proxy", {SlowProxy}, 0},         {"slow_gpu_and_link", {SlowGpu, SlowLink}, 0},
+      {"slow_links", {SlowLinks}, 0},
+      {"slow_link", {SlowLink}, 0},
+      {"slow_gpu", {SlowGpu}, 0},
+      {"slow_gpus", {SlowGpus}, 0},
+      {"slow_proxy", {SlowProxy}, 0},
+      {"slow_gpu_and_link", {SlowGpu, SlowLink}, 0},
       {"slow_samples_missing", {SlowGpu}, 10},
   };
   return *kTable;
@@ -353,8 +354,8 @@ NetworkCase Make(uint64_t seed, const std::vector<FaultKind>& table, bool is_fau
     AddHostFacts(world, &dice, &c);
     Transfer transfer(world.plan.connections, world.plan.parts, world.ranks, world.is_socket,
                       world.socket_steps);
-    const int64_t first = is_fault ? world.fault_at + world.settles_ns
-                                   : dice.Between(3'000, 15'000) * kMs;
+    const int64_t first =
+        is_fault ? world.fault_at + world.settles_ns : dice.Between(3'000, 15'000) * kMs;
     if (!Look(world, &dice, first, &transfer, &c)) continue;
     LoseSamples(world, kind->missing_percent, &dice, &c);
     return c;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scores the walk over NCCL's transfers on generated collectives:
 //   rollcall_network_score [--faults=N] [--healthy=N] [--seed=N] [--kind=NAME] [--show=N]
-// Exit status: 0 the targets hold, 3 they do not, 2 a flag is wrong. Targets: rank and peer right in
-// 90 % of the faults, no wrong `certain`, nobody named where all is well.
+// Exit status: 0 the targets hold, 3 they do not, 2 a flag is wrong. Targets: rank and peer right
+// in 90 % of the faults, no wrong `certain`, nobody named where all is well.
 #include <algorithm>
 #include <cstdio>
 #include <map>

@@ -119,10 +119,11 @@ class Planner {
   // Within a host a chain leads up to the rank that has the links.
   void AddTree() {
     const auto hosts = static_cast<size_t>(layout_.hosts);
-    std::vector<size_t> up(hosts, 0), down(hosts, 0);  // to and from the parent
+    std::vector<size_t> up(hosts, 0), down(hosts, 0);         // to and from the parent
     std::vector<std::vector<size_t>> from(hosts), to(hosts);  // the children
     for (int i = 1; i < layout_.hosts; ++i) {
-      const int parent = ParentOf(i), rank = RankAt(HostAt(i), 0), above = RankAt(HostAt(parent), 0);
+      const int parent = ParentOf(i), rank = RankAt(HostAt(i), 0),
+                above = RankAt(HostAt(parent), 0);
       const auto at = static_cast<size_t>(i), parent_at = static_cast<size_t>(parent);
       up[at] = Connect(rank, above);
       down[at] = Connect(above, rank);
@@ -160,7 +161,8 @@ class Planner {
     to->push_back(downs[0]);
   }
 
-  std::vector<KernelStep> Steps(const std::vector<size_t>& in, const std::vector<size_t>& out) const {
+  std::vector<KernelStep> Steps(const std::vector<size_t>& in,
+                                const std::vector<size_t>& out) const {
     return {{!in.empty(), !out.empty(), layout_.loops}};
   }
 

@@ -82,8 +82,8 @@ void Transfer::Wake(Kind kind, size_t which) {
     from = std::max(from, ranks_[static_cast<size_t>(parts_[which].rank)].starts_at);
   } else if (kind != Kind::kLink) {
     const Connection& c = connections_[which];
-    from = std::max(
-        from, ranks_[static_cast<size_t>(kind == Kind::kSend ? c.src : c.dst)].starts_at);
+    from =
+        std::max(from, ranks_[static_cast<size_t>(kind == Kind::kSend ? c.src : c.dst)].starts_at);
   }
   events_.push({from + DelayOf(kind, which), next_number_++, kind, which});
 }
@@ -121,8 +121,7 @@ bool Transfer::RunPart(KernelPart* part) {
 
 // One action of the thread that sends, the oldest step first.
 bool Transfer::RunSend(Connection* c) {
-  const bool has_left =
-      is_socket_ ? c->sent < c->arrived + socket_steps_ : c->sent < c->arrived;
+  const bool has_left = is_socket_ ? c->sent < c->arrived + socket_steps_ : c->sent < c->arrived;
   if (c->sent < c->transmitted && has_left) {
     ++c->sent;
     return true;
@@ -163,10 +162,12 @@ void Transfer::Act(Kind kind, size_t which) {
     KernelPart& part = parts_[which];
     if (!RunPart(&part)) return;
     Wake(kind, which);
-    for (const size_t c : part.in) Wake(connections_[c].is_network ? Kind::kReceive : Kind::kPart,
-                                        connections_[c].is_network ? c : giver_[c]);
-    for (const size_t c : part.out) Wake(connections_[c].is_network ? Kind::kSend : Kind::kPart,
-                                         connections_[c].is_network ? c : taker_[c]);
+    for (const size_t c : part.in)
+      Wake(connections_[c].is_network ? Kind::kReceive : Kind::kPart,
+           connections_[c].is_network ? c : giver_[c]);
+    for (const size_t c : part.out)
+      Wake(connections_[c].is_network ? Kind::kSend : Kind::kPart,
+           connections_[c].is_network ? c : taker_[c]);
     return;
   }
   Connection& c = connections_[which];

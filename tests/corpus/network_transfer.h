@@ -27,8 +27,8 @@ struct Connection {
   // As its proxy threads saw them last.
   NetworkWait send_wait = NetworkWait::kNone, receive_wait = NetworkWait::kNone;
   int64_t send_since = 0, receive_since = 0;
-  int64_t link_ns = 0;            // for one step
-  int64_t dies_at = kForever;     // carries nothing from then on
+  int64_t link_ns = 0;         // for one step
+  int64_t dies_at = kForever;  // carries nothing from then on
 };
 
 // What a part of a kernel does in each of `count` steps.
@@ -55,8 +55,8 @@ struct RankSpeed {
 
 class Transfer {
  public:
-  // Over sockets the sender's side ends a step when the host's buffer has it; else the receiver must
-  // have posted a buffer, and the step ends when it has arrived.
+  // Over sockets the sender's side ends a step when the host's buffer has it; else the receiver
+  // must have posted a buffer, and the step ends when it has arrived.
   Transfer(std::vector<Connection> connections, std::vector<KernelPart> parts,
            std::vector<RankSpeed> ranks, bool is_socket, uint64_t socket_steps);
 

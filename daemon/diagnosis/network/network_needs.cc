@@ -62,7 +62,7 @@ class Kernel {
   Kernel(const NetworkPoints& points, const KernelWaits& own, const KernelWaits& node)
       : points_(points), own_(own), node_(node) {}
 
-  // With other hosts than that of `but`; -1: with all.
+  // With other ranks than `but`.
   std::vector<size_t> Sends(Kind kind, int32_t but) const {
     return Except(Except(own_.sends, but).empty() ? node_.*kind : own_.*kind, but);
   }
@@ -74,7 +74,7 @@ class Kernel {
   std::vector<size_t> Except(const std::vector<size_t>& those, int32_t but) const {
     std::vector<size_t> found;
     for (const size_t i : those) {
-      if (!points_.IsOneNode(points_.points()[i].peer, but)) found.push_back(i);
+      if (points_.points()[i].peer != but) found.push_back(i);
     }
     return found;
   }

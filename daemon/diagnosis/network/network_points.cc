@@ -60,12 +60,6 @@ bool NetworkPoints::IsWhole(int32_t rank) const {
   return known != ranks_.end() && known->second.is_whole;
 }
 
-bool NetworkPoints::IsOneNode(int32_t rank, int32_t other) const {
-  if (rank == other) return true;
-  const int32_t node = NodeOf(rank);
-  return node != -1 && node == NodeOf(other);
-}
-
 int NetworkPoints::Find(int32_t channel, int32_t rank, int32_t peer, bool sends) const {
   const auto key = std::make_tuple(channel, NodeOf(rank), rank, peer, sends);
   const auto at =

@@ -41,8 +41,6 @@ class NetworkPoints {
   bool IsWhole(int32_t rank) const;
   // A number that ranks of one host share; -1: the rank has no sample.
   int32_t NodeOf(int32_t rank) const;
-  // False if one of the hosts is not known.
-  bool IsOneNode(int32_t rank, int32_t other) const;
 
  private:
   struct Known {

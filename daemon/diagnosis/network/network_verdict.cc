@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -24,6 +25,7 @@ namespace {
 // A transfer whose step has waited for less moves. A healthy step of 512 KiB takes so long at
 // 0.25 MiB/s only.
 constexpr int64_t kStandsAfterNs = 2 * kSecond;
+constexpr size_t kMostHops = 64;
 
 // The samples of one communicator that were read during the wait.
 struct Readings {
@@ -116,18 +118,22 @@ std::vector<int32_t> Suspects(const JobState& job, const Communicator& comm,
   return not_started.empty() ? ranks : not_started;
 }
 
+// The ranks at the other ends of transfers whose own states are not known.
 std::vector<int32_t> RanksWithout(const JobState& job, const Communicator& comm,
                                   const Readings& readings) {
-  std::vector<int32_t> without, with;
+  std::set<int32_t> without;
   for (const NetworkSample& sample : readings.samples) {
-    if (sample.is_whole) with.push_back(sample.rank);
+    for (const NetworkState& state : sample.states) without.insert(state.peer);
   }
-  std::sort(with.begin(), with.end());
-  for (const auto& [rank, member] : comm.members) {
-    if (!InRange(comm, rank) || std::binary_search(with.begin(), with.end(), rank)) continue;
-    without.push_back(PublicRank(job, member.process, rank));
+  for (const NetworkSample& sample : readings.samples) {
+    if (sample.is_whole) without.erase(sample.rank);
   }
-  return without;
+  std::vector<int32_t> ranks;
+  for (const int32_t rank : without) {
+    if (InRange(comm, rank))
+      ranks.push_back(PublicRank(job, ProcessOf(readings, comm, rank), rank));
+  }
+  return ranks;
 }
 
 void AddEvidence(const JobState& job, const Communicator& comm, const Readings& readings,
@@ -168,18 +174,26 @@ void DropWaiter(int32_t process, int32_t rank, Verdict* v) {
   }
 }
 
+// Another rank of the culprit's host, which gives it the data without the network.
+void MoveWithinHost(int32_t rank, NetworkWalk* walk) {
+  if (rank == walk->culprit) return;
+  const NetworkHop last = walk->hops.back();
+  walk->hops.push_back({rank, walk->culprit, last.channel, NetworkWait::kNone, last.since_ns});
+  if (walk->hops.size() > kMostHops) walk->hops.erase(walk->hops.begin());
+  walk->peer = walk->culprit;
+  walk->culprit = rank;
+}
+
 void Blame(const JobState& job, const Communicator& comm, const Readings& readings,
-           const std::vector<int32_t>& suspects, NetworkWalk walk, Verdict* v) {
+           const std::vector<int32_t>& suspects, const NetworkWalk& walk, Verdict* v) {
   v->culprits.clear();
   for (const int32_t rank : suspects) {
     v->culprits.push_back(
         MakeCulprit(job, ProcessOf(readings, comm, rank), rank, FindMember(comm, rank)));
   }
-  v->certainty = suspects.size() > 1 ? std::min(v->certainty, Certainty::kLikely) : v->certainty;
-  if (suspects.size() > 1) return;
-  walk.culprit = suspects.front();
-  DropWaiter(v->culprits.front().process, v->culprits.front().rank, v);
-  const std::string witness = SecondWitness(job, *v, walk);
+  const bool is_one = suspects.size() == 1;
+  if (is_one) DropWaiter(v->culprits.front().process, v->culprits.front().rank, v);
+  const std::string witness = is_one ? SecondWitness(job, *v, walk) : "";
   if (!witness.empty()) v->evidence.push_back(witness);
   const bool agree = walk.agreeing == walk.channels && v->missing_evidence.empty();
   if (witness.empty() || !agree) v->certainty = std::min(v->certainty, Certainty::kLikely);
@@ -216,6 +230,7 @@ void ApplyNetwork(const JobState& job, const std::vector<NetworkSample>& samples
   const std::vector<int32_t> suspects = Suspects(job, comm, readings, walk, verdict->position);
   if (suspects.empty()) return;  // by their markers they have finished the call
   AddEvidence(job, comm, readings, walk, verdict);
+  if (suspects.size() == 1) MoveWithinHost(suspects.front(), &walk);
   if (!AreCulpritsOnBetterGround(*verdict)) Blame(job, comm, readings, suspects, walk, verdict);
   NumberForPeople(job, comm, readings, &walk);
   verdict->network = std::move(walk);

@@ -156,7 +156,8 @@ class Count {
  private:
   struct Reached {
     size_t waits = 0;
-    size_t end = 0;
+    size_t end = 0;  // of a wait for data, if there is one
+    bool has_data_wait = false;
   };
 
   void AddChannel(size_t first, size_t end) {
@@ -167,9 +168,11 @@ class Count {
       const int at = paths_.EndOf(i);
       if (at != kNowhere) {
         Reached& to = reached[AccusedBy(all_, paths_.At(static_cast<size_t>(at)))];
-        if (to.waits++ == 0) to.end = static_cast<size_t>(at);
+        const bool is_for_data = points_[i].state->wait == NetworkWait::kReceive;
+        if (to.waits++ == 0 || (is_for_data && !to.has_data_wait)) to.end = static_cast<size_t>(at);
+        to.has_data_wait = to.has_data_wait || is_for_data;
       } else if (paths_.IsOpen(i)) {
-        open[AccusedBy(all_, paths_.At(i))] = {1, i};
+        open[AccusedBy(all_, paths_.At(i))] = {1, i, false};
       }
     }
     channels_ += waits;

@@ -55,9 +55,10 @@ TEST(NetworkVerdictTest, NamesRankPeerAndChannel) {
   ASSERT_EQ(s.verdict.culprits.size(), 1u);
   EXPECT_EQ(s.verdict.culprits[0].rank, 2);
   EXPECT_EQ(s.verdict.certainty, Certainty::kLikely);
-  EXPECT_EQ(WriteSummary(s.verdict),
-            "rank 2 (node-2, pid 4002) does not send to rank 3 on channel 0: its GPU has not produced "
-            "the data (AllReduce #10 on communicator \"dp\"); 3 ranks have waited 70 s");
+  EXPECT_EQ(
+      WriteSummary(s.verdict),
+      "rank 2 (node-2, pid 4002) does not send to rank 3 on channel 0: its GPU has not produced "
+      "the data (AllReduce #10 on communicator \"dp\"); 3 ranks have waited 70 s");
   EXPECT_TRUE(s.HasEvidence(
       "rank 2 (node-2, device 2) waits for its own GPU to send to rank 3 (node-3, device 3) on "
       "channel 0 for 29 s, and for no other rank"));
@@ -86,14 +87,23 @@ TEST(NetworkVerdictTest, SaysNothing) {
       {"of a call that ranks are absent from",
        [](Stall* s) { s->verdict.cause = Cause::kMissingRank; }},
       {"from samples of another communicator",
-       [](Stall* s) { for (NetworkSample& x : s->samples) x.communicator = 1; }},
+       [](Stall* s) {
+         for (NetworkSample& x : s->samples) x.communicator = 1;
+       }},
       {"from samples of before the wait",
-       [](Stall* s) { for (int r = 0; r < 4; ++r) s->job.process(r).stacks_ns = At(9); }},
+       [](Stall* s) {
+         for (int r = 0; r < 4; ++r) s->job.process(r).stacks_ns = At(9);
+       }},
       {"from samples that nobody read",
-       [](Stall* s) { for (int r = 0; r < 4; ++r) s->job.process(r).stacks_ns = 0; }},
+       [](Stall* s) {
+         for (int r = 0; r < 4; ++r) s->job.process(r).stacks_ns = 0;
+       }},
       {"while a transfer moves", [](Stall* s) { s->samples[1].states[0].since_ns = At(39.5); }},
       {"of a wait of unknown age", [](Stall* s) { s->samples[1].states[0].since_ns = 0; }},
-      {"without a process", [](Stall* s) { for (NetworkSample& x : s->samples) x.process = 99; }},
+      {"without a process",
+       [](Stall* s) {
+         for (NetworkSample& x : s->samples) x.process = 99;
+       }},
       {"against a GPU that has finished the call",
        [](Stall* s) {
          s->job.member(2).has_markers = true;
@@ -183,7 +193,7 @@ TEST(NetworkVerdictTest, AStoppedRankStaysTheCulprit) {
 }
 
 // Ranks 2 and 3 share a host, within which no transfer passes the network: either GPU may stand.
-TEST(NetworkVerdictTest, TheGpusOfAHostAreOneSuspect) {
+Stall OnOneHost() {
   Stall s;
   s.job.process(3).host = "node-2";
   s.samples[2].states = {};
@@ -191,11 +201,30 @@ TEST(NetworkVerdictTest, TheGpusOfAHostAreOneSuspect) {
   s.samples[1].states = {{0, 0, false, 4, 3, W::kReceive, At(11)}};
   s.samples[0].states = {{0, 3, false, 4, 3, W::kReceive, At(11)},
                          {0, 1, true, 4, 3, W::kSendGpu, At(11)}};
+  return s;
+}
+
+TEST(NetworkVerdictTest, TheGpusOfAHostAreOneSuspect) {
+  Stall s = OnOneHost();
   s.Apply();
   ASSERT_EQ(s.verdict.culprits.size(), 2u);
   EXPECT_EQ(s.verdict.culprits[0].rank, 2);
   EXPECT_EQ(s.verdict.culprits[1].rank, 3);
   EXPECT_EQ(s.verdict.certainty, Certainty::kLikely);
+}
+
+TEST(NetworkVerdictTest, AMarkerSinglesOutOneGpuOfAHost) {
+  Stall s = OnOneHost();
+  for (int rank = 0; rank < 4; ++rank) {
+    s.job.member(rank).has_markers = true;
+    s.job.member(rank).started = rank == 2 ? 10 : 11;
+    s.job.member(rank).finished = 10;
+  }
+  s.Apply();
+  ASSERT_EQ(s.verdict.culprits.size(), 1u);
+  EXPECT_EQ(s.verdict.culprits[0].rank, 2);
+  EXPECT_EQ(s.verdict.network.peer, 3);
+  EXPECT_EQ(s.verdict.network.hops.back().rank, 2);
 }
 
 }  // namespace

@@ -336,8 +336,6 @@ std::vector<Entry> Table() {
      R"(rank 3 (n1, pid 73) has posted no transfer with rank 1 on channel 5: its NCCL proxy thread does not run (AllReduce #24 on communicator "dp"))"},
     {"a GPU of a host", VerdictBuilder(C::kStalledInFlight).Culprits({2, 3}).Transfers(NetworkFault::kOwnGpu),
      R"(ranks 2-3 (n1, pids 72, 73): the GPU of one of them has not produced what rank 3 sends to rank 1 on channel 5 (AllReduce #24 on communicator "dp"))"},
-    {"another GPU of the host", VerdictBuilder(C::kStalledInFlight).Culprits({2}).Transfers(NetworkFault::kPeerGpu),
-     R"(rank 2 (n1, pid 72): its GPU has not read what rank 1 sends to rank 3 on channel 5 (AllReduce #24 on communicator "dp"))"},
     {"the network names somebody else than the stop", VerdictBuilder(C::kStalledInFlight).Culprits({0, 2}).EachOnItsHost().Transfers(NetworkFault::kOwnGpu),
      R"(all 4 ranks of communicator "dp" have entered AllReduce #24, which does not finish; least advanced: ranks 0,2 (2 hosts))"},
     {"stalled creation", VerdictBuilder(C::kStalledInFlight, init).Culprits({}),
