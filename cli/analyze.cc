@@ -24,6 +24,7 @@
 #include "cli/flight_recorder/import.h"
 #include "cli/joint_findings.h"
 #include "cli/ras/ras_output.h"
+#include "cli/segment_networks.h"
 #include "daemon/diagnosis/diagnose.h"
 #include "daemon/diagnosis/last_sign.h"
 #include "daemon/diagnosis/versions.h"
@@ -154,6 +155,7 @@ std::optional<Findings> AnalyzeSegments(const std::set<std::string>& folders,
     JobState state = input.store.Get(job);
     state.offline = true;
     const int64_t last_ns = LastSignNs(state);
+    AddSegmentNetworks(last_ns, &state);
     findings.push_back(MakeFinding(state, last_ns, Diagnose(state, last_ns, NoPatience())));
   }
   return findings;

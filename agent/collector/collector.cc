@@ -170,6 +170,7 @@ Collector::Collector(CollectorOptions options) : options_(std::move(options)) {
 Collector::~Collector() {
   if (threads_ == nullptr) return;
   // Destroy the readers before Cancel(): closing a file needs a spare thread.
+  ForgetReported();
   new_files_.clear();
   processes_.clear();
   threads_->Cancel();
@@ -185,14 +186,20 @@ bool Collector::Serves(ProcessId process) const {
 bool Collector::ServesPid(pid_t pid) const {
   const MutexLock lock(served_mutex_);
   const auto at = served_.lower_bound({pid, 0});
-  return at != served_.end() && at->pid == pid;
+  return at != served_.end() && at->first.pid == pid;
 }
 
 std::vector<pid_t> Collector::ServedPids() const {
   const MutexLock lock(served_mutex_);
   std::vector<pid_t> pids;
-  for (const ProcessId& process : served_) pids.push_back(process.pid);
+  for (const auto& [process, segment] : served_) pids.push_back(process.pid);
   return pids;
+}
+
+ServedSegment Collector::SegmentOf(ProcessId process) const {
+  const MutexLock lock(served_mutex_);
+  const auto at = served_.find(process);
+  return at == served_.end() ? ServedSegment() : at->second;
 }
 
 void Collector::ForgetReported() {

@@ -75,6 +75,12 @@ struct CollectorOptions {
   size_t most_ended = kMostEnded;
 };
 
+// The segment of a process that the collector serves.
+struct ServedSegment {
+  std::shared_ptr<SegmentReader> reader;  // nullptr: it has none, or is not served
+  int64_t ahead_ns = 0;                   // of its CLOCK_MONOTONIC over the agent's
+};
+
 class Collector {
  public:
   explicit Collector(CollectorOptions options);
@@ -107,6 +113,9 @@ class Collector {
   bool Serves(ProcessId process) const;
   bool ServesPid(pid_t pid) const;  // a process with this pid
   std::vector<pid_t> ServedPids() const;
+  // Its reader's Read() is the collector's own: others use what does not change the reader.
+  // Thread-safe.
+  ServedSegment SegmentOf(ProcessId process) const;
   // Before ticks for another stream, which begin with a whole one. Thread-safe.
   void ForgetReported();
 
@@ -206,7 +215,7 @@ class Collector {
   bool seen_communicators_ = false;
 
   mutable Mutex served_mutex_;
-  std::set<ProcessId> served_ ABSL_GUARDED_BY(served_mutex_);
+  std::map<ProcessId, ServedSegment> served_ ABSL_GUARDED_BY(served_mutex_);
 };
 
 }  // namespace rollcall

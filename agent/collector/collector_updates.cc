@@ -66,7 +66,7 @@ bool Collector::CollectProcess(int64_t now_ns, bool whole, CollectedProcess* pro
     changed = true;
     if (process->visible) {
       const MutexLock lock(served_mutex_);
-      served_.insert(process->id);
+      served_[process->id] = {process->reader, process->ahead_ns};
     }
   }
   absl::StatusOr<SegmentSnapshot> snapshot = ReadSegment(whole, process);

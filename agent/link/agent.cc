@@ -10,6 +10,7 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
+#include "agent/link/network_samples.h"
 #include "agent/link/short_columns.h"
 #include "agent/link/tick_pieces.h"
 #include "agent/processes/payer.h"
@@ -47,8 +48,7 @@ AgentOptions WithNamer(AgentOptions options) {
   return options;
 }
 
-StackServiceOptions ServiceOptionsFrom(const AgentOptions& options,
-                                       std::function<std::vector<pid_t>()> neighbours) {
+StackServiceOptions ServiceOptionsFrom(const AgentOptions& options, const Collector* collector) {
   StackServiceOptions service;
   service.proc_root = options.collector.proc_root;
   service.max_per_minute = options.max_stacks_per_minute;
@@ -57,7 +57,8 @@ StackServiceOptions ServiceOptionsFrom(const AgentOptions& options,
   service.allowance = options.stack_allowance;
   service.namer = options.stack_namer;
   service.effects = options.sample_effects;
-  service.neighbours = std::move(neighbours);
+  service.neighbours = [collector] { return collector->ServedPids(); };
+  service.segment_of = [collector](ProcessId process) { return collector->SegmentOf(process); };
   return service;
 }
 
@@ -81,6 +82,11 @@ PendingRequest ToPending(uint64_t stream, uint64_t number,
     request.processes.push_back({process.pid(), process.start_time()});
   }
   return request;
+}
+
+std::vector<uint64_t> NetworkOf(const v1::TakeStacks& take) {
+  const int most = std::min(take.network_of_size(), static_cast<int>(kMostNetworkComms));
+  return {take.network_of().begin(), take.network_of().begin() + most};
 }
 
 // No later try helps, unless somebody changes a certificate, a token or a grant.
@@ -153,6 +159,7 @@ class Agent::Link {
         const v1::TakeStacks& take = message.take_stacks();
         PendingRequest request = ToPending(number_, take.request(), take.processes());
         request.children = take.children();
+        request.network_of = NetworkOf(take);
         agent_->TakeIn(std::move(request));
       }
       if (message.has_gather_host_facts()) {
@@ -203,7 +210,7 @@ Agent::Agent(AgentOptions options, ChannelSource channels)
       channels_(std::move(channels)),
       collector_(options_.collector),
       pauses_(options_.tick_ns),
-      stack_service_(ServiceOptionsFrom(options_, [this] { return collector_.ServedPids(); }),
+      stack_service_(ServiceOptionsFrom(options_, &collector_),
                      [this](ProcessId process) { return collector_.Serves(process); }),
       host_facts_service_(HostFactsFrom(options_),
                           [this](ProcessId process) { return collector_.Serves(process); }),
@@ -483,7 +490,8 @@ void Agent::RunStacks() {
 
 void Agent::Answer(const PendingRequest& request) {
   for (const ProcessId process : request.processes) {
-    if (!HandOver(request, process, stack_service_.Take(process, request.children))) return;
+    v1::ProcessStack stack = stack_service_.Take(process, request.children, request.network_of);
+    if (!HandOver(request, process, std::move(stack))) return;
   }
 }
 

@@ -45,6 +45,7 @@ PendingRequest StackQueue::Pop() {
   one.request = first.request.request;
   one.owner = first.request.owner;
   one.children = first.request.children;
+  one.network_of = first.request.network_of;
   const std::vector<ProcessId>& processes = first.request.processes;
   if (!processes.empty()) {
     one.processes.push_back(processes[first.taken++]);

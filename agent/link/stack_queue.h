@@ -21,8 +21,9 @@ struct PendingRequest {
   uint64_t stream = 0;   // that asked
   uint64_t request = 0;  // the daemon's number
   std::vector<ProcessId> processes;
-  int64_t owner = -1;     // whose processes these are: PayerOfReads()
-  bool children = false;  // with the threads of what the processes have started
+  int64_t owner = -1;                // whose processes these are: PayerOfReads()
+  bool children = false;             // with the threads of what the processes have started
+  std::vector<uint64_t> network_of;  // communicators, whose transfers the answer has
 };
 
 class StackQueue {

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/collector/redact_update.h"
 #include "agent/link/child_stacks.h"
+#include "agent/link/network_samples.h"
 #include "agent/link/stack_surroundings.h"
 #include "agent/link/stacks_proto.h"
 #include "agent/outside/moved_bytes.h"
@@ -95,9 +96,10 @@ std::string StackService::WhyNot(ProcessId process) {
   return "";
 }
 
-v1::ProcessStack StackService::Take(ProcessId process, bool children) {
+v1::ProcessStack StackService::Take(ProcessId process, bool children,
+                                    const std::vector<uint64_t>& network_of) {
   const std::string why_not = WhyNot(process);
-  return why_not.empty() ? TakeFrom(process, children) : Refuse(process, why_not);
+  return why_not.empty() ? TakeFrom(process, children, network_of) : Refuse(process, why_not);
 }
 
 v1::ProcessStack StackService::Refuse(ProcessId process, const std::string& why) {
@@ -255,7 +257,20 @@ void StackService::LookForOtherThreads(const Subject& subject, v1::ChildProcess*
           .value_or(true));
 }
 
-v1::ProcessStack StackService::TakeFrom(ProcessId process, bool children) {
+// The segment may lie on a file system that does not answer.
+void StackService::AddNetwork(const Subject& subject, const std::vector<uint64_t>& network_of,
+                              v1::ProcessStack* stack) {
+  if (network_of.empty() || options_.segment_of == nullptr) return;
+  const ServedSegment segment = options_.segment_of(subject.id);
+  if (segment.reader == nullptr) return;
+  const auto read = LookAround<std::vector<v1::NetworkSample>>(
+      subject, [segment, network_of] { return ReadNetworkSamples(segment, network_of); });
+  if (!read.has_value()) return;
+  stack->mutable_network()->Assign(read->begin(), read->end());
+}
+
+v1::ProcessStack StackService::TakeFrom(ProcessId process, bool children,
+                                        const std::vector<uint64_t>& network_of) {
   const std::string& proc_root = options_.proc_root;
   const int64_t user = PayerOfReads(proc_root, process.pid);
   const auto seen = threads_.Get<Look>(
@@ -274,12 +289,18 @@ v1::ProcessStack StackService::TakeFrom(ProcessId process, bool children) {
                                         "--max-stacks-per-minute"));
   }
   const Subject subject = {process, seen->payer, user};
+  v1::ProcessStack stack = SampleAll(subject, children);
+  AddNetwork(subject, network_of, &stack);
+  return stack;
+}
+
+v1::ProcessStack StackService::SampleAll(const Subject& subject, bool children) {
   auto stack = Sample(subject, TakeLimits(), StackPatience::kLongNs);
-  if (!stack.has_value()) return WithoutStacks(process, "taking the stacks timed out");
+  if (!stack.has_value()) return WithoutStacks(subject.id, "taking the stacks timed out");
   const int64_t begun_ns = options_.now_ns(), sampled_before_ns = sampled_ns_;
   AddSurroundings(subject, children, &*stack);
   const int64_t sampled_ns = sampled_ns_ - sampled_before_ns;  // the stacks of children
-  allowance_->Charge(seen->payer, options_.now_ns() - begun_ns - sampled_ns);
+  allowance_->Charge(subject.payer, options_.now_ns() - begun_ns - sampled_ns);
   Redact(*options_.redactor, &*stack);
   return *std::move(stack);
 }

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/collector/collector.h"
 #include "agent/link/sample_effects.h"
 #include "agent/link/stack_allowance.h"
 #include "agent/link/stack_patience.h"
@@ -51,6 +52,9 @@ struct StackServiceOptions {
   std::shared_ptr<SampleEffects> effects;
   // Thread-safe. The processes that may be at the other end of a socket; nullptr: none.
   std::function<std::vector<pid_t>()> neighbours;
+  // Thread-safe. Where a process records what its transfers over the network wait for; nullptr:
+  // none does.
+  std::function<ServedSegment(ProcessId)> segment_of;
   std::function<int64_t()> now_ns = MonotonicNs;
 };
 
@@ -63,7 +67,9 @@ class StackService {
   StackService(StackServiceOptions options, IsReported is_reported);
 
   // `children`: with the threads of the processes that it has started, by the same rules.
-  v1::ProcessStack Take(ProcessId process, bool children = false);
+  // `network_of`: with what its transfers over the network wait for, on these communicators.
+  v1::ProcessStack Take(ProcessId process, bool children = false,
+                        const std::vector<uint64_t>& network_of = {});
   // An answer without stacks, counted and logged.
   v1::ProcessStack Refuse(ProcessId process, const std::string& why) ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends a Take() that waits.
@@ -94,7 +100,11 @@ class StackService {
   };
 
   std::string WhyNot(ProcessId process);
-  v1::ProcessStack TakeFrom(ProcessId process, bool children);
+  v1::ProcessStack TakeFrom(ProcessId process, bool children,
+                            const std::vector<uint64_t>& network_of);
+  v1::ProcessStack SampleAll(const Subject& subject, bool children);
+  void AddNetwork(const Subject& subject, const std::vector<uint64_t>& network_of,
+                  v1::ProcessStack* stack);
   // nullopt: they have not come in time.
   std::optional<v1::ProcessStack> Sample(const Subject& subject, const TakeLimits& limits,
                                          int64_t timeout_ns);

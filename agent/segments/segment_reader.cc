@@ -337,6 +337,12 @@ absl::StatusOr<std::unique_ptr<SegmentReader>> SegmentReader::FromDescriptor(
   return reader;
 }
 
+absl::StatusOr<std::unique_ptr<SegmentReader>> SegmentReader::Again() const {
+  UniqueFd fd(fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
+  if (!fd.valid()) return absl::UnavailableError(absl::StrCat(path_, ": ", strerror(errno)));
+  return FromDescriptor(path_, std::move(fd));
+}
+
 absl::StatusOr<SegmentClaim> SegmentReader::Claim() const {
   Copy<SegmentHeader> header;
   if (!ReadAt(0, header.bytes, sizeof(header.bytes))) {

@@ -135,6 +135,8 @@ class SegmentReader {
   // The same for an open file. Messages call the file `path`.
   static absl::StatusOr<std::unique_ptr<SegmentReader>> FromDescriptor(const std::string& path,
                                                                        UniqueFd fd);
+  // Another reader of the same file, for another thread. Errors as for Open(), and kUnavailable.
+  absl::StatusOr<std::unique_ptr<SegmentReader>> Again() const;
   ~SegmentReader() = default;
   SegmentReader(const SegmentReader&) = delete;
   SegmentReader& operator=(const SegmentReader&) = delete;

@@ -48,6 +48,11 @@ bool LimitStack(v1::ProcessStack* stack) {
   limiter.KeepFirst(limits::kChildren, stack->mutable_children());
   limiter.KeepFirst(limits::kFileLocks, stack->mutable_locks());
   limiter.KeepFirst(limits::kOthers, stack->mutable_others());
+  limiter.KeepFirst(limits::kNetworks, stack->mutable_network());
+  for (v1::NetworkSample& sample : *stack->mutable_network()) {
+    if (sample.states_size() > limits::kNetworkStates) sample.set_incomplete(true);
+    limiter.KeepFirst(limits::kNetworkStates, sample.mutable_states());
+  }
   for (v1::ChildProcess& other : *stack->mutable_others()) limiter.LimitChild(true, &other);
   for (v1::ThreadStack& thread : *stack->mutable_threads()) limiter.LimitOtherEnd(&thread);
   int sampled = 0;

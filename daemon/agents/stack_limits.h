@@ -19,6 +19,8 @@ inline constexpr int kFramesOfChild = 32;
 inline constexpr int kPidsOfOtherEnd = 8;
 inline constexpr int kSocketsOfOtherEnd = 16;
 inline constexpr int kFileLocks = 8;
+inline constexpr int kNetworks = 64;         // communicators and ranks with transfers
+inline constexpr int kNetworkStates = 1024;  // of each
 
 }  // namespace limits
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "daemon/diagnosis/network_evidence.h"
 #include "daemon/model/progress.h"
 #include "rollcall/v1/query.pb.h"
 
@@ -63,6 +64,7 @@ StackRequest MakeStackRequest(const JobState& state, const IncidentEvent& event)
   StackRequest request = MakeStackRequest(state, event.take_stacks_of);
   request.incident = event.incident.id;
   request.is_rest = event.kind == IncidentEvent::Kind::kTakeStacksOfRest;
+  request.network_of = StalledCommunicators(event.incident.verdicts);
   if (request.is_rest) return request;
   const std::map<int32_t, RankRole> roles = RolesIn(event.incident.verdicts);
   for (RequestedProcess& process : request.processes) {

@@ -30,9 +30,10 @@ struct RequestedProcess {
 
 struct StackRequest {
   JobKey job;
-  std::string incident;   // "": a request of the start watch, or of a person
-  bool is_rest = false;   // for processes that an incident merges and does not list
-  bool children = false;  // with the threads of what the processes have started
+  std::string incident;              // "": a request of the start watch, or of a person
+  bool is_rest = false;              // for processes that an incident merges and does not list
+  bool children = false;             // with the threads of what the processes have started
+  std::vector<uint64_t> network_of;  // with the transfers of these communicators over the network
   std::vector<RequestedProcess> processes;
 };
 
@@ -42,6 +43,7 @@ struct StackResult {
   std::string incident;
   bool is_rest = false;
   bool children = false;
+  std::vector<uint64_t> network_of;
   int32_t process = -1;  // index in the job's state
   v1::ProcessStack stack;
   bool is_reply = true;  // false: the agent was not connected, and the stack has that error

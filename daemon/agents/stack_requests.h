@@ -64,6 +64,7 @@ class StackRequests {
     std::string incident;
     bool is_rest = false;
     bool children = false;
+    std::vector<uint64_t> network_of;
     bool has_reader = false;
     std::map<Key, RequestedProcess> open;
     std::deque<v1::ProcessStack> ready;  // for the reader

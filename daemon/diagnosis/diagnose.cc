@@ -17,6 +17,7 @@
 #include "daemon/diagnosis/hosts/starved_hosts.h"
 #include "daemon/diagnosis/learned_step.h"
 #include "daemon/diagnosis/losses.h"
+#include "daemon/diagnosis/network_evidence.h"
 #include "daemon/diagnosis/other_calls.h"
 #include "daemon/diagnosis/p2p_sizes.h"
 #include "daemon/diagnosis/roots.h"
@@ -151,6 +152,7 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
   if (hangs) verdicts.insert(verdicts.end(), consequences.begin(), consequences.end());
   for (Verdict& verdict : verdicts) {
     verdict.is_at_least = job.offline;
+    AddNetwork(job, &verdict);
     WeighAge(job, now_ns, limits, &verdict);
     WeighStops(job, &verdict);
     AddSteps(job, &verdict);

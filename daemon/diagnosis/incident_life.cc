@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/durations.h"
 #include "daemon/diagnosis/incident_ranks.h"
+#include "daemon/diagnosis/network_evidence.h"
 #include "daemon/model/incident_id.h"
 #include "daemon/model/progress.h"
 #include "daemon/rules/freshness.h"
@@ -23,6 +24,9 @@ constexpr int64_t kResolveAfterNs = kSecond;
 // better verdict.
 constexpr int64_t kOthersComeWithinNs = kSecond;
 constexpr size_t kWaitingStacks = 4;
+// Members of a call that stands still in flight, which an incident lists with two samples: between
+// these their transfers move, or not.
+constexpr size_t kStalledStacks = 32;
 // Processes. The stacks of a portion take about 20 MB, from a few dozen hosts.
 constexpr size_t kPortion = 256;
 constexpr size_t kMostOfRest = 4096;
@@ -58,7 +62,17 @@ class Processes {
   std::vector<int32_t> list_;
 };
 
-// The culprits of all verdicts, or an even sample of kPortion of them, and a few waiting ranks.
+// The processes of a communicator, by rank.
+std::vector<int32_t> MembersOf(const JobState& state, uint64_t communicator) {
+  std::vector<int32_t> processes;
+  const auto comm = state.communicators.find(communicator);
+  if (comm == state.communicators.end()) return processes;
+  for (const auto& [rank, member] : comm->second.members) processes.push_back(member.process);
+  return processes;
+}
+
+// The culprits of all verdicts, or an even sample of kPortion of them, a few waiting ranks, and
+// some members of calls that stand still in flight.
 std::vector<int32_t> WorthAStack(const JobState& state, const std::vector<Verdict>& verdicts) {
   Processes worth(state);
   for (const Verdict& v : verdicts) {
@@ -68,6 +82,11 @@ std::vector<int32_t> WorthAStack(const JobState& state, const std::vector<Verdic
   for (const Verdict& v : verdicts) {
     for (const int32_t process : v.waiting_processes) {
       if (worth.list().size() < culprits + kWaitingStacks) worth.Add(process);
+    }
+  }
+  for (const uint64_t communicator : StalledCommunicators(verdicts)) {
+    for (const int32_t process : MembersOf(state, communicator)) {
+      if (worth.list().size() < culprits + kStalledStacks) worth.Add(process);
     }
   }
   const std::vector<int32_t>& all = worth.list();
@@ -84,6 +103,10 @@ bool IsAnyFound(const Incident& incident) {
            std::any_of(v.culprits.begin(), v.culprits.end(),
                        [](const Culprit& culprit) { return culprit.process >= 0; });
   });
+}
+
+bool SameNetwork(const NetworkWalk& a, const NetworkWalk& b) {
+  return a.fault == b.fault && a.culprit == b.culprit && a.peer == b.peer;
 }
 
 bool SameHostEvidence(const Verdict& a, const Verdict& b) {
@@ -125,7 +148,7 @@ bool SameFindings(const std::vector<Verdict>& a, const std::vector<Verdict>& b) 
     return x.cause == y.cause && x.certainty == y.certainty && x.communicator == y.communicator &&
            x.position == y.position && x.is_consequence == y.is_consequence && x.late == y.late &&
            x.is_idle == y.is_idle && x.waiting_ranks == y.waiting_ranks && SameCulprits(x, y) &&
-           SameHostEvidence(x, y);
+           SameHostEvidence(x, y) && SameNetwork(x.network, y.network);
   });
 }
 
@@ -307,19 +330,49 @@ void IncidentLife::Open(const JobState& state, const std::vector<Verdict>& verdi
   gone_since_ns_ = 0;
   stacks_of_ = WorthAStack(state, verdicts);
   has_stacks_ = {stacks_of_.begin(), stacks_of_.end()};
+  AddStalled(state);
   stacks_taken_ns_ = stacks_of_.empty() ? 0 : now_ns;
   rest_next_ns_ = now_ns;
   events->push_back({IncidentEvent::Kind::kOpened, *live_, stacks_of_});
 }
 
+// Notes the communicators whose call now stands still in flight, and who is to be asked for the
+// transfers: neighbours, since these lead from rank to rank. Returns the new ones' processes that
+// were asked for their stacks before, without their transfers.
+std::set<int32_t> IncidentLife::AddStalled(const JobState& state) {
+  std::set<int32_t> asked_before;
+  for (const uint64_t communicator : StalledCommunicators(live_->verdicts)) {
+    if (!stalled_.insert(communicator).second) continue;
+    for (const int32_t process : MembersOf(state, communicator)) {
+      if (has_stacks_.count(process) != 0) {
+        asked_before.insert(process);
+      } else if (has_network_.size() < kMostOfRest && has_network_.insert(process).second) {
+        network_.push_back(process);
+      }
+    }
+  }
+  return asked_before;
+}
+
+std::vector<int32_t> IncidentLife::NextOfNetwork(const JobState& state) {
+  std::vector<int32_t> portion;
+  for (; !network_.empty() && portion.size() < kPortion; network_.pop_front()) {
+    const int32_t process = network_.front();
+    if (has_stacks_.count(process) == 0 && CanTakeStack(state, process)) portion.push_back(process);
+  }
+  return portion;
+}
+
 // The next portion of a sample of at most kMostOfRest processes, spread evenly over the job.
 std::vector<int32_t> IncidentLife::NextOfRest(const JobState& state) {
+  std::vector<int32_t> portion = NextOfNetwork(state);
+  if (!portion.empty()) return portion;
   const size_t step = (state.processes.size() + kMostOfRest - 1) / kMostOfRest;
-  std::vector<int32_t> portion;
   for (; rest_next_ < state.processes.size() && portion.size() < kPortion; rest_next_ += step) {
     const auto process = static_cast<int32_t>(rest_next_);
     if (!state.processes[rest_next_].has_segment) continue;
-    if (has_stacks_.count(process) == 0 && CanTakeStack(state, process)) portion.push_back(process);
+    if (has_stacks_.count(process) != 0 || has_network_.count(process) != 0) continue;
+    if (CanTakeStack(state, process)) portion.push_back(process);
   }
   return portion;
 }
@@ -343,7 +396,8 @@ void IncidentLife::AskForStacks(const JobState& state, int64_t now_ns, const Lim
     }
     events->push_back({IncidentEvent::Kind::kTakeStacksAgain, *live_, std::move(alive)});
   }
-  if (rest_next_ >= state.processes.size() || now_ns < rest_next_ns_) return;
+  const bool is_done = network_.empty() && rest_next_ >= state.processes.size();
+  if (is_done || now_ns < rest_next_ns_) return;
   rest_next_ns_ = now_ns + kPortionsApartNs;
   std::vector<int32_t> portion = NextOfRest(state);
   if (portion.empty()) return;
@@ -387,8 +441,11 @@ std::vector<int32_t> IncidentLife::NewStacks(const JobState& state, int64_t now_
   fresh.erase(std::remove_if(fresh.begin(), fresh.end(),
                              [&](int32_t process) { return !has_stacks_.insert(process).second; }),
               fresh.end());
+  std::set<int32_t> again = AddStalled(state);
+  for (const int32_t process : fresh) again.erase(process);
   stacks_of_.insert(stacks_of_.end(), fresh.begin(), fresh.end());
   if (!fresh.empty()) stacks_taken_ns_ = now_ns;
+  fresh.insert(fresh.end(), again.begin(), again.end());
   return fresh;
 }
 
@@ -443,6 +500,9 @@ void IncidentLife::Close(IncidentState how, int64_t now_ns, Events* events) {
   stacks_of_.clear();
   has_stacks_.clear();
   unheard_.clear();
+  stalled_.clear();
+  network_.clear();
+  has_network_.clear();
   rest_next_ = 0;
 }
 

@@ -523,6 +523,15 @@ void JobStore::SetUrgent(const std::set<JobKey>& jobs, size_t most_agents) {
   agents_.SetUrgent(std::move(urgent));
 }
 
+void JobStore::SetNetwork(const JobKey& key, int32_t process, std::vector<NetworkSample> samples,
+                          int64_t now_ns) {
+  const std::shared_ptr<Job> known = FindJob(key);
+  if (known == nullptr) return;
+  const MutexLock lock(known->mutex);
+  known->model.SetNetwork(process, std::move(samples), now_ns);
+  Changed(known.get());
+}
+
 void JobStore::SetStacks(const JobKey& key, int32_t process, const StackFacts& facts) {
   const std::shared_ptr<Job> known = FindJob(key);
   if (known == nullptr) return;

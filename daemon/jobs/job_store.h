@@ -143,6 +143,10 @@ class JobStore {
   void SetStacks(const JobKey& key, int32_t process, const StackFacts& facts)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // What the transfers of a process over the network wait for.
+  void SetNetwork(const JobKey& key, int32_t process, std::vector<NetworkSample> samples,
+                  int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // What a host of the job shows.
   void SetHostFacts(const JobKey& key, const std::string& host, HostFacts facts)
       ABSL_LOCKS_EXCLUDED(mutex_);

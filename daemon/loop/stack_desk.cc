@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "daemon/agents/children_at_work.h"
+#include "daemon/agents/network_samples.h"
 #include "daemon/agents/stack_limits.h"
 #include "daemon/agents/stack_motion.h"
 #include "daemon/agents/standing_sample.h"
@@ -35,6 +36,7 @@ std::map<std::string, v1::DaemonMessage> MessagesFor(uint64_t number, const Stac
     v1::TakeStacks* take = messages[process.agent].mutable_take_stacks();
     take->set_request(number);
     take->set_children(request.children);
+    take->mutable_network_of()->Assign(request.network_of.begin(), request.network_of.end());
     v1::ProcessRef* wanted = take->add_processes();
     wanted->set_pid(process.pid);
     wanted->set_start_time(process.start_time);
@@ -111,6 +113,15 @@ std::shared_ptr<const Standing> StackDesk::StandingWith(const StackResult& resul
   return AddToRow(before, result.stack, now_ns);
 }
 
+// Of every process, also of those that the incident does not name: the way over the transfers leads
+// through all ranks of the call.
+void StackDesk::KeepNetwork(const StackResult& result) {
+  if (result.stack.network().empty()) return;
+  store_->SetNetwork(
+      result.job, result.process,
+      ReadNetworkSamples(result.stack, result.network_of, result.process, timeline_->Now()));
+}
+
 // Passes the result to the incident that requested it, if any, and to the job's state.
 void StackDesk::Deliver(const StackResult& result) {
   StackChange change;
@@ -119,6 +130,7 @@ void StackDesk::Deliver(const StackResult& result) {
     if (!judged.has_value()) return;
     change = *judged;
   }
+  KeepNetwork(result);
   const bool waits_for_others = WaitsForOthers(result.stack);
   // The many that the incident does not name are a picture for people, but for those that wait for
   // others outside NCCL: the wait graph follows these.

@@ -56,6 +56,7 @@ class StackDesk {
   void RemoveOtherRanks(StackResult* result);
   void NameCallingThreads(StackResult* result);
   std::shared_ptr<const Standing> StandingWith(const StackResult& result, int64_t now_ns) const;
+  void KeepNetwork(const StackResult& result);
   void Deliver(const StackResult& result);
 
   const Send send_;

@@ -49,6 +49,8 @@ inline constexpr size_t kShapesOfJob = size_t{1} << 14;
 inline constexpr size_t kShapes = size_t{1} << 18;  // of all jobs, until the daemon ends
 // Of processes and names of communicators, of all jobs.
 inline constexpr size_t kTextBytes = size_t{512} << 20;
+// Of transfers over the network, of a job: 48 MiB. A rank has some dozens.
+inline constexpr size_t kNetworkStatesOfJob = size_t{1} << 20;
 inline constexpr size_t kHostsWithFacts = 1024;  // of a job
 inline constexpr size_t kHosts = 200'000;        // with a count of dropped ticks
 // Of messages that wait as bytes until they may be parsed, of all agents. Only messages of more

@@ -109,6 +109,8 @@ class JobModel {
   // All waits count from this time on.
   void CountFrom(int64_t time_ns) { state_.counts_from_ns = time_ns; }
   void SetStacks(int32_t process, const StackFacts& facts);
+  // Replaces what was known of its transfers. Drops them if the job has too many.
+  void SetNetwork(int32_t process, std::vector<NetworkSample> samples, int64_t now_ns);
   // What a host shows now, in place of what it showed before.
   void SetHostFacts(const std::string& host, HostFacts facts);
   void SetOffline() { state_.offline = true; }
@@ -184,6 +186,7 @@ class JobModel {
   std::vector<std::vector<Seat>> seats_;                   // by process
   std::map<uint64_t, CommBook> books_;                     // by communicator
   std::vector<size_t> text_bytes_;                         // by process, counted in share_
+  size_t network_states_ = 0;                              // of all processes
   std::vector<Liveness> before_silence_;                   // by process
   std::map<std::string, int32_t> agents_;                  // by id
   std::vector<std::vector<int32_t>> processes_of_agents_;  // by agent

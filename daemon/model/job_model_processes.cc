@@ -20,6 +20,12 @@ constexpr double kQuietCpus = 0.1;
 // Without the allocator's own bytes.
 size_t SiteBytes(const std::string& site) { return sizeof(site) + site.size(); }
 
+size_t CountStates(const std::vector<NetworkSample>& samples) {
+  size_t states = 0;
+  for (const NetworkSample& sample : samples) states += sample.states.size();
+  return states;
+}
+
 bool SameBlocked(const BlockedCall& a, const BlockedCall& b) {
   return a.thread == b.thread && a.op == b.op && a.communicator == b.communicator &&
          a.since_ns == b.since_ns && a.rank == b.rank && a.key == b.key;
@@ -296,6 +302,24 @@ void JobModel::SetOutside(const StackFacts& facts, Process* process) {
   process->receives = std::max(facts.receives, 0.0);
   const bool moves = !process->children_at_work.empty() || process->receives > 0;
   if (moves) process->outside_moved_ns = facts.now_ns;
+}
+
+void JobModel::SetNetwork(int32_t process, std::vector<NetworkSample> samples, int64_t now_ns) {
+  if (!IsKnown(process)) return;
+  Process& known = state_.processes[static_cast<size_t>(process)];
+  if (known.network != nullptr) network_states_ -= CountStates(*known.network);
+  const size_t states = CountStates(samples);
+  const bool has_room = states <= limits::kNetworkStatesOfJob - network_states_;
+  known.network = nullptr;
+  known.network_ns = 0;
+  if (has_room) {
+    network_states_ += states;
+    known.network = std::make_shared<const std::vector<NetworkSample>>(std::move(samples));
+    known.network_ns = now_ns;
+  } else {
+    Count(Dropped::kStacks);
+  }
+  Touch(process);
 }
 
 void JobModel::SetStacks(int32_t process, const StackFacts& facts) {

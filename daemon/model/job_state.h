@@ -17,6 +17,7 @@
 #include "daemon/model/host_facts.h"
 #include "daemon/model/job_key.h"
 #include "daemon/model/lazy_vector.h"
+#include "daemon/model/network_state.h"
 #include "daemon/model/rank_table.h"
 #include "daemon/model/stack_place.h"
 #include "daemon/model/standing.h"
@@ -216,6 +217,9 @@ struct Process : ProcessIdentity, ProcessInJob, ProcessEvidence {
   int64_t stacks_ns = 0;  // when the agent took the sample; 0: never
   // By the samples of the watch on jobs that stand still; nullptr: there are none.
   std::shared_ptr<const Standing> standing;
+  // What its transfers over the network wait for, and when it was read; nullptr and 0: never.
+  std::shared_ptr<const std::vector<NetworkSample>> network;
+  int64_t network_ns = 0;
   // Since when it is suspended; 0: it is not.
   int64_t suspended_ns = 0;
   std::vector<Suspension> suspensions;  // the last ones that were no moment, oldest first

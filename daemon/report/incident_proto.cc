@@ -12,6 +12,7 @@
 #include "absl/strings/strip.h"
 #include "base/clean_text.h"
 #include "base/durations.h"
+#include "daemon/report/network/network_proto.h"
 #include "daemon/words/alignment.h"
 #include "daemon/words/rank_ranges.h"
 #include "daemon/words/terms.h"
@@ -157,6 +158,9 @@ void AddOutside(const Verdict& verdict, v1::Verdict* result) {
   if (verdict.keeper.rank >= 0) *result->mutable_keeper() = ToProto(verdict.keeper);
   result->set_start_fault(StartFaultName(verdict.start_fault));
   result->set_awaited_key(Utf8(verdict.awaited_key));
+  if (verdict.network.fault != NetworkFault::kNone) {
+    *result->mutable_network() = ToProto(verdict.network, verdict.since_ns + verdict.waited_ns);
+  }
   if (verdict.standstill.shape != StandShape::kNone) {
     *result->mutable_standstill() = ToProto(verdict.standstill);
   }

@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "daemon/report/host_facts_proto.h"
 #include "daemon/report/incident_words.h"
+#include "daemon/report/network/network_lines.h"
 #include "daemon/report/wrap.h"
 
 namespace rollcall {
@@ -40,6 +41,7 @@ void AddVerdictLines(const v1::Verdict& verdict, bool is_first, std::string* tex
   AddListLines("Culprits", CulpritLines(verdict), text);
   AddTable("Calls of the others and of the culprits", HistoryLines(verdict), text);
   AddListLines("Who waits for whom", ChainLines(verdict), text);
+  AddListLines("Inside the call", NetworkLines(verdict), text);
   std::vector<std::string> advice;
   for (const v1::Advice& a : verdict.advice()) {
     advice.push_back(absl::StrCat(a.id(), ": ", a.text()));

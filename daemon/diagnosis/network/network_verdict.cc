@@ -34,9 +34,10 @@ struct Readings {
   bool any = false, moves = false;
 };
 
-int64_t ReadAt(const JobState& job, const NetworkSample& sample) {
-  const Process* process = FindProcess(job, sample.process);
-  return process == nullptr ? 0 : process->stacks_ns;
+// When the transfers of the process were read; 0: never.
+int64_t ReadAt(const Process* process) {
+  if (process == nullptr) return 0;
+  return process->network_ns != 0 ? process->network_ns : process->stacks_ns;
 }
 
 bool Moves(const NetworkSample& sample, int64_t read_ns) {
@@ -51,11 +52,12 @@ Readings ReadingsOf(const JobState& job, const std::vector<NetworkSample>& sampl
   Readings readings;
   std::map<std::string, int32_t> nodes;  // by host
   for (const NetworkSample& sample : samples) {
-    const int64_t read_ns = ReadAt(job, sample);
+    const int64_t read_ns = ReadAt(FindProcess(job, sample.process));
     if (sample.communicator != v.communicator || read_ns == 0 || read_ns < v.since_ns) continue;
     readings.samples.push_back(sample);
     readings.any = readings.any || !sample.states.empty();
-    readings.moves = readings.moves || Moves(sample, read_ns);
+    // Files show the last moment of the job, however long that was.
+    readings.moves = readings.moves || (!job.offline && Moves(sample, read_ns));
     const std::string& host = FindProcess(job, sample.process)->host;
     const auto number = static_cast<int32_t>(nodes.size());
     readings.nodes.push_back(host.empty() ? -1 : nodes.emplace(host, number).first->second);
@@ -144,7 +146,7 @@ void AddEvidence(const JobState& job, const Communicator& comm, const Readings& 
   v->evidence.push_back(
       NetworkEvidence(walk, EndInWords(job, readings, comm, walk.culprit),
                       walk.peer < 0 ? "" : EndInWords(job, readings, comm, walk.peer),
-                      since_ns == 0 || known == nullptr ? 0 : known->stacks_ns - since_ns));
+                      since_ns == 0 ? 0 : std::max<int64_t>(ReadAt(known) - since_ns, 0)));
   if (walk.channels > 1) {
     v->evidence.push_back(absl::StrCat(walk.agreeing, " of ", walk.channels,
                                        " channels that wait lead to rank ",

@@ -16,7 +16,7 @@ namespace rollcall {
 // `verdict->network` are then as people number them (PublicRank()), no longer those of the
 // communicator.
 //
-// A sample was read when the stacks of its process were taken (Process::stacks_ns); one from before
+// A sample was read at Process::network_ns, or, if that is 0, at Process::stacks_ns; one from before
 // the wait shows nothing. If a transfer has moved shortly before, nobody is accused.
 //
 // Comes before AddPlaces() and AddHostEvidence(), which describe the culprits.

@@ -86,6 +86,19 @@ TEST(StackQueueTest, HasRoomFor4096ProcessesOfWhichOneOwnerTakesThreeQuarters) {
   EXPECT_TRUE(PushFor(1000, 3072, &queue));
 }
 
+TEST(StackQueueTest, EachProcessOfARequestIsAskedForTheSame) {
+  StackQueue queue;
+  PendingRequest request = RequestFor(2);
+  request.children = true;
+  request.network_of = {7, 8};
+  ASSERT_TRUE(queue.Push(&request));
+  for (int i = 0; i < 2; ++i) {
+    const PendingRequest one = queue.Pop();
+    EXPECT_TRUE(one.children);
+    EXPECT_EQ(one.network_of, (std::vector<uint64_t>{7, 8}));
+  }
+}
+
 TEST(StackQueueTest, ARefusedRequestKeepsItsProcesses) {
   StackQueue queue;
   PendingRequest large = RequestFor(4097);

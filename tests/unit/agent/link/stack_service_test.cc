@@ -332,5 +332,26 @@ TEST(StackServiceTest, TakesNoneWhereTheAgentsStacksAreOff) {
   EXPECT_EQ(stack.error(), "the agent of this host takes no stacks: it runs with --stacks=off");
 }
 
+TEST(StackServiceTest, LooksForTransfersOnlyOfProcessesThatItIsAskedFor) {
+  const Sleeper sleeper;
+  int looks = 0;
+  StackServiceOptions options;
+  options.segment_of = [&looks](ProcessId) {
+    ++looks;
+    return ServedSegment();
+  };
+  StackService service = ServiceFor(sleeper.id(), options);
+  EXPECT_GE(service.Take(sleeper.id()).threads_size(), 1);
+  EXPECT_EQ(looks, 0);
+  const v1::ProcessStack stack = service.Take(sleeper.id(), false, {7});
+  EXPECT_EQ(looks, 1);
+  EXPECT_GE(stack.threads_size(), 1) << "a process without a segment has its stacks";
+  EXPECT_EQ(stack.network_size(), 0);
+  options.stacks_on = false;
+  StackService refuses = ServiceFor(sleeper.id(), options);
+  refuses.Take(sleeper.id(), false, {7});
+  EXPECT_EQ(looks, 1);
+}
+
 }  // namespace
 }  // namespace rollcall

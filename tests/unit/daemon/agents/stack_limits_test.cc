@@ -57,6 +57,17 @@ TEST(StackLimitsTest, NoOtherEndHasMoreNamesThanPids) {
   EXPECT_EQ(end->names_size(), 1);
 }
 
+TEST(StackLimitsTest, TheTransfersOfAProcessHaveALimit) {
+  v1::ProcessStack stack;
+  for (int i = 0; i < kMany; ++i) stack.add_network()->set_rank(i);
+  for (int i = 0; i < limits::kNetworkStates + 1; ++i) stack.mutable_network(0)->add_states();
+  EXPECT_TRUE(LimitStack(&stack));
+  EXPECT_EQ(stack.network_size(), limits::kNetworks);
+  EXPECT_EQ(stack.network(0).states_size(), limits::kNetworkStates);
+  EXPECT_TRUE(stack.network(0).incomplete());
+  EXPECT_FALSE(stack.network(1).incomplete());
+}
+
 TEST(StackLimitsTest, WhatAnAgentSendsStaysAsItIs) {
   v1::ProcessStack stack;
   stack.add_threads()->set_tid(1);

@@ -201,6 +201,62 @@ TEST_F(StackDeskTest, AsksForTheStacksOfChildrenOnlyIfTheRequestDoes) {
   EXPECT_EQ(asked, (std::vector<bool>{false, true}));
 }
 
+v1::NetworkSample TransfersOn(uint64_t communicator) {
+  v1::NetworkSample sample;
+  sample.set_communicator(communicator);
+  v1::NetworkSample::State* state = sample.add_states();
+  state->set_peer(1);
+  state->set_wait(4);
+  return sample;
+}
+
+// The incident does not list all members of a call, but the way over their transfers needs them.
+TEST_F(StackDeskTest, TheTransfersOfEveryAskedProcessAreKept) {
+  LookUntilConfirmed();
+  send_ = [this](const v1::TakeStacks& take) {
+    EXPECT_EQ(take.network_of_size(), 1);
+    EXPECT_EQ(take.network_of(0), 5U);
+    for (const v1::ProcessRef& process : take.processes()) {
+      v1::StackReply reply = Reply(take.request(), process.pid(), "train");
+      *reply.mutable_stack()->add_network() = TransfersOn(5);
+      *reply.mutable_stack()->add_network() = TransfersOn(6);  // nobody has asked for it
+      desk_->OnStackReply(TheAgent(), reply);
+    }
+    return true;
+  };
+  for (const bool is_rest : {true, false}) {
+    StackRequest request;
+    store_.Read(kJob, [&](const JobState& state) {
+      request = MakeStackRequest(state, std::vector<int32_t>{is_rest ? 0 : 1});
+    });
+    request.incident = incidents_->All("")[0].id();
+    request.is_rest = is_rest;
+    request.network_of = {5};
+    desk_->Request(request);
+    const Process process = store_.Get(kJob).processes.at(is_rest ? 0 : 1);
+    ASSERT_NE(process.network, nullptr);
+    ASSERT_EQ(process.network->size(), 1U);
+    EXPECT_EQ(process.network->at(0).communicator, 5U);
+    EXPECT_EQ(process.network->at(0).process, is_rest ? 0 : 1);
+    EXPECT_EQ(process.network->at(0).states.at(0).wait, NetworkWait::kReceive);
+    EXPECT_NE(process.network_ns, 0);
+  }
+}
+
+TEST_F(StackDeskTest, AReplyOfAnOldAgentHasNoTransfers) {
+  send_ = [this](const v1::TakeStacks& take) {
+    for (const v1::ProcessRef& process : take.processes()) {
+      desk_->OnStackReply(TheAgent(), Reply(take.request(), process.pid(), "train"));
+    }
+    return true;
+  };
+  LookUntilConfirmed();
+  for (const Process& process : store_.Get(kJob).processes) {
+    EXPECT_NE(process.stacks_ns, 0);
+    EXPECT_EQ(process.network, nullptr);
+  }
+}
+
 TEST_F(StackDeskTest, AnIncidentShowsThatAnAgentIsNotConnected) {
   send_ = [](const v1::TakeStacks&) { return false; };
   LookUntilConfirmed();

@@ -600,6 +600,24 @@ TEST(JobModelLimitsTest, TheTextsOfAllProcessesHaveALimit) {
   EXPECT_EQ(models[0].state().processes[0].stack_words.size(), 65536u) << "there is room again";
 }
 
+TEST(JobModelLimitsTest, TheTransfersOfAllProcessesHaveALimit) {
+  JobModel model(JobKey("job"));
+  std::vector<NetworkSample> large(1);
+  large[0].states.resize(limits::kNetworkStatesOfJob / 2);
+  for (int pid = 0; pid < 3; ++pid) {
+    model.SetNetwork(model.AddProcess("node", pid, 1), large, 10 + pid);
+  }
+  EXPECT_NE(model.state().processes[1].network, nullptr);
+  EXPECT_EQ(model.state().processes[1].network_ns, 11);
+  EXPECT_EQ(model.state().processes[2].network, nullptr);
+  EXPECT_EQ(model.state().processes[2].network_ns, 0);
+  EXPECT_EQ(CountDropped(&model, Dropped::kStacks), 1U);
+  model.SetNetwork(0, {}, 20);
+  model.SetNetwork(2, large, 21);
+  EXPECT_EQ(model.state().processes[2].network_ns, 21) << "there is room again";
+  model.SetNetwork(7, large, 22);  // no process of the job
+}
+
 TEST(JobModelLimitsTest, AShorterTextMakesRoom) {
   const auto fleet =
       std::make_shared<FleetBudget>(limits::kRecordBytes, limits::kMembers, 0, 10'000);

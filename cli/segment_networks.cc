@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/segment_networks.h"
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "agent/link/network_samples.h"
+#include "agent/segments/segment_reader.h"
+#include "daemon/agents/network_samples.h"
+#include "daemon/agents/stack_limits.h"
+#include "rollcall/v1/incident.pb.h"
+
+namespace rollcall {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Owner = std::tuple<std::string, int32_t, uint64_t>;  // folder, pid, start time
+
+using Networks = std::map<Owner, std::vector<NetworkSnapshot>>;
+
+void ReadNetworksIn(const std::string& folder, Networks* networks) {
+  std::error_code error;
+  for (auto at = fs::directory_iterator(folder, error); !error && at != fs::directory_iterator();
+       at.increment(error)) {
+    if (!IsSegmentName(at->path().filename())) continue;
+    const auto reader = SegmentReader::Open(at->path());
+    if (!reader.ok()) continue;
+    const auto claim = (*reader)->Claim();
+    if (!claim.ok()) continue;
+    std::vector<NetworkSnapshot> read = (*reader)->ReadNetwork();
+    if (!read.empty()) (*networks)[{folder, claim->pid, claim->start_time}] = std::move(read);
+  }
+}
+
+std::vector<NetworkSample> ToSamples(const std::vector<NetworkSnapshot>& read, int32_t process,
+                                     int64_t last_ns) {
+  v1::ProcessStack stack;
+  std::vector<uint64_t> communicators;
+  for (const NetworkSnapshot& one : read) {
+    *stack.add_network() = ToProto(one, last_ns);
+    communicators.push_back(one.communicator);
+  }
+  LimitStack(&stack);
+  return ReadNetworkSamples(stack, communicators, process, last_ns);
+}
+
+}  // namespace
+
+void AddSegmentNetworks(int64_t last_ns, JobState* state) {
+  std::set<std::string> folders;
+  for (const Process& process : state->processes) folders.insert(process.host);
+  Networks networks;
+  for (const std::string& folder : folders) ReadNetworksIn(folder, &networks);
+  for (size_t i = 0; i < state->processes.size(); ++i) {
+    Process& process = state->processes[i];
+    const auto read = networks.find({process.host, process.pid, process.start_time});
+    if (read == networks.end()) continue;
+    process.network = std::make_shared<const std::vector<NetworkSample>>(
+        ToSamples(read->second, static_cast<int32_t>(i), last_ns));
+    process.network_ns = last_ns;
+  }
+}
+
+}  // namespace rollcall

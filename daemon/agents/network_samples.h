@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads what a process says about its transfers over the network. An agent may be wrong, or
+// hostile: numbers that cannot be are dropped, and what the daemon did not ask for. Pure.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "daemon/model/network_state.h"
+
+namespace rollcall {
+
+namespace v1 {
+class ProcessStack;
+}
+
+// `asked`: the communicators of the request. `process`: index into JobState::processes. `now_ns`:
+// when the stack has come, by the reader's clock, as are the times in the result.
+std::vector<NetworkSample> ReadNetworkSamples(const v1::ProcessStack& stack,
+                                              const std::vector<uint64_t>& asked, int32_t process,
+                                              int64_t now_ns);
+
+}  // namespace rollcall
