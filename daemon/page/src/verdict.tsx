@@ -10,6 +10,7 @@ import { shortenRanks } from "./ranks";
 import { stackTop } from "./stacks";
 import { culpritRanks, type RankSet, waitingRanks } from "./totals";
 import { Waits } from "./waits";
+import { Walk } from "./walk";
 
 function CallCard({
   title,
@@ -226,6 +227,7 @@ export function VerdictView({
       />
       <SideBySide verdict={verdict} incident={incident} />
       <Histories verdict={verdict} />
+      {verdict.network !== undefined && <Walk job={jobOf(incident)} walk={verdict.network} />}
       {verdict.chain.length > 0 && (
         <>
           <h3>Who waits for whom</h3>
