@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every view of a real daemon with a job that really hangs, compared with the API."""
+import datetime
 import http.server
 import re
 import signal
@@ -121,6 +122,29 @@ def test_jobs_that_hang_come_first_and_the_list_is_searched_filtered_and_sorted(
     page.reload()  # the address keeps the choice
     expect(rows).to_have_count(1)
     expect(rows).to_contain_text("b-hangs")
+
+
+def test_the_most_expensive_job_that_stands_still_comes_first_and_idle_ranks_are_counted(
+        open_page, daemon, start_job):
+    start_job(daemon)
+    now = datetime.datetime.fromisoformat(ask(daemon, "jobs")["now"][:19] + "+00:00")
+
+    def hangs(name, ranks, seconds, state="hung"):
+        opened = (now - datetime.timedelta(seconds=seconds)).isoformat()
+        return {"name": name, "ranks": ranks, "state": state,
+                "last_incident": {"id": f"{name}-1", "state": "confirmed", "cause": "deadlock",
+                                  "summary": "", "opened_at": opened, "acknowledged_by": "",
+                                  "repeat": ""}}
+    page = open_page(f"{daemon.page}/#/history")
+    rows = serve_jobs(page, daemon, [
+        hangs("a-long-small", 4, 7200), hangs("b-large", 16384, 3600),
+        hangs("c-new", 64, 60, "suspected"), {"name": "d-runs", "state": "running", "ranks": 9000,
+                                              "summary": "", "last_incident": None}])
+    for row, name in enumerate(("b-large", "a-long-small", "c-new", "d-runs")):
+        expect(rows.nth(row)).to_contain_text(name)
+    # 16,384 ranks for 1 h, 4 for 2 h, 64 for 1 min.
+    expect(page.locator("main > .sentence")).to_have_text(re.compile(
+        r"^16,452 ranks stand idle in 3 jobs; 16,\d{3} rank-hours lost so far$"))
 
 
 def test_a_phone_shows_the_verdict_of_a_job_without_scrolling_sideways(

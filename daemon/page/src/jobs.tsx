@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// All jobs: those that hang first. The reader sorts, searches and filters them.
+// All jobs: those that hang first, and of these the most expensive. The reader sorts, searches and filters them.
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { formatAddress, setParameters, useAddress } from "./address";
 import { jobsPath } from "./api";
 import { count, plural, seconds } from "./format";
 import { useGrowing } from "./growing";
+import { idleInWords, lost, since, standsStill } from "./idle";
 import { Sentence } from "./links";
 import { useLive } from "./live";
 import type { IncidentSummary, JobStatus, StatusResponse } from "./messages";
@@ -41,26 +42,22 @@ export function stateWords(job: JobStatus): string {
   return job.processes_exited < job.processes ? "ended, exit unknown" : "ended";
 }
 
-// When the job came into its state, in milliseconds since 1970; 0: not known.
-function since(job: JobStatus): number {
-  const hangs = job.state === "hung" || job.state === "suspected";
-  const opened = hangs ? job.last_incident?.opened_at : undefined;
-  const ended = job.state === "ended" ? job.ended_at : undefined;
-  return Date.parse(opened ?? ended ?? job.since) || 0;
-}
-
 type Order = (a: JobStatus, b: JobStatus) => number;
 const collator = new Intl.Collator(); // much faster than localeCompare()
 const byName: Order = (a, b) =>
   collator.compare(a.name, b.name) || collator.compare(a.tenant, b.tenant);
-// In a state the longest hang first, and the newest end.
-const byUrgency: Order = (a, b) =>
-  states.indexOf(a.state) - states.indexOf(b.state) ||
-  (a.state === "ended" ? since(b) - since(a) : since(a) - since(b)) ||
-  byName(a, b);
+// Jobs that stand still first, the most expensive of them at the top; of the others the longest in a
+// state first, and the newest end.
+const byUrgency = (now: number): Order => {
+  const urgency = (job: JobStatus) => (standsStill(job) ? 0 : states.indexOf(job.state));
+  return (a, b) =>
+    urgency(a) - urgency(b) ||
+    lost(b, now) - lost(a, now) ||
+    (a.state === "ended" ? since(b) - since(a) : since(a) - since(b)) ||
+    byName(a, b);
+};
 
 const orders: Record<string, Order> = {
-  state: byUrgency,
   time: (a, b) => since(a) - since(b) || byName(a, b),
   job: byName,
   ranks: (a, b) => b.ranks - a.ranks || byName(a, b),
@@ -233,7 +230,7 @@ function Filters({ jobs, query }: { jobs: JobStatus[]; query: URLSearchParams })
   );
 }
 
-function choose(jobs: JobStatus[], query: URLSearchParams): JobStatus[] {
+function choose(jobs: JobStatus[], query: URLSearchParams, now: number): JobStatus[] {
   const words = (query.get("q") ?? "")
     .toLowerCase()
     .split(/\s+/)
@@ -247,7 +244,7 @@ function choose(jobs: JobStatus[], query: URLSearchParams): JobStatus[] {
         (tenant === "" || job.tenant === tenant) &&
         matches(job, words),
     )
-    .sort(orders[query.get("sort") ?? ""] ?? byUrgency);
+    .sort(orders[query.get("sort") ?? ""] ?? byUrgency(now));
 }
 
 // Of several daemons on one database.
@@ -263,6 +260,8 @@ export function SilentDaemons({ names }: { names: string[] }) {
   );
 }
 
+const worstOf = (jobs: JobStatus[]) => states.find((one) => jobs.some((job) => job.state === one));
+
 // "2 hung, 7 running"
 function counts(jobs: JobStatus[]): string {
   return states
@@ -276,7 +275,11 @@ export function Jobs() {
   const { query } = useAddress();
   const offset = Number(query.get("offset")) || 0;
   const live = useLive<StatusResponse>(jobsPath(offset, kLimit));
-  const jobs = useMemo(() => choose(live.value?.jobs ?? [], query), [live.value, query.toString()]);
+  const now = Date.parse(live.value?.now ?? "");
+  const jobs = useMemo(
+    () => choose(live.value?.jobs ?? [], query, now),
+    [live.value, query.toString()],
+  );
   const { most, below } = useGrowing(jobs.length);
   if (live.value === undefined)
     return (
@@ -286,6 +289,7 @@ export function Jobs() {
     );
   const all = live.value.jobs;
   const total = Math.max(live.value.jobs_total, offset + all.length);
+  const idle = idleInWords(all, now);
   const sort = query.get("sort") ?? "state";
   const sorter = (by: string, words: string): ComponentChildren => (
     <Sorter by={by} chosen={sort}>
@@ -309,6 +313,11 @@ export function Jobs() {
       <h1>Jobs</h1>
       <Stale live={live} />
       <SilentDaemons names={live.value.silent_daemons} />
+      {idle !== "" && (
+        <p class={`sentence sentence-${worstOf(all)}`} role="status">
+          {idle}
+        </p>
+      )}
       <p class="soft">
         {all.length > 0 && `${counts(all)}; `}
         {plural(live.value.agents, "agent")} connected, release {live.value.rollcall_version}
@@ -331,12 +340,7 @@ export function Jobs() {
           <Filters jobs={all} query={query} />
           <Table label="jobs" kind="stacked" columns={columns}>
             {jobs.slice(0, most).map((job) => (
-              <Row
-                key={`${job.tenant}/${job.name}`}
-                job={job}
-                now={Date.parse(live.value!.now ?? "")}
-                daemon={several}
-              />
+              <Row key={`${job.tenant}/${job.name}`} job={job} now={now} daemon={several} />
             ))}
           </Table>
           {below}
