@@ -374,7 +374,7 @@ def test_a_job_of_sixteen_thousand_ranks_is_legible_and_small(open_page, daemon,
     expect(world.locator(".hint")).to_contain_text("a culprit")
 
 
-VIEWS = ["", "#/job/a-job", "#/incident/a-job-1", "#/history", "#/compare/a-job-1/a-job-1"]
+VIEWS = ["", "#/job/a-job", "#/incident/a-job-1", "#/history", "#/hosts", "#/compare/a-job-1/a-job-1"]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -5,6 +5,7 @@ import "uplot/dist/uPlot.min.css";
 import { render } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { type Address, formatAddress, titleOf, useAddress } from "./address";
+import { AllHosts } from "./all_hosts";
 import { Communicator } from "./communicator_page";
 import { Compare } from "./compare";
 import { History, kCauses } from "./history";
@@ -78,6 +79,7 @@ function View({ path, query }: Address) {
   if (view === "job" && first !== undefined && second === undefined)
     return <Job key={keyOf(first, query)} name={first} />;
   if (view === "incident" && first !== undefined) return <Incident key={first} id={first} />;
+  if (view === "hosts") return <AllHosts />;
   if (view === "history") return <History />;
   if (view === "questions") return <Questions causes={kCauses} />;
   if (view === "compare" && first !== undefined && second !== undefined)
@@ -137,6 +139,12 @@ function Page() {
             aria-current={["history", "questions"].includes(path[0] ?? "") ? "page" : undefined}
           >
             Incidents
+          </a>
+          <a
+            href={formatAddress(["hosts"])}
+            aria-current={["hosts", "host"].includes(path[0] ?? "") ? "page" : undefined}
+          >
+            Hosts
           </a>
         </nav>
         <LinkState />

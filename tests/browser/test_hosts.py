@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of all hosts, and what a host showed, in sentences."""
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from conftest import ask
+from playwright.sync_api import expect
+
+
+def test_all_hosts_are_listed_with_their_jobs(open_page, daemon, start_job):
+    start_job(daemon)
+    page = open_page(f"{daemon.page}/#/")
+    page.get_by_role("link", name="Hosts", exact=True).click()
+    host = ask(daemon, "jobs")["jobs"][0]["hosts"][0]
+    row = page.get_by_role("region", name="hosts").locator("tbody tr")
+    expect(row).to_have_count(1)
+    expect(row).to_contain_text(host)
+    expect(row.get_by_role("link", name="a-job")).to_be_visible()
+    expect(row.locator(".number").first).to_have_text("1")
+    expect(page.locator("main")).to_contain_text("1 host, 1 agent connected, 1 job stands still")
+    row.get_by_role("link", name=host).click()
+    expect(page.locator("h1")).to_have_text(f"Host {host}")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_silent_hosts_are_named_with_their_ranks(open_page, daemon, big_job, theme):
+    big_job(daemon, "--ranks=256")
+    page = open_page(f"{daemon.page}/#/history", theme=theme)
+    view = ask(daemon, "job", job="big")
+    states = view["maps"][0]["states"]
+    view["maps"][0]["states"] = states[:64] + "s" * 8 + states[72:]
+    page.route(re.compile(r"/api/v1/job\?"), lambda route: route.fulfill(json=view))
+    page.goto(f"{daemon.page}/#/hosts")
+    expect(page.locator(".silent")).to_have_text("1 host silent in big: node-8 (ranks 64-71)")
+    found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21aa"]})
+    assert found.violations_count == 0, found.generate_report()
