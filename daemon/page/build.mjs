@@ -16,6 +16,14 @@ const kMostCompressed = 150 * 1024;
 const runbooks = join(source, "../../docs/runbook");
 const runbookOf = (file) => [basename(file, ".md"), readFileSync(join(runbooks, file), "utf8")];
 
+// The phrase of each kind of fact about a host.
+const facts = readFileSync(join(source, "../../proto/host_facts.def"), "utf8");
+const fact = /HOST_FACT\(\w+, "(\w+)", "\w*",\s*"([^"]*)"\)/g;
+const phrases = [...facts.matchAll(fact)].map(([, kind, phrase]) => [kind, phrase]);
+if (phrases.length !== facts.split("\nHOST_FACT(").length - 1) {
+  throw new Error("build.mjs cannot read all rows of host_facts.def");
+}
+
 const bundle = await esbuild.build({
   entryPoints: [join(source, "src/main.tsx")],
   bundle: true,
@@ -25,7 +33,10 @@ const bundle = await esbuild.build({
   jsx: "automatic",
   jsxImportSource: "preact",
   nodePaths: [join(build, "node_modules")],
-  define: { RUNBOOKS: JSON.stringify(Object.fromEntries(readdirSync(runbooks).map(runbookOf))) },
+  define: {
+    RUNBOOKS: JSON.stringify(Object.fromEntries(readdirSync(runbooks).map(runbookOf))),
+    HOST_FACTS: JSON.stringify(Object.fromEntries(phrases)),
+  },
   legalComments: "none",
   outfile: join(build, "app.js"),
   write: false,

@@ -35,3 +35,27 @@ def test_silent_hosts_are_named_with_their_ranks(open_page, daemon, big_job, the
     expect(page.locator(".silent")).to_have_text("1 host silent in big: node-8 (ranks 64-71)")
     found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21aa"]})
     assert found.violations_count == 0, found.generate_report()
+
+
+# Kind, subject, value, text and pid, and the sentence.
+FACTS = [
+    ("link_down", "mlx5_2 port 1", 0, "", 0, "mlx5_2 port 1 went DOWN"),
+    ("xid", "GPU 0000:1b:00.0", 79, "GPU has fallen off the bus", 0,
+     "GPU 0000:1b:00.0 reported Xid 79 (GPU has fallen off the bus)"),
+    ("nic_error", "", 0, "", 0, "a device reported an error"),
+    ("oom_kill", "", 0, "", 4711, "the kernel killed pid 4711 for lack of memory"),
+    ("of_a_newer_agent", "GPU 3", 4, "some text", 0, "GPU 3: some text"),
+]
+
+
+def test_what_a_host_showed_is_a_sentence(open_page, daemon, start_job):
+    start_job(daemon)
+    incident = ask(daemon, "incident", id="a-job-1")
+    incident["host_facts"] = [{"host": "node-1", "probes": [], "error": "", "facts": [
+        {"kind": kind, "subject": subject, "value": value, "text": text, "age_seconds": 0, "pid": pid}
+        for kind, subject, value, text, pid, _ in FACTS]}]
+    page = open_page(f"{daemon.page}/#/history")
+    page.route(re.compile(r"/api/v1/incident\?"), lambda route: route.fulfill(json=incident))
+    page.goto(f"{daemon.page}/#/incident/a-job-1")
+    cells = page.get_by_role("region", name="facts about hosts").locator("td.wide")
+    expect(cells).to_have_text([words for *_, words in FACTS])

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the hosts of an incident showed when their agents looked at them.
 import { plural, seconds } from "./format";
+import { hostFactWords } from "./host_fact_words";
 import { HostLink } from "./links";
 import type { HostFact, Incident } from "./messages";
 import { Section, Table } from "./parts";
@@ -18,19 +19,16 @@ export function HostFactsTable({ rows }: { rows: { host: string; fact: HostFact 
       <Table
         label="facts about hosts"
         kind="hosts"
-        columns={[["Host"], ["Part"], ["Fact"], ["Value"], ["When"]]}
+        columns={[["Host"], ["What it shows"], ["When"]]}
       >
         {rows.slice(0, kMostRows).map(({ host, fact }, index) => (
           <tr key={index}>
             <td>
               <HostLink host={host} />
             </td>
-            <td>{fact.subject}</td>
-            <td>
-              {fact.kind}
-              {fact.text !== "" && <div class="code">{fact.text}</div>}
+            <td class="wide" title={fact.kind}>
+              {hostFactWords(fact)}
             </td>
-            <td>{fact.value}</td>
             <td>{when(fact)}</td>
           </tr>
         ))}
