@@ -22,6 +22,7 @@ interface Cell {
 interface Layout {
   size: number;
   gap: number;
+  edge: number; // around all cells
   columns: number;
   rows: number;
 }
@@ -30,6 +31,8 @@ const kLargest = 26;
 const kSmallest = 3;
 const kSmallestWithSign = 12;
 const kMostRings = 500;
+const kRing = 9; // radius of the ring around a small cell with a culprit
+const kEdge = kRing + 2; // room around small cells, so that the rings at the edge are whole
 const kWorthShrinking = 256;
 const kMostRankCells = 40_000;
 
@@ -53,13 +56,15 @@ function fitLayout(cells: number, width: number, group: number): Layout {
   const height = cells <= 128 ? 3 * kLargest : 360;
   for (let size = kLargest; size >= kSmallest; --size) {
     const gap = size >= 6 ? 1 : 0;
-    let columns = Math.max(1, Math.floor(width / (size + gap)));
+    const edge = size < kSmallestWithSign ? kEdge : 0;
+    let columns = Math.max(1, Math.floor((width - 2 * edge) / (size + gap)));
     if (columns > group) columns -= columns % group; // keeps the ranks of a host on one row
     columns = Math.min(columns, cells);
     const rows = Math.ceil(cells / Math.max(columns, 1));
-    if (rows * (size + gap) <= height || size === kSmallest) return { size, gap, columns, rows };
+    if (rows * (size + gap) <= height || size === kSmallest)
+      return { size, gap, edge, columns, rows };
   }
-  return { size: kSmallest, gap: 0, columns: 1, rows: cells };
+  return { size: kSmallest, gap: 0, edge: kEdge, columns: 1, rows: cells };
 }
 
 function draw(
@@ -70,7 +75,8 @@ function draw(
   cursor: number,
 ): void {
   const step = layout.size + layout.gap;
-  const context = prepare(canvas, layout.columns * step, layout.rows * step);
+  const { edge } = layout;
+  const context = prepare(canvas, layout.columns * step + 2 * edge, layout.rows * step + 2 * edge);
   const color = colors();
   const signs = layout.size >= kSmallestWithSign;
   context.font = `${Math.round(layout.size * 0.62)}px system-ui, sans-serif`;
@@ -78,8 +84,8 @@ function draw(
   context.textBaseline = "middle";
   const marked: [number, number][] = [];
   cells.forEach((cell, index) => {
-    const x = (index % layout.columns) * step;
-    const y = Math.floor(index / layout.columns) * step;
+    const x = edge + (index % layout.columns) * step;
+    const y = edge + Math.floor(index / layout.columns) * step;
     const kind = findKind(cell.state);
     context.fillStyle = color(kind.color);
     context.fillRect(x, y, layout.size, layout.size);
@@ -93,7 +99,7 @@ function draw(
     if (index === cursor) {
       context.strokeStyle = color("--focus");
       context.lineWidth = 2;
-      context.strokeRect(x, y, layout.size, layout.size);
+      context.strokeRect(x + 1, y + 1, layout.size - 2, layout.size - 2);
     }
   });
   // Draws culprits last. Rings around small cells make one in thousands visible.
@@ -105,7 +111,7 @@ function draw(
       continue;
     }
     context.beginPath();
-    context.arc(x + layout.size / 2, y + layout.size / 2, 9, 0, 2 * Math.PI);
+    context.arc(x + layout.size / 2, y + layout.size / 2, kRing, 0, 2 * Math.PI);
     context.stroke();
   }
 }
@@ -194,9 +200,9 @@ function RankMapView({
   const indexAt = (event: MouseEvent): number => {
     const box = canvas.current!.getBoundingClientRect();
     const step = layout.size + layout.gap;
-    const column = Math.floor((event.clientX - box.left) / step);
-    const row = Math.floor((event.clientY - box.top) / step);
-    return column < layout.columns ? row * layout.columns + column : -1;
+    const column = Math.floor((event.clientX - box.left - layout.edge) / step);
+    const row = Math.floor((event.clientY - box.top - layout.edge) / step);
+    return column >= 0 && column < layout.columns ? row * layout.columns + column : -1;
   };
   const onKey = (event: KeyboardEvent): void => {
     const steps: Record<string, number> = {
