@@ -164,14 +164,15 @@ def test_times_are_ages_or_times_of_a_named_zone(timeline):
     page = timeline(timezone_id="Asia/Kolkata")
     expect(about(page)).to_contain_text(
         re.compile(r"times before \d\d:\d\d:\d\d \(Asia/\w+, UTC\+05:30\)"))
-    page.get_by_label("Times").select_option("utc")
+    page.get_by_label("Times").select_option("day")
+    page.get_by_label("Time zone").select_option("utc")
     expect(about(page)).to_contain_text("times in UTC")
     canvas = page.locator("#calls canvas")
     canvas.focus()
     canvas.press("ArrowDown")
     expect(page.locator("#calls .hint").first).to_contain_text(
         re.compile(r"entered \d\d:\d\d:\d\d\.\d{6}"))
-    page.get_by_label("Times").select_option("local")
+    page.get_by_label("Time zone").select_option("local")
     expect(about(page)).to_contain_text(re.compile(r"times in Asia/\w+, UTC\+05:30"))
 
 

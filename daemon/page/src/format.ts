@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Formats values for people.
 import type { Call, CommunicatorRef, Culprit, Frame, GraphCall, VersionInUse } from "./messages";
+import type { Zone } from "./timescale";
 
 export function seconds(value: number): string {
   if (value < 0.001) return "0 s";
@@ -26,8 +27,20 @@ export function count(value: number): string {
   return whole.format(value);
 }
 
-// Uses the reader's time zone and format. The element's title has the exact time.
-const moment = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+// Uses the reader's format, and the time zone of the page (zone.tsx). The element's title has the exact
+// time.
+const formats = {
+  local: new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" }),
+  utc: new Intl.DateTimeFormat(undefined, {
+    dateStyle: "medium",
+    timeStyle: "medium",
+    timeZone: "UTC",
+  }),
+};
+let moment = formats.local;
+export function setZone(zone: Zone): void {
+  moment = formats[zone];
+}
 export function time(text: string | undefined): string {
   const value = text === undefined || text === "" ? NaN : Date.parse(text);
   return Number.isNaN(value) ? "" : moment.format(value);

@@ -13,6 +13,7 @@ import { Host } from "./host_page";
 import { Incident, IncidentView } from "./incident";
 import { Job } from "./job";
 import { Jobs } from "./jobs";
+import { KeyboardHelp } from "./keyboard";
 import { HasPages } from "./links";
 import { startLive, useClock, useLink } from "./live";
 import type { Incident as IncidentMessage } from "./messages";
@@ -21,6 +22,7 @@ import { Rank } from "./rank_page";
 import { Runbook } from "./runbook";
 import { Insecure, Session, useVisitor } from "./session";
 import { chooseTheme, chosenTheme, startTheme, useTheme } from "./theme";
+import { ZoneSwitch } from "./zone";
 
 const themes = ["", "light", "dark"];
 const themeNames = ["system", "light", "dark"];
@@ -149,7 +151,9 @@ function Page() {
         </nav>
         <LinkState />
         <Session visitor={visitor} />
+        <ZoneSwitch />
         <Theme />
+        <KeyboardHelp isReport={false} />
       </header>
       <Insecure visitor={visitor} />
       <View path={path} query={query} />
@@ -169,6 +173,10 @@ if (incident !== undefined) {
   document.querySelector("main")?.remove();
   render(
     <main class="report">
+      <div class="report-tools">
+        <ZoneSwitch />
+        <KeyboardHelp isReport />
+      </div>
       <HasPages.Provider value={false}>
         <IncidentView incident={incident} frozen />
       </HasPages.Provider>

@@ -4,13 +4,15 @@
 import { useEffect, useState } from "preact/hooks";
 import { setParameters } from "./address";
 import type { JobView } from "./messages";
-import { timeOfDay } from "./timescale";
+import { timeOfDay, zoneName } from "./timescale";
+import { useZone } from "./zone";
 
 const kLeastSeconds = 5; // the daemon keeps a state every five seconds
 const kPatienceMs = 150; // while the slider moves
 
 // What the slider shows, and the view that is there.
 export function Moment({ view, at }: { view: JobView; at: string }) {
+  const zone = useZone();
   const [dragged, setDragged] = useState<number | undefined>(undefined);
   useEffect(() => {
     if (dragged === undefined) return;
@@ -26,7 +28,7 @@ export function Moment({ view, at }: { view: JobView; at: string }) {
   const shown = dragged ?? (at === "" ? to : Math.floor(Date.parse(at) / 1000));
   if (to - from < kLeastSeconds) return null;
   // The slider counts seconds before now, so that "now" stays at its end while time passes.
-  const words = at === "" && dragged === undefined ? "now" : timeOfDay(shown, 1, "local");
+  const words = at === "" && dragged === undefined ? "now" : timeOfDay(shown, 1, zone);
   return (
     <div class="moment" role="group" aria-label="moment">
       <label>
@@ -55,7 +57,8 @@ export function Moment({ view, at }: { view: JobView; at: string }) {
 // with times in UTC.
 export function NoMoment({ problem }: { problem: string }) {
   const oldest = /\d{4}-\d\d-\d\dT[\d:]+(Z|[+-][\d:]+)/.exec(problem)?.[0];
-  const words = (at: string) => timeOfDay(Date.parse(at) / 1000, 1, "local");
+  const zone = useZone();
+  const words = (at: string) => timeOfDay(Date.parse(at) / 1000, 1, zone);
   return (
     <>
       <p class="problem" role="alert">
@@ -77,11 +80,12 @@ export function NoMoment({ problem }: { problem: string }) {
 
 // Says that the views below are not of the present.
 export function PastNotice({ view }: { view: JobView }) {
+  const zone = useZone();
   if (!view.is_kept) return null;
   return (
     <p class="past" role="status">
-      This is the state of {timeOfDay(Math.floor(Date.parse(view.now) / 1000), 1, "local")}.
-      Processes and the last calls are of now.
+      This is the state of {timeOfDay(Math.floor(Date.parse(view.now) / 1000), 1, zone)} (
+      {zoneName(zone)}). Processes and the last calls are of now.
     </p>
   );
 }

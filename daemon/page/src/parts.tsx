@@ -6,6 +6,7 @@ import { formatAddress } from "./address";
 import { count, time } from "./format";
 import type { Live } from "./live";
 import type { Incident } from "./messages";
+import { useZone } from "./zone";
 
 const signs: Record<string, string> = {
   running: "▶",
@@ -30,6 +31,7 @@ export function State({ state }: { state: string }) {
 }
 
 export function Time({ at }: { at: string | undefined }) {
+  useZone();
   return at === undefined || at === "" ? null : (
     <time dateTime={at} title={at}>
       {time(at)}
@@ -80,7 +82,8 @@ export function Stale({ live }: { live: Live<unknown> }) {
   if (live.problem === "" || live.value === undefined) return null;
   return (
     <p class="problem" role="alert">
-      Not up to date: {live.problem}. Showing data from {time(new Date(live.at).toISOString())}.
+      Not up to date: {live.problem}. Showing data from{" "}
+      <Time at={new Date(live.at).toISOString()} />.
     </p>
   );
 }

@@ -5,6 +5,7 @@ import uPlot from "uplot";
 import { colors } from "./canvas";
 import { useWidth } from "./parts";
 import { useTheme } from "./theme";
+import { useZone } from "./zone";
 
 const kStepSeconds = 2; // seconds per value
 
@@ -14,6 +15,7 @@ export function Rate({ values, now }: { values: number[]; now: string }) {
   const chart = useRef<uPlot | undefined>(undefined);
   const drawn = values.length > 1;
   const theme = useTheme();
+  const zone = useZone();
   useEffect(() => {
     if (place.current === null || width === 0 || !drawn) return undefined;
     const color = colors();
@@ -26,6 +28,8 @@ export function Rate({ values, now }: { values: number[]; now: string }) {
       {
         width,
         height: 120,
+        tzDate: (at) =>
+          zone === "utc" ? uPlot.tzDate(new Date(at * 1000), "UTC") : new Date(at * 1000),
         legend: { show: false },
         cursor: { show: false },
         series: [
@@ -47,14 +51,14 @@ export function Rate({ values, now }: { values: number[]; now: string }) {
       chart.current?.destroy();
       chart.current = undefined;
     };
-  }, [width, drawn, theme]);
+  }, [width, drawn, theme, zone]);
   useEffect(() => {
     const end = Date.parse(now) / 1000;
     chart.current?.setData([
       values.map((_, i) => end - (values.length - 1 - i) * kStepSeconds),
       values,
     ]);
-  }, [values, now, width, drawn, theme]);
+  }, [values, now, width, drawn, theme, zone]);
   if (!drawn) return <p class="soft">Available in a few seconds</p>;
   const last = values[values.length - 1] ?? 0;
   return (

@@ -11,8 +11,9 @@ import { spanOf } from "./timeline_lanes";
 import { type TimelineState, useTimeline } from "./timeline_state";
 import { CallsTable } from "./timeline_table";
 import { atMoment, describe, stepsInWords } from "./timeline_words";
-import { type Clock, duration, timeOfDay, zoneName } from "./timescale";
+import { duration, timeOfDay, zoneName } from "./timescale";
 import { download, inWindow, toTrace } from "./trace";
+import { useZone } from "./zone";
 
 // The incident of the job that is open now, for the trace. undefined: there is none, or no answer.
 async function openIncident(job: JobAddress): Promise<Incident | undefined> {
@@ -93,12 +94,11 @@ function Actions({ state, job }: { state: TimelineState; job: JobAddress }) {
       <label>
         Times{" "}
         <select
-          value={state.picture.clock}
-          onChange={(event) => state.setClock(event.currentTarget.value as Clock)}
+          value={state.picture.clock === "ago" ? "ago" : "day"}
+          onChange={(event) => state.setClock(event.currentTarget.value === "ago")}
         >
           <option value="ago">ago</option>
-          <option value="local">here ({zoneName("local")})</option>
-          <option value="utc">UTC</option>
+          <option value="day">of the day</option>
         </select>
       </label>
       <button
@@ -115,6 +115,7 @@ function Actions({ state, job }: { state: TimelineState; job: JobAddress }) {
 // The chosen call, the moment under the cursor, and what part of the time is shown.
 function Hints({ state }: { state: TimelineState }) {
   const { lanes, now, shown, clock, choice, cursor } = state.picture;
+  const zone = useZone();
   const steps = stepsInWords(lanes);
   return (
     <>
@@ -125,7 +126,7 @@ function Hints({ state }: { state: TimelineState }) {
       <p class="hint soft">
         {duration(shown.to - shown.from, (shown.to - shown.from) / 100)} shown
         {clock === "ago"
-          ? `, times before ${timeOfDay(now, 1, "local")} (${zoneName("local")})`
+          ? `, times before ${timeOfDay(now, 1, zone)} (${zoneName(zone)})`
           : `, times in ${zoneName(clock)}`}
         {state.isHeld && "; held: it does not follow the job until Live"}
       </p>

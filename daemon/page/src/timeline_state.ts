@@ -17,7 +17,8 @@ import {
   spanOf,
 } from "./timeline_lanes";
 import { type Picture, roomOf, xOf } from "./timeline_picture";
-import { type Clock, pan, type Span, toShare, zoom } from "./timescale";
+import { pan, type Span, toShare, zoom } from "./timescale";
+import { useZone } from "./zone";
 
 const kCalls = 30;
 const kHeldCalls = 256; // of each rank and communicator, once the timeline holds them
@@ -54,7 +55,7 @@ export interface TimelineState {
   picture: Picture;
   isWhole: boolean;
   isHeld: boolean;
-  setClock: (clock: Clock) => void;
+  setClock: (isAgo: boolean) => void;
   goLive: () => void;
   zoomBy: (factor: number, at?: number) => void;
   panBy: (by: number) => void;
@@ -109,7 +110,8 @@ export function useTimeline(
     callsPath(job, ranks, kHeldCalls),
   );
   const { choice, setChoice } = useChoice(lanes);
-  const [clock, setClock] = useState<Clock>("ago");
+  const [isAgo, setIsAgo] = useState(true);
+  const zone = useZone();
   const [view, setView] = useState<Span | undefined>(undefined);
   const [cursor, setCursor] = useState<number | undefined>(undefined);
   useEffect(() => {
@@ -127,7 +129,7 @@ export function useTimeline(
     label,
     scale,
     shown,
-    clock,
+    clock: isAgo ? "ago" : zone,
     choice,
     cursor,
     moment,
@@ -182,7 +184,7 @@ export function useTimeline(
     picture,
     isWhole: view === undefined,
     isHeld: held !== undefined,
-    setClock,
+    setClock: setIsAgo,
     goLive,
     zoomBy: (factor, at = center()) => show(zoom(scale, shown, factor, at)),
     panBy: (by) => show(pan(scale, shown, by)),

@@ -104,10 +104,12 @@ export function ticks(
   });
 }
 
-// How the timeline says times: as an age, in the reader's time zone, or in UTC.
-export type Clock = "ago" | "local" | "utc";
+// The reader's time zone, or UTC.
+export type Zone = "local" | "utc";
+// How the timeline says times: as an age, or as times of the day.
+export type Clock = "ago" | Zone;
 
-export function zoneName(clock: Clock): string {
+export function zoneName(clock: Zone): string {
   if (clock === "utc") return "UTC";
   const minutes = -new Date().getTimezoneOffset();
   const sign = minutes < 0 ? "−" : "+";

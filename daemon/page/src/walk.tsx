@@ -175,7 +175,7 @@ export function Walk({ job, walk }: { job: JobAddress; walk: NetworkWalk }) {
       <h3>The way to the first link that does not move</h3>
       <figure class="walk">
         <Picture way={wayOf(walk)} fault={faultInShort(walk)} />
-        <div>
+        <div class="walk-words">
           <Steps job={job} walk={walk} />
           <p class="soft">
             Arrows point where data should flow.
