@@ -6,13 +6,14 @@ import { communicatorPath, incidentsPath, type JobAddress } from "./api";
 import { call, count, plural, seconds } from "./format";
 import { IncidentTable } from "./incident_table";
 import { HostLink, jobAddress, RankLink, RankLinks } from "./links";
-import { useLive } from "./live";
+import { type Live, useLive } from "./live";
 import type {
   CommunicatorStatus,
   CommunicatorView,
   ListIncidentsResponse,
   MemberView,
 } from "./messages";
+import { inWords, type Mismatch, madeAnother, mismatchOf } from "./mismatch";
 import { type Column, Facts, Pager, Section, Stale, Table, Waiting } from "./parts";
 import { describeState } from "./states";
 
@@ -31,11 +32,20 @@ const columns: Column[] = [
   ["Code"],
 ];
 
-function Row({ job, member }: { job: JobAddress; member: MemberView }) {
+function Row({
+  job,
+  member,
+  mismatch,
+}: {
+  job: JobAddress;
+  member: MemberView;
+  mismatch: Mismatch | undefined;
+}) {
   const calls = member.calls;
+  const isOther = madeAnother(mismatch, calls.communicator.id, member.rank);
   const newest = calls.calls[calls.calls.length - 1];
   return (
-    <tr class={calls.state === "w" ? "waits" : ""}>
+    <tr class={isOther ? "differs" : calls.state === "w" ? "waits" : ""}>
       <th scope="row" class="number" data-label="rank">
         {member.rank < 0 ? "unknown" : <RankLink job={job} rank={member.rank} />}
       </th>
@@ -45,7 +55,10 @@ function Row({ job, member }: { job: JobAddress; member: MemberView }) {
       <td data-label="on">
         <HostLink host={member.host} />
       </td>
-      <td>{describeState(calls.state)}</td>
+      <td>
+        {describeState(calls.state)}
+        {isOther && <b> ≠ {inWords(mismatch!)}</b>}
+      </td>
       <td class="number" data-label="position">
         {count(calls.entered)}
       </td>
@@ -85,10 +98,7 @@ function State({ job, status }: { job: JobAddress; status: CommunicatorStatus })
   );
 }
 
-function Incidents({ job, id }: { job: JobAddress; id: string }) {
-  const live = useLive<ListIncidentsResponse>(
-    incidentsPath({ ...job, limit: String(kMostIncidents) }),
-  );
+function Incidents({ live, id }: { live: Live<ListIncidentsResponse>; id: string }) {
   if (live.value === undefined) return <Waiting live={live} what="incidents" />;
   const own = live.value.incidents.filter((one) =>
     one.verdicts.some((verdict) => verdict.communicator?.id === id),
@@ -106,6 +116,10 @@ export function Communicator({ name, id }: { name: string; id: string }) {
   };
   const offset = Number(query.get("offset")) || 0;
   const live = useLive<CommunicatorView>(communicatorPath(job, id, offset, kLimit));
+  const incidents = useLive<ListIncidentsResponse>(
+    incidentsPath({ ...job, limit: String(kMostIncidents) }),
+  );
+  const mismatch = mismatchOf(incidents.value?.incidents[0]);
   const view = live.value;
   const heading = (
     <h1>
@@ -149,7 +163,12 @@ export function Communicator({ name, id }: { name: string; id: string }) {
       <Section title="Ranks">
         <Table label="ranks" kind="stacked" columns={columns}>
           {view.members.map((member) => (
-            <Row key={member.calls.rank_in_communicator} job={job} member={member} />
+            <Row
+              key={member.calls.rank_in_communicator}
+              job={job}
+              member={member}
+              mismatch={mismatch}
+            />
           ))}
         </Table>
         <Pager
@@ -160,7 +179,7 @@ export function Communicator({ name, id }: { name: string; id: string }) {
         />
       </Section>
       <Section title="Incidents">
-        <Incidents job={job} id={status.id} />
+        <Incidents live={incidents} id={status.id} />
       </Section>
     </main>
   );

@@ -2,13 +2,21 @@
 // One job: the sentence, the maps, the calls, the communicators, the processes.
 import { useMemo, useState } from "preact/hooks";
 import { formatAddress, setParameters, useAddress } from "./address";
-import { type JobAddress, jobPath } from "./api";
+import { incidentPath, type JobAddress, jobPath } from "./api";
 import { call, count, plural, seconds } from "./format";
 import { endedHung, stateWords } from "./jobs";
-import { CommunicatorLink, HostLinks, RankLinks, RankPages, Sentence as Summary } from "./links";
+import {
+  CommunicatorLink,
+  HostLinks,
+  MismatchWords,
+  RankLinks,
+  RankPages,
+  Sentence as Summary,
+} from "./links";
 import { useLive } from "./live";
 import { Matrix } from "./matrix";
-import type { AttemptStatus, CommunicatorStatus, JobStatus, JobView } from "./messages";
+import type { AttemptStatus, CommunicatorStatus, Incident, JobStatus, JobView } from "./messages";
+import { isMismatch, type Mismatch, mismatchOf } from "./mismatch";
 import { Moment, NoMoment, PastNotice } from "./moment";
 import { type Column, IncidentLink, Section, Stale, State, Table, Time, Waiting } from "./parts";
 import { Processes } from "./processes";
@@ -168,6 +176,15 @@ function HostsOfJob({ hosts }: { hosts: string[] }) {
   );
 }
 
+// Of the open incident, which is asked for only if its cause is a mismatch.
+function useMismatch(view: JobView | undefined): Mismatch | undefined {
+  const last = view?.status.last_incident;
+  const isOpen = view !== undefined && !view.is_kept && view.incident === last?.id;
+  const path = isOpen && isMismatch(last?.cause) ? incidentPath(view.incident) : "";
+  const incident = useLive<Incident>(path).value;
+  return useMemo(() => mismatchOf(incident), [incident]);
+}
+
 const kCommunicatorsAtFirst = 12;
 const columns: Column[] = [
   ["Communicator"],
@@ -179,45 +196,58 @@ const columns: Column[] = [
   ["Longest wait", "number"],
 ];
 
+function rowKind(comm: CommunicatorStatus, mismatch: Mismatch | undefined): string {
+  if (mismatch?.communicator.id === comm.id) return "differs";
+  return comm.waiting > 0 && comm.position_max > comm.position_min ? "waits" : "";
+}
+
 function Communicators({
   job,
   list,
   total,
+  mismatch,
 }: {
   job: JobAddress;
   list: CommunicatorStatus[];
   total: number;
+  mismatch: Mismatch | undefined;
 }) {
   const [all, setAll] = useState(false);
   const shown = all ? list : list.slice(0, kCommunicatorsAtFirst);
   return (
     <>
-      <Table label="communicators" columns={columns}>
+      <Table label="communicators" kind="stacked" columns={columns}>
         {shown.map((comm) => (
-          <tr
-            key={comm.id}
-            class={comm.waiting > 0 && comm.position_max > comm.position_min ? "waits" : ""}
-          >
+          <tr key={comm.id} class={rowKind(comm, mismatch)}>
             <th scope="row" title={comm.id}>
               <CommunicatorLink job={job} id={comm.id}>
                 {comm.name || comm.id}
               </CommunicatorLink>
             </th>
-            <td class="number">
+            <td class="number" data-label="ranks">
               {comm.members < comm.size ? `${comm.members} of ${comm.size}` : comm.size}
             </td>
-            <td class="number">
+            <td class="number" data-label="position">
               {comm.position_max > comm.position_min
                 ? `${count(comm.position_min)} to ${count(comm.position_max)}`
                 : count(comm.position_min)}
             </td>
-            <td>
+            <td data-label={comm.laggards_total > 0 ? "behind" : undefined}>
               <RankLinks job={job} ranks={formatRanks(comm.laggards)} />
               {comm.laggards_total > comm.laggards.length && `, ${comm.laggards_total} in all`}
             </td>
-            <td>{call(comm.call) || comm.operation}</td>
-            <td class="number">{comm.waiting}</td>
-            <td class="number">{comm.waiting > 0 ? seconds(comm.waited_seconds) : ""}</td>
+            <td class="wide">
+              {call(comm.call) || comm.operation}
+              {mismatch?.communicator.id === comm.id && (
+                <MismatchWords job={job} mismatch={mismatch} />
+              )}
+            </td>
+            <td class="number" data-label="waiting">
+              {comm.waiting}
+            </td>
+            <td class="number" data-label="longest wait">
+              {comm.waiting > 0 ? seconds(comm.waited_seconds) : ""}
+            </td>
           </tr>
         ))}
       </Table>
@@ -247,6 +277,7 @@ export function Job({ name }: { name: string }) {
   const at = query.get("at") ?? "";
   const live = useLive<JobView>(jobPath(address, at));
   const view = live.value;
+  const mismatch = useMismatch(view);
   const usual = useMemo(() => (view === undefined ? "" : usualRanks(view)), [view]);
   if (view === undefined)
     return (
@@ -302,6 +333,7 @@ export function Job({ name }: { name: string }) {
         <Matrix
           job={address}
           view={view}
+          mismatch={mismatch}
           onChoose={(chosen) => {
             setParameters({ ranks: formatRanks(chosen) });
             document.getElementById("calls")?.scrollIntoView({ behavior: "smooth" });
@@ -331,6 +363,7 @@ export function Job({ name }: { name: string }) {
         <Timeline
           job={address}
           ranks={ranks}
+          mismatch={mismatch}
           moment={view.is_kept ? Date.parse(at) / 1000 : undefined}
           onMoment={(time) => setParameters({ at: new Date(time * 1000).toISOString() })}
         />
@@ -341,7 +374,12 @@ export function Job({ name }: { name: string }) {
         </Section>
       )}
       <Section title="Communicators">
-        <Communicators job={address} list={job.communicators} total={job.communicators_total} />
+        <Communicators
+          job={address}
+          list={job.communicators}
+          total={job.communicators_total}
+          mismatch={mismatch}
+        />
       </Section>
       <Section title="Processes">
         <Processes job={address} />

@@ -7,6 +7,7 @@ import { formatAddress } from "./address";
 import type { JobAddress } from "./api";
 import { communicator as communicatorWords, count } from "./format";
 import type { CommunicatorRef, Verdict } from "./messages";
+import { inWords, type Mismatch } from "./mismatch";
 import { shortenRanks } from "./ranks";
 import type { RankSet } from "./totals";
 
@@ -143,6 +144,16 @@ export function Sentence({ job, text }: { job: JobAddress; text: string }) {
         );
       })}
     </>
+  );
+}
+
+// "≠ rank 0 called Broadcast(...) #5 where the others called AllReduce(...) #5"
+export function MismatchWords({ job, mismatch }: { job: JobAddress; mismatch: Mismatch }) {
+  return (
+    <div>
+      <b>≠</b> {/[-,]/.test(mismatch.ranks) ? "ranks " : "rank "}
+      <RankLinks job={job} ranks={shortenRanks(mismatch.ranks, 6)} /> {inWords(mismatch)}
+    </div>
   );
 }
 

@@ -8,9 +8,10 @@ import { colors, prepare } from "./canvas";
 import { count, plural } from "./format";
 import { RankSetLinks, rankAddress } from "./links";
 import type { HostRun, JobView, RankMap } from "./messages";
+import type { Mismatch } from "./mismatch";
 import { useWidth } from "./parts";
-import { formatRanks } from "./ranks";
-import { describeState, findKind, kindsIn, severity, worst } from "./states";
+import { formatRanks, replaceRanks } from "./ranks";
+import { describeState, findKind, kDiffers, kindsIn, severity, worst } from "./states";
 import { useTheme } from "./theme";
 
 interface Cell {
@@ -288,15 +289,32 @@ function namesOf(maps: RankMap[]): string {
   return names.join(", ") + (maps.length > names.length ? ", ..." : "");
 }
 
+// Marks the ranks that made another call on the map of that communicator.
+function withMismatch(maps: RankMap[], mismatch: Mismatch | undefined): RankMap[] {
+  if (mismatch === undefined) return maps;
+  const { name, size } = mismatch.communicator;
+  return maps.map((map) =>
+    map.name !== name || map.size !== size
+      ? map
+      : { ...map, states: replaceRanks(map.states, mismatch.ranks, kDiffers) },
+  );
+}
+
 export function Matrix({
   job,
-  view,
+  view: given,
+  mismatch,
   onChoose,
 }: {
   job: JobAddress;
   view: JobView;
+  mismatch: Mismatch | undefined;
   onChoose: (ranks: number[]) => void;
 }) {
+  const view = useMemo(
+    () => ({ ...given, maps: withMismatch(given.maps, mismatch) }),
+    [given, mismatch],
+  );
   const ranks = view.maps[0]?.states.length ?? 0;
   const [byHost, setByHost] = useState(ranks > kMostRankCells);
   // Without a problem, one cell for each host is enough.

@@ -15,6 +15,7 @@ import type {
   ProcessesResponse,
   ProcessStatus,
 } from "./messages";
+import { mismatchOf } from "./mismatch";
 import { type Column, Facts, IncidentLink, Section, Stale, Table, Time, Waiting } from "./parts";
 import { life } from "./process_words";
 import { hasRank } from "./ranks";
@@ -241,6 +242,7 @@ export function Rank({ name, rank }: { name: string; rank: number }) {
     (one) => job.attempt === "" || String(one.attempt) === job.attempt,
   );
   const last = of_attempt?.[0];
+  const mismatch = mismatchOf(last);
   const verdict = last?.closed_at === undefined ? last?.verdicts[0] : undefined;
   const isCulprit = verdict !== undefined && hasRank(culpritRanks(verdict).ranks, rank);
   return (
@@ -277,7 +279,7 @@ export function Rank({ name, rank }: { name: string; rank: number }) {
         <Communicators job={job} list={own} />
       </Section>
       <Section title="Last calls">
-        <Timeline job={job} ranks={ranks} />
+        <Timeline job={job} ranks={ranks} mismatch={mismatch} />
       </Section>
       <Section title="Stacks">
         {last === undefined ? (

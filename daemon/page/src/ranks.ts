@@ -28,6 +28,17 @@ export function hasRank(ranks: string, rank: number): boolean {
   });
 }
 
+// Puts this character at the ranks of a list like "0-2,4" in a text with one character for each rank.
+export function replaceRanks(states: string, ranks: string, by: string): string {
+  const all = [...states];
+  for (const run of ranks.split(",")) {
+    const [first, last = first] = run.split("-").map(Number);
+    if (first !== undefined && !Number.isNaN(first))
+      all.fill(by, first, Math.min(last! + 1, all.length));
+  }
+  return all.join("");
+}
+
 // Ignores text that is not a rank. Returns at most `most` ranks.
 export function parseRanks(text: string, most: number): number[] {
   const ranks: number[] = [];

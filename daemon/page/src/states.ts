@@ -8,6 +8,9 @@ export interface StateKind {
   sign: string;
 }
 
+// The page's own: the daemon does not send it (mismatch.ts).
+export const kDiffers = "≠";
+
 // The worst state last. A cell of several ranks shows its worst state.
 export const stateKinds: StateKind[] = [
   { key: "-", words: "in no communicator of this kind", color: "--cell-none", sign: "" },
@@ -27,6 +30,7 @@ export const stateKinds: StateKind[] = [
   { key: "s", words: "its host is silent", color: "--cell-silent", sign: "s" },
   { key: "g", words: "ended (exit status unknown)", color: "--cell-died", sign: "g" },
   { key: "x", words: "died", color: "--cell-died", sign: "x" },
+  { key: kDiffers, words: "made another call than the others", color: "--cell-differs", sign: "≠" },
 ];
 
 // A digit says how far a rank is behind.

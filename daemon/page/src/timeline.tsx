@@ -5,6 +5,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { incidentPath, type JobAddress, jobPath } from "./api";
 import type { Incident, JobView } from "./messages";
+import type { Mismatch } from "./mismatch";
 import { Stale, useWidth, Waiting } from "./parts";
 import { kKeys, kPan, kZoom, TimelineCanvas } from "./timeline_canvas";
 import { spanOf } from "./timeline_lanes";
@@ -34,7 +35,7 @@ async function save(state: TimelineState, job: JobAddress): Promise<void> {
   download(`${job.job}.trace.json`, toTrace(calls, job, await openIncident(job)));
 }
 
-function Legend() {
+function Legend({ mismatch }: { mismatch: Mismatch | undefined }) {
   const entries: [color: string, words: string][] = [
     ["--bar-host", "Above: the host inside the call"],
     ["--bar-done", "Below: the GPU has finished it"],
@@ -48,6 +49,7 @@ function Legend() {
           <span class="swatch" style={{ background: `var(${color})` }} aria-hidden="true" /> {words}
         </span>
       ))}
+      {mismatch !== undefined && <span>≠ Another call than the others</span>}
     </div>
   );
 }
@@ -141,7 +143,7 @@ function AsTable({ state }: { state: TimelineState }) {
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>As a table</summary>
-      {open && <CallsTable lanes={lanes} now={now} />}
+      {open && <CallsTable lanes={lanes} now={now} mismatch={state.picture.mismatch} />}
     </details>
   );
 }
@@ -149,16 +151,18 @@ function AsTable({ state }: { state: TimelineState }) {
 export function Timeline({
   job,
   ranks,
+  mismatch,
   moment,
   onMoment,
 }: {
   job: JobAddress;
   ranks: string;
+  mismatch?: Mismatch | undefined;
   moment?: number | undefined;
   onMoment?: (time: number) => void;
 }) {
   const [watch, width] = useWidth();
-  const state = useTimeline(job, ranks, width, moment);
+  const state = useTimeline(job, ranks, width, moment, mismatch);
   if (state.live.value === undefined) return <Waiting live={state.live} what="calls" />;
   const hasLanes = state.picture.lanes.length > 0;
   return (
@@ -177,7 +181,7 @@ export function Timeline({
       {hasLanes && (
         <>
           <Hints state={state} />
-          <Legend />
+          <Legend mismatch={mismatch} />
           <p class="soft hint">
             Ctrl and the wheel zoom, dragging moves; on the timeline {kKeys}.
             {onMoment !== undefined &&

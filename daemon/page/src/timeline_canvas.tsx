@@ -113,10 +113,10 @@ export function TimelineCanvas({
   const canvas = useRef<HTMLCanvasElement>(null);
   const theme = useTheme();
   const { picture } = state;
-  const { lanes, now, width, shown, clock, choice, cursor, moment } = picture;
+  const { lanes, now, width, shown, clock, choice, cursor, moment, mismatch } = picture;
   useEffect(() => {
     if (canvas.current !== null && width > 0) draw(canvas.current, picture);
-  }, [lanes, now, width, theme, shown.from, shown.to, clock, choice, cursor, moment]);
+  }, [lanes, now, width, theme, shown.from, shown.to, clock, choice, cursor, moment, mismatch]);
   useWheel(canvas, state);
   return (
     <canvas

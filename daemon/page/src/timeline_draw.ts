@@ -3,6 +3,7 @@
 import { colors, prepare } from "./canvas";
 import { seconds } from "./format";
 import type { CallSpan } from "./messages";
+import { differs } from "./mismatch";
 import { endOf, endTime, isOpen, spanOf } from "./timeline_lanes";
 import { kLane, kPad, type Picture, roomOf, xOf } from "./timeline_picture";
 import { say } from "./timeline_words";
@@ -17,6 +18,7 @@ function drawCall(
   span: CallSpan,
   now: number,
   top: number,
+  isOther: boolean, // it differs from that of the others
 ) {
   const { width, label } = picture;
   const color = colors();
@@ -38,9 +40,32 @@ function drawCall(
   bar(x, returned, top + 5, 8);
   if (!span.waits) return;
   context.fillStyle = color("--text");
-  const text = `${callName(span.call)}, waits ${seconds(now - span.entered_seconds)}`;
+  const text = `${isOther ? "≠ " : ""}${callName(span.call)}, waits ${seconds(now - span.entered_seconds)}`;
   const wide = context.measureText(text).width;
   context.fillText(text, Math.max(label + 4, Math.min(x + 6, width - wide - 8)), top + 9);
+}
+
+// A frame around a call that differs from that of the others, and the sign beside it, which stands before
+// the words of a call that waits.
+function drawMismatch(
+  context: CanvasRenderingContext2D,
+  picture: Picture,
+  span: CallSpan,
+  now: number,
+  top: number,
+) {
+  const { label, width } = picture;
+  const from = xOf(picture, span.entered_seconds);
+  const to = Math.max(xOf(picture, endTime(span, now)), from + 2);
+  if (to < label || from > width - kPad) return;
+  const left = Math.max(from, label + 1);
+  const right = Math.min(to, width - kPad);
+  context.strokeStyle = colors()("--bad");
+  context.lineWidth = 2;
+  context.strokeRect(left - 1, top + 1, right - left + 2, kLane - 3);
+  if (span.waits) return;
+  context.fillStyle = colors()("--bad");
+  context.fillText("≠", left - 14 > label ? left - 14 : right + 4, top + kLane / 2);
 }
 
 function drawAxis(context: CanvasRenderingContext2D, picture: Picture, bottom: number): void {
@@ -86,7 +111,11 @@ export function draw(canvas: HTMLCanvasElement, picture: Picture): void {
     context.fillStyle = color("--line");
     context.fillRect(label, top + kLane - 1, roomOf(picture), 1);
     const end = endOf(lane, picture.now);
-    for (const span of lane.comm.calls) drawCall(context, picture, span, end, top);
+    for (const span of lane.comm.calls) {
+      const isOther = differs(picture.mismatch, lane.rank, lane.comm, span.call);
+      drawCall(context, picture, span, end, top, isOther);
+      if (isOther) drawMismatch(context, picture, span, end, top);
+    }
     context.fillStyle = color("--text");
     context.fillText(`rank ${lane.rank} · ${lane.name}`, 0, top + kLane / 2, label - 8);
   });

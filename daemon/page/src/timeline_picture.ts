@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the timeline shows, and where each moment and call lies on it. Pure. Times in seconds since
 // the Unix epoch, lengths in pixels.
+import type { Mismatch } from "./mismatch";
 import { type Choice, endOf, endTime, type Lane } from "./timeline_lanes";
 import { type Clock, type Scale, type Span, toShare, toTime } from "./timescale";
 
@@ -19,6 +20,7 @@ export interface Picture {
   choice: Choice | undefined;
   cursor: number | undefined; // a time
   moment: number | undefined; // that the other views of the page show; none: the present
+  mismatch: Mismatch | undefined; // the call in which ranks differ
 }
 
 export const roomOf = (picture: Picture) => Math.max(picture.width - picture.label - kPad, 1);

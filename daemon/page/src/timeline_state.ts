@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { callsPath, type JobAddress } from "./api";
 import { type Live, useClock, useLive } from "./live";
 import type { CallsResponse } from "./messages";
+import type { Mismatch } from "./mismatch";
 import {
   type Choice,
   type Chosen,
@@ -103,6 +104,7 @@ export function useTimeline(
   ranks: string,
   width: number,
   moment: number | undefined,
+  mismatch: Mismatch | undefined,
 ): TimelineState {
   const path = callsPath(job, ranks, kCalls);
   const { live, held, hold, source, lanes, now } = useSource(
@@ -133,6 +135,7 @@ export function useTimeline(
     choice,
     cursor,
     moment,
+    mismatch,
   };
   const keep = (): void => {
     if (held === undefined && source !== undefined) hold({ calls: source, now });

@@ -2,6 +2,7 @@
 // The newest calls of the timeline as a table.
 import { call as callInWords, count, seconds } from "./format";
 import type { CallSpan } from "./messages";
+import { differs, type Mismatch } from "./mismatch";
 import { type Column, Table } from "./parts";
 import type { Lane } from "./timeline_lanes";
 
@@ -20,7 +21,15 @@ const columns: Column[] = [
   ["On the GPU"],
 ];
 
-export function CallsTable({ lanes, now }: { lanes: Lane[]; now: number }) {
+export function CallsTable({
+  lanes,
+  now,
+  mismatch,
+}: {
+  lanes: Lane[];
+  now: number;
+  mismatch: Mismatch | undefined;
+}) {
   return (
     <Table label="calls" columns={columns}>
       {lanes.flatMap((lane) =>
@@ -33,7 +42,13 @@ export function CallsTable({ lanes, now }: { lanes: Lane[]; now: number }) {
                 `${lane.rank} ${lane.comm.communicator.id} ` +
                 `${span.call.position} ${span.entered_seconds}`
               }
-              class={span.waits ? "waits" : ""}
+              class={
+                differs(mismatch, lane.rank, lane.comm, span.call)
+                  ? "differs"
+                  : span.waits
+                    ? "waits"
+                    : ""
+              }
             >
               <td>{lane.rank}</td>
               <td>{lane.name}</td>
@@ -41,6 +56,9 @@ export function CallsTable({ lanes, now }: { lanes: Lane[]; now: number }) {
               <td>
                 {callInWords(span.call)}
                 {span.waits && <b> waits</b>}
+                {differs(mismatch, lane.rank, lane.comm, span.call) && (
+                  <b> ≠ another call than the others</b>
+                )}
               </td>
               <td>{span.call.code}</td>
               <td class="number">{seconds(now - span.entered_seconds)} ago</td>

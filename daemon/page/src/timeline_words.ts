@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The timeline in words: a moment, a call, the steps of a training loop.
 import { call as callInWords, count, seconds } from "./format";
+import { differs, inWords } from "./mismatch";
 import { findStep } from "./step_period";
 import type { Choice, Lane } from "./timeline_lanes";
 import type { Picture } from "./timeline_picture";
@@ -56,6 +57,8 @@ export function describe(picture: Picture, choice: Choice): string {
       : "not returned",
   ];
   if (span.gpu !== "") parts.push(`${span.gpu} on the GPU`);
+  if (picture.mismatch && differs(picture.mismatch, lane.rank, lane.comm, span.call))
+    parts.push(`≠ ${inWords(picture.mismatch)}`);
   if (span.waits) parts.push(`waits ${seconds(now - span.entered_seconds)}`);
   if (before !== undefined) {
     const apart = span.entered_seconds - before.entered_seconds;
