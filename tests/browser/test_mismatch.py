@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A call that differs from that of the others, in the map, the timeline and the tables."""
+import re
+
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from conftest import ask
@@ -34,8 +36,8 @@ def test_the_timeline_and_its_table_name_the_call_that_differs(mismatch):
         if "≠" in hint.inner_text():
             break
         canvas.press("p")
-    expect(hint).to_contain_text("≠ called Broadcast(float32 × 1,024, root 0) #5 where the others "
-                                 "called AllReduce(float32 × 1,024, sum) #5")
+    expect(hint).to_contain_text(re.compile(
+        r"≠ called Broadcast\(.*, root 0\) #5 where the others called AllReduce\(.*, sum\) #5"))
     page.locator("#calls summary").click()
     rows = page.get_by_role("region", name="calls").locator("tr.differs")
     expect(rows).to_have_count(1)
@@ -45,7 +47,7 @@ def test_the_timeline_and_its_table_name_the_call_that_differs(mismatch):
 def test_the_rows_of_the_communicator_and_of_its_member_name_the_difference(mismatch, daemon):
     page = mismatch()
     row = page.get_by_role("region", name="communicators").locator("tr.differs")
-    expect(row).to_contain_text("≠ rank 0 called Broadcast(float32 × 1,024, root 0) #5")
+    expect(row).to_contain_text(re.compile(r"≠ rank 0 called Broadcast\(.*, root 0\) #5"))
     comm = ask(daemon, "job", job="a-job")["status"]["communicators"][0]["id"]
     page = mismatch(f"/communicator/{comm}")
     member = page.get_by_role("region", name="ranks").locator("tr.differs")
