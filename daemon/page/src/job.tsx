@@ -3,22 +3,16 @@
 import { useMemo, useState } from "preact/hooks";
 import { formatAddress, setParameters, useAddress } from "./address";
 import { incidentPath, type JobAddress, jobPath } from "./api";
-import { call, count, plural, seconds } from "./format";
+import { count, plural, seconds } from "./format";
+import { Communicators } from "./job_communicators";
 import { endedHung, stateWords } from "./jobs";
-import {
-  CommunicatorLink,
-  HostLinks,
-  MismatchWords,
-  RankLinks,
-  RankPages,
-  Sentence as Summary,
-} from "./links";
+import { CommunicatorLink, HostLinks, RankPages, Sentence as Summary } from "./links";
 import { useLive } from "./live";
 import { Matrix } from "./matrix";
-import type { AttemptStatus, CommunicatorStatus, Incident, JobStatus, JobView } from "./messages";
+import type { AttemptStatus, Incident, JobStatus, JobView } from "./messages";
 import { isMismatch, type Mismatch, mismatchOf } from "./mismatch";
 import { Moment, NoMoment, PastNotice } from "./moment";
-import { type Column, IncidentLink, Section, Stale, State, Table, Time, Waiting } from "./parts";
+import { IncidentLink, Section, Stale, State, Time, Waiting } from "./parts";
 import { Processes } from "./processes";
 import { formatRanks, parseRanks } from "./ranks";
 import { Rate } from "./rate";
@@ -183,88 +177,6 @@ function useMismatch(view: JobView | undefined): Mismatch | undefined {
   const path = isOpen && isMismatch(last?.cause) ? incidentPath(view.incident) : "";
   const incident = useLive<Incident>(path).value;
   return useMemo(() => mismatchOf(incident), [incident]);
-}
-
-const kCommunicatorsAtFirst = 12;
-const columns: Column[] = [
-  ["Communicator"],
-  ["Ranks", "number"],
-  ["Position", "number"],
-  ["Ranks behind"],
-  ["Newest call"],
-  ["Waiting", "number"],
-  ["Longest wait", "number"],
-];
-
-function rowKind(comm: CommunicatorStatus, mismatch: Mismatch | undefined): string {
-  if (mismatch?.communicator.id === comm.id) return "differs";
-  return comm.waiting > 0 && comm.position_max > comm.position_min ? "waits" : "";
-}
-
-function Communicators({
-  job,
-  list,
-  total,
-  mismatch,
-}: {
-  job: JobAddress;
-  list: CommunicatorStatus[];
-  total: number;
-  mismatch: Mismatch | undefined;
-}) {
-  const [all, setAll] = useState(false);
-  const shown = all ? list : list.slice(0, kCommunicatorsAtFirst);
-  return (
-    <>
-      <Table label="communicators" kind="stacked" columns={columns}>
-        {shown.map((comm) => (
-          <tr key={comm.id} class={rowKind(comm, mismatch)}>
-            <th scope="row" title={comm.id}>
-              <CommunicatorLink job={job} id={comm.id}>
-                {comm.name || comm.id}
-              </CommunicatorLink>
-            </th>
-            <td class="number" data-label="ranks">
-              {comm.members < comm.size ? `${comm.members} of ${comm.size}` : comm.size}
-            </td>
-            <td class="number" data-label="position">
-              {comm.position_max > comm.position_min
-                ? `${count(comm.position_min)} to ${count(comm.position_max)}`
-                : count(comm.position_min)}
-            </td>
-            <td data-label={comm.laggards_total > 0 ? "behind" : undefined}>
-              <RankLinks job={job} ranks={formatRanks(comm.laggards)} />
-              {comm.laggards_total > comm.laggards.length && `, ${comm.laggards_total} in all`}
-            </td>
-            <td class="wide">
-              {call(comm.call) || comm.operation}
-              {mismatch?.communicator.id === comm.id && (
-                <MismatchWords job={job} mismatch={mismatch} />
-              )}
-            </td>
-            <td class="number" data-label="waiting">
-              {comm.waiting}
-            </td>
-            <td class="number" data-label="longest wait">
-              {comm.waiting > 0 ? seconds(comm.waited_seconds) : ""}
-            </td>
-          </tr>
-        ))}
-      </Table>
-      {shown.length < list.length && (
-        <p>
-          <button type="button" onClick={() => setAll(true)}>
-            Show {list.length}
-          </button>
-        </p>
-      )}
-      {total > shown.length && (
-        <p class="soft">
-          The {shown.length} that wait or lag most, of {count(total)}.
-        </p>
-      )}
-    </>
-  );
 }
 
 export function Job({ name }: { name: string }) {
