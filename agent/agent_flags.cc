@@ -18,6 +18,13 @@ namespace rollcall {
 namespace {
 
 constexpr char kConfigFile[] = "/etc/rollcall/agent.yaml";
+// Of --help, in the form of cli/examples.cc.
+constexpr char kExamples[] =
+    "Examples:\n"
+    "  rollcall-agent --daemon=head:7655\n"
+    "      reports your own jobs on this host to the daemon on the host head\n"
+    "  rollcall-agent --scope=host --daemon=head:7655 --tls-ca=ca.crt --token-file=agent.token\n"
+    "      reports the jobs of all users, over TLS; needs the rights of root";
 constexpr size_t kMaxHostName = 255;  // the daemon cuts a longer one
 // Twice that of `rollcall run`: most of a tick's cost does not depend on the number of calls in it
 // (tests/bench/agent_cost.py), and on a cluster the agent costs every host.
@@ -125,6 +132,7 @@ std::unique_ptr<CLI::App> MakeAgentApp(AgentFlags* flags) {
   auto app = std::make_unique<CLI::App>(
       "Watches the training processes of this host and reports to rollcalld.", "rollcall-agent");
   app->set_version_flag("--version", VersionLine("rollcall-agent"));
+  app->footer(kExamples);
   AddServiceFlags(app.get(), kConfigFile, &flags->service);
   AddDaemonFlags(app.get(), &flags->daemon);
   AddServedFlags(app.get(), flags);

@@ -32,7 +32,7 @@ struct Command {
 };
 
 constexpr Command kCommands[] = {
-    {"diagnose", "find out why a job hangs now that nobody prepared", &DiagnoseCommand},
+    {"diagnose", "find out why a job hangs now that runs without Rollcall", &DiagnoseCommand},
     {"run", "run a job and report the rank at fault when it hangs", &RunCommand},
     {"demo", "run a job that hangs, without a GPU, and show the verdict", &DemoCommand},
     {"analyze", "find out from files why a job hung, without a daemon", &AnalyzeCommand},
@@ -40,13 +40,13 @@ constexpr Command kCommands[] = {
     {"watch", "show the state of a daemon's jobs live on the full screen", &WatchCommand},
     {"stacks", "print the stacks of a running job or process", &StacksCommand},
     {"incidents", "list incidents, newest first", &IncidentsCommand},
-    {"acknowledge", "say that you take care of an incident", &AcknowledgeCommand},
+    {"acknowledge", "show others that you take care of an incident", &AcknowledgeCommand},
     {"note", "add a note to an incident", &NoteCommand},
     {"silence", "hold back alerts for a time", &SilenceCommand},
     {"report", "print one incident or write its report to a folder", &ReportCommand},
     {"compare", "compare two incidents or reports, fact by fact", &CompareCommand},
-    {"doctor", "check this host, container or program, and say what to type", &DoctorCommand},
-    {"explain", "say what a line of a job's log means, and what to run next", &ExplainCommand},
+    {"doctor", "check this host, container or program, and print what to type", &DoctorCommand},
+    {"explain", "explain a line of a job's log, and what to run next", &ExplainCommand},
     {"pki", "make certificates for daemons, agents and people", &PkiCommand},
     {"token", "make, list and revoke tokens of a token file", &TokenCommand},
     {"install-library", "copy the preloaded library into a folder", &InstallLibraryCommand},
@@ -58,11 +58,11 @@ constexpr Command kCommands[] = {
 void PrintHelp(std::ostream& out) {
   out << "Finds out why a distributed training job hangs.\n\n"
          "It hangs now, and nothing was prepared?  rollcall diagnose\n\nUsage:\n"
-         "  rollcall run [flags] CMD...\n  rollcall COMMAND [flags]\n\nCommands:\n";
+         "  rollcall run [flags] COMMAND...\n  rollcall SUBCOMMAND [flags]\n\nCommands:\n";
   for (const Command& command : kCommands) {
     out << absl::StreamFormat("  %-17s%s\n", command.name, command.help);
   }
-  out << "\n`rollcall COMMAND --help` prints the flags of a command. A flag can come from the\n"
+  out << "\n`rollcall SUBCOMMAND --help` prints its flags and examples. A flag can come from the\n"
          "environment: ROLLCALL_HANG_AFTER=90s sets --hang-after=90s.\n";
 }
 
@@ -136,6 +136,7 @@ bool ParseFlags(CLI::App* app, const std::vector<std::string>& arguments, int* e
     *described = Describe(*app);
     return false;
   }
+  app->footer(ExamplesText(Describe(*app).examples));
   try {
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
     app->parse(reversed);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // rollcall demo: runs a job that hangs, on the simulated NCCL, so that a newcomer sees a verdict
 // within seconds.
+#include <signal.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -14,8 +15,9 @@ namespace rollcall {
 namespace {
 
 constexpr int kExitFailed = 1;
+constexpr int kExitOfSignal = 128;  // plus the number of the signal that ended the job
 
-// The full path of a Python on the PATH; "": there is none.
+// Returns the full path of a Python on the PATH, or "".
 std::string FindPython() {
   const char* path = std::getenv("PATH");
   std::string rest = path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path;
@@ -28,6 +30,11 @@ std::string FindPython() {
     }
   }
   return "";
+}
+
+bool IsEndedByPerson(int code) {
+  return code == kExitOfSignal + SIGINT || code == kExitOfSignal + SIGTERM ||
+         code == kExitOfSignal + SIGHUP;
 }
 
 }  // namespace
@@ -46,17 +53,21 @@ int DemoCommand(const std::vector<std::string>& arguments) {
     std::cerr << "rollcall demo: "
               << (python.empty() ? "there is no python3 on the PATH"
                                  : "this installation has no demo and no simulated NCCL")
-              << "\n  a job of your own:  rollcall run -- CMD...\n";
+              << "\n  a job of your own:  rollcall run COMMAND...\n";
     return kExitFailed;
   }
   std::cout << "Four ranks train on a simulated NCCL. After step 5, rank 3 does something else.\n"
-            << "  rollcall run --sim --hang-after=3s --on-hang=abort -- python3 " << script << "\n"
+            << "  rollcall run --sim --hang-after=3s --on-hang=abort python3 " << script << "\n"
             << std::endl;
   const int code = RunCommand({"--sim", "--hang-after=3s", "--on-hang=abort", "--http=none",
                                absl::StrCat("--report-dir=", reports), "--", python, script});
   if (code == kExitHangAborted) {
-    std::cout << "\nUnder your own job:  rollcall run -- torchrun --nproc-per-node 8 train.py\n";
+    std::cout << "\nUnder your own job:  rollcall run torchrun --nproc-per-node 8 train.py\n";
     return 0;
+  }
+  if (IsEndedByPerson(code)) {
+    std::cerr << "rollcall demo: stopped before the verdict\n  once more:  rollcall demo\n";
+    return code;
   }
   std::cerr << "rollcall demo: expected a verdict, and the job ended with " << code
             << "\n  the simulated NCCL needs glibc 2.34 and libstdc++ of GCC 12, or newer\n";

@@ -9,6 +9,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "agent/link/daemon_channel.h"
 #include "daemon/model/cause_name.h"
 
 namespace rollcall {
@@ -72,6 +73,7 @@ FlagHelp DescribeFlag(const CLI::Option& option) {
   flag.usual = option.get_default_str();
   flag.is_path = NamesPath(flag.name);
   flag.things = NamedThings(flag);
+  flag.reaches_daemon = option.get_group() == kDaemonFlagGroup;
   // Too many for the name of a type.
   if (flag.type == "CAUSE") flag.choices = CauseNames();
   return flag;
@@ -86,20 +88,33 @@ std::string Roff(const std::string& text) {
   return absl::StartsWith(out, ".") || absl::StartsWith(out, "'") ? "\\&" + out : out;
 }
 
-void AddDescribedFlags(const CommandHelp& command, std::string* page) {
-  bool titled = false;
+void AddDescribedFlag(const FlagHelp& flag, std::string* page) {
+  absl::StrAppend(page, ".TP\n.B ", Roff(flag.name));
+  if (!flag.positional && !flag.type.empty()) absl::StrAppend(page, "=", Roff(flag.type));
+  absl::StrAppend(page, "\n", Roff(flag.help));
+  if (!flag.usual.empty()) absl::StrAppend(page, "; the default is ", Roff(flag.usual));
+  *page += ".\n";
+  if (flag.environment.empty()) return;
+  absl::StrAppend(page, "The environment variable ", Roff(flag.environment), " sets it, too.\n");
+}
+
+// The flags of one group, below its title.
+void AddDescribedFlags(const CommandHelp& command, bool reaches_daemon, const std::string& title,
+                       std::string* page) {
+  bool is_titled = false;
   for (const FlagHelp& flag : command.flags) {
-    if (!titled) *page += ".SH OPTIONS\n";
-    titled = true;
-    absl::StrAppend(page, ".TP\n.B ", Roff(flag.name));
-    if (!flag.positional && !flag.type.empty()) absl::StrAppend(page, "=", Roff(flag.type));
-    absl::StrAppend(page, "\n", Roff(flag.help));
-    if (!flag.usual.empty()) absl::StrAppend(page, "; the default is ", Roff(flag.usual));
-    *page += ".\n";
-    if (!flag.environment.empty()) {
-      absl::StrAppend(page, "The environment variable ", Roff(flag.environment),
-                      " sets it, too.\n");
-    }
+    if (flag.reaches_daemon != reaches_daemon) continue;
+    if (!is_titled) absl::StrAppend(page, ".SH ", title, "\n");
+    is_titled = true;
+    AddDescribedFlag(flag, page);
+  }
+}
+
+void AddExamples(const CommandHelp& command, std::string* page) {
+  if (command.examples.empty()) return;
+  *page += ".SH EXAMPLES\n";
+  for (const Example& example : command.examples) {
+    absl::StrAppend(page, ".TP\n.B ", Roff(example.line), "\n", Roff(example.what), "\n");
   }
 }
 
@@ -132,6 +147,7 @@ CommandHelp Describe(const CLI::App& app) {
     if (option->get_group().empty()) continue;  // of one program to another
     command.flags.push_back(DescribeFlag(*option));
   }
+  command.examples = ExamplesOf(command.name);
   return command;
 }
 
@@ -294,8 +310,8 @@ std::string ProgramManPage(const std::vector<CommandHelp>& commands, const std::
   std::string page = absl::StrCat(
       ".TH ROLLCALL 1 \"\" \"rollcall ", version,
       "\"\n.SH NAME\nrollcall \\- finds out why a "
-      "distributed training job hangs\n.SH SYNOPSIS\n.B rollcall run\n[\\fIflags\\fR] \\-\\- "
-      "\\fICMD\\fR...\n.br\n.B rollcall\n\\fICOMMAND\\fR [\\fIflags\\fR]\n.SH COMMANDS\n");
+      "distributed training job hangs\n.SH SYNOPSIS\n.B rollcall run\n[\\fIflags\\fR] "
+      "\\fICOMMAND\\fR...\n.br\n.B rollcall\n\\fICOMMAND\\fR [\\fIflags\\fR]\n.SH COMMANDS\n");
   for (const CommandHelp& command : commands) {
     absl::StrAppend(&page, ".TP\n.B ", command.name, "\n", Roff(command.help), "\n");
   }
@@ -310,9 +326,11 @@ std::string CommandManPage(const CommandHelp& command, const std::string& versio
   for (const FlagHelp& flag : command.flags) {
     if (flag.positional) absl::StrAppend(&page, " \\fI", Roff(flag.name), "\\fR");
   }
-  if (command.name == "run") page += " \\-\\- \\fICMD\\fR...";
+  if (command.name == "run") page += "...";
   page += "\n";
-  AddDescribedFlags(command, &page);
+  AddDescribedFlags(command, /*reaches_daemon=*/false, "OPTIONS", &page);
+  AddDescribedFlags(command, /*reaches_daemon=*/true, "TO REACH A DAEMON", &page);
+  AddExamples(command, &page);
   return page + ".SH SEE ALSO\nrollcall(1)\n";
 }
 

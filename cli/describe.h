@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/examples.h"
+
 namespace CLI {
 class App;
 }
@@ -20,6 +22,7 @@ struct FlagHelp {
   std::string usual;                 // the default; "" for none
   std::vector<std::string> choices;  // the permitted values; empty if any value is
   bool positional = false;
+  bool reaches_daemon = false;  // of the group that --help prints last
   bool is_path = false;
   // What of the daemon its values name: "jobs", "incidents", "silences"; "": nothing.
   std::string things;
@@ -29,6 +32,7 @@ struct CommandHelp {
   std::string name;  // "run"
   std::string help;
   std::vector<FlagHelp> flags;
+  std::vector<Example> examples;
 };
 
 CommandHelp Describe(const CLI::App& app);

@@ -18,11 +18,11 @@ int DoctorCommand(const std::vector<std::string>& arguments) {
   QueryFlags flags;
   doctor::Questions questions;
   CLI::App app(
-      "Checks this host or container, and says what to type where something is wrong:\n"
-      "rollcall doctor, or with the program of a job:  rollcall doctor python train.py",
+      "Checks this host, container or program, and prints what to type where something is wrong.",
       "rollcall doctor");
   AddQueryFlags(&app, &flags);
   const auto& [words, command] = SplitCommand(app, arguments);
+  AddCommandForHelp(&app, "the program of a job, to examine it, too; it does not start");
   int exit_code = 0;
   if (!ParseFlags(&app, words, &exit_code)) return exit_code;
   questions.command = command;

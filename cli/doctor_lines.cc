@@ -62,23 +62,40 @@ std::string Number(long count, const char* word) {
   return absl::StrCat(count, " ", word, count == 1 ? "" : "s");
 }
 
+// "Rollcall has found 1 problem and 2 warnings; 20 checks passed and 6 did not apply."
+std::string Outcome(const std::vector<Finding>& findings) {
+  const long problems = Count(findings, State::kProblem);
+  const long warnings = Count(findings, State::kWarning);
+  const long skipped = Count(findings, State::kNotApplicable);
+  const std::string rest =
+      absl::StrCat(Number(Count(findings, State::kOk), "check"), " passed",
+                   skipped == 0 ? "" : absl::StrCat(" and ", skipped, " did not apply"));
+  if (problems == 0 && warnings == 0) return absl::StrCat("Rollcall can work here: ", rest, ".");
+  const std::string found =
+      absl::StrCat(Number(problems, "problem"), " and ", Number(warnings, "warning"));
+  return absl::StrCat(problems == 0 ? "Rollcall can work here, with " : "Rollcall has found ",
+                      problems == 0 ? Number(warnings, "warning") : found, "; ", rest, ".");
+}
+
+std::vector<StatusLine> OutcomeLines(const std::vector<Finding>& findings) {
+  const LineStyle style =
+      Count(findings, State::kProblem) > 0 ? LineStyle::kBad : LineStyle::kTitle;
+  std::vector<StatusLine> lines;
+  AddWrappedAdvice("", Outcome(findings), style, &lines);
+  lines.push_back({});
+  return lines;
+}
+
 }  // namespace
 
 std::vector<StatusLine> DoctorLines(const std::vector<Finding>& findings) {
-  std::vector<StatusLine> lines;
+  std::vector<StatusLine> lines = OutcomeLines(findings);
   for (const bool applies : {true, false}) {
     for (const Finding& finding : findings) {
       if ((finding.judgement.state != State::kNotApplicable) == applies)
         AddFinding(finding, &lines);
     }
   }
-  const long problems = Count(findings, State::kProblem);
-  lines.push_back({});
-  lines.push_back({absl::StrCat(Number(problems, "problem"), ", ",
-                                Number(Count(findings, State::kWarning), "warning"), ", ",
-                                Count(findings, State::kOk), " ok, ",
-                                Count(findings, State::kNotApplicable), " not applicable"),
-                   problems > 0 ? LineStyle::kBad : LineStyle::kTitle});
   return lines;
 }
 

@@ -129,7 +129,7 @@ int ExplainCommand(const std::vector<std::string>& arguments) {
   std::vector<std::string> words;
   std::string format = "text";
   CLI::App app(
-      "Says what the well-known lines of a job's log mean, and what to run next:\n"
+      "Explains the well-known lines of a job's log, and what to run next:\n"
       "rollcall explain \"A LINE\", rollcall explain FILE, or with a log on stdin.",
       "rollcall explain");
   app.add_option("--format", format, "output format: text or json")

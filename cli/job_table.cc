@@ -176,9 +176,30 @@ std::string SilentDaemons(const v1::StatusResponse& status) {
                       " not answer: jobs of ", is_one ? "it" : "them", " may be missing here");
 }
 
+const v1::JobStatus* WorstJob(const v1::StatusResponse& status) {
+  const v1::JobStatus* worst = nullptr;
+  for (const v1::JobStatus& job : status.jobs()) {
+    if (job.state() != "hung" || VerdictOf(job).empty()) continue;
+    if (worst == nullptr || StateSince(job) < StateSince(*worst)) worst = &job;
+  }
+  return worst;
+}
+
+std::vector<StatusLine> WorstVerdict(const v1::StatusResponse& status, int columns) {
+  std::vector<StatusLine> lines;
+  const v1::JobStatus* worst = WorstJob(status);
+  if (worst == nullptr) return lines;
+  AddWrapped(absl::StrCat(JobName(*worst), ": ", VerdictOf(*worst)), columns, LineStyle::kBad,
+             &lines);
+  return lines;
+}
+
 std::vector<StatusLine> StatusTable(const v1::StatusResponse& status, int columns) {
   const std::string counts = CountJobs(status);
   std::vector<StatusLine> lines = {{columns == 0 ? counts : CutToWidth(counts, columns)}};
+  if (columns > 0) {
+    for (StatusLine& line : WorstVerdict(status, columns)) lines.push_back(std::move(line));
+  }
   if (!status.jobs().empty()) {
     for (StatusLine& line : JobTable(status, columns)) lines.push_back(std::move(line));
   }

@@ -107,7 +107,8 @@ void AddCommunicators(const v1::JobStatus& job, int most, std::vector<StatusLine
                     LineStyle::kSoft});
 }
 
-// Appends `text`, wrapped to `columns`.
+}  // namespace
+
 void AddWrapped(const std::string& text, int columns, LineStyle style,
                 std::vector<StatusLine>* lines) {
   const auto width = static_cast<size_t>(std::max(columns, 20));
@@ -119,8 +120,6 @@ void AddWrapped(const std::string& text, int columns, LineStyle style,
     at = end + (end < text.size() && text[end] == ' ' ? 1 : 0);
   }
 }
-
-}  // namespace
 
 LineStyle StateStyle(const std::string& state) {
   if (state == "hung") return LineStyle::kBad;
@@ -167,11 +166,14 @@ std::vector<StatusLine> JobLines(const v1::JobStatus& job, int most) {
   return lines;
 }
 
-std::vector<StatusLine> JobScreen(const v1::JobStatus& job, int columns) {
+std::vector<StatusLine> JobScreen(const v1::JobStatus& job, int columns, VerdictShown shown) {
   std::vector<StatusLine> lines;
   const std::string verdict = VerdictOf(job);
-  AddWrapped(verdict.empty() ? Headline(job) : verdict, columns,
-             verdict.empty() ? StateStyle(job.state()) : LineStyle::kBad, &lines);
+  if (verdict.empty() || shown == VerdictShown::kAbove) {
+    AddWrapped(Headline(job), columns, StateStyle(job.state()), &lines);
+  } else {
+    AddWrapped(verdict, columns, LineStyle::kBad, &lines);
+  }
   if (job.has_last_incident()) {
     lines.push_back(
         {absl::StrCat("rollcall report ", CleanText(job.last_incident().id())), LineStyle::kSoft});

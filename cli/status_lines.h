@@ -36,8 +36,17 @@ inline constexpr int kMostCommunicators = 10;  // of a job, unless all are wante
 // first; `most`: the most communicators, 0: all.
 std::vector<StatusLine> JobLines(const v1::JobStatus& job, int most);
 
-// The same, no line longer than `columns`: the verdict and the warnings are wrapped.
-std::vector<StatusLine> JobScreen(const v1::JobStatus& job, int columns);
+// Where the whole verdict of a job stands on the screen.
+enum class VerdictShown { kHere, kAbove };
+
+// The same, no line longer than `columns`: the verdict and the warnings are wrapped. kAbove: the
+// headline takes the verdict's place.
+std::vector<StatusLine> JobScreen(const v1::JobStatus& job, int columns,
+                                  VerdictShown shown = VerdictShown::kHere);
+
+// Appends `text`, wrapped to `columns`.
+void AddWrapped(const std::string& text, int columns, LineStyle style,
+                std::vector<StatusLine>* lines);
 
 // Cuts UTF-8 text to `columns` cells of the screen, at one cell for each character. A text that was
 // cut ends with "...".

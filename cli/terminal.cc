@@ -39,24 +39,27 @@ std::string_view Environment(const char* name) {
 
 }  // namespace
 
-int TerminalColumns() {
-  if (isatty(STDOUT_FILENO) == 0) return 0;
+TerminalLook LookOf(int descriptor) {
+  if (isatty(descriptor) == 0) return {};
   winsize size = {};
-  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : kUsualColumns;
+  const bool known = ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  const std::string_view terminal = Environment("TERM");
+  const bool colors =
+      Environment("NO_COLOR").empty() && !terminal.empty() && terminal != "dumb";
+  return {known ? size.ws_col : kUsualColumns, colors};
 }
 
-bool HasColors() {
-  const std::string_view terminal = Environment("TERM");
-  return isatty(STDOUT_FILENO) != 0 && Environment("NO_COLOR").empty() && !terminal.empty() &&
-         terminal != "dumb";
+int TerminalColumns() { return LookOf(STDOUT_FILENO).columns; }
+
+std::string InStyle(const std::string& text, LineStyle style, bool colors) {
+  const std::string begin = colors ? SequenceOf(style) : "";
+  return begin.empty() ? text : begin + text + "\x1b[0m";
 }
 
 void PrintLines(const std::vector<StatusLine>& lines) {
-  const bool colors = HasColors();
+  const bool colors = LookOf(STDOUT_FILENO).colors;
   for (const StatusLine& line : lines) {
-    const std::string_view begin = colors ? SequenceOf(line.style) : "";
-    std::cout << begin << line.text << (begin.empty() ? "" : "\x1b[0m") << "\n";
+    std::cout << InStyle(line.text, line.style, colors) << "\n";
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The terminal behind stdout.
+// The terminals behind stdout and stderr.
 #pragma once
 
 #include <ostream>
@@ -13,11 +13,20 @@ namespace rollcall {
 // The width of the terminal behind stdout; 0: stdout is no terminal.
 int TerminalColumns();
 
-// Whether output to stdout may have colours: it goes to a terminal that has them, and NO_COLOR
-// (https://no-color.org) is not set.
-bool HasColors();
+// What a terminal can show.
+struct TerminalLook {
+  int columns = 0;  // 0: no terminal, lines keep their length
+  bool colors = false;
+};
 
-// Prints the lines to stdout, in colours where HasColors().
+// Returns the look of the terminal behind the descriptor. A terminal has colours unless TERM is
+// unset or "dumb", or NO_COLOR (https://no-color.org) is set.
+TerminalLook LookOf(int descriptor);
+
+// Returns the text within the escape sequences of the style, or the bare text without colours.
+std::string InStyle(const std::string& text, LineStyle style, bool colors);
+
+// Prints the lines to stdout, in colours where its terminal has them.
 void PrintLines(const std::vector<StatusLine>& lines);
 
 }  // namespace rollcall

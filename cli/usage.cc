@@ -65,6 +65,13 @@ FlagsAndCommand SplitCommand(const CLI::App& app, const std::vector<std::string>
   return {{arguments.begin(), at}, {at + (is_marked ? 1 : 0), arguments.end()}};
 }
 
+CLI::Option* AddCommandForHelp(CLI::App* app, const std::string& help) {
+  return app->add_option_function<std::vector<std::string>>(
+                "COMMAND", [](const std::vector<std::string>&) {}, help)
+      ->type_name("")
+      ->expected(-1);
+}
+
 int RefuseUsage(const CLI::App& app, const std::string& problem) {
   std::cerr << app.get_name() << ": " << problem << "\n  usage:  " << app.get_name() << " --help\n";
   return kExitBadUsage;

@@ -7,6 +7,7 @@
 
 namespace CLI {
 class App;
+class Option;
 }
 
 namespace rollcall {
@@ -22,7 +23,7 @@ bool IsTyped(const std::vector<std::string>& arguments, const std::string& flag)
 std::string FirstTyped(const std::vector<std::string>& arguments,
                        const std::vector<std::string>& flags);
 
-// The words of `rollcall run [flags] [--] CMD...`.
+// The words of `rollcall run [flags] [--] COMMAND...`.
 struct FlagsAndCommand {
   std::vector<std::string> flags, command;
 };
@@ -30,6 +31,10 @@ struct FlagsAndCommand {
 // The command begins behind the first "--", or else with the first word that is neither a flag of
 // `app` nor the value of one.
 FlagsAndCommand SplitCommand(const CLI::App& app, const std::vector<std::string>& arguments);
+
+// Shows COMMAND in the usage and the help of `app`. The option never gets a value: SplitCommand()
+// has taken the command away.
+CLI::Option* AddCommandForHelp(CLI::App* app, const std::string& help);
 
 // Prints what is wrong and how to get help. Returns the exit code.
 int RefuseUsage(const CLI::App& app, const std::string& problem);

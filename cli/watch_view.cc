@@ -89,6 +89,9 @@ std::vector<StatusLine> WatchView::ListLines(int columns, int rows) const {
   if (!silent.empty()) lines.push_back({silent, LineStyle::kWorse});
   const int selected = Selected();
   if (selected < 0) return lines;
+  const std::vector<StatusLine> verdict = WorstVerdict(status_, columns);
+  const bool fits = static_cast<int>(verdict.size()) <= rows / 6;
+  if (fits) lines.insert(lines.end(), verdict.begin(), verdict.end());
   const std::vector<StatusLine> table = JobTable(status_, columns - 2);
   lines.push_back({absl::StrCat("  ", table.front().text)});
   const int room = std::max(1, rows / 2 - 3);
@@ -98,7 +101,9 @@ std::vector<StatusLine> WatchView::ListLines(int columns, int rows) const {
     lines.push_back({absl::StrCat(i == selected ? "> " : "  ", row.text), row.style});
   }
   lines.push_back({});
-  for (StatusLine& line : JobScreen(status_.jobs(selected), columns)) {
+  const bool is_above = fits && &status_.jobs(selected) == WorstJob(status_);
+  const VerdictShown shown = is_above ? VerdictShown::kAbove : VerdictShown::kHere;
+  for (StatusLine& line : JobScreen(status_.jobs(selected), columns, shown)) {
     lines.push_back(std::move(line));
   }
   return lines;

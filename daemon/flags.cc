@@ -29,6 +29,13 @@ namespace {
 
 constexpr size_t kShortestToken = 32;  // of letters and digits: nobody guesses it
 
+// Of --help, in the form of cli/examples.cc.
+constexpr char kExamples[] =
+    "Examples:\n"
+    "  rollcalld\n"
+    "      serves the jobs and the page of this host\n"
+    "  rollcalld --listen=0.0.0.0:7655 --tls-cert=d.crt --tls-key=d.key --token-file=tokens\n"
+    "      serves agents on other hosts, over TLS, with the tokens of rollcall token";
 constexpr char kNoReminder[] = "none";  // of --alert-reminder
 constexpr char kConfigFile[] = "/etc/rollcall/daemon.yaml";
 
@@ -442,6 +449,7 @@ std::unique_ptr<CLI::App> MakeDaemonApp(DaemonFlags* flags) {
       "rollcalld");
   CLI::App* const app = made.get();
   app->set_version_flag("--version", VersionLine("rollcalld"));
+  app->footer(kExamples);
   AddServiceFlags(app, kConfigFile, &flags->service);
   app->add_option("--listen", flags->options.listen,
                   "address for agents and the command line, HOST:PORT")

@@ -18,7 +18,6 @@ import textwrap
 import time
 
 PICTURE = pathlib.Path(__file__).resolve().parent / "images" / "demo.svg"
-RANKS = 4
 COLUMNS, LINE, MARGIN, TOP = 104, 19, 16, 44
 START_S = 1.0  # how long the command stands alone
 
@@ -56,14 +55,10 @@ def of_any_machine(line):
 
 
 def condensed(lines):
-    """The lines up to the end of the job. What the ranks print at once, each step of training, shares a row."""
-    steps, shown = {}, []
+    """The lines up to the end of the job."""
+    shown = []
     for seconds, line in lines:
-        for rank, step in re.findall(r"(rank \d+): step (\d+)", line):
-            steps.setdefault(step, []).append(rank)
-            if len(steps[step]) == RANKS:
-                shown.append((seconds, f"step {step}: " + ", ".join(sorted(steps[step]))))
-        if line and not line.startswith("rank "):
+        if line:
             shown.append((seconds, line))
         if line.startswith("rollcall: ending the job"):
             break

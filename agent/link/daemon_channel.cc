@@ -78,6 +78,7 @@ void AddDaemonFlags(CLI::App* app, DaemonAddress* daemon) {
   app->add_option("--daemon", daemon->address,
                   "address of rollcalld, HOST:PORT or unix:PATH; of several that share a database: "
                   "HOST:PORT,HOST:PORT")
+      ->group(kDaemonFlagGroup)
       ->envname("ROLLCALL_DAEMON")
       ->capture_default_str();
   AddDaemonSecurityFlags(app, daemon);
@@ -87,22 +88,29 @@ void AddDaemonSecurityFlags(CLI::App* app, DaemonAddress* daemon) {
   app->add_option("--tls-ca", daemon->tls_ca,
                   "file with the authority of the daemon's certificate, or system: those that this "
                   "system trusts; switches TLS on")
+      ->group(kDaemonFlagGroup)
       ->envname("ROLLCALL_TLS_CA");
   app->add_option("--tls-cert", daemon->tls_cert, "file with the certificate to show the daemon")
+      ->group(kDaemonFlagGroup)
       ->envname("ROLLCALL_TLS_CERT");
   app->add_option("--tls-key", daemon->tls_key, "file with the key of --tls-cert")
+      ->group(kDaemonFlagGroup)
       ->envname("ROLLCALL_TLS_KEY");
   app->add_option("--tls-crl", daemon->tls_crl,
                   "file with the certificates that the authority of --tls-ca has revoked")
+      ->group(kDaemonFlagGroup)
       ->envname("ROLLCALL_TLS_CRL");
   app->add_option("--tls-server-name", daemon->tls_server_name,
                   "name in the daemon's certificate, if it is not the host of --daemon")
+      ->group(kDaemonFlagGroup)
       ->envname("ROLLCALL_TLS_SERVER_NAME");
   app->add_option("--token-file", daemon->token_file, "file with the token to show the daemon")
+      ->group(kDaemonFlagGroup)
       ->envname("ROLLCALL_TOKEN_FILE");
   app->add_option("--daemon-user", daemon->user,
                   "user whose process may be the daemon on this host without TLS, or any; without "
                   "the flag, you and root")
+      ->group(kDaemonFlagGroup)
       ->envname("ROLLCALL_DAEMON_USER");
 }
 

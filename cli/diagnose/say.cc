@@ -49,7 +49,7 @@ std::string NextTime(const LookedAtJob& job) {
       Wrap("  - ", "    ",
            "which calls each rank has made: the job was started without Rollcall's library. Under "
            "it the first call that differs is known, without a look:"),
-      "      rollcall run -- COMMAND\n");
+      "      rollcall run COMMAND\n");
 }
 
 std::string SayHang(const LookedAtJob& job, const SayOptions& options) {

@@ -69,7 +69,7 @@ Judgement JudgeAgent(const Facts& facts) {
             absl::StrCat("LD_PRELOAD names the library, and no agent here reports to ",
                          facts.daemon.address, ": nobody reads what it records"),
             absl::StrCat("rollcall-agent --daemon=", facts.daemon.address,
-                         "   or   rollcall run -- CMD")};
+                         "   or   rollcall run COMMAND")};
   }
   return {State::kNotApplicable,
           absl::StrCat(

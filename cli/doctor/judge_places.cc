@@ -92,7 +92,7 @@ Judgement JudgeSlurm(const Facts& facts) {
                 "each job has a /dev/shm of its own (", slurm.job_container,
                 "), which Slurm deletes when the job ends: segments are lost unless an agent has "
                 "read them"),
-            "run rollcall-agent on the node   or   rollcall run -- srun ...   or   export "
+            "run rollcall-agent on the node   or   rollcall run srun ...   or   export "
             "ROLLCALL_DIR=FOLDER on a local disk"};
   }
   if (!IsInSlurm(facts)) {

@@ -51,7 +51,7 @@ Judgement DynamicProgram(const Facts& facts) {
 Judgement JudgeProgram(const Facts& facts) {
   const ProgramFacts& program = facts.program;
   if (program.command.empty()) {
-    return {State::kNotApplicable, "no program named", "rollcall doctor -- python train.py"};
+    return {State::kNotApplicable, "no program named", "rollcall doctor python train.py"};
   }
   const std::string& name = program.command.front();
   if (!program.error.empty()) {
@@ -75,7 +75,7 @@ Judgement JudgeProgram(const Facts& facts) {
                      program.elf.has_nccl ? ", and NCCL is inside" : ""),
         program.elf.has_nccl
             ? "link it dynamically against libc:  a static program cannot load NCCL's plugin either"
-            : "name the program that calls NCCL:  rollcall doctor -- PROGRAM; a static launcher "
+            : "name the program that calls NCCL:  rollcall doctor PROGRAM; a static launcher "
               "passes LD_PRELOAD on"};
   }
   if (IsMusl(program.elf)) {
@@ -88,7 +88,7 @@ Judgement JudgeProgram(const Facts& facts) {
     return {State::kNotApplicable,
             absl::StrCat(program.scripts.empty() ? name : program.scripts.front(),
                          " is a script of a shell: what it starts was not examined"),
-            "name the program that it starts:  rollcall doctor -- PYTHON train.py"};
+            "name the program that it starts:  rollcall doctor PYTHON train.py"};
   }
   if (program.changes_user || program.gains_capabilities) {
     const bool is_setuid = program.changes_user;
@@ -126,7 +126,7 @@ Judgement JudgeSanitizer(const Facts& facts) {
       State::kProblem,
       "the program has AddressSanitizer inside, and ends with \"ASan runtime does not come first\" "
       "under a preloaded library",
-      absl::StrCat(SanitizerOptions(sanitizer), "rollcall run -- ", facts.program.command.front(),
+      absl::StrCat(SanitizerOptions(sanitizer), "rollcall run ", facts.program.command.front(),
                    " ...")};
 }
 
@@ -152,7 +152,7 @@ Judgement JudgeNccl(const Facts& facts) {
   if (files.empty()) {
     return {
         State::kWarning, missing,
-        "pip install nvidia-nccl-cu12   or name the interpreter of the job:  rollcall doctor -- "
+        "pip install nvidia-nccl-cu12   or name the interpreter of the job:  rollcall doctor "
         "PYTHON train.py"};
   }
   const NcclFile& first = files.front();
@@ -182,7 +182,7 @@ Judgement JudgeProfilerPlugin(const Facts& facts) {
           State::kProblem,
           absl::StrCat("NCCL ", VersionText(version),
                        " reports too little to a plugin: Rollcall needs NCCL 2.27, or LD_PRELOAD"),
-          "rollcall run -- CMD   or   export LD_PRELOAD=$NCCL_PROFILER_PLUGIN"};
+          "rollcall run COMMAND   or   export LD_PRELOAD=$NCCL_PROFILER_PLUGIN"};
     }
     return {State::kOk, absl::StrCat("NCCL_PROFILER_PLUGIN names ", plugin), ""};
   }

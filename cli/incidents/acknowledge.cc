@@ -49,9 +49,9 @@ int AcknowledgeCommand(const std::vector<std::string>& arguments) {
   QueryFlags flags;
   std::string id;
   bool takes_back = false;
-  CLI::App app("Says that you take care of an incident.", "rollcall acknowledge");
+  CLI::App app("Shows others that you take care of an incident.", "rollcall acknowledge");
   AddQueryFlags(&app, &flags);
-  app.add_flag("--take-back", takes_back, "nobody takes care of it any more");
+  app.add_flag("--take-back", takes_back, "take your acknowledgement back");
   app.add_option("ID", id, "id of the incident, as rollcall incidents prints it")->required();
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;

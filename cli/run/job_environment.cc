@@ -4,10 +4,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <filesystem>
-
 #include "absl/strings/str_cat.h"
 #include "cli/commands.h"
+#include "cli/run/script_name.h"
 #include "interpose/environment.h"
 
 extern char** environ;
@@ -17,8 +16,7 @@ namespace rollcall {
 std::string NameOfJob(const std::vector<std::string>& command) {
   const std::string named = FindJob(&getenv);
   if (!named.empty()) return CanonicalJob(named);
-  return CanonicalJob(
-      absl::StrCat(std::filesystem::path(command.front()).filename().string(), "-", getpid()));
+  return CanonicalJob(absl::StrCat(ScriptName(command), "-", getpid()));
 }
 
 std::vector<std::string> EnvironmentWith(const std::map<std::string, std::string>& changes) {

@@ -8,8 +8,9 @@
 
 namespace rollcall {
 
-// The job's name. If the launcher names the job, all hosts get the same name. Otherwise the name
-// holds for this host only.
+// The job's name. If the launcher names the job, all hosts get the same name. Otherwise it is the
+// script's name with this process's number: two runs of one script at the same time may report to
+// one daemon, which would take their ranks for those of one job.
 std::string NameOfJob(const std::vector<std::string>& command);
 
 // This process's environment with `changes`, as "NAME=VALUE".

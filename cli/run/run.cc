@@ -33,6 +33,9 @@
 #include "cli/run/run_services.h"
 #include "cli/run/running_job.h"
 #include "cli/run/stderr_queue.h"
+#include "cli/run/verdict_look.h"
+#include "cli/run/verdict_repeat.h"
+#include "cli/terminal.h"
 #include "cli/usage.h"
 
 namespace rollcall {
@@ -62,7 +65,7 @@ class Run {
   void Abort();
   std::vector<IncidentWatch::News> PrintNews(bool last);
   void AwaitVerdict();
-  void RepeatVerdict();
+  void RepeatVerdict(int64_t ended_ns);
   void Finish();
   void WriteJUnit(const std::string& text) const;
   JUnitRun ForJUnit(int exit_code) const;
@@ -83,6 +86,8 @@ class Run {
   Finding finding_;        // of the first of them, with its sentence
   std::string summary_;
   std::optional<ConfirmedIncident> first_;  // of those reported while the job ran
+  int64_t first_printed_ns_ = 0;            // monotonic
+  bool is_hung_ = false;                    // until somebody asked the job to end
 };
 
 int Run::Go() {
@@ -150,6 +155,7 @@ void Run::WaitForJob() {
 void Run::LookForIncidents() {
   if (services_.incidents() == nullptr || is_to_end_) return;
   const std::vector<IncidentWatch::News> all = PrintNews(/*last=*/false);
+  if (!job_.was_asked_to_end()) is_hung_ = !services_.incidents()->open().empty();
   if (action_ == nullptr) return;
   // --on-hang=abort cannot end an ended job. --on-hang=exec may still run its command.
   for (const IncidentWatch::News& news : all) {
@@ -176,11 +182,12 @@ std::vector<IncidentWatch::News> Run::PrintNews(bool last) {
   std::vector<IncidentWatch::News> all = services_.incidents()->Look(last);
   // On a terminal, a progress bar may occupy the line. Clears that line first. The job then draws
   // the bar below.
-  const char* const clear = isatty(STDERR_FILENO) ? "\r\033[K" : "";
+  const TerminalLook look = LookOf(STDERR_FILENO);
+  const char* const clear = look.columns > 0 ? "\r\033[K" : "";
   const std::string progress = services_.incidents()->ConsumeProgress();
   if (!progress.empty()) stderr_->Write(absl::StrCat(clear, progress));
   for (const IncidentWatch::News& news : all) {
-    stderr_->Write(absl::StrCat(clear, news.text));
+    stderr_->Write(absl::StrCat(clear, VerdictForTerminal(news.text, look)));
     verdicts_ += news.text;
     if (!last && told_ != nullptr) told_->Add(news.incident);
     if (!reported_) {
@@ -188,7 +195,9 @@ std::vector<IncidentWatch::News> Run::PrintNews(bool last) {
       summary_ = news.incident.summary;
     }
     reported_ = true;
-    if (!last && !first_.has_value()) first_ = news.incident;
+    if (last || first_.has_value()) continue;
+    first_ = news.incident;
+    first_printed_ns_ = MonotonicNs();
   }
   return all;
 }
@@ -203,21 +212,29 @@ void Run::AwaitVerdict() {
 }
 
 // The ranks that a launcher ends write their tracebacks below the verdict.
-void Run::RepeatVerdict() {
-  if (!first_.has_value() || !(aborted_ || job_.has_failed())) return;
-  stderr_->Write(absl::StrCat(
-      "rollcall: once more, because the job has ended since: ", first_->summary, "\n"));
-  if (first_->report_path.empty()) return;
-  stderr_->Write(absl::StrCat("rollcall:   report: ", first_->report_path, "/report.txt\n"));
+void Run::RepeatVerdict(int64_t ended_ns) {
+  if (!first_.has_value()) return;
+  const bool is_ended_while_hung = is_hung_ && job_.was_asked_to_end();
+  if (!RepeatsVerdict({aborted_, job_.has_failed(), is_ended_while_hung,
+                       ended_ns - first_printed_ns_})) {
+    return;
+  }
+  std::string text = absl::StrCat("rollcall: once more, because the job has ended since: ",
+                                  first_->summary, "\n");
+  if (!first_->report_path.empty()) {
+    absl::StrAppend(&text, "rollcall:   report: ", first_->report_path, "/report.txt\n");
+  }
+  stderr_->Write(VerdictForTerminal(text, LookOf(STDERR_FILENO)));
 }
 
 void Run::Finish() {
+  const int64_t ended_ns = MonotonicNs();
   services_.Stop();
   if (services_.incidents() != nullptr && !aborted_) {
     AwaitVerdict();
     if (!PrintNews(/*last=*/true).empty()) first_.reset();
   }
-  RepeatVerdict();
+  RepeatVerdict(ended_ns);
   if (job_.has_started() && !reported_) services_.ExplainNoCommunicator();
   action_ = nullptr;  // it reads the folder
   services_.RemoveFolder();
@@ -228,18 +245,14 @@ void Run::Finish() {
 int RunCommand(const std::vector<std::string>& arguments) {
   RunFlags flags;
   CLI::App app(
-      "Runs CMD and reports the rank at fault when CMD hangs. CMD's output and exit code\n"
-      "pass through unchanged:  rollcall run [flags] CMD...",
+      "Runs COMMAND and reports the rank at fault when COMMAND hangs. Its output and exit code\n"
+      "pass through unchanged.",
       "rollcall run");
   DefineRunFlags(&app, &flags);
   const auto& [words, command] = SplitCommand(app, arguments);
+  AddCommandForHelp(&app, "the job's program and its arguments")->required(command.empty());
   int exit_code = 0;
   if (!ParseFlags(&app, words, &exit_code)) return exit_code;
-  if (command.empty()) {
-    std::cerr << "rollcall run: no command to run\n"
-                 "  usage:  rollcall run [flags] CMD...\n";
-    return kExitBadUsage;
-  }
   const std::string of_daemon =
       FirstTyped(words, {"--tls-ca", "--tls-cert", "--tls-key", "--tls-crl", "--tls-server-name",
                          "--token-file", "--daemon-user"});

@@ -46,6 +46,7 @@ void DefineRunFlags(CLI::App* app, RunFlags* flags) {
   app->add_option("--daemon", flags->daemon.address,
                   "address of a rollcalld to use instead of the embedded one, HOST:PORT; of "
                   "several that share a database: HOST:PORT,HOST:PORT")
+      ->group(kDaemonFlagGroup)
       ->envname("ROLLCALL_DAEMON");
   AddDaemonSecurityFlags(app, &flags->daemon);
   app->add_flag("--insecure", flags->insecure,

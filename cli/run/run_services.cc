@@ -17,6 +17,7 @@
 #include "cli/commands.h"
 #include "cli/in_time.h"
 #include "cli/run/job_environment.h"
+#include "cli/run/page_tunnel.h"
 #include "daemon/report/writer.h"
 #include "net/listen_policy.h"
 
@@ -164,9 +165,16 @@ bool RunServices::StartDaemon() {
   WarnOfOpenPage();
   incidents_ = IncidentWatch::OfDaemon(daemon_.get(), job_, !options.report_dir.empty());
   if (!daemon_->http_address().empty() && isatty(STDERR_FILENO)) {
-    spdlog::info("live page: http://{}/?token={}", daemon_->http_address(), options.http_token);
+    SayWhereThePageIs(options.http_token);
   }
   return true;
+}
+
+void RunServices::SayWhereThePageIs(const std::string& token) const {
+  const std::string address = daemon_->http_address();
+  spdlog::info("live page: http://{}/?token={}", address, token);
+  const std::string tunnel = TunnelToPage(address, HostName(), &getenv);
+  if (!tunnel.empty()) spdlog::info("  from your own computer, first:  {}", tunnel);
 }
 
 void RunServices::WarnOfOpenPage() const {

@@ -53,6 +53,7 @@ class RunServices {
   bool MakeFolder();
   bool StartDaemon();
   bool StartDaemonWith(const DaemonOptions& options);
+  void SayWhereThePageIs(const std::string& token) const;
   void WarnOfOpenPage() const;  // of --insecure
   std::string UsableReportDir() const;
   void UseDaemonElsewhere();

@@ -41,8 +41,10 @@ class RunningJob {
   bool has_started() const { return child_ > 0; }
   bool has_ended() const { return has_ended_; }
   int exit_code() const { return exit_code_; }
-  // The command has failed, and nobody had asked it to end.
-  bool has_failed() const { return exit_code_ != 0 && kill_at_ns_ == 0; }
+  // A signal asked it to end: by a person's Ctrl-C, a scheduler, or End().
+  bool was_asked_to_end() const { return kill_at_ns_ != 0; }
+  // The command has failed without such a signal.
+  bool has_failed() const { return exit_code_ != 0 && !was_asked_to_end(); }
 
  private:
   void TakeSignals();

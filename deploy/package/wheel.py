@@ -52,7 +52,7 @@ Description-Content-Type: text/markdown
 Rollcall names the rank at fault when a distributed training job hangs: what it does, and what to do.
 
     rollcall demo                                              # a job that hangs, without a GPU
-    rollcall run -- torchrun --nproc-per-node 8 train.py       # your own job, unchanged
+    rollcall run torchrun --nproc-per-node 8 train.py       # your own job, unchanged
 """
 
 

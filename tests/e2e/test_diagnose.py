@@ -129,7 +129,7 @@ def test_text_says_what_to_do(ranks):
                           check=False)
     assert done.returncode == HANG, done.stdout + done.stderr
     assert "rank 1" in done.stdout and "in validate" in done.stdout
-    assert "rollcall run -- COMMAND" in done.stdout
+    assert "rollcall run COMMAND" in done.stdout
     assert f"rollcall diagnose {processes[0].pid} --report-dir=" in done.stdout
     assert done.stderr == ""  # no line of progress where nobody watches
 

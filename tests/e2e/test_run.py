@@ -36,8 +36,8 @@ def rank_pids(job):
 @pytest.mark.parametrize("arguments, words", [
     ((), b"no command given"),
     (("nonsense",), b"no command 'nonsense'"),
-    (("run",), b"no command to run"),
-    (("run", "--"), b"no command to run"),
+    (("run",), b"COMMAND is required"),
+    (("run", "--"), b"COMMAND is required"),
     (("run", "--bogus", "--", "true"), b"--bogus"),
     (("run", "--hang-after=soon", "--", "true"), b"soon is not a time"),
     (("run", "--on-hang=explode", "--", "true"), b"explode"),
@@ -223,7 +223,7 @@ def test_analyze_names_and_skips_damaged_segments(tmp_path):
 
 def test_the_verdict_comes_once_more_below_the_tracebacks_of_the_launcher(tmp_path):
     job = (f"{VICTIMS / 'ranks'} -n 4 --keep-going -- {VICTIMS / 'one_rank_stops_calling'}; "
-           "echo Traceback of a launcher >&2; exit 1")
+           "sleep 1; echo Traceback of a launcher >&2; exit 1")
     result = rollcall("run", "--sim", "--hang-after=2s", "--on-hang=abort", "--http=none",
                       f"--report-dir={tmp_path}", "--", "bash", "-c", f"trap : TERM; {job}")
     lines = result.stderr.decode().splitlines()

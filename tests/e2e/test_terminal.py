@@ -4,6 +4,7 @@ import http.server
 import json
 import os
 import re
+import signal
 import subprocess
 import threading
 import time
@@ -13,9 +14,11 @@ import pytest
 from conftest import BUILD, ROLLCALL, VICTIMS
 from terminal import Terminal
 
-COMMANDS = ["diagnose", "run", "demo", "analyze", "status", "watch", "stacks", "incidents", "acknowledge", "note",
-            "silence", "report", "compare", "doctor", "explain", "pki", "token", "install-library", "webhook",
-            "completion", "man"]
+
+
+def subcommands():
+    told = subprocess.run([ROLLCALL, "--help"], text=True, timeout=60, capture_output=True).stdout
+    return re.findall(r"^  ([\w-]+)  +\w", told.split("Commands:")[1], re.MULTILINE)
 
 
 def ask(daemon, *arguments, **options):
@@ -75,6 +78,9 @@ def test_status_lists_the_hang_first_in_one_line_as_wide_as_the_terminal(hung_da
                                                "ROLLCALL_DAEMON": hung_daemon.address}, columns=60)
     shown = terminal.read_until(b"...").decode()
     assert "\x1b[1;31mhung" in shown
+    # The whole verdict, before the table that cuts it.
+    before = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", shown.partition("STATE")[0]).split())
+    assert re.search(r"a-job: rank 3 .*has not called AllReduce", before)
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
     assert max(len(line) for line in plain.splitlines()) <= 60
     assert terminal.process.wait(timeout=20) == 0
@@ -141,6 +147,17 @@ def test_demo_shows_a_verdict_and_needs_nothing(tmp_path):
     without = subprocess.run([ROLLCALL, "demo"], text=True, timeout=60, capture_output=True,
                              env={"PATH": str(tmp_path)})
     assert without.returncode == 1 and "no python3 on the PATH" in without.stderr
+
+
+def test_a_demo_that_a_person_stops_blames_no_library(tmp_path):
+    demo = subprocess.Popen([ROLLCALL, "demo"], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            cwd=tmp_path, start_new_session=True)
+    while "step 0" not in demo.stdout.readline():
+        assert demo.poll() is None
+    os.killpg(demo.pid, signal.SIGINT)  # as Ctrl-C
+    _, told = demo.communicate(timeout=60)
+    assert demo.returncode == 128 + signal.SIGINT
+    assert "stopped before the verdict" in told and "glibc" not in told and "Traceback" not in told
 
 
 def test_errors_of_typing_suggest_what_was_meant(daemon):
@@ -219,7 +236,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 
 
 def test_bash_completes_commands_flags_and_choices():
-    assert complete("rollcall ") == COMMANDS
+    assert complete("rollcall ") == subcommands()
     assert complete("rollcall st") == ["status", "stacks"]
     assert "--hang-after=" in complete("rollcall run --")
     assert complete("rollcall run --on-hang=a") == ["abort"]
@@ -263,7 +280,7 @@ def test_the_other_shells_complete_the_flags_of_a_silence(shell):
 def test_each_shell_accepts_its_completion_script(shell):
     script = subprocess.run([ROLLCALL, "completion", shell], capture_output=True, text=True,
                             timeout=60).stdout
-    for command in COMMANDS:
+    for command in subcommands():
         assert command in script
     try:
         checked = subprocess.run([shell, "-n"], input=script, capture_output=True, text=True,
@@ -274,7 +291,7 @@ def test_each_shell_accepts_its_completion_script(shell):
 
 
 def test_man_pages_have_every_flag_of_help():
-    for command in COMMANDS:
+    for command in subcommands():
         page = subprocess.run([ROLLCALL, "man", command], capture_output=True, text=True,
                               timeout=60).stdout.replace("\\-", "-")
         told = subprocess.run([ROLLCALL, command, "--help"], capture_output=True, text=True,
@@ -294,7 +311,9 @@ def test_run_prints_hangs_in_few_lines_and_keeps_progress_bars_whole(tmp_path):
     said = [line for line in shown.replace("\r\n", "\n").split("\n") if "rollcall:" in line]
     assert 2 <= len(said) <= 8, said
     # `rollcall run` clears the bar's line first, so no part of the bar precedes the message.
-    assert re.search(r"\r\x1b\[Krollcall: rank 3", shown), shown
+    assert re.search(r"\r\x1b\[Krollcall: \x1b\[1;31mrank 3", shown), shown
+    plain = re.sub(r"\x1b\[[0-9;]*[mK]", "", shown)
+    assert max(len(line) for line in plain.splitlines() if str(tmp_path) not in line) <= 80
     terminal.process.wait(timeout=30)
 
 

@@ -17,7 +17,7 @@ ROLLCALL = BUILD / "bin" / "rollcall"
 FIVE_MINUTES = (ROOT / "docs" / "first_five_minutes.md").read_text()
 # What differs from run to run.
 VARIES = [(r"\d+ rank-seconds", "N rank-seconds"), (r"/\S*(?=rollcall-reports/)", ""),
-          (r"\d{8}T\d{6}Z-python3?-\d+-", "TIME-"),
+          (r"\d{8}T\d{6}Z-train-\d+-", "TIME-"),
           (r"\((?:[\w.-]+), pid \d+\)", "(HOST, pid N)"), (r"waited \d+(\.\d+)? s", "waited N s"),
           # The page says so: on a busy host the culprit may only have no processor.
           (r"certainty: (certain|likely);", "certainty: CERTAINTY;"),

@@ -210,7 +210,8 @@ def test_rollcall_run_around_srun_ends_a_job_of_abort_with_75(site):
                          "--rollcall=abort", "-n2", "-N2")
     site.wait_for_end(number)
     assert "it ended with 75" in site.output(number), site.output(number)
-    assert site.output(number).count("has not called AllReduce") == 2  # at once, and once more at the end
+    # At once, and once more at the end unless that comes within a second.
+    assert site.output(number).count("has not called AllReduce") in (1, 2)
 
 
 def test_a_healthy_job_ends_as_without_rollcall(site):

@@ -24,7 +24,7 @@ BLOCKS = {block["name"]: block for block in BLOCK.finditer(TUTORIAL.read_text())
 MASKS = [
     (re.compile(r"\(\S+, pids? [\d, ]+\)"), "(HOST, pid PID)"),
     (re.compile(r"waited [\d.]+ (ms|s)"), "waited TIME"),
-    (re.compile(r"\d{8}T\d{6}Z-torchrun-\d+"), "DATE-torchrun-PID"),
+    (re.compile(r"\d{8}T\d{6}Z-train-\d+"), "DATE-train-PID"),
     # In a contradiction some may still be on the way to where they will wait.
     (re.compile(r"; ranks? [\d,-]+ at [^;\n]+"), "; RANKS at PLACE"),
     (re.compile(r"report: \S*/rollcall-reports/"), "report: rollcall-reports/"),

@@ -34,10 +34,11 @@ def table(head, lines):
 # Flags.
 
 def parse_help(text):
-    """The description, the usage, the positionals and the flags of a --help. A flag: name, value,
-    default, variable, whether it may be repeated, words."""
+    """The description, the usage with its examples, the positionals and the flags of a --help. A flag:
+    name, value, default, variable, whether it may be repeated, words."""
     head, _, rest = text.partition("Usage: ")
-    usage = rest.splitlines()[0]
+    rest, _, examples = rest.partition("\nExamples:\n")
+    usage = "\n".join([rest.splitlines()[0], *commented(examples)])
     entries = re.findall(r"^  (?! )((?:\S| (?! ))+)((?:\n? {3,}.*)*)", rest, re.MULTILINE)
     positionals, flags = [], []
     for start, words in entries:
@@ -49,6 +50,12 @@ def parse_help(text):
             positionals.append((name, words))
     own = [flag for flag in flags if flag[0] not in ("--help", "--version")]
     return " ".join(head.split()), usage, positionals, own
+
+
+def commented(examples):
+    """Each example behind what it does, which stands below it in a --help."""
+    lines = [line.strip() for line in examples.splitlines() if line.strip()]
+    return [text for line, what in zip(lines[::2], lines[1::2]) for text in ("", f"# {what}", line)]
 
 
 def parse_flag(start, words):

@@ -332,7 +332,7 @@ export function Jobs() {
       {total === 0 ? (
         <p>
           No job has connected yet. Start one with{" "}
-          <code>rollcall run --daemon=HOST:PORT -- CMD…</code>, or start <code>rollcall-agent</code>{" "}
+          <code>rollcall run --daemon=HOST:PORT COMMAND…</code>, or start <code>rollcall-agent</code>{" "}
           on its hosts.
         </p>
       ) : (

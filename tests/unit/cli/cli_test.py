@@ -60,6 +60,39 @@ def test_help_exits_with_0_and_prints_on_stdout(arguments):
     assert result.stdout and not result.stderr
 
 
+def subcommands():
+    return re.findall(r"^  ([\w-]+)  +\w", rollcall("--help").stdout.split("Commands:")[1], re.MULTILINE)
+
+
+def test_every_help_ends_with_examples_of_flags_that_it_has():
+    for command in subcommands():
+        flags, _, examples = rollcall(command, "--help").stdout.partition("\nExamples:\n")
+        lines = [line for line in examples.splitlines() if re.match(r"  \S", line)]
+        assert lines and all(f"rollcall {command}" in line for line in lines), command
+        for flag in re.findall(r" (--[\w-]+)", examples):
+            assert re.search(rf"^  {flag}\b", flags, re.MULTILINE), (command, flag)
+
+
+def test_the_flags_that_reach_a_daemon_come_last_in_a_group_of_their_own():
+    for command in subcommands():
+        own, _, last = rollcall(command, "--help").stdout.partition("\nTo reach a daemon:\n")
+        assert not re.search(r"^  --(daemon|token-file)\b", own, re.MULTILINE), command
+        assert ("--tls-ca" in last) == ("--tls-ca" in own + last) or command == "webhook", command
+
+
+def test_the_usage_of_run_shows_the_command():
+    assert "Usage: rollcall run [OPTIONS] COMMAND...\n" in rollcall("run", "--help").stdout
+    assert "COMMAND is required" in rollcall("run").stderr
+
+
+@pytest.mark.parametrize("command, script", [(["sh", "-c", "echo $ROLLCALL_JOB"], "sh"),
+                                             (["sh", "train.sh"], "train")])
+def test_a_job_has_the_name_of_its_script(command, script, tmp_path):
+    (tmp_path / "train.sh").write_text("echo $ROLLCALL_JOB\n")
+    result = rollcall("run", *command, cwd=tmp_path)
+    assert re.fullmatch(rf"{script}-\d+", result.stdout.strip())
+
+
 @pytest.mark.parametrize("variable, value", [("ROLLCALL_HANG_AFTER", "soon"),
                                              ("ROLLCALL_HANG_AFTER", "1ms"),
                                              ("ROLLCALL_ON_HANG", "exec:"),

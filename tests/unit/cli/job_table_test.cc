@@ -122,6 +122,18 @@ TEST(JobTableTest, NamesTheRanksThatAreGone) {
   EXPECT_NE(JobTable(status, 0)[1].text.find("5/8 alive"), std::string::npos);
 }
 
+TEST(JobTableTest, TheWholeVerdictStandsBeforeATableThatCutsIt) {
+  const v1::StatusResponse status = SomeJobs();
+  const std::vector<std::string> lines = Texts(StatusTable(status, 30));
+  EXPECT_EQ(lines[1], "d-hangs: rank 1 has not called");
+  EXPECT_EQ(lines[2], "AllReduce #9");
+  EXPECT_EQ(lines[3].find("STATE"), 0u);
+}
+
+TEST(JobTableTest, TheVerdictStandsOnceWhereTheTableHasItWhole) {
+  EXPECT_EQ(Texts(StatusTable(SomeJobs(), 0))[1].find("STATE"), 0u);
+}
+
 TEST(JobTableTest, WithoutJobsSaysSo) {
   v1::StatusResponse status;
   status.set_agents(1);

@@ -74,6 +74,23 @@ TEST(WatchViewTest, TheVerdictIsWholeAt80Columns) {
   EXPECT_NE(text.find(verdict), std::string::npos) << text;
 }
 
+TEST(WatchViewTest, TheVerdictStandsBeforeTheTableAndOnce) {
+  WatchView view;
+  v1::StatusResponse status = Jobs(1);
+  AddJob(&status, "stuck", "hung");
+  view.Update(status);
+  size_t verdict = 0, table = 0, count = 0;
+  const std::vector<StatusLine> lines = view.Lines(80, 24);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i].text.find("STATE") != std::string::npos) table = i;
+    if (lines[i].text == "stuck: verdict of stuck") verdict = i;
+    if (lines[i].text == "verdict of stuck") ++count;
+  }
+  EXPECT_GT(verdict, 0u);
+  EXPECT_LT(verdict, table);
+  EXPECT_EQ(count, 0u) << "the headline takes its place below the table";
+}
+
 TEST(WatchViewTest, FitsTheWindow) {
   WatchView view;
   view.Update(Jobs(1000));

@@ -135,7 +135,7 @@ const Case kCases[] = {
     {"other_processor", "program", [](Facts* f) { f->program.elf.machine = "aarch64"; }, kProblem,
      "another processor", "file "},
     {"static", "program", [](Facts* f) { f->program.elf.interpreter = ""; }, kProblem, "is static",
-     "rollcall doctor -- PROGRAM"},
+     "rollcall doctor PROGRAM"},
     {"static_with_nccl", "program",
      [](Facts* f) {
        f->program.elf.interpreter = "";
@@ -153,7 +153,7 @@ const Case kCases[] = {
        f->program.is_shell = true;
        f->program.scripts = {"/job/train.sh"};
      },
-     kNotApplicable, "/job/train.sh is a script", "rollcall doctor -- PYTHON"},
+     kNotApplicable, "/job/train.sh is a script", "rollcall doctor PYTHON"},
     {"script_of_python", "program", [](Facts* f) { f->program.scripts = {"/venv/bin/torchrun"}; },
      kOk, "by /venv/bin/torchrun", ""},
 
