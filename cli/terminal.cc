@@ -44,8 +44,7 @@ TerminalLook LookOf(int descriptor) {
   winsize size = {};
   const bool known = ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
   const std::string_view terminal = Environment("TERM");
-  const bool colors =
-      Environment("NO_COLOR").empty() && !terminal.empty() && terminal != "dumb";
+  const bool colors = Environment("NO_COLOR").empty() && !terminal.empty() && terminal != "dumb";
   return {known ? size.ws_col : kUsualColumns, colors};
 }
 

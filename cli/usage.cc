@@ -66,8 +66,9 @@ FlagsAndCommand SplitCommand(const CLI::App& app, const std::vector<std::string>
 }
 
 CLI::Option* AddCommandForHelp(CLI::App* app, const std::string& help) {
-  return app->add_option_function<std::vector<std::string>>(
-                "COMMAND", [](const std::vector<std::string>&) {}, help)
+  return app
+      ->add_option_function<std::vector<std::string>>(
+          "COMMAND", [](const std::vector<std::string>&) {}, help)
       ->type_name("")
       ->expected(-1);
 }

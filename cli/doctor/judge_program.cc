@@ -150,10 +150,9 @@ Judgement JudgeNccl(const Facts& facts) {
       "no libnccl.so.2 in the program's folders, LD_LIBRARY_PATH, Python's packages or the system";
   if (files.empty() && facts.gpu.driver.empty()) return {State::kNotApplicable, missing, ""};
   if (files.empty()) {
-    return {
-        State::kWarning, missing,
-        "pip install nvidia-nccl-cu12   or name the interpreter of the job:  rollcall doctor "
-        "PYTHON train.py"};
+    return {State::kWarning, missing,
+            "pip install nvidia-nccl-cu12   or name the interpreter of the job:  rollcall doctor "
+            "PYTHON train.py"};
   }
   const NcclFile& first = files.front();
   const auto other = std::find_if(files.begin(), files.end(), [&](const NcclFile& file) {

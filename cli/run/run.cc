@@ -215,12 +215,12 @@ void Run::AwaitVerdict() {
 void Run::RepeatVerdict(int64_t ended_ns) {
   if (!first_.has_value()) return;
   const bool is_ended_while_hung = is_hung_ && job_.was_asked_to_end();
-  if (!RepeatsVerdict({aborted_, job_.has_failed(), is_ended_while_hung,
-                       ended_ns - first_printed_ns_})) {
+  if (!RepeatsVerdict(
+          {aborted_, job_.has_failed(), is_ended_while_hung, ended_ns - first_printed_ns_})) {
     return;
   }
-  std::string text = absl::StrCat("rollcall: once more, because the job has ended since: ",
-                                  first_->summary, "\n");
+  std::string text =
+      absl::StrCat("rollcall: once more, because the job has ended since: ", first_->summary, "\n");
   if (!first_->report_path.empty()) {
     absl::StrAppend(&text, "rollcall:   report: ", first_->report_path, "/report.txt\n");
   }

@@ -18,9 +18,9 @@ constexpr absl::string_view kTakeModules[] = {"python", "pypy", "torchrun", "acc
                                               "deepspeed"};
 
 // Modules that start the script which their arguments name.
-constexpr absl::string_view kLaunchers[] = {
-    "torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch",
-    "deepspeed.launcher.runner", "mpi4py"};
+constexpr absl::string_view kLaunchers[] = {"torch.distributed.run", "torch.distributed.launch",
+                                            "accelerate.commands.launch",
+                                            "deepspeed.launcher.runner", "mpi4py"};
 
 constexpr absl::string_view kEndings[] = {".py", ".sh"};
 

@@ -42,7 +42,8 @@ std::string LineForTerminal(absl::string_view line, LineStyle style, const Termi
   if (!absl::StartsWith(line, kPrefix)) return absl::StrCat(line, "\n");
   const absl::string_view text = line.substr(kPrefix.size());
   const size_t indent = kPrefix.size() + std::min(text.find_first_not_of(' '), text.size());
-  const size_t room = static_cast<size_t>(std::max(look.columns, 40)) - std::min<size_t>(indent, 20);
+  const size_t room =
+      static_cast<size_t>(std::max(look.columns, 40)) - std::min<size_t>(indent, 20);
   std::string result;
   for (const std::string& part : Broken(line.substr(indent), room)) {
     const std::string margin(indent - kPrefix.size(), ' ');

@@ -10,10 +10,10 @@
 namespace rollcall {
 
 struct EndOfJob {
-  bool is_aborted = false;          // by --on-hang=abort
-  bool has_failed = false;          // by itself
+  bool is_aborted = false;           // by --on-hang=abort
+  bool has_failed = false;           // by itself
   bool is_ended_while_hung = false;  // a person or a scheduler ended it, for example by Ctrl-C
-  int64_t since_verdict_ns = 0;     // from the printing of the verdict to the end of the job
+  int64_t since_verdict_ns = 0;      // from the printing of the verdict to the end of the job
 };
 
 // A verdict that is less than a second old is still on the screen.

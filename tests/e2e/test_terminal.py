@@ -15,7 +15,6 @@ from conftest import BUILD, ROLLCALL, VICTIMS
 from terminal import Terminal
 
 
-
 def subcommands():
     told = subprocess.run([ROLLCALL, "--help"], text=True, timeout=60, capture_output=True).stdout
     return re.findall(r"^  ([\w-]+)  +\w", told.split("Commands:")[1], re.MULTILINE)

@@ -25,9 +25,10 @@ TEST(VerdictLookTest, BreaksBetweenWordsAndKeepsTheMargin) {
 }
 
 TEST(VerdictLookTest, ColoursTheSentenceOnly) {
-  EXPECT_EQ(VerdictForTerminal("rollcall: rank 3 hangs\nrollcall:   certainty: certain\n", {80, true}),
-            "rollcall: \x1b[1;31mrank 3 hangs\x1b[0m\n"
-            "rollcall:   certainty: certain\n");
+  EXPECT_EQ(
+      VerdictForTerminal("rollcall: rank 3 hangs\nrollcall:   certainty: certain\n", {80, true}),
+      "rollcall: \x1b[1;31mrank 3 hangs\x1b[0m\n"
+      "rollcall:   certainty: certain\n");
 }
 
 TEST(VerdictLookTest, KeepsAPathWhole) {
@@ -37,7 +38,8 @@ TEST(VerdictLookTest, KeepsAPathWhole) {
 }
 
 TEST(VerdictLookTest, LeavesTheLinesOfAWholeReportAlone) {
-  const std::string report = "Rollcall report\n  a table    with columns that are wider than this\n";
+  const std::string report =
+      "Rollcall report\n  a table    with columns that are wider than this\n";
   EXPECT_EQ(VerdictForTerminal(report, {40, true}), report);
 }
 
