@@ -6,13 +6,13 @@
 namespace rollcall {
 namespace {
 
-struct Row {
+struct ExampleRow {
   const char* command;
   const char* line;
   const char* what;
 };
 
-constexpr Row kRows[] = {
+constexpr ExampleRow kExampleRows[] = {
     {"diagnose", "rollcall diagnose", "judges your jobs on this host"},
     {"diagnose", "rollcall diagnose --slurm=4711", "judges a job on all its nodes"},
     {"diagnose", "rollcall diagnose --report-dir=reports train.py",
@@ -71,7 +71,7 @@ constexpr Row kRows[] = {
 
 std::vector<Example> ExamplesOf(const std::string& command) {
   std::vector<Example> examples;
-  for (const Row& row : kRows) {
+  for (const ExampleRow& row : kExampleRows) {
     if (command == row.command) examples.push_back({row.line, row.what});
   }
   return examples;
