@@ -79,7 +79,7 @@ void Reload(int argc, char** argv, const FlagValues& values) {
   if (status.ok()) {
     LogReloaded(ChangedFlags(values, ValuesOf(*app)), {});
   } else {
-    spdlog::error("keeps its flags as they were: {}", std::string(status.message()));
+    spdlog::error("keeping the flags as they were: {}", std::string(status.message()));
   }
 }
 

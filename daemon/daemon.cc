@@ -316,7 +316,7 @@ void Daemon::MarkSilentAgents(int64_t now_ns) {
     silent.emplace_back("...");
   }
   spdlog::warn(
-      "no tick from {} for {} s ({}): their ranks are now silent; check the hosts and "
+      "received no tick from {} for {} s ({}): their ranks are now silent; check the hosts and "
       "their agents",
       count == 1 ? "an agent" : absl::StrCat(count, " agents"), options_.silent_after_ns / kSecond,
       absl::StrJoin(silent, ", "));

@@ -99,7 +99,7 @@ class Reloader {
     const auto options = MakeDaemonOptions(flags);
     if (status.ok()) status = options.status();
     if (!status.ok()) {
-      spdlog::error("keeps its flags as they were: {}", std::string(status.message()));
+      spdlog::error("keeping the flags as they were: {}", std::string(status.message()));
       return;
     }
     const FlagValues values = ValuesOf(*app);

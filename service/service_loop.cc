@@ -29,8 +29,8 @@ void SayLife(const ServiceLoop& loop, ServiceManager* manager, bool* was_alive) 
     if (manager->watchdog_ns() != 0) manager->SayAlive();
     manager->SayStatus(loop.status());
   } else if (*was_alive) {
-    spdlog::error("the main work stands still; if it stays so, systemd starts this service anew");
-    manager->SayStatus("the main work stands still");
+    spdlog::error("the main loop stands still; systemd restarts this service unless it goes on");
+    manager->SayStatus("the main loop stands still");
   }
   *was_alive = is_alive;
 }

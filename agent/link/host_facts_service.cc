@@ -88,7 +88,7 @@ v1::HostFacts HostFactsService::Refuse(const std::string& why) {
   const MutexLock lock(mutex_);
   if (refusals_.Take(MonotonicNs()).has_value()) {
     spdlog::warn(
-        "no facts about this host for the daemon; refusals since the start: {}; the last: {}",
+        "refused to send facts about this host to the daemon; refusals since the start: {}; the last: {}",
         refusals_.total(), why);
   }
   return none;

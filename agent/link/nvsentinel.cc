@@ -133,7 +133,7 @@ bool NvSentinel::Send(const HangMarks::Step& step) {
   const datamodels::HealthEvent event = HealthEventFor(step, options_, UnixNs());
   const grpc::Status status = Call(event);
   if (status.ok()) {
-    spdlog::info("told NVSentinel: {}", event.message());
+    spdlog::info("reported to NVSentinel: {}", event.message());
     return true;
   }
   if (failures_.Take(MonotonicNs()).has_value()) {

@@ -50,8 +50,8 @@ bool IsOfTenant(const std::string& space, const v1::Incident& incident) {
   static std::once_flag said;
   std::call_once(said, [&] {
     spdlog::warn(
-        "no Event for the pods of job {}, which say that they are of namespace {}: the job's "
-        "tenant is {}, and Events need the namespace as tenant; said once",
+        "creating no Event for the pods of job {}: they report the namespace {}, but the job's tenant "
+        "is {}, and Events need the namespace as tenant; logged once",
         CleanText(incident.job()), space, CleanText(incident.tenant()));
   });
   return false;

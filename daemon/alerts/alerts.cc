@@ -266,7 +266,7 @@ void AlertSender::Receiver::Run() {
     lock.Unlock();
     if (alert.is_held) {
       spdlog::warn(
-          "sends the alert {} before it is saved: the history does not respond; a "
+          "sending the alert {} unsaved, because the history does not respond; a "
           "restarted daemon may send it again",
           AlertKey(alert.message));
       alert.is_held = false;
@@ -417,7 +417,7 @@ void AlertSender::ForgetOne() {
       });
   if (least == announced_.end()) return;
   if (is_wanted(least->second)) {
-    spdlog::error("no alert will say when {} ends: {} incidents last", least->first,
+    spdlog::error("will send no alert when {} ends: {} incidents are open", least->first,
                   announced_.size());
     if (counters_ != nullptr) counters_->CountDropped(Dropped::kAlerts, 1);
   }

@@ -154,7 +154,7 @@ void Fleet::SetCutOff(bool is_cut_off) {
 void Fleet::NoteAway(const absl::Status& status) {
   const std::string problem(status.message());
   if (problem != problem_) {
-    spdlog::error("cannot agree with the other daemons on who has which job: {}", problem);
+    spdlog::error("cannot agree with the other daemons on which daemon has which job: {}", problem);
   }
   problem_ = problem;
   const MutexLock lock(mutex_);
@@ -162,7 +162,8 @@ void Fleet::NoteAway(const absl::Status& status) {
 }
 
 void Fleet::NoteBack() {
-  if (!problem_.empty()) spdlog::info("the daemons agree again on who has which job");
+  if (!problem_.empty())
+    spdlog::info("agreed again with the other daemons on which daemon has which job");
   problem_.clear();
   const MutexLock lock(mutex_);
   away_since_ns_ = 0;
@@ -305,7 +306,7 @@ void Fleet::GiveTo(const std::vector<DaemonRow>& others, const JobId& id) {
   }
   Answer(to.address, waiting);
   if (was_sought) return;
-  spdlog::warn("the database answers the daemon {}, and not this one: {} takes the job {}", to.name,
+  spdlog::warn("this daemon cannot reach the database but daemon {} can: handing job {} over",
                to.name, ToText(id));
   AddAgents(id, &agents);
   hooks_.release(id, agents);
@@ -462,9 +463,9 @@ void Fleet::AdoptClaimed() {
 bool Fleet::GivesUpReading(const JobId& job, const absl::Status& status) {
   const int tries = ++unreadable_[job];
   if (tries == 1 || tries == kMostReads) {
-    spdlog::error("cannot read from the database what is known of job {}: {}{}", CleanText(job.job),
+    spdlog::error("cannot read job {} from the database: {}{}", CleanText(job.job),
                   std::string(status.message()),
-                  tries == 1 ? "; trying again" : "; goes on without it");
+                  tries == 1 ? "; trying again" : "; going on without it");
   }
   return tries >= kMostReads;
 }

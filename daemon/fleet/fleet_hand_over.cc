@@ -61,7 +61,7 @@ void Fleet::YieldUnreached() {
     if (begun >= kMostHandOvers) break;
     if (hooks_.is_reached(id)) continue;
     ++begun;
-    spdlog::warn("no agent of the job {} reaches this daemon, and they reach {}: it takes the job",
+    spdlog::warn("agents of job {} cannot reach this daemon but reach {}: handing the job over",
                  ToText(id), by);
     BeginLeaving(id, by);
   }
@@ -161,7 +161,7 @@ void Fleet::FinishHandOvers() {
     const absl::Status given = store_->HandOver(self_, id, job.token, job.to);
     if (absl::IsUnavailable(given)) return;
     if (!given.ok()) continue;  // Renew() finds out whose it is
-    spdlog::info("the daemon {} takes its share: the job {}", job.to.name, ToText(id));
+    spdlog::info("handed job {} to daemon {}, which now shares the load", ToText(id), job.to.name);
     std::vector<Report> waiting;
     {
       const MutexLock lock(mutex_);

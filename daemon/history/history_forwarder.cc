@@ -144,7 +144,7 @@ void HistoryForwarder::Core::NoteFenced(const std::string& why) {
   }
   if (fenced_reasons.size() >= kMostReasons) fenced_reasons.clear();
   if (!fenced_reasons.insert(why).second) return;
-  spdlog::warn("drops what this daemon still had to write about a job: {}", why);
+  spdlog::warn("dropping the pending writes of this daemon about a job: {}", why);
 }
 
 // Many writes in one transaction, without those that are out of date. kInvalidArgument: the
@@ -276,7 +276,7 @@ void HistoryForwarder::Core::Note(const absl::Status& status) {
   ++counts.failed;
   if (!is_logged_away) {
     away_since_ns = now_ns;
-    spdlog::error("the history's database is away; what it lacks waits on this disk: {}",
+    spdlog::error("cannot reach the history's database; keeping its writes on this disk: {}",
                   std::string(status.message()));
   }
   is_logged_away = true;

@@ -132,7 +132,7 @@ absl::Status HistorySpool::DropOldest() {
   if (!status.ok()) return status;
   must_count_ = true;
   if (!is_full_) {
-    spdlog::error("too much waits for the database of the history: dropped the oldest {} writes",
+    spdlog::error("too many writes wait for the history's database: dropped the oldest {}",
                   sql.changed());
   }
   is_full_ = true;

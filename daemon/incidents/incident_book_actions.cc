@@ -58,7 +58,7 @@ void IncidentBook::ShareAcknowledgement(const v1::Incident& first) {
 
 void IncidentBook::AwaitSaved() {
   if (history_->AwaitSaved(kSaveNs)) return;
-  spdlog::warn("answered an operator before the history had saved what he did; it goes on trying");
+  spdlog::warn("answered an operator before the history saved the action; still trying to save it");
 }
 
 }  // namespace rollcall

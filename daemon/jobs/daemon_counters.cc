@@ -59,8 +59,8 @@ void DaemonCounters::CountOverShare(Dropped what, const Owner& owner) {
     if (!over_share_lines_[static_cast<size_t>(what)].Take(SteadyNs()).has_value()) return;
   }
   spdlog::warn(
-      "dropped {} of user {} on host {}, who has most of them while others want some: see "
-      "rollcall_over_share_total, and \"Shares\" in docs/limits.md",
+      "dropped {} of user {} on host {}: this user has the largest share while others need some; "
+      "see rollcall_over_share_total, and \"Shares\" in docs/limits.md",
       DroppedName(what), owner.user, owner.host);
 }
 

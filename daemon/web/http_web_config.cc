@@ -19,9 +19,9 @@ absl::Status HttpWebConfig::Start() {
   worker_.Repeat([file = file_, said = std::string()]() mutable {  // `said`: last in the log
     const std::string problem(file->Poll(time(nullptr)).message());
     if (!problem.empty() && problem != said) {
-      spdlog::error("--http-config: {}; the last good one stays in use", problem);
+      spdlog::error("--http-config: {}; keeping the last valid one", problem);
     }
-    if (problem.empty() && !said.empty()) spdlog::info("--http-config: good again");
+    if (problem.empty() && !said.empty()) spdlog::info("--http-config: valid again");
     said = problem;
     return kLookEvery;
   });

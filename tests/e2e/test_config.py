@@ -114,7 +114,7 @@ def test_a_wrong_file_at_a_reload_changes_nothing(start):
     before = daemon.file.read_text()
     daemon.file.write_text(before + "alerts-per-hour: 0\n")
     daemon.process.send_signal(signal.SIGHUP)
-    daemon.read_until(rf"keeps its flags as they were: {daemon.file}:4: alerts-per-hour: ")
+    daemon.read_until(rf"keeping the flags as they were: {daemon.file}:4: alerts-per-hour: ")
     daemon.file.write_text(before)
     daemon.process.send_signal(signal.SIGHUP)
     daemon.read_until("reloaded: no flag has changed")

@@ -104,7 +104,7 @@ def test_a_daemon_whose_database_is_away_detects_alerts_and_loses_nothing(start,
     daemon = start(alert_to(sent))
     wait_for(lambda: metric(daemon, "rollcall_history_database_away") == 0)
     postgres.stop()
-    daemon.read_until("database is away")
+    daemon.read_until("cannot reach the history's database")
     start_job(daemon)
     known, = wait_for(lambda: confirmed(daemon))
     wait_for(lambda: len(alerts_in(sent)) == 1)
