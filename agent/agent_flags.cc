@@ -39,7 +39,7 @@ std::string CheckHostName(const std::string& name) {
 std::string CheckTenant(const std::string& name) {
   if (IsTenantName(name)) return "";
   return "\"" + name +
-         "\" is no name of a tenant: give 1 to 255 letters, digits, \".\", \"_\" and "
+         "\" is not the name of a tenant: give 1 to 255 letters, digits, \".\", \"_\" and "
          "\"-\"";
 }
 

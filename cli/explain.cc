@@ -146,7 +146,7 @@ int ExplainCommand(const std::vector<std::string>& arguments) {
     PrintLines(LinesOfLog(found));
   }
   if (!found.empty()) return 0;
-  std::cerr << "rollcall explain: no line that Rollcall knows (docs/log_lines.md lists them)\n"
+  std::cerr << "rollcall explain: found no known line (docs/log_lines.md lists them)\n"
                "  the first error of each rank:  rollcall analyze FOLDER\n";
   return kExitNothingKnown;
 }

@@ -66,14 +66,14 @@ std::string CheckNew(const TokenFlags& flags) {
   if (!IsPlainName(flags.name)) return "give the holder's name: --name=NAME";
   if (!ParseRole(flags.role).has_value()) return "give a role: --role=agent|viewer|operator";
   for (const std::string& tenant : flags.tenants) {
-    if (tenant != kAll && !IsTenantName(tenant)) return absl::StrCat(tenant, " is no tenant");
+    if (tenant != kAll && !IsTenantName(tenant)) return absl::StrCat(tenant, " is not a tenant");
   }
   for (const std::string& host : flags.hosts) {
-    if (host != kAll && !IsHostPattern(host)) return absl::StrCat(host, " is no host");
+    if (host != kAll && !IsHostPattern(host)) return absl::StrCat(host, " is not a host");
   }
   const bool is_agent = flags.role == RoleName(Role::kAgent);
   if (is_agent && flags.hosts.empty()) {
-    return "say for which hosts the agent speaks: --host=NAME, or --host='*' for all";
+    return "give the hosts of the agent: --host=NAME, or --host='*' for all";
   }
   if (!is_agent && !flags.hosts.empty()) return "only an agent has hosts: leave out --host";
   return "";
@@ -118,7 +118,7 @@ int MakeNew(const TokenFlags& flags) {
 }
 
 int Revoke(const TokenFlags& flags) {
-  if (flags.name.empty()) return Fail("say whose token: --name=NAME", kExitBadUsage);
+  if (flags.name.empty()) return Fail("give the holder of the token: --name=NAME", kExitBadUsage);
   const absl::Status status =
       EditFile(flags.file, /*create=*/false,
                [&flags](const std::string& text) { return RemoveToken(text, flags.name); });

@@ -42,7 +42,7 @@ int Serve(const sigset_t& signals, std::optional<int> seconds, WebhookServer* se
 }
 
 std::string CheckTenant(const std::string& text) {
-  return IsTenantName(text) ? "" : absl::StrCat(text, " is no name of a tenant");
+  return IsTenantName(text) ? "" : absl::StrCat(text, " is not the name of a tenant");
 }
 
 // A pod with another text would be refused by the API server.
@@ -52,7 +52,7 @@ std::string CheckQuantity(const std::string& text) {
   for (const char* known : {"", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti"}) {
     if (end > 0 && unit == known) return "";
   }
-  return absl::StrCat(text, " is no quantity of Kubernetes, as 100m or 64Mi");
+  return absl::StrCat(text, " is not a quantity of Kubernetes, as 100m or 64Mi");
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ absl::StatusOr<std::string> ReadText(const char* flag, const std::string& path) 
   return text;
 }
 
-// Whoever has this token is an owner of the daemon.
+// A person who has this token is an owner of the daemon.
 absl::StatusOr<std::string> ReadPageToken(const std::string& path) {
   const absl::StatusOr<std::string> token = ReadSecretFile(path, "token");
   if (!token.ok()) {
@@ -323,7 +323,7 @@ absl::Status FillDatabase(const std::string& url, const DaemonFlags& flags,
   if (!flags.history.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--store=", *shown, " and --history=", flags.history,
-                     " both say where the history is: leave out one"));
+                     " both set the place of the history: leave out one"));
   }
   options->database.url = url;
   options->database.daemon = DaemonName(flags.daemon_name);
@@ -352,7 +352,7 @@ absl::Status FillStore(const DaemonFlags& flags, DaemonOptions* options) {
   }
   if (!store->empty() && !flags.history.empty()) {
     return absl::InvalidArgumentError(
-        "--store and --history both say where the history is: leave out one");
+        "--store and --history both set the place of the history: leave out one");
   }
   const std::string& file = store->empty() ? flags.history : *store;
   options->history = file.empty() ? beside + ".db" : file;

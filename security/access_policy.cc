@@ -26,7 +26,7 @@ constexpr size_t kLongestChain = 32'768;
 
 absl::Status UnknownCaller() {
   return absl::UnauthenticatedError(
-      "rollcalld does not know who you are: present a token (--token-file=FILE) or a client "
+      "rollcalld cannot identify you: present a token (--token-file=FILE) or a client "
       "certificate (--tls-cert=FILE --tls-key=FILE)");
 }
 
@@ -70,13 +70,13 @@ absl::Status AccessPolicy::CheckCertificate(const Presented& presented) const {
   const std::string chain = absl::StrCat(presented.certificate_pem, presented.chain_pem);
   if (IsRevoked(chain)) {
     return absl::UnauthenticatedError(
-        "the certificate has been revoked: ask whoever runs rollcalld for a new one "
+        "the certificate has been revoked: ask the operator of rollcalld for a new one "
         "(`rollcall pki issue`)");
   }
   if (!presented.is_by_client_ca || IsTrusted(chain)) return absl::OkStatus();
   return absl::UnauthenticatedError(
       "rollcalld no longer believes the authority that signed the certificate (--tls-client-ca): "
-      "ask whoever runs it for a new one");
+      "ask its operator for a new one");
 }
 
 absl::StatusOr<Identity> AccessPolicy::FromToken(const Presented& presented) const {

@@ -78,13 +78,13 @@ std::string ReadScope(absl::string_view scope, Grant* grant) {
       absl::StrSplit(scope, absl::MaxSplits('=', 1));
   const auto [key, value] = parts;
   if (key == "tenant") {
-    if (value != kAll && !IsTenantName(value)) return absl::StrCat(value, " is no tenant");
+    if (value != kAll && !IsTenantName(value)) return absl::StrCat(value, " is not a tenant");
     grant->tenants.emplace_back(value);
     return "";
   }
   if (key == "host") {
     if (grant->role != Role::kAgent) return "only an agent has a host";
-    if (value != kAll && !IsHostPattern(value)) return absl::StrCat(value, " is no host");
+    if (value != kAll && !IsHostPattern(value)) return absl::StrCat(value, " is not a host");
     grant->hosts.emplace_back(value);
     return "";
   }

@@ -62,7 +62,7 @@ absl::Status NotTheDaemon(const std::string& address, uid_t user) {
 
 absl::Status UnknownDaemon(const std::string& address) {
   return absl::PermissionDeniedError(absl::StrCat(
-      "this system does not say whose process listens on ", address,
+      "this system does not show which process listens on ", address,
       " (another container or user namespace), so the token was not sent\n  if it is the daemon:  "
       "--daemon-user=any   or TLS, which proves who it is: --tls-ca=FILE"));
 }

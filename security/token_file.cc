@@ -74,7 +74,7 @@ absl::StatusOr<Identity> TokenFile::Identify(absl::string_view token, int64_t no
   const TokenEntry* entry = FindToken(*current, token);
   if (entry == nullptr || HasExpired(*entry, now_s)) {
     return absl::UnauthenticatedError(
-        "the token is unknown or has expired: ask whoever runs rollcalld for a new one "
+        "the token is unknown or has expired: ask the operator of rollcalld for a new one "
         "(`rollcall token new`)");
   }
   return TokenIdentity(*entry);

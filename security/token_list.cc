@@ -101,7 +101,7 @@ class EntryReader {
     if (name == "hosts") return ReadList(value, /*of_hosts=*/true, &entry_.hosts);
     const bool known = name == "name" || name == "role" || name == "expires" || name == "sha256";
     if (!known) FailAt(key.Mark(), "a key is none of name, role, tenants, hosts, expires, sha256");
-    if (!value.IsScalar()) FailAt(key.Mark(), absl::StrCat(name, " is no text"));
+    if (!value.IsScalar()) FailAt(key.Mark(), absl::StrCat(name, " is not text"));
     const std::string problem = ReadScalar(name, value.Scalar());
     if (!problem.empty()) FailAt(value.Mark(), problem);
   }
@@ -142,7 +142,7 @@ class EntryReader {
     for (const YAML::Node& value : list) {
       const std::string text = value.IsScalar() ? value.Scalar() : "";
       if (text != kAll && !(of_hosts ? IsHostPattern(text) : IsTenantName(text))) {
-        FailAt(value.Mark(), of_hosts ? "that is no host" : "that is no tenant");
+        FailAt(value.Mark(), of_hosts ? "that is not a host" : "that is not a tenant");
       }
       if (++*values_ > kMostValues) FailAt(value.Mark(), "the file has too many values");
       values->push_back(text);

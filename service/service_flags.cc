@@ -65,7 +65,7 @@ std::string ExplainRefused(const Setting& setting, const CLI::Option& flag,
                            const CLI::Error& error) {
   if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr && IsNumber(flag)) {
     return absl::StrCat(setting.name, ": \"", absl::StrJoin(setting.values, ", "),
-                        "\" is no number");
+                        "\" is not a number");
   }
   const std::string text = error.what();
   const std::string dashes = absl::StrCat("--", setting.name, ":");

@@ -32,7 +32,7 @@ std::string ReadValue(const YAML::Node& value, Setting* setting) {
   if (!value.IsSequence()) return "has keys below it; it takes one value, or a list of values";
   setting->is_list = true;
   for (const YAML::Node& item : value) {
-    if (!item.IsScalar()) return "has a list with something that is no single value";
+    if (!item.IsScalar()) return "has a list with something that is not a single value";
     setting->values.push_back(item.Scalar());
   }
   return "";
@@ -99,7 +99,7 @@ absl::StatusOr<std::string> ReadSettingsText(const std::string& file) {
   if (!fd.valid()) return CannotRead(file, strerror(errno));
   struct stat facts = {};
   if (fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
-    return CannotRead(file, "it is no regular file");
+    return CannotRead(file, "it is not a regular file");
   }
   std::optional<std::string> text = ReadUpTo(fd.get(), kMostBytes + 1);
   if (!text.has_value()) return CannotRead(file, strerror(errno));

@@ -94,7 +94,7 @@ ReviewAnswer AnswerReview(std::string_view body, const InjectionSettings& settin
   const json& request = Member(review, "request");
   if (Text(request, "uid").empty()) return Refuse("it has no request.uid");
   const std::string space = Text(request, "namespace");
-  if (!space.empty() && !IsName(space)) return Refuse("its request.namespace is no name");
+  if (!space.empty() && !IsName(space)) return Refuse("its request.namespace is not a name");
   if (!IsCreationOfPod(request)) {
     return {200, Wrap({{"uid", Text(request, "uid")}, {"allowed", true}}), ""};
   }

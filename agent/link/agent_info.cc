@@ -82,7 +82,7 @@ absl::StatusOr<UniqueFd> OpenLocked(const UniqueFd& folder, const std::string& d
     if (!fd.valid() || fstat(fd.get(), &about) != 0) return FromErrno(directory);
     if (!S_ISREG(about.st_mode) || about.st_uid != geteuid() || about.st_nlink > 1) {
       return absl::UnavailableError(
-          absl::StrCat(directory, "/", kNewAgentInfo, " is no file of this agent: remove it"));
+          absl::StrCat(directory, "/", kNewAgentInfo, " is not a file of this agent: remove it"));
     }
     if (!TakeLock(fd.get())) return InUseError(directory);
     // Another agent may have renamed or removed the file before this one got the lock.

@@ -48,7 +48,7 @@ absl::Status RemoveDeadSocket(const UniqueFd& folder, const std::string& name,
     return errno == ENOENT ? absl::OkStatus() : FromErrno(name);
   }
   if (!S_ISSOCK(about.st_mode)) {
-    return absl::InvalidArgumentError(absl::StrCat(name, " is no socket: remove it"));
+    return absl::InvalidArgumentError(absl::StrCat(name, " is not a socket: remove it"));
   }
   if (HasListener(address)) {
     return absl::AlreadyExistsError(absl::StrCat(name, ": another agent listens there"));

@@ -19,7 +19,7 @@
 namespace rollcall {
 namespace {
 
-// "" on an error, and for what is no regular file: a pipe would block.
+// "" on an error, and for what is not a regular file: a pipe would block.
 std::string ReadStrangersFile(const std::string& root, const std::string& path) {
   const UniqueFd fd = ReopenRegular(OpenInRoot(root, path, O_PATH | O_NOFOLLOW), O_RDONLY);
   if (!fd.valid()) return "";

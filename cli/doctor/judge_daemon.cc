@@ -67,7 +67,7 @@ Judgement JudgeAgent(const Facts& facts) {
   if (is_preloaded && !is_under_run) {
     return {State::kProblem,
             absl::StrCat("LD_PRELOAD names the library, and no agent here reports to ",
-                         facts.daemon.address, ": nobody reads what it records"),
+                         facts.daemon.address, ": no agent reads what it records"),
             absl::StrCat("rollcall-agent --daemon=", facts.daemon.address,
                          "   or   rollcall run COMMAND")};
   }

@@ -38,7 +38,7 @@ Judgement JudgeMarkers(const Facts& facts) {
   }
   if (facts.Variable("ROLLCALL_MARKERS") == "0") {
     return {State::kWarning,
-            "ROLLCALL_MARKERS=0: verdicts do not know whether a GPU has begun or ended a call",
+            "ROLLCALL_MARKERS=0: verdicts cannot show whether a GPU has begun or ended a call",
             "unset ROLLCALL_MARKERS"};
   }
   if (!facts.gpu.elf.has_marker_calls) {

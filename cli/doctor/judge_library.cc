@@ -23,7 +23,7 @@ struct Switch {
 
 constexpr Switch kSwitches[] = {
     {"ROLLCALL", "0", "the library does nothing"},
-    {"ROLLCALL_STACKS", "off", "nobody takes stacks"},
+    {"ROLLCALL_STACKS", "off", "Rollcall takes no stacks"},
     {"ROLLCALL_MARKERS", "0", "the GPU does not record its progress"},
     {"ROLLCALL_STACK_SIGNAL", "0", "no stacks where tracing is refused"},
     {"ROLLCALL_PYTHON_ERRORS", "0", "verdicts have no exceptions"},

@@ -46,7 +46,7 @@ Judgement JudgeKubernetes(const Facts& facts) {
   if (!missing.empty()) {
     return {
         State::kWarning,
-        absl::StrCat("the pod does not know ", absl::StrJoin(missing, ", "),
+        absl::StrCat("the pod's environment lacks ", absl::StrJoin(missing, ", "),
                      ": verdicts name the pod, and not its node"),
         "env: - name: NODE_NAME, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}   (POD_NAME: "
         "metadata.name, POD_NAMESPACE: metadata.namespace)"};

@@ -59,7 +59,8 @@ Judgement JudgeProgram(const Facts& facts) {
             absl::StrCat("command -v ", name)};
   }
   if (!program.elf.is_elf) {
-    return {State::kProblem, absl::StrCat(program.path, " is no program in ELF, and no script"),
+    return {State::kProblem,
+            absl::StrCat(program.path, " is neither a program in ELF nor a script"),
             absl::StrCat("file ", program.path)};
   }
   if (program.elf.machine != program.machine) {
@@ -143,7 +144,7 @@ Judgement JudgeNccl(const Facts& facts) {
                          " | grep 'NCCL version'")};
   }
   if (IsExamined(facts) && facts.program.python == Attempt::kNoAnswer) {
-    return {State::kWarning, "Python did not tell its folders within some seconds",
+    return {State::kWarning, "Python did not print its folders within some seconds",
             absl::StrCat(facts.program.path, " -c 'import sys; print(sys.path)'")};
   }
   const char* const missing =

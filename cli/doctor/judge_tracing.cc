@@ -77,7 +77,7 @@ Judgement JudgeYama(const Facts& facts) {
     return {State::kProblem, absl::StrCat(what, ": only CAP_SYS_PTRACE may trace"),
             "sudo sysctl kernel.yama.ptrace_scope=1   or run the agent with CAP_SYS_PTRACE"};
   }
-  return {State::kProblem, absl::StrCat(what, ": nobody may trace, until the next boot"),
+  return {State::kProblem, absl::StrCat(what, ": no process may trace until the next boot"),
           "set kernel.yama.ptrace_scope=1 in /etc/sysctl.d, and boot again"};
 }
 

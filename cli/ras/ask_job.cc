@@ -89,7 +89,7 @@ v1::RasAnswer AskRasInTime(const RasQuestion& question) {
   std::optional<v1::RasAnswer> answer = asked.Take(After(question.limits.total_ns + kToReadProcNs));
   if (answer) return *std::move(answer);
   v1::RasAnswer late;
-  late.set_error("a process of the job blocks whoever reads it in /proc");
+  late.set_error("a process of the job blocks each program that reads it in /proc");
   return late;
 }
 

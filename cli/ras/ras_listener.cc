@@ -99,7 +99,7 @@ absl::StatusOr<RasListener> FindRasListener(const std::string& proc_root,
   const std::vector<TcpSocket> listeners = ListenersAt(proc_root, near.front(), *port);
   if (listeners.empty()) {
     return absl::NotFoundError(
-        absl::StrCat("nobody listens at port ", *port,
+        absl::StrCat("no program listens at port ", *port,
                      ": RAS is off, or the job's NCCL is older than 2.24 or not in use yet"));
   }
   std::set<uint64_t> inodes;

@@ -69,12 +69,12 @@ absl::StatusOr<v1::HostLook> ParseLook(absl::string_view bytes, ByteBudget* budg
   static const ParsedSize kSize(v1::HostLook::descriptor());
   google::protobuf::io::ArrayInputStream input(bytes.data(), static_cast<int>(bytes.size()));
   const std::optional<uint64_t> size = kSize.Of(&input);
-  if (!size) return absl::InvalidArgumentError("what it sent is no look at a host");
+  if (!size) return absl::InvalidArgumentError("what it sent is not a look at a host");
   if (!budget->Take(*size)) return absl::ResourceExhaustedError(kTooLargeLook);
   v1::HostLook look;
   if (!look.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     budget->GiveBack(*size);
-    return absl::InvalidArgumentError("what it sent is no look at a host");
+    return absl::InvalidArgumentError("what it sent is not a look at a host");
   }
   KeepLimits(&look);
   // RAS answers in lines.

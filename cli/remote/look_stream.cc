@@ -56,7 +56,7 @@ LookStream::State LookStream::Add(absl::string_view bytes) {
     const char byte = bytes.front();
     bytes.remove_prefix(1);
     if (++greeting_ > kMostGreeting) {
-      Fail("it printed too much that is no look");
+      Fail("it printed too much besides its look");
     } else if (byte == '\n') {
       EndLine();
     } else if (line_.size() < kLongestLine) {

@@ -61,7 +61,7 @@ absl::StatusOr<std::vector<std::string>> ParseHosts(absl::string_view text) {
     if (!IsHostName(host)) {
       return absl::InvalidArgumentError(
           absl::StrCat("\"", CutText(CleanText(std::string(words[0])), kShownOfName, "..."),
-                       "\" is no name of a host"));
+                       "\" is not the name of a host"));
     }
     if (!seen.insert(std::string(host)).second) continue;
     if (hosts.size() == kMostRemoteHosts)

@@ -45,7 +45,7 @@ bool Runs(const Fields& job) {
 }
 
 absl::Status NoneRuns(const std::vector<Fields>& jobs) {
-  if (jobs.empty()) return absl::InvalidArgumentError("scontrol does not say in which state it is");
+  if (jobs.empty()) return absl::InvalidArgumentError("scontrol prints no state of it");
   return absl::FailedPreconditionError(
       absl::StrCat("the job does not run: it is ",
                    CutText(CleanText(jobs.front().at("JobState")), kLongestState)));

@@ -31,11 +31,11 @@ bool IsFile(const std::string& path) {
 
 absl::Status Unreadable(const std::string& path, const std::string& file, int error) {
   if (error == ENOENT && IsFolder(path)) {
-    return absl::NotFoundError(absl::StrCat(path, " is no folder of a report: it has no ",
+    return absl::NotFoundError(absl::StrCat(path, " is not the folder of a report: it has no ",
                                             kIncident, ". Give the folder that has one"));
   }
   if (error == EINVAL || error == ELOOP)
-    return absl::InvalidArgumentError(absl::StrCat(file, " is no regular file"));
+    return absl::InvalidArgumentError(absl::StrCat(file, " is not a regular file"));
   if (error == EFBIG)
     return absl::InvalidArgumentError(absl::StrCat(file, " is larger than any report"));
   return FileError("read", file, error);

@@ -226,7 +226,7 @@ absl::Status CheckBase(const std::string& base) {
   if (S_ISDIR(about.st_mode) && about.st_uid == geteuid()) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat(
       base,
-      S_ISDIR(about.st_mode) ? absl::StrCat(" belongs to uid ", about.st_uid) : " is no folder",
+      S_ISDIR(about.st_mode) ? absl::StrCat(" belongs to uid ", about.st_uid) : " is not a folder",
       ", so what this job writes there would be in other hands"
       "\n  another folder?  export ROLLCALL_DIR=/a/folder/of/mine"));
 }

@@ -181,7 +181,7 @@ void RunServices::WarnOfOpenPage() const {
   const std::string page = daemon_->http_address();
   if (!flags_.insecure || page.empty() || IsOnThisHost(page)) return;
   spdlog::warn(
-      "--insecure: the page on {} has no TLS; whoever can read this network's traffic "
+      "--insecure: the page on {} has no TLS; everyone who can read this network's traffic "
       "gets its token, and may then read this job and take its stacks",
       page);
 }

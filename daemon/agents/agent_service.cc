@@ -81,11 +81,12 @@ bool IsShortFor(absl::string_view host, absl::string_view whole) {
 }
 
 grpc::Status NoLongerValid() {
-  return {grpc::StatusCode::UNAUTHENTICATED,
-          "the certificate or token of this agent has expired or was revoked, or rollcalld no "
-          "longer believes the authority that signed it (--tls-client-ca): renew it (`rollcall pki "
-          "renew`), or ask whoever runs rollcalld for a new one (`rollcall pki issue`, `rollcall "
-          "token new`)"};
+  return {
+      grpc::StatusCode::UNAUTHENTICATED,
+      "the certificate or token of this agent has expired or was revoked, or rollcalld no "
+      "longer believes the authority that signed it (--tls-client-ca): renew it (`rollcall pki "
+      "renew`), or ask the operator of rollcalld for a new one (`rollcall pki issue`, `rollcall "
+      "token new`)"};
 }
 
 void LogEnded(const std::vector<std::string>& callers) {

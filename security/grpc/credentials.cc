@@ -84,7 +84,7 @@ absl::Status CheckAddress(const std::string& address) {
 absl::Status CheckSecurity(const std::string& address, const ChannelSecurity& security) {
   if (security.tls != nullptr && security.tls->authorities_path().empty()) {
     return absl::InvalidArgumentError(
-        "TLS needs to know whom to believe: --tls-ca=FILE, the certificate of the authority that "
+        "TLS needs an authority to trust: --tls-ca=FILE, the certificate of the authority that "
         "signed the daemon's");
   }
   if (!security.token_file.empty() && security.tls == nullptr && !IsOnThisHost(address)) {

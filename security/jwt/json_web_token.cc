@@ -27,7 +27,7 @@ absl::Status Refuse(absl::string_view why) {
 
 absl::StatusOr<json> ReadPart(absl::string_view part) {
   const std::optional<std::string> text = FromBase64Url(part);
-  if (!text.has_value()) return Refuse("a part of it is no base64url");
+  if (!text.has_value()) return Refuse("a part of it is not base64url");
   absl::StatusOr<json> object = ParseStrictObject(*text);
   return object.ok() ? object : Refuse(object.status().message());
 }
@@ -59,7 +59,7 @@ absl::Status CheckTimes(const json& claims, int64_t now_s) {
   if (now_s >= *expires + kLeewayS) return Refuse("it has expired");
   if (!claims.contains("nbf")) return absl::OkStatus();
   const std::optional<int64_t> not_before = TimeMember(claims, "nbf");
-  if (!not_before.has_value()) return Refuse("its claim nbf is no time");
+  if (!not_before.has_value()) return Refuse("its claim nbf is not a time");
   return now_s + kLeewayS >= *not_before ? absl::OkStatus() : Refuse("it is not valid yet");
 }
 

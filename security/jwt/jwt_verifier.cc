@@ -16,7 +16,7 @@ absl::StatusOr<Identity> JwtVerifier::Verify(absl::string_view jwt, int64_t now_
   if (keys == nullptr) {
     return absl::UnavailableError(
         "rollcalld has no keys of --jwks yet, so it cannot verify the token of Kubernetes; its "
-        "log says why");
+        "log has the reason");
   }
   const absl::StatusOr<JwtClaims> claims = VerifyJwt(jwt, *keys, rules_, now_s);
   if (claims.ok()) return IdentifyJwt(*claims, grants_);

@@ -227,7 +227,7 @@ def test_a_job_in_pods_of_kubernetes_is_explained(job, tmp_path):
 
 
 @pytest.mark.parametrize("arguments, words", [
-    (("--hosts=-oProxyCommand=x",), "is no name of a host"),
+    (("--hosts=-oProxyCommand=x",), "is not the name of a host"),
     (("--hosts=a", "--slurm=7"), "excludes"),
     (("--slurm=--all",), "give the number of a job"),
     (("--kubernetes=ml",), "a selector of labels"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ROLLCALL_STACKS=off, for a host or for a job: nobody takes stacks there, the verdict stays, and the
+"""ROLLCALL_STACKS=off, for a host or for a job: Rollcall takes no stacks there, the verdict stays, and the
 report and `rollcall stacks` say why there are none."""
 import json
 import os

@@ -17,7 +17,7 @@ void CheckPeer(const std::string& text) {
   if (!peer.has_value()) return;
   Promise(peer->port != 0, "a peer has a port");
   Promise(IsPeerOnThisHost(text) == peer->IsLoopback(), "only the loopback is this host");
-  Promise(!IsUnixPeer(text), "an IP address is no socket");
+  Promise(!IsUnixPeer(text), "an IP address is not a socket");
 }
 
 void CheckServer(const std::string& text) {

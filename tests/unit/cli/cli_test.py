@@ -576,7 +576,7 @@ def test_tokens_are_listed_without_secrets_and_revoked_by_name(tmp_path):
     (["--name=a", "--role=root"], "root"),
     (["--name=a", "--role=agent"], "--host='*'"),
     (["--name=a", "--role=viewer", "--host=b"], "leave out --host"),
-    (["--name=a", "--role=viewer", "--tenant=a/b"], "a/b is no tenant"),
+    (["--name=a", "--role=viewer", "--tenant=a/b"], "a/b is not a tenant"),
     (["--name=a", "--role=viewer", "--expires=soon"], "soon is neither"),
     (["--name=a", "--role=viewer", "--expires=0d"], "0d is neither"),
 ])

@@ -62,10 +62,10 @@ constexpr Malformed kMalformed[] = {
     {"everybody", "operator=*", "no URI"},
     {"bare_name", "viewer=grafana", "no URI"},
     {"unknown_key", "viewer=dns:a,tennant=b", "tennant=b is neither"},
-    {"empty_tenant", "viewer=dns:a,tenant=", "is no tenant"},
-    {"tenant_with_slash", "viewer=dns:a,tenant=a/b", "is no tenant"},
+    {"empty_tenant", "viewer=dns:a,tenant=", "is not a tenant"},
+    {"tenant_with_slash", "viewer=dns:a,tenant=a/b", "is not a tenant"},
     {"host_of_a_viewer", "viewer=dns:a,host=b", "only an agent"},
-    {"host_with_two_stars", "agent=dns:a,host=*.*.b", "is no host"},
+    {"host_with_two_stars", "agent=dns:a,host=*.*.b", "is not a host"},
     {"trailing_comma", "viewer=dns:a,", "is neither"},
 };
 

@@ -94,7 +94,7 @@ TEST(ServiceFlagsTest, EachErrorHasFileAndLineAndSaysWhatToDo) {
             "a.yaml:4: listen takes one value, and this is a list\n"
             "a.yaml:5: --config belongs on the command line and not into this file\n"
             "a.yaml:6: there is no flag \"xylophone\"; type  program --help\n"
-            "a.yaml:7: keep: \"long\" is no number");
+            "a.yaml:7: keep: \"long\" is not a number");
 }
 
 TEST(ServiceFlagsTest, AValueOutOfRangeIsRefused) {

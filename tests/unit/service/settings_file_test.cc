@@ -94,7 +94,7 @@ TEST_F(SettingsTextTest, SaysWhyItCannotRead) {
             "cannot read " + Path() + ": No such file or directory");
   ASSERT_EQ(mkfifo(Path().c_str(), 0600), 0);
   EXPECT_EQ(ReadSettingsText(Path()).status().message(),
-            "cannot read " + Path() + ": it is no regular file");
+            "cannot read " + Path() + ": it is not a regular file");
   ASSERT_EQ(unlink(Path().c_str()), 0);
   std::ofstream(Path()) << std::string((1 << 20) + 1, 'a');
   EXPECT_THAT(std::string(ReadSettingsText(Path()).status().message()),

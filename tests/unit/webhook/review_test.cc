@@ -88,7 +88,7 @@ TEST(AnswerReviewTest, ABodyThatItCannotReadIsAClearErrorAndAllowed) {
            {"[]", "another kind or apiVersion"},
            {old.dump(), "another kind or apiVersion"},
            {nameless.dump(), "no request.uid"},
-           {elsewhere.dump(), "its request.namespace is no name"},
+           {elsewhere.dump(), "its request.namespace is not a name"},
            {std::string(60, '['), "it is no JSON"},
            {std::string(100'000, '['), "nested deeper than 64 levels"}}) {
     const ReviewAnswer answer = AnswerReview(body, Settings());

@@ -171,10 +171,10 @@ TEST(AskRasTest, TheCreationOfACommunicatorIsSeen) {
 
 TEST(AskRasTest, WhyThereIsNoAnswerIsSaid) {
   v1::RasAnswer answer;
-  answer.set_error("nobody listens at port 28028");
+  answer.set_error("no program listens at port 28028");
   const Finding finding = Find(Host({kAtTheDevice, kAtTheDevice, kAtTheDevice}), answer);
   EXPECT_EQ(finding.job.outcome, Outcome::kCannotTell);
-  EXPECT_THAT(finding.job.unseen, Contains("NCCL's RAS: nobody listens at port 28028"));
+  EXPECT_THAT(finding.job.unseen, Contains("NCCL's RAS: no program listens at port 28028"));
 }
 
 }  // namespace

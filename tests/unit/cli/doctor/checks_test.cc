@@ -114,7 +114,7 @@ const Case kCases[] = {
     {"library_off", "switches", [](Facts* f) { f->environment["ROLLCALL"] = "0"; }, kProblem,
      "does nothing", "unset ROLLCALL"},
     {"stacks_off", "switches", [](Facts* f) { f->environment["ROLLCALL_STACKS"] = "No"; }, kWarning,
-     "nobody takes stacks", "unset ROLLCALL_STACKS"},
+     "Rollcall takes no stacks", "unset ROLLCALL_STACKS"},
     {"switched_on", "switches", [](Facts* f) { f->environment["ROLLCALL"] = "1"; }, kOk,
      "no variable", ""},
 
@@ -195,7 +195,7 @@ const Case kCases[] = {
      [](Facts* f) { f->nccl.files.push_back({"/usr/lib/libnccl.so.2.18.5", kSystem, 21805}); }, kOk,
      "dynamic: NCCL 2.28.9", ""},
     {"python_hangs", "nccl", [](Facts* f) { f->program.python = Attempt::kNoAnswer; }, kWarning,
-     "did not tell its folders", "sys.path"},
+     "did not print its folders", "sys.path"},
 
     {"a_name_of_other_versions", "gloo", [](Facts*) {}, kOk,
      "found 34 of 35 functions of gloo in PyTorch 2.13.0 (/site/torch/lib/libtorch_cpu.so); "
@@ -323,7 +323,7 @@ const Case kCases[] = {
        f->tracing.ptrace_scope = 3;
        f->agent.may_see_all = true;
      },
-     kProblem, "nobody may trace", "boot again"},
+     kProblem, "no process may trace", "boot again"},
 
     {"filter_in_the_way", "seccomp",
      [](Facts* f) {
@@ -391,7 +391,7 @@ const Case kCases[] = {
      kWarning, "ROLLCALL_MARKERS=0", "unset ROLLCALL_MARKERS"},
 
     {"nobody_reads", "agent", [](Facts* f) { f->agent.is_running = false; }, kProblem,
-     "nobody reads", "rollcall-agent --daemon=daemon:7655"},
+     "no agent reads", "rollcall-agent --daemon=daemon:7655"},
     {"run_reads", "agent",
      [](Facts* f) {
        f->agent.is_running = false;

@@ -44,7 +44,7 @@ TEST(RasListenerTest, NobodyListensThere) {
     address = AddressOf(server);
   }
   EXPECT_THAT(std::string(FindRasListener("/proc", address, {getpid()}).status().message()),
-              HasSubstr("nobody listens at port"));
+              HasSubstr("no program listens at port"));
 }
 
 // A child with descriptors of its own: this process's socket, which it closes.

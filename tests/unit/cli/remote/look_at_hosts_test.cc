@@ -94,9 +94,9 @@ TEST_F(LookAtHostsTest, WhoDoesNotAnswerIsNamedAndTheOthersAreSeen) {
   EXPECT_EQ(looks[1].error(), "ssh: connect to host fails port 22: Connection refused");
   EXPECT_EQ(looks[2].error(), "");
   EXPECT_EQ(looks[2].processes_size(), 8);
-  EXPECT_EQ(looks[3].error(), "what it sent is no look at a host");
+  EXPECT_EQ(looks[3].error(), "what it sent is not a look at a host");
   EXPECT_EQ(looks[4].error(), "ssh ended with 0");
-  EXPECT_EQ(looks[5].error(), "it printed too much that is no look");
+  EXPECT_EQ(looks[5].error(), "it printed too much besides its look");
   EXPECT_EQ(looks[6].error(), "it did not answer in time: y");
   EXPECT_EQ(looks[7].error(), "it sent a look of a size that is not allowed");
   EXPECT_EQ(looks[0].host(), "hangs");

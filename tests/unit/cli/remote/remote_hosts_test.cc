@@ -30,7 +30,7 @@ TEST(RemoteHostsTest, WhatSshCouldTakeForAFlagIsNoHost) {
     EXPECT_EQ(ParseHosts(text).ok(), std::string(text) == "a b") << text;
   }
   EXPECT_THAT(std::string(ParseHosts("a,-oX").status().message()),
-              HasSubstr("\"-oX\" is no name of a host"));
+              HasSubstr("\"-oX\" is not the name of a host"));
   EXPECT_FALSE(ParseHosts(std::string(300, 'a')).ok());
 }
 

@@ -54,7 +54,7 @@ TEST(ReportOnDiskTest, WhatIsDamagedIsAnErrorWithItsName) {
   const std::string whole = ToJson(Hang()).value();
   const std::string cut = whole.substr(0, whole.size() / 2);
   const BadCase cases[] = {
-      {nullptr, "is no folder of a report: it has no incident.json"},
+      {nullptr, "is not the folder of a report: it has no incident.json"},
       {"", "is damaged: it is empty"},
       {cut.c_str(), "is damaged: it does not hold one incident"},
       {"[1, 2]", "is damaged"},
@@ -75,7 +75,7 @@ TEST(ReportOnDiskTest, WhatIsNoFileIsNotOpened) {
   const TemporaryTree tree;
   ASSERT_EQ(mkfifo((tree.root() + "/incident.json").c_str(), 0600), 0);
   EXPECT_THAT(std::string(ReadReport(tree.root()).status().message()),
-              HasSubstr("is no regular file"));
+              HasSubstr("is not a regular file"));
   EXPECT_THAT(std::string(ReadReport(tree.root() + "/none").status().message()),
               HasSubstr("No such file"));
 }

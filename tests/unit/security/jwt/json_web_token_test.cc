@@ -167,7 +167,7 @@ const BadClaims kBadClaims[] = {
     {"expiry_too_large", With("1800003600", "9223372036854775807"), "no time of expiry"},
     {"expiry_huge", With("1800003600", "1e300"), "no time of expiry"},
     {"expiry_negative", With("1800003600", "-5"), "no time of expiry"},
-    {"start_as_text", With(R"("nbf":1800000000)", R"("nbf":"no")"), "nbf is no time"},
+    {"start_as_text", With(R"("nbf":1800000000)", R"("nbf":"no")"), "nbf is not a time"},
     {"no_subject", With(R"("sub")", R"("sab")"), "no subject"},
     {"subject_as_list", With(R"("system:serviceaccount:ml:agent")", R"(["a"])"), "no subject"},
     {"two_subjects", Claims(R"(,"sub":"system:serviceaccount:ml:admin")"), "a name twice"},
