@@ -5,11 +5,13 @@
 #include <re2/set.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "security/secret_patterns.h"
+#include "security/shown_text.h"
 
 namespace rollcall {
 namespace {
@@ -48,6 +50,15 @@ std::string HideMatches(const RE2& pattern, absl::string_view text) {
   return out;
 }
 
+constexpr size_t kLongestCutWord = 4096;  // bytes: no part of a shorter secret stays
+
+// Takes away the last word, which may be a part of a secret.
+void DropLastWord(std::string* text) {
+  const size_t least = text->size() - std::min(text->size(), kLongestCutWord);
+  const size_t blank = text->find_last_of(" \t\r\n");
+  text->resize(blank == std::string::npos ? least : std::max(blank, least));
+}
+
 absl::Status WrongPattern(const std::string& pattern, const std::string& why) {
   return absl::InvalidArgumentError(
       absl::StrCat("--redact=", pattern, ": ", why,
@@ -70,6 +81,19 @@ struct Redactor::Patterns {
     if (any.Add(expression, &error) < 0) return error;
     all.push_back(std::move(pattern));
     return "";
+  }
+
+  // The patterns that a text has, in their order.
+  std::vector<int> MatchingIn(const std::string& text) const {
+    std::vector<int> matching;
+    RE2::Set::ErrorInfo error;
+    if (!any.Match(text, &matching, &error) && error.kind != RE2::Set::kNoError) {
+      // Out of memory for the automaton: each pattern alone.
+      matching.resize(all.size());
+      std::iota(matching.begin(), matching.end(), 0);
+    }
+    std::sort(matching.begin(), matching.end());
+    return matching;
   }
 };
 
@@ -98,18 +122,13 @@ absl::StatusOr<std::shared_ptr<const Redactor>> Redactor::Create(
 }
 
 std::string Redactor::Redact(absl::string_view text) const {
-  std::string out(text.substr(0, kMaxRedactedText));
-  if (patterns_->all.empty() || out.empty()) return out;
-  std::vector<int> matching;
-  RE2::Set::ErrorInfo error;
-  if (!patterns_->any.Match(out, &matching, &error)) {
-    if (error.kind == RE2::Set::kNoError) return out;
-    // Out of memory for the automaton: each pattern alone.
-    matching.resize(patterns_->all.size());
-    for (size_t i = 0; i < matching.size(); ++i) matching[i] = static_cast<int>(i);
+  const absl::string_view begin = text.substr(0, kMaxRedactedText);
+  if (patterns_->all.empty()) return std::string(begin);
+  std::string out = ShownText(begin);
+  for (const int i : patterns_->MatchingIn(out)) {
+    out = HideMatches(*patterns_->all[static_cast<size_t>(i)], out);
   }
-  std::sort(matching.begin(), matching.end());
-  for (const int i : matching) out = HideMatches(*patterns_->all[static_cast<size_t>(i)], out);
+  if (begin.size() < text.size()) DropLastWord(&out);
   return out;
 }
 

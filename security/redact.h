@@ -2,7 +2,8 @@
 // Hides secrets in texts that leave the host: command lines, error messages.
 //
 // The patterns find what looks like a secret (secret_patterns.h), and what the user names. They
-// cannot find a secret without a shape or a name, such as a password as a bare argument.
+// cannot find a secret without a shape or a name, such as a password as a bare argument. They look
+// at the text as a terminal shows it (shown_text.h), and the result is of that.
 //
 // Takes time linear in the length of a text. Immutable, so thread-safe.
 #pragma once
@@ -18,7 +19,8 @@ namespace rollcall {
 
 inline constexpr char kRedacted[] = "[redacted]";
 inline constexpr char kNoDefaultPatterns[] = "none";
-// Redact() leaves out what follows: nobody reads on, and the cost is bounded.
+// Redact() leaves out what follows, and the word in which the limit lies, which may be a part of a
+// secret: nobody reads on, and the cost is bounded.
 inline constexpr size_t kMaxRedactedText = 65'536;  // bytes
 
 class Redactor {
@@ -30,7 +32,8 @@ class Redactor {
       const std::vector<std::string>& patterns);
   ~Redactor();
 
-  // The text, with kRedacted in the place of each secret.
+  // The text, with kRedacted in the place of each secret. Clean it after this, and cut it after
+  // this: no pattern knows a secret of which a part is left.
   std::string Redact(absl::string_view text) const;
 
  private:

@@ -85,7 +85,7 @@ std::optional<LogTail> ReadLogTail(const std::string& proc_root, pid_t pid, int 
   if (!fd.valid() || about.st_size <= 0 || IsOfKernel(fd.get())) return std::nullopt;
   LogTail tail;
   tail.file = {about.st_dev, about.st_ino};
-  tail.path = CleanText(ReadLink(link));
+  tail.path = ReadLink(link);
   tail.changed_ns = about.st_mtim.tv_sec * kSecond + about.st_mtim.tv_nsec;
   tail.end = ReadEnd(fd.get(), about.st_size);
   if (tail.end.empty()) return std::nullopt;

@@ -8,10 +8,12 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "base/clean_text.h"
 #include "base/durations.h"
 #include "base/monotonic_clock.h"
 #include "cli/diagnose/log_tail.h"
 #include "cli/remote/look_limits.h"
+#include "security/shown_text.h"
 
 namespace rollcall {
 namespace {
@@ -27,13 +29,12 @@ int64_t WallNs() {
 
 v1::LogEnd ToLogEnd(const LogTail& tail, const Redactor& redactor) {
   v1::LogEnd log;
-  log.set_path(redactor.Redact(tail.path));
+  log.set_path(CleanText(redactor.Redact(tail.path)));
   const int64_t quiet_ns = std::max<int64_t>(WallNs() - tail.changed_ns, 0);
   log.set_quiet_seconds(static_cast<double>(quiet_ns / (kSecond / 1000)) / 1000.0);
   // A secret may have several lines, or be cut in one.
-  for (const std::string& line : LastLines(redactor.Redact(WithoutTornKey(tail.end)))) {
-    log.add_lines(line);
-  }
+  const std::string end = WithoutTornKey(ShownText(tail.end));
+  for (const std::string& line : LastLines(redactor.Redact(end))) log.add_lines(line);
   return log;
 }
 

@@ -15,7 +15,7 @@ absl::Status AddNote(const std::string& who, const std::string& text, int64_t wa
     return absl::OutOfRangeError(
         absl::StrCat("this note has ", text.size(), " bytes; a note has at most ", kMostNoteBytes));
   }
-  const std::string clean(absl::StripAsciiWhitespace(DefaultRedactor()->Redact(CleanText(text))));
+  const std::string clean(absl::StripAsciiWhitespace(CleanText(DefaultRedactor()->Redact(text))));
   if (clean.empty()) return absl::InvalidArgumentError("a note needs a text");
   if (incident->notes_size() >= kMostNotes) {
     return absl::FailedPreconditionError(absl::StrCat("incident ", incident->id(), " has ",

@@ -153,6 +153,16 @@ TEST(RedactTest, CutsALongTextAndHidesAllSecretsInIt) {
   EXPECT_LT(redacted.size(), 2 * kMaxRedactedText);
 }
 
+TEST(RedactTest, NoPartOfASecretStaysWhereALongTextIsCut) {
+  for (size_t before = kMaxRedactedText - 2 * kHuggingFace.size(); before <= kMaxRedactedText;
+       ++before) {
+    const std::string text = absl::StrCat(std::string(before, 'x'), " ", kHuggingFace, " x");
+    EXPECT_FALSE(absl::StrContains(DefaultRedactor()->Redact(text), "hf_")) << before;
+  }
+  const std::string one_word = DefaultRedactor()->Redact(std::string(2 * kMaxRedactedText, 'x'));
+  EXPECT_GT(one_word.size(), kMaxRedactedText / 2);
+}
+
 TEST(RedactTest, BytesThatAreNoTextPassThrough) {
   EXPECT_EQ(DefaultRedactor()->Redact("\xff\xfe --password=x"), "\xff\xfe --password=[redacted]");
 }

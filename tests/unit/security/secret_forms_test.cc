@@ -11,6 +11,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
 #include "security/redact.h"
 #include "security/secret_patterns.h"
 
@@ -397,6 +398,12 @@ Filled Fill(absl::string_view form) {
   return filled;
 }
 
+std::string Joined(const std::string& text, const std::string& between) {
+  std::string out;
+  for (const char c : text) out += (c == '\n' ? "" : between) + c;
+  return out;
+}
+
 TEST(SecretFormsTest, NoSecretPassesInAKnownForm) {
   EXPECT_GE(std::size(kForms), 120u);
   for (const char* form : kForms) {
@@ -407,6 +414,32 @@ TEST(SecretFormsTest, NoSecretPassesInAKnownForm) {
       EXPECT_FALSE(absl::StrContains(redacted, secret)) << filled.text << "\n" << redacted;
     }
   }
+}
+
+// A program colours its words, and a font shows no difference between two blanks.
+TEST(SecretFormsTest, WhatNobodySeesProtectsNoSecret) {
+  const std::string unseen[] = {"\x1b[0m",  "\x1b[38;5;7m", "\x1b]0;t\x07", "\xe2\x80\x8b",
+                                "\xc2\xad", "\xef\xbb\xbf", "x\x08"};
+  for (const char* form : kForms) {
+    const std::string text = Fill(form).text;
+    const std::string redacted = DefaultRedactor()->Redact(text);
+    for (const std::string& between : unseen) {
+      EXPECT_EQ(DefaultRedactor()->Redact(Joined(text, between)), redacted) << form;
+    }
+    for (const char* blank : {"\xc2\xa0", "\xe3\x80\x80", "\xe2\x80\xaf"}) {
+      const std::string wide = absl::StrReplaceAll(text, {{" ", blank}});
+      EXPECT_EQ(DefaultRedactor()->Redact(wide), redacted) << form;
+    }
+  }
+}
+
+TEST(SecretFormsTest, ColouredLinesOfLogsHideTheirSecrets) {
+  const auto redact = [](const std::string& text) { return DefaultRedactor()->Redact(text); };
+  EXPECT_EQ(redact("\x1b[36mpassword\x1b[0m=\x1b[35mhunter2\x1b[0m"), "password=[redacted]");
+  EXPECT_EQ(redact("WANDB_API_KEY\x1b[0m=hunter2"), "WANDB_API_KEY=[redacted]");
+  EXPECT_EQ(redact("Authorization: \x1b[33mBearer\x1b[0m hunter2secretE9999"),
+            "Authorization: Bearer [redacted]");
+  EXPECT_EQ(redact("Password\xc2\xa0= hunter2"), "Password = [redacted]");
 }
 
 TEST(SecretFormsTest, EachPatternHidesSomeFormWithoutTheOthers) {

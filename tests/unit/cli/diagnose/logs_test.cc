@@ -77,5 +77,22 @@ TEST(ReadLogsTest, EachFileIsReadOnceAndSecretsAreHidden) {
   EXPECT_THAT(ReadLogs({&one, &two}, options, &threads), SizeIs(0));
 }
 
+TEST(ReadLogsTest, ColoursProtectNoSecret) {
+  const TemporaryTree tree;
+  const std::string log = tree.root() + "/\x1b[36mpassword\x1b[0m=hunter2";
+  tree.Write("\x1b[36mpassword\x1b[0m=hunter2",
+             "\x1b[36mapi_key\x1b[0m=\x1b[35mhunter2\x1b[0m\n\x1b[32mstep 8\x1b[0m\n");
+  const Writer writer(log, log);
+  SpareThreads threads;
+  const v1::ProcessLook look = writer.look();
+  LogOptions options;
+  options.patience_ns = 10 * kSecond;
+  options.redactor = DefaultRedactor();
+  const std::vector<v1::LogEnd> logs = ReadLogs({&look}, options, &threads);
+  ASSERT_THAT(logs, SizeIs(1));
+  EXPECT_EQ(logs[0].path(), tree.root() + "/password=[redacted]");
+  EXPECT_THAT(logs[0].lines(), ElementsAre("api_key=[redacted]", "step 8"));
+}
+
 }  // namespace
 }  // namespace rollcall
