@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "agent/processes/as_user.h"
 #include "agent/processes/proc_files.h"
 #include "base/clean_text.h"
 #include "base/cut_text.h"
@@ -30,6 +31,16 @@ constexpr size_t kMostBytes = 32 << 10;
 bool IsOpenForWriting(const std::string& link) {
   struct stat about;
   return lstat(link.c_str(), &about) == 0 && (about.st_mode & S_IWUSR) != 0;
+}
+
+// The file that the descriptor has, whatever lies at its path by now. The process may change the
+// descriptor at any moment, so what this process alone may read stays closed: only the rights of
+// the process's user count.
+UniqueFd OpenAsItsUser(const std::string& link, const FileUser& user, struct stat* about) {
+  const UniqueFd path_only(open(link.c_str(), O_PATH | O_CLOEXEC));
+  if (!path_only.valid() || !IsOpenForWriting(link)) return UniqueFd();
+  const AsUser as_user(user);
+  return as_user.acts() ? ReopenRegular(path_only, O_RDONLY, about) : UniqueFd();
 }
 
 // Reading some files of the kernel takes what they hold, or waits for more.
@@ -77,11 +88,10 @@ std::string WithoutTornKey(const std::string& end) {
 
 std::optional<LogTail> ReadLogTail(const std::string& proc_root, pid_t pid, int descriptor) {
   const std::string link = ProcPath(proc_root, pid, absl::StrCat("fd/", descriptor));
-  if (!IsOpenForWriting(link)) return std::nullopt;
-  // The link leads to the very file, whatever lies at its path by now.
-  const UniqueFd path_only(open(link.c_str(), O_PATH | O_CLOEXEC));
-  struct stat about;
-  const UniqueFd fd = ReopenRegular(path_only, O_RDONLY, &about);
+  const std::optional<FileUser> user = ReadFileUser(proc_root, pid);
+  if (!user.has_value()) return std::nullopt;
+  struct stat about = {};
+  const UniqueFd fd = OpenAsItsUser(link, *user, &about);
   if (!fd.valid() || about.st_size <= 0 || IsOfKernel(fd.get())) return std::nullopt;
   LogTail tail;
   tail.file = {about.st_dev, about.st_ino};

@@ -2,8 +2,8 @@
 // The end of the file to which a process writes its output.
 //
 // The file is the process's: a device, a pipe or a file of the kernel is never opened, and nothing
-// is written. A file server that does not answer blocks the reader: see
-// agent/processes/spare_threads.h.
+// is written. It is opened with the rights of the process's user, also by root. A file server that
+// does not answer blocks the reader: see agent/processes/spare_threads.h.
 #pragma once
 
 #include <sys/types.h>
@@ -20,13 +20,13 @@ inline constexpr size_t kLongestLogLine = 400;
 
 struct LogTail {
   std::tuple<uint64_t, uint64_t> file;  // device and inode
-  std::string path;                     // as the process sees it
+  std::string path;                     // as the process sees it; not cleaned
   int64_t changed_ns = 0;               // by the wall clock
   std::string end;                      // from the beginning of a line on
 };
 
-// `descriptor`: 1 or 2. nullopt: no regular file that it writes, an empty one, or one that may not
-// be read.
+// `descriptor`: 1 or 2. nullopt: no regular file that it writes, an empty one, one that may not be
+// read, or a process with several users at once.
 std::optional<LogTail> ReadLogTail(const std::string& proc_root, pid_t pid, int descriptor);
 
 // The last lines of the end of a file, without control characters. Of a line that a progress bar

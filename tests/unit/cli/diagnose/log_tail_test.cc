@@ -90,5 +90,29 @@ TEST(LogTailTest, WhatIsNoFileOfTheProcessIsLeftAlone) {
   EXPECT_FALSE(TailOf(9999).has_value());
 }
 
+// The process may change its descriptor between two looks at it: at the end, the descriptor leads
+// to a file that root may read and the process may not.
+TEST(LogTailTest, RootReadsNoFileThatTheProcessMayNotRead) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root may read more than others";
+  const TemporaryTree proc;
+  proc.WriteSecret("secret", "of root\n");
+  proc.Write("log", "step 7\n");
+  proc.Write("7/status", "Uid:\t65534\t65534\t65534\t65534\nGid:\t65534\t65534\t65534\t65534\n");
+  proc.Link("7/fd/1", proc.root() + "/secret");
+  proc.Link("7/fd/2", proc.root() + "/log");
+  EXPECT_FALSE(ReadLogTail(proc.root(), 7, 1).has_value());
+  EXPECT_TRUE(ReadLogTail(proc.root(), 7, 2).has_value());
+  EXPECT_TRUE(UniqueFd(open((proc.root() + "/secret").c_str(), O_RDONLY)).valid())
+      << "the rights are back";
+}
+
+TEST(LogTailTest, NothingIsReadForAProcessWithSeveralUsers) {
+  const TemporaryTree proc;
+  proc.Write("log", "step 7\n");
+  proc.Write("7/status", "Uid:\t1000\t0\t0\t0\nGid:\t100\t100\t100\t100\n");
+  proc.Link("7/fd/1", proc.root() + "/log");
+  EXPECT_FALSE(ReadLogTail(proc.root(), 7, 1).has_value());
+}
+
 }  // namespace
 }  // namespace rollcall
