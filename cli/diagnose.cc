@@ -3,9 +3,7 @@
 // looks at their processes on this host three times, from outside, and applies the daemon's rules.
 //
 // Exit codes: 0: nothing stands still. 3: a job hangs. 2: it cannot be told, or bad usage.
-#include <fcntl.h>
 #include <pwd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -21,13 +19,13 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "agent/processes/open_in_root.h"
 #include "agent/processes/spare_threads.h"
 #include "agent/redact_flag.h"
 #include "base/clean_text.h"
 #include "base/duration_flag.h"
 #include "base/durations.h"
 #include "cli/commands.h"
+#include "cli/diagnose/ask_for_dump.h"
 #include "cli/diagnose/ask_ras.h"
 #include "cli/diagnose/elsewhere.h"
 #include "cli/diagnose/gather.h"
@@ -152,17 +150,6 @@ bool MakeOptions(const CLI::App& app, const Flags& flags, LookOptions* options) 
   return options->redactor != nullptr && ParseNames(app, flags, options);
 }
 
-// As PyTorch documents it: a byte into the pipe, as the process sees it and only if its user has
-// made it. Never waits for a reader.
-bool AskFlightRecorder(const v1::ProcessLook& process) {
-  const std::string root = absl::StrCat("/proc/", process.process().pid(), "/root");
-  if (!absl::StartsWith(process.dump_pipe(), "/")) return false;
-  const UniqueFd pipe = OpenInRoot(root, process.dump_pipe(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW);
-  struct stat about;
-  return pipe.valid() && fstat(pipe.get(), &about) == 0 && S_ISFIFO(about.st_mode) &&
-         about.st_uid == process.process().identity().uid() && write(pipe.get(), "1", 1) == 1;
-}
-
 void DumpFlightRecorder(const v1::HostLook& look) {
   SpareThreads threads;
   size_t asked = 0, named = 0;
@@ -171,7 +158,11 @@ void DumpFlightRecorder(const v1::HostLook& look) {
     ++named;
     const auto done = threads.Get<bool>(
         absl::StrCat("pipe ", process.process().pid()),
-        [process] { return AskFlightRecorder(process); }, kSecond);
+        [process] {
+          return AskForDump(absl::StrCat("/proc/", process.process().pid(), "/root"),
+                            process.dump_pipe(), process.process().identity().uid());
+        },
+        kSecond);
     asked += done.value_or(false);
   }
   if (named == 0) {
