@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "agent/processes/descriptor_socket.h"
+#include "agent/processes/open_in_root.h"
 #include "agent/processes/proc_files.h"
 #include "agent/symbols/file_in_use.h"
 #include "base/open_regular.h"
@@ -31,10 +32,11 @@ std::string ReadOwnPidText(const std::string& proc_root, pid_t pid) {
   return std::string(line.substr(line.find_last_of(" \t") + 1));
 }
 
-// Every user can write to /tmp, so this reads only files of the process's user or of root.
-std::string ReadMap(const std::string& path, uid_t owner) {
+// Every user can write to /tmp, so this reads only files of the process's user or of root. A link
+// in the path stays in the process's root.
+std::string ReadMap(const std::string& root, const std::string& path, uid_t owner) {
   struct stat about;
-  const UniqueFd fd = OpenRegular(path, O_RDONLY, &about);
+  const UniqueFd fd = ReopenRegular(OpenInRoot(root, path, O_PATH | O_NOFOLLOW), O_RDONLY, &about);
   if (!fd.valid() || (about.st_uid != owner && about.st_uid != 0)) return "";
   std::string text(std::min<size_t>(static_cast<size_t>(about.st_size), kMaxBytes), '\0');
   const ssize_t count = pread(fd.get(), text.data(), text.size(), 0);
@@ -62,8 +64,8 @@ JitNames JitNames::ReadForProcess(const std::string& proc_root, pid_t pid) {
   SetFileInUse({});  // no file of a mapping
   struct stat process;
   if (stat(absl::StrCat(proc_root, "/", pid).c_str(), &process) != 0) return {};
-  return Parse(ReadMap(absl::StrCat(ProcPath(proc_root, pid, "root"), "/tmp/perf-",
-                                    ReadOwnPidText(proc_root, pid), ".map"),
+  return Parse(ReadMap(ProcPath(proc_root, pid, "root"),
+                       absl::StrCat("/tmp/perf-", ReadOwnPidText(proc_root, pid), ".map"),
                        process.st_uid));
 }
 

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "agent/processes/open_in_root.h"
 #include "agent/processes/proc_files.h"
 #include "base/monotonic_clock.h"
 #include "base/open_regular.h"
@@ -23,13 +24,17 @@ namespace {
 constexpr size_t kMaxOpenFiles = 256;
 constexpr const char* kVdsoName = "[vdso]";
 
-// Opens with O_PATH, which has no side effects, and reads the file's status. Not valid: no regular
-// file, or, for a non-zero `inode`, another file.
-UniqueFd OpenPathOnly(const std::string& path, uint64_t inode, struct stat* status) {
-  UniqueFd fd(open(path.c_str(), O_PATH | O_CLOEXEC));
-  const bool is_it = fd.valid() && fstat(fd.get(), status) == 0 && S_ISREG(status->st_mode) &&
-                     (inode == 0 || status->st_ino == inode);
+// `fd` is open with O_PATH, which has no side effects. Not valid: no regular file, or, for a
+// non-zero `inode`, another file.
+UniqueFd IfFile(UniqueFd fd, uint64_t inode) {
+  struct stat status;
+  const bool is_it = fd.valid() && fstat(fd.get(), &status) == 0 && S_ISREG(status.st_mode) &&
+                     (inode == 0 || status.st_ino == inode);
   return is_it ? std::move(fd) : UniqueFd();
+}
+
+UniqueFd OpenPathOnly(const std::string& path, uint64_t inode) {
+  return IfFile(UniqueFd(open(path.c_str(), O_PATH | O_CLOEXEC)), inode);
 }
 
 size_t VdsoSize(const char* image) {
@@ -57,17 +62,19 @@ absl::StatusOr<std::shared_ptr<ElfFile>> ModuleFiles::Vdso() {
 }
 
 UniqueFd ModuleFiles::OpenPath(pid_t pid, const ProcMap& map) const {
-  struct stat status;
   const std::string process = absl::StrCat(proc_root_, "/", pid);
-  const std::string in_root = absl::StrCat(process, "/root", map.path);
-  UniqueFd fd = map.deleted ? UniqueFd() : OpenPathOnly(in_root, map.inode, &status);
+  // A link in the path stays in the process's root.
+  const auto in_root = [&](uint64_t inode) {
+    return map.deleted ? UniqueFd()
+                       : IfFile(OpenInRoot(process + "/root", map.path, O_PATH), inode);
+  };
+  UniqueFd fd = in_root(map.inode);
   if (!fd.valid()) {
-    fd = OpenPathOnly(absl::StrFormat("%s/map_files/%x-%x", process, map.start, map.end), 0,
-                      &status);
+    fd = OpenPathOnly(absl::StrFormat("%s/map_files/%x-%x", process, map.start, map.end), 0);
   }
   // On a stacked file system, maps and stat() may report different inodes of the same file.
-  if (!fd.valid() && !map.deleted) fd = OpenPathOnly(in_root, 0, &status);
-  if (!fd.valid() && !map.deleted) fd = OpenPathOnly(map.path, map.inode, &status);
+  if (!fd.valid()) fd = in_root(0);
+  if (!fd.valid() && !map.deleted) fd = OpenPathOnly(map.path, map.inode);
   return fd;
 }
 
