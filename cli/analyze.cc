@@ -179,7 +179,8 @@ absl::StatusOr<AnalyzedJob> AnalyzeDumps(const std::vector<std::string>& paths) 
 // RAS shows one moment of a job, which may be in good health.
 AnalyzedJob AnalyzeRas(const std::vector<RasFinding>& ras) {
   JobModel model("ras");
-  FillModel(ras, &model);
+  const std::string left_out = LeftOutInWords(FillModel(ras, &model));
+  if (!left_out.empty()) std::cerr << "rollcall: " << left_out << "\n";
   std::vector<Verdict> verdicts = Diagnose(model.state(), 1, NoPatience());
   for (Verdict& verdict : verdicts) {
     verdict.certainty = Certainty::kPossible;
@@ -188,6 +189,7 @@ AnalyzedJob AnalyzeRas(const std::vector<RasFinding>& ras) {
                           &line);
     }
     verdict.missing_evidence.push_back("whether the job stands still: RAS shows one moment");
+    if (!left_out.empty()) verdict.missing_evidence.push_back(left_out);
   }
   return MakeFinding(model.state(), 1, std::move(verdicts));
 }

@@ -91,6 +91,7 @@ std::vector<RasFinding> ReadAnswer(const std::string& text) {
 
 // The sum of the counts of two findings on one communicator; nullopt: not all ranks are known.
 std::optional<RasFinding> Sum(const RasFinding& a, const RasFinding& b) {
+  if (RanksOf(a) != RanksOf(b)) return std::nullopt;
   const std::map<int32_t, uint64_t> counts_a = CountsByRank(a), counts_b = CountsByRank(b);
   if (counts_a.empty() || counts_a.size() != counts_b.size()) return std::nullopt;
   std::map<int32_t, RasRank> named;
@@ -119,9 +120,10 @@ std::optional<RasFinding> Sum(const RasFinding& a, const RasFinding& b) {
 }
 
 // What the rules say of the counts.
-v1::Incident JudgeCounts(const std::vector<RasFinding>& findings) {
+v1::Incident JudgeCounts(const std::vector<RasFinding>& findings, size_t* left_out) {
   JobModel model("ras");
-  FillModel(SumUp(findings), &model);
+  const std::vector<RasFinding> sums = SumUp(findings, left_out);
+  *left_out += FillModel(sums, &model);
   Limits limits;
   limits.hang_after_ns = limits.suspect_after_ns = limits.absent_for_good_ns = 0;
   Incident incident;
@@ -136,13 +138,14 @@ v1::Incident JudgeCounts(const std::vector<RasFinding>& findings) {
   return ToProto(incident);
 }
 
-void AddLines(const std::vector<RasFinding>& findings, v1::Verdict* verdict) {
+void AddLines(const std::vector<RasFinding>& findings, size_t left_out, v1::Verdict* verdict) {
   int lines = 0;
   for (const std::string& line : RasInWords(findings)) {
     if (lines++ < kMostRasLines) verdict->add_evidence(line);
   }
   if (lines > kMostRasLines)
     verdict->add_evidence(absl::StrCat("RAS: ", lines - kMostRasLines, " more lines"));
+  if (left_out > 0) verdict->add_missing_evidence(LeftOutInWords(left_out));
 }
 
 // Both have a verdict. Ranks of a communicator and ranks of the job cannot be compared.
@@ -205,8 +208,9 @@ size_t PlaceRasRanks(const std::vector<RasMember>& members,
   return found;
 }
 
-std::vector<RasFinding> SumUp(const std::vector<RasFinding>& findings) {
+std::vector<RasFinding> SumUp(const std::vector<RasFinding>& findings, size_t* left_out) {
   std::vector<RasFinding> out;
+  RasBudget budget;
   std::map<uint64_t, std::optional<RasFinding>> sums;
   std::vector<uint64_t> order;
   for (const RasFinding& finding : findings) {
@@ -215,9 +219,10 @@ std::vector<RasFinding> SumUp(const std::vector<RasFinding>& findings) {
     if (is_new) {
       order.push_back(finding.communicator);
     } else if (sum->second) {
-      sum->second = Sum(*sum->second, finding);
+      sum->second = budget.Take(finding) ? Sum(*sum->second, finding) : std::nullopt;
     }
   }
+  if (left_out != nullptr) *left_out = budget.left_out();
   for (const uint64_t communicator : order) {
     std::optional<RasFinding>& sum = sums[communicator];
     if (sum && sum->counts.size() > 1) out.push_back(*std::move(sum));
@@ -259,13 +264,14 @@ void JoinRas(const v1::RasAnswer& answer, const std::vector<RasMember>& members,
     }
     return;
   }
-  const v1::Incident theirs = JudgeCounts(findings);
+  size_t left_out = 0;
+  const v1::Incident theirs = JudgeCounts(findings, &left_out);
   if (has_verdict && !theirs.verdicts().empty()) {
     JoinVerdicts(theirs.verdicts(0), incident->mutable_verdicts(0));
   } else if (!has_verdict) {
     *incident->mutable_verdicts() = theirs.verdicts();
   }
-  if (!incident->verdicts().empty()) AddLines(findings, incident->mutable_verdicts(0));
+  if (!incident->verdicts().empty()) AddLines(findings, left_out, incident->mutable_verdicts(0));
 }
 
 }  // namespace rollcall

@@ -6,6 +6,7 @@
 // and count nothing. Where both blame the same ranks, the verdict is likely.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -34,8 +35,9 @@ size_t PlaceRasRanks(const std::vector<RasMember>& members,
                      std::vector<RasFinding>* findings);
 
 // One finding for each communicator: of several operations, their sum, because a rank that is ahead
-// with one of them may be behind with all together.
-std::vector<RasFinding> SumUp(const std::vector<RasFinding>& findings);
+// with one of them may be behind with all together. `left_out`, if not null: the number of findings
+// for which RasBudget has no room, each of which leaves out its communicator.
+std::vector<RasFinding> SumUp(const std::vector<RasFinding>& findings, size_t* left_out = nullptr);
 
 // Adds to the incident what RAS has said of its job. Without verdicts of its own, the incident has
 // the verdict of RAS, `possible`. Never `certain`.

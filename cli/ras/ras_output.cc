@@ -99,10 +99,13 @@ std::optional<RasFinding> ReadHeading(const Words& words) {
   return finding;
 }
 
-void AddRank(const RasRank& rank, RasFinding* finding) {
+// `left`: how many more ranks may be named.
+void AddRank(const RasRank& rank, RasFinding* finding, size_t* left) {
   std::vector<RasRank>* ranks =
       finding->counts.empty() ? &finding->lost : &finding->counts.back().named;
-  if (ranks->size() < kMostRasRanks) ranks->push_back(rank);
+  if (ranks->size() >= kMostRasRanks || *left == 0) return;
+  ranks->push_back(rank);
+  --*left;
 }
 
 // The operation of "Communicator ranks have different AllReduce operation counts": "" for
@@ -115,7 +118,7 @@ std::optional<std::string> ReadOperation(const Words& words) {
 
 // Adds what the line says to the last finding. One heading may stand above counts of several
 // operations: each of them is a finding.
-void ReadLine(const Words& words, std::vector<RasFinding>* findings) {
+void ReadLine(const Words& words, std::vector<RasFinding>* findings, size_t* left) {
   RasFinding* finding = &findings->back();
   if (const auto operation = ReadOperation(words)) {
     if (!finding->counts.empty()) {
@@ -126,7 +129,7 @@ void ReadLine(const Words& words, std::vector<RasFinding>* findings) {
   } else if (const auto count = ReadCount(words)) {
     finding->counts.push_back(*count);
   } else if (const auto rank = ReadRank(words)) {
-    AddRank(*rank, finding);
+    AddRank(*rank, finding, left);
   }
 }
 
@@ -189,6 +192,32 @@ std::map<int32_t, RasRank> NamedRanks(const RasFinding& finding) {
 
 }  // namespace
 
+size_t RanksOf(const RasFinding& finding) {
+  size_t ranks = 0;
+  for (const RasCount& count : finding.counts) {
+    ranks = std::min(ranks + std::min(count.ranks, kMostRasRanks + 1), kMostRasRanks + 1);
+  }
+  return ranks;
+}
+
+bool RasBudget::Take(const RasFinding& finding) {
+  const size_t ranks = RanksOf(finding);
+  const bool fits = ranks <= kMostRasRanks && ranks <= left_;
+  if (fits) {
+    left_ -= ranks;
+  } else {
+    ++left_out_;
+  }
+  return fits;
+}
+
+std::string LeftOutInWords(size_t findings) {
+  if (findings == 0) return "";
+  return absl::StrCat("RAS: ", CountInWords(findings, "finding is", "findings are"),
+                      " left out: one may be of ", kMostRasRanks, " ranks, and all together of ",
+                      kMostRasRanksOfAll);
+}
+
 bool IsRasOutput(const std::string& text) {
   return absl::StrContains(text, "Job summary") && absl::StrContains(text, "Communicators...") &&
          absl::StrContains(text, "NCCL version");
@@ -196,24 +225,25 @@ bool IsRasOutput(const std::string& text) {
 
 std::vector<RasFinding> ReadRasOutput(const std::string& text) {
   std::vector<RasFinding> findings;
+  size_t left = kMostRasRanksOfAll;
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
     const Words words = SplitWords(absl::StripSuffix(line, "\r"));
     if (findings.size() >= kMostFindings) break;
     if (const auto heading = ReadHeading(words)) {
       findings.push_back(*heading);
     } else if (!findings.empty()) {
-      ReadLine(words, &findings);
+      ReadLine(words, &findings, &left);
     }
   }
   return findings;
 }
 
 std::map<int32_t, uint64_t> CountsByRank(const RasFinding& finding) {
+  const size_t size = RanksOf(finding);
+  if (size > kMostRasRanks) return {};
   std::map<int32_t, uint64_t> counts;
-  size_t size = 0;
   const RasCount* unnamed = nullptr;
   for (const RasCount& count : finding.counts) {
-    size += count.ranks;
     if (count.named.size() == count.ranks) {
       for (const RasRank& rank : count.named) counts[rank.rank] = count.operations;
     } else if (unnamed != nullptr || !count.named.empty()) {
@@ -222,7 +252,6 @@ std::map<int32_t, uint64_t> CountsByRank(const RasFinding& finding) {
       unnamed = &count;
     }
   }
-  if (size > kMostRasRanks) return {};
   for (int32_t rank = 0; unnamed != nullptr && rank < static_cast<int32_t>(size); ++rank) {
     counts.emplace(rank, unnamed->operations);
   }
@@ -249,11 +278,13 @@ std::vector<std::string> RasInWords(const std::vector<RasFinding>& findings) {
   return lines;
 }
 
-void FillModel(const std::vector<RasFinding>& findings, JobModel* model) {
+size_t FillModel(const std::vector<RasFinding>& findings, JobModel* model) {
   model->SetOffline();
   uint32_t index = 0;
   std::set<uint64_t> known;
+  RasBudget budget;
   for (const RasFinding& finding : findings) {
+    if (known.count(finding.communicator) > 0 || !budget.Take(finding)) continue;
     const std::map<int32_t, uint64_t> counts = CountsByRank(finding);
     if (counts.empty() || !known.insert(finding.communicator).second) continue;
     uint64_t least = UINT64_MAX;
@@ -285,6 +316,7 @@ void FillModel(const std::vector<RasFinding>& findings, JobModel* model) {
       model->SetProgress(process, progress, 1);
     }
   }
+  return budget.left_out();
 }
 
 }  // namespace rollcall

@@ -2,6 +2,7 @@
 // What NCCL's RAS says of a job: the text that `ncclras -v` prints.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -37,6 +38,29 @@ struct RasFinding {
   std::vector<RasRank> lost;     // kIncomplete, kDead
 };
 
+// The ranks of all findings together that anybody looks at: RAS says in a few words what would make
+// millions of entries.
+inline constexpr size_t kMostRasRanksOfAll = 1 << 18;
+
+// The ranks that the counts of a mismatch are of. More than one finding may have: some such number.
+size_t RanksOf(const RasFinding& finding);
+
+// Findings share it, in their order. One that does not fit in what is left, or is of too many ranks
+// alone, is left out.
+class RasBudget {
+ public:
+  // False: the finding is left out.
+  bool Take(const RasFinding& finding);
+  size_t left_out() const { return left_out_; }
+
+ private:
+  size_t left_ = kMostRasRanksOfAll;
+  size_t left_out_ = 0;
+};
+
+// "" or what is said of findings that are left out.
+std::string LeftOutInWords(size_t findings);
+
 bool IsRasOutput(const std::string& text);
 
 std::vector<RasFinding> ReadRasOutput(const std::string& text);
@@ -49,6 +73,7 @@ std::map<int32_t, uint64_t> CountsByRank(const RasFinding& finding);
 std::vector<std::string> RasInWords(const std::vector<RasFinding>& findings);
 
 // The job as RAS sees it, for the rules: without operations and without the ranks it does not name.
-void FillModel(const std::vector<RasFinding>& findings, JobModel* model);
+// Returns the number of findings that are left out.
+size_t FillModel(const std::vector<RasFinding>& findings, JobModel* model);
 
 }  // namespace rollcall

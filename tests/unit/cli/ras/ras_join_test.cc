@@ -89,6 +89,19 @@ TEST(RasJoinTest, EqualCountsAreEvidenceOnly) {
   EXPECT_THAT(incident.verdicts(0).evidence(), ElementsAre(HasSubstr("the same number of calls")));
 }
 
+// A sum is made of all ranks, named or not.
+TEST(RasJoinTest, SumsHaveALimitOfRanks) {
+  RasFinding finding;
+  finding.communicator = 1;
+  finding.counts = {{5, 65535, {}}, {4, 1, {RasRank()}}};
+  finding.counts[1].named[0].rank = 0;
+  size_t left_out = 0;
+  EXPECT_THAT(SumUp(std::vector<RasFinding>(4, finding), &left_out), SizeIs(1));
+  EXPECT_EQ(left_out, 0u);
+  EXPECT_THAT(SumUp(std::vector<RasFinding>(1000, finding), &left_out), IsEmpty());
+  EXPECT_EQ(left_out, 1u) << "the communicator is left out, and no more is counted";
+}
+
 // Rank 2 has made a Broadcast where the others have made an AllReduce, and nobody is behind.
 TEST(RasJoinTest, SeveralOperationsAreSummedUp) {
   std::vector<std::string> ranks;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "daemon/diagnosis/diagnose.h"
 
 namespace rollcall {
@@ -125,6 +126,65 @@ TEST(RasOutputTest, CountsWithoutTheirRanksFillNothing) {
                           "  3 ranks have launched up to operation 6\n"),
             &model);
   EXPECT_TRUE(model.state().communicators.empty());
+}
+
+// One line of RAS stands for 65,535 ranks.
+std::string ManyFindings(int count, const std::string& counts) {
+  std::string text;
+  for (int i = 1; i <= count; ++i)
+    absl::StrAppend(&text, "#0-0 (", absl::Hex(i), ") MISMATCH\n", counts);
+  return text;
+}
+
+TEST(RasOutputTest, AllFindingsTogetherHaveALimitOfRanks) {
+  const std::vector<RasFinding> findings = ReadRasOutput(
+      ManyFindings(1000,
+                   "  65535 ranks have launched up to operation 5\n"
+                   "  Rank 0 has launched up to operation 4 -- GPU 0 managed by process 9 "
+                   "on node n\n"));
+  ASSERT_EQ(findings.size(), 1000u);
+  JobModel model("ras");
+  const size_t left_out = FillModel(findings, &model);
+  EXPECT_EQ(left_out, 996u);
+  EXPECT_EQ(model.state().communicators.size(), 4u);
+  EXPECT_LE(model.state().processes.size(), kMostRasRanksOfAll);
+  EXPECT_EQ(
+      LeftOutInWords(left_out),
+      "RAS: 996 findings are left out: one may be of 65536 ranks, and all together of 262144");
+  EXPECT_EQ(LeftOutInWords(0), "");
+}
+
+TEST(RasOutputTest, OneCommunicatorIsCountedOnce) {
+  std::string text;
+  for (int i = 0; i < 100; ++i) {
+    text +=
+        "#0-0 (1) MISMATCH\n  50000 ranks have launched up to operation 5\n"
+        "  Rank 0 has launched up to operation 4 -- [process information not found]\n";
+  }
+  JobModel model("ras");
+  EXPECT_EQ(FillModel(ReadRasOutput(text), &model), 0u);
+  EXPECT_EQ(model.state().communicators.size(), 1u);
+}
+
+TEST(RasOutputTest, NumbersOfRanksThatOverflowAreTooMany) {
+  RasFinding finding;
+  finding.counts = {{5, SIZE_MAX, {}}, {6, 3, {}}};
+  EXPECT_TRUE(CountsByRank(finding).empty());
+  RasBudget budget;
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(budget.Take(finding));
+  finding.counts = {{5, 1 << 16, {}}};
+  EXPECT_TRUE(budget.Take(finding)) << "what is left out costs nothing";
+}
+
+TEST(RasOutputTest, NamedRanksHaveALimitToo) {
+  std::string text;
+  for (int i = 0; i < 10; ++i) {
+    text += "DEAD\n";
+    for (int rank = 0; rank < 40'000; ++rank) text += "Rank 1\n";
+  }
+  size_t named = 0;
+  for (const RasFinding& finding : ReadRasOutput(text)) named += finding.lost.size();
+  EXPECT_EQ(named, kMostRasRanksOfAll);
 }
 
 TEST(RasOutputTest, EveryCutIsReadOrLeftOut) {
