@@ -208,10 +208,7 @@ std::vector<ErrorLine> ReadLogs(const std::vector<std::string>& paths, const Red
   std::vector<ErrorLine> all;
   for (const std::string& path : paths) {
     std::ifstream file(path, std::ios::binary);
-    for (ErrorLine& error : FindFirstErrors(file, path)) {
-      error.text = redactor.Redact(error.text);
-      all.push_back(std::move(error));
-    }
+    for (ErrorLine& error : FindFirstErrors(file, path, redactor)) all.push_back(std::move(error));
   }
   return all;
 }

@@ -14,6 +14,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "base/clean_text.h"
+#include "base/cut_text.h"
 
 namespace rollcall {
 namespace {
@@ -111,18 +113,16 @@ bool IsError(absl::string_view line) {
                      [line](absl::string_view mark) { return absl::StrContains(line, mark); });
 }
 
-std::string Printable(absl::string_view text) {
-  std::string clean(text.substr(0, kLongestErrorLine));
-  for (char& c : clean) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  }
-  return std::string(absl::StripAsciiWhitespace(clean));
-}
-
 // NCCL's text follows its prefix.
 absl::string_view TextOf(absl::string_view line) {
   const size_t at = line.find("NCCL WARN");
   return at == absl::string_view::npos ? line : line.substr(at);
+}
+
+// No pattern knows a secret that has been cut, so the whole line is searched first.
+std::string ShownError(absl::string_view line, const Redactor& redactor) {
+  const std::string clean = CleanText(redactor.Redact(line));
+  return CutText(std::string(absl::StripAsciiWhitespace(TextOf(clean))), kLongestErrorLine);
 }
 
 }  // namespace
@@ -144,7 +144,8 @@ int32_t RankInPath(const std::string& path) {
   return -1;
 }
 
-std::vector<ErrorLine> FindFirstErrors(std::istream& log, const std::string& path) {
+std::vector<ErrorLine> FindFirstErrors(std::istream& log, const std::string& path,
+                                       const Redactor& redactor) {
   std::vector<ErrorLine> errors;
   std::set<std::tuple<int32_t, std::string, int32_t>> known;
   const int32_t rank_of_log = RankInPath(path);
@@ -160,7 +161,7 @@ std::vector<ErrorLine> FindFirstErrors(std::istream& log, const std::string& pat
     if (error.writer.rank < 0) ReadNcclPrefix(line, &error.writer);
     if (!known.emplace(error.writer.rank, error.writer.host, error.writer.pid).second) continue;
     error.time = TimeInLine(line);
-    error.text = Printable(TextOf(text));
+    error.text = ShownError(text, redactor);
     error.path = path;
     error.line = number;
     errors.push_back(std::move(error));

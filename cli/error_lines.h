@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first error that each rank wrote into a log: NCCL's warnings, exceptions of Python, the
-// watchdog of PyTorch. Text of any program: nothing here relies on its form.
+// watchdog of PyTorch. Text of any program: nothing here relies on its form, and of a long line
+// only the beginning is read.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,8 @@
 #include <map>
 #include <string>
 #include <vector>
+
+#include "security/redact.h"
 
 namespace rollcall {
 
@@ -21,7 +24,7 @@ struct LogWriter {
 struct ErrorLine {
   LogWriter writer;
   std::string time;  // as the line gives it, "2026-11-23 10:00:01" or "10:00:01.5"; "": it does not
-  std::string text;  // without the prefix; at most kLongestErrorLine
+  std::string text;  // clean, without the prefix; at most kLongestErrorLine
   std::string path;  // of the log
   uint64_t line = 0;  // in the log, from 1
 };
@@ -32,7 +35,9 @@ inline constexpr size_t kLongestErrorLine = 200;
 // none.
 int32_t RankInPath(const std::string& path);
 
-// The first error of each writer in this log, in the order of the lines. Reads at most 256 MiB.
-std::vector<ErrorLine> FindFirstErrors(std::istream& log, const std::string& path);
+// The first error of each writer in this log, in the order of the lines, without what the redactor
+// hides. Reads at most 256 MiB.
+std::vector<ErrorLine> FindFirstErrors(std::istream& log, const std::string& path,
+                                       const Redactor& redactor);
 
 }  // namespace rollcall

@@ -6,12 +6,14 @@
 
 #include <sstream>
 
+#include "absl/strings/str_cat.h"
+
 namespace rollcall {
 namespace {
 
 std::vector<ErrorLine> Errors(const std::string& text, const std::string& path = "job.log") {
   std::istringstream log(text);
-  return FindFirstErrors(log, path);
+  return FindFirstErrors(log, path, *DefaultRedactor());
 }
 
 TEST(ErrorLinesTest, AnExceptionIsTheLastLineOfItsTraceback) {
@@ -81,6 +83,24 @@ TEST(ErrorLinesTest, HostileLinesDoNoHarm) {
     EXPECT_LE(error.text.size(), kLongestErrorLine);
     EXPECT_EQ(error.text.find('\x1b'), std::string::npos);
   }
+}
+
+// Joined from parts, so that no scanner of repositories takes the test for a leak.
+const std::string kToken = absl::StrCat("hf", "_", "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zAbC");
+
+TEST(ErrorLinesTest, NoPartOfASecretIsShown) {
+  for (size_t before = 0; before <= kLongestErrorLine + 10; ++before) {
+    const auto errors = Errors(absl::StrCat("ValueError: ", std::string(before, 'x'), " ", kToken));
+    ASSERT_EQ(errors.size(), 1u);
+    EXPECT_EQ(errors[0].text.find("hf_"), std::string::npos) << errors[0].text;
+    EXPECT_LE(errors[0].text.size(), kLongestErrorLine);
+  }
+}
+
+TEST(ErrorLinesTest, ColoursAreLeftOutAndProtectNoSecret) {
+  const auto errors = Errors("ValueError: \x1b[36mpassword\x1b[0m=\x1b[35mhunter2\x1b[0m\tx\n");
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_EQ(errors[0].text, "ValueError: password=[redacted] x");
 }
 
 }  // namespace
