@@ -17,12 +17,14 @@
 #include "absl/strings/str_replace.h"
 #include "agent/collector/collector.h"
 #include "agent/redact_flag.h"
+#include "base/clean_text.h"
 #include "base/read_file.h"
 #include "cli/analyze_inputs.h"
 #include "cli/commands.h"
 #include "cli/error_lines.h"
 #include "cli/flight_recorder/import.h"
 #include "cli/joint_findings.h"
+#include "cli/ras/ras_client.h"
 #include "cli/ras/ras_output.h"
 #include "cli/segment_networks.h"
 #include "daemon/diagnosis/diagnose.h"
@@ -38,6 +40,8 @@
 
 namespace rollcall {
 namespace {
+
+constexpr size_t kMostRasFiles = 64;
 
 // How texts of the job are shown.
 struct Redaction {
@@ -194,10 +198,27 @@ AnalyzedJob AnalyzeRas(const std::vector<RasFinding>& ras) {
   return MakeFinding(model.state(), 1, std::move(verdicts));
 }
 
-std::vector<RasFinding> ReadRas(const std::vector<std::string>& paths) {
+// RAS itself sends no longer answer, and a job has few: a folder may hold anything.
+std::string ReadRasText(const std::string& path) {
+  const size_t most = RasLimits().most_bytes;
+  std::string text = ReadFile(path, most + 1).value_or("");
+  if (text.size() > most) {
+    std::cerr << "rollcall: " << CleanText(path) << ": only its first " << (most >> 20)
+              << " MiB are read\n";
+    text.resize(most);
+  }
+  return text;
+}
+
+std::vector<RasFinding> ReadRas(std::vector<std::string> paths) {
+  if (paths.size() > kMostRasFiles) {
+    std::cerr << "rollcall: of " << paths.size() << " files with output of RAS, the first "
+              << kMostRasFiles << " are read\n";
+    paths.resize(kMostRasFiles);
+  }
   std::vector<RasFinding> all;
   for (const std::string& path : paths) {
-    for (RasFinding& finding : ReadRasOutput(ReadFile(path).value_or(""))) {
+    for (RasFinding& finding : ReadRasOutput(ReadRasText(path))) {
       all.push_back(std::move(finding));
     }
   }

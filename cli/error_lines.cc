@@ -20,9 +20,12 @@
 namespace rollcall {
 namespace {
 
-constexpr uint64_t kMostBytes = uint64_t{256} << 20;
+constexpr std::streamsize kMostBytes = 256 << 20;
 constexpr size_t kMostErrors = 1024;  // writers of one log
+constexpr size_t kLongestHost = 253;  // DNS
 constexpr size_t kTimeWithin = 96;    // first characters of a line
+// One byte more than the redactor searches, so that it leaves out a word that is cut there.
+constexpr size_t kLongestLine = kMaxRedactedText + 1;
 
 bool IsDigit(char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); }
 
@@ -57,7 +60,7 @@ void ReadNcclPrefix(absl::string_view line, LogWriter* writer) {
     int32_t pid = 0;
     if (parts.size() != 3 || parts[0].empty() || IsDigit(parts[0][0])) continue;
     if (!absl::SimpleAtoi(parts[1], &pid) || pid <= 0) continue;
-    writer->host = std::string(parts[0]);
+    writer->host = CutText(CleanText(std::string(parts[0])), kLongestHost);
     writer->pid = pid;
   }
 }
@@ -125,6 +128,39 @@ std::string ShownError(absl::string_view line, const Redactor& redactor) {
   return CutText(std::string(absl::StripAsciiWhitespace(TextOf(clean))), kLongestErrorLine);
 }
 
+// The lines of a log, in limited memory: of a longer line than kLongestLine only its beginning.
+class LogLines {
+ public:
+  explicit LogLines(std::istream& log) : log_(log) {}
+
+  // False: there is none, or all that may be read has been read.
+  bool Next() {
+    if (bytes_ >= kMostBytes) return false;
+    log_.getline(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
+    const std::streamsize got = log_.gcount();
+    if (got == 0) return false;
+    bytes_ += got;
+    const bool goes_on = log_.fail() && !log_.eof() && !log_.bad();
+    // Without the end of the line.
+    length_ = static_cast<size_t>(got) - (goes_on || log_.eof() ? 0 : 1);
+    if (goes_on) SkipRest();
+    return true;
+  }
+  absl::string_view line() const { return absl::string_view(buffer_.data(), length_); }
+
+ private:
+  void SkipRest() {
+    log_.clear();
+    log_.ignore(kMostBytes, '\n');
+    bytes_ += log_.gcount();
+  }
+
+  std::istream& log_;
+  std::vector<char> buffer_ = std::vector<char>(kLongestLine + 1);
+  size_t length_ = 0;
+  std::streamsize bytes_ = 0;  // read
+};
+
 }  // namespace
 
 int32_t RankInPath(const std::string& path) {
@@ -149,11 +185,9 @@ std::vector<ErrorLine> FindFirstErrors(std::istream& log, const std::string& pat
   std::vector<ErrorLine> errors;
   std::set<std::tuple<int32_t, std::string, int32_t>> known;
   const int32_t rank_of_log = RankInPath(path);
-  uint64_t number = 0, bytes = 0;
-  for (std::string line;
-       bytes < kMostBytes && errors.size() < kMostErrors && std::getline(log, line);) {
-    ++number;
-    bytes += line.size() + 1;
+  LogLines lines(log);
+  for (uint64_t number = 1; errors.size() < kMostErrors && lines.Next(); ++number) {
+    const absl::string_view line = lines.line();
     const absl::string_view text = WithoutPrefix(line);
     if (!IsError(text)) continue;
     ErrorLine error;

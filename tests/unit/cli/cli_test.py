@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -195,6 +196,29 @@ def test_the_table_shows_the_position_of_every_rank(contradiction):
     rows = [line for line in lines if "#1 AllReduce" in line and ">" not in line]
     assert len(rows) == 2, rows  # ranks that agree share a line
     assert all(len(line) <= 100 for line in lines)
+
+
+RAS_HEAD = """NCCL version 2.26.2 compiled with CUDA 12.6
+Job summary
+Communicators... (0.00s)
+#0-0 (fa93daea854b060b) MISMATCH
+  Communicator ranks have different AllReduce operation counts
+  3 ranks have launched up to operation 5
+  Rank 3 has launched up to operation 4 -- GPU 3 managed by process 9 on node n
+"""
+
+
+def test_analyze_reads_huge_files_of_a_folder_in_little_memory(tmp_path):
+    for name in ("ras.txt", "rank_3.log"):
+        with open(tmp_path / name, "w") as file:
+            file.write(RAS_HEAD if name == "ras.txt" else "ValueError: x\n")
+            file.truncate(8 << 30)
+    limit = 1 << 30
+    result = rollcall("analyze", tmp_path,
+                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+    assert result.returncode == 3, result.stderr
+    assert f"{tmp_path}/ras.txt: only its first 4 MiB are read" in result.stderr
+    assert "first error of rank 3: ValueError: x" in result.stdout
 
 
 def test_analyze_joins_folders_from_many_hosts_into_one_job(tmp_path):

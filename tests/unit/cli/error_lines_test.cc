@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <sstream>
+#include <streambuf>
 
 #include "absl/strings/str_cat.h"
 
@@ -97,10 +98,54 @@ TEST(ErrorLinesTest, NoPartOfASecretIsShown) {
   }
 }
 
+TEST(ErrorLinesTest, NoPartOfASecretIsShownWhereAVeryLongLineIsCut) {
+  for (size_t before = kMaxRedactedText - 80; before <= kMaxRedactedText; ++before) {
+    const std::string mark = "NCCL WARN ";
+    const auto errors = Errors(
+        absl::StrCat(std::string(before - mark.size(), 'x'), mark, kToken, std::string(100, ' ')));
+    for (const ErrorLine& error : errors) {
+      EXPECT_EQ(error.text.find("hf_"), std::string::npos) << error.text;
+    }
+  }
+}
+
 TEST(ErrorLinesTest, ColoursAreLeftOutAndProtectNoSecret) {
   const auto errors = Errors("ValueError: \x1b[36mpassword\x1b[0m=\x1b[35mhunter2\x1b[0m\tx\n");
   ASSERT_EQ(errors.size(), 1u);
   EXPECT_EQ(errors[0].text, "ValueError: password=[redacted] x");
+}
+
+TEST(ErrorLinesTest, LinesAfterAVeryLongOneKeepTheirNumbers) {
+  const auto errors =
+      Errors(absl::StrCat("x\n", std::string(1 << 20, 'x'), "\n\n[rank3]: ValueError: y"));
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_EQ(errors[0].line, 4u);
+  EXPECT_EQ(errors[0].text, "ValueError: y");
+}
+
+// Zeros without an end, as a sparse file has them.
+class Zeros : public std::streambuf {
+ public:
+  Zeros() { setg(zeros_, zeros_, zeros_); }
+  uint64_t read() const { return read_; }
+
+ protected:
+  int_type underflow() override {
+    read_ += sizeof(zeros_);
+    setg(zeros_, zeros_, zeros_ + sizeof(zeros_));
+    return 0;
+  }
+
+ private:
+  char zeros_[1 << 16] = {};
+  uint64_t read_ = 0;
+};
+
+TEST(ErrorLinesTest, ALineWithoutAnEndIsGivenUp) {
+  Zeros zeros;
+  std::istream log(&zeros);
+  EXPECT_TRUE(FindFirstErrors(log, "job.log", *DefaultRedactor()).empty());
+  EXPECT_LE(zeros.read(), uint64_t{513} << 20);
 }
 
 }  // namespace
