@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts on the states: facts seen over sockets with NCCL 2.28 (a rank whose kernel waits for a
-// receive shows sends that wait for its GPU), and NCCL's net transport (a send waits for the GPU,
-// then for the receiver's buffer, then for the network; kSteps buffers a connection).
+// Seen with NCCL 2.28 over sockets: a rank whose kernel waits for a receive shows sends that wait
+// for its GPU, too. From the source of NCCL's net transport: each step of a send waits for the GPU,
+// then for a buffer of the receiver, then for the network; a connection has eight steps under way
+// at most.
 #include "daemon/diagnosis/network/network_needs.h"
 
 #include <algorithm>
