@@ -117,9 +117,10 @@ std::shared_ptr<const Standing> StackDesk::StandingWith(const StackResult& resul
 // through all ranks of the call.
 void StackDesk::KeepNetwork(const StackResult& result) {
   if (result.stack.network().empty()) return;
-  store_->SetNetwork(
-      result.job, result.process,
-      ReadNetworkSamples(result.stack, result.network_of, result.process, timeline_->Now()));
+  const int64_t now_ns = timeline_->Now();
+  store_->SetNetwork(result.job, result.process,
+                     ReadNetworkSamples(result.stack, result.network_of, result.process, now_ns),
+                     now_ns);
 }
 
 // Passes the result to the incident that requested it, if any, and to the job's state.
