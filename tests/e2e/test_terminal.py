@@ -316,6 +316,19 @@ def test_run_prints_hangs_in_few_lines_and_keeps_progress_bars_whole(tmp_path):
     terminal.process.wait(timeout=30)
 
 
+def test_run_on_another_host_shows_its_page_with_a_tunnel_and_its_verdict_once_more_after_ctrl_c(tmp_path):
+    terminal = Terminal([ROLLCALL, "run", "--sim", "--hang-after=2s", f"--report-dir={tmp_path}",
+                         VICTIMS / "ranks", "-n", "4", "--", VICTIMS / "one_rank_stops_calling"],
+                        {**os.environ, "TERM": "xterm", "SSH_CONNECTION": "10.0.0.9 50000 10.0.0.1 22"})
+    shown = terminal.read_until(b"report.txt").decode()
+    port = re.search(r"live page: http://127\.0\.0\.1:(\d+)/", shown)[1]
+    assert f"ssh -L {port}:127.0.0.1:{port} " in shown
+    time.sleep(1)  # earlier, the first verdict is still on the screen
+    terminal.press(b"\x03")
+    terminal.read_until(b"once more")
+    assert terminal.process.wait(timeout=30) != 0
+
+
 class Receiver(http.server.BaseHTTPRequestHandler):
     got = []
     failures = 1
