@@ -24,17 +24,28 @@ const Shown kShown[] = {
     {"\x1b]0;never ends\nnext", "\nnext"},
     {"\x1b(Bx\x1b=y\x1b", "xy"},
     {"\x1b[3", ""},
-    {"\xc2\x9b" "1mx", "x"},
+    {"\xc2\x9b"
+     "1mx",
+     "x"},
     {"p\0ass\x7fw\x01ord"s, "password"},
     {"pp\x08\x08password", "password"},
     {"one\n\x08\x08two", "one\ntwo"},
-    {"\xc3\xa9\x08" "e", "e"},
+    {"\xc3\xa9\x08"
+     "e",
+     "e"},
     {"pass\xe2\x80\x8bword\xef\xbb\xbf", "password"},
     {"pass\xc2\xadword", "password"},
-    {"a\xc2\xa0" "b\xe3\x80\x80" "c\xe2\x80\x89" "d\xc2\x85", "a b c d "},
+    {"a\xc2\xa0"
+     "b\xe3\x80\x80"
+     "c\xe2\x80\x89"
+     "d\xc2\x85",
+     "a b c d "},
     {"\xff\xfe x \xe2\x80", "\xff\xfe x \xe2?"},
     {"pass\xe2\x1b[0m\x80\x8bword", "pass\xe2??word"},
-    {"Gr\xc3\xbc\xc3\x9f" "e \xe4\xb8\xad", "Gr\xc3\xbc\xc3\x9f" "e \xe4\xb8\xad"},
+    {"Gr\xc3\xbc\xc3\x9f"
+     "e \xe4\xb8\xad",
+     "Gr\xc3\xbc\xc3\x9f"
+     "e \xe4\xb8\xad"},
 };
 
 TEST(ShownTextTest, IsWhatATerminalShows) {

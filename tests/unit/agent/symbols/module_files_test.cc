@@ -19,7 +19,8 @@ class ModuleFilesTest : public testing::Test {
   uint64_t CopyProgram(const std::string& file) const {
     tree_.Write(file, "");
     const std::string path = tree_.root() + "/" + file;
-    std::filesystem::copy_file("/bin/true", path, std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::copy_file("/bin/true", path,
+                               std::filesystem::copy_options::overwrite_existing);
     struct stat about;
     EXPECT_EQ(stat(path.c_str(), &about), 0);
     return about.st_ino;

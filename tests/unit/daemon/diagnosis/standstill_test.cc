@@ -330,7 +330,9 @@ void EndWell(Process* process) {
 
 // It would have read the end of its connection.
 TEST(StandstillTest, ARankThatReadsAnAnswerWaitsForNobodyThatHasEndedWell) {
-  StandingJob job({{" __recv client.HTTPResponse.read train.report ", "/x/train.py:9 in report", {},
+  StandingJob job({{" __recv client.HTTPResponse.read train.report ",
+                    "/x/train.py:9 in report",
+                    {},
                     EndKind::kSocket},
                    kQueue});
   EndWell(&job.state.processes[1]);
@@ -338,16 +340,18 @@ TEST(StandstillTest, ARankThatReadsAnAnswerWaitsForNobodyThatHasEndedWell) {
 }
 
 TEST(StandstillTest, ARankThatWaitsForItsOwnChildAccusesNobodyThatHasEndedWell) {
-  StandingJob job({{" wait4 popen_fork.Popen.poll process.BaseProcess.join train.end ",
-                    "/x/train.py:9 in end"},
-                   kQueue});
+  StandingJob job(
+      {{" wait4 popen_fork.Popen.poll process.BaseProcess.join train.end ", "/x/train.py:9 in end"},
+       kQueue});
   EndWell(&job.state.processes[1]);
   EXPECT_EQ(CulpritsOf(job.Only()), Ranks{});
 }
 
 TEST(StandstillTest, EachRankForWhichOneWaitsIsNamed) {
   StandingJob job({{" epoll_wait selectors.EpollSelector.select train.collect ",
-                    "/x/train.py:7 in collect", {4001, 4002}, EndKind::kSocket},
+                    "/x/train.py:7 in collect",
+                    {4001, 4002},
+                    EndKind::kSocket},
                    {" __lll_lock_wait pthread_mutex_lock train.a ", "/x/train.py:5 in a"},
                    kQueue});
   EXPECT_EQ(CulpritsOf(job.Only()), (Ranks{1, 2}));
