@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using Owner = std::tuple<std::string, int32_t, uint64_t>;  // folder, pid, start time
+using Owner = std::tuple<std::string, int32_t, uint64_t>;  // host, pid, start time
 
 using Networks = std::map<Owner, std::vector<NetworkSnapshot>>;
 
@@ -32,10 +32,12 @@ void ReadNetworksIn(const std::string& folder, Networks* networks) {
     if (!IsSegmentName(at->path().filename())) continue;
     const auto reader = SegmentReader::Open(at->path());
     if (!reader.ok()) continue;
-    const auto claim = (*reader)->Claim();
-    if (!claim.ok()) continue;
     std::vector<NetworkSnapshot> read = (*reader)->ReadNetwork();
-    if (!read.empty()) (*networks)[{folder, claim->pid, claim->start_time}] = std::move(read);
+    if (read.empty()) continue;
+    const auto snapshot = (*reader)->Read();
+    if (!snapshot.ok()) continue;
+    const std::string& host = snapshot->host.empty() ? folder : snapshot->host;
+    (*networks)[{host, snapshot->pid, snapshot->start_time}] = std::move(read);
   }
 }
 
@@ -53,9 +55,7 @@ std::vector<NetworkSample> ToSamples(const std::vector<NetworkSnapshot>& read, i
 
 }  // namespace
 
-void AddSegmentNetworks(int64_t last_ns, JobState* state) {
-  std::set<std::string> folders;
-  for (const Process& process : state->processes) folders.insert(process.host);
+void AddSegmentNetworks(const std::set<std::string>& folders, int64_t last_ns, JobState* state) {
   Networks networks;
   for (const std::string& folder : folders) ReadNetworksIn(folder, &networks);
   for (size_t i = 0; i < state->processes.size(); ++i) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <unordered_map>
+#include <utility>
 
 #include "daemon/model/job_state.h"
 #include "daemon/model/progress.h"
@@ -32,14 +33,7 @@ int64_t NewestFinished(const Member& member) {
   return record == nullptr ? 0 : record->entered_ns;
 }
 
-// True if each culprit has entered calls on other communicators since the wait began, and its GPU
-// has finished them: it goes on, and may come.
-bool CulpritsGoOn(const JobState& job, const Verdict& verdict) {
-  NewestCalls newest;
-  for (const Culprit& culprit : verdict.culprits) {
-    if (culprit.process < 0 || !culprit.ending.empty()) return false;
-    newest.emplace(culprit.process, 0);
-  }
+bool AllGoOn(const JobState& job, const Verdict& verdict, NewestCalls newest) {
   for (const auto& [id, comm] : job.communicators) {
     if (id == verdict.communicator) continue;
     for (const auto& [rank, member] : comm.members) {
@@ -52,8 +46,21 @@ bool CulpritsGoOn(const JobState& job, const Verdict& verdict) {
   });
 }
 
+// True if each culprit has entered calls on other communicators since the wait began, and its GPU
+// has finished them, while the others stand: it goes on, and may come. A job whose ranks all go on
+// has left the call behind.
+bool OnlyCulpritsGoOn(const JobState& job, const Verdict& verdict) {
+  NewestCalls culprits, waiting;
+  for (const Culprit& culprit : verdict.culprits) {
+    if (culprit.process < 0 || !culprit.ending.empty()) return false;
+    culprits.emplace(culprit.process, 0);
+  }
+  for (const int32_t process : verdict.waiting_processes) waiting.emplace(process, 0);
+  return AllGoOn(job, verdict, std::move(culprits)) && !AllGoOn(job, verdict, std::move(waiting));
+}
+
 void WeighCallsOfNccl(const JobState& job, Verdict* verdict) {
-  if (verdict->cause != Cause::kMissingRank || !CulpritsGoOn(job, *verdict)) return;
+  if (verdict->cause != Cause::kMissingRank || !OnlyCulpritsGoOn(job, *verdict)) return;
   verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
   verdict->missing_evidence.push_back(
       "whether they will come: they finish calls on other communicators meanwhile");

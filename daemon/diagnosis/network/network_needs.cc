@@ -71,6 +71,10 @@ class Kernel {
     return Except(Except(own_.receives, but).empty() ? node_.*kind : own_.*kind, but);
   }
 
+  // Whether it receives over the network itself, from others than `but`.
+  bool HasReceives(int32_t but) const { return !Except(own_.receives, but).empty(); }
+  bool HasSends() const { return !own_.sends.empty(); }
+
  private:
   std::vector<size_t> Except(const std::vector<size_t>& those, int32_t but) const {
     std::vector<size_t> found;
@@ -118,6 +122,7 @@ NetworkNeed NeedOfTaking(const NetworkPoints& points, const Kernel& kernel, cons
   if (needs.empty()) needs = kernel.Receives(&KernelWaits::lacking, r.peer);
   if (!needs.empty()) return Follow(std::move(needs));
   const std::vector<size_t> sends = kernel.Sends(&KernelWaits::empty, -1);
+  if (!kernel.HasSends() && !points.IsHostWhole(r.rank)) return {};
   if (sends.empty()) return EndAt(NetworkFault::kPeerGpu, r.rank, r.peer);
   const NetworkPoint& send = points.points()[sends.front()];
   return EndAt(NetworkFault::kOwnGpu, send.rank, send.peer);
@@ -133,6 +138,7 @@ NetworkNeed NeedOfOutput(const NetworkPoints& points, const Kernel& kernel, cons
   std::vector<size_t> needs = kernel.Receives(&KernelWaits::lacking, s.peer);
   if (needs.empty()) needs = kernel.Sends(&KernelWaits::full, s.peer);
   if (!needs.empty()) return Follow(std::move(needs));
+  if (!kernel.HasReceives(s.peer) && !points.IsHostWhole(s.rank)) return {};
   NetworkNeed need = EndAt(NetworkFault::kOwnGpu, s.rank, s.peer);
   // The root of a tree sends to a child what it has received from it; a leaf does not. A rank with
   // data from another child is no root: NCCL's roots have one child.
@@ -161,7 +167,8 @@ NetworkNeed NeedOfRoom(const NetworkPoints& points, const NetworkPoint& s) {
 // The network has the data. Over sockets a receiver that does not take what has come looks so, too.
 NetworkNeed NeedOfNetwork(const NetworkPoints& points, const NetworkPoint& s) {
   const OtherEnd receiver = FindOther(points, s);
-  if (receiver.state == nullptr) return EndAt(NetworkFault::kLink, s.rank, s.peer);
+  if (!receiver.is_known) return {};
+  if (receiver.state == nullptr) return EndAt(NetworkFault::kProxy, s.peer, s.rank);
   const NetworkState& r = *receiver.state;
   if (r.ended > s.state->ended) return StoppedProxy(s.rank, s.peer);
   if (IsUntaken(r.wait)) return Follow({static_cast<size_t>(receiver.point)});

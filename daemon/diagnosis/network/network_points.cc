@@ -28,13 +28,15 @@ PointRange RangeOf(const std::vector<NetworkPoint>& points, const Key& key, KeyO
 }  // namespace
 
 NetworkPoints::NetworkPoints(const std::vector<NetworkSample>& samples, int32_t size,
-                             const std::vector<int32_t>& nodes) {
+                             const std::vector<NetworkHost>& hosts) {
   for (size_t i = 0; i < samples.size(); ++i) {
     const NetworkSample& sample = samples[i];
     // The numbers of hosts and of ranks without one do not meet.
-    const int32_t node = i < nodes.size() && nodes[i] >= 0 ? nodes[i] : -2 - sample.rank;
+    const NetworkHost host = i < hosts.size() ? hosts[i] : NetworkHost();
+    const int32_t node = host.number >= 0 ? host.number : -2 - sample.rank;
     if (!IsRank(sample.rank, size)) continue;
-    if (!ranks_.emplace(sample.rank, Known{node, sample.is_whole}).second) continue;
+    const Known known = {node, sample.is_whole, host.is_whole};
+    if (!ranks_.emplace(sample.rank, known).second) continue;
     for (const NetworkState& state : sample.states) {
       if (!IsRank(state.peer, size) || state.peer == sample.rank) continue;
       points_.push_back({state.channel, node, sample.rank, state.peer, state.sends, &state});
@@ -58,6 +60,11 @@ int32_t NetworkPoints::NodeOf(int32_t rank) const {
 bool NetworkPoints::IsWhole(int32_t rank) const {
   const auto known = ranks_.find(rank);
   return known != ranks_.end() && known->second.is_whole;
+}
+
+bool NetworkPoints::IsHostWhole(int32_t rank) const {
+  const auto known = ranks_.find(rank);
+  return known != ranks_.end() && known->second.is_host_whole;
 }
 
 int NetworkPoints::Find(int32_t channel, int32_t rank, int32_t peer, bool sends) const {

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "daemon/diagnosis/network/network_host.h"
 #include "daemon/model/network_state.h"
 
 namespace rollcall {
@@ -27,9 +28,9 @@ struct PointRange {
 class NetworkPoints {
  public:
   // Leaves out states with a rank or peer that is none of the `size` ranks, and all but the first
-  // sample of a rank. `nodes` as in WalkNetwork(); empty: every rank has a host of its own.
+  // sample of a rank. `hosts` as in WalkNetwork(); empty: every rank has a host of its own.
   NetworkPoints(const std::vector<NetworkSample>& samples, int32_t size,
-                const std::vector<int32_t>& nodes);
+                const std::vector<NetworkHost>& hosts);
 
   const std::vector<NetworkPoint>& points() const { return points_; }
   // Index of the state; -1: there is none.
@@ -39,13 +40,15 @@ class NetworkPoints {
   PointRange OfNode(int32_t channel, int32_t rank) const;
   // Whether a state of the rank that is not here does not exist.
   bool IsWhole(int32_t rank) const;
+  // Whether the ranks of its host are known that have transfers over the network.
+  bool IsHostWhole(int32_t rank) const;
   // A number that ranks of one host share; -1: the rank has no sample.
   int32_t NodeOf(int32_t rank) const;
 
  private:
   struct Known {
     int32_t node = -1;
-    bool is_whole = false;
+    bool is_whole = false, is_host_whole = true;
   };
 
   std::vector<NetworkPoint> points_;

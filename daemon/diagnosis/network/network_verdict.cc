@@ -30,7 +30,7 @@ constexpr size_t kMostHopsShown = 64;
 // The samples of one communicator that were read during the wait.
 struct Readings {
   std::vector<NetworkSample> samples;
-  std::vector<int32_t> nodes;  // by sample
+  std::vector<NetworkHost> hosts;  // by sample
   bool any = false, moves = false;
 };
 
@@ -50,7 +50,7 @@ bool Moves(const NetworkSample& sample, int64_t read_ns) {
 Readings ReadingsOf(const JobState& job, const std::vector<NetworkSample>& samples,
                     const Verdict& v) {
   Readings readings;
-  std::map<std::string, int32_t> nodes;  // by host
+  std::map<std::string, int32_t> numbers;  // by host
   for (const NetworkSample& sample : samples) {
     const int64_t read_ns = ReadAt(FindProcess(job, sample.process));
     if (sample.communicator != v.communicator || read_ns == 0 || read_ns < v.since_ns) continue;
@@ -59,8 +59,8 @@ Readings ReadingsOf(const JobState& job, const std::vector<NetworkSample>& sampl
     // Files show the last moment of the job, however long that was.
     readings.moves = readings.moves || (!job.offline && Moves(sample, read_ns));
     const std::string& host = FindProcess(job, sample.process)->host;
-    const auto number = static_cast<int32_t>(nodes.size());
-    readings.nodes.push_back(host.empty() ? -1 : nodes.emplace(host, number).first->second);
+    const auto next = static_cast<int32_t>(numbers.size());
+    readings.hosts.push_back({host.empty() ? -1 : numbers.emplace(host, next).first->second, true});
   }
   return readings;
 }
@@ -121,21 +121,31 @@ std::vector<int32_t> Suspects(const JobState& job, const Communicator& comm,
 }
 
 // The ranks at the other ends of transfers whose own states are not known.
-std::vector<int32_t> RanksWithout(const JobState& job, const Communicator& comm,
-                                  const Readings& readings) {
+std::set<int32_t> RanksWithout(const Communicator& comm, const Readings& readings) {
   std::set<int32_t> without;
   for (const NetworkSample& sample : readings.samples) {
-    for (const NetworkState& state : sample.states) without.insert(state.peer);
+    for (const NetworkState& state : sample.states) {
+      if (InRange(comm, state.peer)) without.insert(state.peer);
+    }
   }
   for (const NetworkSample& sample : readings.samples) {
     if (sample.is_whole) without.erase(sample.rank);
   }
-  std::vector<int32_t> ranks;
+  return without;
+}
+
+// Notes which hosts have such a rank.
+void MarkHosts(const JobState& job, const Communicator& comm, const std::set<int32_t>& without,
+               Readings* readings) {
+  std::set<std::string> torn;
   for (const int32_t rank : without) {
-    if (InRange(comm, rank))
-      ranks.push_back(PublicRank(job, ProcessOf(readings, comm, rank), rank));
+    const Process* process = FindProcess(job, ProcessOf(*readings, comm, rank));
+    if (process != nullptr) torn.insert(process->host);
   }
-  return ranks;
+  for (size_t i = 0; i < readings->samples.size(); ++i) {
+    const Process* process = FindProcess(job, readings->samples[i].process);
+    readings->hosts[i].is_whole = torn.count(process->host) == 0;
+  }
 }
 
 void AddEvidence(const JobState& job, const Communicator& comm, const Readings& readings,
@@ -202,11 +212,14 @@ void Blame(const JobState& job, const Communicator& comm, const Readings& readin
 }
 
 void AddMissing(const JobState& job, const Communicator& comm, const Readings& readings,
-                Verdict* v) {
-  const std::vector<int32_t> without = RanksWithout(job, comm, readings);
+                const std::set<int32_t>& without, Verdict* v) {
   if (without.empty()) return;
+  std::vector<int32_t> ranks;
+  for (const int32_t rank : without) {
+    ranks.push_back(PublicRank(job, ProcessOf(readings, comm, rank), rank));
+  }
   v->missing_evidence.push_back(
-      absl::StrCat("what the transfers over the network of ", RanksInWords(without),
+      absl::StrCat("what the transfers over the network of ", RanksInWords(ranks),
                    PluralForm(without.size(), " wait for: its states are not known",
                               " wait for: their states are not known")));
 }
@@ -219,15 +232,17 @@ void ApplyNetwork(const JobState& job, const std::vector<NetworkSample>& samples
   const auto found = job.communicators.find(verdict->communicator);
   if (found == job.communicators.end()) return;
   const Communicator& comm = found->second;
-  const Readings readings = ReadingsOf(job, samples, *verdict);
+  Readings readings = ReadingsOf(job, samples, *verdict);
   if (!readings.any) return;
   if (readings.moves) {
     verdict->evidence.push_back("transfers of the communicator over the network still move");
     return;
   }
-  NetworkWalk walk = WalkNetwork(readings.samples, comm.size, readings.nodes);
+  const std::set<int32_t> without = RanksWithout(comm, readings);
+  MarkHosts(job, comm, without, &readings);
+  NetworkWalk walk = WalkNetwork(readings.samples, comm.size, readings.hosts);
   if (walk.channels == 0) return;
-  AddMissing(job, comm, readings, verdict);
+  AddMissing(job, comm, readings, without, verdict);
   if (walk.fault == NetworkFault::kNone) return;
   const std::vector<int32_t> suspects = Suspects(job, comm, readings, walk, verdict->position);
   if (suspects.empty()) return;  // by their markers they have finished the call

@@ -241,8 +241,8 @@ NetworkWalk WalkNetwork(const std::vector<NetworkSample>& samples, int32_t size)
 }
 
 NetworkWalk WalkNetwork(const std::vector<NetworkSample>& samples, int32_t size,
-                        const std::vector<int32_t>& nodes) {
-  const NetworkPoints points(samples, size, nodes);
+                        const std::vector<NetworkHost>& hosts) {
+  const NetworkPoints points(samples, size, hosts);
   const Paths paths(points);
   const Count count(points, paths);
   NetworkWalk walk;

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "daemon/diagnosis/network/network_host.h"
 #include "daemon/model/network_state.h"
 
 namespace rollcall {
@@ -18,9 +19,9 @@ namespace rollcall {
 // `size`: of the communicator. All waits count, however young. O(states).
 NetworkWalk WalkNetwork(const std::vector<NetworkSample>& samples, int32_t size);
 
-// `nodes`: by sample, a number that ranks of one host share. Data that a rank receives from its own
-// host does not pass the network: then the waits of the host's other ranks stand in for its own.
+// `hosts`: by sample. Data that a rank receives from its own host does not pass the network: then
+// the waits of the host's other ranks stand in for its own.
 NetworkWalk WalkNetwork(const std::vector<NetworkSample>& samples, int32_t size,
-                        const std::vector<int32_t>& nodes);
+                        const std::vector<NetworkHost>& hosts);
 
 }  // namespace rollcall

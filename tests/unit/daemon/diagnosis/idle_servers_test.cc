@@ -118,6 +118,7 @@ TEST(IdlePipelineTest, NoWaitIsConfirmedThatOnlyAnIdleServerExplains) {
   job.Enter({1}, At(10), Broadcast());
   job.On(2);
   job.Enter({1}, At(11));
+  job.On(1);
   job.process(0).place = {"/x/server.py:9 in main", "BaseServer.serve_forever", true,
                           kCases[0].functions};
   job.process(0).thread_places = {{4000, "python", job.process(0).place}};

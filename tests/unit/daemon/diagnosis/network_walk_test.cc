@@ -225,9 +225,22 @@ TEST(NetworkWalkTest, RanksOfAHostStandInForEachOther) {
                                  {3, 0, kSends, W::kSend},
                                  {0, 3, kReceives, W::kReceive}};
   const std::vector<NetworkSample> samples = SamplesOf(rows, 4);
-  const NetworkWalk walk = WalkNetwork(samples, 4, {0, 0, 1, 1});
+  const NetworkWalk walk = WalkNetwork(samples, 4, {{0}, {0}, {1}, {1}});
   EXPECT_EQ(walk.fault, F::kLink);
   EXPECT_EQ(walk.culprit, 3);
+}
+
+TEST(NetworkWalkTest, AccusesNoRankOfAHostOfWhichASampleIsMissing) {
+  const std::vector<Row> rows = {{1, 2, kSends, W::kSendGpu}, {2, 1, kReceives, W::kReceive}};
+  const std::vector<NetworkSample> samples = SamplesOf(rows, 4);
+  EXPECT_EQ(WalkNetwork(samples, 4, {{0}, {0}, {1}, {1}}).culprit, 1);
+  EXPECT_EQ(WalkNetwork(samples, 4, {{0, false}, {0, false}, {1}, {1}}).fault, F::kNone);
+}
+
+TEST(NetworkWalkTest, ALinkNeedsBothItsEnds) {
+  std::vector<NetworkSample> samples = SamplesOf({{0, 1, kSends, W::kSend}}, 2);
+  samples.pop_back();
+  EXPECT_EQ(WalkNetwork(samples, 2).fault, F::kNone);
 }
 
 TEST(NetworkWalkTest, AHugeRingTakesNoRecursionAndALimitedWay) {
