@@ -159,7 +159,7 @@ std::optional<Findings> AnalyzeSegments(const std::set<std::string>& folders,
     JobState state = input.store.Get(job);
     state.offline = true;
     const int64_t last_ns = LastSignNs(state);
-    AddSegmentNetworks(last_ns, &state);
+    AddSegmentNetworks(folders, last_ns, &state);
     findings.push_back(MakeFinding(state, last_ns, Diagnose(state, last_ns, NoPatience())));
   }
   return findings;

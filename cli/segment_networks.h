@@ -4,13 +4,15 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
+#include <string>
 
 #include "daemon/model/job_state.h"
 
 namespace rollcall {
 
-// `state`: read from folders of segments, each as a host of that name. `last_ns`: the last sign of
-// the job. Leaves out what cannot be read.
-void AddSegmentNetworks(int64_t last_ns, JobState* state);
+// `folders`: of the segments from which `state` was read. `last_ns`: the last sign of the job.
+// Leaves out what cannot be read.
+void AddSegmentNetworks(const std::set<std::string>& folders, int64_t last_ns, JobState* state);
 
 }  // namespace rollcall
