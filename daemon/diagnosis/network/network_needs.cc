@@ -147,6 +147,7 @@ NetworkNeed NeedOfOutput(const NetworkPoints& points, const Kernel& kernel, cons
   const size_t at = static_cast<size_t>(back);
   if (points.points()[at].state->wait != NetworkWait::kReceive) return need;
   if (!kernel.Receives(&KernelWaits::untaken, s.peer).empty()) return need;
+  if (!receiver.is_known) return {};
   need.points = {at};
   need.is_open = true;
   return need;

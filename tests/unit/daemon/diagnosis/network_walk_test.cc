@@ -237,6 +237,12 @@ TEST(NetworkWalkTest, AccusesNoRankOfAHostOfWhichASampleIsMissing) {
   EXPECT_EQ(WalkNetwork(samples, 4, {{0, false}, {0, false}, {1}, {1}}).fault, F::kNone);
 }
 
+TEST(NetworkWalkTest, OneOfTwoIsNotAccusedWithoutTheOther) {
+  std::vector<NetworkSample> samples = SamplesOf(InnocentRing(2), 2);
+  samples.pop_back();
+  EXPECT_EQ(WalkNetwork(samples, 2).fault, F::kNone);
+}
+
 TEST(NetworkWalkTest, ALinkNeedsBothItsEnds) {
   std::vector<NetworkSample> samples = SamplesOf({{0, 1, kSends, W::kSend}}, 2);
   samples.pop_back();
