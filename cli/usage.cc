@@ -27,13 +27,15 @@ bool MayHoldAnyBytes(const FlagHelp& flag) { return flag.is_path || flag.name ==
 }  // namespace
 
 std::string FindNoText(const CLI::App& app) {
-  const std::vector<const CLI::Option*> options = app.get_options();
-  const std::vector<FlagHelp> flags = Describe(app).flags;  // in the same order
-  for (size_t i = 0; i < options.size(); ++i) {
-    if (MayHoldAnyBytes(flags[i])) continue;
-    for (const std::string& value : options[i]->results()) {
+  const std::vector<FlagHelp> flags = Describe(app).flags;
+  auto flag = flags.begin();
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty()) continue;  // Describe() leaves it out
+    const FlagHelp& described = *flag++;
+    if (MayHoldAnyBytes(described)) continue;
+    for (const std::string& value : option->results()) {
       if (IsUtf8(value)) continue;
-      return absl::StrCat(flags[i].name, ": \"", CleanText(value), "\" is not text in UTF-8");
+      return absl::StrCat(described.name, ": \"", CleanText(value), "\" is not text in UTF-8");
     }
   }
   return "";

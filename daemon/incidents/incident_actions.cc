@@ -6,6 +6,7 @@
 #include "base/clean_text.h"
 #include "proto/timestamps.h"
 #include "security/redact.h"
+#include "security/shown_text.h"
 
 namespace rollcall {
 absl::Status AddNote(const std::string& who, const std::string& text, int64_t wall_ns,
@@ -15,7 +16,8 @@ absl::Status AddNote(const std::string& who, const std::string& text, int64_t wa
     return absl::OutOfRangeError(
         absl::StrCat("this note has ", text.size(), " bytes; a note has at most ", kMostNoteBytes));
   }
-  const std::string clean(absl::StripAsciiWhitespace(CleanText(DefaultRedactor()->Redact(text))));
+  const std::string redacted = DefaultRedactor()->Redact(CleanText(ShownText(text)));
+  const std::string clean(absl::StripAsciiWhitespace(redacted));
   if (clean.empty()) return absl::InvalidArgumentError("a note needs a text");
   if (incident->notes_size() >= kMostNotes) {
     return absl::FailedPreconditionError(absl::StrCat("incident ", incident->id(), " has ",

@@ -11,6 +11,7 @@
 #include "daemon/model/cause_name.h"
 #include "proto/timestamps.h"
 #include "security/redact.h"
+#include "security/shown_text.h"
 
 namespace rollcall {
 namespace {
@@ -150,7 +151,7 @@ absl::StatusOr<v1::Silence> Silences::Add(const v1::Silence& given, int64_t seco
   silence.set_job(CleanText(wanted.job()));
   silence.set_host(CleanText(wanted.host()));
   silence.set_cause(CleanText(wanted.cause()));
-  silence.set_comment(CleanText(DefaultRedactor()->Redact(wanted.comment())));
+  silence.set_comment(DefaultRedactor()->Redact(CleanText(ShownText(wanted.comment()))));
   silence.set_who(CleanText(who));
   *silence.mutable_since() = ToTimestamp(now_ns);
   *silence.mutable_until() = ToTimestamp(now_ns + seconds * kSecond);

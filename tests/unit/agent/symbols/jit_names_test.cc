@@ -8,9 +8,9 @@
 namespace rollcall {
 namespace {
 
-class JitNamesTest : public testing::Test {
+class JitMapTest : public testing::Test {
  protected:
-  JitNamesTest() { tree_.Write("proc/7/status", "Name:\tx\nNSpid:\t7\n"); }
+  JitMapTest() { tree_.Write("proc/7/status", "Name:\tx\nNSpid:\t7\n"); }
   std::string Name() const {
     return JitNames::ReadForProcess(tree_.root() + "/proc", 7).Find(0x1000);
   }
@@ -18,21 +18,25 @@ class JitNamesTest : public testing::Test {
   const TemporaryTree tree_;
 };
 
-TEST_F(JitNamesTest, AreReadInTheRootOfTheProcess) {
+TEST_F(JitMapTest, AreReadInTheRootOfTheProcess) {
   tree_.Write("proc/7/root/tmp/perf-7.map", "1000 10 train\n");
   EXPECT_EQ(Name(), "train");
 }
 
 // The root is the container's: an absolute link in it means the container's own folder.
-TEST_F(JitNamesTest, ALinkOfAContainerStaysInTheContainer) {
+TEST_F(JitMapTest, ALinkOfAContainerStaysInTheContainer) {
   tree_.Write("host/perf-7.map", "1000 10 of_the_host\n");
   tree_.Link("proc/7/root/tmp", tree_.root() + "/host");
   EXPECT_EQ(Name(), "");
-  tree_.Write("proc/7/root" + tree_.root() + "/host/perf-7.map", "1000 10 train\n");
+}
+
+TEST_F(JitMapTest, ALinkWithinTheContainerIsFollowed) {
+  tree_.Write("proc/7/root/scratch/perf-7.map", "1000 10 train\n");
+  tree_.Link("proc/7/root/tmp", "/scratch");
   EXPECT_EQ(Name(), "train");
 }
 
-TEST_F(JitNamesTest, ALinkInTheLastPlaceIsNotFollowed) {
+TEST_F(JitMapTest, ALinkInTheLastPlaceIsNotFollowed) {
   tree_.Write("proc/7/root/tmp/other", "1000 10 other\n");
   tree_.Link("proc/7/root/tmp/perf-7.map", "other");
   EXPECT_EQ(Name(), "");

@@ -39,6 +39,8 @@ TEST(AddNote, HidesWhatLooksLikeASecret) {
   v1::Incident incident;
   ASSERT_TRUE(AddNote("ada", "curl -u me:hunter2 https://x works", kNow, &incident).ok());
   EXPECT_EQ(incident.notes(0).text(), "curl -u me:[redacted] https://x works");
+  ASSERT_TRUE(AddNote("ada", "\x1b[1mpassword\x1b[0m=hunter2\nx", kNow, &incident).ok());
+  EXPECT_EQ(incident.notes(1).text(), "password=[redacted] x");
 }
 
 TEST(Acknowledge, IsOnePersonsUntilItIsTakenBack) {
