@@ -332,8 +332,8 @@ export function Jobs() {
       {total === 0 ? (
         <p>
           No job has connected yet. Start one with{" "}
-          <code>rollcall run --daemon=HOST:PORT COMMAND…</code>, or start <code>rollcall-agent</code>{" "}
-          on its hosts.
+          <code>rollcall run --daemon=HOST:PORT COMMAND…</code>, or start{" "}
+          <code>rollcall-agent</code> on its hosts.
         </p>
       ) : (
         <>

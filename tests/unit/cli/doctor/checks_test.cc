@@ -130,7 +130,7 @@ const Case kCases[] = {
     {"unknown_command", "program",
      [](Facts* f) { f->program.error = "no such command on the PATH"; }, kProblem,
      "cannot run python", "command -v python"},
-    {"no_elf", "program", [](Facts* f) { f->program.elf = {}; }, kProblem, "no program in ELF",
+    {"no_elf", "program", [](Facts* f) { f->program.elf = {}; }, kProblem, "neither a program in ELF",
      "file "},
     {"other_processor", "program", [](Facts* f) { f->program.elf.machine = "aarch64"; }, kProblem,
      "another processor", "file "},

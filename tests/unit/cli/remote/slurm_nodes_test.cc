@@ -49,7 +49,7 @@ TEST(SlurmNodesTest, AJobThatDoesNotRunHasNone) {
   EXPECT_FALSE(ParseSlurmJob("JobId=7 JobState=RUNNING NodeList=(null)").ok());
   EXPECT_FALSE(ParseSlurmJob("JobId=7 JobState=RUNNING NodeList=--all").ok());
   EXPECT_THAT(std::string(ParseSlurmJob("slurm_load_jobs error").status().message()),
-              HasSubstr("does not say"));
+              HasSubstr("prints no state"));
   EXPECT_FALSE(ParseSlurmJob("").ok());
 }
 
