@@ -29,6 +29,8 @@ MASKS = [
     (re.compile(r"; ranks? [\d,-]+ at [^;\n]+"), "; RANKS at PLACE"),
     (re.compile(r"report: \S*/rollcall-reports/"), "report: rollcall-reports/"),
 ]
+# The verdict comes once more where the job takes longer than a second to end.
+REPEATED = re.compile(r"^rollcall: once more, .*\n(rollcall:   report: .*\n)?", re.MULTILINE)
 
 
 def masked(text):
@@ -65,7 +67,8 @@ def run_as_it_stands(command, name, work):
         except subprocess.TimeoutExpired:
             job.send_signal(signal.SIGTERM)
             output, _ = job.communicate(timeout=60)
-    return "".join(line + "\n" for line in output.splitlines() if line.startswith("rollcall:"))
+    said = "".join(line + "\n" for line in output.splitlines() if line.startswith("rollcall:"))
+    return REPEATED.sub("", said)
 
 
 @pytest.mark.parametrize("name", BLOCKS)
