@@ -277,9 +277,20 @@ bool AnyAsksByGrpc(const StandScene& scene) {
   return false;
 }
 
+// Each goes on by itself, at whatever line.
+bool DoAllSleep(const StandScene& scene) {
+  for (size_t i = 0; i < scene.Count(); ++i) {
+    if (scene.KindOf(i) != StandKind::kSleep) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::optional<StandBlame> BlameRanks(const StandScene& scene) {
+  if (DoAllSleep(scene) && scene.ranks().stopped.empty() && scene.ranks().ended.empty()) {
+    return std::nullopt;
+  }
   for (const auto rule : {TellWriters, BlameStopped, BlameUnconnected, BlameOneEnd, BlameEnded,
                           BlameMinority, BlameOwn, TellAll}) {
     if (Blame blame = rule(scene)) return blame;

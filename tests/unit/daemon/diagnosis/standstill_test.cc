@@ -322,6 +322,13 @@ TEST(StandstillTest, ARankMayLiveOnAfterTheOthersHaveEndedWell) {
   EXPECT_EQ(CulpritsOf(job.Only()), Ranks{1});
 }
 
+TEST(StandstillTest, RanksThatAllSleepGoOnByThemselvesAtWhateverLine) {
+  const RankPlaceOf rests = {" clock_nanosleep sleep Nonblocking main ", "/x/job.c:197 in Work"};
+  StandingJob job(
+      {rests, rests, {" clock_nanosleep sleep Nonblocking main ", "/x/job.c:195 in Rest"}});
+  EXPECT_TRUE(job.Judge().empty());
+}
+
 void EndWell(Process* process) {
   process->liveness = Liveness::kExited;
   process->exit_code = 0;
