@@ -5,7 +5,10 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <map>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -23,6 +26,7 @@
 #include "net/http_transport.h"
 #include "net/http_viewers.h"
 #include "net/http_workers.h"
+#include "security/failed_logins.h"
 
 namespace rollcall {
 namespace {
@@ -65,6 +69,7 @@ class HttpFront::Impl {
   void Serve();
   void Watch(const HttpConnection& connection);
   void HandleAll(const std::vector<HttpPoller::Ready>& all);
+  void OrderByCrowd(std::vector<HttpPoller::Ready>* handshakes);
   bool IsInHandshake(const HttpConnection& connection) const;
   void AcceptSome();
   void Accept(int fd, std::string peer);
@@ -168,11 +173,29 @@ void HttpFront::Impl::HandleAll(const std::vector<HttpPoller::Ready>& all) {
       Handle(connection, ready.events);
     }
   }
+  OrderByCrowd(&handshakes);
   const int64_t until_ns = SteadyNs() + kHandshakesAtOnceNs;
   for (size_t i = 0; i < handshakes.size() && SteadyNs() < until_ns; ++i) {
     HttpConnection* connection = find(handshakes[i]);
     if (connection != nullptr) Handle(connection, handshakes[i].events);
   }
+}
+
+// Those of networks with few of them come first: who floods the page waits for itself.
+void HttpFront::Impl::OrderByCrowd(std::vector<HttpPoller::Ready>* handshakes) {
+  std::map<std::string, size_t> crowds;
+  std::map<int, std::string> networks;
+  for (const HttpPoller::Ready& ready : *handshakes) {
+    const HttpConnection* connection = connections_.Find(ready.fd);
+    if (connection == nullptr) continue;  // it has made room since
+    const std::string& network = networks[ready.fd] = NetworkOf(connection->peer);
+    ++crowds[network];
+  }
+  const auto crowd_of = [&](const HttpPoller::Ready& ready) { return crowds[networks[ready.fd]]; };
+  std::stable_sort(handshakes->begin(), handshakes->end(),
+                   [&](const HttpPoller::Ready& a, const HttpPoller::Ready& b) {
+                     return crowd_of(a) < crowd_of(b);
+                   });
 }
 
 bool HttpFront::Impl::IsInHandshake(const HttpConnection& connection) const {

@@ -7,7 +7,8 @@
 namespace rollcall {
 namespace {
 
-constexpr int kEventsAtOnce = 64;
+// More than the usual limit of connections: then all of them have their turn each time.
+constexpr int kEventsAtOnce = 512;
 
 }  // namespace
 

@@ -153,26 +153,19 @@ NetworkNeed NeedOfOutput(const NetworkPoints& points, const Kernel& kernel, cons
   return need;
 }
 
-// The receiver has posted no buffer.
-NetworkNeed NeedOfRoom(const NetworkPoints& points, const NetworkPoint& s) {
+// It lacks a buffer of the receiver, or the network has the data. Over sockets a receiver that does
+// not take what has come looks like the network.
+NetworkNeed NeedOfSend(const NetworkPoints& points, const NetworkPoint& s) {
   const OtherEnd receiver = FindOther(points, s);
   if (!receiver.is_known) return {};
   if (receiver.state == nullptr) return EndAt(NetworkFault::kProxy, s.peer, s.rank);
   const NetworkState& r = *receiver.state;
   if (r.ended > s.state->ended) return StoppedProxy(s.rank, s.peer);
   if (IsUntaken(r.wait)) return Follow({static_cast<size_t>(receiver.point)});
-  if (r.wait == NetworkWait::kNone) return EndAt(NetworkFault::kProxy, s.peer, s.rank);
-  return EndAt(NetworkFault::kLink, s.rank, s.peer);
-}
-
-// The network has the data. Over sockets a receiver that does not take what has come looks so, too.
-NetworkNeed NeedOfNetwork(const NetworkPoints& points, const NetworkPoint& s) {
-  const OtherEnd receiver = FindOther(points, s);
-  if (!receiver.is_known) return {};
-  if (receiver.state == nullptr) return EndAt(NetworkFault::kProxy, s.peer, s.rank);
-  const NetworkState& r = *receiver.state;
-  if (r.ended > s.state->ended) return StoppedProxy(s.rank, s.peer);
-  if (IsUntaken(r.wait)) return Follow({static_cast<size_t>(receiver.point)});
+  const bool lacks_buffer = s.state->wait == NetworkWait::kSendPeer;
+  if (lacks_buffer && r.wait == NetworkWait::kNone) {
+    return EndAt(NetworkFault::kProxy, s.peer, s.rank);
+  }
   return EndAt(NetworkFault::kLink, s.rank, s.peer);
 }
 
@@ -192,8 +185,8 @@ NetworkNeed NetworkNeeds::Of(size_t point) {
   const NetworkWait wait = of.state->wait;
   if (of.sends) {
     if (wait == NetworkWait::kSendGpu) return NeedOfOutput(points_, kernel, of);
-    if (wait == NetworkWait::kSendPeer) return NeedOfRoom(points_, of);
-    return wait == NetworkWait::kSend ? NeedOfNetwork(points_, of) : NetworkNeed();
+    const bool is_posted = wait == NetworkWait::kSendPeer || wait == NetworkWait::kSend;
+    return is_posted ? NeedOfSend(points_, of) : NetworkNeed();
   }
   if (wait == NetworkWait::kReceive) return NeedOfReceive(points_, of);
   return IsUntaken(wait) ? NeedOfTaking(points_, kernel, of) : NetworkNeed();
