@@ -52,5 +52,14 @@ TEST_P(SplitCommandTest, PartsFlagsAndCommand) {
 INSTANTIATE_TEST_SUITE_P(Lines, SplitCommandTest, testing::ValuesIn(kCases),
                          [](const auto& row) { return std::string(row.param.name); });
 
+TEST(FindNoTextTest, NamesTheFlagAlsoBehindOneThatHelpHides) {
+  CLI::App app("", "rollcall x");
+  std::string hidden, shown;
+  app.add_option("--hidden", hidden)->group("");
+  app.add_option("--shown", shown);
+  app.parse(std::vector<std::string>{"--shown=\xff", "--hidden=a"});
+  EXPECT_EQ(FindNoText(app), "--shown: \"?\" is not text in UTF-8");
+}
+
 }  // namespace
 }  // namespace rollcall
