@@ -166,7 +166,7 @@ struct SegmentHeader {
   char thread_error[kErrorBytes];  // as `error`
   AwaitedKey awaited_keys[kAwaitedKeys];
   HalfWord network_chunks;   // bit n: chunk n of the NetworkEntries can be read; never reset
-  Word lost_network_states;  // transfers for which no NetworkEntry was free
+  Word lost_network_states;  // operations on transfers for which no NetworkEntry was free
 };
 static_assert(sizeof(SegmentHeader) <= 4096);
 

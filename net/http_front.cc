@@ -181,7 +181,8 @@ void HttpFront::Impl::HandleAll(const std::vector<HttpPoller::Ready>& all) {
   }
 }
 
-// Those of networks with few of them come first: who floods the page waits for itself.
+// Those of networks with few of them come first: a client that floods the page delays only its own
+// network.
 void HttpFront::Impl::OrderByCrowd(std::vector<HttpPoller::Ready>* handshakes) {
   std::map<std::string, size_t> crowds;
   std::map<int, std::string> networks;
@@ -191,10 +192,11 @@ void HttpFront::Impl::OrderByCrowd(std::vector<HttpPoller::Ready>* handshakes) {
     const std::string& network = networks[ready.fd] = NetworkOf(connection->peer);
     ++crowds[network];
   }
-  const auto crowd_of = [&](const HttpPoller::Ready& ready) { return crowds[networks[ready.fd]]; };
+  std::map<int, size_t> crowd_of;
+  for (const auto& [fd, network] : networks) crowd_of[fd] = crowds[network];
   std::stable_sort(handshakes->begin(), handshakes->end(),
                    [&](const HttpPoller::Ready& a, const HttpPoller::Ready& b) {
-                     return crowd_of(a) < crowd_of(b);
+                     return crowd_of[a.fd] < crowd_of[b.fd];
                    });
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A text as a terminal shows it, for a search in it. A program may colour each part of
-// "password=hunter2", and write blanks that are none of ASCII: a reader sees no difference, and a
-// pattern would find nothing.
+// "password=hunter2", or use blanks that are not ASCII. A reader sees no difference, but a pattern
+// would not match.
 #pragma once
 
 #include <string>

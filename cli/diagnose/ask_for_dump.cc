@@ -2,6 +2,7 @@
 #include "cli/diagnose/ask_for_dump.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +11,21 @@
 #include "agent/processes/open_in_root.h"
 
 namespace rollcall {
+namespace {
+
+// The job may close its end at any time: then a signal would end this program.
+class WithoutBrokenPipe {
+ public:
+  WithoutBrokenPipe() : before_(signal(SIGPIPE, SIG_IGN)) {}
+  ~WithoutBrokenPipe() { signal(SIGPIPE, before_); }
+  WithoutBrokenPipe(const WithoutBrokenPipe&) = delete;
+  WithoutBrokenPipe& operator=(const WithoutBrokenPipe&) = delete;
+
+ private:
+  void (*const before_)(int);
+};
+
+}  // namespace
 
 bool AskForDump(const std::string& root, const std::string& pipe, uid_t owner) {
   if (!absl::StartsWith(pipe, "/")) return false;
@@ -19,7 +35,9 @@ bool AskForDump(const std::string& root, const std::string& pipe, uid_t owner) {
   if (!S_ISFIFO(about.st_mode) || about.st_uid != owner) return false;
   const UniqueFd writer(open(absl::StrCat("/proc/self/fd/", path_only.get()).c_str(),
                              O_WRONLY | O_NONBLOCK | O_CLOEXEC));
-  return writer.valid() && write(writer.get(), "1", 1) == 1;
+  if (!writer.valid()) return false;
+  const WithoutBrokenPipe guard;
+  return write(writer.get(), "1", 1) == 1;
 }
 
 }  // namespace rollcall

@@ -10,9 +10,8 @@
 namespace rollcall {
 
 // `root`: the process's root folder; `pipe`: the path of the pipe as the process sees it; `owner`:
-// the process's user. The job chooses the path: what is no pipe, or belongs to another user, is
-// never opened, because opening a device acts on it. Does not wait for a reader. False: nobody has
-// been asked.
+// the process's user. The job chooses the path, and opening a device acts on it: this opens only a
+// pipe, and only one of that user. Does not wait for a reader. False: the process got no request.
 bool AskForDump(const std::string& root, const std::string& pipe, uid_t owner);
 
 }  // namespace rollcall

@@ -35,6 +35,8 @@ bool IsLauncher(absl::string_view module) {
 
 // "train" of "/x/train.py"; "" for a word that does not name a script.
 absl::string_view WithoutEnding(absl::string_view word) {
+  // The text for a shell, or a variable: it may hold secrets.
+  if (word.find_first_of(" \t\n=") != absl::string_view::npos) return "";
   const absl::string_view file = BaseName(word);
   for (const absl::string_view ending : kEndings) {
     if (absl::EndsWith(file, ending)) return absl::StripSuffix(file, ending);

@@ -15,7 +15,7 @@ using segment::CommState;
 using segment::NetworkEntry;
 
 constexpr int kFirstVersion = 5;  // NCCL 2.28
-constexpr int kMostChannels = 256;
+static_assert(segment::kCommCapacity <= 1 << 16, "NetworkKey() has 16 bits for the index");
 
 // What a handle stands for: a transfer, or a step of it.
 struct NetworkEvent {
@@ -116,8 +116,7 @@ LocalComm* CommBeingCreated(int rank, int ranks, bool (*is_taken)(const LocalCom
 
 void* StartTransfer(const LocalComm* comm, uint64_t generation, const profiler::ProxyOp& transfer,
                     bool is_p2p) {
-  if (transfer.peer < 0 || comm->index > UINT16_MAX) return nullptr;
-  static_assert(kMostChannels == 1 << (8 * sizeof(transfer.channel)));
+  if (transfer.peer < 0) return nullptr;
   return FindTransfer(generation,
                       {comm->index, transfer.channel, transfer.peer, transfer.sends != 0, is_p2p});
 }

@@ -12,10 +12,11 @@
 
 namespace rollcall {
 
-// The events that ProxyStep events come with. If another plugin requests one of them, its handles
-// have the place of ours, and the library records no transfers.
+// The events that ProxyStep events come with, and their parents. If another plugin requests one of
+// them, its handles have the place of ours, and the library records no transfers: it could not tell
+// those of sends from those of collectives.
 inline constexpr uint64_t kNetworkEvents =
-    profiler::kProxyOp | profiler::kProxyStep | profiler::kNetPlugin;
+    profiler::kP2p | profiler::kProxyOp | profiler::kProxyStep | profiler::kNetPlugin;
 inline constexpr uint64_t kRequestedNetworkEvents = profiler::kProxyOp | profiler::kProxyStep;
 
 // Whether the library records the transfers of an NCCL that uses this version of the interface.

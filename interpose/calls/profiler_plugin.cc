@@ -271,6 +271,20 @@ int Finalize(void* given) {
   return result;
 }
 
+// NCCL has one mask for all communicators, and other threads use it now: without another plugin our
+// events stay in it. Such a plugin may set the mask for its first communicator only, and finds
+// there what it has set.
+template <typename Init>
+void InitTheirs(Context* context, int* mask, Init init) {
+  const int added = added_mask.load(std::memory_order_relaxed) & *mask;
+  const int before = *mask &= ~added;
+  const int result = init();
+  context->their_mask = result != 0 ? 0 : *mask;
+  if (context->their_mask == 0) *mask = before;
+  *mask |= added;
+  chained_mask.fetch_or(static_cast<uint64_t>(context->their_mask));
+}
+
 // Calls init() of the other plugin with a context of its own, then adds the events that we request.
 // `ours` adds our communicator. `rank` and `ranks` are -1 if NCCL does not say them.
 template <int version, typename Theirs, typename Ours>
@@ -280,25 +294,23 @@ int InitBoth(void** given, int* mask, int ranks, int rank, Theirs theirs, Ours o
   Context* context = ClaimContext();
   if (context == nullptr) {
     if (other == nullptr) return kSystemError;
+    const int added = added_mask.load(std::memory_order_relaxed) & *mask;
+    *mask &= ~added;
     const int result = theirs(other, given);
     chained_mask.fetch_or(static_cast<uint64_t>(*mask));
+    *mask |= added;
     return result;
   }
   context->theirs = nullptr;
   context->comm = nullptr;
   context->network.store(nullptr, std::memory_order_relaxed);
-  // A plugin may set the mask for its first communicator only, and finds there what it has set.
-  const int added = added_mask.load(std::memory_order_relaxed) & *mask;
-  const int before = *mask &= ~added;
-  const int result = other == nullptr ? 0 : theirs(other, &context->theirs);
-  context->their_mask = other == nullptr || result != 0 ? 0 : *mask;
-  if (context->their_mask == 0) *mask = before;
-  chained_mask.fetch_or(static_cast<uint64_t>(context->their_mask));
+  context->their_mask = 0;
+  if (other != nullptr) InitTheirs(context, mask, [&] { return theirs(other, &context->theirs); });
   context->comm = ours(context);
   const int calls = context->comm != nullptr ? OurMask(version) : 0;
   const int wanted = calls | StartNetwork(context, version, ranks, rank);
   added_mask.fetch_or(wanted & ~*mask);
-  *mask |= added | wanted;
+  *mask |= wanted;
   *given = context;
   return 0;
 }

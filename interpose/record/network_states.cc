@@ -101,8 +101,11 @@ NetworkEntry* FindTransfer(uint64_t generation, const NetworkTransfer& transfer)
   if (header == nullptr) return nullptr;
   const uint64_t key = NetworkKey(transfer);
   NetworkEntry* found = nullptr;
+  bool any_is_free = false;
   Probe(header, key, [&](NetworkEntry* entry) {
-    const bool is_it = Get(entry->key) == key;
+    const uint64_t its_key = Get(entry->key);
+    const bool is_it = its_key == key;
+    any_is_free = any_is_free || its_key == 0;
     if (is_it) found = entry;
     return is_it;
   });
@@ -111,11 +114,12 @@ NetworkEntry* FindTransfer(uint64_t generation, const NetworkTransfer& transfer)
     if (Get(found->generation) != generation) Reset(found, generation);
     return found;
   }
-  Probe(header, key, [&](NetworkEntry* entry) {
+  const auto claim = [&](NetworkEntry* entry) {
     const bool is_it = Get(entry->key) == 0 && Claim(entry, key, generation);
     if (is_it) found = entry;
     return is_it;
-  });
+  };
+  if (any_is_free) Probe(header, key, claim);
   if (found == nullptr) header->lost_network_states.fetch_add(1, kRelaxed);
   return found;
 }

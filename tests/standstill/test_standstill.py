@@ -32,6 +32,7 @@ def test_an_ordinary_program_is_left_alone(row, tmp_path):
     check_health(row, tmp_path)
 
 
+@pytest.mark.timeout(900)
 def test_ordinary_programs_are_left_alone_for_ten_minutes(tmp_path):
     """All of them at once, on a watch that asks after ten seconds."""
     with concurrent.futures.ThreadPoolExecutor(len(LEFT_ALONE)) as threads:

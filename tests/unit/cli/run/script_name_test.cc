@@ -42,6 +42,11 @@ TEST_P(ScriptNameTest, IsWhatAPersonCallsTheJob) {
 INSTANTIATE_TEST_SUITE_P(Lines, ScriptNameTest, testing::ValuesIn(kCases),
                          [](const auto& row) { return std::string(row.param.name); });
 
+TEST(ScriptNameTest, TheTextForAShellDoesNotNameTheJob) {
+  EXPECT_EQ(ScriptName({"bash", "-c", "HF_TOKEN=x python train.py"}), "bash");
+  EXPECT_EQ(ScriptName({"env", "START=x/train.py", "python", "eval.py"}), "eval");
+}
+
 TEST(ScriptNameTest, OfAnEmptyCommandIsEmpty) { EXPECT_EQ(ScriptName({}), ""); }
 
 }  // namespace
