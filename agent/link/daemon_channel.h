@@ -37,11 +37,11 @@ struct DaemonAddress {
   std::string user;  // --daemon-user
 };
 
-// Adds --daemon, which `rollcall run` explains in its own words, and the flags of the other
-// members.
 // The group of these flags in a --help. It comes last, since it begins with the last of the flags.
 inline constexpr char kDaemonFlagGroup[] = "To reach a daemon";
 
+// Adds --daemon, which `rollcall run` explains in its own words, and the flags of the other
+// members.
 void AddDaemonFlags(CLI::App* app, DaemonAddress* daemon);
 void AddDaemonSecurityFlags(CLI::App* app, DaemonAddress* daemon);
 

@@ -14,9 +14,6 @@
 namespace rollcall {
 namespace {
 
-// Of all ranks of a process: an agent sends 64 times as many at most.
-constexpr size_t kMostStates = 4096;
-
 // 0: not known. A time that is no number, or that cannot be, is not known.
 int64_t SinceNs(double waited_seconds, int64_t now_ns) {
   const double most = static_cast<double>(limits::kOldestNs) / kSecond;
@@ -61,7 +58,7 @@ std::vector<NetworkSample> ReadNetworkSamples(const v1::ProcessStack& stack,
     sample.process = process;
     sample.is_whole = !from.incomplete();
     for (const v1::NetworkSample::State& state : from.states()) {
-      const bool has_room = states < kMostStates &&
+      const bool has_room = states < static_cast<size_t>(limits::kNetworkStatesOfStack) &&
                             sample.states.size() < static_cast<size_t>(limits::kNetworkStates);
       if (!has_room || !IsPossible(state)) {
         sample.is_whole = false;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/agents/stack_limits.h"
 
+#include <algorithm>
+
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {
@@ -49,9 +51,12 @@ bool LimitStack(v1::ProcessStack* stack) {
   limiter.KeepFirst(limits::kFileLocks, stack->mutable_locks());
   limiter.KeepFirst(limits::kOthers, stack->mutable_others());
   limiter.KeepFirst(limits::kNetworks, stack->mutable_network());
+  int room = limits::kNetworkStatesOfStack;
   for (v1::NetworkSample& sample : *stack->mutable_network()) {
-    if (sample.states_size() > limits::kNetworkStates) sample.set_incomplete(true);
-    limiter.KeepFirst(limits::kNetworkStates, sample.mutable_states());
+    const int most = std::min(room, limits::kNetworkStates);
+    if (sample.states_size() > most) sample.set_incomplete(true);
+    limiter.KeepFirst(most, sample.mutable_states());
+    room -= sample.states_size();
   }
   for (v1::ChildProcess& other : *stack->mutable_others()) limiter.LimitChild(true, &other);
   for (v1::ThreadStack& thread : *stack->mutable_threads()) limiter.LimitOtherEnd(&thread);

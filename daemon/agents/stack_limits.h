@@ -21,6 +21,7 @@ inline constexpr int kSocketsOfOtherEnd = 16;
 inline constexpr int kFileLocks = 8;
 inline constexpr int kNetworks = 64;         // communicators and ranks with transfers
 inline constexpr int kNetworkStates = 1024;  // of each
+inline constexpr int kNetworkStatesOfStack = 4096;
 
 }  // namespace limits
 

@@ -48,14 +48,13 @@ std::vector<NetworkSample> NetworkSamplesOf(const JobState& job, const Verdict& 
   std::vector<NetworkSample> samples;
   const auto comm = job.communicators.find(verdict.communicator);
   if (comm == job.communicators.end()) return samples;
-  int32_t last = -1;  // a process with several ranks has them in one list
   for (const auto& [rank, member] : comm->second.members) {
     const Process* process = FindProcess(job, member.process);
-    if (process == nullptr || process->network == nullptr || member.process == last) continue;
+    if (process == nullptr || process->network == nullptr) continue;
     if (process->network_ns < verdict.since_ns) continue;
-    last = member.process;
+    // A process with several ranks has them in one list.
     for (const NetworkSample& sample : *process->network) {
-      AddSample(comm->second, sample, &samples);
+      if (sample.rank == rank) AddSample(comm->second, sample, &samples);
     }
   }
   return samples;

@@ -60,7 +60,9 @@ bool OnlyCulpritsGoOn(const JobState& job, const Verdict& verdict) {
 }
 
 void WeighCallsOfNccl(const JobState& job, Verdict* verdict) {
-  if (verdict->cause != Cause::kMissingRank || !OnlyCulpritsGoOn(job, *verdict)) return;
+  // The cost counts: a job may have thousands of consequences.
+  if (verdict->cause != Cause::kMissingRank || verdict->is_consequence) return;
+  if (!OnlyCulpritsGoOn(job, *verdict)) return;
   verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
   verdict->missing_evidence.push_back(
       "whether they will come: they finish calls on other communicators meanwhile");

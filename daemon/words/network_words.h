@@ -17,8 +17,8 @@ bool IsNamedByNetwork(const Verdict& verdict);
 // data (AllReduce #6 on communicator "dp"); 7 ranks have waited 31 s". Of such a verdict only.
 std::string NetworkSentence(const Verdict& verdict);
 
-// "rank 3 (node-1, device 0) has had nothing to send to rank 4 (node-2, device 1) on channel 0 for
-// 29 s: ...". `culprit` and `peer` in words; 0 ns: not known.
+// "rank 3 (node-1, device 0) waits for its own GPU to send to rank 4 (node-2, device 1) on channel
+// 0 for 29 s, and for no other rank". `culprit` and `peer` in words; 0 ns: not known.
 std::string NetworkEvidence(const NetworkWalk& walk, const std::string& culprit,
                             const std::string& peer, int64_t waited_ns);
 

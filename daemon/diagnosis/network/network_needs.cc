@@ -100,6 +100,11 @@ OtherEnd FindOther(const NetworkPoints& points, const NetworkPoint& of) {
   OtherEnd other;
   other.point = points.Find(of.channel, of.peer, of.rank, !of.sends);
   if (other.point >= 0) other.state = points.points()[static_cast<size_t>(other.point)].state;
+  // An operation that has ended may be an earlier one: its steps do not compare.
+  if (other.state != nullptr && other.state->begun == other.state->ended &&
+      other.state->ended != of.state->ended) {
+    return {};
+  }
   other.is_known = other.state != nullptr || points.IsWhole(of.peer);
   return other;
 }

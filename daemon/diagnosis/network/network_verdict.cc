@@ -32,6 +32,7 @@ struct Readings {
   std::vector<NetworkSample> samples;
   std::vector<NetworkHost> hosts;  // by sample
   bool any = false, moves = false;
+  int64_t oldest_ns = INT64_MAX;  // when the first of them was read
 };
 
 // When the transfers of the process were read; 0: never.
@@ -56,12 +57,17 @@ Readings ReadingsOf(const JobState& job, const std::vector<NetworkSample>& sampl
     if (sample.communicator != v.communicator || read_ns == 0 || read_ns < v.since_ns) continue;
     readings.samples.push_back(sample);
     readings.any = readings.any || !sample.states.empty();
-    // Files show the last moment of the job, however long that was.
-    readings.moves = readings.moves || (!job.offline && Moves(sample, read_ns));
+    readings.oldest_ns = std::min(readings.oldest_ns, read_ns);
     const std::string& host = FindProcess(job, sample.process)->host;
     const auto next = static_cast<int32_t>(numbers.size());
     readings.hosts.push_back({host.empty() ? -1 : numbers.emplace(host, next).first->second, true});
   }
+  // Samples of different moments compare only if nothing has moved from the first one on. Files
+  // show the last moment of the job, however long that was.
+  readings.moves = !job.offline && std::any_of(readings.samples.begin(), readings.samples.end(),
+                                               [&](const NetworkSample& sample) {
+                                                 return Moves(sample, readings.oldest_ns);
+                                               });
   return readings;
 }
 
@@ -90,7 +96,7 @@ std::string EndInWords(const JobState& job, const Readings& readings, const Comm
 
 // Others cannot do their part of the call at all, or have not reached it.
 bool AreCulpritsOnBetterGround(const Verdict& v) {
-  if (IsAnyStopped(v.culprits) || !v.beside.empty()) return true;
+  if (IsAnyStopped(v.culprits)) return true;
   return std::any_of(v.culprits.begin(), v.culprits.end(), [&](const Culprit& culprit) {
     return std::find(v.waiting_ranks.begin(), v.waiting_ranks.end(), culprit.rank) ==
            v.waiting_ranks.end();
@@ -228,14 +234,16 @@ void AddMissing(const JobState& job, const Communicator& comm, const Readings& r
 
 void ApplyNetwork(const JobState& job, const std::vector<NetworkSample>& samples,
                   Verdict* verdict) {
-  if (verdict->cause != Cause::kStalledInFlight) return;
+  // Of two unordered calls each may hold the other up.
+  if (verdict->cause != Cause::kStalledInFlight || !verdict->beside.empty()) return;
   const auto found = job.communicators.find(verdict->communicator);
   if (found == job.communicators.end()) return;
   const Communicator& comm = found->second;
   Readings readings = ReadingsOf(job, samples, *verdict);
   if (!readings.any) return;
   if (readings.moves) {
-    verdict->evidence.push_back("transfers of the communicator over the network still move");
+    verdict->evidence.push_back(
+        "transfers of the communicator over the network moved when they were last read");
     return;
   }
   const std::set<int32_t> without = RanksWithout(comm, readings);

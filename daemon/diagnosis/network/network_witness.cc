@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "base/durations.h"
 #include "daemon/diagnosis/hosts/host_signs.h"
 #include "daemon/model/progress.h"
 #include "daemon/rules/stuck_call.h"
@@ -15,6 +16,9 @@ namespace rollcall {
 namespace {
 
 // What no busy network causes, and no program.
+// A message of a dead link comes this long before the wait at most.
+constexpr int64_t kDiesBeforeWaitNs = 10 * kSecond;
+
 constexpr HostFactKind kDeadLinks[] = {HostFactKind::kLinkDown, HostFactKind::kIbPort,
                                        HostFactKind::kNicError};
 
@@ -40,7 +44,11 @@ std::string DeadLink(const JobState& job, const Verdict& verdict, const Communic
     const bool is_an_end = std::any_of(std::begin(ends), std::end(ends), [&](const auto* host) {
       return host != nullptr && *host == *sign.host;
     });
-    if (is_dead && is_an_end) return absl::StrCat(*sign.host, ": ", HostFactInWords(*sign.fact));
+    // A link may have come back since, and the job gone on.
+    const bool is_old =
+        sign.fact->at_ns != 0 && sign.fact->at_ns < verdict.since_ns - kDiesBeforeWaitNs;
+    if (is_dead && is_an_end && !is_old)
+      return absl::StrCat(*sign.host, ": ", HostFactInWords(*sign.fact));
   }
   return "";
 }

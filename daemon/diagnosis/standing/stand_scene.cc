@@ -8,6 +8,9 @@
 namespace rollcall {
 namespace {
 
+// Of a component: stacks choose the waits, and the rest is not named.
+constexpr size_t kMostEnds = 32;
+
 bool WaitsFor(const StandNode& node, size_t other) {
   return std::find(node.waits_for.begin(), node.waits_for.end(), other) != node.waits_for.end();
 }
@@ -40,7 +43,9 @@ std::vector<std::vector<size_t>> StandScene::FindEndsOfComponents() const {
       for (const size_t to : graph_.nodes[node].waits_for) {
         const size_t other = graph_.component_of[to];
         if (other == id) continue;
-        known.insert(ends_of[other].begin(), ends_of[other].end());
+        for (const size_t end : ends_of[other]) {
+          if (known.size() < kMostEnds) known.insert(end);
+        }
         last = ends_of[other].back();
       }
     }

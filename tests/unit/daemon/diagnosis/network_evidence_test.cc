@@ -84,6 +84,23 @@ TEST_F(NetworkEvidenceTest, AProcessWithSeveralRanksGivesEachOnce) {
   EXPECT_EQ(Samples().size(), 2U);
 }
 
+TEST_F(NetworkEvidenceTest, ProcessesWithAlternatingRanksGiveEachOnce) {
+  std::vector<NetworkSample> of_process[2];
+  for (auto& [rank, member] : job_.comm().members) {
+    member.process = rank % 2;
+    NetworkSample& sample = of_process[member.process].emplace_back();
+    sample.communicator = kDp;
+    sample.rank = rank;
+    sample.process = member.process;
+  }
+  for (size_t i = 0; i < 2; ++i) {
+    job_.state.processes[i].network =
+        std::make_shared<const std::vector<NetworkSample>>(of_process[i]);
+    job_.state.processes[i].network_ns = At(20);
+  }
+  EXPECT_EQ(Samples().size(), 4U);
+}
+
 TEST_F(NetworkEvidenceTest, OnlyCallsOfNcclThatStandStillInFlightAreWalked) {
   EXPECT_EQ(StalledCommunicators({verdict_}), std::vector<uint64_t>{kDp});
   EXPECT_EQ(StalledCommunicators({verdict_, verdict_}), std::vector<uint64_t>{kDp});

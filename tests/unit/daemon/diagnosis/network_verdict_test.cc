@@ -99,6 +99,9 @@ TEST(NetworkVerdictTest, SaysNothing) {
          for (int r = 0; r < 4; ++r) s->job.process(r).stacks_ns = 0;
        }},
       {"while a transfer moves", [](Stall* s) { s->samples[1].states[0].since_ns = At(39.5); }},
+      {"where a transfer moved after the first sample was read",
+       [](Stall* s) { s->job.process(0).stacks_ns = At(12); }},
+      {"beside another call that nothing orders", [](Stall* s) { s->verdict.beside = "a call"; }},
       {"of a wait of unknown age", [](Stall* s) { s->samples[1].states[0].since_ns = 0; }},
       {"without a process",
        [](Stall* s) {
@@ -152,7 +155,7 @@ TEST(NetworkVerdictTest, AnErrorIsASecondWitness) {
 }
 
 // The link from rank 2 to rank 3, with a dead port on this host.
-Verdict DeadLink(const std::string& host) {
+Verdict DeadLink(const std::string& host, int64_t died_ns = At(11)) {
   Stall s;
   s.samples[2].states[0].wait = W::kSend;
   for (int rank = 0; rank < 4; ++rank) {
@@ -163,7 +166,7 @@ Verdict DeadLink(const std::string& host) {
     HostFact fact;
     fact.kind = HostFactKind::kLinkDown;
     fact.subject = "mlx5_0 port 1";
-    fact.at_ns = At(11);
+    fact.at_ns = died_ns;
     facts.facts = {fact};
   }
   s.Apply();
@@ -177,6 +180,8 @@ TEST(NetworkVerdictTest, ADeadPortAtOneOfItsEndsIsASecondWitnessOfALink) {
   EXPECT_EQ(DeadLink("node-2").certainty, Certainty::kCertain);
   EXPECT_EQ(DeadLink("node-3").certainty, Certainty::kCertain);
   EXPECT_EQ(DeadLink("node-0").certainty, Certainty::kLikely);
+  // Since then the job has gone on for a minute.
+  EXPECT_EQ(DeadLink("node-2", At(10) - 60'000'000'000).certainty, Certainty::kLikely);
 }
 
 TEST(NetworkVerdictTest, AStoppedRankStaysTheCulprit) {

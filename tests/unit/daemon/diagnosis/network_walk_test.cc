@@ -210,6 +210,14 @@ TEST(NetworkWalkTest, AccusesNobodyBeyondAMissingOrTornSample) {
   EXPECT_EQ(WalkNetwork(samples, 4).fault, F::kNone);
 }
 
+// It has posted nothing for the new operation, and its steps are those of the one before.
+TEST(NetworkWalkTest, StepsOfAnOperationThatHasEndedDoNotCompare) {
+  const std::vector<Row> unsent = With(InnocentRing(4), 2, kSends, W::kNone, 16);
+  EXPECT_EQ(WalkNetwork(SamplesOf(unsent, 4), 4).fault, F::kNone);
+  const std::vector<Row> unposted = With(InnocentRing(4), 2, kReceives, W::kNone, 16);
+  EXPECT_EQ(WalkNetwork(SamplesOf(unposted, 4), 4).culprit, 2);
+}
+
 TEST(NetworkWalkTest, TheFirstSampleOfARankCounts) {
   std::vector<NetworkSample> samples =
       SamplesOf(With(InnocentRing(4), 2, kReceives, W::kReceiveGpu), 4);
