@@ -31,14 +31,6 @@ constexpr int64_t kTickNs = 20'000'000;
 constexpr int kTicksOfStream = 15;
 constexpr char kHung[] = "hung";
 
-// A busy machine or ThreadSanitizer makes everything ten times slower.
-bool WithinAMinute(const std::function<bool()>& holds) {
-  for (int i = 0; i < 6; ++i) {
-    if (Eventually(holds)) return true;
-  }
-  return false;
-}
-
 // A host's agent on a thread of its own. Like a stream, it sends a tick when the last one was
 // applied.
 class FakeAgent {
@@ -191,17 +183,17 @@ TEST_F(DaemonStressTest, AllPartsWorkAtOnce) {
       agents.push_back(std::make_unique<FakeAgent>(daemon.get(), host));
     }
     const Viewer one(daemon->http_address()), other(daemon->http_address());
-    EXPECT_TRUE(WithinAMinute([&] { return !FindReport(*daemon).empty(); }));
+    EXPECT_TRUE(Eventually([&] { return !FindReport(*daemon).empty(); }));
     reported.insert(FindReport(*daemon));
     for (const auto& agent : agents) agent->BeginToReconnect();
-    EXPECT_TRUE(WithinAMinute([&] { return agents[0]->sent() > 100 && one.answers() > 20; }));
+    EXPECT_TRUE(Eventually([&] { return agents[0]->sent() > 100 && one.answers() > 20; }));
     for (const int job : {0, kHealthyJobs - 1}) {
       EXPECT_TRUE(daemon->GetIncidents(absl::StrCat("healthy-", job)).empty());
     }
     EXPECT_EQ(one.failures() + other.failures(), 0);
     if (life == 1) daemon->Stop();  // while the agents and viewers go on
     for (const auto& agent : agents)
-      EXPECT_TRUE(WithinAMinute([&] { return agent->sent() - agent->applied() <= 1; }));
+      EXPECT_TRUE(Eventually([&] { return agent->sent() - agent->applied() <= 1; }));
   }
   EXPECT_EQ(reported.size(), 1u) << "the second daemon continues the incident";
 }

@@ -78,8 +78,9 @@ class PostgresServer {
            schema;
   }
 
-  // Returns when it takes connections.
+  // Returns when it takes connections. Without effect while it runs.
   void Start() {
+    if (pid_ > 0 || !problem_.empty()) return;
     pid_ = Run({programs_ + "/postgres", "-D", data(), "-k", folder_, "-c",
                 "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=16MB", "-c",
                 "max_connections=40", "-c", "autovacuum=off"});
@@ -106,6 +107,7 @@ class PostgresServer {
   std::string data() const { return folder_ + "/data"; }
 
   void SignalAll(int signal) const {
+    if (pid_ <= 0) return;
     kill(pid_, signal);
     for (const pid_t child : Children()) kill(child, signal);
   }

@@ -140,11 +140,12 @@ class PreloadedProcessTest : public testing::Test {
 
   // Polls until the condition holds. The limit is only for tests that fail.
   static bool Eventually(const std::function<bool()>& so) {
-    for (int i = 0; i < 2000; ++i) {
-      if (so()) return true;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (!so()) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
-    return false;
+    return true;
   }
 
   const std::string libraries_;
