@@ -155,7 +155,6 @@ function Steps({ job, walk }: { job: JobAddress; walk: NetworkWalk }) {
           <b>
             Rank <RankLink job={job} rank={walk.rank} />: {faultInWords(walk)}
           </b>
-          {walk.nic !== "" && `, NIC ${walk.nic}`}
         </li>
         {steps.slice(0, kStepsAtFirst)}
       </ol>

@@ -35,10 +35,6 @@ std::string WayInWords(const v1::NetworkWalk& walk) {
   return absl::StrJoin(parts, ", ");
 }
 
-std::string NicInWords(const v1::NetworkWalk& walk) {
-  return walk.nic().empty() ? "" : absl::StrCat(" (", walk.nic(), ")");
-}
-
 std::string FaultInWords(const v1::NetworkWalk& walk) {
   const std::string rank = RankInWords(walk.rank());
   const std::string peer = walk.peer() < 0 ? "its peer" : RankInWords(walk.peer());
@@ -46,8 +42,7 @@ std::string FaultInWords(const v1::NetworkWalk& walk) {
     return absl::StrCat(rank, ": its GPU does not produce what it must send to ", peer);
   }
   if (walk.fault() == "link") {
-    return absl::StrCat(rank, ": the network", NicInWords(walk),
-                        " does not carry what it has sent to ", peer);
+    return absl::StrCat(rank, ": the network does not carry what it has sent to ", peer);
   }
   if (walk.fault() == "peer_gpu") {
     return absl::StrCat(rank, ": its GPU does not take what it receives from ", peer);
