@@ -32,11 +32,9 @@ struct NetworkSample {
 };
 
 enum class NetworkFault : uint8_t {
-  kNone = 0,     // the states name nobody
-  kOwnGpu = 1,   // the culprit's GPU or kernel does not produce what it must send
-  kLink = 2,     // the link or NIC from the culprit to `peer` does not carry what it has sent
-  kPeerGpu = 3,  // the GPU of the receiver, the culprit, does not take what it receives
-  kProxy = 4,    // the culprit's proxy thread has posted nothing
+  kNone,  // the states name nobody
+#define NETWORK_FAULT(name, ...) name,
+#include "daemon/model/network_faults.def"
 };
 
 // A rank on the way, what its transfer waits for, and with whom.

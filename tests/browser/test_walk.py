@@ -52,7 +52,7 @@ def test_the_culprit_stands_on_top_and_the_link_below_it_is_stuck(show):
     expect(page.locator(".walk text.walk-stuck")).to_have_text(
         ["✕ the first link that does not move", "no data gets to rank 6"])
     steps = page.locator(".walk li")
-    expect(steps.first).to_have_text("Rank 5: the link to rank 6 carries no data")
+    expect(steps.first).to_have_text("Rank 5: the network does not carry what it has sent to rank 6")
     expect(steps.nth(1)).to_have_text(
         "Rank 6 waits for data from rank 5, channel 2, for 12 s: the first link that does not move")
     expect(page.locator(".walk")).to_contain_text("Of 4 channels that wait, 3 lead to rank 5.")
@@ -64,7 +64,7 @@ def test_an_arrow_points_up_at_a_receiver_whose_gpu_takes_nothing(show):
     ends = [[float(line.get_attribute(end)) for end in ("y1", "y2")]
             for line in page.locator(".walk line").all()]
     assert ends[0][0] > ends[0][1] and ends[1][0] < ends[1][1], ends
-    expect(page.locator(".walk li").first).to_have_text("Rank 7: its GPU does not take the data")
+    expect(page.locator(".walk li").first).to_have_text("Rank 7: its GPU does not take what it receives from rank 2")
 
 
 def test_a_culprit_for_which_nobody_waits_stands_beside_its_peer_or_alone(show):

@@ -38,27 +38,19 @@ export function waitInWords(wait: string): string {
   return wait === "" ? "waits for nothing" : (waits[wait] ?? wait);
 }
 
-// What is wrong at the culprit, to follow "rank 3: ".
+declare const NETWORK_FAULTS: Record<string, { line: string; short: string }>; // build.mjs
+
+const withPeer = (words: string, walk: NetworkWalk) =>
+  words.replace("$p", walk.peer < 0 ? "its peer" : `rank ${walk.peer}`);
+
+// What is wrong at the culprit, to follow "rank 3: ". A fault that this page does not know is its word.
 export function faultInWords(walk: NetworkWalk): string {
-  const peer = walk.peer < 0 ? "its peer" : `rank ${walk.peer}`;
-  const words: Record<string, string> = {
-    own_gpu: "its GPU does not make the data to send",
-    link: `the link to ${peer} carries no data`,
-    peer_gpu: "its GPU does not take the data",
-    proxy: "its proxy thread has posted nothing",
-  };
-  return words[walk.fault] ?? walk.fault;
+  return withPeer(NETWORK_FAULTS[walk.fault]?.line ?? walk.fault, walk);
 }
 
 // The same in few enough words to stand beside the culprit on a phone.
 export function faultInShort(walk: NetworkWalk): string {
-  const words: Record<string, string> = {
-    own_gpu: "its GPU makes no data",
-    link: walk.peer < 0 ? "its link carries no data" : `no data gets to rank ${walk.peer}`,
-    peer_gpu: "its GPU takes no data",
-    proxy: "its proxy posts nothing",
-  };
-  return words[walk.fault] ?? walk.fault;
+  return withPeer(NETWORK_FAULTS[walk.fault]?.short ?? walk.fault, walk);
 }
 
 export type Hop = NetworkWalk["hops"][number];

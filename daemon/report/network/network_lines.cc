@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/whole_numbers.h"
+#include "daemon/words/network_words.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
@@ -36,18 +37,8 @@ std::string WayInWords(const v1::NetworkWalk& walk) {
 }
 
 std::string FaultInWords(const v1::NetworkWalk& walk) {
-  const std::string rank = RankInWords(walk.rank());
   const std::string peer = walk.peer() < 0 ? "its peer" : RankInWords(walk.peer());
-  if (walk.fault() == "own_gpu") {
-    return absl::StrCat(rank, ": its GPU does not produce what it must send to ", peer);
-  }
-  if (walk.fault() == "link") {
-    return absl::StrCat(rank, ": the network does not carry what it has sent to ", peer);
-  }
-  if (walk.fault() == "peer_gpu") {
-    return absl::StrCat(rank, ": its GPU does not take what it receives from ", peer);
-  }
-  return absl::StrCat(rank, ": its proxy thread of NCCL moves no transfer");
+  return absl::StrCat(RankInWords(walk.rank()), ": ", NetworkLine(walk.fault(), peer));
 }
 
 // How long the transfer at the end of the way has stood; "": not known.

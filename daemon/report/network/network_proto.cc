@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "base/durations.h"
+#include "daemon/words/network_words.h"
 
 namespace rollcall {
 namespace {
@@ -23,22 +24,6 @@ v1::NetworkWalk::Hop ToProto(const NetworkHop& hop, int64_t now_ns) {
 }
 
 }  // namespace
-
-const char* NetworkFaultName(NetworkFault fault) {
-  switch (fault) {
-    case NetworkFault::kOwnGpu:
-      return "own_gpu";
-    case NetworkFault::kLink:
-      return "link";
-    case NetworkFault::kPeerGpu:
-      return "peer_gpu";
-    case NetworkFault::kProxy:
-      return "proxy";
-    case NetworkFault::kNone:
-      break;
-  }
-  return "";
-}
 
 const char* NetworkWaitName(NetworkWait wait) {
   switch (wait) {

@@ -7,6 +7,7 @@
 #include "daemon/report/network/network_lines.h"
 #include "daemon/report/network/network_proto.h"
 #include "daemon/report/report_text.h"
+#include "daemon/words/network_words.h"
 
 namespace rollcall {
 namespace {
@@ -69,10 +70,15 @@ TEST(NetworkReportTest, EveryWaitAndFaultHasAName) {
   for (uint32_t wait = 1; wait < kNetworkWaits; ++wait) {
     EXPECT_STRNE(NetworkWaitName(static_cast<NetworkWait>(wait)), "") << wait;
   }
-  for (const NetworkFault fault :
-       {NetworkFault::kOwnGpu, NetworkFault::kLink, NetworkFault::kPeerGpu, NetworkFault::kProxy}) {
-    EXPECT_STRNE(NetworkFaultName(fault), "");
-  }
+#define NETWORK_FAULT(name, word, ...) EXPECT_STREQ(NetworkFaultName(NetworkFault::name), word);
+#include "daemon/model/network_faults.def"
+  EXPECT_STREQ(NetworkFaultName(NetworkFault::kNone), "");
+}
+
+TEST(NetworkReportTest, AFaultThatThisProgramDoesNotKnowIsItsWord) {
+  v1::Verdict verdict = ToProto(MakeVerdict(1));
+  verdict.mutable_network()->set_fault("cosmic_ray");
+  EXPECT_EQ(NetworkLines(verdict)[0], "rank 0: cosmic_ray, for 42 s");
 }
 
 TEST(NetworkReportTest, TheReportTellsTheWayInThreeLines) {
