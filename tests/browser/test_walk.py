@@ -19,8 +19,8 @@ def ring(culprit, ranks):
     return [*waits, hop(culprit, (culprit + 1) % ranks, "send")]
 
 
-def walk(fault, hops):
-    return {"fault": fault, "rank": hops[-1]["rank"], "peer": hops[-1]["peer"], "channels": 4,
+def walk(fault, hops, left_out=0):
+    return {"hops_left_out": left_out, "fault": fault, "rank": hops[-1]["rank"], "peer": hops[-1]["peer"], "channels": 4,
             "agreeing": 3, "hops": hops}
 
 
@@ -77,11 +77,11 @@ def test_a_culprit_for_which_nobody_waits_stands_beside_its_peer_or_alone(show):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_long_way_is_shortened_and_fits_a_phone(show, theme):
     waits = [hop(16300 + n, 16299 + n, "receive_flush") for n in range(63, 0, -1)]
-    page = show(walk("own_gpu", [*waits, hop(16300, 16301, "send_gpu")]), theme=theme, width=360,
-                height=740)
+    page = show(walk("own_gpu", [*waits, hop(16300, 16301, "send_gpu")], left_out=100), theme=theme,
+                width=360, height=740)
     shown = names(page)
     assert shown[0] == "rank 16300" and shown[-1] == "rank 16363"
-    assert "56 ranks …" in shown and len(shown) == 9, shown
+    assert "156 ranks …" in shown and len(shown) == 9, shown
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     picture = page.locator(".walk svg").bounding_box()
     for text in page.locator(".walk svg text").all():
@@ -89,6 +89,8 @@ def test_a_long_way_is_shortened_and_fits_a_phone(show, theme):
         assert box["x"] + box["width"] <= picture["x"] + picture["width"], text.text_content()
         assert box["height"] >= 11
     page.locator(".walk summary").click()
-    assert page.locator(".walk li").count() == 64
+    assert page.locator(".walk li").count() == 65
+    expect(page.locator(".walk li").nth(32)).to_have_text("100 ranks …")
+    expect(page.locator(".walk summary")).to_have_text("155 more ranks on the way")
     found = Axe().run(page, context=".walk")
     assert found.violations_count == 0, found.generate_report()

@@ -25,7 +25,6 @@ namespace {
 // A transfer whose step has waited for less moves. A healthy step of 512 KiB takes so long at
 // 0.25 MiB/s only.
 constexpr int64_t kStandsAfterNs = 2 * kSecond;
-constexpr size_t kMostHopsShown = 64;
 
 // The samples of one communicator that were read during the wait.
 struct Readings {
@@ -197,7 +196,7 @@ void MoveWithinHost(int32_t rank, NetworkWalk* walk) {
   if (rank == walk->culprit) return;
   const NetworkHop last = walk->hops.back();
   walk->hops.push_back({rank, walk->culprit, last.channel, NetworkWait::kNone, last.since_ns});
-  if (walk->hops.size() > kMostHopsShown) walk->hops.erase(walk->hops.begin());
+  ShortenWay(walk);
   walk->peer = walk->culprit;
   walk->culprit = rank;
 }

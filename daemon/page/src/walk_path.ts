@@ -74,14 +74,15 @@ function alone(walk: NetworkWalk, culprit: Hop | undefined): Way {
   return { stops, links: [{ isUp: walk.fault === "peer_gpu", isStuck: true, wait: "", when }] };
 }
 
-function shorten(way: Way): Way {
+// `leftOut`: ranks that the message leaves out. Such a way is always long enough to be shortened here.
+function shorten(way: Way, leftOut: number): Way {
   const extra = way.stops.length - kMostRanks;
   if (extra <= 0) return way;
   const { stops, links } = way;
   const from = kFirstRanks;
   const to = from + extra + 1; // the ranks from..to-1 stand at one place
   return {
-    stops: [...stops.slice(0, from), { rank: -1, leftOut: to - from }, ...stops.slice(to)],
+    stops: [...stops.slice(0, from), { rank: -1, leftOut: to - from + leftOut }, ...stops.slice(to)],
     links: [...links.slice(0, from), ...links.slice(to - 1)],
   };
 }
@@ -89,8 +90,9 @@ function shorten(way: Way): Way {
 export function wayOf(walk: NetworkWalk): Way {
   const up = [...walk.hops].reverse();
   if (up.length < 2) return alone(walk, up[0]);
-  return shorten({
+  const way = {
     stops: up.map((hop) => ({ rank: hop.rank, leftOut: 0 })),
     links: up.slice(1).map((hop, index) => linkOf(hop, index === 0)),
-  });
+  };
+  return shorten(way, walk.hops_left_out);
 }

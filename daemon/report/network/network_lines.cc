@@ -21,13 +21,13 @@ std::string RankInWords(int32_t rank) {
 // The ranks that wait for data, each for the next one.
 std::string WayInWords(const v1::NetworkWalk& walk) {
   const int waiting = walk.hops_size() - 1;  // the last one is the culprit
+  const int64_t unnamed = int64_t{waiting} - kFirstHops - 1 + std::max(walk.hops_left_out(), 0);
   std::vector<std::string> parts;
   for (int i = 0; i < waiting; ++i) {
     if (i >= kFirstHops && i + 1 < waiting) continue;
     const v1::NetworkWalk::Hop& hop = walk.hops(i);
-    if (i >= kFirstHops && waiting > kFirstHops + 1) {
-      const auto more = static_cast<uint64_t>(waiting - kFirstHops - 1);
-      parts.push_back(CountInWords(more, "more rank", "more ranks"));
+    if (i >= kFirstHops && unnamed > 0) {
+      parts.push_back(CountInWords(static_cast<uint64_t>(unnamed), "more rank", "more ranks"));
     }
     parts.push_back(absl::StrCat(RankInWords(hop.rank()),
                                  i == 0 ? " waits for data from " : " from ",

@@ -58,12 +58,19 @@ TEST(NetworkReportTest, AVerdictWithoutAWayHasNone) {
   EXPECT_TRUE(NetworkLines(ToProto(verdict)).empty());
 }
 
-TEST(NetworkReportTest, OfALongWayTheMessageHasTheFirstHopAndTheLastOnes) {
-  const v1::Verdict verdict = ToProto(MakeVerdict(200));
-  ASSERT_EQ(verdict.network().hops_size(), 64);
-  EXPECT_EQ(verdict.network().hops(0).rank(), 199);
-  EXPECT_EQ(verdict.network().hops(1).rank(), 62);
-  EXPECT_EQ(verdict.network().hops(63).rank(), 0);
+TEST(NetworkReportTest, OfALongWayTheMessageHasTheFirstHopsAndTheLastOnes) {
+  Verdict made = MakeVerdict(200);
+  ShortenWay(&made.network);
+  const v1::NetworkWalk walk = ToProto(made).network();
+  ASSERT_EQ(walk.hops_size(), 64);
+  EXPECT_EQ(walk.hops(0).rank(), 199);
+  EXPECT_EQ(walk.hops(31).rank(), 168);
+  EXPECT_EQ(walk.hops(32).rank(), 31);
+  EXPECT_EQ(walk.hops(63).rank(), 0);
+  EXPECT_EQ(walk.hops_left_out(), 136);
+  EXPECT_EQ(NetworkLines(ToProto(made))[0],
+            "rank 199 waits for data from rank 198, rank 198 from rank 197, rank 197 from rank "
+            "196, 195 more ranks, rank 1 from rank 0");
 }
 
 TEST(NetworkReportTest, EveryWaitAndFaultHasAName) {
