@@ -135,6 +135,18 @@ TEST(NetworkVerdictTest, TellsThatSamplesAreMissing) {
             "what the transfers over the network of rank 0 wait for: its states are not known");
 }
 
+// As of a call with more members than are asked: who is beyond them is not accused, nor who is not.
+TEST(NetworkVerdictTest, BeyondTheRanksThatWereAskedNobodyIsNamed) {
+  Stall s;
+  s.samples.resize(2);
+  s.Apply();
+  EXPECT_EQ(s.verdict.network.fault, NetworkFault::kNone);
+  EXPECT_TRUE(s.verdict.culprits.empty());
+  EXPECT_EQ(s.verdict.missing_evidence,
+            std::vector<std::string>{"what the transfers over the network of ranks 2-3 wait for: "
+                                     "their states are not known"});
+}
+
 TEST(NetworkVerdictTest, AMarkerIsASecondWitness) {
   Stall s;
   for (int rank = 0; rank < 4; ++rank) {
