@@ -210,10 +210,10 @@ void Blame(const JobState& job, const Communicator& comm, const Readings& readin
   }
   const bool is_one = suspects.size() == 1;
   if (is_one) DropWaiter(v->culprits.front().process, v->culprits.front().rank, v);
-  const std::string witness = is_one ? SecondWitness(job, *v, walk) : "";
-  if (!witness.empty()) v->evidence.push_back(witness);
+  const NetworkWitness witness = is_one ? SecondWitness(job, *v, walk) : NetworkWitness();
+  if (!witness.text.empty()) v->evidence.push_back(witness.text);
   const bool agree = walk.agreeing == walk.channels && v->missing_evidence.empty();
-  if (witness.empty() || !agree) v->certainty = std::min(v->certainty, Certainty::kLikely);
+  if (!witness.is_proof || !agree) v->certainty = std::min(v->certainty, Certainty::kLikely);
 }
 
 void AddMissing(const JobState& job, const Communicator& comm, const Readings& readings,
