@@ -36,7 +36,8 @@ std::vector<v1::NetworkSample> ReadNetworkSamples(const ServedSegment& segment,
   if (!reader.ok()) return samples;
   HostClock clock;
   clock.Sample();
-  for (const NetworkSnapshot& read : (*reader)->ReadNetwork(&clock, segment.ahead_ns, &network_of)) {
+  for (const NetworkSnapshot& read :
+       (*reader)->ReadNetwork(&clock, segment.ahead_ns, &network_of)) {
     samples.push_back(ToProto(read, SteadyNs()));
   }
   return samples;

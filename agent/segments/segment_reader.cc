@@ -684,7 +684,8 @@ std::vector<NetworkEntryCopy> SegmentReader::ReadNetworkEntries(uint32_t chunks)
   return used;
 }
 
-// The wanted communicators of the entries, at most kMostNetworkComms, without those that have ended.
+// The wanted communicators of the entries, at most kMostNetworkComms, without those that have
+// ended.
 std::map<uint32_t, NetworkComm> SegmentReader::ReadNetworkComms(
     const std::vector<NetworkEntryCopy>& entries, uint32_t count,
     const std::vector<uint64_t>* wanted) const {

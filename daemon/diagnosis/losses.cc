@@ -70,8 +70,7 @@ bool RestsOnAnEnd(Cause cause) {
 bool Bears(const Loss& loss, const Verdict& verdict) {
   if (loss.count != &ProcessEvidence::left_out) return true;
   if (loss.bits == segment::kLeftOutNetwork) {
-    return verdict.cause == Cause::kStalledInFlight &&
-           verdict.communicator_kind == CommKind::kNccl;
+    return verdict.cause == Cause::kStalledInFlight && verdict.communicator_kind == CommKind::kNccl;
   }
   if (loss.bits != segment::kLeftOutRecords) return true;
   return verdict.call.op == Op::kNone || verdict.position_end != 0;

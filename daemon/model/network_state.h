@@ -35,7 +35,7 @@ struct NetworkSample {
 enum class NetworkFault : uint8_t {
   kNone,  // the states name nobody
 #define NETWORK_FAULT(name, ...) name,
-#include "daemon/model/network_faults.def"
+#include "proto/network_faults.def"
 };
 
 // A rank on the way, what its transfer waits for, and with whom.
@@ -57,7 +57,8 @@ struct NetworkWalk {
   // Of the first such channel; the culprit is the last. Of a long way the first and the last ones
   // (ShortenWay()).
   std::vector<NetworkHop> hops;
-  int32_t left_out = 0;  // hops that are missing between hops[kMostNetworkHops / 2 - 1] and the next
+  int32_t left_out =
+      0;  // hops that are missing between hops[kMostNetworkHops / 2 - 1] and the next
 };
 
 inline constexpr size_t kMostNetworkHops = 64;

@@ -25,10 +25,11 @@ if (phrases.length !== facts.split("\nHOST_FACT(").length - 1) {
 }
 
 // The words of each fault of a transfer over the network.
-const faults = readFileSync(join(source, "../../daemon/model/network_faults.def"), "utf8");
-const columns = faults.split("\nNETWORK_FAULT(").slice(1).map((row) =>
-  [...row.matchAll(/"([^"]*)"/g)].map(([, text]) => text),
-);
+const faults = readFileSync(join(source, "../../proto/network_faults.def"), "utf8");
+const columns = faults
+  .split("\nNETWORK_FAULT(")
+  .slice(1)
+  .map((row) => [...row.matchAll(/"([^"]*)"/g)].map(([, text]) => text));
 if (columns.length === 0 || columns.some((row) => row.length !== 8)) {
   throw new Error("build.mjs cannot read all rows of network_faults.def");
 }

@@ -23,7 +23,7 @@ struct FaultWords {
 constexpr FaultWords kWords[] = {
 #define NETWORK_FAULT(name, word, meaning, sentence, evidence, line, ...) \
   {NetworkFault::name, word, sentence, evidence, line},
-#include "daemon/model/network_faults.def"
+#include "proto/network_faults.def"
 };
 
 const FaultWords& WordsOf(NetworkFault fault) {

@@ -20,8 +20,8 @@ def ring(culprit, ranks):
 
 
 def walk(fault, hops, left_out=0):
-    return {"hops_left_out": left_out, "fault": fault, "rank": hops[-1]["rank"], "peer": hops[-1]["peer"], "channels": 4,
-            "agreeing": 3, "hops": hops}
+    return {"fault": fault, "rank": hops[-1]["rank"], "peer": hops[-1]["peer"], "channels": 4,
+            "agreeing": 3, "hops": hops, "hops_left_out": left_out}
 
 
 @pytest.fixture

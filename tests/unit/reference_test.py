@@ -187,7 +187,7 @@ def stand_shapes():
 def network_faults():
     """The words of NetworkWalk.fault, what each means, its advice and its place in the runbook."""
     rows = [re.findall(r'"([^"]*)"', row)
-            for row in read("daemon/model/network_faults.def").split("\nNETWORK_FAULT(")[1:]]
+            for row in read("proto/network_faults.def").split("\nNETWORK_FAULT(")[1:]]
     assert rows and all(len(row) == 8 for row in rows)
     return [(f"`{row[0]}`", row[1], f"[{row[6]}](../advice.md#{row[6]})",
              f"[{row[7]}](../runbook/stalled_in_flight.md#{row[7]})") for row in rows]
@@ -208,11 +208,11 @@ def causes_page():
             text += ("The field `fault` of `network` in `incident.json` says what holds the transfers over "
                      "the network up. `rank` is the culprit, `peer` the other end:\n\n" +
                      table(("Fault", "Why", "Advice", "Runbook"), network_faults()) +
-                     "\nA walk over the transfers is `likely`. Only a second witness makes it `certain`: a GPU marker "
+                     "A walk over the transfers is `likely`. Only a second witness makes it `certain`: a GPU marker "
                      "that shows that the culprit's GPU has not started the call, or an error that NCCL has "
-                     "reported on the culprit or, of a link, at one of its ends. A port or link of these hosts that is down is evidence and "
-                     "never such a witness: NCCL does not say which NIC it uses, and the port may be one that the "
-                     "job does not use.\n\n")
+                     "reported on the culprit or, of a link, at one of its ends. A port or link of these hosts "
+                     "that is down is evidence and never such a witness: NCCL does not say which NIC it uses, and the "
+                     "port may be one that the job does not use.\n\n")
         if cause == "standstill":
             text += ("The field `shape` of `incident.json` says why the culprits (\"they\") are these:\n\n" +
                      table(("Shape", "Why"), stand_shapes()))
@@ -221,8 +221,8 @@ def causes_page():
         "Each verdict has one of these causes. The causes that people meet first come first. In a "
         "hang, begin with [A job hangs: now what](../runbook.md). `rollcall incidents --cause=CAUSE` "
         "lists the incidents of a cause.", text,
-        "the table in [runbook.md](../runbook.md#causes), the tables of advice, of shapes and of network faults, and the sentences that a "
-        "test expects")
+        "the table in [runbook.md](../runbook.md#causes), the tables of advice, of shapes and of network "
+        "faults, and the sentences that a test expects")
 
 
 def move_links(words):

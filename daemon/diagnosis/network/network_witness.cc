@@ -78,8 +78,7 @@ NetworkWitness SecondWitness(const JobState& job, const Verdict& verdict, const 
   std::string proof = ErrorOf(job, comm, walk.culprit);
   const bool is_link = walk.fault == NetworkFault::kLink;
   if (proof.empty() && is_link) proof = ErrorOf(job, comm, walk.peer);
-  const bool is_gpu =
-      walk.fault == NetworkFault::kOwnGpu || walk.fault == NetworkFault::kPeerGpu;
+  const bool is_gpu = walk.fault == NetworkFault::kOwnGpu || walk.fault == NetworkFault::kPeerGpu;
   if (proof.empty() && is_gpu) proof = NotStarted(job, verdict, comm, walk.culprit);
   if (!proof.empty()) return {std::move(proof), true};
   return {is_link ? DeadLink(job, verdict, comm, walk) : "", false};

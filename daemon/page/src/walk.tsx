@@ -164,7 +164,9 @@ function Steps({ job, walk }: { job: JobAddress; walk: NetworkWalk }) {
       </ol>
       {rest.length > 0 && (
         <details>
-          <summary>{plural(rest.length + Math.max(walk.hops_left_out - 1, 0), "more rank")} on the way</summary>
+          <summary>
+            {plural(rest.length + Math.max(walk.hops_left_out - 1, 0), "more rank")} on the way
+          </summary>
           <ol start={kStepsAtFirst + 2}>{rest}</ol>
         </details>
       )}

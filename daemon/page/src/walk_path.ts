@@ -82,7 +82,11 @@ function shorten(way: Way, leftOut: number): Way {
   const from = kFirstRanks;
   const to = from + extra + 1; // the ranks from..to-1 stand at one place
   return {
-    stops: [...stops.slice(0, from), { rank: -1, leftOut: to - from + leftOut }, ...stops.slice(to)],
+    stops: [
+      ...stops.slice(0, from),
+      { rank: -1, leftOut: to - from + leftOut },
+      ...stops.slice(to),
+    ],
     links: [...links.slice(0, from), ...links.slice(to - 1)],
   };
 }

@@ -95,7 +95,8 @@ void CheckWalk(const JobState& job, int32_t size, const Verdict& verdict) {
   const NetworkWalk& walk = verdict.network;
   const v1::Verdict message = ToProto(verdict);
   if (walk.fault == NetworkFault::kNone) {
-    Promise(!message.has_network() && NetworkLines(message).empty(), "who names nobody says nothing");
+    Promise(!message.has_network() && NetworkLines(message).empty(),
+            "who names nobody says nothing");
     return;
   }
   Promise(walk.culprit >= 0 && walk.culprit < size, "the culprit is a rank");

@@ -294,7 +294,7 @@ TEST(AdviceTest, EachEntryFitsItsVerdictAndNotASimilarOne) {
 TEST(AdviceTest, EveryNetworkFaultHasTheAdviceOfItsRow) {
 #define NETWORK_FAULT(name, word, meaning, sentence, evidence, line, short_line, advice, ...) \
   EXPECT_TRUE(Has(AdviceFor(HeldUp(NetworkFault::name)), advice)) << word;
-#include "daemon/model/network_faults.def"
+#include "proto/network_faults.def"
 }
 
 // A person always gets advice, and never a whole page.

@@ -108,7 +108,8 @@ TEST(LossesTest, NamesTransfersWithoutRoomWhereACallStandsStillInFlight) {
   EXPECT_TRUE(Names(verdict, kLine));
   JobBuilder absent = OneIsMissing();
   absent.state.processes[2].left_out = segment::kLeftOutNetwork;
-  EXPECT_TRUE(Judge(absent).missing_evidence.empty()) << "an absent rank holds nothing up in flight";
+  EXPECT_TRUE(Judge(absent).missing_evidence.empty())
+      << "an absent rank holds nothing up in flight";
 }
 
 TEST(LossesTest, AVerdictOnTheEndOfAProcessMissesNoRecords) {

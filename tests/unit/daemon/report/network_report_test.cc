@@ -78,7 +78,7 @@ TEST(NetworkReportTest, EveryWaitAndFaultHasAName) {
     EXPECT_STRNE(NetworkWaitName(static_cast<NetworkWait>(wait)), "") << wait;
   }
 #define NETWORK_FAULT(name, word, ...) EXPECT_STREQ(NetworkFaultName(NetworkFault::name), word);
-#include "daemon/model/network_faults.def"
+#include "proto/network_faults.def"
   EXPECT_STREQ(NetworkFaultName(NetworkFault::kNone), "");
 }
 
