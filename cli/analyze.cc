@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdint>
 #include <fstream>
 #include <iostream>
 #include <optional>
@@ -29,6 +30,7 @@
 #include "cli/segment_networks.h"
 #include "daemon/diagnosis/diagnose.h"
 #include "daemon/diagnosis/last_sign.h"
+#include "daemon/diagnosis/network_evidence.h"
 #include "daemon/diagnosis/versions.h"
 #include "daemon/jobs/job_store.h"
 #include "daemon/report/html.h"
@@ -159,8 +161,13 @@ std::optional<Findings> AnalyzeSegments(const std::set<std::string>& folders,
     JobState state = input.store.Get(job);
     state.offline = true;
     const int64_t last_ns = LastSignNs(state);
-    AddSegmentNetworks(folders, last_ns, &state);
-    findings.push_back(MakeFinding(state, last_ns, Diagnose(state, last_ns, NoPatience())));
+    std::vector<Verdict> verdicts = Diagnose(state, last_ns, NoPatience());
+    const std::vector<uint64_t> stalled = StalledCommunicators(verdicts);
+    if (!stalled.empty()) {
+      AddSegmentNetworks(folders, stalled, last_ns, &state);
+      verdicts = Diagnose(state, last_ns, NoPatience());
+    }
+    findings.push_back(MakeFinding(state, last_ns, std::move(verdicts)));
   }
   return findings;
 }

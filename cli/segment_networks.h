@@ -6,13 +6,16 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "daemon/model/job_state.h"
 
 namespace rollcall {
 
-// `folders`: of the segments from which `state` was read. `last_ns`: the last sign of the job.
-// Leaves out what cannot be read.
-void AddSegmentNetworks(const std::set<std::string>& folders, int64_t last_ns, JobState* state);
+// `folders`: of the segments from which `state` was read. `communicators`: of which. `last_ns`: the
+// last sign of the job. Leaves out what cannot be read.
+void AddSegmentNetworks(const std::set<std::string>& folders,
+                        const std::vector<uint64_t>& communicators, int64_t last_ns,
+                        JobState* state);
 
 }  // namespace rollcall

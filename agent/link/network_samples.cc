@@ -36,11 +36,9 @@ std::vector<v1::NetworkSample> ReadNetworkSamples(const ServedSegment& segment,
   if (!reader.ok()) return samples;
   HostClock clock;
   clock.Sample();
-  for (const NetworkSnapshot& read : (*reader)->ReadNetwork(&clock, segment.ahead_ns)) {
-    const bool is_wanted =
-        std::find(network_of.begin(), network_of.end(), read.communicator) != network_of.end();
-    if (is_wanted && samples.size() < kMostNetworkComms)
-      samples.push_back(ToProto(read, SteadyNs()));
+  for (const NetworkSnapshot& read :
+       (*reader)->ReadNetwork(&clock, segment.ahead_ns, &network_of)) {
+    samples.push_back(ToProto(read, SteadyNs()));
   }
   return samples;
 }

@@ -649,7 +649,8 @@ const std::string& SegmentReader::ReadShape(uint8_t number) {
   return text;
 }
 
-std::vector<NetworkSnapshot> SegmentReader::ReadNetwork(const HostClock* host, int64_t ahead_ns) {
+std::vector<NetworkSnapshot> SegmentReader::ReadNetwork(const HostClock* host, int64_t ahead_ns,
+                                                        const std::vector<uint64_t>* wanted) {
   Copy<SegmentHeader> header;
   if (!ReadAt(0, header.bytes, sizeof(header.bytes)) || !CheckHeader(path_, *header).ok())
     return {};
@@ -657,7 +658,7 @@ std::vector<NetworkSnapshot> SegmentReader::ReadNetwork(const HostClock* host, i
   if (entries.empty()) return {};
   // Read after the entries: a block that another communicator has taken since does not fit them.
   const std::map<uint32_t, NetworkComm> comms =
-      ReadNetworkComms(entries, std::min(Get(header->comm_count), segment::kCommCapacity));
+      ReadNetworkComms(entries, std::min(Get(header->comm_count), segment::kCommCapacity), wanted);
   std::vector<NetworkSnapshot> all =
       ToNetworkSnapshots(entries, comms, Clock(*header, host, ahead_ns));
   const bool is_whole = Get(header->lost_network_states) == 0 &&
@@ -683,9 +684,11 @@ std::vector<NetworkEntryCopy> SegmentReader::ReadNetworkEntries(uint32_t chunks)
   return used;
 }
 
-// The communicators of the entries, at most kMostNetworkComms, without those that have ended.
+// The wanted communicators of the entries, at most kMostNetworkComms, without those that have
+// ended.
 std::map<uint32_t, NetworkComm> SegmentReader::ReadNetworkComms(
-    const std::vector<NetworkEntryCopy>& entries, uint32_t count) const {
+    const std::vector<NetworkEntryCopy>& entries, uint32_t count,
+    const std::vector<uint64_t>* wanted) const {
   std::set<uint32_t> indexes;
   for (const NetworkEntryCopy& entry : entries) {
     const uint32_t index = segment::NetworkTransferOf(entry.key).comm;
@@ -699,6 +702,9 @@ std::map<uint32_t, NetworkComm> SegmentReader::ReadNetworkComms(
     if (HasEnded(static_cast<segment::CommState>(Get(entry->state)))) continue;
     const NetworkComm comm = {Get(entry->id), Get(entry->init_entered), Signed(entry->rank),
                               Signed(entry->size)};
+    const bool is_wanted =
+        wanted == nullptr || std::find(wanted->begin(), wanted->end(), comm.id) != wanted->end();
+    if (!is_wanted) continue;
     if (comm.rank >= 0 && comm.rank < comm.size && comm.size <= kMostRanks) comms[index] = comm;
   }
   return comms;

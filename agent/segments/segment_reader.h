@@ -167,9 +167,11 @@ class SegmentReader {
   absl::StatusOr<SegmentSnapshot> Read(const HostClock* host = nullptr, int64_t ahead_ns = 0);
 
   // Returns the states of NCCL's transfers over the network, by communicator; of ended
-  // communicators none. `host` and `ahead_ns` as for Read(). Empty if the library records none, and
-  // on errors.
-  std::vector<NetworkSnapshot> ReadNetwork(const HostClock* host = nullptr, int64_t ahead_ns = 0);
+  // communicators none. `host` and `ahead_ns` as for Read(). `wanted`: ids of communicators, of
+  // which the first kMostNetworkComms in the segment are read; nullptr: all ids. Empty if the
+  // library records none, and on errors.
+  std::vector<NetworkSnapshot> ReadNetwork(const HostClock* host = nullptr, int64_t ahead_ns = 0,
+                                           const std::vector<uint64_t>* wanted = nullptr);
 
   // The next Read() returns every record that the ring still holds.
   void StartOver() { progress_.clear(); }
@@ -190,7 +192,8 @@ class SegmentReader {
   void ReadSites(uint32_t count);
   std::vector<NetworkEntryCopy> ReadNetworkEntries(uint32_t chunks) const;
   std::map<uint32_t, NetworkComm> ReadNetworkComms(const std::vector<NetworkEntryCopy>& entries,
-                                                   uint32_t count) const;
+                                                   uint32_t count,
+                                                   const std::vector<uint64_t>* wanted) const;
   void ReadMarkers(uint32_t index, ReadProgress* progress, CommSnapshot* comm) const;
   void ReadGraphMarkers(uint32_t index, ReadProgress* progress) const;
   void ReadMessages(uint32_t index, CommSnapshot* comm) const;

@@ -38,6 +38,8 @@ constexpr Loss kLosses[] = {
      "Rollcall had room for only the newest calls of "},
     {&ProcessEvidence::left_out, segment::kLeftOutRings,
      "Rollcall had no room to record the calls on some communicators of "},
+    {&ProcessEvidence::left_out, segment::kLeftOutNetwork,
+     "Rollcall had no room to record what the transfers over the network wait for of "},
     {&ProcessEvidence::lost_graph_calls, kAny,
      "Rollcall cannot follow the launches of some CUDA graphs of "},
 };
@@ -63,11 +65,14 @@ bool RestsOnAnEnd(Cause cause) {
 }
 
 // Small containers have short rings, and agents usually read them in time. So a short ring
-// is missing evidence only if a record is missing.
+// is missing evidence only if a record is missing. Transfers explain a call of NCCL that all have
+// entered, and no other.
 bool Bears(const Loss& loss, const Verdict& verdict) {
-  const bool is_short_ring =
-      loss.count == &ProcessEvidence::left_out && loss.bits == segment::kLeftOutRecords;
-  if (!is_short_ring) return true;
+  if (loss.count != &ProcessEvidence::left_out) return true;
+  if (loss.bits == segment::kLeftOutNetwork) {
+    return verdict.cause == Cause::kStalledInFlight && verdict.communicator_kind == CommKind::kNccl;
+  }
+  if (loss.bits != segment::kLeftOutRecords) return true;
   return verdict.call.op == Op::kNone || verdict.position_end != 0;
 }
 

@@ -3,6 +3,7 @@
 // that does not move. Plain values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -32,11 +33,9 @@ struct NetworkSample {
 };
 
 enum class NetworkFault : uint8_t {
-  kNone = 0,     // the states name nobody
-  kOwnGpu = 1,   // the culprit's GPU or kernel does not produce what it must send
-  kLink = 2,     // the link or NIC from the culprit to `peer` does not carry what it has sent
-  kPeerGpu = 3,  // the GPU of the receiver, the culprit, does not take what it receives
-  kProxy = 4,    // the culprit's proxy thread has posted nothing
+  kNone,  // the states name nobody
+#define NETWORK_FAULT(name, ...) name,
+#include "proto/network_faults.def"
 };
 
 // A rank on the way, what its transfer waits for, and with whom.
@@ -55,7 +54,23 @@ struct NetworkWalk {
   int32_t peer = -1;     // the other end of its link, in the communicator; -1: none
   // The channels with a wait, and those of them that lead to this culprit by this fault.
   int32_t channels = 0, agreeing = 0;
-  std::vector<NetworkHop> hops;  // of the first such channel; the culprit is the last
+  // Of the first such channel; the culprit is the last. Of a long way the first and the last ones
+  // (ShortenWay()).
+  std::vector<NetworkHop> hops;
+  int32_t left_out =
+      0;  // hops that are missing between hops[kMostNetworkHops / 2 - 1] and the next
 };
+
+inline constexpr size_t kMostNetworkHops = 64;
+
+// Leaves out hops from the middle of a way with more than kMostNetworkHops.
+inline void ShortenWay(NetworkWalk* walk) {
+  constexpr size_t kEach = kMostNetworkHops / 2;  // at each end
+  if (walk->hops.size() <= kMostNetworkHops) return;
+  const size_t extra = walk->hops.size() - kMostNetworkHops;
+  const auto first = walk->hops.begin() + static_cast<std::ptrdiff_t>(kEach);
+  walk->hops.erase(first, first + static_cast<std::ptrdiff_t>(extra));
+  walk->left_out += static_cast<int32_t>(extra);
+}
 
 }  // namespace rollcall

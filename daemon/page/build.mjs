@@ -24,6 +24,17 @@ if (phrases.length !== facts.split("\nHOST_FACT(").length - 1) {
   throw new Error("build.mjs cannot read all rows of host_facts.def");
 }
 
+// The words of each fault of a transfer over the network.
+const faults = readFileSync(join(source, "../../proto/network_faults.def"), "utf8");
+const columns = faults
+  .split("\nNETWORK_FAULT(")
+  .slice(1)
+  .map((row) => [...row.matchAll(/"([^"]*)"/g)].map(([, text]) => text));
+if (columns.length === 0 || columns.some((row) => row.length !== 8)) {
+  throw new Error("build.mjs cannot read all rows of network_faults.def");
+}
+const faultWords = columns.map(([word, , , , line, short]) => [word, { line, short }]);
+
 const bundle = await esbuild.build({
   entryPoints: [join(source, "src/main.tsx")],
   bundle: true,
@@ -36,6 +47,7 @@ const bundle = await esbuild.build({
   define: {
     RUNBOOKS: JSON.stringify(Object.fromEntries(readdirSync(runbooks).map(runbookOf))),
     HOST_FACTS: JSON.stringify(Object.fromEntries(phrases)),
+    NETWORK_FAULTS: JSON.stringify(Object.fromEntries(faultWords)),
   },
   legalComments: "none",
   outfile: join(build, "app.js"),

@@ -45,7 +45,6 @@ const std::vector<TextField>& TextFields() {
       {"Verdict.start_fault", K::kPublic},
       {"Verdict.awaited_key", K::kText},
       {"NetworkWalk.fault", K::kPublic},
-      {"NetworkWalk.nic", K::kDevice},
       {"NetworkWalk.Hop.wait", K::kPublic},
       {"Standstill.shape", K::kPublic},
       {"Standstill.waits_in", K::kPublic},

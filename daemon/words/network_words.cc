@@ -12,23 +12,18 @@
 namespace rollcall {
 namespace {
 
-// $p: the peer, $c: " on channel 0", $f: " for 29 s" or "".
 struct FaultWords {
   NetworkFault fault;
-  const char* sentence;  // after the culprit
+  const char* word;
+  const char* sentence;
   const char* evidence;
+  const char* line;
 };
 
 constexpr FaultWords kWords[] = {
-    {NetworkFault::kOwnGpu, "does not send to $p$c: its GPU has not produced the data",
-     "waits for its own GPU to send to $p$c$f, and for no other rank"},
-    {NetworkFault::kLink,
-     "has sent to $p$c what does not arrive: the link or a NIC between them does not carry it",
-     "has given the network data for $p$c$f, and $p waits for it"},
-    {NetworkFault::kPeerGpu, "does not take what $p sends$c: its GPU has not read the data",
-     "has received data from $p$c that its GPU does not take$f, and waits for no other rank"},
-    {NetworkFault::kProxy, "has posted no transfer with $p$c: its NCCL proxy thread does not run",
-     "has no transfer with $p$c under way$f, and $p waits for it"},
+#define NETWORK_FAULT(name, word, meaning, sentence, evidence, line, ...) \
+  {NetworkFault::name, word, sentence, evidence, line},
+#include "proto/network_faults.def"
 };
 
 const FaultWords& WordsOf(NetworkFault fault) {
@@ -61,6 +56,17 @@ std::string OfHost(const NetworkWalk& walk, const std::string& peer) {
 }
 
 }  // namespace
+
+const char* NetworkFaultName(NetworkFault fault) {
+  return fault == NetworkFault::kNone ? "" : WordsOf(fault).word;
+}
+
+std::string NetworkLine(const std::string& fault, const std::string& peer) {
+  for (const FaultWords& words : kWords) {
+    if (fault == words.word) return absl::StrReplaceAll(words.line, {{"$p", peer}});
+  }
+  return fault;
+}
 
 bool IsNamedByNetwork(const Verdict& v) {
   if (v.network.fault == NetworkFault::kNone || IsAnyStopped(v.culprits)) return false;

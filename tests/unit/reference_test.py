@@ -184,6 +184,15 @@ def stand_shapes():
     return [(f"`{word}`", "".join(re.findall(r'"([^"]*)"', meaning))) for word, meaning in shapes]
 
 
+def network_faults():
+    """The words of NetworkWalk.fault, what each means, its advice and its place in the runbook."""
+    rows = [re.findall(r'"([^"]*)"', row)
+            for row in read("proto/network_faults.def").split("\nNETWORK_FAULT(")[1:]]
+    assert rows and all(len(row) == 8 for row in rows)
+    return [(f"`{row[0]}`", row[1], f"[{row[6]}](../advice.md#{row[6]})",
+             f"[{row[7]}](../runbook/stalled_in_flight.md#{row[7]})") for row in rows]
+
+
 def causes_page():
     spoken, advice = sentences(), general_advice()
     text = ""
@@ -195,6 +204,15 @@ def causes_page():
                  f"**Next:** {todo}. Advice: [{name}](../advice.md#{name}).\n\n"
                  "Sentences such as:\n\n")
         text += "".join(f"> {sentence}\n\n" for sentence in examples(spoken[cause]))
+        if cause == "stalled_in_flight":
+            text += ("The field `fault` of `network` in `incident.json` says what holds the transfers over "
+                     "the network up. `rank` is the culprit, `peer` the other end:\n\n" +
+                     table(("Fault", "Why", "Advice", "Runbook"), network_faults()) +
+                     "A walk over the transfers is `likely`. Only a second witness makes it `certain`: a GPU marker "
+                     "that shows that the culprit's GPU has not started the call, or an error that NCCL has "
+                     "reported on the culprit or, of a link, at one of its ends. A port or link of these hosts "
+                     "that is down is evidence and never such a witness: NCCL does not say which NIC it uses, and the "
+                     "port may be one that the job does not use.\n\n")
         if cause == "standstill":
             text += ("The field `shape` of `incident.json` says why the culprits (\"they\") are these:\n\n" +
                      table(("Shape", "Why"), stand_shapes()))
@@ -203,8 +221,8 @@ def causes_page():
         "Each verdict has one of these causes. The causes that people meet first come first. In a "
         "hang, begin with [A job hangs: now what](../runbook.md). `rollcall incidents --cause=CAUSE` "
         "lists the incidents of a cause.", text,
-        "the table in [runbook.md](../runbook.md#causes), the tables of advice and of shapes, and the sentences that a "
-        "test expects")
+        "the table in [runbook.md](../runbook.md#causes), the tables of advice, of shapes and of network "
+        "faults, and the sentences that a test expects")
 
 
 def move_links(words):

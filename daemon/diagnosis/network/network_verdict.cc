@@ -25,7 +25,6 @@ namespace {
 // A transfer whose step has waited for less moves. A healthy step of 512 KiB takes so long at
 // 0.25 MiB/s only.
 constexpr int64_t kStandsAfterNs = 2 * kSecond;
-constexpr size_t kMostHopsShown = 64;
 
 // The samples of one communicator that were read during the wait.
 struct Readings {
@@ -197,7 +196,7 @@ void MoveWithinHost(int32_t rank, NetworkWalk* walk) {
   if (rank == walk->culprit) return;
   const NetworkHop last = walk->hops.back();
   walk->hops.push_back({rank, walk->culprit, last.channel, NetworkWait::kNone, last.since_ns});
-  if (walk->hops.size() > kMostHopsShown) walk->hops.erase(walk->hops.begin());
+  ShortenWay(walk);
   walk->peer = walk->culprit;
   walk->culprit = rank;
 }
@@ -211,10 +210,10 @@ void Blame(const JobState& job, const Communicator& comm, const Readings& readin
   }
   const bool is_one = suspects.size() == 1;
   if (is_one) DropWaiter(v->culprits.front().process, v->culprits.front().rank, v);
-  const std::string witness = is_one ? SecondWitness(job, *v, walk) : "";
-  if (!witness.empty()) v->evidence.push_back(witness);
+  const NetworkWitness witness = is_one ? SecondWitness(job, *v, walk) : NetworkWitness();
+  if (!witness.text.empty()) v->evidence.push_back(witness.text);
   const bool agree = walk.agreeing == walk.channels && v->missing_evidence.empty();
-  if (witness.empty() || !agree) v->certainty = std::min(v->certainty, Certainty::kLikely);
+  if (!witness.is_proof || !agree) v->certainty = std::min(v->certainty, Certainty::kLikely);
 }
 
 void AddMissing(const JobState& job, const Communicator& comm, const Readings& readings,

@@ -14,7 +14,6 @@ namespace rollcall {
 namespace {
 
 constexpr int kNowhere = -1;
-constexpr size_t kMostHops = 64;
 // Of a channel whose states leave several ends open: more of them say nothing.
 constexpr size_t kMostOpenEnds = 4;
 
@@ -221,7 +220,6 @@ std::vector<NetworkHop> HopsTo(const NetworkPoints& points, const Paths& paths, 
                               last.rank == to.culprit ? last.sends : !last.sends);
   hops.push_back(own == kNowhere ? NetworkHop{to.culprit, to.peer, last.channel}
                                  : HopOf(points.points()[static_cast<size_t>(own)]));
-  if (hops.size() > kMostHops) hops.erase(hops.begin(), hops.end() - kMostHops);
   return hops;
 }
 
@@ -255,6 +253,7 @@ NetworkWalk WalkNetwork(const std::vector<NetworkSample>& samples, int32_t size,
   walk.peer = paths.At(end).peer;
   walk.agreeing = votes->sure + votes->open;
   walk.hops = HopsTo(points, paths, end);
+  ShortenWay(&walk);
   return walk;
 }
 

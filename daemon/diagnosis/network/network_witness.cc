@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/durations.h"
@@ -15,10 +16,10 @@
 namespace rollcall {
 namespace {
 
-// What no busy network causes, and no program.
 // A message of a dead link comes this long before the wait at most.
 constexpr int64_t kDiesBeforeWaitNs = 10 * kSecond;
 
+// What no busy network causes, and no program.
 constexpr HostFactKind kDeadLinks[] = {HostFactKind::kLinkDown, HostFactKind::kIbPort,
                                        HostFactKind::kNicError};
 
@@ -53,6 +54,13 @@ std::string DeadLink(const JobState& job, const Verdict& verdict, const Communic
   return "";
 }
 
+std::string NotStarted(const JobState& job, const Verdict& verdict, const Communicator& comm,
+                       int32_t rank) {
+  if (!HasNotStarted(comm, rank, verdict.position)) return "";
+  return absl::StrCat("rank ", PublicRank(job, FindMember(comm, rank)->process, rank),
+                      ": its GPU has not started the call, shown by GPU markers");
+}
+
 }  // namespace
 
 bool HasNotStarted(const Communicator& comm, int32_t rank, uint64_t position) {
@@ -63,27 +71,17 @@ bool HasNotStarted(const Communicator& comm, int32_t rank, uint64_t position) {
   });
 }
 
-std::string SecondWitness(const JobState& job, const Verdict& verdict, const NetworkWalk& walk) {
-  const auto comm = job.communicators.find(verdict.communicator);
-  if (comm == job.communicators.end()) return "";
-  const std::string error = ErrorOf(job, comm->second, walk.culprit);
-  if (!error.empty()) return error;
-  switch (walk.fault) {
-    case NetworkFault::kOwnGpu:
-    case NetworkFault::kPeerGpu:
-      return HasNotStarted(comm->second, walk.culprit, verdict.position)
-                 ? absl::StrCat("rank ",
-                                PublicRank(job, FindMember(comm->second, walk.culprit)->process,
-                                           walk.culprit),
-                                ": its GPU has not started the call, shown by GPU markers")
-                 : "";
-    case NetworkFault::kLink: {
-      const std::string peers = ErrorOf(job, comm->second, walk.peer);
-      return peers.empty() ? DeadLink(job, verdict, comm->second, walk) : peers;
-    }
-    default:
-      return "";
-  }
+NetworkWitness SecondWitness(const JobState& job, const Verdict& verdict, const NetworkWalk& walk) {
+  const auto found = job.communicators.find(verdict.communicator);
+  if (found == job.communicators.end()) return {};
+  const Communicator& comm = found->second;
+  std::string proof = ErrorOf(job, comm, walk.culprit);
+  const bool is_link = walk.fault == NetworkFault::kLink;
+  if (proof.empty() && is_link) proof = ErrorOf(job, comm, walk.peer);
+  const bool is_gpu = walk.fault == NetworkFault::kOwnGpu || walk.fault == NetworkFault::kPeerGpu;
+  if (proof.empty() && is_gpu) proof = NotStarted(job, verdict, comm, walk.culprit);
+  if (!proof.empty()) return {std::move(proof), true};
+  return {is_link ? DeadLink(job, verdict, comm, walk) : "", false};
 }
 
 }  // namespace rollcall

@@ -10,9 +10,14 @@
 
 namespace rollcall {
 
-// "rank 3: its GPU has not started the call, shown by GPU markers"; "": there is none. `walk`
-// counts in the communicator.
-std::string SecondWitness(const JobState& job, const Verdict& verdict, const NetworkWalk& walk);
+struct NetworkWitness {
+  std::string text;  // "rank 3: its GPU has not started the call, shown by GPU markers"; "": none
+  bool is_proof = false;  // false: it may have nothing to do with the transfers
+};
+
+// `walk` counts in the communicator. A dead link of a host at one of the ends is no proof: NCCL
+// does not say which NIC it uses, and the link may be one that the job does not use.
+NetworkWitness SecondWitness(const JobState& job, const Verdict& verdict, const NetworkWalk& walk);
 
 // Whether the rank's GPU has not started the call, while those of others have, by their markers.
 bool HasNotStarted(const Communicator& comm, int32_t rank, uint64_t position);

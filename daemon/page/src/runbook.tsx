@@ -27,6 +27,7 @@ function Block({ text }: { text: string }) {
   const first = lines[0] ?? "";
   if (first.startsWith("# ")) return <h1>Runbook: {first.slice(2)}</h1>;
   if (first.startsWith("## ")) return <h2>{first.slice(3)}</h2>;
+  if (first.startsWith("### ")) return <h3>{first.slice(4)}</h3>;
   if (!isItem(first)) return <p>{inline(lines.join(" "))}</p>;
   const all = items(lines).map((item, index) => <li key={index}>{inline(item)}</li>);
   return first.startsWith("- ") ? <ul>{all}</ul> : <ol>{all}</ol>;

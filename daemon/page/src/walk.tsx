@@ -147,6 +147,10 @@ function Steps({ job, walk }: { job: JobAddress; walk: NetworkWalk }) {
   const steps = below.map((hop, index) => (
     <Step key={index} job={job} hop={hop} isFirst={index === 0} />
   ));
+  if (walk.hops_left_out > 0) {
+    const middle = steps.length - walk.hops.length / 2;
+    steps.splice(middle, 0, <li key="out">{plural(walk.hops_left_out, "rank")} …</li>);
+  }
   const rest = steps.slice(kStepsAtFirst);
   return (
     <>
@@ -155,13 +159,14 @@ function Steps({ job, walk }: { job: JobAddress; walk: NetworkWalk }) {
           <b>
             Rank <RankLink job={job} rank={walk.rank} />: {faultInWords(walk)}
           </b>
-          {walk.nic !== "" && `, NIC ${walk.nic}`}
         </li>
         {steps.slice(0, kStepsAtFirst)}
       </ol>
       {rest.length > 0 && (
         <details>
-          <summary>{plural(rest.length, "more rank")} on the way</summary>
+          <summary>
+            {plural(rest.length + Math.max(walk.hops_left_out - 1, 0), "more rank")} on the way
+          </summary>
           <ol start={kStepsAtFirst + 2}>{rest}</ol>
         </details>
       )}

@@ -38,27 +38,19 @@ export function waitInWords(wait: string): string {
   return wait === "" ? "waits for nothing" : (waits[wait] ?? wait);
 }
 
-// What is wrong at the culprit, to follow "rank 3: ".
+declare const NETWORK_FAULTS: Record<string, { line: string; short: string }>; // build.mjs
+
+const withPeer = (words: string, walk: NetworkWalk) =>
+  words.replace("$p", walk.peer < 0 ? "its peer" : `rank ${walk.peer}`);
+
+// What is wrong at the culprit, to follow "rank 3: ". A fault that this page does not know is its word.
 export function faultInWords(walk: NetworkWalk): string {
-  const peer = walk.peer < 0 ? "its peer" : `rank ${walk.peer}`;
-  const words: Record<string, string> = {
-    own_gpu: "its GPU does not make the data to send",
-    link: `the link to ${peer} carries no data`,
-    peer_gpu: "its GPU does not take the data",
-    proxy: "its proxy thread has posted nothing",
-  };
-  return words[walk.fault] ?? walk.fault;
+  return withPeer(NETWORK_FAULTS[walk.fault]?.line ?? walk.fault, walk);
 }
 
 // The same in few enough words to stand beside the culprit on a phone.
 export function faultInShort(walk: NetworkWalk): string {
-  const words: Record<string, string> = {
-    own_gpu: "its GPU makes no data",
-    link: walk.peer < 0 ? "its link carries no data" : `no data gets to rank ${walk.peer}`,
-    peer_gpu: "its GPU takes no data",
-    proxy: "its proxy posts nothing",
-  };
-  return words[walk.fault] ?? walk.fault;
+  return withPeer(NETWORK_FAULTS[walk.fault]?.short ?? walk.fault, walk);
 }
 
 export type Hop = NetworkWalk["hops"][number];
@@ -82,14 +74,19 @@ function alone(walk: NetworkWalk, culprit: Hop | undefined): Way {
   return { stops, links: [{ isUp: walk.fault === "peer_gpu", isStuck: true, wait: "", when }] };
 }
 
-function shorten(way: Way): Way {
+// `leftOut`: ranks that the message leaves out. Such a way is always long enough to be shortened here.
+function shorten(way: Way, leftOut: number): Way {
   const extra = way.stops.length - kMostRanks;
   if (extra <= 0) return way;
   const { stops, links } = way;
   const from = kFirstRanks;
   const to = from + extra + 1; // the ranks from..to-1 stand at one place
   return {
-    stops: [...stops.slice(0, from), { rank: -1, leftOut: to - from }, ...stops.slice(to)],
+    stops: [
+      ...stops.slice(0, from),
+      { rank: -1, leftOut: to - from + leftOut },
+      ...stops.slice(to),
+    ],
     links: [...links.slice(0, from), ...links.slice(to - 1)],
   };
 }
@@ -97,8 +94,9 @@ function shorten(way: Way): Way {
 export function wayOf(walk: NetworkWalk): Way {
   const up = [...walk.hops].reverse();
   if (up.length < 2) return alone(walk, up[0]);
-  return shorten({
+  const way = {
     stops: up.map((hop) => ({ rank: hop.rank, leftOut: 0 })),
     links: up.slice(1).map((hop, index) => linkOf(hop, index === 0)),
-  });
+  };
+  return shorten(way, walk.hops_left_out);
 }

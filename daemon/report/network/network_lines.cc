@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/whole_numbers.h"
+#include "daemon/words/network_words.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
@@ -20,13 +21,13 @@ std::string RankInWords(int32_t rank) {
 // The ranks that wait for data, each for the next one.
 std::string WayInWords(const v1::NetworkWalk& walk) {
   const int waiting = walk.hops_size() - 1;  // the last one is the culprit
+  const int64_t unnamed = int64_t{waiting} - kFirstHops - 1 + std::max(walk.hops_left_out(), 0);
   std::vector<std::string> parts;
   for (int i = 0; i < waiting; ++i) {
     if (i >= kFirstHops && i + 1 < waiting) continue;
     const v1::NetworkWalk::Hop& hop = walk.hops(i);
-    if (i >= kFirstHops && waiting > kFirstHops + 1) {
-      const auto more = static_cast<uint64_t>(waiting - kFirstHops - 1);
-      parts.push_back(CountInWords(more, "more rank", "more ranks"));
+    if (i >= kFirstHops && unnamed > 0) {
+      parts.push_back(CountInWords(static_cast<uint64_t>(unnamed), "more rank", "more ranks"));
     }
     parts.push_back(absl::StrCat(RankInWords(hop.rank()),
                                  i == 0 ? " waits for data from " : " from ",
@@ -35,24 +36,9 @@ std::string WayInWords(const v1::NetworkWalk& walk) {
   return absl::StrJoin(parts, ", ");
 }
 
-std::string NicInWords(const v1::NetworkWalk& walk) {
-  return walk.nic().empty() ? "" : absl::StrCat(" (", walk.nic(), ")");
-}
-
 std::string FaultInWords(const v1::NetworkWalk& walk) {
-  const std::string rank = RankInWords(walk.rank());
   const std::string peer = walk.peer() < 0 ? "its peer" : RankInWords(walk.peer());
-  if (walk.fault() == "own_gpu") {
-    return absl::StrCat(rank, ": its GPU does not produce what it must send to ", peer);
-  }
-  if (walk.fault() == "link") {
-    return absl::StrCat(rank, ": the network", NicInWords(walk),
-                        " does not carry what it has sent to ", peer);
-  }
-  if (walk.fault() == "peer_gpu") {
-    return absl::StrCat(rank, ": its GPU does not take what it receives from ", peer);
-  }
-  return absl::StrCat(rank, ": its proxy thread of NCCL moves no transfer");
+  return absl::StrCat(RankInWords(walk.rank()), ": ", NetworkLine(walk.fault(), peer));
 }
 
 // How long the transfer at the end of the way has stood; "": not known.

@@ -2,14 +2,12 @@
 #include "daemon/report/network/network_proto.h"
 
 #include <algorithm>
-#include <cstddef>
 
 #include "base/durations.h"
+#include "daemon/words/network_words.h"
 
 namespace rollcall {
 namespace {
-
-constexpr size_t kMostHops = 64;
 
 v1::NetworkWalk::Hop ToProto(const NetworkHop& hop, int64_t now_ns) {
   v1::NetworkWalk::Hop result;
@@ -23,22 +21,6 @@ v1::NetworkWalk::Hop ToProto(const NetworkHop& hop, int64_t now_ns) {
 }
 
 }  // namespace
-
-const char* NetworkFaultName(NetworkFault fault) {
-  switch (fault) {
-    case NetworkFault::kOwnGpu:
-      return "own_gpu";
-    case NetworkFault::kLink:
-      return "link";
-    case NetworkFault::kPeerGpu:
-      return "peer_gpu";
-    case NetworkFault::kProxy:
-      return "proxy";
-    case NetworkFault::kNone:
-      break;
-  }
-  return "";
-}
 
 const char* NetworkWaitName(NetworkWait wait) {
   switch (wait) {
@@ -60,7 +42,6 @@ const char* NetworkWaitName(NetworkWait wait) {
   return "";
 }
 
-// Of a long way the first hop and the last ones.
 v1::NetworkWalk ToProto(const NetworkWalk& walk, int64_t now_ns) {
   v1::NetworkWalk result;
   result.set_fault(NetworkFaultName(walk.fault));
@@ -68,11 +49,8 @@ v1::NetworkWalk ToProto(const NetworkWalk& walk, int64_t now_ns) {
   result.set_peer(walk.peer);
   result.set_channels(walk.channels);
   result.set_agreeing(walk.agreeing);
-  const size_t left_out = walk.hops.size() - std::min(walk.hops.size(), kMostHops);
-  for (size_t i = 0; i < walk.hops.size(); ++i) {
-    if (i > 0 && i <= left_out) continue;
-    *result.add_hops() = ToProto(walk.hops[i], now_ns);
-  }
+  result.set_hops_left_out(walk.left_out);
+  for (const NetworkHop& hop : walk.hops) *result.add_hops() = ToProto(hop, now_ns);
   return result;
 }
 

@@ -7,8 +7,7 @@
 
 namespace rollcall {
 
-// As in incident.json: "own_gpu", "send"; "": none.
-const char* NetworkFaultName(NetworkFault fault);
+// As in incident.json: "send"; "": none.
 const char* NetworkWaitName(NetworkWait wait);
 
 // `now_ns`: when the verdict was made, by the clock of the walk's times.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "interpose/network_wait.h"
 #include "interpose/ops.h"
 #include "interpose/segment.h"
 #include "rollcall/v1/agent.pb.h"
@@ -205,6 +206,37 @@ v1::Incident HangIncident() {
   return incident;
 }
 
+// A state of a transfer in which three of four steps have ended, of a wait of 30 s.
+void AddState(int peer, bool sends, NetworkWait wait, v1::NetworkSample* sample) {
+  v1::NetworkSample::State* state = sample->add_states();
+  state->set_peer(peer);
+  state->set_sends(sends);
+  state->set_begun(4);
+  state->set_ended(3);
+  state->set_wait(static_cast<uint32_t>(wait));
+  state->set_waited_seconds(30);
+}
+
+// A ring in which all wait for data, but rank 2: there `sends` and `receives`. NCCL has reported an
+// error on it.
+v1::Incident StalledRing(NetworkWait sends, NetworkWait receives, const std::string& last_host) {
+  constexpr int kRanks = 4;
+  v1::Incident incident;
+  incident.add_verdicts()->mutable_communicator()->set_size(kRanks);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    v1::ProcessStack* stack = incident.add_stacks();
+    stack->set_host(rank == kRanks - 1 ? last_host : "node-" + std::to_string(rank));
+    stack->set_culprit(rank == 2);
+    v1::NetworkSample* sample = stack->add_network();
+    sample->set_communicator(0xa91f);
+    sample->set_rank(rank);
+    AddState((rank + 1) % kRanks, true, rank == 2 ? sends : NetworkWait::kSendGpu, sample);
+    AddState((rank + kRanks - 1) % kRanks, false, rank == 2 ? receives : NetworkWait::kReceive,
+             sample);
+  }
+  return incident;
+}
+
 // Two ranks on one host, of which one is elsewhere.
 v1::HostLook Look() {
   v1::HostLook look;
@@ -240,6 +272,11 @@ void AddDaemonSeeds(Seeds* seeds) {
   for (const Step& step : story.steps()) {
     (*seeds)["parsed_size"].push_back(step.message().SerializeAsString());
   }
+  using W = NetworkWait;
+  (*seeds)["network"] = {StalledRing(W::kSendGpu, W::kReceiveGpu, "node-3").SerializeAsString(),
+                         StalledRing(W::kSend, W::kReceive, "node-3").SerializeAsString(),
+                         StalledRing(W::kNone, W::kReceive, "node-3").SerializeAsString(),
+                         StalledRing(W::kSendGpu, W::kReceiveGpu, "node-2").SerializeAsString()};
   (*seeds)["look"] = {Look().SerializeAsString()};
   (*seeds)["incident"] = {HangIncident().SerializeAsString()};
   (*seeds)["stacks"] = {HangIncident().SerializeAsString()};

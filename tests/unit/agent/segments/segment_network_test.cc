@@ -131,7 +131,8 @@ class NetworkReaderTest : public testing::Test {
   void TearDown() override { unlink(path_.c_str()); }
 
   // The file has holes, as the library's has.
-  std::vector<NetworkSnapshot> ReadAll(size_t bytes = segment::kMappedBytes) {
+  std::vector<NetworkSnapshot> ReadAll(size_t bytes = segment::kMappedBytes,
+                                       const std::vector<uint64_t>* wanted = nullptr) {
     segment_.Write(path_);
     const UniqueFd file(open(path_.c_str(), O_RDWR | O_CLOEXEC));
     const size_t size = chunk_.size() * sizeof(chunk_[0]);
@@ -140,7 +141,7 @@ class NetworkReaderTest : public testing::Test {
     EXPECT_EQ(ftruncate(file.get(), static_cast<off_t>(bytes)), 0);
     auto reader = SegmentReader::Open(path_);
     EXPECT_TRUE(reader.ok()) << reader.status();
-    return (*reader)->ReadNetwork();
+    return (*reader)->ReadNetwork(nullptr, 0, wanted);
   }
 
   const std::string path_ = testing::TempDir() + "/rollcall-network-" + std::to_string(getpid());
@@ -156,6 +157,20 @@ TEST_F(NetworkReaderTest, ReadsChunksThatTheSegmentHas) {
   EXPECT_TRUE(ReadAll().empty());
   segment_.header()->network_chunks = 0xffffffff;
   EXPECT_EQ(ReadAll().size(), 1u);
+}
+
+TEST_F(NetworkReaderTest, OfMoreCommunicatorsThanTheLimitTheWantedOnesAreRead) {
+  for (uint32_t i = 1; i <= kMostNetworkComms + 6; ++i) {
+    chunk_[i] = Entry({segment_.AddComm(0x1000 + i, 1, 4), 1, 2, true, false});
+  }
+  EXPECT_EQ(ReadAll().size(), kMostNetworkComms);
+  const std::vector<uint64_t> last = {0x1000 + kMostNetworkComms + 6, 0xabc};
+  const std::vector<NetworkSnapshot> read = ReadAll(segment::kMappedBytes, &last);
+  ASSERT_EQ(read.size(), 2U);
+  EXPECT_EQ(read[0].communicator, last[1]);
+  EXPECT_EQ(read[1].communicator, last[0]);
+  const std::vector<uint64_t> none;
+  EXPECT_TRUE(ReadAll(segment::kMappedBytes, &none).empty());
 }
 
 TEST_F(NetworkReaderTest, LossesMakeTheStatesIncomplete) {

@@ -290,6 +290,13 @@ TEST(AdviceTest, EachEntryFitsItsVerdictAndNotASimilarOne) {
   }
 }
 
+// Each row of the table of network faults names its advice.
+TEST(AdviceTest, EveryNetworkFaultHasTheAdviceOfItsRow) {
+#define NETWORK_FAULT(name, word, meaning, sentence, evidence, line, short_line, advice, ...) \
+  EXPECT_TRUE(Has(AdviceFor(HeldUp(NetworkFault::name)), advice)) << word;
+#include "proto/network_faults.def"
+}
+
 // A person always gets advice, and never a whole page.
 TEST(AdviceTest, EveryCauseHasOneGeneralEntryAndItComesLast) {
   std::set<std::string> ids;

@@ -96,6 +96,22 @@ TEST(LossesTest, NamesShortRingsOnlyIfARecordIsMissing) {
   EXPECT_TRUE(Names(Judge(job), "Rollcall had room for only the newest calls of rank 1"));
 }
 
+TEST(LossesTest, NamesTransfersWithoutRoomWhereACallStandsStillInFlight) {
+  const char kLine[] =
+      "Rollcall had no room to record what the transfers over the network wait for of rank 2";
+  JobBuilder job(4);
+  job.Finish(24);
+  job.Enter({0, 1, 2, 3}, At(10));
+  job.state.processes[2].left_out = segment::kLeftOutNetwork;
+  const Verdict verdict = Judge(job);
+  EXPECT_EQ(verdict.cause, Cause::kStalledInFlight);
+  EXPECT_TRUE(Names(verdict, kLine));
+  JobBuilder absent = OneIsMissing();
+  absent.state.processes[2].left_out = segment::kLeftOutNetwork;
+  EXPECT_TRUE(Judge(absent).missing_evidence.empty())
+      << "an absent rank holds nothing up in flight";
+}
+
 TEST(LossesTest, AVerdictOnTheEndOfAProcessMissesNoRecords) {
   JobBuilder job = OneIsMissing();
   job.Die(3, At(11));

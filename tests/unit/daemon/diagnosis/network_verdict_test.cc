@@ -135,6 +135,18 @@ TEST(NetworkVerdictTest, TellsThatSamplesAreMissing) {
             "what the transfers over the network of rank 0 wait for: its states are not known");
 }
 
+// As of a call with more members than are asked: who is beyond them is not accused, nor who is not.
+TEST(NetworkVerdictTest, BeyondTheRanksThatWereAskedNobodyIsNamed) {
+  Stall s;
+  s.samples.resize(2);
+  s.Apply();
+  EXPECT_EQ(s.verdict.network.fault, NetworkFault::kNone);
+  EXPECT_TRUE(s.verdict.culprits.empty());
+  EXPECT_EQ(s.verdict.missing_evidence,
+            std::vector<std::string>{"what the transfers over the network of ranks 2-3 wait for: "
+                                     "their states are not known"});
+}
+
 TEST(NetworkVerdictTest, AMarkerIsASecondWitness) {
   Stall s;
   for (int rank = 0; rank < 4; ++rank) {
@@ -176,12 +188,33 @@ Verdict DeadLink(const std::string& host, int64_t died_ns = At(11)) {
   return s.verdict;
 }
 
-TEST(NetworkVerdictTest, ADeadPortAtOneOfItsEndsIsASecondWitnessOfALink) {
-  EXPECT_EQ(DeadLink("node-2").certainty, Certainty::kCertain);
-  EXPECT_EQ(DeadLink("node-3").certainty, Certainty::kCertain);
-  EXPECT_EQ(DeadLink("node-0").certainty, Certainty::kLikely);
+bool TellsOfDeadLink(const Verdict& verdict) {
+  return std::any_of(verdict.evidence.begin(), verdict.evidence.end(), [](const std::string& line) {
+    return line.find("mlx5_0 port 1 went DOWN") != std::string::npos;
+  });
+}
+
+// It may be a port that the job does not use.
+TEST(NetworkVerdictTest, ADeadPortAtOneOfItsEndsIsEvidenceOfALinkAndNoProof) {
+  for (const char* end : {"node-2", "node-3"}) {
+    const Verdict verdict = DeadLink(end);
+    EXPECT_TRUE(TellsOfDeadLink(verdict)) << end;
+    EXPECT_EQ(verdict.certainty, Certainty::kLikely) << end;
+  }
+  EXPECT_FALSE(TellsOfDeadLink(DeadLink("node-0")));
   // Since then the job has gone on for a minute.
-  EXPECT_EQ(DeadLink("node-2", At(10) - 60'000'000'000).certainty, Certainty::kLikely);
+  EXPECT_FALSE(TellsOfDeadLink(DeadLink("node-2", At(10) - 60'000'000'000)));
+}
+
+TEST(NetworkVerdictTest, AnErrorAtEitherEndIsASecondWitnessOfALink) {
+  for (const int32_t rank : {2, 3}) {
+    Stall s;
+    s.samples[2].states[0].wait = W::kSend;
+    s.job.member(rank).async_error = 6;
+    s.Apply();
+    EXPECT_EQ(s.verdict.network.fault, NetworkFault::kLink);
+    EXPECT_EQ(s.verdict.certainty, Certainty::kCertain) << rank;
+  }
 }
 
 TEST(NetworkVerdictTest, AStoppedRankStaysTheCulprit) {

@@ -261,8 +261,13 @@ TEST(NetworkWalkTest, AHugeRingTakesNoRecursionAndALimitedWay) {
   const NetworkWalk walk = WalkNetwork(
       SamplesOf(With(InnocentRing(20'000), 7, kReceives, W::kReceiveGpu), 20'000), 20'000);
   EXPECT_EQ(walk.culprit, 7);
-  EXPECT_EQ(walk.hops.size(), 64u);
+  ASSERT_EQ(walk.hops.size(), 64u);
   EXPECT_EQ(walk.hops.back().rank, 7);
+  EXPECT_EQ(walk.hops[32].rank, 7 + 31);
+  // Rank 6 is the last one that waits: the first hops are the ones before it.
+  EXPECT_EQ(walk.hops[0].rank, 6);
+  EXPECT_EQ(walk.hops[31].rank, 20'000 + 6 - 31);
+  EXPECT_EQ(walk.left_out, 20'000 - 64);
 }
 
 }  // namespace

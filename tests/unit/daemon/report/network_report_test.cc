@@ -7,6 +7,7 @@
 #include "daemon/report/network/network_lines.h"
 #include "daemon/report/network/network_proto.h"
 #include "daemon/report/report_text.h"
+#include "daemon/words/network_words.h"
 
 namespace rollcall {
 namespace {
@@ -57,22 +58,34 @@ TEST(NetworkReportTest, AVerdictWithoutAWayHasNone) {
   EXPECT_TRUE(NetworkLines(ToProto(verdict)).empty());
 }
 
-TEST(NetworkReportTest, OfALongWayTheMessageHasTheFirstHopAndTheLastOnes) {
-  const v1::Verdict verdict = ToProto(MakeVerdict(200));
-  ASSERT_EQ(verdict.network().hops_size(), 64);
-  EXPECT_EQ(verdict.network().hops(0).rank(), 199);
-  EXPECT_EQ(verdict.network().hops(1).rank(), 62);
-  EXPECT_EQ(verdict.network().hops(63).rank(), 0);
+TEST(NetworkReportTest, OfALongWayTheMessageHasTheFirstHopsAndTheLastOnes) {
+  Verdict made = MakeVerdict(200);
+  ShortenWay(&made.network);
+  const v1::NetworkWalk walk = ToProto(made).network();
+  ASSERT_EQ(walk.hops_size(), 64);
+  EXPECT_EQ(walk.hops(0).rank(), 199);
+  EXPECT_EQ(walk.hops(31).rank(), 168);
+  EXPECT_EQ(walk.hops(32).rank(), 31);
+  EXPECT_EQ(walk.hops(63).rank(), 0);
+  EXPECT_EQ(walk.hops_left_out(), 136);
+  EXPECT_EQ(NetworkLines(ToProto(made))[0],
+            "rank 199 waits for data from rank 198, rank 198 from rank 197, rank 197 from rank "
+            "196, 195 more ranks, rank 1 from rank 0");
 }
 
 TEST(NetworkReportTest, EveryWaitAndFaultHasAName) {
   for (uint32_t wait = 1; wait < kNetworkWaits; ++wait) {
     EXPECT_STRNE(NetworkWaitName(static_cast<NetworkWait>(wait)), "") << wait;
   }
-  for (const NetworkFault fault :
-       {NetworkFault::kOwnGpu, NetworkFault::kLink, NetworkFault::kPeerGpu, NetworkFault::kProxy}) {
-    EXPECT_STRNE(NetworkFaultName(fault), "");
-  }
+#define NETWORK_FAULT(name, word, ...) EXPECT_STREQ(NetworkFaultName(NetworkFault::name), word);
+#include "proto/network_faults.def"
+  EXPECT_STREQ(NetworkFaultName(NetworkFault::kNone), "");
+}
+
+TEST(NetworkReportTest, AFaultThatThisProgramDoesNotKnowIsItsWord) {
+  v1::Verdict verdict = ToProto(MakeVerdict(1));
+  verdict.mutable_network()->set_fault("cosmic_ray");
+  EXPECT_EQ(NetworkLines(verdict)[0], "rank 0: cosmic_ray, for 42 s");
 }
 
 TEST(NetworkReportTest, TheReportTellsTheWayInThreeLines) {
@@ -96,12 +109,10 @@ TEST(NetworkReportTest, EachFaultNamesWhoseItIs) {
   Verdict verdict = MakeVerdict(1);
   const auto line = [&](NetworkFault fault) {
     verdict.network.fault = fault;
-    v1::Verdict proto = ToProto(verdict);
-    proto.mutable_network()->set_nic("mlx5_0");
-    return NetworkLines(proto)[0];
+    return NetworkLines(ToProto(verdict))[0];
   };
   EXPECT_EQ(line(NetworkFault::kLink),
-            "rank 0: the network (mlx5_0) does not carry what it has sent to rank 1, for 42 s");
+            "rank 0: the network does not carry what it has sent to rank 1, for 42 s");
   EXPECT_EQ(line(NetworkFault::kPeerGpu),
             "rank 0: its GPU does not take what it receives from rank 1, for 42 s");
   EXPECT_EQ(line(NetworkFault::kProxy),
