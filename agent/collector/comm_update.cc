@@ -116,21 +116,13 @@ void AddGrown(uint64_t unique_id, uint64_t id, v1::CommUpdate* update) {
 
 // Without it each column would grow in many steps.
 void ReserveColumns(int rows, v1::RecordBatch* batch) {
-  batch->mutable_position()->Reserve(rows);
-  batch->mutable_op()->Reserve(rows);
-  batch->mutable_dtype()->Reserve(rows);
-  batch->mutable_reduction()->Reserve(rows);
-  batch->mutable_peer()->Reserve(rows);
-  batch->mutable_count()->Reserve(rows);
-  batch->mutable_entered_delta_ns()->Reserve(rows);
-  batch->mutable_duration_ns()->Reserve(rows);
-  batch->mutable_stream()->Reserve(rows);
-  batch->mutable_caller()->Reserve(rows);
-  batch->mutable_thread()->Reserve(rows);
-  batch->mutable_group()->Reserve(rows);
-  batch->mutable_result()->Reserve(rows);
-  batch->mutable_flags()->Reserve(rows);
+#define RECORD_COLUMN(type, name) batch->mutable_##name()->Reserve(rows);
+#define RECORD_EACH(name) batch->mutable_##name()->Reserve(rows);
+#include "proto/record_columns.def"
 }
+
+bool IsKnown(uint32_t site) { return site != 0; }
+bool IsKnown(const std::string& shape) { return !shape.empty(); }
 
 }  // namespace
 
@@ -282,29 +274,21 @@ void FillRecords(const CommSnapshot& comm, size_t most, v1::RecordBatch* batch) 
   const auto any = [&records](auto has) {
     return std::any_of(records.begin(), records.end(), has);
   };
-  const bool any_shape = any([](const RecordSnapshot& record) { return !record.shape.empty(); });
-  const bool any_site = any([](const RecordSnapshot& record) { return record.site != 0; });
+#define RECORD_SOME(name) \
+  const bool any_##name = any([](const RecordSnapshot& record) { return IsKnown(record.name); });
+#include "proto/record_columns.def"
   int64_t before_ns = 0;
   for (const RecordSnapshot& record : records) {
     // Rows of a batch have consecutive indices, so a gap ends the batch. The next tick reads the
     // records behind the gap again.
     if (record.index != batch->first_index() + static_cast<uint64_t>(batch->op_size())) break;
     batch->add_position(record.position);
-    batch->add_op(record.op);
-    batch->add_dtype(record.dtype);
-    batch->add_reduction(record.reduction);
-    batch->add_peer(record.peer);
-    batch->add_count(record.count);
     batch->add_entered_delta_ns(record.entered_ns - before_ns);
     batch->add_duration_ns(record.returned_ns == 0 ? -1 : record.returned_ns - record.entered_ns);
-    batch->add_stream(record.stream);
-    batch->add_caller(record.caller);
-    batch->add_thread(record.thread);
-    batch->add_group(record.group);
-    batch->add_result(record.result);
-    batch->add_flags(record.flags);
-    if (any_site) batch->add_site(record.site);
-    if (any_shape) batch->add_shape(record.shape);
+#define RECORD_COLUMN(type, name) batch->add_##name(record.name);
+#define RECORD_SOME(name) \
+  if (any_##name) batch->add_##name(record.name);
+#include "proto/record_columns.def"
     before_ns = record.entered_ns;
   }
 }

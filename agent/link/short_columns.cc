@@ -16,17 +16,8 @@ void Shorten(Column* column) {
 }
 
 void ShortenBatch(v1::RecordBatch* batch) {
-  Shorten(batch->mutable_op());
-  Shorten(batch->mutable_dtype());
-  Shorten(batch->mutable_reduction());
-  Shorten(batch->mutable_peer());
-  Shorten(batch->mutable_count());
-  Shorten(batch->mutable_stream());
-  Shorten(batch->mutable_caller());
-  Shorten(batch->mutable_thread());
-  Shorten(batch->mutable_group());
-  Shorten(batch->mutable_result());
-  Shorten(batch->mutable_flags());
+#define RECORD_COLUMN(type, name) Shorten(batch->mutable_##name());
+#include "proto/record_columns.def"
 }
 
 }  // namespace

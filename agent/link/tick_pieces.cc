@@ -16,17 +16,22 @@ constexpr size_t kSmallValueBytes = 3;
 constexpr size_t kShapeBytes = 100;
 constexpr size_t kPairBytes = 20;  // of a checkpoint, or of a launch of a graph
 
+template <typename T>
+size_t EstimateBytes(const google::protobuf::RepeatedField<T>& column) {
+  return static_cast<size_t>(column.size()) *
+         (sizeof(T) > sizeof(uint32_t) ? kLargeValueBytes : kSmallValueBytes);
+}
+
+size_t EstimateBytes(const google::protobuf::RepeatedPtrField<std::string>& shapes) {
+  return static_cast<size_t>(shapes.size()) * kShapeBytes;
+}
+
 // A column with equal values may have one of them only (short_columns.h).
 size_t EstimateBytes(const v1::RecordBatch& records) {
-  const int large = records.position_size() + records.count_size() +
-                    records.entered_delta_ns_size() + records.duration_ns_size() +
-                    records.stream_size() + records.caller_size();
-  const int small = records.op_size() + records.dtype_size() + records.reduction_size() +
-                    records.peer_size() + records.thread_size() + records.group_size() +
-                    records.result_size() + records.flags_size() + records.site_size();
-  return static_cast<size_t>(large) * kLargeValueBytes +
-         static_cast<size_t>(small) * kSmallValueBytes +
-         static_cast<size_t>(records.shape_size()) * kShapeBytes;
+  size_t bytes = 0;
+#define RECORD_FIELD(name) bytes += EstimateBytes(records.name());
+#include "proto/record_columns.def"
+  return bytes;
 }
 
 size_t EstimateBytes(const v1::CommUpdate& comm) {

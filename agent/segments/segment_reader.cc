@@ -252,6 +252,27 @@ void CopyEntry(const CommEntry& entry, const TickClock& clock, CommSnapshot* com
   CopyGraphLaunches(entry, comm);
 }
 
+template <typename T>
+T Value(const T& field) {
+  return field;
+}
+template <typename T>
+T Value(const std::atomic<T>& field) {
+  return field.load(std::memory_order_relaxed);
+}
+
+// Whoever adds a field to a record adds it to the table, or to those that are read by hand below.
+constexpr size_t BytesOfColumns() {
+  size_t bytes = 0;
+#define RECORD_COLUMN(type, name) bytes += sizeof(type);
+#include "proto/record_columns.def"
+  return bytes;
+}
+static_assert(BytesOfColumns() + sizeof(segment::RecordEntry::seq) +
+                  sizeof(segment::RecordEntry::position) + sizeof(segment::RecordEntry::entered) +
+                  sizeof(segment::RecordEntry::returned) + sizeof(segment::RecordEntry::shape) ==
+              sizeof(segment::RecordEntry));
+
 RecordSnapshot CopyRecord(const segment::RecordEntry& record, uint64_t index, uint64_t entered,
                           const TickClock& clock) {
   RecordSnapshot out;
@@ -260,17 +281,11 @@ RecordSnapshot CopyRecord(const segment::RecordEntry& record, uint64_t index, ui
   out.position = (entered & ~uint64_t{0xffffffff}) | record.position;
   if (out.position > entered && out.position >= (uint64_t{1} << 32))
     out.position -= uint64_t{1} << 32;
-  out.op = record.op;
-  out.dtype = record.dtype;
-  out.reduction = record.reduction;
-  out.result = record.result.load(std::memory_order_relaxed);
-  out.flags = record.flags;
-  out.peer = record.peer;
-  out.group = record.group;
-  out.thread = record.thread;
-  out.count = record.count;
-  out.stream = record.stream;
-  out.caller = record.caller & ((uint64_t{1} << segment::kSiteShift) - 1);
+#define RECORD_COLUMN(type, name)                     \
+  static_assert(sizeof(record.name) == sizeof(type)); \
+  out.name = Value(record.name);
+#include "proto/record_columns.def"
+  out.caller &= (uint64_t{1} << segment::kSiteShift) - 1;
   out.site = static_cast<uint32_t>(record.caller >> segment::kSiteShift);
   out.entered_ns = clock.ToNs(record.entered);
   const uint64_t returned = Get(record.returned);

@@ -20,6 +20,7 @@
 #include "agent/segments/tick_clock.h"
 #include "base/unique_fd.h"
 #include "interpose/comm_kind.h"
+#include "interpose/ops.h"
 #include "interpose/segment.h"
 
 namespace rollcall {
@@ -29,11 +30,9 @@ namespace rollcall {
 struct RecordSnapshot {
   uint64_t index = 0;
   uint64_t position = 0;
-  uint8_t op = 0, dtype = 0, reduction = 0, result = 0, flags = 0;
-  int32_t peer = -1;
-  uint16_t group = 0;
-  uint32_t thread = 0;
-  uint64_t count = 0, stream = 0, caller = 0;
+#define RECORD_ARGUMENT(model, type, name, none) type name = static_cast<type>(none);
+#define RECORD_COLUMN(type, name) type name = 0;
+#include "proto/record_columns.def"
   std::string shape;  // "[1024, 4096]", "all_to_all_single [8, 4]", "barrier"; "": not known
   uint32_t site = 0;  // 1 + index into SegmentSnapshot::sites; 0: not known
   int64_t entered_ns = 0;

@@ -3,6 +3,7 @@
 // stored, and it would send an unsent alert of another kind as a new hang.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace rollcall {
@@ -15,5 +16,10 @@ inline bool IsKnownBefore(const std::string& kind) {
   }
   return false;
 }
+
+// The column `sent` of the table `outbox`. The release before takes all but 0 as sent.
+inline constexpr int64_t kAlertUnsent = 0;
+inline constexpr int64_t kAlertSent = 1;
+inline constexpr int64_t kAlertUnsentForLaterReleases = 2;
 
 }  // namespace rollcall

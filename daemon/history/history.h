@@ -14,7 +14,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -25,6 +24,10 @@
 #include "daemon/model/attempts.h"
 #include "daemon/model/job_key.h"
 #include "rollcall/v1/query.pb.h"
+
+namespace rollcall::v1 {
+class HistoryWrite;
+}
 
 namespace rollcall {
 
@@ -82,8 +85,10 @@ class History {
   // Whether the store is still the opened one: the path leads to the file, or the connection lives.
   virtual bool IsInPlace() const = 0;
 
-  // Adds the incident, or replaces the one with its id.
-  virtual absl::Status Save(const v1::Incident& incident) = 0;
+  // Makes one write (history_write.h), all of it or nothing. kAborted: the write is of a daemon
+  // that owned its job, and another daemon has had the job since; a store of one daemon takes every
+  // write. kInvalidArgument also for a write of a later release.
+  virtual absl::Status Apply(const v1::HistoryWrite& write) = 0;
 
   // Newest first.
   absl::StatusOr<v1::ListIncidentsResponse> List(const v1::ListIncidentsRequest& request) const;
@@ -110,27 +115,6 @@ class History {
   // The highest n of the ids "<job>-<n>" of each job, of all its attempts.
   virtual absl::StatusOr<std::map<JobId, int>> LastNumbers() const = 0;
 
-  // Adds the alert, or replaces the one with its incident and sequence. Ignores `receivers`.
-  virtual absl::Status SaveAlert(const AlertRow& alert) = 0;
-  // Records that the alert was delivered to one receiver; for "": to all, or given up.
-  virtual absl::Status MarkAlert(const std::string& incident, int32_t sequence,
-                                 const std::string& receiver) = 0;
-
-  // Records that the job has processes on these hosts.
-  virtual absl::Status SaveHosts(const JobKey& job, const std::vector<std::string>& hosts,
-                                 int64_t seen_ns) = 0;
-  virtual absl::Status ForgetHosts(const JobKey& job) = 0;
-
-  // Records the attempts, and adds their members to those recorded before.
-  virtual absl::Status SaveAttempts(const std::map<JobKey, AttemptFacts>& attempts,
-                                    int64_t seen_ns) = 0;
-  virtual absl::Status ForgetAttempt(const JobKey& job) = 0;
-
-  // Rows are kept for 180 days, or less if there are very many.
-  virtual absl::Status SaveAction(const ActionRow& action) = 0;
-
-  // Adds the silence, or replaces the one with its id. Kept for a month after its end.
-  virtual absl::Status SaveSilence(const v1::Silence& silence) = 0;
   // The silences of all daemons that share the store; those that ended lately as well.
   virtual absl::StatusOr<std::vector<v1::Silence>> ListSilences() const = 0;
 
@@ -139,14 +123,6 @@ class History {
   virtual absl::StatusOr<Continuation> Load() const = 0;
   // Of one job with all its attempts, whichever daemon wrote it. Without silences.
   virtual absl::StatusOr<Continuation> LoadJob(const JobId& job) const = 0;
-
-  // Runs `write`, which writes about this job and nothing else, for a daemon that owns the job by
-  // this token (0 or less: it could not ask). kAborted, and nothing is written: another daemon has
-  // had the job since. A store of one daemon takes every write. For the thread that writes.
-  virtual absl::Status Fenced(const JobId& /*job*/, int64_t /*token*/,
-                              const std::function<absl::Status()>& write) {
-    return write();
-  }
 
   // Deletes old incidents, and the oldest ones while the store is too large. Deletes alerts that no
   // daemon will need, and hosts and attempts of jobs unseen for a week. Actions, alerts, hosts and

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/mutex.h"
 #include "daemon/history/alert_kinds.h"
 #include "daemon/history/sql_history.h"
@@ -17,38 +16,6 @@ namespace {
 
 constexpr int kMostSilencesLoaded = 1000;
 constexpr int kMostClosed = 1000;
-
-// The column `sent` of `outbox`. The release before takes all but 0 as sent, and sends what it does
-// not know as a new hang.
-constexpr int64_t kUnsent = 0;
-constexpr int64_t kSent = 1;
-constexpr int64_t kUnsentForLaterReleases = 2;
-
-int64_t SentColumn(const AlertRow& alert) {
-  if (alert.sent) return kSent;
-  return IsKnownBefore(alert.kind) ? kUnsent : kUnsentForLaterReleases;
-}
-
-// "INSERT ... ON CONFLICT ..." of one row, or the parts of it around the values of several.
-struct Upsert {
-  Upsert(const char* table, std::vector<std::string> key, std::vector<std::string> others,
-         const HistoryDialect& dialect, bool is_owned) {
-    if (is_owned && dialect.has_daemons) others.push_back("daemon");
-    std::vector<std::string> columns = key;
-    columns.insert(columns.end(), others.begin(), others.end());
-    head = absl::StrCat("INSERT INTO ", table, " (", absl::StrJoin(columns, ", "), ")");
-    marks = absl::StrCat(" VALUES (",
-                         absl::StrJoin(std::vector<std::string>(columns.size(), "?"), ", "), ")");
-    tail = absl::StrCat(" ON CONFLICT (", absl::StrJoin(key, ", "), ") DO ");
-    if (others.empty()) tail += "NOTHING";
-    for (size_t i = 0; i < others.size(); ++i) {
-      absl::StrAppend(&tail, i == 0 ? "UPDATE SET " : ", ", others[i], " = excluded.", others[i]);
-    }
-  }
-  std::string text() const { return head + marks + tail; }
-
-  std::string head, marks, tail;
-};
 
 // Removes the alerts of incidents that are closed, and whose end every receiver knows.
 void DropSettled(Continuation* continuation) {
@@ -174,7 +141,7 @@ absl::Status SqlHistory::LoadAlerts(const Scope& scope, Continuation* continuati
     alert.sequence = static_cast<int32_t>(rows.Integer(1));
     alert.kind = rows.Bytes(2);
     alert.made_ns = rows.Integer(3);
-    alert.sent = rows.Integer(5) == kSent;
+    alert.sent = rows.Integer(5) == kAlertSent;
     if (!alert.body.ParseFromString(rows.Bytes(4))) alerts->pop_back();
   }
   if (scope.is_one_job()) DropSettled(continuation);
@@ -243,113 +210,6 @@ absl::StatusOr<std::vector<v1::Silence>> SqlHistory::ListSilences() const {
   const absl::Status status = LoadSilences(&silences);
   if (!status.ok()) return status;
   return silences;
-}
-
-absl::Status SqlHistory::SaveAlert(const AlertRow& alert) {
-  const Upsert upsert("outbox", {"incident", "sequence"}, {"kind", "made_ns", "body", "sent"},
-                      dialect_, true);
-  return InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    Sql sql(db(), upsert.text(), alert.incident, alert.sequence, alert.kind, alert.made_ns);
-    sql.BindBlob(alert.body.SerializeAsString()).Bind(SentColumn(alert));
-    BindMine(&sql);
-    return sql.Run();
-  });
-}
-
-absl::Status SqlHistory::MarkAlert(const std::string& incident, int32_t sequence,
-                                   const std::string& receiver) {
-  return InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (receiver.empty()) {
-      return Sql(db(), "UPDATE outbox SET sent = 1 WHERE incident = ? AND sequence = ?", incident,
-                 sequence)
-          .Run();
-    }
-    const Upsert upsert("outbox_receivers", {"incident", "sequence", "receiver"}, {}, dialect_,
-                        false);
-    return Sql(db(), upsert.text(), incident, sequence, receiver).Run();
-  });
-}
-
-absl::Status SqlHistory::SaveHosts(const JobKey& job, const std::vector<std::string>& hosts,
-                                   int64_t seen_ns) {
-  const Upsert upsert("job_hosts", {"tenant", "job", "attempt", "host"}, {"seen_ns"}, dialect_,
-                      true);
-  std::vector<std::vector<SqlValue>> rows;
-  for (const std::string& host : std::set<std::string>(hosts.begin(), hosts.end())) {
-    rows.push_back({job.tenant, job.job, int64_t{job.attempt}, host, seen_ns});
-    if (dialect_.has_daemons) rows.back().push_back(daemon_);
-  }
-  return InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return InsertRows(db(), upsert.head, rows, upsert.tail);
-  });
-}
-
-absl::Status SqlHistory::SaveAttempt(const JobKey& job, const AttemptFacts& facts,
-                                     int64_t seen_ns) {
-  const Upsert upsert("job_attempts", {"tenant", "job", "attempt"},
-                      {"world_size", "restarts", "launch", "has_twin", "seen_ns"}, dialect_, true);
-  Sql sql(db(), upsert.text(), job.tenant, job.job, job.attempt, facts.world_size, facts.restarts,
-          facts.launch, facts.has_twin ? 1 : 0, seen_ns);
-  BindMine(&sql);
-  const absl::Status status = sql.Run();
-  if (!status.ok()) return status;
-  const Upsert member("attempt_members", {"tenant", "job", "attempt", "host", "pid", "start_time"},
-                      {"rank"}, dialect_, false);
-  std::map<std::vector<SqlValue>, SqlValue> ranks;  // a process that comes twice has the later rank
-  for (const auto& [process, rank] : facts.members) {
-    ranks[{job.tenant, job.job, int64_t{job.attempt}, process.host, int64_t{process.pid},
-           static_cast<int64_t>(process.start_time)}] = int64_t{rank};
-  }
-  std::vector<std::vector<SqlValue>> rows;
-  for (const auto& [key, rank] : ranks) {
-    rows.push_back(key);
-    rows.back().push_back(rank);
-  }
-  return InsertRows(db(), member.head, rows, member.tail);
-}
-
-absl::Status SqlHistory::SaveAttempts(const std::map<JobKey, AttemptFacts>& attempts,
-                                      int64_t seen_ns) {
-  return InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    absl::Status status;
-    for (const auto& [job, facts] : attempts) {
-      if (status.ok()) status = SaveAttempt(job, facts, seen_ns);
-    }
-    return status;
-  });
-}
-
-absl::Status SqlHistory::DeleteJob(const char* table, const JobKey& job) {
-  return Sql(db(),
-             absl::StrCat("DELETE FROM ", table, " WHERE tenant = ? AND job = ? AND attempt = ?"),
-             job.tenant, job.job, job.attempt)
-      .Run();
-}
-
-absl::Status SqlHistory::ForgetAttempt(const JobKey& job) {
-  return InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const absl::Status status = DeleteJob("job_attempts", job);
-    return status.ok() ? DeleteJob("attempt_members", job) : status;
-  });
-}
-
-absl::Status SqlHistory::ForgetHosts(const JobKey& job) {
-  return InTransaction(
-      [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return DeleteJob("job_hosts", job); });
-}
-
-absl::Status SqlHistory::SaveSilence(const v1::Silence& silence) {
-  const Upsert upsert("silences", {"id"}, {"until_ns", "body"}, dialect_, false);
-  return InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return Sql(db(), upsert.text(), silence.id(), NsOf(silence.until()))
-        .BindBlob(silence.SerializeAsString())
-        .Run();
-  });
-}
-
-absl::Status SqlHistory::SaveAction(const ActionRow& action) {
-  return InTransaction([&]()
-                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return InsertAction(action); });
 }
 
 absl::Status SqlHistory::LoadFor(const Scope& scope, Continuation* continuation) const {

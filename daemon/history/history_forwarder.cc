@@ -14,7 +14,6 @@
 #include "base/durations.h"
 #include "base/mutex.h"
 #include "base/steady_clock.h"
-#include "daemon/history/history_write.h"
 #include "daemon/history/postgres_database.h"
 #include "daemon/history/postgres_history.h"
 #include "rollcall/v1/store.pb.h"
@@ -134,7 +133,7 @@ void HistoryForwarder::Core::Disconnect() {
 absl::Status ApplyEntry(const HistorySpool::Entry& entry, History* history) {
   v1::HistoryWrite write;
   if (!write.ParseFromString(entry.write)) return absl::InvalidArgumentError("it is unreadable");
-  return Apply(write, history);
+  return history->Apply(write);
 }
 
 void HistoryForwarder::Core::NoteFenced(const std::string& why) {

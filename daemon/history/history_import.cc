@@ -7,6 +7,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "daemon/history/history_write.h"
 #include "daemon/history/postgres_history.h"
 
 namespace rollcall {
@@ -74,7 +75,7 @@ class Import {
     if (!absl::IsNotFound(known.status())) return known.status();
     const auto incident = from_.Get(listed.id());
     if (!incident.ok()) return incident.status();
-    absl::Status status = to_->Save(*incident);
+    absl::Status status = to_->Apply(WriteOfIncident(*incident));
     for (const AlertRow& alert : alerts_[listed.id()]) {
       if (status.ok()) status = CopyAlert(alert);
     }
@@ -83,9 +84,10 @@ class Import {
   }
 
   absl::Status CopyAlert(const AlertRow& alert) {
-    absl::Status status = to_->SaveAlert(alert);
+    absl::Status status = to_->Apply(WriteOfAlert(alert));
     for (const std::string& receiver : alert.receivers) {
-      if (status.ok()) status = to_->MarkAlert(alert.incident, alert.sequence, receiver);
+      if (!status.ok()) break;
+      status = to_->Apply(WriteOfAlertMark(alert.incident, alert.sequence, receiver));
     }
     return status;
   }
@@ -118,11 +120,12 @@ class Import {
       absl::Status status;
       const auto hosts = rest.hosts.find(job);
       if (hosts != rest.hosts.end()) {
-        status = to_->SaveHosts(job, {hosts->second.begin(), hosts->second.end()}, now_ns);
+        status =
+            to_->Apply(WriteOfHosts(job, {hosts->second.begin(), hosts->second.end()}, now_ns));
       }
       const auto facts = rest.attempts.find(job);
       if (status.ok() && facts != rest.attempts.end()) {
-        status = to_->SaveAttempts({*facts}, now_ns);
+        status = to_->Apply(WriteOfAttempts({*facts}, now_ns));
       }
       if (!status.ok()) return status;
       ++counts_.jobs;
@@ -137,7 +140,7 @@ class Import {
     for (const v1::Silence& silence : *known) ids.insert(silence.id());
     for (const v1::Silence& silence : silences) {
       if (ids.count(silence.id()) != 0) continue;
-      const absl::Status status = to_->SaveSilence(silence);
+      const absl::Status status = to_->Apply(WriteOfSilence(silence));
       if (!status.ok()) return status;
       ++counts_.silences;
     }

@@ -77,17 +77,11 @@ class HistoryKeeper {
   void RaiseNumber(const JobId& job, int number);
 
   void Save(v1::Incident incident);
+  // A write of anything else (history_write.h).
+  void Apply(v1::HistoryWrite write);
 
   // The part that keeps alerts; usable after the keeper has ended, without effect.
   std::shared_ptr<AlertOutbox> outbox() const;
-
-  // `seen_ns`: wall clock.
-  void SaveHosts(const JobKey& job, std::vector<std::string> hosts, int64_t seen_ns);
-  void ForgetHosts(const JobKey& job);
-  void SaveAttempts(std::map<JobKey, AttemptFacts> attempts, int64_t seen_ns);
-  void ForgetAttempt(const JobKey& job);
-  void SaveAction(ActionRow action);
-  void SaveSilence(v1::Silence silence);
 
   // Waits until all that was given to the keeper before is in the file. False: not within
   // `patience_ns`; the keeper goes on trying.

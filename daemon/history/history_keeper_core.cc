@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/durations.h"
 #include "base/steady_clock.h"
+#include "daemon/history/history_write.h"
 #include "daemon/history/postgres_database.h"
 #include "daemon/history/sqlite_history.h"
 #include "daemon/model/incident_id.h"
@@ -138,10 +139,10 @@ absl::Status HistoryKeeper::Core::SaveNext() {
     }
   }
   if (item.order == 0) return SaveNextNote();
-  const absl::Status status = WriteFenced(item.fence, [&] { return history->Save(item.incident); });
+  const absl::Status status = history->Apply(item.write);
   if (!status.ok()) return status;
   const MutexLock lock(mutex);
-  const auto at = waiting.find(item.incident.id());
+  const auto at = waiting.find(item.write.incident().id());
   if (at != waiting.end() && at->second.version == item.version) waiting.erase(at);
   return status;
 }
@@ -153,7 +154,8 @@ absl::Status HistoryKeeper::Core::SaveNextNote() {
     if (notes.empty()) return absl::OkStatus();
     note = notes.front();
   }
-  const absl::Status status = WriteFenced(note.fence, [&] { return note.write(history.get()); });
+  const absl::Status status =
+      note.write.has_value() ? history->Apply(*note.write) : absl::OkStatus();
   if (!status.ok()) return status;
   {
     const MutexLock lock(mutex);
@@ -165,25 +167,20 @@ absl::Status HistoryKeeper::Core::SaveNextNote() {
 }
 
 // For the moment in which the keeper gets a write.
-std::optional<HistoryKeeper::Core::Fence> HistoryKeeper::Core::FenceOf(const JobId& job) const {
-  if (!options.token_of || job.job.empty()) return std::nullopt;
-  return Fence{job, options.token_of(job)};
+void HistoryKeeper::Core::AddFence(const JobId& job, v1::HistoryWrite* write) const {
+  if (options.token_of && !job.job.empty()) SetFence(job, options.token_of(job), write);
 }
 
-absl::Status HistoryKeeper::Core::WriteFenced(const std::optional<Fence>& fence,
-                                              const std::function<absl::Status()>& write) {
-  return fence.has_value() ? history->Fenced(fence->job, fence->token, write) : write();
-}
-
-void HistoryKeeper::Core::Put(std::function<absl::Status(History*)> write,
-                              std::function<void()> written, const JobId& job) {
+void HistoryKeeper::Core::Put(std::optional<v1::HistoryWrite> write,
+                              std::function<void()> written) {
+  const JobId job = write.has_value() ? JobOf(*write) : JobId();
   const MutexLock lock(mutex);
   if (finishing) return;
   Note note;
   note.write = std::move(write);
   note.written = std::move(written);
   if (job.job.empty() || !IsHeld(job)) {
-    note.fence = FenceOf(job);
+    if (note.write.has_value()) AddFence(job, &*note.write);
     return Append(std::move(note));
   }
   std::deque<Note>& waits = held[job].notes;
@@ -210,8 +207,8 @@ void HistoryKeeper::Core::Append(Note note) {
 
 void HistoryKeeper::Core::Keep(v1::Incident incident) {
   Item& item = waiting[incident.id()];
-  item.fence = FenceOf(ReadJobKey(incident));
-  item.incident = std::move(incident);
+  item.write = WriteOfIncident(std::move(incident));
+  AddFence(JobOf(item.write), &item.write);
   item.version = next_order++;
   if (item.order == 0) item.order = item.version;
   if (waiting.size() > options.most_waiting) DropOldest();
@@ -369,10 +366,10 @@ void HistoryKeeper::Core::MarkDamaged(const History& read) {
 void HistoryKeeper::Core::DropOldest() {
   const auto oldest =
       std::min_element(waiting.begin(), waiting.end(), [](const auto& a, const auto& b) {
-        return std::make_pair(a.second.incident.has_confirmed_at(), a.second.order) <
-               std::make_pair(b.second.incident.has_confirmed_at(), b.second.order);
+        return std::make_pair(a.second.write.incident().has_confirmed_at(), a.second.order) <
+               std::make_pair(b.second.write.incident().has_confirmed_at(), b.second.order);
       });
-  if (oldest->second.incident.has_confirmed_at()) {
+  if (oldest->second.write.incident().has_confirmed_at()) {
     spdlog::error("dropped incident {} from the history: {} others wait; check the disk of {}",
                   oldest->first, waiting.size() - 1, options.path);
   }

@@ -19,6 +19,7 @@
 #include "daemon/history/history_keeper.h"
 #include "daemon/history/history_spool.h"
 #include "daemon/history/question_desk.h"
+#include "rollcall/v1/store.pb.h"
 
 namespace rollcall {
 
@@ -27,25 +28,17 @@ std::string KnownAs(const PostgresOptions& database);
 
 // Shared with the threads, which may outlive the keeper.
 struct HistoryKeeper::Core {
-  // Of the job that a write is about.
-  struct Fence {
-    JobId job;
-    int64_t token = 0;
-  };
-
   struct Item {
-    v1::Incident incident;
-    std::optional<Fence> fence;
-    uint64_t order = 0;    // among all writes
-    uint64_t version = 0;  // grows with each state, to recognize a newer one
+    v1::HistoryWrite write;  // of the incident
+    uint64_t order = 0;      // among all writes
+    uint64_t version = 0;    // grows with each state, to recognize a newer one
   };
 
   // A write of anything but an incident.
   struct Note {
     uint64_t order = 0;
-    std::function<absl::Status(History*)> write;
-    std::function<void()> written;  // may be empty
-    std::optional<Fence> fence;
+    std::optional<v1::HistoryWrite> write;  // nullopt: a mark in the order of the writes
+    std::function<void()> written;          // may be empty
   };
 
   // Writes about a job that another daemon may have.
@@ -79,18 +72,15 @@ struct HistoryKeeper::Core {
   std::vector<v1::Incident> Unsettled(const History& from) const;
   absl::Status SaveNext();
   absl::Status SaveNextNote();
-  void Put(std::function<absl::Status(History*)> write, std::function<void()> written,
-           const JobId& job = {});
+  void Put(std::optional<v1::HistoryWrite> write, std::function<void()> written);
   void Append(Note note) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void Keep(v1::Incident incident) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  std::optional<Fence> FenceOf(const JobId& job) const;
+  void AddFence(const JobId& job, v1::HistoryWrite* write) const;
   // Writes about a job come in order: none overtakes those that are held.
   bool IsHeld(const JobId& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     return held.count(job) > 0 || (options.is_unproven && options.is_unproven(job));
   }
   bool HasWritten(uint64_t order) const;
-  absl::Status WriteFenced(const std::optional<Fence>& fence,
-                           const std::function<absl::Status()>& write);
   absl::Status TrimIfDue();
   void RecordAttempt(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   bool HasUnsaved() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {

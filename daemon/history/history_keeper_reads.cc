@@ -92,7 +92,7 @@ absl::StatusOr<v1::ListIncidentsResponse> HistoryKeeper::List(
   std::map<std::string, v1::Incident> newer;  // than the history's, by id
   {
     const MutexLock lock(core_->mutex);
-    for (const auto& [id, item] : core_->waiting) newer[id] = item.incident;
+    for (const auto& [id, item] : core_->waiting) newer[id] = item.write.incident();
   }
   for (const v1::Incident& incident : live) newer[incident.id()] = incident;
   return Ask<v1::ListIncidentsResponse>(core_, &reader_,
@@ -129,7 +129,7 @@ absl::StatusOr<v1::Incident> HistoryKeeper::Get(const std::string& id) const {
   {
     const MutexLock lock(core_->mutex);
     const auto at = core_->waiting.find(id);
-    if (at != core_->waiting.end()) return at->second.incident;
+    if (at != core_->waiting.end()) return at->second.write.incident();
   }
   return Ask<v1::Incident>(
       core_, &reader_,

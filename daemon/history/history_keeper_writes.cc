@@ -12,7 +12,7 @@
 #include "base/mutex.h"
 #include "daemon/history/history_keeper.h"
 #include "daemon/history/history_keeper_core.h"
-#include "daemon/model/incident_id.h"
+#include "daemon/history/history_write.h"
 
 namespace rollcall {
 namespace {
@@ -116,7 +116,7 @@ void HistoryKeeper::ReleaseHeld(const JobId& job) {
   // An alert is about an incident, and comes after it.
   for (auto& [id, incident] : held.mapped().incidents) core_->Keep(std::move(incident));
   for (Core::Note& note : held.mapped().notes) {
-    note.fence = core_->FenceOf(job);
+    if (note.write.has_value()) core_->AddFence(job, &*note.write);
     core_->Append(std::move(note));
   }
 }
@@ -158,13 +158,10 @@ class HistoryKeeper::Outbox : public AlertOutbox {
   explicit Outbox(std::shared_ptr<Core> core) : core_(std::move(core)) {}
 
   void Save(AlertRow alert, std::function<void()> saved) override {
-    const JobId job = JobOfIncidentId(alert.incident);
-    core_->Put([alert = std::move(alert)](History* history) { return history->SaveAlert(alert); },
-               std::move(saved), job);
+    core_->Put(WriteOfAlert(alert), std::move(saved));
   }
   void Mark(const std::string& incident, int32_t sequence, const std::string& receiver) override {
-    core_->Put([=](History* history) { return history->MarkAlert(incident, sequence, receiver); },
-               nullptr, JobOfIncidentId(incident));
+    core_->Put(WriteOfAlertMark(incident, sequence, receiver), nullptr);
   }
 
  private:
@@ -175,42 +172,10 @@ std::shared_ptr<AlertOutbox> HistoryKeeper::outbox() const {
   return std::make_shared<Outbox>(core_);
 }
 
-void HistoryKeeper::SaveHosts(const JobKey& job, std::vector<std::string> hosts, int64_t seen_ns) {
-  core_->Put([job, hosts = std::move(hosts),
-              seen_ns](History* history) { return history->SaveHosts(job, hosts, seen_ns); },
-             nullptr, job);
-}
-
-void HistoryKeeper::ForgetHosts(const JobKey& job) {
-  core_->Put([job](History* history) { return history->ForgetHosts(job); }, nullptr, job);
-}
-
-void HistoryKeeper::SaveAttempts(std::map<JobKey, AttemptFacts> attempts, int64_t seen_ns) {
+void HistoryKeeper::Apply(v1::HistoryWrite write) {
+  if (!core_->options.token_of) return core_->Put(std::move(write), nullptr);
   // A write with a token is about one job.
-  std::map<JobId, std::map<JobKey, AttemptFacts>> parts;
-  for (auto& [job, facts] : attempts) {
-    parts[core_->options.token_of ? JobId(job) : JobId()][job] = std::move(facts);
-  }
-  for (auto& [job, part] : parts) {
-    core_->Put([part = std::move(part),
-                seen_ns](History* history) { return history->SaveAttempts(part, seen_ns); },
-               nullptr, job);
-  }
-}
-
-void HistoryKeeper::SaveAction(ActionRow action) {
-  core_->Put([action = std::move(action)](History* history) { return history->SaveAction(action); },
-             nullptr);
-}
-
-void HistoryKeeper::SaveSilence(v1::Silence silence) {
-  core_->Put(
-      [silence = std::move(silence)](History* history) { return history->SaveSilence(silence); },
-      nullptr);
-}
-
-void HistoryKeeper::ForgetAttempt(const JobKey& job) {
-  core_->Put([job](History* history) { return history->ForgetAttempt(job); }, nullptr, job);
+  for (v1::HistoryWrite& part : ByJob(std::move(write))) core_->Put(std::move(part), nullptr);
 }
 
 bool HistoryKeeper::AwaitSaved(int64_t patience_ns) {
@@ -222,12 +187,11 @@ bool HistoryKeeper::AwaitSaved(int64_t patience_ns) {
   };
   const auto saved = std::make_shared<Saved>();
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::nanoseconds(patience_ns);
-  core_->Put([](History*) { return absl::OkStatus(); },
-             [saved] {
-               const MutexLock lock(saved->mutex);
-               saved->has_come = true;
-               saved->wake.NotifyAll();
-             });
+  core_->Put(std::nullopt, [saved] {
+    const MutexLock lock(saved->mutex);
+    saved->has_come = true;
+    saved->wake.NotifyAll();
+  });
   const MutexLock lock(saved->mutex);
   while (!saved->has_come && saved->wake.WaitUntil(saved->mutex, deadline)) {
   }

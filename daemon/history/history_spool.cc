@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/history/history_write.h"
 #include "rollcall/v1/store.pb.h"
 
 namespace rollcall {
@@ -67,10 +66,7 @@ void HistorySpool::Count() {
   newest_ = std::max(newest_, row.Integer(2));
 }
 
-template <typename Write>
-absl::Status HistorySpool::Keep(v1::HistoryWrite message, const std::string& replaces,
-                                const Write& write) {
-  if (fence_.has_value()) SetFence(fence_->first, fence_->second, &message);
+absl::Status HistorySpool::Apply(const v1::HistoryWrite& write) {
   const MutexLock whole(spool_mutex_);
   std::unique_ptr<SqlTransaction> transaction;
   {
@@ -78,8 +74,8 @@ absl::Status HistorySpool::Keep(v1::HistoryWrite message, const std::string& rep
     transaction = std::make_unique<SqlTransaction>(db());
   }
   absl::Status status = transaction->begun();
-  if (status.ok()) status = write();
-  if (status.ok()) status = Append(message.SerializeAsString(), replaces);
+  if (status.ok()) status = SqliteHistory::Apply(write);
+  if (status.ok()) status = Append(write.SerializeAsString(), write.incident().id());
   {
     const MutexLock lock(mutex_);
     status = transaction->End(status);
@@ -139,57 +135,6 @@ absl::Status HistorySpool::DropOldest() {
   const MutexLock counts(counts_mutex_);
   waiting_.lost += sql.changed();
   return status;
-}
-
-absl::Status HistorySpool::Fenced(const JobId& job, int64_t token,
-                                  const std::function<absl::Status()>& write) {
-  fence_.emplace(job, token);
-  const absl::Status status = write();
-  fence_.reset();
-  return status;
-}
-
-absl::Status HistorySpool::Save(const v1::Incident& incident) {
-  return Keep(WriteOfIncident(incident), incident.id(),
-              [&] { return SqliteHistory::Save(incident); });
-}
-
-absl::Status HistorySpool::SaveAlert(const AlertRow& alert) {
-  return Keep(WriteOfAlert(alert), "", [&] { return SqliteHistory::SaveAlert(alert); });
-}
-
-absl::Status HistorySpool::MarkAlert(const std::string& incident, int32_t sequence,
-                                     const std::string& receiver) {
-  return Keep(WriteOfAlertMark(incident, sequence, receiver), "",
-              [&] { return SqliteHistory::MarkAlert(incident, sequence, receiver); });
-}
-
-absl::Status HistorySpool::SaveHosts(const JobKey& job, const std::vector<std::string>& hosts,
-                                     int64_t seen_ns) {
-  return Keep(WriteOfHosts(job, hosts, seen_ns), "",
-              [&] { return SqliteHistory::SaveHosts(job, hosts, seen_ns); });
-}
-
-absl::Status HistorySpool::ForgetHosts(const JobKey& job) {
-  return Keep(WriteOfForgottenHosts(job), "", [&] { return SqliteHistory::ForgetHosts(job); });
-}
-
-absl::Status HistorySpool::SaveAttempts(const std::map<JobKey, AttemptFacts>& attempts,
-                                        int64_t seen_ns) {
-  return Keep(WriteOfAttempts(attempts, seen_ns), "",
-              [&] { return SqliteHistory::SaveAttempts(attempts, seen_ns); });
-}
-
-absl::Status HistorySpool::ForgetAttempt(const JobKey& job) {
-  return Keep(WriteOfForgottenAttempt(job), "", [&] { return SqliteHistory::ForgetAttempt(job); });
-}
-
-absl::Status HistorySpool::SaveAction(const ActionRow& action) {
-  return Keep(WriteOfAction(action), "", [&] { return SqliteHistory::SaveAction(action); });
-}
-
-absl::Status HistorySpool::SaveSilence(const v1::Silence& silence) {
-  return Keep(WriteOfSilence(silence), "", [&] { return SqliteHistory::SaveSilence(silence); });
 }
 
 absl::StatusOr<std::vector<HistorySpool::Entry>> HistorySpool::Next(int most) const {

@@ -9,10 +9,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,10 +18,6 @@
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
 #include "daemon/history/sqlite_history.h"
-
-namespace rollcall::v1 {
-class HistoryWrite;
-}
 
 namespace rollcall {
 
@@ -48,22 +41,9 @@ class HistorySpool : public SqliteHistory {
                                                             const HistoryLimits& limits,
                                                             const SpoolLimits& spool);
 
-  absl::Status Save(const v1::Incident& incident) override;
-  absl::Status SaveAlert(const AlertRow& alert) override;
-  absl::Status MarkAlert(const std::string& incident, int32_t sequence,
-                         const std::string& receiver) override;
-  absl::Status SaveHosts(const JobKey& job, const std::vector<std::string>& hosts,
-                         int64_t seen_ns) override;
-  absl::Status ForgetHosts(const JobKey& job) override;
-  absl::Status SaveAttempts(const std::map<JobKey, AttemptFacts>& attempts,
-                            int64_t seen_ns) override;
-  absl::Status ForgetAttempt(const JobKey& job) override;
-  absl::Status SaveAction(const ActionRow& action) override;
-  absl::Status SaveSilence(const v1::Silence& silence) override;
-
-  // Writes that `write` makes carry the job and the token, for the database to check.
-  absl::Status Fenced(const JobId& job, int64_t token,
-                      const std::function<absl::Status()>& write) override;
+  // Makes the write, and keeps it for the database. A newer state of an incident takes the place of
+  // the one that waits.
+  absl::Status Apply(const v1::HistoryWrite& write) override;
 
   // The oldest of what waits.
   absl::StatusOr<std::vector<Entry>> Next(int most) const;
@@ -86,17 +66,12 @@ class HistorySpool : public SqliteHistory {
                const SpoolLimits& spool)
       : SqliteHistory(std::move(db), std::move(path), limits), spool_limits_(spool) {}
   absl::Status PrepareSpool();
-  // Makes the write, and keeps it for the database. `replaces`: an incident's id, whose earlier
-  // states nobody needs any more; "": none.
-  template <typename Write>
-  absl::Status Keep(v1::HistoryWrite message, const std::string& replaces, const Write& write);
   absl::Status Append(const std::string& message, const std::string& replaces)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(spool_mutex_);
   absl::Status DropOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(spool_mutex_);
   void Count() ABSL_EXCLUSIVE_LOCKS_REQUIRED(spool_mutex_);
 
   const SpoolLimits spool_limits_;
-  std::optional<std::pair<JobId, int64_t>> fence_;  // of the writing thread
   // Held around a whole write. Locked before the mutex of the history.
   mutable Mutex spool_mutex_;
   mutable Mutex counts_mutex_;  // never held while something waits for the disk

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/history/history_write.h"
 
+#include <utility>
+
 #include "daemon/history/alert_kinds.h"
-#include "rollcall/v1/store.pb.h"
+#include "daemon/model/incident_id.h"
 
 namespace rollcall {
 namespace {
@@ -13,74 +15,20 @@ void Fill(const JobKey& key, v1::HistoryWrite::Job* job) {
   job->set_attempt(key.attempt);
 }
 
-JobKey KeyOf(const v1::HistoryWrite::Job& job) {
-  return JobKey(JobId{job.tenant(), job.job()}, job.attempt());
-}
-
-AlertRow AlertOf(const v1::HistoryWrite::Alert& alert) {
-  AlertRow row;
-  row.incident = alert.incident();
-  row.sequence = alert.sequence();
-  row.kind = alert.kind();
-  row.made_ns = alert.made_ns();
-  row.body = alert.body();
-  row.sent = alert.sent() && !alert.unsent();
-  return row;
-}
-
-AttemptFacts FactsOf(const v1::HistoryWrite::Attempt& attempt) {
-  AttemptFacts facts = {
-      attempt.world_size(), attempt.restarts(), attempt.launch(), attempt.has_twin(), {}};
-  for (const v1::HistoryWrite::Member& member : attempt.members()) {
-    facts.members.push_back({{member.host(), member.pid(), member.start_time()}, member.rank()});
-  }
-  return facts;
-}
-
-absl::Status ApplyAttempts(const v1::HistoryWrite::Attempts& attempts, History* history) {
-  std::map<JobKey, AttemptFacts> facts;
+JobId JobOfAll(const v1::HistoryWrite::Attempts& attempts) {
+  if (attempts.attempts().empty()) return {};
+  const JobId first = KeyOf(attempts.attempts(0).job());
   for (const v1::HistoryWrite::Attempt& attempt : attempts.attempts()) {
-    facts[KeyOf(attempt.job())] = FactsOf(attempt);
+    if (!(JobId(KeyOf(attempt.job())) == first)) return {};
   }
-  return history->SaveAttempts(facts, attempts.seen_ns());
-}
-
-absl::Status ApplyUnfenced(const v1::HistoryWrite& write, History* history) {
-  switch (write.write_case()) {
-    case v1::HistoryWrite::kIncident:
-      return history->Save(write.incident());
-    case v1::HistoryWrite::kAlert:
-      return history->SaveAlert(AlertOf(write.alert()));
-    case v1::HistoryWrite::kAlertMark:
-      return history->MarkAlert(write.alert_mark().incident(), write.alert_mark().sequence(),
-                                write.alert_mark().receiver());
-    case v1::HistoryWrite::kHosts:
-      return history->SaveHosts(KeyOf(write.hosts().job()),
-                                {write.hosts().hosts().begin(), write.hosts().hosts().end()},
-                                write.hosts().seen_ns());
-    case v1::HistoryWrite::kForgetHosts:
-      return history->ForgetHosts(KeyOf(write.forget_hosts()));
-    case v1::HistoryWrite::kAttempts:
-      return ApplyAttempts(write.attempts(), history);
-    case v1::HistoryWrite::kForgetAttempt:
-      return history->ForgetAttempt(KeyOf(write.forget_attempt()));
-    case v1::HistoryWrite::kAction:
-      return history->SaveAction({write.action().at_ns(), write.action().who(),
-                                  write.action().action(), write.action().object(),
-                                  write.action().peer()});
-    case v1::HistoryWrite::kSilence:
-      return history->SaveSilence(write.silence());
-    case v1::HistoryWrite::WRITE_NOT_SET:
-      break;
-  }
-  return absl::InvalidArgumentError("a write that this release does not know");
+  return first;
 }
 
 }  // namespace
 
-v1::HistoryWrite WriteOfIncident(const v1::Incident& incident) {
+v1::HistoryWrite WriteOfIncident(v1::Incident incident) {
   v1::HistoryWrite write;
-  *write.mutable_incident() = incident;
+  *write.mutable_incident() = std::move(incident);
   return write;
 }
 
@@ -171,10 +119,47 @@ void SetFence(const JobId& job, int64_t token, v1::HistoryWrite* write) {
   write->set_token(token);
 }
 
-absl::Status Apply(const v1::HistoryWrite& write, History* history) {
-  if (!write.has_job()) return ApplyUnfenced(write, history);
-  return history->Fenced({write.job().tenant(), write.job().job()}, write.token(),
-                         [&] { return ApplyUnfenced(write, history); });
+bool IsSent(const v1::HistoryWrite::Alert& alert) { return alert.sent() && !alert.unsent(); }
+
+JobKey KeyOf(const v1::HistoryWrite::Job& job) {
+  return JobKey(JobId{job.tenant(), job.job()}, job.attempt());
+}
+
+JobId JobOf(const v1::HistoryWrite& write) {
+  switch (write.write_case()) {
+    case v1::HistoryWrite::kIncident:
+      return ReadJobKey(write.incident());
+    case v1::HistoryWrite::kAlert:
+      return JobOfIncidentId(write.alert().incident());
+    case v1::HistoryWrite::kAlertMark:
+      return JobOfIncidentId(write.alert_mark().incident());
+    case v1::HistoryWrite::kHosts:
+      return KeyOf(write.hosts().job());
+    case v1::HistoryWrite::kForgetHosts:
+      return KeyOf(write.forget_hosts());
+    case v1::HistoryWrite::kAttempts:
+      return JobOfAll(write.attempts());
+    case v1::HistoryWrite::kForgetAttempt:
+      return KeyOf(write.forget_attempt());
+    case v1::HistoryWrite::kAction:
+    case v1::HistoryWrite::kSilence:
+    case v1::HistoryWrite::WRITE_NOT_SET:
+      break;
+  }
+  return {};
+}
+
+std::vector<v1::HistoryWrite> ByJob(v1::HistoryWrite write) {
+  if (!write.has_attempts()) return {std::move(write)};
+  std::map<JobId, v1::HistoryWrite> parts;
+  for (v1::HistoryWrite::Attempt& attempt : *write.mutable_attempts()->mutable_attempts()) {
+    v1::HistoryWrite::Attempts* const part = parts[KeyOf(attempt.job())].mutable_attempts();
+    part->set_seen_ns(write.attempts().seen_ns());
+    *part->add_attempts() = std::move(attempt);
+  }
+  std::vector<v1::HistoryWrite> writes;
+  for (auto& [job, part] : parts) writes.push_back(std::move(part));
+  return writes;
 }
 
 }  // namespace rollcall

@@ -105,21 +105,9 @@ absl::Status PostgresHistory::CheckOwner(const JobId& job, int64_t token) {
   return absl::OkStatus();
 }
 
-absl::Status PostgresHistory::Fenced(const JobId& job, int64_t token,
-                                     const std::function<absl::Status()>& write) {
-  std::unique_ptr<SqlTransaction> transaction;
-  absl::Status status;
-  {
-    const MutexLock lock(mutex_);
-    transaction = std::make_unique<SqlTransaction>(db());
-    status = transaction->begun();
-    if (status.ok()) status = CheckOwner(job, token);
-  }
-  if (status.ok()) status = write();
-  const MutexLock lock(mutex_);
-  status = transaction->End(status);
-  if (!status.ok() && together_ == nullptr) known_.clear();
-  return status;
+// Partitions that the write made are gone with it. Those of a larger transaction go at its end.
+void PostgresHistory::NoteUndone() {
+  if (together_ == nullptr) known_.clear();
 }
 
 absl::Status PostgresHistory::Ensure(const std::string& table, int64_t wall_ns) {
@@ -196,16 +184,16 @@ absl::Status PostgresHistory::LockWeeks(Others others) {
       .Run();
 }
 
-absl::Status PostgresHistory::InsertAction(const ActionRow& action) {
-  const absl::Status status = Ensure("actions", action.at_ns);
+absl::Status PostgresHistory::SaveAction(const v1::HistoryWrite::Action& action) {
+  const absl::Status status = Ensure("actions", action.at_ns());
   if (!status.ok()) return status;
   const absl::Status saved =
       Sql(db(),
           "INSERT INTO actions (at_ns, content, who, action, object, peer, daemon) VALUES (?, "
           "md5(? || chr(10) || ? || chr(10) || ? || chr(10) || ?), ?, ?, ?, ?, ?) ON CONFLICT DO "
           "NOTHING",
-          action.at_ns, action.who, action.action, action.object, action.peer, action.who,
-          action.action, action.object, action.peer, daemon_)
+          action.at_ns(), action.who(), action.action(), action.object(), action.peer(),
+          action.who(), action.action(), action.object(), action.peer(), daemon_)
           .Run();
   if (absl::StrContains(saved.message(), kNoPartition)) {
     known_.clear();

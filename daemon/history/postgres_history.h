@@ -11,7 +11,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -41,23 +40,23 @@ class PostgresHistory : public SqlHistory {
   absl::Status Begin();
   absl::Status End(const absl::Status& status);
 
-  // The check and the write are one transaction, and nobody takes the job in between.
-  absl::Status Fenced(const JobId& job, int64_t token,
-                      const std::function<absl::Status()>& write) override;
-
  protected:
+  // Nobody takes the job before the end of the transaction.
+  absl::Status CheckOwner(const JobId& job, int64_t token)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
   absl::Status SaveIncident(const IncidentRow& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
-  absl::Status InsertAction(const ActionRow& action) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
+  absl::Status SaveAction(const v1::HistoryWrite::Action& action)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
   absl::Status ReplaceFacts(const IncidentRow& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
   absl::Status LockTables() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
   absl::Status LockWeeks(Others others) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
   absl::Status TrimIncidents(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
   absl::Status Vacuum() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
+  void NoteUndone() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
 
  private:
   PostgresHistory(std::unique_ptr<SqlDatabase> db, const HistoryLimits& limits,
                   const PostgresOptions& options);
-  absl::Status CheckOwner(const JobId& job, int64_t token) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Ensure(const std::string& table, int64_t wall_ns)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status DropOld(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

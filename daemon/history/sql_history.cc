@@ -79,11 +79,6 @@ bool SqlHistory::IsInPlace() const {
   return db_->is_connected();
 }
 
-absl::Status SqlHistory::Save(const v1::Incident& incident) {
-  const IncidentRow row = ToRow(incident);
-  return InTransaction([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return SaveIncident(row); });
-}
-
 absl::Status SqlHistory::AddRepeated(const v1::ListIncidentsRequest& request,
                                      v1::ListIncidentsResponse* response) const {
   const HistoryFilter filter(dialect_, request);

@@ -16,6 +16,7 @@
 #include "daemon/history/history_dialect.h"
 #include "daemon/history/incident_facts.h"
 #include "daemon/history/sql.h"
+#include "rollcall/v1/store.pb.h"
 
 namespace rollcall {
 
@@ -34,7 +35,7 @@ IncidentRow ToRow(const v1::Incident& incident);
 class SqlHistory : public History {
  public:
   bool IsInPlace() const override;
-  absl::Status Save(const v1::Incident& incident) override;
+  absl::Status Apply(const v1::HistoryWrite& write) override;
   absl::StatusOr<v1::ListIncidentsResponse> ListWithout(const std::vector<std::string>& ids,
                                                         const v1::ListIncidentsRequest& request,
                                                         int64_t offset,
@@ -46,17 +47,6 @@ class SqlHistory : public History {
       const v1::CountIncidentsRequest& request) const override;
   absl::StatusOr<v1::Incident> Get(const std::string& id) const override;
   absl::StatusOr<std::map<JobId, int>> LastNumbers() const override;
-  absl::Status SaveAlert(const AlertRow& alert) override;
-  absl::Status MarkAlert(const std::string& incident, int32_t sequence,
-                         const std::string& receiver) override;
-  absl::Status SaveHosts(const JobKey& job, const std::vector<std::string>& hosts,
-                         int64_t seen_ns) override;
-  absl::Status ForgetHosts(const JobKey& job) override;
-  absl::Status SaveAttempts(const std::map<JobKey, AttemptFacts>& attempts,
-                            int64_t seen_ns) override;
-  absl::Status ForgetAttempt(const JobKey& job) override;
-  absl::Status SaveAction(const ActionRow& action) override;
-  absl::Status SaveSilence(const v1::Silence& silence) override;
   absl::StatusOr<std::vector<v1::Silence>> ListSilences() const override;
   absl::StatusOr<Continuation> Load() const override;
   absl::StatusOr<Continuation> LoadJob(const JobId& job) const override;
@@ -68,9 +58,12 @@ class SqlHistory : public History {
              const HistoryLimits& limits, std::string daemon);
 
   // These run inside a transaction.
+  // kAborted: a daemon that owns the job by this token must not write about it any more.
+  virtual absl::Status CheckOwner(const JobId& job, int64_t token)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   virtual absl::Status SaveIncident(const IncidentRow& row)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
-  virtual absl::Status InsertAction(const ActionRow& action)
+  virtual absl::Status SaveAction(const v1::HistoryWrite::Action& action)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   // Deletes the incidents that are too old, or too many.
   virtual absl::Status TrimIncidents(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
@@ -84,6 +77,9 @@ class SqlHistory : public History {
   virtual absl::Status LockTables() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   enum class Others : uint8_t { kMaySave, kWait };
   virtual absl::Status LockWeeks(Others others) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
+
+  // A write has failed, and its transaction has left nothing behind.
+  virtual void NoteUndone() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {}
 
   // For ReplaceFacts(): the incident has none now.
   absl::Status SaveFacts(const IncidentRow& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -130,8 +126,19 @@ class SqlHistory : public History {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status LoadSilences(std::vector<v1::Silence>* silences) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status SaveAttempt(const JobKey& job, const AttemptFacts& facts, int64_t seen_ns)
+  absl::Status Make(const v1::HistoryWrite& write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status SaveAlert(const v1::HistoryWrite::Alert& alert)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status MarkAlert(const v1::HistoryWrite::AlertMark& mark)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status SaveHosts(const v1::HistoryWrite::Hosts& hosts)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status SaveAttempts(const v1::HistoryWrite::Attempts& attempts)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status SaveMembers(const v1::HistoryWrite::Attempt& attempt)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status ForgetAttempt(const JobKey& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status SaveSilence(const v1::Silence& silence) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status DeleteJob(const char* table, const JobKey& job)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status TrimContinuation(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -312,9 +312,9 @@ absl::Status SqliteHistory::ReplaceFacts(const IncidentRow& row) {
 absl::Status SqliteHistory::LockTables() { return absl::OkStatus(); }
 absl::Status SqliteHistory::LockWeeks(Others /*others*/) { return absl::OkStatus(); }
 
-absl::Status SqliteHistory::InsertAction(const ActionRow& action) {
-  return Sql(db(), "INSERT INTO actions VALUES (?, ?, ?, ?, ?)", action.at_ns, action.who,
-             action.action, action.object, action.peer)
+absl::Status SqliteHistory::SaveAction(const v1::HistoryWrite::Action& action) {
+  return Sql(db(), "INSERT INTO actions VALUES (?, ?, ?, ?, ?)", action.at_ns(), action.who(),
+             action.action(), action.object(), action.peer())
       .Run();
 }
 

@@ -28,7 +28,7 @@ class SqliteHistory : public SqlHistory {
   // release.
   static absl::StatusOr<std::unique_ptr<SqliteHistory>> OpenExisting(const std::string& path);
   // Opens a second connection to an open file, for List() and Get(), so that they do not wait for
-  // Save().
+  // Apply().
   static absl::StatusOr<std::unique_ptr<SqliteHistory>> OpenToRead(const std::string& path);
   // Renames a damaged file, and SQLite's files beside it. Returns false if that failed.
   static bool RenameDamaged(const std::string& path);
@@ -43,8 +43,14 @@ class SqliteHistory : public SqlHistory {
                                                                const Make& make);
 
   SqliteHistory(std::unique_ptr<SqlDatabase> db, std::string path, const HistoryLimits& limits);
+  // One daemon has the file.
+  absl::Status CheckOwner(const JobId& /*job*/, int64_t /*token*/)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override {
+    return absl::OkStatus();
+  }
   absl::Status SaveIncident(const IncidentRow& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
-  absl::Status InsertAction(const ActionRow& action) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
+  absl::Status SaveAction(const v1::HistoryWrite::Action& action)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
   absl::Status ReplaceFacts(const IncidentRow& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
   absl::Status LockTables() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
   absl::Status LockWeeks(Others others) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;

@@ -9,6 +9,7 @@
 
 #include "base/log/log_fields.h"
 #include "daemon/diagnosis/post_mortem.h"
+#include "daemon/history/history_write.h"
 #include "daemon/incidents/incident_actions.h"
 #include "daemon/incidents/incident_stacks.h"
 #include "daemon/incidents/stored_incident.h"
@@ -282,7 +283,7 @@ void IncidentBook::Forget(const JobKey& job, int64_t now_ns) {
   DraftLast(&known->second);
   jobs_.erase(known);
   awaited_.erase(job);
-  history_->ForgetHosts(job);
+  history_->Apply(WriteOfForgottenHosts(job));
   ++changes_;
 }
 

@@ -138,9 +138,9 @@ class IncidentBook {
   // SaveAttempts() must get these: all once after a new file replaced the history, and those of a
   // job that was adopted.
   AttemptsToSave ConsumeAttemptsToSave() ABSL_LOCKS_EXCLUDED(mutex_);
-  void SaveAttempts(AttemptChanges changes) ABSL_LOCKS_EXCLUDED(mutex_);
+  void SaveAttempts(const AttemptChanges& changes) ABSL_LOCKS_EXCLUDED(mutex_);
   // For the history only.
-  void SaveAction(ActionRow action);
+  void SaveAction(const ActionRow& action);
 
   void SetQuota(const IncidentQuotaLimits& limits) ABSL_LOCKS_EXCLUDED(mutex_);
   // Of incidents from now on.

@@ -7,6 +7,7 @@
 
 #include "base/durations.h"
 #include "base/mutex.h"
+#include "daemon/history/history_write.h"
 #include "daemon/incidents/incident_book.h"
 #include "daemon/incidents/incident_stacks.h"
 #include "daemon/report/stack_places.h"
@@ -145,8 +146,8 @@ void IncidentBook::SetPending(const JobIncidents& job, const Record& record) {
 // A new file replaced the history.
 void IncidentBook::SetAllUnsaved() {
   attempts_to_save_.all = true;
-  for (v1::Silence& silence : silences_.List(Tenants::All(), WallNow())) {
-    history_->SaveSilence(std::move(silence));
+  for (const v1::Silence& silence : silences_.List(Tenants::All(), WallNow())) {
+    history_->Apply(WriteOfSilence(silence));
   }
   for (auto& [key, job] : jobs_) {
     job.hosts.SetUnrecorded();

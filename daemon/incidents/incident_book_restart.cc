@@ -10,6 +10,7 @@
 
 #include "base/durations.h"
 #include "base/mutex.h"
+#include "daemon/history/history_write.h"
 #include "daemon/incidents/incident_book.h"
 #include "daemon/incidents/stored_incident.h"
 #include "daemon/report/incident_proto.h"
@@ -141,7 +142,7 @@ void IncidentBook::EndAbandoned() {
     if (!job.is_abandoned) {
       Abandon(&job, now_ns);
       // After the alert: a daemon that continues here looks for it only where it knows the hosts.
-      history_->ForgetHosts(*at);
+      history_->Apply(WriteOfForgottenHosts(*at));
       job.hosts.SetUnrecorded();
     }
     if (!is_done) {
@@ -180,7 +181,7 @@ std::string IncidentBook::WhatIsNotSeen(const JobState& state, const JobIncident
 void IncidentBook::SaveHosts(const JobState& state, JobIncidents* job, int64_t now_ns) {
   std::vector<std::string> hosts = job->hosts.Update(state, now_ns);
   if (hosts.empty() || options_.history.path.empty()) return;
-  history_->SaveHosts(state.key, std::move(hosts), timeline_->ToWallTime(now_ns));
+  history_->Apply(WriteOfHosts(state.key, hosts, timeline_->ToWallTime(now_ns)));
 }
 
 // A verdict that a report has already may lack hosts, too.
@@ -207,7 +208,7 @@ AttemptsToSave IncidentBook::ConsumeAttemptsToSave() {
   return std::exchange(attempts_to_save_, {});
 }
 
-void IncidentBook::SaveAttempts(AttemptChanges changes) {
+void IncidentBook::SaveAttempts(const AttemptChanges& changes) {
   {
     const MutexLock lock(mutex_);
     for (const auto& [key, facts] : changes.changed) {
@@ -216,13 +217,13 @@ void IncidentBook::SaveAttempts(AttemptChanges changes) {
     for (const JobKey& key : changes.forgotten) restartable_.erase(key);
   }
   if (options_.history.path.empty()) return;
-  for (const JobKey& key : changes.forgotten) history_->ForgetAttempt(key);
+  for (const JobKey& key : changes.forgotten) history_->Apply(WriteOfForgottenAttempt(key));
   if (changes.changed.empty()) return;
-  history_->SaveAttempts(std::move(changes.changed), timeline_->ToWallTime(timeline_->Now()));
+  history_->Apply(WriteOfAttempts(changes.changed, timeline_->ToWallTime(timeline_->Now())));
 }
 
-void IncidentBook::SaveAction(ActionRow action) {
-  if (!options_.history.path.empty()) history_->SaveAction(std::move(action));
+void IncidentBook::SaveAction(const ActionRow& action) {
+  if (!options_.history.path.empty()) history_->Apply(WriteOfAction(action));
 }
 
 }  // namespace rollcall

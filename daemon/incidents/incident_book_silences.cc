@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Alerts of the book's incidents that people do not want for a time.
 #include "base/mutex.h"
+#include "daemon/history/history_write.h"
 #include "daemon/incidents/incident_book.h"
 
 namespace rollcall {
@@ -12,7 +13,7 @@ absl::StatusOr<v1::Silence> IncidentBook::AddSilence(const v1::Silence& wanted, 
   const absl::StatusOr<v1::Silence> silence =
       silences_.Add(wanted, seconds, who, tenants, WallNow());
   if (!silence.ok()) return silence;
-  history_->SaveSilence(*silence);
+  history_->Apply(WriteOfSilence(*silence));
   HoldBack(*silence);
   ++changes_;
   return silence;
@@ -37,7 +38,7 @@ void IncidentBook::RefreshSilences() {
   if (!stored.ok()) return;  // the keeper says what is wrong
   const MutexLock lock(mutex_);
   const Silences::Merged merged = silences_.Merge(*stored, WallNow());
-  for (const v1::Silence& ended : merged.lost_ends) history_->SaveSilence(ended);
+  for (const v1::Silence& ended : merged.lost_ends) history_->Apply(WriteOfSilence(ended));
   for (const v1::Silence& silence : merged.begun) HoldBack(silence);
   if (merged.has_changed) ++changes_;
 }
@@ -47,7 +48,7 @@ absl::StatusOr<v1::Silence> IncidentBook::EndSilence(const std::string& id,
   const MutexLock lock(mutex_);
   const absl::StatusOr<v1::Silence> silence = silences_.End(id, tenants, WallNow());
   if (!silence.ok()) return silence;
-  history_->SaveSilence(*silence);
+  history_->Apply(WriteOfSilence(*silence));
   ++changes_;
   return silence;
 }
@@ -74,7 +75,7 @@ bool IncidentBook::IsSilenced(const JobIncidents& job, Record* record) {
     silence->set_incidents(silence->incidents() + 1);
     const bool was_told = record->is_announced && !options_.alerts.targets.empty();
     if (was_told) silence->set_alerted_incidents(silence->alerted_incidents() + 1);
-    history_->SaveSilence(*silence);
+    history_->Apply(WriteOfSilence(*silence));
   }
   *record->incident.mutable_silenced() = *fitting.back();
   return true;

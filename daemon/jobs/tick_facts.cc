@@ -2,6 +2,7 @@
 #include "daemon/jobs/tick_facts.h"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 
 #include "daemon/model/progress.h"
@@ -217,16 +218,16 @@ ProcessEvidence ToEvidence(const v1::Evidence& update, const AgentTimes& times,
 
 namespace {
 
-// The number of complete rows. A column with one value has it in all rows.
+// The number of complete rows. A column with one value has it in all rows; facts that an older
+// agent does not send are 0 in all rows.
 int Rows(const v1::RecordBatch& batch) {
-  int rows =
-      std::min({batch.position_size(), batch.entered_delta_ns_size(), batch.duration_ns_size()});
-  for (const int size :
-       {batch.op_size(), batch.dtype_size(), batch.reduction_size(), batch.peer_size(),
-        batch.count_size(), batch.stream_size(), batch.caller_size(), batch.thread_size(),
-        batch.group_size(), batch.result_size(), batch.flags_size()}) {
-    if (size != 1) rows = std::min(rows, size);
-  }
+  int rows = std::numeric_limits<int>::max();
+#define RECORD_EACH(name) rows = std::min(rows, batch.name##_size());
+#define RECORD_COLUMN(type, name) \
+  if (batch.name##_size() != 1) rows = std::min(rows, batch.name##_size());
+#define RECORD_FACT(type, name) \
+  if (batch.name##_size() > 1) rows = std::min(rows, batch.name##_size());
+#include "proto/record_columns.def"
   return rows;
 }
 
@@ -241,22 +242,19 @@ CallRecord ToRecord(const v1::RecordBatch& batch, int i, int64_t entered_ns,
   CallRecord record;
   record.index = batch.first_index() + static_cast<uint64_t>(i);
   record.position = batch.position(i);
-  record.args = {static_cast<Op>(At(batch.op(), i)), static_cast<uint8_t>(At(batch.dtype(), i)),
-                 static_cast<uint8_t>(At(batch.reduction(), i)), At(batch.peer(), i),
-                 At(batch.count(), i)};
+#define RECORD_ARGUMENT(model, type, name, none) \
+  record.args.name = static_cast<model>(At(batch.name(), i));
+#define RECORD_FACT(type, name) \
+  if (batch.name##_size() > 0) record.name = static_cast<type>(At(batch.name(), i));
+#include "proto/record_columns.def"
   record.entered_ns = times.OnDaemonClock(entered_ns, dropped);
   record.returned_ns = batch.duration_ns(i) < 0
                            ? 0
                            : times.OnDaemonClock(entered_ns + batch.duration_ns(i), dropped);
-  record.stream = At(batch.stream(), i);
-  record.caller = At(batch.caller(), i);
-  record.thread = At(batch.thread(), i);
   if (i < batch.shape_size()) record.args.shape = InternShape(batch.shape(i), shapes);
   if (i < batch.site_size() && batch.site(i) <= segment::kSiteCapacity) {
     record.site = static_cast<uint16_t>(batch.site(i));
   }
-  record.group = static_cast<uint16_t>(At(batch.group(), i));
-  record.result = static_cast<uint8_t>(At(batch.result(), i));
   record.captured = (At(batch.flags(), i) & segment::kRecordCaptured) != 0;
   record.replayed = (At(batch.flags(), i) & segment::kRecordReplayed) != 0;
   return record;

@@ -27,11 +27,8 @@ namespace rollcall {
 
 // The arguments of a call on which its ranks must agree.
 struct CallArgs {
-  Op op = Op::kNone;
-  uint8_t dtype = kNoDtype;
-  uint8_t reduction = kNoReduction;
-  int32_t peer = kNoPeer;  // root of a rooted collective, peer of a send or receive
-  uint64_t count = 0;      // elements, as the caller passed it
+#define RECORD_ARGUMENT(model, type, name, none) model name = none;
+#include "proto/record_columns.def"
   // Shape of the tensor, "[1024, 4096]" (InternShape()); nullptr: not known. The rules do
   // not compare it.
   const std::string* shape = nullptr;
@@ -43,12 +40,9 @@ struct CallRecord {
   CallArgs args;
   int64_t entered_ns = 0;
   int64_t returned_ns = 0;  // 0: still in the call, or in a group that has not ended
-  uint64_t stream = 0;
-  uint64_t caller = 0;  // code address in the process
-  uint32_t thread = 0;
-  uint16_t site = 0;   // 1 + index into Process::sites: the line that made the call; 0: not known
-  uint16_t group = 0;  // nth group of its thread (mod 2^16); 0: in no group
-  uint8_t result = 0;  // ncclResult_t
+#define RECORD_FACT(type, name) type name = 0;
+#include "proto/record_columns.def"
+  uint16_t site = 0;  // 1 + index into Process::sites: the line that made the call; 0: not known
   bool captured = false;  // into a CUDA graph: the call has not happened and has no position
   bool replayed = false;  // a launch of a CUDA graph made the call
 };

@@ -12,6 +12,7 @@
 
 #include "base/loose_threads.h"
 #include "daemon/history/history_keeper.h"
+#include "daemon/history/history_write.h"
 #include "daemon/history/postgres_history.h"
 #include "eventually.h"
 #include "histories.h"
@@ -81,13 +82,14 @@ class HistoryForwarderTest : public testing::Test {
 };
 
 TEST_F(HistoryForwarderTest, BringsEverythingToTheDatabaseAndShowsWhatOthersWrote) {
-  ASSERT_TRUE(Database("daemon-2")->Save(Incident("other", 4, 500, "node-9")).ok());
+  ASSERT_TRUE(
+      Database("daemon-2")->Apply(WriteOfIncident(Incident("other", 4, 500, "node-9"))).ok());
   HistoryKeeper keeper(Options());
   ASSERT_TRUE(keeper.Start().ok());
   EXPECT_EQ(keeper.LastNumber({"default", "other"}), 4);
   keeper.Save(OpenIncident("train", 1));
   keeper.outbox()->Save(Alert("train-1", 1, "confirmed"), nullptr);
-  keeper.SaveHosts(JobKey("train"), {"node-1"}, 5);
+  keeper.Apply(WriteOfHosts(JobKey("train"), {"node-1"}, 5));
   ASSERT_TRUE(Eventually([&] { return HasBrought(keeper); }));
   std::string note;
   EXPECT_EQ(Ids(keeper, &note), (std::vector<std::string>{"train-1", "other-4"}));
@@ -134,7 +136,7 @@ TEST_F(HistoryForwarderTest, WhatIsWrittenWhileTheServerIsAwayComesWhenItIsBackA
 
 // It must not give old numbers away, or end incidents that it does not know.
 TEST_F(HistoryForwarderTest, ANewSpoolWaitsForTheDatabaseToContinue) {
-  ASSERT_TRUE(Database()->Save(OpenIncident("train", 7)).ok());
+  ASSERT_TRUE(Database()->Apply(WriteOfIncident(OpenIncident("train", 7))).ok());
   TestServer()->Stop();
   HistoryKeeper keeper(Options());
   ASSERT_TRUE(keeper.Start().ok());
@@ -148,7 +150,7 @@ TEST_F(HistoryForwarderTest, ANewSpoolWaitsForTheDatabaseToContinue) {
 }
 
 TEST_F(HistoryForwarderTest, ASlowQuestionHoldsUpNoListAndItsAnswerComesLater) {
-  ASSERT_TRUE(Database()->Save(Confirmed(4, 500, "node-9", "5")).ok());
+  ASSERT_TRUE(Database()->Apply(WriteOfIncident(Confirmed(4, 500, "node-9", "5"))).ok());
   HistoryKeeperOptions options = Options();
   options.database.times.lock = seconds(50);
   HistoryKeeper keeper(options);
@@ -226,7 +228,8 @@ TEST_F(HistoryForwarderTest, ManyWritesWaitAndAreBroughtSoon) {
   ASSERT_TRUE(keeper.Start().ok());
   ASSERT_TRUE(Eventually([&] { return HasBrought(keeper); }));
   TestServer()->Stop();
-  for (int i = 1; i <= kJobs; ++i) keeper.SaveHosts(JobKey(absl::StrCat("job-", i)), {"node-1"}, 5);
+  for (int i = 1; i <= kJobs; ++i)
+    keeper.Apply(WriteOfHosts(JobKey(absl::StrCat("job-", i)), {"node-1"}, 5));
   for (int i = 1; i <= kIncidents; ++i) {
     v1::Incident incident = OpenIncident("train", i, 1000 + i);
     incident.mutable_stacks(0)->set_error(std::string(20'000, 'x'));
@@ -296,11 +299,12 @@ TEST_F(HistoryForwarderTest, WhatWaitedForAJobThatAnotherDaemonHasNowIsDroppedAn
     keeper.Save(OpenIncident(job, 1));
     keeper.outbox()->Save(Alert(absl::StrCat(job, "-1"), 1, "confirmed"), nullptr);
     keeper.outbox()->Mark(absl::StrCat(job, "-1"), 1, "json:1");
-    keeper.SaveHosts(JobKey(job), {"node-1"}, 5);
+    keeper.Apply(WriteOfHosts(JobKey(job), {"node-1"}, 5));
   }
-  keeper.SaveAttempts({{JobKey("lost"), {}}, {JobKey("kept"), {}}, {JobKey("kept", 1), {}}}, 5);
-  keeper.ForgetHosts(JobKey("lost", 3));
-  keeper.SaveAction({5, "me", "acknowledge", "lost-1", "127.0.0.1"});
+  keeper.Apply(
+      WriteOfAttempts({{JobKey("lost"), {}}, {JobKey("kept"), {}}, {JobKey("kept", 1), {}}}, 5));
+  keeper.Apply(WriteOfForgottenHosts(JobKey("lost", 3)));
+  keeper.Apply(WriteOfAction({5, "me", "acknowledge", "lost-1", "127.0.0.1"}));
   ASSERT_TRUE(Eventually([&] { return keeper.counts().waiting == 0; }));
   tokens.clear();  // a write has the token of when it was made
   TestServer()->Start();
@@ -365,7 +369,7 @@ TEST_F(HistoryForwarderTest, ABarrierIsForTheWritesBeforeItAndWaitsForTheDatabas
   const std::function<bool()> before = keeper.Barrier();
   ASSERT_TRUE(Eventually([&] { return keeper.counts().waiting == 0; }));
   EXPECT_FALSE(before()) << "it waits on this disk";
-  keeper.SaveHosts(JobKey("train"), {"node-1"}, 5);
+  keeper.Apply(WriteOfHosts(JobKey("train"), {"node-1"}, 5));
   TestServer()->Start();
   ASSERT_TRUE(Eventually(before));
   EXPECT_TRUE(Database()->Get("train-1").ok());

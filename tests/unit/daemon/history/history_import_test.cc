@@ -12,6 +12,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/history/history_write.h"
 #include "daemon/history/postgres_history.h"
 #include "daemon/history/sqlite_database.h"
 #include "daemon/history/sqlite_history.h"
@@ -50,17 +51,17 @@ class HistoryImportTest : public testing::Test {
   void FillWithAnOpenIncident() {
     v1::Incident incident = OpenIncident("train", 7);
     incident.add_notes()->set_text("new switch");
-    ASSERT_TRUE(from_->Save(incident).ok());
+    ASSERT_TRUE(from_->Apply(WriteOfIncident(incident)).ok());
     AlertRow sent = Alert("train-7", 1, "confirmed");
     sent.sent = true;
-    ASSERT_TRUE(from_->SaveAlert(sent).ok());
-    ASSERT_TRUE(from_->SaveAlert(Alert("train-7", 2, "updated")).ok());
-    ASSERT_TRUE(from_->MarkAlert("train-7", 2, "slack").ok());
-    ASSERT_TRUE(from_->SaveHosts(JobKey("train"), {"node-1", "node-2"}, 5).ok());
+    ASSERT_TRUE(from_->Apply(WriteOfAlert(sent)).ok());
+    ASSERT_TRUE(from_->Apply(WriteOfAlert(Alert("train-7", 2, "updated"))).ok());
+    ASSERT_TRUE(from_->Apply(WriteOfAlertMark("train-7", 2, "slack")).ok());
+    ASSERT_TRUE(from_->Apply(WriteOfHosts(JobKey("train"), {"node-1", "node-2"}, 5)).ok());
     AttemptFacts facts;
     facts.world_size = 8;
     facts.members = {{{"node-1", 4711, 99}, 3}};
-    ASSERT_TRUE(from_->SaveAttempts({{JobKey("train"), facts}}, 5).ok());
+    ASSERT_TRUE(from_->Apply(WriteOfAttempts({{JobKey("train"), facts}}, 5)).ok());
   }
 
   const TemporaryTree tree_;
@@ -71,7 +72,7 @@ class HistoryImportTest : public testing::Test {
 
 TEST_F(HistoryImportTest, CopiesIncidentsOfAllTimesWithTheirStacks) {
   for (int i = 1; i <= 120; ++i) {
-    ASSERT_TRUE(from_->Save(Incident("train", i, i * 43200, "node-1")).ok());
+    ASSERT_TRUE(from_->Apply(WriteOfIncident(Incident("train", i, i * 43200, "node-1"))).ok());
   }
   const ImportCounts counts = Import();
   EXPECT_EQ(counts.incidents, 120);
@@ -87,7 +88,7 @@ TEST_F(HistoryImportTest, ADaemonContinuesWhatWasOpen) {
   v1::Silence silence;
   silence.set_id("s-1");
   silence.mutable_until()->set_seconds(4'000'000'000);
-  ASSERT_TRUE(from_->SaveSilence(silence).ok());
+  ASSERT_TRUE(from_->Apply(WriteOfSilence(silence)).ok());
   const ImportCounts counts = Import();
   EXPECT_EQ(counts.jobs, 1);
   EXPECT_EQ(counts.silences, 1);
@@ -110,11 +111,11 @@ TEST_F(HistoryImportTest, ASecondTimeItChangesNothing) {
   FillWithAnOpenIncident();
   Import();
   // Meanwhile a daemon has sent the alert, and ended the incident and the job.
-  ASSERT_TRUE(to_->MarkAlert("train-7", 2, "").ok());
+  ASSERT_TRUE(to_->Apply(WriteOfAlertMark("train-7", 2, "")).ok());
   v1::Incident ended = OpenIncident("train", 7);
   ended.set_state("resolved");
   *ended.mutable_closed_at() = ended.opened_at();
-  ASSERT_TRUE(to_->Save(ended).ok());
+  ASSERT_TRUE(to_->Apply(WriteOfIncident(ended)).ok());
   const ImportCounts again = Import();
   EXPECT_EQ(again.incidents, 0);
   EXPECT_EQ(again.known, 1);
@@ -126,9 +127,9 @@ TEST_F(HistoryImportTest, ASecondTimeItChangesNothing) {
 }
 
 TEST_F(HistoryImportTest, NamesIncidentsWhoseIdAnotherOneHas) {
-  ASSERT_TRUE(to_->Save(Incident("train", 1, 5000, "node-9")).ok());
-  ASSERT_TRUE(from_->Save(Incident("train", 1, 1000, "node-1")).ok());
-  ASSERT_TRUE(from_->Save(Incident("train", 2, 2000, "node-1")).ok());
+  ASSERT_TRUE(to_->Apply(WriteOfIncident(Incident("train", 1, 5000, "node-9"))).ok());
+  ASSERT_TRUE(from_->Apply(WriteOfIncident(Incident("train", 1, 1000, "node-1"))).ok());
+  ASSERT_TRUE(from_->Apply(WriteOfIncident(Incident("train", 2, 2000, "node-1"))).ok());
   const ImportCounts counts = Import();
   EXPECT_EQ(counts.incidents, 1);
   EXPECT_THAT(counts.clashes, ElementsAre("train-1"));
@@ -137,9 +138,9 @@ TEST_F(HistoryImportTest, NamesIncidentsWhoseIdAnotherOneHas) {
 
 TEST_F(HistoryImportTest, GoesOnWhereItHasStopped) {
   for (int i = 1; i <= 60; ++i) {
-    ASSERT_TRUE(from_->Save(Incident("train", i, i * 1000, "node-1")).ok());
+    ASSERT_TRUE(from_->Apply(WriteOfIncident(Incident("train", i, i * 1000, "node-1"))).ok());
   }
-  ASSERT_TRUE(to_->Save(*from_->Get("train-60")).ok());
+  ASSERT_TRUE(to_->Apply(WriteOfIncident(*from_->Get("train-60"))).ok());
   const ImportCounts counts = Import();
   EXPECT_EQ(counts.incidents, 59);
   EXPECT_EQ(counts.known, 1);

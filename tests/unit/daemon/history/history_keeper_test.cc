@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/history/history_write.h"
 #include "daemon/history/sqlite_history.h"
 #include "eventually.h"
 #include "small_disk.h"
@@ -240,7 +241,7 @@ TEST_F(HistoryKeeperTest, KeepsAlertsAndHostsUntilTheDiskTakesThem) {
     {
       const Lock lock(folder_ / "history.db");
       outbox->Save(Alert("train-1"), [&is_saved] { is_saved = true; });
-      keeper.SaveHosts(JobKey("train"), {"a"}, 5);
+      keeper.Apply(WriteOfHosts(JobKey("train"), {"a"}, 5));
       EXPECT_EQ(keeper.counts().waiting, 2u);
       EXPECT_FALSE(is_saved);
     }
@@ -264,7 +265,7 @@ TEST_F(HistoryKeeperTest, AwaitsWhatItWasGivenUntilItIsInTheFile) {
   silence.mutable_until()->set_seconds(int64_t{1} << 33);
   {
     const Lock lock(folder_ / "history.db");
-    keeper.SaveSilence(silence);
+    keeper.Apply(WriteOfSilence(silence));
     EXPECT_FALSE(keeper.AwaitSaved(50'000'000));
   }
   EXPECT_TRUE(keeper.AwaitSaved(30'000'000'000));

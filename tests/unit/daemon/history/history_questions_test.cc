@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/durations.h"
 #include "daemon/history/history_week.h"
+#include "daemon/history/history_write.h"
 #include "daemon/history/postgres_history.h"
 #include "daemon/history/sqlite_database.h"
 #include "daemon/history/sqlite_history.h"
@@ -105,7 +106,7 @@ std::vector<std::string> Ask(const History& history, const v1::CountIncidentsReq
 
 void SaveAll(History* history, const std::vector<v1::Incident>& incidents) {
   for (const v1::Incident& incident : incidents) {
-    const absl::Status saved = history->Save(incident);
+    const absl::Status saved = history->Apply(WriteOfIncident(incident));
     ASSERT_TRUE(saved.ok()) << saved;
   }
 }

@@ -40,9 +40,9 @@ class HistorySpoolTest : public testing::Test {
 TEST_F(HistorySpoolTest, EveryWriteWaitsInItsOrderAndSurvivesARestart) {
   {
     const auto spool = Open();
-    ASSERT_TRUE(spool->Save(OpenIncident("train", 1)).ok());
-    ASSERT_TRUE(spool->SaveAlert(Alert("train-1", 1, "confirmed")).ok());
-    ASSERT_TRUE(spool->MarkAlert("train-1", 1, "json:1").ok());
+    ASSERT_TRUE(spool->Apply(WriteOfIncident(OpenIncident("train", 1))).ok());
+    ASSERT_TRUE(spool->Apply(WriteOfAlert(Alert("train-1", 1, "confirmed"))).ok());
+    ASSERT_TRUE(spool->Apply(WriteOfAlertMark("train-1", 1, "json:1")).ok());
   }
   const auto spool = Open();
   EXPECT_EQ(Waiting(*spool),
@@ -57,17 +57,17 @@ TEST_F(HistorySpoolTest, ThePreviousReleaseFindsNoUnsentAlertThatItDoesNotKnow) 
   for (const char* kind : {"confirmed", "annotated"}) {
     v1::HistoryWrite write = WriteOfAlert(Alert("train-1", 1, kind));
     EXPECT_EQ(write.alert().sent(), kind == std::string("annotated"));
-    ASSERT_TRUE(Apply(write, spool.get()).ok());
+    ASSERT_TRUE(spool->Apply(write).ok());
     EXPECT_FALSE(spool->Load()->alerts.at(0).sent) << kind;
   }
 }
 
 TEST_F(HistorySpoolTest, ANewerStateOfAnIncidentReplacesTheOlderAndIsNotRemovedForIt) {
   const auto spool = Open();
-  ASSERT_TRUE(spool->Save(OpenIncident("train", 1)).ok());
+  ASSERT_TRUE(spool->Apply(WriteOfIncident(OpenIncident("train", 1))).ok());
   const auto older = spool->Next(1);
   ASSERT_EQ(older->size(), 1u);
-  ASSERT_TRUE(spool->Save(Incident("train", 1, 1000, "node-1")).ok());
+  ASSERT_TRUE(spool->Apply(WriteOfIncident(Incident("train", 1, 1000, "node-1"))).ok());
   ASSERT_TRUE(spool->Remove(*older).ok()) << "the database has the older one now";
   EXPECT_EQ(Waiting(*spool), std::vector<std::string>{"train-1 resolved"});
   ASSERT_TRUE(spool->Remove(*spool->Next(1)).ok());
@@ -77,11 +77,12 @@ TEST_F(HistorySpoolTest, ANewerStateOfAnIncidentReplacesTheOlderAndIsNotRemovedF
 
 TEST_F(HistorySpoolTest, APlaceIsNotBroughtWhileANewerStateOfAnIncidentBeforeItWaits) {
   const auto spool = Open();
-  ASSERT_TRUE(spool->Save(OpenIncident("train", 1)).ok());
-  for (int i = 0; i < 5; ++i) ASSERT_TRUE(spool->MarkAlert("train-1", i, "json:1").ok());
+  ASSERT_TRUE(spool->Apply(WriteOfIncident(OpenIncident("train", 1))).ok());
+  for (int i = 0; i < 5; ++i)
+    ASSERT_TRUE(spool->Apply(WriteOfAlertMark("train-1", i, "json:1")).ok());
   const int64_t place = spool->NewestPlace();
   const auto on_its_way = spool->Next(3);
-  ASSERT_TRUE(spool->Save(Incident("train", 1, 1000, "node-1")).ok());
+  ASSERT_TRUE(spool->Apply(WriteOfIncident(Incident("train", 1, 1000, "node-1"))).ok());
   ASSERT_TRUE(spool->Remove(*on_its_way).ok());
   int steps = 0;
   for (; !spool->HasBrought(place); ++steps) {
@@ -90,7 +91,7 @@ TEST_F(HistorySpoolTest, APlaceIsNotBroughtWhileANewerStateOfAnIncidentBeforeItW
   }
   EXPECT_GT(steps, 0);
   EXPECT_TRUE(spool->WaitingIncidents()->empty());
-  ASSERT_TRUE(spool->Save(OpenIncident("train", 2)).ok());
+  ASSERT_TRUE(spool->Apply(WriteOfIncident(OpenIncident("train", 2))).ok());
   EXPECT_TRUE(spool->HasBrought(place));
   EXPECT_FALSE(spool->HasBrought(spool->NewestPlace()));
 }
@@ -102,7 +103,7 @@ TEST_F(HistorySpoolTest, WhatIsTooMuchLosesItsOldestAndCountsThem) {
   for (int i = 1; i <= 100; ++i) {
     v1::Incident incident = Incident("train", i, 1000 + i, "node-1");
     incident.mutable_stacks(0)->set_error(std::string(10'000, 'x'));
-    ASSERT_TRUE(spool->Save(incident).ok());
+    ASSERT_TRUE(spool->Apply(WriteOfIncident(incident)).ok());
   }
   const HistorySpool::Waiting waiting = spool->waiting();
   EXPECT_LE(waiting.bytes, limits.bytes);
@@ -118,16 +119,18 @@ TEST_F(HistorySpoolTest, AReplayMakesAnotherHistoryTheSame) {
   v1::Silence silence;
   silence.set_id("silence-1");
   silence.set_job("train*");
-  ASSERT_TRUE(spool->Save(OpenIncident("train", 1)).ok());
-  ASSERT_TRUE(spool->SaveAlert(Alert("train-1", 1, "confirmed")).ok());
-  ASSERT_TRUE(spool->MarkAlert("train-1", 1, "json:1").ok());
-  ASSERT_TRUE(spool->SaveHosts(JobKey("train", 2), {"a", "b"}, 5).ok());
-  ASSERT_TRUE(spool->SaveHosts(JobKey("gone"), {"c"}, 5).ok());
-  ASSERT_TRUE(spool->ForgetHosts(JobKey("gone")).ok());
-  ASSERT_TRUE(spool->SaveAttempts({{JobKey("train", 2), facts}, {JobKey("gone"), facts}}, 5).ok());
-  ASSERT_TRUE(spool->ForgetAttempt(JobKey("gone")).ok());
-  ASSERT_TRUE(spool->SaveAction({5, "me", "acknowledge", "train-1", "127.0.0.1"}).ok());
-  ASSERT_TRUE(spool->SaveSilence(silence).ok());
+  ASSERT_TRUE(spool->Apply(WriteOfIncident(OpenIncident("train", 1))).ok());
+  ASSERT_TRUE(spool->Apply(WriteOfAlert(Alert("train-1", 1, "confirmed"))).ok());
+  ASSERT_TRUE(spool->Apply(WriteOfAlertMark("train-1", 1, "json:1")).ok());
+  ASSERT_TRUE(spool->Apply(WriteOfHosts(JobKey("train", 2), {"a", "b"}, 5)).ok());
+  ASSERT_TRUE(spool->Apply(WriteOfHosts(JobKey("gone"), {"c"}, 5)).ok());
+  ASSERT_TRUE(spool->Apply(WriteOfForgottenHosts(JobKey("gone"))).ok());
+  ASSERT_TRUE(
+      spool->Apply(WriteOfAttempts({{JobKey("train", 2), facts}, {JobKey("gone"), facts}}, 5))
+          .ok());
+  ASSERT_TRUE(spool->Apply(WriteOfForgottenAttempt(JobKey("gone"))).ok());
+  ASSERT_TRUE(spool->Apply(WriteOfAction({5, "me", "acknowledge", "train-1", "127.0.0.1"})).ok());
+  ASSERT_TRUE(spool->Apply(WriteOfSilence(silence)).ok());
 
   auto other = SqliteHistory::Open("", {});
   ASSERT_TRUE(other.ok());
@@ -136,7 +139,7 @@ TEST_F(HistorySpoolTest, AReplayMakesAnotherHistoryTheSame) {
   for (const HistorySpool::Entry& entry : *entries) {
     v1::HistoryWrite write;
     ASSERT_TRUE(write.ParseFromString(entry.write));
-    ASSERT_TRUE(Apply(write, other->get()).ok());
+    ASSERT_TRUE((*other)->Apply(write).ok());
   }
   const auto kept = (*other)->Load();
   ASSERT_TRUE(kept.ok()) << kept.status();
@@ -157,7 +160,7 @@ TEST_F(HistorySpoolTest, AReplayMakesAnotherHistoryTheSame) {
 TEST_F(HistorySpoolTest, AWriteOfALaterReleaseIsRefusedAndNotGuessed) {
   auto history = SqliteHistory::Open("", {});
   ASSERT_TRUE(history.ok());
-  EXPECT_TRUE(absl::IsInvalidArgument(Apply(v1::HistoryWrite(), history->get())));
+  EXPECT_TRUE(absl::IsInvalidArgument((*history)->Apply(v1::HistoryWrite())));
 }
 
 }  // namespace

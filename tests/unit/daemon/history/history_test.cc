@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/history/history_write.h"
 #include "daemon/history/incident_groups.h"
 #include "daemon/history/postgres_history.h"
 #include "daemon/history/sqlite_history.h"
@@ -53,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(Stores, HistoryTest, testing::Values(Store::kSqlite, St
                          });
 
 TEST_P(HistoryTest, SurvivesARestart) {
-  ASSERT_TRUE(Open()->Save(Incident("train", 7, 1000, "node-1")).ok());
+  ASSERT_TRUE(Open()->Apply(WriteOfIncident(Incident("train", 7, 1000, "node-1"))).ok());
   const auto history = Open();
   const auto kept = history->Get("train-7");
   ASSERT_TRUE(kept.ok()) << kept.status();
@@ -68,10 +69,10 @@ TEST_P(HistoryTest, SurvivesARestart) {
 TEST_P(HistoryTest, ReplacesAnOlderState) {
   const auto history = Open();
   v1::Incident incident = Incident("train", 1, 1000, "node-1");
-  ASSERT_TRUE(history->Save(incident).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(incident)).ok());
   incident.set_state("confirmed");
   incident.mutable_verdicts(0)->mutable_culprits(0)->set_host("node-2");
-  ASSERT_TRUE(history->Save(incident).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(incident)).ok());
   EXPECT_EQ(Ids(*history).size(), 1u);
   v1::ListIncidentsRequest of_first;
   of_first.set_host("node-1");
@@ -81,11 +82,11 @@ TEST_P(HistoryTest, ReplacesAnOlderState) {
 TEST_P(HistoryTest, FiltersAndPages) {
   const auto history = Open();
   for (int i = 0; i < 10; ++i) {
-    ASSERT_TRUE(
-        history
-            ->Save(Incident(i % 2 == 0 ? "even" : "odd", i, 1000 * i, absl::StrCat("node-", i % 3),
-                            i, i == 4 ? "rank_died" : "missing_rank"))
-            .ok());
+    ASSERT_TRUE(history
+                    ->Apply(WriteOfIncident(Incident(i % 2 == 0 ? "even" : "odd", i, 1000 * i,
+                                                     absl::StrCat("node-", i % 3), i,
+                                                     i == 4 ? "rank_died" : "missing_rank")))
+                    .ok());
   }
   v1::ListIncidentsRequest request;
   request.set_job("even");
@@ -108,7 +109,9 @@ TEST_P(HistoryTest, FiltersAndPages) {
 
 TEST_P(HistoryTest, DoesNotRunTextAsSql) {
   const auto history = Open();
-  ASSERT_TRUE(history->Save(Incident("'; DROP TABLE incidents; --", 1, 1000, "\" OR 1=1")).ok());
+  ASSERT_TRUE(
+      history->Apply(WriteOfIncident(Incident("'; DROP TABLE incidents; --", 1, 1000, "\" OR 1=1")))
+          .ok());
   v1::ListIncidentsRequest request;
   request.set_host("\" OR 1=1");
   EXPECT_EQ(Ids(*history, request).size(), 1u);
@@ -118,10 +121,10 @@ TEST_P(HistoryTest, DoesNotRunTextAsSql) {
 
 TEST_P(HistoryTest, ReportsRepeatedCulprits) {
   const auto history = Open();
-  ASSERT_TRUE(history->Save(Incident("a", 1, 1000, "node-1", 3)).ok());
-  ASSERT_TRUE(history->Save(Incident("a", 2, 2000, "node-1", 3)).ok());
-  ASSERT_TRUE(history->Save(Incident("b", 1, 3000, "node-1", 5)).ok());
-  ASSERT_TRUE(history->Save(Incident("b", 2, 4000, "node-2", 6)).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(Incident("a", 1, 1000, "node-1", 3))).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(Incident("a", 2, 2000, "node-1", 3))).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(Incident("b", 1, 3000, "node-1", 5))).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(Incident("b", 2, 4000, "node-2", 6))).ok());
   const auto list = history->List({});
   ASSERT_EQ(list->repeated_size(), 2);
   EXPECT_EQ(list->repeated(0).host(), "node-1");
@@ -137,13 +140,13 @@ TEST_P(HistoryTest, RanksOfTwoTenantsJobsAreNotOneRank) {
     v1::Incident incident = Incident("a", 1, 1000, "");
     incident.set_id(absl::StrCat(tenant, ":a-1"));
     incident.set_tenant(tenant);
-    ASSERT_TRUE(history->Save(incident).ok());
+    ASSERT_TRUE(history->Apply(WriteOfIncident(incident)).ok());
   }
   EXPECT_EQ(history->List({})->repeated_size(), 0);
   v1::Incident again = Incident("a", 2, 2000, "");
   again.set_id("team:a-2");
   again.set_tenant("team");
-  ASSERT_TRUE(history->Save(again).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(again)).ok());
   const auto list = history->List({});
   ASSERT_EQ(list->repeated_size(), 1);
   EXPECT_EQ(list->repeated(0).job(), "a");
@@ -152,11 +155,11 @@ TEST_P(HistoryTest, RanksOfTwoTenantsJobsAreNotOneRank) {
 
 TEST_P(HistoryTest, FiltersByTenantAndAttempt) {
   const auto history = Open();
-  ASSERT_TRUE(history->Save(Incident("job", 1, 1000, "node-1")).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(Incident("job", 1, 1000, "node-1"))).ok());
   v1::Incident other = Incident("job", 2, 2000, "node-1");
   other.set_tenant("lab");
   other.set_attempt(3);
-  ASSERT_TRUE(history->Save(other).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(other)).ok());
   v1::ListIncidentsRequest request;
   request.set_tenant("lab");
   EXPECT_EQ(Ids(*history, request), (std::vector<std::string>{"job-2"}));
@@ -174,7 +177,7 @@ TEST_P(HistoryTest, FindsHostsOfCulpritsThatTheIncidentDoesNotList) {
   for (const int number : {1, 2}) {
     v1::Incident incident = Incident("job", number, 1000 + number, "node-1");
     incident.mutable_verdicts(0)->add_other_culprit_hosts("node-2000");
-    ASSERT_TRUE(history->Save(incident).ok());
+    ASSERT_TRUE(history->Apply(WriteOfIncident(incident)).ok());
   }
   v1::ListIncidentsRequest request;
   request.set_host("node-2000");
@@ -193,11 +196,11 @@ TEST_P(HistoryTest, DeletesOldAndExcessIncidents) {
   limits.keep_ns = 10 * kDay;
   limits.keep_bytes = 400'000;
   const auto history = Open(limits);
-  ASSERT_TRUE(history->Save(Incident("old", 1, 0, "node-1")).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(Incident("old", 1, 0, "node-1"))).ok());
   for (int i = 1; i <= 100; ++i) {
     v1::Incident incident = Incident("new", i, 20 * 86400 + i, "node-1");
     incident.mutable_stacks(0)->set_error(Noise(10'000));
-    ASSERT_TRUE(history->Save(incident).ok());
+    ASSERT_TRUE(history->Apply(WriteOfIncident(incident)).ok());
   }
   ASSERT_TRUE(history->Trim(20 * kDay + 200 * kSecond).ok());
   EXPECT_FALSE(history->Get("old-1").ok());
@@ -217,10 +220,11 @@ TEST_P(HistoryTest, OtherTablesLeaveRoomForIncidents) {
   for (int i = 1; i <= 50; ++i) {
     v1::Incident incident = Incident("train", i, 20 * 86400 - 100 + i, "node-1");
     incident.mutable_stacks(0)->set_error(std::string(10'000, 'x'));
-    ASSERT_TRUE(history->Save(incident).ok());
+    ASSERT_TRUE(history->Apply(WriteOfIncident(incident)).ok());
     ASSERT_TRUE(
-        history->SaveAction({now_ns - 100 + i, "me", std::string(100'000, 'y'), "", ""}).ok());
-    ASSERT_TRUE(history->SaveAttempts({{JobKey("train", i), facts}}, now_ns + i).ok());
+        history->Apply(WriteOfAction({now_ns - 100 + i, "me", std::string(100'000, 'y'), "", ""}))
+            .ok());
+    ASSERT_TRUE(history->Apply(WriteOfAttempts({{JobKey("train", i), facts}}, now_ns + i)).ok());
   }
   ASSERT_TRUE(history->Trim(now_ns).ok());
   EXPECT_EQ(Ids(*history).size(), 50u);
@@ -240,11 +244,11 @@ TEST_P(HistoryTest, TheAttemptOfALivingJobStaysHoweverManyBeganLater) {
   const int64_t now_ns = 20 * kDay;
   AttemptFacts facts;
   for (int i = 0; i < 1000; ++i) facts.members.push_back({{"node", i, 1}, i});
-  ASSERT_TRUE(history->SaveAttempts({{JobKey("long"), facts}}, now_ns - 6 * kDay).ok());
+  ASSERT_TRUE(history->Apply(WriteOfAttempts({{JobKey("long"), facts}}, now_ns - 6 * kDay)).ok());
   for (int i = 1; i <= 20; ++i) {
-    ASSERT_TRUE(history->SaveAttempts({{JobKey("short", i), facts}}, now_ns - i).ok());
+    ASSERT_TRUE(history->Apply(WriteOfAttempts({{JobKey("short", i), facts}}, now_ns - i)).ok());
   }
-  ASSERT_TRUE(history->SaveHosts(JobKey("long"), {"node"}, now_ns).ok());
+  ASSERT_TRUE(history->Apply(WriteOfHosts(JobKey("long"), {"node"}, now_ns)).ok());
   ASSERT_TRUE(history->Trim(now_ns).ok());
   const auto kept = history->Load();
   ASSERT_TRUE(kept.ok()) << kept.status();
@@ -254,7 +258,7 @@ TEST_P(HistoryTest, TheAttemptOfALivingJobStaysHoweverManyBeganLater) {
 }
 
 TEST_P(HistoryTest, KeepsOpenIncidentsOpenAcrossARestart) {
-  ASSERT_TRUE(Open()->Save(OpenIncident("train", 1)).ok());
+  ASSERT_TRUE(Open()->Apply(WriteOfIncident(OpenIncident("train", 1))).ok());
   const auto history = Open();
   EXPECT_EQ(history->Get("train-1")->state(), "confirmed");
   const auto loaded = history->Load();
@@ -267,16 +271,16 @@ TEST_P(HistoryTest, KeepsOpenIncidentsOpenAcrossARestart) {
 TEST_P(HistoryTest, KeepsAlertsAndTheReceiversThatGotThem) {
   {
     const auto history = Open();
-    ASSERT_TRUE(history->Save(OpenIncident("train", 1)).ok());
-    ASSERT_TRUE(history->Save(Incident("train", 2, 1000, "node-1")).ok());
-    ASSERT_TRUE(history->SaveAlert(Alert("train-1", 1, "confirmed")).ok());
-    ASSERT_TRUE(history->MarkAlert("train-1", 1, "").ok());
-    ASSERT_TRUE(history->SaveAlert(Alert("train-1", 2, "updated")).ok());
-    ASSERT_TRUE(history->MarkAlert("train-1", 2, "json:1").ok());
+    ASSERT_TRUE(history->Apply(WriteOfIncident(OpenIncident("train", 1))).ok());
+    ASSERT_TRUE(history->Apply(WriteOfIncident(Incident("train", 2, 1000, "node-1"))).ok());
+    ASSERT_TRUE(history->Apply(WriteOfAlert(Alert("train-1", 1, "confirmed"))).ok());
+    ASSERT_TRUE(history->Apply(WriteOfAlertMark("train-1", 1, "")).ok());
+    ASSERT_TRUE(history->Apply(WriteOfAlert(Alert("train-1", 2, "updated"))).ok());
+    ASSERT_TRUE(history->Apply(WriteOfAlertMark("train-1", 2, "json:1")).ok());
     for (const char* kind : {"confirmed", "resolved"}) {
       const int sequence = kind == std::string("confirmed") ? 1 : 2;
-      ASSERT_TRUE(history->SaveAlert(Alert("train-2", sequence, kind)).ok());
-      ASSERT_TRUE(history->MarkAlert("train-2", sequence, "").ok());
+      ASSERT_TRUE(history->Apply(WriteOfAlert(Alert("train-2", sequence, kind))).ok());
+      ASSERT_TRUE(history->Apply(WriteOfAlertMark("train-2", sequence, "")).ok());
     }
   }
   const auto loaded = Open()->Load();
@@ -291,12 +295,12 @@ TEST_P(HistoryTest, KeepsAlertsAndTheReceiversThatGotThem) {
 
 TEST_P(HistoryTest, AnUnsentNoteIsUnsentUntilItIsMarked) {
   const auto history = Open();
-  ASSERT_TRUE(history->Save(Incident("train", 1, 1000, "node-1")).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(Incident("train", 1, 1000, "node-1"))).ok());
   int32_t sequence = 0;
   for (const char* kind : {"confirmed", "annotated", "resolved"}) {
-    ASSERT_TRUE(history->SaveAlert(Alert("train-1", ++sequence, kind)).ok());
+    ASSERT_TRUE(history->Apply(WriteOfAlert(Alert("train-1", ++sequence, kind))).ok());
     const char* const receiver = sequence == 2 ? "json:1" : "";
-    ASSERT_TRUE(history->MarkAlert("train-1", sequence, receiver).ok());
+    ASSERT_TRUE(history->Apply(WriteOfAlertMark("train-1", sequence, receiver)).ok());
   }
   ASSERT_TRUE(history->Trim(2001 * kSecond).ok());
   const auto loaded = history->Load();
@@ -305,16 +309,16 @@ TEST_P(HistoryTest, AnUnsentNoteIsUnsentUntilItIsMarked) {
   EXPECT_FALSE(loaded->alerts[1].sent);
   EXPECT_EQ(loaded->alerts[1].receivers, std::set<std::string>{"json:1"});
   EXPECT_EQ(history->LoadJob({"default", "train"})->alerts.size(), 3u);
-  ASSERT_TRUE(history->MarkAlert("train-1", 2, "").ok());
+  ASSERT_TRUE(history->Apply(WriteOfAlertMark("train-1", 2, "")).ok());
   EXPECT_TRUE(history->Load()->alerts.empty());
 }
 
 // The daemon ended after it saved the end of the incident and before it saved that alert.
 TEST_P(HistoryTest, LoadsTheAlertsOfAClosedIncidentThatLackItsEnd) {
   const auto history = Open();
-  ASSERT_TRUE(history->Save(Incident("train", 1, 1000, "node-1")).ok());
-  ASSERT_TRUE(history->SaveAlert(Alert("train-1", 1, "confirmed")).ok());
-  ASSERT_TRUE(history->MarkAlert("train-1", 1, "").ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(Incident("train", 1, 1000, "node-1"))).ok());
+  ASSERT_TRUE(history->Apply(WriteOfAlert(Alert("train-1", 1, "confirmed"))).ok());
+  ASSERT_TRUE(history->Apply(WriteOfAlertMark("train-1", 1, "")).ok());
   const auto loaded = history->Load();
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   ASSERT_EQ(loaded->alerts.size(), 1u);
@@ -326,11 +330,11 @@ TEST_P(HistoryTest, KeepsTheHostsOfEachAttemptUntilTheyAreForgotten) {
   second.tenant = "team";
   {
     const auto history = Open();
-    ASSERT_TRUE(history->SaveHosts(JobKey("train"), {"a", "b"}, 5).ok());
-    ASSERT_TRUE(history->SaveHosts(JobKey("train"), {"b", "c"}, 6).ok());
-    ASSERT_TRUE(history->SaveHosts(second, {"d"}, 6).ok());
-    ASSERT_TRUE(history->SaveHosts(JobKey("old"), {"e"}, 6).ok());
-    ASSERT_TRUE(history->ForgetHosts(JobKey("old")).ok());
+    ASSERT_TRUE(history->Apply(WriteOfHosts(JobKey("train"), {"a", "b"}, 5)).ok());
+    ASSERT_TRUE(history->Apply(WriteOfHosts(JobKey("train"), {"b", "c"}, 6)).ok());
+    ASSERT_TRUE(history->Apply(WriteOfHosts(second, {"d"}, 6)).ok());
+    ASSERT_TRUE(history->Apply(WriteOfHosts(JobKey("old"), {"e"}, 6)).ok());
+    ASSERT_TRUE(history->Apply(WriteOfForgottenHosts(JobKey("old"))).ok());
   }
   const auto loaded = Open()->Load();
   ASSERT_TRUE(loaded.ok()) << loaded.status();
@@ -345,10 +349,10 @@ TEST_P(HistoryTest, LoadsConfirmedIncidentsThatAreClosedOnlyOfJobsThatMayReturn)
   other.set_id("other-1");
   other.set_job("other");
   const auto history = Open();
-  ASSERT_TRUE(history->Save(ended).ok());
-  ASSERT_TRUE(history->Save(other).ok());
-  ASSERT_TRUE(history->Save(Incident("train", 2, 1000, "node-1")).ok());
-  ASSERT_TRUE(history->SaveHosts(JobKey("train"), {"a"}, 5).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(ended)).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(other)).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(Incident("train", 2, 1000, "node-1"))).ok());
+  ASSERT_TRUE(history->Apply(WriteOfHosts(JobKey("train"), {"a"}, 5)).ok());
   const auto loaded = history->Load();
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   ASSERT_EQ(loaded->closed.size(), 1u);
@@ -366,22 +370,22 @@ TEST_P(HistoryTest, LoadsOneJobWithAllItsAttempts) {
   foreign.set_id("lab:train-9");
   foreign.set_tenant("lab");
   for (const v1::Incident& incident : {ended, open, foreign, OpenIncident("other", 3, 2000)}) {
-    ASSERT_TRUE(history->Save(incident).ok());
-    ASSERT_TRUE(history->SaveAlert(Alert(incident.id(), 1, "confirmed")).ok());
+    ASSERT_TRUE(history->Apply(WriteOfIncident(incident)).ok());
+    ASSERT_TRUE(history->Apply(WriteOfAlert(Alert(incident.id(), 1, "confirmed"))).ok());
   }
-  ASSERT_TRUE(history->MarkAlert("train-7", 1, "json:1").ok());
-  ASSERT_TRUE(history->Save(Incident("train", 2, 500, "node-1")).ok());
+  ASSERT_TRUE(history->Apply(WriteOfAlertMark("train-7", 1, "json:1")).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(Incident("train", 2, 500, "node-1"))).ok());
   for (const int sequence : {1, 2}) {
     const AlertRow settled = Alert("train-2", sequence, sequence == 1 ? "confirmed" : "resolved");
-    ASSERT_TRUE(history->SaveAlert(settled).ok());
-    ASSERT_TRUE(history->MarkAlert("train-2", sequence, "").ok());
+    ASSERT_TRUE(history->Apply(WriteOfAlert(settled)).ok());
+    ASSERT_TRUE(history->Apply(WriteOfAlertMark("train-2", sequence, "")).ok());
   }
   JobKey second("train", 2), of_lab("train", 2);
   of_lab.tenant = "lab";
   AttemptFacts facts = {8, "", "1000 node-1:29500", false, {{{"a", 7, 1}, 3}}};
   for (const JobKey& job : {JobKey("train"), second, of_lab, JobKey("other")}) {
-    ASSERT_TRUE(history->SaveHosts(job, {"a", "b"}, 5).ok());
-    ASSERT_TRUE(history->SaveAttempts({{job, facts}}, 5).ok());
+    ASSERT_TRUE(history->Apply(WriteOfHosts(job, {"a", "b"}, 5)).ok());
+    ASSERT_TRUE(history->Apply(WriteOfAttempts({{job, facts}}, 5)).ok());
   }
 
   const auto loaded = history->LoadJob({"default", "train"});
@@ -412,18 +416,18 @@ TEST_P(HistoryTest, NumbersIncidentsOfEachTenantSeparately) {
   v1::Incident incident = Incident("train", 7, 1000, "node-1");
   incident.set_tenant("team");
   const auto history = Open();
-  ASSERT_TRUE(history->Save(incident).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(incident)).ok());
   EXPECT_EQ(LastNumber(*history, {"team", "train"}), 7);
   EXPECT_EQ(LastNumber(*history, {"default", "train"}), 0);
 }
 
 TEST_P(HistoryTest, DeletesAlertsThatNoDaemonNeeds) {
   const auto history = Open();
-  ASSERT_TRUE(history->Save(OpenIncident("open", 1)).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(OpenIncident("open", 1))).ok());
   for (const char* id : {"open-1", "closed-1", "unsent-1"}) {
-    ASSERT_TRUE(history->SaveAlert(Alert(id, 1, "confirmed")).ok());
+    ASSERT_TRUE(history->Apply(WriteOfAlert(Alert(id, 1, "confirmed"))).ok());
     if (id == std::string("unsent-1")) continue;
-    ASSERT_TRUE(history->MarkAlert(id, 1, "").ok());
+    ASSERT_TRUE(history->Apply(WriteOfAlertMark(id, 1, "")).ok());
   }
   ASSERT_TRUE(history->Trim(2000 * kSecond + 2 * 3600 * kSecond).ok());
   const auto loaded = history->Load();
@@ -440,10 +444,10 @@ TEST_P(HistoryTest, KeepsAttemptsAndTheirMembersUntilTheyAreForgotten) {
   facts.members = {{{"a", 7, UINT64_MAX}, 0}};
   {
     const auto history = Open();
-    ASSERT_TRUE(history->SaveAttempts({{second, facts}, {JobKey("old"), facts}}, 5).ok());
+    ASSERT_TRUE(history->Apply(WriteOfAttempts({{second, facts}, {JobKey("old"), facts}}, 5)).ok());
     facts.members = {{{"b", 8, 2}, 1}};
-    ASSERT_TRUE(history->SaveAttempts({{second, facts}}, 6).ok());
-    ASSERT_TRUE(history->ForgetAttempt(JobKey("old")).ok());
+    ASSERT_TRUE(history->Apply(WriteOfAttempts({{second, facts}}, 6)).ok());
+    ASSERT_TRUE(history->Apply(WriteOfForgottenAttempt(JobKey("old"))).ok());
   }
   const auto loaded = Open()->Load();
   ASSERT_TRUE(loaded.ok()) << loaded.status();
@@ -466,8 +470,9 @@ TEST_P(HistoryTest, DeletesAttemptsOfJobsThatNoDaemonHasSeenForAWeek) {
   facts.members = {{{"a", 7, 1}, 0}};
   const auto history = Open();
   ASSERT_TRUE(
-      history->SaveAttempts({{JobKey("gone"), facts}, {JobKey("lives"), facts}}, kDay).ok());
-  ASSERT_TRUE(history->SaveHosts(JobKey("lives"), {"a"}, 9 * kDay).ok());
+      history->Apply(WriteOfAttempts({{JobKey("gone"), facts}, {JobKey("lives"), facts}}, kDay))
+          .ok());
+  ASSERT_TRUE(history->Apply(WriteOfHosts(JobKey("lives"), {"a"}, 9 * kDay)).ok());
   ASSERT_TRUE(history->Trim(9 * kDay).ok());
   const auto loaded = history->Load();
   ASSERT_TRUE(loaded.ok()) << loaded.status();
@@ -478,15 +483,15 @@ TEST_P(HistoryTest, DeletesAttemptsOfJobsThatNoDaemonHasSeenForAWeek) {
 
 TEST_P(HistoryTest, GroupsAlikeHangsAndCountsWhatComesBack) {
   const auto history = Open();
-  ASSERT_TRUE(history->Save(Confirmed(1, 100, "node-17", "aa")).ok());
-  ASSERT_TRUE(history->Save(Confirmed(2, 200, "node-17", "bb")).ok());
-  ASSERT_TRUE(history->Save(Confirmed(3, 300, "node-3", "cc")).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(Confirmed(1, 100, "node-17", "aa"))).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(Confirmed(2, 200, "node-17", "bb"))).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(Confirmed(3, 300, "node-3", "cc"))).ok());
   v1::Incident other = Confirmed(4, 400, "node-3", "dd");
   other.mutable_verdicts(0)->set_cause("rank_died");
-  ASSERT_TRUE(history->Save(other).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(other)).ok());
   v1::Incident suspected = Confirmed(5, 500, "node-17", "ee");
   suspected.clear_confirmed_at();
-  ASSERT_TRUE(history->Save(suspected).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(suspected)).ok());
 
   const v1::ListIncidentsResponse list = Groups(*history);
   EXPECT_EQ(list.total(), 2);
@@ -510,7 +515,8 @@ TEST_P(HistoryTest, GroupsAlikeHangsAndCountsWhatComesBack) {
 TEST_P(HistoryTest, CountsOneHangOnceHoweverManyIncidentsItHad) {
   const auto history = Open();
   for (int number = 1; number <= 3; ++number) {
-    ASSERT_TRUE(history->Save(Confirmed(number, 100 * number, "node-17", "aa")).ok());
+    ASSERT_TRUE(
+        history->Apply(WriteOfIncident(Confirmed(number, 100 * number, "node-17", "aa"))).ok());
   }
   const v1::ListIncidentsResponse list = Groups(*history);
   ASSERT_EQ(list.groups_size(), 1);
@@ -521,11 +527,11 @@ TEST_P(HistoryTest, CountsOneHangOnceHoweverManyIncidentsItHad) {
 
 TEST_P(HistoryTest, GroupsOnlyWhatTheRequestSelects) {
   const auto history = Open();
-  ASSERT_TRUE(history->Save(Confirmed(1, 100, "node-17", "aa")).ok());
-  ASSERT_TRUE(history->Save(Confirmed(2, 200, "node-3", "bb")).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(Confirmed(1, 100, "node-17", "aa"))).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(Confirmed(2, 200, "node-3", "bb"))).ok());
   v1::Incident secret = Confirmed(3, 300, "node-17", "cc");
   secret.set_tenant("lab");
-  ASSERT_TRUE(history->Save(secret).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(secret)).ok());
 
   v1::ListIncidentsRequest request;
   request.add_tenants("default");
@@ -546,8 +552,8 @@ TEST_P(HistoryTest, GroupsOnlyWhatTheRequestSelects) {
 
 TEST_P(HistoryTest, FindsTheIncidentsOfASignature) {
   const auto history = Open();
-  ASSERT_TRUE(history->Save(Confirmed(1, 100, "node-17", "aa")).ok());
-  ASSERT_TRUE(history->Save(Incident("other", 1, 200, "node-17")).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(Confirmed(1, 100, "node-17", "aa"))).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(Incident("other", 1, 200, "node-17"))).ok());
   v1::ListIncidentsRequest request;
   request.set_signature("missing_rank/AllReduce//");
   EXPECT_EQ(Ids(*history, request), std::vector<std::string>{"train-1"});

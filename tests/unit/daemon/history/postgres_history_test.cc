@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/history/history_filter.h"
+#include "daemon/history/history_write.h"
 #include "daemon/history/postgres_layout.h"
 #include "daemon/history/postgres_partitions.h"
 #include "histories.h"
@@ -62,7 +63,8 @@ TEST_F(PostgresHistoryTest, DaemonsThatStartAtOnceMakeTheTablesOnce) {
       auto history = PostgresHistory::Open(Options(absl::StrCat("daemon-", i)), {});
       if (!history.ok()) return history.status();
       // Their first incidents need the same partition.
-      return (*history)->Save(Incident(absl::StrCat("job-", i), 1, 1000, "node-1"));
+      return (*history)->Apply(
+          WriteOfIncident(Incident(absl::StrCat("job-", i), 1, 1000, "node-1")));
     }));
   }
   for (auto& start : starts) EXPECT_EQ(start.get(), absl::OkStatus());
@@ -84,7 +86,7 @@ TEST_F(PostgresHistoryTest, GoesOnWithALaterLayoutThatItCanUse) {
   Open();
   Run(Connect().get(),
       absl::StrCat("INSERT INTO layouts (number, usable_from) VALUES (99, ", kPostgresLayout, ")"));
-  EXPECT_TRUE(Open()->Save(Incident("train", 1, 1000, "node-1")).ok());
+  EXPECT_TRUE(Open()->Apply(WriteOfIncident(Incident("train", 1, 1000, "node-1"))).ok());
 }
 
 TEST_F(PostgresHistoryTest, WithoutASearchPathTheTablesAreInTheSchemaRollcall) {
@@ -101,10 +103,10 @@ TEST_F(PostgresHistoryTest, WithoutASearchPathTheTablesAreInTheSchemaRollcall) {
 TEST_F(PostgresHistoryTest, ADaemonContinuesOnlyWhatItWrote) {
   const auto first = Open({}, "daemon-1"), second = Open({}, "daemon-2");
   for (const auto& [history, job] : {std::pair{first.get(), "one"}, {second.get(), "two"}}) {
-    ASSERT_TRUE(history->Save(OpenIncident(job, 1)).ok());
-    ASSERT_TRUE(history->SaveAlert(Alert(absl::StrCat(job, "-1"), 1, "confirmed")).ok());
-    ASSERT_TRUE(history->SaveHosts(JobKey(job), {"node-1"}, 5).ok());
-    ASSERT_TRUE(history->SaveAttempts({{JobKey(job), {}}}, 5).ok());
+    ASSERT_TRUE(history->Apply(WriteOfIncident(OpenIncident(job, 1))).ok());
+    ASSERT_TRUE(history->Apply(WriteOfAlert(Alert(absl::StrCat(job, "-1"), 1, "confirmed"))).ok());
+    ASSERT_TRUE(history->Apply(WriteOfHosts(JobKey(job), {"node-1"}, 5)).ok());
+    ASSERT_TRUE(history->Apply(WriteOfAttempts({{JobKey(job), {}}}, 5)).ok());
   }
   EXPECT_EQ(Ids(*first).size(), 2u) << "both show the whole fleet";
   const auto loaded = second->Load();
@@ -120,8 +122,8 @@ TEST_F(PostgresHistoryTest, ADaemonContinuesOnlyWhatItWrote) {
 
 TEST_F(PostgresHistoryTest, WhoeverSavesAnIncidentContinuesIt) {
   const auto first = Open({}, "daemon-1"), second = Open({}, "daemon-2");
-  ASSERT_TRUE(first->Save(OpenIncident("train", 1)).ok());
-  ASSERT_TRUE(second->Save(OpenIncident("train", 1)).ok());
+  ASSERT_TRUE(first->Apply(WriteOfIncident(OpenIncident("train", 1))).ok());
+  ASSERT_TRUE(second->Apply(WriteOfIncident(OpenIncident("train", 1))).ok());
   EXPECT_TRUE(first->Load()->open.empty());
   EXPECT_EQ(second->Load()->open.size(), 1u);
   EXPECT_EQ(Ids(*first).size(), 1u);
@@ -151,11 +153,13 @@ void SetOwner(SqlDatabase* db, const std::string& job, const std::string& daemon
 TEST_F(PostgresHistoryTest, ARestartedDaemonContinuesTheJobsThatItOwnsWhoeverWroteThem) {
   const auto first = Open({}, "daemon-1"), second = Open({}, "daemon-2");
   for (const char* job : {"moved", "kept", "free"}) {
-    ASSERT_TRUE(first->Save(OpenIncident(job, 1)).ok());
-    ASSERT_TRUE(first->SaveAlert(Alert(absl::StrCat(job, "-1"), 1, "confirmed")).ok());
-    ASSERT_TRUE(first->SaveHosts(JobKey(job), {"node-1"}, 5).ok());
-    ASSERT_TRUE(
-        first->SaveAttempts({{JobKey(job), {1, "", "", false, {{{"node-1", 7, 1}, 0}}}}}, 5).ok());
+    ASSERT_TRUE(first->Apply(WriteOfIncident(OpenIncident(job, 1))).ok());
+    ASSERT_TRUE(first->Apply(WriteOfAlert(Alert(absl::StrCat(job, "-1"), 1, "confirmed"))).ok());
+    ASSERT_TRUE(first->Apply(WriteOfHosts(JobKey(job), {"node-1"}, 5)).ok());
+    ASSERT_TRUE(first
+                    ->Apply(WriteOfAttempts(
+                        {{JobKey(job), {1, "", "", false, {{{"node-1", 7, 1}, 0}}}}}, 5))
+                    .ok());
   }
   const auto db = Connect();
   SetOwner(db.get(), "moved", "daemon-2", 2);
@@ -184,8 +188,9 @@ TEST_F(PostgresHistoryTest, ARestartedDaemonContinuesTheJobsThatItOwnsWhoeverWro
 }
 
 absl::Status SaveFenced(PostgresHistory* history, int64_t token, const v1::Incident& incident) {
-  return history->Fenced({"default", incident.job()}, token,
-                         [&] { return history->Save(incident); });
+  v1::HistoryWrite write = WriteOfIncident(incident);
+  SetFence({"default", incident.job()}, token, &write);
+  return history->Apply(write);
 }
 
 TEST_F(PostgresHistoryTest, RefusesWhatADaemonWritesAboutAJobThatAnotherHasHadSince) {
@@ -268,8 +273,8 @@ TEST_F(PostgresHistoryTest,
 
 TEST_F(PostgresHistoryTest, AnIdThatWasGivenTwiceKeepsBothIncidents) {
   const auto history = Open();
-  ASSERT_TRUE(history->Save(Incident("train", 1, 1000, "node-1")).ok());
-  ASSERT_TRUE(history->Save(Incident("train", 1, 5000, "node-2")).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(Incident("train", 1, 1000, "node-1"))).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(Incident("train", 1, 5000, "node-2"))).ok());
   EXPECT_EQ(Ids(*history).size(), 2u);
   EXPECT_EQ(history->Get("train-1")->opened_at().seconds(), 5000);
 }
@@ -277,15 +282,15 @@ TEST_F(PostgresHistoryTest, AnIdThatWasGivenTwiceKeepsBothIncidents) {
 TEST_F(PostgresHistoryTest, AnActionThatIsWrittenAgainIsOneRow) {
   const auto history = Open();
   const ActionRow action = {5, "me", "acknowledge", std::string(4096, 'x'), "127.0.0.1"};
-  ASSERT_TRUE(history->SaveAction(action).ok());
-  ASSERT_TRUE(history->SaveAction(action).ok());
+  ASSERT_TRUE(history->Apply(WriteOfAction(action)).ok());
+  ASSERT_TRUE(history->Apply(WriteOfAction(action)).ok());
   EXPECT_EQ(ReadInteger(Connect().get(), "SELECT count(*) FROM actions"), 1);
 }
 
 TEST_F(PostgresHistoryTest, TakesTextsThatThePostgresServerWouldRefuse) {
   const auto history = Open();
   const std::string odd("a\0b\xff", 4);
-  ASSERT_TRUE(history->SaveHosts(JobKey(odd), {odd}, 5).ok());
+  ASSERT_TRUE(history->Apply(WriteOfHosts(JobKey(odd), {odd}, 5)).ok());
   EXPECT_EQ(history->Load()->hosts.begin()->second, std::set<std::string>{"a?b?"});
   v1::ListIncidentsRequest request;
   request.set_host(odd);
@@ -307,7 +312,8 @@ TEST_F(PostgresHistoryTest, OldWeeksGoAsAWholeAndTheNextOneIsThereInTime) {
   limits.keep_ns = 10 * kDay;
   const auto history = Open(limits);
   for (const int day : {0, 30, 55, 60}) {
-    ASSERT_TRUE(history->Save(Incident("train", day, day * 86400, "node-1")).ok());
+    ASSERT_TRUE(
+        history->Apply(WriteOfIncident(Incident("train", day, day * 86400, "node-1"))).ok());
   }
   ASSERT_TRUE(history->Trim(61 * kDay).ok());
   EXPECT_EQ(Ids(*history), (std::vector<std::string>{"train-60", "train-55"}));
@@ -328,7 +334,7 @@ TEST_F(PostgresHistoryTest, ATooLargeHistoryLosesItsOldestWeeksAndNeverTheLast) 
     incident.mutable_verdicts(0)->set_summary("x");
     incident.mutable_stacks(0)->set_error("");
     for (int i = 0; i < 20'000; ++i) incident.add_stacks()->set_pid(int32_t(i * 7919 + day));
-    ASSERT_TRUE(history->Save(incident).ok());
+    ASSERT_TRUE(history->Apply(WriteOfIncident(incident)).ok());
   }
   limits.keep_bytes = 400'000;
   ASSERT_TRUE(Open(limits)->Trim(25 * kDay + 1).ok());
@@ -338,13 +344,15 @@ TEST_F(PostgresHistoryTest, ATooLargeHistoryLosesItsOldestWeeksAndNeverTheLast) 
 
 TEST_F(PostgresHistoryTest, APartitionThatAnotherDaemonDroppedIsMadeAgain) {
   const auto history = Open();
-  ASSERT_TRUE(history->Save(Incident("train", 1, 1000, "node-1")).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(Incident("train", 1, 1000, "node-1"))).ok());
   const auto db = Connect();
   for (const char* table : {"incidents", "culprits"}) {
     ASSERT_TRUE(DropPartition(db.get(), table, WeekOf(1000 * kSecond)).ok());
   }
-  EXPECT_TRUE(absl::IsUnavailable(history->Save(Incident("train", 2, 1000, "node-1"))));
-  EXPECT_TRUE(history->Save(Incident("train", 2, 1000, "node-1")).ok()) << "the next attempt";
+  EXPECT_TRUE(
+      absl::IsUnavailable(history->Apply(WriteOfIncident(Incident("train", 2, 1000, "node-1")))));
+  EXPECT_TRUE(history->Apply(WriteOfIncident(Incident("train", 2, 1000, "node-1"))).ok())
+      << "the next attempt";
   EXPECT_EQ(Ids(*history).size(), 1u);
 }
 
@@ -361,7 +369,7 @@ std::string Plan(SqlDatabase* db, const v1::ListIncidentsRequest& request) {
 }
 
 TEST_F(PostgresHistoryTest, EveryFilterOfAListUsesAnIndex) {
-  ASSERT_TRUE(Open()->Save(Incident("seed", 1, 1000, "node-1")).ok());
+  ASSERT_TRUE(Open()->Apply(WriteOfIncident(Incident("seed", 1, 1000, "node-1"))).ok());
   const auto db = Connect();
   Run(db.get(),
       "INSERT INTO incidents (id, opened_ns, tenant, job, attempt, number, cause, state, "
@@ -420,12 +428,13 @@ TEST_F(PostgresHistoryTest, AServerThatDoesNotAnswerLosesTheConnectionInTime) {
   ASSERT_TRUE(history.ok()) << history.status();
   TestServer()->Pause();
   const auto begun = std::chrono::steady_clock::now();
-  EXPECT_TRUE(absl::IsUnavailable((*history)->Save(Incident("train", 1, 1000, "node-1"))));
+  EXPECT_TRUE(absl::IsUnavailable(
+      (*history)->Apply(WriteOfIncident(Incident("train", 1, 1000, "node-1")))));
   EXPECT_FALSE((*history)->IsInPlace());
   EXPECT_TRUE(absl::IsUnavailable(PostgresHistory::Open(options, {}).status()));
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(12));
   TestServer()->Resume();
-  EXPECT_TRUE(Open()->Save(Incident("train", 1, 1000, "node-1")).ok());
+  EXPECT_TRUE(Open()->Apply(WriteOfIncident(Incident("train", 1, 1000, "node-1"))).ok());
 }
 
 TEST_F(PostgresHistoryTest, AConnectionThatWasCutIsReplacedByOpeningAnother) {
@@ -433,9 +442,10 @@ TEST_F(PostgresHistoryTest, AConnectionThatWasCutIsReplacedByOpeningAnother) {
   Run(Connect().get(),
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid != "
       "pg_backend_pid() AND application_name = 'rollcalld'");
-  EXPECT_TRUE(absl::IsUnavailable(history->Save(Incident("train", 1, 1000, "node-1"))));
+  EXPECT_TRUE(
+      absl::IsUnavailable(history->Apply(WriteOfIncident(Incident("train", 1, 1000, "node-1")))));
   EXPECT_FALSE(history->IsInPlace());
-  EXPECT_TRUE(Open()->Save(Incident("train", 1, 1000, "node-1")).ok());
+  EXPECT_TRUE(Open()->Apply(WriteOfIncident(Incident("train", 1, 1000, "node-1"))).ok());
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <map>
 
+#include "daemon/history/history_write.h"
 #include "daemon/history/sqlite_database.h"
 #include "histories.h"
 #include "temporary_tree.h"
@@ -60,7 +61,7 @@ void RunPreviousRelease(const fs::path& path) {
 TEST_F(SqliteHistoryTest, OthersHaveNoAccessWhateverTheUmask) {
   const mode_t before = umask(0);
   const auto history = Open();
-  const absl::Status added = history->Save(Incident("train", 1, 1000, "node-1"));
+  const absl::Status added = history->Apply(WriteOfIncident(Incident("train", 1, 1000, "node-1")));
   umask(before);
   EXPECT_TRUE(added.ok()) << added;
   for (const char* part : {"", "-wal", "-shm"}) {
@@ -72,7 +73,7 @@ TEST_F(SqliteHistoryTest, OthersHaveNoAccessWhateverTheUmask) {
 
 TEST_F(SqliteHistoryTest, AFileThatCannotBeReadHasNotNoIncident) {
   const auto history = Open();
-  ASSERT_TRUE(history->Save(Incident("train", 7, 1000, "node-1")).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(Incident("train", 7, 1000, "node-1"))).ok());
   EXPECT_TRUE(absl::IsNotFound(history->Get("train-8").status()));
   sqlite3* other = nullptr;
   ASSERT_EQ(sqlite3_open((folder_ / "history.db").c_str(), &other), SQLITE_OK);
@@ -86,7 +87,7 @@ TEST_F(SqliteHistoryTest, AFileThatCannotBeReadHasNotNoIncident) {
 TEST_F(SqliteHistoryTest, RenamesADamagedFileAndBeginsANewOne) {
   std::ofstream(folder_ / "history.db") << std::string(10'000, 'x');
   const auto history = Open();
-  ASSERT_TRUE(history->Save(Incident("train", 1, 1000, "node-1")).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(Incident("train", 1, 1000, "node-1"))).ok());
   int aside = 0;
   for (const auto& entry : fs::directory_iterator(folder_)) {
     aside += entry.path().string().find(".damaged-") != std::string::npos;
@@ -101,7 +102,7 @@ TEST_F(SqliteHistoryTest, ErrorsSayWhyAFileIsUnusable) {
 }
 
 TEST_F(SqliteHistoryTest, ThePreviousReleaseCanUseTheFileAndHandItBack) {
-  ASSERT_TRUE(Open()->Save(OpenIncident("train", 1)).ok());
+  ASSERT_TRUE(Open()->Apply(WriteOfIncident(OpenIncident("train", 1))).ok());
   RunPreviousRelease(folder_ / "history.db");
   const auto history = Open();
   EXPECT_EQ(LastNumber(*history, {"default", "train"}), 9);
@@ -115,7 +116,7 @@ TEST_F(SqliteHistoryTest, ThePreviousReleaseFindsNoUnsentAlertThatItDoesNotKnow)
   const std::map<std::string, int64_t> found = {
       {"confirmed", 1}, {"updated", 1}, {"resolved", 1}, {"annotated", 0}, {"reminder", 0}};
   for (const auto& [kind, unsent] : found) {
-    ASSERT_TRUE(Open()->SaveAlert(Alert("train-1", 1, kind)).ok());
+    ASSERT_TRUE(Open()->Apply(WriteOfAlert(Alert("train-1", 1, kind))).ok());
     sqlite3* db = nullptr;
     ASSERT_EQ(sqlite3_open((folder_ / "history.db").c_str(), &db), SQLITE_OK);
     SqliteDatabase database(db);
@@ -127,12 +128,12 @@ TEST_F(SqliteHistoryTest, OpensAFileOfThePreviousRelease) {
   RunPreviousRelease(folder_ / "history.db");
   const auto history = Open();
   ASSERT_NE(history, nullptr);
-  EXPECT_TRUE(history->SaveAlert(Alert("train-9", 1, "confirmed")).ok());
+  EXPECT_TRUE(history->Apply(WriteOfAlert(Alert("train-9", 1, "confirmed"))).ok());
   EXPECT_EQ(LastNumber(*history, {"default", "train"}), 9);
 }
 
 TEST_F(SqliteHistoryTest, GroupsIncidentsThatThePreviousReleaseWrote) {
-  ASSERT_TRUE(Open()->Save(Confirmed(1, 100, "node-17", "aa")).ok());
+  ASSERT_TRUE(Open()->Apply(WriteOfIncident(Confirmed(1, 100, "node-17", "aa"))).ok());
   sqlite3* db = nullptr;
   ASSERT_EQ(sqlite3_open((folder_ / "history.db").c_str(), &db), SQLITE_OK);
   Execute(db, "DELETE FROM incident_signatures");
@@ -144,7 +145,7 @@ TEST_F(SqliteHistoryTest, GroupsIncidentsThatThePreviousReleaseWrote) {
 
 TEST_F(SqliteHistoryTest, NumbersThatCannotBeReadAreAnErrorAndNotZero) {
   const auto history = Open();
-  ASSERT_TRUE(history->Save(Incident("train", 7, 1000, "node-1")).ok());
+  ASSERT_TRUE(history->Apply(WriteOfIncident(Incident("train", 7, 1000, "node-1"))).ok());
   sqlite3* other = nullptr;
   ASSERT_EQ(sqlite3_open((folder_ / "history.db").c_str(), &other), SQLITE_OK);
   Execute(other, "DROP TABLE incident_keys");
@@ -163,7 +164,7 @@ TEST_F(SqliteHistoryTest, CulpritsCountToTheSizeOfTheFile) {
       incident.mutable_verdicts(0)->add_other_culprit_hosts("node-" + std::to_string(host) +
                                                             ".cluster.example");
     }
-    ASSERT_TRUE(history->Save(incident).ok());
+    ASSERT_TRUE(history->Apply(WriteOfIncident(incident)).ok());
   }
   ASSERT_TRUE(history->Trim(20 * kDay).ok());
   EXPECT_TRUE(history->Get("train-20").ok());

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/history/history.h"
+#include "daemon/history/history_write.h"
 #include "daemon/history/sqlite_history.h"
 #include "daemon/incidents/incident_book.h"
 #include "eventually.h"
@@ -70,7 +71,7 @@ class LateHistoryTest : public IncidentBookTest {
     old.mutable_opened_at()->set_seconds(timeline_.ToWallTime(timeline_.Now()) / 1'000'000'000);
     *old.mutable_closed_at() = old.opened_at();
     auto history = SqliteHistory::Open(ready_ + "/history.db", {});
-    EXPECT_TRUE(history.ok() && (*history)->Save(old).ok());
+    EXPECT_TRUE(history.ok() && (*history)->Apply(WriteOfIncident(old)).ok());
     return *std::move(history);
   }
   std::unique_ptr<IncidentBook> BeginWithout() {
@@ -106,7 +107,7 @@ TEST_F(LateHistoryTest, RaisesTheNumbers) {
 }
 
 TEST_F(LateHistoryTest, HostsOfAJobThatHasReturnedAreAwaited) {
-  ASSERT_TRUE(MakeEarlier()->SaveHosts(JobKey("train"), {"node-1", "node-2"}, 1000).ok());
+  ASSERT_TRUE(MakeEarlier()->Apply(WriteOfHosts(JobKey("train"), {"node-1", "node-2"}, 1000)).ok());
   const auto book = BeginWithout();
   Apply({}, book.get());
   Bring(book.get());

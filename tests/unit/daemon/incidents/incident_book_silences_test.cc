@@ -11,6 +11,7 @@
 #include <map>
 #include <string>
 
+#include "daemon/history/history_write.h"
 #include "daemon/incidents/incident_book.h"
 #include "eventually.h"
 #include "incident_book_fixture.h"
@@ -84,7 +85,7 @@ TEST_F(IncidentBookTest, ASilenceOfAnotherDaemonHoldsBackTheAlertUntilSomebodyEn
   silence.set_id("silence-1-other");
   silence.set_who("bob");
   silence.mutable_until()->set_seconds(time(nullptr) + 3600);
-  ASSERT_TRUE(OpenHistory()->SaveSilence(silence).ok());
+  ASSERT_TRUE(OpenHistory()->Apply(WriteOfSilence(silence)).ok());
   book->RefreshSilences();
   ASSERT_EQ(book->ListSilences(Tenants::All()).size(), 1u);
   Apply(Hang(), book.get());
@@ -94,7 +95,7 @@ TEST_F(IncidentBookTest, ASilenceOfAnotherDaemonHoldsBackTheAlertUntilSomebodyEn
   silence.mutable_until()->set_seconds(time(nullptr) - 1);
   ASSERT_TRUE(book->AddSilence(OfAllJobs(), 3600, "ada", Tenants::All()).ok());
   book->AwaitSaved();  // what it counted on bob's silence, too
-  ASSERT_TRUE(OpenHistory()->SaveSilence(silence).ok());
+  ASSERT_TRUE(OpenHistory()->Apply(WriteOfSilence(silence)).ok());
   book->RefreshSilences();
   ASSERT_EQ(book->ListSilences(Tenants::All()).size(), 1u);
   EXPECT_EQ(book->ListSilences(Tenants::All())[0].who(), "ada");

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "daemon/history/history.h"
+#include "daemon/history/history_write.h"
 #include "eventually.h"
 #include "incident_book_fixture.h"
 #include "job_builder.h"
@@ -90,7 +91,7 @@ TEST_F(IncidentBookTest, ALateReleaseDropsNothingOfAJobThatHasComeBack) {
 
 // The daemon was killed after it saved the incident and before it saved the alert.
 TEST_F(IncidentBookTest, ARestartedDaemonAnnouncesAHangWhoseAlertIsLost) {
-  ASSERT_TRUE(OpenHistory()->Save(Confirmed()).ok());
+  ASSERT_TRUE(OpenHistory()->Apply(WriteOfIncident(Confirmed())).ok());
   const auto book = Begin();
   Apply({}, book.get());
   EXPECT_EQ(CountAlerts(*book), 0u) << "the hang may be over";
@@ -104,9 +105,9 @@ TEST_F(IncidentBookTest, ARestartedDaemonAnnouncesAnEndWhoseAlertIsLost) {
     closed.set_state("resolved");
     closed.mutable_closed_at()->set_seconds(1060);
     const auto history = OpenHistory();
-    ASSERT_TRUE(history->Save(closed).ok());
-    ASSERT_TRUE(history->SaveHosts(JobKey("train"), {"node-1"}, 1000).ok());
-    ASSERT_TRUE(history->SaveAlert(SentAlert(1, "confirmed")).ok());
+    ASSERT_TRUE(history->Apply(WriteOfIncident(closed)).ok());
+    ASSERT_TRUE(history->Apply(WriteOfHosts(JobKey("train"), {"node-1"}, 1000)).ok());
+    ASSERT_TRUE(history->Apply(WriteOfAlert(SentAlert(1, "confirmed"))).ok());
   }
   {
     const auto book = Begin();
@@ -153,8 +154,8 @@ TEST_F(IncidentBookTest, TheDeathOfAJobThatReturnsAfterItWasAbandonedIsJudged) {
     *closed.mutable_closed_at() = closed.confirmed_at();
     {
       const auto history = OpenHistory();
-      ASSERT_TRUE(history->Save(closed).ok());
-      ASSERT_TRUE(history->SaveHosts(JobKey("train"), {"node-1"}, 1000).ok());
+      ASSERT_TRUE(history->Apply(WriteOfIncident(closed)).ok());
+      ASSERT_TRUE(history->Apply(WriteOfHosts(JobKey("train"), {"node-1"}, 1000)).ok());
     }
     const auto book = Begin();
     book->Apply(DeadJob(), {}, At(12));
@@ -171,8 +172,8 @@ TEST_F(IncidentBookTest, ARestartedDaemonKnowsThatTheJobEndedWhileItHung) {
   *closed.mutable_closed_at() = closed.confirmed_at();
   {
     const auto history = OpenHistory();
-    ASSERT_TRUE(history->Save(closed).ok());
-    ASSERT_TRUE(history->SaveHosts(JobKey("train"), {"node-1"}, 1000).ok());
+    ASSERT_TRUE(history->Apply(WriteOfIncident(closed)).ok());
+    ASSERT_TRUE(history->Apply(WriteOfHosts(JobKey("train"), {"node-1"}, 1000)).ok());
   }
   const auto book = Begin();
   Apply({}, book.get());

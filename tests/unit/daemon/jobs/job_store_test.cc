@@ -108,6 +108,18 @@ TEST(JobStoreTest, ColumnsOfUnequalLengthAreCutToTheShortest) {
   EXPECT_EQ(OnlyMember(store.Get(kJob)).records.size(), 2u);
 }
 
+TEST(JobStoreTest, AFactThatAnOlderAgentDoesNotSendIsZeroAndKeepsTheRows) {
+  JobStore store("unnamed");
+  v1::Tick tick = MakeTick(7);
+  v1::CommUpdate* comm = AddComm(&tick, 5, 1, 4);
+  AddRecords(comm, 0, 3);
+  comm->mutable_records()->clear_thread();
+  store.Apply("node", tick, 0);
+  const JobState state = store.Get(kJob);
+  ASSERT_EQ(OnlyMember(state).records.size(), 3u);
+  EXPECT_EQ(OnlyMember(state).records[2].thread, 0u);
+}
+
 TEST(JobStoreTest, AColumnWithOneValueHasItInAllRows) {
   JobStore store("unnamed");
   v1::Tick tick = MakeTick(7);
