@@ -44,7 +44,7 @@ bool AreFiles(const std::vector<std::string>& words) {
 }
 
 // Text from the command line, a file, or stdin. False: this function has printed the error.
-bool Explain(const std::vector<std::string>& words, std::vector<ExplainedLine>* found) {
+bool Explain(const std::vector<std::string>& words, ExplainedLog* found) {
   const std::string name = absl::StrJoin(words, " ");
   if (name == "-" || (name.empty() && isatty(STDIN_FILENO) == 0)) {
     *found = ExplainLines(std::cin);
@@ -123,6 +123,14 @@ void PrintAsJson(const std::vector<ExplainedLine>& found) {
   std::cout << all.dump(2) << "\n";
 }
 
+void WarnOfEndlessLine(const ExplainedLog& log) {
+  if (log.endless_line == 0) return;
+  std::cerr << "rollcall explain: line " << log.endless_line << " does not end within "
+            << (kEndlessLine >> 20)
+            << " MiB; it and what follows was not read\n"
+               "  progress bars end no line:  tr '\\r' '\\n' < FILE | rollcall explain\n";
+}
+
 }  // namespace
 
 int ExplainCommand(const std::vector<std::string>& arguments) {
@@ -138,14 +146,15 @@ int ExplainCommand(const std::vector<std::string>& arguments) {
   app.add_option("TEXT|FILE", words, "a line, or a file with a log; -: stdin");
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
-  std::vector<ExplainedLine> found;
+  ExplainedLog found;
   if (!Explain(words, &found)) return kExitBadUsage;
   if (format == "json") {
-    PrintAsJson(found);
+    PrintAsJson(found.lines);
   } else {
-    PrintLines(LinesOfLog(found));
+    PrintLines(LinesOfLog(found.lines));
   }
-  if (!found.empty()) return 0;
+  WarnOfEndlessLine(found);
+  if (!found.lines.empty()) return 0;
   std::cerr << "rollcall explain: found no known line (docs/log_lines.md lists them)\n"
                "  the first error of each rank:  rollcall analyze FOLDER\n";
   return kExitNothingKnown;

@@ -31,7 +31,8 @@ static inline void RollcallStep(uint64_t step) {
   if (rollcall_set_step) rollcall_set_step(step);
 }
 
-/* The current phase: "validation". At most 47 bytes are kept. "" or NULL: no phase. */
+/* The current phase: "validation". Of a longer one the words that fit into
+ * 47 bytes are kept. "" or NULL: no phase. */
 static inline void RollcallPhase(const char* name) {
   if (rollcall_set_phase) rollcall_set_phase(name);
 }

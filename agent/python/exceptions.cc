@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "base/whole_words.h"
 #include "interpose/python/python_files.h"
 #include "interpose/python/python_lines.h"
 
@@ -47,15 +48,6 @@ std::string FirstLine(const std::string& text) {
   size_t begin = 0;
   while (text.compare(begin, line_end.size(), line_end) == 0) begin += line_end.size();
   return text.substr(begin, text.find(line_end, begin) - begin);
-}
-
-// A text that was cut loses its last word: of an address with a password, the cut may have left the
-// password and taken what shows that it is one.
-std::string WithoutCutWord(std::string text) {
-  if (text.size() < kLongestExceptionText) return text;
-  const size_t blank = text.rfind(' ');
-  text.resize(blank == std::string::npos ? 0 : blank);
-  return text;
 }
 
 }  // namespace
@@ -119,7 +111,7 @@ std::string PythonExceptions::ReadArgument(uint64_t object, bool quotes) {
   if ((flags & kIsString) == 0 || !objects_->ReadString(object, kLongestExceptionText, &text)) {
     return "";
   }
-  text = FirstLine(WithoutCutWord(std::move(text)));
+  text = FirstLine(WithoutCutEnd(std::move(text), kLongestExceptionText));
   return quotes ? absl::StrCat("'", text, "'") : text;
 }
 

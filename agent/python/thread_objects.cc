@@ -2,6 +2,9 @@
 #include "agent/python/thread_objects.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "base/whole_words.h"
 
 namespace rollcall {
 namespace {
@@ -48,7 +51,7 @@ std::string PythonThreadObjects::ReadName(uint64_t thread) {
   std::string name;
   const uint64_t string = FindAttribute(thread, kNameAttribute);
   if (string != 0) objects_->ReadString(string, kLongestThreadName, &name);
-  return name;
+  return WithoutCutEnd(std::move(name), kLongestThreadName);
 }
 
 bool PythonThreadObjects::KeepsProcess(uint64_t thread) {

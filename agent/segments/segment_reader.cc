@@ -22,6 +22,7 @@
 #include "absl/strings/strip.h"
 #include "agent/processes/this_host.h"
 #include "base/open_regular.h"
+#include "base/whole_words.h"
 #include "interpose/ops.h"
 #include "interpose/segment_messages.h"
 #include "interpose/segment_network.h"
@@ -104,15 +105,20 @@ std::string Text(const char (&text)[N]) {
   return Printable(text, N);
 }
 
-// Of a text that may contain zeros: they separate its parts, and become line breaks.
+// Of a field of this size, a text that is longer has so many bytes: the library has cut it.
+constexpr size_t Full(size_t field) { return field - 1; }
+
+// A command line: each argument ends with a zero, which becomes a line break. Without the argument
+// in which the library has cut it.
 template <size_t N>
-std::string Parts(const char (&text)[N]) {
+std::string Arguments(const char (&text)[N]) {
   size_t size = N;
   while (size > 0 && text[size - 1] == '\0') --size;
   std::vector<std::string> parts;
   for (const absl::string_view part : absl::StrSplit(absl::string_view(text, size), '\0')) {
     parts.push_back(Printable(part.data(), part.size()));
   }
+  if (size >= Full(N) && parts.size() > 1) parts.pop_back();
   return absl::StrJoin(parts, "\n");
 }
 
@@ -121,7 +127,7 @@ void AddKey(const SegmentHeader& header, uint32_t number, BlockedSnapshot* out) 
   if (number == 0 || number > segment::kAwaitedKeys) return;
   const segment::AwaitedKey& key = header.awaited_keys[number - 1];
   if (Get(key.tid) != out->tid) return;
-  out->key = Text(key.text);
+  out->key = WithoutCutBeginning(Text(key.text), Full(sizeof(key.text)));
   out->keys = Get(key.keys);
   out->key_timeout_ms = Get(key.timeout_ms);
 }
@@ -136,7 +142,7 @@ void CopyHeader(const SegmentHeader& header, const TickClock& clock, SegmentSnap
 #define PROCESS_NUMBER(type, name) out->name = header.name;
 #define PROCESS_COUNT(name) out->name = Get(header.name);
 #include "proto/facts.def"
-  out->command = Parts(header.command);
+  out->command = Arguments(header.command);
   out->global_rank = header.global_rank < kMostRanks ? std::max(header.global_rank, -1) : -1;
   out->world_size = header.world_size <= kMostRanks ? std::max(header.world_size, -1) : -1;
   out->local_rank = header.local_rank < kMostRanks ? std::max(header.local_rank, -1) : -1;
@@ -145,18 +151,20 @@ void CopyHeader(const SegmentHeader& header, const TickClock& clock, SegmentSnap
   const uint64_t exit_ticks = Get(header.exit_ticks);
   out->exit_ns = out->exited && exit_ticks != 0 ? clock.ToNs(exit_ticks) : 0;
   if (const uint64_t error_ticks = Get(header.error_ticks); error_ticks != 0) {
-    out->error = Text(header.error);
+    out->error = WithoutCutMessage(Text(header.error), Full(segment::kErrorBytes));
     out->error_ns = clock.ToNs(error_ticks);
   }
   if (const uint64_t ticks = Get(header.thread_error_ticks); ticks != 0) {
-    out->thread_failure = {Text(header.failed_thread), Text(header.thread_error),
-                           clock.ToNs(ticks)};
+    out->thread_failure = {
+        WithoutCutEnd(Text(header.failed_thread), Full(segment::kThreadNameBytes)),
+        WithoutCutMessage(Text(header.thread_error), Full(segment::kErrorBytes)),
+        clock.ToNs(ticks)};
   }
   const uint64_t step = Get(header.annotations.step);
   out->step = step == 0 || step > kMostSteps ? -1 : static_cast<int64_t>(step - 1);
   char phase[sizeof(header.annotations.phase)];
   memcpy(phase, &header.annotations.phase, sizeof(phase));
-  out->phase = Printable(phase, sizeof(phase));
+  out->phase = WithoutCutEnd(Printable(phase, sizeof(phase)), Full(sizeof(phase)));
   const segment::ClockPair& last = header.last_clock;
   const segment::ClockPair& first = header.first_clock;
   out->newest_ns = std::max(RealTime(last.realtime_ns), RealTime(first.realtime_ns));

@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/whole_words.h"
 #include "interpose/key_note.h"
 
 namespace rollcall {
@@ -17,7 +18,7 @@ constexpr uint64_t kMostKeys = 1 << 20;
 
 template <size_t size>
 std::string ToText(const char (&text)[size]) {
-  return std::string(text, strnlen(text, size));
+  return WithoutCutBeginning(std::string(text, strnlen(text, size)), size - 1);
 }
 
 std::string InWords(const KeyNote& note) {

@@ -3,9 +3,11 @@
 
 #include <elf.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,17 +26,33 @@ namespace {
 constexpr size_t kMaxOpenFiles = 256;
 constexpr const char* kVdsoName = "[vdso]";
 
-// `fd` is open with O_PATH, which has no side effects. Not valid: no regular file, or, for a
-// non-zero `inode`, another file.
-UniqueFd IfFile(UniqueFd fd, uint64_t inode) {
-  struct stat status;
-  const bool is_it = fd.valid() && fstat(fd.get(), &status) == 0 && S_ISREG(status.st_mode) &&
-                     (inode == 0 || status.st_ino == inode);
-  return is_it ? std::move(fd) : UniqueFd();
+// On overlayfs, /proc/PID/maps has the device of a layer, and stat() another one: only the inode
+// can be compared.
+bool HasUnknownDevice(int fd) {
+  struct statfs system;
+  return fstatfs(fd, &system) == 0 && system.f_type == OVERLAYFS_SUPER_MAGIC;
 }
 
-UniqueFd OpenPathOnly(const std::string& path, uint64_t inode) {
-  return IfFile(UniqueFd(open(path.c_str(), O_PATH | O_CLOEXEC)), inode);
+// Both take a descriptor that is open with O_PATH, which has no side effects. Not valid: no regular
+// file, or another one than is mapped.
+UniqueFd IfRegular(UniqueFd fd) {
+  struct stat status;
+  const bool is_file = fd.valid() && fstat(fd.get(), &status) == 0 && S_ISREG(status.st_mode);
+  return is_file ? std::move(fd) : UniqueFd();
+}
+
+UniqueFd IfMapped(UniqueFd fd, const ProcMap& map) {
+  UniqueFd file = IfRegular(std::move(fd));
+  struct stat status;
+  if (!file.valid() || fstat(file.get(), &status) != 0 || status.st_ino != map.inode) {
+    return UniqueFd();
+  }
+  const bool is_it = HasUnknownDevice(file.get()) || IsMapped(file.get(), map);
+  return is_it ? std::move(file) : UniqueFd();
+}
+
+UniqueFd OpenPathOnly(const std::string& path) {
+  return UniqueFd(open(path.c_str(), O_PATH | O_CLOEXEC));
 }
 
 size_t VdsoSize(const char* image) {
@@ -64,17 +82,17 @@ absl::StatusOr<std::shared_ptr<ElfFile>> ModuleFiles::Vdso() {
 UniqueFd ModuleFiles::OpenPath(pid_t pid, const ProcMap& map) const {
   const std::string process = absl::StrCat(proc_root_, "/", pid);
   // A link in the path stays in the process's root.
-  const auto in_root = [&](uint64_t inode) {
-    return map.deleted ? UniqueFd()
-                       : IfFile(OpenInRoot(process + "/root", map.path, O_PATH), inode);
+  const auto in_root = [&] {
+    return map.deleted ? UniqueFd() : OpenInRoot(process + "/root", map.path, O_PATH);
   };
-  UniqueFd fd = in_root(map.inode);
+  UniqueFd fd = IfMapped(in_root(), map);
   if (!fd.valid()) {
-    fd = OpenPathOnly(absl::StrFormat("%s/map_files/%x-%x", process, map.start, map.end), 0);
+    fd =
+        IfRegular(OpenPathOnly(absl::StrFormat("%s/map_files/%x-%x", process, map.start, map.end)));
   }
   // On a stacked file system, maps and stat() may report different inodes of the same file.
-  if (!fd.valid()) fd = in_root(0);
-  if (!fd.valid() && !map.deleted) fd = OpenPathOnly(map.path, map.inode);
+  if (!fd.valid()) fd = IfRegular(in_root());
+  if (!fd.valid() && !map.deleted) fd = IfMapped(OpenPathOnly(map.path), map);
   return fd;
 }
 
@@ -115,7 +133,7 @@ absl::StatusOr<std::shared_ptr<ElfFile>> ModuleFiles::Find(pid_t pid, const Proc
 
 std::shared_ptr<ElfFile> SampleModules::FindFile(const ProcMap& map) {
   if (map.path.empty() || files_ == nullptr) return nullptr;
-  const auto [entry, fresh] = opened_.try_emplace({map.inode, map.path});
+  const auto [entry, fresh] = opened_.try_emplace({map.device, map.inode, map.path});
   if (fresh) entry->second = files_->Find(sample_.pid, map).value_or(nullptr);
   return entry->second;
 }

@@ -3,8 +3,10 @@
 //
 // Opens a file through /proc/PID/root, so that the file is that of the process's container; through
 // /proc/PID/map_files if the path was deleted or replaced; and, after the process has ended, by its
-// path if the inode is still the mapped one. Opens only regular files for reading, because opening
-// a device can have effects. The process may run or end at any time. Not thread-safe.
+// path if inode and device are still the mapped ones. On overlayfs and btrfs maps and stat() show
+// different devices, so there the inode decides alone. Opens only regular files for reading,
+// because opening a device can have effects. The process may run or end at any time. Not
+// thread-safe.
 #pragma once
 
 #include <map>
@@ -70,7 +72,8 @@ class SampleModules {
 
   const RawSample& sample_;
   ModuleFiles* files_;
-  std::map<std::pair<uint64_t, std::string>, std::shared_ptr<ElfFile>> opened_;  // inode and path
+  // By device, inode and path.
+  std::map<std::tuple<uint64_t, uint64_t, std::string>, std::shared_ptr<ElfFile>> opened_;
 };
 
 }  // namespace rollcall

@@ -21,7 +21,16 @@ struct ExplainedLine {
 
 inline constexpr size_t kLongestShownLine = 300;
 
-// In the order of the first lines. Takes 64 KiB of memory at most, however long the lines are.
-std::vector<ExplainedLine> ExplainLines(std::istream& log);
+// What a log has, as far as it was read.
+struct ExplainedLog {
+  std::vector<ExplainedLine> lines;  // in the order of the first lines
+  uint64_t endless_line = 0;         // the line at which the reading ended; 0: it read all
+};
+
+inline constexpr uint64_t kEndlessLine = 256 << 20;  // bytes
+
+// Takes 64 KiB of memory at most, however long the lines are. Reads no further than so many bytes
+// of one line: a device or a pipe may never end one.
+ExplainedLog ExplainLines(std::istream& log, uint64_t longest_line = kEndlessLine);
 
 }  // namespace rollcall

@@ -54,6 +54,7 @@ constexpr size_t kMostNames = 3;
 // of memory.
 class ParsedMessage {
  public:
+  // `bytes`: at least what it takes (parsed_size.h).
   explicit ParsedMessage(size_t bytes)
       : arena_(OptionsFor(bytes)),
         message_(google::protobuf::Arena::CreateMessage<v1::AgentMessage>(&arena_)) {}
@@ -62,11 +63,10 @@ class ParsedMessage {
 
  private:
   static constexpr size_t kLeastBlock = 1 << 10, kMostBlock = 64 << 10;
-  static constexpr size_t kParsedTimesBytes = 8;
 
   static google::protobuf::ArenaOptions OptionsFor(size_t bytes) {
     google::protobuf::ArenaOptions options;
-    options.start_block_size = std::clamp(kParsedTimesBytes * bytes, kLeastBlock, kMostBlock);
+    options.start_block_size = std::clamp(bytes, kLeastBlock, kMostBlock);
     options.max_block_size = kMostBlock;
     return options;
   }
@@ -336,7 +336,7 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
   void Handle(size_t bytes) {
     if (unparsed_ > 0) impl_->unparsed()->Remove(Peer(), std::exchange(unparsed_, 0));
     if (HasEnded()) return impl_->budget()->GiveBack(bytes);
-    const auto parsed = std::make_shared<ParsedMessage>(in_.Length());
+    const auto parsed = std::make_shared<ParsedMessage>(bytes);
     v1::AgentMessage& message = *parsed->message();
     const grpc::Status status =
         grpc::SerializationTraits<v1::AgentMessage>::Deserialize(&in_, &message);

@@ -14,12 +14,14 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::internal::WireFormatLite;
 
 constexpr int kMostDepth = 32;  // the messages of Rollcall need ten
-// An array that grows in an arena leaves its former halves behind: up to twice its final size.
-constexpr uint64_t kGrowth = 3;
+// An array has room for up to twice its elements, and when it grows in an arena it leaves its
+// former halves behind: as much again.
+constexpr uint64_t kGrowth = 4;
 constexpr uint64_t kPointer = 8 * kGrowth;
 // What is left over at the end of an arena's blocks, as a part of the objects.
 constexpr uint64_t kLeftOver = 8;
-constexpr uint64_t kString = 32 + 16;  // the object, and what the allocator adds to its text
+// The object and the arena's note to end it, and what is left over.
+constexpr uint64_t kString = (32 + 16) * (kLeftOver + 1) / kLeftOver;
 constexpr uint64_t kUnknownField = 128;
 
 uint8_t WidthOf(const FieldDescriptor* field) {
@@ -45,6 +47,12 @@ bool IsFixed(const FieldDescriptor* field) {
     default:
       return false;
   }
+}
+
+// Of a text outside of its object: the allocator takes more than its length.
+uint64_t BytesOfText(uint64_t length) {
+  constexpr uint64_t kInsideTheObject = 15, kOfAllocator = 32;
+  return length <= kInsideTheObject ? 0 : length + kOfAllocator;
 }
 
 // How a number comes that is not packed.
@@ -178,10 +186,10 @@ bool ParsedSize::CountDelimited(Input* input, const Field& field, int depth,
       return true;
     }
     case Field::kText:
-      *bytes += kString + kPointer + length;
+      *bytes += kString + kPointer + BytesOfText(length);
       break;
     case Field::kUnknown:
-      *bytes += kUnknownField + length;
+      *bytes += kUnknownField + kString + BytesOfText(length);
       break;
   }
   return input->Skip(static_cast<int>(length));

@@ -115,25 +115,34 @@ bool AnyWorks(const JobState& job, const StartBlame& blame, int64_t since_ns) {
 }
 
 // Whether a sample shows of each of them that no byte moves in it. One that saves slowly uses no
-// CPU either. Without the watch on jobs that stand still, nobody takes such samples.
-bool AllAreSeenAtRest(const JobState& job, const StartBlame& blame, const Limits& limits) {
-  return limits.watches_calls_only ||
-         std::all_of(blame.processes.begin(), blame.processes.end(), [&](int32_t index) {
-           const Process& process = job.processes[static_cast<size_t>(index)];
-           return process.standing != nullptr || HasEnded(job, index);
-         });
+// CPU either.
+bool AllAreSeenAtRest(const JobState& job, const StartBlame& blame) {
+  return std::all_of(blame.processes.begin(), blame.processes.end(), [&](int32_t index) {
+    const Process& process = job.processes[static_cast<size_t>(index)];
+    return process.standing != nullptr || HasEnded(job, index);
+  });
 }
 
-Certainty CertaintyOf(const JobState& job, const StartBlame& blame, const Limits& limits) {
+Certainty CertaintyOf(const JobState& job, const StartBlame& blame) {
   switch (blame.fault) {
     // All may wait at one point for somebody who is no rank.
     case StartFault::kAllWait:
       return Certainty::kPossible;
     case StartFault::kNotReached:
-      return AllAreSeenAtRest(job, blame, limits) ? Certainty::kLikely : Certainty::kPossible;
+      return AllAreSeenAtRest(job, blame) ? Certainty::kLikely : Certainty::kPossible;
     default:
       return Certainty::kLikely;
   }
+}
+
+// Why it is not `likely`.
+void AddUnsampled(const JobState& job, const StartBlame& blame, const Limits& limits,
+                  Verdict* verdict) {
+  if (blame.fault != StartFault::kNotReached || AllAreSeenAtRest(job, blame)) return;
+  verdict->missing_evidence.push_back(
+      limits.watches_calls_only
+          ? "--watch=calls takes no samples of what the absent ranks read and write: they may move"
+          : "no sample yet of what the absent ranks read and write: they may move");
 }
 
 void DescribeBlamed(const JobState& job, int32_t process, int64_t now_ns, Verdict* verdict) {
@@ -236,7 +245,7 @@ std::optional<Verdict> JudgeStart(const JobState& job, int64_t now_ns, const Lim
   verdict.cause = Cause::kInitIncomplete;
   verdict.start_fault = blame.fault;
   verdict.is_idle = blame.may_idle;
-  verdict.certainty = CertaintyOf(job, blame, limits);
+  verdict.certainty = CertaintyOf(job, blame);
   verdict.communicator_size = blame.world_size;
   verdict.since_ns = start.since_ns;
   verdict.counts_from_ns = start.counts_from_ns;
@@ -246,6 +255,7 @@ std::optional<Verdict> JudgeStart(const JobState& job, int64_t now_ns, const Lim
   AddWaiters(job, start, blame, &verdict);
   AddBlamed(job, blame, now_ns, &verdict);
   AddUnseen(job, blame, &verdict);
+  AddUnsampled(job, blame, limits, &verdict);
   verdict.awaited_key = KeyOf(
       job, blame.fault == StartFault::kOtherSize ? blame.processes : verdict.waiting_processes);
   if (blame.fault == StartFault::kOtherSize) verdict.mismatched_fields = {"size"};

@@ -48,7 +48,8 @@ def set_step(step):
 
 
 def set_phase(name):
-    """Tells the current phase, such as "validation"; "" or None: no phase. At most 47 bytes are kept."""
+    """Tells the current phase, such as "validation"; "" or None: no phase. Of a longer one the
+    words that fit into 47 bytes are kept."""
     if _set_phase is not None:
         _set_phase((name or "").encode("utf-8", "replace"))
 

@@ -136,6 +136,44 @@ TEST_F(CollectorTest, HidesSecretsInTheKeyForWhichAThreadWaits) {
   EXPECT_EQ(Only(tick).evidence().blocked(1).key(), "") << "the key is another thread's";
 }
 
+// No pattern knows a secret of which the library has kept a part.
+TEST_F(CollectorTest, SendsNoPartOfASecretInATextThatTheLibraryHasCut) {
+  const Child child;
+  segment::SegmentHeader* header = segment_.header();
+  const auto fill = [](char* field, size_t size, const std::string& begin, const std::string& end) {
+    const std::string text = begin + std::string(size - 1 - begin.size() - end.size(), '7') + end;
+    memcpy(field, text.c_str(), size);
+  };
+  const std::string address = "no answer of s3://me:hunter2";
+  fill(header->error, segment::kErrorBytes, "ValueError: " + address, " at train.py:57");
+  fill(header->thread_error, segment::kErrorBytes, "KeyError: " + address, "");
+  fill(header->failed_thread, segment::kThreadNameBytes, "load " + address, "");
+  fill(reinterpret_cast<char*>(header->annotations.phase), sizeof(header->annotations.phase),
+       address, "");
+  fill(header->awaited_keys[0].text, sizeof(header->awaited_keys[0].text), "hunter2",
+       "@store/ready");
+  fill(header->command, sizeof(header->command),
+       std::string("train.py\0--from\0s3://me:hunter2", 32), "");
+  header->error_ticks = header->thread_error_ticks = 5;
+  header->awaited_keys[0].tid = segment_.blocked(0)->tid = 41;
+  segment_.blocked(0)->op = static_cast<uint32_t>(Op::kstore_wait);
+  segment_.blocked(0)->since = 5;
+  segment_.blocked(0)->key = 1;
+  WriteSegment(child, &segment_);
+  CollectorOptions options = Options();
+  options.send_arguments = SendArguments::kAll;
+  const v1::Tick tick = Collector(options).Collect(kSecond, true);
+  EXPECT_EQ(tick.DebugString().find("hunter2"), std::string::npos) << tick.DebugString();
+  const v1::Evidence& evidence = Only(tick).evidence();
+  EXPECT_EQ(evidence.error(), "ValueError: no answer of ... at train.py:57");
+  EXPECT_EQ(evidence.thread_failure().error(), "KeyError: no answer of ...");
+  EXPECT_EQ(evidence.thread_failure().thread(), "load no answer of ...");
+  EXPECT_EQ(evidence.phase(), "no answer of ...");
+  ASSERT_EQ(evidence.blocked_size(), 1);
+  EXPECT_EQ(evidence.blocked(0).key(), ".../ready");
+  EXPECT_EQ(Only(tick).identity().command(), "train.py --from");
+}
+
 TEST_F(CollectorTest, SendsOfACommandLineWhatIsKnownToBeHarmless) {
   const Child child;
   const char command[] = "python\0train.py\0--lr\0003\0--note\0two words";

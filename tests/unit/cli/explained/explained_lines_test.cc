@@ -4,14 +4,33 @@
 #include <gtest/gtest.h>
 
 #include <sstream>
+#include <streambuf>
+#include <utility>
 
 namespace rollcall {
 namespace {
 
 std::vector<ExplainedLine> Explain(const std::string& log) {
   std::istringstream stream(log);
-  return ExplainLines(stream);
+  return ExplainLines(stream).lines;
 }
+
+// Gives its text, and then one letter for ever.
+class EndlessText : public std::streambuf {
+ public:
+  explicit EndlessText(std::string text) : text_(std::move(text)) {
+    setg(text_.data(), text_.data(), text_.data() + text_.size());
+  }
+
+ private:
+  int_type underflow() override {
+    setg(more_.data(), more_.data(), more_.data() + more_.size());
+    return traits_type::to_int_type(more_[0]);
+  }
+
+  std::string text_;
+  std::string more_ = std::string(1 << 16, 'x');
+};
 
 constexpr char kWatchdog[] = "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)";
 
@@ -31,6 +50,22 @@ TEST(ExplainedLinesTest, FindsTheLineAfterOneOfManyMegabytes) {
   const auto found = Explain(std::string(3 << 20, 'x') + "\n" + kWatchdog + "\n");
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].line, 2u);
+}
+
+TEST(ExplainedLinesTest, ALineThatNeverEndsEndsTheReading) {
+  EndlessText text("step 1\n[rank3] " + std::string(kWatchdog) + "\n" + kWatchdog);
+  std::istream log(&text);
+  const ExplainedLog found = ExplainLines(log, /*longest_line=*/1 << 20);
+  EXPECT_EQ(found.endless_line, 3u);
+  ASSERT_EQ(found.lines.size(), 1u);
+  EXPECT_EQ(found.lines[0].count, 2u) << "the beginning of the line counts";
+}
+
+TEST(ExplainedLinesTest, ALongLineThatEndsEndsNothing) {
+  std::istringstream log(std::string(1 << 20, 'x') + "\n" + kWatchdog);
+  const ExplainedLog found = ExplainLines(log, /*longest_line=*/1 << 20);
+  EXPECT_EQ(found.endless_line, 0u);
+  EXPECT_EQ(found.lines.size(), 1u);
 }
 
 TEST(ExplainedLinesTest, ShowsNoControlSequencesAndNoWholeScreen) {

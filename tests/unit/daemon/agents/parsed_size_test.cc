@@ -4,6 +4,7 @@
 #include <google/protobuf/arena.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <string>
@@ -46,7 +47,7 @@ std::string Times(int count, const std::string& part) {
 }
 
 constexpr int kTick = 2, kProcesses = 3, kCommunicators = 5, kSites = 6, kRecords = 28,
-              kPosition = 2;
+              kPosition = 2, kLaunches = 31;
 
 std::string Tick(const std::string& content) { return Delimited(kTick, content); }
 std::string InProcess(const std::string& content) { return Tick(Delimited(kProcesses, content)); }
@@ -107,6 +108,43 @@ TEST(ParsedSizeOfTickTest, AnHonestTickCountsForAboutWhatItTakes) {
   EXPECT_GE(SizeOf(bytes).value_or(0), taken);
   EXPECT_LE(SizeOf(bytes).value_or(0), 4 * taken);
 }
+
+// Of the whole program. 0: the allocator does not count.
+uint64_t AllocatedNow() {
+  const struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
+
+class AllocatedSizeTest : public testing::TestWithParam<Hostile> {};
+
+// With all that the allocator adds, and blocks as the daemon has them.
+TEST_P(AllocatedSizeTest, IsNoMoreThanWasCounted) {
+  constexpr size_t kBlock = 64 << 10;
+  google::protobuf::ArenaOptions options;
+  options.start_block_size = options.max_block_size = kBlock;
+  const uint64_t before = AllocatedNow();
+  google::protobuf::Arena arena(options);
+  auto* const message = google::protobuf::Arena::CreateMessage<v1::AgentMessage>(&arena);
+  ASSERT_TRUE(message->ParseFromString(GetParam().bytes));
+  const uint64_t after = AllocatedNow();
+  if (after == 0) GTEST_SKIP() << "an allocator that does not count";
+  EXPECT_GE(SizeOf(GetParam().bytes).value_or(0) + 3 * kBlock, after - before);
+}
+
+// Some elements more than an array has room for.
+const Hostile kFull[] = {
+    {"texts", InProcess(Times(8200, Delimited(kSites, std::string(16, 'a'))))},
+    {"short_texts", InProcess(Times(8200, Delimited(kSites, "a")))},
+    {"numbers",
+     InProcess(Delimited(kCommunicators,
+                         Delimited(kRecords, Delimited(kPosition, std::string(131'100, '\0')))))},
+    {"messages", InProcess(Times(8200, Delimited(kCommunicators, "")))},
+    {"small_messages", InProcess(Delimited(kCommunicators, Times(8200, Delimited(kLaunches, ""))))},
+    {"unknown_texts", Tick(Times(8200, Delimited(1000, std::string(16, 'a'))))},
+};
+
+INSTANTIATE_TEST_SUITE_P(Full, AllocatedSizeTest, testing::ValuesIn(kFull),
+                         [](const auto& one) { return std::string(one.param.name); });
 
 TEST(ParsedSizeOfTickTest, FieldsThatNobodyKnowsCount) {
   EXPECT_GE(SizeOf(Times(1000, Delimited(1000, ""))).value_or(0), 64'000u);

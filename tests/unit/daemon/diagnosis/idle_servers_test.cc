@@ -51,6 +51,12 @@ const LoopCase kCases[] = {
      " lock_PyThread_acquire_lock threading.Condition.wait _common._wait_once _common.wait "
      "_server._Server.wait_for_termination server.serve ",
      true},
+    {"gradio",
+     " clock_nanosleep __clock_nanosleep time_sleep blocks.Blocks.block_thread "
+     "blocks.Blocks.launch server.main server.<module> ",
+     true},
+    {"gradio_before_it_serves",
+     " poll time_sleep networking.url_ok blocks.Blocks.launch server.main ", false},
     {"accept", " accept4 sock_accept socket.socket.accept server.loop ", true},
     {"accept_in_cpp", " __libc_accept accept ServeForever main ", true},
     {"asio",

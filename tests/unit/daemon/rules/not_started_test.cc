@@ -94,11 +94,19 @@ TEST(StartTest, IsNotSureOfARankWhoseBytesNobodyHasSeen) {
   JobBuilder job = Starting();
   job.state.processes[0].standing = nullptr;
   EXPECT_EQ(AtStart(job.state, 70).at(0).certainty, Certainty::kPossible);
-  Limits limits;
-  limits.watches_calls_only = true;
-  EXPECT_EQ(Diagnose(job.state, At(70), limits).at(0).certainty, Certainty::kLikely);
   job.state.processes[0].liveness = Liveness::kDied;
   EXPECT_EQ(AtStart(job.state, 70).at(0).certainty, Certainty::kLikely);
+}
+
+// Nobody takes samples of bytes then: a rank that loads slowly uses no CPU either.
+TEST(StartTest, IsNotSureOfARankWhereOnlyCallsAreWatched) {
+  JobBuilder job = Starting();
+  job.state.processes[0].standing = nullptr;
+  Limits limits;
+  limits.watches_calls_only = true;
+  const Verdict verdict = Diagnose(job.state, At(70), limits).at(0);
+  EXPECT_EQ(verdict.certainty, Certainty::kPossible);
+  EXPECT_THAT(verdict.missing_evidence, testing::Contains(testing::HasSubstr("--watch=calls")));
 }
 
 TEST(StartTest, FindsNothingIfNoRankWaits) {

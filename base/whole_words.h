@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Texts that somebody has cut to the size of a field, before anybody looked for secrets in them.
+//
+// A part of a secret stays then that no pattern knows: of an address with a password, the cut may
+// have left the password and taken the host that shows that it is one. So these functions take away
+// the word in which the cut lies. They put "..." in its place.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace rollcall {
+
+inline constexpr char kCut[] = "...";
+
+// Of a text that was cut at its end if it has at least `size` bytes.
+inline std::string WithoutCutEnd(std::string text, size_t size) {
+  if (text.size() < size) return text;
+  const size_t blank = text.find_last_of(" \t\n");
+  text.resize(blank == std::string::npos ? 0 : blank + 1);
+  return text + kCut;
+}
+
+// Of a text that was cut at its beginning if it has at least `size` bytes: a path, whose parts end
+// with a slash, or words. If it is one word, a number stands for it that is the same for the same
+// text.
+inline std::string WithoutCutBeginning(const std::string& text, size_t size) {
+  if (text.size() < size) return text;
+  const size_t end = text.find_first_of(" /");
+  if (end != std::string::npos) return kCut + text.substr(end);
+  uint64_t number = 0xcbf29ce484222325;  // FNV-1a
+  for (const char byte : text) number = (number ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
+  return absl::StrCat(kCut, " (", absl::Hex(number, absl::kZeroPad16), ")");
+}
+
+// How many bytes the line takes that ends the text of an exception: " at train.py:57". 0: there is
+// none.
+inline size_t LengthOfSite(absl::string_view text) {
+  const size_t at = text.rfind(" at ");
+  const size_t colon = text.rfind(".py:");
+  if (at == absl::string_view::npos || colon == absl::string_view::npos || colon < at) return 0;
+  const absl::string_view line = text.substr(colon + 4);
+  const bool is_line = !line.empty() && line.find_first_not_of("0123456789") == line.npos;
+  return is_line && text.find('/', at) == text.npos ? text.size() - at : 0;
+}
+
+// Of the text of an exception, with a site behind the message that was cut.
+inline std::string WithoutCutMessage(const std::string& text, size_t size) {
+  if (text.size() < size) return text;
+  const size_t end = text.size() - LengthOfSite(text);
+  return WithoutCutEnd(text.substr(0, end), 0) + text.substr(end);
+}
+
+}  // namespace rollcall

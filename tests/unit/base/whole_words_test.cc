@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/whole_words.h"
+
+#include <gtest/gtest.h>
+
+namespace rollcall {
+namespace {
+
+TEST(WholeWordsTest, ATextThatFillsItsFieldLosesItsLastWord) {
+  EXPECT_EQ(WithoutCutEnd("load from s3://me:hun", 21), "load from ...");
+  EXPECT_EQ(WithoutCutEnd("load from s3://me:hun", 22), "load from s3://me:hun");
+  EXPECT_EQ(WithoutCutEnd("s3://me:hun", 11), "...");
+  EXPECT_EQ(WithoutCutEnd("", 0), "...");
+}
+
+TEST(WholeWordsTest, ATextOfWhichTheEndWasKeptLosesItsFirstWord) {
+  EXPECT_EQ(WithoutCutBeginning("ter2@store/7/ready", 18), ".../7/ready");
+  EXPECT_EQ(WithoutCutBeginning("ter2@store/7/ready", 19), "ter2@store/7/ready");
+}
+
+// Ranks that wait for the same key still wait for the same one.
+TEST(WholeWordsTest, OneWordOfWhichTheEndWasKeptIsANumber) {
+  const std::string one = WithoutCutBeginning(std::string(175, 'x'), 175);
+  EXPECT_EQ(one.find('x'), std::string::npos);
+  EXPECT_EQ(one, WithoutCutBeginning(std::string(175, 'x'), 175));
+  EXPECT_NE(one, WithoutCutBeginning(std::string(174, 'x') + "y", 175));
+}
+
+TEST(WholeWordsTest, AnExceptionThatWasCutKeepsItsLine) {
+  const std::string text = "ValueError: no s3://me:hun at train.py:57";
+  EXPECT_EQ(WithoutCutMessage(text, text.size()), "ValueError: no ... at train.py:57");
+  EXPECT_EQ(WithoutCutMessage(text, text.size() + 1), text);
+}
+
+struct NoSite {
+  const char* name;
+  const char* text;
+};
+
+class NoSiteTest : public testing::TestWithParam<NoSite> {};
+
+// The message may look like its end.
+TEST_P(NoSiteTest, LosesItsLastWord) {
+  const std::string text = GetParam().text;
+  EXPECT_EQ(WithoutCutMessage(text, text.size()), "KeyError: look at ...");
+}
+
+INSTANTIATE_TEST_SUITE_P(Texts, NoSiteTest,
+                         testing::Values(NoSite{"an_address", "KeyError: look at s3://me:12"},
+                                         NoSite{"a_path", "KeyError: look at /x/train.py:57"},
+                                         NoSite{"a_host", "KeyError: look at me:1234"},
+                                         NoSite{"no_line", "KeyError: look at train.py:5x"},
+                                         NoSite{"nothing", "KeyError: look at train.py:"}),
+                         [](const auto& one) { return std::string(one.param.name); });
+
+}  // namespace
+}  // namespace rollcall
