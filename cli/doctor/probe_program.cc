@@ -52,7 +52,7 @@ std::string FindCommand(const std::string& name, const std::string& path, std::s
       continue;
     }
     if (!S_ISREG(about.st_mode)) {
-      *error = "it is no file";
+      *error = "it is not a file";
     } else if (access(candidate.c_str(), X_OK) != 0) {
       *error = strerror(errno);
     } else {

@@ -73,7 +73,7 @@ absl::Status ApplyUnfenced(const v1::HistoryWrite& write, History* history) {
     case v1::HistoryWrite::WRITE_NOT_SET:
       break;
   }
-  return absl::InvalidArgumentError("a write that this release does not know");
+  return absl::InvalidArgumentError("a write that this release does not support");
 }
 
 }  // namespace

@@ -130,7 +130,7 @@ absl::StatusOr<RevocationList> RevocationList::Parse(std::string_view crl_pem,
   for (const CrlPointer& list : *lists) {
     if (!Signed(list.get(), *authorities)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("no authority that this process believes has signed the revocation list of ",
+          absl::StrCat("no authority that this process trusts has signed the revocation list of ",
                        InWords(X509_CRL_get_issuer(list.get())),
                        ": add the certificate of that authority, or remove its list"));
     }

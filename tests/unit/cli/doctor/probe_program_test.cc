@@ -49,7 +49,7 @@ TEST_F(ProbeProgramTest, SaysWhyACommandCannotRun) {
   tree_.Write("bin/not-executable", "");
   EXPECT_EQ(Probe("no-such-command").error, "no such command on the PATH");
   EXPECT_EQ(Probe("/no/such/file").error, "No such file or directory");
-  EXPECT_EQ(Probe("/tmp").error, "it is no file");
+  EXPECT_EQ(Probe("/tmp").error, "it is not a file");
   EXPECT_EQ(Probe("not-executable").error, "Permission denied");
 }
 

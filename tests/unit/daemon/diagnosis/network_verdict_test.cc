@@ -132,7 +132,7 @@ TEST(NetworkVerdictTest, TellsThatSamplesAreMissing) {
   EXPECT_EQ(s.verdict.network.culprit, 2);
   ASSERT_EQ(s.verdict.missing_evidence.size(), 1u);
   EXPECT_EQ(s.verdict.missing_evidence[0],
-            "what the transfers over the network of rank 0 wait for: its states are not known");
+            "what the transfers over the network of rank 0 wait for: its states are unknown");
 }
 
 TEST(NetworkVerdictTest, AMarkerIsASecondWitness) {
