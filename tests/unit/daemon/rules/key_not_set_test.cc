@@ -111,9 +111,10 @@ TEST(KeyNotSetTest, WhereAllWaitNobodyIsMoreThanPossible) {
   AwaitKey(3, 12, &job);
   const Verdict v = First(job);
   EXPECT_EQ(v.certainty, Certainty::kPossible);
-  EXPECT_EQ(v.summary,
-            "all 4 ranks wait for key \"/saved\" of the store, which nobody sets; 4 ranks have "
-            "waited 60 s");
+  EXPECT_EQ(
+      v.summary,
+      "all 4 ranks wait for key \"/saved\" of the store, which no rank sets; 4 ranks have waited "
+      "60 s");
 }
 
 TEST(KeyNotSetTest, ADeadRankIsTheCulpritIfNoOtherOneCouldSetTheKey) {
