@@ -135,7 +135,7 @@ TEST(AnswerReviewTest, NoTextOfAReviewIsRepeatedForEachContainer) {
   }
 }
 
-TEST(AnswerReviewTest, APodThatIsTooLargeIsAdmittedAsItIsWithAWarning) {
+TEST(AnswerReviewTest, AdmitsATooLargePodUnchangedWithAWarning) {
   std::string many = "[0";
   for (int i = 0; i < 200'000; ++i) many += ",0";
   for (const auto& [x, why] : std::vector<std::pair<std::string, std::string>>{

@@ -125,7 +125,7 @@ TEST_F(ProbeProgramTest, TheSearchPathComesBeforeThePackageAndTheSystemLast) {
   EXPECT_EQ(facts.files[2].origin, kSystem);
 }
 
-TEST_F(ProbeProgramTest, AnOwnPathOfTheOldKindComesFirstAndOneOfTheNewKindSecond) {
+TEST_F(ProbeProgramTest, SearchesRpathFirstAndRunpathSecond) {
   for (const char* folder : {"first", "second", "third"}) {
     tree_.Write(std::string(folder) + "/libnccl.so.2", "");
   }

@@ -151,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "line 2: sign is for json, cloudevents and kafka"}),
     [](const testing::TestParamInfo<WrongFile>& info) { return std::string(info.param.name); });
 
-TEST(AlertSecretTest, ASecretBelongsIntoAFileOfItsOwnAndIsInNoError) {
+TEST(AlertSecretTest, KeepsSecretsInFilesAndOutOfErrors) {
   const std::string problem = Problem(
       "receivers:\n  - name: chat\n    kind: slack\n    target: https://hooks/T0/secret\nroutes: "
       "[]\n");

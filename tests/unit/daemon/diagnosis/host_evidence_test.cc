@@ -326,7 +326,7 @@ TEST(HostEvidenceTest, WhatOtherHostsShowIsNoReasonForAnAbsentRank) {
 }
 
 // NVML lists no processes of a GPU that is gone: the rank is the one that uses no other GPU.
-TEST(HostEvidenceTest, AGpuThatHasFallenOffTheBusNamesTheRankThatIsLeft) {
+TEST(HostEvidenceTest, NamesTheRankOfAGpuThatFellOffTheBus) {
   JobBuilder job = Stalled();
   for (const int rank : {4, 5}) job.state.processes[static_cast<size_t>(rank)].host = "node-5";
   job.state.host_facts.erase("node-4");

@@ -176,7 +176,7 @@ Verdict DeadLink(const std::string& host, int64_t died_ns = At(11)) {
   return s.verdict;
 }
 
-TEST(NetworkVerdictTest, ADeadPortAtOneOfItsEndsIsASecondWitnessOfALink) {
+TEST(NetworkVerdictTest, CountsADeadPortAsSecondWitnessOfALink) {
   EXPECT_EQ(DeadLink("node-2").certainty, Certainty::kCertain);
   EXPECT_EQ(DeadLink("node-3").certainty, Certainty::kCertain);
   EXPECT_EQ(DeadLink("node-0").certainty, Certainty::kLikely);

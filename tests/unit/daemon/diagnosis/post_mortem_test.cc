@@ -258,7 +258,7 @@ void DieBetweenLooks(int rank, double from, int signal, JobBuilder* job) {
   job->process(rank).ended_after_ns = At(from);
 }
 
-TEST(PostMortemTest, ARankOfAnotherHostThatMayHaveFailedBeforeMakesTheVerdictLikely) {
+TEST(PostMortemTest, LowersCertaintyIfAnotherHostMayHaveFailedFirst) {
   for (const bool may_be_first : {true, false}) {
     JobBuilder job = Waiting();
     DieBetweenLooks(3, 10, SIGKILL, &job);

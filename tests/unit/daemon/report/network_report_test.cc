@@ -57,7 +57,7 @@ TEST(NetworkReportTest, AVerdictWithoutAWayHasNone) {
   EXPECT_TRUE(NetworkLines(ToProto(verdict)).empty());
 }
 
-TEST(NetworkReportTest, OfALongWayTheMessageHasTheFirstHopAndTheLastOnes) {
+TEST(NetworkReportTest, CutsALongWayToItsFirstAndLastHops) {
   const v1::Verdict verdict = ToProto(MakeVerdict(200));
   ASSERT_EQ(verdict.network().hops_size(), 64);
   EXPECT_EQ(verdict.network().hops(0).rank(), 199);

@@ -55,7 +55,7 @@ TEST(KeyNotSetTest, WhoDoesNotWaitIsTheCulpritAndTheKeyIsNamed) {
             "3 ranks have waited 60 s");
 }
 
-TEST(KeyNotSetTest, AJobInWhichNobodyWaitsForAKeyCostsNoSearchOfItsRanks) {
+TEST(KeyNotSetTest, SkipsTheSearchWhenNoRankWaitsForAKey) {
   JobBuilder job(1000);
   job.Finish(5);
   job.process(7).blocked.push_back({1, Op::kAllReduce, kDp, At(10)});
@@ -117,7 +117,7 @@ TEST(KeyNotSetTest, WhereAllWaitNobodyIsMoreThanPossible) {
       "60 s");
 }
 
-TEST(KeyNotSetTest, ADeadRankIsTheCulpritIfNoOtherOneCouldSetTheKey) {
+TEST(KeyNotSetTest, BlamesADeadRankIfNoOtherCouldSetTheKey) {
   JobBuilder job = ThreeOfFourWait();
   Process& dead = job.state.processes[3];
   dead.liveness = Liveness::kDied;

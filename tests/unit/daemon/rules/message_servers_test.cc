@@ -329,7 +329,7 @@ TEST(MessageServersTest, ALoopThatRestsAtASocketIsPossibleAtMost) {
 }
 
 // It has gone on for a while: the wait counts from then on.
-TEST(MessageServersTest, AWaitForARankThatWentOnIsAsLongAsThatRankStands) {
+TEST(MessageServersTest, MeasuresAWaitByHowLongTheAwaitedRankStands) {
   MessageJob job(3);
   job.Receive(2, 0, 8, 10);
   job.Move(0, 30);

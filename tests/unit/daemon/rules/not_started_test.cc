@@ -176,7 +176,7 @@ TEST(AllWaitTest, TheKeyOfARankThatWasToldAnotherSizeIsNamed) {
                                  "keys)\" of the store, and the others expect 4"));
 }
 
-TEST(AllWaitTest, ARankThatDoesNotWaitAndWasToldAnotherSizeIsTheCulpritForThat) {
+TEST(AllWaitTest, BlamesARankWithAnotherSizeThatDoesNotWait) {
   JobBuilder job = AllWaiting({kInit, kInit, kInit, kInit});
   job.state.processes[3].world_size = 5;
   job.state.processes[3].waits_outside_since_ns = 0;
