@@ -451,12 +451,12 @@ const char* WeightInWords(const HostFactRule& rule) {
 std::string Document() {
   std::string text =
       "# Facts about hosts\n\n"
+      "Look up here what a verdict shows of a host: the kinds of facts, and what to do about each. "
       "When a hang is suspected, the agents of its hosts look once at what lies beneath the job. "
-      "This page "
-      "lists what they look at, and what the rules make of it. `ROLLCALL_WRITE_DOCS=1 "
-      "diagnosis_test` generates it from `proto/host_facts.def`, "
-      "`daemon/diagnosis/hosts/host_fact_rules.cc` and `daemon/diagnosis/hosts/host_advice.cc`. "
-      "[running.md](running.md#facts-about-hosts) says how to permit or forbid it.\n\n"
+      "`ROLLCALL_WRITE_DOCS=1 diagnosis_test` generates "
+      "this page from `proto/host_facts.def`, `daemon/diagnosis/hosts/host_fact_rules.cc` and "
+      "`daemon/diagnosis/hosts/host_advice.cc`. "
+      "[running.md](running.md#facts-about-hosts) shows how to permit or forbid it.\n\n"
       "## Kinds\n\n"
       "A fact is evidence: always, or where it differs from the other hosts (GPUs, ports) of the "
       "job. One that "
