@@ -66,7 +66,7 @@ std::string ToText(const v1::Incident& incident) {
   if (!incident.stacks().empty()) {
     text += absl::StrCat("\nStacks of ", incident.stacks_size(),
                          incident.stacks_size() == 1 ? " process" : " processes",
-                         " are in stacks.txt.\n");
+                         " are in stacks.txt of the report's folder.\n");
   }
   return text;
 }
