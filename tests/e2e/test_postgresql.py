@@ -210,7 +210,7 @@ def test_a_password_in_the_command_line_is_refused(tmp_path):
 
 @pytest.mark.parametrize("flags, words", [
     (["--store=mysql://db-1/rollcall"], "not a store"),
-    (["--store=postgresql://db-1/rollcall?nonsense=1"], "no URL of PostgreSQL"),
+    (["--store=postgresql://db-1/rollcall?nonsense=1"], "not a URL of PostgreSQL"),
     (["--store=postgresql://db-1/rollcall", "--history=a.db"], "leave out one"),
     (["--store=a.db", "--history=b.db"], "leave out one"),
     (["--store=@/none/such"], "--store: "),

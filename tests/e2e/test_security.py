@@ -47,7 +47,7 @@ def test_insecure_opens_it_and_says_so(tmp_path):
     daemon = Service([BUILD / "bin" / "rollcalld", "--listen=0.0.0.0:0", "--http=none", "--insecure",
                       f"--report-dir={tmp_path / 'reports'}"])
     try:
-        daemon.read_until("--insecure: everybody who reaches")
+        daemon.read_until("--insecure: every client that reaches")
     finally:
         daemon.kill()
 
