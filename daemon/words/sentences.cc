@@ -67,7 +67,7 @@ std::string MissingRank(const Verdict& v) {
                       " on ", Where(v), WaitTail(v));
 }
 
-// The exception that ended all culprits; "" if there is none, or if they differ.
+// Returns the exception that ended all culprits, or "" if they have none or differ.
 std::string Error(const std::vector<Culprit>& culprits) {
   for (const Culprit& culprit : culprits) {
     if (culprit.error != culprits.front().error) return "";

@@ -45,7 +45,7 @@ int64_t ExpiryOf(const X509_CRL* list) {
   return next != nullptr && ASN1_TIME_to_tm(next, &parts) == 1 ? timegm(&parts) : 0;
 }
 
-// The newest list of this authority; nullptr: there is none.
+// Returns the newest list of this authority, or nullptr.
 const X509_CRL* NewestOf(const X509_NAME* issuer, const std::vector<CrlPointer>& lists) {
   const X509_CRL* newest = nullptr;
   for (const CrlPointer& list : lists) {
