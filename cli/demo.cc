@@ -51,8 +51,8 @@ int DemoCommand(const std::vector<std::string>& arguments) {
   const std::string script = FindDemo(), python = FindPython();
   if (script.empty() || FindSimulation().empty() || python.empty()) {
     std::cerr << "rollcall demo: "
-              << (python.empty() ? "there is no python3 on the PATH"
-                                 : "this installation has no demo and no simulated NCCL")
+              << (python.empty() ? "python3 is not on the PATH"
+                                 : "this installation lacks the demo or the simulated NCCL")
               << "\n  a job of your own:  rollcall run COMMAND...\n";
     return kExitFailed;
   }

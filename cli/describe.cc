@@ -210,7 +210,7 @@ std::string BashCompletion(const std::vector<CommandHelp>& commands) {
       "    case $command in\n",
       cases,
       "    esac\n"
-      "    # A word that is no flag begins another program's command line.\n"
+      "    # A word that is not a flag begins another program's command line.\n"
       "    if [[ ( $command == run || $command == doctor ) && -n $word && $word != -* ]]; then\n"
       "      COMPREPLY=($(compgen -c -f -- \"$word\"))\n"
       "      return\n"

@@ -80,7 +80,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
   AddElsewhereFlags(app, &flags->elsewhere);
 }
 
-// nullopt: there is no such user.
+// nullopt: no such user.
 std::optional<uid_t> FindUser(const std::string& name) {
   uid_t number = 0;
   if (absl::SimpleAtoi(name, &number)) return number;
@@ -115,7 +115,7 @@ bool ParseNames(const CLI::App& app, const Flags& flags, LookOptions* options) {
     pid_t pid = 0;
     if (absl::SimpleAtoi(name, &pid) && pid > 0) {
       if (access(absl::StrCat("/proc/", pid).c_str(), F_OK) != 0) {
-        RefuseUsage(app, absl::StrCat("there is no process ", pid, " on this host"));
+        RefuseUsage(app, absl::StrCat("process ", pid, " does not exist on this host"));
         return false;
       }
       options->pids.push_back(pid);
@@ -135,7 +135,7 @@ bool MakeOptions(const CLI::App& app, const Flags& flags, LookOptions* options) 
   if (!flags.user.empty()) {
     options->uid = FindUser(flags.user);
     if (!options->uid.has_value()) {
-      RefuseUsage(app, absl::StrCat("--user=", CleanText(flags.user), ": there is no such user"));
+      RefuseUsage(app, absl::StrCat("--user=", CleanText(flags.user), ": no such user"));
       return false;
     }
   }
@@ -171,8 +171,9 @@ void DumpFlightRecorder(const v1::HostLook& look) {
     return;
   }
   if (asked == 0) {
-    std::cerr << "rollcall: nobody reads the pipes of the Flight Recorder: PyTorch reads them from "
-                 "its first NCCL group on\n";
+    std::cerr
+        << "rollcall: the job does not read the pipes of its Flight Recorder yet: PyTorch reads "
+           "them from its first NCCL group on\n";
     return;
   }
   std::cerr << "rollcall: asked the Flight Recorder of " << asked
@@ -291,8 +292,8 @@ std::string WrongElsewhere(const Flags& flags, const LookOptions& options) {
 int DiagnoseCommand(const std::vector<std::string>& arguments) {
   Flags flags;
   CLI::App app(
-      "Finds out what is wrong with jobs that hang now, also if nobody had prepared them: looks at "
-      "the processes of this host three times, from outside. Nothing in the job changes.",
+      "Finds out what is wrong with jobs that hang now, also those that were not prepared for it: "
+      "looks at the processes of this host three times, from outside. Nothing in the job changes.",
       "rollcall diagnose");
   AddFlags(&app, &flags);
   int exit_code = 0;

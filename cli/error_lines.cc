@@ -133,7 +133,7 @@ class LogLines {
  public:
   explicit LogLines(std::istream& log) : log_(log) {}
 
-  // False: there is none, or all that may be read has been read.
+  // Returns false at the end, or when all that may be read has been read.
   bool Next() {
     if (bytes_ >= kMostBytes) return false;
     log_.getline(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));

@@ -64,7 +64,7 @@ bool Explain(const std::vector<std::string>& words, ExplainedLog* found) {
   }
   std::error_code problem;
   if (!std::filesystem::exists(name, problem) && LooksLikePath(name)) {
-    std::cerr << "rollcall explain: there is no file " << CleanText(name)
+    std::cerr << "rollcall explain: no such file: " << CleanText(name)
               << "\n  a line of a log?  CMD 2>&1 | rollcall explain\n";
     return false;
   }

@@ -77,7 +77,7 @@ int InstallLibraryCommand(const std::vector<std::string>& arguments) {
   const int failure = for_pod ? 0 : 1;
   const std::string library = FindLibrary();
   if (library.empty()) {
-    std::cerr << "rollcall install-library: there is no librollcall.so beside this program\n"
+    std::cerr << "rollcall install-library: librollcall.so is not beside this program\n"
                  "  install the whole package or image, not the program alone\n";
     if (for_pod) WritePodFiles(folder, "", /*has_library=*/false).IgnoreError();
     return failure;

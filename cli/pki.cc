@@ -64,7 +64,7 @@ int Init(const PkiFlags& flags, int64_t now_s) {
       InitPki(flags.folder, flags.domain, flags.days.value_or(kUsualDays), now_s);
   if (!until_s.ok()) return FailPki(until_s.status());
   std::cout << "made the authority " << flags.folder << "/ca.crt, valid until " << DateOf(*until_s)
-            << ". A person who has " << flags.folder << "/ca.key can pass for anybody.\n"
+            << ". Keep " << flags.folder << "/ca.key secret: it signs certificates for any name.\n"
             << "next:  rollcall pki issue " << flags.folder << " --role=daemon --host=NAME\n"
             << "       rollcall pki issue " << flags.folder
             << " --role=agent --host=NAME      (for each host)\n";

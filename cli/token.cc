@@ -104,9 +104,10 @@ int MakeNew(const TokenFlags& flags) {
   if (!status.ok()) return Fail(status, flags.file);
   std::cout << *token << std::endl;
   if (!std::cout) {
-    return Fail(absl::StrCat("nobody reads the token. Revoke it:  rollcall token revoke --name=",
-                             flags.name, " --file=", flags.file),
-                1);
+    return Fail(
+        absl::StrCat("cannot write the token to stdout. Revoke it:  rollcall token revoke --name=",
+                     flags.name, " --file=", flags.file),
+        1);
   }
   std::cerr << "rollcall: the token of " << flags.name << " (" << flags.role << ", expires "
             << ExpiryText(entry.expires_s) << ") is shown this one time\n"

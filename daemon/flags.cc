@@ -161,16 +161,18 @@ void AddHistoryFlags(CLI::App* app, DaemonFlags* flags) {
   app->add_option("--history", flags->history,
                   "database file of all incidents, or none (default: --report-dir with .db added)")
       ->envname("ROLLCALL_HISTORY");
-  app->add_option("--store", flags->store,
-                  "postgresql://USER@HOST/DATABASE that several daemons share: history, and who "
-                  "has which job; @FILE reads the URL from a file; a path is that of --history")
+  app->add_option(
+         "--store", flags->store,
+         "postgresql://USER@HOST/DATABASE that several daemons share: history, and which daemon "
+         "has which job; @FILE reads the URL from a file; a path is that of --history")
       ->envname("ROLLCALL_STORE");
   app->add_option("--daemon-name", flags->daemon_name,
                   "name of this daemon among those of --store (default: the host's name)")
       ->envname("ROLLCALL_DAEMON_NAME");
-  app->add_option("--import-history", flags->import_history,
-                  "copy the incidents of this database file (the --history of a daemon alone) into "
-                  "--store, say how many, and end");
+  app->add_option(
+      "--import-history", flags->import_history,
+      "copy the incidents of this database file (the --history of a daemon alone) into --store, "
+      "print how many, and exit");
   app->add_option("--advertise", flags->options.advertise,
                   "HOST:PORT by which agents and the other daemons of --store reach this one "
                   "(default: --listen, with the host's name for 0.0.0.0)")
@@ -225,10 +227,8 @@ void AddAlertFlags(CLI::App* app, DaemonFlags* flags) {
          "--alert-template", flags->alert_template,
          "file with the body of json alerts; the daemon fills in {{summary}}, {{job}}, ...")
       ->envname("ROLLCALL_ALERT_TEMPLATE");
-  app->add_option(
-         "--alert-reminder", flags->alert_reminder,
-         "remind of a hang that lasts until somebody acknowledges it, each such time; none "
-         "for no reminders")
+  app->add_option("--alert-reminder", flags->alert_reminder,
+                  "time between reminders of a hang that is not acknowledged; none: no reminders")
       ->envname("ROLLCALL_ALERT_REMINDER")
       ->capture_default_str()
       ->check(CLI::Validator(CheckReminder, "TIME"));
@@ -288,7 +288,7 @@ void AddSecurityFlags(CLI::App* app, SecurityOptions* security) {
                   "that other systems name")
       ->envname("ROLLCALL_GRANT");
   app->add_flag("--insecure", security->is_insecure,
-                "let everybody who reaches the daemon do everything")
+                "let every client that reaches the daemon do everything")
       ->envname("ROLLCALL_INSECURE");
 }
 
@@ -316,7 +316,7 @@ absl::Status FillDatabase(const std::string& url, const DaemonFlags& flags,
   }
   if (!PasswordOfPostgresUrl(url).empty() && IsInCommandLine(url)) {
     return absl::InvalidArgumentError(
-        "--store: everybody on this host can see a password in a command line\n"
+        "--store: every user of this host can see a password in a command line\n"
         "  instead:  --store=@FILE  with the URL, or PGPASSFILE=FILE, or the flag in the settings' "
         "file");
   }
@@ -347,8 +347,7 @@ absl::Status FillStore(const DaemonFlags& flags, DaemonOptions* options) {
   }
   if (absl::StrContains(*store, "://") || absl::StartsWith(flags.store, "@")) {
     return absl::InvalidArgumentError(
-        "--store: this is no store\n  such a one:  postgresql://USER@HOST:5432/DATABASE, or a "
-        "path");
+        "--store: not a store\n  for example:  postgresql://USER@HOST:5432/DATABASE, or a path");
   }
   if (!store->empty() && !flags.history.empty()) {
     return absl::InvalidArgumentError(

@@ -42,7 +42,7 @@ int Fail(const absl::Status& status, int code) {
 
 void WarnIfInsecure(const DaemonOptions& options, const DaemonSecurity& security) {
   if (!security.is_insecure()) return;
-  spdlog::warn("--insecure: everybody who reaches {} or {} may read all jobs and take stacks",
+  spdlog::warn("--insecure: every client that reaches {} or {} may read all jobs and take stacks",
                options.listen, options.http.empty() ? "no page" : options.http);
 }
 

@@ -320,7 +320,7 @@ bool GrpcAcceptor::Replace(int fd, const char* reason) {
   Refuse(reason, absl::StrCat("the connection of ", connection.peer,
                               connection.is_in_grpc && !connection.has_spoken
                                   ? ": it sent nothing"
-                                  : ": no call of a known caller came"));
+                                  : ": it made no authenticated call"));
   return !connection.is_in_grpc;
 }
 

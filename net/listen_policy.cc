@@ -8,8 +8,8 @@ namespace rollcall {
 namespace {
 
 std::string WhatIsMissing(const ListenGuards& guards) {
-  if (guards.has_tls) return "a way to know its callers";
-  return guards.has_authenticator ? "TLS" : "TLS and a way to know its callers";
+  if (guards.has_tls) return "a way to authenticate its callers";
+  return guards.has_authenticator ? "TLS" : "TLS and a way to authenticate its callers";
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ absl::Status CheckListen(const std::string& flag, const std::string& address,
       "\n                 and --tls-cert=FILE --tls-key=FILE --token-file=FILE"
       "\n  this host:     ",
       flag, "=127.0.0.1:PORT",
-      "\n  no protection: --insecure   (everybody who reaches the address may do everything)"));
+      "\n  no protection: --insecure   (every client that reaches the address may do everything)"));
 }
 
 }  // namespace rollcall

@@ -129,7 +129,7 @@ absl::Status ListenSockets::OpenUnix(const std::string& path) {
   memcpy(address.sun_path, path.c_str(), path.size() + 1);
   struct stat file = {};
   if (lstat(path.c_str(), &file) == 0) {
-    if (!S_ISSOCK(file.st_mode)) return Unusable("there is a file that is not a socket");
+    if (!S_ISSOCK(file.st_mode)) return Unusable("a file that is not a socket is already there");
     if (HasListener(address)) {
       return Unusable("a process listens there already. Only one daemon may use a socket");
     }

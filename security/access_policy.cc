@@ -75,8 +75,8 @@ absl::Status AccessPolicy::CheckCertificate(const Presented& presented) const {
   }
   if (!presented.is_by_client_ca || IsTrusted(chain)) return absl::OkStatus();
   return absl::UnauthenticatedError(
-      "rollcalld no longer believes the authority that signed the certificate (--tls-client-ca): "
-      "ask its operator for a new one");
+      "rollcalld no longer trusts the authority that signed the certificate (--tls-client-ca): ask "
+      "its operator for a new one");
 }
 
 absl::StatusOr<Identity> AccessPolicy::FromToken(const Presented& presented) const {

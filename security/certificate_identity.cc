@@ -54,7 +54,7 @@ absl::StatusOr<Identity> ReadPath(absl::string_view uri,
                      "letters, digits, '.', '_' and '-'");
   }
   const std::optional<Role> role = parts.empty() ? std::nullopt : ParseRole(std::string(parts[0]));
-  if (!role.has_value()) return Malformed(uri, "the role is none of agent, viewer and operator");
+  if (!role.has_value()) return Malformed(uri, "the role is not agent, viewer or operator");
   Identity identity;
   identity.roles = {*role};
   bool all_tenants = false;

@@ -100,8 +100,7 @@ absl::StatusOr<Grant> ParseGrant(absl::string_view text) {
   const std::string role_name(parts[0].substr(0, equals));
   const std::optional<Role> role = ParseRole(role_name);
   if (!role.has_value()) {
-    return Wrong(text,
-                 absl::StrCat("the role '", role_name, "' is none of agent, viewer and operator"));
+    return Wrong(text, absl::StrCat("the role '", role_name, "' is not agent, viewer or operator"));
   }
   Grant grant;
   grant.role = *role;
@@ -110,7 +109,7 @@ absl::StatusOr<Grant> ParseGrant(absl::string_view text) {
   grant.pattern = std::string(pattern);
   if (pattern.empty()) return Wrong(text, "the pattern is empty");
   if (kind == SubjectKind::kUri && pattern.find(':') == absl::string_view::npos) {
-    return Wrong(text, "the pattern is no URI, dns:NAME or sub:SUBJECT");
+    return Wrong(text, "the pattern is not a URI, dns:NAME or sub:SUBJECT");
   }
   for (size_t i = 1; i < parts.size(); ++i) {
     const std::string problem = ReadScope(parts[i], &grant);

@@ -90,7 +90,7 @@ absl::StatusOr<std::string> AppendToken(absl::string_view text, const TokenEntry
   const auto has_name = [&entry](const TokenEntry& other) { return other.name == entry.name; };
   if (std::any_of(entries->begin(), entries->end(), has_name)) {
     return absl::AlreadyExistsError(
-        absl::StrCat("there is a token of the name ", entry.name,
+        absl::StrCat("a token already has the name ", entry.name,
                      ": choose another --name, or revoke that one first"));
   }
   const std::vector<absl::string_view> lines = Lines(text);
@@ -113,7 +113,7 @@ absl::StatusOr<std::string> RemoveToken(absl::string_view text, absl::string_vie
   const auto has_name = [name](const TokenEntry& entry) { return entry.name == name; };
   const auto found = std::find_if(entries->begin(), entries->end(), has_name);
   if (found == entries->end()) {
-    return absl::NotFoundError(absl::StrCat("there is no token of the name ", name,
+    return absl::NotFoundError(absl::StrCat("no token has the name ", name,
                                             "; `rollcall token list` shows those there are"));
   }
   const std::vector<absl::string_view> lines = Lines(text);
@@ -126,8 +126,9 @@ absl::StatusOr<std::string> RemoveToken(absl::string_view text, absl::string_vie
   const std::string result = absl::StrCat(absl::StrJoin(lines.begin(), lines.begin() + first, ""),
                                           absl::StrJoin(lines.begin() + end, lines.end(), ""));
   if (!Says(result, *entries)) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the lines of ", name, " cannot be told from those of other entries: remove them by hand"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("the lines of ", name,
+                     " cannot be separated from those of other entries: remove them by hand"));
   }
   return result;
 }

@@ -18,11 +18,11 @@ absl::Status CheckOwner(const WatchedFile& file) {
   if (file.owner() != 0 && file.owner() != geteuid()) {
     return absl::PermissionDeniedError(
         absl::StrCat("the token file ", file.path(), " belongs to uid ", file.owner(),
-                     ", so it does not count: chown it to root, or to the user of rollcalld"));
+                     ", so it is ignored: chown it to root, or to the user of rollcalld"));
   }
   if ((file.mode() & (S_IWGRP | S_IWOTH)) != 0) {
     return absl::PermissionDeniedError(absl::StrCat("others may write the token file ", file.path(),
-                                                    ", so it does not count: chmod go-w ",
+                                                    ", so it is ignored: chmod go-w ",
                                                     file.path()));
   }
   return absl::OkStatus();

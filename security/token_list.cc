@@ -100,7 +100,8 @@ class EntryReader {
     if (name == "tenants") return ReadList(value, /*of_hosts=*/false, &entry_.tenants);
     if (name == "hosts") return ReadList(value, /*of_hosts=*/true, &entry_.hosts);
     const bool known = name == "name" || name == "role" || name == "expires" || name == "sha256";
-    if (!known) FailAt(key.Mark(), "a key is none of name, role, tenants, hosts, expires, sha256");
+    if (!known)
+      FailAt(key.Mark(), "a key is not one of name, role, tenants, hosts, expires, sha256");
     if (!value.IsScalar()) FailAt(key.Mark(), absl::StrCat(name, " is not text"));
     const std::string problem = ReadScalar(name, value.Scalar());
     if (!problem.empty()) FailAt(value.Mark(), problem);
@@ -115,7 +116,7 @@ class EntryReader {
     if (key == "role") {
       const std::optional<Role> role = ParseRole(text);
       if (role.has_value()) entry_.role = *role;
-      return role.has_value() ? "" : "the role is none of agent, viewer, operator";
+      return role.has_value() ? "" : "the role is not agent, viewer or operator";
     }
     if (key == "expires") return ReadExpiry(text);
     entry_.sha256 = absl::AsciiStrToLower(text);
@@ -169,7 +170,7 @@ std::vector<TokenEntry> ReadEntries(const YAML::Node& list) {
   if (list.IsNull()) return entries;
   if (!list.IsSequence()) FailAt(list.Mark(), "tokens is a list of entries");
   if (list.size() > kMostEntries) {
-    FailAt(list.Mark(), absl::StrCat("there are more than ", kMostEntries, " tokens"));
+    FailAt(list.Mark(), absl::StrCat("the list has more than ", kMostEntries, " tokens"));
   }
   std::set<std::string> names, digests;
   size_t values = 0;

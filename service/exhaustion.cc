@@ -70,7 +70,7 @@ class Line {
 
 void SayNoMemory() {
   Line line;
-  line.Add(program_name).Add(": ends: the system gives it no more memory");
+  line.Add(program_name).Add(": exiting: the system gives it no more memory");
   const uint64_t limit = SoftLimit(RLIMIT_AS);
   if (limit != UINT64_MAX) {
     line.Add("; the limit of its address space is ").Add(limit / kMiB);
@@ -83,7 +83,7 @@ void SayNoMemory() {
 
 void SayNoThread() {
   Line line;
-  line.Add(program_name).Add(": ends: the system gives it no more threads");
+  line.Add(program_name).Add(": exiting: the system gives it no more threads");
   const uint64_t memory = SoftLimit(RLIMIT_AS), count = SoftLimit(RLIMIT_NPROC);
   line.Add("; look at");
   if (memory != UINT64_MAX) line.Add(" ulimit -v (").Add(memory / 1024).Add(" KiB),");
@@ -93,7 +93,7 @@ void SayNoThread() {
 
 void SayNoDescriptor() {
   Line line;
-  line.Add(program_name).Add(": ends: it has no more file descriptors; the limit is ");
+  line.Add(program_name).Add(": exiting: it has no more file descriptors; the limit is ");
   line.Add(SoftLimit(RLIMIT_NOFILE));
   line.Add(": raise it, ulimit -n, or LimitNOFILE= of its systemd unit").Write();
 }

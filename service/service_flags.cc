@@ -55,7 +55,7 @@ std::string ExplainUnknown(const std::string& name, const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* flag : SettableFlags(app)) names.push_back(flag->get_lnames()[0]);
   const std::string nearest = Nearest(name, names);
-  return absl::StrCat("there is no flag \"", name, "\"",
+  return absl::StrCat("unknown flag \"", name, "\"",
                       nearest.empty() ? absl::StrCat("; type  ", app.get_name(), " --help")
                                       : absl::StrCat("; did you mean \"", nearest, "\"?"));
 }
@@ -146,7 +146,7 @@ void AddServiceFlags(CLI::App* app, const std::string& default_config, ServiceFl
                                default_config, " if it is there)"))
       ->envname("ROLLCALL_CONFIG");
   app->add_flag("--check-config", flags->check_config,
-                "say whether the flags are usable, and end: 0, or 2 with what is wrong");
+                "check the flags and exit: 0 if they are usable, else 2 with the reason");
 }
 
 std::string ConfigFile(const ServiceFlags& flags) {
@@ -225,7 +225,7 @@ void LogReloaded(const std::vector<std::string>& changed, const std::vector<std:
 std::string SayUsable(const std::string& program, const ServiceFlags& flags) {
   const std::string file = ConfigFile(flags);
   return absl::StrCat(program, ": the flags are usable",
-                      file.empty() ? "; there is no file of flags" : absl::StrCat(", with ", file));
+                      file.empty() ? "; no file of flags exists" : absl::StrCat(", with ", file));
 }
 
 std::string ExampleSettings(const CLI::App& app, const std::string& heading,

@@ -80,7 +80,7 @@ absl::StatusOr<std::vector<Setting>> ParseSettings(const std::string& text,
     documents = YAML::LoadAll(text);
   } catch (const YAML::Exception& error) {
     return absl::InvalidArgumentError(
-        AtLine(file, LineOf(error.mark), absl::StrCat("this is no YAML: ", error.msg)));
+        AtLine(file, LineOf(error.mark), absl::StrCat("not YAML: ", error.msg)));
   }
   if (documents.size() > 1) {
     return absl::InvalidArgumentError(

@@ -29,8 +29,8 @@ std::string Wrap(json response) {
 }
 
 ReviewAnswer Refuse(const std::string& why) {
-  const std::string message = absl::StrCat("this is no AdmissionReview of ", kVersion, ": ", why,
-                                           "; the pod stays as it is");
+  const std::string message = absl::StrCat("this is not an AdmissionReview of ", kVersion, ": ",
+                                           why, "; the pod stays as it is");
   return {400, Wrap({{"uid", ""}, {"allowed", true}, {"status", {{"message", message}}}}), message};
 }
 
@@ -84,10 +84,10 @@ ReviewAnswer Inject(const json& request, const InjectionSettings& settings) {
 
 ReviewAnswer AnswerReview(std::string_view body, const InjectionSettings& settings) {
   const JsonSize size = MeasureJson(body);
-  if (!size.is_json) return Refuse("it is no JSON");
+  if (!size.is_json) return Refuse("it is not JSON");
   if (!size.excess.empty()) return PassOver(size);
   const json review = json::parse(body.begin(), body.end(), nullptr, /*allow_exceptions=*/false);
-  if (review.is_discarded()) return Refuse("it is no JSON");
+  if (review.is_discarded()) return Refuse("it is not JSON");
   if (Text(review, "kind") != kKind || Text(review, "apiVersion") != kVersion) {
     return Refuse("it has another kind or apiVersion");
   }

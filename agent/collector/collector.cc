@@ -708,10 +708,10 @@ void Collector::ForgetEndedBeyondShare() {
     shares.Remove(oldest);
     Forget(oldest);
   }
-  faults_.Add(
-      absl::StrCat("more than ", options_.most_ended,
-                   " processes have ended in the last hour: forgets the oldest of the users "
-                   "with most of them"));
+  faults_.Add(absl::StrCat(
+      "more than ", options_.most_ended,
+      " processes have ended in the last hour: forgetting the oldest of the users with most of "
+      "them"));
 }
 
 }  // namespace rollcall

@@ -177,7 +177,7 @@ const std::string& JobOwners::DaemonOf(const std::string& stream) const {
   return at == streams_.end() ? stream : at->second.daemon;
 }
 
-// The one stream to the daemon that counts; nullptr: there is none.
+// Returns the one stream to the daemon that counts, or nullptr.
 const std::string* JobOwners::StreamTo(const std::string& daemon) const {
   const std::string* best = nullptr;
   State best_state = State::kAway;
@@ -209,7 +209,7 @@ std::vector<std::string> JobOwners::All() const {
   return {all.begin(), all.end()};
 }
 
-// Those that are not away; if there is none, all.
+// Returns those that are not away, or all if every one is away.
 std::vector<std::string> JobOwners::Living() const {
   const std::vector<std::string> all = All();
   std::vector<std::string> living;

@@ -54,7 +54,7 @@ UniqueFd NamespaceByHandle(const std::string& proc_root, pid_t pid, UniqueFd (*f
   return handle.valid() ? find(handle.get()) : UniqueFd();
 }
 
-// May block. Not valid: there is none, or it is not permitted.
+// May block. Not valid if the process has none, or if the kernel refuses it.
 UniqueFd NamespaceByLink(const std::string& proc_root, pid_t pid, const char* file) {
   return UniqueFd(open(ProcPath(proc_root, pid, file).c_str(), O_RDONLY | O_CLOEXEC));
 }
@@ -87,7 +87,7 @@ std::optional<Payer> MakerOf(const UniqueFd& user_namespace, const std::string& 
   return Payer{0, container != 0 ? container : InodeOf(user_namespace.get())};
 }
 
-// May block before Linux 6.11. Not valid: there is none, or it is not permitted.
+// May block before Linux 6.11. Not valid if it has none, or if the kernel refuses it.
 UniqueFd OpenUserNamespace(const std::string& proc_root, pid_t pid) {
   UniqueFd found = NamespaceByHandle(proc_root, pid, PidfdUserNamespace);
   return found.valid() ? std::move(found) : NamespaceByLink(proc_root, pid, "ns/user");

@@ -40,10 +40,10 @@ uint64_t ReadCapabilities(const std::string& status, const std::string& label) {
 std::string UserNamespace(const std::string& process) { return ReadLink(process + "/ns/user"); }
 
 std::string ScopeInWords(const std::string& scope) {
-  return absl::StrCat("this host lets only ",
-                      scope == "1"   ? "a parent"
-                      : scope == "2" ? "an administrator"
-                                     : "nobody",
+  return absl::StrCat("this host lets ",
+                      scope == "1"   ? "only a parent"
+                      : scope == "2" ? "only an administrator"
+                                     : "no process",
                       " trace it (kernel.yama.ptrace_scope is ", scope, ")");
 }
 

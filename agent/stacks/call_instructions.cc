@@ -40,7 +40,7 @@ bool IsOperand(const uint8_t* code, size_t size) {
   return size == size_t{1} + (has_index ? 1 : 0) + (mode == 1 ? 1 : 0) + (has_word ? 4 : 0);
 }
 
-// Returns the offset behind the instruction that sets the frame pointer; `size`: there is none.
+// Returns the offset behind the instruction that sets the frame pointer, else `size`.
 size_t SkipFrameSetUp(const uint8_t* code, size_t size) {
   for (size_t at = 0; at < size; ++at) {
     for (const auto& move : kMoveStackToFrame) {

@@ -241,7 +241,7 @@ void SegmentStackRequests::RequestStacks(const std::vector<RawThread*>& threads,
     std::vector<uint32_t> slots = FreeSlots();
     slots.erase(std::lower_bound(slots.begin(), slots.end(), slots_), slots.end());
     if (slots.empty()) {
-      reason = "left alone: there is no room for its copy, late threads may still write theirs";
+      reason = "left alone: no room for its copy, because late threads may still write theirs";
       break;
     }
     const size_t count = answered ? std::min(slots.size(), threads.size() - done) : 1;

@@ -189,7 +189,7 @@ std::string StackWalk::ReasonToStop(int error) {
   if (context_.budget->is_spent()) return "unwinding takes too long";
   if (lacked_.stack) return "the copied part of the stack ends here";
   if (lacked_.unwind_information) return "no unwind information for the last frame";
-  if (lacked_.frame_pointer) return "the frame pointer of the last frame is not known";
+  if (lacked_.frame_pointer) return "the frame pointer of the last frame is unknown";
   return absl::StrCat("the unwinder stopped: ", unw_strerror(error));
 }
 

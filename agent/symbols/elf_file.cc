@@ -61,7 +61,7 @@ absl::Status ElfFile::ReadHeaders() {
       std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
       header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_machine != kMachine ||
       header.e_phentsize != sizeof(Elf64_Phdr)) {
-    return absl::InvalidArgumentError(absl::StrCat(name_, " is no ELF file of this machine"));
+    return absl::InvalidArgumentError(absl::StrCat(name_, " is not an ELF file of this machine"));
   }
   const size_t count = std::min<size_t>(header.e_phnum, kMaxProgramHeaders);
   std::vector<Elf64_Phdr> segments(count);

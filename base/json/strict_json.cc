@@ -59,10 +59,10 @@ absl::StatusOr<json> ParseStrictObject(absl::string_view text) {
   ShapeCheck check;
   if (!json::sax_parse(text.begin(), text.end(), &check)) {
     return absl::InvalidArgumentError(
-        "it is no JSON, or has a name twice, control characters or too many levels");
+        "it is not JSON, or has a duplicate name, control characters or too many levels");
   }
   json value = json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
-  if (!value.is_object()) return absl::InvalidArgumentError("it is no JSON object");
+  if (!value.is_object()) return absl::InvalidArgumentError("it is not a JSON object");
   return value;
 }
 

@@ -256,8 +256,8 @@ class LookGatherer {
       if (!HasFrames(sample)) return sample.stack().error();
     }
     if (!has_answered) return "it did not answer when it was read in /proc";
-    if (samples.empty()) return "there was no time to take its stacks";
-    return samples.size() == 1 ? "there was no time for a second look" : "";
+    if (samples.empty()) return "no time was left to take its stacks";
+    return samples.size() == 1 ? "no time was left for a second look" : "";
   }
 
   const LookOptions& options_;

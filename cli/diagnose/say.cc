@@ -47,8 +47,8 @@ std::string NextTime(const LookedAtJob& job) {
   return absl::StrCat(
       "\nNot seen\n",
       Wrap("  - ", "    ",
-           "which calls each rank has made: the job was started without Rollcall's library. Under "
-           "it the first call that differs is known, without a look:"),
+           "which calls each rank has made: the job was started without Rollcall's library, which "
+           "records them and so shows the first call that differs. Next time:"),
       "      rollcall run COMMAND\n");
 }
 

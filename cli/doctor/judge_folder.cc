@@ -109,8 +109,7 @@ Judgement JudgeRoom(const Facts& facts) {
 Judgement JudgeSharedMemory(const Facts& facts) {
   const SharedMemoryFacts& memory = facts.shared_memory;
   if (!memory.exists) {
-    return {State::kProblem,
-            "there is no /dev/shm: NCCL cannot create a communicator within a host",
+    return {State::kProblem, "/dev/shm is missing: NCCL cannot create a communicator within a host",
             "mount -t tmpfs tmpfs /dev/shm"};
   }
   if (memory.total_bytes == 0) return {State::kOk, "/dev/shm has no limit of size", ""};

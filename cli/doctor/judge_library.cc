@@ -55,7 +55,7 @@ Judgement JudgeLibrary(const Facts& facts) {
             "pip install --force-reinstall rollcall   or   cmake --build --preset release"};
   }
   if (!library.elf.is_elf) {
-    return {State::kProblem, absl::StrCat(library.path, " is damaged: it is no ELF file"),
+    return {State::kProblem, absl::StrCat(library.path, " is damaged: it is not an ELF file"),
             "install Rollcall again:  pip install --force-reinstall rollcall"};
   }
   switch (library.load) {

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::chrono::seconds kReplyPatience{5};
 
-// The end of the first certificate of a text; 0: there is none.
+// Returns the end of the first certificate of a text, or 0.
 int64_t ExpiryOf(const std::string& pem) {
   const absl::StatusOr<CertificateFacts> facts = ParseCertificate(pem);
   return facts.ok() ? facts->not_after_s : 0;

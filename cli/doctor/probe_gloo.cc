@@ -36,7 +36,7 @@ constexpr Wrapped kWrapped[] = {
 #undef CALL
 };
 
-// The number at `*at`, after which it leaves `*at`; 0: there is none.
+// Returns the number at `*at`, or 0, and moves `*at` behind it.
 size_t ReadNumber(absl::string_view text, size_t* at) {
   size_t number = 0;
   for (; *at < text.size() && absl::ascii_isdigit(text[*at]); ++*at) {

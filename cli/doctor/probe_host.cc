@@ -82,7 +82,7 @@ bool IsYes(const std::string& value) {
 }
 
 // The word of plugstack.conf, or of a file that it usually includes, that contains `name`: the path
-// of a plugin. "": there is none.
+// of a plugin. "" without a plugin.
 std::string FindPlugin(const HostFiles& files, const std::string& folder, const std::string& name) {
   std::vector<std::string> paths = {absl::StrCat(folder, "/plugstack.conf")};
   const std::string more = absl::StrCat(folder, "/plugstack.conf.d");

@@ -50,7 +50,7 @@ class Mark {
   UniqueFd fd_;
 };
 
-// A program that loads libraries; "": there is none.
+// Returns a program that loads libraries, or "".
 std::string FindSmallProgram(ElfFacts* elf) {
   for (const char* path : kSmallPrograms) {
     *elf = ReadElf(path);

@@ -35,7 +35,7 @@ std::string ValueOf(const Environment& environment, const std::string& name) {
 
 std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-// The path of a command as a shell finds it; "": there is none, and `*error` says why.
+// Returns the path of a command as a shell finds it, or "" with the reason in `*error`.
 std::string FindCommand(const std::string& name, const std::string& path, std::string* error) {
   *error = "no such command on the PATH";
   std::vector<std::string> candidates = {name};
@@ -52,7 +52,7 @@ std::string FindCommand(const std::string& name, const std::string& path, std::s
       continue;
     }
     if (!S_ISREG(about.st_mode)) {
-      *error = "it is no file";
+      *error = "it is not a file";
     } else if (access(candidate.c_str(), X_OK) != 0) {
       *error = strerror(errno);
     } else {

@@ -48,7 +48,7 @@ std::optional<int32_t> ParseRank(const fs::path& path) {
 }
 
 // The host in a name like "nccl_trace_rank_node-17_3" or "trace_host07_3": the word before the
-// rank, if it has letters and a digit. "": there is none.
+// rank, if it has letters and a digit, else "".
 std::string HostInName(const fs::path& path) {
   std::string name = NameOf(path);
   while (!name.empty() && absl::ascii_isdigit(static_cast<unsigned char>(name.back()))) {

@@ -265,7 +265,7 @@ int IncidentsCommand(const std::vector<std::string>& arguments) {
                                          " groups at once: --limit=", kMostGroups, " --offset=N"));
   }
   if (!from.empty() && !until.empty() && request.from().seconds() > request.until().seconds()) {
-    return RefuseUsage(app, "--until is before --from, so there is no time between them");
+    return RefuseUsage(app, "--until is before --from, so no time lies between them");
   }
   const std::string clash = FindClash(app, flags.format);
   if (!clash.empty()) return RefuseUsage(app, clash);

@@ -79,7 +79,7 @@ v1::RasAnswer AskRasOfJob(const RasQuestion& question) {
   answer.set_text(std::move(text->text));
   if (text->cut) {
     answer.set_error(absl::StrCat("its answer was cut after ", answer.text().size(),
-                                  " bytes: what follows is not known"));
+                                  " bytes: the rest is unknown"));
   }
   return answer;
 }

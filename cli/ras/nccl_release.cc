@@ -80,7 +80,7 @@ std::string NcclVersionInWords(int version) {
 std::string RiskOfAskingRas(int version) {
   if (version >= kRasSafeSince) return "";
   if (version == 0) {
-    return "the release of NCCL is not known, and before 2.29.2 a question to its RAS could end the "
+    return "the release of NCCL is unknown, and before 2.29.2 a question to its RAS could end the "
            "job (github.com/NVIDIA/nccl/issues/1762)";
   }
   if (version < kFirstWithRas)

@@ -156,7 +156,7 @@ class Looks {
   const std::string token_;
   const OwnProgram program_;
   std::vector<v1::HostLook> looks_;
-  std::vector<int64_t> arrived_ns_;  // of each look; 0: there is none
+  std::vector<int64_t> arrived_ns_;  // of each look; 0: not arrived
   std::atomic<size_t> next_{0};
   int64_t told_ns_ = 0;  // of the caller's thread
   Mutex mutex_;

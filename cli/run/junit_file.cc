@@ -106,8 +106,8 @@ std::string JUnitText(const JUnitRun& run) {
 }
 
 std::string JUnitTextOfUnended(const std::string& job) {
-  return Suite(job, 0, Outcome("error", "not ended", "rollcall run did not come to its end", ""),
-               false, true);
+  return Suite(job, 0, Outcome("error", "not ended", "rollcall run did not finish", ""), false,
+               true);
 }
 
 }  // namespace rollcall

@@ -118,8 +118,8 @@ absl::StatusOr<Identity> Access::IdentifyPeer(std::string_view method, const Pre
       peer.ParseFromString(caller) ? ParseRole(peer.role()) : std::nullopt;
   if (!role.has_value() || method == kConnect) {
     return absl::UnauthenticatedError(
-        "another daemon says for whom it asks, in the service Query only: run the same release "
-        "everywhere");
+        "another daemon may name the caller for whom it asks in the service Query only: run the "
+        "same release everywhere");
   }
   return Identity{CleanText(peer.name()),
                   {*role},

@@ -83,10 +83,9 @@ bool IsShortFor(absl::string_view host, absl::string_view whole) {
 grpc::Status NoLongerValid() {
   return {
       grpc::StatusCode::UNAUTHENTICATED,
-      "the certificate or token of this agent has expired or was revoked, or rollcalld no "
-      "longer believes the authority that signed it (--tls-client-ca): renew it (`rollcall pki "
-      "renew`), or ask the operator of rollcalld for a new one (`rollcall pki issue`, `rollcall "
-      "token new`)"};
+      "the certificate or token of this agent has expired or was revoked, or rollcalld no longer "
+      "trusts the authority that signed it (--tls-client-ca): renew it (`rollcall pki renew`), or "
+      "ask the operator of rollcalld for a new one (`rollcall pki issue`, `rollcall token new`)"};
 }
 
 void LogEnded(const std::vector<std::string>& callers) {
@@ -97,8 +96,8 @@ void LogEnded(const std::vector<std::string>& callers) {
   const std::string streams =
       callers.size() == 1 ? "a stream" : absl::StrCat(callers.size(), " streams");
   spdlog::warn(
-      "ended {} of agents whose certificates or tokens have expired or were revoked, or "
-      "whose authority is no longer in --tls-client-ca: {}{}",
+      "ended {} of agents with an expired or revoked certificate or token, or with an authority "
+      "that is no longer in --tls-client-ca: {}{}",
       streams, absl::StrJoin(absl::MakeConstSpan(callers).first(named), ", "), more);
 }
 
@@ -328,7 +327,7 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
   }
 
   static grpc::Status NoMessage() {
-    return {grpc::StatusCode::INVALID_ARGUMENT, "this is no message of an agent"};
+    return {grpc::StatusCode::INVALID_ARGUMENT, "this is not a message of an agent"};
   }
 
   // Handles the message that was read, and reads the next one when it is applied. The stream may

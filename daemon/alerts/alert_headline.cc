@@ -56,7 +56,7 @@ std::string Beginning(const AlertMessage& message) {
   if (comes_back) absl::StrAppend(&words, " again, ", incident.repeat().sentence());
   if (message.event == AlertEvent::kReminder) {
     words = absl::StrCat(incident.job(), " still hangs after ", DurationInWords(HungNs(message)),
-                         ", and nobody has acknowledged it");
+                         ", and is not acknowledged");
   }
   if (message.event == AlertEvent::kUpdated && !comes_back) {
     absl::StrAppend(&words, ", correction of the first message about ", incident.id());
@@ -88,7 +88,8 @@ std::string EndInWords(const AlertMessage& message) {
 
 std::string AcknowledgedInWords(const v1::Incident& incident) {
   if (!incident.has_acknowledged()) {
-    return absl::StrCat(incident.job(), ": nobody takes care of ", incident.id(), " any more: ");
+    return absl::StrCat(incident.job(), ": no operator takes care of ", incident.id(),
+                        " any more: ");
   }
   return absl::StrCat(incident.job(), ": ", incident.acknowledged().who(), " takes care of ",
                       incident.id(), ": ");
@@ -115,7 +116,7 @@ std::string HeadlineInWords(const AlertMessage& message) {
 
 std::string NoteInWords(const AlertMessage& message) {
   if (!message.incident.repeat().holds_back() || message.event == AlertEvent::kResolved) return "";
-  return "further alerts of this job are held back: one message tells of all within the hour";
+  return "further alerts of this job are held back: one message within the hour will list them";
 }
 
 int32_t IdleRanks(const v1::Incident& incident) {

@@ -69,7 +69,7 @@ const AlertKindFacts& ReadKind(const YAML::Node& node) {
   const AlertKindFacts* kind = FindAlertKind(ReadWord("kind", word));
   if (kind == nullptr) {
     FailAt(word.Mark(),
-           absl::StrCat("there is no such kind of receiver; kind is one of ", AlertKindsInWords()));
+           absl::StrCat("unknown kind of receiver; kind is one of ", AlertKindsInWords()));
   }
   return *kind;
 }

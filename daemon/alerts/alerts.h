@@ -60,7 +60,7 @@ enum class AlertEvent {
   kUpdated,
   kAnnotated,     // a person has written a note: only for receivers that are programs
   kAcknowledged,  // somebody takes care of it, or does no longer
-  kReminder,      // it lasts, and nobody has acknowledged it
+  kReminder,      // it lasts, and is not acknowledged
   kResolved
 };
 

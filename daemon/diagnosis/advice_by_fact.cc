@@ -121,27 +121,27 @@ const std::vector<AdviceEntry>& FactAdvice() {
        "The rank waits for requests. If none is due, nothing hangs, and Rollcall does not act. If one "
        "should be at work, look for it in the server's log: it has not reached its handler."},
       {"idle-workers", IdleWorkers, "all ranks wait for keys of a store before their first call",
-       "The ranks take work from a controller that is no rank, and wait for it in PyTorch's store. "
-       "Workers without work are idle.",
+       "The ranks take work from a controller that is not a rank, and wait for it in PyTorch's "
+       "store. Workers without work are idle.",
        "All ranks wait for a key that none of them sets. If no work is due, nothing hangs, and Rollcall "
        "does not act. If some is due, look at the process that hands it out, and at the name of the "
        "key."},
       {"ranks-numbered-twice", NumberedTwice, "two processes join a communicator with one rank",
-       "Each process computes its rank from the number of its host and its number there. If the hosts "
-       "were told different counts, two processes have one rank and nobody has another.",
-       "Number each process once: let the launcher do it (torchrun, srun, mpirun), or check how the "
-       "program computes RANK from the host's number, the processes of each host and the local rank, "
-       "and that each host was told the same counts."},
+       "Each process computes its rank from the number of its host and its number there. If the "
+       "hosts got different counts, two processes have one rank and no process has another.",
+       "Number each process once: let the launcher do it (torchrun, srun, mpirun), or check how "
+       "the program computes RANK from the host's number, the processes of each host and the local "
+       "rank, and that each host got the same counts."},
       {"launch-count", ExpectsOthers,
        "no process of a rank that should join is known, or a rank expects another number of ranks "
        "than the others",
        "The launcher started fewer processes than the world size, a process ended before its first "
        "NCCL call, or its host runs no agent.",
        "A rank that others expect has no process that an agent reports. Compare the number of "
-       "started processes with the world size that each of them was told (WORLD_SIZE), read the "
+       "started processes with the world size that each of them got (WORLD_SIZE), read the "
        "launcher's log, and check that each host runs an agent."},
       {"sizes-of-the-world-differ", SizesDiffer, "ranks pass different sizes for one communicator",
-       "One process was told another number of ranks: an old WORLD_SIZE, another number of hosts or "
+       "One process got another number of ranks: an old WORLD_SIZE, another number of hosts or "
        "GPUs, or a process of an earlier start.",
        "The ranks disagree on how many they are. Compare WORLD_SIZE, --nnodes and --nproc-per-node of "
        "the culprit with those of the others, and look for a process of an earlier start."},
@@ -173,8 +173,9 @@ const std::vector<AdviceEntry>& FactAdvice() {
        "Python prints the exception of a thread and goes on. The main thread waits for what that "
        "thread owes it: the next batch of a queue, an event, a lock.",
        "A thread of that rank has ended, by an exception as a rule, and its main thread lives on "
-       "without it. Read the traceback in that rank's log, and mend what raised it first. Let the thread hand its exception on (concurrent.futures, or the queue that "
-       "it fills), or end the process in threading.excepthook, so that nobody waits for it."},
+       "without it. Read the traceback in that rank's log, and mend what raised it first. Let the "
+       "thread hand its exception on (concurrent.futures, or the queue that it fills), or end the "
+       "process in threading.excepthook, so that the other ranks do not wait for it."},
   };
   return *kTable;
 }

@@ -219,8 +219,8 @@ const std::vector<AdviceEntry>& StackAdvice() {
        "That rank imports a module. Import before the loop, keep the environment on a local "
        "disk, and look at what the module does at its top level."},
       {"logs-alone", Logs, "the culprit's stack logs or sends metrics",
-       "A logger may wait for a pipe that nobody reads, a full disk, or a server (wandb, MLflow,"
-       " TensorBoard).",
+       "A logger may wait for a pipe that no process reads, a full disk, or a server (wandb, "
+       "MLflow, TensorBoard).",
        "That rank waits in its logging. Log in the background or on a queue that drops, and "
        "check the server, the disk and who reads the pipe."},
       {"waits-for-a-child", WaitsForChild,
@@ -256,8 +256,8 @@ const std::vector<AdviceEntry>& StackAdvice() {
       {"clips-alone", ClipsGradients, "the culprit's stack computes the norm of gradients",
        "The norm of sharded gradients is a collective. A branch on the loss or on the rank "
        "decides whether a rank clips.",
-       "That rank alone clips gradients. Compute the norm on all ranks in each step, whatever "
-       "they do with it."},
+       "That rank alone clips gradients. Compute the norm on all ranks in each step, also where a "
+       "rank does not use it."},
       {"buffer-broadcast", SynchronizesBuffers,
        "one side's stack synchronizes the buffers of a model, and the other side makes another "
        "call",
@@ -276,7 +276,7 @@ const std::vector<AdviceEntry>& StackAdvice() {
       {"handles-an-exception", HandlesAnException,
        "the culprit handles an exception, or one has ended its program while its process lives on",
        "An exception takes one rank out of the loop, and its handler waits: for the others, for a "
-       "server, for its communicators to end. So nobody sees the exception.",
+       "server, for its communicators to end. So the exception is never printed.",
        "That rank has met an exception, and the code that runs since (an except, a finally, an "
        "__exit__(), a hook at its exit) waits. Look into the exception first; let that code print it, "
        "and make no call there that waits for other ranks or threads."},

@@ -68,17 +68,17 @@ bool WaitsInAnotherCollective(const Verdict& v) {
 const std::vector<AdviceEntry>& StandstillAdvice() {
   static const auto* const kTable = new std::vector<AdviceEntry>{
       {"queue-is-full", PutsIntoAFullQueue, "the culprit puts into a queue or a pipe",
-       "A queue or a pipe has room for so much. Who fills it waits until somebody takes from it.",
-       "The queue or pipe is full, and nobody takes from it. Find out what its reader does instead. "
-       "Do not fill a queue from the thread that empties it, and do not join a process before its "
-       "output is read."},
+       "A queue or a pipe has limited room. Its writer waits until a reader takes from it.",
+       "The queue or pipe is full, and no reader takes from it. Find out what its reader does "
+       "instead. Do not fill a queue from the thread that empties it, and do not join a process "
+       "before its output is read."},
       {"lock-order", TakesTwoLocks, "two hold a lock each and wait for the other's",
        "Two locks that are taken in two orders end in a deadlock as soon as both are taken at once.",
        "Two sides hold a lock each and wait for the other one. Take the locks in one order "
        "everywhere, or let one lock guard both."},
       {"held-lock", WaitsForALock,
        "the culprit, or those that wait, wait for a lock or a semaphore",
-       "A lock whose owner has died, waits itself or never gives it back holds up everybody.",
+       "A lock whose owner has died, waits itself or never gives it back holds up all others.",
        "Somebody holds a lock or a semaphore and does not give it back. Look for its owner: a "
        "process that was killed while it held it, a thread that waits for something else, a path "
        "without a release. Hold no lock while you wait for others."},
@@ -91,7 +91,7 @@ const std::vector<AdviceEntry>& StandstillAdvice() {
        "Fewer have come than it counts. Compare the number that it expects with those that take "
        "part, and look for a rank that has left one out or waits at another one."},
       {"count-the-processes", WaitsForItsWorld, "the ranks wait in jax.distributed.initialize()",
-       "The coordination service starts when as many processes have come as it was told.",
+       "The coordination service starts when the configured number of processes has connected.",
        "A process has not come to jax.distributed.initialize(). Check that all were started, and "
        "that num_processes and the address are the same for all."},
       {"lost-message", WaitsForAMessage, "the culprit waits for a message",
@@ -103,7 +103,7 @@ const std::vector<AdviceEntry>& StandstillAdvice() {
       {"ask-the-other-end", WaitsForAnAnswer, "the culprit waits at a pipe, a socket or in a call",
        "The reason is where the answer should come from.",
        "It waits for an answer. Look at the process at the other end: its stack shows what it does "
-       "instead. Give the wait a time-out, so that the program says what it lacks."},
+       "instead. Give the wait a time-out, so that the program reports what it lacks."},
       {"collective-outside", WaitsInAnotherCollective,
        "the culprit is in a collective whose calls are not recorded",
        "All ranks must make the same calls of a library in the same order.",

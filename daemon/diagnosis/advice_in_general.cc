@@ -75,7 +75,7 @@ const std::vector<AdviceEntry>& GeneralAdvice() {
       {"look-where-it-stands", HasCause<Cause::kStandstill>, "standstill",
        "No rank moves, and no recorded call waits: the ranks wait in queues, sockets, locks or "
        "libraries whose calls are not recorded.",
-       "The stacks show where each rank stands and for whom it waits. Begin with the ranks named "
+       "The stacks show where each rank stands and what it waits for. Begin with the ranks named "
        "here: find out what should have let them go on."},
       {"check-network-and-gpu", StallsAlone, "stalled_in_flight",
        "All ranks have made the call, so the program is not the cause.",

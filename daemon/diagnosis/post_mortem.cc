@@ -273,7 +273,7 @@ std::string Order(const JobState& job, const ProcessSet& first, int64_t next_ns)
 // The same, of ranks that ended in good order.
 std::string WhatOthersLost(const JobState& job, const ProcessSet& leavers) {
   const std::vector<int32_t> ranks = GlobalRanks(job, leavers);
-  return absl::StrCat("the exceptions of the other ranks say that a peer is gone: ",
+  return absl::StrCat("the exceptions of the other ranks report that a peer is gone: ",
                       ranks.empty() ? "the culprit" : RanksInWords(ranks), " ended before");
 }
 
@@ -284,7 +284,7 @@ void AddRivals(const JobState& job, const ProcessSet& rivals, Verdict* verdict) 
   const std::vector<int32_t> ranks = GlobalRanks(job, rivals);
   verdict->missing_evidence.push_back(
       absl::StrCat(ranks.empty() ? "other ranks" : RanksInWords(ranks),
-                   " ended between the same two looks of the agents: the order is not known"));
+                   " ended between the same two looks of the agents: the order is unknown"));
 }
 
 // The excused ranks ended in the same report, so it is unknown which rank ended first.

@@ -218,7 +218,7 @@ void Fleet::Compare(const std::map<JobId, int64_t>& mine) {
 }
 
 void Fleet::Lose(const JobId& id) {
-  spdlog::info("another daemon has the job {} now", ToText(id));
+  spdlog::info("job {} has moved to another daemon", ToText(id));
   std::vector<std::string> agents = hooks_.agents(id);
   {
     const MutexLock lock(mutex_);

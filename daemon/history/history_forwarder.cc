@@ -93,7 +93,7 @@ absl::Status HistoryForwarder::Core::ConnectToRead() {
   if (!status.ok()) return status;
   const absl::Status of_questions = ConnectToRead(Use::kQuestions);
   if (!of_questions.ok() && !std::exchange(is_logged_without_questions, true)) {
-    spdlog::warn("questions over all history count incidents of this daemon only: {}",
+    spdlog::warn("queries over the history count incidents of this daemon only: {}",
                  std::string(of_questions.message()));
   }
   return absl::OkStatus();

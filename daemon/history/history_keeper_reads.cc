@@ -33,7 +33,7 @@ absl::Status RunRead(const std::shared_ptr<Core>& core, Worker* reader,
     return absl::UnavailableError("the history cannot be read now");
   }
   if (!reader->Post([core, task] { core->Read(task.get()); })) {
-    return absl::UnavailableError("the history has too many questions to answer; ask again later");
+    return absl::UnavailableError("the history has too many pending queries; ask again later");
   }
   const auto deadline = std::chrono::steady_clock::now() + kReadPatience;
   while (!task->is_done && core->wake_caller.WaitUntil(core->mutex, deadline)) {

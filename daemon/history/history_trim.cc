@@ -62,8 +62,8 @@ absl::Status SqlHistory::KeepShares() {
     if (!status.ok()) return status;
     if (sql.changed() == 0) continue;
     spdlog::warn(
-        "the history has deleted {} rows of its table {}, which had more than its part of "
-        "the file: see --history-size",
+        "deleted {} rows of the table {}, which exceeds its share of the history: see "
+        "--history-size",
         sql.changed(), share.table);
   }
   return absl::OkStatus();

@@ -36,7 +36,7 @@ struct Slice {
 constexpr Slice kSlices[] = {
     {"'', ''", ""}, {"'', cause", ", cause"}, {"tenant, cause", ", tenant, cause"}};
 
-// The time of the first incident from then on; kEver: there is none.
+// Returns the time of the first incident from then on, or kEver.
 absl::StatusOr<int64_t> FirstFrom(SqlDatabase* db, int64_t from_ns) {
   Sql row(db,
           "SELECT opened_ns FROM incident_facts WHERE opened_ns >= ? ORDER BY opened_ns LIMIT "

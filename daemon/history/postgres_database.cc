@@ -335,7 +335,7 @@ absl::StatusOr<std::string> PostgresUrlInPublic(const std::string& url) {
   const Options options = Parse(url);
   if (!IsPostgresUrl(url) || options == nullptr) {
     return absl::InvalidArgumentError(
-        "this is no URL of PostgreSQL\n  such a one:  postgresql://USER@HOST:5432/DATABASE");
+        "not a URL of PostgreSQL\n  for example:  postgresql://USER@HOST:5432/DATABASE");
   }
   const std::string user = Find(options, "user"), port = Find(options, "port");
   return absl::StrCat("postgresql://", user, user.empty() ? "" : "@", Find(options, "host"),

@@ -235,8 +235,7 @@ absl::StatusOr<int64_t> PostgresHistory::DropExcess(int64_t now_ns) {
   for (const auto& [week, size] : bytes) {
     if (all <= limits_.keep_bytes || week >= this_week) break;
     spdlog::warn(
-        "the history drops the incidents of a week, because it is larger than "
-        "--history-size: {}",
+        "dropping a week of incidents, because the history is larger than --history-size: {}",
         PartitionName("incidents", week));
     for (const char* table : kOfIncidents) {
       const absl::Status status = DropPartition(db(), table, week);
@@ -262,8 +261,7 @@ absl::Status PostgresHistory::DeleteExcess() {
   const absl::Status status = sql.Run();
   if (!status.ok() || sql.changed() == 0) return status;
   spdlog::warn(
-      "the history has deleted {} incidents of this week, which are more than "
-      "--history-size",
+      "deleted {} incidents of this week, because the history is larger than --history-size",
       sql.changed());
   const absl::Status deleted =
       Sql(db,

@@ -162,13 +162,11 @@ absl::StatusOr<Found> FindLayout(SqlDatabase* db) {
 
 absl::Status CheckUsable(const Found& found) {
   if (found.usable_from <= kPostgresLayout) return absl::OkStatus();
-  return absl::UnimplementedError(
-      absl::StrCat("the database has layout ", found.layout,
-                   " of a later release of Rollcall, and this release knows "
-                   "layout ",
-                   kPostgresLayout,
-                   "\n  run the later release here too, or give this daemon a schema of "
-                   "its own:  --store='postgresql://...?options=-csearch_path%3DNAME'"));
+  return absl::UnimplementedError(absl::StrCat(
+      "the database has layout ", found.layout,
+      " of a later release of Rollcall, and this release supports layout ", kPostgresLayout,
+      "\n  run the later release here too, or give this daemon a schema of "
+      "its own:  --store='postgresql://...?options=-csearch_path%3DNAME'"));
 }
 
 absl::Status Apply(SqlDatabase* db, int number) {

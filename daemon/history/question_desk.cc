@@ -35,7 +35,7 @@ QuestionDesk::Answer QuestionDesk::Ask(const v1::CountIncidentsRequest& request,
   if (at == known_.end()) {
     if (!HasRoomFor(request, who)) {
       return absl::ResourceExhaustedError(
-          "the history has too many questions to answer; ask again later");
+          "the history has too many pending queries; ask again later");
     }
     auto added = std::make_shared<Question>();
     added->request = request;
@@ -56,7 +56,7 @@ QuestionDesk::Answer QuestionDesk::Ask(const v1::CountIncidentsRequest& request,
     if (has_ended_) return HasEnded();
     question->is_put_off = true;
   }
-  return absl::AbortedError("the history still works on this question; ask again for its answer");
+  return absl::AbortedError("the history still works on this query; ask again for its answer");
 }
 
 bool QuestionDesk::HasRoomFor(const v1::CountIncidentsRequest& request,

@@ -223,7 +223,7 @@ absl::Status SqliteHistory::PrepareExisting() {
     Sql tables(db(), "SELECT count(*) FROM sqlite_master WHERE name IN ('incidents', 'culprits')");
     if (!tables.Next()) return tables.status();
     if (tables.Integer(0) != 2) {
-      return absl::InvalidArgumentError("it is no history of rollcalld");
+      return absl::InvalidArgumentError("it is not a history of rollcalld");
     }
   }
   return Prepare();

@@ -44,7 +44,7 @@ absl::Status AddLine(int number, absl::string_view line, HostLabels* labels) {
     if (!IsName(label.first) || label.second.empty() || label.second.size() > kMostValueBytes ||
         !IsUtf8({label.second.data(), label.second.size()})) {
       return Refuse(number,
-                    absl::StrCat("\"", CleanText(std::string(words[i])), "\" is no NAME=VALUE"));
+                    absl::StrCat("\"", CleanText(std::string(words[i])), "\" is not NAME=VALUE"));
     }
     (*labels)[std::string(words[0])][std::string(label.first)] =
         CleanText(std::string(label.second));

@@ -45,7 +45,7 @@ absl::Status Acknowledge(const std::string& who, int64_t wall_ns, v1::Incident* 
 
 absl::Status TakeBackAcknowledgement(v1::Incident* incident) {
   if (!incident->has_acknowledged()) {
-    return absl::FailedPreconditionError(absl::StrCat("nobody has acknowledged ", incident->id()));
+    return absl::FailedPreconditionError(absl::StrCat(incident->id(), " is not acknowledged"));
   }
   incident->clear_acknowledged();
   return absl::OkStatus();

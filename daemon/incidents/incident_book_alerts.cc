@@ -174,7 +174,7 @@ void IncidentBook::SendDueFirst(bool all) {
   }
 }
 
-// The id of a hang of the job that was confirmed after this one began; "": there is none.
+// Returns the id of a hang of the job that was confirmed after this one began, or "".
 std::string IncidentBook::LaterHang(const v1::Incident& incident) const {
   const JobId job = ReadJobKey(incident);
   const std::string& newest =

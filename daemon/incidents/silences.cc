@@ -60,7 +60,7 @@ absl::Status CheckWords(const v1::Silence& wanted) {
 absl::Status Check(const v1::Silence& wanted, int64_t seconds, const Tenants& tenants) {
   if (wanted.job().empty() && wanted.host().empty() && wanted.cause().empty()) {
     return absl::InvalidArgumentError(
-        "a silence says what it is for: a job, a host or a cause; the job * is all jobs");
+        "a silence needs a job, a host or a cause; the job * is all jobs");
   }
   if (seconds < kShortestSilenceSeconds || seconds > kLongestSilenceSeconds) {
     return absl::InvalidArgumentError("a silence lasts from 1m to 720h (30 days)");

@@ -294,10 +294,11 @@ std::string WithFleetMetrics(std::string text, const FleetMetrics& fleet, bool o
                  "1 while this daemon can prove to the others that it lives", {},
                  fleet.holds_lease ? 1 : 0);
   const auto jobs = [&families](const char* state, size_t count) {
-    families.Gauge("rollcall_fleet_jobs",
-                   "Jobs by what this daemon knows of their owner: it has them; it has them and "
-                   "cannot prove it yet; they move to another daemon; agents wait for the answer",
-                   {{"state", state}}, static_cast<double>(count));
+    families.Gauge(
+        "rollcall_fleet_jobs",
+        "Jobs by the state of their ownership: this daemon has them; it has them and cannot prove "
+        "it yet; they move to another daemon; agents wait for the answer",
+        {{"state", state}}, static_cast<double>(count));
   };
   jobs("owned", fleet.jobs.owned);
   jobs("unproven", fleet.jobs.unproven);

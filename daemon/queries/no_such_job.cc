@@ -34,11 +34,11 @@ absl::Status NoSuchJobAmong(const std::vector<JobId>& jobs, size_t total,
   }
   const size_t all = std::max(total, named.size());
   const std::string nearest = NearestJob(jobs, asked);
-  return absl::NotFoundError(
-      absl::StrCat("no job \"", asked, "\"; ",
-                   nearest.empty() ? "" : absl::StrCat("did you mean ", nearest, "? "),
-                   named.empty() ? "there is none" : "there is ", absl::StrJoin(named, ", "),
-                   all == named.size() ? "" : absl::StrCat(", and ", all - named.size(), " more")));
+  return absl::NotFoundError(absl::StrCat(
+      "no job \"", asked, "\"; ",
+      nearest.empty() ? "" : absl::StrCat("did you mean ", nearest, "? "),
+      named.empty() ? "no job reports here" : "jobs here: ", absl::StrJoin(named, ", "),
+      all == named.size() ? "" : absl::StrCat(", and ", all - named.size(), " more")));
 }
 
 }  // namespace rollcall

@@ -246,7 +246,7 @@ absl::StatusOr<v1::JobView> Queries::GetPast(const JobKey& key, int64_t at_ns) c
   const int64_t wall_ns = parts_.timeline->ToWallTime(now_ns);
   if (at_ns > wall_ns + kClocksDifferNs) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "\"at\" is in the future: the daemon's clock says ",
+        "\"at\" is in the future: the daemon's clock shows ",
         absl::FormatTime(absl::RFC3339_sec, absl::FromUnixNanos(wall_ns), absl::UTCTimeZone())));
   }
   absl::StatusOr<v1::JobView> view = parts_.past->Find(key, at_ns);

@@ -83,7 +83,7 @@ void AddVerdict(const v1::Verdict& verdict, bool is_first, std::string* html) {
   AddFacts(VerdictFacts(verdict), html);
   AddList("Culprits", CulpritLines(verdict), html);
   AddHistories(verdict, html);
-  AddList("Who waits for whom", ChainLines(verdict), html);
+  AddList("Which rank waits for which", ChainLines(verdict), html);
   AddAdvice(verdict, html);
   AddList("Evidence", verdict.evidence(), html);
   AddList("Missing evidence", verdict.missing_evidence(), html);

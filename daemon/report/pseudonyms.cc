@@ -72,7 +72,7 @@ std::string Pseudonyms::ReplaceIn(std::string_view text) const {
   return out;
 }
 
-// The longest name at this place; nullptr: there is none.
+// Returns the longest name at this place, or nullptr.
 const std::pair<const std::string, std::string>* Pseudonyms::FindAt(std::string_view text,
                                                                     size_t at) const {
   const auto words = words_.find(text[at]);

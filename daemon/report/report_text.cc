@@ -40,7 +40,7 @@ void AddVerdictLines(const v1::Verdict& verdict, bool is_first, std::string* tex
   AddFactLines(VerdictFacts(verdict), text);
   AddListLines("Culprits", CulpritLines(verdict), text);
   AddTable("Calls of the others and of the culprits", HistoryLines(verdict), text);
-  AddListLines("Who waits for whom", ChainLines(verdict), text);
+  AddListLines("Which rank waits for which", ChainLines(verdict), text);
   AddListLines("Inside the call", NetworkLines(verdict), text);
   std::vector<std::string> advice;
   for (const v1::Advice& a : verdict.advice()) {
@@ -66,7 +66,7 @@ std::string ToText(const v1::Incident& incident) {
   if (!incident.stacks().empty()) {
     text += absl::StrCat("\nStacks of ", incident.stacks_size(),
                          incident.stacks_size() == 1 ? " process" : " processes",
-                         " are in stacks.txt.\n");
+                         " are in stacks.txt of the report's folder.\n");
   }
   return text;
 }

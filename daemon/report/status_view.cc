@@ -71,7 +71,7 @@ void FillCommunicatorStatus(const JobState& job, const Communicator& comm, int64
 
 namespace {
 
-// The time when the first communicator was created; 0: there is none.
+// Returns the time when the first communicator was created, or 0.
 int64_t Began(const JobState& state) {
   int64_t began = 0;
   for (const auto& [id, comm] : state.communicators) {

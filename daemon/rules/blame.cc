@@ -52,9 +52,9 @@ void AddHeldUp(const std::vector<int32_t>& ranks, Verdict* verdict) {
   verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
   verdict->evidence.push_back(
       absl::StrCat("also absent, but waiting for others outside NCCL: ", RanksInWords(ranks)));
-  verdict->missing_evidence.push_back(absl::StrCat("for whom ", RanksInWords(ranks),
+  verdict->missing_evidence.push_back(absl::StrCat("what ", RanksInWords(ranks),
                                                    PluralForm(ranks.size(), " waits", " wait"),
-                                                   " outside NCCL"));
+                                                   " for outside NCCL is unknown"));
 }
 
 // True if Rollcall infers both the wait and the end of the absent rank.

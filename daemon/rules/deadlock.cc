@@ -183,7 +183,7 @@ std::optional<Verdict> JudgeDeadlock(const JobState& job, const StuckCalls& call
   for (const WaitEdge& edge : verdict->chain) verdict->evidence.push_back(EdgeInWords(edge));
   if (lacks_an_end) {
     verdict->missing_evidence.push_back(
-        "whether the other end of each send and receive would have come: nobody has issued it");
+        "whether the other end of each send and receive would have come: no rank has issued it");
   }
   return verdict;
 }

@@ -126,7 +126,7 @@ HttpGate::Handled HttpGate::Admit(const httplib::Request& request, httplib::Resp
   return AdmitVisitor(request, route == nullptr ? nullptr : &*route->role, response);
 }
 
-// `role` nullptr: there is no such address, which strangers need not know.
+// `role` nullptr: no such address, which strangers need not know.
 HttpGate::Handled HttpGate::AdmitVisitor(const httplib::Request& request, const Role* role,
                                          httplib::Response* response) {
   HttpExchange& exchange = HttpRouter::exchange();
@@ -152,7 +152,7 @@ HttpGate::Handled HttpGate::AdmitVisitor(const httplib::Request& request, const 
 HttpGate::Handled HttpGate::RefuseAddress(const httplib::Request& request,
                                           httplib::Response* response) const {
   const std::string allowed = AllowedMethods(request.path);
-  if (allowed.empty()) return Refuse({404, "address", "there is no such address", 0}, response);
+  if (allowed.empty()) return Refuse({404, "address", "no such address", 0}, response);
   response->set_header("Allow", allowed);
   return Refuse({405, "address",
                  absl::StrCat("this address takes ", allowed, ", and not ", request.method), 0},

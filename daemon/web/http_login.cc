@@ -21,7 +21,7 @@ constexpr char kFromElsewhere[] =
     "You followed a link of another page, and the link contains a token. Log in only if you trust "
     "that page.";
 
-// A text field of a JSON object; "" if there is none.
+// Returns a text field of a JSON object, or "".
 std::string Field(const nlohmann::json& object, const char* name) {
   const auto at = object.is_object() ? object.find(name) : object.end();
   return at != object.end() && at->is_string() ? at->get<std::string>() : "";

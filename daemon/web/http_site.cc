@@ -73,8 +73,10 @@ HttpDenial CheckHost(const HttpHosts& hosts, const std::vector<std::string>& mor
   const std::string host = HostIn(fields.host);
   if (host.empty()) return Deny(421, "host", "a request needs a header Host: NAME");
   return Deny(421, "host",
-              absl::StrCat("this daemon does not know the name \"", host,
-                           "\" as its own; if it is, start the daemon with --http-host=", host));
+              absl::StrCat("\"", host,
+                           "\" is not a name of this daemon; if it should be one, start the daemon "
+                           "with --http-host=",
+                           host));
 }
 
 HttpDenial CheckSite(const HttpSiteFields& fields, const std::string& page_url) {

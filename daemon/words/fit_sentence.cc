@@ -31,7 +31,7 @@ size_t SpanOf(absl::string_view text, absl::string_view letters) {
 struct RankListInText {
   RankRanges ranks;
   size_t unnamed = 0;
-  size_t length = 0;  // of its text; 0: there is none
+  size_t length = 0;  // of its text; 0: no list
 };
 
 RankListInText ReadRanks(absl::string_view text) {

@@ -30,7 +30,7 @@ bool DoAllWait(const Verdict& v) {
 std::string KeySentence(const Verdict& v) {
   if (DoAllWait(v) || v.culprits.empty()) {
     return absl::StrCat("all ", CountInWords(v.waiting_ranks.size(), "rank waits", "ranks wait"),
-                        " for ", Where(v), ", which nobody sets", WaitTail(v));
+                        " for ", Where(v), ", which no rank sets", WaitTail(v));
   }
   if (v.cause == Cause::kRankDied || v.cause == Cause::kRankExited) {
     return absl::StrCat(HowItLeft(v), " and never set ", Where(v), WaitTail(v));
@@ -38,7 +38,7 @@ std::string KeySentence(const Verdict& v) {
   if (v.is_idle) {
     return absl::StrCat(Subject(v), CulpritForm(v, " waits", " wait"),
                         " for requests, and the others wait for ", Where(v),
-                        ": if this server idles, it is no hang", WaitTail(v));
+                        ": if this server is idle, the job does not hang", WaitTail(v));
   }
   if (v.late) return absl::StrCat(Subject(v), HasNotSet(v, "not yet set "), WaitTail(v));
   return absl::StrCat(Subject(v), HasNotSet(v, "neither set nor awaited "), WaitTail(v));

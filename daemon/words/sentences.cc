@@ -67,7 +67,7 @@ std::string MissingRank(const Verdict& v) {
                       " on ", Where(v), WaitTail(v));
 }
 
-// The exception that ended all culprits; "" if there is none, or if they differ.
+// Returns the exception that ended all culprits, or "" if they have none or differ.
 std::string Error(const std::vector<Culprit>& culprits) {
   for (const Culprit& culprit : culprits) {
     if (culprit.error != culprits.front().error) return "";
@@ -136,7 +136,7 @@ std::string RefusalInWords(const Verdict& v) {
   return "";
 }
 
-// "pids 4001, 4007 (node-0) both join communicator "dp" as rank 1 of 4, and nobody as rank 3".
+// "pids 4001, 4007 (node-0) both join communicator "dp" as rank 1 of 4, and no process as rank 3".
 std::string OneRank(const Verdict& v) {
   std::vector<std::string> pids;
   std::set<std::string> hosts;
@@ -147,7 +147,7 @@ std::string OneRank(const Verdict& v) {
   return absl::StrCat("pids ", absl::StrJoin(pids, ", "), " (", HostsInWords(hosts), ")",
                       v.culprits.size() == 2 ? " both join as " : " all join as ", "rank ",
                       v.claimed_rank, " of ", v.communicator_size, " of ", Where(v),
-                      v.unclaimed.empty() ? "" : absl::StrCat(", and nobody as ", v.unclaimed),
+                      v.unclaimed.empty() ? "" : absl::StrCat(", and no process as ", v.unclaimed),
                       RefusalInWords(v), WaitTail(v));
 }
 
@@ -325,16 +325,15 @@ std::string Straggler(const Verdict& v) {
 std::string IdleServer(const Verdict& v) {
   return absl::StrCat(Subject(v), CulpritForm(v, " waits", " wait"),
                       " for requests, and the others wait for ", CallNumber(v), " on ", Where(v),
-                      ": if this server idles, it is no hang", WaitTail(v));
+                      ": if this server is idle, the job does not hang", WaitTail(v));
 }
 
 std::string SideWait(const Verdict& v) {
-  return absl::StrCat(RanksInWords(v.waiting_ranks),
-                      PluralForm(v.waiting_ranks.size(), " waits in ", " wait in "),
-                      OpInWords(v.call.op), " of ", Where(v),
-                      " in a thread beside its main one: if that thread serves requests, it is no "
-                      "hang",
-                      WaitTail(v));
+  return absl::StrCat(
+      RanksInWords(v.waiting_ranks), PluralForm(v.waiting_ranks.size(), " waits in ", " wait in "),
+      OpInWords(v.call.op), " of ", Where(v),
+      " in a thread beside its main one: if that thread serves requests, the job does not hang",
+      WaitTail(v));
 }
 
 std::string Sentence(const Verdict& verdict) {

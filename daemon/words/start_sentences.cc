@@ -57,7 +57,7 @@ std::string WaitsElsewhere(const Verdict& v) {
     return absl::StrCat(Subject(v), " wait for each other at different points of the program");
   }
   return absl::StrCat(Subject(v), CulpritForm(v, " waits", " wait"),
-                      " for the others at another point of the program than they");
+                      " for the others at another point of the program than they do");
 }
 
 std::string AllWait(const Verdict& v) {
@@ -66,7 +66,7 @@ std::string AllWait(const Verdict& v) {
   return absl::StrCat(
       waiting == 1 ? "the only rank waits" : absl::StrCat("all ", waiting, " ranks wait"),
       place.empty() ? "" : absl::StrCat(" in ", place, ","),
-      v.awaited_key.empty() ? " for somebody who is not among them"
+      v.awaited_key.empty() ? " for a process that is not among them"
                             : absl::StrCat(ForKey(v), ", which none of them sets"));
 }
 
@@ -92,7 +92,8 @@ std::string Fault(const Verdict& v) {
 
 std::string StartSentence(const Verdict& v) {
   return absl::StrCat(Fault(v), ", and no rank has made an NCCL call yet",
-                      v.is_idle ? ": if they wait for work, it is no hang" : "", WaitTail(v));
+                      v.is_idle ? ": if they wait for work, the job does not hang" : "",
+                      WaitTail(v));
 }
 
 }  // namespace rollcall

@@ -73,7 +73,7 @@ MessageRequest* TakeFreeInSet(uint32_t set) {
   return nullptr;
 }
 
-// Takes a free slot; nullptr: there is none.
+// Takes a free slot. Returns nullptr if all are taken.
 MessageRequest* TakeFree(uintptr_t request) {
   const uint32_t set = SetOf(request, 0);
   MessageRequest* slot = TakeFreeInSet(set);
@@ -127,7 +127,7 @@ size_t SourceAt() { return mpi.words_are_ints ? kSourceInMpich : 0; }
 int ProcNull() { return mpi.words_are_ints ? -1 : -2; }
 bool IsAnySource(int peer) { return peer == (mpi.words_are_ints ? -2 : -1); }
 
-// The status of the request at `index`; nullptr: there is none.
+// Returns the status of the request at `index`, or nullptr.
 const void* FindStatus(const Statuses& statuses, int index) {
   const int at = FindDone(statuses, index);
   return statuses.first == nullptr || at < 0 ? nullptr : StatusAt(statuses.first, at);

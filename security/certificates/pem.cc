@@ -74,8 +74,8 @@ absl::StatusOr<KeyPointer> ReadKey(std::string_view pem) {
   if (asked) {
     ERR_clear_error();
     return absl::InvalidArgumentError(
-        "the key has a passphrase, which nobody could type after a restart; remove it with "
-        "`openssl pkey -in KEY -out NEW`, and keep the file at mode 0600");
+        "the key has a passphrase, which cannot be typed after a restart; remove it with `openssl "
+        "pkey -in KEY -out NEW`, and keep the file at mode 0600");
   }
   const std::string reason = TakeOpenSslError();
   if (Contains(pem, "PRIVATE KEY-----")) {

@@ -45,7 +45,7 @@ int64_t ExpiryOf(const X509_CRL* list) {
   return next != nullptr && ASN1_TIME_to_tm(next, &parts) == 1 ? timegm(&parts) : 0;
 }
 
-// The newest list of this authority; nullptr: there is none.
+// Returns the newest list of this authority, or nullptr.
 const X509_CRL* NewestOf(const X509_NAME* issuer, const std::vector<CrlPointer>& lists) {
   const X509_CRL* newest = nullptr;
   for (const CrlPointer& list : lists) {
@@ -130,7 +130,7 @@ absl::StatusOr<RevocationList> RevocationList::Parse(std::string_view crl_pem,
   for (const CrlPointer& list : *lists) {
     if (!Signed(list.get(), *authorities)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("no authority that this process believes has signed the revocation list of ",
+          absl::StrCat("no authority that this process trusts has signed the revocation list of ",
                        InWords(X509_CRL_get_issuer(list.get())),
                        ": add the certificate of that authority, or remove its list"));
     }

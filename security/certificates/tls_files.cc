@@ -124,7 +124,7 @@ absl::Status TlsFiles::Publish(const TlsContents& contents, bool is_new_certific
   }
   const MutexLock lock(mutex_);
   if (current_ != nullptr && current_->ca_pem != contents.ca_pem) {
-    news_.push_back(absl::StrCat("believes the authorities of ", paths_.authorities,
+    news_.push_back(absl::StrCat("trusts the authorities of ", paths_.authorities,
                                  " as they are now; the file has changed"));
   }
   current_ = std::make_shared<const TlsContents>(contents);

@@ -94,10 +94,10 @@ absl::Status CheckKeyUrl(const std::string& url) {
   if (absl::StartsWith(url, "http://") && IsLoopbackOrigin(SplitUrl(url).first)) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(url,
-                   " is no https:// URL: whoever changes the keys on their way decides who "
-                   "comes in; use https://, or --jwks=FILE"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      url,
+      " is not an https:// URL: an attacker on the way can replace the keys; use https://, or "
+      "--jwks=FILE"));
 }
 
 absl::StatusOr<std::string> FetchKeys(const KeyLocation& location) {

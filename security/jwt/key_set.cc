@@ -125,7 +125,7 @@ absl::StatusOr<KeySet> KeySet::Parse(absl::string_view jwks) {
   }
   KeySet set;
   for (const json& item : *list) {
-    if (!item.is_object()) return absl::InvalidArgumentError("a key is no JSON object");
+    if (!item.is_object()) return absl::InvalidArgumentError("a key is not a JSON object");
     const std::string id = TextMember(item, "kid"), type = TextMember(item, "kty");
     Key key;
     bool is_weak = false;

@@ -79,7 +79,7 @@ struct KeySource::State {
       keys = std::make_shared<const KeySet>(*std::move(set));
     } else {
       text_status = absl::InvalidArgumentError(
-          absl::StrCat("--jwks is no JSON Web Key Set of use: ", text_status.message()));
+          absl::StrCat("--jwks is not a usable JSON Web Key Set: ", text_status.message()));
     }
   }
 

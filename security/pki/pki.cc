@@ -51,7 +51,7 @@ absl::Status CheckOwner(const std::string& path, const struct stat& folder) {
   }
   if ((folder.st_mode & S_IWOTH) == 0) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat(
-      "everybody may write in ", path, ", and put another authority there: chmod o-w ", path));
+      "every user may write in ", path, ", and put another authority there: chmod o-w ", path));
 }
 
 // The folder, while nobody else writes in it.
@@ -107,9 +107,9 @@ class Folder {
                                              : !ca.ok() ? ca.status()
                                                         : RevocationList::Parse(*list, *ca);
     if (revoked.ok()) return revoked;
-    return absl::FailedPreconditionError(
-        absl::StrCat(Path("ca.crl"), ": ", revoked.status().message(),
-                     "; without it nobody knows what is revoked: put the last good copy there"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        Path("ca.crl"), ": ", revoked.status().message(),
+        "; without it the revoked certificates are unknown: put the last good copy there"));
   }
 
  private:

@@ -50,9 +50,9 @@ absl::StatusOr<RoleRules> RulesOf(const std::string& role) {
 
 absl::Status CheckHost(const std::string& host, bool is_daemon) {
   if (IsIpAddress(host)) {
-    return is_daemon
-               ? absl::OkStatus()
-               : Wrong("--host", host, "an agent is known by its host name, not by an address");
+    return is_daemon ? absl::OkStatus()
+                     : Wrong("--host", host,
+                             "an agent is identified by its host name, not by an address");
   }
   return host.size() <= kMaxHost && IsHostPattern(host)
              ? absl::OkStatus()

@@ -114,7 +114,7 @@ def test_a_hosts_page_answers_whether_it_is_always_this_host(open_page, daemon, 
     expect(rows).to_have_count(2)
     expect(rows.first.get_by_role("link", name="3", exact=True).first).to_be_visible()
     page.goto(f"{daemon.page}/#/host/elsewhere")
-    expect(page.locator(".sentence")).to_contain_text("Unknown host: the daemon knows no job")
+    expect(page.locator(".sentence")).to_contain_text("Unknown host: no job of this daemon")
     expect(page.locator(".sentence-running")).to_have_count(0)  # nothing is all clear
 
 

@@ -89,7 +89,7 @@ def test_a_silence_without_a_choice_says_what_is_missing(open_page, daemon, star
     page.get_by_text("Silence alerts like this").click()
     page.get_by_label(re.compile("job a-job")).uncheck()
     page.get_by_role("button", name="Silence").click()
-    expect(page.get_by_role("alert")).to_contain_text("a silence says what it is for")
+    expect(page.get_by_role("alert")).to_contain_text("a silence needs a job, a host or a cause")
 
 
 def kept_from_before_the_hang(daemon):

@@ -62,7 +62,7 @@ def test_the_page_waits_for_an_answer_on_which_the_daemon_still_works(open_page,
         asked.append(route.request.url)
         if len(asked) < 3:
             route.fulfill(status=503, headers={"X-Rollcall-Working": "1"},
-                          body="the history still works on this question")
+                          body="the history still works on this query")
         else:
             route.continue_()
 

@@ -37,7 +37,7 @@ def test_the_stream_of_an_agent_ends_with_its_authority(two_authorities, pki, st
     two_authorities.write_text((pki / "ca.crt").read_text())
     said = agent.read_until("the daemon refuses this agent.*").group(0)
     assert time.monotonic() - begun < 15
-    assert "no longer believes the authority" in said and "`rollcall pki issue`" in said
+    assert "no longer trusts the authority" in said and "`rollcall pki issue`" in said
     ended = daemon.read_until("ended a stream of agents.*").group(0)
     assert "no longer in --tls-client-ca" in ended and "node-1" in ended and "node-2" not in ended
     time.sleep(3)  # it tries again

@@ -207,8 +207,8 @@ def test_root_diagnoses_the_job_of_a_user(ranks):
 
 
 @pytest.mark.parametrize("arguments, words", [
-    (["999999999"], "there is no process 999999999"),
-    (["--user=no-such-user"], "there is no such user"),
+    (["999999999"], "process 999999999 does not exist"),
+    (["--user=no-such-user"], "no such user"),
     (["--samples-apart=1s"], "at least 2s"),
     (["a", "b"], "name one job, or process numbers"),
 ])

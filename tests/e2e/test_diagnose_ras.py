@@ -120,7 +120,7 @@ def test_counts_that_contradict_make_it_possible_only(start):
     assert any("NCCL's RAS shows something else" in line for line in verdict["missing_evidence"])
 
 
-@pytest.mark.parametrize("flags, words", [((), "the release of NCCL is not known"),
+@pytest.mark.parametrize("flags, words", [((), "the release of NCCL is unknown"),
                                           (("--ras=never",), "--ras=never")])
 def test_a_job_is_not_asked_where_that_could_end_it(start, flags, words):
     job = start()

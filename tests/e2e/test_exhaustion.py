@@ -56,7 +56,7 @@ def test_a_running_daemon_without_memory_says_so_and_ends_in_order(start_daemon,
             flood.kill()
             flood.wait()
     said = daemon.read_rest()
-    assert "rollcalld: ends: the system gives it no more" in said and "ulimit -v" in said, said
+    assert "rollcalld: exiting: the system gives it no more" in said and "ulimit -v" in said, said
     assert "terminate called" not in said
     # What it knew is in its history.
     assert known in [incident["id"] for incident in ask(start_daemon(), "incidents")["incidents"]]

@@ -123,7 +123,7 @@ def test_a_daemon_that_stood_still_drops_its_jobs_when_it_wakes(fleet, start_job
                                   TAKES_OVER_WITHIN)]
     wait_for(lambda: jobs_of(heir).get("a-job") == "hung", 40)
     owner.process.send_signal(signal.SIGCONT)
-    owner.read_until("another daemon has the job a-job now")
+    owner.read_until("job a-job has moved to another daemon")
     time.sleep(6)
     assert fleet.owner("a-job") == heir.name
     for daemon in (owner, heir):

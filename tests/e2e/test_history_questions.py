@@ -103,7 +103,7 @@ def test_a_file_of_labels_that_cannot_be_read_stops_the_start_and_names_the_line
     done = subprocess.run([BUILD / "bin" / "rollcalld", f"--host-labels={labels}"], capture_output=True,
                           text=True, check=False, timeout=30)
     assert done.returncode == 1, done.stderr
-    assert 'line 2: "b" is no NAME=VALUE' in done.stderr
+    assert 'line 2: "b" is not NAME=VALUE' in done.stderr
 
 
 def slow_down(server, seconds):

@@ -122,7 +122,7 @@ def test_a_silence_for_another_host_holds_nothing_back(watched, start_job):
 
 
 @pytest.mark.parametrize("query, words", [
-    ("for=1h", "a silence says what it is for"),
+    ("for=1h", "a silence needs a job, a host or a cause"),
     ("job=x", "for: "),
     ("job=x&for=31d", "for: "),
     ("job=x&for=1000h", "lasts from 1m to 720h"),

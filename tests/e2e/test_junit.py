@@ -52,7 +52,7 @@ def test_a_run_that_is_killed_leaves_an_error(tmp_path):
     os.killpg(job.pid, signal.SIGKILL)
     job.wait()
     _, case = case_in(file)
-    assert "did not come to its end" in case.find("error").get("message")
+    assert "did not finish" in case.find("error").get("message")
 
 
 def test_a_file_that_cannot_be_written_is_refused_before_the_job_starts(tmp_path):

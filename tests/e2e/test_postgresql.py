@@ -209,8 +209,8 @@ def test_a_password_in_the_command_line_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("flags, words", [
-    (["--store=mysql://db-1/rollcall"], "this is no store"),
-    (["--store=postgresql://db-1/rollcall?nonsense=1"], "no URL of PostgreSQL"),
+    (["--store=mysql://db-1/rollcall"], "not a store"),
+    (["--store=postgresql://db-1/rollcall?nonsense=1"], "not a URL of PostgreSQL"),
     (["--store=postgresql://db-1/rollcall", "--history=a.db"], "leave out one"),
     (["--store=a.db", "--history=b.db"], "leave out one"),
     (["--store=@/none/such"], "--store: "),

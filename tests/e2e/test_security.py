@@ -39,7 +39,7 @@ def test_an_open_address_needs_tls_and_an_authenticator(tmp_path, flag):
     result = subprocess.run([BUILD / "bin" / "rollcalld", flag, f"--report-dir={tmp_path / 'r'}"],
                             capture_output=True, text=True, timeout=20, check=False)
     assert result.returncode == 1
-    assert "it needs TLS and a way to know its callers" in result.stderr
+    assert "it needs TLS and a way to authenticate its callers" in result.stderr
     assert "rollcall pki init" in result.stderr and "--insecure" in result.stderr
 
 
@@ -47,7 +47,7 @@ def test_insecure_opens_it_and_says_so(tmp_path):
     daemon = Service([BUILD / "bin" / "rollcalld", "--listen=0.0.0.0:0", "--http=none", "--insecure",
                       f"--report-dir={tmp_path / 'reports'}"])
     try:
-        daemon.read_until("--insecure: everybody who reaches")
+        daemon.read_until("--insecure: every client that reaches")
     finally:
         daemon.kill()
 

@@ -37,10 +37,10 @@ def check_stacks_of_the_job(daemon):
                             env={**os.environ, "ROLLCALL_DAEMON": daemon.address},
                             capture_output=True, text=True, timeout=60)
     assert (status.returncode, status.stdout) == (1, "")
-    assert "no job \"no-such-job\"; there is a-job" in status.stderr
+    assert "no job \"no-such-job\"; jobs here: a-job" in status.stderr
     unknown = stacks("no-such-job")
     assert unknown.returncode == 1
-    assert "no job \"no-such-job\"; there is a-job" in unknown.stderr
+    assert "no job \"no-such-job\"; jobs here: a-job" in unknown.stderr
     nobody = stacks("--host=nowhere", "a-job")
     assert nobody.returncode == 1
     assert "no living process of these ranks and hosts" in nobody.stderr

@@ -211,7 +211,7 @@ def test_keys_do_not_come_over_a_network_in_clear(tmp_path):
                             f"--report-dir={tmp_path / 'r'}"], capture_output=True, text=True,
                            timeout=20, check=False)
     assert ended.returncode == 1
-    assert "--jwks: http://10.0.0.1/openid/v1/jwks is no https:// URL" in ended.stderr
+    assert "--jwks: http://10.0.0.1/openid/v1/jwks is not an https:// URL" in ended.stderr
 
 
 def test_a_job_is_reported_by_the_account_of_its_pod_and_seen_in_its_tenant_only(
@@ -320,7 +320,7 @@ def test_a_new_key_in_the_file_is_taken_up_and_one_that_is_gone_refused(
     daemon, file = start_daemon_with_keys(old), tmp_path / "jwks.json"
     assert is_admitted(daemon, old.token(VIEWER)) and not is_admitted(daemon, new.token(VIEWER))
     file.write_text(key_set(old)[:-20])  # cut short: the good ones stay
-    daemon.read_until("--jwks is no JSON Web Key Set of use")
+    daemon.read_until("--jwks is not a usable JSON Web Key Set")
     assert is_admitted(daemon, old.token(VIEWER))
     file.write_text(key_set(old, new))
     wait_for(lambda: is_admitted(daemon, new.token(VIEWER)), seconds=10)

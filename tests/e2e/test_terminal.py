@@ -145,7 +145,7 @@ def test_demo_shows_a_verdict_and_needs_nothing(tmp_path):
     assert "rank 3" in told and "`validate` (" in told and "has not called AllReduce #6" in told
     without = subprocess.run([ROLLCALL, "demo"], text=True, timeout=60, capture_output=True,
                              env={"PATH": str(tmp_path)})
-    assert without.returncode == 1 and "no python3 on the PATH" in without.stderr
+    assert without.returncode == 1 and "python3 is not on the PATH" in without.stderr
 
 
 def test_a_demo_that_a_person_stops_blames_no_library(tmp_path):

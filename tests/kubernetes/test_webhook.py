@@ -148,9 +148,9 @@ def test_what_is_no_creation_of_a_pod_stays_as_it_is(webhook):
 
 
 @pytest.mark.parametrize("body, why", [
-    (b"", "it is no JSON"),
-    (b"{", "it is no JSON"),
-    (b"\xff\xfe\x00", "it is no JSON"),
+    (b"", "it is not JSON"),
+    (b"{", "it is not JSON"),
+    (b"\xff\xfe\x00", "it is not JSON"),
     (b'{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1beta1"}', "another kind or apiVersion"),
     (b'{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}', "no request.uid"),
     (b"[" * 1_000_000, "nested deeper than 64 levels"),

@@ -58,7 +58,7 @@ def test_members_that_say_nothing_are_left_out_but_rank_0_is_not():
 def test_a_map_of_states_becomes_ranges_of_ranks():
     assert views.ranks_by_state("ww1w.3") == {
         "waits in a call for others": "0-1,3", "is behind others by 1 calls, or more, and does not wait": "2",
-        "waits for nobody": "4", "is behind others by 4 calls, or more, and does not wait": "5"}
+        "does not wait": "4", "is behind others by 4 calls, or more, and does not wait": "5"}
 
 
 def test_branches_of_the_tree_are_marked():

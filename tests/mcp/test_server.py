@@ -88,7 +88,7 @@ def test_lines_of_logs_are_explained_and_never_taken_for_files(tmp_path, tools):
 @pytest.mark.parametrize("tool, arguments, words", [
     ("list_jobs", {"limit": 201}, "less than or equal to 200"),
     ("list_jobs", {"offset": -1}, "greater than or equal to 0"),
-    ("get_job", {"job": "no-job"}, "there is a-job"),
+    ("get_job", {"job": "no-job"}, "jobs here: a-job"),
     ("get_job", {"job": "a-job", "attempt": -1}, "greater than or equal to 0"),
     ("get_job", {"job": "x" * 301}, "at most 300 characters"),
     ("list_incidents", {"cause": "no_cause"}, "400"),

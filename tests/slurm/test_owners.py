@@ -171,7 +171,7 @@ def test_a_node_is_found_by_the_name_of_its_host(slurm, hosts, name, drained):
 
 def test_a_host_that_is_none_of_the_jobs_stops_everything(slurm):
     done = on_hang(slurm, an_incident(a_culprit("n9", uid=1000)))
-    assert slurm.done() == [] and "n9 is no node of job 4711" in done.stderr
+    assert slurm.done() == [] and "n9 is not a node of job 4711" in done.stderr
 
 
 def test_an_empty_line_for_a_partition_means_observe(slurm):
@@ -181,24 +181,24 @@ def test_an_empty_line_for_a_partition_means_observe(slurm):
 
 def test_only_the_digits_of_ascii_are_numbers(slurm):
     done = on_hang(slurm, an_incident(a_culprit(uid=1000), job="٤٧١١-train"))
-    assert "is none of Slurm's" in done.stderr
+    assert "is not one of Slurm's" in done.stderr
     done = on_hang(slurm, an_incident(), policy="drain-most: ٣\n")
     assert done.returncode == 2 and "drain-most takes a number" in done.stderr
 
 
 ODD = {
-    "a list": ([], "the incident is no object"),
-    "a number": (3, "the incident is no object"),
-    "a job that is a number": (an_incident(job=4711), "the incident: job is no text"),
-    "a time that is a list": (an_incident(opened_at=[]), "the incident: opened_at is no text"),
-    "verdicts that are an object": (an_incident(verdicts={}), "the incident: verdicts is no list"),
-    "a verdict that is a text": (an_incident(verdicts=["x"]), "a verdict of the incident is no object"),
-    "a cause that is a list": (an_incident(verdicts=[{"cause": []}]), "a verdict of the incident: cause is no text"),
-    "culprits that are a text": (an_incident(verdicts=[{"culprits": "x"}]), "culprits is no list"),
-    "a culprit that is null": (an_incident(None), "a culprit of the incident is no object"),
-    "a node that is a number": (an_incident({"node": 2}), "a culprit of the incident: node is no text"),
-    "a user that is a text": (an_incident(a_culprit(uid="1000")), "a culprit of the incident: uid is no number"),
-    "a user that is true": (an_incident(a_culprit(uid=True)), "a culprit of the incident: uid is no number"),
+    "a list": ([], "the incident is not an object"),
+    "a number": (3, "the incident is not an object"),
+    "a job that is a number": (an_incident(job=4711), "the incident: job is not a text"),
+    "a time that is a list": (an_incident(opened_at=[]), "the incident: opened_at is not a text"),
+    "verdicts that are an object": (an_incident(verdicts={}), "the incident: verdicts is not a list"),
+    "a verdict that is a text": (an_incident(verdicts=["x"]), "a verdict of the incident is not an object"),
+    "a cause that is a list": (an_incident(verdicts=[{"cause": []}]), "a verdict of the incident: cause is not a text"),
+    "culprits that are a text": (an_incident(verdicts=[{"culprits": "x"}]), "culprits is not a list"),
+    "a culprit that is null": (an_incident(None), "a culprit of the incident is not an object"),
+    "a node that is a number": (an_incident({"node": 2}), "a culprit of the incident: node is not a text"),
+    "a user that is a text": (an_incident(a_culprit(uid="1000")), "a culprit of the incident: uid is not a number"),
+    "a user that is true": (an_incident(a_culprit(uid=True)), "a culprit of the incident: uid is not a number"),
 }
 
 
@@ -216,7 +216,7 @@ def test_brackets_without_end_and_impossible_times_are_said_without_a_traceback(
     done = on_hang(slurm, an_incident(a_culprit(uid=1000), opened_at="2026-99-99T99:99:99Z"))
     assert slurm.done() == [] and "Traceback" not in done.stderr
     done = on_hang(slurm, None, "--do=comment", input="[]")
-    assert done.returncode == 2 and "the alert is no object" in done.stderr
+    assert done.returncode == 2 and "the alert is not an object" in done.stderr
 
 
 # --- watch-step, which is part of srun and acts with the rights of its user.
@@ -235,7 +235,7 @@ def look(slurm, tmp_path, monkeypatch, capfd):
     program = tmp_path / "rollcall"
     program.write_text(f"#!/bin/sh\n[ $1 = incidents ] || exec echo {tmp_path}/r\n"
                        f"[ -e {tmp_path}/incidents.json ] && exec cat {tmp_path}/incidents.json\n"
-                       "echo \"rollcall: no job \\\"$2\\\"; there is none\" >&2\nexit 1\n")
+                       "echo \"rollcall: no job \\\"$2\\\"; no job reports here\" >&2\nexit 1\n")
     program.chmod(0o755)
     for name in list(os.environ):
         if name.startswith(("SLURM", "ROLLCALL")):
@@ -304,9 +304,9 @@ def test_a_hang_of_another_user_is_not_even_told(look, culprits, level):
     ([], "the step goes on: the verdict names no culprit"),
     ([a_culprit()], "the step goes on: it is unknown which user a culprit belongs to"),
     ([a_culprit(uid=OWN), a_culprit("n1")], "the step goes on: it is unknown which user a culprit belongs to"),
-    ([a_culprit("n9", uid=OWN)], "the step goes on: n9 is no node of this job"),
-    ([a_culprit(uid=OWN), a_culprit("n22", uid=OWN)], "the step goes on: n22 is no node of this job"),
-    ([{"host": "", "uid": OWN}], "the step goes on: an unknown host is no node of this job"),
+    ([a_culprit("n9", uid=OWN)], "the step goes on: n9 is not a node of this job"),
+    ([a_culprit(uid=OWN), a_culprit("n22", uid=OWN)], "the step goes on: n22 is not a node of this job"),
+    ([{"host": "", "uid": OWN}], "the step goes on: an unknown host is not a node of this job"),
 ], ids=["no culprit", "unknown", "one unknown", "a strange node", "one strange node", "no host"])
 def test_without_proof_a_hang_is_told_and_the_step_goes_on(look, culprits, said):
     shown, lives = look(an_incident(*culprits))

@@ -92,7 +92,7 @@ def test_a_comment_that_looks_like_fields_of_slurm_stays_whole_and_changes_nothi
         assert f"would run: scontrol update jobid={number} 'comment={mine}; rollcall: /r'" in said
         strange = json.loads(json.dumps(incident))
         strange["verdicts"][0]["culprits"][0].update(node="n9")
-        assert "n9 is no node of job" in dry_run(site, strange)
+        assert "n9 is not a node of job" in dry_run(site, strange)
     finally:
         site.run("scontrol", "update", f"jobid={number}", f"comment={before}", user=USER)
 
@@ -116,10 +116,10 @@ CHANGES = {
     "of an earlier life": (lambda i: i.update(opened_at="2020-01-01T00:00:00Z"), "has started again since the hang"),
     "another's job": (lambda i: i.update(job=i["job"].replace("train", "mine")), "is train, and not mine"),
     "no such job": (lambda i: i.update(job="999999-train"), "999999"),
-    "no job of Slurm": (lambda i: i.update(job="train"), "the job 'train' is none of Slurm's"),
+    "no job of Slurm": (lambda i: i.update(job="train"), "the job 'train' is not one of Slurm's"),
     "another user's": (lambda i: i["verdicts"][0]["culprits"][0].update(uid=1),
                        f"is of user {USER}, and a culprit of user 1"),
-    "a strange node": (lambda i: i["verdicts"][0]["culprits"][0].update(node="n9"), "n9 is no node of job"),
+    "a strange node": (lambda i: i["verdicts"][0]["culprits"][0].update(node="n9"), "n9 is not a node of job"),
 }
 
 

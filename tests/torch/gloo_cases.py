@@ -72,7 +72,7 @@ STORES = [
     Row("stores.comes_to_no_barrier", ("missing_rank",), (2,), most="likely", says=(KEY % "all-here",)),
     Row("stores.waits_for_a_wrong_key", ("missing_rank",), (2,), ranks=3, most="likely", says=("AllReduce #3",)),
     Row("stores.nobody_sets_the_key", ("missing_rank",), (0, 1, 2), ranks=3, most="possible",
-        says=(KEY % "go", "which nobody sets")),
+        says=(KEY % "go", "which no rank sets")),
     Row("stores.member_never_comes", ("init_incomplete",), (1,), ranks=3),
 ]
 KINDS = [CALLS, BRANCHES, GROUPS, LIBRARIES, START, MESSAGES, STORES]

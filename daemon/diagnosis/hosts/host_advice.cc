@@ -71,10 +71,9 @@ const std::vector<HostAdviceEntry>& HostAdvice() {
       {"frozen-group",
        "No process of a frozen control group runs. A batch system, a container runtime or a person "
        "froze it.",
-       "The control group of pid $p on $h is frozen. There: `cat /proc/$p/cgroup`, then ask who "
-       "froze "
-       "it (`scontrol show job`, `docker ps`, `systemctl status $p`), and thaw it: write 0 to its "
-       "cgroup.freeze, or of version 1 THAWED to its freezer.state."},
+       "The control group of pid $p on $h is frozen. There: `cat /proc/$p/cgroup`, then find what "
+       "froze it (`scontrol show job`, `docker ps`, `systemctl status $p`), and thaw it: write 0 "
+       "to its cgroup.freeze, or of version 1 THAWED to its freezer.state."},
       {"cpu-held-back",
        "A CPU limit, other work or heat gives the processes of this host less time than the "
        "others.",
@@ -97,7 +96,7 @@ const std::vector<HostAdviceEntry>& HostAdvice() {
        "The file system $s on $h is full. There: `df -h $s`, `df -i $s`. Remove old checkpoints, "
        "logs "
        "and core files, or write elsewhere."},
-      {"disk-error", "A disk that repeats its reads holds up whoever waits for it.",
+      {"disk-error", "A disk that repeats its reads holds up every process that waits for it.",
        "A disk of $h has errors ($s). There: `dmesg -T | grep -i 'i/o error'`, `smartctl -a "
        "/dev/$s`, "
        "`nvme smart-log /dev/$s`. Drain $h."},

@@ -25,7 +25,7 @@ int64_t CpuPressure(const HostFacts& facts) {
   return most;
 }
 
-// In percent, by host. Nearly always there is none: then nobody looks at the ranks.
+// In percent, by host. Nearly always empty: then the ranks are not searched.
 using StarvedHosts = std::map<absl::string_view, int64_t>;
 
 StarvedHosts FindStarvedHosts(const JobState& job, const Verdict& verdict) {

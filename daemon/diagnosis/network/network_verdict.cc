@@ -225,8 +225,8 @@ void AddMissing(const JobState& job, const Communicator& comm, const Readings& r
   }
   v->missing_evidence.push_back(
       absl::StrCat("what the transfers over the network of ", RanksInWords(ranks),
-                   PluralForm(without.size(), " wait for: its states are not known",
-                              " wait for: their states are not known")));
+                   PluralForm(without.size(), " wait for: its states are unknown",
+                              " wait for: their states are unknown")));
 }
 
 }  // namespace

@@ -96,9 +96,7 @@ function Jobs({ host, live }: { host: string; live: Live<StatusResponse> }) {
     <>
       <Stale live={live} />
       <SilentDaemons names={live.value.silent_daemons} />
-      {jobs.length === 0 && (
-        <p class="soft">The daemon knows no job with a process on this host.</p>
-      )}
+      {jobs.length === 0 && <p class="soft">No job of this daemon has a process on this host.</p>}
       {jobs.map((job, index) => (
         <JobHere
           key={JSON.stringify([job.tenant, job.name])}
@@ -132,8 +130,8 @@ export function Host({ host }: { host: string }) {
         <Stale live={own} />
         <SilentDaemons names={jobs.value.silent_daemons} />
         <p class="sentence" role="status">
-          Unknown host: the daemon knows no job with a process on a host of this name, and no
-          incident with a culprit on it.
+          Unknown host: no job of this daemon has a process on a host of this name, and no incident
+          has a culprit on it.
         </p>
         <p>
           <a href={formatAddress([])}>All jobs</a>

@@ -58,7 +58,7 @@ function doing(process: ProcessStatus | undefined, calls: CallsResponse): string
   }
   if (process !== undefined && process.doing !== "")
     return `Is in ${process.doing} for ${seconds(process.doing_seconds)}.`;
-  return "Waits for nobody.";
+  return "Does not wait.";
 }
 
 function code(text: string) {

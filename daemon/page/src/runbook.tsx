@@ -44,7 +44,7 @@ export function Runbook({ cause }: { cause: string }) {
     return (
       <main>
         <h1>Runbook: {cause}</h1>
-        <p>There is no such cause.</p>
+        <p>Unknown cause.</p>
       </main>
     );
   return (

@@ -45,7 +45,7 @@ export function Insecure({ visitor }: { visitor: Visitor | undefined }) {
   if (visitor === undefined || !visitor.insecure) return null;
   return (
     <p class="problem insecure" role="alert">
-      This daemon runs with --insecure: anybody who reaches it may read and act
+      This daemon runs with --insecure: every client that reaches it may read and act
     </p>
   );
 }

@@ -14,7 +14,7 @@ export const kDiffers = "≠";
 // The worst state last. A cell of several ranks shows its worst state.
 export const stateKinds: StateKind[] = [
   { key: "-", words: "in no communicator of this kind", color: "--cell-none", sign: "" },
-  { key: ".", words: "waits for nobody", color: "--cell-moves", sign: "" },
+  { key: ".", words: "not waiting", color: "--cell-moves", sign: "" },
   { key: "d", words: "left the communicator", color: "--cell-left", sign: "·" },
   { key: "e", words: "exited normally", color: "--cell-left", sign: "e" },
   { key: "o", words: "waiting on another communicator", color: "--cell-waits", sign: "o" },

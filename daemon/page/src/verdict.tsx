@@ -230,7 +230,7 @@ export function VerdictView({
       {verdict.network !== undefined && <Walk job={jobOf(incident)} walk={verdict.network} />}
       {verdict.chain.length > 0 && (
         <>
-          <h3>Who waits for whom</h3>
+          <h3>Which rank waits for which</h3>
           <Waits job={jobOf(incident)} chain={verdict.chain} total={verdict.chain_total} />
         </>
       )}

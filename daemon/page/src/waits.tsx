@@ -57,7 +57,7 @@ export function Waits({
           class="waits-graph"
           viewBox={`0 0 ${kWidth} ${height}`}
           role="img"
-          aria-label="who waits for whom; the list below has the same data"
+          aria-label="which rank waits for which; the list below has the same data"
         >
           <defs>
             <marker

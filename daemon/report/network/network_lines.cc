@@ -15,7 +15,7 @@ namespace {
 constexpr int kFirstHops = 3;  // of a long way; and its last one
 
 std::string RankInWords(int32_t rank) {
-  return rank < 0 ? "a rank that is not known" : absl::StrCat("rank ", rank);
+  return rank < 0 ? "an unknown rank" : absl::StrCat("rank ", rank);
 }
 
 // The ranks that wait for data, each for the next one.

@@ -91,7 +91,7 @@ class Tools:
         try:
             return read_runbook(cause)
         except KeyError:
-            raise ToolError(f"there is no such cause; the causes are: {', '.join(runbooks())}") from None
+            raise ToolError(f"unknown cause; the causes are: {', '.join(runbooks())}") from None
 
     def explain_line(self, text: Annotated[str, Field(min_length=1, max_length=20_000)]) -> str:
         """Says what well-known lines of a job's log mean ("Watchdog caught collective operation timeout"), and what to

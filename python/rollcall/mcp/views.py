@@ -7,7 +7,7 @@ Fields that these functions do not name pass through, so that an answer has what
 from rollcall.mcp.answers import without_empty
 
 STATES = {
-    ".": "waits for nobody", "w": "waits in a call for others", "o": "waits on another communicator",
+    ".": "does not wait", "w": "waits in a call for others", "o": "waits on another communicator",
     "i": "is inside the communicator's creation", "d": "has left the communicator", "e": "its process exited normally",
     "x": "its process died", "g": "its process ended, exit status unknown", "s": "its host is silent",
     "?": "is alive, and not in it although others are", "-": "is in no communicator of this kind",

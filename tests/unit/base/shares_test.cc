@@ -63,7 +63,7 @@ TEST(SharesTest, AHostThatInventsUsersIsAsHeavyAsTheirSum) {
   EXPECT_EQ(items.MakesRoomFor({"user-21", "node-1"}, Items::First::kNewest), std::nullopt);
 }
 
-TEST(SharesTest, UsersOfABusyHostDoNotGoForOneWhoHasMuchMoreElsewhere) {
+TEST(SharesTest, SparesUsersOfABusyHostBesideAHeavierUserElsewhere) {
   Items items;
   for (int i = 0; i < 50; ++i) items.Put(Name("login-", i), {Name("user-", i), "login-host"}, 1);
   for (int i = 0; i < 40; ++i) items.Put(Name("greedy-", i), {"greedy", Name("node-", i)}, 1);

@@ -73,7 +73,7 @@ TEST_F(WatchedFileTest, SeesALinkThatPointsElsewhere) {
   EXPECT_EQ(file.ReadIfChanged()->value(), "two");
 }
 
-TEST_F(WatchedFileTest, AFileThatIsGoneIsAnErrorEachTimeAndItsReturnIsNot) {
+TEST_F(WatchedFileTest, ReportsAMissingFileEachTimeUntilItReturns) {
   EXPECT_EQ(Error(), "cannot read " + tree_.root() + "/file: No such file or directory");
   EXPECT_NE(Error(), "");
   tree_.Write("file", "one");

@@ -617,7 +617,7 @@ def test_a_second_token_of_a_name_and_a_broken_file_are_refused(tmp_path):
     new_token(path, "ci", "--role=viewer")
     before = path.read_text()
     result = new_token(path, "ci", "--role=viewer")
-    assert result.returncode == 1 and "a token of the name ci" in result.stderr
+    assert result.returncode == 1 and "a token already has the name ci" in result.stderr
     assert path.read_text() == before and not result.stdout
     path.write_text("tokens: [\n")
     for action in (["list"], ["revoke", "--name=ci"], ["new", "--name=x", "--role=viewer"]):

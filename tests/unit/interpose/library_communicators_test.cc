@@ -219,7 +219,7 @@ TEST_F(LibraryCommunicatorsTest, CommunicatorsBeyondTheTableAreCountedAndWorkUns
 
 // Ranks that have one from the beginning would be told that this one's first call is the others'
 // hundredth.
-TEST_F(LibraryCommunicatorsTest, WhatFoundNoRoomAtItsFirstCallIsNotRecordedFromLaterOn) {
+TEST_F(LibraryCommunicatorsTest, NeverRecordsACommunicatorThatFoundNoRoom) {
   std::string steps = "id";
   for (uint32_t i = 0; i < segment::kCommCapacity; ++i) steps += " init=2,0";
   const SegmentSnapshot segment =

@@ -53,7 +53,7 @@ TEST_F(LibraryEndsTest, ABlockStaysItsOwnWhileAnAbortedCallHasNotReturned) {
   EXPECT_EQ(segment.communicators[0].returned, 0u);
 }
 
-TEST_F(LibraryEndsTest, ACallThatFailsAfterTheAbortIsTakenBackOnItsOwnCommunicator) {
+TEST_F(LibraryEndsTest, TakesBackACallThatFailsAfterAnAbort) {
   const SegmentSnapshot segment =
       After(Fill(segment::kCommCapacity) +
             Hold("ncclAllReduce", "env=STUB_FAIL=ncclAllReduce !all_reduce") +

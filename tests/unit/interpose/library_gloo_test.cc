@@ -104,7 +104,7 @@ TEST_F(LibraryGlooTest, AWaitForAKeyHasTheKeyAndTheTimeOut) {
   EXPECT_EQ(blocked[0].key_timeout_ms, 300000u);
 }
 
-TEST_F(LibraryGlooTest, AGetOfAKeyWaitsForItWithTheTimeOutOfTheStore) {
+TEST_F(LibraryGlooTest, RecordsTheStoreTimeoutOfAGet) {
   After("group=0,2 end get");
   const std::vector<BlockedSnapshot> blocked = Read().blocked;
   ASSERT_EQ(blocked.size(), 1u);
@@ -170,7 +170,7 @@ TEST_F(LibraryGlooTest, AJumpOutOfACallEndsItByTheNextCall) {
 }
 
 // Also more jumps than there is room for keys, had each kept its entry.
-TEST_F(LibraryGlooTest, AJumpOutOfAWaitForAKeyEndsItByTheNextCall) {
+TEST_F(LibraryGlooTest, EndsAKeyWaitLeftByLongjmpAtTheNextCall) {
   std::string steps = "group=0,2";
   for (int i = 0; i < 5; ++i) steps += " ^key ^get";
   EXPECT_EQ(CommAfter(steps + " allreduce").entered, 1u);
@@ -180,7 +180,7 @@ TEST_F(LibraryGlooTest, AJumpOutOfAWaitForAKeyEndsItByTheNextCall) {
   EXPECT_EQ(Read().blocked[0].key, "/saved/step 7");
 }
 
-TEST_F(LibraryGlooTest, AJumpOutOfTheWaitOfAGroupForAMemberEndsBoth) {
+TEST_F(LibraryGlooTest, EndsGroupAndMemberWaitsLeftByLongjmp) {
   std::string steps;
   for (int i = 0; i < 10; ++i) steps += "^pair=0,2 ";
   const std::vector<CommSnapshot> comms = After(steps + "group=0,2 allreduce");

@@ -43,7 +43,7 @@ TEST_F(LibraryMarkersTest, WhereAnotherContextCannotBeEnteredThereAreNoMarkers) 
   EXPECT_EQ(segment.communicators[0].finished, 1u);
 }
 
-TEST_F(LibraryMarkersTest, NoMarkerIsPlacedOnAStreamThatAnotherOnesCapturePutsOffLimits) {
+TEST_F(LibraryMarkersTest, PlacesNoMarkerOnAStreamThatACaptureForbids) {
   const CommSnapshot comm = CommAfter(
       "id init=2,0 all_reduce env=STUB_FAIL=cuStreamIsCapturing all_reduce group_start all_reduce "
       "group_end");

@@ -55,7 +55,7 @@ TEST_F(LibraryMpiTest, ACallThatTheErrorHandlerLeavesIsOver) {
   }
 }
 
-TEST_F(LibraryMpiTest, ACallDeeperThanTheOneThatWasLeftIsRecordedAfterOneThatIsNot) {
+TEST_F(LibraryMpiTest, RecordsADeeperCallAfterALongjmp) {
   EXPECT_EQ(WorldAfter("^recv barrier deep").entered, 2u);
 }
 
@@ -128,7 +128,7 @@ TEST_F(LibraryMpiTest, AMessageThatAToolDescribesIsNoEvidence) {
   EXPECT_TRUE(segment_.communicators[1].messages_cancelled);
 }
 
-TEST_F(LibraryMpiTest, AThreadThatWaitsForALaterMessageStillWaitsWhenAnotherOneGoesOn) {
+TEST_F(LibraryMpiTest, KeepsAThreadsWaitWhenAnotherThreadGoesOn) {
   const CommSnapshot world = WorldAfter("overtaken");
   EXPECT_EQ(segment_.blocked.size(), 1u);
   EXPECT_EQ(Messages(world).receives_awaited, 2u);

@@ -91,7 +91,7 @@ TEST_F(LibraryProcessTest, AChildsExitMarksOnlyTheChild) {
   EXPECT_FALSE(Read().exited);
 }
 
-TEST_F(LibraryProcessTest, AChildInItsMemoryThatEndsOrBecomesAnotherIsNoEndOfIt) {
+TEST_F(LibraryProcessTest, SurvivesTheEndOrExecOfAVforkChild) {
   ASSERT_TRUE(
       WIFSIGNALED(Run(Steps("id init=2,0 all_reduce vfork_exit vfork_exec all_reduce kill"))));
   const SegmentSnapshot segment = Read();

@@ -98,7 +98,7 @@ TEST_F(LibrarySignalStacksTest, ARequestUnderWayIsAnsweredOnTheThreadsOwnStack) 
   EXPECT_EQ(WaitFor(std::exchange(pid_, 0)), 0) << Stderr();
 }
 
-TEST_F(LibrarySignalStacksTest, SigquitIsAnsweredOnTheThreadsOwnStackWhereItsSignalStackIsSmall) {
+TEST_F(LibrarySignalStacksTest, AnswersSigquitOnTheThreadsOwnStackIfTheSignalStackIsSmall) {
   const int fifo = StartAndMeet("id init=2,0 signal_stack=2048" + WaitAt(0), 0);
   kill(pid_, SIGQUIT);
   EXPECT_TRUE(Eventually([&] { return !Stderr().empty() || !Lives(); }));

@@ -73,7 +73,7 @@ TEST_F(UccTest, AVersionWithOtherLayoutsIsNotRecorded) {
   EXPECT_TRUE(After("calls", "1", {{"STUB_VERSION", "0"}}).communicators.empty());
 }
 
-TEST_F(UccTest, APartOfATeamHasItsParentAndARankOnceItIsCreated) {
+TEST_F(UccTest, RecordsParentAndRankOfAPartOfATeam) {
   const std::vector<CommSnapshot> comms = After("part", "3").communicators;
   ASSERT_EQ(comms.size(), 2u);
   EXPECT_EQ(comms[1].parent_id, comms[0].id);

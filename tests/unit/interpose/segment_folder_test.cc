@@ -58,7 +58,7 @@ TEST_F(SegmentFolderTest, AllProcessesFindTheSameOneAgain) {
   EXPECT_EQ(Find().path, usual_ + "-00000001");
 }
 
-TEST_F(SegmentFolderTest, AFolderOfAnotherUserAFileAndAnotherUsersNameAreNotFound) {
+TEST_F(SegmentFolderTest, IgnoresFoldersOfOtherUsersAndFiles) {
   TakeUsualName();
   tree_.Write("rollcall-" + std::to_string(geteuid()) + "-00000001", "");
   ASSERT_EQ(mkdir((usual_ + "7-00000002").c_str(), 0700), 0);

@@ -55,9 +55,12 @@ TEST(ListenPolicyErrorTest, SaysWhatIsMissingAndWhatToType) {
   const auto text = [](const ListenGuards& guards) {
     return std::string(CheckListen("--http", "0.0.0.0:7656", guards).message());
   };
-  EXPECT_THAT(text(kNone), HasSubstr("--http=0.0.0.0:7656: other hosts can reach this address, so "
-                                     "it needs TLS and a way to know its callers"));
-  EXPECT_THAT(text(kTls), HasSubstr("it needs a way to know its callers"));
+  EXPECT_THAT(
+      text(kNone),
+      HasSubstr(
+          "--http=0.0.0.0:7656: other hosts can reach this address, so it needs TLS and a way to "
+          "authenticate its callers"));
+  EXPECT_THAT(text(kTls), HasSubstr("it needs a way to authenticate its callers"));
   EXPECT_THAT(text(kTokens), HasSubstr("it needs TLS\n"));
   EXPECT_THAT(text(kNone), HasSubstr("rollcall pki init DIR"));
   EXPECT_THAT(text(kNone), HasSubstr("--insecure"));

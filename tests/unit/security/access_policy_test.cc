@@ -257,7 +257,7 @@ TEST_F(AccessPolicyTest, AnAuthorityThatIsTakenOutEndsOpenConnections) {
   EXPECT_TRUE(policy().IsStillValid(*identity));
   is_trusted = false;
   EXPECT_FALSE(policy().IsStillValid(*identity));
-  EXPECT_THAT(MessageOf(Identify(agent)), HasSubstr("no longer believes the authority"));
+  EXPECT_THAT(MessageOf(Identify(agent)), HasSubstr("no longer trusts the authority"));
   EXPECT_TRUE(policy().IsStillValid(*of_page)) << "the page may have authorities of its own";
   agent.bearer = AddToken("ci", Role::kViewer);
   EXPECT_FALSE(Identify(agent).ok()) << "as a new connection";

@@ -71,7 +71,7 @@ void AllowNoMoreFiles() {
   setrlimit(RLIMIT_NOFILE, &standard_ones);
 }
 
-const char* const kNoMemory = "^rollcalld: ends: the system gives it no more memory; .* ulimit -v";
+const char* const kNoMemory = "^rollcalld: exiting: the system gives it no more memory; .* ulimit -v";
 
 // What an orderly end does: it waits for the signal, and frees and takes memory.
 void TakeMemoryUntilStopped() {
@@ -114,7 +114,7 @@ TEST(ExhaustionDeathTest, AThreadThatCannotStartEndsIt) {
         StartThread();
       },
       testing::ExitedWithCode(kOutOfResources),
-      "^rollcalld: ends: the system gives it no more threads");
+      "^rollcalld: exiting: the system gives it no more threads");
 }
 
 TEST(ExhaustionDeathTest, ALibraryThatEndsTheProcessWithoutMemoryIsExplained) {

@@ -88,12 +88,12 @@ TEST(ServiceFlagsTest, EachErrorHasFileAndLineAndSaysWhatToDo) {
   // In the words of newer CLI11.
   absl::StrReplaceAll({{"[1 - 100]", "1 to 100"}}, &errors);
   EXPECT_EQ(errors,
-            "a.yaml:1: there is no flag \"max-job\"; did you mean \"max-jobs\"?\n"
+            "a.yaml:1: unknown flag \"max-job\"; did you mean \"max-jobs\"?\n"
             "a.yaml:2: max-jobs: Value many not in range 1 to 100\n"
             "a.yaml:3: insecure is true or false, and not \"perhaps\"\n"
             "a.yaml:4: listen takes one value, and this is a list\n"
             "a.yaml:5: --config belongs on the command line and not into this file\n"
-            "a.yaml:6: there is no flag \"xylophone\"; type  program --help\n"
+            "a.yaml:6: unknown flag \"xylophone\"; type  program --help\n"
             "a.yaml:7: keep: \"long\" is not a number");
 }
 

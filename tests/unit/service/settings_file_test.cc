@@ -58,7 +58,7 @@ TEST(SettingsFileTest, NamesFileAndLineOfEachError) {
   EXPECT_EQ(ErrorOf("host: a\nlisten:\nhost: b\n"),
             "a.yaml:2: listen has no value; give one, or put # before the line\n"
             "a.yaml:3: host stands in line 1 already; keep one of them");
-  EXPECT_THAT(ErrorOf("host: a\nlisten: [a\n"), HasSubstr("a.yaml:3: this is no YAML: "));
+  EXPECT_THAT(ErrorOf("host: a\nlisten: [a\n"), HasSubstr("a.yaml:3: not YAML: "));
   EXPECT_THAT(ErrorOf("tls:\n  cert: a\n"), HasSubstr("a.yaml:1: tls has keys below it"));
   EXPECT_THAT(ErrorOf("grant: [[a]]\n"), HasSubstr("a.yaml:1: grant has a list with something"));
   EXPECT_THAT(ErrorOf("- host\n"), HasSubstr("a.yaml:1: write one flag a line"));

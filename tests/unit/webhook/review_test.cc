@@ -82,14 +82,14 @@ TEST(AnswerReviewTest, ABodyThatItCannotReadIsAClearErrorAndAllowed) {
   json elsewhere = Review();
   elsewhere["request"]["namespace"] = "$(HOME)";
   for (const auto& [body, why] : std::vector<std::pair<std::string, std::string>>{
-           {"", "it is no JSON"},
-           {"{\"kind\":", "it is no JSON"},
-           {"\xff\xfe", "it is no JSON"},
+           {"", "it is not JSON"},
+           {"{\"kind\":", "it is not JSON"},
+           {"\xff\xfe", "it is not JSON"},
            {"[]", "another kind or apiVersion"},
            {old.dump(), "another kind or apiVersion"},
            {nameless.dump(), "no request.uid"},
            {elsewhere.dump(), "its request.namespace is not a name"},
-           {std::string(60, '['), "it is no JSON"},
+           {std::string(60, '['), "it is not JSON"},
            {std::string(100'000, '['), "nested deeper than 64 levels"}}) {
     const ReviewAnswer answer = AnswerReview(body, Settings());
     EXPECT_EQ(answer.status, 400);
@@ -135,7 +135,7 @@ TEST(AnswerReviewTest, NoTextOfAReviewIsRepeatedForEachContainer) {
   }
 }
 
-TEST(AnswerReviewTest, APodThatIsTooLargeIsAdmittedAsItIsWithAWarning) {
+TEST(AnswerReviewTest, AdmitsATooLargePodUnchangedWithAWarning) {
   std::string many = "[0";
   for (int i = 0; i < 200'000; ++i) many += ",0";
   for (const auto& [x, why] : std::vector<std::pair<std::string, std::string>>{

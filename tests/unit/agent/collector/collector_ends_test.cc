@@ -288,7 +288,7 @@ TEST_F(UnseenTest, IsUnknownAndItsSegmentIsKeptWhileItsLockIsHeld) {
   EXPECT_TRUE(fs::exists(SegmentPath(&segment_)));
 }
 
-TEST_F(UnseenTest, HasEndedWithUnknownStatusWhenItsLockIsFreeAndItsSegmentIsDeletedLater) {
+TEST_F(UnseenTest, EndsWithUnknownStatusWhenTheLockIsFreeAndTheSegmentGone) {
   WriteUnseen(true);
   LifeLock lock(SegmentPath(&segment_));
   Collector collector(Keeping(10 * kSecond));

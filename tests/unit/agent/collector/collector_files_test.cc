@@ -30,7 +30,7 @@ TEST_F(CollectorTest, ReportsUnreadableFilesOnceAndReadsTheOthers) {
   EXPECT_TRUE(collector.TakeWarnings().empty());
 }
 
-TEST_F(CollectorTest, SaysWhatIsWrongWithAFileBesideAUserWhoHasThousandsOfThem) {
+TEST_F(CollectorTest, ReportsABadFileBesideAUserWithThousands) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
   const auto write_broken = [this](int number, uid_t owner) {
     const fs::path file = folder_ / (std::to_string(number) + "-2.seg");

@@ -171,7 +171,7 @@ TEST(CommUpdateTest, TheEarlierOfTwoThreadsCounts) {
             kNow - 2 * kSecond);
 }
 
-TEST(CommUpdateTest, AWaitForTheGpuThatIsOlderThanTheLastCallIsNotForIt) {
+TEST(CommUpdateTest, IgnoresAGpuWaitOlderThanTheLastCall) {
   const CommSnapshot comm = Comm(2, 2);
   const SegmentSnapshot process =
       Process(comm, Op::kcudaStreamSynchronize, 0, comm.last_entered_ns - 1);

@@ -125,7 +125,7 @@ TEST_F(HostScanTest, FindsANewProcessWithTheNumberOfAnOldOneAtOnce) {
   EXPECT_EQ(Scan().size(), 1u);
 }
 
-TEST_F(HostScanTest, ReadsTheMapsOfARankWhenItHasMappedAsMuchAsASegment) {
+TEST_F(HostScanTest, ReadsMapsOnceARankMapsASegmentsSize) {
   constexpr uint64_t kBytes = 1 << 30;
   AddProcess(20, kRankEnviron, /*program=*/1, kBytes);
   proc_.Write("20/maps", "");
@@ -137,7 +137,7 @@ TEST_F(HostScanTest, ReadsTheMapsOfARankWhenItHasMappedAsMuchAsASegment) {
   EXPECT_EQ(ScanAgain(MapsToRead::kChanged)->segments.size(), 1u);
 }
 
-TEST_F(HostScanTest, GivesAUserAShareOfEachScanAndReadsTheRestInTheNext) {
+TEST_F(HostScanTest, GivesEachUserAShareOfEachScan) {
   options_.user_share_ns = 0;  // one process
   ScanAgain();
   for (pid_t pid = 20; pid < 24; ++pid) AddRank(pid, pid - 20);

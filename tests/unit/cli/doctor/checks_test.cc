@@ -267,7 +267,7 @@ const Case kCases[] = {
     {"no_folder", "room", [](Facts* f) { f->folder.state = FolderState::kOtherUser; },
      kNotApplicable, "no usable folder", ""},
 
-    {"none", "shared-memory", [](Facts* f) { f->shared_memory = {}; }, kProblem, "no /dev/shm",
+    {"none", "shared-memory", [](Facts* f) { f->shared_memory = {}; }, kProblem, "/dev/shm is missing",
      "mount -t"},
     {"full", "shared-memory", [](Facts* f) { f->shared_memory.free_bytes = 1 << 20; }, kProblem,
      "cannot create one", "--shm-size"},

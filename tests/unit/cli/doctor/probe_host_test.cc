@@ -28,7 +28,7 @@ TEST_F(ProbeHostTest, WithoutSystemdNothingIsRemoved) {
   EXPECT_FALSE(ReadSystemd("ada", files()).is_running);
 }
 
-TEST_F(ProbeHostTest, ADropInOfEtcWinsOverTheMainFileAndOverOneOfTheSystem) {
+TEST_F(ProbeHostTest, PrefersADropInOfEtcToOtherFiles) {
   tree_.Write("etc/systemd/logind.conf", "[Login]\n#RemoveIPC=yes\nRemoveIPC=yes\n");
   EXPECT_EQ(ReadSystemd("ada", files()).source, "/etc/systemd/logind.conf");
   EXPECT_TRUE(ReadSystemd("ada", files()).removes_ipc);

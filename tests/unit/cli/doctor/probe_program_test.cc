@@ -49,7 +49,7 @@ TEST_F(ProbeProgramTest, SaysWhyACommandCannotRun) {
   tree_.Write("bin/not-executable", "");
   EXPECT_EQ(Probe("no-such-command").error, "no such command on the PATH");
   EXPECT_EQ(Probe("/no/such/file").error, "No such file or directory");
-  EXPECT_EQ(Probe("/tmp").error, "it is no file");
+  EXPECT_EQ(Probe("/tmp").error, "it is not a file");
   EXPECT_EQ(Probe("not-executable").error, "Permission denied");
 }
 
@@ -125,7 +125,7 @@ TEST_F(ProbeProgramTest, TheSearchPathComesBeforeThePackageAndTheSystemLast) {
   EXPECT_EQ(facts.files[2].origin, kSystem);
 }
 
-TEST_F(ProbeProgramTest, AnOwnPathOfTheOldKindComesFirstAndOneOfTheNewKindSecond) {
+TEST_F(ProbeProgramTest, SearchesRpathFirstAndRunpathSecond) {
   for (const char* folder : {"first", "second", "third"}) {
     tree_.Write(std::string(folder) + "/libnccl.so.2", "");
   }

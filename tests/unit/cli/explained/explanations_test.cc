@@ -108,9 +108,10 @@ TEST(ExplanationsTest, AnyBytesAreALine) {
 
 std::string Document() {
   std::string text =
-      "# Lines of logs\n\nWhat well-known lines in the logs of training jobs mean: the table of "
-      "`rollcall explain`. `ROLLCALL_WRITE_DOCS=1 cli_library_test` generates this page from "
-      "the tables in `cli/explained/`.\n";
+      "# Lines of logs\n\nLook up here what a well-known line in the log of a training job means, what "
+      "it does not mean, and what to run next. `rollcall explain \"THE LINE\"` and `rollcall explain "
+      "FILE` find the entry for you. `ROLLCALL_WRITE_DOCS=1 cli_library_test` generates this page "
+      "from the tables in `cli/explained/`.\n";
   for (const Explanation& row : Explanations()) {
     text += std::string("\n## ") + row.id + "\n\n*The line:* `";
     for (const std::string_view part : row.texts) {

@@ -78,7 +78,7 @@ TEST_F(AskJobTest, ALongAnswerIsCutAndSaysSo) {
   question.limits.most_bytes = 100;
   const v1::RasAnswer answer = AskRasOfJob(question);
   EXPECT_EQ(answer.text(), OneRankBehind().substr(0, 100));
-  EXPECT_EQ(answer.error(), "its answer was cut after 100 bytes: what follows is not known");
+  EXPECT_EQ(answer.error(), "its answer was cut after 100 bytes: the rest is unknown");
 }
 
 TEST(CommunicatorLifeTest, FramesThatCreateOrEndACommunicator) {

@@ -46,7 +46,7 @@ TEST(NcclReleaseTest, ReleasesWithADefectAreARisk) {
   EXPECT_THAT(RiskOfAskingRas(23007), IsEmpty());
   EXPECT_THAT(RiskOfAskingRas(22809), HasSubstr("NCCL 2.28.9 could end the job"));
   EXPECT_THAT(RiskOfAskingRas(22304), HasSubstr("2.23.4 has no RAS"));
-  EXPECT_THAT(RiskOfAskingRas(0), HasSubstr("not known"));
+  EXPECT_THAT(RiskOfAskingRas(0), HasSubstr("unknown"));
 }
 
 }  // namespace

@@ -225,7 +225,7 @@ TEST_F(AccessTest, AStrangerIsRefusedBeforeTheDaemonReadsItsRequest) {
 
 // A caller that the daemon knows must be able to tell a call that this release lacks from one that
 // its role may not make. A stranger learns of no call whether it exists.
-TEST_F(AccessTest, ACallThatDoesNotExistIsUnimplementedForThoseWhomTheDaemonKnows) {
+TEST_F(AccessTest, AnswersUnimplementedToAuthenticatedCallers) {
   for (const char* method : {"/rollcall.v1.Query/NoSuchCall", "/other.Service/Call"}) {
     for (const char* token : {"agent", "viewer", "operator"}) {
       const grpc::Status status = Call(method, token);
@@ -239,7 +239,7 @@ TEST_F(AccessTest, ACallThatDoesNotExistIsUnimplementedForThoseWhomTheDaemonKnow
   }
 }
 
-TEST_F(AccessTest, ACallThatDoesNotExistIsRefusedBeforeTheDaemonReadsItsRequest) {
+TEST_F(AccessTest, RefusesUnknownCallsBeforeReadingTheRequest) {
   EXPECT_EQ(CallInSilence("/other.Service/Call", "guess").error_code(),
             grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_EQ(CallInSilence("/other.Service/Call", "viewer").error_code(),

@@ -52,7 +52,7 @@ TEST_F(DaemonSecurityTest, SaysThatTheUrlOfTheKeysAnswersWithNothing) {
   thread.join();
 }
 
-TEST_F(DaemonSecurityTest, ATokenForTheKeysThatOthersMayReadIsRefusedAtTheStart) {
+TEST_F(DaemonSecurityTest, RefusesAReadableTokenForTheKeysAtTheStart) {
   const TemporaryTree tree;
   tree.WriteSecret("token", "abc");
   SecurityOptions options;

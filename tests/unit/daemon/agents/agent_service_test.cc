@@ -473,7 +473,7 @@ std::string MakeAgentToken(const std::string& path, const std::vector<std::strin
   return token;
 }
 
-TEST_F(AgentServiceTest, AnAgentMayWriteTheTenantsOfItsTokenAndOneOfThisProcessAll) {
+TEST_F(AgentServiceTest, LimitsAnAgentToTheTenantsOfItsToken) {
   const TemporaryTree tree;
   const std::string path = tree.root() + "/tokens.yaml";
   const std::string token = MakeAgentToken(path, {"team-a", "team-b"});

@@ -211,7 +211,7 @@ TEST(BytesReceivedTest, OfTheSameThreadInBothSamplesCount) {
 }
 
 // An event loop has a heartbeat, and a connection more than before, which is old.
-TEST(BytesReceivedTest, OfTheSameConnectionCountAndOfOneAmongSeveralOnlyIfTheyAreMany) {
+TEST(BytesReceivedTest, CountsBytesOfOneConnectionAndAmongSeveralOnlyMany) {
   v1::ProcessStack before = SampleAt(10, {}), after = SampleAt(15, {});
   SetReceived(7, 1000, AddThreadOf(kMain, &before));
   v1::ThreadStack* main = AddThreadOf(kMain, &after);

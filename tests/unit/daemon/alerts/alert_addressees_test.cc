@@ -53,7 +53,7 @@ TEST(AlertRoutingTest, AReceiverGetsOnlyWhatItsRoutesSend) {
   EXPECT_TRUE(pager.bodies().empty());
 }
 
-TEST(AlertRoutingTest, AVerdictThatBecomesCertainIsTheFirstAlertOfWhoWaitsForThat) {
+TEST(AlertRoutingTest, SendsAFirstAlertOnceAVerdictBecomesCertain) {
   Receiver chat(0), pager(0);
   AlertSender sender(ByCertainty(chat, pager));
   sender.Send(WithCertainty("likely"), AlertEvent::kConfirmed);
@@ -68,7 +68,7 @@ TEST(AlertRoutingTest, AVerdictThatBecomesCertainIsTheFirstAlertOfWhoWaitsForTha
   EXPECT_THAT(pager.bodies()[1], HasSubstr(R"("first":"job-1/2")"));
 }
 
-TEST(AlertRoutingTest, WhoGotTheFirstAlertGetsTheCorrectionAndTheEndWhateverTheRoutesSay) {
+TEST(AlertRoutingTest, SendsCorrectionAndEndToTheReceiversOfTheFirstAlert) {
   Receiver chat(0), pager(0);
   AlertOptions options = ByCertainty(chat, pager);
   options.updates_apart_ns = 0;
@@ -151,7 +151,7 @@ AlertOptions ToChatAndBus(const Receiver& chat, const Receiver& bus) {
   return options;
 }
 
-TEST(AlertAnnotationTest, ANoteIsAnEventOfItsOwnForABusAndNoMessageForPeople) {
+TEST(AlertAnnotationTest, SendsNotesToABusButNotToPeople) {
   Receiver chat(0), bus(0);
   AlertSender sender(ToChatAndBus(chat, bus));
   sender.Send(Incident(), AlertEvent::kConfirmed);
@@ -221,13 +221,13 @@ Got RestartWithUnsent(const std::string& kind, uint64_t sent) {
   return {chat.keys(), bus.keys()};
 }
 
-TEST(AlertAnnotationTest, ARestartedDaemonSendsAnUnsentNoteToTheBusAloneAndGoesOn) {
+TEST(AlertAnnotationTest, SendsAnUnsentNoteOnlyToTheBusAfterARestart) {
   const Got got = RestartWithUnsent("annotated", 3);
   EXPECT_EQ(got.chat, (std::vector<std::string>{"job-1/1", "job-1/3"}));
   EXPECT_EQ(got.bus, (std::vector<std::string>{"job-1/1", "job-1/2", "job-1/3"}));
 }
 
-TEST(AlertAnnotationTest, WhatALaterReleaseHasNotSentIsNoAlertOfThisOneAndKeepsItsNumber) {
+TEST(AlertAnnotationTest, LeavesUnsentAlertsOfALaterReleaseAlone) {
   const Got got = RestartWithUnsent("of-a-later-release", 2);
   EXPECT_EQ(got.chat, (std::vector<std::string>{"job-1/1", "job-1/3"}));
   EXPECT_EQ(got.bus, got.chat);

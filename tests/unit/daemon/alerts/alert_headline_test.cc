@@ -59,9 +59,11 @@ TEST(AlertHeadlineTest, AJobWithoutGpusHasRanks) {
 TEST(AlertHeadlineTest, NamesTheDayOfAHangThatLastsLong) {
   AlertMessage message = Hung(AlertEvent::kReminder);
   message.made_ns += 24 * 3600 * kSecond;
-  EXPECT_THAT(HeadlineInWords(message),
-              StartsWith("gpt-16k still hangs after 24 h 1 min, and nobody has acknowledged it: "
-                         "16,384 GPUs idle since 2026-11-28 19:53 UTC: rank 4711"));
+  EXPECT_THAT(
+      HeadlineInWords(message),
+      StartsWith(
+          "gpt-16k still hangs after 24 h 1 min, and is not acknowledged: 16,384 GPUs idle since "
+          "2026-11-28 19:53 UTC: rank 4711"));
 }
 
 TEST(AlertHeadlineTest, SaysHowOftenAHangHasComeBack) {
@@ -103,7 +105,8 @@ TEST(AlertHeadlineTest, NothingIsResolvedWhereTheJobHungAgain) {
 
 TEST(AlertHeadlineTest, NamesWhoTakesCareOfIt) {
   AlertMessage message = Hung(AlertEvent::kAcknowledged);
-  EXPECT_THAT(HeadlineInWords(message), StartsWith("gpt-16k: nobody takes care of gpt-16k-1 any"));
+  EXPECT_THAT(HeadlineInWords(message),
+              StartsWith("gpt-16k: no operator takes care of gpt-16k-1 any"));
   message.incident.mutable_acknowledged()->set_who("alice");
   EXPECT_THAT(HeadlineInWords(message), StartsWith("gpt-16k: alice takes care of gpt-16k-1: rank"));
 }

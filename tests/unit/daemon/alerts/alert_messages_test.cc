@@ -106,7 +106,7 @@ TEST_P(EveryKindTest, NamesJobAttemptHostLineAndTheFirstAdvice) {
   }
 }
 
-TEST_P(EveryKindTest, TextsOfAJobThatAreNoUtf8MakeAMessageAllTheSame) {
+TEST_P(EveryKindTest, BuildsMessagesFromTextsThatAreNotUtf8) {
   EXPECT_FALSE(WordsOf(GetParam(), HugeMessage("\xff\xfe")).empty());
 }
 
@@ -164,7 +164,7 @@ TEST(CloudEventsTest, TheTypeSaysWhetherTheJobGoesOn) {
   EXPECT_EQ(type(end), "rollcall.incident.ended");
 }
 
-TEST(KafkaTest, ARecordHasTheIncidentAsKeySoThatItsEventsKeepTheirOrder) {
+TEST(KafkaTest, KeysRecordsByIncidentToKeepTheirOrder) {
   const AlertRequest request = Requests(AlertKind::kKafka, Message())[0];
   EXPECT_STREQ(request.content_type, "application/vnd.kafka.json.v2+json");
   const json record = json::parse(request.body)["records"][0];

@@ -140,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "  - {name: b, kind: email, target: x}\nroutes: [{to: a}]\n",
                   "line 3: b is the same receiver as a"},
         WrongFile{"unknown_kind", "receivers:\n  - {name: a, kind: fax, target: x}\nroutes: []\n",
-                  "line 2: there is no such kind of receiver; kind is one of json (a URL), slack"},
+                  "line 2: unknown kind of receiver; kind is one of json (a URL), slack"},
         WrongFile{"no_target", "receivers:\n  - {name: a, kind: json}\nroutes: []\n",
                   "line 2: the receiver needs either target (a URL) or file"},
         WrongFile{"url_of_chat",
@@ -151,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "line 2: sign is for json, cloudevents and kafka"}),
     [](const testing::TestParamInfo<WrongFile>& info) { return std::string(info.param.name); });
 
-TEST(AlertSecretTest, ASecretBelongsIntoAFileOfItsOwnAndIsInNoError) {
+TEST(AlertSecretTest, KeepsSecretsInFilesAndOutOfErrors) {
   const std::string problem = Problem(
       "receivers:\n  - name: chat\n    kind: slack\n    target: https://hooks/T0/secret\nroutes: "
       "[]\n");

@@ -97,7 +97,7 @@ TEST(AdviceDeparturesTest, FullTensorIsNoForwardPass) {
 }
 
 // A loop over metrics, of which one rank has one more, is no loop of training.
-TEST(AdviceDeparturesTest, WhoSyncsAMetricInALoopThatTheOthersHaveLeftDoesSoAlone) {
+TEST(AdviceDeparturesTest, AdvisesOnAMetricSyncedAloneInAnAbandonedLoop) {
   Verdict v =
       Standing(Mismatch(Cause::kArgumentMismatch, AllReduce(1), AllReduce(561), 8, {"count"}),
                "distributed_c10d.barrier metric.Metric.sync train.main",
@@ -124,7 +124,7 @@ TEST(AdviceDeparturesTest, AThreadThatFailedIsNoReasonToWaitForAnother) {
 
 // Where one rank loads first and the others wait for it in a barrier, that rank comes to its own
 // barrier later: what it does there is the reason, and no call that it has left out.
-TEST(AdviceDeparturesTest, WhatAnAbsentRankDoesSaysMoreThanTheLineThatItHasPassed) {
+TEST(AdviceDeparturesTest, PrefersAnAbsentRanksWorkToTheLineItPassed) {
   for (const auto& [functions, late, id] : std::vector<std::tuple<const char*, bool, const char*>>{
            {"ssl.SSL_read hub.hf_hub_download train.load", false, "downloads-alone"},
            {"fcntl.flock lock.FileLock.acquire train.load", false, "file-lock"},

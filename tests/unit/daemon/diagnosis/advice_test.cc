@@ -435,8 +435,9 @@ std::string Section(const AdviceEntry& entry) {
 
 std::string Document() {
   std::string text =
-      "# Advice\n\nThe advice of the verdicts, and the reasons. `ROLLCALL_WRITE_DOCS=1 "
-      "diagnosis_test` generates this page from `daemon/diagnosis/advice_*.cc`.\n\n"
+      "# Advice\n\nLook up an advice that a verdict names, such as `[validates-alone]`: what Rollcall "
+      "has seen, why that hangs a job, and in bold what to do. `ROLLCALL_WRITE_DOCS=1 diagnosis_test` "
+      "generates this page from `daemon/diagnosis/advice_*.cc`.\n\n"
       "A verdict gives up to three known mistakes that fit, and the general entry for its cause last. "
       "After what is known of the process comes what the stacks of both sides show beside each other, "
       "and then the order of this page. A consequence gets no advice.\n";

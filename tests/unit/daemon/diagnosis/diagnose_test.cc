@@ -100,7 +100,7 @@ TEST(DiagnoseTest, AMismatchExplainsALaterWait) {
   for (size_t i = 1; i < verdicts.size(); ++i) EXPECT_TRUE(verdicts[i].is_consequence);
 }
 
-TEST(DiagnoseTest, AMismatchThatDidNotStopTheJobDoesNotHideALaterHang) {
+TEST(DiagnoseTest, FindsAHangAfterAMismatchThatDidNotStopTheJob) {
   JobBuilder job(4);
   job.Finish(10);
   job.Finish({0, 1, 2}, 1);

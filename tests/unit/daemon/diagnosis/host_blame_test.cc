@@ -49,7 +49,7 @@ TEST(HostBlameTest, AnErrorOfTheHardwareMakesTheHostBrokenWhateverTheCause) {
   }
 }
 
-TEST(HostBlameTest, ErrorsOfOtherHostsAndFactsThatAreNoErrorsDoNotMakeItBroken) {
+TEST(HostBlameTest, IgnoresErrorsOfOtherHostsAndFactsWithoutErrors) {
   const Verdict stall = Blaming("node-7");
   EXPECT_FALSE(BlameHost(WithFact(stall, HostFactKind::kGpuLost, "node-8"))->is_broken);
   for (const HostFactKind kind :

@@ -326,7 +326,7 @@ TEST(HostEvidenceTest, WhatOtherHostsShowIsNoReasonForAnAbsentRank) {
 }
 
 // NVML lists no processes of a GPU that is gone: the rank is the one that uses no other GPU.
-TEST(HostEvidenceTest, AGpuThatHasFallenOffTheBusNamesTheRankThatIsLeft) {
+TEST(HostEvidenceTest, NamesTheRankOfAGpuThatFellOffTheBus) {
   JobBuilder job = Stalled();
   for (const int rank : {4, 5}) job.state.processes[static_cast<size_t>(rank)].host = "node-5";
   job.state.host_facts.erase("node-4");
@@ -451,12 +451,12 @@ const char* WeightInWords(const HostFactRule& rule) {
 std::string Document() {
   std::string text =
       "# Facts about hosts\n\n"
+      "Look up here what a verdict shows of a host: the kinds of facts, and what to do about each. "
       "When a hang is suspected, the agents of its hosts look once at what lies beneath the job. "
-      "This page "
-      "lists what they look at, and what the rules make of it. `ROLLCALL_WRITE_DOCS=1 "
-      "diagnosis_test` generates it from `proto/host_facts.def`, "
-      "`daemon/diagnosis/hosts/host_fact_rules.cc` and `daemon/diagnosis/hosts/host_advice.cc`. "
-      "[running.md](running.md#facts-about-hosts) says how to permit or forbid it.\n\n"
+      "`ROLLCALL_WRITE_DOCS=1 diagnosis_test` generates "
+      "this page from `proto/host_facts.def`, `daemon/diagnosis/hosts/host_fact_rules.cc` and "
+      "`daemon/diagnosis/hosts/host_advice.cc`. "
+      "[running.md](running.md#facts-about-hosts) shows how to permit or forbid it.\n\n"
       "## Kinds\n\n"
       "A fact is evidence: always, or where it differs from the other hosts (GPUs, ports) of the "
       "job. One that "

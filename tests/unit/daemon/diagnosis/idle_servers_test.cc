@@ -109,9 +109,9 @@ TEST_F(IdleServerTest, AServerWithoutRequestsIsNoHang) {
   EXPECT_EQ(v.certainty, Certainty::kPossible);
   EXPECT_EQ(
       v.summary,
-      "rank 0 (node-0, pid 4000) is in `main` (server.py:9), waiting in "
-      "BaseServer.serve_forever, and waits for requests, and the others wait for Broadcast #12 "
-      "on communicator \"dp\": if this server idles, it is no hang; 3 ranks have waited 70 s");
+      "rank 0 (node-0, pid 4000) is in `main` (server.py:9), waiting in BaseServer.serve_forever, "
+      "and waits for requests, and the others wait for Broadcast #12 on communicator \"dp\": if "
+      "this server is idle, the job does not hang; 3 ranks have waited 70 s");
   EXPECT_EQ(v.advice.front().id, "idle-server");
 }
 

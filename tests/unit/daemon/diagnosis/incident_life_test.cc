@@ -248,7 +248,7 @@ TEST_F(IncidentsTest, TheSameWaitThatCountsAnewIsTheSameIncident) {
 }
 
 // A restarted agent reports its processes a moment before their waits.
-TEST_F(IncidentsTest, AWaitThatIsNotThereForAMomentAndCountsAnewIsTheSameIncident) {
+TEST_F(IncidentsTest, KeepsTheIncidentWhenAWaitBrieflyDisappears) {
   RanksWait(10);
   Look(25);
   EXPECT_EQ(Look(70).back(), Kind::kConfirmed);
@@ -313,7 +313,7 @@ TEST_F(IncidentsTest, ConfirmsAContradictionAtOnceAndReportsItOnce) {
   EXPECT_EQ(Look(7), Kinds());
 }
 
-TEST_F(IncidentsTest, AContradictionIsConfirmedWithTheMajorityOfRanksThatComeAMomentLater) {
+TEST_F(IncidentsTest, ConfirmsAContradictionWithTheMajorityThatArrivesLater) {
   job_.Finish(3);
   job_.Finish({0}, 1, AllReduce(7), At(1));
   job_.Finish({1}, 1, AllReduce(), At(1));
@@ -424,7 +424,7 @@ TEST_F(IncidentsTest, AJobThatIsEndedWhileItHangsIsNotResolved) {
   EXPECT_EQ(LookPastStacks(80.5), Kinds{Kind::kEnded}) << "a handler of SIGTERM may exit with 0";
 }
 
-TEST_F(IncidentsTest, ARankThatEndedBeforeItsHostWasHeardIsNoEndOfTheJob) {
+TEST_F(IncidentsTest, KeepsTheJobOpenAfterARankEndsBeforeItsHostReports) {
   RanksWait(10);
   const Process unheard = job_.state.processes[3];
   job_.state.processes.pop_back();
@@ -458,7 +458,7 @@ class LostHostTest : public IncidentsTest {
   }
 };
 
-TEST_F(LostHostTest, ARankThatEndedWhileItsHostWasOutOfReachIsNoEndOfTheJob) {
+TEST_F(LostHostTest, KeepsTheJobOpenAfterARankEndsOnAnUnreachableHost) {
   ConfirmWithoutTheHost();
   Exits(75, 0);
   for (const double at : {75.1, 76.0, 77.5, 79.9}) EXPECT_EQ(Look(at), Kinds()) << at;
@@ -613,7 +613,7 @@ TEST_F(RestartTest, AJobThatWasEndedMeanwhileKeepsItsVerdict) {
   EXPECT_TRUE(HasAny(Look(82), {Kind::kEnded}));
 }
 
-TEST_F(RestartTest, ARankOfALostHostThatEndedMeanwhileIsNoEndOfTheJob) {
+TEST_F(RestartTest, KeepsTheJobOpenAfterARankOfALostHostEnds) {
   RanksWait(10);
   job_.process(3).liveness = Liveness::kSilent;
   Look(25);

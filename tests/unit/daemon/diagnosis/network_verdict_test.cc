@@ -132,7 +132,7 @@ TEST(NetworkVerdictTest, TellsThatSamplesAreMissing) {
   EXPECT_EQ(s.verdict.network.culprit, 2);
   ASSERT_EQ(s.verdict.missing_evidence.size(), 1u);
   EXPECT_EQ(s.verdict.missing_evidence[0],
-            "what the transfers over the network of rank 0 wait for: its states are not known");
+            "what the transfers over the network of rank 0 wait for: its states are unknown");
 }
 
 // As of a call with more members than are asked: who is beyond them is not accused, nor who is not.
@@ -144,7 +144,7 @@ TEST(NetworkVerdictTest, BeyondTheRanksThatWereAskedNobodyIsNamed) {
   EXPECT_TRUE(s.verdict.culprits.empty());
   EXPECT_EQ(s.verdict.missing_evidence,
             std::vector<std::string>{"what the transfers over the network of ranks 2-3 wait for: "
-                                     "their states are not known"});
+                                     "their states are unknown"});
 }
 
 TEST(NetworkVerdictTest, AMarkerIsASecondWitness) {

@@ -99,7 +99,7 @@ TEST(OwnHostFactsTest, AMistakeOfAnotherProgramIsNoFaultOfTheHost) {
 }
 
 // A data loader of the job, perhaps: the agent knows the ranks only.
-TEST(OwnHostFactsTest, AKillInAControlGroupStaysIfTheJobsHasMetItsLimit) {
+TEST(OwnHostFactsTest, KeepsAControlGroupKillIfTheJobMetItsLimit) {
   const HostFact kill = {K::kOomKill, "", 0, "Memory cgroup out of memory: Killed process 77", 5,
                          kForeignPid};
   const auto kept = Kept(kill, {{K::kCgroupOom, "", 1, "", 0, kOwnPid}});

@@ -156,7 +156,7 @@ TEST(PostMortemTest, BlamesTheRankWhoseNormalEndBrokeTheCallsOfTheOthers) {
       "RuntimeError: [pair.cc:553] Connection closed by peer [127.0.0.1]:7 at train.py:5"));
   ExpectBlamed(verdicts, Cause::kRankExited);
   EXPECT_EQ(verdicts[0].evidence.back(),
-            "the exceptions of the other ranks say that a peer is gone: rank 3 ended before");
+            "the exceptions of the other ranks report that a peer is gone: rank 3 ended before");
 }
 
 TEST(PostMortemTest, ANormalEndIsNotTheReasonForAnotherException) {
@@ -258,7 +258,7 @@ void DieBetweenLooks(int rank, double from, int signal, JobBuilder* job) {
   job->process(rank).ended_after_ns = At(from);
 }
 
-TEST(PostMortemTest, ARankOfAnotherHostThatMayHaveFailedBeforeMakesTheVerdictLikely) {
+TEST(PostMortemTest, LowersCertaintyIfAnotherHostMayHaveFailedFirst) {
   for (const bool may_be_first : {true, false}) {
     JobBuilder job = Waiting();
     DieBetweenLooks(3, 10, SIGKILL, &job);
@@ -268,10 +268,14 @@ TEST(PostMortemTest, ARankOfAnotherHostThatMayHaveFailedBeforeMakesTheVerdictLik
     ASSERT_EQ(verdicts.size(), 1u);
     EXPECT_EQ(verdicts[0].culprits[0].rank, 3);
     EXPECT_EQ(verdicts[0].certainty, may_be_first ? Certainty::kLikely : Certainty::kCertain);
-    EXPECT_EQ(verdicts[0].missing_evidence,
-              may_be_first ? std::vector<std::string>{"rank 0 ended between the same two looks of "
-                                                      "the agents: the order is not known"}
-                           : std::vector<std::string>());
+    EXPECT_EQ(
+        verdicts[0].missing_evidence,
+        may_be_first
+            ? std::vector<
+                  std::
+                      string>{"rank 0 ended between the same two looks of the agents: the order is "
+                              "unknown"}
+            : std::vector<std::string>());
   }
 }
 

@@ -346,7 +346,7 @@ TEST(StandstillTest, ARankThatReadsAnAnswerWaitsForNobodyThatHasEndedWell) {
   EXPECT_TRUE(job.Judge().empty());
 }
 
-TEST(StandstillTest, ARankThatWaitsForItsOwnChildAccusesNobodyThatHasEndedWell) {
+TEST(StandstillTest, BlamesNoEndedRankForAWaitForAnOwnChild) {
   StandingJob job(
       {{" wait4 popen_fork.Popen.poll process.BaseProcess.join train.end ", "/x/train.py:9 in end"},
        kQueue});
@@ -385,7 +385,7 @@ TEST(StandstillTest, AnEngineWithoutRequestsStandsForNothing) {
 }
 
 // Many ranks have a server for metrics.
-TEST(StandstillTest, ARankThatOthersWaitForIsToBlameAlthoughItHasAServer) {
+TEST(StandstillTest, BlamesAnAwaitedRankEvenWithAServer) {
   StandingJob job({Reads(4001), kQueue, Reads(4000)});
   job.standings[1]->has_server = true;
   EXPECT_EQ(CulpritsOf(job.Only()), Ranks{1});

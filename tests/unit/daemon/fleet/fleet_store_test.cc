@@ -179,7 +179,7 @@ TEST_F(FleetStoreTest, ManyJobsAreOneStatementWhateverTheirNames) {
   EXPECT_TRUE(store->Claim(Row("d1"), {})->empty());
 }
 
-TEST_F(FleetStoreTest, TheJobsOfADeadDaemonGoToWhoeverClaimsThemAndTheTokenRises) {
+TEST_F(FleetStoreTest, RaisesTheTokenWhenADeadDaemonsJobsAreClaimed) {
   const auto one = Make(), two = Make();
   Renew(one.get(), Row("d1"));
   Renew(two.get(), Row("d2"));
@@ -247,7 +247,7 @@ TEST_F(FleetStoreTest, TwoDaemonsOfOneNameAreToldAndDoNotTakeTurns) {
   Renew(three.get(), third);
 }
 
-TEST_F(FleetStoreTest, AJobIsHandedOverOnlyByItsOwnerAndOnlyToTheLiving) {
+TEST_F(FleetStoreTest, HandsJobsOverOnlyFromOwnersToLiveDaemons) {
   const auto one = Make(), two = Make();
   Renew(one.get(), Row("d1"));
   Renew(two.get(), Row("d2"));
@@ -264,7 +264,7 @@ TEST_F(FleetStoreTest, AJobIsHandedOverOnlyByItsOwnerAndOnlyToTheLiving) {
 
 // The server may carry out a request long after its sender has stopped waiting. Once the sender
 // knows again that the job is its own, it is too late for that.
-TEST_F(FleetStoreTest, WhatADaemonTriedToGiveAwayIsItsOwnOnceItHasAskedAgain) {
+TEST_F(FleetStoreTest, KeepsAJobWhoseHandOverFailed) {
   const auto one = Make(), two = Make();
   Renew(one.get(), Row("d1"));
   Renew(two.get(), Row("d2"));

@@ -250,7 +250,7 @@ TEST_F(FleetTest, AloneItTakesJobsAndAlertsWhileTheDatabaseIsAway) {
   EXPECT_EQ(TakeSaid(), (Said{"tells a: mine"}));
 }
 
-TEST_F(FleetTest, OneOfSeveralTakesJobsAndDoesNotAlertWhileTheDatabaseIsAway) {
+TEST_F(FleetTest, TakesJobsWithoutAlertsWhileTheDatabaseIsAway) {
   AddOther();
   const auto fleet = MakeFleet();
   fleet->Step();
@@ -323,7 +323,7 @@ TEST_F(FleetTest, KeepsAJobWhoseNextDaemonHasGoneAndLoadsItAgain) {
 }
 
 // The daemon is cut off from the hosts, and not from the database.
-TEST_F(FleetTest, GivesAJobToTheDaemonThatItsAgentsReachIfTheyDoNotReachThisOne) {
+TEST_F(FleetTest, HandsAJobToTheDaemonThatItsAgentsReach) {
   const JobId own = JobFor(0);
   database_.mine[own] = 5;
   const auto fleet = MakeFleet();
@@ -338,7 +338,7 @@ TEST_F(FleetTest, GivesAJobToTheDaemonThatItsAgentsReachIfTheyDoNotReachThisOne)
   EXPECT_EQ(database_.theirs[own].daemon, "there");
 }
 
-TEST_F(FleetTest, WantsAJobForWhichAgentsKeepAskingAndKeepsItOnceItIsHere) {
+TEST_F(FleetTest, WantsAndKeepsAJobThatAgentsKeepAskingFor) {
   const JobId theirs = JobFor(1);
   ask_again_ns_ = 0;
   AddOther();
@@ -376,7 +376,7 @@ TEST_F(FleetTest, HandsAJobOverOnceAllAboutItIsWritten) {
 }
 
 // Nobody would watch the job until the database takes the writes.
-TEST_F(FleetTest, GivesAHandOverUpAndWatchesTheJobIfItsWritesDoNotReachTheDatabase) {
+TEST_F(FleetTest, CancelsAHandOverWhoseWritesDoNotReachTheDatabase) {
   const JobId theirs = JobFor(1);
   writes_within_ns_ = 0;
   database_.mine[theirs] = 6;
@@ -476,7 +476,7 @@ TEST_F(FleetTest, AProvisionalJobIsUnprovenUntilItIsAdopted) {
   EXPECT_EQ(TakeSaid(), (Said{"adopts job", "proves job"}));
 }
 
-TEST_F(FleetTest, AJobThatCannotBeReadHoldsUpNoOtherAndIsTakenInTheEnd) {
+TEST_F(FleetTest, TakesAnUnreadableJobInTheEndWithoutDelayingOthers) {
   unreadable_ = {"job"};
   const auto fleet = MakeFleet();
   fleet->Step();

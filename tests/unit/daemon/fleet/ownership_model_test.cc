@@ -596,11 +596,11 @@ TEST(OwnershipModelTest, FindsTwoOwnersIfALeaseCountsFromTheAnswer) {
   EXPECT_EQ(Found([](Rules* rules) { rules->counts_from_request = false; }), "kOneOwner");
 }
 
-TEST(OwnershipModelTest, FindsTwoOwnersIfADaemonThatWakesDoesNotAskWhatItStillOwns) {
+TEST(OwnershipModelTest, FindsTwoOwnersWhenAWokenDaemonDoesNotAsk) {
   EXPECT_EQ(Found([](Rules* rules) { rules->asks_what_it_owns = false; }), "kOneOwner");
 }
 
-TEST(OwnershipModelTest, FindsTwoOwnersIfAHandOverTakesEffectAfterItsSenderHasAskedAgain) {
+TEST(OwnershipModelTest, FindsTwoOwnersWhenAHandOverTakesEffectLate) {
   EXPECT_EQ(Found([](Rules* rules) {
               *rules = OfThreeTicks();
               rules->has_hand_over = true;
@@ -609,7 +609,7 @@ TEST(OwnershipModelTest, FindsTwoOwnersIfAHandOverTakesEffectAfterItsSenderHasAs
             "kOneOwner");
 }
 
-TEST(OwnershipModelTest, FindsTwoOwnersIfADaemonGoesOnWhileItGivesAJobAway) {
+TEST(OwnershipModelTest, FindsTwoOwnersWhenAGiverGoesOn) {
   EXPECT_EQ(Found([](Rules* rules) {
               rules->has_hand_over = true;
               rules->stops_before_hand_over = false;
@@ -617,7 +617,7 @@ TEST(OwnershipModelTest, FindsTwoOwnersIfADaemonGoesOnWhileItGivesAJobAway) {
             "kOneOwner");
 }
 
-TEST(OwnershipModelTest, FindsAnOldWriteAfterANewerOneIfTheDatabaseDoesNotCheckTokens) {
+TEST(OwnershipModelTest, FindsAStaleWriteWithoutTokenChecks) {
   EXPECT_EQ(Found([](Rules* rules) {
               rules->has_writes = true;
               rules->has_late_requests = false;

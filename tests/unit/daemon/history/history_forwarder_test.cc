@@ -101,7 +101,7 @@ TEST_F(HistoryForwarderTest, BringsEverythingToTheDatabaseAndShowsWhatOthersWrot
   EXPECT_EQ(loaded->hosts.count(JobKey("train")), 1u);
 }
 
-TEST_F(HistoryForwarderTest, WhatIsWrittenWhileTheServerIsAwayComesWhenItIsBackAlsoAfterARestart) {
+TEST_F(HistoryForwarderTest, KeepsWritesOfAnAbsentServerAcrossARestart) {
   {
     HistoryKeeper keeper(Options());
     ASSERT_TRUE(keeper.Start().ok());
@@ -275,7 +275,7 @@ TEST_F(HistoryForwarderTest, ARowThatTheServerRefusesForGoodHoldsBackNoOther) {
 }
 
 // The daemon was cut off, and another one took its job.
-TEST_F(HistoryForwarderTest, WhatWaitedForAJobThatAnotherDaemonHasNowIsDroppedAndNothingElse) {
+TEST_F(HistoryForwarderTest, DropsOnlyTheWritesOfAJobThatMovedAway) {
   std::map<JobId, int64_t> tokens = {{{"default", "lost"}, 5}, {{"default", "kept"}, 6}};
   HistoryKeeperOptions options = Options();
   options.token_of = [&tokens](const JobId& job) { return tokens.at(job); };
@@ -326,7 +326,7 @@ TEST_F(HistoryForwarderTest, WhatWaitedForAJobThatAnotherDaemonHasNowIsDroppedAn
 }
 
 // Another daemon may have the job: what this one finds out counts if the job proves to be its own.
-TEST_F(HistoryForwarderTest, WritesAboutAnUnprovenJobWaitUntilTheyAreReleasedAndComeInOrder) {
+TEST_F(HistoryForwarderTest, HoldsWritesOfAnUnprovenJobInOrder) {
   bool is_unproven = true;
   HistoryKeeperOptions options = Options();
   options.token_of = [](const JobId&) { return 0; };

@@ -165,7 +165,7 @@ TEST(OpenExistingTest, RefusesWhatIsNoHistoryAndLeavesItAsItIs) {
   ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
   SqliteDatabase other(db);
   ASSERT_TRUE(Sql(&other, "CREATE TABLE recipes (name TEXT)").Run().ok());
-  EXPECT_THAT(WhyNot(path), HasSubstr("no history of rollcalld"));
+  EXPECT_THAT(WhyNot(path), HasSubstr("not a history of rollcalld"));
   EXPECT_EQ(ReadInteger(&other, "SELECT count(*) FROM sqlite_master"), 1);
 }
 

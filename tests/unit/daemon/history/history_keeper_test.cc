@@ -274,7 +274,7 @@ TEST_F(HistoryKeeperTest, AwaitsWhatItWasGivenUntilItIsInTheFile) {
   EXPECT_EQ((*history)->Load()->silences.size(), 1u);
 }
 
-TEST_F(HistoryKeeperTest, ANewerStateOfAnIncidentIsSavedBeforeAnAlertThatCameAfterTheOlder) {
+TEST_F(HistoryKeeperTest, SavesANewerStateBeforeAnAlertOfTheOlderOne) {
   HistoryKeeper keeper(Options());
   ASSERT_TRUE(keeper.Start().ok());
   std::string state_then;

@@ -62,7 +62,7 @@ TEST_F(HistorySpoolTest, ThePreviousReleaseFindsNoUnsentAlertThatItDoesNotKnow) 
   }
 }
 
-TEST_F(HistorySpoolTest, ANewerStateOfAnIncidentReplacesTheOlderAndIsNotRemovedForIt) {
+TEST_F(HistorySpoolTest, ReplacesAnOlderStateOfAnIncidentByTheNewer) {
   const auto spool = Open();
   ASSERT_TRUE(spool->Apply(WriteOfIncident(OpenIncident("train", 1))).ok());
   const auto older = spool->Next(1);
@@ -75,7 +75,7 @@ TEST_F(HistorySpoolTest, ANewerStateOfAnIncidentReplacesTheOlderAndIsNotRemovedF
   EXPECT_EQ(spool->waiting().bytes, 0);
 }
 
-TEST_F(HistorySpoolTest, APlaceIsNotBroughtWhileANewerStateOfAnIncidentBeforeItWaits) {
+TEST_F(HistorySpoolTest, HoldsAPlaceBackWhileAnEarlierIncidentWaits) {
   const auto spool = Open();
   ASSERT_TRUE(spool->Apply(WriteOfIncident(OpenIncident("train", 1))).ok());
   for (int i = 0; i < 5; ++i)

@@ -307,7 +307,7 @@ TEST(PartitionsTest, AWeekBeginsOnMondayAlsoBefore1970) {
   EXPECT_EQ(WeekOf(4 * kDay - 1), WeekOf(0));
 }
 
-TEST_F(PostgresHistoryTest, OldWeeksGoAsAWholeAndTheNextOneIsThereInTime) {
+TEST_F(PostgresHistoryTest, DropsOldWeeksAndCreatesTheNextInTime) {
   HistoryLimits limits;
   limits.keep_ns = 10 * kDay;
   const auto history = Open(limits);

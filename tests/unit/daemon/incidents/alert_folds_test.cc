@@ -46,7 +46,7 @@ class AlertFoldsTest : public testing::Test {
 
 using Ids = std::vector<std::string>;
 
-TEST_F(AlertFoldsTest, TheFirstHangHasItsOwnAlertsAndItsEndIsToldAfterAShortCalm) {
+TEST_F(AlertFoldsTest, AlertsTheFirstHangAndItsEndAfterAShortCalm) {
   EXPECT_FALSE(folds_.Add(Hang(1), 0).repeat.number() > 0);
   EXPECT_FALSE(folds_.EndsNow(Over(Hang(1)), {}, 10 * kSecond));
   EXPECT_EQ(EndsAt(29), Ids{});

@@ -134,7 +134,7 @@ TEST_F(IncidentAlertsTest, AnEndIsNotToldWhileTheJobMayHangAgain) {
 }
 
 // The daemon may find out how an attempt ended when the next one has been and gone.
-TEST_F(IncidentAlertsTest, AHangThatEndedBeforeItWasFoundIsOverInTheAttemptThatWentOn) {
+TEST_F(IncidentAlertsTest, ResolvesAHangThatEndedBeforeItWasFound) {
   const auto book = Begin();
   JobState second = RunningJob();
   second.key.attempt = 1;

@@ -38,7 +38,7 @@ TEST_F(IncidentBookTest, NothingIsConfirmedAtFirstWhereTheHistoryIsNotReadable) 
 }
 
 // Two daemons without a history. The first rank of two reports: the other one's host may be late.
-TEST_F(IncidentBookTest, WithoutAHistoryNothingIsCertainOfAnEarlierJobUntilAllItsRanksReport) {
+TEST_F(IncidentBookTest, ClaimsNothingCertainOfAnEarlierJobUntilAllItsRanksReport) {
   IncidentBookOptions options;
   options.log_incidents = false;
   const auto certainty = [&](int32_t world_size, int64_t began_ns) {
@@ -122,7 +122,7 @@ TEST_F(LateHistoryTest, HostsOfAJobThatHasReturnedAreAwaited) {
 }
 
 // Otherwise the new incident would replace an earlier one in the history.
-TEST_F(IncidentBookTest, AnIncidentHasANumberOfItsOwnWhileTheHistoryIsNotReadable) {
+TEST_F(IncidentBookTest, NumbersIncidentsWithoutAReadableHistory) {
   IncidentBook book(WithUnreadableHistory(tree_.root()), &timeline_);
   ASSERT_TRUE(book.Start().ok());
   const int64_t now_ns = timeline_.Now() + kReturnWithinNs;

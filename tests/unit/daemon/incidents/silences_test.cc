@@ -92,7 +92,7 @@ TEST(SilencesTest, EndedOnesHoldBackNothingAndCannotBeEndedAgain) {
   EXPECT_NE(std::string(again.status().message()).find("rollcall silence"), std::string::npos);
 }
 
-TEST(SilencesTest, ASilenceSaysWhatItIsForAndIsNeitherTooShortNorTooLong) {
+TEST(SilencesTest, RefusesSilencesWithoutAScopeOrWithAWrongLength) {
   Silences silences;
   EXPECT_TRUE(absl::IsInvalidArgument(Add(For(""), &silences).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(Add(For("", "", "", "research"), &silences).status()));
@@ -192,7 +192,7 @@ TEST(SilencesTest, WhatOneDaemonBeginsOrEndsTheOthersTakeOver) {
   EXPECT_EQ(here.Find(Hang(), kNow + 2 * kSecondNs), nullptr);
 }
 
-TEST(SilencesTest, AnEndIsNotLostToADaemonThatHasNotHeardOfIt) {
+TEST(SilencesTest, ReturnsAnEndThatAnotherDaemonMissed) {
   Silences silences;
   const auto silence = Add(For("llm-*"), &silences);
   ASSERT_TRUE(silence.ok());

@@ -187,7 +187,7 @@ TEST_F(ManyAgentsTest, AHostWithoutTicksIsSilentAmongOthersThatTick) {
 }
 
 // A daemon without room for its load reads every agent's ticks late, and some later than others.
-TEST_F(ManyAgentsTest, AHostWithoutTicksIsNotSilentYetWhileTheTicksOfAllComeLate) {
+TEST_F(ManyAgentsTest, DoesNotCallAHostSilentWhileAllTicksComeLate) {
   int64_t now_ns = kNow;
   for (int i = 0; i < 5; ++i, now_ns += 5 * kSecondNs) {
     Ticks(i < 3 ? kAgents : kAgents - 1, now_ns);

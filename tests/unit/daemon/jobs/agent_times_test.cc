@@ -60,7 +60,7 @@ TEST_F(AgentTimesTest, AWaitIsNotOlderThanItsProcess) {
   EXPECT_EQ(Times(), 1u);
 }
 
-TEST_F(AgentTimesTest, AWaitIsNotOlderThanItsProcessInALaterTickWithoutTheIdentity) {
+TEST_F(AgentTimesTest, LimitsAWaitToTheProcesssAgeInLaterTicks) {
   store_.Apply("node", Waits(2), kCame);
   v1::Tick tick = Waits(0);
   tick.mutable_processes(0)->clear_identity();
@@ -69,7 +69,7 @@ TEST_F(AgentTimesTest, AWaitIsNotOlderThanItsProcessInALaterTickWithoutTheIdenti
   EXPECT_EQ(Times(), 1u);
 }
 
-TEST_F(AgentTimesTest, AWaitOfAProcessWithoutAKnownStartIsNotOlderThanItsHost) {
+TEST_F(AgentTimesTest, LimitsAWaitWithoutAStartTimeToTheHostsAge) {
   v1::Tick tick = Waits(0, 5);
   Comm(&tick)->set_waiting_since_ns(1);
   EXPECT_DOUBLE_EQ(HoursOfWait(tick), 5);

@@ -209,7 +209,7 @@ TEST_F(HeardTest, AProcessNeverPassesToAnAgentOfAnotherTenant) {
 }
 
 // An agent chooses its id itself.
-TEST_F(HeardTest, AnAgentOfAnotherTenantThatTakesTheIdOfTheFirstReportsNothing) {
+TEST_F(HeardTest, IgnoresAnAgentThatTakesTheIdOfAnotherTenants) {
   AgentName forger = agent_;
   forger.tenants = {"team-b"};
   v1::Tick forged = MakeTick(7);
@@ -229,7 +229,7 @@ TEST_F(HeardTest, AnAgentMayReconnectBeforeItsOldStreamEnds) {
 }
 
 // The daemon was stopped: ticks of the broken stream wait, and the agent has a new stream.
-TEST_F(HeardTest, ATickOfAnOldStreamThatComesAfterANewerTickChangesNothing) {
+TEST_F(HeardTest, IgnoresALateTickOfAnOldStream) {
   v1::Tick old = MakeTick(7), whole = MakeTick(7);
   AddComm(&old, 5, 1, 4)->set_entered(3);
   old.set_now_ns(At(5));

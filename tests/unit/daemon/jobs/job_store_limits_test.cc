@@ -158,7 +158,7 @@ TEST(JobStoreLimitsTest, AFloodOfProcessesLeavesAnotherUsersJobs) {
 }
 
 // Whoever knows the name of another user's job.
-TEST(JobStoreLimitsTest, AFloodOfProcessesInAnotherUsersJobIsNotHisToPayFor) {
+TEST(JobStoreLimitsTest, ChargesAFloodToItsOwnUserInAnotherUsersJob) {
   DaemonCounters counters;
   JobStoreLimits most;
   most.processes = 1000;
@@ -172,7 +172,7 @@ TEST(JobStoreLimitsTest, AFloodOfProcessesInAnotherUsersJobIsNotHisToPayFor) {
   EXPECT_TRUE(HasJob(store, "other"));
 }
 
-TEST(JobStoreLimitsTest, WhoWasMadeToGoComesBackWithAWholeTickOnceThereIsRoom) {
+TEST(JobStoreLimitsTest, ReadmitsADroppedJobByAWholeTick) {
   JobStoreLimits most;
   most.jobs = 2;
   JobStore store("unnamed", most);

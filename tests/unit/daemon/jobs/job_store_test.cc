@@ -161,7 +161,7 @@ TEST(JobStoreTest, EqualPidsOfTwoHostsAreTwoProcesses) {
   EXPECT_EQ(store.Get(kJob).processes.size(), 2u);
 }
 
-TEST(JobStoreTest, ASplitUnderWayEndsWhenItsLastRankHasGoneToItsChild) {
+TEST(JobStoreTest, EndsASplitWhenItsLastRankUsesTheChild) {
   JobStore store("unnamed");
   for (int rank : {0, 1}) {
     v1::Tick tick = MakeTick(rank + 1);

@@ -129,7 +129,7 @@ TEST_F(JobRunnerTest, AJobWhoseKnownProcessesHaveEndedIsDiagnosedWhenOthersAreRe
   EXPECT_EQ(counters_.Get().ticks - before, 1u);
 }
 
-TEST_F(JobRunnerTest, AJobThatHasEndedAndDoesNotChangeRestsUntilItIsForgotten) {
+TEST_F(JobRunnerTest, RestsAnEndedJobUntilItIsForgotten) {
   v1::Tick ended;
   ended.set_now_ns(SteadyNs());
   AddRank(0, &ended)->mutable_evidence()->set_liveness(v1::Evidence::EXITED);
@@ -239,7 +239,7 @@ TEST_F(JobRunnerTest, StopDropsTheTicksThatWaitAndThoseThatTheirEndsBring) {
 }
 
 // The last rank ends, and after that another process of the job begins.
-TEST_F(JobRunnerTest, AProcessWhoseTickIsOnItsWayWhileTheJobIsForgottenIsKept) {
+TEST_F(JobRunnerTest, KeepsAProcessWhoseTickArrivesWhileTheJobIsForgotten) {
   v1::Tick ended;
   ended.set_now_ns(SteadyNs());
   AddRank(0, &ended)->mutable_evidence()->set_liveness(v1::Evidence::EXITED);

@@ -66,7 +66,7 @@ TEST(AttemptsTest, ARankThatStartsWhileOthersStillEndIsANewAttempt) {
 }
 
 // The agent saw one rank of a short job, and no call of that rank.
-TEST(AttemptsTest, AStartRightAfterAShortOneOnTheSameHostIsANewAttempt) {
+TEST(AttemptsTest, BeginsAnAttemptForAStartAfterAShortOne) {
   Attempts attempts;
   ProcessStart brief = Rank(2, 102, 10);
   brief.uses_nccl = false;
@@ -115,7 +115,7 @@ TEST(AttemptsTest, ASecondStartAtOneAddressIsANewAttempt) {
   }
 }
 
-TEST(AttemptsTest, ASecondStartAtOneAddressIsANewAttemptThoughTheFirstNeverUsedNccl) {
+TEST(AttemptsTest, BeginsAnAttemptForASecondStartAtOneAddress) {
   Attempts attempts;
   for (int32_t rank = 0; rank < 4; ++rank) {
     ProcessStart first = RankAtOneAddress(rank, 100 + rank, 10);
@@ -138,14 +138,14 @@ TEST(AttemptsTest, ARankThatNobodyHadIsLateForAShortTimeOnly) {
 }
 
 // The agent sees the end a tick after the next process began.
-TEST(AttemptsTest, AStartBetweenTheLastLookAtARankAndItsEndIsANewAttempt) {
+TEST(AttemptsTest, BeginsAnAttemptForAStartBeforeARanksUnseenEnd) {
   Attempts attempts;
   attempts.Place(RankAtOneAddress(0, 100, 10));
   attempts.SetEnded({"node-1", 100, 100}, 50 * kSecond, 52 * kSecond);
   EXPECT_EQ(attempts.Place(RankAtOneAddress(0, 200, 51)), 1);
 }
 
-TEST(AttemptsTest, AStartThatProcRoundsDownToBeforeTheLastLookIsANewAttempt) {
+TEST(AttemptsTest, BeginsAnAttemptForAStartThatProcRoundsDown) {
   Attempts attempts;
   attempts.Place(RankAtOneAddress(0, 100, 10));
   attempts.SetEnded({"node-1", 100, 100}, 51 * kSecond + 9'000'000, 52 * kSecond);
@@ -160,7 +160,7 @@ TEST(AttemptsTest, AChildThatOutlivesItsParentBelongsToItsAttempt) {
 }
 
 // It may be a helper of the ended process, or the next start.
-TEST(AttemptsTest, AProcessWithoutNcclThatBeginsAtTheEndOfItsRankIsTooEarly) {
+TEST(AttemptsTest, DefersAProcessWithoutNcclThatBeginsAtItsRanksEnd) {
   Attempts attempts;
   attempts.Place(RankAtOneAddress(0, 100, 10));
   attempts.SetEnded({"node-1", 100, 100}, 50 * kSecond, 52 * kSecond);
@@ -183,7 +183,7 @@ TEST(AttemptsTest, AnotherCounterOfTheLauncherIsANewAttemptWithItsNumber) {
   EXPECT_EQ(attempts.Place(after), 3);
 }
 
-TEST(AttemptsTest, ARankThatALivingProcessHasIsTooEarlyUntilItUsesNccl) {
+TEST(AttemptsTest, DefersASecondProcessOfALiveRankUntilItUsesNccl) {
   Attempts attempts;
   StartAll(100, 10, &attempts);
   ProcessStart start = Rank(1, 200, 20);
@@ -241,7 +241,7 @@ TEST(AttemptsTest, TwoLiveJobsOfOneNameAreTwoAttempts) {
   EXPECT_TRUE(attempts.HasTwin(1));
 }
 
-TEST(AttemptsTest, TwoLiveJobsOfOneNameThatStartTogetherAreToldApartByTheirLaunch) {
+TEST(AttemptsTest, SeparatesJobsOfOneNameByTheirLaunch) {
   Attempts attempts;
   for (int32_t rank = 0; rank < 4; ++rank) {
     ProcessStart one = Rank(rank, 100 + rank, 10), other = Rank(rank, 200 + rank, 10);
@@ -317,7 +317,7 @@ TEST(AttemptsTest, RanksOfOneLaunchMayHaveBeenToldDifferentSizes) {
   }
 }
 
-TEST(AttemptsTest, ARankBeyondTheSizeOfTheOthersBelongsToThemIfItBeganWithThem) {
+TEST(AttemptsTest, JoinsARankBeyondTheSizeIfItBeganWithTheOthers) {
   for (const bool together : {true, false}) {
     Attempts attempts;
     for (int32_t rank = 0; rank < 4; ++rank) attempts.Place(RankAtOneAddress(rank, 100 + rank, 10));

@@ -74,7 +74,7 @@ TEST(CallingTidsTest, TheThreadInTheLongestCallComesFirst) {
   EXPECT_EQ(CallingTids(process), (Tids{kMain, kOther}));
 }
 
-TEST(CallingTidsTest, AThreadThatWaitsForAKeyBesideTheMainOneMakesNoCall) {
+TEST(CallingTidsTest, IgnoresASideThreadThatWaitsForAKey) {
   Process process;
   process.pid = kMain;
   process.callers = {{kMain, kMain, "python"}};

@@ -28,7 +28,7 @@ TEST(IncidentIdTest, ANameThatLooksLikeAnAttemptOrATenantIsWrittenDifferently) {
 }
 
 // All names of up to four of these characters, of two tenants, in three attempts.
-TEST(IncidentIdTest, NoTwoAttemptsOfAnyJobsHaveTheSamePrefixAndItTellsTheJob) {
+TEST(IncidentIdTest, GivesEachAttemptItsOwnPrefixThatNamesTheJob) {
   const std::string characters = "a1.:-";
   std::vector<std::string> names = {""};
   for (size_t from = 0, length = 0; length < 4; ++length) {

@@ -391,7 +391,7 @@ TEST_F(FleetQueriesTest, AJobThatThereIsNotIsExplainedByAllThereAre) {
   const absl::Status status = JobOf(*c_.fleet, Named("evaluat")).status();
   EXPECT_TRUE(absl::IsNotFound(status));
   EXPECT_EQ(status.message(),
-            "no job \"evaluat\"; did you mean evaluate? there is evaluate, train");
+            "no job \"evaluat\"; did you mean evaluate? jobs here: evaluate, train");
   EXPECT_THAT(NamesIn(StatusOf(*c_.fleet, Named("evaluat"), true)), IsEmpty());
   JobSelector attempt = Named("train");
   attempt.attempt = 7;
@@ -426,7 +426,7 @@ TEST_F(FleetQueriesTest, ACallerSeesElsewhereWhatItsTenantsAllow) {
   JobSelector hidden = Named("hidden");
   hidden.tenant = "team-b";
   const absl::Status refused = JobOf(*seen, hidden).status();
-  EXPECT_EQ(refused.message(), "no job \"hidden\"; there is team-a/a-job, team-a/b-job");
+  EXPECT_EQ(refused.message(), "no job \"hidden\"; jobs here: team-a/a-job, team-a/b-job");
   v1::TakeStacksRequest stacks;
   stacks.set_job("hidden");
   EXPECT_TRUE(absl::IsNotFound(seen->GetStacks(stacks).status()));

@@ -119,7 +119,7 @@ TEST(TraceTest, TimesCountFromABaseSoThatNoViewerRoundsThem) {
   EXPECT_EQ(trace["otherData"]["ts_begins_at"], "2027-01-15T08:00:02.000000Z");
 }
 
-TEST(TraceTest, AWaitingCallStaysOpenWithAMarkAtTheEndAndTheVerdictOnIt) {
+TEST(TraceTest, DrawsAWaitingCallOpenWithItsVerdict) {
   Calls calls;
   calls.Add(0, "AllReduce", 11, 3, 3.125)->set_waits(true);
   const json trace = Trace(calls);

@@ -161,9 +161,10 @@ TEST_F(OneRankTest, NamesBothProcessesAndTheRankThatNobodyHas) {
   EXPECT_EQ(v.cause, Cause::kInitIncomplete);
   EXPECT_EQ(Blamed(v), (Ranks{1, 1}));
   EXPECT_EQ(v.waiting_ranks, (Ranks{0, 2}));
-  EXPECT_EQ(v.summary,
-            "pids 4001, 4003 (node-1) both join as rank 1 of 4 of communicator \"dp\", and nobody "
-            "as rank 3; NCCL refused pid 4003 (ncclInvalidUsage); 2 ranks have waited 60 s");
+  EXPECT_EQ(
+      v.summary,
+      "pids 4001, 4003 (node-1) both join as rank 1 of 4 of communicator \"dp\", and no process as "
+      "rank 3; NCCL refused pid 4003 (ncclInvalidUsage); 2 ranks have waited 60 s");
   EXPECT_EQ(v.advice.front().id, "ranks-numbered-twice");
 }
 

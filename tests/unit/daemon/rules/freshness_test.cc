@@ -298,7 +298,7 @@ TEST_F(FreshnessTest, AWaitForRanksOfANewAgentIsNotCertain) {
 
 // The agent of host b was restarted, and reports a process before it has found its segment: the
 // daemon has the calls that the agent before had reported.
-TEST_F(FreshnessTest, ARankWhoseSegmentIsNotFoundYetIsNotBlamedBesideAnotherAbsentRank) {
+TEST_F(FreshnessTest, DoesNotBlameARankWithoutASegmentBesideAnotherAbsentRank) {
   job_.Enter({0, 1}, At(10));
   LoseSegment(2);
   std::vector<Verdict> verdicts = Diagnosed(70);
@@ -314,7 +314,7 @@ TEST_F(FreshnessTest, ARankWhoseSegmentIsNotFoundYetIsNotBlamedBesideAnotherAbse
             "the newest report on ranks 2-3 is old, and may miss calls made since");
 }
 
-TEST_F(FreshnessTest, TheWaitOfARankWhoseSegmentIsNotFoundYetIsNotCertain) {
+TEST_F(FreshnessTest, DoubtsTheWaitOfARankWithoutASegment) {
   job_.Enter({2}, At(10));
   LoseSegment(2);
   const std::vector<Verdict> verdicts = Diagnosed(70);
@@ -323,7 +323,7 @@ TEST_F(FreshnessTest, TheWaitOfARankWhoseSegmentIsNotFoundYetIsNotCertain) {
 }
 
 // The daemon has asked the agents for seldom ticks: nobody is stale. The job is healthy.
-TEST_F(FreshnessTest, AWaitThatTheReportsDoNotShowToBeLongIsNotCertain) {
+TEST_F(FreshnessTest, DoubtsAWaitThatReportsDoNotShowToBeLong) {
   job_.Enter({0, 1}, At(10));
   held_[kA] = held_[kB] = At(11.8);
   for (const double at : {25.1, 30.0, 60.0}) {

@@ -55,7 +55,7 @@ TEST(KeyNotSetTest, WhoDoesNotWaitIsTheCulpritAndTheKeyIsNamed) {
             "3 ranks have waited 60 s");
 }
 
-TEST(KeyNotSetTest, AJobInWhichNobodyWaitsForAKeyCostsNoSearchOfItsRanks) {
+TEST(KeyNotSetTest, SkipsTheSearchWhenNoRankWaitsForAKey) {
   JobBuilder job(1000);
   job.Finish(5);
   job.process(7).blocked.push_back({1, Op::kAllReduce, kDp, At(10)});
@@ -111,12 +111,13 @@ TEST(KeyNotSetTest, WhereAllWaitNobodyIsMoreThanPossible) {
   AwaitKey(3, 12, &job);
   const Verdict v = First(job);
   EXPECT_EQ(v.certainty, Certainty::kPossible);
-  EXPECT_EQ(v.summary,
-            "all 4 ranks wait for key \"/saved\" of the store, which nobody sets; 4 ranks have "
-            "waited 60 s");
+  EXPECT_EQ(
+      v.summary,
+      "all 4 ranks wait for key \"/saved\" of the store, which no rank sets; 4 ranks have waited "
+      "60 s");
 }
 
-TEST(KeyNotSetTest, ADeadRankIsTheCulpritIfNoOtherOneCouldSetTheKey) {
+TEST(KeyNotSetTest, BlamesADeadRankIfNoOtherCouldSetTheKey) {
   JobBuilder job = ThreeOfFourWait();
   Process& dead = job.state.processes[3];
   dead.liveness = Liveness::kDied;

@@ -297,9 +297,10 @@ TEST(MessageServersTest, AnIdleListenerIsPossiblyAHang) {
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].certainty, Certainty::kPossible);
   EXPECT_EQ(verdicts[0].waiting_ranks, Ranks{0});
-  EXPECT_EQ(verdicts[0].summary,
-            "rank 0 waits in MPI_Recv of communicator \"dp\" in a thread beside its main one: if "
-            "that thread serves requests, it is no hang; 1 rank has waited 60 s");
+  EXPECT_EQ(
+      verdicts[0].summary,
+      "rank 0 waits in MPI_Recv of communicator \"dp\" in a thread beside its main one: if that "
+      "thread serves requests, the job does not hang; 1 rank has waited 60 s");
 }
 
 // Which thread waits for which message is not known: one of them may be a listener.
@@ -328,7 +329,7 @@ TEST(MessageServersTest, ALoopThatRestsAtASocketIsPossibleAtMost) {
 }
 
 // It has gone on for a while: the wait counts from then on.
-TEST(MessageServersTest, AWaitForARankThatWentOnIsAsLongAsThatRankStands) {
+TEST(MessageServersTest, MeasuresAWaitByHowLongTheAwaitedRankStands) {
   MessageJob job(3);
   job.Receive(2, 0, 8, 10);
   job.Move(0, 30);

@@ -184,7 +184,7 @@ TEST(AllWaitTest, TheKeyOfARankThatWasToldAnotherSizeIsNamed) {
                                  "keys)\" of the store, and the others expect 4"));
 }
 
-TEST(AllWaitTest, ARankThatDoesNotWaitAndWasToldAnotherSizeIsTheCulpritForThat) {
+TEST(AllWaitTest, BlamesARankWithAnotherSizeThatDoesNotWait) {
   JobBuilder job = AllWaiting({kInit, kInit, kInit, kInit});
   job.state.processes[3].world_size = 5;
   job.state.processes[3].waits_outside_since_ns = 0;
@@ -213,10 +213,11 @@ TEST(AllWaitTest, WhoWaitsAtAnotherPointThanMostIsTheCulprit) {
   EXPECT_EQ(CulpritRanks(v.culprits), Ranks{0});
   EXPECT_EQ(v.waiting_ranks, (Ranks{1, 2}));
   EXPECT_EQ(v.certainty, Certainty::kLikely);
-  EXPECT_EQ(v.summary,
-            "rank 0 (node-0, pid 4000) is in `meet` (train.py:12), waiting in TCPStore.wait, and "
-            "waits for the others at another point of the program than they, and no rank has made "
-            "an NCCL call yet; 2 ranks have waited 50 s");
+  EXPECT_EQ(
+      v.summary,
+      "rank 0 (node-0, pid 4000) is in `meet` (train.py:12), waiting in TCPStore.wait, and waits "
+      "for the others at another point of the program than they do, and no rank has made an NCCL "
+      "call yet; 2 ranks have waited 50 s");
 }
 
 TEST(AllWaitTest, TwoRanksAtDifferentPointsAreATie) {
@@ -228,9 +229,10 @@ TEST(AllWaitTest, WhereAllWaitAtOnePointNobodyIsTheCulprit) {
   const Verdict v = OnlyVerdict(AllWaiting({kMeet, kMeet, kMeet}));
   EXPECT_TRUE(v.culprits.empty());
   EXPECT_EQ(v.certainty, Certainty::kPossible);
-  EXPECT_EQ(v.summary,
-            "all 3 ranks wait in `meet` (train.py:12), waiting in TCPStore.wait, for somebody who "
-            "is not among them, and no rank has made an NCCL call yet; 3 ranks have waited 50 s");
+  EXPECT_EQ(
+      v.summary,
+      "all 3 ranks wait in `meet` (train.py:12), waiting in TCPStore.wait, for a process that is "
+      "not among them, and no rank has made an NCCL call yet; 3 ranks have waited 50 s");
 }
 
 // A controller that is no rank brings them work, by keys of a store.
@@ -246,10 +248,11 @@ TEST(AllWaitTest, WhoWaitForKeysOfTheProgramsOwnMayIdle) {
   const Verdict v = OnlyVerdict(AwaitingKeys({kMeet, kMeet, kMeet}));
   EXPECT_TRUE(v.is_idle);
   EXPECT_EQ(v.certainty, Certainty::kPossible);
-  EXPECT_EQ(v.summary,
-            "all 3 ranks wait in `meet` (train.py:12), waiting in TCPStore.wait, for somebody who "
-            "is not among them, and no rank has made an NCCL call yet: if they wait for work, it "
-            "is no hang; 3 ranks have waited 50 s");
+  EXPECT_EQ(
+      v.summary,
+      "all 3 ranks wait in `meet` (train.py:12), waiting in TCPStore.wait, for a process that is "
+      "not among them, and no rank has made an NCCL call yet: if they wait for work, the job does "
+      "not hang; 3 ranks have waited 50 s");
   EXPECT_EQ(v.advice.front().id, "idle-workers");
 }
 

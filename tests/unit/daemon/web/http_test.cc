@@ -132,7 +132,7 @@ TEST_F(HttpTest, ErrorsOfWrongRequestsListWhatThereIs) {
   Start();
   const auto job = Get("/api/v1/job", {{"job", "nosuch"}});
   EXPECT_EQ(job->status, 404);
-  EXPECT_THAT(job->body, HasSubstr("no job \"nosuch\"; there is"));
+  EXPECT_THAT(job->body, HasSubstr("no job \"nosuch\"; jobs here: "));
   EXPECT_EQ(Get("/api/v1/incident", {{"id", "x"}})->status, 404);
   const auto ranks = Get("/api/v1/calls", {{"job", kHostileJob}, {"ranks", "0,x"}});
   EXPECT_EQ(ranks->status, 400);

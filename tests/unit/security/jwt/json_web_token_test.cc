@@ -170,12 +170,12 @@ const BadClaims kBadClaims[] = {
     {"start_as_text", With(R"("nbf":1800000000)", R"("nbf":"no")"), "nbf is not a time"},
     {"no_subject", With(R"("sub")", R"("sab")"), "no subject"},
     {"subject_as_list", With(R"("system:serviceaccount:ml:agent")", R"(["a"])"), "no subject"},
-    {"two_subjects", Claims(R"(,"sub":"system:serviceaccount:ml:admin")"), "a name twice"},
-    {"two_audiences", Claims(R"(,"aud":"x")"), "a name twice"},
+    {"two_subjects", Claims(R"(,"sub":"system:serviceaccount:ml:admin")"), "a duplicate name"},
+    {"two_audiences", Claims(R"(,"aud":"x")"), "a duplicate name"},
     {"nul_in_the_subject", With("ml:agent", R"(ml:agent\u0000)"), "control characters"},
     {"deep", Claims(absl::StrCat(R"(,"x":)", std::string(1000, '['), std::string(1000, ']'))),
      "levels"},
-    {"no_object", "[]", "no JSON object"},
+    {"no_object", "[]", "not a JSON object"},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, BadClaimsTest, testing::ValuesIn(kBadClaims),

@@ -34,7 +34,7 @@ TEST(FetchScheduleTest, UnknownKeysAndFailuresHaveItFetchedOnceInHalfAMinute) {
   EXPECT_TRUE(schedule.IsDue(160, /*is_wanted=*/false));
 }
 
-TEST(KeySourceTest, AFileIsThereAtOnceAndFollowedAndNeverReplacedByABadOne) {
+TEST(KeySourceTest, ReadsAFileAtOnceAndIgnoresABadReplacement) {
   const AllThreadsEnd all_threads_end;
   const TemporaryTree tree;
   const TestKey first = TestKey::Ec("first"), second = TestKey::Ec("second");
