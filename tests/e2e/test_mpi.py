@@ -46,9 +46,9 @@ def test_the_rank_that_never_enters_a_barrier_is_the_culprit(go):
 
 
 def test_a_mismatch_needs_no_timeout(go):
-    _, _, (verdict,) = go("another call")
+    _, _, (verdict,) = go("another call", hang_after="10m")
     assert (verdict["cause"], culprits(verdict)) == ("operation_mismatch", [2])
-    assert verdict["waited_seconds"] < 2
+    assert verdict["waited_seconds"] < 60
 
 
 @pytest.mark.long
