@@ -56,7 +56,7 @@ def open_page(browser):
                                       viewport={"width": width, "height": height}, **options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(60_000)
         watch(page, urllib.parse.urlsplit(url).netloc)
         page.goto(url)
         return page

@@ -20,7 +20,7 @@ sys.path.append(str(pathlib.Path(__file__).parent.parent / "standstill"))
 from cases import CASES, LEFT_ALONE
 
 ROWS = {row.program: row for row in CASES + LEFT_ALONE}
-HANG_SECONDS = 40
+HANG_SECONDS = 120
 
 # Ranks that meet by sockets; each prints its pid. A rank whose number is an argument sleeps elsewhere instead.
 RANKS = """
