@@ -79,7 +79,7 @@ absl::Status SqlHistory::Make(const v1::HistoryWrite& write) {
     case v1::HistoryWrite::WRITE_NOT_SET:
       break;
   }
-  return absl::InvalidArgumentError("a write that this release does not know");
+  return absl::InvalidArgumentError("a write that this release does not support");
 }
 
 absl::Status SqlHistory::SaveAlert(const v1::HistoryWrite::Alert& alert) {

@@ -19,7 +19,7 @@ start_daemon, daemon, start_job = e2e.start_daemon, e2e.daemon, e2e.start_job
 BUILD, VICTIMS = e2e.BUILD, e2e.VICTIMS
 
 # A loaded machine takes its time; what is expected comes at once elsewhere.
-expect.set_options(timeout=20_000)
+expect.set_options(timeout=60_000)
 
 CHROMIUM = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking",
             "--disable-component-update", "--disable-sync", "--no-first-run"]
@@ -56,7 +56,7 @@ def open_page(browser):
                                       viewport={"width": width, "height": height}, **options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(60_000)
         watch(page, urllib.parse.urlsplit(url).netloc)
         page.goto(url)
         return page
@@ -82,13 +82,13 @@ def big_job():
     yield start
     for job in jobs:
         job.terminate()
-        job.wait(timeout=20)
+        job.wait(timeout=120)
 
 
 def ask(daemon, path, **parameters):
     """The same from the API."""
     query = urllib.parse.urlencode(parameters)
-    with urllib.request.urlopen(f"{daemon.page}/api/v1/{path}?{query}", timeout=20) as answer:
+    with urllib.request.urlopen(f"{daemon.page}/api/v1/{path}?{query}", timeout=120) as answer:
         return json.load(answer)
 
 

@@ -328,7 +328,7 @@ def test_a_lost_connection_is_shown_and_healed(open_page, start_daemon, start_jo
     expect(page.locator(".page.old")).to_be_visible()
     expect(page.locator("main")).to_contain_text("Not up to date")
     again = start_daemon(f"--http=127.0.0.1:{port}", f"--listen={daemon.address}")
-    expect(page.locator(".link")).to_contain_text("Live", timeout=40_000)
+    expect(page.locator(".link")).to_contain_text("Live", timeout=60_000)
     expect(page.locator(".page.old")).to_have_count(0)
     assert again.page == daemon.page
 
@@ -345,7 +345,7 @@ def test_text_from_jobs_is_only_text(open_page, daemon, big_job):
     link.click()
     expect(page.locator("h1")).to_contain_text(SHOWN)
     expect(page.get_by_role("region", name="processes")).to_contain_text("<b>large</b>.yaml")
-    page.get_by_role("link", name="the incident").click(timeout=40_000)
+    page.get_by_role("link", name="the incident").click(timeout=60_000)
     expect(page.locator("h1")).to_contain_text("rank 100")
     page.goto(f"{daemon.page}/#/history")
     expect(page.locator("tbody tr").first).to_contain_text(SHOWN)
@@ -407,7 +407,7 @@ class Proxy(http.server.BaseHTTPRequestHandler):
             return self.send_error(404)
         request = urllib.request.Request(self.upstream + path)
         try:
-            with urllib.request.urlopen(request, timeout=20) as answer:
+            with urllib.request.urlopen(request, timeout=120) as answer:
                 self.send_response(answer.status)
                 for name in ("Content-Type", "Content-Encoding", "Content-Security-Policy"):
                     if answer.headers.get(name):

@@ -104,7 +104,7 @@ def kept_from_before_the_hang(daemon):
 def test_the_slider_shows_the_job_as_it_was_before_it_hung(open_page, start_daemon, start_job):
     daemon = start_daemon("--hang-after=15s")
     start_job(daemon, said=None)
-    wait_for(lambda: kept_from_before_the_hang(daemon), seconds=60)
+    wait_for(lambda: kept_from_before_the_hang(daemon))
     page = open_page(f"{daemon.page}/#/job/a-job")
     expect(page.locator(".sentence").first).to_contain_text("rank 3")
     slider = page.get_by_role("slider", name=re.compile("Show the job as of"))
@@ -125,7 +125,7 @@ def test_a_double_click_on_the_timeline_shows_the_job_of_that_moment(
         open_page, start_daemon, start_job):
     daemon = start_daemon("--hang-after=15s")
     start_job(daemon, said=None)
-    wait_for(lambda: kept_from_before_the_hang(daemon), seconds=60)
+    wait_for(lambda: kept_from_before_the_hang(daemon))
     page = open_page(f"{daemon.page}/#/job/a-job")
     canvas = page.get_by_role("application", name="calls of ranks")
     box = canvas.bounding_box()
@@ -135,7 +135,7 @@ def test_a_double_click_on_the_timeline_shows_the_job_of_that_moment(
 
 def test_a_moment_before_the_oldest_state_says_what_there_is(open_page, daemon, start_job):
     start_job(daemon)
-    wait_for(lambda: "kept_from" in ask(daemon, "job", job="a-job"), seconds=30)
+    wait_for(lambda: "kept_from" in ask(daemon, "job", job="a-job"))
     page = open_page(f"{daemon.page}/#/job/a-job?at=2020-01-01T00:00:00Z")
     expect(page.locator("main")).to_contain_text("the oldest state of this job")
     expect(page.get_by_role("alert")).not_to_contain_text("T")  # no time in UTC

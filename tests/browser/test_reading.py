@@ -98,7 +98,7 @@ def rank_states(daemon):
 def test_the_ring_around_a_culprit_at_the_edge_is_whole(open_page, daemon, big_job, rank):
     big_job(daemon)
     page = open_page(f"{daemon.page}/#/history")
-    wait_for(lambda: len(rank_states(daemon)) == 16384, seconds=60)
+    wait_for(lambda: len(rank_states(daemon)) == 16384)
     view = ask(daemon, "job", job="big")
     view["culprits"] = [rank]
     states = view["maps"][0]["states"]

@@ -28,7 +28,7 @@ def site(start_daemon, tmp_path):
     def incident(tenant):
         request = urllib.request.Request(f"{daemon.page}/api/v1/incidents",
                                          headers={"Authorization": f"Bearer {tokens[tenant]}"})
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             found = json.load(answer)["incidents"]
         return next((i["id"] for i in found if i.get("confirmed_at")), None)
 

@@ -16,10 +16,10 @@ from proxy import Proxy
 
 UP_SECONDS = 60         # for all ranks of the job to be known
 LOOK_SECONDS = 0.2
-SETTLE_SECONDS = 75     # for a verdict: a restarted daemon waits 30 s for the hosts of a job
+SETTLE_SECONDS = 120    # for a verdict: a restarted daemon waits 30 s for the hosts of a job
 HEALTHY_SECONDS = 2 * schedules.HANG_AFTER
 QUIET_SECONDS = 2       # without anything new, at the end
-CLOSE_SECONDS = 20      # for the end of the incident
+CLOSE_SECONDS = 60      # for the end of the incident
 numbers = itertools.count(1)
 
 
@@ -256,6 +256,6 @@ class Round:
     def _check_history(self):
         self.daemon.stop()
         self.daemon.start()
-        self.seen.history = wait_for("the daemon starts again", 20, lambda: (
+        self.seen.history = wait_for("the daemon starts again", UP_SECONDS, lambda: (
             None if (incidents := self.daemon.incidents()) is None else [None, *incidents]))[1:]
         time.sleep(QUIET_SECONDS)

@@ -12,7 +12,7 @@ import urllib.request
 
 BUILD = pathlib.Path(os.environ["ROLLCALL_BUILD"])
 JOB = "chaos"
-STOP_SECONDS = 20
+STOP_SECONDS = 60
 
 
 def wait_for(what, seconds, condition):

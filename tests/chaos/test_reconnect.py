@@ -58,10 +58,10 @@ def lose_network(folder, address, ahead):
     """Raises an error unless all agents are back in time. Somebody sets their clocks back during the
     outage by so many seconds, which they were ahead before."""
     with network(folder, address) as (daemon, agents, proxies):
-        wait_for("all agents connect", 20, lambda: are_back(daemon))
+        wait_for("all agents connect", 60, lambda: are_back(daemon))
         step_clocks(agents, ahead)
         set_network(proxies, works=False)
-        wait_for("no agent is connected", 5, lambda: count_connected(daemon) == 0)
+        wait_for("no agent is connected", 60, lambda: count_connected(daemon) == 0)
         time.sleep(OUTAGE_SECONDS)
         step_clocks(agents, 0)
         set_network(proxies, works=True)

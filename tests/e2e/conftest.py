@@ -17,7 +17,7 @@ import urllib.error
 import urllib.request
 
 import pytest
-from processes import Service, read_until, wait_for  # noqa: F401 (wait_for is for the tests)
+from processes import PATIENCE, Service, read_until, wait_for  # noqa: F401 (some are for the tests)
 
 BUILD = pathlib.Path(os.environ["ROLLCALL_BUILD"]).resolve()
 CLONE = BUILD.parents[1]
@@ -100,7 +100,7 @@ def has_certainty(verdict, expected):
 
 def ask(daemon, path):
     """The JSON answer of a daemon to a request of its HTTP API."""
-    with urllib.request.urlopen(f"{daemon.page}/api/v1/{path}", timeout=10) as answer:
+    with urllib.request.urlopen(f"{daemon.page}/api/v1/{path}", timeout=120) as answer:
         return json.load(answer)
 
 
@@ -132,7 +132,7 @@ def run(reports):
     until: ends the job once stderr holds this, for verdicts that --on-hang=abort does not act on.
     """
 
-    def run_job(victim, ranks=4, hang_after="3s", on_hang="abort", flags=(), env=None, timeout=90,
+    def run_job(victim, ranks=4, hang_after="3s", on_hang="abort", flags=(), env=None, timeout=120,
                 until=None, arguments=(), launcher=None, stop_after=None):
         command = [
             ROLLCALL, "run", "--sim", f"--hang-after={hang_after}", f"--on-hang={on_hang}",
@@ -152,7 +152,7 @@ def run(reports):
             err = begin + err
         except subprocess.TimeoutExpired:
             process.terminate()
-            out, err = process.communicate(timeout=30)
+            out, err = process.communicate(timeout=120)
             if stop_after:
                 return Result(process, out, err, reports, time.monotonic() - begun)
             pytest.fail(f"the job did not end within {timeout} s\n{out}\n{err}")
@@ -243,7 +243,7 @@ needs_another_user = pytest.mark.skipif(
 
 def rollcall(*arguments, before=(), **options):
     return subprocess.run([*before, ROLLCALL, *arguments], capture_output=True, text=True,
-                          timeout=60, check=False, **options)
+                          timeout=120, check=False, **options)
 
 
 def usable_by_all(path):
@@ -378,7 +378,7 @@ def page(daemon, path, headers=None, data=None, certificate=None):
     if certificate is not None:
         context.load_cert_chain(f"{certificate}.crt", f"{certificate}.key")
     try:
-        with urllib.request.urlopen(request, timeout=10, context=context) as answer:
+        with urllib.request.urlopen(request, timeout=120, context=context) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()

@@ -64,7 +64,7 @@ class Daemon:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             env=self.env)
-        wait_for(lambda: self.answers(), 60)
+        wait_for(lambda: self.answers())
 
     def answers(self):
         assert self.process.poll() is None, self.log.read_text()[-2000:]
@@ -76,7 +76,7 @@ class Daemon:
 
     def stop(self, number):
         self.send(number)
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=120)
 
     def end(self):
         if self.process.poll() is None:
@@ -130,7 +130,7 @@ class ChaosFleet:
                 BUILD / "bin" / "rollcalld", f"--hang-after={HANG_AFTER}s", f"--store={url}", alert],
                 server.environment, have_fronts)
         try:
-            wait_for(self._is_ready, 60)
+            wait_for(self._is_ready)
         except AssertionError:
             self.end()
             raise
@@ -195,7 +195,7 @@ class ChaosJob:
     def finish(self):
         """The end of a healthy job."""
         (self.folder / "end").touch()
-        code = self.process.wait(timeout=60)
+        code = self.process.wait(timeout=120)
         assert code == 0, f"{self.name}: {code}\n{(self.folder / 'log').read_text()[-2000:]}"
         self.ended_at = time.monotonic()
 
@@ -203,7 +203,7 @@ class ChaosJob:
         """As a launcher ends a job that hangs."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        self.process.wait(timeout=60)
+        self.process.wait(timeout=120)
         self.ended_at = time.monotonic()
 
     def stood_still(self):

@@ -41,7 +41,7 @@ def run_mpi_job(command, arguments, tmp_path, flags=("--on-hang=abort",), until=
         begin = read_until(job, until) if until else ""
         if until:
             job.terminate()
-        out, err = job.communicate(timeout=60)
+        out, err = job.communicate(timeout=120)
     finally:
         job.terminate()  # a job that goes on would take processors and /dev/shm from all others
     print(out, begin, err)

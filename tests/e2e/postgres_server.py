@@ -122,11 +122,11 @@ class PostgresServer:
         return files["server"], files["other"]
 
     def _run_openssl(self, *arguments):
-        subprocess.run([*self.before, "openssl", *arguments], check=True, capture_output=True, cwd="/", timeout=60)
+        subprocess.run([*self.before, "openssl", *arguments], check=True, capture_output=True, cwd="/", timeout=120)
 
     def stop(self, how=signal.SIGINT):
         self.process.send_signal(how)
-        self.process.wait(timeout=60)
+        self.process.wait(timeout=120)
 
     def wait_for_standby(self):
         """A commit waits for the standby from now on, so that nothing is lost with this server."""
@@ -145,7 +145,7 @@ class PostgresServer:
         done = subprocess.run(
             [PROGRAMS / "psql", "-X", "-A", "-t", "-F", "\t", "-h", "127.0.0.1", "-p", str(self.port),
              "-U", "rollcall", "-d", database, "-c", text],
-            check=True, capture_output=True, text=True, timeout=60, env={**os.environ, **self.environment})
+            check=True, capture_output=True, text=True, timeout=120, env={**os.environ, **self.environment})
         return [line.split("\t") for line in done.stdout.splitlines()]
 
     def incidents(self):

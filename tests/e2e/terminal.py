@@ -9,6 +9,8 @@ import subprocess
 import termios
 import time
 
+from processes import PATIENCE
+
 
 class Terminal:
     """A program on a pseudo-terminal. Tests read its output."""
@@ -25,7 +27,7 @@ class Terminal:
     def resize(self, rows, columns):
         fcntl.ioctl(self.main, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
-    def read_until(self, wanted, seconds=20):
+    def read_until(self, wanted, seconds=PATIENCE):
         deadline = time.monotonic() + seconds
         while wanted not in self.text:
             left = deadline - time.monotonic()

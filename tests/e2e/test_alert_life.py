@@ -32,7 +32,7 @@ def statuses(receiver):
 
 
 def first(receiver):
-    return wait_for(lambda: messages(receiver), seconds=60)[0]
+    return wait_for(lambda: messages(receiver))[0]
 
 
 def listed(daemon):
@@ -67,7 +67,7 @@ def test_the_first_message_of_a_contradiction_has_line_headline_and_numbers(
 def test_people_are_reminded_until_one_of_them_takes_care_of_it(start_daemon, start_job, receiver):
     daemon = start_daemon(f"--alert=json={receiver.url}", "--alert-reminder=2s")
     start_job(daemon, name="gpt")
-    wait_for(lambda: statuses(receiver)[:3] == ["firing", "reminder", "reminder"], seconds=60)
+    wait_for(lambda: statuses(receiver)[:3] == ["firing", "reminder", "reminder"])
     assert "gpt still hangs after" in messages(receiver)[1]["headline"]
     incident = first(receiver)["incident"]
     assert rollcall("acknowledge", f"--daemon={daemon.address}", incident).returncode == 0
@@ -107,7 +107,7 @@ def test_the_attempt_that_goes_on_closes_the_incident_of_the_one_that_failed(sta
     job = Running([ROLLCALL, "run", "--sim", f"--daemon={daemon.address}", f"--report-dir={tmp_path / 'here'}",
                    "--", "sh", "-c", script], env={"ROLLCALL_JOB": "gpt"})
     try:
-        wait_for(lambda: len(messages(receiver)) >= 2, seconds=60)
+        wait_for(lambda: len(messages(receiver)) >= 2)
         assert statuses(receiver) == ["firing", "resolved"]
         assert messages(receiver)[1]["state"] == "resolved"
         assert "resolved, the job goes on in attempt 1" in messages(receiver)[1]["headline"]
@@ -143,7 +143,7 @@ def lost(text):
 def test_a_job_that_sigterm_ended_did_not_end_in_good_order(start_daemon, start_job):
     daemon = start_daemon()
     start_job(daemon, victim="one_rank_stops_when_told", name="gpt", said=None)
-    wait_for(lambda: [one for one in ask(daemon, "status")["jobs"] if one["processes"] == 4], seconds=60)
+    wait_for(lambda: [one for one in ask(daemon, "status")["jobs"] if one["processes"] == 4])
     for process in ask(daemon, "processes?job=gpt")["processes"]:
         os.kill(process["pid"], signal.SIGTERM)
     status = wait_for(lambda: [one for one in ask(daemon, "status")["jobs"] if one["state"] == "ended"],

@@ -54,7 +54,7 @@ def secret_file(path, text):
 
 
 def read_page(daemon, path):
-    with urllib.request.urlopen(f"{daemon.page}{path}", timeout=10) as answer:
+    with urllib.request.urlopen(f"{daemon.page}{path}", timeout=120) as answer:
         return answer.read().decode(errors="replace")
 
 
@@ -124,7 +124,7 @@ def test_a_mistake_in_the_flag_does_not_show_the_secret(tmp_path):
     wrong = subprocess.run([BUILD / "bin" / "rollcalld", "--listen=127.0.0.1:0", "--http=none",
                             f"--alert=slak=https://hooks.example/{SECRET}",
                             f"--report-dir={tmp_path / 'reports'}"], capture_output=True, text=True,
-                           timeout=20, check=False)
+                           timeout=120, check=False)
     assert wrong.returncode != 0
     assert "a secret is best in a file:  --alert=slack=@" in wrong.stderr
     assert SECRET not in wrong.stdout + wrong.stderr

@@ -9,7 +9,6 @@ import hmac
 import http.server
 import json
 import shutil
-import socket
 import subprocess
 import threading
 import urllib.parse
@@ -17,6 +16,7 @@ import urllib.parse
 import pytest
 from aiosmtpd.controller import Controller
 from conftest import BUILD, wait_for
+from processes import free_port
 
 KEY = "0f3c-genie-key-secret"
 
@@ -26,9 +26,7 @@ class Mailbox:
 
     def __init__(self, folder):
         self.mails = []
-        with socket.socket() as free:  # aiosmtpd connects to the port that it is given: not 0
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = free_port()  # aiosmtpd connects to the port that it is given: not 0
         self.controller = Controller(self, hostname="127.0.0.1", port=port)
         self.controller.start()
         self.sendmail = folder / "sendmail"
@@ -173,7 +171,7 @@ def test_a_mail_arrives_and_the_end_is_in_its_thread(start_daemon, start_job, ma
     assert text.startswith("llm-pretrain hung: 4 GPUs idle since ") and "Job: llm-pretrain\n" in text
     assert "Hosts: " in text and "Advice: " in text
     job.kill()
-    wait_for(lambda: len(mailbox.mails) > 1, seconds=60)
+    wait_for(lambda: len(mailbox.mails) > 1)
     _, end = mailbox.mails[1]
     assert end["In-Reply-To"] == end["References"] == first["Message-ID"]
     assert end["Subject"] == f"Re: {first['Subject']}"
@@ -235,7 +233,7 @@ def test_each_incident_goes_where_its_route_leads(start_daemon, start_job, tmp_p
     assert card["actions"][0]["url"].startswith("https://rollcall.example/#/incident/vision-")
     llm.kill()
     vision.kill()
-    wait_for(lambda: len(opsgenie.taken) > 1 and len(teams.taken) > 1, seconds=60)
+    wait_for(lambda: len(opsgenie.taken) > 1 and len(teams.taken) > 1)
     assert opsgenie.taken[1][1] == f"/v2/alerts/{created['alias']}/close?identifierType=alias"
     assert "the job ended while it hung" in words_of(teams.taken[1][3]["attachments"][0]["content"])
     said = daemon.end()
@@ -247,7 +245,7 @@ def test_each_incident_goes_where_its_route_leads(start_daemon, start_job, tmp_p
 def start_wrongly(tmp_path, *flags):
     wrong = subprocess.run([BUILD / "bin" / "rollcalld", "--listen=127.0.0.1:0", "--http=none",
                             f"--report-dir={tmp_path / 'reports'}", *flags], capture_output=True,
-                           text=True, timeout=20, check=False)
+                           text=True, timeout=120, check=False)
     assert wrong.returncode != 0
     return wrong.stdout + wrong.stderr
 
@@ -284,10 +282,7 @@ def event_problem(_method, _path, headers, body):
 
 def test_signed_events_of_an_incident_arrive_in_order_after_a_receiver_was_away(
         start_daemon, start_job, tmp_path):
-    away = socket.socket()
-    away.bind(("127.0.0.1", 0))
-    port = away.getsockname()[1]
-    away.close()  # nobody listens
+    port = free_port()  # nobody listens
     key = secret_file(tmp_path / "signing-key", f"whsec_{SIGNING_KEY}")
     routes = tmp_path / "routes.yaml"
     routes.write_text(f"""
@@ -304,10 +299,10 @@ routes:
     incident = daemon.read_until(r"cannot deliver the alert of (a-job-\d+) .cloudevents, bus.")[1]
     for action in (f"acknowledge?id={incident}", f"note?id={incident}&text=link+on+node-1"):
         urllib.request.urlopen(urllib.request.Request(f"{daemon.page}/api/v1/incident/{action}", method="POST",
-                                                      headers={"X-Rollcall": "1"}), timeout=10).close()
+                                                      headers={"X-Rollcall": "1"}), timeout=120).close()
     job.kill()
     service = Service(event_problem, port)
-    wait_for(lambda: len(service.taken) > 3, seconds=60)
+    wait_for(lambda: len(service.taken) > 3)
     service.close()
     assert service.problems == []
     events = [body for _, _, _, body in service.taken]

@@ -51,13 +51,13 @@ def hung(daemon, tmp_path):
         yield daemon, incident
     finally:
         job.terminate()
-        job.wait(timeout=20)
+        job.wait(timeout=120)
         agent.kill()
 
 
 def report(daemon, *arguments):
     done = subprocess.run([ROLLCALL, "report", f"--daemon={daemon.address}", *arguments],
-                          capture_output=True, text=True, timeout=60, check=False)
+                          capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -7,13 +7,13 @@ import subprocess
 import time
 
 import pytest
-from conftest import ROLLCALL, VICTIMS, Service, ask, long
+from conftest import PATIENCE, ROLLCALL, VICTIMS, Service, ask, long
 
 
 def rollcall(daemon, *arguments):
     return subprocess.run([ROLLCALL, *arguments],
                           env={**os.environ, "ROLLCALL_DAEMON": daemon.address},
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=120)
 
 
 def read_jobs(daemon, *arguments):
@@ -21,9 +21,9 @@ def read_jobs(daemon, *arguments):
     return json.loads(answer.stdout)["jobs"] if answer.returncode == 0 else []
 
 
-def wait_for_job(daemon, condition, *arguments, seconds=30):
+def wait_for_job(daemon, condition, *arguments):
     """The first job of `rollcall status` that meets the condition."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + PATIENCE
     jobs = []
     while time.monotonic() < deadline:
         jobs = read_jobs(daemon, *arguments)

@@ -36,7 +36,7 @@ def test_the_stream_of_an_agent_ends_with_its_authority(two_authorities, pki, st
     both, begun = two_authorities.read_text(), time.monotonic()
     two_authorities.write_text((pki / "ca.crt").read_text())
     said = agent.read_until("the daemon refuses this agent.*").group(0)
-    assert time.monotonic() - begun < 15
+    assert time.monotonic() - begun < 60
     assert "no longer trusts the authority" in said and "`rollcall pki issue`" in said
     ended = daemon.read_until("ended a stream of agents.*").group(0)
     assert "no longer in --tls-client-ca" in ended and "node-1" in ended and "node-2" not in ended
@@ -167,7 +167,7 @@ def test_the_files_of_another_issuer_are_enough(start_tls_daemon, start_agent_of
     wait_for(lambda: count_agents(daemon) == 1)
     lay_out(tmp_path / "of-daemon", *authority.issue("daemon", "DNS:daemon.example"))
     renewed = re.sub(r"\s", "", authority.read("daemon.crt"))
-    wait_for(lambda: served(daemon) == renewed, seconds=20)
+    wait_for(lambda: served(daemon) == renewed)
     assert count_agents(daemon) == 1 and agent.process.poll() is None
 
 
@@ -185,7 +185,7 @@ def test_an_agent_goes_on_with_its_next_certificate(start_tls_daemon, start_agen
     pair = as_spiffe_helper(mount, *authority.issue("agent", name, days=1, env=past))
     give_to_nobody(mount)
     agent = start_agent_of_nobody(daemon, "", "--host=node-17", tls=flags_of(*pair))
-    wait_for(lambda: count_agents(daemon) == 1, seconds=15)
+    wait_for(lambda: count_agents(daemon) == 1)
     as_spiffe_helper(mount, *authority.issue("agent", name))
     give_to_nobody(mount)
     agent.read_until("the certificate or token of this agent has expired")

@@ -60,7 +60,7 @@ def test_a_restarted_daemon_continues_the_attempt_that_hangs(start_daemon, start
     sent = tmp_path / "alerts"
     flags = [f"--history={tmp_path / 'history.db'}", f"--alert=exec=cat >> {sent}; echo >> {sent}"]
     daemon = start_daemon(*flags)
-    start_job(daemon, victim="pauses", said=None).process.wait(timeout=60)
+    start_job(daemon, victim="pauses", said=None).process.wait(timeout=120)
     start_job(daemon)
     wait_for(lambda: len(read_alerts(sent)) == 1)
     time.sleep(1)

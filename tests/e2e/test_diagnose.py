@@ -20,7 +20,7 @@ sys.path.append(str(pathlib.Path(__file__).parent.parent / "standstill"))
 from cases import CASES, LEFT_ALONE
 
 ROWS = {row.program: row for row in CASES + LEFT_ALONE}
-HANG_SECONDS = 40
+HANG_SECONDS = 120
 
 # Ranks that meet by sockets; each prints its pid. A rank whose number is an argument sleeps elsewhere instead.
 RANKS = """
@@ -84,7 +84,7 @@ def test_names_the_culprits_of_a_job_that_nobody_prepared(start, program):
     assert look.culprits == row.culprits, look.verdict["summary"]
     assert look.verdict["cause"] == "standstill" and look.verdict["certainty"] in ("likely", "possible")
     assert any(re.search(rf"(^|/){line}\b", look.text) for line in row.lines), look.verdict["summary"]
-    assert look.seconds < 12
+    assert look.seconds < 60
 
 
 RANKS_OF_NCCL = [VICTIMS / "ranks", "-n", "4", "--keep-going", "--", VICTIMS / "one_rank_stops_calling"]
@@ -125,7 +125,7 @@ def test_says_nothing_of_idle_programs(start, program):
 
 def test_text_says_what_to_do(ranks):
     processes = ranks(3, 1)
-    done = subprocess.run([ROLLCALL, "diagnose", str(processes[0].pid)], capture_output=True, text=True, timeout=60,
+    done = subprocess.run([ROLLCALL, "diagnose", str(processes[0].pid)], capture_output=True, text=True, timeout=120,
                           check=False)
     assert done.returncode == HANG, done.stdout + done.stderr
     assert "rank 1" in done.stdout and "in validate" in done.stdout
@@ -137,7 +137,7 @@ def test_text_says_what_to_do(ranks):
 def test_writes_a_report_and_nothing_else(ranks, tmp_path):
     processes = ranks(3, 1)
     done = subprocess.run([ROLLCALL, "diagnose", "--report-dir=reports", str(processes[0].pid)], cwd=tmp_path,
-                          capture_output=True, text=True, timeout=60, check=False)
+                          capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == HANG, done.stdout + done.stderr
     folder, = (tmp_path / "reports").iterdir()
     assert {"incident.json", "report.txt", "report.html", "stacks.txt"} <= {file.name for file in folder.iterdir()}
@@ -192,7 +192,7 @@ def test_json_has_the_shape_of_an_incident(ranks):
 def test_says_what_it_cannot_see_of_another_user(ranks, tmp_path):
     let_everybody_pass_to(tmp_path / "x")
     pid = ranks(2)[0].pid
-    done = subprocess.run([*AS_NOBODY, ROLLCALL, "diagnose", str(pid)], capture_output=True, text=True, timeout=60,
+    done = subprocess.run([*AS_NOBODY, ROLLCALL, "diagnose", str(pid)], capture_output=True, text=True, timeout=120,
                           check=False)
     assert done.returncode == CANNOT_TELL, done.stdout + done.stderr
     assert f"sudo rollcall diagnose {pid}" in " ".join(done.stdout.split())
@@ -213,5 +213,5 @@ def test_root_diagnoses_the_job_of_a_user(ranks):
     (["a", "b"], "name one job, or process numbers"),
 ])
 def test_bad_usage(arguments, words):
-    done = subprocess.run([ROLLCALL, "diagnose", *arguments], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([ROLLCALL, "diagnose", *arguments], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2 and words in done.stderr, done.stderr

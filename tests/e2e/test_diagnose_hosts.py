@@ -136,10 +136,10 @@ def sshd(sshd_program, tmp_path):
     with open(log, "wb") as errors:
         server = subprocess.Popen(command, stderr=errors, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
                                                                "LD_LIBRARY_PATH": libraries})
-    wait_for(lambda: b"Server listening" in log.read_bytes(), 20)
+    wait_for(lambda: b"Server listening" in log.read_bytes())
     yield there
     server.terminate()
-    server.wait(timeout=20)
+    server.wait(timeout=120)
 
 
 def test_a_job_behind_ssh_is_explained_without_anything_installed_there(job, sshd, tmp_path):

@@ -76,7 +76,7 @@ class Job:
     def look(self, *flags):
         """The exit code, and the root cause."""
         done = subprocess.run([ROLLCALL, "diagnose", "--format=json", "--samples-apart=2s", *flags,
-                               str(self.ranks[0].pid)], capture_output=True, text=True, timeout=60, check=False)
+                               str(self.ranks[0].pid)], capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == HANG, done.stdout + done.stderr
         return json.loads(done.stdout)["verdicts"][0]
 

@@ -37,7 +37,7 @@ def compiled(tmp_path):
         source.write_text(SMALL_C)
         program = tmp_path / f"small-{len(list(tmp_path.iterdir()))}"
         made = subprocess.run([compiler, *arguments, source, "-o", program], capture_output=True, text=True,
-                              check=False, timeout=60)
+                              check=False, timeout=120)
         if made.returncode != 0:
             pytest.skip(f"{compiler} {' '.join(arguments)}: {made.stderr[-200:]}")
         return program

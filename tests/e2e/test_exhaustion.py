@@ -17,7 +17,7 @@ STARTS = {"rollcalld": ["--listen=127.0.0.1:0", "--http=127.0.0.1:0"],
 def start(tmp_path, program, *limits, flags=()):
     reports = [f"--report-dir={tmp_path}/reports"] if program == "rollcalld" else []
     return subprocess.run(["prlimit", *limits, BUILD / "bin" / program, *STARTS[program], *reports, *flags],
-                          capture_output=True, text=True, timeout=60,
+                          capture_output=True, text=True, timeout=120,
                           env={**os.environ, "ROLLCALL_DIR": str(tmp_path / "segments")})
 
 

@@ -22,7 +22,7 @@ def fail(tmp_path):
             [ROLLCALL, "run", "--sim", f"--hang-after={hang_after}", f"--report-dir={reports}",
              *flags, "--", VICTIMS / "ranks", "-n", "4", "--grace", str(grace), "--",
              sys.executable, SCRIPT, how],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=90,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
             env={**os.environ, **(env or {})})
         print(job.stderr)
         files = sorted(reports.glob("*/incident.json"))
@@ -133,7 +133,7 @@ def test_a_launcher_that_exits_before_its_ranks_hides_no_verdict(start_daemon, t
         [ROLLCALL, "run", "--sim", "--hang-after=60s", *where, f"--report-dir={reports}", "--",
          sys.executable, SCRIPT.with_name("hasty_launcher.py"), tmp_path,
          VICTIMS / "one_rank_dies"],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
     assert job.returncode == 1
     assert "rank 1" in job.stderr and "killed by signal 9" in job.stderr, job.stderr
     incident, = [json.loads(file.read_text()) for file in reports.glob("*/incident.json")]
@@ -152,7 +152,7 @@ def test_stacks_explain_a_job_that_hangs_before_nccl(tmp_path):
         [ROLLCALL, "run", "--sim", "--hang-after=3s", "--on-hang=abort",
          f"--report-dir={reports}", "--", VICTIMS / "ranks", "-n", "4", "--",
          sys.executable, SCRIPT.with_name("python_start.py")],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=50)
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
     assert job.returncode == 75, job.stderr
     (file,) = reports.glob("*/incident.json")
     verdict = json.loads(file.read_text())["verdicts"][0]

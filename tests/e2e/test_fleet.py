@@ -10,8 +10,6 @@ import pytest
 from conftest import BUILD, ROLLCALL, Service, ask, wait_for
 from postgres_server import postgres  # noqa: F401 (a fixture)
 
-TAKES_OVER_WITHIN = 15  # seconds: the lease of 6, and what this machine needs
-
 
 class Fleet:
     """Daemons by name, and all their addresses in one, as --daemon wants them."""
@@ -88,10 +86,9 @@ def test_the_incident_lives_on_when_the_owner_of_its_job_is_killed(fleet, start_
     wait_for(lambda: len(fleet.alerts()) == 1)
     wait_for(lambda: fleet.postgres.sql("SELECT sent FROM rollcall.outbox") == [["1"]])
     owner.kill(signal.SIGKILL)
-    taken = wait_for(lambda: fleet.owner("a-job") != owner.name and fleet.owner("a-job"),
-                     TAKES_OVER_WITHIN)
+    taken = wait_for(lambda: fleet.owner("a-job") != owner.name and fleet.owner("a-job"))
     heir = fleet.daemons[taken]
-    wait_for(lambda: jobs_of(heir).get("a-job") == "hung", 40)
+    wait_for(lambda: jobs_of(heir).get("a-job") == "hung")
     time.sleep(6)  # a second alert, or a wrong end, would come
     assert [(i["id"], i["state"]) for i in ask(heir, "incidents")["incidents"]] == [(known["id"], "confirmed")]
     assert [alert["status"] for alert in fleet.alerts()] == ["firing"]
@@ -105,7 +102,7 @@ def test_the_end_of_a_job_is_announced_once_by_its_new_owner(fleet, start_job):
     wait_for(lambda: fleet.postgres.sql("SELECT sent FROM rollcall.outbox") == [["1"]])
     owner.kill(signal.SIGKILL)
     heir = fleet.daemons[wait_for(lambda: fleet.owner("a-job") != owner.name and fleet.owner("a-job"))]
-    wait_for(lambda: jobs_of(heir).get("a-job") == "hung", 40)
+    wait_for(lambda: jobs_of(heir).get("a-job") == "hung")
     job.kill()
     wait_for(lambda: len(fleet.alerts()) == 2)
     time.sleep(3)
@@ -119,9 +116,8 @@ def test_a_daemon_that_stood_still_drops_its_jobs_when_it_wakes(fleet, start_job
     known, = wait_for(lambda: confirmed(owner))
     wait_for(lambda: len(fleet.alerts()) == 1)
     owner.process.send_signal(signal.SIGSTOP)
-    heir = fleet.daemons[wait_for(lambda: fleet.owner("a-job") != owner.name and fleet.owner("a-job"),
-                                  TAKES_OVER_WITHIN)]
-    wait_for(lambda: jobs_of(heir).get("a-job") == "hung", 40)
+    heir = fleet.daemons[wait_for(lambda: fleet.owner("a-job") != owner.name and fleet.owner("a-job"))]
+    wait_for(lambda: jobs_of(heir).get("a-job") == "hung")
     owner.process.send_signal(signal.SIGCONT)
     owner.read_until("job a-job has moved to another daemon")
     time.sleep(6)
@@ -142,7 +138,7 @@ def test_an_upgrade_of_one_daemon_after_the_other_ends_no_incident_and_alerts_no
         fleet.daemons[name].kill()  # SIGTERM, as an upgrade does
         fleet.start(name, listen=address)
         wait_for(lambda: fleet.owner("a-job") is not None)
-        wait_for(lambda: jobs_of(fleet.owning("a-job")).get("a-job") == "hung", 40)
+        wait_for(lambda: jobs_of(fleet.owning("a-job")).get("a-job") == "hung")
     time.sleep(5)
     owner = fleet.owning("a-job")
     assert [(i["id"], i["state"]) for i in ask(owner, "incidents")["incidents"]] == [(known["id"], "confirmed")]
@@ -173,7 +169,7 @@ def test_every_daemon_shows_the_jobs_and_incidents_of_all(fleet, start_job):
         wait_for(lambda: set(jobs_of(daemon)) == set(names) and
                  set(jobs_of(daemon).values()) == {"hung"}, 60)
         said = subprocess.run([ROLLCALL, "status", f"--daemon={daemon.address}"], text=True,
-                              capture_output=True, timeout=30, check=False)
+                              capture_output=True, timeout=120, check=False)
         assert all(name in said.stdout for name in names), said.stdout
         assert len(confirmed(daemon)) == len(names)
         for name in names:
@@ -199,7 +195,7 @@ def test_a_daemon_that_comes_takes_its_share_and_no_incident_ends(fleet, start_j
     fleet.start("daemon-3", listen=gone.address)
     # Only its share. Another daemon that this machine keeps from running may lose a job to it for a while.
     wait_for(lambda: [name for name in names if fleet.owner(name) == "daemon-3"] == theirs, 90)
-    wait_for(lambda: all(jobs_of(fleet.daemons["daemon-3"]).get(name) == "hung" for name in names), 60)
+    wait_for(lambda: all(jobs_of(fleet.daemons["daemon-3"]).get(name) == "hung" for name in names))
     time.sleep(5)
     assert {i["id"] for i in confirmed(fleet.daemons["daemon-3"])} == ids
     assert len(fleet.alerts()) == len(names)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.long
 
 def run(server, program, *arguments):
     subprocess.run([PROGRAMS / program, "-h", "127.0.0.1", "-p", str(server.port), "-U", "rollcall", *arguments],
-                   check=True, capture_output=True, timeout=60, env={**os.environ, **server.environment})
+                   check=True, capture_output=True, timeout=120, env={**os.environ, **server.environment})
 
 
 def keys(alerts, job):
@@ -35,7 +35,7 @@ def test_a_restored_backup_goes_on_with_the_incidents_it_has_and_finds_the_later
     for daemon in fleet.living():
         daemon.process.terminate()
     for daemon in fleet.daemons.values():
-        daemon.process.wait(timeout=30)
+        daemon.process.wait(timeout=120)
     run(server, "dropdb", "rollcall")
     run(server, "createdb", "rollcall")
     run(server, "pg_restore", "--dbname=rollcall", "--exit-on-error", backup)
@@ -43,7 +43,7 @@ def test_a_restored_backup_goes_on_with_the_incidents_it_has_and_finds_the_later
         fleet.start(name, listen=address)
 
     daemon = fleet.daemons["daemon-2"]
-    wait_for(lambda: jobs_of(daemon) == {"before": "hung", "after": "hung"}, 60)
+    wait_for(lambda: jobs_of(daemon) == {"before": "hung", "after": "hung"})
     time.sleep(6)  # a second alert, or a wrong end, would come
     open_ones = {i["job"]: i["id"] for i in confirmed(daemon)}
     assert len(confirmed(daemon)) == 2

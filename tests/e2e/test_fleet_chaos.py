@@ -110,7 +110,7 @@ class Slot:
         job = ChaosJob(self.fleet, f"job-{number}", ranks=self.random.choice([2, 3]))
         self.jobs.append(job)
         try:
-            wait_for(lambda: (job.folder / "gaps.0").exists(), 60)
+            wait_for(lambda: (job.folder / "gaps.0").exists())
             time.sleep(self.random.uniform(3, 15) if IS_LONG else self.number * 4 + 2)
             if number % HEALTHY_OF == HEALTHY_OF - 1:
                 time.sleep(self.random.uniform(20, 60) if IS_LONG else 15)
@@ -178,9 +178,9 @@ def test_all_daemons_go_on_with_the_standby_once_it_is_promoted(two_servers, tmp
     jobs = []
     try:
         jobs.append(ChaosJob(fleet, "before", ranks=3))
-        wait_for(lambda: (jobs[0].folder / "gaps.0").exists(), 60)
+        wait_for(lambda: (jobs[0].folder / "gaps.0").exists())
         jobs[0].hang(1)
-        wait_for(lambda: fleet.alerts("before", "firing"), 60)
+        wait_for(lambda: fleet.alerts("before", "firing"))
         wait_for(lambda: first.sql("SELECT sent FROM rollcall.outbox") == [["1"]])
         known = read_incidents(first)
         first.stop(signal.SIGQUIT)  # at once, without a word to the daemons
@@ -192,14 +192,14 @@ def test_all_daemons_go_on_with_the_standby_once_it_is_promoted(two_servers, tmp
         wait_for(lambda: all(daemon.holds_lease() for daemon in fleet.daemons.values()))
         back_at = time.monotonic()
         jobs.append(ChaosJob(fleet, "after"))
-        wait_for(lambda: (jobs[1].folder / "gaps.0").exists(), 60)
+        wait_for(lambda: (jobs[1].folder / "gaps.0").exists())
         jobs[1].hang(0)
-        wait_for(lambda: fleet.alerts("after", "firing"), 60)
+        wait_for(lambda: fleet.alerts("after", "firing"))
         assert read_incidents(second)["before"] == known["before"]
         for job in jobs:
             job.cancel()
         for job in jobs:
-            wait_for(lambda: fleet.alerts(job.name, "resolved"), 60)
+            wait_for(lambda: fleet.alerts(job.name, "resolved"))
         wait_for(lambda: all(rows[0][1] == "ended" for rows in read_incidents(second).values()))
         counts = judge(jobs, read_incidents(second), fleet.alerts(), [])
         with capsys.disabled():

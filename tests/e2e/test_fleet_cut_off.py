@@ -52,7 +52,7 @@ def test_a_daemon_that_loses_the_database_alone_gives_way_to_another(fleet, caps
     job = ChaosJob(fleet, "a-job")
     watch = None
     try:
-        wait_for(lambda: (job.folder / "gaps.0").exists(), 60)
+        wait_for(lambda: (job.folder / "gaps.0").exists())
         owner = wait_for(lambda: fleet.owner("a-job"))
         wait_for(lambda: fleet.has_owner(job))
         watch = AlertersWatch(fleet, "a-job")
@@ -62,16 +62,16 @@ def test_a_daemon_that_loses_the_database_alone_gives_way_to_another(fleet, caps
         wait_for(lambda: not owner.holds_lease(), LEASE + 2)
         without_lease = time.monotonic() - cut_at
         job.hang(1)  # while nobody may alert
-        wait_for(lambda: fleet.owner("a-job") is not owner, 30)
+        wait_for(lambda: fleet.owner("a-job") is not owner)
         taken = time.monotonic() - cut_at
-        wait_for(lambda: fleet.alerts("a-job", "firing"), 60)
+        wait_for(lambda: fleet.alerts("a-job", "firing"))
         heir = fleet.owner("a-job")
         owner.link.stalls = False
         assert owner.says(f"but daemon {heir.name} can: handing job a-job over")
         time.sleep(6)
         watch.end()
         job.cancel()
-        wait_for(lambda: fleet.alerts("a-job", "resolved"), 60)
+        wait_for(lambda: fleet.alerts("a-job", "resolved"))
         wait_for(lambda: read_incidents(fleet.server)["a-job"][0][1] == "ended")
         counts = judge([job], read_incidents(fleet.server), fleet.alerts(), [])
         gap, between_looks = watch.longest_gap()
@@ -92,14 +92,14 @@ def test_a_daemon_that_no_agent_reaches_gives_its_jobs_to_one_that_they_reach(tm
     fleet = ChaosFleet(tmp_path, postgres, have_fronts=True)
     job = ChaosJob(fleet, "a-job")
     try:
-        wait_for(lambda: fleet.has_owner(job), 60)
+        wait_for(lambda: fleet.has_owner(job))
         owner = fleet.owner("a-job")
         owner.front.stalls = True  # the database still answers it
         cut_at = time.monotonic()
         job.hang(1)
-        wait_for(lambda: fleet.owner("a-job") is not owner, 60)
+        wait_for(lambda: fleet.owner("a-job") is not owner)
         taken = time.monotonic() - cut_at
-        wait_for(lambda: fleet.alerts("a-job", "firing"), 60)
+        wait_for(lambda: fleet.alerts("a-job", "firing"))
         heir = fleet.owner("a-job")
         assert owner.says(f"agents of job a-job cannot reach this daemon but reach {heir.name}")
         assert owner.holds_lease()
@@ -108,7 +108,7 @@ def test_a_daemon_that_no_agent_reaches_gives_its_jobs_to_one_that_they_reach(tm
         time.sleep(12)  # it could have the job again
         assert fleet.owner("a-job") is heir
         job.cancel()
-        wait_for(lambda: fleet.alerts("a-job", "resolved"), 60)
+        wait_for(lambda: fleet.alerts("a-job", "resolved"))
         wait_for(lambda: read_incidents(fleet.server)["a-job"][0][1] == "ended")
         # The owner may have seen the hang before it lost its agents.
         counts = judge([job], read_incidents(fleet.server), fleet.alerts(), [cut_at])
@@ -131,7 +131,7 @@ def test_links_that_lose_a_third_of_their_packets_cost_no_incident_and_no_other_
         for number in range(3):
             jobs.append(ChaosJob(fleet, f"job-{number}"))
         for job in jobs:
-            wait_for(lambda: (job.folder / "gaps.0").exists(), 60)
+            wait_for(lambda: (job.folder / "gaps.0").exists())
             job.hang(0)
         for job in jobs:
             wait_for(lambda: fleet.alerts(job.name, "firing"), 90)
@@ -140,7 +140,7 @@ def test_links_that_lose_a_third_of_their_packets_cost_no_incident_and_no_other_
             daemon.link.loss = 0.0
         lossy = range(int(begun_at), int(time.monotonic()) + 1)
         for job in jobs:
-            wait_for(lambda: fleet.has_owner(job), 60)
+            wait_for(lambda: fleet.has_owner(job))
             job.cancel()
         for job in jobs:
             wait_for(lambda: fleet.alerts(job.name, "resolved"), 90)
@@ -149,7 +149,7 @@ def test_links_that_lose_a_third_of_their_packets_cost_no_incident_and_no_other_
             rows = read_incidents(fleet.server)
             return len(rows) == len(jobs) and all(row[0][1] == "ended" for row in rows.values())
 
-        wait_for(are_over, 60)
+        wait_for(are_over)
         counts = judge(jobs, read_incidents(fleet.server), fleet.alerts(), lossy)
         with capsys.disabled():
             print(f"\n{counts}")

@@ -15,7 +15,7 @@ from test_fleet import confirmed, fleet, jobs_of  # noqa: F401 (a fixture)
 def rollcall(daemon, *arguments):
     """What the command prints, if it succeeds."""
     return subprocess.run([ROLLCALL, *arguments, f"--daemon={daemon.address}"], capture_output=True,
-                          text=True, check=True, timeout=60).stdout
+                          text=True, check=True, timeout=120).stdout
 
 
 def others(fleet, owner):
@@ -29,7 +29,7 @@ def test_every_daemon_shows_all_jobs_and_what_there_is_about_each(fleet, start_j
         start_job(fleet, name=name)
     wait_for(lambda: all(fleet.owner(name) for name in names))
     for daemon in fleet.daemons.values():
-        wait_for(lambda: jobs_of(daemon) == dict.fromkeys(names, "hung"), 40)
+        wait_for(lambda: jobs_of(daemon) == dict.fromkeys(names, "hung"))
         # On a busy machine a daemon may once take longer than the second that the others wait.
         jobs = wait_for(lambda: next((said for said in [ask(daemon, "jobs")]
                                       if said["silent_daemons"] == []), None))
@@ -79,7 +79,7 @@ def test_a_daemon_that_stands_still_is_named_in_time(fleet, start_job):
     assert took < 2.5, took
     assert f"{owner.name} does not answer" in rollcall(asked, "status")
     # Another daemon takes its job, and then nobody misses it.
-    wait_for(lambda: ask(asked, "jobs")["silent_daemons"] == [] and "a-job" in jobs_of(asked), 30)
+    wait_for(lambda: ask(asked, "jobs")["silent_daemons"] == [] and "a-job" in jobs_of(asked))
 
 
 @pytest.mark.long
@@ -91,7 +91,7 @@ def test_the_command_line_asks_another_daemon_if_one_accepts_connections_and_nev
     silent.stalls = True
     try:
         asked = subprocess.run([ROLLCALL, "status", f"--daemon={host}:{silent.listen[1]},{daemon.address}"],
-                               capture_output=True, text=True, timeout=30, check=False)
+                               capture_output=True, text=True, timeout=120, check=False)
     finally:
         silent.stalls, silent.drops = False, True
         silent.close()
@@ -131,7 +131,7 @@ def test_role_and_tenants_of_a_caller_hold_at_the_other_daemon_and_no_secret_sho
 
     try:
         for daemon in daemons:
-            wait_for(lambda: listed(daemon) == ["alpha-job"], 60)
+            wait_for(lambda: listed(daemon) == ["alpha-job"])
             for path in ("jobs", "incidents", "job?job=alpha-job"):
                 status, text = page(daemon, f"/api/v1/{path}", headers["alpha"])
                 assert status == 200 and "beta" not in text, text

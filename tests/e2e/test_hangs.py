@@ -177,12 +177,12 @@ def test_a_watchdog_thread_hides_no_wait(run, steps):
 
 @pytest.mark.parametrize("environment", [{}, long({"WATCHDOG": "1"})])
 def test_a_healthy_job_without_blocking_ends_without_an_incident(run, environment):
-    result = run("non_blocking", env=environment)
+    result = run("non_blocking", hang_after="10s", env=environment)
     assert (result.exit_code, result.reports, result.err) == (0, [], "")
 
 
 def test_a_communicator_may_grow(run):
-    result = run("grows")
+    result = run("grows", hang_after="10s")
     assert (result.exit_code, result.reports, result.err) == (0, [], "")
 
 
@@ -231,7 +231,7 @@ def test_a_contradiction_needs_no_timeout(run):
 
 @pytest.mark.parametrize("markers", MARKERS)
 def test_a_healthy_job_ends_without_an_incident(run, markers):
-    result = run("healthy_mix", ranks=8, env={"ROLLCALL_MARKERS": markers})
+    result = run("healthy_mix", ranks=8, hang_after="10s", env={"ROLLCALL_MARKERS": markers})
     assert result.exit_code == 0, result.err
     assert result.reports == []
     assert result.err == ""

@@ -21,6 +21,7 @@ from conftest import (
     AS_NOBODY,
     BUILD,
     CLONE,
+    PATIENCE,
     Service,
     ask,
     can_be_others,
@@ -121,9 +122,9 @@ class Host:
             if service.process.poll() is None:
                 service.process.kill()
         self.init.kill()
-        self.init.wait(timeout=20)
+        self.init.wait(timeout=120)
         for service in self.services:
-            service.process.wait(timeout=20)
+            service.process.wait(timeout=120)
 
 
 @pytest.fixture
@@ -144,10 +145,10 @@ def daemon(start_daemon, host):
 def rollcall(daemon, *arguments):
     return subprocess.run([BUILD / "bin" / "rollcall", *arguments],
                           env={**os.environ, "ROLLCALL_DAEMON": daemon.address},
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=120)
 
 
-def wait_for_status(daemon, text, seconds=30):
+def wait_for_status(daemon, text, seconds=PATIENCE):
     deadline = time.monotonic() + seconds
     status = ""
     while time.monotonic() < deadline:
@@ -158,9 +159,9 @@ def wait_for_status(daemon, text, seconds=30):
     raise AssertionError(f"{text!r} never came:\n{status}")
 
 
-def wait_for_end(daemon, seconds=30):
+def wait_for_end(daemon):
     """Waits until the daemon knows that its only job has ended, and has judged the end."""
-    wait_for(lambda: [job["state"] for job in ask(daemon, "status")["jobs"]] == ["ended"], seconds)
+    wait_for(lambda: [job["state"] for job in ask(daemon, "status")["jobs"]] == ["ended"])
     time.sleep(1)  # a verdict and its report would come now
 
 
@@ -212,12 +213,13 @@ def test_another_user_who_writes_anything_into_his_segment_harms_nobody(host, da
     assert agent.process.poll() is None and daemon.process.poll() is None and writer.process.poll() is None
 
 
-def test_the_agent_reports_no_death_of_a_slow_healthy_job_in_a_container(host, daemon, tmp_path):
+def test_the_agent_reports_no_death_of_a_slow_healthy_job_in_a_container(host, start_daemon, tmp_path):
     """A past fault: the agent took the job's pids for pids of its own namespace."""
+    daemon = start_daemon(f"--token-file={host.tokens}", "--hang-after=20s")  # the lag is no hang, also if it is longer
     host.agent(daemon)
     job = host.job("one_rank_lags", *CONTAINER, env={"LAG_SECONDS": "2"})
     wait_for_status(daemon, "a-job")
-    assert job.process.wait(timeout=60) == 0
+    assert job.process.wait(timeout=120) == 0
     wait_for_end(daemon)
     assert no_reports(tmp_path)
 
@@ -265,7 +267,7 @@ def test_an_agent_that_cannot_see_the_processes_reports_no_death(host, daemon, t
     job = start_sharing(host, shared, "one_rank_lags", ranks=2, env={"LAG_SECONDS": "2"})
     wait_for_segments(shared, 2)
     wait_for_status(daemon, "a-job")
-    assert job.process.wait(timeout=60) == 0
+    assert job.process.wait(timeout=120) == 0
     assert no_reports(tmp_path)
     wait_for_segments(shared, 0)  # their locks are free: they have ended
 
@@ -333,7 +335,7 @@ def blocks(path):
         return False
     except subprocess.TimeoutExpired:
         reader.kill()
-        reader.wait(timeout=20)
+        reader.wait(timeout=120)
         return True
 
 
@@ -359,11 +361,11 @@ def test_a_process_that_blocks_its_readers_delays_no_other(host, daemon, namespa
         wait_for_status(daemon, "a-job: hung")
         begun = time.monotonic()
         host.send("TERM", "rollcall-agent")
-        assert agent.process.wait(timeout=20) == 0
-        assert time.monotonic() - begun < 10, "its end does not wait for that process either"
+        assert agent.process.wait(timeout=120) == 0
+        assert time.monotonic() - begun < PATIENCE, "its end does not wait for that process either"
     finally:
         host.send("KILL", "blocks_its_readers")
-        blocker.wait(timeout=20)
+        blocker.wait(timeout=120)
 
 
 def is_lagging(daemon):
@@ -380,7 +382,7 @@ def test_a_change_of_the_wall_clock_changes_no_wait(host, daemon, tmp_path, step
     job = host.job("one_rank_lags", name="healthy", env={"LAG_SECONDS": "2"})
     wait_for(lambda: is_lagging(daemon))
     step_file.write_text(str(step))
-    assert job.process.wait(timeout=60) == 0
+    assert job.process.wait(timeout=120) == 0
     wait_for_end(daemon)
     assert no_reports(tmp_path)
     host.job("one_rank_stops_calling", name="hanging")
@@ -427,7 +429,7 @@ def as_user(uid):
 
 
 def metrics(daemon):
-    with urllib.request.urlopen(f"{daemon.page}/metrics", timeout=20) as answer:
+    with urllib.request.urlopen(f"{daemon.page}/metrics", timeout=120) as answer:
         return answer.read().decode()
 
 

@@ -23,7 +23,7 @@ def test_an_error_by_grpc_has_no_control_character_of_the_request(hung_daemon):
             ("acknowledge", HOSTILE), ("silence", "--end", HOSTILE), ("incidents", f"--cause={HOSTILE}"),
             ("stacks", b"\xff\xfe")):
         done = subprocess.run([ROLLCALL, command, f"--daemon={hung_daemon.address}", *rest], capture_output=True,
-                              timeout=60, check=False)
+                              timeout=120, check=False)
         assert done.returncode != 0, command
         check((done.stdout + done.stderr).decode())
 
@@ -32,7 +32,7 @@ def get(address, posts):
     """Status and text of an answer."""
     request = urllib.request.Request(address, headers={"X-Rollcall": "1"} if posts else {}, data=b"" if posts else None)
     try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()

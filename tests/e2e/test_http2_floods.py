@@ -98,7 +98,7 @@ FLOODS = [references, rapid_resets, pings, open_streams, continuations, settings
 
 
 def connect(daemon, with_tls, protocol="h2"):
-    plain = socket.create_connection(("127.0.0.1", int(daemon.address.rpartition(":")[2])), timeout=10)
+    plain = socket.create_connection(("127.0.0.1", int(daemon.address.rpartition(":")[2])), timeout=120)
     if not with_tls:
         return plain
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

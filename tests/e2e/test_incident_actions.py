@@ -19,7 +19,7 @@ def read_alerts(file):
 
 def rollcall(daemon, *arguments, code=0):
     done = subprocess.run([ROLLCALL, arguments[0], f"--daemon={daemon.address}", *arguments[1:]],
-                          capture_output=True, text=True, timeout=30, check=False)
+                          capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == code, done
     return done.stdout + done.stderr
 
@@ -31,7 +31,7 @@ def as_json(daemon, *arguments):
 def post(daemon, path):
     request = urllib.request.Request(f"{daemon.page}/api/v1/{path}", method="POST",
                                      headers={"X-Rollcall": "1"})
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=120) as answer:
         return json.load(answer)
 
 
@@ -145,7 +145,7 @@ def test_what_operators_do_is_in_the_audit(watched, start_job):
 def test_the_audit_tells_of_an_action_that_was_refused_and_by_whom(start_daemon, tmp_path):
     def token(name, role):
         made = subprocess.run([ROLLCALL, "token", "new", f"--file={tmp_path / 'tokens'}", f"--name={name}",
-                               f"--role={role}"], capture_output=True, text=True, timeout=30, check=True)
+                               f"--role={role}"], capture_output=True, text=True, timeout=120, check=True)
         file = tmp_path / name
         file.write_text(made.stdout)
         file.chmod(0o600)

@@ -18,7 +18,7 @@ def namespace():
 def test_run_finds_the_hang_and_serves_its_page(tmp_path):
     done = subprocess.run([*ONLY_IPV6, ROLLCALL, "run", "--sim", "--hang-after=3s", "--on-hang=abort",
                            f"--report-dir={tmp_path}", "--", VICTIMS / "ranks", "-n", "4", "--",
-                           VICTIMS / "one_rank_stops_calling"], capture_output=True, text=True, timeout=90)
+                           VICTIMS / "one_rank_stops_calling"], capture_output=True, text=True, timeout=120)
     assert done.returncode == 75, done.stderr
     assert "rank 3" in done.stderr
     assert "cannot" not in done.stderr
@@ -26,7 +26,7 @@ def test_run_finds_the_hang_and_serves_its_page(tmp_path):
 
 def inside(process, *command):
     return subprocess.run(["nsenter", "--net", f"--target={process.pid}", *command], capture_output=True, text=True,
-                          timeout=30)
+                          timeout=120)
 
 
 def test_a_daemon_serves_agents_commands_and_pages(tmp_path):

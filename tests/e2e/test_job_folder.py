@@ -51,10 +51,10 @@ def test_a_run_in_another_pid_namespace_leaves_the_folder_of_a_live_one_alone(tm
         wait_for(lambda: len(segments(tmp_path)) == 2)
         before = segments(tmp_path)
         second = start(tmp_path, "true", prefix=IN_OTHER_PIDS)
-        second.communicate(timeout=30)
+        second.communicate(timeout=120)
         assert segments(tmp_path) == before
         outside = start(tmp_path, "true")
-        outside.communicate(timeout=30)
+        outside.communicate(timeout=120)
         assert segments(tmp_path) == before
     finally:
         first.kill()
@@ -99,9 +99,9 @@ def test_a_folder_of_another_host_stays_even_if_unlocked(tmp_path, other_host, h
     kill_with_ranks(job, folder)
     if not has_owner:
         forget_owner(folder)
-    start(folder, "true").communicate(timeout=30)
+    start(folder, "true").communicate(timeout=120)
     assert len(segments(folder)) == 2
-    start(folder, "true", prefix=other_host).communicate(timeout=30)
+    start(folder, "true", prefix=other_host).communicate(timeout=120)
     assert list(folder.glob("run-*")) == [], "its own host removes it"
 
 
@@ -112,7 +112,7 @@ def test_a_rank_on_another_host_keeps_the_folder_of_its_run(tmp_path, other_host
                  VICTIMS / "one_rank_stops_calling")
     wait_for(lambda: len(segments(folder)) == 2)
     kill_with_ranks(here, folder)
-    start(folder, "true").communicate(timeout=30)
+    start(folder, "true").communicate(timeout=120)
     assert len(segments(folder)) == 2
 
 
@@ -126,7 +126,7 @@ def test_a_folder_names_its_owner(tmp_path):
             f"boot {pathlib.Path('/proc/sys/kernel/random/boot_id').read_text().strip()}"]
     finally:
         job.terminate()
-        job.wait(timeout=30)
+        job.wait(timeout=120)
 
 
 @pytest.mark.parametrize("name", ["run-20261122_101010-1a2b3c4d", "run-4711-5", "run-4711-5-1"])
@@ -135,7 +135,7 @@ def test_a_folder_that_no_run_has_made_stays(tmp_path, name):
     (mine / "files").mkdir(parents=True)
     (mine / "files" / "model.pt").write_text("months of work")
     (mine / "1-2.seg").write_text("")
-    start(tmp_path, "true").communicate(timeout=30)
+    start(tmp_path, "true").communicate(timeout=120)
     assert (mine / "files" / "model.pt").read_text() == "months of work"
     assert (mine / "1-2.seg").exists()
 
@@ -149,7 +149,7 @@ def test_run_does_not_follow_a_link_to_a_folder(tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "run-4711-5").symlink_to(elsewhere)
-    start(folder, "true").communicate(timeout=30)
+    start(folder, "true").communicate(timeout=120)
     assert (elsewhere / "1-2.seg").exists()
 
 
@@ -162,15 +162,15 @@ def test_the_next_run_removes_the_folder_of_a_killed_run(tmp_path, has_owner):
     job.wait()
     if not has_owner:
         forget_owner(tmp_path)
-    start(tmp_path, "true").communicate(timeout=30)
+    start(tmp_path, "true").communicate(timeout=120)
     assert len(segments(tmp_path)) == 2, "its ranks live on and write there"
     kill_all(ranks)
     new = segments(tmp_path)[0].with_name("1-1.seg")
     new.touch()
-    start(tmp_path, "true").communicate(timeout=30)
+    start(tmp_path, "true").communicate(timeout=120)
     assert len(segments(tmp_path)) == 3, "a process may be making its segment"
     os.utime(new, (0, new.stat().st_mtime - 60))
-    start(tmp_path, "true").communicate(timeout=30)
+    start(tmp_path, "true").communicate(timeout=120)
     assert list(tmp_path.glob("run-*")) == []
 
 
@@ -181,11 +181,11 @@ def test_run_frees_segments_of_restarted_ranks(tmp_path):
     job = start(tmp_path, "sh", "-c", again)
     try:
         wait_for(lambda: len(segments(tmp_path)) >= 4)
-        wait_for(lambda: segments(tmp_path) == [], seconds=40)
+        wait_for(lambda: segments(tmp_path) == [])
         assert job.poll() is None, "while the run goes on"
     finally:
         job.terminate()
-        said = job.communicate(timeout=30)[1]
+        said = job.communicate(timeout=120)[1]
     assert "nothing to watch" not in said
 
 
@@ -206,5 +206,5 @@ def test_long_paths_change_nothing(tmp_path):
     folder.mkdir(parents=True)
     job = start(folder, VICTIMS / "ranks", "-n", "4", "--keep-going", "--",
                 VICTIMS / "one_rank_reduces_otherwise")
-    said = job.communicate(timeout=60)[1]
+    said = job.communicate(timeout=120)[1]
     assert "certainty: certain" in said, said

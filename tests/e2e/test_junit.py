@@ -36,7 +36,7 @@ def test_a_hang_is_the_failure_of_the_test_case(run, tmp_path):
 def test_a_run_without_a_hang_has_the_outcome_of_its_exit_code(tmp_path, command, code, element):
     file = tmp_path / "rollcall.xml"
     done = subprocess.run([ROLLCALL, "run", f"--junit={file}", "--", *command],
-                          capture_output=True, check=False, timeout=60)
+                          capture_output=True, check=False, timeout=120)
     assert done.returncode == code
     _, case = case_in(file)
     assert [child.tag for child in case] == ([element] if element else [])
@@ -60,7 +60,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_job_starts(tmp_path
     for file, why in [(tmp_path / "no" / "rollcall.xml", "No such file or directory"),
                       (tmp_path, "Is a directory"), ("/dev/full", "No space left on device")]:
         done = subprocess.run([ROLLCALL, "run", f"--junit={file}", "--", "touch", ran],
-                              capture_output=True, text=True, check=False, timeout=60)
+                              capture_output=True, text=True, check=False, timeout=120)
         assert done.returncode == 2
         assert f"--junit: cannot write {file}: {why}" in done.stderr
         assert "the job was not started" in done.stderr and not ran.exists()
@@ -70,7 +70,7 @@ def test_a_file_that_cannot_be_written_any_more_changes_no_exit_code(tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()
     done = subprocess.run([ROLLCALL, "run", f"--junit={folder}/rollcall.xml", "--", "rm", "-r", folder],
-                          capture_output=True, text=True, check=False, timeout=60)
+                          capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0
     assert "--junit: cannot write" in done.stderr
 
@@ -83,7 +83,7 @@ def test_a_file_that_cannot_be_written_any_more_changes_no_exit_code(tmp_path):
 def test_the_error_says_in_words_how_the_job_ended(tmp_path, command, code, words):
     file = tmp_path / "rollcall.xml"
     done = subprocess.run([ROLLCALL, "run", f"--junit={file}", "--", *command],
-                          capture_output=True, check=False, timeout=60)
+                          capture_output=True, check=False, timeout=120)
     assert done.returncode == code
     _, case = case_in(file)
     assert case.find("error").get("message") == f"{words}; Rollcall saw no hang"
@@ -94,7 +94,7 @@ def test_a_second_run_replaces_the_file_of_the_first_one(run, tmp_path):
     file = tmp_path / "rollcall.xml"
     run("one_rank_stops_calling", flags=[f"--junit={file}"])
     subprocess.run([ROLLCALL, "run", f"--junit={file}", "--", VICTIMS / "ranks", "-n", "1", "--",
-                    "true"], capture_output=True, check=False, timeout=60)
+                    "true"], capture_output=True, check=False, timeout=120)
     _, case = case_in(file)
     assert case.find("failure") is None
     assert [path.name for path in tmp_path.iterdir() if path.suffix != ".xml"] == ["reports"]

@@ -43,7 +43,7 @@ class Webhook:
             "kind": {"group": "", "version": "v1", "kind": "Pod"}, "object": pod}}
         request = urllib.request.Request(f"https://127.0.0.1:{self.port}/mutate?timeout=5s",
                                          data=json.dumps(review).encode())
-        with urllib.request.urlopen(request, context=self.context, timeout=30) as answer:
+        with urllib.request.urlopen(request, context=self.context, timeout=120) as answer:
             response = json.load(answer)["response"]
         assert response["allowed"]
         return apply_patch(pod, json.loads(base64.b64decode(response["patch"])))
@@ -139,7 +139,7 @@ class Pod:
         program, *arguments = installer["command"]
         assert program == "/usr/bin/rollcall"
         return subprocess.run(self.command(installer, ROLLCALL, *arguments, user=65532),
-                              capture_output=True, text=True, timeout=60, check=False)
+                              capture_output=True, text=True, timeout=120, check=False)
 
     def start(self, *command, **options):
         container = self.pod["spec"]["containers"][0]
@@ -151,7 +151,7 @@ class Pod:
     def run(self, *command, **options):
         container = self.pod["spec"]["containers"][0]
         return subprocess.run(self.command(container, *command, **options), capture_output=True, text=True,
-                              timeout=60, check=False)
+                              timeout=120, check=False)
 
 
 def pod_of_a_jobset(**container):
@@ -265,7 +265,7 @@ def test_a_pod_in_which_no_rank_has_called_nccl_yet_is_seen(cluster, make_pod):
     pod = make_pod()
     assert pod.install().returncode == 0
     pod.start("env", "RANK=0", "WORLD_SIZE=2", "sleep", "100")
-    wait_for(lambda: "pretrain" in cluster.ask("status", "--all").stdout, 20)
+    wait_for(lambda: "pretrain" in cluster.ask("status", "--all").stdout)
 
 
 @pytest.mark.long

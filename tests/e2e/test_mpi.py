@@ -30,7 +30,7 @@ each_mpi = pytest.mark.parametrize("mpi", MPIRUN_FLAGS, indirect=True)
 
 @each_mpi
 def test_a_healthy_job_is_left_alone(go):
-    exit_code, output, verdicts = go("healthy")
+    exit_code, output, verdicts = go("healthy", hang_after="10s")
     assert exit_code == 0 and verdicts == []
     assert "sum 2" in output and "rollcall" not in output
 
@@ -46,9 +46,9 @@ def test_the_rank_that_never_enters_a_barrier_is_the_culprit(go):
 
 
 def test_a_mismatch_needs_no_timeout(go):
-    _, _, (verdict,) = go("another call")
+    _, _, (verdict,) = go("another call", hang_after="10m")
     assert (verdict["cause"], culprits(verdict)) == ("operation_mismatch", [2])
-    assert verdict["waited_seconds"] < 2
+    assert verdict["waited_seconds"] < 60
 
 
 @pytest.mark.long
@@ -85,7 +85,8 @@ def test_a_finalize_that_one_rank_never_enters(go):
 
 @pytest.mark.parametrize("meanwhile", ["works meanwhile", long("serves meanwhile")])
 def test_an_open_call_is_no_wait_while_there_is_something_else_to_do(go, meanwhile):
-    exit_code, output, verdicts = go(meanwhile)
+    # Half as long as the call is open: a busy machine lets a rank come so much later than the others.
+    exit_code, output, verdicts = go(meanwhile, hang_after="5s" if meanwhile == "works meanwhile" else "2s")
     assert exit_code == 0 and verdicts == []
     assert "sum 2" in output and "rollcall" not in output
 

@@ -22,7 +22,7 @@ def test_a_user_who_sees_no_process_of_others_gets_the_same_verdict(tmp_path):
     os.chmod(tmp_path, 0o777)
     hide = 'mount -o remount,hidepid=2 /proc; exec "$@"'
     done = subprocess.run(["unshare", "--mount", "--propagation=private", "sh", "-ec", hide, "sh", *AS_NOBODY,
-                           *run_of(tmp_path / "reports"), *HUNG], capture_output=True, text=True, timeout=90,
+                           *run_of(tmp_path / "reports"), *HUNG], capture_output=True, text=True, timeout=120,
                           cwd=tmp_path)
     assert done.returncode == 75, done.stderr
     assert "rank 3" in done.stderr and "`Validate`" in done.stderr
@@ -70,7 +70,8 @@ def test_a_rank_whose_pid_another_process_has_got_is_still_known_as_dead(tmp_pat
     if subprocess.run([*own, "true"], capture_output=True, check=False).returncode != 0:
         pytest.skip("no pid namespace")
     done = subprocess.run([*own, sys.executable, "-c", TAKE_PID, *run_of(tmp_path), "--", VICTIMS / "ranks", "-n", "4",
-                           "--keep-going", "--", VICTIMS / "one_rank_dies"], capture_output=True, text=True, timeout=90)
+                           "--keep-going", "--", VICTIMS / "one_rank_dies"],
+                          capture_output=True, text=True, timeout=120)
     assert done.returncode == 75, done.stderr
     taken = [line.split() for line in done.stdout.splitlines() if line.startswith("taken ")]
     assert taken, done.stdout  # the pid was given again

@@ -3,7 +3,6 @@
 import json
 import pathlib
 import re
-import socket
 import subprocess
 import time
 import urllib.parse
@@ -11,7 +10,8 @@ import urllib.request
 
 import pytest
 import yaml
-from conftest import Service
+from conftest import PATIENCE, Service
+from processes import free_port
 
 # One after the other: the set-up downloads the programs into a folder that all share.
 pytestmark = pytest.mark.xdist_group("prometheus")
@@ -31,7 +31,7 @@ def programs():
 
 def fetch(url, accept="*/*"):
     with urllib.request.urlopen(urllib.request.Request(url, headers={"Accept": accept}),
-                                timeout=20) as answer:
+                                timeout=120) as answer:
         return answer.read().decode()
 
 
@@ -69,9 +69,7 @@ scrape_configs:
     honor_labels: true
     static_configs: [{{targets: ["{target}"]}}]
 """)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     service = Service([programs / "prometheus", f"--config.file={config}",
                        f"--storage.tsdb.path={tmp_path / 'data'}",
                        f"--web.listen-address={address}"])
@@ -85,7 +83,7 @@ def ask(prometheus, path, **parameters):
     return json.loads(fetch(f"{prometheus}/api/v1/{path}?{query}"))["data"]
 
 
-def until(get, seconds=40):
+def until(get, seconds=PATIENCE):
     deadline = time.monotonic() + seconds
     while not (got := get()) and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -15,7 +15,7 @@ from conftest import ROLLCALL, VICTIMS, wait_for
 
 def rollcall(*arguments, env=None, **more):
     more.setdefault("capture_output", True)
-    return subprocess.run([ROLLCALL, *arguments], env={**os.environ, **(env or {})}, timeout=60,
+    return subprocess.run([ROLLCALL, *arguments], env={**os.environ, **(env or {})}, timeout=120,
                           **more)
 
 
@@ -138,7 +138,7 @@ def test_a_signal_ends_the_job_and_run_removes_its_files(how):
     wait_for(lambda: len(rank_pids(job)) == 4)
     ranks = rank_pids(job)
     job.send_signal(how)
-    job.communicate(timeout=30)
+    job.communicate(timeout=120)
     assert job.returncode == 128 + how
     for pid in ranks:
         assert not pathlib.Path(f"/proc/{pid}").exists()
@@ -168,13 +168,13 @@ def test_the_job_gets_the_same_signals_as_without_rollcall(ignored, blocked):
     alone = subprocess.run([*inheriting(ignored, blocked), *shown], capture_output=True)
     assert alone.returncode == 0
     wrapped = subprocess.run([*inheriting(ignored, blocked), ROLLCALL, "run", "--http=none", "--",
-                              *shown], capture_output=True, timeout=30)
+                              *shown], capture_output=True, timeout=120)
     assert wrapped.stdout == alone.stdout
 
 
 def test_run_exits_with_the_jobs_code_while_sigchld_is_ignored():
     ended = subprocess.run([*inheriting([signal.SIGCHLD]), ROLLCALL, "run", "--http=none", "--",
-                            "/bin/sh", "-c", "exit 7"], capture_output=True, timeout=30)
+                            "/bin/sh", "-c", "exit 7"], capture_output=True, timeout=120)
     assert ended.returncode == 7
 
 
@@ -185,7 +185,7 @@ def test_an_ignored_signal_does_not_end_the_job():
                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert job.stdout.readline() == "up\n"
     job.send_signal(signal.SIGHUP)
-    job.communicate(timeout=40)
+    job.communicate(timeout=120)
     assert job.returncode == 7
 
 
@@ -275,7 +275,7 @@ def test_a_report_on_a_nearly_full_disk_is_smaller_and_says_so(tmp_path):
     job = (f"mount -t tmpfs -o size=110k tmpfs {disk} && {{ {ROLLCALL} run --sim --hang-after=2s "
            f"--on-hang=abort --http=none --report-dir={disk} -- {VICTIMS / 'ranks'} -n 4 "
            f"--keep-going -- {VICTIMS / 'one_rank_stops_calling'}; cp -r {disk} {copy}; }}")
-    result = subprocess.run([*space, "sh", "-c", job], capture_output=True, text=True, timeout=60)
+    result = subprocess.run([*space, "sh", "-c", job], capture_output=True, text=True, timeout=120)
     folders = [path for path in copy.iterdir() if not path.name.startswith(".")]
     assert len(folders) == 1, result.stderr
     incident = json.loads((folders[0] / "incident.json").read_text())

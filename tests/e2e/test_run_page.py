@@ -25,7 +25,7 @@ seen = []
 for address, headers, data in json.load(sys.stdin):
     request = urllib.request.Request(address, headers=headers, data=data and data.encode())
     try:
-        answer = browser.open(request, timeout=10)
+        answer = browser.open(request, timeout=120)
     except urllib.error.HTTPError as error:
         answer = error
     seen.append({"status": answer.status, "address": answer.url,
@@ -45,7 +45,7 @@ def browse(*steps, who=()):
     """What a browser of that user got: a list with status, address, text and cookies of each."""
     steps = [(*step, None) if len(step) == 2 else step for step in steps]
     done = subprocess.run([*who, "/usr/bin/python3" if who else sys.executable, "-c", BROWSER],
-                          input=json.dumps(steps), capture_output=True, text=True, timeout=60,
+                          input=json.dumps(steps), capture_output=True, text=True, timeout=120,
                           check=False, cwd="/")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -68,7 +68,7 @@ class LiveRun:
 
     def end(self):
         self.terminal.process.send_signal(signal.SIGTERM)
-        self.terminal.process.wait(timeout=30)
+        self.terminal.process.wait(timeout=120)
 
 
 @pytest.fixture(scope="module")

@@ -37,7 +37,7 @@ from conftest import (
 @pytest.mark.parametrize("flag", ["--listen=0.0.0.0:0", "--http=0.0.0.0:0"])
 def test_an_open_address_needs_tls_and_an_authenticator(tmp_path, flag):
     result = subprocess.run([BUILD / "bin" / "rollcalld", flag, f"--report-dir={tmp_path / 'r'}"],
-                            capture_output=True, text=True, timeout=20, check=False)
+                            capture_output=True, text=True, timeout=120, check=False)
     assert result.returncode == 1
     assert "it needs TLS and a way to authenticate its callers" in result.stderr
     assert "rollcall pki init" in result.stderr and "--insecure" in result.stderr
@@ -65,7 +65,7 @@ def test_another_user_of_the_host_gets_nothing(daemon):
     program = usable_by_all("rollcall")
     try:
         result = subprocess.run([*AS_NOBODY, program, "status", f"--daemon={daemon.address}"],
-                                capture_output=True, text=True, timeout=30, check=False)
+                                capture_output=True, text=True, timeout=120, check=False)
     finally:
         os.unlink(program)
     assert result.returncode != 0
@@ -75,13 +75,13 @@ def test_another_user_of_the_host_gets_nothing(daemon):
             f"try: print(urllib.request.urlopen('{daemon.page}/api/v1/jobs').status)\n"
             "except urllib.error.HTTPError as error: print(error.code)")
     seen = subprocess.run([*AS_NOBODY, "/usr/bin/python3", "-c", code], capture_output=True,
-                          text=True, timeout=30, check=False)
+                          text=True, timeout=120, check=False)
     assert seen.stdout.strip() == "401", (page, seen.stderr)
 
 
 def test_the_same_user_needs_nothing(daemon):
     assert rollcall("status", f"--daemon={daemon.address}").returncode == 0
-    with urllib.request.urlopen(f"{daemon.page}/api/v1/jobs", timeout=10) as answer:
+    with urllib.request.urlopen(f"{daemon.page}/api/v1/jobs", timeout=120) as answer:
         assert answer.status == 200
 
 
@@ -106,7 +106,7 @@ def test_roles_come_from_certificates(start_tls_daemon, pki, tmp_path):
 
     def ask(who, *command):
         return subprocess.run([*AS_NOBODY, program, *command, f"--daemon={daemon.address}",
-                               *client(shared, who)], capture_output=True, text=True, timeout=30,
+                               *client(shared, who)], capture_output=True, text=True, timeout=120,
                               check=False)
     try:
         assert ask("viewer", "status").returncode == 0
@@ -134,7 +134,7 @@ def run_as_nobody(tmp_path):
             [*AS_NOBODY, ROLLCALL, "run", "--sim", f"--daemon={daemon.address}", "--hang-after=3s",
              "--on-hang=abort", f"--report-dir={own / 'reports'}", "--", "timeout", str(seconds),
              VICTIMS / "ranks", "-n", "4", "--keep-going", "--", VICTIMS / "one_rank_stops_calling"],
-            capture_output=True, text=True, timeout=90, check=False, cwd=own,
+            capture_output=True, text=True, timeout=120, check=False, cwd=own,
             env={**os.environ, "ROLLCALL_JOB": "my-job", "ROLLCALL_DIR": str(own / "segments"),
                  **environment})
     return run
@@ -243,7 +243,7 @@ def test_a_revoked_client_certificate_opens_nothing(start_tls_daemon, pki):
         return page(daemon, "/api/v1/jobs", certificate=pki / who)
     assert ask("viewer").returncode == 0 and read("viewer")[0] == 200
     assert rollcall("pki", "revoke", str(pki), "viewer").returncode == 0
-    refused = wait_for(lambda: (result := ask("viewer")).returncode != 0 and result, seconds=15)
+    refused = wait_for(lambda: (result := ask("viewer")).returncode != 0 and result)
     assert "the certificate has been revoked" in refused.stderr, refused.stderr
     status, text = read("viewer")
     assert status in (401, 403) and "the certificate has been revoked" in text
@@ -261,7 +261,7 @@ def test_the_stream_of_a_revoked_agent_ends(start_tls_daemon, start_agent_of_nob
     start_agent_of_nobody(daemon, "node-2", "--host=node-2")
     wait_for(lambda: has_agents(2))
     assert rollcall("pki", "revoke", str(pki), "node-1").returncode == 0
-    wait_for(lambda: has_agents(1), seconds=15)
+    wait_for(lambda: has_agents(1))
     agent.read_until("has expired or was revoked")
     again = start_agent_of_nobody(daemon, "node-1", "--host=node-1")
     again.read_until("the daemon refuses this agent.*the certificate has been revoked")
@@ -307,7 +307,7 @@ def test_a_client_with_tls_is_told_that_the_daemon_has_none(daemon, pki):
 def test_http_to_the_page_with_tls_says_https(start_tls_daemon):
     daemon = start_tls_daemon()
     with pytest.raises(urllib.error.HTTPError) as refused:
-        urllib.request.urlopen(f"http://127.0.0.1:{daemon.page_port}/", timeout=10)
+        urllib.request.urlopen(f"http://127.0.0.1:{daemon.page_port}/", timeout=120)
     assert refused.value.code == 400
     assert "https://" in refused.value.read().decode()
 
@@ -340,7 +340,7 @@ def test_no_secret_is_on_a_command_line_or_in_the_log(start_tls_daemon, start_jo
         for program in ("rollcalld", "rollcall-agent", "one_rank_stops_calling"):
             assert f"{program}\0" in seen
         assert seen.count("ROLLCALL_TOKEN_FILE=") >= 2, "the environments were read, too"
-        out, err = status.communicate(timeout=30)
+        out, err = status.communicate(timeout=120)
         assert status.returncode == 0 and "a-job" in out, err
     finally:
         daemon.process.send_signal(signal.SIGCONT)
@@ -403,7 +403,7 @@ def test_guessing_tokens_is_slow(start_tls_daemon):
 def test_a_trust_domain_that_would_fit_no_certificate_is_an_error(tmp_path, domain):
     result = subprocess.run([BUILD / "bin" / "rollcalld", f"--trust-domain={domain}",
                              f"--report-dir={tmp_path / 'r'}"],
-                            capture_output=True, text=True, timeout=20, check=False)
+                            capture_output=True, text=True, timeout=120, check=False)
     assert result.returncode == 1
     assert f"--trust-domain={domain}: the part DOMAIN" in result.stderr, result.stderr
 
@@ -420,7 +420,7 @@ def test_a_deleted_token_file_revokes_nothing_and_an_empty_list_all(start_tls_da
     assert page(daemon, "/api/v1/jobs", header)[0] == 200
     tokens.write_text("tokens: []\n")
     tokens.chmod(0o600)
-    wait_for(lambda: page(daemon, "/api/v1/jobs", header)[0] == 401, seconds=10)
+    wait_for(lambda: page(daemon, "/api/v1/jobs", header)[0] == 401)
 
 
 @pytest.mark.parametrize("way", ["page", "grpc"])
@@ -439,7 +439,7 @@ def test_a_revoked_token_is_refused_within_seconds(start_tls_daemon, pki, tmp_pa
                         f"--token-file={secret}").returncode == 0
     assert is_served()
     assert rollcall("token", "revoke", f"--file={tokens}", "--name=ci").returncode == 0
-    wait_for(lambda: not is_served(), seconds=10)
+    wait_for(lambda: not is_served())
 
 
 # --- A client keeps away from a daemon whose certificate has been revoked, and from open keys.
@@ -455,7 +455,7 @@ def test_no_client_speaks_to_a_daemon_that_was_revoked(start_tls_daemon, pki, tm
     agent = Service([BUILD / "bin" / "rollcall-agent", *with_list, *client(pki, "node-1"),
                      "--host=node-1", f"--dir={tmp_path / 'segments'}", "--scope=directory"])
     try:
-        wait_for(lambda: "; 1 agent connected" in ask().stdout, seconds=20)
+        wait_for(lambda: "; 1 agent connected" in ask().stdout)
         assert rollcall("pki", "revoke", str(pki), "daemon").returncode == 0
         result = ask()
         assert result.returncode != 0 and "in the list of --tls-crl" in result.stderr
@@ -473,7 +473,7 @@ def test_a_key_that_others_can_read_is_not_used(start_tls_daemon, pki, tmp_path,
         result = subprocess.run([BUILD / "bin" / "rollcalld", "--listen=127.0.0.1:0", "--http=none",
                                  f"--tls-cert={pki}/daemon.crt", f"--tls-key={key}",
                                  f"--report-dir={tmp_path / 'r'}"],
-                                capture_output=True, text=True, timeout=20, check=False)
+                                capture_output=True, text=True, timeout=120, check=False)
     else:
         result = rollcall("status", f"--daemon={daemon.address}", *client(pki, who))
     assert result.returncode != 0

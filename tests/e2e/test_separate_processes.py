@@ -21,7 +21,7 @@ def check_stacks_of_the_job(daemon):
     def stacks(*arguments):
         return subprocess.run([BUILD / "bin" / "rollcall", "stacks", *arguments],
                               env={**os.environ, "ROLLCALL_DAEMON": daemon.address},
-                              capture_output=True, text=True, timeout=60)
+                              capture_output=True, text=True, timeout=120)
 
     merged = stacks("a-job")
     assert merged.returncode == 0, merged.stderr
@@ -35,7 +35,7 @@ def check_stacks_of_the_job(daemon):
     assert re.search(r"main;.*;?cudaStreamSynchronize.* 2$", folded, re.M), folded
     status = subprocess.run([BUILD / "bin" / "rollcall", "status", "no-such-job"],
                             env={**os.environ, "ROLLCALL_DAEMON": daemon.address},
-                            capture_output=True, text=True, timeout=60)
+                            capture_output=True, text=True, timeout=120)
     assert (status.returncode, status.stdout) == (1, "")
     assert "no job \"no-such-job\"; jobs here: a-job" in status.stderr
     unknown = stacks("no-such-job")
@@ -69,7 +69,7 @@ def test_agent_and_daemon_as_processes_of_their_own_name_the_rank(daemon, tmp_pa
         check_stacks_of_the_job(daemon)
     finally:
         job.terminate()
-        job.wait(timeout=20)
+        job.wait(timeout=120)
         agent.kill()
 
 
@@ -83,7 +83,7 @@ def test_a_daemon_that_dies_last_is_away(daemon):
     last = f"sleep 1; kill -9 {daemon.process.pid}"
     result = subprocess.run(
         [BUILD / "bin" / "rollcall", "run", f"--daemon={daemon.address}", "--", "sh", "-c", last],
-        capture_output=True, text=True, timeout=60)
+        capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stderr
     assert result.stderr.count("cannot reach the daemon at") == 1, result.stderr
 
@@ -104,7 +104,7 @@ def test_analyze_reads_the_segments_of_an_ended_job(daemon, tmp_path):
         wait_for(lambda: "AllReduce #10" in analyze().stdout)  # the job is in its hang
     finally:
         job.terminate()
-        job.wait(timeout=20)
+        job.wait(timeout=120)
     analyzed = analyze()
     assert analyzed.returncode == 3, analyzed.stderr
     assert "rank 3" in analyzed.stdout

@@ -209,7 +209,7 @@ def test_a_server_of_keys_with_an_unknown_certificate_is_not_believed(
 def test_keys_do_not_come_over_a_network_in_clear(tmp_path):
     ended = subprocess.run([BUILD / "bin" / "rollcalld", "--jwks=http://10.0.0.1/openid/v1/jwks",
                             f"--report-dir={tmp_path / 'r'}"], capture_output=True, text=True,
-                           timeout=20, check=False)
+                           timeout=120, check=False)
     assert ended.returncode == 1
     assert "--jwks: http://10.0.0.1/openid/v1/jwks is not an https:// URL" in ended.stderr
 
@@ -323,10 +323,10 @@ def test_a_new_key_in_the_file_is_taken_up_and_one_that_is_gone_refused(
     daemon.read_until("--jwks is not a usable JSON Web Key Set")
     assert is_admitted(daemon, old.token(VIEWER))
     file.write_text(key_set(old, new))
-    wait_for(lambda: is_admitted(daemon, new.token(VIEWER)), seconds=10)
+    wait_for(lambda: is_admitted(daemon, new.token(VIEWER)))
     assert is_admitted(daemon, old.token(VIEWER)), "both are valid while they change"
     file.write_text(key_set(new))
-    wait_for(lambda: not is_admitted(daemon, old.token(VIEWER)), seconds=10)
+    wait_for(lambda: not is_admitted(daemon, old.token(VIEWER)))
     assert is_admitted(daemon, new.token(VIEWER))
 
 
@@ -342,6 +342,6 @@ def test_a_token_with_a_new_key_makes_the_daemon_fetch_the_keys_again(
     assert status == 401 and "rollcalld asks for new keys: try again" in text
     # At most every 30 s, so that strangers with made-up keys do not flood the API server.
     token = new.token(VIEWER)
-    wait_for(lambda: time.sleep(1) or is_admitted(daemon, token), seconds=45)
+    wait_for(lambda: time.sleep(1) or is_admitted(daemon, token))
     assert not is_admitted(daemon, old.token(VIEWER))
     assert server.answers == [200, 200]

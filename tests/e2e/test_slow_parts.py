@@ -13,7 +13,7 @@ import time
 import urllib.request
 
 import pytest
-from conftest import ROLLCALL, VICTIMS, long, read_until, reports_in, wait_for
+from conftest import PATIENCE, ROLLCALL, VICTIMS, long, read_until, reports_in, wait_for
 from test_full_disk import confirmed
 
 
@@ -27,7 +27,7 @@ class Silent:
 
 def connect(page):
     host, port = page.removeprefix("http://").split(":")
-    return socket.create_connection((host, int(port)), timeout=10)
+    return socket.create_connection((host, int(port)), timeout=120)
 
 
 def slow_connections(page, count):
@@ -42,10 +42,9 @@ def slow_connections(page, count):
     return connections
 
 
-def healthy_within(page, seconds):
-    begun = time.monotonic()
-    answer = urllib.request.urlopen(f"{page}/healthz", timeout=10).read()
-    return answer == b"ok\n" and time.monotonic() - begun < seconds
+def is_healthy(page):
+    """The daemon waits ten seconds for the rest of a request, and may not wait so long for any of them."""
+    return urllib.request.urlopen(f"{page}/healthz", timeout=8).read() == b"ok\n"
 
 
 @pytest.mark.parametrize("count", [140, long(1100)])
@@ -60,10 +59,10 @@ def test_slow_connections_delay_neither_the_page_nor_a_report(
     resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE, (1024, hard))
     connections = slow_connections(daemon.page, count)
     try:
-        assert healthy_within(daemon.page, 1)
+        assert is_healthy(daemon.page)
         start_job(daemon)
         wait_for(lambda: reports_in(tmp_path / "daemon-reports"))
-        assert healthy_within(daemon.page, 1)
+        assert is_healthy(daemon.page)
     finally:
         for connection in connections:
             connection.close()
@@ -87,12 +86,13 @@ def test_a_daemon_may_open_as_many_files_as_it_can_and_its_commands_as_many_as_b
 
 
 def test_a_receiver_of_alerts_that_never_answers_delays_no_other(tmp_path, start_daemon, start_job):
-    silent, told = Silent(), tmp_path / "told"
-    daemon = start_daemon(f"--alert={silent.url}", f"--alert=exec=cat > {told}",
+    told = tmp_path / "told"
+    # One try at such a receiver takes ten seconds: one after the other would take longer than PATIENCE.
+    silent = [Silent() for _ in range(10)]
+    daemon = start_daemon(*(f"--alert={one.url}" for one in silent), f"--alert=exec=cat > {told}",
                           "--alert=exec=sleep 1000")
     start_job(daemon)
-    # One try at the first receiver takes ten seconds.
-    wait_for(lambda: told.exists() and told.read_text(), 5)
+    wait_for(lambda: told.exists() and told.read_text())
     assert json.loads(told.read_text())["cause"] == "missing_rank"
     wait_for(lambda: reports_in(tmp_path / "daemon-reports"))
 
@@ -114,8 +114,8 @@ def test_a_daemon_stops_in_time_whatever_hangs(tmp_path, start_daemon, start_job
     viewer.sendall(b"GET /api/v1/events HTTP/1.1\r\n\r\n")
     begun = time.monotonic()
     daemon.process.send_signal(signal.SIGTERM)
-    daemon.process.wait(timeout=20)
-    assert time.monotonic() - begun < 15
+    daemon.process.wait(timeout=120)
+    assert time.monotonic() - begun < PATIENCE
     said = daemon.read_rest()
     assert "(json): the receiver does not respond" in said
     assert "in the history" in said and "cannot save" in said
@@ -137,9 +137,9 @@ def test_a_frozen_daemon_does_not_delay_the_end_of_a_run(start_daemon, frozen):
         daemon.process.send_signal(signal.SIGSTOP)
         time.sleep(1)  # the agent sends some ticks that nobody reads
         begun = time.monotonic()
-        said = job.communicate("end\n", timeout=40)[1]
+        said = job.communicate("end\n", timeout=120)[1]
         assert job.returncode == 7, said
-        assert time.monotonic() - begun < 8, said
+        assert time.monotonic() - begun < PATIENCE, said
     finally:
         daemon.process.send_signal(signal.SIGCONT)
 
@@ -167,20 +167,20 @@ def test_a_job_runs_if_the_report_folder_never_answers(dead_folder):
     begun = time.monotonic()
     job = subprocess.run([ROLLCALL, "run", "--http=none", f"--report-dir={dead_folder}/reports",
                           "--", "sh", "-c", "exit 7"], stdin=subprocess.DEVNULL,
-                         capture_output=True, text=True, timeout=60)
+                         capture_output=True, text=True, timeout=120)
     assert job.returncode == 7
     assert f"{dead_folder}/reports does not answer" in job.stderr
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < PATIENCE
 
 
 def test_a_job_runs_if_the_segment_folder_never_answers(dead_folder):
     begun = time.monotonic()
     job = subprocess.run([ROLLCALL, "run", "--http=none", "--", "sh", "-c", "exit 7"],
                          env={**os.environ, "ROLLCALL_DIR": str(dead_folder)},
-                         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+                         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
     assert job.returncode == 7
     assert "the job runs without Rollcall: the folder of the segments (ROLLCALL_DIR)" in job.stderr
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < PATIENCE
 
 
 def test_a_stderr_that_nobody_reads_delays_neither_the_abort_nor_the_exit(tmp_path):
@@ -196,7 +196,7 @@ def test_a_stderr_that_nobody_reads_delays_neither_the_abort_nor_the_exit(tmp_pa
          f"exec {VICTIMS}/ranks -n 4 --keep-going -- {VICTIMS}/one_rank_stops_calling 2>/dev/null"],
         stdin=subprocess.DEVNULL, stderr=writer)
     try:
-        assert job.wait(timeout=60) == 75
+        assert job.wait(timeout=120) == 75
     finally:
         job.kill()
         os.close(reader)
@@ -213,15 +213,15 @@ def test_a_report_folder_that_never_answers_delays_neither_output_nor_signals(
          f"--report-dir={dead_folder}", "--", VICTIMS / "ranks", "-n", "4", "--keep-going", "--",
          VICTIMS / "one_rank_stops_calling"],
         stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    too_late = threading.Timer(60, job.kill)
+    too_late = threading.Timer(2 * PATIENCE, job.kill)
     too_late.start()
     try:
         read_until(job, "rank 3")
         begun = time.monotonic()
         job.send_signal(signal.SIGTERM)
-        said = job.communicate(timeout=40)[1]
+        said = job.communicate(timeout=120)[1]
         assert job.returncode == 128 + signal.SIGTERM
-        assert time.monotonic() - begun < 12
+        assert time.monotonic() - begun < PATIENCE
         assert f"cannot write 1 report: {dead_folder} does not respond" in said
     finally:
         too_late.cancel()

@@ -12,7 +12,7 @@ import sys
 import time
 
 import pytest
-from conftest import AS_NOBODY, BUILD, ROLLCALL, let_everybody_pass_to, needs_another_user
+from conftest import AS_NOBODY, BUILD, PATIENCE, ROLLCALL, let_everybody_pass_to, needs_another_user
 
 JOB = """
 import ctypes, os, signal, sys, threading, time
@@ -45,7 +45,7 @@ while wait_for_input(said): said = 'alive'
 """
 
 
-def read_until(stream, pattern, seconds=20):
+def read_until(stream, pattern, seconds=PATIENCE):
     """Reads lines until one matches, and returns them. The stream must not be buffered."""
     text = ""
     deadline = time.monotonic() + seconds
@@ -84,7 +84,7 @@ class Rank:
     def end(self):
         """The exit code, and the rest of stderr."""
         self.process.stdin.close()
-        return self.process.wait(timeout=20), self.process.stderr.read()
+        return self.process.wait(timeout=120), self.process.stderr.read()
 
 
 @pytest.fixture
@@ -118,14 +118,14 @@ def agent(directory):
         time.sleep(0.01)
     yield process
     process.terminate()
-    process.wait(timeout=20)
+    process.wait(timeout=120)
 
 
 def stacks(*arguments, prepare=None, through=()):
     # A leak checker needs ptrace itself.
     env = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"} if prepare or through else None
     return subprocess.run([*through, ROLLCALL, "stacks", *map(str, arguments)], text=True,
-                          timeout=60, capture_output=True, preexec_fn=prepare, env=env)
+                          timeout=120, capture_output=True, preexec_fn=prepare, env=env)
 
 
 def test_sigquit_prints_all_stacks_to_the_ranks_stderr_and_it_goes_on(start, agent):
@@ -166,7 +166,7 @@ def test_sigquit_reaches_the_embedded_agent_of_rollcall_run(tmp_path):
     os.kill(pid, signal.SIGQUIT)
     read_until(run.stderr, "wait_for_input")
     run.stdin.close()
-    assert run.wait(timeout=20) == 0
+    assert run.wait(timeout=120) == 0
 
 
 def test_stacks_finds_a_job_of_this_host_without_a_daemon(start):
@@ -201,7 +201,7 @@ def test_the_programs_own_sigquit_handler_stays(start, agent, when):
 def test_sigquit_ends_the_process_with_rollcall_sigquit_0(start, agent):
     rank = start(env={"ROLLCALL_SIGQUIT": "0"})
     rank.quit()
-    assert rank.process.wait(timeout=20) == -signal.SIGQUIT
+    assert rank.process.wait(timeout=120) == -signal.SIGQUIT
 
 
 def await_default_action(pid, number):
@@ -377,7 +377,7 @@ def test_stacks_from_inside_show_thread_names_and_the_wait_for_the_lock(start):
         threading.Thread(target=spin, name=name, daemon=True).start()""")
     # The main thread may wait for the lock, too, and each sample shows one moment.
     waits = re.compile(r'thread \d+ "(first|second) spinner" [RS].*, waits for Python\'s lock')
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         shown = stacks("--way=inside", rank.pid).stdout
         if waits.search(shown) and "holds Python's lock" in shown:
@@ -432,7 +432,7 @@ def test_two_requesters_at_once_do_not_disturb_each_other(start):
     rank = start()
     requesters = [subprocess.Popen([ROLLCALL, "stacks", "--way=inside", str(rank.pid)], text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for _ in range(4)]
-    answers = [requester.communicate(timeout=60)[0] for requester in requesters]
+    answers = [requester.communicate(timeout=120)[0] for requester in requesters]
     assert any("wait_for_lock  at <string>" in answer for answer in answers)
     for answer in answers:
         assert ("wait_for_lock  at <string>" in answer

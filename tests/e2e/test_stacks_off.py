@@ -14,7 +14,7 @@ OFF_BY_AGENT = "the stacks of rank 3 are switched off (--stacks=off of the agent
 
 def stacks(*arguments):
     return subprocess.run([ROLLCALL, "stacks", *arguments], capture_output=True, text=True,
-                          timeout=60, check=False)
+                          timeout=120, check=False)
 
 
 def whole(folder):

@@ -19,7 +19,7 @@ NEVER = "no-such-job"
 
 
 def rollcall(*arguments):
-    return subprocess.run([ROLLCALL, *arguments], capture_output=True, text=True, timeout=60,
+    return subprocess.run([ROLLCALL, *arguments], capture_output=True, text=True, timeout=120,
                           check=False)
 
 
@@ -49,7 +49,7 @@ class Site:
         request = urllib.request.Request(f"{self.daemon.page}{path}", headers={
             "Authorization": f"Bearer {self.token(tenant)}", "Accept": accept})
         try:
-            with urllib.request.urlopen(request, timeout=10) as answer:
+            with urllib.request.urlopen(request, timeout=120) as answer:
                 # The page itself comes compressed.
                 return answer.status, without_time(answer.read().decode(errors="replace"))
         except urllib.error.HTTPError as error:
@@ -58,7 +58,7 @@ class Site:
     def first_event(self, tenant, job):
         request = urllib.request.Request(f"{self.daemon.page}/api/v1/events?job={job}", headers={
             "Authorization": f"Bearer {self.token(tenant)}"})
-        with urllib.request.urlopen(request, timeout=10) as stream:
+        with urllib.request.urlopen(request, timeout=120) as stream:
             return [stream.readline(), stream.readline()]
 
     def incident(self, tenant):

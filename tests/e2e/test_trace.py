@@ -110,7 +110,7 @@ def test_of_a_job_that_the_daemon_has_removed_the_trace_holds_the_waits_and_says
     incident = ask(daemon, "incidents")["incidents"][0]["id"]
     job.kill()
     wait_for(lambda: ask(daemon, f"incident?id={incident}").get("closed_at"))
-    wait_for(lambda: not ask(daemon, "jobs").get("jobs"), seconds=60)
+    wait_for(lambda: not ask(daemon, "jobs").get("jobs"))
     file = tmp_path / "hang.json"
     done = trace(daemon, incident, f"--trace={file}")
     assert done.returncode == 0, done.stderr

@@ -58,7 +58,7 @@ class Try:
     def end(self):
         if self.process.poll() is None:
             self.process.terminate()
-            self.process.communicate(timeout=60)
+            self.process.communicate(timeout=120)
         shutil.rmtree(self.folder)
         if self.logs:
             shutil.rmtree(self.logs)
@@ -108,6 +108,6 @@ def test_a_signal_ends_all_that_it_has_started(start):
     ("--fleet", "unknown argument --fleet"),
 ])
 def test_wrong_flags_are_errors(flag, why):
-    done = subprocess.run(["bash", SCRIPT, flag], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(["bash", SCRIPT, flag], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 1
     assert why in done.stderr

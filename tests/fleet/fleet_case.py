@@ -46,7 +46,7 @@ class Daemon:
             [self.build / "bin" / "rollcalld", f"--listen={self.listen}", f"--http={self.page}",
              f"--hang-after={self.hang_after}s", f"--report-dir={self.folder / 'reports'}", *self.flags],
             stderr=self.log)
-        until = time.monotonic() + 20
+        until = time.monotonic() + 90
         while time.monotonic() < until:
             text = (self.folder / "daemon.log").read_bytes()[said:].decode()
             found = re.search(r"agents on (\S+), pages on (https?)://(\S+)/", text)
@@ -60,7 +60,7 @@ class Daemon:
         """The answer of the API, from this host."""
         trusting = ssl.create_default_context()
         trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
-        with urllib.request.urlopen(f"{self.scheme}://{self.page}/api/v1/{path}", timeout=5,
+        with urllib.request.urlopen(f"{self.scheme}://{self.page}/api/v1/{path}", timeout=60,
                                     context=trusting) as answer:
             return json.load(answer)
 
@@ -75,7 +75,7 @@ class Daemon:
         self.past_cpu_seconds = self.cpu_seconds()
         began = time.monotonic()
         self.process.terminate()
-        self.process.wait(timeout=60)
+        self.process.wait(timeout=120)
         self.stop_seconds = time.monotonic() - began
 
     def await_silence(self, job, within):

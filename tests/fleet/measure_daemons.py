@@ -66,7 +66,7 @@ def measure(options, count, folder):
 
 
 def metric(daemon, name):
-    with urllib.request.urlopen(f"{daemon.page}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"{daemon.page}/metrics", timeout=120) as answer:
         return int(re.search(rf"^{re.escape(name)} (\d+)", answer.read().decode(), re.M)[1])
 
 

@@ -60,7 +60,7 @@ class Cluster:
         process = self.running.pop(what)
         if process.poll() is None:
             os.killpg(process.pid, how)
-        process.wait(timeout=30)
+        process.wait(timeout=120)
 
     def log(self, what):
         return (self.folder / f"{what}.log").read_text()
@@ -88,7 +88,7 @@ class Cluster:
 
     def ask(self, path):
         try:
-            with urllib.request.urlopen(f"http://{self.page}/api/v1/{path}", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://{self.page}/api/v1/{path}", timeout=120) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError:
             raise
@@ -213,7 +213,7 @@ def test_after_a_downgrade_an_unsent_note_repeats_no_alert(cluster, receivers):
 
     bus.refuses = True
     subprocess.run([NOW / "bin" / "rollcall", "note", known["id"], "the switch is dead",
-                    f"--daemon={cluster.address}"], check=True, timeout=30)
+                    f"--daemon={cluster.address}"], check=True, timeout=120)
     wait_for(lambda: any("annotated" in body["type"] for _, _, body in bus.refused))
     cluster.end("daemon", signal.SIGKILL)
     bus.refuses = False

@@ -94,7 +94,7 @@ class Webhook:
         request = urllib.request.Request(self.url + path, data=body,
                                          headers={"Content-Type": "application/json"})
         try:
-            with urllib.request.urlopen(request, context=self.context, timeout=30) as answer:
+            with urllib.request.urlopen(request, context=self.context, timeout=120) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
@@ -127,7 +127,7 @@ class Webhook:
 
     def close(self):
         self.process.kill()
-        self.process.wait(timeout=20)
+        self.process.wait(timeout=120)
 
 
 def write_secret(documents, name, folder):

@@ -51,7 +51,7 @@ class Network:
         for process in reversed(self.processes):
             process.terminate()
             try:
-                process.wait(timeout=60)
+                process.wait(timeout=120)
             except subprocess.TimeoutExpired:
                 process.kill()
-                process.wait(timeout=60)
+                process.wait(timeout=120)

@@ -154,7 +154,7 @@ def test_no_pod_that_the_api_server_takes_without_the_webhook_is_refused_with_it
 
 def test_a_webhook_that_is_away_holds_up_no_pod(server, release):
     server.webhook.kill()
-    server.webhook.wait(timeout=20)
+    server.webhook.wait(timeout=120)
     pod = copy.deepcopy(load("pod"))
     pod["metadata"] |= {"namespace": "ml", "name": "without-webhook"}
     begun = time.monotonic()

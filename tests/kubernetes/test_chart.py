@@ -155,10 +155,10 @@ def test_the_programs_take_the_flags_of_their_containers(name, tmp_path):
             continue  # test_webhook.py starts it with these flags
         arguments = [with_files(argument, files) for argument in container["args"]]
         done = subprocess.run([program, *arguments, "--check-config"], capture_output=True, text=True,
-                              timeout=60, env=environment)
+                              timeout=120, env=environment)
         assert done.returncode == 0, done.stderr
         wrong = subprocess.run([program, *arguments, "--no-such-flag", "--check-config"],
-                               capture_output=True, text=True, timeout=60, env=environment)
+                               capture_output=True, text=True, timeout=120, env=environment)
         assert wrong.returncode != 0
     assert seen
 
@@ -182,7 +182,7 @@ def test_the_daemon_starts_with_the_flags_of_its_container(tmp_path):
             raise AssertionError("".join(lines))
     finally:
         daemon.kill()
-        daemon.wait(timeout=20)
+        daemon.wait(timeout=120)
 
 
 # --- Rights.

@@ -108,13 +108,13 @@ def start(tmp_path, tls):
     for process in reversed(running):
         process.terminate()
         try:
-            process.wait(timeout=20)
+            process.wait(timeout=120)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait(timeout=20)
+            process.wait(timeout=120)
 
 
-def wait_for(condition, daemon, seconds=60):
+def wait_for(condition, daemon, seconds=90):
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < deadline, "".join(daemon.lines)

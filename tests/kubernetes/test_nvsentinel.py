@@ -62,7 +62,7 @@ def kill(process):
     """With its children, which may be frozen."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.wait(timeout=20)
+    process.wait(timeout=120)
 
 
 def write(path, text):

@@ -47,7 +47,7 @@ class Cluster(Network):
 
     def sql(self, text, database="rollcall"):
         return subprocess.run([POSTGRES / "psql", "-XAtq", "-h", self.database, "-U", "rollcall", "-d", database,
-                               "-c", text], capture_output=True, timeout=60, check=False).returncode == 0
+                               "-c", text], capture_output=True, timeout=120, check=False).returncode == 0
 
     def end(self):
         super().end()

@@ -54,7 +54,7 @@ def test_the_agent_takes_the_flags_of_the_recipe(tmp_path):
                  .replace("$(POD_NAME)", "train-0-x")
                  for argument in pod()["initContainers"][1]["args"]]
     done = subprocess.run([BUILD / "bin" / "rollcall-agent", *arguments, "--check-config"],
-                          capture_output=True, text=True, timeout=30, check=False)
+                          capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
 
 

@@ -157,7 +157,7 @@ def test_flags_that_cannot_be_right_end_the_server_at_once(flags, words, tmp_pat
         files[name].write_text("rollcall_token\n")
         files[name].chmod(mode)
     done = subprocess.run([sys.executable, "-m", "rollcall.mcp", *(flag.format(**files) for flag in flags)],
-                          cwd=ROOT / "python", capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+                          cwd=ROOT / "python", capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120)
     assert done.returncode == 2 and words in done.stderr and not done.stdout, done.stderr
     assert "rollcall_token" not in done.stderr
 
@@ -166,5 +166,5 @@ def test_without_the_sdk_the_server_says_how_to_get_it(tmp_path):
     (tmp_path / "mcp").mkdir()
     (tmp_path / "mcp" / "__init__.py").touch()  # an old release: it has no MCPServer
     done = subprocess.run([sys.executable, "-m", "rollcall.mcp"], cwd=tmp_path, capture_output=True, text=True,
-                          env={"PYTHONPATH": str(ROOT / "python")}, timeout=60)
+                          env={"PYTHONPATH": str(ROOT / "python")}, timeout=120)
     assert done.returncode == 2 and "-m pip install 'mcp>=2.3,<3'" in done.stderr, done.stderr

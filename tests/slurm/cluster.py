@@ -167,7 +167,7 @@ class Cluster:
         self.processes.append(process)
         return process
 
-    def run(self, *arguments, user=0, env=None, timeout=60, check=True):
+    def run(self, *arguments, user=0, env=None, timeout=120, check=True):
         done = subprocess.run(self.command(*arguments, user=user), capture_output=True, text=True,
                               stdin=subprocess.DEVNULL, env={**plain_environment(), **(env or {})},
                               timeout=timeout)
@@ -185,7 +185,7 @@ class Cluster:
         self.start("slurmctld", "-D", log="slurmctld")
         for node in ("n1", "n2"):
             self.start_node(node)
-        self.wait(lambda: self.states() == {"n1": "idle", "n2": "idle"}, seconds=60)
+        self.wait(lambda: self.states() == {"n1": "idle", "n2": "idle"})
 
     def start_node(self, node):
         return self.start("slurmd", "-D", "-N", node, log=f"slurmd-{node}")
@@ -227,11 +227,10 @@ class Cluster:
         """slurmstepd and srun read the file at each start."""
         (self.etc / "plugstack.conf").write_text(text.format(daemon=f"127.0.0.1:{self.daemon_port}"))
 
-    def wait_for_state(self, number, *states, seconds=60):
-        self.wait(lambda: self.job(number)["JobState"] in states, seconds,
-                  lambda: f"{self.job(number)}\n{self.output(number)}")
+    def wait_for_state(self, number, *states):
+        self.wait(lambda: self.job(number)["JobState"] in states, tell=lambda: f"{self.job(number)}\n{self.output(number)}")
 
-    def wait(self, condition, seconds=30, tell=lambda: ""):
+    def wait(self, condition, seconds=120, tell=lambda: ""):
         deadline = time.monotonic() + seconds
         while not (found := condition()):
             assert time.monotonic() < deadline, f"not within {seconds} s\n{tell()}\n{self.logs()}"
@@ -247,9 +246,9 @@ class Cluster:
         if self.init.poll() is not None:
             return
         self.init.kill()  # and with it everything in its pid namespace
-        self.init.wait(timeout=20)
+        self.init.wait(timeout=120)
         for process in self.processes:
-            process.wait(timeout=20)
+            process.wait(timeout=120)
         for path in self.made:
             if path.exists() and not any(path.iterdir()):
                 path.rmdir()

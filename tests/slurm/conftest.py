@@ -64,11 +64,11 @@ reports: /tmp/site/reports
         found = self.ask("incidents", *([name] if name else [])).get("incidents", [])
         return list(reversed(found))
 
-    def wait_for_incident(self, name, state="confirmed", attempt=None, seconds=40):
+    def wait_for_incident(self, name, state="confirmed", attempt=None):
         def find():
             return [incident for incident in self.incidents(name)
                     if incident["state"] == state and attempt in (None, incident.get("attempt", 0))]
-        return self.wait(find, seconds, lambda: f"{self.incidents()}")[0]
+        return self.wait(find, tell=lambda: f"{self.incidents()}")[0]
 
 
 WATCHED = PLUGSTACK.format(arguments="daemon={daemon} token-file=/run/viewer")

@@ -31,7 +31,7 @@ def grouped(make_cluster):
 def test_a_watched_job_ends_with_its_script(grouped):
     begun = time.monotonic()
     assert grouped.run_job(victim("healthy_mix"), "--rollcall", "-n2", "-N2") == ""
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 50
 
 
 def test_a_hang_is_named_and_the_step_ended(grouped):

@@ -40,7 +40,7 @@ def test_both_nodes_of_a_job_are_looked_at(cluster, job):
     def look():
         done = diagnose(cluster, job, "--format=json")
         return done if done.returncode in (HANG, CANNOT_TELL) else None
-    done = cluster.wait(look, 60)
+    done = cluster.wait(look)
     assert "srun" not in done.stderr, done.stderr
     assert json.loads(done.stdout.splitlines()[0] if done.returncode == HANG else done.stdout) is not None
     text = diagnose(cluster, job)

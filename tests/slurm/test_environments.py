@@ -24,7 +24,7 @@ def load_module(tmp_path, kind, *commands, library=None):
     (folder / f"rollcall{kind}").write_text(text.replace("/usr/lib/rollcall/librollcall.so", str(library)))
     script = f'module() {{ eval "$({LMOD} bash "$@")"; }}\nmodule use {folder}\n'
     script += "\n".join(commands) + '\necho "preload=$LD_PRELOAD"'
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60,
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=120,
                           env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LD_PRELOAD": JEMALLOC})
     return re.search(r"^preload=(.*)$", done.stdout, re.MULTILINE)[1], done.stderr
 
@@ -56,7 +56,7 @@ def hook(tmp_path, environ, root_files=(), library=None, **job):
     assert line in text
     script = tmp_path / "hook.sh"
     script.write_text(text.replace(line, f"library={library or BUILD / 'lib' / 'librollcall.so'}"))
-    done = subprocess.run(["sh", script], capture_output=True, text=True, timeout=30,
+    done = subprocess.run(["sh", script], capture_output=True, text=True, timeout=120,
                           env={"PATH": os.environ["PATH"], "ENROOT_ENVIRON": str(tmp_path / "environ"),
                                "ENROOT_ROOTFS": str(tmp_path / "root"), **job})
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -107,7 +107,7 @@ def test_the_plugin_compiles_without_a_warning(tmp_path):
 
 def test_without_headers_the_build_says_what_to_install(tmp_path):
     empty = shutil.copytree(SLURM, tmp_path / "slurm")
-    done = subprocess.run([empty / "build.sh"], capture_output=True, text=True, timeout=60,
+    done = subprocess.run([empty / "build.sh"], capture_output=True, text=True, timeout=120,
                           env={"PATH": os.environ["PATH"], "CC": "false"})
     assert done.returncode == 1
     assert "cannot find slurm/spank.h" in done.stderr and "apt-get install" in done.stderr

@@ -3,7 +3,6 @@
 their own and no Slurm."""
 import os
 import subprocess
-import time
 
 import pytest
 from cluster import SLURM
@@ -42,7 +41,7 @@ def shell(tmp_path):
                "SITE": f"{tmp_path}/site", "ROLLCALL_SEGMENTS": f"{tmp_path}/site", "KEEP": f"{tmp_path}/kept",
                "TMP": str(tmp_path), "SHM": SHM, "SLURM": str(SLURM), **variables}
         done = subprocess.run(["unshare", "--mount", "sh", "-uc", BEGIN + script], capture_output=True, text=True,
-                              env=env, timeout=60)
+                              env=env, timeout=120)
         assert done.stderr == "", done.stderr
         return done.stdout.splitlines()
 
@@ -143,13 +142,13 @@ def many(folder="$SHM"):
 
 def test_however_many_segments_there_are_the_epilog_ends_in_time_and_leaves_none(shell):
     assert shell("install -d $SHM\n" + many() + "epilog; ls -A /dev/shm") == []
-    began = time.monotonic()
     script = f"""\
 install -d $SHM/run-1-1; seq -f "$SHM/run-1-1/%.0f.seg" 50 | xargs touch -d yesterday; fill
 {many()}touch -d tomorrow $SHM/run-1-1/50.seg
-export ROLLCALL_KEEP=$KEEP; epilog; ls -A /dev/shm; find $KEEP -name '*.seg' | wc -l; ls $KEEP/7/n1/run-1-1"""
-    kept, *newest = shell(script)
-    assert time.monotonic() - began < 12  # the files of the test take some of it
+export ROLLCALL_KEEP=$KEEP; began=$(date +%s); epilog; echo $(($(date +%s) - began))
+ls -A /dev/shm; find $KEEP -name '*.seg' | wc -l; ls $KEEP/7/n1/run-1-1"""
+    took, kept, *newest = shell(script)
+    assert int(took) < 30  # it ends itself after ten
     assert 200 < int(kept) <= MANY + 50
     assert "50.seg" in newest
 
@@ -245,7 +244,7 @@ def test_prolog_never_fails(shell, before, made):
 # --- TaskProlog.
 def task_prolog(**variables):
     env = {"PATH": os.environ["PATH"], "SLURM_JOB_ID": "7", "ROLLCALL_LIBRARY": "/bin/true", **variables}
-    done = subprocess.run([SLURM / "task_prolog"], env=env, capture_output=True, text=True, timeout=30)
+    done = subprocess.run([SLURM / "task_prolog"], env=env, capture_output=True, text=True, timeout=120)
     return done.stdout.splitlines()
 
 

@@ -86,7 +86,7 @@ def on_hang(slurm, incident, *flags, policy=ALL, text=None, **options):
     (folder / "policy.yaml").write_text(f"slurm-bin: {slurm.folder}\nreports: {folder}/none\n{policy}")
     flags = flags or (f"--incident={folder}/incident.json",)
     return subprocess.run([SLURM / "on-hang", f"--config={folder}/policy.yaml", *flags], capture_output=True,
-                          text=True, timeout=30, **options)
+                          text=True, timeout=120, **options)
 
 
 def test_a_hang_whose_culprits_are_all_the_jobs_users_is_acted_upon(slurm):

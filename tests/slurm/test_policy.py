@@ -12,7 +12,7 @@ ON_HANG = SLURM / "on-hang"
 
 
 def on_hang(*arguments, **options):
-    return subprocess.run([ON_HANG, *arguments], capture_output=True, text=True, timeout=30, **options)
+    return subprocess.run([ON_HANG, *arguments], capture_output=True, text=True, timeout=120, **options)
 
 
 @pytest.mark.parametrize("line,said", [
@@ -44,7 +44,7 @@ def test_the_file_of_the_package_has_each_setting_with_its_default(tmp_path):
 def hung(site):
     """A job that hangs and is observed. -> (its number, its incident.json)"""
     number = site.submit(victim("one_rank_stops_calling"), "--rollcall", "-n2", "-N2")
-    site.wait(lambda: "rollcall" in site.job(number).get("Comment", ""), 40, lambda: site.output(number))
+    site.wait(lambda: "rollcall" in site.job(number).get("Comment", ""), tell=lambda: site.output(number))
     [report] = (site.jobs / "rollcall-reports").glob(f"*-{number}-train-*/incident.json")
     incident = json.loads(report.read_text())
     incident["verdicts"][0]["culprits"][0].update(uid=USER, node="n2")
@@ -148,8 +148,8 @@ def test_the_limits_of_the_policy_hold(site, hung, policy, said):
 def test_a_job_is_requeued_and_named_again_as_another_attempt(site):
     number = site.submit(victim("one_rank_stops_calling"), "--rollcall", "-n2", "-N2", "--partition=requeues",
                          "--requeue")
-    first = site.wait_for_incident(f"{number}-train", state="ended", seconds=60)
-    second = site.wait_for_incident(f"{number}-train", attempt=1, seconds=60)
+    first = site.wait_for_incident(f"{number}-train", state="ended")
+    second = site.wait_for_incident(f"{number}-train", attempt=1)
     assert first.get("attempt", 0) == 0 and second["verdicts"][0]["culprits"][0]["rank"] == 1
     assert site.job(number)["Restarts"] == "1"
     log = site.tmp / "on-hang.log"
@@ -163,7 +163,7 @@ def test_a_job_is_requeued_and_named_again_as_another_attempt(site):
 
 def test_the_culprits_node_is_drained_with_a_reason_and_the_job_cancelled(site):
     number = site.submit(victim("one_rank_stops_calling"), "--rollcall", "-n2", "-N2", "--partition=drains")
-    site.wait_for_state(number, "CANCELLED", seconds=60)
+    site.wait_for_state(number, "CANCELLED")
     try:
         site.wait(lambda: site.states()["n2"] in ("drained", "draining"), tell=site.states)
         assert "drain" not in site.states()["n1"]
@@ -180,7 +180,7 @@ def test_a_user_may_requeue_his_own_job_from_within(site):
            "--on-hang=exec:'/usr/lib/rollcall/slurm/on-hang --do=comment,requeue' -- ")
     number = site.submit(f"[ -n \"$SLURM_RESTART_COUNT\" ] && exit 0\n{run}{victim('one_rank_stops_calling')}",
                          "--rollcall", "-n2", "-N2", "--requeue")
-    site.wait(lambda: site.job(number)["Restarts"] == "1", 60, lambda: site.output(number))
+    site.wait(lambda: site.job(number)["Restarts"] == "1", tell=lambda: site.output(number))
     assert f"scontrol requeue {number}" in site.output(number)
     assert "rollcall: /mnt/rollcall-reports/" in site.job(number)["Comment"]
     site.wait_for_state(number, "COMPLETED")

@@ -125,7 +125,7 @@ def test_an_epilog_that_fails_or_does_not_end_drains_no_node(plain, epilog_setti
     begun = time.monotonic()
     plain.run_job(victim("healthy_mix"), "-n2", "-N2")
     plain.wait(lambda: is_idle(plain), tell=plain.states)
-    assert time.monotonic() - begun < 25
+    assert time.monotonic() - begun < 120, "it waits for what does not end"
 
 
 def test_an_epilog_of_another_kind_would_drain(make_cluster):

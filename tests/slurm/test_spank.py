@@ -195,7 +195,7 @@ def test_abort_leaves_a_job_of_several_steps_alone(site):
     victims = victim("one_rank_stops_calling", "-n2 -N2 --overlap")
     number = site.submit(f"srun -n1 -N1 --overlap sleep 1000 &\n{victims}",
                          "--rollcall=abort", "-n2", "-N2")
-    site.wait(lambda: "the step goes on: 2 steps of this job run" in site.output(number), 40,
+    site.wait(lambda: "the step goes on: 2 steps of this job run" in site.output(number), 120,
               lambda: site.output(number))
     assert site.job(number)["JobState"] == "RUNNING"
     site.run("scancel", str(number), user=USER)

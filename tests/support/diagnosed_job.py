@@ -51,7 +51,7 @@ def running(command, folder, env=None):
         finally:
             job.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                job.wait(timeout=20)
+                job.wait(timeout=120)
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(job.pid, signal.SIGKILL)  # it may have left processes behind
             job.wait()

@@ -2,7 +2,9 @@
 """Processes under test: what they say, as it comes, and waiting for what they do."""
 import contextlib
 import os
+import pathlib
 import queue
+import random
 import re
 import signal
 import socket
@@ -10,8 +12,12 @@ import subprocess
 import threading
 import time
 
+# How long a test waits for what comes at once on a quiet machine: a busy machine is slow, not wrong. What a test
+# says must not be waited for takes longer than this.
+PATIENCE = 90
 
-def wait_for(condition, seconds=30):
+
+def wait_for(condition, seconds=PATIENCE):
     """Waits until the condition returns a true value, and returns this value."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
@@ -21,19 +27,26 @@ def wait_for(condition, seconds=30):
 
 
 def free_ports(count):
-    """Ports of the loopback that nobody has; all are different."""
+    """Ports of the loopback that nobody has; all are different.
+
+    They are none of those that the kernel gives to connections: else one of these could have it before its user.
+    """
+    first = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    found = []
     with contextlib.ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
+        while len(found) < count:
+            probe = stack.enter_context(socket.socket())
+            with contextlib.suppress(OSError):  # somebody has it
+                probe.bind(("127.0.0.1", random.randrange(10_000, max(first, 11_000))))
+                found.append(probe.getsockname()[1])
+    return found
 
 
 def free_port():
     return free_ports(1)[0]
 
 
-def read_until(process, words, seconds=90):
+def read_until(process, words, seconds=PATIENCE):
     """Ends the process if it does not say the words."""
     said = ""
     with ended_after(process, seconds):
@@ -86,7 +99,7 @@ class Service:
                                         env={**os.environ, **(env or {})})
         self.lines = Lines(self.process.stderr)
 
-    def read_until(self, pattern, seconds=90):
+    def read_until(self, pattern, seconds=PATIENCE):
         deadline = time.monotonic() + seconds
         while line := self.lines.next(deadline):
             self.said += line
@@ -102,7 +115,7 @@ class Service:
 
     def kill(self, how=signal.SIGTERM):
         self.process.send_signal(how)
-        self.process.wait(timeout=20)
+        self.process.wait(timeout=PATIENCE)
 
     def end(self):
         """Ends it, and returns all that it has said."""
@@ -110,7 +123,7 @@ class Service:
             self.kill()
         return self.read_rest()
 
-    def read_rest(self, seconds=20):
+    def read_rest(self, seconds=PATIENCE):
         """All that it has said, once nobody can say more."""
         deadline = time.monotonic() + seconds
         while line := self.lines.next(deadline):

@@ -31,7 +31,7 @@ class WatchedJob:
             except subprocess.TimeoutExpired:
                 self.exit_code = -1
                 self.process.send_signal(signal.SIGTERM)
-                self.process.wait(timeout=60)
+                self.process.wait(timeout=120)
         return self
 
     @property

@@ -20,7 +20,7 @@ from watched_job import WatchedJob
 
 HERE = pathlib.Path(__file__).parent
 BUILD = pathlib.Path(os.environ.get("ROLLCALL_BUILD", HERE.parent.parent / "build" / "release"))
-LIMIT_SECONDS = 120
+LIMIT_SECONDS = 240
 # On a machine with a GPU, "nccl": the real NCCL, with all ranks on the first GPU. "gloo": no NCCL, not even a
 # simulated one, for programs that choose gloo themselves.
 BACKEND = os.environ.get("ROLLCALL_TORCH_BACKEND", "nccl_cpu")
@@ -109,7 +109,7 @@ class Run(WatchedJob):
                 return int(entry.name)
         return None
 
-    def wait_for_nccl(self, ranks, limit=60):
+    def wait_for_nccl(self, ranks, limit=LIMIT_SECONDS):
         """Until these ranks have made NCCL calls: the library keeps a segment for each."""
         pids = {rank: self.find_pid(rank) for rank in ranks}
         folder = pathlib.Path(f"/dev/shm/rollcall-{os.geteuid()}")
@@ -119,7 +119,7 @@ class Run(WatchedJob):
                 raise TimeoutError(f"not all of {pids} came to NCCL\n{self.output[-3000:]}")
             time.sleep(0.05)
 
-    def wait_for(self, pattern, count=1, limit=60):
+    def wait_for(self, pattern, count=1, limit=LIMIT_SECONDS):
         """Until the job has printed that so many times."""
         deadline = time.monotonic() + limit
         while len(re.findall(pattern, self.output)) < count:

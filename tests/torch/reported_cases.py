@@ -49,7 +49,7 @@ def ask_server(run):
     with contextlib.suppress(OSError):  # the job may have been ended
         for pause, path in ((0, "/"), (0, "/"), (0, "/"), (IDLE_SECONDS, "/"), (0, "/stop")):
             time.sleep(pause)
-            urllib.request.urlopen(f"http://127.0.0.1:{address.read_text()}{path}", timeout=20).close()
+            urllib.request.urlopen(f"http://127.0.0.1:{address.read_text()}{path}", timeout=120).close()
 
 
 def serve_slowly(run):

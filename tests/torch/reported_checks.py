@@ -5,7 +5,7 @@ import re
 import sys
 
 from expected_verdict import decide, faults, first_advice, misplaced
-from hang_cases import meanwhile
+from hang_cases import LIMIT_SECONDS, meanwhile
 from program_runs import ProgramServer
 from reported_cases import ReportedRun
 
@@ -39,9 +39,9 @@ def wrong_in(case, run):
 
 
 def check_verdict(case, start, tmp_path, record_property):
-    run = start(case, tmp_path / "1", case.seconds or 80)
+    run = start(case, tmp_path / "1", case.seconds or LIMIT_SECONDS)
     if run.lacks_stacks():
-        run = start(case, tmp_path / "2", case.seconds or 80)
+        run = start(case, tmp_path / "2", case.seconds or LIMIT_SECONDS)
     if len(run.incidents) == 1 and case.advice:
         verdict = run.incidents[0]["verdicts"][0]
         first = first_advice(verdict)
@@ -50,7 +50,7 @@ def check_verdict(case, start, tmp_path, record_property):
 
 
 def check_health(case, start, tmp_path):
-    run = start(case, tmp_path / "1", 80, fixed=True, hang_after="15s")
+    run = start(case, tmp_path / "1", LIMIT_SECONDS, fixed=True, hang_after="15s")
     assert run.exit_code == 0, run.output
     assert len(re.findall(r"rank \d+ done", run.output)) == case.ranks, run.output
     assert run.said == [] and run.incidents == []

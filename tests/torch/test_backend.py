@@ -40,7 +40,7 @@ def start(*command, **options):
 def end(job, send=signal.SIGTERM):
     """torchrun passes SIGTERM on to its ranks and waits for them."""
     job.send_signal(send)
-    job.wait(timeout=60)
+    job.wait(timeout=120)
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from hang_cases import BUILD, HERE
 from program_runs import PYTHON_PATH
 
 LAUNCH = HERE.parent / "standstill" / "launch.py"
-STARTS, LONGEST = 8, 40  # seconds
+STARTS, LONGEST = 8, 120  # seconds
 FIRST = ("calls.skips_a_sum", "calls.misses_a_barrier")  # the gate runs these
 
 
@@ -42,7 +42,7 @@ def test_the_culprits(case, tmp_path, record_property):
     part = whole or all_alike or bool(set(look.culprits) & set(case.culprits))
     record_property("culprits", (case.program, str(look.culprits), whole, said))
     record_property("at least one of them", (case.program, str(look.culprits), part, said))
-    assert look.exit_code in (0, 2, 3) and look.seconds < 12, said
+    assert look.exit_code in (0, 2, 3) and look.seconds < 60, said
     if look.verdict:
         assert look.verdict["certainty"] != "certain", said
     if case.program in FIRST:

@@ -66,7 +66,7 @@ def run(work, *flags):
          f"--report-dir={work}/reports", "--", PYTHON, "-m", "torch.distributed.run",
          "--standalone", "--nproc-per-node", "2", FOLDER / "with_trackers.py", work, *flags],
         env=dict(os.environ, PYTHONPATH=str(SOURCE)), stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, timeout=100, check=False)
+        capture_output=True, text=True, timeout=120, check=False)
     read = subprocess.run([PYTHON, "-c", READS, work], capture_output=True, text=True, check=False)
     assert read.returncode == 0, done.stderr + read.stderr
     return done, json.loads(read.stdout)

@@ -87,7 +87,7 @@ class Session:
             [sys.executable, "-m", "pytest", "-p", "rollcall.pytest_plugin", "-p", "no:cacheprovider",
              "--rollcall", f"--rollcall-hang-after={hang_after}", "--junitxml=junit.xml",
              f"--rootdir={folder}", "test_it.py", *flags],
-            cwd=folder, env=environment, capture_output=True, text=True, timeout=100, check=False)
+            cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
         self.seconds = time.monotonic() - begin
 
     @property

@@ -63,10 +63,10 @@ def run_as_it_stands(command, name, work):
                                env={**os.environ, "PATH": path}, stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
-            output, _ = job.communicate(timeout=90)
+            output, _ = job.communicate(timeout=120)
         except subprocess.TimeoutExpired:
             job.send_signal(signal.SIGTERM)
-            output, _ = job.communicate(timeout=60)
+            output, _ = job.communicate(timeout=120)
     said = "".join(line + "\n" for line in output.splitlines() if line.startswith("rollcall:"))
     return REPEATED.sub("", said)
 

@@ -192,9 +192,9 @@ static void Nonblocking(void) {
   int in = 0;
   MPI_Comm_dup(MPI_COMM_WORLD, &copy);
   if (strcmp(what, "works meanwhile") == 0) {
-    if (rank == 2) sleep(5); /* nobody waits for it: all work */
+    if (rank == 2) sleep(10); /* nobody waits for it: all work */
     MPI_Ibarrier(MPI_COMM_WORLD, &r[0]);
-    if (rank != 2) sleep(5);
+    if (rank != 2) sleep(10);
     MPI_Wait(&r[0], MPI_STATUS_IGNORE);
   }
   if (strcmp(what, "serves meanwhile") == 0) {

@@ -10,9 +10,13 @@
 
 namespace rollcall {
 
-// Returns false if it does not hold within a minute: a busy machine is slow, not wrong.
+// How long a test waits for what comes at once on a quiet machine: a busy machine is slow, not
+// wrong. What a test says must not be waited for takes longer than this.
+inline constexpr std::chrono::milliseconds kPatience = std::chrono::minutes(1);
+
+// Returns false if it does not hold in time.
 inline bool Eventually(const std::function<bool()>& holds) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (!holds()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
