@@ -76,12 +76,12 @@ CallInstruction DecodeCall(uint64_t return_address, const uint8_t* before) {
   if (end[-5] == kCallRelative) {
     int32_t distance = 0;
     std::memcpy(&distance, end - sizeof(distance), sizeof(distance));
-    return {CallKind::kDirect, return_address + static_cast<uint64_t>(int64_t{distance})};
+    return {CallTarget::kDirect, return_address + static_cast<uint64_t>(int64_t{distance})};
   }
   for (size_t size = 2; size <= kMaxCallBytes; ++size) {
     const uint8_t* const code = end - size;
     if (code[0] == kCallThrough && (code[1] >> 3 & 7) == 2 && IsOperand(code + 1, size - 1)) {
-      return {CallKind::kIndirect, 0};
+      return {CallTarget::kIndirect, 0};
     }
   }
   return {};
@@ -140,10 +140,10 @@ CallInstruction DecodeCall(uint64_t return_address, const uint8_t* before) {
   const uint32_t code = InstructionAt(before + kMaxCallBytes - kInstructionBytes);
   if (code >> 26 == 0x25) {  // bl
     const int64_t words = static_cast<int32_t>(code << 6) >> 6;
-    return {CallKind::kDirect,
+    return {CallTarget::kDirect,
             return_address - kInstructionBytes + static_cast<uint64_t>(words * 4)};
   }
-  if ((code & 0xfffffc1f) == 0xd63f0000) return {CallKind::kIndirect, 0};  // blr
+  if ((code & 0xfffffc1f) == 0xd63f0000) return {CallTarget::kIndirect, 0};  // blr
   return {};
 }
 

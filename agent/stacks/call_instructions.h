@@ -12,14 +12,14 @@ namespace rollcall {
 // The longest call instruction.
 inline constexpr size_t kMaxCallBytes = 7;
 
-enum class CallKind {
+enum class CallTarget {
   kNone,      // no call ends there
   kDirect,    // to a fixed address
   kIndirect,  // to an address in a register or in memory
 };
 
 struct CallInstruction {
-  CallKind kind = CallKind::kNone;
+  CallTarget kind = CallTarget::kNone;
   uint64_t target = 0;  // of a direct call
 };
 

@@ -27,7 +27,7 @@ std::optional<CallInstruction> ReadCall(uint64_t return_address, SearchedMemory*
 // Whether the process stores the address to which the call leads: an entry of the linkage table
 // goes on at such an address.
 bool IsByPointer(const CallInstruction& call, SearchedMemory* memory) {
-  if (call.kind != CallKind::kDirect) return call.kind == CallKind::kIndirect;
+  if (call.kind != CallTarget::kDirect) return call.kind == CallTarget::kIndirect;
   uint8_t code[kJumpBytes];
   return memory->IsCode(call.target) && memory->ReadCode(call.target, code, sizeof(code)) &&
          IsJumpByPointer(code);
@@ -76,7 +76,7 @@ void CallerSearch::FindSlots() {
 }
 
 bool CallerSearch::Calls(const CallInstruction& call) const {
-  if (call.kind != CallKind::kDirect) return false;
+  if (call.kind != CallTarget::kDirect) return false;
   if (start_ != 0) return call.target == start_;
   if (call.target > function_.address) return false;
   uint8_t code[kMaxBytesBack];
@@ -108,9 +108,9 @@ std::optional<CallerCandidate> CallerSearch::Rank(uint64_t slot) const {
   const std::optional<uint64_t> frame_pointer = FramePointerBelow(slot);
   // Generated code is in no file: only a frame pointer distinguishes its address from other data.
   const CallInstruction generated = {
-      frame_pointer.has_value() ? CallKind::kIndirect : CallKind::kNone, 0};
+      frame_pointer.has_value() ? CallTarget::kIndirect : CallTarget::kNone, 0};
   const CallInstruction call = ReadCall(word, memory_).value_or(generated);
-  if (call.kind == CallKind::kNone) return std::nullopt;
+  if (call.kind == CallTarget::kNone) return std::nullopt;
   const bool fits = std::find(slots_.begin(), slots_.end(), slot) != slots_.end();
   return CallerCandidate{slot, word, RankCall(call, fits), frame_pointer};
 }
@@ -119,7 +119,7 @@ std::optional<CallerCandidate> CallerSearch::Rank(uint64_t slot) const {
 
 bool CanHaveCalled(uint64_t return_address, uint64_t start, SearchedMemory* memory) {
   const std::optional<CallInstruction> call = ReadCall(return_address, memory);
-  if (!call.has_value() || call->kind != CallKind::kDirect || call->target == start) return true;
+  if (!call.has_value() || call->kind != CallTarget::kDirect || call->target == start) return true;
   return IsByPointer(*call, memory);
 }
 

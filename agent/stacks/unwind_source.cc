@@ -138,7 +138,7 @@ bool UnwindSource::IsReturnAddress(uint64_t address) {
   if (address < sizeof(before) || !ReadCode(address - sizeof(before), before, sizeof(before))) {
     return true;
   }
-  return DecodeCall(address, before).kind != CallKind::kNone || IsSignalTrampoline(address);
+  return DecodeCall(address, before).kind != CallTarget::kNone || IsSignalTrampoline(address);
 }
 
 int UnwindSource::FindProcInfo(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t* info,

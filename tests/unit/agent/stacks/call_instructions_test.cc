@@ -20,7 +20,7 @@ CallInstruction Decode(const std::vector<uint8_t>& call, uint64_t return_address
 
 TEST(DecodeCallTest, FindsTheTargetOfADirectCall) {
   const CallInstruction back = Decode({0xe8, 0xf0, 0xff, 0xff, 0xff});
-  EXPECT_EQ(back.kind, CallKind::kDirect);
+  EXPECT_EQ(back.kind, CallTarget::kDirect);
   EXPECT_EQ(back.target, 0x400ff0u);
   EXPECT_EQ(Decode({0xe8, 0x10, 0, 0, 0}).target, 0x401010u);
 }
@@ -39,7 +39,7 @@ TEST(DecodeCallTest, KnowsEveryFormOfAnIndirectCall) {
       {0xff, 0x14, 0xc5, 0x28, 0x01, 0, 0},  // call *0x128(,%rax,8)
   };
   for (const auto& call : calls) {
-    EXPECT_EQ(Decode(call).kind, CallKind::kIndirect) << testing::PrintToString(call);
+    EXPECT_EQ(Decode(call).kind, CallTarget::kIndirect) << testing::PrintToString(call);
   }
 }
 
@@ -53,7 +53,7 @@ TEST(DecodeCallTest, RefusesOtherInstructions) {
       {0x48, 0x83, 0xc4, 0x10},  // add $16,%rsp
   };
   for (const auto& other : others) {
-    EXPECT_EQ(Decode(other).kind, CallKind::kNone) << testing::PrintToString(other);
+    EXPECT_EQ(Decode(other).kind, CallTarget::kNone) << testing::PrintToString(other);
   }
 }
 

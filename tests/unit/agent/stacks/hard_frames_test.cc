@@ -264,7 +264,7 @@ TEST_F(HardFramesTest, UnwindsAnEntryOfTheLinkageTable) {
   ASSERT_EQ(fread(before, 1, sizeof(before), file), sizeof(before));
   fclose(file);
   const CallInstruction call = DecodeCall(caller.address, before);
-  ASSERT_EQ(call.kind, CallKind::kDirect);
+  ASSERT_EQ(call.kind, CallTarget::kDirect);
   const ThreadStack thread = Unwind(AtEntry(raw, caller, call.target));
   ASSERT_EQ(thread.frames.at(0).address, call.target);
   ASSERT_GT(thread.frames.size(), 1u) << FormatThreadStack(thread);
