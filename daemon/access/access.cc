@@ -21,9 +21,9 @@ namespace {
 
 // nullptr: there is no such call.
 const CallAccess* FindAccess(std::string_view method) {
-  const auto found = std::find_if(kCallAccess.begin(), kCallAccess.end(),
+  const auto found = std::find_if(std::begin(kCallAccess), std::end(kCallAccess),
                                   [method](const CallAccess& row) { return row.method == method; });
-  return found == kCallAccess.end() ? nullptr : &*found;
+  return found == std::end(kCallAccess) ? nullptr : &*found;
 }
 
 std::string RolesInWords(const Identity& identity) {

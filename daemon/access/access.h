@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides who may make which call of the daemon's gRPC services. kCallAccess is the one table.
+// Decides who may make which call of the daemon's gRPC services. kCallAccess is the one table, from
+// questions.def.
 //
 // Another daemon on the same database asks for its own callers: it shows this daemon's secret,
 // which only the database has besides, and says who asks, with which role and for which tenants. It
@@ -8,7 +9,6 @@
 // Thread-safe. Does not block.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -40,37 +40,20 @@ struct CallAccess {
 };
 
 inline constexpr char kConnect[] = "/rollcall.v1.AgentLink/Connect";
-inline constexpr char kGetStatus[] = "/rollcall.v1.Query/GetStatus";
-inline constexpr char kGetJob[] = "/rollcall.v1.Query/GetJob";
-inline constexpr char kGetCalls[] = "/rollcall.v1.Query/GetCalls";
-inline constexpr char kGetCommunicator[] = "/rollcall.v1.Query/GetCommunicator";
-inline constexpr char kListProcesses[] = "/rollcall.v1.Query/ListProcesses";
-inline constexpr char kListIncidents[] = "/rollcall.v1.Query/ListIncidents";
-inline constexpr char kGetIncident[] = "/rollcall.v1.Query/GetIncident";
-inline constexpr char kCountIncidents[] = "/rollcall.v1.Query/CountIncidents";
-inline constexpr char kTakeStacks[] = "/rollcall.v1.Query/TakeStacks";
+#define QUESTION(name, Request, Response, agents) \
+  inline constexpr char k##name[] = "/rollcall.v1.Query/" #name;
+#define ACT(name, Request, Response, words) \
+  inline constexpr char k##name[] = "/rollcall.v1.Query/" #name;
+#define ACT_IN_PARTS(name, words) inline constexpr char k##name[] = "/rollcall.v1.Query/" #name;
+#include "daemon/access/questions.def"
 
-inline constexpr char kActOnIncident[] = "/rollcall.v1.Query/ActOnIncident";
-inline constexpr char kListSilences[] = "/rollcall.v1.Query/ListSilences";
-inline constexpr char kAddSilence[] = "/rollcall.v1.Query/AddSilence";
-inline constexpr char kEndSilence[] = "/rollcall.v1.Query/EndSilence";
-
-inline constexpr std::array<CallAccess, 14> kCallAccess = {{
+inline constexpr CallAccess kCallAccess[] = {
     {kConnect, Role::kAgent},
-    {kGetStatus, Role::kViewer, true},
-    {kGetJob, Role::kViewer},
-    {kGetCalls, Role::kViewer},
-    {kGetCommunicator, Role::kViewer},
-    {kListProcesses, Role::kViewer, true},
-    {kListIncidents, Role::kViewer, true},
-    {kGetIncident, Role::kViewer},
-    {kCountIncidents, Role::kViewer},
-    {kTakeStacks, Role::kOperator, false, "take stacks"},
-    {kActOnIncident, Role::kOperator, false, "note or acknowledge"},
-    {kListSilences, Role::kViewer},
-    {kAddSilence, Role::kOperator, false, "silence"},
-    {kEndSilence, Role::kOperator, false, "end silence"},
-}};
+#define QUESTION(name, Request, Response, agents) {k##name, Role::kViewer, agents},
+#define ACT(name, Request, Response, words) {k##name, Role::kOperator, false, words},
+#define ACT_IN_PARTS(name, words) {k##name, Role::kOperator, false, words},
+#include "daemon/access/questions.def"
+};
 
 // What a caller may see.
 Tenants TenantsFor(const Identity& identity);

@@ -281,42 +281,12 @@ bool Peers::IsSilent(const DaemonRow& peer) const { return impl_->IsSilent(peer)
 bool Peers::IsPaused(const DaemonRow& peer) const { return impl_->IsPaused(peer); }
 absl::Status Peers::Silence(const DaemonRow& peer) const { return DoesNotAnswer(peer, ""); }
 
-absl::StatusOr<v1::StatusResponse> Peers::Ask(const PeerAsk& ask,
-                                              const v1::StatusRequest& request) {
-  return impl_->Ask<v1::StatusResponse>(ask, request, &Stub::GetStatus);
-}
-
-absl::StatusOr<v1::JobView> Peers::Ask(const PeerAsk& ask, const v1::JobRequest& request) {
-  return impl_->Ask<v1::JobView>(ask, request, &Stub::GetJob);
-}
-
-absl::StatusOr<v1::CallsResponse> Peers::Ask(const PeerAsk& ask, const v1::CallsRequest& request) {
-  return impl_->Ask<v1::CallsResponse>(ask, request, &Stub::GetCalls);
-}
-
-absl::StatusOr<v1::CommunicatorView> Peers::Ask(const PeerAsk& ask,
-                                                const v1::CommunicatorRequest& request) {
-  return impl_->Ask<v1::CommunicatorView>(ask, request, &Stub::GetCommunicator);
-}
-
-absl::StatusOr<v1::ProcessesResponse> Peers::Ask(const PeerAsk& ask,
-                                                 const v1::ProcessesRequest& request) {
-  return impl_->Ask<v1::ProcessesResponse>(ask, request, &Stub::ListProcesses);
-}
-
-absl::StatusOr<v1::ListIncidentsResponse> Peers::Ask(const PeerAsk& ask,
-                                                     const v1::ListIncidentsRequest& request) {
-  return impl_->Ask<v1::ListIncidentsResponse>(ask, request, &Stub::ListIncidents);
-}
-
-absl::StatusOr<v1::Incident> Peers::Ask(const PeerAsk& ask, const v1::IncidentRequest& request) {
-  return impl_->Ask<v1::Incident>(ask, request, &Stub::GetIncident);
-}
-
-absl::StatusOr<v1::Incident> Peers::Ask(const PeerAsk& ask,
-                                        const v1::IncidentActionRequest& request) {
-  return impl_->Ask<v1::Incident>(ask, request, &Stub::ActOnIncident);
-}
+#define QUESTION(name, Request, Response, agents)                                           \
+  absl::StatusOr<v1::Response> Peers::Ask(const PeerAsk& ask, const v1::Request& request) { \
+    return impl_->Ask<v1::Response>(ask, request, &Stub::name);                             \
+  }
+#define ACT(name, Request, Response, words) QUESTION(name, Request, Response, false)
+#include "daemon/access/questions.def"
 
 absl::Status Peers::TakeStacks(const PeerAsk& ask, const v1::TakeStacksRequest& request,
                                const std::function<bool(const v1::ProcessStack&)>& on_stack) {

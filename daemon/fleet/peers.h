@@ -68,17 +68,10 @@ class Peers {
   // The error for a daemon that is not asked, or has not answered by PeerAsk::until.
   absl::Status Silence(const DaemonRow& peer) const;
 
-  absl::StatusOr<v1::StatusResponse> Ask(const PeerAsk& ask, const v1::StatusRequest& request);
-  absl::StatusOr<v1::JobView> Ask(const PeerAsk& ask, const v1::JobRequest& request);
-  absl::StatusOr<v1::CallsResponse> Ask(const PeerAsk& ask, const v1::CallsRequest& request);
-  absl::StatusOr<v1::CommunicatorView> Ask(const PeerAsk& ask,
-                                           const v1::CommunicatorRequest& request);
-  absl::StatusOr<v1::ProcessesResponse> Ask(const PeerAsk& ask,
-                                            const v1::ProcessesRequest& request);
-  absl::StatusOr<v1::ListIncidentsResponse> Ask(const PeerAsk& ask,
-                                                const v1::ListIncidentsRequest& request);
-  absl::StatusOr<v1::Incident> Ask(const PeerAsk& ask, const v1::IncidentRequest& request);
-  absl::StatusOr<v1::Incident> Ask(const PeerAsk& ask, const v1::IncidentActionRequest& request);
+#define QUESTION(name, Request, Response, agents) \
+  absl::StatusOr<v1::Response> Ask(const PeerAsk& ask, const v1::Request& request);
+#define ACT(name, Request, Response, words) QUESTION(name, Request, Response, false)
+#include "daemon/access/questions.def"
 
   // As QuerySource::StreamStacks().
   absl::Status TakeStacks(const PeerAsk& ask, const v1::TakeStacksRequest& request,

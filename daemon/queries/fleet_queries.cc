@@ -32,7 +32,8 @@ v1::StatusRequest StatusOf(const JobSelector& job, bool with_communicators) {
 absl::Status NotHere() { return absl::NotFoundError("no such job here"); }
 
 bool Has(const QuerySource& queries, const JobSelector& job) {
-  return !queries.GetStatus(job, false).jobs().empty();
+  const absl::StatusOr<v1::StatusResponse> status = queries.GetStatus(StatusOf(job, false));
+  return status.ok() && !status->jobs().empty();
 }
 
 v1::PeerCaller CallerOf(const std::string& name, Role role, const Tenants& tenants) {
@@ -192,13 +193,14 @@ absl::Status FleetQueries::AboutJob(const JobSelector& job,
 
 template <typename Response, typename Request>
 absl::StatusOr<Response> FleetQueries::AskAboutJob(
-    const JobSelector& job, const Request& request,
-    const std::function<absl::StatusOr<Response>()>& here, std::string* daemon) const {
+    const Request& request,
+    absl::StatusOr<Response> (QuerySource::*question)(const Request& request) const,
+    std::string* daemon) const {
   absl::StatusOr<Response> answer = NotHere();
   const absl::Status status = AboutJob(
-      job,
+      SelectorIn(request),
       [&] {
-        answer = here();
+        answer = (local_->*question)(request);
         if (daemon != nullptr) *daemon = NameOfSelf();
         return answer.status();
       },
@@ -211,24 +213,38 @@ absl::StatusOr<Response> FleetQueries::AskAboutJob(
   return answer;
 }
 
-v1::StatusResponse FleetQueries::GetStatus(const JobSelector& selector,
-                                           bool with_communicators) const {
-  if (selector.job.empty()) {
-    return IsAgent() ? local_->GetStatus(selector, with_communicators)
-                     : ListJobs(selector, with_communicators);
+#define QUESTION_OF_JOB(name, Request, Response, agents)                              \
+  absl::StatusOr<v1::Response> FleetQueries::name(const v1::Request& request) const { \
+    return AskAboutJob<v1::Response>(request, &QuerySource::name);                    \
   }
+#define QUESTION_OF_ANY(name, Request, Response, agents)                              \
+  absl::StatusOr<v1::Response> FleetQueries::name(const v1::Request& request) const { \
+    return local_->name(request);                                                     \
+  }
+#define ACT_OF_ANY(name, Request, Response, words)                            \
+  absl::StatusOr<v1::Response> FleetQueries::name(const v1::Request& request, \
+                                                  const std::string& who) {   \
+    return local_->name(request, who);                                        \
+  }
+#include "daemon/access/questions.def"
+
+absl::StatusOr<v1::StatusResponse> FleetQueries::GetStatus(const v1::StatusRequest& request) const {
+  if (request.job().empty()) return IsAgent() ? local_->GetStatus(request) : ListJobs(request);
+  const JobSelector selector = SelectorIn(request);
   v1::StatusResponse response;
   std::string daemon;
   const absl::Status status = AboutJob(
       selector,
       [&] {
-        response = local_->GetStatus(selector, with_communicators);
+        absl::StatusOr<v1::StatusResponse> own = local_->GetStatus(request);
+        if (!own.ok()) return own.status();
+        response = *std::move(own);
         daemon = NameOfSelf();
         return response.jobs().empty() ? NotHere() : absl::OkStatus();
       },
       [&](const DaemonRow& peer) {
         auto answer = peers_->Ask(AskOf(peer, peers_->options().patience_ns),
-                                  StatusOf(selector, with_communicators));
+                                  StatusOf(selector, !request.without_communicators()));
         if (!answer.ok()) return answer.status();
         if (answer->jobs().empty()) return NotHere();
         response = *std::move(answer);
@@ -244,32 +260,12 @@ v1::StatusResponse FleetQueries::GetStatus(const JobSelector& selector,
   return response;
 }
 
-absl::StatusOr<v1::JobView> FleetQueries::GetJob(const JobSelector& selector) const {
-  v1::JobRequest request;
-  SetJob(selector, &request);
-  if (selector.at_ns != 0) *request.mutable_at() = ToTimestamp(selector.at_ns);
+absl::StatusOr<v1::JobView> FleetQueries::GetJob(const v1::JobRequest& request) const {
   std::string daemon;
-  absl::StatusOr<v1::JobView> view = AskAboutJob<v1::JobView>(
-      selector, request, [&] { return local_->GetJob(selector); }, &daemon);
+  absl::StatusOr<v1::JobView> view =
+      AskAboutJob<v1::JobView>(request, &QuerySource::GetJob, &daemon);
   if (view.ok()) view->mutable_status()->set_daemon(daemon);
   return view;
-}
-
-absl::StatusOr<v1::CallsResponse> FleetQueries::GetCalls(const v1::CallsRequest& request) const {
-  return AskAboutJob<v1::CallsResponse>(SelectorIn(request), request,
-                                        [&] { return local_->GetCalls(request); });
-}
-
-absl::StatusOr<v1::CommunicatorView> FleetQueries::GetCommunicator(
-    const v1::CommunicatorRequest& request) const {
-  return AskAboutJob<v1::CommunicatorView>(SelectorIn(request), request,
-                                           [&] { return local_->GetCommunicator(request); });
-}
-
-absl::StatusOr<v1::ProcessesResponse> FleetQueries::ListProcesses(
-    const v1::ProcessesRequest& request) const {
-  return AskAboutJob<v1::ProcessesResponse>(SelectorIn(request), request,
-                                            [&] { return local_->ListProcesses(request); });
 }
 
 absl::Status FleetQueries::StreamStacks(

@@ -38,25 +38,11 @@ class FleetQueries : public QuerySource {
   std::unique_ptr<QuerySource> SeenByCaller(const Identity& caller) const override;
   const QuerySource* own() const override { return local_; }
 
-  v1::StatusResponse GetStatus(const JobSelector& selector, bool with_communicators) const override;
-  absl::StatusOr<v1::JobView> GetJob(const JobSelector& selector) const override;
-  absl::StatusOr<v1::CallsResponse> GetCalls(const v1::CallsRequest& request) const override;
-  absl::StatusOr<v1::CommunicatorView> GetCommunicator(
-      const v1::CommunicatorRequest& request) const override;
-  absl::StatusOr<v1::ProcessesResponse> ListProcesses(
-      const v1::ProcessesRequest& request) const override;
-  absl::StatusOr<v1::ListIncidentsResponse> ListIncidents(
-      const v1::ListIncidentsRequest& request) const override;
-  absl::StatusOr<v1::Incident> GetIncident(const std::string& id) const override;
-  absl::StatusOr<v1::CountIncidentsResponse> CountIncidents(
-      const v1::CountIncidentsRequest& request) const override;
-  absl::StatusOr<v1::Incident> ActOnIncident(const std::string& id, const std::string& action,
-                                             const std::string& text,
-                                             const std::string& who) override;
-  v1::ListSilencesResponse ListSilences() const override;
-  absl::StatusOr<v1::Silence> AddSilence(const v1::Silence& wanted, int64_t seconds,
-                                         const std::string& who) override;
-  absl::StatusOr<v1::Silence> EndSilence(const std::string& id) override;
+#define QUESTION(name, Request, Response, agents) \
+  absl::StatusOr<v1::Response> name(const v1::Request& request) const override;
+#define ACT(name, Request, Response, words) \
+  absl::StatusOr<v1::Response> name(const v1::Request& request, const std::string& who) override;
+#include "daemon/access/questions.def"
   absl::Status StreamStacks(const v1::TakeStacksRequest& request,
                             const std::function<bool(const v1::ProcessStack&)>& on_stack) override;
   uint64_t Version(const std::string& job) const override;
@@ -94,16 +80,17 @@ class FleetQueries : public QuerySource {
   absl::Status AboutJob(const JobSelector& job, const std::function<absl::Status()>& here,
                         const AskThere& there) const;
   template <typename Response, typename Request>
-  absl::StatusOr<Response> AskAboutJob(const JobSelector& job, const Request& request,
-                                       const std::function<absl::StatusOr<Response>()>& here,
-                                       std::string* daemon = nullptr) const;
+  absl::StatusOr<Response> AskAboutJob(
+      const Request& request,
+      absl::StatusOr<Response> (QuerySource::*question)(const Request& request) const,
+      std::string* daemon = nullptr) const;
   std::vector<DaemonRow> WhoHas(const JobSelector& job) const;
   absl::Status NoSuchJob(const JobSelector& job) const;
 
   Lists ListsOf(const JobSelector& selector) const;
   void AddCommunicators(const std::string& host, const std::vector<FleetJob>& page,
                         Lists* lists) const;
-  v1::StatusResponse ListJobs(const JobSelector& selector, bool with_communicators) const;
+  absl::StatusOr<v1::StatusResponse> ListJobs(const v1::StatusRequest& request) const;
 
   std::vector<v1::Incident> AskForIncidents(const v1::ListIncidentsRequest& request,
                                             std::vector<std::string>* silent) const;

@@ -15,12 +15,6 @@
 namespace rollcall {
 namespace {
 
-v1::IncidentRequest WithId(const std::string& id) {
-  v1::IncidentRequest request;
-  request.set_id(id);
-  return request;
-}
-
 // Adds to `response` what it lacks, newest first.
 void AddLive(std::vector<v1::Incident> others, v1::ListIncidentsResponse* response) {
   std::vector<v1::Incident> all;
@@ -92,41 +86,37 @@ absl::StatusOr<v1::ListIncidentsResponse> FleetQueries::ListIncidents(
   return local_->ListIncidentsWith(request, AskForIncidents(open, &silent));
 }
 
-absl::StatusOr<v1::Incident> FleetQueries::GetIncident(const std::string& id) const {
-  absl::StatusOr<v1::Incident> own = local_->GetIncident(id);
+absl::StatusOr<v1::Incident> FleetQueries::GetIncident(const v1::IncidentRequest& request) const {
+  absl::StatusOr<v1::Incident> own = local_->GetIncident(request);
   if (own.ok()) {
     if (own->has_closed_at()) return own;
     const JobKey job = ReadJobKey(*own);
     const std::optional<DaemonRow> owner = OtherOwnerOf(job.tenant, job.job);
     if (!owner.has_value()) return own;
-    auto newest = peers_->Ask(AskOf(*owner, peers_->options().patience_ns), WithId(id));
+    auto newest = peers_->Ask(AskOf(*owner, peers_->options().patience_ns), request);
     return newest.ok() ? newest : own;
   }
   // Not in the history yet.
-  for (auto& answer : AskEach(peers_->Others(), WithId(id))) {
+  for (auto& answer : AskEach(peers_->Others(), request)) {
     if (answer.ok()) return std::move(answer);
   }
   return own;
 }
 
 // The owner of its job has the incident in memory: what another daemon writes, it would overwrite.
-absl::StatusOr<v1::Incident> FleetQueries::ActOnIncident(const std::string& id,
-                                                         const std::string& action,
-                                                         const std::string& text,
+absl::StatusOr<v1::Incident> FleetQueries::ActOnIncident(const v1::IncidentActionRequest& request,
                                                          const std::string& who) {
-  const absl::StatusOr<v1::Incident> seen = GetIncident(id);
+  v1::IncidentRequest same;
+  same.set_id(request.id());
+  const absl::StatusOr<v1::Incident> seen = GetIncident(same);
   if (!seen.ok()) return seen;
   const JobKey job = ReadJobKey(*seen);
   const std::optional<DaemonRow> owner = OtherOwnerOf(job.tenant, job.job);
-  if (!owner.has_value()) return local_->ActOnIncident(id, action, text, who);
+  if (!owner.has_value()) return local_->ActOnIncident(request, who);
   PeerAsk ask = AskOf(*owner, peers_->options().patience_ns);
   ask.caller.set_name(who);
   ask.caller.set_role(std::string(RoleName(Role::kOperator)));
   ask.is_action = true;
-  v1::IncidentActionRequest request;
-  request.set_id(id);
-  request.set_action(action);
-  request.set_text(text);
   return peers_->Ask(ask, request);
 }
 
@@ -138,18 +128,6 @@ absl::StatusOr<v1::CountIncidentsResponse> FleetQueries::CountIncidents(
   open.set_open_only(true);
   std::vector<std::string> silent;  // the history has what theirs had cost when they stored it
   return local_->CountIncidentsWith(request, AskForIncidents(open, &silent));
-}
-
-// All daemons have them, some seconds after one has.
-v1::ListSilencesResponse FleetQueries::ListSilences() const { return local_->ListSilences(); }
-
-absl::StatusOr<v1::Silence> FleetQueries::AddSilence(const v1::Silence& wanted, int64_t seconds,
-                                                     const std::string& who) {
-  return local_->AddSilence(wanted, seconds, who);
-}
-
-absl::StatusOr<v1::Silence> FleetQueries::EndSilence(const std::string& id) {
-  return local_->EndSilence(id);
 }
 
 }  // namespace rollcall

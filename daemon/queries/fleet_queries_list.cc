@@ -48,14 +48,6 @@ v1::StatusRequest PageOf(const JobSelector& selector, bool with_communicators) {
   return request;
 }
 
-JobSelector SelectorOf(const v1::StatusRequest& request) {
-  JobSelector selector;
-  selector.host = request.host();
-  selector.offset = static_cast<size_t>(request.offset());
-  selector.most = static_cast<size_t>(request.limit());
-  return selector;
-}
-
 // Takes the jobs out of the list.
 DaemonJobs TakeJobs(const std::string& daemon, v1::StatusResponse* list) {
   DaemonJobs jobs = {daemon, {}, static_cast<size_t>(list->jobs_total())};
@@ -76,9 +68,7 @@ FleetQueries::Lists FleetQueries::ListsOf(const JobSelector& selector) const {
   Lists lists;
   lists.daemons = peers_->Others();
   const v1::StatusRequest request = PageOf(selector, false);
-  const auto ask_local = [this](const v1::StatusRequest& page) -> Page {
-    return local_->GetStatus(SelectorOf(page), false);
-  };
+  const auto ask_local = [this](const v1::StatusRequest& page) { return local_->GetStatus(page); };
   lists.frame = *AskPages(ask_local, request, selector.most);
   lists.jobs.push_back(TakeJobs(fleet_->self(), &lists.frame));
   const int64_t patience_ns = peers_->options().list_patience_ns;
@@ -127,7 +117,7 @@ void FleetQueries::AddCommunicators(const std::string& host, const std::vector<F
     selector.most = parts[i].end - parts[i].first;
     if (i == 0) {
       asked.insert(asked.begin(), i);
-      answers.emplace_back(local_->GetStatus(selector, true));
+      answers.emplace_back(local_->GetStatus(PageOf(selector, true)));
       continue;
     }
     asked.push_back(i);
@@ -155,13 +145,13 @@ void FleetQueries::AddCommunicators(const std::string& host, const std::vector<F
   }
 }
 
-v1::StatusResponse FleetQueries::ListJobs(const JobSelector& selector,
-                                          bool with_communicators) const {
+absl::StatusOr<v1::StatusResponse> FleetQueries::ListJobs(const v1::StatusRequest& request) const {
+  if (peers_->Others().empty()) return local_->GetStatus(request);
+  const JobSelector selector = SelectorIn(request);
   const size_t most = std::min(selector.most, kMaxJobsListed);
   JobSelector beginning;
   beginning.host = selector.host;
   beginning.most = selector.offset + most;
-  if (peers_->Others().empty()) return local_->GetStatus(selector, with_communicators);
   Lists lists = ListsOf(beginning);
   const std::vector<FleetJob> all = JoinJobs(lists.jobs, OwnerNames());
   const size_t first = std::min(selector.offset, all.size());
@@ -173,7 +163,7 @@ v1::StatusResponse FleetQueries::ListJobs(const JobSelector& selector,
     total += list.total;
     listed += list.jobs.size();
   }
-  if (with_communicators) AddCommunicators(selector.host, page, &lists);
+  if (!request.without_communicators()) AddCommunicators(selector.host, page, &lists);
   v1::StatusResponse response = std::move(lists.frame);
   response.set_jobs_total(static_cast<int32_t>(total - std::min(total, listed - all.size())));
   for (const FleetJob& one : page) {

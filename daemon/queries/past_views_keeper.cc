@@ -30,11 +30,11 @@ void PastViewsKeeper::Run(StopSignal* stop) {
 
 void PastViewsKeeper::Keep() {
   for (const JobKey& key : store_->NewestKeys(SIZE_MAX, Tenants::All())) {
-    JobSelector selector;
-    selector.job = key.job;
-    selector.tenant = key.tenant;
-    selector.attempt = key.attempt;
-    absl::StatusOr<v1::JobView> view = queries_->GetJob(selector);
+    v1::JobRequest request;
+    request.set_job(key.job);
+    request.set_tenant(key.tenant);
+    request.set_attempt(key.attempt);
+    absl::StatusOr<v1::JobView> view = queries_->GetJob(request);
     if (!view.ok()) continue;        // it has just been forgotten
     view->clear_calls_per_second();  // minutes of it, which change all the time
     views_->Add(key, NsOf(view->now()), *view);

@@ -212,7 +212,12 @@ void Queries::AddJobStatus(const JobKey& key, int64_t now_ns, bool with_communic
   if (Waits(*status)) status->set_state("waiting");
 }
 
-v1::StatusResponse Queries::GetStatus(const JobSelector& selector, bool with_communicators) const {
+absl::StatusOr<v1::StatusResponse> Queries::GetStatus(const v1::StatusRequest& request) const {
+  return StatusOf(SelectorIn(request), !request.without_communicators());
+}
+
+// Of the selected job, or of the newest attempt of every job if the selector names none.
+v1::StatusResponse Queries::StatusOf(const JobSelector& selector, bool with_communicators) const {
   v1::StatusResponse response;
   response.set_rollcall_version(ROLLCALL_VERSION);
   const int64_t now_ns = parts_.timeline->Now();
@@ -253,10 +258,11 @@ absl::StatusOr<v1::JobView> Queries::GetPast(const JobKey& key, int64_t at_ns) c
   return view;
 }
 
-absl::StatusOr<v1::JobView> Queries::GetJob(const JobSelector& selector) const {
+absl::StatusOr<v1::JobView> Queries::GetJob(const v1::JobRequest& request) const {
+  const JobSelector selector = SelectorIn(request);
   const std::optional<JobKey> key = Find(selector);
   if (key.has_value() && selector.at_ns != 0) return GetPast(*key, selector.at_ns);
-  v1::StatusResponse status = GetStatus(selector, true);
+  v1::StatusResponse status = StatusOf(selector, true);
   if (!key.has_value() || status.jobs().empty()) return NoSuchJob(selector);
   v1::JobView view;
   *view.mutable_now() = status.now();
@@ -360,6 +366,11 @@ absl::StatusOr<v1::ListIncidentsResponse> Queries::ListIncidentsWith(
   return response;
 }
 
+absl::StatusOr<v1::ListIncidentsResponse> Queries::ListIncidents(
+    const v1::ListIncidentsRequest& request) const {
+  return ListIncidentsWith(request, {});
+}
+
 absl::StatusOr<v1::CountIncidentsResponse> Queries::CountIncidents(
     const v1::CountIncidentsRequest& request) const {
   return CountIncidentsWith(request, {});
@@ -377,30 +388,36 @@ absl::StatusOr<v1::CountIncidentsResponse> Queries::CountIncidentsWith(
   return parts_.incidents->CountIncidents(mine, newer, who_);
 }
 
-absl::StatusOr<v1::Incident> Queries::GetIncident(const std::string& id) const {
-  absl::StatusOr<v1::Incident> incident = parts_.incidents->Get(id);
+absl::StatusOr<v1::Incident> Queries::GetIncident(const v1::IncidentRequest& request) const {
+  absl::StatusOr<v1::Incident> incident = parts_.incidents->Get(request.id());
   if (!incident.ok() || tenants_.Has(ReadJobKey(*incident).tenant)) return incident;
-  return NoSuchIncident(id);
+  return NoSuchIncident(request.id());
 }
 
-absl::StatusOr<v1::Incident> Queries::ActOnIncident(const std::string& id,
-                                                    const std::string& action,
-                                                    const std::string& text,
+// Answers without the stacks, which whoever acts has seen.
+absl::StatusOr<v1::Incident> Queries::ActOnIncident(const v1::IncidentActionRequest& request,
                                                     const std::string& who) {
-  const absl::StatusOr<v1::Incident> seen = GetIncident(id);
+  v1::IncidentRequest same;
+  same.set_id(request.id());
+  const absl::StatusOr<v1::Incident> seen = GetIncident(same);
   if (!seen.ok()) return seen;
   const int64_t now_ns = parts_.timeline->ToWallTime(parts_.timeline->Now());
-  const absl::Status changed = parts_.incidents->Change(id, [&](v1::Incident* incident) {
-    if (action == "note") return AddNote(who, text, now_ns, incident);
-    if (action == "acknowledge") return Acknowledge(who, now_ns, incident);
+  const absl::Status changed = parts_.incidents->Change(request.id(), [&](v1::Incident* incident) {
+    if (request.action() == "note") return AddNote(who, request.text(), now_ns, incident);
+    if (request.action() == "acknowledge") return Acknowledge(who, now_ns, incident);
     return TakeBackAcknowledgement(incident);
   });
   if (!changed.ok()) return changed;
   parts_.incidents->AwaitSaved();
-  return GetIncident(id);
+  absl::StatusOr<v1::Incident> incident = GetIncident(same);
+  if (!incident.ok()) return incident;
+  incident->clear_stacks();
+  incident->clear_stack_tree();
+  return incident;
 }
 
-v1::ListSilencesResponse Queries::ListSilences() const {
+absl::StatusOr<v1::ListSilencesResponse> Queries::ListSilences(
+    const v1::ListSilencesRequest& /*request*/) const {
   v1::ListSilencesResponse response;
   *response.mutable_now() = ToTimestamp(parts_.timeline->ToWallTime(parts_.timeline->Now()));
   for (v1::Silence& silence : parts_.incidents->ListSilences(tenants_)) {
@@ -409,15 +426,17 @@ v1::ListSilencesResponse Queries::ListSilences() const {
   return response;
 }
 
-absl::StatusOr<v1::Silence> Queries::AddSilence(const v1::Silence& wanted, int64_t seconds,
+absl::StatusOr<v1::Silence> Queries::AddSilence(const v1::AddSilenceRequest& request,
                                                 const std::string& who) {
-  const auto silence = parts_.incidents->AddSilence(wanted, seconds, who, tenants_);
+  const auto silence =
+      parts_.incidents->AddSilence(request.silence(), request.seconds(), who, tenants_);
   if (silence.ok()) parts_.incidents->AwaitSaved();
   return silence;
 }
 
-absl::StatusOr<v1::Silence> Queries::EndSilence(const std::string& id) {
-  const auto silence = parts_.incidents->EndSilence(id, tenants_);
+absl::StatusOr<v1::Silence> Queries::EndSilence(const v1::EndSilenceRequest& request,
+                                                const std::string& /*who*/) {
+  const auto silence = parts_.incidents->EndSilence(request.id(), tenants_);
   if (silence.ok()) parts_.incidents->AwaitSaved();
   return silence;
 }

@@ -54,32 +54,16 @@ class Queries : public QuerySource {
   std::unique_ptr<QuerySource> SeenByAgent(const Identity& agent) const override;
   std::unique_ptr<QuerySource> SeenByCaller(const Identity& caller) const override;
 
-  v1::StatusResponse GetStatus(const JobSelector& selector, bool with_communicators) const override;
-  absl::StatusOr<v1::JobView> GetJob(const JobSelector& selector) const override;
-  absl::StatusOr<v1::CallsResponse> GetCalls(const v1::CallsRequest& request) const override;
-  absl::StatusOr<v1::CommunicatorView> GetCommunicator(
-      const v1::CommunicatorRequest& request) const override;
-  absl::StatusOr<v1::ProcessesResponse> ListProcesses(
-      const v1::ProcessesRequest& request) const override;
-  absl::StatusOr<v1::ListIncidentsResponse> ListIncidents(
-      const v1::ListIncidentsRequest& request) const override {
-    return ListIncidentsWith(request, {});
-  }
+#define QUESTION(name, Request, Response, agents) \
+  absl::StatusOr<v1::Response> name(const v1::Request& request) const override;
+#define ACT(name, Request, Response, words) \
+  absl::StatusOr<v1::Response> name(const v1::Request& request, const std::string& who) override;
+#include "daemon/access/questions.def"
   absl::StatusOr<v1::ListIncidentsResponse> ListIncidentsWith(
       const v1::ListIncidentsRequest& request, std::vector<v1::Incident> newer) const override;
-  absl::StatusOr<v1::Incident> GetIncident(const std::string& id) const override;
-  absl::StatusOr<v1::CountIncidentsResponse> CountIncidents(
-      const v1::CountIncidentsRequest& request) const override;
   absl::StatusOr<v1::CountIncidentsResponse> CountIncidentsWith(
       const v1::CountIncidentsRequest& request,
       const std::vector<v1::Incident>& newer) const override;
-  absl::StatusOr<v1::Incident> ActOnIncident(const std::string& id, const std::string& action,
-                                             const std::string& text,
-                                             const std::string& who) override;
-  v1::ListSilencesResponse ListSilences() const override;
-  absl::StatusOr<v1::Silence> AddSilence(const v1::Silence& wanted, int64_t seconds,
-                                         const std::string& who) override;
-  absl::StatusOr<v1::Silence> EndSilence(const std::string& id) override;
   absl::Status StreamStacks(const v1::TakeStacksRequest& request,
                             const std::function<bool(const v1::ProcessStack&)>& on_stack) override;
   uint64_t Version(const std::string& job) const override;
@@ -87,6 +71,7 @@ class Queries : public QuerySource {
 
  private:
   bool Sees(const JobKey& key) const;
+  v1::StatusResponse StatusOf(const JobSelector& selector, bool with_communicators) const;
   template <typename Request>
   bool KeepOwnTenants(Request* request) const;
   std::optional<JobKey> Find(const JobSelector& selector) const;

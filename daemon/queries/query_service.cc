@@ -15,7 +15,6 @@
 #include "daemon/queries/query_source.h"
 #include "daemon/queries/stacks_audit.h"
 #include "net/grpc_status.h"
-#include "proto/timestamps.h"
 #include "rollcall/v1/query.grpc.pb.h"
 #include "security/redact.h"
 
@@ -29,12 +28,23 @@ grpc::Status NoRequest() {
 }
 
 template <typename Request>
-bool NamesJob(const Request& request) {
+auto NamesJob(const Request& request, int /*preferred*/) -> decltype(request.job().empty()) {
   return !request.job().empty();
 }
-bool NamesJob(const v1::IncidentRequest& /*request*/) { return false; }
-bool NamesJob(const v1::CountIncidentsRequest& /*request*/) { return false; }
-bool NamesJob(const v1::ListSilencesRequest& /*request*/) { return false; }
+template <typename Request>
+bool NamesJob(const Request& /*request*/, int64_t /*without a job*/) {
+  return false;
+}
+
+template <typename Request>
+absl::Status Check(const Request& /*request*/) {
+  return absl::OkStatus();
+}
+absl::Status Check(const v1::IncidentActionRequest& request) {
+  if (kIncidentActions.count(request.action()) > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("an action is note, acknowledge or take back; not \"", request.action(), "\""));
+}
 
 // What the request does and to what, for the audit.
 std::pair<std::string, std::string> InWords(const v1::IncidentActionRequest& request) {
@@ -72,124 +82,17 @@ class QueryService::Impl : public v1::Query::StreamedService {
         audit_(std::move(audit)),
         refused_(std::move(refused)) {}
 
-  grpc::Status StreamedGetStatus(
-      grpc::ServerContext* context,
-      UnaryStream<v1::StatusRequest, v1::StatusResponse>* stream) override {
-    return Answer(kGetStatus, *context, stream,
-                  [](QuerySource* queries,
-                     const v1::StatusRequest& request) -> absl::StatusOr<v1::StatusResponse> {
-                    JobSelector selector = SelectorIn(request);
-                    if (request.offset() > 0) {
-                      selector.offset = static_cast<size_t>(request.offset());
-                    }
-                    if (request.limit() > 0) selector.most = static_cast<size_t>(request.limit());
-                    selector.host = request.host();
-                    return queries->GetStatus(selector, !request.without_communicators());
-                  });
+#define QUESTION(name, Request, Response, agents)                                        \
+  grpc::Status Streamed##name(grpc::ServerContext* context,                              \
+                              UnaryStream<v1::Request, v1::Response>* stream) override { \
+    return Answer(k##name, *context, stream, &QuerySource::name);                        \
   }
-
-  grpc::Status StreamedListIncidents(
-      grpc::ServerContext* context,
-      UnaryStream<v1::ListIncidentsRequest, v1::ListIncidentsResponse>* stream) override {
-    return Answer(kListIncidents, *context, stream, [](QuerySource* queries, const auto& request) {
-      return queries->ListIncidents(request);
-    });
+#define ACT(name, Request, Response, words)                                              \
+  grpc::Status Streamed##name(grpc::ServerContext* context,                              \
+                              UnaryStream<v1::Request, v1::Response>* stream) override { \
+    return Act(k##name, *context, stream, &QuerySource::name);                           \
   }
-
-  grpc::Status StreamedGetIncident(
-      grpc::ServerContext* context,
-      UnaryStream<v1::IncidentRequest, v1::Incident>* stream) override {
-    return Answer(kGetIncident, *context, stream, [](QuerySource* queries, const auto& request) {
-      return queries->GetIncident(request.id());
-    });
-  }
-
-  grpc::Status StreamedCountIncidents(
-      grpc::ServerContext* context,
-      UnaryStream<v1::CountIncidentsRequest, v1::CountIncidentsResponse>* stream) override {
-    return Answer(kCountIncidents, *context, stream, [](QuerySource* queries, const auto& request) {
-      return queries->CountIncidents(request);
-    });
-  }
-
-  grpc::Status StreamedGetJob(grpc::ServerContext* context,
-                              UnaryStream<v1::JobRequest, v1::JobView>* stream) override {
-    return Answer(kGetJob, *context, stream, [](QuerySource* queries, const auto& request) {
-      JobSelector selector = SelectorIn(request);
-      if (request.has_at()) selector.at_ns = NsOf(request.at());
-      return queries->GetJob(selector);
-    });
-  }
-
-  grpc::Status StreamedGetCalls(grpc::ServerContext* context,
-                                UnaryStream<v1::CallsRequest, v1::CallsResponse>* stream) override {
-    return Answer(kGetCalls, *context, stream, [](QuerySource* queries, const auto& request) {
-      return queries->GetCalls(request);
-    });
-  }
-
-  grpc::Status StreamedGetCommunicator(
-      grpc::ServerContext* context,
-      UnaryStream<v1::CommunicatorRequest, v1::CommunicatorView>* stream) override {
-    return Answer(kGetCommunicator, *context, stream,
-                  [](QuerySource* queries, const auto& request) {
-                    return queries->GetCommunicator(request);
-                  });
-  }
-
-  grpc::Status StreamedListProcesses(
-      grpc::ServerContext* context,
-      UnaryStream<v1::ProcessesRequest, v1::ProcessesResponse>* stream) override {
-    return Answer(kListProcesses, *context, stream, [](QuerySource* queries, const auto& request) {
-      return queries->ListProcesses(request);
-    });
-  }
-
-  grpc::Status StreamedListSilences(
-      grpc::ServerContext* context,
-      UnaryStream<v1::ListSilencesRequest, v1::ListSilencesResponse>* stream) override {
-    return Answer(kListSilences, *context, stream,
-                  [](QuerySource* queries,
-                     const auto& /*request*/) -> absl::StatusOr<v1::ListSilencesResponse> {
-                    return queries->ListSilences();
-                  });
-  }
-
-  grpc::Status StreamedActOnIncident(
-      grpc::ServerContext* context,
-      UnaryStream<v1::IncidentActionRequest, v1::Incident>* stream) override {
-    return Act(
-        kActOnIncident, *context, stream,
-        [](const Call& call,
-           const v1::IncidentActionRequest& request) -> absl::StatusOr<v1::Incident> {
-          if (kIncidentActions.count(request.action()) == 0) {
-            return absl::InvalidArgumentError(absl::StrCat(
-                "an action is note, acknowledge or take back; not \"", request.action(), "\""));
-          }
-          absl::StatusOr<v1::Incident> incident = call.queries->ActOnIncident(
-              request.id(), request.action(), request.text(), call.caller.name);
-          if (!incident.ok()) return incident;
-          incident->clear_stacks();
-          incident->clear_stack_tree();
-          return incident;
-        });
-  }
-
-  grpc::Status StreamedAddSilence(
-      grpc::ServerContext* context,
-      UnaryStream<v1::AddSilenceRequest, v1::Silence>* stream) override {
-    return Act(kAddSilence, *context, stream, [](const Call& call, const auto& request) {
-      return call.queries->AddSilence(request.silence(), request.seconds(), call.caller.name);
-    });
-  }
-
-  grpc::Status StreamedEndSilence(
-      grpc::ServerContext* context,
-      UnaryStream<v1::EndSilenceRequest, v1::Silence>* stream) override {
-    return Act(kEndSilence, *context, stream, [](const Call& call, const auto& request) {
-      return call.queries->EndSilence(request.id());
-    });
-  }
+#include "daemon/access/questions.def"
 
   grpc::Status StreamedTakeStacks(
       grpc::ServerContext* context,
@@ -241,24 +144,28 @@ class QueryService::Impl : public v1::Query::StreamedService {
     return grpc::Status::OK;
   }
 
-  template <typename Request, typename Response, typename Make>
+  template <typename Request, typename Response>
   grpc::Status Answer(std::string_view method, const grpc::ServerContext& context,
-                      UnaryStream<Request, Response>* stream, const Make& make) const {
+                      UnaryStream<Request, Response>* stream,
+                      absl::StatusOr<Response> (QuerySource::*question)(const Request&)
+                          const) const {
     const absl::StatusOr<Call> call = Begin(method, context);
     if (!call.ok()) return ToGrpc(call.status());
     Request request;
     if (!ReadRequest(stream, &request)) return NoRequest();
-    if (!call->caller.Has(Role::kViewer) && !NamesJob(request)) {
+    if (!call->caller.Has(Role::kViewer) && !NamesJob(request, 0)) {
       return ToGrpc(
           access_->RefuseRole(call->caller, "a list of all jobs", Role::kViewer, context.peer()));
     }
-    return Reply<Response>(make(call->queries.get(), request), stream);
+    return Reply<Response>((call->queries.get()->*question)(request), stream);
   }
 
   // For a call that changes something. The audit tells of it, also if it fails.
-  template <typename Request, typename Response, typename Make>
+  template <typename Request, typename Response>
   grpc::Status Act(std::string_view method, const grpc::ServerContext& context,
-                   UnaryStream<Request, Response>* stream, const Make& make) const {
+                   UnaryStream<Request, Response>* stream,
+                   absl::StatusOr<Response> (QuerySource::*act)(const Request&,
+                                                                const std::string&)) const {
     const absl::StatusOr<Call> call = Begin(method, context);
     if (!call.ok()) return ToGrpc(call.status());
     Request request;
@@ -266,7 +173,10 @@ class QueryService::Impl : public v1::Query::StreamedService {
     const auto [action, object] = InWords(request);
     const std::string who = WhoAsks(call->caller);
     audit_({who, action, object, context.peer()});
-    const absl::StatusOr<Response> response = make(*call, request);
+    const absl::Status valid = Check(request);
+    const absl::StatusOr<Response> response =
+        valid.ok() ? (call->queries.get()->*act)(request, call->caller.name)
+                   : absl::StatusOr<Response>(valid);
     if (!response.ok()) {
       refused_({who, action, std::string(response.status().message()), context.peer()});
     }

@@ -8,6 +8,20 @@
 
 namespace rollcall {
 
+JobSelector SelectorIn(const v1::StatusRequest& request) {
+  JobSelector selector = SelectorIn<v1::StatusRequest>(request);
+  selector.host = request.host();
+  if (request.offset() > 0) selector.offset = static_cast<size_t>(request.offset());
+  if (request.limit() > 0) selector.most = static_cast<size_t>(request.limit());
+  return selector;
+}
+
+JobSelector SelectorIn(const v1::JobRequest& request) {
+  JobSelector selector = SelectorIn<v1::JobRequest>(request);
+  if (request.has_at()) selector.at_ns = NsOf(request.at());
+  return selector;
+}
+
 std::unique_ptr<QuerySource> QuerySource::SeenByCaller(const Identity& caller) const {
   return caller.Has(Role::kViewer) ? SeenBy(TenantsFor(caller)) : SeenByAgent(caller);
 }

@@ -45,6 +45,8 @@ JobSelector SelectorIn(const Request& request) {
   if (request.has_attempt()) selector.attempt = request.attempt();
   return selector;
 }
+JobSelector SelectorIn(const v1::StatusRequest& request);
+JobSelector SelectorIn(const v1::JobRequest& request);
 
 class QuerySource {
  public:
@@ -62,44 +64,22 @@ class QuerySource {
   // The same queries, answered from what this daemon has itself, for another daemon that asks.
   virtual const QuerySource* own() const { return this; }
 
-  // Status of the selected job, or of the newest attempt of every job if the selector names none:
-  // of kMaxJobsListed jobs at most.
-  virtual v1::StatusResponse GetStatus(const JobSelector& selector,
-                                       bool with_communicators) const = 0;
+  // The questions and actions of people, as query.proto describes them. kNotFound: there is no such
+  // job or incident; the error lists what there is. kInvalidArgument: the request names what there
+  // is not. Actions also have the errors of incident_actions.h and silences.h. `who`: the caller.
+#define QUESTION(name, Request, Response, agents) \
+  virtual absl::StatusOr<v1::Response> name(const v1::Request& request) const = 0;
+#define ACT(name, Request, Response, words) \
+  virtual absl::StatusOr<v1::Response> name(const v1::Request& request, const std::string& who) = 0;
+#include "daemon/access/questions.def"
 
-  // Returns kNotFound if there is no such job or incident; the error lists what there is.
-  virtual absl::StatusOr<v1::JobView> GetJob(const JobSelector& selector) const = 0;
-  virtual absl::StatusOr<v1::CallsResponse> GetCalls(const v1::CallsRequest& request) const = 0;
-  virtual absl::StatusOr<v1::CommunicatorView> GetCommunicator(
-      const v1::CommunicatorRequest& request) const = 0;
-  virtual absl::StatusOr<v1::ProcessesResponse> ListProcesses(
-      const v1::ProcessesRequest& request) const = 0;
-  virtual absl::StatusOr<v1::ListIncidentsResponse> ListIncidents(
-      const v1::ListIncidentsRequest& request) const = 0;
-  // The same, with these incidents as they are here in the place of their states in the history.
+  // ListIncidents() with these incidents as they are here in the place of their states in the
+  // history.
   virtual absl::StatusOr<v1::ListIncidentsResponse> ListIncidentsWith(
       const v1::ListIncidentsRequest& request, std::vector<v1::Incident> newer) const;
-  virtual absl::StatusOr<v1::Incident> GetIncident(const std::string& id) const = 0;
-  // What comes back. kInvalidArgument: the request names what there is not.
-  virtual absl::StatusOr<v1::CountIncidentsResponse> CountIncidents(
-      const v1::CountIncidentsRequest& request) const = 0;
-  // The same, with what these open incidents of other daemons cost now.
+  // CountIncidents() with what these open incidents of other daemons cost now.
   virtual absl::StatusOr<v1::CountIncidentsResponse> CountIncidentsWith(
       const v1::CountIncidentsRequest& request, const std::vector<v1::Incident>& newer) const;
-
-  // Changes an incident that the caller may see: "note" adds `text`, "acknowledge", "take back" the
-  // acknowledgement. `who`: the caller. kNotFound, or the errors of incident_actions.h.
-  virtual absl::StatusOr<v1::Incident> ActOnIncident(const std::string& id,
-                                                     const std::string& action,
-                                                     const std::string& text,
-                                                     const std::string& who) = 0;
-
-  // Alerts that people do not want for a time (silences.h): those that the caller may see. Errors
-  // of Silences.
-  virtual v1::ListSilencesResponse ListSilences() const = 0;
-  virtual absl::StatusOr<v1::Silence> AddSilence(const v1::Silence& wanted, int64_t seconds,
-                                                 const std::string& who) = 0;
-  virtual absl::StatusOr<v1::Silence> EndSilence(const std::string& id) = 0;
 
   // Takes the stacks of these processes now. Calls `on_stack` with each as it comes; ends early
   // when it returns false. Returns kNotFound as above. Takes seconds.

@@ -14,9 +14,14 @@ namespace {
 
 JobKey MeantJob(const QuerySource& queries, const v1::TakeStacksRequest& request) {
   if (!request.job().empty()) {
-    const v1::StatusResponse found = queries.GetStatus(SelectorIn(request), false);
-    if (found.jobs_size() == 1) {
-      const v1::JobStatus& job = found.jobs(0);
+    v1::StatusRequest named;
+    named.set_job(request.job());
+    named.set_tenant(request.tenant());
+    if (request.has_attempt()) named.set_attempt(request.attempt());
+    named.set_without_communicators(true);
+    const absl::StatusOr<v1::StatusResponse> found = queries.GetStatus(named);
+    if (found.ok() && found->jobs_size() == 1) {
+      const v1::JobStatus& job = found->jobs(0);
       return {JobId{job.tenant(), request.job()}, job.attempt()};
     }
   }

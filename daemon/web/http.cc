@@ -249,7 +249,7 @@ class HttpServer::Impl {
     RecordAction(route, request);
     const std::unique_ptr<QuerySource> seen = Seen();
     const auto answer = route.act == nullptr
-                            ? route.answer(seen.get(), GetParameters(request))
+                            ? route.answer(route, seen.get(), GetParameters(request))
                             : route.act(seen.get(), GetParameters(request),
                                         HttpRouter::exchange().visitor.identity->name);
     --actions_;
@@ -287,7 +287,7 @@ class HttpServer::Impl {
     }
     const auto answer =
         answers_.Get(key, queries_->Version(parameters.Get(route.job_parameter)), SteadyNs(),
-                     [&] { return route.answer(Seen().get(), parameters); });
+                     [&] { return route.answer(route, Seen().get(), parameters); });
     // The daemon goes on with what takes longer. Others, such as proxies, send Retry-After as well.
     if (absl::IsAborted(answer.status()) && !route.changes_anything) {
       response->set_header("Retry-After", "1");
@@ -336,7 +336,9 @@ class HttpServer::Impl {
   }
 
   void Report(const std::string& id, bool download, httplib::Response* response) {
-    const auto incident = Seen()->GetIncident(id);
+    v1::IncidentRequest wanted;
+    wanted.set_id(id);
+    const auto incident = Seen()->GetIncident(wanted);
     if (!incident.ok()) return Refuse(incident.status(), response);
     response->set_header("Content-Security-Policy", ReportPolicy() + "; frame-ancestors 'none'");
     if (download) {

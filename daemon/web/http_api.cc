@@ -57,171 +57,113 @@ absl::StatusOr<std::vector<int32_t>> ParseRanks(const std::string& text) {
   return ranks;
 }
 
-template <typename Repeated>
-absl::Status AddRanks(const QueryParameters& parameters, Repeated* ranks) {
-  const auto parsed = ParseRanks(parameters.Get("ranks"));
-  if (!parsed.ok()) return parsed.status();
-  for (const int32_t rank : *parsed) ranks->Add(rank);
-  return absl::OkStatus();
-}
-
-template <typename Set>
-absl::Status SetTime(const QueryParameters& parameters, const char* name, Set set) {
-  const std::string text = parameters.Get(name);
-  if (text.empty()) return absl::OkStatus();
+absl::Status ParseTime(const std::string& name, const std::string& text,
+                       google::protobuf::Timestamp* parsed) {
   absl::Time time;
   std::string problem;
   if (!absl::ParseTime(absl::RFC3339_full, text, &time, &problem)) {
     return absl::InvalidArgumentError(
         absl::StrCat(name, " is a time like 2026-11-20T00:00:00Z; not \"", text, "\""));
   }
-  *set() = ToTimestamp(absl::ToUnixNanos(time));
+  *parsed = ToTimestamp(absl::ToUnixNanos(time));
   return absl::OkStatus();
 }
 
-// Parses limit and offset. Returns the first error.
-absl::Status SetPage(const QueryParameters& parameters, int* limit, int* offset) {
-  const auto wanted = parameters.Number("limit", 0), first = parameters.Number("offset", 0);
-  if (!wanted.ok()) return wanted.status();
-  if (!first.ok()) return first.status();
-  *limit = *wanted;
-  *offset = *first;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+// Ranks are the only numbers of which a request has many.
+absl::Status SetMany(const QueryParameters& parameters, const FieldDescriptor& field,
+                     Message* request) {
+  const google::protobuf::Reflection& access = *request->GetReflection();
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+    for (const std::string& value : parameters.All(field.name())) {
+      access.AddString(request, &field, value);
+    }
+    return absl::OkStatus();
+  }
+  const auto ranks = ParseRanks(parameters.Get(field.name()));
+  if (!ranks.ok()) return ranks.status();
+  for (const int32_t rank : *ranks) access.AddInt32(request, &field, rank);
   return absl::OkStatus();
 }
 
-absl::Status SetPage(const QueryParameters& parameters, JobSelector* selector) {
-  int limit = 0, offset = 0;
-  const absl::Status status = SetPage(parameters, &limit, &offset);
-  if (limit > 0) selector->most = static_cast<size_t>(limit);
-  if (offset > 0) selector->offset = static_cast<size_t>(offset);
+// Sets the field to the parameter of its name. A request without it leaves the field as it is.
+absl::Status SetField(const QueryParameters& parameters, const FieldDescriptor& field,
+                      Message* request) {
+  const std::string& name = field.name();
+  const std::string text = parameters.Get(name);
+  if (text.empty()) return absl::OkStatus();
+  if (field.is_repeated()) return SetMany(parameters, field, request);
+  const google::protobuf::Reflection& access = *request->GetReflection();
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+    return ParseTime(name, text,
+                     static_cast<google::protobuf::Timestamp*>(  // NOLINT(*-static-cast-downcast)
+                         access.MutableMessage(request, &field)));
+  }
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL) {
+    const absl::StatusOr<bool> flag = parameters.Flag(name);
+    if (flag.ok()) access.SetBool(request, &field, *flag);
+    return flag.status();
+  }
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_INT32) {
+    const absl::StatusOr<int> number = parameters.Number(name, 0);
+    if (number.ok()) access.SetInt32(request, &field, *number);
+    return number.status();
+  }
+  access.SetString(request, &field, text);
+  return absl::OkStatus();
+}
+
+// `names`: the fields that an address may set. The first error.
+absl::Status SetFields(const QueryParameters& parameters, const std::vector<const char*>& names,
+                       Message* request) {
+  absl::Status status;
+  for (const char* name : names) {
+    const FieldDescriptor* const field = request->GetDescriptor()->FindFieldByName(name);
+    if (field == nullptr) {
+      return absl::InternalError(
+          absl::StrCat(request->GetDescriptor()->name(), " has no field ", name));
+    }
+    status.Update(SetField(parameters, *field, request));
+  }
   return status;
 }
 
-// The attempt, if one is named.
-absl::StatusOr<std::optional<int32_t>> Attempt(const QueryParameters& parameters) {
-  if (parameters.Get("attempt").empty()) return std::nullopt;
-  const auto number = parameters.Number("attempt", 0);
-  if (!number.ok()) return number.status();
-  return *number;
-}
+// Answers a question of questions.def whose fields are the parameters of the address.
+template <auto kQuestion>
+struct AnswerTo;
+template <typename Request, typename Response,
+          absl::StatusOr<Response> (QuerySource::*kQuestion)(const Request&) const>
+struct AnswerTo<kQuestion> {
+  static absl::StatusOr<std::string> Give(const ApiRoute& route, QuerySource* queries,
+                                          const QueryParameters& parameters) {
+    Request request;
+    const absl::Status status = SetFields(parameters, route.parameters, &request);
+    if (!status.ok()) return status;
+    return ToJson((queries->*kQuestion)(request));
+  }
+};
 
-absl::StatusOr<JobSelector> Selector(const QueryParameters& parameters) {
-  const auto attempt = Attempt(parameters);
-  if (!attempt.ok()) return attempt.status();
-  JobSelector selector;
-  selector.job = parameters.Get("job");
-  selector.tenant = parameters.Get("tenant");
-  selector.attempt = *attempt;
-  return selector;
-}
-
-template <typename Request>
-absl::Status SetJob(const QueryParameters& parameters, Request* request) {
-  const auto selector = Selector(parameters);
-  if (!selector.ok()) return selector.status();
-  request->set_job(selector->job);
-  request->set_tenant(selector->tenant);
-  if (selector->attempt.has_value()) request->set_attempt(*selector->attempt);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::string> Status(QuerySource* queries, const QueryParameters& parameters) {
-  const auto selector = Selector(parameters);
-  if (!selector.ok()) return selector.status();
-  JobSelector page = *selector;
-  const absl::Status status = SetPage(parameters, &page);
-  if (!status.ok()) return status;
-  return ToJson(queries->GetStatus(page, true));
-}
-
-absl::StatusOr<std::string> Jobs(QuerySource* queries, const QueryParameters& parameters) {
-  JobSelector page;
-  page.host = parameters.Get("host");
-  const absl::Status paged = SetPage(parameters, &page);
-  if (!paged.ok()) return paged;
-  v1::StatusResponse status = queries->GetStatus(page, true);
-  for (v1::JobStatus& job : *status.mutable_jobs()) job.clear_communicators();
+// A list without communicators, which the page asks for every second.
+absl::StatusOr<std::string> Jobs(const ApiRoute& route, QuerySource* queries,
+                                 const QueryParameters& parameters) {
+  v1::StatusRequest request;
+  const absl::Status set = SetFields(parameters, route.parameters, &request);
+  if (!set.ok()) return set;
+  absl::StatusOr<v1::StatusResponse> status = queries->GetStatus(request);
+  if (!status.ok()) return status.status();
+  for (v1::JobStatus& job : *status->mutable_jobs()) job.clear_communicators();
   return ToJson(status);
 }
 
-absl::StatusOr<std::string> Job(QuerySource* queries, const QueryParameters& parameters) {
-  auto selector = Selector(parameters);
-  if (!selector.ok()) return selector.status();
-  google::protobuf::Timestamp at;
-  const absl::Status status = SetTime(parameters, "at", [&at] { return &at; });
-  if (!status.ok()) return status;
-  selector->at_ns = NsOf(at);
-  return ToJson(queries->GetJob(*selector));
-}
-
-absl::StatusOr<std::string> Calls(QuerySource* queries, const QueryParameters& parameters) {
-  v1::CallsRequest request;
-  absl::Status status = SetJob(parameters, &request);
-  status.Update(AddRanks(parameters, request.mutable_ranks()));
-  const auto limit = parameters.Number("limit", 0);
-  status.Update(limit.status());
-  if (!status.ok()) return status;
-  request.set_limit(*limit);
-  return ToJson(queries->GetCalls(request));
-}
-
-absl::StatusOr<std::string> OneCommunicator(QuerySource* queries,
-                                            const QueryParameters& parameters) {
-  v1::CommunicatorRequest request;
-  request.set_id(parameters.Get("id"));
-  int limit = 0, offset = 0;
-  absl::Status status = SetJob(parameters, &request);
-  status.Update(SetPage(parameters, &limit, &offset));
-  if (!status.ok()) return status;
-  request.set_limit(limit);
-  request.set_offset(offset);
-  return ToJson(queries->GetCommunicator(request));
-}
-
-absl::StatusOr<std::string> Processes(QuerySource* queries, const QueryParameters& parameters) {
-  v1::ProcessesRequest request;
-  request.set_host(parameters.Get("host"));
-  int limit = 0, offset = 0;
-  absl::Status status = SetJob(parameters, &request);
-  status.Update(AddRanks(parameters, request.mutable_ranks()));
-  status.Update(SetPage(parameters, &limit, &offset));
-  if (!status.ok()) return status;
-  request.set_limit(limit);
-  request.set_offset(offset);
-  return ToJson(queries->ListProcesses(request));
-}
-
-absl::StatusOr<v1::ListIncidentsRequest> IncidentsRequest(const QueryParameters& parameters) {
-  v1::ListIncidentsRequest request;
-  request.set_host(parameters.Get("host"));
-  request.set_cause(parameters.Get("cause"));
-  request.set_signature(parameters.Get("signature"));
-  int limit = 0, offset = 0;
-  absl::Status status = SetJob(parameters, &request);
-  status.Update(SetPage(parameters, &limit, &offset));
-  status.Update(SetTime(parameters, "from", [&] { return request.mutable_from(); }));
-  status.Update(SetTime(parameters, "until", [&] { return request.mutable_until(); }));
-  if (!status.ok()) return status;
-  request.set_limit(limit);
-  request.set_offset(offset);
-  return request;
-}
-
-absl::StatusOr<std::string> Incidents(QuerySource* queries, const QueryParameters& parameters) {
-  absl::StatusOr<v1::ListIncidentsRequest> request = IncidentsRequest(parameters);
-  const absl::StatusOr<bool> grouped = parameters.Flag("grouped");
-  if (!request.ok()) return request.status();
-  if (!grouped.ok()) return grouped.status();
-  request->set_grouped(*grouped);
-  return ToJson(queries->ListIncidents(*request));
-}
-
-absl::StatusOr<std::string> IncidentsAsCsv(QuerySource* queries,
+absl::StatusOr<std::string> IncidentsAsCsv(const ApiRoute& route, QuerySource* queries,
                                            const QueryParameters& parameters) {
-  absl::StatusOr<v1::ListIncidentsRequest> request = IncidentsRequest(parameters);
-  if (!request.ok()) return request.status();
-  request->set_rows_only(true);
-  const absl::StatusOr<v1::ListIncidentsResponse> list = queries->ListIncidents(*request);
+  v1::ListIncidentsRequest request;
+  const absl::Status set = SetFields(parameters, route.parameters, &request);
+  if (!set.ok()) return set;
+  request.set_rows_only(true);
+  const absl::StatusOr<v1::ListIncidentsResponse> list = queries->ListIncidents(request);
   if (!list.ok()) return list.status();
   // Lines have no place for the note: a part must not look like the whole.
   if (!list->note().empty()) return absl::UnavailableError(list->note());
@@ -230,29 +172,9 @@ absl::StatusOr<std::string> IncidentsAsCsv(QuerySource* queries,
   return csv;
 }
 
-absl::StatusOr<std::string> Questions(QuerySource* queries, const QueryParameters& parameters) {
-  v1::CountIncidentsRequest request;
-  request.set_by(parameters.Get("by"));
-  request.set_cause(parameters.Get("cause"));
-  request.set_tenant(parameters.Get("tenant"));
-  request.set_job(parameters.Get("job"));
-  const auto limit = parameters.Number("limit", 0);
-  absl::Status status = limit.status();
-  status.Update(SetTime(parameters, "from", [&] { return request.mutable_from(); }));
-  status.Update(SetTime(parameters, "until", [&] { return request.mutable_until(); }));
-  if (!status.ok()) return status;
-  request.set_limit(*limit);
-  return ToJson(queries->CountIncidents(request));
-}
-
-absl::StatusOr<std::string> OneIncident(QuerySource* queries, const QueryParameters& parameters) {
-  return ToJson(queries->GetIncident(parameters.Get("id")));
-}
-
 absl::StatusOr<v1::TakeStacksRequest> StacksRequest(const QueryParameters& parameters) {
   v1::TakeStacksRequest request;
-  absl::Status status = SetJob(parameters, &request);
-  status.Update(AddRanks(parameters, request.mutable_ranks()));
+  absl::Status status = SetFields(parameters, {"job", "tenant", "attempt", "ranks"}, &request);
   for (const std::string& host : parameters.All("host")) request.add_hosts(host);
   if (status.ok() && (request.ranks().empty() || request.ranks_size() > kMostStacksAtOnce)) {
     status = absl::InvalidArgumentError(
@@ -262,7 +184,8 @@ absl::StatusOr<v1::TakeStacksRequest> StacksRequest(const QueryParameters& param
   return request;
 }
 
-absl::StatusOr<std::string> Stacks(QuerySource* queries, const QueryParameters& parameters) {
+absl::StatusOr<std::string> Stacks(const ApiRoute& /*route*/, QuerySource* queries,
+                                   const QueryParameters& parameters) {
   const absl::StatusOr<v1::TakeStacksRequest> request = StacksRequest(parameters);
   if (!request.ok()) return request.status();
   return ToJson(queries->GetStacks(*request));
@@ -274,15 +197,13 @@ std::string ObjectOfStacks(const QuerySource& queries, const QueryParameters& pa
                       : absl::StrCat("none: ", std::string(request.status().message()));
 }
 
-// Answers without the stacks, which the page has.
 absl::StatusOr<std::string> ActOnIncident(QuerySource* queries, const QueryParameters& parameters,
                                           const std::string& action, const std::string& who) {
-  absl::StatusOr<v1::Incident> incident =
-      queries->ActOnIncident(parameters.Get("id"), action, parameters.Get("text"), who);
-  if (!incident.ok()) return incident.status();
-  incident->clear_stacks();
-  incident->clear_stack_tree();
-  return ToJson(static_cast<const google::protobuf::Message&>(*incident));
+  v1::IncidentActionRequest request;
+  request.set_id(parameters.Get("id"));
+  request.set_action(action);
+  request.set_text(parameters.Get("text"));
+  return ToJson(queries->ActOnIncident(request, who));
 }
 
 absl::StatusOr<std::string> Note(QuerySource* queries, const QueryParameters& parameters,
@@ -297,28 +218,24 @@ absl::StatusOr<std::string> Acknowledge(QuerySource* queries, const QueryParamet
   return ActOnIncident(queries, parameters, *takes_back ? "take back" : "acknowledge", who);
 }
 
-absl::StatusOr<std::string> ListSilences(QuerySource* queries,
-                                         const QueryParameters& /*parameters*/) {
-  return ToJson(queries->ListSilences());
-}
-
 absl::StatusOr<std::string> AddSilence(QuerySource* queries, const QueryParameters& parameters,
                                        const std::string& who) {
-  v1::Silence wanted;
-  wanted.set_tenant(parameters.Get("tenant"));
-  wanted.set_job(parameters.Get("job"));
-  wanted.set_host(parameters.Get("host"));
-  wanted.set_cause(parameters.Get("cause"));
-  wanted.set_comment(parameters.Get("comment"));
+  v1::AddSilenceRequest request;
+  absl::Status status = SetFields(parameters, {"tenant", "job", "host", "cause", "comment"},
+                                  request.mutable_silence());
   const std::string length = parameters.Get("for");
   const std::string problem = CheckDuration(length);
-  if (!problem.empty()) return absl::InvalidArgumentError(absl::StrCat("for: ", problem));
-  return ToJson(queries->AddSilence(wanted, DurationNs(length) / kSecond, who));
+  if (!problem.empty()) status.Update(absl::InvalidArgumentError(absl::StrCat("for: ", problem)));
+  if (!status.ok()) return status;
+  request.set_seconds(DurationNs(length) / kSecond);
+  return ToJson(queries->AddSilence(request, who));
 }
 
 absl::StatusOr<std::string> EndSilence(QuerySource* queries, const QueryParameters& parameters,
-                                       const std::string& /*who*/) {
-  return ToJson(queries->EndSilence(parameters.Get("id")));
+                                       const std::string& who) {
+  v1::EndSilenceRequest request;
+  request.set_id(parameters.Get("id"));
+  return ToJson(queries->EndSilence(request, who));
 }
 
 std::string ObjectOfSilence(const QuerySource& /*queries*/, const QueryParameters& parameters) {
@@ -345,38 +262,44 @@ std::string ObjectOfAcknowledgement(const QuerySource& /*queries*/,
 
 absl::StatusOr<v1::JobStatus> FindJobStatus(QuerySource* queries,
                                             const QueryParameters& parameters) {
-  const auto selector = Selector(parameters);
-  if (!selector.ok()) return selector.status();
-  v1::StatusResponse found = queries->GetStatus(*selector, false);
-  if (!found.jobs().empty()) return std::move(*found.mutable_jobs(0));
-  const auto view = queries->GetJob(*selector);  // its error says which jobs there are
+  v1::StatusRequest request;
+  const absl::Status set = SetFields(parameters, {"job", "tenant", "attempt"}, &request);
+  if (!set.ok()) return set;
+  request.set_without_communicators(true);
+  absl::StatusOr<v1::StatusResponse> found = queries->GetStatus(request);
+  if (!found.ok()) return found.status();
+  if (!found->jobs().empty()) return std::move(*found->mutable_jobs(0));
+  v1::JobRequest same;
+  (void)SetFields(parameters, {"job", "tenant", "attempt"}, &same);
+  const auto view = queries->GetJob(same);  // its error says which jobs there are
   if (!view.ok()) return view.status();
   return view->status();
 }
 
+#define ANSWER(question) &AnswerTo<&QuerySource::question>::Give
 // clang-format off
 const std::vector<ApiRoute> kApiRoutes = {
-    {"/api/v1/status", &Status, "job", false,
+    {"/api/v1/status", ANSWER(GetStatus), "job", false,
      {"job", "tenant", "attempt", "offset", "limit"}},
     {"/api/v1/jobs", &Jobs, "", false,
      {"host", "offset", "limit"}},
-    {"/api/v1/job", &Job, "job", false,
+    {"/api/v1/job", ANSWER(GetJob), "job", false,
      {"job", "tenant", "attempt", "at"}},
-    {"/api/v1/communicator", &OneCommunicator, "job", false,
+    {"/api/v1/communicator", ANSWER(GetCommunicator), "job", false,
      {"job", "tenant", "attempt", "id", "offset", "limit"}},
-    {"/api/v1/calls", &Calls, "job", false,
+    {"/api/v1/calls", ANSWER(GetCalls), "job", false,
      {"job", "tenant", "attempt", "ranks", "limit"}},
-    {"/api/v1/processes", &Processes, "job", false,
+    {"/api/v1/processes", ANSWER(ListProcesses), "job", false,
      {"job", "tenant", "attempt", "ranks", "host", "offset", "limit"}},
-    {"/api/v1/incidents", &Incidents, "", false,
+    {"/api/v1/incidents", ANSWER(ListIncidents), "", false,
      {"job", "tenant", "attempt", "host", "cause", "signature", "grouped", "from", "until",
       "offset", "limit"}},
     {"/api/v1/incidents.csv", &IncidentsAsCsv, "", false,
      {"job", "tenant", "attempt", "host", "cause", "signature", "from", "until", "offset", "limit"},
      "", nullptr, nullptr, "text/csv; charset=utf-8"},
-    {"/api/v1/questions", &Questions, "", false,
+    {"/api/v1/questions", ANSWER(CountIncidents), "", false,
      {"by", "from", "until", "cause", "tenant", "job", "limit"}},
-    {"/api/v1/incident", &OneIncident, "", false,
+    {"/api/v1/incident", ANSWER(GetIncident), "", false,
      {"id"}},
     {"/api/v1/stacks", &Stacks, "", true,
      {"job", "tenant", "attempt", "ranks", "host"}, "take stacks", &ObjectOfStacks},
@@ -384,7 +307,7 @@ const std::vector<ApiRoute> kApiRoutes = {
      {"id", "text"}, "note", &ObjectOfNote, &Note},
     {"/api/v1/incident/acknowledge", nullptr, "", true,
      {"id", "take_back"}, "acknowledge", &ObjectOfAcknowledgement, &Acknowledge},
-    {"/api/v1/silences", &ListSilences, "", false,
+    {"/api/v1/silences", ANSWER(ListSilences), "", false,
      {}},
     {"/api/v1/silence", nullptr, "", true,
      {"tenant", "job", "host", "cause", "for", "comment"}, "silence", &ObjectOfSilence,
@@ -393,6 +316,7 @@ const std::vector<ApiRoute> kApiRoutes = {
      {"id"}, "end silence", &ObjectOfEnd, &EndSilence},
 };
 // clang-format on
+#undef ANSWER
 
 std::string QueryParameters::Get(const std::string& name) const {
   for (const auto& [known, value] : values_) {

@@ -38,11 +38,12 @@ class QueryParameters {
 
 struct ApiRoute {
   const char* path;
-  absl::StatusOr<std::string> (*answer)(QuerySource* queries, const QueryParameters& parameters);
+  absl::StatusOr<std::string> (*answer)(const ApiRoute& route, QuerySource* queries,
+                                        const QueryParameters& parameters);
   // The parameter that names the job of the answer; "": the answer covers all jobs.
   const char* job_parameter;
   bool changes_anything;  // needs a POST, and the role of an operator
-  // The parameters that the answer depends on; others are ignored.
+  // The parameters that the answer depends on, mostly fields of the request; others are ignored.
   std::vector<const char*> parameters;
   // For the audit: what it does, "take stacks", and to what.
   const char* action = "";

@@ -21,6 +21,7 @@
 #include "daemon/daemon.h"
 #include "eventually.h"
 #include "interpose/segment.h"
+#include "query_requests.h"
 #include "rollcall/v1/agent.pb.h"
 
 namespace {
@@ -178,7 +179,7 @@ TEST_F(DaemonClockTest, AClockThatWasSetForwardMakesNoWaitLonger) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   EXPECT_TRUE(daemon_->GetIncidents("").empty());
-  const v1::StatusResponse status = daemon_->queries().GetStatus({}, true);
+  const v1::StatusResponse status = StatusOf(daemon_->queries());
   EXPECT_LT(status.jobs(0).communicators(0).waited_seconds(), 30);
   EXPECT_NEAR(static_cast<double>(status.now().seconds()), static_cast<double>(WallSeconds()), 5);
 }
@@ -205,7 +206,7 @@ TEST_F(DaemonClockTest, FindsAJobByTheLongestName) {
   ASSERT_TRUE(Confirms());
   ASSERT_EQ(daemon_->GetIncidents(name).size(), 1u);
   EXPECT_EQ(daemon_->GetIncidents(name)[0].job(), name);
-  EXPECT_EQ(daemon_->queries().GetStatus({name, "", std::nullopt}, true).jobs_size(), 1);
+  EXPECT_EQ(StatusOf(daemon_->queries(), {name, "", std::nullopt}, true).jobs_size(), 1);
   EXPECT_TRUE(Eventually([&] {
     const std::string folder = daemon_->GetIncidents(name)[0].report_path();
     return !folder.empty() && fs::exists(folder + "/incident.json");

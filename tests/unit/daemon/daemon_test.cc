@@ -23,6 +23,7 @@
 #include "base/log/limited_log.h"
 #include "base/monotonic_clock.h"
 #include "eventually.h"
+#include "query_requests.h"
 #include "rollcall/v1/agent.grpc.pb.h"
 #include "rollcall/v1/query.grpc.pb.h"
 #include "segment_builder.h"
@@ -87,7 +88,7 @@ TEST_F(DaemonTest, AnAgentInTheSameProcessConnects) {
   agent.Start();
   // A job is there a moment before its communicators.
   EXPECT_TRUE(Eventually([&] {
-    const v1::StatusResponse status = daemon.queries().GetStatus({}, true);
+    const v1::StatusResponse status = StatusOf(daemon.queries());
     return status.jobs_size() == 1 && status.jobs(0).communicators_size() == 1 &&
            status.jobs(0).communicators(0).members() == 3;
   }));
@@ -112,11 +113,11 @@ TEST_F(DaemonTest, ListsJobsWithAnOpenIncidentFirst) {
   daemon.OnTick({"other", "other/1", 100'000'000, true}, tick, [] {});
   ASSERT_TRUE(Eventually([&] {
     return !daemon.GetIncidents("").empty() &&
-           daemon.queries().GetStatus({}, false).jobs_size() == 2;
+           StatusOf(daemon.queries(), {}, false).jobs_size() == 2;
   }));
   JobSelector first;
   first.most = 1;
-  const v1::StatusResponse page = daemon.queries().GetStatus(first, false);
+  const v1::StatusResponse page = StatusOf(daemon.queries(), first, false);
   ASSERT_EQ(page.jobs_size(), 1);
   EXPECT_NE(page.jobs(0).name(), "0-healthy");
   agent.Stop();
@@ -155,7 +156,7 @@ TEST_F(DaemonTest, AnswersForOnePageOfTheJobs) {
   ASSERT_TRUE(daemon.Start().ok());
   Agent agent(AgentFor(folder), daemon.InProcessChannel());
   agent.Start();
-  ASSERT_TRUE(Eventually([&] { return daemon.queries().GetStatus({}, true).jobs_size() == 1; }));
+  ASSERT_TRUE(Eventually([&] { return StatusOf(daemon.queries()).jobs_size() == 1; }));
   const auto stub = v1::Query::NewStub(Dial(daemon.grpc_port()));
   for (const int offset : {0, 1}) {
     grpc::ClientContext context;
@@ -199,14 +200,14 @@ TEST_F(DaemonTest, ARestartedDaemonHasTheWholeStateAgain) {
   const int port = daemon->grpc_port();
   Agent agent(AgentFor(folder), Dial(port));
   agent.Start();
-  ASSERT_TRUE(Eventually([&] { return daemon->queries().GetStatus({}, true).jobs_size() == 1; }));
+  ASSERT_TRUE(Eventually([&] { return StatusOf(daemon->queries()).jobs_size() == 1; }));
   daemon->Stop();
   options.listen = absl::StrCat("127.0.0.1:", port);
   daemon = std::make_unique<Daemon>(options);
   ASSERT_TRUE(daemon->Start().ok());
   // A job is there a moment before its communicators.
   EXPECT_TRUE(Eventually([&] {
-    const v1::StatusResponse status = daemon->queries().GetStatus({}, true);
+    const v1::StatusResponse status = StatusOf(daemon->queries());
     return status.jobs_size() == 1 && status.jobs(0).communicators_size() == 1 &&
            status.jobs(0).communicators(0).position_max() == 3;
   }));
@@ -224,10 +225,10 @@ TEST_F(DaemonTest, TwoAgentsMakeOneJob) {
     agents.back()->Start();
   }
   EXPECT_TRUE(Eventually([&] {
-    const v1::StatusResponse status = daemon.queries().GetStatus({}, true);
+    const v1::StatusResponse status = StatusOf(daemon.queries());
     return status.jobs_size() == 1 && status.jobs(0).hosts_size() == 2;
   }));
-  EXPECT_EQ(daemon.queries().GetStatus({}, true).agents(), 2);
+  EXPECT_EQ(StatusOf(daemon.queries()).agents(), 2);
 }
 
 TEST_F(DaemonTest, ReportsAPortThatIsInUse) {
@@ -329,7 +330,7 @@ TEST_F(DaemonTest, AnAgentMayStartBeforeItsDaemon) {
   agent.Start();
   daemon = std::make_unique<Daemon>(options);
   ASSERT_TRUE(daemon->Start().ok());
-  EXPECT_TRUE(Eventually([&] { return daemon->queries().GetStatus({}, true).jobs_size() == 1; }));
+  EXPECT_TRUE(Eventually([&] { return StatusOf(daemon->queries()).jobs_size() == 1; }));
   agent.Stop();
 }
 
@@ -342,12 +343,12 @@ TEST_F(DaemonTest, ARestartedAgentAddsNothingTwice) {
     Agent agent(AgentFor(folder), daemon.InProcessChannel());
     agent.Start();
     ASSERT_TRUE(Eventually([&] {
-      return daemon.queries().GetStatus({}, true).agents() == 1 && !daemon.GetIncidents("").empty();
+      return StatusOf(daemon.queries()).agents() == 1 && !daemon.GetIncidents("").empty();
     }));
     agent.Stop();
-    ASSERT_TRUE(Eventually([&] { return daemon.queries().GetStatus({}, true).agents() == 0; }));
+    ASSERT_TRUE(Eventually([&] { return StatusOf(daemon.queries()).agents() == 0; }));
   }
-  EXPECT_EQ(daemon.queries().GetStatus({}, true).jobs(0).processes(), 1);
+  EXPECT_EQ(StatusOf(daemon.queries()).jobs(0).processes(), 1);
   EXPECT_EQ(daemon.GetIncidents("").size(), 1u);
 }
 
@@ -360,7 +361,7 @@ TEST_F(DaemonTest, AStoppingAgentSendsItsWholeState) {
   agent.Start();
   agent.Stop();
   daemon.Stop();
-  EXPECT_EQ(daemon.queries().GetStatus({}, true).jobs_size(), 1);
+  EXPECT_EQ(StatusOf(daemon.queries()).jobs_size(), 1);
   EXPECT_EQ(daemon.GetIncidents("").size(), 1u);
 }
 

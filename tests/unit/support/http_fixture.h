@@ -22,7 +22,19 @@
 
 namespace rollcall {
 
-class FakeQueries : public QuerySource {
+// Gives an empty answer to each question.
+class EmptyQueries : public QuerySource {
+ public:
+#define QUESTION(name, Request, Response, agents) \
+  absl::StatusOr<v1::Response> name(const v1::Request&) const override { return v1::Response(); }
+#define ACT(name, Request, Response, words)                                            \
+  absl::StatusOr<v1::Response> name(const v1::Request&, const std::string&) override { \
+    return v1::Response();                                                             \
+  }
+#include "daemon/access/questions.def"
+};
+
+class FakeQueries : public EmptyQueries {
  public:
   // `owner` counts; nullptr: this object does.
   explicit FakeQueries(const FakeQueries* owner = nullptr) : owner_(owner) {}
@@ -33,54 +45,31 @@ class FakeQueries : public QuerySource {
     return std::make_unique<FakeQueries>(this);
   }
   // Every job is the tenant team's, in its attempt 2.
-  v1::StatusResponse GetStatus(const JobSelector& selector, bool) const override {
+  absl::StatusOr<v1::StatusResponse> GetStatus(const v1::StatusRequest& request) const override {
     v1::StatusResponse response;
-    if (selector.job.empty()) return response;
+    if (request.job().empty()) return response;
     response.add_jobs()->set_tenant("team");
     response.mutable_jobs(0)->set_attempt(2);
     return response;
   }
-  absl::StatusOr<v1::JobView> GetJob(const JobSelector&) const override { return v1::JobView(); }
-  absl::StatusOr<v1::CallsResponse> GetCalls(const v1::CallsRequest&) const override {
-    return v1::CallsResponse();
-  }
-  absl::StatusOr<v1::CommunicatorView> GetCommunicator(
-      const v1::CommunicatorRequest&) const override {
-    return v1::CommunicatorView();
-  }
-  absl::StatusOr<v1::ProcessesResponse> ListProcesses(const v1::ProcessesRequest&) const override {
-    return v1::ProcessesResponse();
-  }
-  absl::StatusOr<v1::ListIncidentsResponse> ListIncidents(
-      const v1::ListIncidentsRequest&) const override {
-    return v1::ListIncidentsResponse();
-  }
-  absl::StatusOr<v1::Incident> GetIncident(const std::string&) const override {
-    return v1::Incident();
-  }
-  absl::StatusOr<v1::CountIncidentsResponse> CountIncidents(
-      const v1::CountIncidentsRequest&) const override {
-    return v1::CountIncidentsResponse();
-  }
-  absl::StatusOr<v1::Incident> ActOnIncident(const std::string& id, const std::string&,
-                                             const std::string& text,
+  absl::StatusOr<v1::Incident> ActOnIncident(const v1::IncidentActionRequest& request,
                                              const std::string& who) override {
     v1::Incident incident;
-    incident.set_id(id);
-    const absl::Status status = AddNote(who, text, 1, &incident);
+    incident.set_id(request.id());
+    const absl::Status status = AddNote(who, request.text(), 1, &incident);
     if (!status.ok()) return status;
     return incident;
   }
-  v1::ListSilencesResponse ListSilences() const override { return v1::ListSilencesResponse(); }
-  absl::StatusOr<v1::Silence> AddSilence(const v1::Silence& wanted, int64_t,
+  absl::StatusOr<v1::Silence> AddSilence(const v1::AddSilenceRequest& request,
                                          const std::string& who) override {
-    v1::Silence silence = wanted;
+    v1::Silence silence = request.silence();
     silence.set_who(who);
     return silence;
   }
-  absl::StatusOr<v1::Silence> EndSilence(const std::string& id) override {
+  absl::StatusOr<v1::Silence> EndSilence(const v1::EndSilenceRequest& request,
+                                         const std::string&) override {
     v1::Silence silence;
-    silence.set_id(id);
+    silence.set_id(request.id());
     return silence;
   }
   absl::Status StreamStacks(const v1::TakeStacksRequest&,

@@ -30,6 +30,7 @@
 #include "eventually.h"
 #include "interpose/segment.h"
 #include "net/grpc_server.h"
+#include "query_requests.h"
 #include "rollcall/v1/agent.grpc.pb.h"
 #include "rollcall/v1/query.grpc.pb.h"
 #include "security/grpc/credentials.h"
@@ -276,7 +277,7 @@ TEST_F(FleetQueriesTest, EveryDaemonListsTheJobsOfAll) {
   b_.Report("b-job");
   c_.Report("n-job");
   for (const OneDaemon* one : {&a_, &b_, &c_}) {
-    const v1::StatusResponse status = one->fleet->GetStatus({}, false);
+    const v1::StatusResponse status = StatusOf(*one->fleet, {}, false);
     EXPECT_THAT(NamesIn(status),
                 ElementsAre("b-job at b", "m-job at a", "n-job at c", "z-job at b"));
     EXPECT_EQ(status.jobs_total(), 4);
@@ -290,8 +291,7 @@ TEST_F(FleetQueriesTest, JobsThatHangComeFirstWhoeverHasThem) {
   b_.Report("b-job");
   c_.Report("z-job");
   c_.Hang("z-job");
-  EXPECT_THAT(NamesIn(a_.fleet->GetStatus({}, true)),
-              ElementsAre("z-job at c", "a-job at a", "b-job at b"));
+  EXPECT_THAT(NamesIn(StatusOf(*a_.fleet)), ElementsAre("z-job at c", "a-job at a", "b-job at b"));
 }
 
 TEST_F(FleetQueriesTest, APageIsAPartOfTheWholeListWithItsCommunicators) {
@@ -301,15 +301,15 @@ TEST_F(FleetQueriesTest, APageIsAPartOfTheWholeListWithItsCommunicators) {
   JobSelector page;
   page.offset = 1;
   page.most = 4;
-  const v1::StatusResponse status = a_.fleet->GetStatus(page, true);
+  const v1::StatusResponse status = StatusOf(*a_.fleet, page, true);
   EXPECT_THAT(NamesIn(status), ElementsAre("2 at b", "3 at c", "4 at a", "5 at a"));
   EXPECT_EQ(status.jobs_total(), 6);
   for (const v1::JobStatus& job : status.jobs())
     EXPECT_EQ(job.communicators_size(), 1) << job.name();
   page.offset = 5;
-  EXPECT_THAT(NamesIn(a_.fleet->GetStatus(page, false)), ElementsAre("6 at b"));
+  EXPECT_THAT(NamesIn(StatusOf(*a_.fleet, page, false)), ElementsAre("6 at b"));
   page.offset = 7;
-  EXPECT_THAT(NamesIn(a_.fleet->GetStatus(page, true)), IsEmpty());
+  EXPECT_THAT(NamesIn(StatusOf(*a_.fleet, page, true)), IsEmpty());
 }
 
 TEST_F(FleetQueriesTest, AListMayBeLongerThanTheAnswersOfEachDaemon) {
@@ -319,13 +319,13 @@ TEST_F(FleetQueriesTest, AListMayBeLongerThanTheAnswersOfEachDaemon) {
   JobSelector page;
   page.offset = kJobs - 1;
   page.most = 10;
-  const v1::StatusResponse status = a_.fleet->GetStatus(page, true);
+  const v1::StatusResponse status = StatusOf(*a_.fleet, page, true);
   EXPECT_THAT(NamesIn(status), ElementsAre("b-11198 at b", "b-11199 at b", "c-1 at a"));
   EXPECT_EQ(status.jobs(0).communicators_size(), 1);
   EXPECT_EQ(status.jobs_total(), kJobs + 2);
   page.offset = 0;
   page.most = kJobs;
-  EXPECT_EQ(a_.fleet->GetStatus(page, false).jobs_size(), static_cast<int>(kMaxJobsListed));
+  EXPECT_EQ(StatusOf(*a_.fleet, page, false).jobs_size(), static_cast<int>(kMaxJobsListed));
 }
 
 TEST_F(FleetQueriesTest, AHostHasItsJobsOfAllDaemons) {
@@ -333,16 +333,16 @@ TEST_F(FleetQueriesTest, AHostHasItsJobsOfAllDaemons) {
   b_.Report("2");
   JobSelector on_host;
   on_host.host = "node";
-  EXPECT_THAT(NamesIn(c_.fleet->GetStatus(on_host, false)), ElementsAre("1 at a", "2 at b"));
+  EXPECT_THAT(NamesIn(StatusOf(*c_.fleet, on_host, false)), ElementsAre("1 at a", "2 at b"));
   on_host.host = "other";
-  EXPECT_THAT(NamesIn(c_.fleet->GetStatus(on_host, false)), IsEmpty());
+  EXPECT_THAT(NamesIn(StatusOf(*c_.fleet, on_host, false)), IsEmpty());
 }
 
 TEST_F(FleetQueriesTest, AJobThatMovesIsListedOnceAsItsOwnerSaysIt) {
   a_.Report("job");
   b_.Report("job");
   SetOwner("job", "b");
-  const v1::StatusResponse status = c_.fleet->GetStatus({}, true);
+  const v1::StatusResponse status = StatusOf(*c_.fleet);
   EXPECT_THAT(NamesIn(status), ElementsAre("job at b"));
   EXPECT_EQ(status.jobs_total(), 1);
 }
@@ -353,8 +353,8 @@ TEST_F(FleetQueriesTest, ADaemonAloneNamesNobody) {
     const std::lock_guard<std::mutex> lock(town_.mutex);
     town_.daemons.resize(1);
   }
-  EXPECT_THAT(NamesIn(a_.fleet->GetStatus({}, true)), ElementsAre("job at "));
-  EXPECT_EQ(a_.fleet->GetJob(Named("job"))->status().daemon(), "");
+  EXPECT_THAT(NamesIn(StatusOf(*a_.fleet)), ElementsAre("job at "));
+  EXPECT_EQ(JobOf(*a_.fleet, Named("job"))->status().daemon(), "");
 }
 
 TEST_F(FleetQueriesTest, AnyDaemonAnswersAboutOneJob) {
@@ -363,8 +363,8 @@ TEST_F(FleetQueriesTest, AnyDaemonAnswersAboutOneJob) {
     if (!is_owner_known) ForgetOwners();
     for (const OneDaemon* one : {&a_, &b_}) {
       const FleetQueries& queries = *one->fleet;
-      EXPECT_THAT(NamesIn(queries.GetStatus(Named("job"), true)), ElementsAre("job at b"));
-      const absl::StatusOr<v1::JobView> view = queries.GetJob(Named("job"));
+      EXPECT_THAT(NamesIn(StatusOf(queries, Named("job"), true)), ElementsAre("job at b"));
+      const absl::StatusOr<v1::JobView> view = JobOf(queries, Named("job"));
       ASSERT_TRUE(view.ok()) << view.status();
       EXPECT_EQ(view->status().daemon(), "b");
       v1::ProcessesRequest processes;
@@ -388,14 +388,14 @@ TEST_F(FleetQueriesTest, AnyDaemonAnswersAboutOneJob) {
 TEST_F(FleetQueriesTest, AJobThatThereIsNotIsExplainedByAllThereAre) {
   a_.Report("train");
   b_.Report("evaluate");
-  const absl::Status status = c_.fleet->GetJob(Named("evaluat")).status();
+  const absl::Status status = JobOf(*c_.fleet, Named("evaluat")).status();
   EXPECT_TRUE(absl::IsNotFound(status));
   EXPECT_EQ(status.message(),
             "no job \"evaluat\"; did you mean evaluate? there is evaluate, train");
-  EXPECT_THAT(NamesIn(c_.fleet->GetStatus(Named("evaluat"), true)), IsEmpty());
+  EXPECT_THAT(NamesIn(StatusOf(*c_.fleet, Named("evaluat"), true)), IsEmpty());
   JobSelector attempt = Named("train");
   attempt.attempt = 7;
-  EXPECT_THAT(std::string(c_.fleet->GetJob(attempt).status().message()),
+  EXPECT_THAT(std::string(JobOf(*c_.fleet, attempt).status().message()),
               HasSubstr("\"train\" has no attempt 7"));
 }
 
@@ -419,13 +419,13 @@ TEST_F(FleetQueriesTest, ACallerSeesElsewhereWhatItsTenantsAllow) {
   b_.Report("b-job", "team-a");
   b_.Report("hidden", "team-b");
   const auto seen = a_.fleet->SeenBy(Tenants::Only({"team-a"}));
-  const v1::StatusResponse status = seen->GetStatus({}, true);
+  const v1::StatusResponse status = StatusOf(*seen);
   EXPECT_THAT(NamesIn(status), ElementsAre("a-job at a", "b-job at b"));
   EXPECT_EQ(status.jobs_total(), 2);
-  EXPECT_TRUE(seen->GetJob(Named("b-job")).ok());
+  EXPECT_TRUE(JobOf(*seen, Named("b-job")).ok());
   JobSelector hidden = Named("hidden");
   hidden.tenant = "team-b";
-  const absl::Status refused = seen->GetJob(hidden).status();
+  const absl::Status refused = JobOf(*seen, hidden).status();
   EXPECT_EQ(refused.message(), "no job \"hidden\"; there is team-a/a-job, team-a/b-job");
   v1::TakeStacksRequest stacks;
   stacks.set_job("hidden");
@@ -439,20 +439,20 @@ TEST_F(FleetQueriesTest, AnAgentSeesElsewhereTheJobsOfItsHosts) {
   agent.roles = {Role::kAgent};
   agent.hosts = {"node"};
   agent.tenants = {kAll};
-  EXPECT_THAT(NamesIn(a_.fleet->SeenByCaller(agent)->GetStatus(Named("job"), true)),
+  EXPECT_THAT(NamesIn(StatusOf(*a_.fleet->SeenByCaller(agent), Named("job"), true)),
               ElementsAre("job at b"));
   agent.hosts = {"other"};
-  EXPECT_THAT(NamesIn(a_.fleet->SeenByCaller(agent)->GetStatus(Named("job"), true)), IsEmpty());
+  EXPECT_THAT(NamesIn(StatusOf(*a_.fleet->SeenByCaller(agent), Named("job"), true)), IsEmpty());
 }
 
 TEST_F(FleetQueriesTest, ADaemonThatTakesTheCallerForAStrangerIsSilent) {
   a_.Report("1");
   b_.Report("2");
   Change("b", [](DaemonRow* row) { row->secret = "another"; });
-  const v1::StatusResponse status = a_.fleet->GetStatus({}, false);
+  const v1::StatusResponse status = StatusOf(*a_.fleet, {}, false);
   EXPECT_THAT(NamesIn(status), ElementsAre("1 at a"));
   EXPECT_THAT(SilentIn(status), ElementsAre("b"));
-  const absl::Status job = a_.fleet->GetJob(Named("2")).status();
+  const absl::Status job = JobOf(*a_.fleet, Named("2")).status();
   EXPECT_TRUE(absl::IsUnavailable(job)) << job;
   EXPECT_THAT(std::string(job.message()), HasSubstr("the daemon b ("));
   EXPECT_THAT(std::string(job.message()), testing::Not(HasSubstr("another")));
@@ -494,11 +494,11 @@ TEST_F(FleetQueriesTest, DaemonsThatDoNotAnswerAreNamedInTime) {
   options.list_patience_ns = 4 * kSecond;
   const FleetQueries queries(&a_.local(), &a_.view, options);
   const auto begun = std::chrono::steady_clock::now();
-  const v1::StatusResponse status = queries.GetStatus({}, true);
+  const v1::StatusResponse status = StatusOf(queries);
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(8));
   EXPECT_THAT(NamesIn(status), ElementsAre("1 at a", "3 at c"));
   EXPECT_THAT(SilentIn(status), ElementsAre("b", "d"));
-  EXPECT_THAT(std::string(queries.GetJob(Named("2")).status().message()),
+  EXPECT_THAT(std::string(JobOf(queries, Named("2")).status().message()),
               HasSubstr("without the jobs of b, d, which does not answer"));
 }
 
@@ -507,12 +507,12 @@ TEST_F(FleetQueriesTest, ADaemonThatHasStartedAgainAnswersAgain) {
   b_.Report("2");
   const std::string address = town_.daemons[1].address;
   Change("b", [](DaemonRow* row) { row->address = "127.0.0.1:1"; });
-  EXPECT_THAT(SilentIn(a_.fleet->GetStatus({}, false)), ElementsAre("b"));
+  EXPECT_THAT(SilentIn(StatusOf(*a_.fleet, {}, false)), ElementsAre("b"));
   Change("b", [&](DaemonRow* row) {
     row->address = address;
     row->incarnation = "2";
   });
-  const v1::StatusResponse status = a_.fleet->GetStatus({}, false);
+  const v1::StatusResponse status = StatusOf(*a_.fleet, {}, false);
   EXPECT_THAT(NamesIn(status), ElementsAre("1 at a", "2 at b"));
   EXPECT_THAT(SilentIn(status), IsEmpty());
 }
@@ -521,10 +521,10 @@ TEST_F(FleetQueriesTest, ADaemonThatHasStartedAgainAnswersAgain) {
 TEST_F(FleetQueriesTest, ADaemonThatIsAskedByAnotherAsksNobody) {
   SetOwner("job", "b");
   const int before = b_.view.asked;
-  EXPECT_TRUE(absl::IsNotFound(a_.fleet->GetJob(Named("job")).status()));
-  a_.fleet->GetStatus({}, true);
+  EXPECT_TRUE(absl::IsNotFound(JobOf(*a_.fleet, Named("job")).status()));
+  StatusOf(*a_.fleet);
   EXPECT_EQ(b_.view.asked, before);
-  EXPECT_THAT(NamesIn(a_.fleet->own()->GetStatus({}, false)), IsEmpty());
+  EXPECT_THAT(NamesIn(StatusOf(*a_.fleet->own(), {}, false)), IsEmpty());
 }
 
 TEST_F(FleetQueriesTest, IncidentsThatAreOpenElsewhereAreInEveryList) {
@@ -544,24 +544,24 @@ TEST_F(FleetQueriesTest, IncidentsThatAreOpenElsewhereAreInEveryList) {
     EXPECT_EQ(a_.fleet->SeenBy(Tenants::Only({"other"}))->ListIncidents(request)->incidents_size(),
               0);
   }
-  EXPECT_EQ(a_.fleet->GetIncident(id)->job(), "2");
-  EXPECT_TRUE(absl::IsNotFound(a_.fleet->GetIncident("no-such-1").status()));
+  EXPECT_EQ(IncidentOf(*a_.fleet, id)->job(), "2");
+  EXPECT_TRUE(absl::IsNotFound(IncidentOf(*a_.fleet, "no-such-1").status()));
 }
 
 TEST_F(FleetQueriesTest, TheOwnerOfTheJobWritesWhatPeopleAddToAnIncident) {
   b_.Report("job");
   const std::string id = b_.Hang("job");
-  const auto acted = a_.fleet->ActOnIncident(id, "acknowledge", "", "token ann");
+  const auto acted = Act(a_.fleet.get(), id, "acknowledge", "", "token ann");
   ASSERT_TRUE(acted.ok()) << acted.status();
-  EXPECT_EQ(b_.local().GetIncident(id)->acknowledged().who(), "token ann");
+  EXPECT_EQ(IncidentOf(b_.local(), id)->acknowledged().who(), "token ann");
   EXPECT_THAT(b_.audit(), ElementsAre("token ann, through the daemon a: acknowledge"));
-  const absl::Status again = a_.fleet->ActOnIncident(id, "acknowledge", "", "token bob").status();
+  const absl::Status again = Act(a_.fleet.get(), id, "acknowledge", "", "token bob").status();
   EXPECT_TRUE(absl::IsFailedPrecondition(again)) << again;
   Change("b", [](DaemonRow* row) {
     row->address = "127.0.0.1:1";
     row->incarnation = "2";
   });
-  const absl::Status away = a_.fleet->ActOnIncident(id, "note", "text", "token ann").status();
+  const absl::Status away = Act(a_.fleet.get(), id, "note", "text", "token ann").status();
   EXPECT_FALSE(away.ok());
 }
 
@@ -579,7 +579,7 @@ TEST_F(FleetQueriesTest, TheMetricsAreOfThisDaemonsJobsAndCountTheOthers) {
   a_.Report("mine");
   b_.Report("yours");
   Change("c", [](DaemonRow* row) { row->address = "127.0.0.1:1"; });
-  a_.fleet->GetStatus({}, false);
+  StatusOf(*a_.fleet, {}, false);
   const std::string text = a_.fleet->GetMetrics(true, {});
   EXPECT_THAT(text, HasSubstr("job=\"mine\""));
   EXPECT_THAT(text, testing::Not(HasSubstr("yours")));
@@ -619,7 +619,7 @@ TEST_F(FleetTlsTest, ADaemonBelievesThoseThatItsAuthorityHasSignedForTheirAddres
   OneDaemon stranger(&town_, "stranger", Files("s", other_, "IP:127.0.0.1"));
   OneDaemon misnamed(&town_, "misnamed", Files("m", ours_, "DNS:elsewhere"));
   for (OneDaemon* one : {&a, &b, &stranger, &misnamed}) one->Report(one->view.self() + "-job");
-  const v1::StatusResponse status = a.fleet->GetStatus({}, true);
+  const v1::StatusResponse status = StatusOf(*a.fleet);
   ASSERT_EQ(status.jobs_size(), 2);
   EXPECT_EQ(status.jobs(1).name(), "b-job");
   EXPECT_THAT(status.silent_daemons(), ElementsAre("stranger", "misnamed"));

@@ -13,6 +13,7 @@
 #include "daemon/agents/agent_service.h"
 #include "daemon/jobs/call_rate.h"
 #include "eventually.h"
+#include "query_requests.h"
 #include "rollcall/v1/agent.pb.h"
 #include "security/identity.h"
 
@@ -84,7 +85,7 @@ class QueriesTest : public testing::Test {
   static std::vector<std::string> JobsOn(const QuerySource& queries, const std::string& host) {
     JobSelector selector;
     selector.host = host;
-    const v1::StatusResponse status = queries.GetStatus(selector, false);
+    const v1::StatusResponse status = StatusOf(queries, selector, false);
     std::vector<std::string> jobs;
     for (const v1::JobStatus& job : status.jobs()) {
       jobs.push_back(absl::StrCat(job.name(), " ", job.attempt()));
@@ -96,7 +97,7 @@ class QueriesTest : public testing::Test {
   static int CountAttempts(const QuerySource& queries, const std::string& job) {
     JobSelector selector;
     selector.job = job;
-    const v1::StatusResponse status = queries.GetStatus(selector, false);
+    const v1::StatusResponse status = StatusOf(queries, selector, false);
     return status.jobs_size() == 1 ? status.jobs(0).attempts_size() : -1;
   }
 
@@ -171,12 +172,12 @@ TEST_F(QueriesTest, AKeptStateLeadsToTheAttemptsThatCameLater) {
   first.job = "train";
   first.attempt = 0;
   const int64_t wall_ns = timeline_.ToWallTime(timeline_.Now());
-  const auto before = queries_->GetJob(first);
+  const auto before = JobOf(*queries_, first);
   ASSERT_TRUE(before.ok());
   past_.Add(JobKey("train", 0), wall_ns, *before);
   Take({"node", "train", 1});
   first.at_ns = wall_ns;
-  const auto kept = queries_->GetJob(first);
+  const auto kept = JobOf(*queries_, first);
   ASSERT_TRUE(kept.ok());
   EXPECT_TRUE(kept->is_kept());
   EXPECT_EQ(kept->status().attempts_size(), 1);
@@ -187,7 +188,7 @@ TEST_F(QueriesTest, AMomentOfTheFutureIsAnError) {
   JobSelector selector;
   selector.job = "train";
   selector.at_ns = timeline_.ToWallTime(timeline_.Now()) + int64_t{3600} * 1'000'000'000;
-  const auto view = queries_->GetJob(selector);
+  const auto view = JobOf(*queries_, selector);
   EXPECT_TRUE(absl::IsInvalidArgument(view.status())) << view.status();
 }
 
