@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pieces of SQL in which the layouts of SQLite and PostgreSQL differ. SQLite's grew table by
+// The parts of SQL in which the layouts of SQLite and PostgreSQL differ. SQLite's grew table by
 // table (docs/decisions/daemon.md); PostgreSQL's has all facts of an incident in one row, and may
 // belong to several daemons.
 #pragma once
@@ -16,19 +16,18 @@ struct HistoryDialect {
   const char* attempt;
   const char* has_signature;  // a condition with one value
 
-  const char* incident_key;        // columns of `incidents`
-  const char* culprit_key;         // of `culprits`, equal to those
-  const char* joined_culprit_key;  // the same beside `incidents` and what `keys_join` adds
-  const char* keys_join;           // what `tenant` of a joined row needs
+  const char* incident_key;  // columns of `incidents`
+  const char* culprit_key;   // of `culprits`, equal to those
+  const char* joined;        // culprits with their incidents, as tables
   const char* joined_tenant;
 
   // For groups: the table s with signature, tenant, hang, confirmed and opened_ns; joined with
-  // culprits; with `job`, `id` and `summary`.
+  // culprits; with `job`, `id` and `summary`. `chosen`: whether the conditions "$0" of a filter are
+  // true of such a row.
   const char* signatures;
   const char* signed_culprits;
   const char* signed_incidents;
-  const char* chosen_begin;  // around the conditions of a filter
-  const char* chosen_end;
+  const char* chosen;
 
   const char* action_key;   // columns
   const char* numbers;      // tenant, job and highest number of each job's incidents
@@ -44,14 +43,13 @@ inline constexpr HistoryDialect kSqliteDialect = {
     "id IN (SELECT incident FROM incident_signatures WHERE signature = ?)",
     "id",
     "incident",
-    "culprits.incident",
-    " LEFT JOIN incident_keys ON incident_keys.incident = id",
+    "culprits JOIN incidents ON id = culprits.incident LEFT JOIN incident_keys ON "
+    "incident_keys.incident = id",
     "coalesce(tenant, '')",
-    " FROM incident_signatures AS s",
-    " FROM incident_signatures AS s JOIN culprits ON culprits.incident = s.incident",
-    " FROM incident_signatures AS s JOIN incidents ON id = s.incident",
-    " AND s.incident IN (SELECT id FROM incidents WHERE ",
-    ")",
+    "incident_signatures AS s",
+    "incident_signatures AS s JOIN culprits ON culprits.incident = s.incident",
+    "incident_signatures AS s JOIN incidents ON id = s.incident",
+    "s.incident IN (SELECT id FROM incidents WHERE $0)",
     "rowid",
     "SELECT coalesce(tenant, ''), job, max(number) FROM incidents LEFT JOIN incident_keys ON "
     "incident_keys.incident = id GROUP BY 1, 2",
@@ -67,14 +65,12 @@ inline constexpr HistoryDialect kPostgresDialect = {
     "signature = ?",
     "id, opened_ns",
     "incident, incident_opened_ns",
-    "culprits.incident, incident_opened_ns",
-    "",
+    "culprits JOIN incidents ON (id, opened_ns) = (culprits.incident, incident_opened_ns)",
     "tenant",
-    " FROM incidents AS s",
-    " FROM incidents AS s JOIN culprits ON incident = id AND incident_opened_ns = opened_ns",
-    " FROM incidents AS s",
-    " AND ",
-    "",
+    "incidents AS s",
+    "incidents AS s JOIN culprits ON incident = id AND incident_opened_ns = opened_ns",
+    "incidents AS s",
+    "$0",
     "at_ns, content",
     "SELECT tenant, job, number FROM job_numbers",
     "SELECT coalesce(max(number), 0) FROM job_numbers WHERE tenant = ? AND job = ?",

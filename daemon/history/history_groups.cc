@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/substitute.h"
 #include "base/mutex.h"
 #include "daemon/history/history_filter.h"
 #include "daemon/history/incident_groups.h"
@@ -17,16 +18,16 @@ constexpr int kMostNames = 8;  // hosts, ranks or jobs of a group
 // Each group costs five queries, during which the history takes no new incident.
 constexpr int kMostGroups = 50;
 
-// The selected incidents that count, as a condition on the table of signatures.
+// The selected incidents that count, as conditions on the table of signatures.
 class Chosen {
  public:
   Chosen(const HistoryDialect& dialect, const v1::ListIncidentsRequest& request,
          const std::string& without)
       : dialect_(dialect), filter_(dialect, request), without_(without) {
     const std::string conditions = filter_.Conditions();
-    text_ = " WHERE confirmed = 1";
+    text_ = "confirmed = 1";
     if (!conditions.empty()) {
-      absl::StrAppend(&text_, dialect.chosen_begin, conditions, dialect.chosen_end);
+      absl::StrAppend(&text_, " AND ", absl::Substitute(dialect.chosen, conditions));
     }
     if (!without.empty()) text_ += " AND hang != ?";
   }
@@ -44,13 +45,14 @@ class Chosen {
   std::string text_;
 };
 
-// Counts the hangs of the group by `column`.
+// Counts the hangs of the group by `column`, in rows for which `condition` is true.
 absl::Status AddNames(SqlDatabase* db, const Chosen& chosen, const v1::IncidentGroup& group,
                       const std::string& column, const char* tables, const char* condition,
                       google::protobuf::RepeatedPtrField<v1::Recurring>* names) {
-  Sql rows(db, absl::StrCat("SELECT ", column, ", count(DISTINCT hang) AS n", tables, chosen.text(),
-                            " AND signature = ? AND tenant = ?", condition, " GROUP BY ", column,
-                            " ORDER BY n DESC, ", column, " LIMIT ?"));
+  Sql rows(db, absl::Substitute("SELECT $0, count(DISTINCT hang) AS n FROM $1 "
+                                "WHERE $2 AND signature = ? AND tenant = ? AND $3 "
+                                "GROUP BY $0 ORDER BY n DESC, $0 LIMIT ?",
+                                column, tables, chosen.text(), condition));
   chosen.BindTo(&rows);
   rows.Bind(group.signature()).Bind(group.tenant()).Bind(kMostNames);
   while (rows.Next()) {
@@ -62,8 +64,10 @@ absl::Status AddNames(SqlDatabase* db, const Chosen& chosen, const v1::IncidentG
 }
 
 absl::Status AddNewest(SqlDatabase* db, const Chosen& chosen, v1::IncidentGroup* group) {
-  Sql row(db, absl::StrCat("SELECT id, summary", chosen.dialect().signed_incidents, chosen.text(),
-                           " AND signature = ? AND tenant = ? ORDER BY s.opened_ns DESC LIMIT 1"));
+  Sql row(db, absl::Substitute("SELECT id, summary FROM $0 "
+                               "WHERE $1 AND signature = ? AND tenant = ? "
+                               "ORDER BY s.opened_ns DESC LIMIT 1",
+                               chosen.dialect().signed_incidents, chosen.text()));
   chosen.BindTo(&row);
   row.Bind(group->signature()).Bind(group->tenant());
   if (!row.Next()) return row.status();
@@ -77,11 +81,11 @@ absl::Status AddNewest(SqlDatabase* db, const Chosen& chosen, v1::IncidentGroup*
 
 // Each incident has one fact of its cause.
 absl::Status AddCost(SqlDatabase* db, const Chosen& chosen, v1::IncidentGroup* group) {
-  Sql row(db,
-          absl::StrCat("SELECT coalesce(sum(lost_rank_ms), 0) FROM incident_facts WHERE kind = "
-                       "'cause' AND opened_ns >= ? AND opened_ns <= ? AND incident IN (SELECT id",
-                       chosen.dialect().signed_incidents, chosen.text(),
-                       " AND signature = ? AND tenant = ?)"));
+  Sql row(db, absl::Substitute("SELECT coalesce(sum(lost_rank_ms), 0) FROM incident_facts "
+                               "WHERE kind = 'cause' AND opened_ns >= ? AND opened_ns <= ? AND "
+                               "incident IN (SELECT id FROM $0 "
+                               "WHERE $1 AND signature = ? AND tenant = ?)",
+                               chosen.dialect().signed_incidents, chosen.text()));
   row.Bind(NsOf(group->first())).Bind(NsOf(group->last()));
   chosen.BindTo(&row);
   row.Bind(group->signature()).Bind(group->tenant());
@@ -92,13 +96,13 @@ absl::Status AddCost(SqlDatabase* db, const Chosen& chosen, v1::IncidentGroup* g
 absl::Status Complete(SqlDatabase* db, const Chosen& chosen, v1::IncidentGroup* group) {
   const char* const culprits = chosen.dialect().signed_culprits;
   absl::Status status = AddNames(db, chosen, *group, "culprits.host", culprits,
-                                 " AND culprits.host != ''", group->mutable_hosts());
+                                 "culprits.host != ''", group->mutable_hosts());
   if (status.ok()) {
-    status = AddNames(db, chosen, *group, "culprits.rank", culprits, " AND culprits.rank >= 0",
+    status = AddNames(db, chosen, *group, "culprits.rank", culprits, "culprits.rank >= 0",
                       group->mutable_ranks());
   }
   if (status.ok()) {
-    status = AddNames(db, chosen, *group, "job", chosen.dialect().signed_incidents, "",
+    status = AddNames(db, chosen, *group, "job", chosen.dialect().signed_incidents, "1 = 1",
                       group->mutable_jobs());
   }
   if (status.ok()) status = AddNewest(db, chosen, group);
@@ -113,10 +117,10 @@ absl::StatusOr<v1::ListIncidentsResponse> SqlHistory::Groups(
     const v1::ListIncidentsRequest& request, const std::string& without) const {
   const int limit = request.limit() <= 0 ? kMostGroups : std::min(request.limit(), kMostGroups);
   const Chosen chosen(dialect_, request, without);
-  const std::string grouped = absl::StrCat(
-      "SELECT signature, tenant, count(DISTINCT hang) AS n, min(s.opened_ns) AS "
-      "first, max(s.opened_ns) AS last",
-      dialect_.signatures, chosen.text(), " GROUP BY signature, tenant");
+  const std::string grouped = absl::Substitute(
+      "SELECT signature, tenant, count(DISTINCT hang) AS n, min(s.opened_ns) AS first, "
+      "max(s.opened_ns) AS last FROM $0 WHERE $1 GROUP BY signature, tenant",
+      dialect_.signatures, chosen.text());
   v1::ListIncidentsResponse response;
   const MutexLock lock(mutex_);
   Sql count(db(), absl::StrCat("SELECT count(*) FROM (", grouped, ") AS g"));

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/substitute.h"
 #include "daemon/history/history_filter.h"
 #include "daemon/history/incident_groups.h"
 #include "proto/timestamps.h"
@@ -84,12 +85,11 @@ absl::Status SqlHistory::AddRepeated(const v1::ListIncidentsRequest& request,
   const HistoryFilter filter(dialect_, request);
   const std::string chosen =
       absl::StrCat("SELECT ", dialect_.incident_key, " FROM incidents", filter.Where());
-  Sql hosts(db(),
-            absl::StrCat(
-                "SELECT host, count(DISTINCT incident) AS n FROM culprits WHERE host != '' AND (",
-                dialect_.culprit_key, ") IN (", chosen,
-                ") GROUP BY host HAVING count(DISTINCT incident) > 1 ORDER BY n DESC, "
-                "host LIMIT ?"));
+  Sql hosts(db(), absl::Substitute("SELECT host, count(DISTINCT incident) AS n FROM culprits "
+                                   "WHERE host != '' AND ($0) IN ($1) "
+                                   "GROUP BY host HAVING count(DISTINCT incident) > 1 "
+                                   "ORDER BY n DESC, host LIMIT ?",
+                                   dialect_.culprit_key, chosen));
   filter.BindTo(&hosts);
   hosts.Bind(kMaxRepeated);
   while (hosts.Next()) {
@@ -99,14 +99,12 @@ absl::Status SqlHistory::AddRepeated(const v1::ListIncidentsRequest& request,
     repeated->set_incidents(static_cast<int32_t>(hosts.Integer(1)));
   }
   if (!hosts.status().ok()) return hosts.status();
-  Sql ranks(db(),
-            absl::StrCat("SELECT job, rank, count(DISTINCT culprits.incident) AS n, ",
-                         dialect_.joined_tenant, " AS t FROM culprits JOIN incidents ON (",
-                         dialect_.incident_key, ") = (", dialect_.joined_culprit_key, ")",
-                         dialect_.keys_join, " WHERE rank >= 0 AND (", dialect_.incident_key,
-                         ") IN (", chosen,
-                         ") GROUP BY t, job, rank HAVING count(DISTINCT culprits.incident) > 1 "
-                         "ORDER BY n DESC, t, job, rank LIMIT ?"));
+  Sql ranks(db(), absl::Substitute(
+                      "SELECT job, rank, count(DISTINCT culprits.incident) AS n, $0 AS t FROM $1 "
+                      "WHERE rank >= 0 AND ($2) IN ($3) "
+                      "GROUP BY t, job, rank HAVING count(DISTINCT culprits.incident) > 1 "
+                      "ORDER BY n DESC, t, job, rank LIMIT ?",
+                      dialect_.joined_tenant, dialect_.joined, dialect_.incident_key, chosen));
   filter.BindTo(&ranks);
   ranks.Bind(kMaxRepeated);
   while (ranks.Next()) {

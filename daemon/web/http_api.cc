@@ -121,7 +121,11 @@ absl::Status SetFields(const QueryParameters& parameters, const std::vector<cons
   absl::Status status;
   for (const char* name : names) {
     const FieldDescriptor* const field = request->GetDescriptor()->FindFieldByName(name);
-    if (field != nullptr) status.Update(SetField(parameters, *field, request));
+    if (field == nullptr) {
+      return absl::InternalError(
+          absl::StrCat(request->GetDescriptor()->name(), " has no field ", name));
+    }
+    status.Update(SetField(parameters, *field, request));
   }
   return status;
 }
