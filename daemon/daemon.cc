@@ -117,8 +117,9 @@ Daemon::Daemon(DaemonOptions options)
       host_hangs_([this](const std::string& agent, const v1::DaemonMessage& message) {
         return agents_.Send(agent, message);
       }),
+      pairs_(&store_),
       runners_({&store_, &incidents_, &stacks_, &rates_, &counters_, &timeline_, &host_facts_,
-                fleet_.get()},
+                fleet_.get(), &pairs_},
                {options_.limits, options_.tick_ns, options_.keep_ended_ns}, CountWorkers()),
       queries_({&store_, &incidents_, &stacks_, &agents_, &rates_, &past_views_, &counters_,
                 &timeline_, &refusals_, options_.security}),

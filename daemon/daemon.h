@@ -51,6 +51,7 @@
 #include "daemon/jobs/tick_pace.h"
 #include "daemon/jobs/timeline.h"
 #include "daemon/loop/host_facts_desk.h"
+#include "daemon/loop/job_pairs.h"
 #include "daemon/loop/job_runners.h"
 #include "daemon/loop/stack_desk.h"
 #include "daemon/model/job_state.h"
@@ -197,6 +198,7 @@ class Daemon : public AgentSink {
   StackDesk stacks_;
   HostFactsDesk host_facts_;
   HostHangsDesk host_hangs_;
+  JobPairs pairs_;
   JobRunners runners_;
   PastViews past_views_;
   Queries queries_;

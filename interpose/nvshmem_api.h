@@ -3,7 +3,8 @@
 // arguments since NVSHMEM 3.0, with types that need none of its headers. A team is a number.
 //
 // nvshmem_init(), nvshmemx_init_attr() and nvshmem_finalize() are inline, or of the part that is
-// linked into the program: they come to nvshmemid_hostlib_init_attr() and its end.
+// linked into the program: they come to nvshmemid_hostlib_init_attr() and its end. Programs that
+// link nothing of NVSHMEM into themselves, such as those in Python, call nvshmemx_hostlib_*.
 #pragma once
 
 #include <stddef.h>
@@ -41,6 +42,8 @@ struct NvshmemTeamConfig {
 int nvshmemid_hostlib_init_attr(int wanted, int* provided, unsigned flags, NvshmemInitAttr* attr,
                                 NvshmemVersion version, void* callback);
 void nvshmemid_hostlib_finalize(void* device, void* transport);
+int nvshmemx_hostlib_init_attr(unsigned flags, NvshmemInitAttr* attr);
+void nvshmemx_hostlib_finalize();
 
 int nvshmem_team_split_strided(int32_t parent, int start, int stride, int size,
                                const NvshmemTeamConfig* config, long mask, int32_t* team);

@@ -593,6 +593,43 @@ std::vector<JobKey> JobStore::KeysOf(const JobId& name) const {
   return keys;
 }
 
+std::vector<JobStore::Sharer> JobStore::FindSharers(const JobKey& job,
+                                                    const std::vector<uint64_t>& communicators,
+                                                    bool by_launch) const {
+  std::vector<Sharer> sharers;
+  std::vector<std::pair<JobKey, std::shared_ptr<Job>>> others;
+  {
+    const MutexLock lock(mutex_);
+    const auto own = families_.find(job);
+    std::string launch;
+    if (by_launch && own != families_.end()) {
+      launch = own->second.attempts.FactsOf(job.attempt).launch;
+    }
+    for (auto at = families_.lower_bound(JobId{job.tenant, ""});
+         at != families_.end() && at->first.tenant == job.tenant; ++at) {
+      if (at == own) continue;
+      for (const auto& [attempt, other] : at->second.jobs) {
+        const JobKey key(at->first, attempt);
+        const bool is_of_launch =
+            !launch.empty() && at->second.attempts.FactsOf(attempt).launch == launch;
+        if (is_of_launch) {
+          sharers.push_back({key, true});
+        } else if (!communicators.empty()) {
+          others.emplace_back(key, other);
+        }
+      }
+    }
+  }
+  for (const auto& [key, other] : others) {
+    const MutexLock lock(other->mutex);
+    const auto& known = other->model.state().communicators;
+    const bool has_one = std::any_of(communicators.begin(), communicators.end(),
+                                     [&known](uint64_t id) { return known.count(id) != 0; });
+    if (has_one) sharers.push_back({key, false});
+  }
+  return sharers;
+}
+
 std::set<std::string> JobStore::HostsWithProcesses() const {
   const MutexLock lock(mutex_);
   std::set<std::string> hosts;

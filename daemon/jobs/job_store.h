@@ -169,6 +169,16 @@ class JobStore {
   std::vector<std::string> AgentsOf(const JobId& name) const ABSL_LOCKS_EXCLUDED(mutex_);
   // All attempts of one job.
   std::vector<JobKey> KeysOf(const JobId& name) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // An attempt of another job.
+  struct Sharer {
+    JobKey key;
+    bool is_of_launch = false;  // the same launcher has started it, else it has a communicator
+  };
+  // The attempts of other jobs of the tenant that have one of these communicators; with
+  // `by_launch` also those with the same rendezvous and step of a scheduler, which may share its
+  // store. Takes the mutexes of the tenant's jobs, one at a time.
+  std::vector<Sharer> FindSharers(const JobKey& job, const std::vector<uint64_t>& communicators,
+                                  bool by_launch) const ABSL_LOCKS_EXCLUDED(mutex_);
   // All attempts of one job, newest first.
   std::vector<AttemptRef> AttemptsFor(const JobId& name) const ABSL_LOCKS_EXCLUDED(mutex_);
   // The job of that name: the tenant's; for "" the default tenant's, else the first of any

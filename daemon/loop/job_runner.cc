@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "base/durations.h"
 #include "base/steady_clock.h"
+#include "daemon/diagnosis/pairs/pair_verdicts.h"
 #include "daemon/model/progress.h"
 #include "daemon/report/public_ranks.h"
 #include "daemon/report/status_view.h"
@@ -16,6 +19,8 @@ namespace {
 constexpr int64_t kApplyWithinNs = 20'000'000;
 // A diagnosis that takes long leaves most of the worker's time to the ticks.
 constexpr int64_t kPauseTimesCost = 4;
+// Until the next search for jobs that share something, after one that has found none.
+constexpr int64_t kSearchAgainNs = 2 * kSecond;
 
 // A lost host never reports the end of its processes.
 bool AllEndedOrSilent(const JobState& state) {
@@ -96,7 +101,8 @@ int64_t JobRunner::NextWakeNs() const {
 // Another diagnosis would find what the last one found.
 bool JobRunner::IsUnchanged(uint64_t version, int64_t now_ns) const {
   return version == version_ && now_ns < diagnoser_.NextDueNs() && now_ns < start_.NextDueNs() &&
-         !parts_.rates->IsDue(key_, now_ns) && !parts_.incidents->NeedsDiagnosis(key_);
+         !parts_.rates->IsDue(key_, now_ns) && !parts_.incidents->NeedsDiagnosis(key_) &&
+         !(parts_.pairs != nullptr && parts_.pairs->IsSummoned(key_, now_ns));
 }
 
 void JobRunner::Diagnose(int64_t now_ns) {
@@ -116,9 +122,8 @@ void JobRunner::Diagnose(int64_t now_ns) {
     if (!is_needed) return;
   }
   if (IsUnchanged(version, now_ns)) return;
-  Wanted wanted;
-  const int64_t began_ns = parts_.store->BeganNs(key_);
-  parts_.store->Read(key_, [&](const JobState& state) { wanted = Judge(state, now_ns, began_ns); });
+  Wanted wanted = Look(now_ns);
+  if (wanted.partners) wanted = Look(now_ns);
   version_ = version;
   for (const StackRequest& request : wanted.stacks) parts_.stacks->Request(request);
   if (parts_.host_facts != nullptr) parts_.host_facts->Request(wanted.host_facts);
@@ -135,8 +140,71 @@ HostFactsRequest JobRunner::NextHostFacts(const JobState& state,
   return host_facts_.Next(state, brief.live ? brief.live->id : "", involved);
 }
 
-JobRunner::Wanted JobRunner::Judge(const JobState& state, int64_t now_ns, int64_t began_ns) {
+JobRunner::Wanted JobRunner::Look(int64_t now_ns) {
+  const int64_t began_ns = parts_.store->BeganNs(key_);
+  const std::optional<JoinedJobs> joined = FindPartners(now_ns);
+  Wanted wanted;
+  parts_.store->Read(key_, [&](const JobState& state) {
+    wanted = Judge(state, now_ns, began_ns, joined ? &*joined : nullptr);
+  });
+  return wanted;
+}
+
+std::optional<JoinedJobs> JobRunner::FindPartners(int64_t now_ns) {
+  if (parts_.pairs == nullptr) return std::nullopt;
+  const bool is_due =
+      may_have_partners_ && (found_none_ns_ == 0 || now_ns - found_none_ns_ >= kSearchAgainNs);
+  if (!is_due && !parts_.pairs->IsSummoned(key_, now_ns)) return std::nullopt;
+  std::optional<JoinedJobs> joined = parts_.pairs->Find(key_, now_ns);
+  found_none_ns_ = joined ? 0 : now_ns;
+  return joined;
+}
+
+// True: it has not been searched for them since the job hangs.
+bool JobRunner::AsksForPartners(const JobState& state, const std::vector<Verdict>& verdicts) {
+  const bool hangs = std::any_of(verdicts.begin(), verdicts.end(), [](const Verdict& v) {
+    return !IsWarning(v.cause) && v.cause != Cause::kStandstill;
+  });
+  const bool may_have =
+      parts_.pairs != nullptr && hangs && (!OpenCommunicators(state).empty() || WaitsForKey(state));
+  if (!may_have) found_none_ns_ = 0;
+  return !std::exchange(may_have_partners_, may_have) && may_have;
+}
+
+// What the states of all say, in the place of what the job's own state says.
+void JobRunner::JudgeJoined(const JoinedJobs& joined, int64_t now_ns,
+                            std::vector<Verdict>* verdicts) {
+  std::vector<bool> has_incident;
+  for (const JoinedJobs::Part& part : joined.parts) {
+    has_incident.push_back(parts_.incidents->Brief(part.key).live.has_value());
+  }
+  PairVerdicts split = SplitVerdicts(
+      joined, rollcall::Diagnose(joined.state, now_ns, options_.limits), has_incident);
+  verdicts->erase(std::remove_if(verdicts->begin(), verdicts->end(),
+                                 [](const Verdict& v) { return !IsWarning(v.cause); }),
+                  verdicts->end());
+  verdicts->insert(verdicts->begin(), std::make_move_iterator(split.own.begin()),
+                   std::make_move_iterator(split.own.end()));
+  if (!split.told_by) return;
+  parts_.pairs->Summon(*split.told_by, key_, now_ns);
+  const std::optional<JobBrief::Live> live = parts_.incidents->Brief(*split.told_by).live;
+  Verdict refers;
+  refers.cause = Cause::kStraggler;  // a warning, of which people see the sentence only
+  refers.summary = absl::StrCat("waits for job ", ToText(*split.told_by),
+                                live ? absl::StrCat(" (incident ", live->id, ")") : "", ": ",
+                                live ? live->summary : split.summary);
+  verdicts->push_back(std::move(refers));
+}
+
+JobRunner::Wanted JobRunner::Judge(const JobState& state, int64_t now_ns, int64_t began_ns,
+                                   const JoinedJobs* joined) {
   std::vector<Verdict> verdicts = diagnoser_.Run(state, now_ns, options_.limits);
+  if (AsksForPartners(state, verdicts)) {
+    Wanted wanted;
+    wanted.partners = true;
+    return wanted;
+  }
+  if (joined != nullptr) JudgeJoined(*joined, now_ns, &verdicts);
   if (parts_.rates->IsDue(key_, now_ns)) {
     parts_.rates->Count(key_, now_ns, CallsEntered(state), PublicRanks(state).count());
   }
@@ -176,6 +244,8 @@ void JobRunner::Release() {
 void JobRunner::BeginAnew() {
   parts_.rates->Forget(key_);
   diagnoser_ = Diagnoser();
+  may_have_partners_ = false;
+  found_none_ns_ = 0;
   start_ = StartWatch();
   host_facts_ = HostFactsWatch();
   ended_ns_ = 0;

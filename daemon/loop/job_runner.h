@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/mutex.h"
@@ -27,6 +28,7 @@
 #include "daemon/jobs/timeline.h"
 #include "daemon/loop/host_facts_desk.h"
 #include "daemon/loop/host_facts_watch.h"
+#include "daemon/loop/job_pairs.h"
 #include "daemon/loop/stack_desk.h"
 #include "daemon/loop/start_watch.h"
 
@@ -64,6 +66,7 @@ class JobRunner : public WorkerPool::Task {
     Timeline* timeline;
     HostFactsDesk* host_facts = nullptr;      // nullptr: nobody asks for facts about hosts
     const JobOwnership* ownership = nullptr;  // nullptr: all jobs are this daemon's
+    JobPairs* pairs = nullptr;                // nullptr: no two jobs are joined
   };
   struct Options {
     Limits limits;
@@ -103,9 +106,15 @@ class JobRunner : public WorkerPool::Task {
   struct Wanted {
     std::vector<StackRequest> stacks;
     HostFactsRequest host_facts;
+    bool partners = false;  // nothing was judged: it must be known first who shares something
   };
-  // `began_ns`: when the job began.
-  Wanted Judge(const JobState& state, int64_t now_ns, int64_t began_ns);
+  Wanted Look(int64_t now_ns);
+  // `began_ns`: when the job began. `joined`: the job with those that share something with it, as
+  // they were a moment ago; nullptr: it stands alone.
+  Wanted Judge(const JobState& state, int64_t now_ns, int64_t began_ns, const JoinedJobs* joined);
+  std::optional<JoinedJobs> FindPartners(int64_t now_ns);
+  bool AsksForPartners(const JobState& state, const std::vector<Verdict>& verdicts);
+  void JudgeJoined(const JoinedJobs& joined, int64_t now_ns, std::vector<Verdict>* verdicts);
   void Forget(int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
   // Another daemon has the job.
   void Release() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -123,6 +132,9 @@ class JobRunner : public WorkerPool::Task {
   bool is_any_silent_ = false;
   uint64_t version_ = 0;  // of the state that was diagnosed last
   int64_t next_ns_ = 0;   // when the next diagnosis is due
+  // The job hangs, and others may share what it waits in.
+  bool may_have_partners_ = false;
+  int64_t found_none_ns_ = 0;  // when the last search for partners found none; 0: it found some
 
   mutable Mutex mutex_;  // taken last
   std::deque<Mail> mail_ ABSL_GUARDED_BY(mutex_);

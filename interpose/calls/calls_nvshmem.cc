@@ -128,6 +128,17 @@ int ObserveStart(unsigned flags, const NvshmemInitAttr* attr, const Call& call) 
   return result;
 }
 
+// One of the functions that start the library. The other one may be inside of it.
+template <typename Call>
+int ObserveInit(unsigned flags, const NvshmemInitAttr* attr, const Call& call) {
+  if (!IsOwnCreation()) return call();
+  if (!IsRecorded(kNvshmemWorld)) return ObserveStart(flags, attr, call);
+  const InsideCall inside(&this_thread);
+  const int result = call();
+  if (result == 0) starts.fetch_add(1);
+  return result;
+}
+
 // Calls `each` with the recorded teams.
 template <typename Each>
 void ForEachTeam(Each each) {
@@ -136,6 +147,24 @@ void ForEachTeam(Each each) {
                          comm->entry->kind.load(std::memory_order_relaxed) ==
                              static_cast<uint32_t>(CommKind::kNvshmem);
     if (is_team) each(comm);
+  });
+}
+
+// One of the functions that end the library.
+template <typename Call>
+void ObserveFinalize(const Call& call) {
+  ThreadState* thread = &this_thread;
+  if (thread->inside || !Recording()) return call();
+  const bool is_last = starts.fetch_sub(1) == 1;
+  const InsideCall inside(thread);
+  if (!is_last) return call();
+  LocalComm* world = FindComm(TeamHandle(kNvshmemWorld));
+  ForEachTeam([](LocalComm* comm) { SetState(comm, CommState::kFinalizing); });
+  const Blocked blocked(thread, Op::knvshmem_finalize, world, nullptr, Now());
+  call();
+  ForEachTeam([](LocalComm* comm) {
+    ForgetHandle(comm);
+    SetState(comm, CommState::kDestroyed);
   });
 }
 
@@ -198,29 +227,24 @@ EXPORT int nvshmemid_hostlib_init_attr(int wanted, int* provided, unsigned flags
                                        void* callback) {
   const auto real = ROLLCALL_REAL(nvshmemid_hostlib_init_attr);
   if (real == nullptr) return kNvshmemFailed;
-  const auto call = [&] { return real(wanted, provided, flags, attr, version, callback); };
-  if (!IsOwnCreation()) return call();
-  if (!IsRecorded(kNvshmemWorld)) return ObserveStart(flags, attr, call);
-  const int result = call();
-  if (result == 0) starts.fetch_add(1);
-  return result;
+  return ObserveInit(flags, attr,
+                     [&] { return real(wanted, provided, flags, attr, version, callback); });
+}
+
+EXPORT int nvshmemx_hostlib_init_attr(unsigned flags, NvshmemInitAttr* attr) {
+  const auto real = ROLLCALL_REAL(nvshmemx_hostlib_init_attr);
+  if (real == nullptr) return kNvshmemFailed;
+  return ObserveInit(flags, attr, [&] { return real(flags, attr); });
 }
 
 EXPORT void nvshmemid_hostlib_finalize(void* device, void* transport) {
   const auto real = ROLLCALL_REAL(nvshmemid_hostlib_finalize);
-  if (real == nullptr) return;
-  const bool is_last = !this_thread.inside && Recording() && starts.fetch_sub(1) == 1;
-  if (!is_last) return real(device, transport);
-  ThreadState* thread = &this_thread;
-  const InsideCall inside(thread);
-  LocalComm* world = FindComm(TeamHandle(kNvshmemWorld));
-  ForEachTeam([](LocalComm* comm) { SetState(comm, CommState::kFinalizing); });
-  const Blocked blocked(thread, Op::knvshmem_finalize, world, nullptr, Now());
-  real(device, transport);
-  ForEachTeam([](LocalComm* comm) {
-    ForgetHandle(comm);
-    SetState(comm, CommState::kDestroyed);
-  });
+  if (real != nullptr) ObserveFinalize([&] { real(device, transport); });
+}
+
+EXPORT void nvshmemx_hostlib_finalize() {
+  const auto real = ROLLCALL_REAL(nvshmemx_hostlib_finalize);
+  if (real != nullptr) ObserveFinalize([&] { real(); });
 }
 
 EXPORT int nvshmem_team_split_strided(int32_t parent, int start, int stride, int size,

@@ -119,9 +119,10 @@ void DescribeGlooGroup(const void* store, int32_t rank, int32_t size, GlooGroup*
   what->rank = rank;
   what->size = size;
   uintptr_t around = 0;
-  if (CopyObject(outer, &group->owner, &around, prefix)) {
-    NameByPrefix(prefix, around, group->name, sizeof(group->name));
-  }
+  char outer_prefix[kPrefixBytes] = "";
+  // A program that makes a group by hand puts one prefix around its store, and that is the name.
+  const bool has_outer = CopyObject(outer, &group->owner, &around, outer_prefix);
+  NameByPrefix(has_outer ? outer_prefix : prefix, around, group->name, sizeof(group->name));
   what->name = group->name;
 }
 

@@ -178,6 +178,13 @@ void FinishWork(uintptr_t work) {
   if (slot != nullptr) Finish(slot, call);
 }
 
+void FinishWorkAt(const LocalComm* comm, uint64_t position, uintptr_t work) {
+  if (!AnyOpenRequest()) return;
+  uint64_t call = 0;
+  Slot* slot = FindRequest(work, &call);
+  if (slot != nullptr && call == CallWord(comm, position)) Finish(slot, call);
+}
+
 void EndPositionOfWork(LocalComm* comm, uintptr_t work) {
   being_made[comm->index].store(0, std::memory_order_release);
   // Either Finish() on the work's thread sees that the call has been made, or this sees its end.

@@ -31,6 +31,8 @@ void RecordCreationRequest(const LocalComm* parent, uint64_t split_id, MpiWord r
 // The same for a work of gloo, by its address. A call may have several works.
 void RecordWork(const LocalComm* comm, uint64_t position, uintptr_t work);
 void FinishWork(uintptr_t work);
+// Only if it is the work of the call at this position: a program may have used the address again.
+void FinishWorkAt(const LocalComm* comm, uint64_t position, uintptr_t work);
 // As EndPosition(), for a call of which `work` is the last one. As long as that is open, the call
 // adds nothing to the calls that are done, so this looks at few slots.
 void EndPositionOfWork(LocalComm* comm, uintptr_t work);

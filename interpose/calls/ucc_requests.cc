@@ -15,6 +15,8 @@ constexpr uint32_t kSlots = 4096;
 constexpr uint32_t kFarthest = 512;
 // No request has these addresses.
 constexpr uintptr_t kFree = 0, kReserved = 1;
+// No open call has these turns.
+constexpr uint64_t kNoTurn = 0, kTakenTurn = 1;
 
 struct Slot {
   std::atomic<uintptr_t> request{kFree};
@@ -26,15 +28,21 @@ struct Slot {
 };
 Slot slots[kSlots];
 
+// An open call. Another thread may end it, free its request, get a request at the same address and
+// post that one into the same slot, while this thread looks at it. So each call that is opened has
+// a turn of its own, and only who takes that turn from the slot ends the call. What is read of a
+// slot holds if the turn is the same before and after.
 struct OpenSlot {
-  std::atomic<uintptr_t> request{kFree};
-  const LocalComm* comm = nullptr;
-  const void* context = nullptr;
-  uint64_t generation = 0;
-  uint64_t number = 0;
-  uint64_t since = 0;
+  std::atomic<uint64_t> turn{kNoTurn};
+  std::atomic<uintptr_t> request{0};
+  std::atomic<const LocalComm*> comm{nullptr};
+  std::atomic<const void*> context{nullptr};
+  std::atomic<uint64_t> generation{0};
+  std::atomic<uint64_t> number{0};
+  std::atomic<uint64_t> since{0};
 };
 constexpr uint32_t kMostOpen = 256;
+std::atomic<uint64_t> last_turn{kTakenTurn};
 OpenSlot open_slots[kMostOpen];
 std::atomic<uint32_t> open_end{0};  // the slots before it may be in use
 
@@ -77,7 +85,8 @@ Slot* ReserveSlot(uintptr_t request) {
 
 OpenSlot* ReserveOpenSlot() {
   for (uint32_t i = 0; i < kMostOpen; ++i) {
-    if (!Reserve(&open_slots[i].request)) continue;
+    uint64_t seen = open_slots[i].turn.load(std::memory_order_relaxed);
+    if (seen != kNoTurn || !open_slots[i].turn.compare_exchange_strong(seen, kTakenTurn)) continue;
     Raise(&open_end, i + 1);
     return &open_slots[i];
   }
@@ -90,26 +99,52 @@ bool IsOpen(uintptr_t request) {
   return seen == kUccInProgress || seen == kUccInitialized;
 }
 
+// A copy of an open call.
+struct OpenCall {
+  OpenSlot* slot;
+  uint64_t turn;
+  uintptr_t request;
+  const LocalComm* comm;
+  const void* context;
+  uint64_t generation, number, since;
+};
+
+// False: the slot has no call, or has got another one meanwhile.
+bool CopyOpen(OpenSlot* slot, OpenCall* call) {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  call->slot = slot;
+  call->turn = slot->turn.load(std::memory_order_acquire);
+  if (call->turn <= kTakenTurn) return false;
+  call->request = slot->request.load(kRelaxed);
+  call->comm = slot->comm.load(kRelaxed);
+  call->context = slot->context.load(kRelaxed);
+  call->generation = slot->generation.load(kRelaxed);
+  call->number = slot->number.load(kRelaxed);
+  call->since = slot->since.load(kRelaxed);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return slot->turn.load(kRelaxed) == call->turn;
+}
+
 // A communicator that has ended in the meantime has another generation, or no call any more.
-bool IsCurrent(const OpenSlot& slot) {
-  return slot.comm->entry != nullptr && Generation(slot.comm) == slot.generation;
+bool IsCurrent(const OpenCall& call) {
+  return call.comm->entry != nullptr && Generation(call.comm) == call.generation;
 }
 
-void End(OpenSlot* slot, uintptr_t request) {
-  if (!slot->request.compare_exchange_strong(request, kReserved)) return;
+void End(const OpenCall& call) {
+  uint64_t turn = call.turn;
+  if (!call.slot->turn.compare_exchange_strong(turn, kTakenTurn)) return;
   open_ucc_calls.fetch_sub(1);
-  if (IsCurrent(*slot)) FinishWork(request);
-  slot->request.store(kFree, std::memory_order_release);
+  if (IsCurrent(call)) FinishWorkAt(call.comm, call.number - 1, call.request);
+  call.slot->turn.store(kNoTurn, std::memory_order_release);
 }
 
-// Calls `each` with every open slot of the context, and its request.
+// Calls `each` with every open call of the context.
 template <typename Each>
 void ForEachOpen(const void* context, Each each) {
   const uint32_t end = open_end.load(std::memory_order_acquire);
   for (uint32_t i = 0; i < end; ++i) {
-    OpenSlot* slot = &open_slots[i];
-    const uintptr_t request = slot->request.load(std::memory_order_acquire);
-    if (request > kReserved && slot->context == context) each(slot, request);
+    OpenCall call;
+    if (CopyOpen(&open_slots[i], &call) && call.context == context) each(call);
   }
 }
 
@@ -141,19 +176,22 @@ void OpenUccCall(const UccRequest* request, const UccCall& call, uint64_t positi
                  uint64_t since) {
   OpenSlot* slot = ReserveOpenSlot();
   if (slot == nullptr) return;
-  slot->comm = call.comm;
-  slot->context = call.context;
-  slot->generation = Generation(call.comm);
-  slot->number = position + 1;
-  slot->since = since;
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  std::atomic_thread_fence(std::memory_order_release);  // as CopyOpen() reads
+  slot->request.store(Key(request), kRelaxed);
+  slot->comm.store(call.comm, kRelaxed);
+  slot->context.store(call.context, kRelaxed);
+  slot->generation.store(Generation(call.comm), kRelaxed);
+  slot->number.store(position + 1, kRelaxed);
+  slot->since.store(since, kRelaxed);
   RecordWork(call.comm, position, Key(request));
   open_ucc_calls.fetch_add(1);
-  slot->request.store(Key(request), std::memory_order_release);
+  slot->turn.store(last_turn.fetch_add(1) + 1, std::memory_order_release);
 }
 
 void EndDoneUccCalls(const void* context) {
-  ForEachOpen(context, [](OpenSlot* slot, uintptr_t request) {
-    if (!IsOpen(request)) End(slot, request);
+  ForEachOpen(context, [](const OpenCall& call) {
+    if (!IsOpen(call.request)) End(call);
   });
 }
 
@@ -161,23 +199,22 @@ void EndUccCall(const UccRequest* request) {
   if (!AnyOpenUccCall()) return;
   const uint32_t end = open_end.load(std::memory_order_acquire);
   for (uint32_t i = 0; i < end; ++i) {
-    if (open_slots[i].request.load(std::memory_order_acquire) == Key(request)) {
-      End(&open_slots[i], Key(request));
-    }
+    OpenCall call;
+    if (CopyOpen(&open_slots[i], &call) && call.request == Key(request)) End(call);
   }
 }
 
 void EndUccCallsOf(const void* context) {
-  ForEachOpen(context, [](OpenSlot* slot, uintptr_t request) { End(slot, request); });
+  ForEachOpen(context, [](const OpenCall& call) { End(call); });
 }
 
 OldestUccCall FindOldestUccCall(const void* context) {
   OldestUccCall oldest;
   uint64_t since = UINT64_MAX;
-  ForEachOpen(context, [&](const OpenSlot* slot, uintptr_t) {
-    if (slot->since >= since || !IsCurrent(*slot)) return;
-    since = slot->since;
-    oldest = {slot->comm, slot->number};
+  ForEachOpen(context, [&](const OpenCall& call) {
+    if (call.since >= since || !IsCurrent(call)) return;
+    since = call.since;
+    oldest = {call.comm, call.number};
   });
   return oldest;
 }

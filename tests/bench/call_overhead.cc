@@ -28,6 +28,7 @@
 
 #include "tests/bench/gloo_calls.h"
 #include "tests/bench/network_events.h"
+#include "tests/bench/ucc_calls.h"
 
 namespace {
 
@@ -81,7 +82,7 @@ struct Scenario {
   int communicators, threads;  // without a communicator a process has no segment
   bool markers;
   int (*call)(ncclComm_t comm);
-  bool gloo = false;  // the calls are those of a group of PyTorch's gloo, which a stub plays
+  void (*prepare)() = nullptr;  // the group of another library, which a stub plays
 };
 
 int AllReduce(ncclComm_t comm) {
@@ -104,9 +105,10 @@ const Scenario kScenarios[] = {
     {"group of 8 AllReduce", 1, 1, false, Group},
     {"cudaStreamSynchronize", 1, 1, false,
      [](ncclComm_t) -> int { return cudaStreamSynchronize(nullptr); }},
-    {"gloo all_reduce and the end of its work", 1, 1, false, GlooAllReduce, true},
-    {"gloo send and its wait", 1, 1, false, GlooSend, true},
-    {"wait for a key of a store", 1, 1, false, WaitForKey, true},
+    {"gloo all_reduce and the end of its work", 1, 1, false, GlooAllReduce, MakeGlooGroup},
+    {"gloo send and its wait", 1, 1, false, GlooSend, MakeGlooGroup},
+    {"wait for a key of a store", 1, 1, false, WaitForKey, MakeGlooGroup},
+    {"UCC allreduce: init, post, progress, end", 1, 1, false, UccAllReduce, MakeUccTeam},
     {"5 events of a step over the network", 1, 1, false, NetworkStep},
     {"wait for a key, without a segment", 0, 1, false, WaitForKey},
 };
@@ -125,7 +127,7 @@ std::vector<ncclComm_t> MakeCommunicators(int count) {
 Figures MeasureThread(const Scenario& scenario) {
   std::vector<ncclComm_t> comms = MakeCommunicators(scenario.communicators);
   if (comms.empty()) comms.push_back(nullptr);
-  if (scenario.gloo) MakeGlooGroup();
+  if (scenario.prepare != nullptr) scenario.prepare();
   size_t turn = 0;
   const auto call = [&] {
     scenario.call(comms[turn]);

@@ -36,6 +36,13 @@ int32_t Add(int rank, int size) {
   return static_cast<int32_t>(teams.size()) - 1;
 }
 
+int Start() {
+  Call("nvshmem_init");
+  if (teams.empty()) teams = {{Pe(), Pes()}, {Pe() % 2, 2}, {Pe() % 2, 2}};
+  if (teams.size() < kMade) teams.resize(kMade, {0, 1});
+  return 0;
+}
+
 }  // namespace
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -50,12 +57,15 @@ int nvshmemid_hostlib_init_attr(int, int*, unsigned, NvshmemInitAttr*, NvshmemVe
                                 void* callback) {
   // The version lies in two registers, and the callback on the stack.
   if (version.patch != 3 || callback == nullptr) return 1;
-  Call("nvshmem_init");
-  if (teams.empty()) teams = {{Pe(), Pes()}, {Pe() % 2, 2}, {Pe() % 2, 2}};
-  if (teams.size() < kMade) teams.resize(kMade, {0, 1});
-  return 0;
+  return Start();
 }
 void nvshmemid_hostlib_finalize(void*, void*) { Call("nvshmem_finalize"); }
+// One reaches the functions above through the linker, as NVSHMEM 3.8 does; the other one does not.
+int nvshmemx_hostlib_init_attr(unsigned flags, NvshmemInitAttr* attr) {
+  if (getenv("STUB_NESTS") == nullptr) return Start();
+  return nvshmemid_hostlib_init_attr(0, nullptr, flags, attr, {1, 2, 3}, &teams);
+}
+void nvshmemx_hostlib_finalize() { nvshmemid_hostlib_finalize(nullptr, nullptr); }
 
 int nvshmem_team_split_strided(int32_t, int start, int stride, int size, const NvshmemTeamConfig*,
                                long, int32_t* team) {

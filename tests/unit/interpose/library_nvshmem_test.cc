@@ -51,6 +51,18 @@ TEST_F(NvshmemTest, AStartByAUniqueIdIsSeenBeforeItEnds) {
   EXPECT_EQ(segment.blocked[0].op, static_cast<uint32_t>(Op::knvshmem_init));
 }
 
+TEST_F(NvshmemTest, AStartByTheHostLibraryAloneIsTheSameStart) {
+  for (const Environment& how : {Environment{{"BY_HOST_LIBRARY", "1"}},
+                                 Environment{{"BY_HOST_LIBRARY", "1"}, {"STUB_NESTS", "1"}}}) {
+    const SegmentSnapshot segment = After("id host", "1", how);
+    ASSERT_EQ(segment.communicators.size(), 1u);
+    EXPECT_EQ(segment.communicators[0].id, WorldAfter("id").id);
+    EXPECT_EQ(segment.communicators[0].entered, 4u);
+    EXPECT_EQ(WorldAfter("id again host_end", how).state, CommState::kReady);
+    EXPECT_EQ(WorldAfter("id again host_end host_end", how).state, CommState::kDestroyed);
+  }
+}
+
 TEST_F(NvshmemTest, AnIdInArgumentsOfAnotherVersionIsNotRead) {
   EXPECT_EQ(WorldAfter("id", {{"ATTR_VERSION", "2"}}).id, WorldAfter("id").id);
   EXPECT_EQ(WorldAfter("id", {{"ATTR_VERSION", "3"}}).id, WorldAfter("").id);

@@ -160,6 +160,14 @@ TEST_F(UccTest, TheEndOfACallIsSeenInTheLoop) {
   EXPECT_TRUE(segment.blocked.empty());
 }
 
+#if defined(__x86_64__)
+TEST_F(UccTest, ARequestThatIsUsedAgainWhileAThreadLooksAtItsEndIsOpen) {
+  const CommSnapshot team = WorldAfter("reuse", {{"STUB_REUSES", "1"}});
+  EXPECT_EQ(team.entered, 2u);
+  EXPECT_EQ(team.returned, 1u);
+}
+#endif
+
 TEST_F(UccTest, NothingIsReadOfTheRequestsOfAnEndedContext) {
   const SegmentSnapshot segment = After("open destroy end", "1", {{"STUB_PROGRESS", "9"}});
   EXPECT_EQ(segment.communicators.at(0).state, CommState::kDestroyed);

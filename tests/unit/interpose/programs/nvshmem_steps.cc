@@ -22,6 +22,7 @@ int Start(unsigned flags) {
   NvshmemInitAttr attr = {};
   attr.version = (by_version << 16) + 144;
   attr.unique = {1, &id, Pe(), 4};
+  if (getenv("BY_HOST_LIBRARY") != nullptr) return nvshmemx_hostlib_init_attr(flags, &attr);
   int provided = 0;
   return nvshmemid_hostlib_init_attr(0, &provided, flags, &attr, {1, 2, 3}, &provided);
 }
@@ -89,6 +90,7 @@ int main(int count, char** steps) {
     if (is("node")) nvshmem_barrier(kNode);
     if (is("again")) Start(0);
     if (is("end")) nvshmemid_hostlib_finalize(nullptr, nullptr);
+    if (is("host_end")) nvshmemx_hostlib_finalize();
   }
   _exit(0);
 }

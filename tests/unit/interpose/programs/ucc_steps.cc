@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program that calls a stub of UCC, as rank RANK of 4, for tests of the preloaded library. It
 // makes a context and a team of all ranks. Its arguments are further steps.
+#include <signal.h>
+#include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -170,6 +173,48 @@ void Open(void* team) {
   }
 }
 
+#if defined(__x86_64__)
+// The second of two calls with one request, which another thread begins while this thread, inside
+// ucc_context_progress(), has just read that the first one is done. Signals play the other thread:
+// one arrives at the read of the status, and one right after it.
+UccRequest* reused;
+void* reusing_team;
+constexpr size_t kPage = 4096;
+constexpr greg_t kTrapFlag = 0x100;
+
+UccRequest* PostReused() {
+  UccCollArgs args = Args(kAllReduce, 8, kFloat);
+  UccRequest* request = nullptr;
+  ucc_collective_init_and_post(&args, &request, reusing_team);
+  return request;
+}
+
+void LetItRead(int, siginfo_t*, void* context) {
+  mprotect(reused, kPage, PROT_READ | PROT_WRITE);
+  static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_EFL] |= kTrapFlag;
+}
+
+void ReuseIt(int, siginfo_t*, void* context) {
+  static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_EFL] &= ~kTrapFlag;
+  ucc_collective_finalize(reused);
+  PostReused();
+}
+
+void Reuse(void* team) {
+  struct sigaction action = {};
+  action.sa_flags = SA_SIGINFO;
+  action.sa_sigaction = LetItRead;
+  sigaction(SIGSEGV, &action, nullptr);
+  action.sa_sigaction = ReuseIt;
+  sigaction(SIGTRAP, &action, nullptr);
+  reusing_team = team;
+  reused = PostReused();
+  reused->status = kUccOk;
+  mprotect(reused, kPage, PROT_NONE);
+  ucc_context_progress(context);
+}
+#endif
+
 }  // namespace
 
 int main(int count, char** steps) {
@@ -184,6 +229,9 @@ int main(int count, char** steps) {
     if (is("persistent")) Persistent(team);
     if (is("others")) Others(team);
     if (is("open")) Open(team);
+#if defined(__x86_64__)
+    if (is("reuse")) Reuse(team);
+#endif
     if (is("world")) team = MakeWorld();
     if (is("array")) MakePart(true, false);
     if (is("stride")) MakePart(false, false);

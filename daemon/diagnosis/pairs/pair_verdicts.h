@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which of several joined jobs tells a hang, and what it tells. Pure.
+//
+// One hang has one incident: that of the job whose ranks hold the others up, while a process of it
+// lives; else that of a job that waits. The other jobs refer to it. Each job decides by itself, and
+// all come to the same answer, since they see the same states.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/diagnosis/pairs/joined_jobs.h"
+#include "daemon/model/verdict.h"
+
+namespace rollcall {
+
+struct PairVerdicts {
+  // For the first job's own incident. Processes of other jobs are named and have no index.
+  std::vector<Verdict> own;
+  // The job whose incident tells why the first job waits; not set: none but its own.
+  std::optional<JobKey> told_by;
+  // What that incident is about, with the numbers of ranks that the joined state has.
+  std::string summary;
+};
+
+// `verdicts`: on the joined state, the roots first. `has_incident`: by part, whether the job has an
+// open incident, which then goes on.
+PairVerdicts SplitVerdicts(const JoinedJobs& joined, std::vector<Verdict> verdicts,
+                           const std::vector<bool>& has_incident);
+
+}  // namespace rollcall

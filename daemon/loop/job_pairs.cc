@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/loop/job_pairs.h"
+
+#include <algorithm>
+#include <deque>
+#include <set>
+#include <utility>
+
+#include "base/durations.h"
+#include "daemon/model/progress.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kMostJobs = 8;                   // that are joined with one
+constexpr int64_t kSummonedForNs = 10 * kSecond;  // a job that waits summons at each diagnosis
+
+// Whether all its processes had ended before this time.
+bool HadEndedBefore(const JobState& job, int64_t time_ns) {
+  return std::all_of(job.processes.begin(), job.processes.end(), [time_ns](const Process& process) {
+    return HasEnded(process) && process.ended_ns < time_ns;
+  });
+}
+
+}  // namespace
+
+class JobPairs::Search {
+ public:
+  Search(const JobStore& store, JobState first) : store_(store) {
+    known_.insert(first.key);
+    jobs_.push_back(std::move(first));
+  }
+
+  // A job that is known to share something.
+  void Add(const JobKey& key) {
+    if (jobs_.size() > kMostJobs || known_.count(key) != 0) return;
+    JobState state = store_.Get(key);
+    if (!state.processes.empty()) Keep(std::move(state));
+  }
+
+  std::optional<JoinedJobs> Run() {
+    for (size_t i = 0; i < jobs_.size(); ++i) AddThoseOf(jobs_[i]);
+    if (jobs_.size() == 1) return std::nullopt;
+    std::vector<JobState> others(std::make_move_iterator(jobs_.begin() + 1),
+                                 std::make_move_iterator(jobs_.end()));
+    JoinedJobs joined = JoinJobs(jobs_.front(), others);
+    if (joined.parts.size() == 1) return std::nullopt;
+    return joined;
+  }
+
+ private:
+  void Keep(JobState state) {
+    known_.insert(state.key);
+    jobs_.push_back(std::move(state));
+  }
+
+  void AddThoseOf(const JobState& job) {
+    const bool by_launch = WaitsForKey(job);
+    for (const JobStore::Sharer& sharer :
+         store_.FindSharers(job.key, OpenCommunicators(job), by_launch)) {
+      if (jobs_.size() > kMostJobs) return;
+      if (known_.count(sharer.key) != 0) continue;
+      JobState other = store_.Get(sharer.key);
+      const bool is_proven = sharer.is_of_launch ? !HadEndedBefore(other, store_.BeganNs(job.key))
+                                                 : !SharedCommunicators(job, other).empty();
+      if (is_proven && !other.processes.empty()) Keep(std::move(other));
+    }
+  }
+
+  const JobStore& store_;
+  std::deque<JobState> jobs_;  // references to them stay valid
+  std::set<JobKey> known_;
+};
+
+std::optional<JoinedJobs> JobPairs::Find(const JobKey& job, int64_t now_ns) {
+  Search search(*store_, store_->Get(job));
+  for (const JobKey& by : SummonersOf(job, now_ns)) search.Add(by);
+  return search.Run();
+}
+
+void JobPairs::Summon(const JobKey& teller, const JobKey& by, int64_t now_ns) {
+  const MutexLock lock(mutex_);
+  summons_[teller][by] = now_ns;
+  for (auto at = summons_.begin(); at != summons_.end();) {
+    const bool is_over =
+        std::all_of(at->second.begin(), at->second.end(),
+                    [now_ns](const auto& one) { return now_ns - one.second > kSummonedForNs; });
+    at = is_over ? summons_.erase(at) : std::next(at);
+  }
+}
+
+bool JobPairs::IsSummoned(const JobKey& job, int64_t now_ns) const {
+  return !SummonersOf(job, now_ns).empty();
+}
+
+std::vector<JobKey> JobPairs::SummonersOf(const JobKey& job, int64_t now_ns) const {
+  std::vector<JobKey> summoners;
+  const MutexLock lock(mutex_);
+  const auto known = summons_.find(job);
+  if (known == summons_.end()) return summoners;
+  for (const auto& [by, at_ns] : known->second) {
+    if (now_ns - at_ns <= kSummonedForNs) summoners.push_back(by);
+  }
+  return summoners;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds the jobs that share a communicator or a store with a job that hangs, and lets the one that
+// must tell the hang know it.
+//
+// Thread-safe. Call it while no job's mutex is held: it takes those of other jobs, one at a time.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "base/mutex.h"
+#include "daemon/diagnosis/pairs/joined_jobs.h"
+#include "daemon/jobs/job_store.h"
+
+namespace rollcall {
+
+class JobPairs {
+ public:
+  // `store` outlives this object.
+  explicit JobPairs(JobStore* store) : store_(store) {}
+
+  // The job and those that share something with it, or with one of these; nullopt: there are none.
+  std::optional<JoinedJobs> Find(const JobKey& job, int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // `teller` is to look at itself together with `by`, which waits for it.
+  void Summon(const JobKey& teller, const JobKey& by, int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether a job has summoned this one lately.
+  bool IsSummoned(const JobKey& job, int64_t now_ns) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  class Search;
+
+  std::vector<JobKey> SummonersOf(const JobKey& job, int64_t now_ns) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  JobStore* const store_;
+  mutable Mutex mutex_;
+  // When each job was last summoned, and by which.
+  std::map<JobKey, std::map<JobKey, int64_t>> summons_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace rollcall
