@@ -61,7 +61,7 @@ def producer_stops(args):
 def nobody_takes_results(args):
     """All ranks put their tasks into a full queue. The rank that should empty it puts one, too."""
     find = serve(args, size=4)
-    tasks, results = find("tasks"), find("results")
+    tasks, results = find("tasks"), find(str(args.rank))
     number, pause = rounds(args, 3)
     for step in range(number):
         for _ in range(1 if args.fixed or step < 4 else 3):
@@ -69,8 +69,8 @@ def nobody_takes_results(args):
         if args.rank == 0:
             taken = [tasks.get() for _ in range(args.ranks)]
             time.sleep(pause)
-            for _ in taken:
-                results.put(step)
+            for rank, _ in taken:  # of one queue, a quick rank would take the result of another one
+                find(str(rank)).put(step)
         results.get()
     leave(args)
 
