@@ -277,7 +277,7 @@ def addresses():
              re.findall(r'\{"(GET|POST)", "([^"]+)", ([\w:]+)', read("daemon/web/http_routes.cc"))]
     found += [("POST" if changes == "true" else "GET", path,
                "operator" if changes == "true" else "viewer") for path, changes in
-              re.findall(r'\{"(/api/v1/[\w/]+)", (?:&\w+|nullptr), "\w*", (true|false)',
+              re.findall(r'\{"(/api/v1/[\w/]+)", (?:&\w+|ANSWER\(\w+\)|nullptr), "\w*", (true|false)',
                          read("daemon/web/http_api.cc"))]
     names = {name.split()[1]: row[2] for row in rows(read("docs/http_api.md"))
              for name in code(row[0]) if name.startswith(("GET", "POST")) and len(row) > 2}
