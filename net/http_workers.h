@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads that make the responses of the page. Thread-safe.
+// The threads that make the responses of the page. An address with many requests does not delay
+// those of others. Thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
+#include "base/fair_turns.h"
+#include "base/mutex.h"
 #include "base/worker.h"
 #include "net/http_types.h"
 
@@ -34,12 +38,19 @@ class HttpWorkers {
 
   void Start();
   // Waits for the responses in progress, and forgets the tasks that wait.
-  void Stop();
-  void Post(Task task);
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Post(Task task) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  std::optional<FairTurns<Task>::Turn> Take() ABSL_LOCKS_EXCLUDED(mutex_);
+  void End(const std::string& owner) ABSL_LOCKS_EXCLUDED(mutex_);
+  void RunTurns() ABSL_LOCKS_EXCLUDED(mutex_);
+
   const HttpAnswer answer_;
   const Deliver deliver_;
+  Mutex mutex_;
+  bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  FairTurns<Task> turns_ ABSL_GUARDED_BY(mutex_);  // by address
   Worker worker_;
 };
 

@@ -117,7 +117,8 @@ void AddEvidence(const JobState& job, const Communicator& comm, const Divergence
     AddMismatchPast(job, comm, divergence, verdict);
   } else if (IsTie(divergence)) {
     verdict->missing_evidence.push_back("no side has a majority: either side may be wrong");
-  } else if (CanTurn(divergence)) {
+  }
+  if (divergence.undecided != 0 && CanTurn(divergence)) {
     verdict->missing_evidence.push_back(
         absl::StrCat("no report yet that ",
                      CountInWords(divergence.undecided, "other rank has", "other ranks have"),

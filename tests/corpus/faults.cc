@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "daemon/rules/divergence.h"
 
@@ -359,6 +362,27 @@ bool Waits(const Case& c, int rank) {
   return false;
 }
 
+// The members that have called by the time of the verdict. A late one may join either side then.
+std::set<int> CalledInTime(const Case& c, const FoundDivergence& found) {
+  constexpr int64_t kVerdictAfter = 6 * kSecond;  // the second of the two sides
+  std::vector<std::pair<int64_t, int>> called;
+  for (const int rank : c.plan.comms[static_cast<size_t>(found.comm)].ranks) {
+    const Track* track = c.timeline.ranks[static_cast<size_t>(rank)].OnComm(found.comm);
+    if (track == nullptr) continue;
+    uint64_t position = 0;
+    for (const CallTimes& call : track->calls) {
+      if (OpKind(call.args.op) != CallKind::kCollective || call.entered == kNever) continue;
+      if (position++ == found.position) called.emplace_back(call.entered, rank);
+    }
+  }
+  std::sort(called.begin(), called.end());
+  std::set<int> ranks;
+  for (const auto& [entered, rank] : called) {
+    if (called.size() > 1 && entered <= called[1].first + kVerdictAfter) ranks.insert(rank);
+  }
+  return ranks;
+}
+
 bool JudgeDifference(Case* c) {
   const int broken = Broken(*c);
   FoundDivergence found;
@@ -373,6 +397,9 @@ bool JudgeDifference(Case* c) {
       truth.culprits = {both.begin(), both.end()};
       truth.also = {broken};  // its own past may show that it is wrong
       truth.most = Certainty::kLikely;
+    } else if (const std::set<int> called = CalledInTime(*c, found);
+               called.size() == 2 && called.count(broken) != 0) {
+      truth.also = called;
     }
     return true;
   }
@@ -405,6 +432,7 @@ bool JudgeConcurrency(Case* c) {
   if (!JudgeDifference(c) || c->truth.comm < 0) return false;
   c->truth.causes = {Cause::kConcurrentUse};
   c->truth.culprits = {broken};
+  c->truth.also.clear();
   c->truth.most = Certainty::kCertain;
   return true;
 }

@@ -43,7 +43,13 @@ HttpLimits PatientLimits() {
 // A client's end of a connection.
 class Client {
  public:
-  explicit Client(const sockaddr_in& address) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
+  // `from`: an address of this host; INADDR_ANY: what the system chooses.
+  explicit Client(const sockaddr_in& address, in_addr_t from = INADDR_ANY)
+      : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in own = {};
+    own.sin_family = AF_INET;
+    own.sin_addr.s_addr = htonl(from);
+    EXPECT_EQ(bind(fd_, reinterpret_cast<const sockaddr*>(&own), sizeof(own)), 0);
     is_connected_ = connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
   }
   ~Client() { close(fd_); }
@@ -425,6 +431,24 @@ TEST_F(HttpFrontTest, WhoHasMostStreamsLosesOneToSomebodyWithLess) {
 }
 
 // Then new descriptors have the lowest numbers that become free.
+TEST_F(HttpFrontTest, AnAddressWithManyRequestsDoesNotKeepOthersWaiting) {
+  HttpLimits limits;
+  limits.threads = 4;
+  Start(limits);
+  std::vector<Client> greedy;
+  for (int i = 0; i < 40; ++i) {
+    greedy.push_back(Connect());
+    greedy.back().Send("GET /hold HTTP/1.1\r\n\r\n");
+  }
+  ASSERT_TRUE(Eventually([&] { return answers_held() == 3; }));
+  const Client other(address_, INADDR_LOOPBACK + 1);
+  other.Send("GET / HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(other.Receive(">"), "<18>");
+  EXPECT_EQ(answers_held(), 3);
+  Release();
+  for (const Client& client : greedy) EXPECT_EQ(client.Receive(">"), "<22>");
+}
+
 class NoFreeNumbers {
  public:
   NoFreeNumbers() {

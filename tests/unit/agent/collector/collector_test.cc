@@ -153,7 +153,7 @@ TEST_F(CollectorTest, SendsNoPartOfASecretInATextThatTheLibraryHasCut) {
   fill(header->awaited_keys[0].text, sizeof(header->awaited_keys[0].text), "hunter2",
        "@store/ready");
   fill(header->command, sizeof(header->command),
-       std::string("train.py\0--from\0s3://me:hunter2", 32), "");
+       std::string("train.py\0--from\0s3://me:hunter2", 31), "");
   header->error_ticks = header->thread_error_ticks = 5;
   header->awaited_keys[0].tid = segment_.blocked(0)->tid = 41;
   segment_.blocked(0)->op = static_cast<uint32_t>(Op::kstore_wait);

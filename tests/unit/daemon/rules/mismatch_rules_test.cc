@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rules for ranks that contradict each other, with the first divergence; and
 // stalled_in_flight, for calls without absent ranks on which all agree.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -229,6 +230,18 @@ TEST(MismatchTest, GivesBothCalls) {
   EXPECT_EQ(verdicts[0].culprits[0].call.op, Op::kBroadcast);
   EXPECT_EQ(verdicts[0].since_ns, At(12));  // when the second side entered the call
   EXPECT_EQ(verdicts[0].waiting_ranks, (Ranks{0, 1, 3}));
+}
+
+TEST(MismatchTest, SaysOfATieWhoHasNotEnteredTheCall) {
+  JobBuilder job(3);
+  job.Finish(24);
+  job.Enter({1}, At(10), AllReduce());
+  job.Enter({2}, At(11), Broadcast());
+  const Verdict verdict = Mismatches(job.state).at(0);
+  EXPECT_EQ(verdict.certainty, Certainty::kLikely);
+  EXPECT_THAT(verdict.missing_evidence,
+              testing::ElementsAre("no side has a majority: either side may be wrong",
+                                   "no report yet that 1 other rank has entered this call"));
 }
 
 TEST(MismatchTest, NamesTheCallsBetweenWhichRecordsAreLost) {
