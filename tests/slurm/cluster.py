@@ -228,7 +228,8 @@ class Cluster:
         (self.etc / "plugstack.conf").write_text(text.format(daemon=f"127.0.0.1:{self.daemon_port}"))
 
     def wait_for_state(self, number, *states):
-        self.wait(lambda: self.job(number)["JobState"] in states, tell=lambda: f"{self.job(number)}\n{self.output(number)}")
+        self.wait(lambda: self.job(number)["JobState"] in states,
+                  tell=lambda: f"{self.job(number)}\n{self.output(number)}")
 
     def wait(self, condition, seconds=120, tell=lambda: ""):
         deadline = time.monotonic() + seconds

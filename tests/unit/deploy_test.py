@@ -34,7 +34,7 @@ exit 1
 def run(*command, cwd=ROOT, path=""):
     """(exit code, all that it says)"""
     done = subprocess.run(command, cwd=cwd, env={**os.environ, "PATH": f"{path}{os.environ['PATH']}"}, text=True,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
     return done.returncode, done.stdout
 
 
@@ -78,7 +78,7 @@ def start(checkout):
 def test_each_of_several_that_set_prometheus_up_at_once_finds_whole_programs(checkout):
     for _ in range(3):
         shutil.rmtree(checkout / "build", ignore_errors=True)
-        errors = [process.communicate(timeout=60)[1] for process in [start(checkout) for _ in range(6)]]
+        errors = [process.communicate(timeout=120)[1] for process in [start(checkout) for _ in range(6)]]
         assert errors == [""] * 6
 
 

@@ -52,7 +52,7 @@ def code(cell):
 def read_help(program, *arguments):
     clean = {name: value for name, value in os.environ.items() if not name.startswith("ROLLCALL")}
     return subprocess.run([PROGRAMS[program], *arguments, "--help"], capture_output=True, text=True,
-                          check=True, env=clean, timeout=60).stdout
+                          check=True, env=clean, timeout=120).stdout
 
 
 def parse_flags(text):

@@ -23,7 +23,7 @@ def rollcall(*arguments, env=None, **more):
     more.setdefault("capture_output", True)
     more.setdefault("text", True)
     return subprocess.run([ROLLCALL, *map(str, arguments)], env={**os.environ, **(env or {})},
-                          timeout=60, **more)
+                          timeout=120, **more)
 
 
 def leave_segment(folder, rank, steps, size=2, unique_id="one for all"):
@@ -148,7 +148,7 @@ def test_a_second_signal_ends_a_job_that_ignores_the_first(tmp_path):
     sleeper = job.stdout.readline().strip()
     job.send_signal(signal.SIGINT)
     job.send_signal(signal.SIGTERM)
-    job.communicate(timeout=30)
+    job.communicate(timeout=120)
     assert job.returncode == 128 + signal.SIGKILL
     assert not pathlib.Path(f"/proc/{sleeper}").exists()
     assert list(tmp_path.iterdir()) == []
@@ -531,7 +531,7 @@ HOSTILE = "\x1b[31mred\nrollcall: all is well\u202e\x9b2J\x07"
     ("report", f"--format={HOSTILE}", "x"), ("analyze", f"/nowhere/{HOSTILE}"), ("man", HOSTILE),
     ("explain", f"/nowhere/{HOSTILE}"), ("run", f"--hang-after={HOSTILE}", "--", "true")])
 def test_an_error_repeats_no_control_character_of_an_argument(arguments):
-    result = subprocess.run([ROLLCALL, *arguments], capture_output=True, timeout=60, check=False)
+    result = subprocess.run([ROLLCALL, *arguments], capture_output=True, timeout=120, check=False)
     assert result.returncode != 0 and result.stderr
     text = result.stderr.decode()  # valid UTF-8
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text), ascii(text)
@@ -659,7 +659,7 @@ def test_a_folder_that_cannot_be_written_is_named_and_nothing_is_left(tmp_path):
 
 def install_for_pod(folder, **environment):
     return subprocess.run([ROLLCALL, "install-library", "--pod", folder], capture_output=True, text=True,
-                          timeout=60, check=False, env={**environment, "RANK": "3", "SECRET": "x"})
+                          timeout=120, check=False, env={**environment, "RANK": "3", "SECRET": "x"})
 
 
 def test_for_a_pod_the_loaders_file_and_the_pods_variables_come_with_the_library(tmp_path):

@@ -11,12 +11,12 @@ ROLLCALL = os.environ["CLI_TEST_ROLLCALL"]
 
 def pki(*arguments):
     return subprocess.run([ROLLCALL, "pki", *map(str, arguments)], capture_output=True, text=True,
-                          timeout=60, check=False)
+                          timeout=120, check=False)
 
 
 def openssl(*arguments):
     return subprocess.run(["openssl", *map(str, arguments)], capture_output=True, text=True,
-                          timeout=60, check=False).stdout
+                          timeout=120, check=False).stdout
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ def go(tmp_path):
                 resource.setrlimit(what, (value, value))
 
         process = subprocess.run(
-            command, capture_output=True, text=True, timeout=60, preexec_fn=limit,
+            command, capture_output=True, text=True, timeout=120, preexec_fn=limit,
             env={"LD_PRELOAD": ":".join(preloads), "LD_LIBRARY_PATH": STUBS,
                  "ROLLCALL_DIR": str(segments), "PATH": os.environ["PATH"], "HOME": str(tmp_path),
                  **(environment or {})})

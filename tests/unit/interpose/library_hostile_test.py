@@ -24,7 +24,7 @@ LIBRARY = os.environ["ROLLCALL_LIBRARY"]
 STUBS = os.environ["ROLLCALL_STUB_DIR"]
 SOURCES = pathlib.Path(__file__).parent / "hostile"
 ROUNDS = int(os.environ.get("ROLLCALL_HOSTILE_ROUNDS", "5"))
-DEADLINE = 20  # seconds for one run
+DEADLINE = 90  # seconds for one run
 INCLUDES = [f"-I{os.environ['NCCL_INCLUDE_DIR']}", f"-I{os.environ['CUDA_INCLUDE_DIR']}"]
 ROOT = os.geteuid() == 0
 
@@ -397,7 +397,7 @@ def check(row, command, nccl, preloads=(LIBRARY,), company=(), library_first=Fal
     without, within = results[0::2], results[1::2]
     expected = without[0]
     assert expected[1] not in ("deadline", 126, 127), expected  # what does not start behaves alike, too
-    longest = 3 * max(seconds for *_, seconds in without) + 5  # other tests run meanwhile
+    longest = 3 * max(seconds for *_, seconds in without) + 30  # other tests run meanwhile
     for out, code, said, *_ in without:
         assert (out, code) == expected[:2], f"without the library: {said}"
     for out, code, said, segments, seconds in within:

@@ -47,7 +47,7 @@ def instructions(steps, tmp_path):
     subprocess.run(
         ["valgrind", "--tool=callgrind", f"--callgrind-out-file={profile}",
          os.environ["LIBRARY_STEPS"], "id", "init=2,0", *steps],
-        check=True, capture_output=True, timeout=100,
+        check=True, capture_output=True, timeout=120,
         env={"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": STUBS, "ROLLCALL_MARKERS": "0",
              "ROLLCALL_DIR": str(segments), "LD_PRELOAD": LIBRARY})
     return own_cost(profile)

@@ -32,7 +32,7 @@ def go(tmp_path):
     segments = tmp_path / "segments"
     segments.mkdir(mode=0o700)
 
-    def run(command, environment=None, timeout=60):
+    def run(command, environment=None, timeout=120):
         return subprocess.run(
             command, capture_output=True, text=True, timeout=timeout,
             env={"LD_PRELOAD": LIBRARY, "LD_LIBRARY_PATH": f"{STUBS}:{tmp_path}",
@@ -134,7 +134,7 @@ def test_first_calls_beside_eight_threads_that_load_and_unload_never_deadlock(bu
     others = [build(f"lib{name}.so", f"int nobodys_{name};", "-shared", "-fPIC")
               for name in ("a", "b")]
     for _ in range(60):
-        done = go([program, STUBS / "liblibrary_steps_plugin_static.so", *others], timeout=20)
+        done = go([program, STUBS / "liblibrary_steps_plugin_static.so", *others], timeout=120)
         assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -189,7 +189,7 @@ def test_without_room_a_new_communicator_takes_the_place_of_an_ended_one(on_tmpf
 
 def run_steps(segments, steps, **more):
     return subprocess.run([STEPS, *steps.split()], env=environment(segments, **more),
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=120)
 
 
 def test_no_communicator_gets_a_block_that_the_gpu_still_writes_to(segments, dump):
@@ -351,7 +351,7 @@ def test_a_process_replaces_only_its_own_segment(segments, dump, tmp_path, names
     done = subprocess.run(
         [sys.executable, "-c", NAMESAKE, segments, template, str(namespace_at), str(namespace),
          magic, locked, STEPS, "id", "init=2,0", "init=2,0"],
-        env=environment(segments), capture_output=True, text=True, timeout=60)
+        env=environment(segments), capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     names = sorted(path.name for path in segments.iterdir())
     ours = [path for path in segments.iterdir() if len(dump(path)["comms"]) == 2]
@@ -366,7 +366,7 @@ def test_a_truncated_segment_costs_the_records_and_not_the_job(waiting, segments
     path = next(segments.iterdir())
     os.truncate(path, 16384)  # all but the communicators
     go_on()
-    _, said = process.communicate(timeout=20)
+    _, said = process.communicate(timeout=120)
     assert process.returncode == 0, said
     assert said.count("\n") == 1
     assert f"not recording, training unaffected: somebody cut short {path}" in said
@@ -387,6 +387,6 @@ def test_a_segment_that_agents_extend_does_not_count_as_truncated(waiting, segme
     path = next(segments.iterdir())
     os.truncate(path, 46 << 20)
     go_on()
-    _, said = process.communicate(timeout=20)
+    _, said = process.communicate(timeout=120)
     assert (process.returncode, said) == (0, "")
     assert [c["entered"] for c in dump(path)["comms"]] == [1, 1]

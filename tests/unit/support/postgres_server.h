@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "daemon/history/postgres_database.h"
+#include "eventually.h"
 
 namespace rollcall {
 
@@ -84,10 +85,7 @@ class PostgresServer {
     pid_ = Run({programs_ + "/postgres", "-D", data(), "-k", folder_, "-c",
                 "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=16MB", "-c",
                 "max_connections=40", "-c", "autovacuum=off"});
-    for (int i = 0; i < 600; ++i) {
-      if (PostgresDatabase::Connect(Url("public"), {}).ok()) return;
-      usleep(50'000);
-    }
+    if (Eventually([this] { return PostgresDatabase::Connect(Url("public"), {}).ok(); })) return;
     problem_ = "the server does not start: see " + folder_ + "/log";
   }
   // SIGINT: as an operator stops it, without waiting for clients. SIGQUIT: at once.
@@ -100,6 +98,11 @@ class PostgresServer {
   // A server that takes connections and says nothing.
   void Pause() const { SignalAll(SIGSTOP); }
   void Resume() const { SignalAll(SIGCONT); }
+  // As it was, whatever a test has done to it.
+  void Restore() {
+    Resume();
+    Start();
+  }
 
  private:
   static constexpr uid_t kNobody = 65534;

@@ -21,6 +21,7 @@
 #include "base/monotonic_clock.h"
 #include "daemon/fleet/lease.h"
 #include "daemon/history/postgres_layout.h"
+#include "eventually.h"
 #include "histories.h"
 #include "postgres_server.h"
 #include "temporary_tree.h"
@@ -30,7 +31,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr int64_t kLease = 6 * kSecond;
+constexpr int64_t kLease = 600 * kSecond;  // none ends while a test runs
 const JobId kTrain = {"default", "train"};
 
 DaemonRow Row(const std::string& name, const std::string& incarnation = "") {
@@ -48,6 +49,8 @@ class FleetStoreTest : public testing::Test {
   void SetUp() override {
     if (!TestServer()->problem().empty()) GTEST_SKIP() << TestServer()->problem();
   }
+  // A test that failed while the server was away must not make the next ones fail.
+  void TearDown() override { TestServer()->Restore(); }
 
   PostgresOptions Options() const { return {TestServer()->Url(schema_), "", {}, ""}; }
   std::unique_ptr<FleetStore> Make() const { return FleetStore::Make(Options()); }
@@ -104,7 +107,7 @@ TEST_F(FleetStoreTest, ADaemonSeesTheOthersThatLive) {
   EXPECT_EQ(first.page, "http://d1:9411/");
   EXPECT_EQ(first.incarnation, "d1 first");
   EXPECT_EQ(first.secret, "secret of d1");
-  EXPECT_GT(first.lives_for_ns, 3 * kSecond);
+  EXPECT_GT(first.lives_for_ns, kLease / 2);
   EXPECT_LE(first.lives_for_ns, kLease);
   EXPECT_GT(first.alive_since_ns, int64_t{1'600'000'000} * kSecond);
   Age("d1", kLease);
@@ -362,14 +365,16 @@ TEST_F(FleetStoreTest, AServerThatWasStartedAgainAndCutConnectionsAreNoMatter) {
 }
 
 TEST_F(FleetStoreTest, AServerThatSaysNothingDoesNotHoldTheThread) {
-  const auto store = Make();
+  PostgresOptions options = Options();
+  options.times.answer = options.times.connect = std::chrono::seconds(600);  // of the history
+  const auto store = FleetStore::Make(options);
   Renew(store.get(), Row("d1"));
   TestServer()->Pause();
-  const int64_t begun = BootNs();
-  EXPECT_TRUE(absl::IsUnavailable(store->Renew(Row("d1"), kLease).status()));
-  EXPECT_LT(BootNs() - begun, int64_t{3} * kSecond) << "of an open connection";
-  EXPECT_TRUE(absl::IsUnavailable(store->Renew(Row("d1"), kLease).status()));
-  EXPECT_LT(BootNs() - begun, int64_t{9} * kSecond) << "with a new one";
+  const auto begun = std::chrono::steady_clock::now();
+  EXPECT_TRUE(absl::IsUnavailable(store->Renew(Row("d1"), kLease).status()))
+      << "of an open connection";
+  EXPECT_TRUE(absl::IsUnavailable(store->Renew(Row("d1"), kLease).status())) << "with a new one";
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, kPatience);
   TestServer()->Resume();
   Renew(store.get(), Row("d1"));
 }
@@ -385,15 +390,22 @@ TEST_F(FleetStoreTest, AClaimWaitsForARenewalThatIsUnderWay) {
   const auto db = Connect();
   auto renewal = std::make_unique<SqlTransaction>(db.get());
   ASSERT_TRUE(Sql(db.get(),
-                  "UPDATE daemons SET expires_at = clock_timestamp() + interval '6 s' "
+                  "UPDATE daemons SET expires_at = clock_timestamp() + interval '10 min' "
                   "WHERE name = 'd1'")
                   .Run()
                   .ok());
-  auto claim = std::async(std::launch::async, [&] { return ClaimOne(two.get(), Row("d2")); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  EXPECT_NE(claim.wait_for(std::chrono::seconds(0)), std::future_status::ready);
+  const auto claim = [&] {
+    auto owners = two->Claim(Row("d2"), {kTrain});
+    while (!owners.ok()) owners = two->Claim(Row("d2"), {kTrain});  // it waits for a second only
+    return owners->at(kTrain).is_mine;
+  };
+  auto is_taken = std::async(std::launch::async, claim);
+  const auto other = Connect();
+  EXPECT_TRUE(Eventually([&] {
+    return ReadInteger(other.get(), "SELECT count(*) FROM pg_locks WHERE NOT granted") > 0;
+  })) << "it does not wait";
   ASSERT_TRUE(renewal->End(absl::OkStatus()).ok());
-  EXPECT_FALSE(claim.get().is_mine);
+  EXPECT_FALSE(is_taken.get());
   EXPECT_EQ(one->Owned(Row("d1"))->size(), 1u);
 }
 
@@ -448,12 +460,11 @@ TEST_F(FleetStoreTest, NoTwoDaemonsThatRaceEverOwnOneJobAtOnce) {
   std::vector<std::thread> threads;
   for (int i = 0; i < kDaemons; ++i) threads.emplace_back(run, i);
   std::this_thread::sleep_for(kFor);
+  EXPECT_TRUE(Eventually([&] { return changes > 5 && acts > 50; }));
   is_over = true;
   for (std::thread& thread : threads) thread.join();
   std::cout << acts << " acts, " << changes << " jobs taken\n";
   EXPECT_EQ(overlaps, 0);
-  EXPECT_GT(changes, 5);
-  EXPECT_GT(acts, 50);
 }
 
 }  // namespace
