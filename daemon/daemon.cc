@@ -118,7 +118,7 @@ Daemon::Daemon(DaemonOptions options)
         return agents_.Send(agent, message);
       }),
       runners_({&store_, &incidents_, &stacks_, &rates_, &counters_, &timeline_, &host_facts_,
-                fleet_.get()},
+                fleet_.get(), options_.recorders},
                {options_.limits, options_.tick_ns, options_.keep_ended_ns}, CountWorkers()),
       queries_({&store_, &incidents_, &stacks_, &agents_, &rates_, &past_views_, &counters_,
                 &timeline_, &refusals_, options_.security}),
