@@ -71,6 +71,7 @@ namespace rollcall {
 
 class DaemonSecurity;
 class HttpServer;
+class RecorderSource;
 
 struct DaemonOptions {
   Limits limits;
@@ -103,6 +104,8 @@ struct DaemonOptions {
   int64_t remind_every_ns = 0;  // IncidentBookOptions::remind_every_ns
   HostLabels host_labels;
   std::string default_job = "default";
+  // Asks the Flight Recorders of jobs that stand still; must outlive the daemon. nullptr: none.
+  RecorderSource* recorders = nullptr;
   bool log_incidents = true;  // `rollcall run` prints incidents itself
   int64_t tick_ns = 100'000'000;
   int64_t silent_after_ns = 10'000'000'000;  // an agent is silent after this time without a tick

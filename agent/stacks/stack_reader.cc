@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "agent/python/interleave.h"
+#include "agent/stacks/barrier_name.h"
 #include "agent/stacks/key_note_search.h"
 #include "agent/stacks/stack_unwinder.h"
 #include "agent/symbols/jit_names.h"
@@ -175,6 +176,7 @@ ProcessStack StackReader::Unwind(const RawSample& sample, const TakeLimits& limi
       AppendFrames(frame, &modules, &symbolizer_, &thread.frames);
     }
     thread.awaited_key = FindNotedKey(raw, thread.frames);
+    if (thread.awaited_key.empty()) thread.awaited_key = FindBarrierName(raw, thread.frames);
     if (has_files_) NameJitCode(proc_root_, sample.pid, &jit_names, &thread.frames);
     AddPython(raw, sample.python, &thread);
     CutToPart(limits.kept_frames, &parts, &thread);

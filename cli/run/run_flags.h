@@ -26,6 +26,7 @@ struct RunFlags {
   bool sim = false;
   bool insecure = false;
   std::string host_facts = "on";
+  std::string flight_recorder = "on";
   RedactFlags redact;
   std::shared_ptr<const Redactor> redactor;  // made from `redact`
 

@@ -8,6 +8,7 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/link/fleet_channels.h"
 #include "agent/processes/stacks_switch.h"
@@ -18,6 +19,7 @@
 #include "cli/in_time.h"
 #include "cli/run/job_environment.h"
 #include "cli/run/page_tunnel.h"
+#include "cli/run/recorder_files.h"
 #include "daemon/report/writer.h"
 #include "net/listen_policy.h"
 
@@ -47,6 +49,7 @@ void RunServices::Start() {
     library_.clear();
     return;
   }
+  if (UsesRecorders()) recorder_prefix_ = MakeRecorderPrefix();
   if (!flags_.has_own_daemon()) return UseDaemonElsewhere();
   if (!StartDaemon()) return;
   StartAgent();
@@ -161,6 +164,8 @@ bool RunServices::StartDaemon() {
   options.authenticator = &security_->authenticator();
   options.http_token = MakePageToken();
   options.http_token_is_optional = true;
+  if (UsesRecorders()) recorders_ = std::make_unique<FlightRecorders>();
+  options.recorders = recorders_.get();
   if (!StartDaemonWith(options)) return false;
   WarnOfOpenPage();
   incidents_ = IncidentWatch::OfDaemon(daemon_.get(), job_, !options.report_dir.empty());
@@ -218,6 +223,7 @@ std::map<std::string, std::string> RunServices::EnvironmentOfJob() const {
       {"ROLLCALL_LOADED", directory_->loaded_file()},
       {"ROLLCALL_JOB", job_}};
   if (getenv("ROLLCALL_TENSOR_SHAPES") == nullptr) changes["ROLLCALL_TENSOR_SHAPES"] = "1";
+  changes.merge(RecorderVariables(&getenv, recorder_prefix_));
   return changes;
 }
 
@@ -240,7 +246,20 @@ void RunServices::Stop() {
   if (daemon_ != nullptr) daemon_->Stop();
 }
 
+bool RunServices::UsesRecorders() const {
+  return absl::EqualsIgnoreCase(flags_.flight_recorder, "on") &&
+         !flags_.judging.limits().watches_calls_only;
+}
+
+void RunServices::RemoveRecorderFiles() const {
+  const std::string dump = RemoveRecorderPipes(recorder_prefix_);
+  if (dump.empty()) return;
+  spdlog::info("dumps of PyTorch's Flight Recorder are there:  rollcall analyze {}*",
+               recorder_prefix_);
+}
+
 void RunServices::RemoveFolder() {
+  RemoveRecorderFiles();
   const std::string path = directory_->path();
   const auto served = std::make_shared<UniqueFd>(std::move(served_));
   const absl::Status removed =

@@ -15,6 +15,7 @@
 #include "agent/link/agent_info.h"
 #include "agent/link/fleet_agent.h"
 #include "base/unique_fd.h"
+#include "cli/run/flight_recorders.h"
 #include "cli/run/incident_watch.h"
 #include "cli/run/job_directory.h"
 #include "cli/run/local_progress.h"
@@ -61,6 +62,8 @@ class RunServices {
   AgentOptions MakeAgentOptions() const;
   void StartAgent();
   bool AgentSawCommunicators() const;
+  bool UsesRecorders() const;
+  void RemoveRecorderFiles() const;
 
   const RunFlags flags_;
   const std::string job_;
@@ -68,6 +71,8 @@ class RunServices {
   std::shared_ptr<JobDirectory> directory_ = std::make_shared<JobDirectory>();
   UniqueFd served_;                           // see JobDirectory::LockAsServed()
   std::string library_;                       // "": the job runs without Rollcall
+  std::string recorder_prefix_;               // of the job's Flight Recorders; "": none
+  std::unique_ptr<FlightRecorders> recorders_;  // for the embedded daemon
   std::unique_ptr<DaemonSecurity> security_;  // of the embedded daemon
   std::unique_ptr<Daemon> daemon_;
   std::shared_ptr<DaemonChannels> channels_;  // to a daemon elsewhere

@@ -101,7 +101,8 @@ int64_t JobRunner::NextWakeNs() const {
 // Another diagnosis would find what the last one found.
 bool JobRunner::IsUnchanged(uint64_t version, int64_t now_ns) const {
   return version == version_ && now_ns < diagnoser_.NextDueNs() && now_ns < start_.NextDueNs() &&
-         !parts_.rates->IsDue(key_, now_ns) && !parts_.incidents->NeedsDiagnosis(key_) &&
+         !recorders_.IsWaiting() && !parts_.rates->IsDue(key_, now_ns) &&
+         !parts_.incidents->NeedsDiagnosis(key_) &&
          !(parts_.pairs != nullptr && parts_.pairs->IsSummoned(key_, now_ns));
 }
 
@@ -212,6 +213,7 @@ JobRunner::Wanted JobRunner::Judge(const JobState& state, int64_t now_ns, int64_
     return !IsWarning(v.cause) && v.cause != Cause::kStandstill;
   });
   const SamplesWanted samples = start_.Next(state, hangs, now_ns, options_.limits);
+  recorders_.Complete(state, now_ns, options_.limits, &verdicts);
   const std::vector<int32_t> involved = InvolvedProcesses(verdicts);
   Wanted wanted;
   wanted.stacks = parts_.incidents->Apply(state, std::move(verdicts), now_ns, began_ns);
@@ -248,6 +250,7 @@ void JobRunner::BeginAnew() {
   found_none_ns_ = 0;
   start_ = StartWatch();
   host_facts_ = HostFactsWatch();
+  recorders_ = RecorderWatch(parts_.recorders);
   ended_ns_ = 0;
   version_ = 0;
   const MutexLock lock(mutex_);

@@ -29,6 +29,7 @@
 #include "daemon/loop/host_facts_desk.h"
 #include "daemon/loop/host_facts_watch.h"
 #include "daemon/loop/job_pairs.h"
+#include "daemon/loop/recorder_watch.h"
 #include "daemon/loop/stack_desk.h"
 #include "daemon/loop/start_watch.h"
 
@@ -67,6 +68,7 @@ class JobRunner : public WorkerPool::Task {
     HostFactsDesk* host_facts = nullptr;      // nullptr: nobody asks for facts about hosts
     const JobOwnership* ownership = nullptr;  // nullptr: all jobs are this daemon's
     JobPairs* pairs = nullptr;                // nullptr: no two jobs are joined
+    RecorderSource* recorders = nullptr;      // nullptr: nobody asks Flight Recorders
   };
   struct Options {
     Limits limits;
@@ -76,7 +78,7 @@ class JobRunner : public WorkerPool::Task {
   };
 
   JobRunner(JobKey key, Parts parts, const Options& options)
-      : key_(std::move(key)), parts_(parts), options_(options) {}
+      : key_(std::move(key)), parts_(parts), options_(options), recorders_(parts.recorders) {}
 
   // `part`: index into the tick's Routed::parts. Returns false, and takes nothing, once is_over().
   bool Post(std::shared_ptr<TickInTransit> tick, size_t part) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -128,6 +130,7 @@ class JobRunner : public WorkerPool::Task {
   Diagnoser diagnoser_;
   StartWatch start_;
   HostFactsWatch host_facts_;
+  RecorderWatch recorders_;
   int64_t ended_ns_ = 0;  // when all its processes had ended or were silent; 0: they are not
   bool is_any_silent_ = false;
   uint64_t version_ = 0;  // of the state that was diagnosed last

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -203,6 +204,13 @@ std::string ChildTitle(const v1::ChildProcess& child) {
   return absl::StrFormat("process %d \"%s\", which it has started", child.pid(), child.name());
 }
 
+// Of JAX's coordination service.
+bool WaitsAtABarrier(const v1::ThreadStack& thread) {
+  return std::any_of(thread.frames().begin(), thread.frames().end(), [](const v1::Frame& frame) {
+    return absl::StrContains(frame.function(), "WaitAtBarrier");
+  });
+}
+
 std::string ThreadTitle(const v1::ThreadStack& thread) {
   std::string title = absl::StrCat("thread ", thread.tid());
   if (!thread.name().empty()) absl::StrAppend(&title, " \"", thread.name(), "\"");
@@ -219,7 +227,9 @@ std::string ThreadTitle(const v1::ThreadStack& thread) {
                     exception.text(), exception.at().empty() ? "" : ", raised at ", exception.at());
   }
   if (!thread.awaited_key().empty()) {
-    absl::StrAppend(&title, ", waits for key \"", thread.awaited_key(), "\" of the store");
+    const bool is_barrier = WaitsAtABarrier(thread);
+    absl::StrAppend(&title, is_barrier ? ", waits at barrier \"" : ", waits for key \"",
+                    thread.awaited_key(), is_barrier ? "\"" : "\" of the store");
   }
   if (thread.has_other_end()) {
     absl::StrAppend(&title, ", waits at a ", thread.other_end().kind(), " for pid ",

@@ -17,6 +17,11 @@ std::string FileInWords(const Standstill& stand) {
   return stand.on.empty() ? "" : absl::StrCat(" (", stand.on, ")");
 }
 
+// " named "saved-5""; "" if that is not known.
+std::string BarrierInWords(const Verdict& v) {
+  return v.awaited_key.empty() ? "" : absl::StrCat(" named \"", v.awaited_key, "\"");
+}
+
 // "sleeps and holds a lock (/x/cache.lock)"; only the second half if the place says the first one:
 // "waiting in time.sleep".
 std::string SleepInWords(const Standstill& stand, bool many, bool is_said) {
@@ -48,7 +53,7 @@ std::string WaitInWords(const Verdict& v, bool many) {
     return absl::StrCat(verb, " in ", in, ", without the thread in `", stand.lacks_thread,
                         "` that the others have");
   }
-  return absl::StrCat(verb, " in ", in, FileInWords(stand),
+  return absl::StrCat(verb, " in ", in, BarrierInWords(v), FileInWords(stand),
                       stand.in_handler ? ", in a handler of a signal" : "");
 }
 
@@ -70,6 +75,10 @@ std::string Waiters(const Verdict& v) {
                         " for the GPU");
   }
   const std::string in = sleeps ? "" : StandKindInWords(stand.others_in);
+  if (!v.awaited_key.empty() && !v.culprits.empty()) {
+    return absl::StrCat(RanksInWords(v.waiting_ranks), PluralForm(ranks, " waits", " wait"),
+                        " in one of another name");
+  }
   const std::string whom =
       stand.others_wait_for_them ? absl::StrCat(" for ", CulpritForm(v, "it", "them")) : "";
   return absl::StrCat(RanksInWords(v.waiting_ranks), PluralForm(ranks, " waits", " wait"), whom,

@@ -18,6 +18,16 @@ std::map<uint64_t, std::vector<size_t>> ByPosition(const StandScene& scene) {
   return groups;
 }
 
+// The ranks that are not among these.
+std::set<size_t> AllBut(const StandScene& scene, const std::vector<size_t>& ranks) {
+  const std::set<size_t> left_out(ranks.begin(), ranks.end());
+  std::set<size_t> others;
+  for (size_t i = 0; i < scene.Count(); ++i) {
+    if (left_out.count(i) == 0) others.insert(i);
+  }
+  return others;
+}
+
 bool AreAllAtOneLine(const StandScene& scene) {
   for (size_t i = 1; i < scene.Count(); ++i) {
     if (scene.Rank(i).at != scene.Rank(0).at || scene.Rank(i).at.empty()) return false;
@@ -68,6 +78,26 @@ Blame BlameStopped(const StandScene& scene) {
   return StandBlame{StandShape::kStopped};
 }
 
+// Where MPI is not: what a process waits for that has not come to it yet.
+bool StandsOutsideOfMpi(const Process& process) {
+  const StandPlace& place = process.standing->place;
+  return !place.is_idle && place.in.kind != StandKind::kMpi &&
+         place.in.kind != StandKind::kMpiWindow && place.in.kind != StandKind::kMpiSpawn;
+}
+
+// All wait for what they spawn. One of these processes stands before it comes to MPI.
+Blame TellSpawned(const StandScene& scene) {
+  const std::vector<int32_t>& spawned = scene.ranks().spawned;
+  const bool stands = std::any_of(spawned.begin(), spawned.end(), [&](int32_t process) {
+    return StandsOutsideOfMpi(scene.ProcessAt(process));
+  });
+  if (!stands) return std::nullopt;
+  for (size_t i = 0; i < scene.Count(); ++i) {
+    if (scene.KindOf(i) != StandKind::kMpiSpawn) return std::nullopt;
+  }
+  return StandBlame{StandShape::kAll};
+}
+
 // One rank waits to send by ZeroMQ. Of the others, some have no connection at all.
 Blame BlameUnconnected(const StandScene& scene) {
   bool any_sends = false;
@@ -80,6 +110,22 @@ Blame BlameUnconnected(const StandScene& scene) {
   const size_t unconnected = blame.culprits.size();
   if (!any_sends || unconnected == 0 || 2 * unconnected > scene.Count()) return std::nullopt;
   return blame;
+}
+
+// All wait at barriers of JAX, and most at one of them: the others count differently.
+Blame BlameOtherBarrier(const StandScene& scene) {
+  std::map<std::string, std::vector<size_t>> by_name;
+  for (size_t i = 0; i < scene.Count(); ++i) {
+    const std::string name = scene.BarrierOf(i);
+    if (name.empty()) return std::nullopt;
+    by_name[name].push_back(i);
+  }
+  if (by_name.size() < 2) return std::nullopt;
+  for (const auto& [name, ranks] : by_name) {
+    if (2 * ranks.size() <= scene.Count()) continue;
+    return StandBlame{StandShape::kElsewhere, AllBut(scene, ranks)};
+  }
+  return std::nullopt;
 }
 
 // A service that has been started beside the ranks, and that none of its threads lets go on.
@@ -222,16 +268,6 @@ bool AllWaitForLocksOfFiles(const StandScene& scene) {
   return true;
 }
 
-// The ranks that are not among these.
-std::set<size_t> AllBut(const StandScene& scene, const std::vector<size_t>& ranks) {
-  const std::set<size_t> left_out(ranks.begin(), ranks.end());
-  std::set<size_t> others;
-  for (size_t i = 0; i < scene.Count(); ++i) {
-    if (left_out.count(i) == 0) others.insert(i);
-  }
-  return others;
-}
-
 // Most wait at one place: the others are elsewhere.
 Blame BlameMinority(const StandScene& scene) {
   const auto groups = ByPosition(scene);
@@ -291,8 +327,8 @@ std::optional<StandBlame> BlameRanks(const StandScene& scene) {
   if (DoAllSleep(scene) && scene.ranks().stopped.empty() && scene.ranks().ended.empty()) {
     return std::nullopt;
   }
-  for (const auto rule : {TellWriters, BlameStopped, BlameUnconnected, BlameOneEnd, BlameEnded,
-                          BlameMinority, BlameOwn, TellAll}) {
+  for (const auto rule : {TellWriters, BlameStopped, TellSpawned, BlameOtherBarrier, BlameUnconnected,
+                          BlameOneEnd, BlameEnded, BlameMinority, BlameOwn, TellAll}) {
     if (Blame blame = rule(scene)) return blame;
   }
   return std::nullopt;

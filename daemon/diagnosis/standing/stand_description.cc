@@ -2,6 +2,7 @@
 #include "daemon/diagnosis/standing/stand_description.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -135,11 +136,23 @@ Standstill StandOf(const StandScene& scene, const StandBlame& blame, size_t wait
 std::string WaitInWords(const StandScene& scene, size_t i) {
   const StandNode& rank = scene.Rank(i);
   const std::string in = StandKindInWords(rank.in.kind);
-  const std::string for_whom = OthersInWords(scene, i);
+  const std::string for_whom = OthersInWords(scene, i), barrier = scene.BarrierOf(i);
   return absl::StrCat("rank ", rank.rank, ": ",
                       rank.in.name.empty() ? "waits" : absl::StrCat("in ", rank.in.name),
                       in.empty() ? "" : absl::StrCat(" (", in, ")"),
+                      barrier.empty() ? "" : absl::StrCat(" \"", barrier, "\""),
                       for_whom.empty() ? "" : absl::StrCat(" for ", for_whom));
+}
+
+// The barrier of the culprits, or of all: "" if the ranks wait elsewhere, or these at several.
+std::string FindBarrier(const StandScene& scene, const StandBlame& blame) {
+  std::set<std::string> names;
+  for (size_t i = 0; i < scene.Count(); ++i) {
+    const std::string name = scene.BarrierOf(i);
+    if (name.empty()) return "";
+    if (blame.culprits.empty() || blame.culprits.count(i) != 0) names.insert(name);
+  }
+  return names.size() == 1 ? *names.begin() : "";
 }
 
 }  // namespace
@@ -152,6 +165,7 @@ void DescribeStandstill(const StandScene& scene, const StandBlame& blame, Verdic
   }
   AddCulprits(scene, blame, verdict);
   verdict->standstill = StandOf(scene, blame, waiting.front());
+  verdict->awaited_key = FindBarrier(scene, blame);
   for (size_t i = 0; i < std::min(scene.Count(), kDescribedRanks); ++i) {
     verdict->evidence.push_back(WaitInWords(scene, i));
   }

@@ -109,6 +109,10 @@ std::string StandScene::FindLock(size_t i) const {
   return "";
 }
 
+std::string StandScene::BarrierOf(size_t i) const {
+  return KindOf(i) == StandKind::kJaxBarrier ? Rank(i).place->key : "";
+}
+
 bool StandScene::AnySpins() const {
   for (size_t i = 0; i < Count(); ++i) {
     if (Rank(i).standing->spins) return true;

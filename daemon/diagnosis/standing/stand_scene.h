@@ -56,6 +56,8 @@ class StandScene {
   bool IsAwaited(size_t i) const;
   // The file that the rank waits to lock, or that others wait to lock and it holds; "": none.
   std::string FindLock(size_t i) const;
+  // The name of JAX's barrier at which the rank waits; "": it waits elsewhere, or nobody knows it.
+  std::string BarrierOf(size_t i) const;
   bool AnySpins() const;
   // Ranks that nobody sees.
   bool IsAnyUnseen() const;

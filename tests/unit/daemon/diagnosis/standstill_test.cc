@@ -692,6 +692,68 @@ TEST(StandstillTest, AnotherProcessWithTheNumberOfARankMayWork) {
   EXPECT_TRUE(job.Judge().empty());
 }
 
+struct JobAtBarriers : StandingJob {
+  explicit JobAtBarriers(const std::vector<std::string>& names)
+      : StandingJob(std::vector<RankPlaceOf>(
+            names.size(), {" syscall CoordinationServiceAgent::WaitAtBarrier train.meet ",
+                           "/x/train.py:9 in meet"})) {
+    for (size_t i = 0; i < names.size(); ++i) standings[i]->place.key = names[i];
+  }
+};
+
+TEST(StandstillTest, BlamesTheRankAtABarrierOfAnotherName) {
+  const Verdict verdict = JobAtBarriers({"saved-4", "saved-5", "saved-4"}).Only();
+  EXPECT_EQ(CulpritsOf(verdict), Ranks{1});
+  EXPECT_EQ(verdict.certainty, Certainty::kLikely);
+  EXPECT_EQ(verdict.advice.front().id, "lacking-party");
+  EXPECT_EQ(verdict.summary,
+            "rank 1 (node, pid 4001) is in `meet` (train.py:9) and waits in a barrier of JAX's "
+            "coordination service named \"saved-5\", and ranks 0,2 wait in one of another name: no "
+            "rank moves; 2 ranks have waited 50 s");
+}
+
+TEST(StandstillTest, BlamesNobodyWhereTheNamesOfBarriersDecideNothing) {
+  const std::vector<std::string> jobs[] = {
+      {"saved-4", "saved-5"}, {"saved-4", "", "saved-4"}, {"saved-4", "saved-4", "saved-4"}};
+  for (const auto& names : jobs) {
+    const Verdict verdict = JobAtBarriers(names).Only();
+    EXPECT_TRUE(verdict.culprits.empty());
+    EXPECT_EQ(verdict.awaited_key, names.front() == names.back() && names[1] == names[0]
+                                       ? "saved-4"
+                                       : "");
+  }
+}
+
+TEST(StandstillTest, TellsOfASpawnedProcessThatDoesNotComeToMpi) {
+  const RankPlaceOf spawn = {" opal_progress PMPI_Comm_spawn train.run ", "/x/train.py:82 in run"};
+  StandingJob job({spawn, spawn});
+  Process spawned = job.state.processes[0];
+  spawned.pid = 4400;
+  spawned.start_time += 1;
+  const auto stands = [&spawned](const RankPlaceOf& place) {
+    auto standing = std::make_shared<Standing>(*spawned.standing);
+    standing->place = PlaceOf(place);
+    spawned.standing = standing;
+  };
+  stands({" __read os.read child.main ", "/x/child.py:5 in main", {}, EndKind::kPipe});
+  job.state.processes.push_back(spawned);
+  const Verdict verdict = job.Only();
+  EXPECT_TRUE(verdict.culprits.empty());
+  EXPECT_EQ(verdict.certainty, Certainty::kPossible);
+  EXPECT_EQ(verdict.advice.front().id, "waits-for-a-child");
+  EXPECT_THAT(verdict.summary, testing::HasSubstr("train.py:82"));
+  // It has come, or serves.
+  stands({" opal_progress PMPI_Init main ", "/x/child.c:5 in main"});
+  job.state.processes.back() = spawned;
+  EXPECT_TRUE(job.Judge().empty());
+  stands(kServes);
+  job.state.processes.back() = spawned;
+  EXPECT_TRUE(job.Judge().empty());
+  // Of one that nobody has sampled, nothing is known.
+  job.state.processes.back().standing = nullptr;
+  EXPECT_TRUE(job.Judge().empty());
+}
+
 TEST(StandstillTest, TheWatchOnCallsOnlyJudgesNone) {
   const StandingJob job({Reads(4001), kQueue, Reads(4000)});
   Limits limits;
