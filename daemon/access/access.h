@@ -49,13 +49,14 @@ inline constexpr char kListIncidents[] = "/rollcall.v1.Query/ListIncidents";
 inline constexpr char kGetIncident[] = "/rollcall.v1.Query/GetIncident";
 inline constexpr char kCountIncidents[] = "/rollcall.v1.Query/CountIncidents";
 inline constexpr char kTakeStacks[] = "/rollcall.v1.Query/TakeStacks";
+inline constexpr char kLookAtJob[] = "/rollcall.v1.Query/LookAtJob";
 
 inline constexpr char kActOnIncident[] = "/rollcall.v1.Query/ActOnIncident";
 inline constexpr char kListSilences[] = "/rollcall.v1.Query/ListSilences";
 inline constexpr char kAddSilence[] = "/rollcall.v1.Query/AddSilence";
 inline constexpr char kEndSilence[] = "/rollcall.v1.Query/EndSilence";
 
-inline constexpr std::array<CallAccess, 14> kCallAccess = {{
+inline constexpr std::array<CallAccess, 15> kCallAccess = {{
     {kConnect, Role::kAgent},
     {kGetStatus, Role::kViewer, true},
     {kGetJob, Role::kViewer},
@@ -66,6 +67,7 @@ inline constexpr std::array<CallAccess, 14> kCallAccess = {{
     {kGetIncident, Role::kViewer},
     {kCountIncidents, Role::kViewer},
     {kTakeStacks, Role::kOperator, false, "take stacks"},
+    {kLookAtJob, Role::kOperator, false, "diagnose"},
     {kActOnIncident, Role::kOperator, false, "note or acknowledge"},
     {kListSilences, Role::kViewer},
     {kAddSilence, Role::kOperator, false, "silence"},
