@@ -87,6 +87,13 @@ void AddEvidenceFlags(CLI::App* app, AgentFlags* flags) {
       ->envname("ROLLCALL_HOST_FACTS")
       ->capture_default_str()
       ->check(CLI::IsMember({"on", "off"}, CLI::ignore_case));
+  app->add_option("--list-unrecorded", flags->list_unrecorded,
+                  "on: tell the daemon which distributed jobs of this host run without Rollcall's "
+                  "library, and look at one when an operator asks `rollcall diagnose --daemon`; "
+                  "off: never")
+      ->envname("ROLLCALL_LIST_UNRECORDED")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"on", "off"}, CLI::ignore_case));
   app->add_option("--host-root", flags->options.host_facts.gather.root,
                   "folder below which the host's /sys, /proc and /dev are mounted, for facts about "
                   "the host from inside a container")
@@ -151,6 +158,8 @@ absl::StatusOr<AgentOptions> MakeAgentOptions(const AgentFlags& flags) {
   if (!options.stacks_on) options.collector.stacks_off = "--stacks=off of the agent";
   options.host_facts.is_on = !IsStacksOff(flags.host_facts);
   options.collector.whole_host = flags.scope == "host";
+  options.collector.find_unrecorded =
+      options.collector.whole_host && !IsStacksOff(flags.list_unrecorded);
   // With the default directory, processes without ROLLCALL_DIR in their environment count too.
   const std::string& directory = options.collector.directory;
   if (!options.collector.whole_host && directory != DefaultSegmentDirectory()) {

@@ -24,7 +24,7 @@ struct AgentFlags {
   AgentOptions options;  // what a flag sets directly
   DaemonAddress daemon;
   double keep_ended_seconds = 3600;
-  std::string scope = "host", stacks = "on", host_facts = "on";
+  std::string scope = "host", stacks = "on", host_facts = "on", list_unrecorded = "on";
   RedactFlags redact;
   std::string nvsentinel, nvsentinel_may = "store";
 };

@@ -27,15 +27,16 @@
 #include "cli/commands.h"
 #include "cli/diagnose/ask_for_dump.h"
 #include "cli/diagnose/ask_ras.h"
+#include "cli/diagnose/by_daemon.h"
 #include "cli/diagnose/elsewhere.h"
 #include "cli/diagnose/gather.h"
-#include "cli/diagnose/judge.h"
 #include "cli/diagnose/say.h"
 #include "cli/diagnose/say_json.h"
 #include "cli/diagnose/say_logs.h"
-#include "cli/diagnose/unanswered.h"
 #include "cli/remote/remote_script.h"
 #include "cli/usage.h"
+#include "daemon/looks/judge.h"
+#include "daemon/looks/unanswered.h"
 #include "daemon/report/report_files.h"
 #include "daemon/report/writer.h"
 
@@ -56,6 +57,7 @@ struct Flags {
   std::vector<std::string> names;
   RedactFlags redact;
   ElsewhereFlags elsewhere;
+  DaemonLookFlags by_daemon;
 };
 
 void AddFlags(CLI::App* app, Flags* flags) {
@@ -78,6 +80,8 @@ void AddFlags(CLI::App* app, Flags* flags) {
                   "name or script of one job, or process numbers; without: all jobs of the user");
   AddRedactFlags(app, &flags->redact);
   AddElsewhereFlags(app, &flags->elsewhere);
+  AddDaemonFlags(app, &flags->by_daemon.daemon);
+  app->add_option("--tenant", flags->by_daemon.tenant, "--daemon: only the job of this tenant");
 }
 
 // nullopt: no such user.
@@ -111,6 +115,7 @@ class ProgressLine {
 
 // False: this function has printed the error.
 bool ParseNames(const CLI::App& app, const Flags& flags, LookOptions* options) {
+  if (flags.by_daemon.is_typed) return true;  // all names are the daemon's
   for (const std::string& name : flags.names) {
     pid_t pid = 0;
     if (absl::SimpleAtoi(name, &pid) && pid > 0) {
@@ -246,6 +251,12 @@ Looks LookHere(LookOptions options, const Flags& flags, const Tell& tell,
 // An error is for people.
 absl::StatusOr<Looks> LookAndJudge(const Flags& flags, const LookOptions& options, const Tell& tell,
                                    std::vector<LookedAtJob>* jobs) {
+  if (flags.by_daemon.is_typed) {
+    absl::StatusOr<Looks> looks =
+        LookByDaemon(flags.by_daemon, flags.names.front(), options.apart_ns, tell);
+    if (looks.ok()) *jobs = JudgeLooks(*looks);
+    return looks;
+  }
   if (!flags.elsewhere.is_elsewhere()) return LookHere(options, flags, tell, jobs);
   const absl::StatusOr<Elsewhere> elsewhere = Elsewhere::Find(flags.elsewhere, options.apart_ns);
   if (!elsewhere.ok()) return elsewhere.status();
@@ -287,6 +298,22 @@ std::string WrongElsewhere(const Flags& flags, const LookOptions& options) {
   return "";
 }
 
+// What makes no sense with --daemon; "": nothing.
+std::string WrongByDaemon(const Flags& flags) {
+  if (!flags.by_daemon.is_typed) {
+    return flags.by_daemon.tenant.empty() ? "" : "--tenant is for --daemon=HOST:PORT";
+  }
+  if (flags.names.size() != 1) {
+    return absl::StrCat("--daemon: name one job; those that it knows:  rollcall status --daemon=",
+                        CleanText(flags.by_daemon.daemon.address));
+  }
+  if (flags.elsewhere.is_elsewhere()) {
+    return "--daemon looks through the agents: leave out --hosts, --slurm and --kubernetes";
+  }
+  if (!flags.user.empty()) return "--user is for this host: with --daemon, name the job";
+  return flags.dump_flight_recorder ? "--dump-flight-recorder is for this host" : "";
+}
+
 }  // namespace
 
 int DiagnoseCommand(const std::vector<std::string>& arguments) {
@@ -298,6 +325,9 @@ int DiagnoseCommand(const std::vector<std::string>& arguments) {
   AddFlags(&app, &flags);
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
+  flags.by_daemon.is_typed = !FirstTyped(arguments, {"--daemon"}).empty();
+  if (const std::string wrong = WrongByDaemon(flags); !wrong.empty())
+    return RefuseUsage(app, wrong);
   LookOptions options;
   if (!MakeOptions(app, flags, &options)) return kExitBadUsage;
   if (!flags.report_dir.empty()) {

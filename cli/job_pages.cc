@@ -27,6 +27,8 @@ void JoinPages(v1::StatusResponse page, std::set<Key>* known, v1::StatusResponse
   std::set<std::string> silent(all->silent_daemons().begin(), all->silent_daemons().end());
   silent.insert(page.silent_daemons().begin(), page.silent_daemons().end());
   page.clear_silent_daemons();
+  if (!all->unrecorded().empty())
+    page.clear_unrecorded();  // two pages may begin with the first job
   all->MergeFrom(page);
   all->clear_silent_daemons();
   for (const std::string& name : silent) all->add_silent_daemons(name);

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "base/clean_text.h"
 #include "base/utf8.h"
+#include "daemon/model/job_key.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
@@ -48,6 +49,23 @@ std::string InShort(absl::Duration duration) {
   if (seconds < 3600) return absl::StrFormat("%dm%02ds", seconds / 60, seconds % 60);
   if (seconds < 86400) return absl::StrFormat("%dh%02dm", seconds / 3600, seconds % 3600 / 60);
   return absl::StrFormat("%dd%02dh", seconds / 86400, seconds % 86400 / 3600);
+}
+
+constexpr int kMostUnrecordedShown = 10;
+
+// "  team/train.py  not recorded: 3 of 4 ranks on 2 hosts, user 1000, for 3m12s".
+std::string UnrecordedInWords(const v1::UnrecordedJob& job, absl::Time now) {
+  const bool is_default = job.tenant().empty() || job.tenant() == kDefaultTenant;
+  const std::string name =
+      absl::StrCat(is_default ? "" : CleanText(job.tenant()) + "/", CleanText(job.name()));
+  const std::string ranks =
+      job.world_size() > job.ranks()
+          ? absl::StrCat(job.ranks(), " of ", job.world_size(), " ranks")
+          : CountInWords(static_cast<uint64_t>(std::max(job.ranks(), 0)), "rank", "ranks");
+  const std::string user = job.has_uid() ? absl::StrCat(", user ", job.uid()) : "";
+  return absl::StrCat("  ", name, "  not recorded: ", ranks, " on ",
+                      CountInWords(static_cast<uint64_t>(job.hosts_size()), "host", "hosts"), user,
+                      ", for ", InShort(now - ToTime(job.since())));
 }
 
 // "8", or "5/8": alive of all processes.
@@ -176,6 +194,30 @@ std::string SilentDaemons(const v1::StatusResponse& status) {
                       " not answer: jobs of ", is_one ? "it" : "them", " may be missing here");
 }
 
+std::vector<StatusLine> UnrecordedLines(const v1::StatusResponse& status, int columns) {
+  std::vector<StatusLine> lines;
+  if (status.unrecorded().empty()) return lines;
+  const auto count = static_cast<uint64_t>(status.unrecorded_size());
+  lines.push_back({absl::StrCat(CountInWords(count, "distributed job is", "distributed jobs are"),
+                                " not recorded: started without Rollcall's library"),
+                   LineStyle::kSoft});
+  const int shown = std::min(status.unrecorded_size(), kMostUnrecordedShown);
+  for (int i = 0; i < shown; ++i) {
+    lines.push_back({UnrecordedInWords(status.unrecorded(i), ToTime(status.now()))});
+  }
+  if (shown < status.unrecorded_size()) {
+    lines.push_back({absl::StrCat("  and ", status.unrecorded_size() - shown,
+                                  " more:  rollcall status --format=json"),
+                     LineStyle::kSoft});
+  }
+  lines.push_back({"  does one hang?  rollcall diagnose JOB --daemon=HOST:PORT", LineStyle::kSoft});
+  lines.push_back({"  the next start:  rollcall run COMMAND", LineStyle::kSoft});
+  for (StatusLine& line : lines) {
+    if (columns > 0) line.text = CutToWidth(line.text, columns);
+  }
+  return lines;
+}
+
 const v1::JobStatus* WorstJob(const v1::StatusResponse& status) {
   const v1::JobStatus* worst = nullptr;
   for (const v1::JobStatus& job : status.jobs()) {
@@ -203,6 +245,7 @@ std::vector<StatusLine> StatusTable(const v1::StatusResponse& status, int column
   if (!status.jobs().empty()) {
     for (StatusLine& line : JobTable(status, columns)) lines.push_back(std::move(line));
   }
+  for (StatusLine& line : UnrecordedLines(status, columns)) lines.push_back(std::move(line));
   const std::string silent = SilentDaemons(status);
   if (!silent.empty()) {
     lines.push_back({columns == 0 ? silent : CutToWidth(silent, columns), LineStyle::kWorse});

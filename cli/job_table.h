@@ -36,6 +36,10 @@ std::string CountJobs(const v1::StatusResponse& status);
 // Which daemons on the same database do not answer, so that their jobs may be missing; "": none.
 std::string SilentDaemons(const v1::StatusResponse& status);
 
+// The distributed jobs that run without Rollcall's library, with what to type. Empty: there are
+// none. `columns`: as of JobTable().
+std::vector<StatusLine> UnrecordedLines(const v1::StatusResponse& status, int columns);
+
 // Returns the job that hangs and has hung the longest; nullptr: no job hangs.
 const v1::JobStatus* WorstJob(const v1::StatusResponse& status);
 
@@ -43,8 +47,9 @@ const v1::JobStatus* WorstJob(const v1::StatusResponse& status);
 // cuts it. Empty if no job hangs.
 std::vector<StatusLine> WorstVerdict(const v1::StatusResponse& status, int columns);
 
-// CountJobs(), WorstVerdict(), JobTable() and SilentDaemons(), as `rollcall status` prints them.
-// `columns`: 0 leaves WorstVerdict() out, since the table then has the verdict whole.
+// CountJobs(), WorstVerdict(), JobTable(), UnrecordedLines() and SilentDaemons(), as `rollcall
+// status` prints them. `columns`: 0 leaves WorstVerdict() out, since the table then has the verdict
+// whole.
 std::vector<StatusLine> StatusTable(const v1::StatusResponse& status, int columns);
 
 // The number of jobs that hang now.

@@ -86,6 +86,9 @@ std::vector<StatusLine> LinesOf(const StatusFlags& flags, const v1::StatusRespon
     }
   }
   if (lines.empty()) lines.push_back({CountJobs(response)});
+  if (flags.job.empty()) {
+    for (StatusLine& line : UnrecordedLines(response, 0)) lines.push_back(std::move(line));
+  }
   const std::string silent = SilentDaemons(response);
   if (!silent.empty()) lines.push_back({silent, LineStyle::kWorse});
   return lines;

@@ -111,6 +111,9 @@ Daemon::Daemon(DaemonOptions options)
       stacks_([this](const std::string& agent,
                      const v1::DaemonMessage& message) { return agents_.Send(agent, message); },
               &store_, &incidents_, &timeline_, &counters_),
+      looks_([this](const std::string& agent,
+                    const v1::DaemonMessage& message) { return agents_.Send(agent, message); },
+             &unrecorded_),
       host_facts_([this](const std::string& agent,
                          const v1::DaemonMessage& message) { return agents_.Send(agent, message); },
                   &store_, &incidents_, &counters_, &timeline_),
@@ -122,7 +125,7 @@ Daemon::Daemon(DaemonOptions options)
                 fleet_.get(), &pairs_, options_.recorders},
                {options_.limits, options_.tick_ns, options_.keep_ended_ns}, CountWorkers()),
       queries_({&store_, &incidents_, &stacks_, &agents_, &rates_, &past_views_, &counters_,
-                &timeline_, &refusals_, options_.security}),
+                &timeline_, &refusals_, options_.security, &unrecorded_, &looks_}),
       fleet_queries_(MakeFleetQueries(options_, fleet_.get(), &queries_)),
       past_views_keeper_(&queries_, &store_, &timeline_, &past_views_),
       query_service_(
@@ -218,6 +221,7 @@ void Daemon::Stop() {
   // What it knew is in the database: another daemon may take its jobs.
   if (fleet_ != nullptr) fleet_->Stop();
   runners_.Stop();
+  looks_.Close();
   stacks_.Close();  // a query that waits for stacks would delay the servers' stop
   if (http_ != nullptr) http_->Stop();
   agents_.CloseAll();
@@ -415,7 +419,11 @@ bool Daemon::Welcome(const std::string& agent) {
 }
 
 void Daemon::OnStackReply(const AgentName& agent, const v1::StackReply& reply) {
-  stacks_.OnStackReply(agent, reply);
+  if (!looks_.OnStackReply(agent, reply)) stacks_.OnStackReply(agent, reply);
+}
+
+void Daemon::OnUnrecorded(const AgentName& agent, const v1::UnrecordedProcesses& list) {
+  unrecorded_.Set(agent, list);
 }
 
 void Daemon::OnHostFacts(const AgentName& agent, const v1::HostFactsReply& reply) {
@@ -425,6 +433,7 @@ void Daemon::OnHostFacts(const AgentName& agent, const v1::HostFactsReply& reply
 void Daemon::OnConnected(const AgentName& agent) {
   spdlog::debug("the agent of {} connected", agent.host);
   store_.agents()->Connected(agent);
+  unrecorded_.Remove(agent.id);  // a stream begins without a list
   host_hangs_.Connected(agent);
   {
     const MutexLock lock(turns_mutex_);
@@ -437,6 +446,7 @@ void Daemon::OnDisconnected(const AgentName& agent) {
   spdlog::debug("the agent of {} disconnected", agent.host);
   for (const std::string& refused : store_.agents()->Disconnected(agent)) agents_.Restart(refused);
   host_hangs_.Disconnected(agent);
+  if (!store_.agents()->IsConnected(agent.id)) unrecorded_.Remove(agent.id);
   {
     const MutexLock lock(turns_mutex_);
     // Under the mutex: a new stream of the agent may be about to ask for a turn.

@@ -6,6 +6,8 @@
 //   job_runner       applies ticks, diagnoses   ->  job_store       the states of all jobs
 //                                               ->  incident_book   incidents, reports, alerts
 //   stack_desk       sends stack requests to agents
+//   unrecorded_book  the jobs that run without the library, as agents list them
+//   look_desk        looks at such a job when somebody asks
 //   host_facts_desk  asks agents for facts about their hosts
 //   host_hangs_desk  tells agents what their hosts are blamed for
 //   queries          answers people             <-  query_service (gRPC), http
@@ -50,6 +52,8 @@
 #include "daemon/jobs/own_lateness.h"
 #include "daemon/jobs/tick_pace.h"
 #include "daemon/jobs/timeline.h"
+#include "daemon/looks/look_desk.h"
+#include "daemon/looks/unrecorded_book.h"
 #include "daemon/loop/host_facts_desk.h"
 #include "daemon/loop/job_pairs.h"
 #include "daemon/loop/job_runners.h"
@@ -155,6 +159,7 @@ class Daemon : public AgentSink {
               std::function<void()> applied) override;
   void OnStackReply(const AgentName& agent, const v1::StackReply& reply) override;
   void OnHostFacts(const AgentName& agent, const v1::HostFactsReply& reply) override;
+  void OnUnrecorded(const AgentName& agent, const v1::UnrecordedProcesses& list) override;
   void OnConnected(const AgentName& agent) override;
   void OnDisconnected(const AgentName& agent) override;
 
@@ -199,6 +204,8 @@ class Daemon : public AgentSink {
   AgentService agents_;
   IncidentBook incidents_;
   StackDesk stacks_;
+  UnrecordedBook unrecorded_;
+  LookDesk looks_;
   HostFactsDesk host_facts_;
   HostHangsDesk host_hangs_;
   JobPairs pairs_;

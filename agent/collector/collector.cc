@@ -153,6 +153,7 @@ ScanOptions ScanOptionsFrom(const CollectorOptions& options) {
   scan.uid = geteuid();
   scan.whole_host = options.whole_host;
   scan.discover_directory = options.discover_directory;
+  scan.find_unrecorded = options.whole_host && options.find_unrecorded;
   return scan;
 }
 
@@ -472,6 +473,22 @@ void Collector::ScanHost(int64_t now_ns) {
   for (const ScanFault& fault : scan->faults) faults_.Add(fault.text, fault.user);
   if (options_.whole_host) AddHostSegments(*scan, now_ns);
   AddProcessesWithoutSegment(*scan);
+}
+
+v1::UnrecordedProcesses Collector::ListUnrecorded() const {
+  const std::shared_ptr<const ScanResult> scan = scan_ == nullptr ? nullptr : scan_->newest();
+  if (scan == nullptr) return {};
+  std::vector<UnrecordedRank> ranks;
+  for (const UnrecordedRank& rank : scan->unrecorded) {
+    if (processes_.count(rank.process.process) == 0) ranks.push_back(rank);
+  }
+  v1::UnrecordedProcesses list = ListOf(ranks, scan->unrecorded_left_out, *options_.redactor);
+  for (v1::UnrecordedProcess& process : *list.mutable_processes()) {
+    v1::Identity* identity = process.mutable_identity();
+    if (identity->tenant().empty()) identity->set_tenant(options_.tenant);
+    if (identity->stacks_off().empty()) identity->set_stacks_off(options_.stacks_off);
+  }
+  return list;
 }
 
 void Collector::AddHostSegments(const ScanResult& scan, int64_t now_ns) {

@@ -55,6 +55,8 @@ struct CollectorOptions {
   // Also collect processes of other users and namespaces, as far as the kernel permits, except the
   // processes that a `rollcall run` serves.
   bool whole_host = false;
+  // With whole_host: also finds ranks that run without the library, for ListUnrecorded().
+  bool find_unrecorded = false;
   int64_t keep_ended_ns = 0;  // age at which segments of ended processes are deleted; 0: never
   std::string tenant;         // of processes that name none; "": the daemon decides
   std::string stacks_off;     // what has switched off the stacks of all processes; "": nothing
@@ -101,6 +103,10 @@ class Collector {
 
   // Returns the warnings since the last call: unreadable files and omitted parts.
   std::vector<std::string> TakeWarnings();
+
+  // The ranks of this host that run without the library, as the newest scan shows them. Reads
+  // nothing.
+  v1::UnrecordedProcesses ListUnrecorded() const;
 
   // Whether a part of what there is to report was not in the last tick, because a read took too
   // long or the owner of a new segment is not known yet. The next tick may have it.

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -26,6 +27,7 @@
 #include "agent/processes/process_namespaces.h"
 #include "agent/processes/this_host.h"
 #include "agent/segments/shared_reader.h"
+#include "base/base_name.h"
 #include "base/monotonic_clock.h"
 #include "base/mutex.h"
 #include "base/open_regular.h"
@@ -40,13 +42,12 @@ constexpr size_t kStatsTogether = 64;
 // Scans between two reads of an old process.
 constexpr uint64_t kRescanAfter = 10;
 
-absl::string_view BaseName(absl::string_view path) { return path.substr(path.rfind('/') + 1); }
-
 std::string ParentFolder(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
 // The result of reading one process. A spare thread fills it and may block forever.
 struct ProcessView {
   std::optional<DiscoveredProcess> launched;
+  std::shared_ptr<const UnrecordedRank> unrecorded;  // nullptr: it is none
   bool preloaded = false;
   std::optional<ProcMap> segment;
   pid_t own_pid = 0;
@@ -143,7 +144,12 @@ void ReadEnviron(const ScanOptions& options, const ProcStat& stat, ProcessView* 
   if (!environ.ok()) return;
   const std::string block = WithPodVariables(*environ, options.proc_root, stat.pid);
   view->launched = DiscoverIn(block, stat, options.discover_directory);
-  if (!view->launched.has_value()) return;
+  if (!view->launched.has_value()) {
+    if (!options.find_unrecorded) return;
+    auto rank = DescribeUnrecorded(block, stat, options.proc_root);
+    if (rank.has_value()) view->unrecorded = std::make_shared<UnrecordedRank>(*std::move(rank));
+    return;
+  }
   view->preloaded = true;
   if (view->launched->rank.coordinates.rank >= 0) {
     view->launched->launch =
@@ -228,6 +234,14 @@ class HostScan::Scanner {
   bool HasShare(const ProcStat& stat, KnownProcess* known) const;
   bool IsLeftOut(KnownProcess* known);
   void ReportLaunched(KnownProcess* known);
+  static bool IsRecorded(const ProcessView& view) {
+    return view.launched.has_value() || view.preloaded || view.segment.has_value() ||
+           !view.run_folder.empty();
+  }
+  std::vector<UnrecordedRank> FindUnrecorded() const;
+  std::set<pid_t> FindRecorded() const;
+  std::vector<pid_t> AncestorsOf(pid_t pid) const;
+  void KeepUnrecorded();
   void WarnOfManyLaunched();
   void Read(const ProcStat& stat, KnownProcess* known);
   void Report(KnownProcess* known);
@@ -409,6 +423,80 @@ void HostScan::Scanner::ReportLaunched(KnownProcess* known) {
   result_->launched.push_back(std::move(launched));
 }
 
+// Of all that are known: a scan does not look at each of them again.
+std::vector<UnrecordedRank> HostScan::Scanner::FindUnrecorded() const {
+  std::vector<UnrecordedRank> ranks;
+  std::map<int64_t, size_t> of_user;
+  for (const auto& [pid, known] : known_) {
+    const ProcessView& view = known.view;
+    if (!known.served || view.unrecorded == nullptr || IsRecorded(view)) continue;
+    if (++of_user[known.payer] > options_.most_unrecorded_of_user) {
+      ++result_->unrecorded_left_out;
+      continue;
+    }
+    ranks.push_back(*view.unrecorded);
+    ranks.back().payer = known.payer;
+    ranks.back().process.ppid = known.stat.ppid;
+    ranks.back().process.name = known.stat.name;
+  }
+  return ranks;
+}
+
+std::vector<pid_t> HostScan::Scanner::AncestorsOf(pid_t pid) const {
+  constexpr size_t kMostAncestors = 32;
+  std::vector<pid_t> ancestors;
+  for (auto at = known_.find(pid); at != known_.end() && ancestors.size() < kMostAncestors;
+       at = known_.find(at->second.stat.ppid)) {
+    ancestors.push_back(at->second.stat.ppid);
+  }
+  return ancestors;
+}
+
+// Processes that run with the library, and those above them.
+std::set<pid_t> HostScan::Scanner::FindRecorded() const {
+  std::set<pid_t> recorded;
+  for (const auto& [pid, known] : known_) {
+    if (!known.served || !IsRecorded(known.view)) continue;
+    recorded.insert(pid);
+    for (const pid_t ancestor : AncestorsOf(pid)) recorded.insert(ancestor);
+  }
+  return recorded;
+}
+
+// Ranks of which nothing is recorded, with the process that has started them as a mark.
+void HostScan::Scanner::KeepUnrecorded() {
+  std::vector<UnrecordedRank> all = FindUnrecorded();
+  if (all.empty()) return;
+  std::vector<DiscoveredProcess> processes;
+  for (const UnrecordedRank& rank : all) processes.push_back(rank.process);
+  MarkMainProcesses(&processes);
+  const std::set<pid_t> recorded = FindRecorded();
+  std::map<pid_t, int> rank_of;
+  for (const DiscoveredProcess& process : processes) {
+    rank_of[process.process.pid] = process.rank.coordinates.rank;
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    const pid_t pid = processes[i].process.pid;
+    if (!processes[i].is_main || recorded.count(pid) != 0) continue;
+    const std::vector<pid_t> ancestors = AncestorsOf(pid);
+    const bool is_of_recorded =
+        std::any_of(ancestors.begin(), ancestors.end(), [this](pid_t ancestor) {
+          const auto at = known_.find(ancestor);
+          return at != known_.end() && IsRecorded(at->second.view);
+        });
+    if (is_of_recorded) continue;
+    // Who has started several ranks, or the shell of each.
+    const auto launcher = std::find_if(ancestors.begin(), ancestors.end(), [&](pid_t ancestor) {
+      const auto rank = rank_of.find(ancestor);
+      return rank == rank_of.end() || rank->second != processes[i].rank.coordinates.rank;
+    });
+    all[i].process.is_main = true;
+    all[i].marks.push_back(
+        {"launcher", absl::StrCat(launcher == ancestors.end() ? 0 : *launcher), true});
+    result_->unrecorded.push_back(std::move(all[i]));
+  }
+}
+
 void HostScan::Scanner::WarnOfManyLaunched() {
   for (const auto& [payer, count] : launched_) {
     if (count <= options_.most_launched_of_user) continue;
@@ -479,6 +567,7 @@ void HostScan::Scanner::Scan(uint64_t number, MapsToRead maps) {
   known_ = std::move(still_there);
   WarnOfManyLaunched();
   MarkMainProcesses(&result_->launched);
+  KeepUnrecorded();
   const MutexLock lock(mutex_);
   newest_ = std::move(result_);
 }

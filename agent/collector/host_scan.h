@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/collector/unrecorded.h"
 #include "agent/processes/process_discovery.h"
 #include "agent/processes/spare_threads.h"
 #include "agent/segments/segment_owner.h"
@@ -37,6 +38,9 @@ struct ScanOptions {
   // Processes of one user that have inherited the library and have no segment. Each costs the agent
   // memory and a descriptor. The others are left out.
   size_t most_launched_of_user = 1024;
+  // Also finds ranks without the library. Of one user so many at most.
+  bool find_unrecorded = false;
+  size_t most_unrecorded_of_user = 1024;
 };
 
 // A segment that a process has mapped.
@@ -57,6 +61,10 @@ struct ScanResult {
   uint64_t number = 0;  // of the scan, from 1
   std::vector<MappedSegment> segments;
   std::vector<DiscoveredProcess> launched;  // is_main is set
+  // The main process of each rank that runs without the library, and has no relative that runs with
+  // it: a launcher, or a helper.
+  std::vector<UnrecordedRank> unrecorded;
+  size_t unrecorded_left_out = 0;  // processes beyond the limit
   std::vector<ScanFault> faults;
 
   // Returns the processes that have mapped this file.

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/collector/process_facts.h"
 
+#include <unistd.h>
+
 #include <utility>
 
 #include "agent/processes/freezer.h"
 #include "agent/segments/segment_reader.h"
+#include "base/steady_clock.h"
 
 namespace rollcall {
 namespace {
@@ -29,6 +32,26 @@ ProcessReading ReadFromProc(const std::string& proc_root, pid_t pid) {
   const bool is_frozen = reading.stat->state == 'D' && IsFrozenByGroup(proc_root, pid);
   if (is_frozen) reading.wait_channel = kFrozen;
   return reading;
+}
+
+v1::Evidence EvidenceNow(const std::string& proc_root, pid_t pid, uint64_t start_time) {
+  const ProcessReading reading = ReadFromProc(proc_root, pid);
+  v1::Evidence evidence;
+  evidence.set_exit_code(-1);
+  const bool is_same = reading.stat.has_value() && reading.stat->start_time == start_time;
+  if (!is_same || IsDead(reading.stat->state)) {
+    evidence.set_liveness(v1::Evidence::ENDED);
+    evidence.set_ended_ns(SteadyNs());
+    return evidence;
+  }
+  const double ticks_per_second = static_cast<double>(sysconf(_SC_CLK_TCK));
+  evidence.set_liveness(v1::Evidence::ALIVE);
+  evidence.set_state(std::string(1, reading.own_stop ? 'S' : reading.stat->state));
+  evidence.set_traced(reading.traced);
+  evidence.set_wait_channel(reading.wait_channel);
+  evidence.set_cpu_seconds(static_cast<double>(reading.stat->cpu_ticks) / ticks_per_second);
+  evidence.set_memory_bytes(reading.stat->resident_bytes);
+  return evidence;
 }
 
 void SetLaunch(const LaunchFacts& facts, v1::Identity* identity) {

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -22,6 +23,10 @@ struct ProcessReading {
 
 // May block: see spare_threads.h.
 ProcessReading ReadFromProc(const std::string& proc_root, pid_t pid);
+
+// How the process with this start runs now, for messages about a process without a segment. May
+// block likewise.
+v1::Evidence EvidenceNow(const std::string& proc_root, pid_t pid, uint64_t start_time);
 
 // How it was started and where it runs.
 void SetLaunch(const LaunchFacts& facts, v1::Identity* identity);

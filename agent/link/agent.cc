@@ -40,6 +40,7 @@ constexpr std::chrono::seconds kStopTimeout{3};      // for the last ticks
 constexpr int64_t kCatchUpWithin = 3 * kSecond / 2;  // in the last ticks
 constexpr std::chrono::milliseconds kCatchUpPause{5};
 constexpr size_t kMostHostFactsRequests = 4;  // that wait
+constexpr int64_t kListUnrecordedEvery = 10 * kSecond;
 
 AgentOptions WithNamer(AgentOptions options) {
   if (options.stack_namer == nullptr) {
@@ -48,8 +49,10 @@ AgentOptions WithNamer(AgentOptions options) {
   return options;
 }
 
-StackServiceOptions ServiceOptionsFrom(const AgentOptions& options, const Collector* collector) {
+StackServiceOptions ServiceOptionsFrom(const AgentOptions& options, const Collector* collector,
+                                       std::function<std::vector<pid_t>()> neighbours) {
   StackServiceOptions service;
+  service.neighbours = std::move(neighbours);
   service.proc_root = options.collector.proc_root;
   service.max_per_minute = options.max_stacks_per_minute;
   service.stacks_on = options.stacks_on;
@@ -57,7 +60,6 @@ StackServiceOptions ServiceOptionsFrom(const AgentOptions& options, const Collec
   service.allowance = options.stack_allowance;
   service.namer = options.stack_namer;
   service.effects = options.sample_effects;
-  service.neighbours = [collector] { return collector->ServedPids(); };
   service.segment_of = [collector](ProcessId process) { return collector->SegmentOf(process); };
   return service;
 }
@@ -210,8 +212,9 @@ Agent::Agent(AgentOptions options, ChannelSource channels)
       channels_(std::move(channels)),
       collector_(options_.collector),
       pauses_(options_.tick_ns),
-      stack_service_(ServiceOptionsFrom(options_, &collector_),
-                     [this](ProcessId process) { return collector_.Serves(process); }),
+      stack_service_(
+          ServiceOptionsFrom(options_, &collector_, [this] { return Neighbours(); }),
+          [this](ProcessId process) { return collector_.Serves(process) || IsListed(process); }),
       host_facts_service_(HostFactsFrom(options_),
                           [this](ProcessId process) { return collector_.Serves(process); }),
       quit_answers_(options_.collector.directory, options_.collector.proc_root,
@@ -381,6 +384,7 @@ bool Agent::TickUntilBroken(Link* link) {
     const bool is_wanted = options_.watcher != nullptr && options_.watcher->WantsWhole();
     CollectAndSend(link->TakeWishForWhole() || is_wanted || whole, link);
     whole = false;
+    SendUnrecorded(link);
     PassOnHostHangs();
     SendAnswersUntil(next_ns, link);
   }
@@ -412,7 +416,10 @@ void Agent::CloseLink() {
   is_connected_ = false;
   if (options_.host_hangs != nullptr) options_.host_hangs->Drop(this);
   collector_.ForgetReported();
+  listed_ns_ = 0;
+  listed_text_.clear();
   const MutexLock lock(mutex_);
+  listed_.clear();
   answer_.reset();
   stack_requests_.Clear();
   host_facts_.DropWaiting();
@@ -475,6 +482,41 @@ void Agent::CollectAndSend(bool whole, Link* link) {
   }
 }
 
+// When the list has changed. Costs no read: the ticks have found the processes.
+void Agent::SendUnrecorded(Link* link) {
+  const int64_t now_ns = MonotonicNs();
+  if (!options_.collector.find_unrecorded) return;
+  if (listed_ns_ != 0 && now_ns - listed_ns_ < kListUnrecordedEvery) return;
+  listed_ns_ = now_ns;
+  v1::AgentMessage message;
+  v1::UnrecordedProcesses* list = message.mutable_unrecorded();
+  *list = collector_.ListUnrecorded();
+  std::string text = list->SerializeAsString();
+  if (text == listed_text_) return;
+  std::set<ProcessId> listed;
+  for (const v1::UnrecordedProcess& process : list->processes()) {
+    listed.insert({process.pid(), process.start_time()});
+  }
+  {
+    const MutexLock lock(mutex_);
+    listed_ = std::move(listed);
+  }
+  listed_text_ = std::move(text);
+  link->Send(message);
+}
+
+bool Agent::IsListed(ProcessId process) {
+  const MutexLock lock(mutex_);
+  return listed_.count(process) != 0;
+}
+
+std::vector<pid_t> Agent::Neighbours() {
+  std::vector<pid_t> pids = collector_.ServedPids();
+  const MutexLock lock(mutex_);
+  for (const ProcessId process : listed_) pids.push_back(process.pid);
+  return pids;
+}
+
 void Agent::RunStacks() {
   while (true) {
     PendingRequest request;
@@ -491,7 +533,9 @@ void Agent::RunStacks() {
 void Agent::Answer(const PendingRequest& request) {
   for (const ProcessId process : request.processes) {
     v1::ProcessStack stack = stack_service_.Take(process, request.children, request.network_of);
-    if (!HandOver(request, process, std::move(stack))) return;
+    std::optional<v1::Evidence> evidence;
+    if (IsListed(process)) evidence = stack_service_.EvidenceOf(process);
+    if (!HandOver(request, process, std::move(stack), evidence)) return;
   }
 }
 
@@ -558,12 +602,14 @@ void Agent::AnswerWithHostFacts(const PendingRequest& request) {
   HandOver(request.stream, std::move(answer));
 }
 
-bool Agent::HandOver(const PendingRequest& request, ProcessId process, v1::ProcessStack stack) {
+bool Agent::HandOver(const PendingRequest& request, ProcessId process, v1::ProcessStack stack,
+                     const std::optional<v1::Evidence>& evidence) {
   v1::AgentMessage answer;
   v1::StackReply* reply = answer.mutable_stacks();
   reply->set_request(request.request);
   reply->set_start_time(process.start_time);
   *reply->mutable_stack() = std::move(stack);
+  if (evidence.has_value()) *reply->mutable_evidence() = *evidence;
   return HandOver(request.stream, std::move(answer));
 }
 

@@ -9,6 +9,9 @@
 // One thread, the uplink, writes the stream to the daemon. The uplink holds no lock during a
 // write, because a write blocks until the daemon reads. The stacks thread and the thread for facts
 // about the host pass their answers to the uplink.
+//
+// With CollectorOptions::find_unrecorded the agent also tells the daemon which ranks run here
+// without the library. It takes nothing from them unless the daemon asks.
 #pragma once
 
 #include <atomic>
@@ -16,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -117,6 +121,9 @@ class Agent {
   void CollectAndSend(bool whole, Link* link);
   void SendLastTicks(bool whole, Link* link);
   void SendAnswersUntil(int64_t until_ns, Link* link);
+  void SendUnrecorded(Link* link);
+  bool IsListed(ProcessId process);
+  std::vector<pid_t> Neighbours();
   void CloseLink();
   void SetPace(int64_t tick_ns);
   void CutOffWhenLate();
@@ -127,7 +134,8 @@ class Agent {
   void TakeInHostFacts(const PendingRequest& request);
   void TakeInHostHangs(const v1::HostHangs& hangs);
   void PassOnHostHangs();
-  bool HandOver(const PendingRequest& request, ProcessId process, v1::ProcessStack stack);
+  bool HandOver(const PendingRequest& request, ProcessId process, v1::ProcessStack stack,
+                const std::optional<v1::Evidence>& evidence = std::nullopt);
   bool HandOver(uint64_t stream, v1::AgentMessage answer);
   uint64_t StreamNumber();
   void Sleep(int64_t ns);  // returns early when the agent stops
@@ -149,6 +157,8 @@ class Agent {
   // As the daemon of the newest stream said last.
   std::optional<v1::HostHangs> host_hangs_ ABSL_GUARDED_BY(mutex_);
   std::optional<v1::AgentMessage> answer_ ABSL_GUARDED_BY(mutex_);  // the uplink sends it next
+  // The ranks without the library of which the daemon of the newest stream knows.
+  std::set<ProcessId> listed_ ABSL_GUARDED_BY(mutex_);
 
   std::atomic<int64_t> collects_since_ns_{0};  // 0: it does not collect now
   std::atomic<bool> is_connected_{false};      // the daemon has welcomed the newest stream
@@ -161,6 +171,8 @@ class Agent {
 
   uint64_t dropped_ticks_ = 0;  // used by the uplink thread only, like the next
   int64_t passed_on_ns_ = 0;    // when host_hangs_ was passed on
+  int64_t listed_ns_ = 0;       // when the list of ranks without the library was made; 0: never
+  std::string listed_text_;     // that list, as the stream has it
   std::thread uplink_, stacks_;
   Worker host_facts_;
 };

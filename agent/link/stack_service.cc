@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "agent/collector/process_facts.h"
 #include "agent/collector/redact_update.h"
 #include "agent/link/child_stacks.h"
 #include "agent/link/network_samples.h"
@@ -100,6 +101,14 @@ v1::ProcessStack StackService::Take(ProcessId process, bool children,
                                     const std::vector<uint64_t>& network_of) {
   const std::string why_not = WhyNot(process);
   return why_not.empty() ? TakeFrom(process, children, network_of) : Refuse(process, why_not);
+}
+
+std::optional<v1::Evidence> StackService::EvidenceOf(ProcessId process) {
+  const std::string& proc_root = options_.proc_root;
+  return threads_.Get<v1::Evidence>(
+      absl::StrCat(process.pid),
+      [proc_root, process] { return EvidenceNow(proc_root, process.pid, process.start_time); },
+      kReadTimeout, PayerOfReads(proc_root, process.pid));
 }
 
 v1::ProcessStack StackService::Refuse(ProcessId process, const std::string& why) {

@@ -70,6 +70,8 @@ class StackService {
   // `network_of`: with what its transfers over the network wait for, on these communicators.
   v1::ProcessStack Take(ProcessId process, bool children = false,
                         const std::vector<uint64_t>& network_of = {});
+  // How the process runs now. nullopt: it did not answer in time. Of the thread of Take().
+  std::optional<v1::Evidence> EvidenceOf(ProcessId process);
   // An answer without stacks, counted and logged.
   v1::ProcessStack Refuse(ProcessId process, const std::string& why) ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends a Take() that waits.

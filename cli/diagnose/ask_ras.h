@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/diagnose/group.h"
-#include "cli/diagnose/judge.h"
 #include "cli/ras/ask_job.h"
 #include "cli/ras/ras_join.h"
+#include "daemon/looks/group.h"
+#include "daemon/looks/judge.h"
 
 namespace rollcall {
 

@@ -67,15 +67,6 @@ std::string DumpPipeOf(absl::string_view environ, int rank) {
   return prefix.empty() || rank < 0 ? "" : absl::StrCat(prefix, rank, ".pipe");
 }
 
-int32_t LocalWorldSize(absl::string_view environ) {
-  for (const absl::string_view name :
-       {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}) {
-    const int size = ParsePlaceNumber(std::string(FindInEnviron(environ, name)).c_str());
-    if (size > 0) return size;
-  }
-  return 0;
-}
-
 void ReadEnvironment(const std::string& proc_root, const ProcStat& stat, FoundProcess* found) {
   const auto own = ReadProcFile(ProcPath(proc_root, stat.pid, "environ"), kMaxEnvironBytes);
   found->is_readable = own.ok();

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "agent/collector/job_marks.h"
 #include "agent/processes/process_discovery.h"
 #include "agent/processes/spare_threads.h"
-#include "cli/diagnose/job_marks.h"
 
 namespace rollcall {
 

@@ -24,6 +24,7 @@
 #include "cli/diagnose/ranks.h"
 #include "cli/diagnose/take_samples.h"
 #include "cli/remote/look_limits.h"
+#include "daemon/looks/unanswered.h"
 #include "interpose/environment.h"
 
 namespace rollcall {
@@ -40,8 +41,6 @@ std::string JobName(const std::string& name) {
   CopyJobName(name.c_str(), job);
   return job;
 }
-
-bool HasFrames(const v1::StackSample& sample) { return !sample.stack().threads().empty(); }
 
 class LookGatherer {
  public:
@@ -247,17 +246,6 @@ class LookGatherer {
       process->set_unseen(WhyUnseen(*process, facts.has_value()));
       if (facts.has_value()) *process->mutable_process() = *std::move(facts);
     }
-  }
-
-  // "": nothing is missing.
-  static std::string WhyUnseen(const v1::ProcessLook& process, bool has_answered) {
-    const auto& samples = process.samples();
-    for (const v1::StackSample& sample : samples) {
-      if (!HasFrames(sample)) return sample.stack().error();
-    }
-    if (!has_answered) return "it did not answer when it was read in /proc";
-    if (samples.empty()) return "no time was left to take its stacks";
-    return samples.size() == 1 ? "no time was left for a second look" : "";
   }
 
   const LookOptions& options_;

@@ -2,7 +2,6 @@
 #include "cli/diagnose/process_look.h"
 
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -14,7 +13,6 @@
 #include "agent/processes/this_host.h"
 #include "base/clean_text.h"
 #include "base/cut_text.h"
-#include "base/steady_clock.h"
 #include "cli/diagnose/ranks.h"
 
 namespace rollcall {
@@ -83,22 +81,9 @@ v1::ProcessLook ToProcessLook(const FoundProcess& found, const std::string& foun
 }
 
 v1::ProcessUpdate WithProcessFacts(const std::string& proc_root, v1::ProcessUpdate known) {
-  const ProcessReading reading = ReadFromProc(proc_root, known.pid());
-  v1::Evidence* evidence = known.mutable_evidence();
-  evidence->set_exit_code(-1);
-  const bool is_same = reading.stat.has_value() && reading.stat->start_time == known.start_time();
-  if (!is_same || IsDead(reading.stat->state)) {
-    evidence->set_liveness(v1::Evidence::ENDED);
-    evidence->set_ended_ns(SteadyNs());
-    return known;
-  }
-  const double ticks_per_second = static_cast<double>(sysconf(_SC_CLK_TCK));
-  evidence->set_liveness(v1::Evidence::ALIVE);
-  evidence->set_state(std::string(1, reading.own_stop ? 'S' : reading.stat->state));
-  evidence->set_traced(reading.traced);
-  evidence->set_wait_channel(reading.wait_channel);
-  evidence->set_cpu_seconds(static_cast<double>(reading.stat->cpu_ticks) / ticks_per_second);
-  evidence->set_memory_bytes(reading.stat->resident_bytes);
+  const v1::Evidence evidence = EvidenceNow(proc_root, known.pid(), known.start_time());
+  known.mutable_evidence()->MergeFrom(evidence);
+  if (evidence.liveness() != v1::Evidence::ALIVE) return known;
   const auto launch = ReadLaunchFacts(proc_root, known.pid(), HostName());
   if (launch.has_value()) SetLaunch(*launch, known.mutable_identity());
   return known;

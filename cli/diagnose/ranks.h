@@ -8,15 +8,13 @@
 #include <vector>
 
 #include "cli/diagnose/find.h"
+#include "daemon/looks/looked_at.h"
 
 namespace rollcall {
 
-// ChosenRank::found_by of a rank that has ended, and that nobody has waited for.
-inline constexpr char kFoundAsZombie[] = "zombie";
-
 struct ChosenRank {
   size_t at = 0;         // in the processes
-  std::string found_by;  // as v1::ProcessLook
+  std::string found_by;  // as v1::ProcessLook; kFoundAsZombie (daemon/looks/looked_at.h)
 };
 
 // What a process has in common with the others of its job: "rendezvous node-1:29500"; "": nothing.

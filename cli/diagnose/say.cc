@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "base/clean_text.h"
 #include "cli/diagnose/say_logs.h"
-#include "cli/diagnose/unanswered.h"
+#include "daemon/looks/unanswered.h"
 #include "daemon/report/report_text.h"
 #include "daemon/report/wrap.h"
 #include "daemon/words/terms.h"

@@ -4,7 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clean_text.h"
-#include "cli/diagnose/unanswered.h"
+#include "daemon/looks/diagnosis_proto.h"
+#include "daemon/looks/unanswered.h"
 #include "daemon/report/json.h"
 
 namespace rollcall {
@@ -12,18 +13,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Outcome = LookedAtJob::Outcome;
-
-const char* OutcomeName(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::kHangs:
-      return "hangs";
-    case Outcome::kCannotTell:
-      return "cannot_tell";
-    case Outcome::kGoesOn:
-      return "goes_on";
-  }
-  return "";
-}
 
 template <typename Lines>
 Json Cleaned(const Lines& lines) {

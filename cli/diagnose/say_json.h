@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/diagnose/judge.h"
+#include "daemon/looks/judge.h"
 #include "rollcall/v1/look.pb.h"
 
 namespace rollcall {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "cli/diagnose/judge.h"
+#include "daemon/looks/judge.h"
 
 namespace rollcall {
 

@@ -33,6 +33,7 @@ class DaemonMessage;
 class HostFactsReply;
 class StackReply;
 class Tick;
+class UnrecordedProcesses;
 }  // namespace v1
 
 // gRPC's threads call this, at most one thread at a time for each stream. It must not wait: the
@@ -46,6 +47,7 @@ class AgentSink {
                       std::function<void()> applied) = 0;
   virtual void OnStackReply(const AgentName& agent, const v1::StackReply& reply) = 0;
   virtual void OnHostFacts(const AgentName& agent, const v1::HostFactsReply& reply) = 0;
+  virtual void OnUnrecorded(const AgentName& agent, const v1::UnrecordedProcesses& list) = 0;
   virtual void OnConnected(const AgentName& agent) = 0;
   virtual void OnDisconnected(const AgentName& agent) = 0;
 };

@@ -302,4 +302,23 @@ absl::Status Peers::TakeStacks(const PeerAsk& ask, const v1::TakeStacksRequest& 
   return status;
 }
 
+// Texts of another daemon are clean. It is asked whether to go on when a host has come.
+absl::StatusOr<std::vector<v1::HostLook>> Peers::LookAtJob(const PeerAsk& ask,
+                                                           const v1::LookRequest& request,
+                                                           const std::function<bool()>& goes_on) {
+  std::vector<v1::HostLook> looks;
+  const absl::Status status = impl_->Try(ask, [&](Stub* stub, grpc::ClientContext* context) {
+    looks.clear();
+    const auto stream = stub->LookAtJob(context, request);
+    v1::HostLook look;
+    while (stream->Read(&look)) {
+      looks.push_back(std::move(look));
+      if (!goes_on()) context->TryCancel();
+    }
+    return stream->Finish();
+  });
+  if (!status.ok()) return status;
+  return looks;
+}
+
 }  // namespace rollcall

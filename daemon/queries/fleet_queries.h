@@ -45,6 +45,8 @@ class FleetQueries : public QuerySource {
 #include "daemon/access/questions.def"
   absl::Status StreamStacks(const v1::TakeStacksRequest& request,
                             const std::function<bool(const v1::ProcessStack&)>& on_stack) override;
+  absl::StatusOr<std::vector<v1::HostLook>> LookAtJob(
+      const v1::LookRequest& request, const std::function<bool()>& goes_on) override;
   uint64_t Version(const std::string& job) const override;
   std::string GetMetrics(bool open_metrics, const HttpFront::Counts& http) const override;
 
@@ -87,6 +89,12 @@ class FleetQueries : public QuerySource {
   std::vector<DaemonRow> WhoHas(const JobSelector& job) const;
   absl::Status NoSuchJob(const JobSelector& job) const;
 
+  // Of this daemon and of the others: the hosts of a job that is not recorded, each once.
+  struct HostsOfJob {
+    std::vector<std::string> here;
+    std::vector<std::pair<DaemonRow, std::vector<std::string>>> there;
+  };
+  HostsOfJob FindHosts(const v1::LookRequest& request) const;
   Lists ListsOf(const JobSelector& selector) const;
   void AddCommunicators(const std::string& host, const std::vector<FleetJob>& page,
                         Lists* lists) const;

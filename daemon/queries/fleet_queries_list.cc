@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "daemon/model/job_key.h"
 #include "daemon/queries/fleet_queries.h"
+#include "proto/timestamps.h"
 
 namespace rollcall {
 namespace {
@@ -33,6 +35,7 @@ Page AskPages(const AskPage& ask, v1::StatusRequest request, size_t wanted) {
     *all.mutable_now() = page->now();
     all.set_jobs_total(page->jobs_total());
     all.set_agents(page->agents());
+    if (all.unrecorded().empty()) all.mutable_unrecorded()->Swap(page->mutable_unrecorded());
     for (v1::JobStatus& job : *page->mutable_jobs()) all.add_jobs()->Swap(&job);
     const auto count = static_cast<size_t>(all.jobs_size());
     if (is_last || count >= wanted || count >= static_cast<size_t>(all.jobs_total())) return all;
@@ -54,6 +57,31 @@ DaemonJobs TakeJobs(const std::string& daemon, v1::StatusResponse* list) {
   for (v1::JobStatus& job : *list->mutable_jobs()) jobs.jobs.push_back(std::move(job));
   list->clear_jobs();
   return jobs;
+}
+
+// An agent tells each daemon with which it has a stream: two may list the same ranks.
+void JoinUnrecorded(const google::protobuf::RepeatedPtrField<v1::UnrecordedJob>& more,
+                    v1::StatusResponse* all) {
+  std::map<JobId, v1::UnrecordedJob*> known;
+  for (v1::UnrecordedJob& job : *all->mutable_unrecorded())
+    known[{job.tenant(), job.name()}] = &job;
+  for (const v1::UnrecordedJob& job : more) {
+    const auto at = known.find({job.tenant(), job.name()});
+    if (at == known.end()) {
+      if (static_cast<size_t>(all->unrecorded_size()) < kMaxJobsListed)
+        *all->add_unrecorded() = job;
+      continue;
+    }
+    v1::UnrecordedJob* const same = at->second;
+    std::set<std::string> hosts(same->hosts().begin(), same->hosts().end());
+    const size_t before = hosts.size();
+    hosts.insert(job.hosts().begin(), job.hosts().end());
+    const bool are_others = hosts.size() == before + static_cast<size_t>(job.hosts_size());
+    same->set_ranks(are_others ? same->ranks() + job.ranks()
+                               : std::max(same->ranks(), job.ranks()));
+    same->mutable_hosts()->Assign(hosts.begin(), hosts.end());
+    if (NsOf(job.since()) < NsOf(same->since())) *same->mutable_since() = job.since();
+  }
 }
 
 // The part of a daemon's list with all of its jobs that are on the page.
@@ -91,6 +119,7 @@ FleetQueries::Lists FleetQueries::ListsOf(const JobSelector& selector) const {
     }
     v1::StatusResponse& list = **answers[i];
     lists.frame.set_agents(lists.frame.agents() + list.agents());
+    JoinUnrecorded(list.unrecorded(), &lists.frame);
     lists.jobs.push_back(TakeJobs(name, &list));
   }
   return lists;

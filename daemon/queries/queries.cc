@@ -212,6 +212,15 @@ void Queries::AddJobStatus(const JobKey& key, int64_t now_ns, bool with_communic
   if (Waits(*status)) status->set_state("waiting");
 }
 
+void Queries::AddUnrecorded(const JobSelector& selector, v1::StatusResponse* response) const {
+  if (selector.offset != 0 || parts_.unrecorded == nullptr) return;
+  for (v1::UnrecordedJob& job : parts_.unrecorded->Jobs(tenants_, NsOf(response->now()))) {
+    const bool is_there = selector.host.empty() ||
+                          std::count(job.hosts().begin(), job.hosts().end(), selector.host) > 0;
+    if (is_there) *response->add_unrecorded() = std::move(job);
+  }
+}
+
 absl::StatusOr<v1::StatusResponse> Queries::GetStatus(const v1::StatusRequest& request) const {
   return StatusOf(SelectorIn(request), !request.without_communicators());
 }
@@ -230,6 +239,7 @@ v1::StatusResponse Queries::StatusOf(const JobSelector& selector, bool with_comm
     size_t total = 0;
     keys = ListJobs(page, &total);
     response.set_jobs_total(static_cast<int32_t>(total));
+    AddUnrecorded(selector, &response);
   } else if (const std::optional<JobKey> key = Find(selector)) {
     keys.push_back(*key);
   }
@@ -448,15 +458,29 @@ absl::Status Queries::StreamStacks(const v1::TakeStacksRequest& request,
   return parts_.stacks->Stream(*key, request, on_stack);
 }
 
+absl::StatusOr<std::vector<v1::HostLook>> Queries::LookAtJob(const v1::LookRequest& request,
+                                                             const std::function<bool()>& goes_on) {
+  JobSelector named;
+  named.job = request.job();
+  named.tenant = request.tenant();
+  absl::StatusOr<std::vector<v1::HostLook>> looks = parts_.looks->Look(request, tenants_, goes_on);
+  if (!absl::IsNotFound(looks.status()) || request.job().empty() || !Find(named).has_value()) {
+    return looks;
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("job \"", request.job(), "\" is recorded, and needs no look: rollcall status ",
+                   request.job()));
+}
+
 // Other tenants' jobs must not show by their changes either.
 uint64_t Queries::Version(const std::string& job) const {
   if (job.empty() && tenants_.AreAll()) {
     return parts_.store->Changes() + parts_.incidents->Changes() +
-           static_cast<uint64_t>(parts_.agents->agents());
+           static_cast<uint64_t>(parts_.agents->agents()) + UnrecordedVersion();
   }
   const std::vector<JobKey> keys =
       job.empty() ? parts_.store->NewestKeys(SIZE_MAX, tenants_) : parts_.store->AllKeys(job);
-  uint64_t version = 0;
+  uint64_t version = job.empty() ? UnrecordedVersion() : 0;
   for (const JobKey& key : keys) {
     if (!tenants_.Has(key.tenant)) continue;
     version += 1 + parts_.store->Version(key) + parts_.incidents->Changes(key);

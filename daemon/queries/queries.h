@@ -17,6 +17,8 @@
 #include "daemon/jobs/daemon_counters.h"
 #include "daemon/jobs/job_store.h"
 #include "daemon/jobs/timeline.h"
+#include "daemon/looks/look_desk.h"
+#include "daemon/looks/unrecorded_book.h"
 #include "daemon/loop/stack_desk.h"
 #include "daemon/queries/past_views.h"
 #include "daemon/queries/query_source.h"
@@ -40,6 +42,8 @@ class Queries : public QuerySource {
     Timeline* timeline;
     const Refusals* refusals;
     const DaemonSecurity* security;  // nullptr: none
+    const UnrecordedBook* unrecorded;
+    LookDesk* looks;
   };
 
   // `agent`: as in QuerySource::SeenByAgent(). `who`: the caller's name; "": this daemon.
@@ -66,6 +70,8 @@ class Queries : public QuerySource {
       const std::vector<v1::Incident>& newer) const override;
   absl::Status StreamStacks(const v1::TakeStacksRequest& request,
                             const std::function<bool(const v1::ProcessStack&)>& on_stack) override;
+  absl::StatusOr<std::vector<v1::HostLook>> LookAtJob(
+      const v1::LookRequest& request, const std::function<bool()>& goes_on) override;
   uint64_t Version(const std::string& job) const override;
   std::string GetMetrics(bool open_metrics, const HttpFront::Counts& http) const override;
 
@@ -81,6 +87,10 @@ class Queries : public QuerySource {
   std::vector<JobKey> ListJobs(const JobSelector& selector, size_t* total) const;
   bool RunsOn(const JobKey& key, const std::string& host) const;
   std::optional<JobKey> NewestOn(const JobKey& key, const std::string& host) const;
+  uint64_t UnrecordedVersion() const {
+    return parts_.unrecorded == nullptr ? 0 : parts_.unrecorded->version(tenants_);
+  }
+  void AddUnrecorded(const JobSelector& selector, v1::StatusResponse* response) const;
   void AddIncidents(const JobKey& key, v1::JobStatus* status) const;
   void AddAttempts(const JobKey& key, int64_t now_ns, v1::JobStatus* status) const;
   absl::StatusOr<v1::JobView> GetPast(const JobKey& key, int64_t at_ns) const;

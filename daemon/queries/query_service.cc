@@ -113,6 +113,27 @@ class QueryService::Impl : public v1::Query::StreamedService {
     return ToGrpc(status);
   }
 
+  grpc::Status StreamedLookAtJob(
+      grpc::ServerContext* context,
+      grpc::ServerSplitStreamer<v1::LookRequest, v1::HostLook>* stream) override {
+    const absl::StatusOr<Call> call = Begin(kLookAtJob, *context);
+    if (!call.ok()) return ToGrpc(call.status());
+    v1::LookRequest request;
+    if (!ReadRequest(stream, &request)) return NoRequest();
+    const std::string who = WhoAsks(call->caller);
+    audit_({who, "diagnose", LookInWords(request), context->peer()});
+    const auto looks =
+        call->queries->LookAtJob(request, [context] { return !context->IsCancelled(); });
+    if (!looks.ok()) {
+      refused_({who, "diagnose", std::string(looks.status().message()), context->peer()});
+      return ToGrpc(looks.status());
+    }
+    for (const v1::HostLook& look : *looks) {
+      if (!stream->Write(look)) break;
+    }
+    return grpc::Status::OK;
+  }
+
  private:
   struct Call {
     Identity caller;

@@ -3,6 +3,8 @@
 
 #include "base/steady_clock.h"
 #include "daemon/access/access.h"
+#include "daemon/looks/diagnosis_proto.h"
+#include "daemon/looks/judge.h"
 #include "daemon/report/stack_merge.h"
 #include "proto/timestamps.h"
 
@@ -34,6 +36,14 @@ absl::StatusOr<v1::CountIncidentsResponse> QuerySource::CountIncidentsWith(
 absl::StatusOr<v1::ListIncidentsResponse> QuerySource::ListIncidentsWith(
     const v1::ListIncidentsRequest& request, std::vector<v1::Incident> /*newer*/) const {
   return ListIncidents(request);
+}
+
+absl::StatusOr<v1::DiagnoseResponse> QuerySource::Diagnose(const v1::LookRequest& request) {
+  const absl::StatusOr<std::vector<v1::HostLook>> looks = LookAtJob(request, [] { return true; });
+  if (!looks.ok()) return looks.status();
+  v1::DiagnoseResponse response = ToProto(JudgeLooks(*looks), *looks);
+  *response.mutable_now() = ToTimestamp(WallNs(SteadyNs()));
+  return response;
 }
 
 absl::StatusOr<v1::StacksResponse> QuerySource::GetStacks(const v1::TakeStacksRequest& request) {

@@ -15,6 +15,7 @@
 #include "daemon/model/tenants.h"
 #include "net/http_front.h"
 #include "rollcall/v1/incident.pb.h"
+#include "rollcall/v1/look.pb.h"
 #include "rollcall/v1/query.pb.h"
 #include "security/identity.h"
 
@@ -88,6 +89,12 @@ class QuerySource {
       const std::function<bool(const v1::ProcessStack&)>& on_stack) = 0;
   // Takes the same stacks, and merges them.
   virtual absl::StatusOr<v1::StacksResponse> GetStacks(const v1::TakeStacksRequest& request);
+
+  // Looks at a job that is not recorded: what each of its hosts shows. As LookDesk::Look().
+  virtual absl::StatusOr<std::vector<v1::HostLook>> LookAtJob(
+      const v1::LookRequest& request, const std::function<bool()>& goes_on) = 0;
+  // The judgement of such a look.
+  virtual absl::StatusOr<v1::DiagnoseResponse> Diagnose(const v1::LookRequest& request);
 
   // Changes when any other result changes, except for times. "" is for all jobs that the caller may
   // see.

@@ -40,4 +40,12 @@ std::string StacksInWords(const QuerySource& queries, const v1::TakeStacksReques
   return absl::StrCat("job ", ToText(MeantJob(queries, request)), of_ranks, on_hosts);
 }
 
+std::string LookInWords(const v1::LookRequest& request) {
+  const std::string tenant = request.tenant().empty() ? kDefaultTenant : request.tenant();
+  const std::string on_hosts =
+      request.hosts().empty() ? "" : absl::StrCat(" on ", absl::StrJoin(request.hosts(), ", "));
+  return absl::StrCat("job ", ToText(JobId{tenant, request.job()}), on_hosts,
+                      ", which is not recorded");
+}
+
 }  // namespace rollcall

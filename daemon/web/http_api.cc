@@ -197,6 +197,22 @@ std::string ObjectOfStacks(const QuerySource& queries, const QueryParameters& pa
                       : absl::StrCat("none: ", std::string(request.status().message()));
 }
 
+v1::LookRequest LookRequestIn(const QueryParameters& parameters) {
+  v1::LookRequest request;
+  request.set_job(parameters.Get("job"));
+  request.set_tenant(parameters.Get("tenant"));
+  return request;
+}
+
+absl::StatusOr<std::string> Diagnosed(const ApiRoute& /*route*/, QuerySource* queries,
+                                      const QueryParameters& parameters) {
+  return ToJson(queries->Diagnose(LookRequestIn(parameters)));
+}
+
+std::string ObjectOfLook(const QuerySource& /*queries*/, const QueryParameters& parameters) {
+  return LookInWords(LookRequestIn(parameters));
+}
+
 absl::StatusOr<std::string> ActOnIncident(QuerySource* queries, const QueryParameters& parameters,
                                           const std::string& action, const std::string& who) {
   v1::IncidentActionRequest request;
@@ -303,6 +319,8 @@ const std::vector<ApiRoute> kApiRoutes = {
      {"id"}},
     {"/api/v1/stacks", &Stacks, "", true,
      {"job", "tenant", "attempt", "ranks", "host"}, "take stacks", &ObjectOfStacks},
+    {"/api/v1/diagnose", &Diagnosed, "", true,
+     {"job", "tenant"}, "diagnose", &ObjectOfLook},
     {"/api/v1/incident/note", nullptr, "", true,
      {"id", "text"}, "note", &ObjectOfNote, &Note},
     {"/api/v1/incident/acknowledge", nullptr, "", true,

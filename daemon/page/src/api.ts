@@ -55,3 +55,13 @@ export async function takeStacks<T>(of: JobAddress, ranks: string): Promise<T> {
   if (!response.ok) throw new Error((await response.text()).trim());
   return (await response.json()) as T;
 }
+
+// Looks at a job that is not recorded. Takes some seconds.
+export async function diagnose<T>(job: string, tenant: string): Promise<T> {
+  const response = await fetch(address("diagnose", { job, tenant }), {
+    method: "POST",
+    headers: { "X-Rollcall": "1" },
+  });
+  if (!response.ok) throw new Error((await response.text()).trim());
+  return (await response.json()) as T;
+}

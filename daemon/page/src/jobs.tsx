@@ -22,6 +22,7 @@ import {
   Waiting,
 } from "./parts";
 import { Silences } from "./silences";
+import { Unrecorded } from "./unrecorded";
 
 const kLimit = 1000; // the most that the daemon sends
 const kDefaultTenant = "default";
@@ -353,6 +354,7 @@ export function Jobs() {
         total={total}
         onChange={(next) => setParameters({ offset: next === 0 ? "" : String(next) })}
       />
+      <Unrecorded jobs={live.value.unrecorded} now={now} />
     </main>
   );
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What another host sends to `rollcall diagnose`: found in its output, parsed, and judged.
 #include "base/clean_text.h"
-#include "cli/diagnose/judge.h"
+#include "daemon/looks/judge.h"
 #include "cli/remote/look_frame.h"
 #include "cli/remote/look_stream.h"
 #include "fuzz_target.h"

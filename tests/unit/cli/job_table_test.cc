@@ -77,6 +77,31 @@ TEST(JobTableTest, SaysAtTheEndWhichDaemonsDoNotAnswer) {
             "of 2 daemons, b, c do not answer: jobs of them may be missing here");
 }
 
+TEST(JobTableTest, SaysBelowTheJobsWhichRunWithoutTheLibrary) {
+  v1::StatusResponse status = SomeJobs();
+  EXPECT_TRUE(UnrecordedLines(status, 0).empty());
+  v1::UnrecordedJob* job = status.add_unrecorded();
+  job->set_tenant("team");
+  job->set_name("train\x1b.py");
+  job->set_uid(1000);
+  job->set_ranks(3);
+  job->set_world_size(4);
+  job->add_hosts("node-1");
+  job->add_hosts("node-2");
+  *job->mutable_since() = status.now();
+  const std::vector<StatusLine> lines = StatusTable(status, 0);
+  ASSERT_GE(lines.size(), 4u);
+  EXPECT_EQ(lines[lines.size() - 4].text,
+            "1 distributed job is not recorded: started without Rollcall's library");
+  EXPECT_EQ(lines[lines.size() - 3].text,
+            "  team/train?.py  not recorded: 3 of 4 ranks on 2 hosts, user 1000, for 0s");
+  EXPECT_EQ(lines[lines.size() - 2].text,
+            "  does one hang?  rollcall diagnose JOB --daemon=HOST:PORT");
+  for (int i = 0; i < 30; ++i) *status.add_unrecorded() = status.unrecorded(0);
+  EXPECT_EQ(UnrecordedLines(status, 0).size(), 14u);
+  for (const StatusLine& line : UnrecordedLines(status, 40)) EXPECT_LE(line.text.size(), 40u);
+}
+
 TEST(JobTableTest, SortsByName) {
   v1::StatusResponse status = SomeJobs();
   SortJobs(JobOrder::kName, &status);

@@ -80,13 +80,18 @@ class FakeQueries : public EmptyQueries {
     ++(owner_ == nullptr ? this : owner_)->stacks_taken;
     return v1::StacksResponse();
   }
+  absl::StatusOr<std::vector<v1::HostLook>> LookAtJob(const v1::LookRequest&,
+                                                      const std::function<bool()>&) override {
+    ++(owner_ == nullptr ? this : owner_)->looks_taken;
+    return std::vector<v1::HostLook>();
+  }
   uint64_t Version(const std::string&) const override {
     return (owner_ == nullptr ? this : owner_)->version;
   }
   std::string GetMetrics(bool, const HttpFront::Counts&) const override { return "metrics\n"; }
 
   std::atomic<uint64_t> version{1};
-  mutable std::atomic<int> stacks_taken{0};
+  mutable std::atomic<int> stacks_taken{0}, looks_taken{0};
 
  private:
   const FakeQueries* const owner_;

@@ -182,6 +182,85 @@ TEST_F(HostScanTest, FindsASegmentAmongLongMaps) {
   EXPECT_EQ(ScanAgain(MapsToRead::kAll)->segments.size(), 1u);
 }
 
+// Ranks without the library.
+class UnrecordedScanTest : public HostScanTest {
+ protected:
+  UnrecordedScanTest() {
+    options_.whole_host = true;
+    options_.find_unrecorded = true;
+  }
+
+  void AddUnrecorded(pid_t pid, pid_t parent, const std::string& environ,
+                     const std::string& name = "python3") {
+    const std::string directory = std::to_string(pid);
+    proc_.Write(directory + "/stat",
+                absl::StrCat(pid, " (", name, ") S ", parent,
+                             " 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 ", pid * 10, " 0\n"));
+    proc_.Write(directory + "/environ", environ);
+    proc_.Write(directory + "/cmdline", std::string("python3\0train.py\0--secret=x\0", 27));
+  }
+
+  static std::string RankOf(int rank, int world = 4) {
+    return absl::StrCat("RANK=", rank, std::string(1, '\0'), "WORLD_SIZE=", world,
+                        std::string(1, '\0'), "MASTER_ADDR=node-1", std::string(1, '\0'),
+                        "MASTER_PORT=29500", std::string(1, '\0'));
+  }
+
+  std::vector<pid_t> Unrecorded() {
+    std::vector<pid_t> pids;
+    for (const UnrecordedRank& rank : ScanAgain()->unrecorded) {
+      pids.push_back(rank.process.process.pid);
+    }
+    return pids;
+  }
+};
+
+TEST_F(UnrecordedScanTest, FindsTheRanksOfAJobThatNobodyPrepared) {
+  AddUnrecorded(10, 1, "HOME=/root" + std::string(1, '\0'), "torchrun");
+  AddUnrecorded(11, 10, RankOf(0));
+  AddUnrecorded(12, 10, RankOf(1));
+  AddUnrecorded(13, 12, RankOf(1), "pt_data_worker");
+  EXPECT_EQ(Unrecorded(), (std::vector<pid_t>{11, 12}));
+  const UnrecordedRank rank = ScanAgain()->unrecorded.front();
+  EXPECT_EQ(rank.script, "train.py");
+  EXPECT_EQ(rank.process.rank.coordinates.world_size, 4);
+  EXPECT_EQ(rank.marks.front().kind, "rendezvous");
+  EXPECT_EQ(rank.marks.back().kind, "launcher");
+  EXPECT_EQ(rank.marks.back().value, "10");
+}
+
+TEST_F(UnrecordedScanTest, ARankWithTheLibraryAndItsRelativesAreNone) {
+  AddUnrecorded(10, 1, RankOf(0), "srun-wrapper");
+  AddUnrecorded(11, 10, RankOf(0) + "LD_PRELOAD=/usr/lib/librollcall.so" + std::string(1, '\0'));
+  AddUnrecorded(12, 11, RankOf(0));
+  EXPECT_EQ(Unrecorded(), std::vector<pid_t>{});
+}
+
+TEST_F(UnrecordedScanTest, ATaskOfOneIsNoDistributedJob) {
+  AddUnrecorded(10, 1, RankOf(0, 1));
+  EXPECT_EQ(Unrecorded(), std::vector<pid_t>{});
+}
+
+TEST_F(UnrecordedScanTest, IsOffUnlessAskedFor) {
+  options_.find_unrecorded = false;
+  AddUnrecorded(10, 1, RankOf(0));
+  EXPECT_EQ(Unrecorded(), std::vector<pid_t>{});
+}
+
+TEST_F(UnrecordedScanTest, AUserWithManyHasALimit) {
+  options_.most_unrecorded_of_user = 3;
+  for (pid_t pid = 10; pid < 20; ++pid) AddUnrecorded(pid, 1, RankOf(pid, 100));
+  EXPECT_EQ(Unrecorded().size(), 3u);
+  EXPECT_EQ(ScanAgain()->unrecorded_left_out, 7u);
+}
+
+TEST_F(UnrecordedScanTest, ReadsAnEnvironmentOnce) {
+  AddUnrecorded(10, 1, RankOf(0));
+  EXPECT_EQ(Unrecorded().size(), 1u);
+  EXPECT_EQ(CountOpens("10/environ", 5, MapsToRead::kNone), 0);
+  EXPECT_EQ(Unrecorded().size(), 1u);
+}
+
 TEST_F(HostScanTest, FindsNothingWithoutProc) {
   AddRank(20, 3);
   proc_root_ = proc_.root() + "/none";

@@ -13,7 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "base/durations.h"
 #include "base/monotonic_clock.h"
-#include "cli/diagnose/judge.h"
+#include "daemon/looks/judge.h"
 #include "look_builder.h"
 #include "temporary_tree.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is said of jobs by looks at their hosts.
-#include "cli/diagnose/judge.h"
+#include "daemon/looks/judge.h"
 
 #include <gtest/gtest.h>
 

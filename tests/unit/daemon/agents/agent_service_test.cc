@@ -48,6 +48,9 @@ class Sink : public AgentSink {
   void OnStackReply(const AgentName& agent, const v1::StackReply&) override {
     Record("stack " + agent.host);
   }
+  void OnUnrecorded(const AgentName& agent, const v1::UnrecordedProcesses& list) override {
+    Record(absl::StrCat("unrecorded ", agent.host, " ", list.processes_size()));
+  }
   void OnConnected(const AgentName& agent) override {
     {
       const absl::MutexLock lock(&mutex_);

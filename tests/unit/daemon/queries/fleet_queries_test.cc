@@ -109,9 +109,9 @@ class OneDaemon {
           return Reply(message.take_stacks());
         },
         &store_, incidents_.get(), &timeline_, &counters_);
-    local_ = std::make_unique<Queries>(Queries::Parts{&store_, incidents_.get(), desk_.get(),
-                                                      &agents_, &rates_, &past_, &counters_,
-                                                      &timeline_, &refusals_, nullptr});
+    local_ = std::make_unique<Queries>(
+        Queries::Parts{&store_, incidents_.get(), desk_.get(), &agents_, &rates_, &past_,
+                       &counters_, &timeline_, &refusals_, nullptr, &unrecorded, &looks_});
     PeerOptions peers;
     peers.tls = tls;
     peers.list_patience_ns = peers.patience_ns = 20'000'000'000;  // on a busy machine
@@ -191,10 +191,25 @@ class OneDaemon {
   Queries& local() const { return *local_; }
 
   ViewOfTown view;
+  UnrecordedBook unrecorded;
   std::unique_ptr<FleetQueries> fleet;
 
  private:
   static AgentName TheAgent() { return {"node", kAgentId, 0, true}; }
+
+  bool ReplyToLook(const std::string& agent, const v1::TakeStacks& asked) {
+    for (const v1::ProcessRef& process : asked.processes()) {
+      v1::StackReply reply;
+      reply.set_request(asked.request());
+      reply.set_start_time(process.start_time());
+      reply.mutable_stack()->set_pid(process.pid());
+      reply.mutable_stack()->add_threads()->set_tid(process.pid());
+      AgentName name;
+      name.id = agent;
+      looks_.OnStackReply(name, reply);
+    }
+    return true;
+  }
 
   bool Reply(const v1::TakeStacks& asked) {
     for (const v1::ProcessRef& process : asked.processes()) {
@@ -225,6 +240,11 @@ class OneDaemon {
   std::vector<std::string> audit_;
   std::unique_ptr<IncidentBook> incidents_;
   std::unique_ptr<StackDesk> desk_;
+  LookDesk looks_{[this](const std::string& agent, const v1::DaemonMessage& message) {
+                    return ReplyToLook(agent, message.take_stacks());
+                  },
+                  &unrecorded, [this] { return look_clock_ns_ += kSecond; }};
+  std::atomic<int64_t> look_clock_ns_{1000 * kSecond};  // goes on with each look at it
   std::unique_ptr<Queries> local_;
   std::unique_ptr<QueryService> service_;
   int32_t last_pid_ = 0;
@@ -284,6 +304,53 @@ TEST_F(FleetQueriesTest, EveryDaemonListsTheJobsOfAll) {
     EXPECT_THAT(SilentIn(status), IsEmpty());
     EXPECT_TRUE(status.has_now());
   }
+}
+
+// Lists the ranks of a job that runs without the library.
+void ListRanks(const std::string& host, int first, int count, UnrecordedBook* book) {
+  v1::UnrecordedProcesses list;
+  for (int rank = first; rank < first + count; ++rank) {
+    v1::UnrecordedProcess* process = list.add_processes();
+    process->set_pid(100 + rank);
+    process->set_start_time(7);
+    process->set_script("train.py");
+    process->mutable_identity()->set_global_rank(rank);
+    process->mutable_identity()->set_world_size(4);
+    process->mutable_identity()->set_uid(1000);
+    process->add_marks()->set_kind("rendezvous");
+  }
+  AgentName agent;
+  agent.id = agent.host = host;
+  book->Set(agent, list);
+}
+
+TEST_F(FleetQueriesTest, JoinsAJobWithoutTheLibraryWhateverDaemonsItsAgentsTell) {
+  ListRanks("node-1", 0, 2, &a_.unrecorded);
+  ListRanks("node-2", 2, 2, &b_.unrecorded);
+  ListRanks("node-2", 2, 2, &c_.unrecorded);  // this agent has streams to two daemons
+  const v1::StatusResponse status = c_.fleet->GetStatus({}, false);
+  ASSERT_EQ(status.unrecorded_size(), 1);
+  EXPECT_EQ(status.unrecorded(0).ranks(), 4);
+  EXPECT_THAT(status.unrecorded(0).hosts(), ElementsAre("node-1", "node-2"));
+}
+
+TEST_F(FleetQueriesTest, LooksAtEachHostOfAJobOnceThroughItsDaemon) {
+  ListRanks("node-1", 0, 2, &a_.unrecorded);
+  ListRanks("node-2", 2, 2, &b_.unrecorded);
+  ListRanks("node-2", 2, 2, &c_.unrecorded);
+  v1::LookRequest request;
+  request.set_job("train.py");
+  request.set_apart_ms(2000);
+  const auto looks = c_.fleet->LookAtJob(request, [] { return true; });
+  ASSERT_TRUE(looks.ok()) << looks.status();
+  std::vector<std::string> hosts;
+  for (const v1::HostLook& look : *looks) {
+    hosts.push_back(look.host());
+    EXPECT_EQ(look.error(), "");
+    EXPECT_EQ(look.processes_size(), 2);
+    EXPECT_EQ(look.processes(0).samples_size(), 3);
+  }
+  EXPECT_THAT(hosts, testing::UnorderedElementsAre("node-1", "node-2"));
 }
 
 TEST_F(FleetQueriesTest, JobsThatHangComeFirstWhoeverHasThem) {

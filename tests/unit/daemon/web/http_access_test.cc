@@ -55,6 +55,7 @@ TEST_F(HttpAccessTest, EveryAddressNeedsItsRole) {
     }
   }
   EXPECT_EQ(queries_.stacks_taken, 1);
+  EXPECT_EQ(queries_.looks_taken, 1);
 }
 
 TEST_F(HttpAccessTest, SaysWhoYouAreAndWhatIsNeeded) {
@@ -150,8 +151,11 @@ TEST_F(HttpAccessTest, NotesEveryAction) {
   Post("/api/v1/stacks?job=train&ranks=0,3&other=x", As("operator"));
   Post("/api/v1/stacks?job=train&ranks=0", As("viewer"));
   Get("/api/v1/jobs", As("operator"));
-  EXPECT_THAT(audit(), ElementsAre("token operator take stacks job team/train attempt 2, ranks 0,3",
-                                   "token viewer refused: take stacks needs the role operator"));
+  Post("/api/v1/diagnose?job=eval.py&tenant=team", As("operator"));
+  EXPECT_THAT(audit(),
+              ElementsAre("token operator take stacks job team/train attempt 2, ranks 0,3",
+                          "token viewer refused: take stacks needs the role operator",
+                          "token operator diagnose job team/eval.py, which is not recorded"));
 }
 
 TEST_F(HttpAccessTest, NotesWhyAnActionWasNotDone) {

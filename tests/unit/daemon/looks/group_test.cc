@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which processes of looks are of one job.
-#include "cli/diagnose/group.h"
+#include "daemon/looks/group.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "cli/diagnose/ranks.h"
 #include "look_builder.h"
 
 namespace rollcall {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/diagnose/unanswered.h"
+#include "daemon/looks/unanswered.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

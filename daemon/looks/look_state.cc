@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/diagnose/look_state.h"
+#include "daemon/looks/look_state.h"
 
 #include <algorithm>
 #include <memory>
 #include <set>
 #include <utility>
 
-#include "cli/diagnose/ranks.h"
 #include "daemon/agents/children_at_work.h"
 #include "daemon/agents/stack_limits.h"
 #include "daemon/agents/stack_motion.h"

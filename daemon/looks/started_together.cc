@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/diagnose/started_together.h"
+#include "daemon/looks/started_together.h"
 
 #include <algorithm>
 #include <map>
@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "cli/diagnose/ranks.h"
 
 namespace rollcall {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/diagnose/judge.h"
+#include "daemon/looks/judge.h"
 
 #include <algorithm>
 #include <map>
@@ -11,14 +11,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/durations.h"
-#include "cli/diagnose/group.h"
-#include "cli/diagnose/look_state.h"
-#include "cli/diagnose/ranks.h"
-#include "cli/diagnose/unanswered.h"
 #include "daemon/agents/stack_limits.h"
 #include "daemon/diagnosis/diagnose.h"
 #include "daemon/diagnosis/standing/standing_ranks.h"
 #include "daemon/diagnosis/versions.h"
+#include "daemon/looks/group.h"
+#include "daemon/looks/look_state.h"
+#include "daemon/looks/unanswered.h"
 #include "daemon/model/progress.h"
 #include "daemon/model/stand_kinds.h"
 #include "daemon/report/host_facts_proto.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/diagnose/group.h"
+#include "daemon/looks/group.h"
 #include "rollcall/v1/look.pb.h"
 
 namespace rollcall {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/diagnose/job_marks.h"
+#include "agent/collector/job_marks.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -87,6 +87,15 @@ std::vector<Mark> FindMarks(absl::string_view environ, const std::string& host) 
     if (!value.empty()) marks.push_back({std::string(mark.kind), value});
   }
   return marks;
+}
+
+int32_t LocalWorldSize(absl::string_view environ) {
+  for (const absl::string_view name :
+       {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}) {
+    const int size = ParsePlaceNumber(std::string(FindInEnviron(environ, name)).c_str());
+    if (size > 0) return size;
+  }
+  return 0;
 }
 
 absl::string_view LibraryOf(absl::string_view path) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/diagnose/looked_at.h"
+#include "daemon/looks/looked_at.h"
 #include "rollcall/v1/look.pb.h"
 
 namespace rollcall {

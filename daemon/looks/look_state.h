@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/diagnose/group.h"
+#include "daemon/looks/group.h"
 #include "daemon/model/job_state.h"
 #include "rollcall/v1/look.pb.h"
 

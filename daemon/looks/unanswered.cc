@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/diagnose/unanswered.h"
+#include "daemon/looks/unanswered.h"
 
 #include <algorithm>
 #include <map>
@@ -25,6 +25,16 @@ std::string UnansweredLine(const std::vector<std::string>& hosts, const std::str
 }
 
 }  // namespace
+
+std::string WhyUnseen(const v1::ProcessLook& process, bool has_answered) {
+  const auto& samples = process.samples();
+  for (const v1::StackSample& sample : samples) {
+    if (sample.stack().threads().empty()) return sample.stack().error();
+  }
+  if (!has_answered) return "it did not answer when it was read in /proc";
+  if (samples.empty()) return "no time was left to take its stacks";
+  return samples.size() == 1 ? "no time was left for a second look" : "";
+}
 
 std::vector<std::string> UnansweredHosts(const std::vector<v1::HostLook>& looks) {
   // ssh repeats the name of the host in its errors: by "*" there, equal reasons are equal.

@@ -9,6 +9,9 @@
 
 namespace rollcall {
 
+// ProcessLook::found_by of a rank that has ended, and that nobody has waited for.
+inline constexpr char kFoundAsZombie[] = "zombie";
+
 // By the index of its look, and by its own in that look.
 struct LookedAt {
   size_t look = 0;

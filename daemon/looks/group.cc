@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/diagnose/group.h"
+#include "daemon/looks/group.h"
 
 #include <algorithm>
 #include <map>
@@ -7,8 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "cli/diagnose/ranks.h"
-#include "cli/diagnose/started_together.h"
+#include "daemon/looks/started_together.h"
 
 namespace rollcall {
 namespace {

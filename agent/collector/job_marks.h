@@ -3,6 +3,7 @@
 // the other ranks, and the libraries by which ranks talk. Pure.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,10 @@ struct Mark {
 // Best first. `host`: the name of this host, with the network namespace of the process, for
 // addresses that mean another machine on each host.
 std::vector<Mark> FindMarks(absl::string_view environ, const std::string& host);
+
+// How many ranks of its job the launcher has started on this host, as the environment says; 0: it
+// does not.
+int32_t LocalWorldSize(absl::string_view environ);
 
 // "nccl" for "/usr/lib/libnccl.so.2"; "": none that matters.
 absl::string_view LibraryOf(absl::string_view path);

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The judgement of a look as a message for the page. Pure.
+#pragma once
+
+#include <vector>
+
+#include "daemon/looks/judge.h"
+#include "rollcall/v1/query.pb.h"
+
+namespace rollcall {
+
+// "hangs", "cannot_tell", "goes_on".
+const char* OutcomeName(LookedAtJob::Outcome outcome);
+
+// Without `now`. Jobs that hang first, then those of which it cannot be told.
+v1::DiagnoseResponse ToProto(std::vector<LookedAtJob> jobs, const std::vector<v1::HostLook>& looks);
+
+}  // namespace rollcall

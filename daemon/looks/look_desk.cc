@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/looks/look_desk.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/cut_text.h"
+#include "base/durations.h"
+#include "daemon/agents/stack_limits.h"
+#include "daemon/looks/unanswered.h"
+#include "daemon/model/client_limits.h"
+#include "rollcall/v1/agent.pb.h"
+
+namespace rollcall {
+namespace {
+
+// Requests of the stack desk count from 1.
+constexpr uint64_t kOfLooks = uint64_t{1} << 63;
+constexpr int64_t kUsualApartNs = 6 * kSecond;
+constexpr int64_t kShortestApartNs = 2 * kSecond;
+constexpr int64_t kLongestApartNs = 600 * kSecond;
+// For taking stacks, beyond the time between them.
+constexpr int64_t kBesidesNs = 15 * kSecond;
+constexpr std::chrono::milliseconds kWakeEvery{100};
+constexpr char kNoAnswer[] = "its agent did not answer in time";
+constexpr char kNotConnected[] = "its agent is not connected";
+
+using Ref = std::pair<int32_t, uint64_t>;  // pid and start of a process
+
+Ref RefOf(const v1::ProcessLook& rank) {
+  return {rank.process().pid(), rank.process().start_time()};
+}
+
+// What the rules need of it. The agent's clock is another one.
+v1::Evidence LimitedEvidence(const v1::Evidence& told, int64_t now_ns) {
+  v1::Evidence evidence;
+  evidence.set_liveness(told.liveness());
+  evidence.set_exit_code(-1);
+  evidence.set_state(CutText(told.state(), 1));
+  evidence.set_traced(told.traced());
+  evidence.set_wait_channel(CutText(told.wait_channel(), limits::kName));
+  evidence.set_cpu_seconds(std::clamp(told.cpu_seconds(), 0.0, limits::kCpuSecondsOfProcess));
+  if (told.liveness() != v1::Evidence::ALIVE) evidence.set_ended_ns(now_ns);
+  return evidence;
+}
+
+}  // namespace
+
+// One look. Guarded by the desk's mutex.
+class LookDesk::Running {
+ public:
+  // The part of one agent.
+  struct Part {
+    std::string agent;
+    uint64_t number = 0;
+    v1::HostLook look;
+    std::map<Ref, int> at;  // in the look, of those that are sampled
+    std::set<Ref> open;     // whose replies have not come
+    std::set<Ref> answered;
+    size_t rounds = 0;  // that have begun
+    int64_t begun_ns = 0;
+    bool is_gone = false;
+    size_t bytes = 0;  // of the samples
+  };
+
+  Running(ListedJob job, int64_t apart_ns, int64_t now_ns)
+      : apart_ns_(apart_ns), began_ns_(now_ns) {
+    for (ListedRanks& host : job.hosts) {
+      if (host.members == 0) continue;
+      Part part;
+      part.agent = std::move(host.agent);
+      part.look = std::move(host.look);
+      for (size_t i = 0; i < host.members; ++i) {
+        const int at = static_cast<int>(i);
+        part.at[RefOf(part.look.processes(at))] = at;
+      }
+      parts_.push_back(std::move(part));
+    }
+  }
+
+  std::vector<Part>& parts() { return parts_; }
+  int64_t deadline_ns() const { return began_ns_ + apart_ns_ + kBesidesNs; }
+
+  bool IsDue(const Part& part, int64_t now_ns) const {
+    if (part.is_gone || !part.open.empty() || part.rounds == kSamples) return false;
+    const auto rounds = static_cast<int64_t>(part.rounds);
+    return now_ns >= part.begun_ns + apart_ns_ * rounds / static_cast<int64_t>(kSamples - 1);
+  }
+
+  bool IsDone() const {
+    return std::all_of(parts_.begin(), parts_.end(), [](const Part& part) {
+      return part.is_gone || (part.open.empty() && part.rounds == kSamples);
+    });
+  }
+
+  // Notes that the next round has begun, and makes its message.
+  static v1::DaemonMessage BeginRound(int64_t now_ns, Part* part) {
+    v1::DaemonMessage message;
+    v1::TakeStacks* take = message.mutable_take_stacks();
+    take->set_request(part->number);
+    take->set_children(true);
+    for (const auto& [ref, at] : part->at) {
+      part->open.insert(ref);
+      v1::ProcessRef* wanted = take->add_processes();
+      wanted->set_pid(ref.first);
+      wanted->set_start_time(ref.second);
+    }
+    if (part->rounds++ == 0) part->begun_ns = now_ns;
+    return message;
+  }
+
+  // The reply of the part's agent.
+  void Add(const v1::StackReply& reply, int64_t now_ns, Part* part) {
+    const Ref ref = {reply.stack().pid(), reply.start_time()};
+    if (part->open.erase(ref) == 0) return;
+    part->answered.insert(ref);
+    v1::ProcessLook* rank = part->look.mutable_processes(part->at.at(ref));
+    if (reply.has_evidence()) {
+      *rank->mutable_process()->mutable_evidence() = LimitedEvidence(reply.evidence(), now_ns);
+    }
+    v1::StackSample sample;
+    sample.set_taken_ns(now_ns);
+    *sample.mutable_stack() = reply.stack();
+    LimitStack(sample.mutable_stack());
+    const size_t bytes = sample.ByteSizeLong();
+    if (part->bytes + bytes > kMostBytesOfHost || bytes_ + bytes > kMostBytes) {
+      rank->set_unseen("its stacks were left out, because those of the whole job are too large");
+      return;
+    }
+    part->bytes += bytes;
+    bytes_ += bytes;
+    sample.mutable_stack()->set_host(part->look.host());
+    *rank->add_samples() = std::move(sample);
+  }
+
+ private:
+  const int64_t apart_ns_, began_ns_;
+  std::vector<Part> parts_;
+  size_t bytes_ = 0;
+};
+
+absl::StatusOr<std::vector<v1::HostLook>> LookDesk::Look(const v1::LookRequest& request,
+                                                         const Tenants& tenants,
+                                                         const std::function<bool()>& goes_on) {
+  absl::StatusOr<ListedJob> job = book_->Find(request.job(), request.tenant(), tenants);
+  if (!job.ok()) return job.status();
+  absl::StatusOr<std::shared_ptr<Running>> look = Begin(request, *std::move(job));
+  if (!look.ok()) return look.status();
+  const absl::Status status = AwaitAll(look->get(), goes_on);
+  std::vector<v1::HostLook> looks = End(look->get());
+  if (!status.ok()) return status;
+  return looks;
+}
+
+absl::StatusOr<std::shared_ptr<LookDesk::Running>> LookDesk::Begin(const v1::LookRequest& request,
+                                                                   ListedJob job) {
+  const int64_t apart_ns =
+      request.apart_ms() == 0 ? kUsualApartNs : request.apart_ms() * (kSecond / 1000);
+  if (apart_ns < kShortestApartNs || apart_ns > kLongestApartNs) {
+    return absl::InvalidArgumentError("the time between samples is from 2 s to 10 min");
+  }
+  if (!request.hosts().empty()) {
+    const std::set<std::string> wanted(request.hosts().begin(), request.hosts().end());
+    job.hosts.erase(std::remove_if(job.hosts.begin(), job.hosts.end(),
+                                   [&wanted](const ListedRanks& host) {
+                                     return wanted.count(host.look.host()) == 0;
+                                   }),
+                    job.hosts.end());
+  }
+  auto look = std::make_shared<Running>(std::move(job), apart_ns, now_ns_());
+  const MutexLock lock(mutex_);
+  if (is_closed_) return absl::CancelledError("the daemon stops");
+  if (running_.size() >= kMostAtOnce) {
+    return absl::ResourceExhaustedError(
+        "other people are looking at jobs: try again in some seconds");
+  }
+  for (Running::Part& part : look->parts()) part.number = kOfLooks | ++last_number_;
+  running_.push_back(look);
+  return look;
+}
+
+void LookDesk::SendDue(Running* look) {
+  for (Running::Part& part : look->parts()) {
+    v1::DaemonMessage message;
+    {
+      const MutexLock lock(mutex_);
+      const int64_t now_ns = now_ns_();
+      if (!look->IsDue(part, now_ns)) continue;
+      message = Running::BeginRound(now_ns, &part);
+    }
+    if (send_(part.agent, message)) continue;
+    const MutexLock lock(mutex_);
+    part.is_gone = true;
+  }
+}
+
+absl::Status LookDesk::AwaitAll(Running* look, const std::function<bool()>& goes_on) {
+  while (true) {
+    SendDue(look);
+    if (!goes_on()) return absl::CancelledError("nobody waits for the look");
+    const MutexLock lock(mutex_);
+    if (is_closed_) return absl::CancelledError("the daemon stops");
+    if (look->IsDone() || now_ns_() > look->deadline_ns()) return absl::OkStatus();
+    changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + kWakeEvery);
+  }
+}
+
+// All looks end now: one clock, the daemon's, has timed their samples.
+std::vector<v1::HostLook> LookDesk::End(Running* look) {
+  std::vector<v1::HostLook> looks;
+  const MutexLock lock(mutex_);
+  const int64_t now_ns = now_ns_();
+  for (Running::Part& part : look->parts()) {
+    v1::HostLook& host = looks.emplace_back();
+    if (part.answered.empty()) {
+      host.set_host(part.look.host());
+      host.set_error(part.is_gone ? kNotConnected : kNoAnswer);
+      continue;
+    }
+    host = std::move(part.look);
+    host.set_rollcall_version(ROLLCALL_VERSION);
+    host.set_begun_ns(part.begun_ns);
+    host.set_ended_ns(now_ns);
+    for (const auto& [ref, at] : part.at) {
+      v1::ProcessLook* rank = host.mutable_processes(at);
+      if (!rank->unseen().empty()) continue;
+      rank->set_unseen(WhyUnseen(*rank, rank->process().has_evidence()));
+    }
+  }
+  running_.erase(std::remove_if(running_.begin(), running_.end(),
+                                [look](const auto& one) { return one.get() == look; }),
+                 running_.end());
+  return looks;
+}
+
+bool LookDesk::OnStackReply(const AgentName& agent, const v1::StackReply& reply) {
+  if ((reply.request() & kOfLooks) == 0) return false;
+  const MutexLock lock(mutex_);
+  for (const std::shared_ptr<Running>& look : running_) {
+    for (Running::Part& part : look->parts()) {
+      if (part.number != reply.request() || part.agent != agent.id) continue;
+      look->Add(reply, now_ns_(), &part);
+      changed_.NotifyAll();
+    }
+  }
+  return true;
+}
+
+void LookDesk::Close() {
+  const MutexLock lock(mutex_);
+  is_closed_ = true;
+  changed_.NotifyAll();
+}
+
+}  // namespace rollcall

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looks at a job that is not recorded: asks the agents of its hosts for the stacks of its ranks
+// three times within seconds, and gives what they answer as looks at hosts, for judge.h.
+//
+// The agents take stacks within their usual limits. An agent that does not answer has a look with
+// an error, and the others are not kept waiting.
+//
+// Look() blocks the caller's thread. Replies come on gRPC's threads. The mutex is taken last; no
+// message is sent under it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/mutex.h"
+#include "base/steady_clock.h"
+#include "daemon/access/agent_name.h"
+#include "daemon/looks/unrecorded_book.h"
+#include "rollcall/v1/look.pb.h"
+
+namespace rollcall {
+
+namespace v1 {
+class DaemonMessage;
+class StackReply;
+}  // namespace v1
+
+class LookDesk {
+ public:
+  static constexpr size_t kMostAtOnce = 4;  // looks, of all callers
+  static constexpr size_t kSamples = 3;
+  // For stacks of one host, and of all; more are left out, and said to be.
+  static constexpr size_t kMostBytesOfHost = size_t{16} << 20;
+  static constexpr size_t kMostBytes = size_t{256} << 20;
+
+  // Sends a message to the agent with this id. Returns false if that agent is not connected.
+  using Send = std::function<bool(const std::string& agent, const v1::DaemonMessage& message)>;
+
+  // `book` must outlive this object. `now_ns`: a clock that never goes back.
+  LookDesk(Send send, const UnrecordedBook* book, std::function<int64_t()> now_ns = SteadyNs)
+      : send_(std::move(send)), book_(book), now_ns_(std::move(now_ns)) {}
+
+  // The job that the request names, among those of `tenants`. `goes_on` is asked several times a
+  // second: false ends the look. Errors: those of UnrecordedBook::Find(); kResourceExhausted: too
+  // many looks are under way; kInvalidArgument: the time is wrong; kCancelled.
+  absl::StatusOr<std::vector<v1::HostLook>> Look(const v1::LookRequest& request,
+                                                 const Tenants& tenants,
+                                                 const std::function<bool()>& goes_on)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // True: the reply is one to a look.
+  bool OnStackReply(const AgentName& agent, const v1::StackReply& reply)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Ends all looks, now and later: the daemon stops.
+  void Close() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  class Running;
+
+  absl::StatusOr<std::shared_ptr<Running>> Begin(const v1::LookRequest& request, ListedJob job)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void SendDue(Running* look) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status AwaitAll(Running* look, const std::function<bool()>& goes_on)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<v1::HostLook> End(Running* look) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Send send_;
+  const UnrecordedBook* const book_;
+  const std::function<int64_t()> now_ns_;
+  Mutex mutex_;
+  Condition changed_;
+  bool is_closed_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<std::shared_ptr<Running>> running_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace rollcall

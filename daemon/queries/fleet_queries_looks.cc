@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looks at jobs that are not recorded: an agent may tell several daemons of them, so each host is
+// asked through one.
+#include <algorithm>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "base/durations.h"
+#include "base/steady_clock.h"
+#include "daemon/access/access.h"
+#include "daemon/queries/fleet_queries.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int64_t kUsualLookNs = 6 * kSecond;
+
+// Of the job, those that nobody has taken so far.
+std::vector<std::string> TakeHosts(const v1::StatusResponse& list, const v1::LookRequest& request,
+                                   std::set<std::string>* taken) {
+  std::vector<std::string> hosts;
+  for (const v1::UnrecordedJob& job : list.unrecorded()) {
+    const bool is_meant = job.name() == request.job() &&
+                          (request.tenant().empty() || job.tenant() == request.tenant());
+    if (!is_meant) continue;
+    for (const std::string& host : job.hosts()) {
+      if (taken->insert(host).second) hosts.push_back(host);
+    }
+  }
+  return hosts;
+}
+
+}  // namespace
+
+FleetQueries::HostsOfJob FleetQueries::FindHosts(const v1::LookRequest& request) const {
+  HostsOfJob found;
+  std::set<std::string> taken;
+  v1::StatusRequest page;
+  page.set_without_communicators(true);
+  page.set_limit(1);
+  const absl::StatusOr<v1::StatusResponse> own = local_->GetStatus(page);
+  if (own.ok()) found.here = TakeHosts(*own, request, &taken);
+  const std::vector<DaemonRow> others = peers_->Others();
+  const int64_t patience_ns = peers_->options().list_patience_ns;
+  std::vector<std::function<absl::StatusOr<v1::StatusResponse>()>> asks;
+  for (const DaemonRow& peer : others) {
+    asks.push_back(
+        [peers = peers_, ask = AskOf(peer, patience_ns), page] { return peers->Ask(ask, page); });
+  }
+  auto answers = AllAtOnce(std::move(asks), After(patience_ns + kSlackNs));
+  for (size_t i = 0; i < answers.size(); ++i) {
+    if (!answers[i].has_value() || !answers[i]->ok()) continue;
+    std::vector<std::string> hosts = TakeHosts(**answers[i], request, &taken);
+    if (!hosts.empty()) found.there.emplace_back(others[i], std::move(hosts));
+  }
+  return found;
+}
+
+absl::StatusOr<std::vector<v1::HostLook>> FleetQueries::LookAtJob(
+    const v1::LookRequest& request, const std::function<bool()>& goes_on) {
+  using Answer = absl::StatusOr<std::vector<v1::HostLook>>;
+  const HostsOfJob hosts = FindHosts(request);
+  if (hosts.there.empty()) return local_->LookAtJob(request, goes_on);
+  const int64_t look_ns =
+      request.apart_ms() > 0 ? request.apart_ms() * (kSecond / 1000) : kUsualLookNs;
+  const int64_t patience_ns = look_ns + peers_->options().stacks_patience_ns;
+  std::vector<std::function<Answer()>> asks;
+  for (const auto& [peer, of_peer] : hosts.there) {
+    PeerAsk ask = AskOf(peer, patience_ns);
+    ask.caller.set_role(std::string(RoleName(Role::kOperator)));
+    ask.is_action = true;
+    v1::LookRequest part = request;
+    part.mutable_hosts()->Assign(of_peer.begin(), of_peer.end());
+    asks.push_back(
+        [peers = peers_, ask, part] { return peers->LookAtJob(ask, part, [] { return true; }); });
+  }
+  // Meanwhile this daemon asks its own agents.
+  Answer here = std::vector<v1::HostLook>();
+  std::thread asking([&] {
+    if (hosts.here.empty()) return;
+    v1::LookRequest part = request;
+    part.mutable_hosts()->Assign(hosts.here.begin(), hosts.here.end());
+    here = local_->LookAtJob(part, goes_on);
+  });
+  auto answers = AllAtOnce(std::move(asks), After(patience_ns + kSlackNs));
+  asking.join();
+  if (!here.ok()) return here;
+  std::vector<v1::HostLook> looks = *std::move(here);
+  for (size_t i = 0; i < answers.size(); ++i) {
+    if (answers[i].has_value() && answers[i]->ok()) {
+      for (v1::HostLook& look : **answers[i]) looks.push_back(std::move(look));
+      continue;
+    }
+    for (const std::string& host : hosts.there[i].second) {
+      v1::HostLook& look = looks.emplace_back();
+      look.set_host(host);
+      look.set_error("its daemon did not answer: " + hosts.there[i].first.name);
+    }
+  }
+  return looks;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Distributed jobs that nobody prepared, seen through a daemon and the agent of their host: they are listed as not
+recorded, and `rollcall diagnose JOB --daemon=...` and the page look at one when an operator asks."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+import pytest
+from conftest import AS_NOBODY, ROLLCALL, ask, can_be_others, new_token, wait_for
+from diagnosed_job import CANNOT_TELL, HANG, NOTHING, Look
+from test_host_agent import Host, can_unshare, daemon, host  # noqa: F401  (fixtures)
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0 or not can_unshare(),
+                                reason="needs root and the right to make pid and mount namespaces")
+
+# Ranks that meet by sockets. The rank that is named waits for a pipe that nobody writes to. Each says when it runs.
+PROGRAM = """
+import os, socket, sys
+def wait_for_data():
+    reads, writes = os.pipe()
+    os.read(reads, 1)
+def meet():
+    a, b = socket.socketpair()
+    a.recv(1)
+def work():
+    import time
+    while True:
+        sum(range(10000))
+print("runs", flush=True)
+if os.environ.get("WORKS"):
+    work()
+wait_for_data() if os.environ["RANK"] in sys.argv[1:] else meet()
+"""
+
+
+@pytest.fixture
+def start_ranks(host):  # noqa: F811
+    def start(name, size, *stuck, env=None, before=()):
+        program = host.folder / name
+        program.write_text(PROGRAM)
+        for rank in range(size):
+            variables = [f"RANK={rank}", f"WORLD_SIZE={size}", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=29500",
+                         *(f"{key}={value}" for key, value in (env or {}).items())]
+            service = host.start(*before, "env", *variables, sys.executable, str(program), *map(str, stuck))
+            service.read_until("runs")
+
+    return start
+
+
+def unrecorded(daemon):  # noqa: F811
+    return {job["name"]: job for job in ask(daemon, "jobs")["unrecorded"]}
+
+
+def wait_for_job(daemon, name, ranks):  # noqa: F811
+    return wait_for(lambda: (job := unrecorded(daemon).get(name)) is not None and job["ranks"] == ranks and job, 60)
+
+
+def diagnose(daemon, job, *flags):  # noqa: F811
+    return Look(ROLLCALL, job, f"--daemon={daemon.address}", *flags)
+
+
+def test_the_stuck_rank_of_a_listed_job_is_named_on_request(host, daemon, start_ranks, tmp_path):  # noqa: F811
+    host.agent(daemon, privileges=())
+    start_ranks("train.py", 3, 1)
+    job = wait_for_job(daemon, "train.py", 3)
+    assert job["hosts"] == ["the-host"] and job["world_size"] == 3 and job["tenant"] == "default"
+    shown = status(daemon)
+    assert re.search(r"train\.py\s+not recorded: 3 ranks on 1 host", shown), shown
+    assert "rollcall diagnose JOB --daemon=" in shown and "rollcall run COMMAND" in shown
+    assert ask(daemon, "jobs")["jobs"] == []  # nothing of it is recorded
+
+    look = diagnose(daemon, "train.py", f"--report-dir={tmp_path / 'kept'}")
+    assert look.exit_code == HANG, look.text + look.errors
+    assert look.culprits == (1,) and "wait_for_data" in look.verdict["summary"], look.verdict["summary"]
+    assert look.verdict["certainty"] in ("likely", "possible")
+    assert look.verdict["culprits"][0]["host"] == "the-host"
+    folder, = (tmp_path / "kept").iterdir()
+    assert {"incident.json", "report.txt", "report.html", "stacks.txt"} <= {file.name for file in folder.iterdir()}
+
+    answer = post(daemon, "diagnose?job=train.py")
+    assert [one["outcome"] for one in answer["jobs"]] == ["hangs"]
+    assert answer["jobs"][0]["incident"]["verdicts"][0]["culprits"][0]["rank"] == 1
+    assert daemon.read_until(r"audit: .*: diagnose, job train\.py, which is not recorded")
+
+
+def test_a_job_that_works_is_no_hang(host, daemon, start_ranks):  # noqa: F811
+    host.agent(daemon, privileges=())
+    start_ranks("busy.py", 2, env={"WORKS": "1"})
+    wait_for_job(daemon, "busy.py", 2)
+    look = diagnose(daemon, "busy.py")
+    assert look.exit_code == NOTHING, look.text + look.errors
+
+
+def test_a_list_goes_with_its_agent(host, daemon, start_ranks):  # noqa: F811
+    agent = host.agent(daemon, privileges=())
+    start_ranks("train.py", 2)
+    wait_for_job(daemon, "train.py", 2)
+    agent.process.kill()
+    wait_for(lambda: unrecorded(daemon) == {}, 30)
+    look = diagnose(daemon, "train.py")
+    assert look.exit_code == CANNOT_TELL and "that is not recorded" in look.errors
+
+
+def test_an_agent_lists_nothing_where_that_is_off(host, daemon, start_ranks):  # noqa: F811
+    host.agent(daemon, "--list-unrecorded=off", privileges=())
+    start_ranks("train.py", 2)
+    host.job("one_rank_stops_calling")
+    wait_for(lambda: ask(daemon, "jobs")["jobs"], 30)
+    assert unrecorded(daemon) == {}
+
+
+def test_what_the_library_records_is_not_listed(host, daemon, start_ranks):  # noqa: F811
+    host.agent(daemon, privileges=())
+    start_ranks("train.py", 2)
+    host.job("one_rank_stops_calling")
+    wait_for_job(daemon, "train.py", 2)
+    wait_for(lambda: ask(daemon, "jobs")["jobs"], 30)
+    assert set(unrecorded(daemon)) == {"train.py"}
+    look = diagnose(daemon, "a-job")
+    assert look.exit_code == CANNOT_TELL and "is recorded" in look.errors
+
+
+@pytest.mark.skipif(not can_be_others(), reason="needs another user")
+def test_a_user_with_very_many_ranks_leaves_the_others_their_share(host, daemon, start_ranks):  # noqa: F811
+    host.agent(daemon, privileges=())
+    swarm = host.start(*AS_NOBODY, "sh", "-c", "i=0; while [ $i -lt 600 ]; do RANK=$i WORLD_SIZE=600 sleep 1000 & "
+                       "i=$((i+1)); done; echo all; wait")
+    swarm.read_until("all")
+    start_ranks("train.py", 2, 1)
+    wait_for_job(daemon, "train.py", 2)
+    others = [job for name, job in unrecorded(daemon).items() if name != "train.py"]
+    assert 0 < sum(job["ranks"] for job in others) <= 256
+    assert diagnose(daemon, "train.py").culprits == (1,)
+
+
+def test_a_name_with_control_characters_arrives_clean(host, daemon, start_ranks):  # noqa: F811
+    host.agent(daemon, privileges=())
+    start_ranks("tr\x1b[2Jain\n.py", 2)
+    job, = wait_for(lambda: list(unrecorded(daemon).values()), 60)
+    assert not re.search(r"[\x00-\x1f\x7f]", job["name"]), job
+    assert "\x1b" not in status(daemon)
+    assert diagnose(daemon, job["name"]).exit_code in (CANNOT_TELL, NOTHING, HANG)
+
+
+def test_only_an_operator_has_a_job_looked_at(host, start_daemon, start_ranks, tmp_path):  # noqa: F811
+    viewer, viewer_file = new_token(tmp_path, "viewer", "--role=viewer")
+    daemon = start_daemon(f"--token-file={tmp_path / 'tokens'}")  # noqa: F811
+    host.agent(daemon, privileges=())
+    start_ranks("train.py", 2, 1)
+    wait_for_job(daemon, "train.py", 2)
+    look = diagnose(daemon, "train.py", f"--token-file={viewer_file}")
+    assert look.exit_code == CANNOT_TELL and "operator" in look.errors, look.errors
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        post(daemon, "diagnose?job=train.py", {"Authorization": f"Bearer {viewer}"})
+    assert refused.value.code == 403
+
+
+def test_a_job_in_which_nobody_permits_stacks_cannot_be_told(host, daemon, start_ranks):  # noqa: F811
+    host.agent(daemon, privileges=())
+    start_ranks("train.py", 2, 1, env={"ROLLCALL_STACKS": "off"})
+    wait_for_job(daemon, "train.py", 2)
+    look = diagnose(daemon, "train.py")
+    assert look.exit_code == CANNOT_TELL, look.text
+    assert "ROLLCALL_STACKS=off" in look.text
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["--daemon=127.0.0.1:1"], "name one job"),
+    (["--daemon=127.0.0.1:1", "--hosts=a", "job"], "leave out --hosts"),
+    (["--daemon=127.0.0.1:1", "job"], "no look from the daemon"),
+    (["--tenant=a", "job"], "--tenant is for --daemon"),
+])
+def test_bad_usage(arguments, words):
+    look = Look(ROLLCALL, *arguments)
+    assert look.exit_code == CANNOT_TELL and words in look.errors, look.errors
+
+
+def status(daemon):  # noqa: F811
+    return subprocess.run([ROLLCALL, "status", f"--daemon={daemon.address}"], capture_output=True, text=True,
+                          timeout=60, check=True).stdout
+
+
+def post(daemon, path, headers=None):  # noqa: F811
+    request = urllib.request.Request(f"{daemon.page}/api/v1/{path}", method="POST",
+                                     headers={"X-Rollcall": "1", **(headers or {})})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.load(answer)

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/looks/look_desk.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/durations.h"
+#include "daemon/looks/judge.h"
+#include "listed_ranks.h"
+
+namespace rollcall {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr int kRankThatSleeps = 1;
+
+// Agents that answer at once; and a clock that goes on by a quarter of a second with each look at
+// it.
+class LookDeskTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    book_.Set(AgentOf("node-1"), ListOfRanks(Listed{0}, Listed{1}));
+    book_.Set(AgentOf("node-2"), ListOfRanks(Listed{2}, Listed{3}));
+  }
+
+  bool Answer(const std::string& agent, const v1::TakeStacks& asked) {
+    ++asked_[agent];
+    EXPECT_TRUE(asked.children());
+    if (gone_.count(agent) != 0) return false;
+    if (silent_.count(agent) != 0) return true;
+    for (const v1::ProcessRef& process : asked.processes()) {
+      v1::StackReply reply;
+      reply.set_request(asked.request());
+      reply.set_start_time(process.start_time());
+      const bool sleeps = agent == AgentOf("node-1").id && process.pid() == 4000 + kRankThatSleeps;
+      FillStack(process.pid(), sleeps, reply.mutable_stack());
+      reply.mutable_evidence()->set_liveness(v1::Evidence::ALIVE);
+      reply.mutable_evidence()->set_state("S");
+      AgentName name;
+      name.id = agent;
+      EXPECT_TRUE(desk_.OnStackReply(name, reply));
+    }
+    return true;
+  }
+
+  static void AddFrame(const char* function, const char* file, int line,
+                       v1::ThreadStack* thread) {
+    v1::Frame* frame = thread->add_frames();
+    frame->set_function(function);
+    frame->set_file(file);
+    frame->set_line(line);
+    frame->set_python(*file != '\0');
+    if (*file == '\0') frame->set_module("/usr/lib/libtorch_cpu.so");
+  }
+
+  static void FillStack(int32_t pid, bool sleeps, v1::ProcessStack* stack) {
+    stack->set_pid(pid);
+    stack->set_cpu_seconds(1);
+    stack->set_moved_bytes(0);
+    v1::ThreadStack* thread = stack->add_threads();
+    thread->set_tid(pid);
+    thread->set_state("S");
+    if (sleeps) {
+      AddFrame("clock_nanosleep", "", 0, thread);
+      AddFrame("validate", "train.py", 7, thread);
+    } else {
+      AddFrame("gloo::transport::tcp::UnboundBuffer::waitRecv(int*, std::chrono::duration)", "", 0,
+               thread);
+      AddFrame("all_reduce", "train.py", 9, thread);
+    }
+    AddFrame("main", "train.py", 30, thread);
+  }
+
+  absl::StatusOr<std::vector<v1::HostLook>> Look(v1::LookRequest request = {}) {
+    if (request.job().empty()) request.set_job("train.py");
+    return desk_.Look(request, Tenants::All(), [this] { return goes_on_; });
+  }
+
+  std::set<std::string> gone_, silent_;
+  std::map<std::string, int> asked_;
+  bool goes_on_ = true;
+  int64_t now_ns_ = 1000 * kSecond;
+  UnrecordedBook book_;
+  LookDesk desk_{[this](const std::string& agent, const v1::DaemonMessage& message) {
+                   return Answer(agent, message.take_stacks());
+                 },
+                 &book_, [this] { return now_ns_ += kSecond / 4; }};
+};
+
+TEST_F(LookDeskTest, TakesThreeSamplesOfEachRankOverTheTime) {
+  const auto looks = Look();
+  ASSERT_TRUE(looks.ok()) << looks.status();
+  ASSERT_THAT(*looks, SizeIs(2));
+  for (const v1::HostLook& look : *looks) {
+    for (const v1::ProcessLook& rank : look.processes()) {
+      ASSERT_THAT(rank.samples(), SizeIs(3));
+      EXPECT_GE(rank.samples(2).taken_ns() - rank.samples(0).taken_ns(), 6 * kSecond);
+      EXPECT_EQ(rank.unseen(), "");
+      EXPECT_EQ(rank.process().evidence().liveness(), v1::Evidence::ALIVE);
+    }
+  }
+}
+
+TEST_F(LookDeskTest, TheLookIsJudgedAsThatOfACommand) {
+  const auto looks = Look();
+  ASSERT_TRUE(looks.ok()) << looks.status();
+  const std::vector<LookedAtJob> jobs = JudgeLooks(*looks);
+  ASSERT_THAT(jobs, SizeIs(1));
+  EXPECT_EQ(jobs[0].outcome, LookedAtJob::Outcome::kHangs) << jobs[0].why;
+  const v1::Verdict& verdict = jobs[0].incident.verdicts(0);
+  ASSERT_THAT(verdict.culprits(), SizeIs(1));
+  EXPECT_EQ(verdict.culprits(0).rank(), kRankThatSleeps);
+  EXPECT_EQ(verdict.culprits(0).host(), "node-1");
+  EXPECT_EQ(jobs[0].incident.job(), "train.py");
+}
+
+TEST_F(LookDeskTest, AHostWithoutAnswerIsNamedAndTheRestIsLookedAt) {
+  silent_ = {AgentOf("node-2").id};
+  const auto looks = Look();
+  ASSERT_TRUE(looks.ok()) << looks.status();
+  ASSERT_THAT(*looks, SizeIs(2));
+  EXPECT_EQ((*looks)[0].error(), "");
+  EXPECT_EQ((*looks)[1].host(), "node-2");
+  EXPECT_THAT((*looks)[1].error(), HasSubstr("did not answer"));
+}
+
+TEST_F(LookDeskTest, AHostWhoseAgentIsGoneIsNamedAtOnce) {
+  gone_ = {AgentOf("node-2").id};
+  const auto looks = Look();
+  ASSERT_TRUE(looks.ok()) << looks.status();
+  EXPECT_THAT((*looks)[1].error(), HasSubstr("not connected"));
+  EXPECT_LT(now_ns_, 1015 * kSecond);
+}
+
+TEST_F(LookDeskTest, OnlyTheNamedHostsAreAsked) {
+  v1::LookRequest request;
+  request.add_hosts("node-2");
+  const auto looks = Look(request);
+  ASSERT_TRUE(looks.ok()) << looks.status();
+  EXPECT_THAT(*looks, SizeIs(1));
+  EXPECT_EQ(asked_.count(AgentOf("node-1").id), 0u);
+}
+
+TEST_F(LookDeskTest, NobodyWaitsAnyLonger) {
+  silent_ = {AgentOf("node-2").id};
+  goes_on_ = false;
+  EXPECT_TRUE(absl::IsCancelled(Look().status()));
+}
+
+TEST_F(LookDeskTest, ATimeThatIsWrongAsksNobody) {
+  v1::LookRequest request;
+  request.set_apart_ms(500);
+  EXPECT_TRUE(absl::IsInvalidArgument(Look(request).status()));
+  EXPECT_THAT(asked_, IsEmpty());
+}
+
+TEST_F(LookDeskTest, AStrangersReplyChangesNothing) {
+  v1::StackReply reply;
+  reply.set_request(uint64_t{1} << 63 | 77);
+  EXPECT_TRUE(desk_.OnStackReply(AgentOf("node-3"), reply));
+  reply.set_request(77);  // of the stack desk
+  EXPECT_FALSE(desk_.OnStackReply(AgentOf("node-1"), reply));
+}
+
+TEST_F(LookDeskTest, ADaemonThatStopsBeginsNoLook) {
+  desk_.Close();
+  EXPECT_TRUE(absl::IsCancelled(Look().status()));
+}
+
+}  // namespace
+}  // namespace rollcall
