@@ -219,6 +219,8 @@ Culprit MakeCulprit(const JobState& job, int32_t process, int32_t rank, const Me
     if (HasFailed(job, *member)) culprit.error = known->error;
     culprit.device = member->device;
     culprit.entered = member->entered;
+  } else if (known != nullptr && HasEnded(*known)) {
+    culprit.error = known->error;
   }
   culprit.ending = DescribeEnding(job, process, member);
   return culprit;

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/words/key_sentences.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
 #include "absl/strings/str_cat.h"
+#include "base/cut_text.h"
 #include "daemon/words/rank_ranges.h"
 #include "daemon/words/sentence_parts.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
 namespace {
+
+constexpr size_t kLongestErrorOfKey = 160;
 
 // Nobody has set the key, so these have not.
 std::string HasNotSet(const Verdict& v, const char* also) {
@@ -16,6 +23,13 @@ std::string HasNotSet(const Verdict& v, const char* also) {
 
 // "rank 3 (node-0, pid 4003) died (killed by signal 9)".
 std::string HowItLeft(const Verdict& v) {
+  const std::string& error = v.culprits.front().error;
+  const bool is_one = std::all_of(v.culprits.begin(), v.culprits.end(),
+                                  [&error](const Culprit& c) { return c.error == error; });
+  if (!error.empty() && is_one) {
+    return absl::StrCat(Who(v.culprits), " failed with \"",
+                        CutText(error, kLongestErrorOfKey, "..."), "\"");
+  }
   const std::string& ending = v.culprits.front().ending;
   const char* verb = v.cause == Cause::kRankDied ? " died" : " left";
   return absl::StrCat(Who(v.culprits), verb, ending.empty() ? "" : absl::StrCat(" (", ending, ")"));

@@ -99,8 +99,8 @@ bool IsOpen(uintptr_t request) {
   return seen == kUccInProgress || seen == kUccInitialized;
 }
 
-// A copy of an open call.
-struct OpenRequest {
+// A copy of an open call, as this thread has seen it.
+struct SeenCall {
   OpenSlot* slot;
   uint64_t turn;
   uintptr_t request;
@@ -110,7 +110,7 @@ struct OpenRequest {
 };
 
 // False: the slot has no call, or has got another one meanwhile.
-bool CopyOpen(OpenSlot* slot, OpenRequest* call) {
+bool CopyOpen(OpenSlot* slot, SeenCall* call) {
   constexpr auto kRelaxed = std::memory_order_relaxed;
   call->slot = slot;
   call->turn = slot->turn.load(std::memory_order_acquire);
@@ -126,11 +126,11 @@ bool CopyOpen(OpenSlot* slot, OpenRequest* call) {
 }
 
 // A communicator that has ended in the meantime has another generation, or no call any more.
-bool IsCurrent(const OpenRequest& call) {
+bool IsCurrent(const SeenCall& call) {
   return call.comm->entry != nullptr && Generation(call.comm) == call.generation;
 }
 
-void End(const OpenRequest& call) {
+void End(const SeenCall& call) {
   uint64_t turn = call.turn;
   if (!call.slot->turn.compare_exchange_strong(turn, kTakenTurn)) return;
   open_ucc_calls.fetch_sub(1);
@@ -143,7 +143,7 @@ template <typename Each>
 void ForEachOpen(const void* context, Each each) {
   const uint32_t end = open_end.load(std::memory_order_acquire);
   for (uint32_t i = 0; i < end; ++i) {
-    OpenRequest call;
+    SeenCall call;
     if (CopyOpen(&open_slots[i], &call) && call.context == context) each(call);
   }
 }
@@ -190,7 +190,7 @@ void OpenUccCall(const UccRequest* request, const UccCall& call, uint64_t positi
 }
 
 void EndDoneUccCalls(const void* context) {
-  ForEachOpen(context, [](const OpenRequest& call) {
+  ForEachOpen(context, [](const SeenCall& call) {
     if (!IsOpen(call.request)) End(call);
   });
 }
@@ -199,19 +199,19 @@ void EndUccCall(const UccRequest* request) {
   if (!AnyOpenUccCall()) return;
   const uint32_t end = open_end.load(std::memory_order_acquire);
   for (uint32_t i = 0; i < end; ++i) {
-    OpenRequest call;
+    SeenCall call;
     if (CopyOpen(&open_slots[i], &call) && call.request == Key(request)) End(call);
   }
 }
 
 void EndUccCallsOf(const void* context) {
-  ForEachOpen(context, [](const OpenRequest& call) { End(call); });
+  ForEachOpen(context, [](const SeenCall& call) { End(call); });
 }
 
 OldestUccCall FindOldestUccCall(const void* context) {
   OldestUccCall oldest;
   uint64_t since = UINT64_MAX;
-  ForEachOpen(context, [&](const OpenRequest& call) {
+  ForEachOpen(context, [&](const SeenCall& call) {
     if (call.since >= since || !IsCurrent(call)) return;
     since = call.since;
     oldest = {call.comm, call.number};

@@ -50,11 +50,11 @@ def judge(case, run):
     return misplaced(case.lines, verdict) if case.at else ""
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.program)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_verdict(case, start, tmp_path, record_property):
-    run = start(case.program, tmp_path / "1", case.ranks)
+    run = start(case.program, tmp_path / "1", case.ranks, backend=case.backend)
     if run.lacks_stacks():
-        run = start(case.program, tmp_path / "2", case.ranks)
+        run = start(case.program, tmp_path / "2", case.ranks, backend=case.backend)
     wrong = judge(case, run)
     if wrong and case.defect:
         pytest.xfail(f"{case.defect}: {wrong}")
@@ -69,9 +69,10 @@ def test_the_verdict(case, start, tmp_path, record_property):
     assert fits, verdict["advice"]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.program)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_fixed_it_is_healthy(case, start, tmp_path):
-    run = start(case.program, tmp_path, case.ranks, fixed=True, hang_after="15s")
+    run = start(case.program, tmp_path, case.ranks, fixed=True, hang_after="15s",
+                backend=case.backend)
     assert run.exit_code == 0, run.output
     assert len(re.findall(r"rank \d+ done", run.output)) == case.ranks, run.output
     assert run.said == [] and run.incidents == []

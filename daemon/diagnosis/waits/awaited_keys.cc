@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <vector>
@@ -120,7 +121,10 @@ void AddSetter(const JobState& job, int32_t rank, int32_t process, bool is_open,
   call->absents.push_back(absent);
 }
 
-// While one of them lives, it may set the key: then no rank is to blame because it has ended.
+bool EndedByFault(const Absent& absent) { return absent.failed || MayHaveDied(absent.gone); }
+
+// While one of them lives, it may set the key: then no rank is to blame because it has ended. Of
+// those that have ended, one that failed owes the key rather than one that came to its end.
 void AddSetters(const JobState& job, const NumberedRanks& ranks, const KeyWait& wait, bool is_open,
                 StuckCall* call) {
   for (const auto& [rank, process] : ranks) {
@@ -129,7 +133,12 @@ void AddSetters(const JobState& job, const NumberedRanks& ranks, const KeyWait& 
   const auto first_gone =
       std::stable_partition(call->absents.begin(), call->absents.end(),
                             [](const Absent& absent) { return absent.gone == Gone::kNo; });
-  if (first_gone != call->absents.begin()) call->absents.erase(first_gone, call->absents.end());
+  if (first_gone != call->absents.begin()) {
+    call->absents.erase(first_gone, call->absents.end());
+  } else if (std::any_of(first_gone, call->absents.end(), EndedByFault)) {
+    call->absents.erase(std::remove_if(first_gone, call->absents.end(), std::not_fn(EndedByFault)),
+                        call->absents.end());
+  }
 }
 
 void AddKeyCall(const JobState& job, const NumberedRanks& ranks, const std::string& key,

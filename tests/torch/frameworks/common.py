@@ -8,6 +8,7 @@ A line with "# hangs: PROGRAM" is where the culprit of that program stands; the 
 """
 
 import argparse
+import os
 import queue
 import time
 
@@ -44,9 +45,10 @@ def run_rank(args):
     print(f"rank {args.rank} done", flush=True)
 
 
-def main(backend="nccl_cpu"):
+def main(backend=None):
+    """backend: None: the one that the test chooses, the simulated NCCL if none."""
     args = parse_arguments()
-    dist.init_process_group(backend)
+    dist.init_process_group(backend or os.environ.get("ROLLCALL_PROGRAM_BACKEND", "nccl_cpu"))
     args.rank, args.ranks = dist.get_rank(), dist.get_world_size()
     run_rank(args)
 

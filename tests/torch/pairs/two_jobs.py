@@ -130,8 +130,9 @@ def launch(command):
     ranks = []
     for job, port in zip(("trainer", "engine"), own):
         for rank in range(RANKS):
-            environment = dict(os.environ, ROLLCALL_JOB=job, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(RANKS),
-                               MASTER_ADDR="127.0.0.1", MASTER_PORT=str(shared), OMP_NUM_THREADS="1")
+            environment = dict(os.environ, ROLLCALL_JOB=job, RANK=str(rank), LOCAL_RANK=str(rank),
+                               WORLD_SIZE=str(RANKS), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(shared),
+                               OMP_NUM_THREADS="1")
             ranks.append(subprocess.Popen([sys.executable, *command, job, str(rank), str(port), str(shared)],
                                           env=environment))
 
@@ -140,7 +141,9 @@ def launch(command):
             rank.kill()
 
     signal.signal(signal.SIGTERM, end)
-    return max(abs(rank.wait()) for rank in ranks)
+    while None in [rank.poll() for rank in ranks]:  # of all, so that none remains as a zombie
+        time.sleep(0.1)
+    return max(abs(rank.returncode) for rank in ranks)
 
 
 def main():

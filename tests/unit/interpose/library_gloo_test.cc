@@ -39,6 +39,10 @@ TEST_F(LibraryGlooTest, AGroupIsACommunicatorOfGlooWithItsName) {
   EXPECT_NE(comms[1].id, comms[2].id);
 }
 
+TEST_F(LibraryGlooTest, AGroupMadeByHandHasTheNameOfItsPrefix) {
+  EXPECT_EQ(CommAfter("by_hand=1,4").name, "weights");
+}
+
 TEST_F(LibraryGlooTest, AllMembersComputeOneId) {
   const uint64_t id = CommAfter("group=1,4").id;
   EXPECT_EQ(CommAfter("group=3,4").id, id);

@@ -170,6 +170,34 @@ TEST_F(PairsTest, TheErrorOfAJobThatHasEndedIsToldByTheJobThatWaits) {
   EXPECT_EQ(trainer.own[0].culprits[0].pid, 4200);
 }
 
+// The jobs share nothing but a store.
+TEST_F(PairsTest, AKeyThatTheOtherJobShouldSetIsToldByTheJobThatWaits) {
+  for (HalfOfAPair* half : {&trainer_, &engine_}) half->state().communicators.erase(kWeights);
+  for (Process& process : trainer_.state().processes) {
+    BlockedCall call;
+    call.thread = static_cast<uint32_t>(process.pid);
+    call.op = Op::kstore_wait;
+    call.since_ns = At(10);
+    call.key = "/ready/3";
+    call.keys = 1;
+    process.blocked.push_back(call);
+  }
+  EXPECT_TRUE(WaitsForKey(trainer_.state()));
+  EXPECT_FALSE(WaitsForKey(engine_.state()));
+  for (Process& process : engine_.state().processes) {
+    process.liveness = Liveness::kExited;
+    process.ended_ns = At(20);
+  }
+  engine_.state().processes[1].error = "ValueError: no weight at engine.py:57";
+  engine_.state().processes[1].error_ns = At(15);
+  const PairVerdicts trainer = TrainerTells();
+  ASSERT_FALSE(trainer.own.empty());
+  EXPECT_EQ(trainer.own[0].culprits[0].rank, 3);
+  const std::string& summary = trainer.own[0].summary;
+  EXPECT_TRUE(absl::StartsWith(summary, "rank 3 is rank 1 of job engine: ")) << summary;
+  EXPECT_TRUE(absl::StrContains(summary, "ValueError: no weight")) << summary;
+}
+
 TEST_F(PairsTest, AnOpenIncidentGoesOn) {
   trainer_.EnterWeights({0, 1}, At(10));
   engine_.EnterWeights({2}, At(11));

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "daemon/diagnosis/diagnose.h"
 #include "daemon/diagnosis/waits/awaited_keys.h"
 #include "steps_of_calls.h"
@@ -71,6 +72,19 @@ TEST(KeyNotSetTest, WhoMaySetTheKeyAmongManyIsOnlyPossible) {
   const Verdict v = First(job);
   EXPECT_EQ(Blamed(v), (Ranks{0, 1, 3}));
   EXPECT_EQ(v.certainty, Certainty::kPossible);
+}
+
+TEST(KeyNotSetTest, OfThoseThatHaveEndedTheOneThatFailedIsBlamed) {
+  JobBuilder job(4);
+  job.Finish(5);
+  for (const int rank : {0, 1}) AwaitKey(rank, 10, &job);
+  for (const int rank : {2, 3}) job.Exit(rank, At(20));
+  job.process(3).error = "ValueError: no weight at engine.py:57";
+  job.process(3).error_ns = At(19);
+  const Verdict v = First(job);
+  EXPECT_EQ(Blamed(v), (Ranks{3})) << v.summary;
+  EXPECT_TRUE(absl::StrContains(v.summary, "ValueError: no weight")) << v.summary;
+  EXPECT_NE(v.certainty, Certainty::kCertain);
 }
 
 TEST(KeyNotSetTest, ARankThatStandsElsewhereHoldsUpAllThatWait) {

@@ -3,7 +3,8 @@
 // preloaded library. A step is a word, or WORD=NUMBER,NUMBER. "!" before it says that it must throw
 // what PyTorch throws, "^" that the program leaves it by longjmp().
 //
-//   group=RANK,SIZE   makes the default group; "pair=RANK,SIZE" another one with the name "pair"
+//   group=RANK,SIZE   makes the default group; "pair=RANK,SIZE" another one with the name "pair",
+//                     "by_hand=RANK,SIZE" one with nothing but a prefix around a store
 //   finish, fail      end the oldest work; "sent" moves the data of the newest message
 //   wait              waits for the newest work or message
 //   interrupted       a signal handler on a stack of its own makes calls inside of other ones
@@ -59,6 +60,12 @@ void MakeGroup(const std::string& number, const std::string& name, const Numbers
   const StorePtr device(new PrefixStore("cpu/", own));
   group = new ProcessGroupGloo(device, numbers[0], numbers[1], nullptr);
   named->setGroupDesc(name);
+}
+
+// As frameworks make one for the ranks of two jobs.
+void MakeByHand(const std::string& prefix, const Numbers& numbers) {
+  const StorePtr store(new PrefixStore(prefix, root));
+  group = new ProcessGroupGloo(store, numbers[0], numbers[1], nullptr);
 }
 
 __attribute__((noinline)) void ReduceBeneath(Tensors* tensors) {
@@ -151,6 +158,7 @@ const std::map<std::string, std::function<void(const Numbers&)>> kSteps = {
     {"group", [](const Numbers& n) { MakeGroup("0", "default_pg", n); }},
     {"nameless", [](const Numbers& n) { MakeGroup("3", "undefined", n); }},
     {"pair", [](const Numbers& n) { MakeGroup("1", "pair", n); }},
+    {"by_hand", [](const Numbers& n) { MakeByHand("weights", n); }},
     {"allreduce",
      [](const Numbers& n) {
        Tensors tensors = Some(n);
