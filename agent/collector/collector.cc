@@ -161,7 +161,7 @@ ScanOptions ScanOptionsFrom(const CollectorOptions& options) {
 
 Collector::Collector(CollectorOptions options) : options_(std::move(options)) {
   if (!options_.live) return;
-  threads_ = std::make_shared<SpareThreads>();
+  threads_ = std::make_shared<SpareThreads>(options_.least_read_wait_ns);
   watch_ = std::make_unique<ProcessWatch>(options_.proc_root, threads_);
   scan_ = std::make_unique<HostScan>(ScanOptionsFrom(options_), threads_);
   clock_ = std::make_unique<HostClock>();

@@ -63,6 +63,7 @@ struct CollectorOptions {
   std::shared_ptr<const Redactor> redactor = DefaultRedactor();  // for all that is reported
   SendArguments send_arguments = SendArguments::kListed;         // of command lines
   int64_t scan_wait_ns = 5'000'000;  // longest time that a tick waits for a scan of the processes
+  int64_t least_read_wait_ns = 0;    // for tests: as SpareThreads()
   // Not 0: the ticks have the processes of this job, asked for each process and tick; "": the
   // process names none. When the number for a process changes, the tick is whole. Empty: they have
   // all.

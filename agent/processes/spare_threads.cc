@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -46,7 +47,8 @@ struct SpareThreads::State {
   bool ending ABSL_GUARDED_BY(mutex) = false;
 };
 
-SpareThreads::SpareThreads() : state_(std::make_shared<State>()) {}
+SpareThreads::SpareThreads(int64_t least_timeout_ns)
+    : state_(std::make_shared<State>()), least_timeout_ns_(least_timeout_ns) {}
 
 SpareThreads::~SpareThreads() { Cancel(); }
 
@@ -109,7 +111,8 @@ std::shared_ptr<SpareThreads::Worker> SpareThreads::State::TakeWorker(
 bool SpareThreads::Run(const std::string& key, std::function<void()> read, int64_t timeout_ns,
                        int64_t payer) {
   const auto job = std::make_shared<Job>(Job{key, std::move(read), payer});
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout_ns);
+  const auto deadline = std::chrono::steady_clock::now() +
+                        std::chrono::nanoseconds(std::max(timeout_ns, least_timeout_ns_));
   const MutexLock lock(state_->mutex);
   if (state_->ending || state_->running.count(key) != 0) return false;
   const auto of_payer = state_->running_of.find(payer);

@@ -24,7 +24,9 @@ class SpareThreads {
   // Stuck reads at which Run() refuses new ones: in all, and of one payer.
   static constexpr size_t kMostThreads = 64, kMostOfPayer = 16;
 
-  SpareThreads();
+  // `least_timeout_ns`: a shorter timeout of a read becomes this one. For tests whose machine may
+  // be too busy to start a thread in time.
+  explicit SpareThreads(int64_t least_timeout_ns = 0);
   ~SpareThreads();  // does not wait for blocked threads
   SpareThreads(const SpareThreads&) = delete;
   SpareThreads& operator=(const SpareThreads&) = delete;
@@ -64,6 +66,7 @@ class SpareThreads {
   static void Work(const std::shared_ptr<State>& state, const std::shared_ptr<Worker>& worker);
 
   const std::shared_ptr<State> state_;
+  const int64_t least_timeout_ns_;
 };
 
 }  // namespace rollcall

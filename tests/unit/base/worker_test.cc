@@ -15,7 +15,7 @@
 namespace rollcall {
 namespace {
 
-constexpr std::chrono::seconds kSoon{20};
+constexpr std::chrono::minutes kSoon{1};
 constexpr std::chrono::milliseconds kMoment{20};
 constexpr std::chrono::hours kHour{1};
 

@@ -158,8 +158,9 @@ TEST_F(DaemonClockTest, AbseilWaitsByTheReplacedClock) {
   wall_set_by_s = -120;
   const int64_t begun = SteadyNs();
   const absl::MutexLock lock(&mutex);
-  mutex.AwaitWithTimeout(absl::Condition(&never), absl::Seconds(5));
-  EXPECT_LT(SteadyNs() - begun, 3'000'000'000);  // the deadline has passed by the kernel's clock
+  mutex.AwaitWithTimeout(absl::Condition(&never), absl::Seconds(100));
+  // The deadline has passed by the kernel's clock.
+  EXPECT_LT(SteadyNs() - begun, 50'000'000'000);
 }
 
 TEST_F(DaemonClockTest, AClockThatWasSetBackStopsNothing) {
@@ -180,8 +181,8 @@ TEST_F(DaemonClockTest, AClockThatWasSetForwardMakesNoWaitLonger) {
   }
   EXPECT_TRUE(daemon_->GetIncidents("").empty());
   const v1::StatusResponse status = StatusOf(daemon_->queries());
-  EXPECT_LT(status.jobs(0).communicators(0).waited_seconds(), 30);
-  EXPECT_NEAR(static_cast<double>(status.now().seconds()), static_cast<double>(WallSeconds()), 5);
+  EXPECT_LT(status.jobs(0).communicators(0).waited_seconds(), 300);  // not the hour
+  EXPECT_NEAR(static_cast<double>(status.now().seconds()), static_cast<double>(WallSeconds()), 300);
 }
 
 TEST_F(DaemonClockTest, AnIncidentKeepsTheTimeOfItsStart) {
@@ -190,7 +191,7 @@ TEST_F(DaemonClockTest, AnIncidentKeepsTheTimeOfItsStart) {
   FailRank1();
   ASSERT_TRUE(Confirms());
   const v1::Incident before = daemon_->GetIncidents("")[0];
-  EXPECT_NEAR(static_cast<double>(before.opened_at().seconds()), static_cast<double>(shown), 15);
+  EXPECT_NEAR(static_cast<double>(before.opened_at().seconds()), static_cast<double>(shown), 300);
   wall_set_by_s = 86'400;
   daemon_->Stop();
   const v1::Incident after = daemon_->GetIncidents("")[0];

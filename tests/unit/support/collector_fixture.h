@@ -96,7 +96,7 @@ class CollectorTest : public testing::Test {
     options.directory = folder_;
     options.discover_directory = folder_;
     options.live = live;
-    options.scan_wait_ns = 10'000'000'000;
+    options.scan_wait_ns = options.least_read_wait_ns = 60'000'000'000;  // on a busy machine
     return options;
   }
 

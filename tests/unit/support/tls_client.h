@@ -16,6 +16,7 @@
 #include <chrono>
 #include <string>
 
+#include "eventually.h"
 #include "test_authority.h"
 
 namespace rollcall {
@@ -76,12 +77,12 @@ class TlsClient {
            static_cast<int>(text.size());
   }
   // Reads until the connection ends, `until` has arrived, or nothing arrives for a while.
-  std::string Receive(const std::string& until = "", int patience_ms = 5000) {
+  std::string Receive(const std::string& until = "") {
     std::string heard;
     char bytes[65536];
     pollfd ready = {fd_, POLLIN, 0};
     while (until.empty() || heard.find(until) == std::string::npos) {
-      if (SSL_pending(ssl_) == 0 && poll(&ready, 1, patience_ms) <= 0) break;
+      if (SSL_pending(ssl_) == 0 && poll(&ready, 1, int{kPatience.count()}) <= 0) break;
       const int count = SSL_read(ssl_, bytes, sizeof(bytes));
       if (count <= 0) break;
       heard.append(bytes, static_cast<size_t>(count));

@@ -9,21 +9,21 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <functional>
 
 #include "agent/processes/proc_stat.h"
-#include "base/monotonic_clock.h"
+#include "eventually.h"
 
 namespace rollcall {
 namespace {
 
-constexpr int64_t kDeadlineNs = 20'000'000'000;
-
-bool Eventually(const std::function<bool()>& holds) {
-  const int64_t start = MonotonicNs();
+// Looks without a pause: some states last for less than that.
+bool SoonHolds(const std::function<bool()>& holds) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (!holds()) {
-    if (MonotonicNs() - start > kDeadlineNs) return false;
+    if (std::chrono::steady_clock::now() > deadline) return false;
     sched_yield();
   }
   return true;
@@ -75,7 +75,7 @@ std::string VictimProcess::ReadLine() {
 
 pid_t VictimProcess::WaitForThread(const std::string& name, char state) const {
   pid_t found = -1;
-  Eventually([&] {
+  SoonHolds([&] {
     const auto evidence = ReadProcThreads("/proc", pid_);
     if (!evidence.ok()) return true;
     for (const ProcThread& thread : evidence->threads) {
@@ -87,7 +87,7 @@ pid_t VictimProcess::WaitForThread(const std::string& name, char state) const {
 }
 
 bool VictimProcess::WaitForAll(char state) const {
-  return Eventually([&] {
+  return SoonHolds([&] {
     const auto evidence = ReadProcThreads("/proc", pid_);
     return evidence.ok() &&
            std::all_of(evidence->threads.begin(), evidence->threads.end(),

@@ -45,6 +45,7 @@ class DeadServerTest : public CollectorTest {
   }
   CollectorOptions Keeping(int64_t keep_ended_ns) const {
     CollectorOptions options = Options();
+    options.least_read_wait_ns = 0;  // the server answers never
     options.keep_ended_ns = keep_ended_ns;
     return options;
   }
@@ -62,7 +63,7 @@ class DeadServerTest : public CollectorTest {
     std::promise<void> done;
     std::future<void> ended = done.get_future();
     std::thread watchdog([&] {
-      if (ended.wait_for(std::chrono::seconds(10)) != std::future_status::ready) server_->Kill();
+      if (ended.wait_for(kPatience) != std::future_status::ready) server_->Kill();
     });
     CollectNext(collector);
     done.set_value();

@@ -46,7 +46,8 @@ class HostScanTest : public ::testing::Test {
   std::shared_ptr<const ScanResult> ScanAgain(MapsToRead maps = MapsToRead::kNone) {
     options_.proc_root = proc_root_.empty() ? proc_.root() : proc_root_;
     if (scan_ == nullptr) {
-      scan_ = std::make_unique<HostScan>(options_, std::make_shared<SpareThreads>());
+      scan_ = std::make_unique<HostScan>(
+          options_, std::make_shared<SpareThreads>(/*least_timeout_ns=*/60'000'000'000));
     }
     scan_->Poll(++now_ns_, /*every_ns=*/0, maps, /*wait_ns=*/30'000'000'000);
     return scan_->newest();

@@ -57,8 +57,8 @@ TEST(ProbeRunnerTest, AProbeThatStopsIsLeftBehindAtItsDeadline) {
   const auto results =
       runner.Run({Shell("stops", "printf 'xid\\tGPU 0\\t79\\t0\\t0\\tbus\\n'; kill -STOP $$"),
                   Shell("ends", "printf 'end\\tok\\t\\n'")},
-                 300 * kMs);
-  EXPECT_LT(MonotonicNs() - begun_ns, 10'000 * kMs);
+                 3'000 * kMs);
+  EXPECT_LT(MonotonicNs() - begun_ns, 60'000 * kMs);
   EXPECT_EQ(results[0].outcome, ProbeOutcome::kLate);
   EXPECT_EQ(results[0].facts.size(), 1u) << "what it found before it hung is lost";
   EXPECT_EQ(results[1].outcome, ProbeOutcome::kOk);
@@ -213,11 +213,11 @@ TEST(GathererTest, AFileSystemThatDoesNotAnswerIsNamedWithItsServer) {
   // The processes of this test see the mount; its files are those of the recorded host otherwise.
   GatherOptions options = OptionsFor(host);
   options.root = "";
-  options.deadline_ns = 2'000 * kMs;
+  options.deadline_ns = 5'000 * kMs;
   Gatherer gatherer(options);
   const int64_t begun_ns = MonotonicNs();
   const GatheredFacts gathered = gatherer.Gather({getpid()});
-  EXPECT_LT(MonotonicNs() - begun_ns, 20'000 * kMs);
+  EXPECT_LT(MonotonicNs() - begun_ns, 60'000 * kMs);
   std::vector<std::string> silent;
   for (const Fact& fact : gathered.facts) {
     if (fact.kind == HostFactKind::kFileSystemSilent)

@@ -19,6 +19,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "base/unique_fd.h"
+#include "eventually.h"
 #include "rollcall/v1/agent.grpc.pb.h"
 #include "temporary_tree.h"
 
@@ -64,7 +65,7 @@ class Asker : public v1::AgentLink::Service {
   std::vector<int32_t> AwaitAnswers() const {
     const auto complete = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return complete_; };
     const absl::MutexLock lock(&mutex_);
-    mutex_.AwaitWithTimeout(absl::Condition(&complete), absl::Seconds(60));
+    mutex_.AwaitWithTimeout(absl::Condition(&complete), absl::FromChrono(kPatience));
     return answered_;
   }
   std::string newest_error() const {
@@ -127,7 +128,7 @@ class AgentTest : public testing::Test {
   bool AwaitBlockedUplink() const {
     const UniqueFd watch(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
     EXPECT_GE(inotify_add_watch(watch.get(), folder_.root().c_str(), IN_OPEN), 0);
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
     while (std::chrono::steady_clock::now() < deadline) {
       pollfd opened = {watch.get(), POLLIN, 0};
       if (poll(&opened, 1, 10 * kTickMs) == 0) return true;
@@ -137,10 +138,10 @@ class AgentTest : public testing::Test {
     return false;
   }
 
-  // Whether Stop() returns within ten seconds. If not, it keeps running.
+  // Whether Stop() returns in time. If not, it keeps running.
   bool Stops(Agent* agent) {
     stopped_ = std::async(std::launch::async, [agent] { agent->Stop(); });
-    return stopped_.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+    return stopped_.wait_for(kPatience) == std::future_status::ready;
   }
 
   const TemporaryTree folder_;
@@ -183,7 +184,7 @@ TEST_F(AgentTest, CollectsNothingBeforeItsWelcome) {
   daemon.greeted.WaitForNotification();
   EXPECT_TRUE(AwaitBlockedUplink());
   daemon.opens.Notify();
-  EXPECT_TRUE(daemon.ticked.WaitForNotificationWithTimeout(absl::Seconds(60)));
+  EXPECT_TRUE(daemon.ticked.WaitForNotificationWithTimeout(absl::FromChrono(kPatience)));
 }
 
 TEST_F(AgentTest, StopsWhileTheDaemonDoesNotReadTheAnswers) {

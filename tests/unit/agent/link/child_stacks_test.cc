@@ -23,6 +23,7 @@
 #include "agent/processes/payer.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/proc_stat.h"
+#include "eventually.h"
 
 namespace rollcall {
 namespace {
@@ -110,13 +111,21 @@ class Parent {
   const pid_t pid_;
 };
 
-std::unique_ptr<StackService> ServiceFor(ProcessId id, StackServiceOptions options = {}) {
+// Without the usual limit: tests ask until something is there.
+StackServiceOptions Unlimited() {
+  StackServiceOptions options;
+  options.max_per_minute = 0;
+  return options;
+}
+
+std::unique_ptr<StackService> ServiceFor(ProcessId id, StackServiceOptions options = Unlimited()) {
   options.namer = std::make_shared<StackNamer>(options.proc_root, ROLLCALL_PROGRAMS);
   return std::make_unique<StackService>(std::move(options),
                                         [id](ProcessId asked) { return asked == id; });
 }
 
-v1::ProcessStack Take(const Parent& parent, bool children, StackServiceOptions options = {}) {
+v1::ProcessStack Take(const Parent& parent, bool children,
+                      StackServiceOptions options = Unlimited()) {
   return ServiceFor(parent.id(), std::move(options))->Take(parent.id(), children);
 }
 
@@ -186,7 +195,7 @@ TEST_F(ChildStacksTest, AChildThatForbidsThemHasNone) {
   const Parent parent({[] { Become({"sleep", "1000"}, "ROLLCALL_STACKS=off"); },
                        [] { Become({"sleep", "1000"}, "ROLLCALL_STACKS=on"); }});
   v1::ProcessStack stack;
-  for (int i = 0; i < 1000 && stack.children_size() < 2; ++i) stack = Take(parent, true);
+  EXPECT_TRUE(Eventually([&] { return (stack = Take(parent, true)).children_size() == 2; }));
   EXPECT_EQ(Sampled(stack), 1) << stack.DebugString();
 }
 
@@ -238,18 +247,9 @@ TEST_F(ChildStacksTest, AThreadOfAServiceMayWaitForMoreThanALock) {
     std::thread(reads).detach();
     WaitForEver();
   }});
-  v1::ChildProcess service;
-  for (int i = 0; i < 500 && !service.hides_a_wait(); ++i) {
-    usleep(1000);
-    service = Take(reader, true).children(0);
-  }
-  EXPECT_TRUE(service.hides_a_wait());
+  EXPECT_TRUE(Eventually([&] { return Take(reader, true).children(0).hides_a_wait(); }));
   const Parent alone({[] { setsid(); }});
-  for (int i = 0; i < 500 && service.hides_a_wait(); ++i) {
-    usleep(1000);
-    service = Take(alone, true).children(0);
-  }
-  EXPECT_FALSE(service.hides_a_wait());
+  EXPECT_TRUE(Eventually([&] { return !Take(alone, true).children(0).hides_a_wait(); }));
 }
 
 int ConnectTo(const std::string& name) {
@@ -307,18 +307,18 @@ TEST_F(ChildStacksTest, WhatAThreadWatchesForOthersIsKnown) {
     WaitForEver();
   });
   const ProcessId id = watcher.id();
-  StackServiceOptions options;
+  StackServiceOptions options = Unlimited();
   options.neighbours = [neighbour = server.id().pid] { return std::vector<pid_t>{neighbour}; };
   const auto service = ServiceFor(id, options);
   v1::OtherEnd watched;
-  for (int i = 0; i < 500 && watched.pids().empty(); ++i) {
-    usleep(1000);
+  EXPECT_TRUE(Eventually([&] {
     const v1::ProcessStack stack = service->Take(id, true);
     for (const v1::ThreadStack& thread : stack.threads()) {
       EXPECT_FALSE(thread.has_other_end());
       if (thread.has_watched()) watched = thread.watched();
     }
-  }
+    return !watched.pids().empty();
+  }));
   const pid_t serving = FindDescendants("/proc", server.id().pid).processes.at(0).pid;
   EXPECT_EQ(watched.kind(), "socket");
   ASSERT_EQ(watched.pids_size(), 1);
@@ -339,12 +339,11 @@ TEST_F(ChildStacksTest, ADescendantOfAnotherProcessOfTheJobMayBeAtTheOtherEnd) {
   StackServiceOptions options;
   options.neighbours = [pid = first.id().pid] { return std::vector<pid_t>{pid}; };
   v1::OtherEnd end;
-  for (int i = 0; i < 500 && end.pids().empty(); ++i) {
-    usleep(1000);
+  EXPECT_TRUE(Eventually([&] {
     const v1::ProcessStack stack = Take(asker, true, options);
-    ASSERT_EQ(Sampled(stack), 1);
-    end = stack.children(0).threads(0).other_end();
-  }
+    if (Sampled(stack) == 1) end = stack.children(0).threads(0).other_end();
+    return !end.pids().empty();
+  }));
   EXPECT_EQ(end.kind(), "socket");
   const pid_t coordinator = FindDescendants("/proc", first.id().pid).processes.at(0).pid;
   ASSERT_EQ(end.pids_size(), 1);
@@ -363,10 +362,7 @@ TEST_F(ChildStacksTest, AProcessAtTheOtherEndThatIsNoRankIsSampledToo) {
     return ServiceFor(asker.id(), std::move(options))->Take(asker.id(), true);
   };
   v1::ProcessStack stack;
-  for (int i = 0; i < 500 && stack.others().empty(); ++i) {
-    usleep(1000);
-    stack = take({});
-  }
+  EXPECT_TRUE(Eventually([&] { return !(stack = take({})).others().empty(); }));
   ASSERT_EQ(stack.others_size(), 1);
   const v1::ChildProcess& other = stack.others(0);
   EXPECT_EQ(other.pid(), coordinator.id().pid);
@@ -399,15 +395,14 @@ TEST_F(ChildStacksTest, NobodyLooksForTheOtherEndAmongProcessesOfAnotherUser) {
       _exit(static_cast<int>(read(ends[0], &byte, 1)));
     }
     const ProcessId id = {reader, ReadProcStat("/proc", reader)->start_time};
-    StackServiceOptions options;
+    StackServiceOptions options = Unlimited();
     options.neighbours = [holder] { return std::vector<pid_t>{holder}; };
     const auto service = ServiceFor(id, std::move(options));
     v1::ProcessStack stack;
-    for (int i = 0; i < 100; ++i) {  // until it reads
+    EXPECT_TRUE(Eventually([&] {  // until it reads
       stack = service->Take(id);
-      if (stack.threads_size() == 1 && stack.threads(0).has_other_end()) break;
-      usleep(1000);
-    }
+      return stack.threads_size() == 1 && stack.threads(0).has_other_end();
+    }));
     EXPECT_EQ(stack.threads_size(), 1) << stack.error();
     if (stack.threads_size() == 1) {
       EXPECT_EQ(stack.threads(0).other_end().pids_size(), user == 0 ? 1 : 0);
@@ -433,11 +428,10 @@ TEST_F(ChildStacksTest, WhoHasStartedTheProcessMayBeAtTheOtherEnd) {
   const ProcessId id = {pid, ReadProcStat("/proc", pid)->start_time};
   const auto service = ServiceFor(id);
   v1::ProcessStack stack;
-  for (int i = 0; i < 500; ++i) {
+  EXPECT_TRUE(Eventually([&] {
     stack = service->Take(id);
-    if (stack.threads_size() == 1 && stack.threads(0).has_other_end()) break;
-    usleep(1000);
-  }
+    return stack.threads_size() == 1 && stack.threads(0).has_other_end();
+  }));
   ASSERT_EQ(stack.threads_size(), 1) << stack.error();
   ASSERT_EQ(stack.threads(0).other_end().pids_size(), 1);
   EXPECT_EQ(stack.threads(0).other_end().pids(0), getpid());
@@ -463,12 +457,11 @@ TEST_F(ChildStacksTest, AreTheMainThreadAndThreeThatRunPython) {
   const Parent parent({[] { Become({"python3", "-c", kSixThreads}, "HOME=/"); }});
   const auto service = ServiceFor(parent.id());
   v1::ProcessStack stack;
-  for (int i = 0; i < 500; ++i) {  // until it has started them
+  EXPECT_TRUE(Eventually([&] {  // until it has started them
     stack = service->Take(parent.id(), true);
     const bool is_there = Sampled(stack) == 1 && stack.children(0).threads_size() == 4;
-    if (is_there && ShowsPython(stack.children(0).threads(3))) break;
-    usleep(10'000);
-  }
+    return is_there && ShowsPython(stack.children(0).threads(3));
+  }));
   ASSERT_EQ(Sampled(stack), 1) << stack.DebugString();
   ASSERT_EQ(stack.children(0).threads_size(), 4);
   EXPECT_EQ(stack.children(0).threads(0).tid(), stack.children(0).pid());

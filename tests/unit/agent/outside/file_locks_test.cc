@@ -21,6 +21,7 @@
 #include "agent/outside/lock_table.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/proc_stat.h"
+#include "eventually.h"
 #include "temporary_tree.h"
 
 namespace rollcall {
@@ -99,16 +100,15 @@ class Child {
   // Its locks once it has so many.
   std::vector<FileLock> Find(size_t count) const {
     std::vector<FileLock> locks;
-    for (int i = 0; i < 2000; ++i) {
+    Eventually([&] {
       locks = FindFileLocks("/proc", pid_, {pid_}, INT64_MAX).locks;
-      if (locks.size() == count) break;
-      usleep(1000);
-    }
+      return locks.size() == count;
+    });
     return locks;
   }
   // Before that a request may be in no table yet.
   void AwaitSleep() const {
-    for (int i = 0; i < 10'000 && ReadProcStat("/proc", pid_)->state != 'S'; ++i) usleep(1000);
+    EXPECT_TRUE(Eventually([this] { return ReadProcStat("/proc", pid_)->state == 'S'; }));
   }
 
  private:
@@ -245,9 +245,10 @@ TEST(ManyLocksTest, AreEightAndFirstThoseThatItWaitsFor) {
     lock(100);
   });
   std::vector<FileLock> locks;
-  for (int i = 0; i < 2000 && (locks.empty() || !locks[0].waits); ++i) {
+  EXPECT_TRUE(Eventually([&] {
     locks = many.Find(kMostFileLocks);
-  }
+    return !locks.empty() && locks[0].waits;
+  }));
   ASSERT_EQ(locks.size(), kMostFileLocks);
   EXPECT_TRUE(locks[0].waits);
   EXPECT_EQ(locks[0].holder, holder.pid());

@@ -32,6 +32,7 @@
 #include "agent/processes/payer.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/proc_stat.h"
+#include "eventually.h"
 
 namespace rollcall {
 namespace {
@@ -127,7 +128,7 @@ class Sleeper {
 
  private:
   void AwaitState(char state) const {
-    for (int i = 0; i < 10'000 && ReadProcStat("/proc", pid_)->state != state; ++i) usleep(1000);
+    EXPECT_TRUE(Eventually([&] { return ReadProcStat("/proc", pid_)->state == state; }));
   }
 
   const pid_t pid_;
@@ -188,10 +189,7 @@ class OtherEndTest : public testing::TestWithParam<WayToWait> {
  private:
   static OtherEnd FindIn(const Sleeper& sleeper, ProcessMemory* memory) {
     OtherEnd end;
-    for (int i = 0; i < 2000 && end.pids.empty(); ++i) {
-      if (i > 0) usleep(1000);
-      end = FindFor(sleeper.pid(), kNoDeadline, memory);
-    }
+    Eventually([&] { return !(end = FindFor(sleeper.pid(), kNoDeadline, memory)).pids.empty(); });
     return end;
   }
 };
@@ -307,11 +305,10 @@ OtherEnd FindForReader(int fd, int64_t deadline_ns) {
   });
   TracerMemory memory(sleeper.pid());
   OtherEnd end;
-  for (int i = 0; i < 2000 && end.pids.empty(); ++i) {
-    if (i > 0) usleep(1000);
+  Eventually([&] {
     end = FindFor(sleeper.pid(), deadline_ns, &memory);
-    if (deadline_ns == 0) break;
-  }
+    return deadline_ns == 0 || !end.pids.empty();
+  });
   return end;
 }
 
@@ -343,13 +340,12 @@ TEST(OtherEndsOfThreadsTest, AreThoseOfEachThread) {
   });
   TracerMemory memory(sleeper.pid());
   std::vector<OtherEnd> ends;
-  for (int i = 0; i < 2000; ++i) {
-    if (i > 0) usleep(1000);
+  EXPECT_TRUE(Eventually([&] {
     const auto tids = ListNumbers(absl::StrCat("/proc/", sleeper.pid(), "/task"));
-    if (!tids.ok() || tids->size() != 2) continue;
+    if (!tids.ok() || tids->size() != 2) return false;
     ends = FindOtherEnds("/proc", {{sleeper.pid(), *tids, &memory}}, {{getpid()}}, kNoDeadline)[0];
-    if (!ends[0].pids.empty() && !ends[1].pids.empty()) break;
-  }
+    return !ends[0].pids.empty() && !ends[1].pids.empty();
+  }));
   ASSERT_EQ(ends.size(), 2u);
   EXPECT_EQ(ends[0].kind, "pipe");
   EXPECT_EQ(ends[1].kind, "socket");
@@ -390,11 +386,10 @@ class Holders {
 OtherEnd FindAll(pid_t pid, const Among& among, size_t ends) {
   TracerMemory memory(pid);
   OtherEnd end;
-  for (int i = 0; i < 2000; ++i) {
-    if (i > 0) usleep(1000);
+  Eventually([&] {
     end = FindOtherEnds("/proc", {{pid, {pid}, &memory}}, among, kNoDeadline)[0][0];
-    if (end.pids.size() == ends) break;
-  }
+    return end.pids.size() == ends;
+  });
   return end;
 }
 
@@ -520,14 +515,14 @@ TEST(HandleOfAnotherUsersProcessTest, DoesNotTellItsName) {
     if (setuid(12345) != 0) _exit(1);
     kWays[1].wait(fd);
   });
-  for (int i = 0; i < 2000 && HaveSameUser("/proc", getpid(), curious.pid()); ++i) usleep(1000);
+  ASSERT_TRUE(Eventually([&] { return !HaveSameUser("/proc", getpid(), curious.pid()); }));
   TracerMemory memory(curious.pid());
   const auto find = [&](const Among& among) {
     return FindOtherEnds("/proc", {{curious.pid(), {curious.pid()}, &memory}}, among,
                          kNoDeadline)[0][0];
   };
   // It waits there once it is seen to wait for what is its own child.
-  for (int i = 0; i < 2000 && find({{secret.pid()}}).pids.empty(); ++i) usleep(1000);
+  EXPECT_TRUE(Eventually([&] { return !find({{secret.pid()}}).pids.empty(); }));
   EXPECT_EQ(find({{secret.pid()}}).pids, std::vector<pid_t>{secret.pid()});
   EXPECT_TRUE(find({{getpid()}}).pids.empty());
   EXPECT_TRUE(find({{getpid()}}).names.empty());
@@ -551,7 +546,7 @@ TEST(AncestorsTest, AProcessOfAnotherUserHasNone) {
     if (setuid(12345) != 0) _exit(1);
     WaitForEver();
   });
-  for (int i = 0; i < 2000 && HaveSameUser("/proc", getpid(), child.pid()); ++i) usleep(1000);
+  ASSERT_TRUE(Eventually([&] { return !HaveSameUser("/proc", getpid(), child.pid()); }));
   EXPECT_TRUE(FindAncestors("/proc", child.pid()).empty());
   EXPECT_TRUE(FindAncestors("/proc", INT32_MAX).empty());
 }

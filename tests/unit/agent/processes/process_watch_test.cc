@@ -220,7 +220,7 @@ class BlockingStatTest : public ::testing::Test {
     std::promise<void> done;
     std::future<void> ended = done.get_future();
     std::thread watchdog([&] {
-      if (ended.wait_for(std::chrono::seconds(10)) != std::future_status::ready) server_->Kill();
+      if (ended.wait_for(kPatience) != std::future_status::ready) server_->Kill();
     });
     call();
     done.set_value();
@@ -242,7 +242,7 @@ TEST_F(BlockingStatTest, BlocksNoCallerWithoutPidfds) {
   EXPECT_TRUE(watch.Poll().empty());
   server_->StopAt(FUSE_READ);
   EXPECT_TRUE(Ends([&] { EXPECT_TRUE(watch.Poll().empty()); }));
-  EXPECT_TRUE(server_->HasStopped());
+  EXPECT_TRUE(Eventually([this] { return server_->HasStopped(); }));
   server_->Kill();  // the read fails: no proof of an end
   EXPECT_TRUE(watch.Poll().empty());
 }
@@ -256,7 +256,7 @@ TEST_F(BlockingStatTest, OfANewProcessIsReadAgainAndItsEndIsReported) {
   ProcessWatch watch(proc_.root(), threads_, OpenPidfd);
   server_->StopAt(FUSE_READ);
   EXPECT_TRUE(Ends([&] { watch.Add(child.id()); }));
-  EXPECT_TRUE(server_->HasStopped());
+  EXPECT_TRUE(Eventually([this] { return server_->HasStopped(); }));
   child.Exit(42);
   EXPECT_TRUE(watch.Poll().empty()) << "the pid is not verified yet";
   server_->GoOn();

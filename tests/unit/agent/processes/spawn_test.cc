@@ -77,12 +77,14 @@ TEST(SpawnTest, AFileServerThatDoesNotAnswerBlocksOneThreadAndNobodyElse) {
   server.StopAt(FUSE_READ);
   const int64_t begun_ns = MonotonicNs();
   EXPECT_EQ(SpawnApart(folder + "/program", {"program"}, {}, &pid), ETIMEDOUT);
-  EXPECT_LT(MonotonicNs() - begun_ns, 10 * kSecond);
-  ASSERT_TRUE(server.HasStopped());
+  EXPECT_LT(MonotonicNs() - begun_ns, 60 * kSecond);
+  ASSERT_TRUE(Eventually([&server] { return server.HasStopped(); }));
   EXPECT_EQ(SpawnErrorInWords(ETIMEDOUT), "its file server does not answer");
   const int64_t again_ns = MonotonicNs();
-  EXPECT_EQ(SpawnApart("/bin/true", {"true"}, {}, &pid), ETIMEDOUT) << "one thread is enough";
-  EXPECT_LT(MonotonicNs() - again_ns, kSecond);
+  for (int i = 0; i < 100; ++i) {  // each would take two seconds
+    EXPECT_EQ(SpawnApart("/bin/true", {"true"}, {}, &pid), ETIMEDOUT) << "one thread is enough";
+  }
+  EXPECT_LT(MonotonicNs() - again_ns, 60 * kSecond);
   server.Kill();
   EXPECT_TRUE(Eventually([&pid] { return SpawnApart("/bin/true", {"true"}, {}, &pid) == 0; }));
   EXPECT_TRUE(Eventually([pid] { return CollectChild(pid); }));

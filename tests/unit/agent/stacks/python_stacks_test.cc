@@ -14,6 +14,7 @@
 
 #include "agent/stacks/ptrace_stack_taker.h"
 #include "agent/stacks/stack_reader.h"
+#include "eventually.h"
 #include "python_interpreters.h"
 #include "victim_process.h"
 
@@ -110,11 +111,7 @@ class PythonStacksTest : public testing::TestWithParam<int> {
   template <typename Holds>
   ProcessStack TakeUntil(const VictimProcess& victim, Holds holds) {
     ProcessStack process;
-    for (int i = 0; i < 500; ++i) {
-      process = Take(victim);
-      if (holds(process)) return process;
-    }
-    ADD_FAILURE() << "it never came to that";
+    EXPECT_TRUE(Eventually([&] { return holds(process = Take(victim)); }));
     return process;
   }
 

@@ -26,6 +26,7 @@
 #include "agent/stacks/any_stack_taker.h"
 #include "base/monotonic_clock.h"
 #include "base/unique_fd.h"
+#include "eventually.h"
 
 namespace rollcall {
 namespace {
@@ -174,11 +175,10 @@ TEST_F(StackNamerTest, PythonFramesNeedNoFileOfAnInterpreterWhoseFileServerIsGon
   program.Replace(python, {"-c", "import time\ndef stands():\n  time.sleep(1000)\nstands()"});
   ASSERT_TRUE(program.StopAnswering());
   ProcessStack stack;
-  for (int i = 0; i < 50 && !HasName(stack, "stands"); ++i) {  // until it has got there
-    usleep(100'000);
+  EXPECT_TRUE(Eventually([&] {  // until it has got there
     stack = Take(program.pid());
-  }
-  EXPECT_TRUE(HasName(stack, "stands")) << FormatProcessStack(stack);
+    return HasName(stack, "stands");
+  })) << FormatProcessStack(stack);
   EXPECT_THAT(stack.error, HasSubstr("does not answer"));
 }
 

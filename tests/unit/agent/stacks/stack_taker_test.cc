@@ -314,7 +314,8 @@ TEST(StackTakerTest, AStackInAFileWhoseServerDoesNotAnswerIsNotWaitedFor) {
   }));
   server.StopAt(FUSE_READ);
   ResultInTime<RawSample> taking([pid] { return Take(pid); });
-  const std::optional<RawSample> sample = taking.Take(After(5'000'000'000));
+  const std::optional<RawSample> sample =
+      taking.Take(After(std::chrono::nanoseconds(kPatience).count()));
   server.Kill();
   kill(pid, SIGKILL);
   waitpid(pid, nullptr, 0);

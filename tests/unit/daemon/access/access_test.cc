@@ -59,7 +59,7 @@ class AccessTest : public testing::Test {
   std::unique_ptr<grpc::ClientContext> As(const std::string& token) {
     auto context = std::make_unique<grpc::ClientContext>();
     if (!token.empty()) context->AddMetadata("authorization", "Bearer " + token);
-    context->set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+    context->set_deadline(std::chrono::system_clock::now() + kPatience);
     return context;
   }
 
@@ -93,7 +93,6 @@ class AccessTest : public testing::Test {
     grpc::GenericStub stub(channel_);
     grpc::CompletionQueue queue;
     const auto context = As(token);
-    context->set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(5));
     const auto call = stub.PrepareCall(context.get(), method, &queue);
     void* tag = nullptr;
     bool ok = false;

@@ -91,7 +91,7 @@ class Sink : public AgentSink {
     const auto enough = [this, count]()
                             ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return events_.size() >= count; };
     const absl::MutexLock lock(&mutex_);
-    mutex_.AwaitWithTimeout(absl::Condition(&enough), absl::Seconds(20));
+    mutex_.AwaitWithTimeout(absl::Condition(&enough), absl::Seconds(60));
   }
 
  private:

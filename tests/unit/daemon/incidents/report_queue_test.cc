@@ -99,7 +99,7 @@ TEST_F(ReportQueueTest, WritesTheNewestStateOfAnIncidentIntoOneFolder) {
 TEST_F(ReportQueueTest, WritesManyStatesIntoOneFolderEvenBeforeThePathIsKnown) {
   ReportQueue queue(Options());
   for (int i = 0; i < 50; ++i) queue.Put(Incident(), "");
-  queue.Finish(steady_clock::now() + std::chrono::seconds(10));
+  queue.Finish(steady_clock::now() + kPatience);
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_ / "reports"), {}), 1);
 }
 
@@ -199,7 +199,7 @@ TEST_F(ReportQueueTest, ADeadDiskDelaysNoOtherThread) {
   testing::internal::CaptureStdout();
   const auto begun = steady_clock::now();
   queue->Finish(begun + std::chrono::milliseconds(300));
-  EXPECT_LT(steady_clock::now() - begun, std::chrono::seconds(2));
+  EXPECT_LT(steady_clock::now() - begun, kPatience);
   EXPECT_THAT(testing::internal::GetCapturedStdout(), HasSubstr("cannot write 2 reports"));
   EXPECT_EQ(queue->counts().lost, 2u);
   queue.reset();
@@ -235,11 +235,12 @@ TEST_F(ReportQueueTest, ABusyDiskDelaysNoReport) {
   v1::Incident newer = Incident();
   newer.mutable_closed_at()->set_seconds(1'700'000'100);
   queue.Put(newer, report);
+  EXPECT_TRUE(Eventually(
+      [&] { return ReadAll(report / "incident.json").find("closed_at") != std::string::npos; }));
   testing::internal::CaptureStdout();
   queue.Finish(steady_clock::now() + std::chrono::milliseconds(300));
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
   EXPECT_EQ(queue.counts().lost, 0u);
-  EXPECT_THAT(ReadAll(report / "incident.json"), HasSubstr("closed_at"));
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_ / "reports"), {}), 1);
   disk_is_busy = false;
   EXPECT_TRUE(Eventually([] { return live_loose_threads.load() == 0; }));
@@ -271,7 +272,7 @@ TEST_F(ReportQueueTest, ALostReportHasAReason) {
   ReportQueue queue(options);
   queue.Put(Incident(), "");
   ASSERT_TRUE(Eventually([&] { return queue.counts().failed == 1; }));
-  queue.Finish(steady_clock::now() + std::chrono::seconds(10));
+  queue.Finish(steady_clock::now() + kPatience);
   EXPECT_EQ(queue.counts().failed, 2u);  // one more try, whatever the pause
   EXPECT_EQ(queue.counts().lost, 1u);
   const ReportQueue::Result given_up = Next(&queue);

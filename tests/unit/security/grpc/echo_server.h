@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "eventually.h"
 #include "rollcall/v1/agent.grpc.pb.h"
 #include "rollcall/v1/query.grpc.pb.h"
 #include "security/grpc/credentials.h"
@@ -97,7 +98,7 @@ class EchoServer {
 // Of one call on a connection of its own.
 inline grpc::Status CallOnce(const std::shared_ptr<grpc::Channel>& channel) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(5));
+  context.set_deadline(std::chrono::system_clock::now() + kPatience);
   v1::StatusResponse response;
   return v1::Query::NewStub(channel)->GetStatus(&context, {}, &response);
 }

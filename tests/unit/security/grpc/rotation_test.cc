@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "echo_server.h"
+#include "eventually.h"
 #include "security/certificates/certificate.h"
 #include "security/certificates/openssl_types.h"
 #include "security/certificates/pem.h"
@@ -85,16 +86,10 @@ class RotationTest : public testing::Test {
     const CertificatePointer certificate(SSL_get1_peer_certificate(tls));
     return certificate == nullptr ? "" : ParseCertificate(WritePem(certificate.get()))->serial;
   }
-  // Seconds until new handshakes show this certificate; 10 if they never do.
-  double SecondsUntilServed(const std::string& pem) const {
-    const std::string serial = ParseCertificate(pem)->serial;
-    const auto start = std::chrono::steady_clock::now();
-    std::chrono::duration<double> waited{0};
-    while (ServedSerial() != serial && waited.count() < 10) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      waited = std::chrono::steady_clock::now() - start;
-    }
-    return waited.count();
+  // Whether new handshakes show this certificate soon.
+  bool IsServed(const std::string& pem) const {
+    return Eventually(
+        [this, serial = ParseCertificate(pem)->serial] { return ServedSerial() == serial; });
   }
 
   const int64_t now_ = std::time(nullptr);
@@ -155,7 +150,8 @@ TEST_F(RotationTest, NoStreamIsLostAndEveryHandshakeWorksWhileFilesAreReplaced) 
     std::this_thread::sleep_for(std::chrono::milliseconds(700));
     for (const auto& agent : agents) EXPECT_TRUE(agent->Exchange());
   }
-  EXPECT_LT(SecondsUntilServed(third.certificate_pem), 3);
+  EXPECT_TRUE(IsServed(third.certificate_pem));
+  EXPECT_TRUE(Eventually([&connections] { return connections > 50; }));
   for (const char* file : {"tls.crt", "tls.key", "ca.crt"}) tree_.Remove(file);
   std::this_thread::sleep_for(std::chrono::milliseconds(1500));
   EXPECT_EQ(ServedSerial(), ParseCertificate(third.certificate_pem)->serial);
@@ -163,7 +159,6 @@ TEST_F(RotationTest, NoStreamIsLostAndEveryHandshakeWorksWhileFilesAreReplaced) 
   done = true;
   newcomer.join();
   EXPECT_EQ(failures, 0) << "of " << connections;
-  EXPECT_GT(connections, 50);
   for (const auto& agent : agents) EXPECT_TRUE(agent->Exchange() && agent->End());
 }
 
@@ -180,7 +175,7 @@ TEST_F(RotationTest, ManyRenewalsInARowNeverMixTwoPairs) {
     failures += CallOnce(NewChannel()).ok() ? 0 : 1;
   }
   EXPECT_EQ(failures, 0);
-  EXPECT_LT(SecondsUntilServed(last.certificate_pem), 3);
+  EXPECT_TRUE(IsServed(last.certificate_pem));
 }
 
 TEST_F(RotationTest, AnAuthorityThatIsTakenOutIsRefusedSoon) {
@@ -188,12 +183,7 @@ TEST_F(RotationTest, AnAuthorityThatIsTakenOutIsRefusedSoon) {
   Agent agent(NewChannel());
   ASSERT_TRUE(agent.Exchange());
   Write("ca.crt", TestAuthority(today_, "Another").pem());
-  const auto start = std::chrono::steady_clock::now();
-  while (CallOnce(NewChannel()).ok() &&
-         std::chrono::steady_clock::now() - start < std::chrono::seconds(10)) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(3));
+  EXPECT_TRUE(Eventually([this] { return !CallOnce(NewChannel()).ok(); }));
   EXPECT_TRUE(agent.Exchange()) << "an open connection goes on";
 }
 
@@ -208,12 +198,11 @@ TEST_F(RotationTest, AClientTakesItsNewCertificateWhenItConnectsAgain) {
   Write("client.key", next.key_pem);
   EXPECT_EQ(client_files_->Poll(now_), absl::OkStatus());
   std::string uri;
-  for (int i = 0; i < 60 && uri != "spiffe://rollcall/rollcall/agent/host/node-2"; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    ASSERT_TRUE(CallOnce(NewChannel()).ok());
+  EXPECT_TRUE(Eventually([&] {
+    EXPECT_TRUE(CallOnce(NewChannel()).ok());
     uri = ParseCertificate(server_->last().certificate_pem)->uris.front();
-  }
-  EXPECT_EQ(uri, "spiffe://rollcall/rollcall/agent/host/node-2");
+    return uri == "spiffe://rollcall/rollcall/agent/host/node-2";
+  })) << uri;
 }
 
 }  // namespace
