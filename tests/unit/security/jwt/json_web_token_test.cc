@@ -128,7 +128,7 @@ TEST_F(JsonWebTokenTest, AChangedTokenIsRefused) {
   ExpectRefused(jwt + ".", "three parts");
   ExpectRefused(jwt.substr(0, second), "three parts");
   ExpectRefused(" " + jwt, "base64url");
-  ExpectRefused("..", "no JSON");
+  ExpectRefused("..", "not JSON");
   ExpectRefused(std::string(20'000, 'a'), "longer than 16 KiB");
   ExpectRefused(std::string("a\0b.c.d", 7), "base64url");
 }
