@@ -39,7 +39,7 @@ wait_for_data() if os.environ["RANK"] in sys.argv[1:] else meet()
 
 
 @pytest.fixture
-def start_ranks(host):  # noqa: F811
+def start_ranks(host):
     def start(name, size, *stuck, env=None, before=()):
         program = host.folder / name
         program.write_text(PROGRAM)
@@ -52,19 +52,19 @@ def start_ranks(host):  # noqa: F811
     return start
 
 
-def unrecorded(daemon):  # noqa: F811
+def unrecorded(daemon):
     return {job["name"]: job for job in ask(daemon, "jobs")["unrecorded"]}
 
 
-def wait_for_job(daemon, name, ranks):  # noqa: F811
+def wait_for_job(daemon, name, ranks):
     return wait_for(lambda: (job := unrecorded(daemon).get(name)) is not None and job["ranks"] == ranks and job, 60)
 
 
-def diagnose(daemon, job, *flags):  # noqa: F811
+def diagnose(daemon, job, *flags):
     return Look(ROLLCALL, job, f"--daemon={daemon.address}", *flags)
 
 
-def test_the_stuck_rank_of_a_listed_job_is_named_on_request(host, daemon, start_ranks, tmp_path):  # noqa: F811
+def test_the_stuck_rank_of_a_listed_job_is_named_on_request(host, daemon, start_ranks, tmp_path):
     host.agent(daemon, privileges=())
     start_ranks("train.py", 3, 1)
     job = wait_for_job(daemon, "train.py", 3)
@@ -88,7 +88,7 @@ def test_the_stuck_rank_of_a_listed_job_is_named_on_request(host, daemon, start_
     assert daemon.read_until(r"audit: .*: diagnose, job train\.py, which is not recorded")
 
 
-def test_a_job_that_works_is_no_hang(host, daemon, start_ranks):  # noqa: F811
+def test_a_job_that_works_is_no_hang(host, daemon, start_ranks):
     host.agent(daemon, privileges=())
     start_ranks("busy.py", 2, env={"WORKS": "1"})
     wait_for_job(daemon, "busy.py", 2)
@@ -96,7 +96,7 @@ def test_a_job_that_works_is_no_hang(host, daemon, start_ranks):  # noqa: F811
     assert look.exit_code == NOTHING, look.text + look.errors
 
 
-def test_a_list_goes_with_its_agent(host, daemon, start_ranks):  # noqa: F811
+def test_a_list_goes_with_its_agent(host, daemon, start_ranks):
     agent = host.agent(daemon, privileges=())
     start_ranks("train.py", 2)
     wait_for_job(daemon, "train.py", 2)
@@ -106,7 +106,7 @@ def test_a_list_goes_with_its_agent(host, daemon, start_ranks):  # noqa: F811
     assert look.exit_code == CANNOT_TELL and "that is not recorded" in look.errors
 
 
-def test_an_agent_lists_nothing_where_that_is_off(host, daemon, start_ranks):  # noqa: F811
+def test_an_agent_lists_nothing_where_that_is_off(host, daemon, start_ranks):
     host.agent(daemon, "--list-unrecorded=off", privileges=())
     start_ranks("train.py", 2)
     host.job("one_rank_stops_calling")
@@ -114,7 +114,7 @@ def test_an_agent_lists_nothing_where_that_is_off(host, daemon, start_ranks):  #
     assert unrecorded(daemon) == {}
 
 
-def test_what_the_library_records_is_not_listed(host, daemon, start_ranks):  # noqa: F811
+def test_what_the_library_records_is_not_listed(host, daemon, start_ranks):
     host.agent(daemon, privileges=())
     start_ranks("train.py", 2)
     host.job("one_rank_stops_calling")
@@ -126,7 +126,7 @@ def test_what_the_library_records_is_not_listed(host, daemon, start_ranks):  # n
 
 
 @pytest.mark.skipif(not can_be_others(), reason="needs another user")
-def test_a_user_with_very_many_ranks_leaves_the_others_their_share(host, daemon, start_ranks):  # noqa: F811
+def test_a_user_with_very_many_ranks_leaves_the_others_their_share(host, daemon, start_ranks):
     host.agent(daemon, privileges=())
     swarm = host.start(*AS_NOBODY, "sh", "-c", "i=0; while [ $i -lt 600 ]; do RANK=$i WORLD_SIZE=600 sleep 1000 & "
                        "i=$((i+1)); done; echo all; wait")
@@ -138,7 +138,7 @@ def test_a_user_with_very_many_ranks_leaves_the_others_their_share(host, daemon,
     assert diagnose(daemon, "train.py").culprits == (1,)
 
 
-def test_a_name_with_control_characters_arrives_clean(host, daemon, start_ranks):  # noqa: F811
+def test_a_name_with_control_characters_arrives_clean(host, daemon, start_ranks):
     host.agent(daemon, privileges=())
     start_ranks("tr\x1b[2Jain\n.py", 2)
     job, = wait_for(lambda: list(unrecorded(daemon).values()), 60)
@@ -147,9 +147,9 @@ def test_a_name_with_control_characters_arrives_clean(host, daemon, start_ranks)
     assert diagnose(daemon, job["name"]).exit_code in (CANNOT_TELL, NOTHING, HANG)
 
 
-def test_only_an_operator_has_a_job_looked_at(host, start_daemon, start_ranks, tmp_path):  # noqa: F811
+def test_only_an_operator_has_a_job_looked_at(host, start_daemon, start_ranks, tmp_path):
     viewer, viewer_file = new_token(tmp_path, "viewer", "--role=viewer")
-    daemon = start_daemon(f"--token-file={tmp_path / 'tokens'}")  # noqa: F811
+    daemon = start_daemon(f"--token-file={tmp_path / 'tokens'}")
     host.agent(daemon, privileges=())
     start_ranks("train.py", 2, 1)
     wait_for_job(daemon, "train.py", 2)
@@ -160,7 +160,7 @@ def test_only_an_operator_has_a_job_looked_at(host, start_daemon, start_ranks, t
     assert refused.value.code == 403
 
 
-def test_a_job_in_which_nobody_permits_stacks_cannot_be_told(host, daemon, start_ranks):  # noqa: F811
+def test_a_job_in_which_nobody_permits_stacks_cannot_be_told(host, daemon, start_ranks):
     host.agent(daemon, privileges=())
     start_ranks("train.py", 2, 1, env={"ROLLCALL_STACKS": "off"})
     wait_for_job(daemon, "train.py", 2)
@@ -180,12 +180,12 @@ def test_bad_usage(arguments, words):
     assert look.exit_code == CANNOT_TELL and words in look.errors, look.errors
 
 
-def status(daemon):  # noqa: F811
+def status(daemon):
     return subprocess.run([ROLLCALL, "status", f"--daemon={daemon.address}"], capture_output=True, text=True,
                           timeout=60, check=True).stdout
 
 
-def post(daemon, path, headers=None):  # noqa: F811
+def post(daemon, path, headers=None):
     request = urllib.request.Request(f"{daemon.page}/api/v1/{path}", method="POST",
                                      headers={"X-Rollcall": "1", **(headers or {})})
     with urllib.request.urlopen(request, timeout=60) as answer:

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What another host sends to `rollcall diagnose`: found in its output, parsed, and judged.
 #include "base/clean_text.h"
-#include "daemon/looks/judge.h"
 #include "cli/remote/look_frame.h"
 #include "cli/remote/look_stream.h"
+#include "daemon/looks/judge.h"
 #include "fuzz_target.h"
 #include "proto_mutator.h"
 

@@ -71,7 +71,8 @@ void AllowNoMoreFiles() {
   setrlimit(RLIMIT_NOFILE, &standard_ones);
 }
 
-const char* const kNoMemory = "^rollcalld: exiting: the system gives it no more memory; .* ulimit -v";
+const char* const kNoMemory =
+    "^rollcalld: exiting: the system gives it no more memory; .* ulimit -v";
 
 // What an orderly end does: it waits for the signal, and frees and takes memory.
 void TakeMemoryUntilStopped() {

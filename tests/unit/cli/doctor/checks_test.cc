@@ -267,8 +267,8 @@ const Case kCases[] = {
     {"no_folder", "room", [](Facts* f) { f->folder.state = FolderState::kOtherUser; },
      kNotApplicable, "no usable folder", ""},
 
-    {"none", "shared-memory", [](Facts* f) { f->shared_memory = {}; }, kProblem, "/dev/shm is missing",
-     "mount -t"},
+    {"none", "shared-memory", [](Facts* f) { f->shared_memory = {}; }, kProblem,
+     "/dev/shm is missing", "mount -t"},
     {"full", "shared-memory", [](Facts* f) { f->shared_memory.free_bytes = 1 << 20; }, kProblem,
      "cannot create one", "--shm-size"},
     {"of_a_pod", "shared-memory", [](Facts* f) { f->shared_memory = {true, 64 << 20, 64 << 20}; },

@@ -49,8 +49,7 @@ class LookDeskTest : public testing::Test {
     return true;
   }
 
-  static void AddFrame(const char* function, const char* file, int line,
-                       v1::ThreadStack* thread) {
+  static void AddFrame(const char* function, const char* file, int line, v1::ThreadStack* thread) {
     v1::Frame* frame = thread->add_frames();
     frame->set_function(function);
     frame->set_file(file);

@@ -114,8 +114,7 @@ TEST_F(UnrecordedBookTest, TwoAgentsOfAHostListARankOnce) {
 }
 
 TEST_F(UnrecordedBookTest, RanksOfTwoUsersAreTwoJobs) {
-  book_.Set(AgentOf("node-1"),
-            ListOfRanks(Listed{0}, Listed{1, 4, "a", "", "train.py", 1001}));
+  book_.Set(AgentOf("node-1"), ListOfRanks(Listed{0}, Listed{1, 4, "a", "", "train.py", 1001}));
   EXPECT_THAT(Jobs(), SizeIs(2));
 }
 
