@@ -328,7 +328,7 @@ TEST_F(FleetQueriesTest, JoinsAJobWithoutTheLibraryWhateverDaemonsItsAgentsTell)
   ListRanks("node-1", 0, 2, &a_.unrecorded);
   ListRanks("node-2", 2, 2, &b_.unrecorded);
   ListRanks("node-2", 2, 2, &c_.unrecorded);  // this agent has streams to two daemons
-  const v1::StatusResponse status = c_.fleet->GetStatus({}, false);
+  const v1::StatusResponse status = StatusOf(*c_.fleet, {}, false);
   ASSERT_EQ(status.unrecorded_size(), 1);
   EXPECT_EQ(status.unrecorded(0).ranks(), 4);
   EXPECT_THAT(status.unrecorded(0).hosts(), ElementsAre("node-1", "node-2"));
