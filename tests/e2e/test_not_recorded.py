@@ -97,10 +97,10 @@ def test_a_job_that_works_is_no_hang(host, daemon, start_ranks):  # noqa: F811
 
 
 def test_a_list_goes_with_its_agent(host, daemon, start_ranks):  # noqa: F811
-    agent = host.agent(daemon, privileges=())
+    host.agent(daemon, privileges=())
     start_ranks("train.py", 2)
     wait_for_job(daemon, "train.py", 2)
-    agent.process.kill()
+    host.send("KILL", "rollcall-agent")
     wait_for(lambda: unrecorded(daemon) == {}, 30)
     look = diagnose(daemon, "train.py")
     assert look.exit_code == CANNOT_TELL and "that is not recorded" in look.errors
