@@ -31,7 +31,7 @@ def work():
     import time
     while True:
         sum(range(10000))
-print("runs", flush=True)
+print("runs", file=sys.stderr, flush=True)
 if os.environ.get("WORKS"):
     work()
 wait_for_data() if os.environ["RANK"] in sys.argv[1:] else meet()
@@ -97,10 +97,10 @@ def test_a_job_that_works_is_no_hang(host, daemon, start_ranks):
 
 
 def test_a_list_goes_with_its_agent(host, daemon, start_ranks):
-    agent = host.agent(daemon, privileges=())
+    host.agent(daemon, privileges=())
     start_ranks("train.py", 2)
     wait_for_job(daemon, "train.py", 2)
-    agent.process.kill()
+    host.send("KILL", "rollcall-agent")
     wait_for(lambda: unrecorded(daemon) == {}, 30)
     look = diagnose(daemon, "train.py")
     assert look.exit_code == CANNOT_TELL and "that is not recorded" in look.errors
@@ -129,7 +129,7 @@ def test_what_the_library_records_is_not_listed(host, daemon, start_ranks):
 def test_a_user_with_very_many_ranks_leaves_the_others_their_share(host, daemon, start_ranks):
     host.agent(daemon, privileges=())
     swarm = host.start(*AS_NOBODY, "sh", "-c", "i=0; while [ $i -lt 600 ]; do RANK=$i WORLD_SIZE=600 sleep 1000 & "
-                       "i=$((i+1)); done; echo all; wait")
+                       "i=$((i+1)); done; echo all >&2; wait")
     swarm.read_until("all")
     start_ranks("train.py", 2, 1)
     wait_for_job(daemon, "train.py", 2)
