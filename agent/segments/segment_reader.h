@@ -20,7 +20,6 @@
 #include "agent/segments/tick_clock.h"
 #include "base/unique_fd.h"
 #include "interpose/comm_kind.h"
-#include "interpose/ops.h"
 #include "interpose/segment.h"
 
 namespace rollcall {
@@ -30,7 +29,6 @@ namespace rollcall {
 struct RecordSnapshot {
   uint64_t index = 0;
   uint64_t position = 0;
-#define RECORD_ARGUMENT(model, type, name, none) type name = static_cast<type>(none);
 #define RECORD_COLUMN(type, name) type name = 0;
 #include "proto/record_columns.def"
   std::string shape;  // "[1024, 4096]", "all_to_all_single [8, 4]", "barrier"; "": not known
