@@ -140,7 +140,7 @@ def test_what_the_daemon_refuses_as_wrong_is_said_in_words_of_the_command_line(h
 def test_explain_says_that_a_file_does_not_exist(name, tmp_path):
     wrong = rollcall("explain", name, cwd=tmp_path)
     assert (wrong.returncode, wrong.stdout) == (2, "")
-    assert f"no file {name}" in wrong.stderr
+    assert f"no such file: {name}" in wrong.stderr
 
 
 def test_explain_takes_words_with_a_slash_for_a_line():
