@@ -29,9 +29,9 @@ std::string TextOf(const ShortString& string, uint64_t address) {
   if (string.text != address + offsetof(ShortString, bytes)) return "";
   if (string.size == 0 || string.size >= sizeof(string.bytes)) return "";
   const std::string text(string.bytes, string.size);
-  const bool is_text =
-      std::all_of(text.begin(), text.end(),
-                  [](char c) { return absl::ascii_isprint(static_cast<unsigned char>(c)); });
+  const bool is_text = std::all_of(text.begin(), text.end(), [](char c) {
+    return absl::ascii_isprint(static_cast<unsigned char>(c));
+  });
   return is_text && string.bytes[string.size] == '\0' ? text : "";
 }
 

@@ -60,9 +60,10 @@ void DefineRunFlags(CLI::App* app, RunFlags* flags) {
       ->envname("ROLLCALL_HOST_FACTS")
       ->capture_default_str()
       ->check(CLI::IsMember({"on", "off"}, CLI::ignore_case));
-  app->add_option("--flight-recorder", flags->flight_recorder,
-                  "on: name a pipe and dumps for PyTorch's Flight Recorder, and ask it once when the "
-                  "job stands still; off: do neither")
+  app->add_option(
+         "--flight-recorder", flags->flight_recorder,
+         "on: name a pipe and dumps for PyTorch's Flight Recorder, and ask it once when the "
+         "job stands still; off: do neither")
       ->envname("ROLLCALL_FLIGHT_RECORDER")
       ->capture_default_str()
       ->check(CLI::IsMember({"on", "off"}, CLI::ignore_case));
@@ -71,9 +72,8 @@ void DefineRunFlags(CLI::App* app, RunFlags* flags) {
 
 void SayWhatTheEnvironmentSets(const CLI::App& app) {
   std::vector<std::string> changes;
-  for (const char* name :
-       {"--hang-after", "--watch", "--on-hang", "--report-dir", "--http", "--host-facts",
-        "--flight-recorder"}) {
+  for (const char* name : {"--hang-after", "--watch", "--on-hang", "--report-dir", "--http",
+                           "--host-facts", "--flight-recorder"}) {
     const CLI::Option* option = app.get_option(name);
     const char* value = std::getenv(option->get_envname().c_str());
     // CLI11 prefers the command line.

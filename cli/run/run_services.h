@@ -69,11 +69,11 @@ class RunServices {
   const std::string job_;
   // Shared with threads that wait for a folder without an answer.
   std::shared_ptr<JobDirectory> directory_ = std::make_shared<JobDirectory>();
-  UniqueFd served_;                           // see JobDirectory::LockAsServed()
-  std::string library_;                       // "": the job runs without Rollcall
-  std::string recorder_prefix_;               // of the job's Flight Recorders; "": none
+  UniqueFd served_;                             // see JobDirectory::LockAsServed()
+  std::string library_;                         // "": the job runs without Rollcall
+  std::string recorder_prefix_;                 // of the job's Flight Recorders; "": none
   std::unique_ptr<FlightRecorders> recorders_;  // for the embedded daemon
-  std::unique_ptr<DaemonSecurity> security_;  // of the embedded daemon
+  std::unique_ptr<DaemonSecurity> security_;    // of the embedded daemon
   std::unique_ptr<Daemon> daemon_;
   std::shared_ptr<DaemonChannels> channels_;  // to a daemon elsewhere
   std::unique_ptr<Agent> agent_;              // of the embedded daemon

@@ -327,8 +327,9 @@ std::optional<StandBlame> BlameRanks(const StandScene& scene) {
   if (DoAllSleep(scene) && scene.ranks().stopped.empty() && scene.ranks().ended.empty()) {
     return std::nullopt;
   }
-  for (const auto rule : {TellWriters, BlameStopped, TellSpawned, BlameOtherBarrier, BlameUnconnected,
-                          BlameOneEnd, BlameEnded, BlameMinority, BlameOwn, TellAll}) {
+  for (const auto rule :
+       {TellWriters, BlameStopped, TellSpawned, BlameOtherBarrier, BlameUnconnected, BlameOneEnd,
+        BlameEnded, BlameMinority, BlameOwn, TellAll}) {
     if (Blame blame = rule(scene)) return blame;
   }
   return std::nullopt;

@@ -34,8 +34,12 @@ Frame At(const char* function, uint64_t offset) {
 }
 
 std::vector<Frame> Frames(const char* function = "xla::CoordinationServiceAgent::WaitAtBarrier()") {
-  return {At("syscall", 0), At(function, 256), At("xla::DistributedRuntimeClient::WaitAtBarrier", 320),
-          At("nanobind::func_create", 512), At("PyObject_Vectorcall", 768), At("main", 1000)};
+  return {At("syscall", 0),
+          At(function, 256),
+          At("xla::DistributedRuntimeClient::WaitAtBarrier", 320),
+          At("nanobind::func_create", 512),
+          At("PyObject_Vectorcall", 768),
+          At("main", 1000)};
 }
 
 TEST(BarrierNameTest, IsTheTextThatTheCallersHold) {

@@ -76,8 +76,8 @@ TEST(DumpedVerdictsTest, NameTheRankThatHasMadeFewerCallsByItsProcessAndPlace) {
 
 TEST(DumpedVerdictsTest, AreNoneWhereAllCallsAreDone) {
   const int64_t now_ns = kBeganNs + 60 * kSecond;
-  EXPECT_TRUE(
-      JudgeDumps({DumpOf(0, 5, 0), DumpOf(1, 5, 0), DumpOf(2, 5, 0)}, RunningJob(), now_ns).empty());
+  EXPECT_TRUE(JudgeDumps({DumpOf(0, 5, 0), DumpOf(1, 5, 0), DumpOf(2, 5, 0)}, RunningJob(), now_ns)
+                  .empty());
 }
 
 }  // namespace

@@ -37,8 +37,8 @@ TEST(RecorderVariablesTest, NamePipesAndDumpsWhereTheUserHasNamedNone) {
 }
 
 TEST(RecorderVariablesTest, LeaveTheUsersOwnNames) {
-  EXPECT_EQ(Added({{"TORCH_NCCL_DEBUG_INFO_PIPE_FILE", "/x/pipe"}}).count(
-                "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"),
+  EXPECT_EQ(Added({{"TORCH_NCCL_DEBUG_INFO_PIPE_FILE", "/x/pipe"}})
+                .count("TORCH_NCCL_DEBUG_INFO_PIPE_FILE"),
             0u);
   for (const char* name : {"TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"}) {
     EXPECT_EQ(Added({{name, "/x/trace_"}}),

@@ -718,9 +718,8 @@ TEST(StandstillTest, BlamesNobodyWhereTheNamesOfBarriersDecideNothing) {
   for (const auto& names : jobs) {
     const Verdict verdict = JobAtBarriers(names).Only();
     EXPECT_TRUE(verdict.culprits.empty());
-    EXPECT_EQ(verdict.awaited_key, names.front() == names.back() && names[1] == names[0]
-                                       ? "saved-4"
-                                       : "");
+    EXPECT_EQ(verdict.awaited_key,
+              names.front() == names.back() && names[1] == names[0] ? "saved-4" : "");
   }
 }
 
