@@ -93,7 +93,8 @@ bool FlightRecorders::Ask(const JobState& job, const std::vector<int32_t>& proce
 void FlightRecorders::AskAll(const std::vector<Rank>& ranks) {
   Dumps dumps;
   dumps.ranks = ranks.size();
-  std::vector<Asked> all = AskEach(ranks, &dumps.named);
+  std::vector<Asked> all = AskEach(ranks);
+  dumps.asked = all.size();
   const auto until = std::chrono::steady_clock::now() + kDumpsWithin;
   // The numbers of some ranks show nothing of one that does not answer.
   bool is_any_awaited = all.size() == ranks.size();
@@ -109,10 +110,8 @@ void FlightRecorders::AskAll(const std::vector<Rank>& ranks) {
   dumps_ = std::move(dumps);
 }
 
-// Those that have got the request. `named`: the number of ranks with the names of a pipe and a
-// dump.
-std::vector<FlightRecorders::Asked> FlightRecorders::AskEach(const std::vector<Rank>& ranks,
-                                                             size_t* named) {
+// Those that have got the request.
+std::vector<FlightRecorders::Asked> FlightRecorders::AskEach(const std::vector<Rank>& ranks) {
   std::vector<Asked> all;
   for (const Rank& rank : ranks) {
     const auto files = reads_.Get<RecorderFiles>(
@@ -122,7 +121,6 @@ std::vector<FlightRecorders::Asked> FlightRecorders::AskEach(const std::vector<R
         },
         kReadWithinNs);
     if (!files || files->pipe.empty()) continue;
-    ++*named;
     const auto asked = reads_.Get<std::optional<Asked>>(
         absl::StrCat("ask ", rank.pid),
         [root = ProcPath(proc_root_, rank.pid, "root"), files = *files, rank] {
@@ -164,7 +162,7 @@ std::optional<RecorderAnswer> FlightRecorders::Answer(const JobState& job) {
     dumps = *dumps_;
   }
   RecorderAnswer answer;
-  if (dumps.named == 0) return answer;  // the job does not use it
+  if (dumps.asked == 0) return answer;  // the job does not use it
   if (dumps.dumps.size() < dumps.ranks) {
     answer.note = absl::StrCat("PyTorch's Flight Recorder was asked: ", dumps.dumps.size(), " of ",
                                dumps.ranks, " ranks have answered, too few to compare their calls");

@@ -40,14 +40,14 @@ class FlightRecorders : public RecorderSource {
   struct Dumps {
     std::vector<RankedDump> dumps;
     size_t ranks = 0;    // that were to be asked
-    size_t named = 0;    // of these, with the names of a pipe and a dump
+    size_t asked = 0;    // of these, by a pipe that somebody reads
     int64_t now_ns = 0;  // since 1970, when the last dump was there
   };
 
   struct Asked;  // one that was asked
 
   void AskAll(const std::vector<Rank>& ranks);
-  std::vector<Asked> AskEach(const std::vector<Rank>& ranks, size_t* named);
+  std::vector<Asked> AskEach(const std::vector<Rank>& ranks);
   bool LookAtEach(std::vector<Asked>* all);
 
   const std::string proc_root_;

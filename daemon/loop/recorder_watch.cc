@@ -4,10 +4,14 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/durations.h"
 #include "daemon/diagnosis/standing/standing_ranks.h"
 
 namespace rollcall {
 namespace {
+
+// A rank that writes its dump uses the CPU and the disk: for so long that is no move.
+constexpr int64_t kDumpIsWorkNs = 10 * kSecond;
 
 bool HasRecordedHang(const std::vector<Verdict>& verdicts) {
   return std::any_of(verdicts.begin(), verdicts.end(), [](const Verdict& verdict) {
@@ -33,28 +37,32 @@ void RecorderWatch::Complete(const JobState& job, int64_t now_ns, const Limits& 
                              std::vector<Verdict>* verdicts) {
   if (source_ == nullptr || limits.watches_calls_only || HasRecordedHang(*verdicts)) return;
   const std::optional<StandingRanks> ranks = FindStandingRanks(job, now_ns, limits);
-  if (!ranks || ranks->seen_ns - ranks->since_ns < limits.hang_after_ns) {
+  if (!was_asked_) {
+    if (!ranks || ranks->seen_ns - ranks->since_ns < limits.hang_after_ns) return;
+    was_asked_ = true;
+    if (!source_->Ask(job, ranks->processes)) return;
+    asked_ns_ = now_ns;
+    asked_of_ns_ = ranks->since_ns;
+  }
+  if (asked_ns_ == 0) return;
+  if (!answer_) {
+    answer_ = source_->Answer(job);
+    if (!answer_) return HoldBack(limits, verdicts);
+    asked_ns_ = now_ns;  // from here on: when the dumps were there
+  }
+  const int64_t at_work_until_ns = asked_ns_ + kDumpIsWorkNs;
+  if (now_ns >= at_work_until_ns && (!ranks || ranks->since_ns >= at_work_until_ns)) {
     asked_ns_ = 0;
     return;
   }
-  if (!was_asked_) {
-    was_asked_ = true;
-    if (source_->Ask(job, ranks->processes)) {
-      asked_ns_ = now_ns;
-      asked_of_ns_ = ranks->since_ns;
-    }
-  }
-  if (asked_ns_ == 0 || ranks->since_ns > asked_of_ns_) return;
-  if (!answer_) answer_ = source_->Answer(job);
-  if (!answer_) return HoldBack(limits, verdicts);
-  if (answer_->verdicts.empty()) return AddNote(answer_->note, verdicts);
-  *verdicts = answer_->verdicts;
-  for (Verdict& verdict : *verdicts) {
-    verdict.since_ns = ranks->since_ns;
-    verdict.waited_ns = ranks->seen_ns - ranks->since_ns;
-    verdict.evidence_age_ns = now_ns - ranks->seen_ns;
-  }
+  if (!answer_->verdicts.empty()) *verdicts = answer_->verdicts;
   AddNote(answer_->note, verdicts);
+  if (answer_->verdicts.empty()) return;
+  for (Verdict& verdict : *verdicts) {
+    verdict.since_ns = asked_of_ns_;
+    verdict.waited_ns = now_ns - asked_of_ns_;
+    verdict.evidence_age_ns = now_ns - std::max(ranks ? ranks->seen_ns : 0, asked_ns_);
+  }
 }
 
 }  // namespace rollcall

@@ -5,6 +5,7 @@ public interface of that recorder: a pipe by which it is asked, and the dump tha
 import glob
 import os
 import pathlib
+import re
 import sys
 
 import pytest
@@ -16,18 +17,21 @@ PROGRAM = pathlib.Path(__file__).parent / "recorded_rank.py"
 
 @pytest.fixture
 def job(tmp_path):
-    """job(CALLS..., flags=[], env={}): such a job under `rollcall run`, for three times --hang-after."""
-    def start(*calls, flags=(), env=None):
+    """job(CALLS..., flags=[], env={}, limit=SECONDS): such a job under `rollcall run`, to its end or to the limit."""
+    def start(*calls, flags=(), env=None, limit=120):
         watched = WatchedJob(tmp_path)
         watched.command = [str(ROLLCALL), "run", "--hang-after=5s", "--on-hang=abort",
                            f"--report-dir={watched.reports}", *flags, "--", sys.executable, str(PROGRAM),
                            *map(str, calls)]
         watched.env = dict(os.environ, **(env or {}))
-        return watched.go(25)
-    before = set(glob.glob("/tmp/rollcall-*rank_*"))
+        jobs.append(watched)
+        return watched.go(limit)
+    jobs = []
     yield start
-    for left in set(glob.glob("/tmp/rollcall-*rank_*")) - before:
-        os.remove(left)
+    for watched in jobs:
+        for prefix in re.findall(r"rollcall analyze (/tmp/rollcall-\S+rank_)", watched.output):
+            for dump in glob.glob(f"{prefix}*"):
+                os.remove(dump)
 
 
 def verdict_of(watched):
@@ -48,16 +52,16 @@ def test_the_rank_with_fewer_calls_is_named(job):
 
 
 def test_nothing_is_said_where_all_calls_are_done(job):
-    watched = job(8, 8, 8)
+    watched = job(8, 8, 8, limit=25)
     assert watched.incidents == [], watched.output
 
 
 def test_the_users_own_names_are_used(job, tmp_path):
-    verdict_of(job(3, 4, env={"TORCH_NCCL_DEBUG_INFO_PIPE_FILE": f"{tmp_path}/pipe_",
+    verdict_of(job(3, 3, 4, env={"TORCH_NCCL_DEBUG_INFO_PIPE_FILE": f"{tmp_path}/pipe_",
                               "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": f"{tmp_path}/trace_rank_"}))
-    assert (tmp_path / "trace_rank_0").exists() and (tmp_path / "trace_rank_1").exists()
+    assert (tmp_path / "trace_rank_0").exists() and (tmp_path / "trace_rank_2").exists()
 
 
 def test_it_is_not_asked_where_that_is_switched_off(job):
-    watched = job(8, 7, 8, flags=["--flight-recorder=off"])
+    watched = job(8, 7, 8, flags=["--flight-recorder=off"], limit=25)
     assert watched.incidents == [], watched.output

@@ -99,6 +99,7 @@ TEST_F(RecorderWatchTest, TheSequenceNumbersDecide) {
   EXPECT_EQ(verdicts[0].since_ns, 100 * kSecond);
   EXPECT_EQ(verdicts[0].waited_ns, 60 * kSecond);
   EXPECT_EQ(verdicts[0].evidence.back(), "asked once");
+  EXPECT_EQ(verdicts[0].evidence_age_ns, 0);
 }
 
 // Ranks that wait for their GPUs: the stacks alone say nothing of them.
@@ -113,6 +114,16 @@ TEST_F(RecorderWatchTest, AnAnswerHoldsOnlyWhileNoRankMoves) {
   EXPECT_EQ(At(170, false).size(), 1u);
   EXPECT_TRUE(At(180, false, 175).empty());
   EXPECT_TRUE(At(240, false, 175).empty());
+}
+
+TEST_F(RecorderWatchTest, ARankThatWritesItsDumpDoesNotMove) {
+  At(160, false);
+  EXPECT_TRUE(watch_.IsWaiting());
+  source_.answer = SaysThatRankOneIsMissing();
+  const std::vector<Verdict> verdicts = At(163, false, 162);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].waited_ns, 63 * kSecond);
+  EXPECT_EQ(At(300, false, 165).size(), 1u);
 }
 
 TEST_F(RecorderWatchTest, AStandstillStaysWhereTheRecordersShowNoHangOrCannotBeAsked) {
