@@ -21,11 +21,6 @@ class Case:
     ranks: int = 4
     at: str = "line"  # "" where the culprit has no place: it has ended
     defect: str = ""  # what is wrong today, in the verdict or the first advice; not asserted
-    backend: str = "nccl_cpu"
-
-    @property
-    def name(self):
-        return self.program if self.backend == "nccl_cpu" else f"{self.program}-{self.backend}"
 
     @property
     def lines(self):
@@ -54,11 +49,10 @@ class Server(ProgramServer):
 class FrameworkRun(ProgramRun):
     """A program of frameworks/ under `rollcall run`, whose ranks the server starts."""
 
-    def __init__(self, server, program, work, ranks=4, fixed=False, hang_after="5s", backend="nccl_cpu"):
+    def __init__(self, server, program, work, ranks=4, fixed=False, hang_after="5s"):
         own = starts_its_ranks(program)
         super().__init__([str(PYTHON)] if own else server.launcher(ranks), file_of(FOLDER, program),
-                         program, work, ranks=ranks, fixed=fixed, hang_after=hang_after,
-                         env={"ROLLCALL_PROGRAM_BACKEND": backend})
+                         program, work, ranks=ranks, fixed=fixed, hang_after=hang_after)
         self.command += ["--ranks", str(ranks)] if own else []
 
 
@@ -183,15 +177,9 @@ ENGINES = [
     Case("engine.worker_left_its_loop", "missing_rank", (2,), ("engine-worker-stopped",)),
 ]
 
-# The same programs on gloo, where they can: the frameworks of with_*.py choose their backend themselves. A barrier of
-# gloo is no AllReduce, so it is another operation and not another size of one. What differs else: a row here.
-ON_GLOO = {}
-GLOO = [dataclasses.replace(case, backend="gloo", **ON_GLOO.get(case.program, {}))
-        for case in (*LOOPS, *FSDP2, *TENSOR_PARALLEL, *PIPELINES, *CHECKPOINTS, *OBJECTS, *TITAN, *ENGINES)]
-
 CASES = [*LOOPS, *FSDP2, *TENSOR_PARALLEL, *PIPELINES, *CHECKPOINTS, *OBJECTS,
          *ACCELERATE, *TRAINER, *LIGHTNING, *DEEPSPEED, *MEGATRON,
-         *RAY, *TORCHFT, *TITAN, *ENGINES, *GLOO]
+         *RAY, *TORCHFT, *TITAN, *ENGINES]
 # Ordinary programs that look like hangs for a while.
 HEALTHY = [
     "loops.healthy_slow_rank", "loops.healthy_join", "fsdp2.healthy_accumulation",

@@ -50,11 +50,11 @@ def judge(case, run):
     return misplaced(case.lines, verdict) if case.at else ""
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.program)
 def test_the_verdict(case, start, tmp_path, record_property):
-    run = start(case.program, tmp_path / "1", case.ranks, backend=case.backend)
+    run = start(case.program, tmp_path / "1", case.ranks)
     if run.lacks_stacks():
-        run = start(case.program, tmp_path / "2", case.ranks, backend=case.backend)
+        run = start(case.program, tmp_path / "2", case.ranks)
     wrong = judge(case, run)
     if wrong and case.defect:
         pytest.xfail(f"{case.defect}: {wrong}")
@@ -69,10 +69,9 @@ def test_the_verdict(case, start, tmp_path, record_property):
     assert fits, verdict["advice"]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.program)
 def test_fixed_it_is_healthy(case, start, tmp_path):
-    run = start(case.program, tmp_path, case.ranks, fixed=True, hang_after="15s",
-                backend=case.backend)
+    run = start(case.program, tmp_path, case.ranks, fixed=True, hang_after="15s")
     assert run.exit_code == 0, run.output
     assert len(re.findall(r"rank \d+ done", run.output)) == case.ranks, run.output
     assert run.said == [] and run.incidents == []

@@ -8,7 +8,6 @@ A line with "# hangs: PROGRAM" is where the culprit of that program stands; the 
 """
 
 import argparse
-import os
 import queue
 import time
 
@@ -45,10 +44,9 @@ def run_rank(args):
     print(f"rank {args.rank} done", flush=True)
 
 
-def main(backend=None):
-    """backend: None: the one that the test chooses, the simulated NCCL if none."""
+def main(backend="nccl_cpu"):
     args = parse_arguments()
-    dist.init_process_group(backend or os.environ.get("ROLLCALL_PROGRAM_BACKEND", "nccl_cpu"))
+    dist.init_process_group(backend)
     args.rank, args.ranks = dist.get_rank(), dist.get_world_size()
     run_rank(args)
 
