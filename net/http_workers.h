@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "base/fair_turns.h"
+#include "net/fair_turns.h"
 #include "base/mutex.h"
 #include "base/worker.h"
 #include "net/http_types.h"
