@@ -5,9 +5,9 @@
 //   turns.Add("10.0.0.7", task);
 //   while (auto turn = turns.Take()) { Run(turn->item); turns.End(turn->owner); }
 //
-// The next item is of the owner with the fewest that run now, and among those of the one whose first
-// item waits longest. One owner never has all threads, so that another one's item begins at once.
-// Pure, not thread-safe.
+// The next item is of the owner with the fewest that run now, and among those of the one whose
+// first item waits longest. One owner never has all threads, so that another one's item begins at
+// once. Pure, not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -38,10 +38,9 @@ class FairTurns {
   // nullopt: nothing waits, or only items of owners who have their threads. Each turn needs its
   // End(), and after it another Take().
   std::optional<Turn> Take() {
-    const auto next =
-        std::min_element(owners_.begin(), owners_.end(), [this](const auto& a, const auto& b) {
-          return PlaceOf(a.second) < PlaceOf(b.second);
-        });
+    const auto next = std::min_element(
+        owners_.begin(), owners_.end(),
+        [this](const auto& a, const auto& b) { return PlaceOf(a.second) < PlaceOf(b.second); });
     if (next == owners_.end() || !MayRun(next->second)) return std::nullopt;
     Queue& queue = next->second;
     Turn turn{next->first, std::move(queue.waiting.front().second)};
