@@ -8,9 +8,9 @@
 #include <optional>
 #include <string>
 
-#include "base/fair_turns.h"
 #include "base/mutex.h"
 #include "base/worker.h"
+#include "net/fair_turns.h"
 #include "net/http_types.h"
 
 namespace rollcall {

@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "base/whole_words.h"
 #include "interpose/python/python_files.h"
 #include "interpose/python/python_lines.h"
+#include "security/whole_words.h"
 
 namespace rollcall {
 namespace {

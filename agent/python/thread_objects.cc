@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/whole_words.h"
+#include "security/whole_words.h"
 
 namespace rollcall {
 namespace {

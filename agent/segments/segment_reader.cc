@@ -22,10 +22,10 @@
 #include "absl/strings/strip.h"
 #include "agent/processes/this_host.h"
 #include "base/open_regular.h"
-#include "base/whole_words.h"
 #include "interpose/ops.h"
 #include "interpose/segment_messages.h"
 #include "interpose/segment_network.h"
+#include "security/whole_words.h"
 
 namespace rollcall {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/whole_words.h"
 #include "interpose/key_note.h"
+#include "security/whole_words.h"
 
 namespace rollcall {
 namespace {

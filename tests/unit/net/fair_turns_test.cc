@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/fair_turns.h"
+#include "net/fair_turns.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/whole_words.h"
+#include "security/whole_words.h"
 
 #include <gtest/gtest.h>
 
