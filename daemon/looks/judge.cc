@@ -340,8 +340,10 @@ std::vector<LookedAtJob> JudgeLooks(const Looks& looks) {
 
 void KeepUnseen(LookedAtJob* job) {
   if (job->outcome != LookedAtJob::Outcome::kHangs || job->incident.verdicts().empty()) return;
-  for (const std::string& line : job->unseen)
-    job->incident.mutable_verdicts(0)->add_missing_evidence(line);
+  auto& missing = *job->incident.mutable_verdicts(0)->mutable_missing_evidence();
+  for (const std::string& line : job->unseen) {
+    if (std::find(missing.begin(), missing.end(), line) == missing.end()) *missing.Add() = line;
+  }
 }
 
 }  // namespace rollcall

@@ -78,26 +78,6 @@ Blame BlameStopped(const StandScene& scene) {
   return StandBlame{StandShape::kStopped};
 }
 
-// Where MPI is not: what a process waits for that has not come to it yet.
-bool StandsOutsideOfMpi(const Process& process) {
-  const StandPlace& place = process.standing->place;
-  return !place.is_idle && place.in.kind != StandKind::kMpi &&
-         place.in.kind != StandKind::kMpiWindow && place.in.kind != StandKind::kMpiSpawn;
-}
-
-// All wait for what they spawn. One of these processes stands before it comes to MPI.
-Blame TellSpawned(const StandScene& scene) {
-  const std::vector<int32_t>& spawned = scene.ranks().spawned;
-  const bool stands = std::any_of(spawned.begin(), spawned.end(), [&](int32_t process) {
-    return StandsOutsideOfMpi(scene.ProcessAt(process));
-  });
-  if (!stands) return std::nullopt;
-  for (size_t i = 0; i < scene.Count(); ++i) {
-    if (scene.KindOf(i) != StandKind::kMpiSpawn) return std::nullopt;
-  }
-  return StandBlame{StandShape::kAll};
-}
-
 // One rank waits to send by ZeroMQ. Of the others, some have no connection at all.
 Blame BlameUnconnected(const StandScene& scene) {
   bool any_sends = false;
@@ -327,9 +307,8 @@ std::optional<StandBlame> BlameRanks(const StandScene& scene) {
   if (DoAllSleep(scene) && scene.ranks().stopped.empty() && scene.ranks().ended.empty()) {
     return std::nullopt;
   }
-  for (const auto rule :
-       {TellWriters, BlameStopped, TellSpawned, BlameOtherBarrier, BlameUnconnected, BlameOneEnd,
-        BlameEnded, BlameMinority, BlameOwn, TellAll}) {
+  for (const auto rule : {TellWriters, BlameStopped, BlameOtherBarrier, BlameUnconnected,
+                          BlameOneEnd, BlameEnded, BlameMinority, BlameOwn, TellAll}) {
     if (Blame blame = rule(scene)) return blame;
   }
   return std::nullopt;

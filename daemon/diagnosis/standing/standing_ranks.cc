@@ -57,7 +57,6 @@ bool AddOthers(const JobState& job, const std::map<int32_t, int32_t>& ranks, Sta
     const bool sleeps = process.standing->place.in.kind == StandKind::kSleep;
     if (process.standing->rests || sleeps) return false;
     found->since_ns = std::max(found->since_ns, process.standing->since_ns);
-    found->spawned.push_back(static_cast<int32_t>(i));
   }
   return true;
 }

@@ -14,9 +14,7 @@ struct StandingRanks {
   std::vector<int32_t> processes;  // that live, one for each rank, as indices; by rank
   std::vector<int32_t> ended;      // the last process of each other rank
   std::vector<int32_t>
-      stopped;  // Limits::is_look: those that may not run, and are in no other list
-  // Further processes with the number of a rank, which stand, too: those that MPI has spawned.
-  std::vector<int32_t> spawned;
+      stopped;           // Limits::is_look: those that may not run, and are in no other list
   int64_t since_ns = 0;  // when the last one came to stand
   int64_t seen_ns = 0;   // the oldest of the newest samples
 };

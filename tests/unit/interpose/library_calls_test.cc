@@ -114,7 +114,7 @@ TEST_F(LibraryCallsTest, WhatItSaidBeforeTheFirstCallIsKeptToo) {
 
 TEST_F(LibraryCallsTest, APhaseEndsAndALongOneIsCut) {
   EXPECT_EQ(After("id init=2,0 validate train").phase, "");
-  EXPECT_EQ(After("id init=2,0 long_phase").phase, std::string(47, 'x'));
+  EXPECT_EQ(After("id init=2,0 long_phase").phase, "...");  // one word: it may be a secret
   EXPECT_EQ(After("id init=2,0").step, -1);
 }
 

@@ -121,8 +121,7 @@ TEST_F(LibraryGlooTest, OfALongKeyTheEndIsKept) {
   After("group=0,2 end long");
   const std::vector<BlockedSnapshot> blocked = Read().blocked;
   ASSERT_EQ(blocked.size(), 1u);
-  EXPECT_EQ(blocked[0].key.size(), sizeof(segment::AwaitedKey::text) - 1);
-  EXPECT_EQ(blocked[0].key.substr(164), "xx?/the end");
+  EXPECT_EQ(blocked[0].key, ".../the end");  // without the word in which the cut lies
   EXPECT_EQ(blocked[0].key_timeout_ms, 0u);
 }
 

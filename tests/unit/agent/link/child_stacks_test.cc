@@ -7,12 +7,14 @@
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/link/stack_service.h"
 #include "agent/outside/descendants.h"
+#include "agent/outside/waited_descriptors.h"
 #include "agent/processes/payer.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/proc_stat.h"
@@ -398,12 +401,12 @@ TEST_F(ChildStacksTest, NobodyLooksForTheOtherEndAmongProcessesOfAnotherUser) {
     StackServiceOptions options = Unlimited();
     options.neighbours = [holder] { return std::vector<pid_t>{holder}; };
     const auto service = ServiceFor(id, std::move(options));
-    v1::ProcessStack stack;
-    EXPECT_TRUE(Eventually([&] {  // until it reads
-      stack = service->Take(id);
-      return stack.threads_size() == 1 && stack.threads(0).has_other_end();
+    EXPECT_TRUE(Eventually([&] {
+      const std::optional<SystemCall> call = ReadSystemCall("/proc", reader, reader);
+      return call.has_value() && call->number == SYS_read;
     }));
-    EXPECT_EQ(stack.threads_size(), 1) << stack.error();
+    v1::ProcessStack stack;
+    EXPECT_TRUE(Eventually([&] { return (stack = service->Take(id)).threads_size() == 1; }));
     if (stack.threads_size() == 1) {
       EXPECT_EQ(stack.threads(0).other_end().pids_size(), user == 0 ? 1 : 0);
     }

@@ -723,36 +723,6 @@ TEST(StandstillTest, BlamesNobodyWhereTheNamesOfBarriersDecideNothing) {
   }
 }
 
-TEST(StandstillTest, TellsOfASpawnedProcessThatDoesNotComeToMpi) {
-  const RankPlaceOf spawn = {" opal_progress PMPI_Comm_spawn train.run ", "/x/train.py:82 in run"};
-  StandingJob job({spawn, spawn});
-  Process spawned = job.state.processes[0];
-  spawned.pid = 4400;
-  spawned.start_time += 1;
-  const auto stands = [&spawned](const RankPlaceOf& place) {
-    auto standing = std::make_shared<Standing>(*spawned.standing);
-    standing->place = PlaceOf(place);
-    spawned.standing = standing;
-  };
-  stands({" __read os.read child.main ", "/x/child.py:5 in main", {}, EndKind::kPipe});
-  job.state.processes.push_back(spawned);
-  const Verdict verdict = job.Only();
-  EXPECT_TRUE(verdict.culprits.empty());
-  EXPECT_EQ(verdict.certainty, Certainty::kPossible);
-  EXPECT_EQ(verdict.advice.front().id, "waits-for-a-child");
-  EXPECT_THAT(verdict.summary, testing::HasSubstr("train.py:82"));
-  // It has come, or serves.
-  stands({" opal_progress PMPI_Init main ", "/x/child.c:5 in main"});
-  job.state.processes.back() = spawned;
-  EXPECT_TRUE(job.Judge().empty());
-  stands(kServes);
-  job.state.processes.back() = spawned;
-  EXPECT_TRUE(job.Judge().empty());
-  // Of one that nobody has sampled, nothing is known.
-  job.state.processes.back().standing = nullptr;
-  EXPECT_TRUE(job.Judge().empty());
-}
-
 TEST(StandstillTest, TheWatchOnCallsOnlyJudgesNone) {
   const StandingJob job({Reads(4001), kQueue, Reads(4000)});
   Limits limits;
