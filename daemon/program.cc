@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <iostream>
 
 #include "absl/strings/match.h"
@@ -58,11 +59,16 @@ void PrintImported(const ImportCounts& counts, std::ostream* out) {
        << counts.silences << " silences\n";
 }
 
+// Nobody else waits for an import, and a busy server may need long.
+constexpr std::chrono::seconds kImportConnectsWithin{30};
+
 // Copies the history in `file` into the database. Says on stderr how far it is.
 int Import(const std::string& file, const DaemonOptions& options) {
   const auto from = SqliteHistory::OpenExisting(file);
   if (!from.ok()) return Fail(from.status(), 1);
-  const auto to = PostgresHistory::Open(options.database, options.history_limits);
+  PostgresOptions database = options.database;
+  database.times.connect = kImportConnectsWithin;
+  const auto to = PostgresHistory::Open(database, options.history_limits);
   if (!to.ok()) return Fail(to.status(), 1);
   int64_t told = 0;
   const auto progress = [&told](const ImportCounts& counts) {

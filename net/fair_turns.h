@@ -6,8 +6,8 @@
 //   while (auto turn = turns.Take()) { Run(turn->item); turns.End(turn->owner); }
 //
 // The next item is of the owner with the fewest that run now, and among those of the one whose
-// first item waits longest. One owner never has all threads, so that another one's item begins at
-// once. Pure, not thread-safe.
+// first item waits longest. One owner never has all of four or more threads, so that another one's
+// item begins at once. Pure, not thread-safe.
 #pragma once
 
 #include <algorithm>

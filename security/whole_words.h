@@ -17,11 +17,20 @@ namespace rollcall {
 
 inline constexpr char kCut[] = "...";
 
-// Of a text that was cut at its end if it has at least `size` bytes.
+// A number that is the same for the same text, for a word that is left out.
+inline std::string NumberOf(absl::string_view text) {
+  uint64_t number = 0xcbf29ce484222325;  // FNV-1a
+  for (const char byte : text) number = (number ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
+  return absl::StrCat(" (", absl::Hex(number & 0xffff, absl::kZeroPad4), ")");
+}
+
+// Of a text that was cut at its end if it has at least `size` bytes. Of one word without a blank,
+// which is all that there is, a number stays, so that different ones stay different.
 inline std::string WithoutCutEnd(std::string text, size_t size) {
   if (text.size() < size) return text;
   const size_t blank = text.find_last_of(" \t\n");
-  text.resize(blank == std::string::npos ? 0 : blank + 1);
+  if (blank == std::string::npos) return kCut + NumberOf(text);
+  text.resize(blank + 1);
   return text + kCut;
 }
 
@@ -31,10 +40,7 @@ inline std::string WithoutCutEnd(std::string text, size_t size) {
 inline std::string WithoutCutBeginning(const std::string& text, size_t size) {
   if (text.size() < size) return text;
   const size_t end = text.find_first_of(" /");
-  if (end != std::string::npos) return kCut + text.substr(end);
-  uint64_t number = 0xcbf29ce484222325;  // FNV-1a
-  for (const char byte : text) number = (number ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
-  return absl::StrCat(kCut, " (", absl::Hex(number, absl::kZeroPad16), ")");
+  return end != std::string::npos ? kCut + text.substr(end) : kCut + NumberOf(text);
 }
 
 // How many bytes the line takes that ends the text of an exception: " at train.py:57". 0: there is

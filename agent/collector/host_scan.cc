@@ -218,6 +218,7 @@ class HostScan::Scanner {
     bool too_late = false;  // stuck because its maps are long, so reading them again soon is no use
     int64_t payer = SpareThreads::kNobody;
     bool without_facts = false;  // they are not kept, because its user had too many
+    bool rank_dropped = false;   // its rank is not kept, because its user had too many
     bool failed_before = false;  // the last scan could not open its segment
     ProcessView view;
   };
@@ -238,7 +239,7 @@ class HostScan::Scanner {
     return view.launched.has_value() || view.preloaded || view.segment.has_value() ||
            !view.run_folder.empty();
   }
-  std::vector<UnrecordedRank> FindUnrecorded() const;
+  std::vector<UnrecordedRank> FindUnrecorded();
   std::set<pid_t> FindRecorded() const;
   std::vector<pid_t> AncestorsOf(pid_t pid) const;
   void KeepUnrecorded();
@@ -341,6 +342,7 @@ void HostScan::Scanner::Read(const ProcStat& stat, KnownProcess* known) {
   if (known->stuck) return;
   known->view = *view;
   known->without_facts = known->without_facts && again;
+  known->rank_dropped = known->rank_dropped && again;
 }
 
 // Waits for several scans before it warns: on an overloaded host any read may time out.
@@ -424,14 +426,22 @@ void HostScan::Scanner::ReportLaunched(KnownProcess* known) {
 }
 
 // Of all that are known: a scan does not look at each of them again.
-std::vector<UnrecordedRank> HostScan::Scanner::FindUnrecorded() const {
+std::vector<UnrecordedRank> HostScan::Scanner::FindUnrecorded() {
   std::vector<UnrecordedRank> ranks;
   std::map<int64_t, size_t> of_user;
-  for (const auto& [pid, known] : known_) {
-    const ProcessView& view = known.view;
-    if (!known.served || view.unrecorded == nullptr || IsRecorded(view)) continue;
+  for (auto& [pid, known] : known_) {
+    ProcessView& view = known.view;
+    const bool is_rank = known.rank_dropped || view.unrecorded != nullptr;
+    if (!known.served || !is_rank || IsRecorded(view)) continue;
     if (++of_user[known.payer] > options_.most_unrecorded_of_user) {
       ++result_->unrecorded_left_out;
+      view.unrecorded = nullptr;
+      known.rank_dropped = true;
+      continue;
+    }
+    if (view.unrecorded == nullptr) {
+      ++result_->unrecorded_left_out;
+      known.was_read = false;  // a next scan reads it again
       continue;
     }
     ranks.push_back(*view.unrecorded);

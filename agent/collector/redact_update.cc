@@ -27,6 +27,7 @@ void RedactEnd(const Redactor& redactor, v1::OtherEnd* end) {
 
 void RedactThread(const Redactor& redactor, v1::ThreadStack* thread) {
   Redact(redactor, thread->mutable_name());
+  Redact(redactor, thread->mutable_awaited_key());
   if (thread->has_handles()) Redact(redactor, thread->mutable_handles()->mutable_text());
   if (thread->has_other_end()) RedactEnd(redactor, thread->mutable_other_end());
   if (thread->has_watched()) RedactEnd(redactor, thread->mutable_watched());

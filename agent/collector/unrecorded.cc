@@ -21,6 +21,7 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kMostArguments = 64 << 10;
+constexpr size_t kLongestKept = 1024;  // before redaction
 constexpr size_t kLongestSent = 255;
 constexpr size_t kDigestDigits = 16;
 
@@ -48,7 +49,7 @@ void SetIdentityOf(const UnrecordedRank& rank, const Redactor& redactor, v1::Ide
   identity->set_global_rank(rank.process.rank.coordinates.rank);
   identity->set_world_size(rank.process.rank.coordinates.world_size);
   identity->set_local_rank(rank.process.rank.coordinates.local_rank);
-  identity->set_started_ns(BeganAtSteadyNs(rank.process.process.start_time));
+  identity->set_started_ns(rank.started_ns);
 }
 
 v1::UnrecordedProcess ToProto(const UnrecordedRank& rank, const Redactor& redactor) {
@@ -79,12 +80,16 @@ std::optional<UnrecordedRank> DescribeUnrecorded(absl::string_view environ, cons
   const std::string command =
       ReadProcFile(ProcPath(proc_root, stat.pid, "cmdline"), kMostArguments).value_or("");
   if (IsRuntimeHelper(command)) return std::nullopt;
-  rank.script = ScriptOf(command);
+  rank.script = CutText(ScriptOf(command), kLongestKept);
   rank.marks = FindMarks(
       environ,
       absl::StrCat(HostName(), " ", ReadNetworkNamespace(proc_root, std::to_string(stat.pid))));
   rank.local_world_size = LocalWorldSize(environ);
   rank.process.launch = ReadLaunchFacts(proc_root, stat.pid, HostName()).value_or(LaunchFacts());
+  rank.started_ns = BeganAtSteadyNs(stat.start_time);
+  // Nobody is told of them, and a scan keeps the ranks.
+  rank.process.directory.clear();
+  rank.process.launch.environment.clear();
   return rank;
 }
 

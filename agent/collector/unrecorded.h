@@ -26,6 +26,8 @@ struct UnrecordedRank {
   std::vector<Mark> marks;  // best first
   std::string script;       // as v1::UnrecordedProcess
   int32_t local_world_size = 0;
+  // On the clock of SteadyNs(), worked out once: each time it would differ by some nanoseconds.
+  int64_t started_ns = 0;
 };
 
 // As the comment of v1::UnrecordedProcesses says.

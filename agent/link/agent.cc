@@ -510,8 +510,10 @@ bool Agent::IsListed(ProcessId process) {
   return listed_.count(process) != 0;
 }
 
+// Ranks without the library are read only for one of them: a look at a recorded job has its own.
 std::vector<pid_t> Agent::Neighbours() {
   std::vector<pid_t> pids = collector_.ServedPids();
+  if (!IsListed(sampled_)) return pids;
   const MutexLock lock(mutex_);
   for (const ProcessId process : listed_) pids.push_back(process.pid);
   return pids;
@@ -532,6 +534,7 @@ void Agent::RunStacks() {
 
 void Agent::Answer(const PendingRequest& request) {
   for (const ProcessId process : request.processes) {
+    sampled_ = process;
     v1::ProcessStack stack = stack_service_.Take(process, request.children, request.network_of);
     std::optional<v1::Evidence> evidence;
     if (IsListed(process)) evidence = stack_service_.EvidenceOf(process);

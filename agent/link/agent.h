@@ -123,6 +123,7 @@ class Agent {
   void SendAnswersUntil(int64_t until_ns, Link* link);
   void SendUnrecorded(Link* link);
   bool IsListed(ProcessId process);
+  // Of the process whose stacks are taken. Of them the service takes those of the same user.
   std::vector<pid_t> Neighbours();
   void CloseLink();
   void SetPace(int64_t tick_ns);
@@ -165,6 +166,7 @@ class Agent {
   std::atomic<int64_t> tick_ns_{0};            // from one tick to the next, as the daemon wants it
   PauseWatch pauses_;
   StackService stack_service_;           // Take(): used by the stacks thread only
+  ProcessId sampled_;                    // likewise: of which it takes the stacks now
   HostFactsService host_facts_service_;  // Take(): used by the host-facts thread only
 
   QuitAnswers quit_answers_;

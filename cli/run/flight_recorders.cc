@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run/flight_recorders.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,9 +10,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "agent/processes/open_in_root.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/rank_environment.h"
 #include "base/durations.h"
+#include "base/open_regular.h"
+#include "base/read_file.h"
+#include "base/unique_fd.h"
 #include "cli/diagnose/ask_for_dump.h"
 #include "cli/run/dumped_verdicts.h"
 #include "cli/run/recorder_files.h"
@@ -20,24 +25,38 @@ namespace rollcall {
 namespace {
 
 constexpr int64_t kReadWithinNs = kSecond;
+constexpr std::chrono::seconds kAskedWithin{4};  // all ranks
 // PyTorch looks at its pipe once a second, and a dump takes about one.
 constexpr std::chrono::seconds kDumpsWithin{6};
 constexpr std::chrono::milliseconds kLookAtDumpsEvery{100};
 constexpr size_t kMostRanks = 64;  // of one host
+constexpr off_t kMostDumpBytes = off_t{32} << 20;
 
 struct Stamp {
   int64_t time_ns = 0;
-  int64_t bytes = -1;  // -1: there is no file
+  int64_t bytes = -1;  // -1: there is no file that may be read
 
   bool operator==(const Stamp& other) const {
     return time_ns == other.time_ns && bytes == other.bytes;
   }
 };
 
-Stamp StampOf(const std::string& path) {
+// Of a file that is open with O_PATH. In /tmp every user can be the first to make it.
+Stamp StampOf(const UniqueFd& path_only) {
   struct stat about;
-  if (stat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) return {};
+  if (!path_only.valid() || fstat(path_only.get(), &about) != 0) return {};
+  if (!S_ISREG(about.st_mode) || about.st_uid != geteuid()) return {};
+  if (about.st_size > kMostDumpBytes) return {};
   return {about.st_mtim.tv_sec * kSecond + about.st_mtim.tv_nsec, about.st_size};
+}
+
+std::optional<Dump> ReadDumpAt(const UniqueFd& path_only) {
+  const UniqueFd file = ReopenRegular(path_only, O_RDONLY);
+  if (!file.valid()) return std::nullopt;
+  const std::optional<std::string> bytes = ReadUpTo(file.get(), kMostDumpBytes);
+  if (!bytes) return std::nullopt;
+  absl::StatusOr<Dump> dump = ReadDump(*bytes);
+  return dump.ok() ? std::optional<Dump>(*std::move(dump)) : std::nullopt;
 }
 
 int64_t WallNs() {
@@ -51,19 +70,36 @@ int64_t WallNs() {
 // An older dump may lie where the new one will.
 struct FlightRecorders::Asked {
   int32_t rank = -1;
-  std::string dump;  // its path, as seen from here
+  std::string root, dump;  // the rank's root folder, and the path in it
   Stamp before, newest;
   std::optional<RankedDump> found;
 
+  UniqueFd Find() const { return OpenInRoot(root, dump, O_PATH | O_NOFOLLOW); }
+
+  // nullopt: it has not got the request.
+  static std::optional<Asked> Ask(const std::string& proc_root, const Rank& rank,
+                                  const RecorderFiles& files) {
+    if (!HasPipeOpen(proc_root, rank.pid, files.pipe)) return std::nullopt;
+    Asked asked;
+    asked.rank = rank.rank;
+    asked.root = ProcPath(proc_root, rank.pid, "root");
+    asked.dump = files.dump;
+    asked.before = asked.newest = StampOf(asked.Find());
+    if (!AskForDump(asked.root, files.pipe, geteuid())) return std::nullopt;
+    return asked;
+  }
+
   // A file that has not grown since the last look is read.
   void Look() {
-    const Stamp stamp = StampOf(dump);
+    const UniqueFd file = Find();
+    const Stamp stamp = StampOf(file);
     const bool rests = stamp == newest && stamp.bytes > 0 && !(stamp == before);
     newest = stamp;
     if (!rests) return;
-    std::vector<std::string> warnings;
-    absl::StatusOr<DumpFiles> read = ReadDumps({dump}, &warnings);
-    if (read.ok() && read->dumps.size() == 1) found = std::move(read->dumps.front());
+    std::optional<Dump> read = ReadDumpAt(file);
+    if (!read) return;
+    const std::string host = read->host;
+    found = RankedDump{absl::StrCat(root, dump), rank, *std::move(read), host};
   }
 };
 
@@ -98,9 +134,9 @@ void FlightRecorders::AskAll(const std::vector<Rank>& ranks) {
   const auto until = std::chrono::steady_clock::now() + kDumpsWithin;
   // The numbers of some ranks show nothing of one that does not answer.
   bool is_any_awaited = all.size() == ranks.size();
-  while (is_any_awaited && !is_stopping_ && std::chrono::steady_clock::now() < until) {
+  while (is_any_awaited && GoesOn(until)) {
     std::this_thread::sleep_for(kLookAtDumpsEvery);
-    is_any_awaited = LookAtEach(&all);
+    is_any_awaited = LookAtEach(until, &all);
   }
   for (Asked& asked : all) {
     if (asked.found) dumps.dumps.push_back(*std::move(asked.found));
@@ -110,10 +146,16 @@ void FlightRecorders::AskAll(const std::vector<Rank>& ranks) {
   dumps_ = std::move(dumps);
 }
 
+bool FlightRecorders::GoesOn(Deadline until) const {
+  return !is_stopping_ && std::chrono::steady_clock::now() < until;
+}
+
 // Those that have got the request.
 std::vector<FlightRecorders::Asked> FlightRecorders::AskEach(const std::vector<Rank>& ranks) {
   std::vector<Asked> all;
+  const Deadline until = std::chrono::steady_clock::now() + kAskedWithin;
   for (const Rank& rank : ranks) {
+    if (!GoesOn(until)) break;
     const auto files = reads_.Get<RecorderFiles>(
         absl::StrCat("names ", rank.pid),
         [path = ProcPath(proc_root_, rank.pid, "environ"), rank] {
@@ -123,13 +165,7 @@ std::vector<FlightRecorders::Asked> FlightRecorders::AskEach(const std::vector<R
     if (!files || files->pipe.empty()) continue;
     const auto asked = reads_.Get<std::optional<Asked>>(
         absl::StrCat("ask ", rank.pid),
-        [root = ProcPath(proc_root_, rank.pid, "root"), files = *files, rank] {
-          Asked one;
-          one.rank = rank.rank;
-          one.dump = absl::StrCat(root, files.dump);
-          one.before = one.newest = StampOf(one.dump);
-          return AskForDump(root, files.pipe, geteuid()) ? std::optional<Asked>(one) : std::nullopt;
-        },
+        [root = proc_root_, files = *files, rank] { return Asked::Ask(root, rank, files); },
         kReadWithinNs);
     if (asked && *asked) all.push_back(**asked);
   }
@@ -137,10 +173,11 @@ std::vector<FlightRecorders::Asked> FlightRecorders::AskEach(const std::vector<R
 }
 
 // Whether dumps are still awaited.
-bool FlightRecorders::LookAtEach(std::vector<Asked>* all) {
+bool FlightRecorders::LookAtEach(Deadline until, std::vector<Asked>* all) {
   bool is_any_awaited = false;
   for (Asked& asked : *all) {
     if (asked.found) continue;
+    if (!GoesOn(until)) return true;
     auto looked = reads_.Get<Asked>(
         absl::StrCat("dump ", asked.rank),
         [copy = asked]() mutable {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -45,10 +46,12 @@ class FlightRecorders : public RecorderSource {
   };
 
   struct Asked;  // one that was asked
+  using Deadline = std::chrono::steady_clock::time_point;
 
   void AskAll(const std::vector<Rank>& ranks);
+  bool GoesOn(Deadline until) const;
   std::vector<Asked> AskEach(const std::vector<Rank>& ranks);
-  bool LookAtEach(std::vector<Asked>* all);
+  bool LookAtEach(Deadline until, std::vector<Asked>* all);
 
   const std::string proc_root_;
   SpareThreads reads_;

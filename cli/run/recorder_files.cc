@@ -1,17 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run/recorder_files.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
+#include <iterator>
 #include <random>
 #include <system_error>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "agent/processes/open_in_root.h"
+#include "agent/processes/proc_files.h"
 #include "agent/processes/rank_environment.h"
+#include "base/base_name.h"
+#include "base/digest/digest.h"
+#include "base/read_file.h"
+#include "daemon/model/stand_kinds.h"
 
 namespace rollcall {
 namespace {
@@ -24,9 +35,36 @@ constexpr char kPipe[] = "TORCH_NCCL_DEBUG_INFO_PIPE_FILE";
 constexpr std::array<const char*, 2> kDumps = {"TORCH_FR_DUMP_TEMP_FILE",
                                                "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"};
 
+constexpr size_t kPipeDigits = 16;
+
+// Beside those of wait_frames.def, whose ranks a job's stacks do not show.
+constexpr absl::string_view kStartElsewhere[] = {
+    "orterun", "prun",    "prterun", "jsrun",          "aprun",     "flux",
+    "pdsh",    "bsub",    "oc",      "docker",         "podman",    "nerdctl",
+    "ctr",     "crictl",  "runc",    "crun",           "apptainer", "singularity",
+    "enroot",  "shifter", "sarus",   "ch-run",         "udocker",   "bwrap",
+    "nsenter", "unshare", "chroot",  "systemd-nspawn", "horovodrun"};
+// "mpiexec.hydra", "mpirun_rsh".
+constexpr absl::string_view kBeginElsewhere[] = {"mpirun", "mpiexec"};
+
+bool StartsElsewhere(absl::string_view word) {
+  const absl::string_view name = BaseName(word);
+  for (const absl::string_view beginning : kBeginElsewhere) {
+    if (absl::StartsWith(name, beginning)) return true;
+  }
+  return WaitsForOtherHosts(name) ||
+         std::find(std::begin(kStartElsewhere), std::end(kStartElsewhere), name) !=
+             std::end(kStartElsewhere);
+}
+
 bool IsNamedByUser(const std::function<const char*(const char*)>& getenv, const char* name) {
   const char* value = getenv(name);
   return value != nullptr && *value != '\0';
+}
+
+bool LookAtFile(const std::string& root, const std::string& path, struct stat* about) {
+  const UniqueFd path_only = OpenInRoot(root, path, O_PATH | O_NOFOLLOW);
+  return path_only.valid() && fstat(path_only.get(), about) == 0;
 }
 
 }  // namespace
@@ -35,7 +73,7 @@ std::map<std::string, std::string> RecorderVariables(
     const std::function<const char*(const char*)>& getenv, const std::string& prefix) {
   std::map<std::string, std::string> variables;
   if (prefix.empty()) return variables;
-  if (!IsNamedByUser(getenv, kPipe)) variables[kPipe] = prefix;
+  if (!IsNamedByUser(getenv, kPipe)) variables[kPipe] = RecorderPipes(prefix);
   for (const char* name : kDumps) {
     if (IsNamedByUser(getenv, name)) return variables;
   }
@@ -47,6 +85,20 @@ std::string MakeRecorderPrefix() {
   if (access(kFolderOfPipes, W_OK | X_OK) != 0) return "";
   std::random_device random;
   return absl::StrFormat("%s/rollcall-%08x%08x-rank_", kFolderOfPipes, random(), random());
+}
+
+std::string RecorderPipes(const std::string& prefix) {
+  return absl::StrCat(kFolderOfPipes, "/rollcall-", Sha256Hex(prefix).substr(0, kPipeDigits),
+                      "-pipe_");
+}
+
+bool MayStartElsewhere(const std::vector<std::string>& command) {
+  return std::any_of(command.begin(), command.end(), [](const std::string& text) {
+    if (absl::StartsWith(text, "-")) return false;
+    const std::vector<absl::string_view> words =
+        absl::StrSplit(text, absl::ByAnyChar(" \t\n;&|()'\"`"));
+    return std::any_of(words.begin(), words.end(), StartsElsewhere);
+  });
 }
 
 RecorderFiles FindRecorderFiles(const std::string& environ, int rank) {
@@ -62,18 +114,34 @@ RecorderFiles FindRecorderFiles(const std::string& environ, int rank) {
   return files;
 }
 
+bool HasPipeOpen(const std::string& proc_root, int32_t pid, const std::string& pipe) {
+  struct stat named;
+  if (!LookAtFile(ProcPath(proc_root, pid, "root"), pipe, &named)) return false;
+  const std::string name = absl::StrCat("/", std::string(BaseName(pipe)));
+  const absl::StatusOr<std::vector<pid_t>> numbers = ListNumbers(ProcPath(proc_root, pid, "fd"));
+  if (!numbers.ok()) return false;
+  return std::any_of(numbers->begin(), numbers->end(), [&](pid_t number) {
+    const std::string file = ProcPath(proc_root, pid, absl::StrCat("fd/", number));
+    // Its other files may be on a file system that does not answer.
+    if (!absl::EndsWith(ReadLink(file), name)) return false;
+    struct stat about;
+    return stat(file.c_str(), &about) == 0 && about.st_dev == named.st_dev &&
+           about.st_ino == named.st_ino;
+  });
+}
+
 std::string RemoveRecorderPipes(const std::string& prefix) {
   std::string dump;
   if (prefix.empty()) return dump;
+  const std::string pipes = RecorderPipes(prefix);
   std::error_code error;
   for (auto at = fs::directory_iterator(kFolderOfPipes, error);
        !error && at != fs::directory_iterator(); at.increment(error)) {
     const std::string path = at->path().string();
-    if (!absl::StartsWith(path, prefix)) continue;
     std::error_code ignored;
-    if (fs::is_fifo(at->symlink_status(ignored))) {
+    if (absl::StartsWith(path, pipes) && fs::is_fifo(at->symlink_status(ignored))) {
       fs::remove(path, ignored);
-    } else if (dump.empty() || path < dump) {
+    } else if (absl::StartsWith(path, prefix) && (dump.empty() || path < dump)) {
       dump = path;
     }
   }

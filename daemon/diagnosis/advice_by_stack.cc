@@ -276,7 +276,7 @@ const std::vector<AdviceEntry>& StackAdvice() {
       {"handles-an-exception", HandlesAnException,
        "the culprit handles an exception, or one has ended its program while its process lives on",
        "An exception takes one rank out of the loop, and its handler waits: for the others, for a "
-       "server, for its communicators to end. So the exception is never printed.",
+       "server, for its communicators to end. So the exception may not have been printed yet.",
        "That rank has met an exception, and the code that runs since (an except, a finally, an "
        "__exit__(), a hook at its exit) waits. Look into the exception first; let that code print it, "
        "and make no call there that waits for other ranks or threads."},

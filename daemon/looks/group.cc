@@ -49,8 +49,11 @@ bool HasTwins(const Looks& looks, const Members& members) {
 std::vector<LookGroup> JobsAmong(const Looks& looks, const Members& members) {
   if (!HasTwins(looks, members)) return {{"", members, {}}};
   std::vector<LookGroup> jobs;
+  RunFacts whole;
   for (const Members& run : TellRunsApart(looks, members)) {
-    if (!jobs.empty() && IsLeftBehind(looks, run, jobs.front().members)) {
+    const RunFacts facts = FactsOf(looks, run);
+    if (jobs.empty()) whole = facts;
+    if (!jobs.empty() && IsLeftBehind(facts, whole)) {
       Members& left = jobs.front().left_behind;
       left.insert(left.end(), run.begin(), run.end());
     } else {
@@ -75,16 +78,31 @@ std::string NameOf(const Looks& looks, const Members& members) {
   return name.empty() ? script : name;
 }
 
+// Gives each job another name: a user may name one "train-2", which the second "train" would have.
+class Names {
+ public:
+  std::string Take(const std::string& wanted) {
+    int& number = numbers_[wanted];
+    while (true) {
+      ++number;
+      std::string name = number == 1 ? wanted : absl::StrCat(wanted, "-", number);
+      if (taken_.insert(name).second) return name;
+    }
+  }
+
+ private:
+  std::map<std::string, int> numbers_;  // the last one tried, by the name that was wanted
+  std::set<std::string> taken_;
+};
+
 }  // namespace
 
 std::vector<LookGroup> GroupLooks(const Looks& looks) {
   std::vector<LookGroup> groups;
-  std::map<std::string, int> names;
+  Names names;
   for (const Members& members : SplitByKey(looks)) {
     for (LookGroup& job : JobsAmong(looks, members)) {
-      job.name = NameOf(looks, job.members);
-      const int number = ++names[job.name];
-      if (number > 1) absl::StrAppend(&job.name, "-", number);
+      job.name = names.Take(NameOf(looks, job.members));
       groups.push_back(std::move(job));
     }
   }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/cut_text.h"
 #include "base/durations.h"
 #include "daemon/agents/stack_limits.h"
@@ -22,12 +23,17 @@ namespace {
 constexpr uint64_t kOfLooks = uint64_t{1} << 63;
 constexpr int64_t kUsualApartNs = 6 * kSecond;
 constexpr int64_t kShortestApartNs = 2 * kSecond;
-constexpr int64_t kLongestApartNs = 600 * kSecond;
+constexpr int64_t kLongestApartNs = 60 * kSecond;
 // For taking stacks, beyond the time between them.
 constexpr int64_t kBesidesNs = 15 * kSecond;
 constexpr std::chrono::milliseconds kWakeEvery{100};
 constexpr char kNoAnswer[] = "its agent did not answer in time";
 constexpr char kNotConnected[] = "its agent is not connected";
+
+// Equal for callers who see the same jobs.
+std::string ScopeOf(const Tenants& tenants) {
+  return tenants.AreAll() ? "*" : absl::StrJoin(tenants.names(), ",");
+}
 
 using Ref = std::pair<int32_t, uint64_t>;  // pid and start of a process
 
@@ -67,8 +73,8 @@ class LookDesk::Running {
     size_t bytes = 0;  // of the samples
   };
 
-  Running(ListedJob job, int64_t apart_ns, int64_t now_ns)
-      : apart_ns_(apart_ns), began_ns_(now_ns) {
+  Running(ListedJob job, std::string scope, int64_t apart_ns, int64_t now_ns)
+      : scope_(std::move(scope)), apart_ns_(apart_ns), began_ns_(now_ns) {
     for (ListedRanks& host : job.hosts) {
       if (host.members == 0) continue;
       Part part;
@@ -82,6 +88,7 @@ class LookDesk::Running {
     }
   }
 
+  const std::string& scope() const { return scope_; }
   std::vector<Part>& parts() { return parts_; }
   int64_t deadline_ns() const { return began_ns_ + apart_ns_ + kBesidesNs; }
 
@@ -138,6 +145,7 @@ class LookDesk::Running {
   }
 
  private:
+  const std::string scope_;  // of who asks: ScopeOf()
   const int64_t apart_ns_, began_ns_;
   std::vector<Part> parts_;
   size_t bytes_ = 0;
@@ -148,7 +156,7 @@ absl::StatusOr<std::vector<v1::HostLook>> LookDesk::Look(const v1::LookRequest& 
                                                          const std::function<bool()>& goes_on) {
   absl::StatusOr<ListedJob> job = book_->Find(request.job(), request.tenant(), tenants);
   if (!job.ok()) return job.status();
-  absl::StatusOr<std::shared_ptr<Running>> look = Begin(request, *std::move(job));
+  absl::StatusOr<std::shared_ptr<Running>> look = Begin(request, tenants, *std::move(job));
   if (!look.ok()) return look.status();
   const absl::Status status = AwaitAll(look->get(), goes_on);
   std::vector<v1::HostLook> looks = End(look->get());
@@ -157,11 +165,12 @@ absl::StatusOr<std::vector<v1::HostLook>> LookDesk::Look(const v1::LookRequest& 
 }
 
 absl::StatusOr<std::shared_ptr<LookDesk::Running>> LookDesk::Begin(const v1::LookRequest& request,
+                                                                   const Tenants& tenants,
                                                                    ListedJob job) {
   const int64_t apart_ns =
       request.apart_ms() == 0 ? kUsualApartNs : request.apart_ms() * (kSecond / 1000);
   if (apart_ns < kShortestApartNs || apart_ns > kLongestApartNs) {
-    return absl::InvalidArgumentError("the time between samples is from 2 s to 10 min");
+    return absl::InvalidArgumentError("the time between samples is from 2 s to 60 s");
   }
   if (!request.hosts().empty()) {
     const std::set<std::string> wanted(request.hosts().begin(), request.hosts().end());
@@ -171,10 +180,14 @@ absl::StatusOr<std::shared_ptr<LookDesk::Running>> LookDesk::Begin(const v1::Loo
                                    }),
                     job.hosts.end());
   }
-  auto look = std::make_shared<Running>(std::move(job), apart_ns, now_ns_());
+  auto look = std::make_shared<Running>(std::move(job), ScopeOf(tenants), apart_ns, now_ns_());
   const MutexLock lock(mutex_);
   if (is_closed_) return absl::CancelledError("the daemon stops");
-  if (running_.size() >= kMostAtOnce) {
+  const auto of_same =
+      static_cast<size_t>(std::count_if(running_.begin(), running_.end(), [&look](const auto& one) {
+        return one->scope() == look->scope();
+      }));
+  if (running_.size() >= kMostAtOnce || of_same >= kMostOfTenants) {
     return absl::ResourceExhaustedError(
         "other people are looking at jobs: try again in some seconds");
   }

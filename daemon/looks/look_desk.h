@@ -35,6 +35,8 @@ class StackReply;
 class LookDesk {
  public:
   static constexpr size_t kMostAtOnce = 4;  // looks, of all callers
+  // Of callers who see the jobs of the same tenants. The others find a place.
+  static constexpr size_t kMostOfTenants = 2;
   static constexpr size_t kSamples = 3;
   // For stacks of one host, and of all; more are left out, and said to be.
   static constexpr size_t kMostBytesOfHost = size_t{16} << 20;
@@ -65,7 +67,8 @@ class LookDesk {
  private:
   class Running;
 
-  absl::StatusOr<std::shared_ptr<Running>> Begin(const v1::LookRequest& request, ListedJob job)
+  absl::StatusOr<std::shared_ptr<Running>> Begin(const v1::LookRequest& request,
+                                                 const Tenants& tenants, ListedJob job)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void SendDue(Running* look) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status AwaitAll(Running* look, const std::function<bool()>& goes_on)

@@ -106,12 +106,11 @@ std::map<size_t, uint64_t> NewestByHost(const Looks& looks, const Members& membe
 }
 
 // On each host that both are on, and there is one: clocks of two hosts tell nothing.
-bool IsOlder(const Looks& looks, const Members& run, const Members& other) {
-  const std::map<size_t, uint64_t> others = NewestByHost(looks, other);
+bool IsOlder(const RunFacts& run, const RunFacts& other) {
   bool is_older = false;
-  for (const auto& [look, newest] : NewestByHost(looks, run)) {
-    const auto at = others.find(look);
-    if (at == others.end()) continue;
+  for (const auto& [look, newest] : run.newest) {
+    const auto at = other.newest.find(look);
+    if (at == other.newest.end()) continue;
     if (newest >= at->second) return false;
     is_older = true;
   }
@@ -132,7 +131,7 @@ std::vector<Members> TellRunsApart(const Looks& looks, const Members& members) {
     const auto fits = std::find_if(ranks.begin(), ranks.end(), [&part](const Ranks& taken) {
       return HaveNoneInCommon(part.ranks, taken);
     });
-    const auto at = static_cast<size_t>(fits - ranks.begin());
+    const size_t at = std::min(static_cast<size_t>(fits - ranks.begin()), kMostRuns - 1);
     if (at == runs.size()) {
       runs.emplace_back();
       ranks.emplace_back();
@@ -148,10 +147,12 @@ std::vector<Members> TellRunsApart(const Looks& looks, const Members& members) {
   return runs;
 }
 
-bool IsLeftBehind(const Looks& looks, const Members& run, const Members& whole) {
-  const size_t ranks = RanksOf(looks, run).size();
-  return ranks < WorldOf(looks, run) && ranks < RanksOf(looks, whole).size() &&
-         IsOlder(looks, run, whole);
+RunFacts FactsOf(const Looks& looks, const Members& run) {
+  return {RanksOf(looks, run).size(), WorldOf(looks, run), NewestByHost(looks, run)};
+}
+
+bool IsLeftBehind(const RunFacts& run, const RunFacts& whole) {
+  return run.ranks < run.world && run.ranks < whole.ranks && IsOlder(run, whole);
 }
 
 }  // namespace rollcall

@@ -101,6 +101,35 @@ v1::UnrecordedJob ToProto(const JobId& id, const std::vector<ListedRanks>& hosts
   return job;
 }
 
+using User = std::pair<std::string, int64_t>;  // by tenant; -1: not known
+
+// Of all members: those of one job have the same.
+int64_t UidOf(const std::vector<ListedRanks>& hosts) {
+  for (const ListedRanks& host : hosts) {
+    if (host.members == 0) continue;
+    const v1::Identity& rank = host.look.processes(0).process().identity();
+    if (rank.has_uid()) return rank.uid();
+  }
+  return -1;
+}
+
+// Which jobs are in an answer with at most `most`, in their order, by the user of each. Each user
+// has the same share, and the first ones have what is left.
+std::vector<size_t> ShareOut(const std::vector<User>& users, size_t most) {
+  std::map<User, size_t> of_user;
+  for (const User& user : users) of_user.emplace(user, 0);
+  const size_t share = std::max<size_t>(most / std::max<size_t>(of_user.size(), 1), 1);
+  std::vector<size_t> taken, others;
+  for (size_t i = 0; i < users.size(); ++i) {
+    const bool has_share = taken.size() < most && ++of_user[users[i]] <= share;
+    (has_share ? taken : others).push_back(i);
+  }
+  others.resize(std::min(others.size(), most - taken.size()));
+  taken.insert(taken.end(), others.begin(), others.end());
+  std::sort(taken.begin(), taken.end());
+  return taken;
+}
+
 // Copies the ranks to their hosts: the members of the job first.
 std::vector<ListedRanks> RanksOf(const std::vector<v1::HostLook>& looks,
                                  const std::vector<std::string>& agents, const LookGroup& group) {
@@ -139,7 +168,7 @@ void UnrecordedBook::Set(const AgentName& agent, const v1::UnrecordedProcesses& 
   if (kept.ranks == 0) return;
   CountChange(kept);
   ranks_ += kept.ranks;
-  lists_[agent.id] = std::move(kept);
+  lists_[agent.id] = std::make_shared<const List>(std::move(kept));
 }
 
 void UnrecordedBook::Remove(const std::string& agent) {
@@ -150,8 +179,8 @@ void UnrecordedBook::Remove(const std::string& agent) {
 void UnrecordedBook::RemoveLocked(const std::string& agent) {
   const auto at = lists_.find(agent);
   if (at == lists_.end()) return;
-  CountChange(at->second);
-  ranks_ -= at->second.ranks;
+  CountChange(*at->second);
+  ranks_ -= at->second->ranks;
   lists_.erase(at);
 }
 
@@ -175,23 +204,33 @@ uint64_t UnrecordedBook::version(const Tenants& tenants) const {
 }
 
 std::shared_ptr<const UnrecordedBook::JobMap> UnrecordedBook::Grouped() const {
+  const MutexLock grouping(grouping_);
+  Lists lists;
+  uint64_t changes = 0;
+  {
+    const MutexLock lock(mutex_);
+    if (grouped_ != nullptr) return grouped_;
+    lists = lists_;
+    changes = changes_;
+  }
+  auto grouped = std::make_shared<const JobMap>(Group(lists));
   const MutexLock lock(mutex_);
-  if (grouped_ == nullptr) grouped_ = std::make_shared<const JobMap>(Group());
-  return grouped_;
+  if (changes_ == changes) grouped_ = grouped;
+  return grouped;
 }
 
 // Two agents may list a process of their host: it counts once.
-UnrecordedBook::JobMap UnrecordedBook::Group() const {
+UnrecordedBook::JobMap UnrecordedBook::Group(const Lists& lists) {
   std::map<std::string, std::pair<std::vector<v1::HostLook>, std::vector<std::string>>> tenants;
   std::set<std::tuple<std::string, int32_t, uint64_t>> seen;
-  for (const auto& [agent, list] : lists_) {
-    for (const auto& [tenant, processes] : list.of_tenant) {
+  for (const auto& [agent, list] : lists) {
+    for (const auto& [tenant, processes] : list->of_tenant) {
       auto& [looks, agents] = tenants[tenant];
       agents.push_back(agent);
-      looks.emplace_back().set_host(list.host);
+      looks.emplace_back().set_host(list->host);
       for (const v1::ProcessLook& process : processes) {
         const v1::ProcessUpdate& id = process.process();
-        if (!seen.emplace(list.host, id.pid(), id.start_time()).second) continue;
+        if (!seen.emplace(list->host, id.pid(), id.start_time()).second) continue;
         *looks.back().add_processes() = process;
       }
     }
@@ -207,12 +246,17 @@ UnrecordedBook::JobMap UnrecordedBook::Group() const {
 }
 
 std::vector<v1::UnrecordedJob> UnrecordedBook::Jobs(const Tenants& tenants, int64_t now_ns) const {
-  std::vector<v1::UnrecordedJob> list;
   const std::shared_ptr<const JobMap> jobs = Grouped();
-  for (const auto& [id, hosts] : *jobs) {
-    if (!tenants.Has(id.tenant)) continue;
-    if (list.size() == kMostJobs) break;
-    list.push_back(ToProto(id, hosts, now_ns));
+  std::vector<const JobMap::value_type*> seen;
+  std::vector<User> users;
+  for (const auto& job : *jobs) {
+    if (!tenants.Has(job.first.tenant)) continue;
+    seen.push_back(&job);
+    users.emplace_back(job.first.tenant, UidOf(job.second));
+  }
+  std::vector<v1::UnrecordedJob> list;
+  for (const size_t at : ShareOut(users, kMostJobs)) {
+    list.push_back(ToProto(seen[at]->first, seen[at]->second, now_ns));
   }
   return list;
 }

@@ -6,7 +6,7 @@
 // tenants that the agent may write. Which ranks are of one job it decides as `rollcall diagnose`
 // does (group.h), within a tenant.
 //
-// Thread-safe. Its mutex is taken last.
+// Thread-safe. Its mutex is taken last. It groups without it: lists come on gRPC's threads.
 #pragma once
 
 #include <cstddef>
@@ -49,13 +49,15 @@ class UnrecordedBook {
   // The agent is gone, or begins anew.
   void Remove(const std::string& agent) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // By tenant and name. `now_ns`: on the wall clock; no time in the answer is later.
+  // By tenant and name. Of more than kMostJobs each user has the same share first. `now_ns`: on the
+  // wall clock; no time in the answer is later.
   std::vector<v1::UnrecordedJob> Jobs(const Tenants& tenants, int64_t now_ns) const
-      ABSL_LOCKS_EXCLUDED(mutex_);
+      ABSL_LOCKS_EXCLUDED(grouping_, mutex_);
   // The ranks of a job. kNotFound names those that there are; kInvalidArgument: several tenants
   // have one of this name. `tenant`: "": any.
   absl::StatusOr<ListedJob> Find(const std::string& job, const std::string& tenant,
-                                 const Tenants& tenants) const ABSL_LOCKS_EXCLUDED(mutex_);
+                                 const Tenants& tenants) const
+      ABSL_LOCKS_EXCLUDED(grouping_, mutex_);
   // Another one after each change of what Jobs() gives for these tenants.
   uint64_t version(const Tenants& tenants) const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -67,13 +69,16 @@ class UnrecordedBook {
   };
   using JobMap = std::map<JobId, std::vector<ListedRanks>>;
 
-  std::shared_ptr<const JobMap> Grouped() const ABSL_LOCKS_EXCLUDED(mutex_);
+  using Lists = std::map<std::string, std::shared_ptr<const List>>;  // by agent
+
+  std::shared_ptr<const JobMap> Grouped() const ABSL_LOCKS_EXCLUDED(grouping_, mutex_);
   void RemoveLocked(const std::string& agent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountChange(const List& list) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  JobMap Group() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static JobMap Group(const Lists& lists);
 
+  mutable Mutex grouping_;  // one groups, the others wait for what it finds; taken before mutex_
   mutable Mutex mutex_;
-  std::map<std::string, List> lists_ ABSL_GUARDED_BY(mutex_);  // by agent
+  Lists lists_ ABSL_GUARDED_BY(mutex_);
   size_t ranks_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
   // By tenant: what changes_ was after its last change.

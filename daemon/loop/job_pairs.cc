@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -13,7 +14,8 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kMostJobs = 8;                   // that are joined with one
-constexpr int64_t kSummonedForNs = 10 * kSecond;  // a job that waits summons at each diagnosis
+constexpr size_t kMostLookedAt = 64;              // of those that may share something with one
+constexpr int64_t kSummonedForNs = 60 * kSecond;  // a job that waits summons at each diagnosis
 
 // Whether all its processes had ended before this time.
 bool HadEndedBefore(const JobState& job, int64_t time_ns) {
@@ -56,15 +58,25 @@ class JobPairs::Search {
 
   void AddThoseOf(const JobState& job) {
     const bool by_launch = WaitsForKey(job);
+    const int64_t began_ns = store_.BeganNs(job.key);
+    size_t looked_at = 0;
     for (const JobStore::Sharer& sharer :
          store_.FindSharers(job.key, OpenCommunicators(job), by_launch)) {
-      if (jobs_.size() > kMostJobs) return;
-      if (known_.count(sharer.key) != 0) continue;
-      JobState other = store_.Get(sharer.key);
-      const bool is_proven = sharer.is_of_launch ? !HadEndedBefore(other, store_.BeganNs(job.key))
-                                                 : !SharedCommunicators(job, other).empty();
-      if (is_proven && !other.processes.empty()) Keep(std::move(other));
+      if (jobs_.size() > kMostJobs || ++looked_at > kMostLookedAt) return;
+      if (known_.count(sharer.key) == 0) AddIfShared(job, sharer, began_ns);
     }
+  }
+
+  // Copies the state of a job only if it does share something: ids of unrelated jobs may be alike.
+  void AddIfShared(const JobState& job, const JobStore::Sharer& sharer, int64_t began_ns) {
+    std::optional<JobState> shared;
+    store_.Read(sharer.key, [&](const JobState& other) {
+      if (other.processes.empty() || other.processes.size() > kMostJoinedProcesses) return;
+      const bool is_proven = sharer.is_of_launch ? !HadEndedBefore(other, began_ns)
+                                                 : !SharedCommunicators(job, other).empty();
+      if (is_proven) shared = other;
+    });
+    if (shared) Keep(*std::move(shared));
   }
 
   const JobStore& store_;

@@ -120,7 +120,8 @@ void JobRunner::Diagnose(int64_t now_ns) {
     if ((is_any_silent_ || !is_needed) && now_ns - ended_ns_ >= options_.keep_ended_ns) {
       return Forget(now_ns);
     }
-    if (!is_needed) return;
+    const bool is_summoned = parts_.pairs != nullptr && parts_.pairs->IsSummoned(key_, now_ns);
+    if (!is_needed && !is_summoned) return;
   }
   if (IsUnchanged(version, now_ns)) return;
   Wanted wanted = Look(now_ns);
@@ -172,8 +173,9 @@ bool JobRunner::AsksForPartners(const JobState& state, const std::vector<Verdict
   return !std::exchange(may_have_partners_, may_have) && may_have;
 }
 
-// What the states of all say, in the place of what the job's own state says.
-void JobRunner::JudgeJoined(const JoinedJobs& joined, int64_t now_ns,
+// What the states of all say, in the place of what the job's own state says. True: another job
+// tells why this one waits.
+bool JobRunner::JudgeJoined(const JoinedJobs& joined, int64_t now_ns,
                             std::vector<Verdict>* verdicts) {
   std::vector<bool> has_incident;
   for (const JoinedJobs::Part& part : joined.parts) {
@@ -186,7 +188,7 @@ void JobRunner::JudgeJoined(const JoinedJobs& joined, int64_t now_ns,
                   verdicts->end());
   verdicts->insert(verdicts->begin(), std::make_move_iterator(split.own.begin()),
                    std::make_move_iterator(split.own.end()));
-  if (!split.told_by) return;
+  if (!split.told_by) return false;
   parts_.pairs->Summon(*split.told_by, key_, now_ns);
   const std::optional<JobBrief::Live> live = parts_.incidents->Brief(*split.told_by).live;
   Verdict refers;
@@ -195,6 +197,7 @@ void JobRunner::JudgeJoined(const JoinedJobs& joined, int64_t now_ns,
                                 live ? absl::StrCat(" (incident ", live->id, ")") : "", ": ",
                                 live ? live->summary : split.summary);
   verdicts->push_back(std::move(refers));
+  return true;
 }
 
 JobRunner::Wanted JobRunner::Judge(const JobState& state, int64_t now_ns, int64_t began_ns,
@@ -205,7 +208,7 @@ JobRunner::Wanted JobRunner::Judge(const JobState& state, int64_t now_ns, int64_
     wanted.partners = true;
     return wanted;
   }
-  if (joined != nullptr) JudgeJoined(*joined, now_ns, &verdicts);
+  const bool is_told = joined != nullptr && JudgeJoined(*joined, now_ns, &verdicts);
   if (parts_.rates->IsDue(key_, now_ns)) {
     parts_.rates->Count(key_, now_ns, CallsEntered(state), PublicRanks(state).count());
   }
@@ -213,7 +216,7 @@ JobRunner::Wanted JobRunner::Judge(const JobState& state, int64_t now_ns, int64_
     return !IsWarning(v.cause) && v.cause != Cause::kStandstill;
   });
   const SamplesWanted samples = start_.Next(state, hangs, now_ns, options_.limits);
-  recorders_.Complete(state, now_ns, options_.limits, &verdicts);
+  if (!is_told) recorders_.Complete(state, now_ns, options_.limits, &verdicts);
   const std::vector<int32_t> involved = InvolvedProcesses(verdicts);
   Wanted wanted;
   wanted.stacks = parts_.incidents->Apply(state, std::move(verdicts), now_ns, began_ns);

@@ -51,17 +51,20 @@ void RecorderWatch::Complete(const JobState& job, int64_t now_ns, const Limits& 
     asked_ns_ = now_ns;  // from here on: when the dumps were there
   }
   const int64_t at_work_until_ns = asked_ns_ + kDumpIsWorkNs;
-  if (now_ns >= at_work_until_ns && (!ranks || ranks->since_ns >= at_work_until_ns)) {
+  const bool has_moved = ranks ? ranks->since_ns >= at_work_until_ns : now_ns >= at_work_until_ns;
+  if (has_moved) {
     asked_ns_ = 0;
     return;
   }
+  // It writes its dump, or the job goes on: that shows when the ranks stand again, or do not.
+  if (!ranks) return HoldBack(limits, verdicts);
   if (!answer_->verdicts.empty()) *verdicts = answer_->verdicts;
   AddNote(answer_->note, verdicts);
   if (answer_->verdicts.empty()) return;
   for (Verdict& verdict : *verdicts) {
     verdict.since_ns = asked_of_ns_;
     verdict.waited_ns = now_ns - asked_of_ns_;
-    verdict.evidence_age_ns = now_ns - std::max(ranks ? ranks->seen_ns : 0, asked_ns_);
+    verdict.evidence_age_ns = now_ns - std::max(ranks->seen_ns, asked_ns_);
   }
 }
 

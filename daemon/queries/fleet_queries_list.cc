@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -62,11 +63,14 @@ DaemonJobs TakeJobs(const std::string& daemon, v1::StatusResponse* list) {
 // An agent tells each daemon with which it has a stream: two may list the same ranks.
 void JoinUnrecorded(const google::protobuf::RepeatedPtrField<v1::UnrecordedJob>& more,
                     v1::StatusResponse* all) {
-  std::map<JobId, v1::UnrecordedJob*> known;
-  for (v1::UnrecordedJob& job : *all->mutable_unrecorded())
-    known[{job.tenant(), job.name()}] = &job;
+  // Two users may each have one of the same name.
+  const auto key_of = [](const v1::UnrecordedJob& job) {
+    return std::make_tuple(job.tenant(), job.name(), job.has_uid() ? int64_t{job.uid()} : -1);
+  };
+  std::map<std::tuple<std::string, std::string, int64_t>, v1::UnrecordedJob*> known;
+  for (v1::UnrecordedJob& job : *all->mutable_unrecorded()) known[key_of(job)] = &job;
   for (const v1::UnrecordedJob& job : more) {
-    const auto at = known.find({job.tenant(), job.name()});
+    const auto at = known.find(key_of(job));
     if (at == known.end()) {
       if (static_cast<size_t>(all->unrecorded_size()) < kMaxJobsListed)
         *all->add_unrecorded() = job;

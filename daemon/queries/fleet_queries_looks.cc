@@ -2,11 +2,14 @@
 // Looks at jobs that are not recorded: an agent may tell several daemons of them, so each host is
 // asked through one.
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <set>
 #include <thread>
 #include <utility>
 
 #include "base/durations.h"
+#include "base/mutex.h"
 #include "base/steady_clock.h"
 #include "daemon/access/access.h"
 #include "daemon/queries/fleet_queries.h"
@@ -16,16 +19,44 @@ namespace {
 
 constexpr int64_t kUsualLookNs = 6 * kSecond;
 
-// Of the job, those that nobody has taken so far.
+struct Taken {
+  std::set<std::string> hosts;
+  std::optional<int64_t> uid;  // of the job: another user's may have its name; -1: not known
+};
+
+// Whether somebody waits for a look. Peers may ask this when the look has ended already.
+class Asker {
+ public:
+  // `goes_on` is called until Leave().
+  explicit Asker(const std::function<bool()>& goes_on) : goes_on_(&goes_on) {}
+  bool Waits() {
+    const MutexLock lock(mutex_);
+    return goes_on_ != nullptr && (*goes_on_)();
+  }
+  void Leave() {
+    const MutexLock lock(mutex_);
+    goes_on_ = nullptr;
+  }
+
+ private:
+  Mutex mutex_;
+  const std::function<bool()>* goes_on_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Of the job, those that are wanted, and that nobody has taken so far.
 std::vector<std::string> TakeHosts(const v1::StatusResponse& list, const v1::LookRequest& request,
-                                   std::set<std::string>* taken) {
+                                   Taken* taken) {
+  const std::set<std::string> wanted(request.hosts().begin(), request.hosts().end());
   std::vector<std::string> hosts;
   for (const v1::UnrecordedJob& job : list.unrecorded()) {
     const bool is_meant = job.name() == request.job() &&
                           (request.tenant().empty() || job.tenant() == request.tenant());
-    if (!is_meant) continue;
+    const int64_t uid = job.has_uid() ? job.uid() : -1;
+    if (!is_meant || taken->uid.value_or(uid) != uid) continue;
+    taken->uid = uid;
     for (const std::string& host : job.hosts()) {
-      if (taken->insert(host).second) hosts.push_back(host);
+      const bool is_wanted = wanted.empty() || wanted.count(host) != 0;
+      if (is_wanted && taken->hosts.insert(host).second) hosts.push_back(host);
     }
   }
   return hosts;
@@ -35,7 +66,7 @@ std::vector<std::string> TakeHosts(const v1::StatusResponse& list, const v1::Loo
 
 FleetQueries::HostsOfJob FleetQueries::FindHosts(const v1::LookRequest& request) const {
   HostsOfJob found;
-  std::set<std::string> taken;
+  Taken taken;
   v1::StatusRequest page;
   page.set_without_communicators(true);
   page.set_limit(1);
@@ -65,6 +96,7 @@ absl::StatusOr<std::vector<v1::HostLook>> FleetQueries::LookAtJob(
   const int64_t look_ns =
       request.apart_ms() > 0 ? request.apart_ms() * (kSecond / 1000) : kUsualLookNs;
   const int64_t patience_ns = look_ns + peers_->options().stacks_patience_ns;
+  const auto asker = std::make_shared<Asker>(goes_on);
   std::vector<std::function<Answer()>> asks;
   for (const auto& [peer, of_peer] : hosts.there) {
     PeerAsk ask = AskOf(peer, patience_ns);
@@ -72,8 +104,9 @@ absl::StatusOr<std::vector<v1::HostLook>> FleetQueries::LookAtJob(
     ask.is_action = true;
     v1::LookRequest part = request;
     part.mutable_hosts()->Assign(of_peer.begin(), of_peer.end());
-    asks.push_back(
-        [peers = peers_, ask, part] { return peers->LookAtJob(ask, part, [] { return true; }); });
+    asks.push_back([peers = peers_, ask, part, asker] {
+      return peers->LookAtJob(ask, part, [asker] { return asker->Waits(); });
+    });
   }
   // Meanwhile this daemon asks its own agents.
   Answer here = std::vector<v1::HostLook>();
@@ -84,6 +117,7 @@ absl::StatusOr<std::vector<v1::HostLook>> FleetQueries::LookAtJob(
     here = local_->LookAtJob(part, goes_on);
   });
   auto answers = AllAtOnce(std::move(asks), After(patience_ns + kSlackNs));
+  asker->Leave();
   asking.join();
   if (!here.ok()) return here;
   std::vector<v1::HostLook> looks = *std::move(here);

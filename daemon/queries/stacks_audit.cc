@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/queries/stacks_audit.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -29,23 +30,31 @@ JobKey MeantJob(const QuerySource& queries, const v1::TakeStacksRequest& request
           request.attempt()};
 }
 
+// The request may name very many.
+std::string OnHosts(const google::protobuf::RepeatedPtrField<std::string>& hosts) {
+  constexpr int kMostNamed = 8;
+  if (hosts.empty()) return "";
+  const int named = std::min(hosts.size(), kMostNamed);
+  const int more = hosts.size() - named;
+  return absl::StrCat(" on ", absl::StrJoin(hosts.begin(), hosts.begin() + named, ", "),
+                      more == 0 ? "" : absl::StrCat(" and ", more, " more"));
+}
+
 }  // namespace
 
 std::string StacksInWords(const QuerySource& queries, const v1::TakeStacksRequest& request) {
   const std::vector<int32_t> ranks(request.ranks().begin(), request.ranks().end());
   const std::string of_ranks =
       ranks.empty() ? ", all ranks" : absl::StrCat(", ranks ", RankRanges(ranks).List());
-  const std::string on_hosts =
-      request.hosts().empty() ? "" : absl::StrCat(" on ", absl::StrJoin(request.hosts(), ", "));
-  return absl::StrCat("job ", ToText(MeantJob(queries, request)), of_ranks, on_hosts);
+  return absl::StrCat("job ", ToText(MeantJob(queries, request)), of_ranks,
+                      OnHosts(request.hosts()));
 }
 
 std::string LookInWords(const v1::LookRequest& request) {
-  const std::string tenant = request.tenant().empty() ? kDefaultTenant : request.tenant();
-  const std::string on_hosts =
-      request.hosts().empty() ? "" : absl::StrCat(" on ", absl::StrJoin(request.hosts(), ", "));
-  return absl::StrCat("job ", ToText(JobId{tenant, request.job()}), on_hosts,
-                      ", which is not recorded");
+  const bool is_any = request.tenant().empty();
+  const std::string job = is_any ? request.job() : ToText(JobId{request.tenant(), request.job()});
+  return absl::StrCat("job ", job, OnHosts(request.hosts()), ", which is not recorded",
+                      is_any ? ", of any tenant" : "");
 }
 
 }  // namespace rollcall

@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import queue
+import select
 import signal
 import subprocess
 import sys
@@ -36,10 +37,11 @@ def dump(rank, calls, most, begun):
 
 
 def answer(rank, calls, most, begun, pipe):
-    with open(pipe, "rb") as requests:
-        if requests.read(1):
-            file = os.environ.get("TORCH_FR_DUMP_TEMP_FILE") or os.environ["TORCH_NCCL_DEBUG_INFO_TEMP_FILE"]
-            pathlib.Path(f"{file}{rank}").write_text(json.dumps(dump(rank, calls, most, begun)))
+    requests = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # as PyTorch opens it
+    select.select([requests], [], [])
+    if os.read(requests, 1):
+        file = os.environ.get("TORCH_FR_DUMP_TEMP_FILE") or os.environ["TORCH_NCCL_DEBUG_INFO_TEMP_FILE"]
+        pathlib.Path(f"{file}{rank}").write_text(json.dumps(dump(rank, calls, most, begun)))
 
 
 def be_a_rank(calls, most):

@@ -60,7 +60,7 @@ class LiveRun:
             [ROLLCALL, "run", "--sim", "--hang-after=3s", f"--report-dir={self.reports}", "--",
              VICTIMS / "ranks", "-n", "4", "--keep-going", "--", VICTIMS / "one_rank_stops_calling"],
             {**os.environ, "TERM": "xterm", "ROLLCALL_JOB": "a-job"})
-        self.terminal.read_until(b"report.txt")  # it hangs
+        self.terminal.read_until(b"`Validate`")  # it hangs
         said = self.terminal.text.decode()
         self.address = re.search(r"live page: (http://127\.0\.0\.1:\d+/\?token=rollcall_[\w-]{43})\r",
                                  said).group(1)

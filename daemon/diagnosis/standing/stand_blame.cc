@@ -92,8 +92,10 @@ Blame BlameUnconnected(const StandScene& scene) {
   return blame;
 }
 
-// All wait at barriers of JAX, and most at one of them: the others count differently.
+// All wait at barriers of JAX, and most at one of them: the others count differently. A rank that
+// has ended, or that nobody sees, may be the one that a barrier lacks.
 Blame BlameOtherBarrier(const StandScene& scene) {
+  if (!scene.ranks().ended.empty() || scene.IsAnyUnseen()) return std::nullopt;
   std::map<std::string, std::vector<size_t>> by_name;
   for (size_t i = 0; i < scene.Count(); ++i) {
     const std::string name = scene.BarrierOf(i);

@@ -144,15 +144,19 @@ std::string WaitInWords(const StandScene& scene, size_t i) {
                       for_whom.empty() ? "" : absl::StrCat(" for ", for_whom));
 }
 
-// The barrier of the culprits, or of all: "" if the ranks wait elsewhere, or these at several.
+// The barrier at which all ranks wait, or, of culprits, theirs, at which no other rank waits. "":
+// the ranks wait elsewhere, or these at several.
 std::string FindBarrier(const StandScene& scene, const StandBlame& blame) {
-  std::set<std::string> names;
+  const bool has_culprits = !blame.culprits.empty();
+  if (!has_culprits && blame.shape != StandShape::kAll) return "";
+  std::set<std::string> names, others;
   for (size_t i = 0; i < scene.Count(); ++i) {
     const std::string name = scene.BarrierOf(i);
     if (name.empty()) return "";
-    if (blame.culprits.empty() || blame.culprits.count(i) != 0) names.insert(name);
+    const bool is_meant = !has_culprits || blame.culprits.count(i) != 0;
+    (is_meant ? names : others).insert(name);
   }
-  return names.size() == 1 ? *names.begin() : "";
+  return names.size() == 1 && others.count(*names.begin()) == 0 ? *names.begin() : "";
 }
 
 }  // namespace

@@ -43,6 +43,13 @@ function exception(one: PythonException): string {
   return one.at === "" ? text : `${text}, raised at ${one.at}`;
 }
 
+// What a thread waits for: a barrier of JAX's coordination service, or a key of a store.
+function awaited(thread: ThreadStack): string {
+  return thread.frames.some((one) => one.function.includes("WaitAtBarrier"))
+    ? `at barrier “${thread.awaited_key}”`
+    : `for key “${thread.awaited_key}” of the store`;
+}
+
 function Thread({ thread }: { thread: ThreadStack }) {
   return (
     <div>
@@ -53,7 +60,7 @@ function Thread({ thread }: { thread: ThreadStack }) {
         {thread.python_lock !== "" && `, ${thread.python_lock} Python's lock`}
         {thread.keeps_process && ", no daemon"}
         {thread.handles && `, handles ${exception(thread.handles)}`}
-        {thread.awaited_key !== "" && `, waits for key “${thread.awaited_key}” of the store`}
+        {thread.awaited_key !== "" && `, waits ${awaited(thread)}`}
         {thread.other_end &&
           `, waits at a ${thread.other_end.kind} for pid ${thread.other_end.pids.join(", ")}`}
       </h4>

@@ -119,10 +119,16 @@ def process_lines(stack):
     return [line[:MAX_LINE] for line in lines]
 
 
+def awaited_words(thread):
+    """Of a barrier of JAX's coordination service, or a key of a store."""
+    is_barrier = any("WaitAtBarrier" in frame.get("function", "") for frame in thread.get("frames", []))
+    return "waits at the barrier {}" if is_barrier else "waits for the key {}"
+
+
 def thread_lines(thread):
     words = [f"thread {thread.get('tid')} {thread.get('name', '')}, state {thread.get('state', '')}"]
     for name, text in (("wait_channel", "in the kernel: {}"), ("python_lock", "{} Python's lock"),
-                       ("awaited_key", "waits for the key {}"), ("note", "{}")):
+                       ("awaited_key", awaited_words(thread)), ("note", "{}")):
         if thread.get(name):
             words.append(text.format(thread[name]))
     return [", ".join(words), *(f"  {frame_words(frame)}" for frame in thread.get("frames", []))]

@@ -182,6 +182,8 @@ TEST_F(DaemonStressTest, AllPartsWorkAtOnce) {
     for (int host = 0; host < kHosts; ++host) {
       agents.push_back(std::make_unique<FakeAgent>(daemon.get(), host));
     }
+    // Before its first tick, nobody knows the job for which the viewers ask.
+    EXPECT_TRUE(Eventually([&] { return agents[0]->applied() > 0; }));
     const Viewer one(daemon->http_address()), other(daemon->http_address());
     EXPECT_TRUE(Eventually([&] { return !FindReport(*daemon).empty(); }));
     reported.insert(FindReport(*daemon));

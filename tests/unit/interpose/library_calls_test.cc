@@ -114,7 +114,8 @@ TEST_F(LibraryCallsTest, WhatItSaidBeforeTheFirstCallIsKeptToo) {
 
 TEST_F(LibraryCallsTest, APhaseEndsAndALongOneIsCut) {
   EXPECT_EQ(After("id init=2,0 validate train").phase, "");
-  EXPECT_EQ(After("id init=2,0 long_phase").phase, "...");  // one word: it may be a secret
+  // One word may be a secret.
+  EXPECT_EQ(After("id init=2,0 long_phase").phase.substr(0, 5), "... (");
   EXPECT_EQ(After("id init=2,0").step, -1);
 }
 

@@ -430,7 +430,6 @@ TEST_F(HttpFrontTest, WhoHasMostStreamsLosesOneToSomebodyWithLess) {
       << "one who asked in vain, and one who lost a stream";
 }
 
-// Then new descriptors have the lowest numbers that become free.
 TEST_F(HttpFrontTest, AnAddressWithManyRequestsDoesNotKeepOthersWaiting) {
   HttpLimits limits;
   limits.threads = 4;
@@ -449,6 +448,7 @@ TEST_F(HttpFrontTest, AnAddressWithManyRequestsDoesNotKeepOthersWaiting) {
   for (const Client& client : greedy) EXPECT_EQ(client.Receive(">"), "<22>");
 }
 
+// Then new descriptors have the lowest numbers that become free.
 class NoFreeNumbers {
  public:
   NoFreeNumbers() {

@@ -9,8 +9,13 @@ namespace {
 TEST(WholeWordsTest, ATextThatFillsItsFieldLosesItsLastWord) {
   EXPECT_EQ(WithoutCutEnd("load from s3://me:hun", 21), "load from ...");
   EXPECT_EQ(WithoutCutEnd("load from s3://me:hun", 22), "load from s3://me:hun");
-  EXPECT_EQ(WithoutCutEnd("s3://me:hun", 11), "...");
-  EXPECT_EQ(WithoutCutEnd("", 0), "...");
+}
+
+TEST(WholeWordsTest, OneWordThatFillsItsFieldIsANumber) {
+  const std::string one = WithoutCutEnd("validate/imagenet/epoch_12/part_4", 33);
+  EXPECT_EQ(one.find("imagenet"), std::string::npos);
+  EXPECT_EQ(one, WithoutCutEnd("validate/imagenet/epoch_12/part_4", 33));
+  EXPECT_NE(one, WithoutCutEnd("validate/imagenet/epoch_12/part_5", 33));
 }
 
 TEST(WholeWordsTest, ATextOfWhichTheEndWasKeptLosesItsFirstWord) {

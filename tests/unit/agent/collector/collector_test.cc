@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "agent/collector/redact_update.h"
 #include "base/durations.h"
 #include "base/steady_clock.h"
 #include "collector_fixture.h"
@@ -134,6 +135,14 @@ TEST_F(CollectorTest, HidesSecretsInTheKeyForWhichAThreadWaits) {
   EXPECT_EQ(Only(tick).evidence().blocked(0).key(), "/shards/https://me:[redacted]@store/7");
   EXPECT_EQ(Only(tick).evidence().blocked(0).keys(), 3u);
   EXPECT_EQ(Only(tick).evidence().blocked(1).key(), "") << "the key is another thread's";
+}
+
+// Before a process has a segment, its stack shows the key.
+TEST(RedactStackTest, HidesTheSecretInTheKeyForWhichAThreadWaits) {
+  v1::ProcessStack stack;
+  stack.add_threads()->set_awaited_key("/shards/https://me:hunter2@store/7");
+  Redact(*DefaultRedactor(), &stack);
+  EXPECT_EQ(stack.threads(0).awaited_key(), "/shards/https://me:[redacted]@store/7");
 }
 
 // No pattern knows a secret of which the library has kept a part.

@@ -255,6 +255,17 @@ TEST_F(UnrecordedScanTest, AUserWithManyHasALimit) {
   EXPECT_EQ(ScanAgain()->unrecorded_left_out, 7u);
 }
 
+TEST_F(UnrecordedScanTest, ARankBeyondTheLimitIsReadAgainWhenOthersHaveEnded) {
+  options_.most_unrecorded_of_user = 1;
+  AddUnrecorded(10, 1, RankOf(0));
+  AddUnrecorded(11, 1, RankOf(1));
+  EXPECT_EQ(Unrecorded(), std::vector<pid_t>{10});
+  proc_.Remove("10");
+  for (int i = 0; i < kUntilOld; ++i) ScanAgain();
+  EXPECT_EQ(Unrecorded(), std::vector<pid_t>{11});
+  EXPECT_EQ(ScanAgain()->unrecorded_left_out, 0u);
+}
+
 TEST_F(UnrecordedScanTest, ReadsAnEnvironmentOnce) {
   AddUnrecorded(10, 1, RankOf(0));
   EXPECT_EQ(Unrecorded().size(), 1u);

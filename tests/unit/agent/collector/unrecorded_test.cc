@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <map>
 
@@ -12,6 +13,7 @@ namespace rollcall {
 namespace {
 
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
 
@@ -74,6 +76,29 @@ TEST(UnrecordedTest, NoVariableAndNoFileNameOfOutputLeavesTheHost) {
   for (const char* text : {"NCCL_DEBUG", "out.log", "29500"}) {
     EXPECT_THAT(sent, Not(HasSubstr(text)));
   }
+}
+
+// Else an agent would send its list again, with the same ranks.
+TEST(UnrecordedTest, TheStartOfARankIsWorkedOutOnce) {
+  UnrecordedRank rank = Rank(0);
+  rank.started_ns = 123;
+  EXPECT_EQ(List({rank}).processes(0).identity().started_ns(), 123);
+}
+
+TEST(UnrecordedTest, OfARankOnlyIsKeptWhatIsSent) {
+  ProcStat stat;
+  stat.pid = getpid();
+  stat.start_time = 100;
+  std::string environ;
+  for (const char* variable : {"RANK=0", "WORLD_SIZE=4", "ROLLCALL_DIR=/tmp/x"}) {
+    environ += variable;
+    environ += '\0';
+  }
+  const auto rank = DescribeUnrecorded(environ, stat, "/proc");
+  ASSERT_TRUE(rank.has_value());
+  EXPECT_THAT(rank->process.directory, IsEmpty());
+  EXPECT_THAT(rank->process.launch.environment, IsEmpty());
+  EXPECT_GT(rank->started_ns, 0);
 }
 
 }  // namespace

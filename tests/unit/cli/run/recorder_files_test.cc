@@ -2,13 +2,17 @@
 // The names of pipes and dumps by which Flight Recorders are asked.
 #include "cli/run/recorder_files.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
+
+#include "base/unique_fd.h"
 
 namespace rollcall {
 namespace {
@@ -31,7 +35,7 @@ std::string Environ(const Variables& variables) {
 }
 
 TEST(RecorderVariablesTest, NamePipesAndDumpsWhereTheUserHasNamedNone) {
-  EXPECT_EQ(Added({}), (Variables{{"TORCH_NCCL_DEBUG_INFO_PIPE_FILE", "/tmp/run-"},
+  EXPECT_EQ(Added({}), (Variables{{"TORCH_NCCL_DEBUG_INFO_PIPE_FILE", RecorderPipes("/tmp/run-")},
                                   {"TORCH_FR_DUMP_TEMP_FILE", "/tmp/run-"},
                                   {"TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "/tmp/run-"}}));
 }
@@ -42,7 +46,7 @@ TEST(RecorderVariablesTest, LeaveTheUsersOwnNames) {
             0u);
   for (const char* name : {"TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"}) {
     EXPECT_EQ(Added({{name, "/x/trace_"}}),
-              (Variables{{"TORCH_NCCL_DEBUG_INFO_PIPE_FILE", "/tmp/run-"}}));
+              (Variables{{"TORCH_NCCL_DEBUG_INFO_PIPE_FILE", RecorderPipes("/tmp/run-")}}));
   }
 }
 
@@ -50,7 +54,7 @@ TEST(RecorderVariablesTest, AreNoneWithoutAFolderForThem) { EXPECT_TRUE(Added({}
 
 TEST(RecorderFilesTest, ArePrefixesWithTheRank) {
   const RecorderFiles files = FindRecorderFiles(Environ(Added({})), 3);
-  EXPECT_EQ(files.pipe, "/tmp/run-3.pipe");
+  EXPECT_EQ(files.pipe, RecorderPipes("/tmp/run-") + "3.pipe");
   EXPECT_EQ(files.dump, "/tmp/run-3");
 }
 
@@ -71,12 +75,46 @@ TEST(RecorderFilesTest, AreNoneWithoutOneOfTheNamesOrARank) {
 TEST(RecorderFilesTest, PipesOfARunAreRemovedAndDumpsStay) {
   const std::string prefix = MakeRecorderPrefix();
   ASSERT_NE(prefix, "");
-  ASSERT_EQ(mkfifo((prefix + "0.pipe").c_str(), 0600), 0);
+  const std::string pipe = RecorderPipes(prefix) + "0.pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_EQ(RemoveRecorderPipes(prefix), "");
-  EXPECT_FALSE(std::filesystem::exists(prefix + "0.pipe"));
+  EXPECT_FALSE(std::filesystem::exists(pipe));
   std::ofstream(prefix + "0") << "dump";
   EXPECT_EQ(RemoveRecorderPipes(prefix), prefix + "0");
   EXPECT_TRUE(std::filesystem::remove(prefix + "0"));
+}
+
+TEST(RecorderFilesTest, TheNameOfAPipeDoesNotShowThatOfTheDump) {
+  const std::string prefix = MakeRecorderPrefix(), pipes = RecorderPipes(prefix);
+  EXPECT_EQ(pipes, RecorderPipes(prefix));
+  EXPECT_NE(pipes, RecorderPipes(MakeRecorderPrefix()));
+  const size_t number = std::string("/tmp/rollcall-").size();
+  EXPECT_EQ(pipes.compare(0, number, prefix, 0, number), 0);
+  EXPECT_NE(pipes.substr(number, 16), prefix.substr(number, 16));
+}
+
+TEST(RecorderFilesTest, OnlyAPipeThatTheProcessHasOpenIsItsOwn) {
+  const std::string pipe = RecorderPipes(MakeRecorderPrefix()) + "0.pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_FALSE(HasPipeOpen("/proc", getpid(), pipe));
+  const UniqueFd reader(open(pipe.c_str(), O_RDONLY | O_NONBLOCK));
+  EXPECT_TRUE(HasPipeOpen("/proc", getpid(), pipe));
+  // Another job of the run makes its own.
+  ASSERT_EQ(unlink(pipe.c_str()), 0);
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_FALSE(HasPipeOpen("/proc", getpid(), pipe));
+  EXPECT_EQ(unlink(pipe.c_str()), 0);
+  EXPECT_FALSE(HasPipeOpen("/proc", getpid(), pipe));
+}
+
+TEST(MayStartElsewhereTest, KnowsLaunchersOfOtherHostsAndContainers) {
+  EXPECT_FALSE(MayStartElsewhere({"run", "torchrun", "train.py", "--launcher=/bin/ssh"}));
+  EXPECT_FALSE(MayStartElsewhere({"bash", "-c", "cd /data; python srun_train.py"}));
+  EXPECT_FALSE(MayStartElsewhere({}));
+  EXPECT_TRUE(MayStartElsewhere({"srun", "python", "train.py"}));
+  EXPECT_TRUE(MayStartElsewhere({"rollcall", "run", "--", "/usr/bin/mpiexec.hydra", "-n", "8"}));
+  EXPECT_TRUE(MayStartElsewhere({"env", "A=B", "apptainer", "exec", "image.sif", "python"}));
+  EXPECT_TRUE(MayStartElsewhere({"bash", "-c", "cd /data;srun python train.py"}));
 }
 
 }  // namespace

@@ -712,6 +712,16 @@ TEST(StandstillTest, BlamesTheRankAtABarrierOfAnotherName) {
             "rank moves; 2 ranks have waited 50 s");
 }
 
+// What a barrier lacks may be the rank that has ended.
+TEST(StandstillTest, BlamesTheEndedRankAndNoneAtAnotherBarrier) {
+  JobAtBarriers job({"saved-4", "saved-5", "saved-4", "saved-4"});
+  EndWell(&job.state.processes[3]);
+  const Verdict verdict = job.Only();
+  EXPECT_EQ(CulpritsOf(verdict), Ranks{3});
+  EXPECT_EQ(verdict.awaited_key, "");
+  EXPECT_EQ(verdict.summary.find("another name"), std::string::npos) << verdict.summary;
+}
+
 TEST(StandstillTest, BlamesNobodyWhereTheNamesOfBarriersDecideNothing) {
   const std::vector<std::string> jobs[] = {
       {"saved-4", "saved-5"}, {"saved-4", "", "saved-4"}, {"saved-4", "saved-4", "saved-4"}};

@@ -161,5 +161,31 @@ TEST(LookGroupTest, AnAddressOfLoopbackIsOfOneHost) {
   EXPECT_FALSE(IsOfOneHost(two, GroupLooks(two)[0]));
 }
 
+TEST(LookGroupTest, ANameThatLooksLikeANumberedOneStaysUnique) {
+  std::vector<v1::HostLook> looks = Looks({{"node-1", 0, "10", 77, 4, "a"},
+                                           {"node-1", 0, "10", 77, 4, "b"},
+                                           {"node-1", 0, "10", 77, 4, "c"},
+                                           {"node-1", 0, "10", 77, 4, "d"}});
+  const char* const wanted[] = {"train-2", "train", "train", "train-2"};
+  for (int i = 0; i < 4; ++i) {
+    looks[0].mutable_processes(i)->mutable_process()->mutable_identity()->set_job(wanted[i]);
+  }
+  std::vector<std::string> names;
+  for (const LookGroup& group : GroupLooks(looks)) names.push_back(group.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"train-2", "train", "train-3", "train-2-2"}));
+}
+
+TEST(LookGroupTest, TellsSoManyRunsApart) {
+  std::vector<std::string> launchers;
+  for (int i = 0; i < 1000; ++i) launchers.push_back(absl::StrCat(i));
+  std::vector<Seen> processes;
+  for (const std::string& launcher : launchers) {
+    processes.push_back({"node-1", 0, launcher.c_str(), 77, -1});
+  }
+  const std::vector<LookGroup> groups = GroupLooks(Looks(processes));
+  EXPECT_EQ(groups.size(), 64u);
+  EXPECT_EQ(groups.back().members.size(), 1000u - 63u);
+}
+
 }  // namespace
 }  // namespace rollcall

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <set>
 
 #include "base/durations.h"
@@ -154,8 +155,10 @@ TEST_F(LookDeskTest, NobodyWaitsAnyLonger) {
 
 TEST_F(LookDeskTest, ATimeThatIsWrongAsksNobody) {
   v1::LookRequest request;
-  request.set_apart_ms(500);
-  EXPECT_TRUE(absl::IsInvalidArgument(Look(request).status()));
+  for (const int apart_ms : {-1, 500, 61'000}) {
+    request.set_apart_ms(apart_ms);
+    EXPECT_TRUE(absl::IsInvalidArgument(Look(request).status()));
+  }
   EXPECT_THAT(asked_, IsEmpty());
 }
 
@@ -170,6 +173,29 @@ TEST_F(LookDeskTest, AStrangersReplyChangesNothing) {
 TEST_F(LookDeskTest, ADaemonThatStopsBeginsNoLook) {
   desk_.Close();
   EXPECT_TRUE(absl::IsCancelled(Look().status()));
+}
+
+TEST_F(LookDeskTest, CallersOfTheSameTenantsHaveTwoLooksAtATime) {
+  silent_ = {AgentOf("node-1").id, AgentOf("node-2").id};
+  v1::LookRequest request;
+  request.set_job("train.py");
+  absl::Status third, of_others;
+  const auto look = [&](const Tenants& tenants, const std::function<void()>& meanwhile) {
+    const auto goes_on = [&meanwhile] {
+      meanwhile();
+      return false;
+    };
+    return desk_.Look(request, tenants, goes_on).status();
+  };
+  const auto nothing = [] {};
+  look(Tenants::All(), [&] {
+    look(Tenants::All(), [&] {
+      third = look(Tenants::All(), nothing);
+      of_others = look(Tenants::Only({"default"}), nothing);
+    }).IgnoreError();
+  }).IgnoreError();
+  EXPECT_TRUE(absl::IsResourceExhausted(third)) << third;
+  EXPECT_TRUE(absl::IsCancelled(of_others)) << of_others;
 }
 
 }  // namespace

@@ -131,5 +131,17 @@ TEST_F(UnrecordedBookTest, HostileNumbersAndTextsAreCut) {
   EXPECT_EQ(jobs[0].since().seconds(), 2);
 }
 
+TEST_F(UnrecordedBookTest, AUserWithVeryManyJobsLeavesTheOthersTheirShare) {
+  for (const char* host : {"node-1", "node-2"}) {
+    v1::UnrecordedProcesses list;
+    for (int i = 0; i < 1000; ++i) AddListed(Listed{0, 4, absl::StrCat(host, i)}, &list);
+    book_.Set(AgentOf(host), list);
+  }
+  book_.Set(AgentOf("node-3"), ListOfRanks(Listed{0, 4, "z", "", "zz.py", 1001}));
+  const auto jobs = book_.Jobs(Tenants::All(), kNowNs);
+  ASSERT_THAT(jobs, SizeIs(UnrecordedBook::kMostJobs));
+  EXPECT_EQ(jobs.back().name(), "zz.py");
+}
+
 }  // namespace
 }  // namespace rollcall

@@ -65,6 +65,16 @@ class RecorderWatchTest : public testing::Test {
     return verdicts;
   }
 
+  // The same while nobody knows whether rank 1 stands.
+  std::vector<Verdict> MovingAt(int64_t second) {
+    job_.processes[1].standing = nullptr;
+    std::vector<Verdict> verdicts(1);
+    verdicts[0].cause = Cause::kStandstill;
+    verdicts[0].waited_ns = 70 * kSecond;
+    watch_.Complete(job_, second * kSecond, limits_, &verdicts);
+    return verdicts;
+  }
+
   JobState job_;
   Limits limits_;  // 60 s
   FakeSource source_;
@@ -124,6 +134,26 @@ TEST_F(RecorderWatchTest, ARankThatWritesItsDumpDoesNotMove) {
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].waited_ns, 63 * kSecond);
   EXPECT_EQ(At(300, false, 165).size(), 1u);
+}
+
+TEST_F(RecorderWatchTest, NothingIsConfirmedWhileARankMovesAfterTheAnswer) {
+  At(160, false);
+  source_.answer = SaysThatRankOneIsMissing();
+  for (const int64_t second : {163, 170}) {
+    const std::vector<Verdict> verdicts = MovingAt(second);
+    ASSERT_EQ(verdicts.size(), 1u);
+    EXPECT_EQ(verdicts[0].cause, Cause::kStandstill);
+    EXPECT_LT(verdicts[0].waited_ns, limits_.hang_after_ns);
+  }
+  EXPECT_EQ(At(172, false, 171).at(0).cause, Cause::kMissingRank);
+}
+
+TEST_F(RecorderWatchTest, AnAnswerEndsWhereARankStillMovesLater) {
+  At(160, false);
+  source_.answer = SaysThatRankOneIsMissing();
+  MovingAt(163);
+  EXPECT_EQ(MovingAt(173).at(0).waited_ns, 70 * kSecond);
+  EXPECT_TRUE(At(240, false, 172).empty());
 }
 
 TEST_F(RecorderWatchTest, AStandstillStaysWhereTheRecordersShowNoHangOrCannotBeAsked) {

@@ -307,7 +307,8 @@ TEST_F(FleetQueriesTest, EveryDaemonListsTheJobsOfAll) {
 }
 
 // Lists the ranks of a job that runs without the library.
-void ListRanks(const std::string& host, int first, int count, UnrecordedBook* book) {
+void ListRanks(const std::string& host, int first, int count, UnrecordedBook* book,
+               uint32_t uid = 1000) {
   v1::UnrecordedProcesses list;
   for (int rank = first; rank < first + count; ++rank) {
     v1::UnrecordedProcess* process = list.add_processes();
@@ -316,7 +317,7 @@ void ListRanks(const std::string& host, int first, int count, UnrecordedBook* bo
     process->set_script("train.py");
     process->mutable_identity()->set_global_rank(rank);
     process->mutable_identity()->set_world_size(4);
-    process->mutable_identity()->set_uid(1000);
+    process->mutable_identity()->set_uid(uid);
     process->add_marks()->set_kind("rendezvous");
   }
   AgentName agent;
@@ -351,6 +352,32 @@ TEST_F(FleetQueriesTest, LooksAtEachHostOfAJobOnceThroughItsDaemon) {
     EXPECT_EQ(look.processes(0).samples_size(), 3);
   }
   EXPECT_THAT(hosts, testing::UnorderedElementsAre("node-1", "node-2"));
+}
+
+TEST_F(FleetQueriesTest, LooksOnlyAtTheHostsThatAreWanted) {
+  ListRanks("node-1", 0, 2, &a_.unrecorded);
+  ListRanks("node-2", 2, 2, &b_.unrecorded);
+  v1::LookRequest request;
+  request.set_job("train.py");
+  request.set_apart_ms(2000);
+  request.add_hosts("node-2");
+  const auto looks = c_.fleet->LookAtJob(request, [] { return true; });
+  ASSERT_TRUE(looks.ok()) << looks.status();
+  ASSERT_EQ(looks->size(), 1u);
+  EXPECT_EQ(looks->front().host(), "node-2");
+}
+
+TEST_F(FleetQueriesTest, JobsOfTwoUsersWithOneNameAreNotMixed) {
+  ListRanks("node-1", 0, 2, &c_.unrecorded);
+  ListRanks("node-2", 2, 2, &b_.unrecorded, 1001);
+  EXPECT_EQ(StatusOf(*c_.fleet, {}, false).unrecorded_size(), 2);
+  v1::LookRequest request;
+  request.set_job("train.py");
+  request.set_apart_ms(2000);
+  const auto looks = c_.fleet->LookAtJob(request, [] { return true; });
+  ASSERT_TRUE(looks.ok()) << looks.status();
+  ASSERT_EQ(looks->size(), 1u);
+  EXPECT_EQ(looks->front().host(), "node-1");
 }
 
 TEST_F(FleetQueriesTest, JobsThatHangComeFirstWhoeverHasThem) {
