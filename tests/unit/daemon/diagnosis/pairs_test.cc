@@ -32,7 +32,10 @@ class HalfOfAPair {
       m.init_entered_ns = At(first + rank);
       m.state_since_ns = At(9);
     }
-    for (int rank = 0; rank < 2; ++rank) job.process(rank).pid += 100 * first;
+    for (int rank = 0; rank < 2; ++rank) {
+      job.process(rank).pid += 100 * first;
+      job.process(rank).uid = 1000;
+    }
     if (first != 0) Move();
   }
 
@@ -108,6 +111,12 @@ TEST_F(PairsTest, AnIdThatNoOtherStartHasSuffices) {
   for (HalfOfAPair* half : {&trainer_, &engine_}) {
     half->weights().name = segment::kMpiWorldName;  // whose id all jobs may have
   }
+  EXPECT_TRUE(SharedCommunicators(trainer_.state(), engine_.state()).empty());
+}
+
+TEST_F(PairsTest, ProcessesOfUnknownUsersJoinNothing) {
+  for (Process& process : trainer_.state().processes) process.uid = -1;
+  for (Process& process : engine_.state().processes) process.uid = -1;
   EXPECT_TRUE(SharedCommunicators(trainer_.state(), engine_.state()).empty());
 }
 
