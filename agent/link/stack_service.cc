@@ -189,8 +189,8 @@ void StackService::AddSurroundings(const Subject& subject, bool children, v1::Pr
 void StackService::SayIfCut(const OutsideAnswer& answer) {
   if (!answer.locks.cut || !cut_.Take(options_.now_ns()).has_value()) return;
   spdlog::warn(
-      "reading /proc/locks takes more than a second, because of many locks or a busy host: stacks "
-      "may not name the holder of a lock; since the start: {} times",
+      "/proc/locks has more locks of files than the agent reads in a second: stacks may not "
+      "name the holder of a lock; since the start: {} times",
       cut_.total());
 }
 

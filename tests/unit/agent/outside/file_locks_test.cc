@@ -21,6 +21,8 @@
 #include "agent/outside/lock_table.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/proc_stat.h"
+#include "base/durations.h"
+#include "base/monotonic_clock.h"
 #include "eventually.h"
 #include "temporary_tree.h"
 
@@ -295,7 +297,13 @@ TEST_F(LocksOfTheHostTest, AreReadBehindTensOfThousandsOfOthers) {
   const FileLocks found = Find(table);
   EXPECT_EQ(found.locks.size(), 1u);
   EXPECT_FALSE(found.cut);
-  EXPECT_TRUE(Find(table, /*deadline_ns=*/0).cut);
+  EXPECT_FALSE(Find(table, /*deadline_ns=*/0).cut) << "a busy host: not one was read";
+  // Some deadline passes in the middle of so many, however fast the machine is.
+  bool is_cut = false;
+  for (int64_t patience_ns = 100'000; !is_cut && patience_ns < 60 * kSecond; patience_ns *= 2) {
+    is_cut = FindFileLocks(proc_.root(), 20, {}, MonotonicNs() + patience_ns).cut;
+  }
+  EXPECT_TRUE(is_cut);
 }
 
 TEST(NoLocksTest, OfAProcessWithoutAnyOrThatIsGone) {
