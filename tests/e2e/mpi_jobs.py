@@ -49,5 +49,11 @@ def run_mpi_job(command, arguments, tmp_path, flags=("--on-hang=abort",), until=
     return job.returncode, out + begin + err, [i["verdicts"] for i in incidents]
 
 
+def said_of_the_job(output):
+    """Lines of Rollcall, without those about a host that is too busy to be read."""
+    return [line for line in output.splitlines()
+            if "rollcall" in line and "reads of its /proc files time out" not in line]
+
+
 def culprits(verdict):
     return [culprit["rank"] for culprit in verdict["culprits"]]
