@@ -214,7 +214,7 @@ void LookDesk::SendDue(Running* look) {
 absl::Status LookDesk::AwaitAll(Running* look, const std::function<bool()>& goes_on) {
   while (true) {
     SendDue(look);
-    if (!goes_on()) return absl::CancelledError("nobody waits for the look");
+    if (!goes_on()) return absl::CancelledError("the caller no longer waits for the look");
     const MutexLock lock(mutex_);
     if (is_closed_) return absl::CancelledError("the daemon stops");
     if (look->IsDone() || now_ns_() > look->deadline_ns()) return absl::OkStatus();
