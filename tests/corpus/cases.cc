@@ -99,6 +99,11 @@ std::set<int> CulpritRanks(const Case& c, const Verdict& v) {
   return ranks;
 }
 
+// Names the other answer that is accepted: that both sides may be wrong, or that the past decides.
+bool NamesTheOtherAnswer(const Truth& truth, const std::set<int>& named) {
+  return !truth.also.empty() && named == truth.also;
+}
+
 bool CulpritsRight(const Case& c, const std::vector<Verdict>& verdicts) {
   const Truth& truth = c.truth;
   std::set<int> named = CulpritRanks(c, verdicts.front());
@@ -110,7 +115,7 @@ bool CulpritsRight(const Case& c, const std::vector<Verdict>& verdicts) {
     }
   }
   if (truth.unseen && named.empty()) return true;
-  if (!truth.also.empty() && named == truth.also) return true;
+  if (NamesTheOtherAnswer(truth, named)) return true;
   if (truth.some_lost) {
     return !named.empty() &&
            std::includes(truth.culprits.begin(), truth.culprits.end(), named.begin(), named.end());
@@ -214,8 +219,9 @@ Score ScoreOutcome(const Case& c, const Outcome& outcome) {
   score.divergence = DivergenceRight(c, v);
   score.kind = score.has_divergence && v.divergence == c.truth.divergence;
   score.certain = v.certainty == Certainty::kCertain;
-  score.wrong_certain =
-      score.certain && (!score.cause || !score.culprits || c.truth.most != Certainty::kCertain);
+  const bool may_be_certain =
+      c.truth.most == Certainty::kCertain && !NamesTheOtherAnswer(c.truth, CulpritRanks(c, v));
+  score.wrong_certain = score.certain && (!score.cause || !score.culprits || !may_be_certain);
   score.wrong_likely = v.certainty == Certainty::kLikely && !score.culprits;
   const Verdict& first = outcome.at_first.front();
   if (first.certainty == Certainty::kCertain) {

@@ -24,7 +24,7 @@ struct Truth {
   bool several = false;         // each culprit may have a verdict of its own
   bool some_lost = false;       // the verdict may name fewer: records of the others are lost
   bool unseen = false;          // a guess without a culprit is right, too
-  std::set<int> also;           // these culprits are right, too; empty: none
+  std::set<int> also;           // right, too, but never certain; empty: none
   // The first divergence, if there is one.
   int comm = -1;
   uint64_t position = 0;
