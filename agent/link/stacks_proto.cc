@@ -21,6 +21,7 @@ void SetBlock(const SourceBlock& block, v1::CodeBlock* out) {
   out->set_skips_at(block.skips_at);
   out->set_ends_at(block.ends_at);
   out->set_is_periodic(block.is_periodic);
+  out->set_decides_at(block.decides_at);
 }
 
 void SetFrame(const Frame& frame, v1::Frame* out) {

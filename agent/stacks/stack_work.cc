@@ -117,6 +117,7 @@ void Fields(Archive& archive, FieldsOf<Archive, SourceBlock>& block) {
   archive(block.last);
   archive(block.skips_at);
   archive(block.ends_at);
+  archive(block.decides_at);
   archive(block.is_periodic);
 }
 

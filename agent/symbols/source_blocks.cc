@@ -78,18 +78,43 @@ class Source {
     return last;
   }
 
-  SourceBlock Describe(SourceBlockKind kind, int32_t first, int32_t last) const {
+  // std::nullopt: the line begins no block that decides anything, such as the else of a loop.
+  std::optional<SourceBlock> Describe(int32_t first, int32_t last) const {
+    const std::optional<SourceBlockKind> kind = KindOf(CodeOf(first));
+    if (!kind.has_value()) return std::nullopt;
     SourceBlock block;
-    block.kind = kind;
+    block.kind = *kind;
     block.first = first;
     block.last = last;
-    if (kind == SourceBlockKind::kLoop) FindEnds(&block);
-    block.is_periodic =
-        kind == SourceBlockKind::kCondition && absl::StrContains(CodeOf(first), " % ");
+    if (*kind == SourceBlockKind::kLoop) FindEnds(&block);
+    if (*kind == SourceBlockKind::kCondition) {
+      block.decides_at = FindDecision(first);
+      if (block.decides_at == 0) return std::nullopt;
+      block.is_periodic = HasRemainder(first) || HasRemainder(block.decides_at);
+    }
     return block;
   }
 
  private:
+  bool HasRemainder(int32_t line) const { return absl::StrContains(CodeOf(line), " % "); }
+
+  // The if or match whose branch the line begins; 0: there is none.
+  int32_t FindDecision(int32_t branch) const {
+    if (BeginsWithAny(CodeOf(branch), {"if", "match"})) return branch;
+    const bool is_case = BeginsWithAny(CodeOf(branch), {"case"});
+    const int indentation = IndentationOf(branch);
+    for (int32_t line = branch - 1; line >= 1; --line) {
+      const int here = IndentationOf(line);
+      const absl::string_view code = CodeOf(line);
+      if (here == kBlank || here > indentation || Closes(code)) continue;
+      if (is_case && here == indentation) continue;
+      if (is_case) return BeginsWithAny(code, {"match"}) ? line : 0;
+      if (here == indentation && BeginsWithAny(code, {"if"})) return line;
+      if (here < indentation || !BeginsWithAny(code, {"elif"})) return 0;
+    }
+    return 0;
+  }
+
   // Leaves out what belongs to a loop or a function inside.
   void FindEnds(SourceBlock* loop) const {
     int32_t inner_end = 0;
@@ -126,10 +151,8 @@ std::vector<SourceBlock> BlocksAround(absl::string_view text, int line, size_t m
     if (at != line || KindOf(code) == SourceBlockKind::kLoop) {
       if (IsFunction(code)) break;
       const int32_t end = source.EndOf(at);
-      const std::optional<SourceBlockKind> kind = KindOf(code);
-      if (kind.has_value() && end >= line && blocks.size() < most) {
-        blocks.push_back(source.Describe(*kind, at, end));
-      }
+      const std::optional<SourceBlock> block = source.Describe(at, end);
+      if (block.has_value() && end >= line && blocks.size() < most) blocks.push_back(*block);
     }
     indentation = here;
   }

@@ -54,6 +54,20 @@ int32_t FindConditionOfOne(const ProgramFrame& one, int32_t other_line) {
   return 0;
 }
 
+// The innermost if or match of which the two sides are in different branches; 0: there is none.
+int32_t FindDecision(const ProgramFrame& one, const ProgramFrame& other) {
+  for (auto block = one.blocks.rbegin(); block != one.blocks.rend(); ++block) {
+    if (block->decides_at == 0) continue;
+    const bool is_other_branch =
+        std::any_of(other.blocks.begin(), other.blocks.end(), [&](const CodeBlock& branch) {
+          return branch.decides_at == block->decides_at && branch.first != block->first &&
+                 !Contains(*block, other.line) && !Contains(branch, one.line);
+        });
+    if (is_other_branch) return block->decides_at;
+  }
+  return 0;
+}
+
 // The two frames of the function in which the sides part, and what lies below them.
 class Parting {
  public:
@@ -76,8 +90,12 @@ class Parting {
     found.culprit_line = c_.line;
     found.waiter_line = w_.line;
     found.kind = c_.line == w_.line ? BelowOneLine() : BetweenLines(&found);
-    if (found.kind == Kind::kExtra) found.condition_line = own_condition_;
+    if (found.kind == Kind::kExtra) {
+      found.condition_line = own_condition_;
+      found.decides_at = FindDecision(c_, w_);
+    }
     if (found.kind == Kind::kSkipped) {
+      found.decides_at = FindDecision(c_, w_);
       found.condition_line = others_condition_;
       found.skips_at = FindEndOfPass();
       found.in_each_pass = ComesByInEachPass();

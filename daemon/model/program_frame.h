@@ -14,7 +14,7 @@ namespace rollcall {
 struct CodeBlock {
   enum class Kind : uint8_t {
     kLoop,       // for, while
-    kCondition,  // if, elif, else, match
+    kCondition,  // if, elif, else, match, case
     kHandler,    // except, finally
   };
   Kind kind = Kind::kLoop;
@@ -22,7 +22,9 @@ struct CodeBlock {
   // Of a loop: the first line that may end a pass before its end (continue, except), and the first
   // that ends the loop (break, return); 0: none.
   int32_t skips_at = 0, ends_at = 0;
-  bool is_periodic = false;  // a condition with a remainder: "if step % 8 == 0"
+  // Of a condition: the line of the if or match that decides between it and its other branches.
+  int32_t decides_at = 0;
+  bool is_periodic = false;  // that line has a remainder: "if step % 8 == 0"
 };
 
 struct ProgramFrame {

@@ -24,6 +24,9 @@ struct StackDeparture {
   // Begins a block that one side is in and the other is not: an if, an except. kLeftLoop: it may
   // have ended a pass of that loop before the call. 0: none is known.
   int32_t condition_line = 0;
+  // kSkipped, kExtra: the sides are in two branches of the if or match of this line; 0: they are
+  // not.
+  int32_t decides_at = 0;
   // kSkipped: of the loop that both are in, a line that may end a pass before the others' call.
   int32_t skips_at = 0;
   // Of the loop that both are in, the source lets no pass go without the waiting rank's line.

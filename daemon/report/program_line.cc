@@ -228,6 +228,7 @@ CodeBlock ToBlock(const v1::CodeBlock& block) {
   found.skips_at = block.skips_at();
   found.ends_at = block.ends_at();
   found.is_periodic = block.is_periodic();
+  found.decides_at = block.decides_at();
   if (block.kind() == v1::CodeBlock::CONDITION) found.kind = CodeBlock::Kind::kCondition;
   if (block.kind() == v1::CodeBlock::HANDLER) found.kind = CodeBlock::Kind::kHandler;
   return found;

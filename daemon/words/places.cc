@@ -79,6 +79,14 @@ std::string EndOfPassInWords(int32_t line) {
   return line == 0 ? "" : absl::StrCat("; line ", line, " may end a pass before that call");
 }
 
+std::string BranchInWords(const StackDeparture& departure) {
+  if (departure.decides_at != 0) {
+    return absl::StrCat(", in another branch of the condition of line ", departure.decides_at);
+  }
+  if (departure.condition_line == 0) return "";
+  return absl::StrCat(", in the branch of line ", departure.condition_line);
+}
+
 // What the comparison of two stacks has found; "": nothing, or the lines are not known.
 std::string ComparisonInWords(const Verdict& verdict) {
   using Kind = StackDeparture::Kind;
@@ -86,8 +94,7 @@ std::string ComparisonInWords(const Verdict& verdict) {
   const std::string stands = StandsAt(verdict);
   if (d.culprit_line <= 0 || d.waiter_line <= 0 || d.culprit_line == d.waiter_line) return "";
   if (stands.empty()) return "";
-  const std::string branch =
-      d.condition_line == 0 ? "" : absl::StrCat(", in the branch of line ", d.condition_line);
+  const std::string branch = BranchInWords(d);
   switch (d.kind) {
     case Kind::kSkipped:
       if (d.culprit_line < d.waiter_line) {

@@ -92,6 +92,61 @@ TEST(SourceBlocksEndsTest, FindsWhatEndsAPassOrTheLoop) {
   EXPECT_TRUE(blocks[1].is_periodic);
 }
 
+constexpr char kBranches[] =
+    "if rank == 0:\n"                          // 1
+    "    if step % 8 == 0:\n"                  // 2
+    "        save()\n"                         // 3
+    "    # a comment\n"                        // 4
+    "    elif late(\n"                         // 5
+    "            step\n"                       // 6
+    "    ):\n"                                 // 7
+    "        log()\n"                          // 8
+    "    else:\n"                              // 9
+    "        wait()\n"                         // 10
+    "else:\n"                                  // 11
+    "    for batch in data:\n"                 // 12
+    "        train()\n"                        // 13
+    "    else:\n"                              // 14
+    "        report()\n"                       // 15
+    "try:\n"                                   // 16
+    "    load()\n"                             // 17
+    "except OSError:\n"                        // 18
+    "    pass\n"                               // 19
+    "else:\n"                                  // 20
+    "    start()\n"                            // 21
+    "match kind:\n"                            // 22
+    "    case 1:\n"                            // 23
+    "        one()\n"                          // 24
+    "    case _ if rank:\n"                    // 25
+    "        others()\n"                       // 26
+    "match = find()\n"                         // 27
+    "value = 1 if rank else 2; print(value)";  // 28
+
+TEST(SourceBlocksBranchTest, FindsTheLineThatDecidesBetweenBranches) {
+  struct Row {
+    int line;
+    const char* blocks;
+    int decides_at;
+    bool is_periodic;
+  };
+  for (const Row& row : std::vector<Row>{{3, "condition 1-10, condition 2-3", 2, true},
+                                         {8, "condition 1-10, condition 5-8", 2, true},
+                                         {10, "condition 1-10, condition 9-10", 2, true},
+                                         {13, "condition 11-15, loop 12-13", 0, false},
+                                         {15, "condition 11-15", 1, false},
+                                         {21, "", 0, false},
+                                         {24, "condition 22-26, condition 23-24", 22, false},
+                                         {26, "condition 22-26, condition 25-26", 22, false},
+                                         {27, "", 0, false},
+                                         {28, "", 0, false}}) {
+    const std::vector<SourceBlock> blocks = BlocksAround(kBranches, row.line, 8);
+    EXPECT_EQ(InWords(blocks), row.blocks) << "line " << row.line;
+    if (blocks.empty()) continue;
+    EXPECT_EQ(blocks.back().decides_at, row.decides_at) << "line " << row.line;
+    EXPECT_EQ(blocks.back().is_periodic, row.is_periodic) << "line " << row.line;
+  }
+}
+
 TEST(SourceBlocksLimitTest, KeepsTheInnermost) {
   EXPECT_EQ(InWords(BlocksAround(kProgram, 10, 1)), "condition 7-10");
 }

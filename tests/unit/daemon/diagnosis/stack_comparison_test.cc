@@ -23,6 +23,11 @@ CodeBlock Block(CodeBlock::Kind kind, int first, int last) {
 }
 CodeBlock Loop(int first, int last) { return Block(CodeBlock::Kind::kLoop, first, last); }
 CodeBlock If(int first, int last) { return Block(CodeBlock::Kind::kCondition, first, last); }
+CodeBlock BranchOf(int decides_at, int first, int last) {
+  CodeBlock block = If(first, last);
+  block.decides_at = decides_at;
+  return block;
+}
 CodeBlock Except(int first, int last) { return Block(CodeBlock::Kind::kHandler, first, last); }
 
 // A frame whose blocks are known, those around its line only.
@@ -285,6 +290,24 @@ TEST(StackDepartureTest, KnowsWhetherEachPassComesToTheOthersLine) {
     EXPECT_EQ(found.kind, Kind::kSkipped);
     EXPECT_EQ(found.in_each_pass, in_each_pass);
   }
+}
+
+TEST(StackDepartureTest, NamesTheConditionThatSendsTheSidesIntoTwoBranches) {
+  const CodeBlock whole = BranchOf(40, 40, 60), one = BranchOf(40, 42, 49);
+  const CodeBlock other = BranchOf(40, 51, 60), inner = BranchOf(53, 53, 55);
+  const auto decides_at = [](int culprit, std::vector<CodeBlock> culprits_blocks, int waiter,
+                             std::vector<CodeBlock> waiters_blocks) {
+    return CompareStacks({At("train", culprit, std::move(culprits_blocks))},
+                         {At("train", waiter, std::move(waiters_blocks))}, kCalls)
+        .decides_at;
+  };
+  EXPECT_EQ(decides_at(44, {one}, 52, {other}), 40);
+  EXPECT_EQ(decides_at(52, {other}, 44, {one}), 40);
+  EXPECT_EQ(decides_at(44, {one}, 54, {other, inner}), 40);
+  EXPECT_EQ(decides_at(44, {whole, one}, 52, {whole, other}), 40) << "a match around its cases";
+  EXPECT_EQ(decides_at(45, {one}, 44, {one}), 0);
+  EXPECT_EQ(decides_at(70, {}, 44, {one}), 0);
+  EXPECT_EQ(decides_at(44, {If(43, 45)}, 52, {If(51, 60)}), 0) << "an agent that does not say it";
 }
 
 TEST(StackDepartureTest, NamesTheLinesTheLoopAndTheCondition) {
