@@ -11,12 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/access/access.h"
 #include "daemon/access/clean_message.h"
-#include "daemon/incidents/silences.h"
+#include "daemon/queries/audit_words.h"
 #include "daemon/queries/query_source.h"
-#include "daemon/queries/stacks_audit.h"
 #include "net/grpc_status.h"
 #include "rollcall/v1/query.grpc.pb.h"
-#include "security/redact.h"
 
 namespace rollcall {
 namespace {
@@ -44,21 +42,6 @@ absl::Status Check(const v1::IncidentActionRequest& request) {
   if (kIncidentActions.count(request.action()) > 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("an action is note, acknowledge or take back; not \"", request.action(), "\""));
-}
-
-// What the request does and to what, for the audit.
-std::pair<std::string, std::string> InWords(const v1::IncidentActionRequest& request) {
-  const char* const separator = request.text().empty() ? "" : ": ";
-  return {request.action(), absl::StrCat("incident ", request.id(), separator,
-                                         DefaultRedactor()->Redact(request.text()))};
-}
-std::pair<std::string, std::string> InWords(const v1::AddSilenceRequest& request) {
-  const v1::Silence& silence = request.silence();
-  return {"silence", SilenceInWords(silence.tenant(), silence.job(), silence.host(),
-                                    silence.cause(), absl::StrCat(request.seconds(), "s"))};
-}
-std::pair<std::string, std::string> InWords(const v1::EndSilenceRequest& request) {
-  return {"end silence", request.id()};
 }
 
 // For the audit.
@@ -102,13 +85,14 @@ class QueryService::Impl : public v1::Query::StreamedService {
     v1::TakeStacksRequest request;
     if (!ReadRequest(stream, &request)) return NoRequest();
     const std::string who = WhoAsks(call->caller);
-    audit_({who, "take stacks", StacksInWords(*call->queries, request), context->peer()});
+    const auto [action, object] = InWords(*call->queries, request);
+    audit_({who, action, object, context->peer()});
     const absl::Status status =
         call->queries->StreamStacks(request, [&](const v1::ProcessStack& stack) {
           return !context->IsCancelled() && stream->Write(stack);
         });
     if (!status.ok()) {
-      refused_({who, "take stacks", std::string(status.message()), context->peer()});
+      refused_({who, action, std::string(status.message()), context->peer()});
     }
     return ToGrpc(status);
   }
@@ -121,11 +105,12 @@ class QueryService::Impl : public v1::Query::StreamedService {
     v1::LookRequest request;
     if (!ReadRequest(stream, &request)) return NoRequest();
     const std::string who = WhoAsks(call->caller);
-    audit_({who, "diagnose", LookInWords(request), context->peer()});
+    const auto [action, object] = InWords(*call->queries, request);
+    audit_({who, action, object, context->peer()});
     const auto looks =
         call->queries->LookAtJob(request, [context] { return !context->IsCancelled(); });
     if (!looks.ok()) {
-      refused_({who, "diagnose", std::string(looks.status().message()), context->peer()});
+      refused_({who, action, std::string(looks.status().message()), context->peer()});
       return ToGrpc(looks.status());
     }
     for (const v1::HostLook& look : *looks) {
@@ -191,7 +176,7 @@ class QueryService::Impl : public v1::Query::StreamedService {
     if (!call.ok()) return ToGrpc(call.status());
     Request request;
     if (!ReadRequest(stream, &request)) return NoRequest();
-    const auto [action, object] = InWords(request);
+    const auto [action, object] = InWords(*call->queries, request);
     const std::string who = WhoAsks(call->caller);
     audit_({who, action, object, context.peer()});
     const absl::Status valid = Check(request);

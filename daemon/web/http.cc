@@ -227,7 +227,7 @@ class HttpServer::Impl {
 
   void AddApi() {
     for (const ApiRoute& route : kApiRoutes) {
-      if (route.changes_anything) {
+      if (route.acts()) {
         server_.Post(route.path,
                      [this, &route](const httplib::Request& request, httplib::Response& response) {
                        Act(route, request, &response);
@@ -246,12 +246,7 @@ class HttpServer::Impl {
     const absl::Status text = GetParameters(request).CheckText();
     if (!text.ok()) return Refuse(text, response);
     if (++actions_ > kMostActions) return RefuseAction(route, response);
-    RecordAction(route, request);
-    const std::unique_ptr<QuerySource> seen = Seen();
-    const auto answer = route.act == nullptr
-                            ? route.answer(route, seen.get(), GetParameters(request))
-                            : route.act(seen.get(), GetParameters(request),
-                                        HttpRouter::exchange().visitor.identity->name);
+    const auto answer = route.act(route, Seen().get(), GetParameters(request), Operator());
     --actions_;
     if (!answer.ok()) {
       TellOfRefusal(route, std::string(answer.status().message()));
@@ -260,11 +255,12 @@ class HttpServer::Impl {
     SetBody(std::make_shared<std::string>(*answer), kJsonType, response);
   }
 
-  void RecordAction(const ApiRoute& route, const httplib::Request& request) const {
-    if (!options_.audit) return;
+  ApiOperator Operator() const {
     const HttpExchange& exchange = HttpRouter::exchange();
-    options_.audit({exchange.visitor.identity->name, route.action,
-                    route.object(*Seen(), GetParameters(request)), exchange.caller.peer});
+    const std::string& name = exchange.visitor.identity->name;
+    return {name, [this, &exchange, &name](const std::string& action, const std::string& object) {
+              if (options_.audit) options_.audit({name, action, object, exchange.caller.peer});
+            }};
   }
 
   static QueryParameters GetParameters(const httplib::Request& request) {
@@ -289,7 +285,7 @@ class HttpServer::Impl {
         answers_.Get(key, queries_->Version(parameters.Get(route.job_parameter)), SteadyNs(),
                      [&] { return route.answer(route, Seen().get(), parameters); });
     // The daemon goes on with what takes longer. Others, such as proxies, send Retry-After as well.
-    if (absl::IsAborted(answer.status()) && !route.changes_anything) {
+    if (absl::IsAborted(answer.status())) {
       response->set_header("Retry-After", "1");
       response->set_header("X-Rollcall-Working", "1");
     }

@@ -12,11 +12,9 @@
 #include "base/durations.h"
 #include "base/utf8.h"
 #include "daemon/history/incident_csv.h"
-#include "daemon/incidents/silences.h"
+#include "daemon/queries/audit_words.h"
 #include "daemon/queries/query_source.h"
-#include "daemon/queries/stacks_audit.h"
 #include "proto/timestamps.h"
-#include "security/redact.h"
 
 namespace rollcall {
 namespace {
@@ -172,107 +170,87 @@ absl::StatusOr<std::string> IncidentsAsCsv(const ApiRoute& route, QuerySource* q
   return csv;
 }
 
-absl::StatusOr<v1::TakeStacksRequest> StacksRequest(const QueryParameters& parameters) {
-  v1::TakeStacksRequest request;
-  absl::Status status = SetFields(parameters, {"job", "tenant", "attempt", "ranks"}, &request);
-  for (const std::string& host : parameters.All("host")) request.add_hosts(host);
-  if (status.ok() && (request.ranks().empty() || request.ranks_size() > kMostStacksAtOnce)) {
+// Sets the fields of a request that acts.
+absl::Status ReadRequest(const ApiRoute& route, const QueryParameters& parameters,
+                         Message* request) {
+  return SetFields(parameters, route.parameters, request);
+}
+
+absl::Status ReadRequest(const ApiRoute& /*route*/, const QueryParameters& parameters,
+                         v1::TakeStacksRequest* request) {
+  absl::Status status = SetFields(parameters, {"job", "tenant", "attempt", "ranks"}, request);
+  for (const std::string& host : parameters.All("host")) request->add_hosts(host);
+  if (status.ok() && (request->ranks().empty() || request->ranks_size() > kMostStacksAtOnce)) {
     status = absl::InvalidArgumentError(
         absl::StrCat("request 1 to ", kMostStacksAtOnce, " ranks: ranks=0,3-5"));
   }
-  if (!status.ok()) return status;
-  return request;
+  return status;
 }
 
-absl::StatusOr<std::string> Stacks(const ApiRoute& /*route*/, QuerySource* queries,
-                                   const QueryParameters& parameters) {
-  const absl::StatusOr<v1::TakeStacksRequest> request = StacksRequest(parameters);
-  if (!request.ok()) return request.status();
-  return ToJson(queries->GetStacks(*request));
-}
-
-std::string ObjectOfStacks(const QuerySource& queries, const QueryParameters& parameters) {
-  const absl::StatusOr<v1::TakeStacksRequest> request = StacksRequest(parameters);
-  return request.ok() ? StacksInWords(queries, *request)
-                      : absl::StrCat("none: ", std::string(request.status().message()));
-}
-
-v1::LookRequest LookRequestIn(const QueryParameters& parameters) {
-  v1::LookRequest request;
-  request.set_job(parameters.Get("job"));
-  request.set_tenant(parameters.Get("tenant"));
-  return request;
-}
-
-absl::StatusOr<std::string> Diagnosed(const ApiRoute& /*route*/, QuerySource* queries,
-                                      const QueryParameters& parameters) {
-  return ToJson(queries->Diagnose(LookRequestIn(parameters)));
-}
-
-std::string ObjectOfLook(const QuerySource& /*queries*/, const QueryParameters& parameters) {
-  return LookInWords(LookRequestIn(parameters));
-}
-
-absl::StatusOr<std::string> ActOnIncident(QuerySource* queries, const QueryParameters& parameters,
-                                          const std::string& action, const std::string& who) {
-  v1::IncidentActionRequest request;
-  request.set_id(parameters.Get("id"));
-  request.set_action(action);
-  request.set_text(parameters.Get("text"));
-  return ToJson(queries->ActOnIncident(request, who));
-}
-
-absl::StatusOr<std::string> Note(QuerySource* queries, const QueryParameters& parameters,
-                                 const std::string& who) {
-  return ActOnIncident(queries, parameters, "note", who);
-}
-
-absl::StatusOr<std::string> Acknowledge(QuerySource* queries, const QueryParameters& parameters,
-                                        const std::string& who) {
+absl::Status ReadRequest(const ApiRoute& route, const QueryParameters& parameters,
+                         v1::IncidentActionRequest* request) {
   const absl::StatusOr<bool> takes_back = parameters.Flag("take_back");
   if (!takes_back.ok()) return takes_back.status();
-  return ActOnIncident(queries, parameters, *takes_back ? "take back" : "acknowledge", who);
+  request->set_action(*takes_back ? "take back" : route.action);
+  return SetFields(parameters, {"id", "text"}, request);
 }
 
-absl::StatusOr<std::string> AddSilence(QuerySource* queries, const QueryParameters& parameters,
-                                       const std::string& who) {
-  v1::AddSilenceRequest request;
+absl::Status ReadRequest(const ApiRoute& /*route*/, const QueryParameters& parameters,
+                         v1::AddSilenceRequest* request) {
   absl::Status status = SetFields(parameters, {"tenant", "job", "host", "cause", "comment"},
-                                  request.mutable_silence());
+                                  request->mutable_silence());
   const std::string length = parameters.Get("for");
   const std::string problem = CheckDuration(length);
   if (!problem.empty()) status.Update(absl::InvalidArgumentError(absl::StrCat("for: ", problem)));
-  if (!status.ok()) return status;
-  request.set_seconds(DurationNs(length) / kSecond);
-  return ToJson(queries->AddSilence(request, who));
+  if (status.ok()) request->set_seconds(DurationNs(length) / kSecond);
+  return status;
 }
 
-absl::StatusOr<std::string> EndSilence(QuerySource* queries, const QueryParameters& parameters,
-                                       const std::string& who) {
-  v1::EndSilenceRequest request;
-  request.set_id(parameters.Get("id"));
-  return ToJson(queries->EndSilence(request, who));
+// Reads the request, tells the audit, and asks.
+template <typename Request, typename Ask>
+absl::StatusOr<std::string> ActWith(const ApiRoute& route, QuerySource* queries,
+                                    const QueryParameters& parameters, const ApiOperator& caller,
+                                    const Ask& ask) {
+  Request request;
+  const absl::Status read = ReadRequest(route, parameters, &request);
+  if (!read.ok()) {
+    caller.audit(route.action, absl::StrCat("none: ", std::string(read.message())));
+    return read;
+  }
+  const auto [action, object] = InWords(*queries, request);
+  caller.audit(action, object);
+  return ToJson(ask(request));
 }
 
-std::string ObjectOfSilence(const QuerySource& /*queries*/, const QueryParameters& parameters) {
-  return SilenceInWords(parameters.Get("tenant"), parameters.Get("job"), parameters.Get("host"),
-                        parameters.Get("cause"), parameters.Get("for"));
+absl::StatusOr<std::string> Stacks(const ApiRoute& route, QuerySource* queries,
+                                   const QueryParameters& parameters, const ApiOperator& caller) {
+  return ActWith<v1::TakeStacksRequest>(
+      route, queries, parameters, caller,
+      [queries](const auto& request) { return queries->GetStacks(request); });
 }
 
-std::string ObjectOfEnd(const QuerySource& /*queries*/, const QueryParameters& parameters) {
-  return parameters.Get("id");
+absl::StatusOr<std::string> Diagnosed(const ApiRoute& route, QuerySource* queries,
+                                      const QueryParameters& parameters,
+                                      const ApiOperator& caller) {
+  return ActWith<v1::LookRequest>(
+      route, queries, parameters, caller,
+      [queries](const auto& request) { return queries->Diagnose(request); });
 }
 
-std::string ObjectOfNote(const QuerySource& /*queries*/, const QueryParameters& parameters) {
-  return absl::StrCat("incident ", parameters.Get("id"), ": ",
-                      DefaultRedactor()->Redact(parameters.Get("text")));
-}
-
-std::string ObjectOfAcknowledgement(const QuerySource& /*queries*/,
-                                    const QueryParameters& parameters) {
-  return absl::StrCat(parameters.Get("take_back") == "1" ? "take back, incident " : "incident ",
-                      parameters.Get("id"));
-}
+// An action of questions.def.
+template <auto kAction>
+struct ActOf;
+template <typename Request, typename Response,
+          absl::StatusOr<Response> (QuerySource::*kAction)(const Request&, const std::string&)>
+struct ActOf<kAction> {
+  static absl::StatusOr<std::string> Do(const ApiRoute& route, QuerySource* queries,
+                                        const QueryParameters& parameters,
+                                        const ApiOperator& caller) {
+    return ActWith<Request>(route, queries, parameters, caller, [&](const Request& request) {
+      return (queries->*kAction)(request, caller.name);
+    });
+  }
+};
 
 }  // namespace
 
@@ -293,48 +271,49 @@ absl::StatusOr<v1::JobStatus> FindJobStatus(QuerySource* queries,
 }
 
 #define ANSWER(question) &AnswerTo<&QuerySource::question>::Give
+#define DO(action) &ActOf<&QuerySource::action>::Do
 // clang-format off
 const std::vector<ApiRoute> kApiRoutes = {
-    {"/api/v1/status", ANSWER(GetStatus), "job", false,
+    {"/api/v1/status", ANSWER(GetStatus), "job",
      {"job", "tenant", "attempt", "offset", "limit"}},
-    {"/api/v1/jobs", &Jobs, "", false,
+    {"/api/v1/jobs", &Jobs, "",
      {"host", "offset", "limit"}},
-    {"/api/v1/job", ANSWER(GetJob), "job", false,
+    {"/api/v1/job", ANSWER(GetJob), "job",
      {"job", "tenant", "attempt", "at"}},
-    {"/api/v1/communicator", ANSWER(GetCommunicator), "job", false,
+    {"/api/v1/communicator", ANSWER(GetCommunicator), "job",
      {"job", "tenant", "attempt", "id", "offset", "limit"}},
-    {"/api/v1/calls", ANSWER(GetCalls), "job", false,
+    {"/api/v1/calls", ANSWER(GetCalls), "job",
      {"job", "tenant", "attempt", "ranks", "limit"}},
-    {"/api/v1/processes", ANSWER(ListProcesses), "job", false,
+    {"/api/v1/processes", ANSWER(ListProcesses), "job",
      {"job", "tenant", "attempt", "ranks", "host", "offset", "limit"}},
-    {"/api/v1/incidents", ANSWER(ListIncidents), "", false,
+    {"/api/v1/incidents", ANSWER(ListIncidents), "",
      {"job", "tenant", "attempt", "host", "cause", "signature", "grouped", "from", "until",
       "offset", "limit"}},
-    {"/api/v1/incidents.csv", &IncidentsAsCsv, "", false,
+    {"/api/v1/incidents.csv", &IncidentsAsCsv, "",
      {"job", "tenant", "attempt", "host", "cause", "signature", "from", "until", "offset", "limit"},
-     "", nullptr, nullptr, "text/csv; charset=utf-8"},
-    {"/api/v1/questions", ANSWER(CountIncidents), "", false,
+     "text/csv; charset=utf-8"},
+    {"/api/v1/questions", ANSWER(CountIncidents), "",
      {"by", "from", "until", "cause", "tenant", "job", "limit"}},
-    {"/api/v1/incident", ANSWER(GetIncident), "", false,
+    {"/api/v1/incident", ANSWER(GetIncident), "",
      {"id"}},
-    {"/api/v1/stacks", &Stacks, "", true,
-     {"job", "tenant", "attempt", "ranks", "host"}, "take stacks", &ObjectOfStacks},
-    {"/api/v1/diagnose", &Diagnosed, "", true,
-     {"job", "tenant"}, "diagnose", &ObjectOfLook},
-    {"/api/v1/incident/note", nullptr, "", true,
-     {"id", "text"}, "note", &ObjectOfNote, &Note},
-    {"/api/v1/incident/acknowledge", nullptr, "", true,
-     {"id", "take_back"}, "acknowledge", &ObjectOfAcknowledgement, &Acknowledge},
-    {"/api/v1/silences", ANSWER(ListSilences), "", false,
+    {"/api/v1/silences", ANSWER(ListSilences), "",
      {}},
-    {"/api/v1/silence", nullptr, "", true,
-     {"tenant", "job", "host", "cause", "for", "comment"}, "silence", &ObjectOfSilence,
-     &AddSilence},
-    {"/api/v1/silence/end", nullptr, "", true,
-     {"id"}, "end silence", &ObjectOfEnd, &EndSilence},
+    {"/api/v1/stacks", nullptr, "",
+     {"job", "tenant", "attempt", "ranks", "host"}, kJsonType, "take stacks", &Stacks},
+    {"/api/v1/diagnose", nullptr, "",
+     {"job", "tenant"}, kJsonType, "diagnose", &Diagnosed},
+    {"/api/v1/incident/note", nullptr, "",
+     {"id", "text"}, kJsonType, "note", DO(ActOnIncident)},
+    {"/api/v1/incident/acknowledge", nullptr, "",
+     {"id", "take_back"}, kJsonType, "acknowledge", DO(ActOnIncident)},
+    {"/api/v1/silence", nullptr, "",
+     {"tenant", "job", "host", "cause", "for", "comment"}, kJsonType, "silence", DO(AddSilence)},
+    {"/api/v1/silence/end", nullptr, "",
+     {"id"}, kJsonType, "end silence", DO(EndSilence)},
 };
 // clang-format on
 #undef ANSWER
+#undef DO
 
 std::string QueryParameters::Get(const std::string& name) const {
   for (const auto& [known, value] : values_) {

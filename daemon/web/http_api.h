@@ -2,6 +2,7 @@
 // The JSON API, one row for each address; see docs/http_api.md. query.proto defines the messages.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,22 +37,28 @@ class QueryParameters {
   std::vector<std::pair<std::string, std::string>> values_;
 };
 
+// An operator who acts, and the audit of the action, which is called once, before it begins.
+struct ApiOperator {
+  std::string name;
+  std::function<void(const std::string& action, const std::string& object)> audit;
+};
+
 struct ApiRoute {
   const char* path;
   absl::StatusOr<std::string> (*answer)(const ApiRoute& route, QuerySource* queries,
                                         const QueryParameters& parameters);
   // The parameter that names the job of the answer; "": the answer covers all jobs.
   const char* job_parameter;
-  bool changes_anything;  // needs a POST, and the role of an operator
   // The parameters that the answer depends on, mostly fields of the request; others are ignored.
   std::vector<const char*> parameters;
-  // For the audit: what it does, "take stacks", and to what.
-  const char* action = "";
-  std::string (*object)(const QuerySource& queries, const QueryParameters& parameters) = nullptr;
-  // Instead of `answer`, for an action that keeps the name of whoever asks for it.
-  absl::StatusOr<std::string> (*act)(QuerySource* queries, const QueryParameters& parameters,
-                                     const std::string& who) = nullptr;
   const char* content_type = kJsonType;
+  // In place of `answer`, where the request acts. It needs a POST and the role of an operator.
+  const char* action = "";  // for the audit: "take stacks"
+  absl::StatusOr<std::string> (*act)(const ApiRoute& route, QuerySource* queries,
+                                     const QueryParameters& parameters,
+                                     const ApiOperator& caller) = nullptr;
+
+  bool acts() const { return act != nullptr; }
 };
 
 extern const std::vector<ApiRoute> kApiRoutes;

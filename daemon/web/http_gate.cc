@@ -163,7 +163,7 @@ HttpGate::Handled HttpGate::RefuseAddress(const httplib::Request& request,
 void HttpGate::TellOfRefusal(const httplib::Request& request, Role needed) const {
   if (!options_.refused_action) return;
   for (const ApiRoute& route : kApiRoutes) {
-    if (!route.changes_anything || request.path != route.path) continue;
+    if (!route.acts() || request.path != route.path) continue;
     const HttpExchange& exchange = HttpRouter::exchange();
     options_.refused_action({exchange.visitor.identity->name, route.action,
                              absl::StrCat("needs the role ", std::string(RoleName(needed))),

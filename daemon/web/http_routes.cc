@@ -30,8 +30,8 @@ std::vector<HttpRoute> MakeRoutes() {
       {"GET", "/api/v1/whoami", Role::kViewer},
   };
   for (const ApiRoute& route : kApiRoutes) {
-    routes.push_back({route.changes_anything ? "POST" : "GET", route.path,
-                      route.changes_anything ? Role::kOperator : Role::kViewer});
+    routes.push_back({route.acts() ? "POST" : "GET", route.path,
+                      route.acts() ? Role::kOperator : Role::kViewer});
   }
   for (const PageFile* file = kPageFiles; file->path != nullptr; ++file) {
     routes.push_back({"GET", file->path, Role::kViewer});

@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/agents/agent_service.h"
 #include "daemon/jobs/call_rate.h"
-#include "daemon/queries/stacks_audit.h"
 #include "eventually.h"
 #include "query_requests.h"
 #include "rollcall/v1/agent.pb.h"
@@ -191,17 +190,6 @@ TEST_F(QueriesTest, AMomentOfTheFutureIsAnError) {
   selector.at_ns = timeline_.ToWallTime(timeline_.Now()) + int64_t{3600} * 1'000'000'000;
   const auto view = JobOf(*queries_, selector);
   EXPECT_TRUE(absl::IsInvalidArgument(view.status())) << view.status();
-}
-
-TEST(LookInWordsTest, NamesTheTenantAndSoManyHosts) {
-  v1::LookRequest request;
-  request.set_job("train.py");
-  EXPECT_EQ(LookInWords(request), "job train.py, which is not recorded, of any tenant");
-  request.set_tenant("team");
-  for (int i = 0; i < 10; ++i) request.add_hosts(absl::StrCat("n", i));
-  EXPECT_EQ(LookInWords(request),
-            "job team/train.py on n0, n1, n2, n3, n4, n5, n6, n7 and 2 more, "
-            "which is not recorded");
 }
 
 }  // namespace

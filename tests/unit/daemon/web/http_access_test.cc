@@ -161,8 +161,19 @@ TEST_F(HttpAccessTest, NotesEveryAction) {
 TEST_F(HttpAccessTest, NotesWhyAnActionWasNotDone) {
   Start();
   Post("/api/v1/incident/note?id=x", As("operator"));
-  EXPECT_THAT(audit(), ElementsAre("token operator note incident x: ",
+  EXPECT_THAT(audit(), ElementsAre("token operator note incident x",
                                    "token operator refused: note a note needs a text"));
+}
+
+TEST_F(HttpAccessTest, NotesAnActionThatItCannotRead) {
+  Start();
+  Post("/api/v1/silence?job=x&for=soon", As("operator"));
+  Post("/api/v1/incident/acknowledge?id=x&take_back=1", As("operator"));
+  const std::vector<std::string> noted = audit();
+  ASSERT_GE(noted.size(), 3u);
+  EXPECT_THAT(noted[0], HasSubstr("silence none: for: "));
+  EXPECT_THAT(noted[1], HasSubstr("refused: silence for: "));
+  EXPECT_EQ(noted[2], "token operator take back incident x");
 }
 
 TEST_F(HttpAccessTest, SendsBrowsersToTheLogin) {

@@ -153,7 +153,7 @@ TEST_F(HttpTest, NoAnswerRepeatsAControlCharacterOfTheRequest) {
       for (const char* name : route.parameters) {
         httplib::Params parameters = {{name, hostile}};
         if (std::string(name) != "job") parameters.emplace("job", kHostileJob);
-        const auto answer = route.changes_anything
+        const auto answer = route.acts()
                                 ? client_->Post(route.path, {{"X-Rollcall", "1"}}, parameters)
                                 : Get(route.path, parameters);
         ASSERT_TRUE(answer) << route.path;

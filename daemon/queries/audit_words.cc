@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/queries/stacks_audit.h"
+#include "daemon/queries/audit_words.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -7,8 +7,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "daemon/incidents/silences.h"
 #include "daemon/model/job_key.h"
 #include "daemon/words/rank_ranges.h"
+#include "security/redact.h"
 
 namespace rollcall {
 namespace {
@@ -42,19 +45,36 @@ std::string OnHosts(const google::protobuf::RepeatedPtrField<std::string>& hosts
 
 }  // namespace
 
-std::string StacksInWords(const QuerySource& queries, const v1::TakeStacksRequest& request) {
+ActionWords InWords(const QuerySource& queries, const v1::TakeStacksRequest& request) {
   const std::vector<int32_t> ranks(request.ranks().begin(), request.ranks().end());
   const std::string of_ranks =
       ranks.empty() ? ", all ranks" : absl::StrCat(", ranks ", RankRanges(ranks).List());
-  return absl::StrCat("job ", ToText(MeantJob(queries, request)), of_ranks,
-                      OnHosts(request.hosts()));
+  return {"take stacks", absl::StrCat("job ", ToText(MeantJob(queries, request)), of_ranks,
+                                      OnHosts(request.hosts()))};
 }
 
-std::string LookInWords(const v1::LookRequest& request) {
+ActionWords InWords(const QuerySource& /*queries*/, const v1::LookRequest& request) {
   const bool is_any = request.tenant().empty();
   const std::string job = is_any ? request.job() : ToText(JobId{request.tenant(), request.job()});
-  return absl::StrCat("job ", job, OnHosts(request.hosts()), ", which is not recorded",
-                      is_any ? ", of any tenant" : "");
+  return {"diagnose", absl::StrCat("job ", job, OnHosts(request.hosts()), ", which is not recorded",
+                                   is_any ? ", of any tenant" : "")};
+}
+
+ActionWords InWords(const QuerySource& /*queries*/, const v1::IncidentActionRequest& request) {
+  const char* const separator = request.text().empty() ? "" : ": ";
+  return {request.action(), absl::StrCat("incident ", request.id(), separator,
+                                         DefaultRedactor()->Redact(request.text()))};
+}
+
+ActionWords InWords(const QuerySource& /*queries*/, const v1::AddSilenceRequest& request) {
+  const v1::Silence& silence = request.silence();
+  return {"silence",
+          SilenceInWords(silence.tenant(), silence.job(), silence.host(), silence.cause(),
+                         absl::FormatDuration(absl::Seconds(request.seconds())))};
+}
+
+ActionWords InWords(const QuerySource& /*queries*/, const v1::EndSilenceRequest& request) {
+  return {"end silence", request.id()};
 }
 
 }  // namespace rollcall
