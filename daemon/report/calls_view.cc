@@ -2,11 +2,15 @@
 #include "daemon/report/calls_view.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/model/first_calls.h"
+#include "daemon/model/habit.h"
 #include "daemon/model/progress.h"
 #include "daemon/report/incident_proto.h"
 #include "daemon/report/public_ranks.h"
@@ -37,6 +41,28 @@ void FillSpan(const JobState& job, const Member& member, const CallRecord& recor
   span->set_waits(waits);
 }
 
+// The newest steps that the answer shows whole.
+void FillStep(const v1::CommunicatorCalls& calls, const std::vector<CallToken>& tokens,
+              v1::RepeatedCalls* step) {
+  constexpr size_t kLeastPeriod = 2;  // where all calls are equal, none begins a step
+  if (tokens.empty()) return;
+  const size_t newest = tokens.size() - 1;  // it may be the first of a wrong step
+  const Habit habit = JudgeCall(tokens, newest).habit;
+  if (habit.period < kLeastPeriod) return;
+  const auto entered = [&calls](size_t i) {
+    return calls.calls(static_cast<int>(i)).entered_seconds();
+  };
+  std::vector<double> seconds;
+  for (size_t i = newest - habit.kept + habit.period; i < newest; ++i) {
+    seconds.push_back(entered(i) - entered(i - habit.period));
+  }
+  if (seconds.empty()) return;
+  const auto median = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+  std::nth_element(seconds.begin(), median, seconds.end());
+  step->set_calls(static_cast<int32_t>(habit.period));
+  step->set_seconds(*median);
+}
+
 }  // namespace
 
 void FillMemberCalls(const JobState& job, const RankStates& states, const Communicator& comm,
@@ -55,12 +81,17 @@ void FillMemberCalls(const JobState& job, const RankStates& states, const Commun
     calls->set_ended_seconds(Seconds(process->ended_ns));
   const auto wait = FindWait(job, comm, member);
   const size_t count = member.records.size();
+  std::vector<CallToken> tokens;
   for (size_t i = count - std::min(count, static_cast<size_t>(limit)); i < count; ++i) {
     const CallRecord& record = member.records[i];
     const bool waits =
         wait.has_value() && TakesPosition(record) && record.position == wait->position;
     FillSpan(job, member, record, waits, calls->add_calls());
+    tokens.push_back(SignatureOf(record.args));
   }
+  v1::RepeatedCalls step;
+  FillStep(*calls, tokens, &step);
+  if (step.calls() > 0) *calls->mutable_step() = step;
 }
 
 namespace {

@@ -148,6 +148,7 @@ class TraceWriter {
   }
 
   void WriteIncident() {
+    if (incident_.id().empty()) return;
     AddName("process_name", kIncidentPid, 1, "name", absl::StrCat("incident ", incident_.id()));
     AddName("process_sort_index", kIncidentPid, 1, "sort_index", -1);
     AddName("thread_name", kIncidentPid, 1, "name", "life of the incident");
@@ -272,6 +273,7 @@ class TraceWriter {
                  {"covers_from", InRfc3339(coverage_.from_seconds)},
                  {"covers_until", InRfc3339(end_seconds_)},
                  {"ts_begins_at", InRfc3339(base_seconds_)}};
+    if (incident_.id().empty()) return data;
     data["incident"] = incident_.id();
     data["incident_state"] = incident_.state();
     if (incident_.has_opened_at())
@@ -312,6 +314,20 @@ TraceCoverage CoverageOf(const v1::CallsResponse& calls) {
                                   [](const auto& comm) { return comm.calls_size() > 0; });
   }
   return coverage;
+}
+
+v1::CallsResponse CallsBetween(v1::CallsResponse calls, double from_seconds, double until_seconds) {
+  const auto is_outside = [&](const v1::CallSpan& span) {
+    return span.entered_seconds() > until_seconds ||
+           (!IsOpen(span) && span.returned_seconds() < from_seconds);
+  };
+  for (v1::RankCalls& rank : *calls.mutable_ranks()) {
+    for (v1::CommunicatorCalls& comm : *rank.mutable_communicators()) {
+      auto* spans = comm.mutable_calls();
+      spans->erase(std::remove_if(spans->begin(), spans->end(), is_outside), spans->end());
+    }
+  }
+  return calls;
 }
 
 v1::CallsResponse WaitsOf(const v1::Incident& incident) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The recorded calls of ranks as a trace for Perfetto and chrome://tracing (docs/trace_format.md).
-// daemon/page/src/trace.ts writes the same format for the page.
 //
 // Pure.
 #pragma once
@@ -35,8 +34,11 @@ TraceCoverage CoverageOf(const v1::CallsResponse& calls);
 // daemon has removed the job's calls. Such calls have no GPU state and no code line.
 v1::CallsResponse WaitsOf(const v1::Incident& incident);
 
+// The calls of which a part lies between these moments, in seconds since the Unix epoch.
+v1::CallsResponse CallsBetween(v1::CallsResponse calls, double from_seconds, double until_seconds);
+
 // JSON in the trace event format, with a line end. `from_incident`: the calls are those of
-// WaitsOf(). `calls` must have at least one call.
+// WaitsOf(). `calls` must have at least one call. An incident without an id has only the job.
 std::string ToTrace(const v1::CallsResponse& calls, bool from_incident,
                     const v1::Incident& incident, const TraceOptions& options = {});
 

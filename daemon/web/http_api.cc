@@ -3,6 +3,8 @@
 
 #include <google/protobuf/util/json_util.h>
 
+#include <limits>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -14,6 +16,7 @@
 #include "daemon/history/incident_csv.h"
 #include "daemon/queries/audit_words.h"
 #include "daemon/queries/query_source.h"
+#include "daemon/report/trace.h"
 #include "proto/timestamps.h"
 
 namespace rollcall {
@@ -170,6 +173,54 @@ absl::StatusOr<std::string> IncidentsAsCsv(const ApiRoute& route, QuerySource* q
   return csv;
 }
 
+// The incident of the job that is open now; else an incident without an id, of that job.
+absl::StatusOr<v1::Incident> OpenIncidentOf(const QuerySource& queries,
+                                            const v1::CallsRequest& request) {
+  v1::JobRequest of_job;
+  of_job.set_job(request.job());
+  of_job.set_tenant(request.tenant());
+  if (request.has_attempt()) of_job.set_attempt(request.attempt());
+  const absl::StatusOr<v1::JobView> view = queries.GetJob(of_job);
+  if (!view.ok()) return view.status();
+  v1::Incident job;
+  job.set_job(request.job());
+  job.set_tenant(view->status().tenant());
+  job.set_attempt(view->status().attempt());
+  if (view->incident().empty()) return job;
+  v1::IncidentRequest of_incident;
+  of_incident.set_id(view->incident());
+  return queries.GetIncident(of_incident);
+}
+
+// The recorded calls between two moments, for viewers of traces.
+absl::StatusOr<std::string> Trace(const ApiRoute& /*route*/, QuerySource* queries,
+                                  const QueryParameters& parameters) {
+  v1::CallsRequest request;
+  absl::Status read =
+      SetFields(parameters, {"job", "tenant", "attempt", "ranks", "limit"}, &request);
+  const auto moment = [&](const char* name, double otherwise) {
+    const std::string text = parameters.Get(name);
+    google::protobuf::Timestamp time;
+    if (text.empty()) return otherwise;
+    read.Update(ParseTime(name, text, &time));
+    return static_cast<double>(NsOf(time)) / static_cast<double>(kSecond);
+  };
+  const double from = moment("from", 0);
+  const double until = moment("until", std::numeric_limits<double>::infinity());
+  if (!read.ok()) return read;
+  absl::StatusOr<v1::CallsResponse> calls = queries->GetCalls(request);
+  if (!calls.ok()) return calls.status();
+  const absl::StatusOr<v1::Incident> incident = OpenIncidentOf(*queries, request);
+  if (!incident.ok()) return incident.status();
+  const v1::CallsResponse shown = CallsBetween(*std::move(calls), from, until);
+  if (CoverageOf(shown).calls == 0) {
+    return absl::NotFoundError(
+        "the daemon has no calls of these ranks between \"from\" and \"until\", or no longer: ask "
+        "for newer ones");
+  }
+  return ToTrace(shown, false, *incident);
+}
+
 // Sets the fields of a request that acts.
 absl::Status ReadRequest(const ApiRoute& route, const QueryParameters& parameters,
                          Message* request) {
@@ -284,6 +335,8 @@ const std::vector<ApiRoute> kApiRoutes = {
      {"job", "tenant", "attempt", "id", "offset", "limit"}},
     {"/api/v1/calls", ANSWER(GetCalls), "job",
      {"job", "tenant", "attempt", "ranks", "limit"}},
+    {"/api/v1/trace", &Trace, "job",
+     {"job", "tenant", "attempt", "ranks", "limit", "from", "until"}},
     {"/api/v1/processes", ANSWER(ListProcesses), "job",
      {"job", "tenant", "attempt", "ranks", "host", "offset", "limit"}},
     {"/api/v1/incidents", ANSWER(ListIncidents), "",

@@ -3,36 +3,43 @@
 // asks for details; from then on the timeline holds what it shows until "Live".
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { incidentPath, type JobAddress, jobPath } from "./api";
-import type { Incident, JobView } from "./messages";
+import { type JobAddress, tracePath } from "./api";
 import type { Mismatch } from "./mismatch";
 import { Stale, useWidth, Waiting } from "./parts";
+import { formatRanks } from "./ranks";
 import { kKeys, kPan, kZoom, TimelineCanvas } from "./timeline_canvas";
 import { spanOf } from "./timeline_lanes";
 import { type TimelineState, useTimeline } from "./timeline_state";
 import { CallsTable } from "./timeline_table";
 import { atMoment, describe, stepsInWords } from "./timeline_words";
 import { duration, timeOfDay, zoneName } from "./timescale";
-import { download, inWindow, toTrace } from "./trace";
 import { useZone } from "./zone";
 
-// The incident of the job that is open now, for the trace. undefined: there is none, or no answer.
-async function openIncident(job: JobAddress): Promise<Incident | undefined> {
-  try {
-    const view = (await (await fetch(jobPath(job))).json()) as JobView;
-    if (view.incident === "") return undefined;
-    return (await (await fetch(incidentPath(view.incident))).json()) as Incident;
-  } catch {
-    return undefined;
-  }
+function download(name: string, text: string): void {
+  const address = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+  const link = document.createElement("a");
+  link.setAttribute("href", address); // reports hold no "href=": see HtmlTest
+  link.download = name;
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 
-async function save(state: TimelineState, job: JobAddress): Promise<void> {
-  if (state.source === undefined) return;
-  const { now, shown } = state.picture;
-  const at = new Date(now * 1000).toISOString();
-  const calls = inWindow({ ...state.source, now: at }, { ...shown });
-  download(`${job.job}.trace.json`, toTrace(calls, job, await openIncident(job)));
+// Saves the calls of the window, as far as the daemon has them. Returns why it could not.
+async function save(state: TimelineState, job: JobAddress): Promise<string> {
+  if (state.source === undefined) return "";
+  const ranks = formatRanks(state.source.ranks.map((rank) => rank.rank));
+  const { from, to } = state.picture.shown;
+  try {
+    const response = await fetch(tracePath(job, ranks, from * 1000, to * 1000));
+    const text = await response.text();
+    if (!response.ok) return text.trim();
+    download(`${job.job}.trace.json`, text);
+    return "";
+  } catch {
+    return "the daemon does not answer";
+  }
 }
 
 function Legend({ mismatch }: { mismatch: Mismatch | undefined }) {
@@ -76,6 +83,7 @@ function Action({
 
 function Actions({ state, job }: { state: TimelineState; job: JobAddress }) {
   const { zoomBy, panBy, isWhole } = state;
+  const [problem, setProblem] = useState("");
   return (
     <div class="actions timeline-actions" role="group" aria-label="timeline">
       <Action name="Zoom in" hint="Zoom in (+)" onClick={() => zoomBy(1 / kZoom)}>
@@ -106,10 +114,15 @@ function Actions({ state, job }: { state: TimelineState; job: JobAddress }) {
       <button
         type="button"
         title="The calls in this window, for ui.perfetto.dev or chrome://tracing"
-        onClick={() => void save(state, job)}
+        onClick={() => void save(state, job).then(setProblem)}
       >
         Download trace
       </button>
+      {problem !== "" && (
+        <span class="problem" role="alert">
+          {problem}
+        </span>
+      )}
     </div>
   );
 }

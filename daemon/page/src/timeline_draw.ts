@@ -4,11 +4,10 @@ import { colors, prepare } from "./canvas";
 import { seconds } from "./format";
 import type { CallSpan } from "./messages";
 import { differs } from "./mismatch";
-import { endOf, endTime, isOpen, spanOf } from "./timeline_lanes";
+import { callName, endOf, endTime, isOpen, spanOf } from "./timeline_lanes";
 import { kLane, kPad, type Picture, roomOf, xOf } from "./timeline_picture";
 import { say } from "./timeline_words";
 import { ticks } from "./timescale";
-import { callName } from "./trace";
 
 const kAxis = 22;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lanes of the timeline: one for each rank and communicator, with its newest calls. Pure.
-import type { CallSpan, CallsResponse, CommunicatorCalls } from "./messages";
+import type { Call, CallSpan, CallsResponse, CommunicatorCalls } from "./messages";
 import { makeScale, type Scale } from "./timescale";
 
 export interface Lane {
@@ -19,6 +19,15 @@ export function makeLanes(response: CallsResponse): Lane[] {
         name: comm.communicator.name || comm.communicator.id.slice(0, 8),
       })),
   );
+}
+
+const kPointToPoint = ["Send", "Recv", "PutSignal", "Signal", "WaitSignal"];
+
+// "AllReduce #8812", "Send peer 3".
+export function callName(call: Call): string {
+  const operation = call.operation || "a call";
+  if (!kPointToPoint.includes(operation)) return `${operation} #${call.position}`;
+  return call.root < 0 ? operation : `${operation} peer ${call.root}`;
 }
 
 // Whether the call is in progress: on the host, on the GPU, or waiting.

@@ -2,11 +2,9 @@
 // The timeline in words: a moment, a call, the steps of a training loop.
 import { call as callInWords, count, seconds } from "./format";
 import { differs, inWords } from "./mismatch";
-import { findStep } from "./step_period";
-import type { Choice, Lane } from "./timeline_lanes";
+import { type Choice, callName, type Lane } from "./timeline_lanes";
 import type { Picture } from "./timeline_picture";
 import { type Clock, duration, timeOfDay } from "./timescale";
-import { callName } from "./trace";
 
 const kMostAtMoment = 6;
 
@@ -47,7 +45,7 @@ export function describe(picture: Picture, choice: Choice): string {
   const { lanes, clock, now } = picture;
   const lane = lanes[choice.lane]!;
   const span = lane.comm.calls[choice.call]!;
-  const step = findStep(lane.comm.calls);
+  const { step } = lane.comm;
   const before = step === undefined ? undefined : lane.comm.calls[choice.call - step.calls];
   const parts = [
     `rank ${lane.rank} · ${lane.name}: ${callName(span.call)}, ${callInWords(span.call)}`,
@@ -72,8 +70,8 @@ export function describe(picture: Picture, choice: Choice): string {
 export function stepsInWords(lanes: Lane[]): string {
   const found = new Map<string, string>();
   for (const lane of lanes) {
-    const step = found.has(lane.name) ? undefined : findStep(lane.comm.calls);
-    if (step === undefined) continue;
+    const { step } = lane.comm;
+    if (step === undefined || found.has(lane.name)) continue;
     const long = duration(step.seconds, step.seconds / 100);
     found.set(lane.name, `${lane.name} repeats every ${count(step.calls)} calls, ${long}`);
   }

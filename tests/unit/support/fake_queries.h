@@ -43,6 +43,12 @@ class FakeQueries : public EmptyQueries {
     response.mutable_jobs(0)->set_attempt(2);
     return response;
   }
+  // A call, or a trace of none would be an error.
+  absl::StatusOr<v1::CallsResponse> GetCalls(const v1::CallsRequest&) const override {
+    v1::CallsResponse response;
+    response.add_ranks()->add_communicators()->add_calls()->set_entered_seconds(1);
+    return response;
+  }
   absl::StatusOr<v1::Incident> ActOnIncident(const v1::IncidentActionRequest& request,
                                              const std::string& who) override {
     v1::Incident incident;

@@ -231,6 +231,32 @@ TEST(CoverageTest, IsOfTheCallsAndOfTheRanksThatHaveSome) {
   EXPECT_EQ(CoverageOf(v1::CallsResponse()).calls, 0u);
 }
 
+TEST(TraceTest, AJobWithoutAnIncidentHasItsCallsOnly) {
+  Calls calls;
+  calls.Add(0, "AllReduce", 10, 1, 2);
+  v1::Incident job;
+  job.set_job("train");
+  job.set_tenant("team");
+  const json trace = Trace(calls, job);
+  EXPECT_EQ(trace["otherData"]["job"], "train");
+  EXPECT_EQ(trace["otherData"]["tenant"], "team");
+  EXPECT_FALSE(trace["otherData"].contains("incident"));
+  EXPECT_EQ(trace.dump().find("life of the incident"), std::string::npos);
+}
+
+TEST(CallsBetweenTest, KeepsCallsOfWhichAPartLiesBetween) {
+  Calls calls;
+  calls.Add(0, "AllReduce", 10, 1, 2);
+  calls.Add(0, "AllReduce", 11, 3, 5);
+  calls.Add(0, "AllReduce", 12, 7, 8);
+  calls.Add(1, "AllReduce", 11, 1, 0);
+  const v1::CallsResponse kept = CallsBetween(calls.response(), kStart + 4, kStart + 6);
+  ASSERT_EQ(kept.ranks(0).communicators(0).calls_size(), 1);
+  EXPECT_EQ(kept.ranks(0).communicators(0).calls(0).call().position(), 11);
+  EXPECT_EQ(kept.ranks(1).communicators(0).calls_size(), 1) << "it has not returned";
+  EXPECT_EQ(CoverageOf(CallsBetween(calls.response(), 0, kStart)).calls, 0u);
+}
+
 TEST(WaitsOfTest, AnIncidentAloneShowsWhoWaitedFromItsOpeningToItsEnd) {
   v1::Incident incident = MakeIncident();
   incident.mutable_closed_at()->set_seconds(static_cast<int64_t>(kStart) + 30);

@@ -209,6 +209,33 @@ TEST(CallsViewTest, ShowsTheWaitingCallAndWhatTheGpuHasDone) {
   EXPECT_EQ(calls[1].call().position(), 3);
 }
 
+TEST(CallsViewTest, ShowsTheStepThatARankRepeats) {
+  CallArgs broadcast = AllReduce();
+  broadcast.op = Op::kBroadcast;
+  JobBuilder job(1);
+  job.Finish({0}, 7, AllReduce(), At(0));  // a warm-up
+  for (int step = 0; step < 20; ++step) {
+    job.Finish({0}, 1, broadcast, At(1 + step));
+    job.Finish({0}, 2, AllReduce(), At(1.5 + step));
+  }
+  v1::CallsResponse response;
+  FillCalls(job.state, {0}, kMostCalls, &response);
+  const v1::CommunicatorCalls& comm = response.ranks(0).communicators(0);
+  EXPECT_EQ(comm.step().calls(), 3);
+  EXPECT_NEAR(comm.step().seconds(), 1, 0.01);
+  response.Clear();
+  FillCalls(job.state, {0}, 5, &response);
+  EXPECT_FALSE(response.ranks(0).communicators(0).has_step()) << "too few calls are shown";
+}
+
+TEST(CallsViewTest, EqualCallsAreNoStep) {
+  JobBuilder job(1);
+  job.Finish(60);
+  v1::CallsResponse response;
+  FillCalls(job.state, {0}, kMostCalls, &response);
+  EXPECT_FALSE(response.ranks(0).communicators(0).has_step());
+}
+
 // The bars of the timeline end with it.
 TEST(CallsViewTest, ShowsWhenTheProcessOfARankEnded) {
   JobBuilder job(2);
