@@ -34,6 +34,12 @@ constexpr bool HasCountedIds(CommKind kind) {
   return kind == CommKind::kGloo || kind == CommKind::kUcc || kind == CommKind::kNvshmem;
 }
 
+// Whether a call that stands keeps the later calls of its rank on other communicators from going on:
+// one device, or the thread that made it, runs them in order.
+constexpr bool HoldsUpOtherCalls(CommKind kind) {
+  return kind != CommKind::kGloo && kind != CommKind::kUcc && kind != CommKind::kStore;
+}
+
 // Whether the kind's collectives only begin an operation, which goes on when a thread tests it.
 constexpr bool CallsReturnEarly(CommKind kind) { return kind == CommKind::kUcc; }
 

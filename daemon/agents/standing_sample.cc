@@ -112,7 +112,8 @@ bool HasMoved(const StandingMarks& before, const StandingMarks& after, double mo
 
 bool MaySpin(const Standing& standing) {
   const StandKind kind = standing.place.in.kind;
-  return HasTrait(kind, stands::kSpins) || kind == StandKind::kNccl || kind == StandKind::kGpu;
+  return HasTrait(kind, stands::kSpins) || kind == StandKind::kNccl || kind == StandKind::kGpu ||
+         kind == StandKind::kTorchOnDevice;
 }
 
 // Of one that waits in no library that spins.

@@ -96,6 +96,7 @@ bool MayCompare(const Verdict& verdict) {
     case StandKind::kJaxEnd:
     case StandKind::kMpi:
     case StandKind::kGloo:
+    case StandKind::kTorch:
       return true;
     default:
       return !Is(verdict, Cause::kStandstill);

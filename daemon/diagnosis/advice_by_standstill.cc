@@ -60,7 +60,7 @@ bool WaitsForAnAnswer(const Verdict& v) {
 }
 
 bool WaitsInAnotherCollective(const Verdict& v) {
-  return IsIn(v, {StandKind::kJax, StandKind::kGloo, StandKind::kMpi});
+  return IsIn(v, {StandKind::kJax, StandKind::kGloo, StandKind::kTorch, StandKind::kMpi});
 }
 
 }  // namespace

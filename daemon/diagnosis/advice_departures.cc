@@ -26,7 +26,6 @@ constexpr AdviceWords kFrameworksLoop = {"Trainer._inner_training_loop ", "Train
                                          "_TrainingEpochLoop.", "_FitLoop.", "Trainer.fit "};
 constexpr AdviceWords kExit = {"destroy_process_group", "threading._shutdown", "atexit",
                                "Py_Finalize",           "ncclCommDestroy",     "ncclCommFinalize"};
-constexpr AdviceWords kInCall = {"distributed_c10d.", "nccl", "NCCL", "c10d::"};
 // Programs call these to look at something or to report it, and seldom at the end of a loop.
 constexpr AdviceWords kToReport = {"DTensor.full_tensor ", "GatheredParameters.", "_object ",
                                    ".distribute_tensor "};
@@ -43,7 +42,7 @@ bool IsMainProcessAlone(const Verdict& v) {
 
 bool CulpritIsInStep(const Verdict& v) { return CulpritIsIn(v, kStep); }
 bool CulpritIsInCall(const Verdict& v) {
-  return IsContradiction(v.cause) || CulpritIsIn(v, kInCall);
+  return IsContradiction(v.cause) || CulpritIsIn(v, waits::kCollective);
 }
 
 bool CulpritIsInForward(const Verdict& v) {
@@ -205,7 +204,7 @@ bool LeavesACallOut(const Verdict& v) {
   if (!IsContradiction(v.cause) || !PlacesAreKnown(v) || IsNamed(v)) return false;
   if (!CulpritIsInStep(v) || v.waiting_place.functions.empty()) return false;
   if (!WaiterIsIn(v, kStep)) {
-    return WaiterIsIn(v, kInCall) && !WaiterIsIn(v, kExit) && !WaiterIsIn(v, {"barrier"});
+    return WaiterIsIn(v, waits::kCollective) && !WaiterIsIn(v, kExit) && !WaiterIsIn(v, {"barrier"});
   }
   if (IsAForwardAhead(v)) return !IsMainProcessAlone(v);
   return Is(v, Cause::kOperationMismatch) || CulpritIsInForward(v) == WaiterIsIn(v, kBackward);

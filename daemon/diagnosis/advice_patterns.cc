@@ -39,8 +39,7 @@ bool StallsAlone(const Verdict& v) {
 }
 
 bool WaitsForRanks(const Verdict& v) {
-  return IsContradiction(v.cause) ||
-         CulpritIsIn(v, {"distributed_c10d.", "nccl", "NCCL", "c10d::", "gloo::", "MPI_"});
+  return IsContradiction(v.cause) || CulpritIsIn(v, waits::kCollective);
 }
 
 bool PlacesAreKnown(const Verdict& v) {
@@ -64,6 +63,10 @@ bool AbsentIsIn(const Verdict& v, waits::Kind wait) { return IsAbsence(v) && Cul
 
 bool WaiterIsIn(const Verdict& v, AdviceWords words) {
   return HasAny(v.waiting_place.functions, words);
+}
+
+bool WaiterIsIn(const Verdict& v, waits::Kind wait) {
+  return HasWait(v.waiting_place.functions, wait);
 }
 
 bool AbsentIsIn(const Verdict& v, AdviceWords words) {

@@ -38,6 +38,7 @@ bool WaiterIsIn(const Verdict& v, AdviceWords words);
 bool AbsentIsIn(const Verdict& v, AdviceWords words);
 // The same for the functions of a wait (wait_frames.def).
 bool CulpritIsIn(const Verdict& v, waits::Kind wait);
+bool WaiterIsIn(const Verdict& v, waits::Kind wait);
 bool AbsentIsIn(const Verdict& v, waits::Kind wait);
 
 // Both sides made the call from one line of the program. Two lines are two calls, whose arguments

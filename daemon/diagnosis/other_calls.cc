@@ -59,7 +59,7 @@ bool OnlyCulpritsGoOn(const JobState& job, const Verdict& verdict) {
   return AllGoOn(job, verdict, std::move(culprits)) && !AllGoOn(job, verdict, std::move(waiting));
 }
 
-void WeighCallsOfNccl(const JobState& job, Verdict* verdict) {
+void WeighCallsInOrder(const JobState& job, Verdict* verdict) {
   // The cost counts: a job may have thousands of consequences.
   if (verdict->cause != Cause::kMissingRank || verdict->is_consequence) return;
   if (!OnlyCulpritsGoOn(job, *verdict)) return;
@@ -83,8 +83,8 @@ void FindNewestCalls(const JobState& job, uint64_t but, NewestCalls* newest) {
 
 void WeighOtherCalls(const JobState& job, Verdict* verdict) {
   if (job.communicators.size() < 2) return;
-  if (verdict->communicator_kind == CommKind::kNccl) return WeighCallsOfNccl(job, verdict);
-  if (verdict->communicator_kind != CommKind::kGloo) return;
+  if (verdict->communicator_kind == CommKind::kStore) return;
+  if (HoldsUpOtherCalls(verdict->communicator_kind)) return WeighCallsInOrder(job, verdict);
   if (verdict->cause != Cause::kMissingRank && verdict->cause != Cause::kUnmatchedP2p) return;
   NewestCalls newest;
   if (!AddRanks(*verdict, &newest)) return;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "daemon/model/waits/wait_frames.h"
 
 namespace rollcall {
 namespace {
@@ -135,13 +136,23 @@ StandKind KindOfEnd(const StackPlace& place, absl::string_view wait_channel) {
   return StandKind::kUnknown;
 }
 
-// PyTorch has the same functions for gloo and for NCCL. What they wait in tells the two apart.
-bool IsOnNccl(const Names& functions) {
-  return std::any_of(functions.begin(), functions.end(), [](absl::string_view function) {
-    return absl::StrContains(function, "ProcessGroupNCCL") || absl::StartsWith(function, "nccl") ||
-           absl::StartsWith(function, "cudaStream") || absl::StartsWith(function, "cudaEvent") ||
-           absl::StartsWith(function, "cuStream") || absl::StartsWith(function, "cuEvent");
-  });
+// PyTorch has the same functions for all of its backends. What they wait in tells the backend.
+StandKind KindOfBackend(const Names& functions) {
+  const auto has = [&functions](const auto& is_of_it) {
+    return std::any_of(functions.begin(), functions.end(), is_of_it);
+  };
+  if (has([](absl::string_view f) {
+        return absl::StrContains(f, "ProcessGroupNCCL") || absl::StartsWith(f, "nccl");
+      })) {
+    return StandKind::kNccl;
+  }
+  if (has([](absl::string_view f) {
+        return absl::StrContains(f, "ProcessGroupGloo") || absl::StartsWith(f, "gloo::");
+      })) {
+    return StandKind::kGloo;
+  }
+  const bool waits_for_device = has([](absl::string_view f) { return HasWait(f, waits::kGpu); });
+  return waits_for_device ? StandKind::kTorchOnDevice : StandKind::kTorch;
 }
 
 }  // namespace
@@ -165,8 +176,8 @@ StandFunction StandsIn(const StackPlace& place, absl::string_view wait_channel) 
   for (size_t i = program; i-- > 0;) {
     const StandFrame* row = RowOf(functions[i]);
     if (row == nullptr) continue;
-    if (row->kind == StandKind::kGloo && IsOnNccl(functions)) {
-      return {StandKind::kNccl, NameOf(functions[i])};
+    if (row->kind == StandKind::kTorch) {
+      return {KindOfBackend(functions), NameOf(functions[i])};
     }
     const StandKind end = KindOfEnd(place, wait_channel);
     // What stands in the kernel for a pipe or a socket is no pause.

@@ -55,6 +55,9 @@ enum Trait : Traits {
   X(kRay, kOthers, stands::kAsks | stands::kDirected, "Ray")                               \
   X(kRayChannel, kOthers, stands::kSpins | stands::kAsks, "a channel of Ray")              \
   X(kGloo, kOthers, stands::kNoWork, "a collective of gloo")                               \
+  X(kTorch, kOthers, stands::kNoWork, "a collective of torch.distributed")                 \
+  X(kTorchOnDevice, kOthers, stands::kNoWork,                                              \
+    "a collective of torch.distributed on its device")                                     \
   X(kNccl, kOthers, stands::kNoWork, "NCCL")                                               \
   X(kStore, kOthers, stands::kPolls, "a store")                                            \
   X(kMpi, kOthers, stands::kSpins | stands::kNoWork, "MPI")                                \

@@ -11,6 +11,7 @@
 #include "base/base_name.h"
 #include "base/cut_text.h"
 #include "daemon/model/client_limits.h"
+#include "daemon/model/waits/wait_frames.h"
 #include "daemon/words/process_roles.h"
 #include "interpose/python/python_files.h"
 #include "rollcall/v1/incident.pb.h"
@@ -35,11 +36,12 @@ bool ContainsAny(absl::string_view text, Words words) {
 
 bool IsLibraryModule(absl::string_view path) {
   if (StartsWithAny(path, {"/usr/lib", "/lib", "/usr/local/lib", "/usr/local/cuda", "/usr/libexec",
-                           "/opt/conda/", "/opt/nvidia/", "/opt/rocm", "/opt/hpcx", "/nix/store/",
-                           "[", "//anon"})) {
+                           "/opt/conda/", "/opt/nvidia/", "/opt/rocm", "/opt/hpcx", "/opt/intel/",
+                           "/opt/cray/", "/usr/local/Ascend/", "/nix/store/", "[", "//anon"})) {
     return true;
   }
-  if (ContainsAny(path, {"/site-packages/", "/dist-packages/", "/lib/python3.", ".cache/torch"})) {
+  if (ContainsAny(path, {"/site-packages/", "/dist-packages/", "/lib/python3.", "/spack/opt/",
+                         ".cache/torch"})) {
     return true;
   }
   const absl::string_view name = BaseName(path);
@@ -48,7 +50,8 @@ bool IsLibraryModule(absl::string_view path) {
              name, {"python",   "libpython", "libnccl",     "librccl",  "libcuda",   "libnvidia",
                     "libtorch", "libc10",    "librollcall", "libmpi",   "libstdc++", "libc.so",
                     "libc-",    "libm.so",   "libpthread",  "libgcc_s", "libucp",    "libucs",
-                    "libgomp",  "libdl",     "ld-linux",    "ld-musl",  "libc++"});
+                    "libgomp",  "libdl",     "ld-linux",    "ld-musl",  "libc++",    "libucc",
+                    "libhccl",  "libccl",    "libnvshmem",  "libgloo",  "libfabric", "libascend"});
 }
 
 // Code that a header of a library put into the program.
@@ -197,14 +200,35 @@ std::string PlaceOf(const v1::Frame& frame) {
 // Libraries make small functions from texts: the line that called one is the program's.
 bool IsOfAText(const v1::Frame& frame) { return frame.python() && frame.file() == "<string>"; }
 
-int FindProgramFrame(const v1::ThreadStack& thread) {
-  int of_text = -1;
-  for (int i = 0; i < thread.frames_size(); ++i) {
-    if (IsLibraryFrame(thread.frames(i))) continue;
-    if (!IsOfAText(thread.frames(i))) return i;
-    if (of_text < 0) of_text = i;
+// The folder of the libraries that belong to the interpreter, such as "/home/x/miniconda3/envs/y/lib/";
+// "": the stack does not show the interpreter.
+std::string FolderOfInterpreter(const v1::ThreadStack& thread) {
+  for (const v1::Frame& frame : thread.frames()) {
+    absl::string_view path = frame.module();
+    if (!frame.interpreter() || !absl::StrContains(path, '/')) continue;
+    path.remove_suffix(BaseName(path).size());
+    if (!absl::ConsumeSuffix(&path, "bin/") && !absl::ConsumeSuffix(&path, "lib/")) continue;
+    return absl::StrCat(path, "lib/");
   }
-  return of_text;
+  return "";
+}
+
+int FindProgramFrame(const v1::ThreadStack& thread) {
+  const std::string folder = FolderOfInterpreter(thread);
+  int of_text = -1, of_module = -1;
+  for (int i = 0; i < thread.frames_size(); ++i) {
+    const v1::Frame& frame = thread.frames(i);
+    if (IsLibraryFrame(frame)) continue;
+    if (frame.python() && !IsOfAText(frame)) return i;
+    if (!frame.python() && frame.line() > 0 &&
+        (folder.empty() || !absl::StartsWith(frame.module(), folder))) {
+      return i;
+    }
+    // Libraries lie anywhere, and seldom have lines. A line of the program says more.
+    int* const first = frame.python() ? &of_text : &of_module;
+    if (*first < 0) *first = i;
+  }
+  return of_module >= 0 ? of_module : of_text;
 }
 
 std::string FunctionsOf(const v1::ThreadStack& thread) {
@@ -319,7 +343,9 @@ StackPlace FindLine(const v1::ProcessStack& stack) {
 }
 
 bool IsInACall(const ThreadPlace& thread) {
-  return ContainsAny(thread.place.functions, {"nccl", "cuda", "MPI_", "distributed_c10d"});
+  const std::string& functions = thread.place.functions;
+  return HasWait(functions, waits::kCollective) || HasWait(functions, waits::kGpu) ||
+         absl::StrContains(functions, "Memcpy");
 }
 
 }  // namespace

@@ -118,9 +118,8 @@ std::optional<Verdict> JudgeOrderInversion(const JobState& job, const StuckCalls
                                            int64_t now_ns, const Limits& limits) {
   std::vector<const StuckCall*> stalled;
   for (const StuckCall* call : calls) {
-    // gloo's calls hold up nothing of a GPU.
     const bool fits = call->kind == StuckCall::Kind::kCollective && call->absents.empty() &&
-                      call->communicator->kind != CommKind::kGloo;
+                      HoldsUpOtherCalls(call->communicator->kind) && !ReturnsEarly(call->call.op);
     if (fits && stalled.size() < kMostInverted) stalled.push_back(call);
   }
   std::vector<Entries> entries;

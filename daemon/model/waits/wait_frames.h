@@ -43,6 +43,7 @@ enum Kind : Kinds {
   kTerminal = 1 << 22,
   kSleep = 1 << 23,
   kInputInKernel = 1 << 24,  // a part of the kernel's name for the wait, for a socket or a pipe
+  kCollective = 1 << 26,     // a part of the name: a library of collectives
   kSignalHandler = 1 << 25,  // no wait: the way into a handler, or the name of one
 };
 

@@ -46,9 +46,24 @@ const StackCase kCases[] = {
     {"backward_of_ddp",
      " __futex_abstimed_wait_common pthread_cond_wait c10d::Reducer::finalize_backward "
      "torch::autograd::Engine::execute_with_graph_task Tensor.backward train.run ",
-     "/x/train.py:20 in run", StandKind::kGloo, "c10d::Reducer::finalize_backward"},
+     "/x/train.py:20 in run", StandKind::kTorch, "c10d::Reducer::finalize_backward"},
     {"receive_of_gloo", " pthread_cond_wait c10d::ProcessGroupGloo::RecvWork::wait train.run ",
      "/x/train.py:20 in run", StandKind::kGloo, "c10d::ProcessGroupGloo::RecvWork::wait"},
+    {"pytorch_on_another_device",
+     " futex aclrtSynchronizeStreamWithTimeout c10d::ProcessGroupHCCL::WorkHCCL::synchronize "
+     "distributed_c10d.barrier train.run ",
+     "/x/train.py:20 in run", StandKind::kTorchOnDevice, "distributed_c10d.barrier"},
+    {"pytorch_on_a_backend_that_does_not_show",
+     " futex pthread_cond_wait c10d::Work::wait distributed_c10d.all_reduce train.run ",
+     "/x/train.py:20 in run", StandKind::kTorch, "distributed_c10d.all_reduce"},
+    {"pytorch_on_gloo",
+     " futex pthread_cond_wait c10d::ProcessGroupGloo::RecvWork::wait distributed_c10d.recv "
+     "train.run ",
+     "/x/train.py:20 in run", StandKind::kGloo, "distributed_c10d.recv"},
+    {"step_on_another_device", " futex aclrtSynchronizeDevice train.run ", "/x/train.py:30 in run",
+     StandKind::kGpu, "aclrtSynchronizeDevice"},
+    {"step_on_level_zero", " sched_yield zeEventHostSynchronize train.run ",
+     "/x/train.py:30 in run", StandKind::kGpu, "zeEventHostSynchronize"},
     {"pytorch_on_nccl",
      " cudaStreamSynchronize c10d::ProcessGroupNCCL::WorkNCCL::synchronize "
      "distributed_c10d.barrier train.run ",

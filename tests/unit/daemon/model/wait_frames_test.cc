@@ -7,8 +7,20 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "daemon/model/stand_kinds.h"
+#include "interpose/ops.h"
+
 namespace rollcall {
 namespace {
+
+// A thread of a program in `step`, which has called this.
+StackPlace InCall(const char* function) {
+  StackPlace place;
+  place.at = "/x/train.py:30 in step";
+  place.functions = absl::StrCat(" futex ", function, " train.step ");
+  return place;
+}
 
 TEST(WaitFramesTest, EachFunctionHasOneRow) {
   std::set<std::pair<std::string, std::string>> known;
@@ -17,8 +29,22 @@ TEST(WaitFramesTest, EachFunctionHasOneRow) {
 #include "daemon/model/waits/wait_frames.def"
 }
 
+// The library records these as waits of the host for its device.
+TEST(WaitFramesTest, EachRecordedWaitForADeviceHasARow) {
+  int waits = 0;
+#define CALL(symbol, op, code, what)                                 \
+  if (CallKind::k##what == CallKind::kWait) {                        \
+    ++waits;                                                         \
+    const StackPlace place = InCall(#symbol);                        \
+    EXPECT_EQ(StandsIn(place).kind, StandKind::kGpu) << (#symbol);   \
+  }
+#include "interpose/calls.def"
+#undef CALL
+  EXPECT_GT(waits, 10);
+}
+
 TEST(WaitFramesTest, EachKindHasRows) {
-  for (waits::Kinds kind = waits::kServerLoop; kind <= waits::kInputInKernel; kind <<= 1) {
+  for (waits::Kinds kind = waits::kServerLoop; kind <= waits::kCollective; kind <<= 1) {
     EXPECT_FALSE(WaitFramesOf(static_cast<waits::Kind>(kind)).empty()) << kind;
   }
 }

@@ -168,6 +168,32 @@ TEST(ProgramLineTest, NamesTheProgramWhereThereAreNoLines) {
   EXPECT_EQ(PlaceInWords(place), "`Validate` (train), waiting in pause");
 }
 
+// Libraries of other package managers lie in folders of their own.
+TEST(ProgramLineTest, PrefersALineOfPythonToANativeFunctionWithoutASource) {
+  for (const char* module :
+       {"/home/x/miniconda3/envs/y/lib/libfancy.so.5", "/home/x/app/_reader.so",
+        "/sw/spack/opt/spack/linux/gcc-12/hdf5/lib/libhdf5.so", "/opt/intel/oneapi/lib/libmkl.so",
+        "/usr/local/Ascend/lib64/libascendcl.so", "/opt/cray/pe/lib64/libsci.so"}) {
+    const StackPlace place = FindPlace(
+        Stack({Native("read", kLibc), Native("slow_read", module),
+               Python("load_shard", "/x/train.py", 7), Python("<module>", "/x/train.py", 9)}));
+    EXPECT_EQ(place.at, "/x/train.py:7 in load_shard") << module;
+  }
+}
+
+TEST(ProgramLineTest, NamesALineOfAnExtensionOfTheProgram) {
+  v1::Frame interpreter = Native("_PyEval_Vector", "/home/x/conda/bin/python3.11");
+  interpreter.set_interpreter(true);
+  const auto line_in = [&](const char* module) {
+    return FindPlace(Stack({Native("Reader::Next()", module, "reader.cc", 31), interpreter,
+                            Python("load_shard", "/x/train.py", 7)}))
+        .at;
+  };
+  EXPECT_EQ(line_in("/x/_reader.so"), "reader.cc:31 in Reader::Next");
+  EXPECT_EQ(line_in("/home/x/conda/lib/libreader.so"), "/x/train.py:7 in load_shard")
+      << "it belongs to the interpreter's environment";
+}
+
 TEST(ProgramLineTest, SkipsWrappersAndGeneratedCode) {
   const std::string site = "/opt/venv/lib/python3.11/site-packages/torch/nn/modules/module.py";
   const StackPlace place = FindPlace(Stack(
