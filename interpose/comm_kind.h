@@ -34,8 +34,8 @@ constexpr bool HasCountedIds(CommKind kind) {
   return kind == CommKind::kGloo || kind == CommKind::kUcc || kind == CommKind::kNvshmem;
 }
 
-// Whether a call that stands keeps the later calls of its rank on other communicators from going on:
-// one device, or the thread that made it, runs them in order.
+// Whether a call that stands keeps the later calls of its rank on other communicators from going
+// on: one device, or the thread that made it, runs them in order.
 constexpr bool HoldsUpOtherCalls(CommKind kind) {
   return kind != CommKind::kGloo && kind != CommKind::kUcc && kind != CommKind::kStore;
 }

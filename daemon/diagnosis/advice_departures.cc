@@ -204,7 +204,8 @@ bool LeavesACallOut(const Verdict& v) {
   if (!IsContradiction(v.cause) || !PlacesAreKnown(v) || IsNamed(v)) return false;
   if (!CulpritIsInStep(v) || v.waiting_place.functions.empty()) return false;
   if (!WaiterIsIn(v, kStep)) {
-    return WaiterIsIn(v, waits::kCollective) && !WaiterIsIn(v, kExit) && !WaiterIsIn(v, {"barrier"});
+    return WaiterIsIn(v, waits::kCollective) && !WaiterIsIn(v, kExit) &&
+           !WaiterIsIn(v, {"barrier"});
   }
   if (IsAForwardAhead(v)) return !IsMainProcessAlone(v);
   return Is(v, Cause::kOperationMismatch) || CulpritIsInForward(v) == WaiterIsIn(v, kBackward);

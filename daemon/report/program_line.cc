@@ -200,7 +200,8 @@ std::string PlaceOf(const v1::Frame& frame) {
 // Libraries make small functions from texts: the line that called one is the program's.
 bool IsOfAText(const v1::Frame& frame) { return frame.python() && frame.file() == "<string>"; }
 
-// The folder of the libraries that belong to the interpreter, such as "/home/x/miniconda3/envs/y/lib/";
+// The folder of the libraries that belong to the interpreter, such as
+// "/home/x/miniconda3/envs/y/lib/";
 // "": the stack does not show the interpreter.
 std::string FolderOfInterpreter(const v1::ThreadStack& thread) {
   for (const v1::Frame& frame : thread.frames()) {

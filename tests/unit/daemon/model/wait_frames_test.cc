@@ -32,11 +32,11 @@ TEST(WaitFramesTest, EachFunctionHasOneRow) {
 // The library records these as waits of the host for its device.
 TEST(WaitFramesTest, EachRecordedWaitForADeviceHasARow) {
   int waits = 0;
-#define CALL(symbol, op, code, what)                                 \
-  if (CallKind::k##what == CallKind::kWait) {                        \
-    ++waits;                                                         \
-    const StackPlace place = InCall(#symbol);                        \
-    EXPECT_EQ(StandsIn(place).kind, StandKind::kGpu) << (#symbol);   \
+#define CALL(symbol, op, code, what)                               \
+  if (CallKind::k##what == CallKind::kWait) {                      \
+    ++waits;                                                       \
+    const StackPlace place = InCall(#symbol);                      \
+    EXPECT_EQ(StandsIn(place).kind, StandKind::kGpu) << (#symbol); \
   }
 #include "interpose/calls.def"
 #undef CALL

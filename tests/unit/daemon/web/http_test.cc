@@ -134,9 +134,8 @@ TEST_F(HttpTest, ATraceHasTheCallsOfItsTimeAndTheOpenIncident) {
   ASSERT_EQ(trace->status, 200) << trace->body;
   EXPECT_THAT(trace->body, HasSubstr("\"calls\":9"));
   EXPECT_THAT(trace->body, HasSubstr(absl::StrCat("\"incident\":\"", kHostileJob, "-1\"")));
-  const auto none = Get("/api/v1/trace", {{"job", kHostileJob},
-                                          {"ranks", "0"},
-                                          {"until", "2001-01-01T00:00:00Z"}});
+  const auto none = Get("/api/v1/trace",
+                        {{"job", kHostileJob}, {"ranks", "0"}, {"until", "2001-01-01T00:00:00Z"}});
   EXPECT_EQ(none->status, 404);
   EXPECT_THAT(none->body, HasSubstr("no calls of these ranks"));
   EXPECT_EQ(Get("/api/v1/trace", {{"job", kHostileJob}, {"from", "noon"}})->status, 400);
