@@ -54,6 +54,19 @@ const std::vector<Functions>& JointWaits() {
   return waits;
 }
 
+// Waits for a device, by the runtimes of several makers.
+const std::vector<Functions>& DeviceWaits() {
+  static const auto& waits = *new std::vector<Functions>{
+      {{"cudaStreamSynchronize"}},
+      {{"ioctl"}, {"hipEventSynchronize"}},
+      {{"__futex_abstimed_wait_common"}, {"aclrtSynchronizeDeviceWithTimeout"}},
+      {{"sched_yield"}, {"zeCommandQueueSynchronize"}},
+      {{"poll"}, {"musaDeviceSynchronize"}},
+      {{"poll"}, {"synStreamSynchronize"}},
+  };
+  return waits;
+}
+
 // What may bring work, or never anything more.
 const std::vector<Functions>& WorkWaits() {
   static const auto& waits = *new std::vector<Functions>{
@@ -72,7 +85,6 @@ const Functions kLocksFile = {{"flock"}};
 const Functions kServes = {{"poll"},
                            {"_PollLikeSelector.select", "selectors.py"},
                            {"BaseServer.serve_forever", "socketserver.py"}};
-const Functions kUsesGpu = {{"cudaStreamSynchronize"}};
 const Functions kReadsKeys = {{"PyOS_Readline"}, {"builtin_input"}};
 
 // What the samples of a rank show.
@@ -429,8 +441,13 @@ const std::vector<Kind>& Healthy() {
       {"on_its_gpu",
        [](Scene* s, StandCase* c) {
          MakeAnyHang(s, c);
-         s->Broken().waits = kUsesGpu;
+         s->Broken().waits = s->Any(DeviceWaits());
          s->Broken().state = "S";
+       }},
+      {"on_their_devices",
+       [](Scene* s, StandCase* /*c*/) {
+         s->AllAreIn(s->Any(DeviceWaits()));
+         for (Seen& one : s->seen) one.line = 40 + s->Pick(2);
        }},
       {"asks_a_person",
        [](Scene* s, StandCase* c) {
