@@ -91,13 +91,6 @@ class Result:
         return self.incident["verdicts"][0]
 
 
-def has_certainty(verdict, expected):
-    """Whether it is that, but for what this machine takes: no wait is certain where tasks wait for a CPU."""
-    starved = any("tasks wait for a CPU" in line for line in verdict["missing_evidence"])
-    least = "likely" if starved and expected == "certain" else expected
-    return verdict["certainty"] in (expected, least)
-
-
 def ask(daemon, path):
     """The JSON answer of a daemon to a request of its HTTP API."""
     with urllib.request.urlopen(f"{daemon.page}/api/v1/{path}", timeout=120) as answer:

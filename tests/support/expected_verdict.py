@@ -16,6 +16,7 @@ class Expected:
     advice: tuple = ()  # the pieces of which one must come first; (): any
     innocent: tuple = ()  # ranks of which none may be a culprit
     most: str = "certain"  # the highest certainty
+    least: str = "possible"  # the lowest; where that is higher than `most`, `most` counts
     divergence: str = ""  # where it must have one
     says: tuple = ()  # regular expressions that the sentence holds
     waits: str = ""  # one that all places of waiting ranks hold
@@ -48,6 +49,9 @@ def _faults_of_blame(expected, verdict):
         found.append(f"culprits {culprits}, not {expected.culprits}")
     if CERTAINTIES.index(verdict["certainty"]) > CERTAINTIES.index(expected.most):
         found.append(f"{verdict['certainty']}, at most {expected.most}")
+    least = min(expected.least, expected.most, key=CERTAINTIES.index)
+    if CERTAINTIES.index(verdict["certainty"]) < CERTAINTIES.index(least) and not has_certainty(verdict, least):
+        found.append(f"{verdict['certainty']}, at least {least}: {verdict['missing_evidence']}")
     if expected.divergence and verdict["divergence"] != expected.divergence:
         found.append(f"divergence {verdict['divergence']!r}, not {expected.divergence!r}")
     first = first_advice(verdict)
@@ -70,6 +74,13 @@ def _faults_of_words(expected, verdict):
     if expected.waits and not (places and all(re.search(expected.waits, at) for at in places)):
         found.append(f"waiting at {places}, not {expected.waits!r}")
     return found
+
+
+def has_certainty(verdict, expected):
+    """Whether it is that, but for what this machine takes: no wait is certain where tasks wait for a CPU."""
+    starved = any("tasks wait for a CPU" in line for line in verdict["missing_evidence"])
+    least = "likely" if starved and expected == "certain" else expected
+    return verdict["certainty"] in (expected, least)
 
 
 def misplaced(lines, verdict):
