@@ -182,6 +182,7 @@ AgentBook::Origin AgentBook::RecordTick(const AgentName& name, int64_t made_ns, 
   agent->came_ns = came_ns;
   agent->awaits_welcome = false;  // an older agent does not wait for it
   origin.offset_ns = clocks_.Update(name.id, made_ns, came_ns);
+  origin.shift_ns = origin.offset_ns - clocks_.FirstOffset(name.id);
   origin.now_ns = made_ns + origin.offset_ns;
   return origin;
 }

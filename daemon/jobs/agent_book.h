@@ -30,13 +30,14 @@ class AgentBook {
   struct Origin {
     AgentPtr agent;          // nullptr: the tick was read from files
     int64_t now_ns = 0;      // when it was made, by the daemon's clock
-    int64_t offset_ns = 0;   // from the agent's clock to the daemon's
+    int64_t offset_ns = 0;   // from the agent's clock to the daemon's, as estimated now
     int64_t came_ns = 0;     // when it came; 0: what it says never becomes old
     int64_t tick_ns = 0;     // the agent's interval between ticks, as far as the daemon knows
     bool is_urgent = false;  // see SetUrgent()
     // The agent has made a newer tick, which came before: on another stream. What this one says is
     // not true any more, and the agent will not say again what has not changed since the newer one.
     bool is_outdated = false;
+    int64_t shift_ns = 0;  // what offset_ns differs from the first estimate
   };
 
   // A stream of the agent has begun, or ended. An agent without a stream is stale at once: ticks

@@ -17,7 +17,9 @@ constexpr int64_t kReadsFor = 10 * kSecond;
 }  // namespace
 
 AgentTimes::AgentTimes(const AgentBook::Origin& origin, int64_t since_ns)
-    : offset_ns_(origin.offset_ns) {
+    : offset_ns_(origin.offset_ns),
+      shift_ns_(
+          static_cast<int32_t>(std::clamp<int64_t>(origin.shift_ns, -2 * kSecond, 2 * kSecond))) {
   if (origin.came_ns == 0) return;
   const int64_t made_ns = origin.now_ns - origin.offset_ns;
   latest_ns_ = made_ns;

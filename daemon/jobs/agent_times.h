@@ -31,12 +31,17 @@ class AgentTimes {
   // that can, and adds to `dropped` (nullptr: nobody counts).
   int64_t OnDaemonClock(int64_t time_ns, DroppedCounts* dropped) const;
 
+  // What a time on the daemon's clock differs from one by the agent's first estimate: the estimate
+  // gets better, and must not change the order of what one process did. Within two seconds.
+  int32_t shift_ns() const { return shift_ns_; }
+
   // Since when a process with this identity may have done something, on the agent's clock; 0: not
   // known.
   static int64_t EarliestNs(const v1::Identity& identity);
 
  private:
   int64_t offset_ns_;
+  int32_t shift_ns_;
   int64_t earliest_ns_ = INT64_MIN / 2, latest_ns_ = INT64_MAX / 2;  // on the agent's clock
 };
 

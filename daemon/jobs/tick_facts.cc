@@ -248,6 +248,7 @@ CallRecord ToRecord(const v1::RecordBatch& batch, int i, int64_t entered_ns,
   if (batch.name##_size() > 0) record.name = static_cast<type>(At(batch.name(), i));
 #include "proto/record_columns.def"
   record.entered_ns = times.OnDaemonClock(entered_ns, dropped);
+  record.shift_ns = times.shift_ns();
   record.returned_ns = batch.duration_ns(i) < 0
                            ? 0
                            : times.OnDaemonClock(entered_ns + batch.duration_ns(i), dropped);

@@ -21,6 +21,8 @@ class HostClocks {
   // Records that a message of `made_ns`, by the host's clock, arrived at `came_ns`.
   // Returns the nanoseconds to add to the host's times.
   int64_t Update(const std::string& host, int64_t made_ns, int64_t came_ns);
+  // What Update() returned first for this host; after a jump, since then. 0: it was never called.
+  int64_t FirstOffset(const std::string& host) const;
   void Forget(const std::string& host) { clocks_.erase(host); }
 
  private:
@@ -30,6 +32,7 @@ class HostClocks {
   struct Clock {
     int64_t smallest_ns = 0, smallest_before_ns = 0;
     int64_t newest_ns = 0;  // difference
+    int64_t first_ns = 0;
     int seen = 0;
     bool has_before = false;
   };

@@ -45,6 +45,9 @@ struct CallRecord {
   uint16_t site = 0;  // 1 + index into Process::sites: the line that made the call; 0: not known
   bool captured = false;  // into a CUDA graph: the call has not happened and has no position
   bool replayed = false;  // a launch of a CUDA graph made the call
+  // Of both times: what the estimate of the host's clock has changed by since the first one. Times
+  // without it keep the order of what one process did.
+  int32_t shift_ns = 0;
 };
 
 // A thread inside a blocking call.

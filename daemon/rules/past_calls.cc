@@ -20,7 +20,7 @@ int64_t AddRecords(const Communicator& comm, const Member& member, std::vector<P
   uint64_t next = 0;
   int64_t entered_ns = 0, complete_from_ns = 0;
   for (const CallRecord& record : member.records) {
-    entered_ns = std::max(entered_ns, record.entered_ns);
+    entered_ns = std::max(entered_ns, record.entered_ns - record.shift_ns);
     if (record.index != next) {
       calls->resize(begin);
       complete_from_ns = entered_ns;

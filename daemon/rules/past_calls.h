@@ -17,8 +17,8 @@ namespace rollcall {
 struct PastCall {
   const Communicator* communicator = nullptr;
   const CallRecord* record = nullptr;
-  // When the process entered it, but not before an earlier call on the communicator: the estimate
-  // of a host's clock changes from tick to tick.
+  // When the process entered it, by the first estimate of its host's clock: only for the order of
+  // the calls of one process. Not before an earlier call on the communicator.
   int64_t entered_ns = 0;
 };
 

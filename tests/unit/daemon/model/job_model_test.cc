@@ -421,6 +421,15 @@ TEST(HostClocksTest, TheFastestMessageGivesTheDifference) {
   EXPECT_EQ(clocks.Update("b", 3000, 2000), -1000);
 }
 
+TEST(HostClocksTest, KnowsTheFirstEstimateUntilTheClockJumps) {
+  HostClocks clocks;
+  EXPECT_EQ(clocks.FirstOffset("a"), 0);
+  for (int i = 0; i < 300; ++i) clocks.Update("a", i, i + 400 - i);
+  EXPECT_EQ(clocks.FirstOffset("a"), 400);
+  clocks.Update("a", 300, 60'000'000'000);
+  EXPECT_EQ(clocks.FirstOffset("a"), 60'000'000'000 - 300);
+}
+
 TEST(HostClocksTest, FollowsAClockThatStoppedAtOnce) {
   HostClocks clocks;
   for (int i = 0; i < 300; ++i) clocks.Update("a", i, i + 100);
