@@ -50,7 +50,8 @@ struct HistoryKeeperOptions {
   size_t most_notes = 20'000;  // limit of unsaved alerts, receipts and lists of hosts
 };
 
-// Parts: history_keeper_writes.cc, history_keeper_reads.cc; its threads: history_keeper_core.cc.
+// What waits is in a queue (write_queue.h); one thread brings it to the file (history_writer.h),
+// which the other threads read (history_file.h).
 class HistoryKeeper {
  public:
   struct Counts {
@@ -128,7 +129,9 @@ class HistoryKeeper {
  private:
   struct Core;
   class Outbox;
-  void StartForwarder();
+  template <typename T>
+  absl::StatusOr<T> Ask(
+      std::function<absl::StatusOr<T>(const History& history, const std::string& note)> ask) const;
 
   const std::shared_ptr<Core> core_;
   Worker writer_, questions_;
