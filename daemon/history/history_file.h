@@ -17,7 +17,7 @@
 #include "base/mutex.h"
 #include "daemon/history/earlier_history.h"
 #include "daemon/history/history_forwarder.h"
-#include "daemon/history/history_keeper.h"
+#include "daemon/history/history_keeper_options.h"
 #include "daemon/history/history_spool.h"
 
 namespace rollcall {

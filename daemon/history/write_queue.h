@@ -17,7 +17,7 @@
 #include <string>
 
 #include "base/mutex.h"
-#include "daemon/history/history_keeper.h"
+#include "daemon/history/history_keeper_options.h"
 #include "rollcall/v1/store.pb.h"
 
 namespace rollcall {
