@@ -2,15 +2,13 @@
 // The daemon: receives the agents' messages, diagnoses jobs, keeps incidents, writes reports,
 // answers queries. This class only connects its parts, and starts and stops them:
 //
-//   agent_service    streams of agents          ->  job_runners     a mailbox for each job
+//   agent_service    streams of agents          ->  agent_hub       what their messages do
+//                                               ->  job_runners     a mailbox for each job
 //   job_runner       applies ticks, diagnoses   ->  job_store       the states of all jobs
 //                                               ->  incident_book   incidents, reports, alerts
-//   stack_desk       sends stack requests to agents
-//   unrecorded_book  the jobs that run without the library, as agents list them
-//   look_desk        looks at such a job when somebody asks
-//   host_facts_desk  asks agents for facts about their hosts
-//   host_hangs_desk  tells agents what their hosts are blamed for
-//   queries          answers people             <-  query_service (gRPC), http
+//   answers          answers people, by gRPC and http
+//   fleet            this daemon among several  ->  held_jobs       takes jobs over, drops them
+//   audit_log        what operators did
 //
 // Runs inside rollcalld, and inside `rollcall run`. The owner starts and stops it from one thread;
 // any thread may call the rest. Owns the thread that looks for silent agents and sets their pace.
@@ -33,31 +31,24 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "base/mutex.h"
 #include "base/steady_clock.h"
 #include "base/stop_signal.h"
 #include "daemon/access/access.h"
-#include "daemon/access/refused_actions.h"
 #include "daemon/access/unknown_calls.h"
+#include "daemon/agent_hub.h"
 #include "daemon/agents/agent_service.h"
 #include "daemon/alerts/alerts.h"
+#include "daemon/audit_log.h"
 #include "daemon/fleet/fleet.h"
-#include "daemon/history/history_keeper.h"
-#include "daemon/incidents/host_hangs_desk.h"
+#include "daemon/held_jobs.h"
 #include "daemon/incidents/incident_book.h"
 #include "daemon/jobs/call_rate.h"
 #include "daemon/jobs/daemon_counters.h"
-#include "daemon/jobs/first_ticks.h"
 #include "daemon/jobs/job_store.h"
 #include "daemon/jobs/own_lateness.h"
-#include "daemon/jobs/tick_pace.h"
 #include "daemon/jobs/timeline.h"
-#include "daemon/looks/look_desk.h"
-#include "daemon/looks/unrecorded_book.h"
-#include "daemon/loop/host_facts_desk.h"
 #include "daemon/loop/job_pairs.h"
 #include "daemon/loop/job_runners.h"
-#include "daemon/loop/stack_desk.h"
 #include "daemon/model/job_state.h"
 #include "daemon/queries/fleet_queries.h"
 #include "daemon/queries/past_views.h"
@@ -125,12 +116,10 @@ inline constexpr std::chrono::seconds kStopWithin{15};
 // stacks, a second or more apart, before the limit.
 Limits LimitsFor(int64_t hang_after_ns);
 
-class Daemon : public AgentSink {
+class Daemon {
  public:
   explicit Daemon(DaemonOptions options);
-  ~Daemon() override;
-  Daemon(const Daemon&) = delete;
-  Daemon& operator=(const Daemon&) = delete;
+  ~Daemon();
 
   // Returns kUnavailable if an address is unusable. The error says which, why, and what to type.
   absl::Status Start();
@@ -147,49 +136,41 @@ class Daemon : public AgentSink {
   // Whether the daemon's own thread and its workers have done something of late.
   bool IsAlive() const;
   int64_t agents() const { return agents_.agents(); }
-  void SetQuota(const IncidentQuotaLimits& limits) { incidents_.SetQuota(limits); }
-  void SetHostLabels(HostLabels labels) { incidents_.SetHostLabels(std::move(labels)); }
-
+  AgentSink* agent_sink() { return &hub_; }
+  IncidentBook* incidents() { return &incidents_; }
   // Incidents of one job, or of all jobs for "", oldest first.
   std::vector<v1::Incident> GetIncidents(const std::string& job) const;
   // Of all daemons on the same database.
-  const QuerySource& queries() const { return *all_queries(); }
-
-  void OnTick(const AgentName& agent, std::shared_ptr<const v1::Tick> tick,
-              std::function<void()> applied) override;
-  void OnStackReply(const AgentName& agent, const v1::StackReply& reply) override;
-  void OnHostFacts(const AgentName& agent, const v1::HostFactsReply& reply) override;
-  void OnUnrecorded(const AgentName& agent, const v1::UnrecordedProcesses& list) override;
-  void OnConnected(const AgentName& agent) override;
-  void OnDisconnected(const AgentName& agent) override;
+  const QuerySource& queries() const { return *answers_.all; }
 
  private:
+  // Who may call, and whom the daemon refused.
+  struct Callers {
+    explicit Callers(const Authenticator* authenticator)
+        : access(authenticator, &refusals, &failed_logins), unknown_calls(&access) {}
+    Refusals refusals;
+    FailedLogins failed_logins;
+    Access access;
+    UnknownCalls unknown_calls;
+  };
+
+  // What people get: the answers of this daemon, of all on its database, and about the past.
+  struct Answers {
+    explicit Answers(Daemon* daemon);
+    PastViews past;
+    Queries own;
+    const std::unique_ptr<FleetQueries> of_fleet;  // nullptr: without a fleet
+    QuerySource* const all;
+    PastViewsKeeper past_keeper;
+    QueryService service;
+  };
+
   void Run();
   void Tick();
-  bool HasTls() const;
-  std::shared_ptr<grpc::ServerCredentials> Credentials() const;
   absl::Status StartHttp();
   void Publish();
-  void TellHostHangs();
-  void Audit(const AuditEntry& event);
-  void AuditRefusal(const AuditEntry& event);
-  void MarkSilentAgents(int64_t now_ns);
-  void UpdatePace(int64_t now_ns);
-  void SendPace(const AgentName& agent, const AgentBook::Origin& origin);
-  void CountLeftOut(const AgentBook::Origin& origin, const v1::Tick& tick);
-  void EndTurn(const std::string& agent) ABSL_LOCKS_EXCLUDED(turns_mutex_);
-  void BeginTurns() ABSL_LOCKS_EXCLUDED(turns_mutex_);
-  const QuerySource* all_queries() const;
-  QuerySource* all_queries();
-  void LeaveOutIdle(std::vector<std::string>* hosts) const;
-  std::string Address() const;
-  void StartFleet();
-  void SeekOwners(const AgentName& agent, const JobStore::Routed& routed);
-  void TellOwner(const Fleet::Report& report, const std::string& owner);
-  void Adopt(const JobId& job, Continuation from_earlier);
-  void Release(const JobId& job, const std::vector<std::string>& agents);
   void KeepSilences();
-  bool Welcome(const std::string& agent);
+  std::string Address() const;
 
   const DaemonOptions options_;
   Timeline timeline_;
@@ -197,41 +178,24 @@ class Daemon : public AgentSink {
   const std::unique_ptr<Fleet> fleet_;  // nullptr: this daemon shares its database with no other
   CallRates rates_;
   JobStore store_;
-  Refusals refusals_;
-  FailedLogins failed_logins_;
-  Access access_;
-  RefusedActions refused_actions_;
+  Callers callers_;
   AgentService agents_;
   IncidentBook incidents_;
-  StackDesk stacks_;
-  UnrecordedBook unrecorded_;
-  LookDesk looks_;
-  HostFactsDesk host_facts_;
-  HostHangsDesk host_hangs_;
+  AuditLog audit_;
+  AgentHub hub_;
   JobPairs pairs_;
   JobRunners runners_;
-  PastViews past_views_;
-  Queries queries_;
-  const std::unique_ptr<FleetQueries> fleet_queries_;  // nullptr: without a fleet
-  PastViewsKeeper past_views_keeper_;
-  QueryService query_service_;
-  UnknownCalls unknown_calls_;
+  Answers answers_;
+  HeldJobs held_jobs_;
   GrpcServer server_;
   std::unique_ptr<HttpServer> http_;
   StopSignal stop_;
-  Mutex turns_mutex_;  // taken last
-  FirstTicks turns_ ABSL_GUARDED_BY(turns_mutex_);
-  // Of the thread below, except the atomic ones.
+  // Of the thread below, except the atomic one.
   OwnLateness lateness_;
-  TickPace pace_;
-  int64_t pace_updated_ns_ = 0, callers_checked_ns_ = 0;
-  int64_t told_hangs_ns_ = 0;                            // when host_hangs_ was updated
-  double cpu_seconds_ = 0;                               // when the pace was updated
-  std::atomic<int64_t> tick_ns_{TickPace::kShortestNs};  // the pace
-  std::atomic<int64_t> ran_ns_{SteadyNs()};              // when the thread did something last
-  std::atomic<uint64_t> ticks_{0};                       // applied since the pace was updated
+  int64_t pulsed_ns_ = 0, callers_checked_ns_ = 0;
+  std::atomic<int64_t> ran_ns_{SteadyNs()};  // when the thread did something last
   std::thread thread_;
-  std::thread views_thread_;     // of past_views_keeper_
+  std::thread past_thread_;      // of the past_keeper
   std::thread silences_thread_;  // takes over the silences of other daemons
 };
 

@@ -110,8 +110,8 @@ class Reloader {
     }
     const FlagValues values = ValuesOf(*app);
     LogReloaded(ChangedFlags(values_, values), kLiveFlags);
-    daemon->SetQuota(options->incident_quota);
-    daemon->SetHostLabels(options->host_labels);
+    daemon->incidents()->SetQuota(options->incident_quota);
+    daemon->incidents()->SetHostLabels(options->host_labels);
     for (const std::string& name : kLiveFlags) values_[name] = values.at(name);
   }
 

@@ -10,14 +10,6 @@
 
 namespace rollcall {
 
-// Jobs by what a daemon knows of their owner.
-struct FleetJobs {
-  size_t owned = 0;
-  size_t unproven = 0;  // taken without the database, or not yet loaded from it
-  size_t leaving = 0;   // on their way to another daemon
-  size_t sought = 0;    // agents wait for the answer of the database
-};
-
 class FleetView {
  public:
   virtual ~FleetView() = default;
@@ -30,7 +22,6 @@ class FleetView {
                                            const std::string& job) const = 0;
   // Whether this daemon can prove that no other has its place.
   virtual bool HoldsLease() const = 0;
-  virtual FleetJobs CountJobs() const = 0;
 };
 
 }  // namespace rollcall

@@ -25,32 +25,15 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/backoff.h"
 #include "base/worker.h"
 #include "daemon/history/alert_outbox.h"
 #include "daemon/history/history.h"
-#include "daemon/history/postgres_options.h"
+#include "daemon/history/history_keeper_options.h"
 
 namespace rollcall {
 
-struct HistoryKeeperOptions {
-  std::string path;          // database file; "" keeps incidents in memory
-  bool is_optional = false;  // start without the file if it is unusable, and retry
-  HistoryLimits limits;
-  PostgresOptions database;  // for several daemons; without a URL the file is all
-  // By which token this daemon owns the job now; 0 or less: it cannot know. Each write about a job
-  // carries the token of the moment in which the keeper got it, and the database refuses what is
-  // out of date. Quick, from any thread. Empty: no other daemon has these jobs.
-  std::function<int64_t(const JobId&)> token_of;
-  // Whether another daemon may have the job, for all this one knows. Then its writes wait in memory
-  // until ReleaseHeld() or DropHeld(). Quick, from any thread. Empty: never.
-  std::function<bool(const JobId&)> is_unproven;
-  Backoff retry{1'000'000'000, 60'000'000'000};
-  size_t most_waiting = 500;   // limit of unsaved incidents; each may have megabytes of stacks
-  size_t most_notes = 20'000;  // limit of unsaved alerts, receipts and lists of hosts
-};
-
-// Parts: history_keeper_writes.cc, history_keeper_reads.cc; its threads: history_keeper_core.cc.
+// What waits is in a queue (write_queue.h); one thread brings it to the file (history_writer.h),
+// which the other threads read (history_file.h).
 class HistoryKeeper {
  public:
   struct Counts {
@@ -128,7 +111,9 @@ class HistoryKeeper {
  private:
   struct Core;
   class Outbox;
-  void StartForwarder();
+  template <typename T>
+  absl::StatusOr<T> Ask(
+      std::function<absl::StatusOr<T>(const History& history, const std::string& note)> ask) const;
 
   const std::shared_ptr<Core> core_;
   Worker writer_, questions_;

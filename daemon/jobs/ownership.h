@@ -3,11 +3,20 @@
 // mutex behind them comes after all others.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "daemon/model/job_key.h"
 
 namespace rollcall {
+
+// Jobs by what a daemon knows of their owner.
+struct FleetJobs {
+  size_t owned = 0;
+  size_t unproven = 0;  // taken without the database, or not yet loaded from it
+  size_t leaving = 0;   // on their way to another daemon
+  size_t sought = 0;    // agents wait for the answer of the database
+};
 
 class JobOwnership {
  public:
@@ -23,6 +32,7 @@ class JobOwnership {
   // Whether this daemon judges the job while another one may have it, for all this one knows. What
   // it finds out meanwhile must reach neither the database nor a receiver of alerts.
   virtual bool IsUnproven(const JobId& job) const = 0;
+  virtual FleetJobs CountJobs() const = 0;
 };
 
 }  // namespace rollcall

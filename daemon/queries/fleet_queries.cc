@@ -50,9 +50,11 @@ v1::PeerCaller CallerOf(const std::string& name, Role role, const Tenants& tenan
 
 }  // namespace
 
-FleetQueries::FleetQueries(QuerySource* local, const FleetView* fleet, PeerOptions options)
+FleetQueries::FleetQueries(QuerySource* local, const FleetView* fleet,
+                           const JobOwnership* ownership, PeerOptions options)
     : local_(local),
       fleet_(fleet),
+      ownership_(ownership),
       peers_(std::make_shared<Peers>(fleet, std::move(options))),
       caller_(CallerOf("this daemon", Role::kViewer, Tenants::All())) {}
 
@@ -61,6 +63,7 @@ FleetQueries::FleetQueries(std::unique_ptr<QuerySource> seen, const FleetQueries
     : seen_(std::move(seen)),
       local_(seen_.get()),
       fleet_(all.fleet_),
+      ownership_(all.ownership_),
       peers_(all.peers_),
       caller_(std::move(caller)) {}
 
@@ -306,7 +309,7 @@ std::string FleetQueries::GetMetrics(bool open_metrics, const HttpFront::Counts&
   }
   fleet.living = fleet_->Daemons().size();
   fleet.holds_lease = fleet_->HoldsLease();
-  fleet.jobs = fleet_->CountJobs();
+  fleet.jobs = ownership_->CountJobs();
   return WithFleetMetrics(local_->GetMetrics(open_metrics, http), fleet, open_metrics);
 }
 

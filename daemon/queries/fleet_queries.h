@@ -19,14 +19,16 @@
 #include "daemon/fleet/fleet_jobs.h"
 #include "daemon/fleet/fleet_view.h"
 #include "daemon/fleet/peers.h"
+#include "daemon/jobs/ownership.h"
 #include "daemon/queries/query_source.h"
 
 namespace rollcall {
 
 class FleetQueries : public QuerySource {
  public:
-  // `local`: this daemon's own. It and `fleet` must outlive this object and what it returns.
-  FleetQueries(QuerySource* local, const FleetView* fleet, PeerOptions options);
+  // `local`: this daemon's own. All of them must outlive this object and what it returns.
+  FleetQueries(QuerySource* local, const FleetView* fleet, const JobOwnership* ownership,
+               PeerOptions options);
 
   // Those of these daemons that the database answers now, by their own word. May wait for a second.
   std::vector<DaemonRow> WithDatabase(const std::vector<DaemonRow>& daemons) const;
@@ -106,6 +108,7 @@ class FleetQueries : public QuerySource {
   const std::unique_ptr<QuerySource> seen_;  // nullptr: local_ is another's
   QuerySource* const local_;
   const FleetView* const fleet_;
+  const JobOwnership* const ownership_;
   const std::shared_ptr<Peers> peers_;
   const v1::PeerCaller caller_;
 };

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "daemon/fleet/fleet_view.h"
 #include "daemon/incidents/incident_counts.h"
 #include "daemon/jobs/daemon_counters.h"
+#include "daemon/jobs/ownership.h"
 #include "daemon/model/job_state.h"
 #include "net/http_front.h"
 #include "rollcall/v1/query.pb.h"

@@ -66,7 +66,7 @@ class DaemonClockTest : public testing::Test {
     options.log_incidents = false;
     daemon_ = std::make_unique<Daemon>(options);
     ASSERT_TRUE(daemon_->Start().ok());
-    daemon_->OnConnected(agent_);
+    daemon_->agent_sink()->OnConnected(agent_);
   }
   void TearDown() override {
     daemon_->Stop();
@@ -117,7 +117,7 @@ class DaemonClockTest : public testing::Test {
     for (v1::ProcessUpdate& process : *tick.mutable_processes()) {
       if (!job_of_rank.empty()) process.mutable_identity()->set_job(job_of_rank);
     }
-    daemon_->OnTick(agent_, std::make_shared<v1::Tick>(tick), [] {});
+    daemon_->agent_sink()->OnTick(agent_, std::make_shared<v1::Tick>(tick), [] {});
   }
   void FailRank1() {
     v1::Tick tick;
@@ -128,12 +128,12 @@ class DaemonClockTest : public testing::Test {
     process->mutable_evidence()->set_liveness(v1::Evidence::ALIVE);
     process->mutable_evidence()->set_error("ValueError: no at train.py:5");
     process->mutable_evidence()->set_error_ns(tick.now_ns());
-    daemon_->OnTick(agent_, std::make_shared<v1::Tick>(tick), [] {});
+    daemon_->agent_sink()->OnTick(agent_, std::make_shared<v1::Tick>(tick), [] {});
   }
   void BeHeard() {
     v1::Tick tick;
     tick.set_now_ns(SteadyNs());
-    daemon_->OnTick(agent_, std::make_shared<v1::Tick>(tick), [] {});
+    daemon_->agent_sink()->OnTick(agent_, std::make_shared<v1::Tick>(tick), [] {});
   }
   bool Confirms() {
     return Eventually([&] {

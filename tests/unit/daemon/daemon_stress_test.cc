@@ -53,12 +53,12 @@ class FakeAgent {
     for (int stream = 0; !ending_; ++stream) {
       const std::string host = absl::StrCat("node-", host_);
       const AgentName name = {host, absl::StrCat(host, "/", stream), kTickNs, false};
-      daemon_->OnConnected(name);
+      daemon_->agent_sink()->OnConnected(name);
       for (int tick = 0; !ending_ && (tick < kTicksOfStream || !reconnects_); ++tick) {
         Send(name, tick == 0);
       }
-      daemon_->OnStackReply(name, {});  // nobody asked for it
-      daemon_->OnDisconnected(name);
+      daemon_->agent_sink()->OnStackReply(name, {});  // nobody asked for it
+      daemon_->agent_sink()->OnDisconnected(name);
     }
   }
 
@@ -72,7 +72,7 @@ class FakeAgent {
       AddRank(absl::StrCat("healthy-", job), calls_, whole, tick.get());
     }
     ++sent_;
-    daemon_->OnTick(name, std::move(tick), [this] { ++applied_; });
+    daemon_->agent_sink()->OnTick(name, std::move(tick), [this] { ++applied_; });
     const int64_t next_ns = SteadyNs() + kTickNs;
     while (applied_ != sent_ || SteadyNs() < next_ns) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -110,7 +110,7 @@ TEST_F(DaemonTest, ListsJobsWithAnOpenIncidentFirst) {
   process->set_pid(1);
   process->set_start_time(1);
   process->mutable_identity()->set_job("0-healthy");
-  daemon.OnTick({"other", "other/1", 100'000'000, true}, tick, [] {});
+  daemon.agent_sink()->OnTick({"other", "other/1", 100'000'000, true}, tick, [] {});
   ASSERT_TRUE(Eventually([&] {
     return !daemon.GetIncidents("").empty() &&
            StatusOf(daemon.queries(), {}, false).jobs_size() == 2;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/durations.h"
 #include "base/rendezvous.h"
 
 namespace rollcall {
@@ -32,6 +33,11 @@ struct Database {
   std::set<JobId> wanted_here;                // of other daemons
   std::map<JobId, std::string> wanted_there;  // of this one, by daemon
   bool is_wanted = false;                     // whatever this daemon claims
+  int64_t now_ns = 0;                         // for the tests that move it
+  int64_t request_ns = 0;                     // how long a request takes
+  int64_t lease_there_ns = INT64_MAX;         // when the leases of the other daemons end
+
+  void Pass() { now_ns += request_ns; }
 };
 
 class FakeStore : public FleetStore {
@@ -39,6 +45,7 @@ class FakeStore : public FleetStore {
   explicit FakeStore(Database* database) : database_(database) {}
 
   absl::StatusOr<std::vector<DaemonRow>> Renew(const DaemonRow& self, int64_t) override {
+    database_->Pass();
     if (!database_->away.ok()) return database_->away;
     std::vector<DaemonRow> rows = database_->others;
     rows.push_back(self);
@@ -46,11 +53,13 @@ class FakeStore : public FleetStore {
   }
   absl::StatusOr<std::map<JobId, OwnerRow>> Claim(const DaemonRow&,
                                                   const std::vector<JobId>& jobs) override {
+    database_->Pass();
     if (!database_->takes_no.ok()) return database_->takes_no;
     std::map<JobId, OwnerRow> owners;
     for (const JobId& job : jobs) {
       const auto theirs = database_->theirs.find(job);
-      if (theirs != database_->theirs.end()) {
+      const bool lives = database_->now_ns < database_->lease_there_ns;
+      if (theirs != database_->theirs.end() && lives) {
         owners[job] = theirs->second;
         continue;
       }
@@ -60,19 +69,25 @@ class FakeStore : public FleetStore {
     return owners;
   }
   absl::StatusOr<std::map<JobId, int64_t>> Owned(const DaemonRow&) override {
+    database_->Pass();
     return database_->mine;
   }
-  absl::StatusOr<std::map<JobId, OwnerRow>> Owners() override { return database_->theirs; }
+  absl::StatusOr<std::map<JobId, OwnerRow>> Owners() override {
+    database_->Pass();
+    return database_->theirs;
+  }
   absl::Status HandOver(const DaemonRow&, const JobId& job, int64_t, const DaemonRow& to) override {
     database_->mine.erase(job);
     database_->theirs[job] = {to.name, to.address, database_->next_token++, false, 1};
     return absl::OkStatus();
   }
   absl::Status Want(const DaemonRow&, const std::vector<JobId>& jobs) override {
+    database_->Pass();
     for (const JobId& job : jobs) database_->wanted_here.insert(job);
     return absl::OkStatus();
   }
   absl::StatusOr<std::map<JobId, std::string>> Wanted(const DaemonRow&) override {
+    database_->Pass();
     return database_->wanted_there;
   }
   absl::Status Release(const DaemonRow&, const std::vector<JobId>& jobs) override {
@@ -85,7 +100,7 @@ class FakeStore : public FleetStore {
   Database* const database_;
 };
 
-class FleetTest : public testing::Test {
+class FleetTest : public testing::Test, public JobHolder {
  protected:
   // A daemon that looks at the database with each step.
   std::unique_ptr<Fleet> MakeFleet(int64_t patience_ns = 0, const std::string& alone_file = "") {
@@ -102,46 +117,48 @@ class FleetTest : public testing::Test {
     options.forget_others_ns = forget_others_ns_;
     options.try_again_ns = try_again_ns_;
     options.share_every_ns = options.owners_every_ns = options.want_after_ns = 0;
+    return Make(options);
+  }
+  std::unique_ptr<Fleet> Make(const FleetOptions& options) {
     auto fleet = std::make_unique<Fleet>(options, std::make_unique<FakeStore>(&database_),
                                          [this](const JobId& job) -> absl::StatusOr<Continuation> {
+                                           database_.Pass();
                                            if (!load_.ok()) return load_;
                                            if (unreadable_.count(job.job) != 0) {
                                              return absl::DataLossError("no answer");
                                            }
                                            return Continuation();
                                          });
-    Fleet::Hooks hooks;
-    hooks.adopt = [this](const JobId& job, Continuation) { Say(absl::StrCat("adopts ", job.job)); };
-    hooks.agents = [](const JobId&) { return std::vector<std::string>{"agent"}; };
-    hooks.release = [this](const JobId& job, const std::vector<std::string>& agents) {
-      Say(absl::StrCat("releases ", job.job, " of ", agents.size()));
-    };
-    hooks.tell = [this](const Fleet::Report& report, const std::string& owner) {
-      Say(absl::StrCat("tells ", report.agent, ": ", owner.empty() ? "mine" : owner));
-    };
-    hooks.has = [this](const JobId&) { return has_; };
-    hooks.with_database = [](const std::vector<DaemonRow>&) { return std::vector<DaemonRow>(); };
-    hooks.take_unknown = [this](const JobId& job) { Say(absl::StrCat("numbers of ", job.job)); };
-    hooks.has_backlog = [] { return false; };
-    hooks.prove = [this](const JobId& job) { Say(absl::StrCat("proves ", job.job)); };
-    // Asks whose a job is, as the history does: the fleet must not hold its mutex meanwhile.
-    hooks.written = [this, asked = fleet.get()] {
-      asked->TokenOf(kJob);
-      return [this, asked] { return asked->TokenOf(kJob) >= 0 && is_written_; };
-    };
-    hooks.is_reached = [this](const JobId&) { return is_reached_; };
-    hooks.is_alerting = [](const JobId&) { return false; };
-    hooks.drop = [this](Dropped) { Say("drops"); };
-    fleet->Prepare(kHere, "", std::move(hooks));
+    asked_ = &fleet->claims();
+    fleet->Prepare(kHere, "", this);
     return fleet;
+  }
+
+  void Adopt(const JobId& job, Continuation) override { Say(absl::StrCat("adopts ", job.job)); }
+  void Prove(const JobId& job) override { Say(absl::StrCat("proves ", job.job)); }
+  void TakeUnknown(const JobId& job) override { Say(absl::StrCat("numbers of ", job.job)); }
+  void Release(const JobId& job, const std::vector<std::string>& agents) override {
+    Say(absl::StrCat("releases ", job.job, " of ", agents.size()));
+  }
+  bool Has(const JobId&) const override { return has_; }
+  std::vector<std::string> Agents(const JobId&) const override { return {"agent"}; }
+  bool IsReached(const JobId&) const override { return is_reached_; }
+  bool IsAlerting(const JobId&) const override { return false; }
+  void Tell(const JobReport& report, const std::string& owner) override {
+    Say(absl::StrCat("tells ", report.agent, ": ", owner.empty() ? "mine" : owner));
+  }
+  std::vector<DaemonRow> WithDatabase(const std::vector<DaemonRow>&) const override { return {}; }
+  bool HasBacklog() const override { return false; }
+  // Asks whose a job is, as the history does: the fleet must not hold its mutex meanwhile.
+  std::function<bool()> Written() const override {
+    asked_->TokenOf(kJob);
+    return [this, asked = asked_] { return asked->TokenOf(kJob) >= 0 && is_written_; };
   }
 
   void Say(std::string what) { said_.push_back(std::move(what)); }
   std::vector<std::string> TakeSaid() { return std::exchange(said_, {}); }
 
-  static Fleet::Report ReportBy(const std::string& agent) {
-    return {kJob, agent, true, "", kJob.job};
-  }
+  static JobReport ReportBy(const std::string& agent) { return {kJob, agent, true, "", kJob.job}; }
   void AddOther() { database_.others.push_back({"there", kThere, "", "i", "s", 1, 0}); }
 
   inline static const JobId kJob = {kDefaultTenant, "job"};
@@ -157,6 +174,7 @@ class FleetTest : public testing::Test {
   bool is_reached_ = true;      // by agents of the job
   bool is_written_ = true;      // all that the daemon had to write
   std::vector<std::string> said_;
+  const JobClaims* asked_ = nullptr;
 };
 
 using Said = std::vector<std::string>;
@@ -166,16 +184,16 @@ TEST_F(FleetTest, OwnsAJobOnceItKnowsWhatAnEarlierOwnerDid) {
   fleet->Step();
   fleet->Seek(ReportBy("a"));
   fleet->Seek(ReportBy("b"));
-  EXPECT_FALSE(fleet->Owns(kJob));
+  EXPECT_FALSE(fleet->claims().Owns(kJob));
   load_ = absl::UnavailableError("away");
   fleet->Step();
-  EXPECT_FALSE(fleet->Owns(kJob));
+  EXPECT_FALSE(fleet->claims().Owns(kJob));
   EXPECT_EQ(TakeSaid(), Said{});
   load_ = absl::OkStatus();
   fleet->Step();
-  EXPECT_TRUE(fleet->Owns(kJob));
-  EXPECT_TRUE(fleet->MayAlert(kJob));
-  EXPECT_EQ(fleet->TokenOf(kJob), 1);
+  EXPECT_TRUE(fleet->claims().Owns(kJob));
+  EXPECT_TRUE(fleet->claims().MayAlert(kJob));
+  EXPECT_EQ(fleet->claims().TokenOf(kJob), 1);
   EXPECT_EQ(TakeSaid(), (Said{"adopts job", "proves job", "tells a: mine", "tells b: mine"}));
 }
 
@@ -185,19 +203,20 @@ TEST_F(FleetTest, NamesTheOwnerOfAnotherDaemonsJob) {
   fleet->Step();
   fleet->Seek(ReportBy("a"));
   fleet->Step();
-  EXPECT_FALSE(fleet->Owns(kJob));
-  EXPECT_FALSE(fleet->MayAlert(kJob));
+  EXPECT_FALSE(fleet->claims().Owns(kJob));
+  EXPECT_FALSE(fleet->claims().MayAlert(kJob));
   EXPECT_EQ(TakeSaid(), (Said{"tells a: there:1"}));
   fleet->Seek(ReportBy("b"));  // known by now
   EXPECT_EQ(TakeSaid(), (Said{"tells b: there:1"}));
 }
 
-TEST_F(FleetTest, IgnoresFurtherJobsBeyondItsLimitAndCountsThem) {
+TEST_F(FleetTest, RefusesFurtherJobsBeyondItsLimit) {
   const auto fleet = MakeFleet();
-  for (const char* name : {"one", "two", "three", "four", "one"}) {
-    fleet->Seek({{kDefaultTenant, name}, "a", true, "", name});
+  for (const char* name : {"one", "two", "three"}) {
+    EXPECT_TRUE(fleet->Seek({{kDefaultTenant, name}, "a", true, "", name}));
   }
-  EXPECT_EQ(TakeSaid(), Said{"drops"});
+  EXPECT_FALSE(fleet->Seek({{kDefaultTenant, "four"}, "a", true, "", "four"}));
+  EXPECT_TRUE(fleet->Seek({{kDefaultTenant, "one"}, "a", true, "", "one"}));
   fleet->Step();
   EXPECT_EQ(database_.mine.count({kDefaultTenant, "three"}), 1u);
   EXPECT_EQ(database_.mine.size(), 3u);
@@ -209,8 +228,8 @@ TEST_F(FleetTest, AnswersAgentsThatReportItsOldJobsBeforeItKnowsThem) {
   const auto fleet = MakeFleet();
   fleet->Seek(ReportBy("a"));
   fleet->Step();
-  EXPECT_TRUE(fleet->Owns(kJob));
-  EXPECT_EQ(fleet->TokenOf(kJob), 5);
+  EXPECT_TRUE(fleet->claims().Owns(kJob));
+  EXPECT_EQ(fleet->claims().TokenOf(kJob), 5);
   EXPECT_EQ(TakeSaid(), (Said{"tells a: mine"}));
 }
 
@@ -221,9 +240,9 @@ TEST_F(FleetTest, DropsAJobThatAnotherDaemonHasTakenAndKeepsItsOldToken) {
   database_.mine.clear();
   database_.theirs[kJob] = {"there", kThere, 6, false, 1};
   fleet->Step();
-  EXPECT_FALSE(fleet->Owns(kJob));
-  EXPECT_FALSE(fleet->MayAlert(kJob));
-  EXPECT_EQ(fleet->TokenOf(kJob), 5) << "so that the database refuses its writes";
+  EXPECT_FALSE(fleet->claims().Owns(kJob));
+  EXPECT_FALSE(fleet->claims().MayAlert(kJob));
+  EXPECT_EQ(fleet->claims().TokenOf(kJob), 5) << "so that the database refuses its writes";
   EXPECT_EQ(TakeSaid(), (Said{"releases job of 1"}));
 }
 
@@ -232,9 +251,9 @@ TEST_F(FleetTest, DoesNotAlertForItsJobsOnceItsLeaseIsOver) {
   database_.mine[kJob] = 5;
   const auto fleet = MakeFleet();
   fleet->Step();
-  EXPECT_TRUE(fleet->Owns(kJob));
-  EXPECT_FALSE(fleet->HoldsLease());
-  EXPECT_FALSE(fleet->MayAlert(kJob));
+  EXPECT_TRUE(fleet->claims().Owns(kJob));
+  EXPECT_FALSE(fleet->members().HoldsLease());
+  EXPECT_FALSE(fleet->claims().MayAlert(kJob));
 }
 
 TEST_F(FleetTest, AloneItTakesJobsAndAlertsWhileTheDatabaseIsAway) {
@@ -245,8 +264,8 @@ TEST_F(FleetTest, AloneItTakesJobsAndAlertsWhileTheDatabaseIsAway) {
   database_.takes_no = database_.away;
   fleet->Step();
   fleet->Step();
-  EXPECT_TRUE(fleet->Owns(kJob));
-  EXPECT_TRUE(fleet->MayAlert(kJob));
+  EXPECT_TRUE(fleet->claims().Owns(kJob));
+  EXPECT_TRUE(fleet->claims().MayAlert(kJob));
   EXPECT_EQ(TakeSaid(), (Said{"tells a: mine"}));
 }
 
@@ -258,8 +277,8 @@ TEST_F(FleetTest, TakesJobsWithoutAlertsWhileTheDatabaseIsAway) {
   fleet->Seek(ReportBy("a"));
   fleet->Step();
   fleet->Step();
-  EXPECT_TRUE(fleet->Owns(kJob));
-  EXPECT_FALSE(fleet->MayAlert(kJob));
+  EXPECT_TRUE(fleet->claims().Owns(kJob));
+  EXPECT_FALSE(fleet->claims().MayAlert(kJob));
   EXPECT_EQ(TakeSaid(), (Said{"numbers of job", "tells a: mine"}));
 }
 
@@ -274,7 +293,7 @@ TEST_F(FleetTest, GoesOnJudgingAJobThatItClaimsAfterwards) {
   database_.away = database_.takes_no = absl::OkStatus();
   for (int i = 0; i < 3; ++i) {
     fleet->Step();
-    EXPECT_TRUE(fleet->Owns(kJob)) << i;
+    EXPECT_TRUE(fleet->claims().Owns(kJob)) << i;
   }
 }
 
@@ -293,8 +312,8 @@ TEST_F(FleetTest, GivesADaemonThatComesItsShareOnly) {
   fleet->Step();
   AddOther();
   fleet->Step();
-  EXPECT_FALSE(fleet->Owns(theirs));
-  EXPECT_EQ(fleet->TokenOf(theirs), 6)
+  EXPECT_FALSE(fleet->claims().Owns(theirs));
+  EXPECT_EQ(fleet->claims().TokenOf(theirs), 6)
       << "what it still writes counts until the other one has the job";
   fleet->Seek({theirs, "late", true, "", theirs.job});
   EXPECT_EQ(TakeSaid(), Said{});
@@ -302,7 +321,7 @@ TEST_F(FleetTest, GivesADaemonThatComesItsShareOnly) {
   EXPECT_EQ(database_.theirs.count(theirs), 1u);
   EXPECT_EQ(TakeSaid(),
             (Said{"tells late: there:1", absl::StrCat("releases ", theirs.job, " of 1")}));
-  EXPECT_TRUE(fleet->Owns(own));
+  EXPECT_TRUE(fleet->claims().Owns(own));
 }
 
 TEST_F(FleetTest, KeepsAJobWhoseNextDaemonHasGoneAndLoadsItAgain) {
@@ -314,9 +333,9 @@ TEST_F(FleetTest, KeepsAJobWhoseNextDaemonHasGoneAndLoadsItAgain) {
   fleet->Step();
   database_.others.clear();
   fleet->Step();
-  EXPECT_FALSE(fleet->Owns(theirs));
+  EXPECT_FALSE(fleet->claims().Owns(theirs));
   fleet->Step();
-  EXPECT_TRUE(fleet->Owns(theirs));
+  EXPECT_TRUE(fleet->claims().Owns(theirs));
   EXPECT_EQ(TakeSaid(),
             (Said{absl::StrCat("releases ", theirs.job, " of 1"),
                   absl::StrCat("adopts ", theirs.job), absl::StrCat("proves ", theirs.job)}));
@@ -331,10 +350,10 @@ TEST_F(FleetTest, HandsAJobToTheDaemonThatItsAgentsReach) {
   fleet->Step();
   database_.wanted_there[own] = "there";
   for (int i = 0; i < 3; ++i) fleet->Step();
-  EXPECT_TRUE(fleet->Owns(own)) << "an agent is connected";
+  EXPECT_TRUE(fleet->claims().Owns(own)) << "an agent is connected";
   is_reached_ = false;
   for (int i = 0; i < 3; ++i) fleet->Step();
-  EXPECT_FALSE(fleet->Owns(own));
+  EXPECT_FALSE(fleet->claims().Owns(own));
   EXPECT_EQ(database_.theirs[own].daemon, "there");
 }
 
@@ -356,7 +375,7 @@ TEST_F(FleetTest, WantsAndKeepsAJobThatAgentsKeepAskingFor) {
   database_.is_wanted = true;
   fleet->Seek({theirs, "a", true, "", theirs.job});
   for (int i = 0; i < 3; ++i) fleet->Step();
-  EXPECT_TRUE(fleet->Owns(theirs)) << "though it prefers the other daemon";
+  EXPECT_TRUE(fleet->claims().Owns(theirs)) << "though it prefers the other daemon";
 }
 
 // What the daemon found out about the job is not all in the database: nobody would know of it.
@@ -369,7 +388,7 @@ TEST_F(FleetTest, HandsAJobOverOnceAllAboutItIsWritten) {
   is_written_ = false;
   for (int i = 0; i < 3; ++i) fleet->Step();
   EXPECT_EQ(database_.theirs.count(theirs), 0u);
-  EXPECT_FALSE(fleet->IsUnproven(theirs));
+  EXPECT_FALSE(fleet->claims().IsUnproven(theirs));
   is_written_ = true;
   fleet->Step();
   EXPECT_EQ(database_.theirs.count(theirs), 1u);
@@ -385,8 +404,8 @@ TEST_F(FleetTest, CancelsAHandOverWhoseWritesDoNotReachTheDatabase) {
   AddOther();
   is_written_ = false;
   for (int i = 0; i < 6; ++i) fleet->Step();
-  EXPECT_TRUE(fleet->Owns(theirs));
-  EXPECT_TRUE(fleet->IsUnproven(theirs)) << "it lacks what is not written";
+  EXPECT_TRUE(fleet->claims().Owns(theirs));
+  EXPECT_TRUE(fleet->claims().IsUnproven(theirs)) << "it lacks what is not written";
   EXPECT_EQ(database_.theirs.count(theirs), 0u);
 }
 
@@ -399,10 +418,10 @@ TEST_F(FleetTest, ForgetsAJobOfAnotherDaemonOnceAllAboutItIsWritten) {
   database_.mine.clear();
   database_.theirs[kJob] = {"there", kThere, 6, false, 1};
   for (int i = 0; i < 3; ++i) fleet->Step();
-  EXPECT_EQ(fleet->TokenOf(kJob), 5) << "what waits has this token";
+  EXPECT_EQ(fleet->claims().TokenOf(kJob), 5) << "what waits has this token";
   is_written_ = true;
   fleet->Step();
-  EXPECT_EQ(fleet->TokenOf(kJob), 0);
+  EXPECT_EQ(fleet->claims().TokenOf(kJob), 0);
 }
 
 // It gave the job away, nobody took it, and the database lacks what it wrote about it.
@@ -417,11 +436,11 @@ TEST_F(FleetTest, TakesAJobBackOnceItsOwnWritesAboutItCanBeLoaded) {
   database_.others.clear();
   fleet->Step();  // stays, for want of another daemon
   fleet->Step();
-  EXPECT_FALSE(fleet->Owns(theirs));
+  EXPECT_FALSE(fleet->claims().Owns(theirs));
   is_written_ = true;
   fleet->Step();
   fleet->Step();
-  EXPECT_TRUE(fleet->Owns(theirs));
+  EXPECT_TRUE(fleet->claims().Owns(theirs));
 }
 
 TEST_F(FleetTest, ReleasesAnEndedJobOnceItsEndIsWritten) {
@@ -447,14 +466,14 @@ TEST_F(FleetTest, AJobThatARestartedDaemonTookWithoutTheDatabaseIsProvenLater) {
   fleet->Seek({own, "a", true, "", own.job});
   fleet->Step();
   fleet->Step();
-  EXPECT_TRUE(fleet->Owns(own));
-  EXPECT_TRUE(fleet->IsUnproven(own));
+  EXPECT_TRUE(fleet->claims().Owns(own));
+  EXPECT_TRUE(fleet->claims().IsUnproven(own));
   TakeSaid();
   database_.away = database_.takes_no = absl::OkStatus();
   fleet->Step();
-  EXPECT_TRUE(fleet->Owns(own));
-  EXPECT_FALSE(fleet->IsUnproven(own));
-  EXPECT_EQ(fleet->TokenOf(own), 5);
+  EXPECT_TRUE(fleet->claims().Owns(own));
+  EXPECT_FALSE(fleet->claims().IsUnproven(own));
+  EXPECT_EQ(fleet->claims().TokenOf(own), 5);
   EXPECT_EQ(TakeSaid(), (Said{absl::StrCat("adopts ", own.job), absl::StrCat("proves ", own.job)}));
 }
 
@@ -466,13 +485,13 @@ TEST_F(FleetTest, AProvisionalJobIsUnprovenUntilItIsAdopted) {
   load_ = absl::UnavailableError("away");
   for (int i = 0; i < 4; ++i) {
     fleet->Step();
-    EXPECT_TRUE(fleet->IsUnproven(kJob)) << i;
+    EXPECT_TRUE(fleet->claims().IsUnproven(kJob)) << i;
   }
-  EXPECT_TRUE(fleet->Owns(kJob));
+  EXPECT_TRUE(fleet->claims().Owns(kJob));
   load_ = absl::OkStatus();
   TakeSaid();
-  for (int i = 0; i < 2 && fleet->IsUnproven(kJob); ++i) fleet->Step();
-  EXPECT_FALSE(fleet->IsUnproven(kJob));
+  for (int i = 0; i < 2 && fleet->claims().IsUnproven(kJob); ++i) fleet->Step();
+  EXPECT_FALSE(fleet->claims().IsUnproven(kJob));
   EXPECT_EQ(TakeSaid(), (Said{"adopts job", "proves job"}));
 }
 
@@ -490,6 +509,57 @@ TEST_F(FleetTest, TakesAnUnreadableJobInTheEndWithoutDelayingOthers) {
     said = TakeSaid();
   }
   EXPECT_EQ(said, (Said{"numbers of job", "adopts job", "proves job", "tells a: mine"}));
+}
+
+// The limits as they are outside of tests, on a clock of the test: each request to the database
+// takes a fifth of a second, and each step begins a tenth after the last one.
+class FleetTimesTest : public FleetTest {
+ protected:
+  std::unique_ptr<Fleet> Begin() {
+    options_.now_ns = [this] { return database_.now_ns; };
+    database_.request_ns = kSecond / 5;
+    return Make(options_);
+  }
+  void Step(Fleet* fleet) {
+    fleet->Step();
+    database_.now_ns += options_.step_ns;
+  }
+
+  FleetOptions options_;
+};
+
+// The promise of docs/fleet.md. The dead daemon has renewed its lease at its last moment; its
+// agents come to the next daemon within two seconds, and ask it every second, at any part of it.
+TEST_F(FleetTimesTest, TheJobsOfADeadDaemonHaveAnotherWithinTenSeconds) {
+  for (int64_t begun_ns = 0; begun_ns < 2 * kSecond; begun_ns += kSecond / 10) {
+    AddOther();
+    database_.theirs[kJob] = {"there", kThere, 7, false, 1};
+    const auto fleet = Begin();
+    for (int i = 0; i < 100; ++i) Step(fleet.get());
+    const int64_t died_ns = database_.now_ns;
+    database_.lease_there_ns = died_ns + options_.lease_ns;
+    int64_t asks_ns = died_ns + begun_ns;
+    while (!fleet->claims().Owns(kJob) && database_.now_ns < died_ns + 60 * kSecond) {
+      if (database_.now_ns >= asks_ns) {
+        fleet->Seek(ReportBy("a"));
+        asks_ns += kSecond;
+      }
+      Step(fleet.get());
+    }
+    EXPECT_LE(database_.now_ns - died_ns, 10 * kSecond) << begun_ns;
+    EXPECT_GE(database_.now_ns - died_ns, options_.lease_ns) << begun_ns;
+    database_ = Database();
+  }
+}
+
+TEST_F(FleetTimesTest, ALivingDaemonHoldsItsLeaseAllTheTime) {
+  const auto fleet = Begin();
+  Step(fleet.get());
+  while (database_.now_ns < 120 * kSecond) {
+    fleet->Seek({{kDefaultTenant, absl::StrCat("job-", database_.now_ns)}, "a", true, "", "job"});
+    Step(fleet.get());
+    EXPECT_TRUE(fleet->members().HoldsLease()) << database_.now_ns;
+  }
 }
 
 }  // namespace

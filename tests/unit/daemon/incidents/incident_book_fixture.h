@@ -97,6 +97,7 @@ class OwnershipOfTest : public JobOwnership {
   bool MayAlert(const JobId&) const override { return owns && !is_unproven; }
   int64_t TokenOf(const JobId&) const override { return 1; }
   bool IsUnproven(const JobId&) const override { return is_unproven; }
+  FleetJobs CountJobs() const override { return {}; }
 
   bool owns = true, is_unproven = false;
 };

@@ -74,13 +74,21 @@ class ViewOfTown : public FleetView {
     return std::nullopt;
   }
   bool HoldsLease() const override { return true; }
-  FleetJobs CountJobs() const override { return {3, 2, 1, 4}; }
 
   mutable std::atomic<int> asked{0};
 
  private:
   Town* const town_;
   const std::string self_;
+};
+
+class OwnershipOfTown : public JobOwnership {
+ public:
+  bool Owns(const JobId&) const override { return true; }
+  bool MayAlert(const JobId&) const override { return true; }
+  int64_t TokenOf(const JobId&) const override { return 1; }
+  bool IsUnproven(const JobId&) const override { return false; }
+  FleetJobs CountJobs() const override { return {3, 2, 1, 4}; }
 };
 
 // Knows a token for each role: its name.
@@ -115,7 +123,7 @@ class OneDaemon {
     PeerOptions peers;
     peers.tls = tls;
     peers.list_patience_ns = peers.patience_ns = 20'000'000'000;  // on a busy machine
-    fleet = std::make_unique<FleetQueries>(local_.get(), &view, peers);
+    fleet = std::make_unique<FleetQueries>(local_.get(), &view, &ownership, peers);
     const auto keep = [this](const AuditEntry& entry) {
       const std::lock_guard<std::mutex> lock(mutex_);
       audit_.push_back(absl::StrCat(entry.who, ": ", entry.action));
@@ -191,6 +199,7 @@ class OneDaemon {
   Queries& local() const { return *local_; }
 
   ViewOfTown view;
+  const OwnershipOfTown ownership;
   UnrecordedBook unrecorded;
   std::unique_ptr<FleetQueries> fleet;
 
@@ -586,7 +595,7 @@ TEST_F(FleetQueriesTest, DaemonsThatDoNotAnswerAreNamedInTime) {
   // Long enough for those that answer, also on a busy machine.
   auto options = PeerOptions();
   options.list_patience_ns = 10 * kSecond;
-  const FleetQueries queries(&a_.local(), &a_.view, options);
+  const FleetQueries queries(&a_.local(), &a_.view, &a_.ownership, options);
   const auto begun = std::chrono::steady_clock::now();
   const v1::StatusResponse status = StatusOf(queries);
   EXPECT_LT(std::chrono::steady_clock::now() - begun, kPatience);
