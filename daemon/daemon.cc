@@ -125,7 +125,7 @@ Daemon::Daemon(DaemonOptions options)
                 fleet_.get(), &pairs_, options_.recorders},
                {options_.limits, options_.tick_ns, options_.keep_ended_ns}, CountWorkers()),
       queries_({&store_, &incidents_, &stacks_, &agents_, &rates_, &past_views_, &counters_,
-                &timeline_, &refusals_, options_.security, &unrecorded_, &looks_}),
+                &timeline_, &refusals_, options_.security, &unrecorded_, &looks_, &pairs_}),
       fleet_queries_(MakeFleetQueries(options_, fleet_.get(), &queries_)),
       past_views_keeper_(&queries_, &store_, &timeline_, &past_views_),
       query_service_(
