@@ -478,7 +478,8 @@ absl::StatusOr<std::vector<v1::HostLook>> Queries::LookAtJob(const v1::LookReque
   JobSelector named;
   named.job = request.job();
   named.tenant = request.tenant();
-  absl::StatusOr<std::vector<v1::HostLook>> looks = parts_.looks->Look(request, tenants_, goes_on);
+  absl::StatusOr<std::vector<v1::HostLook>> looks =
+      parts_.looks->Look(request, tenants_, who_, goes_on);
   if (!absl::IsNotFound(looks.status()) || request.job().empty() || !Find(named).has_value()) {
     return looks;
   }
