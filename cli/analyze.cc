@@ -73,16 +73,6 @@ void ReadFolder(const std::string& folder, const Redaction& redaction, Input* in
   input->store.Apply(folder, tick, 0);
 }
 
-// Offline, the length of a wait after the last record is unknown. So every open wait counts as a
-// hang.
-Limits NoPatience() {
-  Limits limits;
-  limits.hang_after_ns = 0;
-  limits.suspect_after_ns = 0;
-  limits.absent_for_good_ns = 0;
-  return limits;
-}
-
 // The incident of one job and its state table. The incident has no verdicts if nothing is wrong.
 struct AnalyzedJob {
   v1::Incident incident;
@@ -161,11 +151,11 @@ std::optional<Findings> AnalyzeSegments(const std::set<std::string>& folders,
     JobState state = input.store.Get(job);
     state.offline = true;
     const int64_t last_ns = LastSignNs(state);
-    std::vector<Verdict> verdicts = Diagnose(state, last_ns, NoPatience());
+    std::vector<Verdict> verdicts = Diagnose(state, last_ns, LimitsWithoutPatience());
     const std::vector<uint64_t> stalled = StalledCommunicators(verdicts);
     if (!stalled.empty()) {
       AddSegmentNetworks(folders, stalled, last_ns, &state);
-      verdicts = Diagnose(state, last_ns, NoPatience());
+      verdicts = Diagnose(state, last_ns, LimitsWithoutPatience());
     }
     findings.push_back(MakeFinding(state, last_ns, std::move(verdicts)));
   }
@@ -178,7 +168,7 @@ absl::StatusOr<AnalyzedJob> AnalyzeDumps(const std::vector<std::string>& paths) 
   if (!input.ok()) return input.status();
   for (const std::string& warning : input->warnings) std::cerr << "rollcall: " << warning << "\n";
   const JobState& state = input->model.state();
-  std::vector<Verdict> verdicts = Diagnose(state, input->newest_ns, NoPatience());
+  std::vector<Verdict> verdicts = Diagnose(state, input->newest_ns, LimitsWithoutPatience());
   AddDumpEvidence(*input, &verdicts);
   AnalyzedJob finding = MakeFinding(state, input->newest_ns, std::move(verdicts));
   if (input->damaged == 0 || finding.hangs) return finding;
@@ -192,7 +182,7 @@ AnalyzedJob AnalyzeRas(const std::vector<RasFinding>& ras) {
   JobModel model("ras");
   const std::string left_out = LeftOutInWords(FillModel(ras, &model));
   if (!left_out.empty()) std::cerr << "rollcall: " << left_out << "\n";
-  std::vector<Verdict> verdicts = Diagnose(model.state(), 1, NoPatience());
+  std::vector<Verdict> verdicts = Diagnose(model.state(), 1, LimitsWithoutPatience());
   for (Verdict& verdict : verdicts) {
     verdict.certainty = Certainty::kPossible;
     for (std::string& line : verdict.evidence) {

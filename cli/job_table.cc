@@ -79,6 +79,8 @@ std::string RanksInShort(const v1::JobStatus& job) {
 std::string VerdictInShort(const v1::JobStatus& job) {
   const std::string verdict = VerdictOf(job);
   if (!verdict.empty()) return verdict;
+  const std::string referral = ReferralOf(job);
+  if (!referral.empty()) return referral;
   if (!job.warnings().empty()) return CleanText(job.warnings(0));
   if (job.state() == "running") {
     return absl::StrFormat("%.1f calls/s per rank", job.calls_per_second());

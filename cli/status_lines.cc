@@ -153,11 +153,23 @@ std::string VerdictOf(const v1::JobStatus& job) {
              : "";
 }
 
+std::string ReferralOf(const v1::JobStatus& job) {
+  if (!job.has_waits_for()) return "";
+  const v1::WaitedJob& other = job.waits_for();
+  JobKey key(CleanText(other.job()), other.attempt());
+  if (!other.tenant().empty()) key.tenant = CleanText(other.tenant());
+  const std::string incident =
+      other.incident().empty() ? "" : absl::StrCat(" (incident ", CleanText(other.incident()), ")");
+  return absl::StrCat("waits for job ", ToText(key), incident, ": ", CleanText(other.summary()));
+}
+
 std::vector<StatusLine> JobLines(const v1::JobStatus& job, int most) {
   std::vector<StatusLine> lines;
   lines.push_back({Headline(job), StateStyle(job.state())});
   const std::string verdict = VerdictOf(job);
   if (!verdict.empty()) lines.push_back({absl::StrCat("  ", verdict), LineStyle::kBad});
+  const std::string referral = ReferralOf(job);
+  if (!referral.empty()) lines.push_back({absl::StrCat("  ", referral), LineStyle::kWorse});
   for (const std::string& warning : job.warnings()) {
     lines.push_back({absl::StrCat("  ", CleanText(warning)), LineStyle::kWorse});
   }
@@ -178,6 +190,7 @@ std::vector<StatusLine> JobScreen(const v1::JobStatus& job, int columns, Verdict
     lines.push_back(
         {absl::StrCat("rollcall report ", CleanText(job.last_incident().id())), LineStyle::kSoft});
   }
+  AddWrapped(ReferralOf(job), columns, LineStyle::kWorse, &lines);
   for (const std::string& warning : job.warnings()) {
     AddWrapped(CleanText(warning), columns, LineStyle::kWorse, &lines);
   }

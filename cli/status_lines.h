@@ -39,6 +39,9 @@ std::vector<StatusLine> JobLines(const v1::JobStatus& job, int most);
 // Where the whole verdict of a job stands on the screen.
 enum class VerdictShown { kHere, kAbove };
 
+// "waits for job engine (incident engine-1): rank 1 has ..."; "": it waits for no other job.
+std::string ReferralOf(const v1::JobStatus& job);
+
 // The same, no line longer than `columns`: the verdict and the warnings are wrapped. kAbove: the
 // headline takes the verdict's place.
 std::vector<StatusLine> JobScreen(const v1::JobStatus& job, int columns,

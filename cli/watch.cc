@@ -56,6 +56,9 @@ class Watch {
         absl::StrAppend(&states, job.name(), " ", job.attempt(), " ", job.state(), " ",
                         job.processes_alive(), "\n");
       }
+      for (const v1::UnrecordedJob& job : response_.unrecorded()) {
+        absl::StrAppend(&states, job.name(), " ", job.ranks(), "\n");
+      }
       if (states != before) {
         SortJobs(JobOrder::kUrgency, &response_);
         PrintLines(StatusTable(response_, 0));

@@ -9,7 +9,8 @@
 namespace rollcall {
 namespace {
 
-constexpr int kPage = 10;  // lines
+constexpr int kPage = 10;            // lines
+constexpr int kLeastUnrecorded = 3;  // lines
 
 void CutLines(int columns, int rows, std::vector<StatusLine>* lines) {
   if (static_cast<int>(lines->size()) > rows) lines->resize(static_cast<size_t>(std::max(rows, 0)));
@@ -80,6 +81,16 @@ std::vector<StatusLine> WatchView::Lines(int columns, int rows) {
   return lines;
 }
 
+// `most`: lines.
+void WatchView::AddUnrecorded(int columns, int most, std::vector<StatusLine>* lines) const {
+  std::vector<StatusLine> unrecorded = UnrecordedLines(status_, columns);
+  if (static_cast<int>(unrecorded.size()) > most) {
+    unrecorded.resize(static_cast<size_t>(most));
+    unrecorded.back() = {"  all of them:  rollcall status", LineStyle::kSoft};
+  }
+  for (StatusLine& line : unrecorded) lines->push_back(std::move(line));
+}
+
 std::vector<StatusLine> WatchView::ListLines(int columns, int rows) const {
   std::vector<StatusLine> lines = {
       {absl::StrCat("rollcall: ", CountJobs(status_)), LineStyle::kTitle},
@@ -88,7 +99,10 @@ std::vector<StatusLine> WatchView::ListLines(int columns, int rows) const {
   const std::string silent = SilentDaemons(status_);
   if (!silent.empty()) lines.push_back({silent, LineStyle::kWorse});
   const int selected = Selected();
-  if (selected < 0) return lines;
+  if (selected < 0) {
+    AddUnrecorded(columns, std::max(rows, kLeastUnrecorded), &lines);
+    return lines;
+  }
   const std::vector<StatusLine> verdict = WorstVerdict(status_, columns);
   const bool fits = static_cast<int>(verdict.size()) <= rows / 6;
   if (fits) lines.insert(lines.end(), verdict.begin(), verdict.end());
@@ -100,6 +114,7 @@ std::vector<StatusLine> WatchView::ListLines(int columns, int rows) const {
     const StatusLine& row = table[static_cast<size_t>(i) + 1];
     lines.push_back({absl::StrCat(i == selected ? "> " : "  ", row.text), row.style});
   }
+  AddUnrecorded(columns, std::max(rows / 6, kLeastUnrecorded), &lines);
   lines.push_back({});
   const bool is_above = fits && &status_.jobs(selected) == WorstJob(status_);
   const VerdictShown shown = is_above ? VerdictShown::kAbove : VerdictShown::kHere;

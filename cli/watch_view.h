@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `rollcall watch` shows: a list of the jobs with the selected one below it, or one job on the
-// whole screen. Pure.
+// What `rollcall watch` shows: a list of the jobs, those that are not recorded last, with the
+// selected one below it, or one job on the whole screen. Pure.
 #pragma once
 
 #include <string>
@@ -30,6 +30,7 @@ class WatchView {
   void Move(int by);
   int Selected() const;  // index into status_.jobs(); -1: there is no job
   std::vector<StatusLine> ListLines(int columns, int rows) const;
+  void AddUnrecorded(int columns, int most, std::vector<StatusLine>* lines) const;
   std::vector<StatusLine> OpenedLines(int columns, int rows);
 
   v1::StatusResponse status_;

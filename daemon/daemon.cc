@@ -133,7 +133,7 @@ Daemon::Answers::Answers(Daemon* daemon)
     : own({&daemon->store_, &daemon->incidents_, daemon->hub_.stacks(), &daemon->agents_,
            &daemon->rates_, &past, &daemon->counters_, &daemon->timeline_,
            &daemon->callers_.refusals, daemon->options_.security, &daemon->hub_.unrecorded(),
-           daemon->hub_.looks()}),
+           daemon->hub_.looks(), &daemon->pairs_}),
       of_fleet(MakeFleetQueries(daemon->options_, daemon->fleet_.get(), &own)),
       all(of_fleet != nullptr ? static_cast<QuerySource*>(of_fleet.get()) : &own),
       past_keeper(&own, &daemon->store_, &daemon->timeline_, &past),

@@ -14,7 +14,8 @@ namespace rollcall {
 struct alignas(8) KeyNote {
   uint64_t magic[2];
   uint64_t keys;  // the number of keys that the thread waits for
-  // The first and, of several, the last of them, with a 0 at the end; of a longer key the end.
+  // The first and, of several, the last of them, with a 0 at the end; of a longer key its number
+  // (key_number.h) and its end.
   char first[120], last[120];
 };
 static_assert(sizeof(KeyNote) == 264);

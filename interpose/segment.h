@@ -94,7 +94,7 @@ struct AwaitedKey {
   HalfWord tid;     // 0: the entry is free
   HalfWord keys;    // the number of keys that the thread waits for; `text` is the first of them
   Word timeout_ms;  // of the wait; 0: none; kUnknownTimeout
-  char text[176];   // with a 0 at the end; of a longer key the end
+  char text[176];   // with a 0 at the end; of a longer key its number (key_number.h) and its end
 };
 static_assert(sizeof(AwaitedKey) == 192);
 inline constexpr uint32_t kAwaitedKeys = 8;

@@ -6,9 +6,11 @@
 // the word in which the cut lies. They put "..." in its place.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -32,6 +34,20 @@ inline std::string WithoutCutEnd(std::string text, size_t size) {
   if (blank == std::string::npos) return kCut + NumberOf(text);
   text.resize(blank + 1);
   return text + kCut;
+}
+
+// Of the name of a thread or a process, of which the kernel keeps 15 bytes. Most programs give
+// names that say what the thread is for, and these stay: only a word with a sign that stands in
+// front of a password or behind one is taken away.
+inline std::string WithoutCutName(std::string name) {
+  constexpr size_t kKept = 15;
+  if (name.size() != kKept) return name;
+  const size_t blank = name.find_last_of(" \t");
+  const absl::string_view word = absl::string_view(name).substr(blank + 1);  // npos + 1: all of it
+  const size_t colon = word.find(':');
+  const bool is_scope = word.substr(std::min(colon, word.size()), 2) == "::";
+  const bool has_sign = word.find_first_of("=@") != word.npos || (colon != word.npos && !is_scope);
+  return has_sign ? WithoutCutEnd(std::move(name), 0) : name;
 }
 
 // Of a text that was cut at its beginning if it has at least `size` bytes: a path, whose parts end

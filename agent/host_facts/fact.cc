@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/clean_text.h"
+#include "security/whole_words.h"
 
 namespace rollcall {
 namespace {
@@ -19,7 +20,12 @@ using Columns = std::vector<absl::string_view>;
 
 std::string_view View(absl::string_view text) { return {text.data(), text.size()}; }
 
-std::string Field(std::string_view text) { return CleanText(text.substr(0, kMostFactText)); }
+// A longer text loses the word in which it is cut: nobody knows a part of a secret for one.
+std::string Field(std::string_view text) {
+  constexpr size_t kRoom = kMostFactText - 16;  // for what stands in the place of that word
+  if (text.size() <= kMostFactText) return CleanText(text);
+  return CleanText(WithoutCutEnd(std::string(text.substr(0, kRoom)), kRoom));
+}
 
 bool ReadFact(const Columns& columns, Fact* fact) {
   if (columns.size() != kColumns) return false;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "agent/processes/proc_files.h"
+#include "security/whole_words.h"
 
 namespace rollcall {
 namespace {
@@ -119,7 +120,7 @@ absl::StatusOr<ProcStat> ParseProcStat(absl::string_view text) {
       !absl::SimpleAtoi(absl::StripAsciiWhitespace(text.substr(0, open)), &stat.pid)) {
     return absl::InvalidArgumentError("not the text of a /proc/PID/stat");
   }
-  stat.name = std::string(text.substr(open + 1, close - open - 1));
+  stat.name = WithoutCutName(std::string(text.substr(open + 1, close - open - 1)));
   const std::vector<absl::string_view> fields =
       absl::StrSplit(absl::StripAsciiWhitespace(text.substr(close + 1)), ' ');
   if (fields.size() <= kStartTimeField - kFirstFieldAfterName || fields[0].size() != 1) {

@@ -108,10 +108,12 @@ std::string PythonExceptions::ReadArgument(uint64_t object, bool quotes) {
   const uint64_t flags = ReadTypeFlags(object);
   if ((flags & kIsInteger) != 0) return ReadInteger(object);
   std::string text;
-  if ((flags & kIsString) == 0 || !objects_->ReadString(object, kLongestExceptionText, &text)) {
+  bool is_cut = false;
+  if ((flags & kIsString) == 0 ||
+      !objects_->ReadString(object, kLongestExceptionText, &text, &is_cut)) {
     return "";
   }
-  text = FirstLine(WithoutCutEnd(std::move(text), kLongestExceptionText));
+  text = FirstLine(is_cut ? WithoutCutEnd(std::move(text), 0) : text);
   return quotes ? absl::StrCat("'", text, "'") : text;
 }
 

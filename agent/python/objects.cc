@@ -69,7 +69,7 @@ bool PythonObjects::ReadCodeNames(uint64_t address, PythonCode* code) {
   return true;
 }
 
-bool PythonObjects::ReadString(uint64_t address, size_t most, std::string* text) {
+bool PythonObjects::ReadString(uint64_t address, size_t most, std::string* text, bool* is_cut) {
   uint8_t object[kMaxHeaderBytes];
   if (!Read(address, object, layout_.string_state + sizeof(uint32_t))) return false;
   if (!HasType(object, interpreter_.string_type)) return false;
@@ -82,6 +82,7 @@ bool PythonObjects::ReadString(uint64_t address, size_t most, std::string* text)
   const uint32_t data = form->ascii ? layout_.string_ascii_bytes : layout_.string_compact_bytes;
   if (!Read(address + data, bytes.data(), bytes.size())) return false;
   *text = PythonStringToUtf8(bytes, form->bytes_per_character);
+  if (is_cut != nullptr) *is_cut = static_cast<size_t>(length) > most;
   return true;
 }
 

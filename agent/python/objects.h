@@ -60,8 +60,9 @@ class PythonObjects {
   bool ReadCode(uint64_t address, uint8_t* object, size_t size);
   // Reads what names a code object and its lines. False: it is none, or its name cannot be read.
   bool ReadCodeNames(uint64_t address, PythonCode* code);
-  // Reads a string as UTF-8, at most its first `most` characters.
-  bool ReadString(uint64_t address, size_t most, std::string* text);
+  // Reads a string as UTF-8, at most its first `most` characters, which are up to four bytes each.
+  // `is_cut`: whether it has more; nullptr: nobody asks.
+  bool ReadString(uint64_t address, size_t most, std::string* text, bool* is_cut = nullptr);
   bool ReadBytes(uint64_t address, size_t most, std::string* bytes);
 
  private:

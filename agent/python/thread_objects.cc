@@ -50,8 +50,9 @@ uint32_t OldIndexBytes(uint64_t size) {
 std::string PythonThreadObjects::ReadName(uint64_t thread) {
   std::string name;
   const uint64_t string = FindAttribute(thread, kNameAttribute);
-  if (string != 0) objects_->ReadString(string, kLongestThreadName, &name);
-  return WithoutCutEnd(std::move(name), kLongestThreadName);
+  bool is_cut = false;
+  if (string != 0) objects_->ReadString(string, kLongestThreadName, &name, &is_cut);
+  return is_cut ? WithoutCutEnd(std::move(name), 0) : name;
 }
 
 bool PythonThreadObjects::KeepsProcess(uint64_t thread) {

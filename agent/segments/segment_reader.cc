@@ -21,6 +21,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "agent/processes/this_host.h"
+#include "agent/segments/key_text.h"
 #include "base/open_regular.h"
 #include "interpose/ops.h"
 #include "interpose/segment_messages.h"
@@ -127,7 +128,7 @@ void AddKey(const SegmentHeader& header, uint32_t number, BlockedSnapshot* out) 
   if (number == 0 || number > segment::kAwaitedKeys) return;
   const segment::AwaitedKey& key = header.awaited_keys[number - 1];
   if (Get(key.tid) != out->tid) return;
-  out->key = WithoutCutBeginning(Text(key.text), Full(sizeof(key.text)));
+  out->key = KeyText(Text(key.text), Full(sizeof(key.text)));
   out->keys = Get(key.keys);
   out->key_timeout_ms = Get(key.timeout_ms);
 }

@@ -8,8 +8,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "agent/segments/key_text.h"
 #include "interpose/key_note.h"
-#include "security/whole_words.h"
 
 namespace rollcall {
 namespace {
@@ -18,7 +18,7 @@ constexpr uint64_t kMostKeys = 1 << 20;
 
 template <size_t size>
 std::string ToText(const char (&text)[size]) {
-  return WithoutCutBeginning(std::string(text, strnlen(text, size)), size - 1);
+  return KeyText(std::string(text, strnlen(text, size)), size - 1);
 }
 
 std::string InWords(const KeyNote& note) {

@@ -124,10 +124,8 @@ v1::Incident JudgeCounts(const std::vector<RasFinding>& findings, size_t* left_o
   JobModel model("ras");
   const std::vector<RasFinding> sums = SumUp(findings, left_out);
   *left_out += FillModel(sums, &model);
-  Limits limits;
-  limits.hang_after_ns = limits.suspect_after_ns = limits.absent_for_good_ns = 0;
   Incident incident;
-  for (Verdict& verdict : Diagnose(model.state(), 1, limits)) {
+  for (Verdict& verdict : Diagnose(model.state(), 1, LimitsWithoutPatience())) {
     verdict.certainty = Certainty::kPossible;
     for (std::string& line : verdict.evidence) {
       absl::StrReplaceAll({{kShownByMarkersOrHost, "by the number of calls that RAS counts"}},

@@ -62,15 +62,6 @@ void UseIndices(const Indices& indices, Verdict* verdict) {
   verdict->waiting_processes = std::move(waiting);
 }
 
-// The job has stood long enough before anybody asked.
-Limits AtOnce() {
-  Limits limits;
-  limits.hang_after_ns = 0;
-  limits.suspect_after_ns = 0;
-  limits.absent_for_good_ns = 0;
-  return limits;
-}
-
 }  // namespace
 
 std::vector<Verdict> JudgeDumps(std::vector<RankedDump> dumps, const JobState& job,
@@ -83,7 +74,7 @@ std::vector<Verdict> JudgeDumps(std::vector<RankedDump> dumps, const JobState& j
     if (at == ranks.end()) continue;
     Describe(job.processes[static_cast<size_t>(at->second)], now_ns, &process);
   }
-  std::vector<Verdict> verdicts = Diagnose(dumped, now_ns, AtOnce());
+  std::vector<Verdict> verdicts = Diagnose(dumped, now_ns, LimitsWithoutPatience());
   if (!verdicts.empty() && IsWarning(verdicts.front().cause)) return {};
   AddDumpEvidence(input, &verdicts);
   const Indices indices(dumped, ranks);

@@ -39,22 +39,68 @@ constexpr size_t kPipeDigits = 16;
 
 // Beside those of wait_frames.def, whose ranks a job's stacks do not show.
 constexpr absl::string_view kStartElsewhere[] = {
-    "orterun", "prun",    "prterun", "jsrun",          "aprun",     "flux",
-    "pdsh",    "bsub",    "oc",      "docker",         "podman",    "nerdctl",
-    "ctr",     "crictl",  "runc",    "crun",           "apptainer", "singularity",
-    "enroot",  "shifter", "sarus",   "ch-run",         "udocker",   "bwrap",
-    "nsenter", "unshare", "chroot",  "systemd-nspawn", "horovodrun"};
+    "orterun",   "prun",    "prterun", "jsrun",  "aprun",       "pdsh",           "bsub",
+    "docker",    "podman",  "nerdctl", "ctr",    "crictl",      "runc",           "crun",
+    "apptainer", "enroot",  "shifter", "sarus",  "singularity", "ch-run",         "udocker",
+    "bwrap",     "nsenter", "unshare", "chroot", "horovodrun",  "systemd-nspawn",
+};
 // "mpiexec.hydra", "mpirun_rsh".
 constexpr absl::string_view kBeginElsewhere[] = {"mpirun", "mpiexec"};
 
-bool StartsElsewhere(absl::string_view word) {
+// Their names are words for other things as well, such as models: they start something with these
+// commands.
+struct NamedLikeOthers {
+  absl::string_view name;
+  std::vector<absl::string_view> commands;
+};
+const std::vector<NamedLikeOthers>& LaunchersNamedLikeOthers() {
+  static const auto& launchers = *new std::vector<NamedLikeOthers>{
+      {"flux", {"run", "submit", "bulksubmit", "mini", "exec", "alloc", "batch", "start", "proxy"}},
+      {"oc", {"exec", "rsh", "run", "debug"}},
+  };
+  return launchers;
+}
+
+// What comes behind these words is for a program of Python.
+constexpr absl::string_view kInterpreters[] = {"python", "pypy", "torchrun"};
+
+bool BeginsArguments(absl::string_view word) {
   const absl::string_view name = BaseName(word);
+  return absl::EndsWith(name, ".py") ||
+         std::any_of(std::begin(kInterpreters), std::end(kInterpreters),
+                     [name](absl::string_view one) {
+                       return absl::StartsWith(name, one) &&
+                              name.find_first_not_of("0123456789.", one.size()) == name.npos;
+                     });
+}
+
+// `first`, `last`: the words behind it.
+using Words = std::vector<std::string>;
+bool StartsElsewhere(absl::string_view word, Words::const_iterator first,
+                     Words::const_iterator last) {
+  const absl::string_view name = BaseName(word);
+  for (const NamedLikeOthers& launcher : LaunchersNamedLikeOthers()) {
+    if (name != launcher.name) continue;
+    return std::find_first_of(first, last, launcher.commands.begin(), launcher.commands.end()) !=
+           last;
+  }
   for (const absl::string_view beginning : kBeginElsewhere) {
     if (absl::StartsWith(name, beginning)) return true;
   }
   return WaitsForOtherHosts(name) ||
          std::find(std::begin(kStartElsewhere), std::end(kStartElsewhere), name) !=
              std::end(kStartElsewhere);
+}
+
+constexpr char kBlanks[] = " \t";
+constexpr char kEndsCommand[] = "\n;&|()'\"`";  // in a text for a shell
+
+bool TextStartsElsewhere(absl::string_view text) {
+  const std::vector<absl::string_view> commands =
+      absl::StrSplit(text, absl::ByAnyChar(kEndsCommand), absl::SkipEmpty());
+  return std::any_of(commands.begin(), commands.end(), [](absl::string_view command) {
+    return MayStartElsewhere(absl::StrSplit(command, absl::ByAnyChar(kBlanks), absl::SkipEmpty()));
+  });
 }
 
 bool IsNamedByUser(const std::function<const char*(const char*)>& getenv, const char* name) {
@@ -93,12 +139,17 @@ std::string RecorderPipes(const std::string& prefix) {
 }
 
 bool MayStartElsewhere(const std::vector<std::string>& command) {
-  return std::any_of(command.begin(), command.end(), [](const std::string& text) {
-    if (absl::StartsWith(text, "-")) return false;
-    const std::vector<absl::string_view> words =
-        absl::StrSplit(text, absl::ByAnyChar(" \t\n;&|()'\"`"));
-    return std::any_of(words.begin(), words.end(), StartsElsewhere);
-  });
+  for (auto word = command.begin(); word != command.end(); ++word) {
+    if (absl::StartsWith(*word, "-")) continue;
+    if (word->find_first_of(kBlanks) != std::string::npos ||
+        word->find_first_of(kEndsCommand) != std::string::npos) {
+      if (TextStartsElsewhere(*word)) return true;
+      continue;
+    }
+    if (BeginsArguments(*word)) return false;
+    if (StartsElsewhere(*word, std::next(word), command.end())) return true;
+  }
+  return false;
 }
 
 RecorderFiles FindRecorderFiles(const std::string& environ, int rank) {

@@ -53,7 +53,7 @@ class Run {
       : flags_(std::move(flags)),
         command_(std::move(command)),
         job_name_(NameOfJob(command_)),
-        services_(flags_, job_name_) {}
+        services_(flags_, job_name_, command_) {}
 
   int Go();
 

@@ -10,9 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "agent/link/fleet_channels.h"
-#include "agent/processes/proc_files.h"
 #include "agent/processes/stacks_switch.h"
 #include "agent/processes/this_host.h"
 #include "base/durations.h"
@@ -34,17 +32,11 @@ constexpr int64_t kKeepEndedNs = 5 * kSecond;
 constexpr char kUsualPage[] = "127.0.0.1:0", kPageOnIpv6[] = "[::1]:0";
 constexpr char kFolder[] = "the folder of the segments (ROLLCALL_DIR)";
 
-// By this program's own command line, which ends with the job's.
-bool IsJobOfThisHost() {
-  const absl::StatusOr<std::string> words = ReadProcFile("/proc/self/cmdline");
-  return words.ok() && words->size() < kProcFileLimit &&
-         !MayStartElsewhere(absl::StrSplit(*words, '\0'));
-}
-
 }  // namespace
 
-RunServices::RunServices(const RunFlags& flags, std::string job)
-    : flags_(flags), job_(std::move(job)) {}
+RunServices::RunServices(const RunFlags& flags, std::string job,
+                         const std::vector<std::string>& command)
+    : flags_(flags), job_(std::move(job)), is_job_elsewhere_(MayStartElsewhere(command)) {}
 
 void RunServices::Start() {
   library_ = FindLibrary();
@@ -60,7 +52,7 @@ void RunServices::Start() {
   }
   if (!flags_.has_own_daemon()) return UseDaemonElsewhere();
   if (!StartDaemon()) return;
-  if (UsesRecorders() && IsJobOfThisHost()) recorder_prefix_ = MakeRecorderPrefix();
+  if (UsesRecorders() && !is_job_elsewhere_) recorder_prefix_ = MakeRecorderPrefix();
   StartAgent();
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "agent/link/agent.h"
 #include "agent/link/agent_info.h"
@@ -27,7 +28,8 @@ namespace rollcall {
 
 class RunServices {
  public:
-  RunServices(const RunFlags& flags, std::string job);
+  // `command`: what starts the job.
+  RunServices(const RunFlags& flags, std::string job, const std::vector<std::string>& command);
 
   void Start();
   // Ends agent and daemon, with their last tick and diagnosis.
@@ -67,6 +69,7 @@ class RunServices {
 
   const RunFlags flags_;
   const std::string job_;
+  const bool is_job_elsewhere_;  // its ranks may run on other hosts, or in containers
   // Shared with threads that wait for a folder without an answer.
   std::shared_ptr<JobDirectory> directory_ = std::make_shared<JobDirectory>();
   UniqueFd served_;                             // see JobDirectory::LockAsServed()

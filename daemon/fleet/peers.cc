@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 #include <time.h>
 
+#include <chrono>
 #include <map>
 #include <set>
 #include <utility>
@@ -31,6 +32,8 @@ constexpr int kLongestBackoffMs = 1'000;
 constexpr int kConnectTimeoutMs = 2'000;
 // A daemon whose error took no longer may be asked again at once.
 constexpr int64_t kSoonNs = 300'000'000;
+// Whether somebody still waits for a look.
+constexpr std::chrono::milliseconds kAskAgain{100};
 
 grpc::ChannelArguments Arguments() {
   grpc::ChannelArguments arguments;
@@ -302,22 +305,67 @@ absl::Status Peers::TakeStacks(const PeerAsk& ask, const v1::TakeStacksRequest& 
   return status;
 }
 
-// Texts of another daemon are clean. It is asked whether to go on when a host has come.
+// Waits for what a call does next, and ends the call once nobody waits for it any longer.
+class PatientCall {
+ public:
+  PatientCall(grpc::ClientContext* context, const std::function<bool()>& goes_on)
+      : context_(context), goes_on_(goes_on) {}
+  ~PatientCall() {
+    queue_.Shutdown();
+    void* tag = nullptr;
+    bool has_succeeded = false;
+    while (queue_.Next(&tag, &has_succeeded)) {
+    }
+  }
+
+  grpc::CompletionQueue* queue() { return &queue_; }
+  void* tag() { return this; }
+  // Whether the step that was begun with tag() has succeeded.
+  bool Await() {
+    void* tag = nullptr;
+    bool has_succeeded = false;
+    while (queue_.AsyncNext(&tag, &has_succeeded, std::chrono::system_clock::now() + kAskAgain) ==
+           grpc::CompletionQueue::TIMEOUT) {
+      if (is_cancelled_ || goes_on_()) continue;
+      is_cancelled_ = true;
+      context_->TryCancel();
+    }
+    return has_succeeded;
+  }
+  bool is_cancelled() const { return is_cancelled_; }
+
+ private:
+  grpc::ClientContext* const context_;
+  const std::function<bool()>& goes_on_;
+  grpc::CompletionQueue queue_;
+  bool is_cancelled_ = false;
+};
+
+// Texts of another daemon are clean.
 absl::StatusOr<std::vector<v1::HostLook>> Peers::LookAtJob(const PeerAsk& ask,
                                                            const v1::LookRequest& request,
                                                            const std::function<bool()>& goes_on) {
   std::vector<v1::HostLook> looks;
+  bool is_cancelled = false;
   const absl::Status status = impl_->Try(ask, [&](Stub* stub, grpc::ClientContext* context) {
     looks.clear();
-    const auto stream = stub->LookAtJob(context, request);
-    v1::HostLook look;
-    while (stream->Read(&look)) {
-      looks.push_back(std::move(look));
-      if (!goes_on()) context->TryCancel();
+    PatientCall call(context, goes_on);
+    const auto stream = stub->AsyncLookAtJob(context, request, call.queue(), call.tag());
+    bool has_more = call.Await();
+    while (has_more) {
+      v1::HostLook look;
+      stream->Read(&look, call.tag());
+      has_more = call.Await();
+      if (has_more) looks.push_back(std::move(look));
     }
-    return stream->Finish();
+    grpc::Status result;
+    stream->Finish(&result, call.tag());
+    call.Await();
+    is_cancelled = call.is_cancelled();
+    return is_cancelled ? grpc::Status::OK : result;  // the other daemon has done nothing wrong
   });
   if (!status.ok()) return status;
+  if (is_cancelled) return absl::CancelledError("the caller no longer waits for the look");
   return looks;
 }
 

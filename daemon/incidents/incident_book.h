@@ -82,6 +82,7 @@ struct JobBrief {
     bool is_confirmed = false;
     std::string summary;
     std::vector<int32_t> culprits;  // ranks
+    int64_t opened_ns = 0;
   };
   std::vector<std::string> warnings;  // sentences about a job that does not hang
   std::optional<v1::IncidentSummary> last;

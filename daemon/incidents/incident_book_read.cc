@@ -74,7 +74,8 @@ std::vector<v1::Incident> Joined(std::vector<v1::Incident> own,
 
 JobBrief::Live Summarize(const Incident& live) {
   const Verdict& root = live.verdicts.front();
-  JobBrief::Live brief = {live.id, live.state == IncidentState::kConfirmed, root.summary, {}};
+  JobBrief::Live brief = {
+      live.id, live.state == IncidentState::kConfirmed, root.summary, {}, live.opened_ns};
   for (const Culprit& culprit : root.culprits) {
     // A job may claim many ranks of which none has reported: the page needs only some of these.
     const auto named = std::min(culprit.ranks, static_cast<int32_t>(kMostListed));

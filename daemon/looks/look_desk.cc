@@ -35,6 +35,11 @@ std::string ScopeOf(const Tenants& tenants) {
   return tenants.AreAll() ? "*" : absl::StrJoin(tenants.names(), ",");
 }
 
+struct Asker {
+  std::string scope;  // ScopeOf()
+  std::string who;    // equal names of two scopes are two callers
+};
+
 using Ref = std::pair<int32_t, uint64_t>;  // pid and start of a process
 
 Ref RefOf(const v1::ProcessLook& rank) {
@@ -73,8 +78,8 @@ class LookDesk::Running {
     size_t bytes = 0;  // of the samples
   };
 
-  Running(ListedJob job, std::string scope, int64_t apart_ns, int64_t now_ns)
-      : scope_(std::move(scope)), apart_ns_(apart_ns), began_ns_(now_ns) {
+  Running(ListedJob job, Asker asker, int64_t apart_ns, int64_t now_ns)
+      : asker_(std::move(asker)), apart_ns_(apart_ns), began_ns_(now_ns) {
     for (ListedRanks& host : job.hosts) {
       if (host.members == 0) continue;
       Part part;
@@ -88,7 +93,7 @@ class LookDesk::Running {
     }
   }
 
-  const std::string& scope() const { return scope_; }
+  const Asker& asker() const { return asker_; }
   std::vector<Part>& parts() { return parts_; }
   int64_t deadline_ns() const { return began_ns_ + apart_ns_ + kBesidesNs; }
 
@@ -145,7 +150,7 @@ class LookDesk::Running {
   }
 
  private:
-  const std::string scope_;  // of who asks: ScopeOf()
+  const Asker asker_;
   const int64_t apart_ns_, began_ns_;
   std::vector<Part> parts_;
   size_t bytes_ = 0;
@@ -153,10 +158,11 @@ class LookDesk::Running {
 
 absl::StatusOr<std::vector<v1::HostLook>> LookDesk::Look(const v1::LookRequest& request,
                                                          const Tenants& tenants,
+                                                         const std::string& who,
                                                          const std::function<bool()>& goes_on) {
   absl::StatusOr<ListedJob> job = book_->Find(request.job(), request.tenant(), tenants);
   if (!job.ok()) return job.status();
-  absl::StatusOr<std::shared_ptr<Running>> look = Begin(request, tenants, *std::move(job));
+  absl::StatusOr<std::shared_ptr<Running>> look = Begin(request, tenants, who, *std::move(job));
   if (!look.ok()) return look.status();
   const absl::Status status = AwaitAll(look->get(), goes_on);
   std::vector<v1::HostLook> looks = End(look->get());
@@ -166,6 +172,7 @@ absl::StatusOr<std::vector<v1::HostLook>> LookDesk::Look(const v1::LookRequest& 
 
 absl::StatusOr<std::shared_ptr<LookDesk::Running>> LookDesk::Begin(const v1::LookRequest& request,
                                                                    const Tenants& tenants,
+                                                                   const std::string& who,
                                                                    ListedJob job) {
   const int64_t apart_ns =
       request.apart_ms() == 0 ? kUsualApartNs : request.apart_ms() * (kSecond / 1000);
@@ -180,14 +187,21 @@ absl::StatusOr<std::shared_ptr<LookDesk::Running>> LookDesk::Begin(const v1::Loo
                                    }),
                     job.hosts.end());
   }
-  auto look = std::make_shared<Running>(std::move(job), ScopeOf(tenants), apart_ns, now_ns_());
+  auto look =
+      std::make_shared<Running>(std::move(job), Asker{ScopeOf(tenants), who}, apart_ns, now_ns_());
   const MutexLock lock(mutex_);
   if (is_closed_) return absl::CancelledError("the daemon stops");
-  const auto of_same =
-      static_cast<size_t>(std::count_if(running_.begin(), running_.end(), [&look](const auto& one) {
-        return one->scope() == look->scope();
-      }));
-  if (running_.size() >= kMostAtOnce || of_same >= kMostOfTenants) {
+  size_t of_tenants = 0, of_caller = 0;
+  for (const std::shared_ptr<Running>& other : running_) {
+    if (other->asker().scope != look->asker().scope) continue;
+    ++of_tenants;
+    if (other->asker().who == look->asker().who) ++of_caller;
+  }
+  if (of_caller >= kMostOfCaller) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(kMostOfCaller, " looks of yours are under way: try again in some seconds"));
+  }
+  if (running_.size() >= kMostAtOnce || of_tenants >= kMostOfTenants) {
     return absl::ResourceExhaustedError(
         "other people are looking at jobs: try again in some seconds");
   }

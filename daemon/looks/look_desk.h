@@ -34,9 +34,10 @@ class StackReply;
 
 class LookDesk {
  public:
-  static constexpr size_t kMostAtOnce = 4;  // looks, of all callers
-  // Of callers who see the jobs of the same tenants. The others find a place.
-  static constexpr size_t kMostOfTenants = 2;
+  static constexpr size_t kMostAtOnce = 5;  // looks, of all callers
+  // Of callers who see the jobs of the same tenants, and of one caller. The others find a place.
+  static constexpr size_t kMostOfTenants = 3;
+  static constexpr size_t kMostOfCaller = 2;
   static constexpr size_t kSamples = 3;
   // For stacks of one host, and of all; more are left out, and said to be.
   static constexpr size_t kMostBytesOfHost = size_t{16} << 20;
@@ -49,11 +50,12 @@ class LookDesk {
   LookDesk(Send send, const UnrecordedBook* book, std::function<int64_t()> now_ns = SteadyNs)
       : send_(std::move(send)), book_(book), now_ns_(std::move(now_ns)) {}
 
-  // The job that the request names, among those of `tenants`. `goes_on` is asked several times a
-  // second: false ends the look. Errors: those of UnrecordedBook::Find(); kResourceExhausted: too
-  // many looks are under way; kInvalidArgument: the time is wrong; kCancelled.
+  // The job that the request names, among those of `tenants`. `who`: the caller's name. `goes_on`
+  // is asked several times a second: false ends the look. Errors: those of UnrecordedBook::Find();
+  // kResourceExhausted: too many looks are under way; kInvalidArgument: the time is wrong;
+  // kCancelled.
   absl::StatusOr<std::vector<v1::HostLook>> Look(const v1::LookRequest& request,
-                                                 const Tenants& tenants,
+                                                 const Tenants& tenants, const std::string& who,
                                                  const std::function<bool()>& goes_on)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -68,8 +70,8 @@ class LookDesk {
   class Running;
 
   absl::StatusOr<std::shared_ptr<Running>> Begin(const v1::LookRequest& request,
-                                                 const Tenants& tenants, ListedJob job)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+                                                 const Tenants& tenants, const std::string& who,
+                                                 ListedJob job) ABSL_LOCKS_EXCLUDED(mutex_);
   void SendDue(Running* look) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status AwaitAll(Running* look, const std::function<bool()>& goes_on)
       ABSL_LOCKS_EXCLUDED(mutex_);

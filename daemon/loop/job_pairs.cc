@@ -105,6 +105,39 @@ bool JobPairs::IsSummoned(const JobKey& job, int64_t now_ns) const {
   return !SummonersOf(job, now_ns).empty();
 }
 
+void JobPairs::SetReferral(const JobKey& job, std::optional<Referral> referral) {
+  const MutexLock lock(mutex_);
+  if (!referral && told_.count(job) == 0) return;
+  Told& told = told_[job];
+  if (told.by == referral) return;
+  told.by = std::move(referral);
+  ++told.changes;
+  ++changes_;
+}
+
+std::optional<Referral> JobPairs::ReferralOf(const JobKey& job) const {
+  const MutexLock lock(mutex_);
+  const auto told = told_.find(job);
+  return told == told_.end() ? std::nullopt : told->second.by;
+}
+
+uint64_t JobPairs::Changes(const JobKey& job) const {
+  const MutexLock lock(mutex_);
+  const auto told = told_.find(job);
+  return told == told_.end() ? 0 : told->second.changes;
+}
+
+uint64_t JobPairs::Changes() const {
+  const MutexLock lock(mutex_);
+  return changes_;
+}
+
+void JobPairs::Forget(const JobKey& job) {
+  const MutexLock lock(mutex_);
+  summons_.erase(job);
+  told_.erase(job);
+}
+
 std::vector<JobKey> JobPairs::SummonersOf(const JobKey& job, int64_t now_ns) const {
   std::vector<JobKey> summoners;
   const MutexLock lock(mutex_);

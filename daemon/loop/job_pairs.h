@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/mutex.h"
@@ -15,6 +16,16 @@
 #include "daemon/jobs/job_store.h"
 
 namespace rollcall {
+
+// Another job's incident tells why a job waits.
+struct Referral {
+  JobKey teller;
+  std::string summary;  // what that incident is about, until it is open
+
+  bool operator==(const Referral& other) const {
+    return teller == other.teller && summary == other.summary;
+  }
+};
 
 class JobPairs {
  public:
@@ -29,8 +40,21 @@ class JobPairs {
   // Whether a job has summoned this one lately.
   bool IsSummoned(const JobKey& job, int64_t now_ns) const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // What the last look at the job found; nullopt: it waits for no other job.
+  void SetReferral(const JobKey& job, std::optional<Referral> referral) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<Referral> ReferralOf(const JobKey& job) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // How often the referral of the job has changed; of all jobs. Only grows until Forget().
+  uint64_t Changes(const JobKey& job) const ABSL_LOCKS_EXCLUDED(mutex_);
+  uint64_t Changes() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Removes what it knows of the job.
+  void Forget(const JobKey& job) ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
   class Search;
+  struct Told {
+    std::optional<Referral> by;
+    uint64_t changes = 0;
+  };
 
   std::vector<JobKey> SummonersOf(const JobKey& job, int64_t now_ns) const
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -39,6 +63,8 @@ class JobPairs {
   mutable Mutex mutex_;
   // When each job was last summoned, and by which.
   std::map<JobKey, std::map<JobKey, int64_t>> summons_ ABSL_GUARDED_BY(mutex_);
+  std::map<JobKey, Told> told_ ABSL_GUARDED_BY(mutex_);  // of the jobs that wait or have waited
+  uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace rollcall

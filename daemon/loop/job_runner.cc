@@ -173,31 +173,25 @@ bool JobRunner::AsksForPartners(const JobState& state, const std::vector<Verdict
   return !std::exchange(may_have_partners_, may_have) && may_have;
 }
 
-// What the states of all say, in the place of what the job's own state says. True: another job
-// tells why this one waits.
-bool JobRunner::JudgeJoined(const JoinedJobs& joined, int64_t now_ns,
-                            std::vector<Verdict>* verdicts) {
-  std::vector<bool> has_incident;
+// What the states of all say, in the place of what the job's own state says. Returns who tells why
+// this job waits, if another one does.
+std::optional<Referral> JobRunner::JudgeJoined(const JoinedJobs& joined, int64_t now_ns,
+                                               std::vector<Verdict>* verdicts) {
+  OpenedNs opened_ns;
   for (const JoinedJobs::Part& part : joined.parts) {
-    has_incident.push_back(parts_.incidents->Brief(part.key).live.has_value());
+    const std::optional<JobBrief::Live> live = parts_.incidents->Brief(part.key).live;
+    opened_ns.push_back(live ? std::make_optional(live->opened_ns) : std::nullopt);
   }
-  PairVerdicts split = SplitVerdicts(
-      joined, rollcall::Diagnose(joined.state, now_ns, options_.limits), has_incident);
+  PairVerdicts split =
+      SplitVerdicts(joined, rollcall::Diagnose(joined.state, now_ns, options_.limits), opened_ns);
   verdicts->erase(std::remove_if(verdicts->begin(), verdicts->end(),
                                  [](const Verdict& v) { return !IsWarning(v.cause); }),
                   verdicts->end());
   verdicts->insert(verdicts->begin(), std::make_move_iterator(split.own.begin()),
                    std::make_move_iterator(split.own.end()));
-  if (!split.told_by) return false;
+  if (!split.told_by) return std::nullopt;
   parts_.pairs->Summon(*split.told_by, key_, now_ns);
-  const std::optional<JobBrief::Live> live = parts_.incidents->Brief(*split.told_by).live;
-  Verdict refers;
-  refers.cause = Cause::kStraggler;  // a warning, of which people see the sentence only
-  refers.summary = absl::StrCat("waits for job ", ToText(*split.told_by),
-                                live ? absl::StrCat(" (incident ", live->id, ")") : "", ": ",
-                                live ? live->summary : split.summary);
-  verdicts->push_back(std::move(refers));
-  return true;
+  return Referral{*std::move(split.told_by), std::move(split.summary)};
 }
 
 JobRunner::Wanted JobRunner::Judge(const JobState& state, int64_t now_ns, int64_t began_ns,
@@ -208,7 +202,10 @@ JobRunner::Wanted JobRunner::Judge(const JobState& state, int64_t now_ns, int64_
     wanted.partners = true;
     return wanted;
   }
-  const bool is_told = joined != nullptr && JudgeJoined(*joined, now_ns, &verdicts);
+  std::optional<Referral> referral;
+  if (joined != nullptr) referral = JudgeJoined(*joined, now_ns, &verdicts);
+  const bool is_told = referral.has_value();
+  if (parts_.pairs != nullptr) parts_.pairs->SetReferral(key_, std::move(referral));
   if (parts_.rates->IsDue(key_, now_ns)) {
     parts_.rates->Count(key_, now_ns, CallsEntered(state), PublicRanks(state).count());
   }
@@ -248,6 +245,7 @@ void JobRunner::Release() {
 
 void JobRunner::BeginAnew() {
   parts_.rates->Forget(key_);
+  if (parts_.pairs != nullptr) parts_.pairs->Forget(key_);
   diagnoser_ = Diagnoser();
   may_have_partners_ = false;
   found_none_ns_ = 0;

@@ -116,7 +116,8 @@ class JobRunner : public WorkerPool::Task {
   Wanted Judge(const JobState& state, int64_t now_ns, int64_t began_ns, const JoinedJobs* joined);
   std::optional<JoinedJobs> FindPartners(int64_t now_ns);
   bool AsksForPartners(const JobState& state, const std::vector<Verdict>& verdicts);
-  bool JudgeJoined(const JoinedJobs& joined, int64_t now_ns, std::vector<Verdict>* verdicts);
+  std::optional<Referral> JudgeJoined(const JoinedJobs& joined, int64_t now_ns,
+                                      std::vector<Verdict>* verdicts);
   void Forget(int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
   // Another daemon has the job.
   void Release() ABSL_LOCKS_EXCLUDED(mutex_);

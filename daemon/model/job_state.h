@@ -422,4 +422,14 @@ struct Limits {
   bool is_look = false;
 };
 
+// Each open wait counts as a hang at once: what was recorded does not show how long the last waits
+// went on.
+inline Limits LimitsWithoutPatience() {
+  Limits limits;
+  limits.hang_after_ns = 0;
+  limits.suspect_after_ns = 0;
+  limits.absent_for_good_ns = 0;
+  return limits;
+}
+
 }  // namespace rollcall

@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "daemon/model/job_key.h"
 #include "daemon/model/job_state.h"
 #include "daemon/model/network_state.h"
 #include "daemon/model/rank_range.h"
@@ -54,6 +56,11 @@ constexpr bool IsContradiction(Cause cause) {
 // A warning: nothing hangs. The screen shows it; it never opens an incident.
 constexpr bool IsWarning(Cause cause) { return cause == Cause::kStraggler; }
 
+struct OtherJob {
+  JobKey key;
+  int32_t rank = -1;  // -1: not known
+};
+
 struct Culprit {
   int32_t process = -1;  // index into JobState::processes; -1: its process is not known
   int32_t rank = -1;     // global where known, else in the communicator
@@ -83,6 +90,9 @@ struct Culprit {
   std::string site;         // the line that made `call`, or its last call; "": not known
   int64_t step = -1;        // of its training loop; -1: not known
   std::string phase;
+  // Of another job, which shares a communicator or a store with the verdict's: which one, and the
+  // number of its rank there. nullopt: of the verdict's own job.
+  std::optional<OtherJob> other_job;
   int32_t inner_pid = 0;  // this and the fields below as in ProcessIdentity
   int64_t uid = -1;
 #define PROCESS_PLACE(name) std::string name;

@@ -120,6 +120,9 @@ absl::StatusOr<std::vector<v1::HostLook>> FleetQueries::LookAtJob(
   asker->Leave();
   asking.join();
   if (!here.ok()) return here;
+  for (const std::optional<Answer>& there : answers) {
+    if (there.has_value() && absl::IsCancelled(there->status())) return *there;
+  }
   std::vector<v1::HostLook> looks = *std::move(here);
   for (size_t i = 0; i < answers.size(); ++i) {
     if (answers[i].has_value() && answers[i]->ok()) {

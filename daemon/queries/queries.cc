@@ -174,9 +174,24 @@ void Queries::AddIncidents(const JobKey& key, v1::JobStatus* status) const {
   JobBrief brief = parts_.incidents->Brief(key);
   for (std::string& warning : brief.warnings) status->add_warnings(std::move(warning));
   if (brief.last.has_value()) status->mutable_last_incident()->Swap(&*brief.last);
+  AddReferral(key, status);
   if (!brief.live.has_value()) return;
   status->set_state(brief.live->is_confirmed ? "hung" : "suspected");
   status->set_summary(brief.live->summary);
+}
+
+// Who tells why the job waits. The job that tells it has a newer word for it than the last look.
+void Queries::AddReferral(const JobKey& key, v1::JobStatus* status) const {
+  if (parts_.pairs == nullptr) return;
+  const std::optional<Referral> referral = parts_.pairs->ReferralOf(key);
+  if (!referral) return;
+  v1::WaitedJob* waits_for = status->mutable_waits_for();
+  waits_for->set_tenant(referral->teller.tenant);
+  waits_for->set_job(referral->teller.job);
+  waits_for->set_attempt(referral->teller.attempt);
+  const std::optional<JobBrief::Live> live = parts_.incidents->Brief(referral->teller).live;
+  if (live) waits_for->set_incident(live->id);
+  waits_for->set_summary(live ? live->summary : referral->summary);
 }
 
 void Queries::AddAttempts(const JobKey& key, int64_t now_ns, v1::JobStatus* status) const {
@@ -463,7 +478,8 @@ absl::StatusOr<std::vector<v1::HostLook>> Queries::LookAtJob(const v1::LookReque
   JobSelector named;
   named.job = request.job();
   named.tenant = request.tenant();
-  absl::StatusOr<std::vector<v1::HostLook>> looks = parts_.looks->Look(request, tenants_, goes_on);
+  absl::StatusOr<std::vector<v1::HostLook>> looks =
+      parts_.looks->Look(request, tenants_, who_, goes_on);
   if (!absl::IsNotFound(looks.status()) || request.job().empty() || !Find(named).has_value()) {
     return looks;
   }
@@ -476,7 +492,8 @@ absl::StatusOr<std::vector<v1::HostLook>> Queries::LookAtJob(const v1::LookReque
 uint64_t Queries::Version(const std::string& job) const {
   if (job.empty() && tenants_.AreAll()) {
     return parts_.store->Changes() + parts_.incidents->Changes() +
-           static_cast<uint64_t>(parts_.agents->agents()) + UnrecordedVersion();
+           static_cast<uint64_t>(parts_.agents->agents()) + UnrecordedVersion() +
+           (parts_.pairs == nullptr ? 0 : parts_.pairs->Changes());
   }
   const std::vector<JobKey> keys =
       job.empty() ? parts_.store->NewestKeys(SIZE_MAX, tenants_) : parts_.store->AllKeys(job);
@@ -484,6 +501,7 @@ uint64_t Queries::Version(const std::string& job) const {
   for (const JobKey& key : keys) {
     if (!tenants_.Has(key.tenant)) continue;
     version += 1 + parts_.store->Version(key) + parts_.incidents->Changes(key);
+    if (parts_.pairs != nullptr) version += parts_.pairs->Changes(key);
   }
   return version;
 }

@@ -19,6 +19,7 @@
 #include "daemon/jobs/timeline.h"
 #include "daemon/looks/look_desk.h"
 #include "daemon/looks/unrecorded_book.h"
+#include "daemon/loop/job_pairs.h"
 #include "daemon/loop/stack_desk.h"
 #include "daemon/queries/past_views.h"
 #include "daemon/queries/query_source.h"
@@ -44,6 +45,7 @@ class Queries : public QuerySource {
     const DaemonSecurity* security;  // nullptr: none
     const UnrecordedBook* unrecorded;
     LookDesk* looks;
+    const JobPairs* pairs = nullptr;  // nullptr: no two jobs are joined
   };
 
   // `agent`: as in QuerySource::SeenByAgent(). `who`: the caller's name; "": this daemon.
@@ -92,6 +94,7 @@ class Queries : public QuerySource {
   }
   void AddUnrecorded(const JobSelector& selector, v1::StatusResponse* response) const;
   void AddIncidents(const JobKey& key, v1::JobStatus* status) const;
+  void AddReferral(const JobKey& key, v1::JobStatus* status) const;
   void AddAttempts(const JobKey& key, int64_t now_ns, v1::JobStatus* status) const;
   absl::StatusOr<v1::JobView> GetPast(const JobKey& key, int64_t at_ns) const;
   absl::Status NoSuchJob(const JobSelector& selector) const;

@@ -13,6 +13,7 @@ const std::vector<TextField>& TextFields() {
       {"Culprit.error", K::kError},
       {"Culprit.thread_error", K::kError},
       {"Culprit.failed_thread", K::kThread},
+      {"Culprit.job", K::kJob},
       {"Culprit.at", K::kSite},
       {"Culprit.phase", K::kPhase},
       {"Culprit.node", K::kHost},

@@ -43,6 +43,11 @@ v1::Culprit ToProto(const Culprit& culprit, uint64_t position) {
   result.set_failed_thread(Utf8(culprit.failed_thread));
   if (culprit.step >= 0) result.set_step(static_cast<double>(culprit.step));
   result.set_phase(Utf8(culprit.phase));
+  if (culprit.other_job) {
+    result.set_job(Utf8(culprit.other_job->key.job));
+    result.set_job_attempt(culprit.other_job->key.attempt);
+    if (culprit.other_job->rank >= 0) result.set_job_rank(culprit.other_job->rank);
+  }
   result.set_inner_pid(culprit.inner_pid);
   // The kernel's number for a user that has none here: as good as not known.
   if (culprit.uid >= 0 && culprit.uid < UINT32_MAX) {

@@ -102,8 +102,18 @@ std::string SitesInWords(const v1::Verdict& v) {
   return absl::StrJoin(places, "; ");
 }
 
+// "rank 3", or "rank 3 (rank 1 of job engine)".
+std::string RankInWords(const v1::Culprit& culprit) {
+  std::string words = absl::StrCat("rank ", culprit.rank());
+  if (culprit.job().empty()) return words;
+  const std::string rank =
+      culprit.has_job_rank() ? absl::StrCat("rank ", culprit.job_rank(), " of ") : "of ";
+  const std::string job = ToText(JobKey(culprit.job(), culprit.job_attempt()));
+  return absl::StrCat(words, " (", rank, "job ", job, ")");
+}
+
 std::string CulpritInWords(const v1::Culprit& culprit) {
-  std::vector<std::string> parts = {absl::StrCat("rank ", culprit.rank())};
+  std::vector<std::string> parts = {RankInWords(culprit)};
   if (!culprit.host().empty()) parts.push_back(culprit.host());
   if (!culprit.node().empty() && culprit.node() != culprit.host()) {
     parts.push_back(absl::StrCat("node ", culprit.node()));

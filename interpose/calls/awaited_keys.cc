@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interpose/calls/awaited_keys.h"
 
+#include "interpose/key_number.h"
 #include "interpose/record/blocked_threads.h"
 
 namespace rollcall {
@@ -11,17 +12,32 @@ using segment::BlockedEntry;
 
 constexpr size_t kLongestKey = 1 << 20;  // a longer text is none
 
-// Copies the end of the text. As CopyText(), it calls no function of the C library.
+constexpr size_t kMostHashed = 4096;  // bytes of a long key, for its number
+
+// Writes the number of the key and returns its length. Another key has another one, as a rule.
+size_t WriteKeyNumber(TextView key, char* out) {
+  const uint64_t hash =
+      segment::HashBytes(key.data, key.size < kMostHashed ? key.size : kMostHashed);
+  out[0] = kKeyNumberMark;
+  for (size_t i = 0; i < kKeyNumberDigits; ++i) {
+    out[1 + i] = "0123456789abcdef"[hash >> (4 * i) & 0xf];
+  }
+  return 1 + kKeyNumberDigits;
+}
+
+// Copies the text, and of one that is too long a number and the end. As CopyText(), it calls no
+// function of the C library.
 template <size_t size>
-void CopyEnd(TextView text, char (&out)[size]) {
+void CopyKey(TextView text, char (&out)[size]) {
   const size_t known = text.size > kLongestKey ? 0 : text.size;
-  const size_t length = known < size ? known : size - 1;
+  const size_t begin = known < size ? 0 : WriteKeyNumber(text, out);
+  const size_t length = known < size ? known : size - 1 - begin;
   const char* from = text.data + (known - length);
   for (size_t i = 0; i < length; ++i) {
     const char c = from[i];
-    out[i] = c == '\0' || c == '\n' ? '?' : c;
+    out[begin + i] = c == '\0' || c == '\n' ? '?' : c;
   }
-  out[length] = '\0';
+  out[begin + length] = '\0';
 }
 
 AwaitedKey* ClaimKey(uint32_t tid) {
@@ -41,7 +57,7 @@ uint32_t NumberOf(const AwaitedKey* key) {
 AwaitedKey* WriteKey(const WantedKeys& keys, uint32_t tid) {
   AwaitedKey* key = ClaimKey(tid);
   if (key == nullptr) return nullptr;
-  CopyEnd(keys.first, key->text);
+  CopyKey(keys.first, key->text);
   key->keys.store(static_cast<uint32_t>(keys.count), std::memory_order_relaxed);
   key->timeout_ms.store(keys.timeout_ms, std::memory_order_relaxed);
   return key;
@@ -104,8 +120,8 @@ StoreWait::~StoreWait() {
 
 // The empty statement makes the compiler write the note, which nothing here reads.
 KeyOnStack::KeyOnStack(const WantedKeys& keys) {
-  CopyEnd(keys.first, note_.first);
-  if (keys.count > 1) CopyEnd(keys.last, note_.last);
+  CopyKey(keys.first, note_.first);
+  if (keys.count > 1) CopyKey(keys.last, note_.last);
   note_.keys = keys.count;
   for (size_t i = 0; i < 2; ++i) note_.magic[i] = kKeyNoteMagic[i];
   __asm__ volatile("" : : "r"(&note_) : "memory");

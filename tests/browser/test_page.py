@@ -97,6 +97,18 @@ def test_a_job_that_flaps_says_so_on_the_list_of_jobs(open_page, daemon, start_j
     expect(rows.first).to_contain_text("(2nd time in 1 min, same rank and line; acknowledged by alice)")
 
 
+def test_a_job_that_waits_for_another_one_leads_to_its_incident(open_page, daemon, start_job):
+    start_job(daemon)
+    page = open_page(f"{daemon.page}/#/history")
+    rows = serve_jobs(page, daemon, [
+        {"name": "trainer", "summary": "", "state": "waiting",
+         "waits_for": {"tenant": "default", "job": "engine", "attempt": 0, "incident": "engine-1",
+                       "summary": "rank 1 is late"}}])
+    expect(rows.first).to_contain_text("Waits for job engine (engine-1): rank 1 is late")
+    expect(rows.first.get_by_role("link", name="engine-1")).to_have_attribute(
+        "href", re.compile("incident/engine-1"))
+
+
 def test_jobs_that_hang_come_first_and_the_list_is_searched_filtered_and_sorted(
         open_page, daemon, start_job):
     start_job(daemon)

@@ -47,7 +47,8 @@ VALUES = {
                    "affinity": {"nodeAffinity": {}}, "service": {"annotations": {"c": "d"}}},
         "access": {"viewers": ["system:serviceaccount:ci:default"],
                    "operators": ["system:serviceaccount:sre:oncall"], "tokenSecret": "rollcall-tokens"},
-        "agent": {"stacks": False, "hostFacts": False, "extraArgs": ["--max-stacks-per-minute=10"],
+        "agent": {"stacks": False, "hostFacts": False, "listUnrecorded": False,
+                  "extraArgs": ["--max-stacks-per-minute=10"],
                   "nodeSelector": {"gpu": "true"}, "appArmorProfile": {"type": "Unconfined"},
                   "priorityClassName": "system-node-critical", "podAnnotations": {"a": "b"},
                   "affinity": {"nodeAffinity": {}}},
@@ -198,6 +199,13 @@ def test_the_agent_has_two_capabilities_and_no_more():
         "capabilities": {"drop": ["ALL"], "add": ["SYS_PTRACE", "DAC_READ_SEARCH"]},
         "seccompProfile": {"type": "RuntimeDefault"}}
     assert not any("hostPath" in volume for volume in spec["volumes"])
+
+
+@pytest.mark.parametrize("name,is_on", [("everything", False), ("webhook", True)])
+def test_what_the_agent_looks_at_can_be_switched_off(name, is_on):
+    spec = find(render(VALUES[name]), "DaemonSet")["spec"]["template"]["spec"]
+    flags = {f"--{flag}={'on' if is_on else 'off'}" for flag in ("stacks", "host-facts", "list-unrecorded")}
+    assert flags <= {*spec["containers"][0]["args"]}
 
 
 def test_nvsentinels_socket_is_the_only_thing_of_the_node_that_the_agent_gets():

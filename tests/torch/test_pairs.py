@@ -77,6 +77,8 @@ def test_one_incident_names_the_side_that_failed(pair, tmp_path):
     verdict = run.told[0]["verdicts"][0]
     told = verdict["cause"], [culprit["rank"] for culprit in verdict["culprits"]]
     assert told == (pair.cause, [pair.culprit]), verdict["summary"]
+    others = [(culprit["job"], culprit["job_rank"]) for culprit in verdict["culprits"] if culprit["job"]]
+    assert others == ([("engine", 1)] if pair.job == "trainer" and pair.culprit > 1 else [])
     for words in pair.says:
         assert re.search(words, verdict["summary"]), verdict["summary"]
 

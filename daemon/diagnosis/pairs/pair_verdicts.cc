@@ -47,17 +47,25 @@ std::optional<size_t> FirstByName(const JoinedJobs& joined, const Parts& parts) 
   return first;
 }
 
+// Those of the parts whose incident is the oldest; none: no part has an open one.
+Parts WithOldestIncident(const Parts& culprits, const Parts& waiting, const OpenedNs& opened_ns) {
+  Parts oldest;
+  for (const Parts* parts : {&culprits, &waiting}) {
+    for (const size_t part : *parts) {
+      if (!opened_ns[part]) continue;
+      if (!oldest.empty() && *opened_ns[part] < *opened_ns[*oldest.begin()]) oldest.clear();
+      if (oldest.empty() || *opened_ns[part] == *opened_ns[*oldest.begin()]) oldest.insert(part);
+    }
+  }
+  return oldest;
+}
+
 // The number of the job that tells the verdict.
-size_t TellerOf(const JoinedJobs& joined, const Verdict& verdict,
-                const std::vector<bool>& has_incident) {
+size_t TellerOf(const JoinedJobs& joined, const Verdict& verdict, const OpenedNs& opened_ns) {
   const Parts culprits = PartsOfCulprits(joined, verdict);
   const Parts waiting = PartsOfWaiting(joined, verdict);
-  Parts telling;
-  for (const Parts* parts : {&culprits, &waiting}) {
-    std::copy_if(parts->begin(), parts->end(), std::inserter(telling, telling.end()),
-                 [&](size_t part) { return has_incident[part]; });
-  }
-  for (const Parts* parts : {static_cast<const Parts*>(&telling), &culprits, &waiting}) {
+  const Parts telling = WithOldestIncident(culprits, waiting, opened_ns);
+  for (const Parts* parts : {&telling, &culprits, &waiting}) {
     if (const std::optional<size_t> first = FirstByName(joined, *parts)) return *first;
   }
   return 0;
@@ -120,6 +128,13 @@ void NameJobs(const JoinedJobs& joined, Verdict* verdict) {
   verdict->summary = absl::StrCat(FitSentence(lead + text, room), has_tail ? tail : "");
 }
 
+void NameJobOf(const JoinedJobs& joined, Culprit* culprit) {
+  const int part = joined.PartOf(culprit->process);
+  if (part <= 0) return;
+  const JoinedJobs::Part& of = joined.parts[static_cast<size_t>(part)];
+  culprit->other_job = OtherJob{of.key, std::max(culprit->rank - of.first_rank, -1)};
+}
+
 // The state of the first job has no processes of the others.
 void LeaveOutProcesses(const JoinedJobs& joined, Verdict* verdict) {
   std::vector<int32_t> ranks, processes;
@@ -136,6 +151,7 @@ void LeaveOutProcesses(const JoinedJobs& joined, Verdict* verdict) {
   verdict->waiting_ranks = std::move(ranks);
   verdict->waiting_processes = std::move(processes);
   for (Culprit& culprit : verdict->culprits) {
+    NameJobOf(joined, &culprit);
     if (joined.PartOf(culprit.process) != 0) culprit.process = -1;
   }
 }
@@ -143,14 +159,14 @@ void LeaveOutProcesses(const JoinedJobs& joined, Verdict* verdict) {
 }  // namespace
 
 PairVerdicts SplitVerdicts(const JoinedJobs& joined, std::vector<Verdict> verdicts,
-                           const std::vector<bool>& has_incident) {
+                           const OpenedNs& opened_ns) {
   PairVerdicts split;
   bool is_first_involved = false;
   for (const Verdict& verdict : verdicts) {
     if (IsWarning(verdict.cause)) continue;
     is_first_involved = is_first_involved || Involves(joined, verdict, 0);
     if (verdict.is_consequence) continue;
-    const size_t teller = TellerOf(joined, verdict, has_incident);
+    const size_t teller = TellerOf(joined, verdict, opened_ns);
     if (teller == 0) {
       split.own.push_back(verdict);
     } else if (!split.told_by) {

@@ -2,10 +2,12 @@
 // Which of several joined jobs tells a hang, and what it tells. Pure.
 //
 // One hang has one incident: that of the job whose ranks hold the others up, while a process of it
-// lives; else that of a job that waits. The other jobs refer to it. Each job decides by itself, and
-// all come to the same answer, since they see the same states.
+// lives; else that of a job that waits. An open incident goes on, of several the oldest: after a
+// restart of the daemon one job may be back first. The other jobs refer to it. Each job decides by
+// itself, and all come to the same answer, since they see the same states.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,9 +26,11 @@ struct PairVerdicts {
   std::string summary;
 };
 
-// `verdicts`: on the joined state, the roots first. `has_incident`: by part, whether the job has an
-// open incident, which then goes on.
+// By part: when the open incident of the job was opened; nullopt: it has none.
+using OpenedNs = std::vector<std::optional<int64_t>>;
+
+// `verdicts`: on the joined state, the roots first.
 PairVerdicts SplitVerdicts(const JoinedJobs& joined, std::vector<Verdict> verdicts,
-                           const std::vector<bool>& has_incident);
+                           const OpenedNs& opened_ns);
 
 }  // namespace rollcall

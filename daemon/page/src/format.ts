@@ -82,15 +82,27 @@ export function communicator(value: CommunicatorRef | undefined): string {
     : `${kind}${value.id} (${value.size} ranks)`;
 }
 
-export function culprit(value: Culprit): string {
-  const parts = [`rank ${value.rank}`];
+// "rank 3", or "rank 3 (rank 1 of job engine)"
+function rankInWords(value: Culprit): string {
+  if (value.job === "") return `rank ${value.rank}`;
+  const there = value.job_rank === undefined ? "" : `rank ${value.job_rank} `;
+  const attempt = value.job_attempt ? ` attempt ${value.job_attempt}` : "";
+  return `rank ${value.rank} (${there}of job ${value.job}${attempt})`;
+}
+
+export function culpritParts(value: Culprit): string[] {
+  const parts = [rankInWords(value)];
   if (value.host !== "") parts.push(value.host);
   if (value.node !== "" && value.node !== value.host) parts.push(`node ${value.node}`);
   if (value.pod !== "") parts.push(`pod ${value.pod}`);
   if (value.pid > 0) parts.push(`pid ${value.pid}`);
   if (value.device >= 0) parts.push(`GPU ${value.device}`);
   if (value.step !== undefined) parts.push(`step ${step(value)}`);
-  return parts.join(", ");
+  return parts;
+}
+
+export function culprit(value: Culprit): string {
+  return culpritParts(value).join(", ");
 }
 
 export function frame(value: Frame): string {

@@ -16,6 +16,7 @@ import { IncidentLink, Section, Stale, State, Time, Waiting } from "./parts";
 import { Processes } from "./processes";
 import { formatRanks, parseRanks } from "./ranks";
 import { Rate } from "./rate";
+import { Referral } from "./referral";
 import { severity } from "./states";
 import { Timeline } from "./timeline";
 
@@ -42,6 +43,12 @@ function Sentence({ address, view }: { address: JobAddress; view: JobView }) {
       </p>
     );
   }
+  if (job.waits_for !== undefined)
+    return (
+      <p class="sentence sentence-waiting" role="status">
+        <Referral to={job.waits_for} />
+      </p>
+    );
   if (job.state === "ended")
     return (
       <p class="sentence">

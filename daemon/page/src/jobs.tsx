@@ -21,6 +21,7 @@ import {
   Time,
   Waiting,
 } from "./parts";
+import { Referral } from "./referral";
 import { Silences } from "./silences";
 import { Unrecorded } from "./unrecorded";
 
@@ -106,6 +107,12 @@ function Problem({ job }: { job: JobStatus }) {
         <IncidentLink id={last!.id}>{last!.cause}</IncidentLink>
         <About incident={last} />
       </>
+    );
+  if (job.waits_for !== undefined)
+    return (
+      <span class="warning">
+        <Referral to={job.waits_for} />
+      </span>
     );
   if (job.warnings.length > 0)
     return (

@@ -2,10 +2,10 @@
 // One verdict of an incident: culprits and waiting ranks side by side, histories, advice, evidence.
 import type { ComponentChildren } from "preact";
 import type { JobAddress } from "./api";
-import { call, count, culprit, graph, seconds, step } from "./format";
+import { call, count, culpritParts, graph, seconds, step } from "./format";
 import { CommunicatorWords, CulpritHosts, HostLink, RankLink, RankLinks, Sentence } from "./links";
 import type { Call, Culprit, Incident, Verdict } from "./messages";
-import { Facts, Table } from "./parts";
+import { Facts, JobLink, Table } from "./parts";
 import { shortenRanks } from "./ranks";
 import { stackTop } from "./stacks";
 import { culpritRanks, type RankSet, waitingRanks } from "./totals";
@@ -71,15 +71,35 @@ function rankWord(set: RankSet): string {
   return set.total === 1 ? "rank " : "ranks ";
 }
 
-// "rank 3, node-17, pid 41": the rank and the host are links.
-function CulpritWords({ job, one }: { job: JobAddress; one: Culprit }) {
-  const rest = culprit(one)
-    .split(", ")
-    .slice(one.host === "" ? 1 : 2);
+// "rank 3 (rank 1 of job engine)": of a rank of another job than the incident's.
+function RankOfOtherJob({ tenant, one }: { tenant: string; one: Culprit }) {
+  const theirs = { job: one.job, tenant, attempt: String(one.job_attempt ?? 0) };
   return (
     <>
-      {one.rank < 0 ? "a process" : "rank "}
-      <RankLink job={job} rank={one.rank} />
+      rank {one.rank} (
+      {one.job_rank !== undefined && (
+        <>
+          rank <RankLink job={theirs} rank={one.job_rank} />{" "}
+        </>
+      )}
+      of job <JobLink job={one.job} tenant={tenant} />)
+    </>
+  );
+}
+
+// "rank 3, node-17, pid 41": the rank and the host are links.
+function CulpritWords({ job, one }: { job: JobAddress; one: Culprit }) {
+  const rest = culpritParts(one).slice(one.host === "" ? 1 : 2);
+  return (
+    <>
+      {one.job !== "" ? (
+        <RankOfOtherJob tenant={job.tenant} one={one} />
+      ) : (
+        <>
+          {one.rank < 0 ? "a process" : "rank "}
+          <RankLink job={job} rank={one.rank} />
+        </>
+      )}
       {one.host !== "" && ", "}
       <HostLink host={one.host} />
       {rest.map((part) => `, ${part}`)}

@@ -15,15 +15,6 @@ namespace {
 
 constexpr size_t kMostRanks = 8;
 
-// As `rollcall analyze` does: every open wait counts.
-Limits NoPatience() {
-  Limits limits;
-  limits.hang_after_ns = 0;
-  limits.suspect_after_ns = 0;
-  limits.absent_for_good_ns = 0;
-  return limits;
-}
-
 void Report(const FlightRecorderInput& input, std::vector<Verdict> verdicts) {
   (void)StateTable(input.model.state());
   Incident incident;
@@ -44,7 +35,8 @@ void Run(Input input) {
   }
   if (dumps.empty()) return;
   const FlightRecorderInput job = ImportDumps(std::move(dumps), {});
-  std::vector<Verdict> verdicts = Diagnose(job.model.state(), job.newest_ns, NoPatience());
+  std::vector<Verdict> verdicts =
+      Diagnose(job.model.state(), job.newest_ns, LimitsWithoutPatience());
   AddDumpEvidence(job, &verdicts);
   for (const Verdict& verdict : verdicts) {
     Promise(!verdict.summary.empty(), "a verdict has a sentence");

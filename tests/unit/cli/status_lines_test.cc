@@ -31,6 +31,18 @@ TEST(StatusLinesTest, OneHostIsNotHosts) {
   EXPECT_NE(JobLines(job, 0).front().text.find(" on 1 host,"), std::string::npos);
 }
 
+TEST(StatusLinesTest, AJobThatWaitsForAnotherOneSaysSo) {
+  v1::JobStatus job = JobWithCommunicators(0);
+  EXPECT_EQ(JobLines(job, 0).size(), 1u);
+  job.mutable_waits_for()->set_job("engine");
+  job.mutable_waits_for()->set_summary("rank 1 is late");
+  EXPECT_EQ(JobLines(job, 0).back().text, "  waits for job engine: rank 1 is late");
+  job.mutable_waits_for()->set_attempt(2);
+  job.mutable_waits_for()->set_incident("engine-1");
+  EXPECT_EQ(ReferralOf(job), "waits for job engine attempt 2 (incident engine-1): rank 1 is late");
+  EXPECT_GT(JobScreen(job, 24).size(), 3u) << "it is wrapped";
+}
+
 TEST(CutToWidthTest, EndsWithDotsWhereTextIsMissing) {
   EXPECT_EQ(CutToWidth("a sentence", 10), "a sentence");
   EXPECT_EQ(CutToWidth("a sentence", 9), "a sent...");

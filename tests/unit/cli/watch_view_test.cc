@@ -91,6 +91,36 @@ TEST(WatchViewTest, TheVerdictStandsBeforeTheTableAndOnce) {
   EXPECT_EQ(count, 0u) << "the headline takes its place below the table";
 }
 
+void AddUnrecordedJob(v1::StatusResponse* status, const std::string& name) {
+  v1::UnrecordedJob* job = status->add_unrecorded();
+  job->set_name(name);
+  job->set_ranks(4);
+  job->add_hosts("node-1");
+}
+
+TEST(WatchViewTest, ShowsJobsThatAreNotRecorded) {
+  WatchView view;
+  v1::StatusResponse status;
+  AddUnrecordedJob(&status, "train.py");
+  view.Update(status);
+  EXPECT_TRUE(Shows(view.Lines(80, 24), "train.py  not recorded: 4 ranks"));
+  AddJob(&status, "recorded", "running");
+  view.Update(status);
+  EXPECT_TRUE(Shows(view.Lines(80, 24), "train.py  not recorded: 4 ranks"));
+  EXPECT_NE(Marked(view).find("recorded"), std::string::npos);
+}
+
+TEST(WatchViewTest, ManyJobsThatAreNotRecordedLeaveRoomForTheSelectedOne) {
+  WatchView view;
+  v1::StatusResponse status = Jobs(1);
+  for (int i = 0; i < 100; ++i) AddUnrecordedJob(&status, "train-" + std::to_string(i) + ".py");
+  view.Update(status);
+  const std::vector<StatusLine> lines = view.Lines(80, 24);
+  EXPECT_TRUE(Shows(lines, "100 distributed jobs are not recorded"));
+  EXPECT_TRUE(Shows(lines, "all of them:  rollcall status"));
+  EXPECT_TRUE(Shows(lines, "job-0: running, "));
+}
+
 TEST(WatchViewTest, FitsTheWindow) {
   WatchView view;
   view.Update(Jobs(1000));

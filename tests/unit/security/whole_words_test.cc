@@ -18,6 +18,22 @@ TEST(WholeWordsTest, OneWordThatFillsItsFieldIsANumber) {
   EXPECT_NE(one, WithoutCutEnd("validate/imagenet/epoch_12/part_5", 33));
 }
 
+TEST(WholeWordsTest, ANameThatTheKernelHasCutShowsNoPartOfASecret) {
+  for (const char* name : {"pg://u:hunter22", "u:hunter22@db.x", "job token=a1b2c"}) {
+    const std::string shown = WithoutCutName(name);
+    EXPECT_EQ(shown.find("hunter"), std::string::npos) << shown;
+    EXPECT_EQ(shown.find("a1b"), std::string::npos) << shown;
+  }
+  EXPECT_EQ(WithoutCutName("job token=a1b2c"), "job ...");
+}
+
+TEST(WholeWordsTest, UsualNamesOfThreadsStay) {
+  for (const char* name :
+       {"pt_nccl_watchdg", "Thread-1 (worke", "ray::Trainer.fo", "u:hunter2@db"}) {
+    EXPECT_EQ(WithoutCutName(name), name);
+  }
+}
+
 TEST(WholeWordsTest, ATextOfWhichTheEndWasKeptLosesItsFirstWord) {
   EXPECT_EQ(WithoutCutBeginning("ter2@store/7/ready", 18), ".../7/ready");
   EXPECT_EQ(WithoutCutBeginning("ter2@store/7/ready", 19), "ter2@store/7/ready");

@@ -224,6 +224,17 @@ TEST(FactLinesTest, SurviveTheWay) {
   EXPECT_EQ(read.facts[0].age_ns, 5);
 }
 
+// Its secrets are redacted later, by the agent.
+TEST(FactLinesTest, ALineThatIsCutShowsNoPartOfASecret) {
+  ProbeResult result;
+  const std::string before = "CIFS: VFS: " + std::string(kMostFactText - 29, 'x') + " ";
+  result.facts.push_back(
+      {K::kServerSilent, "store", 0, before + "smb://me:hunter22@store/data", 0, 0});
+  const ProbeResult read = FromLines(ToLines(result));
+  ASSERT_EQ(read.facts.size(), 1u);
+  EXPECT_EQ(read.facts[0].text, before + "...");
+}
+
 TEST(FactLinesTest, AProbeThatDiedHasWhatItFoundBefore) {
   const ProbeResult read = FromLines("xid\tGPU 0\t79\t0\t0\ttext\nxid\tGPU 1\t7");
   EXPECT_EQ(read.outcome, ProbeOutcome::kFailed);

@@ -31,6 +31,12 @@ TEST(ProcStatTest, ReadsNamesThatHoldSpacesAndParentheses) {
   }
 }
 
+TEST(ProcStatTest, ANameThatTheKernelHasCutShowsNoPartOfASecret) {
+  const auto stat = ParseProcStat(StatLine("pg://u:hunter22", 'S'));
+  ASSERT_TRUE(stat.ok());
+  EXPECT_EQ(stat->name.find("hunter"), std::string::npos);
+}
+
 TEST(ProcStatTest, RefusesOtherText) {
   for (const char* text : {"", "12", "12 (a", "12 a) S", "x (a) S 1", "12 (a) S 1 2 3", ") 12 ("}) {
     EXPECT_FALSE(ParseProcStat(text).ok()) << text;

@@ -89,5 +89,16 @@ TEST(KeyNoteSearchTest, AKeyThatTheLibraryHasCutLosesItsFirstWord) {
   EXPECT_EQ(FindNotedKey(Thread(note), Frames(kBase + 16, kBase + 512)), "..." + path);
 }
 
+TEST(KeyNoteSearchTest, LongKeysThatEndAlikeStayDifferent) {
+  const std::string rest(sizeof(KeyNote::first) - 1 - 9 - 8, '7');
+  const auto key = [&rest](const std::string& number) {
+    const KeyNote note = Note(number + rest + "/ready/3", "", 1);
+    return FindNotedKey(Thread(note), Frames(kBase + 16, kBase + 512));
+  };
+  EXPECT_EQ(key("#1a2b3c4d"), "... (1a2b3c4d)/ready/3");
+  EXPECT_EQ(key("#5e6f7a8b"), "... (5e6f7a8b)/ready/3");
+  EXPECT_EQ(key("#5e6f7a8x"), ".../ready/3") << "no number of the library";
+}
+
 }  // namespace
 }  // namespace rollcall

@@ -203,6 +203,8 @@ TEST_P(PythonStacksTest, HasTheExceptionThatAThreadIsHandling) {
   VictimProcess victim(Command("handling"));
   ASSERT_TRUE(victim.WaitForAll('S'));
   const std::string kCutText = std::string(200, 'x') + " of ...";  // no part of the password
+  std::string many_bytes;
+  for (int i = 0; i < 200; ++i) many_bytes += "\xe5\xa3\x8a";
   const struct {
     const char* function;
     const char* type;
@@ -218,6 +220,8 @@ TEST_P(PythonStacksTest, HasTheExceptionThatAThreadIsHandling) {
        "leave_a_generator"},
       {"wait_with_a_long_text", "ConnectionError", kCutText.c_str(), "refused",
        "wait_with_a_long_text"},
+      {"wait_with_a_text_of_many_bytes", "ValueError", many_bytes.c_str(), "found broken",
+       "wait_with_a_text_of_many_bytes"},
   };
   const ProcessStack process = TakeUntil(victim, [&](const ProcessStack& taken) {
     return std::all_of(std::begin(kExpected), std::end(kExpected),

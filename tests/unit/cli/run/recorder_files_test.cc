@@ -115,6 +115,22 @@ TEST(MayStartElsewhereTest, KnowsLaunchersOfOtherHostsAndContainers) {
   EXPECT_TRUE(MayStartElsewhere({"rollcall", "run", "--", "/usr/bin/mpiexec.hydra", "-n", "8"}));
   EXPECT_TRUE(MayStartElsewhere({"env", "A=B", "apptainer", "exec", "image.sif", "python"}));
   EXPECT_TRUE(MayStartElsewhere({"bash", "-c", "cd /data;srun python train.py"}));
+  EXPECT_TRUE(MayStartElsewhere({"nohup", "./with_modules.sh", "mpirun", "-n", "8", "./train"}));
+  EXPECT_TRUE(MayStartElsewhere({"flux", "run", "-n", "8", "python", "train.py"}));
+}
+
+TEST(MayStartElsewhereTest, ArgumentsOfAProgramStartNothing) {
+  EXPECT_FALSE(MayStartElsewhere({"python3.11", "train.py", "--model", "flux"}));
+  EXPECT_FALSE(MayStartElsewhere({"./train.py", "docker"}));
+  EXPECT_FALSE(MayStartElsewhere({"torchrun", "--nproc-per-node", "4", "train.py", "srun"}));
+  EXPECT_FALSE(MayStartElsewhere({"env", "A=B", "nohup", "python", "-c", "print(1); ssh = 2"}));
+  EXPECT_FALSE(MayStartElsewhere({"sh", "-c", "cd /data && python train.py flux"}));
+  EXPECT_TRUE(MayStartElsewhere({"sh", "-c", "python prepare.py flux; srun python train.py"}));
+}
+
+TEST(MayStartElsewhereTest, AWordThatIsALaunchersNameStartsNothing) {
+  EXPECT_FALSE(MayStartElsewhere({"./train", "--model", "flux", "--lr", "3"}));
+  EXPECT_FALSE(MayStartElsewhere({"flux"}));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // Two jobs that share a communicator: the trainer has its ranks 0 and 1, the engine 2 and 3.
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -72,9 +73,9 @@ class PairsTest : public testing::Test {
   }
   // What one of them tells of a hang.
   PairVerdicts Tell(HalfOfAPair* one, HalfOfAPair* other,
-                    const std::vector<bool>& has_incident = {false, false}) {
+                    const OpenedNs& opened_ns = {std::nullopt, std::nullopt}) {
     const JoinedJobs joined = JoinJobs(one->state(), {other->state()});
-    return SplitVerdicts(joined, Diagnose(joined.state, At(90), Limits()), has_incident);
+    return SplitVerdicts(joined, Diagnose(joined.state, At(90), Limits()), opened_ns);
   }
   PairVerdicts TrainerTells() { return Tell(&trainer_, &engine_); }
   PairVerdicts EngineTells() { return Tell(&engine_, &trainer_); }
@@ -149,6 +150,7 @@ TEST_F(PairsTest, TheJobThatHoldsTheOtherUpTellsIt) {
   ASSERT_EQ(verdict.culprits.size(), 1u);
   EXPECT_EQ(verdict.culprits[0].rank, 1);  // of the engine
   EXPECT_EQ(verdict.culprits[0].process, 1);
+  EXPECT_FALSE(verdict.culprits[0].other_job.has_value());
   EXPECT_EQ(verdict.waiting_ranks, (std::vector<int32_t>{0, 2, 3}));
   EXPECT_EQ(verdict.waiting_processes, std::vector<int32_t>{0});
   EXPECT_EQ(verdict.evidence.back(), "ranks 2-3 are ranks 0-1 of job trainer");
@@ -177,6 +179,9 @@ TEST_F(PairsTest, TheErrorOfAJobThatHasEndedIsToldByTheJobThatWaits) {
   EXPECT_TRUE(absl::StrContains(summary, "ValueError: no weight")) << summary;
   EXPECT_EQ(trainer.own[0].culprits[0].process, -1);
   EXPECT_EQ(trainer.own[0].culprits[0].pid, 4200);
+  ASSERT_TRUE(trainer.own[0].culprits[0].other_job.has_value());
+  EXPECT_EQ(trainer.own[0].culprits[0].other_job->key, JobKey("engine"));
+  EXPECT_EQ(trainer.own[0].culprits[0].other_job->rank, 0);
 }
 
 // The jobs share nothing but a store.
@@ -210,8 +215,17 @@ TEST_F(PairsTest, AKeyThatTheOtherJobShouldSetIsToldByTheJobThatWaits) {
 TEST_F(PairsTest, AnOpenIncidentGoesOn) {
   trainer_.EnterWeights({0, 1}, At(10));
   engine_.EnterWeights({2}, At(11));
-  EXPECT_TRUE(Tell(&engine_, &trainer_, {false, true}).own.empty());
-  EXPECT_FALSE(Tell(&trainer_, &engine_, {true, false}).own.empty());
+  EXPECT_TRUE(Tell(&engine_, &trainer_, {std::nullopt, At(20)}).own.empty());
+  EXPECT_FALSE(Tell(&trainer_, &engine_, {At(20), std::nullopt}).own.empty());
+}
+
+// The hosts of one job may be back first after a restart of the daemon, and open one more.
+TEST_F(PairsTest, OfTwoOpenIncidentsTheOlderOneGoesOn) {
+  trainer_.EnterWeights({0, 1}, At(10));
+  engine_.EnterWeights({2}, At(11));
+  EXPECT_FALSE(Tell(&trainer_, &engine_, {At(20), At(80)}).own.empty());
+  EXPECT_EQ(Tell(&engine_, &trainer_, {At(80), At(20)}).told_by, JobKey("trainer"));
+  EXPECT_FALSE(Tell(&engine_, &trainer_, {At(20), At(80)}).own.empty());
 }
 
 // Whoever tells it, both see the same.

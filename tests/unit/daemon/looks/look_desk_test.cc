@@ -6,6 +6,8 @@
 
 #include <functional>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "base/durations.h"
 #include "daemon/looks/judge.h"
@@ -79,7 +81,7 @@ class LookDeskTest : public testing::Test {
 
   absl::StatusOr<std::vector<v1::HostLook>> Look(v1::LookRequest request = {}) {
     if (request.job().empty()) request.set_job("train.py");
-    return desk_.Look(request, Tenants::All(), [this] { return goes_on_; });
+    return desk_.Look(request, Tenants::All(), "ann", [this] { return goes_on_; });
   }
 
   std::set<std::string> gone_, silent_;
@@ -175,27 +177,50 @@ TEST_F(LookDeskTest, ADaemonThatStopsBeginsNoLook) {
   EXPECT_TRUE(absl::IsCancelled(Look().status()));
 }
 
-TEST_F(LookDeskTest, CallersOfTheSameTenantsHaveTwoLooksAtATime) {
-  silent_ = {AgentOf("node-1").id, AgentOf("node-2").id};
-  v1::LookRequest request;
-  request.set_job("train.py");
-  absl::Status third, of_others;
-  const auto look = [&](const Tenants& tenants, const std::function<void()>& meanwhile) {
+// A look that has a place is told that nobody waits for it.
+class LookPlacesTest : public LookDeskTest {
+ protected:
+  void SetUp() override {
+    LookDeskTest::SetUp();
+    silent_ = {AgentOf("node-1").id, AgentOf("node-2").id};
+  }
+  bool HasPlace(const Tenants& tenants, const std::string& who) {
+    const absl::Status status = Look(tenants, who, [] {});
+    EXPECT_TRUE(absl::IsCancelled(status) || absl::IsResourceExhausted(status)) << status;
+    return absl::IsCancelled(status);
+  }
+  absl::Status Look(const Tenants& tenants, const std::string& who,
+                    const std::function<void()>& meanwhile) {
+    v1::LookRequest request;
+    request.set_job("train.py");
     const auto goes_on = [&meanwhile] {
       meanwhile();
       return false;
     };
-    return desk_.Look(request, tenants, goes_on).status();
-  };
-  const auto nothing = [] {};
-  look(Tenants::All(), [&] {
-    look(Tenants::All(), [&] {
-      third = look(Tenants::All(), nothing);
-      of_others = look(Tenants::Only({"default"}), nothing);
-    }).IgnoreError();
-  }).IgnoreError();
-  EXPECT_TRUE(absl::IsResourceExhausted(third)) << third;
-  EXPECT_TRUE(absl::IsCancelled(of_others)) << of_others;
+    return desk_.Look(request, tenants, who, goes_on).status();
+  }
+  // Does it while these callers, who see all jobs, look.
+  void While(std::vector<std::string> callers, const std::function<void()>& check) {
+    if (callers.empty()) return check();
+    const std::string who = callers.back();
+    callers.pop_back();
+    Look(Tenants::All(), who, [&] { While(callers, check); }).IgnoreError();
+  }
+};
+
+TEST_F(LookPlacesTest, OneCallerDoesNotTakeThePlacesOfAnother) {
+  While({"ann", "ann"}, [this] {
+    EXPECT_FALSE(HasPlace(Tenants::All(), "ann"));
+    EXPECT_TRUE(HasPlace(Tenants::All(), "bob"));
+  });
+}
+
+TEST_F(LookPlacesTest, CallersOfTheSameTenantsDoNotTakeThePlacesOfOthers) {
+  While({"ann", "ann", "bob"}, [this] {
+    EXPECT_FALSE(HasPlace(Tenants::All(), "bob"));
+    EXPECT_FALSE(HasPlace(Tenants::All(), "carl"));
+    EXPECT_TRUE(HasPlace(Tenants::Only({"default"}), "ann"));
+  });
 }
 
 }  // namespace

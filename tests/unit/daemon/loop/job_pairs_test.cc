@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/strings/match.h"
@@ -102,10 +104,31 @@ TEST_F(JobPairsTest, TheJobThatFailedHasTheIncidentAndTheOtherRefersToIt) {
   const JobBrief engine = incidents_->Brief(kEngine);
   ASSERT_TRUE(engine.live.has_value());
   EXPECT_TRUE(absl::StrContains(engine.live->summary, "ValueError: no weight"));
-  const JobBrief trainer = incidents_->Brief(kTrainer);
-  ASSERT_EQ(trainer.warnings.size(), 1u);
-  EXPECT_TRUE(absl::StartsWith(trainer.warnings[0], "waits for job engine (incident engine-1): "))
-      << trainer.warnings[0];
+  EXPECT_GT(engine.live->opened_ns, 0);
+  EXPECT_TRUE(incidents_->Brief(kTrainer).warnings.empty());
+  const std::optional<Referral> referral = pairs_.ReferralOf(kTrainer);
+  ASSERT_TRUE(referral.has_value());
+  EXPECT_EQ(referral->teller, kEngine);
+  EXPECT_TRUE(absl::StrContains(referral->summary, "ValueError: no weight"));
+  EXPECT_FALSE(pairs_.ReferralOf(kEngine).has_value());
+}
+
+TEST_F(JobPairsTest, TheReferralEndsWithTheWait) {
+  Apply();
+  for (JobRunner* runner : {trainer_.get(), engine_.get(), trainer_.get()}) Diagnose(runner);
+  ASSERT_TRUE(pairs_.ReferralOf(kTrainer).has_value());
+  const uint64_t changes = pairs_.Changes(kTrainer);
+  for (const int rank : {0, 1, 2, 3}) {
+    v1::CommUpdate* comm = tick_.mutable_processes(rank)->mutable_communicators(0);
+    comm->set_entered(8);
+    comm->set_started(8);
+    comm->set_finished(8);
+    comm->clear_waiting_since_ns();
+  }
+  Apply();
+  Diagnose(trainer_.get());
+  EXPECT_FALSE(pairs_.ReferralOf(kTrainer).has_value());
+  EXPECT_GT(pairs_.Changes(kTrainer), changes);
 }
 
 // Nobody of it waits, so by itself it would never look.

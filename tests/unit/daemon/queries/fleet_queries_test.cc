@@ -202,11 +202,13 @@ class OneDaemon {
   const OwnershipOfTown ownership;
   UnrecordedBook unrecorded;
   std::unique_ptr<FleetQueries> fleet;
+  std::atomic<bool> silent_agents{false};  // they answer no look
 
  private:
   static AgentName TheAgent() { return {"node", kAgentId, 0, true}; }
 
   bool ReplyToLook(const std::string& agent, const v1::TakeStacks& asked) {
+    if (silent_agents) return true;
     for (const v1::ProcessRef& process : asked.processes()) {
       v1::StackReply reply;
       reply.set_request(asked.request());
@@ -361,6 +363,17 @@ TEST_F(FleetQueriesTest, LooksAtEachHostOfAJobOnceThroughItsDaemon) {
     EXPECT_EQ(look.processes(0).samples_size(), 3);
   }
   EXPECT_THAT(hosts, testing::UnorderedElementsAre("node-1", "node-2"));
+}
+
+TEST_F(FleetQueriesTest, ALookOfAnotherDaemonEndsWhenNobodyWaitsForIt) {
+  ListRanks("node-2", 2, 2, &b_.unrecorded);
+  b_.silent_agents = true;
+  v1::LookRequest request;
+  request.set_job("train.py");
+  request.set_apart_ms(2000);
+  const auto looks = c_.fleet->LookAtJob(request, [] { return false; });
+  EXPECT_TRUE(absl::IsCancelled(looks.status())) << looks.status();
+  EXPECT_TRUE(StatusOf(*c_.fleet, {}, false).silent_daemons().empty());
 }
 
 TEST_F(FleetQueriesTest, LooksOnlyAtTheHostsThatAreWanted) {

@@ -40,6 +40,7 @@ class QueriesTest : public testing::Test {
     parts.rates = &rates_;
     parts.past = &past_;
     parts.timeline = &timeline_;
+    parts.pairs = &pairs_;
     queries_ = std::make_unique<Queries>(parts);
     Identity agent;
     agent.name = "token agent";
@@ -67,6 +68,7 @@ class QueriesTest : public testing::Test {
     Verdict verdict;
     verdict.cause = Cause::kMissingRank;
     verdict.at_once = true;
+    verdict.summary = "rank 1 is late";
     verdict.waiting_processes = {0};
     incidents_->Apply(store_.Get(JobKey(job)), {verdict}, timeline_.Now());
   }
@@ -104,6 +106,7 @@ class QueriesTest : public testing::Test {
   const AllThreadsEnd threads_;
   Timeline timeline_;
   JobStore store_{"default"};
+  JobPairs pairs_{&store_};
   CallRates rates_;
   PastViews past_;
   AgentService agents_{nullptr};  // nobody connects
@@ -164,6 +167,26 @@ TEST_F(QueriesTest, AJobWithoutTheCommunicatorSaysWhichIsMissing) {
   EXPECT_NE(view.status().message().find("\"a91f\""), std::string::npos);
   EXPECT_TRUE(absl::IsNotFound(
       queries_->SeenBy(Tenants::Only({"team-a"}))->GetCommunicator(request).status()));
+}
+
+TEST_F(QueriesTest, AJobThatWaitsForAnotherOneRefersToItsIncident) {
+  Take({"node", "trainer"});
+  Take({"node", "engine"});
+  const uint64_t version = queries_->Version("trainer");
+  pairs_.SetReferral(JobKey("trainer"), Referral{JobKey("engine"), "it waits"});
+  EXPECT_NE(queries_->Version("trainer"), version);
+  JobSelector trainer;
+  trainer.job = "trainer";
+  v1::WaitedJob engine = StatusOf(*queries_, trainer, false).jobs(0).waits_for();
+  EXPECT_EQ(engine.job(), "engine");
+  EXPECT_EQ(engine.incident(), "");
+  EXPECT_EQ(engine.summary(), "it waits");
+  Hang("engine");
+  engine = StatusOf(*queries_, trainer, false).jobs(0).waits_for();
+  EXPECT_EQ(engine.incident(), "engine-1");
+  EXPECT_NE(engine.summary(), "it waits");
+  pairs_.SetReferral(JobKey("trainer"), std::nullopt);
+  EXPECT_FALSE(StatusOf(*queries_, trainer, false).jobs(0).has_waits_for());
 }
 
 TEST_F(QueriesTest, AKeptStateLeadsToTheAttemptsThatCameLater) {

@@ -228,6 +228,17 @@ TEST(AnonymizeTest, ASentenceUsesThePseudonymsOfTheFields) {
             "rank 3 is handling OSError: [message hidden] (`validate` (file-2.py:212)); all wait");
 }
 
+TEST(AnonymizeTest, ASentenceDoesNotNameTheOtherJobOfACulprit) {
+  v1::Incident incident = RealIncident();
+  v1::Verdict* verdict = incident.mutable_verdicts(0);
+  verdict->mutable_culprits(0)->set_job("engine");
+  verdict->set_summary("rank 3 is rank 1 of job engine: rank 3 is late");
+  Pseudonyms names;
+  Anonymize(&incident, &names);
+  EXPECT_EQ(verdict->culprits(0).job(), "job-2");
+  EXPECT_EQ(verdict->summary(), "rank 3 is rank 1 of job job-2: rank 3 is late");
+}
+
 TEST(AnonymizeTest, FilesOfWellKnownLibrariesKeepTheirNames) {
   v1::Incident incident = RealIncident();
   Pseudonyms names;

@@ -14,7 +14,8 @@
 //                     longjmp(), and makes an allreduce after each, beneath a function with much on
 //                     its stack, which nobody may change
 //   key, get          wait for keys of a TCPStore (two, of 300 s) and of a FileStore, "long" for
-//                     one with a long name; "end" ends the process where it would wait next
+//                     one with a long name, "alike" for one whose name ends alike; "end" ends the
+//                     process where it would wait next
 //   hold              pauses where it would wait next; "stay" pauses at once
 #include <setjmp.h>
 #include <signal.h>
@@ -210,6 +211,10 @@ const std::map<std::string, std::function<void(const Numbers&)>> kSteps = {
     {"long",
      [](const Numbers&) {
        FileStore().wait({std::string(500, 'x') + "\n/the end"}, std::chrono::milliseconds(0));
+     }},
+    {"alike",
+     [](const Numbers&) {
+       FileStore().wait({std::string(500, 'y') + "\n/the end"}, std::chrono::milliseconds(0));
      }},
     {"destroy", [](const Numbers&) { delete group; }},
 };

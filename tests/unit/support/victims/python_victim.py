@@ -171,6 +171,14 @@ def wait_with_a_long_text():
         never.acquire()
 
 
+def wait_with_a_text_of_many_bytes():
+    """It has fewer characters than the agent reads, and more bytes."""
+    try:
+        raise ValueError("\u58ca" * 200)  # MARK found broken
+    except ValueError:
+        never.acquire()
+
+
 def wait_after_handling():
     try:
         load_shard(4)
@@ -217,7 +225,7 @@ if mode == "named":
 if mode == "handling":
     threads = {function.__name__: function for function in
                (wait_in_except, wait_in_finally, leave, leave_a_generator, wait_with_a_long_text,
-                wait_after_handling)}
+                wait_with_a_text_of_many_bytes, wait_after_handling)}
     threading.Thread(target=wait_as_named, name="keeper").start()
 for name, target in threads.items():
     threading.Thread(target=target, name=name, daemon=True).start()
