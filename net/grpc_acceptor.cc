@@ -89,9 +89,10 @@ void GrpcAcceptor::Serve() {
     const std::vector<HttpPoller::Ready> all = poller_.Wait(kSweepMs);
     if (stopping_) return;
     for (const HttpPoller::Ready& ready : all) {
-      const auto at = std::find_if(listeners_.begin(), listeners_.end(),
-                                   [&ready](const auto& one) { return one->fd() == ready.fd; });
-      if (at == listeners_.end()) CloseAbandoned(ready.fd);
+      const auto at = std::find_if(listeners_.begin(), listeners_.end(), [&ready](const auto& one) {
+        return HttpPoller::KeyOf(one->fd()) == ready.key;
+      });
+      if (at == listeners_.end()) CloseAbandoned(static_cast<int>(ready.key));
     }
     descriptors_ = DescriptorLimit();
     // Afterwards: a new connection may get the descriptor of one that has just been closed.

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "base/unique_fd.h"
 #include "net/http_request.h"
 #include "net/http_transport.h"
 #include "net/http_types.h"
@@ -18,8 +19,8 @@ namespace rollcall {
 enum class HttpPhase { kReading, kAnswering, kWriting, kStreaming };
 
 struct HttpConnection {
-  int fd = -1;
-  uint64_t id = 0;  // the system reuses descriptors, but ids are unique
+  UniqueFd fd;      // closes after the transport has ended
+  uint64_t id = 0;  // unique, unlike the descriptor
   std::unique_ptr<HttpTransport> transport;
   std::string peer;   // its address, as in HttpCaller
   std::string local;  // likewise

@@ -9,26 +9,20 @@ namespace rollcall {
 
 HttpConnection* HttpConnections::Add(HttpConnection connection) {
   connection.id = next_id_++;
-  const int fd = connection.fd;
-  return &(all_[fd] = std::move(connection));
+  return &(all_[connection.id] = std::move(connection));
 }
 
-HttpConnection* HttpConnections::Find(int fd) {
-  const auto at = all_.find(fd);
+HttpConnection* HttpConnections::Find(uint64_t id) {
+  const auto at = all_.find(id);
   return at == all_.end() ? nullptr : &at->second;
-}
-
-HttpConnection* HttpConnections::Find(int fd, uint64_t id) {
-  HttpConnection* connection = Find(fd);
-  return connection == nullptr || connection->id != id ? nullptr : connection;
 }
 
 HttpConnection* HttpConnections::FindReplaceable(int64_t now_ns) {
   std::map<absl::string_view, size_t> of_address;
-  for (const auto& [fd, connection] : all_) ++of_address[PeerWithoutPort(connection.peer)];
+  for (const auto& [id, connection] : all_) ++of_address[PeerWithoutPort(connection.peer)];
   HttpConnection* found = nullptr;
   size_t most = 0;
-  for (auto& [fd, connection] : all_) {
+  for (auto& [id, connection] : all_) {
     if (!IsReplaceable(connection, now_ns)) continue;
     const size_t count = of_address[PeerWithoutPort(connection.peer)];
     const bool is_older = found == nullptr || connection.since_ns < found->since_ns;
@@ -40,7 +34,7 @@ HttpConnection* HttpConnections::FindReplaceable(int64_t now_ns) {
 }
 
 HttpConnection* HttpConnections::FindStalledBody(int64_t now_ns) {
-  for (auto& [fd, connection] : all_) {
+  for (auto& [id, connection] : all_) {
     if (IsStalledBody(connection, now_ns)) return &connection;
   }
   return nullptr;
@@ -48,7 +42,7 @@ HttpConnection* HttpConnections::FindStalledBody(int64_t now_ns) {
 
 std::vector<HttpConnection*> HttpConnections::FindLate(const HttpLimits& limits, int64_t now_ns) {
   std::vector<HttpConnection*> late;
-  for (auto& [fd, connection] : all_) {
+  for (auto& [id, connection] : all_) {
     if (IsLate(connection, limits, now_ns)) late.push_back(&connection);
   }
   return late;

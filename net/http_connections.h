@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The open connections of the page's server. Owned by the thread that serves them.
 //
-// The system gives the descriptor of a closed connection to the next one, so an event or a response
-// may be meant for a connection that is gone. Ids tell them apart: they grow and never come again.
+// An event or a response may be meant for a connection that is gone. Ids tell them apart: they grow
+// and never come again, unlike descriptors.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +18,10 @@ class HttpConnections {
  public:
   // Gives the connection its id. The result is valid until Remove().
   HttpConnection* Add(HttpConnection connection);
-  void Remove(int fd) { all_.erase(fd); }
+  void Remove(uint64_t id) { all_.erase(id); }
 
   // These return nullptr if there is no such connection.
-  HttpConnection* Find(int fd);
-  HttpConnection* Find(int fd, uint64_t id);
+  HttpConnection* Find(uint64_t id);
   // Of the address with most connections, the one that has waited longest for its client; nullptr
   // if all wait for the daemon.
   HttpConnection* FindReplaceable(int64_t now_ns);
@@ -33,13 +32,11 @@ class HttpConnections {
   // Those beyond a deadline.
   std::vector<HttpConnection*> FindLate(const HttpLimits& limits, int64_t now_ns);
 
-  // Each later connection gets this id or a larger one.
-  uint64_t next_id() const { return next_id_; }
   size_t size() const { return all_.size(); }
 
  private:
-  std::map<int, HttpConnection> all_;  // by descriptor
-  uint64_t next_id_ = 1;
+  std::map<uint64_t, HttpConnection> all_;  // by id
+  uint64_t next_id_ = uint64_t{1} << 32;    // larger than any descriptor (HttpPoller::Key)
 };
 
 }  // namespace rollcall

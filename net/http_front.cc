@@ -3,7 +3,6 @@
 
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -72,7 +71,7 @@ class HttpFront::Impl {
   void OrderByCrowd(std::vector<HttpPoller::Ready>* handshakes);
   bool IsInHandshake(const HttpConnection& connection) const;
   void AcceptSome();
-  void Accept(int fd, std::string peer);
+  void Accept(UniqueFd fd, std::string peer);
   bool MakeRoom();
   void Handle(HttpConnection* connection, uint32_t events);
   void Read(HttpConnection* connection);
@@ -82,8 +81,8 @@ class HttpFront::Impl {
   bool HasRoomForBody(HttpConnection* connection);
   void Send(HttpConnection* connection, std::string bytes, bool close_after);
   void Flush(HttpConnection* connection);
-  void Close(int fd);
-  void Drop(int fd);
+  void Close(HttpConnection* connection);
+  void Drop(HttpConnection* connection);
   void ApplyFinished();
   void Apply(HttpWorkers::Finished finished);
   void Apply(HttpViewers::Event event);
@@ -136,7 +135,7 @@ void HttpFront::Impl::Stop() {
   viewers_.Stop();
   if (thread_.joinable()) thread_.join();
   listener_.Close();
-  while (HttpConnection* connection = connections_.First()) Close(connection->fd);
+  while (HttpConnection* connection = connections_.First()) Close(connection);
 }
 
 void HttpFront::Impl::Serve() {
@@ -155,17 +154,10 @@ void HttpFront::Impl::Serve() {
 // Handshakes cost most, and any stranger can begin them: they come last, and those that are left
 // come next time.
 void HttpFront::Impl::HandleAll(const std::vector<HttpPoller::Ready>& all) {
-  // A connection that AcceptSome() adds can have the descriptor of one that it has closed. What
-  // `all` says about this descriptor is of the closed one.
-  const uint64_t first_new = connections_.next_id();
   std::vector<HttpPoller::Ready> handshakes;
-  const auto find = [&](const HttpPoller::Ready& ready) {
-    HttpConnection* connection = connections_.Find(ready.fd);
-    return connection != nullptr && connection->id < first_new ? connection : nullptr;
-  };
   for (const HttpPoller::Ready& ready : all) {
-    if (ready.fd == listener_.fd()) AcceptSome();
-    HttpConnection* connection = find(ready);
+    if (ready.key == HttpPoller::KeyOf(listener_.fd())) AcceptSome();
+    HttpConnection* connection = connections_.Find(ready.key);
     if (connection == nullptr) continue;
     if (IsInHandshake(*connection)) {
       handshakes.push_back(ready);
@@ -176,7 +168,7 @@ void HttpFront::Impl::HandleAll(const std::vector<HttpPoller::Ready>& all) {
   OrderByCrowd(&handshakes);
   const int64_t until_ns = SteadyNs() + kHandshakesAtOnceNs;
   for (size_t i = 0; i < handshakes.size() && SteadyNs() < until_ns; ++i) {
-    HttpConnection* connection = find(handshakes[i]);
+    HttpConnection* connection = connections_.Find(handshakes[i].key);
     if (connection != nullptr) Handle(connection, handshakes[i].events);
   }
 }
@@ -185,18 +177,18 @@ void HttpFront::Impl::HandleAll(const std::vector<HttpPoller::Ready>& all) {
 // network.
 void HttpFront::Impl::OrderByCrowd(std::vector<HttpPoller::Ready>* handshakes) {
   std::map<std::string, size_t> crowds;
-  std::map<int, std::string> networks;
+  std::map<uint64_t, std::string> networks;  // by connection
   for (const HttpPoller::Ready& ready : *handshakes) {
-    const HttpConnection* connection = connections_.Find(ready.fd);
+    const HttpConnection* connection = connections_.Find(ready.key);
     if (connection == nullptr) continue;  // it has made room since
-    const std::string& network = networks[ready.fd] = NetworkOf(connection->peer);
+    const std::string& network = networks[ready.key] = NetworkOf(connection->peer);
     ++crowds[network];
   }
-  std::map<int, size_t> crowd_of;
-  for (const auto& [fd, network] : networks) crowd_of[fd] = crowds[network];
+  std::map<uint64_t, size_t> crowd_of;
+  for (const auto& [id, network] : networks) crowd_of[id] = crowds[network];
   std::stable_sort(handshakes->begin(), handshakes->end(),
                    [&](const HttpPoller::Ready& a, const HttpPoller::Ready& b) {
-                     return crowd_of[a.fd] < crowd_of[b.fd];
+                     return crowd_of[a.key] < crowd_of[b.key];
                    });
 }
 
@@ -205,7 +197,7 @@ bool HttpFront::Impl::IsInHandshake(const HttpConnection& connection) const {
 }
 
 void HttpFront::Impl::Watch(const HttpConnection& connection) {
-  poller_.Change(connection.fd, EpollEvents(connection));
+  poller_.Change(connection.fd.get(), connection.id, EpollEvents(connection));
 }
 
 // The listener stays ready while clients queue.
@@ -213,7 +205,7 @@ void HttpFront::Impl::AcceptSome() {
   for (int i = 0; i < kAcceptAtOnce; ++i) {
     HttpListener::Accepted next = listener_.Accept();
     if (next.fd >= 0) {
-      Accept(next.fd, std::move(next.peer));
+      Accept(UniqueFd(next.fd), std::move(next.peer));
     } else if (!next.lacks_descriptor) {
       return;
     } else if (!MakeRoom()) {
@@ -222,9 +214,10 @@ void HttpFront::Impl::AcceptSome() {
   }
 }
 
-void HttpFront::Impl::Accept(int fd, std::string peer) {
+void HttpFront::Impl::Accept(UniqueFd socket, std::string peer) {
   HttpConnection connection;
-  connection.fd = fd;
+  const int fd = socket.get();
+  connection.fd = std::move(socket);
   connection.peer = std::move(peer);
   connection.local = LocalAddressOf(fd);
   connection.finder = RequestFinder(limits_.body_bytes);
@@ -233,22 +226,21 @@ void HttpFront::Impl::Accept(int fd, std::string peer) {
       connections_.size() < static_cast<size_t>(limits_.connections) || MakeRoom();
   if (connection.transport == nullptr || !has_room) {
     SendLast(connection, HttpRefusal(503));
-    close(fd);
     ++dropped_;
     return;
   }
   HttpConnection* kept = connections_.Add(std::move(connection));
   connections_count_ = connections_.size();
-  poller_.Add(fd, EPOLLIN);
+  poller_.Add(fd, kept->id, EPOLLIN);
   Enter(HttpPhase::kReading, kept);
   if (!IsInHandshake(*kept)) Read(kept);  // the request has mostly arrived already
 }
 
 // Closes a connection. Returns false if all of them wait for the daemon.
 bool HttpFront::Impl::MakeRoom() {
-  const HttpConnection* oldest = connections_.FindReplaceable(SteadyNs());
+  HttpConnection* oldest = connections_.FindReplaceable(SteadyNs());
   if (oldest == nullptr) return false;
-  Drop(oldest->fd);
+  Drop(oldest);
   return true;
 }
 
@@ -258,12 +250,11 @@ void HttpFront::Impl::Enter(HttpPhase phase, HttpConnection* connection) {
 }
 
 void HttpFront::Impl::Handle(HttpConnection* connection, uint32_t events) {
-  const int fd = connection->fd;
   const uint64_t id = connection->id;
-  if ((events & (EPOLLERR | EPOLLHUP)) != 0) return Close(fd);
+  if ((events & (EPOLLERR | EPOLLHUP)) != 0) return Close(connection);
   if (connection->has_unsent()) Flush(connection);
   // Flush() may have closed the connection.
-  connection = connections_.Find(fd, id);
+  connection = connections_.Find(id);
   const bool reads = connection != nullptr && (connection->phase == HttpPhase::kReading ||
                                                connection->phase == HttpPhase::kStreaming);
   if (reads) Read(connection);
@@ -281,14 +272,14 @@ void HttpFront::Impl::Read(HttpConnection* connection) {
     case IoState::kWantWrite:
       return WaitToRead(connection, result.state);
     case IoState::kNotTls:
-      connection->transport = MakePlainTransport(connection->fd);
+      connection->transport = MakePlainTransport(connection->fd.get());
       connection->is_not_tls = true;
       return Read(connection);
     case IoState::kTls:
       Warn(*connection);
-      return Close(connection->fd);
+      return Close(connection);
     case IoState::kEnded:
-      return Close(connection->fd);
+      return Close(connection);
   }
 }
 
@@ -325,9 +316,9 @@ bool HttpFront::Impl::HasRoomForBody(HttpConnection* connection) {
   const size_t wanted = connection->finder.body_bytes();
   if (connection->body_bytes == wanted) return true;
   while (bodies_ + wanted > limits_.bodies_bytes) {
-    const HttpConnection* stalled = connections_.FindStalledBody(SteadyNs());
+    HttpConnection* stalled = connections_.FindStalledBody(SteadyNs());
     if (stalled == nullptr) return false;
-    Drop(stalled->fd);
+    Drop(stalled);
   }
   bodies_ += wanted;
   connection->body_bytes = wanted;
@@ -356,7 +347,7 @@ void HttpFront::Impl::Advance(HttpConnection* connection) {
   if (unsent_ > limits_.unsent_bytes) return Send(connection, HttpRefusal(503), true);
   Enter(HttpPhase::kAnswering, connection);
   Watch(*connection);
-  workers_.Post({connection->fd, connection->id, std::move(request), CallerOf(*connection),
+  workers_.Post({connection->id, std::move(request), CallerOf(*connection),
                  std::exchange(connection->body_bytes, 0)});
 }
 
@@ -371,14 +362,14 @@ void HttpFront::Impl::Send(HttpConnection* connection, std::string bytes, bool c
 }
 
 void HttpFront::Impl::Flush(HttpConnection* connection) {
-  if (!WriteOut(connection, kWriteAtOnce, SteadyNs())) return Close(connection->fd);
+  if (!WriteOut(connection, kWriteAtOnce, SteadyNs())) return Close(connection);
   if (connection->has_unsent()) return Watch(*connection);
   unsent_ -= connection->out.size();
   connection->out.clear();
   connection->out.shrink_to_fit();
   connection->sent = 0;
   if (connection->phase == HttpPhase::kWriting) {
-    if (connection->close_after) return Close(connection->fd);
+    if (connection->close_after) return Close(connection);
     Enter(HttpPhase::kReading, connection);
   }
   Watch(*connection);
@@ -388,21 +379,18 @@ void HttpFront::Impl::Flush(HttpConnection* connection) {
   if (connection->transport->HasPending()) Read(connection);
 }
 
-void HttpFront::Impl::Close(int fd) {
-  HttpConnection* connection = connections_.Find(fd);
-  if (connection == nullptr) return;
+void HttpFront::Impl::Close(HttpConnection* connection) {
   unsent_ -= connection->out.size();
   bodies_ -= connection->body_bytes;
   if (connection->phase == HttpPhase::kStreaming) viewers_.Remove(connection->id);
   if (!connection->has_unsent()) connection->transport->SayEnd();
-  connections_.Remove(fd);
+  connections_.Remove(connection->id);
   connections_count_ = connections_.size();
-  close(fd);
 }
 
-void HttpFront::Impl::Drop(int fd) {
+void HttpFront::Impl::Drop(HttpConnection* connection) {
   ++dropped_;
-  Close(fd);
+  Close(connection);
 }
 
 void HttpFront::Impl::ApplyFinished() {
@@ -418,10 +406,10 @@ void HttpFront::Impl::ApplyFinished() {
 }
 
 void HttpFront::Impl::Apply(HttpViewers::Event event) {
-  HttpConnection* connection = connections_.Find(event.fd, event.id);
+  HttpConnection* connection = connections_.Find(event.id);
   if (connection == nullptr) return;
-  if (event.is_end) return Close(event.fd);
-  if (connection->out.size() > kMostUnsentEvents) return Drop(event.fd);
+  if (event.is_end) return Close(connection);
+  if (connection->out.size() > kMostUnsentEvents) return Drop(connection);
   if (connection->out.empty()) connection->progress_ns = SteadyNs();
   unsent_ += event.bytes.size();
   connection->out += event.bytes;
@@ -430,13 +418,13 @@ void HttpFront::Impl::Apply(HttpViewers::Event event) {
 
 void HttpFront::Impl::Apply(HttpWorkers::Finished finished) {
   bodies_ -= finished.body_bytes;
-  HttpConnection* connection = connections_.Find(finished.fd, finished.id);
+  HttpConnection* connection = connections_.Find(finished.id);
   if (connection == nullptr) return;
   Reply& reply = finished.reply;
   if (!reply.is_stream) return Send(connection, std::move(reply.bytes), reply.close);
   const bool has_place =
-      viewers_.Add(connection->id, {connection->fd, std::move(reply.topic), std::move(reply.viewer),
-                                    std::move(reply.is_allowed)});
+      viewers_.Add(connection->id,
+                   {std::move(reply.topic), std::move(reply.viewer), std::move(reply.is_allowed)});
   if (!has_place) return Send(connection, HttpRefusal(503), true);
   unsent_ += reply.bytes.size();
   connection->out = std::move(reply.bytes);
@@ -454,7 +442,7 @@ void HttpFront::Impl::Sweep() {
     const bool is_reading = connection->phase == HttpPhase::kReading;
     if (is_reading && has_part) SendLast(*connection, HttpRefusal(408));
     if (has_part) ++dropped_;  // closing an idle connection is not a drop
-    Close(connection->fd);
+    Close(connection);
   }
 }
 

@@ -22,8 +22,8 @@ std::vector<HttpPoller::Ready> HttpPoller::Wait(int timeout_ms) {
   const int count = epoll_wait(epoll_.get(), events, kEventsAtOnce, timeout_ms);
   std::vector<Ready> ready;
   for (int i = 0; i < count; ++i) {
-    if (events[i].data.fd != wake_.get()) {
-      ready.push_back({events[i].data.fd, events[i].events});
+    if (events[i].data.u64 != KeyOf(wake_.get())) {
+      ready.push_back({events[i].data.u64, events[i].events});
       continue;
     }
     uint64_t ignored;
@@ -38,10 +38,10 @@ void HttpPoller::Wake() {
   (void)!write(wake_.get(), &one, sizeof(one));
 }
 
-void HttpPoller::Control(int operation, int fd, uint32_t events) {
+void HttpPoller::Control(int operation, int fd, Key key, uint32_t events) {
   epoll_event event = {};
   event.events = events;
-  event.data.fd = fd;
+  event.data.u64 = key;
   epoll_ctl(epoll_.get(), operation, fd, &event);
 }
 

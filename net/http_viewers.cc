@@ -99,7 +99,7 @@ void HttpViewers::SendEvents() {
     watched.sent_ns = now_ns;
     const bool is_allowed = !watched.viewer.is_allowed || watched.viewer.is_allowed();
     const bool is_end = !watched.has_place || !is_allowed;
-    events.push_back({watched.viewer.fd, id,
+    events.push_back({id,
                       has_changed ? absl::StrCat("event: change\ndata: ", version, "\n\n")
                                   : std::string(": alive\n\n"),
                       is_end});

@@ -24,14 +24,12 @@ namespace rollcall {
 class HttpViewers {
  public:
   struct Viewer {
-    int fd = -1;
     HttpTopic topic;
     Owner owner;
     // Whether the viewer may still read; called before each event. Empty: always.
     std::function<bool()> is_allowed;
   };
   struct Event {
-    int fd = -1;
     uint64_t id = 0;  // of the connection
     std::string bytes;
     bool is_end = false;  // the viewer may read no longer

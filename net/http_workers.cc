@@ -48,7 +48,7 @@ void HttpWorkers::End(const std::string& owner) {
 void HttpWorkers::RunTurns() {
   while (auto turn = Take()) {
     Task& task = turn->item;
-    Finished finished = {task.fd, task.id, answer_(task.request, task.caller), task.body_bytes};
+    Finished finished = {task.id, answer_(task.request, task.caller), task.body_bytes};
     task = Task();  // it may be large
     End(turn->owner);
     deliver_(std::move(finished));

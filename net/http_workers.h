@@ -18,14 +18,12 @@ namespace rollcall {
 class HttpWorkers {
  public:
   struct Task {
-    int fd = -1;
     uint64_t id = 0;  // of the connection
     std::string request;
     HttpCaller caller;
     size_t body_bytes = 0;  // of the request
   };
   struct Finished {
-    int fd = -1;
     uint64_t id = 0;
     HttpReply reply;
     size_t body_bytes = 0;  // of the task, which is gone

@@ -85,7 +85,8 @@ class HttpServer::Impl {
                                  {"Referrer-Policy", "no-referrer"},
                                  {"Cache-Control", "no-cache"}});
     // httplib's default shares the port with another daemon. SO_REUSEADDR only lets a restarted
-    // daemon bind the port while connections of the previous daemon close.
+    // daemon bind the port while connections of the previous daemon close. The front listens, but
+    // httplib must be bound: else it sends the head of an answer without its body.
     server_.set_socket_options([this](socket_t socket) {
       const int yes = 1;
       setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
