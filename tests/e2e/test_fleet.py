@@ -160,11 +160,12 @@ def test_two_halves_of_a_job_that_report_to_different_daemons_meet_at_its_owner(
 
 @pytest.mark.long
 def test_every_daemon_shows_the_jobs_and_incidents_of_all(fleet, start_job):
-    names = [f"job-{i}" for i in range(5)]
-    for name in names:
-        start_job(fleet, name=name)
-    wait_for(lambda: all(fleet.owner(name) for name in names))
-    assert len({fleet.owner(name) for name in names}) > 1, "five jobs, all at one daemon"
+    names = []
+    while len(names) < 5 or len({fleet.owner(name) for name in names}) == 1:
+        assert len(names) < 12, "a dozen jobs, all at one daemon"
+        names.append(f"job-{len(names)}")
+        start_job(fleet, name=names[-1])
+        fleet.owning(names[-1])
     for daemon in fleet.living():
         wait_for(lambda: set(jobs_of(daemon)) == set(names) and
                  set(jobs_of(daemon).values()) == {"hung"}, 60)
