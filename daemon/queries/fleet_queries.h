@@ -28,7 +28,7 @@ class FleetQueries : public QuerySource {
   // `local`: this daemon's own. It and `fleet` must outlive this object and what it returns.
   FleetQueries(QuerySource* local, const FleetView* fleet, PeerOptions options);
 
-  // Those of these daemons that the database answers now, by their own word. May wait for a second.
+  // Returns the daemons that report a working database connection. May wait for a second.
   std::vector<DaemonRow> WithDatabase(const std::vector<DaemonRow>& daemons) const;
   // Ends the waits for other daemons, now and later: the daemon stops.
   void Close() { peers_->Close(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The threads that keep a process alive whose main thread has come to its end: Python waits for all
-// threads that are no daemons. Pure.
+// threads that are not daemons. Pure.
 #pragma once
 
 #include <vector>

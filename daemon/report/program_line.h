@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds where a process stands in its program: the innermost line that is no library's, of Python
-// or of C++, and the library's function that this line has called. Pure.
+// Finds where a process stands in its program: the innermost line, of Python or C++, that is not a
+// library's, and the library's function that this line has called. Pure.
 #pragma once
 
 #include <cstdint>

@@ -88,7 +88,7 @@ class TlsFiles {
   const TlsPaths paths_;
   const CertificateUse use_;
 
-  // Of the owner of Poll().
+  // Only the thread that calls Poll() uses these.
   Source certificate_;
   Source key_;
   Source authorities_;

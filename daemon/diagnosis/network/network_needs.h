@@ -10,7 +10,7 @@
 
 namespace rollcall {
 
-// A rank or link that waits for nobody.
+// A rank or link that waits for no other.
 struct NetworkEnd {
   NetworkFault fault = NetworkFault::kNone;
   int32_t culprit = -1, peer = -1;
