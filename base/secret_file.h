@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may read a file that holds a secret: a private key, or a token. One rule for all such files,
+// Checks who may read a file with a secret: a private key, or a token. One rule for all such files,
 // of the daemon and of its clients.
 //
 //   the owner       always

@@ -65,7 +65,7 @@ class Shares {
     return at == items_.end() ? std::nullopt : std::optional<Owner>(at->second.owner);
   }
 
-  // An item of the heaviest. nullopt: there is none.
+  // Returns an item of the heaviest, or nullopt if there are no items.
   std::optional<Item> Heaviest(First first) const {
     if (items_.empty()) return std::nullopt;
     const Table& table = HeavierTable();

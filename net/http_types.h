@@ -29,7 +29,7 @@ struct HttpLimits {
   size_t bodies_bytes = size_t{16} << 20;
 };
 
-// Who sent a request, as far as the connection shows it.
+// The sender of a request, as far as the connection shows it.
 struct HttpCaller {
   std::string peer;             // as gRPC writes it: "ipv4:127.0.0.1:41922", "ipv6:[::1]:41922"
   std::string local;            // the address at which the connection arrived, likewise

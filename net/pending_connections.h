@@ -70,7 +70,7 @@ class PendingConnections {
 
   explicit PendingConnections(PendingLimits limits) : limits_(limits) {}
 
-  // Whether there is room for one more connection of anybody.
+  // Whether there is room for one more connection.
   Place FindPlace(int64_t now_ns) const;
   // Whether there is room for one more connection of this network.
   Place FindPlaceFor(const std::string& network, int64_t now_ns) const;

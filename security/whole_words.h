@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts that somebody has cut to the size of a field, before anybody looked for secrets in them.
+// Texts that were cut to the size of a field before a search for secrets.
 //
 // A part of a secret stays then that no pattern knows: of an address with a password, the cut may
 // have left the password and taken the host that shows that it is one. So these functions take away

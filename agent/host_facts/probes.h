@@ -41,7 +41,7 @@ struct Probe {
   ProbeResult (*run)(const ProbeInput&);
 };
 
-// By this name; nullptr: there is none.
+// Returns the probe of this name, or nullptr.
 const Probe* FindProbe(const std::string& name);
 // Those that look at the whole host: all but AskFileSystem().
 std::vector<std::string> HostProbes();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose share of the agent a process takes. All that the agent shares out by users asks here.
+// Finds the user whose share of the agent a process takes. All limits by user ask here.
 //
 // A user may have 65,536 subordinate user ids (/etc/subuid), and run the processes of a container
 // as any of them. All of these processes are that user's: who owns the user namespace pays.
@@ -40,7 +40,7 @@ int64_t PayerOfReads(const std::string& proc_root, pid_t pid);
 // The same of files with this owner: one user has many subordinate ids.
 int64_t PayerOfFiles(uid_t owner);
 
-// Of such a number: "user 1000", "root of a container".
+// Names such a number: "user 1000", "root of a container".
 std::string PayerInWords(int64_t payer);
 
 // Whether both processes run as the same user, in all ways of the kernel, in the same user

@@ -109,7 +109,7 @@ class History {
   virtual absl::StatusOr<v1::CountIncidentsResponse> Count(
       const v1::CountIncidentsRequest& request) const = 0;
 
-  // kNotFound: there is none. kDataLoss: the file is damaged.
+  // kNotFound: no such incident. kDataLoss: the file is damaged.
   virtual absl::StatusOr<v1::Incident> Get(const std::string& id) const = 0;
 
   // The highest n of the ids "<job>-<n>" of each job, of all its attempts.

@@ -56,7 +56,7 @@ class Silences {
     // again.
     std::vector<v1::Silence> lost_ends;
   };
-  // Takes what other daemons have stored: silences that have begun, or that somebody has ended.
+  // Takes what other daemons have stored: silences that have begun, or that were ended.
   Merged Merge(const std::vector<v1::Silence>& stored, int64_t now_ns);
 
   // The silences that fit the incident; the one that ends last comes last. The next call that
@@ -75,7 +75,7 @@ class Silences {
 
   const std::string daemon_;
   std::map<std::string, v1::Silence> silences_;  // by id
-  // Those that somebody has ended here, by id, until they would have ended by themselves.
+  // Those that were ended here, by id, until they would have ended by themselves.
   struct EndedEarly {
     v1::Silence silence;
     int64_t would_end_ns = 0;

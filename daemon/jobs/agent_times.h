@@ -28,7 +28,7 @@ class AgentTimes {
   AgentTimes(const AgentBook::Origin& origin, int64_t since_ns);
 
   // The time on the daemon's clock; 0 (never) stays 0. One that cannot be becomes the nearest one
-  // that can, and adds to `dropped` (nullptr: nobody counts).
+  // that can, and adds to `dropped` (may be nullptr).
   int64_t OnDaemonClock(int64_t time_ns, DroppedCounts* dropped) const;
 
   // Since when a process with this identity may have done something, on the agent's clock; 0: not

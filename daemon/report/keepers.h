@@ -13,7 +13,7 @@ namespace v1 {
 class ProcessStack;
 }
 
-// Empty: the main thread has not come to its end, or nobody is known. At most limits::kKeepers.
+// Empty: the main thread has not come to its end, or no thread is known. At most limits::kKeepers.
 std::vector<ThreadPlace> FindKeepers(const v1::ProcessStack& stack);
 
 }  // namespace rollcall

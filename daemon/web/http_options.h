@@ -36,7 +36,7 @@ struct HttpServerOptions {
   std::string page_url;
   bool is_insecure = false;  // of --insecure: the page warns its viewers
   AuditSink audit;           // thread-safe; may be empty
-  AuditSink refused_action;  // an action of somebody whom the page knows; likewise
+  AuditSink refused_action;  // an action of a known caller; likewise
   // Receives each refusal by its reason ("host", "origin", "nobody", "credential", "guessing",
   // "role"), for a metric; thread-safe; may be empty.
   std::function<void(std::string_view reason)> refused;

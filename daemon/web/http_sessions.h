@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is logged in to the page.
+// The people who are logged in to the page.
 //
 // A session is known by a random secret, which only the browser keeps: the table has its digest.
 // Thread-safe. Time is an argument, in nanoseconds of the steady clock.

@@ -33,7 +33,7 @@ int32_t RootIn(const void* options);
 // The number of an element's type in records; kNoDtype: unknown. `scalar_type`: c10::ScalarType.
 uint8_t TorchDtype(int32_t scalar_type);
 
-// A text in somebody else's memory.
+// A text in memory that PyTorch owns.
 struct TextView {
   const char* data;
   size_t size;

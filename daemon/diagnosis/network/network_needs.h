@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a wait of a transfer waits for: other waits, or nobody, and then who is at fault.
+// What a wait of a transfer waits for: other waits; or none of them, and then the culprit.
 #pragma once
 
 #include <cstdint>
