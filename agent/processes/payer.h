@@ -48,8 +48,8 @@ std::string PayerInWords(int64_t payer);
 // Both may block.
 bool HaveSameUser(const std::string& proc_root, pid_t one, pid_t other);
 
-// Who has made the user namespace that the process is in: the one below this program's own, because
-// whoever has one may make others in it. nullopt: it is in this program's own, or the kernel does
+// Returns the maker of the user namespace that the process is in: the one below this program's own,
+// because its owner may make others in it. nullopt: it is in this program's own, or the kernel does
 // not show it. May block before Linux 6.11.
 std::optional<Payer> MakerOfUserNamespace(const std::string& proc_root, pid_t pid);
 

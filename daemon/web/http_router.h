@@ -20,7 +20,7 @@ struct HttpExchange {
   HttpCredentials credentials;
   HttpVisitor visitor;  // known once the request is admitted
 
-  // Whose share it takes, once it is admitted: that of the user, and of the address.
+  // The owner of the share that it takes once it is admitted: the user, and the address.
   Owner Viewer() const;
 };
 

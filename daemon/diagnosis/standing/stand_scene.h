@@ -15,7 +15,7 @@
 
 namespace rollcall {
 
-// Who has the nodes of a component, if not one rank.
+// The owner of the nodes of a component, if not one rank.
 inline constexpr int32_t kNoRank = -1;
 inline constexpr int32_t kSeveralRanks = -2;
 
