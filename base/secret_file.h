@@ -19,8 +19,8 @@
 
 namespace rollcall {
 
-// Of the file as it was when its content was read. `secret`: "key" or "token". An error says who
-// can read or write it, and what to type.
+// Checks the file as it was when its content was read. `secret`: "key" or "token". An error says
+// who can read or write it, and what to type.
 absl::Status CheckSecretFile(const WatchedFile& file, absl::string_view secret);
 
 // The secret in a file that is read once, without white space around it.

@@ -24,8 +24,8 @@ inline std::string NumberOf(absl::string_view text) {
   return absl::StrCat(" (", absl::Hex(number & 0xffff, absl::kZeroPad4), ")");
 }
 
-// Of a text that was cut at its end if it has at least `size` bytes. Of one word without a blank,
-// which is all that there is, a number stays, so that different ones stay different.
+// Returns a text without the word at its end that was cut, if it has at least `size` bytes. If the
+// text is one word, a number stands for it, so that different ones stay different.
 inline std::string WithoutCutEnd(std::string text, size_t size) {
   if (text.size() < size) return text;
   const size_t blank = text.find_last_of(" \t\n");
@@ -34,9 +34,8 @@ inline std::string WithoutCutEnd(std::string text, size_t size) {
   return text + kCut;
 }
 
-// Of a text that was cut at its beginning if it has at least `size` bytes: a path, whose parts end
-// with a slash, or words. If it is one word, a number stands for it that is the same for the same
-// text.
+// The same at the beginning: of a path, whose parts end with a slash, or of words. If it is one
+// word, a number stands for it that is the same for the same text.
 inline std::string WithoutCutBeginning(const std::string& text, size_t size) {
   if (text.size() < size) return text;
   const size_t end = text.find_first_of(" /");
@@ -54,7 +53,7 @@ inline size_t LengthOfSite(absl::string_view text) {
   return is_line && text.find('/', at) == text.npos ? text.size() - at : 0;
 }
 
-// Of the text of an exception, with a site behind the message that was cut.
+// The same for an exception's text, with a site behind the message that was cut.
 inline std::string WithoutCutMessage(const std::string& text, size_t size) {
   if (text.size() < size) return text;
   const size_t end = text.size() - LengthOfSite(text);

@@ -43,7 +43,7 @@ struct Probe {
 
 // Returns the probe of this name, or nullptr.
 const Probe* FindProbe(const std::string& name);
-// Those that look at the whole host: all but AskFileSystem().
+// The names of the probes that look at the whole host: all but AskFileSystem().
 std::vector<std::string> HostProbes();
 inline constexpr char kFileSystemProbe[] = "file_system";
 

@@ -51,7 +51,7 @@ struct Among {
   std::vector<pid_t> first;
   // Further ones, which cost more to list: asked only if some end is at none of the first.
   std::function<std::vector<pid_t>()> further = nullptr;
-  // Of those of which it is known. One that has ended waits for nothing and is at no end, whatever
+  // The start times that are known. An ended process waits for nothing and is at no end, whatever
   // process has its pid now.
   Starts starts = {};
 };

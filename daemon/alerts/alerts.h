@@ -36,7 +36,7 @@ struct AlertOptions {
   std::vector<AlertRoute> routes;  // AlertRoute::to are indexes of `targets`
   std::string template_text;       // body for kJson; "" for the default body
   std::string page;                // URL of the page, for links; "" if unknown
-  // Of the causes' runbooks: "{cause}" stands for the cause; "": those of the page.
+  // Address of the runbooks: "{cause}" stands for the cause; "": those of the page.
   std::string runbook;
   // Returns the name of a user by his number, or "". Empty function: no name is known.
   std::function<std::string(uint32_t)> user_name;

@@ -11,7 +11,7 @@
 
 namespace rollcall {
 
-// Of one job, since the daemon's start.
+// Counts of one job, since the daemon's start.
 struct IncidentCounts {
   std::map<std::string, int> by_cause;         // confirmed ones
   std::map<std::string, double> hung_seconds;  // in confirmed ones, by cause

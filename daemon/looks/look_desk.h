@@ -35,7 +35,7 @@ class StackReply;
 class LookDesk {
  public:
   static constexpr size_t kMostAtOnce = 4;  // looks, of all callers
-  // Of callers who see the jobs of the same tenants. The others find a place.
+  // Limit for callers who see the jobs of the same tenants, so that others find a place.
   static constexpr size_t kMostOfTenants = 2;
   static constexpr size_t kSamples = 3;
   // For stacks of one host, and of all; more are left out, and said to be.

@@ -126,7 +126,7 @@ class JobRunner : public WorkerPool::Task {
   const Parts parts_;
   const Options options_;
 
-  // Of the worker that runs it.
+  // Only the worker that runs the job uses these.
   Diagnoser diagnoser_;
   StartWatch start_;
   HostFactsWatch host_facts_;

@@ -22,8 +22,8 @@ class ThreadStack;
 // innermost line, `at` is empty and the functions are the main thread's.
 StackPlace FindPlace(const v1::ProcessStack& stack);
 
-// Of each thread that is in the program's code, those in a call of a communication library first;
-// at most limits::kThreadPlaces.
+// Returns the place of each thread in the program's code, those in a call of a communication
+// library first; at most limits::kThreadPlaces.
 std::vector<ThreadPlace> FindThreadPlaces(const v1::ProcessStack& stack);
 
 // Where one thread stands.

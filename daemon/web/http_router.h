@@ -33,8 +33,8 @@ class HttpRouter : public httplib::Server {
   // Thread-safe once all routes are there.
   HttpReply Answer(const std::string& request, const HttpCaller& caller);
 
-  // Of the request that this thread answers; valid within handlers. httplib passes nothing to them
-  // but its request.
+  // The exchange of the request that this thread answers; valid within handlers. httplib passes
+  // nothing to them but its request.
   static HttpExchange& exchange();
 
  private:

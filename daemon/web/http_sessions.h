@@ -23,7 +23,7 @@ std::string SessionCookieName(const std::string& host, int port);
 class HttpSessions {
  public:
   static constexpr size_t kMostSessions = 1000;
-  // Of one credential, so that one token cannot log out everybody else.
+  // Limit of one credential, so that one token cannot log out all others.
   static constexpr size_t kMostOfOne = 50;
   static constexpr int64_t kLifetimeNs = int64_t{12} * 3600 * 1'000'000'000;
 

@@ -24,7 +24,7 @@ void FindTorchTensors();
 
 TensorFacts NoTensors();
 TensorFacts OneTensor(const void* tensor);
-// Of a std::vector<at::Tensor>.
+// Returns the facts of a std::vector<at::Tensor>.
 TensorFacts InVector(const void* tensors);
 
 // The root in options that begin with it; kNoPeer: not a rank.
