@@ -103,7 +103,7 @@ void Daemon::TellOwner(const Fleet::Report& report, const std::string& owner) {
     agents_.Restart(report.agent);  // an older agent sends its whole state to a new stream only
   } else {
     spdlog::warn(
-        "an agent of an older release reports the job {} here, but {} has the job: "
+        "an agent of an older release reports the job {} here, but the daemon {} owns it: "
         "upgrade the agent, or let it report to that daemon",
         ToText(report.job), owner);
   }

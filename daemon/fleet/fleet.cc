@@ -88,7 +88,7 @@ void Fleet::Run() {
   }
   const absl::Status left = store_->Leave(self_);
   if (!left.ok()) {
-    spdlog::warn("the other daemons take this daemon's jobs in {} s: {}",
+    spdlog::warn("cannot give up the lease, so the other daemons take over in {} s: {}",
                  options_.lease_ns / kSecond, std::string(left.message()));
   }
 }
@@ -154,7 +154,7 @@ void Fleet::SetCutOff(bool is_cut_off) {
 void Fleet::NoteAway(const absl::Status& status) {
   const std::string problem(status.message());
   if (problem != problem_) {
-    spdlog::error("cannot agree with the other daemons on which daemon has which job: {}", problem);
+    spdlog::error("cannot read job ownership from the database: {}", problem);
   }
   problem_ = problem;
   const MutexLock lock(mutex_);
