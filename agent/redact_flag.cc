@@ -19,9 +19,8 @@ void AddRedactFlags(CLI::App* app, RedactFlags* flags) {
       ->take_all()
       ->check(CLI::Validator(CheckRedactPattern, "PATTERN"));
   app->add_option("--send-arguments", flags->arguments,
-                  "listed: of command lines, send the program, the script, the names of flags, and "
-                  "values of flags that are known to be harmless, and of all else the length; all: "
-                  "send all, without what looks like a secret")
+                  "listed: send known harmless arguments, and only the length of others; all: send "
+                  "all, secrets hidden")
       ->envname("ROLLCALL_SEND_ARGUMENTS")
       ->capture_default_str()
       ->check(CLI::IsMember({"listed", "all"}));

@@ -30,7 +30,7 @@ class FairBytes {
     return true;
   }
 
-  // Of what was added.
+  // Total of what was added.
   void Remove(const Owner& owner, size_t bytes) {
     const MutexLock lock(mutex_);
     const auto known = owners_.find(owner);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shares out a limit among takers that come one after the other: each may have an equal part of one
 // half, whatever the others take, and what is left of the other half. So a few that need much get
-// it, and nobody goes away empty.
+// it, and every user gets some.
 //
 //   FairParts bytes(limit, threads.size());
 //   const size_t room = bytes.most();   // for this thread

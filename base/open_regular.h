@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens a file in a folder that may belong to somebody else. Opening a device acts on it (a
+// Opens a file in a folder that may belong to another user. Opening a device acts on it (a
 // watchdog starts, a tape is rewound), and a pipe, or a file that its owner has leased, blocks who
 // opens it. So this looks first, at a descriptor that cannot act, and then opens the very file that
 // it looked at.

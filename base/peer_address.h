@@ -31,7 +31,7 @@ absl::string_view PeerWithoutPort(absl::string_view peer);
 // "unix:" and a path or nothing. An abstract socket, which has no permissions, is none.
 bool IsUnixPeer(absl::string_view peer);
 
-// True for a loopback address and a unix socket: nobody on the network can read what it sends.
+// True for a loopback address and a unix socket: no other host can read what it sends.
 bool IsPeerOnThisHost(absl::string_view peer);
 
 }  // namespace rollcall

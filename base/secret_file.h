@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may read a file that holds a secret: a private key, or a token. One rule for all such files,
+// Checks who may read a file with a secret: a private key, or a token. One rule for all such files,
 // of the daemon and of its clients.
 //
 //   the owner       always
@@ -19,8 +19,8 @@
 
 namespace rollcall {
 
-// Of the file as it was when its content was read. `secret`: "key" or "token". An error says who
-// can read or write it, and what to type.
+// Checks the file as it was when its content was read. `secret`: "key" or "token". An error says
+// who can read or write it, and what to type.
 absl::Status CheckSecretFile(const WatchedFile& file, absl::string_view secret);
 
 // The secret in a file that is read once, without white space around it.

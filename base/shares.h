@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shares of what all users share: who has how much of it, and who makes room when it is used up.
+// Shares of a common resource: how much of it each user has, and which item makes room when it is
+// used up.
 //
-// Each item belongs to a user and a host. Who has most makes room: the user or the host with the
-// largest sum of weights, and, within it, the host or user with the largest part. So one user on a
-// thousand hosts is as heavy as the sum, a host that invents users is as heavy as their sum, and a
-// user beside them on that host is not. A host may also be heavy because many people use it: nobody
-// there goes for a user who has much more elsewhere.
+// Each item belongs to a user and a host. The largest share makes room: the user or the host with
+// the largest sum of weights, and, within it, the host or user with the largest part. So one user
+// on a thousand hosts is as heavy as the sum, a host that invents users is as heavy as their sum,
+// and a user beside them on that host is not. A host may also be heavy because many people use it:
+// no user there makes room for a user who has much more elsewhere.
 //
 // Each call takes a time logarithmic in the number of items. Pure; one owner, no lock.
 #pragma once
@@ -64,7 +65,7 @@ class Shares {
     return at == items_.end() ? std::nullopt : std::optional<Owner>(at->second.owner);
   }
 
-  // An item of the heaviest. nullopt: there is none.
+  // Returns an item of the heaviest, or nullopt if there are no items.
   std::optional<Item> Heaviest(First first) const {
     if (items_.empty()) return std::nullopt;
     const Table& table = HeavierTable();
@@ -80,8 +81,8 @@ class Shares {
     if (found.has_value() && !IsMuchHeavier(newcomer.user, items_.at(*found).owner.user)) {
       return found;
     }
-    // Many users may share the heaviest host. Who has about as much as all of them together is the
-    // one.
+    // Many users may share the heaviest host. A user with about as much as all of them together
+    // makes room instead.
     const Table& other = &heavier == &by_user_ ? by_host_ : by_user_;
     if (2 * other.by_weight.rbegin()->first < heavier.by_weight.rbegin()->first)
       return std::nullopt;
@@ -89,7 +90,7 @@ class Shares {
   }
 
  private:
-  // None of the users of a host goes for somebody who has much more elsewhere.
+  // No user of a host makes room for a user who has much more elsewhere.
   bool IsMuchHeavier(const std::string& user, const std::string& than) const {
     constexpr size_t kMuch = 16;
     return by_user_.WeightOf(user) > kMuch * by_user_.WeightOf(than);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads UTF-8. Words that somebody has just typed are refused where they are not UTF-8: what
+// Reads UTF-8. Typed words are refused where they are not UTF-8: what
 // CleanText() leaves of them would mean something else.
 #pragma once
 

@@ -3,7 +3,7 @@
 // lock against itself. Tasks that wait are run in the order in which they were woken.
 //
 // A task runs for a few milliseconds and returns when it wants to run again. It runs earlier if
-// somebody wakes it. One slow task occupies one thread: the others serve the rest.
+// it is woken. One slow task occupies one thread: the others serve the rest.
 //
 // Thread-safe. The pool calls tasks with no lock held.
 #pragma once

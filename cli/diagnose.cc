@@ -2,7 +2,7 @@
 // rollcall diagnose: finds out what is wrong with jobs that hang now and that nobody prepared. It
 // looks at their processes on this host three times, from outside, and applies the daemon's rules.
 //
-// Exit codes: 0: nothing stands still. 3: a job hangs. 2: it cannot be told, or bad usage.
+// Exit codes: 0: nothing stands still. 3: a job hangs. 2: unknown, or bad usage.
 #include <pwd.h>
 #include <unistd.h>
 

@@ -14,7 +14,7 @@
 
 namespace rollcall {
 
-// Who wrote a line, as far as the line and the log's name show it.
+// The writer of a line, as far as the line and the log's name show it.
 struct LogWriter {
   int32_t rank = -1;  // -1: not known
   std::string host;   // with `pid`, from NCCL's own prefix; "": not known

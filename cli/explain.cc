@@ -155,7 +155,7 @@ int ExplainCommand(const std::vector<std::string>& arguments) {
   }
   WarnOfEndlessLine(found);
   if (!found.lines.empty()) return 0;
-  std::cerr << "rollcall explain: found no known line (docs/log_lines.md lists them)\n"
+  std::cerr << "rollcall explain: no line of this log is known to Rollcall\n"
                "  the first error of each rank:  rollcall analyze FOLDER\n";
   return kExitNothingKnown;
 }

@@ -233,17 +233,19 @@ std::vector<StatusLine> WorstVerdict(const v1::StatusResponse& status, int colum
   std::vector<StatusLine> lines;
   const v1::JobStatus* worst = WorstJob(status);
   if (worst == nullptr) return lines;
-  AddWrapped(absl::StrCat(JobName(*worst), ": ", VerdictOf(*worst)), columns, LineStyle::kBad,
-             &lines);
+  const std::string text = absl::StrCat(JobName(*worst), ": ", VerdictOf(*worst));
+  if (columns == 0) {
+    lines.push_back({text, LineStyle::kBad});
+  } else {
+    AddWrapped(text, columns, LineStyle::kBad, &lines);
+  }
   return lines;
 }
 
 std::vector<StatusLine> StatusTable(const v1::StatusResponse& status, int columns) {
   const std::string counts = CountJobs(status);
   std::vector<StatusLine> lines = {{columns == 0 ? counts : CutToWidth(counts, columns)}};
-  if (columns > 0) {
-    for (StatusLine& line : WorstVerdict(status, columns)) lines.push_back(std::move(line));
-  }
+  for (StatusLine& line : WorstVerdict(status, columns)) lines.push_back(std::move(line));
   if (!status.jobs().empty()) {
     for (StatusLine& line : JobTable(status, columns)) lines.push_back(std::move(line));
   }

@@ -43,13 +43,12 @@ std::vector<StatusLine> UnrecordedLines(const v1::StatusResponse& status, int co
 // Returns the job that hangs and has hung the longest; nullptr: no job hangs.
 const v1::JobStatus* WorstJob(const v1::StatusResponse& status);
 
-// Returns the name of the worst job with its whole verdict, wrapped to `columns`: the table below
-// cuts it. Empty if no job hangs.
+// Returns the name of the worst job with its whole verdict, wrapped to `columns`, or on one line if
+// `columns` is 0. Empty if no job hangs.
 std::vector<StatusLine> WorstVerdict(const v1::StatusResponse& status, int columns);
 
 // CountJobs(), WorstVerdict(), JobTable(), UnrecordedLines() and SilentDaemons(), as `rollcall
-// status` prints them. `columns`: 0 leaves WorstVerdict() out, since the table then has the verdict
-// whole.
+// status` prints them.
 std::vector<StatusLine> StatusTable(const v1::StatusResponse& status, int columns);
 
 // The number of jobs that hang now.

@@ -145,7 +145,7 @@ std::string FindChoiceOfNoJob(const char* command, const std::string& job, const
   if (!flags.tenant.empty()) absl::StrAppend(&typed, " --tenant=", CleanText(flags.tenant));
   if (flags.attempt != JobFlags::kNewest) absl::StrAppend(&typed, " --attempt=", flags.attempt);
   if (typed.empty()) return "";
-  return absl::StrCat("of which job? Give its name, too:  rollcall ", command, typed, " JOB");
+  return absl::StrCat("--tenant and --attempt need a job:  rollcall ", command, typed, " JOB");
 }
 
 void AddQueryFlags(CLI::App* app, QueryFlags* flags, Formats formats) {

@@ -33,8 +33,8 @@ class DaemonQuery {
   // As Ask(), and asks again while the daemon says that it still works on the answer (ABORTED), for
   // two minutes at most.
   bool AskPatiently(const char* command, const Call& call);
-  // Of a command whose Ask() has returned false: kExitBadUsage if the daemon, or this program,
-  // calls the words of the command line wrong.
+  // The exit code of a command whose Ask() has returned false: kExitBadUsage if the daemon, or this
+  // program, calls the words of the command line wrong.
   int exit_code() const { return exit_code_; }
   // Does the same but prints nothing.
   grpc::Status Try(const Call& call);

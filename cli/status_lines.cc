@@ -19,18 +19,23 @@ std::string CommunicatorName(const v1::CommunicatorStatus& comm) {
   return CleanText(comm.name().empty() ? comm.id() : comm.name());
 }
 
+// "last call #5", "last call #5 to #6", "no call yet". Calls count from #0, as in verdicts.
+std::string LastCalls(const v1::CommunicatorStatus& comm) {
+  if (comm.position_max() < 1) return "no call yet";
+  const std::string last = absl::StrFormat("#%.0f", comm.position_max() - 1);
+  if (comm.position_min() >= comm.position_max()) return absl::StrCat("last call ", last);
+  if (comm.position_min() < 1) return absl::StrCat("last call none to ", last);
+  return absl::StrFormat("last call #%.0f to %s", comm.position_min() - 1, last);
+}
+
 std::string CommunicatorLine(const v1::CommunicatorStatus& comm) {
-  std::string line =
-      absl::StrFormat("  %-20s %3d of %3d ranks   calls %.0f", CommunicatorName(comm),
-                      comm.members(), comm.size(), comm.position_min());
-  if (comm.position_max() > comm.position_min()) {
-    absl::StrAppendFormat(&line, "-%.0f", comm.position_max());
-  }
-  if (comm.laggards_total() > 0) {
-    absl::StrAppend(&line, "   behind: rank ", comm.laggards(0));
-    if (comm.laggards_total() > 1) {
-      absl::StrAppend(&line, " and ", comm.laggards_total() - 1, " more");
-    }
+  std::string line = absl::StrFormat("  %-20s %3d of %3d ranks   %s", CommunicatorName(comm),
+                                     comm.members(), comm.size(), LastCalls(comm));
+  if (comm.laggards_total() == 1) {
+    absl::StrAppend(&line, "   rank ", comm.laggards(0), " is behind");
+  } else if (comm.laggards_total() > 1) {
+    absl::StrAppend(&line, "   rank ", comm.laggards(0), " and ", comm.laggards_total() - 1,
+                    " more are behind");
   }
   if (comm.waiting() > 0) {
     absl::StrAppendFormat(&line, "   %d waiting in %s for %.1f s", comm.waiting(),

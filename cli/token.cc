@@ -166,7 +166,7 @@ int TokenCommand(const std::vector<std::string>& arguments) {
   app.add_option("--host", flags.hosts,
                  "a host for which an agent speaks, *.DOMAIN or * for all; repeatable (new)")
       ->take_all();
-  app.add_option("--expires", flags.expires, "how long the token is good: days or never (new)")
+  app.add_option("--expires", flags.expires, "lifetime of the token: 90d, or never (new)")
       ->capture_default_str()
       ->check(CLI::Validator(CheckExpires, "365d|never"));
   int exit_code = 0;

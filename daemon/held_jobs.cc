@@ -37,7 +37,7 @@ void HeldJobs::Tell(const JobReport& report, const std::string& owner) {
     parts_.agents->Restart(report.agent);
   } else {
     spdlog::warn(
-        "an agent of an older release reports the job {} here, but {} has the job: "
+        "an agent of an older release reports the job {} here, but the daemon {} owns it: "
         "upgrade the agent, or let it report to that daemon",
         ToText(report.job), owner);
   }

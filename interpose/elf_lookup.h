@@ -17,7 +17,7 @@ struct ElfObject {
 // the loader while the loader lists its objects. The object may be unloaded when this returns.
 bool FindDefiningObject(const char* symbol, uint32_t skip, ElfObject* out);
 
-// The address in the first such object; nullptr: there is none.
+// Returns the address in the first such object, or nullptr.
 void* FindFunctionInElf(const char* name);
 
 }  // namespace rollcall

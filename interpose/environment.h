@@ -147,7 +147,7 @@ Place FindPlace(Get get, int* row = nullptr) {
   return {};
 }
 
-// The job's name from the environment, of any length (CopyJobName() cuts it); "": there is none.
+// The job's name from the environment, of any length (CopyJobName() cuts it), or "".
 template <typename Get>
 const char* FindJob(Get get) {
   for (const char* name : kJobVariables) {

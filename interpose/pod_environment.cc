@@ -29,8 +29,8 @@ void ReadLines() {
 }  // namespace
 
 const char* GetSetting(const char* name) {
-  // Who starts a setuid program, which /etc/ld.so.preload gives the library, too, chooses its
-  // environment. He must not choose where it makes folders and files with the rights of its owner.
+  // The user that starts a setuid program, which /etc/ld.so.preload gives the library, too, chooses
+  // its environment, but must not choose where it makes folders and files with its owner's rights.
   const char* value = secure_getenv(name);
   // A process of the container itself has all that its author wanted.
   if (value != nullptr || secure_getenv(kPreloadVariable) != nullptr) return value;

@@ -13,7 +13,7 @@
 namespace rollcall {
 
 struct SegmentFile {
-  void* memory = nullptr;      // the segment's place; nullptr: there is none (reported)
+  void* memory = nullptr;      // the segment's place; nullptr: no segment (reported)
   bool life_lock = false;      // held until the process ends
   uint64_t pid_namespace = 0;  // inode; 0: unknown
 };
@@ -42,8 +42,8 @@ int ReserveFirstFit(const SegmentPart* parts, int count);
 // Reserves and maps the bytes of an optional part. False: there is no room.
 bool ReserveInSegment(size_t begin, size_t end);
 
-// Whether somebody has truncated the file below what it reserved. Our next write there would end
-// the process (SIGBUS).
+// Whether another process has truncated the file below what it reserved. Our next write there would
+// end the process (SIGBUS).
 bool SegmentIsCutShort();
 
 // Whether `address` lies in the segment. Puts private memory in the segment's place then. False: it

@@ -20,7 +20,7 @@ inline constexpr char kSharedMemory[] = "/dev/shm";
 inline constexpr size_t kSegmentFolderBytes = 64;  // of the longest name, with its end
 
 enum class SegmentFolderChoice {
-  kUsual,    // nobody has made it yet, or it is this user's
+  kUsual,    // it does not exist yet, or is this user's
   kFound,    // another user has the usual one: a folder of this user with a random name
   kInvented  // the same, and no such folder is there yet: make this one
 };

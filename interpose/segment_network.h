@@ -61,7 +61,7 @@ constexpr NetworkTransfer NetworkTransferOf(uint64_t key) {
   return transfer;
 }
 
-// Of `waits`, that of the step.
+// Returns the wait of the step in `waits`.
 constexpr uint8_t WaitOfStep(uint64_t waits, uint64_t step) {
   return static_cast<uint8_t>(waits >> step % kNetworkSteps * 8);
 }

@@ -69,7 +69,7 @@ class FairTurns {
   bool MayRun(const Queue& queue) const {
     return !queue.waiting.empty() && queue.running < most_of_one_;
   }
-  // Who may not run comes last.
+  // A task that may not run comes last.
   std::pair<size_t, uint64_t> PlaceOf(const Queue& queue) const {
     if (!MayRun(queue)) return {SIZE_MAX, UINT64_MAX};
     return {queue.running, queue.waiting.front().first};

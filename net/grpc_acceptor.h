@@ -89,7 +89,7 @@ class GrpcAcceptor {
   const GrpcAcceptorOptions options_;
   HttpPoller poller_;
   std::vector<std::unique_ptr<HttpListener>> listeners_;
-  // Of the thread.
+  // Only the thread of the acceptor uses these.
   int64_t clock_ns_ = 0, looked_ns_ = 0, swept_ns_ = 0, starved_ns_ = 0;
   size_t descriptors_ = 0;  // limit of this process
   uint64_t told_of_guard_ = EndedByGuard().count;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gRPC's callback API under one name for all supported releases: gRPC 1.30 (Ubuntu 22.04) has it in
-// grpc::experimental. Nobody has tried this file with that release.
+// grpc::experimental. This file is untested with that release.
 #pragma once
 
 #include <grpcpp/grpcpp.h>

@@ -25,7 +25,7 @@ struct FrameRate {
 };
 
 struct Http2Limits {
-  // Those of an RFC 9113 endpoint that has announced nothing else.
+  // The limits of an RFC 9113 endpoint that has announced no others.
   uint32_t frame_bytes = 16384;
   // A call of gRPC has about ten, and one more for each fact about it.
   int header_fields = 32;

@@ -61,7 +61,7 @@ bool IsReplaceable(const HttpConnection& connection, int64_t now_ns);
 // sending.
 bool IsStalledBody(const HttpConnection& connection, int64_t now_ns);
 
-// Who is at the other end, for the responses.
+// The other end of the connection, for the responses.
 HttpCaller CallerOf(const HttpConnection& connection);
 
 // The response without a request that the router could read. `status` is one that

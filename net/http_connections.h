@@ -22,14 +22,14 @@ class HttpConnections {
 
   // These return nullptr if there is no such connection.
   HttpConnection* Find(uint64_t id);
-  // Of the address with most connections, the one that has waited longest for its client; nullptr
-  // if all wait for the daemon.
+  // Returns the connection of the address with most connections that has waited longest for its
+  // client; nullptr if all wait for the daemon.
   HttpConnection* FindReplaceable(int64_t now_ns);
   // Any whose client has stopped in the middle of a body.
   HttpConnection* FindStalledBody(int64_t now_ns);
   HttpConnection* First() { return all_.empty() ? nullptr : &all_.begin()->second; }
 
-  // Those beyond a deadline.
+  // Returns the connections beyond a deadline.
   std::vector<HttpConnection*> FindLate(const HttpLimits& limits, int64_t now_ns);
 
   size_t size() const { return all_.size(); }

@@ -13,7 +13,7 @@
 namespace rollcall {
 
 inline constexpr size_t kMostHeadBytes = 16 << 10;
-// Of the first line, or of one header field. httplib takes 8,192 bytes with the line's end.
+// Limit of the first line, and of one header field. httplib takes 8,192 bytes with the line's end.
 inline constexpr size_t kMostLineBytes = 8000;
 inline constexpr int kMostFields = 100;
 inline constexpr size_t kMostBodyBytes = 64 << 10;  // of the page
@@ -35,7 +35,7 @@ class RequestFinder {
   // `bytes`: all that has arrived since the end of the last request; they begin with those of the
   // last call.
   RequestEnd Find(std::string_view bytes);
-  // Of the request whose head Find() has seen; 0 before.
+  // The body's length of the request whose head Find() has seen; 0 before.
   size_t body_bytes() const { return body_bytes_; }
   // The next bytes are of another request.
   void Reset() { *this = RequestFinder(most_body_bytes_); }

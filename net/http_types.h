@@ -29,7 +29,7 @@ struct HttpLimits {
   size_t bodies_bytes = size_t{16} << 20;
 };
 
-// Who sent a request, as far as the connection shows it.
+// The sender of a request, as far as the connection shows it.
 struct HttpCaller {
   std::string peer;             // as gRPC writes it: "ipv4:127.0.0.1:41922", "ipv6:[::1]:41922"
   std::string local;            // the address at which the connection arrived, likewise
@@ -56,7 +56,7 @@ struct HttpReply {
   bool is_stream = false;  // head of an event stream that reports changes of `topic`
   HttpTopic topic;
   Owner viewer;  // of a stream: who reads it
-  // Of a stream: whether its viewer may still read, called before each event. Empty: always.
+  // For a stream: whether its viewer may still read, called before each event. Empty: always.
   std::function<bool()> is_allowed;
 };
 

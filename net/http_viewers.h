@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The event streams of the page: tells each viewer that something has changed.
 //
-// Where all places are taken, whoever has most of them loses the newest stream to somebody with
+// Where all places are taken, the viewer with most of them loses the newest stream to one with
 // less.
 //
 // One thread for all viewers. An event says only that there was a change. Viewers then request what

@@ -16,7 +16,7 @@ namespace rollcall {
 
 class LoopbackConnections {
  public:
-  // Returns the inode of the socket with this descriptor; 0: it is none, or not open.
+  // Returns the inode of the socket with this descriptor; 0: not a socket, or not open.
   using InodeSource = std::function<uint64_t(int fd)>;
 
   explicit LoopbackConnections(InodeSource inode_of) : inode_of_(std::move(inode_of)) {}

@@ -70,11 +70,11 @@ class PendingConnections {
 
   explicit PendingConnections(PendingLimits limits) : limits_(limits) {}
 
-  // Whether there is room for one more connection of anybody.
+  // Whether there is room for one more connection.
   Place FindPlace(int64_t now_ns) const;
   // Whether there is room for one more connection of this network.
   Place FindPlaceFor(const std::string& network, int64_t now_ns) const;
-  // Of those that may be replaced, one of the network that has most: the one that has waited
+  // Returns a replaceable connection of the network that has most: the one that has waited
   // longest. Where all are young, the oldest one of a network other than kOwnNetwork that has more
   // than its share, an eighth. kNone: there is no such network.
   Place FindOldest(int64_t now_ns) const;
@@ -92,7 +92,7 @@ class PendingConnections {
   // was one of a former connection with the same address and port.
   void RemovePeer(const std::string& peer_key);
   const Connection* Find(int fd) const;
-  // Those that have taken too long.
+  // Returns the connections that have taken too long.
   std::vector<Connection> Late(int64_t now_ns) const;
   std::vector<Connection> All() const;
   size_t size() const { return by_fd_.size(); }

@@ -18,7 +18,7 @@ inline int64_t NsOf(const google::protobuf::Timestamp& time) {
   return std::clamp(time.seconds(), -kMostSeconds, kMostSeconds) * kSecond + time.nanos();
 }
 
-// Of nanoseconds since 1970.
+// Converts nanoseconds since 1970.
 inline google::protobuf::Timestamp ToTimestamp(int64_t ns) {
   google::protobuf::Timestamp time;
   time.set_seconds(ns / kSecond);

@@ -30,7 +30,7 @@ namespace rollcall {
 
 // The functions are called by any thread and must not block.
 struct AccessOptions {
-  bool is_insecure = false;           // whoever presents nothing may do everything
+  bool is_insecure = false;           // a caller without credentials may do everything
   uid_t owner = 0;                    // the daemon's user
   NameRules names;                    // of certificates
   const TokenFile* tokens = nullptr;  // outlives the policy; nullptr: none

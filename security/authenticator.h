@@ -24,7 +24,7 @@ struct Presented {
   std::string peer;
   bool is_in_process = false;  // the caller is inside this process, and so its owner
   // The address of this host at which the connection arrived, in the same form; "": unknown.
-  // Without it, nobody on loopback is known.
+  // Without it, no caller on loopback is known.
   std::string local;
   bool is_encrypted = false;  // the connection uses TLS
 };

@@ -196,7 +196,7 @@ std::string WhyNotBelieved(const Handshake& seen, const std::string& name) {
              "DIR --role=daemon --host=NAME`";
     default:
       return absl::StrCat("no authority in the file of --tls-ca signed the daemon's certificate (",
-                          X509_verify_cert_error_string(seen.verified), "; it is that of ",
+                          X509_verify_cert_error_string(seen.verified), "; it was issued to ",
                           daemon.subject, "): take --tls-ca from the authority that signed it");
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts the failed logins of each address, so that nobody guesses passwords or fills the log.
+// Counts the failed logins of each address, so that passwords cannot be guessed and the log does
+// not fill.
 //
 // Thread-safe. Time is an argument, in nanoseconds of any clock that does not go back.
 #pragma once

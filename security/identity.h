@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who a caller is and what it may do. Pure.
+// The identity of a caller, and what it may do. Pure.
 #pragma once
 
 #include <algorithm>

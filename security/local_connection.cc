@@ -80,7 +80,7 @@ absl::Status Judge(const LoopbackPeer& peer, const std::string& address, const D
   return Busy(address);
 }
 
-// Who called listen().
+// The user that called listen().
 LoopbackPeer UnixPeer(int fd) {
   ucred credentials = {};
   socklen_t size = sizeof(credentials);

@@ -13,7 +13,7 @@
 
 namespace rollcall {
 
-// Whose daemon a client believes without TLS.
+// The user whose daemon a client trusts without TLS.
 class DaemonUser {
  public:
   // "": this process's user and root. "any": everybody. Else the name or number of one user; a
@@ -35,7 +35,7 @@ inline constexpr int kLocalPatienceMs = 1'000;
 // user counts. Waits at most twice `patience_ms`, once for each step. Whoever connects anew gives
 // up its place among those who wait for the daemon.
 //
-// kUnavailable: nobody listens there. kDeadlineExceeded: the daemon does not accept connections
+// kUnavailable: no program listens there. kDeadlineExceeded: the daemon does not accept connections
 // now, because it is busy or has too many. kPermissionDenied: the listener belongs to somebody
 // else; or the kernel does not say to whom (another network or user namespace) and `has_secret`.
 // The error says what to type.

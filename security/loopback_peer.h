@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose process is at the other end of a loopback TCP connection: the kernel knows.
+// Asks the kernel which user's process is at the other end of a loopback TCP connection.
 //
 // What the kernel says is the user who made the socket. A process that inherits the socket, or that
 // changes its user afterwards, speaks with the rights of that user. The answer is of the moment:
@@ -14,7 +14,7 @@
 
 namespace rollcall {
 
-// Who holds the socket at the other end of a loopback connection of this process.
+// The process that holds the socket at the other end of a loopback connection of this process.
 struct LoopbackPeer {
   enum class State {
     kUnknown,  // this system does not say

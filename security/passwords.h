@@ -23,7 +23,7 @@ class Passwords {
  public:
   static constexpr size_t kMostRemembered = 256;  // a further one displaces the one unused longest
 
-  // By name of the user. Each hash has passed CheckPasswordHash().
+  // `hashes`: by name of the user. Each has passed CheckPasswordHash().
   explicit Passwords(std::map<std::string, std::string> hashes);
 
   bool empty() const { return hashes_.empty(); }

@@ -72,7 +72,7 @@ struct Redactor::Patterns {
   // All at once: most texts match none.
   RE2::Set any{Options(), RE2::UNANCHORED};
 
-  // "" or why the expression is no pattern.
+  // Returns why the expression is not a pattern, or "" if it is one.
   std::string Add(const std::string& expression) {
     auto pattern = std::make_unique<RE2>(expression, Options());
     if (!pattern->ok()) return pattern->error();

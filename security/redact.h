@@ -43,10 +43,10 @@ class Redactor {
   const std::unique_ptr<Patterns> patterns_;
 };
 
-// For the flag --redact: "" if Create() takes this pattern, else its error.
+// For the flag --redact. Returns the error of Create() for this pattern, or "" if it takes it.
 std::string CheckRedactPattern(const std::string& pattern);
 
-// With the default patterns only.
+// Returns a redactor with the default patterns only.
 std::shared_ptr<const Redactor> DefaultRedactor();
 
 }  // namespace rollcall

@@ -11,11 +11,11 @@
 
 namespace rollcall {
 
-// `text` with the entry at its end. An error if `text` is no token file, has an entry of that name,
-// or has a layout to which no line can be added, such as "tokens: [{...}]".
+// Returns `text` with the entry at its end. Fails if `text` is not a token file, has an entry of
+// that name, or has a layout to which a line cannot be added, such as "tokens: [{...}]".
 absl::StatusOr<std::string> AppendToken(absl::string_view text, const TokenEntry& entry);
 
-// `text` without the lines of the entry of that name. kNotFound: there is none.
+// Returns `text` without the lines of the entry of that name. kNotFound: it has no such entry.
 absl::StatusOr<std::string> RemoveToken(absl::string_view text, absl::string_view name);
 
 }  // namespace rollcall

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The text of a token file: who holds a token, and what it may do. The file has only the SHA-256 of
-// each token. That is enough: a token has 256 random bits, so nobody guesses it from its digest,
+// each token. That is enough: a token has 256 random bits, so it cannot be guessed from its digest,
 // and a slow digest such as bcrypt would only slow the daemon. Pure.
 #pragma once
 

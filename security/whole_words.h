@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts that somebody has cut to the size of a field, before anybody looked for secrets in them.
+// Texts that were cut to the size of a field before a search for secrets.
 //
 // A part of a secret stays then that no pattern knows: of an address with a password, the cut may
 // have left the password and taken the host that shows that it is one. So these functions take away
@@ -26,8 +26,8 @@ inline std::string NumberOf(absl::string_view text) {
   return absl::StrCat(" (", absl::Hex(number & 0xffff, absl::kZeroPad4), ")");
 }
 
-// Of a text that was cut at its end if it has at least `size` bytes. Of one word without a blank,
-// which is all that there is, a number stays, so that different ones stay different.
+// Returns a text without the word at its end that was cut, if it has at least `size` bytes. If the
+// text is one word, a number stands for it, so that different ones stay different.
 inline std::string WithoutCutEnd(std::string text, size_t size) {
   if (text.size() < size) return text;
   const size_t blank = text.find_last_of(" \t\n");
@@ -36,7 +36,7 @@ inline std::string WithoutCutEnd(std::string text, size_t size) {
   return text + kCut;
 }
 
-// Of the name of a thread or a process, of which the kernel keeps 15 bytes. Most programs give
+// The same of the name of a thread or a process, of which the kernel keeps 15 bytes. Most programs give
 // names that say what the thread is for, and these stay: only a word with a sign that stands in
 // front of a password or behind one is taken away.
 inline std::string WithoutCutName(std::string name) {
@@ -50,9 +50,8 @@ inline std::string WithoutCutName(std::string name) {
   return has_sign ? WithoutCutEnd(std::move(name), 0) : name;
 }
 
-// Of a text that was cut at its beginning if it has at least `size` bytes: a path, whose parts end
-// with a slash, or words. If it is one word, a number stands for it that is the same for the same
-// text.
+// The same at the beginning: of a path, whose parts end with a slash, or of words. If it is one
+// word, a number stands for it that is the same for the same text.
 inline std::string WithoutCutBeginning(const std::string& text, size_t size) {
   if (text.size() < size) return text;
   const size_t end = text.find_first_of(" /");
@@ -70,7 +69,7 @@ inline size_t LengthOfSite(absl::string_view text) {
   return is_line && text.find('/', at) == text.npos ? text.size() - at : 0;
 }
 
-// Of the text of an exception, with a site behind the message that was cut.
+// The same for an exception's text, with a site behind the message that was cut.
 inline std::string WithoutCutMessage(const std::string& text, size_t size) {
   if (text.size() < size) return text;
   const size_t end = text.size() - LengthOfSite(text);

@@ -25,7 +25,7 @@ namespace {
 
 constexpr char kJournalSocket[] = "/run/systemd/journal/socket";
 
-// Of syslog(3).
+// The level as a priority of syslog(3).
 int Priority(spdlog::level::level_enum level) {
   switch (level) {
     case spdlog::level::critical:

@@ -22,7 +22,7 @@ class ServiceManager {
       : socket_(std::move(socket)), watchdog_ns_(watchdog_ns) {}
 
   bool is_there() const { return !socket_.empty(); }
-  // SayAlive() is due within this time, again and again; 0: nobody waits for it.
+  // SayAlive() is due within this time, again and again; 0: no manager waits for it.
   int64_t watchdog_ns() const { return watchdog_ns_; }
 
   void SayReady(const std::string& status);

@@ -7,7 +7,7 @@
 
 namespace rollcall {
 
-// "1a2b3c4d5e6f", with "+dirty" if files of the commit were changed; "" if nobody knows.
+// "1a2b3c4d5e6f", with "+dirty" if files of the commit were changed; "" if unknown.
 extern const char kCommit[];
 
 // What --version prints: "rollcalld 0.1.0 (commit 1a2b3c4d5e6f)".

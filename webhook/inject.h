@@ -23,8 +23,8 @@ struct InjectionSettings {
   // part of the job's name. Another name: all pods are of this tenant.
   std::string tenant = "namespace";
   std::string segments_size = "256Mi";  // limit of the memory volume
-  // Of the init container. Its limits equal its requests: a pod whose containers all have them so
-  // stays in the class Guaranteed.
+  // Request of the init container. Its limits equal its requests: a pod whose containers all have
+  // them so stays in the class Guaranteed.
   std::string installer_cpu = "100m";
   std::string installer_memory = "64Mi";
   std::string image_arch = "amd64";  // of the image, as nodes name it in kubernetes.io/arch

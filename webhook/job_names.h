@@ -34,9 +34,9 @@ const std::vector<JobSource>& JobSources();
 // stranger sends may be megabytes.
 bool IsName(const std::string& text);
 
-// Of one pod.
+// What the owners and labels of one pod say about its job.
 struct PodJob {
-  const JobSource* source = nullptr;  // nullptr: nobody says; the pod is a job of its own
+  const JobSource* source = nullptr;  // nullptr: the pod is a job of its own
   std::string name;                   // of the job; "": the pod's own
   std::string group_label;            // "": the job has no groups
   std::string attempt;                // decimal digits; "": unknown

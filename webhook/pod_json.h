@@ -10,13 +10,13 @@
 
 namespace rollcall {
 
-// The member of an object; null if there is none, or `value` is no object.
+// Returns the member of an object, or null if `value` has no such member or is not an object.
 const nlohmann::json& Member(const nlohmann::json& value, const char* name);
 // The member if it is an array, else an empty one.
 const nlohmann::json& ArrayMember(const nlohmann::json& value, const char* name);
 // The member if it is a text, else "".
 std::string Text(const nlohmann::json& value, const char* name);
-// The element of the array `name` whose `key` is `text`; nullptr: there is none.
+// The element of the array `name` whose `key` is `text`, or nullptr.
 const nlohmann::json* FindIn(const nlohmann::json& value, const char* name, const char* key,
                              const std::string& text);
 PodMarks MarksOf(const nlohmann::json& pod);

@@ -101,7 +101,8 @@ struct CollectedProcess {
   std::string wait_channel;
 };
 
-// Whose share of the agent it takes, also for reads of it that block (SpareThreads::Run()).
+// The user whose share of the agent it takes, also for reads of it that block
+// (SpareThreads::Run()).
 inline int64_t PayerOf(const CollectedProcess& process) {
   if (process.payer != SpareThreads::kNobody) return process.payer;
   return process.identity.has_uid() ? process.identity.uid() : SpareThreads::kNobody;

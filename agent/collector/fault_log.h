@@ -28,9 +28,9 @@ class FaultLog {
 
   static constexpr int64_t kNobody = -1;
 
-  // `user`: whose fault it is, as PayerOfReads(); kNobody: not known, or nobody's.
+  // `user`: whose fault it is, as PayerOfReads(); kNobody: not known, or no user's.
   void Add(const std::string& text, int64_t user = kNobody);
-  // Of what is wrong with the segment of this process.
+  // Reports what is wrong with the segment of this process.
   void AddOf(ProcessId process, const std::string& text, int64_t user);
   void Forget(ProcessId process) { of_process_.erase(process); }
 

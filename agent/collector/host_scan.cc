@@ -495,7 +495,7 @@ void HostScan::Scanner::KeepUnrecorded() {
           return at != known_.end() && IsRecorded(at->second.view);
         });
     if (is_of_recorded) continue;
-    // Who has started several ranks, or the shell of each.
+    // The ancestor that has started several ranks, or the shell of each.
     const auto launcher = std::find_if(ancestors.begin(), ancestors.end(), [&](pid_t ancestor) {
       const auto rank = rank_of.find(ancestor);
       return rank == rank_of.end() || rank->second != processes[i].rank.coordinates.rank;

@@ -52,7 +52,7 @@ class PollPaces {
   std::map<uint32_t, Pace> paces_;  // by thread
 };
 
-// Of files, which do not show whether a loop went on.
+// Removes the loops of a snapshot from a file, which does not show whether a loop went on.
 void RemoveLoops(SegmentSnapshot* snapshot);
 
 }  // namespace rollcall

@@ -26,7 +26,7 @@ class HostFiles {
   // The number after this word at the beginning of a line: "some avg10=" or "pswpin ".
   std::optional<int64_t> Number(const std::string& path, std::string_view word) const;
   bool Exists(const std::string& path) const;
-  // The entries of a folder, in order. Empty: there is none.
+  // The entries of a folder, in order. Empty if it has none or does not exist.
   std::vector<std::string> List(const std::string& path) const;
   // The last part of the path that a symbolic link leads to; "": it is none.
   std::string LinkName(const std::string& path) const;

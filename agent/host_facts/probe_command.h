@@ -11,7 +11,7 @@ namespace rollcall {
 
 inline constexpr char kProbeProgram[] = "rollcall-probe";
 
-// Of main(). Returns the exit code.
+// Runs the program for main(). Returns the exit code.
 int ProbeCommand(int argc, char** argv);
 
 }  // namespace rollcall

@@ -41,9 +41,9 @@ struct Probe {
   ProbeResult (*run)(const ProbeInput&);
 };
 
-// By this name; nullptr: there is none.
+// Returns the probe of this name, or nullptr.
 const Probe* FindProbe(const std::string& name);
-// Those that look at the whole host: all but AskFileSystem().
+// The names of the probes that look at the whole host: all but AskFileSystem().
 std::vector<std::string> HostProbes();
 inline constexpr char kFileSystemProbe[] = "file_system";
 

@@ -67,7 +67,7 @@ class DaemonChannels {
   // detects a lost daemon host. Until then the connection stays open, even while the daemon does
   // not answer.
   //
-  // Of several daemons, to the first that accepts a connection; waits two seconds for each.
+  // Connects to the first of several daemons that accepts a connection; waits two seconds for each.
   std::shared_ptr<grpc::Channel> Connect(Keepalive keepalive = Keepalive::kCalm);
   // The daemon of the last channel accepts connections and does not answer: the next Connect()
   // begins with the one after it.

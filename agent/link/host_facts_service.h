@@ -32,7 +32,7 @@ struct HostFactsOptions {
   int64_t max_per_minute = 6;  // looks at the host; 0: no limit
   GatherOptions gather;
   std::shared_ptr<const Redactor> redactor = DefaultRedactor();
-  // Of max_per_minute, shared with other services of this agent; nullptr: its own.
+  // Counts max_per_minute. Shared with other services of this agent; nullptr: its own.
   std::shared_ptr<StackAllowance> allowance;
 };
 

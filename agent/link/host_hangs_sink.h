@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who wants to know which hangs the daemons blame this host for.
+// Receives the hangs that the daemons blame this host for.
 #pragma once
 
 #include "rollcall/v1/agent.pb.h"

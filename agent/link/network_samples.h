@@ -15,7 +15,8 @@ namespace rollcall {
 // `now_ns`: by the clock of the times in `read`.
 v1::NetworkSample ToProto(const NetworkSnapshot& read, int64_t now_ns);
 
-// Of these communicators only. Without what cannot be read. May block: see spare_threads.h.
+// Reads the samples of these communicators. Leaves out what is unreadable. May block: see
+// spare_threads.h.
 std::vector<v1::NetworkSample> ReadNetworkSamples(const ServedSegment& segment,
                                                   const std::vector<uint64_t>& network_of);
 

@@ -2,9 +2,9 @@
 // How many stacks the agent takes: a token bucket. A daemon that asks without end cannot keep the
 // processes of this host stopped.
 //
-// All users share it. Who has taken much gets no more once less than a third of that is left, so
-// there is always some left for the others. What users have taken is forgotten at the bucket's
-// rate, evenly. A process that takes long, because it has thousands of threads, counts as several.
+// All users share it. A user who has taken much gets no more once less than a third of that is
+// left, so the others always find some. What users have taken is forgotten at the bucket's rate,
+// evenly. A process that takes long, because it has thousands of threads, counts as several.
 //
 // Pure: the caller gives the time. Thread-safe: the streams to several daemons share one.
 #pragma once

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The daemon's requests for stacks that the agent has not answered yet. Bounded: a daemon cannot
-// fill the agent's memory. The users take turns, a process each: whose processes take long waits
-// for them alone. Who has much waiting gets no more room once less than a third of that is left, so
-// there is always some left for the others.
+// fill the agent's memory. The users take turns, a process each, so slow processes of one user
+// delay only that user. A user with many waiting requests gets no more room once less than a third
+// is left, so the others always find some.
 //
 // Not thread-safe.
 #pragma once

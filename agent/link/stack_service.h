@@ -45,7 +45,7 @@ struct StackServiceOptions {
   int64_t max_per_minute = 600;  // processes; 0: no limit
   bool stacks_on = true;         // false: takes none
   std::shared_ptr<const Redactor> redactor = DefaultRedactor();
-  // Of max_per_minute, shared with other services of this agent; nullptr: its own.
+  // Counts max_per_minute. Shared with other services of this agent; nullptr: its own.
   std::shared_ptr<StackAllowance> allowance;
   // Shared likewise; nullptr: its own.
   std::shared_ptr<StackNamer> namer;

@@ -15,7 +15,7 @@
 
 namespace rollcall {
 
-// Of a file, both ends included. As it is: all of it.
+// A range of a file, both ends included. By default the whole file.
 struct ByteRange {
   uint64_t first = 0;
   uint64_t last = UINT64_MAX;
@@ -25,7 +25,8 @@ struct ByteRange {
 struct LockRow {
   bool is_of_descriptor = false;  // OFD: who has the open file has the lock
   bool waits = false;
-  // Who has made it. 0: a process that has ended, or of another pid namespace; -1: of a descriptor.
+  // The pid that made it. 0: a process that has ended, or of another pid namespace; -1: of a
+  // descriptor.
   pid_t pid = 0;
   pid_t holder = 0;                // of a request: who has the lock that it waits for; as `pid`
   uint64_t device = 0, inode = 0;  // of the file; DeviceNumber()

@@ -74,7 +74,7 @@ mode_t ModeOf(const std::string& descriptor) {
   return about.st_mode & (S_IRUSR | S_IWUSR);
 }
 
-// Who waits for a pipe or socket.
+// A thread that waits for a pipe or socket.
 struct Wait {
   pid_t pid = 0;
   OtherEnd* end = nullptr;

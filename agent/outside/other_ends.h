@@ -26,12 +26,12 @@ struct Received {
 };
 
 struct OtherEnd {
-  // "pipe", "socket", "process" (for its end); "": it waits for none, or nobody is known
+  // "pipe", "socket", "process" (for its end); "": it waits for none, or none is known
   std::string kind;
   std::vector<pid_t> pids;         // at most kMostOtherEnds, ascending
   std::vector<std::string> names;  // of these, in their order; "": it has ended, or ended meanwhile
   std::vector<pid_t> called;       // those of these that have accepted its connections, ascending
-  bool listens = false;            // also at a TCP port with which nobody is connected
+  bool listens = false;            // also at a TCP port without a connection
   std::vector<Received> received;  // at most kMostReceived
 };
 
@@ -51,7 +51,7 @@ struct Among {
   std::vector<pid_t> first;
   // Further ones, which cost more to list: asked only if some end is at none of the first.
   std::function<std::vector<pid_t>()> further = nullptr;
-  // Of those of which it is known. One that has ended waits for nothing and is at no end, whatever
+  // The start times that are known. An ended process waits for nothing and is at no end, whatever
   // process has its pid now.
   Starts starts = {};
 };

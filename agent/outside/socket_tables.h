@@ -26,7 +26,7 @@ class SocketTables {
     uint64_t peer = 0;            // the inode of the other end on this host; 0: none, or not known
     uint64_t received_bytes = 0;  // by a TCP connection so far; 0: none, or not known
     bool called = false;          // LeadsToAListener()
-    bool listens = false;         // nobody is connected with its port
+    bool listens = false;         // and its port has no connection
   };
   Socket Find(uint64_t inode);
 

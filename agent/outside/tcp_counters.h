@@ -8,7 +8,7 @@
 
 namespace rollcall {
 
-// Of a connection in this process's network namespace; 0: the kernel does not say.
+// Reads the counter of a connection in this process's network namespace; 0: unknown.
 uint64_t ReadReceivedBytes(const TcpSocket& socket);
 
 }  // namespace rollcall

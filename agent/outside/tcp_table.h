@@ -31,7 +31,7 @@ std::vector<TcpSocket> ParseTcpTable(const std::string& text);
 // nullptr: the table has no connection with this inode.
 const TcpSocket* FindConnection(const std::vector<TcpSocket>& table, uint64_t inode);
 
-// The inode of the socket at the other end; of a connection that nobody has accepted yet, that of
+// The inode of the socket at the other end; of a connection not yet accepted, that of
 // the socket that listens. 0: the other end is elsewhere.
 uint64_t FindOtherSocket(const std::vector<TcpSocket>& table, uint64_t inode);
 
@@ -39,7 +39,7 @@ uint64_t FindOtherSocket(const std::vector<TcpSocket>& table, uint64_t inode);
 // made it. False also if that is not known.
 bool LeadsToAListener(const std::vector<TcpSocket>& table, const TcpSocket& connection);
 
-// Whether the socket with this inode listens, and nobody is connected with its port.
+// Whether the socket with this inode listens and its port has no connection.
 bool ListensToNobody(const std::vector<TcpSocket>& table, uint64_t inode);
 
 }  // namespace rollcall

@@ -7,12 +7,12 @@
 
 namespace rollcall {
 
-// By a socket's inode: the inode of the other end; of a connection that nobody has accepted yet,
+// By a socket's inode: the inode of the other end; of a connection not yet accepted,
 // that of the socket that listens.
 using UnixPeers = std::unordered_map<uint64_t, uint64_t>;
 
-// Of sockets in this process's network namespace only. What the kernel has not told by the deadline
-// (of the monotonic clock) is absent.
+// Reads the peers of sockets in this process's network namespace. Leaves out what the kernel has
+// not answered by the deadline (of the monotonic clock).
 UnixPeers ReadUnixPeers(int64_t deadline_ns);
 
 }  // namespace rollcall

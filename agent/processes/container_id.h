@@ -8,7 +8,7 @@
 
 namespace rollcall {
 
-// The container's id at the beginning of `text`, its first 12 digits; "": there is none.
+// The container's id at the beginning of `text`, its first 12 digits; empty without one.
 std::string ContainerIdAt(absl::string_view text);
 
 // From "0::/kubepods.slice/.../cri-containerd-<id>.scope", "12:devices:/docker/<id>": the first.

@@ -25,7 +25,7 @@ struct PassedDescriptor {
 class DescriptorSocket {
  public:
   // Makes the socket file `name` in the open folder, and replaces one without a listener. Works on
-  // the descriptor, so whoever renames or replaces the folder leads it nowhere. The file belongs to
+  // the descriptor, so a renamed or replaced folder does not mislead it. The file belongs to
   // the thread's user, and only that user can connect: see as_user.h for a folder of another one.
   // Errors: kAlreadyExists (another agent listens there), kInvalidArgument (no socket has that
   // name, or the name is too long), kUnavailable.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The variables whose values are known to be harmless, and matter to whoever looks for a hang: one
+// The variables whose values are known to be harmless, and that help to find a hang: one
 // table. The names are those that NCCL reads (the sources of NVIDIA/nccl and
 // docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html), but for NCCL_SOCKET_MAGIC, which
 // keeps strangers out; some of RCCL, and of PyTorch's ProcessGroupNCCL.

@@ -15,7 +15,7 @@
 namespace rollcall {
 
 struct LaunchFacts {
-  int32_t attempt = -1;  // by the launcher's counter; -1: there is none
+  int32_t attempt = -1;  // by the launcher's counter; -1: no launcher counts
   std::string restarts;  // all counters, "TORCHELASTIC_RESTART_COUNT=1 SLURM_RESTART_COUNT=2"
   std::string launch;    // user and rendezvous, equal for all processes of a start; "": not known
   // Its job goes on while it starts again, and takes it back: a replica of torchft. It has no

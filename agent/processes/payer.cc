@@ -138,7 +138,8 @@ std::optional<uint32_t> FirstOfMap(absl::string_view map) {
                                                              : std::nullopt;
 }
 
-// Who has made the process's user namespace, at once. `map`: of its ids, as this program sees it.
+// Returns the maker of the process's user namespace, at once. `map`: of its ids, as this program
+// sees it.
 Payer MakerInTime(const std::string& proc_root, pid_t pid, const std::string& map, uid_t owner) {
   const int64_t by_ids = PayerOfFiles(FirstOfMap(map).value_or(owner));
   UniqueFd found = NamespaceByHandle(proc_root, pid, PidfdUserNamespace);
@@ -187,8 +188,8 @@ bool HaveSameUser(const std::string& proc_root, pid_t one, pid_t other) {
 int64_t PayerOfReads(const std::string& proc_root, pid_t pid) {
   struct stat about;
   if (stat(ProcPath(proc_root, pid, "").c_str(), &about) != 0) return -1;
-  // Who makes a namespace may map own ids only, so no other one has the map of this program's. A
-  // process that has ended has none.
+  // The maker of a namespace may map own ids only, so no other namespace has the map of this
+  // program's. An ended process has no map.
   const absl::StatusOr<std::string> map = ReadProcFile(ProcPath(proc_root, pid, "uid_map"));
   if (map.ok() && *map != OwnMap()) {
     return NumberOf(MakerInTime(proc_root, pid, *map, about.st_uid));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose share of the agent a process takes. All that the agent shares out by users asks here.
+// Finds the user whose share of the agent a process takes. All limits by user ask here.
 //
 // A user may have 65,536 subordinate user ids (/etc/subuid), and run the processes of a container
 // as any of them. All of these processes are that user's: who owns the user namespace pays.
@@ -17,9 +17,9 @@ namespace rollcall {
 // A user of the host; or, because all containers may run as root, root of one container.
 struct Payer {
   uint32_t user = UINT32_MAX;  // UINT32_MAX: not known
-  // Of root: a number of its container. Where the control groups name none: the inode of its pid
+  // For root: a number of its container. Where the control groups name none: the inode of its pid
   // namespace, if it is another one than this program's, or of the user namespace that root has
-  // made. Nobody can change it from inside of a container: not by control groups below its own, nor
+  // made. It cannot be changed from inside a container: not by control groups below its own, nor
   // by user namespaces. Else 0.
   uint64_t container = 0;
 
@@ -40,7 +40,7 @@ int64_t PayerOfReads(const std::string& proc_root, pid_t pid);
 // The same of files with this owner: one user has many subordinate ids.
 int64_t PayerOfFiles(uid_t owner);
 
-// Of such a number: "user 1000", "root of a container".
+// Names such a number: "user 1000", "root of a container".
 std::string PayerInWords(int64_t payer);
 
 // Whether both processes run as the same user, in all ways of the kernel, in the same user
@@ -48,8 +48,8 @@ std::string PayerInWords(int64_t payer);
 // Both may block.
 bool HaveSameUser(const std::string& proc_root, pid_t one, pid_t other);
 
-// Who has made the user namespace that the process is in: the one below this program's own, because
-// whoever has one may make others in it. nullopt: it is in this program's own, or the kernel does
+// Returns the maker of the user namespace that the process is in: the one below this program's own,
+// because its owner may make others in it. nullopt: it is in this program's own, or the kernel does
 // not show it. May block before Linux 6.11.
 std::optional<Payer> MakerOfUserNamespace(const std::string& proc_root, pid_t pid);
 

@@ -20,8 +20,8 @@ namespace rollcall {
 // process), kUnavailable.
 absl::StatusOr<int> OpenPidfd(pid_t pid);
 
-// Those of `pidfds` whose process (all of its threads) has ended, in the same order, by one system
-// call. Does not block.
+// Returns those of `pidfds` whose process (all of its threads) has ended, in the same order, by one
+// system call. Does not block.
 std::vector<int> FindEndedPidfds(const std::vector<int>& pidfds);
 
 // The wait status, as waitpid() returns it. nullopt: not known. Needs Linux 6.15; the status is

@@ -13,7 +13,7 @@
 
 namespace rollcall {
 
-// No path of a file that anybody can open by it is longer.
+// No path by which a file can be opened is longer.
 inline constexpr size_t kLongestProcLine = 8192;
 
 // Calls `each` for every line, without its end; a line that is longer than kLongestProcLine is left

@@ -34,7 +34,7 @@ class SpareThreads {
   // Runs `read` on a separate thread and waits for it. False: `read` has not returned in time, an
   // earlier read with this key is still running, or no thread is free. `read` must own all objects
   // that it uses, because it may outlive this object. `payer`: the user (uid) whose process can
-  // make it block; kNobody: not known, or nobody's.
+  // make it block; kNobody: not known, or no user's.
   bool Run(const std::string& key, std::function<void()> read, int64_t timeout_ns,
            int64_t payer = kNobody);
 

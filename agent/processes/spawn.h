@@ -34,10 +34,10 @@ std::string SpawnErrorInWords(int error);
 // another process already, and only a pidfd is safe. An invalid `pidfd`: the kernel has none.
 void KillChild(pid_t pid, const UniqueFd& pidfd);
 
-// Does not wait. True: it has ended, and nobody needs to collect it any more.
+// Does not wait. True: it has ended and is already collected.
 bool CollectChild(pid_t pid);
 
-// Whether this process started it so, and nobody knows yet that it has ended: it is none of a job.
+// Whether this process started it so, and its end is not yet known: it does not belong to a job.
 bool IsApart(pid_t pid);
 
 // The folder of the running program; "": not known.

@@ -70,7 +70,7 @@ enum class PythonLock {
 
 // An exception of Python.
 struct PythonException {
-  std::string type;  // "ValueError"; "": there is none
+  std::string type;  // "ValueError"; empty without an exception
   std::string text;  // of its arguments, as far as these are strings and numbers
   // The innermost line of the program that it came through; "" and 0: none is known.
   std::string function, file;
@@ -104,7 +104,7 @@ struct RawThread {
   uint64_t python_first_local = 0;  // first argument of the outermost frame: address of an object
   uint64_t python_state = 0;        // address of the interpreter's state for it
   std::string python_name;          // its name in Python's threading; "": started elsewhere
-  bool keeps_process = false;       // Python does not end before it: it is none of its daemons
+  bool keeps_process = false;       // Python does not end before it: it is not a daemon
   PythonException exception;        // that it is handling
   // Innermost first. A frame without code ends each group of frames that one activation of the C
   // evaluator runs.

@@ -85,8 +85,7 @@ std::string TraceRefusedMessage(const std::string& proc_root, pid_t pid) {
                         ")\n  run the agent in its container, or as root on the host");
   }
   if ((ReadCapabilities(status, "CapPrm:") & ~own_capabilities) != 0) {
-    return absl::StrCat(text, "it has capabilities that this program has not", kInContainer,
-                        kOnHost);
+    return absl::StrCat(text, "it has capabilities that this program lacks", kInContainer, kOnHost);
   }
   if (ReadField(own_status, "Seccomp:") == 2) {
     return absl::StrCat(text, "a seccomp filter forbids this program to trace",

@@ -121,7 +121,7 @@ class ArchiveReader {
     ok_ = ok_ && size <= left_.size();
     return ok_;
   }
-  // Of what follows, in values. Each has at least a byte.
+  // The number of values that follow. Each has at least a byte.
   size_t Size() {
     size_t size = 0;
     (*this)(size);

@@ -2,7 +2,7 @@
 // Answers SIGQUIT of this host's training processes: takes a sample of the process and writes its
 // stacks to the stderr that the process has passed on, as a JVM does.
 //
-// One thread, and for each answer one spare thread. A stderr that nobody reads costs a few seconds,
+// One thread, and for each answer one spare thread. A stderr without a reader costs a few seconds,
 // never more.
 #pragma once
 

@@ -131,8 +131,8 @@ absl::StatusOr<std::unique_ptr<SegmentStackRequests>> SegmentStackRequests::Open
   }
   const AsUser as_user(*user);  // from here on, the process's user owns every name
   if (!as_user.acts()) {
-    return absl::PermissionDeniedError(absl::StrCat(
-        "it belongs to user ", user->uid, ", with whose rights this program may not work"));
+    return absl::PermissionDeniedError(
+        absl::StrCat("it belongs to user ", user->uid, ": this program may not act for that user"));
   }
   const std::string root = ProcPath(proc_root, pid, "root");
   absl::StatusOr<UniqueFd> folder = OpenFolder(root, map->path);

@@ -49,7 +49,7 @@ bool FromBytes(const std::string& bytes, std::vector<uint64_t>* distances);
 
 // A message is its length in bytes, as a uint64_t, and its bytes.
 inline constexpr uint64_t kMostStackWorkBytes = uint64_t{256} << 20;
-// Of an answer. The child has read what strangers wrote, so the agent does not trust its answers.
+// Limit of an answer. The child has read what strangers wrote, so the agent does not trust it.
 inline constexpr uint64_t kMostStackAnswerBytes = uint64_t{32} << 20;
 
 }  // namespace rollcall

@@ -11,7 +11,8 @@
 
 namespace rollcall {
 
-// Of the function around the line only, outermost first; at most the `most` innermost ones.
+// Returns the blocks of the function around the line, outermost first; at most the `most`
+// innermost.
 std::vector<SourceBlock> BlocksAround(absl::string_view source, int line, size_t most);
 
 }  // namespace rollcall

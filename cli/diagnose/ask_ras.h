@@ -17,7 +17,7 @@
 
 namespace rollcall {
 
-// Whom to ask about one job.
+// The rank to ask about one job.
 struct RasPlace {
   size_t look = 0;          // of this host
   std::vector<pid_t> pids;  // its ranks there that use NCCL

@@ -25,7 +25,7 @@ namespace rollcall {
 
 struct LookOptions {
   std::string proc_root = "/proc";
-  // Whose processes; nullopt: all users'. Of processes that `pids` names, any user's.
+  // The owner of the processes; nullopt: any user. Processes that `pids` names may be any user's.
   std::optional<uid_t> uid;
   std::vector<pid_t> pids;           // only the jobs of these processes; empty: all
   std::string job;                   // only jobs that their environment gives this name; "": all

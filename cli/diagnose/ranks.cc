@@ -103,7 +103,7 @@ class Chooser {
     }
   }
 
-  // Who has started several ranks, or the shell of each.
+  // The ancestor that has started several ranks, or the shell of each.
   void AddLaunchers() {
     for (const ChosenRank& rank : chosen_) {
       pid_t launcher = processes_[rank.at].process.ppid;

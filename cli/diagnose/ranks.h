@@ -26,7 +26,7 @@ std::string BestMark(const FoundProcess& process);
 //
 // `pids`: only the ranks of these processes' jobs; a process among them that is no rank and belongs
 // to none counts as one. Empty: all. `self`: the program that looks. It and the processes above it
-// are no ranks, whatever their variables say; 0: it is none of these.
+// are no ranks, whatever their variables say; 0: not one of these.
 std::vector<ChosenRank> ChooseRanks(std::vector<FoundProcess>* processes,
                                     const std::vector<pid_t>& pids, pid_t self);
 

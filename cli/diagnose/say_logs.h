@@ -15,7 +15,7 @@ inline constexpr char kLogsFile[] = "logs.txt";
 // there are none.
 std::string LogsInShort(const LookedAtJob& job);
 
-// For kLogsFile; "": there are none.
+// The text of kLogsFile; empty without logs.
 std::string LogsInFull(const LookedAtJob& job);
 
 }  // namespace rollcall

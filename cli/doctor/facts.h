@@ -48,7 +48,7 @@ struct ProgramFacts {
   std::vector<std::string> scripts;  // on the way to it, by their first lines (#!)
   ElfFacts elf;
   std::string machine;              // of this host
-  bool changes_user = false;        // setuid or setgid to somebody else
+  bool changes_user = false;        // setuid or setgid to another user
   bool gains_capabilities = false;  // the file has capabilities
   bool is_python = false;
   bool is_shell = false;               // the program is a script of a shell, which starts others
@@ -160,7 +160,7 @@ struct DaemonFacts {
   std::string version;
   int64_t ahead_ns = 0;         // the daemon's clock over this host's
   int64_t round_trip_ns = 0;    // the uncertainty of `ahead_ns` is half of it
-  int64_t own_expiry_s = 0;     // Unix time of the end of --tls-cert; 0: there is none
+  int64_t own_expiry_s = 0;     // Unix time of the end of --tls-cert; 0: no certificate
   int64_t daemon_expiry_s = 0;  // of the daemon's certificate; 0: not seen
 };
 

@@ -181,7 +181,8 @@ Judgement JudgeVersion(const Facts& facts) {
   }
   return {State::kWarning,
           absl::StrCat(what, ": update the daemon first, then agents and programs"),
-          absl::StrCat("pip install rollcall==", daemon.version)};
+          absl::StrCat("install the wheel of release ", daemon.version, ":  pip install rollcall-",
+                       daemon.version, "-*.whl")};
 }
 
 }  // namespace rollcall::doctor

@@ -72,8 +72,8 @@ Judgement JudgeFolder(const Facts& facts) {
   }
   if (folder.is_taken) {
     return {State::kWarning,
-            absl::StrCat("another user has made ", OwnFolder(facts),
-                         ": this user's segments are in ", folder.path),
+            absl::StrCat(OwnFolder(facts), " belongs to another user: this user's segments are in ",
+                         folder.path),
             absl::StrCat("as root:  rm -rf ", OwnFolder(facts), "   or   ", ChooseAnother(facts))};
   }
   return {State::kOk, absl::StrCat("this user may write to ", folder.path), ""};

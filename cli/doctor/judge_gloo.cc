@@ -33,7 +33,8 @@ Judgement JudgeGloo(const Facts& facts) {
       Part("not recorded, because their arguments are new", gloo.changed),
       Part("missing, so that calls may lack their ends, names or messages", gloo.lost));
   if (gloo.changed.empty() && gloo.lost.empty()) return {State::kOk, what, ""};
-  return {State::kWarning, what, "pip install --upgrade rollcall"};
+  return {State::kWarning, what,
+          "install the wheel of a newer release:  pip install --force-reinstall WHEEL"};
 }
 
 }  // namespace rollcall::doctor

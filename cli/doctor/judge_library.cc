@@ -52,11 +52,11 @@ Judgement JudgeLibrary(const Facts& facts) {
   const LibraryFacts& library = facts.library;
   if (library.path.empty()) {
     return {State::kProblem, "librollcall.so is not in ../lib of this program's folder",
-            "pip install --force-reinstall rollcall   or   cmake --build --preset release"};
+            "pip install --force-reinstall WHEEL   or   cmake --build --preset release"};
   }
   if (!library.elf.is_elf) {
     return {State::kProblem, absl::StrCat(library.path, " is damaged: it is not an ELF file"),
-            "install Rollcall again:  pip install --force-reinstall rollcall"};
+            "install Rollcall again:  pip install --force-reinstall WHEEL"};
   }
   switch (library.load) {
     case Attempt::kWorked:
@@ -143,7 +143,7 @@ Judgement JudgeLimits(const Facts& facts) {
                          " KiB: the library cannot make its segment"),
             "ulimit -f unlimited"};
   }
-  return {State::kOk, "no limit of address space or file sizes is in the way", ""};
+  return {State::kOk, "no limit of address space or file sizes stops the library", ""};
 }
 
 }  // namespace rollcall::doctor

@@ -88,7 +88,7 @@ Judgement JudgeSeccomp(const Facts& facts) {
             "docker run --cap-add=SYS_PTRACE --security-opt seccomp=unconfined ...   (Kubernetes: "
             "securityContext.seccompProfile.type: Unconfined)"};
   }
-  return {State::kOk, "a seccomp filter is active, and is not in the way", ""};
+  return {State::kOk, "a seccomp filter is active and does not block tracing", ""};
 }
 
 Judgement JudgeSecurityModule(const Facts& facts) {
@@ -107,8 +107,8 @@ Judgement JudgeSecurityModule(const Facts& facts) {
         absl::StrCat("AppArmor's profile ", tracing.profile, " is active, and tracing is refused"),
         "docker run --security-opt apparmor=unconfined ...   or add `ptrace,` to the profile"};
   }
-  return {State::kOk, absl::StrCat("AppArmor's profile ", tracing.profile, " is not in the way"),
-          ""};
+  return {State::kOk,
+          absl::StrCat("AppArmor's profile ", tracing.profile, " does not block tracing"), ""};
 }
 
 Judgement JudgePidNamespace(const Facts& facts) {

@@ -12,7 +12,7 @@
 namespace rollcall {
 
 // "2.28.9" in the name of a file, "libnccl.so.2.28.9", or of Python's package,
-// "nvidia_nccl_cu12-2.28.9.dist-info", as 22809; 0: there is none.
+// "nvidia_nccl_cu12-2.28.9.dist-info", as 22809; 0 if the name has no release.
 int NcclVersionInName(absl::string_view name);
 
 // As NCCL_VERSION_CODE, by the file that the process has mapped or by the Python package that this

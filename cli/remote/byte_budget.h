@@ -28,7 +28,7 @@ class ByteBudget {
   std::atomic<uint64_t> left_;
 };
 
-// What somebody has taken for a time. Of one thread.
+// Bytes taken for a time. Only one thread uses an object.
 class ByteShare {
  public:
   explicit ByteShare(ByteBudget* budget) : budget_(*budget) {}

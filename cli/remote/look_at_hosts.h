@@ -53,7 +53,7 @@ struct RemoteLimits {
 inline constexpr uint64_t kMostMemoryOfLooks = 1ULL << 30;
 
 struct RemoteWork {
-  // Of rollcall on that host: the subcommand and more. --look is added.
+  // The arguments of rollcall on that host: the subcommand and more. --look is added.
   std::vector<std::string> arguments = {"diagnose"};
   RemoteLimits limits;
   // From which the looks take their memory: one for all that are kept at a time. nullptr: of

@@ -13,7 +13,7 @@
 
 namespace rollcall {
 
-// Of a look for which there is no room.
+// The error of a look that is too large.
 inline constexpr char kTooLargeLook[] = "what it sent is too large";
 
 // "rollcall-look TOKEN " before the length.
@@ -22,7 +22,7 @@ std::string LookHead(absl::string_view token);
 // Whether this may be a token: it comes from the command line.
 bool IsLookToken(absl::string_view token);
 
-// Of a look that is too large, the stacks are left out, and the look says so.
+// Frames a look. Leaves out the stacks of one that is too large, and notes that in the look.
 std::string FramedLook(absl::string_view token, v1::HostLook look);
 
 // What a stranger sent as a look: parsed, without control characters in its texts, and within the

@@ -17,7 +17,7 @@ namespace rollcall {
 
 struct RemoteLook {
   v1::HostLook look;
-  std::string error;       // why there is none, for people; "": there is one
+  std::string error;       // why there is no output, for people; empty if there is
   int64_t arrived_ns = 0;  // on the monotonic clock; 0: nothing has arrived
 };
 

@@ -10,7 +10,7 @@ namespace rollcall {
 
 using Command = std::vector<std::string>;
 
-// `line`: for `sh -c`. Neither asks anybody for a password.
+// `line`: for `sh -c`. Neither asks for a password.
 Command SshCommand(const std::string& host, const std::string& line);
 Command SrunCommand(const std::string& job, const std::string& node, const std::string& line);
 

@@ -2,7 +2,7 @@
 // The line that a shell on another host runs to look at its jobs. Pure.
 //
 // It runs the `rollcall` that is installed there, if it is of this version. Otherwise it asks for
-// this program, which is one static file, puts it into a new folder that nobody else can enter,
+// this program, which is one static file, puts it into a new folder that no other user can enter,
 // runs it, and removes the folder, whatever happens. It needs no more of the host than a POSIX
 // shell with cat, chmod, ln, mkdir, rm and wc.
 #pragma once
@@ -16,7 +16,7 @@
 namespace rollcall {
 
 struct RemoteScript {
-  // 32 random hex digits: the name of the folder, which nobody can guess, and the mark of what the
+  // 32 random hex digits: the name of the folder, which cannot be guessed, and the mark of what the
   // program says among what a login may print.
   std::string token;
   std::string version;                 // VersionLine("rollcall") of this program

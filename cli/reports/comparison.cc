@@ -59,7 +59,7 @@ std::string WaitingRanks(const v1::Incident& incident) {
 
 std::string Position(const v1::Incident& incident) {
   const v1::Call& call = RootOf(incident).call();
-  return call.operation().empty() ? "" : absl::StrFormat("%.0f", call.position());
+  return call.operation().empty() ? "" : absl::StrFormat("#%.0f", call.position());
 }
 
 std::string Operation(const v1::Incident& incident) {

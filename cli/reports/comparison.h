@@ -17,7 +17,7 @@ struct ComparedFact {
 };
 
 struct Comparison {
-  // Both are the same mistake, as far as anybody can tell: cause, operation, communicator and place
+  // Both are the same mistake, as far as the reports show: cause, operation, communicator and place
   // of the culprits (SignatureOf() in daemon/history/incident_groups.h).
   bool is_alike = false;
   std::vector<ComparedFact> facts;  // of which one of them says something

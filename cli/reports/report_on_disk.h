@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the incident of a report on disk. The file may be damaged, or somebody else's: limits, and
+// Reads the incident of a report on disk. The file may be damaged or another user's: limits, and
 // no trust in what it says. Fields of a later release are left out.
 #pragma once
 
@@ -11,7 +11,7 @@
 namespace rollcall {
 
 // `path`: the folder of a report, or an incident.json of any name. Follows no link to the file.
-// Errors are sentences that name the file, and what to do where somebody can do something.
+// Errors are sentences that name the file, and what to do where that is possible.
 absl::StatusOr<v1::Incident> ReadReport(const std::string& path);
 
 // Whether a word that may be the id of an incident names a report on disk: it begins with "/", "./"

@@ -3,7 +3,8 @@
 // segments. The Python package reads it and puts the incident into the job's experiment trackers.
 //
 // A process that reads the file keeps a file "linker-<pid>" beside it until it has read that the
-// job is to end. Whoever writes there can only delay the end of its own job, by a few seconds.
+// job is to end. A process that writes there can only delay the end of its own job, by a few
+// seconds.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace rollcall {
 
 class IncidentFile {
  public:
-  // `folder`: of the segments; "": there is none, and nothing is written.
+  // `folder`: of the segments; empty: nothing is written.
   explicit IncidentFile(std::string folder) : folder_(std::move(folder)) {}
 
   // Adds the incident. Prints why it cannot.
@@ -33,7 +34,7 @@ class IncidentFile {
   bool HasMarker() const;
 
   const std::string folder_;
-  int64_t until_ns_ = 0;  // 0: nobody has asked yet
+  int64_t until_ns_ = 0;  // 0: not asked yet
 };
 
 // One line, without its end.

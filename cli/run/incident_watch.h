@@ -69,8 +69,8 @@ class IncidentWatch {
   // that this process is writing.
   std::vector<News> Look(bool last = false);
 
-  // A line for stderr about an incident that Look() holds back while its stacks are taken: once for
-  // each incident that it holds back for a second. "": there is none.
+  // Returns a line for stderr about an incident that Look() holds back while its stacks are taken,
+  // once for each incident that it holds back for a second; else "".
   std::string ConsumeProgress() { return std::exchange(progress_, ""); }
 
   // The incidents that Look() has returned and that were not over at its last answer, in their

@@ -19,7 +19,7 @@ struct JUnitRun {
 
 // The whole file.
 std::string JUnitText(const JUnitRun& run);
-// The file while the job runs: an error, which stays if nobody writes the end.
+// The file while the job runs: an error, which stays if the end is never written.
 std::string JUnitTextOfUnended(const std::string& job);
 
 }  // namespace rollcall

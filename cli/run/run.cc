@@ -65,6 +65,7 @@ class Run {
   void Abort();
   std::vector<IncidentWatch::News> PrintNews(bool last);
   void AwaitVerdict();
+  void RefreshFirst();
   void RepeatVerdict(int64_t ended_ns);
   void Finish();
   void WriteJUnit(const std::string& text) const;
@@ -85,9 +86,10 @@ class Run {
   std::string verdicts_;   // all that was printed about incidents
   Finding finding_;        // of the first of them, with its sentence
   std::string summary_;
-  std::optional<ConfirmedIncident> first_;  // of those reported while the job ran
-  int64_t first_printed_ns_ = 0;            // monotonic
-  bool is_hung_ = false;                    // until somebody asked the job to end
+  std::optional<ConfirmedIncident>
+      first_;                     // of those reported while the job ran, in its newest state
+  int64_t first_printed_ns_ = 0;  // monotonic
+  bool is_hung_ = false;          // until somebody asked the job to end
 };
 
 int Run::Go() {
@@ -155,6 +157,7 @@ void Run::WaitForJob() {
 void Run::LookForIncidents() {
   if (services_.incidents() == nullptr || is_to_end_) return;
   const std::vector<IncidentWatch::News> all = PrintNews(/*last=*/false);
+  RefreshFirst();
   if (!job_.was_asked_to_end()) is_hung_ = !services_.incidents()->open().empty();
   if (action_ == nullptr) return;
   // --on-hang=abort cannot end an ended job. --on-hang=exec may still run its command.
@@ -211,6 +214,14 @@ void Run::AwaitVerdict() {
   }
 }
 
+// The time that the ranks have waited grows after the verdict was printed.
+void Run::RefreshFirst() {
+  if (!first_.has_value()) return;
+  for (const ConfirmedIncident& incident : services_.incidents()->open()) {
+    if (incident.id == first_->id) first_ = incident;
+  }
+}
+
 // The ranks that a launcher ends write their tracebacks below the verdict.
 void Run::RepeatVerdict(int64_t ended_ns) {
   if (!first_.has_value()) return;
@@ -220,7 +231,7 @@ void Run::RepeatVerdict(int64_t ended_ns) {
     return;
   }
   std::string text =
-      absl::StrCat("rollcall: once more, because the job has ended since: ", first_->summary, "\n");
+      absl::StrCat("rollcall: the job ended. Verdict again: ", first_->summary, "\n");
   if (!first_->report_path.empty()) {
     absl::StrAppend(&text, "rollcall:   report: ", first_->report_path, "/report.txt\n");
   }

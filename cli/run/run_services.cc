@@ -63,8 +63,8 @@ bool RunServices::MakeFolder() {
     directory_ = directory;
     if (directory->taken()) {
       spdlog::warn(
-          "another user has made /dev/shm/rollcall-{}; this job's segments are in {}\n  who?  ls -ld "
-          "/dev/shm/rollcall-{}",
+          "/dev/shm/rollcall-{} belongs to another user; this job's segments are in {}\n  see who:  ls "
+          "-ld /dev/shm/rollcall-{}",
           geteuid(), directory->base(), geteuid());
     }
   } else {

@@ -32,9 +32,9 @@ class RunningJob {
   // Asks all processes of the job to end. Poll() kills them later.
   void End();
 
-  // After the end of the command. If somebody ended the job, ends the processes that the command
-  // has left behind. Otherwise, if the command has failed, waits a little for them: its launcher
-  // ends them.
+  // After the end of the command. If the job was ended from outside, ends the processes that the
+  // command has left behind. Otherwise, if the command has failed, waits a little for them: its
+  // launcher ends them.
   void AwaitRest();
 
   const InheritedSignals& inherited() const { return inherited_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes text to stderr on a thread of its own. While nobody reads stderr (a full pipe, a stopped
+// Writes text to stderr on a thread of its own. While stderr has no reader (a full pipe, a stopped
 // terminal), `rollcall run` must still pass signals on, end a hung job, and return the exit code
 // of the job.
 #pragma once
@@ -24,7 +24,7 @@ class StderrQueue {
   // Returns at once. Drops the text if a mebibyte waits already.
   void Write(const std::string& text);
 
-  // Waits until all text is written. False: somebody does not read it by `deadline`.
+  // Waits until all text is written. False: it was not read by `deadline`.
   bool Flush(SteadyTime deadline);
 
  private:

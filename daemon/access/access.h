@@ -76,16 +76,16 @@ class Access {
   void SetLocal(std::function<std::string(const std::string& peer)> local) {
     local_ = std::move(local);
   }
-  // `known` is told of the peer of each call whose caller is known, whatever the role. Likewise.
+  // `known` receives the peer of each call whose caller is known, whatever the role. Likewise.
   void SetKnown(std::function<void(const std::string& peer)> known) { known_ = std::move(known); }
 
   // What other daemons show; never "". Likewise.
   void SetPeerSecret(std::string secret) { peer_secret_ = std::move(secret); }
 
-  // `refused` is told of each action that a known caller lacks the role for. Likewise.
+  // `refused` receives each action that a known caller lacks the role for. Likewise.
   void SetRefused(AuditSink refused) { refused_ = std::move(refused); }
 
-  // kUnauthenticated: nobody the daemon knows; kResourceExhausted: the same, after too many wrong
+  // kUnauthenticated: an unknown caller; kResourceExhausted: the same, after too many wrong
   // tokens of that host; kPermissionDenied: has another role; kUnimplemented: is known, and
   // `method` is not in the table. The message says what to type next. A right token always passes:
   // a stranger behind the same address cannot lock others out.

@@ -10,7 +10,7 @@ namespace rollcall {
 struct AuditEntry {
   std::string who;     // Identity::name
   std::string action;  // "take stacks"
-  // "job team/train attempt 2, ranks 0,3"; may be long: whoever keeps it cuts it
+  // "job team/train attempt 2, ranks 0,3"; may be long: the sink cuts it
   std::string object;
   std::string peer;  // as in Presented
 };

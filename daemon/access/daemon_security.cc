@@ -61,7 +61,8 @@ absl::Status CheckPairs(const SecurityOptions& options) {
         "--tls-client-ca needs the daemon's own certificate: --tls-cert=FILE --tls-key=FILE");
   }
   if (tls.authorities.empty() && !tls.revocations.empty()) {
-    return absl::InvalidArgumentError("--tls-crl needs --tls-client-ca=FILE: whose list is it?");
+    return absl::InvalidArgumentError(
+        "--tls-crl needs --tls-client-ca=FILE, the authority that issued the list");
   }
   return absl::OkStatus();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose a process is: what its agent claims, as far as the identity of the agent permits. Pure.
+// Finds the tenant of a process: what its agent claims, as far as the identity of the agent
+// permits. Pure.
 #pragma once
 
 #include <optional>
@@ -11,7 +12,7 @@ namespace rollcall {
 // `allowed`, in both: the tenants that the agent may write; kAll (security/identity.h) for all.
 bool MayWrite(const std::string& tenant, const std::vector<std::string>& allowed);
 
-// `claimed`: by the process or its agent; "": nobody named a tenant. Without a claim the process
+// `claimed`: by the process or its agent; "": neither named a tenant. Without a claim the process
 // belongs to the only allowed tenant, or to the default tenant if that is allowed. nullopt: the
 // agent may not write this tenant, or it is no name of a tenant, or it is not clear which tenant is
 // meant.

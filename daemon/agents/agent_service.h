@@ -54,7 +54,7 @@ class AgentSink {
 
 class AgentService {
  public:
-  // All must outlive this object. `counters`: counts what exceeds a limit; nullptr: nobody counts.
+  // All must outlive this object. `counters`: counts what exceeds a limit; may be nullptr.
   // `access`: admits agents; nullptr: all of them, for every host.
   explicit AgentService(AgentSink* sink, DaemonCounters* counters = nullptr,
                         const Access* access = nullptr, StreamLimits limits = {});

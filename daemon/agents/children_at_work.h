@@ -15,7 +15,8 @@ namespace v1 {
 class ProcessStack;
 }
 
-// Those that have used much CPU time between the samples, or have read or written much; most first.
+// Returns the children that used much CPU time between the samples, or read or wrote much; most
+// first.
 // Without a pid: children that have ended meanwhile. Empty also if the samples are too close.
 std::vector<ChildAtWork> FindChildrenAtWork(const v1::ProcessStack& before,
                                             const v1::ProcessStack& after);

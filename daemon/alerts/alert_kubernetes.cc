@@ -129,7 +129,7 @@ absl::StatusOr<std::vector<AlertRequest>> KubernetesRequests(const std::string& 
   const bool is_token = !token.empty() && std::all_of(token.begin(), token.end(),
                                                       [](char c) { return c > ' ' && c < 0x7f; });
   if (!is_token) {
-    return absl::InvalidArgumentError("its token is none: is it the file of a service account?");
+    return absl::InvalidArgumentError("the file holds no service account token");
   }
   std::vector<AlertRequest> requests;
   // Events are about pods, not about who looks after them.

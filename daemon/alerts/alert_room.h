@@ -9,8 +9,8 @@
 
 namespace rollcall {
 
-// Of the alerts on these incidents, the oldest first: the oldest one of the job with most, of the
-// user with most, of the tenant with most. REQUIRES: not empty.
+// Returns the index of the alert that makes room among those on these incidents, oldest first: the
+// oldest of the job with most, of the user with most, of the tenant with most. REQUIRES: not empty.
 size_t FindAlertThatMakesRoom(const std::vector<const v1::Incident*>& waiting);
 
 }  // namespace rollcall

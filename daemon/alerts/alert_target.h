@@ -39,7 +39,7 @@ struct AlertKindFacts {
   const char* name;
   AlertKind kind;
   const char* target;  // what AlertTarget::where is, in words
-  bool is_secret;      // whoever has the target can write to the receiver
+  bool is_secret;      // the target alone is enough to write to the receiver
   const char* url;     // the usual AlertTarget::url; "" if `where` has the address
 };
 

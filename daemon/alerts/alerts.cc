@@ -368,8 +368,8 @@ void AlertSender::Send(const v1::Incident& incident, AlertEvent event) {
   }
 }
 
-// Who gets the next alert of the incident. Those who were told get the end and each correction; the
-// others get their first alert as soon as a route fits.
+// Returns the receivers of the next alert of the incident. Those that had an alert of it get the
+// end and each correction; the others get their first alert as soon as a route fits.
 std::set<std::string> AlertSender::Addressees(const v1::Incident& head, AlertEvent event,
                                               const Announced& announced) const {
   std::set<std::string> to;

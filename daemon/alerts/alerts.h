@@ -36,9 +36,9 @@ struct AlertOptions {
   std::vector<AlertRoute> routes;  // AlertRoute::to are indexes of `targets`
   std::string template_text;       // body for kJson; "" for the default body
   std::string page;                // URL of the page, for links; "" if unknown
-  // Of the causes' runbooks: "{cause}" stands for the cause; "": those of the page.
+  // Address of the runbooks: "{cause}" stands for the cause; "": those of the page.
   std::string runbook;
-  // The name of a user by his number; "": there is none. Empty: no name is known.
+  // Returns the name of a user by his number, or "". Empty function: no name is known.
   std::function<std::string(uint32_t)> user_name;
   std::string sendmail = "/usr/sbin/sendmail";  // program that sends a mail: `sendmail -t -i`
   std::string mail_from;                        // "": the program knows
@@ -59,7 +59,7 @@ enum class AlertEvent {
   kConfirmed,
   kUpdated,
   kAnnotated,     // a person has written a note: only for receivers that are programs
-  kAcknowledged,  // somebody takes care of it, or does no longer
+  kAcknowledged,  // a person takes care of it, or no longer does
   kReminder,      // it lasts, and is not acknowledged
   kResolved
 };

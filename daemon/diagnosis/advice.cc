@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -18,8 +19,8 @@ namespace {
 
 // A person on call reads no more than this.
 constexpr size_t kMostKnownMistakes = 3;
-constexpr char kByStack[] = "A guess by the stack: ";
-constexpr char kByCalls[] = "A guess by the calls: ";
+constexpr char kByStack[] = "Guess from the stack: ";
+constexpr char kByCalls[] = "Guess from the calls: ";
 constexpr absl::string_view kException = "handles-an-exception";
 constexpr absl::string_view kSkippedCall = "skipped-call", kExtraCall = "extra-call",
                             kUnevenInputs = "uneven-inputs", kLateRank = "late-rank",
@@ -42,13 +43,25 @@ bool Contradicts(const Verdict& verdict, absl::string_view id) {
   return false;
 }
 
+// The text as it goes on after a colon. A name such as "CommAbort" keeps its capital.
+std::string AfterColon(absl::string_view text) {
+  std::string result(text);
+  const absl::string_view word = text.substr(0, text.find(' '));
+  const bool is_name = std::any_of(word.begin() + (word.empty() ? 0 : 1), word.end(),
+                                   [](char c) { return !absl::ascii_islower(c); });
+  if (!is_name && !result.empty()) result[0] = absl::ascii_tolower(result[0]);
+  return result;
+}
+
 void AddIfFits(const Verdict& verdict, const AdviceEntry& entry, const char* before,
                std::vector<Advice>* advice) {
   if (advice->size() == kMostKnownMistakes || Contradicts(verdict, entry.id)) return;
   const bool is_known = std::any_of(advice->begin(), advice->end(),
                                     [&](const Advice& known) { return known.id == entry.id; });
   if (is_known || !entry.fits(verdict)) return;
-  advice->push_back({entry.id, absl::StrCat(before, entry.text)});
+  const bool has_head = before[0] != '\0';
+  advice->push_back({entry.id, has_head ? absl::StrCat(before, AfterColon(entry.text))
+                                        : std::string(entry.text)});
 }
 
 void AddFitting(const Verdict& verdict, const std::vector<AdviceEntry>& table, const char* before,
@@ -71,7 +84,7 @@ void AddStackAdvice(const Verdict& verdict, bool of_skipped_calls, std::vector<A
   }
 }
 
-// Who has left the loop or a step in a handler did so by an exception.
+// A rank that left the loop or a step in a handler did so by an exception.
 bool LeftByAnException(const Verdict& verdict) {
   return HandlesAnException(verdict) && (KnowsTheException(verdict) || !CallsAlone(verdict));
 }
@@ -110,7 +123,9 @@ void TellDeparture(const Verdict& verdict, std::vector<Advice>* advice) {
     return absl::StartsWith(known.text, kByStack);
   });
   if (departure.empty() || first == advice->end()) return;
-  first->text.insert(std::strlen(kByStack), departure + ". ");
+  const size_t at = std::strlen(kByStack);
+  first->text[at] = absl::ascii_toupper(first->text[at]);
+  first->text.insert(at, departure + ". ");
 }
 
 // That a rank works, and that the job is still in its first calls, is more than a shape of calls.

@@ -85,17 +85,17 @@ const std::vector<AdviceEntry>& FactAdvice() {
        "control group (cgroup.freeze, `docker unpause`)."},
       {"gpu-does-not-produce", HoldsUpByNetwork<NetworkFault::kOwnGpu>,
        "the culprit's transfers over the network wait for its own GPU, and for no other rank",
-       "A send that waits for its own GPU, in a rank none of whose receives waits, shows that the "
+       "A send that waits for its own GPU, in a rank whose receives do not wait, shows that the "
        "kernel on that GPU does not run on: the GPU has a fault, or other work occupies it.",
        "The GPU of the culprit does not run its part of the call. On its host: `dmesg -T | grep -i "
        "xid`, `nvidia-smi -q -d PERFORMANCE,ECC`, and `nvidia-smi --query-compute-apps=pid,name "
        "--format=csv` for another process on this GPU. Look for a kernel of the program that does "
        "not end on another stream."},
       {"gpu-does-not-take", HoldsUpByNetwork<NetworkFault::kPeerGpu>,
-       "data has come to the culprit over the network, and its GPU does not take it",
-       "The kernel that takes the data does not run on: the GPU has a fault, or other work "
+       "the culprit has received data over the network, and its GPU does not read it",
+       "The kernel that reads the data does not run on: the GPU has a fault, or other work "
        "occupies it.",
-       "The GPU of the culprit does not take what has come. On its host: `dmesg -T | grep -i xid`, "
+       "The GPU of the culprit does not read the received data. On its host: `dmesg -T | grep -i xid`, "
        "`nvidia-smi -q -d PERFORMANCE,ECC`, and `nvidia-smi --query-compute-apps=pid,name "
        "--format=csv` for another process on this GPU. Look for a kernel of the program that does "
        "not end on another stream."},
@@ -123,7 +123,7 @@ const std::vector<AdviceEntry>& FactAdvice() {
       {"idle-workers", IdleWorkers, "all ranks wait for keys of a store before their first call",
        "The ranks take work from a controller that is not a rank, and wait for it in PyTorch's "
        "store. Workers without work are idle.",
-       "All ranks wait for a key that none of them sets. If no work is due, nothing hangs, and Rollcall "
+       "All ranks wait for a key that no rank sets. If no work is due, nothing hangs, and Rollcall "
        "does not act. If some is due, look at the process that hands it out, and at the name of the "
        "key."},
       {"ranks-numbered-twice", NumberedTwice, "two processes join a communicator with one rank",

@@ -148,48 +148,48 @@ const std::vector<AdviceEntry>& StackAdvice() {
   static const auto* const kTable = new std::vector<AdviceEntry>{
       {"debugger-prompt", WaitsForInput, "the culprit's stack reads from a terminal or is in pdb",
        "A breakpoint or a prompt on one rank waits for input, and no person is at its terminal.",
-       "That rank waits for input. Remove breakpoint(), pdb or input() from the code, or answer "
+       "The rank waits for input. Remove breakpoint(), pdb or input() from the code, or answer "
        "the prompt."},
       {"storage-wait", WaitsForStorage,
        "the culprit is in state D, waits in the kernel for a file system, or is in fsync",
        "A process in state D waits for a disk or a network file system, and no signal can end it. "
        "All ranks then wait for the slowest server.",
-       "That rank waits for storage. Check the mount, the server and the quota (`dmesg`, `df`, "
+       "The rank waits for storage. Check the mount, the server and the quota (`dmesg`, `df`, "
        "`nfsstat`). Do not read or write there while other ranks wait in collectives."},
       {"signal-handler", InSignalHandler, "the culprit's stack is in a handler of a signal",
        "A handler runs between two lines of the program, and Python's handlers may do anything: "
        "save, log, wait for a lock that the interrupted code holds.",
-       "That rank is in a signal handler. Let handlers set a flag only, and act on the flag in "
+       "The rank is in a signal handler. Let handlers set a flag only, and act on the flag in "
        "the training loop, on all ranks at the same step."},
       {"loads-gpu-code", LoadsCudaModules, "the culprit's stack loads or looks up GPU code",
        "CUDA loads a kernel at its first use. Loading can wait for running kernels, and a running "
        "NCCL kernel waits for this rank.",
-       "That rank loads GPU code while NCCL kernels run. Set CUDA_MODULE_LOADING=EAGER, or run "
+       "The rank loads GPU code while NCCL kernels run. Set CUDA_MODULE_LOADING=EAGER, or run "
        "each kernel once on every rank before the first collective."},
       {"gpu-memory-call", ManagesGpuMemory, "the culprit's stack allocates or frees GPU memory",
        "Allocating and freeing GPU or pinned memory can wait until the device is idle. The device "
        "stays busy while an NCCL kernel on it waits for another rank.",
-       "That rank allocates or frees GPU memory while NCCL kernels run. Allocate before the loop, "
+       "The rank allocates or frees GPU memory while NCCL kernels run. Allocate before the loop, "
        "use a caching or stream-ordered allocator, and empty caches on all ranks at once."},
       {"compiles-alone", Compiles, "the culprit's stack is in a compiler",
        "A new shape or code path makes the framework compile kernels. When only one rank compiles, "
        "all others wait, for minutes.",
-       "That rank compiles (torch.compile, Triton, NVRTC, XLA). Warm up on all ranks, mark dynamic "
+       "The rank compiles (torch.compile, Triton, NVRTC, XLA). Warm up on all ranks, mark dynamic "
        "shapes, share the compiler's cache, or raise --hang-after."},
       {"garbage-collection", CollectsGarbage,
        "the culprit's stack is in Python's garbage collector",
        "A collection of a large heap takes seconds, and ranks collect at different times. "
        "Finalizers (__del__) run inside it and may wait.",
-       "That rank collects garbage. Call gc.freeze() after the set-up and gc.collect() on all "
+       "The rank collects garbage. Call gc.freeze() after the set-up and gc.collect() on all "
        "ranks at the same step, and keep __del__ from waiting."},
       {"file-lock", WaitsForFileLock, "the culprit's stack waits for a file lock",
        "Lock files guard extension builds and download caches. A killed process can leave its lock "
        "file behind, and the next process then waits for ever.",
-       "That rank waits for a lock file (extension build, model cache). Remove a stale lock, give "
+       "The rank waits for a lock file (extension build, model cache). Remove a stale lock, give "
        "each node its own cache, and let one rank build while the others wait in a barrier."},
       {"downloads-alone", Downloads, "the culprit's stack is in a network client",
        "The server decides how long a download from a hub or object store takes.",
-       "That rank talks to a remote server. Download before the job starts, or on one rank per "
+       "The rank talks to a remote server. Download before the job starts, or on one rank per "
        "node before the program creates communicators."},
       {"rank0-only-checkpoint", GathersState,
        "one side's stack gathers the state of a model, and the other side's does not",
@@ -199,64 +199,64 @@ const std::vector<AdviceEntry>& StackAdvice() {
        "barrier. Gather on every rank and write the file on one, or save a sharded state dict."},
       {"saves-alone", SavesCheckpoint, "the culprit's stack writes a checkpoint",
        "One rank writes for minutes, and the others are already in the next collective.",
-       "That rank writes a checkpoint while the others wait. Save asynchronously or sharded, or "
+       "The rank writes a checkpoint while the others wait. Save asynchronously or sharded, or "
        "raise the timeouts above the time that a save takes."},
       {"data-loader", LoadsData, "the culprit's stack is in a data loader",
        "A worker process died or hangs, the shared memory is full, or one shard is slower or "
        "shorter than the others.",
-       "That rank waits for its data loader. Check its worker processes, /dev/shm and the shard it "
+       "The rank waits for its data loader. Check its worker processes, /dev/shm and the shard it "
        "reads. Give the loader a timeout, so that it reports the failure."},
       {"engine-worker-stopped", LeftTheEnginesLoop,
        "the others run the model of an inference engine, and the culprit is not in the loop that "
        "does",
        "A worker that meets an error may leave its loop and stay alive. The engine gives the next "
        "batch to the others, which wait for that worker in the forward pass.",
-       "That worker has left the loop of the inference engine (vLLM, SGLang). Read the first error "
+       "The worker has left the loop of the inference engine (vLLM, SGLang). Read the first error "
        "in its log, and let the engine end all its workers when one fails."},
       {"imports-alone", Imports, "the culprit's stack imports a module",
        "Thousands of ranks that import from one file server wait for it, and a module may run "
        "code that waits.",
-       "That rank imports a module. Import before the loop, keep the environment on a local "
+       "The rank imports a module. Import before the loop, keep the environment on a local "
        "disk, and look at what the module does at its top level."},
       {"logs-alone", Logs, "the culprit's stack logs or sends metrics",
        "A logger may wait for a pipe that no process reads, a full disk, or a server (wandb, "
        "MLflow, TensorBoard).",
-       "That rank waits in its logging. Log in the background or on a queue that drops, and "
+       "The rank waits in its logging. Log in the background or on a queue that drops, and "
        "check the server, the disk and who reads the pipe."},
       {"waits-for-a-child", WaitsForChild,
        "the culprit's stack waits for a process that it started",
        "A child, or a worker of a pool, may work for long. It may also wait for a terminal, a lock or "
        "a full pipe, and its parent waits with it.",
-       "That rank waits for a process that it started. Look at the child (`pstree -p PID`, "
+       "The rank waits for a process that it started. Look at the child (`pstree -p PID`, "
        "`rollcall stacks CHILD`). If it uses the CPU, it works: raise --hang-after, or do the work "
        "before the job starts. If not, give the wait a timeout."},
       {"mixed-backends", WaitsInAnotherLibrary,
        "the culprit's stack waits in Gloo, MPI, a key-value store, or at a socket of another rank",
        "Two libraries wait for each other: some ranks are in an NCCL collective, and this rank is "
        "in a barrier, a store or a request that needs them.",
-       "That rank waits for the others outside of NCCL (Gloo, MPI, TCPStore, a request to another "
+       "The rank waits for the others outside of NCCL (Gloo, MPI, TCPStore, a request to another "
        "rank). Give all ranks the same order of barriers and requests, and put none inside a branch "
        "on the rank."},
       {"waits-for-its-gpu", WaitsForItsGpu,
        "the culprit has not entered the call and waits for its GPU",
        "Earlier work on that GPU does not end: an endless kernel, a fault, or a wait for an event "
        "that no stream records.",
-       "That rank waits for its own GPU. Check the work that it queued earlier (nvidia-smi, "
+       "The rank waits for its own GPU. Check the work that it queued earlier (nvidia-smi, "
        "`dmesg` for Xid; CUDA_LAUNCH_BLOCKING=1 shows the kernel)."},
       {"gil-held", WaitsForTheGil,
        "the culprit's threads wait for Python's global lock and nothing moves",
        "A native call that holds the interpreter's lock stops every Python thread of the process.",
-       "Threads of that rank wait for Python's lock. Look for the thread that does not wait for "
+       "Threads of the rank wait for Python's lock. Look for the thread that does not wait for "
        "it: its native call should have released the lock."},
       {"metric-on-some-ranks", SyncsMetric, "the culprit's stack synchronizes a metric",
        "compute() of a distributed metric gathers its state from all ranks. Only some ranks call"
        " it, or they call it at different steps.",
-       "That rank synchronizes a metric that the others do not. Call compute() on all ranks at "
+       "The rank synchronizes a metric that the others do not. Call compute() on all ranks at "
        "the same step, and log the result on one."},
       {"clips-alone", ClipsGradients, "the culprit's stack computes the norm of gradients",
        "The norm of sharded gradients is a collective. A branch on the loss or on the rank "
        "decides whether a rank clips.",
-       "That rank alone clips gradients. Compute the norm on all ranks in each step, also where a "
+       "The rank alone clips gradients. Compute the norm on all ranks in each step, also where a "
        "rank does not use it."},
       {"buffer-broadcast", SynchronizesBuffers,
        "one side's stack synchronizes the buffers of a model, and the other side makes another "
@@ -271,15 +271,15 @@ const std::vector<AdviceEntry>& StackAdvice() {
        "step, and the others are in it",
        "Work under `if rank == 0:` or in a handler of an exception contains a collective: a mean "
        "for the log, full_tensor(), GatheredParameters, a barrier, one forward pass more.",
-       "That rank makes a call that the others do not make. Move the call out of the branch, so "
+       "The rank makes a call that the others do not make. Move the call out of the branch, so "
        "that all ranks make it, or compute the value without communication."},
       {"handles-an-exception", HandlesAnException,
        "the culprit handles an exception, or one has ended its program while its process lives on",
        "An exception takes one rank out of the loop, and its handler waits: for the others, for a "
        "server, for its communicators to end. So the exception may not have been printed yet.",
-       "That rank has met an exception, and the code that runs since (an except, a finally, an "
-       "__exit__(), a hook at its exit) waits. Look into the exception first; let that code print it, "
-       "and make no call there that waits for other ranks or threads."},
+       "The rank has met an exception, and its handler (except, finally, __exit__(), exit hook) now "
+       "waits. Look into the exception first; let the handler print it, and make no call there that "
+       "waits for other ranks or threads."},
       {"uneven-inputs", LeftTheLoop,
        "the culprit is behind the loop (in a barrier or another call, in destroy, at its exit) "
        "while the others are in a training step",
@@ -291,23 +291,23 @@ const std::vector<AdviceEntry>& StackAdvice() {
       {"validates-alone", Validates, "the culprit's stack evaluates or validates",
        "One rank evaluates while the others train on, or its part of the validation data is "
        "longer.",
-       "That rank evaluates while the others wait. Let all ranks evaluate, with the same number "
-       "of batches, or put a barrier with a long timeout behind it."},
+       "The rank evaluates while the others wait. Let all ranks evaluate, with the same number "
+       "of batches, or add a barrier with a long timeout after the evaluation."},
       {"skipped-call", LeavesACallOut,
        "the culprit is in its training step, and the others make a call that it has left out",
        "A branch on data decides on some ranks only: an exception that the code ignores, a NaN, "
        "nothing to gather, no file to load, an expert without tokens.",
-       "That rank has left out a call that the others make, or a part of its step. Look for the "
+       "The rank has left out a call that the others make, or a part of its step. Look for the "
        "branch before it, and let all ranks decide together, or make the call with nothing in it."},
       {"waits-for-a-thread", WaitsForThread,
        "the culprit's stack waits for a queue, a lock or a thread of its own process",
        "The thread that should answer has ended with an exception, waits itself, or was never "
        "started.",
-       "That rank waits for another thread of its own. The stacks of its other threads show what"
+       "The rank waits for another thread of its own. The stacks of its other threads show what"
        " they do; look for one that has ended with an exception, and give the wait a timeout."},
       {"sleeps-alone", Sleeps, "the culprit's stack sleeps",
        "A loop that tries again, or polls for a file or a server, sleeps between two looks.",
-       "That rank sleeps. Look at what its loop waits for (a file, a server, a flag of another "
+       "The rank sleeps. Look at what its loop waits for (a file, a server, a flag of another "
        "rank), and end it after a limit on all ranks together."},
   };
   return *kTable;

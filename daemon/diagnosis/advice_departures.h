@@ -13,8 +13,7 @@ bool GathersState(const Verdict& v);
 bool SynchronizesBuffers(const Verdict& v);
 bool Validates(const Verdict& v);
 
-// Of both, where the comparison of their stacks shows it, without regard to what the culprit does
-// there.
+// True of both, where the comparison of their stacks shows it, whatever the culprit does there.
 bool LeftTheLoopByStacks(const Verdict& v);
 bool SkippedByStacks(const Verdict& v);
 

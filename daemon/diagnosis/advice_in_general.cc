@@ -46,7 +46,7 @@ const std::vector<AdviceEntry>& GeneralAdvice() {
        "Xid or link errors. After an error the program must abort the communicator on all ranks."},
       {"why-it-left", HasCause<Cause::kRankExited>, "rank_exited",
        "A rank left while the others still wait for it.",
-       "That rank left while the others still wait for it. Unless an error ended it, make all "
+       "The rank left while the others still wait for it. Unless an error ended it, make all "
        "ranks leave the loop at the same step, and put a barrier before the exit."},
       {"host-gone", HasCause<Cause::kHostLost>, "host_lost",
        "The host, its network or its agent has stopped responding, with all ranks on the host.",

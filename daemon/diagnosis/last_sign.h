@@ -8,7 +8,7 @@
 
 namespace rollcall {
 
-// The newest time in the records, waits and ends of the job's processes; 0: there is none. Other
+// The newest time in the records, waits and ends of the job's processes; 0 without any. Other
 // jobs in the same folder may have lived for longer.
 int64_t LastSignNs(const JobState& job);
 

@@ -12,7 +12,7 @@ namespace rollcall {
 // a lost record may show that a culprit made the call.
 void AddLosses(const JobState& job, Verdict* verdict);
 
-// Says of which living culprits there are no stacks because somebody has switched them off.
+// Names the living culprits without stacks because stacks are switched off.
 void AddForbiddenStacks(const JobState& job, Verdict* verdict);
 
 }  // namespace rollcall

@@ -176,7 +176,7 @@ class Parting {
     return Kind::kLeftLoop;
   }
 
-  // Who is behind a loop that nothing ends early has had fewer passes, or went through some of them
+  // A rank behind a loop that nothing ends early has had fewer passes, or went through some of them
   // without the call. The line that lets a pass go without it; 0: none.
   int32_t FindSkippedPass(const CodeBlock& loop) const {
     if (loop.ends_at != 0) return 0;

@@ -95,7 +95,7 @@ void Fleet::Run() {
   claims_.EraseAll();
   const absl::Status left = store_->Leave(members_.row());
   if (!left.ok()) {
-    spdlog::warn("the other daemons take this daemon's jobs in {} s: {}",
+    spdlog::warn("cannot give up the lease, so the other daemons take over in {} s: {}",
                  options_.lease_ns / kSecond, std::string(left.message()));
   }
 }
@@ -155,7 +155,7 @@ void Fleet::NoteAway(const absl::Status& status) {
   if (status.ok()) return;
   const std::string problem(status.message());
   if (problem != problem_) {
-    spdlog::error("cannot agree with the other daemons on which daemon has which job: {}", problem);
+    spdlog::error("cannot read job ownership from the database: {}", problem);
   }
   problem_ = problem;
   members_.SetAway();

@@ -361,8 +361,7 @@ absl::Status PostgresFleet::HandOver(const DaemonRow& self, const JobId& job, in
     const absl::Status status = sql.Run();
     if (!status.ok() || sql.changed() > 0) return status;
     return absl::AbortedError(absl::StrCat("cannot give the job ", ToText(job), " to ", to.name,
-                                           ": this daemon does not have it any more, or the other "
-                                           "one does not live"));
+                                           ": this daemon lost the job, or that daemon is down"));
   });
 }
 

@@ -60,7 +60,7 @@ struct AlertRow {
 struct Continuation {
   std::vector<v1::Incident> open;    // with stacks, oldest first
   std::vector<v1::Incident> closed;  // confirmed ones of the jobs in `hosts`, without stacks
-  // Of incidents that are open, that lack an alert of their end, or that have an unsent alert; by
+  // Alerts of incidents that are open, lack an alert of their end, or have an unsent alert; by
   // incident and sequence.
   std::vector<AlertRow> alerts;
   std::map<JobKey, std::set<std::string>> hosts;
@@ -109,7 +109,7 @@ class History {
   virtual absl::StatusOr<v1::CountIncidentsResponse> Count(
       const v1::CountIncidentsRequest& request) const = 0;
 
-  // kNotFound: there is none. kDataLoss: the file is damaged.
+  // kNotFound: no such incident. kDataLoss: the file is damaged.
   virtual absl::StatusOr<v1::Incident> Get(const std::string& id) const = 0;
 
   // The highest n of the ids "<job>-<n>" of each job, of all its attempts.
@@ -121,7 +121,7 @@ class History {
   // Where several daemons share the store: of this one's jobs, and the silences of all. A job is
   // that of its owner (daemon/fleet/fleet_store.h); without one, of the daemon that wrote.
   virtual absl::StatusOr<Continuation> Load() const = 0;
-  // Of one job with all its attempts, whichever daemon wrote it. Without silences.
+  // Loads one job with all its attempts, whichever daemon wrote it. Without silences.
   virtual absl::StatusOr<Continuation> LoadJob(const JobId& job) const = 0;
 
   // Deletes old incidents, and the oldest ones while the store is too large. Deletes alerts that no

@@ -48,7 +48,7 @@ class SqlHistory::Scope {
     if (job_ != nullptr) return absl::StrCat(" AND ", dialect_.tenant, " = ? AND job = ?");
     return OfOwner("incidents");
   }
-  // Of a table with tenant and job.
+  // Returns the condition for a table with tenant and job columns.
   std::string OfJobs(const char* table) const {
     return job_ != nullptr ? " AND tenant = ? AND job = ?" : OfOwner(table);
   }

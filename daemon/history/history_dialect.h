@@ -11,7 +11,7 @@ struct HistoryDialect {
   // more.
   bool has_daemons;
 
-  // Of a row of `incidents`.
+  // Columns of a row of `incidents`.
   const char* tenant;
   const char* attempt;
   const char* has_signature;  // a condition with one value

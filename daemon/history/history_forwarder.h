@@ -64,7 +64,7 @@ class HistoryForwarder {
   enum class Use : uint8_t { kLists, kQuestions };
   // nullptr: the database is away.
   std::shared_ptr<const History> reader(Use use) const;
-  // A read failed: nobody gets this connection again.
+  // A read failed: this connection is not used again.
   void DropReader(const History* failed);
 
   Counts counts() const;

@@ -2,7 +2,7 @@
 // A connection to a server of PostgreSQL, by libpq, and the URLs of such connections.
 //
 // No call waits for ever: a server that does not answer in time loses the connection. A connection
-// that broke stays broken; whoever needs another one opens it.
+// that broke stays broken; a caller that needs another one opens it.
 #pragma once
 
 #include <memory>

@@ -2,7 +2,7 @@
 // The history in a schema of PostgreSQL 13 or later, for one daemon or several.
 //
 // Each daemon writes its name into the rows that it continues after a restart, and loads only
-// those. An incident that another daemon wrote is taken over by whoever saves it again. Two
+// those. An incident that another daemon wrote is taken over by the daemon that saves it again. Two
 // incidents of one id (a daemon that lost its numbers) stay two rows, because their opening times
 // differ.
 //
@@ -41,7 +41,7 @@ class PostgresHistory : public SqlHistory {
   absl::Status End(const absl::Status& status);
 
  protected:
-  // Nobody takes the job before the end of the transaction.
+  // No daemon takes the job before the end of the transaction.
   absl::Status CheckOwner(const JobId& job, int64_t token)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
   absl::Status SaveIncident(const IncidentRow& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) override;
@@ -65,7 +65,7 @@ class PostgresHistory : public SqlHistory {
 
   const std::string incarnation_;
   std::unique_ptr<SqlTransaction> together_ ABSL_GUARDED_BY(mutex_);
-  // Checked in the transaction, so nobody takes them before its end.
+  // Checked in the transaction, so no daemon takes them before its end.
   std::set<std::pair<JobId, int64_t>> checked_ ABSL_GUARDED_BY(mutex_);
   // Partitions that were there a moment ago. Another daemon may have dropped one since.
   std::set<std::pair<std::string, int64_t>> known_ ABSL_GUARDED_BY(mutex_);

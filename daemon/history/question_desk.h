@@ -2,7 +2,7 @@
 // Answers questions over all history, one after the other, on a thread of its own. A question can
 // take longer than its caller waits: the desk goes on, and keeps the answer for a minute, for the
 // caller that asks again. It works on the same question once, however many ask it, and drops one
-// that nobody has asked for ten seconds when its turn comes. Thread-safe.
+// that was not asked again for ten seconds when its turn comes. Thread-safe.
 #pragma once
 
 #include <chrono>

@@ -160,7 +160,7 @@ absl::StatusOr<v1::Incident> SqlHistory::Get(const std::string& id) const {
   }
   v1::Incident incident;
   if (!incident.ParseFromString(row.Bytes(0)) || !incident.MergeFromString(row.Bytes(1))) {
-    return absl::InternalError("the history has this incident, and cannot read it");
+    return absl::InternalError("the stored incident is damaged");
   }
   incident.set_state(row.Bytes(2));
   return incident;

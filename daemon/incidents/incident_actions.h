@@ -19,11 +19,11 @@ inline constexpr size_t kMostNoteBytes = 2000;
 absl::Status AddNote(const std::string& who, const std::string& text, int64_t wall_ns,
                      v1::Incident* incident);
 
-// Records that somebody takes care of it. Keeps an acknowledgement of the same person.
+// Records who takes care of it. Keeps an acknowledgement of the same person.
 // kFailedPrecondition: another person has acknowledged it.
 absl::Status Acknowledge(const std::string& who, int64_t wall_ns, v1::Incident* incident);
 
-// Anybody who may act may take an acknowledgement back. kFailedPrecondition: there is none.
+// Any operator may take an acknowledgement back. kFailedPrecondition: it is not acknowledged.
 absl::Status TakeBackAcknowledgement(v1::Incident* incident);
 
 // For a message that the daemon makes anew.

@@ -11,11 +11,11 @@
 
 namespace rollcall {
 
-// Of one job, since the daemon's start.
+// Counts of one job, since the daemon's start.
 struct IncidentCounts {
   std::map<std::string, int> by_cause;         // confirmed ones
   std::map<std::string, double> hung_seconds;  // in confirmed ones, by cause
-  std::string open_cause;                      // of the live incident; "": there is none
+  std::string open_cause;                      // of the live incident; empty without one
 };
 
 // Deliveries of reports, history and alerts: done, waiting and lost.

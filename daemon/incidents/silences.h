@@ -46,7 +46,7 @@ class Silences {
   // has ended.
   absl::StatusOr<v1::Silence> End(const std::string& id, const Tenants& tenants, int64_t now_ns);
 
-  // Those that an earlier daemon had.
+  // Takes over the silences of an earlier daemon.
   void Restore(const std::vector<v1::Silence>& silences);
 
   struct Merged {
@@ -56,7 +56,7 @@ class Silences {
     // again.
     std::vector<v1::Silence> lost_ends;
   };
-  // Takes what other daemons have stored: silences that have begun, or that somebody has ended.
+  // Takes what other daemons have stored: silences that have begun, or that were ended.
   Merged Merge(const std::vector<v1::Silence>& stored, int64_t now_ns);
 
   // The silences that fit the incident; the one that ends last comes last. The next call that
@@ -65,7 +65,8 @@ class Silences {
   // The last of them; nullptr: none.
   v1::Silence* Find(const v1::Incident& incident, int64_t now_ns);
 
-  // Those that have not ended and that `tenants` may see; the one that ends next first.
+  // Returns the silences that have not ended and that `tenants` may see; the one that ends next
+  // first.
   std::vector<v1::Silence> List(const Tenants& tenants, int64_t now_ns) const;
   size_t Count(int64_t now_ns) const;
 
@@ -75,7 +76,7 @@ class Silences {
 
   const std::string daemon_;
   std::map<std::string, v1::Silence> silences_;  // by id
-  // Those that somebody has ended here, by id, until they would have ended by themselves.
+  // The silences that were ended here, by id, until they would have ended by themselves.
   struct EndedEarly {
     v1::Silence silence;
     int64_t would_end_ns = 0;

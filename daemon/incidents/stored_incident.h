@@ -18,7 +18,7 @@ Incident FromStored(const v1::Incident& incident);
 // "node-7 has not reported since the daemon was restarted"; names a few hosts and their number.
 std::string MissingHostsInWords(const std::set<std::string>& hosts);
 
-// For a job whose hosts nobody knows.
+// For a job whose hosts are unknown.
 std::string UnreportedRanksInWords(const RankCount& ranks);
 
 // No verdict that lacks a host is certain. `line` becomes part of the missing evidence, once.

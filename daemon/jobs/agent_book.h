@@ -116,7 +116,7 @@ class AgentBook {
 
   mutable Mutex mutex_;
   std::map<std::string, AgentPtr> agents_ ABSL_GUARDED_BY(mutex_);  // by id
-  // Those of agents_ in which the clock may change something. The others are in gone_.
+  // The agents of agents_ in which the clock may change something. The others are in gone_.
   std::map<std::string, AgentPtr> watched_ ABSL_GUARDED_BY(mutex_);  // by id
   // Ids of the agents whose reports were refused, by host.
   std::map<std::string, std::set<std::string>> refused_ ABSL_GUARDED_BY(mutex_);

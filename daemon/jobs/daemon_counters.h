@@ -23,10 +23,10 @@ class DaemonCounters {
     double tick_seconds = 0;
     uint64_t broken_agent_streams = 0;  // and those that agents could not open
     DroppedCounts dropped = {};         // what exceeded a limit
-    // Of these, what exceeded the share of one of those who use the daemon: by what, user and host.
+    // The part of these that exceeded the share of one user of the daemon: by what, user and host.
     std::map<std::tuple<Dropped, std::string, std::string>, uint64_t> over_share;
   };
-  // Those who exceed their share from then on are counted together, as user "" on host "".
+  // Users who exceed their share beyond this number are counted together, as user "" on host "".
   static constexpr size_t kMostOverShare = 100;
 
   void AddTick(double seconds) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How late the daemon itself was in the last seconds. On a machine without room for it, ticks wait
-// in the kernel and nobody is silent: the daemon takes this time off an agent's silence.
+// in the kernel and no agent is silent: the daemon takes this time off an agent's silence.
 //
 // Pure: the caller reads the clock. One owner, no lock.
 #pragma once

@@ -100,7 +100,7 @@ void ClampTimes(v1::RecordBatch* batch) {
   }
 }
 
-// Who gives a time-out of days means none.
+// A time-out of days means that the program wants none.
 bool WaitsForever(uint64_t timeout_ms) {
   constexpr uint64_t kDayMs = 24 * 3600 * 1000;
   const bool is_known = timeout_ms != segment::kUnknownTimeout;

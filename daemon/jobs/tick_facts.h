@@ -4,7 +4,7 @@
 //
 // AgentTimes converts the agent's times to the daemon's clock. Pure. What cannot be is limited to
 // what can be (see AgentTimes and KnownRank()), and what exceeds a limit is dropped before it takes
-// memory; both add to `dropped` (nullptr: nobody counts).
+// memory; both add to `dropped` (may be nullptr).
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The daemon's own time, by which it measures every wait and silence.
 //
-// It follows the steady clock (base/steady_clock.h), so nobody can set it. It stops while the
+// It follows the steady clock (base/steady_clock.h), so it cannot be set. It stops while the
 // daemon itself is suspended: by SIGSTOP, a debugger, a suspend of the host, or a pause of its
 // virtual machine. A suspended daemon receives nothing, so that time makes no agent silent and no
 // wait longer.

@@ -41,7 +41,7 @@ struct LookedAtJob {
   std::vector<LogOfRanks> logs;     // into which its ranks write; those of culprits first
 };
 
-// `looks`: of all hosts; one with an `error` counts as a host that nobody has seen. Never
+// `looks`: of all hosts; one with an `error` counts as an unseen host. Never
 // `certain`: two samples show where the ranks stand, and not what they have agreed on.
 std::vector<LookedAtJob> JudgeLooks(const std::vector<v1::HostLook>& looks);
 

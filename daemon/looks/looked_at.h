@@ -9,7 +9,7 @@
 
 namespace rollcall {
 
-// ProcessLook::found_by of a rank that has ended, and that nobody has waited for.
+// ProcessLook::found_by of a rank that has ended and was not collected.
 inline constexpr char kFoundAsZombie[] = "zombie";
 
 // By the index of its look, and by its own in that look.

@@ -14,7 +14,7 @@ namespace rollcall {
 inline constexpr size_t kMostUnansweredLines = 16;
 std::vector<std::string> UnansweredHosts(const std::vector<v1::HostLook>& looks);
 
-// Of a process, as ProcessLook::unseen. `has_answered`: when its state was read in /proc.
+// Returns ProcessLook::unseen of a process. `has_answered`: when its state was read in /proc.
 std::string WhyUnseen(const v1::ProcessLook& process, bool has_answered);
 
 // What looks could not see, which is of no one job; with the host, where there are several.

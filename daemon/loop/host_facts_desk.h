@@ -49,7 +49,7 @@ class HostFactsDesk {
 
   // Returns at once. Does nothing for a request without agents.
   void Request(const HostFactsRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ignores an answer that nobody has asked this agent for, a second one, and one that comes late.
+  // Ignores an answer that this agent was not asked for, a second one, and one that comes late.
   void OnReply(const AgentName& agent, const v1::HostFactsReply& reply) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

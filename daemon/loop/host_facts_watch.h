@@ -25,7 +25,7 @@ struct HostFactsRequest {
 class HostFactsWatch {
  public:
   // The hosts of the processes that these verdicts name and that were not asked for this incident.
-  // `incident`: the live one; "": there is none.
+  // `incident`: the live one; empty without one.
   HostFactsRequest Next(const JobState& state, const std::string& incident,
                         const std::vector<int32_t>& involved);
 

@@ -32,7 +32,8 @@ class JobPairs {
   // `store` outlives this object.
   explicit JobPairs(JobStore* store) : store_(store) {}
 
-  // The job and those that share something with it, or with one of these; nullopt: there are none.
+  // The job and those that share something with it, or with one of these; nullopt: no other job
+  // does.
   std::optional<JoinedJobs> Find(const JobKey& job, int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // `teller` is to look at itself together with `by`, which waits for it.

@@ -65,10 +65,10 @@ class JobRunner : public WorkerPool::Task {
     CallRates* rates;
     DaemonCounters* counters;
     Timeline* timeline;
-    HostFactsDesk* host_facts = nullptr;      // nullptr: nobody asks for facts about hosts
+    HostFactsDesk* host_facts = nullptr;      // may be nullptr
     const JobOwnership* ownership = nullptr;  // nullptr: all jobs are this daemon's
     JobPairs* pairs = nullptr;                // nullptr: no two jobs are joined
-    RecorderSource* recorders = nullptr;      // nullptr: nobody asks Flight Recorders
+    RecorderSource* recorders = nullptr;      // may be nullptr
   };
   struct Options {
     Limits limits;
@@ -127,7 +127,7 @@ class JobRunner : public WorkerPool::Task {
   const Parts parts_;
   const Options options_;
 
-  // Of the worker that runs it.
+  // Only the worker that runs the job uses these.
   Diagnoser diagnoser_;
   StartWatch start_;
   HostFactsWatch host_facts_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Flight Recorders of PyTorch in a job's ranks, for whoever can ask them: `rollcall run`, on
-// the host of its job.
+// The Flight Recorders of PyTorch in a job's ranks, for a program that can ask them: `rollcall
+// run`, on the host of its job.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ namespace rollcall {
 
 class RecorderWatch {
  public:
-  // `source`: outlives this object; nullptr: nobody can ask.
+  // `source`: outlives this object; nullptr: they cannot be asked.
   explicit RecorderWatch(RecorderSource* source) : source_(source) {}
 
   // Completes the verdicts of a diagnosis. A call that is recorded and hangs says more than a

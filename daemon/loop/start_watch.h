@@ -20,7 +20,7 @@ bool WaitsForOthers(const v1::ProcessStack& stack);
 
 struct SamplesWanted {
   std::vector<int32_t> processes;  // as indices
-  // Of all that the processes have started, too: no rank has moved for a while.
+  // Also for all that the processes have started: no rank has moved for a while.
   bool children = false;
 };
 
@@ -43,7 +43,7 @@ class StartWatch {
   size_t at_ = 0;            // next index in the state's processes
   uint64_t progress_ = 0;    // calls entered and steps reported
   int64_t progress_ns_ = 0;  // when they last changed
-  // Of a job in which some ranks use the CPU: they may wait, or compute.
+  // For a job in which some ranks use the CPU: they may wait, or compute.
   int64_t probe_ns_ = 0;        // when to look again
   int64_t probe_pause_ns_ = 0;  // after the last look
 };

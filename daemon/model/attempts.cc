@@ -136,7 +136,7 @@ Attempts::Attempt* Attempts::Begin(const ProcessStart& start, bool has_twin) {
   return &attempts_.back();
 }
 
-// For one more.
+// Forgets an old attempt if there is no room for one more.
 void Attempts::MakeRoom() {
   if (attempts_.size() < kKept) return;
   std::vector<HeldAttempt> held;

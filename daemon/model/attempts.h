@@ -11,9 +11,9 @@
 // An agent sees the end of a process with its next look, so each end lies between two times. A
 // process that begins between them and uses NCCL begins an attempt.
 //
-// The processes of one start may have been told different sizes of the world, or one rank twice:
-// that is what is wrong with the job. They are one attempt if they join one communicator, and those
-// with different sizes also if the launcher gave them one address.
+// The processes of one start may have got different values of WORLD_SIZE, or one rank twice: that
+// is what is wrong with the job. They are one attempt if they join one communicator, and those with
+// different sizes also if the launcher gave them one address.
 //
 // A restarted daemon restores the attempts of the earlier one, so that their numbers go on and a
 // process that returns belongs to the attempt that it had.

@@ -37,8 +37,8 @@ inline constexpr size_t kKeepers = 2;           // of a process
 inline constexpr size_t kChildrenAtWork = 4;    // of a process
 inline constexpr size_t kOtherEnds = 8;         // of a thread
 inline constexpr size_t kGraphLaunches = 1024;  // in one update; the library has room for 960
-// Of one communicator in one message: what its part of a segment holds (segment::kRingCapacity,
-// segment::kCheckpointCapacity).
+// Limit of one communicator in one message: what its part of a segment holds
+// (segment::kRingCapacity, segment::kCheckpointCapacity).
 inline constexpr size_t kRecordsOfUpdate = 512;
 inline constexpr size_t kCheckpointsOfUpdate = 128;
 inline constexpr size_t kGrownIdsOfUpdate = 16;  // the library has room for 2
@@ -47,20 +47,20 @@ inline constexpr size_t kSiteBytes = size_t{256} << 20;  // of all jobs
 // Shapes of tensors that a job is the first to have, so that one job cannot fill the store.
 inline constexpr size_t kShapesOfJob = size_t{1} << 14;
 inline constexpr size_t kShapes = size_t{1} << 18;  // of all jobs, until the daemon ends
-// Of processes and names of communicators, of all jobs.
+// Limit of texts about processes and names of communicators, of all jobs.
 inline constexpr size_t kTextBytes = size_t{512} << 20;
-// Of transfers over the network, of a job: 48 MiB. A rank has some dozens.
+// Limit of transfers over the network, of a job: 48 MiB. A rank has some dozens.
 inline constexpr size_t kNetworkStatesOfJob = size_t{1} << 20;
 inline constexpr size_t kHostsWithFacts = 1024;  // of a job
 inline constexpr size_t kHosts = 200'000;        // with a count of dropped ticks
-// Of messages that wait as bytes until they may be parsed, of all agents. Only messages of more
-// than kManyUnparsedBytes count: agents send pieces of about one MiB.
+// Limit of messages that wait as bytes until they may be parsed, of all agents. Only messages of
+// more than kManyUnparsedBytes count: agents send pieces of about one MiB.
 inline constexpr size_t kManyUnparsedBytes = size_t{2} << 20;
 inline constexpr size_t kUnparsedBytes = size_t{512} << 20;
 
 // How old a time can be that an agent claims: no process of a job runs for longer. 366 days.
 inline constexpr int64_t kOldestNs = int64_t{366} * 24 * 3600 * 1'000'000'000;
-// Of a process: more than any host has. 1 PiB; 65,536 cores for as long.
+// Limits of a process: more than any host has. 1 PiB; 65,536 cores for as long.
 inline constexpr uint64_t kMemoryOfProcess = uint64_t{1} << 50;
 inline constexpr double kCpuSecondsOfProcess = 65536.0 * 366 * 24 * 3600;
 

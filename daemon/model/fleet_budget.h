@@ -131,7 +131,7 @@ class BudgetShare {
   // Bytes for the records of each member of this job.
   size_t RecordBytes() const {
     const size_t half = fleet_->record_bytes_ / 2;
-    // Those of nobody count as one user each.
+    // Jobs of no user count as one user each.
     const size_t jobs = std::max<size_t>(
         user_ == nullptr ? fleet_->jobs_.load() : fleet_->users_with_jobs_ * user_->jobs, 1);
     const size_t all = std::max<size_t>(fleet_->members_, 1);

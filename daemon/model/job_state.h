@@ -212,7 +212,7 @@ struct Process : ProcessIdentity, ProcessInJob, ProcessEvidence {
   double receives = 0;
   int64_t outside_moved_ns = 0;
   int64_t stacks_ns = 0;  // when the agent took the sample; 0: never
-  // By the samples of the watch on jobs that stand still; nullptr: there are none.
+  // By the samples of the watch on jobs that stand still; nullptr: no sample yet.
   std::shared_ptr<const Standing> standing;
   // What its transfers over the network wait for, and when it was read; nullptr and 0: never.
   std::shared_ptr<const std::vector<NetworkSample>> network;

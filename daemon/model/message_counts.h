@@ -31,8 +31,8 @@ inline uint32_t AwaitedOf(const PeerMessages& messages, Way way) {
 // The member's messages; none if it has issued none.
 const MessageCounts& MessagesOf(const Member* member);
 
-// Those with this peer, by tag. An agent may send hundreds, so no question looks at those of
-// others.
+// Returns the messages with this peer, by tag. An agent may send hundreds, so no query looks at
+// those of other peers.
 absl::Span<const PeerMessages> MessagesWith(const MessageCounts& counts, int32_t peer);
 
 // The messages with exactly this peer and tag; nullptr: none.

@@ -33,7 +33,7 @@ struct NetworkSample {
 };
 
 enum class NetworkFault : uint8_t {
-  kNone,  // the states name nobody
+  kNone,  // the states name no culprit
 #define NETWORK_FAULT(name, ...) name,
 #include "proto/network_faults.def"
 };

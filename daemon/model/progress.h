@@ -82,7 +82,7 @@ bool IsHeard(const JobState& job, int32_t process);
 // it lives.
 bool IsFresh(const JobState& job, int32_t process);
 
-// Whether a signal or the freezer of a control group keeps the process from running: somebody wants
+// Whether a signal or the freezer of a control group keeps the process from running: a person wants
 // it to stand still. Not a debugger, as which Rollcall stops threads itself, for a moment.
 bool IsSuspended(const JobState& job, int32_t process);
 

@@ -12,7 +12,7 @@ namespace rollcall {
 
 // An exception of Python.
 struct PlaceException {
-  std::string type;  // "ValueError"; "": there is none
+  std::string type;  // "ValueError"; empty without an exception
   std::string text;
   std::string at;  // the program's line that it came from, as in StackPlace; "": none is known
 };

@@ -11,7 +11,7 @@
 
 namespace rollcall {
 
-// Whom such a wait is for. kOthers: other processes. kOwn: the process itself, or one that it has
+// What such a wait is for. kOthers: other processes. kOwn: the process itself, or one that it has
 // started. kNobody: it waits for work, or it may go on by itself.
 enum class StandFor : uint8_t { kOthers, kOwn, kNobody };
 

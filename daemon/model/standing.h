@@ -46,7 +46,7 @@ struct StandingChild {
 // The sockets of a process that its libraries watch for its other threads, or that it waits at.
 struct StandingSockets {
   bool known = false;           // a thread watches some
-  bool listens = false;         // also where nobody is connected
+  bool listens = false;         // also where no peer is connected
   double received_bytes = 0;    // so far
   std::vector<int32_t> with;    // processes of its host at the other ends, by pid
   std::vector<int32_t> called;  // processes of its host that have accepted its connections

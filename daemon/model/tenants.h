@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tenants whose jobs somebody may see. Pure.
+// The tenants whose jobs a caller may see. Pure.
 #pragma once
 
 #include <algorithm>

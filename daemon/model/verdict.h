@@ -188,7 +188,7 @@ enum class StartFault : uint8_t {
   kNone,            // the verdict is about an NCCL call
   kNotReached,      // they have not reached the point where the others wait
   kNotStarted,      // no process of theirs is known
-  kOtherSize,       // they were told another size of the world
+  kOtherSize,       // they got another WORLD_SIZE
   kWaitsElsewhere,  // they wait at another point of the program
   kAllWait,         // there is no such rank: all wait at one point
 };
@@ -263,8 +263,8 @@ struct Verdict {
   // Mismatches: the culprit's call is one of the step that it repeats.
   bool odd_call_is_usual = false;
   StartFault start_fault = StartFault::kNone;
-  // The key of a store for which the waiting ranks wait, or the ranks that were told another size
-  // of the world; "": not one key, or not known.
+  // The key of a store for which the waiting ranks wait, or the ranks that got another WORLD_SIZE;
+  // "": not one key, or not known.
   std::string awaited_key;
   Standstill standstill;
   // Two threads of the culprits make calls that nothing orders.

@@ -38,7 +38,7 @@ class AnswerCache {
   absl::StatusOr<Answer> Get(const std::string& key, uint64_t version, int64_t now_ns,
                              const std::function<absl::StatusOr<std::string>()>& make);
 
-  // Of all answers and their keys.
+  // Total bytes of answers and keys.
   size_t bytes() const;
 
  private:

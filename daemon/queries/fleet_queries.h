@@ -30,7 +30,7 @@ class FleetQueries : public QuerySource {
   FleetQueries(QuerySource* local, const FleetView* fleet, const JobOwnership* ownership,
                PeerOptions options);
 
-  // Those of these daemons that the database answers now, by their own word. May wait for a second.
+  // Returns the daemons that report a working database connection. May wait for a second.
   std::vector<DaemonRow> WithDatabase(const std::vector<DaemonRow>& daemons) const;
   // Ends the waits for other daemons, now and later: the daemon stops.
   void Close() { peers_->Close(); }

@@ -31,7 +31,7 @@ class PastViews {
   // and a second state of a job that has ended.
   void Add(const JobKey& job, int64_t at_ns, const v1::JobView& view) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The newest state at `at_ns` or before. kNotFound: there is none.
+  // Returns the newest state at `at_ns` or before. kNotFound: no state is that old.
   absl::StatusOr<v1::JobView> Find(const JobKey& job, int64_t at_ns) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The time of the oldest state.

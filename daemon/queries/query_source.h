@@ -33,7 +33,7 @@ struct JobSelector {
   std::string host = {};
   // For GetJob(): the newest state at this time or before, on the wall clock; 0: now.
   int64_t at_ns = 0;
-  // Of a list of all jobs, which is in the order of their names.
+  // The part of a list of all jobs, which is in the order of their names.
   size_t offset = 0;
   size_t most = kMaxJobsListed;
 };

@@ -308,7 +308,7 @@ std::string AlertInWords(const v1::Incident& incident) {
     return absl::StrCat("silenced until ", TimeInWords(incident.silenced().until()), " by ",
                         incident.silenced().who(), " (", incident.silenced().id(), ")");
   }
-  return incident.alert_held_back() ? "held back: the job has had many in the last hour" : "";
+  return incident.alert_held_back() ? "held back: the job has reached --alerts-per-hour" : "";
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The threads that keep a process alive whose main thread has come to its end: Python waits for all
-// threads that are no daemons. Pure.
+// threads that are not daemons. Pure.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ namespace v1 {
 class ProcessStack;
 }
 
-// Empty: the main thread has not come to its end, or nobody is known. At most limits::kKeepers.
+// Empty: the main thread has not come to its end, or no thread is known. At most limits::kKeepers.
 std::vector<ThreadPlace> FindKeepers(const v1::ProcessStack& stack);
 
 }  // namespace rollcall

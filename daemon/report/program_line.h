@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds where a process stands in its program: the innermost line that is no library's, of Python
-// or of C++, and the library's function that this line has called. Pure.
+// Finds where a process stands in its program: the innermost line, of Python or C++, that is not a
+// library's, and the library's function that this line has called. Pure.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ class ThreadStack;
 // innermost line, `at` is empty and the functions are the main thread's.
 StackPlace FindPlace(const v1::ProcessStack& stack);
 
-// Of each thread that is in the program's code, those in a call of a communication library first;
-// at most limits::kThreadPlaces.
+// Returns the place of each thread in the program's code, those in a call of a communication
+// library first; at most limits::kThreadPlaces.
 std::vector<ThreadPlace> FindThreadPlaces(const v1::ProcessStack& stack);
 
 // Where one thread stands.

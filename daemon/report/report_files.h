@@ -22,7 +22,7 @@ namespace rollcall {
 inline constexpr const char* kReportFiles[] = {"logs.txt", "stacks.txt", "report.txt",
                                                "report.html", "incident.json"};
 
-// An incident.json that is larger is not read: somebody has put it there.
+// An incident.json that is larger is not read: a stranger has put it there.
 inline constexpr size_t kMostReportBytes = size_t{256} << 20;
 
 // "cannot <what> <path>: <error in words>".

@@ -18,7 +18,7 @@ struct SizeDispute {
 
 SizeDispute JudgeClaimedSizes(const Communicator& comm);
 
-// The ranks below this number are in the communicator whoever is right.
+// The ranks below this number are in the communicator whichever claim is right.
 int32_t SmallestSize(const Communicator& comm);
 
 // "rank 3 passed 5, the others 4".

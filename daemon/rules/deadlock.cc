@@ -21,7 +21,8 @@ struct Party {
   int32_t rank = -1;
 };
 
-// Who waits: a process, or one of its devices if it holds several ranks; else the device is -1.
+// The waiting side: a process, or one of its devices if it holds several ranks; else the device is
+// -1.
 using Actor = std::pair<int32_t, int32_t>;
 using Parties = std::map<Actor, Party>;
 

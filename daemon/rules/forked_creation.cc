@@ -105,7 +105,7 @@ std::optional<Verdict> JudgeForkedCreation(const JobState& job, const StuckCalls
   std::optional<Verdict> verdict = most_create ? JudgeIncompleteCreation(s) : JudgeMissingRanks(s);
   if (!verdict) return verdict;
   verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
-  // Who would make the id has gone on to a call with those that wait for it.
+  // The rank that should make the id has gone on to a call with those that wait for it.
   if (most_create && IsStoreWait(call)) verdict->divergence = DivergenceKind::kSkipped;
   verdict->evidence.push_back(SidesInWords(job, *fork));
   verdict->missing_evidence.push_back(

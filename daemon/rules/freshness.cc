@@ -222,7 +222,7 @@ int64_t CountedSince(const JobState& job, const std::vector<Waiter>& waiters) {
   return since_ns == INT64_MAX ? job.counts_from_ns : since_ns;
 }
 
-// Who stopped a process may let it go on: then the wait ends.
+// A stopped process may be resumed: then the wait ends.
 void WeighStops(const JobState& job, Verdict* verdict) {
   if (!RestsOnWait(*verdict) || IsContradiction(verdict->cause)) return;
   if (verdict->certainty <= Certainty::kLikely) return;

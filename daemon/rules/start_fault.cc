@@ -17,7 +17,7 @@ const Process& At(const JobState& job, int32_t process) {
   return job.processes[static_cast<size_t>(process)];
 }
 
-// The size of the world; 0: nobody can tell. `votes`: the number of ranks that were told each size.
+// The size of the world; 0: unknown. `votes`: the number of ranks that got each WORLD_SIZE.
 int32_t RightSize(const std::map<int32_t, size_t>& votes, size_t started) {
   size_t all = 0;
   for (const auto& [size, ranks] : votes) all += ranks;
@@ -28,7 +28,7 @@ int32_t RightSize(const std::map<int32_t, size_t>& votes, size_t started) {
   return votes.count(as_started) != 0 ? as_started : 0;
 }
 
-// Sets the size of the world. Returns those who were told another one.
+// Sets the size of the world. Returns the ranks that got another one.
 std::vector<int32_t> FindToldOtherSize(const JobState& job, const StartRanks& ranks,
                                        int32_t* world_size) {
   std::map<int32_t, size_t> votes;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is to blame where ranks wait for each other before the first NCCL call.
+// Finds the ranks to blame where ranks wait for each other before the first NCCL call.
 //
-// Ranks that were told another size of the world come first: the majority is right; without one,
-// those who were told as many ranks as have been started. Then ranks that do not wait, then ranks
-// that nobody has started, then those that wait at another point of the program than most. Ranks
+// Ranks that got another WORLD_SIZE come first: the majority is right; without one, those that got
+// as many ranks as have been started. Then ranks that do not wait, then ranks that were not
+// started, then those that wait at another point of the program than most. Ranks
 // that all wait for keys of the program's own may be workers without work.
 #pragma once
 

@@ -140,8 +140,8 @@ std::vector<RankRange> UnknownRanksBelow(const Communicator& comm, int32_t size)
   return unknown;
 }
 
-// Who a shrink excludes owes nothing: takes these ranks out of `unknown`. Until the communicator is
-// made, its size is that of its parent. False: it is not known whom the shrink excludes.
+// Ranks that a shrink excludes owe nothing: takes them out of `unknown`. Until the communicator is
+// made, its size is that of its parent. False: the excluded ranks are unknown.
 bool LeaveOutExcluded(const JobState& job, const Communicator& comm, RankFinder* finder,
                       std::vector<RankRange>* unknown, StuckCall* call) {
   if (call->call.op != Op::kCommShrink || unknown->empty()) return true;

@@ -274,7 +274,7 @@ class HttpServer::Impl {
     const QueryParameters parameters = GetParameters(request);
     const absl::Status text = parameters.CheckText();
     if (!text.ok()) return Refuse(text, response);
-    // Who may see other tenants gets another answer.
+    // A caller that may see other tenants gets another answer.
     std::string key = absl::StrCat(
         route.path, "\n", absl::StrJoin(HttpRouter::exchange().visitor.identity->tenants, ","));
     for (const char* name : route.parameters) {

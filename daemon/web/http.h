@@ -41,7 +41,7 @@ class HttpServer {
   const std::string& address() const { return address_; }
   bool has_tls() const;  // after Start()
   HttpFront::Counts counts() const;
-  // Of the answers that it keeps for other viewers.
+  // Total bytes of the answers that it keeps for other viewers.
   size_t answer_bytes() const;
   // The response to one complete request, as a connection would get it. After Start().
   HttpReply Answer(const std::string& request, const HttpCaller& caller);

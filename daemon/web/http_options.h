@@ -30,17 +30,18 @@ struct HttpServerOptions {
   // More names by which browsers may ask for the page. They may always use the host of the listen
   // address, a name in the certificate, and, unless the page listens on loopback, the host's name.
   std::vector<std::string> hosts;
-  // The page's address as people type it, where that is the address of a proxy; "": there is none.
-  // If it begins with https, browsers speak TLS to the proxy, and the login's cookie is "Secure".
+  // The page's address as people type it, where that is the address of a proxy; empty without a
+  // proxy. If it begins with https, browsers speak TLS to the proxy, and the login's cookie is
+  // "Secure".
   std::string page_url;
   bool is_insecure = false;  // of --insecure: the page warns its viewers
   AuditSink audit;           // thread-safe; may be empty
-  AuditSink refused_action;  // an action of somebody whom the page knows; likewise
-  // Told of each refusal by its reason ("host", "origin", "nobody", "credential", "guessing",
+  AuditSink refused_action;  // an action of a known caller; likewise
+  // Receives each refusal by its reason ("host", "origin", "nobody", "credential", "guessing",
   // "role"), for a metric; thread-safe; may be empty.
   std::function<void(std::string_view reason)> refused;
-  // Told of each stream of changes that somebody does not get, or loses, having most of them;
-  // thread-safe; may be empty.
+  // Receives each stream of changes that a viewer does not get, or loses, because that viewer has
+  // most of them; thread-safe; may be empty.
   HttpOverShare over_share;
   // Why the daemon is not healthy; "": it is. Does not block; may be empty.
   std::function<std::string()> problem;

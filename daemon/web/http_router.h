@@ -20,7 +20,7 @@ struct HttpExchange {
   HttpCredentials credentials;
   HttpVisitor visitor;  // known once the request is admitted
 
-  // Whose share it takes, once it is admitted: that of the user, and of the address.
+  // The owner of the share that it takes once it is admitted: the user, and the address.
   Owner Viewer() const;
 };
 
@@ -33,8 +33,8 @@ class HttpRouter : public httplib::Server {
   // Thread-safe once all routes are there.
   HttpReply Answer(const std::string& request, const HttpCaller& caller);
 
-  // Of the request that this thread answers; valid within handlers. httplib passes nothing to them
-  // but its request.
+  // The exchange of the request that this thread answers; valid within handlers. httplib passes
+  // nothing to them but its request.
   static HttpExchange& exchange();
 
  private:

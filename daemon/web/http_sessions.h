@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is logged in to the page.
+// The people who are logged in to the page.
 //
 // A session is known by a random secret, which only the browser keeps: the table has its digest.
 // Thread-safe. Time is an argument, in nanoseconds of the steady clock.
@@ -23,7 +23,7 @@ std::string SessionCookieName(const std::string& host, int port);
 class HttpSessions {
  public:
   static constexpr size_t kMostSessions = 1000;
-  // Of one credential, so that one token cannot log out everybody else.
+  // Limit of one credential, so that one token cannot log out all others.
   static constexpr size_t kMostOfOne = 50;
   static constexpr int64_t kLifetimeNs = int64_t{12} * 3600 * 1'000'000'000;
 

@@ -47,7 +47,7 @@ struct HttpSiteFields {
   bool is_form = false;  // a form sends it, which cannot add a header
 };
 
-// `page_url` is the address of the page as people know it, behind a proxy; "": there is none.
+// `page_url` is the address of the page as people know it, behind a proxy; empty without one.
 HttpDenial CheckHost(const HttpHosts& hosts, const std::vector<std::string>& more,
                      const HttpSiteFields& fields);
 HttpDenial CheckSite(const HttpSiteFields& fields, const std::string& page_url);

@@ -39,7 +39,7 @@ std::pair<std::string, std::string> PairIn(absl::string_view field) {
   return {pair.substr(0, colon), pair.substr(colon + 1)};
 }
 
-// Of this thread.
+// The CPU time that this thread has used.
 int64_t CpuNs() { return ReadClockNs(CLOCK_THREAD_CPUTIME_ID); }
 
 HttpDenial Busy(int busy_s) {

@@ -35,10 +35,10 @@ struct HttpVisitor {
 
 class HttpVisitors {
  public:
-  // The users of web.yml; nullptr: there are none.
+  // The users of web.yml; nullptr without that file.
   using PasswordSource = std::function<std::shared_ptr<Passwords>()>;
 
-  // `token` is one that makes its holder the owner; "": there is none. `authenticator` and
+  // `token` is one that makes its holder the owner, or "". `authenticator` and
   // `failed_logins` must outlive this object. Without `token` and `authenticator`, everybody is the
   // owner. `failed_logins`: nullptr: this object's own.
   HttpVisitors(std::string token, const Authenticator* authenticator, PasswordSource passwords,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps --http-config up to date: looks each second whether web.yml or a file that it names has
-// changed. The disk may block; nobody waits for it. Thread-safe.
+// changed. The disk may block; no caller waits for it. Thread-safe.
 #pragma once
 
 #include <memory>

@@ -8,7 +8,7 @@
 
 namespace rollcall {
 
-// Of any cause but a deadlock.
+// Returns the sentence of any cause but a deadlock.
 std::string KeySentence(const Verdict& v);
 
 std::string KeyEdgeInWords(const WaitEdge& edge);

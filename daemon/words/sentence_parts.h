@@ -24,7 +24,7 @@ std::string Where(const Verdict& v);
 // "AllReduce #24", with its place in a CUDA graph.
 std::string CallNumber(const Verdict& v);
 
-// "; 3 ranks have waited 48 s in step 812"; "" if nobody waits.
+// "; 3 ranks have waited 48 s in step 812"; "" if no rank waits.
 std::string WaitTail(const Verdict& v);
 
 // The form of a word that fits the number of culprits.

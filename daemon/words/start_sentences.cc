@@ -67,7 +67,7 @@ std::string AllWait(const Verdict& v) {
       waiting == 1 ? "the only rank waits" : absl::StrCat("all ", waiting, " ranks wait"),
       place.empty() ? "" : absl::StrCat(" in ", place, ","),
       v.awaited_key.empty() ? " for a process that is not among them"
-                            : absl::StrCat(ForKey(v), ", which none of them sets"));
+                            : absl::StrCat(ForKey(v), ", which no rank sets"));
 }
 
 std::string Fault(const Verdict& v) {

@@ -16,7 +16,7 @@ namespace rollcall {
 inline constexpr char kEndedUnknown[] = "ended (exit status unknown)";
 inline constexpr char kNoProcess[] = "has no process (it has ended, or was never started)";
 
-// Culprit::ending of a process that exited by itself, with an exit code that nobody saw.
+// Culprit::ending of a process that exited by itself, with an unknown exit code.
 inline constexpr char kExitedUnknown[] = "exited, exit code unknown";
 
 // Culprit::ending of a rank that lives and is leaving the communicator.

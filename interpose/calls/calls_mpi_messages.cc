@@ -57,7 +57,7 @@ __attribute__((noinline, noclone)) int RecordIssue(LocalComm* comm, const Issued
   return result;
 }
 
-// Records a call that issues a message, and waits for nobody.
+// Records a call that issues a message and does not wait.
 template <typename Call>
 int ObserveIssue(MessageEnd end, int peer, int tag, MpiWord handle, const MpiWord* request,
                  Call call) {

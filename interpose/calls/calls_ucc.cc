@@ -46,8 +46,8 @@ uint8_t UccReduction(int reduction) {
   return reduction >= 0 && reduction <= kMin ? static_cast<uint8_t>(reduction) : kNoReduction;
 }
 
-// Whose type and count all members must have alike. Where it depends on the rank more than here,
-// none is compared.
+// The side whose type and count must be equal on all members. kNone: they depend on the rank, and
+// are not compared.
 enum class Alike { kNone, kTarget, kSource, kTargetOfRoot, kTargetInPlace };
 struct UccOperation {
   Op op;

@@ -17,7 +17,7 @@ namespace rollcall {
 
 // Takes a place for a message that the thread is about to post. -1: there is no room.
 int AddMessage(const LocalComm* comm, Op op, uint64_t nth);
-// Of a message that this thread posts: the program's handle.
+// Sets the program's handle of a message that this thread posts.
 void SetMessageWork(int message, const void* work);
 void FinishMessage(int message);
 

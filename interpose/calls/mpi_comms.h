@@ -85,7 +85,7 @@ bool RankAndSize(MpiWord comm, int* rank, int* size);
 // Records that the communicator is created, with this handle.
 void MpiCommCreated(LocalComm* comm, MpiWord handle);
 
-// Of a call that a thread makes inside of no other one; 0: not known.
+// The bytes of a call that a thread makes outside of other calls; 0: not known.
 uint64_t OuterBytes(int64_t count, MpiWord type);
 __attribute__((always_inline)) inline uint64_t MessageBytes(int64_t count, MpiWord type) {
   return IsInsideCall() ? 0 : OuterBytes(count, type);

@@ -45,8 +45,8 @@ struct Context {
   std::atomic<bool> used;
   LocalComm* comm;  // whose calls the plugin records; nullptr: none
   uint64_t generation;
-  // Whose transfers over the network the plugin records; nullptr: none. The wrappers may record its
-  // calls.
+  // The communicator whose transfers over the network the plugin records; nullptr: none. The
+  // wrappers may record its calls.
   std::atomic<LocalComm*> network;
   uint64_t network_generation;
   int rank;

@@ -24,7 +24,7 @@ void FindTorchTensors();
 
 TensorFacts NoTensors();
 TensorFacts OneTensor(const void* tensor);
-// Of a std::vector<at::Tensor>.
+// Returns the facts of a std::vector<at::Tensor>.
 TensorFacts InVector(const void* tensors);
 
 // The root in options that begin with it; kNoPeer: not a rank.
@@ -33,7 +33,7 @@ int32_t RootIn(const void* options);
 // The number of an element's type in records; kNoDtype: unknown. `scalar_type`: c10::ScalarType.
 uint8_t TorchDtype(int32_t scalar_type);
 
-// A text in somebody else's memory.
+// A text in memory that PyTorch owns.
 struct TextView {
   const char* data;
   size_t size;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the job alive when somebody truncates its segment: a write to a page that is gone then
-// raises SIGBUS, at once and in the thread that writes.
+// Keeps the job alive when another process truncates its segment: a write to a page that is gone
+// then raises SIGBUS, at once and in the thread that writes.
 //
 // The handler puts private memory in the place of the segment, has recording stopped, and lets the
 // thread write again. Every other SIGBUS does what it did before. The library installs the handler

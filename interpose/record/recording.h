@@ -14,7 +14,7 @@ namespace rollcall {
 bool StartRecording();
 
 // Stops recording, and says why. Also for the handler of a fault in the segment. Threads inside a
-// call go on writing, to memory that nobody reads.
+// call go on writing, to memory without a reader.
 void StopRecording(const char* why);
 
 }  // namespace rollcall

@@ -28,9 +28,9 @@ struct CertificateFacts {
   bool is_authority = false;
 };
 
-// Of the first certificate, which is that of the owner; its chain follows.
+// Returns the facts of the first certificate, the owner's; its chain follows in the text.
 absl::StatusOr<CertificateFacts> ParseCertificate(std::string_view pem);
-// Of all certificates. An error if there is none, or one that does not parse.
+// Returns the facts of all certificates. Fails if the text has none, or one does not parse.
 absl::StatusOr<std::vector<CertificateFacts>> ParseCertificates(std::string_view pem);
 
 enum class CertificateUse {

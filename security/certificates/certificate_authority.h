@@ -53,7 +53,7 @@ struct RevocationFacts {
   std::vector<RevokedSerial> revoked;
   int64_t number = 0;
 };
-// Of a list that MakeRevocationList() made. Does not check who signed it.
+// Returns the facts of a list that MakeRevocationList() made. Does not check its signature.
 absl::StatusOr<RevocationFacts> ParseRevocationList(std::string_view pem);
 
 }  // namespace rollcall

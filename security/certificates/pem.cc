@@ -20,7 +20,7 @@ int RefusePassphrase(char* /*buffer*/, int /*size*/, int /*for_writing*/, void* 
   return -1;
 }
 
-// The end of the text is no error.
+// The end of the text is not an error.
 bool IsEndOfText() {
   const unsigned long error = ERR_peek_last_error();
   return ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE;

@@ -22,9 +22,10 @@ class RevocationList {
   // authority which another one has signed.
   static absl::StatusOr<RevocationList> Parse(std::string_view crl_pem, std::string_view ca_pem);
 
-  // Of the first certificate in the text, and of the authorities above it: they follow in the text,
-  // or `ca_pem` had them. True for what is no certificate, and for more than ten. All lists of one
-  // authority count together. An expired list still counts: what it revokes stays revoked.
+  // Returns whether a list revokes the first certificate in the text, or an authority above it:
+  // these follow in the text, or `ca_pem` had them. Returns true if the text holds no certificate,
+  // or more than ten. All lists of one authority count together. An expired list still counts: what
+  // it revokes stays revoked.
   bool IsRevoked(std::string_view certificate_pem) const;
 
   // Whether an authority made its newest list of these before its newest one of `other`.

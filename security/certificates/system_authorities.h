@@ -12,7 +12,7 @@ namespace rollcall {
 inline constexpr char kSystemAuthorities[] = "system";
 
 // The file with all of them: $SSL_CERT_FILE as OpenSSL has it, else the first there is of those
-// that distributions write. kNotFound: there is none; the error says what to install.
+// that distributions write. kNotFound: this host has none; the error says what to install.
 absl::StatusOr<std::string> FindSystemAuthorities();
 
 }  // namespace rollcall

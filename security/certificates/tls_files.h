@@ -56,7 +56,7 @@ class TlsFiles {
 
   // What to use now. nullptr until all files were valid once.
   std::shared_ptr<const TlsContents> Current() const;
-  // Of Current()'s certificate: Unix time; 0: there is none.
+  // End of Current()'s certificate in Unix time; 0 without a certificate.
   int64_t expires_s() const;
 
   const TlsPaths& paths() const { return paths_; }
@@ -88,7 +88,7 @@ class TlsFiles {
   const TlsPaths paths_;
   const CertificateUse use_;
 
-  // Of the owner of Poll().
+  // Only the thread that calls Poll() uses these.
   Source certificate_;
   Source key_;
   Source authorities_;

@@ -36,8 +36,8 @@ struct ChannelSecurity {
   // The name that the daemon's certificate must hold; "": the host of the address.
   std::string server_name;
   std::string token_file;  // "": none
-  // Whom the client believes to be the daemon on this host without TLS, as DaemonUser::Parse()
-  // reads it.
+  // The user that the client trusts to run the daemon on this host without TLS, as
+  // DaemonUser::Parse() reads it.
   std::string daemon_user;
   // False: does not show the certificate of `tls`. A server's may not be one for clients.
   bool shows_certificate = true;

@@ -91,7 +91,7 @@ absl::Status CheckSignature(const json& header, const KeySet& keys, absl::string
   if (kind == nullptr) {
     return absl::NotFoundError("no key of --jwks has signed the token of Kubernetes");
   }
-  if (algorithm != SignatureName(*kind)) return Refuse("its algorithm is not that of its key");
+  if (algorithm != SignatureName(*kind)) return Refuse("its algorithm does not match its key");
   const std::optional<std::string> signature = FromBase64Url(signature_text);
   if (!signature.has_value() || !keys.Verifies(id, message, *signature)) {
     return Refuse("its signature is wrong");
@@ -105,7 +105,7 @@ absl::StatusOr<JwtClaims> VerifyJwt(absl::string_view jwt, const KeySet& keys,
                                     const JwtRules& rules, int64_t now_s) {
   if (jwt.size() > kLongestJwt) return Refuse("it is longer than 16 KiB");
   const std::vector<absl::string_view> parts = absl::StrSplit(jwt, '.');
-  if (parts.size() != 3) return Refuse("it has not three parts");
+  if (parts.size() != 3) return Refuse("it does not have three parts");
   const absl::StatusOr<json> header = ReadPart(parts[0]);
   if (!header.ok()) return header.status();
   const absl::string_view message = jwt.substr(0, parts[0].size() + 1 + parts[1].size());

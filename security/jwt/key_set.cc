@@ -38,7 +38,7 @@ BigNumber ToNumber(absl::string_view bytes) {
   return BigNumber(BN_bin2bn(Bytes(bytes), static_cast<int>(bytes.size()), nullptr));
 }
 
-// A public key of that type from what `builder` holds; null if they are no key.
+// Returns a public key of that type from what `builder` holds, or nullptr if that is not a key.
 std::shared_ptr<EVP_PKEY> BuildKey(const char* type, OSSL_PARAM_BLD* builder) {
   const Parameters parameters(OSSL_PARAM_BLD_to_param(builder));
   const KeyContext maker(EVP_PKEY_CTX_new_from_name(nullptr, type, nullptr));

@@ -30,7 +30,7 @@ class KeySet {
   // out. An error if no key is left, an id is there twice, or a key is malformed.
   static absl::StatusOr<KeySet> Parse(absl::string_view jwks);
 
-  // How the key of that id signs; nullptr: there is none.
+  // Returns how the key of that id signs, or nullptr if the set has no such key.
   const SignatureKind* Find(const std::string& id) const;
 
   // Whether the key of that id made `signature`, in the form of JWTs, of `message`.

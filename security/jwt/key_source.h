@@ -39,9 +39,9 @@ ReadKeys ReadKeysFromUrl(const KeyLocation& location);
 
 class KeySource {
  public:
-  // Of a file: looks at it every second.
+  // Keys of a file: looks at it every second.
   static std::unique_ptr<KeySource> Watch(ReadKeys read);
-  // Of a URL.
+  // Keys of a URL.
   static std::unique_ptr<KeySource> Fetch(ReadKeys read);
   ~KeySource();
   KeySource(const KeySource&) = delete;

@@ -5,7 +5,7 @@
 //   ca.crt ca.key ca.crl      the authority, its key, and what it revoked
 //   NAME.crt NAME.key         the newest certificate of NAME, and its key
 //   issued/SERIAL.crt         every certificate, because an older one of NAME stays valid
-//   .lock                     held while somebody writes
+//   .lock                     held while a program writes
 //
 // Keys have mode 0600. Files are written as a whole. Errors say what to type.
 #pragma once

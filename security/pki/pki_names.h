@@ -30,7 +30,7 @@ struct PkiNames {
 
 absl::StatusOr<PkiNames> NamesFor(const PkiRequest& request, const std::string& domain);
 
-// Of the files of a certificate.
+// Checks the name that the files of a certificate get.
 absl::Status CheckPkiName(const std::string& name);
 absl::Status CheckPkiDomain(const std::string& domain);
 

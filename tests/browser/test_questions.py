@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The view "What comes back" of a daemon whose job really hangs."""
+"""The view "Recurring hangs" of a daemon whose job really hangs."""
 import re
 
 from axe_playwright_python.sync_playwright import Axe
@@ -23,8 +23,8 @@ def open_questions(open_page, daemon, start_job, **options):
 
 def test_the_list_of_incidents_leads_to_what_comes_back(open_page, daemon, start_job):
     page = open_questions(open_page, daemon, start_job)
-    page.get_by_role("link", name="What comes back").click()
-    expect(page.get_by_role("heading", name="What comes back")).to_be_visible()
+    page.get_by_role("link", name="Recurring hangs").click()
+    expect(page.get_by_role("heading", name="Recurring hangs")).to_be_visible()
     host = ask(daemon, "questions", by="host")["counts"][0]["value"]
     row = page.get_by_role("row", name=re.compile(host))
     expect(row.get_by_role("link", name=host, exact=True)).to_have_attribute("href", f"#/host/{host}")

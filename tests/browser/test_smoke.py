@@ -27,7 +27,7 @@ def test_a_job_shows_who_waits_and_who_does_not_come(open_page, daemon, start_jo
     comm = view["status"]["communicators"][0]
     table = page.get_by_role("region", name="communicators")
     expect(table).to_contain_text(comm["name"] or comm["id"])
-    expect(table).to_contain_text(f"{comm['position_min']} to {comm['position_max']}")
+    expect(table).to_contain_text(f"#{comm['position_min'] - 1} to #{comm['position_max'] - 1}")
     expect(table).to_contain_text("AllReduce(float32")
     processes = page.get_by_role("region", name="processes")
     for process in ask(daemon, "processes", job="a-job")["processes"]:

@@ -152,7 +152,7 @@ std::string TestName(const testing::TestParamInfo<std::string>& info) { return i
 
 INSTANTIATE_TEST_SUITE_P(Corpus, EachFault, testing::ValuesIn(FaultNames()), TestName);
 
-TEST(HealthyJobsTest, SlowRanksLongPausesAndLostRecordsAreNoIncident) {
+TEST(HealthyJobsTest, OpensNoIncidentForSlowRanksPausesOrLostRecords) {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     const Case c = MakeHealthy(seed, kMostRanks);
     const Outcome outcome = Watch(c);

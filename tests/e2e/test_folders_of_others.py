@@ -26,7 +26,8 @@ def taken():
 def test_a_job_is_recorded_in_another_folder_and_its_user_is_told(taken, run):
     result = run("one_rank_stops_calling")
     assert result.verdict["cause"] == "missing_rank"
-    said = re.search(rf"another user has made {taken}; this job's segments are in {taken}-[0-9a-f]{{8}}\n", result.err)
+    said = re.search(rf"{taken} belongs to another user; this job's segments are in "
+                     rf"{taken}-[0-9a-f]{{8}}\n", result.err)
     assert said, result.err
     assert not list(taken.iterdir())
     assert not list(taken.parent.glob(f"{taken.name}-*")), "the last run removes its folder"

@@ -232,7 +232,7 @@ def test_the_verdict_comes_once_more_below_the_tracebacks_of_the_launcher(tmp_pa
     first = [line for line in lines[:launcher] if "has not called AllReduce" in line]
     again = lines[launcher + 1:]
     assert len(first) == 1 and len(again) == 2, lines
-    assert again[0].startswith("rollcall: once more") and "has not called AllReduce" in again[0]
+    assert again[0].startswith("rollcall: the job ended. Verdict again: ") and "has not called AllReduce" in again[0]
     assert again[1].endswith("/report.txt") and pathlib.Path(again[1].split(": ")[-1]).exists()
 
 
@@ -244,7 +244,7 @@ def test_a_job_that_hung_for_a_while_and_ended_well_gets_no_second_verdict(tmp_p
     result = rollcall("run", "--sim", "--hang-after=2s", "--http=none",
                       f"--report-dir={tmp_path}", "--", "bash", "-c", job)
     assert result.returncode == 0, result.stderr
-    assert b"has not called AllReduce" in result.stderr and b"once more" not in result.stderr
+    assert b"has not called AllReduce" in result.stderr and b"Verdict again" not in result.stderr
 
 
 def test_run_names_the_variables_that_change_it_unless_a_flag_does(tmp_path):

@@ -358,7 +358,7 @@ def test_stacks_names_missing_capabilities_as_the_reason(start):
     rank = start(env={"ROLLCALL_STACK_SIGNAL": "0"})
     result = stacks(rank.pid, through=without)
     assert result.returncode == 1
-    assert "it has capabilities that this program has not" in result.stdout
+    assert "it has capabilities that this program lacks" in result.stdout
     assert "--cap-add=SYS_PTRACE" in result.stdout
 
 

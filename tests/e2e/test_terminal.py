@@ -87,7 +87,7 @@ def test_status_lists_the_hang_first_in_one_line_as_wide_as_the_terminal(hung_da
 
 def test_status_of_one_job_has_its_whole_verdict_and_an_unknown_one_lists_the_choices(hung_daemon):
     text = ask(hung_daemon, "status", "a-job").stdout
-    assert "has not called AllReduce" in text and "behind: rank 3" in text
+    assert "has not called AllReduce" in text and "rank 3 is behind" in text
     for command in ("status", "watch"):
         unknown = ask(hung_daemon, command, "nosuch")
         assert (unknown.returncode, unknown.stdout) == (1, ""), command
@@ -173,7 +173,7 @@ def test_watch_shows_the_hang_follows_the_window_and_gives_the_terminal_back(dae
     assert re.search(rb"\x1b\[[0-9;]*3[123]m", shown)
     terminal.text = b""
     terminal.resize(30, 200)
-    terminal.read_until(b"behind: rank 3")
+    terminal.read_until(b"rank 3 is behind")
     # When the daemon ends, the screen shows that its data is out of date.
     daemon.kill()
     terminal.read_until(b"NOT UP TO DATE")
@@ -325,7 +325,7 @@ def test_run_on_another_host_shows_its_page_with_a_tunnel_and_its_verdict_once_m
     assert f"ssh -L {port}:127.0.0.1:{port} " in shown
     time.sleep(1)  # earlier, the first verdict is still on the screen
     terminal.press(b"\x03")
-    terminal.read_until(b"once more")
+    terminal.read_until(b"the job ended. Verdict again")
     assert terminal.process.wait(timeout=120) != 0
 
 

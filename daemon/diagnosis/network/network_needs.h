@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a wait of a transfer waits for: other waits, or nobody, and then who is at fault.
+// What a wait of a transfer waits for: other waits; or none of them, and then the culprit.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace rollcall {
 
-// A rank or link that waits for nobody.
+// A rank or link that waits for no other.
 struct NetworkEnd {
   NetworkFault fault = NetworkFault::kNone;
   int32_t culprit = -1, peer = -1;

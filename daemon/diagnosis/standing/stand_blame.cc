@@ -48,7 +48,7 @@ bool AnyWaitsForOthers(const StandScene& scene) {
   return false;
 }
 
-// Who reads from a socket learns of the exit of the other end, and anybody may send a signal.
+// The reader of a socket learns of the exit of the other end, and any process may send a signal.
 bool AnyMayWaitForTheEnded(const StandScene& scene) {
   for (size_t i = 0; i < scene.Count(); ++i) {
     const StandKind kind = scene.KindOf(i);
@@ -63,7 +63,7 @@ Blame TellAll(const StandScene& scene) {
   return StandBlame{StandShape::kAll};
 }
 
-// Who writes waits for a reader, and there is none: the rank that should read writes, too.
+// A rank writes and no rank reads: the one that should read writes, too.
 Blame TellWriters(const StandScene& scene) {
   if (!AreAllAtOneLine(scene)) return std::nullopt;
   for (size_t i = 0; i < scene.Count(); ++i) {

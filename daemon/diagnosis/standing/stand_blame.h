@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whom to blame for a standstill: the ranks for which the others wait, that are elsewhere, or that
-// have ended. Pure.
+// Finds the ranks to blame for a standstill: those for which the others wait, that are elsewhere,
+// or that have ended. Pure.
 #pragma once
 
 #include <cstddef>

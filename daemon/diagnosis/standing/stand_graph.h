@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who waits for whom outside of recorded calls: ranks, the processes that they have started, and
+// The waits outside of recorded calls between ranks, the processes that they have started, and
 // others at the ends of their pipes, sockets and locks. Pure.
 #pragma once
 
@@ -18,16 +18,16 @@ struct StandNode {
   int32_t rank = -1;     // of `process`
   bool is_child = false;
   int32_t pid = 0;
-  std::string name;           // of its program, as in /proc; "": not known
-  StandFunction in;           // what it waits in
-  std::string at, inside;     // its line, and what that called, as in StackPlace
-  uint64_t position = 0;      // a digest of the program's lines on its stack; 0: not known
-  std::string on;             // the file that it waits to lock; "": none is known
-  bool is_idle = false;       // waits for work
-  bool is_seen = false;       // its stack is known
-  bool is_by_thread = false;  // its main thread waits for nobody that is known, another one does
-  const StandPlace* place = nullptr;     // of the thread that counts; nullptr: not known
-  const Standing* standing = nullptr;    // of a rank
+  std::string name;                    // of its program, as in /proc; "": not known
+  StandFunction in;                    // what it waits in
+  std::string at, inside;              // its line, and what that called, as in StackPlace
+  uint64_t position = 0;               // a digest of the program's lines on its stack; 0: not known
+  std::string on;                      // the file that it waits to lock; "": none is known
+  bool is_idle = false;                // waits for work
+  bool is_seen = false;                // its stack is known
+  bool is_by_thread = false;           // its main thread waits for no known node, another one does
+  const StandPlace* place = nullptr;   // of the thread that counts; nullptr: not known
+  const Standing* standing = nullptr;  // of a rank
   const StandingChild* child = nullptr;  // of a child, and of one of no rank that was seen
   std::vector<size_t> waits_for;         // nodes
 };

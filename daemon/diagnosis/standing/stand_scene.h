@@ -15,7 +15,7 @@
 
 namespace rollcall {
 
-// Who has the nodes of a component, if not one rank.
+// The owner of the nodes of a component, if not one rank.
 inline constexpr int32_t kNoRank = -1;
 inline constexpr int32_t kSeveralRanks = -2;
 
@@ -48,7 +48,7 @@ class StandScene {
   int32_t OwnerOf(size_t component) const { return owners_[component]; }
   const std::vector<size_t>& ComponentOf(size_t i) const;
 
-  // The child of a rank among the nodes; nullptr: there is none.
+  // Returns the child of a rank among the nodes, or nullptr.
   const StandNode* FindChild(const std::vector<size_t>& nodes) const;
   // A rank waits for what a process brings that it has started for all, and by another thread for
   // that process.
@@ -56,10 +56,10 @@ class StandScene {
   bool IsAwaited(size_t i) const;
   // The file that the rank waits to lock, or that others wait to lock and it holds; "": none.
   std::string FindLock(size_t i) const;
-  // The name of JAX's barrier at which the rank waits; "": it waits elsewhere, or nobody knows it.
+  // The name of JAX's barrier at which the rank waits; "": it waits elsewhere, or unknown.
   std::string BarrierOf(size_t i) const;
   bool AnySpins() const;
-  // Ranks that nobody sees.
+  // Ranks that no agent sees.
   bool IsAnyUnseen() const;
   // Somebody waits for something else than work, and nobody sleeps: ranks that all read what
   // somebody brings may be without work, and what sleeps may wake.

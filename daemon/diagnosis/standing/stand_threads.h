@@ -15,7 +15,7 @@ namespace rollcall {
 std::string FindThreadFunction(const StandThread& thread);
 
 // Such a function of a thread that all waiting ranks have, and this culprit has not, where it waits
-// for what its own threads bring: "prefetch"; "": there is none.
+// for what its own threads bring: "prefetch"; else "".
 std::string FindLackingThread(const StandScene& scene, const StandBlame& blame, size_t culprit);
 
 }  // namespace rollcall

@@ -92,7 +92,7 @@ std::map<std::string, KeyWait> FindWaitsByKey(const JobState& job, const Numbere
   std::map<std::string, KeyWait> waits;
   for (const auto& [rank, process] : ranks) {
     const BlockedCall* call = FindKeyWait(job, process);
-    // Who waits for a request for good is idle.
+    // A rank that waits for a request without a limit is idle.
     if (call == nullptr || call->key_waits_forever || IsKeyOfBackend(call->key)) continue;
     if (waits.size() == kMostKeys && waits.count(call->key) == 0) continue;
     KeyWait& wait = waits[call->key];

@@ -10,8 +10,8 @@
 
 namespace rollcall {
 
-// Who waits for a process of its own that works, or for bytes that come, is late, and no hang: the
-// wait counts from the time at which these were last seen to move.
+// A rank that waits for a working process of its own, or for bytes that arrive, is late and does
+// not hang: the wait counts from the time at which these were last seen to move.
 void WeighOutsideWork(const JobState& job, Verdict* verdict);
 
 // An exception that a waiting rank handles, too, explains nothing.

@@ -20,7 +20,7 @@ bool IsOfPython(absl::string_view name) {
   return absl::StrContains(name, '.') && !absl::StrContains(name, "::");
 }
 
-// nullptr: it is no loop of a server.
+// Returns nullptr if the name is not a server's loop.
 const WaitFrame* LoopNamed(absl::string_view name) {
   for (const WaitFrame& loop : WaitFramesOf(waits::kServerLoop)) {
     const bool fits = loop.where.empty() ? name == loop.name

@@ -3,7 +3,7 @@
 // incidents.
 import { setParameters, useAddress } from "./address";
 import { communicatorPath, incidentsPath, type JobAddress } from "./api";
-import { call, count, plural, seconds } from "./format";
+import { call, count, lastCall, lastCalls, plural, seconds } from "./format";
 import { IncidentTable } from "./incident_table";
 import { HostLink, jobAddress, RankLink, RankLinks } from "./links";
 import { type Live, useLive } from "./live";
@@ -25,7 +25,7 @@ const columns: Column[] = [
   ["Rank in it", "number"],
   ["Host"],
   ["State"],
-  ["Position", "number"],
+  ["Last call", "number"],
   ["Finished on the GPU", "number"],
   ["Has waited", "number"],
   ["Newest call"],
@@ -59,8 +59,8 @@ function Row({
         {describeState(calls.state)}
         {isOther && <b> ≠ {inWords(mismatch!)}</b>}
       </td>
-      <td class="number" data-label="position">
-        {count(calls.entered)}
+      <td class="number" data-label="last call">
+        {lastCall(calls.entered)}
       </td>
       <td class="number" data-label="finished on the GPU">
         {calls.finished < 0 ? "unknown" : count(calls.finished)}
@@ -146,12 +146,7 @@ export function Communicator({ name, id }: { name: string; id: string }) {
           ["Id", <span class="code">{status.id}</span>],
           ["Ranks", count(status.size)],
           ["Reported", view.total < status.size && count(view.total)],
-          [
-            "Position",
-            status.position_max > status.position_min
-              ? `${count(status.position_min)} to ${count(status.position_max)}`
-              : count(status.position_min),
-          ],
+          ["Last call", lastCalls(status)],
         ]}
       />
       {view.missing_ranks !== "" && (

@@ -81,7 +81,8 @@ const facts: Fact[] = [
   ["Call", (one) => call(one.verdicts[0]?.call)],
   [
     "Position",
-    (one) => (one.verdicts[0]?.call === undefined ? "" : count(one.verdicts[0].call.position)),
+    (one) =>
+      one.verdicts[0]?.call === undefined ? "" : `#${count(one.verdicts[0].call.position)}`,
   ],
   ["Differs in", (one) => one.verdicts[0]?.mismatched_fields.join(", ") ?? ""],
   ["Waited", (one) => seconds(one.verdicts[0]?.waited_seconds ?? 0)],

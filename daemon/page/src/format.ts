@@ -27,6 +27,16 @@ export function count(value: number): string {
   return whole.format(value);
 }
 
+// The number of the last of `entered` calls. Calls count from #0, as in verdicts.
+export function lastCall(entered: number): string {
+  return entered < 1 ? "none" : `#${count(entered - 1)}`;
+}
+
+export function lastCalls(comm: { position_min: number; position_max: number }): string {
+  const last = lastCall(comm.position_max);
+  return comm.position_max > comm.position_min ? `${lastCall(comm.position_min)} to ${last}` : last;
+}
+
 // Uses the reader's format, and the time zone of the page (zone.tsx). The element's title has the exact
 // time.
 const formats = {

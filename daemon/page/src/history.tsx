@@ -152,7 +152,7 @@ export function History() {
     <main>
       <h1>Incidents</h1>
       <p>
-        <a href={formatAddress(["questions"])}>What comes back</a>: hosts, GPUs, call sites and
+        <a href={formatAddress(["questions"])}>Recurring hangs</a>: hosts, GPUs, call sites and
         causes, and the time lost
       </p>
       <form class="filters" onSubmit={(event) => event.preventDefault()}>

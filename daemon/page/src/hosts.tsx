@@ -9,7 +9,7 @@ import { Section, Table } from "./parts";
 const kMostRows = 40;
 
 function when(fact: HostFact): string {
-  return fact.age_seconds > 0 ? `${seconds(fact.age_seconds)} before` : "then";
+  return fact.age_seconds > 0 ? `${seconds(fact.age_seconds)} before` : "at that moment";
 }
 
 export function HostFactsTable({ rows }: { rows: { host: string; fact: HostFact }[] }) {

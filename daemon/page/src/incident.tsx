@@ -151,7 +151,7 @@ export function IncidentView({ incident, frozen }: { incident: Message; frozen: 
       </Section>
       {incident.versions.length > 0 && <p class="soft">Versions: {versions(incident.versions)}</p>}
       {incident.alert_held_back && (
-        <p class="soft">Alert held back: the job has had many in the last hour.</p>
+        <p class="soft">Alert held back: the job has reached its limit of alerts an hour.</p>
       )}
       {incident.report_path !== "" && <p class="soft">Report: {incident.report_path}</p>}
     </>

@@ -2,7 +2,7 @@
 // The communicators of a job, those that wait or lag most first.
 import { useState } from "preact/hooks";
 import type { JobAddress } from "./api";
-import { call, count, seconds } from "./format";
+import { call, count, lastCalls, seconds } from "./format";
 import { CommunicatorLink, MismatchWords, RankLinks } from "./links";
 import type { CommunicatorStatus } from "./messages";
 import type { Mismatch } from "./mismatch";
@@ -13,7 +13,7 @@ const kCommunicatorsAtFirst = 12;
 const columns: Column[] = [
   ["Communicator"],
   ["Ranks", "number"],
-  ["Position", "number"],
+  ["Last call", "number"],
   ["Ranks behind"],
   ["Newest call"],
   ["Waiting", "number"],
@@ -51,10 +51,8 @@ export function Communicators({
             <td class="number" data-label="ranks">
               {comm.members < comm.size ? `${comm.members} of ${comm.size}` : comm.size}
             </td>
-            <td class="number" data-label="position">
-              {comm.position_max > comm.position_min
-                ? `${count(comm.position_min)} to ${count(comm.position_max)}`
-                : count(comm.position_min)}
+            <td class="number" data-label="last call">
+              {lastCalls(comm)}
             </td>
             <td data-label={comm.laggards_total > 0 ? "behind" : undefined}>
               <RankLinks job={job} ranks={formatRanks(comm.laggards)} />

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What comes back: confirmed incidents over the whole history, by host, GPU, cause and so on, and the
+// Recurring hangs: confirmed incidents over the whole history, by host, GPU, cause and so on, and the
 // time that they cost.
 import { formatAddress, setParameters, useAddress } from "./address";
 import { questionsPath } from "./api";
@@ -135,7 +135,7 @@ export function Questions({ causes }: { causes: string[] }) {
   const most = Math.max(1, ...(value?.counts ?? []).map((one) => one.incidents));
   return (
     <main>
-      <h1>What comes back</h1>
+      <h1>Recurring hangs</h1>
       <p class="soft">
         Confirmed incidents. One with culprits on two hosts counts for both. Lost: the ranks of the
         job, from the first wait to the end of the hang.

@@ -3,7 +3,7 @@
 // last incident and now, and the incidents that it was a culprit of.
 import { useAddress } from "./address";
 import { callsPath, incidentPath, incidentsPath, type JobAddress, processesPath } from "./api";
-import { bytes, call, communicator, count, plural, seconds } from "./format";
+import { bytes, call, communicator, count, lastCall, plural, seconds } from "./format";
 import { IncidentTable } from "./incident_table";
 import { CommunicatorLink, HostLink, jobAddress, rankAddress } from "./links";
 import { useLive } from "./live";
@@ -106,7 +106,7 @@ const columns: Column[] = [
   ["Communicator"],
   ["Rank in it", "number"],
   ["State"],
-  ["Position", "number"],
+  ["Last call", "number"],
   ["Finished on the GPU", "number"],
   ["Newest call"],
   ["Code"],
@@ -131,8 +131,8 @@ function Communicators({ job, list }: { job: JobAddress; list: CommunicatorCalls
               {comm.rank_in_communicator}
             </td>
             <td>{describeState(comm.state)}</td>
-            <td class="number" data-label="position">
-              {count(comm.entered)}
+            <td class="number" data-label="last call">
+              {lastCall(comm.entered)}
             </td>
             <td class="number" data-label="finished on the GPU">
               {comm.finished < 0 ? "unknown" : count(comm.finished)}

@@ -52,7 +52,7 @@ export function CallsTable({
             >
               <td>{lane.rank}</td>
               <td>{lane.name}</td>
-              <td class="number">{count(span.call.position)}</td>
+              <td class="number">#{count(span.call.position)}</td>
               <td>
                 {callInWords(span.call)}
                 {span.waits && <b> waits</b>}

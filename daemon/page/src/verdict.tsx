@@ -37,7 +37,7 @@ function CallCard({
         <Facts
           facts={[
             ["Call", mark("operation", made.operation)],
-            ["Position", count(made.position)],
+            ["Position", `#${count(made.position)}`],
             ["Data type", made.dtype === "" ? "" : mark("dtype", made.dtype)],
             [
               made.dtype === "" ? "Bytes" : "Count",

@@ -18,7 +18,7 @@
 
 namespace rollcall {
 
-// Those of one name and size, in order of their ids.
+// The communicators of one name and size, in order of their ids.
 struct AlikeCommunicators {
   std::vector<const Communicator*> all;
   std::vector<const Communicator*> complete;  // every rank has joined; only the first ones

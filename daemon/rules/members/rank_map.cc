@@ -51,10 +51,10 @@ RankMap ByParent(const JobState& job, const Communicator& comm, const RankRanges
   return result;
 }
 
-// The world size of most known members; -1: unknown. Some may have been told another one.
+// The WORLD_SIZE of most known members; -1: unknown. Some may have got another one.
 int32_t WorldSize(const JobState& job, const Communicator& comm) {
   std::map<int32_t, size_t> members;  // by world size
-  auto newest = members.end();        // most members were told the same
+  auto newest = members.end();        // most members got the same
   for (const auto& [rank, member] : comm.members) {
     const Process* process = FindProcess(job, member.process);
     if (process == nullptr || process->global_rank < 0) continue;
@@ -63,7 +63,7 @@ int32_t WorldSize(const JobState& job, const Communicator& comm) {
     }
     ++newest->second;
   }
-  // Of sizes that as many were told, the largest.
+  // Of sizes that equally many got, the largest.
   const auto most =
       std::max_element(members.begin(), members.end(), [](const auto& a, const auto& b) {
         return std::tie(a.second, a.first) < std::tie(b.second, b.first);

@@ -17,8 +17,8 @@ namespace rollcall {
 // A rank and its process.
 using RankedProcess = std::pair<int32_t, int32_t>;
 
-// The world of one size: the ranks that were told this size, and those below it that were told
-// another one. A view: it copies no ranks, so a job may claim as many sizes as it has ranks.
+// The world of one size: the ranks that got this WORLD_SIZE, and those below it that got another
+// one. A view: it copies no ranks, so a job may claim as many sizes as it has ranks.
 class WorldRanks {
  public:
   // Both by rank, each rank once. `any`: the ranks of all worlds.
@@ -26,7 +26,7 @@ class WorldRanks {
              int32_t size)
       : own_(own), any_(any), size_(size) {}
 
-  // nullopt: there is none.
+  // Returns nullopt if no process has this rank.
   std::optional<int32_t> FindProcess(int32_t rank) const;
 
   struct Cursor {
@@ -47,12 +47,12 @@ class Worlds {
   explicit Worlds(const JobState& job);
 
   WorldRanks OfSize(int32_t size) const;
-  // Only the ranks that were told this size.
+  // Only the ranks that got this WORLD_SIZE.
   WorldRanks ToldSize(int32_t size) const;
 
  private:
   std::map<int32_t, std::vector<RankedProcess>> by_size_;
-  std::vector<RankedProcess> any_;  // empty if all were told one size
+  std::vector<RankedProcess> any_;  // empty if all got one size
   const std::vector<RankedProcess> none_;
 };
 

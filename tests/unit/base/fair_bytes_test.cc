@@ -17,7 +17,7 @@ TEST(FairBytesTest, OneAloneMayHaveAllAndNoMore) {
   EXPECT_TRUE(bytes.Add("one", 40));
 }
 
-TEST(FairBytesTest, WhoTakesAllIsRefusedAndOthersBesideItAreServed) {
+TEST(FairBytesTest, RefusesTheHeaviestUserAndServesTheOthers) {
   FairBytes<std::string> bytes(100);
   ASSERT_TRUE(bytes.Add("greedy", 100));
   EXPECT_TRUE(bytes.Add("other", 50));

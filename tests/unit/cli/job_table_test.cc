@@ -102,6 +102,13 @@ TEST(JobTableTest, SaysBelowTheJobsWhichRunWithoutTheLibrary) {
   for (const StatusLine& line : UnrecordedLines(status, 40)) EXPECT_LE(line.text.size(), 40u);
 }
 
+TEST(JobTableTest, BeginsWithTheVerdictOfTheWorstJobAlsoInAPipe) {
+  const std::vector<StatusLine> lines = StatusTable(SomeJobs(), 0);
+  ASSERT_GE(lines.size(), 3u);
+  EXPECT_EQ(lines[1].text, "d-hangs: rank 1 has not called AllReduce #9");
+  EXPECT_EQ(lines[2].text.find("STATE"), 0u);
+}
+
 TEST(JobTableTest, SortsByName) {
   v1::StatusResponse status = SomeJobs();
   SortJobs(JobOrder::kName, &status);

@@ -43,6 +43,26 @@ TEST(StatusLinesTest, AJobThatWaitsForAnotherOneSaysSo) {
   EXPECT_GT(JobScreen(job, 24).size(), 3u) << "it is wrapped";
 }
 
+TEST(StatusLinesTest, NumbersLastCallsAsVerdictsDo) {
+  v1::JobStatus job = JobWithCommunicators(1);
+  v1::CommunicatorStatus* comm = job.mutable_communicators(0);
+  comm->set_members(4);
+  comm->set_size(4);
+  const auto line = [&] { return JobLines(job, 10)[1].text; };
+  EXPECT_NE(line().find("4 of   4 ranks   no call yet"), std::string::npos) << line();
+  comm->set_position_max(7);
+  comm->set_laggards_total(1);
+  comm->add_laggards(3);
+  EXPECT_NE(line().find("   last call none to #6   rank 3 is behind"), std::string::npos) << line();
+  comm->set_position_min(6);
+  comm->set_laggards_total(2);
+  EXPECT_NE(line().find("   last call #5 to #6   rank 3 and 1 more are behind"), std::string::npos)
+      << line();
+  comm->set_position_min(7);
+  comm->set_laggards_total(0);
+  EXPECT_NE(line().find("   last call #6"), std::string::npos) << line();
+}
+
 TEST(CutToWidthTest, EndsWithDotsWhereTextIsMissing) {
   EXPECT_EQ(CutToWidth("a sentence", 10), "a sentence");
   EXPECT_EQ(CutToWidth("a sentence", 9), "a sent...");

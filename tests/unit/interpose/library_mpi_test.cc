@@ -116,7 +116,7 @@ TEST_F(LibraryMpiTest, PersistentRequestsAreCountedHoweverManyThereAre) {
   EXPECT_FALSE(world.messages_cancelled);
 }
 
-TEST_F(LibraryMpiTest, MorePersistentMessagesThanThereIsRoomForAreNoEvidence) {
+TEST_F(LibraryMpiTest, IgnoresPersistentMessagesBeyondTheRoom) {
   const CommSnapshot world = WorldAfter("sendinits=9000 barrierinit start");
   EXPECT_TRUE(world.messages_cancelled);
   EXPECT_EQ(Ops(world), std::vector<Op>{Op::kMPI_Ibarrier});

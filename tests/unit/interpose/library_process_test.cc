@@ -114,7 +114,7 @@ TEST_F(LibraryProcessTest, AForkWithinAnOpenGroupStartsWithoutIt) {
 class ForkWithinTest : public LibraryProcessTest,
                        public testing::WithParamInterface<const char*> {};
 
-TEST_P(ForkWithinTest, AChildIsNoProofOfItsParentsLifeWheneverItWasForked) {
+TEST_P(ForkWithinTest, ALivingChildDoesNotProveThatItsParentLives) {
   const std::filesystem::path child = scratch_ / "child";
   const std::string both = absl::StrCat(FORK_WITHIN, " ", ROLLCALL_LIBRARY);
   ASSERT_TRUE(WIFSIGNALED(

@@ -64,7 +64,7 @@ TEST_F(LibrarySignalStacksTest, NobodyIsAskedWhereAThreadsSignalStackIsSmall) {
   }
 }
 
-TEST_F(LibrarySignalStacksTest, NobodyIsAskedWhomTheKernelWouldKillForTheAnswer) {
+TEST_F(LibrarySignalStacksTest, AsksNoProcessThatTheKernelWouldKillForTheAnswer) {
   const int fifo = StartAndMeet("id init=2,0 forbid_pread" + WaitAt(0), 0);
   const RawSample sample = Ask(pid_);
   ASSERT_EQ(sample.threads.size(), 1u) << sample.error;

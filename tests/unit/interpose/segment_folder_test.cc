@@ -40,7 +40,7 @@ TEST_F(SegmentFolderTest, IsTheUsualOneWhereNobodyHasMadeIt) {
   EXPECT_EQ(Find().path, usual_);
 }
 
-TEST_F(SegmentFolderTest, HasAnotherNameThatNobodyGuessesWhereSomebodyTookTheUsualOne) {
+TEST_F(SegmentFolderTest, TakesARandomNameIfTheUsualOneIsTaken) {
   TakeUsualName();
   const Found first = Find();
   EXPECT_EQ(first.choice, SegmentFolderChoice::kInvented);

@@ -407,7 +407,7 @@ TEST_F(HttpFrontTest, NotifiesViewersOfChangesWithoutAThreadForEach) {
   EXPECT_TRUE(Eventually([&] { return front_->HasRoomForViewer(kViewer); }));
 }
 
-TEST_F(HttpFrontTest, WhoHasMostStreamsLosesOneToSomebodyWithLess) {
+TEST_F(HttpFrontTest, TheUserWithMostStreamsLosesOneToAUserWithFewer) {
   HttpLimits limits;
   limits.viewers = 3;
   Start(limits);

@@ -41,9 +41,8 @@ TEST(ExampleSettingsTest, DaemonYamlHasEveryFlag) {
       ExampleSettings(
           *app,
           Heading("rollcalld", "daemon",
-                  "Use a change:  systemctl reload rollcalld  says in the log which flags "
-                  "count at once, and which only after  systemctl restart rollcalld, by "
-                  "which no job and no incident is lost."),
+                  "Apply:  systemctl reload rollcalld. The log lists flags that need a restart; a "
+                  "restart loses no job and no incident."),
           {{"report-dir", "The unit starts in /var/lib/rollcall and may write only there."},
            {"tls-key", "The unit's user must be able to read it: docs/install.md, As services."}}));
 }
@@ -52,11 +51,11 @@ TEST(ExampleSettingsTest, AgentYamlHasEveryFlag) {
   AgentFlags flags;
   flags.options.collector.directory = "/dev/shm/rollcall-<uid>";
   const auto app = MakeAgentApp(&flags);
-  ExpectFile("agent.yaml",
-             ExampleSettings(*app,
-                             Heading("rollcall-agent", "agent",
-                                     "Use a change:  systemctl restart rollcall-agent"),
-                             {{"dir", "The unit gives /run/rollcall-agent on its command line."}}));
+  ExpectFile(
+      "agent.yaml",
+      ExampleSettings(
+          *app, Heading("rollcall-agent", "agent", "Apply:  systemctl restart rollcall-agent"),
+          {{"dir", "The unit gives /run/rollcall-agent on its command line."}}));
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ class StopTest : public CollectorTest {
   std::unique_ptr<Collector> collector_;
 };
 
-TEST_F(StopTest, AStackThatThisAgentTakesIsNoStop) {
+TEST_F(StopTest, IgnoresStopsThatTheAgentCaused) {
   collector_ = std::make_unique<Collector>(Options());
   EXPECT_EQ(Collect(0).state(), "S");
   std::promise<bool> held;

@@ -157,7 +157,7 @@ TEST(CommUpdateTest, TheEndOfAGroupIsAWaitInItsCalls) {
   EXPECT_EQ(Fill(comm, waits).waiting_since_ns(), kNow - kSecond);
 }
 
-TEST(CommUpdateTest, AThreadInsideACallOnAnotherCommunicatorIsNoWaitHere) {
+TEST(CommUpdateTest, IgnoresThreadsInCallsOnOtherCommunicators) {
   const CommSnapshot comm = Comm(3, 2);
   const SegmentSnapshot process = Process(comm, Op::kAllReduce, /*block=*/1, kNow - kSecond);
   EXPECT_EQ(FindHostWaits(process, process.communicators[0]).host_blocked_since_ns, 0);

@@ -377,7 +377,7 @@ TEST_F(ChildStacksTest, AProcessAtTheOtherEndThatIsNoRankIsSampledToo) {
 }
 
 // A process of another user could block whoever reads its files.
-TEST_F(ChildStacksTest, NobodyLooksForTheOtherEndAmongProcessesOfAnotherUser) {
+TEST_F(ChildStacksTest, DoesNotSearchProcessesOfOtherUsersForTheOtherEnd) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become others";
   for (const uid_t user : {0u, 12345u}) {
     int ends[2];

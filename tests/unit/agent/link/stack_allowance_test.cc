@@ -23,7 +23,7 @@ TEST(StackAllowanceTest, PermitsABurstAtOnceAndNoMore) {
   EXPECT_EQ(TakeAt(kStart, 1000, &allowance), 0);
 }
 
-TEST(StackAllowanceTest, WhoTakesAllLeavesSomeForTheOthers) {
+TEST(StackAllowanceTest, KeepsAShareForOtherUsers) {
   StackAllowance allowance(600);
   TakeAt(kStart, 1000, &allowance, 1);
   EXPECT_EQ(TakeAt(kStart, 8, &allowance, 2), 8);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr Payer kOne = {1000, 0}, kOther = {1001, 0}, kContainer = {0, 7};
 
-TEST(StackPatienceTest, WhoLetsTheAgentWaitInVainGetsLittleTimeForAWhile) {
+TEST(StackPatienceTest, AProcessThatLetTheAgentWaitGetsLittleTime) {
   StackPatience patience;
   EXPECT_EQ(patience.TimeoutNs(kOne, 0), StackPatience::kLongNs);
   patience.CountTimeout(kOne, 0);

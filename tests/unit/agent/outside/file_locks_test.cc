@@ -159,7 +159,7 @@ class FileLocksTest : public testing::TestWithParam<Kind> {
   uint64_t inode_ = 0;
 };
 
-TEST_P(FileLocksTest, OfWhoHoldsOneAndOfWhoWaitsForIt) {
+TEST_P(FileLocksTest, ListsHoldersAndWaiters) {
   const Child holder(Locks());
   const std::vector<FileLock> held = holder.Find(1);
   ASSERT_EQ(held.size(), 1u);

@@ -453,7 +453,7 @@ INSTANTIATE_TEST_SUITE_P(All, ManyOtherEndsTest, testing::ValuesIn(kManyCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
 // As the workers of a pool, which read their tasks from one pipe.
-TEST(OtherEndOfAPipeTest, IsNobodyWhoReadsItToo) {
+TEST(OtherEndOfAPipeTest, SkipsOtherReadersOfThePipe) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   const auto read_it = [&ends] {

@@ -172,7 +172,7 @@ class PayerOfReadsTest : public testing::Test {
 
 std::string Container(char digit) { return std::string(64, digit); }
 
-TEST_F(PayerOfReadsTest, WhoBlocksAllThatAskPushesNobodyIntoHisShare) {
+TEST_F(PayerOfReadsTest, FindsThePayerAlsoWhenFourUsersBlockAllThreads) {
   constexpr int kAll = SpareThreads::kMostThreads;
   for (pid_t pid = 1; pid <= kAll; ++pid) {
     AddStuck(pid, absl::StrCat("0 ", 4700 + pid % 4, " 1\n"));  // four users

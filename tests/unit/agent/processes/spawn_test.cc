@@ -66,7 +66,7 @@ TEST(SpawnTest, SaysWhyAProgramDoesNotStart) {
   EXPECT_EQ(SpawnErrorInWords(ENOENT), "No such file or directory");
 }
 
-TEST(SpawnTest, AFileServerThatDoesNotAnswerBlocksOneThreadAndNobodyElse) {
+TEST(SpawnTest, AFileServerThatDoesNotAnswerBlocksOneThreadOnly) {
   const TemporaryTree tree;
   const std::string folder = tree.root() + "/server";
   FileServer server(folder, "program", Contents("/bin/true"));

@@ -27,7 +27,7 @@ TEST(YamlTest, AnErrorNamesItsLine) {
 
 TEST(YamlTest, AnErrorOfTheWholeTextNamesNoLine) { EXPECT_EQ(Read("b: c\n"), "there is no a"); }
 
-TEST(YamlTest, ATextThatIsNoYamlNamesTheLineOfTheParser) {
+TEST(YamlTest, ReportsTheLineOfInvalidYaml) {
   EXPECT_EQ(Read("a: b\nb: [\n"), "line 3: not YAML: end of sequence flow not found");
 }
 

@@ -52,7 +52,7 @@ TEST_F(AskForDumpTest, WritesAByteIntoThePipe) {
 }
 
 // As root, opening a device of the job would act on it.
-TEST_F(AskForDumpTest, WhatIsNoPipeIsNotOpened) {
+TEST_F(AskForDumpTest, OpensPipesOnly) {
   const OpenWatch watch(tree_.root() + "/file");
   EXPECT_FALSE(Ask("/file"));
   EXPECT_FALSE(watch.Saw());

@@ -254,7 +254,7 @@ const Case kCases[] = {
      },
      kProblem, "Read-only file system", "export ROLLCALL_DIR"},
     {"usual_one_of_another_user", "folder", [](Facts* f) { f->folder.is_taken = true; }, kWarning,
-     "another user has made /dev/shm/rollcall-", "as root:  rm -rf"},
+     " belongs to another user: this user's segments are in ", "as root:  rm -rf"},
     {"on_a_file_server", "folder", [](Facts* f) { f->folder.server = "nfs"; }, kWarning,
      "file server (nfs)", "export ROLLCALL_DIR"},
 
@@ -463,7 +463,7 @@ const Case kCases[] = {
      "", ""},
 
     {"other_series", "version", [](Facts* f) { f->daemon.version = "0.2.0"; }, kWarning,
-     "daemon is of release 0.2.0", "pip install rollcall==0.2.0"},
+     "daemon is of release 0.2.0", "pip install rollcall-0.2.0-*.whl"},
     {"same_series", "version", [](Facts* f) { f->daemon.version = "0.1.7"; }, kOk, "work together",
      ""},
     {"no_daemon", "version", [](Facts* f) { f->daemon.answer = DaemonAnswer::kNone; },

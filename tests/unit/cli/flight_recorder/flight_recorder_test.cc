@@ -451,7 +451,7 @@ json Lists(std::initializer_list<int64_t> counts) {
 }
 
 // The calls wait behind another one, so nobody knows whether they would end.
-TEST_F(FlightRecorderTest, AGatherOfTheCountsThatItsRootExpectsIsNoMismatch) {
+TEST_F(FlightRecorderTest, AcceptsAGatherWithTheCountsThatItsRootExpects) {
   for (const bool has_root : {true, false}) {
     WriteRanks(
         [](int rank, Recorder* r) {

@@ -82,7 +82,7 @@ TEST_F(LookAtHostsTest, EachHostHasItsLookInTheirOrder) {
   for (const v1::HostLook& look : looks) EXPECT_EQ(look.error(), "");
 }
 
-TEST_F(LookAtHostsTest, WhoDoesNotAnswerIsNamedAndTheOthersAreSeen) {
+TEST_F(LookAtHostsTest, NamesTheHostThatDoesNotAnswerAndReadsTheOthers) {
   RemoteLimits limits;
   limits.host_ns = 5 * kSecond;  // for those that answer, on a busy machine
   limits.total_ns = 300 * kSecond;

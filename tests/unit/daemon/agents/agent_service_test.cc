@@ -328,7 +328,7 @@ std::string TickThatTakesAllRoom() {
   return process + communicators;
 }
 
-TEST(UnparsedMessagesTest, WhoHasTooManyThatWaitLosesAStreamAndTheOthersWait) {
+TEST(UnparsedMessagesTest, AnAgentWithTooManyUnparsedMessagesLosesAStream) {
   Sink sink;
   sink.HoldTicks();
   StreamLimits limits;

@@ -70,7 +70,7 @@ TEST(AdviceDeparturesTest, AStageThatRaisedIsNeitherLateNorInItsSetup) {
 
 // torch names a group by the number of calls of new_group(), so ranks that skip one look for
 // others.
-TEST(AdviceDeparturesTest, WhoWaitsForTheIdOfACommunicatorHasAnotherNumber) {
+TEST(AdviceDeparturesTest, ARankThatWaitsForAnIdHasAnotherNumber) {
   Verdict v = Standing(Make(Cause::kInitIncomplete, {Op::kCommInitRankConfig}, 0),
                        "c10d::TCPStore::doGet Communicator.join distributed_c10d.all_reduce",
                        "nccl.init_rank Communicator.join distributed_c10d.all_reduce");
@@ -150,8 +150,8 @@ TEST(AdviceDeparturesTest, TellsWhatOneSideDoesAndTheOtherDoesNot) {
   v.places[0].inside = "DTensor.full_tensor";
   v.waiting_place.at = "/x/train.py:27 in step";
   EXPECT_EQ(AdviceFor(v).front().text.rfind(
-                "A guess by the stack: rank 3 alone calls DTensor.full_tensor in `norms`, a rank "
-                "that waits is in `step`. That rank makes a call",
+                "Guess from the stack: rank 3 alone calls DTensor.full_tensor in `norms`, a rank "
+                "that waits is in `step`. The rank makes a call",
                 0),
             0u)
       << AdviceFor(v).front().text;

@@ -378,7 +378,7 @@ TEST(AdviceTest, ContradictsNoSentence) {
   EXPECT_EQ(AdviceFor(skipped).front().id, "skipped-call");
 }
 
-TEST(AdviceTest, WhoIsInAHandlerBehindTheLoopHasAnException) {
+TEST(AdviceTest, ARankInAHandlerBehindTheLoopHasAnException) {
   Verdict v = Lines(Departed(StackDeparture::Kind::kLeftLoop, DivergenceKind::kReplaced), 9,
                     {Handler(8, 9)}, 5, {});
   EXPECT_EQ(AdviceFor(v).front().id, "handles-an-exception");
@@ -420,11 +420,11 @@ TEST(AdviceTest, AConsequenceHasNone) {
 }
 
 TEST(AdviceTest, SaysThatItIsAGuess) {
-  EXPECT_EQ(AdviceFor(MissingAt("queue.Queue.get")).front().text.rfind("A guess by the stack: ", 0),
+  EXPECT_EQ(AdviceFor(MissingAt("queue.Queue.get")).front().text.rfind("Guess from the stack: ", 0),
             0u);
-  EXPECT_EQ(AdviceFor(Make(Cause::kMissingRank)).front().text.rfind("A guess by the calls: ", 0),
+  EXPECT_EQ(AdviceFor(Make(Cause::kMissingRank)).front().text.rfind("Guess from the calls: ", 0),
             0u);
-  EXPECT_EQ(AdviceFor(Ended(Cause::kRankDied, -1, 9)).front().text.find("A guess"),
+  EXPECT_EQ(AdviceFor(Ended(Cause::kRankDied, -1, 9)).front().text.find("Guess"),
             std::string::npos);
 }
 
@@ -446,11 +446,22 @@ std::string Document() {
     for (const AdviceEntry& entry : table) text += Section(entry);
   };
   add("By what is known of the process", FactAdvice());
-  add("A guess by the stack", StackAdvice());
-  add("A guess by the stack, where no recorded call waits", StandstillAdvice());
-  add("A guess by the calls", CallAdvice());
+  add("Guess from the stack", StackAdvice());
+  add("Guess from the stack, where no recorded call waits", StandstillAdvice());
+  add("Guess from the calls", CallAdvice());
   add("In general", GeneralAdvice());
   return text;
+}
+
+TEST(AdviceTest, GoesOnInLowerCaseAfterTheHeadExceptWithNames) {
+  EXPECT_EQ(AdviceFor(MissingAt("queue.Queue.get"))
+                .front()
+                .text.rfind("Guess from the stack: the rank ", 0),
+            0u);
+  EXPECT_EQ(AdviceFor(Make(Cause::kTeardownHang, {Op::kCommAbort}))
+                .front()
+                .text.rfind("Guess from the calls: CommAbort waits", 0),
+            0u);
 }
 
 TEST(AdviceTest, TheDocumentationIsTheTable) {

@@ -147,7 +147,7 @@ TEST(DiagnoseTest, ADeathBesideAContradictionOfOtherRanksIsLikely) {
   EXPECT_FALSE(verdicts[1].is_consequence);
 }
 
-TEST(DiagnoseTest, ADeathBesideAContradictionThatStoppedNobodyIsCertain) {
+TEST(DiagnoseTest, ADeathBesideAHarmlessContradictionIsCertain) {
   JobBuilder job(4);
   job.Finish({0, 1, 2}, 1);
   job.Finish({3}, 1, AllReduce(9));

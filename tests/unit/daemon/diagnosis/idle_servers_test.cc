@@ -202,7 +202,7 @@ TEST(RequestsByGlooTest, OneThatStandsWhereNoRequestComesHangs) {
   EXPECT_FALSE(JudgeScheduler(4, Broadcast(), Motion::kFrozen, "get", 'D').is_idle);
 }
 
-TEST(RequestsByGlooTest, OneThatHasBroughtNoneYetMayIdleIfAnotherProcessBringsThem) {
+TEST(RequestsByGlooTest, MayIdleIfAnotherProcessBringsTheWork) {
   EXPECT_TRUE(JudgeScheduler(0, {}, Motion::kFrozen, "Socket.recv_multipart").is_idle);
   EXPECT_TRUE(JudgeScheduler(1, Broadcast(), Motion::kFrozen, "Connection.recv").is_idle);
   EXPECT_FALSE(JudgeScheduler(1, Broadcast(), Motion::kFrozen, "Queue.get").is_idle);

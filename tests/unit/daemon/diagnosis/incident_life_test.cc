@@ -95,7 +95,7 @@ TEST_F(IncidentsTest, SamplesRanksThatBeginToWaitLater) {
   EXPECT_EQ(events_[events_.size() - 2].take_stacks_of, (std::vector<int32_t>{2}));
 }
 
-TEST_F(IncidentsTest, AnExceptionAfterWhichARankMakesCallsIsNoFailure) {
+TEST_F(IncidentsTest, IgnoresAnExceptionAfterWhichARankMakesCalls) {
   RanksWait(10);
   job_.process(3).error = "ValueError: no at <stdin>:1";
   job_.process(3).error_ns = At(-1);  // before its last calls

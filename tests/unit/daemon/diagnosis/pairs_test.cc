@@ -163,7 +163,7 @@ TEST_F(PairsTest, TheJobThatHoldsTheOtherUpTellsIt) {
   EXPECT_EQ(trainer.told_by->job, "engine");
 }
 
-TEST_F(PairsTest, TheErrorOfAJobThatHasEndedIsToldByTheJobThatWaits) {
+TEST_F(PairsTest, TheWaitingJobReportsTheErrorOfTheEndedJob) {
   trainer_.EnterWeights({0, 1}, At(10));
   for (Process& process : engine_.state().processes) {
     process.liveness = Liveness::kExited;
@@ -185,7 +185,7 @@ TEST_F(PairsTest, TheErrorOfAJobThatHasEndedIsToldByTheJobThatWaits) {
 }
 
 // The jobs share nothing but a store.
-TEST_F(PairsTest, AKeyThatTheOtherJobShouldSetIsToldByTheJobThatWaits) {
+TEST_F(PairsTest, TheWaitingJobReportsTheKeyThatTheOtherJobOwes) {
   for (HalfOfAPair* half : {&trainer_, &engine_}) half->state().communicators.erase(kWeights);
   for (Process& process : trainer_.state().processes) {
     BlockedCall call;

@@ -287,7 +287,7 @@ TEST(StandstillTest, ARankThatSleepsMayWake) {
 }
 
 // MPI's calls are recorded: what a rank owes there, the messages show.
-TEST(StandstillTest, ARankThatRestsWhileTheOthersWaitInMpiIsNoStandstill) {
+TEST(StandstillTest, FindsNoStandstillIfARankRestsWhileOthersWaitInMpi) {
   const RankPlaceOf recv = {" poll ompi_request_default_wait PMPI_Recv main ",
                             "/x/pool.c:40 in main"};
   const RankPlaceOf rests = {" clock_nanosleep sleep main ", "/x/pool.c:52 in main"};
@@ -336,7 +336,7 @@ void EndWell(Process* process) {
 }
 
 // It would have read the end of its connection.
-TEST(StandstillTest, ARankThatReadsAnAnswerWaitsForNobodyThatHasEndedWell) {
+TEST(StandstillTest, AReaderOfAnAnswerDoesNotWaitForARankThatEndedNormally) {
   StandingJob job({{" __recv client.HTTPResponse.read train.report ",
                     "/x/train.py:9 in report",
                     {},

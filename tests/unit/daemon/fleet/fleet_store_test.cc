@@ -347,7 +347,7 @@ TEST_F(FleetStoreTest, DaemonsThatStartAtOnceMakeTheTablesOnceAndShareTheJobs) {
   EXPECT_EQ(ReadInteger(Connect().get(), "SELECT count(*) FROM layouts"), kPostgresLayout);
 }
 
-TEST_F(FleetStoreTest, AServerThatWasStartedAgainAndCutConnectionsAreNoMatter) {
+TEST_F(FleetStoreTest, ToleratesARestartedServerAndCutConnections) {
   const auto store = Make();
   Renew(store.get(), Row("d1"));
   const int64_t token = ClaimOne(store.get(), Row("d1")).token;

@@ -114,7 +114,7 @@ TEST(Recurrence, SaysHowOftenAndWhichHostComesBack) {
   EXPECT_EQ(GroupInWords(both), "twice, both times with a culprit on node-17");
 }
 
-TEST(Recurrence, NamesTheRankWhereNoHostComesBackAndNobodyWhereNoneDoes) {
+TEST(Recurrence, NamesTheRankIfOnlyTheRankRecurs) {
   EXPECT_EQ(RecurrenceInWords(GroupOn({{3, "a"}, {3, "b"}, {3, "c"}}), 7),
             "the 3rd time in 7 days, each time with rank 3 as a culprit");
   EXPECT_EQ(RecurrenceInWords(GroupOn({{3, "a"}, {4, "b"}}), 7), "the 2nd time in 7 days");

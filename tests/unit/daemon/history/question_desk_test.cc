@@ -93,7 +93,7 @@ TEST_F(QuestionDeskTest, KeepsTheAnswerOfWhoWasPutOffForAMinute) {
   EXPECT_EQ(Ask("slow"), "3");
 }
 
-TEST_F(QuestionDeskTest, KeepsTheAnswerOfWhoWasPutOffAlsoIfAnotherCallerWaits) {
+TEST_F(QuestionDeskTest, KeepsTheAnswerForACallerThatWasPutOff) {
   std::string answer;
   std::thread caller([&] { answer = Ask("slow"); });
   ASSERT_TRUE(Eventually([&] { return begun_ == 1; })) << "its caller waits";

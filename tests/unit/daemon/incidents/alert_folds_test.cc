@@ -134,7 +134,7 @@ TEST_F(AlertFoldsTest, TheAttemptThatGoesOnIsTheEndOfTheOneThatFailed) {
   EXPECT_EQ(ends[0].went_on_in(), 1);
 }
 
-TEST_F(AlertFoldsTest, AJobThatNobodyStartsAgainHasEndedAfterAMinute) {
+TEST_F(AlertFoldsTest, AJobThatIsNotRestartedEndsAfterAMinute) {
   folds_.Add(Hang(1), 0);
   EXPECT_FALSE(folds_.EndsNow(Over(Hang(1), "ended"), kRestarts, 10 * kSecond));
   EXPECT_EQ(EndsAt(69), Ids{});

@@ -303,7 +303,7 @@ TEST(AttemptsTest, AnotherWorldSizeAfterTheEndIsANewAttempt) {
 }
 
 // One of four ranks was told another number of them: that is what is wrong with the job.
-TEST(AttemptsTest, RanksOfOneLaunchMayHaveBeenToldDifferentSizes) {
+TEST(AttemptsTest, RanksOfOneLaunchMayHaveDifferentWorldSizes) {
   for (const int32_t told : {3, 5}) {
     for (int32_t wrong = 0; wrong < 3; ++wrong) {
       Attempts attempts;
@@ -495,7 +495,7 @@ struct Room {
   int32_t makes_room;
 };
 
-TEST(AttemptRoomTest, WhatIsOverGoesFirstAndThenWhatTheUserWithMostHas) {
+TEST(AttemptRoomTest, ForgetsEndedAttemptsFirstThenThoseOfTheHeaviestUser) {
   const Room kRooms[] = {
       {"one", {{0, "1", true}}, 0},
       {"all live", {{0, "1", true}, {1, "1", true}}, 0},

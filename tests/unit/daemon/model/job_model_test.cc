@@ -244,7 +244,7 @@ TEST(JobModelTest, AProcessWithTheRankOfAnotherIsItsRival) {
   EXPECT_EQ(ranks.comm().members.at(1).process, 1) << "NCCL has accepted this one";
 }
 
-TEST(JobModelTest, TheProcessThatNcclRefusesIsTheRivalWhoeverReportsFirst) {
+TEST(JobModelTest, TheProcessThatNcclRefusesIsTheRivalInAnyOrderOfReports) {
   Ranks ranks(3);
   for (int rank = 0; rank < 3; ++rank) ranks.of(rank).state = MemberState::kInitializing;
   ranks.of(2).rank = 1;
@@ -346,7 +346,7 @@ TEST(JobModelTest, CountsARestartWhoseAbortIsReportedLate) {
   EXPECT_EQ(ranks.model.state().world_restarts, 1);
 }
 
-TEST(JobModelTest, AnAbortedCommunicatorBesideTheWorldIsNoRestart) {
+TEST(JobModelTest, AnAbortedCommunicatorDoesNotMeanARestart) {
   Ranks ranks(2);
   ReportWorld(1, 0, MemberState::kReady, 10, 11, &ranks);
   ReportWorld(2, 1, MemberState::kReady, 12, 13, &ranks);

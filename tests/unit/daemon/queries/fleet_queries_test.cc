@@ -729,7 +729,7 @@ class FleetTlsTest : public testing::Test {
   Town town_;
 };
 
-TEST_F(FleetTlsTest, ADaemonBelievesThoseThatItsAuthorityHasSignedForTheirAddress) {
+TEST_F(FleetTlsTest, AcceptsDaemonsWhoseCertificateNamesTheirAddress) {
   OneDaemon a(&town_, "a", Files("a", ours_, "IP:127.0.0.1"));
   OneDaemon b(&town_, "b", Files("b", ours_, "IP:127.0.0.1"));
   OneDaemon stranger(&town_, "stranger", Files("s", other_, "IP:127.0.0.1"));

@@ -58,7 +58,7 @@ TEST(PastViewsTest, AnAttemptHasStatesOfItsOwn) {
   EXPECT_EQ(StatesAt(views, kSecondNs, JobKey("train", 1)), "....");
 }
 
-TEST(PastViewsTest, WhatIsOlderThanAnHourGoesAndAJobWithoutStatesToo) {
+TEST(PastViewsTest, ForgetsStatesOlderThanAnHourAndJobsWithoutStates) {
   PastViews views;
   views.Add(kJob, kSecondNs, View("old."));
   views.Add(kJob, kHour, View("new."));

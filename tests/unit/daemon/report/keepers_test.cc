@@ -41,7 +41,7 @@ v1::ProcessStack Process(const std::string& function) {
   return stack;
 }
 
-TEST(KeepersTest, AreThreadsThatAreNoDaemonsThoseOfTheProgramFirst) {
+TEST(KeepersTest, ListsNonDaemonThreadsWithThoseOfTheProgramFirst) {
   const std::vector<ThreadPlace> keepers = FindKeepers(Process("_shutdown"));
   ASSERT_EQ(keepers.size(), 2u);
   EXPECT_EQ(keepers[0].name, "uploads");

@@ -341,7 +341,7 @@ TEST(InitIncompleteTest, TheMajorityDecidesOnTheSize) {
   }
 }
 
-TEST(InitIncompleteTest, ACreationThatFailedBecauseOfAnotherSizeIsNoFault) {
+TEST(InitIncompleteTest, ACreationThatFailedBecauseOfAnotherSizeStillBlamesThatSize) {
   JobBuilder job = CreatedWithTwoSizes(true);
   job.member(0).state = MemberState::kFailed;
   const std::vector<Verdict> verdicts = RootVerdicts(Cause::kInitIncomplete, job.state, At(70));

@@ -240,7 +240,7 @@ TEST(RefusedSizeTest, ARankThatOnlyTheRefusedOneExpectsIsNoCulprit) {
   EXPECT_EQ(Blamed(First(job)), Ranks{1});
 }
 
-TEST(RefusedSizeTest, WithoutARefusalNobodyBeyondTheSmallestSizeIsBlamed) {
+TEST(RefusedSizeTest, WithoutARefusalBlamesNoRankBeyondTheSmallestSize) {
   JobBuilder job = RefusedSize();
   job.comm().size = 4;  // rank 1 reported first
   job.comm().claims = LazyVector<ClaimedSize>();

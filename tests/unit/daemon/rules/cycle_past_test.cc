@@ -141,7 +141,7 @@ TEST(ForkedCreationTest, TheMinorityThatCreatesAloneIsTheCulprit) {
       << verdicts[0].evidence.back();
 }
 
-TEST(ForkedCreationTest, WhoHasCountedOtherGroupsOfPytorchThanMostIsTheCulprit) {
+TEST(ForkedCreationTest, BlamesTheRankThatCountedOtherGroupsOfPytorch) {
   for (const auto& [ahead, wrong] : {std::make_pair(Ranks{0, 1}, 2), std::make_pair(Ranks{1}, 1)}) {
     const std::vector<Verdict> verdicts =
         Diagnose(CountedApart(ahead, CommKind::kGloo).state, At(70), Limits());

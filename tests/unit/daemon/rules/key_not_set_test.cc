@@ -43,7 +43,7 @@ JobBuilder ThreeOfFourWait() {
   return job;
 }
 
-TEST(KeyNotSetTest, WhoDoesNotWaitIsTheCulpritAndTheKeyIsNamed) {
+TEST(KeyNotSetTest, BlamesTheRankThatDoesNotWaitAndNamesTheKey) {
   const Verdict v = First(ThreeOfFourWait());
   EXPECT_EQ(v.cause, Cause::kMissingRank);
   EXPECT_EQ(Blamed(v), (Ranks{3}));

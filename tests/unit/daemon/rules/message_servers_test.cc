@@ -304,7 +304,7 @@ TEST(MessageServersTest, AnIdleListenerIsPossiblyAHang) {
 }
 
 // Which thread waits for which message is not known: one of them may be a listener.
-TEST(MessageServersTest, WhoseMessageLacksBesideAListenerIsPossibleAtMost) {
+TEST(MessageServersTest, AMissingMessageBesideAListenerIsPossibleAtMost) {
   MessageJob job(3);
   job.Listen(1, kAnySource, 99, 10);
   job.Receive(1, 0, 7, 10);

@@ -142,7 +142,7 @@ Verdict OnlyVerdict(const JobBuilder& job) {
   return verdicts[0];
 }
 
-TEST(AllWaitTest, WhoWasToldAnotherSizeOfTheWorldIsTheCulprit) {
+TEST(AllWaitTest, BlamesTheRankWithAnotherWorldSize) {
   JobBuilder job = AllWaiting({kInit, kMeet, kMeet, kMeet});
   job.state.processes[0].world_size = 5;
   const Verdict v = OnlyVerdict(job);
@@ -165,7 +165,7 @@ TEST(AllWaitTest, TheMajorityIsRightAlsoWhereItExpectsMore) {
   EXPECT_EQ(CulpritRanks(OnlyVerdict(job).culprits), Ranks{2});
 }
 
-TEST(AllWaitTest, WithoutAMajorityThoseAreRightWhoWereToldTheNumberOfRanks) {
+TEST(AllWaitTest, WithoutAMajorityTheSizeThatWasStartedIsRight) {
   JobBuilder job = AllWaiting({kInit, kMeet});
   job.state.processes[1].world_size = 3;
   EXPECT_EQ(CulpritRanks(OnlyVerdict(job).culprits), Ranks{1});
@@ -175,7 +175,7 @@ TEST(AllWaitTest, WithoutAMajorityThoseAreRightWhoWereToldTheNumberOfRanks) {
   EXPECT_NE(v.summary.find("expect 3 and 4 ranks, and no rank"), std::string::npos) << v.summary;
 }
 
-TEST(AllWaitTest, TheKeyOfARankThatWasToldAnotherSizeIsNamed) {
+TEST(AllWaitTest, NamesTheKeyOfARankWithAnotherWorldSize) {
   JobBuilder job = AllWaiting({kInit, kInit, kInit, kInit});
   job.state.processes[3].world_size = 5;
   job.state.processes[3].place.key = "ready/0 ... ready/4 (5 keys)";
@@ -208,7 +208,7 @@ TEST(AllWaitTest, ARankThatNobodyStartedIsNamedWithThoseWhoExpectIt) {
   EXPECT_EQ(v.advice.front().id, "launch-count");
 }
 
-TEST(AllWaitTest, WhoWaitsAtAnotherPointThanMostIsTheCulprit) {
+TEST(AllWaitTest, BlamesTheRankThatWaitsAtAnotherPoint) {
   const Verdict v = OnlyVerdict(AllWaiting({kMeet, kInit, kInit}));
   EXPECT_EQ(CulpritRanks(v.culprits), Ranks{0});
   EXPECT_EQ(v.waiting_ranks, (Ranks{1, 2}));
@@ -256,7 +256,7 @@ TEST(AllWaitTest, WhoWaitForKeysOfTheProgramsOwnMayIdle) {
   EXPECT_EQ(v.advice.front().id, "idle-workers");
 }
 
-TEST(AllWaitTest, NobodyIsTheCulpritWhereAllWaitForKeysAtSeveralPoints) {
+TEST(AllWaitTest, BlamesNoRankWhereAllWaitForKeysAtSeveralPoints) {
   JobBuilder job = AwaitingKeys({kMeet, kInit, kInit});
   EXPECT_TRUE(OnlyVerdict(job).culprits.empty());
   EXPECT_TRUE(OnlyVerdict(job).is_idle);

@@ -193,7 +193,7 @@ TEST(OrderByPastTest, ACallThatHasFollowedTheSameStepBeforeBreaksNoHabit) {
   ExpectUndecided(steps);
 }
 
-TEST(OrderByPastTest, WhereBothLeaveTheirOrderNobodyIsTheCulprit) {
+TEST(OrderByPastTest, BlamesNoRankIfBothLeaveTheirOrder) {
   TwoComms steps(2);
   for (int step = 0; step < 30; ++step) {
     steps.All(kA);
@@ -206,7 +206,7 @@ TEST(OrderByPastTest, WhereBothLeaveTheirOrderNobodyIsTheCulprit) {
 }
 
 // Each rank has always had its own order, which only some timing turns into a hang.
-TEST(OrderByPastTest, WhereBothKeepTheirOrderNobodyIsTheCulprit) {
+TEST(OrderByPastTest, BlamesNoRankIfBothKeepTheirOrder) {
   TwoComms steps(2);
   for (int step = 0; step < 30; ++step) {
     steps.job.On(kA);
@@ -259,7 +259,7 @@ TEST(OrderByPastTest, ARankWithoutReportsIsNotJudged) {
 
 // The host's clock is estimated anew each tick: two calls of a rank may seem to have changed
 // places.
-TEST(OrderByPastTest, CallsOutOfOrderBlameNobodyWhoKeptTheOrder) {
+TEST(OrderByPastTest, BlamesNoRankThatKeptTheOrder) {
   for (size_t back = 0; back < 4; ++back) {
     for (const int moved : {0, 1}) {
       TwoComms steps = Steps(30);

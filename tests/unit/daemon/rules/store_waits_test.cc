@@ -47,7 +47,7 @@ Verdict First(const JobBuilder& job) {
 }
 
 // Stage 0 has left out a reduction whose communicator is new, and sends to stage 1.
-TEST(StoreWaitsTest, WhoHasGoneOnWithoutMakingTheIdIsTheCulprit) {
+TEST(StoreWaitsTest, BlamesTheRankThatWentOnWithoutMakingTheId) {
   JobBuilder job(4);
   job.state.communicators.clear();
   WaitInMessage(0, 1, true, 10, &job);
@@ -65,7 +65,7 @@ TEST(StoreWaitsTest, WhoHasGoneOnWithoutMakingTheIdIsTheCulprit) {
 
 // Ranks 2 and 3 have not made a group that ranks 0 and 1 have, so torch's names of the next one
 // differ: each half waits for the other one under another id.
-TEST(StoreWaitsTest, WhoMakesTheSameCallUnderAnotherIdHasNotGoneOn) {
+TEST(StoreWaitsTest, TheSameCallUnderAnotherIdIsNotProgress) {
   JobBuilder job(4);
   job.Finish(5);
   job.AddCommunicator(100, "group 2", {0, 1, 2, 3});

@@ -48,7 +48,7 @@ Chain StageLeavesOutReduction() {
   return chain;
 }
 
-TEST(LeftCollectiveTest, WhoSendsToARankThatReducesHasLeftOutTheReduction) {
+TEST(LeftCollectiveTest, BlamesASenderToAReducingRankForTheReduction) {
   const Verdict v = First(StageLeavesOutReduction().job.state);
   EXPECT_EQ(v.cause, Cause::kMissingRank) << v.summary;
   EXPECT_EQ(Blamed(v), (Ranks{0})) << v.summary;

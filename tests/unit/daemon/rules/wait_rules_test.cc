@@ -586,7 +586,7 @@ std::vector<Verdict> JudgeSuspended(const std::vector<int>& suspended, char stat
 // As by Slurm's suspend, or by a person who stops the whole job: it goes on when they want it.
 TEST(SuspendedJobTest, HasNoHang) { EXPECT_TRUE(JudgeSuspended({0, 1, 2, 3}).empty()); }
 
-TEST(SuspendedJobTest, HasNoHangThoughARankThatNobodyWaitsForRuns) {
+TEST(SuspendedJobTest, HasNoHangIfOneRankRunsThatNoRankWaitsFor) {
   EXPECT_TRUE(JudgeSuspended({0, 1, 2}).empty());
 }
 
@@ -724,7 +724,7 @@ TEST(OtherSizesTest, OnlyAPairThatIsKnownIsConfirmedAtOnce) {
   }
 }
 
-TEST(WaitSentencesTest, ACycleThroughThreeLibrariesIsToldInOneSentence) {
+TEST(WaitSentencesTest, OneSentenceReportsACycleThroughThreeLibraries) {
   JobBuilder j(3);
   j.Enter({0}, At(10));
   j.AddCommunicator(7, "control", {0, 1, 2});

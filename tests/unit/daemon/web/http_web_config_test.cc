@@ -79,7 +79,7 @@ TEST_F(HttpWebConfigTest, ScrapesGoOnWhileSomebodyGuesses) {
   EXPECT_EQ(GetAs("prometheus", "right")->status, 200);
 }
 
-TEST_F(HttpWebConfigTest, AfterTenWrongTokensNobodyTriesPasswordsEither) {
+TEST_F(HttpWebConfigTest, TenWrongTokensAlsoBlockPasswords) {
   Start();
   for (int i = 0; i < 10; ++i) EXPECT_EQ(LogIn("guess")->status, 401);
   EXPECT_EQ(GetAs("prometheus", "right")->status, 429);

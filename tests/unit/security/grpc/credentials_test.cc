@@ -368,7 +368,7 @@ TEST_F(CredentialsTest, WhereNobodyListensThereIsNothingToExplain) {
   EXPECT_EQ(Explain(address, ClientWith(nothing_, authority_.pem())), "");
 }
 
-TEST_F(CredentialsTest, AServerWithoutAuthoritiesAsksNobodyForACertificate) {
+TEST_F(CredentialsTest, AServerWithoutAuthoritiesAsksForNoCertificate) {
   const EchoServer server(MakeServerCredentials(*Files(server_pair_, "", CertificateUse::kServer),
                                                 ClientCertificate::kRequired));
   ASSERT_TRUE(Call(server.address(), ClientWith(viewer_pair_, authority_.pem())).ok());
