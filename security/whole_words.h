@@ -36,9 +36,9 @@ inline std::string WithoutCutEnd(std::string text, size_t size) {
   return text + kCut;
 }
 
-// The same of the name of a thread or a process, of which the kernel keeps 15 bytes. Most programs give
-// names that say what the thread is for, and these stay: only a word with a sign that stands in
-// front of a password or behind one is taken away.
+// The same of the name of a thread or a process, of which the kernel keeps 15 bytes. Most programs
+// give names that say what the thread is for, and these stay: only a word with a sign that stands
+// in front of a password or behind one is taken away.
 inline std::string WithoutCutName(std::string name) {
   constexpr size_t kKept = 15;
   if (name.size() != kKept) return name;

@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts how often a part of the verdict was right, in the last lines."""
 
-from verdict_scores import pytest_terminal_summary  # noqa: F401 (a hook of pytest)
+from verdict_scores import pytest_sessionfinish, pytest_terminal_summary  # noqa: F401 (hooks of pytest)

@@ -6,7 +6,7 @@ import os
 import pytest
 from fork_server import ForkServer
 from hang_cases import BACKEND
-from verdict_scores import pytest_terminal_summary  # noqa: F401 (a hook of pytest)
+from verdict_scores import pytest_sessionfinish, pytest_terminal_summary  # noqa: F401 (hooks of pytest)
 
 
 @pytest.fixture(scope="session")
