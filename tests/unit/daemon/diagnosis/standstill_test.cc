@@ -335,6 +335,17 @@ void EndWell(Process* process) {
   process->standing = nullptr;
 }
 
+// The lock is free now, and no sample shows yet that somebody takes it.
+TEST(StandstillTest, AWaitCountsFromTheEndOfTheOthers) {
+  const RankPlaceOf flock = {" flock fcntl_flock train.save ", "/x/train.py:25 in save"};
+  StandingJob job({flock, kQueue});
+  EndWell(&job.state.processes[1]);
+  job.state.processes[1].ended_ns = At(15);
+  EXPECT_EQ(job.Only().standstill.shape, StandShape::kEnded);
+  job.state.processes[1].ended_ns = At(59);
+  EXPECT_TRUE(job.Judge().empty());
+}
+
 // It would have read the end of its connection.
 TEST(StandstillTest, ARankThatReadsAnAnswerWaitsForNobodyThatHasEndedWell) {
   StandingJob job({{" __recv client.HTTPResponse.read train.report ",
