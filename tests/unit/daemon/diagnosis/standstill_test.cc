@@ -395,6 +395,79 @@ TEST(StandstillTest, AnEngineWithoutRequestsStandsForNothing) {
   EXPECT_TRUE(job.Judge().empty());
 }
 
+// Ranks that wait in collectives, and rank 0, which reads in some function.
+struct DriverCase {
+  const char* name;
+  RankPlaceOf driver;
+  const char* others;
+  bool may_idle;
+};
+
+constexpr char kInBroadcast[] = " futex c10d::Work::wait distributed_c10d.broadcast engine.follow ";
+constexpr char kInReduction[] = " futex c10d::Work::wait distributed_c10d.all_reduce train.step ";
+constexpr char kDrives[] = "/x/engine.py:9 in drive";
+
+const DriverCase kDrivers[] = {
+    {"datagrams", {" recvfrom engine.drive ", kDrives, {}, EndKind::kSocket}, kInBroadcast, true},
+    {"lines",
+     {" __recv socket.SocketIO.readinto engine.drive ", kDrives, {9100}, EndKind::kSocket},
+     kInBroadcast,
+     true},
+    {"a_pipe", {" __read engine.drive ", kDrives, {9100}, EndKind::kPipe}, kInBroadcast, true},
+    {"messages_of_mpi",
+     {" __recv NextRequest main ", kDrives, {}, EndKind::kSocket},
+     " PMPI_Bcast main ",
+     true},
+    {"a_ring",
+     {" __recv engine.drive ", kDrives, {}, EndKind::kSocket},
+     " clock_nanosleep ring.acquire_read engine.follow ",
+     true},
+    {"others_that_reduce",
+     {" __recv train.load ", kDrives, {}, EndKind::kSocket},
+     kInReduction,
+     false},
+    {"a_download",
+     {" __recv client.HTTPResponse.read train.load ", kDrives, {}, EndKind::kSocket},
+     kInBroadcast,
+     false},
+    {"a_rank", {" __recv engine.drive ", kDrives, {4001}, EndKind::kSocket}, kInBroadcast, false},
+    {"a_lock", {" __lll_lock_wait pthread_mutex_lock train.save ", kDrives}, kInBroadcast, false},
+    {"a_socket_that_is_full",
+     {" __send sock_send engine.drive ", kDrives, {}, EndKind::kSocket},
+     kInBroadcast,
+     false},
+};
+
+class DriverTest : public testing::TestWithParam<DriverCase> {
+ protected:
+  DriverTest() : job_(Places()) {
+    // The library's function that the program has called.
+    if (std::string(GetParam().name) == "a_socket_that_is_full") {
+      job_.standings[0]->place.in.name = "socket.send";
+    }
+  }
+  static std::vector<RankPlaceOf> Places() {
+    const RankPlaceOf waits = {GetParam().others, "/x/engine.py:30 in follow"};
+    return {GetParam().driver, waits, waits};
+  }
+  StandingJob job_;
+};
+
+TEST_P(DriverTest, NoJobStandsWhoseDriverMayIdle) {
+  EXPECT_EQ(job_.Judge().empty(), GetParam().may_idle);
+}
+
+TEST_P(DriverTest, WhoLooksIsToldThatItIsPossible) {
+  Limits limits;
+  limits.is_look = true;
+  const std::vector<Verdict> verdicts = Diagnose(job_.state, At(61), limits);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].certainty == Certainty::kPossible, GetParam().may_idle);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DriverTest, testing::ValuesIn(kDrivers),
+                         [](const auto& info) { return std::string(info.param.name); });
+
 // Many ranks have a server for metrics.
 TEST(StandstillTest, BlamesAnAwaitedRankEvenWithAServer) {
   StandingJob job({Reads(4001), kQueue, Reads(4000)});

@@ -18,7 +18,7 @@ TEST(WaitFramesTest, EachFunctionHasOneRow) {
 }
 
 TEST(WaitFramesTest, EachKindHasRows) {
-  for (waits::Kinds kind = waits::kServerLoop; kind <= waits::kInputInKernel; kind <<= 1) {
+  for (waits::Kinds kind = waits::kServerLoop; kind <= waits::kSocketInKernel; kind <<= 1) {
     EXPECT_FALSE(WaitFramesOf(static_cast<waits::Kind>(kind)).empty()) << kind;
   }
 }
