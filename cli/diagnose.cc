@@ -188,7 +188,7 @@ void DumpFlightRecorder(const v1::HostLook& look) {
 // False: it has printed why.
 bool WriteReports(const std::string& folder, std::vector<LookedAtJob>* jobs) {
   for (LookedAtJob& job : *jobs) {
-    if (job.outcome != LookedAtJob::Outcome::kHangs) continue;
+    if (job.incident.verdicts().empty()) continue;
     const auto path = CreateReport(folder, job.incident);
     if (!path.ok()) {
       std::cerr << "rollcall diagnose: " << path.status().message() << "\n";

@@ -38,7 +38,7 @@ bool IsAnyUnanswered(const std::vector<v1::HostLook>& looks) {
 }
 
 bool MayBeAsked(const LookedAtJob& job) {
-  return job.outcome == LookedAtJob::Outcome::kHangs || job.needs_counts;
+  return !job.incident.verdicts().empty() || job.needs_counts;
 }
 
 // Of a job of which the stacks could not tell whether it stands. The counts of one moment differ in
@@ -107,6 +107,7 @@ void AskRasOfJobs(std::vector<v1::HostLook>* looks, std::vector<LookedAtJob>* jo
     place->changes_communicators = place->changes_communicators || !sees_all;
     v1::RasAnswer answer = ask(*place);
     JoinRas(answer, RasMembers(*looks, job.group), &job.incident);
+    if (!job.needs_counts) Conclude((*looks)[place->look].ended_ns(), &job);
     if (answer.text().empty()) job.unseen.push_back(absl::StrCat("NCCL's RAS: ", answer.error()));
     if (job.needs_counts && !job.incident.verdicts().empty()) {
       pause();

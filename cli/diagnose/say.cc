@@ -52,8 +52,9 @@ std::string NextTime(const LookedAtJob& job) {
       "      rollcall run COMMAND\n");
 }
 
-std::string SayHang(const LookedAtJob& job, const SayOptions& options) {
-  std::string text = absl::StrCat(Title(job), "\n", ToText(job.incident));
+// What hangs, or may hang.
+std::string SayIncident(const LookedAtJob& job, const SayOptions& options) {
+  std::string text = absl::StrCat("\n", ToText(job.incident));
   text += LogsInShort(job);
   text += NextTime(job);
   if (!options.reports_kept) {
@@ -66,7 +67,11 @@ std::string SayHang(const LookedAtJob& job, const SayOptions& options) {
 std::string SayCannotTell(const LookedAtJob& job, const SayOptions& options) {
   std::string text = Title(job);
   text += Wrap("", "", absl::StrCat("Cannot tell whether it hangs: ", CleanText(job.why)));
-  text += Lines("Not all was seen", job.unseen);
+  if (job.incident.verdicts().empty()) {
+    text += Lines("Not all was seen", job.unseen);
+  } else {
+    text += SayIncident(job, options);
+  }
   text += absl::StrCat("\nLook again, longer:\n      ", options.again, " --samples-apart=30s\n");
   return text;
 }
@@ -89,7 +94,7 @@ std::string SayJobs(const std::vector<LookedAtJob>& jobs, const std::vector<v1::
                     const SayOptions& options) {
   std::vector<std::string> parts;
   for (const LookedAtJob& job : jobs) {
-    parts.push_back(job.outcome == Outcome::kHangs        ? SayHang(job, options)
+    parts.push_back(job.outcome == Outcome::kHangs        ? Title(job) + SayIncident(job, options)
                     : job.outcome == Outcome::kCannotTell ? SayCannotTell(job, options)
                                                           : SayGoesOn(job));
   }

@@ -13,6 +13,7 @@
 #include "base/durations.h"
 #include "daemon/agents/stack_limits.h"
 #include "daemon/diagnosis/diagnose.h"
+#include "daemon/diagnosis/incident_life.h"
 #include "daemon/diagnosis/standing/standing_ranks.h"
 #include "daemon/diagnosis/versions.h"
 #include "daemon/looks/group.h"
@@ -24,6 +25,7 @@
 #include "daemon/report/incident_proto.h"
 #include "daemon/words/rank_ranges.h"
 #include "daemon/words/terms.h"
+#include "proto/timestamps.h"
 
 namespace rollcall {
 namespace {
@@ -54,9 +56,7 @@ class JobJudge {
     if (hangs && IsAtWork(verdicts.front())) {
       verdicts.clear();
       result_.why = "a rank that the others wait for receives data, or what it has started works";
-    } else if (hangs) {
-      result_.outcome = LookedAtJob::Outcome::kHangs;
-    } else {
+    } else if (!hangs) {
       verdicts.clear();
       Explain();
     }
@@ -261,9 +261,7 @@ class JobJudge {
     incident.verdicts = std::move(verdicts);
     incident.versions = VersionsInUse(state_.job);
     if (!incident.verdicts.empty()) {
-      incident.state = IncidentState::kConfirmed;
       incident.opened_ns = incident.verdicts.front().since_ns;
-      incident.confirmed_ns = state_.now_ns;
     }
     std::set<int32_t> culprits;
     if (!incident.verdicts.empty()) {
@@ -277,6 +275,7 @@ class JobJudge {
     AddStacks(culprits);
     AddLogs(culprits);
     if (!result_.incident.verdicts().empty()) AddHostFacts();
+    Conclude(state_.now_ns, &result_);
   }
 
   // Those of the culprits first.
@@ -338,8 +337,26 @@ std::vector<LookedAtJob> JudgeLooks(const Looks& looks) {
   return jobs;
 }
 
+void Conclude(int64_t now_ns, LookedAtJob* job) {
+  v1::Incident& incident = job->incident;
+  if (incident.verdicts().empty()) return;
+  const v1::Verdict& root = incident.verdicts(0);
+  const bool hangs = root.certainty() != CertaintyName(Certainty::kPossible);
+  job->outcome = hangs ? LookedAtJob::Outcome::kHangs : LookedAtJob::Outcome::kCannotTell;
+  job->why.clear();
+  if (!hangs) {
+    job->why = root.idle()
+                   ? "the ranks that the others wait for may be idle: they wait for requests"
+                   : "what was seen makes this hang possible, and shows no more";
+  }
+  incident.set_state(
+      IncidentStateName(hangs ? IncidentState::kConfirmed : IncidentState::kSuspected));
+  incident.clear_confirmed_at();
+  if (hangs) *incident.mutable_confirmed_at() = ToTimestamp(now_ns);
+}
+
 void KeepUnseen(LookedAtJob* job) {
-  if (job->outcome != LookedAtJob::Outcome::kHangs || job->incident.verdicts().empty()) return;
+  if (job->incident.verdicts().empty()) return;
   auto& missing = *job->incident.mutable_verdicts(0)->mutable_missing_evidence();
   for (const std::string& line : job->unseen) {
     if (std::find(missing.begin(), missing.end(), line) == missing.end()) *missing.Add() = line;

@@ -26,12 +26,12 @@ struct LookedAtJob {
   enum class Outcome : uint8_t {
     kGoesOn,      // it moves, is idle, or is no job that could hang: nothing is said
     kHangs,       // `incident` has verdicts
-    kCannotTell,  // `why` says why
+    kCannotTell,  // `why` says why; what `incident` has of verdicts is only possible
   };
   Outcome outcome = Outcome::kGoesOn;
-  v1::Incident incident;  // of any outcome; without verdicts unless it hangs. Has the newest stacks
-  std::string why;        // one sentence
-  size_t ranks = 0;       // seen
+  v1::Incident incident;   // of any outcome; without verdicts if it goes on. Has the newest stacks
+  std::string why;         // one sentence
+  size_t ranks = 0;        // seen
   int32_t world_size = 0;  // as the job says; 0: it does not
   std::vector<std::string> hosts;
   bool is_recorded = false;  // some of its processes run Rollcall's library
@@ -45,8 +45,12 @@ struct LookedAtJob {
 // `certain`: two samples show where the ranks stand, and not what they have agreed on.
 std::vector<LookedAtJob> JudgeLooks(const std::vector<v1::HostLook>& looks);
 
-// When all is known: what was not seen of a job that hangs is missing evidence of its root cause,
-// and its report keeps it.
+// By the root cause of its incident, if it has one: whether the job hangs. One that is only
+// possible is suspected. Anew whenever the certainty has changed.
+void Conclude(int64_t now_ns, LookedAtJob* job);
+
+// When all is known: what was not seen of a job that may hang is missing evidence of its root
+// cause, and its report keeps it.
 void KeepUnseen(LookedAtJob* job);
 
 }  // namespace rollcall

@@ -122,14 +122,13 @@ std::string NameOf(absl::string_view function) {
 }
 
 StandKind KindOfEnd(const StackPlace& place, absl::string_view wait_channel) {
-  if (place.end == EndKind::kPipe || absl::StrContains(wait_channel, "pipe_")) {
+  if (place.end == EndKind::kPipe || HasWait(wait_channel, waits::kPipeInKernel)) {
     return StandKind::kPipe;
   }
   if (place.end == EndKind::kProcess) return StandKind::kChild;
-  const bool is_socket = absl::StartsWith(wait_channel, "unix_stream_") ||
-                         absl::StartsWith(wait_channel, "sk_wait") ||
-                         wait_channel == "wait_woken" || wait_channel == "inet_csk_accept";
-  if (place.end == EndKind::kSocket || is_socket) return StandKind::kSocket;
+  if (place.end == EndKind::kSocket || HasWait(wait_channel, waits::kSocketInKernel)) {
+    return StandKind::kSocket;
+  }
   if (absl::StrContains(wait_channel, "setlk") || absl::StrContains(wait_channel, "locks_lock")) {
     return StandKind::kFileLock;
   }

@@ -289,6 +289,11 @@ EndKind ToEndKind(const std::string& kind) {
   return kind == "process" ? EndKind::kProcess : EndKind::kNone;
 }
 
+EndKind EndInKernel(const std::string& wait_channel) {
+  if (HasWait(wait_channel, waits::kPipeInKernel)) return EndKind::kPipe;
+  return HasWait(wait_channel, waits::kSocketInKernel) ? EndKind::kSocket : EndKind::kNone;
+}
+
 StackPlace PlaceIn(const v1::ThreadStack& thread, int frame) {
   StackPlace place;
   if (frame >= 0) {
@@ -301,8 +306,16 @@ StackPlace PlaceIn(const v1::ThreadStack& thread, int frame) {
   place.handles = {thread.handles().type(), thread.handles().text(), thread.handles().at()};
   place.other_end.assign(thread.other_end().pids().begin(), thread.other_end().pids().end());
   place.end = ToEndKind(thread.other_end().kind());
+  if (place.end == EndKind::kNone) place.end = EndInKernel(thread.wait_channel());
   place.key = thread.awaited_key();
   return place;
+}
+
+bool HasAnswered(const v1::ProcessStack& stack, int32_t pid) {
+  return std::any_of(stack.threads().begin(), stack.threads().end(), [pid](const auto& thread) {
+    const auto& called = thread.other_end().called();
+    return std::find(called.begin(), called.end(), pid) != called.end();
+  });
 }
 
 bool IsChild(const v1::ProcessStack& stack, int32_t pid) {
@@ -310,11 +323,22 @@ bool IsChild(const v1::ProcessStack& stack, int32_t pid) {
                      [pid](const v1::ChildProcess& child) { return child.pid() == pid; });
 }
 
+// A service that the process has started, and that has called it, may bring it requests.
+bool IsClient(const v1::ProcessStack& stack, int32_t pid) {
+  const auto& children = stack.children();
+  return !HasAnswered(stack, pid) &&
+         std::any_of(children.begin(), children.end(), [pid](const v1::ChildProcess& child) {
+           return child.pid() == pid && child.own_session();
+         });
+}
+
 // What a child writes or reads is none of another rank's.
 void TellChildren(const v1::ProcessStack& stack, StackPlace* place) {
   std::vector<int32_t>& pids = place->other_end;
-  const auto others =
-      std::remove_if(pids.begin(), pids.end(), [&](int32_t pid) { return IsChild(stack, pid); });
+  const bool is_socket = place->end == EndKind::kSocket;
+  const auto others = std::remove_if(pids.begin(), pids.end(), [&](int32_t pid) {
+    return IsChild(stack, pid) && !(is_socket && IsClient(stack, pid));
+  });
   if (others != pids.end()) absl::StrAppend(&place->functions, kPipeOfAChild, " ");
   pids.erase(others, pids.end());
 }

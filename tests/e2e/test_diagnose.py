@@ -14,6 +14,7 @@ import time
 import pytest
 from conftest import AS_NOBODY, BUILD, ROLLCALL, VICTIMS, let_everybody_pass_to, needs_another_user
 from diagnosed_job import CANNOT_TELL, HANG, NOTHING, Look, look_until_it_hangs, running
+from mpi_jobs import ENVIRONMENT, build_mpi_job
 from processes import free_port, wait_for
 
 sys.path.append(str(pathlib.Path(__file__).parent.parent / "standstill"))
@@ -22,13 +23,17 @@ from cases import CASES, LEFT_ALONE
 ROWS = {row.program: row for row in CASES + LEFT_ALONE}
 HANG_SECONDS = 120
 
-# Ranks that meet by sockets; each prints its pid. A rank whose number is an argument sleeps elsewhere instead.
+# Ranks that meet by sockets; each prints its pid. A rank whose number is an argument waits for a lock elsewhere
+# instead; with "rests" it only sleeps there.
 RANKS = """
-import os, socket, sys, time
+import os, socket, sys, threading, time
 rank, elsewhere = int(os.environ["RANK"]), sys.argv[1:]
 def validate():
-    while True:
+    if "rests" in elsewhere:
         time.sleep(1000)
+    lock = threading.Lock()
+    while True:
+        lock.acquire()
 def meet():
     a, b = socket.socketpair()
     a.recv(1)
@@ -121,6 +126,32 @@ def test_says_nothing_of_idle_programs(start, program):
     time.sleep(2)
     look = Look(ROLLCALL, job.pid)
     assert look.exit_code == NOTHING, look.text
+
+
+def test_what_is_only_possible_is_suspected(ranks):
+    processes = ranks(3, 1, "rests")
+    look = Look(ROLLCALL, processes[0].pid)
+    assert look.exit_code == CANNOT_TELL, look.text
+    incident, = look.incidents
+    assert incident["state"] == "suspected" and not incident.get("confirmed_at"), incident["state"]
+    assert look.verdict["certainty"] == "possible" and look.culprits == (1,)
+    assert incident["look"]["outcome"] == "cannot_tell" and "possible" in incident["look"]["why"]
+    done = subprocess.run([ROLLCALL, "diagnose", str(processes[0].pid)], capture_output=True, text=True, timeout=120,
+                          check=False)
+    assert done.returncode == CANNOT_TELL, done.stdout + done.stderr
+    assert "Cannot tell whether it hangs" in done.stdout and "in validate" in done.stdout
+
+
+def test_a_recorded_server_that_may_be_idle_is_suspected_only(tmp_path, tmp_path_factory):
+    serves = [*build_mpi_job("openmpi", "mpi_job", tmp_path_factory), "serves requests", "100"]
+    rollcall = [ROLLCALL, "run", "--hang-after=10m", f"--report-dir={tmp_path}", "--"]
+    with running([*rollcall, *serves], tmp_path, ENVIRONMENT) as job:
+        look = look_until_it_hangs(ROLLCALL, job, 60)
+    assert look.exit_code == CANNOT_TELL, look.text + look.errors
+    incident = next(incident for incident in look.incidents if incident["verdicts"])
+    assert incident["state"] == "suspected" and not incident.get("confirmed_at")
+    assert look.verdict["certainty"] == "possible" and look.verdict["idle"] and look.culprits == (0,)
+    assert incident["look"]["outcome"] == "cannot_tell" and "idle" in incident["look"]["why"]
 
 
 def test_text_says_what_to_do(ranks):

@@ -35,6 +35,12 @@ def test_a_healthy_job_is_left_alone(go):
     assert "sum 2" in output and not said_of_the_job(output)
 
 
+def test_a_rank_that_waits_for_requests_and_hands_them_out_is_idle(go):
+    exit_code, output, verdicts = go("serves requests", hang_after="2s")
+    assert exit_code == 0 and verdicts == []
+    assert "served" in output and not said_of_the_job(output)
+
+
 @each_mpi
 def test_the_rank_that_never_enters_a_barrier_is_the_culprit(go):
     exit_code, _, (verdict,) = go("stuck")

@@ -169,4 +169,5 @@ LEFT_ALONE = [Row(f"ordinary.{name}", ("",), (), ranks=ranks, package=package) f
     ("notebook", 1, ""), ("http_server", 1, ""), ("worker_pool", 1, ""), ("pauses_in_each_step", 2, ""),
     ("sleeps_between_polls", 1, ""), ("follows_a_file", 1, ""), ("runs_each_minute", 1, ""), ("database", 1, ""),
     ("debugger", 1, ""), ("zeromq_router", 3, "pyzmq"),
-)] + [Row("engines.idle_engine", ("",), ())]
+)] + [Row(program, ("",), ()) for program in (
+    "engines.idle_engine", "drivers.takes_datagrams", "drivers.reads_lines")]

@@ -24,7 +24,7 @@ class Look:
 
     @property
     def verdict(self):
-        """Of the first job that hangs."""
+        """Of the first job that hangs, or may hang."""
         return next((incident["verdicts"][0] for incident in self.incidents if incident["verdicts"]), None)
 
     @property
@@ -58,9 +58,9 @@ def running(command, folder, env=None):
 
 
 def look_until_it_hangs(rollcall, job, seconds, *arguments):
-    """The first look that finds a hang, or the last one."""
+    """The first look that finds a hang, if only a possible one, or the last one."""
     deadline = time.monotonic() + seconds
     while True:
         look = Look(rollcall, *arguments, job.pid)
-        if look.exit_code == HANG or time.monotonic() > deadline or job.poll() is not None:
+        if look.exit_code == HANG or look.verdict or time.monotonic() > deadline or job.poll() is not None:
             return look

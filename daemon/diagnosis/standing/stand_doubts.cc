@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "daemon/model/waits/wait_frames.h"
+
 namespace rollcall {
 namespace {
 
@@ -20,6 +22,47 @@ bool MayServe(const StandScene& scene, size_t i) {
     if (IsNoWaitForWork(scene.Rank(other).in)) return false;
   }
   return true;
+}
+
+bool IsAtAnInput(const StandNode& rank) {
+  switch (rank.in.kind) {
+    case StandKind::kSocket:
+    case StandKind::kPipe:
+    case StandKind::kZeroMq:
+      return !Writes(rank.in);
+    case StandKind::kUnknown:
+      return HasWait(rank.standing->wait_channel, waits::kInputInKernel);
+    default:
+      return false;
+  }
+}
+
+// Of no rank, or a service that the rank has started and that has called it.
+bool IsOutside(const StandNode& rank, const StandNode& other) {
+  if (other.process == kNoRank) return true;
+  const std::vector<int32_t>& called = rank.standing->sockets.called;
+  return rank.in.kind == StandKind::kSocket && other.is_child && other.child->own_session &&
+         std::find(called.begin(), called.end(), other.pid) == called.end();
+}
+
+// It reads, by the descriptor that it waits at, what nobody of the job writes, and has not asked
+// for it.
+bool ReadsFromOutside(const StandScene& scene, size_t i) {
+  const StandNode& rank = scene.Rank(i);
+  if (!IsAtAnInput(rank) || HasWait(rank.place->functions, waits::kAnswer)) return false;
+  return std::all_of(rank.waits_for.begin(), rank.waits_for.end(),
+                     [&](size_t node) { return IsOutside(rank, scene.graph().nodes[node]); });
+}
+
+// A rank that reads may hand out what it gets, and all others wait for what one hands out.
+bool MayBeDriven(const StandScene& scene) {
+  size_t drivers = 0;
+  for (size_t i = 0; i < scene.Count(); ++i) {
+    if (HasWait(scene.Rank(i).place->functions, waits::kHandedOut)) continue;
+    if (!ReadsFromOutside(scene, i)) return false;
+    ++drivers;
+  }
+  return drivers == 1 && scene.Count() > 1;
 }
 
 bool IsOutOfSight(const StandingChild& child) {
@@ -113,7 +156,8 @@ bool MayWaitOutOfSight(const StandScene& scene) {
     if (rank.in.kind == StandKind::kPerson || (UsesItsGpu(rank) && !scene.is_look())) return true;
     if (rank.is_idle || MayServe(scene, i) || WaitsForOneOutOfSight(rank)) return true;
   }
-  return IsAnyEndIdle(scene);
+  // Who asks is told that it cannot be known.
+  return IsAnyEndIdle(scene) || (MayBeDriven(scene) && !scene.is_look());
 }
 
 bool MayGoOn(const StandScene& scene, const StandBlame& blame) {
@@ -124,7 +168,7 @@ bool MayGoOn(const StandScene& scene, const StandBlame& blame) {
 bool CanBeLikely(const StandScene& scene, const StandBlame& blame) {
   const std::set<size_t>& culprits = blame.culprits;
   if (blame.shape == StandShape::kEnded || blame.shape == StandShape::kStopped) return true;
-  if (scene.AnySpins() || scene.IsAnyUnseen()) return false;
+  if (scene.AnySpins() || scene.IsAnyUnseen() || MayBeDriven(scene)) return false;
   if (culprits.empty() || culprits.size() == scene.Count()) return false;
   if (IsOneWaitOfAll(scene, blame) || WaitsWithAnOutsider(scene, blame)) return false;
   return blame.others_wait_for_them || std::none_of(culprits.begin(), culprits.end(),

@@ -2,8 +2,12 @@
 #include "daemon/diagnosis/waits/idle_servers.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "daemon/model/progress.h"
@@ -33,15 +37,56 @@ constexpr size_t kLeastRequests = 4;  // calls on a communicator that brings req
 // What the program's own threads put into a queue may be an answer as well as a request.
 bool WaitsForInput(const StackPlace& place) { return IsWait(place.inside, waits::kInput); }
 
-// A lock, a file or a child is no input.
-bool MayWaitForInput(const Process& process, const StackPlace& place) {
-  if (WaitsForInput(place)) return true;
-  if (process.state == 'D') return false;
+bool IsNamedInput(const StackPlace& place) {
   const auto& inputs = WaitFramesOf(waits::kLoopInput);
   return std::any_of(inputs.begin(), inputs.end(), [&](const WaitFrame& input) {
     absl::string_view name = place.inside;
     return absl::ConsumeSuffix(&name, input.name) && (name.empty() || name.back() == '.');
   });
+}
+
+bool IsARank(const JobState& job, const std::string& host, int32_t pid) {
+  return std::any_of(job.processes.begin(), job.processes.end(), [&](const Process& process) {
+    return process.pid == pid && process.host == host && process.has_met && !HasEnded(process);
+  });
+}
+
+// Nobody but ranks writes what it reads. Ranks that one process has started may have its ends open,
+// too.
+bool IsFromRanks(const JobState& job, const Process& process, const StackPlace& place) {
+  return !place.other_end.empty() &&
+         std::all_of(place.other_end.begin(), place.other_end.end(),
+                     [&](int32_t pid) { return IsARank(job, process.host, pid); });
+}
+
+// Its innermost function writes.
+bool Writes(const StackPlace& place) {
+  const absl::string_view functions = absl::StripLeadingAsciiWhitespace(place.functions);
+  const absl::string_view innermost = functions.substr(0, functions.find(' '));
+  return absl::StrContains(innermost, "send") || absl::StrContains(innermost, "write");
+}
+
+// It has asked somebody, and waits for the answer: a server, a child, a person.
+bool HasAsked(const StackPlace& place) {
+  for (const waits::Kind kind :
+       {waits::kAnswer, waits::kChild, waits::kChildOfCode, waits::kTerminal}) {
+    if (HasWait(place.functions, kind)) return true;
+  }
+  return absl::StrContains(place.functions, kPipeOfAChild);
+}
+
+// By the descriptor that it waits at, in whatever function: a pipe or a socket into which somebody
+// outside of the job writes.
+bool ReadsFromOutside(const StackPlace& place) {
+  const bool is_known = place.end == EndKind::kPipe || place.end == EndKind::kSocket;
+  return is_known && !Writes(place) && !HasAsked(place);
+}
+
+// A lock, a file or a child is no input.
+bool MayWaitForInput(const Process& process, const StackPlace& place) {
+  if (WaitsForInput(place)) return true;
+  if (process.state == 'D') return false;
+  return ReadsFromOutside(place) || (IsNamedInput(place) && !HasAsked(place));
 }
 
 // A call by which rank `from` hands work to others.
@@ -57,23 +102,40 @@ int32_t RankOf(const JobState& job, const Communicator& comm, const Process& pro
   return -1;
 }
 
+// How often the rank has handed out work by the communicator: by messages, or by collectives;
+// nullopt: it has done something else there, too.
+std::optional<size_t> CountHandedOut(const Member& member, int32_t rank, bool is_message) {
+  const auto hands_out = [&](const CallRecord& record) { return HandsOut(record.args, rank); };
+  if (!std::all_of(member.records.begin(), member.records.end(), hands_out)) return std::nullopt;
+  size_t messages = is_message ? member.records.size() : 0;
+  if (member.messages != nullptr) {
+    for (const PeerMessages& peer : member.messages->by_peer) {
+      if (peer.receives > 0 || peer.receives_awaited > 0) return std::nullopt;
+      messages += peer.sends;
+    }
+  }
+  return is_message ? messages : static_cast<size_t>(member.entered);
+}
+
 // Whether the rank brings the others work by this communicator, and nothing else goes over it: by
-// all records, the rank has only handed out. Schedulers of inference engines have such a group of
-// gloo beside the one on which the ranks work. One that has not handed out much yet, or hands out
-// by messages, as the first stage of a pipeline does, must wait for another process.
+// all records, the rank has only handed out. Schedulers of inference engines have such a group
+// beside the one on which the ranks work. One that has not handed out much yet must wait for
+// another process, and so must one that hands out by messages, as the first stage of a pipeline
+// does.
 bool BringsRequests(const JobState& job, const Communicator& comm, const Verdict& verdict,
                     const Process& culprit, const StackPlace& place) {
-  if (comm.kind != CommKind::kGloo || verdict.culprits.size() != 1) return false;
+  if (verdict.culprits.size() != 1 || IsFromRanks(job, culprit, place)) return false;
   if (culprit.motion == Motion::kSpinning || culprit.motion == Motion::kMoving) return false;
   const int32_t rank = RankOf(job, comm, culprit);
   const Member* member = FindMember(comm, rank);
   if (member == nullptr) return false;
   const bool is_message = OpKind(verdict.call.op) == CallKind::kP2p;
   if (is_message ? IsSendSide(verdict.call.op) : !HandsOut(verdict.call, rank)) return false;
-  const auto hands_out = [&](const CallRecord& record) { return HandsOut(record.args, rank); };
-  if (!std::all_of(member->records.begin(), member->records.end(), hands_out)) return false;
-  const bool is_known = !is_message && member->entered >= kLeastRequests;
-  return is_known ? MayWaitForInput(culprit, place) : WaitsForInput(place);
+  const std::optional<size_t> handed_out = CountHandedOut(*member, rank, is_message);
+  if (!handed_out) return false;
+  if (*handed_out < kLeastRequests) return WaitsForInput(place);
+  return is_message ? WaitsForInput(place) || ReadsFromOutside(place)
+                    : MayWaitForInput(culprit, place);
 }
 
 }  // namespace

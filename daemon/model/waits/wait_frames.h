@@ -43,8 +43,13 @@ enum Kind : Kinds {
   kTerminal = 1 << 22,
   kSleep = 1 << 23,
   kInputInKernel = 1 << 24,  // a part of the kernel's name for the wait, for a socket or a pipe
-  kCollective = 1 << 26,     // a part of the name: a library of collectives
   kSignalHandler = 1 << 25,  // no wait: the way into a handler, or the name of one
+  // A part of the name, blanks around it: a client that waits for the answer to what it has asked.
+  kAnswer = 1 << 26,
+  kHandedOut = 1 << 27,       // what one rank hands out to others, as a driver does
+  kPipeInKernel = 1 << 28,    // a part of the kernel's name for the wait
+  kSocketInKernel = 1 << 29,  // the same; a terminal may have such a name, too
+  kCollective = 1 << 30,      // a part of the name: a library of collectives
 };
 
 }  // namespace waits

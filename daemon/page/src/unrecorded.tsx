@@ -28,9 +28,9 @@ function List({ title, lines }: { title: string; lines: string[] }) {
 // What the look found: the same words as those of `rollcall diagnose`.
 function Finding({ diagnosis }: { diagnosis: Diagnosis }) {
   const verdict = diagnosis.incident?.verdicts[0];
+  const isOpen = diagnosis.outcome === "cannot_tell";
   if (verdict === undefined) {
-    const words =
-      diagnosis.outcome === "cannot_tell" ? "Cannot tell whether it hangs" : "No hang found";
+    const words = isOpen ? "Cannot tell whether it hangs" : "No hang found";
     return (
       <>
         <p role="status">
@@ -42,7 +42,8 @@ function Finding({ diagnosis }: { diagnosis: Diagnosis }) {
   }
   return (
     <>
-      <p class="problem" role="alert">
+      {isOpen && <p role="status">Cannot tell whether it hangs: {diagnosis.why}</p>}
+      <p class={isOpen ? "" : "problem"} role={isOpen ? "note" : "alert"}>
         {verdict.summary} <span class="soft">({verdict.certainty})</span>
       </p>
       <List title="What to do" lines={verdict.advice.map((one) => one.text)} />

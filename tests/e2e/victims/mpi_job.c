@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* An MPI job in which one rank makes a mistake after a few correct rounds.
  *
- *     mpirun -n 4 mpi_job WHAT
+ *     mpirun -n 4 mpi_job WHAT [SECONDS]
  */
 #include <mpi.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 static int rank, size;
@@ -25,6 +28,27 @@ static void SetUp(void) {
     bytes[i] = (int)sizeof(int) * i;
     types[i] = MPI_INT;
   }
+}
+
+/* Waits at a socket for the next request: some come, then none for a while, then the end. */
+static int TakeRequest(int from, int number) {
+  char request = 1;
+  if (number < 6) usleep(100000);
+  return number < 6 || recv(from, &request, 1, 0) > 0;
+}
+
+/* Rank 0 takes requests from outside, and the others wait for what it hands out. */
+static void Serve(int idle_seconds) {
+  struct sockaddr_in address = {.sin_family = AF_INET};
+  const struct timeval longest = {idle_seconds, 0};
+  const int from = socket(AF_INET, SOCK_DGRAM, 0);
+  bind(from, (struct sockaddr*)&address, sizeof(address));
+  setsockopt(from, SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof(longest));
+  for (int number = 0, request = 1; request > 0; ++number) {
+    if (rank == 0) request = TakeRequest(from, number);
+    MPI_Bcast(&request, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  }
+  close(from);
 }
 
 /* Every blocking collective, on one communicator. */
@@ -243,6 +267,10 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   SetUp();
+  if (strcmp(what, "serves requests") == 0) {
+    Serve(argc > 2 ? atoi(argv[2]) : 8);
+    printf("rank %d served\n", rank);
+  }
   MakeBlockingCalls(MPI_COMM_WORLD);
   if (Do(3, "late to a split")) pause();
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, 0, &half);

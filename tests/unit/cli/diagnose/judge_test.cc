@@ -22,6 +22,8 @@ const SeenStack kInGloo = {
      {"all_reduce", "/usr/lib/python3/dist-packages/torch/distributed/distributed_c10d.py", 9},
      {"train", "/x/train.py", 20}}};
 const SeenStack kInValidate = {
+    {{"pthread_mutex_lock", ""}, {"validate", "/x/train.py", 50}, {"train", "/x/train.py", 30}}};
+const SeenStack kAsleep = {
     {{"clock_nanosleep", ""}, {"validate", "/x/train.py", 50}, {"train", "/x/train.py", 30}}};
 
 std::vector<SeenStack> Always(const SeenStack& stack) { return {stack, stack, stack}; }
@@ -65,6 +67,40 @@ TEST(JudgeLooksTest, BlamesTheRankThatIsElsewhere) {
   EXPECT_NE(verdict.summary().find("train.py:50"), std::string::npos) << verdict.summary();
   EXPECT_EQ(job.incident.stacks(0).rank(), 2);
   EXPECT_TRUE(job.incident.stacks(0).culprit());
+}
+
+TEST(JudgeLooksTest, AHangIsConfirmedOnlyIfItIsMoreThanPossible) {
+  LookBuilder hangs, rests;
+  for (LookBuilder* host : {&hangs, &rests}) {
+    for (const int rank : {0, 1, 3}) host->Add(rank, Always(kInGloo), 4);
+    host->Add(2, Always(host == &hangs ? kInValidate : kAsleep), 4);
+  }
+  EXPECT_EQ(JudgeOnly({hangs.look}).incident.state(), "confirmed");
+  const LookedAtJob job = JudgeOnly({rests.look});
+  EXPECT_EQ(job.incident.verdicts(0).certainty(), "possible");
+  EXPECT_EQ(job.incident.state(), "suspected");
+  EXPECT_FALSE(job.incident.has_confirmed_at());
+  EXPECT_EQ(job.outcome, Outcome::kCannotTell);
+  EXPECT_EQ(ExitCodeOf({job}, {rests.look}), 2);
+  const std::string text = SayJobs({job}, {rests.look}, {});
+  EXPECT_NE(text.find("Cannot tell whether it hangs: "), std::string::npos) << text;
+  EXPECT_NE(text.find("rank 2 "), std::string::npos) << text;
+}
+
+TEST(ConcludeTest, AServerThatMayBeIdleDoesNotHang) {
+  LookedAtJob job;
+  v1::Verdict* verdict = job.incident.add_verdicts();
+  verdict->set_certainty("likely");
+  Conclude(kSecond, &job);
+  EXPECT_EQ(job.outcome, Outcome::kHangs);
+  EXPECT_TRUE(job.incident.has_confirmed_at());
+  verdict->set_certainty("possible");
+  verdict->set_idle(true);
+  Conclude(kSecond, &job);
+  EXPECT_EQ(job.outcome, Outcome::kCannotTell);
+  EXPECT_EQ(job.incident.state(), "suspected");
+  EXPECT_FALSE(job.incident.has_confirmed_at());
+  EXPECT_NE(job.why.find("idle"), std::string::npos) << job.why;
 }
 
 TEST(JudgeLooksTest, SaysNothingOfAJobOfWhichOneRankMoves) {

@@ -209,6 +209,118 @@ TEST(RequestsByGlooTest, MayIdleIfAnotherProcessBringsTheWork) {
   EXPECT_FALSE(JudgeScheduler(1, AllReduce(), Motion::kFrozen, "Socket.recv").is_idle);
 }
 
+// Rank 0 has handed out work by broadcasts alone, and reads in whatever function.
+struct ReadCase {
+  const char* name;
+  const char* inside;
+  const char* functions;
+  EndKind end;
+  std::vector<int32_t> other_end;  // the ranks have pids from 4000 on
+  bool may_idle;
+};
+
+const ReadCase kReads[] = {
+    {"datagrams", "recvfrom", " recvfrom engine.main ", EndKind::kSocket, {}, true},
+    {"lines_of_a_socket",
+     "SocketIO.readinto",
+     " __recv socket.SocketIO.readinto engine.main ",
+     EndKind::kSocket,
+     {9000},
+     true},
+    {"a_pipe", "os.read", " __read engine.next_line engine.main ", EndKind::kPipe, {9000}, true},
+    {"a_function_of_c", "", " __recv NextRequest main ", EndKind::kSocket, {}, true},
+    {"a_library_of_its_own",
+     "Bus.next",
+     " __recvmsg bus.Bus.next engine.main ",
+     EndKind::kSocket,
+     {},
+     true},
+    {"datagrams_where_the_kernel_tells_no_more",
+     "recvfrom",
+     " recvfrom engine.main ",
+     EndKind::kNone,
+     {},
+     true},
+    {"a_rank_of_the_job", "recv", " __recv engine.main ", EndKind::kSocket, {4002}, false},
+    {"what_launcher_and_rank_have_open",
+     "recv",
+     " __recv engine.main ",
+     EndKind::kSocket,
+     {4002, 9000},
+     true},
+    {"a_child", "os.read", " __read engine.main <pipe_of_a_child> ", EndKind::kPipe, {}, false},
+    {"the_output_of_a_command",
+     "Popen.communicate",
+     " __poll selectors.PollSelector.select subprocess.Popen.communicate engine.main ",
+     EndKind::kPipe,
+     {},
+     false},
+    {"a_download",
+     "request.urlopen",
+     " __recv client.HTTPResponse._read_status request.urlopen train.main ",
+     EndKind::kSocket,
+     {},
+     false},
+    {"a_connection_that_is_not_there_yet",
+     "create_connection",
+     " __connect socket.create_connection train.main ",
+     EndKind::kSocket,
+     {},
+     false},
+    {"a_socket_that_nobody_empties",
+     "sendall",
+     " __send sock_sendall train.main ",
+     EndKind::kSocket,
+     {},
+     false},
+    {"a_file", "io.read", " __read io.read train.main ", EndKind::kNone, {}, false},
+    {"a_terminal",
+     "input",
+     " __read PyOS_Readline builtin_input train.main ",
+     EndKind::kSocket,
+     {},
+     false},
+};
+
+class ReadTest : public testing::TestWithParam<ReadCase> {
+ protected:
+  static Verdict Judge(CommKind kind, CallArgs args) {
+    const ReadCase& read = GetParam();
+    JobBuilder job(4);
+    StackPlace place = {"/x/engine.py:9 in main", read.inside, true, read.functions};
+    place.end = read.end;
+    place.other_end = read.other_end;
+    job.process(0).motion = Motion::kFrozen;
+    job.process(0).state = 'S';
+    job.process(0).place = place;
+    job.process(0).stacks_ns = At(30);
+    for (int rank = 0; rank < 4; ++rank) {
+      job.process(rank).host = "node-0";
+      job.process(rank).has_met = true;
+    }
+    job.comm().kind = kind;
+    job.Finish(6, args);
+    job.Enter({1, 2, 3}, At(10), args);
+    return OnlyVerdict(job);
+  }
+};
+
+TEST_P(ReadTest, SaysWhetherADriverMayIdle) {
+  EXPECT_EQ(Judge(CommKind::kGloo, Broadcast()).is_idle, GetParam().may_idle);
+}
+
+// MPI's communicators have the kind of NCCL's.
+TEST_P(ReadTest, SaysItOfEachLibraryAlike) {
+  EXPECT_EQ(Judge(CommKind::kNccl, Broadcast()).is_idle, GetParam().may_idle);
+}
+
+TEST_P(ReadTest, SaysItOfNoneThatAlsoReduces) {
+  EXPECT_FALSE(Judge(CommKind::kNccl, AllReduce()).is_idle);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ReadTest, testing::ValuesIn(kReads),
+                         [](const auto& info) { return std::string(info.param.name); });
+
 // Rank 1 waits for the next message of rank 0, which has sent it some.
 Verdict JudgeSender(const char* waits_in, bool answers) {
   JobBuilder job(2);

@@ -335,6 +335,17 @@ void EndWell(Process* process) {
   process->standing = nullptr;
 }
 
+// The lock is free now, and no sample shows yet that somebody takes it.
+TEST(StandstillTest, AWaitCountsFromTheEndOfTheOthers) {
+  const RankPlaceOf flock = {" flock fcntl_flock train.save ", "/x/train.py:25 in save"};
+  StandingJob job({flock, kQueue});
+  EndWell(&job.state.processes[1]);
+  job.state.processes[1].ended_ns = At(15);
+  EXPECT_EQ(job.Only().standstill.shape, StandShape::kEnded);
+  job.state.processes[1].ended_ns = At(59);
+  EXPECT_TRUE(job.Judge().empty());
+}
+
 // It would have read the end of its connection.
 TEST(StandstillTest, AReaderOfAnAnswerDoesNotWaitForARankThatEndedNormally) {
   StandingJob job({{" __recv client.HTTPResponse.read train.report ",
@@ -383,6 +394,79 @@ TEST(StandstillTest, AnEngineWithoutRequestsStandsForNothing) {
   job.standings[0]->has_server = true;
   EXPECT_TRUE(job.Judge().empty());
 }
+
+// Ranks that wait in collectives, and rank 0, which reads in some function.
+struct DriverCase {
+  const char* name;
+  RankPlaceOf driver;
+  const char* others;
+  bool may_idle;
+};
+
+constexpr char kInBroadcast[] = " futex c10d::Work::wait distributed_c10d.broadcast engine.follow ";
+constexpr char kInReduction[] = " futex c10d::Work::wait distributed_c10d.all_reduce train.step ";
+constexpr char kDrives[] = "/x/engine.py:9 in drive";
+
+const DriverCase kDrivers[] = {
+    {"datagrams", {" recvfrom engine.drive ", kDrives, {}, EndKind::kSocket}, kInBroadcast, true},
+    {"lines",
+     {" __recv socket.SocketIO.readinto engine.drive ", kDrives, {9100}, EndKind::kSocket},
+     kInBroadcast,
+     true},
+    {"a_pipe", {" __read engine.drive ", kDrives, {9100}, EndKind::kPipe}, kInBroadcast, true},
+    {"messages_of_mpi",
+     {" __recv NextRequest main ", kDrives, {}, EndKind::kSocket},
+     " PMPI_Bcast main ",
+     true},
+    {"a_ring",
+     {" __recv engine.drive ", kDrives, {}, EndKind::kSocket},
+     " clock_nanosleep ring.acquire_read engine.follow ",
+     true},
+    {"others_that_reduce",
+     {" __recv train.load ", kDrives, {}, EndKind::kSocket},
+     kInReduction,
+     false},
+    {"a_download",
+     {" __recv client.HTTPResponse.read train.load ", kDrives, {}, EndKind::kSocket},
+     kInBroadcast,
+     false},
+    {"a_rank", {" __recv engine.drive ", kDrives, {4001}, EndKind::kSocket}, kInBroadcast, false},
+    {"a_lock", {" __lll_lock_wait pthread_mutex_lock train.save ", kDrives}, kInBroadcast, false},
+    {"a_socket_that_is_full",
+     {" __send sock_send engine.drive ", kDrives, {}, EndKind::kSocket},
+     kInBroadcast,
+     false},
+};
+
+class DriverTest : public testing::TestWithParam<DriverCase> {
+ protected:
+  DriverTest() : job_(Places()) {
+    // The library's function that the program has called.
+    if (std::string(GetParam().name) == "a_socket_that_is_full") {
+      job_.standings[0]->place.in.name = "socket.send";
+    }
+  }
+  static std::vector<RankPlaceOf> Places() {
+    const RankPlaceOf waits = {GetParam().others, "/x/engine.py:30 in follow"};
+    return {GetParam().driver, waits, waits};
+  }
+  StandingJob job_;
+};
+
+TEST_P(DriverTest, NoJobStandsWhoseDriverMayIdle) {
+  EXPECT_EQ(job_.Judge().empty(), GetParam().may_idle);
+}
+
+TEST_P(DriverTest, WhoLooksIsToldThatItIsPossible) {
+  Limits limits;
+  limits.is_look = true;
+  const std::vector<Verdict> verdicts = Diagnose(job_.state, At(61), limits);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].certainty == Certainty::kPossible, GetParam().may_idle);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DriverTest, testing::ValuesIn(kDrivers),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 // Many ranks have a server for metrics.
 TEST(StandstillTest, BlamesAnAwaitedRankEvenWithAServer) {

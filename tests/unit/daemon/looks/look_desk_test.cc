@@ -69,7 +69,7 @@ class LookDeskTest : public testing::Test {
     thread->set_tid(pid);
     thread->set_state("S");
     if (sleeps) {
-      AddFrame("clock_nanosleep", "", 0, thread);
+      AddFrame("pthread_mutex_lock", "", 0, thread);
       AddFrame("validate", "train.py", 7, thread);
     } else {
       AddFrame("gloo::transport::tcp::UnboundBuffer::waitRecv(int*, std::chrono::duration)", "", 0,

@@ -105,6 +105,8 @@ const StackCase kCases[] = {
     {"signal", " pause signals.run ", "/x/signals.py:29 in run", StandKind::kSignal, "pause"},
     {"socket", " __recv sockets.receive sockets.run ", "/x/sockets.py:42 in receive",
      StandKind::kSocket, "socket.recv", EndKind::kSocket, "wait_woken"},
+    {"datagrams", " recvfrom drivers.datagrams drivers.drive ", "/x/drivers.py:40 in datagrams",
+     StandKind::kSocket, "recvfrom", EndKind::kNone, "__skb_wait_for_more_packets"},
     {"pipe", " read pipes.count_tokens pipes.run ", "/x/pipes.py:80 in count_tokens",
      StandKind::kPipe, "file.read", EndKind::kNone, "anon_pipe_read"},
     {"selector", " epoll_wait selectors.EpollSelector.select sockets.greet_all sockets.run ",

@@ -70,5 +70,35 @@ TEST(OtherEndOfAThreadTest, IsAChildOrAnotherProcess) {
   EXPECT_NE(place.functions.find(kPipeOfAChild), std::string::npos);
 }
 
+// A service that the process has started calls it, or answers it.
+TEST(OtherEndOfAThreadTest, AChildWithASessionOfItsOwnMayBeAClient) {
+  v1::ProcessStack stack = Process("Thread.join");
+  AddPythonFrame("/home/user/train.py", "serve", 90, stack.mutable_threads(0));
+  stack.add_children()->set_pid(7);
+  stack.mutable_children(0)->set_own_session(true);
+  v1::OtherEnd* end = stack.mutable_threads(0)->mutable_other_end();
+  end->set_kind("socket");
+  end->add_pids(7);
+  EXPECT_EQ(FindPlace(stack).other_end, std::vector<int32_t>{7});
+  end->add_called(7);
+  EXPECT_EQ(FindPlace(stack).other_end, std::vector<int32_t>{});
+  end->clear_called();
+  end->set_kind("pipe");
+  EXPECT_EQ(FindPlace(stack).other_end, std::vector<int32_t>{});
+}
+
+TEST(OtherEndOfAThreadTest, IsASocketOrAPipeAlsoWhereNobodyIsKnownThere) {
+  v1::ProcessStack stack = Process("Thread.join");
+  AddPythonFrame("/home/user/train.py", "serve", 90, stack.mutable_threads(0));
+  v1::ThreadStack* thread = stack.mutable_threads(0);
+  EXPECT_EQ(FindPlace(stack).end, EndKind::kNone);
+  thread->set_wait_channel("__skb_wait_for_more_packets");
+  EXPECT_EQ(FindPlace(stack).end, EndKind::kSocket);
+  thread->set_wait_channel("anon_pipe_read");
+  EXPECT_EQ(FindPlace(stack).end, EndKind::kPipe);
+  thread->set_wait_channel("futex_do_wait");
+  EXPECT_EQ(FindPlace(stack).end, EndKind::kNone);
+}
+
 }  // namespace
 }  // namespace rollcall
