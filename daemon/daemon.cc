@@ -122,7 +122,7 @@ Daemon::Daemon(DaemonOptions options)
       }),
       pairs_(&store_),
       runners_({&store_, &incidents_, &stacks_, &rates_, &counters_, &timeline_, &host_facts_,
-                fleet_.get(), &pairs_, options_.recorders},
+                fleet_.get(), &pairs_, options_.recorders, options_.gpu_dumps},
                {options_.limits, options_.tick_ns, options_.keep_ended_ns}, CountWorkers()),
       queries_({&store_, &incidents_, &stacks_, &agents_, &rates_, &past_views_, &counters_,
                 &timeline_, &refusals_, options_.security, &unrecorded_, &looks_}),
