@@ -119,7 +119,7 @@ Daemon::Daemon(DaemonOptions options)
            options_.silent_after_ns, [this] { return Address(); }),
       pairs_(&store_),
       runners_({&store_, &incidents_, hub_.stacks(), &rates_, &counters_, &timeline_,
-                hub_.host_facts(), OwnershipOf(fleet_.get()), &pairs_, options_.recorders},
+                hub_.host_facts(), OwnershipOf(fleet_.get()), &pairs_, options_.recorders, options_.gpu_dumps},
                {options_.limits, options_.tick_ns, options_.keep_ended_ns}, CountWorkers()),
       answers_(this),
       held_jobs_({OwnershipOf(fleet_.get()), &store_, &incidents_, &agents_, &runners_,

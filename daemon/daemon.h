@@ -66,6 +66,7 @@ namespace rollcall {
 
 class DaemonSecurity;
 class HttpServer;
+class GpuDumpSource;
 class RecorderSource;
 
 struct DaemonOptions {
@@ -101,6 +102,8 @@ struct DaemonOptions {
   std::string default_job = "default";
   // Asks the Flight Recorders of jobs that stand still; must outlive the daemon. nullptr: none.
   RecorderSource* recorders = nullptr;
+  // Asks for core dumps of the GPUs of confirmed hangs; must outlive the daemon. nullptr: none.
+  GpuDumpSource* gpu_dumps = nullptr;
   bool log_incidents = true;  // `rollcall run` prints incidents itself
   int64_t tick_ns = 100'000'000;
   int64_t silent_after_ns = 10'000'000'000;  // an agent is silent after this time without a tick
@@ -140,6 +143,10 @@ class Daemon {
   IncidentBook* incidents() { return &incidents_; }
   // Incidents of one job, or of all jobs for "", oldest first.
   std::vector<v1::Incident> GetIncidents(const std::string& job) const;
+  // What the GPU of a rank did; thread-safe.
+  void AddGpuDump(const JobKey& job, const std::string& incident, const v1::GpuDump& dump) {
+    incidents_.AddGpuDump(job, incident, dump);
+  }
   // Of all daemons on the same database.
   const QuerySource& queries() const { return *answers_.all; }
 

@@ -165,6 +165,7 @@ void Run::LookForIncidents() {
     if (news.incident.is_over) action_->ActIfDue(news.incident);
   }
   for (const ConfirmedIncident& incident : services_.incidents()->open()) {
+    if (services_.AwaitsGpuDumps(incident.id)) continue;
     action_->ActIfDue(incident);
     if (is_to_end_) return;
   }

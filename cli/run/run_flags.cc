@@ -67,6 +67,12 @@ void DefineRunFlags(CLI::App* app, RunFlags* flags) {
       ->envname("ROLLCALL_FLIGHT_RECORDER")
       ->capture_default_str()
       ->check(CLI::IsMember({"on", "off"}, CLI::ignore_case));
+  app->add_flag(
+         "--gpu-dump", flags->gpu_dump,
+         "when a hang is confirmed, ask CUDA once for core dumps of the GPUs of a culprit and "
+         "of a rank that waits, and say where their kernels stand; not tried on real "
+         "hardware yet")
+      ->envname("ROLLCALL_GPU_DUMP");
   AddRedactFlags(app, &flags->redact);
 }
 

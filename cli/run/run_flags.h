@@ -27,6 +27,7 @@ struct RunFlags {
   bool insecure = false;
   std::string host_facts = "on";
   std::string flight_recorder = "on";
+  bool gpu_dump = false;
   RedactFlags redact;
   std::shared_ptr<const Redactor> redactor;  // made from `redact`
 

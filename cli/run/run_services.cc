@@ -14,8 +14,11 @@
 #include "agent/processes/stacks_switch.h"
 #include "agent/processes/this_host.h"
 #include "base/durations.h"
+#include "base/monotonic_clock.h"
+#include "base/read_file.h"
 #include "base/server_address.h"
 #include "cli/commands.h"
+#include "cli/gpu_dump/dump_variables.h"
 #include "cli/in_time.h"
 #include "cli/run/job_environment.h"
 #include "cli/run/page_tunnel.h"
@@ -30,6 +33,9 @@ namespace {
 // contents.
 constexpr int64_t kKeepEndedNs = 5 * kSecond;
 constexpr char kUsualPage[] = "127.0.0.1:0", kPageOnIpv6[] = "[::1]:0";
+constexpr char kNvidiaDriver[] = "/proc/driver/nvidia/version";
+constexpr size_t kMostOfDriver = 4096;  // bytes
+constexpr char kMpsPipes[] = "/tmp/nvidia-mps";
 constexpr char kFolder[] = "the folder of the segments (ROLLCALL_DIR)";
 
 }  // namespace
@@ -51,6 +57,7 @@ void RunServices::Start() {
     return;
   }
   if (!flags_.has_own_daemon()) return UseDaemonElsewhere();
+  PrepareGpuDumps();
   if (!StartDaemon()) return;
   if (UsesRecorders() && !is_job_elsewhere_) recorder_prefix_ = MakeRecorderPrefix();
   StartAgent();
@@ -75,6 +82,7 @@ bool RunServices::MakeFolder() {
 
 void RunServices::UseDaemonElsewhere() {
   static_cast<void>(UsableReportDir());  // says what is wrong with it
+  if (flags_.gpu_dump) spdlog::warn("--gpu-dump does nothing with --daemon");
   const auto channels = DaemonChannels::Open(flags_.daemon);
   if (!channels.ok()) {
     spdlog::error("{}; the job runs without Rollcall", std::string(channels.status().message()));
@@ -167,6 +175,7 @@ bool RunServices::StartDaemon() {
   options.http_token_is_optional = true;
   if (UsesRecorders()) recorders_ = std::make_unique<FlightRecorders>();
   options.recorders = recorders_.get();
+  options.gpu_dumps = gpu_dumps_.get();
   if (!StartDaemonWith(options)) return false;
   WarnOfOpenPage();
   incidents_ = IncidentWatch::OfDaemon(daemon_.get(), job_, !options.report_dir.empty());
@@ -225,6 +234,7 @@ std::map<std::string, std::string> RunServices::EnvironmentOfJob() const {
       {"ROLLCALL_JOB", job_}};
   if (getenv("ROLLCALL_TENSOR_SHAPES") == nullptr) changes["ROLLCALL_TENSOR_SHAPES"] = "1";
   changes.merge(RecorderVariables(&getenv, recorder_prefix_));
+  changes.merge(GpuDumpVariables(gpu_dump_folder_));
   return changes;
 }
 
@@ -242,6 +252,7 @@ bool RunServices::AgentSawCommunicators() const {
 }
 
 void RunServices::Stop() {
+  if (gpu_dumps_ != nullptr) gpu_dumps_->Stop();  // it adds to the daemon's incidents
   if (agent_ != nullptr) agent_->Stop();
   if (fleet_agent_ != nullptr) fleet_agent_->Stop();
   if (daemon_ != nullptr) daemon_->Stop();
@@ -259,8 +270,48 @@ void RunServices::RemoveRecorderFiles() const {
                recorder_prefix_);
 }
 
+void RunServices::PrepareGpuDumps() {
+  if (!flags_.gpu_dump) return;
+  std::string why_not =
+      IsJobOfThisHost()
+          ? WhyNoGpuDumps(&getenv, ReadFile(kNvidiaDriver, kMostOfDriver).value_or(""),
+                          access(kMpsPipes, F_OK) == 0)
+          : "the command may start its ranks on other hosts or in a container";
+  if (why_not.empty()) {
+    absl::StatusOr<std::string> folder = MakeGpuDumpFolder();
+    if (folder.ok()) {
+      gpu_dump_folder_ = *std::move(folder);
+    } else {
+      why_not = std::string(folder.status().message());
+    }
+  }
+  if (!why_not.empty()) {
+    spdlog::warn("--gpu-dump: no GPU will be dumped: {}", why_not);
+    return;
+  }
+  gpu_dumps_ = std::make_unique<GpuDumps>(
+      gpu_dump_folder_, flags_.redactor,
+      [this](const JobKey& job, const std::string& incident, const v1::GpuDump& dump) {
+        daemon_->AddGpuDump(job, incident, dump);
+      });
+  spdlog::warn(
+      "--gpu-dump: a confirmed hang dumps two GPUs; that their processes go on was not tried on real "
+      "hardware yet");
+}
+
+bool RunServices::AwaitsGpuDumps(const std::string& incident) const {
+  return gpu_dumps_ != nullptr && gpu_dumps_->Awaits(incident, MonotonicNs());
+}
+
+void RunServices::RemoveGpuDumpFiles() const {
+  const std::string dump = RemoveGpuDumpFolder(gpu_dump_folder_);
+  if (dump.empty()) return;
+  spdlog::info("a core dump of a GPU is there:  cuda-gdb -ex 'target cudacore {}'", dump);
+}
+
 void RunServices::RemoveFolder() {
   RemoveRecorderFiles();
+  RemoveGpuDumpFiles();
   const std::string path = directory_->path();
   const auto served = std::make_shared<UniqueFd>(std::move(served_));
   const absl::Status removed =

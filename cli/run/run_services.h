@@ -17,6 +17,7 @@
 #include "agent/link/fleet_agent.h"
 #include "base/unique_fd.h"
 #include "cli/run/flight_recorders.h"
+#include "cli/run/gpu_dumps.h"
 #include "cli/run/incident_watch.h"
 #include "cli/run/job_directory.h"
 #include "cli/run/local_progress.h"
@@ -49,6 +50,8 @@ class RunServices {
   std::unique_ptr<LocalProgress> WatchLocalProgress() const;
   // A daemon on the network judges the agent's last tick after the agent has sent it.
   bool MayGetLateVerdict() const;
+  // Whether dumps of GPUs for this incident may still come. Whoever ends the job waits for them.
+  bool AwaitsGpuDumps(const std::string& incident) const;
   // Prints why Rollcall saw no communicator, if it saw none.
   void ExplainNoCommunicator() const;
 
@@ -66,6 +69,8 @@ class RunServices {
   bool AgentSawCommunicators() const;
   bool UsesRecorders() const;
   void RemoveRecorderFiles() const;
+  void PrepareGpuDumps();
+  void RemoveGpuDumpFiles() const;
 
   const RunFlags flags_;
   const std::string job_;
@@ -76,6 +81,8 @@ class RunServices {
   std::string library_;                         // "": the job runs without Rollcall
   std::string recorder_prefix_;                 // of the job's Flight Recorders; "": none
   std::unique_ptr<FlightRecorders> recorders_;  // for the embedded daemon
+  std::string gpu_dump_folder_;                 // "": no GPU is dumped
+  std::unique_ptr<GpuDumps> gpu_dumps_;         // for the embedded daemon
   std::unique_ptr<DaemonSecurity> security_;    // of the embedded daemon
   std::unique_ptr<Daemon> daemon_;
   std::shared_ptr<DaemonChannels> channels_;  // to a daemon elsewhere

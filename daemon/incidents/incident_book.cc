@@ -224,6 +224,7 @@ void IncidentBook::Rewrite(const IncidentEvent& event, Record* record) {
   incident.mutable_stack_tree()->Swap(record->incident.mutable_stack_tree());
   incident.mutable_host_facts()->Swap(record->incident.mutable_host_facts());
   incident.set_host_facts_total(record->incident.host_facts_total());
+  incident.mutable_gpu_dumps()->Swap(record->incident.mutable_gpu_dumps());
   incident.set_report_path(record->folder);
   if (!record->is_over_quota) incident.set_report_note(record->incident.report_note());
   incident.set_alert_held_back(record->incident.alert_held_back());

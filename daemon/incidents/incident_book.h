@@ -161,6 +161,9 @@ class IncidentBook {
   // Adds what a host of the incident showed.
   void AddHostFacts(const JobKey& job, const std::string& incident, const v1::HostFacts& facts)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Adds what the GPU of a rank did.
+  void AddGpuDump(const JobKey& job, const std::string& incident, const v1::GpuDump& dump)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Incidents since the start, of one job or of all jobs for "", oldest first.
   std::vector<v1::Incident> All(const std::string& job) const ABSL_LOCKS_EXCLUDED(mutex_);

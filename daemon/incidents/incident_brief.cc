@@ -19,7 +19,9 @@ FieldMask FieldsInBrief() {
   const auto* const fields = v1::Incident::descriptor();
   for (int i = 0; i < fields->field_count(); ++i) {
     const std::string& name = fields->field(i)->name();
-    if (name != "stacks" && name != "stack_tree" && name != "host_facts") brief.add_paths(name);
+    if (name != "stacks" && name != "stack_tree" && name != "host_facts" && name != "gpu_dumps") {
+      brief.add_paths(name);
+    }
   }
   return brief;
 }

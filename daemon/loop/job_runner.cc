@@ -142,6 +142,14 @@ HostFactsRequest JobRunner::NextHostFacts(const JobState& state,
   return host_facts_.Next(state, brief.live ? brief.live->id : "", involved);
 }
 
+void JobRunner::AskForGpuDumps(std::vector<GpuDumpTarget> targets) {
+  if (parts_.gpu_dumps == nullptr) return;
+  const std::optional<JobBrief::Live> live = parts_.incidents->Brief(key_).live;
+  const std::string incident = live && live->is_confirmed ? live->id : "";
+  const auto request = gpu_dumps_.Next(key_, incident, std::move(targets));
+  if (request) parts_.gpu_dumps->Ask(*request);
+}
+
 JobRunner::Wanted JobRunner::Look(int64_t now_ns) {
   const int64_t began_ns = parts_.store->BeganNs(key_);
   const std::optional<JoinedJobs> joined = FindPartners(now_ns);
@@ -215,9 +223,12 @@ JobRunner::Wanted JobRunner::Judge(const JobState& state, int64_t now_ns, int64_
   const SamplesWanted samples = start_.Next(state, hangs, now_ns, options_.limits);
   if (!is_told) recorders_.Complete(state, now_ns, options_.limits, &verdicts);
   const std::vector<int32_t> involved = InvolvedProcesses(verdicts);
+  std::vector<GpuDumpTarget> gpus;
+  if (parts_.gpu_dumps != nullptr) gpus = ChooseGpuDumps(state, verdicts);
   Wanted wanted;
   wanted.stacks = parts_.incidents->Apply(state, std::move(verdicts), now_ns, began_ns);
   wanted.host_facts = NextHostFacts(state, involved);
+  AskForGpuDumps(std::move(gpus));
   if (!samples.processes.empty()) {
     wanted.stacks.push_back(MakeStackRequest(state, samples.processes));
     wanted.stacks.back().children = samples.children;
@@ -252,6 +263,7 @@ void JobRunner::BeginAnew() {
   start_ = StartWatch();
   host_facts_ = HostFactsWatch();
   recorders_ = RecorderWatch(parts_.recorders);
+  gpu_dumps_ = GpuDumpWatch();
   ended_ns_ = 0;
   version_ = 0;
   const MutexLock lock(mutex_);

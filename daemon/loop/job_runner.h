@@ -26,6 +26,7 @@
 #include "daemon/jobs/daemon_counters.h"
 #include "daemon/jobs/job_store.h"
 #include "daemon/jobs/timeline.h"
+#include "daemon/loop/gpu_dump_watch.h"
 #include "daemon/loop/host_facts_desk.h"
 #include "daemon/loop/host_facts_watch.h"
 #include "daemon/loop/job_pairs.h"
@@ -69,6 +70,7 @@ class JobRunner : public WorkerPool::Task {
     const JobOwnership* ownership = nullptr;  // nullptr: all jobs are this daemon's
     JobPairs* pairs = nullptr;                // nullptr: no two jobs are joined
     RecorderSource* recorders = nullptr;      // may be nullptr
+    GpuDumpSource* gpu_dumps = nullptr;       // may be nullptr
   };
   struct Options {
     Limits limits;
@@ -104,6 +106,7 @@ class JobRunner : public WorkerPool::Task {
   bool IsUnchanged(uint64_t version, int64_t now_ns) const;
   void Diagnose(int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
   HostFactsRequest NextHostFacts(const JobState& state, const std::vector<int32_t>& involved);
+  void AskForGpuDumps(std::vector<GpuDumpTarget> targets);
   // What an incident needs of agents.
   struct Wanted {
     std::vector<StackRequest> stacks;
@@ -132,6 +135,7 @@ class JobRunner : public WorkerPool::Task {
   StartWatch start_;
   HostFactsWatch host_facts_;
   RecorderWatch recorders_;
+  GpuDumpWatch gpu_dumps_;
   int64_t ended_ns_ = 0;  // when all its processes had ended or were silent; 0: they are not
   bool is_any_silent_ = false;
   uint64_t version_ = 0;  // of the state that was diagnosed last

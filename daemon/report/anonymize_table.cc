@@ -92,6 +92,13 @@ const std::vector<TextField>& TextFields() {
       {"HostProbe.name", K::kPublic},
       {"HostProbe.outcome", K::kPublic},
       {"HostProbe.note", K::kText},
+      {"GpuDump.host", K::kHost},
+      {"GpuDump.note", K::kText},
+      {"GpuKernel.name", K::kFunction},
+      {"GpuKernel.grid", K::kPublic},
+      {"GpuKernel.block", K::kPublic},
+      {"GpuKernel.status", K::kPublic},
+      {"GpuPlace.at", K::kSite},
       {"VersionInUse.component", K::kPublic},
       {"VersionInUse.version", K::kPublic},
       {"VersionInUse.ranks", K::kPublic},
@@ -136,7 +143,8 @@ const std::vector<std::string>& PidFields() {
   static const std::vector<std::string> fields = {
       "Culprit.pid",      "Culprit.inner_pid",         "ThreadStack.tid", "OtherEnd.pids",
       "ProcessStack.pid", "ProcessStack.calling_tids", "FileLock.holder", "ChildProcess.pid",
-      "HostFact.pid",     "ChildProcess.parent",       "ChildAtWork.pid", "Keeper.tid"};
+      "HostFact.pid",     "ChildProcess.parent",       "ChildAtWork.pid", "Keeper.tid",
+      "GpuDump.pid"};
   return fields;
 }
 

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/report/escape.h"
 #include "daemon/report/frozen_view.h"
+#include "daemon/report/gpu/gpu_dumps.h"
 #include "daemon/report/host_facts_proto.h"
 #include "daemon/report/incident_words.h"
 #include "daemon/report/stack_merge.h"
@@ -163,6 +164,7 @@ std::string ToHtml(const v1::Incident& whole, bool with_view) {
   html += "<h2>Incident</h2>\n";
   AddFacts(IncidentFacts(incident), &html);
   AddList("What the hosts show", HostFactLines(incident), &html);
+  AddList("What the GPUs did", GpuDumpLines(incident), &html);
   if (!incident.stacks().empty()) html += "<h2>Stacks</h2>\n";
   const std::string picture = StackPicture(incident.stack_tree());
   if (!picture.empty()) {

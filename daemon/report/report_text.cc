@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "daemon/report/gpu/gpu_dumps.h"
 #include "daemon/report/host_facts_proto.h"
 #include "daemon/report/incident_words.h"
 #include "daemon/report/network/network_lines.h"
@@ -63,6 +64,7 @@ std::string ToText(const v1::Incident& incident) {
     is_first = false;
   }
   AddListLines("What the hosts show", HostFactLines(incident), &text);
+  AddListLines("What the GPUs did", GpuDumpLines(incident), &text);
   if (!incident.stacks().empty()) {
     text += absl::StrCat("\nStacks of ", incident.stacks_size(),
                          incident.stacks_size() == 1 ? " process" : " processes",

@@ -59,3 +59,21 @@ def test_what_a_host_showed_is_a_sentence(open_page, daemon, start_job):
     page.goto(f"{daemon.page}/#/incident/a-job-1")
     cells = page.get_by_role("region", name="facts about hosts").locator("td.wide")
     expect(cells).to_have_text([words for *_, words in FACTS])
+
+
+def test_what_a_gpu_did_is_a_sentence(open_page, daemon, start_job):
+    start_job(daemon)
+    incident = ask(daemon, "incident", id="a-job-1")
+    kernel = {"name": "ncclDevKernel_AllReduce", "grid": "(24,1,1)", "block": "(640,1,1)", "status": "Active",
+              "threads": 15360, "places": [{"at": "prims_ll.h:245", "threads": 15000}], "places_left_out": 1}
+    dump = {"rank": 3, "host": "node-1", "pid": 4121, "device": 3, "is_culprit": True, "kernels": [kernel],
+            "kernels_left_out": 0, "note": ""}
+    incident["gpu_dumps"] = [dump, {**dump, "rank": 0, "device": -1, "is_culprit": False, "kernels": [],
+                                    "note": "no kernel is on its GPU"}]
+    page = open_page(f"{daemon.page}/#/history")
+    page.route(re.compile(r"/api/v1/incident\?"), lambda route: route.fulfill(json=incident))
+    page.goto(f"{daemon.page}/#/incident/a-job-1")
+    expect(page.locator("#gpus li")).to_have_text([
+        "rank 3 (node-1, pid 4121), the culprit: GPU 3 is in kernel ncclDevKernel_AllReduce, grid (24,1,1), "
+        "block (640,1,1): 15,000 of 15,360 threads at prims_ll.h:245, and 1 more place",
+        "rank 0 (node-1, pid 4121), waiting: no kernel is on its GPU"])

@@ -19,6 +19,8 @@ import sys
 import threading
 import time
 
+import gpu_driver
+
 
 def entry(number, done, seconds):
     now = time.time_ns() - int(seconds * 1e9)
@@ -46,6 +48,7 @@ def answer(rank, calls, most, begun, pipe):
 
 def be_a_rank(calls, most):
     rank, begun = int(os.environ["RANK"]), time.monotonic()
+    gpu_driver.start()
     prefix = os.environ.get("TORCH_NCCL_DEBUG_INFO_PIPE_FILE")
     if prefix:
         os.mkfifo(f"{prefix}{rank}.pipe")

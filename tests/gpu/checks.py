@@ -5,6 +5,7 @@ Started by run.sh. Each check is a job of four ranks with one mistake (tests/e2e
 `rollcall run`; its incident must name cause and culprit.
 """
 import json
+import pathlib
 import shutil
 import socket
 import subprocess
@@ -17,6 +18,7 @@ from machine import SIM, Machine
 
 RANKS = 4
 LIMIT_SECONDS = 150
+LAG_SECONDS = 90  # of a rank, while the GPUs of others are dumped
 
 # Not among them: ranks that never destroy. Here each is a node of its own, and waits for no other.
 #
@@ -111,6 +113,42 @@ def check_ras(machine):
         job.wait(timeout=60)
 
 
+def check_gpu_dump(machine):
+    """A rank lags for longer than --hang-after, and the others spin in NCCL's kernel. After dumps of the GPUs of two
+    ranks all must go on, and the job ends well. -> (why not, what was printed, what was not looked at: "" or a
+    sentence)"""
+    with tempfile.TemporaryDirectory(dir=machine.out) as reports:
+        command = [*machine.rollcall, "run", "--hang-after=5s", "--gpu-dump", f"--report-dir={reports}", "--",
+                   str(machine.programs / "ranks"), "-n", str(RANKS), "--",
+                   *machine.in_job([machine.programs / "one_rank_lags"])]
+        job = subprocess.Popen(command, env=machine.environ({"LAG_SECONDS": str(LAG_SECONDS)}), text=True,
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            output, _ = job.communicate(timeout=LIMIT_SECONDS + LAG_SECONDS)
+        except subprocess.TimeoutExpired:
+            job.terminate()
+            output, _ = job.communicate(timeout=60)
+            return f"the job did not end within {LIMIT_SECONDS + LAG_SECONDS} s", output, ""
+        incidents = [json.loads(path.read_text()) for path in pathlib.Path(reports).glob("*/incident.json")]
+    if not incidents:
+        return "no incident", output, ""
+    dumps = incidents[0]["gpu_dumps"]
+    for dump in dumps:
+        kernels = [kernel["name"] for kernel in dump["kernels"]]
+        print(f"      rank {dump['rank']}: {dump['note'] or kernels}", flush=True)
+    notes = [dump["note"] for dump in dumps]
+    if not dumps or any(note.startswith("no dump") for note in notes):
+        return f"not each GPU was dumped: {notes}", output, ""
+    if job.returncode != 0:
+        return f"the processes did not go on after their dumps: exit code {job.returncode}", output, ""
+    if any("cuda-gdb is not installed" in note for note in notes):
+        return "", output, "cuda-gdb is not installed: what the dumps hold was not read"
+    names = [kernel["name"] for dump in dumps if not dump["is_culprit"] for kernel in dump["kernels"]]
+    if not any("nccl" in name for name in names):
+        return f"the kernels of the rank that waits are {names}, and none is NCCL's", output, ""
+    return "", output, ""
+
+
 def say(good, name, why, output):
     print(f"{'pass' if good else 'FAIL'}  {name}" + ("" if good else f"\n      {why}"), flush=True)
     if not good:
@@ -140,6 +178,15 @@ def main():
         checks += 1
         why, output = check_ras(machine)
         good += say(not why, "diagnose with RAS", why, output)
+    if SIM:
+        print("skip  core dumps of GPUs: the simulated CUDA has no GPU to dump", flush=True)
+    else:
+        checks += 1
+        machine.compile("tests/e2e/victims/one_rank_lags.cc")
+        why, output, unread = check_gpu_dump(machine)
+        good += say(not why, "processes go on after core dumps of their GPUs", why, output)
+        if unread:
+            print(f"skip  kernels in core dumps of GPUs: {unread}", flush=True)
     print(f"{good} of {checks} checks passed\n", flush=True)
     if SIM:
         print("no table: the simulated NCCL has no times worth measuring")

@@ -292,6 +292,7 @@ def test_every_field_of_incident_json_is_documented(message):
                                      "OutsideWait", "ChildAtWork", "SocketWait", "Keeper",
                                      "ProcessStack", "ChildProcess", "FileLock", "OtherEnd",
                                      "ThreadStack", "Frame", "StackTree", "HostFacts", "HostFact",
+                                     "GpuDump", "GpuKernel", "GpuPlace",
                                      "HostProbe"])
 def test_every_field_within_it_is_named(message):
     names = set(code(without_blocks(read("docs/incident_json.md"))))

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { formatAddress } from "./address";
 import { incidentPath, reportPath } from "./api";
 import { count, culprit, versions } from "./format";
+import { GpuDumps } from "./gpu_dumps";
 import { Hosts } from "./hosts";
 import { Icicle } from "./icicle";
 import { PeoplesWords, Taken } from "./incident_actions";
@@ -138,6 +139,7 @@ export function IncidentView({ incident, frozen }: { incident: Message; frozen: 
       )}
       {!frozen && <PeoplesWords incident={incident} />}
       <Hosts incident={incident} />
+      <GpuDumps job={job} incident={incident} />
       <Section title="Stacks" id="stacks">
         {incident.stack_tree !== undefined && incident.stack_tree.nodes.length > 1 ? (
           <Icicle job={job} tree={incident.stack_tree} />

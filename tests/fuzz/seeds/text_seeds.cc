@@ -114,6 +114,18 @@ void AddProc(Seeds* seeds) {
                           std::string(8, '\0') + "7f0000000000 ffff with blanks in it\n"};
 }
 
+void AddCudaGdb(Seeds* seeds) {
+  (*seeds)["cuda_gdb"] = {
+      "  Kernel Parent Dev Grid Status   SMs Mask GridDim  BlockDim Invocation\n"
+      "*      0      -   0   53 Active 0x000003 (2,1,1) (96,1,1) spin(flag=0x7f00)\n"
+      "       1      0   0   -7 Pending 0x04 (1,1,1) (32,1,1) (2,1,1) void f<int>(int*)()\n"
+      "  BlockIdx ThreadIdx To BlockIdx To ThreadIdx Count  PC  Filename  Line\n"
+      "Kernel 0\n"
+      "*  (0,0,0)   (0,0,0)     (0,0,0)     (95,0,0)    96 0x00007f2e6fbff300 /x/spin.cu    31\n"
+      "   (1,0,0  (0,0,0)  (1,0,0)  (31,0,0)  32 0x00007f2e6fbff310    0\n",
+      "No CUDA kernels.\n"};
+}
+
 void AddRas(Seeds* seeds) {
   (*seeds)["ras"] = {
       "{\"nccl_version\": \"2.29.2\", \"communicators\": [{\"hash\": \"0xa91f\", \"size\": 2, "
@@ -140,6 +152,7 @@ void AddTextSeeds(Seeds* seeds) {
   AddNames(seeds);
   AddRequests(seeds);
   AddProc(seeds);
+  AddCudaGdb(seeds);
   AddRas(seeds);
 }
 

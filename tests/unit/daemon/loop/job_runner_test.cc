@@ -114,6 +114,24 @@ TEST_F(JobRunnerTest, AJobWithAnIncidentIsDiagnosedEachTime) {
   EXPECT_EQ(DiagnosesIn(5), 5u);
 }
 
+TEST_F(JobRunnerTest, AnIncidentKeepsWhatItsGpusDid) {
+  Apply(TickOfHealthyRanks(7));
+  Verdict hang;
+  hang.waiting_processes = {0};
+  incidents_->Apply(store_.Get(kJob), {hang}, timeline_.Now());
+  ASSERT_EQ(incidents_->All("").size(), 1u);
+  v1::GpuDump dump;
+  dump.set_rank(1);
+  incidents_->AddGpuDump(kJob, incidents_->All("")[0].id(), dump);
+  incidents_->AddGpuDump(kJob, "another incident", dump);
+  hang.waited_ns = 3600 * kSecond;
+  incidents_->Apply(store_.Get(kJob), {hang}, timeline_.Now());
+  const v1::Incident confirmed = incidents_->All("")[0];
+  EXPECT_TRUE(confirmed.has_confirmed_at());
+  ASSERT_EQ(confirmed.gpu_dumps_size(), 1);
+  EXPECT_EQ(confirmed.gpu_dumps(0).rank(), 1);
+}
+
 // The report on another host comes later, or a later start counts as the same attempt.
 TEST_F(JobRunnerTest, AJobWhoseKnownProcessesHaveEndedIsDiagnosedWhenOthersAreReported) {
   v1::Tick ended;
