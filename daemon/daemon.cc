@@ -16,6 +16,7 @@
 #include "base/monotonic_clock.h"
 #include "base/steady_clock.h"
 #include "daemon/access/daemon_security.h"
+#include "daemon/history/history_write.h"
 #include "daemon/web/http.h"
 #include "rollcall/v1/agent.pb.h"
 #include "security/grpc/credentials.h"
@@ -143,8 +144,8 @@ Daemon::~Daemon() { Stop(); }
 absl::Status Daemon::Start() {
   absl::Status status = incidents_.Start();
   if (status.ok()) {
-    store_.ExpectHosts(incidents_.CountKnownHosts());
-    store_.RestoreAttempts(incidents_.ConsumeAttempts());
+    store_.ExpectHosts(incidents_.reader().CountKnownHosts());
+    store_.RestoreAttempts(incidents_.takeover().ConsumeAttempts());
     store_.SetOwnership(fleet_.get());
     if (fleet_ != nullptr) access_.SetPeerSecret(fleet_->secret());
     access_.SetRefused([this](const AuditEntry& event) { AuditRefusal(event); });
@@ -236,7 +237,7 @@ std::string Daemon::page_url() const {
 std::string Daemon::http_address() const { return http_ == nullptr ? "" : http_->address(); }
 
 std::vector<v1::Incident> Daemon::GetIncidents(const std::string& job) const {
-  return incidents_.All(job);
+  return incidents_.reader().All(job);
 }
 
 void Daemon::Run() {
@@ -279,8 +280,8 @@ void Daemon::Audit(const AuditEntry& event) {
   // Lines that agents and strangers cause must not hide what an operator does.
   LogAlways(absl::StrCat("audit: ", CleanText(event.who), " (", event.peer, "): ", event.action,
                          ", ", CleanText(object)));
-  incidents_.SaveAction(
-      {timeline_.ToWallTime(timeline_.Now()), event.who, event.action, object, event.peer});
+  incidents_.writers().SaveForLater(
+      WriteOfAction({timeline_.WallNow(), event.who, event.action, object, event.peer}));
 }
 
 // `event.object`: why it was refused.
@@ -297,15 +298,16 @@ void Daemon::AuditRefusal(const AuditEntry& event) {
 void Daemon::Publish() {
   incidents_.Publish();
   TellHostHangs();
-  store_.RestoreAttempts(incidents_.ConsumeAttempts());
-  incidents_.SaveAttempts(store_.TakeAttemptChanges(incidents_.ConsumeAttemptsToSave()));
+  JobTakeover& takeover = incidents_.takeover();
+  store_.RestoreAttempts(takeover.ConsumeAttempts());
+  takeover.SaveAttempts(store_.TakeAttemptChanges(takeover.ConsumeAttemptsToSave()));
 }
 
 void Daemon::TellHostHangs() {
   const int64_t now_ns = timeline_.Now();
   if (now_ns - told_hangs_ns_ < kSecond || !host_hangs_.HasAgents()) return;
   told_hangs_ns_ = now_ns;
-  host_hangs_.Update(incidents_.BlamedHosts());
+  host_hangs_.Update(incidents_.reader().BlamedHosts());
 }
 
 void Daemon::MarkSilentAgents(int64_t now_ns) {
@@ -334,7 +336,7 @@ void Daemon::UpdatePace(int64_t now_ns) {
   const TickPace::Load load = {agents_.agents(), ticks_.exchange(0), cpu_seconds - cpu_seconds_,
                                std::max(oldest_ns == 0 ? 0 : now_ns - oldest_ns, late_ns)};
   tick_ns_ = pace_.Update(load);
-  store_.SetUrgent(incidents_.OpenJobs(),
+  store_.SetUrgent(incidents_.reader().OpenJobs(),
                    std::max(kUrgentAgents, static_cast<size_t>(load.agents) / kUrgentShare));
   cpu_seconds_ = cpu_seconds;
   pace_updated_ns_ = now_ns;

@@ -59,7 +59,7 @@ void Daemon::StartFleet() {
   hooks.adopt = [this](const JobId& job, Continuation from_earlier) {
     Adopt(job, std::move(from_earlier));
   };
-  hooks.prove = [this](const JobId& job) { incidents_.StoreProven(job); };
+  hooks.prove = [this](const JobId& job) { incidents_.takeover().StoreProven(job); };
   hooks.agents = [this](const JobId& job) { return store_.AgentsOf(job); };
   hooks.release = [this](const JobId& job, const std::vector<std::string>& agents) {
     Release(job, agents);
@@ -68,17 +68,21 @@ void Daemon::StartFleet() {
     TellOwner(report, owner);
   };
   hooks.has = [this](const JobId& job) {
-    return incidents_.HasJob(job) || !store_.KeysOf(job).empty();
+    return incidents_.reader().HasJob(job) || !store_.KeysOf(job).empty();
   };
   hooks.with_database = [this](const std::vector<DaemonRow>& daemons) {
     return fleet_queries_->WithDatabase(daemons);
   };
-  hooks.take_unknown = [this](const JobId& job) { incidents_.AvoidNumbersOfOthers(job); };
-  hooks.has_backlog = [this] { return incidents_.HasBacklog(); };
-  hooks.written = [this] { return incidents_.StoredBarrier(); };
+  hooks.take_unknown = [this](const JobId& job) {
+    incidents_.takeover().AvoidNumbersOfOthers(job);
+  };
+  hooks.has_backlog = [this] { return incidents_.writers().HasBacklog(); };
+  hooks.written = [this] { return incidents_.writers().history->Barrier(); };
   hooks.is_reached = [this](const JobId& job) { return store_.IsHeard(job); };
   hooks.drop = [this](Dropped what) { counters_.CountDropped(what, 1); };
-  hooks.is_alerting = [this](const JobId& job) { return incidents_.IsAlerting(job); };
+  hooks.is_alerting = [this](const JobId& job) {
+    return incidents_.writers().alerts->IsDelivering(job);
+  };
   const std::string page = http_ == nullptr ? "" : page_url();
   fleet_->Start(Address(), options_.alerts.page.empty() ? page : options_.alerts.page,
                 std::move(hooks));
@@ -110,18 +114,18 @@ void Daemon::TellOwner(const Fleet::Report& report, const std::string& owner) {
 }
 
 void Daemon::KeepSilences() {
-  while (!stop_.SleepFor(kSilencesEveryNs)) incidents_.RefreshSilences();
+  while (!stop_.SleepFor(kSilencesEveryNs)) incidents_.actions().RefreshSilences();
 }
 
 void Daemon::Adopt(const JobId& job, Continuation from_earlier) {
   store_.RestoreAttempts(from_earlier.attempts);
-  incidents_.Adopt(job, std::move(from_earlier));
+  incidents_.takeover().Adopt(job, std::move(from_earlier));
   // It may have ended already, so that nothing else leads to a look at its incident.
   if (fleet_->Owns(job)) runners_.Wake(store_.KeysOf(job));
 }
 
 void Daemon::Release(const JobId& job, const std::vector<std::string>& agents) {
-  incidents_.Release(job);
+  incidents_.takeover().Release(job);
   runners_.Wake(store_.KeysOf(job));
   // Their next streams begin with the names of all jobs, for which they learn the owner.
   for (const std::string& agent : agents) agents_.Restart(agent);

@@ -138,7 +138,7 @@ void JobRunner::Diagnose(int64_t now_ns) {
 HostFactsRequest JobRunner::NextHostFacts(const JobState& state,
                                           const std::vector<int32_t>& involved) {
   if (involved.empty()) return {};
-  const JobBrief brief = parts_.incidents->Brief(key_);
+  const JobBrief brief = parts_.incidents->reader().Brief(key_);
   return host_facts_.Next(state, brief.live ? brief.live->id : "", involved);
 }
 
@@ -179,7 +179,7 @@ bool JobRunner::JudgeJoined(const JoinedJobs& joined, int64_t now_ns,
                             std::vector<Verdict>* verdicts) {
   std::vector<bool> has_incident;
   for (const JoinedJobs::Part& part : joined.parts) {
-    has_incident.push_back(parts_.incidents->Brief(part.key).live.has_value());
+    has_incident.push_back(parts_.incidents->reader().Brief(part.key).live.has_value());
   }
   PairVerdicts split = SplitVerdicts(
       joined, rollcall::Diagnose(joined.state, now_ns, options_.limits), has_incident);
@@ -190,7 +190,7 @@ bool JobRunner::JudgeJoined(const JoinedJobs& joined, int64_t now_ns,
                    std::make_move_iterator(split.own.end()));
   if (!split.told_by) return false;
   parts_.pairs->Summon(*split.told_by, key_, now_ns);
-  const std::optional<JobBrief::Live> live = parts_.incidents->Brief(*split.told_by).live;
+  const std::optional<JobBrief::Live> live = parts_.incidents->reader().Brief(*split.told_by).live;
   Verdict refers;
   refers.cause = Cause::kStraggler;  // a warning, of which people see the sentence only
   refers.summary = absl::StrCat("waits for job ", ToText(*split.told_by),
@@ -242,7 +242,7 @@ void JobRunner::Forget(int64_t now_ns) {
 
 void JobRunner::Release() {
   if (parts_.store->Has(key_) && !parts_.store->Forget(key_)) return;
-  parts_.incidents->ReleaseUnowned(key_);
+  parts_.incidents->takeover().ReleaseUnowned(key_);
   BeginAnew();
 }
 
