@@ -45,7 +45,7 @@ TEST_F(SilencedAlertsTest, ANewSilenceHoldsBackTheLiveHangsThatItFits) {
 }
 
 TEST_F(SilencedAlertsTest, EachSilenceCountsAHangOnce) {
-  const std::string silence = Begin("train");
+  Begin("train");
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(silenced_.Check(*job_, record_));
   EXPECT_EQ(silenced_.List(Tenants::All())[0].incidents(), 1);
   EXPECT_EQ(silenced_.alerts(), 1u);
