@@ -145,7 +145,7 @@ void AgentHub::UpdatePace(int64_t now_ns) {
                                cpu_seconds - cpu_seconds_,
                                std::max(oldest_ns == 0 ? 0 : now_ns - oldest_ns, late_ns)};
   tick_ns_ = pace_.Update(load);
-  parts_.store->SetUrgent(parts_.incidents->OpenJobs(),
+  parts_.store->SetUrgent(parts_.incidents->reader().OpenJobs(),
                           std::max(kUrgentAgents, static_cast<size_t>(load.agents) / kUrgentShare));
   cpu_seconds_ = cpu_seconds;
 }
@@ -213,7 +213,7 @@ void AgentHub::TellHostHangs() {
   const int64_t now_ns = parts_.timeline->Now();
   if (now_ns - told_hangs_ns_ < kSecond || !host_hangs_.HasAgents()) return;
   told_hangs_ns_ = now_ns;
-  host_hangs_.Update(parts_.incidents->BlamedHosts());
+  host_hangs_.Update(parts_.incidents->reader().BlamedHosts());
 }
 
 void AgentHub::SeekOwners(const AgentName& agent, const JobStore::Routed& routed) {

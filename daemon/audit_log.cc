@@ -9,6 +9,7 @@
 #include "base/cut_text.h"
 #include "base/log/limited_log.h"
 #include "base/steady_clock.h"
+#include "daemon/history/history_write.h"
 
 namespace rollcall {
 namespace {
@@ -23,8 +24,8 @@ void AuditLog::Record(const AuditEntry& event) {
   // Lines that agents and strangers cause must not hide what an operator does.
   LogAlways(absl::StrCat("audit: ", CleanText(event.who), " (", event.peer, "): ", event.action,
                          ", ", CleanText(object)));
-  incidents_->SaveAction(
-      {timeline_->ToWallTime(timeline_->Now()), event.who, event.action, object, event.peer});
+  incidents_->writers().SaveForLater(
+      WriteOfAction({timeline_->WallNow(), event.who, event.action, object, event.peer}));
 }
 
 void AuditLog::RecordRefusal(const AuditEntry& event) {

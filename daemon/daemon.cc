@@ -13,6 +13,7 @@
 #include "base/durations.h"
 #include "base/steady_clock.h"
 #include "daemon/access/daemon_security.h"
+#include "daemon/history/history_write.h"
 #include "daemon/web/http.h"
 #include "security/grpc/credentials.h"
 
@@ -145,8 +146,8 @@ Daemon::~Daemon() { Stop(); }
 absl::Status Daemon::Start() {
   absl::Status status = incidents_.Start();
   if (status.ok()) {
-    store_.ExpectHosts(incidents_.CountKnownHosts());
-    store_.RestoreAttempts(incidents_.ConsumeAttempts());
+    store_.ExpectHosts(incidents_.reader().CountKnownHosts());
+    store_.RestoreAttempts(incidents_.takeover().ConsumeAttempts());
     store_.SetOwnership(OwnershipOf(fleet_.get()));
     Access& access = callers_.access;
     if (fleet_ != nullptr) access.SetPeerSecret(fleet_->members().row().secret);
@@ -241,7 +242,7 @@ std::string Daemon::Address() const {
 std::string Daemon::http_address() const { return http_ == nullptr ? "" : http_->address(); }
 
 std::vector<v1::Incident> Daemon::GetIncidents(const std::string& job) const {
-  return incidents_.All(job);
+  return incidents_.reader().All(job);
 }
 
 void Daemon::Run() {
@@ -256,7 +257,7 @@ void Daemon::Run() {
 }
 
 void Daemon::KeepSilences() {
-  while (!stop_.SleepFor(kSilencesEveryNs)) incidents_.RefreshSilences();
+  while (!stop_.SleepFor(kSilencesEveryNs)) incidents_.actions().RefreshSilences();
 }
 
 void Daemon::Tick() {
@@ -286,8 +287,8 @@ bool Daemon::IsAlive() const {
 void Daemon::Publish() {
   incidents_.Publish();
   hub_.TellHostHangs();
-  store_.RestoreAttempts(incidents_.ConsumeAttempts());
-  incidents_.SaveAttempts(store_.TakeAttemptChanges(incidents_.ConsumeAttemptsToSave()));
+  store_.RestoreAttempts(incidents_.takeover().ConsumeAttempts());
+  incidents_.takeover().SaveAttempts(store_.TakeAttemptChanges(incidents_.takeover().ConsumeAttemptsToSave()));
 }
 
 }  // namespace rollcall

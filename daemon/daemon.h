@@ -17,7 +17,7 @@
 // the network.
 //
 // Locks: none here. A thread that takes two mutexes takes them in this order: a job's in job_store,
-// the incident book's, one of a part that calls no other part (report queue, history, alerts, call
+// IncidentStore's, one of a part that calls no other part (report queue, history, alerts, call
 // rates, timeline). No thread holds one while it sends a stack request. That of host_hangs_desk is
 // held while it sends.
 #pragma once

@@ -7,24 +7,19 @@
 #include <chrono>
 #include <utility>
 
+#include "base/durations.h"
 #include "base/log/log_fields.h"
 #include "daemon/diagnosis/post_mortem.h"
 #include "daemon/history/history_write.h"
-#include "daemon/incidents/incident_actions.h"
-#include "daemon/incidents/incident_stacks.h"
-#include "daemon/incidents/stored_incident.h"
+#include "daemon/report/gpu/gpu_dumps.h"
 #include "daemon/report/host_facts_proto.h"
-#include "daemon/report/incident_proto.h"
 #include "daemon/report/public_ranks.h"
 #include "daemon/report/stack_merge.h"
-#include "daemon/report/stack_places.h"
 #include "proto/timestamps.h"
 
 namespace rollcall {
 namespace {
 
-constexpr uint64_t kBacklog = 200;      // writes: they take a second at most
-constexpr size_t kIncidentsKept = 100;  // of one job
 // Shares of the time that the daemon has to stop. The rest is for gRPC and HTTP.
 // The history comes last, because it records which alerts were delivered.
 constexpr auto kReportsWithin = std::chrono::seconds(6);
@@ -32,26 +27,6 @@ constexpr auto kAlertsWithin = std::chrono::seconds(9);
 constexpr auto kHistoryWithin = std::chrono::seconds(11);
 // Where a restarted daemon sends the rest.
 constexpr auto kSavedAlertsWithin = std::chrono::seconds(3);
-
-// Keeps the recorded wall-clock times, even if someone has set the clock since.
-void KeepTimes(const v1::Incident& known, v1::Incident* incident) {
-  if (known.has_opened_at()) *incident->mutable_opened_at() = known.opened_at();
-  if (known.has_confirmed_at()) *incident->mutable_confirmed_at() = known.confirmed_at();
-  if (known.has_closed_at()) *incident->mutable_closed_at() = known.closed_at();
-  if (known.has_waits_since()) *incident->mutable_waits_since() = known.waits_since();
-  incident->set_ranks(known.ranks());
-}
-
-// A restarted daemon has no stacks, from which the best advice follows: the earlier daemon's holds
-// for the same finding.
-void KeepAdvice(const v1::Incident& known, v1::Incident* incident) {
-  if (known.verdicts().empty() || incident->verdicts().empty()) return;
-  v1::Verdict* root = incident->mutable_verdicts(0);
-  const v1::Verdict& before = known.verdicts(0);
-  const bool is_same =
-      root->cause() == before.cause() && root->culprit_ranks() == before.culprit_ranks();
-  if (is_same && !before.advice().empty()) *root->mutable_advice() = before.advice();
-}
 
 // Whether a rank has come through a call: it has begun the next one.
 bool MakesCalls(const JobState& state) {
@@ -63,106 +38,8 @@ bool MakesCalls(const JobState& state) {
       });
 }
 
-}  // namespace
-
-IncidentBook::IncidentBook(IncidentBookOptions options, Timeline* timeline,
-                           DaemonCounters* counters)
-    : options_(std::move(options)),
-      timeline_(timeline),
-      counters_(counters),
-      quota_(options_.quota),
-      host_labels_(options_.host_labels),
-      silences_(options_.history.database.url.empty() ? "" : options_.history.database.daemon) {}
-
-absl::Status IncidentBook::Start() {
-  history_ = std::make_unique<HistoryKeeper>(options_.history);
-  absl::Status usable = history_->Start();
-  if (!usable.ok()) return usable;
-  ReportQueueOptions reports;
-  reports.report_dir = options_.report_dir;
-  reports.keep = options_.keep_reports;
-  reports.continues_reports = !options_.history.path.empty();
-  reports_ = std::make_unique<ReportQueue>(reports);
-  const bool is_kept = !options_.history.path.empty();
-  AlertOptions alerts = options_.alerts;
-  if (options_.ownership != nullptr) {
-    alerts.may_send = [ownership = options_.ownership](const v1::Incident& incident) {
-      return ownership->MayAlert(ReadJobKey(incident));
-    };
-  }
-  alerts_ = std::make_unique<AlertSender>(std::move(alerts), is_kept ? history_->outbox() : nullptr,
-                                          counters_);
-  {
-    const MutexLock lock(mutex_);
-    started_ns_ = timeline_->Now();
-    knows_hosts_ = !is_kept;
-  }
-  Restore();
-  return absl::OkStatus();
-}
-
-IncidentBook::JobIncidents* IncidentBook::Open(const JobKey& job) {
-  const auto known = jobs_.find(job);
-  if (known != jobs_.end()) return &known->second;
-  return &jobs_.try_emplace(job, job, history_->LastNumber(job)).first->second;
-}
-
-std::vector<StackRequest> IncidentBook::Apply(const JobState& state, std::vector<Verdict> verdicts,
-                                              int64_t now_ns, int64_t began_ns) {
-  std::vector<StackRequest> requests;
-  const MutexLock lock(mutex_);
-  JobIncidents* job = Open(state.key);
-  job->has_returned = true;
-  awaited_.erase(state.key);
-  SaveHosts(state, job, now_ns);
-  if (AwaitsHosts(*job, now_ns)) return requests;
-  const std::string not_seen = WhatIsNotSeen(state, *job, began_ns);
-  const View view = not_seen.empty() ? View::kWhole : View::kPart;
-  verdicts = Prepare(state, std::move(verdicts), not_seen, job);
-  AvoidUnknownNumbers(job, now_ns);
-  const std::vector<IncidentEvent> events =
-      job->life.Update(state, verdicts, now_ns, options_.limits, view);
-  if (!events.empty()) job->ranks = std::max(job->ranks, PublicRanks(state).count());
-  for (const IncidentEvent& event : events) {
-    Act(event, job);
-    if (!event.take_stacks_of.empty()) {
-      requests.push_back(MakeStackRequest(state, event));
-      Record* record = FindRecord(event.incident.id, job);
-      record->awaited.Add(requests.back(), timeline_->Now());
-    }
-    if (event.kind != IncidentEvent::Kind::kEnded) continue;
-    // The end of a job is no news after its hang was reported.
-    for (const auto& [id, comm] : state.communicators) job->judged_ends.insert(id);
-  }
-  bool has_new_stacks = false;
-  for (Record& record : job->records) {
-    has_new_stacks |= std::exchange(record.has_new_stacks, false);
-    record.awaited.Hear(state);
-  }
-  SayWhatIsNew(has_new_stacks, job);
-  job->has_made_calls = job->has_made_calls || MakesCalls(state);
-  CloseEarlierAttempts(state.key);
-  if (job->may_lack_alert) SendLackingAlert(verdicts, job);
-  return requests;
-}
-
-// The verdicts from which incidents follow. `not_seen`: "": the whole job is seen.
-std::vector<Verdict> IncidentBook::Prepare(const JobState& state, std::vector<Verdict> verdicts,
-                                           const std::string& not_seen, JobIncidents* job) {
-  verdicts = SetWarnings(std::move(verdicts), job);
-  const bool hangs = job->life.live() && job->life.live()->state == IncidentState::kConfirmed;
-  std::vector<Verdict> end;
-  if (!hangs && !job->is_end_judged) end = JudgeTheEnd(state, &job->judged_ends);
-  if (!end.empty()) verdicts = std::move(end);
-  if (!not_seen.empty()) {
-    Weaken(not_seen, &verdicts);
-    WeakenStored(not_seen, job);
-  }
-  return verdicts;
-}
-
 // Removes warnings from the verdicts and stores them. Returns the other verdicts.
-std::vector<Verdict> IncidentBook::SetWarnings(std::vector<Verdict> verdicts, JobIncidents* job) {
+std::vector<Verdict> SetWarnings(std::vector<Verdict> verdicts, JobIncidents* job) {
   const auto warnings = std::stable_partition(verdicts.begin(), verdicts.end(),
                                               [](const Verdict& v) { return !IsWarning(v.cause); });
   job->warnings.clear();
@@ -171,39 +48,113 @@ std::vector<Verdict> IncidentBook::SetWarnings(std::vector<Verdict> verdicts, Jo
   return verdicts;
 }
 
-// Returns nullptr if there is no such incident, or newer ones replaced it.
-IncidentBook::Record* IncidentBook::FindRecord(const std::string& incident, JobIncidents* job) {
-  const auto at =
-      std::find_if(job->records.begin(), job->records.end(),
-                   [&incident](const Record& record) { return record.incident.id() == incident; });
-  return at == job->records.end() ? nullptr : &*at;
+// The verdicts from which incidents follow. `not_seen`: "": the whole job is seen.
+std::vector<Verdict> Prepare(const JobState& state, std::vector<Verdict> verdicts,
+                             const std::string& not_seen, JobIncidents* job) {
+  verdicts = SetWarnings(std::move(verdicts), job);
+  const bool hangs = job->life.live() && job->life.live()->state == IncidentState::kConfirmed;
+  std::vector<Verdict> end;
+  if (!hangs && !job->is_end_judged) end = JudgeTheEnd(state, &job->judged_ends);
+  if (!end.empty()) verdicts = std::move(end);
+  if (not_seen.empty()) return verdicts;
+  Weaken(not_seen, &verdicts);
+  // A verdict that a report has already may lack hosts, too.
+  IncidentRecord* const live = FindLive(job);
+  if (live != nullptr && job->life.live()->is_stored) Weaken(not_seen, &live->incident);
+  return verdicts;
+}
+
+}  // namespace
+
+IncidentBook::IncidentBook(IncidentBookOptions options, Timeline* timeline,
+                           DaemonCounters* counters)
+    : options_(std::move(options)),
+      timeline_(timeline),
+      counters_(counters),
+      store_(options_, &writers_, timeline, counters),
+      reader_(&store_, &writers_, timeline, options_.ownership),
+      actions_(&store_, &writers_),
+      takeover_(&store_, &writers_, timeline, options_.ownership) {}
+
+absl::Status IncidentBook::Start() {
+  absl::Status usable = writers_.Start(options_, counters_);
+  if (!usable.ok()) return usable;
+  {
+    const MutexLock lock(store_.mutex);
+    store_.returning.Begin(timeline_->Now(), writers_.is_kept);
+  }
+  takeover_.Restore();
+  return absl::OkStatus();
+}
+
+std::vector<StackRequest> IncidentBook::Apply(const JobState& state, std::vector<Verdict> verdicts,
+                                              int64_t now_ns, int64_t began_ns) {
+  const MutexLock lock(store_.mutex);
+  JobIncidents* const job = store_.table.Open(state.key, *writers_.history);
+  job->has_returned = true;
+  job->is_awaited = false;
+  const std::vector<std::string> hosts = job->hosts.Update(state, now_ns);
+  if (!hosts.empty()) {
+    writers_.SaveForLater(WriteOfHosts(state.key, hosts, timeline_->ToWallTime(now_ns)));
+  }
+  if (store_.returning.Awaits(*job, now_ns)) return {};
+  const std::string not_seen = store_.returning.WhatIsNotSeen(state, *job, began_ns);
+  const View view = not_seen.empty() ? View::kWhole : View::kPart;
+  verdicts = Prepare(state, std::move(verdicts), not_seen, job);
+  // The history, which has the numbers of earlier incidents, is not readable. The time in seconds
+  // is larger than all of these, and than the numbers that an earlier daemon took from the time.
+  if (!store_.returning.is_known() && !job->life.live()) {
+    job->life.RaiseCount(static_cast<int>(timeline_->ToWallTime(now_ns) / kSecond));
+  }
+  std::vector<StackRequest> requests =
+      ActOnEvents(state, job->life.Update(state, verdicts, now_ns, options_.limits, view), job);
+  bool has_new_stacks = false;
+  for (IncidentRecord& record : job->records) {
+    has_new_stacks |= std::exchange(record.has_new_stacks, false);
+    record.awaited.Hear(state);
+  }
+  store_.alerts.SayWhatIsNew(has_new_stacks, job);
+  job->has_made_calls = job->has_made_calls || MakesCalls(state);
+  store_.rows.GoOn(state.key, timeline_->Now());
+  if (job->may_lack_alert) store_.alerts.SendLacking(verdicts, job);
+  return requests;
+}
+
+std::vector<StackRequest> IncidentBook::ActOnEvents(const JobState& state,
+                                                    const std::vector<IncidentEvent>& events,
+                                                    JobIncidents* job) {
+  std::vector<StackRequest> requests;
+  if (!events.empty()) job->ranks = std::max(job->ranks, PublicRanks(state).count());
+  for (const IncidentEvent& event : events) {
+    Act(event, job);
+    if (!event.take_stacks_of.empty()) {
+      requests.push_back(MakeStackRequest(state, event));
+      IncidentRecord* record = FindRecord(event.incident.id, job);
+      record->awaited.Add(requests.back(), timeline_->Now());
+    }
+    if (event.kind != IncidentEvent::Kind::kEnded) continue;
+    // The end of a job is no news after its hang was reported.
+    for (const auto& [id, comm] : state.communicators) job->judged_ends.insert(id);
+  }
+  return requests;
 }
 
 void IncidentBook::Act(const IncidentEvent& event, JobIncidents* job) {
-  Record* record = FindRecord(event.incident.id, job);
-  if (record == nullptr) {
-    if (job->records.size() >= kIncidentsKept) job->records.erase(job->records.begin());
-    record = &job->records.emplace_back();
-  }
-  Rewrite(event, record);
-  AddExtent(event, *job, record);
-  ApplyQuota(event, *job, record);
-  record->incident.set_abandoned(job->is_abandoned && !job->has_returned);
-  SetPending(*job, *record);
+  IncidentRecord* const record = AddRecord(event.incident.id, job);
+  Record(event, *job, record);
+  store_.table.SetChanged(job, record);
   if (event.kind == IncidentEvent::Kind::kConfirmed) {
     record->confirmed_ns = event.incident.confirmed_ns;
-    IsSilenced(*job, record);  // so that the history knows it at once
+    store_.silenced.Check(*job, record);  // so that the history knows it at once
   }
   if (event.kind != IncidentEvent::Kind::kTakeStacksAgain &&
       event.kind != IncidentEvent::Kind::kTakeStacksOfRest) {
-    SaveNow(record);  // before its alert
+    store_.publisher.Save(record);  // before its alert
   }
-  ++job->changes;
-  ++changes_;
   Count(event, job);
-  Alert(event, job, record);
-  quota_.Update(job->key, record->incident);
-  DropOverQuota(event, job);
+  store_.alerts.Act(event, job, record);
+  store_.quota.Update(job->key, record->incident);
+  if (event.incident.closed_ns != 0) store_.publisher.DropIfOverQuota(event.incident, job);
   if (options_.log_incidents && event.kind == IncidentEvent::Kind::kConfirmed) {
     const LogFields fields(
         LogFields::List{{kJobField, job->key.job}, {kIncidentField, event.incident.id}});
@@ -211,128 +162,78 @@ void IncidentBook::Act(const IncidentEvent& event, JobIncidents* job) {
   }
 }
 
-void IncidentBook::Rewrite(const IncidentEvent& event, Record* record) {
-  v1::Incident incident = ToProto(WithWallTimes(event.incident));
-  incident.set_rollcall_version(ROLLCALL_VERSION);
-  incident.set_ended_ranks(static_cast<int32_t>(event.incident.ended_ranks));
-  if (event.incident.is_stored) {
-    incident.mutable_verdicts()->Swap(record->incident.mutable_verdicts());
-    incident.mutable_versions()->Swap(record->incident.mutable_versions());
+// What people see of the incident, with what the hang costs, and where: how many ranks, since when,
+// and the labels of the culprits' hosts.
+void IncidentBook::Record(const IncidentEvent& event, const JobIncidents& job,
+                          IncidentRecord* record) {
+  Incident now = event.incident;
+  for (int64_t* time_ns : {&now.opened_ns, &now.confirmed_ns, &now.closed_ns}) {
+    *time_ns = timeline_->ToWallTime(*time_ns);
   }
-  // Keeps what the daemon has added to the old message.
-  incident.mutable_stacks()->Swap(record->incident.mutable_stacks());
-  incident.mutable_stack_tree()->Swap(record->incident.mutable_stack_tree());
-  incident.mutable_host_facts()->Swap(record->incident.mutable_host_facts());
-  incident.set_host_facts_total(record->incident.host_facts_total());
-  incident.mutable_gpu_dumps()->Swap(record->incident.mutable_gpu_dumps());
-  incident.set_report_path(record->folder);
-  if (!record->is_over_quota) incident.set_report_note(record->incident.report_note());
-  incident.set_alert_held_back(record->incident.alert_held_back());
-  if (record->incident.has_went_on_in()) {
-    incident.set_went_on_in(record->incident.went_on_in());
-  }
-  if (record->incident.has_repeat()) *incident.mutable_repeat() = record->incident.repeat();
-  KeepActions(record->incident, &incident);
-  KeepTimes(record->incident, &incident);
-  const bool is_restored = record->confirmed_ns == 0 && record->incident.has_confirmed_at();
-  if (is_restored) KeepAdvice(record->incident, &incident);
-  record->incident.Swap(&incident);
-  AddSites(&record->incident);
-  record->dirty = true;
-  record->unsaved = true;
-}
-
-// What the hang costs, and where: how many ranks, since when, and the labels of the culprits'
-// hosts.
-void IncidentBook::AddExtent(const IncidentEvent& event, const JobIncidents& job, Record* record) {
+  Rewrite(now, record);
   v1::Incident* const incident = &record->incident;
   incident->set_ranks(std::max(incident->ranks(), job.ranks));
-  rollcall::SetHostLabels(host_labels_, incident);
-  if (event.kind != IncidentEvent::Kind::kOpened) return;
-  const int64_t since_ns = event.incident.opened_ns - event.incident.verdicts.front().waited_ns;
-  *incident->mutable_waits_since() = ToTimestamp(timeline_->ToWallTime(since_ns));
-}
-
-// Converts the incident's times to the wall clock, for people.
-Incident IncidentBook::WithWallTimes(Incident incident) {
-  incident.opened_ns = timeline_->ToWallTime(incident.opened_ns);
-  incident.confirmed_ns = timeline_->ToWallTime(incident.confirmed_ns);
-  incident.closed_ns = timeline_->ToWallTime(incident.closed_ns);
-  return incident;
-}
-
-void IncidentBook::Count(const IncidentEvent& event, JobIncidents* job) {
-  const Incident& incident = event.incident;
-  const char* cause = CauseName(incident.verdicts.front().cause);
-  if (event.kind == IncidentEvent::Kind::kConfirmed) ++job->by_cause[cause];
-  if (incident.closed_ns == 0 || incident.confirmed_ns == 0) return;
-  job->hung_seconds[cause] += static_cast<double>(incident.closed_ns - incident.opened_ns) / 1e9;
+  rollcall::SetHostLabels(store_.host_labels, incident);
+  if (event.kind == IncidentEvent::Kind::kOpened) {
+    const int64_t since_ns = event.incident.opened_ns - event.incident.verdicts.front().waited_ns;
+    *incident->mutable_waits_since() = ToTimestamp(timeline_->ToWallTime(since_ns));
+  }
+  store_.publisher.Judge(event, job.key, record);
+  incident->set_abandoned(job.is_abandoned && !job.has_returned);
 }
 
 bool IncidentBook::NeedsDiagnosis(const JobKey& job) const {
-  const MutexLock lock(mutex_);
-  const auto known = jobs_.find(job);
-  if (known == jobs_.end()) return false;
-  return known->second.life.live().has_value() || AwaitsHosts(known->second, timeline_->Now());
+  const MutexLock lock(store_.mutex);
+  const JobIncidents* const known = store_.table.Find(job);
+  if (known == nullptr) return false;
+  return known->life.live().has_value() || store_.returning.Awaits(*known, timeline_->Now());
 }
 
 void IncidentBook::Forget(const JobKey& job, int64_t now_ns) {
-  const MutexLock lock(mutex_);
-  const auto known = jobs_.find(job);
-  if (known == jobs_.end()) return;
-  Abandon(&known->second, now_ns);
-  DraftLast(&known->second);
-  jobs_.erase(known);
-  awaited_.erase(job);
-  history_->Apply(WriteOfForgottenHosts(job));
-  ++changes_;
+  const MutexLock lock(store_.mutex);
+  JobIncidents* const known = store_.table.Find(job);
+  if (known == nullptr) return;
+  Abandon(known, now_ns);
+  store_.publisher.DraftLast(known);
+  store_.table.Erase(job);
+  writers_.history->Apply(WriteOfForgottenHosts(job));
 }
 
-void IncidentBook::Release(const JobId& job) {
-  const MutexLock lock(mutex_);
-  Drop(job);
+// Ends the job's incident, although the job may live.
+void IncidentBook::Abandon(JobIncidents* job, int64_t now_ns) {
+  job->is_abandoned = true;
+  job->has_returned = false;
+  for (const IncidentEvent& event : job->life.End(now_ns)) Act(event, job);
 }
 
-void IncidentBook::ReleaseUnowned(const JobId& job) {
-  const MutexLock lock(mutex_);
-  if (adopted_.count(job) == 0 && !options_.ownership->Owns(job)) Drop(job);
-}
-
-void IncidentBook::Drop(const JobId& job) {
-  for (auto at = jobs_.lower_bound(JobKey(job, INT32_MIN));
-       at != jobs_.end() && static_cast<const JobId&>(at->first) == job;) {
-    awaited_.erase(at->first);
-    at = jobs_.erase(at);
-    ++changes_;
+// The restored jobs that have not come back in time.
+void IncidentBook::EndAbandoned() {
+  const int64_t now_ns = timeline_->Now();
+  const MutexLock lock(store_.mutex);
+  std::vector<JobKey> gone;
+  for (auto& [key, job] : store_.table.jobs()) {
+    const int64_t away_ns = now_ns - job.restored_ns;
+    if (!job.is_awaited || away_ns < kJobReturnsWithinNs) continue;
+    if (job.is_abandoned) {
+      if (away_ns >= 2 * kJobReturnsWithinNs) gone.push_back(key);
+      continue;
+    }
+    Abandon(&job, now_ns);
+    // After the alert: a daemon that continues here looks for it only where it knows the hosts.
+    writers_.history->Apply(WriteOfForgottenHosts(key));
+    job.hosts.SetUnrecorded();
   }
-  folds_.Drop(job);
-  alerts_->DropJob(job);
-  history_->DropHeld(job);
+  for (const JobKey& key : gone) store_.table.Erase(key);
 }
-
-bool IncidentBook::HasJob(const JobId& job) const {
-  const MutexLock lock(mutex_);
-  const auto at = jobs_.lower_bound(JobKey(job, INT32_MIN));
-  return at != jobs_.end() && static_cast<const JobId&>(at->first) == job;
-}
-
-bool IncidentBook::HasBacklog() const {
-  const HistoryKeeper::Counts counts = history_->counts();
-  return counts.waiting + counts.spooled > kBacklog;
-}
-
-std::function<bool()> IncidentBook::StoredBarrier() const { return history_->Barrier(); }
-
-bool IncidentBook::IsAlerting(const JobId& job) const { return alerts_->IsDelivering(job); }
 
 std::optional<StackChange> IncidentBook::AddStack(const StackResult& result) {
-  const MutexLock lock(mutex_);
-  const auto job = jobs_.find(result.job);
-  if (job == jobs_.end()) return std::nullopt;
-  Record* record = FindRecord(result.incident, &job->second);
+  const MutexLock lock(store_.mutex);
+  JobIncidents* const job = store_.table.Find(result.job);
+  if (job == nullptr) return std::nullopt;
+  IncidentRecord* const record = FindRecord(result.incident, job);
   if (record == nullptr) return StackChange();
   record->dirty = true;
-  SetPending(job->second, *record);
+  store_.table.SetPending(*job, *record);
   record->awaited.Remove(result);
   if (result.is_rest) {
     AddToTree(result.stack, result.stack.rank(), &record->rest);
@@ -350,43 +251,93 @@ std::optional<StackChange> IncidentBook::AddStack(const StackResult& result) {
 
 void IncidentBook::AddHostFacts(const JobKey& job, const std::string& incident,
                                 const v1::HostFacts& facts) {
-  const MutexLock lock(mutex_);
-  const auto known = jobs_.find(job);
-  Record* record = known == jobs_.end() ? nullptr : FindRecord(incident, &known->second);
+  const MutexLock lock(store_.mutex);
+  IncidentRecord* const record = store_.table.Find(job, incident);
   if (record == nullptr) return;
   AddToIncident(facts, &record->incident);
   record->dirty = true;
+  store_.table.SetChanged(store_.table.Find(job), record);
+}
+
+void IncidentBook::AddGpuDump(const JobKey& job, const std::string& incident,
+                              const v1::GpuDump& dump) {
+  const MutexLock lock(store_.mutex);
+  IncidentRecord* const record = store_.table.Find(job, incident);
+  if (record == nullptr) return;
+  AddToIncident(dump, &record->incident);
+  record->dirty = true;
   record->unsaved = true;
-  SetPending(known->second, *record);
-  ++known->second.changes;
-  ++changes_;
+  store_.table.SetChanged(store_.table.Find(job), record);
+}
+
+void IncidentBook::Publish() {
+  takeover_.Restore();
+  EndAbandoned();
+  {
+    const MutexLock lock(store_.mutex);
+    store_.alerts.SendDue();
+  }
+  PublishPending();
+}
+
+void IncidentBook::PublishPending() {
+  takeover_.SaveAgain();
+  std::vector<IncidentPublisher::Draft> drafts;
+  {
+    const MutexLock lock(store_.mutex);
+    drafts = store_.publisher.TakeDrafts();
+  }
+  for (IncidentPublisher::Draft& draft : drafts) WriteReport(std::move(draft));
+}
+
+// Merging the stacks of thousands of ranks takes long, and diagnoses and queries need the mutex.
+void IncidentBook::WriteReport(IncidentPublisher::Draft draft) {
+  const v1::StackTree merged = MergedStacks(draft.incident, draft.rest);
+  {
+    const MutexLock lock(store_.mutex);
+    IncidentRecord* const record = store_.table.Find(draft.job, draft.incident.id());
+    if (record != nullptr) {
+      *record->incident.mutable_stack_tree() = merged;
+      record->unsaved = true;
+      store_.table.SetPending(*store_.table.Find(draft.job), *record);
+    }
+  }
+  *draft.incident.mutable_stack_tree() = merged;
+  if (draft.is_last) writers_.history->Save(draft.incident);  // nobody else saves these stacks
+  // A report describes the hang. The end of the job afterwards (possibly caused by --on-hang) is in
+  // closed_at, and the hang stays confirmed.
+  if (draft.incident.state() == "ended") draft.incident.set_state("confirmed");
+  writers_.reports->Put(std::move(draft.incident), draft.folder);
 }
 
 void IncidentBook::SetHostLabels(HostLabels labels) {
-  const MutexLock lock(mutex_);
-  host_labels_ = std::move(labels);
+  const MutexLock lock(store_.mutex);
+  store_.host_labels = std::move(labels);
 }
 
 void IncidentBook::SetQuota(const IncidentQuotaLimits& limits) {
-  const MutexLock lock(mutex_);
-  quota_.SetLimits(limits);
+  const MutexLock lock(store_.mutex);
+  store_.quota.SetLimits(limits);
 }
 
 void IncidentBook::BeginStop() {
-  const MutexLock lock(mutex_);
-  stopping_ = true;
+  const MutexLock lock(store_.mutex);
+  store_.alerts.BeginStop();
+  store_.publisher.BeginStop();
 }
 
 void IncidentBook::Finish(SteadyTime begun) {
-  if (alerts_ == nullptr) return;
-  SendDueFirst(/*all=*/true);
-  // With a history the next daemon tells the ends that wait for a calm.
-  if (options_.history.path.empty()) SendDueEnds(INT64_MAX);
-  alerts_->BeginFinish();
-  reports_->Finish(begun + kReportsWithin);
+  if (writers_.alerts == nullptr) return;
+  {
+    const MutexLock lock(store_.mutex);
+    // With a history the next daemon tells the ends that wait for a calm.
+    store_.alerts.SendLast(/*ends=*/!writers_.is_kept);
+  }
+  writers_.alerts->BeginFinish();
+  writers_.reports->Finish(begun + kReportsWithin);
   PublishPending();
-  alerts_->Finish(begun + (options_.history.path.empty() ? kAlertsWithin : kSavedAlertsWithin));
-  history_->Finish(begun + kHistoryWithin);
+  writers_.alerts->Finish(begun + (writers_.is_kept ? kSavedAlertsWithin : kAlertsWithin));
+  writers_.history->Finish(begun + kHistoryWithin);
 }
 
 }  // namespace rollcall

@@ -39,6 +39,7 @@ class IncidentQuota {
 
   // The limits from now on, also for what has happened already.
   void SetLimits(const IncidentQuotaLimits& limits) { limits_ = limits; }
+  const IncidentQuotaLimits& limits() const { return limits_; }
 
   // Whether the incident that opens now may be stored.
   bool MayStoreOpened(const JobId& job, int64_t now_ns);

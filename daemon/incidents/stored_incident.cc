@@ -6,8 +6,6 @@
 #include <cstdlib>
 #include <iterator>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/whole_numbers.h"
 #include "daemon/history/history.h"
 #include "proto/timestamps.h"
@@ -15,7 +13,6 @@
 namespace rollcall {
 namespace {
 
-constexpr size_t kMaxNamedHosts = 5;
 constexpr Cause kCauses[] = {
 #define X(name, text) Cause::name,
     ROLLCALL_CAUSES(X)
@@ -94,41 +91,6 @@ Incident FromStored(const v1::Incident& stored) {
   }
   incident.ended_ranks = static_cast<size_t>(std::max(stored.ended_ranks(), 0));
   return incident;
-}
-
-std::string MissingHostsInWords(const std::set<std::string>& hosts) {
-  const size_t named = std::min(hosts.size(), kMaxNamedHosts);
-  const std::vector<std::string> names(hosts.begin(), std::next(hosts.begin(), long(named)));
-  if (hosts.size() == 1) {
-    return absl::StrCat(names[0], " has not reported since the daemon was restarted");
-  }
-  return absl::StrCat(hosts.size(), " hosts have not reported since the daemon was restarted",
-                      named < hosts.size() ? ", among them " : ": ", absl::StrJoin(names, ", "));
-}
-
-std::string UnreportedRanksInWords(const RankCount& ranks) {
-  return absl::StrCat("the daemon was started after the job, and of ", ranks.all, " ranks ",
-                      ranks.unreported, ranks.unreported == 1 ? " has" : " have",
-                      " not been reported since");
-}
-
-void Weaken(const std::string& line, std::vector<Verdict>* verdicts) {
-  for (Verdict& verdict : *verdicts) {
-    verdict.certainty = std::min(verdict.certainty, Certainty::kLikely);
-    verdict.missing_evidence.push_back(line);
-  }
-}
-
-void Weaken(const std::string& line, v1::Incident* incident) {
-  for (v1::Verdict& verdict : *incident->mutable_verdicts()) {
-    if (verdict.certainty() == CertaintyName(Certainty::kCertain)) {
-      verdict.set_certainty(CertaintyName(Certainty::kLikely));
-    }
-    const auto& lines = verdict.missing_evidence();
-    if (std::find(lines.begin(), lines.end(), line) == lines.end()) {
-      verdict.add_missing_evidence(line);
-    }
-  }
 }
 
 }  // namespace rollcall

@@ -31,6 +31,7 @@ class Timeline {
 
   // Converts a time to the wall clock. Wrong if someone has set that clock since. For people only.
   int64_t ToWallTime(int64_t time_ns) ABSL_LOCKS_EXCLUDED(mutex_);
+  int64_t WallNow() ABSL_LOCKS_EXCLUDED(mutex_) { return ToWallTime(Now()); }
 
  private:
   mutable Mutex mutex_;

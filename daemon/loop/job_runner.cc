@@ -138,13 +138,13 @@ void JobRunner::Diagnose(int64_t now_ns) {
 HostFactsRequest JobRunner::NextHostFacts(const JobState& state,
                                           const std::vector<int32_t>& involved) {
   if (involved.empty()) return {};
-  const JobBrief brief = parts_.incidents->Brief(key_);
+  const JobBrief brief = parts_.incidents->reader().Brief(key_);
   return host_facts_.Next(state, brief.live ? brief.live->id : "", involved);
 }
 
 void JobRunner::AskForGpuDumps(std::vector<GpuDumpTarget> targets) {
   if (parts_.gpu_dumps == nullptr) return;
-  const std::optional<JobBrief::Live> live = parts_.incidents->Brief(key_).live;
+  const std::optional<JobBrief::Live> live = parts_.incidents->reader().Brief(key_).live;
   const std::string incident = live && live->is_confirmed ? live->id : "";
   const auto request = gpu_dumps_.Next(key_, incident, std::move(targets));
   if (request) parts_.gpu_dumps->Ask(*request);
@@ -187,7 +187,7 @@ std::optional<Referral> JobRunner::JudgeJoined(const JoinedJobs& joined, int64_t
                                                std::vector<Verdict>* verdicts) {
   OpenedNs opened_ns;
   for (const JoinedJobs::Part& part : joined.parts) {
-    const std::optional<JobBrief::Live> live = parts_.incidents->Brief(part.key).live;
+    const std::optional<JobBrief::Live> live = parts_.incidents->reader().Brief(part.key).live;
     opened_ns.push_back(live ? std::make_optional(live->opened_ns) : std::nullopt);
   }
   PairVerdicts split =
@@ -250,7 +250,7 @@ void JobRunner::Forget(int64_t now_ns) {
 
 void JobRunner::Release() {
   if (parts_.store->Has(key_) && !parts_.store->Forget(key_)) return;
-  parts_.incidents->ReleaseUnowned(key_);
+  parts_.incidents->takeover().ReleaseUnowned(key_);
   BeginAnew();
 }
 

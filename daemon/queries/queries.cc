@@ -130,7 +130,7 @@ absl::Status Queries::NoSuchJob(const JobSelector& selector) const {
 // The newest attempts: first of the jobs with an open incident, then of the others, both by name.
 std::vector<JobKey> Queries::JobsInOrder() const {
   std::vector<JobKey> keys = parts_.store->NewestKeys(SIZE_MAX, tenants_);
-  const std::set<JobKey> open = parts_.incidents->OpenJobs();
+  const std::set<JobKey> open = parts_.incidents->reader().OpenJobs();
   std::stable_partition(keys.begin(), keys.end(),
                         [&open](const JobKey& key) { return open.count(key) != 0; });
   return keys;
@@ -171,7 +171,7 @@ std::vector<JobKey> Queries::ListJobs(const JobSelector& selector, size_t* total
 }
 
 void Queries::AddIncidents(const JobKey& key, v1::JobStatus* status) const {
-  JobBrief brief = parts_.incidents->Brief(key);
+  JobBrief brief = parts_.incidents->reader().Brief(key);
   for (std::string& warning : brief.warnings) status->add_warnings(std::move(warning));
   if (brief.last.has_value()) status->mutable_last_incident()->Swap(&*brief.last);
   AddReferral(key, status);
@@ -189,7 +189,7 @@ void Queries::AddReferral(const JobKey& key, v1::JobStatus* status) const {
   waits_for->set_tenant(referral->teller.tenant);
   waits_for->set_job(referral->teller.job);
   waits_for->set_attempt(referral->teller.attempt);
-  const std::optional<JobBrief::Live> live = parts_.incidents->Brief(referral->teller).live;
+  const std::optional<JobBrief::Live> live = parts_.incidents->reader().Brief(referral->teller).live;
   if (live) waits_for->set_incident(live->id);
   waits_for->set_summary(live ? live->summary : referral->summary);
 }
@@ -298,7 +298,7 @@ absl::StatusOr<v1::JobView> Queries::GetJob(const v1::JobRequest& request) const
   if (kept_from_ns.has_value()) *view.mutable_kept_from() = ToTimestamp(*kept_from_ns);
   const CallRate rate = parts_.rates->Get(*key);
   for (const double calls : rate.history()) view.add_calls_per_second(calls);
-  const JobBrief brief = parts_.incidents->Brief(*key);
+  const JobBrief brief = parts_.incidents->reader().Brief(*key);
   if (!brief.live.has_value()) return view;
   view.set_incident(brief.live->id);
   for (const int32_t rank : brief.live->culprits) view.add_culprits(rank);
@@ -380,7 +380,7 @@ absl::StatusOr<v1::ListIncidentsResponse> Queries::ListIncidentsWith(
   }
   if (!tenants_.AreAll() && !KeepOwnTenants(&mine)) return v1::ListIncidentsResponse();
   absl::StatusOr<v1::ListIncidentsResponse> response =
-      parts_.incidents->List(mine, std::move(newer));
+      parts_.incidents->reader().List(mine, std::move(newer));
   if (!response.ok() || !agent_.has_value()) return response;
   auto& incidents = *response->mutable_incidents();
   incidents.erase(
@@ -410,11 +410,11 @@ absl::StatusOr<v1::CountIncidentsResponse> Queries::CountIncidentsWith(
   v1::CountIncidentsRequest mine = request;
   if (agent_.has_value()) return v1::CountIncidentsResponse();
   if (!tenants_.AreAll() && !KeepOwnTenants(&mine)) return v1::CountIncidentsResponse();
-  return parts_.incidents->CountIncidents(mine, newer, who_);
+  return parts_.incidents->reader().CountIncidents(mine, newer, who_);
 }
 
 absl::StatusOr<v1::Incident> Queries::GetIncident(const v1::IncidentRequest& request) const {
-  absl::StatusOr<v1::Incident> incident = parts_.incidents->Get(request.id());
+  absl::StatusOr<v1::Incident> incident = parts_.incidents->reader().Get(request.id());
   if (!incident.ok() || tenants_.Has(ReadJobKey(*incident).tenant)) return incident;
   return NoSuchIncident(request.id());
 }
@@ -427,13 +427,14 @@ absl::StatusOr<v1::Incident> Queries::ActOnIncident(const v1::IncidentActionRequ
   const absl::StatusOr<v1::Incident> seen = GetIncident(same);
   if (!seen.ok()) return seen;
   const int64_t now_ns = parts_.timeline->ToWallTime(parts_.timeline->Now());
-  const absl::Status changed = parts_.incidents->Change(request.id(), [&](v1::Incident* incident) {
-    if (request.action() == "note") return AddNote(who, request.text(), now_ns, incident);
-    if (request.action() == "acknowledge") return Acknowledge(who, now_ns, incident);
-    return TakeBackAcknowledgement(incident);
-  });
+  const absl::Status changed =
+      parts_.incidents->actions().Change(request.id(), [&](v1::Incident* incident) {
+        if (request.action() == "note") return AddNote(who, request.text(), now_ns, incident);
+        if (request.action() == "acknowledge") return Acknowledge(who, now_ns, incident);
+        return TakeBackAcknowledgement(incident);
+      });
   if (!changed.ok()) return changed;
-  parts_.incidents->AwaitSaved();
+  parts_.incidents->actions().AwaitSaved();
   absl::StatusOr<v1::Incident> incident = GetIncident(same);
   if (!incident.ok()) return incident;
   incident->clear_stacks();
@@ -445,7 +446,7 @@ absl::StatusOr<v1::ListSilencesResponse> Queries::ListSilences(
     const v1::ListSilencesRequest& /*request*/) const {
   v1::ListSilencesResponse response;
   *response.mutable_now() = ToTimestamp(parts_.timeline->ToWallTime(parts_.timeline->Now()));
-  for (v1::Silence& silence : parts_.incidents->ListSilences(tenants_)) {
+  for (v1::Silence& silence : parts_.incidents->reader().ListSilences(tenants_)) {
     *response.add_silences() = std::move(silence);
   }
   return response;
@@ -454,15 +455,15 @@ absl::StatusOr<v1::ListSilencesResponse> Queries::ListSilences(
 absl::StatusOr<v1::Silence> Queries::AddSilence(const v1::AddSilenceRequest& request,
                                                 const std::string& who) {
   const auto silence =
-      parts_.incidents->AddSilence(request.silence(), request.seconds(), who, tenants_);
-  if (silence.ok()) parts_.incidents->AwaitSaved();
+      parts_.incidents->actions().AddSilence(request.silence(), request.seconds(), who, tenants_);
+  if (silence.ok()) parts_.incidents->actions().AwaitSaved();
   return silence;
 }
 
 absl::StatusOr<v1::Silence> Queries::EndSilence(const v1::EndSilenceRequest& request,
                                                 const std::string& /*who*/) {
-  const auto silence = parts_.incidents->EndSilence(request.id(), tenants_);
-  if (silence.ok()) parts_.incidents->AwaitSaved();
+  const auto silence = parts_.incidents->actions().EndSilence(request.id(), tenants_);
+  if (silence.ok()) parts_.incidents->actions().AwaitSaved();
   return silence;
 }
 
@@ -491,7 +492,7 @@ absl::StatusOr<std::vector<v1::HostLook>> Queries::LookAtJob(const v1::LookReque
 // Other tenants' jobs must not show by their changes either.
 uint64_t Queries::Version(const std::string& job) const {
   if (job.empty() && tenants_.AreAll()) {
-    return parts_.store->Changes() + parts_.incidents->Changes() +
+    return parts_.store->Changes() + parts_.incidents->reader().Changes() +
            static_cast<uint64_t>(parts_.agents->agents()) + UnrecordedVersion() +
            (parts_.pairs == nullptr ? 0 : parts_.pairs->Changes());
   }
@@ -500,7 +501,7 @@ uint64_t Queries::Version(const std::string& job) const {
   uint64_t version = job.empty() ? UnrecordedVersion() : 0;
   for (const JobKey& key : keys) {
     if (!tenants_.Has(key.tenant)) continue;
-    version += 1 + parts_.store->Version(key) + parts_.incidents->Changes(key);
+    version += 1 + parts_.store->Version(key) + parts_.incidents->reader().Changes(key);
     if (parts_.pairs != nullptr) version += parts_.pairs->Changes(key);
   }
   return version;
@@ -511,7 +512,7 @@ std::string Queries::GetMetrics(bool open_metrics, const HttpFront::Counts& http
   snapshot.version = ROLLCALL_VERSION;
   snapshot.http = http;
   snapshot.agents = parts_.agents->agents();
-  snapshot.deliveries = parts_.incidents->CountDeliveries();
+  snapshot.deliveries = parts_.incidents->reader().CountDeliveries();
   snapshot.daemon = parts_.counters->Get();
   snapshot.refused = parts_.refusals->Get();
   if (parts_.security != nullptr && parts_.security->tls() != nullptr) {
@@ -526,7 +527,7 @@ std::string Queries::GetMetrics(bool open_metrics, const HttpFront::Counts& http
   for (const JobKey& key : ListJobs(measured, &listed)) {
     JobMetrics& metrics = snapshot.jobs.emplace_back();
     AddJobStatus(key, now_ns, true, &metrics.status);
-    metrics.incidents = parts_.incidents->CountIncidents(key, now_ns);
+    metrics.incidents = parts_.incidents->reader().CountIncidents(key, now_ns);
     parts_.store->Read(key,
                        [&](const JobState& state) { metrics.records_lost = RecordsLost(state); });
   }

@@ -3,6 +3,7 @@
 // restarted daemon, shown, and made anonymous.
 #include "daemon/access/clean_message.h"
 #include "daemon/diagnosis/incident_life.h"
+#include "daemon/incidents/returning_hosts.h"
 #include "daemon/incidents/stored_incident.h"
 #include "daemon/report/anonymize.h"
 #include "daemon/report/html.h"

@@ -43,7 +43,8 @@ class IncidentAlertsTest : public IncidentBookTest {
   }
   static void Take(const std::string& incident, const std::string& who, IncidentBook* book) {
     ASSERT_TRUE(
-        book->Change(incident, [&](v1::Incident* changed) { return Acknowledge(who, 1, changed); })
+        book->actions()
+            .Change(incident, [&](v1::Incident* changed) { return Acknowledge(who, 1, changed); })
             .ok());
   }
 
@@ -117,7 +118,7 @@ TEST_F(IncidentAlertsTest, AJobThatFlapsIsOneRowOfAlerts) {
   Flap(20, book.get());
   EXPECT_EQ(CountAlerts(*book), 2u) << "the first, and the newest number";
   EXPECT_EQ(CountDropped(Dropped::kAlerts), 0u);
-  const auto incidents = book->All("train");
+  const auto incidents = book->reader().All("train");
   ASSERT_EQ(incidents.size(), 20u);
   EXPECT_EQ(incidents[0].repeat().number(), 20);
   EXPECT_EQ(incidents[0].repeat().newest(), "train-20");
@@ -149,7 +150,7 @@ TEST_F(IncidentAlertsTest, ResolvesAHangThatEndedBeforeItWasFound) {
   ASSERT_TRUE(Sends(2, *book));
   EXPECT_EQ(Sent()[0]["status"], "firing");
   EXPECT_EQ(Sent()[1]["state"], "resolved");
-  EXPECT_EQ(book->All("train")[0].went_on_in(), 1);
+  EXPECT_EQ(book->reader().All("train")[0].went_on_in(), 1);
 }
 
 TEST_F(IncidentAlertsTest, ARestartedDaemonTellsTheEndThatWaited) {
@@ -191,7 +192,7 @@ TEST_F(IncidentAlertsTest, AnAcknowledgementIsToldAndSharedWithTheRow) {
   EXPECT_EQ(Sent()[1]["status"], "acknowledged");
   EXPECT_EQ(Sent()[1]["acknowledged_by"], "alice");
   Apply(Hang(), book.get());
-  EXPECT_EQ(book->All("train")[1].acknowledged().who(), "alice");
+  EXPECT_EQ(book->reader().All("train")[1].acknowledged().who(), "alice");
 }
 
 TEST_F(IncidentAlertsTest, PeopleAreRemindedUntilSomebodyAcknowledgesTheHang) {

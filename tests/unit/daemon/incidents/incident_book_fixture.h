@@ -146,11 +146,11 @@ class IncidentBookTest : public testing::Test {
     return counters_.Get().dropped[static_cast<size_t>(what)];
   }
   static bool Sends(uint64_t alerts, const IncidentBook& book) {
-    return Eventually([&] { return book.CountDeliveries().alerts_sent == alerts; });
+    return Eventually([&] { return book.reader().CountDeliveries().alerts_sent == alerts; });
   }
   // Alerts that were sent or wait.
   static uint64_t CountAlerts(const IncidentBook& book) {
-    const DeliveryCounts counts = book.CountDeliveries();
+    const DeliveryCounts counts = book.reader().CountDeliveries();
     return counts.alerts_sent + counts.alerts_waiting + counts.alerts_failed;
   }
 

@@ -33,7 +33,7 @@ TEST_F(IncidentBookTest, NothingIsConfirmedAtFirstWhereTheHistoryIsNotReadable) 
   IncidentBook book(WithUnreadableHistory(tree_.root()), &timeline_);
   ASSERT_TRUE(book.Start().ok());
   Apply(Hang(), &book);
-  EXPECT_TRUE(book.All("train").empty());
+  EXPECT_TRUE(book.reader().All("train").empty());
   EXPECT_TRUE(book.NeedsDiagnosis(JobKey("train")));
 }
 
@@ -50,7 +50,7 @@ TEST_F(IncidentBookTest, ClaimsNothingCertainOfAnEarlierJobUntilAllItsRanksRepor
     std::vector<Verdict> verdicts = Hang();
     verdicts[0].certainty = Certainty::kCertain;
     book.Apply(state, verdicts, timeline_.Now(), began_ns);
-    const auto all = book.All("train");
+    const auto all = book.reader().All("train");
     return all.size() == 1 ? all[0].verdicts(0).certainty() : "no incident";
   };
   EXPECT_EQ(certainty(2, timeline_.Now() - 3600'000'000'000), "likely");
@@ -88,7 +88,7 @@ class LateHistoryTest : public IncidentBookTest {
     std::filesystem::rename(ready_, tree_.root() + "/later");
     EXPECT_TRUE(Eventually([&] {
       book->Publish();
-      return book->Get("train-7").ok();
+      return book->reader().Get("train-7").ok();
     }));
     book->Publish();
   }
@@ -102,8 +102,8 @@ TEST_F(LateHistoryTest, RaisesTheNumbers) {
   Apply({}, book.get());
   Bring(book.get());
   Apply(Hang(), book.get());
-  ASSERT_EQ(book->All("train").size(), 1u);
-  EXPECT_EQ(book->All("train")[0].id(), "train-8");
+  ASSERT_EQ(book->reader().All("train").size(), 1u);
+  EXPECT_EQ(book->reader().All("train")[0].id(), "train-8");
 }
 
 TEST_F(LateHistoryTest, HostsOfAJobThatHasReturnedAreAwaited) {
@@ -112,9 +112,9 @@ TEST_F(LateHistoryTest, HostsOfAJobThatHasReturnedAreAwaited) {
   Apply({}, book.get());
   Bring(book.get());
   Apply(Hang(), book.get());
-  EXPECT_TRUE(book->All("train").empty()) << "node-2 has not reported";
+  EXPECT_TRUE(book->reader().All("train").empty()) << "node-2 has not reported";
   book->Apply(RunningJob(), Hang(), timeline_.Now() + kReturnWithinNs);
-  const auto incidents = book->All("train");
+  const auto incidents = book->reader().All("train");
   ASSERT_EQ(incidents.size(), 1u);
   ASSERT_GT(incidents[0].verdicts(0).missing_evidence_size(), 0);
   EXPECT_EQ(incidents[0].verdicts(0).missing_evidence(0),
@@ -131,7 +131,7 @@ TEST_F(IncidentBookTest, NumbersIncidentsWithoutAReadableHistory) {
   book.Apply(RunningJob(), {}, now_ns + 3'000'000'000);
   book.Apply(RunningJob(), Hang(), now_ns + 4'000'000'000);
   const int64_t seconds = timeline_.ToWallTime(now_ns) / 1'000'000'000;
-  const auto incidents = book.All("train");
+  const auto incidents = book.reader().All("train");
   ASSERT_EQ(incidents.size(), 2u);
   EXPECT_EQ(incidents[0].id(), absl::StrCat("train-", seconds + 1));
   EXPECT_EQ(incidents[1].id(), absl::StrCat("train-", seconds + 5));

@@ -43,7 +43,7 @@ TEST_F(IncidentBookTest, AListWithoutStacksNeverCopiesThem) {
   request.set_live_only(true);
   PeakMemory();
   const int before = PeakMemory();
-  const auto listed = book.List(request);
+  const auto listed = book.reader().List(request);
   const int after = PeakMemory();
   ASSERT_TRUE(listed.ok()) << listed.status();
   ASSERT_EQ(listed->incidents_size(), 1);
@@ -54,7 +54,7 @@ TEST_F(IncidentBookTest, AListWithoutStacksNeverCopiesThem) {
   if (before == 0) GTEST_SKIP() << "the kernel does not say how much memory a process has had";
   EXPECT_LT(after - before, kMiB / 2);
   request.set_with_stacks(true);
-  EXPECT_EQ(book.List(request)->incidents(0).stacks_size(), 1);
+  EXPECT_EQ(book.reader().List(request)->incidents(0).stacks_size(), 1);
 }
 
 // The lines come from the stacks that the list leaves out.
@@ -81,10 +81,10 @@ TEST_F(IncidentBookTest, AListWithoutStacksNamesTheLineOfACulprit) {
   book->AddStack(result);
   v1::ListIncidentsRequest request;
   request.set_live_only(true);
-  const auto listed = book->List(request);
+  const auto listed = book->reader().List(request);
   ASSERT_TRUE(listed.ok() && listed->incidents_size() == 1) << listed.status();
   EXPECT_EQ(listed->incidents(0).verdicts(0).culprits(0).at(),
-            book->All("train")[0].verdicts(0).culprits(0).at());
+            book->reader().All("train")[0].verdicts(0).culprits(0).at());
   EXPECT_NE(listed->incidents(0).verdicts(0).culprits(0).at(), "");
 }
 
@@ -94,11 +94,11 @@ TEST_F(IncidentBookTest, StatusAndListTellOfTheSameWait) {
   std::vector<Verdict> later = Hang();
   later[0].summary = "rank 3 has not called AllReduce; 3 ranks have waited 48 s";
   Apply(later, book.get());
-  const JobBrief brief = book->Brief(JobKey("train"));
+  const JobBrief brief = book->reader().Brief(JobKey("train"));
   ASSERT_TRUE(brief.live.has_value() && brief.last.has_value());
   EXPECT_EQ(brief.live->summary, later[0].summary);
   EXPECT_EQ(brief.last->summary(), later[0].summary);
-  const auto listed = book->List(v1::ListIncidentsRequest());
+  const auto listed = book->reader().List(v1::ListIncidentsRequest());
   ASSERT_TRUE(listed.ok());
   EXPECT_EQ(listed->incidents(0).verdicts(0).summary(), later[0].summary);
 }

@@ -25,7 +25,7 @@ TEST_F(IncidentBookTest, AJobThatHangsInManyPlacesIsAnnouncedSixTimes) {
   EXPECT_TRUE(Sends(6, *book)) << "the ends wait until the job is calm";
   EXPECT_EQ(CountAlerts(*book), 6u);
   EXPECT_EQ(CountDropped(Dropped::kAlerts), 14u);
-  const auto incidents = book->All("train");
+  const auto incidents = book->reader().All("train");
   ASSERT_EQ(incidents.size(), 20u);
   for (size_t i = 0; i < 20; ++i) EXPECT_EQ(incidents[i].alert_held_back(), i >= 6) << i;
   EXPECT_FALSE(incidents[4].repeat().holds_back());
@@ -48,7 +48,7 @@ TEST_F(IncidentBookTest, OneAlertTellsOfTheHangsThatWereHeldBack) {
   EXPECT_NE(text.find("flapping: 3 more incidents in the last hour; the newest: rank 3 has not"),
             std::string::npos)
       << text;
-  EXPECT_FALSE(book->All("train").back().alert_held_back());
+  EXPECT_FALSE(book->reader().All("train").back().alert_held_back());
   book->Forget(JobKey("train"), timeline_.Now());
   EXPECT_TRUE(Sends(3, *book)) << "its end";
 }
@@ -61,18 +61,18 @@ v1::Silence OfAllJobs() {
 
 TEST_F(IncidentBookTest, ASilenceHoldsBackTheAlertUntilItEnds) {
   const auto book = Begin();
-  const auto silence = book->AddSilence(OfAllJobs(), 3600, "ada", Tenants::All());
+  const auto silence = book->actions().AddSilence(OfAllJobs(), 3600, "ada", Tenants::All());
   ASSERT_TRUE(silence.ok()) << silence.status();
   Apply(Hang(), book.get());
   book->Publish();
   EXPECT_EQ(CountAlerts(*book), 0u);
-  EXPECT_EQ(book->All("train")[0].silenced().who(), "ada");
-  EXPECT_EQ(book->ListSilences(Tenants::All())[0].incidents(), 1);
-  EXPECT_EQ(book->CountDeliveries().alerts_silenced, 1u);
-  ASSERT_TRUE(book->EndSilence(silence->id(), Tenants::All()).ok());
+  EXPECT_EQ(book->reader().All("train")[0].silenced().who(), "ada");
+  EXPECT_EQ(book->reader().ListSilences(Tenants::All())[0].incidents(), 1);
+  EXPECT_EQ(book->reader().CountDeliveries().alerts_silenced, 1u);
+  ASSERT_TRUE(book->actions().EndSilence(silence->id(), Tenants::All()).ok());
   book->Publish();
   EXPECT_TRUE(Sends(1, *book));
-  EXPECT_FALSE(book->All("train")[0].has_silenced());
+  EXPECT_FALSE(book->reader().All("train")[0].has_silenced());
   book->Publish();
   EXPECT_EQ(CountAlerts(*book), 1u) << "once";
 }
@@ -80,46 +80,46 @@ TEST_F(IncidentBookTest, ASilenceHoldsBackTheAlertUntilItEnds) {
 // Another daemon is whoever writes into the same store.
 TEST_F(IncidentBookTest, ASilenceOfAnotherDaemonHoldsBackTheAlertUntilSomebodyEndsIt) {
   const auto book = Begin();
-  book->RefreshSilences();
+  book->actions().RefreshSilences();
   v1::Silence silence = OfAllJobs();
   silence.set_id("silence-1-other");
   silence.set_who("bob");
   silence.mutable_until()->set_seconds(time(nullptr) + 3600);
   ASSERT_TRUE(OpenHistory()->Apply(WriteOfSilence(silence)).ok());
-  book->RefreshSilences();
-  ASSERT_EQ(book->ListSilences(Tenants::All()).size(), 1u);
+  book->actions().RefreshSilences();
+  ASSERT_EQ(book->reader().ListSilences(Tenants::All()).size(), 1u);
   Apply(Hang(), book.get());
   book->Publish();
   EXPECT_EQ(CountAlerts(*book), 0u);
-  EXPECT_EQ(book->All("train")[0].silenced().who(), "bob");
+  EXPECT_EQ(book->reader().All("train")[0].silenced().who(), "bob");
   silence.mutable_until()->set_seconds(time(nullptr) - 1);
-  ASSERT_TRUE(book->AddSilence(OfAllJobs(), 3600, "ada", Tenants::All()).ok());
-  book->AwaitSaved();  // what it counted on bob's silence, too
+  ASSERT_TRUE(book->actions().AddSilence(OfAllJobs(), 3600, "ada", Tenants::All()).ok());
+  book->actions().AwaitSaved();  // what it counted on bob's silence, too
   ASSERT_TRUE(OpenHistory()->Apply(WriteOfSilence(silence)).ok());
-  book->RefreshSilences();
-  ASSERT_EQ(book->ListSilences(Tenants::All()).size(), 1u);
-  EXPECT_EQ(book->ListSilences(Tenants::All())[0].who(), "ada");
+  book->actions().RefreshSilences();
+  ASSERT_EQ(book->reader().ListSilences(Tenants::All()).size(), 1u);
+  EXPECT_EQ(book->reader().ListSilences(Tenants::All())[0].who(), "ada");
 }
 
 TEST_F(IncidentBookTest, AHangThatIsOverBeforeItsSilenceEndsIsNeverAnnounced) {
   const auto book = Begin();
-  const auto silence = book->AddSilence(OfAllJobs(), 3600, "ada", Tenants::All());
+  const auto silence = book->actions().AddSilence(OfAllJobs(), 3600, "ada", Tenants::All());
   ASSERT_TRUE(silence.ok()) << silence.status();
   Flap(3, book.get());
-  ASSERT_TRUE(book->EndSilence(silence->id(), Tenants::All()).ok());
+  ASSERT_TRUE(book->actions().EndSilence(silence->id(), Tenants::All()).ok());
   book->Publish();
   EXPECT_EQ(CountAlerts(*book), 0u);
-  EXPECT_TRUE(book->All("train")[0].has_silenced()) << "why nobody was told";
+  EXPECT_TRUE(book->reader().All("train")[0].has_silenced()) << "why nobody was told";
 }
 
 TEST_F(IncidentBookTest, TheEndOfAnAnnouncedHangIsToldInSpiteOfASilence) {
   const auto book = Begin();
   Apply(Hang(), book.get());
   EXPECT_TRUE(Sends(1, *book));
-  ASSERT_TRUE(book->AddSilence(OfAllJobs(), 3600, "ada", Tenants::All()).ok());
-  EXPECT_TRUE(book->All("train")[0].has_silenced());
-  EXPECT_EQ(book->CountDeliveries().alerts_silenced, 0u) << "nothing of it is held back";
-  const v1::Silence silence = book->ListSilences(Tenants::All())[0];
+  ASSERT_TRUE(book->actions().AddSilence(OfAllJobs(), 3600, "ada", Tenants::All()).ok());
+  EXPECT_TRUE(book->reader().All("train")[0].has_silenced());
+  EXPECT_EQ(book->reader().CountDeliveries().alerts_silenced, 0u) << "nothing of it is held back";
+  const v1::Silence silence = book->reader().ListSilences(Tenants::All())[0];
   EXPECT_EQ(silence.incidents(), 1);
   EXPECT_EQ(silence.alerted_incidents(), 1) << "people had heard of it";
   book->Forget(JobKey("train"), timeline_.Now());
@@ -129,20 +129,20 @@ TEST_F(IncidentBookTest, TheEndOfAnAnnouncedHangIsToldInSpiteOfASilence) {
 TEST_F(IncidentBookTest, ASilenceAndWhatItHoldsBackOutliveTheDaemon) {
   {
     const auto book = Begin();
-    ASSERT_TRUE(book->AddSilence(OfAllJobs(), 3600, "ada", Tenants::All()).ok());
+    ASSERT_TRUE(book->actions().AddSilence(OfAllJobs(), 3600, "ada", Tenants::All()).ok());
     Apply(Hang(), book.get());
     book->Publish();
     book->Finish(std::chrono::steady_clock::now());
   }
   const auto book = Begin();
-  const auto silences = book->ListSilences(Tenants::All());
+  const auto silences = book->reader().ListSilences(Tenants::All());
   ASSERT_EQ(silences.size(), 1u);
   EXPECT_EQ(silences[0].incidents(), 1);
   Apply(Hang(), book.get());
   book->Publish();
   EXPECT_EQ(CountAlerts(*book), 0u);
-  EXPECT_EQ(book->ListSilences(Tenants::All())[0].incidents(), 1) << "counted once";
-  ASSERT_TRUE(book->EndSilence(silences[0].id(), Tenants::All()).ok());
+  EXPECT_EQ(book->reader().ListSilences(Tenants::All())[0].incidents(), 1) << "counted once";
+  ASSERT_TRUE(book->actions().EndSilence(silences[0].id(), Tenants::All()).ok());
   book->Publish();
   EXPECT_TRUE(Sends(1, *book));
 }
@@ -150,7 +150,7 @@ TEST_F(IncidentBookTest, ASilenceAndWhatItHoldsBackOutliveTheDaemon) {
 TEST_F(IncidentBookTest, EachSilenceThatFitsCountsTheIncidentOnce) {
   const auto counts = [](const IncidentBook& book) {
     std::map<std::string, int> counts;
-    for (const v1::Silence& one : book.ListSilences(Tenants::All()))
+    for (const v1::Silence& one : book.reader().ListSilences(Tenants::All()))
       counts[one.comment()] = one.incidents();
     return counts;
   };
@@ -158,7 +158,7 @@ TEST_F(IncidentBookTest, EachSilenceThatFitsCountsTheIncidentOnce) {
     v1::Silence silence;
     silence.set_job(job);
     silence.set_comment(comment);
-    ASSERT_TRUE(book->AddSilence(silence, 3600, "ada", Tenants::All()).ok());
+    ASSERT_TRUE(book->actions().AddSilence(silence, 3600, "ada", Tenants::All()).ok());
   };
   using Counts = std::map<std::string, int>;
   {
@@ -172,15 +172,15 @@ TEST_F(IncidentBookTest, EachSilenceThatFitsCountsTheIncidentOnce) {
     add("late", "t*", book.get());
     book->Publish();
     EXPECT_EQ(counts(*book), (Counts{{"all", 1}, {"train", 1}, {"other", 0}, {"late", 1}}));
-    EXPECT_EQ(book->CountDeliveries().alerts_silenced, 1u);
+    EXPECT_EQ(book->reader().CountDeliveries().alerts_silenced, 1u);
     book->Finish(std::chrono::steady_clock::now());
   }
   const auto book = Begin();
   Apply(Hang(), book.get());
   book->Publish();
   EXPECT_EQ(counts(*book), (Counts{{"all", 1}, {"train", 1}, {"other", 0}, {"late", 1}}));
-  for (const v1::Silence& one : book->ListSilences(Tenants::All())) {
-    ASSERT_TRUE(book->EndSilence(one.id(), Tenants::All()).ok());
+  for (const v1::Silence& one : book->reader().ListSilences(Tenants::All())) {
+    ASSERT_TRUE(book->actions().EndSilence(one.id(), Tenants::All()).ok());
   }
   book->Publish();
   EXPECT_TRUE(Sends(1, *book));
@@ -194,7 +194,7 @@ TEST_F(IncidentBookTest, WhatExceedsTheIncidentsOfAnHourIsCountedAndNotStored) {
   report_dir_ = tree_.root() + "/reports";
   const auto book = Begin();
   Flap(20, book.get());
-  EXPECT_EQ(book->All("train").size(), 5u);
+  EXPECT_EQ(book->reader().All("train").size(), 5u);
   EXPECT_EQ(CountDropped(Dropped::kIncidents), 15u);
   book->BeginStop();
   book->Publish();
@@ -211,11 +211,11 @@ TEST_F(IncidentBookTest, AHangThatLastsIsStoredWhateverCameBefore) {
   Flap(3, book.get());
   book->Apply(RunningJob(), Hang(), timeline_.Now());
   book->Publish();
-  ASSERT_EQ(book->All("train").size(), 2u) << "shown while it lasts";
-  EXPECT_NE(book->All("train").back().report_note(), "");
+  ASSERT_EQ(book->reader().All("train").size(), 2u) << "shown while it lasts";
+  EXPECT_NE(book->reader().All("train").back().report_note(), "");
   EXPECT_TRUE(Eventually([&] {
     book->Publish();
-    return book->All("train").back().report_note().empty();
+    return book->reader().All("train").back().report_note().empty();
   }));
   book->Finish(std::chrono::steady_clock::now());
   EXPECT_EQ(LastStored(), 4);

@@ -29,8 +29,8 @@ TEST_F(IncidentBookTest, AConfirmedHangIsAnnouncedOnceAcrossRestarts) {
   const auto book = Begin();
   Apply(Hang(), book.get());
   EXPECT_EQ(CountAlerts(*book), 0u);
-  ASSERT_EQ(book->All("train").size(), 1u);
-  EXPECT_EQ(book->All("train")[0].id(), "train-1");
+  ASSERT_EQ(book->reader().All("train").size(), 1u);
+  EXPECT_EQ(book->reader().All("train")[0].id(), "train-1");
 }
 
 AlertRow SentAlert(int32_t sequence, const std::string& kind) {
@@ -41,20 +41,20 @@ AlertRow SentAlert(int32_t sequence, const std::string& kind) {
 TEST_F(IncidentBookTest, AnIncidentOfAnUnprovenJobGivesWayToTheStoredOne) {
   ownership_.is_unproven = true;
   const auto book = Begin();
-  book->AvoidNumbersOfOthers(JobKey("train"));
+  book->takeover().AvoidNumbersOfOthers(JobKey("train"));
   Apply(Hang(), book.get());
-  ASSERT_EQ(book->All("train").size(), 1u);
-  EXPECT_NE(book->All("train")[0].id(), "train-1");
+  ASSERT_EQ(book->reader().All("train").size(), 1u);
+  EXPECT_NE(book->reader().All("train")[0].id(), "train-1");
   Continuation stored;
   stored.last_number = 1;
   stored.open.push_back(Confirmed());
   stored.alerts.push_back(SentAlert(1, "confirmed"));
-  book->Adopt(JobKey("train"), std::move(stored));
+  book->takeover().Adopt(JobKey("train"), std::move(stored));
   ownership_.is_unproven = false;
-  book->StoreProven(JobKey("train"));
+  book->takeover().StoreProven(JobKey("train"));
   Apply(Hang(), book.get());
-  ASSERT_EQ(book->All("train").size(), 1u);
-  EXPECT_EQ(book->All("train")[0].id(), "train-1");
+  ASSERT_EQ(book->reader().All("train").size(), 1u);
+  EXPECT_EQ(book->reader().All("train")[0].id(), "train-1");
   EXPECT_EQ(CountAlerts(*book), 0u) << "the owner has announced it";
 }
 
@@ -63,9 +63,9 @@ TEST_F(IncidentBookTest, AnIncidentOfAnUnprovenJobStaysIfNobodyStoredAnother) {
   const auto book = Begin();
   Apply(Hang(), book.get());
   EXPECT_EQ(LastStored(), 0) << "nobody may hear of it";
-  book->Adopt(JobKey("train"), {});
+  book->takeover().Adopt(JobKey("train"), {});
   ownership_.is_unproven = false;
-  book->StoreProven(JobKey("train"));
+  book->takeover().StoreProven(JobKey("train"));
   EXPECT_TRUE(Sends(1, *book));
   EXPECT_EQ(LastStored(), 1);
 }
@@ -77,16 +77,16 @@ TEST_F(IncidentBookTest, ALateReleaseDropsNothingOfAJobThatHasComeBack) {
   Continuation stored;
   stored.last_number = 1;
   stored.open.push_back(Confirmed());
-  book->Adopt(JobKey("train"), std::move(stored));
-  book->ReleaseUnowned(JobKey("train"));
-  EXPECT_EQ(book->All("train").size(), 1u);
+  book->takeover().Adopt(JobKey("train"), std::move(stored));
+  book->takeover().ReleaseUnowned(JobKey("train"));
+  EXPECT_EQ(book->reader().All("train").size(), 1u);
   ownership_.owns = true;
-  book->StoreProven(JobKey("train"));
-  book->ReleaseUnowned(JobKey("train"));
-  EXPECT_EQ(book->All("train").size(), 1u);
+  book->takeover().StoreProven(JobKey("train"));
+  book->takeover().ReleaseUnowned(JobKey("train"));
+  EXPECT_EQ(book->reader().All("train").size(), 1u);
   ownership_.owns = false;
-  book->ReleaseUnowned(JobKey("train"));
-  EXPECT_TRUE(book->All("train").empty());
+  book->takeover().ReleaseUnowned(JobKey("train"));
+  EXPECT_TRUE(book->reader().All("train").empty());
 }
 
 // The daemon was killed after it saved the incident and before it saved the alert.
@@ -124,10 +124,10 @@ TEST_F(IncidentBookTest, TheHistoryLearnsWhereTheReportIs) {
   // A first report waits a little for stacks.
   const bool is_written = Eventually([&] {
     book->Publish();
-    return !book->All("train")[0].report_path().empty();
+    return !book->reader().All("train")[0].report_path().empty();
   });
   EXPECT_TRUE(is_written);
-  const std::string path = book->All("train")[0].report_path();
+  const std::string path = book->reader().All("train")[0].report_path();
   book->Publish();
   book->Finish(std::chrono::steady_clock::now());
   EXPECT_EQ(OpenHistory()->Get("train-1")->report_path(), path);
@@ -159,7 +159,7 @@ TEST_F(IncidentBookTest, TheDeathOfAJobThatReturnsAfterItWasAbandonedIsJudged) {
     }
     const auto book = Begin();
     book->Apply(DeadJob(), {}, At(12));
-    const auto incidents = book->All("train");
+    const auto incidents = book->reader().All("train");
     EXPECT_EQ(incidents.size(), abandoned ? 1u : 0u);
     book->Finish(std::chrono::steady_clock::now());
   }
@@ -177,7 +177,7 @@ TEST_F(IncidentBookTest, ARestartedDaemonKnowsThatTheJobEndedWhileItHung) {
   }
   const auto book = Begin();
   Apply({}, book.get());
-  const JobBrief brief = book->Brief(JobKey("train"));
+  const JobBrief brief = book->reader().Brief(JobKey("train"));
   ASSERT_TRUE(brief.last.has_value());
   EXPECT_EQ(brief.last->state(), "ended");
   EXPECT_EQ(brief.last->id(), "train-1");
@@ -188,8 +188,8 @@ TEST_F(IncidentBookTest, TheLiveIncidentOfAForgottenJobEndsInTheHistory) {
   const auto book = Begin();
   Apply(Hang(), book.get());
   book->Forget(JobKey("train"), timeline_.Now());
-  EXPECT_TRUE(book->All("train").empty());
-  const auto kept = book->Get("train-1");
+  EXPECT_TRUE(book->reader().All("train").empty());
+  const auto kept = book->reader().Get("train-1");
   ASSERT_TRUE(kept.ok()) << kept.status();
   EXPECT_EQ(kept->state(), "ended");
   EXPECT_TRUE(kept->abandoned());
@@ -203,9 +203,9 @@ TEST_F(IncidentBookTest, TheReportOfAForgottenJobSaysWhenTheHangEnded) {
   Apply(Hang(), book.get());
   ASSERT_TRUE(Eventually([&] {
     book->Publish();
-    return !book->All("train")[0].report_path().empty();
+    return !book->reader().All("train")[0].report_path().empty();
   }));
-  const std::string report = book->All("train")[0].report_path() + "/incident.json";
+  const std::string report = book->reader().All("train")[0].report_path() + "/incident.json";
   EXPECT_EQ(ReadAll(report).find("closed_at"), std::string::npos);
   book->Forget(JobKey("train"), timeline_.Now());
   book->Publish();
@@ -219,10 +219,12 @@ TEST_F(IncidentBookTest, AForgottenJobHasAReportAlthoughItWaitedForStacks) {
   const auto book = Begin();
   ASSERT_FALSE(Apply(Hang(), book.get()).empty()) << "it waits for none";
   book->Publish();
-  EXPECT_EQ(book->CountDeliveries().reports.written + book->CountDeliveries().reports.waiting, 0u);
+  EXPECT_EQ(book->reader().CountDeliveries().reports.written +
+                book->reader().CountDeliveries().reports.waiting,
+            0u);
   book->Forget(JobKey("train"), timeline_.Now());
   book->Publish();
-  EXPECT_TRUE(Eventually([&] { return book->CountDeliveries().reports.written == 1; }));
+  EXPECT_TRUE(Eventually([&] { return book->reader().CountDeliveries().reports.written == 1; }));
 }
 
 }  // namespace

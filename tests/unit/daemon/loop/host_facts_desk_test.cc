@@ -109,7 +109,7 @@ class HostFactsDeskTest : public testing::Test {
   }
 
   v1::Incident TheIncident() const {
-    const auto all = incidents_->All("");
+    const auto all = incidents_->reader().All("");
     return all.empty() ? v1::Incident() : all.back();
   }
 

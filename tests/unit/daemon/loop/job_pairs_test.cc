@@ -100,12 +100,12 @@ TEST_F(JobPairsTest, TheJobThatFailedHasTheIncidentAndTheOtherRefersToIt) {
   FailLastRank();
   Apply();
   for (JobRunner* runner : {trainer_.get(), engine_.get(), trainer_.get()}) Diagnose(runner);
-  EXPECT_FALSE(incidents_->Brief(kTrainer).live.has_value());
-  const JobBrief engine = incidents_->Brief(kEngine);
+  EXPECT_FALSE(incidents_->reader().Brief(kTrainer).live.has_value());
+  const JobBrief engine = incidents_->reader().Brief(kEngine);
   ASSERT_TRUE(engine.live.has_value());
   EXPECT_TRUE(absl::StrContains(engine.live->summary, "ValueError: no weight"));
   EXPECT_GT(engine.live->opened_ns, 0);
-  EXPECT_TRUE(incidents_->Brief(kTrainer).warnings.empty());
+  EXPECT_TRUE(incidents_->reader().Brief(kTrainer).warnings.empty());
   const std::optional<Referral> referral = pairs_.ReferralOf(kTrainer);
   ASSERT_TRUE(referral.has_value());
   EXPECT_EQ(referral->teller, kEngine);
@@ -141,13 +141,13 @@ TEST_F(JobPairsTest, AJobThatHoldsAnotherUpAndDoesNotWaitIsSummoned) {
   }
   Apply();
   Diagnose(engine_.get());
-  EXPECT_FALSE(incidents_->Brief(kEngine).live.has_value());
+  EXPECT_FALSE(incidents_->reader().Brief(kEngine).live.has_value());
   Diagnose(trainer_.get());
   EXPECT_TRUE(pairs_.IsSummoned(kEngine, timeline_.Now()));
   EXPECT_FALSE(pairs_.IsSummoned(kEngine, timeline_.Now() + 60 * kSecond));
   Diagnose(engine_.get());
-  EXPECT_TRUE(incidents_->Brief(kEngine).live.has_value());
-  EXPECT_FALSE(incidents_->Brief(kTrainer).live.has_value());
+  EXPECT_TRUE(incidents_->reader().Brief(kEngine).live.has_value());
+  EXPECT_FALSE(incidents_->reader().Brief(kTrainer).live.has_value());
 }
 
 TEST_F(JobPairsTest, AJobOfAnotherTenantIsNoPartner) {

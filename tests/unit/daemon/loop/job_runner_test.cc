@@ -119,14 +119,14 @@ TEST_F(JobRunnerTest, AnIncidentKeepsWhatItsGpusDid) {
   Verdict hang;
   hang.waiting_processes = {0};
   incidents_->Apply(store_.Get(kJob), {hang}, timeline_.Now());
-  ASSERT_EQ(incidents_->All("").size(), 1u);
+  ASSERT_EQ(incidents_->reader().All("").size(), 1u);
   v1::GpuDump dump;
   dump.set_rank(1);
-  incidents_->AddGpuDump(kJob, incidents_->All("")[0].id(), dump);
+  incidents_->AddGpuDump(kJob, incidents_->reader().All("")[0].id(), dump);
   incidents_->AddGpuDump(kJob, "another incident", dump);
   hang.waited_ns = 3600 * kSecond;
   incidents_->Apply(store_.Get(kJob), {hang}, timeline_.Now());
-  const v1::Incident confirmed = incidents_->All("")[0];
+  const v1::Incident confirmed = incidents_->reader().All("")[0];
   EXPECT_TRUE(confirmed.has_confirmed_at());
   ASSERT_EQ(confirmed.gpu_dumps_size(), 1);
   EXPECT_EQ(confirmed.gpu_dumps(0).rank(), 1);

@@ -122,13 +122,13 @@ class StackDeskTest : public testing::Test {
   void LookUntilConfirmed() {
     ASSERT_TRUE(Eventually([this] {
       Look();
-      const auto all = incidents_->All("");
+      const auto all = incidents_->reader().All("");
       return !all.empty() && all[0].has_confirmed_at();
     }));
   }
 
   uint64_t ReportsBegun() const {
-    const ReportQueue::Counts counts = incidents_->CountDeliveries().reports;
+    const ReportQueue::Counts counts = incidents_->reader().CountDeliveries().reports;
     return counts.written + counts.waiting;
   }
 
@@ -229,7 +229,7 @@ TEST_F(StackDeskTest, TheTransfersOfEveryAskedProcessAreKept) {
     store_.Read(kJob, [&](const JobState& state) {
       request = MakeStackRequest(state, std::vector<int32_t>{is_rest ? 0 : 1});
     });
-    request.incident = incidents_->All("")[0].id();
+    request.incident = incidents_->reader().All("")[0].id();
     request.is_rest = is_rest;
     request.network_of = {5};
     desk_->Request(request);
@@ -260,7 +260,7 @@ TEST_F(StackDeskTest, AReplyOfAnOldAgentHasNoTransfers) {
 TEST_F(StackDeskTest, AnIncidentShowsThatAnAgentIsNotConnected) {
   send_ = [](const v1::TakeStacks&) { return false; };
   LookUntilConfirmed();
-  const v1::Incident incident = incidents_->All("")[0];
+  const v1::Incident incident = incidents_->reader().All("")[0];
   ASSERT_EQ(incident.stacks_size(), 2);
   for (const v1::ProcessStack& stack : incident.stacks()) {
     EXPECT_EQ(stack.error(), kNotConnected);
@@ -281,7 +281,7 @@ TEST_F(StackDeskTest, AnAgentMayReplyDuringTheRequest) {
     return true;
   };
   LookUntilConfirmed();
-  const v1::Incident incident = incidents_->All("")[0];
+  const v1::Incident incident = incidents_->reader().All("")[0];
   ASSERT_EQ(incident.stacks_size(), 2);
   EXPECT_EQ(incident.stacks(0).threads(0).frames(0).function(), "train");
   EXPECT_TRUE(incident.stacks(0).culprit());
@@ -306,7 +306,7 @@ TEST_F(StackDeskTest, TheRestOfTheProcessesCountsIfItWaitsForOthers) {
     store_.Read(kJob, [&rest](const JobState& state) {
       rest = MakeStackRequest(state, std::vector<int32_t>{0});
     });
-    rest.incident = incidents_->All("")[0].id();
+    rest.incident = incidents_->reader().All("")[0].id();
     rest.is_rest = true;
     desk_->Request(rest);
     const Process process = store_.Get(kJob).processes.at(0);

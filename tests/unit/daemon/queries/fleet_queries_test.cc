@@ -185,7 +185,7 @@ class OneDaemon {
     verdict.at_once = true;
     verdict.waiting_processes = {0};
     incidents_->Apply(store_.Get(JobKey(job)), {verdict}, timeline_.Now());
-    return incidents_->All(job).front().id();
+    return incidents_->reader().All(job).front().id();
   }
 
   std::vector<std::string> audit() const {
