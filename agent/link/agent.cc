@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/link/agent.h"
-
 #include <google/protobuf/arena.h>
 #include <grpcpp/grpcpp.h>
 #include <spdlog/spdlog.h>
@@ -10,6 +8,7 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
+#include "agent/link/agent.h"
 #include "agent/link/network_samples.h"
 #include "agent/link/short_columns.h"
 #include "agent/link/tick_pieces.h"
@@ -49,7 +48,7 @@ AgentOptions WithNamer(AgentOptions options) {
   return options;
 }
 
-StackServiceOptions ServiceOptionsFrom(const AgentOptions& options, const Collector* collector,
+StackServiceOptions ServiceOptionsFrom(const AgentOptions& options, const ServedSegments* served,
                                        std::function<std::vector<pid_t>()> neighbours) {
   StackServiceOptions service;
   service.neighbours = std::move(neighbours);
@@ -60,7 +59,7 @@ StackServiceOptions ServiceOptionsFrom(const AgentOptions& options, const Collec
   service.allowance = options.stack_allowance;
   service.namer = options.stack_namer;
   service.effects = options.sample_effects;
-  service.segment_of = [collector](ProcessId process) { return collector->SegmentOf(process); };
+  service.segment_of = [served](ProcessId process) { return served->Of(process); };
   return service;
 }
 
@@ -213,10 +212,12 @@ Agent::Agent(AgentOptions options, ChannelSource channels)
       collector_(options_.collector),
       pauses_(options_.tick_ns),
       stack_service_(
-          ServiceOptionsFrom(options_, &collector_, [this] { return Neighbours(); }),
-          [this](ProcessId process) { return collector_.Serves(process) || IsListed(process); }),
+          ServiceOptionsFrom(options_, &collector_.served(), [this] { return Neighbours(); }),
+          [this](ProcessId process) {
+            return collector_.served().Has(process) || IsListed(process);
+          }),
       host_facts_service_(HostFactsFrom(options_),
-                          [this](ProcessId process) { return collector_.Serves(process); }),
+                          [this](ProcessId process) { return collector_.served().Has(process); }),
       quit_answers_(options_.collector.directory, options_.collector.proc_root,
                     options_.stack_namer),
       host_facts_(kMostHostFactsRequests) {}
@@ -415,7 +416,7 @@ void Agent::SetPace(int64_t tick_ns) {
 void Agent::CloseLink() {
   is_connected_ = false;
   if (options_.host_hangs != nullptr) options_.host_hangs->Drop(this);
-  collector_.ForgetReported();
+  collector_.served().Clear();
   listed_ns_ = 0;
   listed_text_.clear();
   const MutexLock lock(mutex_);
@@ -512,7 +513,7 @@ bool Agent::IsListed(ProcessId process) {
 
 // Ranks without the library are read only for one of them: a look at a recorded job has its own.
 std::vector<pid_t> Agent::Neighbours() {
-  std::vector<pid_t> pids = collector_.ServedPids();
+  std::vector<pid_t> pids = collector_.served().Pids();
   if (!IsListed(sampled_)) return pids;
   const MutexLock lock(mutex_);
   for (const ProcessId process : listed_) pids.push_back(process.pid);
@@ -591,8 +592,9 @@ void Agent::PassOnHostHangs() {
   if (!told.has_value()) return;
   v1::HostHangs own;
   for (const v1::HostHangs::Hang& hang : told->hangs()) {
-    const bool is_own = std::any_of(hang.pids().begin(), hang.pids().end(),
-                                    [this](int32_t pid) { return collector_.ServesPid(pid); });
+    const bool is_own = std::any_of(hang.pids().begin(), hang.pids().end(), [this](int32_t pid) {
+      return collector_.served().HasPid(pid);
+    });
     if (is_own) *own.add_hangs() = hang;
   }
   options_.host_hangs->Set(this, own);
