@@ -144,8 +144,8 @@ absl::Status Daemon::Start() {
   absl::Status status = incidents_.Start();
   if (status.ok()) {
     store_.ExpectHosts(incidents_.CountKnownHosts());
-    store_.RestoreAttempts(incidents_.ConsumeAttempts());
-    store_.SetOwnership(fleet_.get());
+    store_.places()->RestoreAttempts(incidents_.ConsumeAttempts());
+    store_.places()->SetOwnership(fleet_.get());
     if (fleet_ != nullptr) access_.SetPeerSecret(fleet_->secret());
     access_.SetRefused([this](const AuditEntry& event) { AuditRefusal(event); });
     access_.SetLocal([this](const std::string& peer) { return server_.LocalAddressOf(peer); });
@@ -297,8 +297,8 @@ void Daemon::AuditRefusal(const AuditEntry& event) {
 void Daemon::Publish() {
   incidents_.Publish();
   TellHostHangs();
-  store_.RestoreAttempts(incidents_.ConsumeAttempts());
-  incidents_.SaveAttempts(store_.TakeAttemptChanges(incidents_.ConsumeAttemptsToSave()));
+  store_.places()->RestoreAttempts(incidents_.ConsumeAttempts());
+  incidents_.SaveAttempts(store_.places()->TakeAttemptChanges(incidents_.ConsumeAttemptsToSave()));
 }
 
 void Daemon::TellHostHangs() {
@@ -360,7 +360,7 @@ void Daemon::CountLeftOut(const AgentBook::Origin& origin, const v1::Tick& tick)
 
 void Daemon::OnTick(const AgentName& agent, std::shared_ptr<const v1::Tick> tick,
                     std::function<void()> applied) {
-  JobStore::Routed routed = store_.Route(agent, *tick, timeline_.Now());
+  RoutedTick routed = store_.places()->Route(agent, *tick, timeline_.Now());
   CountLeftOut(routed.origin, *tick);
   if (routed.must_restart) agents_.Restart(agent.id);
   if (!routed.not_owned.empty()) SeekOwners(agent, routed);

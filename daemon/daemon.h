@@ -184,7 +184,7 @@ class Daemon : public AgentSink {
   void LeaveOutIdle(std::vector<std::string>* hosts) const;
   std::string Address() const;
   void StartFleet();
-  void SeekOwners(const AgentName& agent, const JobStore::Routed& routed);
+  void SeekOwners(const AgentName& agent, const RoutedTick& routed);
   void TellOwner(const Fleet::Report& report, const std::string& owner);
   void Adopt(const JobId& job, Continuation from_earlier);
   void Release(const JobId& job, const std::vector<std::string>& agents);

@@ -41,7 +41,7 @@ QuerySource* Daemon::all_queries() {
 
 // An agent leaves a daemon that has none of its host's jobs.
 void Daemon::LeaveOutIdle(std::vector<std::string>* hosts) const {
-  const std::set<std::string> with_processes = store_.HostsWithProcesses();
+  const std::set<std::string> with_processes = store_.places()->Hosts();
   const auto is_idle = [&](const std::string& host) { return with_processes.count(host) == 0; };
   hosts->erase(std::remove_if(hosts->begin(), hosts->end(), is_idle), hosts->end());
 }
@@ -68,7 +68,7 @@ void Daemon::StartFleet() {
     TellOwner(report, owner);
   };
   hooks.has = [this](const JobId& job) {
-    return incidents_.HasJob(job) || !store_.KeysOf(job).empty();
+    return incidents_.HasJob(job) || !store_.jobs().KeysOf(job).empty();
   };
   hooks.with_database = [this](const std::vector<DaemonRow>& daemons) {
     return fleet_queries_->WithDatabase(daemons);
@@ -84,7 +84,7 @@ void Daemon::StartFleet() {
                 std::move(hooks));
 }
 
-void Daemon::SeekOwners(const AgentName& agent, const JobStore::Routed& routed) {
+void Daemon::SeekOwners(const AgentName& agent, const RoutedTick& routed) {
   for (const auto& [job, reported] : routed.not_owned) {
     fleet_->Seek({job, agent.id, agent.follows_owners, reported.first, reported.second});
   }
@@ -114,15 +114,15 @@ void Daemon::KeepSilences() {
 }
 
 void Daemon::Adopt(const JobId& job, Continuation from_earlier) {
-  store_.RestoreAttempts(from_earlier.attempts);
+  store_.places()->RestoreAttempts(from_earlier.attempts);
   incidents_.Adopt(job, std::move(from_earlier));
   // It may have ended already, so that nothing else leads to a look at its incident.
-  if (fleet_->Owns(job)) runners_.Wake(store_.KeysOf(job));
+  if (fleet_->Owns(job)) runners_.Wake(store_.jobs().KeysOf(job));
 }
 
 void Daemon::Release(const JobId& job, const std::vector<std::string>& agents) {
   incidents_.Release(job);
-  runners_.Wake(store_.KeysOf(job));
+  runners_.Wake(store_.jobs().KeysOf(job));
   // Their next streams begin with the names of all jobs, for which they learn the owner.
   for (const std::string& agent : agents) agents_.Restart(agent);
 }
