@@ -147,7 +147,7 @@ std::optional<Findings> AnalyzeSegments(const std::set<std::string>& folders,
   for (const std::string& folder : folders) ReadFolder(folder, redaction, &input);
   if (input.segments == 0) return std::nullopt;
   Findings findings;
-  for (const JobKey& job : input.store.Keys()) {
+  for (const JobKey& job : input.store.jobs().Keys()) {
     JobState state = input.store.Get(job);
     state.offline = true;
     const int64_t last_ns = LastSignNs(state);

@@ -54,7 +54,7 @@ AgentHub::AgentHub(const Parts& parts, int64_t silent_after_ns,
 
 void AgentHub::OnTick(const AgentName& agent, std::shared_ptr<const v1::Tick> tick,
                       std::function<void()> applied) {
-  JobStore::Routed routed = parts_.store->Route(agent, *tick, parts_.timeline->Now());
+  RoutedTick routed = parts_.store->places()->Route(agent, *tick, parts_.timeline->Now());
   CountLeftOut(routed.origin, *tick);
   if (routed.must_restart) parts_.agents->Restart(agent.id);
   if (!routed.not_owned.empty()) SeekOwners(agent, routed);
@@ -120,7 +120,7 @@ void AgentHub::MarkSilent(int64_t now_ns, int64_t own_lateness_ns) {
   if (forgotten != 0) parts_.counters->CountDropped(Dropped::kHosts, forgotten);
   if (parts_.fleet != nullptr && !silent.empty()) {
     // An agent leaves a daemon that has none of its host's jobs.
-    const std::set<std::string> busy = parts_.store->HostsWithProcesses();
+    const std::set<std::string> busy = parts_.store->places()->Hosts();
     const auto is_idle = [&](const std::string& host) { return busy.count(host) == 0; };
     silent.erase(std::remove_if(silent.begin(), silent.end(), is_idle), silent.end());
   }
@@ -216,7 +216,7 @@ void AgentHub::TellHostHangs() {
   host_hangs_.Update(parts_.incidents->reader().BlamedHosts());
 }
 
-void AgentHub::SeekOwners(const AgentName& agent, const JobStore::Routed& routed) {
+void AgentHub::SeekOwners(const AgentName& agent, const RoutedTick& routed) {
   for (const auto& [job, reported] : routed.not_owned) {
     const bool is_sought =
         parts_.fleet->Seek({job, agent.id, agent.follows_owners, reported.first, reported.second});

@@ -72,7 +72,7 @@ class AgentHub : public AgentSink {
   bool Welcome(const std::string& agent);
   void SendPace(const AgentName& agent, const AgentBook::Origin& origin);
   void CountLeftOut(const AgentBook::Origin& origin, const v1::Tick& tick);
-  void SeekOwners(const AgentName& agent, const JobStore::Routed& routed);
+  void SeekOwners(const AgentName& agent, const RoutedTick& routed);
 
   const Parts parts_;
   const int64_t silent_after_ns_;

@@ -13,7 +13,6 @@
 #include "base/durations.h"
 #include "base/steady_clock.h"
 #include "daemon/access/daemon_security.h"
-#include "daemon/history/history_write.h"
 #include "daemon/web/http.h"
 #include "security/grpc/credentials.h"
 
@@ -147,8 +146,8 @@ absl::Status Daemon::Start() {
   absl::Status status = incidents_.Start();
   if (status.ok()) {
     store_.ExpectHosts(incidents_.reader().CountKnownHosts());
-    store_.RestoreAttempts(incidents_.takeover().ConsumeAttempts());
-    store_.SetOwnership(OwnershipOf(fleet_.get()));
+    store_.places()->RestoreAttempts(incidents_.takeover().ConsumeAttempts());
+    store_.places()->SetOwnership(OwnershipOf(fleet_.get()));
     Access& access = callers_.access;
     if (fleet_ != nullptr) access.SetPeerSecret(fleet_->members().row().secret);
     access.SetRefused(audit_.refusal_recorder());
@@ -287,8 +286,8 @@ bool Daemon::IsAlive() const {
 void Daemon::Publish() {
   incidents_.Publish();
   hub_.TellHostHangs();
-  store_.RestoreAttempts(incidents_.takeover().ConsumeAttempts());
-  incidents_.takeover().SaveAttempts(store_.TakeAttemptChanges(incidents_.takeover().ConsumeAttemptsToSave()));
+  store_.places()->RestoreAttempts(incidents_.takeover().ConsumeAttempts());
+  incidents_.takeover().SaveAttempts(store_.places()->TakeAttemptChanges(incidents_.takeover().ConsumeAttemptsToSave()));
 }
 
 }  // namespace rollcall

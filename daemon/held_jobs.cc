@@ -10,15 +10,15 @@
 namespace rollcall {
 
 void HeldJobs::Adopt(const JobId& job, Continuation from_earlier) {
-  parts_.store->RestoreAttempts(from_earlier.attempts);
+  parts_.store->places()->RestoreAttempts(from_earlier.attempts);
   parts_.incidents->takeover().Adopt(job, std::move(from_earlier));
   // It may have ended already, so that nothing else leads to a look at its incident.
-  if (parts_.ownership->Owns(job)) parts_.runners->Wake(parts_.store->KeysOf(job));
+  if (parts_.ownership->Owns(job)) parts_.runners->Wake(parts_.store->jobs().KeysOf(job));
 }
 
 void HeldJobs::Release(const JobId& job, const std::vector<std::string>& agents) {
   parts_.incidents->takeover().Release(job);
-  parts_.runners->Wake(parts_.store->KeysOf(job));
+  parts_.runners->Wake(parts_.store->jobs().KeysOf(job));
   // Their next streams begin with the names of all jobs, for which they learn the owner.
   for (const std::string& agent : agents) parts_.agents->Restart(agent);
 }

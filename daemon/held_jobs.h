@@ -34,7 +34,7 @@ class HeldJobs final : public JobHolder {
   void TakeUnknown(const JobId& job) override { parts_.incidents->takeover().AvoidNumbersOfOthers(job); }
   void Release(const JobId& job, const std::vector<std::string>& agents) override;
   bool Has(const JobId& job) const override {
-    return parts_.incidents->reader().HasJob(job) || !parts_.store->KeysOf(job).empty();
+    return parts_.incidents->reader().HasJob(job) || !parts_.store->jobs().KeysOf(job).empty();
   }
   std::vector<std::string> Agents(const JobId& job) const override {
     return parts_.store->AgentsOf(job);

@@ -7,6 +7,7 @@
 
 #include "agent/processes/freezer.h"
 #include "agent/segments/segment_reader.h"
+#include "base/durations.h"
 #include "base/steady_clock.h"
 
 namespace rollcall {
@@ -14,6 +15,12 @@ namespace {
 
 constexpr char kHeldByTracer = 't';           // in /proc
 constexpr char kFrozen[] = "__refrigerator";  // the kernel's name for this wait
+
+void SetUse(uint64_t cpu_ticks, uint64_t resident_bytes, v1::Evidence* evidence) {
+  const double ticks_per_second = static_cast<double>(sysconf(_SC_CLK_TCK));
+  evidence->set_cpu_seconds(static_cast<double>(cpu_ticks) / ticks_per_second);
+  evidence->set_memory_bytes(resident_bytes);
+}
 
 }  // namespace
 
@@ -34,6 +41,43 @@ ProcessReading ReadFromProc(const std::string& proc_root, pid_t pid) {
   return reading;
 }
 
+bool ProcessState::IsDue(int64_t now_ns) const {
+  constexpr int64_t kReadEvery = kSecond;
+  return read_ns_ == 0 || now_ns - read_ns_ >= kReadEvery;
+}
+
+void ProcessState::Take(int64_t now_ns, const ProcessReading& reading) {
+  missing_ = !reading.stat.has_value();
+  if (missing_) return;
+  const ProcStat& stat = *reading.stat;
+  cpu_moving_ = read_ns_ != 0 && stat.cpu_ticks > cpu_ticks_;
+  cpu_ticks_ = stat.cpu_ticks;
+  resident_bytes_ = stat.resident_bytes;
+  if (stat.virtual_bytes > 0) had_memory_ns_ = now_ns;
+  read_ns_ = now_ns;
+  // A program that takes stacks, like this agent, holds a thread for a moment. A stop says
+  // something of the process only if it lasts.
+  const bool is_stop = stat.state == kHeldByTracer && !reading.own_stop;
+  const bool lasts = std::exchange(was_at_stop_, is_stop);
+  if (stat.state == kHeldByTracer && !(is_stop && lasts)) return;
+  state_ = stat.state;
+  traced_ = reading.traced;
+  wait_channel_ = reading.wait_channel;
+}
+
+CpuUse ProcessState::cpu_use() const {
+  const auto ticks_per_second = static_cast<int64_t>(sysconf(_SC_CLK_TCK));
+  return {static_cast<int64_t>(cpu_ticks_) * kSecond / ticks_per_second, state_};
+}
+
+void ProcessState::Report(v1::Evidence* evidence) const {
+  evidence->set_state(std::string(1, state_));
+  evidence->set_cpu_moving(cpu_moving_);
+  evidence->set_traced(traced_);
+  evidence->set_wait_channel(wait_channel_);
+  SetUse(cpu_ticks_, resident_bytes_, evidence);
+}
+
 v1::Evidence EvidenceNow(const std::string& proc_root, pid_t pid, uint64_t start_time) {
   const ProcessReading reading = ReadFromProc(proc_root, pid);
   v1::Evidence evidence;
@@ -44,13 +88,11 @@ v1::Evidence EvidenceNow(const std::string& proc_root, pid_t pid, uint64_t start
     evidence.set_ended_ns(SteadyNs());
     return evidence;
   }
-  const double ticks_per_second = static_cast<double>(sysconf(_SC_CLK_TCK));
   evidence.set_liveness(v1::Evidence::ALIVE);
   evidence.set_state(std::string(1, reading.own_stop ? 'S' : reading.stat->state));
   evidence.set_traced(reading.traced);
   evidence.set_wait_channel(reading.wait_channel);
-  evidence.set_cpu_seconds(static_cast<double>(reading.stat->cpu_ticks) / ticks_per_second);
-  evidence.set_memory_bytes(reading.stat->resident_bytes);
+  SetUse(reading.stat->cpu_ticks, reading.stat->resident_bytes, &evidence);
   return evidence;
 }
 

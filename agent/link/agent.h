@@ -18,21 +18,22 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
-#include <set>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "agent/collector/collector.h"
+#include "agent/link/host_facts_answers.h"
 #include "agent/link/host_facts_service.h"
+#include "agent/link/host_hangs_relay.h"
 #include "agent/link/host_hangs_sink.h"
-#include "agent/link/stack_queue.h"
+#include "agent/link/stack_answers.h"
 #include "agent/link/stack_service.h"
+#include "agent/link/stream_cutter.h"
+#include "agent/link/stream_watcher.h"
+#include "agent/link/unrecorded_list.h"
+#include "agent/link/uplink_inbox.h"
 #include "agent/link/wait_floor.h"
 #include "agent/stacks/quit_answers.h"
-#include "base/mutex.h"
-#include "base/worker.h"
 
 namespace grpc {
 class ChannelInterface;
@@ -42,20 +43,7 @@ class Status;
 
 namespace rollcall {
 
-// What one agent of several, each with a daemon of its own, tells the others about its stream, and
-// learns from them. Thread-safe.
-class StreamWatcher {
- public:
-  virtual ~StreamWatcher() = default;
-
-  // The daemon has welcomed the stream. False: the agent shall connect anew, at once.
-  virtual bool Welcomed(const v1::Welcome& welcome) = 0;
-  virtual void Told(const v1::Owners& owners) = 0;
-  // The stream, or the try to open it, has failed. The agent tries again.
-  virtual void Broken() = 0;
-  // Before each tick: whether it must be whole.
-  virtual bool WantsWhole() = 0;
-};
+class DaemonStream;
 
 struct AgentOptions {
   CollectorOptions collector;
@@ -104,79 +92,41 @@ class Agent {
   bool is_connected() const { return is_connected_; }
 
   // The next tick is due now.
-  void TickSoon();
+  void TickSoon() { inbox_.TickSoon(); }
 
   // Whether any watched process has created a communicator. Call it after Stop() only.
   bool seen_communicators() const { return collector_.seen_communicators(); }
 
  private:
-  class Link;
   void RunUplink();
-  std::shared_ptr<grpc::ClientContext> NewContext();
-  bool AwaitWelcome(const Link& link);
+  v1::AgentMessage MakeHello() const;
   void WarnOfFailure(const grpc::Status& failure) const;
   // Or until the daemon may not be believed any more.
-  bool TickUntilBroken(Link* link);
+  bool TickUntilBroken(DaemonStream* stream);
+  int64_t TickNs(const DaemonStream& stream) const;
   void Collect(bool whole, v1::Tick* tick);
-  void CollectAndSend(bool whole, Link* link);
-  void SendLastTicks(bool whole, Link* link);
-  void SendAnswersUntil(int64_t until_ns, Link* link);
-  void SendUnrecorded(Link* link);
-  bool IsListed(ProcessId process);
-  // Of the process whose stacks are taken. Of them the service takes those of the same user.
-  std::vector<pid_t> Neighbours();
-  void CloseLink();
-  void SetPace(int64_t tick_ns);
-  void CutOffWhenLate();
-  void RunStacks();
-  void AnswerWithHostFacts(const PendingRequest& request);
-  void Answer(const PendingRequest& request);
-  void TakeIn(PendingRequest request);
-  void TakeInHostFacts(const PendingRequest& request);
-  void TakeInHostHangs(const v1::HostHangs& hangs);
-  void PassOnHostHangs();
-  bool HandOver(const PendingRequest& request, ProcessId process, v1::ProcessStack stack,
-                const std::optional<v1::Evidence>& evidence = std::nullopt);
-  bool HandOver(uint64_t stream, v1::AgentMessage answer);
-  uint64_t StreamNumber();
-  void Sleep(int64_t ns);  // returns early when the agent stops
-  bool stopping();
+  void CollectAndSend(bool whole, DaemonStream* stream);
+  void SendLastTicks(bool whole, DaemonStream* stream);
+  void SendAnswersUntil(int64_t until_ns, DaemonStream* stream);
+  void SendUnrecorded(DaemonStream* stream);
+  void ForgetStream();
 
   const AgentOptions options_;
   const ChannelSource channels_;
-  Collector collector_;  // used by the uplink thread only
-
-  Mutex mutex_;
-  Condition changed_;  // any of the members that the mutex guards
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  bool uplink_runs_ ABSL_GUARDED_BY(mutex_) = false;
-  bool tick_soon_ ABSL_GUARDED_BY(mutex_) = false;
-  bool cut_off_ ABSL_GUARDED_BY(mutex_) = false;  // streams must not block any longer
-  uint64_t stream_ ABSL_GUARDED_BY(mutex_) = 0;   // number of the newest stream
-  std::shared_ptr<grpc::ClientContext> context_ ABSL_GUARDED_BY(mutex_);  // of the newest stream
-  StackQueue stack_requests_ ABSL_GUARDED_BY(mutex_);
-  // As the daemon of the newest stream said last.
-  std::optional<v1::HostHangs> host_hangs_ ABSL_GUARDED_BY(mutex_);
-  std::optional<v1::AgentMessage> answer_ ABSL_GUARDED_BY(mutex_);  // the uplink sends it next
-  // The ranks without the library of which the daemon of the newest stream knows.
-  std::set<ProcessId> listed_ ABSL_GUARDED_BY(mutex_);
+  Collector collector_;  // used by the uplink thread only, but for served()
+  UplinkInbox inbox_;
+  UnrecordedList unrecorded_;
+  HostHangsRelay host_hangs_;
+  StackAnswers stacks_;
+  HostFactsAnswers host_facts_;
+  QuitAnswers quit_answers_;
+  PauseWatch pauses_;
+  StreamCutter cutter_;
 
   std::atomic<int64_t> collects_since_ns_{0};  // 0: it does not collect now
   std::atomic<bool> is_connected_{false};      // the daemon has welcomed the newest stream
-  std::atomic<int64_t> tick_ns_{0};            // from one tick to the next, as the daemon wants it
-  PauseWatch pauses_;
-  StackService stack_service_;           // Take(): used by the stacks thread only
-  ProcessId sampled_;                    // likewise: of which it takes the stacks now
-  HostFactsService host_facts_service_;  // Take(): used by the host-facts thread only
-
-  QuitAnswers quit_answers_;
-
-  uint64_t dropped_ticks_ = 0;  // used by the uplink thread only, like the next
-  int64_t passed_on_ns_ = 0;    // when host_hangs_ was passed on
-  int64_t listed_ns_ = 0;       // when the list of ranks without the library was made; 0: never
-  std::string listed_text_;     // that list, as the stream has it
-  std::thread uplink_, stacks_;
-  Worker host_facts_;
+  uint64_t dropped_ticks_ = 0;                 // used by the uplink thread only
+  std::thread uplink_;
 };
 
 // Starts them, or writes to the log why not.

@@ -6,18 +6,12 @@
 
 #include "base/names.h"
 #include "base/rendezvous.h"
-#include "base/server_address.h"
 
 namespace rollcall {
 namespace {
 
 constexpr char kJobIfUnnamed[] = "default";
-constexpr size_t kMaxAddress = 512;  // bytes
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
-
-bool Has(const std::vector<std::string>& all, const std::string& one) {
-  return std::find(all.begin(), all.end(), one) != all.end();
-}
 
 const std::string& Preferred(const std::vector<std::string>& daemons, const std::string& tenant,
                              const std::string& job) {
@@ -28,7 +22,7 @@ const std::string& Preferred(const std::vector<std::string>& daemons, const std:
 
 JobOwners::JobOwners(std::string host, std::vector<std::string> given,
                      std::function<void()> changed)
-    : host_(std::move(host)), changed_(std::move(changed)), given_(std::move(given)) {}
+    : host_(std::move(host)), changed_(std::move(changed)), daemons_(std::move(given)) {}
 
 void JobOwners::Change() {
   ++version_;
@@ -38,8 +32,7 @@ void JobOwners::Change() {
 void JobOwners::SetGiven(std::vector<std::string> given) {
   {
     const MutexLock lock(mutex_);
-    if (given.empty() || given == given_ || is_frozen_) return;
-    given_ = std::move(given);
+    if (is_frozen_ || !daemons_.SetGiven(std::move(given))) return;
     CountTurns();
   }
   Change();
@@ -47,19 +40,15 @@ void JobOwners::SetGiven(std::vector<std::string> given) {
 
 void JobOwners::Opened(const std::string& stream, int64_t now_ns) {
   const MutexLock lock(mutex_);
-  streams_.emplace(stream, Stream{State::kOpening, now_ns, stream});
+  daemons_.Opened(stream, now_ns);
 }
 
 void JobOwners::Welcomed(const std::string& stream, const std::string& address,
                          const std::vector<std::string>& daemons, bool stays, int64_t now_ns) {
   {
     const MutexLock lock(mutex_);
-    const auto at = streams_.find(stream);
-    if (at == streams_.end() || is_frozen_) return;
-    at->second.daemon = IsUsable(address) ? address : stream;
-    at->second.state = stays ? State::kHere : State::kOpening;
-    at->second.since_ns = now_ns;
-    UseDaemons(daemons);
+    if (is_frozen_ || !daemons_.Welcomed(stream, address, stays, now_ns)) return;
+    daemons_.SetDaemons(daemons);
     was_welcome_ = true;
     CountTurns();
   }
@@ -69,30 +58,10 @@ void JobOwners::Welcomed(const std::string& stream, const std::string& address,
 void JobOwners::SetDaemons(const std::vector<std::string>& daemons) {
   {
     const MutexLock lock(mutex_);
-    if (is_frozen_ || !UseDaemons(daemons)) return;
+    if (is_frozen_ || !daemons_.SetDaemons(daemons)) return;
     CountTurns();
   }
   Change();
-}
-
-// False: nothing new.
-bool JobOwners::UseDaemons(const std::vector<std::string>& daemons) {
-  std::set<std::string> usable;
-  for (const std::string& address : daemons) {
-    if (usable.size() < kMostDaemons && IsUsable(address)) usable.insert(address);
-  }
-  std::vector<std::string> all(usable.begin(), usable.end());
-  if (all.empty() || all == daemons_) return false;
-  daemons_ = std::move(all);
-  return true;
-}
-
-// A file of this host is the agent's to choose, not a daemon's.
-bool JobOwners::IsUsable(const std::string& address) const {
-  if (address.empty() || address.size() > kMaxAddress) return false;
-  if (Has(given_, address)) return true;
-  const ServerAddress server = SplitServerAddress(address);
-  return !server.is_unix && !server.host.empty() && !server.port.empty();
 }
 
 void JobOwners::Told(const std::string& stream, const std::string& tenant, const std::string& job,
@@ -101,8 +70,8 @@ void JobOwners::Told(const std::string& stream, const std::string& tenant, const
     const MutexLock lock(mutex_);
     const auto at = jobs_.find(KeyOf(tenant, job));
     if (at == jobs_.end() || is_frozen_) return;
-    if (!daemon.empty() && !IsUsable(daemon)) return;
-    const std::string& owner = daemon.empty() ? DaemonOf(stream) : daemon;
+    if (!daemon.empty() && !daemons_.IsUsable(daemon)) return;
+    const std::string& owner = daemon.empty() ? daemons_.DaemonOf(stream) : daemon;
     Job& about = at->second;
     if (about.told == owner && about.told_by == stream) return;
     about.told = owner;
@@ -115,10 +84,7 @@ void JobOwners::Told(const std::string& stream, const std::string& tenant, const
 void JobOwners::Broken(const std::string& stream, int64_t now_ns) {
   {
     const MutexLock lock(mutex_);
-    const auto at = streams_.find(stream);
-    if (at == streams_.end() || is_frozen_ || at->second.state == State::kAway) return;
-    at->second.state = at->second.state == State::kHere ? State::kBroken : State::kAway;
-    at->second.since_ns = now_ns;
+    if (is_frozen_ || !daemons_.Broken(stream, now_ns)) return;
     CountTurns();
   }
   Change();
@@ -127,22 +93,10 @@ void JobOwners::Broken(const std::string& stream, int64_t now_ns) {
 void JobOwners::Closed(const std::string& stream) {
   {
     const MutexLock lock(mutex_);
-    if (streams_.erase(stream) == 0) return;
+    if (!daemons_.Closed(stream)) return;
     CountTurns();
   }
   Change();
-}
-
-bool JobOwners::Expired(Stream* stream, int64_t now_ns, int64_t* next_ns) const {
-  int64_t until_ns = kNever;
-  if (stream->state == State::kOpening) until_ns = stream->since_ns + kWelcomeWithin;
-  if (stream->state == State::kBroken) until_ns = stream->since_ns + kBackWithin;
-  if (now_ns < until_ns) {
-    *next_ns = std::min(*next_ns, until_ns);
-    return false;
-  }
-  stream->state = State::kAway;
-  return true;
 }
 
 int64_t JobOwners::Expire(int64_t now_ns) {
@@ -151,9 +105,7 @@ int64_t JobOwners::Expire(int64_t now_ns) {
   {
     const MutexLock lock(mutex_);
     if (is_frozen_) return next_ns;
-    for (auto& [address, stream] : streams_) {
-      has_changed = Expired(&stream, now_ns, &next_ns) || has_changed;
-    }
+    has_changed = daemons_.Expire(now_ns, &next_ns);
     CountTurns();
     for (auto at = jobs_.begin(); at != jobs_.end();) {
       at = now_ns - at->second.seen_ns > kJobStays ? jobs_.erase(at) : std::next(at);
@@ -172,67 +124,14 @@ JobOwners::Key JobOwners::KeyOf(const std::string& tenant, const std::string& jo
   return {tenant.empty() ? kTenantIfUnnamed : tenant, job.empty() ? kJobIfUnnamed : job};
 }
 
-const std::string& JobOwners::DaemonOf(const std::string& stream) const {
-  const auto at = streams_.find(stream);
-  return at == streams_.end() ? stream : at->second.daemon;
-}
-
-// Returns the one stream to the daemon that counts, or nullptr.
-const std::string* JobOwners::StreamTo(const std::string& daemon) const {
-  const std::string* best = nullptr;
-  State best_state = State::kAway;
-  for (const auto& [address, stream] : streams_) {
-    if (stream.daemon != daemon) continue;
-    const bool is_own = address == daemon && stream.state == best_state;
-    if (best != nullptr && stream.state >= best_state && !is_own) continue;
-    best = &address;
-    best_state = stream.state;
-  }
-  return best;
-}
-
-// A stream that is only being opened proves nothing about a daemon whose other stream has failed.
-bool JobOwners::IsAway(const std::string& daemon) const {
-  bool is_away = false;
-  for (const auto& [address, stream] : streams_) {
-    if (stream.daemon != daemon) continue;
-    if (stream.state == State::kHere || stream.state == State::kBroken) return false;
-    is_away = is_away || stream.state == State::kAway;
-  }
-  return is_away;
-}
-
-std::vector<std::string> JobOwners::All() const {
-  if (!daemons_.empty()) return daemons_;
-  std::set<std::string> all;
-  for (const std::string& address : given_) all.insert(DaemonOf(address));
-  return {all.begin(), all.end()};
-}
-
-// Returns those that are not away, or all if every one is away.
-std::vector<std::string> JobOwners::Living() const {
-  const std::vector<std::string> all = All();
-  std::vector<std::string> living;
-  for (const std::string& daemon : all) {
-    if (!IsAway(daemon)) living.push_back(daemon);
-  }
-  if (!living.empty()) return living;
-  // The daemons that were named may all be gone, and others in their places.
-  for (const std::string& address : given_) {
-    const std::string& daemon = DaemonOf(address);
-    if (!IsAway(daemon) && !Has(living, daemon)) living.push_back(daemon);
-  }
-  return living.empty() ? all : living;
-}
-
-std::string JobOwners::FindHome() const { return Preferred(Living(), "", host_); }
+std::string JobOwners::FindHome() const { return Preferred(daemons_.Living(), "", host_); }
 
 // `job` may be nullptr. Before the first welcome the agent does not know all daemons: its only
 // stream tells it.
 std::string JobOwners::FindOwner(const Key& key, const Job* job) const {
   if (!was_welcome_) return FindHome();
-  if (job != nullptr && !job->told.empty() && !IsAway(job->told)) return job->told;
-  return Preferred(Living(), key.first, key.second);
+  if (job != nullptr && !job->told.empty() && !daemons_.IsAway(job->told)) return job->told;
+  return Preferred(daemons_.Living(), key.first, key.second);
 }
 
 void JobOwners::CountTurn(const Key& key, Job* job) {
@@ -258,7 +157,8 @@ uint64_t JobOwners::Takes(const std::string& stream, const std::string& tenant,
     at->second.seen_ns = now_ns;
     CountTurn(key, &at->second);
     const std::string& owner = at->second.owner;
-    const std::string* taking = owner == DaemonOf(stream) ? StreamTo(owner) : nullptr;
+    const std::string* taking =
+        owner == daemons_.DaemonOf(stream) ? daemons_.StreamTo(owner) : nullptr;
     if (taking != nullptr && *taking == stream) turn = at->second.turn;
   }
   if (is_new) Change();
@@ -277,34 +177,26 @@ std::string JobOwners::Home() const {
   return FindHome();
 }
 
-// To a daemon that is away, also the stream to its own address: that of a name or of a load
-// balancer may lead elsewhere by now.
-void JobOwners::AddStreamTo(const std::string& daemon, std::set<std::string>* streams) const {
-  const std::string* stream = StreamTo(daemon);
-  streams->insert(stream == nullptr ? daemon : *stream);
-  if (IsAway(daemon)) streams->insert(daemon);
-}
-
 std::set<std::string> JobOwners::Needed(int64_t now_ns) const {
   std::set<std::string> needed = Taking(now_ns);
   const MutexLock lock(mutex_);
-  const std::vector<std::string> all = All();
+  const std::vector<std::string> all = daemons_.All();
   bool has_jobs = false;
   for (const auto& [key, job] : jobs_) {
     if (!was_welcome_ || now_ns - job.seen_ns > kJobStays) continue;
     has_jobs = true;
     const bool is_told = !job.told.empty();
-    if (is_told && !IsAway(job.told)) continue;
-    AddStreamTo(is_told ? job.told : Preferred(all, key.first, key.second), &needed);
+    if (is_told && !daemons_.IsAway(job.told)) continue;
+    daemons_.AddStreamTo(is_told ? job.told : Preferred(all, key.first, key.second), &needed);
   }
-  if (was_welcome_ && !has_jobs) AddStreamTo(Preferred(all, "", host_), &needed);
+  if (was_welcome_ && !has_jobs) daemons_.AddStreamTo(Preferred(all, "", host_), &needed);
   const bool all_away =
       std::all_of(all.begin(), all.end(),
                   [this](const std::string& daemon)
-                      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return IsAway(daemon); });
+                      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return daemons_.IsAway(daemon); });
   if (!all_away) return needed;
-  for (const std::string& daemon : all) AddStreamTo(daemon, &needed);
-  needed.insert(given_.begin(), given_.end());
+  for (const std::string& daemon : all) daemons_.AddStreamTo(daemon, &needed);
+  needed.insert(daemons_.given().begin(), daemons_.given().end());
   return needed;
 }
 
@@ -316,7 +208,7 @@ std::set<std::string> JobOwners::Taking(int64_t now_ns) const {
   }
   if (owners.empty()) owners.insert(FindHome());
   std::set<std::string> taking;
-  for (const std::string& daemon : owners) AddStreamTo(daemon, &taking);
+  for (const std::string& daemon : owners) daemons_.AddStreamTo(daemon, &taking);
   return taking;
 }
 
@@ -325,15 +217,15 @@ bool JobOwners::MustAskAgain(const std::string& stream, int64_t now_ns) const {
   return std::any_of(jobs_.begin(), jobs_.end(),
                      [&](const auto& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
                        const Job& job = entry.second;
-                       return job.told_by == stream && job.told != DaemonOf(stream) &&
-                              IsAway(job.told) && now_ns - job.seen_ns <= kJobStays &&
-                              FindOwner(entry.first, &job) == DaemonOf(stream);
+                       return job.told_by == stream && job.told != daemons_.DaemonOf(stream) &&
+                              daemons_.IsAway(job.told) && now_ns - job.seen_ns <= kJobStays &&
+                              FindOwner(entry.first, &job) == daemons_.DaemonOf(stream);
                      });
 }
 
 bool JobOwners::IsInFleet(const std::string& address) const {
   const MutexLock lock(mutex_);
-  return Has(daemons_, DaemonOf(address));
+  return daemons_.IsInFleet(address);
 }
 
 }  // namespace rollcall

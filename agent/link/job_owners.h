@@ -6,10 +6,6 @@
 // the agent asks the daemon that the job prefers (base/rendezvous.h) among those that are not away.
 // A host without jobs has a daemon that it prefers, too, so that one daemon always sees the host.
 //
-// A stream is named by the address that the agent connects to. Its daemon may call itself by
-// another one, which is the one that counts here: an address of a name in DNS, or of a load
-// balancer.
-//
 // Decides only: it connects to nothing, and the caller gives the time, in nanoseconds of one clock
 // that only ascends. Thread-safe.
 #pragma once
@@ -23,19 +19,15 @@
 #include <utility>
 #include <vector>
 
+#include "agent/link/known_daemons.h"
 #include "base/mutex.h"
 
 namespace rollcall {
 
 class JobOwners {
  public:
-  // A daemon is away if it has not welcomed a new stream within this time,
-  static constexpr int64_t kWelcomeWithin = 3'000'000'000;
-  // or if its stream broke, and the agent isn't welcome again after this time or fails before.
-  static constexpr int64_t kBackWithin = 1'000'000'000;
   // A job is on this host for so long after a tick has looked at it. Ticks may be a minute apart.
   static constexpr int64_t kJobStays = 65'000'000'000;
-  static constexpr size_t kMostDaemons = 64;  // that a daemon may name
 
   // `host`: name of this host. `given`: the addresses that the agent begins with, at least one.
   // `changed`: called from any function here, by its thread, after a change of what follows from
@@ -82,13 +74,7 @@ class JobOwners {
   uint64_t version() const { return version_; }  // of all this; ascends
 
  private:
-  using Key = std::pair<std::string, std::string>;                 // tenant and job
-  enum class State : uint8_t { kHere, kBroken, kOpening, kAway };  // the better first
-  struct Stream {
-    State state = State::kOpening;
-    int64_t since_ns = 0;
-    std::string daemon;  // what it calls itself
-  };
+  using Key = std::pair<std::string, std::string>;  // tenant and job
   struct Job {
     int64_t seen_ns = 0;
     std::string told;     // the owner; "": no daemon has said
@@ -98,33 +84,18 @@ class JobOwners {
   };
 
   static Key KeyOf(const std::string& tenant, const std::string& job);
-  bool IsUsable(const std::string& address) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  const std::string& DaemonOf(const std::string& stream) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  const std::string* StreamTo(const std::string& daemon) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool IsAway(const std::string& daemon) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<std::string> All() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<std::string> Living() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string FindOwner(const Key& key, const Job* job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string FindHome() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountTurn(const Key& key, Job* job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountTurns() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool UseDaemons(const std::vector<std::string>& daemons) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AddStreamTo(const std::string& daemon, std::set<std::string>* streams) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Change();
-  bool Expired(Stream* stream, int64_t now_ns, int64_t* next_ns) const;
 
   const std::string host_;
   const std::function<void()> changed_;
   std::atomic<uint64_t> version_{1};
 
   mutable Mutex mutex_;
-  std::vector<std::string> given_ ABSL_GUARDED_BY(mutex_);
-  // That a daemon has named; empty: none has.
-  std::vector<std::string> daemons_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, Stream> streams_ ABSL_GUARDED_BY(mutex_);
+  KnownDaemons daemons_ ABSL_GUARDED_BY(mutex_);
   std::map<Key, Job> jobs_ ABSL_GUARDED_BY(mutex_);
   bool was_welcome_ ABSL_GUARDED_BY(mutex_) = false;  // on any stream
   bool is_frozen_ ABSL_GUARDED_BY(mutex_) = false;

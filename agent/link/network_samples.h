@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "agent/collector/collector.h"
+#include "agent/collector/served_segments.h"
 #include "agent/segments/segment_network.h"
 #include "rollcall/v1/incident.pb.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/link/stack_queue.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace rollcall {
@@ -63,6 +64,13 @@ void StackQueue::Clear() {
   waiting_.clear();
   requests_ = 0;
   processes_ = 0;
+}
+
+std::vector<ProcessId> ProcessesIn(const google::protobuf::RepeatedPtrField<v1::ProcessRef>& refs) {
+  const int most = std::min<int>(refs.size(), StackQueue::kMostProcesses + 1);
+  std::vector<ProcessId> processes;
+  for (int i = 0; i < most; ++i) processes.push_back({refs[i].pid(), refs[i].start_time()});
+  return processes;
 }
 
 }  // namespace rollcall

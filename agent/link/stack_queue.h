@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "agent/processes/process_id.h"
+#include "rollcall/v1/agent.pb.h"
 
 namespace rollcall {
 
@@ -55,5 +56,9 @@ class StackQueue {
   size_t requests_ = 0;
   size_t processes_ = 0;
 };
+
+// Those of a request: one more than the queue holds at most, so that it refuses the request. The
+// rest has no answer: a daemon could ask for millions.
+std::vector<ProcessId> ProcessesIn(const google::protobuf::RepeatedPtrField<v1::ProcessRef>& refs);
 
 }  // namespace rollcall

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/collector/collector.h"
+#include "agent/collector/served_segments.h"
 #include "agent/link/sample_effects.h"
 #include "agent/link/stack_allowance.h"
 #include "agent/link/stack_patience.h"

@@ -95,7 +95,7 @@ void HostFactsDesk::OnReply(const AgentName& agent, const v1::HostFactsReply& re
   store_->Read(job, [&](const JobState& state) { KeepOwnHostFacts(state, agent.host, &facts); });
   incidents_->AddHostFacts(job, incident,
                            WorthALook(agent.host, facts, timeline_->ToWallTime(now_ns)));
-  store_->SetHostFacts(job, agent.host, std::move(facts));
+  store_->Change(job, [&](JobModel* model) { model->SetHostFacts(agent.host, std::move(facts)); });
 }
 
 }  // namespace rollcall

@@ -79,8 +79,9 @@ bool JobRunner::ApplyMail() {
       mail = std::move(mail_.front());
       mail_.pop_front();
     }
-    const JobStore::Routed& routed = mail.tick->routed();
-    parts_.store->Apply(mail.tick->tick(), routed, routed.parts[mail.part]);
+    const RoutedTick& routed = mail.tick->routed();
+    const RoutedTick::Part& part = routed.parts[mail.part];
+    part.job->Apply(mail.tick->tick(), routed, part);
   } while (SteadyNs() < until_ns);
   return true;
 }
@@ -110,7 +111,7 @@ void JobRunner::Diagnose(int64_t now_ns) {
   const int64_t begun_ns = SteadyNs();
   if (parts_.ownership != nullptr && !parts_.ownership->Owns(key_)) return Release();
   // Newer attempts took its room, whether its processes had ended or not.
-  if (!parts_.store->Has(key_)) return Forget(now_ns);
+  if (!parts_.store->jobs().Has(key_)) return Forget(now_ns);
   parts_.store->UpdateHeard(key_, parts_.timeline->counts_from_ns());
   const uint64_t version = parts_.store->Version(key_);
   next_ns_ = now_ns + options_.interval_ns;
@@ -243,13 +244,13 @@ JobRunner::Wanted JobRunner::Judge(const JobState& state, int64_t now_ns, int64_
 }
 
 void JobRunner::Forget(int64_t now_ns) {
-  if (!parts_.store->Forget(key_)) return;
+  if (!parts_.store->places()->Forget(key_)) return;
   parts_.incidents->Forget(key_, now_ns);
   BeginAnew();
 }
 
 void JobRunner::Release() {
-  if (parts_.store->Has(key_) && !parts_.store->Forget(key_)) return;
+  if (parts_.store->jobs().Has(key_) && !parts_.store->places()->Forget(key_)) return;
   parts_.incidents->takeover().ReleaseUnowned(key_);
   BeginAnew();
 }

@@ -40,7 +40,7 @@ namespace rollcall {
 class TickInTransit {
  public:
   // `applied` is called once, on any thread.
-  TickInTransit(std::shared_ptr<const v1::Tick> tick, JobStore::Routed routed,
+  TickInTransit(std::shared_ptr<const v1::Tick> tick, RoutedTick routed,
                 std::function<void()> applied)
       : tick_(std::move(tick)), routed_(std::move(routed)), applied_(std::move(applied)) {}
   ~TickInTransit() { applied_(); }
@@ -48,11 +48,11 @@ class TickInTransit {
   TickInTransit& operator=(const TickInTransit&) = delete;
 
   const v1::Tick& tick() const { return *tick_; }
-  const JobStore::Routed& routed() const { return routed_; }
+  const RoutedTick& routed() const { return routed_; }
 
  private:
   const std::shared_ptr<const v1::Tick> tick_;
-  const JobStore::Routed routed_;
+  const RoutedTick routed_;
   const std::function<void()> applied_;
 };
 

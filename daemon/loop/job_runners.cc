@@ -17,7 +17,7 @@ JobRunners::JobRunners(JobRunner::Parts parts, const JobRunner::Options& options
 JobRunners::~JobRunners() { Stop(); }
 
 void JobRunners::Post(const std::shared_ptr<TickInTransit>& tick) {
-  const std::vector<JobStore::Part>& parts = tick->routed().parts;
+  const std::vector<RoutedTick::Part>& parts = tick->routed().parts;
   for (size_t i = 0; i < parts.size(); ++i) {
     RunnerPtr runner = FindOrAdd(parts[i].key);
     while (runner != nullptr && !runner->Post(tick, i)) runner = FindOrAdd(parts[i].key);

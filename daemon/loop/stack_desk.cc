@@ -118,9 +118,10 @@ std::shared_ptr<const Standing> StackDesk::StandingWith(const StackResult& resul
 void StackDesk::KeepNetwork(const StackResult& result) {
   if (result.stack.network().empty()) return;
   const int64_t now_ns = timeline_->Now();
-  store_->SetNetwork(result.job, result.process,
-                     ReadNetworkSamples(result.stack, result.network_of, result.process, now_ns),
-                     now_ns);
+  auto samples = ReadNetworkSamples(result.stack, result.network_of, result.process, now_ns);
+  store_->Change(result.job, [&](JobModel* model) {
+    model->SetNetwork(result.process, std::move(samples), now_ns);
+  });
 }
 
 // Passes the result to the incident that requested it, if any, and to the job's state.
@@ -141,12 +142,18 @@ void StackDesk::Deliver(const StackResult& result) {
     if (waits_for_others) change.children_at_work->clear();
   }
   const int64_t now_ns = timeline_->Now();
-  store_->SetStacks(result.job, result.process,
-                    {change.motion, FunctionNames(result.stack), FindPlace(result.stack),
-                     waits_for_others, now_ns, FindAwaitedTids(result.stack),
-                     FindThreadPlaces(result.stack), FindKeepers(result.stack),
-                     std::move(change.children_at_work), waits_for_others ? 0 : change.receives,
-                     result.children ? StandingWith(result, now_ns) : nullptr});
+  const StackFacts facts = {change.motion,
+                            FunctionNames(result.stack),
+                            FindPlace(result.stack),
+                            waits_for_others,
+                            now_ns,
+                            FindAwaitedTids(result.stack),
+                            FindThreadPlaces(result.stack),
+                            FindKeepers(result.stack),
+                            std::move(change.children_at_work),
+                            waits_for_others ? 0 : change.receives,
+                            result.children ? StandingWith(result, now_ns) : nullptr};
+  store_->Change(result.job, [&](JobModel* model) { model->SetStacks(result.process, facts); });
 }
 
 absl::Status StackDesk::Stream(const JobKey& job, const v1::TakeStacksRequest& request,

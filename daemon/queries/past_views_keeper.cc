@@ -29,7 +29,7 @@ void PastViewsKeeper::Run(StopSignal* stop) {
 }
 
 void PastViewsKeeper::Keep() {
-  for (const JobKey& key : store_->NewestKeys(SIZE_MAX, Tenants::All())) {
+  for (const JobKey& key : store_->jobs().NewestKeys(SIZE_MAX, Tenants::All())) {
     v1::JobRequest request;
     request.set_job(key.job);
     request.set_tenant(key.tenant);

@@ -100,7 +100,7 @@ bool Queries::Sees(const JobKey& key) const {
 
 std::optional<JobKey> Queries::Find(const JobSelector& selector) const {
   const std::optional<JobKey> key =
-      parts_.store->Find(selector.tenant, selector.job, selector.attempt, tenants_);
+      parts_.store->jobs().Find(selector.tenant, selector.job, selector.attempt, tenants_);
   return key.has_value() && Sees(*key) ? key : std::nullopt;
 }
 
@@ -110,10 +110,10 @@ absl::Status Queries::NoSuchJob(const JobSelector& selector) const {
         absl::StrCat("no job \"", selector.job, "\" on the hosts of ", agent_->name));
   }
   const std::optional<JobKey> newest =
-      parts_.store->Find(selector.tenant, selector.job, std::nullopt, tenants_);
+      parts_.store->jobs().Find(selector.tenant, selector.job, std::nullopt, tenants_);
   if (selector.attempt.has_value() && newest.has_value()) {
     std::vector<int32_t> attempts;
-    for (const JobStore::AttemptRef& known : parts_.store->AttemptsFor(*newest)) {
+    for (const JobIndex::AttemptRef& known : parts_.store->jobs().AttemptsFor(*newest)) {
       attempts.push_back(known.key.attempt);
     }
     return absl::NotFoundError(
@@ -121,15 +121,15 @@ absl::Status Queries::NoSuchJob(const JobSelector& selector) const {
                      attempts.size() == 1 ? "attempt " : "attempts ", RankRanges(attempts).List()));
   }
   std::vector<JobId> jobs;
-  for (const JobKey& key : parts_.store->NewestKeys(kMostJobsCompared, tenants_)) {
+  for (const JobKey& key : parts_.store->jobs().NewestKeys(kMostJobsCompared, tenants_)) {
     jobs.push_back(static_cast<const JobId&>(key));
   }
-  return NoSuchJobAmong(jobs, parts_.store->CountJobs(tenants_), selector.job);
+  return NoSuchJobAmong(jobs, parts_.store->jobs().CountJobs(tenants_), selector.job);
 }
 
 // The newest attempts: first of the jobs with an open incident, then of the others, both by name.
 std::vector<JobKey> Queries::JobsInOrder() const {
-  std::vector<JobKey> keys = parts_.store->NewestKeys(SIZE_MAX, tenants_);
+  std::vector<JobKey> keys = parts_.store->jobs().NewestKeys(SIZE_MAX, tenants_);
   const std::set<JobKey> open = parts_.incidents->reader().OpenJobs();
   std::stable_partition(keys.begin(), keys.end(),
                         [&open](const JobKey& key) { return open.count(key) != 0; });
@@ -147,7 +147,7 @@ bool Queries::RunsOn(const JobKey& key, const std::string& host) const {
 
 // The newest attempt of the job that has had a process on the host.
 std::optional<JobKey> Queries::NewestOn(const JobKey& key, const std::string& host) const {
-  for (const JobStore::AttemptRef& attempt : parts_.store->AttemptsFor(key)) {
+  for (const JobIndex::AttemptRef& attempt : parts_.store->jobs().AttemptsFor(key)) {
     if (RunsOn(attempt.key, host)) return attempt.key;
   }
   return std::nullopt;
@@ -195,7 +195,7 @@ void Queries::AddReferral(const JobKey& key, v1::JobStatus* status) const {
 }
 
 void Queries::AddAttempts(const JobKey& key, int64_t now_ns, v1::JobStatus* status) const {
-  for (const JobStore::AttemptRef& other : parts_.store->AttemptsFor(key)) {
+  for (const JobIndex::AttemptRef& other : parts_.store->jobs().AttemptsFor(key)) {
     if (other.key == key) {
       if (other.has_twin) status->add_warnings(kTwin);
       continue;
@@ -496,8 +496,8 @@ uint64_t Queries::Version(const std::string& job) const {
            static_cast<uint64_t>(parts_.agents->agents()) + UnrecordedVersion() +
            (parts_.pairs == nullptr ? 0 : parts_.pairs->Changes());
   }
-  const std::vector<JobKey> keys =
-      job.empty() ? parts_.store->NewestKeys(SIZE_MAX, tenants_) : parts_.store->AllKeys(job);
+  const std::vector<JobKey> keys = job.empty() ? parts_.store->jobs().NewestKeys(SIZE_MAX, tenants_)
+                                               : parts_.store->jobs().AllKeys(job);
   uint64_t version = job.empty() ? UnrecordedVersion() : 0;
   for (const JobKey& key : keys) {
     if (!tenants_.Has(key.tenant)) continue;
@@ -520,7 +520,7 @@ std::string Queries::GetMetrics(bool open_metrics, const HttpFront::Counts& http
         static_cast<double>(parts_.security->tls()->expires_s() - time(nullptr)) / kDaySeconds;
   }
   const int64_t now_ns = parts_.timeline->Now();
-  snapshot.jobs_total = parts_.store->CountJobs(tenants_);
+  snapshot.jobs_total = parts_.store->jobs().CountJobs(tenants_);
   JobSelector measured;
   measured.most = kMaxJobsMeasured;
   size_t listed = 0;

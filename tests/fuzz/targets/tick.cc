@@ -52,12 +52,12 @@ class Listener {
     if (message.has_host_facts()) SetFacts(message.host_facts(), agent);
     if (step.disconnects()) (void)store_.agents()->Disconnected(agent);
     (void)store_.agents()->MarkSilent(now_ns_, kSilentAfterNs);
-    for (const JobKey& key : store_.Keys()) Look(key);
+    for (const JobKey& key : store_.jobs().Keys()) Look(key);
   }
 
   // What the page and `rollcall status` show.
   void Show() const {
-    for (const JobKey& key : store_.Keys()) {
+    for (const JobKey& key : store_.jobs().Keys()) {
       store_.Read(key, [this](const JobState& state) { ShowJob(state); });
     }
   }
@@ -98,7 +98,8 @@ class Listener {
     v1::Incident incident;
     AddToIncident(WorthALook(agent.host, facts, now_ns_), &incident);
     (void)HostFactLines(incident);
-    for (const JobKey& key : store_.Keys()) store_.SetHostFacts(key, agent.host, facts);
+    for (const JobKey& key : store_.jobs().Keys())
+      store_.Change(key, [&](JobModel* model) { model->SetHostFacts(agent.host, facts); });
   }
 
   void Look(const JobKey& key) {

@@ -72,14 +72,26 @@ RecordSnapshot RecordOf(uint32_t thread) {
   return record;
 }
 
-TEST(NoteCallersTest, KnowsEachThreadOnceAndForgetsTheOldest) {
-  std::vector<Caller> callers;
-  NoteCallers({RecordOf(7), RecordOf(7), RecordOf(8), RecordOf(7), RecordOf(0)}, &callers);
-  ASSERT_EQ(callers.size(), 2u);
-  EXPECT_EQ(callers[1].own_tid, 8u);
-  for (uint32_t thread = 10; thread < 40; ++thread) NoteCallers({RecordOf(thread)}, &callers);
-  EXPECT_EQ(callers.size(), 16u);
-  EXPECT_EQ(callers.back().own_tid, 39u);
+// As they are reported of a process that only files show.
+std::vector<uint32_t> ThreadsIn(CallingThreads* callers) {
+  const SeenProcess process;
+  const std::string proc_root;
+  ThreadNumbers numbers;
+  v1::Evidence evidence;
+  callers->Report({0, process, SpareThreads::kNobody, proc_root, nullptr}, &numbers, &evidence);
+  std::vector<uint32_t> threads;
+  for (const v1::CallingThread& caller : evidence.callers()) threads.push_back(caller.thread());
+  return threads;
+}
+
+TEST(CallingThreadsTest, KnowsEachThreadOnceAndForgetsTheOldest) {
+  CallingThreads callers;
+  callers.Note({RecordOf(7), RecordOf(7), RecordOf(8), RecordOf(7), RecordOf(0)});
+  EXPECT_EQ(ThreadsIn(&callers), (std::vector<uint32_t>{7, 8}));
+  for (uint32_t thread = 10; thread < 40; ++thread) callers.Note({RecordOf(thread)});
+  EXPECT_EQ(ThreadsIn(&callers).size(), 16u);
+  EXPECT_EQ(ThreadsIn(&callers).front(), 7u) << "the first is mostly the main thread";
+  EXPECT_EQ(ThreadsIn(&callers).back(), 39u);
 }
 
 TEST_F(CallerTest, NamesTheThreadsThatMakeTheCalls) {

@@ -283,7 +283,7 @@ TEST_F(UnseenTest, IsUnknownAndItsSegmentIsKeptWhileItsLockIsHeld) {
   EXPECT_EQ(Only(tick).evidence().liveness(), v1::Evidence::UNKNOWN);
   EXPECT_EQ(Only(tick).communicators_size(), 1);
   EXPECT_EQ(Only(tick).pid(), getpid());
-  EXPECT_FALSE(collector.Serves({getpid(), 88})) << "in this namespace the pid is the test's";
+  EXPECT_FALSE(collector.served().Has({getpid(), 88})) << "in this namespace the pid is the test's";
   collector.Collect(100 * kSecond, true);
   EXPECT_TRUE(fs::exists(SegmentPath(&segment_)));
 }

@@ -47,8 +47,8 @@ TEST_F(CollectorTakesTest, ReportsOnlyTheJobsThatItTakes) {
   Collector collector(OptionsWithJobs());
   const v1::Tick tick = collector.Collect(1, true);
   EXPECT_EQ(Only(tick).identity().job(), "train");
-  EXPECT_TRUE(collector.Serves({train.pid(), train.start_time()}));
-  EXPECT_FALSE(collector.Serves({other.pid(), other.start_time()}));
+  EXPECT_TRUE(collector.served().Has({train.pid(), train.start_time()}));
+  EXPECT_FALSE(collector.served().Has({other.pid(), other.start_time()}));
   EXPECT_EQ(asked_, 2);
 }
 
@@ -95,7 +95,7 @@ TEST_F(CollectorTakesTest, SendsTheWholeStateWhenAJobGoes) {
   const v1::Tick tick = collector.Collect(2, false);
   EXPECT_TRUE(tick.whole());
   EXPECT_EQ(JobsOf(tick), std::set<std::string>{"other"});
-  EXPECT_FALSE(collector.Serves({train.pid(), train.start_time()}));
+  EXPECT_FALSE(collector.served().Has({train.pid(), train.start_time()}));
 }
 
 TEST_F(CollectorTakesTest, ReportsTheEndOfAProcessThatEndedBeforeItsJobCame) {

@@ -74,13 +74,13 @@ TEST_F(CollectorTest, ServesAProcessFromTheTickThatReportsItToThisStream) {
   WriteSegment(child, &segment_);
   Collector collector(Options());
   const ProcessId process = {child.pid(), child.start_time()};
-  EXPECT_FALSE(collector.Serves(process));
+  EXPECT_FALSE(collector.served().Has(process));
   collector.Collect(kSecond, true);
-  EXPECT_TRUE(collector.Serves(process));
-  collector.ForgetReported();
-  EXPECT_FALSE(collector.Serves(process)) << "another daemon has not heard of it";
+  EXPECT_TRUE(collector.served().Has(process));
+  collector.served().Clear();
+  EXPECT_FALSE(collector.served().Has(process)) << "another daemon has not heard of it";
   collector.Collect(2 * kSecond, true);
-  EXPECT_TRUE(collector.Serves(process));
+  EXPECT_TRUE(collector.served().Has(process));
 }
 
 TEST_F(CollectorTest, GivesTheAgentsTenantToProcessesThatNameNone) {

@@ -185,13 +185,13 @@ TEST_F(JobOwnersTest, WaitsAMomentForADaemonWhoseStreamBroke) {
   Takes(kA, job);
   owners_.Broken(kA, now_);
   EXPECT_TRUE(Takes(kA, job));
-  EXPECT_EQ(owners_.Expire(now_), now_ + JobOwners::kBackWithin);
+  EXPECT_EQ(owners_.Expire(now_), now_ + KnownDaemons::kBackWithin);
   owners_.Welcomed(kA, kA, kAll, true, now_ + 1);
-  now_ += JobOwners::kBackWithin;
+  now_ += KnownDaemons::kBackWithin;
   EXPECT_EQ(owners_.Expire(now_), std::numeric_limits<int64_t>::max());
   EXPECT_TRUE(Takes(kA, job));
   owners_.Broken(kA, now_);
-  now_ += JobOwners::kBackWithin;
+  now_ += KnownDaemons::kBackWithin;
   owners_.Expire(now_);
   EXPECT_FALSE(Takes(kA, job));
 }
@@ -202,7 +202,7 @@ TEST_F(JobOwnersTest, TakesADaemonForAwayThatDoesNotWelcomeItInTime) {
   Takes(kB, job);
   owners_.Opened(kA, now_);
   EXPECT_TRUE(Takes(kA, job));
-  now_ += JobOwners::kWelcomeWithin - 1;
+  now_ += KnownDaemons::kWelcomeWithin - 1;
   EXPECT_EQ(owners_.Expire(now_), now_ + 1);
   EXPECT_TRUE(Takes(kA, job));
   owners_.Expire(++now_);
@@ -305,13 +305,13 @@ TEST_F(JobOwnersTest, ConnectsToNoFileThatADaemonNames) {
 TEST_F(JobOwnersTest, FollowsNoMoreThanSoManyDaemons) {
   Open(kA);
   std::vector<std::string> many;
-  for (size_t i = 0; i < 10 * JobOwners::kMostDaemons; ++i) {
+  for (size_t i = 0; i < 10 * KnownDaemons::kMostDaemons; ++i) {
     many.push_back("host-" + std::to_string(i) + ":1");
   }
   owners_.SetDaemons(many);
   std::set<std::string> used;
   for (int job = 0; job < 5000; ++job) used.insert(owners_.Owner("", std::to_string(job)));
-  EXPECT_LE(used.size(), JobOwners::kMostDaemons);
+  EXPECT_LE(used.size(), KnownDaemons::kMostDaemons);
 }
 
 // Of an older release, or alone.

@@ -250,10 +250,10 @@ TEST_F(HeardTest, TicksOfTwoStreamsThatArePostedInTheWrongOrderChangeNothing) {
   old.set_now_ns(At(5));
   AddComm(&whole, 5, 1, 4)->set_entered(8);
   whole.set_now_ns(At(6));
-  const JobStore::Routed first = store_.Route(agent_, old, At(11));
-  const JobStore::Routed second = store_.Route(agent_, whole, At(11));
-  for (const JobStore::Part& part : second.parts) store_.Apply(whole, second, part);
-  for (const JobStore::Part& part : first.parts) store_.Apply(old, first, part);
+  const RoutedTick first = store_.places()->Route(agent_, old, At(11));
+  const RoutedTick second = store_.places()->Route(agent_, whole, At(11));
+  for (const RoutedTick::Part& part : second.parts) part.job->Apply(whole, second, part);
+  for (const RoutedTick::Part& part : first.parts) part.job->Apply(old, first, part);
   EXPECT_EQ(store_.Get(kJob).communicators.at(5).members.at(1).entered, 8u);
 }
 

@@ -60,12 +60,12 @@ TEST(JobStoreTest, AttemptsOfAStrangerLeaveTheOwnersAttempt) {
   start(1, 100);
   start(1, 200);
   for (int i = 0; i < 100; ++i) start(7, 1000 + 10 * i);
-  const std::vector<JobKey> keys = store.Keys();
+  const std::vector<JobKey> keys = store.jobs().Keys();
   EXPECT_EQ(keys.size(), limits::kAttemptsOfJob);
   EXPECT_EQ(keys.at(0), JobKey("job", 0));
   EXPECT_EQ(keys.at(1), JobKey("job", 1));
   start(1, 200);  // a report on known processes begins nothing
-  EXPECT_EQ(store.Keys(), keys);
+  EXPECT_EQ(store.jobs().Keys(), keys);
 }
 
 // Pids wrap around, so the new processes may come first in a tick.
@@ -78,10 +78,10 @@ TEST(JobStoreTest, EndsAndStartsOfOneTickAreTwoAttempts) {
     v1::Tick tick = MakeStartAtOneAddress(100, 51);
     tick.MergeFrom(first);
     store.Apply("node", tick, 0);
-    ASSERT_EQ(store.Keys(), std::vector<JobKey>({JobKey("job", 0), JobKey("job", 1)}));
+    ASSERT_EQ(store.jobs().Keys(), std::vector<JobKey>({JobKey("job", 0), JobKey("job", 1)}));
     EXPECT_EQ(store.Get(JobKey("job", 0)).processes.front().pid, 500);
     EXPECT_EQ(store.Get(JobKey("job", 1)).processes.size(), 4u);
-    EXPECT_FALSE(store.AttemptsFor(kJob).front().has_twin);
+    EXPECT_FALSE(store.jobs().AttemptsFor(kJob).front().has_twin);
   }
 }
 
@@ -100,7 +100,7 @@ TEST(JobStoreTest, TwoProcessesWithOneRankOfACommunicatorAreOneAttempt) {
     store.Apply("node", MakeRankTwo(100, is_late ? 0 : 77), 0);
     if (is_late) store.Apply("node", MakeRankTwo(100, 77), 0);
     store.Apply("node", MakeRankTwo(101, 77), 0);
-    EXPECT_EQ(store.Keys(), std::vector<JobKey>({JobKey("job", 0)})) << is_late;
+    EXPECT_EQ(store.jobs().Keys(), std::vector<JobKey>({JobKey("job", 0)})) << is_late;
   }
 }
 
@@ -109,7 +109,7 @@ TEST(JobStoreTest, TwoMpiJobsOfOneNameAreTwoAttempts) {
   JobStore store("unnamed");
   store.Apply("node", MakeRankTwo(100, 77, "MPI_COMM_WORLD"), 0);
   store.Apply("node", MakeRankTwo(101, 77, "MPI_COMM_WORLD"), 0);
-  EXPECT_EQ(store.Keys().size(), 2u);
+  EXPECT_EQ(store.jobs().Keys().size(), 2u);
 }
 
 // Their communicators have the same ids in each start: by names that the program gives, or by
@@ -123,7 +123,7 @@ TEST(JobStoreTest, TwoJobsOfOneNameWithCountedCommunicatorsAreTwoAttempts) {
       comm->set_kind(static_cast<uint32_t>(kind));
       store.Apply("node", tick, 0);
     }
-    EXPECT_EQ(store.Keys().size(), 2u) << CommKindName(kind);
+    EXPECT_EQ(store.jobs().Keys().size(), 2u) << CommKindName(kind);
   }
 }
 
@@ -131,20 +131,21 @@ TEST(JobStoreTest, ARestartedStoreContinuesTheAttempts) {
   JobStore before("unnamed");
   before.Apply("node", MakeStart(100), 0);
   before.Apply("node", MakeStart(200), 0);
-  const AttemptChanges changes = before.TakeAttemptChanges({});
+  const AttemptChanges changes = before.places()->TakeAttemptChanges({});
   ASSERT_EQ(changes.changed.size(), 2u);
   EXPECT_EQ(changes.changed.at(JobKey("job", 1)).members.size(), 4u);
-  EXPECT_TRUE(before.TakeAttemptChanges({}).changed.empty()) << "nothing has changed since";
-  EXPECT_EQ(before.TakeAttemptChanges({true, {}}).changed.size(), 2u);
+  EXPECT_TRUE(before.places()->TakeAttemptChanges({}).changed.empty())
+      << "nothing has changed since";
+  EXPECT_EQ(before.places()->TakeAttemptChanges({true, {}}).changed.size(), 2u);
 
   JobStore after("unnamed");
-  after.RestoreAttempts(changes.changed);
-  EXPECT_EQ(after.CountJobs(), 0u) << "its processes have not returned";
+  after.places()->RestoreAttempts(changes.changed);
+  EXPECT_EQ(after.jobs().CountJobs(), 0u) << "its processes have not returned";
   after.Apply("node", MakeStart(200), 0);
-  EXPECT_EQ(after.Keys(), std::vector<JobKey>({JobKey("job", 1)}));
-  EXPECT_TRUE(after.TakeAttemptChanges({}).changed.empty()) << "they are recorded";
+  EXPECT_EQ(after.jobs().Keys(), std::vector<JobKey>({JobKey("job", 1)}));
+  EXPECT_TRUE(after.places()->TakeAttemptChanges({}).changed.empty()) << "they are recorded";
   after.Apply("node", MakeStart(300), 0);
-  EXPECT_EQ(after.Keys(), std::vector<JobKey>({JobKey("job", 1), JobKey("job", 2)}));
+  EXPECT_EQ(after.jobs().Keys(), std::vector<JobKey>({JobKey("job", 1), JobKey("job", 2)}));
 }
 
 TEST(JobStoreTest, TheHistoryGetsAnAdoptedJobAnewAndNoOtherOne) {
@@ -155,9 +156,9 @@ TEST(JobStoreTest, TheHistoryGetsAnAdoptedJobAnewAndNoOtherOne) {
     process.mutable_identity()->set_job("other");
   }
   store.Apply("elsewhere", other, 0);
-  ASSERT_EQ(store.TakeAttemptChanges({}).changed.size(), 2u);
+  ASSERT_EQ(store.places()->TakeAttemptChanges({}).changed.size(), 2u);
   const AttemptChanges changes =
-      store.TakeAttemptChanges({false, {JobKey("other", 0), JobKey("gone", 0)}});
+      store.places()->TakeAttemptChanges({false, {JobKey("other", 0), JobKey("gone", 0)}});
   ASSERT_EQ(changes.changed.size(), 1u);
   EXPECT_EQ(changes.changed.at(JobKey("other", 0)).members.size(), 4u);
 }
@@ -165,8 +166,8 @@ TEST(JobStoreTest, TheHistoryGetsAnAdoptedJobAnewAndNoOtherOne) {
 TEST(JobStoreTest, AForgottenAttemptIsForgottenInTheHistory) {
   JobStore store("unnamed");
   store.Apply("node", MakeStart(100), 0);
-  store.Forget(kJob);
-  const AttemptChanges changes = store.TakeAttemptChanges({});
+  store.places()->Forget(kJob);
+  const AttemptChanges changes = store.places()->TakeAttemptChanges({});
   EXPECT_TRUE(changes.changed.empty());
   EXPECT_EQ(changes.forgotten.count(kJob), 1u);
 }
@@ -177,9 +178,9 @@ TEST(JobStoreTest, AttemptsThatAreRestoredLateLeaveAJobThatHasCome) {
   before.Apply("node", MakeStart(200), 0);
   JobStore late("unnamed");
   late.Apply("node", MakeStart(200), 0);
-  late.RestoreAttempts(before.TakeAttemptChanges({}).changed);
+  late.places()->RestoreAttempts(before.places()->TakeAttemptChanges({}).changed);
   late.Apply("node", MakeStart(200), 0);
-  EXPECT_EQ(late.Keys(), std::vector<JobKey>({JobKey("job", 0)}));
+  EXPECT_EQ(late.jobs().Keys(), std::vector<JobKey>({JobKey("job", 0)}));
 }
 
 AgentName AgentWithTenants(std::vector<std::string> tenants) {
@@ -198,16 +199,16 @@ TEST(JobStoreTest, AJobBelongsToTheTenantThatItsProcessesName) {
   JobStore store("default");
   store.Apply("node", TickOfTenant("team-a"), 1000);
   store.Apply("other", MakeTick(2), 1000);
-  ASSERT_TRUE(store.Find("team-a", "job", std::nullopt).has_value());
-  EXPECT_EQ(store.Find("", "job", std::nullopt)->tenant, "default");
-  EXPECT_EQ(store.CountJobs(), 2);
+  ASSERT_TRUE(store.jobs().Find("team-a", "job", std::nullopt).has_value());
+  EXPECT_EQ(store.jobs().Find("", "job", std::nullopt)->tenant, "default");
+  EXPECT_EQ(store.jobs().CountJobs(), 2);
 }
 
 TEST(JobStoreTest, AnAgentOfOneTenantWritesItsJobsWithoutAClaim) {
   JobStore store("default");
   store.Apply(AgentWithTenants({"team-a"}), MakeTick(1), 1000);
-  EXPECT_TRUE(store.Find("team-a", "job", std::nullopt).has_value());
-  EXPECT_FALSE(store.Find("default", "job", std::nullopt).has_value());
+  EXPECT_TRUE(store.jobs().Find("team-a", "job", std::nullopt).has_value());
+  EXPECT_FALSE(store.jobs().Find("default", "job", std::nullopt).has_value());
 }
 
 TEST(JobStoreTest, DropsAndCountsProcessesOfTenantsThatTheAgentMayNotWrite) {
@@ -218,7 +219,7 @@ TEST(JobStoreTest, DropsAndCountsProcessesOfTenantsThatTheAgentMayNotWrite) {
   more.mutable_processes(0)->clear_identity();
   EXPECT_TRUE(store.Apply(agent, TickOfTenant("team-b"), 1000));
   EXPECT_TRUE(store.Apply(agent, more, 2000)) << "it would send the same again";
-  EXPECT_EQ(store.CountJobs(), 0);
+  EXPECT_EQ(store.jobs().CountJobs(), 0);
   EXPECT_EQ(counters.Get().dropped[static_cast<size_t>(Dropped::kTenants)], 1);
 }
 

@@ -31,13 +31,13 @@ TEST(JobStoreLimitsTest, IgnoresAndCountsJobsBeyondTheLimit) {
   most.jobs = 3;
   JobStore store("unnamed", most, &counters);
   for (int i = 0; i < 5; ++i) store.Apply("node", MakeTick(i, "job-" + std::to_string(i)), 1);
-  EXPECT_EQ(store.CountJobs(), 3u);
+  EXPECT_EQ(store.jobs().CountJobs(), 3u);
   EXPECT_EQ(CountDropped(counters, Dropped::kJobs), 2u);
-  store.Forget(JobKey("job-1"));
+  store.places()->Forget(JobKey("job-1"));
   store.Apply("node", MakeTick(9, "job-9"), 2);
-  EXPECT_EQ(store.CountJobs(), 3u);
-  EXPECT_TRUE(store.Find("", "job-9", std::nullopt).has_value());
-  EXPECT_FALSE(store.Find("", "job-1", std::nullopt).has_value());
+  EXPECT_EQ(store.jobs().CountJobs(), 3u);
+  EXPECT_TRUE(store.jobs().Find("", "job-9", std::nullopt).has_value());
+  EXPECT_FALSE(store.jobs().Find("", "job-1", std::nullopt).has_value());
 }
 
 TEST(JobStoreLimitsTest, AJobThatIsKnownBeginsAgainBeyondTheLimit) {
@@ -53,8 +53,8 @@ TEST(JobStoreLimitsTest, AJobThatIsKnownBeginsAgainBeyondTheLimit) {
                                                                 std::to_string(attempt));
     store.Apply("node", tick, 2 + attempt);
   }
-  EXPECT_EQ(store.Find("", "job", std::nullopt)->attempt, 4);
-  EXPECT_EQ(store.AllKeys("job").size(), 2u);
+  EXPECT_EQ(store.jobs().Find("", "job", std::nullopt)->attempt, 4);
+  EXPECT_EQ(store.jobs().AllKeys("job").size(), 2u);
   EXPECT_EQ(CountDropped(counters, Dropped::kAttempts), 3u);
 }
 
@@ -66,7 +66,7 @@ TEST(JobStoreLimitsTest, IgnoresAndCountsProcessesBeyondTheLimit) {
   for (int pid = 0; pid < 5; ++pid) store.Apply("node", MakeTick(pid), 1);
   EXPECT_EQ(store.Get(kJob).processes.size(), 3u);
   EXPECT_EQ(CountDropped(counters, Dropped::kProcesses), 2u);
-  store.Forget(kJob);
+  store.places()->Forget(kJob);
   store.Apply("node", MakeTick(9, "later"), 2);
   EXPECT_EQ(store.Get(JobKey("later")).processes.size(), 1u);
 }
@@ -85,7 +85,7 @@ void End(int pid, const std::string& host, JobStore* store) {
 }
 
 bool HasJob(const JobStore& store, const std::string& job) {
-  return store.Find("", job, std::nullopt).has_value();
+  return store.jobs().Find("", job, std::nullopt).has_value();
 }
 
 TEST(JobStoreLimitsTest, JobsThatAreOverMakeRoomForLivingOnes) {
@@ -98,7 +98,7 @@ TEST(JobStoreLimitsTest, JobsThatAreOverMakeRoomForLivingOnes) {
   store.Apply("node", TickOf(7, 9, "next"), 1);
   EXPECT_TRUE(HasJob(store, "next"));
   EXPECT_FALSE(HasJob(store, "short-1"));
-  EXPECT_EQ(store.CountJobs(), 3u);
+  EXPECT_EQ(store.jobs().CountJobs(), 3u);
   EXPECT_EQ(CountDropped(counters, Dropped::kJobs), 0u);
 }
 
@@ -125,7 +125,7 @@ TEST(JobStoreLimitsTest, AFloodOfJobsLeavesAnotherUsersJobs) {
   store.Apply("other-node", TickOf(7, 3, "of the same user elsewhere"), 1);
   EXPECT_TRUE(HasJob(store, "early"));
   EXPECT_TRUE(HasJob(store, "late"));
-  EXPECT_EQ(store.CountJobs(), 10u);
+  EXPECT_EQ(store.jobs().CountJobs(), 10u);
   const auto over = counters.Get().over_share;
   ASSERT_EQ(over.size(), 1u);
   EXPECT_EQ(over.begin()->first,
@@ -335,17 +335,17 @@ TEST(JobStoreLimitsTest, TheCounterOfChangesRisesOnlyWithAChange) {
   store.Apply("node", MakeTick(2, "other"), 1);
   EXPECT_GT(store.Changes(), one);
   const uint64_t two = store.Changes();
-  store.Forget(kJob);
+  store.places()->Forget(kJob);
   EXPECT_GT(store.Changes(), two);
 }
 
 TEST(JobStoreLimitsTest, ListsAPartOfTheJobs) {
   JobStore store("unnamed");
   for (int i = 0; i < 9; ++i) store.Apply("node", MakeTick(i, "job-" + std::to_string(i)), 1);
-  const std::vector<JobKey> keys = store.NewestKeys(3);
+  const std::vector<JobKey> keys = store.jobs().NewestKeys(3);
   ASSERT_EQ(keys.size(), 3u);
   EXPECT_EQ(keys[0].job, "job-0");
-  EXPECT_EQ(store.NewestKeys().size(), 9u);
+  EXPECT_EQ(store.jobs().NewestKeys().size(), 9u);
 }
 
 }  // namespace

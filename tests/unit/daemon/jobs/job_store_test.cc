@@ -34,8 +34,8 @@ bool IsUrgent(const std::string& job, JobStore* store) {
   v1::Tick tick = MakeTick(1);
   tick.mutable_processes(0)->mutable_identity()->set_job(job);
   const AgentName agent = {"node-" + job, "agent-" + job, 1, true};
-  const JobStore::Routed routed = store->Route(agent, tick, 1'000);
-  for (const JobStore::Part& part : routed.parts) store->Apply(tick, routed, part);
+  const RoutedTick routed = store->places()->Route(agent, tick, 1'000);
+  for (const RoutedTick::Part& part : routed.parts) part.job->Apply(tick, routed, part);
   return routed.origin.is_urgent;
 }
 
@@ -145,13 +145,13 @@ TEST(JobStoreTest, AProcessWithoutIdentityIsNotTakenIn) {
   v1::Tick tick = MakeTick(7);
   tick.mutable_processes(0)->clear_identity();
   store.Apply("node", tick, 0);
-  EXPECT_TRUE(store.Keys().empty());
+  EXPECT_TRUE(store.jobs().Keys().empty());
 }
 
 TEST(JobStoreTest, UnnamedProcessesMakeUpTheDefaultJob) {
   JobStore store("unnamed");
   store.Apply("node", MakeTick(7, ""), 0);
-  EXPECT_EQ(store.Keys(), std::vector<JobKey>{JobKey("unnamed")});
+  EXPECT_EQ(store.jobs().Keys(), std::vector<JobKey>{JobKey("unnamed")});
 }
 
 TEST(JobStoreTest, EqualPidsOfTwoHostsAreTwoProcesses) {
@@ -204,8 +204,8 @@ TEST(JobStoreTest, ForgettingAJobLeavesTheOthers) {
   JobStore store("unnamed");
   store.Apply("node", MakeTick(1, "a"), 0);
   store.Apply("node", MakeTick(2, "b"), 0);
-  store.Forget(JobKey("a"));
-  EXPECT_EQ(store.Keys(), std::vector<JobKey>{JobKey("b")});
+  store.places()->Forget(JobKey("a"));
+  EXPECT_EQ(store.jobs().Keys(), std::vector<JobKey>{JobKey("b")});
 }
 
 TEST(JobStoreTest, AcceptsALateIdentity) {
@@ -215,10 +215,10 @@ TEST(JobStoreTest, AcceptsALateIdentity) {
   v1::Tick nameless = tick;
   nameless.mutable_processes(0)->clear_identity();
   store.Apply("node", nameless, 0);
-  EXPECT_TRUE(store.Keys().empty());
+  EXPECT_TRUE(store.jobs().Keys().empty());
   store.Apply("node", tick, 0);
   store.Apply("node", nameless, 0);  // the process is known by now
-  EXPECT_EQ(store.Keys(), std::vector<JobKey>{JobKey("job")});
+  EXPECT_EQ(store.jobs().Keys(), std::vector<JobKey>{JobKey("job")});
   EXPECT_EQ(OnlyMember(store.Get(kJob)).records.size(), 3u);
 }
 

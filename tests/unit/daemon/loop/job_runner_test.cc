@@ -140,7 +140,7 @@ TEST_F(JobRunnerTest, AJobWhoseKnownProcessesHaveEndedIsDiagnosedWhenOthersAreRe
   Apply(ended);
   EXPECT_EQ(DiagnosesIn(3), 1u);
   const auto tick = std::make_shared<v1::Tick>(TickOfHealthyRanks(7));
-  JobStore::Routed routed = store_.Route(kAgent, *tick, timeline_.Now());
+  RoutedTick routed = store_.places()->Route(kAgent, *tick, timeline_.Now());
   ASSERT_TRUE(runner_->Post(std::make_shared<TickInTransit>(tick, std::move(routed), [] {}), 0));
   const uint64_t before = counters_.Get().ticks;
   runner_->Run();
@@ -186,7 +186,7 @@ TEST_F(SilentJobTest, AJobWhoseHostsAreLostIsForgotten) {
   SetSilent();
   DiagnoseTwice();
   EXPECT_TRUE(lost_->is_over());
-  EXPECT_TRUE(store_.Keys().empty());
+  EXPECT_TRUE(store_.jobs().Keys().empty());
 }
 
 TEST_F(SilentJobTest, AJobWhoseHostsReturnIsKept) {
@@ -229,7 +229,7 @@ TEST_F(JobRunnerTest, AJobThatLosesItsPlaceToNewerAttemptsEndsWithItsIncident) {
     process->mutable_identity()->set_attempt(attempt);
     Apply(newer);
   }
-  ASSERT_FALSE(store_.Has(kJob));
+  ASSERT_FALSE(store_.jobs().Has(kJob));
   DiagnosesIn(1);
   EXPECT_TRUE(runner_->is_over());
   EXPECT_FALSE(incidents_->NeedsDiagnosis(kJob));
@@ -244,7 +244,7 @@ TEST_F(JobRunnerTest, StopDropsTheTicksThatWaitAndThoseThatTheirEndsBring) {
   int ends = 0;
   const auto post = [&](const std::function<void()>& at_end) {
     const auto tick = std::make_shared<v1::Tick>(TickOfHealthyRanks(7));
-    JobStore::Routed routed = store_.Route(kAgent, *tick, timeline_.Now());
+    RoutedTick routed = store_.places()->Route(kAgent, *tick, timeline_.Now());
     runners.Post(std::make_shared<TickInTransit>(tick, std::move(routed), [&ends, at_end] {
       ++ends;
       at_end();
@@ -271,7 +271,7 @@ TEST_F(JobRunnerTest, KeepsAProcessWhoseTickArrivesWhileTheJobIsForgotten) {
   const auto tick = std::make_shared<v1::Tick>();
   tick->set_now_ns(SteadyNs());
   AddRank(1, tick.get());
-  JobStore::Routed routed = store_.Route(kAgent, *tick, timeline_.Now());
+  RoutedTick routed = store_.places()->Route(kAgent, *tick, timeline_.Now());
   runner.DiagnoseNext();
   runner.Run();
   ASSERT_FALSE(runner.is_over()) << "a tick is on its way";
@@ -294,9 +294,9 @@ TEST_F(JobRunnerTest, AForgottenJobTakesNoMoreTicks) {
     runner.Run();
   }
   ASSERT_TRUE(runner.is_over());
-  EXPECT_TRUE(store_.Keys().empty());
+  EXPECT_TRUE(store_.jobs().Keys().empty());
   const auto tick = std::make_shared<v1::Tick>(TickOfHealthyRanks(7));
-  JobStore::Routed routed = store_.Route(kAgent, *tick, timeline_.Now());
+  RoutedTick routed = store_.places()->Route(kAgent, *tick, timeline_.Now());
   EXPECT_FALSE(runner.Post(std::make_shared<TickInTransit>(tick, std::move(routed), [] {}), 0));
 }
 

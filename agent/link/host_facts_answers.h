@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers the requests of an agent's daemon for facts about the host, on a thread of its own.
+#pragma once
+
+#include <cstdint>
+
+#include "agent/collector/served_segments.h"
+#include "agent/link/host_facts_service.h"
+#include "agent/link/uplink_inbox.h"
+#include "base/worker.h"
+#include "rollcall/v1/agent.pb.h"
+
+namespace rollcall {
+
+class HostFactsAnswers {
+ public:
+  // `served` and `inbox` outlive this object.
+  HostFactsAnswers(HostFactsOptions options, const ServedSegments* served, UplinkInbox* inbox);
+
+  // For the reader of the stream. Waits while the daemon does not read.
+  void TakeIn(uint64_t stream, const v1::GatherHostFacts& request);
+  void DropWaiting() { worker_.DropWaiting(); }
+  void Cancel() { service_.Cancel(); }
+  void Stop();  // after Cancel() and UplinkInbox::Stop()
+
+ private:
+  void Send(uint64_t stream, uint64_t request, v1::HostFacts facts);
+
+  UplinkInbox* const inbox_;
+  HostFactsService service_;  // Take(): used by the worker only
+  Worker worker_;
+};
+
+}  // namespace rollcall
