@@ -47,12 +47,13 @@ std::optional<size_t> FirstByName(const JoinedJobs& joined, const Parts& parts) 
   return first;
 }
 
-// Those of the parts whose incident is the oldest; none: no part has an open one.
-Parts WithOldestIncident(const Parts& culprits, const Parts& waiting, const OpenedNs& opened_ns) {
+// Those of the parts that live whose incident is the oldest; none: no such part has an open one.
+Parts WithOldestIncident(const JoinedJobs& joined, const Parts& culprits, const Parts& waiting,
+                         const OpenedNs& opened_ns) {
   Parts oldest;
   for (const Parts* parts : {&culprits, &waiting}) {
     for (const size_t part : *parts) {
-      if (!opened_ns[part]) continue;
+      if (!opened_ns[part] || !joined.parts[part].lives) continue;
       if (!oldest.empty() && *opened_ns[part] < *opened_ns[*oldest.begin()]) oldest.clear();
       if (oldest.empty() || *opened_ns[part] == *opened_ns[*oldest.begin()]) oldest.insert(part);
     }
@@ -64,7 +65,7 @@ Parts WithOldestIncident(const Parts& culprits, const Parts& waiting, const Open
 size_t TellerOf(const JoinedJobs& joined, const Verdict& verdict, const OpenedNs& opened_ns) {
   const Parts culprits = PartsOfCulprits(joined, verdict);
   const Parts waiting = PartsOfWaiting(joined, verdict);
-  const Parts telling = WithOldestIncident(culprits, waiting, opened_ns);
+  const Parts telling = WithOldestIncident(joined, culprits, waiting, opened_ns);
   for (const Parts* parts : {&telling, &culprits, &waiting}) {
     if (const std::optional<size_t> first = FirstByName(joined, *parts)) return *first;
   }

@@ -228,6 +228,16 @@ TEST_F(PairsTest, OfTwoOpenIncidentsTheOlderOneGoesOn) {
   EXPECT_FALSE(Tell(&engine_, &trainer_, {At(20), At(80)}).own.empty());
 }
 
+TEST_F(PairsTest, TheIncidentOfAJobThatHasEndedDoesNotGoOn) {
+  trainer_.EnterWeights({0, 1}, At(10));
+  for (Process& process : engine_.state().processes) {
+    process.liveness = Liveness::kExited;
+    process.ended_ns = At(20);
+  }
+  EXPECT_FALSE(Tell(&trainer_, &engine_, {At(80), At(20)}).own.empty());
+  EXPECT_FALSE(Tell(&trainer_, &engine_, {std::nullopt, At(20)}).own.empty());
+}
+
 // Whoever tells it, both see the same.
 TEST_F(PairsTest, AContradictionOfTwoJobsIsToldOnce) {
   trainer_.EnterWeights({0, 1}, At(10));
