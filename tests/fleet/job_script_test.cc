@@ -47,7 +47,7 @@ TEST(JobScriptTest, TheOtherRanksWaitForAnAbsentOneFromTheirOwnEntry) {
   EXPECT_LT(script.HangsFromNs(), kBegin + 10 * kSecond + 2 * kMillisecond);
 }
 
-TEST(JobScriptTest, NobodyWaitsOnTheOtherCommunicatorsOfAHungJob) {
+TEST(JobScriptTest, NoRankWaitsOnTheOtherCommunicatorsOfAHungJob) {
   const JobScript script(FourRanks(Fault::kAbsent));
   for (int rank = 0; rank < 4; ++rank) {
     EXPECT_EQ(script.At(rank, false, kBegin + 60 * kSecond), (Standing{200, 200, 0}));

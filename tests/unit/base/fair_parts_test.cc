@@ -8,7 +8,7 @@ namespace {
 
 TEST(FairPartsTest, OneTakerMayHaveAll) { EXPECT_EQ(FairParts(100, 1).most(), 100u); }
 
-TEST(FairPartsTest, WhoeverTakesAllLeavesEachOfTheOthersItsPart) {
+TEST(FairPartsTest, LeavesEachOtherUserItsPart) {
   FairParts parts(100, 5);
   for (const size_t most : {60u, 10u, 10u, 10u, 10u, 0u}) {
     EXPECT_EQ(parts.most(), most);

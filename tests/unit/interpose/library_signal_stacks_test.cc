@@ -51,7 +51,7 @@ class LibrarySignalStacksTest : public LibraryStepsTest {
   pid_t pid_ = 0;
 };
 
-TEST_F(LibrarySignalStacksTest, NobodyIsAskedWhereAThreadsSignalStackIsSmall) {
+TEST_F(LibrarySignalStacksTest, AsksNoThreadWithASmallSignalStack) {
   for (const char* steps : {"id init=2,0 signal_stack=2048", "signal_stack=2048 id init=2,0"}) {
     const int fifo = StartAndMeet(steps + WaitAt(0), 0);
     const RawSample sample = Ask(pid_);
@@ -74,7 +74,7 @@ TEST_F(LibrarySignalStacksTest, AsksNoProcessThatTheKernelWouldKillForTheAnswer)
   EXPECT_EQ(WaitFor(std::exchange(pid_, 0)), 0) << Stderr();
 }
 
-TEST_F(LibrarySignalStacksTest, AFilterFromBeforeTheFirstCommunicatorIsNoReason) {
+TEST_F(LibrarySignalStacksTest, IgnoresAFilterFromBeforeTheFirstCommunicator) {
   const int fifo = StartAndMeet("forbid_reboot id init=2,0" + WaitAt(0), 0);
   const RawSample sample = Ask(pid_);
   EXPECT_EQ(sample.threads.empty() ? "" : sample.threads[0].error, "");

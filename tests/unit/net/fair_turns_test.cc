@@ -45,7 +45,7 @@ TEST_F(FairTurnsTest, OneOwnerNeverHasAllThreads) {
   EXPECT_EQ(Take(), 3);
 }
 
-TEST_F(FairTurnsTest, OfTwoWithEquallyManyTheOneThatWaitsLongerIsNext) {
+TEST_F(FairTurnsTest, OfTwoEquallyHeavyTheLongerWaitingIsNext) {
   turns_.Add("b", 1);
   turns_.Add("a", 2);
   EXPECT_EQ(Take(), 1);

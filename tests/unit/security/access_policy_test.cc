@@ -125,7 +125,7 @@ TEST_F(AccessPolicyTest, OnLoopbackTheSameUserAndRootAreOwners) {
   EXPECT_FALSE(Identify(From(kLocal)).ok());
 }
 
-TEST_F(AccessPolicyTest, WithoutTheOwnAddressNobodyOnLoopbackIsKnown) {
+TEST_F(AccessPolicyTest, KnowsNoCallerOnLoopbackWithoutTheOwnAddress) {
   loopback_user_ = kOwner;
   Presented presented = From(kLocal);
   presented.local.clear();

@@ -159,7 +159,7 @@ TEST(TokenListTest, NewTokensHaveTheFormAndDiffer) {
   EXPECT_NE(token, *NewToken());
 }
 
-TEST(TokenListTest, AnythingElseIsNoTokenEvenIfTheFileHasItsDigest) {
+TEST(TokenListTest, RefusesOtherTextsEvenIfTheFileHasTheirDigest) {
   const auto entries = ParseTokens("tokens:\n" + Entry("weak", Sha256Hex("password")));
   ASSERT_TRUE(entries.ok()) << entries.status();
   EXPECT_EQ(FindToken(*entries, "password"), nullptr);

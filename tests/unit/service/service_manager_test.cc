@@ -79,7 +79,7 @@ TEST(ServiceManagerTest, LearnsFromTheEnvironmentAndLeavesNothingToChildren) {
   }
 }
 
-TEST(ServiceManagerTest, AWatchdogOfAnotherProcessOrOfNobodyDoesNotCount) {
+TEST(ServiceManagerTest, CountsOnlyTheWatchdogOfTheProcess) {
   setenv("NOTIFY_SOCKET", "/run/notify", 1);
   setenv("WATCHDOG_USEC", "60000000", 1);
   setenv("WATCHDOG_PID", "1", 1);

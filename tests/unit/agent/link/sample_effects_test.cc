@@ -33,7 +33,7 @@ TEST(SampleEffectsTest, AnotherProcessOrThreadWithTheSameNumberHasNone) {
   EXPECT_EQ(effects.WithoutSamples(kRank, 100, 3, 2), 1u);
 }
 
-TEST(SampleEffectsTest, TheProcessThatNobodyHasSampledForLongIsForgotten) {
+TEST(SampleEffectsTest, ForgetsAProcessThatWasNotSampledForLong) {
   SampleEffects effects;
   const auto most = static_cast<pid_t>(SampleEffects::kMostProcesses);
   for (pid_t pid = 1; pid <= most; ++pid) effects.WithoutSamples({pid, 1}, pid, 10, 2);

@@ -129,7 +129,7 @@ TEST(AskRasTest, WithoutASecondAnswerItCannotBeTold) {
 }
 
 // It may create a communicator, and then a question could end the job.
-TEST(AskRasTest, ARankWhoseStackNobodyHasSeenMayCreateACommunicator) {
+TEST(AskRasTest, ARankWithoutAStackMayCreateACommunicator) {
   v1::HostLook look = Host({kAtTheDevice, kElsewhere});
   for (v1::StackSample& sample : *look.mutable_processes(0)->mutable_samples()) {
     sample.mutable_stack()->clear_threads();

@@ -34,7 +34,7 @@ TEST(MergeLooksTest, AProcessHasTheSamplesOfBothInTheirOrder) {
   EXPECT_EQ(SwitchesAt(merged, 1), 100u);
 }
 
-TEST(MergeLooksTest, WhatTheEarlierSamplesHaveCausedIsNoMovement) {
+TEST(MergeLooksTest, IgnoresMovementThatEarlierSamplesCaused) {
   EXPECT_EQ(SwitchesAt(MergeLooks(LookWith(5, 100), LookWith(9, 104)), 2), 100u);
   EXPECT_EQ(SwitchesAt(MergeLooks(LookWith(5, 100), LookWith(9, 101)), 2), 100u);
   EXPECT_EQ(SwitchesAt(MergeLooks(LookWith(5, 100), LookWith(9, 150)), 2), 146u);

@@ -54,7 +54,7 @@ TEST_F(IncidentFileTest, AReaderGetsAFewSecondsAndNoMore) {
   EXPECT_FALSE(file.HasReader(104 * kSecond));
 }
 
-TEST_F(IncidentFileTest, NobodyWaitsWhenTheReaderIsDoneOrThereIsNone) {
+TEST_F(IncidentFileTest, DoesNotWaitForAReaderThatIsDoneOrAbsent) {
   IncidentFile file(folder_);
   EXPECT_FALSE(file.HasReader(100 * kSecond));
   std::ofstream(folder_ + "/linker-7").flush();
@@ -63,7 +63,7 @@ TEST_F(IncidentFileTest, NobodyWaitsWhenTheReaderIsDoneOrThereIsNone) {
   EXPECT_FALSE(file.HasReader(102 * kSecond));
 }
 
-TEST_F(IncidentFileTest, WithoutAFolderNothingIsWrittenAndNobodyReads) {
+TEST_F(IncidentFileTest, WritesAndReadsNothingWithoutAFolder) {
   IncidentFile file("");
   file.Add(Hang("a-1"));
   EXPECT_FALSE(file.HasReader(100 * kSecond));

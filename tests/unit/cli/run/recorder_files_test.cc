@@ -34,7 +34,7 @@ std::string Environ(const Variables& variables) {
   return block;
 }
 
-TEST(RecorderVariablesTest, NamePipesAndDumpsWhereTheUserHasNamedNone) {
+TEST(RecorderVariablesTest, NamePipesAndDumpsUnlessTheUserHas) {
   EXPECT_EQ(Added({}), (Variables{{"TORCH_NCCL_DEBUG_INFO_PIPE_FILE", RecorderPipes("/tmp/run-")},
                                   {"TORCH_FR_DUMP_TEMP_FILE", "/tmp/run-"},
                                   {"TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "/tmp/run-"}}));

@@ -31,7 +31,7 @@ v1::ProcessStack Sample(int line, int helper_line) {
   return stack;
 }
 
-TEST(StackMotionTest, AFrameworksOwnThreadIsNoProgressOfTheProgram) {
+TEST(StackMotionTest, IgnoresTheFrameworksOwnThreadsAsProgress) {
   EXPECT_EQ(MotionBetween(Sample(7, 10), Sample(7, 11)), Motion::kFrozen);
 }
 

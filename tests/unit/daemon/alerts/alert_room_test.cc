@@ -31,7 +31,7 @@ TEST(AlertRoomTest, TheOldestOfOneJobMakesRoom) {
   EXPECT_EQ(Find({{"a", 1000, "x"}, {"a", 1000, "x"}}), 0u);
 }
 
-TEST(AlertRoomTest, WhoHasMostMakesRoomWhateverItsJobsAreCalled) {
+TEST(AlertRoomTest, TheHeaviestUserMakesRoomWhateverItsJobsAreCalled) {
   EXPECT_EQ(Find({{"a", 1000, "x"}, {"a", 1000, "x"}, {"b", 7, "1"}, {"b", 7, "2"}, {"b", 7, "3"}}),
             2u)
       << "the tenant";

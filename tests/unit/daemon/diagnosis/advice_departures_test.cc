@@ -109,7 +109,7 @@ TEST(AdviceDeparturesTest, AdvisesOnAMetricSyncedAloneInAnAbandonedLoop) {
 }
 
 // A thread may have failed that nobody waits for.
-TEST(AdviceDeparturesTest, AThreadThatFailedIsNoReasonToWaitForAnother) {
+TEST(AdviceDeparturesTest, AFailedThreadExplainsOnlyAWaitForAnother) {
   for (const auto& [functions, id] : std::vector<std::tuple<const char*, const char*>>{
            {"threading.Condition.wait queue.Queue.get train.main", "thread-failed"},
            {"clock_nanosleep time.sleep train.main", "thread-failed"},

@@ -218,7 +218,7 @@ TEST(HostEvidenceTest, AGpuOfAnotherJobIsNoEvidence) {
   EXPECT_TRUE(verdict.culprits.empty());
 }
 
-TEST(HostEvidenceTest, TheDriversWordsAboutAnEndedProcessAreNoFault) {
+TEST(HostEvidenceTest, IgnoresTheDriversMessagesAboutAnEndedProcess) {
   JobBuilder job = Stalled();
   Add(5, {K::kXid, "GPU 0000:3b:00.0", 45, "Ch 00000008", At(kWaitBegan + 1), 0}, &job);
   EXPECT_TRUE(HostLines(Judge(job)).empty());
@@ -318,7 +318,7 @@ TEST(HostEvidenceTest, AnAbsentRankGetsTheReasonWhyItStandsStill) {
   EXPECT_EQ(verdict.advice[1].id, "file-server-silent");
 }
 
-TEST(HostEvidenceTest, WhatOtherHostsShowIsNoReasonForAnAbsentRank) {
+TEST(HostEvidenceTest, IgnoresFactsOfOtherHostsForAnAbsentRank) {
   JobBuilder job = OneIsMissing();
   Add(5, LinkDown(), &job);
   Add(6, {K::kTaskBlocked, "", 2, "io_schedule", 0, 4006}, &job);

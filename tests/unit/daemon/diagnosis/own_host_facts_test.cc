@@ -91,7 +91,7 @@ TEST(OwnHostFactsTest, AnErrorOfAGpuThatNobodyIsKnownToUseStays) {
   }
 }
 
-TEST(OwnHostFactsTest, AMistakeOfAnotherProgramIsNoFaultOfTheHost) {
+TEST(OwnHostFactsTest, IgnoresMistakesOfOtherPrograms) {
   for (const int64_t number : {13, 31, 43, 45}) {
     EXPECT_TRUE(
         Kept({K::kXid, "GPU 0000:3b:00.0", number, "pid=77, name=secret", 5, 77}, {}).empty());

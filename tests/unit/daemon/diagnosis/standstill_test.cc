@@ -237,7 +237,7 @@ TEST(StandstillTest, FindsTheHolderOfALockByItsBytes) {
 }
 
 // It writes its result by a thread of its own, and its parent waits for its end.
-TEST(StandstillTest, AChildWhoseThreadWritesToItsParentIsNoServer) {
+TEST(StandstillTest, AChildThatWritesToItsParentIsNotAServer) {
   const RankPlaceOf joins = {" wait4 popen_fork.Popen.poll process.BaseProcess.join train.gather ",
                              "/x/train.py:26 in gather"};
   StandingJob job({Reads(4001), joins, Reads(4000)});
@@ -475,7 +475,7 @@ TEST(StandstillTest, BlamesAnAwaitedRankEvenWithAServer) {
   EXPECT_EQ(CulpritsOf(job.Only()), Ranks{1});
 }
 
-TEST(StandstillTest, NobodySeesWhatAChildWaitsForOnAnotherHost) {
+TEST(StandstillTest, DoesNotSeeWhatAChildOnAnotherHostWaitsFor) {
   const RankPlaceOf waits = {" wait4 subprocess.wait train.launch ", "/x/train.py:5 in launch"};
   StandingJob job({waits, Reads(4000), Reads(4000)});
   job.standings[0]->children = {{kChildPid, 4000, "rsync", {PlaceOf({" __select main ", ""})}}};
@@ -806,7 +806,7 @@ TEST(StandstillTest, BlamesTheEndedRankAndNoneAtAnotherBarrier) {
   EXPECT_EQ(verdict.summary.find("another name"), std::string::npos) << verdict.summary;
 }
 
-TEST(StandstillTest, BlamesNobodyWhereTheNamesOfBarriersDecideNothing) {
+TEST(StandstillTest, BlamesNoRankIfTheNamesOfBarriersDecideNothing) {
   const std::vector<std::string> jobs[] = {
       {"saved-4", "saved-5"}, {"saved-4", "", "saved-4"}, {"saved-4", "saved-4", "saved-4"}};
   for (const auto& names : jobs) {

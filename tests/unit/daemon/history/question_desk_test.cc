@@ -120,7 +120,7 @@ TEST_F(QuestionDeskTest, WorksOnceOnAQuestionThatManyAsk) {
   EXPECT_EQ(Ask("host"), "2");
 }
 
-TEST_F(QuestionDeskTest, DropsAQuestionThatNobodyHasAskedForTenSeconds) {
+TEST_F(QuestionDeskTest, DropsAQuestionThatWasNotAskedForTenSeconds) {
   EXPECT_EQ(Ask("slow", milliseconds(0)), "ABORTED");
   ASSERT_TRUE(Eventually([&] { return begun_ == 1; }));
   EXPECT_EQ(Ask("gpu", milliseconds(0)), "ABORTED");

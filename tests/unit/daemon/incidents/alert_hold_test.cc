@@ -42,7 +42,7 @@ TEST(ReminderTest, IsDueAnIntervalAfterPeopleHeardOfTheHang) {
   EXPECT_FALSE(IsReminderDue(announced, 100'000 * kSecond, 0)) << "nobody wants any";
 }
 
-TEST(ReminderTest, NobodyIsRemindedOfWhatSomebodyTakesCareOf) {
+TEST(ReminderTest, SendsNoReminderOfAnAcknowledgedHang) {
   for (const Reminder& known : {Reminder{0, false, false, false}, Reminder{0, true, true, false},
                                 Reminder{0, true, false, true}}) {
     EXPECT_FALSE(IsReminderDue(known, 10 * kEvery, kEvery));

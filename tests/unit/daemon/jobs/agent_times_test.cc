@@ -76,7 +76,7 @@ TEST_F(AgentTimesTest, LimitsAWaitWithoutAStartTimeToTheHostsAge) {
 }
 
 // It reads the clock before the segments.
-TEST_F(AgentTimesTest, WhatHappensWhileABusyAgentReadsSegmentsIsNoWrongTime) {
+TEST_F(AgentTimesTest, ToleratesEventsWhileABusyAgentReadsSegments) {
   v1::Tick tick = Waits(2);
   Comm(&tick)->set_waiting_since_ns(kMade + 5 * kSecond);
   store_.Apply("node", tick, kCame);

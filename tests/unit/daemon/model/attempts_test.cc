@@ -90,7 +90,7 @@ TEST(AttemptsTest, AStartOnAnotherHostRightAfterTheEndMayBelongToIt) {
   EXPECT_EQ(attempts.Place(next), 0) << "the clocks of two hosts differ";
 }
 
-TEST(AttemptsTest, ALateRankOfALaunchThatIsFailingIsNoNewAttempt) {
+TEST(AttemptsTest, ALateRankOfAFailingLaunchKeepsTheAttempt) {
   Attempts attempts;
   ProcessStart first = Rank(0, 100, 10), late = Rank(3, 103, 40);
   first.launch = late.launch = "node-1:29500";

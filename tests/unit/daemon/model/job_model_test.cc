@@ -256,7 +256,7 @@ TEST(JobModelTest, TheProcessThatNcclRefusesIsTheRivalInAnyOrderOfReports) {
 }
 
 // Two processes of two ranks each.
-TEST(JobModelTest, TheNumberOfAProcessWithSeveralRanksIsNoRank) {
+TEST(JobModelTest, AProcessWithSeveralRanksHasNoRankOfItsOwn) {
   Ranks ranks(4);
   for (const int32_t process : {0, 1}) {
     ProcessIdentity identity;

@@ -156,7 +156,7 @@ class OneRankTest : public testing::Test {
   JobBuilder job_{4};
 };
 
-TEST_F(OneRankTest, NamesBothProcessesAndTheRankThatNobodyHas) {
+TEST_F(OneRankTest, NamesBothProcessesAndTheMissingRank) {
   const Verdict v = First(job_);
   EXPECT_EQ(v.cause, Cause::kInitIncomplete);
   EXPECT_EQ(Blamed(v), (Ranks{1, 1}));
@@ -230,7 +230,7 @@ TEST(RefusedSizeTest, TheRefusalIsToldAtOnce) {
   EXPECT_EQ(Blamed(verdicts[0]), Ranks{1});
 }
 
-TEST(RefusedSizeTest, ARankThatOnlyTheRefusedOneExpectsIsNoCulprit) {
+TEST(RefusedSizeTest, BlamesNoRankThatOnlyTheRefusedOneExpects) {
   JobBuilder job = RefusedSize();
   job.comm().size = 4;  // the refused one reported first
   job.comm().other_size = 3;

@@ -152,7 +152,7 @@ TEST(KeyNotSetTest, ARankThatHasEndedIsNotBlamedWhileAnotherOneLives) {
   EXPECT_TRUE(Judge(job).empty());
 }
 
-TEST(KeyNotSetTest, NobodyIsToBlameWhileAnotherRankMakesCalls) {
+TEST(KeyNotSetTest, BlamesNoRankWhileAnotherMakesCalls) {
   JobBuilder job = ThreeOfFourWait();
   job.AddCommunicator(7, "alone", {3});
   job.Finish({0}, 3, AllReduce(), At(66));

@@ -197,7 +197,7 @@ TEST(AllWaitTest, BlamesARankWithAnotherSizeThatDoesNotWait) {
   EXPECT_EQ(OnlyVerdict(job).start_fault, StartFault::kNotReached);
 }
 
-TEST(AllWaitTest, ARankThatNobodyStartedIsNamedWithThoseWhoExpectIt) {
+TEST(AllWaitTest, NamesARankThatWasNotStartedWithItsWaiters) {
   JobBuilder job = AllWaiting({kInit, kInit, kInit, kInit});
   for (Process& process : job.state.processes) process.world_size = 6;
   const Verdict v = OnlyVerdict(job);

@@ -123,7 +123,7 @@ TEST(StoreWaitsTest, AMakerThatStandsIsTheCulprit) {
   EXPECT_EQ(First(job).certainty, Certainty::kLikely);
 }
 
-TEST(StoreWaitsTest, WhileAMakerMakesOtherCallsNobodyOwesTheId) {
+TEST(StoreWaitsTest, NoRankOwesTheIdWhileTheMakerMakesOtherCalls) {
   JobBuilder job = WithABusyMaker();
   job.AddCommunicator(8, "alone", {0});
   job.Finish({0}, 3, AllReduce(), At(66));

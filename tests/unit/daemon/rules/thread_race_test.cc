@@ -127,7 +127,7 @@ TEST_F(ThreadRaceTest, WithoutNamesYetTheVerdictMayTurn) {
 }
 
 // The main thread makes a call in each step beside those of the backward pass, for which it waits.
-TEST_F(ThreadRaceTest, TurnsOfABackwardPassAreNoneOfRacingThreads) {
+TEST_F(ThreadRaceTest, TurnsOfABackwardPassAreNotARace) {
   constexpr uint32_t kBackward = 3;
   for (int rank = 0; rank < 4; ++rank) {
     for (size_t i = 0; i < 24; i += 2) job_.member(rank).records[i].thread = kBackward;
@@ -200,7 +200,7 @@ class OpenCallsTest : public testing::Test {
   JobBuilder job_{2};
 };
 
-TEST_F(OpenCallsTest, TwoThreadsOnOneDeviceAreNoFaultOfTheNetwork) {
+TEST_F(OpenCallsTest, TwoThreadsOnOneDeviceAreNotANetworkFault) {
   Enter(kDp, 10, 1);
   Enter(kOther, 11, 2);
   const std::vector<Verdict> verdicts = Judge();

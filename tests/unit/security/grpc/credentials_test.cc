@@ -199,7 +199,7 @@ TEST_F(CredentialsTest, WhoMustShowACertificateIsTold) {
             "the daemon asks for a certificate: add --tls-cert=FILE --tls-key=FILE");
 }
 
-TEST_F(CredentialsTest, TheCertificateOfAStrangerIsRefusedWhereNoneIsNeeded) {
+TEST_F(CredentialsTest, RefusesAStrangersCertificateEvenIfNoneIsNeeded) {
   const EchoServer server(ServerWith(server_pair_));
   const KeyAndCertificate pair = stranger_.Client(kViewer, Today());
   EXPECT_THAT(Explain(server.address(), ClientWith(pair, authority_.pem())),
@@ -358,7 +358,7 @@ TEST_F(CredentialsTest, TheOldestTlsIs12) {
   EXPECT_FALSE(Connects(server.address(), TLS1_VERSION));
 }
 
-TEST_F(CredentialsTest, WhereNobodyListensThereIsNothingToExplain) {
+TEST_F(CredentialsTest, ExplainsNothingIfNoProgramListens) {
   std::string address;
   {
     const EchoServer server(grpc::InsecureServerCredentials());

@@ -54,7 +54,7 @@ TEST(KeySourceTest, ReadsAFileAtOnceAndIgnoresABadReplacement) {
   EXPECT_EQ(source->keys()->Find("first"), nullptr);
 }
 
-TEST(KeySourceTest, AFileThatComesBackUnchangedIsNoErrorAnyMore) {
+TEST(KeySourceTest, AFileThatComesBackUnchangedEndsTheError) {
   const AllThreadsEnd all_threads_end;
   bool is_there = true;
   std::mutex mutex;
