@@ -76,7 +76,9 @@ TEST(WriteQueue, DropsTheOldestOfItsKindBeyondALimit) {
 TEST(WriteQueue, HoldsWhatIsAboutAnUnprovenJobUntilItIsReleasedOrDropped) {
   bool is_unproven = true;
   HistoryKeeperOptions options;
-  options.is_unproven = [&is_unproven](const JobId& job) { return is_unproven && job.job != "mine"; };
+  options.is_unproven = [&is_unproven](const JobId& job) {
+    return is_unproven && job.job != "mine";
+  };
   options.token_of = [](const JobId&) { return 7; };
   WriteQueue queue(options);
   queue.Add(Hosts("train"), nullptr);
