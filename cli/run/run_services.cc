@@ -273,10 +273,10 @@ void RunServices::RemoveRecorderFiles() const {
 void RunServices::PrepareGpuDumps() {
   if (!flags_.gpu_dump) return;
   std::string why_not =
-      IsJobOfThisHost()
-          ? WhyNoGpuDumps(&getenv, ReadFile(kNvidiaDriver, kMostOfDriver).value_or(""),
-                          access(kMpsPipes, F_OK) == 0)
-          : "the command may start its ranks on other hosts or in a container";
+      is_job_elsewhere_
+          ? "the command may start its ranks on other hosts or in a container"
+          : WhyNoGpuDumps(&getenv, ReadFile(kNvidiaDriver, kMostOfDriver).value_or(""),
+                          access(kMpsPipes, F_OK) == 0);
   if (why_not.empty()) {
     absl::StatusOr<std::string> folder = MakeGpuDumpFolder();
     if (folder.ok()) {

@@ -103,8 +103,8 @@ TEST_F(JsonWebTokenTest, ThePublicKeyIsNoSecretOfAnHmac) {
 }
 
 TEST_F(JsonWebTokenTest, TheHeaderCannotChooseTheKind) {
-  ExpectRefused(Signed(rsa(), Header("RS256", "ec"), Claims()), "not that of its key");
-  ExpectRefused(Signed(ec(), Header("ES256", "rsa"), Claims()), "not that of its key");
+  ExpectRefused(Signed(rsa(), Header("RS256", "ec"), Claims()), "does not match its key");
+  ExpectRefused(Signed(ec(), Header("ES256", "rsa"), Claims()), "does not match its key");
   const TestKey own = TestKey::Ec("ec");  // the attacker's, with the id of ours
   ExpectRefused(Signed(own), "signature is wrong");
   const std::string embedded = absl::StrCat(",\"jwk\":", own.Json());
