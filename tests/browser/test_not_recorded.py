@@ -85,6 +85,14 @@ def test_an_operator_has_a_job_looked_at_with_a_button_and_reads_who_is_at_fault
     assert_accessible(page)
 
 
+def test_the_page_of_hosts_shows_the_job_and_has_it_looked_at_too(open_page, daemon, job):
+    page = open_page(f"{daemon.page}/#/hosts")
+    row = row_of(page, job)
+    expect(row.get_by_role("link", name="the-host")).to_be_visible()
+    row.get_by_role("button", name="Diagnose").click()
+    expect(row.get_by_role("alert")).to_contain_text("wait_for_data")
+
+
 def test_a_look_that_is_refused_says_why_and_may_be_tried_again(open_page, daemon, job):
     page = open_page(f"{daemon.page}/#/")
     page.route("**/api/v1/diagnose?*", lambda route: route.fulfill(status=503, json={"error": "no agent answers"}))
