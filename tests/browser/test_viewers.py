@@ -91,7 +91,7 @@ def test_the_last_day_of_the_history_counts_in_full(open_page, daemon, start_job
     opened = ask(daemon, "incident", id="a-job-1")["opened_at"]
     day = datetime.date.fromisoformat(opened[:10])
     before, after = (day + datetime.timedelta(days=n) for n in (-1, 1))
-    page = open_page(f"{daemon.page}/#/history")
+    page = open_page(f"{daemon.page}/#/history", timezone_id="UTC")
     rows = page.get_by_role("region", name="incidents").locator("tbody tr")
     for label, chosen, count in (("To (UTC)", day, 1), ("To (UTC)", before, 0), ("To (UTC)", day, 1),
                                  ("From (UTC)", day, 1), ("From (UTC)", after, 0)):
@@ -100,6 +100,17 @@ def test_the_last_day_of_the_history_counts_in_full(open_page, daemon, start_job
         expect(page.locator(".actions").first).to_contain_text(f"{count} incident")
         expect(rows).to_have_count(count)
     assert f"until={day}" in page.url and f"from={after}" in page.url
+
+
+def test_the_days_of_the_history_are_those_of_the_chosen_zone(open_page, daemon):
+    page = open_page(f"{daemon.page}/#/history", timezone_id="Europe/Berlin")
+    expect(page.get_by_label("From (Europe/Berlin)")).to_be_visible()
+    # The second day has 23 hours in Berlin.
+    with page.expect_request(re.compile("/api/v1/.*from=2026-03-27T23.*until=2026-03-29T22")):
+        page.goto(f"{daemon.page}/#/history?from=2026-03-28&until=2026-03-29")
+    with page.expect_request(re.compile("/api/v1/.*from=2026-03-28T00.*until=2026-03-30T00")):
+        page.locator(".zone select").select_option("utc")
+    expect(page.get_by_label("From (UTC)")).to_have_value("2026-03-28")
 
 
 def test_what_repeats_is_named_with_its_tenant(open_page, daemon):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The hosts of all jobs: those whose agent is silent, and of each host its jobs and how often culprits
-// were on it. The API names no agents, so neither their releases nor jobs that are not recorded.
+// were on it; and the jobs that are not recorded. The API names no agents, so not their releases.
 import { useMemo } from "preact/hooks";
 import { setParameters, useAddress } from "./address";
 import { incidentsPath, jobPath, jobsPath } from "./api";
@@ -13,6 +13,7 @@ import { HostLink, RankLinks } from "./links";
 import { useLive } from "./live";
 import type { JobStatus, JobView, ListIncidentsResponse, StatusResponse } from "./messages";
 import { type Column, JobLink, Pager, Stale, Table, Waiting } from "./parts";
+import { Unrecorded } from "./unrecorded";
 
 const kLimit = 1000; // the most that the daemon sends
 const kMostLooked = 8; // jobs whose ranks are asked for silent hosts
@@ -140,12 +141,13 @@ export function AllHosts() {
         <Waiting live={live} what="the hosts" />
       </main>
     );
+  const now = Date.parse(live.value.now);
   return (
     <main>
       <h1>Hosts</h1>
       <Stale live={live} />
       <SilentDaemons names={live.value.silent_daemons} />
-      <Silent jobs={live.value.jobs} now={Date.parse(live.value.now)} />
+      <Silent jobs={live.value.jobs} now={now} />
       <Hosts status={live.value} />
       <Pager
         offset={offset}
@@ -153,6 +155,7 @@ export function AllHosts() {
         total={live.value.jobs_total}
         onChange={(next) => setParameters({ offset: next === 0 ? "" : String(next) })}
       />
+      <Unrecorded jobs={live.value.unrecorded} now={now} />
     </main>
   );
 }

@@ -22,7 +22,9 @@ import {
   Waiting,
 } from "./parts";
 import { shortenRanks } from "./ranks";
+import { type Zone, zoneName } from "./timescale";
 import { culpritRanks } from "./totals";
+import { useZone } from "./zone";
 
 const kLimit = 50;
 export const kCauses = [
@@ -115,15 +117,21 @@ function Row({
   );
 }
 
-// The midnight, in UTC, that begins the day so many days after this one; "": no day is chosen. A
-// day lasts until the midnight that ends it, because the daemon counts whole seconds.
-function midnight(day: string, after: number): string {
-  const at = Date.parse(`${day}T00:00:00Z`);
-  return Number.isNaN(at) ? "" : new Date(at + after * 86_400_000).toISOString();
+// The midnight, in this zone, that begins the day so many days after this one; "": no day is chosen.
+// A day lasts until the midnight that ends it, because the daemon counts whole seconds. In the
+// reader's zone it may have 23 or 25 hours.
+function midnight(day: string, after: number, zone: Zone): string {
+  const at = new Date(`${day}T00:00:00${zone === "utc" ? "Z" : ""}`);
+  if (Number.isNaN(at.getTime())) return "";
+  if (zone === "utc") at.setUTCDate(at.getUTCDate() + after);
+  else at.setDate(at.getDate() + after);
+  return at.toISOString();
 }
 
 export function History() {
   const { query } = useAddress();
+  const zone = useZone();
+  const zoneWord = zoneName(zone).split(",")[0]; // the offset of today may not be that of the day
   const filter = (name: string) => query.get(name) ?? "";
   const [chosen, setChosen] = useState<string[]>([]);
   const offset = Number(filter("offset")) || 0;
@@ -134,8 +142,8 @@ export function History() {
     host: filter("host"),
     cause: filter("cause"),
     signature: filter("signature"),
-    from: midnight(filter("from"), 0),
-    until: midnight(filter("until"), 1),
+    from: midnight(filter("from"), 0, zone),
+    until: midnight(filter("until"), 1, zone),
     offset: String(offset),
     limit: String(kLimit),
   };
@@ -195,10 +203,10 @@ export function History() {
           </select>
         </label>
         <label>
-          From (UTC) <input type="date" value={filter("from")} onChange={set("from")} />
+          From ({zoneWord}) <input type="date" value={filter("from")} onChange={set("from")} />
         </label>
         <label>
-          To (UTC) <input type="date" value={filter("until")} onChange={set("until")} />
+          To ({zoneWord}) <input type="date" value={filter("until")} onChange={set("until")} />
         </label>
         <label>
           <input

@@ -203,11 +203,11 @@ const Case kCases[] = {
      ""},
     {"new_arguments", "gloo",
      [](Facts* f) { f->gloo.changed = {"ProcessGroupGloo::reduce", "ProcessGroupGloo::send"}; },
-     kWarning, "arguments are new: ProcessGroupGloo::reduce, ProcessGroupGloo::send", "--upgrade"},
+     kWarning, "arguments are new: ProcessGroupGloo::reduce, ProcessGroupGloo::send", "newer release"},
     {"what_all_calls_need", "gloo", [](Facts* f) { f->gloo.lost = {"ProcessGroupGloo::enqueue"}; },
      kWarning,
      "missing, so that calls may lack their ends, names or messages: ProcessGroupGloo::enqueue",
-     "--upgrade"},
+     "newer release"},
     {"without_pytorch", "gloo", [](Facts* f) { f->gloo = {}; }, kNotApplicable, "no PyTorch", ""},
     {"pytorch_without_gloo", "gloo", [](Facts* f) { f->gloo.found = 0; }, kNotApplicable,
      "was built without gloo", ""},
@@ -332,14 +332,14 @@ const Case kCases[] = {
      },
      kProblem, "tracing is refused", "seccomp=unconfined"},
     {"filter_permits_it", "seccomp", [](Facts* f) { f->tracing.seccomp = 2; }, kOk,
-     "not in the way", ""},
+     "does not block tracing", ""},
     {"yama_explains_it", "seccomp",
      [](Facts* f) {
        f->tracing.seccomp = 2;
        f->tracing.ptrace_scope = 3;
        f->tracing.of_child = Attempt::kFailed;
      },
-     kOk, "not in the way", ""},
+     kOk, "does not block tracing", ""},
 
     {"profile_in_the_way", "security-module",
      [](Facts* f) {
@@ -352,7 +352,7 @@ const Case kCases[] = {
        f->tracing.profile = "docker-default (complain)";
        f->tracing.of_child = Attempt::kFailed;
      },
-     kOk, "not in the way", ""},
+     kOk, "does not block tracing", ""},
     {"selinux", "security-module", [](Facts* f) { f->tracing.selinux_denies = true; }, kProblem,
      "deny_ptrace", "setsebool"},
 
